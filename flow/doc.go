@@ -1,0 +1,19 @@
+// Package flow limits how much traffic a resource gets: so many calls in an
+// interval ([QPS]) or so many at once ([Concurrency]), counted over everybody,
+// one caller, one path of calls, or another resource.
+//
+// What a call over the limit meets is the rule's behavior:
+//
+//   - [Reject] refuses it. The limit is exact, whatever the concurrency. Most
+//     rules want this.
+//   - [Throttle] queues it, so that calls leave at even distances, and refuses
+//     it if the queue is longer than MaxWait. For work that must not come in
+//     bursts.
+//   - [WarmUp] rejects too, but from a limit that starts at Threshold /
+//     ColdFactor and rises to Threshold as the resource is used. For resources
+//     that are slow when cold.
+//   - [WarmUpThrottle] queues, at the spacing of the warm-up limit.
+//
+// A prioritized call that a plain [Reject] rule would refuse may wait for a
+// coming bucket instead (see [stat.Window.TryBorrow]).
+package flow

@@ -1,0 +1,237 @@
+package flow
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Rule limits one resource. Resource and Threshold are enough:
+//
+//	flow.Rule{Resource: "GET /orders", Threshold: 100}
+//
+// admits 100 calls a second and rejects the rest. Two rules that are equal are
+// the same rule; a rule that differs from an older one with the same ID takes
+// over its state.
+type Rule struct {
+	// ID names the rule in errors, logs and figures, and ties it to its
+	// predecessor when rules are loaded anew. Made from the fields if empty.
+	ID string `yaml:"id,omitempty"`
+	// Resource is the name given to api.Entry. Required.
+	Resource string `yaml:"resource"`
+	// Regex makes Resource a regular expression (RE2) that must match a whole
+	// name. Every resource that matches has a limit of its own.
+	Regex bool `yaml:"regex,omitempty"`
+	// Threshold is the limit: units per Interval for QPS, units at once for
+	// Concurrency. Finite and not negative; 0 blocks everything. A fraction
+	// counts only where it can: 1.5 admits one call per interval, but spaces a
+	// throttle exactly.
+	Threshold float64 `yaml:"threshold"`
+	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second.
+	Interval time.Duration `yaml:"interval,omitempty"`
+	// Buckets divide Interval; as each ends, what it counted is forgotten. 0
+	// means 2 for a plain interval of one second, 10 otherwise and if Strict.
+	Buckets int `yaml:"buckets,omitempty"`
+	// Metric is what Threshold counts. The zero value is QPS.
+	Metric Metric `yaml:"metric,omitempty"`
+	// Origin selects the callers: "default" (or empty) all of them together,
+	// a name that caller, "other" every caller that no rule of the resource
+	// names, each on its own.
+	Origin string `yaml:"origin,omitempty"`
+	// Relation is whose traffic is counted. The zero value is Direct.
+	Relation Relation `yaml:"relation,omitempty"`
+	// Ref is the resource that an Associated rule looks at, or the name of the
+	// context that a Chain rule applies to. Required by both, refused by Direct.
+	Ref string `yaml:"ref,omitempty"`
+	// Behavior is what happens beyond the limit. The zero value is Reject.
+	Behavior Behavior `yaml:"behavior,omitempty"`
+	// WarmUpPeriod is how long a cold resource takes to get its whole
+	// threshold. 1 s to 24 h; 0 means 10 seconds. Read by WarmUp and WarmUpThrottle.
+	WarmUpPeriod time.Duration `yaml:"warmUpPeriod,omitempty"`
+	// ColdFactor divides the threshold of a cold resource. 2 to 1000; 0 means
+	// the engine's (3 unless configured). Read by WarmUp and WarmUpThrottle.
+	ColdFactor int `yaml:"coldFactor,omitempty"`
+	// MaxWait is the longest time in the queue. Up to 24 h; 0 means 500 ms.
+	// Read by Throttle and WarmUpThrottle.
+	MaxWait time.Duration `yaml:"maxWait,omitempty"`
+	// Strict makes a QPS limit hold in every real interval, not only in those
+	// that begin with a bucket (see [stat.Shape]).
+	Strict bool `yaml:"strict,omitempty"`
+	// Mode says whether the verdict holds. The zero value is core.Enforce.
+	Mode core.Mode `yaml:"mode,omitempty"`
+}
+
+// The ranges of a rule's fields.
+const (
+	MinInterval     = stat.MinInterval
+	MaxInterval     = stat.MaxInterval
+	MinWarmUpPeriod = time.Second
+	MaxWarmUpPeriod = 24 * time.Hour
+	MaxColdFactor   = 1000
+	MaxMaxWait      = 24 * time.Hour
+	MaxThrottle     = 1e9 // units per second that a throttle can space
+	MaxThreshold    = 1e15
+	maxRegexLength  = 1024
+)
+
+// Origins with a meaning of their own.
+const (
+	OriginDefault = "default" // all callers together
+	OriginOther   = "other"   // callers that no rule of the resource names
+)
+
+// Normalized returns the rule with every default written out, or the first
+// field that can't be honoured as a [core.FieldError]. coldFactor is the
+// engine's.
+func (r Rule) Normalized(coldFactor int) (Rule, error) {
+	if err := r.checkNames(); err != nil {
+		return r, err
+	}
+	if err := r.checkEnums(); err != nil {
+		return r, err
+	}
+	setDefault(&r.Origin, OriginDefault)
+	setDefault(&r.Interval, time.Second)
+	if r.Buckets == 0 {
+		r.Buckets = 10
+		if r.Interval == time.Second && !r.Strict {
+			r.Buckets = 2
+		}
+	}
+	if r.Behavior.warmsUp() {
+		setDefault(&r.WarmUpPeriod, 10*time.Second)
+		setDefault(&r.ColdFactor, coldFactor)
+	}
+	if r.Behavior.queues() {
+		setDefault(&r.MaxWait, 500*time.Millisecond)
+	}
+	if err := r.checkNumbers(); err != nil {
+		return r, err
+	}
+	if r.ID == "" {
+		r.ID = r.madeID()
+	}
+	return r, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (r Rule) checkNames() error {
+	switch {
+	case r.Resource == "":
+		return core.BadField("resource", "is required: name the resource that the rule limits")
+	case r.Regex && len(r.Resource) > maxRegexLength:
+		return core.BadField("resource", "the regular expression has %d bytes, the most is %d", len(r.Resource), maxRegexLength)
+	case r.Relation == Direct && r.Ref != "":
+		return core.BadField("ref", "has no meaning for relation direct: remove it, or set relation to associated or chain")
+	case r.Relation == Associated && r.Ref == "":
+		return core.BadField("ref", "is required by relation associated: name the resource to look at")
+	case r.Relation == Chain && r.Ref == "":
+		return core.BadField("ref", "is required by relation chain: name the context that the rule applies to")
+	}
+	if r.Regex {
+		if _, err := regexp.Compile(r.Resource); err != nil {
+			return core.BadField("resource", "is no regular expression: %v", err)
+		}
+	}
+	return nil
+}
+
+func (r Rule) checkEnums() error {
+	switch {
+	case int(r.Metric) >= len(metricNames):
+		return core.BadField("metric", "%d is unknown: use flow.QPS or flow.Concurrency", r.Metric)
+	case int(r.Relation) >= len(relationNames):
+		return core.BadField("relation", "%d is unknown: use flow.Direct, flow.Associated or flow.Chain", r.Relation)
+	case int(r.Behavior) >= len(behaviorNames):
+		return core.BadField("behavior", "%d is unknown: use flow.Reject, flow.WarmUp, flow.Throttle or flow.WarmUpThrottle", r.Behavior)
+	case r.Mode > core.Off:
+		return core.BadField("mode", "%d is unknown: use core.Enforce, core.Shadow or core.Off", r.Mode)
+	case r.Metric == Concurrency && r.Behavior != Reject:
+		return core.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
+	case r.Relation == Associated && r.Behavior.queues():
+		return core.BadField("behavior", "%s does not go with relation associated, whose traffic is another resource's: use reject or warmUp", r.Behavior)
+	case r.Strict && (r.Metric == Concurrency || r.Behavior.queues()):
+		return core.BadField("strict", "only goes with metric qps and behavior reject or warmUp: the others have no window")
+	}
+	return nil
+}
+
+func (r Rule) checkNumbers() error {
+	if !(r.Threshold >= 0) || r.Threshold > MaxThreshold {
+		return core.BadField("threshold", "is %v: use a finite number from 0 to %g", r.Threshold, float64(MaxThreshold))
+	}
+	if err := inRange("interval", r.Interval, MinInterval, MaxInterval); err != nil {
+		return err
+	}
+	if r.Metric == QPS && !r.Behavior.queues() {
+		if err := r.shape().Validate(); err != nil {
+			return core.BadField("buckets", "%v", err)
+		}
+	}
+	if r.Buckets < 0 {
+		return core.BadField("buckets", "is %d: use a positive number, or leave it out", r.Buckets)
+	}
+	if r.WarmUpPeriod != 0 {
+		if err := inRange("warmUpPeriod", r.WarmUpPeriod, MinWarmUpPeriod, MaxWarmUpPeriod); err != nil {
+			return err
+		}
+	}
+	if r.ColdFactor != 0 && (r.ColdFactor < 2 || r.ColdFactor > MaxColdFactor) {
+		return core.BadField("coldFactor", "is %d: use a whole number from 2 to %d", r.ColdFactor, MaxColdFactor)
+	}
+	if r.MaxWait != 0 {
+		if err := inRange("maxWait", r.MaxWait, 0, MaxMaxWait); err != nil {
+			return err
+		}
+	}
+	if r.Behavior.queues() {
+		if perSecond := r.Threshold / r.Interval.Seconds(); perSecond > MaxThrottle {
+			return core.BadField("threshold", "is %g a second: a throttle spaces at most %g a second", perSecond, float64(MaxThrottle))
+		}
+	}
+	return nil
+}
+
+func inRange(field string, d, low, high time.Duration) error {
+	if d < low || d > high {
+		return core.BadField(field, "is %v: use a duration from %v to %v", d, low, high)
+	}
+	return nil
+}
+
+func (r Rule) shape() stat.Shape {
+	return stat.Shape{Interval: r.Interval, Buckets: r.Buckets, Strict: r.Strict}
+}
+
+// limit is the threshold in whole units, which is what a window or a gauge can
+// tell apart.
+func (r Rule) limit() int64 { return int64(math.Floor(r.Threshold)) }
+
+// madeID names a rule by the fields that make it that rule, so that an edited
+// threshold is still the same rule.
+func (r Rule) madeID() string {
+	id := "flow:" + r.Resource
+	if r.Metric != QPS {
+		id += ":" + r.Metric.String()
+	}
+	if r.Origin != OriginDefault {
+		id += ":origin=" + r.Origin
+	}
+	if r.Relation != Direct {
+		id += fmt.Sprintf(":%s=%s", r.Relation, r.Ref)
+	}
+	if r.Behavior != Reject {
+		id += ":" + r.Behavior.String()
+	}
+	return id
+}

@@ -1,0 +1,193 @@
+package stat
+
+import (
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Counters count what happens on one node, for people: a second window striped
+// over lanes, the last minute second by second, and totals since the start. They
+// are safe for concurrent use.
+//
+// Calls write to the newest bucket of their lane and never wait. Which lane is
+// the caller's choice: any number below [Layout.Lanes]; callers that run at the
+// same time should use different ones.
+//
+// # No count is lost or doubled
+//
+// The minute and the totals are not written by calls. When a lane bucket has
+// expired, its counts are moved there, under mu: each counter is swapped to zero,
+// added to the second of the bucket's own start and to the totals, and the new
+// start is stored last. An adder that is late adds to a bucket that has been
+// recycled meanwhile: its count falls into a newer bucket, not into nowhere.
+// A call takes mu only with TryLock; if that fails, somebody else holds it, and
+// the call adds to its lane's newest bucket as it stands.
+//
+// Readers take mu and roll every expired bucket first. Only holders of mu move
+// counts, so for a reader each counter's totals plus what is live in the lanes is
+// exact and never decreases. Different counters are not read at one instant.
+type Counters struct {
+	layout *Layout
+	lanes  []atomic.Pointer[lane] // made on first use
+
+	mu       sync.Mutex
+	totals   Counts             // what was moved out of the lanes
+	minute   *LeapArray[Counts] // the same by the second; nil until there is some
+	relieved *LeapArray[Counts] // moved out before its time, still in the second window
+}
+
+const minuteBuckets = 60
+
+// Init makes the zero Counters ready. It is not safe for concurrent use.
+func (c *Counters) Init(layout *Layout) {
+	c.layout = layout
+	c.lanes = make([]atomic.Pointer[lane], layout.lanes)
+}
+
+// AddPass counts a call of n units as admitted.
+func (c *Counters) AddPass(lane uint32, now, n int64) {
+	b := c.bucket(lane, now)
+	if b.pass.Add(pack(n))&halfFull != 0 {
+		c.relieve(b)
+	}
+}
+
+// AddOccupied counts n units, counted as admitted too, as borrowed.
+func (c *Counters) AddOccupied(lane uint32, now, n int64) {
+	c.bucket(lane, now).occupied.Add(n)
+}
+
+// AddBlock counts n units as refused.
+func (c *Counters) AddBlock(lane uint32, now, n int64) {
+	c.bucket(lane, now).block.Add(n)
+}
+
+// AddComplete counts a call of n units as completed after rt nanoseconds, and as
+// an exception if it failed. A negative rt counts as 0.
+func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
+	b := c.bucket(lane, now)
+	rt = max(rt, 0)
+	if failed {
+		b.exception.Add(n)
+	}
+	b.lowerMinRT(rt)
+	b.rt.Add(rt)
+	if b.complete.Add(pack(n))&halfFull != 0 {
+		c.relieve(b)
+	}
+}
+
+// bucket returns the bucket that a call at now writes to.
+func (c *Counters) bucket(i uint32, now int64) *laneBucket {
+	l := c.lanes[int(i)%len(c.lanes)].Load()
+	if l == nil {
+		l = c.addLane(i)
+	}
+	b := l.newest.Load()
+	if now < b.start.Load()+c.layout.fine {
+		return b
+	}
+	return c.turn(l, now)
+}
+
+func (c *Counters) addLane(i uint32) *lane {
+	p := &c.lanes[int(i)%len(c.lanes)]
+	p.CompareAndSwap(nil, newLane(c.layout.buckets))
+	return p.Load()
+}
+
+// turn opens the bucket of now on a lane. Who can't have the lock joins the
+// newest bucket as it stands: the holder is a reader, or is turning a lane now.
+func (c *Counters) turn(l *lane, now int64) *laneBucket {
+	if !c.mu.TryLock() {
+		return l.newest.Load()
+	}
+	defer c.mu.Unlock()
+	start := floor(now, c.layout.fine)
+	newest := l.newest.Load()
+	if start <= newest.start.Load() {
+		return newest // another call turned it since
+	}
+	b := &l.buckets[(start/c.layout.fine%c.layout.buckets+c.layout.buckets)%c.layout.buckets]
+	c.move(b)
+	b.start.Store(start) // after the counters are empty, before anybody is sent here
+	l.newest.Store(b)
+	return b
+}
+
+// move empties a lane bucket into the minute and the totals. The caller holds mu.
+func (c *Counters) move(b *laneBucket) {
+	moved := b.drain()
+	if moved.Empty() {
+		return
+	}
+	c.keep(b.start.Load(), &moved)
+}
+
+// keep adds counts to the totals and to the second of start, unless that second
+// is older than the minute.
+func (c *Counters) keep(start int64, moved *Counts) {
+	c.totals.Add(moved)
+	if start == never {
+		return
+	}
+	if c.minute == nil {
+		c.minute = newRing(minuteBuckets*int64(time.Second), minuteBuckets)
+	}
+	if second, ok := c.minute.Open(start); ok {
+		second.Value.Add(moved)
+	}
+}
+
+// relieve moves a bucket's counts out before its time because a packed word is
+// half full. One call in millions gets here, so it may wait for the lock.
+func (c *Counters) relieve(b *laneBucket) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	start := b.start.Load()
+	moved := b.drain()
+	c.keep(start, &moved)
+	if c.relieved == nil {
+		c.relieved = newRing(c.layout.interval, c.layout.buckets)
+	}
+	if still, ok := c.relieved.Open(start); ok {
+		still.Value.Add(&moved)
+	}
+}
+
+func newRing(interval, buckets int64) *LeapArray[Counts] {
+	ring, err := NewLeapArray[Counts](time.Duration(interval), int(buckets))
+	if err != nil {
+		panic(err) // the layout was validated
+	}
+	return ring
+}
+
+// live yields every bucket of every lane. The caller holds mu.
+func (c *Counters) live() iter.Seq[*laneBucket] {
+	return func(yield func(*laneBucket) bool) {
+		for i := range c.lanes {
+			l := c.lanes[i].Load()
+			if l == nil {
+				continue
+			}
+			for j := range l.buckets {
+				if !yield(&l.buckets[j]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// settle moves every expired bucket. The caller holds mu.
+func (c *Counters) settle(now int64) {
+	expired := floor(now, c.layout.fine) - c.layout.interval
+	for b := range c.live() {
+		if b.start.Load() <= expired {
+			c.move(b)
+		}
+	}
+}

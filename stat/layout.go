@@ -1,0 +1,68 @@
+package stat
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+)
+
+// MaxLanes is the most lanes that [Counters] are striped over.
+const MaxLanes = 64
+
+// maxLaneBuckets bounds what one lane costs: 8 KiB.
+const maxLaneBuckets = 128
+
+// Layout is how [Counters] divide time and spread over lanes. One Layout serves
+// all nodes of an engine. It doesn't change once made.
+type Layout struct {
+	interval int64 // of the second window
+	coarse   int64 // width of its buckets
+	fine     int64 // width of a lane's buckets
+	buckets  int64 // buckets of a lane
+	lanes    int
+}
+
+// NewLayout describes a second window of so many buckets over interval. A lane's
+// buckets are as wide as the greatest common divisor of the window's bucket and
+// one second, so that each belongs to one bucket and to one second; there may be
+// at most 128. The lanes are the next power of two above twice procs, 64 at most.
+func NewLayout(interval time.Duration, buckets, procs int) (*Layout, error) {
+	shape := Shape{Interval: interval, Buckets: buckets}
+	if err := shape.Validate(); err != nil {
+		return nil, fmt.Errorf("stat: second window: %w", err)
+	}
+	if procs < 1 {
+		return nil, fmt.Errorf("stat: %d processors: use 1 or more", procs)
+	}
+	l := &Layout{interval: int64(interval), coarse: int64(shape.Width())}
+	l.fine = gcd(l.coarse, int64(time.Second))
+	l.buckets = l.interval / l.fine
+	if l.buckets > maxLaneBuckets {
+		return nil, fmt.Errorf("stat: second window: %d buckets of %v need %d buckets of %v to part whole seconds, and %d is the most: choose a width that has a larger common divisor with 1s",
+			buckets, shape.Width(), l.buckets, time.Duration(l.fine), maxLaneBuckets)
+	}
+	l.lanes = min(MaxLanes, 1<<bits.Len(uint(2*procs-1)))
+	return l, nil
+}
+
+// Interval is the length of the second window.
+func (l *Layout) Interval() time.Duration { return time.Duration(l.interval) }
+
+// BucketWidth is the length of one of its buckets.
+func (l *Layout) BucketWidth() time.Duration { return time.Duration(l.coarse) }
+
+// Lanes is the most lanes that a node may have, a power of two.
+func (l *Layout) Lanes() int { return l.lanes }
+
+// oldest is the start of the oldest fine bucket that the second window counts
+// at now.
+func (l *Layout) oldest(now int64) int64 {
+	return floor(now, l.coarse) + l.coarse - l.interval
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

@@ -1,0 +1,149 @@
+package stat
+
+import (
+	"fmt"
+	"iter"
+	"math"
+	"time"
+)
+
+// Bucket is one slice of time in a [LeapArray]. Start is a multiple of the
+// array's bucket width.
+type Bucket[T any] struct {
+	Start int64 // nanoseconds
+	Value T
+}
+
+// LeapArray is a ring of buckets over the last interval: the bucket of a time
+// stands in slot (time / width) mod buckets, and is recycled, with a zero
+// Value, when the ring comes round to it.
+//
+// Time only moves forward: once a bucket was opened, callers with an older time
+// join the newest one. A LeapArray is not safe for concurrent use; its owner
+// holds a lock around it.
+type LeapArray[T any] struct {
+	width    int64
+	interval int64
+	buckets  []Bucket[T]
+	newest   int64 // start of the newest bucket
+}
+
+// never is the Start of a bucket that was not used yet: older than any time,
+// and far enough from the end of the range to be subtracted from.
+const never = math.MinInt64 / 4
+
+// NewLeapArray returns an empty ring of so many buckets over interval, which
+// they must divide into whole nanoseconds.
+func NewLeapArray[T any](interval time.Duration, buckets int) (*LeapArray[T], error) {
+	if buckets < 1 || interval < 1 || interval%time.Duration(buckets) != 0 {
+		return nil, fmt.Errorf("stat: %d buckets don't divide an interval of %v", buckets, interval)
+	}
+	a := &LeapArray[T]{
+		width:    int64(interval) / int64(buckets),
+		interval: int64(interval),
+		buckets:  make([]Bucket[T], buckets),
+	}
+	a.Reset()
+	return a, nil
+}
+
+// Width is the length of a bucket.
+func (a *LeapArray[T]) Width() time.Duration { return time.Duration(a.width) }
+
+// Interval is the length of the whole ring.
+func (a *LeapArray[T]) Interval() time.Duration { return time.Duration(a.interval) }
+
+// Len is the number of buckets.
+func (a *LeapArray[T]) Len() int { return len(a.buckets) }
+
+// Reset forgets everything, the newest time included.
+func (a *LeapArray[T]) Reset() {
+	for i := range a.buckets {
+		a.buckets[i] = Bucket[T]{Start: never}
+	}
+	a.newest = never
+}
+
+// Current returns the bucket that now falls in, opened if it is new; for a now
+// older than the newest bucket, the newest. The pointer is good until the ring
+// comes round.
+func (a *LeapArray[T]) Current(now int64) *Bucket[T] {
+	start := floor(now, a.width)
+	if start < a.newest {
+		start = a.newest
+	}
+	b, _ := a.Open(start)
+	return b
+}
+
+// Open returns the bucket that t falls in, whatever the newest one is, opened
+// if its slot holds an older one. It returns false if the slot holds a later
+// bucket already: t is too old to be kept.
+func (a *LeapArray[T]) Open(t int64) (*Bucket[T], bool) {
+	start := floor(t, a.width)
+	b := a.slot(start)
+	if b.Start > start {
+		return nil, false
+	}
+	if b.Start < start {
+		*b = Bucket[T]{Start: start}
+		a.newest = max(a.newest, start)
+	}
+	return b, true
+}
+
+// Valid reports whether a bucket that begins at start still counts at now: it
+// began, and less than the interval ago as seen from the bucket of now.
+func (a *LeapArray[T]) Valid(now, start int64) bool {
+	current := max(floor(now, a.width), a.newest)
+	return start <= current && start > current-a.interval
+}
+
+// At returns the bucket that t falls in if it was opened and still counts at
+// now. Nothing is changed.
+func (a *LeapArray[T]) At(now, t int64) (*Bucket[T], bool) {
+	start := floor(t, a.width)
+	b := a.slot(start)
+	if b.Start != start || !a.Valid(now, start) {
+		return nil, false
+	}
+	return b, true
+}
+
+// Previous returns the bucket before that of now, if it was opened and still
+// counts. Nothing is changed.
+func (a *LeapArray[T]) Previous(now int64) (*Bucket[T], bool) {
+	return a.At(now, max(floor(now, a.width), a.newest)-a.width)
+}
+
+// All yields the opened buckets that count at now, oldest first. Nothing is
+// changed.
+func (a *LeapArray[T]) All(now int64) iter.Seq[*Bucket[T]] {
+	return a.Where(now, func(int64) bool { return true })
+}
+
+// Where yields those buckets of [LeapArray.All] whose start satisfies keep.
+func (a *LeapArray[T]) Where(now int64, keep func(start int64) bool) iter.Seq[*Bucket[T]] {
+	return func(yield func(*Bucket[T]) bool) {
+		current := max(floor(now, a.width), a.newest)
+		for start := current - a.interval + a.width; start <= current; start += a.width {
+			if b := a.slot(start); b.Start == start && keep(start) && !yield(b) {
+				return
+			}
+		}
+	}
+}
+
+func (a *LeapArray[T]) slot(start int64) *Bucket[T] {
+	n := int64(len(a.buckets))
+	return &a.buckets[((start/a.width)%n+n)%n]
+}
+
+// floor is the largest multiple of width that is not above t.
+func floor(t, width int64) int64 {
+	if r := t % width; r >= 0 {
+		return t - r
+	} else {
+		return t - r - width
+	}
+}

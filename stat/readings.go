@@ -1,0 +1,208 @@
+package stat
+
+import (
+	"math"
+	"time"
+)
+
+// Second is what the second window counts at now.
+func (c *Counters) Second(now int64) Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settle(now)
+	return c.between(now, c.layout.oldest(now), math.MaxInt64)
+}
+
+// SecondBuckets are the buckets of the second window, oldest first, those
+// without counts included.
+func (c *Counters) SecondBuckets(now int64) []Bucket[Counts] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settle(now)
+	var buckets []Bucket[Counts]
+	for start := c.layout.oldest(now); start <= now; start += c.layout.coarse {
+		end := start + c.layout.coarse
+		if end > now {
+			end = math.MaxInt64 // the newest bucket has whatever is newer than this reader
+		}
+		buckets = append(buckets, Bucket[Counts]{Start: start, Value: c.between(now, start, end)})
+	}
+	return buckets
+}
+
+// MaxComplete is the most units that completed in one bucket of the second
+// window.
+func (c *Counters) MaxComplete(now int64) int64 {
+	var most int64
+	for _, b := range c.SecondBuckets(now) {
+		most = max(most, b.Value.Complete)
+	}
+	return most
+}
+
+// Totals are all counts since the start.
+func (c *Counters) Totals() Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum := c.totals
+	for b := range c.live() {
+		counts := b.counts()
+		sum.Add(&counts)
+	}
+	return sum
+}
+
+// InFlight is the calls that entered and did not exit. It is never negative: all
+// exits are read before any entry.
+func (c *Counters) InFlight() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	exited := c.totals.Exited
+	for b := range c.live() {
+		calls, _ := unpack(b.complete.Load())
+		exited += calls
+	}
+	entered := c.totals.Entered
+	for b := range c.live() {
+		calls, _ := unpack(b.pass.Load())
+		entered += calls
+	}
+	return entered - exited
+}
+
+// Minute is what the last 60 whole or begun seconds count.
+func (c *Counters) Minute(now int64) Counts {
+	var sum Counts
+	for _, second := range c.History(now) {
+		sum.Add(&second.Value)
+	}
+	return sum
+}
+
+// History is the last 60 whole or begun seconds, oldest first, without those in
+// which nothing happened.
+func (c *Counters) History(now int64) []Bucket[Counts] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settle(now)
+	var seconds [minuteBuckets]Counts
+	newest := floor(now, int64(time.Second))
+	oldest := newest - (minuteBuckets-1)*int64(time.Second)
+	add := func(start int64, counts *Counts) {
+		if i := (min(start, now) - oldest) / int64(time.Second); start >= oldest {
+			seconds[i].Add(counts)
+		}
+	}
+	if c.minute != nil {
+		for b := range c.minute.All(now) {
+			add(b.Start, &b.Value)
+		}
+	}
+	for b := range c.live() {
+		counts := b.counts()
+		add(b.start.Load(), &counts)
+	}
+	var history []Bucket[Counts]
+	for i := range seconds {
+		if !seconds[i].Empty() {
+			history = append(history, Bucket[Counts]{Start: oldest + int64(i)*int64(time.Second), Value: seconds[i]})
+		}
+	}
+	return history
+}
+
+// LastSecond is what the last whole second before now counts.
+func (c *Counters) LastSecond(now int64) Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settle(now)
+	var sum Counts
+	end := floor(now, int64(time.Second))
+	start := end - int64(time.Second)
+	if c.minute != nil {
+		if b, ok := c.minute.At(now, start); ok {
+			sum.Add(&b.Value)
+		}
+	}
+	for b := range c.live() {
+		if s := b.start.Load(); s >= start && s < end {
+			counts := b.counts()
+			sum.Add(&counts)
+		}
+	}
+	return sum
+}
+
+// SeedWindow counts in w what passed here lately: from the lanes, and for what
+// lies further back from whole seconds. A window with finer buckets or a longer
+// interval than these can't be seeded fully.
+func (c *Counters) SeedWindow(w *Window, now int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settle(now)
+	if c.minute != nil {
+		for b := range c.minute.All(now) {
+			w.Seed(now, b.Start+int64(time.Second)-1, b.Value.Pass)
+		}
+	}
+	for b := range c.live() {
+		if _, units := unpack(b.pass.Load()); units > 0 {
+			w.Seed(now, b.start.Load()+c.layout.fine-1, units)
+		}
+	}
+}
+
+// Idle reports whether nothing is in flight and nothing was counted within the
+// second window and the last minute.
+func (c *Counters) Idle(now int64) bool {
+	return len(c.History(now)) == 0 && c.Second(now) == Counts{} && c.InFlight() == 0
+}
+
+// Absorb moves everything that other counted into the totals here. Other is a
+// node's that has been replaced by this one; whoever still counts there calls
+// Absorb again afterwards.
+func (c *Counters) Absorb(other *Counters) {
+	other.mu.Lock()
+	moved := other.totals
+	other.totals = Counts{}
+	other.minute, other.relieved = nil, nil
+	for b := range other.live() {
+		counts := b.drain()
+		moved.Add(&counts)
+	}
+	other.mu.Unlock()
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.totals.Add(&moved)
+}
+
+// Lanes is how many lanes have been made.
+func (c *Counters) Lanes() int {
+	n := 0
+	for i := range c.lanes {
+		if c.lanes[i].Load() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// between sums the second window's buckets that start in [from, to). The caller
+// holds mu.
+func (c *Counters) between(now, from, to int64) Counts {
+	var sum Counts
+	within := func(start int64) bool { return start >= from && start < to }
+	for b := range c.live() {
+		if within(b.start.Load()) {
+			counts := b.counts()
+			sum.Add(&counts)
+		}
+	}
+	if c.relieved != nil {
+		for b := range c.relieved.Where(now, within) {
+			sum.Add(&b.Value)
+		}
+	}
+	return sum
+}

@@ -1,0 +1,361 @@
+package stat
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Window meters admissions over a sliding interval, exactly: [Window.TryAdd]
+// checks and counts in one atomic step. Calls on one window are linearizable:
+// never over the limit, and nothing refused that some serial order would have
+// admitted. It is safe for concurrent use.
+//
+// Buckets are known by their number, time / width. One ring holds those that
+// count and those that have not begun, which is what borrowing needs:
+//
+//	          span: they count now           ahead: can be borrowed
+//	... | head-2 | head-1 | head (newest) | head+1 | head+2 | ...
+//	    \____________ used ____________/  \____ waiting ____/
+//
+// When time reaches a bucket, it opens with what was borrowed from it already
+// counted, and the oldest one is forgotten.
+//
+// # Invariants, and why a refusal needs no lock
+//
+// Under mu: used is the sum of the buckets that count, waiting of those ahead.
+// head never decreases; a caller whose time is older than head's bucket joins it.
+//
+// end (when the newest bucket ends) and used are also readable without mu. Every
+// writer stores used before end. So a caller that loads end and then used, and
+// finds its time before end, holds a total that was exact at the instant of the
+// second load and belongs to the bucket it would join (or to a newer one, which
+// it would have to join as well by then). If that total leaves no room, a serial
+// order in which the call came at that instant refuses it too. Nothing is ever
+// admitted on that reading.
+type Window struct {
+	end  atomic.Int64
+	used atomic.Int64
+
+	mu      sync.Mutex
+	width   int64   // of a bucket, ns
+	span    int64   // how many buckets count
+	ahead   int64   // how many can be borrowed from
+	head    int64   // number of the newest bucket
+	waiting int64   // sum of the buckets ahead
+	counts  []int64 // ring of span+ahead buckets
+	total   int64   // what used mirrors
+}
+
+// NewWindow returns an empty window.
+func NewWindow(shape Shape) (*Window, error) {
+	if err := shape.Validate(); err != nil {
+		return nil, err
+	}
+	w := &Window{width: int64(shape.Width()), span: int64(shape.Buckets), ahead: int64(shape.Buckets)}
+	if shape.Strict {
+		w.span++
+	}
+	w.counts = make([]int64, w.span+w.ahead)
+	w.head = number(never, w.width)
+	w.end.Store((w.head + 1) * w.width)
+	return w, nil
+}
+
+// TryAdd counts n units at now if the window then holds at most limit, and
+// returns the bucket they were counted in.
+func (w *Window) TryAdd(now, n, limit int64) (bucket int64, ok bool) {
+	if now < w.end.Load() && w.used.Load() > limit-n {
+		return 0, false
+	}
+	w.mu.Lock()
+	w.roll(now)
+	bucket, ok = w.head, w.fits(w.head, n, limit)
+	if ok {
+		w.put(bucket, n)
+	}
+	w.mu.Unlock()
+	return bucket, ok
+}
+
+// Fits reports whether n more units would fit at now. It takes nothing, so the
+// answer binds nobody: only [Window.TryAdd] decides.
+func (w *Window) Fits(now, n, limit int64) bool {
+	if now < w.end.Load() {
+		return w.used.Load() <= limit-n
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.roll(now)
+	return w.fits(w.head, n, limit)
+}
+
+// Add counts n units at now, whatever the total.
+func (w *Window) Add(now, n int64) {
+	w.AddAt(now, now, n)
+}
+
+// AddAt counts n units in the bucket of a time that may lie ahead of now, as
+// far as the window can look ahead.
+func (w *Window) AddAt(now, at, n int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.roll(now)
+	w.put(w.clamp(number(at, w.width)), n)
+}
+
+// Cancel takes n units out of the bucket they were counted in, if it still
+// counts or is still to come.
+func (w *Window) Cancel(bucket, n int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.keeps(bucket) {
+		w.put(bucket, -n)
+	}
+}
+
+// TryBorrow takes n units from a bucket that has not begun, so that the caller
+// may run when it begins. It returns how long that is, less than maxWait, and
+// the bucket.
+//
+// Only what expires can be borrowed: a coming bucket has room as far as the
+// bucket that it pushes out has units. The arithmetic is that of
+// alibaba/Sentinel's StatisticNode.tryOccupyNext; that check and booking are one
+// step is ours.
+func (w *Window) TryBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.roll(now)
+	wait, bucket, ok = w.borrowable(now, n, limit, maxWait)
+	if ok {
+		w.put(bucket, n)
+	}
+	return wait, bucket, ok
+}
+
+// CanBorrow is [Window.TryBorrow] without taking.
+func (w *Window) CanBorrow(now, n, limit int64, maxWait time.Duration) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.roll(now)
+	_, _, ok := w.borrowable(now, n, limit, maxWait)
+	return ok
+}
+
+// Rebook is [Window.TryBorrow] for a caller that holds n units in a bucket
+// already: on success they are moved, otherwise they stay.
+func (w *Window) Rebook(now, held, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.roll(now)
+	if !w.keeps(held) {
+		return 0, held, true
+	}
+	w.put(held, -n)
+	wait, bucket, ok = w.borrowable(now, n, limit, maxWait)
+	if !ok {
+		bucket = held
+	}
+	w.put(bucket, n)
+	return wait, bucket, ok
+}
+
+// Move carries n units from the bucket that holds them to the one of a later
+// time, if limit holds there too; otherwise they stay. It returns the bucket
+// that holds them now.
+func (w *Window) Move(held, at, n, limit int64) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	to := w.clamp(number(at, w.width))
+	if !w.keeps(held) || to <= held {
+		return held
+	}
+	w.put(held, -n)
+	if !w.fits(to, n, limit) {
+		to = held
+	}
+	w.put(to, n)
+	return to
+}
+
+// Within reports whether the window holds at most limit wherever the given
+// bucket counts. A caller that holds units there asks it for a second limit.
+func (w *Window) Within(bucket, limit int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.keeps(bucket) || w.fits(max(bucket, w.head), 0, limit)
+}
+
+// Sum is the units that count at now.
+func (w *Window) Sum(now int64) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.roll(now)
+	return w.total
+}
+
+// Waiting is the units borrowed from buckets that have not begun at now.
+func (w *Window) Waiting(now int64) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.roll(now)
+	return w.waiting
+}
+
+// RetryAfter is how long after now n units will fit if nobody else comes; false
+// if they never will.
+func (w *Window) RetryAfter(now, n, limit int64) (time.Duration, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.roll(now)
+	total := w.total
+	for k := int64(0); k <= w.span; k++ {
+		if k > 0 {
+			total += w.borrowed(w.head+k) - *w.at(w.head + k - w.span)
+		}
+		if total <= limit-n {
+			return time.Duration(max(0, (w.head+k)*w.width-now)), true
+		}
+	}
+	return 0, false
+}
+
+// Seed counts n units that happened at t, before the window was there. Units
+// older than the window are ignored.
+func (w *Window) Seed(now, t, n int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.roll(now)
+	if bucket := min(number(t, w.width), w.head); w.keeps(bucket) {
+		w.put(bucket, n)
+	}
+}
+
+// SeedFrom counts what another window of any shape counted, borrowed units
+// included. What covers several buckets here goes to the newest of them.
+func (w *Window) SeedFrom(old *Window, now int64) {
+	type past struct{ at, n int64 }
+	var found []past
+	old.mu.Lock()
+	old.roll(now)
+	for b := old.head - old.span + 1; b <= old.head+old.ahead; b++ {
+		if n := *old.at(b); n != 0 {
+			at := b * old.width // a coming bucket counts from its start
+			if b <= old.head {
+				at = min(at+old.width-1, now)
+			}
+			found = append(found, past{at, n})
+		}
+	}
+	old.mu.Unlock()
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.roll(now)
+	for _, p := range found {
+		if bucket := min(number(p.at, w.width), w.head+w.ahead); w.keeps(bucket) {
+			w.put(bucket, p.n)
+		}
+	}
+}
+
+// The methods below need mu.
+
+// roll opens the bucket of now and all before it. It is the only place where
+// head moves, and it only moves forward.
+func (w *Window) roll(now int64) {
+	to := number(now, w.width)
+	if to <= w.head {
+		return
+	}
+	if to-w.head >= int64(len(w.counts)) {
+		clear(w.counts)
+		w.head, w.total, w.waiting = to, 0, 0
+	}
+	for w.head < to {
+		w.head++
+		opened, expired := w.at(w.head), w.at(w.head-w.span)
+		w.waiting -= *opened
+		w.total += *opened - *expired
+		*expired = 0 // its slot is now the farthest bucket ahead
+	}
+	w.used.Store(w.total) // before end, see the type's comment
+	w.end.Store((w.head + 1) * w.width)
+}
+
+// put changes the count of a bucket that the window keeps.
+func (w *Window) put(bucket, n int64) {
+	*w.at(bucket) += n
+	if bucket > w.head {
+		w.waiting += n
+		return
+	}
+	w.total += n
+	w.used.Store(w.total)
+}
+
+// fits reports whether the window would hold at most limit with n more units in
+// the given bucket, the newest or one ahead, for as long as that bucket counts.
+// While nothing is borrowed, only the present matters: later there is less.
+func (w *Window) fits(bucket, n, limit int64) bool {
+	total := w.total
+	if bucket == w.head && total > limit-n {
+		return false
+	}
+	if w.waiting == 0 && bucket == w.head {
+		return true
+	}
+	for b := w.head + 1; b <= w.head+w.ahead && b < bucket+w.span; b++ {
+		total += *w.at(b) - *w.at(b - w.span)
+		if b >= bucket && total > limit-n {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *Window) borrowable(now, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
+	if w.waiting >= limit {
+		return 0, 0, false
+	}
+	passed := w.total
+	for bucket = w.head + 1; bucket <= w.head+w.ahead; bucket++ {
+		wait = time.Duration(bucket*w.width - now)
+		if wait >= maxWait {
+			return 0, 0, false
+		}
+		expiring := *w.at(bucket - w.span)
+		if passed-expiring+w.waiting <= limit-n {
+			return wait, bucket, true
+		}
+		passed -= expiring
+	}
+	return 0, 0, false
+}
+
+func (w *Window) borrowed(bucket int64) int64 {
+	if bucket > w.head+w.ahead {
+		return 0
+	}
+	return *w.at(bucket)
+}
+
+func (w *Window) keeps(bucket int64) bool {
+	return bucket > w.head-w.span && bucket <= w.head+w.ahead
+}
+
+func (w *Window) clamp(bucket int64) int64 {
+	return min(max(bucket, w.head), w.head+w.ahead)
+}
+
+func (w *Window) at(bucket int64) *int64 {
+	size := int64(len(w.counts))
+	i := bucket % size
+	if i < 0 {
+		i += size
+	}
+	return &w.counts[i]
+}
+
+// number is the number of the bucket that t falls in, also before 1970.
+func number(t, width int64) int64 { return floor(t, width) / width }
