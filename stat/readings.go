@@ -52,22 +52,34 @@ func (c *Counters) Totals() Counts {
 	return sum
 }
 
-// InFlight is the calls that entered and did not exit. It is never negative: all
-// exits are read before any entry.
+// InFlight is the calls that entered and did not exit. It is never negative.
 func (c *Counters) InFlight() int64 {
+	calls, _ := c.inFlight()
+	return calls
+}
+
+// UnitsInFlight is the units of the calls in flight.
+func (c *Counters) UnitsInFlight() int64 {
+	_, units := c.inFlight()
+	return units
+}
+
+// inFlight reads all exits before any entry, so a call that is seen to have
+// exited is also seen to have entered.
+func (c *Counters) inFlight() (calls, units int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	exited := c.totals.Exited
+	calls, units = -c.totals.Exited, -c.totals.Complete
 	for b := range c.live() {
-		calls, _ := unpack(b.complete.Load())
-		exited += calls
+		n, u := unpack(b.complete.Load())
+		calls, units = calls-n, units-u
 	}
-	entered := c.totals.Entered
+	calls, units = calls+c.totals.Entered, units+c.totals.Pass
 	for b := range c.live() {
-		calls, _ := unpack(b.pass.Load())
-		entered += calls
+		n, u := unpack(b.pass.Load())
+		calls, units = calls+n, units+u
 	}
-	return entered - exited
+	return calls, units
 }
 
 // Minute is what the last 60 whole or begun seconds count.

@@ -134,12 +134,12 @@ func (w *Window) TryBorrow(now, n, limit int64, maxWait time.Duration) (wait tim
 }
 
 // CanBorrow is [Window.TryBorrow] without taking.
-func (w *Window) CanBorrow(now, n, limit int64, maxWait time.Duration) bool {
+func (w *Window) CanBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.roll(now)
-	_, _, ok := w.borrowable(now, n, limit, maxWait)
-	return ok
+	wait, _, ok = w.borrowable(now, n, limit, maxWait)
+	return wait, ok
 }
 
 // Rebook is [Window.TryBorrow] for a caller that holds n units in a bucket

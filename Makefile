@@ -1,0 +1,24 @@
+# The commands themselves are in .ci/step, which needs no make.
+.DEFAULT_GOAL := help
+STEPS := test race short386 standalone quickstart bench lint golangci fuzz fmt
+
+.PHONY: help ci $(STEPS)
+
+help: ## list the targets
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-11s %s\n", $$1, $$2 }'
+
+test: ## every test of every module in go.work
+race: ## the same, with the race detector (needs a C compiler)
+short386: ## the short tests on 32 bits
+standalone: ## each module's tests without the workspace
+quickstart: ## run examples/quickstart
+bench: ## the root module's benchmarks: BENCH=regexp BENCHTIME=200ms
+lint: ## gofmt, go vet, go fix -diff, staticcheck
+golangci: ## golangci-lint with .golangci.yml
+fuzz: ## every fuzz target: FUZZTIME=10s each
+fmt: ## gofmt every Go file
+ci: ## everything that CI runs
+	@bash .ci/run
+
+$(STEPS):
+	@bash .ci/step $@

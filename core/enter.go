@@ -1,0 +1,227 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/penstock-go/penstock/stat"
+)
+
+// ErrPanicked is what a call is marked failed with whose guarded code panicked.
+var ErrPanicked = errors.New("penstock: the guarded code panicked")
+
+var errNoResource = fmt.Errorf("%w: the resource has no name", ErrInvalid)
+
+// Enter asks for a resource. A nil error means go, and the entry must be exited;
+// otherwise the entry is zero and the error a *[BlockError], or one that wraps
+// [ErrInvalid], or one that wraps the context's error if that ended while the call
+// waited.
+//
+// The context is only looked at when a rule says wait: a nil one never ends, and
+// one that has ended refuses such a call at once, as does a deadline that comes
+// before the call's turn.
+func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, error) {
+	if name == "" {
+		return Entry{}, errNoResource
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	inv := e.pool.Get().(*Invocation)
+	inv.ctx, inv.context, inv.units = ctx, ContextOf(ctx), 1
+	inv.apply(opts)
+	if inv.units > stat.MaxUnits {
+		err := fmt.Errorf("%w: %d units, a call takes at most %d", ErrInvalid, inv.units, stat.MaxUnits)
+		inv.recycle()
+		return Entry{}, err
+	}
+	inv.began = e.clock.Now()
+	inv.now = inv.began
+	inv.resource = e.Resource(name, inv.now)
+	inv.bound = inv.resource.bind(e.rules.Load())
+
+	verdict := inv.decide()
+	switch {
+	case verdict.Block != nil:
+		return Entry{}, inv.refuse(verdict.Block, nil)
+	case verdict.Wait > 0:
+		return inv.queue(verdict)
+	}
+	return inv.pass(), nil
+}
+
+// decide prepares the call, asks every rule, and lets every rule take. A panic in
+// a slot ends the deciding and admits the call with what was granted so far.
+func (inv *Invocation) decide() (v Verdict) {
+	defer func() {
+		if r := recover(); r != nil {
+			inv.engine.failed(r, inv.now)
+			v = Verdict{}
+		}
+	}()
+	chain := inv.engine.chain
+	for _, s := range chain.preparers {
+		s.Prepare(inv)
+	}
+	for _, s := range chain.checkers {
+		if v := s.Ask(inv); v.Block != nil {
+			return v
+		}
+	}
+	for _, s := range chain.checkers {
+		if v.add(s.Take(inv)); v.Block != nil {
+			return v
+		}
+	}
+	return v
+}
+
+// add keeps the first refusal, and of the waits the longest.
+func (v *Verdict) add(next Verdict) {
+	if next.Block != nil || next.Wait > v.Wait {
+		*v = next
+	}
+}
+
+// queue waits outside all locks, for the longest wait that any rule asked for,
+// and asks again about what is a state rather than a count.
+func (inv *Invocation) queue(v Verdict) (Entry, error) {
+	e := inv.engine
+	if !inv.inTime(v) {
+		return Entry{}, inv.refuse(v.By, nil)
+	}
+	if v.Borrowed {
+		inv.runs = inv.now + int64(v.Wait)
+		inv.chargeAt(inv.runs)
+	}
+	returned, err := inv.sleep(v)
+	defer returned()
+	inv.now = max(inv.now, e.clock.Now())
+	if err != nil {
+		return Entry{}, inv.refuse(v.By, err)
+	}
+	if again := inv.recheck(); again.Block != nil {
+		return Entry{}, inv.refuse(again.Block, nil)
+	}
+	return inv.pass(), nil
+}
+
+func (inv *Invocation) sleep(v Verdict) (returned func(), err error) {
+	e := inv.engine
+	e.waiting.Add(1)
+	defer e.waiting.Add(-1)
+	if clock, ok := e.clock.(callClock); ok {
+		return clock.sleepCall(inv.ctx, v.Wait)
+	}
+	return func() {}, e.clock.Sleep(inv.ctx, v.Wait)
+}
+
+// inTime reports whether the wait ends before the context's deadline does.
+func (inv *Invocation) inTime(v Verdict) bool {
+	if inv.ctx.Err() != nil {
+		return false
+	}
+	deadline, ok := inv.ctx.Deadline()
+	if !ok {
+		return true
+	}
+	if clock, ok := inv.engine.clock.(deadlineClock); ok {
+		return clock.until(deadline) >= v.Wait
+	}
+	return deadline.UnixNano()-inv.now >= int64(v.Wait)
+}
+
+func (inv *Invocation) recheck() (v Verdict) {
+	defer func() {
+		if r := recover(); r != nil {
+			inv.engine.failed(r, inv.now)
+			v = Verdict{}
+		}
+	}()
+	for _, s := range inv.engine.chain.recheckers {
+		if v = s.Recheck(inv); v.Block != nil {
+			return v
+		}
+	}
+	return Verdict{}
+}
+
+// pass records the admission and hands out the entry.
+func (inv *Invocation) pass() Entry {
+	inv.record(phasePassed, nil)
+	return Entry{inv: inv, generation: inv.word.Load() >> flagBits}
+}
+
+// refuse gives everything back and records the refusal. cause is the error of a
+// context that ended during the wait, or nil.
+func (inv *Invocation) refuse(b *BlockError, cause error) error {
+	inv.giveBack()
+	inv.record(phaseBlocked, b)
+	inv.recycle()
+	if cause != nil {
+		return &abandoned{b, cause}
+	}
+	return b
+}
+
+// exit ends the call. The caller has moved the word to the next generation, so
+// the invocation is nobody else's.
+func (inv *Invocation) exit() {
+	inv.now = max(inv.now, inv.engine.clock.Now())
+	inv.releaseUnseen()
+	inv.release()
+	inv.record(phaseCompleted, nil)
+	inv.recycle()
+}
+
+// recycle returns the invocation to the pool, emptied as a whole so that no field
+// is forgotten and nothing is kept alive.
+func (inv *Invocation) recycle() {
+	inv.call = call{}
+	inv.engine.pool.Put(inv)
+}
+
+type phase uint8
+
+const (
+	phasePassed phase = iota
+	phaseBlocked
+	phaseCompleted
+)
+
+// record runs the recorders of a phase. One that panics is passed over; the
+// others still run.
+func (inv *Invocation) record(p phase, b *BlockError) {
+	for next := 0; next >= 0; {
+		next = inv.recordFrom(p, next, b)
+	}
+	inv.restore()
+}
+
+// recordFrom runs the recorders from number i on. It returns the number to go on
+// with after a panic, or -1.
+func (inv *Invocation) recordFrom(p phase, i int, b *BlockError) (next int) {
+	defer func() {
+		if r := recover(); r != nil {
+			inv.engine.failed(r, inv.now)
+			next = i + 1
+		}
+	}()
+	chain := inv.engine.chain
+	switch p {
+	case phasePassed:
+		for ; i < len(chain.passed); i++ {
+			chain.passed[i].Passed(inv)
+		}
+	case phaseBlocked:
+		for ; i < len(chain.blocked); i++ {
+			chain.blocked[i].Blocked(inv, b)
+		}
+	case phaseCompleted:
+		for ; i < len(chain.completed); i++ {
+			chain.completed[i].Completed(inv)
+		}
+	}
+	return -1
+}

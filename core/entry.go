@@ -1,0 +1,118 @@
+package core
+
+import (
+	"context"
+	"runtime"
+)
+
+// Entry is an admitted call. It is a small value to be exited once, from any
+// goroutine and in any order; further exits do nothing, also when the state
+// behind it serves another call by then. The zero value is an entry of nothing:
+// all its methods do nothing. It is safe for concurrent use.
+//
+// # How a stale handle harms nobody
+//
+// The state carries a word: a generation and two flags. An entry remembers the
+// generation it was given. Exit moves the word to the next generation by
+// compare-and-swap, which only one caller can win; Fail sets a flag by
+// compare-and-swap of the whole word, so it fails when the generation is another.
+// Context needs several fields at once; it sets the busy flag while it reads, and
+// Exit waits for it to go, so nobody reads fields of a call that is not theirs.
+type Entry struct {
+	inv        *Invocation
+	generation uint64
+}
+
+const (
+	flagFailed = 1 << iota
+	flagBusy
+	flagBits = iota
+)
+
+// Exit ends the call: it counts completion and response time, and returns what
+// the call held.
+func (e Entry) Exit() {
+	if e.inv == nil {
+		return
+	}
+	word := &e.inv.word
+	for {
+		w := word.Load()
+		switch {
+		case w>>flagBits != e.generation:
+			return
+		case w&flagBusy != 0:
+			runtime.Gosched() // Context is reading a handful of fields
+		case word.CompareAndSwap(w, (e.generation+1)<<flagBits):
+			e.inv.failed = w&flagFailed != 0
+			e.inv.exit()
+			return
+		}
+	}
+}
+
+// Fail marks the call as failed; it is then also counted as an exception when it
+// exits. A nil err does nothing.
+func (e Entry) Fail(err error) {
+	if e.inv == nil || err == nil {
+		return
+	}
+	e.set(flagFailed)
+}
+
+// ExitOn ends the call, as failed if *err is not nil or the function that
+// deferred it panics:
+//
+//	func orders(ctx context.Context) (err error) {
+//		e, err := api.Entry(ctx, "GET /orders")
+//		if err != nil {
+//			return err
+//		}
+//		defer e.ExitOn(&err)
+//
+// The panic goes on. A nil pointer is like a pointer to nil.
+func (e Entry) ExitOn(err *error) {
+	if r := recover(); r != nil {
+		e.Fail(ErrPanicked)
+		e.Exit()
+		panic(r)
+	}
+	if err != nil {
+		e.Fail(*err)
+	}
+	e.Exit()
+}
+
+// Context returns a context for calls nested in this one: they are counted below
+// it, in the same context and from the same origin. It is made when asked for and
+// may outlive the entry. An entry that is over gives [context.Background].
+func (e Entry) Context() context.Context {
+	if e.inv == nil || !e.set(flagBusy) {
+		return context.Background()
+	}
+	inv := e.inv
+	ctx, child := inv.ctx, &Context{parent: inv.node, tree: inv.engine.tree}
+	if inv.context != nil {
+		child.name, child.origin = inv.context.name, inv.context.origin
+	}
+	if inv.entrance != nil {
+		child.entrance.Store(&placed{inv.engine.tree, inv.entrance})
+	}
+	inv.word.And(^uint64(flagBusy))
+	return context.WithValue(ctx, contextKey{}, child)
+}
+
+// set sets a flag while the entry lives; of two that set busy, the second waits.
+func (e Entry) set(flag uint64) bool {
+	for {
+		w := e.inv.word.Load()
+		switch {
+		case w>>flagBits != e.generation:
+			return false
+		case w&flag&flagBusy != 0:
+			runtime.Gosched()
+		case e.inv.word.CompareAndSwap(w, w|flag):
+			return true
+		}
+	}
+}

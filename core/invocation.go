@@ -1,0 +1,157 @@
+package core
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/penstock-go/penstock/node"
+)
+
+// Invocation is one call on its way through the chain. Slots read it and leave
+// what they found and reserved on it. It belongs to the goroutine that makes the
+// call, is pooled, and must not be kept.
+type Invocation struct {
+	// word is generation<<2 | flags, see Entry. It outlives the call.
+	word   atomic.Uint64
+	engine *Engine
+	lane   uint32 // nearly an index of the processor, since the pool keeps objects near them
+	held   []Reservation
+
+	call // everything about the present call; reset as a whole
+}
+
+type call struct {
+	ctx      context.Context
+	context  *Context
+	resource *Resource
+	bound    *binding
+
+	began int64 // when the call asked to enter
+	now   int64 // when it is judged, released or exits
+	runs  int64 // when a call that borrowed is to run, 0 for others
+	units int64
+	args  []any
+
+	inbound     bool
+	prioritized bool
+	failed      bool
+
+	entrance *node.EntranceNode
+	node     *node.DefaultNode
+	origin   *node.OriginNode
+	nodes    [4]*node.StatisticNode
+	nodeLen  int
+	counted  int // of nodes, on how many the call is counted as passed
+}
+
+// Engine is the engine that the call runs through.
+func (inv *Invocation) Engine() *Engine { return inv.engine }
+
+// Lane is the lane on which the call is counted, see [stat.Counters].
+func (inv *Invocation) Lane() uint32 { return inv.lane }
+
+// Now is the time of the present phase: when the call asked to enter, was
+// released after a wait, or exited. Slots read no clock.
+func (inv *Invocation) Now() int64 { return inv.now }
+
+// Began is when the call asked to enter.
+func (inv *Invocation) Began() int64 { return inv.began }
+
+// Runs is the time whose bucket the call is metered in: Now, or for a call that
+// borrowed the begin of the bucket that it borrowed from.
+func (inv *Invocation) Runs() int64 { return max(inv.now, inv.runs) }
+
+// Borrowed reports whether the call waits, or waited, for a borrowed bucket.
+func (inv *Invocation) Borrowed() bool { return inv.runs != 0 }
+
+// Units is how many units the call takes, at least 1.
+func (inv *Invocation) Units() int64 { return inv.units }
+
+// Inbound reports whether the call comes from outside.
+func (inv *Invocation) Inbound() bool { return inv.inbound }
+
+// Prioritized reports whether the call may borrow.
+func (inv *Invocation) Prioritized() bool { return inv.prioritized }
+
+// Args are the arguments given with the call.
+func (inv *Invocation) Args() []any { return inv.args }
+
+// Failed reports whether the call was marked failed; known when it completes.
+func (inv *Invocation) Failed() bool { return inv.failed }
+
+// Resource is what the call asks for.
+func (inv *Invocation) Resource() *Resource { return inv.resource }
+
+// Origin is the name of the caller, "" if there is none.
+func (inv *Invocation) Origin() string {
+	if inv.context == nil {
+		return ""
+	}
+	return inv.context.origin
+}
+
+// ContextName is the name of the context that the call came in through.
+func (inv *Invocation) ContextName() string {
+	if inv.context == nil || inv.context.name == "" {
+		return node.DefaultContext
+	}
+	return inv.context.name
+}
+
+// Rules are the rules of a family for the resource, in the form that the family's
+// Bind gave them, or nil.
+func (inv *Invocation) Rules(kind Kind) any { return inv.bound.rules[kind] }
+
+// Place finds the call node: in its context, below the call it is nested in.
+func (inv *Invocation) Place() {
+	tree := inv.engine.tree
+	entrance, parent := inv.context.place(tree, inv.now)
+	inv.entrance = entrance
+	inv.node = tree.Call(entrance, inv.resource.ClusterNode, parent, inv.now)
+	inv.addNode(&inv.node.StatisticNode)
+}
+
+// PlaceCluster adds the resource's node, the caller's, and the inbound root to
+// the nodes on which the call is counted, as far as they apply.
+func (inv *Invocation) PlaceCluster() {
+	inv.resource.MarkEntered()
+	inv.addNode(&inv.resource.StatisticNode)
+	if origin := inv.Origin(); origin != "" {
+		inv.origin = inv.engine.tree.Origin(inv.resource.ClusterNode, origin, inv.now)
+		inv.addNode(&inv.origin.StatisticNode)
+	}
+	if inv.inbound {
+		inv.addNode(&inv.engine.tree.Inbound().StatisticNode)
+	}
+}
+
+func (inv *Invocation) addNode(n *node.StatisticNode) {
+	inv.nodes[inv.nodeLen] = n
+	inv.nodeLen++
+}
+
+// Node is the call node, nil before the node selector ran.
+func (inv *Invocation) Node() *node.DefaultNode { return inv.node }
+
+// OriginNode is the node of the caller, nil if the call has none.
+func (inv *Invocation) OriginNode() *node.OriginNode { return inv.origin }
+
+// Nodes are the nodes on which the call is counted.
+func (inv *Invocation) Nodes() []*node.StatisticNode { return inv.nodes[:inv.nodeLen] }
+
+// Counted are those of Nodes on which the call was counted as passed. Only there
+// may its completion be counted.
+func (inv *Invocation) Counted() []*node.StatisticNode { return inv.nodes[:inv.counted] }
+
+// MarkCounted notes that the call was counted as passed on one more node.
+func (inv *Invocation) MarkCounted() { inv.counted++ }
+
+// restore brings back nodes that left while the call was being counted on them.
+func (inv *Invocation) restore() {
+	for _, n := range inv.Nodes() {
+		if n.Retired() {
+			inv.engine.restore(inv)
+			return
+		}
+	}
+}

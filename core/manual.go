@@ -1,0 +1,189 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// SleepMode is what a [ManualClock] does with a caller that wants to wait.
+type SleepMode uint8
+
+// The three ways to sleep.
+const (
+	// SleepPark holds the caller until the clock is advanced to its wake time,
+	// as a real clock would.
+	SleepPark SleepMode = iota
+	// SleepRecord returns at once and only notes what was asked for.
+	SleepRecord
+	// SleepAdvance moves the clock by the wait: one caller, one thing after the
+	// other.
+	SleepAdvance
+)
+
+// ManualClock is a clock for tests: it stands still until it is told to move, so
+// that rules that act over minutes are tested in microseconds. It is safe for
+// concurrent use.
+type ManualClock struct {
+	advancing sync.Mutex // one Advance at a time
+
+	mu      sync.Mutex
+	changed *sync.Cond // the sleepers have changed
+	now     int64
+	mode    SleepMode
+	slept   []time.Duration
+	parked  []*sleeper // by wake time, ties in order of going to sleep
+}
+
+type sleeper struct {
+	wake     int64
+	woken    chan struct{} // closed when its time has come
+	returned chan struct{} // closed when the call it belongs to has returned; nil if it is no call
+}
+
+// NewManualClock returns a clock that stands at start and parks who sleeps.
+func NewManualClock(start time.Time) *ManualClock {
+	c := &ManualClock{now: start.UnixNano()}
+	c.changed = sync.NewCond(&c.mu)
+	return c
+}
+
+// SetSleep chooses what happens to callers that sleep from now on.
+func (c *ManualClock) SetSleep(mode SleepMode) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mode = mode
+}
+
+// Now is the time the clock was set to.
+func (c *ManualClock) Now() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Advance moves the clock by d. It stops at every wake time on the way, in order,
+// ties in order of going to sleep, and lets that one sleeper run until its call
+// has returned (or it sleeps again) before it goes on. It must not be called from
+// within a guarded call that it would have to wait for.
+func (c *ManualClock) Advance(d time.Duration) {
+	c.AdvanceTo(c.Now() + int64(d))
+}
+
+// AdvanceTo moves the clock to t, as Advance does. A time that has passed already
+// moves nothing.
+func (c *ManualClock) AdvanceTo(t int64) {
+	c.advancing.Lock()
+	defer c.advancing.Unlock()
+	for {
+		s := c.wakeOne(t)
+		if s == nil {
+			return
+		}
+		if s.returned != nil {
+			<-s.returned
+		}
+	}
+}
+
+// wakeOne wakes the next sleeper due by t, or sets the clock to t if there is
+// none.
+func (c *ManualClock) wakeOne(t int64) *sleeper {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.parked) == 0 || c.parked[0].wake > t {
+		c.now = max(c.now, t)
+		return nil
+	}
+	s := c.parked[0]
+	c.parked = slices.Delete(c.parked, 0, 1)
+	c.now = max(c.now, s.wake)
+	close(s.woken)
+	return s
+}
+
+// Sleep does what the mode says.
+func (c *ManualClock) Sleep(ctx context.Context, d time.Duration) error {
+	s := c.park(d, nil)
+	if s == nil {
+		return ctx.Err()
+	}
+	return c.await(ctx, s)
+}
+
+func (c *ManualClock) sleepCall(ctx context.Context, d time.Duration) (returned func(), err error) {
+	done := make(chan struct{})
+	returned = sync.OnceFunc(func() { close(done) })
+	s := c.park(d, done)
+	if s == nil {
+		return returned, ctx.Err()
+	}
+	return returned, c.await(ctx, s)
+}
+
+// park notes the wish to sleep and, if the mode says so, lines the caller up. It
+// returns nil if there is nothing to wait for.
+func (c *ManualClock) park(d time.Duration, returned chan struct{}) *sleeper {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slept = append(c.slept, d)
+	if c.mode == SleepAdvance {
+		c.now += int64(max(d, 0))
+	}
+	if c.mode != SleepPark || d <= 0 {
+		return nil
+	}
+	s := &sleeper{wake: c.now + int64(d), woken: make(chan struct{}), returned: returned}
+	i, _ := slices.BinarySearchFunc(c.parked, s.wake+1, func(p *sleeper, wake int64) int {
+		return int(min(max(p.wake-wake, -1), 1))
+	})
+	c.parked = slices.Insert(c.parked, i, s)
+	c.changed.Broadcast()
+	return s
+}
+
+func (c *ManualClock) await(ctx context.Context, s *sleeper) error {
+	select {
+	case <-s.woken:
+		return nil
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.parked, s)
+	if i < 0 {
+		return nil // woken at the same moment: the wake-up counts
+	}
+	c.parked = slices.Delete(c.parked, i, i+1)
+	c.changed.Broadcast()
+	return ctx.Err()
+}
+
+// Slept lists every wait that was asked for, in order.
+func (c *ManualClock) Slept() []time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.slept)
+}
+
+// Parked is how many callers are held at the moment.
+func (c *ManualClock) Parked() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.parked)
+}
+
+// AwaitParked returns when at least n callers are held, so that a test knows that
+// the goroutines it started have come to their wait.
+func (c *ManualClock) AwaitParked(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.parked) < n {
+		c.changed.Wait()
+	}
+}
+
+func (c *ManualClock) until(deadline time.Time) time.Duration {
+	return time.Duration(deadline.UnixNano() - c.Now())
+}

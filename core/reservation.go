@@ -1,0 +1,109 @@
+package core
+
+import (
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Reservation is what a rule granted a call and the call holds until it is
+// refused after all or, with UntilExit, until it exits.
+type Reservation struct {
+	Holder    Holder
+	Units     int64
+	Token     int64 // the holder's own
+	Undo      int64 // the holder's own
+	UntilExit bool
+
+	window *stat.Window // the window that Token is a bucket of, or nil
+}
+
+// Holder takes back what it granted.
+type Holder interface {
+	GiveBack(*Reservation)
+}
+
+type windowHolder struct{ *stat.Window }
+
+func (h windowHolder) GiveBack(r *Reservation) { h.Cancel(r.Token, r.Units) }
+
+type gaugeHolder struct{ *stat.Gauge }
+
+func (h gaugeHolder) GiveBack(r *Reservation) { h.Release(r.Units) }
+
+// Reserve notes what a rule granted.
+func (inv *Invocation) Reserve(r Reservation) { inv.held = append(inv.held, r) }
+
+// ReserveBucket notes units in a bucket of a window that holds under limit.
+func (inv *Invocation) ReserveBucket(w *stat.Window, bucket, limit int64) {
+	inv.Reserve(Reservation{Holder: windowHolder{w}, Units: inv.units, Token: bucket, Undo: limit, window: w})
+}
+
+// ReserveGauge notes units of a gauge.
+func (inv *Invocation) ReserveGauge(g *stat.Gauge) {
+	inv.Reserve(Reservation{Holder: gaugeHolder{g}, Units: inv.units, UntilExit: true})
+}
+
+// HeldBucket returns the call's reservation in a window, or nil. A call holds at
+// most one in each.
+func (inv *Invocation) HeldBucket(w *stat.Window) *Reservation {
+	for i := range inv.held {
+		if inv.held[i].window == w {
+			return &inv.held[i]
+		}
+	}
+	return nil
+}
+
+// HoldsGauge reports whether the call holds units of a gauge.
+func (inv *Invocation) HoldsGauge(g *stat.Gauge) bool {
+	for i := range inv.held {
+		if h, ok := inv.held[i].Holder.(gaugeHolder); ok && h.Gauge == g {
+			return true
+		}
+	}
+	return false
+}
+
+// releaseUnseen ends the call on gauges that were made after it had entered. It
+// comes before the completion is counted, so that a gauge never shows less than
+// what is in flight.
+func (inv *Invocation) releaseUnseen() {
+	for _, n := range inv.Counted() {
+		if g := n.Gauge(nil); g != nil && !inv.HoldsGauge(g) {
+			g.ReleaseUnseen(inv.units)
+		}
+	}
+}
+
+// giveBack returns everything, the last thing first.
+func (inv *Invocation) giveBack() {
+	for i := len(inv.held) - 1; i >= 0; i-- {
+		inv.held[i].Holder.GiveBack(&inv.held[i])
+	}
+	inv.clearHeld()
+}
+
+// release returns what is held until exit.
+func (inv *Invocation) release() {
+	for i := len(inv.held) - 1; i >= 0; i-- {
+		if inv.held[i].UntilExit {
+			inv.held[i].Holder.GiveBack(&inv.held[i])
+		}
+	}
+	inv.clearHeld()
+}
+
+func (inv *Invocation) clearHeld() {
+	clear(inv.held) // a pooled invocation must not keep windows alive
+	inv.held = inv.held[:0]
+}
+
+// chargeAt moves the call's units to the bucket in which it will run, in every
+// window where the limit allows it. Elsewhere they stay in the bucket of the
+// decision, where they hold the limit just as well.
+func (inv *Invocation) chargeAt(at int64) {
+	for i := range inv.held {
+		if r := &inv.held[i]; r.window != nil {
+			r.Token = r.window.Move(r.Token, at, r.Units, r.Undo)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package core
+
+import (
+	"iter"
+	"sync/atomic"
+
+	"github.com/penstock-go/penstock/node"
+)
+
+// Resource is something guarded: a name, its node over all contexts, and the
+// rules that apply to it. It is safe for concurrent use.
+type Resource struct {
+	*node.ClusterNode
+
+	// bound is a cache: a call that finds another rule set in it than the engine
+	// has looks its rules up anew. So one set of rules serves a whole decision, and
+	// the hot path looks nothing up.
+	bound atomic.Pointer[binding]
+}
+
+// binding is the rules of one resource in one rule set. It doesn't change.
+type binding struct {
+	set   *Ruleset
+	rules [kinds]any
+}
+
+func (r *Resource) bind(set *Ruleset) *binding {
+	if b := r.bound.Load(); b != nil && b.set == set {
+		return b
+	}
+	b := &binding{set: set}
+	for kind, family := range set.families {
+		if family != nil {
+			b.rules[kind] = family.Bind(r)
+		}
+	}
+	r.bound.Store(b)
+	return b
+}
+
+// Idle reports whether the resource can leave: its nodes are idle, and so is
+// whatever its rules hold.
+func (r *Resource) Idle(now int64) bool {
+	if !r.ClusterNode.Idle(now) {
+		return false
+	}
+	if b := r.bound.Load(); b != nil {
+		for _, rules := range b.rules {
+			if busy, ok := rules.(interface{ Idle(now int64) bool }); ok && !busy.Idle(now) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// resources are the engine's, with the cap that goes for them.
+type resources struct {
+	*node.Registry[*Resource]
+	overflow *Resource // of names beyond the cap
+}
+
+// Clusters yields the nodes of all resources.
+func (r *resources) Clusters() iter.Seq[*node.ClusterNode] {
+	return func(yield func(*node.ClusterNode) bool) {
+		for resource := range r.all() {
+			if !yield(resource.ClusterNode) {
+				return
+			}
+		}
+	}
+}
+
+func (r *resources) all() iter.Seq[*Resource] {
+	return func(yield func(*Resource) bool) {
+		for _, resource := range r.All() {
+			if resource != r.overflow && !yield(resource) {
+				return
+			}
+		}
+		yield(r.overflow)
+	}
+}

@@ -1,0 +1,166 @@
+package core
+
+import "github.com/penstock-go/penstock/node"
+
+// Ruleset is one revision of the rules of all families. It doesn't change once
+// made. An engine has one at a time, in one pointer, so that a decision sees one
+// whole revision.
+type Ruleset struct {
+	Revision uint64
+	families [kinds]Family
+}
+
+// Family is the compiled rules of one family.
+type Family interface {
+	// Bind returns the rules that apply to a resource, in whatever form the
+	// family's slot wants them (see [Invocation.Rules]), or nil if there are none.
+	Bind(r *Resource) any
+	// Names says what the rules name. It has a node outside the caps for as long.
+	Names(*Names)
+	// Keeps reports whether a rule needs this meter on nodes of this role of the
+	// resource.
+	Keeps(resource string, role Role, meter node.Meter) bool
+	// KeepsGauge is Keeps for gauges.
+	KeepsGauge(resource string, role Role, owner any) bool
+	// Forget drops what the family keeps for a resource that has left.
+	Forget(resource string)
+}
+
+// Role is which of a resource's nodes is meant.
+type Role uint8
+
+// The roles.
+const (
+	RoleCluster Role = iota // the resource's node over all contexts
+	RoleCall                // its nodes in single contexts
+	RoleOrigin              // its nodes of single callers
+)
+
+// RulesetBuilder collects the families of the next revision.
+type RulesetBuilder struct {
+	Engine   *Engine
+	Now      int64
+	previous *Ruleset
+	next     *Ruleset
+}
+
+// Previous returns the compiled rules that the family has now, or nil.
+func (b *RulesetBuilder) Previous(kind Kind) Family { return b.previous.families[kind] }
+
+// Put sets the compiled rules of a family.
+func (b *RulesetBuilder) Put(kind Kind, family Family) { b.next.families[kind] = family }
+
+// Update replaces the rules of the engine: build puts every family's into the
+// builder. If it fails, nothing has changed. Updates run one after the other.
+//
+// What the new rules name is pinned before they are published, and what only the
+// old ones named is let go after. Resources that had rules find them anew at the
+// next call.
+func (e *Engine) Update(build func(*RulesetBuilder) error) error {
+	e.updating.Lock()
+	defer e.updating.Unlock()
+	old := e.rules.Load()
+	b := &RulesetBuilder{Engine: e, Now: e.clock.Now(), previous: old, next: &Ruleset{Revision: old.Revision + 1}}
+	if err := build(b); err != nil {
+		return err
+	}
+	names := e.pin(b.next)
+	e.rules.Store(b.next)
+	e.letGo(b.next, names)
+	return nil
+}
+
+// Rules is the present rule set.
+func (e *Engine) Rules() *Ruleset { return e.rules.Load() }
+
+// Family returns the compiled rules of a family, or nil.
+func (s *Ruleset) Family(kind Kind) Family { return s.families[kind] }
+
+// Names are what a rule set names: resources, each with callers, and contexts.
+type Names struct {
+	resources map[string]map[string]bool
+	contexts  map[string]bool
+}
+
+// Resource notes a resource.
+func (n *Names) Resource(name string) {
+	if n.resources[name] == nil {
+		n.resources[name] = make(map[string]bool)
+	}
+}
+
+// Origin notes a caller of a resource.
+func (n *Names) Origin(resource, origin string) {
+	n.Resource(resource)
+	n.resources[resource][origin] = true
+}
+
+// Context notes a context.
+func (n *Names) Context(name string) { n.contexts[name] = true }
+
+// pin gives everything that the rules name a node for keeps, and makes the meters
+// that the rules look at, so that they count from now on and the first call
+// doesn't pay for it.
+func (e *Engine) pin(set *Ruleset) *Names {
+	names := &Names{resources: make(map[string]map[string]bool), contexts: map[string]bool{node.DefaultContext: true}}
+	for _, family := range set.families {
+		if family != nil {
+			family.Names(names)
+		}
+	}
+	for name, origins := range names.resources {
+		r := e.resources.Pin(name)
+		for origin := range origins {
+			r.Origins().Pin(origin)
+		}
+	}
+	for name := range names.contexts {
+		e.tree.Entrances().Pin(name)
+	}
+	for r := range e.resources.all() {
+		r.bind(set)
+	}
+	return names
+}
+
+// letGo ends what only older rules named or metered.
+func (e *Engine) letGo(set *Ruleset, names *Names) {
+	e.tree.Entrances().Unpin(func(name string) bool { return names.contexts[name] })
+	e.resources.Unpin(func(name string) bool { return names.resources[name] != nil })
+	for r := range e.resources.all() {
+		origins := names.resources[r.Name()]
+		r.Origins().Unpin(func(origin string) bool { return origins[origin] })
+		set.trim(r.Name(), RoleCluster, &r.StatisticNode)
+		for _, n := range r.Calls().All() {
+			set.trim(r.Name(), RoleCall, &n.StatisticNode)
+		}
+		for _, n := range r.Origins().All() {
+			set.trim(r.Name(), RoleOrigin, &n.StatisticNode)
+		}
+		if n := r.OverflowOrigin(); n != nil {
+			set.trim(r.Name(), RoleOrigin, &n.StatisticNode)
+		}
+	}
+}
+
+// trim drops the meters of a node that no rule needs any more.
+func (s *Ruleset) trim(resource string, role Role, n *node.StatisticNode) {
+	if !n.Metered() {
+		return
+	}
+	needed := func(keeps func(Family) bool) bool {
+		for _, family := range s.families {
+			if family != nil && keeps(family) {
+				return true
+			}
+		}
+		return false
+	}
+	n.KeepMeters(
+		func(m node.Meter) bool {
+			return needed(func(f Family) bool { return f.Keeps(resource, role, m) })
+		},
+		func(owner any) bool {
+			return needed(func(f Family) bool { return f.KeepsGauge(resource, role, owner) })
+		})
+}

@@ -1,0 +1,152 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Slot is one link of the chain. It has a name and plays one or more of the
+// roles below. Slots keep no state of a call; that is in the [Invocation].
+type Slot interface {
+	Name() string
+}
+
+// Preparer finds what a call needs before it is judged: its nodes.
+type Preparer interface {
+	Prepare(*Invocation)
+}
+
+// Checker judges a call. Ask looks and takes nothing; most refusals end there.
+// Take decides: what it grants it reserves on the invocation (see
+// [Invocation.Reserve]), and a refusal by a later slot gives it back.
+type Checker interface {
+	Ask(*Invocation) Verdict
+	Take(*Invocation) Verdict
+}
+
+// AskOnly makes a [Checker] of one that holds nothing: its answer is its verdict.
+type AskOnly func(*Invocation) Verdict
+
+// Ask asks.
+func (f AskOnly) Ask(inv *Invocation) Verdict { return f(inv) }
+
+// Take takes nothing: Ask has been heard.
+func (f AskOnly) Take(*Invocation) Verdict { return Verdict{} }
+
+// Rechecker is asked once more after a call has waited, because what it looks at
+// is a state and may have changed.
+type Rechecker interface {
+	Recheck(*Invocation) Verdict
+}
+
+// PassRecorder records that a call was admitted, at the moment it is released.
+type PassRecorder interface {
+	Passed(*Invocation)
+}
+
+// BlockRecorder records that a call was refused.
+type BlockRecorder interface {
+	Blocked(*Invocation, *BlockError)
+}
+
+// CompleteRecorder records that an admitted call has ended.
+type CompleteRecorder interface {
+	Completed(*Invocation)
+}
+
+// Verdict is what a rule says of a call. The zero value admits it.
+type Verdict struct {
+	// Block refuses the call.
+	Block *BlockError
+	// Wait admits the call after that time. By is the refusal it gets if it can't
+	// wait.
+	Wait time.Duration
+	By   *BlockError
+	// Borrowed says that the wait is for a coming bucket, in which the call is to
+	// be counted.
+	Borrowed bool
+}
+
+// Chain is the slots in their order, sorted by role. It doesn't change once
+// built.
+type Chain struct {
+	slots      []Slot
+	preparers  []Preparer
+	checkers   []Checker
+	recheckers []Rechecker
+	passed     []PassRecorder
+	blocked    []BlockRecorder
+	completed  []CompleteRecorder
+}
+
+// NewChain returns a chain of slots in the given order. It panics if a slot plays
+// no role or two have the same name: a chain is written, not read from somewhere.
+func NewChain(slots ...Slot) *Chain {
+	c := &Chain{slots: slices.Clone(slots)}
+	names := make(map[string]bool)
+	for _, s := range slots {
+		if names[s.Name()] {
+			panic(fmt.Sprintf("core: two slots named %q in one chain", s.Name()))
+		}
+		names[s.Name()] = true
+		if !c.enlist(s) {
+			panic(fmt.Sprintf("core: slot %q plays no role: give it a method of Preparer, Checker, Rechecker or one of the recorders", s.Name()))
+		}
+	}
+	return c
+}
+
+func (c *Chain) enlist(s Slot) bool {
+	n := 0
+	n += enlist(&c.preparers, s)
+	n += enlist(&c.checkers, s)
+	n += enlist(&c.recheckers, s)
+	n += enlist(&c.passed, s)
+	n += enlist(&c.blocked, s)
+	n += enlist(&c.completed, s)
+	return n > 0
+}
+
+func enlist[Role any](list *[]Role, s Slot) int {
+	role, ok := s.(Role)
+	if !ok {
+		return 0
+	}
+	*list = append(*list, role)
+	return 1
+}
+
+// Position says where [Chain.With] puts a slot.
+type Position struct {
+	slot  string
+	after bool
+}
+
+// Before is the place right before the named slot.
+func Before(slot string) Position { return Position{slot: slot} }
+
+// After is the place right after the named slot.
+func After(slot string) Position { return Position{slot: slot, after: true} }
+
+// With returns a new chain with one more slot. It panics if there is no slot of
+// that name.
+func (c *Chain) With(s Slot, where Position) *Chain {
+	i := slices.IndexFunc(c.slots, func(s Slot) bool { return s.Name() == where.slot })
+	if i < 0 {
+		panic(fmt.Sprintf("core: no slot %q in the chain: it has %q", where.slot, c.Names()))
+	}
+	if where.after {
+		i++
+	}
+	return NewChain(slices.Insert(slices.Clone(c.slots), i, s)...)
+}
+
+// Names are the names of the slots in order.
+func (c *Chain) Names() []string {
+	names := make([]string, len(c.slots))
+	for i, s := range c.slots {
+		names[i] = s.Name()
+	}
+	return names
+}

@@ -1,0 +1,214 @@
+package core
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+)
+
+// RuleInfo is what a [Table] needs to know of a rule.
+type RuleInfo struct {
+	ID       string
+	Resource string // a name, or with Regex a regular expression for whole names
+	Regex    bool
+	Mode     Mode
+}
+
+// TableRule is a rule that a [Table] can hold, normalized.
+type TableRule[R any] interface {
+	Info() RuleInfo
+	WithID(id string) R
+	// Equal reports whether the two rules are the same in every field.
+	Equal(R) bool
+}
+
+// Table compiles the rules of a family: it finds the rules of a resource, in the
+// order in which they were declared, and keeps one controller C for each rule and
+// resource. Where a rule did not change, the next table has the same controller;
+// where it did, the new controller is built from the old one. A Table is safe for
+// concurrent use; its rules don't change.
+type Table[R TableRule[R], C any] struct {
+	rules    []R
+	patterns []*regexp.Regexp // nil for a plain name
+	exact    map[string][]int // rules by name
+	regex    []int            // rules with a pattern
+	build    func(rule R, resource *Resource, old *C) *C
+
+	mu   sync.Mutex
+	made map[place]*C
+}
+
+// place is where a controller stands. Rules are known by ID, which ties a rule to
+// its successor.
+type place struct{ id, resource string }
+
+// NewTable compiles rules. IDs made from fields get a suffix where two are alike;
+// two rules with the same ID of their own, or alike in every field, are an error.
+// build makes the controller of a rule for a resource; old is that of the rule of
+// the same ID before, or nil.
+func NewTable[R TableRule[R], C any](rules []R, build func(rule R, resource *Resource, old *C) *C) (*Table[R, C], error) {
+	t := &Table[R, C]{
+		rules:    slices.Clone(rules),
+		patterns: make([]*regexp.Regexp, len(rules)),
+		exact:    make(map[string][]int),
+		build:    build,
+		made:     make(map[place]*C),
+	}
+	for i, rule := range t.rules {
+		info := rule.Info()
+		if info.Mode == Off {
+			continue
+		}
+		if !info.Regex {
+			t.exact[info.Resource] = append(t.exact[info.Resource], i)
+			continue
+		}
+		pattern, err := regexp.Compile(`^(?:` + info.Resource + `)$`)
+		if err != nil {
+			return nil, fmt.Errorf("rule %q: %w", info.ID, err)
+		}
+		t.patterns[i] = pattern
+		t.regex = append(t.regex, i)
+	}
+	return t, nil
+}
+
+// UniqueIDs gives rules IDs that differ. normalized are the declared rules with
+// their defaults filled in. An ID made from the fields gets a number if it is
+// taken; two rules that declare the same ID, or are alike in every field and
+// declare none, are an error.
+func UniqueIDs[R TableRule[R]](declared, normalized []R) ([]R, error) {
+	rules := slices.Clone(normalized)
+	taken := make(map[string]int)
+	for i, rule := range declared {
+		id := rule.Info().ID
+		if id == "" {
+			continue
+		}
+		if j, ok := taken[id]; ok {
+			return nil, fmt.Errorf("rules %d and %d have the same id %q: give each its own", j, i, id)
+		}
+		taken[id] = i
+	}
+	for i, rule := range rules {
+		made := rule.Info().ID
+		if declared[i].Info().ID != "" {
+			continue
+		}
+		id := made
+		for n := 2; ; n++ {
+			j, ok := taken[id]
+			if !ok {
+				break
+			}
+			if declared[j].Info().ID == "" && normalized[j].Equal(normalized[i]) {
+				return nil, fmt.Errorf("rules %d and %d are the same: remove one", j, i)
+			}
+			id = made + "#" + strconv.Itoa(n)
+		}
+		taken[id] = i
+		rules[i] = rule.WithID(id)
+	}
+	return rules, nil
+}
+
+// Rules are the rules in the order in which they were declared. The slice must
+// not be changed.
+func (t *Table[R, C]) Rules() []R { return t.rules }
+
+// Inherit takes over the controllers of an older table for every rule that is
+// still there. It must run before the table is used.
+func (t *Table[R, C]) Inherit(old *Table[R, C], resource func(name string) *Resource) {
+	if old == nil {
+		return
+	}
+	index := make(map[string]int, len(t.rules))
+	for i, rule := range t.rules {
+		index[rule.Info().ID] = i
+	}
+	oldRules := make(map[string]R, len(old.rules))
+	for _, rule := range old.rules {
+		oldRules[rule.Info().ID] = rule
+	}
+	old.mu.Lock()
+	defer old.mu.Unlock()
+	for p, c := range old.made {
+		i, ok := index[p.id]
+		if !ok || !t.applies(i, p.resource) {
+			continue
+		}
+		if t.rules[i].Equal(oldRules[p.id]) {
+			t.made[p] = c
+		} else {
+			t.made[p] = t.build(t.rules[i], resource(p.resource), c)
+		}
+	}
+}
+
+func (t *Table[R, C]) applies(i int, resource string) bool {
+	info := t.rules[i].Info()
+	switch {
+	case info.Mode == Off:
+		return false
+	case info.Regex:
+		return t.patterns[i].MatchString(resource)
+	}
+	return info.Resource == resource
+}
+
+// which are the rules that apply to a resource, in order.
+func (t *Table[R, C]) which(resource string) []int {
+	which := slices.Clone(t.exact[resource])
+	for _, i := range t.regex {
+		if t.patterns[i].MatchString(resource) {
+			which = append(which, i)
+		}
+	}
+	slices.Sort(which)
+	return which
+}
+
+// For returns the rules that apply to a resource, in order.
+func (t *Table[R, C]) For(resource string) []R {
+	var rules []R
+	for _, i := range t.which(resource) {
+		rules = append(rules, t.rules[i])
+	}
+	return rules
+}
+
+// Bind returns the controllers of a resource, in the order of their rules.
+func (t *Table[R, C]) Bind(resource *Resource) []*C {
+	which := t.which(resource.Name())
+	controllers := make([]*C, len(which))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for k, i := range which {
+		p := place{t.rules[i].Info().ID, resource.Name()}
+		if t.made[p] == nil {
+			t.made[p] = t.build(t.rules[i], resource, nil)
+		}
+		controllers[k] = t.made[p]
+	}
+	return controllers
+}
+
+// Forget drops the controllers of a resource that has left.
+func (t *Table[R, C]) Forget(resource string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, i := range t.regex {
+		delete(t.made, place{t.rules[i].Info().ID, resource})
+	}
+}
+
+// Each calls f with every controller made so far.
+func (t *Table[R, C]) Each(f func(*C)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.made {
+		f(c)
+	}
+}

@@ -1,0 +1,193 @@
+package flow
+
+import (
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Rules are the flow rules of one resource, compiled. They are safe for concurrent
+// use.
+type Rules struct {
+	controllers []*controller
+	named       map[string]bool // the callers that some of them name
+}
+
+// Ask returns the first refusal, taking nothing. A shadow rule refuses nobody.
+func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
+	for _, c := range rs.controllers {
+		if c.rule.Mode == core.Shadow || !c.selects(inv.Origin(), rs.named) {
+			continue
+		}
+		if n := c.counts(inv); n != nil && !c.ask(inv, n) {
+			return core.Verdict{Block: c.refusal}
+		}
+	}
+	return core.Verdict{}
+}
+
+// Take lets every rule take, in order. It returns the first refusal, or else the
+// longest wait.
+func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
+	var longest core.Verdict
+	for _, c := range rs.controllers {
+		if !c.selects(inv.Origin(), rs.named) {
+			continue
+		}
+		n := c.counts(inv)
+		if n == nil {
+			continue
+		}
+		v := c.take(inv, n)
+		switch {
+		case c.rule.Mode == core.Shadow:
+			if v.Block != nil {
+				c.rehearsed.Add(inv.Lane(), 1)
+			}
+		case v.Block != nil:
+			return v
+		case v.Wait > longest.Wait:
+			longest = v
+		}
+	}
+	return longest
+}
+
+// Idle reports whether all of the rules can be forgotten, see core.Resource.
+func (rs *Rules) Idle(now int64) bool {
+	for _, c := range rs.controllers {
+		if !c.idle(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// ask reports whether the rule would admit the call as things stand.
+func (c *controller) ask(inv *core.Invocation, n *node.StatisticNode) bool {
+	now, units := inv.Now(), inv.Units()
+	switch {
+	case c.rule.Threshold == 0:
+		return false
+	case c.queue != nil:
+		return c.queue.fits(now, c.costOf(units, now, n), c.rule.MaxWait)
+	case c.rule.Metric == Concurrency:
+		return n.NeedGauge(c.meter.Owner).Fits(units, c.limit)
+	}
+	w, limit := c.windowOn(n, now), c.limitAt(now, n)
+	if w.Fits(now, units, limit) {
+		return true
+	}
+	if !c.borrows(inv) {
+		return false
+	}
+	_, ok := w.CanBorrow(now, units, limit, c.engine.Config().OccupyTimeout)
+	return ok
+}
+
+// take decides, and reserves on the invocation what it grants.
+func (c *controller) take(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
+	switch {
+	case c.rule.Threshold == 0:
+		return c.refuse()
+	case c.queue != nil:
+		return c.takeSlot(inv, n)
+	case c.rule.Relation == Associated:
+		return c.look(inv, n)
+	case c.rule.Metric == Concurrency:
+		return c.takePermits(inv, n)
+	}
+	return c.takeBucket(inv, n)
+}
+
+func (c *controller) refuse() core.Verdict { return core.Verdict{Block: c.refusal} }
+
+func (c *controller) takeSlot(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
+	wait, got, before, ok := c.queue.take(inv.Now(), c.costOf(inv.Units(), inv.Now(), n), c.rule.MaxWait)
+	if !ok {
+		return c.refuse()
+	}
+	c.queue.reserve(inv, got, before)
+	return core.Verdict{Wait: wait, By: c.refusal}
+}
+
+// takePermits takes units of the node's gauge, unless an earlier rule took them
+// there: then the total, the call included, must be within this limit too.
+func (c *controller) takePermits(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
+	g := n.NeedGauge(c.meter.Owner)
+	if inv.HoldsGauge(g) {
+		if !g.Fits(0, c.limit) {
+			return c.refuse()
+		}
+		return core.Verdict{}
+	}
+	if !g.TryAcquire(inv.Units(), c.limit) {
+		return c.refuse()
+	}
+	inv.ReserveGauge(g)
+	return core.Verdict{}
+}
+
+// takeBucket takes units of the node's window; a prioritized call may borrow them
+// from a coming bucket. A call holds at most one reservation in a window: where an
+// earlier rule made one, it must be within this limit too, or move.
+func (c *controller) takeBucket(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
+	now, units := inv.Now(), inv.Units()
+	w, limit := c.windowOn(n, now), c.limitAt(now, n)
+	if held := inv.HeldBucket(w); held != nil {
+		return c.share(inv, w, held, limit)
+	}
+	if bucket, ok := w.TryAdd(now, units, limit); ok {
+		inv.ReserveBucket(w, bucket, limit)
+		return core.Verdict{}
+	}
+	if !c.borrows(inv) {
+		return c.refuse()
+	}
+	wait, bucket, ok := w.TryBorrow(now, units, limit, c.engine.Config().OccupyTimeout)
+	if !ok {
+		return c.refuse()
+	}
+	inv.ReserveBucket(w, bucket, limit)
+	return core.Verdict{Wait: wait, By: c.refusal, Borrowed: true}
+}
+
+func (c *controller) share(inv *core.Invocation, w *stat.Window, held *core.Reservation, limit int64) core.Verdict {
+	if w.Within(held.Token, limit) {
+		held.Undo = min(held.Undo, limit)
+		return core.Verdict{}
+	}
+	if !c.borrows(inv) {
+		return c.refuse()
+	}
+	wait, bucket, ok := w.Rebook(inv.Now(), held.Token, held.Units, limit, c.engine.Config().OccupyTimeout)
+	if !ok {
+		return c.refuse()
+	}
+	held.Token, held.Undo = bucket, min(held.Undo, limit)
+	return core.Verdict{Wait: wait, By: c.refusal, Borrowed: true}
+}
+
+// look is the verdict of an associated rule: the call is not the other resource's,
+// so nothing is taken there. A prioritized call waits as if it borrowed.
+func (c *controller) look(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
+	if c.rule.Metric == Concurrency {
+		if !n.NeedGauge(c.meter.Owner).Fits(inv.Units(), c.limit) {
+			return c.refuse()
+		}
+		return core.Verdict{}
+	}
+	now, units := inv.Now(), inv.Units()
+	w, limit := c.windowOn(n, now), c.limitAt(now, n)
+	if w.Fits(now, units, limit) {
+		return core.Verdict{}
+	}
+	if !c.borrows(inv) {
+		return c.refuse()
+	}
+	wait, ok := w.CanBorrow(now, units, limit, c.engine.Config().OccupyTimeout)
+	if !ok {
+		return c.refuse()
+	}
+	return core.Verdict{Wait: wait, By: c.refusal, Borrowed: true}
+}

@@ -1,0 +1,198 @@
+package flow
+
+import (
+	"math"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// controller is one rule at work on one resource. What it computes its limit with
+// (fixed, or warm) and what it enforces it with (a window or a gauge of a node, or
+// queue) are independent.
+type controller struct {
+	rule     Rule
+	engine   *core.Engine
+	resource *core.Resource
+	ref      *core.Resource // that an associated rule looks at
+	refusal  *core.BlockError
+
+	limit int64     // of a fixed rule, in whole units
+	warm  *warmUp   // nil for a fixed rule
+	queue *throttle // nil if the rule rejects
+	meter node.Meter
+
+	// window is that of the one node which the rule always counts on; nil if the
+	// node depends on the call.
+	window *stat.Window
+
+	rehearsed stat.Tally // refusals of a shadow rule
+}
+
+func newController(e *core.Engine, now int64, r Rule, resource *core.Resource, old *controller) *controller {
+	c := &controller{rule: r, engine: e, resource: resource, limit: r.limit()}
+	c.refusal = core.NewBlockError(core.KindFlow, resource.Name(), r.ID, c)
+	c.meter = r.meter()
+	if r.Relation == Associated {
+		c.ref = e.PinResource(r.Ref)
+	}
+	if r.Behavior.warmsUp() && r.Threshold > 0 {
+		c.warm = newWarmUp(r)
+		if old != nil && old.warm != nil {
+			c.warm.inherit(old.warm)
+		}
+	}
+	if r.Behavior.queues() {
+		c.queue = newThrottle()
+		if old != nil && old.queue != nil {
+			c.queue = old.queue // the last slot stands; only the next cost is another
+		}
+	}
+	c.openMeters(now, old)
+	return c
+}
+
+// openMeters makes the meters of the nodes that are there, so that they count from
+// now on. A window of another shape is seeded from the one it replaces.
+func (c *controller) openMeters(now int64, old *controller) {
+	if c.queue != nil {
+		return
+	}
+	open := func(n *node.StatisticNode) *stat.Window {
+		if c.rule.Metric == Concurrency {
+			n.NeedGauge(c.meter.Owner)
+			return nil
+		}
+		var seed *stat.Window
+		if old != nil && old.meter != c.meter {
+			seed = n.FindWindow(old.meter)
+		}
+		return n.Window(now, c.meter, seed)
+	}
+	switch {
+	case c.rule.Relation == Associated:
+		c.window = open(&c.ref.StatisticNode)
+	case c.rule.Relation == Chain:
+		if n, ok := c.resource.Calls().Find(c.rule.Ref); ok {
+			open(&n.StatisticNode)
+		}
+	case c.rule.Origin == OriginDefault:
+		c.window = open(&c.resource.StatisticNode)
+	case c.rule.Origin == OriginOther:
+		for _, n := range c.resource.Origins().All() {
+			if n.Metered() {
+				open(&n.StatisticNode)
+			}
+		}
+	default:
+		c.window = open(&c.resource.Origins().Pin(c.rule.Origin).StatisticNode)
+	}
+}
+
+// meter names the rule's window on whatever node it counts on.
+func (r Rule) meter() node.Meter {
+	m := node.Meter{}
+	if r.Metric == QPS && !r.Behavior.queues() {
+		m.Shape = r.shape()
+	}
+	if r.Mode == core.Shadow {
+		m.Owner = r.ID
+	}
+	return m
+}
+
+// selects reports whether the rule applies to calls from origin, named being the
+// callers that rules of the resource name.
+func (c *controller) selects(origin string, named map[string]bool) bool {
+	switch c.rule.Origin {
+	case OriginDefault:
+		return true
+	case OriginOther:
+		return origin != "" && !named[origin]
+	}
+	return origin == c.rule.Origin
+}
+
+// counts returns the node that the rule counts on, nil if it doesn't apply.
+func (c *controller) counts(inv *core.Invocation) *node.StatisticNode {
+	switch {
+	case c.rule.Relation == Associated:
+		if !c.ref.Entered() && c.rule.Threshold > 0 {
+			return nil
+		}
+		return &c.ref.StatisticNode
+	case c.rule.Relation == Chain:
+		if inv.ContextName() != c.rule.Ref {
+			return nil
+		}
+		return &inv.Node().StatisticNode
+	case c.rule.Origin == OriginDefault:
+		return &c.resource.StatisticNode
+	}
+	return &inv.OriginNode().StatisticNode
+}
+
+// windowOn returns the rule's window on the node it counts on.
+func (c *controller) windowOn(n *node.StatisticNode, now int64) *stat.Window {
+	if c.window != nil {
+		return c.window
+	}
+	return n.Window(now, c.meter, nil)
+}
+
+// limitAt is the limit in whole units per interval at now.
+func (c *controller) limitAt(now int64, n *node.StatisticNode) int64 {
+	if c.warm == nil {
+		return c.limit
+	}
+	limit := c.warm.at(now, n) * c.rule.Interval.Seconds()
+	limit = max(limit, min(c.rule.Threshold, 1)) // a cold resource gets at least one call
+	return int64(min(limit, c.rule.Threshold))
+}
+
+// costOf is the time that n units take of the queue at now.
+func (c *controller) costOf(units, now int64, n *node.StatisticNode) slot {
+	return cost(units, c.perUnit(now, n))
+}
+
+func (c *controller) perUnit(now int64, n *node.StatisticNode) float64 {
+	if c.warm != nil {
+		return float64(time.Second) / c.warm.at(now, n)
+	}
+	if c.rule.Threshold == 0 {
+		return math.Inf(1)
+	}
+	return float64(c.rule.Interval) / c.rule.Threshold
+}
+
+// borrows reports whether a call that doesn't fit may wait for a coming bucket.
+func (c *controller) borrows(inv *core.Invocation) bool {
+	return inv.Prioritized() && c.rule.Metric == QPS && c.rule.Behavior == Reject
+}
+
+// RetryAfter is when one more unit would be admitted, where the rule counts on one
+// node; 0 where that depends on the call.
+func (c *controller) RetryAfter() time.Duration {
+	now := c.engine.Clock().Now()
+	switch {
+	case c.rule.Threshold == 0:
+		return 0
+	case c.queue != nil:
+		return c.queue.retryAfter(now, c.costOf(1, now, &c.resource.StatisticNode), c.rule.MaxWait)
+	case c.window != nil:
+		after, _ := c.window.RetryAfter(now, 1, c.limitAt(now, &c.resource.StatisticNode))
+		return after
+	}
+	return 0
+}
+
+// idle reports whether the controller can be forgotten without anything being
+// admitted that it would have refused.
+func (c *controller) idle(now int64) bool {
+	if c.queue != nil && !c.queue.idle(now, c.perUnit(now, &c.resource.StatisticNode)) {
+		return false
+	}
+	return c.warm == nil || c.warm.cold(now)
+}

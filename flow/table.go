@@ -1,0 +1,176 @@
+package flow
+
+import (
+	"fmt"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
+)
+
+// Info tells the rule table what it needs to know.
+func (r Rule) Info() core.RuleInfo {
+	return core.RuleInfo{ID: r.ID, Resource: r.Resource, Regex: r.Regex, Mode: r.Mode}
+}
+
+// WithID returns the rule with another ID.
+func (r Rule) WithID(id string) Rule {
+	r.ID = id
+	return r
+}
+
+// Equal reports whether two rules are the same in every field.
+func (r Rule) Equal(other Rule) bool { return r == other }
+
+// Table is the compiled flow rules of one revision. It implements core.Family.
+type Table struct {
+	table *core.Table[Rule, controller]
+	refs  map[string][]Rule // associated rules, by the resource they look at
+}
+
+// Normalize returns the rules with their defaults written out and IDs that differ,
+// or the first reason not to accept them.
+func Normalize(rules []Rule, coldFactor int) ([]Rule, error) {
+	normalized := make([]Rule, len(rules))
+	for i, r := range rules {
+		n, err := r.Normalized(coldFactor)
+		if err != nil {
+			return nil, fmt.Errorf("flow[%d].%w", i, err)
+		}
+		normalized[i] = n
+	}
+	unique, err := core.UniqueIDs(rules, normalized)
+	if err != nil {
+		return nil, fmt.Errorf("flow: %w", err)
+	}
+	return unique, nil
+}
+
+// Compile makes flow rules part of the next revision of an engine's rules. Rules
+// that did not change go on as they are, those that did take over the state of the
+// rule with the same ID.
+func Compile(b *core.RulesetBuilder, rules []Rule) error {
+	rules, err := Normalize(rules, b.Engine.Config().ColdFactor)
+	if err != nil {
+		return err
+	}
+	e := b.Engine
+	build := func(r Rule, resource *core.Resource, old *controller) *controller {
+		return newController(e, e.Clock().Now(), r, resource, old)
+	}
+	t := &Table{refs: make(map[string][]Rule)}
+	if t.table, err = core.NewTable(rules, build); err != nil {
+		return fmt.Errorf("flow: %w", err)
+	}
+	for _, r := range rules {
+		if r.Relation == Associated && r.Mode != core.Off {
+			t.refs[r.Ref] = append(t.refs[r.Ref], r)
+		}
+	}
+	if old, ok := b.Previous(core.KindFlow).(*Table); ok {
+		t.table.Inherit(old.table, e.PinResource)
+	}
+	b.Put(core.KindFlow, t)
+	return nil
+}
+
+// Rules are the rules with their defaults written out. The slice must not be
+// changed.
+func (t *Table) Rules() []Rule { return t.table.Rules() }
+
+// Bind returns the rules of a resource as a *Rules, or nil.
+func (t *Table) Bind(r *core.Resource) any {
+	controllers := t.table.Bind(r)
+	if len(controllers) == 0 {
+		return nil
+	}
+	rs := &Rules{controllers: controllers, named: make(map[string]bool)}
+	for _, c := range controllers {
+		if o := c.rule.Origin; o != OriginDefault && o != OriginOther {
+			rs.named[o] = true
+		}
+	}
+	return rs
+}
+
+// Names says what the rules name.
+func (t *Table) Names(names *core.Names) {
+	for _, r := range t.table.Rules() {
+		if r.Mode == core.Off {
+			continue
+		}
+		if !r.Regex {
+			names.Resource(r.Resource)
+			if r.Relation == Direct && r.Origin != OriginDefault && r.Origin != OriginOther {
+				names.Origin(r.Resource, r.Origin)
+			}
+		}
+		switch r.Relation {
+		case Associated:
+			names.Resource(r.Ref)
+		case Chain:
+			names.Context(r.Ref)
+		}
+	}
+}
+
+// Keeps reports whether a rule counts in this window.
+func (t *Table) Keeps(resource string, role core.Role, m node.Meter) bool {
+	return t.any(resource, role, func(r Rule) bool {
+		return r.Metric == QPS && !r.Behavior.queues() && r.meter() == m
+	})
+}
+
+// KeepsGauge reports whether a rule counts with this gauge.
+func (t *Table) KeepsGauge(resource string, role core.Role, owner any) bool {
+	return t.any(resource, role, func(r Rule) bool {
+		return r.Metric == Concurrency && r.meter().Owner == owner
+	})
+}
+
+func (t *Table) any(resource string, role core.Role, want func(Rule) bool) bool {
+	for _, r := range t.table.For(resource) {
+		if r.Relation != Associated && r.role() == role && want(r) {
+			return true
+		}
+	}
+	if role != core.RoleCluster {
+		return false
+	}
+	for _, r := range t.refs[resource] {
+		if want(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// role is on which of the resource's nodes the rule counts.
+func (r Rule) role() core.Role {
+	switch {
+	case r.Relation == Chain:
+		return core.RoleCall
+	case r.Origin == OriginDefault:
+		return core.RoleCluster
+	}
+	return core.RoleOrigin
+}
+
+// Forget drops the controllers of a resource that has left.
+func (t *Table) Forget(resource string) { t.table.Forget(resource) }
+
+// EachError calls f with the refusal of every rule and resource.
+func (t *Table) EachError(f func(*core.BlockError)) {
+	t.table.Each(func(c *controller) { f(c.refusal) })
+}
+
+// Rehearsed is how many calls the shadow rule of that ID would have refused, over
+// all resources.
+func (t *Table) Rehearsed(id string) int64 {
+	var sum int64
+	t.table.Each(func(c *controller) {
+		if c.rule.ID == id {
+			sum += c.rehearsed.Load()
+		}
+	})
+	return sum
+}

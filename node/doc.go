@@ -1,0 +1,23 @@
+// Package node holds the tree of nodes on which everything that happens is
+// counted:
+//
+//	machine-root                      the sum of everything
+//	└─ EntranceNode "http"            one for each context
+//	   └─ DefaultNode "GET /orders"   one for each (context, resource),
+//	      └─ DefaultNode "sql"        below the node it was first called from
+//
+//	ClusterNode "GET /orders"         one for each resource, over all contexts
+//	└─ OriginNode "mobile-app"        one for each caller of the resource
+//
+// A call is counted on its DefaultNode, its ClusterNode, its OriginNode if it
+// names a caller, and the inbound root if it is inbound. Entrance and root have
+// no counters of their own: they are the sums of their direct children.
+//
+// A node always counts (its [stat.Counters]). It meters only where a rule looks:
+// [StatisticNode.Meter] gives it an exact window, [StatisticNode.Gauge] an exact
+// count of units in flight.
+//
+// Memory is bounded. Resources, contexts, origins and call nodes each have a cap
+// ([Caps]). At the cap idle nodes make room; if there are none, calls are counted
+// on an overflow node, which limits as well. What a rule names is outside the caps.
+package node

@@ -1,0 +1,184 @@
+package node
+
+import (
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Meter names one window of a node. Rules that agree on the shape share a
+// window. A rule that only rehearses (mode shadow) has one to itself, Owner,
+// which counts what the rule would have admitted.
+type Meter struct {
+	Shape stat.Shape
+	Owner any // nil for the shared window; otherwise a comparable value
+}
+
+// MeteredWindow is a window of a node.
+type MeteredWindow struct {
+	*stat.Window
+	Meter
+}
+
+// meteredGauge is a gauge of a node, with the rule it is for as in Meter.
+type meteredGauge struct {
+	*stat.Gauge
+	owner any
+}
+
+// meters are what a node meters. They don't change once published.
+type meters struct {
+	windows []MeteredWindow
+	gauges  []meteredGauge
+}
+
+func (m *meters) idle(now int64) bool {
+	if m == nil {
+		return true
+	}
+	for _, w := range m.windows {
+		if w.Sum(now) != 0 || w.Waiting(now) != 0 {
+			return false
+		}
+	}
+	for _, g := range m.gauges {
+		if g.InUse() != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *meters) window(meter Meter) *stat.Window {
+	if m == nil {
+		return nil
+	}
+	for i := range m.windows {
+		if m.windows[i].Meter == meter {
+			return m.windows[i].Window
+		}
+	}
+	return nil
+}
+
+func (m *meters) gauge(owner any) *stat.Gauge {
+	if m == nil {
+		return nil
+	}
+	for i := range m.gauges {
+		if m.gauges[i].owner == owner {
+			return m.gauges[i].Gauge
+		}
+	}
+	return nil
+}
+
+// Windows are the windows of the node. The slice must not be changed.
+func (n *StatisticNode) Windows() []MeteredWindow {
+	if m := n.meters.Load(); m != nil {
+		return m.windows
+	}
+	return nil
+}
+
+// Metered reports whether any rule looks at the node.
+func (n *StatisticNode) Metered() bool { return n.meters.Load() != nil }
+
+// Window returns the window that meters as told, made if there is none.
+//
+// A new window is published first and seeded then, from what the node counted
+// lately (or from seed, the window of the same rule in another shape): a call
+// that passes in between is counted twice, never not at all, and the error is
+// gone after one interval. The shape must be valid.
+func (n *StatisticNode) Window(now int64, meter Meter, seed *stat.Window) *stat.Window {
+	if w := n.meters.Load().window(meter); w != nil {
+		return w
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	old := n.meters.Load()
+	if w := old.window(meter); w != nil {
+		return w
+	}
+	w, err := stat.NewWindow(meter.Shape)
+	if err != nil {
+		panic(err) // rules are validated before they get here
+	}
+	n.replaceMeters(old, func(m *meters) {
+		m.windows = append(m.windows, MeteredWindow{Window: w, Meter: meter})
+	})
+	if seed != nil {
+		w.SeedFrom(seed, now)
+	} else {
+		n.SeedWindow(w, now)
+	}
+	return w
+}
+
+// FindWindow returns the window that meters as told, or nil.
+func (n *StatisticNode) FindWindow(meter Meter) *stat.Window {
+	return n.meters.Load().window(meter)
+}
+
+// Gauge returns the node's gauge for owner (see [Meter]), or nil.
+func (n *StatisticNode) Gauge(owner any) *stat.Gauge { return n.meters.Load().gauge(owner) }
+
+// NeedGauge returns the node's gauge for owner, made if there is none. Like a
+// window it is published first and seeded then, with the units in flight. Who
+// counts a call counts it first and looks for a gauge then, so every call that did
+// not see the gauge is in the seed. One that saw it may be in the seed as well;
+// such an error is forgotten at the latest when the node falls idle.
+func (n *StatisticNode) NeedGauge(owner any) *stat.Gauge {
+	if g := n.Gauge(owner); g != nil {
+		return g
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	old := n.meters.Load()
+	if g := old.gauge(owner); g != nil {
+		return g
+	}
+	g := new(stat.Gauge)
+	n.replaceMeters(old, func(m *meters) {
+		m.gauges = append(m.gauges, meteredGauge{Gauge: g, owner: owner})
+	})
+	if owner == nil { // calls that never saw a shadow gauge never leave it either
+		g.Seed(n.UnitsInFlight())
+	}
+	return g
+}
+
+// KeepMeters drops every window and gauge that is not wanted. Calls that hold
+// something there give it back to what was dropped.
+func (n *StatisticNode) KeepMeters(window func(Meter) bool, gauge func(owner any) bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	old := n.meters.Load()
+	if old == nil {
+		return
+	}
+	next := new(meters)
+	for _, w := range old.windows {
+		if window(w.Meter) {
+			next.windows = append(next.windows, w)
+		}
+	}
+	for _, g := range old.gauges {
+		if gauge(g.owner) {
+			next.gauges = append(next.gauges, g)
+		}
+	}
+	if len(next.windows)+len(next.gauges) == 0 {
+		next = nil
+	}
+	n.meters.Store(next)
+}
+
+// replaceMeters publishes a changed copy. The caller holds mu.
+func (n *StatisticNode) replaceMeters(old *meters, change func(*meters)) {
+	next := new(meters)
+	if old != nil {
+		next.windows = append(next.windows, old.windows...)
+		next.gauges = append(next.gauges, old.gauges...)
+	}
+	change(next)
+	n.meters.Store(next)
+}

@@ -1,0 +1,169 @@
+package node
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// DefaultNode counts the calls of one resource in one context. It stands below
+// the node it was first called from, for good.
+type DefaultNode struct {
+	StatisticNode
+	Branch
+
+	entrance *EntranceNode
+	cluster  *ClusterNode
+	parent   *Branch
+}
+
+// Name is the resource's name.
+func (n *DefaultNode) Name() string { return n.cluster.name }
+
+// Context is the name of the context.
+func (n *DefaultNode) Context() string { return n.entrance.name }
+
+// Cluster is the node of the resource over all contexts.
+func (n *DefaultNode) Cluster() *ClusterNode { return n.cluster }
+
+// Retire marks the node as leaving the tree.
+func (n *DefaultNode) Retire(leaving bool) { n.retired.Store(leaving) }
+
+// Idle reports whether the node can leave: it is idle and has no children.
+func (n *DefaultNode) Idle(now int64) bool {
+	return n.Len() == 0 && n.StatisticNode.Idle(now)
+}
+
+// ClusterNode counts the calls of one resource, whatever their context.
+type ClusterNode struct {
+	StatisticNode
+
+	name    string
+	entered atomic.Bool
+	first   atomic.Pointer[DefaultNode] // most resources have one context
+	calls   *Registry[*DefaultNode]     // by context
+	origins *Registry[*OriginNode]
+	// overflowOrigin stands for all callers beyond the cap; made on first use.
+	overflowOrigin atomic.Pointer[OriginNode]
+}
+
+// Name is the resource's name.
+func (n *ClusterNode) Name() string { return n.name }
+
+// Entered reports whether a call has ever asked for the resource. A resource
+// that only rules name has a node, but was not entered.
+func (n *ClusterNode) Entered() bool { return n.entered.Load() }
+
+// MarkEntered notes that a call has asked for the resource.
+func (n *ClusterNode) MarkEntered() {
+	if !n.entered.Load() {
+		n.entered.Store(true)
+	}
+}
+
+// Calls are the nodes of the resource by context.
+func (n *ClusterNode) Calls() *Registry[*DefaultNode] { return n.calls }
+
+// Origins are the nodes of the resource by caller.
+func (n *ClusterNode) Origins() *Registry[*OriginNode] { return n.origins }
+
+// OverflowOrigin is the node of the callers beyond the cap, nil if there were
+// none.
+func (n *ClusterNode) OverflowOrigin() *OriginNode { return n.overflowOrigin.Load() }
+
+// Retire marks the node as leaving.
+func (n *ClusterNode) Retire(leaving bool) { n.retired.Store(leaving) }
+
+// Idle reports whether the node can leave: it, its call nodes and its origin
+// nodes are all idle, and none of its call nodes has children.
+func (n *ClusterNode) Idle(now int64) bool {
+	if !n.StatisticNode.Idle(now) {
+		return false
+	}
+	for _, call := range n.calls.All() {
+		if !call.Idle(now) {
+			return false
+		}
+	}
+	for _, origin := range n.origins.All() {
+		if !origin.Idle(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// OriginNode counts the calls that one caller makes to one resource.
+type OriginNode struct {
+	StatisticNode
+	name     string
+	overflow bool
+}
+
+// Name is the caller's name.
+func (n *OriginNode) Name() string { return n.name }
+
+// Overflow reports whether the node stands for all callers beyond the cap.
+func (n *OriginNode) Overflow() bool { return n.overflow }
+
+// Retire marks the node as leaving.
+func (n *OriginNode) Retire(leaving bool) { n.retired.Store(leaving) }
+
+// EntranceNode is where the calls of one context come in. It has no counters:
+// its figures are the sums of its direct children.
+type EntranceNode struct {
+	Branch
+	name    string
+	retired atomic.Bool
+}
+
+// Name is the context's name.
+func (n *EntranceNode) Name() string { return n.name }
+
+// Retire marks the node as leaving.
+func (n *EntranceNode) Retire(leaving bool) { n.retired.Store(leaving) }
+
+// Retired reports whether the node has left the tree.
+func (n *EntranceNode) Retired() bool { return n.retired.Load() }
+
+// Idle reports whether the node can leave: it has no children.
+func (n *EntranceNode) Idle(int64) bool { return n.Len() == 0 }
+
+// Branch holds the children of a node. The zero value has none. It is safe for
+// concurrent use.
+type Branch struct {
+	mu       sync.Mutex
+	children map[*DefaultNode]struct{}
+}
+
+// Children returns the children at this moment, in no particular order.
+func (b *Branch) Children() []*DefaultNode {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	children := make([]*DefaultNode, 0, len(b.children))
+	for child := range b.children {
+		children = append(children, child)
+	}
+	return children
+}
+
+// Len is the number of children.
+func (b *Branch) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.children)
+}
+
+func (b *Branch) add(child *DefaultNode) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.children == nil {
+		b.children = make(map[*DefaultNode]struct{})
+	}
+	b.children[child] = struct{}{}
+}
+
+func (b *Branch) remove(child *DefaultNode) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.children, child)
+}

@@ -1,0 +1,216 @@
+package node
+
+import (
+	"iter"
+	"sync"
+	"sync/atomic"
+)
+
+// Budget is a cap that several registries share. It is safe for concurrent use.
+type Budget struct {
+	max      int64
+	used     atomic.Int64
+	overflow atomic.Int64
+}
+
+// NewBudget returns a budget of max places.
+func NewBudget(max int) *Budget { return &Budget{max: int64(max)} }
+
+// Cap is the number of places.
+func (b *Budget) Cap() int { return int(b.max) }
+
+// Used is the number of places taken.
+func (b *Budget) Used() int { return int(b.used.Load()) }
+
+// Overflows is how often a name was turned away for want of a place.
+func (b *Budget) Overflows() int64 { return b.overflow.Load() }
+
+// Full reports whether no place is left.
+func (b *Budget) Full() bool { return b.used.Load() >= b.max }
+
+func (b *Budget) take() bool {
+	if b.used.Add(1) > b.max {
+		b.used.Add(-1)
+		return false
+	}
+	return true
+}
+
+// Member is what a [Registry] keeps.
+type Member interface {
+	comparable
+	// Retire marks the member as leaving, so that whoever uses it from now on
+	// notices; false takes the mark away.
+	Retire(leaving bool)
+	// Idle reports whether the member can leave.
+	Idle(now int64) bool
+}
+
+// Registry keeps members by name, as many as its budget has places, and pinned
+// ones beside. When there is no place, idle members make room. It is safe for
+// concurrent use; finding a member takes no lock.
+//
+// # A member in use does not get lost
+//
+// A call finds a member, is held up, and uses it when it may have left. So the
+// order is: the registry marks the member, then looks whether it is idle, and
+// only then removes it; a call counts on the member, then looks at the mark. One
+// of the two sees the other: either the registry sees the count and leaves the
+// member where it is, or the call sees the mark and has it restored.
+type Registry[V Member] struct {
+	items  sync.Map // string -> V
+	budget *Budget
+	build  func(name string) V
+	left   func(V)         // told about a member that left
+	room   func(now int64) // makes idle members leave, here and elsewhere
+
+	mu     sync.Mutex
+	pinned map[string]bool
+}
+
+// NewRegistry returns an empty registry. It makes its members with build and
+// tells left which have gone, both under its lock; when the budget is used up it
+// calls room, without the lock, which may evict here or in another registry that
+// shares the budget. left and room may be nil.
+func NewRegistry[V Member](budget *Budget, build func(name string) V, left func(V), room func(now int64)) *Registry[V] {
+	return &Registry[V]{budget: budget, build: build, left: left, room: room}
+}
+
+// Find returns the member of that name.
+func (r *Registry[V]) Find(name string) (V, bool) {
+	if v, ok := r.items.Load(name); ok {
+		return v.(V), true
+	}
+	var none V
+	return none, false
+}
+
+// Obtain returns the member of that name, made if there is none. It returns
+// false if there is no place for it.
+func (r *Registry[V]) Obtain(name string, now int64) (V, bool) {
+	if v, ok := r.Find(name); ok {
+		return v, true
+	}
+	return r.obtain(name, now, func() V { return r.build(name) })
+}
+
+func (r *Registry[V]) obtain(name string, now int64, build func() V) (V, bool) {
+	if r.budget.Full() && r.room != nil {
+		r.room(now)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v, ok := r.Find(name); ok {
+		return v, true
+	}
+	if !r.budget.take() {
+		r.budget.overflow.Add(1)
+		var none V
+		return none, false
+	}
+	v := build()
+	r.items.Store(name, v)
+	return v, true
+}
+
+// Pin returns the member of that name, made if there is none, and keeps it
+// outside the budget until [Registry.Unpin].
+func (r *Registry[V]) Pin(name string) V {
+	return r.pin(name, func() V { return r.build(name) })
+}
+
+func (r *Registry[V]) pin(name string, build func() V) V {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v, ok := r.Find(name)
+	if ok && !r.pinned[name] {
+		r.budget.used.Add(-1)
+	}
+	if !ok {
+		v = build()
+		r.items.Store(name, v)
+	}
+	if r.pinned == nil {
+		r.pinned = make(map[string]bool)
+	}
+	r.pinned[name] = true
+	return v
+}
+
+// Unpin makes every pinned member that keep doesn't want an ordinary one. It may
+// take the budget beyond its cap; the next new name then finds no place.
+func (r *Registry[V]) Unpin(keep func(name string) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range r.pinned {
+		if !keep(name) {
+			delete(r.pinned, name)
+			r.budget.used.Add(1)
+		}
+	}
+}
+
+// Restore puts a member back that was found marked after it was used. It returns
+// the member that has the name now: v itself, or another that came in between.
+func (r *Registry[V]) Restore(name string, v V) V {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if other, ok := r.Find(name); ok && other != v {
+		return other
+	} else if !ok {
+		r.items.Store(name, v)
+		r.budget.used.Add(1)
+	}
+	v.Retire(false)
+	return v
+}
+
+// Clear removes every member, in use or not, and returns their places.
+func (r *Registry[V]) Clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, v := range r.All() {
+		v.Retire(true)
+		r.remove(name, v)
+	}
+	r.pinned = nil
+}
+
+// All yields the members in no particular order.
+func (r *Registry[V]) All() iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		r.items.Range(func(name, v any) bool { return yield(name.(string), v.(V)) })
+	}
+}
+
+// Evict removes every member that is idle and not pinned, and returns how many.
+// It marks before it looks, see the type's comment.
+func (r *Registry[V]) Evict(now int64) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for name, v := range r.All() {
+		if r.pinned[name] || !v.Idle(now) {
+			continue
+		}
+		v.Retire(true)
+		if !v.Idle(now) {
+			v.Retire(false)
+			continue
+		}
+		r.remove(name, v)
+		n++
+	}
+	return n
+}
+
+// remove takes a member out. The caller holds mu.
+func (r *Registry[V]) remove(name string, v V) {
+	r.items.Delete(name)
+	if !r.pinned[name] {
+		r.budget.used.Add(-1)
+	}
+	if r.left != nil {
+		r.left(v)
+	}
+}

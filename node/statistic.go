@@ -1,0 +1,49 @@
+package node
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/penstock-go/penstock/stat"
+)
+
+// StatisticNode counts calls and, where a rule looks, meters them. It is safe
+// for concurrent use.
+type StatisticNode struct {
+	stat.Counters
+
+	// retired is raised before a node leaves its registry. Who counts on a node
+	// looks at it afterwards, see Registry.
+	retired atomic.Bool
+
+	meters atomic.Pointer[meters] // nil while no rule looks
+	mu     sync.Mutex             // guards replacing meters
+}
+
+// NewStatisticNode returns a node that stands alone, for tests and for counters
+// outside the tree.
+func NewStatisticNode(layout *stat.Layout) *StatisticNode {
+	n := new(StatisticNode)
+	n.Init(layout)
+	return n
+}
+
+// Retired reports whether the node has left the tree. A caller that counted on
+// it must call [Tree.Restore].
+func (n *StatisticNode) Retired() bool { return n.retired.Load() }
+
+// Idle reports whether the node can leave: nothing in flight, nothing counted in
+// the second window, the last minute or any meter, and nothing borrowed.
+func (n *StatisticNode) Idle(now int64) bool {
+	return n.meters.Load().idle(now) && n.Counters.Idle(now)
+}
+
+// Waiting is the units borrowed from coming buckets: the most that any of the
+// node's windows holds, since one call borrows from all of them.
+func (n *StatisticNode) Waiting(now int64) int64 {
+	var most int64
+	for _, m := range n.Windows() {
+		most = max(most, m.Waiting(now))
+	}
+	return most
+}

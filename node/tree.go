@@ -1,0 +1,256 @@
+package node
+
+import (
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Names in the tree, as Sentinel's tools know them.
+const (
+	RootName       = "machine-root"
+	InboundName    = "__total_inbound_traffic__"
+	DefaultContext = "sentinel_default_context" // of calls without a context
+	OverflowName   = "(overflow)"               // of nodes that stand for all beyond a cap
+)
+
+// Caps bound how many nodes a tree has. What rules name comes on top.
+type Caps struct {
+	Resources int // 0 means 10,000
+	Contexts  int // 0 means 2,000
+	Calls     int // (context, resource) pairs; 0 means 20,000
+	Origins   int // (resource, caller) pairs; 0 means 10,000
+}
+
+func (c Caps) withDefaults() (Caps, error) {
+	for _, field := range []struct {
+		name  string
+		value *int
+		usual int
+	}{
+		{"resources", &c.Resources, 10_000},
+		{"contexts", &c.Contexts, 2_000},
+		{"call nodes", &c.Calls, 20_000},
+		{"origins", &c.Origins, 10_000},
+	} {
+		if *field.value < 0 {
+			return c, fmt.Errorf("node: a cap of %d %s: use a positive number, or 0 for %d", *field.value, field.name, field.usual)
+		}
+		if *field.value == 0 {
+			*field.value = field.usual
+		}
+	}
+	return c, nil
+}
+
+// sweepPause is how long a full tree waits between two searches for idle nodes,
+// so that a flood of new names doesn't become a flood of searches.
+const sweepPause = int64(time.Second)
+
+// Tree is all nodes of an engine. It is safe for concurrent use.
+type Tree struct {
+	layout    *stat.Layout
+	inbound   *ClusterNode
+	entrances *Registry[*EntranceNode]
+	usual     *EntranceNode // of DefaultContext
+	overflow  *EntranceNode // of contexts and call nodes beyond the caps
+	contexts  *Budget
+	calls     *Budget
+	origins   *Budget
+	names     *Budget
+	resources Owner
+
+	sweeping  sync.Mutex
+	nextSweep int64 // guarded by sweeping
+}
+
+// Owner keeps the cluster nodes of a tree.
+type Owner interface {
+	Clusters() iter.Seq[*ClusterNode]
+	Evict(now int64) int
+}
+
+// NewTree returns a tree with a root, the default context and the inbound root.
+// The cluster nodes, made by [Tree.NewCluster], stay with their owner.
+func NewTree(layout *stat.Layout, caps Caps, resources Owner) (*Tree, error) {
+	caps, err := caps.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	t := &Tree{
+		layout:    layout,
+		contexts:  NewBudget(caps.Contexts),
+		calls:     NewBudget(caps.Calls),
+		origins:   NewBudget(caps.Origins),
+		names:     NewBudget(caps.Resources),
+		resources: resources,
+		overflow:  &EntranceNode{name: OverflowName},
+	}
+	t.inbound = t.NewCluster(InboundName)
+	t.entrances = NewRegistry(t.contexts, func(name string) *EntranceNode { return &EntranceNode{name: name} }, nil, t.MakeRoom)
+	t.usual = t.entrances.Pin(DefaultContext)
+	return t, nil
+}
+
+// NewCluster returns the node of a resource, with no calls and no origins yet.
+func (t *Tree) NewCluster(name string) *ClusterNode {
+	c := &ClusterNode{name: name}
+	c.Init(t.layout)
+	c.calls = NewRegistry(t.calls, nil, func(n *DefaultNode) {
+		c.first.CompareAndSwap(n, nil)
+		n.parent.remove(n)
+	}, t.MakeRoom)
+	c.origins = NewRegistry(t.origins, func(origin string) *OriginNode { return t.newOrigin(origin, false) }, nil, t.MakeRoom)
+	return c
+}
+
+func (t *Tree) newOrigin(name string, overflow bool) *OriginNode {
+	o := &OriginNode{name: name, overflow: overflow}
+	o.Init(t.layout)
+	return o
+}
+
+// Inbound is the node of all inbound calls.
+func (t *Tree) Inbound() *ClusterNode { return t.inbound }
+
+// Layout is how the nodes count.
+func (t *Tree) Layout() *stat.Layout { return t.layout }
+
+// Entrances are the entrance nodes by context, without the overflow.
+func (t *Tree) Entrances() *Registry[*EntranceNode] { return t.entrances }
+
+// OverflowEntrance is above the calls that came when contexts or call nodes were
+// at their cap.
+func (t *Tree) OverflowEntrance() *EntranceNode { return t.overflow }
+
+// Resources are the places for cluster nodes.
+func (t *Tree) Resources() *Budget { return t.names }
+
+// Contexts are the places for entrance nodes.
+func (t *Tree) Contexts() *Budget { return t.contexts }
+
+// Calls are the places for call nodes.
+func (t *Tree) Calls() *Budget { return t.calls }
+
+// Origins are the places for origin nodes.
+func (t *Tree) Origins() *Budget { return t.origins }
+
+// Entrance returns the entrance node of a context; "" is the default context.
+func (t *Tree) Entrance(context string, now int64) *EntranceNode {
+	if context == "" {
+		return t.usual
+	}
+	if e, ok := t.entrances.Obtain(context, now); ok {
+		return e
+	}
+	return t.overflow
+}
+
+// Call returns the node of a resource's calls in a context: below parent if it
+// is new and there is one, else below the entrance.
+func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now int64) *DefaultNode {
+	if n := c.first.Load(); n != nil && n.entrance == e {
+		return n
+	}
+	if n, ok := c.calls.Find(e.name); ok {
+		return n
+	}
+	branch := &e.Branch
+	if parent != nil && parent.entrance == e && !parent.Retired() {
+		branch = &parent.Branch
+	}
+	build := func() *DefaultNode {
+		n := &DefaultNode{entrance: e, cluster: c, parent: branch}
+		n.Init(t.layout)
+		branch.add(n)
+		c.first.CompareAndSwap(nil, n)
+		return n
+	}
+	if e == t.overflow {
+		return c.calls.pin(e.name, build)
+	}
+	n, ok := c.calls.obtain(e.name, now, build)
+	if !ok {
+		return t.Call(t.overflow, c, nil, now)
+	}
+	// Added first, looked at then: see Registry.
+	if parent != nil && parent.Retired() {
+		t.RestoreCall(parent)
+	}
+	if e.Retired() {
+		t.entrances.Restore(e.name, e)
+	}
+	return n
+}
+
+// Origin returns the node of a caller of the resource.
+func (t *Tree) Origin(c *ClusterNode, name string, now int64) *OriginNode {
+	if o, ok := c.origins.Obtain(name, now); ok {
+		return o
+	}
+	if o := c.overflowOrigin.Load(); o != nil {
+		return o
+	}
+	c.overflowOrigin.CompareAndSwap(nil, t.newOrigin(OverflowName, true))
+	return c.overflowOrigin.Load()
+}
+
+// RestoreCall brings back a call node that was found retired after a call was
+// counted on it. If another has taken its place, that one takes over the counts.
+func (t *Tree) RestoreCall(n *DefaultNode) {
+	if e := t.entrances.Restore(n.entrance.name, n.entrance); e != n.entrance && n.entrance != t.overflow {
+		t.Call(e, n.cluster, nil, 0).Absorb(&n.Counters)
+		return
+	}
+	if other := n.cluster.calls.Restore(n.entrance.name, n); other != n {
+		other.Absorb(&n.Counters)
+		return
+	}
+	n.parent.add(n)
+}
+
+// RestoreOrigin is [Tree.RestoreCall] for the node of a caller.
+func (t *Tree) RestoreOrigin(c *ClusterNode, o *OriginNode) {
+	if now := c.origins.Restore(o.name, o); now != o {
+		now.Absorb(&o.Counters)
+	}
+}
+
+// MakeRoom evicts idle nodes, at most once a second and by one caller at a time.
+func (t *Tree) MakeRoom(now int64) {
+	if !t.sweeping.TryLock() {
+		return
+	}
+	defer t.sweeping.Unlock()
+	if now >= t.nextSweep {
+		t.nextSweep = now + sweepPause
+		t.sweep(now)
+	}
+}
+
+// Evict removes every idle node now and returns how many.
+func (t *Tree) Evict(now int64) int {
+	t.sweeping.Lock()
+	defer t.sweeping.Unlock()
+	return t.sweep(now)
+}
+
+// sweep goes on while something left, since a node can leave only after its
+// children. The caller holds sweeping.
+func (t *Tree) sweep(now int64) int {
+	evicted := 0
+	for {
+		n := 0
+		for c := range t.resources.Clusters() {
+			n += c.calls.Evict(now) + c.origins.Evict(now)
+		}
+		n += t.resources.Evict(now) + t.entrances.Evict(now)
+		if n == 0 {
+			return evicted
+		}
+		evicted += n
+	}
+}

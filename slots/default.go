@@ -1,0 +1,14 @@
+package slots
+
+import "github.com/penstock-go/penstock/core"
+
+// Default returns the standard chain. The order is Sentinel's.
+func Default() *core.Chain {
+	return core.NewChain(
+		NodeSelector{},   // first: everything after needs the call's place in the tree
+		ClusterBuilder{}, // then the nodes that rules look at
+		Log{},            // before the statistic, so that a refusal is told even if counting it fails
+		Statistic{},      // before the checkers, so that it sees what they all decided
+		Flow{},
+	)
+}

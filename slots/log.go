@@ -1,0 +1,17 @@
+package slots
+
+import "github.com/penstock-go/penstock/core"
+
+// Log writes the block log: at most one line a second for each rule and resource,
+// with the number of refusals since the last.
+type Log struct{}
+
+// Name is "log".
+func (Log) Name() string { return "log" }
+
+// Blocked counts the refusal and writes a line if one is due.
+func (Log) Blocked(inv *core.Invocation, b *core.BlockError) {
+	if n, due := b.Note(inv.Lane(), inv.Now()); due {
+		inv.Engine().LogBlocked(b, n)
+	}
+}

@@ -1,0 +1,53 @@
+package slots
+
+import "github.com/penstock-go/penstock/core"
+
+// Statistic counts what became of a call on each of its nodes, and meters it in
+// those windows and gauges of theirs in which no rule has reserved it.
+type Statistic struct{}
+
+// Name is "statistic".
+func (Statistic) Name() string { return "statistic" }
+
+// Passed counts the admission.
+func (Statistic) Passed(inv *core.Invocation) {
+	for _, n := range inv.Nodes() {
+		n.AddPass(inv.Lane(), inv.Now(), inv.Units())
+		if inv.Borrowed() {
+			n.AddOccupied(inv.Lane(), inv.Now(), inv.Units())
+		}
+		inv.MarkCounted()
+		if n.Metered() { // after counting: see node.StatisticNode.NeedGauge
+			meter(inv)
+		}
+	}
+}
+
+// Blocked counts the refusal.
+func (Statistic) Blocked(inv *core.Invocation, _ *core.BlockError) {
+	for _, n := range inv.Nodes() {
+		n.AddBlock(inv.Lane(), inv.Now(), inv.Units())
+	}
+}
+
+// Completed counts the end of the call where its admission was counted.
+func (Statistic) Completed(inv *core.Invocation) {
+	rt := inv.Now() - inv.Began()
+	for _, n := range inv.Counted() {
+		n.AddComplete(inv.Lane(), inv.Now(), inv.Units(), rt, inv.Failed())
+	}
+}
+
+// meter meters the call on the node that was counted last.
+func meter(inv *core.Invocation) {
+	n := inv.Counted()[len(inv.Counted())-1]
+	for _, w := range n.Windows() {
+		if w.Owner == nil && inv.HeldBucket(w.Window) == nil {
+			w.AddAt(inv.Now(), inv.Runs(), inv.Units())
+		}
+	}
+	if g := n.Gauge(nil); g != nil && !inv.HoldsGauge(g) {
+		g.Acquire(inv.Units())
+		inv.ReserveGauge(g)
+	}
+}
