@@ -38,7 +38,7 @@ func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, 
 	}
 	inv.began = e.clock.Now()
 	inv.now = inv.began
-	inv.resource = e.Resource(name, inv.now)
+	inv.resource = inv.find(name)
 	inv.bound = inv.resource.bind(e.rules.Load())
 
 	verdict := inv.decide()
@@ -49,6 +49,16 @@ func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, 
 		return inv.queue(verdict)
 	}
 	return inv.pass(), nil
+}
+
+// find returns the resource of that name. A pooled invocation often serves the
+// resource it served last, which is cheaper to compare than to look up.
+func (inv *Invocation) find(name string) *Resource {
+	if r := inv.last; r != nil && r.Name() == name && !r.Retired() {
+		return r
+	}
+	inv.last = inv.engine.Resource(name, inv.now)
+	return inv.last
 }
 
 // decide prepares the call, asks every rule, and lets every rule take. A panic in

@@ -16,6 +16,7 @@ type Invocation struct {
 	engine *Engine
 	lane   uint32 // nearly an index of the processor, since the pool keeps objects near them
 	held   []Reservation
+	last   *Resource // that the previous call asked for
 
 	call // everything about the present call; reset as a whole
 }

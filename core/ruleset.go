@@ -39,13 +39,15 @@ const (
 // RulesetBuilder collects the families of the next revision.
 type RulesetBuilder struct {
 	Engine   *Engine
-	Now      int64
 	previous *Ruleset
 	next     *Ruleset
 }
 
 // Previous returns the compiled rules that the family has now, or nil.
 func (b *RulesetBuilder) Previous(kind Kind) Family { return b.previous.families[kind] }
+
+// Compiled returns what was put for a family.
+func (b *RulesetBuilder) Compiled(kind Kind) Family { return b.next.families[kind] }
 
 // Put sets the compiled rules of a family.
 func (b *RulesetBuilder) Put(kind Kind, family Family) { b.next.families[kind] = family }
@@ -60,7 +62,7 @@ func (e *Engine) Update(build func(*RulesetBuilder) error) error {
 	e.updating.Lock()
 	defer e.updating.Unlock()
 	old := e.rules.Load()
-	b := &RulesetBuilder{Engine: e, Now: e.clock.Now(), previous: old, next: &Ruleset{Revision: old.Revision + 1}}
+	b := &RulesetBuilder{Engine: e, previous: old, next: &Ruleset{Revision: old.Revision + 1}}
 	if err := build(b); err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
 func (c *Counters) bucket(i uint32, now int64) *laneBucket {
 	l := c.lanes[int(i)%len(c.lanes)].Load()
 	if l == nil {
-		l = c.addLane(i)
+		l = c.addLane(i, now)
 	}
 	b := l.newest.Load()
 	if now < b.start.Load()+c.layout.fine {
@@ -92,9 +92,9 @@ func (c *Counters) bucket(i uint32, now int64) *laneBucket {
 	return c.turn(l, now)
 }
 
-func (c *Counters) addLane(i uint32) *lane {
+func (c *Counters) addLane(i uint32, now int64) *lane {
 	p := &c.lanes[int(i)%len(c.lanes)]
-	p.CompareAndSwap(nil, newLane(c.layout.buckets))
+	p.CompareAndSwap(nil, newLane(c.layout, now))
 	return p.Load()
 }
 
@@ -110,7 +110,7 @@ func (c *Counters) turn(l *lane, now int64) *laneBucket {
 	if start <= newest.start.Load() {
 		return newest // another call turned it since
 	}
-	b := &l.buckets[(start/c.layout.fine%c.layout.buckets+c.layout.buckets)%c.layout.buckets]
+	b := l.slot(start, c.layout)
 	c.move(b)
 	b.start.Store(start) // after the counters are empty, before anybody is sent here
 	l.newest.Store(b)

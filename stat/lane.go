@@ -29,13 +29,26 @@ type lane struct {
 	buckets []laneBucket
 }
 
-func newLane(buckets int64) *lane {
-	l := &lane{buckets: make([]laneBucket, buckets)}
+// newLane returns a lane whose newest bucket is that of now.
+func newLane(layout *Layout, now int64) *lane {
+	l := &lane{buckets: make([]laneBucket, layout.buckets)}
 	for i := range l.buckets {
 		l.buckets[i].start.Store(never)
 	}
-	l.newest.Store(&l.buckets[0])
+	start := floor(now, layout.fine)
+	b := l.slot(start, layout)
+	b.start.Store(start)
+	l.newest.Store(b)
 	return l
+}
+
+// slot is where the bucket that begins at start stands.
+func (l *lane) slot(start int64, layout *Layout) *laneBucket {
+	i := start / layout.fine % layout.buckets
+	if i < 0 {
+		i += layout.buckets // before 1970
+	}
+	return &l.buckets[i]
 }
 
 // A packed word has 24 bits of calls above 40 bits of units. A call takes at

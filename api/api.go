@@ -1,0 +1,111 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/rules"
+)
+
+var errClosed = errors.New("penstock: the guard is closed")
+
+var (
+	defaultGuard  atomic.Pointer[Guard]
+	makingDefault sync.Mutex
+)
+
+// Default returns the Guard that the package functions use, made if there is none.
+func Default() *Guard {
+	if g := defaultGuard.Load(); g != nil {
+		return g
+	}
+	makingDefault.Lock()
+	defer makingDefault.Unlock()
+	if g := defaultGuard.Load(); g != nil {
+		return g
+	}
+	g, err := New(Config{})
+	if err != nil {
+		panic(err) // the zero configuration is valid
+	}
+	defaultGuard.Store(g)
+	return g
+}
+
+// SetDefault makes g the Guard that the package functions use (nil: a fresh one at
+// the next call) and returns a function that brings back the one before. Nothing
+// is closed.
+func SetDefault(g *Guard) (restore func()) {
+	old := defaultGuard.Swap(g)
+	return func() { defaultGuard.Store(old) }
+}
+
+// Entry asks for a resource. A nil error means go: run the guarded code, then call
+// Exit on the entry, once. Otherwise the call must not run, and the error is
+//
+//   - a *[core.BlockError] if a rule refused it (errors.Is(err, core.ErrBlocked)),
+//   - one that also wraps the context's error if that ended while the call waited,
+//   - one that wraps [core.ErrInvalid] if the resource has no name or the count is
+//     above stat.MaxUnits; such a call is counted nowhere.
+//
+// The context is only looked at when a rule says wait: a nil one never ends, and
+// with one that has ended, or will before the call's turn, the call is refused at
+// once.
+func Entry(ctx context.Context, resource string, opts ...core.Option) (core.Entry, error) {
+	return Default().engine.Enter(ctx, resource, opts)
+}
+
+// Do runs fn as a guarded call of the resource: enter, run, exit. fn gets a context
+// for nested calls. Its error marks the call failed, as does a panic, which goes
+// on after the exit. What it returns is fn's error, or that of [Entry].
+func Do(ctx context.Context, resource string, fn func(context.Context) error, opts ...core.Option) error {
+	return Default().Do(ctx, resource, fn, opts...)
+}
+
+// Call is [Do] for functions with a result.
+func Call[T any](ctx context.Context, resource string, fn func(context.Context) (T, error), opts ...core.Option) (T, error) {
+	return CallOn(ctx, Default(), resource, fn, opts...)
+}
+
+// WithContext returns a context whose calls come in through the named context and
+// are made by origin; see [core.WithContext].
+func WithContext(ctx context.Context, name, origin string) context.Context {
+	return core.WithContext(ctx, name, origin)
+}
+
+// Inbound marks a call that comes from outside; see [core.Inbound].
+func Inbound() core.Option { return core.Inbound() }
+
+// Count says how many units a call takes; see [core.Count].
+func Count(n int) core.Option { return core.Count(n) }
+
+// Prioritized lets a call borrow from a coming bucket; see [core.Prioritized].
+func Prioritized() core.Option { return core.Prioritized() }
+
+// Args are the arguments of a call; see [core.Args].
+func Args(args ...any) core.Option { return core.Args(args...) }
+
+// LoadRules replaces all rules of the default Guard, or none; see
+// [Guard.LoadRules].
+func LoadRules(set rules.Set) error { return Default().LoadRules(set) }
+
+// LoadRulesFile loads the rules of a file once.
+func LoadRulesFile(path string) error { return Default().LoadRulesFile(path) }
+
+// WatchRules loads the rules of a file now, and again whenever it changes; see
+// [Guard.WatchRules].
+func WatchRules(ctx context.Context, path string) error { return Default().WatchRules(ctx, path) }
+
+// Rules are the rules in force, with their defaults written out.
+func Rules() rules.Set { return Default().Rules() }
+
+// Tree is a copy of the tree with all figures; see [Guard.Tree].
+func Tree() inspect.Tree { return Default().Tree() }
+
+// Handler serves tree, nodes and rules over HTTP, read-only; see [Guard.Handler].
+func Handler() http.Handler { return Default().Handler() }

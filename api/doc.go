@@ -1,0 +1,18 @@
+// Package api is what guarded code calls.
+//
+//	e, err := api.Entry(ctx, "GET /orders")
+//	if err != nil {
+//		return err // a *core.BlockError: which rule, which kind, when to retry
+//	}
+//	defer e.Exit()
+//
+// The package functions use a default engine, made at the first call; [New] makes
+// one of your own with the same methods. Until rules are loaded, every call passes
+// and is counted.
+//
+//	err := api.LoadRules(rules.Set{Flow: []flow.Rule{
+//		{Resource: "GET /orders", Threshold: 100},
+//	}})
+//
+// Everything here is safe for concurrent use.
+package api

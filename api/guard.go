@@ -1,0 +1,176 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// Config describes a Guard. The zero value is right for production.
+type Config struct {
+	// Clock tells the time; nil is the machine's monotonic clock. Tests use a
+	// [core.ManualClock].
+	Clock core.Clock
+	// Interval and SampleCount are the length of the second window that the tree
+	// shows, and its buckets. 0 means one second, and 2. Rules have intervals of
+	// their own.
+	Interval    time.Duration
+	SampleCount int
+	// OccupyTimeout is what a prioritized call waits less than for a borrowed
+	// bucket. 0 means 500 ms.
+	OccupyTimeout time.Duration
+	// ColdFactor divides the threshold of a cold resource where a warm-up rule
+	// doesn't say otherwise. 0 means 3.
+	ColdFactor int
+	// Caps bound the nodes of the tree, and so its memory.
+	Caps node.Caps
+	// Logger gets the block log, reloads and internal failures; nil is
+	// slog.Default().
+	Logger *slog.Logger
+	// Chain is the order of the slots; nil is slots.Default().
+	Chain *core.Chain
+	// OnReload is told of every outcome of WatchRules; see [rules.WatchConfig].
+	OnReload func(rules.Reload)
+}
+
+// Guard is an engine with its rules: what the package functions use one of, and
+// you may have several. It owns no goroutine, except while it watches a rule file.
+type Guard struct {
+	engine   *core.Engine
+	logger   *slog.Logger
+	onReload func(rules.Reload)
+	set      atomic.Pointer[rules.Set]
+
+	mu       sync.Mutex
+	closed   bool
+	watchers []*rules.Watcher
+}
+
+// New returns a Guard without rules, or says what in the configuration it can't
+// honour.
+func New(cfg Config) (*Guard, error) {
+	if cfg.Chain == nil {
+		cfg.Chain = slots.Default()
+	}
+	engine, err := core.NewEngine(core.Config{
+		Clock:         cfg.Clock,
+		Interval:      cfg.Interval,
+		SampleCount:   cfg.SampleCount,
+		OccupyTimeout: cfg.OccupyTimeout,
+		ColdFactor:    cfg.ColdFactor,
+		Caps:          cfg.Caps,
+		Logger:        cfg.Logger,
+		Chain:         cfg.Chain,
+	})
+	if err != nil {
+		return nil, err
+	}
+	g := &Guard{engine: engine, logger: cfg.Logger, onReload: cfg.OnReload}
+	g.set.Store(new(rules.Set))
+	return g, nil
+}
+
+// Engine is the engine underneath, for those who extend it.
+func (g *Guard) Engine() *core.Engine { return g.engine }
+
+// Entry asks for a resource, see the function [Entry].
+func (g *Guard) Entry(ctx context.Context, resource string, opts ...core.Option) (core.Entry, error) {
+	return g.engine.Enter(ctx, resource, opts)
+}
+
+// Do runs fn as a guarded call, see the function [Do].
+func (g *Guard) Do(ctx context.Context, resource string, fn func(context.Context) error, opts ...core.Option) error {
+	_, err := CallOn(ctx, g, resource, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, fn(ctx)
+	}, opts...)
+	return err
+}
+
+// CallOn is [Call] on a Guard of your own.
+func CallOn[T any](ctx context.Context, g *Guard, resource string, fn func(context.Context) (T, error), opts ...core.Option) (result T, err error) {
+	e, err := g.engine.Enter(ctx, resource, opts)
+	if err != nil {
+		return result, err
+	}
+	defer e.ExitOn(&err)
+	return fn(e.Context())
+}
+
+// LoadRules replaces all rules, or none if one of them can't be honoured. Rules
+// that did not change go on as they are; changed ones take over the state of those
+// with the same ID.
+func (g *Guard) LoadRules(set rules.Set) error {
+	return g.engine.Update(func(b *core.RulesetBuilder) error {
+		if err := flow.Compile(b, set.Flow); err != nil {
+			return err
+		}
+		table := b.Compiled(core.KindFlow).(*flow.Table)
+		g.set.Store(&rules.Set{Flow: table.Rules()})
+		return nil
+	})
+}
+
+// LoadRulesFile loads the rules of a file once.
+func (g *Guard) LoadRulesFile(path string) error {
+	set, err := rules.Load(path)
+	if err != nil {
+		return err
+	}
+	return g.LoadRules(set)
+}
+
+// WatchRules loads the rules of a file now, and again whenever it changes, until
+// ctx ends or the Guard is closed. The first load must succeed; later, a file that
+// is missing, empty or wrong leaves the last good rules in force, and is logged.
+func (g *Guard) WatchRules(ctx context.Context, path string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return errClosed
+	}
+	w, err := rules.Watch(ctx, path, g.LoadRules, rules.WatchConfig{OnReload: g.onReload, Logger: g.logger})
+	if err != nil {
+		return err
+	}
+	g.watchers = append(g.watchers, w)
+	return nil
+}
+
+// Rules are the rules in force, with their defaults written out.
+func (g *Guard) Rules() rules.Set {
+	set := *g.set.Load()
+	set.Flow = slices.Clone(set.Flow)
+	return set
+}
+
+// Tree is a copy of the tree with all figures: each counter exact, the counters of
+// a node not one instant.
+func (g *Guard) Tree() inspect.Tree { return inspect.Snapshot(g.engine) }
+
+// Handler serves tree, nodes and rules over HTTP, read-only. Who may reach it is
+// the caller's choice: mount it on a loopback listener unless you mean otherwise.
+func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rules) }
+
+// Close stops watching rule files and flushes the block log. When it returns no
+// goroutine remains. Calls are still judged and counted. Closing twice is fine.
+func (g *Guard) Close() error {
+	g.mu.Lock()
+	watchers := g.watchers
+	g.watchers, g.closed = nil, true
+	g.mu.Unlock()
+	for _, w := range watchers {
+		w.Close()
+	}
+	return g.engine.Close()
+}

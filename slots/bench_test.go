@@ -1,0 +1,70 @@
+package slots_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/slots"
+)
+
+func newEngine(t testing.TB, cfg core.Config, rules ...flow.Rule) *core.Engine {
+	t.Helper()
+	cfg.Chain = slots.Default()
+	e, err := core.NewEngine(cfg)
+	require.NoError(t, err)
+	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }))
+	return e
+}
+
+func BenchmarkTwoClockReadings(b *testing.B) {
+	began := time.Now()
+	for b.Loop() {
+		_ = time.Since(began)
+		_ = time.Since(began)
+	}
+}
+
+func BenchmarkNoRule(b *testing.B) {
+	e := newEngine(b, core.Config{})
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		entry, _ := e.Enter(ctx, "GET /orders", nil)
+		entry.Exit()
+	}
+}
+
+func BenchmarkRejectRule(b *testing.B) {
+	e := newEngine(b, core.Config{}, flow.Rule{Resource: "GET /orders", Threshold: 1e9})
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		entry, _ := e.Enter(ctx, "GET /orders", nil)
+		entry.Exit()
+	}
+}
+
+func BenchmarkBlocked(b *testing.B) {
+	e := newEngine(b, core.Config{}, flow.Rule{Resource: "GET /orders", Threshold: 0})
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = e.Enter(ctx, "GET /orders", nil)
+	}
+}
+
+func BenchmarkNoRuleParallel(b *testing.B) {
+	e := newEngine(b, core.Config{})
+	ctx := context.Background()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			entry, _ := e.Enter(ctx, "GET /orders", nil)
+			entry.Exit()
+		}
+	})
+}
