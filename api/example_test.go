@@ -1,0 +1,83 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/rules"
+)
+
+func Example() {
+	guard, err := api.New(api.Config{})
+	if err != nil {
+		panic(err)
+	}
+	defer guard.Close()
+	defer api.SetDefault(guard)()
+
+	err = api.LoadRules(rules.Set{Flow: []flow.Rule{
+		{ID: "orders", Resource: "GET /orders", Threshold: 2, Interval: time.Hour},
+	}})
+	if err != nil {
+		panic(err)
+	}
+	for range 3 {
+		e, err := api.Entry(context.Background(), "GET /orders")
+		if errors.Is(err, core.ErrBlocked) {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println("passed")
+		e.Exit()
+	}
+	// Output:
+	// passed
+	// passed
+	// penstock: flow rule "orders" blocked "GET /orders"
+}
+
+func ExampleCall() {
+	guard, err := api.New(api.Config{})
+	if err != nil {
+		panic(err)
+	}
+	defer guard.Close()
+
+	total, err := api.CallOn(context.Background(), guard, "sum", func(context.Context) (int, error) {
+		return 40 + 2, nil
+	})
+	fmt.Println(total, err)
+	// Output: 42 <nil>
+}
+
+// A rule that acts over seconds is tested in no time with a clock that stands still.
+func ExampleNew_manualClock() {
+	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	guard, err := api.New(api.Config{Clock: clock})
+	if err != nil {
+		panic(err)
+	}
+	defer guard.Close()
+	err = guard.LoadRules(rules.Set{Flow: []flow.Rule{{Resource: "mail", Threshold: 1, Interval: time.Minute}}})
+	if err != nil {
+		panic(err)
+	}
+	for range 2 {
+		for range 2 {
+			e, err := guard.Entry(context.Background(), "mail")
+			fmt.Println(err == nil)
+			e.Exit()
+		}
+		clock.Advance(time.Minute)
+	}
+	// Output:
+	// true
+	// false
+	// true
+	// false
+}

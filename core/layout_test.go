@@ -1,0 +1,16 @@
+package core
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Invocations stand side by side on the heap, one for each processor. If one ended
+// in the middle of a cache line, the next would begin there.
+func TestInvocationFillsCacheLines(t *testing.T) {
+	if unsafe.Sizeof(uintptr(0)) == 8 {
+		assert.Zero(t, unsafe.Sizeof(Invocation{})%64)
+	}
+}
