@@ -66,11 +66,12 @@ func NewEngine(config Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{config: config, clock: config.Clock, chain: config.Chain, resources: &resources{}}
+	e.resources.forget = e.forget
 	e.tree, err = node.NewTree(layout, config.Caps, e.resources)
 	if err != nil {
 		return nil, err
 	}
-	e.resources.Registry = node.NewRegistry(e.tree.Resources(), e.newResource, e.forget, e.tree.MakeRoom)
+	e.resources.Registry = node.NewRegistry(e.tree.Resources(), e.newResource, e.left, e.tree.MakeRoom)
 	e.resources.overflow = e.newResource(node.OverflowName)
 	e.rules.Store(new(Ruleset))
 	e.pool.New = func() any {
@@ -173,13 +174,23 @@ func (e *Engine) newResource(name string) *Resource {
 	return &Resource{ClusterNode: e.tree.NewCluster(name)}
 }
 
-// forget cleans up after a resource that has left the registry.
-func (e *Engine) forget(r *Resource) {
+// left cleans up after a resource that has left the registry, under its lock.
+// What the rules keep for it is dropped once the lock is free: building rules takes
+// the two locks in the other order.
+func (e *Engine) left(r *Resource) {
 	r.Calls().Clear()
 	r.Origins().Clear()
+	e.resources.departed = append(e.resources.departed, r.Name())
+}
+
+// forget drops what the rules keep for a resource, unless it has come back.
+func (e *Engine) forget(name string) {
+	if _, back := e.resources.Find(name); back {
+		return
+	}
 	for _, family := range e.rules.Load().families {
 		if family != nil {
-			family.Forget(r.Name())
+			family.Forget(name)
 		}
 	}
 }

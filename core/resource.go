@@ -57,7 +57,19 @@ func (r *Resource) Idle(now int64) bool {
 // resources are the engine's, with the cap that goes for them.
 type resources struct {
 	*node.Registry[*Resource]
-	overflow *Resource // of names beyond the cap
+	overflow *Resource         // of names beyond the cap
+	forget   func(name string) // told about names that have left
+	departed []string          // names that left in the present search; one runs at a time
+}
+
+// Evict removes every idle resource and returns how many.
+func (r *resources) Evict(now int64) int {
+	r.departed = r.departed[:0]
+	n := r.Registry.Evict(now)
+	for _, name := range r.departed {
+		r.forget(name)
+	}
+	return n
 }
 
 // Clusters yields the nodes of all resources.

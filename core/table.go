@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -133,8 +134,9 @@ func (t *Table[R, C]) Inherit(old *Table[R, C], resource func(name string) *Reso
 		oldRules[rule.Info().ID] = rule
 	}
 	old.mu.Lock()
-	defer old.mu.Unlock()
-	for p, c := range old.made {
+	made := maps.Clone(old.made)
+	old.mu.Unlock()
+	for p, c := range made { // without the lock: building takes others
 		i, ok := index[p.id]
 		if !ok || !t.applies(i, p.resource) {
 			continue
