@@ -45,7 +45,8 @@ type BlockError struct {
 	Rule     string // the rule's ID
 
 	retry   Retrier
-	refused stat.Tally // since the last line in the block log
+	refused stat.Tally   // since the last line in the block log
+	logged  atomic.Int64 // before that
 	nextLog atomic.Int64
 }
 
@@ -89,11 +90,18 @@ func (e *BlockError) Note(lane uint32, now int64) (refusals int64, due bool) {
 	if now < next || !e.nextLog.CompareAndSwap(next, now+logPause) {
 		return 0, false
 	}
-	return e.refused.Take(), true
+	return e.Unlogged(), true
 }
 
-// Unlogged returns the refusals that no line has told yet, and forgets them.
-func (e *BlockError) Unlogged() int64 { return e.refused.Take() }
+// Unlogged returns the refusals that no line has told yet, which are told now.
+func (e *BlockError) Unlogged() int64 {
+	n := e.refused.Take()
+	e.logged.Add(n)
+	return n
+}
+
+// Refusals is how many calls the rule has refused here since it was loaded.
+func (e *BlockError) Refusals() int64 { return e.logged.Load() + e.refused.Load() }
 
 // KindOf is the family of the rule that refused a call, KindNone if err is no
 // refusal.

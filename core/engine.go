@@ -232,11 +232,10 @@ func (e *Engine) failed(reason any, now int64) {
 // counted afterwards; an engine needs no resources of its own.
 func (e *Engine) Close() error {
 	for _, family := range e.rules.Load().families {
-		refusals, ok := family.(interface{ EachError(func(*BlockError)) })
-		if !ok {
+		if family == nil {
 			continue
 		}
-		refusals.EachError(func(b *BlockError) {
+		family.EachError(func(b *BlockError) {
 			if n := b.Unlogged(); n > 0 {
 				e.LogBlocked(b, n)
 			}

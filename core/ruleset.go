@@ -22,8 +22,35 @@ type Family interface {
 	Keeps(resource string, role Role, meter node.Meter) bool
 	// KeepsGauge is Keeps for gauges.
 	KeepsGauge(resource string, role Role, owner any) bool
+	// Figures says what each rule has done.
+	Figures() []RuleFigures
+	// EachError calls f with the refusal of every rule and resource.
+	EachError(f func(*BlockError))
 	// Forget drops what the family keeps for a resource that has left.
 	Forget(resource string)
+}
+
+// RuleFigures is what a rule has done since it was loaded, over all resources.
+type RuleFigures struct {
+	Kind     Kind
+	ID       string
+	Resource string // as in the rule: a name or a pattern
+	Mode     Mode
+	Refused  int64 // calls
+	// Rehearsed is the calls that a shadow rule would have refused.
+	Rehearsed int64
+}
+
+// RuleFigures are the figures of every rule, family by family, in the order in
+// which they were declared.
+func (s *Ruleset) RuleFigures() []RuleFigures {
+	var figures []RuleFigures
+	for _, family := range s.families {
+		if family != nil {
+			figures = append(figures, family.Figures()...)
+		}
+	}
+	return figures
 }
 
 // Role is which of a resource's nodes is meant.

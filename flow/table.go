@@ -163,14 +163,18 @@ func (t *Table) EachError(f func(*core.BlockError)) {
 	t.table.Each(func(c *controller) { f(c.refusal) })
 }
 
-// Rehearsed is how many calls the shadow rule of that ID would have refused, over
-// all resources.
-func (t *Table) Rehearsed(id string) int64 {
-	var sum int64
+// Figures says what each rule has done, over all resources.
+func (t *Table) Figures() []core.RuleFigures {
+	index := make(map[string]int)
+	var figures []core.RuleFigures
+	for i, r := range t.table.Rules() {
+		index[r.ID] = i
+		figures = append(figures, core.RuleFigures{Kind: core.KindFlow, ID: r.ID, Resource: r.Resource, Mode: r.Mode})
+	}
 	t.table.Each(func(c *controller) {
-		if c.rule.ID == id {
-			sum += c.rehearsed.Load()
-		}
+		f := &figures[index[c.rule.ID]]
+		f.Refused += c.refusal.Refusals()
+		f.Rehearsed += c.rehearsed.Load()
 	})
-	return sum
+	return figures
 }
