@@ -196,25 +196,44 @@ func (e *Engine) forget(name string) {
 }
 
 // restore brings back the nodes of a call that left while it was counted on them.
-// Where another node has taken the place, that one gets the counts.
+// Where another node has taken the place, the counts and the call move there. The
+// resource is looked at again at the end: it may have left once more while its
+// nodes came back.
 func (e *Engine) restore(inv *Invocation) {
-	r := inv.resource
-	if r.Retired() {
-		if other := e.resources.Restore(r.Name(), r); other != r {
-			other.Absorb(&r.Counters)
-			e.tree.Call(inv.entrance, other.ClusterNode, nil, inv.now).Absorb(&inv.node.Counters)
-			if inv.origin != nil {
-				e.tree.Origin(other.ClusterNode, inv.origin.Name(), inv.now).Absorb(&inv.origin.Counters)
+	for again := true; again; again = inv.resource.Retired() {
+		r := inv.resource
+		if r.Retired() {
+			if other := e.resources.Restore(r.Name(), r); other != r {
+				e.replace(inv, other)
+				continue
 			}
-			return
+		}
+		if inv.node != nil && inv.node.Retired() {
+			inv.moveTo(e.tree.RestoreCall(inv.node, inv.now), inv.origin)
+		}
+		if inv.origin != nil && inv.origin.Retired() {
+			inv.moveTo(inv.node, e.tree.RestoreOrigin(r.ClusterNode, inv.origin))
 		}
 	}
-	if inv.node != nil && inv.node.Retired() {
-		e.tree.RestoreCall(inv.node)
+}
+
+// replace moves a call, with what was counted on its nodes, to another resource of
+// the same name.
+func (e *Engine) replace(inv *Invocation, other *Resource) {
+	gone := inv.resource
+	other.Absorb(&gone.Counters)
+	call, origin := inv.node, inv.origin
+	if call != nil {
+		call = e.tree.ReplaceCall(call, other.ClusterNode, inv.now)
 	}
-	if inv.origin != nil && inv.origin.Retired() {
-		e.tree.RestoreOrigin(r.ClusterNode, inv.origin)
+	if origin != nil {
+		origin = e.tree.ReplaceOrigin(origin, other.ClusterNode, inv.now)
 	}
+	gone.Calls().Clear()
+	gone.Origins().Clear()
+	inv.moveTo(call, origin)
+	inv.swap(&gone.StatisticNode, &other.StatisticNode)
+	inv.resource = other
 }
 
 // failed notes a panic in a slot.

@@ -160,3 +160,23 @@ func (inv *Invocation) restore() {
 		}
 	}
 }
+
+// moveTo puts other nodes in the place of the call's.
+func (inv *Invocation) moveTo(call *node.DefaultNode, origin *node.OriginNode) {
+	if call != inv.node {
+		inv.swap(&inv.node.StatisticNode, &call.StatisticNode)
+		inv.node = call
+	}
+	if origin != inv.origin {
+		inv.swap(&inv.origin.StatisticNode, &origin.StatisticNode)
+		inv.origin = origin
+	}
+}
+
+func (inv *Invocation) swap(old, new *node.StatisticNode) {
+	for i, n := range inv.Nodes() {
+		if n == old {
+			inv.nodes[i] = new
+		}
+	}
+}

@@ -37,14 +37,20 @@ type ManualClock struct {
 }
 
 type sleeper struct {
+	ctx      context.Context
 	wake     int64
+	gaveUp   bool          // its context had ended when its time came
 	woken    chan struct{} // closed when its time has come
 	returned chan struct{} // closed when the call it belongs to has returned; nil if it is no call
 }
 
-// NewManualClock returns a clock that stands at start and parks who sleeps.
+// NewManualClock returns a clock that stands at start and parks who sleeps. The zero
+// time, which nanoseconds can't show, stands for the begin of 1970.
 func NewManualClock(start time.Time) *ManualClock {
-	c := &ManualClock{now: start.UnixNano()}
+	c := new(ManualClock)
+	if !start.IsZero() {
+		c.now = start.UnixNano()
+	}
 	c.changed = sync.NewCond(&c.mu)
 	return c
 }
@@ -65,10 +71,13 @@ func (c *ManualClock) Now() int64 {
 
 // Advance moves the clock by d. It stops at every wake time on the way, in order,
 // ties in order of going to sleep, and lets that one sleeper run until its call
-// has returned (or it sleeps again) before it goes on. It must not be called from
-// within a guarded call that it would have to wait for.
+// has returned (or it sleeps again) before it goes on. A sleeper whose context ended
+// before it was reached doesn't wake up. Advance must not be called from within a
+// guarded call that it would have to wait for.
 func (c *ManualClock) Advance(d time.Duration) {
-	c.AdvanceTo(c.Now() + int64(d))
+	c.advancing.Lock()
+	defer c.advancing.Unlock()
+	c.advanceTo(c.Now() + int64(d))
 }
 
 // AdvanceTo moves the clock to t, as Advance does. A time that has passed already
@@ -76,6 +85,11 @@ func (c *ManualClock) Advance(d time.Duration) {
 func (c *ManualClock) AdvanceTo(t int64) {
 	c.advancing.Lock()
 	defer c.advancing.Unlock()
+	c.advanceTo(t)
+}
+
+// advanceTo needs advancing.
+func (c *ManualClock) advanceTo(t int64) {
 	for {
 		s := c.wakeOne(t)
 		if s == nil {
@@ -99,13 +113,14 @@ func (c *ManualClock) wakeOne(t int64) *sleeper {
 	s := c.parked[0]
 	c.parked = slices.Delete(c.parked, 0, 1)
 	c.now = max(c.now, s.wake)
+	s.gaveUp = s.ctx.Err() != nil
 	close(s.woken)
 	return s
 }
 
 // Sleep does what the mode says.
 func (c *ManualClock) Sleep(ctx context.Context, d time.Duration) error {
-	s := c.park(d, nil)
+	s := c.park(ctx, d, nil)
 	if s == nil {
 		return ctx.Err()
 	}
@@ -115,7 +130,7 @@ func (c *ManualClock) Sleep(ctx context.Context, d time.Duration) error {
 func (c *ManualClock) sleepCall(ctx context.Context, d time.Duration) (returned func(), err error) {
 	done := make(chan struct{})
 	returned = sync.OnceFunc(func() { close(done) })
-	s := c.park(d, done)
+	s := c.park(ctx, d, done)
 	if s == nil {
 		return returned, ctx.Err()
 	}
@@ -124,7 +139,7 @@ func (c *ManualClock) sleepCall(ctx context.Context, d time.Duration) (returned 
 
 // park notes the wish to sleep and, if the mode says so, lines the caller up. It
 // returns nil if there is nothing to wait for.
-func (c *ManualClock) park(d time.Duration, returned chan struct{}) *sleeper {
+func (c *ManualClock) park(ctx context.Context, d time.Duration, returned chan struct{}) *sleeper {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.slept = append(c.slept, d)
@@ -134,7 +149,7 @@ func (c *ManualClock) park(d time.Duration, returned chan struct{}) *sleeper {
 	if c.mode != SleepPark || d <= 0 {
 		return nil
 	}
-	s := &sleeper{wake: c.now + int64(d), woken: make(chan struct{}), returned: returned}
+	s := &sleeper{ctx: ctx, wake: c.now + int64(d), woken: make(chan struct{}), returned: returned}
 	i, _ := slices.BinarySearchFunc(c.parked, s.wake+1, func(p *sleeper, wake int64) int {
 		return int(min(max(p.wake-wake, -1), 1))
 	})
@@ -146,18 +161,19 @@ func (c *ManualClock) park(d time.Duration, returned chan struct{}) *sleeper {
 func (c *ManualClock) await(ctx context.Context, s *sleeper) error {
 	select {
 	case <-s.woken:
-		return nil
 	case <-ctx.Done():
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.Index(c.parked, s)
-	if i < 0 {
-		return nil // woken at the same moment: the wake-up counts
+	if i := slices.Index(c.parked, s); i >= 0 {
+		c.parked = slices.Delete(c.parked, i, i+1)
+		c.changed.Broadcast()
+		s.gaveUp = true
 	}
-	c.parked = slices.Delete(c.parked, i, i+1)
-	c.changed.Broadcast()
-	return ctx.Err()
+	if s.gaveUp {
+		return ctx.Err()
+	}
+	return nil // also if the context ended since: the wake-up came first
 }
 
 // Slept lists every wait that was asked for, in order.

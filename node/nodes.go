@@ -13,7 +13,8 @@ type DefaultNode struct {
 
 	entrance *EntranceNode
 	cluster  *ClusterNode
-	parent   *Branch
+	in       *Branch // where it stands; nil if nowhere. Guarded by Tree.placing
+	heir     atomic.Pointer[DefaultNode]
 }
 
 // Name is the resource's name.
@@ -25,8 +26,11 @@ func (n *DefaultNode) Context() string { return n.entrance.name }
 // Cluster is the node of the resource over all contexts.
 func (n *DefaultNode) Cluster() *ClusterNode { return n.cluster }
 
-// Retire marks the node as leaving the tree.
-func (n *DefaultNode) Retire(leaving bool) { n.retired.Store(leaving) }
+// Retire marks the node as leaving the tree. Nothing can be placed below it then.
+func (n *DefaultNode) Retire(leaving bool) {
+	n.close(leaving)
+	n.retired.Store(leaving)
+}
 
 // Idle reports whether the node can leave: it is idle and has no children.
 func (n *DefaultNode) Idle(now int64) bool {
@@ -97,6 +101,7 @@ type OriginNode struct {
 	StatisticNode
 	name     string
 	overflow bool
+	heir     atomic.Pointer[OriginNode]
 }
 
 // Name is the caller's name.
@@ -119,8 +124,11 @@ type EntranceNode struct {
 // Name is the context's name.
 func (n *EntranceNode) Name() string { return n.name }
 
-// Retire marks the node as leaving.
-func (n *EntranceNode) Retire(leaving bool) { n.retired.Store(leaving) }
+// Retire marks the node as leaving. Nothing can be placed below it then.
+func (n *EntranceNode) Retire(leaving bool) {
+	n.close(leaving)
+	n.retired.Store(leaving)
+}
 
 // Retired reports whether the node has left the tree.
 func (n *EntranceNode) Retired() bool { return n.retired.Load() }
@@ -133,6 +141,7 @@ func (n *EntranceNode) Idle(int64) bool { return n.Len() == 0 }
 type Branch struct {
 	mu       sync.Mutex
 	children map[*DefaultNode]struct{}
+	closed   bool
 }
 
 // Children returns the children at this moment, in no particular order.
@@ -153,13 +162,25 @@ func (b *Branch) Len() int {
 	return len(b.children)
 }
 
-func (b *Branch) add(child *DefaultNode) {
+// close decides whether children may be added. A branch that has some stays open.
+func (b *Branch) close(closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.closed = closed && len(b.children) == 0
+}
+
+// add reports whether the branch took the child.
+func (b *Branch) add(child *DefaultNode) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false
+	}
 	if b.children == nil {
 		b.children = make(map[*DefaultNode]struct{})
 	}
 	b.children[child] = struct{}{}
+	return true
 }
 
 func (b *Branch) remove(child *DefaultNode) {

@@ -63,6 +63,7 @@ type Tree struct {
 	names     *Budget
 	resources Owner
 
+	placing   sync.Mutex // guards where call nodes stand
 	sweeping  sync.Mutex
 	nextSweep int64 // guarded by sweeping
 }
@@ -101,7 +102,7 @@ func (t *Tree) NewCluster(name string) *ClusterNode {
 	c.Init(t.layout)
 	c.calls = NewRegistry(t.calls, nil, func(n *DefaultNode) {
 		c.first.CompareAndSwap(n, nil)
-		n.parent.remove(n)
+		t.unplace(n)
 	}, t.MakeRoom)
 	c.origins = NewRegistry(t.origins, func(origin string) *OriginNode { return t.newOrigin(origin, false) }, nil, t.MakeRoom)
 	return c
@@ -158,32 +159,60 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 	if n, ok := c.calls.Find(e.name); ok {
 		return n
 	}
-	branch := &e.Branch
-	if parent != nil && parent.entrance == e && !parent.Retired() {
-		branch = &parent.Branch
-	}
 	build := func() *DefaultNode {
-		n := &DefaultNode{entrance: e, cluster: c, parent: branch}
+		n := &DefaultNode{entrance: e, cluster: c}
 		n.Init(t.layout)
-		branch.add(n)
 		c.first.CompareAndSwap(nil, n)
 		return n
 	}
+	var n *DefaultNode
 	if e == t.overflow {
-		return c.calls.pin(e.name, build)
+		n, parent = c.calls.pin(e.name, build), nil // side by side, so that none keeps another
+	} else {
+		var ok bool
+		if n, ok = c.calls.obtain(e.name, now, build); !ok {
+			return t.Call(t.overflow, c, nil, now)
+		}
 	}
-	n, ok := c.calls.obtain(e.name, now, build)
-	if !ok {
-		return t.Call(t.overflow, c, nil, now)
-	}
-	// Added first, looked at then: see Registry.
-	if parent != nil && parent.Retired() {
-		t.RestoreCall(parent)
-	}
-	if e.Retired() {
-		t.entrances.Restore(e.name, e)
-	}
+	t.place(n, parent, now)
 	return n
+}
+
+// place puts a call node into the tree, unless it stands there: below parent, or
+// if that isn't in the same context or has left, below the entrance.
+//
+// A node that is taken out of its registry is taken out of the tree after that. So
+// whoever places one looks afterwards whether it is still registered.
+func (t *Tree) place(n, parent *DefaultNode, now int64) {
+	t.placing.Lock()
+	for n.in == nil {
+		switch {
+		case parent != nil && parent.entrance == n.entrance && parent.Branch.add(n):
+			n.in = &parent.Branch
+		case n.entrance.Branch.add(n):
+			n.in = &n.entrance.Branch
+		default: // the entrance has left: there is another by now, or will be
+			t.placing.Unlock()
+			e := t.Entrance(n.entrance.name, now)
+			t.placing.Lock()
+			if n.in == nil && e.Branch.add(n) {
+				n.in = &e.Branch
+			}
+		}
+	}
+	t.placing.Unlock()
+	if registered, _ := n.cluster.calls.Find(n.entrance.name); registered != n {
+		t.unplace(n)
+	}
+}
+
+func (t *Tree) unplace(n *DefaultNode) {
+	t.placing.Lock()
+	defer t.placing.Unlock()
+	if n.in != nil {
+		n.in.remove(n)
+		n.in = nil
+	}
 }
 
 // Origin returns the node of a caller of the resource.
@@ -191,32 +220,61 @@ func (t *Tree) Origin(c *ClusterNode, name string, now int64) *OriginNode {
 	if o, ok := c.origins.Obtain(name, now); ok {
 		return o
 	}
-	if o := c.overflowOrigin.Load(); o != nil {
-		return o
+	return t.overflowOriginOf(c)
+}
+
+func (t *Tree) overflowOriginOf(c *ClusterNode) *OriginNode {
+	if c.overflowOrigin.Load() == nil {
+		c.overflowOrigin.CompareAndSwap(nil, t.newOrigin(OverflowName, true))
 	}
-	c.overflowOrigin.CompareAndSwap(nil, t.newOrigin(OverflowName, true))
 	return c.overflowOrigin.Load()
 }
 
 // RestoreCall brings back a call node that was found retired after a call was
-// counted on it. If another has taken its place, that one takes over the counts.
-func (t *Tree) RestoreCall(n *DefaultNode) {
-	if e := t.entrances.Restore(n.entrance.name, n.entrance); e != n.entrance && n.entrance != t.overflow {
-		t.Call(e, n.cluster, nil, 0).Absorb(&n.Counters)
-		return
-	}
+// counted on it, and returns it; or, if another has taken its place, that one,
+// which takes over the counts.
+func (t *Tree) RestoreCall(n *DefaultNode, now int64) *DefaultNode {
 	if other := n.cluster.calls.Restore(n.entrance.name, n); other != n {
 		other.Absorb(&n.Counters)
-		return
+		return other
 	}
-	n.parent.add(n)
+	t.place(n, nil, now)
+	return n
+}
+
+// ReplaceCall moves the counts of a call node that is gone for good, as its
+// resource c has been replaced, to the one that is there instead, and returns it.
+// All calls in flight on the node end up on the same one.
+func (t *Tree) ReplaceCall(n *DefaultNode, c *ClusterNode, now int64) *DefaultNode {
+	if n.heir.Load() == nil {
+		n.heir.CompareAndSwap(nil, t.Call(n.entrance, c, nil, now))
+	}
+	heir := n.heir.Load()
+	heir.Absorb(&n.Counters)
+	return heir
 }
 
 // RestoreOrigin is [Tree.RestoreCall] for the node of a caller.
-func (t *Tree) RestoreOrigin(c *ClusterNode, o *OriginNode) {
-	if now := c.origins.Restore(o.name, o); now != o {
-		now.Absorb(&o.Counters)
+func (t *Tree) RestoreOrigin(c *ClusterNode, o *OriginNode) *OriginNode {
+	other := c.origins.Restore(o.name, o)
+	if other != o {
+		other.Absorb(&o.Counters)
 	}
+	return other
+}
+
+// ReplaceOrigin is [Tree.ReplaceCall] for the node of a caller.
+func (t *Tree) ReplaceOrigin(o *OriginNode, c *ClusterNode, now int64) *OriginNode {
+	if o.heir.Load() == nil {
+		heir := t.overflowOriginOf(c)
+		if !o.overflow {
+			heir = t.Origin(c, o.name, now)
+		}
+		o.heir.CompareAndSwap(nil, heir)
+	}
+	heir := o.heir.Load()
+	heir.Absorb(&o.Counters)
+	return heir
 }
 
 // MakeRoom evicts idle nodes, at most once a second and by one caller at a time.

@@ -1,0 +1,77 @@
+package api_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+)
+
+// What a call costs is best said as a multiple of what it can't do without: two
+// readings of the clock, for the time it entered and the time it exited.
+func BenchmarkTwoClockReadings(b *testing.B) {
+	began := time.Now()
+	for b.Loop() {
+		_ = time.Since(began)
+		_ = time.Since(began)
+	}
+}
+
+func BenchmarkEntry(b *testing.B) {
+	const enough = 1e9
+	one := []flow.Rule{{Resource: "GET /orders", Threshold: enough}}
+	for _, bm := range []struct {
+		name  string
+		rules []flow.Rule
+		opts  []core.Option
+		from  bool // with a context and an origin
+	}{
+		{name: "no-rule"},
+		{name: "reject", rules: one},
+		{name: "reject-four-nodes", rules: one, opts: []core.Option{api.Inbound()}, from: true},
+		{name: "strict", rules: []flow.Rule{{Resource: "GET /orders", Threshold: enough, Strict: true}}},
+		{name: "concurrency", rules: []flow.Rule{{Resource: "GET /orders", Threshold: enough, Metric: flow.Concurrency}}},
+		{name: "warm-up", rules: []flow.Rule{{Resource: "GET /orders", Threshold: enough, Behavior: flow.WarmUp}}},
+		{name: "blocked", rules: []flow.Rule{{Resource: "GET /orders", Threshold: 1, Interval: 24 * time.Hour}}},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			g := newGuard(b, api.Config{}, bm.rules...)
+			ctx := context.Background()
+			if bm.from {
+				ctx = api.WithContext(ctx, "web", "app")
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				e, _ := g.Entry(ctx, "GET /orders", bm.opts...)
+				e.Exit()
+			}
+		})
+	}
+}
+
+// One hot resource, as many callers as processors: run with -cpu 1,2 to see how it
+// scales.
+func BenchmarkEntryParallel(b *testing.B) {
+	for _, bm := range []struct {
+		name  string
+		rules []flow.Rule
+	}{
+		{name: "no-rule"},
+		{name: "reject", rules: []flow.Rule{{Resource: "GET /orders", Threshold: 1e9}}},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			g := newGuard(b, api.Config{}, bm.rules...)
+			ctx := context.Background()
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					e, _ := g.Entry(ctx, "GET /orders")
+					e.Exit()
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,168 @@
+package core_test
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// The goroutines that the tests started must be gone in the end.
+func TestMain(m *testing.M) {
+	before := runtime.NumGoroutine()
+	code := m.Run()
+	deadline := time.Now().Add(10 * time.Second)
+	for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
+		runtime.Gosched()
+	}
+	if n := runtime.NumGoroutine(); code == 0 && n > before {
+		fmt.Printf("%d goroutines at the start, %d at the end:\n", before, n)
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+var start = time.Unix(1_700_000_000, 0)
+
+// newEngine returns an engine on a ManualClock, with the standard chain unless the
+// configuration has one. At the end of the test it must hold nothing.
+func newEngine(t testing.TB, cfg core.Config, rules ...flow.Rule) (*core.Engine, *core.ManualClock) {
+	t.Helper()
+	clock := core.NewManualClock(start)
+	if cfg.Clock == nil {
+		cfg.Clock = clock
+	}
+	if cfg.Chain == nil {
+		cfg.Chain = slots.Default()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	e, err := core.NewEngine(cfg)
+	require.NoError(t, err)
+	load(t, e, rules...)
+	t.Cleanup(func() { assertConserved(t, e) })
+	return e, clock
+}
+
+func load(t testing.TB, e *core.Engine, rules ...flow.Rule) {
+	t.Helper()
+	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }))
+}
+
+// assertConserved checks that nothing is in flight, held or waited for.
+func assertConserved(t testing.TB, e *core.Engine) {
+	t.Helper()
+	assert.Zero(t, e.Waiting(), "calls that wait")
+	eachNode(e, func(name string, n *node.StatisticNode) {
+		totals := n.Totals()
+		assert.Zero(t, n.InFlight(), "%s: calls in flight", name)
+		assert.Zero(t, n.UnitsInFlight(), "%s: units in flight", name)
+		assert.Equal(t, totals.Pass, totals.Complete, "%s: what passed has completed", name)
+		if g := n.Gauge(nil); g != nil {
+			assert.Zero(t, g.InUse(), "%s: permits in use", name)
+			assert.Zero(t, g.Held(), "%s: permits held", name)
+		}
+	})
+}
+
+func eachNode(e *core.Engine, f func(name string, n *node.StatisticNode)) {
+	f("inbound", &e.Tree().Inbound().StatisticNode)
+	e.EachResource(func(r *core.Resource) {
+		f(r.Name(), &r.StatisticNode)
+		for context, n := range r.Calls().All() {
+			f(r.Name()+" in "+context, &n.StatisticNode)
+		}
+		for origin, n := range r.Origins().All() {
+			f(r.Name()+" from "+origin, &n.StatisticNode)
+		}
+	})
+}
+
+func resource(t testing.TB, e *core.Engine, name string) *core.Resource {
+	t.Helper()
+	r, ok := e.FindResource(name)
+	require.True(t, ok, "no resource %q", name)
+	return r
+}
+
+// fake is a slot with every role; what is nil does nothing.
+type fake struct {
+	name      string
+	prepare   func(*core.Invocation)
+	ask       func(*core.Invocation) core.Verdict
+	take      func(*core.Invocation) core.Verdict
+	recheck   func(*core.Invocation) core.Verdict
+	passed    func(*core.Invocation)
+	blocked   func(*core.Invocation, *core.BlockError)
+	completed func(*core.Invocation)
+}
+
+func (f *fake) Name() string                            { return f.name }
+func (f *fake) Prepare(inv *core.Invocation)            { run(f.prepare, inv) }
+func (f *fake) Ask(inv *core.Invocation) core.Verdict   { return judge(f.ask, inv) }
+func (f *fake) Take(inv *core.Invocation) core.Verdict  { return judge(f.take, inv) }
+func (f *fake) Passed(inv *core.Invocation)             { run(f.passed, inv) }
+func (f *fake) Completed(inv *core.Invocation)          { run(f.completed, inv) }
+func (f *fake) Recheck(i *core.Invocation) core.Verdict { return judge(f.recheck, i) }
+func (f *fake) Blocked(inv *core.Invocation, b *core.BlockError) {
+	if f.blocked != nil {
+		f.blocked(inv, b)
+	}
+}
+
+func run(f func(*core.Invocation), inv *core.Invocation) {
+	if f != nil {
+		f(inv)
+	}
+}
+
+func judge(f func(*core.Invocation) core.Verdict, inv *core.Invocation) core.Verdict {
+	if f == nil {
+		return core.Verdict{}
+	}
+	return f(inv)
+}
+
+// refusal is what the slots of a test refuse calls with.
+func refusal(rule string) *core.BlockError {
+	return core.NewBlockError(core.KindFlow, "orders", rule, nil)
+}
+
+// waiter is a slot that tells every call to wait for as long as its first argument
+// says.
+func waiter() *fake {
+	b := refusal("waiter")
+	return &fake{name: "waiter", take: func(inv *core.Invocation) core.Verdict {
+		if len(inv.Args()) == 0 {
+			return core.Verdict{}
+		}
+		return core.Verdict{Wait: inv.Args()[0].(time.Duration), By: b}
+	}}
+}
+
+// lines collects what a logger writes, a line for each record.
+type lines struct{ strings.Builder }
+
+func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+func (l *lines) all() []string {
+	text := strings.TrimSuffix(l.String(), "\n")
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}

@@ -1,0 +1,42 @@
+package stat
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// random returns a source of random numbers. A failing test prints its seed;
+// PENSTOCK_SEED=n replays it.
+func random(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	if s := os.Getenv("PENSTOCK_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("PENSTOCK_SEED: %v", err)
+		}
+	}
+	t.Logf("seed: PENSTOCK_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// rounds is how often a test repeats something: less under the race detector,
+// and less with -short.
+func rounds(n int) int {
+	if raceDetector {
+		n /= 8
+	}
+	if testing.Short() {
+		n /= 4
+	}
+	return max(n, 1)
+}
+
+// ms is a number of milliseconds as the nanoseconds that stat counts in.
+func ms(n int64) int64 { return n * int64(time.Millisecond) }
+
+// epoch is a time of this century, a multiple of every bucket width in these tests.
+var epoch = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).UnixNano()
