@@ -141,8 +141,11 @@ func (t *Tree) Origins() *Budget { return t.origins }
 
 // Entrance returns the entrance node of a context; "" is the default context.
 func (t *Tree) Entrance(context string, now int64) *EntranceNode {
-	if context == "" {
+	switch context {
+	case "":
 		return t.usual
+	case OverflowName: // the name is taken
+		return t.overflow
 	}
 	if e, ok := t.entrances.Obtain(context, now); ok {
 		return e

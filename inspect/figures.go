@@ -1,0 +1,140 @@
+package inspect
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Figures are what one node counted, as of one time. Each counter is exact, but
+// they are read one after the other: while calls come and go, Lifetime may know of
+// one that Second doesn't.
+//
+// The fields are raw counts; rates and response times are derived from them. So
+// the figures of a sum need no rules of their own: counts add up, and an average
+// response time is over all calls, whichever child completed them.
+type Figures struct {
+	// Interval is the length of the second window: one second, unless the engine
+	// is configured otherwise. Buckets is the window bucket by bucket, oldest first,
+	// also those without counts; Second is their sum.
+	Interval time.Duration
+	Buckets  []stat.Bucket[stat.Counts]
+	Second   stat.Counts
+
+	// History is the last 60 seconds, whole or begun, by the clock and oldest
+	// first, without those in which nothing was counted. Minute is their sum, and
+	// LastSecond the one that was over last.
+	History    []stat.Bucket[stat.Counts]
+	Minute     stat.Counts
+	LastSecond stat.Counts
+
+	// Lifetime is everything since the node was made.
+	Lifetime stat.Counts
+
+	// InFlight is the calls that entered and did not exit.
+	InFlight int64
+	// Waiting is the units that prioritized calls borrowed from buckets that have
+	// not begun. Only a node that a QPS rule looks at can have some.
+	Waiting int64
+}
+
+// Rates are the counts of the second window per second.
+func (f *Figures) Rates() stat.Rates {
+	if f.Interval <= 0 {
+		return stat.Rates{}
+	}
+	return f.Second.Per(f.Interval)
+}
+
+// TotalRate is the units that asked per second of the second window, admitted or
+// refused.
+func (f *Figures) TotalRate() float64 {
+	r := f.Rates()
+	return r.Pass + r.Block
+}
+
+// AvgRT is the mean response time of the calls that completed in the second
+// window, 0 if none did.
+func (f *Figures) AvgRT() time.Duration { return f.Second.AvgRT() }
+
+// MinRT is the least response time in the second window; false if no call
+// completed.
+func (f *Figures) MinRT() (time.Duration, bool) { return f.Second.MinRT() }
+
+// MaxComplete is the most units that completed in one bucket of the second
+// window. For a sum, it is the bucket in which most completed on all children
+// together.
+func (f *Figures) MaxComplete() int64 {
+	var most int64
+	for i := range f.Buckets {
+		most = max(most, f.Buckets[i].Value.Complete)
+	}
+	return most
+}
+
+// MaxCompleteRate is [Figures.MaxComplete] per second: the rate if every bucket
+// were like the best one. Sentinel calls it maxSuccessQps.
+func (f *Figures) MaxCompleteRate() float64 {
+	if f.Interval <= 0 {
+		return 0
+	}
+	return float64(f.MaxComplete()) * float64(len(f.Buckets)) / f.Interval.Seconds()
+}
+
+// read copies the figures of a node at now.
+func read(n *node.StatisticNode, now int64, interval time.Duration) Figures {
+	f := Figures{
+		Interval: interval,
+		Buckets:  n.SecondBuckets(now),
+		History:  n.History(now),
+		Lifetime: n.Totals(),
+		InFlight: n.InFlight(),
+		Waiting:  n.Waiting(now),
+	}
+	for i := range f.Buckets {
+		f.Second.Add(&f.Buckets[i].Value)
+	}
+	for i := range f.History {
+		second := &f.History[i]
+		f.Minute.Add(&second.Value)
+		if age := time.Duration(now - second.Start); age >= time.Second && age < 2*time.Second {
+			f.LastSecond = second.Value
+		}
+	}
+	return f
+}
+
+// sum adds up the figures of nodes that were read at the same time.
+func sum(nodes []Node, interval time.Duration) Figures {
+	f := Figures{Interval: interval}
+	for i := range nodes {
+		more := &nodes[i].Figures
+		f.Buckets = addByStart(f.Buckets, more.Buckets)
+		f.Second.Add(&more.Second)
+		f.History = addByStart(f.History, more.History)
+		f.Minute.Add(&more.Minute)
+		f.LastSecond.Add(&more.LastSecond)
+		f.Lifetime.Add(&more.Lifetime)
+		f.InFlight += more.InFlight
+		f.Waiting += more.Waiting
+	}
+	return f
+}
+
+// addByStart adds each bucket to the one of the same start. Both lists are sorted.
+func addByStart(to, more []stat.Bucket[stat.Counts]) []stat.Bucket[stat.Counts] {
+	for i := range more {
+		start := more[i].Start
+		at, found := slices.BinarySearchFunc(to, start, func(b stat.Bucket[stat.Counts], start int64) int {
+			return cmp.Compare(b.Start, start)
+		})
+		if !found {
+			to = slices.Insert(to, at, stat.Bucket[stat.Counts]{Start: start})
+		}
+		to[at].Value.Add(&more[i].Value)
+	}
+	return to
+}

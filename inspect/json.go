@@ -1,0 +1,209 @@
+package inspect
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// MarshalJSON returns the tree as one object:
+//
+//	at         the time, RFC 3339
+//	waiting    calls that sleep until a rule lets them run
+//	failures   panics of slots; the calls went on without
+//	caps       resources, contexts, calls and origins, each with
+//	           used, cap and overflows
+//	root       the tree; a node has children
+//	resources  the resources that calls asked for; a node has origins
+//	inbound    the inbound calls of all resources
+//	rules      what each rule has done since it was loaded: kind, id, resource,
+//	           mode, refused and, for a shadow rule, rehearsed: the calls it
+//	           would have refused
+//
+// Nodes are as [Node.MarshalJSON] says. Keys are never renamed or removed, but
+// others may come. Every number is finite.
+func (t Tree) MarshalJSON() ([]byte, error) {
+	return json.Marshal(treeJSON{
+		At:        t.At,
+		Waiting:   t.Waiting,
+		Failures:  t.Failures,
+		Caps:      capsJSON{usageJSON(t.Caps.Resources), usageJSON(t.Caps.Contexts), usageJSON(t.Caps.Calls), usageJSON(t.Caps.Origins)},
+		Root:      newNodeJSON(&t.Root),
+		Resources: newNodesJSON(t.Resources),
+		Inbound:   newNodeJSON(&t.Inbound),
+		Rules:     newRulesJSON(t.Rules),
+	})
+}
+
+// MarshalJSON returns the node with all below it:
+//
+//	name, kind            kind is root, entrance, call, resource, origin or inbound
+//	overflow              true if it stands for all names beyond a cap, else absent
+//	passPerSecond         units admitted, over the second window;
+//	                      also block, total, complete, exception and occupied
+//	avgRtMs, minRtMs      response times over the second window; minRtMs is absent
+//	                      and avgRtMs 0 if no call completed
+//	maxCompletePerBucket  units completed in the best bucket of the second window
+//	maxCompletePerSecond  the rate if every bucket were like it
+//	inFlight              calls
+//	waiting               units borrowed from buckets that have not begun
+//	second, lastSecond, minute, lifetime
+//	                      counts of the second window, the last whole second, the
+//	                      last 60 seconds, and since the node was made
+//	children              of root, entrance and call, absent if there are none
+//	origins               of a resource, absent if there are none
+//
+// Counts are units: pass, block, total, complete, exception and occupied; calls:
+// entered and exited; and rtMs, the response times of the calls that exited added
+// up, with minRtMs, the least of them, absent if none did. A name that is not
+// UTF-8 has U+FFFD where it isn't. The history of the last minute is left out, for
+// it would be most of the text.
+func (n Node) MarshalJSON() ([]byte, error) { return json.Marshal(newNodeJSON(&n)) }
+
+type treeJSON struct {
+	At        time.Time  `json:"at"`
+	Waiting   int64      `json:"waiting"`
+	Failures  int64      `json:"failures"`
+	Caps      capsJSON   `json:"caps"`
+	Root      nodeJSON   `json:"root"`
+	Resources []nodeJSON `json:"resources"`
+	Inbound   nodeJSON   `json:"inbound"`
+	Rules     []ruleJSON `json:"rules"`
+}
+
+type ruleJSON struct {
+	Kind      string    `json:"kind"`
+	ID        string    `json:"id"`
+	Resource  string    `json:"resource"`
+	Mode      core.Mode `json:"mode"`
+	Refused   int64     `json:"refused"`
+	Rehearsed int64     `json:"rehearsed"`
+}
+
+func newRulesJSON(figures []core.RuleFigures) []ruleJSON {
+	rules := make([]ruleJSON, len(figures))
+	for i, f := range figures {
+		rules[i] = ruleJSON{f.Kind.String(), f.ID, f.Resource, f.Mode, f.Refused, f.Rehearsed}
+	}
+	return rules
+}
+
+type capsJSON struct {
+	Resources usageJSON `json:"resources"`
+	Contexts  usageJSON `json:"contexts"`
+	Calls     usageJSON `json:"calls"`
+	Origins   usageJSON `json:"origins"`
+}
+
+type usageJSON struct {
+	Used      int   `json:"used"`
+	Cap       int   `json:"cap"`
+	Overflows int64 `json:"overflows"`
+}
+
+type nodeJSON struct {
+	Name     string `json:"name"`
+	Kind     Kind   `json:"kind"`
+	Overflow bool   `json:"overflow,omitempty"`
+
+	PassPerSecond      float64 `json:"passPerSecond"`
+	BlockPerSecond     float64 `json:"blockPerSecond"`
+	TotalPerSecond     float64 `json:"totalPerSecond"`
+	CompletePerSecond  float64 `json:"completePerSecond"`
+	ExceptionPerSecond float64 `json:"exceptionPerSecond"`
+	OccupiedPerSecond  float64 `json:"occupiedPerSecond"`
+
+	AvgRTMs              float64  `json:"avgRtMs"`
+	MinRTMs              *float64 `json:"minRtMs,omitempty"`
+	MaxCompletePerBucket int64    `json:"maxCompletePerBucket"`
+	MaxCompletePerSecond float64  `json:"maxCompletePerSecond"`
+	InFlight             int64    `json:"inFlight"`
+	Waiting              int64    `json:"waiting"`
+
+	Second     countsJSON `json:"second"`
+	LastSecond countsJSON `json:"lastSecond"`
+	Minute     countsJSON `json:"minute"`
+	Lifetime   countsJSON `json:"lifetime"`
+
+	Children []nodeJSON `json:"children,omitempty"`
+	Origins  []nodeJSON `json:"origins,omitempty"`
+}
+
+type countsJSON struct {
+	Pass      int64    `json:"pass"`
+	Block     int64    `json:"block"`
+	Total     int64    `json:"total"`
+	Complete  int64    `json:"complete"`
+	Exception int64    `json:"exception"`
+	Occupied  int64    `json:"occupied"`
+	Entered   int64    `json:"entered"`
+	Exited    int64    `json:"exited"`
+	RTMs      float64  `json:"rtMs"`
+	MinRTMs   *float64 `json:"minRtMs,omitempty"`
+}
+
+func newNodesJSON(nodes []Node) []nodeJSON {
+	all := make([]nodeJSON, len(nodes)) // never nil, which would be null
+	for i := range nodes {
+		all[i] = newNodeJSON(&nodes[i])
+	}
+	return all
+}
+
+func newNodeJSON(n *Node) nodeJSON {
+	rates := n.Rates()
+	return nodeJSON{
+		Name:     n.Name,
+		Kind:     n.Kind,
+		Overflow: n.Overflow,
+
+		PassPerSecond:      rates.Pass,
+		BlockPerSecond:     rates.Block,
+		TotalPerSecond:     n.TotalRate(),
+		CompletePerSecond:  rates.Complete,
+		ExceptionPerSecond: rates.Exception,
+		OccupiedPerSecond:  rates.Occupied,
+
+		AvgRTMs:              avgRTMillis(&n.Second),
+		MinRTMs:              minRTMillis(&n.Second),
+		MaxCompletePerBucket: n.MaxComplete(),
+		MaxCompletePerSecond: n.MaxCompleteRate(),
+		InFlight:             n.InFlight,
+		Waiting:              n.Waiting,
+
+		Second:     newCountsJSON(&n.Second),
+		LastSecond: newCountsJSON(&n.LastSecond),
+		Minute:     newCountsJSON(&n.Minute),
+		Lifetime:   newCountsJSON(&n.Lifetime),
+
+		Children: newNodesJSON(n.Children),
+		Origins:  newNodesJSON(n.Origins),
+	}
+}
+
+func newCountsJSON(c *stat.Counts) countsJSON {
+	return countsJSON{
+		Pass: c.Pass, Block: c.Block, Total: c.Total(), Complete: c.Complete,
+		Exception: c.Exception, Occupied: c.Occupied, Entered: c.Entered, Exited: c.Exited,
+		RTMs: millis(c.RT), MinRTMs: minRTMillis(c),
+	}
+}
+
+// avgRTMillis is the average response time without rounding to nanoseconds.
+func avgRTMillis(c *stat.Counts) float64 {
+	if c.Exited <= 0 {
+		return 0
+	}
+	return millis(c.RT) / float64(c.Exited)
+}
+
+func minRTMillis(c *stat.Counts) *float64 {
+	least, ok := c.MinRT()
+	if !ok {
+		return nil
+	}
+	ms := millis(least)
+	return &ms
+}

@@ -1,0 +1,55 @@
+package inspect_test
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/inspect"
+)
+
+// jsonNode is what a program that reads the JSON would write down.
+type jsonNode struct {
+	Name                 string
+	Kind                 inspect.Kind
+	Overflow             bool
+	PassPerSecond        float64
+	BlockPerSecond       float64
+	TotalPerSecond       float64
+	CompletePerSecond    float64
+	ExceptionPerSecond   float64
+	OccupiedPerSecond    float64
+	AvgRTMs              float64
+	MinRTMs              *float64
+	MaxCompletePerBucket int64
+	MaxCompletePerSecond float64
+	InFlight             int64
+	Waiting              int64
+
+	Second, LastSecond, Minute, Lifetime jsonCounts
+
+	Children []jsonNode
+	Origins  []jsonNode
+}
+
+type jsonCounts struct {
+	Pass, Block, Total, Complete, Exception, Occupied, Entered, Exited int64
+	RTMs                                                               float64
+	MinRTMs                                                            *float64
+}
+
+type jsonTree struct {
+	At       time.Time
+	Waiting  int64
+	Failures int64
+	Caps     struct {
+		Resources, Contexts, Calls, Origins inspect.Usage
+	}
+	Root      jsonNode
+	Resources []jsonNode
+	Inbound   jsonNode
+	Rules     []jsonRule
+}
+
+type jsonRule struct {
+	Kind, ID, Resource, Mode string
+	Refused, Rehearsed       int64
+}

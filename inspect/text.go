@@ -1,0 +1,171 @@
+package inspect
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+const (
+	// labelWidth leaves room for ordinary figures on a line of 80 columns.
+	labelWidth = 34
+	// nameWidth is what a name gets at least, however deep it stands.
+	nameWidth = 12
+)
+
+// WriteText writes the tree for people, one node a line, contexts without calls
+// left out. Below it stand what may need attention: calls that wait, slots that
+// panicked, caps that were reached, and what rules in shadow mode would have
+// refused. It returns the first error of w.
+func (t Tree) WriteText(w io.Writer) error {
+	var lines table
+	lines.add(shown(t.Root.Name, labelWidth), nil)
+	lines.addBelow(&t.Root, "")
+	var out bytes.Buffer
+	lines.write(&out)
+	t.writeAttention(&out)
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+func (t Tree) writeAttention(out *bytes.Buffer) {
+	var lines []string
+	if t.Waiting > 0 {
+		lines = append(lines, fmt.Sprintf("waiting calls: %d", t.Waiting))
+	}
+	if t.Failures > 0 {
+		lines = append(lines, fmt.Sprintf("slot panics: %d; each call went on without that slot", t.Failures))
+	}
+	for _, c := range []struct {
+		name string
+		Usage
+	}{
+		{"resources", t.Caps.Resources},
+		{"contexts", t.Caps.Contexts},
+		{"call nodes", t.Caps.Calls},
+		{"origins", t.Caps.Origins},
+	} {
+		if c.Overflows > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %d of %d; %d times a name found no place and went to (overflow)", c.name, c.Used, c.Cap, c.Overflows))
+		}
+	}
+	for _, r := range t.Rules {
+		if r.Mode == core.Shadow {
+			lines = append(lines, fmt.Sprintf("shadow rule %s: would have refused %d calls", shown(r.ID, labelWidth), r.Rehearsed))
+		}
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(out, "\n%s\n", strings.Join(lines, "\n"))
+	}
+}
+
+// table is lines of a label and figures, to be aligned.
+type table struct {
+	lines  []line
+	widths []int // of the label and of each figure
+}
+
+type line struct {
+	label   string
+	figures []string
+}
+
+// addBelow adds the children of a node with all below them. guide is what draws
+// the lines of the levels above.
+func (t *table) addBelow(n *Node, guide string) {
+	var children []*Node
+	for i := range n.Children {
+		if c := &n.Children[i]; c.Kind != KindEntrance || len(c.Children) > 0 {
+			children = append(children, c)
+		}
+	}
+	for i, c := range children {
+		branch, below := "├─ ", "│  "
+		if i == len(children)-1 {
+			branch, below = "└─ ", "   "
+		}
+		room := max(nameWidth, labelWidth-columns(guide+branch))
+		t.add(guide+branch+shown(c.Name, room), c.describe())
+		t.addBelow(c, guide+below)
+	}
+}
+
+func (t *table) add(label string, figures []string) {
+	t.lines = append(t.lines, line{label, figures})
+	if figures == nil {
+		return
+	}
+	for i, text := range append([]string{label}, figures...) {
+		if i == len(t.widths) {
+			t.widths = append(t.widths, 0)
+		}
+		t.widths[i] = max(t.widths[i], columns(text))
+	}
+	t.widths[0] = min(t.widths[0], labelWidth) // a line that is deeper stands out
+}
+
+func (t *table) write(out *bytes.Buffer) {
+	for _, l := range t.lines {
+		text := l.label
+		for i, figure := range l.figures {
+			out.WriteString(text)
+			padding := max(0, t.widths[i]-columns(text)) + 2
+			out.WriteString(strings.Repeat(" ", padding))
+			text = figure
+		}
+		out.WriteString(text)
+		out.WriteByte('\n')
+	}
+}
+
+// describe is the figures of a line.
+func (f *Figures) describe() []string {
+	rates := f.Rates()
+	rt := "-"
+	if f.Second.Exited > 0 {
+		rt = duration(f.AvgRT())
+	}
+	figures := []string{
+		"pass " + number(rates.Pass) + "/s",
+		"block " + number(rates.Block) + "/s",
+		"rt " + rt,
+		"in-flight " + strconv.FormatInt(f.InFlight, 10),
+	}
+	if f.Waiting > 0 {
+		figures = append(figures, "waiting "+strconv.FormatInt(f.Waiting, 10))
+	}
+	return figures
+}
+
+// duration is short rather than exact: two digits or more.
+func duration(d time.Duration) string {
+	if d <= 0 {
+		return "0ms" // less than the clock can tell
+	}
+	for _, unit := range []struct {
+		length time.Duration
+		name   string
+	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "µs"}} {
+		if d >= unit.length {
+			return number(float64(d)/float64(unit.length)) + unit.name
+		}
+	}
+	return strconv.FormatInt(int64(d), 10) + "ns"
+}
+
+// number is short rather than exact: whole from 10 on, below with one decimal, and
+// never 0 for what is more.
+func number(v float64) string {
+	switch {
+	case v > 0 && v < 0.1:
+		return strconv.FormatFloat(v, 'g', 1, 64)
+	case v < 9.95:
+		return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
+}

@@ -1,0 +1,161 @@
+package inspect_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/inspect"
+)
+
+// shop is an engine with the traffic of the examples below.
+func shop(t *testing.T) *lab {
+	l := newLab(t, core.Config{})
+	l.rules(flow.Rule{Resource: "GET /orders", Threshold: 98})
+	orders := l.enter(from("http", "app"), "GET /orders")
+	l.call(orders.Context(), 20, 1200*time.Microsecond, "sql orders.select")
+	open := l.enter(orders.Context(), "sql orders.select")
+	orders.Exit()
+	l.call(from("http", "app"), 96, 500*time.Microsecond, "GET /orders", core.Inbound())
+	pending := l.enter(from("http", ""), "GET /orders")
+	l.blocked(from("http", "app"), 12, "GET /orders")
+	l.call(from("jobs", ""), 2, 0, "sql orders.select")
+	l.clock.Advance(time.Millisecond)
+	t.Cleanup(func() { open.Exit(); pending.Exit() })
+	return l
+}
+
+func TestTextOfATree(t *testing.T) {
+	require.Equal(t, `machine-root
+├─ http                     pass 98/s  block 12/s  rt 742µs  in-flight 1
+│  └─ GET /orders           pass 98/s  block 12/s  rt 742µs  in-flight 1
+│     └─ sql orders.select  pass 21/s  block 0/s   rt 1.2ms  in-flight 1
+└─ jobs                     pass 2/s   block 0/s   rt 0ms    in-flight 0
+   └─ sql orders.select     pass 2/s   block 0/s   rt 0ms    in-flight 0
+`, text(t, shop(t).tree()))
+}
+
+func TestTextOfAnEngineThatWasNeverUsed(t *testing.T) {
+	require.Equal(t, "machine-root\n", text(t, newLab(t, core.Config{}).tree()))
+	require.Equal(t, "\n", text(t, inspect.Tree{}))
+}
+
+func TestTextSaysWhatNeedsAttention(t *testing.T) {
+	tree := newLab(t, core.Config{}).tree()
+	tree.Waiting, tree.Failures = 3, 7
+	tree.Caps.Origins = inspect.Usage{Used: 10, Cap: 10, Overflows: 4}
+	tree.Caps.Contexts = inspect.Usage{Used: 5, Cap: 5} // full, but nothing was turned away
+	require.Equal(t, `machine-root
+
+waiting calls: 3
+slot panics: 7; each call went on without that slot
+origins: 10 of 10; 4 times a name found no place and went to (overflow)
+`, text(t, tree))
+}
+
+func TestTextTellsOfSlotsThatPanic(t *testing.T) {
+	l := newLab(t, core.Config{Chain: withBroken()})
+	l.call(anywhere, 2, 0, "orders")
+	require.Contains(t, text(t, l.tree()), "\nslot panics: 2; ")
+}
+
+// hostile is names that would break a line, a terminal, or a table.
+var hostile = map[string]string{
+	"line\nfeed":              `line\nfeed`,
+	"carriage\rreturn":        `carriage\rreturn`,
+	"tab\tstop":               `tab\tstop`,
+	"\x1b[31mred\x1b[0m":      `\x1b[31mred\x1b[0m`,
+	"nul\x00":                 `nul\x00`,
+	"line\u2028separator":     `line\u2028separator`,
+	"right\u202eleft":         `right\u202eleft`,
+	"\xff not UTF-8":          `\xff not UTF-8`,
+	`back\slash`:              `back\\slash`,
+	`"quoted"`:                `"quoted"`,
+	"订单 查询":                   "订单 查询",
+	"café":                    "café",
+	strings.Repeat("x", 1e6):  strings.Repeat("x", 27) + "…",
+	strings.Repeat("订", 1000): strings.Repeat("订", 13) + "…",
+}
+
+func TestANameIsOneLineWhateverItHolds(t *testing.T) {
+	for name, want := range hostile {
+		l := newLab(t, core.Config{})
+		l.call(from("web", ""), 1, 0, name)
+		lines := strings.Split(text(t, l.tree()), "\n")
+		require.Len(t, lines, 4, "%.30q", name)
+		require.Regexp(t, `^   └─ \S.*  pass 1/s  block 0/s  rt 0ms  in-flight 0$`, lines[2])
+		label := strings.TrimRight(strings.TrimPrefix(strings.Split(lines[2], "  pass")[0], "   └─ "), " ")
+		require.Equal(t, want, label)
+
+		lines = strings.Split(sentinel(t, l.tree()), "\n")
+		require.Contains(t, lines[3], "(t:0 pq:1.0 ")
+		require.Less(t, len(lines[3]), 1500)
+		require.True(t, utf8.ValidString(lines[3]))
+		require.Equal(t, "\r", lines[4], "the legend begins")
+	}
+}
+
+func TestOrdinaryNamesFitAnOrdinaryTerminal(t *testing.T) {
+	l := newLab(t, core.Config{})
+	ctx := from("http", "")
+	for range 7 {
+		name := "POST /warehouses/{id}/shelves/{shelf}/items" + strings.Repeat("!", len(l.tree().Resources))
+		e := l.enter(ctx, name)
+		defer e.Exit()
+		ctx = e.Context()
+	}
+	for line := range strings.Lines(text(t, l.tree())) {
+		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
+	}
+}
+
+func TestFiguresAreShort(t *testing.T) {
+	for _, c := range []struct {
+		interval time.Duration
+		calls    int
+		took     time.Duration
+		want     string
+	}{
+		{time.Second, 1, 0, "pass 1/s  block 0/s  rt 0ms "},
+		{time.Second, 12345, 0, "pass 12345/s  block 0/s  rt 0ms "},
+		{2 * time.Second, 1, 999 * time.Nanosecond, "pass 0.5/s  block 0/s  rt 999ns "},
+		{2 * time.Second, 39, 1500 * time.Nanosecond, "pass 20/s  block 0/s  rt 1.5µs "},
+		{time.Minute, 1, 12345 * time.Microsecond, "pass 0.02/s  block 0/s  rt 12ms "},
+		{time.Minute, 1, 9_960 * time.Microsecond, "pass 0.02/s  block 0/s  rt 10ms "},
+		{time.Minute, 1, 2 * time.Second, "pass 0.02/s  block 0/s  rt 2s "},
+		{time.Minute, 1, 40 * time.Second, "pass 0.02/s  block 0/s  rt 40s "},
+	} {
+		l := newLab(t, core.Config{Interval: c.interval})
+		l.call(anywhere, c.calls, c.took, "orders")
+		require.Contains(t, text(t, l.tree()), c.want)
+	}
+}
+
+func TestNothingCompletedIsNoResponseTime(t *testing.T) {
+	l := newLab(t, core.Config{})
+	defer l.enter(anywhere, "orders").Exit()
+	require.Contains(t, text(t, l.tree()), "rt -  in-flight 1\n")
+}
+
+func TestSentinelText(t *testing.T) {
+	require.Equal(t, `EntranceNode: machine-root(t:1 pq:100.0 bq:12.0 tq:112.0 rt:0.7272727272727273 prq:99.0 1mp:100 1mb:12 1mt:112)
+-EntranceNode: http(t:1 pq:98.0 bq:12.0 tq:110.0 rt:0.7422680412371134 prq:97.0 1mp:98 1mb:12 1mt:110)
+--GET /orders(t:1 pq:98.0 bq:12.0 tq:110.0 rt:0.7422680412371134 prq:97.0 1mp:98 1mb:12 1mt:110)
+---sql orders.select(t:1 pq:21.0 bq:0.0 tq:21.0 rt:1.2 prq:20.0 1mp:21 1mb:0 1mt:21)
+-EntranceNode: jobs(t:0 pq:2.0 bq:0.0 tq:2.0 rt:0.0 prq:2.0 1mp:2 1mb:0 1mt:2)
+--sql orders.select(t:0 pq:2.0 bq:0.0 tq:2.0 rt:0.0 prq:2.0 1mp:2 1mb:0 1mt:2)
+-EntranceNode: sentinel_default_context(t:0 pq:0.0 bq:0.0 tq:0.0 rt:0.0 prq:0.0 1mp:0 1mb:0 1mt:0)
+`+"\r\n\r\nt:threadNum  pq:passQps  bq:blockQps  tq:totalQps  rt:averageRt  prq: passRequestQps 1mp:1m-pass 1mb:1m-block 1mt:1m-total\r\n",
+		sentinel(t, shop(t).tree()))
+}
+
+func TestWritersReportTheWritersError(t *testing.T) {
+	tree := newLab(t, core.Config{}).tree()
+	require.ErrorIs(t, tree.WriteText(failing{}), errFull)
+	require.ErrorIs(t, tree.WriteSentinel(failing{}), errFull)
+}

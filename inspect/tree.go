@@ -1,0 +1,153 @@
+package inspect
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
+)
+
+// Tree is a copy of everything that an engine counts. Nothing in it changes any
+// more, so goroutines may share one as long as none writes to it.
+type Tree struct {
+	// At is the reading of the engine's clock that all figures are as of.
+	At time.Time
+	// Root is above the entrances, each with the calls that came in there.
+	Root Node
+	// Resources are those that a call has asked for, by name, each with its callers.
+	// What only a rule names is not among them.
+	Resources []Node
+	// Inbound is the inbound calls of all resources.
+	Inbound Node
+
+	// Rules is what each rule has done since it was loaded, in the order in which
+	// they were declared.
+	Rules []core.RuleFigures
+
+	// Waiting is how many calls slept when the copy was made, for a rule that told
+	// them to wait.
+	Waiting int64
+	// Failures is how often a slot panicked. The call went on without that slot.
+	Failures int64
+	// Caps is how full the tree is.
+	Caps Caps
+}
+
+// Node is one node of a [Tree].
+type Node struct {
+	Name string
+	Kind Kind
+	// Overflow marks a node that stands for all names beyond a cap.
+	Overflow bool
+
+	Figures
+
+	// Children are sorted by name: below the root the entrances, below an entrance
+	// and a call the calls nested there. Calls below the 100th level stand beside
+	// their caller instead of below it.
+	Children []Node
+	// Origins are the callers of a resource, sorted by name.
+	Origins []Node
+}
+
+// Caps is how many nodes there are of each kind, how many there may be, and how
+// often a name found no place. What rules name, and the default context, is
+// outside the caps.
+type Caps struct {
+	Resources Usage
+	Contexts  Usage
+	Calls     Usage // pairs of context and resource
+	Origins   Usage // pairs of resource and caller
+}
+
+// Usage is how far a cap is used up.
+type Usage struct {
+	Used int
+	Cap  int
+	// Overflows is how often a name found no place, and so a call was counted on an
+	// overflow node. A name that comes again counts again.
+	Overflows int64
+}
+
+// Walk yields the root and all below it with their depth, the root's being 0:
+// parents before children, children by name.
+func (t Tree) Walk() iter.Seq2[int, *Node] {
+	return t.Root.all()
+}
+
+func (n *Node) all() iter.Seq2[int, *Node] {
+	return func(yield func(int, *Node) bool) { n.walk(0, yield) }
+}
+
+func (n *Node) walk(depth int, yield func(int, *Node) bool) bool {
+	if !yield(depth, n) {
+		return false
+	}
+	for i := range n.Children {
+		if !n.Children[i].walk(depth+1, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// Resource returns the node of a resource over all contexts, if a call has asked
+// for it.
+func (t Tree) Resource(name string) (*Node, bool) { return find(t.Resources, name) }
+
+// Origin returns the node of a caller of a resource.
+func (t Tree) Origin(resource, origin string) (*Node, bool) {
+	r, ok := t.Resource(resource)
+	if !ok {
+		return nil, false
+	}
+	return find(r.Origins, origin)
+}
+
+// Entrance returns the node of a context; "" is the default one.
+func (t Tree) Entrance(context string) (*Node, bool) {
+	return find(t.Root.Children, cmp.Or(context, node.DefaultContext))
+}
+
+// Call returns the node of a resource in a context, however deep it stands; "" is
+// the default context.
+func (t Tree) Call(context, resource string) (*Node, bool) {
+	entrance, ok := t.Entrance(context)
+	if !ok {
+		return nil, false
+	}
+	for _, n := range entrance.all() {
+		if n.Kind == KindCall && n.Name == resource {
+			return n, true
+		}
+	}
+	return nil, false
+}
+
+// sortByName sorts nodes. An overflow node comes after an ordinary one that
+// happens to have its name.
+func sortByName(nodes []Node) {
+	slices.SortFunc(nodes, func(a, b Node) int {
+		if c := strings.Compare(a.Name, b.Name); c != 0 || a.Overflow == b.Overflow {
+			return c
+		}
+		if a.Overflow {
+			return 1
+		}
+		return -1
+	})
+}
+
+func find(sorted []Node, name string) (*Node, bool) {
+	i, ok := slices.BinarySearchFunc(sorted, name, func(n Node, name string) int {
+		return strings.Compare(n.Name, name)
+	})
+	if !ok {
+		return nil, false
+	}
+	return &sorted[i], true
+}
