@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"runtime"
 )
 
@@ -52,9 +53,10 @@ func (e Entry) Exit() {
 }
 
 // Fail marks the call as failed; it is then also counted as an exception when it
-// exits. A nil err does nothing.
+// exits. A nil err does nothing, and neither does the refusal of another call: to
+// be told that a nested call is blocked is no failure of the guarded code.
 func (e Entry) Fail(err error) {
-	if e.inv == nil || err == nil {
+	if e.inv == nil || err == nil || errors.Is(err, ErrBlocked) {
 		return
 	}
 	e.set(flagFailed)

@@ -1,0 +1,83 @@
+// Basic shows the calls that guarded code makes: Entry and Exit, Do, Call, and what to
+// read off a refusal.
+//
+//	go run ./examples/basic
+//
+// The package functions use a default engine. It logs refusals, at most a line a second
+// for each rule: that is the WARN on standard error.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/rules"
+)
+
+func main() {
+	if err := run(os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(w io.Writer) error {
+	// Rules may come from a file (api.LoadRulesFile, api.WatchRules) or from code.
+	err := api.LoadRules(rules.Set{Flow: []flow.Rule{
+		{ID: "orders", Resource: "GET /orders", Threshold: 2, Interval: time.Minute},
+	}})
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+
+	for n := range 3 {
+		err := order(ctx)
+		fmt.Fprintf(w, "order %d: %v\n", n+1, err)
+
+		// Every refusal is errors.Is(err, core.ErrBlocked); the *core.BlockError says more.
+		if blocked, ok := errors.AsType[*core.BlockError](err); ok {
+			soon := blocked.RetryAfter() <= time.Minute
+			fmt.Fprintf(w, "  kind %s, rule %q, retry within a minute: %t\n", blocked.Kind, blocked.Rule, soon)
+		}
+	}
+
+	// Do enters, runs and exits. The function's error comes back and marks the call as
+	// failed, and so does a panic.
+	err = api.Do(ctx, "send mail", func(context.Context) error {
+		return errors.New("no such mailbox")
+	})
+	fmt.Fprintln(w, "mail:", err)
+
+	// Call is Do for a function with a result.
+	items, err := api.Call(ctx, "count items", func(context.Context) (int, error) {
+		return 42, nil
+	})
+	fmt.Fprintln(w, "items:", items, err)
+
+	// Everything was counted, with and without rules.
+	for _, r := range api.Tree().Resources {
+		n := r.Lifetime
+		fmt.Fprintf(w, "%-12s %d passed, %d blocked, %d failed\n", r.Name, n.Pass, n.Block, n.Exception)
+	}
+	return nil
+}
+
+// order is guarded by hand: the shortest way, and the one without a closure.
+func order(ctx context.Context) error {
+	e, err := api.Entry(ctx, "GET /orders")
+	if err != nil {
+		return err // refused: don't run
+	}
+	defer e.Exit() // or, to count a failure as one: defer e.ExitOn(&err), err being a named result
+
+	// Here is what is guarded.
+	return nil
+}

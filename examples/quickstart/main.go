@@ -1,0 +1,132 @@
+// Quickstart is Penstock at work in one command:
+//
+//	go run ./examples/quickstart
+//
+// It starts an HTTP server on a loopback port, guarded by rules.yaml, sends it more
+// requests than the rules allow for ten seconds, and shows what came of them: a line
+// a second, a summary with every limit, and the tree of calls.
+//
+//	go run ./examples/quickstart -serve
+//
+// goes on until Ctrl-C, so that you can send requests of your own and edit the rules
+// while they are at work.
+//
+// The exit code is 0, after Ctrl-C too, and 1 if something failed or a limit did not
+// hold. The files, in the order to read them: rules.yaml, server.go (how a service is
+// guarded), main.go, load.go, table.go, report.go, rulefile.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/rules"
+)
+
+func main() {
+	serve := flag.Bool("serve", false, "go on until Ctrl-C, for curl and for editing rules.yaml meanwhile")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+
+	s := settings{out: os.Stdout, terminal: isTerminal(os.Stdout), seconds: 10}
+	if *serve {
+		s.seconds = 0
+	}
+	if err := run(ctx, s); err != nil {
+		fmt.Fprintln(os.Stderr, "quickstart:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are what a test sets otherwise.
+type settings struct {
+	out      io.Writer
+	terminal bool   // out can show a progress line
+	rules    string // the rule file; "" finds the one that comes with the program
+	seconds  int    // how long to send requests; 0 is until the context ends
+}
+
+// run starts everything, waits for the end, and leaves nothing behind.
+func run(ctx context.Context, s settings) (err error) {
+	out := &console{w: s.out, terminal: s.terminal}
+	file, remove, err := findRules(s.rules)
+	if err != nil {
+		return err
+	}
+	defer remove()
+
+	// The guard is an engine with its rules. WatchRules loads them now, and again
+	// whenever the file changes.
+	var loads atomic.Int64
+	guard, err := api.New(api.Config{
+		// The engine logs refusals, at most a line a second for each rule. Here the
+		// table tells, and lines in between would garble it.
+		Logger: slog.New(slog.DiscardHandler),
+		OnReload: func(r rules.Reload) {
+			if r.Err != nil || loads.Add(1) > 1 {
+				out.reloaded(r)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, guard.Close()) }()
+	if err := guard.WatchRules(ctx, file); err != nil {
+		if ctx.Err() != nil {
+			return nil // Ctrl-C
+		}
+		return err
+	}
+
+	// The server listens on loopback only: whoever reaches it may read /tree, /nodes
+	// and /rules.
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	shop := &shop{guard: guard}
+	server := &http.Server{Handler: shop.routes(), ReadHeaderTimeout: 2 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	defer func() { err = errors.Join(err, shutDown(server, served)) }()
+
+	url := "http://" + listener.Addr().String()
+	out.intro(url, file, guard.Rules().Len(), s.seconds)
+
+	load := startLoad(ctx, url, s.seconds)
+	defer load.stop()
+	result := out.watch(ctx, load, shop)
+	result.rules = guard.Rules()
+	result.edited = loads.Load() > 1
+	return out.report(result)
+}
+
+// shutDown ends the server, which has a while for the calls in flight.
+func shutDown(server *http.Server, served <-chan error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, server.Close())
+	}
+	if e := <-served; !errors.Is(e, http.ErrServerClosed) {
+		err = errors.Join(err, e)
+	}
+	return err
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	_ "embed"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+//go:embed rules.yaml
+var embeddedRules []byte
+
+// findRules returns the rule file to watch: the one asked for, or else the rules.yaml
+// beside the source, so that it can be edited where it is read. Where there is none,
+// or it can't be edited (the module cache), a copy of the one built in is written to
+// a temporary folder, which remove deletes.
+func findRules(asked string) (file string, remove func(), err error) {
+	remove = func() {}
+	if asked != "" {
+		return asked, remove, nil
+	}
+	if _, source, _, ok := runtime.Caller(0); ok {
+		if file := filepath.Join(filepath.Dir(source), "rules.yaml"); editable(file) {
+			return shorten(file), remove, nil
+		}
+	}
+	// Built with -trimpath, perhaps, and run from the repository's root.
+	if file := filepath.Join("examples", "quickstart", "rules.yaml"); editable(file) {
+		return file, remove, nil
+	}
+	dir, err := os.MkdirTemp("", "penstock-quickstart-")
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() { os.RemoveAll(dir) }
+	file = filepath.Join(dir, "rules.yaml")
+	if err := os.WriteFile(file, embeddedRules, 0o600); err != nil {
+		remove()
+		return "", nil, err
+	}
+	return file, remove, nil
+}
+
+// editable reports whether file is one that its owner, but not everybody, may write:
+// package rules refuses a rule file that everybody can change.
+func editable(file string) bool {
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o200 == 0 {
+		return false
+	}
+	return info.Mode()&0o002 == 0 || runtime.GOOS == "windows" // which has no such modes
+}
+
+// shorten returns the path as seen from the working directory, if file is below it.
+func shorten(file string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return file
+	}
+	if short, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(short) {
+		return short
+	}
+	return file
+}

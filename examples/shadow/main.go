@@ -1,0 +1,75 @@
+// Shadow shows how to try a limit on live traffic before it limits anything: a rule in
+// mode shadow decides and counts what it would have refused, and every call passes.
+//
+//	go run ./examples/shadow
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/rules"
+)
+
+func main() {
+	if err := run(os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(w io.Writer) error {
+	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
+
+	rule := flow.Rule{ID: "search", Resource: "GET /search", Threshold: 10, Mode: core.Shadow}
+	if err := guard.LoadRules(rules.Set{Flow: []flow.Rule{rule}}); err != nil {
+		return err
+	}
+	var before int64
+	for _, rate := range []int{8, 12, 20} {
+		passed := oneSecond(guard, clock, rate)
+		total := figures(guard).Rehearsed
+		fmt.Fprintf(w, "shadow:  %2d calls, %2d pass, %2d would be refused\n", rate, passed, total-before)
+		before = total
+	}
+
+	// That looks right, so now the rule may do what it said.
+	rule.Mode = core.Enforce
+	if err := guard.LoadRules(rules.Set{Flow: []flow.Rule{rule}}); err != nil {
+		return err
+	}
+	passed := oneSecond(guard, clock, 20)
+	fmt.Fprintf(w, "enforce: 20 calls, %2d pass, %2d are refused\n", passed, figures(guard).Refused)
+	return nil
+}
+
+// figures are what the one rule has done since it was loaded.
+func figures(guard *api.Guard) core.RuleFigures {
+	return guard.Engine().Rules().RuleFigures()[0]
+}
+
+// oneSecond makes so many calls, evenly spaced, and returns how many passed.
+func oneSecond(guard *api.Guard, clock *core.ManualClock, rate int) (passed int) {
+	end := clock.Now() + int64(time.Second)
+	for range rate {
+		if e, err := guard.Entry(context.Background(), "GET /search"); err == nil {
+			passed++
+			e.Exit()
+		}
+		clock.Advance(time.Second / time.Duration(rate))
+	}
+	clock.AdvanceTo(end)
+	return passed
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// The rule file does what its authors mean: one table, read from top to bottom.
+func TestRules(t *testing.T) {
+	b, err := newBench(ruleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.guard.Close()
+	for i, s := range script {
+		if got := b.call(s.at, s.resource); got != s.want {
+			t.Errorf("step %d: %s after %v: %s, want %s", i, s.resource, s.at, got, s.want)
+		}
+	}
+}
+
+// A mistake in the file is a failing test and not a surprise in production.
+func TestMistake(t *testing.T) {
+	_, err := newBench([]byte("flow:\n  - resource: POST /checkout\n    treshold: 3\n"))
+	if err == nil {
+		t.Fatal("a misspelled key was accepted")
+	}
+	t.Log(err)
+}
+
+// The program's output, so that it can't change unseen.
+func Example() {
+	if err := run(os.Stdout); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// 0s        POST /checkout  pass
+	// 0s        POST /checkout  pass
+	// 400ms     POST /checkout  pass
+	// 999ms     POST /checkout  block
+	// 1s        POST /checkout  pass
+	// 2s        POST /refund    pass
+	// 2s        POST /refund    wait 500ms
+	// 2s        POST /refund    block
+	// 1h0m0s    GET /export     pass
+	// 1h59m59s  GET /export     block
+	// 2h0m0s    GET /export     pass
+	// 2h0m0s    GET /no/rule    pass
+}
