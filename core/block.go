@@ -87,7 +87,7 @@ const logPause = int64(time.Second)
 func (e *BlockError) Note(lane uint32, now int64) (refusals int64, due bool) {
 	e.refused.Add(lane, 1)
 	next := e.nextLog.Load()
-	if now < next || !e.nextLog.CompareAndSwap(next, now+logPause) {
+	if next != 0 && now < next || !e.nextLog.CompareAndSwap(next, now+logPause) {
 		return 0, false
 	}
 	return e.Unlogged(), true

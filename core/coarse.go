@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +17,7 @@ import (
 // exact, only bucket edges and response times are as coarse as the clock.
 type CoarseClock struct {
 	system *SystemClock
-	cached atomic.Int64 // the time while the ticker runs, 0 while it doesn't
+	cached atomic.Int64 // the time while the ticker runs, otherwise off or starting
 	read   atomic.Bool  // somebody read cached since the last tick
 
 	readings atomic.Int64 // direct readings since window began
@@ -27,6 +28,11 @@ type CoarseClock struct {
 	stop   chan struct{}
 	done   sync.WaitGroup
 }
+
+const (
+	off      = 0
+	starting = 1
+)
 
 const (
 	coarseTick  = time.Millisecond
@@ -41,22 +47,34 @@ func NewCoarseClock() *CoarseClock {
 
 // Now is the time, up to about a millisecond late under load.
 func (c *CoarseClock) Now() int64 {
-	if now := c.cached.Load(); now != 0 {
-		if !c.read.Load() { // written once a tick, not once a call
-			c.read.Store(true)
+	for {
+		if now := c.cached.Load(); now > starting {
+			if !c.read.Load() { // written once a tick, not once a call
+				c.read.Store(true)
+			}
+			return now
 		}
-		return now
+		now := c.system.Now()
+		// The ticker's first time is read after it began to start. So a reading that
+		// was finished before is older, and one that was not gives way to it.
+		if c.cached.Load() == off {
+			c.count(now)
+			return now
+		}
+		runtime.Gosched() // until it has started
 	}
-	now := c.system.Now()
+}
+
+// count starts the ticker when direct readings become dense.
+func (c *CoarseClock) count(now int64) {
 	began := c.window.Load()
 	if now-began >= int64(coarseTick) {
 		if c.window.CompareAndSwap(began, now) {
 			c.readings.Store(0)
 		}
 	} else if c.readings.Add(1) == coarseDense {
-		c.start(now)
+		c.start()
 	}
-	return now
 }
 
 // Sleep waits on a timer.
@@ -79,13 +97,14 @@ func (c *CoarseClock) Close() error {
 
 func (c *CoarseClock) until(deadline time.Time) time.Duration { return time.Until(deadline) }
 
-func (c *CoarseClock) start(now int64) {
+func (c *CoarseClock) start() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || c.cached.Load() != 0 {
+	if c.closed || c.cached.Load() != off {
 		return
 	}
-	c.cached.Store(now)
+	c.cached.Store(starting)
+	c.cached.Store(c.system.Now())
 	c.done.Go(c.tick)
 }
 
@@ -94,7 +113,7 @@ func (c *CoarseClock) start(now int64) {
 func (c *CoarseClock) tick() {
 	ticker := time.NewTicker(coarseTick)
 	defer ticker.Stop()
-	defer c.cached.Store(0)
+	defer c.cached.Store(off)
 	for quiet := 0; quiet < coarseQuiet; {
 		select {
 		case <-c.stop:

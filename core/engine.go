@@ -240,9 +240,10 @@ func (e *Engine) replace(inv *Invocation, other *Resource) {
 func (e *Engine) failed(reason any, now int64) {
 	total := e.failures.Add(1)
 	next := e.nextLog.Load()
-	if now < next || !e.nextLog.CompareAndSwap(next, now+logPause) {
+	if next != 0 && now < next || !e.nextLog.CompareAndSwap(next, now+logPause) {
 		return
 	}
+	defer func() { _ = recover() }() // the logger may be what panics; then there is nobody to tell
 	e.Logger().Error("penstock: a slot panicked; the call goes on without it",
 		"panic", fmt.Sprint(reason), "failures", total, "stack", string(debug.Stack()))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/penstock-go/penstock/stat"
 )
@@ -61,30 +62,44 @@ func (inv *Invocation) find(name string) *Resource {
 	return inv.last
 }
 
-// decide prepares the call, asks every rule, and lets every rule take. A panic in
-// a slot ends the deciding and admits the call with what was granted so far.
+// decide prepares the call, asks every rule, and lets every rule take. A slot that
+// panics is passed over: what it would have said is lost, the others still decide.
 func (inv *Invocation) decide() (v Verdict) {
+	for step := 0; step >= 0; {
+		step = inv.decideFrom(step, &v)
+	}
+	return v
+}
+
+// decideFrom runs the steps from number i on: every preparer, then every checker's
+// Ask, then every checker's Take. It returns the number to go on with after a
+// panic, or -1.
+func (inv *Invocation) decideFrom(i int, v *Verdict) (next int) {
 	defer func() {
 		if r := recover(); r != nil {
 			inv.engine.failed(r, inv.now)
-			v = Verdict{}
+			next = i + 1
 		}
 	}()
 	chain := inv.engine.chain
-	for _, s := range chain.preparers {
-		s.Prepare(inv)
+	prepared := len(chain.preparers)
+	asked := prepared + len(chain.checkers)
+	taken := asked + len(chain.checkers)
+	for ; i < prepared; i++ {
+		chain.preparers[i].Prepare(inv)
 	}
-	for _, s := range chain.checkers {
-		if v := s.Ask(inv); v.Block != nil {
-			return v
+	for ; i < asked; i++ {
+		if said := chain.checkers[i-prepared].Ask(inv); said.Block != nil {
+			*v = said
+			return -1
 		}
 	}
-	for _, s := range chain.checkers {
-		if v.add(s.Take(inv)); v.Block != nil {
-			return v
+	for ; i < taken; i++ {
+		if v.add(chain.checkers[i-asked].Take(inv)); v.Block != nil {
+			return -1
 		}
 	}
-	return v
+	return -1
 }
 
 // add keeps the first refusal, and of the waits the longest.
@@ -98,6 +113,9 @@ func (v *Verdict) add(next Verdict) {
 // and asks again about what is a state rather than a count.
 func (inv *Invocation) queue(v Verdict) (Entry, error) {
 	e := inv.engine
+	if v.By == nil {
+		v.By = NewBlockError(KindNone, inv.resource.Name(), "", nil)
+	}
 	if !inv.inTime(v) {
 		return Entry{}, inv.refuse(v.By, nil)
 	}
@@ -139,22 +157,31 @@ func (inv *Invocation) inTime(v Verdict) bool {
 	if clock, ok := inv.engine.clock.(deadlineClock); ok {
 		return clock.until(deadline) >= v.Wait
 	}
-	return deadline.UnixNano()-inv.now >= int64(v.Wait)
+	return deadline.Sub(time.Unix(0, inv.now)) >= v.Wait
 }
 
+// recheck asks again about what may have changed. A panic is passed over.
 func (inv *Invocation) recheck() (v Verdict) {
+	for i := 0; i >= 0; {
+		i = inv.recheckFrom(i, &v)
+	}
+	return v
+}
+
+func (inv *Invocation) recheckFrom(i int, v *Verdict) (next int) {
 	defer func() {
 		if r := recover(); r != nil {
 			inv.engine.failed(r, inv.now)
-			v = Verdict{}
+			next = i + 1
 		}
 	}()
-	for _, s := range inv.engine.chain.recheckers {
-		if v = s.Recheck(inv); v.Block != nil {
-			return v
+	for recheckers := inv.engine.chain.recheckers; i < len(recheckers); i++ {
+		if said := recheckers[i].Recheck(inv); said.Block != nil {
+			*v = said
+			return -1
 		}
 	}
-	return Verdict{}
+	return -1
 }
 
 // pass records the admission and hands out the entry.

@@ -201,5 +201,5 @@ func (c *ManualClock) AwaitParked(n int) {
 }
 
 func (c *ManualClock) until(deadline time.Time) time.Duration {
-	return time.Duration(deadline.UnixNano() - c.Now())
+	return deadline.Sub(time.Unix(0, c.Now()))
 }

@@ -75,26 +75,34 @@ func (inv *Invocation) releaseUnseen() {
 }
 
 // giveBack returns everything, the last thing first.
-func (inv *Invocation) giveBack() {
-	for i := len(inv.held) - 1; i >= 0; i-- {
-		inv.held[i].Holder.GiveBack(&inv.held[i])
-	}
-	inv.clearHeld()
-}
+func (inv *Invocation) giveBack() { inv.unwind(true) }
 
 // release returns what is held until exit.
-func (inv *Invocation) release() {
-	for i := len(inv.held) - 1; i >= 0; i-- {
-		if inv.held[i].UntilExit {
-			inv.held[i].Holder.GiveBack(&inv.held[i])
-		}
+func (inv *Invocation) release() { inv.unwind(false) }
+
+// unwind empties what is held. A holder that panics keeps what it granted; the
+// others still get theirs.
+func (inv *Invocation) unwind(all bool) {
+	held := inv.held
+	for len(inv.held) > 0 {
+		inv.unwindSome(all)
 	}
-	inv.clearHeld()
+	clear(held) // a pooled invocation must not keep windows alive
 }
 
-func (inv *Invocation) clearHeld() {
-	clear(inv.held) // a pooled invocation must not keep windows alive
-	inv.held = inv.held[:0]
+func (inv *Invocation) unwindSome(all bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			inv.engine.failed(r, inv.now)
+		}
+	}()
+	for i := len(inv.held) - 1; i >= 0; i-- {
+		r := &inv.held[i]
+		inv.held = inv.held[:i]
+		if all || r.UntilExit {
+			r.Holder.GiveBack(r)
+		}
+	}
 }
 
 // chargeAt moves the call's units to the bucket in which it will run, in every

@@ -93,22 +93,31 @@ func UniqueIDs[R TableRule[R]](declared, normalized []R) ([]R, error) {
 		}
 		taken[id] = i
 	}
+	next := make(map[string]int)    // the number to try next, by made ID
+	alike := make(map[string][]int) // rules without an ID that look the same
 	for i, rule := range rules {
-		made := rule.Info().ID
 		if declared[i].Info().ID != "" {
 			continue
 		}
-		id := made
-		for n := 2; ; n++ {
-			j, ok := taken[id]
-			if !ok {
-				break
-			}
-			if declared[j].Info().ID == "" && normalized[j].Equal(normalized[i]) {
+		text := fmt.Sprintf("%+v", rule) // so that few are compared with each other
+		for _, j := range alike[text] {
+			if normalized[j].Equal(normalized[i]) {
 				return nil, fmt.Errorf("rules %d and %d are the same: remove one", j, i)
 			}
-			id = made + "#" + strconv.Itoa(n)
 		}
+		alike[text] = append(alike[text], i)
+
+		made := rule.Info().ID
+		id, n := made, max(1, next[made])
+		for ; ; n++ {
+			if n > 1 {
+				id = made + "#" + strconv.Itoa(n)
+			}
+			if _, ok := taken[id]; !ok {
+				break
+			}
+		}
+		next[made] = n + 1
 		taken[id] = i
 		rules[i] = rule.WithID(id)
 	}

@@ -1,0 +1,170 @@
+package core_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+func TestSystemClockStartsAtUnixTime(t *testing.T) {
+	before := time.Now().UnixNano()
+	c := core.NewSystemClock()
+	now := c.Now()
+	assert.GreaterOrEqual(t, now, before)
+	assert.LessOrEqual(t, now, before+int64(time.Minute))
+}
+
+func TestRealClocksSleep(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		clock func() core.Clock
+	}{
+		{"system", func() core.Clock { return core.NewSystemClock() }},
+		{"coarse", func() core.Clock { return core.NewCoarseClock() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := tt.clock()
+				began := c.Now()
+				require.NoError(t, c.Sleep(t.Context(), 3*time.Second))
+				assert.Equal(t, 3*time.Second, time.Duration(c.Now()-began))
+
+				for _, d := range []time.Duration{0, -time.Second} {
+					require.NoError(t, c.Sleep(t.Context(), d))
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				require.ErrorIs(t, c.Sleep(ctx, time.Hour), context.DeadlineExceeded)
+				assert.Equal(t, 4*time.Second, time.Duration(c.Now()-began))
+				require.ErrorIs(t, c.Sleep(ctx, time.Hour), context.DeadlineExceeded, "ended before")
+				require.ErrorIs(t, c.Sleep(ctx, 0), context.DeadlineExceeded, "ended before")
+			})
+		})
+	}
+}
+
+// No reading of anybody is older than one that had been finished when it began, also
+// where a clock becomes coarse. museum 30
+func TestRealClocksNeverGoBack(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		rounds int
+		clock  func() core.Clock
+	}{
+		{"system", 10, func() core.Clock { return core.NewSystemClock() }},
+		{"coarse", 1500, func() core.Clock { return core.NewCoarseClock() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for range tt.rounds {
+				clock := tt.clock()
+				neverGoesBack(t, clock)
+				if c, ok := clock.(*core.CoarseClock); ok {
+					require.NoError(t, c.Close())
+				}
+			}
+		})
+	}
+}
+
+func neverGoesBack(t *testing.T, clock core.Clock) {
+	t.Helper()
+	var latest atomic.Int64
+	latest.Store(clock.Now())
+	var done sync.WaitGroup
+	for range 4 {
+		done.Go(func() {
+			for range 100 {
+				before := latest.Load()
+				now := clock.Now()
+				if now < before {
+					t.Errorf("%d came after %d", now, before)
+				}
+				for old := before; now > old && !latest.CompareAndSwap(old, now); old = latest.Load() {
+				}
+			}
+		})
+	}
+	done.Wait()
+}
+
+// dense reads the clock as often as it takes for it to become coarse.
+func dense(c *core.CoarseClock) {
+	for range 200 {
+		c.Now()
+	}
+}
+
+func TestCoarseClockReadsOnceAMillisecondWhileTrafficIsDense(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := core.NewCoarseClock()
+		defer c.Close()
+		began := c.Now()
+		now := func() time.Duration { return time.Duration(c.Now() - began) }
+
+		time.Sleep(300 * time.Microsecond)
+		assert.Equal(t, 300*time.Microsecond, now(), "few readings are exact")
+		dense(c)
+		time.Sleep(300 * time.Microsecond)
+		assert.Equal(t, 300*time.Microsecond, now(), "many are not")
+		for range 100 {
+			before := now()
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			assert.Equal(t, before+time.Millisecond, now(), "but no later than a millisecond")
+		}
+	})
+}
+
+// Without Close the bubble could not end if the goroutine went on: it waits for all
+// that were started in it.
+func TestCoarseClockStopsWhenNobodyReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := core.NewCoarseClock()
+		for range 5 {
+			began := c.Now()
+			dense(c)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			assert.Equal(t, time.Second, time.Duration(c.Now()-began), "exact again")
+		}
+	})
+}
+
+func TestCoarseClockClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := core.NewCoarseClock()
+		began := c.Now()
+		dense(c)
+		require.NoError(t, c.Close())
+		require.NoError(t, c.Close())
+		time.Sleep(300 * time.Microsecond)
+		dense(c)
+		assert.Equal(t, 300*time.Microsecond, time.Duration(c.Now()-began), "every reading is exact")
+	})
+	require.NoError(t, core.NewCoarseClock().Close(), "never used")
+}
+
+func TestCoarseClockClosesWhileOthersRead(t *testing.T) {
+	for range 20 {
+		c := core.NewCoarseClock()
+		var done sync.WaitGroup
+		for range 4 {
+			done.Go(func() {
+				for range 500 {
+					c.Now()
+				}
+			})
+		}
+		require.NoError(t, c.Close())
+		done.Wait()
+		require.NoError(t, c.Close()) // TestMain counts the goroutines
+	}
+}

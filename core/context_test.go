@@ -1,0 +1,179 @@
+package core_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
+)
+
+// paths lists the tree, a line for each call node: context, then names from the
+// entrance down.
+func paths(e *core.Engine) []string {
+	var all []string
+	var walk func(prefix string, children []*node.DefaultNode)
+	walk = func(prefix string, children []*node.DefaultNode) {
+		for _, n := range children {
+			all = append(all, prefix+"/"+n.Name())
+			walk(prefix+"/"+n.Name(), n.Children())
+		}
+	}
+	for name, entrance := range e.Tree().Entrances().All() {
+		walk(name, entrance.Children())
+	}
+	slices.Sort(all)
+	return all
+}
+
+func call(t *testing.T, e *core.Engine, ctx context.Context, name string) core.Entry {
+	t.Helper()
+	entry, err := e.Enter(ctx, name, nil)
+	require.NoError(t, err)
+	return entry
+}
+
+func TestContextValues(t *testing.T) {
+	assert.Nil(t, core.ContextOf(context.Background()))
+	type key struct{}
+	ctx := context.WithValue(t.Context(), key{}, "user's own")
+	outer := core.WithContext(ctx, "web", "app")
+	inner := core.WithContext(outer, "", "")
+	assert.Equal(t, "web", core.ContextOf(outer).Name())
+	assert.Equal(t, "app", core.ContextOf(outer).Origin())
+	assert.Equal(t, "", core.ContextOf(inner).Name())
+	assert.Equal(t, "", core.ContextOf(inner).Origin())
+	assert.Equal(t, "user's own", inner.Value(key{}))
+}
+
+func TestNestedCalls(t *testing.T) {
+	e, _ := newEngine(t, core.Config{})
+	web := core.WithContext(t.Context(), "web", "app")
+	orders := call(t, e, web, "orders")
+	sql := call(t, e, orders.Context(), "sql")
+	call(t, e, sql.Context(), "dial").Exit()
+	call(t, e, sql.Context(), "dial").Exit()
+	call(t, e, orders.Context(), "cache").Exit()
+	call(t, e, web, "health").Exit()
+	call(t, e, t.Context(), "orders").Exit()
+	sql.Exit()
+	orders.Exit()
+	assert.Equal(t, []string{
+		"sentinel_default_context/orders",
+		"web/health",
+		"web/orders",
+		"web/orders/cache",
+		"web/orders/sql",
+		"web/orders/sql/dial",
+	}, paths(e))
+	from := func(name string) *node.OriginNode {
+		o, _ := resource(t, e, name).Origins().Find("app")
+		return o
+	}
+	for _, name := range []string{"orders", "sql", "dial", "cache", "health"} {
+		assert.NotNil(t, from(name), "%s inherits the origin", name)
+	}
+}
+
+// A child context lives on when its parent's entry is over, and when the parent's
+// node has left the tree.
+func TestChildOutlivesItsParent(t *testing.T) {
+	e, clock := newEngine(t, core.Config{})
+	parent := call(t, e, core.WithContext(t.Context(), "web", "app"), "orders")
+	ctx := parent.Context()
+	parent.Exit()
+	call(t, e, t.Context(), "something else").Exit() // perhaps with the parent's state
+	call(t, e, ctx, "late").Exit()
+	assert.Contains(t, paths(e), "web/orders/late")
+
+	clock.Advance(2 * time.Minute)
+	assert.Positive(t, e.Tree().Evict(clock.Now()))
+	assert.Empty(t, paths(e))
+	call(t, e, ctx, "later").Exit()
+	assert.Equal(t, []string{"web/later"}, paths(e), "below the entrance, since the parent has gone")
+	assert.Equal(t, "app", core.ContextOf(ctx).Origin())
+}
+
+func TestContextOfAnEntryThatIsOver(t *testing.T) {
+	e, _ := newEngine(t, core.Config{})
+	entry := call(t, e, core.WithContext(t.Context(), "web", "app"), "orders")
+	entry.Exit()
+	assert.Equal(t, context.Background(), entry.Context())
+}
+
+// The context of an entry keeps what the caller's own context carries.
+func TestEntryContextEndsWithTheCallers(t *testing.T) {
+	e, _ := newEngine(t, core.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	entry := call(t, e, ctx, "orders")
+	child := entry.Context()
+	entry.Exit()
+	require.NoError(t, child.Err())
+	cancel()
+	assert.ErrorIs(t, child.Err(), context.Canceled)
+}
+
+// A call nested in one of another engine stands below this engine's entrance.
+func TestTwoEngines(t *testing.T) {
+	first, _ := newEngine(t, core.Config{})
+	second, _ := newEngine(t, core.Config{})
+	web := core.WithContext(t.Context(), "web", "app")
+	for range 2 {
+		outer := call(t, first, web, "orders")
+		inner := call(t, second, outer.Context(), "sql")
+		call(t, first, inner.Context(), "dial").Exit()
+		call(t, first, outer.Context(), "cache").Exit()
+		inner.Exit()
+		outer.Exit()
+	}
+	assert.Equal(t, []string{"web/dial", "web/orders", "web/orders/cache"}, paths(first))
+	assert.Equal(t, []string{"web/sql"}, paths(second))
+}
+
+// One context serves many goroutines.
+func TestContextIsShared(t *testing.T) {
+	e, _ := newEngine(t, core.Config{})
+	parent := call(t, e, core.WithContext(t.Context(), "web", "app"), "orders")
+	ctx := parent.Context()
+	var done sync.WaitGroup
+	for range 8 {
+		done.Go(func() {
+			for range 200 {
+				entry, err := e.Enter(ctx, "sql", nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				inner, err := e.Enter(entry.Context(), "dial", nil)
+				if err != nil {
+					t.Error(err)
+				}
+				inner.Exit()
+				entry.Exit()
+			}
+		})
+	}
+	done.Wait()
+	parent.Exit()
+	assert.Equal(t, []string{"web/orders", "web/orders/sql", "web/orders/sql/dial"}, paths(e))
+	totals := resource(t, e, "dial").Totals()
+	assert.Equal(t, int64(1600), totals.Pass)
+}
+
+func TestNamesWithAMeaning(t *testing.T) {
+	e, _ := newEngine(t, core.Config{})
+	for _, name := range []string{node.DefaultContext, node.OverflowName, node.RootName, node.InboundName} {
+		ctx := core.WithContext(t.Context(), name, name)
+		for range 2 {
+			call(t, e, ctx, name).Exit()
+		}
+		totals := resource(t, e, name).Totals()
+		assert.Equal(t, int64(2), totals.Pass, name)
+	}
+}

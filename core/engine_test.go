@@ -1,0 +1,107 @@
+package core_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/slots"
+)
+
+func TestConfigDefaults(t *testing.T) {
+	e, err := core.NewEngine(core.Config{Chain: slots.Default()})
+	require.NoError(t, err)
+	c := e.Config()
+	assert.Equal(t, time.Second, c.Interval)
+	assert.Equal(t, 2, c.SampleCount)
+	assert.Equal(t, 500*time.Millisecond, c.OccupyTimeout)
+	assert.Equal(t, 3, c.ColdFactor)
+	assert.IsType(t, new(core.SystemClock), e.Clock())
+	assert.NotNil(t, e.Logger())
+	assert.Equal(t, slots.Default().Names(), e.Chain().Names())
+}
+
+// museum 47
+func TestConfigRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cfg  core.Config
+		want string
+	}{
+		{"no chain", core.Config{}, "core: the configuration has no chain"},
+		{"interval", core.Config{Interval: time.Millisecond}, "stat: second window: an interval of 1ms: use 10ms to 24h0m0s"},
+		{"negative interval", core.Config{Interval: -1}, "stat: second window: an interval of -1ns: use 10ms to 24h0m0s"},
+		{"buckets", core.Config{SampleCount: -1}, "stat: second window: -1 buckets: use 1 to 1440"},
+		{"buckets that don't divide", core.Config{SampleCount: 7},
+			"stat: second window: 7 buckets don't divide an interval of 1s: each would last 142.857142ms and a fraction of a nanosecond"},
+		{"too many fine buckets", core.Config{Interval: time.Minute, SampleCount: 300},
+			"128 is the most"},
+		{"occupy timeout", core.Config{OccupyTimeout: -1}, "core: OccupyTimeout is -1ns: use a duration from 0 (for 500ms) to 24h"},
+		{"long occupy timeout", core.Config{OccupyTimeout: 25 * time.Hour}, "core: OccupyTimeout is 25h0m0s: use a duration from 0 (for 500ms) to 24h"},
+		{"cold factor 1", core.Config{ColdFactor: 1}, "core: ColdFactor is 1: use a whole number from 2 to 1000, or 0 for 3"},
+		{"cold factor below", core.Config{ColdFactor: -3}, "core: ColdFactor is -3: use a whole number from 2 to 1000, or 0 for 3"},
+		{"cold factor above", core.Config{ColdFactor: 1001}, "core: ColdFactor is 1001: use a whole number from 2 to 1000, or 0 for 3"},
+		{"caps", core.Config{Caps: node.Caps{Origins: -1}}, "node: a cap of -1 origins: use a positive number, or 0 for 10000"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.name != "no chain" {
+				tt.cfg.Chain = slots.Default()
+			}
+			_, err := core.NewEngine(tt.cfg)
+			assert.ErrorContains(t, err, tt.want)
+		})
+	}
+}
+
+// An update that fails changes nothing. museum 73
+func TestUpdateIsAllOrNothing(t *testing.T) {
+	e, _ := newEngine(t, core.Config{}, flow.Rule{Resource: "orders", Threshold: 0})
+	before := e.Rules()
+	failure := errors.New("x")
+	err := e.Update(func(b *core.RulesetBuilder) error {
+		assert.Same(t, before.Family(core.KindFlow), b.Previous(core.KindFlow))
+		require.NoError(t, flow.Compile(b, nil))
+		assert.NotSame(t, before.Family(core.KindFlow), b.Compiled(core.KindFlow))
+		return failure
+	})
+	require.ErrorIs(t, err, failure)
+	assert.Same(t, before, e.Rules())
+	_, err = e.Enter(t.Context(), "orders", nil)
+	require.ErrorIs(t, err, core.ErrBlocked)
+
+	assert.Panics(t, func() { _ = e.Update(func(*core.RulesetBuilder) error { panic("x") }) })
+	load(t, e) // no lock is left behind
+	assert.Equal(t, before.Revision+1, e.Rules().Revision)
+	enter(t, e, t.Context()).Exit()
+}
+
+// A family that an update leaves out has no rules any more.
+func TestUpdateReplacesEverything(t *testing.T) {
+	e, _ := newEngine(t, core.Config{}, flow.Rule{Resource: "orders", Threshold: 0})
+	require.NoError(t, e.Update(func(*core.RulesetBuilder) error { return nil }))
+	enter(t, e, t.Context()).Exit()
+	assert.Empty(t, e.Rules().RuleFigures())
+}
+
+// Close tells what the block log has not told yet.
+func TestCloseFlushesTheBlockLog(t *testing.T) {
+	var log lines
+	e, _ := newEngine(t, core.Config{Logger: log.logger()}, flow.Rule{ID: "r", Resource: "orders", Threshold: 0})
+	for range 3 {
+		_, err := e.Enter(t.Context(), "orders", nil)
+		require.ErrorIs(t, err, core.ErrBlocked)
+	}
+	require.Len(t, log.all(), 1)
+	require.NoError(t, e.Close())
+	require.NoError(t, e.Close())
+	require.Len(t, log.all(), 2)
+	assert.Contains(t, log.all()[1], `kind=flow resource=orders rule=r count=2`)
+	_, err := e.Enter(t.Context(), "orders", nil)
+	require.ErrorIs(t, err, core.ErrBlocked, "still judged")
+}

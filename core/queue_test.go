@@ -1,0 +1,345 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// taker is a slot that holds a bucket and permits while the call waits.
+type taker struct {
+	fake
+	window *stat.Window
+	gauge  stat.Gauge
+}
+
+func newTaker(t *testing.T) *taker {
+	window, err := stat.NewWindow(stat.Shape{Interval: time.Minute, Buckets: 1})
+	require.NoError(t, err)
+	k := &taker{window: window}
+	k.fake = fake{name: "taker", take: func(inv *core.Invocation) core.Verdict {
+		bucket, ok := k.window.TryAdd(inv.Now(), inv.Units(), 100)
+		require.True(t, ok)
+		inv.ReserveBucket(k.window, bucket, 100)
+		k.gauge.Acquire(inv.Units())
+		inv.ReserveGauge(&k.gauge)
+		return core.Verdict{}
+	}}
+	return k
+}
+
+// The call waits once, for the longest of all waits, and is refused in the name of
+// the rule that asked for it.
+func TestOneWaitTheLongest(t *testing.T) {
+	says := func(name string, d time.Duration) *fake {
+		return &fake{name: name, take: func(*core.Invocation) core.Verdict {
+			return core.Verdict{Wait: d, By: refusal(name)}
+		}}
+	}
+	for _, tt := range []struct {
+		name  string
+		waits []time.Duration // of slots a, b, c
+		want  time.Duration
+		by    string
+	}{
+		{name: "first", waits: []time.Duration{3, 2, 1}, want: 3, by: "a"},
+		{name: "middle", waits: []time.Duration{1, 3, 2}, want: 3, by: "b"},
+		{name: "last", waits: []time.Duration{1, 2, 3}, want: 3, by: "c"},
+		{name: "a tie goes to the first", waits: []time.Duration{0, 3, 3}, want: 3, by: "b"},
+		{name: "nothing below zero", waits: []time.Duration{-1, 0, -3}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			chain := core.NewChain(says("a", tt.waits[0]), says("b", tt.waits[1]), says("c", tt.waits[2]))
+			e, clock := newEngine(t, core.Config{Chain: chain})
+			clock.SetSleep(core.SleepRecord)
+			enter(t, e, t.Context()).Exit()
+			if tt.want == 0 {
+				assert.Empty(t, clock.Slept())
+				return
+			}
+			assert.Equal(t, []time.Duration{tt.want}, clock.Slept())
+
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err := e.Enter(ended, "orders", nil)
+			var b *core.BlockError
+			require.ErrorAs(t, err, &b)
+			assert.Equal(t, tt.by, b.Rule)
+		})
+	}
+}
+
+func TestDeadlines(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		deadline time.Time
+		refused  bool
+	}{
+		{name: "none"},
+		{name: "far", deadline: start.Add(time.Hour)},
+		{name: "right then", deadline: start.Add(time.Second)},
+		{name: "a nanosecond early", deadline: start.Add(time.Second - 1), refused: true},
+		{name: "beyond nanoseconds", deadline: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)},
+	} {
+		for _, clockName := range []string{"manual", "of a user"} {
+			t.Run(tt.name+"/"+clockName, func(t *testing.T) {
+				manual := core.NewManualClock(start)
+				manual.SetSleep(core.SleepAdvance)
+				var clock core.Clock = manual
+				if clockName != "manual" {
+					clock = userClock{manual}
+				}
+				k := newTaker(t)
+				chain := slots.Default().With(k, core.After("flow")).With(waiter(), core.After("flow"))
+				e, _ := newEngine(t, core.Config{Clock: clock, Chain: chain})
+				// The context itself never ends here: its time is not the clock's.
+				ctx := t.Context()
+				if !tt.deadline.IsZero() {
+					ctx = deadline{ctx, tt.deadline}
+				}
+				entry, err := e.Enter(ctx, "orders", []core.Option{core.Args(time.Second)})
+				entry.Exit()
+				assert.Zero(t, k.gauge.InUse())
+				totals := resource(t, e, "orders").Totals()
+				if !tt.refused {
+					require.NoError(t, err)
+					assert.Equal(t, int64(1), k.window.Sum(manual.Now()))
+					return
+				}
+				require.ErrorIs(t, err, core.ErrBlocked)
+				assert.NotErrorIs(t, err, context.DeadlineExceeded, "it has not ended yet")
+				assert.Empty(t, manual.Slept(), "refused at once")
+				assert.Zero(t, k.window.Sum(manual.Now()))
+				assert.Equal(t, int64(1), totals.Block)
+			})
+		}
+	}
+}
+
+type deadline struct {
+	context.Context
+	at time.Time
+}
+
+func (d deadline) Deadline() (time.Time, bool) { return d.at, true }
+
+// userClock is a clock that is not one of ours.
+type userClock struct{ manual *core.ManualClock }
+
+func (c userClock) Now() int64 { return c.manual.Now() }
+func (c userClock) Sleep(ctx context.Context, d time.Duration) error {
+	return c.manual.Sleep(ctx, d)
+}
+
+// A context that has ended refuses a call that would have to wait, and no other.
+func TestEndedContext(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	e, clock := newEngine(t, core.Config{Chain: slots.Default().With(waiter(), core.After("flow"))})
+	enter(t, e, ended).Exit()
+	_, err := e.Enter(ended, "orders", []core.Option{core.Args(time.Second)})
+	require.ErrorIs(t, err, core.ErrBlocked)
+	assert.Empty(t, clock.Slept())
+}
+
+func TestNilContext(t *testing.T) {
+	e, clock := newEngine(t, core.Config{Chain: slots.Default().With(waiter(), core.After("flow"))})
+	clock.SetSleep(core.SleepAdvance)
+	var none context.Context
+	for _, opts := range [][]core.Option{nil, {core.Args(time.Second)}} {
+		entry, err := e.Enter(none, "orders", opts)
+		require.NoError(t, err)
+		assert.NotNil(t, entry.Context())
+		entry.Exit()
+	}
+	assert.Nil(t, core.ContextOf(none))
+	assert.Equal(t, "app", core.ContextOf(core.WithContext(none, "web", "app")).Origin())
+}
+
+// A context that ends while the call waits gives everything back, and says why.
+// museum 58, 61
+func TestContextEndsDuringTheWait(t *testing.T) {
+	k := newTaker(t)
+	chain := slots.Default().With(k, core.After("flow")).With(waiter(), core.After("flow"))
+	e, clock := newEngine(t, core.Config{Chain: chain})
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error)
+	go func() {
+		_, err := e.Enter(ctx, "orders", []core.Option{core.Args(time.Second), core.Count(3)})
+		result <- err
+	}()
+	clock.AwaitParked(1)
+	assert.Equal(t, int64(1), e.Waiting())
+	assert.Equal(t, int64(3), k.gauge.InUse(), "permits are held while waiting")
+	assert.Equal(t, int64(3), k.window.Sum(clock.Now()))
+	cancel()
+	err := <-result
+	require.ErrorIs(t, err, core.ErrBlocked)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, core.KindFlow, core.KindOf(err))
+	assert.Equal(t, `penstock: gave up waiting for flow rule "waiter" on "orders": context canceled`, err.Error())
+	assert.Zero(t, k.gauge.InUse())
+	assert.Zero(t, k.window.Sum(clock.Now()))
+	totals := resource(t, e, "orders").Totals()
+	assert.Equal(t, int64(3), totals.Block)
+	assert.Zero(t, totals.Pass)
+}
+
+// Cancelled at the very moment of the grant: either the call runs and holds what it
+// took, or it does not and everything is back. museum 58
+func TestCancelRacingWithTheGrant(t *testing.T) {
+	k := newTaker(t)
+	chain := slots.Default().With(k, core.After("flow")).With(waiter(), core.After("flow"))
+	e, clock := newEngine(t, core.Config{Chain: chain})
+	granted := int64(0)
+	for i := range 300 {
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error)
+		go func() {
+			entry, err := e.Enter(ctx, "orders", []core.Option{core.Args(time.Nanosecond)})
+			entry.Exit()
+			result <- err
+		}()
+		clock.AwaitParked(1)
+		var done sync.WaitGroup
+		done.Go(cancel)
+		clock.Advance(time.Nanosecond)
+		err := <-result
+		done.Wait()
+		if err == nil {
+			granted++
+		} else {
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		if i%50 == 49 {
+			require.Equal(t, granted, k.window.Sum(clock.Now()))
+			require.Zero(t, k.gauge.InUse())
+			clock.Advance(2 * time.Minute)
+			granted = 0
+		}
+	}
+}
+
+// The same on the real clock, in fake time: a thousand waits, a third of which end
+// with their context, some at the instant of the grant.
+func TestWaitsOnTheSystemClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTaker(t)
+		chain := slots.Default().With(k, core.After("flow")).With(waiter(), core.After("flow"))
+		e, _ := newEngine(t, core.Config{Clock: core.NewSystemClock(), Chain: chain})
+		var done sync.WaitGroup
+		var mu sync.Mutex
+		passed := int64(0)
+		for i := range 90 {
+			done.Go(func() {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if i%3 == 0 {
+					time.AfterFunc(time.Duration(10+i%2)*time.Millisecond, cancel)
+				}
+				began := time.Now()
+				entry, err := e.Enter(ctx, "orders", []core.Option{core.Args(11 * time.Millisecond)})
+				switch {
+				case err == nil:
+					assert.Equal(t, 11*time.Millisecond, time.Since(began))
+					mu.Lock()
+					passed++
+					mu.Unlock()
+				case i%3 != 0:
+					t.Error(err)
+				default:
+					assert.ErrorIs(t, err, context.Canceled)
+				}
+				entry.Exit()
+			})
+		}
+		done.Wait()
+		assert.Equal(t, passed, k.window.Sum(e.Clock().Now()))
+		assert.Zero(t, k.gauge.InUse())
+	})
+}
+
+// A slot that says wait but not in whose name is refused with an error like any
+// other, never a nil pointer in an error.
+func TestWaitInNobodysName(t *testing.T) {
+	nameless := &fake{name: "nameless", take: func(*core.Invocation) core.Verdict { return core.Verdict{Wait: time.Second} }}
+	e, _ := newEngine(t, core.Config{Chain: slots.Default().With(nameless, core.After("flow"))})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := e.Enter(ended, "orders", nil)
+	require.ErrorIs(t, err, core.ErrBlocked)
+	assert.Contains(t, err.Error(), `"orders"`)
+	assert.Equal(t, core.KindNone, core.KindOf(err))
+	assert.Zero(t, time.Duration(e.Failures()))
+}
+
+// What a slot sees of the time: when the call asked, and in later phases when it was
+// released and when it exited.
+func TestTimesOfACall(t *testing.T) {
+	var clock *core.ManualClock
+	seen := map[string]time.Duration{}
+	note := func(phase string, inv *core.Invocation) {
+		seen[phase] = time.Duration(inv.Now() - start.UnixNano())
+		seen[phase+" began"] = time.Duration(inv.Began() - start.UnixNano())
+		seen[phase+" runs"] = time.Duration(inv.Runs() - start.UnixNano())
+	}
+	spy := &fake{name: "spy",
+		ask:       func(inv *core.Invocation) core.Verdict { note("Ask", inv); return core.Verdict{} },
+		passed:    func(inv *core.Invocation) { note("Passed", inv); assert.False(t, inv.Borrowed()) },
+		completed: func(inv *core.Invocation) { note("Completed", inv) },
+	}
+	e, clock := newEngine(t, core.Config{Chain: core.NewChain(spy, waiter())})
+	clock.SetSleep(core.SleepAdvance)
+	entry := enter(t, e, t.Context(), core.Args(2*time.Second))
+	clock.Advance(5 * time.Second)
+	entry.Exit()
+	assert.Equal(t, map[string]time.Duration{
+		"Ask": 0, "Ask began": 0, "Ask runs": 0,
+		"Passed": 2 * time.Second, "Passed began": 0, "Passed runs": 2 * time.Second,
+		"Completed": 7 * time.Second, "Completed began": 0, "Completed runs": 7 * time.Second,
+	}, seen)
+}
+
+// A clock that goes back makes time stand still, nothing else. museum 23, 25, 26
+func TestClockThatGoesBack(t *testing.T) {
+	c := &steppedClock{now: start.UnixNano()}
+	e, _ := newEngine(t, core.Config{Clock: c, Chain: slots.Default().With(waiter(), core.After("flow"))})
+	entry := enter(t, e, t.Context())
+	c.now -= int64(time.Hour)
+	entry.Exit()
+	totals := resource(t, e, "orders").Totals()
+	assert.Zero(t, totals.RT)
+	enter(t, e, t.Context(), core.Args(time.Second)).Exit()
+	second := resource(t, e, "orders").Second(start.UnixNano())
+	assert.Equal(t, int64(2), second.Pass)
+}
+
+type steppedClock struct{ now int64 }
+
+func (c *steppedClock) Now() int64                                 { return c.now }
+func (c *steppedClock) Sleep(context.Context, time.Duration) error { return nil }
+
+var errOwn = errors.New("own")
+
+// The error of a context of the user's own kind comes through.
+func TestOwnContextError(t *testing.T) {
+	e, _ := newEngine(t, core.Config{Clock: failingClock{}, Chain: slots.Default().With(waiter(), core.After("flow"))})
+	_, err := e.Enter(t.Context(), "orders", []core.Option{core.Args(time.Second)})
+	require.ErrorIs(t, err, errOwn)
+	require.ErrorIs(t, err, core.ErrBlocked)
+}
+
+type failingClock struct{}
+
+func (failingClock) Now() int64                                 { return start.UnixNano() }
+func (failingClock) Sleep(context.Context, time.Duration) error { return errOwn }

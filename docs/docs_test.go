@@ -1,0 +1,114 @@
+// Package docs_test holds the documentation against the code.
+package docs_test
+
+import (
+	"context"
+	"os"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// block is a fenced code block: what stands behind the fence, and the text.
+type block struct{ info, text string }
+
+var fence = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```$")
+
+func blocks(t *testing.T, page string) []block {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	var found []block
+	for _, m := range fence.FindAllStringSubmatch(string(text), -1) {
+		found = append(found, block{m[1], m[2]})
+	}
+	return found
+}
+
+// Every rule file that is shown loads. One marked bad is refused with the error
+// that is shown after it.
+func TestRuleFilesShown(t *testing.T) {
+	for _, page := range []string{"rules.md", "../README.md"} {
+		shown := blocks(t, page)
+		for i, b := range shown {
+			if !strings.HasPrefix(b.info, "yaml") {
+				continue
+			}
+			set, err := rules.Parse("rules.yaml", []byte(b.text))
+			switch b.info {
+			case "yaml":
+				if assert.NoError(t, err, "%s:\n%s", page, b.text) {
+					assert.NoError(t, newGuard(t, nil).LoadRules(set), "%s:\n%s", page, b.text)
+				}
+			case "yaml bad":
+				if assert.Error(t, err, "%s:\n%s", page, b.text) && assert.Less(t, i+1, len(shown)) {
+					assert.Equal(t, block{"text error", err.Error() + "\n"}, shown[i+1], page)
+				}
+			default:
+				t.Errorf("%s: a block is marked %q: use yaml or yaml bad", page, b.info)
+			}
+		}
+	}
+}
+
+func TestEveryFieldIsDescribed(t *testing.T) {
+	text, err := os.ReadFile("rules.md")
+	require.NoError(t, err)
+	rule := reflect.TypeFor[flow.Rule]()
+	for i := range rule.NumField() {
+		key, _, _ := strings.Cut(rule.Field(i).Tag.Get("yaml"), ",")
+		assert.Contains(t, string(text), "\n| `"+key+"` |", "a row of the table of fields")
+		assert.Contains(t, string(text), "**`"+key+"`**", "a paragraph")
+	}
+}
+
+// The curve that rules.md shows is the one that there is.
+func TestWarmUpCurveShown(t *testing.T) {
+	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	g := newGuard(t, clock)
+	require.NoError(t, g.LoadRules(rules.Set{Flow: []flow.Rule{
+		{Resource: "GET /search", Threshold: 100, Behavior: flow.WarmUp},
+	}}))
+	var curve []string
+	for range 14 {
+		passed := 0
+		for range 500 {
+			if e, err := g.Entry(context.Background(), "GET /search"); err == nil {
+				e.Exit()
+				passed++
+			}
+			clock.Advance(2 * time.Millisecond)
+		}
+		curve = append(curve, strconv.Itoa(passed))
+	}
+	for _, b := range blocks(t, "rules.md") {
+		if _, line, ok := strings.Cut(b.text, "\npassed "); ok {
+			assert.Equal(t, curve, strings.Fields(line))
+			return
+		}
+	}
+	t.Error("rules.md shows no curve")
+}
+
+func newGuard(t *testing.T, clock *core.ManualClock) *api.Guard {
+	t.Helper()
+	cfg := api.Config{}
+	if clock != nil {
+		cfg.Clock = clock
+	}
+	g, err := api.New(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, g.Close()) })
+	return g
+}

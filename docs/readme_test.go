@@ -1,0 +1,74 @@
+package docs_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// The code that the pages show stands here too, and so compiles.
+var (
+	_ = serve
+	_ = load
+	_ = name
+)
+
+func orders(w http.ResponseWriter, r *http.Request) {
+	e, err := api.Entry(r.Context(), "GET /orders", api.Inbound())
+	if err != nil { // a *core.BlockError says which rule
+		http.Error(w, err.Error(), http.StatusTooManyRequests)
+		return
+	}
+	defer e.Exit()
+	fmt.Fprintln(w, "your orders")
+}
+
+func serve(ctx context.Context) error {
+	if err := api.WatchRules(ctx, "rules.yaml"); err != nil {
+		return err
+	}
+	http.HandleFunc("GET /orders", orders)
+	return http.ListenAndServe("localhost:8080", nil)
+}
+
+func load() error {
+	err := api.LoadRules(rules.Set{Flow: []flow.Rule{
+		{ID: "orders", Resource: "GET /orders", Threshold: 100},
+	}})
+	return err
+}
+
+func name(ctx context.Context) context.Context {
+	ctx = api.WithContext(ctx, "http", "mobile") // context http, caller mobile
+	return ctx
+}
+
+func TestCodeShown(t *testing.T) {
+	source, err := os.ReadFile("readme_test.go")
+	require.NoError(t, err)
+	for _, page := range []string{"rules.md", "../README.md"} {
+		for _, b := range blocks(t, page) {
+			if b.info == "go" {
+				assert.Contains(t, unindented(string(source)), unindented(b.text), "%s: this code isn't tested", page)
+			}
+		}
+	}
+}
+
+func unindented(code string) string {
+	var lines []string
+	for line := range strings.Lines(code) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,264 @@
+package flow_test
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/slots"
+)
+
+var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random tests")
+
+// random returns a source of randomness whose seed a failing test prints.
+func random(t testing.TB) *rand.Rand {
+	t.Helper()
+	t.Logf("-seed=%d", *seed)
+	return rand.New(rand.NewPCG(*seed, 0))
+}
+
+// The goroutines that the tests started must be gone in the end.
+func TestMain(m *testing.M) {
+	before := runtime.NumGoroutine()
+	code := m.Run()
+	deadline := time.Now().Add(10 * time.Second)
+	for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
+		runtime.Gosched()
+	}
+	if n := runtime.NumGoroutine(); code == 0 && n > before {
+		fmt.Printf("%d goroutines at the start, %d at the end:\n", before, n)
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+var start = time.Unix(1_700_000_000, 0)
+
+// guard is an engine under test, on a clock that stands still.
+type guard struct {
+	*core.Engine
+	t     testing.TB
+	clock *core.ManualClock
+}
+
+// newGuard returns a guard whose queued calls note their wait and run at once. At
+// the end of the test it must hold nothing.
+func newGuard(t testing.TB, rules ...flow.Rule) *guard {
+	t.Helper()
+	return newGuardWith(t, core.Config{}, rules...)
+}
+
+func newGuardWith(t testing.TB, cfg core.Config, rules ...flow.Rule) *guard {
+	t.Helper()
+	clock, ok := cfg.Clock.(*core.ManualClock)
+	if !ok {
+		clock = core.NewManualClock(start)
+	}
+	clock.SetSleep(core.SleepRecord)
+	cfg.Clock = clock
+	if cfg.Chain == nil {
+		cfg.Chain = slots.Default()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	e, err := core.NewEngine(cfg)
+	require.NoError(t, err)
+	g := &guard{e, t, clock}
+	g.load(rules...)
+	t.Cleanup(g.assertConserved)
+	return g
+}
+
+func (g *guard) load(rules ...flow.Rule) {
+	g.t.Helper()
+	require.NoError(g.t, g.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }))
+}
+
+// at moves the clock to so long after the start.
+func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }
+
+// assertConserved checks that nothing is in flight, held or waited for.
+func (g *guard) assertConserved() {
+	g.t.Helper()
+	assert.Zero(g.t, g.Waiting(), "calls that wait")
+	later := g.clock.Now() + int64(49*time.Hour) // beyond every window
+	g.eachNode(func(name string, n *node.StatisticNode) {
+		totals := n.Totals()
+		assert.Zero(g.t, n.InFlight(), "%s: calls in flight", name)
+		assert.Zero(g.t, n.UnitsInFlight(), "%s: units in flight", name)
+		assert.Equal(g.t, totals.Pass, totals.Complete, "%s: what passed has completed", name)
+		if p := n.Gauge(nil); p != nil {
+			assert.Zero(g.t, p.InUse(), "%s: permits in use", name)
+			assert.Zero(g.t, p.Held(), "%s: permits held", name)
+		}
+		for _, w := range n.Windows() {
+			assert.Zero(g.t, w.Sum(later), "%s: units that never expire in %v", name, w.Shape)
+			assert.Zero(g.t, w.Waiting(later), "%s: units reserved for good in %v", name, w.Shape)
+		}
+	})
+}
+
+func (g *guard) eachNode(f func(name string, n *node.StatisticNode)) {
+	f("inbound", &g.Tree().Inbound().StatisticNode)
+	g.EachResource(func(r *core.Resource) {
+		f(r.Name(), &r.StatisticNode)
+		for context, n := range r.Calls().All() {
+			f(r.Name()+" in "+context, &n.StatisticNode)
+		}
+		for origin, n := range r.Origins().All() {
+			f(r.Name()+" from "+origin, &n.StatisticNode)
+		}
+	})
+}
+
+func (g *guard) resource(name string) *core.Resource {
+	g.t.Helper()
+	r, ok := g.FindResource(name)
+	require.True(g.t, ok, "no resource %q", name)
+	return r
+}
+
+// enter makes a call as written: a resource, and then what there is to say of it:
+//
+//	orders
+//	orders from app in web x3 first
+//
+// "first" is prioritized.
+func (g *guard) enter(call string) (core.Entry, error) {
+	words := strings.Fields(call)
+	context, origin := "", ""
+	var opts []core.Option
+	for i := 1; i < len(words); i++ {
+		var n int
+		switch {
+		case words[i] == "from":
+			i++
+			origin = words[i]
+		case words[i] == "in":
+			i++
+			context = words[i]
+		case words[i] == "first":
+			opts = append(opts, core.Prioritized())
+		default:
+			_, err := fmt.Sscanf(words[i], "x%d", &n)
+			require.NoError(g.t, err, call)
+			opts = append(opts, core.Count(n))
+		}
+	}
+	return g.Enter(core.WithContext(g.t.Context(), context, origin), words[0], opts)
+}
+
+// outcome makes a call, ends it, and says what became of it: "pass", "block", or
+// how long it waited.
+func (g *guard) outcome(call string) string {
+	g.t.Helper()
+	waits := len(g.clock.Slept())
+	entry, err := g.enter(call)
+	entry.Exit()
+	if err != nil {
+		require.ErrorIs(g.t, err, core.ErrBlocked)
+		return "block"
+	}
+	if slept := g.clock.Slept(); len(slept) > waits {
+		return slept[waits].String()
+	}
+	return "pass"
+}
+
+// passes is how many of n like calls pass, waiting or not.
+func (g *guard) passes(n int, call string) int {
+	g.t.Helper()
+	passed := 0
+	for range n {
+		if g.outcome(call) != "block" {
+			passed++
+		}
+	}
+	return passed
+}
+
+// step is one line of a script: so long after the start, times calls are made (1 if
+// left out), and fare as wanted: outcomes with how often each follows, as in
+// "pass x3, block x2".
+type step struct {
+	at    time.Duration
+	enter string
+	times int
+	want  string
+}
+
+func (g *guard) run(script []step) {
+	g.t.Helper()
+	for i, s := range script {
+		g.at(s.at)
+		var outcomes []string
+		for range max(1, s.times) {
+			outcomes = append(outcomes, g.outcome(s.enter))
+		}
+		assert.Equal(g.t, s.want, runs(outcomes), "step %d, at %v: %s", i, s.at, s.enter)
+	}
+}
+
+// runs writes "a, a, b" as "a x2, b".
+func runs(words []string) string {
+	var b strings.Builder
+	for i := 0; i < len(words); {
+		n := 1
+		for i+n < len(words) && words[i+n] == words[i] {
+			n++
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(words[i])
+		if n > 1 {
+			fmt.Fprintf(&b, " x%d", n)
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// open makes calls that stay open until the function that it returns is called.
+func (g *guard) open(n int, call string) (exit func()) {
+	g.t.Helper()
+	entries := make([]core.Entry, n)
+	for i := range entries {
+		e, err := g.enter(call)
+		require.NoError(g.t, err)
+		entries[i] = e
+	}
+	return func() {
+		for _, e := range entries {
+			e.Exit()
+		}
+	}
+}
+
+// rehearsed is how many calls a shadow rule would have refused.
+func (g *guard) rehearsed(id string) int64 {
+	for _, f := range g.Rules().RuleFigures() {
+		if f.ID == id {
+			return f.Rehearsed
+		}
+	}
+	g.t.Errorf("no rule %q", id)
+	return 0
+}
+
+const ms = time.Millisecond

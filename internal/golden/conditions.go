@@ -1,0 +1,212 @@
+package golden
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/penstock-go/penstock/flow"
+)
+
+// What follows are the conditions of the table's rows, in its order: first those
+// about verdicts, then, in conditionsfigures.go, those about figures.
+
+func (c *call) odd() bool { return c.oddCount }
+
+// countsBelowOne: to Java a call may take nothing.
+func countsBelowOne(m *moment) bool {
+	return m.call.oddCount || m.any(func(x applied) bool { return m.book.some(x.node, (*call).odd) })
+}
+
+// beyondCaps: Java neither checks nor counts what comes after so many names.
+func beyondCaps(m *moment) bool {
+	beyond := func(names []string, name string, cap int) bool {
+		i := slices.Index(names, name)
+		return len(names) >= cap && (i < 0 || i >= cap)
+	}
+	return m.want.Result == "pass" &&
+		(beyond(m.book.contexts, m.call.place.context, javaContexts) ||
+			beyond(m.book.resources, m.call.place.resource, javaResources))
+}
+
+const (
+	javaContexts  = 2000 // names, beside the default context
+	javaResources = 6000
+)
+
+// refusedRule: Java keeps a rule that we refuse.
+func refusedRule(m *moment) bool {
+	return slices.ContainsFunc(m.refused, func(r JavaFlowRule) bool {
+		return r.ID == m.want.Rule || r.Resource == m.call.place.resource && r.queues() && m.want.Via == "queue"
+	})
+}
+
+// declaredFirst: both refuse, we by a rule that was declared before Java's.
+func declaredFirst(m *moment) bool {
+	return m.got.result == "block" && m.want.Result == "block" && m.want.WaitMs == nil &&
+		m.index(m.got.rule) >= 0 && m.index(m.got.rule) < m.index(m.want.Rule)
+}
+
+// blocksUnseen: a threshold of 0 blocks, also before the other resource was seen.
+func blocksUnseen(m *moment) bool {
+	return m.want.Result != "block" && m.any(func(x applied) bool {
+		return x.Relation == flow.Associated && x.Threshold == 0 && !m.book.exists(x.node)
+	})
+}
+
+// batchHoldsMore: a call of n units holds n of a concurrency limit, to Java one.
+func batchHoldsMore(m *moment) bool {
+	return m.any(func(x applied) bool {
+		calls, units := m.book.inFlight(x.node, m.now())
+		room := x.limit() - m.call.units
+		return x.Metric == flow.Concurrency && calls <= room != (units <= room)
+	})
+}
+
+// perInterval: to Java a threshold is per second and compared with the rate,
+// rounded down, plus the units.
+func perInterval(m *moment) bool {
+	seconds := m.config.interval().Seconds()
+	return seconds != 1 && m.any(func(x applied) bool {
+		passed := m.used(x)
+		java := math.Floor(float64(passed)/seconds) + float64(m.call.units)
+		ours := float64(passed+m.call.units) / seconds
+		if x.warms() {
+			return x.windowed() && java != ours
+		}
+		perSecond := x.Threshold / seconds
+		return x.windowed() && java <= perSecond != (ours <= perSecond)
+	})
+}
+
+// coldBelowOne: Java never lets a resource warm up whose cold rate is below one.
+func coldBelowOne(m *moment) bool {
+	return m.want.Result == "block" && m.any(func(x applied) bool {
+		return x.warms() && x.perSecond() < float64(x.ColdFactor)
+	})
+}
+
+// noTokens: Java has no rate (NaN) where there is no room for tokens.
+func noTokens(m *moment) bool {
+	return m.any(func(x applied) bool {
+		warning, full := x.tokens()
+		return x.warms() && warning == full
+	})
+}
+
+// startedWarm: Java fills the tokens by the time since 1970.
+func startedWarm(m *moment) bool {
+	return m.any(func(x applied) bool {
+		_, full := x.tokens()
+		return x.warms() && toSeconds(m.now())*x.perSecond() < full
+	})
+}
+
+// stateKept: a rule that the reload left as it was has its queue and its warmth.
+func stateKept(m *moment) bool {
+	return m.any(func(x applied) bool { return (x.warms() || x.queues()) && m.carried[x.ID] })
+}
+
+// forgotten: to Java a borrowed pass counts only if something touches the bucket
+// while it is current.
+func forgotten(m *moment) bool {
+	return m.any(func(x applied) bool {
+		return x.windowed() && m.book.some(x.node, func(c *call) bool {
+			start := floor(c.runs(), x.width())
+			return c.borrowed && start > m.now()-2*int64(x.Interval) && start+x.width() <= m.now() &&
+				!m.book.touchedIn(c.place.resource, start, start+x.width())
+		})
+	})
+}
+
+// roundedWait: the wait differs by what Java rounds.
+func roundedWait(m *moment) bool {
+	return m.want.Result == m.got.result && m.any(func(x applied) bool {
+		drift := m.drift(x, m.call)
+		return drift > 0 && (m.want.wait()-m.got.wait).Abs() <= drift
+	})
+}
+
+// roundedFlip: the wait is so close to nothing, or to the longest, that what Java
+// rounds decides.
+func roundedFlip(m *moment) bool {
+	return m.any(func(x applied) bool {
+		drift := m.drift(x, m.call)
+		switch {
+		case drift == 0:
+			return false
+		case m.want.Result == "block":
+			return m.got.wait >= x.MaxWait-drift
+		case m.got.result == "block":
+			return m.want.wait() >= x.MaxWait-drift
+		}
+		return (m.want.wait() - m.got.wait).Abs() <= drift
+	})
+}
+
+// passedBy: to Java a borrower leaves the chain. We ask the later rules as well, and
+// they count it.
+func passedBy(m *moment) bool {
+	if m.want.borrows() && m.after(m.borrowedBy()) {
+		return true
+	}
+	return m.any(func(x applied) bool {
+		if x.queues() {
+			return m.line(x, m.call).skipped
+		}
+		return m.index(x.ID) > 0 && m.recently(x, func(c *call) bool { return c.java.borrows() })
+	})
+}
+
+// bookedElsewhere: Java books a borrower on one node only, and in the second in
+// which it asked, which is what warm-up looks at.
+func bookedElsewhere(m *moment) bool {
+	borrows := func(c *call) bool { return c.java.borrows() }
+	return m.any(func(x applied) bool {
+		others := slices.ContainsFunc(m.rules, func(y applied) bool { return y.windowed() && y.node != x.node })
+		return x.warms() && m.book.some(x.node, borrows) ||
+			x.windowed() && others && m.recently(x, borrows) ||
+			m.lookedAt[x.node]
+	})
+}
+
+// decidedTogether: Java asks one rule after the other, sleeps in between, and a
+// queue keeps the room it gave to a call that a later rule refused.
+func decidedTogether(m *moment) bool {
+	queue := slices.IndexFunc(m.rules, func(x applied) bool { return x.queues() })
+	if strings.Contains(m.want.Via, "queue") && m.after(queue) {
+		return true
+	}
+	return m.any(func(x applied) bool { return x.queues() && m.line(x, m.call).charged })
+}
+
+// waitedInVain: Java made a call wait and then refused it. What follows is the same,
+// unless the clock has moved on meanwhile.
+func waitedInVain(m *moment) bool {
+	return m.config.Sleep != "advance" && m.want.Result == "block" && m.want.WaitMs != nil && m.got.result == "block" &&
+		m.got.wait == 0 && m.got.rule == m.want.Rule && len(m.rules) > 1
+}
+
+// reservedEarly: what a rule grants is taken at the decision, not after the wait.
+func reservedEarly(m *moment) bool {
+	return m.any(func(x applied) bool {
+		switch {
+		case x.Metric == flow.Concurrency:
+			return m.book.queueing(x.node, m.now()) > 0
+		case x.queues():
+			return false
+		}
+		return m.recently(x, func(c *call) bool {
+			waits := c.released > m.now() || floor(c.asked, x.width()) != floor(c.released, x.width())
+			return !c.blocked && waits
+		})
+	})
+}
+
+// comingFull: what is admitted now must also fit together with what was borrowed,
+// when that begins.
+func comingFull(m *moment) bool {
+	return m.got.result != "pass" && m.any(func(x applied) bool {
+		return x.windowed() && !x.warms() && m.used(x)+m.call.units <= x.limit() && m.most(x)+m.call.units > x.limit()
+	})
+}

@@ -1,0 +1,128 @@
+package golden
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// alter replaces old by new in the first operation that has it.
+func alter(t *testing.T, trace *Trace, old, new string) {
+	t.Helper()
+	for i, line := range trace.Ops {
+		if strings.Contains(string(line), old) {
+			trace.Ops[i] = json.RawMessage(strings.Replace(string(line), old, new, 1))
+			return
+		}
+	}
+	t.Fatalf("%s has no %s", trace.Name, old)
+}
+
+func loadNamed(t *testing.T, name string) *Trace {
+	t.Helper()
+	trace, err := Load(filepath.Join("testdata", "named", name+".json.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
+}
+
+// Whatever is wrong in a trace that passes, the run says where and what.
+func TestDifferencesFail(t *testing.T) {
+	for _, test := range []struct {
+		what, trace, old, new string
+		says                  string
+	}{
+		{"a pass that is none", "flow-reject-basic",
+			`"id":5,"resource":"r","expect":{"result":"pass"}`,
+			`"id":5,"resource":"r","expect":{"result":"block","blockedBy":"flow","rule":"f1"}`,
+			`op 4: expected block by flow rule "f1", got pass`},
+		{"a refusal that is none", "flow-reject-basic",
+			`"result":"block","blockedBy":"flow","rule":"f1"`, `"result":"pass"`,
+			`op 5: expected pass, got block by flow rule "f1"`},
+		{"another rule", "flow-reject-multi-rules", `"rule":"f3"`, `"rule":"f1"`,
+			`expected block by flow rule "f1", got block by flow rule "f3"`},
+		{"another family", "flow-reject-basic", `"blockedBy":"flow"`, `"blockedBy":"degrade"`,
+			`expected block by degrade rule "f1", got block by flow rule "f1"`},
+		{"a wait a nanosecond longer", "throttle-spacing", `"waitMs":300`, `"waitMs":300.000001`,
+			`op 3: expected wait after 300.000001ms, got wait after 300ms`},
+		{"a wait too far from Java's rounding", "throttle-slow-rate", `"waitMs":1233`, `"waitMs":1232`,
+			`expected wait after 1.232s, got wait after 1.233333333s`},
+		{"a wait while the clock runs", "throttle-sleep-park", `"waitMs":`, `"waitMs":1`, `expected wait after`},
+		{"the clock", "throttle-sleep-advance", `"clock":250`, `"clock":251`, `clock: expected 2.51e+08, got 2.5e+08`},
+		{"a figure", "stat-block-counted", `"blockQps":5`, `"blockQps":6`, `blockQps: expected 6, got 5`},
+		{"a figure that a row is about", "stat-rt-batch-dilutes", `"avgRt":10,`, `"avgRt":11,`, `avgRt: expected 11, got 100`},
+		{"the sum of children", "tree-entrance-aggregates", `"passQps":`, `"passQps":1`, `passQps: expected`},
+		{"a node", "stat-rt-min-avg", `"snapshot":null`, `"snapshot":{}`, `there is no node`},
+		{"a second of the history", "stat-minute-history", `"seconds":[{"t":9000,"pass":2`, `"seconds":[{"t":9000,"pass":3`,
+			`pass: expected 3, got 2`},
+		{"a second too few", "stat-minute-history", `{"t":10000,"pass":2,"block":0,"success":2,"exception":1,"avgRt":106,"occupiedPass":0},`, ``,
+			`expected 0, got`},
+		{"the shape of the tree", "tree-nested", `"name":"lvl2","kind":"call"`, `"name":"lvl3","kind":"call"`,
+			`expected call "lvl3" with 0 children, got call "lvl2"`},
+		{"a figure in the tree", "tree-nested", `"name":"lvl2","kind":"call","curThreadNum":1`, `"name":"lvl2","kind":"call","curThreadNum":2`,
+			`curThreadNum: expected 2, got 1`},
+		{"an operation", "flow-reject-basic", `"op":"exit"`, `"op":"sing"`, `unknown operation "sing"`},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			trace := loadNamed(t, test.trace)
+			alter(t, trace, test.old, test.new)
+			outcome := Replay(trace, table)
+			if outcome.Failure == nil || !strings.Contains(outcome.Failure.Error(), test.says) {
+				t.Errorf("got %v, want %q", outcome.Failure, test.says)
+			}
+		})
+	}
+}
+
+func TestDroppedRulesFail(t *testing.T) {
+	trace := loadNamed(t, "flow-invalid-rules")
+	trace.IgnoredRules = trace.IgnoredRules[1:]
+	if outcome := Replay(trace, table); outcome.Failure == nil {
+		t.Error("nobody noticed that Java keeps a rule which we drop")
+	}
+}
+
+// A row that explains too much is charged for it.
+func TestWideRowExceedsItsCeiling(t *testing.T) {
+	wide := append([]row{{id: "C5", decision: func(*moment) bool { return true }}}, table...)
+	report := NewReport()
+	files, err := filepath.Glob("testdata/random/rand-concurrency-*")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		trace, err := Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report.Add(Replay(trace, wide))
+	}
+	if err := report.Check(); err == nil || !strings.Contains(err.Error(), `row ["C5"] exempts`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Without its row, a difference is a failure.
+func TestDifferencesNeedTheirRow(t *testing.T) {
+	for id, name := range map[string]string{
+		"A3 D15": "throttle-clock-back", "A9 D14": "stat-acquire-zero", "A11 F13": "resource-limit",
+		"C8": "flow-limitapp-reserved-origin", "C6 C9": "throttle-associate", "C5": "flow-associate-missing-ref",
+		"C2 F11": "flow-concurrency-acquire-many", "B7 C1": "flow-reject-interval-500", "D1": "warmup-below-cold-factor",
+		"D6": "warmup-epoch-zero", "C4": "flow-reload-resets-shaping", "A2 B1": "borrow-lost-untouched",
+		"D12": "throttle-two-rules-park", "A7": "tree-entrance-aggregates", "A4": "stat-rt-batch-dilutes",
+		"A5": "stat-rt-min-avg", "A6": "borrow-basic", "A10": "exit-order-mismatch", "B2 B6": "borrow-node-accounting",
+		"C3": "flow-limitapp-sort", "D9 D10": "throttle-slow-rate", "F3": "stat-block-counted",
+	} {
+		var without []row
+		for _, r := range table {
+			if r.id != id {
+				without = append(without, r)
+			}
+		}
+		if outcome := Replay(loadNamed(t, name), without); outcome.Failure == nil {
+			t.Errorf("%s passes without row %q: %+v", name, id, outcome)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package rules
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// bombs are small texts that mean something large, or take long to refuse. All
+// of them must be refused.
+func bombs() map[string]string {
+	fill := func(s string, size int) string { return strings.Repeat(s, size/len(s)) }
+	const whole = MaxFileSize - 100
+	laughs := []byte("a: &a [x,x,x,x,x,x,x,x,x]\n")
+	for c := 'b'; c < 'j'; c++ {
+		laughs = fmt.Appendf(laughs, "%c: &%c [%s]\n", c, c, strings.Repeat(fmt.Sprintf("*%c,", c-1), 9))
+	}
+	return map[string]string{
+		"a billion laughs":       string(laughs),
+		"too large":              fill("#\n", MaxFileSize+2),
+		"opening brackets":       fill("[", whole),
+		"opening brackets.json":  fill("[", whole),
+		"deep":                   strings.Repeat("[", 9999) + strings.Repeat("]", 9999),
+		"deep.json":              strings.Repeat("[", 9999) + strings.Repeat("]", 9999),
+		"deep dashes":            fill("- ", 19998),
+		"deep questions":         fill("? ", 19998),
+		"deep lines":             "a:\n" + fill(fill("- ", 8000)+"\n", 80_000),
+		"numbers":                "flow: [" + fill("1,", whole) + "]",
+		"numbers.json":           `{"flow": [` + fill("1,", whole) + "1]}",
+		"empty objects.json":     `{"flow": [` + fill("{},", whole) + "{}]}",
+		"many numbers":           "flow: [" + fill("1,", 2*maxItems-10) + "]",
+		"many keys":              "{" + fill("a,", 2*maxItems-10) + "}",
+		"many lines":             fill("a: 1\n", 5*maxItems-10),
+		"many comments":          fill("- 1 #\n#\n", 8*maxItems/3-10),
+		"many tags":              "[" + fill("!a b,", 5*maxItems-10) + "]",
+		"many questions":         fill("?\n", maxItems-10),
+		"unknown keys":           "flow: [{" + fill("k: 1, ", 6*maxItems-100) + "}]",
+		"too many rules":         "flow: [" + fill("{resource: a}, ", 15*(MaxRules+1)) + "]",
+		"too many rules.json":    `{"flow": [` + fill(`{"resource": "a"}, `, 19*MaxRules) + "{}]}",
+		"the same rule":          "flow: [" + fill("{resource: a}, ", 15*MaxRules) + "]",
+		"a broken last line":     fill("a: 1\n", 4*maxItems) + " b",
+		"a long key":             fill("k", whole) + ": 1",
+		"a long text":            `"` + fill("x", whole),
+		"lines of text":          `"` + fill("\n", maxItems-1),
+		"an endless indentation": fill(" ", whole) + "a",
+	}
+}
+
+// Refusing them takes a few dozen megabytes, all told, and not a multiple of
+// what they claim to be. (BenchmarkBomb has the times.)
+func TestBombs(t *testing.T) {
+	for name, data := range bombs() {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Parse(name, []byte(data))
+		runtime.ReadMemStats(&after)
+		require.Error(t, err, name)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(80<<20), name)
+	}
+}
+
+func BenchmarkBomb(b *testing.B) {
+	for name, data := range bombs() {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, _ = Parse(name, []byte(data))
+			}
+		})
+	}
+}
+
+// The most that is allowed is read.
+func TestLargest(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("flow:\n")
+	for i := range MaxRules {
+		fmt.Fprintf(&text, "  - id: r%d\n    resource: GET /r\n    threshold: %d\n    interval: 2s\n    mode: off\n", i, i)
+	}
+	require.Less(t, text.Len(), MaxFileSize)
+	set, err := Parse("r.yaml", []byte(text.String()))
+	require.NoError(t, err)
+	require.Equal(t, MaxRules, set.Len())
+
+	json, err := set.MarshalJSON()
+	require.NoError(t, err)
+	require.Less(t, len(json), MaxFileSize)
+	again, err := Parse("r.json", json)
+	require.NoError(t, err)
+	assert.Equal(t, set, again)
+}
+
+func BenchmarkParse(b *testing.B) {
+	text, err := golden.YAML()
+	require.NoError(b, err)
+	for b.Loop() {
+		_, _ = Parse("r.yaml", text)
+	}
+}

@@ -1,0 +1,126 @@
+package rules
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// decoder turns a tree of nodes into rules and collects what is wrong.
+type decoder struct {
+	*faults
+	rules int // read or about to be, of all families
+}
+
+// set reads the native dialect.
+func (d *decoder) set(root *yaml.Node) Set {
+	var set Set
+	known := make(map[string]family)
+	for _, f := range families {
+		known[f.key()] = f
+	}
+	if root.Kind != yaml.MappingNode {
+		d.add(placeOf(root), "", "must be a mapping of rule families, as in `flow: []`, not %s", describe(root))
+		return set
+	}
+	if len(root.Content) == 0 {
+		d.add(placeOf(root), "", "%s", noRules)
+	}
+	for _, e := range d.entries(root, "") {
+		if d.full() {
+			break
+		}
+		if f, ok := known[e.key.Value]; ok {
+			f.decode(d, e.value, &set)
+		} else {
+			d.addUnknown(e.key, e.key.Value, slices.Sorted(maps.Keys(known)))
+		}
+	}
+	return set
+}
+
+func (d *decoder) addUnknown(key *yaml.Node, path string, names []string) {
+	d.add(placeOf(key), path, "unknown field%s", suggestion(key.Value, names))
+}
+
+// field is a field of a rule.
+type field struct {
+	key       string
+	index     int
+	omitEmpty bool
+}
+
+// fieldsOf returns the fields of a rule type in order, named by yaml tags.
+func fieldsOf(t reflect.Type) []field {
+	fields := make([]field, t.NumField())
+	for i := range fields {
+		key, options, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+		fields[i] = field{key, i, options == "omitempty"}
+	}
+	return fields
+}
+
+// structure reads a mapping into a struct and returns the nodes of the values
+// by key. It is not ok if something had to be reported.
+func (d *decoder) structure(n *yaml.Node, path string, into reflect.Value, fields []field) (values map[string]*yaml.Node, ok bool) {
+	if n.Kind != yaml.MappingNode {
+		d.add(placeOf(n), path, "must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not %s", describe(n))
+		return nil, false
+	}
+	before := len(d.list)
+	values = make(map[string]*yaml.Node, len(n.Content)/2)
+	for _, e := range d.entries(n, path) {
+		if d.full() {
+			break
+		}
+		key := e.key.Value
+		values[key] = e.value
+		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
+		if i < 0 {
+			d.addUnknown(e.key, path+"."+clip(key), keysOf(fields))
+			continue
+		}
+		if problem := readValue(e.value, into.Field(fields[i].index)); problem != "" {
+			d.add(placeOf(e.value), path+"."+key, "%s", problem)
+		}
+	}
+	return values, len(d.list) == before
+}
+
+func keysOf(fields []field) []string {
+	keys := make([]string, len(fields))
+	for i, f := range fields {
+		keys[i] = f.key
+	}
+	return keys
+}
+
+// entry is one key of a mapping and what it is set to.
+type entry struct{ key, value *yaml.Node }
+
+// entries returns those of the mapping n, without the ones it reports: keys
+// that aren't text and keys that were there before.
+func (d *decoder) entries(n *yaml.Node, path string) []entry {
+	if path != "" {
+		path += "."
+	}
+	var entries []entry
+	seen := make(map[string]place, len(n.Content)/2)
+	for i := 0; i < len(n.Content) && !d.full(); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if !isText(key) {
+			d.add(placeOf(key), strings.TrimSuffix(path, "."), "a key must be text, not %s", describe(key))
+			continue
+		}
+		if first, twice := seen[key.Value]; twice {
+			d.add(placeOf(key), path+clip(key.Value), "is set twice, first at %v", first)
+			continue
+		}
+		seen[key.Value] = placeOf(key)
+		entries = append(entries, entry{key, value})
+	}
+	return entries
+}

@@ -1,0 +1,156 @@
+package rules
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// Change is the difference between two sets. The zero Change is none.
+type Change struct {
+	Added   []RuleChange // in the order of the new set
+	Changed []RuleChange // in the order of the new set
+	Removed []RuleChange // in the order of the old set
+}
+
+// RuleChange is one rule that was added, changed or removed.
+type RuleChange struct {
+	Family string        // its key in the file, as in "flow"
+	ID     string        // its own, or made from its fields
+	Fields []FieldChange // what differs in a changed rule, nil otherwise
+}
+
+// FieldChange is a field of a changed rule, as a rule file would say it with
+// every default written out.
+type FieldChange struct {
+	Key      string
+	Old, New string
+}
+
+// Diff returns what turns old into new. Rules are matched by family and ID; an
+// ID that isn't given is made from the fields, and from the second rule that
+// would get the same on it ends in "#2", "#3" and so on, in the order of the
+// set. Equal means equal with every default written out. The order of rules
+// isn't compared.
+//
+// Sets that [Parse] wouldn't accept can be compared too; rules of one ID then
+// count as one.
+func Diff(old, new Set) Change {
+	var c Change
+	for _, f := range families {
+		f.diff(&old, &new, &c)
+	}
+	return c
+}
+
+// Empty reports whether nothing differs.
+func (c Change) Empty() bool { return len(c.Added)+len(c.Changed)+len(c.Removed) == 0 }
+
+// String returns the numbers of added, changed and removed rules, as in
+// "+2 ~1 -0".
+func (c Change) String() string {
+	return fmt.Sprintf("+%d ~%d -%d", len(c.Added), len(c.Changed), len(c.Removed))
+}
+
+// Lines returns a line for each rule, as in
+//
+//   - flow new-orders
+//     ~ flow orders: threshold 100 -> 200
+//   - flow "GET /old"
+//
+// What isn't a plain word is quoted.
+func (c Change) Lines() []string {
+	var lines []string
+	for _, part := range []struct {
+		sign  string
+		rules []RuleChange
+	}{{"+", c.Added}, {"~", c.Changed}, {"-", c.Removed}} {
+		for _, r := range part.rules {
+			lines = append(lines, part.sign+" "+r.String())
+		}
+	}
+	return lines
+}
+
+// String returns the rule and what changed of it, in one line.
+func (r RuleChange) String() string {
+	var b strings.Builder
+	b.WriteString(r.Family + " " + quoted(r.ID))
+	for i, f := range r.Fields {
+		b.WriteString([]string{": ", ", "}[min(i, 1)])
+		fmt.Fprintf(&b, "%s %s -> %s", f.Key, quoted(f.Old), quoted(f.New))
+	}
+	return b.String()
+}
+
+// quoted returns s, short and in quotes unless it is a plain word.
+func quoted(s string) string {
+	q := strconv.Quote(clip(s))
+	if q == `"`+s+`"` && s != "" && !strings.ContainsAny(s, " ,") {
+		return s
+	}
+	return q
+}
+
+func (f rulesOf[R]) diff(old, new *Set, c *Change) {
+	before, after := f.identified(*f.in(old)), f.identified(*f.in(new))
+	was := byID(before)
+	for _, r := range after {
+		change := RuleChange{Family: f.name, ID: r.Info().ID}
+		if o, ok := was[change.ID]; !ok {
+			c.Added = append(c.Added, change)
+		} else if !o.Equal(r) {
+			change.Fields = fieldChanges(reflect.ValueOf(o), reflect.ValueOf(r))
+			c.Changed = append(c.Changed, change)
+		}
+	}
+	is := byID(after)
+	for _, r := range before {
+		if _, ok := is[r.Info().ID]; !ok {
+			c.Removed = append(c.Removed, RuleChange{Family: f.name, ID: r.Info().ID})
+		}
+	}
+}
+
+// identified returns the rules normalized and with ids that differ. Rules that
+// can't be are returned as far as they got.
+func (f rulesOf[R]) identified(rules []R) []R {
+	norms := make([]R, len(rules))
+	for i, r := range rules {
+		norms[i], _ = f.normalized(r)
+	}
+	if unique, err := core.UniqueIDs(rules, norms); err == nil {
+		return unique
+	}
+	return norms
+}
+
+func byID[R core.TableRule[R]](rules []R) map[string]R {
+	index := make(map[string]R, len(rules))
+	for _, r := range rules {
+		index[r.Info().ID] = r
+	}
+	return index
+}
+
+func fieldChanges(old, new reflect.Value) []FieldChange {
+	var changes []FieldChange
+	for _, f := range fieldsOf(old.Type()) {
+		if o, n := shown(old.Field(f.index)), shown(new.Field(f.index)); o != n {
+			changes = append(changes, FieldChange{f.key, o, n})
+		}
+	}
+	return changes
+}
+
+// shown returns a value as a rule file would say it, also one that no file can.
+func shown(v reflect.Value) string {
+	n, err := writeValue(v)
+	if err != nil {
+		return fmt.Sprint(v.Interface())
+	}
+	return n.Value
+}

@@ -1,0 +1,64 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/penstock-go/penstock/flow"
+)
+
+func TestDiff(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		old, new []flow.Rule
+		counts   string
+		lines    []string
+	}{
+		{"nothing", nil, nil, "+0 ~0 -0", nil},
+		{"equal", golden.Flow, golden.Flow, "+0 ~0 -0", nil},
+		{"added, changed and removed",
+			[]flow.Rule{{Resource: "a", Threshold: 1}, {ID: "b", Resource: "b", Threshold: 1}, {Resource: "GET /c", Threshold: 1}},
+			[]flow.Rule{{ID: "d", Resource: "d"}, {ID: "b", Resource: "b", Threshold: 2.5, Origin: "app a"}, {Resource: "a", Threshold: 1}, {Resource: "e"}},
+			"+2 ~1 -1",
+			[]string{`+ flow d`, `+ flow flow:e`, `~ flow b: threshold 1 -> 2.5, origin default -> "app a"`, `- flow "flow:GET /c"`}},
+		{"defaults written out are the same",
+			[]flow.Rule{{Resource: "a", Threshold: 1}},
+			[]flow.Rule{{ID: "flow:a", Resource: "a", Threshold: 1, Interval: time.Second, Buckets: 2, Origin: "default"}},
+			"+0 ~0 -0", nil},
+		{"only the order",
+			[]flow.Rule{{Resource: "a"}, {Resource: "b"}}, []flow.Rule{{Resource: "b"}, {Resource: "a"}}, "+0 ~0 -0", nil},
+		{"made ids that meet are numbered",
+			[]flow.Rule{{Resource: "a", Threshold: 1}, {Resource: "a", Threshold: 2}, {Resource: "a", Threshold: 3}},
+			[]flow.Rule{{Resource: "a", Threshold: 1}, {Resource: "a", Threshold: 5}},
+			"+0 ~1 -1", []string{"~ flow flow:a#2: threshold 2 -> 5", "- flow flow:a#3"}},
+		{"what a default follows from",
+			[]flow.Rule{{Resource: "a"}}, []flow.Rule{{ID: "flow:a", Resource: "a", Behavior: flow.WarmUp}},
+			"+0 ~1 -0", []string{"~ flow flow:a: behavior reject -> warmUp, warmUpPeriod 0s -> 10s, coldFactor 0 -> 3"}},
+		{"rules that Parse would refuse",
+			[]flow.Rule{{ID: "x"}, {ID: "x", Metric: 9}}, []flow.Rule{{ID: "x"}, {ID: "y", Resource: strings.Repeat("y", 100)}},
+			"+1 ~1 -0", []string{"+ flow y", `~ flow x: metric metric(9) -> qps`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			change := Diff(Set{Flow: c.old}, Set{Flow: c.new})
+			assert.Equal(t, c.counts, change.String())
+			assert.Equal(t, c.lines, change.Lines())
+			assert.Equal(t, c.lines == nil, change.Empty())
+		})
+	}
+}
+
+func TestDiffIsWhatTurnsOldIntoNew(t *testing.T) {
+	there, back := Diff(Set{}, golden), Diff(golden, Set{})
+	assert.Equal(t, there.Added, back.Removed)
+	assert.Len(t, there.Added, golden.Len())
+}
+
+// What a file says must stay in its line of a log.
+func TestChangeLinesAreLines(t *testing.T) {
+	for _, line := range Diff(Set{}, golden).Lines() {
+		assert.NotRegexp(t, `[\x00-\x1F\x7F\x{85}\x{2028}]`, line)
+	}
+}

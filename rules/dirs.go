@@ -1,0 +1,149 @@
+package rules
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// notifier tells of changes in directories. It is an [fsnotify.Watcher], or
+// what a test makes up.
+type notifier struct {
+	watches
+	events <-chan fsnotify.Event // closed by Close
+	errors <-chan error          // closed by Close
+}
+
+type watches interface {
+	Add(dir string) error
+	Remove(dir string) error
+	WatchList() []string // without directories that are gone
+	Close() error
+}
+
+func notifyBySystem() (*notifier, error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, err
+	}
+	return &notifier{w, w.Events, w.Errors}, nil
+}
+
+// dirs watches the directories that decide what a path leads to.
+type dirs struct {
+	told    <-chan error           // receives when something happened; an error if part of it is unknown
+	blind   error                  // why changes aren't told, or nil
+	notify  *notifier              // nil if there can be none
+	watched map[string]os.FileInfo // what was watched under which name
+	pump    sync.WaitGroup
+}
+
+func openDirs(open func() (*notifier, error)) *dirs {
+	d := &dirs{watched: make(map[string]os.FileInfo)}
+	if d.notify, d.blind = open(); d.blind != nil {
+		d.notify = nil
+		return d
+	}
+	told := make(chan error, 1)
+	d.told = told
+	d.pump.Go(func() { d.notify.passOn(told) })
+	return d
+}
+
+// passOn tells what comes until the notifier is closed. It never waits for the
+// receiver: a notifier that can't get rid of its events may hold the lock that
+// watching a directory takes. What happened doesn't matter, only that it did,
+// so one message in waiting says it all.
+func (n *notifier) passOn(told chan<- error) {
+	events, errs := n.events, n.errors
+	for events != nil || errs != nil {
+		var err error
+		var open bool
+		select {
+		case _, open = <-events:
+			if !open {
+				events = nil
+			}
+		case err, open = <-errs:
+			if !open {
+				errs = nil
+			}
+		}
+		if !open {
+			continue
+		}
+		select {
+		case told <- err:
+		default:
+		}
+	}
+}
+
+// close stops watching and returns when nothing is left of it.
+func (d *dirs) close() {
+	if d.notify != nil {
+		_ = d.notify.Close() // nobody could do anything about it
+	}
+	d.pump.Wait()
+}
+
+var errRestless = errors.New("the directories on the way to the file keep changing")
+
+// follow watches the directories that decide what path leads to now, and stops
+// watching others.
+func (d *dirs) follow(path string) {
+	if d.notify == nil {
+		return
+	}
+	// What changes between finding out a directory and watching it isn't told,
+	// so find out again until there is nothing new to watch.
+	for range 10 {
+		wanted := lookups(path)
+		for dir := range d.watched {
+			if !slices.Contains(wanted, dir) {
+				d.forget(dir)
+			}
+		}
+		d.blind = nil
+		fresh := false
+		for _, dir := range wanted {
+			fresh = d.watch(dir) || fresh
+		}
+		if !fresh {
+			return
+		}
+	}
+	d.blind = errRestless
+}
+
+// watch makes sure that dir is watched and reports whether it wasn't.
+func (d *dirs) watch(dir string) (fresh bool) {
+	info, err := os.Stat(dir)
+	if err == nil {
+		// A directory that has this name now may be another than the one that
+		// was watched, even one with the same number.
+		if old, ok := d.watched[dir]; ok && os.SameFile(old, info) && slices.Contains(d.notify.WatchList(), dir) {
+			return false
+		}
+		d.forget(dir)
+		err = d.notify.Add(dir)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it vanished just now: look again
+		return true
+	case err != nil:
+		d.blind = err
+		return false
+	}
+	d.watched[dir] = info
+	return true
+}
+
+func (d *dirs) forget(dir string) {
+	delete(d.watched, dir)
+	_ = d.notify.Remove(dir) // it may not be watched
+}

@@ -1,0 +1,33 @@
+// Package rules reads rule files, writes them and watches them.
+//
+// A [Set] holds the rules of every family, one field each. [Parse] makes one
+// from text, [Load] from a file, and [Watch] keeps applying a file as it
+// changes. This is a file with every field of a flow rule; all but resource
+// and threshold may be left out:
+//
+//	flow:
+//	  - id: orders                # made from the fields when absent
+//	    resource: GET /orders
+//	    threshold: 100            # per interval (qps) or at once (concurrency)
+//	    interval: 1s              # 10ms to 24h
+//	    buckets: 2                # default 2 for a plain interval of 1s, 10 otherwise and for strict
+//	    metric: qps               # or concurrency
+//	    origin: default           # or other, or a caller's name
+//	    relation: direct          # or associated, chain
+//	    ref: POST /orders         # associated: a resource; chain: a context
+//	    behavior: reject          # or warmUp, throttle, warmUpThrottle
+//	    warmUpPeriod: 10s
+//	    coldFactor: 3
+//	    maxWait: 500ms            # throttle: the longest queueing time
+//	    strict: false
+//	    mode: enforce             # or shadow, off
+//
+// JSON with the same keys is read too. Reading is strict and all or nothing:
+// what isn't understood is refused with its file, line and column, and never
+// skipped. A file that is missing, empty or says null is an error and not an
+// empty set; `flow: []` removes every rule.
+//
+//	rules.yaml:7:5: flow[0].treshold: unknown field (did you mean "threshold"?)
+//
+// Importing the package starts nothing.
+package rules

@@ -1,0 +1,68 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode"
+
+	"gopkg.in/yaml.v3"
+)
+
+// encodeStruct returns the mapping that [decoder.structure] reads back.
+func encodeStruct(rule reflect.Value, fields []field) (*yaml.Node, error) {
+	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	for _, f := range fields {
+		v := rule.Field(f.index)
+		if f.omitEmpty && v.IsZero() {
+			continue
+		}
+		value, err := writeValue(v)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.key, err)
+		}
+		n.Content = append(n.Content, textNode(f.key), value)
+	}
+	return n, nil
+}
+
+// textNode returns a scalar that is text whatever it looks like. Text beyond
+// the plainest is quoted with escapes: other styles fold line breaks and lose
+// blanks.
+func textNode(s string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	beyondPlain := func(r rune) bool { return r < ' ' || r > unicode.MaxASCII-1 }
+	if strings.ContainsFunc(s, beyondPlain) || strings.TrimSpace(s) != s {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n
+}
+
+// appendJSON appends a tree made by this file to b.
+func appendJSON(b []byte, n *yaml.Node) ([]byte, error) {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return appendAll(b, '{', '}', n.Content, ",:")
+	case n.Kind == yaml.SequenceNode:
+		return appendAll(b, '[', ']', n.Content, ",,")
+	case !isText(n):
+		return append(b, n.Value...), nil
+	}
+	text, err := json.Marshal(n.Value)
+	return append(b, text...), err
+}
+
+// appendAll appends nodes between open and end, the separators alternating.
+func appendAll(b []byte, open, end byte, nodes []*yaml.Node, separators string) (_ []byte, err error) {
+	b = append(b, open)
+	for i, n := range nodes {
+		if i > 0 {
+			b = append(b, separators[i%2])
+		}
+		if b, err = appendJSON(b, n); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, end), nil
+}

@@ -1,0 +1,108 @@
+package rules
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// A FileError is one thing that is wrong with a rule file, and where. What
+// [Parse] and [Load] return joins those that were found, in the order of the
+// file and up to a limit; [errors.As] finds the first.
+type FileError struct {
+	File    string // the name given to Parse, or the path given to Load
+	Line    int    // from 1; 0 for what concerns the whole file
+	Column  int    // from 1, in characters
+	Path    string // the field, as in "flow[0].threshold"; "" for the whole file
+	Problem string // what is wrong and what to do about it
+}
+
+// Error returns file:line:column: path: problem.
+func (e *FileError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		if e.File != "" {
+			b.WriteByte(':')
+		}
+		fmt.Fprintf(&b, "%d:%d", e.Line, e.Column)
+	}
+	if b.Len() > 0 {
+		b.WriteString(": ")
+	}
+	if e.Path != "" {
+		b.WriteString(e.Path + ": ")
+	}
+	b.WriteString(e.Problem)
+	return b.String()
+}
+
+const (
+	maxFaults = 20  // as many errors are told at once
+	maxShown  = 300 // characters of a problem: a file must not flood the log
+	maxQuoted = 60  // characters of a name or value within one
+)
+
+// faults collects what is wrong with a file.
+type faults struct {
+	file string
+	list []*FileError
+}
+
+// full reports whether looking for more faults is in vain.
+func (f *faults) full() bool { return len(f.list) > maxFaults }
+
+func (f *faults) add(at place, path, format string, args ...any) {
+	if f.full() {
+		return
+	}
+	f.list = append(f.list, &FileError{f.file, at.line, at.column, path, cut(fmt.Sprintf(format, args...), maxShown)})
+}
+
+// err returns the faults as one error, or nil if there are none.
+func (f *faults) err() error {
+	slices.SortStableFunc(f.list, func(a, b *FileError) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	var errs []error
+	for i, fault := range f.list {
+		if i == maxFaults {
+			errs = append(errs, &FileError{File: f.file, Problem: fmt.Sprintf("there is more: these were the first %d errors", maxFaults)})
+			break
+		}
+		errs = append(errs, fault)
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+// place is a line and a column, both from 1. The zero place is the whole file.
+type place struct{ line, column int }
+
+func (p place) String() string { return fmt.Sprintf("%d:%d", p.line, p.column) }
+
+func placeOf(n *yaml.Node) place { return place{n.Line, n.Column} }
+
+// placeAt returns where the byte at offset is.
+func placeAt(data []byte, offset int) place {
+	before := string(data[:min(max(offset, 0), len(data))])
+	start := strings.LastIndexByte(before, '\n') + 1
+	return place{1 + strings.Count(before, "\n"), 1 + utf8.RuneCountInString(before[start:])}
+}
+
+// clip shortens what is quoted from a file.
+func clip(s string) string { return cut(s, maxQuoted) }
+
+func cut(s string, length int) string {
+	if utf8.RuneCountInString(s) <= length {
+		return s
+	}
+	return string([]rune(s)[:length]) + "…"
+}

@@ -1,0 +1,75 @@
+package rules
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// Load reads the rule file at path; see [Parse] for what it may hold. Symbolic
+// links are followed. Anything but a regular file is refused without waiting
+// for it, and so is a file that every user of the system can write: whoever can write
+// the rules can stop the service, or open it. (A file that a group can write is
+// read: that is what editors leave under the usual umask 002.) Where files have
+// no such modes this isn't checked.
+//
+// Errors of the file system are as package os returns them, those of the
+// content as Parse does.
+func Load(path string) (Set, error) {
+	data, _, err := readFile(path)
+	if err != nil {
+		return Set{}, err
+	}
+	return Parse(path, data)
+}
+
+// readFile returns the content of the regular file at path.
+func readFile(path string) ([]byte, os.FileInfo, error) {
+	// Opening a device can already do something, so ask what it is first.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkFile(path, info); err != nil {
+		return nil, nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	// The path may lead elsewhere by now; openFlags has kept a pipe from
+	// blocking.
+	if info, err = f.Stat(); err != nil {
+		return nil, nil, err
+	}
+	if err := checkFile(path, info); err != nil {
+		return nil, nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1)) // it may have grown
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(data) > MaxFileSize {
+		return nil, nil, tooLarge(path, int64(len(data)))
+	}
+	return data, info, nil
+}
+
+func checkFile(path string, info os.FileInfo) error {
+	switch {
+	case info.IsDir():
+		return &FileError{File: path, Problem: "is a directory, not a file"}
+	case !info.Mode().IsRegular():
+		return &FileError{File: path, Problem: "is not a regular file"}
+	case anyoneMayWrite(info):
+		return &FileError{File: path, Problem: fmt.Sprintf("every user can write it (mode %#o): run chmod o-w", info.Mode().Perm())}
+	case info.Size() > MaxFileSize:
+		return tooLarge(path, info.Size())
+	}
+	return nil
+}
+
+func tooLarge(path string, size int64) error {
+	return &FileError{File: path, Problem: fmt.Sprintf("has %d bytes or more, the most is %d", size, MaxFileSize)}
+}

@@ -1,0 +1,10 @@
+//go:build !unix
+
+package rules
+
+import "os"
+
+const openFlags = 0
+
+// anyoneMayWrite can't be known: package os makes the modes up.
+func anyoneMayWrite(os.FileInfo) bool { return false }

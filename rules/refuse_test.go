@@ -1,0 +1,192 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+const nothing = "r.yaml:1:1: holds no rules: write `flow: []` to remove every rule"
+
+func TestParseRefuses(t *testing.T) {
+	for _, c := range []struct{ data, want string }{
+		// Nothing isn't no rules.
+		{"", nothing},
+		{" \n\t\r\n ", nothing},
+		{"\uFEFF", nothing},
+		{"# nothing yet\n", nothing},
+		{"null", nothing},
+		{"~", nothing},
+		{"---\n", "r.yaml:2:1: holds no rules: write `flow: []` to remove every rule"},
+		{"\n\n---\n~\n", "r.yaml:4:1: holds no rules: write `flow: []` to remove every rule"},
+		{"{}", nothing},
+		{"flow:\n", "r.yaml:1:6: flow: has no value: write `flow: []` for no rules"},
+		{"flow: ~\n", "r.yaml:1:7: flow: has no value: write `flow: []` for no rules"},
+
+		// Wrong shapes.
+		{"flow", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not the text \"flow\""},
+		{"[]", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not a list"},
+		{"- resource: a", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not a list"},
+		{"flow: 3", "r.yaml:1:7: flow: must be a list of rules, not 3"},
+		{"flow: {resource: a}", "r.yaml:1:7: flow: must be a list of rules, not a mapping"},
+		{"flow: [a]", "r.yaml:1:8: flow[0]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not the text \"a\""},
+		{"flow:\n- resource: a\n-\n", "r.yaml:3:2: flow[1]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not nothing"},
+
+		// Unknown, repeated and odd keys.
+		{"flwo: []", `r.yaml:1:1: flwo: unknown field (did you mean "flow"?)`},
+		{"Flow: []", `r.yaml:1:1: Flow: unknown field (did you mean "flow"?)`},
+		{"flow: []\nvolcano: []", "r.yaml:2:1: volcano: unknown field"},
+		{"flow: []\n2: []", "r.yaml:2:1: a key must be text, not 2"},
+		{"flow: []\nflow: []", "r.yaml:2:1: flow: is set twice, first at 1:1"},
+		{"flow:\n  - resource: a\n    threshold: 1\n  - resource: b\n    threshold: 1\n\n    treshold: 1\n",
+			`r.yaml:7:5: flow[1].treshold: unknown field (did you mean "threshold"?)`},
+		{"flow: [{resource: a, Threshold: 1}]", `r.yaml:1:22: flow[0].Threshold: unknown field (did you mean "threshold"?)`},
+		{"flow: [{resource: a, warmup-period: 1s}]", `r.yaml:1:22: flow[0].warmup-period: unknown field (did you mean "warmUpPeriod"?)`},
+		{"flow: [{resource: a, '': 1}]", `r.yaml:1:22: flow[0].: unknown field`},
+		{"flow: [{resource: a, threshold: 1, threshold: 1}]", "r.yaml:1:36: flow[0].threshold: is set twice, first at 1:22"},
+		{`flow: [{resource: a, "resource": b}]`, "r.yaml:1:22: flow[0].resource: is set twice, first at 1:9"},
+		{"flow: [{resource: a, [x]: 1}]", "r.yaml:1:22: flow[0]: a key must be text, not a list"},
+		{"flow: [{resource: a, ? {x: y} : 1}]", "r.yaml:1:24: flow[0]: a key must be text, not a mapping"},
+
+		// Text.
+		{"flow: [{resource: 12}]", `r.yaml:1:19: flow[0].resource: must be text, not 12: if it is meant as text, write "12"`},
+		{"flow: [{resource: true}]", `r.yaml:1:19: flow[0].resource: must be text, not true: if it is meant as text, write "true"`},
+		{"flow: [{resource: 2026-01-01}]", `r.yaml:1:19: flow[0].resource: must be text, not 2026-01-01: if it is meant as text, write "2026-01-01"`},
+		{"flow: [{resource: }]", "r.yaml:1:19: flow[0].resource: must be text, not nothing"},
+		{"flow: [{resource: [a]}]", "r.yaml:1:19: flow[0].resource: must be text, not a list"},
+		{"flow: [{resource: {a: b}}]", "r.yaml:1:19: flow[0].resource: must be text, not a mapping"},
+
+		// Numbers.
+		{"flow: [{resource: a, threshold: '1'}]", `r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not the text "1"`},
+		{"flow: [{resource: a, threshold: many}]", `r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not the text "many"`},
+		{"flow: [{resource: a, threshold: }]", "r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not nothing"},
+		{"flow: [{resource: a, threshold: true}]", "r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not true"},
+		{"flow: [{resource: a, threshold: .nan}]", "r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not .nan"},
+		{"flow: [{resource: a, threshold: NaN}]", `r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not the text "NaN"`},
+		{"flow: [{resource: a, threshold: .inf}]", "r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not .inf"},
+		{"flow: [{resource: a, threshold: -.Inf}]", "r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not -.Inf"},
+		{"flow: [{resource: a, threshold: 1e999}]", "r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not 1e999"},
+		{"flow: [{resource: a, threshold: 010}]", "r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not 010"},
+		{"flow: [{resource: a, threshold: 0x10}]", "r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not 0x10"},
+		{"flow: [{resource: a, threshold: 1_000}]", "r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not 1_000"},
+		{"flow: [{resource: a, threshold: +1}]", "r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not +1"},
+		{"flow: [{resource: a, threshold: -1}]", "r.yaml:1:33: flow[0].threshold: is -1: use a finite number from 0 to 1e+15"},
+		{"flow: [{resource: a, threshold: 1e16}]", "r.yaml:1:33: flow[0].threshold: is 1e+16: use a finite number from 0 to 1e+15"},
+		{"flow: [{resource: a, buckets: 2.0}]", "r.yaml:1:31: flow[0].buckets: must be a whole number, not 2.0"},
+		{"flow: [{resource: a, buckets: 1e1}]", "r.yaml:1:31: flow[0].buckets: must be a whole number, not 1e1"},
+		{"flow: [{resource: a, buckets: 99999999999999999999}]", "r.yaml:1:31: flow[0].buckets: must be a whole number, not 99999999999999999999"},
+		{"flow: [{resource: a, coldFactor: 1, behavior: warmUp}]", "r.yaml:1:34: flow[0].coldFactor: is 1: use a whole number from 2 to 1000"},
+
+		// Durations.
+		{"flow: [{resource: a, interval: 500}]", "r.yaml:1:32: flow[0].interval: must be a duration with its unit, as in 500ms or 500s"},
+		{"flow: [{resource: a, interval: 0}]", "r.yaml:1:32: flow[0].interval: must be a duration with its unit, as in 0ms or 0s"},
+		{"flow: [{resource: a, interval: '500'}]", "r.yaml:1:32: flow[0].interval: must be a duration with its unit, as in 500ms or 500s"},
+		{"flow: [{resource: a, interval: '0'}]", "r.yaml:1:32: flow[0].interval: must be a duration with its unit, as in 0ms or 0s"},
+		{"flow: [{resource: a, interval: '+0'}]", "r.yaml:1:32: flow[0].interval: must be a duration with its unit, as in +0ms or +0s"},
+		{"flow: [{resource: a, interval: 1 s}]", `r.yaml:1:32: flow[0].interval: must be a duration like 500ms, 1s or 1h30m, not the text "1 s"`},
+		{"flow: [{resource: a, interval: 1d}]", `r.yaml:1:32: flow[0].interval: must be a duration like 500ms, 1s or 1h30m, not the text "1d"`},
+		{"flow: [{resource: a, interval: 9999999h}]", `r.yaml:1:32: flow[0].interval: must be a duration like 500ms, 1s or 1h30m, not the text "9999999h"`},
+		{"flow: [{resource: a, interval: true}]", "r.yaml:1:32: flow[0].interval: must be a duration like 500ms, 1s or 1h30m, not true"},
+		{"flow: [{resource: a, interval: }]", "r.yaml:1:32: flow[0].interval: must be a duration like 500ms, 1s or 1h30m, not nothing"},
+		{"flow: [{resource: a, interval: -1s}]", "r.yaml:1:32: flow[0].interval: is -1s: use a duration from 10ms to 24h0m0s"},
+		{"flow: [{resource: a, interval: 25h}]", "r.yaml:1:32: flow[0].interval: is 25h0m0s: use a duration from 10ms to 24h0m0s"},
+		{"flow: [{resource: a, maxWait: 25h, behavior: throttle}]", "r.yaml:1:31: flow[0].maxWait: is 25h0m0s: use a duration from 0s to 24h0m0s"},
+
+		// True or false, and names.
+		{"flow: [{resource: a, strict: yes}]", `r.yaml:1:30: flow[0].strict: must be true or false, not the text "yes"`},
+		{"flow: [{resource: a, strict: True}]", "r.yaml:1:30: flow[0].strict: must be true or false, not True"},
+		{"flow: [{resource: a, strict: 'true'}]", `r.yaml:1:30: flow[0].strict: must be true or false, not the text "true"`},
+		{"flow: [{resource: a, strict: 1}]", "r.yaml:1:30: flow[0].strict: must be true or false, not 1"},
+		{"flow: [{resource: a, metric: QPS}]", `r.yaml:1:30: flow[0].metric: unknown metric "QPS": use qps, concurrency`},
+		{"flow: [{resource: a, behavior: 1}]", `r.yaml:1:32: flow[0].behavior: must be text, not 1: if it is meant as text, write "1"`},
+		{"flow: [{resource: a, mode: }]", "r.yaml:1:28: flow[0].mode: must be text, not nothing"},
+
+		// What a family refuses stands at its field, or at the rule where the
+		// field is missing.
+		{"flow: [{threshold: 1}]", "r.yaml:1:8: flow[0].resource: is required: name the resource that the rule limits"},
+		{"flow:\n  - resource: a\n    relation: chain\n", "r.yaml:2:5: flow[0].ref: is required by relation chain: name the context that the rule applies to"},
+		{"flow: [{resource: a, ref: b}]", "r.yaml:1:27: flow[0].ref: has no meaning for relation direct: remove it, or set relation to associated or chain"},
+		{"flow: [{resource: (, regex: true}]", "r.yaml:1:19: flow[0].resource: is no regular expression: error parsing regexp: missing closing ): `(`"},
+
+		// Rules that are there twice.
+		{"flow:\n- {resource: a, threshold: 1}\n- {resource: a, threshold: 1}", "r.yaml:3:3: flow[1]: is the same rule as flow[0] at 2:3: remove one"},
+		{"flow:\n- {resource: a, threshold: 1}\n- {resource: a, threshold: 1.0, interval: 1s, mode: enforce}", "r.yaml:3:3: flow[1]: is the same rule as flow[0] at 2:3: remove one"},
+		{"flow:\n- {resource: a, threshold: 1}\n- {resource: a, threshold: 2}\n- {resource: a, threshold: 2}", "r.yaml:4:3: flow[2]: is the same rule as flow[1] at 3:3: remove one"},
+		{"flow:\n- {id: x, resource: a}\n- {resource: b, id: x}", `r.yaml:3:21: flow[1].id: "x" is already the id of flow[0] at 2:3`},
+		{"flow:\n- {id: 'flow:a', resource: a}\n- {resource: a}", "r.yaml:3:3: flow[1]: is the same rule as flow[0] at 2:3: remove one"},
+
+		// What YAML has and a rule file hasn't.
+		{"flow: []\n---\nflow: []\n", "r.yaml:2:1: a second document: a rule file has one"},
+		{"flow: &x []\n", "r.yaml:1:7: the anchor &x: anchors are not read, remove it"},
+		{"flow: [&x {resource: a}, *x]", "r.yaml:1:8: the anchor &x: anchors are not read, remove it\nr.yaml:1:26: the alias *x: aliases are not read, write the value out"},
+		{"flow: [{<<: {resource: a}}]", "r.yaml:1:9: the merge key <<: merging is not read, write the keys out"},
+		{"flow: [{resource: !!str 12}]", "r.yaml:1:19: the tag !!str: tags are not read, remove it"},
+		{"flow: !rules []", "r.yaml:1:7: the tag !rules: tags are not read, remove it"},
+		{"flow: " + strings.Repeat("[", 15) + strings.Repeat("]", 15), "r.yaml:1:8: flow[0]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not a list"},
+		{"flow: " + strings.Repeat("[", 16) + strings.Repeat("]", 16), "r.yaml:1:22: is nested deeper than 16 levels"},
+
+		// What isn't YAML.
+		{"flow:\n  - resource: a\n   threshold: 1\n", "r.yaml:3:4: is not YAML: did not find expected '-' indicator"},
+		{"flow:\n  - resource: a\n    threshold: 1\n  resource: b\n", "r.yaml:4:3: is not YAML: did not find expected '-' indicator"},
+		{"flow:\n  - resource: a: b\n", "r.yaml:2:3: is not YAML: mapping values are not allowed in this context"},
+		{"flow:\n\t- resource: a\n", "r.yaml:2:2: is not YAML: found character that cannot start any token"},
+		{"flow: [\n  {resource: a\n", "r.yaml:2:3: is not YAML: did not find expected ',' or '}'"},
+		{"flow:\n  - resource: \"a\n", "r.yaml:2:3: is not YAML: found unexpected end of stream"},
+		{"flow: @a", "r.yaml:1:1: is not YAML: found character that cannot start any token"},
+		{"flow:\n  - *x\n  - {resource: a}\n", "r.yaml:2:3: is not YAML: unknown anchor 'x' referenced"},
+		{"flow: \"\\q\"", "r.yaml:1:1: is not YAML: found unknown escape character"},
+		{"flow: []\n# \xff\n", "r.yaml:2:3: is not UTF-8 text: the byte 0xff"},
+		{"\xff\xfef\x00l\x00", "r.yaml:1:1: is not UTF-8 text: the byte 0xff"},
+		{"flow: \"ä\x01b\"", "r.yaml:1:9: the control character U+0001 is not allowed"},
+		{"flow: []\uFEFF", "r.yaml:1:9: the control character U+FEFF is not allowed"},
+	} {
+		set, err := Parse("r.yaml", []byte(c.data))
+		assert.EqualError(t, err, c.want, "%q", c.data)
+		assert.Zero(t, set, "%q", c.data)
+	}
+}
+
+func TestParseRefusesJSON(t *testing.T) {
+	for _, c := range []struct{ data, want string }{
+		{" ", "r.json:1:1: holds no rules: write `flow: []` to remove every rule"},
+		{"null", "r.json:1:1: holds no rules: write `flow: []` to remove every rule"},
+		{"{}", "r.json:1:1: holds no rules: write `flow: []` to remove every rule"},
+		{"flow: []", "r.json:1:2: is not JSON: invalid character 'l' in literal false (expecting 'a')"},
+		{"{\"flow\": [\n  {]\n}", "r.json:2:4: is not JSON: invalid character ']' looking for beginning of object key string"},
+		{`{"flow": []`, "r.json:1:11: is not JSON: unexpected end of JSON input"},
+		{`{"flow": []} {}`, "r.json:1:14: is not JSON: invalid character '{' after top-level value"},
+		{`{"flow": [],}`, "r.json:1:13: is not JSON: invalid character '}' looking for beginning of object key string"},
+		{`{"flow": NaN}`, "r.json:1:10: is not JSON: invalid character 'N' looking for beginning of value"},
+		{`{"flow": null}`, "r.json:1:10: flow: has no value: write `flow: []` for no rules"},
+		{`{"flow": [], "flow": []}`, "r.json:1:14: flow: is set twice, first at 1:2"},
+		{`{"flow": [], "fl\u006fw": []}`, "r.json:1:14: flow: is set twice, first at 1:2"},
+		{"{\n\t\"flow\": [\n\t\t{ \"resource\": \"ä\" , \"treshold\": 1 }\n\t]\n}",
+			`r.json:3:23: flow[0].treshold: unknown field (did you mean "threshold"?)`},
+		{`{"flow": [{"resource": 12}]}`, `r.json:1:24: flow[0].resource: must be text, not 12: if it is meant as text, write "12"`},
+		{`{"flow": [{"resource": "a", "interval": 500}]}`, "r.json:1:41: flow[0].interval: must be a duration with its unit, as in 500ms or 500s"},
+		{`{"flow": [{"resource": "a", "strict": "true"}]}`, `r.json:1:39: flow[0].strict: must be true or false, not the text "true"`},
+		{`{"flow": [{"resource": "a", "threshold": 1e999}]}`, "r.json:1:42: flow[0].threshold: must be a number like 100 or 0.5, not 1e999"},
+		{`{"flow": [{"resource": "a", "threshold": {"a": 1}}]}`, "r.json:1:42: flow[0].threshold: must be a number like 100 or 0.5, not a mapping"},
+		{`{"flow": ` + strings.Repeat("[", 16) + strings.Repeat("]", 16) + "}", "r.json:1:25: is nested deeper than 16 levels"},
+		{"{\"flow\": \"\xff\"}", "r.json:1:11: is not UTF-8 text: the byte 0xff"},
+	} {
+		set, err := Parse("r.json", []byte(c.data))
+		assert.EqualError(t, err, c.want, "%q", c.data)
+		assert.Zero(t, set, "%q", c.data)
+	}
+}
+
+func TestParseRefusesOtherDialects(t *testing.T) {
+	const java, golang = "alibaba/Sentinel", "sentinel-golang"
+	for _, c := range []struct{ data, at, dialect string }{
+		{`[{"resource": "a", "limitApp": "default", "grade": 1, "count": 20, "strategy": 0, "controlBehavior": 1}]`, "1:2", java},
+		{"flow:\n  - resource: a\n    count: 1\n    grade: 1\n", "2:5", java},
+		{`{"highestSystemLoad": 3, "qps": -1}`, "1:1", java},
+		{`[{"resource": "a", "tokenCalculateStrategy": 0, "controlBehavior": 1, "threshold": 20}]`, "1:2", golang},
+		{`[{"resource": "a", "strategy": 0, "retryTimeoutMs": 3000}]`, "1:2", golang},
+	} {
+		_, err := Parse("r.json.txt", []byte(c.data))
+		assert.EqualError(t, err, "r.json.txt:"+c.at+": this is a rule file of "+c.dialect+"; only the native dialect is read here", "%q", c.data)
+	}
+}

@@ -1,0 +1,178 @@
+package rules
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/stretchr/testify/require"
+)
+
+// These tests run on fake time with a made-up notifier, so that they say to the
+// millisecond when something happens, and that nothing does. A goroutine that
+// is left over fails them.
+
+func TestReloadTakesTwoQuietReads(t *testing.T) {
+	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
+		write(t, path, rulesOfSize(2))
+		fake.touch()
+		after(settled - time.Millisecond)
+		p.none()
+		after(time.Millisecond)
+		require.Len(t, p.applied, 1)
+		require.Equal(t, 2, whole(<-p.applied))
+		r := <-p.reloads
+		require.NoError(t, r.Err)
+		require.Equal(t, "+2 ~0 -1", r.Change.String())
+		require.Equal(t, []string{`+ flow "1 of 2"`, `+ flow "2 of 2"`, `- flow "1 of 1"`}, r.Change.Lines())
+	})
+}
+
+func TestReloadIgnoresWhatChangesNothing(t *testing.T) {
+	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
+		for range 100 {
+			replace(t, path, rulesOfSize(1))
+			fake.touch()
+			after(20 * time.Millisecond)
+		}
+		after(time.Hour)
+		p.none()
+	})
+}
+
+// Files that come and go beside it don't keep a change waiting.
+func TestReloadInABusyDirectory(t *testing.T) {
+	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
+		write(t, path, rulesOfSize(2))
+		for range 100 { // two seconds
+			fake.touch()
+			after(20 * time.Millisecond)
+		}
+		after(20 * time.Millisecond)
+		require.Len(t, p.applied, 1)
+	})
+}
+
+// A file that is cut short and written in pieces, for three seconds, each piece
+// a rule file of its own, is applied once: whole.
+func TestReloadWaitsForATornWrite(t *testing.T) {
+	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
+		lines := bytes.SplitAfter(rulesOfSize(60), []byte("\n"))
+		require.NoError(t, os.Truncate(path, 0))
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		require.NoError(t, err)
+		defer f.Close()
+		for _, line := range lines {
+			fake.touch()
+			after(50 * time.Millisecond)
+			_, err := f.Write(line)
+			require.NoError(t, err)
+		}
+		fake.touch()
+		p.none()
+		after(time.Second + quiet)
+		require.Len(t, p.applied, 1)
+		require.Equal(t, 60, whole(<-p.applied))
+		require.NoError(t, (<-p.reloads).Err)
+	})
+}
+
+func TestReloadReportsAFileThatNeverSettles(t *testing.T) {
+	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
+		for i := range 1200 { // a minute
+			replace(t, path, fmt.Appendf(rulesOfSize(2), "# %d\n", i))
+			after(50 * time.Millisecond)
+		}
+		require.Empty(t, p.applied)
+		require.Len(t, p.reloads, 1)
+		require.ErrorIs(t, (<-p.reloads).Err, errUnsettled)
+		require.False(t, p.Status().OK)
+		write(t, path, rulesOfSize(1)) // as it was
+		after(30 * time.Second)
+		require.NoError(t, (<-p.reloads).Err)
+		require.True(t, p.Status().OK)
+		p.none()
+	})
+}
+
+// A gap between removing a file and writing it anew is not worth a word.
+func TestReloadBridgesAGap(t *testing.T) {
+	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
+		require.NoError(t, os.Remove(path))
+		fake.touch()
+		after(100 * time.Millisecond) // it was looked at once
+		write(t, path, rulesOfSize(2))
+		fake.touch()
+		after(settled)
+		require.Equal(t, 2, whole(<-p.applied))
+		require.NoError(t, (<-p.reloads).Err)
+		p.none()
+	})
+}
+
+func TestReloadTellsBadContentOnce(t *testing.T) {
+	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
+		for _, bad := range []string{"flow: 1", "flow: 2"} {
+			for range 10 {
+				write(t, path, []byte(bad))
+				fake.touch()
+				after(time.Minute)
+			}
+			require.Len(t, p.reloads, 1, bad)
+			require.EqualError(t, (<-p.reloads).Err, path+":1:7: flow: must be a list of rules, not "+bad[6:])
+		}
+		// The content in force is back: that is told, and not applied again.
+		write(t, path, rulesOfSize(1))
+		after(time.Minute)
+		r := <-p.reloads
+		require.NoError(t, r.Err)
+		require.True(t, r.Change.Empty())
+		p.none()
+	})
+}
+
+func TestReloadTellsARefusalOnce(t *testing.T) {
+	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
+		refusal := errors.New("the engine is closed")
+		p.refuse <- refusal
+		write(t, path, rulesOfSize(2))
+		fake.touch()
+		after(settled)
+		r := <-p.reloads
+		require.ErrorIs(t, r.Err, refusal)
+		require.True(t, r.Change.Empty())
+		fake.touch()
+		after(time.Hour)
+		p.none()
+		write(t, path, rulesOfSize(3))
+		fake.touch()
+		after(settled)
+		require.Equal(t, 3, whole(<-p.applied))
+		require.Equal(t, "+3 ~0 -1", (<-p.reloads).Change.String(), "from the rules in force, not from the refused ones")
+	})
+}
+
+func TestReloadPollsInCaseNothingIsTold(t *testing.T) {
+	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
+		write(t, path, rulesOfSize(2))
+		after(30*time.Second + quiet - time.Millisecond)
+		p.none()
+		after(time.Millisecond)
+		require.Equal(t, 2, whole(<-p.applied))
+		require.False(t, p.Status().Polling)
+	})
+}
+
+// Lost events are an event.
+func TestReloadAfterAnOverflow(t *testing.T) {
+	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
+		write(t, path, rulesOfSize(2))
+		fake.errors <- fsnotify.ErrEventOverflow
+		after(settled)
+		require.Equal(t, 2, whole(<-p.applied))
+	})
+}

@@ -1,0 +1,88 @@
+package rules
+
+import (
+	"bytes"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/penstock-go/penstock/flow"
+)
+
+// Set holds the rules of every family, in the order in which they were
+// declared. The zero Set has no rules. A Set is a value; two goroutines may
+// read one, and nothing in this package changes the slices of a Set it was
+// given.
+type Set struct {
+	Flow []flow.Rule `yaml:"flow"`
+}
+
+// coldFactor is the engine's default. Reading a rule needs one to check the
+// rule against; it isn't written into the rule.
+const coldFactor = 3
+
+// families has one row for each family, in the order of the file's keys. A new
+// family is a field of Set and a row here.
+var families = []family{
+	rulesOf[flow.Rule]{
+		name:       "flow",
+		in:         func(s *Set) *[]flow.Rule { return &s.Flow },
+		normalized: func(r flow.Rule) (flow.Rule, error) { return r.Normalized(coldFactor) },
+	},
+}
+
+// Len returns the number of rules of all families.
+func (s Set) Len() int {
+	n := 0
+	for _, f := range families {
+		n += f.count(&s)
+	}
+	return n
+}
+
+// YAML returns the set as a rule file that [Parse] reads back to an equal set.
+// Fields at their zero value are left out. It fails for rules that no file can
+// express, such as an infinite threshold or an enumeration without a name.
+func (s Set) YAML() ([]byte, error) {
+	root, err := s.tree()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := enc.Encode(root); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), enc.Close()
+}
+
+// MarshalJSON returns the same as [Set.YAML], as JSON.
+func (s Set) MarshalJSON() ([]byte, error) {
+	root, err := s.tree()
+	if err != nil {
+		return nil, err
+	}
+	return appendJSON(nil, root)
+}
+
+// UnmarshalJSON reads what [Set.MarshalJSON] writes, as strictly as [Parse].
+func (s *Set) UnmarshalJSON(data []byte) error {
+	set, err := Parse("", data)
+	if err != nil {
+		return err
+	}
+	*s = set
+	return nil
+}
+
+func (s Set) tree() (*yaml.Node, error) {
+	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	for _, f := range families {
+		list, err := f.encode(&s)
+		if err != nil {
+			return nil, err
+		}
+		root.Content = append(root.Content, textNode(f.key()), list)
+	}
+	return root, nil
+}

@@ -1,0 +1,117 @@
+package rules
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+)
+
+// golden is what testdata/set.yaml and set.json say.
+var golden = Set{Flow: []flow.Rule{
+	{Resource: "GET /orders", Threshold: 100},
+	full,
+	{ID: "db", Resource: "db", Threshold: 20, Metric: flow.Concurrency, Mode: core.Off},
+	{Resource: "strict", Threshold: 1_000_000, Interval: time.Minute, Strict: true},
+	{Resource: "slow", Threshold: 0.001, Interval: 24 * time.Hour, Behavior: flow.Throttle, MaxWait: 90 * time.Minute},
+	{Resource: "small", Threshold: 1e-9, Behavior: flow.Throttle, MaxWait: time.Nanosecond},
+	{ID: "off", Resource: "12", Origin: "null", Relation: flow.Associated, Ref: "~"},
+	{ID: " \ttab and blank ", Resource: "lines\r\n\nof\x00 \"text\" 'é' \u0085\u2028\uFEFF\x7F 😀 <&>", Threshold: 1},
+	{ID: "- a: {b} # c", Resource: "GET /a: b", Threshold: 1},
+}}
+
+func TestGolden(t *testing.T) {
+	for name, dump := range map[string]func() ([]byte, error){
+		"testdata/set.yaml": golden.YAML,
+		"testdata/set.json": func() ([]byte, error) { return json.MarshalIndent(golden, "", "  ") },
+	} {
+		want, err := os.ReadFile(name)
+		require.NoError(t, err)
+		got, err := dump()
+		require.NoError(t, err)
+		assert.Equal(t, string(want), string(got), name)
+
+		set, err := Parse(name, want)
+		require.NoError(t, err)
+		assert.Equal(t, golden, set, name)
+	}
+}
+
+func TestEmptySet(t *testing.T) {
+	text, err := Set{}.YAML()
+	require.NoError(t, err)
+	assert.Equal(t, "flow: []\n", string(text))
+	text, err = json.Marshal(Set{Flow: []flow.Rule{}})
+	require.NoError(t, err)
+	assert.Equal(t, `{"flow":[]}`, string(text))
+	assert.Zero(t, Set{}.Len())
+	assert.Equal(t, len(golden.Flow), golden.Len())
+}
+
+func TestUnmarshalJSON(t *testing.T) {
+	set := golden
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"flow": [{"count": 1}]}`), &set), "1:12: flow[0].count: unknown field")
+	assert.Equal(t, golden, set, "kept on error")
+	require.NoError(t, json.Unmarshal([]byte(`{"flow": []}`), &set))
+	assert.Equal(t, Set{}, set)
+}
+
+func TestDumpRefuses(t *testing.T) {
+	for want, r := range map[string]flow.Rule{
+		"flow[0].threshold: json: unsupported value: NaN":  {Threshold: math.NaN()},
+		"flow[0].threshold: json: unsupported value: +Inf": {Threshold: math.Inf(1)},
+		"flow[0].metric: metric 9 has no name":             {Metric: 9},
+		"flow[0].id: \"\\xff\" is not UTF-8":               {ID: "\xff"},
+	} {
+		set := Set{Flow: []flow.Rule{r}}
+		_, err := set.YAML()
+		assert.EqualError(t, err, want)
+		_, err = set.MarshalJSON()
+		assert.EqualError(t, err, want)
+	}
+}
+
+// Every field must be read, written and compared: a field that one of them
+// forgets is a rule that silently does something else. sentinel-golang forgot
+// some when it compared (issue 563).
+func TestEveryFieldCounts(t *testing.T) {
+	base := Set{Flow: []flow.Rule{full}}
+	typ := reflect.TypeFor[flow.Rule]()
+	other := reflect.ValueOf(flow.Rule{
+		ID: "other", Resource: "other", Threshold: 7, Interval: time.Minute, Buckets: 6,
+		Metric: flow.Concurrency, Origin: "other", Relation: flow.Direct, Ref: "other", Behavior: flow.Reject,
+		WarmUpPeriod: time.Minute, ColdFactor: 7, MaxWait: time.Minute, Strict: true, Mode: core.Off,
+	})
+	for i := range typ.NumField() {
+		name := typ.Field(i).Name
+		changed := full
+		reflect.ValueOf(&changed).Elem().Field(i).Set(other.Field(i))
+		set := Set{Flow: []flow.Rule{changed}}
+		assert.False(t, Diff(base, set).Empty(), name)
+
+		before, err := base.YAML()
+		require.NoError(t, err)
+		after, err := set.YAML()
+		require.NoError(t, err)
+		assert.NotEqual(t, string(before), string(after), name)
+	}
+	assert.Len(t, keysOf(fieldsOf(typ)), typ.NumField())
+	assert.NotContains(t, keysOf(fieldsOf(typ)), "")
+}
+
+// A field of Set without a row in the table would be dropped in silence.
+func TestEveryFamilyHasARow(t *testing.T) {
+	typ := reflect.TypeFor[Set]()
+	require.Len(t, families, typ.NumField())
+	for i, f := range families {
+		assert.Equal(t, typ.Field(i).Tag.Get("yaml"), f.key())
+	}
+}

@@ -1,0 +1,134 @@
+package rules
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// readValue sets dst to the scalar n and returns "", or what is wrong with n.
+// YAML knows many spellings of a value; only those are read that JSON has too,
+// so that 010 is no eight and yes no true.
+func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
+	switch v := dst.Addr().Interface().(type) {
+	case *time.Duration:
+		return readDuration(n, v)
+	case encoding.TextUnmarshaler:
+		if !isText(n) {
+			return notText(n)
+		}
+		if err := v.UnmarshalText([]byte(n.Value)); err != nil {
+			return err.Error()
+		}
+	case *string:
+		if !isText(n) {
+			return notText(n)
+		}
+		*v = n.Value
+	case *bool:
+		if !isPlain(n) || n.Value != "true" && n.Value != "false" {
+			return "must be true or false, not " + describe(n)
+		}
+		*v = n.Value == "true"
+	case *int:
+		i, err := strconv.Atoi(n.Value)
+		if !isNumber(n) || err != nil {
+			return "must be a whole number, not " + describe(n)
+		}
+		*v = i
+	case *float64:
+		f, err := strconv.ParseFloat(n.Value, 64)
+		if !isNumber(n) || err != nil {
+			return "must be a number like 100 or 0.5, not " + describe(n)
+		}
+		*v = f
+	default:
+		panic(fmt.Sprintf("rules: a rule field can't be a %T", v)) // met by the first test of a new family
+	}
+	return ""
+}
+
+func readDuration(n *yaml.Node, dst *time.Duration) (problem string) {
+	if isNumber(n) || isText(n) && isJSONNumber(strings.TrimLeft(n.Value, "+-")) {
+		return fmt.Sprintf("must be a duration with its unit, as in %sms or %ss", n.Value, n.Value)
+	}
+	d, err := time.ParseDuration(n.Value)
+	if !isText(n) || err != nil {
+		return "must be a duration like 500ms, 1s or 1h30m, not " + describe(n)
+	}
+	*dst = d
+	return ""
+}
+
+// writeValue returns the scalar that readValue reads back.
+func writeValue(src reflect.Value) (*yaml.Node, error) {
+	switch v := src.Interface().(type) {
+	case time.Duration:
+		return textNode(formatDuration(v)), nil
+	case encoding.TextMarshaler:
+		text, err := v.MarshalText()
+		return textNode(string(text)), err
+	case string:
+		if !utf8.ValidString(v) {
+			return nil, fmt.Errorf("%q is not UTF-8", clip(v))
+		}
+		return textNode(v), nil
+	default:
+		text, err := json.Marshal(v) // a bool or a number; refuses NaN and infinities
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: string(text)}, err
+	}
+}
+
+// formatDuration leaves out the zero minutes and seconds of [time.Duration.String].
+func formatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func isPlain(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Style == 0 }
+func isText(n *yaml.Node) bool  { return n.Kind == yaml.ScalarNode && n.Tag == "!!str" }
+func isNull(n *yaml.Node) bool  { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+func isNumber(n *yaml.Node) bool {
+	return isPlain(n) && isJSONNumber(n.Value)
+}
+
+func isJSONNumber(s string) bool {
+	return s != "" && (s[0] == '-' || '0' <= s[0] && s[0] <= '9') && json.Valid([]byte(s))
+}
+
+func notText(n *yaml.Node) string {
+	if n.Kind == yaml.ScalarNode && !isNull(n) {
+		return fmt.Sprintf("must be text, not %s: if it is meant as text, write %q", describe(n), clip(n.Value))
+	}
+	return "must be text, not " + describe(n)
+}
+
+// describe names what n is, for an error.
+func describe(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "a mapping"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Kind != yaml.ScalarNode:
+		return "an alias"
+	case isNull(n):
+		return "nothing"
+	case isText(n) && !isNumber(n): // a plain 1e400 is text to YAML
+		return fmt.Sprintf("the text %q", clip(n.Value))
+	}
+	return clip(n.Value)
+}

@@ -1,0 +1,137 @@
+package rules
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// WatchConfig says how to watch a file. The zero value is ready to use.
+type WatchConfig struct {
+	// OnReload is told of every outcome, the first one before Watch returns.
+	// It is called by one goroutine at a time, as apply is, and neither may
+	// call Close, which waits for them; cancelling the context is fine.
+	OnReload func(Reload)
+	// Logger gets a line for every outcome. nil is [slog.Default].
+	Logger *slog.Logger
+}
+
+// Reload is one outcome of watching: new rules are in force, or Err says why
+// the last good ones stay.
+type Reload struct {
+	Time   time.Time
+	Path   string
+	Hash   string // SHA-256 of the content in hex; "" if it couldn't be read
+	Change Change // from the rules in force before; none on error
+	Err    error  // of reading, of parsing, or of apply
+}
+
+// Status is how watching a file stands.
+type Status struct {
+	Path        string
+	OK          bool      // the last reload succeeded
+	Polling     bool      // the system doesn't tell of changes; the file is read every few seconds
+	Hash        string    // of the content in force
+	Rules       int       // in force
+	LastSuccess time.Time // never zero
+	LastFailure time.Time // zero if there was none
+	LastError   error     // of LastFailure; stays after a later success
+	Successes   uint64    // reloads, the first load included
+	Failures    uint64
+}
+
+// Watcher keeps applying a rule file as it changes. Make one with [Watch]. Its
+// methods are safe for concurrent use.
+type Watcher struct {
+	path  string // as given
+	file  string // absolute: the working directory may change
+	apply func(Set) error
+	hook  func(Reload)
+	log   *slog.Logger
+	tune  tuning
+
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	// Used by Watch, then by the goroutine it starts.
+	dirs    *dirs
+	retry   time.Duration // until the next look, while polling
+	good    Set           // in force
+	inForce hash
+	seen    snapshot // what was reported last
+	pending snapshot // read once, to be read again before it is believed
+	tries   int      // pending in a row
+
+	mu     sync.Mutex
+	status Status
+}
+
+// Watch loads the rule file at path (see [Load]), hands it to apply, and does
+// so again whenever the content changes, until ctx ends or the Watcher is
+// closed. If the first load or its apply fails, Watch returns the error and
+// leaves nothing running.
+//
+// The directory is watched, not the file, and so is every directory in which
+// a symbolic link on the way to the file stands. So all of these are seen:
+// writing in place, renaming a new file over the old one, deleting and
+// re-creating it or its directory, and the swapped links of a Kubernetes
+// volume. After a change the file must lie still for 75 ms (or a second must
+// have passed) and read the same twice before it is believed: what is caught
+// half-written is read again. Still, whoever writes should write a new file
+// and rename it, for nothing tells half a file that stays so from a whole one.
+// In case no change is told, the file is read every 30 s; where changes can't
+// be told at all, every 5 s.
+//
+// While the file is missing, empty, wrong or refused by apply, the last good
+// rules stay. Each outcome is told once: content that failed isn't tried again
+// until it changes. apply must not change the rules of the Set it gets: what
+// changes next is told by comparing with them.
+func Watch(ctx context.Context, path string, apply func(Set) error, cfg WatchConfig) (*Watcher, error) {
+	return watch(ctx, path, apply, cfg, defaultTuning)
+}
+
+func watch(ctx context.Context, path string, apply func(Set) error, cfg WatchConfig, tune tuning) (*Watcher, error) {
+	file, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	w := &Watcher{
+		path:   path,
+		file:   file,
+		apply:  apply,
+		hook:   cfg.OnReload,
+		log:    cfg.Logger,
+		tune:   tune,
+		done:   make(chan struct{}),
+		status: Status{Path: path},
+	}
+	if w.log == nil {
+		w.log = slog.Default()
+	}
+	w.dirs = openDirs(tune.notify)
+	w.watchDirs() // before reading, lest a change falls between
+	if err := w.loadFirst(ctx); err != nil {
+		w.dirs.close()
+		return nil, err
+	}
+	ctx, w.cancel = context.WithCancel(ctx)
+	go w.run(ctx)
+	return w, nil
+}
+
+// Close stops watching. When it returns, apply and OnReload aren't running and
+// won't be called again, and nothing is left. The rules stay in force. Closing
+// twice is fine.
+func (w *Watcher) Close() {
+	w.cancel()
+	<-w.done
+}
+
+// Status returns how watching stands now.
+func (w *Watcher) Status() Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.status
+}

@@ -1,0 +1,122 @@
+package rules
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// readYAML returns the root of the only document in data, or nil after
+// reporting why there is none.
+func (d *decoder) readYAML(data []byte) *yaml.Node {
+	if !d.checkYAML(data) {
+		return nil
+	}
+	docs, err := documents(bytes.NewReader(data))
+	switch {
+	case err != nil:
+		d.addSyntax(data, err)
+	case len(docs) == 0:
+		d.add(place{1, 1}, "", "%s", noRules)
+	case len(docs) > 1:
+		d.add(placeOf(docs[1]), "", "a second document: a rule file has one")
+	default:
+		return docs[0].Content[0]
+	}
+	return nil
+}
+
+// documents returns the first two documents, or those that there are.
+func documents(r io.Reader) (docs []*yaml.Node, err error) {
+	defer func() {
+		// The parser panics on some malformed input (mikefarah/yq#2481), and a
+		// rule file must not be able to stop the program.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("yaml: the parser failed: %v", p)
+		}
+	}()
+	dec := yaml.NewDecoder(r)
+	for len(docs) < 2 {
+		var doc yaml.Node
+		if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		docs = append(docs, &doc)
+	}
+	return docs, nil
+}
+
+// checkYAML reports characters that YAML forbids and files with so many items
+// that parsing them would take a hundred times their size. What it counts
+// bounds the nodes: each takes a line, a dash, a comma or an opening.
+func (d *decoder) checkYAML(data []byte) (ok bool) {
+	items, last := 0, rune(0)
+	for i, r := range string(data) {
+		switch {
+		case r == '\n' && last == '\r':
+		case strings.ContainsRune("\n\r\u0085\u2028\u2029,[{?", r), last == '-' && (r == ' ' || r == '\t'):
+			items++
+		case r < ' ' && r != '\t', r >= 0x7F && r < 0xA0, r == 0xFEFF, r == 0xFFFE, r == 0xFFFF:
+			d.add(placeAt(data, i), "", "the control character %U is not allowed", r)
+			return false
+		}
+		last = r
+	}
+	if items > maxItems {
+		d.add(place{}, "", "has %d lines, commas and brackets, the most is %d", items, maxItems)
+		return false
+	}
+	return true
+}
+
+var (
+	yamlLine     = regexp.MustCompile(`^line (\d+): `)
+	unknownAlias = regexp.MustCompile(`^unknown anchor '(.*)' referenced`)
+)
+
+// addSyntax reports err, which says what is wrong with data. The parser has no
+// columns: the place is where the line's text begins.
+func (d *decoder) addSyntax(data []byte, err error) {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	line := 0
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		text = text[len(m[0]):]
+	}
+	if alias := unknownAlias.FindStringSubmatch(text); alias != nil {
+		line = placeAt(data, bytes.Index(data, []byte("*"+alias[1]))).line
+	}
+	// A scanner error names the line at fault. A parser error names one before
+	// the construct at fault, so it is better to see how far parsing came.
+	if line == 0 || strings.HasPrefix(text, "did not find expected ") {
+		line = lineReached(data)
+	}
+	lines := strings.SplitAfter(string(data), "\n")
+	line = min(line, len(lines))
+	indent := len(lines[line-1]) - len(strings.TrimLeft(lines[line-1], " \t"))
+	d.add(place{line, indent + 1}, "", "is not YAML: %s", text)
+}
+
+// lineReached returns the line at which the parser stops reading data.
+func lineReached(data []byte) int {
+	r := bytes.NewReader(data)
+	_, _ = documents(byteReader{r})
+	read := len(data) - r.Len()
+	return 1 + bytes.Count(data[:max(read-1, 0)], []byte("\n"))
+}
+
+// byteReader hands out single bytes, so that its source shows how far a reader
+// came.
+type byteReader struct{ *bytes.Reader }
+
+func (b byteReader) Read(p []byte) (int, error) {
+	return b.Reader.Read(p[:min(len(p), 1)])
+}
