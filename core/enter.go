@@ -40,7 +40,11 @@ func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, 
 	inv.began = e.clock.Now()
 	inv.now = inv.began
 	inv.resource = inv.find(name)
-	inv.bound = inv.resource.bind(e.rules.Load())
+	if set := e.rules.Load(); inv.resource != e.resources.overflow {
+		inv.bound = inv.resource.bind(set)
+	} else {
+		inv.bound = bindAs(inv.resource, name, set)
+	}
 
 	verdict := inv.decide()
 	switch {

@@ -27,7 +27,16 @@ func (h windowHolder) GiveBack(r *Reservation) { h.Cancel(r.Token, r.Units) }
 
 type gaugeHolder struct{ *stat.Gauge }
 
-func (h gaugeHolder) GiveBack(r *Reservation) { h.Release(r.Units) }
+func (h gaugeHolder) GiveBack(r *Reservation) {
+	if r.Token == confirmed {
+		h.ReleaseConfirmed(r.Units)
+		return
+	}
+	h.Release(r.Units)
+}
+
+// confirmed is the Token of units of a gauge whose call has been counted too.
+const confirmed = 1
 
 // Reserve notes what a rule granted.
 func (inv *Invocation) Reserve(r Reservation) { inv.held = append(inv.held, r) }
@@ -54,13 +63,30 @@ func (inv *Invocation) HeldBucket(w *stat.Window) *Reservation {
 }
 
 // HoldsGauge reports whether the call holds units of a gauge.
-func (inv *Invocation) HoldsGauge(g *stat.Gauge) bool {
+func (inv *Invocation) HoldsGauge(g *stat.Gauge) bool { return inv.heldGauge(g) != nil }
+
+func (inv *Invocation) heldGauge(g *stat.Gauge) *Reservation {
 	for i := range inv.held {
 		if h, ok := inv.held[i].Holder.(gaugeHolder); ok && h.Gauge == g {
-			return true
+			return &inv.held[i]
 		}
 	}
-	return false
+	return nil
+}
+
+// MeterGauge makes the call hold units of the gauge of a node on which it has just
+// been counted, unless a rule has taken them.
+func (inv *Invocation) MeterGauge(g *stat.Gauge) {
+	r := inv.heldGauge(g)
+	if r == nil {
+		g.Acquire(inv.units)
+		inv.ReserveGauge(g)
+		r = &inv.held[len(inv.held)-1]
+	}
+	if g.Settling() {
+		g.Confirm(inv.units)
+		r.Token = confirmed
+	}
 }
 
 // releaseUnseen ends the call on gauges that were made after it had entered. It

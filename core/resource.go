@@ -28,13 +28,21 @@ func (r *Resource) bind(set *Ruleset) *binding {
 	if b := r.bound.Load(); b != nil && b.set == set {
 		return b
 	}
+	b := bindAs(r, r.Name(), set)
+	r.bound.Store(b)
+	return b
+}
+
+// bindAs finds the rules for a name that a resource stands for. For the overflow
+// resource that is done for each call: the calls share its node and its limits, but
+// each is subject to the rules of its own name.
+func bindAs(r *Resource, name string, set *Ruleset) *binding {
 	b := &binding{set: set}
 	for kind, family := range set.families {
 		if family != nil {
-			b.rules[kind] = family.Bind(r)
+			b.rules[kind] = family.Bind(r, name)
 		}
 	}
-	r.bound.Store(b)
 	return b
 }
 

@@ -14,7 +14,9 @@ type Ruleset struct {
 type Family interface {
 	// Bind returns the rules that apply to a resource, in whatever form the
 	// family's slot wants them (see [Invocation.Rules]), or nil if there are none.
-	Bind(r *Resource) any
+	// name is the resource's, except for the overflow resource, which stands for
+	// many (see [Table.BindAs]).
+	Bind(r *Resource, name string) any
 	// Names says what the rules name. It has a node outside the caps for as long.
 	Names(*Names)
 	// Keeps reports whether a rule needs this meter on nodes of this role of the

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"github.com/penstock-go/penstock/node"
 )
 
 // RuleInfo is what a [Table] needs to know of a rule.
@@ -159,21 +161,15 @@ func (t *Table[R, C]) Inherit(old *Table[R, C], resource func(name string) *Reso
 }
 
 func (t *Table[R, C]) applies(i int, resource string) bool {
-	info := t.rules[i].Info()
-	switch {
-	case info.Mode == Off:
-		return false
-	case info.Regex:
-		return t.patterns[i].MatchString(resource)
-	}
-	return info.Resource == resource
+	return slices.Contains(t.which(resource), i)
 }
 
-// which are the rules that apply to a resource, in order.
+// which are the rules that apply to a resource, in order. On the overflow resource
+// every pattern may come to apply, since it stands for any name.
 func (t *Table[R, C]) which(resource string) []int {
 	which := slices.Clone(t.exact[resource])
 	for _, i := range t.regex {
-		if t.patterns[i].MatchString(resource) {
+		if resource == node.OverflowName || t.patterns[i].MatchString(resource) {
 			which = append(which, i)
 		}
 	}
@@ -192,7 +188,18 @@ func (t *Table[R, C]) For(resource string) []R {
 
 // Bind returns the controllers of a resource, in the order of their rules.
 func (t *Table[R, C]) Bind(resource *Resource) []*C {
-	which := t.which(resource.Name())
+	return t.controllers(resource, t.which(resource.Name()))
+}
+
+// BindAs returns the controllers of a resource that stands for a name beyond the
+// cap: those of the rules for that name, and of the rules for the overflow.
+func (t *Table[R, C]) BindAs(resource *Resource, name string) []*C {
+	which := append(t.which(name), t.exact[resource.Name()]...)
+	slices.Sort(which)
+	return t.controllers(resource, slices.Compact(which))
+}
+
+func (t *Table[R, C]) controllers(resource *Resource, which []int) []*C {
 	controllers := make([]*C, len(which))
 	t.mu.Lock()
 	defer t.mu.Unlock()

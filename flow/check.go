@@ -72,7 +72,7 @@ func (c *controller) ask(inv *core.Invocation, n *node.StatisticNode) bool {
 	case c.queue != nil:
 		return c.queue.fits(now, c.costOf(units, now, n), c.rule.MaxWait)
 	case c.rule.Metric == Concurrency:
-		return n.NeedGauge(c.meter.Owner).Fits(units, c.limit)
+		return c.hasPermits(n, units)
 	}
 	w, limit := c.windowOn(n, now), c.limitAt(now, n)
 	if w.Fits(now, units, limit) {
@@ -116,16 +116,22 @@ func (c *controller) takeSlot(inv *core.Invocation, n *node.StatisticNode) core.
 func (c *controller) takePermits(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
 	g := n.NeedGauge(c.meter.Owner)
 	if inv.HoldsGauge(g) {
-		if !g.Fits(0, c.limit) {
+		if !c.hasPermits(n, 0) {
 			return c.refuse()
 		}
 		return core.Verdict{}
 	}
-	if !g.TryAcquire(inv.Units(), c.limit) {
-		return c.refuse()
+	if g.TryAcquire(inv.Units(), c.limit) || n.Settle(g) && g.TryAcquire(inv.Units(), c.limit) {
+		inv.ReserveGauge(g)
+		return core.Verdict{}
 	}
-	inv.ReserveGauge(g)
-	return core.Verdict{}
+	return c.refuse()
+}
+
+// hasPermits reports whether units more would be within the limit.
+func (c *controller) hasPermits(n *node.StatisticNode, units int64) bool {
+	g := n.NeedGauge(c.meter.Owner)
+	return g.Fits(units, c.limit) || n.Settle(g) && g.Fits(units, c.limit)
 }
 
 // takeBucket takes units of the node's window; a prioritized call may borrow them
@@ -172,7 +178,7 @@ func (c *controller) share(inv *core.Invocation, w *stat.Window, held *core.Rese
 // so nothing is taken there. A prioritized call waits as if it borrowed.
 func (c *controller) look(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
 	if c.rule.Metric == Concurrency {
-		if !n.NeedGauge(c.meter.Owner).Fits(inv.Units(), c.limit) {
+		if !c.hasPermits(n, inv.Units()) {
 			return c.refuse()
 		}
 		return core.Verdict{}

@@ -34,7 +34,7 @@ type controller struct {
 func newController(e *core.Engine, now int64, r Rule, resource *core.Resource, old *controller) *controller {
 	c := &controller{rule: r, engine: e, resource: resource, limit: r.limit()}
 	c.refusal = core.NewBlockError(core.KindFlow, resource.Name(), r.ID, c)
-	c.meter = r.meter()
+	c.meter = r.meter(resource.Name())
 	if r.Relation == Associated {
 		c.ref = e.PinResource(r.Ref)
 	}
@@ -91,13 +91,16 @@ func (c *controller) openMeters(now int64, old *controller) {
 	}
 }
 
-// meter names the rule's window on whatever node it counts on.
-func (r Rule) meter() node.Meter {
+// meter names the rule's window on the nodes of a resource. It has one to itself
+// if it does not count every call there: in shadow mode only those it would admit,
+// and on the overflow resource only those whose name it matches. An associated rule
+// only looks, at everybody.
+func (r Rule) meter(resource string) node.Meter {
 	m := node.Meter{}
 	if r.Metric == QPS && !r.Behavior.queues() {
 		m.Shape = r.shape()
 	}
-	if r.Mode == core.Shadow {
+	if r.Relation != Associated && (r.Mode == core.Shadow || r.Regex && resource == node.OverflowName) {
 		m.Owner = r.ID
 	}
 	return m
@@ -147,8 +150,13 @@ func (c *controller) limitAt(now int64, n *node.StatisticNode) int64 {
 	if c.warm == nil {
 		return c.limit
 	}
-	limit := c.warm.at(now, n) * c.rule.Interval.Seconds()
-	limit = max(limit, min(c.rule.Threshold, 1)) // a cold resource gets at least one call
+	rate := c.warm.at(now, n)
+	if rate >= c.warm.perSecond {
+		return c.limit // what the interval's seconds make of it may lie a hair below
+	}
+	limit := max(rate*c.rule.Interval.Seconds(),
+		c.rule.Threshold/float64(c.rule.ColdFactor),
+		min(c.rule.Threshold, 1)) // a cold resource gets at least one call
 	return int64(min(limit, c.rule.Threshold))
 }
 

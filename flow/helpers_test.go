@@ -52,7 +52,7 @@ var start = time.Unix(1_700_000_000, 0)
 type guard struct {
 	*core.Engine
 	t     testing.TB
-	clock *core.ManualClock
+	clock *core.ManualClock // nil if the configuration has another kind
 }
 
 // newGuard returns a guard whose queued calls note their wait and run at once. At
@@ -64,12 +64,13 @@ func newGuard(t testing.TB, rules ...flow.Rule) *guard {
 
 func newGuardWith(t testing.TB, cfg core.Config, rules ...flow.Rule) *guard {
 	t.Helper()
-	clock, ok := cfg.Clock.(*core.ManualClock)
-	if !ok {
-		clock = core.NewManualClock(start)
+	if cfg.Clock == nil {
+		cfg.Clock = core.NewManualClock(start)
 	}
-	clock.SetSleep(core.SleepRecord)
-	cfg.Clock = clock
+	clock, ok := cfg.Clock.(*core.ManualClock)
+	if ok {
+		clock.SetSleep(core.SleepRecord)
+	}
 	if cfg.Chain == nil {
 		cfg.Chain = slots.Default()
 	}
@@ -96,7 +97,7 @@ func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano())
 func (g *guard) assertConserved() {
 	g.t.Helper()
 	assert.Zero(g.t, g.Waiting(), "calls that wait")
-	later := g.clock.Now() + int64(49*time.Hour) // beyond every window
+	later := g.Clock().Now() + int64(49*time.Hour) // beyond every window
 	g.eachNode(func(name string, n *node.StatisticNode) {
 		totals := n.Totals()
 		assert.Zero(g.t, n.InFlight(), "%s: calls in flight", name)

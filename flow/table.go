@@ -78,8 +78,8 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 func (t *Table) Rules() []Rule { return t.table.Rules() }
 
 // Bind returns the rules of a resource as a *Rules, or nil.
-func (t *Table) Bind(r *core.Resource) any {
-	controllers := t.table.Bind(r)
+func (t *Table) Bind(r *core.Resource, name string) any {
+	controllers := t.table.BindAs(r, name)
 	if len(controllers) == 0 {
 		return nil
 	}
@@ -116,14 +116,14 @@ func (t *Table) Names(names *core.Names) {
 // Keeps reports whether a rule counts in this window.
 func (t *Table) Keeps(resource string, role core.Role, m node.Meter) bool {
 	return t.any(resource, role, func(r Rule) bool {
-		return r.Metric == QPS && !r.Behavior.queues() && r.meter() == m
+		return r.Metric == QPS && !r.Behavior.queues() && r.meter(resource) == m
 	})
 }
 
 // KeepsGauge reports whether a rule counts with this gauge.
 func (t *Table) KeepsGauge(resource string, role core.Role, owner any) bool {
 	return t.any(resource, role, func(r Rule) bool {
-		return r.Metric == Concurrency && r.meter().Owner == owner
+		return r.Metric == Concurrency && r.meter(resource).Owner == owner
 	})
 }
 

@@ -53,13 +53,14 @@ func (s slot) plus(c slot) slot {
 	return slot{ns: s.ns + c.ns + int64(frac>>32), frac: uint32(frac)}
 }
 
-// next is the slot that a call at now would get, and how long it would wait. The
-// caller holds mu.
+// next is the slot that a call at now would get, and how long it would wait. A slot
+// whose time is now keeps its fraction, so that callers who come right on time get
+// no more than the rate. The caller holds mu.
 func (t *throttle) next(now int64, c slot) (slot, time.Duration) {
-	if at := t.last.plus(c); at.ns > now {
+	if at := t.last.plus(c); at.ns >= now {
 		return at, time.Duration(at.ns - now)
 	}
-	return slot{ns: max(now, t.last.ns)}, 0
+	return slot{ns: now}, 0
 }
 
 // fits reports whether the wait would be at most maxWait.

@@ -5,8 +5,8 @@ import (
 )
 
 // Meter names one window of a node. Rules that agree on the shape share a
-// window. A rule that only rehearses (mode shadow) has one to itself, Owner,
-// which counts what the rule would have admitted.
+// window, in which every call of the node counts. A rule that is not to count them
+// all has one to itself, named by Owner, in which counts what it admits.
 type Meter struct {
 	Shape stat.Shape
 	Owner any // nil for the shared window; otherwise a comparable value
@@ -30,7 +30,8 @@ type meters struct {
 	gauges  []meteredGauge
 }
 
-func (m *meters) idle(now int64) bool {
+func (n *StatisticNode) metersIdle(now int64) bool {
+	m := n.meters.Load()
 	if m == nil {
 		return true
 	}
@@ -40,6 +41,7 @@ func (m *meters) idle(now int64) bool {
 		}
 	}
 	for _, g := range m.gauges {
+		n.Settle(g.Gauge)
 		if g.InUse() != 0 {
 			return false
 		}
@@ -124,8 +126,8 @@ func (n *StatisticNode) Gauge(owner any) *stat.Gauge { return n.meters.Load().ga
 // NeedGauge returns the node's gauge for owner, made if there is none. Like a
 // window it is published first and seeded then, with the units in flight. Who
 // counts a call counts it first and looks for a gauge then, so every call that did
-// not see the gauge is in the seed. One that saw it may be in the seed as well;
-// such an error is forgotten at the latest when the node falls idle.
+// not see the gauge is in the seed. Others may be in it as well, see
+// [StatisticNode.Settle].
 func (n *StatisticNode) NeedGauge(owner any) *stat.Gauge {
 	if g := n.Gauge(owner); g != nil {
 		return g
@@ -137,6 +139,9 @@ func (n *StatisticNode) NeedGauge(owner any) *stat.Gauge {
 		return g
 	}
 	g := new(stat.Gauge)
+	if owner == nil {
+		g.Begin()
+	}
 	n.replaceMeters(old, func(m *meters) {
 		m.gauges = append(m.gauges, meteredGauge{Gauge: g, owner: owner})
 	})
@@ -144,6 +149,16 @@ func (n *StatisticNode) NeedGauge(owner any) *stat.Gauge {
 		g.Seed(n.UnitsInFlight())
 	}
 	return g
+}
+
+// Settle corrects what the node's gauge holds for calls that it never saw, if it
+// holds any, and reports whether it did. A rule that would refuse does this first.
+func (n *StatisticNode) Settle(g *stat.Gauge) bool {
+	if !g.Settling() {
+		return false
+	}
+	g.Settle(n.UnitsBeside(g.Confirmed))
+	return true
 }
 
 // KeepMeters drops every window and gauge that is not wanted. Calls that hold

@@ -35,7 +35,7 @@ func (n *StatisticNode) Retired() bool { return n.retired.Load() }
 // Idle reports whether the node can leave: nothing in flight, nothing counted in
 // the second window, the last minute or any meter, and nothing borrowed.
 func (n *StatisticNode) Idle(now int64) bool {
-	return n.meters.Load().idle(now) && n.Counters.Idle(now)
+	return n.Counters.Idle(now) && n.metersIdle(now)
 }
 
 // Waiting is the units borrowed from coming buckets: the most that any of the

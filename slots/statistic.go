@@ -46,8 +46,7 @@ func meter(inv *core.Invocation) {
 			w.AddAt(inv.Now(), inv.Runs(), inv.Units())
 		}
 	}
-	if g := n.Gauge(nil); g != nil && !inv.HoldsGauge(g) {
-		g.Acquire(inv.Units())
-		inv.ReserveGauge(g)
+	if g := n.Gauge(nil); g != nil {
+		inv.MeterGauge(g)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // over lanes, the last minute second by second, and totals since the start. They
 // are safe for concurrent use.
 //
-// Calls write to the newest bucket of their lane and never wait. Which lane is
+// Calls write to the newest bucket of their lane without waiting. Which lane is
 // the caller's choice: any number below [Layout.Lanes]; callers that run at the
 // same time should use different ones.
 //
@@ -23,7 +23,8 @@ import (
 // start is stored last. An adder that is late adds to a bucket that has been
 // recycled meanwhile: its count falls into a newer bucket, not into nowhere.
 // A call takes mu only with TryLock; if that fails, somebody else holds it, and
-// the call adds to its lane's newest bucket as it stands.
+// the call adds to its lane's newest bucket as it stands, as long as the second
+// window has that.
 //
 // Readers take mu and roll every expired bucket first. Only holders of mu move
 // counts, so for a reader each counter's totals plus what is live in the lanes is
@@ -81,7 +82,7 @@ func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
 
 // bucket returns the bucket that a call at now writes to.
 func (c *Counters) bucket(i uint32, now int64) *laneBucket {
-	l := c.lanes[int(i)%len(c.lanes)].Load()
+	l := c.lanes[i%uint32(len(c.lanes))].Load()
 	if l == nil {
 		l = c.addLane(i, now)
 	}
@@ -93,16 +94,21 @@ func (c *Counters) bucket(i uint32, now int64) *laneBucket {
 }
 
 func (c *Counters) addLane(i uint32, now int64) *lane {
-	p := &c.lanes[int(i)%len(c.lanes)]
+	p := &c.lanes[i%uint32(len(c.lanes))]
 	p.CompareAndSwap(nil, newLane(c.layout, now))
 	return p.Load()
 }
 
 // turn opens the bucket of now on a lane. Who can't have the lock joins the
 // newest bucket as it stands: the holder is a reader, or is turning a lane now.
+// If the lane has rested, no window has its newest bucket any more; then the call
+// waits, once an interval at most, rather than be missed by all who read.
 func (c *Counters) turn(l *lane, now int64) *laneBucket {
 	if !c.mu.TryLock() {
-		return l.newest.Load()
+		if b := l.newest.Load(); b.start.Load() >= c.layout.oldest(now) {
+			return b
+		}
+		c.mu.Lock()
 	}
 	defer c.mu.Unlock()
 	start := floor(now, c.layout.fine)

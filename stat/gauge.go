@@ -9,16 +9,26 @@ import (
 // one atomic step, so a limit holds whatever the schedule. The zero value is an
 // empty gauge. It is safe for concurrent use.
 //
-// A gauge may be made while calls are in flight that it never saw. [Gauge.Seed]
-// tells it how many; as they end, [Gauge.ReleaseUnseen] counts them down.
+// # Calls that it never saw
+//
+// A gauge may be made while calls are in flight. [Gauge.Seed] tells it how many;
+// as they end, [Gauge.ReleaseUnseen] counts them down. The number comes from
+// counters that were read while calls came and went, so it may be too high, never
+// too low, and what is too much would stay for ever. So the gauge settles: while
+// some are unseen, each call that is counted in those counters and held here says
+// so ([Gauge.Confirm]); what the counters show in flight beyond the confirmed is an
+// upper bound of the unseen, and [Gauge.Settle] takes it. Each bound is safe, and
+// one that is read while nobody comes or goes is exact.
 type Gauge struct {
 	// used mirrors held+unseen and is written under mu only, so a refusal
 	// needs no lock: what it loads is an exact total that stood at that instant.
-	used atomic.Int64
+	used     atomic.Int64
+	settling atomic.Bool // mirrors unseen > 0, and is set from Begin to Seed
 
-	mu     sync.Mutex
-	held   int64
-	unseen int64
+	mu        sync.Mutex
+	held      int64
+	unseen    int64
+	confirmed int64 // of those held, counted elsewhere as well
 }
 
 // TryAcquire takes n units if the total stays within limit.
@@ -63,13 +73,16 @@ func (g *Gauge) Held() int64 {
 	return g.held
 }
 
-// Seed adds n units that were in flight before the gauge was there. A call that
-// acquires between the moment the gauge can be seen and the count that becomes
-// n is counted twice until [Gauge.Settle].
+// Begin makes the gauge expect a [Gauge.Seed]. It comes before the gauge can be
+// seen by calls.
+func (g *Gauge) Begin() { g.settling.Store(true) }
+
+// Seed adds n units that were in flight before the gauge was there, or more.
 func (g *Gauge) Seed(n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.add(0, max(n, 0))
+	g.settling.Store(g.unseen > 0)
 }
 
 // ReleaseUnseen ends n units that are in flight without having been acquired.
@@ -77,14 +90,42 @@ func (g *Gauge) ReleaseUnseen(n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.add(0, -min(n, g.unseen))
+	g.settling.Store(g.unseen > 0)
 }
 
-// Settle forgets the seeded units when the owner knows that nothing is in
-// flight.
-func (g *Gauge) Settle() {
+// Settling reports whether units that the gauge never saw are in flight.
+func (g *Gauge) Settling() bool { return g.settling.Load() }
+
+// Confirm says that n units held here have been counted elsewhere as well. They
+// are given back with [Gauge.ReleaseConfirmed].
+func (g *Gauge) Confirm(n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.add(0, -g.unseen)
+	g.confirmed += n
+}
+
+// ReleaseConfirmed gives back n units that were acquired and confirmed. It comes
+// before their end is counted elsewhere.
+func (g *Gauge) ReleaseConfirmed(n int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.confirmed -= n
+	g.add(-n, 0)
+}
+
+// Confirmed is the units held here that are counted elsewhere as well.
+func (g *Gauge) Confirmed() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.confirmed
+}
+
+// Settle says that at most n units are unseen.
+func (g *Gauge) Settle(n int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.add(0, -max(0, g.unseen-max(n, 0)))
+	g.settling.Store(g.unseen > 0)
 }
 
 // add is the only writer. The caller holds mu.

@@ -3,7 +3,10 @@ package stat
 import (
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -40,3 +43,36 @@ func ms(n int64) int64 { return n * int64(time.Millisecond) }
 
 // epoch is a time of this century, a multiple of every bucket width in these tests.
 var epoch = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).UnixNano()
+
+// crowd runs f on so many goroutines and waits for all.
+func crowd(goroutines int, f func(g int)) {
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() { f(g) })
+	}
+	wg.Wait()
+}
+
+// inStep runs f on so many goroutines, round after round: they begin each round
+// at the same instant, as nearly as can be. Between rounds, while nobody runs f, it
+// calls check.
+func inStep(goroutines, rounds int, f func(g, round int), check func(round int)) {
+	var arrived, left, checked atomic.Int64
+	await := func(n *atomic.Int64, total int) {
+		for n.Load() < int64(total) {
+			runtime.Gosched()
+		}
+	}
+	crowd(goroutines, func(g int) {
+		for round := range rounds {
+			arrived.Add(1)
+			await(&arrived, goroutines*(round+1))
+			f(g, round)
+			if left.Add(1) == int64(goroutines*(round+1)) { // the last one out
+				check(round)
+				checked.Add(1)
+			}
+			await(&checked, round+1)
+		}
+	})
+}

@@ -41,7 +41,7 @@ func NewLayout(interval time.Duration, buckets, procs int) (*Layout, error) {
 		return nil, fmt.Errorf("stat: second window: %d buckets of %v need %d buckets of %v to part whole seconds, and %d is the most: choose a width that has a larger common divisor with 1s",
 			buckets, shape.Width(), l.buckets, time.Duration(l.fine), maxLaneBuckets)
 	}
-	l.lanes = min(MaxLanes, 1<<bits.Len(uint(2*procs-1)))
+	l.lanes = 1 << bits.Len(uint(2*min(procs, MaxLanes/2)-1))
 	return l, nil
 }
 

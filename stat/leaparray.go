@@ -33,9 +33,12 @@ type LeapArray[T any] struct {
 const never = math.MinInt64 / 4
 
 // NewLeapArray returns an empty ring of so many buckets over interval, which
-// they must divide into whole nanoseconds.
+// they must divide into whole nanoseconds. MaxBuckets is the most.
 func NewLeapArray[T any](interval time.Duration, buckets int) (*LeapArray[T], error) {
-	if buckets < 1 || interval < 1 || interval%time.Duration(buckets) != 0 {
+	if buckets < 1 || buckets > MaxBuckets {
+		return nil, fmt.Errorf("stat: %d buckets: use 1 to %d", buckets, MaxBuckets)
+	}
+	if interval < 1 || interval%time.Duration(buckets) != 0 {
 		return nil, fmt.Errorf("stat: %d buckets don't divide an interval of %v", buckets, interval)
 	}
 	a := &LeapArray[T]{

@@ -54,19 +54,30 @@ func (c *Counters) Totals() Counts {
 
 // InFlight is the calls that entered and did not exit. It is never negative.
 func (c *Counters) InFlight() int64 {
-	calls, _ := c.inFlight()
+	calls, _ := c.inFlight(func() int64 { return 0 })
 	return calls
 }
 
-// UnitsInFlight is the units of the calls in flight.
+// UnitsInFlight is the units of the calls in flight, or more while calls come and
+// go.
 func (c *Counters) UnitsInFlight() int64 {
-	_, units := c.inFlight()
+	_, units := c.inFlight(func() int64 { return 0 })
+	return units
+}
+
+// UnitsBeside is the units in flight less those that known counts, or more while
+// calls come and go, never less. known must count units after they were counted
+// here and until their end is about to be; it is called between reading what ended
+// and reading what began. So what ended while this was read counts too much here,
+// and what known had not counted yet, and nothing counts too little.
+func (c *Counters) UnitsBeside(known func() int64) int64 {
+	_, units := c.inFlight(known)
 	return units
 }
 
 // inFlight reads all exits before any entry, so a call that is seen to have
 // exited is also seen to have entered.
-func (c *Counters) inFlight() (calls, units int64) {
+func (c *Counters) inFlight(known func() int64) (calls, units int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	calls, units = -c.totals.Exited, -c.totals.Complete
@@ -74,6 +85,7 @@ func (c *Counters) inFlight() (calls, units int64) {
 		n, u := unpack(b.complete.Load())
 		calls, units = calls-n, units-u
 	}
+	units -= known()
 	calls, units = calls+c.totals.Entered, units+c.totals.Pass
 	for b := range c.live() {
 		n, u := unpack(b.pass.Load())
@@ -154,12 +166,13 @@ func (c *Counters) SeedWindow(w *Window, now int64) {
 	c.settle(now)
 	if c.minute != nil {
 		for b := range c.minute.All(now) {
-			w.Seed(now, b.Start+int64(time.Second)-1, b.Value.Pass)
+			w.Seed(max(now, b.Start), b.Start+int64(time.Second)-1, b.Value.Pass)
 		}
 	}
 	for b := range c.live() {
 		if _, units := unpack(b.pass.Load()); units > 0 {
-			w.Seed(now, b.start.Load()+c.layout.fine-1, units)
+			start := b.start.Load() // newer than now if the caller is late
+			w.Seed(max(now, start), start+c.layout.fine-1, units)
 		}
 	}
 }

@@ -183,7 +183,7 @@ func (w *Window) Move(held, at, n, limit int64) int64 {
 func (w *Window) Within(bucket, limit int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.keeps(bucket) || w.fits(max(bucket, w.head), 0, limit)
+	return !w.keeps(bucket) || w.fits(bucket, 0, limit)
 }
 
 // Sum is the units that count at now.
@@ -208,16 +208,21 @@ func (w *Window) RetryAfter(now, n, limit int64) (time.Duration, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.roll(now)
-	total := w.total
-	for k := int64(0); k <= w.span; k++ {
-		if k > 0 {
-			total += w.borrowed(w.head+k) - *w.at(w.head + k - w.span)
+	if n > limit {
+		return 0, false
+	}
+	// They fit in the first bucket after which the window keeps their room for as
+	// long as that bucket counts. The last that is borrowed leaves after ahead+span.
+	total, first := w.total, w.head
+	for b := w.head; b < first+w.span && b <= w.head+w.ahead+w.span; b++ {
+		if b > w.head {
+			total += w.held(b) - w.held(b-w.span)
 		}
-		if total <= limit-n {
-			return time.Duration(max(0, (w.head+k)*w.width-now)), true
+		if total > limit-n {
+			first = b + 1
 		}
 	}
-	return 0, false
+	return time.Duration(max(0, first*w.width-now)), true
 }
 
 // Seed counts n units that happened at t, before the window was there. Units
@@ -238,6 +243,7 @@ func (w *Window) SeedFrom(old *Window, now int64) {
 	var found []past
 	old.mu.Lock()
 	old.roll(now)
+	now = max(now, old.head*old.width) // the caller may be late, and the units not as old
 	for b := old.head - old.span + 1; b <= old.head+old.ahead; b++ {
 		if n := *old.at(b); n != 0 {
 			at := b * old.width // a coming bucket counts from its start
@@ -295,14 +301,14 @@ func (w *Window) put(bucket, n int64) {
 }
 
 // fits reports whether the window would hold at most limit with n more units in
-// the given bucket, the newest or one ahead, for as long as that bucket counts.
-// While nothing is borrowed, only the present matters: later there is less.
+// the given bucket, from now on for as long as that bucket counts. While nothing
+// is borrowed, only the present matters: later there is less.
 func (w *Window) fits(bucket, n, limit int64) bool {
 	total := w.total
-	if bucket == w.head && total > limit-n {
+	if bucket <= w.head && total > limit-n {
 		return false
 	}
-	if w.waiting == 0 && bucket == w.head {
+	if w.waiting == 0 && bucket <= w.head {
 		return true
 	}
 	for b := w.head + 1; b <= w.head+w.ahead && b < bucket+w.span; b++ {
@@ -333,8 +339,9 @@ func (w *Window) borrowable(now, n, limit int64, maxWait time.Duration) (wait ti
 	return 0, 0, false
 }
 
-func (w *Window) borrowed(bucket int64) int64 {
-	if bucket > w.head+w.ahead {
+// held is what a bucket that counts or is to come holds.
+func (w *Window) held(bucket int64) int64 {
+	if !w.keeps(bucket) {
 		return 0
 	}
 	return *w.at(bucket)

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -215,7 +214,10 @@ func (m *naive) between(from, to int64) (sum int64) {
 }
 
 func (m *naive) number(t int64) int64 {
-	return int64(math.Floor(float64(t-epoch)/float64(m.width))) + epoch/m.width
+	n := t / m.width
+	for ; n*m.width > t; n-- {
+	}
+	return n
 }
 func (m *naive) roll(now int64)      { m.head = max(m.head, m.number(now)) }
 func (m *naive) add(b, n int64)      { m.units = append(m.units, unit{b, n}) }
@@ -234,7 +236,7 @@ func (m *naive) fits(b, n, lim int64) bool {
 
 func (m *naive) borrow(now, n, limit, maxWait int64) (wait, bucket int64, ok bool) {
 	for b := m.head + 1; b <= m.head+m.ahead && b*m.width-now < maxWait && m.waiting() < limit; b++ {
-		if m.between(b-m.span+1, m.head+m.ahead)+n <= limit {
+		if m.between(b-m.span+1, m.head+m.ahead) <= limit-n {
 			return b*m.width - now, b, true
 		}
 	}
@@ -378,15 +380,13 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 			p.held = append(p.held, unit{mbucket, n})
 		}
 	case 4:
-		w.Cancel(h.bucket, h.n)
-		did = fmt.Sprintf("Cancel(%v)", h)
-		if pick >= 0 {
-			m.add(h.bucket, -h.n)
-			p.held = slices.Delete(p.held, pick, pick+1)
-		} else if m.keeps(h.bucket) {
-			w.AddAt(now, h.bucket*m.width, h.n) // nothing was held: put it back
-			m.roll(now)
+		if pick < 0 {
+			break
 		}
+		w.Cancel(h.bucket, h.n)
+		m.add(h.bucket, -h.n)
+		p.held = slices.Delete(p.held, pick, pick+1)
+		did = fmt.Sprintf("Cancel(%v)", h)
 	case 5:
 		m.roll(now)
 		did = fmt.Sprintf("Fits(%d, %d)", n, limit)
@@ -646,15 +646,6 @@ func TestWindowSaturated(t *testing.T) {
 	}
 }
 
-// crowd runs f on so many goroutines and waits for all.
-func crowd(goroutines int, f func(g int)) {
-	var wg sync.WaitGroup
-	for g := range goroutines {
-		wg.Go(func() { f(g) })
-	}
-	wg.Wait()
-}
-
 // museum 1: 64 goroutines, frozen clock: never over the limit, and exactly the
 // limit where that much is asked for.
 func TestWindowUnderACrowd(t *testing.T) {
@@ -687,6 +678,23 @@ func TestWindowUnderACrowd(t *testing.T) {
 		require.EqualValues(t, limit, admitted.Load(), "round %d", round)
 		require.EqualValues(t, limit, w.Sum(now), "round %d", round)
 	}
+}
+
+// Who comes as a full window turns, and fits, is not refused on what it held before.
+func TestWindowRefusesNobodyWhoFits(t *testing.T) {
+	w := newWindow(t, time.Second, 2, false)
+	const goroutines = 3
+	var refused atomic.Int64
+	inStep(goroutines, rounds(4_000), func(_, round int) {
+		if _, ok := w.TryAdd(epoch+int64(round)*ms(1000), 1, goroutines); !ok {
+			refused.Add(1)
+		}
+	}, func(round int) {
+		if w.Sum(epoch+int64(round)*ms(1000)) != goroutines {
+			refused.Add(1 << 32)
+		}
+	})
+	require.Zero(t, refused.Load())
 }
 
 // museum 6, 7, 10: a running clock, callers that hold an old reading of it, roll,

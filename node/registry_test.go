@@ -1,0 +1,276 @@
+package node
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// member is the simplest thing that a registry can keep: idle while nobody uses it.
+type member struct {
+	name    string
+	busy    atomic.Int64
+	retired atomic.Bool
+}
+
+func (m *member) Retire(leaving bool) { m.retired.Store(leaving) }
+func (m *member) Idle(int64) bool     { return m.busy.Load() == 0 }
+
+func newRegistry(budget *Budget) (r *Registry[*member], left *[]string) {
+	left = new([]string)
+	r = NewRegistry(budget, func(name string) *member { return &member{name: name} },
+		func(m *member) { *left = append(*left, m.name) }, func(now int64) { r.Evict(now) })
+	return r, left
+}
+
+func names(r *Registry[*member]) []string {
+	var all []string
+	for name := range r.All() {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestRegistryScripts(t *testing.T) {
+	type world struct {
+		*Registry[*member]
+		budget *Budget
+		left   *[]string
+		gone   map[string]*member
+	}
+	obtain := func(name string) func(*world) {
+		return func(w *world) {
+			if m, ok := w.Obtain(name, 0); ok {
+				w.gone[name] = m
+			}
+		}
+	}
+	use := func(name string) func(*world) {
+		return func(w *world) { m, _ := w.Obtain(name, 0); m.busy.Add(1); w.gone[name] = m }
+	}
+	leave := func(name string) func(*world) { return func(w *world) { w.gone[name].busy.Store(0) } }
+	pin := func(name string) func(*world) { return func(w *world) { w.Pin(name) } }
+	keep := func(kept ...string) func(*world) {
+		return func(w *world) { w.Unpin(func(name string) bool { return slices.Contains(kept, name) }) }
+	}
+	restore := func(name string) func(*world) { return func(w *world) { w.Restore(name, w.gone[name]) } }
+	evict := func(w *world) { w.Evict(0) }
+	for _, script := range []struct {
+		name  string
+		cap   int
+		steps []struct {
+			do   func(*world)
+			want string // names, places used, overflows, who left
+		}
+	}{
+		{"a cap, and idle members make room", 2, []struct {
+			do   func(*world)
+			want string
+		}{
+			{use("a"), "[a] 1 0 []"},
+			{use("b"), "[a b] 2 0 []"},
+			{obtain("c"), "[a b] 2 1 []"}, // turned away
+			{obtain("a"), "[a b] 2 1 []"}, // who is there is not
+			{leave("a"), "[a b] 2 1 []"},
+			{obtain("c"), "[b c] 2 1 [a]"},
+			{evict, "[b] 1 1 [a c]"},
+			{obtain("a"), "[a b] 2 1 [a c]"},
+		}},
+		{"pinned members are beside the cap, and stay", 1, []struct {
+			do   func(*world)
+			want string
+		}{
+			{pin("p"), "[p] 0 0 []"},
+			{pin("p"), "[p] 0 0 []"},
+			{use("a"), "[a p] 1 0 []"},
+			{obtain("b"), "[a p] 1 1 []"},
+			{pin("a"), "[a p] 0 1 []"}, // gives its place back
+			{use("b"), "[a b p] 1 1 []"},
+			{evict, "[a b p] 1 1 []"},
+			{keep("a"), "[a b p] 2 1 []"}, // beyond the cap
+			{obtain("c"), "[a b] 1 2 [p]"},
+			{keep(), "[a b] 2 2 [p]"},
+			{keep(), "[a b] 2 2 [p]"},
+			{evict, "[a b] 2 2 [p]"}, // in use
+			{leave("a"), "[a b] 2 2 [p]"},
+			{leave("b"), "[a b] 2 2 [p]"},
+			{evict, "[] 0 2 [p a b]"},
+		}},
+		{"who left comes back", 2, []struct {
+			do   func(*world)
+			want string
+		}{
+			{obtain("a"), "[a] 1 0 []"},
+			{evict, "[] 0 0 [a]"},
+			{restore("a"), "[a] 1 0 [a]"},
+			{restore("a"), "[a] 1 0 [a]"},
+			{use("b"), "[a b] 2 0 [a]"},
+			{evict, "[b] 1 0 [a a]"},
+			{use("c"), "[b c] 2 0 [a a]"},
+			{restore("a"), "[a b c] 3 0 [a a]"}, // beyond the cap rather than lost
+			{func(w *world) { w.Clear() }, "[] 0 0 [a a a b c]"},
+			{restore("b"), "[b] 1 0 [a a a b c]"},
+		}},
+		{"clear takes the pinned too", 1, []struct {
+			do   func(*world)
+			want string
+		}{
+			{pin("p"), "[p] 0 0 []"},
+			{use("a"), "[a p] 1 0 []"},
+			{func(w *world) { w.Clear() }, "[] 0 0 [a p]"},
+			{pin("p"), "[p] 0 0 [a p]"},
+			{keep(), "[p] 1 0 [a p]"},
+		}},
+		{"no place at all", 0, []struct {
+			do   func(*world)
+			want string
+		}{
+			{obtain("a"), "[] 0 1 []"},
+			{pin("a"), "[a] 0 1 []"},
+			{obtain("a"), "[a] 0 1 []"},
+		}},
+	} {
+		t.Run(script.name, func(t *testing.T) {
+			w := &world{budget: NewBudget(script.cap), gone: make(map[string]*member)}
+			w.Registry, w.left = newRegistry(w.budget)
+			require.Equal(t, script.cap, w.budget.Cap())
+			for i, s := range script.steps {
+				before := len(*w.left)
+				s.do(w)
+				slices.Sort((*w.left)[before:])
+				got := fmt.Sprint(names(w.Registry), w.budget.Used(), w.budget.Overflows(), *w.left)
+				if got == fmt.Sprint([]string(nil), w.budget.Used(), w.budget.Overflows(), *w.left) {
+					got = fmt.Sprint([]string{}, w.budget.Used(), w.budget.Overflows(), *w.left)
+				}
+				require.Equal(t, s.want, got, "step %d", i)
+			}
+		})
+	}
+}
+
+// A cap holds while many ask for new names, and every place that is given is used:
+// the places used are those of the members that are there.
+func TestRegistryCapUnderACrowd(t *testing.T) { // museum 105
+	r := random(t)
+	budget := NewBudget(50)
+	first, _ := newRegistry(budget)
+	second, _ := newRegistry(budget) // shares the cap
+	seed := r.Uint64()
+	crowd(8, func(g int) {
+		r := rand.New(rand.NewPCG(seed, uint64(g)))
+		for range rounds(20_000) {
+			registry := first
+			if r.IntN(2) == 0 {
+				registry = second
+			}
+			name := fmt.Sprint(r.IntN(200))
+			switch r.IntN(100) {
+			case 0:
+				registry.Evict(0)
+			case 1:
+				registry.Clear()
+			default:
+				if m, ok := registry.Obtain(name, 0); ok {
+					m.busy.Add(r.Int64N(3) - 1)
+				}
+			}
+			if len(names(first)) > 60 && r.IntN(20) == 0 {
+				t.Errorf("%d members", len(names(first)))
+				return
+			}
+		}
+	})
+	require.LessOrEqual(t, len(names(first))+len(names(second)), 50)
+	require.Equal(t, budget.Used(), len(names(first))+len(names(second)))
+	require.Positive(t, budget.Overflows())
+	first.Clear()
+	second.Clear()
+	require.Zero(t, budget.Used())
+}
+
+// Pins come and go while others obtain and evict: the books balance.
+func TestRegistryPinsUnderACrowd(t *testing.T) {
+	budget := NewBudget(30)
+	registry, _ := newRegistry(budget)
+	crowd(6, func(g int) {
+		for i := range rounds(5_000) {
+			name := fmt.Sprint((i*7 + g) % 40)
+			switch (i + g) % 4 {
+			case 0:
+				registry.Pin(name)
+			case 1:
+				registry.Unpin(func(name string) bool { return len(name) == 1 })
+			case 2:
+				registry.Obtain(name, 0)
+			case 3:
+				registry.Evict(0)
+			}
+		}
+	})
+	registry.Unpin(func(string) bool { return false })
+	require.Equal(t, len(names(registry)), budget.Used())
+	registry.Evict(0)
+	require.Zero(t, budget.Used())
+	require.Empty(t, names(registry))
+}
+
+// The promise of Registry: a call that counts on a member and then looks at the
+// mark is never lost, whoever evicts meanwhile. Each use here lasts for ever, so
+// each must be found in the registry at the end, on a member or one that took over.
+func TestRegistryLosesNoMemberInUse(t *testing.T) {
+	r := random(t)
+	budget := NewBudget(1 << 20)
+	registry := NewRegistry(budget, func(name string) *member { return &member{name: name} }, nil, nil)
+	var done atomic.Bool
+	var sweeper sync.WaitGroup
+	evicted := 0
+	sweeper.Go(func() {
+		for !done.Load() {
+			evicted += registry.Evict(0)
+			runtime.Gosched()
+		}
+	})
+	const goroutines = 8
+	n := rounds(20_000)
+	seed := r.Uint64()
+	crowd(goroutines, func(g int) {
+		r := rand.New(rand.NewPCG(seed, uint64(g)))
+		for i := range n {
+			name := fmt.Sprint(i/2 + r.IntN(3))
+			m, ok := registry.Obtain(name, 0)
+			if !ok {
+				t.Errorf("%s: no place", name)
+				return
+			}
+			if r.IntN(4) == 0 {
+				runtime.Gosched() // held up before it is used
+			}
+			m.busy.Add(1)
+			for m.retired.Load() {
+				other := registry.Restore(name, m)
+				if other != m { // it takes over, and is looked at in its turn
+					other.busy.Add(m.busy.Swap(0))
+					m = other
+				}
+			}
+		}
+	})
+	done.Store(true)
+	sweeper.Wait()
+	registry.Evict(0)
+	var found int64
+	for name, m := range registry.All() {
+		require.Equal(t, name, m.name)
+		require.False(t, m.retired.Load())
+		found += m.busy.Load()
+	}
+	require.EqualValues(t, goroutines*n, found, "%d were evicted", evicted)
+	require.Equal(t, len(names(registry)), budget.Used())
+}
