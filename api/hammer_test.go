@@ -1,0 +1,218 @@
+package api_test
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/rules"
+)
+
+const callers = 64
+
+// hammerRounds is how often all callers come at one instant.
+func hammerRounds() int {
+	if testing.Short() || raceDetector {
+		return 1_000
+	}
+	return 10_000
+}
+
+var hammerRules = []flow.Rule{
+	{Resource: "rate", Threshold: 20},
+	{Resource: "room", Threshold: 8, Metric: flow.Concurrency},
+	{ID: "both rate", Resource: "both", Threshold: 10},
+	{ID: "both room", Resource: "both", Threshold: 5, Metric: flow.Concurrency},
+}
+
+// peak is the most that were inside at once, counted where the guarded code is.
+type peak struct{ now, most atomic.Int64 }
+
+func (p *peak) enter() {
+	now := p.now.Add(1)
+	for most := p.most.Load(); now > most && !p.most.CompareAndSwap(most, now); most = p.most.Load() {
+	}
+}
+
+func (p *peak) leave() { p.now.Add(-1) }
+
+// museum 1, 2: 64 callers at one instant of a frozen clock, 10,000 times. A rate of
+// 20 admits exactly 20, room for 8 holds at most 8, and a resource under two rules
+// exceeds neither.
+func TestHammerFrozenClock(t *testing.T) {
+	clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
+	g := newGuard(t, api.Config{Clock: clock}, hammerRules...)
+	var rate, both atomic.Int64
+	var room, bothRoom peak
+	everybody(hammerRounds(), func() {
+		if e, err := g.Entry(t.Context(), "rate"); err == nil {
+			rate.Add(1)
+			defer e.Exit() // after the others
+		}
+		if e, err := g.Entry(t.Context(), "room"); err == nil {
+			room.enter()
+			runtime.Gosched()
+			room.leave()
+			e.Exit()
+		}
+		if e, err := g.Entry(t.Context(), "both"); err == nil {
+			both.Add(1)
+			bothRoom.enter()
+			runtime.Gosched()
+			bothRoom.leave()
+			e.Exit()
+		}
+	}, func() {
+		require.EqualValues(t, 20, rate.Swap(0))
+		require.LessOrEqual(t, both.Swap(0), int64(10))
+		clock.Advance(time.Second)
+	})
+	assert.LessOrEqual(t, room.most.Load(), int64(8))
+	assert.LessOrEqual(t, bothRoom.most.Load(), int64(5))
+}
+
+// museum 1, 10: the same while the clock runs. A window of two buckets admits at
+// most its limit in each half second and the one before it.
+func TestHammerRunningClock(t *testing.T) {
+	start := time.Unix(1_700_000_000, 0)
+	clock := core.NewManualClock(start)
+	g := newGuard(t, api.Config{Clock: clock}, hammerRules...)
+	var rate, both atomic.Int64
+	var room, bothRoom peak
+	over := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				clock.Advance(100 * time.Microsecond)
+			}
+		}
+	})
+	everybody(hammerRounds()/10, func() {
+		for range 10 {
+			if e, err := g.Entry(t.Context(), "rate"); err == nil {
+				rate.Add(1)
+				e.Exit()
+			}
+			if e, err := g.Entry(t.Context(), "room"); err == nil {
+				room.enter()
+				runtime.Gosched()
+				room.leave()
+				e.Exit()
+			}
+			if e, err := g.Entry(t.Context(), "both"); err == nil {
+				both.Add(1)
+				bothRoom.enter()
+				runtime.Gosched()
+				bothRoom.leave()
+				e.Exit()
+			}
+		}
+	}, func() {})
+	close(over)
+	running.Wait()
+	windows := int64(time.Duration(clock.Now()-start.UnixNano())/time.Second) + 1
+	assert.LessOrEqual(t, rate.Load(), 20*windows)
+	assert.LessOrEqual(t, both.Load(), 10*windows)
+	assert.LessOrEqual(t, room.most.Load(), int64(8))
+	assert.LessOrEqual(t, bothRoom.most.Load(), int64(5))
+}
+
+// 63 callers that a second rule refuses must not take room from an honest one: the
+// first rule has room for it at every instant, so each refusal of it is spurious.
+func TestStarvation(t *testing.T) {
+	clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
+	g := newGuard(t, api.Config{Clock: clock},
+		flow.Rule{ID: "room", Resource: "r", Threshold: 1, Metric: flow.Concurrency},
+		flow.Rule{ID: "crowd", Resource: "r", Threshold: 1, Interval: 24 * time.Hour, Origin: "crowd"},
+	)
+	calls := 20 * hammerRounds()
+	var over atomic.Bool
+	var crowd sync.WaitGroup
+	for range callers - 1 {
+		crowd.Go(func() {
+			ctx := api.WithContext(t.Context(), "", "crowd")
+			for !over.Load() {
+				e, _ := g.Entry(ctx, "r") // passes once
+				e.Exit()
+			}
+		})
+	}
+	honest := api.WithContext(t.Context(), "", "honest")
+	wrong := 0
+	for range calls {
+		e, err := g.Entry(honest, "r")
+		if err != nil {
+			wrong++
+		}
+		e.Exit()
+	}
+	over.Store(true)
+	crowd.Wait()
+	t.Logf("wrongly refused: %d of %d calls", wrong, calls)
+	assert.Less(t, float64(wrong), 0.001*float64(calls))
+}
+
+// everybody runs f on every caller at once, round by round, and check after each.
+func everybody(rounds int, f, check func()) {
+	var workers, done sync.WaitGroup
+	start := make([]chan struct{}, callers)
+	for i := range start {
+		start[i] = make(chan struct{}, 1)
+		workers.Go(func() {
+			for range start[i] {
+				f()
+				done.Done()
+			}
+		})
+	}
+	for range rounds {
+		done.Add(callers)
+		for _, c := range start {
+			c <- struct{}{}
+		}
+		done.Wait()
+		check()
+	}
+	for _, c := range start {
+		close(c)
+	}
+	workers.Wait()
+}
+
+// A reload in the middle of it all adds no admission.
+func TestReloadsAddNoAdmissions(t *testing.T) {
+	clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
+	set := rules.Set{Flow: []flow.Rule{{ID: "a", Resource: "r", Threshold: 10}, {ID: "b", Resource: "s", Threshold: 5, Behavior: flow.Throttle}}}
+	g := newGuard(t, api.Config{Clock: clock}, set.Flow...)
+	clock.SetSleep(core.SleepRecord)
+	passed, queued := 0, 0
+	for i := range 1000 {
+		if e, err := g.Entry(t.Context(), "r"); err == nil {
+			passed++
+			e.Exit()
+		}
+		if e, err := g.Entry(t.Context(), "s"); err == nil {
+			queued++
+			e.Exit()
+		}
+		// Another shape, another threshold, and back: all at one instant.
+		set.Flow[0].Buckets = []int{2, 5, 10}[i%3]
+		set.Flow[0].Threshold = []float64{10, 9, 10}[i%3]
+		set.Flow[1].MaxWait = time.Duration(500+i%2) * time.Millisecond
+		require.NoError(t, g.LoadRules(set))
+	}
+	assert.Equal(t, 10, passed)
+	assert.Equal(t, 3, queued, "one at once, and at 200 and 400 ms")
+}
