@@ -19,7 +19,7 @@ import (
 // traffic is over, the whole limit is free again.
 func TestConcurrencyRuleLoadedUnderTraffic(t *testing.T) {
 	const limit = 4
-	for range 20 {
+	for range 1 + hammerRounds()/500 {
 		g := newGuard(t, api.Config{})
 		var over atomic.Bool
 		var callers, started sync.WaitGroup

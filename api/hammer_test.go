@@ -21,7 +21,7 @@ const callers = 64
 // hammerRounds is how often all callers come at one instant.
 func hammerRounds() int {
 	if testing.Short() || raceDetector {
-		return 1_000
+		return 200
 	}
 	return 10_000
 }

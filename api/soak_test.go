@@ -27,7 +27,7 @@ var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random tes
 // counted once, and nothing is held at the end.
 func TestSoak(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
-	const callers, rounds = 8, 3000
+	rounds := 200 + hammerRounds()/4
 	clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
 	clock.SetSleep(core.SleepRecord)
 	g := newGuard(t, api.Config{Clock: clock, Caps: node.Caps{Resources: 20, Contexts: 4, Calls: 40, Origins: 10}})
@@ -82,7 +82,7 @@ func TestSoak(t *testing.T) {
 			}
 		}
 	})
-	for i := range callers {
+	for i := range 8 {
 		work.Go(func() {
 			rnd := rand.New(rand.NewPCG(*seed, uint64(100+i)))
 			for range rounds {

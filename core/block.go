@@ -37,16 +37,20 @@ var ErrBlocked = errors.New("penstock: blocked")
 var ErrInvalid = errors.New("penstock: invalid call")
 
 // BlockError says which rule refused a call. There is one for each rule and
-// resource, made when the rule is, so refusing allocates nothing. It must not be
-// copied.
+// resource, made when the rule is, so refusing allocates nothing.
 type BlockError struct {
 	Kind     Kind   // the family of the rule
 	Resource string // what the call asked for
 	Rule     string // the rule's ID
 
-	retry   Retrier
-	refused stat.Tally   // since the last line in the block log
-	logged  atomic.Int64 // before that
+	retry    Retrier
+	refusals *refusals
+}
+
+// refusals is how often a rule refused, and how far the block log has told it.
+type refusals struct {
+	total   stat.Tally
+	told    atomic.Int64 // of total
 	nextLog atomic.Int64
 }
 
@@ -58,8 +62,12 @@ type Retrier interface {
 
 // NewBlockError returns the refusal of a rule. retry may be nil.
 func NewBlockError(kind Kind, resource, rule string, retry Retrier) *BlockError {
-	return &BlockError{Kind: kind, Resource: resource, Rule: rule, retry: retry}
+	return &BlockError{Kind: kind, Resource: resource, Rule: rule, retry: retry, refusals: new(refusals)}
 }
+
+// Succeed makes e count on where old, the refusal of the same rule before it was
+// changed, left off. It must come before e is used.
+func (e *BlockError) Succeed(old *BlockError) { e.refusals = old.refusals }
 
 // Error names the rule and the resource.
 func (e *BlockError) Error() string {
@@ -85,9 +93,10 @@ const logPause = int64(time.Second)
 // Note counts a refusal for the block log. When a line is due, at most once a
 // second, it returns how many there were since the last one.
 func (e *BlockError) Note(lane uint32, now int64) (refusals int64, due bool) {
-	e.refused.Add(lane, 1)
-	next := e.nextLog.Load()
-	if next != 0 && now < next || !e.nextLog.CompareAndSwap(next, now+logPause) {
+	r := e.refusals
+	r.total.Add(lane, 1)
+	next := r.nextLog.Load()
+	if next != 0 && now < next || !r.nextLog.CompareAndSwap(next, now+logPause) {
 		return 0, false
 	}
 	return e.Unlogged(), true
@@ -95,13 +104,20 @@ func (e *BlockError) Note(lane uint32, now int64) (refusals int64, due bool) {
 
 // Unlogged returns the refusals that no line has told yet, which are told now.
 func (e *BlockError) Unlogged() int64 {
-	n := e.refused.Take()
-	e.logged.Add(n)
-	return n
+	for r := e.refusals; ; {
+		total, told := r.total.Load(), r.told.Load()
+		if total <= told { // less if somebody tells what came since
+			return 0
+		}
+		if r.told.CompareAndSwap(told, total) {
+			return total - told
+		}
+	}
 }
 
-// Refusals is how many calls the rule has refused here since it was loaded.
-func (e *BlockError) Refusals() int64 { return e.logged.Load() + e.refused.Load() }
+// Refusals is how many calls the rule has refused here since it was loaded first.
+// It never decreases.
+func (e *BlockError) Refusals() int64 { return e.refusals.total.Load() }
 
 // KindOf is the family of the rule that refused a call, KindNone if err is no
 // refusal.

@@ -47,6 +47,9 @@ func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, 
 	}
 
 	verdict := inv.decide()
+	for verdict.Block == nil && inv.anyLeft() && inv.displaced() {
+		verdict = inv.decide()
+	}
 	switch {
 	case verdict.Block != nil:
 		return Entry{}, inv.refuse(verdict.Block, nil)
@@ -64,6 +67,24 @@ func (inv *Invocation) find(name string) *Resource {
 	}
 	inv.last = inv.engine.Resource(name, inv.now)
 	return inv.last
+}
+
+// displaced reports whether a node left, and another took its place, while the call
+// was deciding; then it must decide anew, since what it took there limits nobody.
+// What it took stands before it looks, so the registry either sees that the node is
+// in use or has marked it by now (see [node.Registry]).
+func (inv *Invocation) displaced() bool {
+	resource, call, origin := inv.resource, inv.node, inv.origin
+	inv.engine.restore(inv)
+	if inv.resource == resource && inv.node == call && inv.origin == origin {
+		return false
+	}
+	inv.giveBack()
+	if inv.resource != resource {
+		inv.last, inv.bound = inv.resource, inv.resource.bind(inv.bound.set)
+	}
+	inv.entrance, inv.node, inv.origin, inv.nodeLen = nil, nil, nil, 0
+	return true
 }
 
 // decide prepares the call, asks every rule, and lets every rule take. A slot that

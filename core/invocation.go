@@ -153,12 +153,19 @@ func (inv *Invocation) MarkCounted() { inv.counted++ }
 
 // restore brings back nodes that left while the call was being counted on them.
 func (inv *Invocation) restore() {
+	if inv.anyLeft() {
+		inv.engine.restore(inv)
+	}
+}
+
+// anyLeft reports whether one of the call's nodes has left the tree.
+func (inv *Invocation) anyLeft() bool {
 	for _, n := range inv.Nodes() {
 		if n.Retired() {
-			inv.engine.restore(inv)
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // moveTo puts other nodes in the place of the call's.

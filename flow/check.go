@@ -9,14 +9,17 @@ import (
 // Rules are the flow rules of one resource, compiled. They are safe for concurrent
 // use.
 type Rules struct {
-	controllers []*controller
-	named       map[string]bool // the callers that some of them name
+	controllers []*controller // as declared: the order in which they are asked
+	takers      []*controller // the order in which they take, see breadth
+	// named are the callers that some rule names, by the mode of the rule that wants
+	// to know: one that holds sees what such rules name, a shadow rule all names.
+	named [2]map[string]bool
 }
 
 // Ask returns the first refusal, taking nothing. A shadow rule refuses nobody.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	for _, c := range rs.controllers {
-		if c.rule.Mode == core.Shadow || !c.selects(inv.Origin(), rs.named) {
+		if c.rule.Mode == core.Shadow || !c.selects(inv.Origin(), rs) {
 			continue
 		}
 		if n := c.counts(inv); n != nil && !c.ask(inv, n) {
@@ -26,12 +29,12 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
-// Take lets every rule take, in order. It returns the first refusal, or else the
-// longest wait.
+// Take lets every rule take. It returns the first refusal, or else the longest
+// wait.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	var longest core.Verdict
-	for _, c := range rs.controllers {
-		if !c.selects(inv.Origin(), rs.named) {
+	for _, c := range rs.takers {
+		if !c.selects(inv.Origin(), rs) {
 			continue
 		}
 		n := c.counts(inv)

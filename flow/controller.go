@@ -28,12 +28,17 @@ type controller struct {
 	// node depends on the call.
 	window *stat.Window
 
-	rehearsed stat.Tally // refusals of a shadow rule
+	rehearsed *stat.Tally // refusals of a shadow rule
 }
 
 func newController(e *core.Engine, now int64, r Rule, resource *core.Resource, old *controller) *controller {
 	c := &controller{rule: r, engine: e, resource: resource, limit: r.limit()}
 	c.refusal = core.NewBlockError(core.KindFlow, resource.Name(), r.ID, c)
+	c.rehearsed = new(stat.Tally)
+	if old != nil {
+		c.refusal.Succeed(old.refusal)
+		c.rehearsed = old.rehearsed
+	}
 	c.meter = r.meter(resource.Name())
 	if r.Relation == Associated {
 		c.ref = e.PinResource(r.Ref)
@@ -66,8 +71,8 @@ func (c *controller) openMeters(now int64, old *controller) {
 			return nil
 		}
 		var seed *stat.Window
-		if old != nil && old.meter != c.meter {
-			seed = n.FindWindow(old.meter)
+		if old != nil && old.meter != c.meter && (old.rule.Mode != core.Shadow || c.rule.Mode == core.Shadow) {
+			seed = n.FindWindow(old.meter) // a rehearsal doesn't know what really passed
 		}
 		return n.Window(now, c.meter, seed)
 	}
@@ -106,14 +111,13 @@ func (r Rule) meter(resource string) node.Meter {
 	return m
 }
 
-// selects reports whether the rule applies to calls from origin, named being the
-// callers that rules of the resource name.
-func (c *controller) selects(origin string, named map[string]bool) bool {
+// selects reports whether the rule, one of rs, applies to calls from origin.
+func (c *controller) selects(origin string, rs *Rules) bool {
 	switch c.rule.Origin {
 	case OriginDefault:
 		return true
 	case OriginOther:
-		return origin != "" && !named[origin]
+		return origin != "" && !rs.named[c.rule.Mode][origin]
 	}
 	return origin == c.rule.Origin
 }
@@ -201,6 +205,9 @@ func (c *controller) RetryAfter() time.Duration {
 func (c *controller) idle(now int64) bool {
 	if c.queue != nil && !c.queue.idle(now, c.perUnit(now, &c.resource.StatisticNode)) {
 		return false
+	}
+	if c.window != nil && (c.window.Sum(now) != 0 || c.window.Waiting(now) != 0) {
+		return false // it may have outlived the node that it was made on
 	}
 	return c.warm == nil || c.warm.cold(now)
 }

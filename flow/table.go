@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
@@ -83,10 +84,14 @@ func (t *Table) Bind(r *core.Resource, name string) any {
 	if len(controllers) == 0 {
 		return nil
 	}
-	rs := &Rules{controllers: controllers, named: make(map[string]bool)}
-	for _, c := range controllers {
-		if o := c.rule.Origin; o != OriginDefault && o != OriginOther {
-			rs.named[o] = true
+	rs := &Rules{controllers: controllers, takers: slices.Clone(controllers)}
+	slices.SortStableFunc(rs.takers, func(a, b *controller) int { return a.rule.breadth() - b.rule.breadth() })
+	for mode := range rs.named {
+		rs.named[mode] = make(map[string]bool)
+		for _, c := range controllers {
+			if o := c.rule.Origin; o != OriginDefault && o != OriginOther && c.rule.Mode <= core.Mode(mode) {
+				rs.named[mode][o] = true
+			}
 		}
 	}
 	return rs
@@ -153,6 +158,20 @@ func (r Rule) role() core.Role {
 		return core.RoleCluster
 	}
 	return core.RoleOrigin
+}
+
+// breadth says how many calls a rule concerns. Those that look without taking come
+// first, or they would see what the call itself took. Then come the narrow ones:
+// callers that a narrow rule refuses must not hold, even for an instant, what a
+// broad one gives to everybody.
+func (r Rule) breadth() int {
+	switch {
+	case r.Relation == Associated:
+		return 0
+	case r.role() != core.RoleCluster:
+		return 1
+	}
+	return 2
 }
 
 // Forget drops the controllers of a resource that has left.

@@ -89,9 +89,10 @@ func (n *StatisticNode) Metered() bool { return n.meters.Load() != nil }
 // A new window is published first and seeded then, from what the node counted
 // lately (or from seed, the window of the same rule in another shape): a call
 // that passes in between is counted twice, never not at all, and the error is
-// gone after one interval. The shape must be valid.
+// gone after one interval. Who wants to decide by the window waits until it is
+// seeded. The shape must be valid.
 func (n *StatisticNode) Window(now int64, meter Meter, seed *stat.Window) *stat.Window {
-	if w := n.meters.Load().window(meter); w != nil {
+	if w := n.FindWindow(meter); w != nil {
 		return w
 	}
 	n.mu.Lock()
@@ -104,6 +105,8 @@ func (n *StatisticNode) Window(now int64, meter Meter, seed *stat.Window) *stat.
 	if err != nil {
 		panic(err) // rules are validated before they get here
 	}
+	n.seeding.Store(true)
+	defer n.seeding.Store(false)
 	n.replaceMeters(old, func(m *meters) {
 		m.windows = append(m.windows, MeteredWindow{Window: w, Meter: meter})
 	})
@@ -117,10 +120,24 @@ func (n *StatisticNode) Window(now int64, meter Meter, seed *stat.Window) *stat.
 
 // FindWindow returns the window that meters as told, or nil.
 func (n *StatisticNode) FindWindow(meter Meter) *stat.Window {
-	return n.meters.Load().window(meter)
+	return n.seeded().window(meter)
 }
 
-// Gauge returns the node's gauge for owner (see [Meter]), or nil.
+// seeded are the meters that a decision may look at. They are loaded before the
+// flag: one that is published but not seeded is behind a raised flag, and its maker
+// holds mu until it is.
+func (n *StatisticNode) seeded() *meters {
+	m := n.meters.Load()
+	if !n.seeding.Load() {
+		return m
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.meters.Load()
+}
+
+// Gauge returns the node's gauge for owner (see [Meter]), or nil. It is for who
+// counts a call there; who decides wants [StatisticNode.NeedGauge].
 func (n *StatisticNode) Gauge(owner any) *stat.Gauge { return n.meters.Load().gauge(owner) }
 
 // NeedGauge returns the node's gauge for owner, made if there is none. Like a
@@ -129,7 +146,7 @@ func (n *StatisticNode) Gauge(owner any) *stat.Gauge { return n.meters.Load().ga
 // not see the gauge is in the seed. Others may be in it as well, see
 // [StatisticNode.Settle].
 func (n *StatisticNode) NeedGauge(owner any) *stat.Gauge {
-	if g := n.Gauge(owner); g != nil {
+	if g := n.seeded().gauge(owner); g != nil {
 		return g
 	}
 	n.mu.Lock()
@@ -141,6 +158,8 @@ func (n *StatisticNode) NeedGauge(owner any) *stat.Gauge {
 	g := new(stat.Gauge)
 	if owner == nil {
 		g.Begin()
+		n.seeding.Store(true)
+		defer n.seeding.Store(false)
 	}
 	n.replaceMeters(old, func(m *meters) {
 		m.gauges = append(m.gauges, meteredGauge{Gauge: g, owner: owner})

@@ -93,7 +93,8 @@ func (n *ClusterNode) Idle(now int64) bool {
 			return false
 		}
 	}
-	return true
+	overflow := n.overflowOrigin.Load()
+	return overflow == nil || overflow.Idle(now)
 }
 
 // OriginNode counts the calls that one caller makes to one resource.

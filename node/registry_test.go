@@ -17,10 +17,18 @@ type member struct {
 	name    string
 	busy    atomic.Int64
 	retired atomic.Bool
+	looked  func() // called after each look whether it is idle
 }
 
 func (m *member) Retire(leaving bool) { m.retired.Store(leaving) }
-func (m *member) Idle(int64) bool     { return m.busy.Load() == 0 }
+
+func (m *member) Idle(int64) bool {
+	idle := m.busy.Load() == 0
+	if m.looked != nil {
+		m.looked()
+	}
+	return idle
+}
 
 func newRegistry(budget *Budget) (r *Registry[*member], left *[]string) {
 	left = new([]string)
@@ -127,6 +135,10 @@ func TestRegistryScripts(t *testing.T) {
 			{func(w *world) { w.Clear() }, "[] 0 0 [a p]"},
 			{pin("p"), "[p] 0 0 [a p]"},
 			{keep(), "[p] 1 0 [a p]"},
+			{pin("p"), "[p] 0 0 [a p]"},
+			{func(w *world) { w.Clear() }, "[] 0 0 [a p p]"},
+			{obtain("p"), "[p] 1 0 [a p p]"}, // an ordinary one
+			{evict, "[] 0 0 [a p p p]"},
 		}},
 		{"no place at all", 0, []struct {
 			do   func(*world)
@@ -219,6 +231,51 @@ func TestRegistryPinsUnderACrowd(t *testing.T) {
 	registry.Evict(0)
 	require.Zero(t, budget.Used())
 	require.Empty(t, names(registry))
+}
+
+// The order that the promise of Registry rests on: whenever a call comes, either the
+// registry sees it, or it sees the mark.
+func TestRegistryMarksBeforeItLooks(t *testing.T) {
+	for look := 1; look <= 2; look++ {
+		registry, _ := newRegistry(NewBudget(1))
+		m, _ := registry.Obtain("a", 0)
+		looks, marked := 0, false
+		m.looked = func() {
+			if looks++; looks == look { // a call comes just after
+				m.busy.Add(1)
+				marked = m.retired.Load()
+			}
+		}
+		registry.Evict(0)
+		if _, there := registry.Find("a"); !there {
+			require.True(t, marked, "it left after look %d, and the call didn't know", look)
+			require.Same(t, m, registry.Restore("a", m))
+		}
+		require.False(t, m.retired.Load())
+		require.Equal(t, []string{"a"}, names(registry))
+	}
+}
+
+// A budget never gives more places than it has, not even for a moment.
+func TestBudgetUnderACrowd(t *testing.T) {
+	b := NewBudget(1)
+	var taken, over, got atomic.Int64
+	crowd(4, func(int) {
+		for range rounds(100_000) {
+			if !b.take() {
+				continue
+			}
+			got.Add(1)
+			if taken.Add(1) > 1 {
+				over.Add(1)
+			}
+			taken.Add(-1)
+			b.used.Add(-1)
+		}
+	})
+	require.Zero(t, over.Load())
+	require.Positive(t, got.Load())
+	require.Zero(t, b.Used())
 }
 
 // The promise of Registry: a call that counts on a member and then looks at the

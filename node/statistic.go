@@ -16,8 +16,9 @@ type StatisticNode struct {
 	// looks at it afterwards, see Registry.
 	retired atomic.Bool
 
-	meters atomic.Pointer[meters] // nil while no rule looks
-	mu     sync.Mutex             // guards replacing meters
+	meters  atomic.Pointer[meters] // nil while no rule looks
+	seeding atomic.Bool            // a meter is published that was not seeded yet
+	mu      sync.Mutex             // guards replacing and seeding meters
 }
 
 // NewStatisticNode returns a node that stands alone, for tests and for counters

@@ -190,7 +190,7 @@ func (t *Tree) place(n, parent *DefaultNode, now int64) {
 	t.placing.Lock()
 	for n.in == nil {
 		switch {
-		case parent != nil && parent.entrance == n.entrance && parent.Branch.add(n):
+		case parent != nil && parent.Context() == n.Context() && parent.Branch.add(n):
 			n.in = &parent.Branch
 		case n.entrance.Branch.add(n):
 			n.in = &n.entrance.Branch
@@ -237,12 +237,18 @@ func (t *Tree) overflowOriginOf(c *ClusterNode) *OriginNode {
 // counted on it, and returns it; or, if another has taken its place, that one,
 // which takes over the counts.
 func (t *Tree) RestoreCall(n *DefaultNode, now int64) *DefaultNode {
-	if other := n.cluster.calls.Restore(n.entrance.name, n); other != n {
+	for {
+		other := n.cluster.calls.Restore(n.entrance.name, n)
+		if other == n {
+			t.place(n, nil, now)
+			return n
+		}
 		other.Absorb(&n.Counters)
-		return other
+		if !other.Retired() { // counted first, looked at then: see Registry
+			return other
+		}
+		n = other
 	}
-	t.place(n, nil, now)
-	return n
 }
 
 // ReplaceCall moves the counts of a call node that is gone for good, as its
@@ -259,11 +265,17 @@ func (t *Tree) ReplaceCall(n *DefaultNode, c *ClusterNode, now int64) *DefaultNo
 
 // RestoreOrigin is [Tree.RestoreCall] for the node of a caller.
 func (t *Tree) RestoreOrigin(c *ClusterNode, o *OriginNode) *OriginNode {
-	other := c.origins.Restore(o.name, o)
-	if other != o {
+	for {
+		other := c.origins.Restore(o.name, o)
+		if other == o {
+			return o
+		}
 		other.Absorb(&o.Counters)
+		if !other.Retired() {
+			return other
+		}
+		o = other
 	}
-	return other
 }
 
 // ReplaceOrigin is [Tree.ReplaceCall] for the node of a caller.

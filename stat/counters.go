@@ -36,6 +36,7 @@ type Counters struct {
 	mu       sync.Mutex
 	totals   Counts             // what was moved out of the lanes
 	minute   *LeapArray[Counts] // the same by the second; nil until there is some
+	moved    int64              // when the newest bucket ended whose counts are there
 	relieved *LeapArray[Counts] // moved out before its time, still in the second window
 }
 
@@ -142,6 +143,7 @@ func (c *Counters) keep(start int64, moved *Counts) {
 	if c.minute == nil {
 		c.minute = newRing(minuteBuckets*int64(time.Second), minuteBuckets)
 	}
+	c.moved = max(c.moved, start+c.layout.fine)
 	if second, ok := c.minute.Open(start); ok {
 		second.Value.Add(moved)
 	}

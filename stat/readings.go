@@ -164,15 +164,20 @@ func (c *Counters) SeedWindow(w *Window, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settle(now)
+	seed := func(end, units int64) { // of units that were counted before end, perhaps just before
+		if end-c.layout.fine > now {
+			now = end - 1 // the caller is late
+		}
+		w.Seed(now, end-1, units)
+	}
 	if c.minute != nil {
 		for b := range c.minute.All(now) {
-			w.Seed(max(now, b.Start), b.Start+int64(time.Second)-1, b.Value.Pass)
+			seed(min(b.Start+int64(time.Second), c.moved), b.Value.Pass)
 		}
 	}
 	for b := range c.live() {
 		if _, units := unpack(b.pass.Load()); units > 0 {
-			start := b.start.Load() // newer than now if the caller is late
-			w.Seed(max(now, start), start+c.layout.fine-1, units)
+			seed(b.start.Load()+c.layout.fine, units)
 		}
 	}
 }

@@ -20,7 +20,7 @@ type book struct {
 	contexts        []string        // in the order in which they were first seen
 	resources       []string
 	seen            map[NodeRef]bool
-	touched         map[string][]int64 // when something was done with a resource
+	touched         map[NodeRef][]int64 // when Java read or wrote a node
 }
 
 // place is a call node.
@@ -43,22 +43,26 @@ type call struct {
 	borrowed bool      // the wait is for a coming bucket
 	reserved []NodeRef // where a rule reserved it in a window
 	unsure   bool      // in which bucket
+	holds    []NodeRef // where a concurrency rule took units, from the decision on
 	blocked  bool
 
 	exited bool
 	ended  int64
 	failed bool
 
-	aside string        // the row that explains a wait or rule other than Java's
-	java  *Expect       // what Java said of it
-	drift time.Duration // how far the wait may be from Java's
+	lenders []NodeRef     // whose windows it may borrow from
+	java    *Expect       // what Java said of it
+	aside   string        // the row that explains a wait or rule other than Java's
+	drift   time.Duration // how far the wait may be from Java's
+	// The same on Java's clock, as long as the verdicts agree.
+	javaAsked, javaReleased, javaEnded int64
 }
 
 func newBook(config Config) *book {
 	interval := int64(config.interval())
 	return &book{
 		interval: interval, width: interval / int64(config.SampleCount),
-		below: make(map[place]place), seen: make(map[NodeRef]bool), touched: make(map[string][]int64),
+		below: make(map[place]place), seen: make(map[NodeRef]bool), touched: make(map[NodeRef][]int64),
 	}
 }
 
@@ -79,31 +83,35 @@ func (b *book) add(c *call) {
 	}
 	first(NodeRef{Kind: "entrance", Context: c.place.context}, &b.contexts, c.place.context)
 	first(NodeRef{Kind: "resource", Resource: c.place.resource}, &b.resources, c.place.resource)
-	b.seen[NodeRef{Kind: "call", Context: c.place.context, Resource: c.place.resource}] = true
+	for _, ref := range c.nodes() {
+		b.seen[ref] = true
+	}
+}
+
+// nodes are those on which a call is counted.
+func (c *call) nodes() []NodeRef {
+	refs := []NodeRef{
+		{Kind: "call", Context: c.place.context, Resource: c.place.resource},
+		{Kind: "resource", Resource: c.place.resource},
+	}
 	if c.origin != "" {
-		b.seen[NodeRef{Kind: "origin", Resource: c.place.resource, Origin: c.origin}] = true
+		refs = append(refs, NodeRef{Kind: "origin", Resource: c.place.resource, Origin: c.origin})
 	}
-	b.touch(c.place.resource, c.asked)
+	if c.inbound {
+		refs = append(refs, NodeRef{Kind: "inbound"})
+	}
+	return refs
 }
 
-func (b *book) touch(resource string, now int64) {
-	b.touched[resource] = append(b.touched[resource], now)
-}
-
-// touchAll notes that figures were read: those of one node, or of the whole tree.
-func (b *book) touchAll(op *Op, now int64) {
-	if op.Kind != "tree" {
-		b.touch(op.Node.Resource, now)
-		return
-	}
-	for _, resource := range b.resources {
-		b.touch(resource, now)
+func (b *book) touch(now int64, refs ...NodeRef) {
+	for _, ref := range refs {
+		b.touched[ref] = append(b.touched[ref], now)
 	}
 }
 
-// touchedIn reports whether anything was done with a resource in [from, to).
-func (b *book) touchedIn(resource string, from, to int64) bool {
-	return slices.ContainsFunc(b.touched[resource], func(t int64) bool { return t >= from && t < to })
+// touchedIn reports whether Java read or wrote a node in [from, to).
+func (b *book) touchedIn(ref NodeRef, from, to int64) bool {
+	return slices.ContainsFunc(b.touched[ref], func(t int64) bool { return t >= from && t < to })
 }
 
 // exists reports whether a call has made the node.
@@ -158,22 +166,31 @@ func (b *book) some(ref NodeRef, f func(*call) bool) bool {
 
 // charged is the units that admitted calls on a node take of the time [from, to),
 // and how many more they may take: where several rules made a call wait, the runner
-// can't tell which bucket one of them counts it in.
-func (b *book) charged(ref NodeRef, from, to int64) (units, unsure int64) {
+// can't tell which bucket one of them counts it in, and a call that waits may not
+// be counted yet where no rule reserved it.
+func (b *book) charged(ref NodeRef, from, to, now int64) (units, unsure int64) {
 	const farthest = int64(time.Minute) // no trace borrows that far ahead
 	for _, c := range slices.Backward(b.calls) {
 		if c.asked < from-farthest {
 			break
 		}
-		switch at := c.chargedAt(ref); {
-		case c.blocked || !b.on(ref, c):
-		case c.unsure && c.asked < to && c.runs() >= from:
+		if c.blocked || !b.on(ref, c) {
+			continue
+		}
+		at := c.chargedAt(ref)
+		switch {
+		case c.unsure && c.asked < to && c.runs() >= from, !c.unsure && at >= from && at < to && !c.counts(ref, now):
 			unsure += c.units
 		case !c.unsure && at >= from && at < to:
 			units += c.units
 		}
 	}
 	return units, unsure
+}
+
+// counts reports whether the windows of a node count the call by now.
+func (c *call) counts(ref NodeRef, now int64) bool {
+	return c.released <= now || slices.Contains(c.reserved, ref)
 }
 
 // chargedAt is the time in whose bucket the call counts on a node: that which it
@@ -203,14 +220,18 @@ func (b *book) inFlight(ref NodeRef, now int64) (calls, units int64) {
 	return calls, units
 }
 
-// queueing are the units on a node that were granted and wait to be released.
-func (b *book) queueing(ref NodeRef, now int64) (units int64) {
+// queueing are the units on a node that were granted and wait to be released, and
+// those of them that are held there already.
+func (b *book) queueing(ref NodeRef, now int64) (units, held int64) {
 	for _, c := range b.calls {
 		if !c.blocked && c.released > now && b.on(ref, c) {
 			units += c.units
+			if slices.Contains(c.holds, ref) {
+				held += c.units
+			}
 		}
 	}
-	return units
+	return units, held
 }
 
 // floor is the largest multiple of width that is not above t.

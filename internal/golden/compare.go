@@ -96,6 +96,11 @@ func (j *judge) diverged() bool { return j.outcome.Row != "" }
 func (j *judge) run(op *Op) {
 	j.wentBack = j.wentBack || op.T < j.latest
 	j.latest = op.T
+	at := j.epoch + op.T*int64(time.Millisecond)
+	if j.config.Sleep == "advance" {
+		at = max(at, j.javaNow)
+	}
+	j.javaNow = at
 	if err := j.moveTo(op.T); err != nil {
 		j.fail("%w", err)
 		return
@@ -113,21 +118,21 @@ func (j *judge) run(op *Op) {
 	default:
 		j.fail("unknown operation %q", op.Kind)
 	}
-	j.checkClock(op)
+	j.javaNow = j.epoch + op.T*int64(time.Millisecond)
+	if op.Expect.Clock != nil {
+		j.javaNow = j.epoch + int64(fromMs(*op.Expect.Clock))
+	}
+	j.checkClock()
 }
 
 // checkClock compares the clock: where the trace says that a sleep moves it, it has
 // moved.
-func (j *judge) checkClock(op *Op) {
-	want := j.epoch + op.T*int64(time.Millisecond)
-	if op.Expect.Clock != nil {
-		want = j.epoch + int64(fromMs(*op.Expect.Clock))
-	}
+func (j *judge) checkClock() {
 	if j.clock.Now() != j.due {
 		j.fail("the clock shows %v, not %v", j.sinceEpoch(j.clock.Now()), j.sinceEpoch(j.due))
 	}
-	if j.due != want && !j.diverged() {
-		j.explain(difference{field: "clock", want: float64(want - j.epoch), got: float64(j.due - j.epoch)})
+	if j.due != j.javaNow && !j.diverged() {
+		j.explain(difference{field: "clock", want: float64(j.javaNow - j.epoch), got: float64(j.due - j.epoch)})
 	}
 }
 

@@ -3,6 +3,7 @@ package golden
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/inspect"
@@ -15,7 +16,9 @@ func (j *judge) inspect(op *Op) {
 		op.Node.Context = defaultContext
 	}
 	tree := j.guard.Tree()
-	j.book.touchAll(op, j.clock.Now())
+	if op.Kind != "history" { // which is of the minute
+		j.book.touch(j.due, j.read(op.Node)...)
+	}
 	switch op.Kind {
 	case "tree":
 		got, want := treeOf(&tree.Root), op.Expect.Tree
@@ -34,6 +37,19 @@ func (j *judge) inspect(op *Op) {
 			j.compareHistory(op.Node, historyOf(n, j.epoch), op.Expect.Seconds)
 		}
 	}
+}
+
+// read lists the nodes that Java reads to show one, all call nodes if it is the tree.
+func (j *judge) read(ref NodeRef) (refs []NodeRef) {
+	if ref.Kind != "" && ref.Kind != "entrance" && ref.Kind != "root" {
+		return []NodeRef{ref}
+	}
+	for at := range j.book.below {
+		if ref.Kind != "entrance" || at.context == ref.Context {
+			refs = append(refs, NodeRef{Kind: "call", Context: at.context, Resource: at.resource})
+		}
+	}
+	return refs
 }
 
 // find returns the node that ref names, or nil if rightly there is none.
@@ -57,54 +73,53 @@ func (j *judge) find(tree inspect.Tree, ref NodeRef, wanted bool) *inspect.Node 
 
 // compareFigures compares the figures of one node, as far as want has them.
 func (j *judge) compareFigures(ref NodeRef, got, want figures) {
-	now := j.clock.Now()
-	book := j.book.snapshot(ref, now, j.metered(ref))
+	book := j.book.snapshot(ref, j.due)
 	if book == nil {
 		j.fail("%v should not be there", ref)
 		return
 	}
+	book["waiting"] = float64(j.waiting(ref))
 	for _, field := range slices.Sorted(maps.Keys(want)) {
-		j.compare(difference{
-			player: j.player, ref: ref, field: field, want: want[field], got: got[field],
-			from: floor(now, j.book.width) + j.book.width - j.book.interval, to: now + 1,
-		}, book[field])
+		j.compare(difference{ref: ref, field: field, want: want[field], got: got[field]}, book[field])
 	}
 }
 
+// waiting are the units that a node must show as borrowed: where a QPS rule looks.
+func (j *judge) waiting(ref NodeRef) (units int64) {
+	if ref.Kind == "entrance" || ref.Kind == "root" {
+		for _, child := range j.book.children(ref) {
+			units += j.waiting(child)
+		}
+	} else if j.metered(ref) {
+		units = j.book.waiting(ref, j.due)
+	}
+	return units
+}
+
+// compareHistory compares the seconds in which something happened.
 func (j *judge) compareHistory(ref NodeRef, got, want []figures) {
-	book := j.book.history(ref, j.clock.Now(), j.epoch)
-	byStart := func(list []figures) map[int64]figures {
-		m := make(map[int64]figures)
-		for _, f := range list {
-			m[int64(f["t"])] = f
-		}
-		return m
-	}
-	gotBy, wantBy, bookBy := byStart(got), byStart(want), byStart(book)
-	for start, f := range bookBy {
-		for field := range f {
-			if field == "t" {
-				continue // it may be a second in which nothing happened to Java
-			}
-			from := j.epoch + start*int64(time.Millisecond)
+	gotAt, wantAt, bookAt := byStart(got), byStart(want), byStart(j.book.history(ref, j.due, j.epoch))
+	starts := slices.AppendSeq(slices.Collect(maps.Keys(gotAt)), maps.Keys(wantAt))
+	starts = slices.AppendSeq(starts, maps.Keys(bookAt))
+	slices.Sort(starts)
+	for _, start := range slices.Compact(starts) {
+		for _, field := range historyFigures { // a missing second has only zeros
 			j.compare(difference{
-				player: j.player, ref: ref, field: field, history: true, want: wantBy[start][field], got: gotBy[start][field],
-				from: from, to: from + int64(time.Second),
-			}, f[field])
-		}
-		delete(gotBy, start)
-		delete(wantBy, start)
-	}
-	if len(gotBy) > 0 {
-		j.fail("%v shows seconds %v in which nothing happened", ref, slices.Sorted(maps.Keys(gotBy)))
-	}
-	for start, f := range wantBy { // seconds in which something happened to Java alone
-		for field, want := range f {
-			if field != "t" {
-				j.compare(difference{player: j.player, ref: ref, field: field, history: true, want: want, from: start, to: start}, 0)
-			}
+				ref: ref, field: field, want: wantAt[start][field], got: gotAt[start][field],
+				history: true, second: j.epoch + start*int64(time.Millisecond),
+			}, bookAt[start][field])
 		}
 	}
+}
+
+var historyFigures = []string{"pass", "block", "success", "exception", "avgRt", "occupiedPass"}
+
+func byStart(seconds []figures) map[int64]figures {
+	at := make(map[int64]figures)
+	for _, second := range seconds {
+		at[int64(second["t"])] = second
+	}
+	return at
 }
 
 // compareTree compares the shape, and the figures of every node.
@@ -130,8 +145,8 @@ func (j *judge) compareTree(got, want *treeNode, context string) {
 
 // compare compares one figure with the book and with the trace.
 func (j *judge) compare(d difference, book float64) {
-	unsure := d.field == "waiting" && d.book.some(d.ref, func(c *call) bool { return c.unsure })
-	if !near(d.got, book) && !unsure {
+	d.player = j.player
+	if !near(d.got, book) && !j.unsure(&d) {
 		j.fail("%v %s: the book has %v, got %v (the trace has %v)", d.ref, d.field, book, d.got, d.want)
 		return
 	}
@@ -142,6 +157,13 @@ func (j *judge) compare(d difference, book float64) {
 	default:
 		j.explain(d)
 	}
+}
+
+// unsure reports whether the book may be wrong about what was borrowed: it can't
+// always tell which of several rules a call waited for.
+func (j *judge) unsure(d *difference) bool {
+	return (d.field == "waiting" || strings.HasPrefix(d.field, "occupied")) &&
+		j.book.some(d.ref, func(c *call) bool { return c.unsure })
 }
 
 // explain looks for the row that a difference follows from.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/penstock-go/penstock/flow"
 )
@@ -41,10 +42,13 @@ func refusedRule(m *moment) bool {
 	})
 }
 
-// declaredFirst: both refuse, we by a rule that was declared before Java's.
+// declaredFirst: both refuse, and we by a rule for everybody that was declared before
+// the one for some callers that Java asks first.
 func declaredFirst(m *moment) bool {
+	ours, java := m.index(m.got.rule), m.index(m.want.Rule)
 	return m.got.result == "block" && m.want.Result == "block" && m.want.WaitMs == nil &&
-		m.index(m.got.rule) >= 0 && m.index(m.got.rule) < m.index(m.want.Rule)
+		ours >= 0 && ours < java &&
+		m.rules[ours].Origin == flow.OriginDefault && m.rules[java].Origin != flow.OriginDefault
 }
 
 // blocksUnseen: a threshold of 0 blocks, also before the other resource was seen.
@@ -68,14 +72,14 @@ func batchHoldsMore(m *moment) bool {
 func perInterval(m *moment) bool {
 	seconds := m.config.interval().Seconds()
 	return seconds != 1 && m.any(func(x applied) bool {
-		passed := m.used(x)
-		java := math.Floor(float64(passed)/seconds) + float64(m.call.units)
-		ours := float64(passed+m.call.units) / seconds
-		if x.warms() {
-			return x.windowed() && java != ours
-		}
-		perSecond := x.Threshold / seconds
-		return x.windowed() && java <= perSecond != (ours <= perSecond)
+		return x.windowed() && m.anyUsed(x, func(used int64) bool {
+			java := math.Floor(float64(used)/seconds) + float64(m.call.units)
+			ours := float64(used+m.call.units) / seconds
+			if x.warms() { // the limit is somewhere below the threshold
+				return java != ours
+			}
+			return java <= x.perSecond() != (ours <= x.perSecond())
+		})
 	})
 }
 
@@ -94,11 +98,17 @@ func noTokens(m *moment) bool {
 	})
 }
 
-// startedWarm: Java fills the tokens by the time since 1970.
+// startedWarm: the first call fills the tokens; Java by the time since 1970, and not
+// at all where none is already as many as warn.
 func startedWarm(m *moment) bool {
 	return m.any(func(x applied) bool {
-		_, full := x.tokens()
-		return x.warms() && toSeconds(m.now())*x.perSecond() < full
+		first := m.now()
+		if i := slices.IndexFunc(m.book.calls, func(c *call) bool { return m.book.on(x.node, c) }); i >= 0 {
+			first = m.book.calls[i].asked
+		}
+		warning, full := x.tokens()
+		gained := toSeconds(floor(first, int64(time.Second))) * x.perSecond()
+		return x.warms() && (warning == 0 || gained < full)
 	})
 }
 
@@ -114,7 +124,7 @@ func forgotten(m *moment) bool {
 		return x.windowed() && m.book.some(x.node, func(c *call) bool {
 			start := floor(c.runs(), x.width())
 			return c.borrowed && start > m.now()-2*int64(x.Interval) && start+x.width() <= m.now() &&
-				!m.book.touchedIn(c.place.resource, start, start+x.width())
+				!m.book.touchedIn(x.node, start, start+x.width())
 		})
 	})
 }
@@ -128,10 +138,14 @@ func roundedWait(m *moment) bool {
 }
 
 // roundedFlip: the wait is so close to nothing, or to the longest, that what Java
-// rounds decides.
+// rounds decides. Or a wait that ended at the turn of a second did so in another
+// second, which is what warm-up looks at.
 func roundedFlip(m *moment) bool {
 	return m.any(func(x applied) bool {
 		drift := m.drift(x, m.call)
+		if x.warms() && m.book.some(x.node, func(c *call) bool { return parted(c.released, c.javaReleased, int64(time.Second)) }) {
+			return true
+		}
 		switch {
 		case drift == 0:
 			return false
@@ -151,22 +165,20 @@ func passedBy(m *moment) bool {
 		return true
 	}
 	return m.any(func(x applied) bool {
-		if x.queues() {
-			return m.line(x, m.call).skipped
-		}
-		return m.index(x.ID) > 0 && m.recently(x, func(c *call) bool { return c.java.borrows() })
+		skipped := m.line(x, m.call).skipped
+		return skipped > 0 && (x.queues() || x.windowed() && skipped >= x.oldest(m.now()))
 	})
 }
 
-// bookedElsewhere: Java books a borrower on one node only, and in the second in
-// which it asked, which is what warm-up looks at.
+// bookedElsewhere: Java books a borrower only on the node that it borrowed from, and
+// in the second in which it asked, which is what warm-up looks at.
 func bookedElsewhere(m *moment) bool {
-	borrows := func(c *call) bool { return c.java.borrows() }
 	return m.any(func(x applied) bool {
-		others := slices.ContainsFunc(m.rules, func(y applied) bool { return y.windowed() && y.node != x.node })
-		return x.warms() && m.book.some(x.node, borrows) ||
-			x.windowed() && others && m.recently(x, borrows) ||
-			m.lookedAt[x.node]
+		elsewhere := func(c *call) bool {
+			return c.java.borrows() && (len(c.lenders) != 1 || c.lenders[0] != x.node)
+		}
+		return x.warms() && m.book.some(x.node, func(c *call) bool { return c.java.borrows() }) ||
+			m.recently(x, elsewhere) || m.lookedAt[x.node]
 	})
 }
 
@@ -192,7 +204,8 @@ func reservedEarly(m *moment) bool {
 	return m.any(func(x applied) bool {
 		switch {
 		case x.Metric == flow.Concurrency:
-			return m.book.queueing(x.node, m.now()) > 0
+			queueing, _ := m.book.queueing(x.node, m.now())
+			return queueing > 0
 		case x.queues():
 			return false
 		}
@@ -206,7 +219,9 @@ func reservedEarly(m *moment) bool {
 // comingFull: what is admitted now must also fit together with what was borrowed,
 // when that begins.
 func comingFull(m *moment) bool {
+	fits := func(x applied, units int64) bool { return units+m.call.units <= x.limit() }
 	return m.got.result != "pass" && m.any(func(x applied) bool {
-		return x.windowed() && !x.warms() && m.used(x)+m.call.units <= x.limit() && m.most(x)+m.call.units > x.limit()
+		return x.windowed() && !x.warms() && !fits(x, m.most(x)) &&
+			m.anyUsed(x, func(used int64) bool { return fits(x, used) })
 	})
 }

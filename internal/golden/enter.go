@@ -95,7 +95,7 @@ func (p *player) enter(op *Op) *moment {
 func (p *player) arrive(op *Op) *live {
 	c := &call{
 		id: op.ID, place: place{op.Context, op.Resource}, origin: op.Origin, inbound: op.EntryType == "in",
-		prioritized: op.Prioritized, units: 1, asked: p.due, java: &op.Expect,
+		prioritized: op.Prioritized, units: 1, asked: p.due, javaAsked: p.javaNow, java: &op.Expect,
 	}
 	if op.Count != nil {
 		c.units, c.oddCount = max(1, *op.Count), *op.Count < 1
@@ -139,7 +139,7 @@ func (p *player) exit(l *live, failed bool) {
 		l.entry.Fail(errBusiness)
 	}
 	l.entry.Exit()
-	l.exited, l.ended, l.failed = true, p.due, failed
+	l.exited, l.ended, l.javaEnded, l.failed = true, p.due, p.javaNow, failed
 	delete(p.open, l.id)
-	p.book.touch(l.place.resource, l.ended)
+	p.book.touch(l.ended, l.nodes()...)
 }

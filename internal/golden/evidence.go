@@ -26,7 +26,7 @@ type line struct {
 	known   bool
 	queued  int64 // calls that queued since the queue was idle
 	charged bool  // Java keeps room for a call that it refused then (D12)
-	skipped bool  // Java let a borrower pass by (B3)
+	skipped int64 // when the last borrower ran that Java let pass by (B3)
 }
 
 type lineKey struct{ rule, resource string }
@@ -42,9 +42,15 @@ func (p *player) line(x applied, c *call) *line {
 // record enters a call in the book, and follows what it did to the rules' lines.
 func (p *player) record(m *moment) {
 	p.book.add(m.call)
+	if !m.want.borrows() {
+		p.book.touch(m.call.released, m.call.nodes()...)
+	}
 	refusedBy := m.index(m.want.Rule)
 	borrowedBy := m.borrowedBy()
 	for i, x := range m.rules {
+		if x.windowed() && (refusedBy < 0 || i <= refusedBy) {
+			p.book.touch(m.call.asked, x.node)
+		}
 		l := p.line(x, m.call)
 		switch {
 		case m.want.borrows() && x.Relation == flow.Associated:
@@ -52,34 +58,43 @@ func (p *player) record(m *moment) {
 		case m.want.Result == "block" && i < refusedBy:
 			l.charged = true
 		case m.want.borrows() && i > borrowedBy:
-			l.skipped = true
+			l.skipped = m.call.runs()
 		case !m.call.blocked && m.call.wait == 0 && m.want.Result == "pass":
-			l.queued, l.charged, l.skipped = 0, false, false
+			l.queued, l.charged = 0, false
+			if x.queues() {
+				l.skipped = 0
+			}
 		case !m.call.blocked:
 			l.queued++
 		}
 	}
 }
 
-// drift is how far the wait for a queue may be from Java's, which rounds the cost
-// of each call, and so is off by half a unit for each call that queued since the
-// queue was idle, this call included. The unit is a millisecond, or a nanosecond for
-// throttles above 1000 a second or whose rounded threshold doesn't divide 1000.
-// A throttle whose whole threshold divides 1000 rounds nothing.
+// drift is how far the wait for a rule may be from Java's. Java rounds the cost of
+// each call, and so is off by half a unit for each call that queued since the queue
+// was idle, this call included. The unit is a millisecond, or a nanosecond for
+// throttles above 1000 a second or whose rounded threshold doesn't divide 1000. A
+// throttle whose whole threshold divides 1000 rounds nothing. Where Java reckons in
+// milliseconds, it takes the clock's, without the fraction by which a sleep may have
+// moved it; and where rounded waits have moved the clock, it shows another time.
 func (p *player) drift(x applied, c *call) time.Duration {
 	const truncated = time.Nanosecond // our waits are rounded down
 	queued := time.Duration(p.line(x, c).queued + 1)
-	switch rounded := math.Round(x.Threshold); {
-	case !x.queues():
-		return 0
-	case x.warms():
-		return queued*time.Millisecond/2 + truncated
-	case x.Threshold > 1000 || math.Mod(1000, rounded) != 0:
-		return (queued+1)/2 + truncated
-	case x.Threshold == rounded:
-		return 0
+	var off time.Duration
+	if p.config.Sleep == "advance" {
+		off = time.Duration(c.asked-c.javaAsked).Abs() + time.Duration(c.javaAsked%int64(time.Millisecond))
 	}
-	return queued*time.Millisecond/2 + truncated
+	switch rounded := math.Round(x.Threshold); {
+	case !x.queues(): // waits for a bucket at most
+		return off
+	case x.warms():
+		return off + queued*time.Millisecond/2 + truncated
+	case x.Threshold > 1000 || math.Mod(1000, rounded) != 0:
+		return off + (queued+1)/2 + truncated
+	case x.Threshold == rounded:
+		return off
+	}
+	return off + queued*time.Millisecond/2 + truncated
 }
 
 // moment is a call that was judged: what Java said, what we said, and the rules that
@@ -96,18 +111,28 @@ type moment struct {
 // from Java's.
 func (m *moment) settle() {
 	c := m.call
+	c.javaReleased = c.javaAsked
+	if m.config.Sleep != "record" {
+		c.javaReleased += int64(m.want.wait())
+	}
 	var holders int
 	for _, x := range m.rules {
-		if x.windowed() && x.Relation != flow.Associated {
+		switch {
+		case x.Relation == flow.Associated: // only looks
+		case x.windowed():
 			c.reserved = append(c.reserved, x.node)
+		case x.Metric == flow.Concurrency:
+			c.holds = append(c.holds, x.node)
+		}
+		if x.Metric == flow.QPS {
 			holders++
 		}
-		if x.queues() {
-			holders++
+		if m.lends(x) {
+			c.lenders = append(c.lenders, x.node)
 		}
 		c.drift = max(c.drift, m.drift(x, c))
 	}
-	if !c.blocked && c.wait > 0 && c.prioritized {
+	if !c.blocked && c.wait > 0 && len(c.lenders) > 0 {
 		c.borrowed = slices.ContainsFunc(m.rules, func(x applied) bool {
 			return m.lends(x) && c.runs()%x.width() == 0
 		})
@@ -145,10 +170,16 @@ func (m *moment) after(i int) bool {
 	return i >= 0 && m.any(func(x applied) bool { return m.index(x.ID) > i })
 }
 
-// used is the units that the window of a rule counts before the call.
-func (m *moment) used(x applied) int64 {
-	units, _ := m.book.charged(x.node, x.oldest(m.now()), x.oldest(m.now())+int64(x.Interval))
-	return units
+// anyUsed reports whether f holds for what the window of a rule may count before the
+// call.
+func (m *moment) anyUsed(x applied, f func(used int64) bool) bool {
+	units, unsure := m.book.charged(x.node, x.oldest(m.now()), x.oldest(m.now())+int64(x.Interval), m.now())
+	for used := units; used <= units+unsure; used++ {
+		if f(used) {
+			return true
+		}
+	}
+	return false
 }
 
 // most is the greatest that the window may count for as long as what is taken now
@@ -156,7 +187,7 @@ func (m *moment) used(x applied) int64 {
 func (m *moment) most(x applied) (most int64) {
 	for i := range int64(x.Buckets) {
 		start := x.oldest(m.now()) + i*x.width()
-		units, unsure := m.book.charged(x.node, start, start+int64(x.Interval))
+		units, unsure := m.book.charged(x.node, start, start+int64(x.Interval), m.now())
 		most = max(most, units+unsure)
 	}
 	return most

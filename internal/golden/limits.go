@@ -19,8 +19,8 @@ func (j *judge) checkLimits(m *moment) {
 	for _, x := range m.rules {
 		switch {
 		case x.Metric == flow.Concurrency:
-			if units := m.held(x) + m.call.units; units > x.limit() {
-				j.fail("rule %q: %d units in flight", x.ID, units)
+			if units, _ := m.held(x); units+m.call.units > x.limit() {
+				j.fail("rule %q: %d units in flight", x.ID, units+m.call.units)
 			}
 		case x.queues():
 			longest = max(longest, x.MaxWait)
@@ -41,7 +41,7 @@ func (j *judge) checkLimits(m *moment) {
 // associated rule only looks at the present one.
 func (j *judge) checkWindow(m *moment, x applied) {
 	check := func(from, to int64) {
-		units, _ := m.book.charged(x.node, from, to)
+		units, _ := m.book.charged(x.node, from, to, m.now())
 		if units += m.call.units; units > x.limit() {
 			j.fail("rule %q: %d units in the window from %v", x.ID, units, j.sinceEpoch(from))
 		}
@@ -84,8 +84,8 @@ func (j *judge) checkRefusal(m *moment) {
 	x, n := m.rules[i], m.call.units
 	switch {
 	case x.Metric == flow.Concurrency:
-		if units := m.held(x) + n; units <= x.limit() {
-			j.fail("rule %q refused unit %d in flight", x.ID, units)
+		if _, units := m.held(x); units+n <= x.limit() {
+			j.fail("rule %q refused unit %d in flight", x.ID, units+n)
 		}
 	case x.queues():
 		l := j.line(x, m.call)
@@ -101,14 +101,11 @@ func (j *judge) checkRefusal(m *moment) {
 	}
 }
 
-// held are the units that the gauge of a rule counts. Those of an associated rule
-// may wait for something else without being held there.
-func (m *moment) held(x applied) int64 {
-	_, units := m.book.inFlight(x.node, m.now())
-	if x.Relation == flow.Associated && !m.call.blocked {
-		return units
-	}
-	return units + m.book.queueing(x.node, m.now())
+// held are the units that the gauge of a rule counts at least, and at most.
+func (m *moment) held(x applied) (least, most int64) {
+	_, running := m.book.inFlight(x.node, m.now())
+	queueing, held := m.book.queueing(x.node, m.now())
+	return running + held, running + queueing
 }
 
 // cost is the least time that units take of the queue.

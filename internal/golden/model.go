@@ -79,9 +79,9 @@ func (b *book) minute(ref NodeRef, now int64) map[int64]*tally {
 	return seconds
 }
 
-// snapshot are the figures that a node must show at now; metered says whether a QPS
-// rule looks at it. It is nil if the node isn't there.
-func (b *book) snapshot(ref NodeRef, now int64, metered bool) figures {
+// snapshot are the figures that a node must show at now, but for what waits; nil if
+// there is no such node.
+func (b *book) snapshot(ref NodeRef, now int64) figures {
 	if !b.exists(ref) {
 		return nil
 	}
@@ -93,13 +93,10 @@ func (b *book) snapshot(ref NodeRef, now int64, metered bool) figures {
 		"successQps": r.Complete, "exceptionQps": r.Exception, "occupiedPassQps": r.Occupied,
 		"maxSuccessQps": float64(best) / time.Duration(b.width).Seconds(),
 		"avgRt":         ms(all.AvgRT()), "minRt": math.NaN(), "curThreadNum": float64(calls),
-		"waiting": 0, "previousPassQps": 0, "previousBlockQps": 0,
+		"previousPassQps": 0, "previousBlockQps": 0,
 	}
 	if all.Exited > 0 {
 		f["minRt"] = ms(all.minRT)
-	}
-	if metered {
-		f["waiting"] = float64(b.waiting(ref, now))
 	}
 	var minute stat.Counts
 	for start, second := range b.minute(ref, now) {
@@ -113,10 +110,11 @@ func (b *book) snapshot(ref NodeRef, now int64, metered bool) figures {
 	return f
 }
 
-// waiting are the units on a node borrowed from buckets that have not begun.
+// waiting are the units that the windows of a node count in buckets that have not
+// begun: reserved there, or counted there at the release.
 func (b *book) waiting(ref NodeRef, now int64) (units int64) {
 	for _, c := range b.calls {
-		if c.borrowed && !c.blocked && floor(c.runs(), b.width) > now && b.on(ref, c) {
+		if c.borrowed && !c.blocked && c.counts(ref, now) && floor(c.runs(), b.width) > now && b.on(ref, c) {
 			units += c.units
 		}
 	}

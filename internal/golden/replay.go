@@ -3,6 +3,7 @@ package golden
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,15 +16,16 @@ import (
 // player replays the operations of one trace on a Guard of its own, and keeps the
 // book.
 type player struct {
-	config Config
-	guard  *api.Guard
-	clock  *core.ManualClock
-	epoch  int64
-	due    int64 // what the clock must show
-	slept  int   // waits that the clock has listed so far
-	open   map[int]*live
-	rules  []activeRule
-	book   *book
+	config  Config
+	guard   *api.Guard
+	clock   *core.ManualClock
+	epoch   int64
+	due     int64 // what the clock must show
+	javaNow int64 // what Java's shows
+	slept   int   // waits that the clock has listed so far
+	open    map[int]*live
+	rules   []activeRule
+	book    *book
 	clues
 }
 
@@ -50,7 +52,7 @@ func newPlayer(config Config) (*player, error) {
 		return nil, err
 	}
 	return &player{
-		config: config, guard: guard, clock: clock, epoch: clock.Now(), due: clock.Now(),
+		config: config, guard: guard, clock: clock, epoch: clock.Now(), due: clock.Now(), javaNow: clock.Now(),
 		open: make(map[int]*live), book: newBook(config),
 		clues: clues{
 			lines: make(map[lineKey]*line), lookedAt: make(map[NodeRef]bool), carried: make(map[string]bool),
@@ -77,6 +79,11 @@ func (p *player) load(java []JavaFlowRule) ([]Dropped, error) {
 			p.carried[old.ID] = true
 		}
 	}
+	maps.DeleteFunc(p.lines, func(key lineKey, l *line) bool { // a queue lasts as long as its rule
+		i := slices.IndexFunc(active, func(r activeRule) bool { return r.ID == key.rule && r.covers(key.resource) })
+		l.known = l.known && i >= 0 && active[i].queues()
+		return i < 0
+	})
 	p.rules, p.refused = active, nil
 	for _, d := range dropped {
 		if !d.ByJava {

@@ -47,7 +47,7 @@ var table = []row{
 	{id: "D6", decision: startedWarm},
 	{id: "C4", decision: stateKept},
 	{id: "A2 B1", decision: forgotten},
-	{id: "D9 D10", decision: roundedFlip, aside: roundedWait, figure: func(d *difference) bool { return roundedClock(d) || roundedRelease(d) }},
+	{id: "D9 D10", decision: roundedFlip, aside: roundedWait, figure: roundedTimes},
 	{id: "B3", decision: passedBy},
 	{id: "B2 B6", decision: bookedElsewhere, figure: borrowedFigure},
 	{id: "D12", decision: decidedTogether, aside: waitedInVain, figure: blockedLater},
@@ -56,7 +56,7 @@ var table = []row{
 
 	{id: "A7", figure: childrenSummed},
 	{id: "A4", figure: averageOverCalls},
-	{id: "A5", figure: func(d *difference) bool { return leastTime(d) || fraction(d) }},
+	{id: "A5", figure: responseTime},
 	{id: "A6", figure: func(d *difference) bool { return d.field == "occupiedPassQps" && d.want == 0 }},
 	{id: "F3", figure: noBestBucket},
 }

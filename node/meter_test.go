@@ -1,0 +1,320 @@
+package node
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/stat"
+)
+
+var perSecond = Meter{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
+
+func TestWindowsOfANode(t *testing.T) {
+	n := NewStatisticNode(layout(t))
+	require.False(t, n.Metered())
+	require.Empty(t, n.Windows())
+	require.Nil(t, n.FindWindow(perSecond))
+	require.Nil(t, n.Gauge(nil))
+
+	w := n.Window(epoch, perSecond, nil)
+	require.True(t, n.Metered())
+	require.Same(t, w, n.Window(epoch, perSecond, nil), "rules of one shape share it")
+	require.Same(t, w, n.FindWindow(perSecond))
+	shadow, strict := perSecond, perSecond
+	shadow.Owner, strict.Shape.Strict = "rule 7", true
+	for _, other := range []Meter{shadow, strict} {
+		require.NotSame(t, w, n.Window(epoch, other, nil))
+	}
+	require.Len(t, n.Windows(), 3)
+	require.Equal(t, perSecond, n.Windows()[0].Meter)
+
+	g := n.NeedGauge(nil)
+	require.Same(t, g, n.NeedGauge(nil))
+	require.Same(t, g, n.Gauge(nil))
+	require.NotSame(t, g, n.NeedGauge("rule 7"))
+	require.Len(t, n.Windows(), 3)
+
+	before := n.Windows()
+	n.KeepMeters(func(m Meter) bool { return m != strict }, func(owner any) bool { return owner == nil })
+	require.Len(t, n.Windows(), 2)
+	require.Len(t, before, 3, "who lists them meanwhile has all")
+	require.Nil(t, n.FindWindow(strict))
+	require.Same(t, w, n.FindWindow(perSecond))
+	require.Same(t, g, n.Gauge(nil))
+	require.Nil(t, n.Gauge("rule 7"))
+	n.KeepMeters(func(Meter) bool { return false }, func(any) bool { return false })
+	require.False(t, n.Metered())
+	require.Nil(t, n.Gauge(nil))
+	n.KeepMeters(func(Meter) bool { return false }, func(any) bool { return false })
+	require.Panics(t, func() { n.Window(epoch, Meter{}, nil) }, "rules are validated first")
+}
+
+func TestWaitingOfANode(t *testing.T) {
+	n := NewStatisticNode(layout(t))
+	require.Zero(t, n.Waiting(epoch))
+	long := Meter{Shape: stat.Shape{Interval: 10 * time.Second, Buckets: 10}}
+	n.Window(epoch, long, nil).AddAt(epoch, epoch+seconds(1), 5)
+	n.Window(epoch, perSecond, nil).AddAt(epoch, epoch+seconds(1), 3)
+	require.EqualValues(t, 5, n.Waiting(epoch), "one call borrows from all of them")
+	require.False(t, n.Idle(epoch+seconds(5)))
+	require.True(t, n.Idle(epoch+seconds(60)))
+}
+
+// museum 72: a rule that comes, or changes its shape, finds what was counted before.
+func TestWindowIsSeeded(t *testing.T) {
+	n := NewStatisticNode(layout(t))
+	n.AddPass(0, epoch, 4)
+	n.AddPass(1, epoch+seconds(3), 5)
+	now := epoch + seconds(3)
+	require.EqualValues(t, 5, n.Window(now, perSecond, nil).Sum(now))
+	long := Meter{Shape: stat.Shape{Interval: 10 * time.Second, Buckets: 10}}
+	require.EqualValues(t, 9, n.Window(now, long, nil).Sum(now))
+
+	old := n.FindWindow(perSecond)
+	old.Add(now, 2)
+	strict := perSecond
+	strict.Shape.Strict = true
+	require.EqualValues(t, 7, n.Window(now, strict, old).Sum(now), "from the window that it replaces")
+}
+
+func TestGaugeIsSeeded(t *testing.T) {
+	n := NewStatisticNode(layout(t))
+	n.AddPass(0, epoch, 4)
+	n.AddPass(1, epoch, 2)
+	n.AddComplete(0, epoch, 2, 1, false)
+	g := n.NeedGauge(nil)
+	require.EqualValues(t, 4, g.InUse())
+	require.Zero(t, n.NeedGauge("a shadow").InUse(), "calls that it never saw don't leave it either")
+	g.ReleaseUnseen(4)
+	n.AddComplete(0, epoch, 4, 1, false)
+	require.Zero(t, g.InUse())
+
+	// found by review: what is too much in the seed is settled
+	n.AddPass(0, epoch, 3)
+	n.KeepMeters(func(Meter) bool { return false }, func(any) bool { return false })
+	g = n.NeedGauge(nil)
+	n.AddComplete(0, epoch, 3, 1, false) // the call ended without having seen the gauge
+	require.EqualValues(t, 3, g.InUse())
+	require.True(t, n.Idle(epoch+seconds(60)))
+	require.Zero(t, g.InUse())
+}
+
+// busyNode is a node on which limit units were counted, spread so widely that
+// seeding a meter takes a while.
+func busyNode(t *testing.T) (n *StatisticNode, limit int64) {
+	l, err := stat.NewLayout(time.Second, 10, 64)
+	require.NoError(t, err)
+	n = NewStatisticNode(l)
+	for lane := range uint32(64) {
+		n.AddPass(lane, epoch, 1)
+	}
+	return n, 64
+}
+
+func dropMeters(n *StatisticNode, keep ...Meter) {
+	n.KeepMeters(func(m Meter) bool { return slices.Contains(keep, m) }, func(any) bool { return false })
+}
+
+// found by review: a window could be seen before it was seeded, so callers that
+// came in that moment got in over a limit that was used up.
+func TestWindowAdmitsNobodyBeforeItIsSeeded(t *testing.T) {
+	strict := perSecond
+	strict.Shape.Strict = true
+	for _, seeded := range []string{"from the counters", "from another window"} {
+		t.Run(seeded, func(t *testing.T) {
+			n, limit := busyNode(t)
+			var seed *stat.Window
+			if seeded == "from another window" {
+				seed = n.Window(epoch, strict, nil)
+			}
+			for round := range rounds(8000) {
+				dropMeters(n, strict)
+				var admitted atomic.Int64
+				enter := func() {
+					if _, ok := n.Window(epoch, perSecond, seed).TryAdd(epoch, 1, limit); ok {
+						admitted.Add(1)
+					}
+				}
+				together(enter, enter, func() {
+					for range 100 {
+						if w := n.FindWindow(perSecond); w != nil {
+							if _, ok := w.TryAdd(epoch, 1, limit); ok {
+								admitted.Add(1)
+							}
+							break
+						}
+						runtime.Gosched()
+					}
+				})
+				require.Zero(t, admitted.Load(), "round %d", round)
+			}
+		})
+	}
+}
+
+// The same of a gauge.
+func TestGaugeAdmitsNobodyBeforeItIsSeeded(t *testing.T) {
+	n, limit := busyNode(t)
+	for round := range rounds(8000) {
+		dropMeters(n)
+		var admitted atomic.Int64
+		enter := func() {
+			if n.NeedGauge(nil).TryAcquire(1, limit) {
+				admitted.Add(1)
+			}
+		}
+		together(enter, enter)
+		require.Zero(t, admitted.Load(), "round %d", round)
+	}
+}
+
+// What is too much in a gauge's seed goes while others are in flight.
+func TestGaugeSettlesUnderway(t *testing.T) {
+	n := NewStatisticNode(layout(t))
+	n.AddPass(0, epoch, 3)
+	g := n.NeedGauge(nil)
+	require.True(t, g.TryAcquire(1, 4))
+	require.True(t, g.Settling())
+	n.AddPass(0, epoch, 1)
+	g.Confirm(1)
+	n.AddComplete(0, epoch, 2, 1, false) // two that never told the gauge
+	n.Settle(g)
+	require.EqualValues(t, 2, g.InUse(), "one of three, and one that it saw")
+	require.True(t, g.Settling())
+	g.ReleaseUnseen(1)
+	n.AddComplete(0, epoch, 1, 1, false)
+	require.False(t, g.Settling())
+	require.EqualValues(t, 1, g.InUse())
+}
+
+// Calls that count themselves and then look for windows, while one is made: the
+// window has each of them, some perhaps twice.
+func TestWindowMissesNobody(t *testing.T) {
+	layout := layout(t)
+	for round := range rounds(3000) {
+		n := NewStatisticNode(layout)
+		call := func(lane uint32) func() {
+			return func() {
+				for range 5 {
+					n.AddPass(lane, epoch, 1)
+					for _, w := range n.Windows() {
+						w.Add(epoch, 1)
+					}
+				}
+			}
+		}
+		together(call(0), call(1), func() { n.Window(epoch, perSecond, nil) })
+		require.GreaterOrEqual(t, n.FindWindow(perSecond).Sum(epoch), int64(10), "round %d", round)
+	}
+}
+
+// A gauge is made while calls come and go that didn't see it, some of which are
+// told of it in between: from then on nobody gets in over the limit, and when all
+// have left, the whole limit is free.
+func TestGaugeMadeUnderTraffic(t *testing.T) {
+	r := random(t)
+	const limit, goroutines = 3, 6
+	layout := layout(t)
+	for round := range rounds(400) {
+		n := NewStatisticNode(layout)
+		var running, over atomic.Int64
+		var ruled atomic.Bool // a rule looks at the gauge
+		seed := r.Uint64()
+		calls := func(g int) func() {
+			return func() {
+				r := rand.New(rand.NewPCG(seed, uint64(g)))
+				lane := uint32(g)
+				for range 40 {
+					// A rule takes, as package flow does.
+					var held *stat.Gauge
+					if ruled.Load() {
+						g := n.NeedGauge(nil)
+						if !g.TryAcquire(1, limit) {
+							n.Settle(g)
+							if !g.TryAcquire(1, limit) {
+								continue
+							}
+						}
+						held = g
+						if running.Add(1) > limit {
+							over.Add(1)
+						}
+					}
+					taken := held != nil
+					// The call is counted and metered, as packages slots and core do.
+					n.AddPass(lane, epoch, 1)
+					confirmed := false
+					if g := n.Gauge(nil); g != nil {
+						if held == nil {
+							g.Acquire(1)
+							held = g
+						}
+						if g.Settling() {
+							g.Confirm(1)
+							confirmed = true
+						}
+					}
+					for range r.IntN(3) {
+						runtime.Gosched()
+					}
+					// It ends.
+					if taken {
+						running.Add(-1)
+					}
+					switch g := n.Gauge(nil); {
+					case held == nil && g != nil:
+						g.ReleaseUnseen(1)
+					case confirmed:
+						held.ReleaseConfirmed(1)
+					case held != nil:
+						held.Release(1)
+					}
+					n.AddComplete(lane, epoch, 1, 1, false)
+				}
+			}
+		}
+		fs := []func(){func() {
+			runtime.Gosched()
+			n.NeedGauge(nil)
+			ruled.Store(true)
+		}}
+		for g := range goroutines {
+			fs = append(fs, calls(g))
+		}
+		together(fs...)
+		g := n.Gauge(nil)
+		n.Settle(g)
+		require.Zero(t, g.InUse(), "round %d", round)
+		require.Zero(t, g.Held(), "round %d", round)
+		require.Zero(t, g.Confirmed(), "round %d", round)
+		require.Zero(t, n.InFlight())
+		require.Zero(t, over.Load(), "round %d", round)
+	}
+}
+
+func TestNodesDoNotAllocateInUse(t *testing.T) {
+	tree, o := newTree(t, Caps{})
+	c := o.cluster(t, "r")
+	web := tree.Entrance("web", epoch)
+	n := tree.Call(web, c, nil, epoch)
+	n.Window(epoch, perSecond, nil)
+	n.NeedGauge(nil)
+	tree.Origin(c, "mobile", epoch)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		tree.Call(tree.Entrance("web", epoch), c, nil, epoch).AddPass(0, epoch, 1)
+		tree.Origin(c, "mobile", epoch).AddPass(0, epoch, 1)
+		c.MarkEntered()
+		n.Window(epoch, perSecond, nil).Add(epoch, 1)
+		n.FindWindow(perSecond)
+		if g := n.NeedGauge(nil); g.TryAcquire(1, 1) {
+			g.Release(1)
+		}
+		n.Retired()
+	}))
+}

@@ -1,0 +1,494 @@
+package node
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/stat"
+)
+
+// count counts a call on a node as a slot does: first it counts, then it looks
+// whether the node has left. It returns the node that has the count.
+func count(tree *Tree, n *DefaultNode, lane uint32, now int64) *DefaultNode {
+	n.AddPass(lane, now, 1)
+	if n.Retired() {
+		n = tree.RestoreCall(n, now)
+	}
+	return n
+}
+
+func TestTreeCapsAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		caps Caps
+		err  string
+	}{
+		{Caps{}, ""},
+		{Caps{1, 1, 1, 1}, ""},
+		{Caps{Resources: -1}, "a cap of -1 resources: use a positive number, or 0 for 10000"},
+		{Caps{Contexts: -2}, "a cap of -2 contexts"},
+		{Caps{Calls: -3}, "a cap of -3 call nodes"},
+		{Caps{Origins: -4}, "a cap of -4 origins"},
+	} {
+		tree, err := NewTree(layout(t), c.caps, new(owner))
+		if c.err != "" {
+			require.ErrorContains(t, err, c.err)
+			continue
+		}
+		require.NoError(t, err)
+		require.Positive(t, tree.Resources().Cap())
+		require.Positive(t, tree.Contexts().Cap())
+		require.Positive(t, tree.Calls().Cap())
+		require.Positive(t, tree.Origins().Cap())
+		require.Zero(t, tree.Contexts().Used(), "the default context is beside the cap")
+		require.Equal(t, InboundName, tree.Inbound().Name())
+	}
+}
+
+func TestTreeEntrances(t *testing.T) {
+	tree, _ := newTree(t, Caps{Contexts: 1})
+	usual := tree.Entrance("", epoch)
+	require.Equal(t, DefaultContext, usual.Name())
+	require.Same(t, usual, tree.Entrance(DefaultContext, epoch))
+	web := tree.Entrance("web", epoch)
+	require.Same(t, web, tree.Entrance("web", epoch))
+	require.NotSame(t, tree.OverflowEntrance(), web)
+	require.Same(t, tree.OverflowEntrance(), tree.Entrance(OverflowName, epoch), "nobody else has the name")
+
+	tree.Call(web, tree.NewCluster("r"), nil, epoch) // a child, so it can't leave
+	require.Same(t, tree.OverflowEntrance(), tree.Entrance("more", epoch))
+	require.EqualValues(t, 1, tree.Contexts().Overflows())
+}
+
+// One call node for each resource and context, below where it was first called
+// from, whoever calls it later.
+func TestTreeCall(t *testing.T) {
+	tree, o := newTree(t, Caps{})
+	web, batch := tree.Entrance("web", epoch), tree.Entrance("batch", epoch)
+	orders, sql := o.cluster(t, "orders"), o.cluster(t, "sql")
+
+	top := tree.Call(web, orders, nil, epoch)
+	below := tree.Call(web, sql, top, epoch)
+	require.Same(t, below, tree.Call(web, sql, nil, epoch), "without a parent")
+	require.Same(t, top, tree.Call(web, orders, below, epoch), "no node stands below itself")
+	other := tree.Call(batch, sql, top, epoch) // the parent is of another context
+	require.NotSame(t, below, other)
+	require.Same(t, other, tree.Call(batch, sql, nil, epoch))
+
+	require.ElementsMatch(t, []string{"web/orders", "web/orders/sql", "batch/sql"}, paths(tree))
+	require.Equal(t, "sql", below.Name())
+	require.Equal(t, "web", below.Context())
+	require.Same(t, sql, below.Cluster())
+	require.Equal(t, 3, tree.Calls().Used())
+}
+
+// museum 107: beyond a cap, an overflow node counts.
+func TestTreeOverflows(t *testing.T) {
+	tree, o := newTree(t, Caps{Contexts: 10, Calls: 2, Origins: 1})
+	a, b, c := o.Pin("a"), o.Pin("b"), o.Pin("c")
+	web := tree.Entrance("web", epoch)
+	top := tree.Call(web, a, nil, epoch)
+	top.AddBlock(0, epoch, 1)
+	tree.Call(web, b, top, epoch).AddBlock(0, epoch, 1)
+
+	over := tree.Call(web, c, top, epoch)
+	require.Equal(t, OverflowName, over.Context())
+	require.Same(t, over, tree.Call(tree.Entrance("batch", epoch), c, nil, epoch), "all contexts share it")
+	require.Same(t, over, tree.Call(tree.OverflowEntrance(), c, over, epoch))
+	require.ElementsMatch(t, []string{"web/a", "web/a/b", OverflowName + "/c"}, paths(tree))
+	require.Equal(t, 2, tree.Calls().Used(), "the overflow is beside the cap")
+	require.EqualValues(t, 2, tree.Calls().Overflows())
+
+	mobile := tree.Origin(a, "mobile", epoch)
+	require.Equal(t, "mobile", mobile.Name())
+	require.False(t, mobile.Overflow())
+	mobile.AddBlock(0, epoch, 1)
+	require.Same(t, mobile, tree.Origin(a, "mobile", epoch))
+	require.Nil(t, a.OverflowOrigin())
+	tv := tree.Origin(a, "tv", epoch)
+	require.True(t, tv.Overflow())
+	require.Equal(t, OverflowName, tv.Name())
+	require.Same(t, tv, tree.Origin(a, "radio", epoch))
+	require.Same(t, tv, a.OverflowOrigin())
+	require.NotSame(t, tv, tree.Origin(b, "tv", epoch), "each resource has its own")
+	require.EqualValues(t, 3, tree.Origins().Overflows())
+
+	// Once there is room, new names get nodes again; the overflow stays where it is.
+	later := epoch + seconds(120)
+	require.Equal(t, "tv", tree.Origin(a, "tv", later).Name())
+	require.Equal(t, "batch", tree.Call(tree.Entrance("batch", later), c, nil, later).Context())
+}
+
+// Idle nodes leave from the leaves up, and those in use stay with all above them.
+func TestTreeEvicts(t *testing.T) {
+	tree, o := newTree(t, Caps{})
+	web, batch := tree.Entrance("web", epoch), tree.Entrance("batch", epoch)
+	a, b, c := o.cluster(t, "a"), o.cluster(t, "b"), o.cluster(t, "c")
+	top := tree.Call(web, a, nil, epoch)
+	middle := tree.Call(web, b, top, epoch)
+	leaf := tree.Call(web, c, middle, epoch)
+	lone := tree.Call(batch, c, nil, epoch)
+	mobile := tree.Origin(b, "mobile", epoch)
+	for _, n := range []*stat.Counters{&top.Counters, &middle.Counters, &leaf.Counters, &lone.Counters, &mobile.Counters} {
+		n.AddPass(0, epoch, 1)
+		n.AddComplete(0, epoch, 1, 1, false)
+	}
+	leaf.AddPass(0, epoch, 1) // in flight
+
+	require.Zero(t, tree.Evict(epoch+seconds(59)), "all counted within the minute")
+	later := epoch + seconds(600)
+	tree.Evict(later)
+	require.ElementsMatch(t, []string{"web/a", "web/a/b", "web/a/b/c"}, paths(tree), "what is in flight keeps all above it")
+	require.True(t, lone.Retired())
+	require.True(t, batch.Retired())
+	require.True(t, mobile.Retired())
+	require.False(t, web.Retired())
+	require.False(t, middle.Retired())
+	require.Equal(t, 3, tree.Calls().Used())
+
+	leaf.AddComplete(0, later, 1, 1, false)
+	tree.Evict(later + seconds(60))
+	require.Empty(t, paths(tree))
+	require.Zero(t, tree.Calls().Used())
+	require.Zero(t, tree.Origins().Used())
+	require.Zero(t, tree.Contexts().Used())
+	require.Zero(t, tree.Resources().Used())
+	require.False(t, tree.Entrance("", later).Retired(), "the default context stays")
+}
+
+// What a rule looks at stays for as long as a window or gauge holds something,
+// however long ago it was counted.
+func TestTreeKeepsWhatIsMetered(t *testing.T) {
+	long := Meter{Shape: stat.Shape{Interval: 10 * time.Minute, Buckets: 2}}
+	for name, hold := range map[string]func(n *StatisticNode){
+		"a window":        func(n *StatisticNode) { n.Window(epoch, long, nil).Add(epoch, 1) },
+		"a gauge":         func(n *StatisticNode) { n.NeedGauge(nil).Acquire(1) },
+		"a shadow's":      func(n *StatisticNode) { n.NeedGauge("rule").Acquire(1) },
+		"a borrowed unit": func(n *StatisticNode) { n.Window(epoch, long, nil).AddAt(epoch, epoch+seconds(300), 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree, o := newTree(t, Caps{Origins: 1})
+			c := o.cluster(t, "r")
+			call := tree.Call(tree.Entrance("", epoch), c, nil, epoch)
+			call.AddBlock(0, epoch, 1) // or they would make room for b
+			tree.Origin(c, "a", epoch).AddBlock(0, epoch, 1)
+			later := epoch + seconds(120)
+			require.True(t, c.Idle(later))
+			for _, n := range []*StatisticNode{&call.StatisticNode, &c.StatisticNode, &tree.Origin(c, "a", epoch).StatisticNode,
+				&tree.Origin(c, "b", epoch).StatisticNode} { // found by review: b is the overflow
+				require.True(t, c.Idle(later))
+				hold(n)
+				require.False(t, n.Idle(later))
+				require.False(t, c.Idle(later))
+				n.KeepMeters(func(Meter) bool { return false }, func(any) bool { return false })
+				require.True(t, n.Idle(later))
+			}
+		})
+	}
+}
+
+// However deep they stand, all idle nodes leave in one search.
+func TestTreeEvictsChains(t *testing.T) {
+	tree, o := newTree(t, Caps{})
+	web := tree.Entrance("web", epoch)
+	var n *DefaultNode
+	for depth := range 12 {
+		n = tree.Call(web, o.Pin(fmt.Sprint(depth)), n, epoch)
+	}
+	require.Len(t, paths(tree), 12)
+	require.Equal(t, 13, tree.Evict(epoch), "and the entrance")
+	require.Empty(t, paths(tree))
+}
+
+func TestBranch(t *testing.T) {
+	var b Branch
+	first, second := new(DefaultNode), new(DefaultNode)
+	b.close(true)
+	require.False(t, b.add(first), "closed")
+	b.close(false)
+	require.True(t, b.add(first))
+	b.close(true)
+	require.True(t, b.add(second), "one that has children stays open")
+	require.ElementsMatch(t, []*DefaultNode{first, second}, b.Children())
+	b.remove(first)
+	b.remove(first)
+	require.Equal(t, 1, b.Len())
+}
+
+func TestTreeMakesRoomOnceASecond(t *testing.T) {
+	tree, o := newTree(t, Caps{Calls: 1})
+	web := tree.Entrance("web", epoch)
+	a, b := o.Pin("a"), o.Pin("b")
+	tree.Call(web, a, nil, epoch).AddBlock(0, epoch, 1)
+	now := epoch + seconds(120)
+	require.Equal(t, "web", tree.Call(web, b, nil, now).Context(), "a has left")
+	require.Equal(t, OverflowName, tree.Call(web, a, nil, now).Context(), "b is idle, but the search was just now")
+	require.Equal(t, "web", tree.Call(web, a, nil, now+seconds(1)).Context())
+}
+
+// A call that found its node and was held up until the node had left.
+func TestTreeRestores(t *testing.T) {
+	later := epoch + seconds(600)
+	t.Run("a node, its parent, its entrance", func(t *testing.T) {
+		tree, o := newTree(t, Caps{})
+		top := tree.Call(tree.Entrance("web", epoch), o.cluster(t, "a"), nil, epoch)
+		leaf := tree.Call(tree.Entrance("web", epoch), o.cluster(t, "b"), top, epoch)
+		tree.Evict(later)
+		require.True(t, leaf.Retired())
+		o.Restore("b", leaf.Cluster())
+		require.Same(t, leaf, count(tree, leaf, 0, later))
+		require.False(t, leaf.Retired())
+		seen := paths(tree)
+		require.Len(t, seen, 1)
+		require.Regexp(t, "^web/.*b$", seen[0])
+		require.Same(t, leaf, tree.Call(tree.Entrance("web", later), leaf.Cluster(), nil, later))
+	})
+	t.Run("where another stands", func(t *testing.T) {
+		tree, o := newTree(t, Caps{})
+		c := o.cluster(t, "a")
+		gone := tree.Call(tree.Entrance("web", epoch), c, nil, epoch)
+		tree.Evict(later)
+		o.Restore("a", c)
+		there := tree.Call(tree.Entrance("web", later), c, nil, later)
+		require.NotSame(t, gone, there)
+		require.Same(t, there, count(tree, gone, 0, later))
+		require.EqualValues(t, 1, there.InFlight())
+		require.Zero(t, gone.Totals())
+		require.Equal(t, []string{"web/a"}, paths(tree))
+	})
+	t.Run("in an entrance that has left", func(t *testing.T) {
+		tree, o := newTree(t, Caps{})
+		c := o.cluster(t, "a")
+		gone := tree.Entrance("web", epoch)
+		tree.Evict(later)
+		require.True(t, gone.Retired())
+		o.Restore("a", c)
+		n := tree.Call(gone, c, nil, later)
+		count(tree, n, 0, later)
+		require.Equal(t, []string{"web/a"}, paths(tree))
+		require.Same(t, n, tree.Call(tree.Entrance("web", later), c, nil, later))
+		// and what is called from there stands below it
+		tree.Call(tree.Entrance("web", later), o.cluster(t, "b"), n, later)
+		require.ElementsMatch(t, []string{"web/a", "web/a/b"}, paths(tree))
+	})
+	t.Run("below a parent that has left", func(t *testing.T) {
+		tree, o := newTree(t, Caps{})
+		parent := tree.Call(tree.Entrance("web", epoch), o.cluster(t, "a"), nil, epoch)
+		tree.Evict(later)
+		child := tree.Call(tree.Entrance("web", later), o.cluster(t, "b"), parent, later)
+		count(tree, child, 0, later)
+		require.Len(t, paths(tree), 1)
+	})
+	t.Run("an overflow node", func(t *testing.T) {
+		tree, o := newTree(t, Caps{})
+		c := o.cluster(t, "a")
+		n := tree.Call(tree.OverflowEntrance(), c, nil, epoch)
+		o.Clear()
+		o.Restore("a", c)
+		count(tree, n, 0, later)
+		require.Equal(t, []string{OverflowName + "/a"}, paths(tree))
+		for _, e := range tree.Entrances().All() {
+			require.NotSame(t, tree.OverflowEntrance(), e)
+		}
+		require.Zero(t, tree.Contexts().Used())
+	})
+	t.Run("an origin", func(t *testing.T) {
+		tree, o := newTree(t, Caps{})
+		c := o.cluster(t, "a")
+		gone := tree.Origin(c, "mobile", epoch)
+		c.Origins().Evict(later)
+		gone.AddBlock(0, later, 1)
+		require.Same(t, gone, tree.RestoreOrigin(c, gone))
+		require.Same(t, gone, tree.Origin(c, "mobile", later))
+
+		c.Origins().Evict(later + seconds(120))
+		there := tree.Origin(c, "mobile", later)
+		require.NotSame(t, gone, there)
+		require.Same(t, there, tree.RestoreOrigin(c, gone))
+		require.EqualValues(t, 1, there.Totals().Block)
+	})
+	t.Run("a resource that was replaced", func(t *testing.T) {
+		tree, o := newTree(t, Caps{Origins: 1})
+		web := tree.Entrance("web", epoch)
+		gone := o.cluster(t, "a")
+		call, origin, over := tree.Call(web, gone, nil, epoch), tree.Origin(gone, "x", epoch), (*OriginNode)(nil)
+		origin.AddPass(0, epoch, 1)
+		over = tree.Origin(gone, "y", epoch)
+		require.True(t, over.Overflow())
+		o.Clear()
+		there := o.cluster(t, "a")
+		call.AddPass(0, epoch, 1)
+		over.AddPass(0, epoch, 1)
+		heir := tree.ReplaceCall(call, there, epoch)
+		require.Same(t, heir, tree.ReplaceCall(call, there, epoch))
+		require.Same(t, tree.Call(web, there, nil, epoch), heir)
+		require.EqualValues(t, 1, heir.Totals().Pass)
+		require.Same(t, tree.Origin(there, "x", epoch), tree.ReplaceOrigin(origin, there, epoch))
+		require.EqualValues(t, 1, tree.Origin(there, "x", epoch).Totals().Pass)
+		require.Same(t, there.OverflowOrigin(), tree.ReplaceOrigin(over, there, epoch))
+		require.EqualValues(t, 1, there.OverflowOrigin().Totals().Pass)
+		require.Equal(t, []string{"web/a"}, paths(tree))
+	})
+}
+
+// A child may outlive its parent's call: it keeps the parent's node in the tree.
+func TestTreeChildOutlivesItsParent(t *testing.T) {
+	tree, o := newTree(t, Caps{})
+	web := tree.Entrance("web", epoch)
+	parent := tree.Call(web, o.cluster(t, "a"), nil, epoch)
+	parent.AddPass(0, epoch, 1)
+	child := tree.Call(web, o.cluster(t, "b"), parent, epoch)
+	child.AddPass(0, epoch, 1)
+	parent.AddComplete(0, epoch, 1, 1, false)
+	require.True(t, parent.StatisticNode.Idle(epoch+seconds(600)))
+	require.Zero(t, tree.Evict(epoch+seconds(600)))
+	require.ElementsMatch(t, []string{"web/a", "web/a/b"}, paths(tree))
+	child.AddComplete(0, epoch+seconds(600), 1, 1, false)
+	tree.Evict(epoch + seconds(1200))
+	require.Empty(t, paths(tree))
+}
+
+// Calls come in, nested and not, are held up between finding their nodes and
+// counting there, while another evicts all that is idle: each count is found by
+// who walks down the tree, and each node only once.
+func TestTreeLosesNoCallInUse(t *testing.T) {
+	r := random(t)
+	tree, o := newTree(t, Caps{Contexts: 100, Calls: 1 << 20})
+	n := rounds(3_000)
+	clusters := make([]*ClusterNode, 40)
+	for i := range clusters {
+		clusters[i] = o.Pin(fmt.Sprint(i))
+	}
+	var done atomic.Bool
+	var sweeper sync.WaitGroup
+	evicted := 0
+	sweeper.Go(func() {
+		for !done.Load() {
+			evicted += tree.Evict(epoch)
+			runtime.Gosched()
+		}
+	})
+	const goroutines = 6
+	var sums [goroutines]int64
+	seed := r.Uint64()
+	crowd(goroutines, func(g int) {
+		r := rand.New(rand.NewPCG(seed, uint64(g)))
+		var parent *DefaultNode
+		for i := range n {
+			context := fmt.Sprint(i/100, "-", r.IntN(2)) // new ones all the time
+			e := tree.Entrance(context, epoch)
+			if r.IntN(4) == 0 {
+				runtime.Gosched()
+			}
+			call := tree.Call(e, clusters[r.IntN(len(clusters))], parent, epoch)
+			if r.IntN(4) == 0 {
+				runtime.Gosched()
+			}
+			if r.IntN(2) == 0 {
+				call = count(tree, call, uint32(g), epoch)
+				sums[g]++
+			}
+			if parent = nil; r.IntN(2) == 0 {
+				parent = call
+			}
+		}
+	})
+	done.Store(true)
+	sweeper.Wait()
+	var want, found int64
+	for _, sum := range sums {
+		want += sum
+	}
+	seen := make(map[*DefaultNode]string)
+	walk(tree, func(path string, n *DefaultNode) {
+		require.Empty(t, seen[n], "%s is also at %s", path, seen[n])
+		seen[n] = path
+		require.False(t, n.Retired(), path)
+		found += n.InFlight()
+	})
+	require.Equal(t, want, found, "%d were evicted", evicted)
+	registered := 0
+	for _, c := range clusters {
+		for _, n := range c.Calls().All() {
+			require.NotEmpty(t, seen[n], "%s in %s is registered, and not in the tree", n.Name(), n.Context())
+			registered++
+		}
+	}
+	require.Len(t, seen, registered)
+	tree.Evict(epoch)
+	overflows := 0
+	walk(tree, func(path string, n *DefaultNode) {
+		if n.Context() == OverflowName {
+			overflows++
+		}
+	})
+	seen = make(map[*DefaultNode]string)
+	walk(tree, func(path string, n *DefaultNode) { seen[n] = path })
+	require.Equal(t, len(seen)-overflows, tree.Calls().Used())
+}
+
+// museum 105: however many names come, the caps hold.
+func TestTreeCapsUnderAFlood(t *testing.T) {
+	r := random(t)
+	caps := Caps{Resources: 20, Contexts: 10, Calls: 30, Origins: 15}
+	tree, o := newTree(t, caps)
+	clock := new(atomic.Int64)
+	clock.Store(epoch)
+	seed := r.Uint64()
+	crowd(6, func(g int) {
+		r := rand.New(rand.NewPCG(seed, uint64(g)))
+		for range rounds(5_000) {
+			now := clock.Add(r.Int64N(seconds(1)))
+			c, ok := o.Obtain(fmt.Sprint(r.IntN(200)), now)
+			if !ok {
+				continue
+			}
+			call := tree.Call(tree.Entrance(fmt.Sprint(r.IntN(50)), now), c, nil, now)
+			call.AddBlock(uint32(g), now, 1)
+			tree.Origin(c, fmt.Sprint(r.IntN(50)), now).AddBlock(uint32(g), now, 1)
+			c.AddBlock(uint32(g), now, 1)
+			for c.Retired() { // as the engine does
+				if there := o.Restore(c.Name(), c); there != c {
+					there.Absorb(&c.Counters)
+					c.Calls().Clear()
+					c.Origins().Clear()
+					c = there
+				}
+			}
+		}
+	})
+	require.LessOrEqual(t, tree.Resources().Used(), caps.Resources)
+	require.LessOrEqual(t, tree.Contexts().Used(), caps.Contexts)
+	require.LessOrEqual(t, tree.Calls().Used(), caps.Calls)
+	require.LessOrEqual(t, tree.Origins().Used(), caps.Origins)
+	clusters, calls, origins := 0, 0, 0
+	for c := range o.Clusters() {
+		clusters++
+		for range c.Origins().All() {
+			origins++
+		}
+		for name := range c.Calls().All() {
+			if name != OverflowName {
+				calls++
+			}
+		}
+	}
+	contexts := 0
+	for name := range tree.Entrances().All() {
+		if name != DefaultContext {
+			contexts++
+		}
+	}
+	require.Equal(t, []int{clusters, contexts, calls, origins},
+		[]int{tree.Resources().Used(), tree.Contexts().Used(), tree.Calls().Used(), tree.Origins().Used()})
+	tree.Evict(clock.Load() + seconds(3600))
+	require.Zero(t, tree.Resources().Used()+tree.Contexts().Used()+tree.Calls().Used()+tree.Origins().Used())
+	require.Empty(t, slices.Collect(o.Clusters()))
+}

@@ -1,0 +1,753 @@
+package stat
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+func newLayout(t testing.TB, interval time.Duration, buckets, procs int) *Layout {
+	t.Helper()
+	l, err := NewLayout(interval, buckets, procs)
+	require.NoError(t, err)
+	return l
+}
+
+func newCounters(l *Layout) *Counters {
+	c := new(Counters)
+	c.Init(l)
+	return c
+}
+
+func TestLaneBucketIsOneCacheLine(t *testing.T) {
+	require.EqualValues(t, 64, unsafe.Sizeof(laneBucket{}))
+	for buckets := int64(1); buckets <= maxLaneBuckets; buckets++ {
+		l := newLane(&Layout{fine: 1, buckets: buckets}, epoch)
+		require.Zero(t, uintptr(unsafe.Pointer(&l.buckets[0]))%64, "%d buckets", buckets)
+	}
+}
+
+func TestNewLayout(t *testing.T) {
+	for _, c := range []struct {
+		interval time.Duration
+		buckets  int
+		procs    int
+		lanes    int
+		fine     time.Duration
+		err      string
+	}{
+		{time.Second, 2, 1, 2, 500 * time.Millisecond, ""},
+		{time.Second, 2, 2, 4, 500 * time.Millisecond, ""},
+		{time.Second, 2, 3, 8, 500 * time.Millisecond, ""},
+		{time.Second, 2, 32, 64, 500 * time.Millisecond, ""},
+		{time.Second, 2, 33, 64, 500 * time.Millisecond, ""},
+		{time.Second, 2, 1000, 64, 500 * time.Millisecond, ""},
+		{time.Second, 2, math.MaxInt32, 64, 500 * time.Millisecond, ""},
+		{time.Second, 2, math.MaxInt, 64, 500 * time.Millisecond, ""},
+		{time.Second, 2, 0, 0, 0, "processors"},
+		{time.Second, 2, -1, 0, 0, "processors"},
+		{2 * time.Second, 1, 2, 4, time.Second, ""},
+		{2 * time.Second, 4, 2, 4, 500 * time.Millisecond, ""},
+		{3 * time.Second, 2, 2, 4, 500 * time.Millisecond, ""},
+		{100 * time.Millisecond, 10, 2, 4, 10 * time.Millisecond, ""},
+		{500 * time.Millisecond, 2, 2, 4, 250 * time.Millisecond, ""},
+		{128 * time.Second, 1, 2, 4, time.Second, ""},
+		{128 * time.Second, 128, 2, 4, time.Second, ""},
+		{129 * time.Second, 1, 2, 0, 0, "128 is the most"},
+		{900 * time.Millisecond, 3, 2, 4, 100 * time.Millisecond, ""},
+		{1100 * time.Millisecond, 1, 2, 4, 100 * time.Millisecond, ""},
+		{1001 * time.Millisecond, 1, 2, 0, 0, "128 is the most"},
+		{time.Second, 3, 2, 0, 0, "don't divide"},
+		{time.Second, 0, 2, 0, 0, "0 buckets"},
+		{time.Second, -2, 2, 0, 0, "-2 buckets"},
+		{0, 2, 2, 0, 0, "an interval of 0s"},
+		{-time.Second, 2, 2, 0, 0, "an interval of -1s"},
+		{9 * time.Millisecond, 1, 2, 0, 0, "an interval of 9ms"},
+		{25 * time.Hour, 1, 2, 0, 0, "an interval of 25h"},
+	} {
+		l, err := NewLayout(c.interval, c.buckets, c.procs)
+		if c.err != "" {
+			require.ErrorContains(t, err, c.err, "%+v", c)
+			continue
+		}
+		require.NoError(t, err, "%+v", c)
+		require.Equal(t, c.lanes, l.Lanes(), "%+v", c)
+		require.Equal(t, c.interval, l.Interval())
+		require.Equal(t, c.interval/time.Duration(c.buckets), l.BucketWidth())
+		require.EqualValues(t, c.fine, l.fine, "%+v", c)
+		require.EqualValues(t, c.interval/c.fine, l.buckets, "%+v", c)
+	}
+}
+
+// deed is something that a call did at a time.
+type deed struct {
+	at     int64
+	counts Counts
+}
+
+// ledger is what Counters should be: all that was done, in a list.
+type ledger struct {
+	layout *Layout
+	newest map[uint32]int64 // of a lane: a late caller joins it
+	deeds  []deed
+}
+
+func (m *ledger) do(lane uint32, now int64, c Counts) {
+	lane %= uint32(m.layout.lanes)
+	start := floor(now, m.layout.fine)
+	if newest, ok := m.newest[lane]; ok {
+		start = max(start, newest)
+	}
+	m.newest[lane] = start
+	m.deeds = append(m.deeds, deed{start, c})
+}
+
+// sum adds up what was done in [from, to).
+func (m *ledger) sum(from, to int64) (sum Counts) {
+	for i := range m.deeds {
+		if d := &m.deeds[i]; d.at >= from && d.at < to {
+			sum.Add(&d.counts)
+		}
+	}
+	return sum
+}
+
+func layouts(t testing.TB) []*Layout {
+	return []*Layout{
+		newLayout(t, time.Second, 2, 1),
+		newLayout(t, 2*time.Second, 1, 2),
+		newLayout(t, 2*time.Second, 4, 1),
+		newLayout(t, 3*time.Second, 2, 1), // 1500 ms: fine buckets of 500 ms
+		newLayout(t, 100*time.Millisecond, 10, 1),
+		newLayout(t, 500*time.Millisecond, 2, 2),
+		newLayout(t, 10*time.Second, 10, 1),
+	}
+}
+
+func TestCountersAreTheirLedger(t *testing.T) {
+	r := random(t)
+	for _, layout := range layouts(t) {
+		for round := range rounds(8) {
+			c := newCounters(layout)
+			m := &ledger{layout: layout, newest: make(map[uint32]int64)}
+			now := epoch
+			if round%2 == 1 {
+				now = -r.Int64N(ms(20_000)) // before 1970, and over it
+			}
+			for step := range 1500 {
+				switch r.IntN(30) {
+				case 0:
+					now += r.Int64N(ms(70_000))
+				case 1:
+					now = floor(now, layout.fine) + layout.fine
+				case 2, 3, 4, 5, 6:
+					now += r.Int64N(2 * layout.fine)
+				case 7, 8, 9, 10, 11, 12:
+					now += r.Int64N(layout.fine/4 + 1)
+				}
+				at := now
+				if r.IntN(10) == 0 {
+					at -= r.Int64N(ms(3000)) // late
+				}
+				lane, n := r.Uint32(), 1+r.Int64N(3)
+				if r.IntN(100) == 0 {
+					n = MaxUnits
+				}
+				switch r.IntN(6) {
+				case 0, 1:
+					c.AddPass(lane, at, n)
+					m.do(lane, at, Counts{Pass: n, Entered: 1})
+				case 2:
+					rt := r.Int64N(100) - 10
+					failed := r.IntN(2) == 0
+					c.AddComplete(lane, at, n, rt, failed)
+					d := Counts{Complete: n, Exited: 1, RT: time.Duration(max(rt, 0)), minRT: max(rt, 0) + 1}
+					if failed {
+						d.Exception = n
+					}
+					m.do(lane, at, d)
+				case 3:
+					c.AddBlock(lane, at, n)
+					m.do(lane, at, Counts{Block: n})
+				case 4:
+					c.AddOccupied(lane, at, n)
+					m.do(lane, at, Counts{Occupied: n})
+				case 5: // as if very many had passed: the next to pass finds the word half full
+					if r.IntN(20) == 0 {
+						c.AddPass(lane, at, 1)
+						c.lanes[int(lane%uint32(layout.lanes))].Load().newest.Load().pass.Add(1 << (unitBits - 1))
+						c.AddPass(lane, at, 1)
+						m.do(lane, at, Counts{Pass: 2 + 1<<(unitBits-1), Entered: 2})
+					}
+				}
+				if step%8 != 0 {
+					continue
+				}
+				oldest := floor(now, layout.coarse) + layout.coarse - layout.interval
+				require.Equal(t, m.sum(oldest, math.MaxInt64), c.Second(now), "%+v, the second window", layout)
+				var most int64
+				for i, b := range c.SecondBuckets(now) {
+					start := oldest + int64(i)*layout.coarse
+					want := m.sum(start, start+layout.coarse)
+					require.Equal(t, Bucket[Counts]{start, want}, b, "%+v, bucket %d", layout, i)
+					most = max(most, want.Complete)
+				}
+				require.Equal(t, most, c.MaxComplete(now))
+				require.Equal(t, m.sum(math.MinInt64, math.MaxInt64), c.Totals(), "%+v, the totals", layout)
+				second := floor(now, ms(1000))
+				require.Equal(t, m.sum(second-ms(1000), second), c.LastSecond(now), "%+v, the last second", layout)
+				require.Equal(t, m.sum(second-ms(59_000), math.MaxInt64), c.Minute(now), "%+v, the minute", layout)
+				var history []Bucket[Counts]
+				for start := second - ms(59_000); start <= second; start += ms(1000) {
+					if sum := m.sum(start, start+ms(1000)); sum != (Counts{}) {
+						history = append(history, Bucket[Counts]{start, sum})
+					}
+				}
+				require.Equal(t, history, c.History(now), "%+v, the history", layout)
+				all := c.Totals()
+				require.Equal(t, all.Entered-all.Exited, c.InFlight())
+				require.Equal(t, all.Pass-all.Complete, c.UnitsInFlight())
+				require.Equal(t, len(history) == 0 && c.Second(now) == Counts{} && c.InFlight() == 0, c.Idle(now))
+			}
+			require.LessOrEqual(t, c.Lanes(), layout.Lanes())
+		}
+	}
+}
+
+// fields are the counters that never decrease.
+func fields(c Counts) [8]int64 {
+	return [8]int64{c.Pass, c.Block, c.Exception, c.Complete, c.Occupied, c.Entered, c.Exited, int64(c.RT)}
+}
+
+// museum 3, 4, 7: while lanes turn, words are relieved and readers settle, no
+// count is lost or doubled, totals never go back, and nobody exits before they enter.
+func TestCountersUnderACrowd(t *testing.T) {
+	r := random(t)
+	const goroutines = 12
+	for _, layout := range layouts(t) {
+		c := newCounters(layout)
+		clock := new(atomic.Int64)
+		clock.Store(epoch)
+		var sums [goroutines]Counts
+		var seeds [goroutines]uint64
+		for g := range seeds {
+			seeds[g] = r.Uint64()
+		}
+		var done atomic.Bool
+		var readers sync.WaitGroup
+		for range 2 {
+			readers.Go(func() {
+				var last [8]int64
+				for !done.Load() {
+					if n := c.InFlight(); n < 0 {
+						t.Errorf("%d calls in flight", n)
+						return
+					}
+					now := clock.Load()
+					c.Second(now)
+					c.LastSecond(now)
+					c.History(now)
+					c.UnitsInFlight()
+					next := fields(c.Totals())
+					for i := range next {
+						if next[i] < last[i] {
+							t.Errorf("counter %d went back from %d to %d", i, last[i], next[i])
+							return
+						}
+					}
+					last = next
+					runtime.Gosched()
+				}
+			})
+		}
+		steps := rounds(16_000)
+		step := ms(20_000) / int64(steps*goroutines) * 2 // 20 s in all, on the average
+		crowd(goroutines, func(g int) {
+			r := rand.New(rand.NewPCG(seeds[g], 0))
+			sum := &sums[g]
+			for range steps {
+				lane, now, n := r.Uint32N(3), clock.Add(r.Int64N(step)), 1+r.Int64N(3)
+				c.AddPass(lane, now, n)
+				sum.Add(&Counts{Pass: n, Entered: 1})
+				switch r.IntN(100) {
+				case 0:
+					runtime.Gosched()
+				case 1:
+					if g > 0 {
+						break // two at once would overflow the word
+					}
+					b := c.lanes[int(lane)%layout.lanes].Load().newest.Load()
+					b.pass.Add(1 << (unitBits - 1)) // as if very many had passed: who comes next relieves it
+					sum.Add(&Counts{Pass: 1 << (unitBits - 1)})
+					runtime.Gosched()
+					if b.pass.Load()&halfFull != 0 {
+						c.relieve(b)
+					}
+				case 2:
+					now -= r.Int64N(ms(2000))
+				}
+				c.AddBlock(lane+1, now, 1)
+				c.AddOccupied(lane, now, 2)
+				c.AddComplete(lane+2, now, n, 5, n == 1)
+				sum.Add(&Counts{Block: 1, Occupied: 2, Complete: n, Exited: 1, RT: 5, minRT: 6})
+				if n == 1 {
+					sum.Exception++
+				}
+			}
+		})
+		done.Store(true)
+		readers.Wait()
+		var want Counts
+		for g := range sums {
+			want.Add(&sums[g])
+		}
+		require.Equal(t, fields(want), fields(c.Totals()))
+		require.Equal(t, fields(want), fields(c.Minute(clock.Load())), "%+v: the minute has it all", layout)
+		require.Zero(t, c.InFlight())
+		clock.Add(ms(120_000))
+		require.Zero(t, fields(c.Minute(clock.Load())))
+		require.Equal(t, fields(want), fields(c.Totals()))
+	}
+}
+
+// museum 3: a bucket that is emptied over and over while calls add to it.
+func TestDrainLosesNothing(t *testing.T) {
+	var b laneBucket
+	var drained Counts
+	var done atomic.Bool
+	var drainer sync.WaitGroup
+	drainer.Go(func() {
+		for !done.Load() {
+			moved := b.drain()
+			drained.Add(&moved)
+		}
+	})
+	n := int64(rounds(200_000))
+	crowd(3, func(int) {
+		for range n {
+			b.pass.Add(pack(2))
+			b.block.Add(1)
+			b.exception.Add(1)
+			b.complete.Add(pack(3))
+			b.rt.Add(7)
+			b.occupied.Add(1)
+		}
+	})
+	done.Store(true)
+	drainer.Wait()
+	rest := b.drain()
+	drained.Add(&rest)
+	require.Equal(t, Counts{
+		Pass: 6 * n, Entered: 3 * n, Block: 3 * n, Exception: 3 * n, Complete: 9 * n, Exited: 3 * n, RT: time.Duration(21 * n), Occupied: 3 * n,
+	}, drained)
+}
+
+// museum 3: who waited for the lock to turn a lane finds it turned, and leaves the
+// new bucket as it is.
+func TestCountersTurnOnce(t *testing.T) {
+	c := newCounters(newLayout(t, time.Second, 2, 1))
+	c.AddPass(0, epoch, 1)
+	l := c.lanes[0].Load()
+	c.turn(l, epoch+ms(500)).pass.Add(pack(2))
+	c.turn(l, epoch+ms(999)).pass.Add(pack(3))
+	c.turn(l, epoch+ms(1)).pass.Add(pack(4))
+	require.EqualValues(t, 10, c.Second(epoch+ms(999)).Pass)
+	require.EqualValues(t, 9, c.Second(epoch+ms(1000)).Pass)
+}
+
+// held runs f while another holds the lock of the counters. It returns when f has
+// returned; the lock is let go when blocked says so, or f has returned.
+func held(c *Counters, f func()) {
+	done := make(chan struct{})
+	c.mu.Lock()
+	go func() { defer close(done); f() }()
+	for i := 0; i < 1000; i++ {
+		select {
+		case <-done:
+			i = 1000
+		default:
+			runtime.Gosched()
+		}
+	}
+	c.mu.Unlock()
+	<-done
+}
+
+// found by review: a call whose lane was new, or had rested for longer than the
+// second window, was counted in a bucket that no window has if a reader held the
+// lock: the totals had it, and nothing else.
+func TestCountersWhileAReaderLooks(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before func(c *Counters)
+		at     int64
+	}{
+		{"on a new lane", func(*Counters) {}, epoch},
+		{"on a lane that rested a second", func(c *Counters) { c.AddBlock(1, epoch-ms(1000), 1) }, epoch},
+		{"on a lane that rested a minute", func(c *Counters) { c.AddBlock(1, epoch-ms(61_000), 1) }, epoch},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			counters := newCounters(newLayout(t, time.Second, 2, 1))
+			c.before(counters)
+			held(counters, func() { counters.AddPass(1, c.at, 1) })
+			require.EqualValues(t, 1, counters.Second(c.at).Pass, "second window")
+			require.EqualValues(t, 1, counters.Minute(c.at).Pass, "minute")
+			require.EqualValues(t, 1, counters.Totals().Pass, "totals")
+			w := newWindow(t, time.Second, 2, false)
+			counters.SeedWindow(w, c.at)
+			require.EqualValues(t, 1, w.Sum(c.at), "a window seeded from it")
+		})
+	}
+	// Within the window it doesn't wait: it joins the newest bucket as it stands.
+	t.Run("on a lane in use", func(t *testing.T) {
+		counters := newCounters(newLayout(t, time.Second, 2, 1))
+		counters.AddPass(1, epoch, 1)
+		counters.mu.Lock()
+		counters.AddPass(1, epoch+ms(600), 1)
+		counters.mu.Unlock()
+		require.EqualValues(t, 2, counters.Second(epoch+ms(999)).Pass)
+	})
+}
+
+func TestCountersJoinTheNewestBucketWhenLate(t *testing.T) { // museum 7
+	c := newCounters(newLayout(t, time.Second, 2, 1))
+	c.AddPass(0, epoch, 1)
+	c.AddPass(0, epoch-ms(30_000), 1)
+	require.EqualValues(t, 2, c.Second(epoch).Pass)
+	c.AddPass(1, epoch-ms(30_000), 5) // a lane of its own, so it is where it belongs
+	require.EqualValues(t, 2, c.Second(epoch).Pass)
+	require.EqualValues(t, 7, c.Minute(epoch).Pass)
+	require.EqualValues(t, 5, c.History(epoch)[0].Value.Pass)
+}
+
+// A late reader sees what is newer than its time as if it were of its time.
+func TestCountersWithALateReader(t *testing.T) {
+	c := newCounters(newLayout(t, time.Second, 2, 1))
+	c.AddPass(0, epoch+ms(5000), 1)
+	require.EqualValues(t, 1, c.Second(epoch).Pass)
+	require.EqualValues(t, 1, c.Minute(epoch).Pass)
+	require.Len(t, c.History(epoch), 1)
+	require.EqualValues(t, 1, c.SecondBuckets(epoch)[1].Value.Pass)
+	require.False(t, c.Idle(epoch))
+}
+
+func TestCountersRelieve(t *testing.T) {
+	for name, full := range map[string]uint64{"of units": 1 << (unitBits - 1), "of calls": 1 << 63} {
+		t.Run(name, func(t *testing.T) {
+			c := newCounters(newLayout(t, time.Second, 2, 1))
+			c.AddPass(0, epoch, 1)
+			b := c.lanes[0].Load().newest.Load()
+			b.pass.Add(full)
+			b.complete.Add(full)
+			calls, units := unpack(full)
+			c.AddPass(0, epoch, 2)
+			c.AddComplete(0, epoch, 2, 7, true)
+			require.Less(t, b.pass.Load(), uint64(halfFull&math.MaxInt64), "relieved")
+			want := Counts{Pass: 3 + units, Entered: 2 + calls, Complete: 2 + units, Exited: 1 + calls, Exception: 2, RT: 7, minRT: 8}
+			require.Equal(t, want, c.Second(epoch+ms(999)))
+			require.Equal(t, want, c.Totals())
+			require.Equal(t, want, c.Minute(epoch+ms(999)))
+			require.Len(t, c.History(epoch+ms(999)), 1)
+			require.EqualValues(t, 1, c.InFlight())
+			require.Zero(t, c.Second(epoch+ms(1000)))
+			require.Equal(t, want, c.Totals())
+			require.Equal(t, want, c.Minute(epoch+ms(59_999)))
+			require.Zero(t, c.Minute(epoch+ms(60_000)))
+		})
+	}
+}
+
+// The words of a bucket hold what many of the largest calls take, all held up
+// between counting and looking at the word.
+func TestPackedWordsHaveRoom(t *testing.T) {
+	var word uint64 = 1<<(unitBits-1) - 1
+	const late = 1 << 19
+	word += late * pack(MaxUnits)
+	calls, units := unpack(word)
+	require.EqualValues(t, late, calls)
+	require.Equal(t, int64(1<<(unitBits-1)-1+late*MaxUnits), units)
+}
+
+// Lanes are never more than the layout has, whatever the callers' lane numbers are.
+func TestCountersLanesAreBounded(t *testing.T) {
+	layout := newLayout(t, time.Second, 2, 2)
+	c := newCounters(layout)
+	var next atomic.Uint32
+	pool := sync.Pool{New: func() any { n := next.Add(1); return &n }}
+	for range rounds(100) { // the pool forgets its lane numbers
+		crowd(8, func(int) {
+			lane := pool.Get().(*uint32)
+			c.AddPass(*lane, epoch, 1)
+			pool.Put(lane)
+		})
+		runtime.GC()
+	}
+	for _, lane := range []uint32{0, 63, 64, 1<<31 - 1, 1 << 31, math.MaxUint32} { // museum 46
+		c.AddPass(lane, epoch, 1)
+		c.AddComplete(lane, epoch, 1, 1, false)
+	}
+	require.LessOrEqual(t, c.Lanes(), layout.Lanes())
+	require.EqualValues(t, 8*rounds(100)+6, c.Totals().Pass)
+}
+
+func TestCountersAbsorb(t *testing.T) {
+	layout := newLayout(t, time.Second, 2, 1)
+	c, gone := newCounters(layout), newCounters(layout)
+	gone.AddPass(0, epoch, 3)
+	gone.AddPass(1, epoch-ms(5000), 4)
+	gone.AddBlock(0, epoch, 2)
+	c.AddPass(0, epoch, 1)
+	c.Absorb(gone)
+	require.Equal(t, Counts{Pass: 8, Entered: 3, Block: 2}, c.Totals())
+	require.Zero(t, gone.Totals())
+	require.EqualValues(t, 3, c.InFlight())
+	gone.AddComplete(0, epoch, 3, 9, true) // a call that is still there
+	c.Absorb(gone)
+	require.EqualValues(t, 2, c.InFlight())
+	require.True(t, gone.Idle(epoch))
+	c.Absorb(gone)
+	require.EqualValues(t, 8, c.Totals().Pass, "absorbing nothing")
+}
+
+func TestCountersAbsorbFromEachOther(t *testing.T) {
+	layout := newLayout(t, time.Second, 2, 1)
+	pair := [2]*Counters{newCounters(layout), newCounters(layout)}
+	n := rounds(4000)
+	crowd(4, func(g int) {
+		for i := range n {
+			pair[g%2].AddPass(uint32(g), epoch+ms(int64(i)), 1)
+			if i%3 == 0 {
+				pair[g%2].Absorb(pair[1-g%2])
+			}
+		}
+	})
+	require.EqualValues(t, 4*n, pair[0].Totals().Pass+pair[1].Totals().Pass)
+}
+
+func TestCountersSeedWindow(t *testing.T) {
+	layout := newLayout(t, time.Second, 2, 1)
+	for _, c := range []struct {
+		name  string
+		shape Shape
+		add   []event // at ms
+		now   int64
+		want  []event // the sum at ms
+	}{
+		{"from the lanes", Shape{time.Second, 2, false},
+			[]event{{0, 3}, {500, 4}}, 900, []event{{900, 7}, {1000, 4}, {1500, 0}}},
+		{"from whole seconds, at their newest", Shape{5 * time.Second, 5, false},
+			[]event{{0, 3}, {1400, 4}, {4000, 1}}, 4000, []event{{4000, 8}, {5000, 5}, {6000, 1}, {9000, 0}}},
+		{"from a second that is not over, at the newest that was moved there", Shape{2 * time.Second, 4, false},
+			[]event{{0, 3}, {500, 4}}, 1499, []event{{1499, 7}, {1999, 7}, {2000, 4}, {2500, 0}}},
+		{"what is older is not", Shape{2 * time.Second, 2, false},
+			[]event{{0, 3}, {2500, 4}}, 3000, []event{{3000, 4}}},
+		{"finer: to the newest that a lane bucket covers", Shape{time.Second, 10, false},
+			[]event{{0, 3}}, 450, []event{{450, 3}, {1399, 3}, {1400, 0}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			counters := newCounters(layout)
+			for i, e := range c.add {
+				counters.AddPass(uint32(i), epoch+ms(e.at), e.n)
+			}
+			w := newWindow(t, c.shape.Interval, c.shape.Buckets, c.shape.Strict)
+			counters.SeedWindow(w, epoch+ms(c.now))
+			for _, e := range c.want {
+				require.Equal(t, e.n, w.Sum(epoch+ms(e.at)), "at %d ms", e.at)
+			}
+		})
+	}
+	t.Run("what was relieved, once", func(t *testing.T) {
+		counters := newCounters(layout)
+		counters.AddPass(0, epoch, 1)
+		counters.lanes[0].Load().newest.Load().pass.Add(1 << (unitBits - 1))
+		counters.AddPass(0, epoch, 1)
+		w := newWindow(t, time.Second, 2, false)
+		counters.SeedWindow(w, epoch)
+		require.Equal(t, int64(2+1<<(unitBits-1)), w.Sum(epoch))
+	})
+	t.Run("what another reader, whose time is newer, has moved", func(t *testing.T) {
+		counters := newCounters(layout)
+		counters.AddPass(0, epoch+ms(2500), 7)
+		require.EqualValues(t, 7, counters.Minute(epoch+ms(3900)).Pass)
+		w := newWindow(t, time.Second, 2, false)
+		counters.SeedWindow(w, epoch+ms(2000))
+		require.EqualValues(t, 7, w.Sum(epoch+ms(3499)))
+		require.Zero(t, w.Sum(epoch+ms(3500)))
+	})
+	// found by review
+	t.Run("by a caller who is late", func(t *testing.T) {
+		counters := newCounters(layout)
+		counters.AddPass(0, epoch+ms(3000), 7)
+		w := newWindow(t, time.Second, 2, false)
+		counters.SeedWindow(w, epoch)
+		require.EqualValues(t, 7, w.Sum(epoch+ms(3999)), "the seven of 3000 ms still count")
+		require.Zero(t, w.Sum(epoch+ms(4000)))
+	})
+}
+
+// A seeded window never holds less than one that was there all the time, then or
+// later, whatever readers moved meanwhile, also if the clock of who seeds is late.
+func TestSeededWindowsMissNothing(t *testing.T) {
+	r := random(t)
+	shapes := []Shape{
+		{time.Second, 2, false}, {time.Second, 10, true}, {100 * time.Millisecond, 10, false}, {3 * time.Second, 4, true},
+		{10 * time.Second, 10, false}, {30 * time.Second, 3, false}, {time.Second, 1, true},
+	}
+	for _, layout := range layouts(t) {
+		for range rounds(30) {
+			c := newCounters(layout)
+			real := make([]*Window, len(shapes))
+			for i, s := range shapes {
+				real[i] = newWindow(t, s.Interval, s.Buckets, s.Strict)
+			}
+			now := epoch - ms(r.Int64N(5000))
+			for range 60 {
+				now += r.Int64N(layout.fine)
+				if r.IntN(10) == 0 {
+					now += r.Int64N(ms(5000))
+				}
+				lane, n := r.Uint32N(4), r.Int64N(10)
+				c.AddPass(lane, now, n)
+				for _, w := range real {
+					w.Add(now, n)
+				}
+				switch r.IntN(30) {
+				case 0:
+					c.lanes[int(lane)%layout.lanes].Load().newest.Load().pass.Or(1 << 63) // relieved, with calls
+					c.AddPass(lane, now, 0)
+				case 1:
+					c.Minute(now)
+				case 2:
+					c.Second(now)
+				}
+			}
+			late := now
+			if r.IntN(3) == 0 {
+				late -= r.Int64N(ms(3000))
+			}
+			for i, s := range shapes {
+				if late < now && int64(s.Width())%layout.fine != 0 {
+					continue // finer than the lanes: who is late can't know where in a bucket it is
+				}
+				w := newWindow(t, s.Interval, s.Buckets, s.Strict)
+				c.SeedWindow(w, late)
+				if i%2 == 0 { // and another from it, in its turn
+					next := newWindow(t, s.Interval, s.Buckets, s.Strict)
+					next.SeedFrom(w, late)
+					w = next
+				}
+				for at := now; at < now+2*int64(s.Interval); at += 1 + r.Int64N(int64(s.Width())) {
+					require.GreaterOrEqual(t, w.Sum(at), real[i].Sum(at), "%+v from %+v, %v after", s, layout, time.Duration(at-now))
+					if real[i].Sum(at) == 0 {
+						break
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestCountsReadings(t *testing.T) {
+	var none Counts
+	require.True(t, none.Empty())
+	require.Zero(t, none.AvgRT()) // museum 51
+	_, ok := none.MinRT()
+	require.False(t, ok)
+	require.Zero(t, none.Per(time.Second))
+
+	c := Counts{Pass: 6, Block: 4, Exception: 1, Complete: 5, Occupied: 2, Exited: 2, RT: 30, minRT: 1}
+	require.False(t, c.Empty())
+	require.EqualValues(t, 10, c.Total())
+	require.EqualValues(t, 15, c.AvgRT())
+	rt, ok := c.MinRT()
+	require.True(t, ok)
+	require.Zero(t, rt)
+	require.Equal(t, Rates{Pass: 3, Block: 2, Exception: 0.5, Complete: 2.5, Occupied: 1}, c.Per(2*time.Second))
+
+	c.Add(&Counts{minRT: 9})
+	require.EqualValues(t, 1, c.minRT)
+	none.Add(&Counts{minRT: 9})
+	require.EqualValues(t, 9, none.minRT)
+}
+
+func TestCountersDoNotAllocate(t *testing.T) {
+	c := newCounters(newLayout(t, time.Second, 2, 2))
+	now := epoch
+	call := func() {
+		for lane := range uint32(4) {
+			now += ms(29)
+			c.AddPass(lane, now, 1)
+			c.AddOccupied(lane, now, 1)
+			c.AddComplete(lane, now, 1, 5, true)
+			c.AddBlock(lane, now, 1)
+		}
+	}
+	for range 20 { // make the lanes and the minute
+		call()
+	}
+	require.Zero(t, testing.AllocsPerRun(1000, call))
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		c.Second(now)
+		c.LastSecond(now)
+		c.InFlight()
+		c.Totals()
+	}))
+}
+
+// The two rows that lanes are there for: compare them at -cpu 2 and above.
+
+func BenchmarkCountersOnLanes(b *testing.B) {
+	c := newCounters(newLayout(b, time.Second, 2, runtime.GOMAXPROCS(0)))
+	var next atomic.Uint32
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		lane := next.Add(1)
+		for pb.Next() {
+			c.AddPass(lane, epoch, 1)
+			c.AddComplete(lane, epoch, 1, 5, false)
+		}
+	})
+}
+
+func BenchmarkCountersOnOneLane(b *testing.B) {
+	c := newCounters(newLayout(b, time.Second, 2, runtime.GOMAXPROCS(0)))
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			c.AddPass(0, epoch, 1)
+			c.AddComplete(0, epoch, 1, 5, false)
+		}
+	})
+}
+
+// BenchmarkSharedCounter is the plain thing: one word for each figure.
+func BenchmarkSharedCounter(b *testing.B) {
+	var pass, complete, rt atomic.Int64
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			pass.Add(1)
+			complete.Add(1)
+			rt.Add(5)
+		}
+	})
+}
+
+func BenchmarkCountersSecond(b *testing.B) {
+	c := newCounters(newLayout(b, time.Second, 2, 32))
+	for lane := range uint32(64) {
+		c.AddPass(lane, epoch, 1)
+	}
+	for b.Loop() {
+		if c.Second(epoch).Pass != 64 {
+			b.Fatal(fmt.Sprint(c.Second(epoch)))
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package stat
+
+import (
+	"math"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestGaugeScripts(t *testing.T) {
+	type step struct {
+		do   func(*Gauge) any
+		want any
+	}
+	take := func(n, limit int64) func(*Gauge) any { return func(g *Gauge) any { return g.TryAcquire(n, limit) } }
+	fits := func(n, limit int64) func(*Gauge) any { return func(g *Gauge) any { return g.Fits(n, limit) } }
+	does := func(f func(*Gauge)) func(*Gauge) any { return func(g *Gauge) any { f(g); return g.InUse() } }
+	settling := func(g *Gauge) any { return g.Settling() }
+	for name, steps := range map[string][]step{
+		"it takes up to the limit": {
+			{take(2, 3), true}, {take(2, 3), false}, {fits(2, 3), false}, {fits(1, 3), true}, {take(1, 3), true}, {take(1, 3), false},
+			{does(func(g *Gauge) { g.Release(2) }), int64(1)},
+			{take(2, 3), true},
+		},
+		"a limit below what is in use": {
+			{take(5, 5), true}, {take(1, 3), false}, {fits(0, 3), false}, {fits(0, 5), true},
+		},
+		"a limit of zero": {{take(1, 0), false}, {fits(1, 0), false}},
+		"whatever the total": {
+			{does(func(g *Gauge) { g.Acquire(7) }), int64(7)}, {take(1, 7), false}, {take(1, 8), true},
+		},
+		"huge costs": { // museum 34
+			{take(1, 1), true},
+			{take(math.MaxInt64, math.MaxInt64), false}, {take(math.MaxInt64, 1), false},
+			{take(1<<32-1, 1), false}, {fits(math.MaxInt64, math.MaxInt64), false},
+			{take(math.MaxInt64-1, math.MaxInt64), true}, {take(1, math.MaxInt64), false},
+		},
+		"calls that it never saw": {
+			{does(func(g *Gauge) { g.Seed(3) }), int64(3)},
+			{take(2, 4), false}, {take(1, 4), true}, {take(1, 4), false},
+			{does(func(g *Gauge) { g.ReleaseUnseen(2) }), int64(2)},
+			{take(2, 4), true},
+			{does(func(g *Gauge) { g.ReleaseUnseen(2) }), int64(3)}, // one was left
+			{does(func(g *Gauge) { g.ReleaseUnseen(2) }), int64(3)},
+			{func(g *Gauge) any { return g.Held() }, int64(3)},
+			{does(func(g *Gauge) { g.Release(3) }), int64(0)},
+		},
+		"seeds that are settled": {
+			{settling, false},
+			{does((*Gauge).Begin), int64(0)},
+			{settling, true},
+			{does(func(g *Gauge) { g.Seed(3) }), int64(3)}, {take(1, 4), true},
+			{does(func(g *Gauge) { g.Seed(-5) }), int64(4)},
+			{does(func(g *Gauge) { g.Settle(5) }), int64(4)}, // a bound, not a figure
+			{does(func(g *Gauge) { g.Settle(2) }), int64(3)},
+			{settling, true},
+			{does(func(g *Gauge) { g.Settle(-1) }), int64(1)},
+			{settling, false},
+			{func(g *Gauge) any { return g.Held() }, int64(1)},
+		},
+		"seeded with nothing": {
+			{does((*Gauge).Begin), int64(0)}, {does(func(g *Gauge) { g.Seed(0) }), int64(0)}, {settling, false},
+		},
+		"units that are counted elsewhere as well": {
+			{take(3, 9), true},
+			{does(func(g *Gauge) { g.Confirm(2) }), int64(3)},
+			{func(g *Gauge) any { return g.Confirmed() }, int64(2)},
+			{does(func(g *Gauge) { g.ReleaseConfirmed(2) }), int64(1)},
+			{func(g *Gauge) any { return g.Confirmed() }, int64(0)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := new(Gauge)
+			for i, s := range steps {
+				require.Equal(t, s.want, s.do(g), "step %d", i)
+			}
+		})
+	}
+}
+
+// A refused call changes nothing and needs no lock.
+func TestGaugeRefusesWithoutTheLock(t *testing.T) { // museum 22
+	g := new(Gauge)
+	require.True(t, g.TryAcquire(3, 3))
+	g.mu.Lock()
+	require.False(t, g.TryAcquire(1, 3))
+	require.False(t, g.Fits(1, 3))
+	g.mu.Unlock()
+	require.EqualValues(t, 3, g.Held())
+}
+
+// museum 2: 64 goroutines; the units held at once, counted outside, never exceed
+// the limit, also while calls that the gauge never saw end; all is given back.
+func TestGaugeUnderACrowd(t *testing.T) {
+	const limit, goroutines = 8, 64
+	g := new(Gauge)
+	for round := range 2 {
+		var running, peak, unseen atomic.Int64
+		if round == 1 {
+			unseen.Store(6)
+			running.Store(6)
+			g.Seed(6)
+		}
+		crowd(goroutines, func(i int) {
+			n := int64(1 + i%2)
+			for step := range rounds(2000) {
+				if step%7 == 0 && unseen.Add(-1) >= 0 {
+					running.Add(-1)
+					g.ReleaseUnseen(1)
+				}
+				if !g.TryAcquire(n, limit) {
+					continue
+				}
+				now := running.Add(n)
+				for old := peak.Load(); now > old && !peak.CompareAndSwap(old, now); old = peak.Load() {
+				}
+				if step%16 == 0 {
+					runtime.Gosched()
+				}
+				running.Add(-n)
+				g.Release(n)
+			}
+		})
+		require.LessOrEqual(t, peak.Load(), int64(limit))
+		require.Zero(t, g.Held())
+		require.Zero(t, g.InUse())
+	}
+}
+
+// As many as ask at one instant while nobody leaves: exactly the limit get in.
+func TestGaugeIsFilled(t *testing.T) {
+	for name, seeded := range map[string]int64{"empty": 0, "with calls it never saw": 2} {
+		t.Run(name, func(t *testing.T) {
+			var g Gauge
+			g.Seed(seeded)
+			var in, wrong atomic.Int64
+			inStep(4, rounds(4_000), func(int, int) {
+				if g.TryAcquire(1, seeded+1) {
+					in.Add(1)
+				}
+			}, func(int) {
+				if in.Swap(0) != 1 {
+					wrong.Add(1)
+				}
+				g.Release(g.Held())
+			})
+			require.Zero(t, wrong.Load())
+		})
+	}
+}
+
+func TestGaugeDoesNotAllocate(t *testing.T) {
+	g := new(Gauge)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		g.TryAcquire(1, 1)
+		g.TryAcquire(1, 1)
+		g.Release(1)
+	}))
+}
+
+func BenchmarkGauge(b *testing.B) {
+	g := new(Gauge)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if g.TryAcquire(1, 1000) {
+				g.Release(1)
+			}
+		}
+	})
+}
