@@ -169,11 +169,12 @@ func (c *controller) share(inv *core.Invocation, w *stat.Window, held *core.Rese
 	if !c.borrows(inv) {
 		return c.refuse()
 	}
+	limit = min(limit, held.Undo) // of all rules on the window so far
 	wait, bucket, ok := w.Rebook(inv.Now(), held.Token, held.Units, limit, c.engine.Config().OccupyTimeout)
 	if !ok {
 		return c.refuse()
 	}
-	held.Token, held.Undo = bucket, min(held.Undo, limit)
+	held.Token, held.Undo = bucket, limit
 	return core.Verdict{Wait: wait, By: c.refusal, Borrowed: true}
 }
 

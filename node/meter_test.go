@@ -133,7 +133,7 @@ func TestWindowAdmitsNobodyBeforeItIsSeeded(t *testing.T) {
 			if seeded == "from another window" {
 				seed = n.Window(epoch, strict, nil)
 			}
-			for round := range rounds(8000) {
+			for round := range rounds(4000) {
 				dropMeters(n, strict)
 				var admitted atomic.Int64
 				enter := func() {
@@ -161,7 +161,7 @@ func TestWindowAdmitsNobodyBeforeItIsSeeded(t *testing.T) {
 // The same of a gauge.
 func TestGaugeAdmitsNobodyBeforeItIsSeeded(t *testing.T) {
 	n, limit := busyNode(t)
-	for round := range rounds(8000) {
+	for round := range rounds(4000) {
 		dropMeters(n)
 		var admitted atomic.Int64
 		enter := func() {

@@ -60,10 +60,25 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 			d.addRuleError(err, path, node, values)
 			continue
 		}
+		if missing := missingKey(fields, values); missing != "" {
+			d.add(placeOf(node), path+"."+missing, "is required: a rule that forgets it would have the value 0, so write that if it is meant")
+			continue
+		}
 		twins.check(d, twin[R]{path, placeOf(node), rule.Info().ID != "", norm}, values["id"])
 		rules = append(rules, rule)
 	}
 	*f.in(s) = rules
+}
+
+// missingKey returns a key that a rule must have and doesn't, or "". Fields that
+// may be left out are marked so; the zero value of the others says something.
+func missingKey(fields []field, values map[string]*yaml.Node) string {
+	for _, f := range fields {
+		if _, present := values[f.key]; !present && !f.omitEmpty {
+			return f.key
+		}
+	}
+	return ""
 }
 
 // addRuleError reports why a family refuses a rule, at the field concerned.

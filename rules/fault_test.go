@@ -55,7 +55,7 @@ func TestParseTellsShortErrors(t *testing.T) {
 		`flow: [{resource: a, threshold: "` + long + `"}]`,
 		`flow: [{resource: a, mode: "` + long + `"}]`,
 		`flow: [{resource: a, regex: true, resource: "` + long + `"}]`,
-		`flow: [{resource: a, id: "` + long + `"}, {resource: b, id: "` + long + `"}]`,
+		`flow: [{resource: a, threshold: 1, id: "` + long + `"}, {resource: b, threshold: 1, id: "` + long + `"}]`,
 		`flow: *` + strings.Repeat("x", 100_000),
 		`flow: !` + strings.Repeat("x", 100_000) + " a",
 	} {

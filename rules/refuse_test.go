@@ -31,7 +31,7 @@ func TestParseRefuses(t *testing.T) {
 		{"flow: 3", "r.yaml:1:7: flow: must be a list of rules, not 3"},
 		{"flow: {resource: a}", "r.yaml:1:7: flow: must be a list of rules, not a mapping"},
 		{"flow: [a]", "r.yaml:1:8: flow[0]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not the text \"a\""},
-		{"flow:\n- resource: a\n-\n", "r.yaml:3:2: flow[1]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not nothing"},
+		{"flow:\n- {resource: a, threshold: 1}\n-\n", "r.yaml:3:2: flow[1]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not nothing"},
 
 		// Unknown, repeated and odd keys.
 		{"flwo: []", `r.yaml:1:1: flwo: unknown field (did you mean "flow"?)`},
@@ -113,8 +113,9 @@ func TestParseRefuses(t *testing.T) {
 		{"flow:\n- {resource: a, threshold: 1}\n- {resource: a, threshold: 1}", "r.yaml:3:3: flow[1]: is the same rule as flow[0] at 2:3: remove one"},
 		{"flow:\n- {resource: a, threshold: 1}\n- {resource: a, threshold: 1.0, interval: 1s, mode: enforce}", "r.yaml:3:3: flow[1]: is the same rule as flow[0] at 2:3: remove one"},
 		{"flow:\n- {resource: a, threshold: 1}\n- {resource: a, threshold: 2}\n- {resource: a, threshold: 2}", "r.yaml:4:3: flow[2]: is the same rule as flow[1] at 3:3: remove one"},
-		{"flow:\n- {id: x, resource: a}\n- {resource: b, id: x}", `r.yaml:3:21: flow[1].id: "x" is already the id of flow[0] at 2:3`},
-		{"flow:\n- {id: 'flow:a', resource: a}\n- {resource: a}", "r.yaml:3:3: flow[1]: is the same rule as flow[0] at 2:3: remove one"},
+		{"flow: [{resource: a}]", "r.yaml:1:8: flow[0].threshold: is required: a rule that forgets it would have the value 0, so write that if it is meant"},
+		{"flow:\n- {id: x, resource: a, threshold: 1}\n- {resource: b, threshold: 1, id: x}", `r.yaml:3:35: flow[1].id: "x" is already the id of flow[0] at 2:3`},
+		{"flow:\n- {id: 'flow:a', resource: a, threshold: 1}\n- {resource: a, threshold: 1}", "r.yaml:3:3: flow[1]: is the same rule as flow[0] at 2:3: remove one"},
 
 		// What YAML has and a rule file hasn't.
 		{"flow: []\n---\nflow: []\n", "r.yaml:2:1: a second document: a rule file has one"},

@@ -25,7 +25,7 @@ type Layout struct {
 // NewLayout describes a second window of so many buckets over interval. A lane's
 // buckets are as wide as the greatest common divisor of the window's bucket and
 // one second, so that each belongs to one bucket and to one second; there may be
-// at most 128. The lanes are the next power of two above twice procs, 64 at most.
+// at most 128. The lanes are twice procs, up to a power of two, 64 at most.
 func NewLayout(interval time.Duration, buckets, procs int) (*Layout, error) {
 	shape := Shape{Interval: interval, Buckets: buckets}
 	if err := shape.Validate(); err != nil {

@@ -71,10 +71,7 @@ func (a *LeapArray[T]) Reset() {
 // older than the newest bucket, the newest. The pointer is good until the ring
 // comes round.
 func (a *LeapArray[T]) Current(now int64) *Bucket[T] {
-	start := floor(now, a.width)
-	if start < a.newest {
-		start = a.newest
-	}
+	start := max(floor(now, a.width), a.newest)
 	b, _ := a.Open(start)
 	return b
 }
