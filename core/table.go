@@ -130,9 +130,9 @@ func UniqueIDs[R TableRule[R]](declared, normalized []R) ([]R, error) {
 // not be changed.
 func (t *Table[R, C]) Rules() []R { return t.rules }
 
-// Inherit takes over the controllers of an older table for every rule that is
-// still there. It must run before the table is used.
-func (t *Table[R, C]) Inherit(old *Table[R, C], resource func(name string) *Resource) {
+// Inherit takes over the controllers of an older table for every rule and resource
+// that is still there. It must run before the table is used.
+func (t *Table[R, C]) Inherit(old *Table[R, C], find func(name string) (*Resource, bool)) {
 	if old == nil {
 		return
 	}
@@ -152,10 +152,13 @@ func (t *Table[R, C]) Inherit(old *Table[R, C], resource func(name string) *Reso
 		if !ok || !t.applies(i, p.resource) {
 			continue
 		}
-		if t.rules[i].Equal(oldRules[p.id]) {
+		switch resource, ok := find(p.resource); {
+		case !ok:
+			// It has left. To make it anew would bring it back beyond the cap.
+		case t.rules[i].Equal(oldRules[p.id]):
 			t.made[p] = c
-		} else {
-			t.made[p] = t.build(t.rules[i], resource(p.resource), c)
+		default:
+			t.made[p] = t.build(t.rules[i], resource, c)
 		}
 	}
 }

@@ -164,7 +164,7 @@ func TestTableInherits(t *testing.T) {
 			old := table(t, before)
 			was := old.Bind(orders)[0]
 			next := table(t, tt.next...)
-			next.Inherit(old, e.PinResource)
+			next.Inherit(old, e.FindResource)
 			var is *controller
 			if bound := next.Bind(orders); len(bound) > 0 {
 				is = bound[len(bound)-1]

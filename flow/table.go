@@ -68,7 +68,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		}
 	}
 	if old, ok := b.Previous(core.KindFlow).(*Table); ok {
-		t.table.Inherit(old.table, e.PinResource)
+		t.table.Inherit(old.table, e.FindResource)
 	}
 	b.Put(core.KindFlow, t)
 	return nil

@@ -53,8 +53,8 @@ func declaredFirst(m *moment) bool {
 
 // blocksUnseen: a threshold of 0 blocks, also before the other resource was seen.
 func blocksUnseen(m *moment) bool {
-	return m.want.Result != "block" && m.any(func(x applied) bool {
-		return x.Relation == flow.Associated && x.Threshold == 0 && !m.book.exists(x.node)
+	return m.any(func(x applied) bool {
+		return x.ID == m.got.rule && x.Relation == flow.Associated && x.Threshold == 0 && !m.book.exists(x.node)
 	})
 }
 
@@ -131,7 +131,7 @@ func forgotten(m *moment) bool {
 
 // roundedWait: the wait differs by what Java rounds.
 func roundedWait(m *moment) bool {
-	return m.want.Result == m.got.result && m.any(func(x applied) bool {
+	return m.got.result == "wait" && m.any(func(x applied) bool {
 		drift := m.drift(x, m.call)
 		return drift > 0 && (m.want.wait()-m.got.wait).Abs() <= drift
 	})
@@ -143,7 +143,8 @@ func roundedWait(m *moment) bool {
 func roundedFlip(m *moment) bool {
 	return m.any(func(x applied) bool {
 		drift := m.drift(x, m.call)
-		if x.warms() && m.book.some(x.node, func(c *call) bool { return parted(c.released, c.javaReleased, int64(time.Second)) }) {
+		turned := func(c *call) bool { return !c.blocked && parted(c.released, c.javaReleased, int64(time.Second)) }
+		if x.warms() && m.book.some(x.node, turned) {
 			return true
 		}
 		switch {
