@@ -32,15 +32,15 @@ func TestNilContextNeverEnds(t *testing.T) {
 	clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
 	clock.SetSleep(core.SleepRecord)
 	g := newGuard(t, api.Config{Clock: clock}, flow.Rule{Resource: "r", Threshold: 10, Behavior: flow.Throttle})
+	var none context.Context
 	for range 3 {
-		var none context.Context
 		e, err := g.Entry(none, "r")
 		require.NoError(t, err)
 		assert.NotNil(t, e.Context())
 		e.Exit()
 	}
 	assert.Equal(t, []time.Duration{100 * time.Millisecond, 200 * time.Millisecond}, clock.Slept())
-	assert.NotNil(t, api.WithContext(nil, "web", "app")) //nolint:staticcheck // a nil context is documented
+	assert.NotNil(t, api.WithContext(none, "web", "app"))
 }
 
 func TestEndedContextMattersOnlyToAWait(t *testing.T) {

@@ -66,8 +66,8 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	text, err := os.ReadFile("rules.md")
 	require.NoError(t, err)
 	rule := reflect.TypeFor[flow.Rule]()
-	for i := range rule.NumField() {
-		key, _, _ := strings.Cut(rule.Field(i).Tag.Get("yaml"), ",")
+	for field := range rule.Fields() {
+		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		assert.Contains(t, string(text), "\n| `"+key+"` |", "a row of the table of fields")
 		assert.Contains(t, string(text), "**`"+key+"`**", "a paragraph")
 	}

@@ -141,12 +141,7 @@ func (t *Table) any(resource string, role core.Role, want func(Rule) bool) bool 
 	if role != core.RoleCluster {
 		return false
 	}
-	for _, r := range t.refs[resource] {
-		if want(r) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.refs[resource], want)
 }
 
 // role is on which of the resource's nodes the rule counts.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -318,10 +319,5 @@ func TestThrottleGivesBack(t *testing.T) {
 }
 
 func contains(all []int, i int) bool {
-	for _, one := range all {
-		if one == i {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(all, i)
 }

@@ -19,6 +19,7 @@ type Outcome struct {
 	Figures int // figures that are Java's
 
 	Row       string         // of the first changed decision, "" if there is none
+	Change    string         // what that is
 	After     int            // enters at and after it
 	Asides    map[string]int // by row, other verdicts and loads that are not quite Java's
 	Explained map[string]int // by row, figures that are not Java's
@@ -175,6 +176,7 @@ func (j *judge) compareVerdict(m *moment) {
 	for _, r := range j.table {
 		if r.decision != nil && r.decision(m) {
 			j.outcome.Row, j.outcome.After = r.id, 1
+			j.outcome.Change = fmt.Sprintf("call %d: Java: %v, here: %v", m.call.id, want, m.got)
 			return
 		}
 	}
@@ -187,7 +189,7 @@ func (j *judge) exitOp(op *Op) {
 		switch {
 		case j.diverged(): // we refused it, or it waits longer
 		case l != nil && l.aside != "": // that shows only now
-			j.outcome.Row = l.aside
+			j.outcome.Row, j.outcome.Change = l.aside, fmt.Sprintf("call %d exits before it is released here", op.ID)
 		case l != nil:
 			j.fail("call %d waits until %v", op.ID, j.sinceEpoch(l.released))
 		default:

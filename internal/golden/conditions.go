@@ -141,18 +141,18 @@ func roundedWait(m *moment) bool {
 // rounds decides. Or a wait that ended at the turn of a second did so in another
 // second, which is what warm-up looks at.
 func roundedFlip(m *moment) bool {
+	turned := func(c *call) bool { return !c.blocked && parted(c.released, c.javaReleased, int64(time.Second)) }
+	refused, refusedByJava := m.got.result == "block", m.want.Result == "block"
 	return m.any(func(x applied) bool {
 		drift := m.drift(x, m.call)
-		turned := func(c *call) bool { return !c.blocked && parted(c.released, c.javaReleased, int64(time.Second)) }
-		if x.warms() && m.book.some(x.node, turned) {
-			return true
-		}
 		switch {
-		case drift == 0:
+		case x.warms() && m.book.some(x.node, turned):
+			return true
+		case drift == 0 || refused && refusedByJava:
 			return false
-		case m.want.Result == "block":
+		case refusedByJava:
 			return m.got.wait >= x.MaxWait-drift
-		case m.got.result == "block":
+		case refused:
 			return m.want.wait() >= x.MaxWait-drift
 		}
 		return (m.want.wait() - m.got.wait).Abs() <= drift

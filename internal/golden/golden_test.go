@@ -51,7 +51,7 @@ func replayAll(t *testing.T, folders string, total *Report) *Report {
 					case outcome.Skipped != "":
 						t.Skipf("there is no %s yet", outcome.Skipped)
 					case outcome.Row != "":
-						t.Logf("%s changes a decision: %d of %d enters are not compared", outcome.Row, outcome.After, outcome.Enters)
+						t.Logf("%s: %s; %d of %d enters are not compared", outcome.Row, outcome.Change, outcome.After, outcome.Enters)
 					}
 				})
 			}
