@@ -40,7 +40,14 @@ type Table[R TableRule[R], C any] struct {
 	build    func(rule R, resource *Resource, old *C) *C
 
 	mu   sync.Mutex
-	made map[place]*C
+	made map[place]made[C]
+}
+
+// made is a controller and the resource that it was built for. A resource of the
+// same name that comes after it gets a controller built from this one.
+type made[C any] struct {
+	controller *C
+	resource   *Resource
 }
 
 // place is where a controller stands. Rules are known by ID, which ties a rule to
@@ -57,7 +64,7 @@ func NewTable[R TableRule[R], C any](rules []R, build func(rule R, resource *Res
 		patterns: make([]*regexp.Regexp, len(rules)),
 		exact:    make(map[string][]int),
 		build:    build,
-		made:     make(map[place]*C),
+		made:     make(map[place]made[C]),
 	}
 	for i, rule := range t.rules {
 		info := rule.Info()
@@ -145,9 +152,9 @@ func (t *Table[R, C]) Inherit(old *Table[R, C], find func(name string) (*Resourc
 		oldRules[rule.Info().ID] = rule
 	}
 	old.mu.Lock()
-	made := maps.Clone(old.made)
+	inherited := maps.Clone(old.made)
 	old.mu.Unlock()
-	for p, c := range made { // without the lock: building takes others
+	for p, m := range inherited { // without the lock: building takes others
 		i, ok := index[p.id]
 		if !ok || !t.applies(i, p.resource) {
 			continue
@@ -155,10 +162,10 @@ func (t *Table[R, C]) Inherit(old *Table[R, C], find func(name string) (*Resourc
 		switch resource, ok := find(p.resource); {
 		case !ok:
 			// It has left. To make it anew would bring it back beyond the cap.
-		case t.rules[i].Equal(oldRules[p.id]):
-			t.made[p] = c
+		case t.rules[i].Equal(oldRules[p.id]) && m.resource == resource:
+			t.made[p] = m
 		default:
-			t.made[p] = t.build(t.rules[i], resource, c)
+			t.made[p] = made[C]{t.build(t.rules[i], resource, m.controller), resource}
 		}
 	}
 }
@@ -208,20 +215,27 @@ func (t *Table[R, C]) controllers(resource *Resource, which []int) []*C {
 	defer t.mu.Unlock()
 	for k, i := range which {
 		p := place{t.rules[i].Info().ID, resource.Name()}
-		if t.made[p] == nil {
-			t.made[p] = t.build(t.rules[i], resource, nil)
+		m := t.made[p]
+		// Who was held up with a resource that has left since takes what is there.
+		if m.controller == nil || m.resource != resource && !resource.Retired() {
+			m = made[C]{t.build(t.rules[i], resource, m.controller), resource}
+			t.made[p] = m
 		}
-		controllers[k] = t.made[p]
+		controllers[k] = m.controller
 	}
 	return controllers
 }
 
-// Forget drops the controllers of a resource that has left.
+// Forget drops the controllers of a resource that has left, unless one of the same
+// name has taken its place.
 func (t *Table[R, C]) Forget(resource string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, i := range t.regex {
-		delete(t.made, place{t.rules[i].Info().ID, resource})
+		p := place{t.rules[i].Info().ID, resource}
+		if m := t.made[p]; m.controller != nil && m.resource.Retired() {
+			delete(t.made, p)
+		}
 	}
 }
 
@@ -229,7 +243,7 @@ func (t *Table[R, C]) Forget(resource string) {
 func (t *Table[R, C]) Each(f func(*C)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, c := range t.made {
-		f(c)
+	for _, m := range t.made {
+		f(m.controller)
 	}
 }

@@ -135,9 +135,34 @@ func TestTableForgets(t *testing.T) {
 	tb := table(t, rule{id: "a", resource: ".*", regex: true}, rule{id: "b", resource: "orders"})
 	before := tb.Bind(orders)
 	tb.Forget("orders")
+	assert.Equal(t, before, tb.Bind(orders), "it has not left")
+	orders.Retire(true)
+	tb.Forget("orders")
 	after := tb.Bind(orders)
 	assert.NotSame(t, before[0], after[0])
 	assert.Same(t, before[1], after[1], "a resource that is named by a rule doesn't leave")
+}
+
+// A resource that has left and come back is another, under the name of the first. Its
+// controllers go on from those of the first, and a call that was held up with the
+// first doesn't take them over.
+func TestTableFollowsAResourceThatComesBack(t *testing.T) {
+	one, _ := newEngine(t, core.Config{})
+	two, _ := newEngine(t, core.Config{})
+	first, second := one.Resource("orders", 0), two.Resource("orders", 0)
+	tb := table(t, rule{id: "a", resource: ".*", regex: true})
+	was := tb.Bind(first)[0]
+	first.Retire(true)
+	is := tb.Bind(second)[0]
+	assert.Same(t, was, is.old)
+	assert.Same(t, is, tb.Bind(first)[0])
+	assert.Same(t, is, tb.Bind(second)[0])
+	tb.Forget("orders")
+	assert.Same(t, is, tb.Bind(second)[0])
+
+	next := table(t, rule{id: "a", resource: ".*", regex: true})
+	next.Inherit(tb, func(string) (*core.Resource, bool) { return first, true })
+	assert.Same(t, is, next.Bind(first)[0].old)
 }
 
 func TestTableInherits(t *testing.T) {

@@ -60,7 +60,7 @@ func newController(e *core.Engine, now int64, r Rule, resource *core.Resource, o
 }
 
 // openMeters makes the meters of the nodes that are there, so that they count from
-// now on. A window of another shape is seeded from the one it replaces.
+// now on.
 func (c *controller) openMeters(now int64, old *controller) {
 	if c.queue != nil {
 		return
@@ -70,11 +70,7 @@ func (c *controller) openMeters(now int64, old *controller) {
 			n.NeedGauge(c.meter.Owner)
 			return nil
 		}
-		var seed *stat.Window
-		if old != nil && old.meter != c.meter && (old.rule.Mode != core.Shadow || c.rule.Mode == core.Shadow) {
-			seed = n.FindWindow(old.meter) // a rehearsal doesn't know what really passed
-		}
-		return n.Window(now, c.meter, seed)
+		return n.Window(now, c.meter, c.seed(n, old))
 	}
 	switch {
 	case c.rule.Relation == Associated:
@@ -94,6 +90,18 @@ func (c *controller) openMeters(now int64, old *controller) {
 	default:
 		c.window = open(&c.resource.Origins().Pin(c.rule.Origin).StatisticNode)
 	}
+}
+
+// seed is the window that a new one on node n goes on from: that of the rule before
+// it was changed or its node was replaced. nil leaves that to what the node counted.
+func (c *controller) seed(n *node.StatisticNode, old *controller) *stat.Window {
+	switch {
+	case old == nil, old.rule.Mode == core.Shadow && c.rule.Mode != core.Shadow:
+		return nil // a rehearsal doesn't know what really passed
+	case old.rule.Origin == c.rule.Origin && old.rule.Relation == c.rule.Relation && old.rule.Ref == c.rule.Ref && old.window != nil:
+		return old.window
+	}
+	return n.FindWindow(old.meter)
 }
 
 // meter names the rule's window on the nodes of a resource. It has one to itself

@@ -97,6 +97,7 @@ func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano())
 func (g *guard) assertConserved() {
 	g.t.Helper()
 	assert.Zero(g.t, g.Waiting(), "calls that wait")
+	assert.Zero(g.t, g.Failures(), "panics in slots")
 	later := g.Clock().Now() + int64(49*time.Hour) // beyond every window
 	g.eachNode(func(name string, n *node.StatisticNode) {
 		totals := n.Totals()

@@ -72,6 +72,10 @@ func TestThrottle(t *testing.T) {
 			{200 * ms, "orders", 1, "block"},
 			{250 * ms, "orders", 1, "500ms"},
 		}},
+		{"the longest of two queues, the other way round", []flow.Rule{{Resource: "orders", ID: "s", Threshold: 4, Behavior: flow.Throttle}, throttle(10, 500*ms)}, []step{
+			{0, "orders", 4, "pass, 250ms, 500ms, block"},
+			{250 * ms, "orders", 1, "500ms"},
+		}},
 		{"callers apart", []flow.Rule{{Resource: "orders", Threshold: 10, Behavior: flow.Throttle, Origin: "app"}}, []step{
 			{0, "orders from app", 2, "pass, 100ms"},
 			{0, "orders from web", 2, "pass x2"},

@@ -1,0 +1,220 @@
+package flow_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+)
+
+func TestBorrow(t *testing.T) {
+	four := flow.Rule{ID: "r", Resource: "orders", Threshold: 4}
+	for _, tt := range []struct {
+		name   string
+		cfg    core.Config
+		rules  []flow.Rule
+		script []step
+	}{
+		{"what expires can be borrowed", core.Config{}, []flow.Rule{four}, []step{
+			{100 * ms, "orders", 4, "pass x4"},
+			{600 * ms, "orders", 1, "block"},
+			{600 * ms, "orders first", 5, "400ms x4, block"},
+			{1000 * ms, "orders", 1, "block"}, // borrowed
+			{1500 * ms, "orders", 1, "block"},
+			{2000 * ms, "orders", 5, "pass x4, block"},
+		}},
+		{"nothing expires in the next bucket", core.Config{}, []flow.Rule{four}, []step{
+			{600 * ms, "orders", 4, "pass x4"},
+			{700 * ms, "orders first", 1, "block"}, // 800 ms away
+		}},
+		{"never at the edge", core.Config{}, []flow.Rule{four}, []step{
+			{0, "orders", 4, "pass x4"},
+			{500 * ms, "orders first", 1, "block"}, // 500 ms is not below the time-out
+			{500*ms + 1, "orders first", 1, "499.999999ms"},
+		}},
+		{"a longer time-out", core.Config{OccupyTimeout: time.Second}, []flow.Rule{four}, []step{
+			{600 * ms, "orders", 4, "pass x4"},
+			{700 * ms, "orders first", 2, "800ms x2"},
+			{1200 * ms, "orders first", 3, "300ms x2, block"},
+		}},
+		{"batches", core.Config{}, []flow.Rule{four}, []step{
+			{100 * ms, "orders x4", 1, "pass"},
+			{600 * ms, "orders x3 first", 2, "400ms, block"},
+			{600 * ms, "orders x5 first", 1, "block"},
+			{600 * ms, "orders first", 2, "400ms, block"},
+		}},
+		{"who fits doesn't wait", core.Config{}, []flow.Rule{four}, []step{
+			{100 * ms, "orders first", 5, "pass x4, block"}, // the next bucket pushes out an empty one
+		}},
+		{"a threshold of nothing", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 0.5}}, []step{
+			{100 * ms, "orders first", 2, "block x2"},
+		}},
+		{"strict", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 4, Buckets: 2, Strict: true}}, []step{
+			{100 * ms, "orders", 4, "pass x4"},
+			{600 * ms, "orders first", 1, "block"}, // it counts for 1.5 s
+			{1100 * ms, "orders first", 5, "400ms x4, block"},
+			{1500 * ms, "orders", 1, "block"},
+		}},
+		{"finer buckets", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 4, Buckets: 10}}, []step{
+			{0, "orders", 2, "pass x2"},
+			{100 * ms, "orders", 2, "pass x2"},
+			{950 * ms, "orders first", 5, "50ms x2, 150ms x2, block"},
+		}},
+		{"a warm-up rule lends nothing", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 12, Behavior: flow.WarmUp}}, []step{
+			{100 * ms, "orders", 4, "pass x4"},
+			{600 * ms, "orders first", 1, "block"},
+		}},
+		{"permits can't be borrowed", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 0.5, Metric: flow.Concurrency}}, []step{
+			{100 * ms, "orders first", 1, "block"},
+		}},
+		{"two limits on one window", core.Config{}, []flow.Rule{
+			{ID: "a", Resource: "orders", Threshold: 10}, {ID: "b", Resource: "orders", Threshold: 4},
+		}, []step{
+			{100 * ms, "orders", 5, "pass x4, block"},
+			{600 * ms, "orders first", 5, "400ms x4, block"},
+			{1000 * ms, "orders", 1, "block"},
+		}},
+		{"two limits, the other way round", core.Config{}, []flow.Rule{
+			{ID: "b", Resource: "orders", Threshold: 4}, {ID: "a", Resource: "orders", Threshold: 10},
+		}, []step{
+			{100 * ms, "orders", 5, "pass x4, block"},
+			{600 * ms, "orders first", 5, "400ms x4, block"},
+			{1000 * ms, "orders", 1, "block"},
+		}},
+		{"two windows: the borrower counts when it runs", core.Config{}, []flow.Rule{
+			four, {ID: "s", Resource: "orders", Threshold: 6, Interval: time.Second, Buckets: 10},
+		}, []step{
+			{100 * ms, "orders", 4, "pass x4"},
+			{600 * ms, "orders first", 3, "400ms x2, block"}, // a third would make seven at 1.0 s
+			{1000 * ms, "orders", 1, "block"},
+			{1100 * ms, "orders", 3, "pass x2, block"},
+		}},
+		{"the other resource lends nothing, but makes wait", core.Config{}, []flow.Rule{
+			{Resource: "orders", Threshold: 4, Relation: flow.Associated, Ref: "sql"},
+		}, []step{
+			{100 * ms, "sql", 4, "pass x4"},
+			{600 * ms, "orders", 1, "block"},
+			{600 * ms, "orders first", 6, "400ms x6"}, // they take nothing there
+			{1000 * ms, "orders", 1, "pass"},
+		}},
+		{"a queue that is longer", core.Config{}, []flow.Rule{four, {ID: "q", Resource: "orders", Threshold: 2, Behavior: flow.Throttle, MaxWait: time.Hour}}, []step{
+			{100 * ms, "orders", 4, "pass, 500ms, 1s, 1.5s"},
+			{600 * ms, "orders first", 1, "1.5s"},
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			newGuardWith(t, tt.cfg, tt.rules...).run(tt.script)
+		})
+	}
+}
+
+// A borrower counts in the bucket in which it runs, as passed and as occupied, on
+// every node of the call.
+func TestBorrowersAreCounted(t *testing.T) {
+	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 4})
+	g.clock.SetSleep(core.SleepAdvance)
+	g.run([]step{{100 * ms, "orders from app", 4, "pass x4"}, {600 * ms, "orders x3 from app first", 1, "400ms"}})
+	r := g.resource("orders")
+	app, _ := r.Origins().Find("app")
+	for name, n := range map[string]interface {
+		Waiting(int64) int64
+	}{"cluster": r, "origin": app} {
+		assert.Zero(t, n.Waiting(g.clock.Now()), name)
+	}
+	second := r.Second(g.clock.Now())
+	assert.Equal(t, int64(3), second.Pass)
+	assert.Equal(t, int64(3), second.Occupied)
+	second = app.Second(g.clock.Now())
+	assert.Equal(t, int64(3), second.Occupied)
+	assert.Equal(t, int64(3), r.Windows()[0].Sum(g.clock.Now()))
+}
+
+// While it waits, the borrower stands in the coming bucket; if it gives up, the
+// place is free again, and it was never counted.
+func TestBorrowerGivesUp(t *testing.T) {
+	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 4}, flow.Rule{ID: "s", Resource: "orders", Threshold: 100, Interval: 10 * time.Second})
+	g.run([]step{{100 * ms, "orders", 4, "pass x4"}})
+	g.at(600 * ms)
+	g.clock.SetSleep(core.SleepPark)
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error)
+	go func() {
+		_, err := g.Enter(ctx, "orders", []core.Option{core.Prioritized(), core.Count(3)})
+		result <- err
+	}()
+	g.clock.AwaitParked(1)
+	r := g.resource("orders")
+	assert.Equal(t, int64(1), g.Waiting())
+	for _, w := range r.Windows() {
+		assert.Equal(t, int64(3), w.Waiting(g.clock.Now()), "in every window the call counts when it will run: %v", w.Shape)
+	}
+	cancel()
+	require.ErrorIs(t, <-result, context.Canceled)
+	assert.Zero(t, r.Waiting(g.clock.Now()))
+	for _, w := range r.Windows() {
+		assert.Equal(t, int64(4), w.Sum(g.clock.Now()), "%v", w.Shape)
+		assert.Zero(t, w.Waiting(g.clock.Now()), "%v", w.Shape)
+	}
+	g.clock.SetSleep(core.SleepRecord)
+	g.run([]step{{600 * ms, "orders first", 5, "400ms x4, block"}})
+	totals := r.Totals()
+	assert.Equal(t, int64(8), totals.Pass)
+}
+
+// A deadline before the coming bucket refuses at once and books nothing.
+func TestBorrowerWithoutTime(t *testing.T) {
+	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 4})
+	g.run([]step{{100 * ms, "orders", 4, "pass x4"}})
+	g.at(600 * ms)
+	ctx, cancel := context.WithDeadline(t.Context(), start.Add(999*ms)) // long past, for the context
+	defer cancel()
+	_, err := g.Enter(ctx, "orders", []core.Option{core.Prioritized()})
+	require.ErrorIs(t, err, core.ErrBlocked)
+	assert.Empty(t, g.clock.Slept())
+	assert.Zero(t, g.resource("orders").Waiting(g.clock.Now()))
+}
+
+// Many borrow at once: never more than the limit in any window, and all that there
+// is gets used.
+func TestBorrowUnderConcurrency(t *testing.T) {
+	const limit, callers = 10, 32
+	for _, beside := range [][]flow.Rule{nil, {{ID: "b", Resource: "orders", Threshold: 1000, Interval: 10 * time.Second}}} {
+		t.Run(fmt.Sprint(len(beside)), func(t *testing.T) {
+			g := newGuard(t, append(beside, flow.Rule{Resource: "orders", Threshold: limit})...)
+			g.at(100 * ms)
+			for range 40 {
+				var done sync.WaitGroup
+				for range callers {
+					done.Go(func() {
+						if e, err := g.Enter(t.Context(), "orders", []core.Option{core.Prioritized()}); err == nil {
+							e.Exit()
+						}
+					})
+				}
+				done.Wait()
+				now := g.clock.Now()
+				for _, w := range g.resource("orders").Windows() {
+					if w.Shape.Interval == time.Second {
+						assert.LessOrEqual(t, w.Sum(now), int64(limit))
+						assert.LessOrEqual(t, w.Waiting(now), int64(limit))
+					}
+				}
+				g.clock.Advance(500 * ms)
+				for _, w := range g.resource("orders").Windows() {
+					if w.Shape.Interval == time.Second {
+						assert.LessOrEqual(t, w.Sum(g.clock.Now()), int64(limit))
+					}
+				}
+			}
+			totals := g.resource("orders").Totals()
+			assert.GreaterOrEqual(t, totals.Pass, int64(19*limit))
+		})
+	}
+}

@@ -1,0 +1,210 @@
+package flow_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/slots"
+)
+
+func permits(n float64) flow.Rule {
+	return flow.Rule{ID: "permits", Resource: "orders", Threshold: n, Metric: flow.Concurrency}
+}
+
+func TestConcurrency(t *testing.T) {
+	g := newGuard(t, permits(3))
+	exit := g.open(3, "orders")
+	g.run([]step{{0, "orders", 2, "block x2"}, {time.Hour, "orders", 1, "block"}})
+	exit()
+	exit() // the second does nothing
+	exit = g.open(3, "orders")
+	assert.Equal(t, "block", g.outcome("orders"))
+	exit()
+	assert.Equal(t, 10, g.passes(10, "orders"), "one after the other")
+}
+
+func TestConcurrencyOfBatches(t *testing.T) {
+	g := newGuard(t, permits(5.9))
+	exit := g.open(1, "orders x3")
+	assert.Equal(t, "block", g.outcome("orders x3"))
+	assert.Equal(t, "pass", g.outcome("orders x2"))
+	exit()
+	assert.Equal(t, "pass", g.outcome("orders x5"))
+	assert.Equal(t, "block", g.outcome("orders x6"))
+}
+
+// Two limits on one gauge, whatever their order.
+func TestTwoConcurrencyRules(t *testing.T) {
+	for _, thresholds := range [][]float64{{5, 3}, {3, 5}} {
+		g := newGuard(t,
+			flow.Rule{ID: "a", Resource: "orders", Threshold: thresholds[0], Metric: flow.Concurrency},
+			flow.Rule{ID: "b", Resource: "orders", Threshold: thresholds[1], Metric: flow.Concurrency},
+			flow.Rule{ID: "c", Resource: "orders", Threshold: 1, Metric: flow.Concurrency, Origin: "app"})
+		exit := g.open(1, "orders from app")
+		assert.Equal(t, "block", g.outcome("orders from app"))
+		more := g.open(2, "orders")
+		assert.Equal(t, "block", g.outcome("orders"))
+		exit()
+		more()
+	}
+}
+
+// Calls that were in flight when the rule came count against it, and stop to count
+// when they end; whatever the order, and however often rules change meanwhile.
+func TestConcurrencyRuleMeetsCallsInFlight(t *testing.T) {
+	g := newGuard(t)
+	early := g.open(3, "orders from app x2")
+	g.load(permits(7))
+	assert.Equal(t, "pass", g.outcome("orders"))
+	assert.Equal(t, "block", g.outcome("orders x2"))
+	late := g.open(1, "orders")
+	assert.Equal(t, "block", g.outcome("orders"))
+	g.load() // the gauge goes, with what it holds
+	g.load(permits(8))
+	assert.Equal(t, "block", g.outcome("orders x2"))
+	early()
+	assert.Equal(t, "pass", g.outcome("orders x7"))
+	assert.Equal(t, "block", g.outcome("orders x8"))
+	late()
+	assert.Equal(t, "pass", g.outcome("orders x8"))
+}
+
+// A changed threshold keeps the gauge; a lowered one admits nobody until enough
+// have left. museum 64
+func TestConcurrencyThresholdChanges(t *testing.T) {
+	g := newGuard(t, permits(4))
+	exit := g.open(4, "orders")
+	g.load(permits(2))
+	assert.Equal(t, "block", g.outcome("orders"))
+	g.load(permits(5))
+	more := g.open(1, "orders")
+	assert.Equal(t, "block", g.outcome("orders"))
+	g.load(permits(2))
+	exit()
+	assert.Equal(t, "pass", g.outcome("orders"))
+	more()
+}
+
+// A rule that is loaded at the very moment at which a call exits doesn't count that
+// call for ever.
+func TestConcurrencyRuleComesWhileACallExits(t *testing.T) {
+	for _, place := range []core.Position{core.Before("statistic"), core.After("statistic")} {
+		var g *guard
+		loads := false
+		loader := &hook{completed: func() {
+			if loads {
+				loads = false
+				g.load(permits(1))
+			}
+		}}
+		g = newGuardWith(t, core.Config{Chain: slots.Default().With(loader, place)})
+		exit := g.open(1, "orders")
+		loads = true
+		exit()
+		assert.Equal(t, "pass", g.outcome("orders"), "the only permit is free")
+		exit = g.open(1, "orders")
+		assert.Equal(t, "block", g.outcome("orders"))
+		exit()
+	}
+}
+
+// The same for a call that is being admitted.
+func TestConcurrencyRuleComesWhileACallEnters(t *testing.T) {
+	for _, place := range []core.Position{core.Before("statistic"), core.After("statistic"), core.After("flow")} {
+		var g *guard
+		loads := false
+		loader := &hook{passed: func() {
+			if loads {
+				loads = false
+				g.load(permits(1))
+			}
+		}}
+		g = newGuardWith(t, core.Config{Chain: slots.Default().With(loader, place)})
+		loads = true
+		exit := g.open(1, "orders")
+		assert.Equal(t, "block", g.outcome("orders"))
+		exit()
+		assert.Equal(t, "pass", g.outcome("orders"))
+		exit = g.open(1, "orders")
+		assert.Equal(t, "block", g.outcome("orders"))
+		exit()
+	}
+}
+
+// hook is a slot that calls a function in a phase.
+type hook struct{ asked, passed, completed func() }
+
+func (*hook) Name() string { return "hook" }
+func (h *hook) Ask(*core.Invocation) core.Verdict {
+	if h.asked != nil {
+		h.asked()
+	}
+	return core.Verdict{}
+}
+func (h *hook) Take(*core.Invocation) core.Verdict { return core.Verdict{} }
+func (h *hook) Passed(*core.Invocation) {
+	if h.passed != nil {
+		h.passed()
+	}
+}
+func (h *hook) Completed(*core.Invocation) {
+	if h.completed != nil {
+		h.completed()
+	}
+}
+
+// Rules come and go while calls are in flight on many goroutines; in the end the
+// last permit is free.
+func TestConcurrencyRulesComeAndGoUnderLoad(t *testing.T) {
+	g := newGuard(t)
+	var stop atomic.Bool
+	var done sync.WaitGroup
+	for range 8 {
+		done.Go(func() {
+			for !stop.Load() {
+				if e, err := g.Enter(t.Context(), "orders", nil); err == nil {
+					e.Exit()
+				}
+			}
+		})
+	}
+	for range 300 {
+		g.load(permits(4))
+		g.load(permits(3), flow.Rule{Resource: "orders", Threshold: 1e9, Interval: 10 * ms})
+		g.load()
+	}
+	g.load(permits(3))
+	stop.Store(true)
+	done.Wait()
+	exit := g.open(3, "orders")
+	assert.Equal(t, "block", g.outcome("orders"))
+	exit()
+}
+
+// Permits are held while the call waits in a queue, and come back if it gives up.
+func TestPermitsAreHeldWhileWaiting(t *testing.T) {
+	g := newGuard(t, permits(2), throttle(10, time.Hour))
+	g.clock.SetSleep(core.SleepPark)
+	exit := g.open(1, "orders")
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error)
+	go func() {
+		_, err := g.Enter(ctx, "orders", nil)
+		result <- err
+	}()
+	g.clock.AwaitParked(1)
+	assert.Equal(t, "block", g.outcome("orders"))
+	cancel()
+	require.ErrorIs(t, <-result, context.Canceled)
+	g.clock.SetSleep(core.SleepRecord)
+	assert.Equal(t, "100ms", g.outcome("orders"))
+	exit()
+}

@@ -1,0 +1,358 @@
+package flow_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// A reload admits nothing that the rules before it would not have, and what has
+// passed counts. Each line spends some, loads other rules, and says what is left.
+// museum 72
+func TestReload(t *testing.T) {
+	const minute = time.Minute
+	orders := func(r flow.Rule) flow.Rule {
+		r.ID, r.Resource = "r", "orders"
+		return r
+	}
+	tenAMinute := orders(flow.Rule{Threshold: 10, Interval: minute, Buckets: 6})
+	for _, tt := range []struct {
+		name   string
+		before flow.Rule
+		after  flow.Rule
+		left   int // of many calls, after 7 have been made
+	}{
+		{"unchanged", tenAMinute, tenAMinute, 3},
+		{"a higher threshold", tenAMinute, orders(flow.Rule{Threshold: 15, Interval: minute, Buckets: 6}), 8},
+		{"a lower threshold", tenAMinute, orders(flow.Rule{Threshold: 5, Interval: minute, Buckets: 6}), 0},
+		{"another ID", tenAMinute, flow.Rule{ID: "x", Resource: "orders", Threshold: 10, Interval: minute, Buckets: 6}, 3},
+		{"a pattern instead of the name", tenAMinute, flow.Rule{ID: "r", Resource: "or.*", Regex: true, Threshold: 10, Interval: minute, Buckets: 6}, 3},
+		{"other buckets", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: minute, Buckets: 60}), 3},
+		{"a longer interval", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: time.Hour}), 3},
+		{"a shorter interval", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: time.Second}), 3},
+		{"strict", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: minute, Strict: true}), 3},
+		{"to a caller", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: minute, Origin: "app"}), 3},
+		{"to others", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: minute, Origin: "other"}), 3},
+		{"to a path", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: minute, Relation: flow.Chain, Ref: "web"}), 3},
+		{"to another resource, which is it itself", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: minute, Relation: flow.Associated, Ref: "orders"}), 3},
+		{"rehearse", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: minute, Mode: core.Shadow}), 20},
+		{"off", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: minute, Mode: core.Off}), 20},
+		{"nothing more", tenAMinute, orders(flow.Rule{Threshold: 0}), 0},
+		{"hold after a rehearsal", orders(flow.Rule{Threshold: 3, Interval: minute, Mode: core.Shadow}), tenAMinute, 3},
+		{"hold after a rehearsal, the same shape", orders(flow.Rule{Threshold: 3, Interval: minute, Buckets: 6, Mode: core.Shadow}), tenAMinute, 3},
+		{"hold after nothing", orders(flow.Rule{Threshold: 3, Mode: core.Off}), tenAMinute, 3},
+		{"a queue's next cost", orders(flow.Rule{Threshold: 10, Behavior: flow.Throttle, MaxWait: time.Second}),
+			orders(flow.Rule{Threshold: 1, Behavior: flow.Throttle, MaxWait: 3 * time.Second}), 2}, // six tenths wait already
+		{"a queue that may not be so long", orders(flow.Rule{Threshold: 10, Behavior: flow.Throttle, MaxWait: time.Second}),
+			orders(flow.Rule{Threshold: 10, Behavior: flow.Throttle, MaxWait: 700 * ms}), 1},
+		{"a queue that rehearses", orders(flow.Rule{Threshold: 10, Behavior: flow.Throttle, MaxWait: 600 * ms}),
+			orders(flow.Rule{Threshold: 10, Behavior: flow.Throttle, MaxWait: 600 * ms, Mode: core.Shadow}), 20},
+		{"warm-up goes on", orders(flow.Rule{Threshold: 30, Behavior: flow.WarmUp}), orders(flow.Rule{Threshold: 60, Behavior: flow.WarmUp}), 13},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGuard(t, tt.before)
+			require.Equal(t, 7, g.passes(7, "orders from app in web"))
+			g.load(tt.after)
+			assert.Equal(t, tt.left, g.passes(20, "orders from app in web"))
+			again := g.passes(20, "orders from app in web")
+			if tt.left < 20 {
+				assert.Zero(t, again)
+			}
+		})
+	}
+}
+
+// A thousand reloads in one instant, of rules that change each time: not one call
+// more.
+func TestReloadStorm(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		rule func(i int) flow.Rule
+		want int
+	}{
+		{"the same", func(int) flow.Rule { return flow.Rule{Threshold: 10} }, 10},
+		{"threshold", func(i int) flow.Rule { return flow.Rule{Threshold: 10 + float64(i%7)/10} }, 10},
+		{"ID", func(i int) flow.Rule { return flow.Rule{ID: fmt.Sprint(i), Threshold: 10} }, 10},
+		{"shape", func(i int) flow.Rule {
+			return flow.Rule{Threshold: 10, Interval: time.Duration(1+i%7) * time.Second, Strict: i%2 == 0}
+		}, 10},
+		{"behavior", func(i int) flow.Rule {
+			return flow.Rule{ID: "r", Threshold: 10, Behavior: []flow.Behavior{flow.Reject, flow.WarmUp}[i%2]}
+		}, 10},
+		{"mode", func(i int) flow.Rule {
+			return flow.Rule{ID: "r", Threshold: float64(10 - i%2*8), Mode: []core.Mode{core.Enforce, core.Shadow}[i%2]}
+		}, 10},
+		{"queue", func(i int) flow.Rule {
+			return flow.Rule{Threshold: 10, Behavior: flow.Throttle, MaxWait: 500*ms + time.Duration(i%7)}
+		}, 6},
+		{"queue and threshold", func(i int) flow.Rule {
+			return flow.Rule{Threshold: 10 + float64(i%2)/1e9, Behavior: flow.Throttle}
+		}, 6},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rule := func(i int) flow.Rule {
+				r := tt.rule(i)
+				r.Resource = "orders"
+				return r
+			}
+			g := newGuard(t, rule(0))
+			passed := 0
+			for i := range 1000 {
+				g.load(rule(i))
+				if m := g.Rules().Family(core.KindFlow).(*flow.Table).Rules()[0].Mode; m == core.Enforce {
+					passed += g.passes(1, "orders")
+				}
+			}
+			assert.Equal(t, tt.want, passed)
+			assert.LessOrEqual(t, len(g.resource("orders").Windows()), 1, "old meters have gone")
+		})
+	}
+}
+
+// Reloads while calls come from many goroutines, on a clock that stands still: the
+// higher of the two limits holds, exactly, and no decision sees anything else.
+// museum 66, 69, 70, 72
+func TestReloadUnderLoad(t *testing.T) {
+	const low, high = 40, 60
+	for round := range 20 {
+		g := newGuard(t, flow.Rule{Resource: "orders", Threshold: low})
+		var passed atomic.Int64
+		var stop atomic.Bool
+		var callers, loaders sync.WaitGroup
+		for range 4 {
+			callers.Go(func() {
+				for range 300 {
+					if e, err := g.Enter(t.Context(), "orders", nil); err == nil {
+						passed.Add(1)
+						e.Exit()
+					}
+				}
+			})
+		}
+		for l := range 2 {
+			loaders.Go(func() {
+				for i := 0; !stop.Load(); i++ {
+					rules := []flow.Rule{{Resource: "orders", Threshold: low}}
+					if (i+l)%2 == 0 {
+						rules = []flow.Rule{{Resource: "carts", Threshold: 1}, {Resource: "orders", Threshold: high}}
+					}
+					if err := g.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		callers.Wait()
+		stop.Store(true)
+		loaders.Wait()
+		require.LessOrEqual(t, passed.Load(), int64(high), "round %d", round)
+		require.GreaterOrEqual(t, passed.Load(), int64(low), "round %d", round)
+		g.load(flow.Rule{Resource: "orders", Threshold: high})
+		require.Equal(t, high, int(passed.Load())+g.passes(high, "orders"))
+	}
+}
+
+// A rule that changes is still one rule in the block log: one line a second, and no
+// refusal untold.
+func TestReloadAndTheBlockLog(t *testing.T) {
+	var log strings.Builder
+	rule := func(i int) flow.Rule { return flow.Rule{ID: "r", Resource: "orders", Threshold: float64(i%2) / 2} }
+	g := newGuardWith(t, core.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, rule(0))
+	for i := range 100 {
+		g.load(rule(i))
+		assert.Equal(t, "block", g.outcome("orders"))
+	}
+	assert.Equal(t, 1, strings.Count(log.String(), "\n"))
+	g.clock.Advance(time.Second)
+	assert.Equal(t, "block", g.outcome("orders"))
+	assert.Equal(t, 2, strings.Count(log.String(), "\n"))
+	assert.Contains(t, log.String(), "count=100")
+}
+
+// What a rule has done is not forgotten when it changes.
+func TestReloadKeepsFigures(t *testing.T) {
+	rule := func(threshold float64) flow.Rule { return flow.Rule{ID: "r", Resource: "orders", Threshold: threshold} }
+	g := newGuard(t, rule(0))
+	g.passes(5, "orders")
+	g.load(rule(1))
+	g.passes(5, "orders")
+	figures := g.Rules().RuleFigures()
+	require.Len(t, figures, 1)
+	assert.Equal(t, int64(9), figures[0].Refused)
+}
+
+// What rules name has a node from the load on, outside the caps, and goes when no
+// rule names it any more.
+func TestRulesPinWhatTheyName(t *testing.T) {
+	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 1, Contexts: 1, Calls: 100, Origins: 1}},
+		flow.Rule{Resource: "a", Threshold: 5, Origin: "app"},
+		flow.Rule{Resource: "b", Threshold: 5, Relation: flow.Associated, Ref: "c"},
+		flow.Rule{Resource: "d", Threshold: 5, Relation: flow.Chain, Ref: "web"},
+		flow.Rule{Resource: "e", Threshold: 5, Mode: core.Off})
+	for _, name := range []string{"a", "b", "c", "d"} {
+		g.resource(name)
+	}
+	_, ok := g.FindResource("e")
+	assert.False(t, ok, "a rule that is off names nothing")
+	_, ok = g.resource("a").Origins().Find("app")
+	assert.True(t, ok)
+	_, ok = g.Tree().Entrances().Find("web")
+	assert.True(t, ok)
+	assert.Zero(t, g.Tree().Resources().Used())
+
+	g.passes(1, "x") // takes the only place
+	assert.Zero(t, g.Tree().Evict(g.clock.Now()))
+	g.clock.Advance(time.Hour)
+	g.Tree().Evict(g.clock.Now())
+	for _, name := range []string{"a", "b", "c", "d"} {
+		g.resource(name)
+	}
+	_, ok = g.FindResource("x")
+	assert.False(t, ok, "idle")
+
+	g.load()
+	g.Tree().Evict(g.clock.Now())
+	for _, name := range []string{"a", "b", "c", "d"} {
+		_, ok := g.FindResource(name)
+		assert.False(t, ok, name)
+	}
+	assert.Zero(t, g.Tree().Resources().Used())
+	assert.Zero(t, g.Tree().Origins().Used())
+}
+
+// A resource that is evicted comes back with the limit that it had used up, or not
+// at all: what is spent of a long window keeps it.
+func TestEvictionForgetsNoLimit(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		rule flow.Rule
+	}{
+		{"a long window", flow.Rule{Threshold: 5, Interval: 24 * time.Hour}},
+		{"of a caller", flow.Rule{Threshold: 5, Interval: 24 * time.Hour, Origin: "app"}},
+		{"of other callers", flow.Rule{Threshold: 5, Interval: 24 * time.Hour, Origin: "other"}},
+		{"of a path", flow.Rule{Threshold: 5, Interval: 24 * time.Hour, Relation: flow.Chain, Ref: "web"}},
+		{"a long queue", flow.Rule{Threshold: 1, Interval: 24 * time.Hour, Behavior: flow.Throttle, MaxWait: 24 * time.Hour}},
+	} {
+		for _, reloads := range []bool{false, true} {
+			t.Run(fmt.Sprint(tt.name, reloads), func(t *testing.T) {
+				tt.rule.Resource, tt.rule.Regex = "or.*", true
+				g := newGuard(t, tt.rule)
+				idle := func() {
+					if reloads { // a reload may let go of what only a pattern names
+						other := tt.rule
+						g.load(other, flow.Rule{Resource: "carts", Threshold: float64(g.Rules().Revision)})
+					}
+					g.clock.Advance(10 * time.Minute)
+					g.Tree().Evict(g.clock.Now())
+				}
+				passed := 0
+				for range 8 {
+					idle()
+					passed += g.passes(1, "orders from app in web")
+				}
+				assert.Equal(t, max(2, int(tt.rule.Threshold)), passed)
+			})
+		}
+	}
+}
+
+// The node of a caller that a pattern's rule names may leave and come back; the rule
+// goes on with the window that it has.
+func TestEvictionOfANamedCaller(t *testing.T) {
+	for _, changes := range []bool{false, true} {
+		rule := flow.Rule{Resource: "or.*", Regex: true, Threshold: 5, Interval: 24 * time.Hour, Origin: "app"}
+		g := newGuard(t, rule)
+		assert.Equal(t, 1, g.passes(1, "orders from web"))
+		passed := 0
+		for i := range 5 {
+			if changes {
+				rule.MaxWait = time.Duration(i + 1)
+			}
+			g.load(rule)
+			g.Tree().Evict(g.clock.Now())
+			passed += g.passes(3, "orders from app")
+			g.clock.Advance(10 * time.Minute)
+			g.Tree().Evict(g.clock.Now())
+		}
+		assert.Equal(t, 5, passed, "changes: %v", changes)
+	}
+}
+
+// A call that has found its resource is held up, while the resource leaves for want
+// of use and comes back; together with those that came meanwhile it is not one too
+// many.
+func TestEvictionUnderACall(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		rule flow.Rule
+	}{
+		{"window", flow.Rule{Resource: "or.*", Regex: true, Threshold: 3}},
+		{"queue", flow.Rule{Resource: "or.*", Regex: true, Threshold: 10, Behavior: flow.Throttle, MaxWait: 200 * ms}},
+		{"caller", flow.Rule{Resource: "or.*", Regex: true, Threshold: 3, Origin: "app"}},
+		{"only the other caller leaves", flow.Rule{Resource: "orders", Threshold: 3, Origin: "other"}},
+		{"only the path leaves", flow.Rule{Resource: "orders", Threshold: 3, Relation: flow.Chain, Ref: node.DefaultContext}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var g *guard
+			passed := 0
+			held := true
+			h := &hook{asked: func() {
+				if held {
+					held = false
+					assert.Positive(t, g.Tree().Evict(g.clock.Now()))
+					passed += g.passes(5, "orders from app")
+				}
+			}}
+			g = newGuardWith(t, core.Config{Chain: slots.Default().With(h, core.Before("flow"))}, tt.rule)
+			passed += g.passes(1, "orders from app")
+			assert.Equal(t, 3, passed)
+			assert.Zero(t, g.passes(5, "orders from app"))
+			totals := g.resource("orders").Totals()
+			assert.Equal(t, int64(3), totals.Pass)
+		})
+	}
+}
+
+// Names come and go beyond the caps while rules are loaded: no decision panics, and
+// the limits hold for each name.
+func TestReloadWithEvictions(t *testing.T) {
+	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 40, Origins: 3, Contexts: 2, Calls: 6}},
+		flow.Rule{Resource: "or.*", Regex: true, Threshold: 5, Interval: time.Hour})
+	var done sync.WaitGroup
+	var passed [12]atomic.Int64
+	for c := range 4 {
+		done.Go(func() {
+			for i := range 400 {
+				n := (i*7 + c) % len(passed)
+				if e, err := g.Enter(core.WithContext(t.Context(), fmt.Sprint("c", i%4), fmt.Sprint("o", i%5)), fmt.Sprint("or", n), nil); err == nil {
+					passed[n].Add(1)
+					e.Exit()
+				}
+			}
+		})
+	}
+	done.Go(func() {
+		for i := range 60 {
+			g.load(flow.Rule{Resource: "or.*", Regex: true, Threshold: 5, Interval: time.Hour, Mode: core.Enforce, MaxWait: time.Duration(i)})
+			g.clock.Advance(time.Second)
+			g.Tree().Evict(g.clock.Now())
+		}
+	})
+	done.Wait()
+	for n := range passed {
+		assert.LessOrEqual(t, passed[n].Load(), int64(5), "or%d", n)
+	}
+	assert.Zero(t, g.Failures())
+}

@@ -1,0 +1,234 @@
+package flow_test
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+)
+
+// A line for each field that can be wrong, and each way it can be.
+// museum 36, 47, 49
+func TestRuleRefuses(t *testing.T) {
+	const day = 24 * time.Hour
+	long := strings.Repeat("a", 1025)
+	for _, tt := range []struct {
+		rule flow.Rule
+		want string
+	}{
+		{flow.Rule{}, "resource: is required: name the resource that the rule limits"},
+		{flow.Rule{Resource: long, Regex: true}, "resource: the regular expression has 1025 bytes, the most is 1024"},
+		{flow.Rule{Resource: "a(b", Regex: true}, "resource: is no regular expression: error parsing regexp: missing closing ): `a(b`"},
+		{flow.Rule{Resource: "a)|(b", Regex: true}, "resource: is no regular expression: error parsing regexp: unexpected ): `a)|(b`"},
+		{flow.Rule{Threshold: math.NaN()}, "threshold: is NaN: use a finite number from 0 to 1e+15"},
+		{flow.Rule{Threshold: math.Inf(1)}, "threshold: is +Inf: use a finite number from 0 to 1e+15"},
+		{flow.Rule{Threshold: math.Inf(-1)}, "threshold: is -Inf: use a finite number from 0 to 1e+15"},
+		{flow.Rule{Threshold: -1e-9}, "threshold: is -1e-09: use a finite number from 0 to 1e+15"},
+		{flow.Rule{Threshold: 1.1e15}, "threshold: is 1.1e+15: use a finite number from 0 to 1e+15"},
+		{flow.Rule{Threshold: 2e9, Behavior: flow.Throttle}, "threshold: is 2e+09 a second: a throttle spaces at most 1e+09 a second"},
+		{flow.Rule{Threshold: 2e7, Interval: 10 * ms, Behavior: flow.WarmUpThrottle}, "threshold: is 2e+09 a second: a throttle spaces at most 1e+09 a second"},
+		{flow.Rule{Interval: -1}, "interval: is -1ns: use a duration from 10ms to 24h0m0s"},
+		{flow.Rule{Interval: 10*ms - 1}, "interval: is 9.999999ms: use a duration from 10ms to 24h0m0s"},
+		{flow.Rule{Interval: day + 1}, "interval: is 24h0m0.000000001s: use a duration from 10ms to 24h0m0s"},
+		{flow.Rule{Interval: -1, Metric: flow.Concurrency}, "interval: is -1ns: use a duration from 10ms to 24h0m0s"},
+		{flow.Rule{Buckets: -1}, "buckets: -1 buckets: use 1 to 1440"},
+		{flow.Rule{Buckets: 1441}, "buckets: 1441 buckets: use 1 to 1440"},
+		{flow.Rule{Buckets: 3}, "buckets: 3 buckets don't divide an interval of 1s: each would last 333.333333ms and a fraction of a nanosecond"},
+		{flow.Rule{Buckets: -1, Metric: flow.Concurrency}, "buckets: is -1: use a positive number, or leave it out"},
+		{flow.Rule{Buckets: -1, Behavior: flow.Throttle}, "buckets: is -1: use a positive number, or leave it out"},
+		{flow.Rule{Metric: 2}, "metric: 2 is unknown: use flow.QPS or flow.Concurrency"},
+		{flow.Rule{Relation: 3}, "relation: 3 is unknown: use flow.Direct, flow.Associated or flow.Chain"},
+		{flow.Rule{Ref: "x"}, "ref: has no meaning for relation direct: remove it, or set relation to associated or chain"},
+		{flow.Rule{Relation: flow.Associated}, "ref: is required by relation associated: name the resource to look at"},
+		{flow.Rule{Relation: flow.Chain}, "ref: is required by relation chain: name the context that the rule applies to"},
+		{flow.Rule{Behavior: 4}, "behavior: 4 is unknown: use flow.Reject, flow.WarmUp, flow.Throttle or flow.WarmUpThrottle"},
+		{flow.Rule{Behavior: flow.WarmUp, Metric: flow.Concurrency}, "behavior: warmUp does not go with metric concurrency: use reject"},
+		{flow.Rule{Behavior: flow.Throttle, Relation: flow.Associated, Ref: "x"},
+			"behavior: throttle does not go with relation associated, whose traffic is another resource's: use reject or warmUp"},
+		{flow.Rule{WarmUpPeriod: time.Second - 1, Behavior: flow.WarmUp}, "warmUpPeriod: is 999.999999ms: use a duration from 1s to 24h0m0s"},
+		{flow.Rule{WarmUpPeriod: day + 1, Behavior: flow.WarmUpThrottle}, "warmUpPeriod: is 24h0m0.000000001s: use a duration from 1s to 24h0m0s"},
+		{flow.Rule{WarmUpPeriod: -time.Second}, "warmUpPeriod: is -1s: use a duration from 1s to 24h0m0s"},
+		{flow.Rule{ColdFactor: 1, Behavior: flow.WarmUp}, "coldFactor: is 1: use a whole number from 2 to 1000"},
+		{flow.Rule{ColdFactor: 1001}, "coldFactor: is 1001: use a whole number from 2 to 1000"},
+		{flow.Rule{ColdFactor: -1}, "coldFactor: is -1: use a whole number from 2 to 1000"},
+		{flow.Rule{MaxWait: -1, Behavior: flow.Throttle}, "maxWait: is -1ns: use a duration from 0s to 24h0m0s"},
+		{flow.Rule{MaxWait: day + 1}, "maxWait: is 24h0m0.000000001s: use a duration from 0s to 24h0m0s"},
+		{flow.Rule{Strict: true, Metric: flow.Concurrency}, "strict: only goes with metric qps and behavior reject or warmUp: the others have no window"},
+		{flow.Rule{Strict: true, Behavior: flow.Throttle}, "strict: only goes with metric qps and behavior reject or warmUp: the others have no window"},
+		{flow.Rule{Mode: 3}, "mode: 3 is unknown: use core.Enforce, core.Shadow or core.Off"},
+	} {
+		t.Run(tt.want, func(t *testing.T) {
+			if tt.rule.Resource == "" && !strings.HasPrefix(tt.want, "resource: is req") {
+				tt.rule.Resource = "orders"
+			}
+			_, err := tt.rule.Normalized(3)
+			require.EqualError(t, err, tt.want)
+			var field *core.FieldError
+			require.ErrorAs(t, err, &field)
+
+			// Where it stands in the file is said, and the rules stay.
+			g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 0})
+			err = g.Update(func(b *core.RulesetBuilder) error {
+				return flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 5}, tt.rule})
+			})
+			require.EqualError(t, err, "flow[1]."+tt.want)
+			assert.Equal(t, "block", g.outcome("orders"))
+		})
+	}
+}
+
+// The ends of every range are inside.
+func TestRuleAccepts(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, r := range []flow.Rule{
+		{Threshold: 0},
+		{Threshold: math.SmallestNonzeroFloat64},
+		{Threshold: math.Copysign(0, -1)},
+		{Threshold: 1e15},
+		{Threshold: 1e9, Behavior: flow.Throttle},
+		{Threshold: 1e7, Behavior: flow.Throttle, Interval: 10 * ms},
+		{Interval: 10 * ms, Buckets: 1},
+		{Interval: day, Buckets: 1440},
+		{Interval: day, Buckets: 1440, Strict: true},
+		{Behavior: flow.WarmUp, WarmUpPeriod: time.Second, ColdFactor: 2},
+		{Behavior: flow.WarmUp, WarmUpPeriod: day, ColdFactor: 1000},
+		{Behavior: flow.Throttle, MaxWait: 1},
+		{Behavior: flow.Throttle, MaxWait: day},
+		{Resource: strings.Repeat("a", 1024), Regex: true},
+		{Resource: "\x00\n", ID: "\xff"},
+		{Relation: flow.Associated, Ref: "orders"}, // itself
+		{Relation: flow.Chain, Ref: "web", Origin: "other", Metric: flow.Concurrency},
+	} {
+		if r.Resource == "" {
+			r.Resource = "orders"
+		}
+		g := newGuard(t, r)
+		assert.NotPanics(t, func() { g.passes(3, "orders from app in web") }, "%+v", r)
+		assert.Zero(t, g.Failures(), "%+v", r)
+	}
+}
+
+func TestRuleDefaults(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		given flow.Rule
+		want  flow.Rule
+	}{
+		{"reject", flow.Rule{}, flow.Rule{ID: "flow:orders", Interval: time.Second, Buckets: 2, Origin: "default"}},
+		{"an interval of its own", flow.Rule{Interval: 2 * time.Second},
+			flow.Rule{ID: "flow:orders", Interval: 2 * time.Second, Buckets: 10, Origin: "default"}},
+		{"strict", flow.Rule{Strict: true}, flow.Rule{ID: "flow:orders", Interval: time.Second, Buckets: 10, Origin: "default", Strict: true}},
+		{"buckets", flow.Rule{Buckets: 5, Strict: true}, flow.Rule{ID: "flow:orders", Interval: time.Second, Buckets: 5, Origin: "default", Strict: true}},
+		{"warm-up", flow.Rule{Behavior: flow.WarmUp},
+			flow.Rule{ID: "flow:orders:warmUp", Interval: time.Second, Buckets: 2, Origin: "default", Behavior: flow.WarmUp, WarmUpPeriod: 10 * time.Second, ColdFactor: 7}},
+		{"throttle", flow.Rule{Behavior: flow.Throttle},
+			flow.Rule{ID: "flow:orders:throttle", Interval: time.Second, Buckets: 2, Origin: "default", Behavior: flow.Throttle, MaxWait: 500 * ms}},
+		{"warm-up and throttle", flow.Rule{Behavior: flow.WarmUpThrottle, ColdFactor: 2},
+			flow.Rule{ID: "flow:orders:warmUpThrottle", Interval: time.Second, Buckets: 2, Origin: "default", Behavior: flow.WarmUpThrottle,
+				WarmUpPeriod: 10 * time.Second, ColdFactor: 2, MaxWait: 500 * ms}},
+		{"concurrency from a caller", flow.Rule{Metric: flow.Concurrency, Origin: "app"},
+			flow.Rule{ID: "flow:orders:concurrency:origin=app", Interval: time.Second, Buckets: 2, Origin: "app", Metric: flow.Concurrency}},
+		{"chain", flow.Rule{Relation: flow.Chain, Ref: "web"},
+			flow.Rule{ID: "flow:orders:chain=web", Interval: time.Second, Buckets: 2, Origin: "default", Relation: flow.Chain, Ref: "web"}},
+		{"an ID of its own", flow.Rule{ID: "x", Threshold: 3}, flow.Rule{ID: "x", Threshold: 3, Interval: time.Second, Buckets: 2, Origin: "default"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.given.Resource, tt.want.Resource = "orders", "orders"
+			got, err := tt.given.Normalized(7)
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, got)
+			again, err := got.Normalized(3)
+			require.NoError(t, err)
+			assert.Equal(t, got, again, "what is normal stays as it is")
+		})
+	}
+}
+
+// A field that Equal forgot would keep a changed rule from taking effect.
+// museum 71
+func TestRuleEqualSeesEveryField(t *testing.T) {
+	base := flow.Rule{ID: "r", Resource: "orders", Threshold: 5}
+	assert.True(t, base.Equal(base))
+	rule := reflect.TypeFor[flow.Rule]()
+	for i := range rule.NumField() {
+		t.Run(rule.Field(i).Name, func(t *testing.T) {
+			changed := base
+			switch f := reflect.ValueOf(&changed).Elem().Field(i); f.Kind() {
+			case reflect.String:
+				f.SetString(f.String() + "x")
+			case reflect.Bool:
+				f.SetBool(!f.Bool())
+			case reflect.Int, reflect.Int64:
+				f.SetInt(f.Int() + 1)
+			case reflect.Uint8:
+				f.SetUint(f.Uint() + 1)
+			case reflect.Float64:
+				f.SetFloat(math.Nextafter(f.Float(), 10))
+			default:
+				t.Fatalf("how is a %v changed?", f.Kind())
+			}
+			assert.False(t, base.Equal(changed))
+			assert.False(t, changed.Equal(base))
+		})
+	}
+}
+
+// Two rules differ in their IDs, made ones too, and a rule keeps its ID when its
+// threshold changes.
+func TestRuleIDs(t *testing.T) {
+	rules := []flow.Rule{
+		{Resource: "orders", Threshold: 1},
+		{Resource: "orders", Threshold: 2},
+		{Resource: "orders", Threshold: 1, Metric: flow.Concurrency},
+		{Resource: "orders:concurrency", Threshold: 1},
+		{ID: "own", Resource: "orders", Threshold: 1},
+	}
+	got, err := flow.Normalize(rules, 3)
+	require.NoError(t, err)
+	var ids []string
+	for _, r := range got {
+		ids = append(ids, r.ID)
+	}
+	assert.Equal(t, []string{"flow:orders", "flow:orders#2", "flow:orders:concurrency", "flow:orders:concurrency#2", "own"}, ids)
+
+	_, err = flow.Normalize(append(rules, rules[1]), 3)
+	require.EqualError(t, err, "flow: rules 1 and 5 are the same: remove one")
+	_, err = flow.Normalize(append(rules, flow.Rule{ID: "own", Resource: "carts"}), 3)
+	require.EqualError(t, err, `flow: rules 4 and 5 have the same id "own": give each its own`)
+}
+
+func TestEnumsAsText(t *testing.T) {
+	type all struct {
+		M flow.Metric
+		R flow.Relation
+		B flow.Behavior
+		O core.Mode
+	}
+	for i, want := range []string{
+		`{"M":"qps","R":"direct","B":"reject","O":"enforce"}`,
+		`{"M":"concurrency","R":"associated","B":"warmUp","O":"shadow"}`,
+		`{"M":"qps","R":"chain","B":"throttle","O":"off"}`,
+		`{"M":"concurrency","R":"direct","B":"warmUpThrottle","O":"enforce"}`,
+	} {
+		v := all{flow.Metric(i % 2), flow.Relation(i % 3), flow.Behavior(i), core.Mode(i % 3)}
+		text, err := json.Marshal(v)
+		require.NoError(t, err)
+		assert.JSONEq(t, want, string(text))
+		var back all
+		require.NoError(t, json.Unmarshal(text, &back))
+		assert.Equal(t, v, back)
+	}
+	_, err := json.Marshal(flow.Behavior(9))
+	require.ErrorContains(t, err, "behavior 9 has no name")
+	assert.Equal(t, "relation(9)", flow.Relation(9).String())
+	var m flow.Metric
+	require.EqualError(t, m.UnmarshalText([]byte("QPS")), `unknown metric "QPS": use qps, concurrency`)
+}

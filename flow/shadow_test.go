@@ -1,0 +1,128 @@
+package flow_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+)
+
+// A shadow rule refuses and delays nobody, and counts what it would have refused:
+// exactly what the same rule refuses where it holds.
+func TestShadowRehearses(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		rule   flow.Rule
+		others []string // calls that come in between
+	}{
+		{"reject", flow.Rule{Threshold: 3}, nil},
+		{"nothing at all", flow.Rule{Threshold: 0}, nil},
+		{"strict", flow.Rule{Threshold: 3, Strict: true}, nil},
+		{"throttle", flow.Rule{Threshold: 10, Behavior: flow.Throttle, MaxWait: 200 * ms}, nil},
+		{"warm-up", flow.Rule{Threshold: 9, Behavior: flow.WarmUp}, nil},
+		{"a caller", flow.Rule{Threshold: 2, Origin: "app"}, []string{"orders"}},
+		{"other callers", flow.Rule{Threshold: 2, Origin: "other"}, []string{"orders from web", "orders"}},
+		{"a path", flow.Rule{Threshold: 2, Relation: flow.Chain, Ref: "web"}, []string{"orders"}},
+		{"another resource", flow.Rule{Threshold: 2, Relation: flow.Associated, Ref: "sql"}, []string{"sql", "sql"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.rule.ID, tt.rule.Resource = "r", "orders"
+			holds := newGuard(t, tt.rule)
+			tt.rule.Mode = core.Shadow
+			rehearses := newGuard(t, tt.rule)
+			refused := int64(0)
+			for range 60 {
+				for _, call := range append(tt.others, "orders from app in web") {
+					if holds.outcome(call) == "block" {
+						refused++
+					}
+					assert.Equal(t, "pass", rehearses.outcome(call))
+				}
+				holds.clock.Advance(77 * ms)
+				rehearses.clock.Advance(77 * ms)
+			}
+			assert.Positive(t, refused)
+			if tt.rule.Behavior != flow.WarmUp { // which learns from what really passes
+				assert.Equal(t, refused, rehearses.rehearsed("r"))
+			} else {
+				assert.Positive(t, rehearses.rehearsed("r"))
+			}
+			assert.Zero(t, holds.rehearsed("r"))
+			assert.Empty(t, rehearses.clock.Slept())
+		})
+	}
+}
+
+func TestShadowConcurrency(t *testing.T) {
+	rule := permits(2)
+	rule.Mode = core.Shadow
+	g := newGuard(t, rule)
+	exit := g.open(5, "orders")
+	assert.Equal(t, int64(3), g.rehearsed("permits"))
+	exit()
+	exit = g.open(2, "orders")
+	assert.Equal(t, int64(3), g.rehearsed("permits"), "what it would have admitted has left")
+	exit()
+}
+
+func TestShadowAssociatedConcurrency(t *testing.T) {
+	g := newGuard(t, flow.Rule{ID: "r", Resource: "orders", Threshold: 1, Metric: flow.Concurrency, Relation: flow.Associated, Ref: "sql", Mode: core.Shadow})
+	exit := g.open(1, "sql")
+	assert.Equal(t, 3, g.passes(3, "orders"))
+	assert.Equal(t, int64(3), g.rehearsed("r"))
+	exit()
+}
+
+// What a shadow rule meters is its own: a rule that holds beside it counts as if it
+// were not there, and the other way round.
+func TestShadowMetersOnItsOwn(t *testing.T) {
+	g := newGuard(t,
+		flow.Rule{ID: "shadow", Resource: "orders", Threshold: 2, Mode: core.Shadow},
+		flow.Rule{ID: "other shadow", Resource: "orders", Threshold: 3, Mode: core.Shadow},
+		flow.Rule{ID: "holds", Resource: "orders", Threshold: 5})
+	assert.Equal(t, 5, g.passes(7, "orders"))
+	assert.Equal(t, int64(3), g.rehearsed("shadow"))
+	assert.Equal(t, int64(2), g.rehearsed("other shadow"))
+	assert.Equal(t, int64(0), g.rehearsed("holds"))
+	g.clock.Advance(time.Second)
+	assert.Equal(t, 5, g.passes(7, "orders"))
+}
+
+// A rule that only rehearses must not change whom the rules that hold apply to.
+func TestShadowNamesNobodyForRulesThatHold(t *testing.T) {
+	g := newGuard(t,
+		flow.Rule{ID: "others", Resource: "orders", Threshold: 2, Origin: "other"},
+		flow.Rule{ID: "shadow others", Resource: "orders", Threshold: 1, Origin: "other", Mode: core.Shadow},
+		flow.Rule{ID: "app", Resource: "orders", Threshold: 100, Origin: "app", Mode: core.Shadow})
+	assert.Equal(t, 2, g.passes(5, "orders from app"))
+	assert.Equal(t, int64(0), g.rehearsed("shadow others"), "in the rehearsal the caller has a rule of its own")
+	assert.Equal(t, 2, g.passes(5, "orders from web"))
+	assert.Equal(t, int64(1), g.rehearsed("shadow others"))
+}
+
+// A call that a shadow rule let borrow, or queue, runs at once all the same.
+func TestShadowDelaysNobody(t *testing.T) {
+	g := newGuard(t, flow.Rule{ID: "r", Resource: "orders", Threshold: 4, Mode: core.Shadow},
+		flow.Rule{ID: "s", Resource: "orders", Threshold: 10, Behavior: flow.Throttle, Mode: core.Shadow})
+	for range 20 {
+		g.clock.Advance(130 * ms)
+		assert.Equal(t, "pass", g.outcome("orders first"))
+		assert.Equal(t, "pass", g.outcome("orders x3 first"))
+	}
+	assert.Empty(t, g.clock.Slept())
+}
+
+// Refused by another rule, a call leaves nothing in a shadow rule's meter either.
+func TestShadowGivesBack(t *testing.T) {
+	g := newGuard(t,
+		flow.Rule{ID: "shadow", Resource: "orders", Threshold: 3, Mode: core.Shadow},
+		throttle(1, 1500*ms))
+	g.run([]step{
+		{0, "orders", 4, "pass, 1s, block x2"},
+		{0, "orders", 1, "block"},
+	})
+	assert.Equal(t, int64(0), g.rehearsed("shadow"))
+}

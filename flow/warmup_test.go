@@ -1,0 +1,267 @@
+package flow_test
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+)
+
+// demand offers so many calls in each of so many seconds, evenly, and returns how
+// many passed in each.
+func (g *guard) demand(perSecond, seconds int) []int {
+	var passed []int
+	for range seconds {
+		n := 0
+		for range 10 {
+			n += g.passes(perSecond/10, "orders")
+			g.clock.Advance(100 * ms)
+		}
+		passed = append(passed, n)
+	}
+	return passed
+}
+
+// A cold resource gets a third, and under load the whole threshold after about the
+// warm-up period.
+func TestWarmUpRises(t *testing.T) {
+	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp, WarmUpPeriod: 10 * time.Second})
+	passed := g.demand(200, 20)
+	assert.Equal(t, 30, passed[0])
+	for i := range passed[1:] {
+		assert.GreaterOrEqual(t, passed[i+1], passed[i], "%v", passed)
+	}
+	assert.Less(t, passed[5], 80, "%v", passed)
+	assert.Equal(t, 90, passed[15], "%v", passed)
+	assert.Equal(t, 90, passed[19], "%v", passed)
+	// Idle for long, and it is cold again.
+	g.clock.Advance(time.Minute)
+	assert.Equal(t, 30, g.passes(200, "orders"))
+}
+
+// Little traffic keeps a resource cold.
+func TestWarmUpStaysColdUnderLittleTraffic(t *testing.T) {
+	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp, WarmUpPeriod: 10 * time.Second})
+	g.demand(20, 30)
+	g.clock.Advance(time.Second)
+	assert.Equal(t, 30, g.passes(200, "orders"))
+}
+
+// museum 35, and what semantics.md says of D1
+func TestWarmUpStartsColdWhateverTheClock(t *testing.T) {
+	for _, at := range []time.Time{
+		start, start.Add(999_999_999), time.Unix(0, 0), time.Unix(0, 1), time.Unix(0, -1), time.Unix(-1, 0), time.Unix(-1000, 5),
+		time.Unix(1, 0), time.Date(1930, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2150, 1, 1, 0, 0, 0, 0, time.UTC), {},
+	} {
+		for _, behavior := range []flow.Behavior{flow.WarmUp, flow.WarmUpThrottle} {
+			t.Run(fmt.Sprint(at, behavior), func(t *testing.T) {
+				g := newGuardWith(t, core.Config{Clock: core.NewManualClock(at)},
+					flow.Rule{Resource: "orders", Threshold: 30, Behavior: behavior, MaxWait: 500 * ms})
+				if behavior == flow.WarmUp {
+					assert.Equal(t, 10, g.passes(100, "orders"))
+				} else {
+					assert.Equal(t, 1+5, g.passes(100, "orders"), "a tenth of a second apart")
+				}
+			})
+		}
+	}
+}
+
+// The limit lies between a cold resource's share, or one call, and the threshold,
+// whatever the numbers. museum 35, 37, 51
+func TestWarmUpRange(t *testing.T) {
+	rnd := random(t)
+	pick := func(all ...float64) float64 { return all[rnd.IntN(len(all))] }
+	for range 300 {
+		rule := flow.Rule{
+			Resource:     "orders",
+			Threshold:    pick(0.1, 0.5, 1, 1.5, 2, 3, 7, 10, 33.3, 100, 1000, 12345, 1e6, 1e9, 1e12, 1e15),
+			Interval:     time.Duration(pick(10e6, 50e6, 100e6, 300e6, 700e6, 1e9, 2e9, 60e9, 86400e9)),
+			WarmUpPeriod: time.Duration(pick(1e9, 2e9, 10e9, 86400e9)),
+			ColdFactor:   int(pick(2, 3, 5, 1000)),
+			Behavior:     flow.WarmUp,
+		}
+		low := int64(max(rule.Threshold/float64(rule.ColdFactor), min(rule.Threshold, 1)))
+		high := int64(rule.Threshold)
+		g := newGuard(t, rule)
+		first := true
+		for range 8 {
+			// What fits is found by asking for ever more, up to what a call may take.
+			limit := g.fits(high)
+			require.GreaterOrEqual(t, limit, min(low, 1<<20), "%+v", rule)
+			require.LessOrEqual(t, limit, high, "%+v", rule)
+			if first {
+				// A resource whose bucket has no room for a warm-up has none.
+				tokens := rule.WarmUpPeriod.Seconds() * rule.Threshold / rule.Interval.Seconds()
+				if tokens > 2*float64(rule.ColdFactor+1) && low < 1<<19 {
+					require.InDelta(t, low, limit, 1+float64(low)*1e-9, "starts cold: %+v", rule)
+				}
+			}
+			first = false
+			g.clock.Advance(time.Duration(rnd.Int64N(int64(2 * rule.Interval))))
+			g.clock.Advance(rule.Interval) // nothing of what passed counts any more
+		}
+	}
+}
+
+// fits is the largest batch that passes now, at most high and what a call may take.
+func (g *guard) fits(high int64) int64 {
+	high = min(high, 1<<20)
+	low := int64(0)
+	for low < high {
+		n := low + (high-low+1)/2
+		if g.outcome(fmt.Sprintf("orders x%d", n)) != "block" {
+			return g.exactly(n, high)
+		}
+		high = n - 1
+	}
+	return low
+}
+
+// exactly adds to n units that have passed as many more as fit.
+func (g *guard) exactly(n, high int64) int64 {
+	for step := high - n; step > 0; {
+		if g.outcome(fmt.Sprintf("orders x%d", step)) != "block" {
+			n += step
+			step = min(step, high-n)
+		} else {
+			step /= 2
+		}
+	}
+	return n
+}
+
+// A warm resource gets its whole threshold, also where the interval is no power of
+// two of a second.
+func TestWarmUpReachesTheThreshold(t *testing.T) {
+	for _, interval := range []time.Duration{10 * ms, 30 * ms, 70 * ms, 90 * ms, 100 * ms, 130 * ms, 300 * ms, 700 * ms, time.Second, 1100 * ms} {
+		for _, threshold := range []float64{6, 9, 10, 21, 49, 63, 100} {
+			g := newGuard(t, flow.Rule{Resource: "orders", Threshold: threshold, Interval: interval, Buckets: 1, Behavior: flow.WarmUp, WarmUpPeriod: time.Second})
+			least := int(threshold / 3)
+			require.GreaterOrEqual(t, g.passes(int(threshold)+1, "orders"), least, "cold, %v per %v", threshold, interval)
+			for range int(4 * time.Second / interval) {
+				g.clock.Advance(interval)
+				g.passes(int(threshold)+1, "orders")
+			}
+			// It stays warm for the rest of this second.
+			g.clock.Advance(interval)
+			assert.Equal(t, int(threshold), g.passes(int(threshold)+1, "orders"), "%v per %v", threshold, interval)
+		}
+	}
+}
+
+// The spacing shrinks from the cold resource's to that of the threshold.
+func TestWarmUpThrottle(t *testing.T) {
+	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 30, Behavior: flow.WarmUpThrottle, WarmUpPeriod: 2 * time.Second, MaxWait: time.Hour})
+	spacing := func() float64 {
+		before := len(g.clock.Slept())
+		g.passes(2, "orders")
+		slept := g.clock.Slept()
+		if len(slept) == before+1 {
+			return float64(slept[before])
+		}
+		return float64(slept[before+1] - slept[before])
+	}
+	assert.InDelta(t, 100e6, spacing(), 1)
+	last := 100e6
+	for range 200 { // two calls every 50 ms are more than it may have: the queue grows
+		g.clock.Advance(50 * ms)
+		now := spacing()
+		assert.LessOrEqual(t, now, last+1)
+		last = now
+	}
+	assert.InDelta(t, 1e9/30, last, 1)
+}
+
+// Threshold 0 blocks all. museum 39
+func TestWarmUpOfNothing(t *testing.T) {
+	for _, behavior := range []flow.Behavior{flow.WarmUp, flow.WarmUpThrottle} {
+		g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 0, Behavior: behavior})
+		for range 5 {
+			assert.Zero(t, g.passes(100, "orders"))
+			g.clock.Advance(time.Minute)
+		}
+	}
+}
+
+// The engine's cold factor holds where the rule has none.
+func TestColdFactor(t *testing.T) {
+	g := newGuardWith(t, core.Config{ColdFactor: 5},
+		flow.Rule{Resource: "orders", Threshold: 100, Behavior: flow.WarmUp},
+		flow.Rule{Resource: "carts", Threshold: 100, Behavior: flow.WarmUp, ColdFactor: 2})
+	assert.Equal(t, 20, g.passes(100, "orders"))
+	assert.Equal(t, 50, g.passes(100, "carts"))
+}
+
+// The rate is settled once a second, by whoever comes first, however many come.
+func TestWarmUpSettlesOnceASecond(t *testing.T) {
+	quiet := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp})
+	busy := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp})
+	for range 15 {
+		want := quiet.passes(100, "orders")
+		got := busy.passes(100, "orders")
+		require.Equal(t, want, got)
+		for range 9 {
+			busy.clock.Advance(100 * ms)
+			busy.passes(3, "carts")
+			_, err := busy.enter("orders x1000")
+			require.ErrorIs(t, err, core.ErrBlocked)
+		}
+		busy.clock.Advance(100 * ms)
+		quiet.clock.Advance(time.Second)
+	}
+}
+
+// Many callers at the turn of a second: the bucket is settled once, and the limit
+// holds.
+func TestWarmUpUnderConcurrency(t *testing.T) {
+	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp})
+	alone := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp})
+	for range 20 {
+		var done sync.WaitGroup
+		var mu sync.Mutex
+		passed := 0
+		for range 8 {
+			done.Go(func() {
+				for range 15 {
+					if e, err := g.Enter(t.Context(), "orders", nil); err == nil {
+						e.Exit()
+						mu.Lock()
+						passed++
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		done.Wait()
+		assert.Equal(t, alone.passes(120, "orders"), passed)
+		g.clock.Advance(time.Second)
+		alone.clock.Advance(time.Second)
+	}
+}
+
+func TestWarmUpNeverNaN(t *testing.T) {
+	for _, threshold := range []float64{math.SmallestNonzeroFloat64, 1e-300, 1e-9, 1, 1e15} {
+		for _, behavior := range []flow.Behavior{flow.WarmUp, flow.WarmUpThrottle} {
+			rule := flow.Rule{Resource: "orders", Threshold: threshold, Behavior: behavior, WarmUpPeriod: 24 * time.Hour, ColdFactor: 1000, Interval: 24 * time.Hour, MaxWait: 1 * ms}
+			if behavior == flow.WarmUpThrottle {
+				rule.Threshold = min(threshold, 1e9)
+			}
+			g := newGuard(t, rule)
+			for range 5 {
+				got := g.outcome("orders")
+				if threshold >= 1 {
+					assert.NotEqual(t, "block", got, "threshold %v, %v", threshold, behavior)
+				}
+				g.clock.Advance(24 * time.Hour)
+			}
+		}
+	}
+}
