@@ -1,0 +1,91 @@
+package slots_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// spy is a slot that writes down which phase it sees, and what is known by then.
+type spy struct {
+	name string
+	out  *strings.Builder
+}
+
+func (s spy) Name() string { return s.name }
+func (s spy) note(phase string, inv *core.Invocation) {
+	fmt.Fprintf(s.out, "%-22s %-10s nodes %d, counted %d, resource %s\n",
+		s.name, phase, len(inv.Nodes()), len(inv.Counted()), figures(inv))
+}
+func (s spy) Prepare(inv *core.Invocation)          { s.note("prepare", inv) }
+func (s spy) Ask(inv *core.Invocation) core.Verdict { s.note("ask", inv); return core.Verdict{} }
+func (s spy) Take(inv *core.Invocation) core.Verdict {
+	s.note("take", inv)
+	return core.Verdict{}
+}
+func (s spy) Recheck(inv *core.Invocation) core.Verdict {
+	s.note("recheck", inv)
+	return core.Verdict{}
+}
+func (s spy) Passed(inv *core.Invocation)                      { s.note("passed", inv) }
+func (s spy) Blocked(inv *core.Invocation, _ *core.BlockError) { s.note("blocked", inv) }
+func (s spy) Completed(inv *core.Invocation)                   { s.note("completed", inv) }
+
+func figures(inv *core.Invocation) string {
+	t := inv.Resource().Totals()
+	return fmt.Sprintf("pass %d, block %d, complete %d", t.Pass, t.Block, t.Complete)
+}
+
+// The order of the standard chain, seen by spies between its slots. To write the
+// transcripts anew: PENSTOCK_UPDATE=1 go test ./slots
+func TestOrder(t *testing.T) {
+	assert.Equal(t, []string{"nodeSelector", "clusterBuilder", "log", "statistic", "flow"}, slots.Default().Names())
+	for _, tt := range []struct {
+		name string
+		rule flow.Rule
+	}{
+		{"passes", flow.Rule{Resource: "orders", Threshold: 5}},
+		{"refused", flow.Rule{Resource: "orders", Threshold: 0}},
+		{"waits", flow.Rule{Resource: "orders", Threshold: 5, Behavior: flow.Throttle}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var out strings.Builder
+			chain := slots.Default()
+			for _, name := range chain.Names() {
+				chain = chain.With(spy{"before " + name, &out}, core.Before(name))
+			}
+			chain = chain.With(spy{"behind all", &out}, core.After("flow"))
+			clock := core.NewManualClock(start)
+			clock.SetSleep(core.SleepAdvance)
+			e, err := core.NewEngine(core.Config{Clock: clock, Chain: chain})
+			require.NoError(t, err)
+			require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{tt.rule}) }))
+			ctx := core.WithContext(t.Context(), "web", "app")
+			if tt.name == "waits" {
+				entry, err := e.Enter(ctx, "orders", nil)
+				require.NoError(t, err)
+				entry.Exit()
+				out.Reset()
+			}
+			entry, _ := e.Enter(ctx, "orders", []core.Option{core.Inbound()})
+			entry.Exit()
+
+			file := filepath.Join("testdata", tt.name+".txt")
+			if os.Getenv("PENSTOCK_UPDATE") != "" {
+				require.NoError(t, os.WriteFile(file, []byte(out.String()), 0o644))
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			assert.Equal(t, strings.ReplaceAll(string(want), "\r\n", "\n"), out.String())
+		})
+	}
+}

@@ -1,0 +1,167 @@
+package slots_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// One line a second for each rule and resource, with the number of refusals since
+// the last.
+func TestBlockLog(t *testing.T) {
+	e, clock, log := newGuard(t,
+		flow.Rule{ID: "all", Resource: ".*", Regex: true, Threshold: 1},
+		flow.Rule{ID: "app", Resource: "orders", Threshold: 0, Origin: "app"})
+	call := func(name, origin string, times int) {
+		for range times {
+			entry, _ := e.Enter(core.WithContext(t.Context(), "", origin), name, nil)
+			entry.Exit()
+		}
+	}
+	call("orders", "", 4) // one passes
+	call("carts", "", 3)
+	call("orders", "app", 5)
+	clock.Advance(999 * time.Millisecond)
+	call("orders", "", 2)
+	clock.Advance(time.Millisecond)
+	call("orders", "", 3) // a new window: one passes
+	clock.Advance(3 * time.Second)
+	call("orders", "", 1) // passes
+	call("orders", "app", 1)
+	var got []string
+	for _, line := range log.all() {
+		_, line, _ = strings.Cut(line, "level=")
+		got = append(got, line)
+	}
+	const line = `WARN msg="penstock: blocked" kind=flow resource=%s rule=%s count=%d`
+	assert.Equal(t, []string{
+		fmt.Sprintf(line, "orders", "all", 1),
+		fmt.Sprintf(line, "carts", "all", 1),
+		fmt.Sprintf(line, "orders", "app", 1),
+		fmt.Sprintf(line, "orders", "all", 5), // 2 of the first, 2, and 1 of the last
+		fmt.Sprintf(line, "orders", "app", 5), // 4, and 1
+	}, got)
+	require.NoError(t, e.Close())
+	assert.Len(t, log.all(), 7, "carts and the rest of orders")
+}
+
+// Whatever is in a name, it makes one line of text, and one object of JSON whose
+// fields say what they should. museum 104
+func TestBlockLogOfHostileNames(t *testing.T) {
+	for _, name := range []string{
+		"a\nb", "a\r\nlevel=ERROR msg=forged", "\x1b[31mred", "a\u2028b", "nul\x00", `"}{"level":"ERROR"`, `\`, "\xff", "a b=c", "",
+		strings.Repeat("x", 1<<20),
+	} {
+		if name == "" {
+			continue
+		}
+		rule := flow.Rule{ID: name, Resource: name, Threshold: 0}
+		e, _, log := newGuard(t, rule)
+		_, err := e.Enter(t.Context(), name, nil)
+		require.ErrorIs(t, err, core.ErrBlocked)
+		require.Len(t, log.all(), 1, "%.40q", name)
+		for _, r := range log.all()[0] {
+			if r < ' ' || r == 0x7f || r == 0x2028 || r == 0x85 {
+				t.Errorf("%q in the line of %.40q", r, name)
+			}
+		}
+
+		var out bytes.Buffer
+		j := newEngine(t, core.Config{Logger: slog.New(slog.NewJSONHandler(&out, nil))}, rule)
+		_, err = j.Enter(t.Context(), name, nil)
+		require.ErrorIs(t, err, core.ErrBlocked)
+		var record map[string]any
+		require.NoError(t, json.Unmarshal(out.Bytes(), &record))
+		assert.Equal(t, 1, bytes.Count(out.Bytes(), []byte("\n")))
+		assert.Equal(t, "WARN", record["level"])
+		assert.Equal(t, "flow", record["kind"])
+		assert.InDelta(t, 1, record["count"], 0)
+		assert.Len(t, record, 7)
+	}
+}
+
+// No refusal is told twice or not at all, whoever tells it.
+func TestBlockLogCountsEveryRefusal(t *testing.T) {
+	var mu sync.Mutex
+	told, records := int64(0), 0
+	handler := counting{slog.DiscardHandler, func(r slog.Record) {
+		mu.Lock()
+		defer mu.Unlock()
+		records++
+		r.Attrs(func(a slog.Attr) bool {
+			if a.Key == "count" {
+				told += a.Value.Int64()
+			}
+			return true
+		})
+	}}
+	clock := core.NewManualClock(start)
+	e := newEngine(t, core.Config{Clock: clock, Logger: slog.New(handler)}, flow.Rule{Resource: "orders", Threshold: 0})
+	const callers, each = 8, 2000
+	var done sync.WaitGroup
+	for range callers {
+		done.Go(func() {
+			for range each {
+				_, _ = e.Enter(t.Context(), "orders", nil)
+				clock.Advance(time.Millisecond)
+			}
+		})
+	}
+	done.Wait()
+	require.NoError(t, e.Close())
+	assert.Equal(t, int64(callers*each), told)
+	assert.LessOrEqual(t, records, 1+callers*each/1000+1, "16 s, and what Close tells")
+}
+
+// The log is written outside all locks: a handler may make guarded calls itself.
+// museum 60
+func TestBlockLogHandlerMakesGuardedCalls(t *testing.T) {
+	var e *core.Engine
+	depth := 0
+	e = newEngine(t, core.Config{Logger: slog.New(counting{slog.DiscardHandler, func(slog.Record) {
+		depth++
+		if depth > 10 {
+			t.Error("it goes round and round")
+			return
+		}
+		entry, _ := e.Enter(t.Context(), "log", nil)
+		entry.Exit()
+		_, _ = e.Enter(t.Context(), "orders", nil)
+		_ = e.Close()
+		assert.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+			return flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 0}, {Resource: "log", Threshold: 0}})
+		}))
+	}})}, flow.Rule{Resource: "orders", Threshold: 0}, flow.Rule{Resource: "log", Threshold: 0})
+	_, err := e.Enter(t.Context(), "orders", nil)
+	require.ErrorIs(t, err, core.ErrBlocked)
+}
+
+// A refusal is told also where counting it fails.
+func TestBlockLogComesBeforeTheStatistic(t *testing.T) {
+	names := slots.Default().Names()
+	assert.Less(t, strings.Index(strings.Join(names, " "), "log"), strings.Index(strings.Join(names, " "), "statistic"))
+}
+
+type counting struct {
+	slog.Handler
+	handle func(slog.Record)
+}
+
+func (counting) Enabled(context.Context, slog.Level) bool { return true }
+func (c counting) Handle(_ context.Context, r slog.Record) error {
+	c.handle(r)
+	return nil
+}

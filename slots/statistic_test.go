@@ -1,0 +1,180 @@
+package slots_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// counted says which nodes counted something, and what.
+func counted(e *core.Engine) map[string]stat.Counts {
+	all := make(map[string]stat.Counts)
+	eachNode(e, func(name string, n *node.StatisticNode) {
+		if t := n.Totals(); !t.Empty() {
+			all[name] = t
+		}
+	})
+	return all
+}
+
+// Every outcome is counted once on every node of the call, all units of it.
+func TestEveryNodeCounts(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		ctx     func(context.Context) context.Context
+		opts    []core.Option
+		fail    bool
+		blocked bool
+		nodes   []string
+	}{
+		{name: "plain", nodes: []string{"orders", "orders in sentinel_default_context"}},
+		{name: "in a context", ctx: func(ctx context.Context) context.Context { return core.WithContext(ctx, "web", "") },
+			nodes: []string{"orders", "orders in web"}},
+		{name: "from a caller", ctx: func(ctx context.Context) context.Context { return core.WithContext(ctx, "", "app") },
+			nodes: []string{"orders", "orders in sentinel_default_context", "orders from app"}},
+		{name: "from outside", opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "orders in sentinel_default_context", "inbound"}},
+		{name: "all of it", ctx: func(ctx context.Context) context.Context { return core.WithContext(ctx, "web", "app") },
+			opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "orders in web", "orders from app", "inbound"}},
+		{name: "failed", fail: true, opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "orders in sentinel_default_context", "inbound"}},
+		{name: "refused", blocked: true, ctx: func(ctx context.Context) context.Context { return core.WithContext(ctx, "web", "app") },
+			opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "orders in web", "orders from app", "inbound"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var rules []flow.Rule
+			if tt.blocked {
+				rules = []flow.Rule{{Resource: "orders", Threshold: 0}}
+			}
+			e, clock, _ := newGuard(t, rules...)
+			ctx := t.Context()
+			if tt.ctx != nil {
+				ctx = tt.ctx(ctx)
+			}
+			entry, err := e.Enter(ctx, "orders", append(tt.opts, core.Count(3)))
+			assert.Equal(t, tt.blocked, err != nil)
+			if tt.fail {
+				entry.Fail(errors.New("x"))
+			}
+			clock.Advance(7 * time.Millisecond)
+			entry.Exit()
+			got := counted(e)
+			for _, name := range tt.nodes {
+				c := got[name]
+				if tt.blocked {
+					assert.Equal(t, stat.Counts{Block: 3}, c, name)
+					continue
+				}
+				fastest, _ := c.MinRT()
+				assert.Equal(t, 7*time.Millisecond, fastest, name)
+				assert.Equal(t, []int64{3, 3, 1, 1, 0}, []int64{c.Pass, c.Complete, c.Entered, c.Exited, c.Block}, name)
+				assert.Equal(t, 7*time.Millisecond, c.RT, name)
+				assert.Equal(t, tt.fail, c.Exception == 3, name)
+			}
+			assert.Len(t, got, len(tt.nodes))
+		})
+	}
+}
+
+// In flight is what has entered and not exited, on every node, while it lasts.
+func TestInFlight(t *testing.T) {
+	e, _, _ := newGuard(t)
+	ctx := core.WithContext(t.Context(), "web", "app")
+	first, err := e.Enter(ctx, "orders", []core.Option{core.Count(3), core.Inbound()})
+	require.NoError(t, err)
+	second, err := e.Enter(t.Context(), "orders", nil)
+	require.NoError(t, err)
+	calls := make(map[string]int64)
+	eachNode(e, func(name string, n *node.StatisticNode) { calls[name] = n.InFlight() })
+	assert.Equal(t, map[string]int64{
+		"orders": 2, "orders in web": 1, "orders from app": 1, "orders in sentinel_default_context": 1, "inbound": 1,
+	}, calls)
+	r, _ := e.FindResource("orders")
+	assert.Equal(t, int64(4), r.UnitsInFlight())
+	second.Exit()
+	first.Exit()
+}
+
+// What a rule has reserved is not metered twice, and what none has is: windows and
+// gauges of the same node, of other nodes, and of other resources that look at it.
+func TestMeteredOnce(t *testing.T) {
+	e, clock, _ := newGuard(t,
+		flow.Rule{Resource: "orders", Threshold: 100},
+		flow.Rule{Resource: "orders", Threshold: 100, Interval: 10 * time.Second, Origin: "app"}, // applies to app only
+		flow.Rule{Resource: "orders", Threshold: 100, Metric: flow.Concurrency, Relation: flow.Chain, Ref: "web"},
+		flow.Rule{Resource: "carts", Threshold: 100, Interval: 20 * time.Second, Relation: flow.Associated, Ref: "orders"},
+		flow.Rule{Resource: "carts", Threshold: 100, Metric: flow.Concurrency, Relation: flow.Associated, Ref: "orders"},
+		flow.Rule{ID: "shadow", Resource: "orders", Threshold: 2, Interval: 30 * time.Second, Mode: core.Shadow})
+	var open []core.Entry
+	for _, origin := range []string{"app", "app", "tom"} {
+		entry, err := e.Enter(core.WithContext(t.Context(), "web", origin), "orders", nil)
+		require.NoError(t, err)
+		open = append(open, entry)
+	}
+	r, _ := e.FindResource("orders")
+	sums := func(n *node.StatisticNode) map[time.Duration]int64 {
+		all := make(map[time.Duration]int64)
+		for _, w := range n.Windows() {
+			all[w.Shape.Interval] = w.Sum(clock.Now())
+		}
+		return all
+	}
+	assert.Equal(t, map[time.Duration]int64{time.Second: 3, 20 * time.Second: 3, 30 * time.Second: 2}, sums(&r.StatisticNode))
+	app, _ := r.Origins().Find("app")
+	assert.Equal(t, map[time.Duration]int64{10 * time.Second: 2}, sums(&app.StatisticNode))
+	call, _ := r.Calls().Find("web")
+	assert.Equal(t, int64(3), call.Gauge(nil).InUse())
+	assert.Equal(t, int64(3), r.Gauge(nil).InUse())
+	for _, entry := range open {
+		entry.Exit()
+		entry.Exit()
+	}
+	assert.Zero(t, call.Gauge(nil).InUse())
+	assert.Zero(t, r.Gauge(nil).InUse())
+	assert.Equal(t, map[time.Duration]int64{time.Second: 3, 20 * time.Second: 3, 30 * time.Second: 2}, sums(&r.StatisticNode), "windows keep what passed")
+}
+
+// A borrower is counted when it is released, in the bucket in which it runs, and as
+// occupied.
+func TestBorrowerIsCountedWhenItRuns(t *testing.T) {
+	e, clock, _ := newGuard(t, flow.Rule{Resource: "orders", Threshold: 2}, flow.Rule{Resource: "carts", Threshold: 9, Interval: 2 * time.Second, Relation: flow.Associated, Ref: "orders"})
+	clock.Advance(100 * time.Millisecond)
+	for range 2 {
+		entry, err := e.Enter(t.Context(), "orders", nil)
+		require.NoError(t, err)
+		entry.Exit()
+	}
+	clock.Advance(500 * time.Millisecond)
+	clock.SetSleep(core.SleepPark)
+	done := make(chan core.Entry)
+	go func() {
+		entry, err := e.Enter(t.Context(), "orders", []core.Option{core.Prioritized()})
+		assert.NoError(t, err)
+		done <- entry
+	}()
+	clock.AwaitParked(1)
+	r, _ := e.FindResource("orders")
+	totals := r.Totals()
+	assert.Equal(t, int64(2), totals.Pass, "not before it is released")
+	assert.Zero(t, totals.Occupied)
+	clock.Advance(400 * time.Millisecond)
+	entry := <-done
+	clock.Advance(30 * time.Millisecond)
+	entry.Exit()
+	buckets := r.SecondBuckets(clock.Now())
+	last := buckets[len(buckets)-1]
+	assert.Equal(t, start.Add(time.Second).UnixNano(), last.Start)
+	assert.Equal(t, int64(1), last.Value.Pass)
+	assert.Equal(t, int64(1), last.Value.Occupied)
+	assert.Equal(t, 430*time.Millisecond, last.Value.RT, "the wait is part of the response time")
+	for _, w := range r.Windows() {
+		assert.Equal(t, map[time.Duration]int64{time.Second: 1, 2 * time.Second: 3}[w.Shape.Interval], w.Sum(clock.Now()), "%v", w.Shape)
+	}
+}
