@@ -239,11 +239,12 @@ func (t *Table[R, C]) Forget(resource string) {
 	}
 }
 
-// Each calls f with every controller made so far.
+// Each calls f with every controller made so far, under no lock.
 func (t *Table[R, C]) Each(f func(*C)) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, m := range t.made {
+	all := slices.Collect(maps.Values(t.made))
+	t.mu.Unlock()
+	for _, m := range all {
 		f(m.controller)
 	}
 }
