@@ -18,9 +18,13 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// rounds is how often an exact limit is attacked.
+// rounds is how often an exact limit is attacked. The race detector makes a round
+// many times slower.
 func rounds() int {
-	if testing.Short() || raceDetector {
+	switch {
+	case raceDetector:
+		return 400
+	case testing.Short():
 		return 2_000
 	}
 	return 10_000
@@ -294,7 +298,7 @@ func TestHonestCallerIsNotStarved(t *testing.T) {
 				}
 			}, func(int) { g.clock.Advance(10 * ms) })
 			t.Logf("refused %d of %d", refused, asked)
-			assert.Less(t, refused*1000, asked)
+			assert.LessOrEqual(t, refused, asked/1000)
 		})
 	}
 }

@@ -2,6 +2,7 @@ package golden
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -176,4 +177,14 @@ func (j *judge) explain(d difference) {
 		}
 	}
 	j.fail("%v %s: expected %v, got %v", d.ref, d.field, d.want, d.got)
+}
+
+// near reports whether two figures are the same. They are quotients of small
+// integers, and our average response times are whole nanoseconds.
+func near(a, b float64) bool {
+	if math.IsNaN(a) || math.IsNaN(b) {
+		return math.IsNaN(a) && math.IsNaN(b)
+	}
+	const nanosecond = 1.1e-6 // in ms
+	return math.Abs(a-b) <= max(1e-9*max(math.Abs(a), math.Abs(b)), nanosecond)
 }

@@ -25,8 +25,9 @@ func beyondCaps(m *moment) bool {
 		i := slices.Index(names, name)
 		return len(names) >= cap && (i < 0 || i >= cap)
 	}
+	contexts := slices.DeleteFunc(slices.Clone(m.book.contexts), func(name string) bool { return name == defaultContext })
 	return m.want.Result == "pass" &&
-		(beyond(m.book.contexts, m.call.place.context, javaContexts) ||
+		(m.call.place.context != defaultContext && beyond(contexts, m.call.place.context, javaContexts) ||
 			beyond(m.book.resources, m.call.place.resource, javaResources))
 }
 
@@ -108,7 +109,7 @@ func startedWarm(m *moment) bool {
 		}
 		warning, full := x.tokens()
 		gained := toSeconds(floor(first, int64(time.Second))) * x.perSecond()
-		return x.warms() && (warning == 0 || gained < full)
+		return x.warms() && warning < full && (warning == 0 || gained < full)
 	})
 }
 
@@ -211,18 +212,19 @@ func reservedEarly(m *moment) bool {
 			return false
 		}
 		return m.recently(x, func(c *call) bool {
-			waits := c.released > m.now() || floor(c.asked, x.width()) != floor(c.released, x.width())
-			return !c.blocked && waits
+			return !c.blocked && (c.released > m.now() || parted(c.asked, c.released, x.width()))
 		})
 	})
 }
 
 // comingFull: what is admitted now must also fit together with what was borrowed,
-// when that begins.
+// when that begins. Where it does not, we refuse the call, or it borrows.
 func comingFull(m *moment) bool {
 	fits := func(x applied, units int64) bool { return units+m.call.units <= x.limit() }
-	return m.got.result != "pass" && m.any(func(x applied) bool {
-		return x.windowed() && !x.warms() && !fits(x, m.most(x)) &&
+	return m.any(func(x applied) bool {
+		refused := x.ID == m.got.rule
+		borrows := m.lends(x) && m.got.result == "wait" && m.call.runs()%x.width() == 0 && !m.want.borrows()
+		return x.windowed() && !x.warms() && (refused || borrows) && !fits(x, m.most(x)) &&
 			m.anyUsed(x, func(used int64) bool { return fits(x, used) })
 	})
 }

@@ -73,6 +73,7 @@ func (p *player) enter(op *Op) *moment {
 	l.released = p.due
 	if len(l.pending) == 0 {
 		l.released += int64(l.wait)
+		p.waiting = append(p.waiting, l)
 	} else {
 		r := <-l.pending
 		l.entry, l.pending = r.entry, nil

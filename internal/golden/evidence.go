@@ -132,11 +132,15 @@ func (m *moment) settle() {
 		}
 		c.drift = max(c.drift, m.drift(x, c))
 	}
-	if !c.blocked && c.wait > 0 && len(c.lenders) > 0 {
-		c.borrowed = slices.ContainsFunc(m.rules, func(x applied) bool {
-			return m.lends(x) && c.runs()%x.width() == 0
-		})
-		c.unsure = holders > 1
+	if c.blocked || c.wait == 0 || len(c.lenders) == 0 {
+		return
+	}
+	c.unsure = holders > 1
+	c.borrowed = slices.ContainsFunc(m.rules, func(x applied) bool {
+		return m.lends(x) && c.runs()%x.width() == 0
+	})
+	if c.wait == m.want.wait() && m.want.Via == "queue" { // until a bucket begins by chance
+		c.borrowed = false
 	}
 }
 

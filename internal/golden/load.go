@@ -44,17 +44,25 @@ func Load(path string) (*Trace, error) {
 	return trace, nil
 }
 
-// decode returns the operations, and the families of all rules in the trace.
-func (t *Trace) decode() (ops []*Op, families []string, err error) {
-	families = t.Rules.families()
-	ops = make([]*Op, len(t.Ops))
+// missing lists the families of the rules of a trace that don't exist yet.
+func (t *Trace) missing(ops []*Op) []string {
+	families := t.Rules.families()
+	for _, op := range ops {
+		families = append(families, op.Rules.families()...)
+	}
+	families = slices.DeleteFunc(families, func(family string) bool { return family == "flow" })
+	slices.Sort(families)
+	return slices.Compact(families)
+}
+
+// decode returns the operations.
+func (t *Trace) decode() ([]*Op, error) {
+	ops := make([]*Op, len(t.Ops))
 	for i, line := range t.Ops {
 		ops[i] = new(Op)
 		if err := json.Unmarshal(line, ops[i]); err != nil {
-			return nil, nil, fmt.Errorf("op %d: %w", i, err)
+			return nil, fmt.Errorf("op %d: %w", i, err)
 		}
-		families = append(families, ops[i].Rules.families()...)
 	}
-	slices.Sort(families)
-	return ops, slices.Compact(families), nil
+	return ops, nil
 }

@@ -20,10 +20,11 @@ type player struct {
 	guard   *api.Guard
 	clock   *core.ManualClock
 	epoch   int64
-	due     int64 // what the clock must show
-	javaNow int64 // what Java's shows
-	slept   int   // waits that the clock has listed so far
-	open    map[int]*live
+	due     int64         // what the clock must show
+	javaNow int64         // what Java's shows
+	slept   int           // waits that the clock has listed so far
+	open    map[int]*live // by the call's ID
+	waiting []*live       // those of them that wait
 	rules   []activeRule
 	book    *book
 	clues
@@ -101,8 +102,10 @@ func (p *player) load(java []JavaFlowRule) ([]Dropped, error) {
 func (p *player) moveTo(t int64) error {
 	p.due = max(p.due, p.epoch+t*int64(time.Millisecond))
 	p.clock.AdvanceTo(p.due)
-	for _, l := range p.open {
-		if l.pending == nil || l.released > p.due {
+	waiting := p.waiting[:0]
+	for _, l := range p.waiting {
+		if l.released > p.due {
+			waiting = append(waiting, l)
 			continue
 		}
 		r := <-l.pending
@@ -111,6 +114,7 @@ func (p *player) moveTo(t int64) error {
 		}
 		l.entry, l.pending = r.entry, nil
 	}
+	p.waiting = waiting
 	return nil
 }
 

@@ -22,7 +22,18 @@ type row struct {
 	aside func(m *moment) bool
 	// figure explains a figure.
 	figure func(d *difference) bool
+	// event is what else Java does that we do not.
+	event event
 }
+
+type event int
+
+const (
+	_                event = iota
+	endsOtherCalls         // an exit in the wrong order ends the calls nested in it, and throws
+	keepsOldRules          // loading throws
+	keepsInvalidRule       // that we refuse
+)
 
 // table is everything that differs on purpose, the narrowest conditions first: the
 // first row that explains a difference is charged for it.
@@ -31,13 +42,13 @@ var table = []row{
 		decision: func(m *moment) bool { return m.wentBack },
 		figure:   func(d *difference) bool { return d.wentBack }},
 	{id: "A9 D14", decision: countsBelowOne, figure: countsDiffer},
-	{id: "A10", figure: func(d *difference) bool { return d.misordered }},
+	{id: "A10", event: endsOtherCalls, figure: func(d *difference) bool { return d.misordered }},
 	{id: "A11 F13", decision: beyondCaps},
 	{id: "C8", decision: func(m *moment) bool {
 		return m.call.origin == flow.OriginDefault || m.call.origin == flow.OriginOther
 	}},
-	{id: "C6 C9", decision: refusedRule},
-	{id: "D8", decision: func(m *moment) bool { return m.javaKeptOld }},
+	{id: "C6 C9", event: keepsInvalidRule, decision: refusedRule},
+	{id: "D8", event: keepsOldRules, decision: func(m *moment) bool { return m.javaKeptOld }},
 	{id: "C3", aside: declaredFirst},
 	{id: "C5", decision: blocksUnseen},
 	{id: "C2 F11", decision: batchHoldsMore},
