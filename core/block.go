@@ -3,9 +3,9 @@ package core
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -50,8 +50,8 @@ type BlockError struct {
 // refusals is how often a rule refused, and how far the block log has told it.
 type refusals struct {
 	total   stat.Tally
-	told    atomic.Int64 // of total
-	nextLog atomic.Int64
+	told    shared.Int64 // of total
+	nextLog shared.Int64
 }
 
 // Retrier knows when a refused call may come again. It is asked when a caller

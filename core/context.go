@@ -2,8 +2,8 @@ package core
 
 import (
 	"context"
-	"sync/atomic"
 
+	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -16,7 +16,7 @@ type Context struct {
 	parent *node.DefaultNode // the call that this one is nested in, or nil
 	tree   *node.Tree        // the tree parent stands in
 
-	entrance atomic.Pointer[placed] // found once for each engine
+	entrance shared.Pointer[placed] // found once for each engine
 }
 
 // placed is an entrance node and the tree it stands in.

@@ -5,10 +5,9 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -44,15 +43,15 @@ type Engine struct {
 	chain     *Chain
 	tree      *node.Tree
 	resources *resources
-	rules     atomic.Pointer[Ruleset]
-	updating  sync.Mutex
+	rules     shared.Pointer[Ruleset]
+	updating  shared.Mutex
 
-	pool     sync.Pool
-	nextLane atomic.Uint32
+	pool     shared.Pool
+	nextLane shared.Uint32
 
-	waiting  atomic.Int64
-	failures atomic.Int64
-	nextLog  atomic.Int64 // of internal failures
+	waiting  shared.Int64
+	failures shared.Int64
+	nextLog  shared.Int64 // of internal failures
 }
 
 // NewEngine returns an engine without rules. The configuration must have a chain.

@@ -3,7 +3,8 @@ package core
 import (
 	"context"
 	"errors"
-	"runtime"
+
+	"github.com/penstock-go/penstock/internal/shared"
 )
 
 // Entry is an admitted call. It is a small value to be exited once, from any
@@ -43,7 +44,7 @@ func (e Entry) Exit() {
 		case w>>flagBits != e.generation:
 			return
 		case w&flagBusy != 0:
-			runtime.Gosched() // Context is reading a handful of fields
+			shared.Gosched() // Context is reading a handful of fields
 		case word.CompareAndSwap(w, (e.generation+1)<<flagBits):
 			e.inv.failed = w&flagFailed != 0
 			e.inv.exit()
@@ -112,7 +113,7 @@ func (e Entry) set(flag uint64) bool {
 		case w>>flagBits != e.generation:
 			return false
 		case w&flag&flagBusy != 0:
-			runtime.Gosched()
+			shared.Gosched()
 		case e.inv.word.CompareAndSwap(w, w|flag):
 			return true
 		}

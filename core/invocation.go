@@ -2,8 +2,8 @@ package core
 
 import (
 	"context"
-	"sync/atomic"
 
+	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -12,7 +12,7 @@ import (
 // call, is pooled, and must not be kept.
 type Invocation struct {
 	// word is generation<<2 | flags, see Entry. It outlives the call.
-	word   atomic.Uint64
+	word   shared.Uint64
 	engine *Engine
 	lane   uint32 // nearly an index of the processor, since the pool keeps objects near them
 	held   []Reservation

@@ -2,8 +2,8 @@ package core
 
 import (
 	"iter"
-	"sync/atomic"
 
+	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -15,7 +15,7 @@ type Resource struct {
 	// bound is a cache: a call that finds another rule set in it than the engine
 	// has looks its rules up anew. So one set of rules serves a whole decision, and
 	// the hot path looks nothing up.
-	bound atomic.Pointer[binding]
+	bound shared.Pointer[binding]
 }
 
 // binding is the rules of one resource in one rule set. It doesn't change.

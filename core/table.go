@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"sync"
 
+	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -39,7 +39,7 @@ type Table[R TableRule[R], C any] struct {
 	regex    []int            // rules with a pattern
 	build    func(rule R, resource *Resource, old *C) *C
 
-	mu   sync.Mutex
+	mu   shared.Mutex
 	made map[place]made[C]
 }
 

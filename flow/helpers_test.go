@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
-	"runtime"
-	"runtime/pprof"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +14,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/slots"
 )
@@ -30,21 +28,7 @@ func random(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(*seed, 0))
 }
 
-// The goroutines that the tests started must be gone in the end.
-func TestMain(m *testing.M) {
-	before := runtime.NumGoroutine()
-	code := m.Run()
-	deadline := time.Now().Add(10 * time.Second)
-	for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
-		runtime.Gosched()
-	}
-	if n := runtime.NumGoroutine(); code == 0 && n > before {
-		fmt.Printf("%d goroutines at the start, %d at the end:\n", before, n)
-		_ = pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { books.Main(m) }
 
 var start = time.Unix(1_700_000_000, 0)
 

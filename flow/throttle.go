@@ -2,10 +2,10 @@ package flow
 
 import (
 	"math"
-	"sync"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -18,7 +18,7 @@ import (
 // moves last to where it was before. So two calls that run are never closer
 // than the cost of the later one.
 type throttle struct {
-	mu   sync.Mutex
+	mu   shared.Mutex
 	last slot
 }
 

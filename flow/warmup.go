@@ -2,10 +2,9 @@ package flow
 
 import (
 	"math"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -42,10 +41,10 @@ type warmUp struct {
 
 	// rate and until mirror the state below: rate holds until that time. Whoever
 	// settles stores rate before until, so who sees the new time sees the new rate.
-	rate  atomic.Uint64 // bits of a float64, units per second
-	until atomic.Int64
+	rate  shared.Uint64 // bits of a float64, units per second
+	until shared.Int64
 
-	mu     sync.Mutex
+	mu     shared.Mutex
 	stored int64
 	filled int64 // the second of the last settling, ns
 	begun  bool

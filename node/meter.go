@@ -18,16 +18,16 @@ type MeteredWindow struct {
 	Meter
 }
 
-// meteredGauge is a gauge of a node, with the rule it is for as in Meter.
-type meteredGauge struct {
+// MeteredGauge is a gauge of a node, with the rule it is for as in [Meter].
+type MeteredGauge struct {
 	*stat.Gauge
-	owner any
+	Owner any
 }
 
 // meters are what a node meters. They don't change once published.
 type meters struct {
 	windows []MeteredWindow
-	gauges  []meteredGauge
+	gauges  []MeteredGauge
 }
 
 func (n *StatisticNode) metersIdle(now int64) bool {
@@ -66,7 +66,7 @@ func (m *meters) gauge(owner any) *stat.Gauge {
 		return nil
 	}
 	for i := range m.gauges {
-		if m.gauges[i].owner == owner {
+		if m.gauges[i].Owner == owner {
 			return m.gauges[i].Gauge
 		}
 	}
@@ -77,6 +77,14 @@ func (m *meters) gauge(owner any) *stat.Gauge {
 func (n *StatisticNode) Windows() []MeteredWindow {
 	if m := n.meters.Load(); m != nil {
 		return m.windows
+	}
+	return nil
+}
+
+// Gauges are the gauges of the node. The slice must not be changed.
+func (n *StatisticNode) Gauges() []MeteredGauge {
+	if m := n.meters.Load(); m != nil {
+		return m.gauges
 	}
 	return nil
 }
@@ -162,7 +170,7 @@ func (n *StatisticNode) NeedGauge(owner any) *stat.Gauge {
 		defer n.seeding.Store(false)
 	}
 	n.replaceMeters(old, func(m *meters) {
-		m.gauges = append(m.gauges, meteredGauge{Gauge: g, owner: owner})
+		m.gauges = append(m.gauges, MeteredGauge{Gauge: g, Owner: owner})
 	})
 	if owner == nil { // calls that never saw a shadow gauge never leave it either
 		g.Seed(n.UnitsInFlight())
@@ -196,7 +204,7 @@ func (n *StatisticNode) KeepMeters(window func(Meter) bool, gauge func(owner any
 		}
 	}
 	for _, g := range old.gauges {
-		if gauge(g.owner) {
+		if gauge(g.Owner) {
 			next.gauges = append(next.gauges, g)
 		}
 	}

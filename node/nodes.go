@@ -1,8 +1,7 @@
 package node
 
 import (
-	"sync"
-	"sync/atomic"
+	"github.com/penstock-go/penstock/internal/shared"
 )
 
 // DefaultNode counts the calls of one resource in one context. It stands below
@@ -14,7 +13,7 @@ type DefaultNode struct {
 	entrance *EntranceNode
 	cluster  *ClusterNode
 	in       *Branch // where it stands; nil if nowhere. Guarded by Tree.placing
-	heir     atomic.Pointer[DefaultNode]
+	heir     shared.Pointer[DefaultNode]
 }
 
 // Name is the resource's name.
@@ -42,12 +41,12 @@ type ClusterNode struct {
 	StatisticNode
 
 	name    string
-	entered atomic.Bool
-	first   atomic.Pointer[DefaultNode] // most resources have one context
+	entered shared.Bool
+	first   shared.Pointer[DefaultNode] // most resources have one context
 	calls   *Registry[*DefaultNode]     // by context
 	origins *Registry[*OriginNode]
 	// overflowOrigin stands for all callers beyond the cap; made on first use.
-	overflowOrigin atomic.Pointer[OriginNode]
+	overflowOrigin shared.Pointer[OriginNode]
 }
 
 // Name is the resource's name.
@@ -102,7 +101,7 @@ type OriginNode struct {
 	StatisticNode
 	name     string
 	overflow bool
-	heir     atomic.Pointer[OriginNode]
+	heir     shared.Pointer[OriginNode]
 }
 
 // Name is the caller's name.
@@ -119,7 +118,7 @@ func (n *OriginNode) Retire(leaving bool) { n.retired.Store(leaving) }
 type EntranceNode struct {
 	Branch
 	name    string
-	retired atomic.Bool
+	retired shared.Bool
 }
 
 // Name is the context's name.
@@ -140,7 +139,7 @@ func (n *EntranceNode) Idle(int64) bool { return n.Len() == 0 }
 // Branch holds the children of a node. The zero value has none. It is safe for
 // concurrent use.
 type Branch struct {
-	mu       sync.Mutex
+	mu       shared.Mutex
 	children map[*DefaultNode]struct{}
 	closed   bool
 }

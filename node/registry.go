@@ -2,15 +2,15 @@ package node
 
 import (
 	"iter"
-	"sync"
-	"sync/atomic"
+
+	"github.com/penstock-go/penstock/internal/shared"
 )
 
 // Budget is a cap that several registries share. It is safe for concurrent use.
 type Budget struct {
 	max      int64
-	used     atomic.Int64
-	overflow atomic.Int64
+	used     shared.Int64
+	overflow shared.Int64
 }
 
 // NewBudget returns a budget of max places.
@@ -58,13 +58,13 @@ type Member interface {
 // of the two sees the other: either the registry sees the count and leaves the
 // member where it is, or the call sees the mark and has it restored.
 type Registry[V Member] struct {
-	items  sync.Map // string -> V
+	items  shared.Map // string -> V
 	budget *Budget
 	build  func(name string) V
 	left   func(V)         // told about a member that left
 	room   func(now int64) // makes idle members leave, here and elsewhere
 
-	mu     sync.Mutex
+	mu     shared.Mutex
 	pinned map[string]bool
 }
 

@@ -1,9 +1,7 @@
 package node
 
 import (
-	"sync"
-	"sync/atomic"
-
+	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -14,11 +12,11 @@ type StatisticNode struct {
 
 	// retired is raised before a node leaves its registry. Who counts on a node
 	// looks at it afterwards, see Registry.
-	retired atomic.Bool
+	retired shared.Bool
 
-	meters  atomic.Pointer[meters] // nil while no rule looks
-	seeding atomic.Bool            // a meter is published that was not seeded yet
-	mu      sync.Mutex             // guards replacing and seeding meters
+	meters  shared.Pointer[meters] // nil while no rule looks
+	seeding shared.Bool            // a meter is published that was not seeded yet
+	mu      shared.Mutex           // guards replacing and seeding meters
 }
 
 // NewStatisticNode returns a node that stands alone, for tests and for counters

@@ -3,9 +3,9 @@ package node
 import (
 	"fmt"
 	"iter"
-	"sync"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -63,8 +63,8 @@ type Tree struct {
 	names     *Budget
 	resources Owner
 
-	placing   sync.Mutex // guards where call nodes stand
-	sweeping  sync.Mutex
+	placing   shared.Mutex // guards where call nodes stand
+	sweeping  shared.Mutex
 	nextSweep int64 // guarded by sweeping
 }
 

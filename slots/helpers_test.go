@@ -1,11 +1,7 @@
 package slots_test
 
 import (
-	"fmt"
 	"log/slog"
-	"os"
-	"runtime"
-	"runtime/pprof"
 	"strings"
 	"testing"
 	"time"
@@ -14,24 +10,11 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/node"
 )
 
-// The goroutines that the tests started must be gone in the end.
-func TestMain(m *testing.M) {
-	before := runtime.NumGoroutine()
-	code := m.Run()
-	deadline := time.Now().Add(10 * time.Second)
-	for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
-		runtime.Gosched()
-	}
-	if n := runtime.NumGoroutine(); code == 0 && n > before {
-		fmt.Printf("%d goroutines at the start, %d at the end:\n", before, n)
-		_ = pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { books.Main(m) }
 
 var start = time.Unix(1_700_000_000, 0)
 

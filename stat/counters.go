@@ -2,9 +2,9 @@ package stat
 
 import (
 	"iter"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/shared"
 )
 
 // Counters count what happens on one node, for people: a second window striped
@@ -31,9 +31,9 @@ import (
 // exact and never decreases. Different counters are not read at one instant.
 type Counters struct {
 	layout *Layout
-	lanes  []atomic.Pointer[lane] // made on first use
+	lanes  []shared.Pointer[lane] // made on first use
 
-	mu       sync.Mutex
+	mu       shared.Mutex
 	totals   Counts             // what was moved out of the lanes
 	minute   *LeapArray[Counts] // the same by the second; nil until there is some
 	moved    int64              // when the newest bucket ended whose counts are there
@@ -45,7 +45,7 @@ const minuteBuckets = 60
 // Init makes the zero Counters ready. It is not safe for concurrent use.
 func (c *Counters) Init(layout *Layout) {
 	c.layout = layout
-	c.lanes = make([]atomic.Pointer[lane], layout.lanes)
+	c.lanes = make([]shared.Pointer[lane], layout.lanes)
 }
 
 // AddPass counts a call of n units as admitted.

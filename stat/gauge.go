@@ -1,8 +1,7 @@
 package stat
 
 import (
-	"sync"
-	"sync/atomic"
+	"github.com/penstock-go/penstock/internal/shared"
 )
 
 // Gauge meters units in flight exactly: [Gauge.TryAcquire] checks and counts in
@@ -22,10 +21,10 @@ import (
 type Gauge struct {
 	// used mirrors held+unseen and is written under mu only, so a refusal
 	// needs no lock: what it loads is an exact total that stood at that instant.
-	used     atomic.Int64
-	settling atomic.Bool // mirrors unseen > 0, and is set from Begin to Seed
+	used     shared.Int64
+	settling shared.Bool // mirrors unseen > 0, and is set from Begin to Seed
 
-	mu        sync.Mutex
+	mu        shared.Mutex
 	held      int64
 	unseen    int64
 	confirmed int64 // of those held, counted elsewhere as well

@@ -1,8 +1,9 @@
 package stat
 
 import (
-	"sync/atomic"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/shared"
 )
 
 // laneBucket is one slice of time on one lane, exactly one cache line: a call
@@ -12,20 +13,20 @@ import (
 // pass and complete hold calls and units in one word (see pack), so that calls
 // in flight and response times per call cost no further write.
 type laneBucket struct {
-	start     atomic.Int64
-	pass      atomic.Uint64
-	block     atomic.Int64
-	exception atomic.Int64
-	complete  atomic.Uint64
-	rt        atomic.Int64
-	occupied  atomic.Int64
-	minRT     atomic.Int64 // plus one; 0 is none
+	start     shared.Int64
+	pass      shared.Uint64
+	block     shared.Int64
+	exception shared.Int64
+	complete  shared.Uint64
+	rt        shared.Int64
+	occupied  shared.Int64
+	minRT     shared.Int64 // plus one; 0 is none
 }
 
 // A lane is a ring of buckets. newest is the one that calls write to; it only
 // moves to later buckets.
 type lane struct {
-	newest  atomic.Pointer[laneBucket]
+	newest  shared.Pointer[laneBucket]
 	buckets []laneBucket
 }
 

@@ -1,19 +1,19 @@
 package stat
 
-import "sync/atomic"
+import "github.com/penstock-go/penstock/internal/shared"
 
 // Tally is a counter that many callers raise at once and few read: striped, so
 // that callers on different lanes don't contend. The zero value is ready and
 // holds nothing until the first Add. It is safe for concurrent use.
 type Tally struct {
-	cells atomic.Pointer[[tallyCells]tallyCell]
+	cells shared.Pointer[[tallyCells]tallyCell]
 }
 
 const tallyCells = 8 // enough to part the processors of most machines, 512 bytes
 
 // tallyCell fills a cache line, so that two lanes never share one.
 type tallyCell struct {
-	n atomic.Int64
+	n shared.Int64
 	_ [56]byte
 }
 

@@ -1,9 +1,9 @@
 package stat
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/shared"
 )
 
 // Window meters admissions over a sliding interval, exactly: [Window.TryAdd]
@@ -34,10 +34,10 @@ import (
 // order in which the call came at that instant refuses it too. Nothing is ever
 // admitted on that reading.
 type Window struct {
-	end  atomic.Int64
-	used atomic.Int64
+	end  shared.Int64
+	used shared.Int64
 
-	mu      sync.Mutex
+	mu      shared.Mutex
 	width   int64   // of a bucket, ns
 	span    int64   // how many buckets count
 	ahead   int64   // how many can be borrowed from

@@ -1,0 +1,28 @@
+//go:build !sim
+
+package shared
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// The types of sync/atomic.
+type (
+	Bool           = atomic.Bool
+	Int64          = atomic.Int64
+	Uint32         = atomic.Uint32
+	Uint64         = atomic.Uint64
+	Pointer[T any] = atomic.Pointer[T]
+)
+
+// The types of sync.
+type (
+	Mutex = sync.Mutex
+	Map   = sync.Map
+	Pool  = sync.Pool
+)
+
+// Gosched lets others run, as [runtime.Gosched].
+func Gosched() { runtime.Gosched() }
