@@ -20,17 +20,32 @@ type Resource struct {
 
 // binding is the rules of one resource in one rule set. It doesn't change.
 type binding struct {
-	set   *Ruleset
+	set   *Ruleset // nil when the resource has left: the set doesn't know these rules
 	rules [kinds]any
 }
 
 func (r *Resource) bind(set *Ruleset) *binding {
-	if b := r.bound.Load(); b != nil && b.set == set {
-		return b
+	last := r.bound.Load()
+	if last != nil && last.set == set {
+		return last
+	}
+	if last != nil && last.set == nil {
+		for kind, family := range set.families {
+			if family != nil && last.rules[kind] != nil {
+				family.Adopt(r, last.rules[kind])
+			}
+		}
 	}
 	b := bindAs(r, r.Name(), set)
 	r.bound.Store(b)
 	return b
+}
+
+// depart makes the resource bring its rules along when it comes back.
+func (r *Resource) depart() {
+	if b := r.bound.Load(); b != nil {
+		r.bound.Store(&binding{rules: b.rules})
+	}
 }
 
 // bindAs finds the rules for a name that a resource stands for. For the overflow
@@ -64,7 +79,7 @@ func (r *Resource) Idle(now int64) bool {
 
 // resources are the engine's, with the cap that goes for them.
 type resources struct {
-	*node.Registry[*Resource]
+	*node.Registry[Resource, *Resource]
 	overflow *Resource         // of names beyond the cap
 	forget   func(name string) // told about names that have left
 	departed []string          // names that left in the present search; one runs at a time

@@ -38,14 +38,20 @@ const (
 
 func newThrottle() *throttle { return &throttle{last: slot{ns: longAgo}} }
 
-// cost is the time that n units take at perUnit nanoseconds each.
+// cost is the time that n units take at perUnit nanoseconds each. It is never zero:
+// no two calls get the same slot, so whoever gives one back knows whether somebody
+// has queued behind it.
 func cost(n int64, perUnit float64) slot {
 	c := float64(n) * perUnit
 	if !(c < maxCost) {
 		return slot{ns: maxCost}
 	}
 	whole := math.Floor(c)
-	return slot{ns: int64(whole), frac: uint32((c - whole) * (1 << 32))}
+	frac := uint32((c - whole) * (1 << 32))
+	if whole == 0 {
+		frac = max(frac, 1)
+	}
+	return slot{ns: int64(whole), frac: frac}
 }
 
 func (s slot) plus(c slot) slot {

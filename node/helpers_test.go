@@ -75,7 +75,7 @@ func layout(t testing.TB) *stat.Layout {
 
 // owner keeps cluster nodes in a registry, as an engine does.
 type owner struct {
-	*Registry[*ClusterNode]
+	*Registry[ClusterNode, *ClusterNode]
 }
 
 func (o *owner) Clusters() iter.Seq[*ClusterNode] {

@@ -13,7 +13,6 @@ type DefaultNode struct {
 	entrance *EntranceNode
 	cluster  *ClusterNode
 	in       *Branch // where it stands; nil if nowhere. Guarded by Tree.placing
-	heir     shared.Pointer[DefaultNode]
 }
 
 // Name is the resource's name.
@@ -42,9 +41,9 @@ type ClusterNode struct {
 
 	name    string
 	entered shared.Bool
-	first   shared.Pointer[DefaultNode] // most resources have one context
-	calls   *Registry[*DefaultNode]     // by context
-	origins *Registry[*OriginNode]
+	first   shared.Pointer[DefaultNode]          // most resources have one context
+	calls   *Registry[DefaultNode, *DefaultNode] // by context
+	origins *Registry[OriginNode, *OriginNode]
 	// overflowOrigin stands for all callers beyond the cap; made on first use.
 	overflowOrigin shared.Pointer[OriginNode]
 }
@@ -64,17 +63,22 @@ func (n *ClusterNode) MarkEntered() {
 }
 
 // Calls are the nodes of the resource by context.
-func (n *ClusterNode) Calls() *Registry[*DefaultNode] { return n.calls }
+func (n *ClusterNode) Calls() *Registry[DefaultNode, *DefaultNode] { return n.calls }
 
 // Origins are the nodes of the resource by caller.
-func (n *ClusterNode) Origins() *Registry[*OriginNode] { return n.origins }
+func (n *ClusterNode) Origins() *Registry[OriginNode, *OriginNode] { return n.origins }
 
 // OverflowOrigin is the node of the callers beyond the cap, nil if there were
 // none.
 func (n *ClusterNode) OverflowOrigin() *OriginNode { return n.overflowOrigin.Load() }
 
-// Retire marks the node as leaving.
-func (n *ClusterNode) Retire(leaving bool) { n.retired.Store(leaving) }
+// Retire marks the node as leaving, and the nodes of its calls and callers, which
+// leave with it.
+func (n *ClusterNode) Retire(leaving bool) {
+	n.retired.Store(leaving)
+	n.calls.Retire(leaving)
+	n.origins.Retire(leaving)
+}
 
 // Idle reports whether the node can leave: it, its call nodes and its origin
 // nodes are all idle, and none of its call nodes has children.
@@ -101,7 +105,6 @@ type OriginNode struct {
 	StatisticNode
 	name     string
 	overflow bool
-	heir     shared.Pointer[OriginNode]
 }
 
 // Name is the caller's name.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"iter"
+	"maps"
 
 	"github.com/penstock-go/penstock/internal/shared"
 )
@@ -36,9 +37,9 @@ func (b *Budget) take() bool {
 	return true
 }
 
-// Member is what a [Registry] keeps.
-type Member interface {
-	comparable
+// Member is what a [Registry] keeps: a pointer to a T.
+type Member[T any] interface {
+	*T
 	// Retire marks the member as leaving, so that whoever uses it from now on
 	// notices; false takes the mark away.
 	Retire(leaving bool)
@@ -52,12 +53,18 @@ type Member interface {
 //
 // # A member in use does not get lost
 //
-// A call finds a member, is held up, and uses it when it may have left. So the
-// order is: the registry marks the member, then looks whether it is idle, and
-// only then removes it; a call counts on the member, then looks at the mark. One
+// A call finds a member, is held up, and uses it when it may have left. Two things
+// make that harmless.
+//
+// A name never has two members: one that has left is remembered weakly, and while
+// anybody holds it, its name gets it back and not another. So what a call takes or
+// counts on a member that has left stands when the next call comes.
+//
+// And it comes back: the registry marks the member, then looks whether it is idle,
+// and only then removes it; a call counts on the member, then looks at the mark. One
 // of the two sees the other: either the registry sees the count and leaves the
 // member where it is, or the call sees the mark and has it restored.
-type Registry[V Member] struct {
+type Registry[T any, V Member[T]] struct {
 	items  shared.Map // string -> V
 	budget *Budget
 	build  func(name string) V
@@ -66,18 +73,19 @@ type Registry[V Member] struct {
 
 	mu     shared.Mutex
 	pinned map[string]bool
+	gone   map[string]shared.Weak[T] // have left, and may be in use
 }
 
 // NewRegistry returns an empty registry. It makes its members with build and
 // tells left which have gone, both under its lock; when the budget is used up it
 // calls room, without the lock, which may evict here or in another registry that
 // shares the budget. left and room may be nil.
-func NewRegistry[V Member](budget *Budget, build func(name string) V, left func(V), room func(now int64)) *Registry[V] {
-	return &Registry[V]{budget: budget, build: build, left: left, room: room}
+func NewRegistry[T any, V Member[T]](budget *Budget, build func(name string) V, left func(V), room func(now int64)) *Registry[T, V] {
+	return &Registry[T, V]{budget: budget, build: build, left: left, room: room}
 }
 
 // Find returns the member of that name.
-func (r *Registry[V]) Find(name string) (V, bool) {
+func (r *Registry[T, V]) Find(name string) (V, bool) {
 	if v, ok := r.items.Load(name); ok {
 		return v.(V), true
 	}
@@ -87,14 +95,14 @@ func (r *Registry[V]) Find(name string) (V, bool) {
 
 // Obtain returns the member of that name, made if there is none. It returns
 // false if there is no place for it.
-func (r *Registry[V]) Obtain(name string, now int64) (V, bool) {
+func (r *Registry[T, V]) Obtain(name string, now int64) (V, bool) {
 	if v, ok := r.Find(name); ok {
 		return v, true
 	}
 	return r.obtain(name, now, func() V { return r.build(name) })
 }
 
-func (r *Registry[V]) obtain(name string, now int64, build func() V) (V, bool) {
+func (r *Registry[T, V]) obtain(name string, now int64, build func() V) (V, bool) {
 	if r.budget.Full() && r.room != nil {
 		r.room(now)
 	}
@@ -108,18 +116,29 @@ func (r *Registry[V]) obtain(name string, now int64, build func() V) (V, bool) {
 		var none V
 		return none, false
 	}
-	v := build()
+	return r.put(name, build), true
+}
+
+// put makes a member, or brings back the one that has left, if anybody still has it.
+// The caller holds mu.
+func (r *Registry[T, V]) put(name string, build func() V) V {
+	v := V(r.gone[name].Value())
+	if v == nil {
+		v = build()
+	}
+	delete(r.gone, name)
 	r.items.Store(name, v)
-	return v, true
+	v.Retire(false) // only now: who sees no mark finds it in its place
+	return v
 }
 
 // Pin returns the member of that name, made if there is none, and keeps it
 // outside the budget until [Registry.Unpin].
-func (r *Registry[V]) Pin(name string) V {
+func (r *Registry[T, V]) Pin(name string) V {
 	return r.pin(name, func() V { return r.build(name) })
 }
 
-func (r *Registry[V]) pin(name string, build func() V) V {
+func (r *Registry[T, V]) pin(name string, build func() V) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v, ok := r.Find(name)
@@ -127,8 +146,7 @@ func (r *Registry[V]) pin(name string, build func() V) V {
 		r.budget.used.Add(-1)
 	}
 	if !ok {
-		v = build()
-		r.items.Store(name, v)
+		v = r.put(name, build)
 	}
 	if r.pinned == nil {
 		r.pinned = make(map[string]bool)
@@ -139,7 +157,7 @@ func (r *Registry[V]) pin(name string, build func() V) V {
 
 // Unpin makes every pinned member that keep doesn't want an ordinary one. It may
 // take the budget beyond its cap; the next new name then finds no place.
-func (r *Registry[V]) Unpin(keep func(name string) bool) {
+func (r *Registry[T, V]) Unpin(keep func(name string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name := range r.pinned {
@@ -150,23 +168,30 @@ func (r *Registry[V]) Unpin(keep func(name string) bool) {
 	}
 }
 
-// Restore puts a member back that was found marked after it was used. It returns
-// the member that has the name now: v itself, or another that came in between.
-func (r *Registry[V]) Restore(name string, v V) V {
+// Restore puts a member back that was found marked after it was used. It may take
+// the budget beyond its cap.
+func (r *Registry[T, V]) Restore(name string, v V) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if other, ok := r.Find(name); ok && other != v {
-		return other
-	} else if !ok {
+	if _, ok := r.Find(name); !ok {
+		delete(r.gone, name)
 		r.items.Store(name, v)
 		r.budget.used.Add(1)
 	}
-	v.Retire(false)
-	return v
+	v.Retire(false) // as in put
+}
+
+// Retire marks every member as leaving, or takes the mark away.
+func (r *Registry[T, V]) Retire(leaving bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, v := range r.All() {
+		v.Retire(leaving)
+	}
 }
 
 // Clear removes every member, in use or not, and returns their places.
-func (r *Registry[V]) Clear() {
+func (r *Registry[T, V]) Clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, v := range r.All() {
@@ -177,7 +202,7 @@ func (r *Registry[V]) Clear() {
 }
 
 // All yields the members in no particular order.
-func (r *Registry[V]) All() iter.Seq2[string, V] {
+func (r *Registry[T, V]) All() iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		r.items.Range(func(name, v any) bool { return yield(name.(string), v.(V)) })
 	}
@@ -185,9 +210,10 @@ func (r *Registry[V]) All() iter.Seq2[string, V] {
 
 // Evict removes every member that is idle and not pinned, and returns how many.
 // It marks before it looks, see the type's comment.
-func (r *Registry[V]) Evict(now int64) int {
+func (r *Registry[T, V]) Evict(now int64) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	maps.DeleteFunc(r.gone, func(_ string, v shared.Weak[T]) bool { return v.Value() == nil })
 	n := 0
 	for name, v := range r.All() {
 		if r.pinned[name] || !v.Idle(now) {
@@ -205,8 +231,12 @@ func (r *Registry[V]) Evict(now int64) int {
 }
 
 // remove takes a member out. The caller holds mu.
-func (r *Registry[V]) remove(name string, v V) {
+func (r *Registry[T, V]) remove(name string, v V) {
 	r.items.Delete(name)
+	if r.gone == nil {
+		r.gone = make(map[string]shared.Weak[T])
+	}
+	r.gone[name] = shared.MakeWeak((*T)(v))
 	if !r.pinned[name] {
 		r.budget.used.Add(-1)
 	}

@@ -30,14 +30,14 @@ func (m *member) Idle(int64) bool {
 	return idle
 }
 
-func newRegistry(budget *Budget) (r *Registry[*member], left *[]string) {
+func newRegistry(budget *Budget) (r *Registry[member, *member], left *[]string) {
 	left = new([]string)
 	r = NewRegistry(budget, func(name string) *member { return &member{name: name} },
 		func(m *member) { *left = append(*left, m.name) }, func(now int64) { r.Evict(now) })
 	return r, left
 }
 
-func names(r *Registry[*member]) []string {
+func names(r *Registry[member, *member]) []string {
 	var all []string
 	for name := range r.All() {
 		all = append(all, name)
@@ -48,7 +48,7 @@ func names(r *Registry[*member]) []string {
 
 func TestRegistryScripts(t *testing.T) {
 	type world struct {
-		*Registry[*member]
+		*Registry[member, *member]
 		budget *Budget
 		left   *[]string
 		gone   map[string]*member
@@ -249,7 +249,7 @@ func TestRegistryMarksBeforeItLooks(t *testing.T) {
 		registry.Evict(0)
 		if _, there := registry.Find("a"); !there {
 			require.True(t, marked, "it left after look %d, and the call didn't know", look)
-			require.Same(t, m, registry.Restore("a", m))
+			registry.Restore("a", m)
 		}
 		require.False(t, m.retired.Load())
 		require.Equal(t, []string{"a"}, names(registry))
@@ -311,11 +311,7 @@ func TestRegistryLosesNoMemberInUse(t *testing.T) {
 			}
 			m.busy.Add(1)
 			for m.retired.Load() {
-				other := registry.Restore(name, m)
-				if other != m { // it takes over, and is looked at in its turn
-					other.busy.Add(m.busy.Swap(0))
-					m = other
-				}
+				registry.Restore(name, m)
 			}
 		}
 	})
@@ -330,4 +326,25 @@ func TestRegistryLosesNoMemberInUse(t *testing.T) {
 	}
 	require.EqualValues(t, goroutines*n, found, "%d were evicted", evicted)
 	require.Equal(t, len(names(registry)), budget.Used())
+}
+
+// A name has one member as long as anybody holds it; when nobody does, it is
+// forgotten.
+func TestRegistryRemembersWhoIsHeld(t *testing.T) {
+	registry, _ := newRegistry(NewBudget(3))
+	held, _ := registry.Obtain("held", 0)
+	pinned, _ := registry.Obtain("pinned", 0)
+	registry.Obtain("forgotten", 0)
+	registry.Evict(0)
+	require.Empty(t, names(registry))
+	runtime.GC()
+	again, _ := registry.Obtain("held", 0)
+	require.Same(t, held, again)
+	require.False(t, held.retired.Load())
+	require.Same(t, pinned, registry.Pin("pinned"))
+	registry.Evict(0)
+	require.Len(t, registry.gone, 1, "only who may be in use is remembered")
+	registry.Evict(0)
+	runtime.KeepAlive(held)
+	runtime.KeepAlive(pinned)
 }

@@ -54,7 +54,7 @@ const sweepPause = int64(time.Second)
 type Tree struct {
 	layout    *stat.Layout
 	inbound   *ClusterNode
-	entrances *Registry[*EntranceNode]
+	entrances *Registry[EntranceNode, *EntranceNode]
 	usual     *EntranceNode // of DefaultContext
 	overflow  *EntranceNode // of contexts and call nodes beyond the caps
 	contexts  *Budget
@@ -121,7 +121,7 @@ func (t *Tree) Inbound() *ClusterNode { return t.inbound }
 func (t *Tree) Layout() *stat.Layout { return t.layout }
 
 // Entrances are the entrance nodes by context, without the overflow.
-func (t *Tree) Entrances() *Registry[*EntranceNode] { return t.entrances }
+func (t *Tree) Entrances() *Registry[EntranceNode, *EntranceNode] { return t.entrances }
 
 // OverflowEntrance is above the calls that came when contexts or call nodes were
 // at their cap.
@@ -165,7 +165,6 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 	build := func() *DefaultNode {
 		n := &DefaultNode{entrance: e, cluster: c}
 		n.Init(t.layout)
-		c.first.CompareAndSwap(nil, n)
 		return n
 	}
 	var n *DefaultNode
@@ -177,6 +176,7 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 			return t.Call(t.overflow, c, nil, now)
 		}
 	}
+	c.first.CompareAndSwap(nil, n)
 	t.place(n, parent, now)
 	return n
 }
@@ -234,62 +234,10 @@ func (t *Tree) overflowOriginOf(c *ClusterNode) *OriginNode {
 }
 
 // RestoreCall brings back a call node that was found retired after a call was
-// counted on it, and returns it; or, if another has taken its place, that one,
-// which takes over the counts.
-func (t *Tree) RestoreCall(n *DefaultNode, now int64) *DefaultNode {
-	for {
-		other := n.cluster.calls.Restore(n.entrance.name, n)
-		if other == n {
-			t.place(n, nil, now)
-			return n
-		}
-		other.Absorb(&n.Counters)
-		if !other.Retired() { // counted first, looked at then: see Registry
-			return other
-		}
-		n = other
-	}
-}
-
-// ReplaceCall moves the counts of a call node that is gone for good, as its
-// resource c has been replaced, to the one that is there instead, and returns it.
-// All calls in flight on the node end up on the same one.
-func (t *Tree) ReplaceCall(n *DefaultNode, c *ClusterNode, now int64) *DefaultNode {
-	if n.heir.Load() == nil {
-		n.heir.CompareAndSwap(nil, t.Call(n.entrance, c, nil, now))
-	}
-	heir := n.heir.Load()
-	heir.Absorb(&n.Counters)
-	return heir
-}
-
-// RestoreOrigin is [Tree.RestoreCall] for the node of a caller.
-func (t *Tree) RestoreOrigin(c *ClusterNode, o *OriginNode) *OriginNode {
-	for {
-		other := c.origins.Restore(o.name, o)
-		if other == o {
-			return o
-		}
-		other.Absorb(&o.Counters)
-		if !other.Retired() {
-			return other
-		}
-		o = other
-	}
-}
-
-// ReplaceOrigin is [Tree.ReplaceCall] for the node of a caller.
-func (t *Tree) ReplaceOrigin(o *OriginNode, c *ClusterNode, now int64) *OriginNode {
-	if o.heir.Load() == nil {
-		heir := t.overflowOriginOf(c)
-		if !o.overflow {
-			heir = t.Origin(c, o.name, now)
-		}
-		o.heir.CompareAndSwap(nil, heir)
-	}
-	heir := o.heir.Load()
-	heir.Absorb(&o.Counters)
-	return heir
+// counted on it.
+func (t *Tree) RestoreCall(n *DefaultNode, now int64) {
+	n.cluster.calls.Restore(n.entrance.name, n)
+	t.place(n, nil, now)
 }
 
 // MakeRoom evicts idle nodes, at most once a second and by one caller at a time.

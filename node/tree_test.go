@@ -20,7 +20,7 @@ import (
 func count(tree *Tree, n *DefaultNode, lane uint32, now int64) *DefaultNode {
 	n.AddPass(lane, now, 1)
 	if n.Retired() {
-		n = tree.RestoreCall(n, now)
+		tree.RestoreCall(n, now)
 	}
 	return n
 }
@@ -250,17 +250,15 @@ func TestTreeRestores(t *testing.T) {
 		require.Regexp(t, "^web/.*b$", seen[0])
 		require.Same(t, leaf, tree.Call(tree.Entrance("web", later), leaf.Cluster(), nil, later))
 	})
-	t.Run("where another stands", func(t *testing.T) {
+	t.Run("a node that another call has brought back", func(t *testing.T) {
 		tree, o := newTree(t, Caps{})
 		c := o.cluster(t, "a")
 		gone := tree.Call(tree.Entrance("web", epoch), c, nil, epoch)
 		tree.Evict(later)
 		o.Restore("a", c)
-		there := tree.Call(tree.Entrance("web", later), c, nil, later)
-		require.NotSame(t, gone, there)
-		require.Same(t, there, count(tree, gone, 0, later))
-		require.EqualValues(t, 1, there.InFlight())
-		require.Zero(t, gone.Totals())
+		require.Same(t, gone, tree.Call(tree.Entrance("web", later), c, nil, later))
+		require.Same(t, gone, count(tree, gone, 0, later))
+		require.EqualValues(t, 1, gone.InFlight())
 		require.Equal(t, []string{"web/a"}, paths(tree))
 	})
 	t.Run("in an entrance that has left", func(t *testing.T) {
@@ -305,37 +303,44 @@ func TestTreeRestores(t *testing.T) {
 		gone := tree.Origin(c, "mobile", epoch)
 		c.Origins().Evict(later)
 		gone.AddBlock(0, later, 1)
-		require.Same(t, gone, tree.RestoreOrigin(c, gone))
+		c.Origins().Restore("mobile", gone)
 		require.Same(t, gone, tree.Origin(c, "mobile", later))
 
 		c.Origins().Evict(later + seconds(120))
-		there := tree.Origin(c, "mobile", later)
-		require.NotSame(t, gone, there)
-		require.Same(t, there, tree.RestoreOrigin(c, gone))
-		require.EqualValues(t, 1, there.Totals().Block)
+		require.Same(t, gone, tree.Origin(c, "mobile", later))
+		require.EqualValues(t, 1, gone.Totals().Block)
 	})
-	t.Run("a resource that was replaced", func(t *testing.T) {
+	t.Run("a resource, with all that stands on it", func(t *testing.T) {
 		tree, o := newTree(t, Caps{Origins: 1})
-		web := tree.Entrance("web", epoch)
-		gone := o.cluster(t, "a")
-		call, origin, over := tree.Call(web, gone, nil, epoch), tree.Origin(gone, "x", epoch), (*OriginNode)(nil)
-		origin.AddPass(0, epoch, 1)
-		over = tree.Origin(gone, "y", epoch)
-		require.True(t, over.Overflow())
-		o.Clear()
-		there := o.cluster(t, "a")
-		call.AddPass(0, epoch, 1)
-		over.AddPass(0, epoch, 1)
-		heir := tree.ReplaceCall(call, there, epoch)
-		require.Same(t, heir, tree.ReplaceCall(call, there, epoch))
-		require.Same(t, tree.Call(web, there, nil, epoch), heir)
-		require.EqualValues(t, 1, heir.Totals().Pass)
-		require.Same(t, tree.Origin(there, "x", epoch), tree.ReplaceOrigin(origin, there, epoch))
-		require.EqualValues(t, 1, tree.Origin(there, "x", epoch).Totals().Pass)
-		require.Same(t, there.OverflowOrigin(), tree.ReplaceOrigin(over, there, epoch))
-		require.EqualValues(t, 1, there.OverflowOrigin().Totals().Pass)
+		c := o.cluster(t, "a")
+		call, origin := tree.Call(tree.Entrance("web", epoch), c, nil, epoch), tree.Origin(c, "x", epoch)
+		tree.Evict(later)
+		require.True(t, c.Retired() && call.Retired() && origin.Retired())
+		require.Same(t, c, o.cluster(t, "a"))
+		require.Same(t, call, tree.Call(tree.Entrance("web", later), c, nil, later))
+		require.Same(t, origin, tree.Origin(c, "x", later))
 		require.Equal(t, []string{"web/a"}, paths(tree))
+		require.False(t, c.Retired() || call.Retired() || origin.Retired())
 	})
+}
+
+// A resource leaves with its call nodes. A child that is placed below one of them at
+// that moment keeps it, or comes to stand elsewhere, but never below a node that has
+// left.
+func TestTreeChildComesAsItsParentLeaves(t *testing.T) {
+	tree, o := newTree(t, Caps{})
+	a, b := o.cluster(t, "a"), o.cluster(t, "b")
+	parent := tree.Call(tree.Entrance("web", epoch), a, nil, epoch)
+	a.Retire(true)
+	require.True(t, parent.Retired())
+	tree.Call(tree.Entrance("web", epoch), b, parent, epoch)
+	require.ElementsMatch(t, []string{"web/a", "web/b"}, paths(tree))
+	a.Retire(false)
+	require.False(t, parent.Retired())
+	tree.Call(tree.Entrance("web", epoch), o.cluster(t, "c"), parent, epoch)
+	require.ElementsMatch(t, []string{"web/a", "web/a/c", "web/b"}, paths(tree))
+	a.Retire(true)
+	require.False(t, a.Idle(epoch+seconds(600)))
 }
 
 // A child may outlive its parent's call: it keeps the parent's node in the tree.
@@ -455,12 +460,7 @@ func TestTreeCapsUnderAFlood(t *testing.T) {
 			tree.Origin(c, fmt.Sprint(r.IntN(50)), now).AddBlock(uint32(g), now, 1)
 			c.AddBlock(uint32(g), now, 1)
 			for c.Retired() { // as the engine does
-				if there := o.Restore(c.Name(), c); there != c {
-					there.Absorb(&c.Counters)
-					c.Calls().Clear()
-					c.Origins().Clear()
-					c = there
-				}
+				o.Restore(c.Name(), c)
 			}
 		}
 	})

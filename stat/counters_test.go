@@ -498,40 +498,6 @@ func TestCountersLanesAreBounded(t *testing.T) {
 	require.EqualValues(t, 8*rounds(100)+6, c.Totals().Pass)
 }
 
-func TestCountersAbsorb(t *testing.T) {
-	layout := newLayout(t, time.Second, 2, 1)
-	c, gone := newCounters(layout), newCounters(layout)
-	gone.AddPass(0, epoch, 3)
-	gone.AddPass(1, epoch-ms(5000), 4)
-	gone.AddBlock(0, epoch, 2)
-	c.AddPass(0, epoch, 1)
-	c.Absorb(gone)
-	require.Equal(t, Counts{Pass: 8, Entered: 3, Block: 2}, c.Totals())
-	require.Zero(t, gone.Totals())
-	require.EqualValues(t, 3, c.InFlight())
-	gone.AddComplete(0, epoch, 3, 9, true) // a call that is still there
-	c.Absorb(gone)
-	require.EqualValues(t, 2, c.InFlight())
-	require.True(t, gone.Idle(epoch))
-	c.Absorb(gone)
-	require.EqualValues(t, 8, c.Totals().Pass, "absorbing nothing")
-}
-
-func TestCountersAbsorbFromEachOther(t *testing.T) {
-	layout := newLayout(t, time.Second, 2, 1)
-	pair := [2]*Counters{newCounters(layout), newCounters(layout)}
-	n := rounds(4000)
-	crowd(4, func(g int) {
-		for i := range n {
-			pair[g%2].AddPass(uint32(g), epoch+ms(int64(i)), 1)
-			if i%3 == 0 {
-				pair[g%2].Absorb(pair[1-g%2])
-			}
-		}
-	})
-	require.EqualValues(t, 4*n, pair[0].Totals().Pass+pair[1].Totals().Pass)
-}
-
 func TestCountersSeedWindow(t *testing.T) {
 	layout := newLayout(t, time.Second, 2, 1)
 	for _, c := range []struct {

@@ -188,25 +188,6 @@ func (c *Counters) Idle(now int64) bool {
 	return len(c.History(now)) == 0 && c.Second(now) == Counts{} && c.InFlight() == 0
 }
 
-// Absorb moves everything that other counted into the totals here. Other is a
-// node's that has been replaced by this one; whoever still counts there calls
-// Absorb again afterwards.
-func (c *Counters) Absorb(other *Counters) {
-	other.mu.Lock()
-	moved := other.totals
-	other.totals = Counts{}
-	other.minute, other.relieved = nil, nil
-	for b := range other.live() {
-		counts := b.drain()
-		moved.Add(&counts)
-	}
-	other.mu.Unlock()
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.totals.Add(&moved)
-}
-
 // Lanes is how many lanes have been made.
 func (c *Counters) Lanes() int {
 	n := 0

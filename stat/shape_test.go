@@ -41,10 +41,14 @@ func TestShapeValidate(t *testing.T) {
 	}
 }
 
-// museum 47: a constructor refuses or makes something that works; it never panics.
+// A constructor refuses or makes something that works; it never panics. What it
+// makes can be asked for any bucket and any time, whether they are there or not.
+// museum 8, 47
 func FuzzConstructors(f *testing.F) {
 	f.Add(int64(time.Second), 2, 4, true, epoch)
 	f.Add(int64(0), 0, 0, false, int64(0))
+	f.Add(int64(time.Second), 0, 1, false, int64(0))
+	f.Add(int64(time.Second), -1, 1, false, int64(0))
 	f.Add(int64(24*time.Hour), 1440, math.MaxInt, false, int64(-1))
 	f.Add(int64(time.Second), int(time.Second), -1, true, epoch)
 	f.Add(int64(math.MinInt64), math.MinInt, math.MinInt, true, int64(1))
@@ -64,6 +68,13 @@ func FuzzConstructors(f *testing.F) {
 			require.False(t, ok)
 			_, ok = w.TryAdd(now+int64(wait), 1, 3)
 			require.True(t, ok)
+			bucket, before := int64(procs), stateOf(w)
+			require.True(t, w.Within(bucket, 3))
+			held := w.held(bucket)
+			w.Cancel(bucket, held)
+			require.Equal(t, before.total-held, stateOf(w).total)
+			w.AddAt(now, interval, 1)
+			w.Move(bucket, interval, 1, 3)
 		}
 		if a, err := NewLeapArray[int](shape.Interval, buckets); err == nil {
 			a.Current(now).Value++
@@ -71,6 +82,8 @@ func FuzzConstructors(f *testing.F) {
 			require.True(t, ok)
 			require.Equal(t, 1, b.Value)
 			require.Zero(t, b.Start%int64(a.Width()))
+			_, ok = a.At(now, interval)
+			require.Equal(t, ok, interval >= b.Start && interval < b.Start+int64(a.Width()), "no other is open")
 		}
 		if l, err := NewLayout(shape.Interval, buckets, procs); err == nil {
 			require.NoError(t, shape.Validate())

@@ -36,6 +36,7 @@ import (
 type Window struct {
 	end  shared.Int64
 	used shared.Int64
+	heir shared.Pointer[Window] // what has taken over, see HandOver; written under mu
 
 	mu      shared.Mutex
 	width   int64   // of a bucket, ns
@@ -70,7 +71,7 @@ func (w *Window) TryAdd(now, n, limit int64) (bucket int64, ok bool) {
 	}
 	w.mu.Lock()
 	w.roll(now)
-	bucket, ok = w.head, w.fits(w.head, n, limit)
+	bucket, ok = w.head, w.heir.Load() == nil && w.fits(w.head, n, limit)
 	if ok {
 		w.put(bucket, n)
 	}
@@ -239,33 +240,68 @@ func (w *Window) Seed(now, t, n int64) {
 // SeedFrom counts what another window of any shape counted, borrowed units
 // included. What covers several buckets here goes to the newest of them.
 func (w *Window) SeedFrom(old *Window, now int64) {
-	type past struct{ at, n int64 }
-	var found []past
 	old.mu.Lock()
 	old.roll(now)
 	now = max(now, old.head*old.width) // the caller may be late, and the units not as old
-	for b := old.head - old.span + 1; b <= old.head+old.ahead; b++ {
-		if n := *old.at(b); n != 0 {
-			at := b * old.width // a coming bucket counts from its start
-			if b <= old.head {
-				at = min(at+old.width-1, now)
-			}
-			found = append(found, past{at, n})
-		}
-	}
+	found := old.past(now)
 	old.mu.Unlock()
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.roll(now)
+	w.inherit(found)
+}
+
+// HandOver makes heir go on from w, in one step: heir then counts what w counts, and
+// nothing else, and w admits nobody any more. A caller whom w refuses asks
+// [Window.Heir] whether that is why. Both must count the same calls, and no caller
+// may decide by heir before.
+func (w *Window) HandOver(heir *Window, now int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.roll(now)
+	heir.mu.Lock()
+	heir.roll(max(now, w.head*w.width))
+	clear(heir.counts)
+	heir.total, heir.waiting = 0, 0
+	heir.used.Store(0)
+	heir.inherit(w.past(now))
+	heir.mu.Unlock()
+	w.heir.Store(heir)
+}
+
+// Heir is the window that has taken over, nil if there is none.
+func (w *Window) Heir() *Window { return w.heir.Load() }
+
+// The methods below need mu.
+
+// counted is units that were counted at a time, or will be.
+type counted struct{ at, n int64 }
+
+// past is what the window counts, and when; a coming bucket counts from its start.
+func (w *Window) past(now int64) []counted {
+	now = max(now, w.head*w.width)
+	var found []counted
+	for b := w.head - w.span + 1; b <= w.head+w.ahead; b++ {
+		if n := *w.at(b); n != 0 {
+			at := b * w.width
+			if b <= w.head {
+				at = min(at+w.width-1, now)
+			}
+			found = append(found, counted{at, n})
+		}
+	}
+	return found
+}
+
+// inherit counts what another window has counted, as far as it lies in this one.
+func (w *Window) inherit(found []counted) {
 	for _, p := range found {
 		if bucket := min(number(p.at, w.width), w.head+w.ahead); w.keeps(bucket) {
 			w.put(bucket, p.n)
 		}
 	}
 }
-
-// The methods below need mu.
 
 // roll opens the bucket of now and all before it. It is the only place where
 // head moves, and it only moves forward.
@@ -321,7 +357,7 @@ func (w *Window) fits(bucket, n, limit int64) bool {
 }
 
 func (w *Window) borrowable(now, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
-	if w.waiting >= limit {
+	if w.waiting >= limit || w.heir.Load() != nil {
 		return 0, 0, false
 	}
 	passed := w.total

@@ -317,7 +317,7 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 	now, n, limit := p.time(r), r.Int64N(4), r.Int64N(14)
 	maxWait := r.Int64N(m.width * (m.ahead + 2))
 	if r.IntN(50) == 0 {
-		n = math.MaxInt64 - r.Int64N(2) // museum 34, 49: a huge cost is refused and nothing else
+		n = math.MaxInt64 - r.Int64N(2) // a huge cost is refused and nothing else
 	}
 	h := unit{m.head, 1}
 	pick := -1
@@ -341,7 +341,7 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 		if !ok {
 			got = "no"
 			if after := stateOf(w); before.head == m.head && fmt.Sprint(before) != fmt.Sprint(after) {
-				got = fmt.Sprintf("refused, but %v became %v", before, after) // museum 22
+				got = fmt.Sprintf("refused, but %v became %v", before, after)
 			}
 		}
 		want = "no"
@@ -371,7 +371,7 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 		wait, bucket, ok := w.TryBorrow(now, n, limit, time.Duration(maxWait))
 		did, got = fmt.Sprintf("TryBorrow(%d, %d, %d)", n, limit, maxWait), fmt.Sprint(int64(wait), bucket, ok, int64(can), could)
 		if after := stateOf(w); !ok && fmt.Sprint(before) != fmt.Sprint(after) {
-			got = fmt.Sprintf("refused, but %v became %v", before, after) // museum 22
+			got = fmt.Sprintf("refused, but %v became %v", before, after)
 		}
 		mwait, mbucket, mok := m.borrow(now, n, limit, maxWait)
 		want = fmt.Sprint(mwait, mbucket, mok, mwait, mok)
@@ -469,13 +469,13 @@ func (p *pair) same() error {
 		return fmt.Errorf("total %d, used %d, want %d", w.total, w.used.Load(), m.total())
 	case w.waiting != m.waiting():
 		return fmt.Errorf("waiting %d, want %d", w.waiting, m.waiting())
-	case w.end.Load() != (m.head+1)*m.width: // museum 33: buckets begin at multiples of their width
+	case w.end.Load() != (m.head+1)*m.width: // buckets begin at multiples of their width
 		return fmt.Errorf("end %d, want %d", w.end.Load(), (m.head+1)*m.width)
 	}
 	return nil
 }
 
-func TestWindowIsItsTwin(t *testing.T) { // museum 5, 14, 21, 22
+func TestWindowIsItsTwin(t *testing.T) { // museum 5, 14, 21, 22, 33, 34, 49
 	r := random(t)
 	shapes := twinShapes()
 	steps := rounds(400_000) / (len(shapes) * 20)

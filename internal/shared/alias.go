@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"weak"
 )
 
 // The types of sync/atomic.
@@ -23,6 +24,12 @@ type (
 	Map   = sync.Map
 	Pool  = sync.Pool
 )
+
+// Weak is a [weak.Pointer].
+type Weak[T any] = weak.Pointer[T]
+
+// MakeWeak is [weak.Make].
+func MakeWeak[T any](p *T) Weak[T] { return weak.Make(p) }
 
 // Gosched lets others run, as [runtime.Gosched].
 func Gosched() { runtime.Gosched() }

@@ -11,21 +11,28 @@ import (
 
 // Scheduler decides who goes on.
 type Scheduler interface {
-	// Yield is called before each access.
-	Yield()
-	// Block is called when the caller can't go on before somebody calls Wake for
-	// the same object.
-	Block(on any)
-	Wake(on any)
+	// Access comes before each access to an object.
+	Access(object any, write bool)
+	// Lock comes before a mutex is locked, and returns when it is free to be.
+	Lock(mutex any)
+	// Took and Unlocked come after a mutex was locked by TryLock, or unlocked.
+	Took(mutex any)
+	Unlocked(mutex any)
 }
 
 // Schedule is the scheduler at work; nil while none is, when everything behaves as
 // without the tag. It is set while no other goroutine runs.
 var Schedule Scheduler
 
-func yield() {
+func read(object any) {
 	if s := Schedule; s != nil {
-		s.Yield()
+		s.Access(object, false)
+	}
+}
+
+func write(object any) {
+	if s := Schedule; s != nil {
+		s.Access(object, true)
 	}
 }
 
@@ -34,92 +41,95 @@ func Gosched() {
 	if Schedule == nil {
 		runtime.Gosched()
 	}
-	yield()
+	write(nil)
 }
 
 // Bool is an [atomic.Bool].
 type Bool struct{ v atomic.Bool }
 
 // Load is [atomic.Bool.Load].
-func (b *Bool) Load() bool { yield(); return b.v.Load() }
+func (b *Bool) Load() bool { read(b); return b.v.Load() }
 
 // Store is [atomic.Bool.Store].
-func (b *Bool) Store(v bool) { yield(); b.v.Store(v) }
+func (b *Bool) Store(v bool) { write(b); b.v.Store(v) }
 
 // Swap is [atomic.Bool.Swap].
-func (b *Bool) Swap(v bool) bool { yield(); return b.v.Swap(v) }
+func (b *Bool) Swap(v bool) bool { write(b); return b.v.Swap(v) }
 
 // CompareAndSwap is [atomic.Bool.CompareAndSwap].
-func (b *Bool) CompareAndSwap(old, new bool) bool { yield(); return b.v.CompareAndSwap(old, new) }
+func (b *Bool) CompareAndSwap(old, new bool) bool { write(b); return b.v.CompareAndSwap(old, new) }
 
 // Int64 is an [atomic.Int64].
 type Int64 struct{ v atomic.Int64 }
 
 // Load is [atomic.Int64.Load].
-func (i *Int64) Load() int64 { yield(); return i.v.Load() }
+func (i *Int64) Load() int64 { read(i); return i.v.Load() }
 
 // Store is [atomic.Int64.Store].
-func (i *Int64) Store(v int64) { yield(); i.v.Store(v) }
+func (i *Int64) Store(v int64) { write(i); i.v.Store(v) }
 
 // Add is [atomic.Int64.Add].
-func (i *Int64) Add(n int64) int64 { yield(); return i.v.Add(n) }
+func (i *Int64) Add(n int64) int64 { write(i); return i.v.Add(n) }
 
 // Swap is [atomic.Int64.Swap].
-func (i *Int64) Swap(v int64) int64 { yield(); return i.v.Swap(v) }
+func (i *Int64) Swap(v int64) int64 { write(i); return i.v.Swap(v) }
 
 // CompareAndSwap is [atomic.Int64.CompareAndSwap].
-func (i *Int64) CompareAndSwap(old, new int64) bool { yield(); return i.v.CompareAndSwap(old, new) }
+func (i *Int64) CompareAndSwap(old, new int64) bool { write(i); return i.v.CompareAndSwap(old, new) }
 
 // Uint32 is an [atomic.Uint32].
 type Uint32 struct{ v atomic.Uint32 }
 
 // Load is [atomic.Uint32.Load].
-func (i *Uint32) Load() uint32 { yield(); return i.v.Load() }
+func (i *Uint32) Load() uint32 { read(i); return i.v.Load() }
 
 // Store is [atomic.Uint32.Store].
-func (i *Uint32) Store(v uint32) { yield(); i.v.Store(v) }
+func (i *Uint32) Store(v uint32) { write(i); i.v.Store(v) }
 
 // Add is [atomic.Uint32.Add].
-func (i *Uint32) Add(n uint32) uint32 { yield(); return i.v.Add(n) }
+func (i *Uint32) Add(n uint32) uint32 { write(i); return i.v.Add(n) }
 
 // CompareAndSwap is [atomic.Uint32.CompareAndSwap].
-func (i *Uint32) CompareAndSwap(old, new uint32) bool { yield(); return i.v.CompareAndSwap(old, new) }
+func (i *Uint32) CompareAndSwap(old, new uint32) bool { write(i); return i.v.CompareAndSwap(old, new) }
 
 // Uint64 is an [atomic.Uint64].
 type Uint64 struct{ v atomic.Uint64 }
 
 // Load is [atomic.Uint64.Load].
-func (i *Uint64) Load() uint64 { yield(); return i.v.Load() }
+func (i *Uint64) Load() uint64 { read(i); return i.v.Load() }
 
 // Store is [atomic.Uint64.Store].
-func (i *Uint64) Store(v uint64) { yield(); i.v.Store(v) }
+func (i *Uint64) Store(v uint64) { write(i); i.v.Store(v) }
 
 // Add is [atomic.Uint64.Add].
-func (i *Uint64) Add(n uint64) uint64 { yield(); return i.v.Add(n) }
+func (i *Uint64) Add(n uint64) uint64 { write(i); return i.v.Add(n) }
 
 // Swap is [atomic.Uint64.Swap].
-func (i *Uint64) Swap(v uint64) uint64 { yield(); return i.v.Swap(v) }
+func (i *Uint64) Swap(v uint64) uint64 { write(i); return i.v.Swap(v) }
 
 // And is [atomic.Uint64.And].
-func (i *Uint64) And(mask uint64) uint64 { yield(); return i.v.And(mask) }
+func (i *Uint64) And(mask uint64) uint64 { write(i); return i.v.And(mask) }
+
+// Or is [atomic.Uint64.Or].
+func (i *Uint64) Or(mask uint64) uint64 { write(i); return i.v.Or(mask) }
 
 // CompareAndSwap is [atomic.Uint64.CompareAndSwap].
-func (i *Uint64) CompareAndSwap(old, new uint64) bool { yield(); return i.v.CompareAndSwap(old, new) }
+func (i *Uint64) CompareAndSwap(old, new uint64) bool { write(i); return i.v.CompareAndSwap(old, new) }
 
 // Pointer is an [atomic.Pointer].
 type Pointer[T any] struct{ v atomic.Pointer[T] }
 
 // Load is [atomic.Pointer.Load].
-func (p *Pointer[T]) Load() *T { yield(); return p.v.Load() }
+func (p *Pointer[T]) Load() *T { read(p); return p.v.Load() }
 
 // Store is [atomic.Pointer.Store].
-func (p *Pointer[T]) Store(v *T) { yield(); p.v.Store(v) }
+func (p *Pointer[T]) Store(v *T) { write(p); p.v.Store(v) }
 
 // Swap is [atomic.Pointer.Swap].
-func (p *Pointer[T]) Swap(v *T) *T { yield(); return p.v.Swap(v) }
+func (p *Pointer[T]) Swap(v *T) *T { write(p); return p.v.Swap(v) }
 
 // CompareAndSwap is [atomic.Pointer.CompareAndSwap].
-func (p *Pointer[T]) CompareAndSwap(old, new *T) bool { yield(); return p.v.CompareAndSwap(old, new) }
+func (p *Pointer[T]) CompareAndSwap(old, new *T) bool { write(p); return p.v.CompareAndSwap(old, new) }
 
 // Mutex is a [sync.Mutex]. Its holder may be held up right before it unlocks, so
 // that others see it locked.
@@ -127,26 +137,31 @@ type Mutex struct{ v sync.Mutex }
 
 // Lock is [sync.Mutex.Lock].
 func (m *Mutex) Lock() {
-	s := Schedule
-	if s == nil {
-		m.v.Lock()
-		return
+	if s := Schedule; s != nil {
+		s.Lock(m)
 	}
-	s.Yield()
-	for !m.v.TryLock() {
-		s.Block(m)
-	}
+	m.v.Lock()
 }
 
 // TryLock is [sync.Mutex.TryLock].
-func (m *Mutex) TryLock() bool { yield(); return m.v.TryLock() }
+func (m *Mutex) TryLock() bool {
+	write(m)
+	return m.v.TryLock() && m.took()
+}
+
+func (m *Mutex) took() bool {
+	if s := Schedule; s != nil {
+		s.Took(m)
+	}
+	return true
+}
 
 // Unlock is [sync.Mutex.Unlock].
 func (m *Mutex) Unlock() {
-	yield()
+	write(m)
 	m.v.Unlock()
 	if s := Schedule; s != nil {
-		s.Wake(m)
+		s.Unlocked(m)
 	}
 }
 
@@ -154,13 +169,13 @@ func (m *Mutex) Unlock() {
 type Map struct{ v sync.Map }
 
 // Load is [sync.Map.Load].
-func (m *Map) Load(key any) (value any, ok bool) { yield(); return m.v.Load(key) }
+func (m *Map) Load(key any) (value any, ok bool) { read(m); return m.v.Load(key) }
 
 // Store is [sync.Map.Store].
-func (m *Map) Store(key, value any) { yield(); m.v.Store(key, value) }
+func (m *Map) Store(key, value any) { write(m); m.v.Store(key, value) }
 
 // Delete is [sync.Map.Delete].
-func (m *Map) Delete(key any) { yield(); m.v.Delete(key) }
+func (m *Map) Delete(key any) { write(m); m.v.Delete(key) }
 
 // Range is [sync.Map.Range] in the order of the keys, so that a schedule can be
 // run again.
@@ -169,7 +184,7 @@ func (m *Map) Range(f func(key, value any) bool) {
 	m.v.Range(func(key, _ any) bool { keys = append(keys, key.(string)); return true })
 	slices.Sort(keys)
 	for _, key := range keys {
-		yield()
+		read(m)
 		if value, ok := m.v.Load(key); ok && !f(key, value) {
 			return
 		}
@@ -187,21 +202,39 @@ type Pool struct {
 
 // Get is [sync.Pool.Get].
 func (p *Pool) Get() any {
-	yield()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n := len(p.free); n > 0 {
-		v := p.free[n-1]
-		p.free = p.free[:n-1]
+	write(p)
+	if v := p.take(); v != nil {
 		return v
 	}
 	return p.New()
 }
 
+func (p *Pool) take() any {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.free)
+	if n == 0 {
+		return nil
+	}
+	v := p.free[n-1]
+	p.free = p.free[:n-1]
+	return v
+}
+
 // Put is [sync.Pool.Put].
 func (p *Pool) Put(v any) {
-	yield()
+	write(p)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free = append(p.free, v)
 }
+
+// Weak is a [weak.Pointer] to what is never collected: whether it is does not depend
+// on the schedule.
+type Weak[T any] struct{ v *T }
+
+// MakeWeak is [weak.Make].
+func MakeWeak[T any](p *T) Weak[T] { return Weak[T]{p} }
+
+// Value is [weak.Pointer.Value].
+func (w Weak[T]) Value() *T { return w.v }

@@ -1,0 +1,125 @@
+//go:build sim
+
+package sim
+
+import (
+	"flag"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/figure"
+)
+
+var (
+	count = flag.Int("sim.n", 0, "how many random schedules of each machine; 0 means 1,000,000, or what FIGURES and -short say")
+	seed  = flag.Uint64("sim.seed", 0, "of the random schedules; 0 means another each time")
+	at    = flag.Int("sim.at", -1, "run only the schedule of this number, and show it")
+)
+
+// Random runs a machine under a million random schedules. For each, make sets up
+// the machine and adds its callers.
+func Random(t *testing.T, make func(*Schedule)) {
+	t.Helper()
+	explore(t, 1_000_000, make)
+}
+
+// Sample is Random for machines that are whole engines and take longer: 100,000
+// schedules in an ordinary run.
+func Sample(t *testing.T, make func(*Schedule)) {
+	t.Helper()
+	explore(t, 100_000, make)
+}
+
+func explore(t *testing.T, ordinary int, make func(*Schedule)) {
+	t.Helper()
+	n := *count
+	if n == 0 {
+		n = figure.Size(ordinary/200, ordinary, 1_000_000, 10_000_000)
+	}
+	base := *seed
+	if base == 0 {
+		base = uint64(time.Now().UnixNano())
+	}
+	play := func(p *pool, i int, tracing bool) *Schedule {
+		r := rand.New(rand.NewPCG(base, uint64(i)))
+		s := &Schedule{Rand: r, pool: p, tracing: tracing, chooser: newRandom(r)}
+		make(s)
+		s.play()
+		return s
+	}
+	if *at >= 0 {
+		s := play(new(pool), *at, true)
+		t.Logf("schedule %d of seed %d:\n%s", *at, base, strings.Join(s.trace, "\n"))
+		if s.failure != "" {
+			t.Fatal(s.failure)
+		}
+		return
+	}
+	workers := new(pool)
+	for i := range n {
+		if s := play(workers, i, false); s.failure != "" {
+			report(t, s.failure, play(new(pool), i, true))
+			t.Logf("again: go test -tags sim -run '^%s$' -v -sim.seed=%d -sim.at=%d (in this package)", t.Name(), base, i)
+			figure.Report(t, figure.Figure{Name: "violations: " + t.Name(), Value: 1, N: int64(i + 1), Seed: base})
+			return
+		}
+	}
+	workers.stop()
+	figure.Report(t, figure.Figure{Name: "violations: " + t.Name(), N: int64(n), Seed: base})
+}
+
+// Exhaustive runs a machine under every schedule that it has, but for the order of
+// accesses that don't touch each other. (So the instants at which calls begin and
+// return say nothing here; what they returned does.) It fails if there are more
+// than most.
+func Exhaustive(t *testing.T, most int, make func(*Schedule)) {
+	t.Helper()
+	if testing.Short() {
+		most = min(most, 20_000)
+	}
+	every := new(exhaustive)
+	play := func(p *pool, tracing bool) *Schedule {
+		every.begin()
+		s := &Schedule{Rand: rand.New(rand.NewPCG(1, 1)), pool: p, tracing: tracing, chooser: every}
+		make(s)
+		s.play()
+		return s
+	}
+	workers := new(pool)
+	n := 0
+	for more := true; more; more = every.next() {
+		s := play(workers, false)
+		if every.pruned {
+			continue
+		}
+		if s.failure != "" {
+			report(t, s.failure, play(new(pool), true))
+			t.FailNow()
+		}
+		if n++; n < most {
+			continue
+		}
+		if testing.Short() {
+			t.Logf("stopped after %d schedules because of -short", n)
+			return
+		}
+		t.Fatalf("%d schedules and more: make the machine smaller", n)
+	}
+	workers.stop()
+	figure.Report(t, figure.Figure{Name: "violations: " + t.Name() + ", every schedule", N: int64(n)})
+}
+
+// report shows a failed schedule as it ran again.
+func report(t *testing.T, failure string, again *Schedule) {
+	t.Helper()
+	trace := again.trace
+	if n := len(trace); n > 300 {
+		trace = append([]string{"…"}, trace[n-300:]...)
+	}
+	t.Errorf("%s\n%s", failure, strings.Join(trace, "\n"))
+	if again.failure != failure {
+		t.Logf("run again, the same choices gave %q: the machine depends on something else, such as the order of a map", again.failure)
+	}
+}

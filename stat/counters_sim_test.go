@@ -1,0 +1,142 @@
+//go:build sim
+
+package stat
+
+import (
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/sim"
+)
+
+// tallied is what callers have counted: what was counted for certain, and what may
+// have been, as the count is on its way.
+type tallied struct{ certain, possible int64 }
+
+func (l *tallied) add(n int64, count func()) {
+	l.possible += n
+	count()
+	l.certain += n
+}
+
+// museum 3, 4, 7: callers count on few lanes while buckets turn, some of them late,
+// and readers read. A reader sees every count that was there when it began, none
+// that was not there when it ended, and never a total that goes back. In the end
+// every count is in the totals, and in the second window or the minute as long as
+// those last.
+func TestSimCounters(t *testing.T) {
+	sim.Random(t, func(s *sim.Schedule) {
+		layout, err := NewLayout(time.Second, 2, 1)
+		if err != nil {
+			panic(err)
+		}
+		var c Counters
+		c.Init(layout)
+		lanes := uint32(1 + s.Rand.IntN(2))
+		times := []int64{0, 0, layout.fine - 1, layout.fine, layout.fine, layout.interval, layout.interval + layout.fine, 3 * layout.interval}
+		time := func() int64 { return epoch + times[s.Rand.IntN(len(times))] }
+		var pass, done tallied
+		newest := epoch
+		for i := range uint32(2 + s.Rand.IntN(2)) {
+			first, second, n := time(), time(), 1+s.Rand.Int64N(3)
+			newest = max(newest, first, second)
+			s.Go(func() {
+				pass.add(n, func() { c.AddPass(i%lanes, first, n) })
+				done.add(n, func() { c.AddComplete(i%lanes, second, n, 5, false) })
+			})
+		}
+		reads := []int64{time(), time()}
+		newest = max(newest, reads[0], reads[1])
+		what := s.Rand.IntN(3)
+		s.Named("reader", func() {
+			var before Counts
+			for _, now := range reads {
+				least := pass.certain
+				switch what {
+				case 0:
+					c.History(now)
+				case 1:
+					c.Second(now)
+				}
+				totals := c.Totals()
+				if totals.Pass < least || totals.Pass > pass.possible {
+					s.Failf("totals show %d passed, there were %d to %d", totals.Pass, least, pass.possible)
+				}
+				if totals.Pass < before.Pass || totals.Complete < before.Complete || totals.Exited < before.Exited {
+					s.Failf("totals went back from %+v to %+v", before, totals)
+				}
+				if n := c.InFlight(); n < 0 {
+					s.Failf("%d calls in flight", n)
+				}
+				before = totals
+			}
+		})
+		s.Check(func() {
+			totals := c.Totals()
+			if totals.Pass != pass.certain || totals.Complete != done.certain || totals.Entered != totals.Exited {
+				s.Failf("totals in the end: %+v, want %d passed and %d completed", totals, pass.certain, done.certain)
+			}
+			if m := c.Minute(newest); m.Pass != pass.certain || m.Complete != done.certain {
+				s.Failf("the minute has %d passed and %d completed, want %d and %d", m.Pass, m.Complete, pass.certain, done.certain)
+			}
+			if n := c.InFlight(); n != 0 {
+				s.Failf("%d in flight in the end", n)
+			}
+			if second := c.Second(newest + layout.interval); second != (Counts{}) {
+				s.Failf("an interval later the second window has %+v", second)
+			}
+			if !c.Idle(newest + 120_000*ms(1)) {
+				s.Failf("not idle two minutes later")
+			}
+		})
+	})
+}
+
+// museum 3, 5: several callers come to a fresh bucket at once, whose slot holds old
+// counts. None of theirs is lost, and none of the old ones is left.
+func TestSimCountersTurn(t *testing.T) {
+	sim.Random(t, func(s *sim.Schedule) {
+		layout, err := NewLayout(time.Second, 1+s.Rand.IntN(2), 1)
+		if err != nil {
+			panic(err)
+		}
+		var c Counters
+		c.Init(layout)
+		c.AddPass(0, epoch, 7)
+		now := epoch + layout.interval
+		n := int64(2 + s.Rand.IntN(3))
+		for range n {
+			s.Go(func() { c.AddPass(0, now, 1) })
+		}
+		s.Check(func() {
+			if second := c.Second(now); second.Pass != n || second.Entered != n {
+				s.Failf("the second window has %+v, want %d", second, n)
+			}
+			if totals := c.Totals(); totals.Pass != n+7 {
+				s.Failf("totals %+v, want %d", totals, n+7)
+			}
+		})
+	})
+}
+
+// The same under every schedule, for three callers.
+func TestSimCountersTurnEverySchedule(t *testing.T) {
+	sim.Exhaustive(t, 3_000_000, func(s *sim.Schedule) {
+		layout, err := NewLayout(time.Second, 1, 1)
+		if err != nil {
+			panic(err)
+		}
+		var c Counters
+		c.Init(layout)
+		c.AddBlock(0, epoch, 7)
+		now := epoch + layout.interval
+		for range 3 {
+			s.Go(func() { c.AddBlock(0, now, 1) })
+		}
+		s.Check(func() {
+			if second, totals := c.Second(now), c.Totals(); second.Block != 3 || totals.Block != 10 {
+				s.Failf("second %+v, totals %+v; want 3 and 10", second, totals)
+			}
+		})
+	})
+}

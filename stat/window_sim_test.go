@@ -1,0 +1,213 @@
+//go:build sim
+
+package stat
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/sim"
+)
+
+// contest is a window in the hands of a few callers, and what it should be.
+type contest struct {
+	s        *sim.Schedule
+	w        *Window
+	twin     naive
+	history  sim.History[*naive]
+	limit    int64
+	admitted []unit // that nobody has begun to give back
+}
+
+func (m *naive) clone() *naive {
+	c := *m
+	c.units = slices.Clip(m.units)
+	return &c
+}
+
+func newContest(s *sim.Schedule) *contest {
+	c := &contest{s: s, limit: 1 + s.Rand.Int64N(3)}
+	shape := Shape{Buckets: 1 + s.Rand.IntN(3), Strict: s.Rand.IntN(2) == 0}
+	shape.Interval = time.Duration(shape.Buckets) * 10 * time.Millisecond
+	w, err := NewWindow(shape)
+	if err != nil {
+		panic(err)
+	}
+	c.w = w
+	c.twin = naive{width: w.width, span: w.span, ahead: w.ahead, head: w.head}
+	// It begins with something in it, so that there is something to expire.
+	for range s.Rand.IntN(3) {
+		now := epoch - w.width*s.Rand.Int64N(w.span+1)
+		w.Seed(epoch-1, now, 1)
+		c.twin.roll(epoch - 1)
+		if b := min(c.twin.number(now), c.twin.head); c.twin.keeps(b) {
+			c.twin.add(b, 1)
+		}
+	}
+	return c
+}
+
+// times are when callers read their clock: around a bucket's turn, and around the
+// next. A caller may have read it long before it gets here.
+func (c *contest) time() int64 {
+	return epoch + []int64{-1, -1, 0, 0, 1, c.w.width - 1, c.w.width, c.w.span * c.w.width}[c.s.Rand.IntN(8)]
+}
+
+func (c *contest) tryAdd(now, n int64) (bucket int64, ok bool) {
+	c.history.Do(func() (func() string, func(*naive) bool) {
+		bucket, ok = c.w.TryAdd(now, n, c.limit)
+		return func() string { return fmt.Sprintf("TryAdd at %d, %d of %d: %v", now-epoch, n, c.limit, ok) },
+			func(m *naive) bool {
+				m.roll(now)
+				fits := m.fits(m.head, n, c.limit)
+				if fits {
+					m.add(m.head, n)
+				}
+				return fits == ok && (!ok || m.head == bucket)
+			}
+	})
+	c.hold(bucket, n, ok)
+	return bucket, ok
+}
+
+func (c *contest) tryBorrow(now, n int64) (bucket int64, ok bool) {
+	most := time.Duration(c.w.width * 2)
+	c.history.Do(func() (func() string, func(*naive) bool) {
+		var wait time.Duration
+		wait, bucket, ok = c.w.TryBorrow(now, n, c.limit, most)
+		return func() string { return fmt.Sprintf("TryBorrow at %d, %d of %d: %v %v", now-epoch, n, c.limit, wait, ok) },
+			func(m *naive) bool {
+				m.roll(now)
+				w, b, fits := m.borrow(now, n, c.limit, int64(most))
+				if fits {
+					m.add(b, n)
+				}
+				return fits == ok && (!ok || b == bucket && w == int64(wait))
+			}
+	})
+	c.hold(bucket, n, ok)
+	return bucket, ok
+}
+
+func (c *contest) cancel(bucket, n int64) {
+	if i := slices.Index(c.admitted, unit{bucket, n}); i >= 0 {
+		c.admitted = slices.Delete(c.admitted, i, i+1)
+	}
+	c.history.Do(func() (func() string, func(*naive) bool) {
+		c.w.Cancel(bucket, n)
+		return func() string { return fmt.Sprintf("Cancel %d in %d", n, bucket) },
+			func(m *naive) bool {
+				if m.keeps(bucket) {
+					m.add(bucket, -n)
+				}
+				return true
+			}
+	})
+}
+
+func (c *contest) sum(now int64) {
+	c.history.Do(func() (func() string, func(*naive) bool) {
+		sum := c.w.Sum(now)
+		return func() string { return fmt.Sprintf("Sum at %d: %d", now-epoch, sum) },
+			func(m *naive) bool { m.roll(now); return m.total() == sum }
+	})
+}
+
+func (c *contest) fits(now, n int64) {
+	c.history.Do(func() (func() string, func(*naive) bool) {
+		fits := c.w.Fits(now, n, c.limit)
+		return func() string { return fmt.Sprintf("Fits at %d, %d of %d: %v", now-epoch, n, c.limit, fits) },
+			func(m *naive) bool {
+				if m.number(now) > m.head {
+					m.roll(now)
+					return m.fits(m.head, n, c.limit) == fits
+				}
+				// A yes may be read between a caller's roll and its count, and binds
+				// nobody. A no must be true, though it need not look ahead.
+				return fits || m.total()+n > c.limit || !m.fits(m.head, n, c.limit)
+			}
+	})
+}
+
+// hold notes what was admitted and looks at once whether the limit still holds,
+// wherever the window may stand.
+func (c *contest) hold(bucket, n int64, ok bool) {
+	if !ok {
+		return
+	}
+	c.admitted = append(c.admitted, unit{bucket, n})
+	for _, last := range c.admitted {
+		var sum int64
+		for _, u := range c.admitted {
+			if u.bucket <= last.bucket && u.bucket > last.bucket-c.w.span {
+				sum += u.n
+			}
+		}
+		if sum > c.limit {
+			c.s.Failf("%d units admitted in the %d buckets up to %d, the limit is %d", sum, c.w.span, last.bucket, c.limit)
+		}
+	}
+}
+
+// museum 1, 6, 10, 11, 20, 21, 22: callers add, borrow, give back and read while
+// buckets turn, some with times long gone. What they are told could have been told
+// one after the other.
+func TestSimWindow(t *testing.T) {
+	sim.Random(t, func(s *sim.Schedule) {
+		c := newContest(s)
+		for range 2 + s.Rand.IntN(2) {
+			first, second := c.time(), c.time()
+			n, what := 1+s.Rand.Int64N(2), s.Rand.IntN(5)
+			s.Go(func() {
+				bucket, ok := c.tryAdd(first, n)
+				switch {
+				case what == 0 && ok:
+					c.cancel(bucket, n)
+				case what == 1:
+					c.tryBorrow(second, n)
+				case what == 2:
+					c.sum(second)
+				case what == 3:
+					c.fits(second, n)
+				default:
+					c.tryAdd(max(first, second), n)
+				}
+			})
+		}
+		s.Check(func() {
+			late := epoch + (c.w.span+1)*c.w.width
+			c.sum(epoch + c.w.width)
+			c.sum(late)
+			if !c.history.Linearizable(&c.twin, (*naive).clone) {
+				s.Failf("no serial order gives these answers (began-ended):\n%v", &c.history)
+			}
+		})
+	})
+}
+
+// museum 1, 6: four callers across a bucket's turn, two of them late, for a window
+// with room for two.
+func TestSimWindowEverySchedule(t *testing.T) {
+	sim.Exhaustive(t, 3_000_000, func(s *sim.Schedule) {
+		w, err := NewWindow(Shape{Interval: 20 * time.Millisecond, Buckets: 2})
+		if err != nil {
+			panic(err)
+		}
+		w.Add(epoch-1, 1)
+		var admitted int
+		for _, now := range []int64{epoch - 1, epoch - 1, epoch, epoch} {
+			s.Go(func() {
+				if _, ok := w.TryAdd(now, 1, 3); ok {
+					admitted++
+				}
+			})
+		}
+		s.Check(func() {
+			if sum := w.Sum(epoch); admitted != 2 || sum != 3 {
+				s.Failf("%d admitted beside the 1 there was, the window holds %d; want 2 and 3", admitted, sum)
+			}
+		})
+	})
+}
