@@ -1,6 +1,6 @@
 # The commands themselves are in .ci/step, which needs no make.
 .DEFAULT_GOAL := help
-STEPS := test race short386 standalone quickstart bench lint golangci fuzz fmt
+STEPS := test race short386 standalone quickstart bench figures museum lint golangci fuzz fmt
 
 .PHONY: help ci $(STEPS)
 
@@ -13,6 +13,8 @@ short386: ## the short tests on 32 bits
 standalone: ## each module's tests without the workspace
 quickstart: ## run examples/quickstart
 bench: ## the root module's benchmarks: BENCH=regexp BENCHTIME=200ms
+figures: ## the checks that tell a number, and one table: FIGURES=long for a night
+museum: ## put known mistakes into a copy of the tree: do the tests notice?
 lint: ## gofmt, go vet, go fix -diff, staticcheck
 golangci: ## golangci-lint with .golangci.yml
 fuzz: ## every fuzz target: FUZZTIME=10s each

@@ -12,8 +12,12 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/rules"
 )
+
+// The package functions use a guard that no test made.
+func TestMain(m *testing.M) { books.Main(m, api.Default().Engine()) }
 
 func newGuard(t testing.TB, cfg api.Config, set ...flow.Rule) *api.Guard {
 	t.Helper()
@@ -23,6 +27,7 @@ func newGuard(t testing.TB, cfg api.Config, set ...flow.Rule) *api.Guard {
 	g, err := api.New(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, g.Close()) })
+	books.Keep(t, g.Engine())
 	require.NoError(t, g.LoadRules(rules.Set{Flow: set}))
 	return g
 }

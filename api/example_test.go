@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/api"
@@ -53,6 +56,30 @@ func ExampleCall() {
 	})
 	fmt.Println(total, err)
 	// Output: 42 <nil>
+}
+
+// A call that is never exited holds its permits for ever. With LeakAfter, the guard
+// says who made it.
+func ExampleGuard_Leaks() {
+	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	guard, err := api.New(api.Config{Clock: clock, LeakAfter: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err)
+	}
+	defer guard.Close()
+	forgetful := func() {
+		if _, err := guard.Entry(context.Background(), "GET /orders"); err != nil {
+			panic(err)
+		}
+		// no Exit
+	}
+	forgetful()
+	clock.Advance(time.Hour)
+	for _, leak := range guard.Leaks() {
+		function, _, _ := strings.Cut(leak.Stack, "\n") // the rest is where it stands, and who called it
+		fmt.Println(leak.Resource, "is open since", leak.Age, "by", path.Base(function))
+	}
+	// Output: GET /orders is open since 1h0m0s by api_test.ExampleGuard_Leaks.func1
 }
 
 // A rule that acts over seconds is tested in no time with a clock that stands still.

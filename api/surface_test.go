@@ -36,6 +36,7 @@ var (
 	_ func(*api.Guard, context.Context, string) error                                                = (*api.Guard).WatchRules
 	_ func(*api.Guard) rules.Set                                                                     = (*api.Guard).Rules
 	_ func(*api.Guard) inspect.Tree                                                                  = (*api.Guard).Tree
+	_ func(*api.Guard) []core.Leak                                                                   = (*api.Guard).Leaks
 	_ func(*api.Guard) http.Handler                                                                  = (*api.Guard).Handler
 	_ func(*api.Guard) error                                                                         = (*api.Guard).Close
 	_ interface{ Exit() }                                                                            = core.Entry{}

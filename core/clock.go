@@ -6,8 +6,10 @@ import (
 )
 
 // Clock tells the time of an engine. Now is in nanoseconds: Unix time when the
-// clock was made, plus monotonic time since. It never goes back, and a stepped
-// wall clock doesn't move it. Clocks are safe for concurrent use.
+// clock was made, plus monotonic time since. Those here never go back, and a stepped
+// wall clock doesn't move them. Of a Clock of your own, the engine takes a step back
+// for no time, and a step forward for time that passed (see [Engine.Now]). Clocks are
+// safe for concurrent use.
 type Clock interface {
 	Now() int64
 	// Sleep returns nil after d, or the context's error if that ends first.

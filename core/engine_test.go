@@ -47,6 +47,9 @@ func TestConfigRefuses(t *testing.T) {
 		{"cold factor 1", core.Config{ColdFactor: 1}, "core: ColdFactor is 1: use a whole number from 2 to 1000, or 0 for 3"},
 		{"cold factor below", core.Config{ColdFactor: -3}, "core: ColdFactor is -3: use a whole number from 2 to 1000, or 0 for 3"},
 		{"cold factor above", core.Config{ColdFactor: 1001}, "core: ColdFactor is 1001: use a whole number from 2 to 1000, or 0 for 3"},
+		{"short leak", core.Config{LeakAfter: time.Millisecond - 1}, "core: LeakAfter is 999.999µs: use a duration from 1ms to 24h, or 0 to watch for no leaks"},
+		{"negative leak", core.Config{LeakAfter: -1}, "core: LeakAfter is -1ns: use a duration from 1ms to 24h, or 0 to watch for no leaks"},
+		{"long leak", core.Config{LeakAfter: 24*time.Hour + 1}, "core: LeakAfter is 24h0m0.000000001s: use a duration from 1ms to 24h, or 0 to watch for no leaks"},
 		{"caps", core.Config{Caps: node.Caps{Origins: -1}}, "node: a cap of -1 origins: use a positive number, or 0 for 10000"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

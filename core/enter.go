@@ -22,6 +22,9 @@ var errNoResource = fmt.Errorf("%w: the resource has no name", ErrInvalid)
 // The context is only looked at when a rule says wait: a nil one never ends, and
 // one that has ended refuses such a call at once, as does a deadline that comes
 // before the call's turn.
+//
+// A panic of a slot is recovered, see [Engine.Failures]. One of the clock or the
+// context goes on to the caller, and the call holds nothing.
 func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, error) {
 	if name == "" {
 		return Entry{}, errNoResource
@@ -37,7 +40,7 @@ func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, 
 		inv.recycle()
 		return Entry{}, err
 	}
-	inv.began = e.clock.Now()
+	inv.began = e.Now()
 	inv.now = inv.began
 	inv.resource = inv.find(name)
 	if set := e.rules.Load(); inv.resource != e.resources.overflow {
@@ -47,9 +50,6 @@ func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, 
 	}
 
 	verdict := inv.decide()
-	for verdict.Block == nil && inv.anyLeft() && inv.displaced() {
-		verdict = inv.decide()
-	}
 	switch {
 	case verdict.Block != nil:
 		return Entry{}, inv.refuse(verdict.Block, nil)
@@ -69,24 +69,6 @@ func (inv *Invocation) find(name string) *Resource {
 	return inv.last
 }
 
-// displaced reports whether a node left, and another took its place, while the call
-// was deciding; then it must decide anew, since what it took there limits nobody.
-// What it took stands before it looks, so the registry either sees that the node is
-// in use or has marked it by now (see [node.Registry]).
-func (inv *Invocation) displaced() bool {
-	resource, call, origin := inv.resource, inv.node, inv.origin
-	inv.engine.restore(inv)
-	if inv.resource == resource && inv.node == call && inv.origin == origin {
-		return false
-	}
-	inv.giveBack()
-	if inv.resource != resource {
-		inv.last, inv.bound = inv.resource, inv.resource.bind(inv.bound.set)
-	}
-	inv.entrance, inv.node, inv.origin, inv.nodeLen = nil, nil, nil, 0
-	return true
-}
-
 // decide prepares the call, asks every rule, and lets every rule take. A slot that
 // panics is passed over: what it would have said is lost, the others still decide.
 func (inv *Invocation) decide() (v Verdict) {
@@ -101,10 +83,16 @@ func (inv *Invocation) decide() (v Verdict) {
 // panic, or -1.
 func (inv *Invocation) decideFrom(i int, v *Verdict) (next int) {
 	defer func() {
+		if next != 0 {
+			return
+		}
 		if r := recover(); r != nil {
 			inv.engine.failed(r, inv.now)
 			next = i + 1
+			return
 		}
+		inv.giveBack() // the slot ended the goroutine, and the call with it
+		next = -1
 	}()
 	chain := inv.engine.chain
 	prepared := len(chain.preparers)
@@ -137,27 +125,44 @@ func (v *Verdict) add(next Verdict) {
 // queue waits outside all locks, for the longest wait that any rule asked for,
 // and asks again about what is a state rather than a count.
 func (inv *Invocation) queue(v Verdict) (Entry, error) {
-	e := inv.engine
 	if v.By == nil {
 		v.By = NewBlockError(KindNone, inv.resource.Name(), "", nil)
 	}
-	if !inv.inTime(v) {
-		return Entry{}, inv.refuse(v.By, nil)
-	}
-	if v.Borrowed {
-		inv.runs = inv.now + int64(v.Wait)
-		inv.chargeAt(inv.runs)
-	}
-	returned, err := inv.sleep(v)
+	returned, ok, cause := inv.wait(v)
 	defer returned()
-	inv.now = max(inv.now, e.clock.Now())
-	if err != nil {
-		return Entry{}, inv.refuse(v.By, err)
+	if !ok {
+		return Entry{}, inv.refuse(v.By, cause)
 	}
 	if again := inv.recheck(); again.Block != nil {
 		return Entry{}, inv.refuse(again.Block, nil)
 	}
 	return inv.pass(), nil
+}
+
+// wait reports whether the call may run now that its wait is over, or else which
+// error of the context ended the wait; nil if there was none. Where the clock or
+// the context panics, or ends the goroutine, the call is refused.
+func (inv *Invocation) wait(v Verdict) (returned func(), ok bool, cause error) {
+	returned = func() {}
+	over := false
+	defer func() {
+		if !over {
+			_ = inv.refuse(v.By, nil)
+			returned()
+		}
+	}()
+	if !inv.inTime(v) {
+		over = true
+		return returned, false, nil
+	}
+	if v.Borrowed {
+		inv.runs = inv.now + int64(v.Wait)
+		inv.chargeAt(inv.runs)
+	}
+	returned, cause = inv.sleep(v)
+	inv.now = max(inv.now, inv.engine.Now())
+	over = true
+	return returned, cause == nil, cause
 }
 
 func (inv *Invocation) sleep(v Verdict) (returned func(), err error) {
@@ -182,7 +187,7 @@ func (inv *Invocation) inTime(v Verdict) bool {
 	if clock, ok := inv.engine.clock.(deadlineClock); ok {
 		return clock.until(deadline) >= v.Wait
 	}
-	return deadline.Sub(time.Unix(0, inv.now)) >= v.Wait
+	return deadline.Sub(time.Unix(0, inv.engine.clock.Now())) >= v.Wait // as the clock shows it: so did who set the deadline
 }
 
 // recheck asks again about what may have changed. A panic is passed over.
@@ -195,10 +200,16 @@ func (inv *Invocation) recheck() (v Verdict) {
 
 func (inv *Invocation) recheckFrom(i int, v *Verdict) (next int) {
 	defer func() {
+		if next != 0 {
+			return
+		}
 		if r := recover(); r != nil {
 			inv.engine.failed(r, inv.now)
 			next = i + 1
+			return
 		}
+		inv.giveBack() // as in decideFrom
+		next = -1
 	}()
 	for recheckers := inv.engine.chain.recheckers; i < len(recheckers); i++ {
 		if said := recheckers[i].Recheck(inv); said.Block != nil {
@@ -212,6 +223,9 @@ func (inv *Invocation) recheckFrom(i int, v *Verdict) (next int) {
 // pass records the admission and hands out the entry.
 func (inv *Invocation) pass() Entry {
 	inv.record(phasePassed, nil)
+	if w := inv.engine.leaks; w != nil {
+		w.opened(inv)
+	}
 	return Entry{inv: inv, generation: inv.word.Load() >> flagBits}
 }
 
@@ -228,9 +242,12 @@ func (inv *Invocation) refuse(b *BlockError, cause error) error {
 }
 
 // exit ends the call. The caller has moved the word to the next generation, so
-// the invocation is nobody else's.
+// the invocation is nobody else's. The clock is read when what was held is back, by
+// record: it may panic.
 func (inv *Invocation) exit() {
-	inv.now = max(inv.now, inv.engine.clock.Now())
+	if w := inv.engine.leaks; w != nil {
+		w.closed(inv)
+	}
 	inv.releaseUnseen()
 	inv.release()
 	inv.record(phaseCompleted, nil)
@@ -254,21 +271,35 @@ const (
 
 // record runs the recorders of a phase. One that panics is passed over; the
 // others still run.
-func (inv *Invocation) record(p phase, b *BlockError) {
-	for next := 0; next >= 0; {
-		next = inv.recordFrom(p, next, b)
+func (inv *Invocation) record(p phase, b *BlockError) { inv.recordRest(p, 0, b) }
+
+// recordRest is record from step number i on.
+func (inv *Invocation) recordRest(p phase, i int, b *BlockError) {
+	for i >= 0 {
+		i = inv.recordFrom(p, i, b)
 	}
 	inv.restore()
 }
 
-// recordFrom runs the recorders from number i on. It returns the number to go on
-// with after a panic, or -1.
+// recordFrom runs the recorders from number i on; before those of the exit the
+// clock is read, which may panic as well. It returns the number to go on with
+// after a panic, or -1.
 func (inv *Invocation) recordFrom(p phase, i int, b *BlockError) (next int) {
 	defer func() {
+		if next != 0 {
+			return
+		}
 		if r := recover(); r != nil {
 			inv.engine.failed(r, inv.now)
 			next = i + 1
+			return
 		}
+		// The recorder ended the goroutine. Who asked will never see the entry.
+		inv.recordRest(p, i+1, b)
+		if p == phasePassed {
+			inv.exit()
+		}
+		next = -1
 	}()
 	chain := inv.engine.chain
 	switch p {
@@ -281,8 +312,13 @@ func (inv *Invocation) recordFrom(p phase, i int, b *BlockError) (next int) {
 			chain.blocked[i].Blocked(inv, b)
 		}
 	case phaseCompleted:
-		for ; i < len(chain.completed); i++ {
-			chain.completed[i].Completed(inv)
+		if i == 0 {
+			// A clock that panics leaves the time at which the call was let in.
+			inv.now = max(inv.now, inv.engine.Now())
+			i++
+		}
+		for ; i <= len(chain.completed); i++ {
+			chain.completed[i-1].Completed(inv)
 		}
 	}
 	return -1

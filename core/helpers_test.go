@@ -6,13 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
-	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -37,42 +35,13 @@ func newEngine(t testing.TB, cfg core.Config, rules ...flow.Rule) (*core.Engine,
 	e, err := core.NewEngine(cfg)
 	require.NoError(t, err)
 	load(t, e, rules...)
-	t.Cleanup(func() { assertConserved(t, e) })
+	books.Keep(t, e)
 	return e, clock
 }
 
 func load(t testing.TB, e *core.Engine, rules ...flow.Rule) {
 	t.Helper()
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }))
-}
-
-// assertConserved checks that nothing is in flight, held or waited for.
-func assertConserved(t testing.TB, e *core.Engine) {
-	t.Helper()
-	assert.Zero(t, e.Waiting(), "calls that wait")
-	eachNode(e, func(name string, n *node.StatisticNode) {
-		totals := n.Totals()
-		assert.Zero(t, n.InFlight(), "%s: calls in flight", name)
-		assert.Zero(t, n.UnitsInFlight(), "%s: units in flight", name)
-		assert.Equal(t, totals.Pass, totals.Complete, "%s: what passed has completed", name)
-		if g := n.Gauge(nil); g != nil {
-			assert.Zero(t, g.InUse(), "%s: permits in use", name)
-			assert.Zero(t, g.Held(), "%s: permits held", name)
-		}
-	})
-}
-
-func eachNode(e *core.Engine, f func(name string, n *node.StatisticNode)) {
-	f("inbound", &e.Tree().Inbound().StatisticNode)
-	e.EachResource(func(r *core.Resource) {
-		f(r.Name(), &r.StatisticNode)
-		for context, n := range r.Calls().All() {
-			f(r.Name()+" in "+context, &n.StatisticNode)
-		}
-		for origin, n := range r.Origins().All() {
-			f(r.Name()+" from "+origin, &n.StatisticNode)
-		}
-	})
 }
 
 func resource(t testing.TB, e *core.Engine, name string) *core.Resource {

@@ -17,12 +17,13 @@ type Invocation struct {
 	lane   uint32 // nearly an index of the processor, since the pool keeps objects near them
 	held   []Reservation
 	last   *Resource // that the previous call asked for
+	leak   *watched  // nil unless leaks are watched for; it belongs to the state as held does
 
 	call // everything about the present call; reset as a whole
 
 	// Fills up whole cache lines (on 64 bits; a test pins it), so that the
 	// invocations of two processors, side by side on the heap, never share one.
-	_ [24]byte
+	_ [16]byte
 }
 
 type call struct {
@@ -166,24 +167,4 @@ func (inv *Invocation) anyLeft() bool {
 		}
 	}
 	return false
-}
-
-// moveTo puts other nodes in the place of the call's.
-func (inv *Invocation) moveTo(call *node.DefaultNode, origin *node.OriginNode) {
-	if call != inv.node {
-		inv.swap(&inv.node.StatisticNode, &call.StatisticNode)
-		inv.node = call
-	}
-	if origin != inv.origin {
-		inv.swap(&inv.origin.StatisticNode, &origin.StatisticNode)
-		inv.origin = origin
-	}
-}
-
-func (inv *Invocation) swap(old, new *node.StatisticNode) {
-	for i, n := range inv.Nodes() {
-		if n == old {
-			inv.nodes[i] = new
-		}
-	}
 }

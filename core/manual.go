@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -34,6 +35,13 @@ type ManualClock struct {
 	mode    SleepMode
 	slept   []time.Duration
 	parked  []*sleeper // by wake time, ties in order of going to sleep
+	alarms  []*alarm   // likewise
+}
+
+// alarm is something to call when its time has come.
+type alarm struct {
+	at   int64
+	ring func()
 }
 
 type sleeper struct {
@@ -91,31 +99,54 @@ func (c *ManualClock) AdvanceTo(t int64) {
 // advanceTo needs advancing.
 func (c *ManualClock) advanceTo(t int64) {
 	for {
-		s := c.wakeOne(t)
-		if s == nil {
+		s, a := c.wakeOne(t)
+		switch {
+		case a != nil:
+			a.ring()
+		case s == nil:
 			return
-		}
-		if s.returned != nil {
+		case s.returned != nil:
 			<-s.returned
 		}
 	}
 }
 
-// wakeOne wakes the next sleeper due by t, or sets the clock to t if there is
-// none.
-func (c *ManualClock) wakeOne(t int64) *sleeper {
+// wakeOne wakes the next sleeper due by t, or returns the alarm that comes before
+// it, or sets the clock to t if there is neither.
+func (c *ManualClock) wakeOne(t int64) (*sleeper, *alarm) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.parked) == 0 || c.parked[0].wake > t {
+	sleepers := len(c.parked) > 0 && c.parked[0].wake <= t
+	if len(c.alarms) > 0 && c.alarms[0].at <= t && !(sleepers && c.parked[0].wake <= c.alarms[0].at) {
+		a := c.alarms[0]
+		c.alarms = slices.Delete(c.alarms, 0, 1)
+		c.now = max(c.now, a.at)
+		return nil, a
+	}
+	if !sleepers {
 		c.now = max(c.now, t)
-		return nil
+		return nil, nil
 	}
 	s := c.parked[0]
 	c.parked = slices.Delete(c.parked, 0, 1)
 	c.now = max(c.now, s.wake)
 	s.gaveUp = s.ctx.Err() != nil
 	close(s.woken)
-	return s
+	return s, nil
+}
+
+// alarm has Advance call ring when the clock has moved by d, whatever the mode.
+func (c *ManualClock) alarm(d time.Duration, ring func()) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := &alarm{c.now + int64(d), ring}
+	i, _ := slices.BinarySearchFunc(c.alarms, a.at+1, func(b *alarm, at int64) int { return cmp.Compare(b.at, at) })
+	c.alarms = slices.Insert(c.alarms, i, a)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.alarms = slices.DeleteFunc(c.alarms, func(b *alarm) bool { return b == a })
+	}
 }
 
 // Sleep does what the mode says.
@@ -130,11 +161,19 @@ func (c *ManualClock) Sleep(ctx context.Context, d time.Duration) error {
 func (c *ManualClock) sleepCall(ctx context.Context, d time.Duration) (returned func(), err error) {
 	done := make(chan struct{})
 	returned = sync.OnceFunc(func() { close(done) })
-	s := c.park(ctx, d, done)
-	if s == nil {
-		return returned, ctx.Err()
+	awake := false
+	defer func() {
+		if !awake { // the context panicked
+			returned()
+		}
+	}()
+	if s := c.park(ctx, d, done); s != nil {
+		err = c.await(ctx, s)
+	} else {
+		err = ctx.Err()
 	}
-	return returned, c.await(ctx, s)
+	awake = true
+	return returned, err
 }
 
 // park notes the wish to sleep and, if the mode says so, lines the caller up. It
@@ -150,9 +189,7 @@ func (c *ManualClock) park(ctx context.Context, d time.Duration, returned chan s
 		return nil
 	}
 	s := &sleeper{ctx: ctx, wake: c.now + int64(d), woken: make(chan struct{}), returned: returned}
-	i, _ := slices.BinarySearchFunc(c.parked, s.wake+1, func(p *sleeper, wake int64) int {
-		return int(min(max(p.wake-wake, -1), 1))
-	})
+	i, _ := slices.BinarySearchFunc(c.parked, s.wake+1, func(p *sleeper, wake int64) int { return cmp.Compare(p.wake, wake) })
 	c.parked = slices.Insert(c.parked, i, s)
 	c.changed.Broadcast()
 	return s

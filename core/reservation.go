@@ -117,9 +117,19 @@ func (inv *Invocation) unwind(all bool) {
 }
 
 func (inv *Invocation) unwindSome(all bool) {
+	done := false
 	defer func() {
+		if done {
+			return
+		}
 		if r := recover(); r != nil {
 			inv.engine.failed(r, inv.now)
+			return
+		}
+		// The holder ended the goroutine; nobody else goes on with an exit.
+		inv.unwind(all)
+		if !all {
+			inv.record(phaseCompleted, nil)
 		}
 	}()
 	for i := len(inv.held) - 1; i >= 0; i-- {
@@ -129,6 +139,7 @@ func (inv *Invocation) unwindSome(all bool) {
 			r.Holder.GiveBack(r)
 		}
 	}
+	done = true
 }
 
 // chargeAt moves the call's units to the bucket in which it will run, in every

@@ -28,8 +28,11 @@ type Family interface {
 	Figures() []RuleFigures
 	// EachError calls f with the refusal of every rule and resource.
 	EachError(f func(*BlockError))
-	// Forget drops what the family keeps for a resource that has left.
+	// Forget drops what the family keeps for a resource that has left. If it was in
+	// use and comes back, Adopt is given what Bind had returned for it, perhaps under
+	// older rules.
 	Forget(resource string)
+	Adopt(r *Resource, rules any)
 }
 
 // RuleFigures is what a rule has done since it was loaded, over all resources.
@@ -70,6 +73,7 @@ type RulesetBuilder struct {
 	Engine   *Engine
 	previous *Ruleset
 	next     *Ruleset
+	last     []func()
 }
 
 // Previous returns the compiled rules that the family has now, or nil.
@@ -80,6 +84,16 @@ func (b *RulesetBuilder) Compiled(kind Kind) Family { return b.next.families[kin
 
 // Put sets the compiled rules of a family.
 func (b *RulesetBuilder) Put(kind Kind, family Family) { b.next.families[kind] = family }
+
+// BeforePublishing has f called when nothing can fail any more, right before the next
+// revision is published: the place for what can't be undone.
+func (b *RulesetBuilder) BeforePublishing(f func()) { b.last = append(b.last, f) }
+
+// Keeps reports whether a rule of the next revision needs a meter, as
+// [Family].Keeps does. All families must have been put.
+func (b *RulesetBuilder) Keeps(resource string, role Role, meter node.Meter) bool {
+	return b.next.keeps(func(f Family) bool { return f.Keeps(resource, role, meter) })
+}
 
 // Update replaces the rules of the engine: build puts every family's into the
 // builder. If it fails, nothing has changed. Updates run one after the other.
@@ -96,6 +110,9 @@ func (e *Engine) Update(build func(*RulesetBuilder) error) error {
 		return err
 	}
 	names := e.pin(b.next)
+	for _, f := range b.last {
+		f()
+	}
 	e.rules.Store(b.next)
 	e.letGo(b.next, names)
 	return nil
@@ -179,19 +196,20 @@ func (s *Ruleset) trim(resource string, role Role, n *node.StatisticNode) {
 	if !n.Metered() {
 		return
 	}
-	needed := func(keeps func(Family) bool) bool {
-		for _, family := range s.families {
-			if family != nil && keeps(family) {
-				return true
-			}
-		}
-		return false
-	}
 	n.KeepMeters(
 		func(m node.Meter) bool {
-			return needed(func(f Family) bool { return f.Keeps(resource, role, m) })
+			return s.keeps(func(f Family) bool { return f.Keeps(resource, role, m) })
 		},
 		func(owner any) bool {
-			return needed(func(f Family) bool { return f.KeepsGauge(resource, role, owner) })
+			return s.keeps(func(f Family) bool { return f.KeepsGauge(resource, role, owner) })
 		})
+}
+
+func (s *Ruleset) keeps(needs func(Family) bool) bool {
+	for _, family := range s.families {
+		if family != nil && needs(family) {
+			return true
+		}
+	}
+	return false
 }

@@ -23,6 +23,10 @@ type RuleInfo struct {
 type TableRule[R any] interface {
 	Info() RuleInfo
 	WithID(id string) R
+	// Like is the same for rules that differ only in what an edit would change, such
+	// as the threshold. A rule whose ID is new goes on from one that is like it and
+	// whose ID is gone.
+	Like() string
 	// Equal reports whether the two rules are the same in every field.
 	Equal(R) bool
 }
@@ -66,6 +70,7 @@ func NewTable[R TableRule[R], C any](rules []R, build func(rule R, resource *Res
 		build:    build,
 		made:     make(map[place]made[C]),
 	}
+	size := 0
 	for i, rule := range t.rules {
 		info := rule.Info()
 		if info.Mode == Off {
@@ -75,7 +80,14 @@ func NewTable[R TableRule[R], C any](rules []R, build func(rule R, resource *Res
 			t.exact[info.Resource] = append(t.exact[info.Resource], i)
 			continue
 		}
-		pattern, err := regexp.Compile(`^(?:` + info.Resource + `)$`)
+		more, err := PatternSize(info.Resource)
+		if err != nil {
+			return nil, fmt.Errorf("rule %q: %w", info.ID, err)
+		}
+		if size += more; size > MaxPatternsSize {
+			return nil, fmt.Errorf("rule %q brings the regular expressions to %d steps, the most is %d", info.ID, size, MaxPatternsSize)
+		}
+		pattern, err := compilePattern(info.Resource)
 		if err != nil {
 			return nil, fmt.Errorf("rule %q: %w", info.ID, err)
 		}
@@ -138,48 +150,53 @@ func UniqueIDs[R TableRule[R]](declared, normalized []R) ([]R, error) {
 func (t *Table[R, C]) Rules() []R { return t.rules }
 
 // Inherit takes over the controllers of an older table for every rule and resource
-// that is still there. It must run before the table is used.
+// that is still there, also of rules that are off, so that one that is switched on
+// again goes on where it was. It must run before the table is used.
 func (t *Table[R, C]) Inherit(old *Table[R, C], find func(name string) (*Resource, bool)) {
 	if old == nil {
 		return
 	}
-	index := make(map[string]int, len(t.rules))
-	for i, rule := range t.rules {
-		index[rule.Info().ID] = i
-	}
-	oldRules := make(map[string]R, len(old.rules))
-	for _, rule := range old.rules {
-		oldRules[rule.Info().ID] = rule
-	}
+	successors := t.successors(old)
 	old.mu.Lock()
 	inherited := maps.Clone(old.made)
 	old.mu.Unlock()
 	for p, m := range inherited { // without the lock: building takes others
-		i, ok := index[p.id]
-		if !ok || !t.applies(i, p.resource) {
+		s, ok := successors[p.id]
+		if !ok || !t.applies(s.rule, p.resource) {
 			continue
 		}
+		rule := t.rules[s.rule]
 		switch resource, ok := find(p.resource); {
 		case !ok:
 			// It has left. To make it anew would bring it back beyond the cap.
-		case t.rules[i].Equal(oldRules[p.id]) && m.resource == resource:
+		case s.unchanged && m.resource == resource:
 			t.made[p] = m
 		default:
-			t.made[p] = made[C]{t.build(t.rules[i], resource, m.controller), resource}
+			t.made[place{rule.Info().ID, p.resource}] = made[C]{t.build(rule, resource, m.controller), resource}
 		}
 	}
 }
 
+// applies reports whether rule i is about a resource. The pattern of one that is
+// off is not compiled, so it keeps what is there.
 func (t *Table[R, C]) applies(i int, resource string) bool {
-	return slices.Contains(t.which(resource), i)
+	if info := t.rules[i].Info(); !info.Regex {
+		return info.Resource == resource
+	}
+	return t.patterns[i] == nil || t.matches(i, resource)
 }
 
-// which are the rules that apply to a resource, in order. On the overflow resource
-// every pattern may come to apply, since it stands for any name.
+// matches is applies for a rule with a pattern. On the overflow resource every
+// pattern may come to apply, since it stands for any name.
+func (t *Table[R, C]) matches(i int, resource string) bool {
+	return resource == node.OverflowName || t.patterns[i].MatchString(resource)
+}
+
+// which are the rules that apply to a resource and are not off, in order.
 func (t *Table[R, C]) which(resource string) []int {
 	which := slices.Clone(t.exact[resource])
 	for _, i := range t.regex {
-		if resource == node.OverflowName || t.patterns[i].MatchString(resource) {
+		if t.matches(i, resource) {
 			which = append(which, i)
 		}
 	}
@@ -216,9 +233,8 @@ func (t *Table[R, C]) controllers(resource *Resource, which []int) []*C {
 	for k, i := range which {
 		p := place{t.rules[i].Info().ID, resource.Name()}
 		m := t.made[p]
-		// Who was held up with a resource that has left since takes what is there.
-		if m.controller == nil || m.resource != resource && !resource.Retired() {
-			m = made[C]{t.build(t.rules[i], resource, m.controller), resource}
+		if m.controller == nil {
+			m = made[C]{t.build(t.rules[i], resource, nil), resource}
 			t.made[p] = m
 		}
 		controllers[k] = m.controller
@@ -226,8 +242,7 @@ func (t *Table[R, C]) controllers(resource *Resource, which []int) []*C {
 	return controllers
 }
 
-// Forget drops the controllers of a resource that has left, unless one of the same
-// name has taken its place.
+// Forget drops the controllers of a resource that has left, unless it is back.
 func (t *Table[R, C]) Forget(resource string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -237,6 +252,25 @@ func (t *Table[R, C]) Forget(resource string) {
 			delete(t.made, p)
 		}
 	}
+}
+
+// Adopt takes the controller that a resource, which had left, brings along for a
+// rule: of this table or an older one.
+func (t *Table[R, C]) Adopt(resource *Resource, rule R, controller *C) {
+	i := slices.IndexFunc(t.rules, func(r R) bool { return r.Info().ID == rule.Info().ID })
+	if i < 0 || !t.applies(i, resource.Name()) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := place{rule.Info().ID, resource.Name()}
+	if t.made[p].controller != nil {
+		return
+	}
+	if !t.rules[i].Equal(rule) {
+		controller = t.build(t.rules[i], resource, controller)
+	}
+	t.made[p] = made[C]{controller, resource}
 }
 
 // Each calls f with every controller made so far, under no lock.

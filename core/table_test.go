@@ -25,6 +25,8 @@ func (r rule) Info() core.RuleInfo {
 	return core.RuleInfo{ID: r.id, Resource: r.resource, Regex: r.regex, Mode: r.mode}
 }
 
+func (r rule) Like() string { return r.resource }
+
 func (r rule) WithID(id string) rule {
 	r.id = id
 	return r
@@ -82,11 +84,11 @@ func TestTableFindsRulesInTheirOrder(t *testing.T) {
 		"orders2":       "all",
 		"o.ders":        "all dot",
 		"orders|carts":  "all",
-		"orders\nmore":  "",
-		"orders\n":      "",
+		"orders\nmore":  "all",
+		"orders\n":      "all",
 		"":              "all",
 		"ORDERS":        "all",
-		"sub\norders":   "",
+		"sub\norders":   "all",
 		"o\u00e9ders":   "all dot",
 		"o\xffders":     "all dot",
 		"ordersorders":  "all",
@@ -101,7 +103,7 @@ func TestTableFindsRulesInTheirOrder(t *testing.T) {
 func TestTableRefusesAPatternThatIsNone(t *testing.T) {
 	_, err := core.NewTable([]rule{{id: "r", resource: "(", regex: true}},
 		func(rule, *core.Resource, *controller) *controller { return nil })
-	require.ErrorContains(t, err, `rule "r": error parsing regexp`)
+	require.ErrorContains(t, err, `rule "r": is no regular expression: missing closing ): "("`)
 }
 
 func TestTableKeepsOneControllerForEachRuleAndResource(t *testing.T) {
@@ -143,26 +145,31 @@ func TestTableForgets(t *testing.T) {
 	assert.Same(t, before[1], after[1], "a resource that is named by a rule doesn't leave")
 }
 
-// A resource that has left and come back is another, under the name of the first. Its
-// controllers go on from those of the first, and a call that was held up with the
-// first doesn't take them over.
-func TestTableFollowsAResourceThatComesBack(t *testing.T) {
-	one, _ := newEngine(t, core.Config{})
-	two, _ := newEngine(t, core.Config{})
-	first, second := one.Resource("orders", 0), two.Resource("orders", 0)
-	tb := table(t, rule{id: "a", resource: ".*", regex: true})
-	was := tb.Bind(first)[0]
-	first.Retire(true)
-	is := tb.Bind(second)[0]
-	assert.Same(t, was, is.old)
-	assert.Same(t, is, tb.Bind(first)[0])
-	assert.Same(t, is, tb.Bind(second)[0])
+// A resource that left while it was in use comes back with its controllers, also if
+// the rules were loaded anew in between.
+func TestTableAdopts(t *testing.T) {
+	e, _ := newEngine(t, core.Config{})
+	orders := e.Resource("orders", 0)
+	before := rule{id: "a", resource: ".*", regex: true}
+	tb := table(t, before)
+	was := tb.Bind(orders)[0]
+	orders.Retire(true)
 	tb.Forget("orders")
-	assert.Same(t, is, tb.Bind(second)[0])
+	tb.Adopt(orders, before, was)
+	assert.Same(t, was, tb.Bind(orders)[0])
+	tb.Adopt(orders, before, &controller{})
+	assert.Same(t, was, tb.Bind(orders)[0], "what is there stays")
 
-	next := table(t, rule{id: "a", resource: ".*", regex: true})
-	next.Inherit(tb, func(string) (*core.Resource, bool) { return first, true })
-	assert.Same(t, is, next.Bind(first)[0].old)
+	changed := before
+	changed.value = 1
+	next := table(t, changed)
+	next.Adopt(orders, before, was)
+	assert.Same(t, was, next.Bind(orders)[0].old)
+
+	other := table(t, rule{id: "b", resource: ".*", regex: true}, rule{id: "a", resource: "another"})
+	other.Adopt(orders, before, was)
+	assert.Nil(t, other.Bind(orders)[0].old)
+	other.Each(func(c *controller) { assert.NotSame(t, was, c) })
 }
 
 func TestTableInherits(t *testing.T) {
@@ -178,7 +185,11 @@ func TestTableInherits(t *testing.T) {
 		{"moved among others", []rule{{id: "x", resource: "orders"}, before}, "same"},
 		{"gone", nil, "none"},
 		{"off", []rule{{id: "r", resource: "orders", value: 1, mode: core.Off}}, "none"},
-		{"another ID", []rule{{id: "s", resource: "orders", value: 1}}, "fresh"},
+		{"another ID", []rule{{id: "s", resource: "orders", value: 1}}, "built"},
+		{"another ID, and changed", []rule{{id: "s", resource: "orders", value: 2}}, "built"},
+		{"a second one like it", []rule{before, {id: "s", resource: "orders", value: 1}}, "fresh"},
+		{"its ID for another, and another ID", []rule{{id: "r", resource: "orders", value: 2}, {id: "s", resource: "orders", value: 1}}, "fresh"},
+		{"its ID for another, and a number", []rule{{id: "r", resource: "orders", value: 2}, {id: "r#2", resource: "orders", value: 1}}, "built"},
 		{"another resource", []rule{{id: "r", resource: "carts", value: 1}}, "none"},
 		{"a pattern that matches", []rule{{id: "r", resource: "or.*", regex: true, value: 1}}, "built"},
 		{"a pattern that doesn't", []rule{{id: "r", resource: "ca.*", regex: true, value: 1}}, "none"},

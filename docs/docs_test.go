@@ -17,8 +17,11 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/rules"
 )
+
+func TestMain(m *testing.M) { books.Main(m) }
 
 // block is a fenced code block: what stands behind the fence, and the text.
 type block struct{ info, text string }
@@ -110,5 +113,6 @@ func newGuard(t *testing.T, clock *core.ManualClock) *api.Guard {
 	g, err := api.New(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, g.Close()) })
+	books.Keep(t, g.Engine())
 	return g
 }

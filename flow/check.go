@@ -10,7 +10,7 @@ import (
 // use.
 type Rules struct {
 	controllers []*controller // as declared: the order in which they are asked
-	takers      []*controller // the order in which they take, see breadth
+	takers      []*controller // the order in which they take, see breadth and abundance
 	// named are the callers that some rule names, by the mode of the rule that wants
 	// to know: one that holds sees what such rules name, a shadow rule all names.
 	named [2]map[string]bool
@@ -143,12 +143,19 @@ func (c *controller) hasPermits(n *node.StatisticNode, units int64) bool {
 func (c *controller) takeBucket(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
 	now, units := inv.Now(), inv.Units()
 	w, limit := c.windowOn(n, now), c.limitAt(now, n)
-	if held := inv.HeldBucket(w); held != nil {
-		return c.share(inv, w, held, limit)
-	}
-	if bucket, ok := w.TryAdd(now, units, limit); ok {
-		inv.ReserveBucket(w, bucket, limit)
-		return core.Verdict{}
+	for {
+		if held := inv.HeldBucket(w); held != nil {
+			return c.share(inv, w, held, limit)
+		}
+		if bucket, ok := w.TryAdd(now, units, limit); ok {
+			inv.ReserveBucket(w, bucket, limit)
+			return core.Verdict{}
+		}
+		heir := w.Heir()
+		if heir == nil {
+			break
+		}
+		w = heir // the rule has another shape by now, and this call has not heard of it
 	}
 	if !c.borrows(inv) {
 		return c.refuse()

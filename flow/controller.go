@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -22,6 +23,7 @@ type controller struct {
 	limit int64     // of a fixed rule, in whole units
 	warm  *warmUp   // nil for a fixed rule
 	queue *throttle // nil if the rule rejects
+	spare *throttle // the queue that the rule had before it became one that rejects
 	meter node.Meter
 
 	// window is that of the one node which the rule always counts on; nil if the
@@ -31,7 +33,7 @@ type controller struct {
 	rehearsed *stat.Tally // refusals of a shadow rule
 }
 
-func newController(e *core.Engine, now int64, r Rule, resource *core.Resource, old *controller) *controller {
+func newController(e *core.Engine, now int64, r Rule, resource *core.Resource, old *controller) (*controller, []succession) {
 	c := &controller{rule: r, engine: e, resource: resource, limit: r.limit()}
 	c.refusal = core.NewBlockError(core.KindFlow, resource.Name(), r.ID, c)
 	c.rehearsed = new(stat.Tally)
@@ -40,7 +42,7 @@ func newController(e *core.Engine, now int64, r Rule, resource *core.Resource, o
 		c.rehearsed = old.rehearsed
 	}
 	c.meter = r.meter(resource.Name())
-	if r.Relation == Associated {
+	if r.Relation == Associated && r.Mode != core.Off {
 		c.ref = e.PinResource(r.Ref)
 	}
 	if r.Behavior.warmsUp() && r.Threshold > 0 {
@@ -49,28 +51,36 @@ func newController(e *core.Engine, now int64, r Rule, resource *core.Resource, o
 			c.warm.inherit(old.warm)
 		}
 	}
-	if r.Behavior.queues() {
-		c.queue = newThrottle()
-		if old != nil && old.queue != nil {
-			c.queue = old.queue // the last slot stands; only the next cost is another
-		}
+	if old != nil {
+		c.spare = cmp.Or(old.queue, old.spare)
 	}
-	c.openMeters(now, old)
-	return c
+	if r.Behavior.queues() {
+		// The last slot stands; only the next cost is another.
+		c.queue, c.spare = cmp.Or(c.spare, newThrottle()), nil
+	}
+	if r.Mode == core.Off { // it only keeps what it has for later
+		return c, nil
+	}
+	return c, c.openMeters(now, old)
 }
 
 // openMeters makes the meters of the nodes that are there, so that they count from
 // now on.
-func (c *controller) openMeters(now int64, old *controller) {
+func (c *controller) openMeters(now int64, old *controller) (successions []succession) {
 	if c.queue != nil {
-		return
+		return nil
 	}
 	open := func(n *node.StatisticNode) *stat.Window {
 		if c.rule.Metric == Concurrency {
 			n.NeedGauge(c.meter.Owner)
 			return nil
 		}
-		return n.Window(now, c.meter, c.seed(n, old))
+		before, fresh := c.seed(n, old), n.FindWindow(c.meter) == nil
+		w := n.Window(now, c.meter, before)
+		if before != nil && fresh { // one that was there knows more than the old
+			successions = append(successions, succession{c, old.meter, before, w})
+		}
+		return w
 	}
 	switch {
 	case c.rule.Relation == Associated:
@@ -90,6 +100,29 @@ func (c *controller) openMeters(now int64, old *controller) {
 	default:
 		c.window = open(&c.resource.Origins().Pin(c.rule.Origin).StatisticNode)
 	}
+	return successions
+}
+
+// succession is a window of a rule that goes on in a window of another shape. When
+// the rule was compiled the new one was seeded; calls under the old rules have taken
+// from the old one since, and will until they hear of the new.
+type succession struct {
+	c     *controller
+	meter node.Meter // of the old window
+	from  *stat.Window
+	to    *stat.Window
+}
+
+// complete makes calls under the old rules take from the new window, unless another
+// rule still wants the old one.
+func (s succession) complete(b *core.RulesetBuilder) {
+	resource := s.c.resource
+	if s.c.ref != nil {
+		resource = s.c.ref
+	}
+	if !b.Keeps(resource.Name(), s.c.rule.role(), s.meter) && s.to.Heir() == nil {
+		s.from.HandOver(s.to, b.Engine.Now())
+	}
 }
 
 // seed is the window that a new one on node n goes on from: that of the rule before
@@ -98,6 +131,8 @@ func (c *controller) seed(n *node.StatisticNode, old *controller) *stat.Window {
 	switch {
 	case old == nil, old.rule.Mode == core.Shadow && c.rule.Mode != core.Shadow:
 		return nil // a rehearsal doesn't know what really passed
+	case old.rule.Mode == core.Off:
+		return nil // what has passed since is not in its window
 	case old.rule.Origin == c.rule.Origin && old.rule.Relation == c.rule.Relation && old.rule.Ref == c.rule.Ref && old.window != nil:
 		return old.window
 	}
@@ -130,7 +165,8 @@ func (c *controller) selects(origin string, rs *Rules) bool {
 	return origin == c.rule.Origin
 }
 
-// counts returns the node that the rule counts on, nil if it doesn't apply.
+// counts returns the node that the rule counts on, nil if it doesn't apply. Nor does
+// it where the slot that finds the node panicked: the other rules still hold.
 func (c *controller) counts(inv *core.Invocation) *node.StatisticNode {
 	switch {
 	case c.rule.Relation == Associated:
@@ -139,12 +175,15 @@ func (c *controller) counts(inv *core.Invocation) *node.StatisticNode {
 		}
 		return &c.ref.StatisticNode
 	case c.rule.Relation == Chain:
-		if inv.ContextName() != c.rule.Ref {
+		if inv.ContextName() != c.rule.Ref || inv.Node() == nil {
 			return nil
 		}
 		return &inv.Node().StatisticNode
 	case c.rule.Origin == OriginDefault:
 		return &c.resource.StatisticNode
+	}
+	if inv.OriginNode() == nil {
+		return nil
 	}
 	return &inv.OriginNode().StatisticNode
 }
@@ -195,7 +234,7 @@ func (c *controller) borrows(inv *core.Invocation) bool {
 // RetryAfter is when one more unit would be admitted, where the rule counts on one
 // node; 0 where that depends on the call.
 func (c *controller) RetryAfter() time.Duration {
-	now := c.engine.Clock().Now()
+	now := c.engine.Now()
 	switch {
 	case c.rule.Threshold == 0:
 		return 0

@@ -15,7 +15,6 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
-	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -65,7 +64,8 @@ func newGuardWith(t testing.TB, cfg core.Config, rules ...flow.Rule) *guard {
 	require.NoError(t, err)
 	g := &guard{e, t, clock}
 	g.load(rules...)
-	t.Cleanup(g.assertConserved)
+	books.Keep(t, e)
+	t.Cleanup(func() { assert.Zero(t, e.Failures(), "panics in slots") })
 	return g
 }
 
@@ -76,41 +76,6 @@ func (g *guard) load(rules ...flow.Rule) {
 
 // at moves the clock to so long after the start.
 func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }
-
-// assertConserved checks that nothing is in flight, held or waited for.
-func (g *guard) assertConserved() {
-	g.t.Helper()
-	assert.Zero(g.t, g.Waiting(), "calls that wait")
-	assert.Zero(g.t, g.Failures(), "panics in slots")
-	later := g.Clock().Now() + int64(49*time.Hour) // beyond every window
-	g.eachNode(func(name string, n *node.StatisticNode) {
-		totals := n.Totals()
-		assert.Zero(g.t, n.InFlight(), "%s: calls in flight", name)
-		assert.Zero(g.t, n.UnitsInFlight(), "%s: units in flight", name)
-		assert.Equal(g.t, totals.Pass, totals.Complete, "%s: what passed has completed", name)
-		if p := n.Gauge(nil); p != nil {
-			assert.Zero(g.t, p.InUse(), "%s: permits in use", name)
-			assert.Zero(g.t, p.Held(), "%s: permits held", name)
-		}
-		for _, w := range n.Windows() {
-			assert.Zero(g.t, w.Sum(later), "%s: units that never expire in %v", name, w.Shape)
-			assert.Zero(g.t, w.Waiting(later), "%s: units reserved for good in %v", name, w.Shape)
-		}
-	})
-}
-
-func (g *guard) eachNode(f func(name string, n *node.StatisticNode)) {
-	f("inbound", &g.Tree().Inbound().StatisticNode)
-	g.EachResource(func(r *core.Resource) {
-		f(r.Name(), &r.StatisticNode)
-		for context, n := range r.Calls().All() {
-			f(r.Name()+" in "+context, &n.StatisticNode)
-		}
-		for origin, n := range r.Origins().All() {
-			f(r.Name()+" from "+origin, &n.StatisticNode)
-		}
-	})
-}
 
 func (g *guard) resource(name string) *core.Resource {
 	g.t.Helper()

@@ -356,3 +356,93 @@ func TestReloadWithEvictions(t *testing.T) {
 	}
 	assert.Zero(t, g.Failures())
 }
+
+// A queue goes on when its rule gets another ID, is numbered otherwise, is off for a
+// while, or rejects for a while: it has one last slot, whatever is loaded.
+func TestReloadKeepsTheQueue(t *testing.T) {
+	queue := flow.Rule{ID: "r", Resource: "orders", Threshold: 10, Behavior: flow.Throttle}
+	with := func(change func(*flow.Rule)) []flow.Rule {
+		r := queue
+		change(&r)
+		return []flow.Rule{r}
+	}
+	faster := queue
+	faster.Threshold = 20
+	for name, sets := range map[string][][]flow.Rule{
+		"another ID":                        {with(func(r *flow.Rule) { r.ID = "s" })},
+		"no ID":                             {with(func(r *flow.Rule) { r.ID = "" })},
+		"another ID and another wait":       {with(func(r *flow.Rule) { r.ID, r.MaxWait = "s", 501*ms })},
+		"off":                               {with(func(r *flow.Rule) { r.Mode = core.Off }), {queue}},
+		"off, by another ID":                {with(func(r *flow.Rule) { r.Mode = core.Off }), with(func(r *flow.Rule) { r.ID = "s" })},
+		"off, a pattern":                    {with(func(r *flow.Rule) { r.Resource, r.Regex, r.Mode = ".*", true, core.Off }), {queue}},
+		"rejects for a while":               {with(func(r *flow.Rule) { r.Behavior = flow.Reject }), {queue}},
+		"rejects, then off, then as it was": {with(func(r *flow.Rule) { r.Behavior = flow.Reject }), with(func(r *flow.Rule) { r.Mode = core.Off }), {queue}},
+		"numbered otherwise": {
+			with(func(r *flow.Rule) { r.ID = "" }),
+			append([]flow.Rule{func() flow.Rule { f := faster; f.ID = ""; return f }()}, with(func(r *flow.Rule) { r.ID = "" })...),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGuard(t, queue)
+			require.Equal(t, 6, g.passes(10, "orders"))
+			for _, set := range sets {
+				g.load(set...)
+			}
+			assert.Zero(t, g.passes(10, "orders"))
+		})
+	}
+}
+
+// How warm a resource is doesn't change by loading rules, however often.
+func TestReloadKeepsWarmth(t *testing.T) {
+	rule := func(threshold float64) flow.Rule {
+		return flow.Rule{ID: "r", Resource: "orders", Threshold: threshold, Behavior: flow.WarmUp}
+	}
+	g := newGuard(t, rule(30))
+	for range 5 {
+		g.passes(30, "orders")
+		g.clock.Advance(time.Second)
+	}
+	for range 100 {
+		g.load(rule(31))
+		g.load(rule(30))
+	}
+	assert.Equal(t, 13, g.passes(30, "orders"))
+}
+
+// A call that is held up under the old rules, while the rule gets another shape and
+// others use up the limit, takes from the window that the others took from.
+func TestReloadOfAShapeUnderACall(t *testing.T) {
+	rule := func(interval time.Duration) flow.Rule {
+		return flow.Rule{ID: "r", Resource: "orders", Threshold: 3, Interval: interval}
+	}
+	for name, next := range map[string][]flow.Rule{
+		"another shape":               {rule(time.Minute)},
+		"and another limit":           {{ID: "r", Resource: "orders", Threshold: 2, Strict: true}},
+		"which another rule has too":  {rule(time.Minute), {ID: "s", Resource: "orders", Threshold: 9, Interval: time.Minute}},
+		"twice":                       nil,
+		"and the old one goes on too": {rule(time.Minute), {ID: "s", Resource: "orders", Threshold: 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var g *guard
+			passed := 0
+			held := true
+			h := &hook{asked: func() {
+				if !held {
+					return
+				}
+				held = false
+				if next == nil {
+					g.load(rule(time.Hour))
+					next = []flow.Rule{rule(time.Minute)}
+				}
+				g.load(next...)
+				passed += g.passes(5, "orders")
+			}}
+			g = newGuardWith(t, core.Config{Chain: slots.Default().With(h, core.Before("flow"))}, rule(time.Second))
+			passed += g.passes(1, "orders")
+			assert.LessOrEqual(t, passed, 3)
+			assert.Zero(t, g.passes(1, "orders"))
+		})
+	}
+}

@@ -3,7 +3,6 @@ package flow
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
@@ -24,7 +23,8 @@ type Rule struct {
 	// Resource is the name given to api.Entry. Required.
 	Resource string `yaml:"resource"`
 	// Regex makes Resource a regular expression (RE2) that must match a whole
-	// name. Every resource that matches has a limit of its own.
+	// name; a dot matches every character. Every resource that matches has a limit
+	// of its own.
 	Regex bool `yaml:"regex,omitempty"`
 	// Threshold is the limit: units per Interval for QPS, units at once for
 	// Concurrency. Finite and not negative; 0 blocks everything. A fraction
@@ -75,7 +75,6 @@ const (
 	MaxMaxWait      = 24 * time.Hour
 	MaxThrottle     = 1e9 // units per second that a throttle can space
 	MaxThreshold    = 1e15
-	maxRegexLength  = 1024
 )
 
 // Origins with a meaning of their own.
@@ -129,8 +128,6 @@ func (r Rule) checkNames() error {
 	switch {
 	case r.Resource == "":
 		return core.BadField("resource", "is required: name the resource that the rule limits")
-	case r.Regex && len(r.Resource) > maxRegexLength:
-		return core.BadField("resource", "the regular expression has %d bytes, the most is %d", len(r.Resource), maxRegexLength)
 	case r.Relation == Direct && r.Ref != "":
 		return core.BadField("ref", "has no meaning for relation direct: remove it, or set relation to associated or chain")
 	case r.Relation == Associated && r.Ref == "":
@@ -139,8 +136,8 @@ func (r Rule) checkNames() error {
 		return core.BadField("ref", "is required by relation chain: name the context that the rule applies to")
 	}
 	if r.Regex {
-		if _, err := regexp.Compile(r.Resource); err != nil {
-			return core.BadField("resource", "is no regular expression: %v", err)
+		if _, err := core.PatternSize(r.Resource); err != nil {
+			return core.BadField("resource", "%v", err)
 		}
 	}
 	return nil

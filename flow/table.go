@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -18,6 +19,9 @@ func (r Rule) WithID(id string) Rule {
 	r.ID = id
 	return r
 }
+
+// Like names what makes the rule that rule, whatever its ID.
+func (r Rule) Like() string { return r.madeID() }
 
 // Equal reports whether two rules are the same in every field.
 func (r Rule) Equal(other Rule) bool { return r == other }
@@ -55,8 +59,17 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		return err
 	}
 	e := b.Engine
+	compiling := true
 	build := func(r Rule, resource *core.Resource, old *controller) *controller {
-		return newController(e, e.Clock().Now(), r, resource, old)
+		c, successions := newController(e, e.Now(), r, resource, old)
+		if compiling {
+			b.BeforePublishing(func() {
+				for _, s := range successions {
+					s.complete(b)
+				}
+			})
+		}
+		return c
 	}
 	t := &Table{refs: make(map[string][]Rule)}
 	if t.table, err = core.NewTable(rules, build); err != nil {
@@ -70,6 +83,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	if old, ok := b.Previous(core.KindFlow).(*Table); ok {
 		t.table.Inherit(old.table, e.FindResource)
 	}
+	compiling = false
 	b.Put(core.KindFlow, t)
 	return nil
 }
@@ -85,7 +99,9 @@ func (t *Table) Bind(r *core.Resource, name string) any {
 		return nil
 	}
 	rs := &Rules{controllers: controllers, takers: slices.Clone(controllers)}
-	slices.SortStableFunc(rs.takers, func(a, b *controller) int { return a.rule.breadth() - b.rule.breadth() })
+	slices.SortStableFunc(rs.takers, func(a, b *controller) int {
+		return cmp.Or(a.rule.breadth()-b.rule.breadth(), cmp.Compare(a.rule.abundance(), b.rule.abundance()))
+	})
 	for mode := range rs.named {
 		rs.named[mode] = make(map[string]bool)
 		for _, c := range controllers {
@@ -169,8 +185,25 @@ func (r Rule) breadth() int {
 	return 2
 }
 
+// abundance says how much a rule has to give, roughly: units a second, or at once.
+// Among rules of one breadth the scarcest takes first, for it refuses most calls, and
+// those then hold nothing of the others.
+func (r Rule) abundance() float64 {
+	if r.Metric == Concurrency {
+		return r.Threshold
+	}
+	return r.Threshold / r.Interval.Seconds()
+}
+
 // Forget drops the controllers of a resource that has left.
 func (t *Table) Forget(resource string) { t.table.Forget(resource) }
+
+// Adopt takes over the controllers of a resource that was in use when it left.
+func (t *Table) Adopt(r *core.Resource, rules any) {
+	for _, c := range rules.(*Rules).controllers {
+		t.table.Adopt(r, c.rule, c)
+	}
+}
 
 // EachError calls f with the refusal of every rule and resource.
 func (t *Table) EachError(f func(*core.BlockError)) {

@@ -48,6 +48,9 @@ type warmUp struct {
 	stored int64
 	filled int64 // the second of the last settling, ns
 	begun  bool
+	// share is stored as a share of full at the last settling, by whichever rule that
+	// was. Successors go on from it, since what is stored is rounded each time.
+	share float64
 }
 
 func newWarmUp(r Rule) *warmUp {
@@ -69,14 +72,14 @@ func newWarmUp(r Rule) *warmUp {
 // inherit takes over how warm an older warm-up was, as a share of its bucket.
 func (w *warmUp) inherit(old *warmUp) {
 	old.mu.Lock()
-	stored, full, filled, begun := old.stored, old.full, old.filled, old.begun
+	share, filled, begun := old.share, old.filled, old.begun
 	old.mu.Unlock()
-	if !begun || full == 0 {
+	if !begun {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stored = int64(float64(stored) / float64(full) * float64(w.full))
+	w.share, w.stored = share, int64(math.Round(share*float64(w.full)))
 	w.filled, w.begun = filled, true
 	w.publish()
 }
@@ -106,6 +109,10 @@ func (w *warmUp) settle(second, passed int64) {
 		w.stored = int64(min(float64(w.stored)+gained, float64(w.full)))
 	}
 	w.stored = max(0, min(w.stored, w.full)-passed)
+	w.share = 1 // a bucket that holds nothing can't be emptied
+	if w.full > 0 {
+		w.share = float64(w.stored) / float64(w.full)
+	}
 	w.filled = second
 }
 

@@ -13,6 +13,7 @@ import (
 //	at         the time, RFC 3339
 //	waiting    calls that sleep until a rule lets them run
 //	failures   panics of slots; the calls went on without
+//	leaked     calls reported because they did not exit in time
 //	caps       resources, contexts, calls and origins, each with
 //	           used, cap and overflows
 //	root       the tree; a node has children
@@ -29,6 +30,7 @@ func (t Tree) MarshalJSON() ([]byte, error) {
 		At:        t.At,
 		Waiting:   t.Waiting,
 		Failures:  t.Failures,
+		Leaked:    t.Leaked,
 		Caps:      capsJSON{usageJSON(t.Caps.Resources), usageJSON(t.Caps.Contexts), usageJSON(t.Caps.Calls), usageJSON(t.Caps.Origins)},
 		Root:      newNodeJSON(&t.Root),
 		Resources: newNodesJSON(t.Resources),
@@ -66,6 +68,7 @@ type treeJSON struct {
 	At        time.Time  `json:"at"`
 	Waiting   int64      `json:"waiting"`
 	Failures  int64      `json:"failures"`
+	Leaked    int64      `json:"leaked"`
 	Caps      capsJSON   `json:"caps"`
 	Root      nodeJSON   `json:"root"`
 	Resources []nodeJSON `json:"resources"`

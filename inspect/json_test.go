@@ -23,7 +23,7 @@ func decode(t *testing.T, data []byte, into any) {
 
 func TestJSONHoldsEveryFigureOfTheTree(t *testing.T) {
 	tree := shop(t).tree()
-	tree.Waiting, tree.Failures = 3, 7
+	tree.Waiting, tree.Failures, tree.Leaked = 3, 7, 5
 	data, err := json.Marshal(tree)
 	require.NoError(t, err)
 	var got jsonTree
@@ -32,6 +32,7 @@ func TestJSONHoldsEveryFigureOfTheTree(t *testing.T) {
 	require.Equal(t, tree.At, got.At)
 	require.EqualValues(t, 3, got.Waiting)
 	require.EqualValues(t, 7, got.Failures)
+	require.EqualValues(t, 5, got.Leaked)
 	require.Equal(t, tree.Caps.Resources, got.Caps.Resources)
 	require.Equal(t, tree.Caps.Contexts, got.Caps.Contexts)
 	require.Equal(t, tree.Caps.Calls, got.Caps.Calls)

@@ -40,6 +40,7 @@ type jsonTree struct {
 	At       time.Time
 	Waiting  int64
 	Failures int64
+	Leaked   int64
 	Caps     struct {
 		Resources, Contexts, Calls, Origins inspect.Usage
 	}

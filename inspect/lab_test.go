@@ -13,9 +13,12 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/slots"
 )
+
+func TestMain(m *testing.M) { books.Main(m) }
 
 // start is a whole second.
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -39,11 +42,7 @@ func newLab(t *testing.T, config core.Config) *lab {
 	var err error
 	l.Engine, err = core.NewEngine(config)
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		for _, n := range l.tree().Resources {
-			require.Zero(t, n.InFlight, n.Name)
-		}
-	})
+	books.Keep(t, l.Engine)
 	return l
 }
 

@@ -19,7 +19,7 @@ const maxDepth = 100
 func Snapshot(e *core.Engine) Tree {
 	tree := e.Tree()
 	overflow, _ := e.FindResource(node.OverflowName)
-	r := reader{now: e.Clock().Now(), interval: tree.Layout().Interval(), overflow: overflow.ClusterNode}
+	r := reader{now: e.Now(), interval: tree.Layout().Interval(), overflow: overflow.ClusterNode}
 	return Tree{
 		At:        time.Unix(0, r.now).UTC(),
 		Root:      r.root(tree),
@@ -28,6 +28,7 @@ func Snapshot(e *core.Engine) Tree {
 		Rules:     e.Rules().RuleFigures(),
 		Waiting:   e.Waiting(),
 		Failures:  e.Failures(),
+		Leaked:    e.Leaked(),
 		Caps: Caps{
 			Resources: usage(tree.Resources()),
 			Contexts:  usage(tree.Contexts()),

@@ -41,6 +41,9 @@ func (t Tree) writeAttention(out *bytes.Buffer) {
 	if t.Failures > 0 {
 		lines = append(lines, fmt.Sprintf("slot panics: %d; each call went on without that slot", t.Failures))
 	}
+	if t.Leaked > 0 {
+		lines = append(lines, fmt.Sprintf("calls that did not exit in time: %d; the log says who made them", t.Leaked))
+	}
 	for _, c := range []struct {
 		name string
 		Usage

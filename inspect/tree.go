@@ -33,6 +33,9 @@ type Tree struct {
 	Waiting int64
 	// Failures is how often a slot panicked. The call went on without that slot.
 	Failures int64
+	// Leaked is how many calls were reported because they did not exit in time, where
+	// core.Config.LeakAfter says to watch for that.
+	Leaked int64
 	// Caps is how full the tree is.
 	Caps Caps
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,7 +13,8 @@ import (
 // decoder turns a tree of nodes into rules and collects what is wrong.
 type decoder struct {
 	*faults
-	rules int // read or about to be, of all families
+	rules    int // read or about to be, of all families
+	patterns int // steps of their regular expressions so far
 }
 
 // set reads the native dialect.
@@ -29,10 +31,7 @@ func (d *decoder) set(root *yaml.Node) Set {
 	if len(root.Content) == 0 {
 		d.add(placeOf(root), "", "%s", noRules)
 	}
-	for _, e := range d.entries(root, "") {
-		if d.full() {
-			break
-		}
+	for e := range d.entries(root, "") {
 		if f, ok := known[e.key.Value]; ok {
 			f.decode(d, e.value, &set)
 		} else {
@@ -71,11 +70,8 @@ func (d *decoder) structure(n *yaml.Node, path string, into reflect.Value, field
 		return nil, false
 	}
 	before := len(d.list)
-	values = make(map[string]*yaml.Node, len(n.Content)/2)
-	for _, e := range d.entries(n, path) {
-		if d.full() {
-			break
-		}
+	values = make(map[string]*yaml.Node)
+	for e := range d.entries(n, path) {
 		key := e.key.Value
 		values[key] = e.value
 		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
@@ -101,26 +97,29 @@ func keysOf(fields []field) []string {
 // entry is one key of a mapping and what it is set to.
 type entry struct{ key, value *yaml.Node }
 
-// entries returns those of the mapping n, without the ones it reports: keys
-// that aren't text and keys that were there before.
-func (d *decoder) entries(n *yaml.Node, path string) []entry {
+// entries yields those of the mapping n, without the ones it reports: keys that
+// aren't text and keys that were there before. It ends when enough is reported, so
+// that a mapping of many wrong keys costs no more than one of a few.
+func (d *decoder) entries(n *yaml.Node, path string) iter.Seq[entry] {
 	if path != "" {
 		path += "."
 	}
-	var entries []entry
-	seen := make(map[string]place, len(n.Content)/2)
-	for i := 0; i < len(n.Content) && !d.full(); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		if !isText(key) {
-			d.add(placeOf(key), strings.TrimSuffix(path, "."), "a key must be text, not %s", describe(key))
-			continue
+	return func(yield func(entry) bool) {
+		seen := make(map[string]place)
+		for i := 0; i < len(n.Content) && !d.full(); i += 2 {
+			key, value := n.Content[i], n.Content[i+1]
+			if !isText(key) {
+				d.add(placeOf(key), strings.TrimSuffix(path, "."), "a key must be text, not %s", describe(key))
+				continue
+			}
+			if first, twice := seen[key.Value]; twice {
+				d.add(placeOf(key), path+clip(key.Value), "is set twice, first at %v", first)
+				continue
+			}
+			seen[key.Value] = placeOf(key)
+			if !yield(entry{key, value}) {
+				return
+			}
 		}
-		if first, twice := seen[key.Value]; twice {
-			d.add(placeOf(key), path+clip(key.Value), "is set twice, first at %v", first)
-			continue
-		}
-		seen[key.Value] = placeOf(key)
-		entries = append(entries, entry{key, value})
 	}
-	return entries
 }

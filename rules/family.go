@@ -55,6 +55,9 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 		if !ok {
 			continue
 		}
+		if !d.affords(rule.Info(), path, values) {
+			return
+		}
 		norm, err := f.normalized(rule)
 		if err != nil {
 			d.addRuleError(err, path, node, values)
@@ -68,6 +71,21 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 		rules = append(rules, rule)
 	}
 	*f.in(s) = rules
+}
+
+// affords reports whether the regular expressions are small enough so far, all
+// together. A rule that is refused counts: what costs is looking at it.
+func (d *decoder) affords(rule core.RuleInfo, path string, values map[string]*yaml.Node) bool {
+	if !rule.Regex || rule.Resource == "" {
+		return true
+	}
+	size, _ := core.PatternSize(rule.Resource)
+	if d.patterns += min(size, core.MaxPatternSize); d.patterns <= core.MaxPatternsSize {
+		return true
+	}
+	d.add(placeOf(values["resource"]), path+".resource",
+		"brings the regular expressions of the file to %d steps, the most is %d", d.patterns, core.MaxPatternsSize)
+	return false
 }
 
 // missingKey returns a key that a rule must have and doesn't, or "". Fields that

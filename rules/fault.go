@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -61,7 +63,26 @@ func (f *faults) add(at place, path, format string, args ...any) {
 	if f.full() {
 		return
 	}
-	f.list = append(f.list, &FileError{f.file, at.line, at.column, path, cut(fmt.Sprintf(format, args...), maxShown)})
+	problem := cut(printable(fmt.Sprintf(format, args...)), maxShown)
+	f.list = append(f.list, &FileError{f.file, at.line, at.column, printable(path), problem})
+}
+
+// printable writes as escapes what would break a line or steer a terminal. Keys,
+// tags and what a parser quotes come from the file, and errors end up in logs.
+func printable(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
 }
 
 // err returns the faults as one error, or nil if there are none.

@@ -2,14 +2,25 @@ package rules
 
 import (
 	"encoding/json"
+	"log/slog"
 	"math"
+	"regexp"
+	"strings"
 	"testing"
+	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/slots"
 )
 
-// FuzzParse shows that what Parse accepts is in range, and that writing it and
-// reading it again gives the same set.
+// FuzzParse shows what becomes of any text. What is accepted is in range, loads
+// into an engine, and reads back the same after it was written. What is refused
+// leaves nothing but errors that say where, each on one line.
+// museum 36
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		fullYAML, fullJSON, "", "flow: []", "flow: [{resource: a, threshold: 1}]",
@@ -17,8 +28,14 @@ func FuzzParse(f *testing.F) {
 		"flow: [{resource: \"\\u0085\\t \\e\", id: '\n  x'}]",
 		"flow:\n- resource: |\n   a\n\n   b\n  id: >\n   c\n   d\n",
 		`{"flow": [{"resource": "\ud800\u0000", "threshold": 1E+2}]}`,
+		`{"flow": [{"resource": "\uD83D\uDE00\/\"\\\b\ud83dx", "threshold": 5e-324}]}`,
 		"flow: &a [*a]", "? a\n: - b", "%YAML 1.1\n---\nflow: []\n...\n", "flow: [{<<: {resource: a}}]",
 		"flow: [{resource: a, threshold: 1}, {resource: a, threshold: 2}]", "a: b: c", "[{count: 1, grade: 1}]",
+		`flow: [{resource: 'a{1000}b?', regex: true, threshold: 1}]`, `flow: [{resource: '\Qa', regex: true, threshold: 1}]`,
+		`flow: [{"a\n\e[31mb": 1, resource: "(\n", regex: true}, !a%0Ab x]`,
+		"flow: [{resource: a, threshold: 1e15, interval: 24h, buckets: 1440, strict: true, behavior: warmUp}]",
+		"flow: [{resource: a, threshold: 1e-300, behavior: warmUpThrottle, coldFactor: 1000, warmUpPeriod: 24h, maxWait: 24h}]",
+		"flow: [{resource: a, threshold: 1, relation: chain, ref: b, origin: other, metric: concurrency, mode: shadow}]",
 	} {
 		f.Add(seed)
 	}
@@ -27,28 +44,135 @@ func FuzzParse(f *testing.F) {
 	f.Add(string(text))
 
 	f.Fuzz(func(t *testing.T, data string) {
-		set, err := Parse("", []byte(data))
+		set, err := Parse("r.yaml", []byte(data))
+		strict, notJSON := Parse("r.json", []byte(data))
+		if notJSON == nil {
+			require.NoError(t, err, "JSON is read under every name")
+			require.Equal(t, set, strict)
+		}
 		if err != nil {
 			require.Zero(t, set)
+			requirePlaces(t, "r.yaml", data, err)
+			requirePlaces(t, "r.json", data, notJSON)
 			return
 		}
+		require.LessOrEqual(t, set.Len(), MaxRules)
 		for _, r := range set.Flow {
-			norm, err := r.Normalized(coldFactor)
-			require.NoError(t, err)
-			require.False(t, math.IsNaN(norm.Threshold) || math.IsInf(norm.Threshold, 0) || norm.Threshold < 0)
+			requireInRange(t, r)
 		}
-		require.True(t, Diff(set, set).Empty())
-
-		text, err := set.YAML()
-		require.NoError(t, err)
-		again, err := Parse("", text)
-		require.NoError(t, err, "%s", text)
-		require.Equal(t, set, again, "%s", text)
-
-		text, err = json.Marshal(set)
-		require.NoError(t, err)
-		again, err = Parse("r.json", text)
-		require.NoError(t, err, "%s", text)
-		require.Equal(t, set, again, "%s", text)
+		requireLoads(t, set)
+		requireReadsBack(t, set)
+		if notJSON == nil {
+			requireSameTexts(t, data, set)
+		}
 	})
+}
+
+// requireInRange checks a rule against the ranges that the documentation gives.
+func requireInRange(t *testing.T, r flow.Rule) {
+	t.Helper()
+	within := func(name string, v, low, high time.Duration) {
+		t.Helper()
+		require.True(t, v == 0 || v >= low && v <= high, "%s %v", name, v)
+	}
+	day := 24 * time.Hour
+	require.NotEmpty(t, r.Resource)
+	require.True(t, r.Threshold >= 0 && r.Threshold <= 1e15, "threshold %v", r.Threshold)
+	within("interval", r.Interval, 10*time.Millisecond, day)
+	within("warmUpPeriod", r.WarmUpPeriod, time.Second, day)
+	within("maxWait", r.MaxWait, 0, day)
+	within("coldFactor", time.Duration(r.ColdFactor), 2, 1000)
+	require.GreaterOrEqual(t, r.Buckets, 0)
+	if r.Interval == 0 {
+		r.Interval = time.Second
+	}
+	switch queues := r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle; {
+	case queues:
+		require.LessOrEqual(t, r.Threshold/r.Interval.Seconds(), 1e9)
+	case r.Metric == flow.QPS && r.Buckets > 0:
+		require.LessOrEqual(t, r.Buckets, 1440)
+		require.Zero(t, r.Interval%time.Duration(r.Buckets))
+	}
+	if r.Regex {
+		require.LessOrEqual(t, len(r.Resource), 1024)
+		_, err := regexp.Compile(r.Resource)
+		require.NoError(t, err)
+	}
+}
+
+// requireLoads checks that an engine takes the rules: what a file may say, it does.
+func requireLoads(t *testing.T, set Set) {
+	t.Helper()
+	e, err := core.NewEngine(core.Config{Chain: slots.Default(), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, set.Flow) }))
+}
+
+// requireReadsBack checks that writing a set and reading it is the identity.
+func requireReadsBack(t *testing.T, set Set) {
+	t.Helper()
+	require.True(t, Diff(set, set).Empty())
+	for name, write := range map[string]func() ([]byte, error){
+		"r.yaml": set.YAML,
+		"r.json": func() ([]byte, error) { return json.Marshal(set) },
+	} {
+		text, err := write()
+		require.NoError(t, err, name)
+		again, err := Parse(name, text)
+		require.NoError(t, err, "%s", text)
+		require.Equal(t, set, again, "%s", text)
+		for i := range set.Flow { // Equal takes -0 for 0
+			require.Equal(t, math.Signbit(set.Flow[i].Threshold), math.Signbit(again.Flow[i].Threshold), "%s", text)
+		}
+	}
+}
+
+// requireSameTexts checks what was read of a JSON file against encoding/json.
+func requireSameTexts(t *testing.T, data string, set Set) {
+	t.Helper()
+	var raw struct {
+		Flow []struct {
+			ID, Resource, Origin, Ref string
+			Threshold                 float64
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(data, "\uFEFF")), &raw))
+	require.Len(t, raw.Flow, len(set.Flow))
+	for i, r := range set.Flow {
+		want := raw.Flow[i]
+		require.Equal(t, []any{want.ID, want.Resource, want.Origin, want.Ref, want.Threshold},
+			[]any{r.ID, r.Resource, r.Origin, r.Ref, r.Threshold})
+	}
+}
+
+// requirePlaces checks that every error in err names the file, and a place in it or
+// that it is about the whole file, and is one line of printable text.
+func requirePlaces(t *testing.T, name, data string, err error) {
+	t.Helper()
+	all := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all = joined.Unwrap()
+	}
+	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n").Replace(data), "\n")
+	for i, err := range all {
+		require.IsType(t, &FileError{}, err)
+		e := err.(*FileError)
+		require.Equal(t, name, e.File)
+		require.NotEmpty(t, e.Problem)
+		for _, r := range e.Error() {
+			require.True(t, unicode.IsPrint(r), "%q in %q", r, e.Error())
+		}
+		require.Less(t, len(e.Error()), 5000)
+		switch {
+		case e.Line == 0 && i == maxFaults:
+			require.Contains(t, e.Problem, "there is more")
+		case e.Line == 0:
+			require.Contains(t, e.Problem, "has ", "too much of something, anywhere")
+		default:
+			require.LessOrEqual(t, e.Line, len(lines)+1, "%v", e) // the parser ends every text with a line break
+			require.Positive(t, e.Column, "%v", e)
+			require.LessOrEqual(t, e.Column, len(data)+1, "%v", e)
+		}
+	}
+	require.LessOrEqual(t, len(all), maxFaults+1)
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -29,83 +31,133 @@ func (d *decoder) readJSON(data []byte) *yaml.Node {
 		d.add(at, "", "is not JSON: %v", err)
 		return nil
 	}
-	r := jsonReader{dec: json.NewDecoder(bytes.NewReader(data)), data: data, at: place{1, 1}}
-	r.dec.UseNumber()
-	root, err := r.value()
-	if err != nil {
-		d.add(r.at, "", "%v", err)
+	r := jsonReader{data: data, at: place{1, 1}}
+	root, ok := r.value()
+	if !ok {
+		d.add(r.at, "", "has too many commas and brackets, up to here %d: the most is %d", r.items, maxItems)
 		return nil
 	}
 	return root
 }
 
-// jsonReader makes nodes of JSON tokens. The text is known to be JSON.
+// jsonReader makes nodes of a text that is known to be JSON. So it needs to look
+// only for where each token ends; the decoder of encoding/json takes several times
+// the memory.
 type jsonReader struct {
-	dec    *json.Decoder
 	data   []byte
-	offset int   // of the token read last
-	at     place // of offset
-	nodes  int
+	offset int   // of what is read next
+	at     place // of the token read last
+	seen   int   // the offset that at belongs to
+	items  int   // commas and openings, as many as YAML would take lines and dashes
 }
 
-var errManyNodes = errors.New("has too many keys and values from here on")
-
-// token returns the next token and an empty node in its place.
-func (r *jsonReader) token() (json.Token, *yaml.Node, error) {
-	start := int(r.dec.InputOffset())
-	token, err := r.dec.Token()
-	if err != nil {
-		return nil, nil, err
+// value reads the next value, or key. It is not ok if there were too many.
+func (r *jsonReader) value() (n *yaml.Node, ok bool) {
+	first := r.next()
+	if first == '{' || first == '[' {
+		r.items++
 	}
-	start += len(r.data[start:]) - len(bytes.TrimLeft(r.data[start:], " \t\r\n,:"))
-	r.advance(start)
-	if r.nodes++; r.nodes > 2*maxItems { // a key and a value each
-		return nil, nil, errManyNodes
+	if r.items > maxItems {
+		return nil, false
 	}
-	return token, &yaml.Node{Kind: yaml.ScalarNode, Line: r.at.line, Column: r.at.column}, nil
-}
-
-// advance moves to a later offset.
-func (r *jsonReader) advance(offset int) {
-	passed := string(r.data[r.offset:offset])
-	if i := strings.LastIndexByte(passed, '\n'); i >= 0 {
-		r.at = place{r.at.line + strings.Count(passed, "\n"), 1}
-		passed = passed[i+1:]
-	}
-	r.at.column += utf8.RuneCountInString(passed)
-	r.offset = offset
-}
-
-func (r *jsonReader) value() (*yaml.Node, error) {
-	token, n, err := r.token()
-	if err != nil {
-		return nil, err
-	}
-	switch v := token.(type) {
-	case string:
-		n.Tag, n.Style, n.Value = "!!str", yaml.DoubleQuotedStyle, v
-	case json.Number:
-		n.Tag, n.Value = "!!float", v.String()
-	case bool:
-		n.Tag, n.Value = "!!bool", "false"
-		if v {
-			n.Value = "true"
-		}
-	case nil:
-		n.Tag, n.Value = "!!null", "null"
-	case json.Delim:
+	n = &yaml.Node{Kind: yaml.ScalarNode, Line: r.at.line, Column: r.at.column}
+	switch first {
+	case '{', '[':
 		n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
-		if v == '{' {
+		if first == '{' {
 			n.Kind, n.Tag = yaml.MappingNode, "!!map"
 		}
-		for r.dec.More() {
-			child, err := r.value() // a key is a string like another
-			if err != nil {
-				return nil, err
+		for r.offset++; r.next() != '}' && r.data[r.offset] != ']'; {
+			child, ok := r.value() // a key is a string like another
+			if !ok {
+				return nil, false
 			}
 			n.Content = append(n.Content, child)
 		}
-		_, _, err = r.token() // the end
+		r.offset++
+	case '"':
+		n.Tag, n.Style, n.Value = "!!str", yaml.DoubleQuotedStyle, r.text()
+	default:
+		end := r.offset
+		for end < len(r.data) && !strings.ContainsRune(",]} \t\r\n", rune(r.data[end])) {
+			end++
+		}
+		n.Value = string(r.data[r.offset:end])
+		r.offset = end
+		n.Tag = "!!float"
+		if tag, ok := literals[n.Value]; ok {
+			n.Tag = tag
+		}
 	}
-	return n, err
+	return n, true
+}
+
+var literals = map[string]string{"true": "!!bool", "false": "!!bool", "null": "!!null"}
+
+// next goes to the next token, notes its place, and returns its first byte.
+func (r *jsonReader) next() byte {
+	for strings.ContainsRune(" \t\r\n,:", rune(r.data[r.offset])) {
+		if r.data[r.offset] == ',' {
+			r.items++
+		}
+		r.offset++
+	}
+	passed := r.data[r.seen:r.offset]
+	if i := bytes.LastIndexByte(passed, '\n'); i >= 0 {
+		r.at = place{r.at.line + bytes.Count(passed, []byte("\n")), 1}
+		passed = passed[i+1:]
+	}
+	r.at.column += utf8.RuneCount(passed)
+	r.seen = r.offset
+	return r.data[r.offset]
+}
+
+// text reads a string.
+func (r *jsonReader) text() string {
+	start, end, escapes := r.offset+1, r.offset+1, 0
+	for ; r.data[end] != '"'; end++ {
+		if r.data[end] == '\\' {
+			escapes++
+			end++
+		}
+	}
+	r.offset = end + 1
+	if escapes == 0 {
+		return string(r.data[start:end])
+	}
+	text := make([]byte, 0, end-start)
+	for rest := r.data[start:end]; len(rest) > 0; {
+		if rest[0] != '\\' {
+			text = append(text, rest[0])
+			rest = rest[1:]
+			continue
+		}
+		var char rune
+		char, rest = unescape(rest)
+		text = utf8.AppendRune(text, char)
+	}
+	return string(text)
+}
+
+// unescape reads the escape that text begins with. Half a surrogate pair is U+FFFD,
+// as in encoding/json.
+func unescape(text []byte) (char rune, rest []byte) {
+	if text[1] != 'u' {
+		return rune("\"\\/\b\f\n\r\t"[strings.IndexByte(`"\/bfnrt`, text[1])]), text[2:]
+	}
+	char, rest = hex4(text[2:]), text[6:]
+	if !utf16.IsSurrogate(char) {
+		return char, rest
+	}
+	if bytes.HasPrefix(rest, []byte(`\u`)) {
+		if pair := utf16.DecodeRune(char, hex4(rest[2:])); pair != utf8.RuneError {
+			return pair, rest[6:]
+		}
+	}
+	return utf8.RuneError, rest
+}
+
+func hex4(digits []byte) rune {
+	n, _ := strconv.ParseUint(string(digits[:4]), 16, 16)
+	return rune(n)
 }

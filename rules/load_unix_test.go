@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -20,6 +21,38 @@ func TestLoadRefusesDevices(t *testing.T) {
 		_, err := Load(path)
 		assert.EqualError(t, err, path+": is not a regular file")
 	}
+}
+
+// A link is followed, and what it leads to is held to the same.
+func TestLoadRefusesLinksToDevices(t *testing.T) {
+	dir := t.TempDir()
+	pipe, sparse, loop := filepath.Join(dir, "pipe"), filepath.Join(dir, "sparse"), filepath.Join(dir, "loop")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	require.NoError(t, os.WriteFile(sparse, nil, 0o600))
+	require.NoError(t, os.Truncate(sparse, 10<<30))
+	require.NoError(t, os.Symlink(loop, loop))
+	socket, err := net.Listen("unix", filepath.Join(dir, "socket"))
+	require.NoError(t, err)
+	defer socket.Close()
+	for target, want := range map[string]string{
+		pipe:                         "is not a regular file",
+		"/dev/zero":                  "is not a regular file",
+		filepath.Join(dir, "socket"): "is not a regular file",
+		dir:                          "is a directory, not a file",
+		sparse:                       "has 10737418240 bytes or more, the most is 1048576",
+	} {
+		link := filepath.Join(dir, "rules.yaml")
+		require.NoError(t, os.Symlink(target, link))
+		_, err := Load(link)
+		assert.EqualError(t, err, link+": "+want)
+		require.NoError(t, os.Remove(link))
+	}
+	_, err = Load(loop)
+	require.ErrorIs(t, err, syscall.ELOOP)
+	_, err = Load("rules\x00.yaml")
+	require.ErrorIs(t, err, syscall.EINVAL)
+	_, err = Load(filepath.Join(sparse, "rules.yaml"))
+	require.ErrorIs(t, err, syscall.ENOTDIR)
 }
 
 func TestLoadRefusesWhatAnyoneMayWrite(t *testing.T) {

@@ -14,9 +14,10 @@ const (
 	MaxRules    = 10_000  // of all families
 	MaxDepth    = 16      // mappings and lists within each other
 
-	// maxItems is what keeps a small file from becoming a large tree: every
-	// rule may have ten keys, even if there are as many rules as may be.
-	maxItems = 10 * MaxRules
+	// What keeps a small file from becoming a large tree: a file of MaxRules may
+	// have five keys in each, one of fewer rules all there are. A tree of so many
+	// nodes takes some 30 MiB to make.
+	maxItems = 64_000 // lines, commas, brackets and the like, see checkYAML
 )
 
 const noRules = "holds no rules: write `flow: []` to remove every rule"
@@ -26,10 +27,10 @@ const noRules = "holds no rules: write `flow: []` to remove every rule"
 //
 // Every rule is checked as loading it would. Unknown and repeated keys, wrong
 // types, numbers that aren't finite, durations without a unit, rules that are
-// there twice, aliases, anchors, tags, a second document, and anything beyond
-// [MaxFileSize], [MaxRules] and [MaxDepth] are errors; so is a file that holds
-// nothing. The error joins up to 20 errors of type [*FileError]. On error the
-// Set is zero.
+// there twice, aliases, anchors, tags, a second document, regular expressions
+// that mean too much work, and anything beyond [MaxFileSize], [MaxRules] and
+// [MaxDepth] are errors; so is a file that holds nothing. The error joins up to 20
+// errors of type [*FileError]. On error the Set is zero.
 //
 // The rules are as written: defaults aren't filled in.
 func Parse(name string, data []byte) (Set, error) {

@@ -107,7 +107,7 @@ func TestParseRefuses(t *testing.T) {
 		{"flow: [{threshold: 1}]", "r.yaml:1:8: flow[0].resource: is required: name the resource that the rule limits"},
 		{"flow:\n  - resource: a\n    relation: chain\n", "r.yaml:2:5: flow[0].ref: is required by relation chain: name the context that the rule applies to"},
 		{"flow: [{resource: a, ref: b}]", "r.yaml:1:27: flow[0].ref: has no meaning for relation direct: remove it, or set relation to associated or chain"},
-		{"flow: [{resource: (, regex: true}]", "r.yaml:1:19: flow[0].resource: is no regular expression: error parsing regexp: missing closing ): `(`"},
+		{"flow: [{resource: (, regex: true}]", `r.yaml:1:19: flow[0].resource: is no regular expression: missing closing ): "("`},
 
 		// Rules that are there twice.
 		{"flow:\n- {resource: a, threshold: 1}\n- {resource: a, threshold: 1}", "r.yaml:3:3: flow[1]: is the same rule as flow[0] at 2:3: remove one"},

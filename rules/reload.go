@@ -77,7 +77,7 @@ func (w *Watcher) run(ctx context.Context) {
 			return
 		case err := <-w.dirs.told:
 			if err != nil {
-				w.log.Warn("watching rule file: changes may go untold", "path", w.path, "err", err)
+				_ = survive(func() { w.log.Warn("watching rule file: changes may go untold", "path", w.path, "err", err) })
 			}
 			soon.touch()
 			continue
@@ -139,7 +139,7 @@ func (w *Watcher) replace(s snapshot) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	if err := w.apply(set); err != nil {
+	if err := w.tryApply(set); err != nil {
 		return Change{}, fmt.Errorf("%s: applying: %w", w.path, err)
 	}
 	change := Diff(w.good, set)
@@ -147,20 +147,44 @@ func (w *Watcher) replace(s snapshot) (Change, error) {
 	return change, nil
 }
 
-// report tells the outcome for s to the status, the log and the hook.
+// tryApply is apply, to which a panic is an error like any other: the watcher must
+// outlive it, and with it the program.
+func (w *Watcher) tryApply(set Set) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return w.apply(set)
+}
+
+// report tells the outcome for s to the status, the log and the hook. The latter two
+// may panic, which is told if it can be.
 func (w *Watcher) report(s snapshot, change Change, err error) {
 	w.seen = s
 	w.seen.data = nil
 	r := Reload{Time: s.taken, Path: w.path, Hash: s.hash.String(), Change: change, Err: err}
 	w.record(r)
-	if err == nil {
-		w.log.Info("rule file loaded", "path", r.Path, "change", change.String(), "rules", w.good.Len(), "hash", r.Hash)
-	} else {
-		w.log.Error("rule file not loaded, the last good rules stay", "path", r.Path, "err", err)
+	_ = survive(func() {
+		if err == nil {
+			w.log.Info("rule file loaded", "path", r.Path, "change", change.String(), "rules", w.good.Len(), "hash", r.Hash)
+		} else {
+			w.log.Error("rule file not loaded, the last good rules stay", "path", r.Path, "err", err)
+		}
+	})
+	if w.hook == nil {
+		return
 	}
-	if w.hook != nil {
-		w.hook(r)
+	if p := survive(func() { w.hook(r) }); p != nil {
+		_ = survive(func() { w.log.Error("watching rule file: OnReload panicked", "path", w.path, "panic", fmt.Sprint(p)) })
 	}
+}
+
+// survive runs f and returns what it panicked with.
+func survive(f func()) (reason any) {
+	defer func() { reason = recover() }()
+	f()
+	return nil
 }
 
 func (w *Watcher) record(r Reload) {
@@ -184,9 +208,11 @@ func (w *Watcher) watchDirs() {
 	was, is := w.status.Polling, w.dirs.blind != nil
 	w.status.Polling = is
 	w.mu.Unlock()
-	if is && !was {
-		w.log.Warn("watching rule file: changes can't be told, polling instead", "path", w.path, "err", w.dirs.blind)
-	} else if was && !is {
-		w.log.Info("watching rule file: changes are told again", "path", w.path)
-	}
+	_ = survive(func() {
+		if is && !was {
+			w.log.Warn("watching rule file: changes can't be told, polling instead", "path", w.path, "err", w.dirs.blind)
+		} else if was && !is {
+			w.log.Info("watching rule file: changes are told again", "path", w.path)
+		}
+	})
 }

@@ -41,7 +41,8 @@ func (s Set) Len() int {
 
 // YAML returns the set as a rule file that [Parse] reads back to an equal set.
 // Fields at their zero value are left out. It fails for rules that no file can
-// express, such as an infinite threshold or an enumeration without a name.
+// express, such as an infinite threshold or an enumeration without a name. A set
+// made in Go can be larger than what Parse reads.
 func (s Set) YAML() ([]byte, error) {
 	root, err := s.tree()
 	if err != nil {

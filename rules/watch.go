@@ -12,7 +12,8 @@ import (
 type WatchConfig struct {
 	// OnReload is told of every outcome, the first one before Watch returns.
 	// It is called by one goroutine at a time, as apply is, and neither may
-	// call Close, which waits for them; cancelling the context is fine.
+	// call Close, which waits for them; cancelling the context is fine. A panic of
+	// apply refuses the rules; one of OnReload is logged.
 	OnReload func(Reload)
 	// Logger gets a line for every outcome. nil is [slog.Default].
 	Logger *slog.Logger

@@ -56,13 +56,14 @@ func documents(r io.Reader) (docs []*yaml.Node, err error) {
 
 // checkYAML reports characters that YAML forbids and files with so many items
 // that parsing them would take a hundred times their size. What it counts
-// bounds the nodes: each takes a line, a dash, a comma or an opening.
+// bounds the nodes: each takes a line, a dash, a comma or an opening. So does what
+// a comment is kept in.
 func (d *decoder) checkYAML(data []byte) (ok bool) {
 	items, last := 0, rune(0)
 	for i, r := range string(data) {
 		switch {
 		case r == '\n' && last == '\r':
-		case strings.ContainsRune("\n\r\u0085\u2028\u2029,[{?", r), last == '-' && (r == ' ' || r == '\t'):
+		case strings.ContainsRune("\n\r\u0085\u2028\u2029,[{?#", r), last == '-' && (r == ' ' || r == '\t'):
 			items++
 		case r < ' ' && r != '\t', r >= 0x7F && r < 0xA0, r == 0xFEFF, r == 0xFFFE, r == 0xFFFF:
 			d.add(placeAt(data, i), "", "the control character %U is not allowed", r)
@@ -71,7 +72,7 @@ func (d *decoder) checkYAML(data []byte) (ok bool) {
 		last = r
 	}
 	if items > maxItems {
-		d.add(place{}, "", "has %d lines, commas and brackets, the most is %d", items, maxItems)
+		d.add(place{}, "", "has %d lines, commas, brackets and so on, the most is %d", items, maxItems)
 		return false
 	}
 	return true

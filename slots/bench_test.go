@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -17,6 +18,7 @@ func newEngine(t testing.TB, cfg core.Config, rules ...flow.Rule) *core.Engine {
 	cfg.Chain = slots.Default()
 	e, err := core.NewEngine(cfg)
 	require.NoError(t, err)
+	books.Keep(t, e)
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }))
 	return e
 }
@@ -31,6 +33,18 @@ func BenchmarkTwoClockReadings(b *testing.B) {
 
 func BenchmarkNoRule(b *testing.B) {
 	e := newEngine(b, core.Config{})
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		entry, _ := e.Enter(ctx, "GET /orders", nil)
+		entry.Exit()
+	}
+}
+
+// What watching for leaks costs a call.
+func BenchmarkLeakAfter(b *testing.B) {
+	e := newEngine(b, core.Config{LeakAfter: time.Minute})
+	defer e.Close()
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -68,6 +69,7 @@ func TestOrder(t *testing.T) {
 			clock.SetSleep(core.SleepAdvance)
 			e, err := core.NewEngine(core.Config{Clock: clock, Chain: chain})
 			require.NoError(t, err)
+			books.Keep(t, e)
 			require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{tt.rule}) }))
 			ctx := core.WithContext(t.Context(), "web", "app")
 			if tt.name == "waits" {

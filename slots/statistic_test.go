@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -18,7 +19,7 @@ import (
 // counted says which nodes counted something, and what.
 func counted(e *core.Engine) map[string]stat.Counts {
 	all := make(map[string]stat.Counts)
-	eachNode(e, func(name string, n *node.StatisticNode) {
+	books.EachNode(e, func(name string, n *node.StatisticNode) {
 		if t := n.Totals(); !t.Empty() {
 			all[name] = t
 		}
@@ -36,17 +37,17 @@ func TestEveryNodeCounts(t *testing.T) {
 		blocked bool
 		nodes   []string
 	}{
-		{name: "plain", nodes: []string{"orders", "orders in sentinel_default_context"}},
+		{name: "plain", nodes: []string{"orders", "sentinel_default_context > orders"}},
 		{name: "in a context", ctx: func(ctx context.Context) context.Context { return core.WithContext(ctx, "web", "") },
-			nodes: []string{"orders", "orders in web"}},
+			nodes: []string{"orders", "web > orders"}},
 		{name: "from a caller", ctx: func(ctx context.Context) context.Context { return core.WithContext(ctx, "", "app") },
-			nodes: []string{"orders", "orders in sentinel_default_context", "orders from app"}},
-		{name: "from outside", opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "orders in sentinel_default_context", "inbound"}},
+			nodes: []string{"orders", "sentinel_default_context > orders", "orders from app"}},
+		{name: "from outside", opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "sentinel_default_context > orders", node.InboundName}},
 		{name: "all of it", ctx: func(ctx context.Context) context.Context { return core.WithContext(ctx, "web", "app") },
-			opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "orders in web", "orders from app", "inbound"}},
-		{name: "failed", fail: true, opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "orders in sentinel_default_context", "inbound"}},
+			opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "web > orders", "orders from app", node.InboundName}},
+		{name: "failed", fail: true, opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "sentinel_default_context > orders", node.InboundName}},
 		{name: "refused", blocked: true, ctx: func(ctx context.Context) context.Context { return core.WithContext(ctx, "web", "app") },
-			opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "orders in web", "orders from app", "inbound"}},
+			opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "web > orders", "orders from app", node.InboundName}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var rules []flow.Rule
@@ -92,9 +93,13 @@ func TestInFlight(t *testing.T) {
 	second, err := e.Enter(t.Context(), "orders", nil)
 	require.NoError(t, err)
 	calls := make(map[string]int64)
-	eachNode(e, func(name string, n *node.StatisticNode) { calls[name] = n.InFlight() })
+	books.EachNode(e, func(name string, n *node.StatisticNode) {
+		if open := n.InFlight(); open != 0 {
+			calls[name] = open
+		}
+	})
 	assert.Equal(t, map[string]int64{
-		"orders": 2, "orders in web": 1, "orders from app": 1, "orders in sentinel_default_context": 1, "inbound": 1,
+		"orders": 2, "web > orders": 1, "orders from app": 1, "sentinel_default_context > orders": 1, node.InboundName: 1,
 	}, calls)
 	r, _ := e.FindResource("orders")
 	assert.Equal(t, int64(4), r.UnitsInFlight())

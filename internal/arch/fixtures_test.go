@@ -87,6 +87,21 @@ func TestChecksReport(t *testing.T) {
 			"a/a.go": "package utility", "b/b.go": "package util", "c/c_test.go": "package base_test",
 		}, []string{"b/b.go:1: package util: ", "c/c_test.go:1: package base_test: "}},
 
+		{"books: checked", tree.checkBooks, map[string]string{
+			"low/a_test.go":            "package low\nimport \"testing\"\nfunc TestA(t *testing.T) {}",
+			"low/main_test.go":         "package low_test\nimport (\n\"testing\"\n\"example.com/m/internal/books\"\n)\nfunc TestMain(m *testing.M) { books.Main(m) }",
+			"high/a_test.go":           "package high\nfunc helper() {}\ntype T int\nfunc (T) TestNothing() {}",
+			"internal/books/a_test.go": "package books\nimport \"testing\"\nfunc TestMain(m *testing.M) { Main(m) }\nfunc TestA(t *testing.T) {}",
+		}, nil},
+		{"books: not checked", tree.checkBooks, map[string]string{
+			"a/a_test.go": "package a\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) {}",
+			"b/b_test.go": "package b\nimport (\n\"os\"\n\"testing\"\n)\nfunc FuzzB(f *testing.F) {}\nfunc TestMain(m *testing.M) { os.Exit(m.Run()) }",
+			"c/c_test.go": "package c\nimport \"testing\"\nfunc ExampleC() {}\nfunc TestMain(m *testing.M) { books.Main(m) }\nvar books struct{ Main func(any) }",
+			"d/d_test.go": "package d\nimport \"example.com/m/internal/books\"\nfunc BenchmarkD() { books.Main(nil) }",
+		}, []string{
+			"a/a_test.go:4: a has tests that nobody checks in the end", "b/b_test.go:6: b has", "c/c_test.go:3: c has", "d/d_test.go:3: d has",
+		}},
+
 		{"docs: present or not needed", tree.checkDocs, map[string]string{
 			"low/a.go": `package low
 // T is.

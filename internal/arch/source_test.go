@@ -32,6 +32,8 @@ func TestNoInit(t *testing.T)            { report(t, thisModule(t).checkInit()) 
 func TestNoUnsafe(t *testing.T)          { report(t, thisModule(t).checkUnsafe()) }
 func TestPackageNames(t *testing.T)      { report(t, thisModule(t).checkPackageNames()) }
 
+func TestBooksAreChecked(t *testing.T) { report(t, thisModule(t).checkBooks()) }
+
 func report(t *testing.T, problems []string) {
 	t.Helper()
 	for _, p := range problems {

@@ -5,10 +5,12 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -132,10 +134,8 @@ func (p *player) finish() error {
 		return err
 	}
 	tree := p.guard.Tree()
-	for _, n := range tree.Walk() {
-		if n.InFlight != 0 || n.Waiting != 0 {
-			return fmt.Errorf("at the end %q has %d calls in flight and %d units waiting", n.Name, n.InFlight, n.Waiting)
-		}
+	if problems := books.Unsettled(p.guard.Engine()); len(problems) > 0 {
+		return fmt.Errorf("at the end %s", strings.Join(problems, "; "))
 	}
 	if tree.Failures != 0 {
 		return fmt.Errorf("slots panicked %d times", tree.Failures)

@@ -1,0 +1,61 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// A rule of each family, loaded as users do, is seen to block. A family without a
+// row here fails. museum 74
+func TestEveryFamilyIsSeenToBlock(t *testing.T) {
+	shut := map[string]struct {
+		set  rules.Set
+		kind core.Kind
+	}{
+		"Flow": {rules.Set{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}}, core.KindFlow},
+	}
+	for family := range reflect.TypeFor[rules.Set]().Fields() {
+		t.Run(family.Name, func(t *testing.T) {
+			row, ok := shut[family.Name]
+			require.True(t, ok, "add a rule of this family that blocks everything")
+			g := newGuard(t, api.Config{})
+			e, err := g.Entry(t.Context(), "orders")
+			require.NoError(t, err)
+			e.Exit()
+			require.NoError(t, g.LoadRules(row.set))
+			_, err = g.Entry(t.Context(), "orders")
+			require.ErrorIs(t, err, core.ErrBlocked)
+			assert.Equal(t, row.kind, core.KindOf(err))
+		})
+	}
+}
+
+// Guarded code that panics gives its place back, and the panic goes on. museum 55, 63
+func TestPanicInGuardedCodeGivesItsPlaceBack(t *testing.T) {
+	g := newGuard(t, api.Config{}, flow.Rule{Resource: "orders", Metric: flow.Concurrency, Threshold: 1})
+	for range 100 {
+		assert.PanicsWithValue(t, "x", func() {
+			_ = g.Do(t.Context(), "orders", func(context.Context) error { panic("x") })
+		})
+		assert.PanicsWithValue(t, "y", func() {
+			_, _ = api.CallOn(t.Context(), g, "orders", func(context.Context) (int, error) { panic("y") })
+		})
+	}
+	failure := errors.New("z")
+	assert.ErrorIs(t, g.Do(t.Context(), "orders", func(context.Context) error { return failure }), failure)
+	orders, ok := g.Tree().Resource("orders")
+	require.True(t, ok)
+	assert.EqualValues(t, 201, orders.Lifetime.Pass)
+	assert.EqualValues(t, 201, orders.Lifetime.Complete)
+	assert.EqualValues(t, 201, orders.Lifetime.Exception)
+}

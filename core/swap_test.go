@@ -1,0 +1,111 @@
+package core_test
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// Rules that are replaced in the midst of a decision are for the next call: one that
+// was asked under the old set takes under it too. museum 66
+func TestDecisionIsUnderOneSet(t *testing.T) {
+	open := flow.Rule{ID: "r", Resource: "orders", Threshold: 1000}
+	shut := flow.Rule{ID: "r", Resource: "orders", Threshold: 0}
+	for _, phase := range []string{"prepare", "ask", "take"} {
+		t.Run(phase, func(t *testing.T) {
+			var next *flow.Rule
+			var e *core.Engine
+			swap := func() {
+				if next != nil {
+					rule := *next
+					next = nil
+					load(t, e, rule)
+				}
+			}
+			judge := func(*core.Invocation) core.Verdict { swap(); return core.Verdict{} }
+			slot := &fake{name: "swapper"}
+			switch phase {
+			case "prepare":
+				slot.prepare = func(*core.Invocation) { swap() }
+			case "ask":
+				slot.ask = judge
+			case "take":
+				slot.take = judge
+			}
+			e, _ = newEngine(t, core.Config{Chain: slots.Default().With(slot, core.Before("flow"))}, open)
+			enter(t, e, t.Context()).Exit()
+
+			next = &shut
+			enter(t, e, t.Context()).Exit()
+			require.Nil(t, next, "they were replaced")
+
+			next = &open
+			_, err := e.Enter(t.Context(), "orders", nil)
+			require.ErrorIs(t, err, core.ErrBlocked)
+			if next == nil {
+				enter(t, e, t.Context()).Exit()
+			}
+		})
+	}
+}
+
+// While the next set is built, the old one is whole. museum 69
+func TestUpdateLeavesTheOldSetInForceUntilItIsDone(t *testing.T) {
+	e, _ := newEngine(t, core.Config{}, flow.Rule{Resource: "orders", Threshold: 0})
+	blocked := func() {
+		t.Helper()
+		_, err := e.Enter(t.Context(), "orders", nil)
+		assert.ErrorIs(t, err, core.ErrBlocked)
+	}
+	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+		blocked()
+		err := flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 0}, {Resource: "other", Threshold: 1}})
+		blocked()
+		return err
+	}))
+	blocked()
+}
+
+// Of many updates at once, each goes on from the one before. museum 70
+func TestUpdatesComeOneAfterTheOther(t *testing.T) {
+	e, _ := newEngine(t, core.Config{})
+	first := e.Rules().Revision
+	const goroutines, each = 8, 200
+	var wg sync.WaitGroup
+	for range goroutines {
+		wg.Go(func() {
+			for range each {
+				assert.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+					before := b.Previous(core.KindFlow)
+					runtime.Gosched()
+					assert.Same(t, before, e.Rules().Family(core.KindFlow))
+					return flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 1}})
+				}))
+			}
+		})
+	}
+	wg.Wait()
+	assert.Equal(t, first+goroutines*each, e.Rules().Revision)
+}
+
+// Who is told of every refusal may make a call that needs rules of its own.
+// museum 60
+func TestRefusalsAreToldUnderNoLock(t *testing.T) {
+	e, _ := newEngine(t, core.Config{}, flow.Rule{Resource: "orders.*", Regex: true, Threshold: 1000})
+	enter(t, e, t.Context()).Exit()
+	told := false
+	e.Rules().Family(core.KindFlow).EachError(func(*core.BlockError) {
+		told = true
+		entry, err := e.Enter(t.Context(), "orders of another name", nil)
+		assert.NoError(t, err)
+		entry.Exit()
+	})
+	assert.True(t, told)
+}

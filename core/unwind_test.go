@@ -1,0 +1,176 @@
+package core_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// apart runs f on a goroutine of its own, which may end it, and returns what it
+// panicked with.
+func apart(f func()) (reason any) {
+	var done sync.WaitGroup
+	done.Go(func() {
+		defer func() { reason = recover() }()
+		f()
+	})
+	done.Wait()
+	return reason
+}
+
+// oddClock is a clock whose methods do something else first.
+type oddClock struct {
+	*core.ManualClock
+	now, sleep func()
+}
+
+func (c *oddClock) Now() int64 { c.now(); return c.ManualClock.Now() }
+
+// Sleep hides that of a ManualClock, and so does the type its other ways to sleep.
+func (c *oddClock) Sleep(ctx context.Context, d time.Duration) error {
+	c.sleep()
+	return c.ManualClock.Sleep(ctx, d)
+}
+
+type clockOnly struct{ core.Clock }
+
+// oddContext is a context whose methods do something else first.
+type oddContext struct {
+	context.Context
+	err, done, deadline func()
+}
+
+func (c oddContext) Err() error                  { c.err(); return c.Context.Err() }
+func (c oddContext) Done() <-chan struct{}       { c.done(); return c.Context.Done() }
+func (c oddContext) Deadline() (time.Time, bool) { c.deadline(); return c.Context.Deadline() }
+
+// The clock and the context are the caller's own code as well. Where they panic, or
+// end the goroutine, while a call waits, it gives back what it holds and is counted
+// as refused; the panic reaches the caller.
+func TestPanicDuringTheWait(t *testing.T) {
+	nothing := func() {}
+	for name, end := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
+		for _, at := range []string{"Sleep", "Now", "Err", "Done", "Deadline"} {
+			t.Run(name+" in "+at, func(t *testing.T) {
+				manual := core.NewManualClock(start)
+				odd := &oddClock{ManualClock: manual, now: nothing, sleep: nothing}
+				var clock core.Clock = clockOnly{odd}
+				ctx := oddContext{t.Context(), nothing, nothing, nothing}
+				switch at {
+				case "Sleep":
+					odd.sleep = end
+				case "Now":
+					manual.SetSleep(core.SleepAdvance)
+					odd.sleep = func() { odd.now = end }
+				case "Err":
+					ctx.err = end
+				case "Done":
+					clock, ctx.done = manual, end // which waits by itself
+				case "Deadline":
+					ctx.deadline = end
+				}
+				k := newTaker(t)
+				e, _ := newEngine(t, core.Config{Clock: clock, Chain: slots.Default().With(k, core.After("flow")).With(waiter(), core.After("flow"))})
+				reason := apart(func() {
+					_, err := e.Enter(ctx, "orders", []core.Option{core.Args(time.Second)})
+					t.Error("it returned:", err)
+				})
+				if name == "panic" {
+					assert.Equal(t, "boom", reason)
+				}
+				odd.now, odd.sleep = nothing, nothing
+				manual.Advance(time.Minute) // whom it woke would hold it up
+				assert.Zero(t, k.gauge.InUse(), "permits are back")
+				assert.Zero(t, k.window.Sum(start.UnixNano()), "units are back")
+				assert.Equal(t, int64(1), resource(t, e, "orders").Totals().Block)
+				assert.Zero(t, manual.Parked())
+
+				manual.SetSleep(core.SleepAdvance)
+				entry, err := e.Enter(t.Context(), "orders", []core.Option{core.Args(time.Second)})
+				require.NoError(t, err, "the next call is as if nothing had been")
+				entry.Exit()
+			})
+		}
+	}
+}
+
+// A clock that panics when a call asks is the caller's to see. The call holds
+// nothing and is counted nowhere.
+func TestPanicOfTheClockOnEnter(t *testing.T) {
+	odd := &oddClock{ManualClock: core.NewManualClock(start), now: func() {}}
+	e, _ := newEngine(t, core.Config{Clock: odd})
+	odd.now = func() { panic("boom") }
+	assert.PanicsWithValue(t, "boom", func() { _, _ = e.Enter(t.Context(), "orders", nil) })
+	odd.now = func() {}
+	enter(t, e, t.Context()).Exit()
+	assert.Equal(t, int64(1), resource(t, e, "orders").Totals().Pass)
+}
+
+// A clock that panics when a call exits costs its response time, not what it holds.
+func TestPanicOfTheClockOnExit(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			odd := &oddClock{ManualClock: core.NewManualClock(start), now: func() {}}
+			k := newTaker(t)
+			e, _ := newEngine(t, core.Config{Clock: odd, Chain: slots.Default().With(k, core.After("flow"))})
+			entry := enter(t, e, t.Context())
+			odd.now = end
+			assert.Nil(t, apart(entry.Exit))
+			odd.now = func() {}
+			assert.Zero(t, k.gauge.InUse())
+			assert.Equal(t, int64(1), resource(t, e, "orders").Totals().Exited)
+			if name == "panic" {
+				assert.Equal(t, int64(1), e.Failures())
+			}
+			entry.Exit()
+			enter(t, e, t.Context()).Exit()
+			assert.Equal(t, int64(2), resource(t, e, "orders").Totals().Exited)
+		})
+	}
+}
+
+// A slot that ends the goroutine, as t.FailNow does in a test's slot, ends the call:
+// nobody will exit it.
+func TestGoexitInASlot(t *testing.T) {
+	for _, phase := range phases {
+		t.Run(phase, func(t *testing.T) {
+			armed := false
+			b := bomb(func(p string) {
+				if armed && p == phase {
+					runtime.Goexit()
+				}
+			})
+			k := newTaker(t)
+			chain := slots.Default().With(b, core.After("flow")).With(waiter(), core.After("flow")).With(k, core.After("flow"))
+			e, clock := newEngine(t, core.Config{Chain: chain})
+			clock.SetSleep(core.SleepAdvance)
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			ctx, opts := t.Context(), []core.Option{core.Args(time.Second)}
+			if phase == "Blocked" {
+				ctx = ended
+			}
+			armed = true
+			assert.Nil(t, apart(func() {
+				entry, _ := e.Enter(ctx, "orders", opts)
+				entry.Exit()
+				t.Error("it went on")
+			}))
+			armed = false
+			assert.Zero(t, k.gauge.InUse())
+			totals := resource(t, e, "orders").Totals()
+			assert.Equal(t, totals.Entered, totals.Exited)
+			entry, err := e.Enter(t.Context(), "orders", opts)
+			require.NoError(t, err)
+			entry.Exit()
+		})
+	}
+}

@@ -1,0 +1,53 @@
+package flow_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// lost is a slot that should find nodes, and panics.
+type lost struct{}
+
+func (lost) Name() string             { return "lost" }
+func (lost) Prepare(*core.Invocation) { panic("lost") }
+
+// Where the slot that finds a node panics, the rules on that node don't apply; those
+// on other nodes hold.
+func TestRulesWithoutTheirNode(t *testing.T) {
+	const limit = 3
+	for _, tt := range []struct {
+		name  string
+		chain *core.Chain
+		rule  flow.Rule // can't be held
+		nodes int64
+	}{
+		{"origin", core.NewChain(slots.NodeSelector{}, lost{}, slots.Log{}, slots.Statistic{}, slots.Flow{}), flow.Rule{Threshold: 0.5, Origin: "app"}, 0},
+		{"chain", core.NewChain(lost{}, slots.ClusterBuilder{}, slots.Log{}, slots.Statistic{}, slots.Flow{}), flow.Rule{Threshold: 0.5, Relation: flow.Chain, Ref: "web"}, limit},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.rule.Resource = "orders"
+			e, err := core.NewEngine(core.Config{Clock: core.NewManualClock(start), Chain: tt.chain})
+			require.NoError(t, err)
+			books.Keep(t, e)
+			require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+				return flow.Compile(b, []flow.Rule{tt.rule, {ID: "all", Resource: "orders", Threshold: limit, Interval: time.Minute}})
+			}))
+			for i := range 2 * limit {
+				entry, err := e.Enter(core.WithContext(t.Context(), "web", "app"), "orders", nil)
+				assert.Equal(t, i < limit, err == nil, "call %d", i)
+				entry.Exit()
+			}
+			assert.Equal(t, int64(2*limit), e.Failures(), "one a call")
+			r, _ := e.FindResource("orders")
+			assert.Equal(t, tt.nodes, r.Totals().Pass)
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/build/constraint"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// check is one run of go test: a package whose tests report figures, with what they
+// need to be built.
+type check struct {
+	dir   string   // slash-separated, from the root of the tree
+	flags []string // of go test
+}
+
+func (c check) String() string { return strings.Join(append([]string{"./" + c.dir}, c.flags...), " ") }
+
+// ways are the kinds of build in which a test file may exist, the plain one first.
+// With the tag sim, shared memory belongs to a scheduler, so only the tests that
+// bring one are run.
+var ways = []struct {
+	tag   string
+	flags []string
+}{
+	{"", nil},
+	{"sim", []string{"-tags", "sim", "-run", "^TestSim"}},
+	{"race", []string{"-race"}},
+}
+
+// findChecks reads all test files below the root of fsys for calls of
+// figure.Report.
+func findChecks(fsys fs.FS) (checks []check, err error) {
+	err = fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		switch base := path.Base(name); {
+		case err != nil:
+			return err
+		case d.IsDir():
+			if name != "." && (base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")) {
+				return fs.SkipDir
+			}
+			return nil
+		case !strings.HasSuffix(base, "_test.go"):
+			return nil
+		}
+		src, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		if !reports(file) {
+			return nil
+		}
+		flags, err := flagsFor(file)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		c := check{path.Dir(name), flags}
+		if !slices.ContainsFunc(checks, func(o check) bool { return o.String() == c.String() }) {
+			checks = append(checks, c)
+		}
+		return nil
+	})
+	slices.SortFunc(checks, func(a, b check) int { return strings.Compare(a.String(), b.String()) })
+	return checks, err
+}
+
+// reports tells whether a file calls Report of package figure.
+func reports(file *ast.File) (found bool) {
+	local := ""
+	for _, spec := range file.Imports {
+		if name, _ := strconv.Unquote(spec.Path.Value); strings.HasSuffix(name, "/internal/figure") {
+			local = "figure"
+			if spec.Name != nil {
+				local = spec.Name.Name
+			}
+		}
+	}
+	if local == "" {
+		return false
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Report" {
+			x, ok := sel.X.(*ast.Ident)
+			found = found || ok && x.Name == local
+		}
+		return true
+	})
+	return found
+}
+
+// flagsFor are the flags of go test with which a file is built.
+func flagsFor(file *ast.File) ([]string, error) {
+	for _, way := range ways {
+		built := true
+		for _, group := range file.Comments {
+			for _, c := range group.List {
+				if c.Pos() > file.Package || !constraint.IsGoBuild(c.Text) {
+					continue
+				}
+				expr, err := constraint.Parse(c.Text)
+				if err != nil {
+					return nil, err
+				}
+				built = expr.Eval(func(tag string) bool {
+					return tag == way.tag || tag == runtime.GOOS || tag == runtime.GOARCH || tag == "unix" || strings.HasPrefix(tag, "go1.")
+				})
+			}
+		}
+		if built {
+			return way.flags, nil
+		}
+	}
+	return nil, fmt.Errorf("it reports a figure under a build constraint that no way of running it meets: add one to ways in internal/figures/find.go")
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+func main() {
+	all := flag.Bool("all", false, "print every row with its tests")
+	write := flag.Bool("write", false, "write docs/museum.md")
+	try := flag.Bool("mutants", false, "put the mistakes into a copy of the tree, and see whether the tests notice")
+	run := flag.String("run", "", "with -mutants: try only patches whose file name matches this `regexp`")
+	flag.Parse()
+	err := func() error {
+		root, err := findRoot()
+		if err != nil {
+			return err
+		}
+		if *try {
+			return tryAll(root, *run)
+		}
+		return show(root, *all, *write)
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "museum:", err)
+		os.Exit(1)
+	}
+}
+
+func show(root string, all, write bool) error {
+	tests, err := scan(os.DirFS(root))
+	if err != nil {
+		return err
+	}
+	patches, err := readMutants(filepath.Join(root, mutantsDir))
+	if err != nil {
+		return err
+	}
+	if write {
+		if err := os.WriteFile(filepath.Join(root, pageFile), []byte(page(tests, patches)), 0o644); err != nil {
+			return err
+		}
+	}
+	if all {
+		fmt.Print(everything(tests, patches))
+	}
+	fmt.Print(summary(tests, patches))
+	switch missing := len(without(tests)); {
+	case len(tests.problems) > 0:
+		return fmt.Errorf("%d comments name rows and count for no test", len(tests.problems))
+	case missing > 0:
+		return fmt.Errorf("%d rows have no test, and could have one", missing)
+	}
+	return nil
+}
+
+// findRoot is the folder of go.work, at or above the present one.
+func findRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("no go.work here or above: run this inside the repository")
+		}
+		dir = up
+	}
+}
+
+func pattern(text string) (*regexp.Regexp, error) {
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("-run: %w", err)
+	}
+	return re, nil
+}

@@ -1,0 +1,145 @@
+package main
+
+// row is a mistake that somebody made: where it was seen, and what went wrong.
+type row struct {
+	number int
+	where  string
+	wrong  string
+	// waits is the part of Penstock that must be there before a test can be; "" if
+	// all that it needs is.
+	waits string
+}
+
+type section struct {
+	title string
+	rows  []row
+}
+
+var sections = []section{
+	{"Admission and windows", []row{
+		{1, "sentinel-golang, Sentinel", "looked in one slot, counted in a later one: over the limit", ""},
+		{2, "sentinel-golang, spring-cloud-alibaba", "the same with calls in flight: 9 run where 8 may", ""},
+		{3, "Sentinel's LeapArray", "a bucket was reset twice as it turned: counts gone", ""},
+		{4, "sentinel-golang, Sentinel", "a bucket got its new start before it was emptied: old sums", ""},
+		{5, "sentinel-golang", "the reset went to a copy: a bucket was never emptied", ""},
+		{6, "sentinel-golang", "a caller older than the bucket found no counters: nil pointer", ""},
+		{7, "Sentinel", "a late caller counted into a bucket nobody reads", ""},
+		{8, "sentinel-golang", "an index check let everything through: read out of bounds", ""},
+		{9, "sentinel-golang, redisson", "a window forgets a bucket at once: twice the limit fits", ""},
+		{10, "x/time/rate", "an older reading of the clock set the limiter back", ""},
+		{11, "tikv/pd", "that again, in three more methods: too many writers of one field", ""},
+		{12, "resilience4j", "cycles to wait were rounded down: a cycle over its permits", ""},
+		{13, "uber-go/ratelimit", "the credit for a pause was given for each call after it", ""},
+		{14, "uber-go/ratelimit", "a new limiter never saw the tests of the one before", ""},
+		{15, "uber-go/ratelimit", "a swap left a field out; an interval was taken for a second", ""},
+		{16, "sentinel-golang, Sentinel", "a throttle loads, compares, stores: two share a slot", ""},
+		{17, "Sentinel, sentinel-golang", "time and tokens in two words: one too many for a hot value", "hotspot"},
+		{18, "envoy ratelimit", "a refused request stays counted with the other limits", ""},
+		{19, "envoy", "the shared limit is charged before the narrow one refuses", ""},
+		{20, "cockroach", "all look for tokens before any takes one: deep below zero", ""},
+		{21, "x/time/rate", "a cancel gives back another number than was taken", ""},
+		{22, "x/time/rate", "a refused reservation changes the state", ""},
+	}},
+	{"The clock", []row{
+		{23, "sentinel-golang", "a step back wraps an unsigned age: everything passes", ""},
+		{24, "sentinel-golang", "after a step back a throttle refuses until time catches up", ""},
+		{25, "sentinel-golang", "a response time below zero opens a breaker", ""},
+		{26, "uber-go/ratelimit", "wall time as state: a step back of an hour sleeps an hour", ""},
+		{27, "go-limiter", "the same unsigned age in a sweep: live keys thrown out", ""},
+		{28, "go-zero", "requests that overtake each other set shared state back", "cluster"},
+		{29, "go-zero", "refilled at whole seconds: twice the limit around one", ""},
+		{30, "pulsar", "a clock that leaps from one processor to the next", ""},
+		{31, "sentinel-golang, Sentinel", "a clock thread ticks each millisecond, also when idle", ""},
+		{32, "gobreaker", "the start of a window isn't in the state that is shared", "cluster"},
+		{33, "sentinel-golang", "buckets that don't begin at multiples of their width", ""},
+	}},
+	{"Arithmetic", []row{
+		{34, "sentinel-golang", "used plus cost wraps: a huge batch fits a full limit", ""},
+		{35, "sentinel-golang", "warm-up of a tiny limit divides 0 by 0: NaN refuses nobody", ""},
+		{36, "sentinel-golang", "a threshold of NaN is not below zero, so it was accepted", ""},
+		{37, "sentinel-golang", "unsigned warm-up tokens below zero: 2^64 of them", ""},
+		{38, "sentinel-golang, Sentinel", "a wait below zero is a huge one, or none", ""},
+		{39, "Sentinel", "limit 0: the cost overflows, and a retry passes", ""},
+		{40, "sentinel-golang", "a throttle of less than one in an interval admits nobody", ""},
+		{41, "Sentinel", "a cost rounded to milliseconds: no limit above 2000 a second", ""},
+		{42, "Sentinel, sentinel-golang", "idle time times a large rate overflows: all refused", ""},
+		{43, "x/time/rate", "a tiny rate overflows as it becomes an integer: no waiting", ""},
+		{44, "x/time/rate", "what mended limit 0 broke the change from and to it", ""},
+		{45, "x/time/rate", "truncated at each step: the rate drifts", ""},
+		{46, "sentinel-golang", "on 32 bits an index is negative: the first count spins", ""},
+		{47, "sentinel-golang, gubernator", "a bucket count or limit of zero divides", ""},
+		{48, "envoy ratelimit", "a unit with a wrong constant; hits in 32 bits", ""},
+		{49, "throttled", "a refused huge request is charged: the key stays shut", ""},
+		{50, "bucket4j", "after a pause tokens times time overflows: below zero", ""},
+		{51, "envoy", "the quantile of no samples is huge: all refused", ""},
+		{52, "Sentinel cluster", "a count in one byte on the wire wraps", "cluster"},
+	}},
+	{"Entry and exit, pools, panics, waiting", []row{
+		{53, "sentinel-golang", "a second exit writes into the call that has the state now", ""},
+		{54, "sentinel-golang", "a panic in a slot: passes uncounted, but its exit is counted", ""},
+		{55, "sentinel-golang", "no deferred exit and a panic: in flight for ever", ""},
+		{56, "sentinel-golang", "a result goes back to its pool while somebody reads it", ""},
+		{57, "Sentinel", "blocked and asynchronous paths forget to exit", ""},
+		{58, "Hystrix, failsafe-go", "a permit goes to a waiter that has left: capacity shrinks", ""},
+		{59, "go-concurrency-limits", "woken between the try and the wait: sleeps for ever", ""},
+		{60, "failsafe-go", "a listener is called under the lock that it needs", ""},
+		{61, "failsafe-go", "a cancelled wait leaves something behind", ""},
+		{62, "failsafe-go", "a budget loads, compares, adds: over it under load", ""},
+		{63, "Kubernetes", "a handler panics and its seat is never given back", ""},
+		{64, "Kubernetes", "a queue is dropped while a request still holds its seats", ""},
+		{65, "resilience4j", "two signals of the end: permits given back twice", ""},
+		{66, "sentinel-golang, envoy ratelimit", "a request reads rules while they are replaced", ""},
+	}},
+	{"Rules and reloading", []row{
+		{67, "sentinel-golang", "an empty file in the midst of a write clears the rules", ""},
+		{68, "sentinel-golang, Kubernetes", "a renamed file is lost to the watcher for good", ""},
+		{69, "Sentinel", "cleared, then filled: moments without rules", ""},
+		{70, "sentinel-golang", "two loads at once interleave; one panics half-way", ""},
+		{71, "sentinel-golang, Sentinel", "equality by hand forgets a field: the change is ignored", ""},
+		{72, "sentinel-golang, Sentinel", "a reload makes state anew: a full limit for everybody", ""},
+		{73, "Sentinel", "bad input wipes the rules", ""},
+		{74, "sentinel-golang", "a kind of rule was loaded but never asked", ""},
+		{75, "Sentinel", "listeners come and go while they are called", ""},
+		{76, "envoy ratelimit", "the endpoint that shows the rules panics before there are any", ""},
+		{77, "xsync", "a concurrent map loses updates while it grows", ""},
+	}},
+	{"Breakers", []row{
+		{78, "sentinel-golang, Sentinel", "a later rule blocks the probe: half-open for ever", "breaker"},
+		{79, "sentinel-golang", "each refused probe is two transitions: listeners flooded", "breaker"},
+		{80, "sentinel-golang, gobreaker, failsafe-go", "a probe that never ends blocks all for ever", "breaker"},
+		{81, "sentinel-golang, resilience4j", "half-open admits everybody, not the probes alone", "breaker"},
+		{82, "Sentinel, sentinel-golang, resilience4j", "a ratio of 1 is never exceeded, so never trips", "breaker"},
+		{83, "resilience4j", "a transition from a state to itself", "breaker"},
+		{84, "Sentinel", "two equal rules block each other's probe", "breaker"},
+		{85, "gobreaker", "failures in flight don't count before they return", "breaker"},
+	}},
+	{"Hot values", []row{
+		{86, "sentinel-golang", "a value that can't be a map key panics, and passes", "hotspot"},
+		{87, "sentinel-golang, envoy gateway", "pushed out of the cache, a value starts afresh", "hotspot"},
+		{88, "sentinel-golang, Sentinel", "concurrency of a value: looked at, then counted", "hotspot"},
+		{89, "Sentinel", "a counter is removed while another call adds to it", "hotspot"},
+		{90, "Sentinel", "whole requests as keys fill the memory", "hotspot"},
+		{91, "sentinel-golang", "the first call for a value passes whatever it costs", "hotspot"},
+	}},
+	{"The system, clusters, Redis", []row{
+		{92, "Sentinel", "a gate on CPU use swings between all and none", "system"},
+		{93, "Sentinel, sentinel-golang", "in a container, the CPU use of the host", "system"},
+		{94, "Sentinel", "a rate of calls in that counts those that ended", "system"},
+		{95, "envoy, Netflix", "an adaptive limit uses samples of the time before", "adaptive limits"},
+		{96, "envoy ratelimit", "Redis stalls, and so does every caller", "cluster"},
+		{97, "envoy ratelimit, istio", "Redis is away: all refused, or no start at all", "cluster"},
+		{98, "Sentinel", "each client falls back to the whole limit", "cluster"},
+		{99, "go-limiter, throttled, ulule, Redis", "keys that never expire, or at once", "cluster"},
+		{100, "gubernator", "updates out of order lose hits", "cluster"},
+		{101, "wurk, gobreaker", "a script that Redis Cluster refuses", "cluster"},
+	}},
+	{"Logs, metrics, memory", []row{
+		{102, "Sentinel, sentinel-golang", "a metric log's index breaks as the file turns", "metric log"},
+		{103, "Sentinel", "a metric log skips seconds", "metric log"},
+		{104, "Sentinel, sentinel-golang", "a line break in a name forges a record", ""},
+		{105, "sentinel-golang", "a node for each name ever seen, for ever", ""},
+		{106, "Sentinel and others", "the same with names and addresses that callers choose", ""},
+		{107, "Sentinel", "beyond the cap on contexts nothing is protected", ""},
+		{108, "Sentinel, resilience4j", "a logger that blocks; threads that outlive their owner", ""},
+	}},
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// verdict is what became of a patch.
+type verdict string
+
+const (
+	killed   verdict = "killed"
+	survived verdict = "SURVIVED"
+	stale    verdict = "DOES NOT APPLY"
+	broken   verdict = "DOES NOT BUILD"
+	unclear  verdict = "NO TEST FAILED"   // and yet the command did
+	unsound  verdict = "FAILS WITHOUT IT" // or no test is called so
+)
+
+// tryAll tries the patches whose names match, in a copy of the tree.
+func tryAll(root, only string) error {
+	choose, err := pattern(only)
+	if err != nil {
+		return err
+	}
+	all, err := readMutants(filepath.Join(root, mutantsDir))
+	if err != nil {
+		return err
+	}
+	var chosen []mutant
+	for _, m := range all {
+		if choose.MatchString(m.name) {
+			chosen = append(chosen, m)
+		}
+	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("no patch matches %q", only)
+	}
+	scratch, err := os.MkdirTemp("", "museum-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	if err := copyTree(root, scratch); err != nil {
+		return err
+	}
+	return lab{scratch, os.Stdout}.tryEach(chosen)
+}
+
+// lab is a copy of the tree that may be spoilt.
+type lab struct {
+	dir string
+	out io.Writer
+}
+
+func (l lab) tryEach(mutants []mutant) error {
+	start := time.Now()
+	counts := make(map[verdict]int)
+	sound := make(map[string]string) // what is wrong with a command without a patch
+	for i, m := range mutants {
+		began := time.Now()
+		key := m.command.String()
+		if _, done := sound[key]; !done {
+			sound[key] = l.check(m.command)
+			began = time.Now()
+		}
+		v, detail := unsound, sound[key]
+		if detail == "" {
+			var err error
+			if v, detail, err = l.try(m); err != nil {
+				return err
+			}
+		}
+		counts[v]++
+		fmt.Fprintf(l.out, "%3d/%d  %-36s %-8s %5.1f s  %s\n", i+1, len(mutants), m.name, v, time.Since(began).Seconds(), detail)
+		if v != killed {
+			fmt.Fprintf(l.out, "        %s\n", key)
+		}
+	}
+	fmt.Fprintf(l.out, "killed %d of %d (%.1f %%) in %.0f s\n", counts[killed], len(mutants),
+		100*float64(counts[killed])/float64(len(mutants)), time.Since(start).Seconds())
+	if counts[killed] < len(mutants) {
+		return fmt.Errorf("%d patches were not noticed", len(mutants)-counts[killed])
+	}
+	return nil
+}
+
+// check runs a command without a patch and says what is wrong with it, if anything.
+func (l lab) check(c command) (problem string) {
+	output, err := l.goTest(c)
+	switch {
+	case err != nil:
+		return tail(output)
+	case strings.Contains(output, "no tests to run"):
+		return "no test is called so in one of the packages"
+	}
+	return ""
+}
+
+// try puts a mistake in, runs its tests, and takes it out again.
+func (l lab) try(m mutant) (v verdict, detail string, err error) {
+	if output, err := l.apply(m.file); err != nil {
+		return stale, firstLine(output), nil
+	}
+	defer func() {
+		if output, undo := l.apply(m.file, "--reverse"); undo != nil {
+			err = errors.Join(err, fmt.Errorf("taking %s out: %w\n%s", m.name, undo, output))
+		}
+	}()
+	output, failed := l.goTest(m.command)
+	v, detail = judge(output, failed != nil)
+	return v, detail, nil
+}
+
+var failing = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+
+// judge reads what go test printed. Only a test that fails, panics or hangs has
+// noticed anything.
+func judge(output string, failed bool) (verdict, string) {
+	switch {
+	case !failed:
+		return survived, ""
+	case strings.Contains(output, "[build failed]"), strings.Contains(output, "[setup failed]"):
+		return broken, firstLine(output)
+	}
+	if m := failing.FindStringSubmatch(output); m != nil {
+		return killed, m[1]
+	}
+	for _, sign := range []string{"test timed out", "DATA RACE", "panic", "fatal error"} {
+		if strings.Contains(output, sign) {
+			return killed, sign
+		}
+	}
+	return unclear, firstLine(output)
+}
+
+func (l lab) goTest(c command) (string, error) {
+	// What is tested differs each time, and vet has nothing to say of a mistake.
+	args := append([]string{c.args[0], "-count=1", "-vet=off", "-timeout=120s"}, c.args[1:]...)
+	return l.output(c.env, "go", args...)
+}
+
+// apply applies a patch to the copy, as git does outside a repository.
+func (l lab) apply(file string, flags ...string) (string, error) {
+	return gitApply(l.dir, file, flags...)
+}
+
+func gitApply(dir, file string, flags ...string) (string, error) {
+	args := append([]string{"apply"}, flags...)
+	return lab{dir: dir}.output([]string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}, "git", append(args, file)...)
+}
+
+func (l lab) output(env []string, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = l.dir
+	cmd.Env = append(os.Environ(), env...)
+	output, err := cmd.CombinedOutput()
+	return string(output), err
+}
+
+// copyTree copies what git tracks, and what it doesn't yet but wouldn't ignore.
+func copyTree(from, to string) error {
+	list, err := lab{dir: from}.output(nil, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	if err != nil {
+		return fmt.Errorf("git ls-files: %w\n%s", err, list)
+	}
+	for name := range strings.SplitSeq(strings.TrimRight(list, "\x00"), "\x00") {
+		info, err := os.Lstat(filepath.Join(from, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // removed, and not yet so in the index
+		}
+		if err != nil {
+			return err
+		}
+		if !info.Mode().IsRegular() {
+			continue
+		}
+		if err := copyFile(filepath.Join(from, name), filepath.Join(to, name), info.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(from, to string, perm os.FileMode) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, perm)
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// tail is the end of a long text.
+func tail(text string) string {
+	const most = 2000
+	if len(text) > most {
+		text = "... " + text[len(text)-most:]
+	}
+	return text
+}

@@ -1,0 +1,47 @@
+package clocks
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+)
+
+// Where nobody calls, nothing runs: after a burst, neither an engine nor its clock has
+// a goroutine or a timer left that an hour would wake. museum 31
+func TestIdleEngineRunsNothing(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		clock func() core.Clock
+	}{
+		{"system", func() core.Clock { return core.NewSystemClock() }},
+		{"coarse", func() core.Clock { return core.NewCoarseClock() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before := runtime.NumGoroutine()
+				g, err := api.New(api.Config{Clock: tt.clock()})
+				require.NoError(t, err)
+				for range 3 {
+					for range 200 {
+						e, err := g.Entry(t.Context(), "orders")
+						require.NoError(t, err)
+						e.Exit()
+					}
+					time.Sleep(time.Second)
+					synctest.Wait()
+					assert.LessOrEqual(t, runtime.NumGoroutine(), before)
+					began := g.Engine().Now()
+					time.Sleep(time.Hour)
+					assert.Equal(t, time.Hour, time.Duration(g.Engine().Now()-began))
+				}
+			})
+		})
+	}
+}

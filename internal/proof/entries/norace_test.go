@@ -1,0 +1,5 @@
+//go:build !race
+
+package entries
+
+const raceDetector = false

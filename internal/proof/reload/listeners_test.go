@@ -1,0 +1,129 @@
+package reload
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/rules"
+)
+
+func writeVersion(t testing.TB, name string, n int64) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, version(n), 0o600))
+	return path
+}
+
+// finishes fails if f does not return.
+func finishes(t testing.TB, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(giveUp):
+		t.Fatalf("%s hangs", what)
+	}
+}
+
+// A listener may do what anybody may, except what waits for itself: look at the
+// rules and the tree, make calls, load rules, watch another file, and end the watch
+// that tells it.
+// museum 60, 75
+func TestListenerReenters(t *testing.T) {
+	first, second := writeVersion(t, "first.yaml", 1), writeVersion(t, "second.yaml", 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var g *api.Guard
+	var told atomic.Int64
+	listen := func(r rules.Reload) {
+		told.Add(1)
+		assert.NoError(t, r.Err)
+		assert.NotEmpty(t, g.Rules().Flow)
+		g.Tree()
+		e, _ := g.Entry(ctx, "orders")
+		e.Exit()
+		if r.Path != first {
+			return
+		}
+		assert.NoError(t, g.LoadRules(rules.Set{Flow: []flow.Rule{{Resource: "orders"}}}))
+		assert.NoError(t, g.LoadRulesFile(second))
+		assert.NoError(t, g.WatchRules(t.Context(), second))
+		cancel()
+	}
+	g, err := api.New(api.Config{Logger: silent, OnReload: listen})
+	require.NoError(t, err)
+	finishes(t, "a listener that watches another file", func() { assert.NoError(t, g.WatchRules(ctx, first)) })
+	assert.Equal(t, int64(2), told.Load())
+	finishes(t, "Close", func() { assert.NoError(t, g.Close()) })
+}
+
+// Files are watched and their watches ended while others tell what they saw. Nobody
+// waits for ever, nobody is told anything after the end, and Close leaves nothing.
+// museum 75, 108
+func TestWatchersComeAndGoWhileTheyTell(t *testing.T) {
+	paths := []string{writeVersion(t, "a.yaml", 1), writeVersion(t, "b.yaml", 2), writeVersion(t, "c.yaml", 3)}
+	var closed atomic.Bool
+	g, err := api.New(api.Config{Logger: silent, OnReload: func(rules.Reload) {
+		assert.False(t, closed.Load(), "told after Close")
+	}})
+	require.NoError(t, err)
+	var running sync.WaitGroup
+	for _, path := range paths {
+		running.Go(func() {
+			for i := range 3 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if !assert.NoError(t, g.WatchRules(ctx, path)) {
+					cancel()
+					return
+				}
+				assert.NoError(t, rename(path, version(int64(i))))
+				if i%2 == 0 {
+					cancel()
+				}
+				defer cancel()
+			}
+		})
+	}
+	finishes(t, "watching", running.Wait)
+	finishes(t, "Close", func() { assert.NoError(t, g.Close()) })
+	closed.Store(true)
+	finishes(t, "Close again", func() { assert.NoError(t, g.Close()) })
+}
+
+// Close while a file is loaded for the first time ends that, and nothing of it stays.
+// museum 108
+func TestCloseDuringTheFirstLoad(t *testing.T) {
+	path := writeVersion(t, "rules.yaml", 1)
+	telling, end := make(chan struct{}), make(chan struct{})
+	g, err := api.New(api.Config{Logger: silent, OnReload: func(rules.Reload) {
+		close(telling)
+		<-end
+	}})
+	require.NoError(t, err)
+	var watching, closing sync.WaitGroup
+	watching.Go(func() { assert.Error(t, g.WatchRules(t.Context(), path)) })
+	<-telling
+	closing.Go(func() { assert.NoError(t, g.Close()) })
+	finishes(t, "a look at a Guard that is being closed", func() {
+		g.Rules()
+		for g.WatchRules(t.Context(), path+".none") == nil {
+		}
+	})
+	close(end)
+	finishes(t, "Close", closing.Wait)
+	finishes(t, "WatchRules", watching.Wait)
+}
