@@ -121,7 +121,7 @@ func (w *Watcher) look() (again bool) {
 			w.report(snapshot{taken: s.taken, err: err}, Change{}, err)
 		}
 		return true
-	case s.taken.Sub(w.pending.taken) < w.tune.quiet: // a poll came in between
+	case s.taken.Sub(w.pending.done) < w.tune.quiet: // a poll came in between, or reading took long
 		return true
 	}
 	w.pending, w.tries = snapshot{}, 0

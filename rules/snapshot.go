@@ -20,6 +20,7 @@ func (h hash) String() string {
 // snapshot is the file as it was read at one time, or why it couldn't be.
 type snapshot struct {
 	taken    time.Time
+	done     time.Time // when reading was over; it may have taken its time
 	data     []byte
 	hash     hash
 	modified time.Time
@@ -29,6 +30,7 @@ type snapshot struct {
 func (w *Watcher) read() snapshot {
 	s := snapshot{taken: time.Now()}
 	data, info, err := readFile(w.file)
+	s.done = time.Now()
 	if err != nil {
 		s.err = err
 		return s

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -30,19 +31,6 @@ func tryAll(root, only string) error {
 	if err != nil {
 		return err
 	}
-	all, err := readMutants(filepath.Join(root, mutantsDir))
-	if err != nil {
-		return err
-	}
-	var chosen []mutant
-	for _, m := range all {
-		if choose.MatchString(m.name) {
-			chosen = append(chosen, m)
-		}
-	}
-	if len(chosen) == 0 {
-		return fmt.Errorf("no patch matches %q", only)
-	}
 	scratch, err := os.MkdirTemp("", "museum-")
 	if err != nil {
 		return err
@@ -51,7 +39,16 @@ func tryAll(root, only string) error {
 	if err := copyTree(root, scratch); err != nil {
 		return err
 	}
-	return lab{scratch, os.Stdout}.tryEach(chosen)
+	// The copy's own, so that it doesn't matter what happens to the tree meanwhile.
+	all, err := readMutants(filepath.Join(scratch, mutantsDir))
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(m mutant) bool { return !choose.MatchString(m.name) })
+	if len(all) == 0 {
+		return fmt.Errorf("no patch matches %q", only)
+	}
+	return lab{scratch, os.Stdout}.tryEach(all)
 }
 
 // lab is a copy of the tree that may be spoilt.

@@ -12,6 +12,9 @@ import (
 // if it can't go on.
 type chooser interface {
 	choose(s *Schedule, me *task) *task
+	// played reports whether the schedule turned out to be one that was played
+	// before.
+	played() bool
 }
 
 // random switches to somebody at each access with a chance of one in every. Seldom
@@ -37,6 +40,8 @@ func (c random) choose(s *Schedule, me *task) *task {
 	return s.ready[draw>>32%uint64(len(s.ready))]
 }
 
+func (random) played() bool { return false }
+
 // exhaustive goes through every order of accesses that matters: of two schedules
 // that differ only in the order of accesses that don't clash, it plays one. (It
 // keeps sleep sets, after Godefroid: having tried a caller's access first, it is not
@@ -47,6 +52,8 @@ type exhaustive struct {
 	asleep set  // at the point that comes next
 	pruned bool // everything from here on has been played: run to the end somehow
 }
+
+func (c *exhaustive) played() bool { return c.pruned }
 
 // node is a point of choice. The sets are of the callers' numbers.
 type node struct {

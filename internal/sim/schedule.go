@@ -99,7 +99,7 @@ func (s *Schedule) play() {
 		}
 		t = s.next
 	}
-	if s.failure == "" {
+	if s.failure == "" && !s.chooser.played() {
 		for _, check := range slices.Backward(s.checks) {
 			check()
 		}

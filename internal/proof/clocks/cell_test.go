@@ -233,7 +233,7 @@ func (tr *trial) refused(err error) {
 		tr.problem("refused at %v: %v", tr.clock.real, err)
 	}
 	tr.clock.read = func() { tr.at(duringRetry) }
-	if after := block.RetryAfter(); after > interval+interval/10 {
+	if after := block.RetryAfter(); after > 2*interval+interval/10 { // what is borrowed counts as long again
 		tr.problem("to come again after %v", after)
 	}
 	tr.clock.read = nil
