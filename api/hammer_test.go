@@ -179,7 +179,7 @@ func TestStarvation(t *testing.T) {
 			crowd.Wait()
 			assert.LessOrEqual(t, inside.most.Load(), int64(1))
 			figure.Report(t, figure.Figure{
-				Name: "spurious refusals at saturation, 63 of 64 refused by a second rule, " + tt.name,
+				Name:  "spurious refusals at saturation, 63 of 64 refused by a second rule, " + tt.name,
 				Value: float64(wrong) / float64(calls), AtMost: 0.001, N: int64(calls),
 			})
 		})

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -107,4 +108,21 @@ func TestCloseFlushesTheBlockLog(t *testing.T) {
 	assert.Contains(t, log.all()[1], `kind=flow resource=orders rule=r count=2`)
 	_, err := e.Enter(t.Context(), "orders", nil)
 	require.ErrorIs(t, err, core.ErrBlocked, "still judged")
+}
+
+// museum 105: what an engine keeps about resources that left is bounded too.
+func TestNothingIsKeptOfResourcesThatLeft(t *testing.T) {
+	e, clock := newEngine(t, core.Config{Caps: node.Caps{Resources: 100}},
+		flow.Rule{Resource: ".*", Regex: true, Threshold: 5})
+	for i := range 5_000 {
+		if i%100 == 0 {
+			clock.Advance(time.Hour)
+		}
+		entry, err := e.Enter(t.Context(), fmt.Sprint(i), nil)
+		require.NoError(t, err)
+		entry.Exit()
+	}
+	n := 0
+	e.Rules().Family(core.KindFlow).EachError(func(*core.BlockError) { n++ })
+	require.LessOrEqual(t, n, 101, "controllers of 100 resources and the overflow")
 }

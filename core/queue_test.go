@@ -310,7 +310,7 @@ func TestTimesOfACall(t *testing.T) {
 	}, seen)
 }
 
-// A clock that goes back makes time stand still, nothing else. museum 23, 25, 26
+// A clock that goes back within a call gives it no negative time. museum 23, 25, 26
 func TestClockThatGoesBack(t *testing.T) {
 	c := &steppedClock{now: start.UnixNano()}
 	e, _ := newEngine(t, core.Config{Clock: c, Chain: slots.Default().With(waiter(), core.After("flow"))})

@@ -87,9 +87,10 @@ type resources struct {
 
 // Evict removes every idle resource and returns how many.
 func (r *resources) Evict(now int64) int {
-	r.departed = r.departed[:0]
 	n := r.Registry.Evict(now)
-	for _, name := range r.departed {
+	departed := r.departed
+	r.departed = nil // or it would keep as many names as there were nodes
+	for _, name := range departed {
 		r.forget(name)
 	}
 	return n

@@ -124,9 +124,11 @@ func (e *Engine) Rules() *Ruleset { return e.rules.Load() }
 // Family returns the compiled rules of a family, or nil.
 func (s *Ruleset) Family(kind Kind) Family { return s.families[kind] }
 
-// Names are what a rule set names: resources, each with callers, and contexts.
+// Names are what a rule set names: contexts, and resources, each with callers and
+// with the contexts in which it is called.
 type Names struct {
 	resources map[string]map[string]bool
+	calls     map[string]map[string]bool
 	contexts  map[string]bool
 }
 
@@ -146,11 +148,25 @@ func (n *Names) Origin(resource, origin string) {
 // Context notes a context.
 func (n *Names) Context(name string) { n.contexts[name] = true }
 
+// Call notes a resource in a context.
+func (n *Names) Call(resource, context string) {
+	n.Resource(resource)
+	n.Context(context)
+	if n.calls[resource] == nil {
+		n.calls[resource] = make(map[string]bool)
+	}
+	n.calls[resource][context] = true
+}
+
 // pin gives everything that the rules name a node for keeps, and makes the meters
 // that the rules look at, so that they count from now on and the first call
 // doesn't pay for it.
 func (e *Engine) pin(set *Ruleset) *Names {
-	names := &Names{resources: make(map[string]map[string]bool), contexts: map[string]bool{node.DefaultContext: true}}
+	names := &Names{
+		resources: make(map[string]map[string]bool),
+		calls:     make(map[string]map[string]bool),
+		contexts:  map[string]bool{node.DefaultContext: true},
+	}
 	for _, family := range set.families {
 		if family != nil {
 			family.Names(names)
@@ -160,6 +176,9 @@ func (e *Engine) pin(set *Ruleset) *Names {
 		r := e.resources.Pin(name)
 		for origin := range origins {
 			r.Origins().Pin(origin)
+		}
+		for context := range names.calls[name] {
+			r.Calls().Reserve(context) // in the tree once it is called
 		}
 	}
 	for name := range names.contexts {
@@ -178,6 +197,8 @@ func (e *Engine) letGo(set *Ruleset, names *Names) {
 	for r := range e.resources.all() {
 		origins := names.resources[r.Name()]
 		r.Origins().Unpin(func(origin string) bool { return origins[origin] })
+		calls := names.calls[r.Name()]
+		r.Calls().Unpin(func(context string) bool { return context == node.OverflowName || calls[context] })
 		set.trim(r.Name(), RoleCluster, &r.StatisticNode)
 		for _, n := range r.Calls().All() {
 			set.trim(r.Name(), RoleCall, &n.StatisticNode)

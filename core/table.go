@@ -43,8 +43,9 @@ type Table[R TableRule[R], C any] struct {
 	regex    []int            // rules with a pattern
 	build    func(rule R, resource *Resource, old *C) *C
 
-	mu   shared.Mutex
-	made map[place]made[C]
+	mu        shared.Mutex
+	made      map[place]made[C]
+	forgotten int // since made was copied last
 }
 
 // made is a controller and the resource that it was built for. A resource of the
@@ -250,7 +251,14 @@ func (t *Table[R, C]) Forget(resource string) {
 		p := place{t.rules[i].Info().ID, resource}
 		if m := t.made[p]; m.controller != nil && m.resource.Retired() {
 			delete(t.made, p)
+			t.forgotten++
 		}
+	}
+	// A map of which much was deleted is larger than a new one.
+	if t.forgotten > 1000+4*len(t.made) {
+		fresh := make(map[place]made[C], len(t.made))
+		maps.Copy(fresh, t.made)
+		t.made, t.forgotten = fresh, 0
 	}
 }
 

@@ -174,3 +174,22 @@ func TestOverflowResourcesAreLimited(t *testing.T) {
 		assert.Equal(t, 9, g.passes(9, fmt.Sprint("cart/", i)), "a pattern that doesn't match the name")
 	}
 }
+
+// found by the proof of memory: at the cap of call nodes, the path that a rule names
+// was counted with all other contexts, which used its limit up.
+func TestNamedPathsAreNotLimitedWithTheOverflow(t *testing.T) {
+	path := flow.Rule{ID: "path", Resource: "orders", Threshold: 2, Relation: flow.Chain, Ref: "web"}
+	g := newGuardWith(t, core.Config{Caps: node.Caps{Calls: 1}}, path)
+	g.passes(1, "carts")
+	assert.Equal(t, 9, g.passes(9, "orders in job"), "no place: counted on the overflow")
+	assert.Equal(t, 2, g.passes(9, "orders in web"))
+	_, ok := g.resource("orders").Calls().Find("web")
+	assert.True(t, ok)
+	assert.Equal(t, 1, g.Tree().Calls().Used(), "it takes no place")
+
+	g.load()
+	assert.Equal(t, 2, g.Tree().Calls().Used(), "an ordinary one now")
+	g.load(path)
+	assert.Equal(t, 1, g.Tree().Calls().Used())
+	assert.Equal(t, 0, g.passes(9, "orders in web"))
+}

@@ -130,6 +130,9 @@ func (t *Table) Names(names *core.Names) {
 			names.Resource(r.Ref)
 		case Chain:
 			names.Context(r.Ref)
+			if !r.Regex {
+				names.Call(r.Resource, r.Ref)
+			}
 		}
 	}
 }

@@ -2,7 +2,7 @@ package node
 
 import (
 	"iter"
-	"maps"
+	"strings"
 
 	"github.com/penstock-go/penstock/internal/shared"
 )
@@ -99,10 +99,10 @@ func (r *Registry[T, V]) Obtain(name string, now int64) (V, bool) {
 	if v, ok := r.Find(name); ok {
 		return v, true
 	}
-	return r.obtain(name, now, func() V { return r.build(name) })
+	return r.obtain(name, now, r.build)
 }
 
-func (r *Registry[T, V]) obtain(name string, now int64, build func() V) (V, bool) {
+func (r *Registry[T, V]) obtain(name string, now int64, build func(name string) V) (V, bool) {
 	if r.budget.Full() && r.room != nil {
 		r.room(now)
 	}
@@ -111,7 +111,7 @@ func (r *Registry[T, V]) obtain(name string, now int64, build func() V) (V, bool
 	if v, ok := r.Find(name); ok {
 		return v, true
 	}
-	if !r.budget.take() {
+	if !r.pinned[name] && !r.budget.take() {
 		r.budget.overflow.Add(1)
 		var none V
 		return none, false
@@ -120,11 +120,13 @@ func (r *Registry[T, V]) obtain(name string, now int64, build func() V) (V, bool
 }
 
 // put makes a member, or brings back the one that has left, if anybody still has it.
-// The caller holds mu.
-func (r *Registry[T, V]) put(name string, build func() V) V {
+// It keeps a copy of the name: the caller's may be a piece of a whole request. The
+// caller holds mu.
+func (r *Registry[T, V]) put(name string, build func(name string) V) V {
+	name = strings.Clone(name)
 	v := V(r.gone[name].Value())
 	if v == nil {
-		v = build()
+		v = build(name)
 	}
 	delete(r.gone, name)
 	r.items.Store(name, v)
@@ -135,24 +137,36 @@ func (r *Registry[T, V]) put(name string, build func() V) V {
 // Pin returns the member of that name, made if there is none, and keeps it
 // outside the budget until [Registry.Unpin].
 func (r *Registry[T, V]) Pin(name string) V {
-	return r.pin(name, func() V { return r.build(name) })
+	return r.pin(name, r.build)
 }
 
-func (r *Registry[T, V]) pin(name string, build func() V) V {
+func (r *Registry[T, V]) pin(name string, build func(name string) V) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.reserve(name)
 	v, ok := r.Find(name)
-	if ok && !r.pinned[name] {
-		r.budget.used.Add(-1)
-	}
 	if !ok {
 		v = r.put(name, build)
+	}
+	return v
+}
+
+// Reserve is Pin for a member that need not be there yet.
+func (r *Registry[T, V]) Reserve(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reserve(name)
+}
+
+// reserve marks a name as pinned. The caller holds mu.
+func (r *Registry[T, V]) reserve(name string) {
+	if _, ok := r.Find(name); ok && !r.pinned[name] {
+		r.budget.used.Add(-1)
 	}
 	if r.pinned == nil {
 		r.pinned = make(map[string]bool)
 	}
 	r.pinned[name] = true
-	return v
 }
 
 // Unpin makes every pinned member that keep doesn't want an ordinary one. It may
@@ -163,7 +177,9 @@ func (r *Registry[T, V]) Unpin(keep func(name string) bool) {
 	for name := range r.pinned {
 		if !keep(name) {
 			delete(r.pinned, name)
-			r.budget.used.Add(1)
+			if _, ok := r.Find(name); ok {
+				r.budget.used.Add(1)
+			}
 		}
 	}
 }
@@ -176,7 +192,9 @@ func (r *Registry[T, V]) Restore(name string, v V) {
 	if _, ok := r.Find(name); !ok {
 		delete(r.gone, name)
 		r.items.Store(name, v)
-		r.budget.used.Add(1)
+		if !r.pinned[name] {
+			r.budget.used.Add(1)
+		}
 	}
 	v.Retire(false) // as in put
 }
@@ -208,26 +226,52 @@ func (r *Registry[T, V]) All() iter.Seq2[string, V] {
 	}
 }
 
-// Evict removes every member that is idle and not pinned, and returns how many.
-// It marks before it looks, see the type's comment.
+// Evict removes every member that is idle and not pinned, and returns how many. It
+// takes the lock for one member at a time, so that new names don't wait for all.
 func (r *Registry[T, V]) Evict(now int64) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.DeleteFunc(r.gone, func(_ string, v shared.Weak[T]) bool { return v.Value() == nil })
+	r.forget()
 	n := 0
 	for name, v := range r.All() {
-		if r.pinned[name] || !v.Idle(now) {
-			continue
+		if v.Idle(now) && r.evict(name, v, now) {
+			n++
 		}
-		v.Retire(true)
-		if !v.Idle(now) {
-			v.Retire(false)
-			continue
-		}
-		r.remove(name, v)
-		n++
 	}
 	return n
+}
+
+// forget drops what is remembered of members that nobody holds any more. What is
+// left goes to a new map, since one that was large stays so.
+func (r *Registry[T, V]) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var held map[string]shared.Weak[T]
+	for name, v := range r.gone {
+		if v.Value() == nil {
+			continue
+		}
+		if held == nil {
+			held = make(map[string]shared.Weak[T])
+		}
+		held[name] = v
+	}
+	r.gone = held
+}
+
+// evict removes a member unless it is pinned or in use. It marks before it looks,
+// see the type's comment.
+func (r *Registry[T, V]) evict(name string, v V, now int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if there, ok := r.Find(name); !ok || there != v || r.pinned[name] {
+		return false
+	}
+	v.Retire(true)
+	if !v.Idle(now) {
+		v.Retire(false)
+		return false
+	}
+	r.remove(name, v)
+	return true
 }
 
 // remove takes a member out. The caller holds mu.

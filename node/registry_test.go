@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
@@ -65,6 +66,7 @@ func TestRegistryScripts(t *testing.T) {
 	}
 	leave := func(name string) func(*world) { return func(w *world) { w.gone[name].busy.Store(0) } }
 	pin := func(name string) func(*world) { return func(w *world) { w.Pin(name) } }
+	reserve := func(name string) func(*world) { return func(w *world) { w.Reserve(name) } }
 	keep := func(kept ...string) func(*world) {
 		return func(w *world) { w.Unpin(func(name string) bool { return slices.Contains(kept, name) }) }
 	}
@@ -110,6 +112,25 @@ func TestRegistryScripts(t *testing.T) {
 			{leave("a"), "[a b] 2 2 [p]"},
 			{leave("b"), "[a b] 2 2 [p]"},
 			{evict, "[] 0 2 [p a b]"},
+		}},
+		{"a reserved name is beside the cap when it comes", 1, []struct {
+			do   func(*world)
+			want string
+		}{
+			{use("a"), "[a] 1 0 []"},
+			{reserve("p"), "[a] 1 0 []"},
+			{obtain("b"), "[a] 1 1 []"},
+			{obtain("p"), "[a p] 1 1 []"},
+			{evict, "[a p] 1 1 []"},
+			{reserve("a"), "[a p] 0 1 []"}, // gives its place back
+			{obtain("b"), "[a b p] 1 1 []"},
+			{reserve("q"), "[a b p] 1 1 []"},
+			{keep("a"), "[a b p] 2 1 []"}, // q never came
+			{leave("a"), "[a b p] 2 1 []"},
+			{evict, "[a] 0 1 [b p]"},
+			{reserve("p"), "[a] 0 1 [b p]"},
+			{restore("p"), "[a p] 0 1 [b p]"},
+			{keep(), "[a p] 2 1 [b p]"},
 		}},
 		{"who left comes back", 2, []struct {
 			do   func(*world)
@@ -347,4 +368,31 @@ func TestRegistryRemembersWhoIsHeld(t *testing.T) {
 	registry.Evict(0)
 	runtime.KeepAlive(held)
 	runtime.KeepAlive(pinned)
+}
+
+// A name may be a piece of a request; only the name is kept.
+func TestRegistryKeepsACopyOfTheName(t *testing.T) {
+	request := "GET /orders HTTP/1.1"
+	registry, _ := newRegistry(NewBudget(1))
+	m, _ := registry.Obtain(request[:3], 0)
+	for name := range registry.All() {
+		require.Equal(t, "GET", name)
+		require.NotSame(t, unsafe.StringData(request), unsafe.StringData(name))
+	}
+	require.NotSame(t, unsafe.StringData(request), unsafe.StringData(m.name))
+}
+
+// New names don't wait for a search: the lock is held for one member at a time.
+func TestRegistryIsOpenDuringASearch(t *testing.T) {
+	registry, _ := newRegistry(NewBudget(3))
+	m, _ := registry.Obtain("a", 0)
+	m.looked = func() {
+		if !m.retired.Load() {
+			_, ok := registry.Obtain("b", 0)
+			require.True(t, ok)
+		}
+	}
+	require.Positive(t, registry.Evict(0))
+	_, there := registry.Find("a")
+	require.False(t, there)
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/penstock-go/penstock/internal/shared"
@@ -45,6 +46,10 @@ func (c Caps) withDefaults() (Caps, error) {
 	}
 	return c, nil
 }
+
+// sweepDepth is how many levels of nested calls can leave in one search that makes
+// room, so that it ends although new nodes come in all the time.
+const sweepDepth = 16
 
 // sweepPause is how long a full tree waits between two searches for idle nodes,
 // so that a flood of new names doesn't become a flood of searches.
@@ -162,7 +167,7 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 	if n, ok := c.calls.Find(e.name); ok {
 		return n
 	}
-	build := func() *DefaultNode {
+	build := func(string) *DefaultNode {
 		n := &DefaultNode{entrance: e, cluster: c}
 		n.Init(t.layout)
 		return n
@@ -185,7 +190,8 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 // if that isn't in the same context or has left, below the entrance.
 //
 // A node that is taken out of its registry is taken out of the tree after that. So
-// whoever places one looks afterwards whether it is still registered.
+// whoever places one looks afterwards whether it is still registered, and holds
+// placing until then: one that is restored meanwhile must not be taken out again.
 func (t *Tree) place(n, parent *DefaultNode, now int64) {
 	t.placing.Lock()
 	for n.in == nil {
@@ -203,15 +209,20 @@ func (t *Tree) place(n, parent *DefaultNode, now int64) {
 			}
 		}
 	}
-	t.placing.Unlock()
 	if registered, _ := n.cluster.calls.Find(n.entrance.name); registered != n {
-		t.unplace(n)
+		n.takeOut()
 	}
+	t.placing.Unlock()
 }
 
 func (t *Tree) unplace(n *DefaultNode) {
 	t.placing.Lock()
 	defer t.placing.Unlock()
+	n.takeOut()
+}
+
+// takeOut takes the node out of the tree. The caller holds Tree.placing.
+func (n *DefaultNode) takeOut() {
 	if n.in != nil {
 		n.in.remove(n)
 		n.in = nil
@@ -248,7 +259,7 @@ func (t *Tree) MakeRoom(now int64) {
 	defer t.sweeping.Unlock()
 	if now >= t.nextSweep {
 		t.nextSweep = now + sweepPause
-		t.sweep(now)
+		t.sweep(now, sweepDepth)
 	}
 }
 
@@ -256,22 +267,23 @@ func (t *Tree) MakeRoom(now int64) {
 func (t *Tree) Evict(now int64) int {
 	t.sweeping.Lock()
 	defer t.sweeping.Unlock()
-	return t.sweep(now)
+	return t.sweep(now, math.MaxInt)
 }
 
 // sweep goes on while something left, since a node can leave only after its
-// children. The caller holds sweeping.
-func (t *Tree) sweep(now int64) int {
+// children, so many times at most. The caller holds sweeping.
+func (t *Tree) sweep(now int64, depth int) int {
 	evicted := 0
-	for {
+	for range depth {
 		n := 0
 		for c := range t.resources.Clusters() {
 			n += c.calls.Evict(now) + c.origins.Evict(now)
 		}
 		n += t.resources.Evict(now) + t.entrances.Evict(now)
-		if n == 0 {
-			return evicted
-		}
 		evicted += n
+		if n == 0 {
+			break
+		}
 	}
+	return evicted
 }

@@ -492,3 +492,40 @@ func TestTreeCapsUnderAFlood(t *testing.T) {
 	require.Zero(t, tree.Resources().Used()+tree.Contexts().Used()+tree.Calls().Used()+tree.Origins().Used())
 	require.Empty(t, slices.Collect(o.Clusters()))
 }
+
+// A resource leaves with its call nodes, so nothing may come in below one of them
+// once the resource was seen to be idle: it would stand nowhere.
+func TestTreePlacesNothingBelowAResourceThatLeaves(t *testing.T) {
+	tree, o := newTree(t, Caps{})
+	a := o.cluster(t, "a")
+	web := tree.Entrance("web", epoch)
+	top := tree.Call(web, a, nil, epoch)
+	a.Retire(true) // as the registry does, before it looks
+	tree.Call(web, o.cluster(t, "b"), top, epoch)
+	require.ElementsMatch(t, []string{"web/a", "web/b"}, paths(tree))
+	a.Retire(false)
+	tree.Call(web, o.cluster(t, "c"), top, epoch)
+	require.ElementsMatch(t, []string{"web/a", "web/b", "web/a/c"}, paths(tree))
+}
+
+// restless is an owner that always finds one more that can leave.
+type restless struct {
+	owner
+	searches int
+}
+
+func (r *restless) Evict(int64) int {
+	r.searches++
+	return 1
+}
+
+// A search that makes room for a call ends, although new nodes come in, and are idle
+// until they are counted on, all the time.
+func TestTreeMakesRoomInTime(t *testing.T) {
+	o := new(restless)
+	tree, err := NewTree(layout(t), Caps{}, o)
+	require.NoError(t, err)
+	o.Registry = NewRegistry(tree.Resources(), tree.NewCluster, nil, tree.MakeRoom)
+	tree.MakeRoom(epoch)
+	require.Equal(t, sweepDepth, o.searches)
+}

@@ -142,6 +142,7 @@ func (c *Counters) keep(start int64, moved *Counts) {
 	}
 	if c.minute == nil {
 		c.minute = newRing(minuteBuckets*int64(time.Second), minuteBuckets)
+		c.moved = never
 	}
 	c.moved = max(c.moved, start+c.layout.fine)
 	if second, ok := c.minute.Open(start); ok {

@@ -717,3 +717,34 @@ func BenchmarkCountersSecond(b *testing.B) {
 		}
 	}
 }
+
+// found by the proof of memory: to look whether a node is idle made a minute window,
+// so that a search for idle nodes doubled what all others cost.
+func TestIdleMakesNothing(t *testing.T) {
+	l, err := NewLayout(time.Second, 2, 2)
+	require.NoError(t, err)
+	for what, at := range map[string]int64{"after a second": ms(5_000), "after the minute": ms(90_000)} {
+		t.Run(what, func(t *testing.T) {
+			c := new(Counters)
+			c.Init(l)
+			c.AddPass(0, epoch, 1)
+			c.AddComplete(0, epoch, 1, 1, false)
+			require.Zero(t, testing.AllocsPerRun(100, func() { c.Idle(epoch + at) }))
+			require.Nil(t, c.minute)
+			require.Equal(t, at == ms(90_000), c.Idle(epoch+at))
+		})
+	}
+}
+
+// Before 1970 too a node becomes idle.
+func TestIdleBefore1970(t *testing.T) {
+	l, err := NewLayout(time.Second, 2, 2)
+	require.NoError(t, err)
+	c := new(Counters)
+	c.Init(l)
+	begin := -ms(1_000_000)
+	c.AddBlock(0, begin, 1)
+	require.EqualValues(t, 1, len(c.History(begin+ms(5_000)))) // moves it to the minute
+	require.False(t, c.Idle(begin+ms(59_000)))
+	require.True(t, c.Idle(begin+ms(60_000)))
+}

@@ -75,11 +75,15 @@ func (c *Counters) UnitsBeside(known func() int64) int64 {
 	return units
 }
 
-// inFlight reads all exits before any entry, so a call that is seen to have
-// exited is also seen to have entered.
 func (c *Counters) inFlight(known func() int64) (calls, units int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.flying(known)
+}
+
+// flying reads all exits before any entry, so a call that is seen to have exited
+// is also seen to have entered. The caller holds mu.
+func (c *Counters) flying(known func() int64) (calls, units int64) {
 	calls, units = -c.totals.Exited, -c.totals.Complete
 	for b := range c.live() {
 		n, u := unpack(b.complete.Load())
@@ -183,9 +187,23 @@ func (c *Counters) SeedWindow(w *Window, now int64) {
 }
 
 // Idle reports whether nothing is in flight and nothing was counted within the
-// second window and the last minute.
+// second window and the last minute. It moves nothing, so that looking at a node
+// doesn't make it larger.
 func (c *Counters) Idle(now int64) bool {
-	return len(c.History(now)) == 0 && c.Second(now) == Counts{} && c.InFlight() == 0
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	minute := floor(now, int64(time.Second)) - (minuteBuckets-1)*int64(time.Second)
+	since := min(minute, c.layout.oldest(now))
+	if c.minute != nil && c.moved > since {
+		return false
+	}
+	for b := range c.live() {
+		if counts := b.counts(); b.start.Load() >= since && !counts.Empty() {
+			return false
+		}
+	}
+	calls, _ := c.flying(func() int64 { return 0 })
+	return calls == 0
 }
 
 // Lanes is how many lanes have been made.

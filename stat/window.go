@@ -79,8 +79,9 @@ func (w *Window) TryAdd(now, n, limit int64) (bucket int64, ok bool) {
 	return bucket, ok
 }
 
-// Fits reports whether n more units would fit at now. It takes nothing, so the
-// answer binds nobody: only [Window.TryAdd] decides.
+// Fits reports whether n more units would fit at now, as far as the present goes:
+// it looks at no coming bucket. It takes nothing, so the answer binds nobody: only
+// [Window.TryAdd] decides.
 func (w *Window) Fits(now, n, limit int64) bool {
 	if now < w.end.Load() {
 		return w.used.Load() <= limit-n
@@ -88,7 +89,7 @@ func (w *Window) Fits(now, n, limit int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.roll(now)
-	return w.fits(w.head, n, limit)
+	return w.total <= limit-n
 }
 
 // Add counts n units at now, whatever the total.

@@ -122,11 +122,11 @@ func (c *contest) fits(now, n int64) {
 			func(m *naive) bool {
 				if m.number(now) > m.head {
 					m.roll(now)
-					return m.fits(m.head, n, c.limit) == fits
+					return fits == (m.total()+n <= c.limit)
 				}
 				// A yes may be read between a caller's roll and its count, and binds
-				// nobody. A no must be true, though it need not look ahead.
-				return fits || m.total()+n > c.limit || !m.fits(m.head, n, c.limit)
+				// nobody. A no must be true.
+				return fits || m.total()+n > c.limit
 			}
 	})
 }

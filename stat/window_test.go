@@ -390,11 +390,7 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 	case 5:
 		m.roll(now)
 		did = fmt.Sprintf("Fits(%d, %d)", n, limit)
-		if w.end.Load() > now { // without the lock: the present only
-			got, want = w.Fits(now, n, limit), m.total() <= limit-n
-		} else {
-			got, want = w.Fits(now, n, limit), m.fits(m.head, n, limit)
-		}
+		got, want = w.Fits(now, n, limit), m.total() <= limit-n
 	case 6:
 		did, got = fmt.Sprintf("Within(%d, %d)", h.bucket, limit), w.Within(h.bucket, limit)
 		want = !m.keeps(h.bucket) || m.fits(h.bucket, 0, limit)

@@ -43,7 +43,7 @@ func TestConservation(t *testing.T) {
 		{ID: "crowd", Resource: "b", Threshold: 3, Origin: "x"},
 	}}))
 	const writers = 8
-	perWriter := figure.Size(2_000, 20_000, 1_000_000, 20_000_000)
+	perWriter := figure.Size(2_000, 20_000, 200_000, 5_000_000)
 	sums := make(map[place]*sum)
 	for _, resource := range []string{"a", "b"} {
 		sums[cluster(resource)] = new(sum)

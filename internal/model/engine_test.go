@@ -10,15 +10,15 @@ import (
 	"github.com/penstock-go/penstock/internal/figure"
 )
 
-// The engine does what its twin does, call by call, wait by wait and figure by
-// figure, whatever happens in between.
+// museum 18, 21, 22, 53, 54, 72: the engine does what its twin does, call by call,
+// wait by wait and figure by figure, whatever happens in between.
 func TestTwin(t *testing.T) {
 	steps := twins(t, figure.Size(10, 100, 2000, 50_000), false)
 	report(t, "twin: steps that differ", steps)
 }
 
-// museum 3, 4: the same on a clock that is set back now and then. Nothing stands
-// still because of that, and nothing counts twice.
+// museum 23, 24, 25, 26: the same on a clock that is set back now and then. Nothing
+// stands still because of that, and nothing counts twice.
 func TestTwinOnAClockThatIsSet(t *testing.T) {
 	steps := twins(t, figure.Size(10, 50, 1000, 25_000), true)
 	report(t, "twin on a clock that is set back: steps that differ", steps)

@@ -88,6 +88,8 @@ var refusers = []refuser{
 	{name: "a path's queue", rule: flow.Rule{Threshold: 1, Behavior: flow.Throttle, MaxWait: 1, Relation: flow.Chain, Ref: "bad"}, context: "bad"},
 	{name: "another resource", rule: flow.Rule{Threshold: 1, Relation: flow.Associated, Ref: "busy", Origin: "bad"}, origin: "bad"},
 	{name: "a window too small for a batch", rule: flow.Rule{Threshold: room, Interval: 2 * time.Second}, units: room + 1},
+	// A batch of these fits into what is shared, but not here.
+	{name: "a window too short for a batch", rule: flow.Rule{Threshold: room - 1, Interval: 500 * time.Millisecond}, units: room},
 	{name: "permits too few for a batch", rule: flow.Rule{Threshold: room, Metric: flow.Concurrency}, units: room + 1},
 	{name: "a window closed for good", rule: flow.Rule{Threshold: 0, Origin: "bad"}, origin: "bad"},
 	// Its rule grants, and then the call has no time to wait.
