@@ -31,6 +31,9 @@ import (
 func TestCollectionsAndSleepers(t *testing.T) {
 	sleepers := figure.Size(100, 1000, 5000, 20_000)
 	collections := figure.Size(10, 100, 200, 1000)
+	if raceDetector {
+		sleepers, collections = min(sleepers, 200), min(collections, 10)
+	}
 	const busy, batch = 8, 20 // callers between two collections, and calls of each
 	clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
 	g, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})

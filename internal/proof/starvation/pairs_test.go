@@ -112,6 +112,9 @@ func (yield) Take(*core.Invocation) (v core.Verdict) { return v }
 // museum 18, 19, 20
 func TestEveryPair(t *testing.T) {
 	rounds := figure.Size(3, 30, 200, 5000)
+	if raceDetector {
+		rounds = min(rounds, 6)
+	}
 	type tally struct{ refused, asked int }
 	asThingsAre, forced := make(map[string]tally), tally{}
 	for _, s := range shares {

@@ -1,0 +1,5 @@
+//go:build race
+
+package starvation
+
+const raceDetector = true
