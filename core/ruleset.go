@@ -89,12 +89,6 @@ func (b *RulesetBuilder) Put(kind Kind, family Family) { b.next.families[kind] =
 // revision is published: the place for what can't be undone.
 func (b *RulesetBuilder) BeforePublishing(f func()) { b.last = append(b.last, f) }
 
-// Keeps reports whether a rule of the next revision needs a meter, as
-// [Family].Keeps does. All families must have been put.
-func (b *RulesetBuilder) Keeps(resource string, role Role, meter node.Meter) bool {
-	return b.next.keeps(func(f Family) bool { return f.Keeps(resource, role, meter) })
-}
-
 // Update replaces the rules of the engine: build puts every family's into the
 // builder. If it fails, nothing has changed. Updates run one after the other.
 //

@@ -140,22 +140,29 @@ func (c *controller) hasPermits(n *node.StatisticNode, units int64) bool {
 // takeBucket takes units of the node's window; a prioritized call may borrow them
 // from a coming bucket. A call holds at most one reservation in a window: where an
 // earlier rule made one, it must be within this limit too, or move.
+//
+// A call that took under rules which were replaced meanwhile must fit into the windows
+// of those that came after as well. They look for successors after they took: what
+// they took before there was one has been handed to it, see [succession].
 func (c *controller) takeBucket(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
+	limit := c.limitAt(inv.Now(), n)
+	v := c.takeIn(inv, c.windowOn(n, inv.Now()), limit)
+	for next := c.next.Load(); next != nil && v.Block == nil; next = next.next.Load() {
+		if again := c.takeIn(inv, next.windowOn(n, inv.Now()), limit); again.Block != nil || again.Wait > v.Wait {
+			v = again
+		}
+	}
+	return v
+}
+
+func (c *controller) takeIn(inv *core.Invocation, w *stat.Window, limit int64) core.Verdict {
 	now, units := inv.Now(), inv.Units()
-	w, limit := c.windowOn(n, now), c.limitAt(now, n)
-	for {
-		if held := inv.HeldBucket(w); held != nil {
-			return c.share(inv, w, held, limit)
-		}
-		if bucket, ok := w.TryAdd(now, units, limit); ok {
-			inv.ReserveBucket(w, bucket, limit)
-			return core.Verdict{}
-		}
-		heir := w.Heir()
-		if heir == nil {
-			break
-		}
-		w = heir // the rule has another shape by now, and this call has not heard of it
+	if held := inv.HeldBucket(w); held != nil {
+		return c.share(inv, w, held, limit)
+	}
+	if bucket, ok := w.TryAdd(now, units, limit); ok {
+		inv.ReserveBucket(w, bucket, limit)
+		return core.Verdict{}
 	}
 	if !c.borrows(inv) {
 		return c.refuse()

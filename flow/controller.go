@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -31,9 +32,13 @@ type controller struct {
 	window *stat.Window
 
 	rehearsed *stat.Tally // refusals of a shadow rule
+
+	// next is the controller that went on from this one, in windows of another shape
+	// on the same nodes.
+	next shared.Pointer[controller]
 }
 
-func newController(e *core.Engine, now int64, r Rule, resource *core.Resource, old *controller) (*controller, []succession) {
+func newController(e *core.Engine, now int64, r Rule, resource *core.Resource, old *controller) (*controller, *succession) {
 	c := &controller{rule: r, engine: e, resource: resource, limit: r.limit()}
 	c.refusal = core.NewBlockError(core.KindFlow, resource.Name(), r.ID, c)
 	c.rehearsed = new(stat.Tally)
@@ -66,7 +71,7 @@ func newController(e *core.Engine, now int64, r Rule, resource *core.Resource, o
 
 // openMeters makes the meters of the nodes that are there, so that they count from
 // now on.
-func (c *controller) openMeters(now int64, old *controller) (successions []succession) {
+func (c *controller) openMeters(now int64, old *controller) (s *succession) {
 	if c.queue != nil {
 		return nil
 	}
@@ -77,8 +82,13 @@ func (c *controller) openMeters(now int64, old *controller) (successions []succe
 		}
 		before, fresh := c.seed(n, old), n.FindWindow(c.meter) == nil
 		w := n.Window(now, c.meter, before)
-		if before != nil && fresh { // one that was there knows more than the old
-			successions = append(successions, succession{c, old.meter, before, w})
+		if before != nil && before != w && c.sameCalls(old) {
+			if s == nil {
+				s = &succession{old: old, new: c}
+			}
+			if fresh { // one that was there knows more than the old
+				s.windows = append(s.windows, [2]*stat.Window{before, w})
+			}
 		}
 		return w
 	}
@@ -100,28 +110,31 @@ func (c *controller) openMeters(now int64, old *controller) (successions []succe
 	default:
 		c.window = open(&c.resource.Origins().Pin(c.rule.Origin).StatisticNode)
 	}
-	return successions
+	return s
 }
 
-// succession is a window of a rule that goes on in a window of another shape. When
-// the rule was compiled the new one was seeded; calls under the old rules have taken
-// from the old one since, and will until they hear of the new.
+// sameCalls reports whether the rule counts the same calls as the one before it.
+func (c *controller) sameCalls(old *controller) bool {
+	a, b := c.rule, old.rule
+	return a.Origin == b.Origin && a.Relation == b.Relation && a.Ref == b.Ref && c.meter.Owner == old.meter.Owner
+}
+
+// succession is a rule that goes on in windows of another shape. They were seeded when
+// the rule was compiled; calls under the old rules have taken from the old windows
+// since, and will until they hear of the new.
 type succession struct {
-	c     *controller
-	meter node.Meter // of the old window
-	from  *stat.Window
-	to    *stat.Window
+	old, new *controller
+	windows  [][2]*stat.Window // the old and the new one
 }
 
-// complete makes calls under the old rules take from the new window, unless another
-// rule still wants the old one.
-func (s succession) complete(b *core.RulesetBuilder) {
-	resource := s.c.resource
-	if s.c.ref != nil {
-		resource = s.c.ref
-	}
-	if !b.Keeps(resource.Name(), s.c.rule.role(), s.meter) && s.to.Heir() == nil {
-		s.from.HandOver(s.to, b.Engine.Now())
+// complete comes before the new rules are published. It tells the old rule of the new
+// one first and hands over what was taken then: who took earlier is in what is handed
+// over, who took later sees the new rule and takes there as well. Who is seen both ways
+// counts twice, never not at all.
+func (s *succession) complete(now int64) {
+	s.old.next.Store(s.new)
+	for _, w := range s.windows {
+		w[1].Reseed(w[0], now)
 	}
 }
 
@@ -131,8 +144,6 @@ func (c *controller) seed(n *node.StatisticNode, old *controller) *stat.Window {
 	switch {
 	case old == nil, old.rule.Mode == core.Shadow && c.rule.Mode != core.Shadow:
 		return nil // a rehearsal doesn't know what really passed
-	case old.rule.Mode == core.Off:
-		return nil // what has passed since is not in its window
 	case old.rule.Origin == c.rule.Origin && old.rule.Relation == c.rule.Relation && old.rule.Ref == c.rule.Ref && old.window != nil:
 		return old.window
 	}

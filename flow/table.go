@@ -61,13 +61,9 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	e := b.Engine
 	compiling := true
 	build := func(r Rule, resource *core.Resource, old *controller) *controller {
-		c, successions := newController(e, e.Now(), r, resource, old)
-		if compiling {
-			b.BeforePublishing(func() {
-				for _, s := range successions {
-					s.complete(b)
-				}
-			})
+		c, s := newController(e, e.Now(), r, resource, old)
+		if s != nil && compiling {
+			b.BeforePublishing(func() { s.complete(e.Now()) })
 		}
 		return c
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -92,7 +93,11 @@ func TestRegistryMapConforms(t *testing.T) {
 func TestRegistryMakesOneMember(t *testing.T) {
 	const callers, names = 8, 200
 	var made atomic.Int64
-	r := NewRegistry(NewBudget(names), func(name string) *member { made.Add(1); return &member{name: name} }, nil, nil)
+	r := NewRegistry(NewBudget(names), func(name string) *member {
+		made.Add(1)
+		runtime.Gosched() // so that others have looked in vain and wait for the lock
+		return &member{name: name}
+	}, nil, nil)
 	var got [callers][names]*member
 	var running sync.WaitGroup
 	for c := range callers {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"math"
 	"regexp"
@@ -156,7 +157,7 @@ func requirePlaces(t *testing.T, name, data string, err error) {
 	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n").Replace(data), "\n")
 	for i, err := range all {
 		require.IsType(t, &FileError{}, err)
-		e := err.(*FileError)
+		e, _ := errors.AsType[*FileError](err)
 		require.Equal(t, name, e.File)
 		require.NotEmpty(t, e.Problem)
 		for _, r := range e.Error() {

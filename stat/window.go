@@ -36,7 +36,6 @@ import (
 type Window struct {
 	end  shared.Int64
 	used shared.Int64
-	heir shared.Pointer[Window] // what has taken over, see HandOver; written under mu
 
 	mu      shared.Mutex
 	width   int64   // of a bucket, ns
@@ -71,7 +70,7 @@ func (w *Window) TryAdd(now, n, limit int64) (bucket int64, ok bool) {
 	}
 	w.mu.Lock()
 	w.roll(now)
-	bucket, ok = w.head, w.heir.Load() == nil && w.fits(w.head, n, limit)
+	bucket, ok = w.head, w.fits(w.head, n, limit)
 	if ok {
 		w.put(bucket, n)
 	}
@@ -253,26 +252,20 @@ func (w *Window) SeedFrom(old *Window, now int64) {
 	w.inherit(found)
 }
 
-// HandOver makes heir go on from w, in one step: heir then counts what w counts, and
-// nothing else, and w admits nobody any more. A caller whom w refuses asks
-// [Window.Heir] whether that is why. Both must count the same calls, and no caller
-// may decide by heir before.
-func (w *Window) HandOver(heir *Window, now int64) {
+// Reseed makes the window count what old counts and nothing else, in one step: what
+// old counts later, and only that, is missing. Both must be of the same calls.
+func (w *Window) Reseed(old *Window, now int64) {
+	old.mu.Lock()
+	defer old.mu.Unlock()
+	old.roll(now)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.roll(now)
-	heir.mu.Lock()
-	heir.roll(max(now, w.head*w.width))
-	clear(heir.counts)
-	heir.total, heir.waiting = 0, 0
-	heir.used.Store(0)
-	heir.inherit(w.past(now))
-	heir.mu.Unlock()
-	w.heir.Store(heir)
+	w.roll(max(now, old.head*old.width))
+	clear(w.counts)
+	w.total, w.waiting = 0, 0
+	w.used.Store(0)
+	w.inherit(old.past(now))
 }
-
-// Heir is the window that has taken over, nil if there is none.
-func (w *Window) Heir() *Window { return w.heir.Load() }
 
 // The methods below need mu.
 
@@ -358,7 +351,7 @@ func (w *Window) fits(bucket, n, limit int64) bool {
 }
 
 func (w *Window) borrowable(now, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
-	if w.waiting >= limit || w.heir.Load() != nil {
+	if w.waiting >= limit {
 		return 0, 0, false
 	}
 	passed := w.total

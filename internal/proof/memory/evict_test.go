@@ -64,7 +64,7 @@ func (w *witness) see(inv *core.Invocation) {
 // has a call in flight has left.
 func TestEvictionsLoseNoCall(t *testing.T) {
 	r := random(t)
-	calls := size(20_000, 60_000, 3_000_000, 10_000_000)
+	calls := size(20_000, 60_000, 1_000_000, 10_000_000)
 	w := new(witness)
 	g := newGuard(t, api.Config{
 		Caps:  node.Caps{Resources: 4, Contexts: 4, Calls: 6, Origins: 6},
@@ -88,7 +88,8 @@ func TestEvictionsLoseNoCall(t *testing.T) {
 		r := rand.New(rand.NewPCG(r.Uint64(), uint64(i)))
 		crowd.Go(func() {
 			for i := range calls / goroutines {
-				name := nameOf(i/500*8 + r.IntN(8)) // with a context and a caller of its own
+				turn := i * 20 * goroutines / calls
+				name := nameOf(turn*8 + r.IntN(8)) // with a context and a caller of its own
 				e, err := g.enter(name, name, name)
 				if err != nil {
 					refused.Add(1)

@@ -132,7 +132,7 @@ func TestHeapUnderAFlood(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			if f.beside || !f.again {
 				t.Run("clock stands", func(t *testing.T) {
-					n := size(2_000, 20_000, 2_000_000, 10_000_000)
+					n := size(2_000, 20_000, 1_000_000, 10_000_000)
 					if f.name == "all of them new" {
 						n = size(2_000, 20_000, 10_000_000, 10_000_000)
 					}
@@ -140,7 +140,7 @@ func TestHeapUnderAFlood(t *testing.T) {
 				})
 			}
 			t.Run("clock moves", func(t *testing.T) {
-				f.run(t, size(5_000, 20_000, 600_000, 10_000_000), step)
+				f.run(t, size(5_000, 20_000, 200_000, 5_000_000), step)
 			})
 		})
 	}

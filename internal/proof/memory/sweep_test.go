@@ -42,7 +42,7 @@ func TestAFloodSearchesOnceASecond(t *testing.T) {
 	over := tree.NewCluster(node.OverflowName)
 
 	const seconds = 50 // no node is idle for a minute
-	n := size(20_000, 50_000, 5_000_000, 5_000_000)
+	n := size(20_000, 50_000, 1_000_000, 5_000_000)
 	for i := range n {
 		s.now = start.UnixNano() + int64(seconds*time.Second)/int64(n)*int64(i)
 		c, ok := s.Obtain(nameOf(i), s.now)

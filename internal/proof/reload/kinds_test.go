@@ -104,6 +104,12 @@ var changes = []change{
 	{name: "threshold", set: edit(func(r *flow.Rule, i int) { r.Threshold /= float64(1 + i%2) })},
 	{name: "threshold, down to nothing", set: edit(func(r *flow.Rule, i int) { r.Threshold *= float64(1 - i%2) })},
 	{name: "interval", set: edit(func(r *flow.Rule, i int) { r.Interval = max(r.Interval, time.Second) * time.Duration(1+i%5) })},
+	{name: "interval, beside a rule that keeps it", set: func(r flow.Rule, i int) []flow.Rule {
+		l := looser(r)
+		r.ID, l.ID = "r", "l"
+		r.Interval = max(r.Interval, time.Second) * time.Duration(1+i%5)
+		return []flow.Rule{r, l}
+	}},
 	{name: "buckets", set: edit(func(r *flow.Rule, i int) { r.Buckets = []int{2, 5, 10, 1}[i%4] })},
 	{name: "strict", set: edit(func(r *flow.Rule, i int) {
 		if r.Metric == flow.QPS && r.Behavior != flow.Throttle && r.Behavior != flow.WarmUpThrottle {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -115,14 +117,25 @@ func TestCloseDuringTheFirstLoad(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	var watching, closing sync.WaitGroup
+	var over atomic.Bool
 	watching.Go(func() { assert.Error(t, g.WatchRules(t.Context(), path)) })
 	<-telling
-	closing.Go(func() { assert.NoError(t, g.Close()) })
+	closing.Go(func() {
+		assert.NoError(t, g.Close())
+		assert.True(t, over.Load(), "Close has not waited for the listener")
+	})
 	finishes(t, "a look at a Guard that is being closed", func() {
-		g.Rules()
-		for g.WatchRules(t.Context(), path+".none") == nil {
+		for {
+			g.Rules()
+			if err := g.WatchRules(t.Context(), path+".none"); strings.Contains(err.Error(), "closed") {
+				return
+			}
 		}
 	})
+	for range 1000 {
+		runtime.Gosched() // Close has the time to return, if it doesn't wait
+	}
+	over.Store(true)
 	close(end)
 	finishes(t, "Close", closing.Wait)
 	finishes(t, "WatchRules", watching.Wait)

@@ -33,6 +33,7 @@ func setOf(loader string, i int) rules.Set {
 func TestTwoLoaders(t *testing.T) {
 	loads := figure.Size(200, 2000, 10_000, 10_000)
 	g := newGuardOn(t, nil)
+	before := g.Engine().Rules().Revision
 	require.NoError(t, g.LoadRules(setOf("a", 0)))
 	var loaders, readers sync.WaitGroup
 	var done atomic.Bool
@@ -74,6 +75,7 @@ func TestTwoLoaders(t *testing.T) {
 	done.Store(true)
 	readers.Wait()
 	assert.True(t, isWhole(g.Rules()))
+	assert.Equal(t, uint64(1+2*loads), g.Engine().Rules().Revision-before, "loads run one after the other")
 	for _, r := range g.Rules().Flow {
 		_, err := g.Entry(t.Context(), r.Resource)
 		b, ok := errors.AsType[*core.BlockError](err)
