@@ -32,7 +32,7 @@ func (n *DefaultNode) Retire(leaving bool) {
 
 // Idle reports whether the node can leave: it is idle and has no children.
 func (n *DefaultNode) Idle(now int64) bool {
-	return n.Len() == 0 && n.StatisticNode.Idle(now)
+	return n.vacant(n.Retired()) && n.StatisticNode.Idle(now)
 }
 
 // ClusterNode counts the calls of one resource, whatever their context.
@@ -137,7 +137,7 @@ func (n *EntranceNode) Retire(leaving bool) {
 func (n *EntranceNode) Retired() bool { return n.retired.Load() }
 
 // Idle reports whether the node can leave: it has no children.
-func (n *EntranceNode) Idle(int64) bool { return n.Len() == 0 }
+func (n *EntranceNode) Idle(int64) bool { return n.vacant(n.Retired()) }
 
 // Branch holds the children of a node. The zero value has none. It is safe for
 // concurrent use.
@@ -170,6 +170,14 @@ func (b *Branch) close(closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = closed && len(b.children) == 0
+}
+
+// vacant reports whether the branch has no children, and if its node is leaving,
+// whether none can come: one that had a child when it was to be closed stayed open.
+func (b *Branch) vacant(leaving bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.children) == 0 && (b.closed || !leaving)
 }
 
 // add reports whether the branch took the child.

@@ -187,7 +187,9 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 }
 
 // place puts a call node into the tree, unless it stands there: below parent, or
-// if that isn't in the same context or has left, below the entrance.
+// if that isn't in the same context or doesn't stand in the tree, below the entrance.
+// Below one that doesn't stand yet there might be a circle: that one may be about to
+// be placed below this.
 //
 // A node that is taken out of its registry is taken out of the tree after that. So
 // whoever places one looks afterwards whether it is still registered, and holds
@@ -196,7 +198,7 @@ func (t *Tree) place(n, parent *DefaultNode, now int64) {
 	t.placing.Lock()
 	for n.in == nil {
 		switch {
-		case parent != nil && parent.Context() == n.Context() && parent.Branch.add(n):
+		case parent != nil && parent.in != nil && parent.Context() == n.Context() && parent.Branch.add(n):
 			n.in = &parent.Branch
 		case n.entrance.Branch.add(n):
 			n.in = &n.entrance.Branch

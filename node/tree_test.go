@@ -508,6 +508,47 @@ func TestTreePlacesNothingBelowAResourceThatLeaves(t *testing.T) {
 	require.ElementsMatch(t, []string{"web/a", "web/b", "web/a/c"}, paths(tree))
 }
 
+// Two nodes left and come back at the same time, each called from the other: both
+// are registered, neither stands yet. They must not end up below each other, where
+// nobody finds them.
+func TestTreeHasNoCircles(t *testing.T) {
+	tree, o := newTree(t, Caps{})
+	web := tree.Entrance("web", epoch)
+	a := tree.Call(web, o.Pin("a"), nil, epoch)
+	b := tree.Call(web, o.Pin("b"), nil, epoch)
+	for _, n := range []*DefaultNode{a, b} {
+		n.cluster.calls.Evict(epoch)
+		n.cluster.calls.Restore("web", n)
+	}
+	tree.place(a, b, epoch)
+	tree.place(b, a, epoch)
+	require.ElementsMatch(t, []string{"web/a", "web/a/b"}, paths(tree))
+}
+
+// A node that had a child when it was marked, and lost it before it was looked at, is
+// still open to others. It must not leave.
+func TestTreeKeepsWhatIsOpen(t *testing.T) {
+	tree, o := newTree(t, Caps{})
+	web := tree.Entrance("web", epoch)
+	n := tree.Call(web, o.Pin("a"), nil, epoch)
+	child := tree.Call(web, o.Pin("b"), n, epoch)
+	n.Retire(true)
+	tree.unplace(child)
+	require.False(t, n.Idle(epoch))
+	n.Retire(false)
+	require.True(t, n.Idle(epoch))
+	n.Retire(true)
+	require.True(t, n.Idle(epoch), "closed")
+
+	batch := tree.Entrance("batch", epoch)
+	child = tree.Call(batch, o.Pin("b"), nil, epoch)
+	batch.Retire(true)
+	tree.unplace(child)
+	require.False(t, batch.Idle(epoch))
+	batch.Retire(false)
+	require.True(t, batch.Idle(epoch))
+}
+
 // restless is an owner that always finds one more that can leave.
 type restless struct {
 	owner
