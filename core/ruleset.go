@@ -85,6 +85,9 @@ func (b *RulesetBuilder) Compiled(kind Kind) Family { return b.next.families[kin
 // Put sets the compiled rules of a family.
 func (b *RulesetBuilder) Put(kind Kind, family Family) { b.next.families[kind] = family }
 
+// Revision is the number of the next revision.
+func (b *RulesetBuilder) Revision() uint64 { return b.next.Revision }
+
 // BeforePublishing has f called when nothing can fail any more, right before the next
 // revision is published: the place for what can't be undone.
 func (b *RulesetBuilder) BeforePublishing(f func()) { b.last = append(b.last, f) }

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"time"
 
@@ -33,20 +34,21 @@ type controller struct {
 
 	rehearsed *stat.Tally // refusals of a shadow rule
 
-	// next is the controller that went on from this one, in windows of another shape
-	// on the same nodes.
-	next shared.Pointer[controller]
+	// next is the controller that went on from this one in windows of another shape,
+	// and before what the one that this went on from metered with, nil if it is none
+	// such.
+	next   shared.Pointer[controller]
+	before *node.Meter
 }
 
-func newController(e *core.Engine, now int64, r Rule, resource *core.Resource, old *controller) (*controller, *succession) {
-	c := &controller{rule: r, engine: e, resource: resource, limit: r.limit()}
+func newController(e *core.Engine, now int64, meter node.Meter, r Rule, resource *core.Resource, old *controller) (*controller, *succession) {
+	c := &controller{rule: r, engine: e, resource: resource, meter: meter, limit: r.limit()}
 	c.refusal = core.NewBlockError(core.KindFlow, resource.Name(), r.ID, c)
 	c.rehearsed = new(stat.Tally)
 	if old != nil {
 		c.refusal.Succeed(old.refusal)
 		c.rehearsed = old.rehearsed
 	}
-	c.meter = r.meter(resource.Name())
 	if r.Relation == Associated && r.Mode != core.Off {
 		c.ref = e.PinResource(r.Ref)
 	}
@@ -70,71 +72,94 @@ func newController(e *core.Engine, now int64, r Rule, resource *core.Resource, o
 }
 
 // openMeters makes the meters of the nodes that are there, so that they count from
-// now on.
-func (c *controller) openMeters(now int64, old *controller) (s *succession) {
+// now on. If the rule before counted in windows of another shape, it returns how the
+// calls are handed over.
+func (c *controller) openMeters(now int64, old *controller) *succession {
 	if c.queue != nil {
 		return nil
 	}
-	open := func(n *node.StatisticNode) *stat.Window {
+	var s *succession
+	if old.precedes(c) {
+		c.before = &old.meter
+		s = &succession{old: old, new: c}
+	}
+	for n := range c.nodes() {
 		if c.rule.Metric == Concurrency {
 			n.NeedGauge(c.meter.Owner)
-			return nil
+			continue
 		}
-		before, fresh := c.seed(n, old), n.FindWindow(c.meter) == nil
-		w := n.Window(now, c.meter, before)
-		if before != nil && before != w && c.sameCalls(old) {
-			if s == nil {
-				s = &succession{old: old, new: c}
-			}
-			if fresh { // one that was there knows more than the old
-				s.windows = append(s.windows, [2]*stat.Window{before, w})
-			}
+		if w := n.Window(now, c.meter, c.seed(n, old)); c.fixed() {
+			c.window = w
 		}
-		return w
-	}
-	switch {
-	case c.rule.Relation == Associated:
-		c.window = open(&c.ref.StatisticNode)
-	case c.rule.Relation == Chain:
-		if n, ok := c.resource.Calls().Find(c.rule.Ref); ok {
-			open(&n.StatisticNode)
-		}
-	case c.rule.Origin == OriginDefault:
-		c.window = open(&c.resource.StatisticNode)
-	case c.rule.Origin == OriginOther:
-		for _, n := range c.resource.Origins().All() {
-			if n.Metered() {
-				open(&n.StatisticNode)
-			}
-		}
-	default:
-		c.window = open(&c.resource.Origins().Pin(c.rule.Origin).StatisticNode)
 	}
 	return s
 }
 
-// sameCalls reports whether the rule counts the same calls as the one before it.
-func (c *controller) sameCalls(old *controller) bool {
-	a, b := c.rule, old.rule
-	return a.Origin == b.Origin && a.Relation == b.Relation && a.Ref == b.Ref && c.meter.Owner == old.meter.Owner
+// fixed reports whether the rule always counts on the same node.
+func (c *controller) fixed() bool {
+	return c.rule.Relation == Associated || c.rule.Relation == Direct && c.rule.Origin != OriginOther
 }
+
+// nodes yields the nodes that the rule counts on, of those that are there.
+func (c *controller) nodes() iter.Seq[*node.StatisticNode] {
+	return func(yield func(*node.StatisticNode) bool) {
+		switch {
+		case c.rule.Relation == Associated:
+			yield(&c.ref.StatisticNode)
+		case c.rule.Relation == Chain:
+			if n, ok := c.resource.Calls().Find(c.rule.Ref); ok {
+				yield(&n.StatisticNode)
+			}
+		case c.rule.Origin == OriginDefault:
+			yield(&c.resource.StatisticNode)
+		case c.rule.Origin == OriginOther:
+			for _, n := range c.resource.Origins().All() {
+				if n.Metered() && !yield(&n.StatisticNode) {
+					return
+				}
+			}
+			if n := c.resource.OverflowOrigin(); n != nil && n.Metered() {
+				yield(&n.StatisticNode)
+			}
+		default:
+			yield(&c.resource.Origins().Pin(c.rule.Origin).StatisticNode)
+		}
+	}
+}
+
+// precedes reports whether the rule counts the same calls as the one after it, in
+// windows of another shape.
+func (c *controller) precedes(next *controller) bool {
+	if c == nil || c.rule.Mode == core.Off || !c.rule.windowed() || !next.rule.windowed() || c.meter == next.meter {
+		return false
+	}
+	a, b := c.rule, next.rule
+	return a.Origin == b.Origin && a.Relation == b.Relation && a.Ref == b.Ref && c.meter.Owner == next.meter.Owner
+}
+
+// windowed reports whether the rule counts in windows.
+func (r Rule) windowed() bool { return r.Metric == QPS && !r.Behavior.queues() }
 
 // succession is a rule that goes on in windows of another shape. They were seeded when
 // the rule was compiled; calls under the old rules have taken from the old windows
 // since, and will until they hear of the new.
 type succession struct {
 	old, new *controller
-	windows  [][2]*stat.Window // the old and the new one
+	fresh    bool // if not, other rules had the new windows before, which know more than the old
 }
 
 // complete comes before the new rules are published. It tells the old rule of the new
-// one first and hands over what was taken then: who took earlier is in what is handed
-// over, who took later sees the new rule and takes there as well. Who is seen both ways
-// counts twice, never not at all.
+// one first and hands over what was taken then, also on nodes that calls have come to
+// since the rule was compiled: who took earlier is in what is handed over, who took
+// later sees the new rule and takes there as well. Who is seen both ways counts twice,
+// never not at all.
 func (s *succession) complete(now int64) {
 	s.old.next.Store(s.new)
-	for _, w := range s.windows {
-		w[1].Reseed(w[0], now)
+	for n := range s.new.nodes() {
+		w := s.new.windowOn(n, now)
+		if before := s.new.seed(n, s.old); s.fresh && before != nil {
+			w.Reseed(before, now)
+		}
 	}
 }
 
@@ -150,13 +175,13 @@ func (c *controller) seed(n *node.StatisticNode, old *controller) *stat.Window {
 	return n.FindWindow(old.meter)
 }
 
-// meter names the rule's window on the nodes of a resource. It has one to itself
+// meter names the rule's window on the nodes of a resource, but for its era. It has one to itself
 // if it does not count every call there: in shadow mode only those it would admit,
 // and on the overflow resource only those whose name it matches. An associated rule
 // only looks, at everybody.
 func (r Rule) meter(resource string) node.Meter {
 	m := node.Meter{}
-	if r.Metric == QPS && !r.Behavior.queues() {
+	if r.windowed() {
 		m.Shape = r.shape()
 	}
 	if r.Relation != Associated && (r.Mode == core.Shadow || r.Regex && resource == node.OverflowName) {
@@ -199,12 +224,20 @@ func (c *controller) counts(inv *core.Invocation) *node.StatisticNode {
 	return &inv.OriginNode().StatisticNode
 }
 
-// windowOn returns the rule's window on the node it counts on.
+// windowOn returns the rule's window on the node it counts on. One that is made now
+// goes on from that of the rule before, in which calls may have taken that were not
+// counted yet.
 func (c *controller) windowOn(n *node.StatisticNode, now int64) *stat.Window {
 	if c.window != nil {
 		return c.window
 	}
-	return n.Window(now, c.meter, nil)
+	if c.before == nil {
+		return n.Window(now, c.meter, nil)
+	}
+	if w := n.FindWindow(c.meter); w != nil {
+		return w
+	}
+	return n.Window(now, c.meter, n.FindWindow(*c.before))
 }
 
 // limitAt is the limit in whole units per interval at now.

@@ -29,7 +29,34 @@ func (r Rule) Equal(other Rule) bool { return r == other }
 // Table is the compiled flow rules of one revision. It implements core.Family.
 type Table struct {
 	table *core.Table[Rule, controller]
-	refs  map[string][]Rule // associated rules, by the resource they look at
+	refs  map[string][]Rule  // associated rules, by the resource they look at
+	eras  map[metered]uint64 // of the windows that the rules before had
+	era   uint64             // of those that they had not
+}
+
+// metered is the nodes on which rules count, and in which window but for its era.
+type metered struct {
+	resource string
+	role     core.Role
+	meter    node.Meter
+}
+
+// meter names the window or gauge of a rule on the nodes of a resource.
+func (t *Table) meter(r Rule, resource string) node.Meter {
+	m := r.meter(resource)
+	if m.Era = t.era; r.windowed() {
+		if era, ok := t.eras[r.metered(resource)]; ok {
+			m.Era = era
+		}
+	}
+	return m
+}
+
+func (r Rule) metered(resource string) metered {
+	if r.Relation == Associated {
+		return metered{r.Ref, core.RoleCluster, r.meter(resource)}
+	}
+	return metered{resource, r.role(), r.meter(resource)}
 }
 
 // Normalize returns the rules with their defaults written out and IDs that differ,
@@ -60,14 +87,23 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	}
 	e := b.Engine
 	compiling := true
+	t := &Table{refs: make(map[string][]Rule), eras: make(map[metered]uint64), era: b.Revision()}
+	old, _ := b.Previous(core.KindFlow).(*Table)
+	if old != nil {
+		old.table.Each(func(c *controller) {
+			if c.rule.windowed() && c.rule.Mode != core.Off {
+				t.eras[c.rule.metered(c.resource.Name())] = c.meter.Era
+			}
+		})
+	}
 	build := func(r Rule, resource *core.Resource, old *controller) *controller {
-		c, s := newController(e, e.Now(), r, resource, old)
+		c, s := newController(e, e.Now(), t.meter(r, resource.Name()), r, resource, old)
 		if s != nil && compiling {
+			s.fresh = c.meter.Era == t.era
 			b.BeforePublishing(func() { s.complete(e.Now()) })
 		}
 		return c
 	}
-	t := &Table{refs: make(map[string][]Rule)}
 	if t.table, err = core.NewTable(rules, build); err != nil {
 		return fmt.Errorf("flow: %w", err)
 	}
@@ -76,7 +112,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 			t.refs[r.Ref] = append(t.refs[r.Ref], r)
 		}
 	}
-	if old, ok := b.Previous(core.KindFlow).(*Table); ok {
+	if old != nil {
 		t.table.Inherit(old.table, e.FindResource)
 	}
 	compiling = false
@@ -136,7 +172,7 @@ func (t *Table) Names(names *core.Names) {
 // Keeps reports whether a rule counts in this window.
 func (t *Table) Keeps(resource string, role core.Role, m node.Meter) bool {
 	return t.any(resource, role, func(r Rule) bool {
-		return r.Metric == QPS && !r.Behavior.queues() && r.meter(resource) == m
+		return r.windowed() && t.meter(r, resource) == m
 	})
 }
 

@@ -6,10 +6,13 @@ import (
 
 // Meter names one window of a node. Rules that agree on the shape share a
 // window, in which every call of the node counts. A rule that is not to count them
-// all has one to itself, named by Owner, in which counts what it admits.
+// all has one to itself, named by Owner, in which counts what it admits. Rules that
+// come back to a shape which the rules before them had given up have a window of
+// another Era: calls that still stand under older rules may use the first.
 type Meter struct {
 	Shape stat.Shape
 	Owner any // nil for the shared window; otherwise a comparable value
+	Era   uint64
 }
 
 // MeteredWindow is a window of a node.

@@ -87,8 +87,13 @@ func TestEvictionsLoseNoCall(t *testing.T) {
 	for i := range goroutines {
 		r := rand.New(rand.NewPCG(r.Uint64(), uint64(i)))
 		crowd.Go(func() {
+			turn := 0
 			for i := range calls / goroutines {
-				turn := i * 20 * goroutines / calls
+				if now := i * 20 * goroutines / calls; now != turn {
+					turn = now // the evicter may not have had one: all that is idle leaves here
+					g.clock.Advance(2 * time.Minute)
+					g.evict()
+				}
 				name := nameOf(turn*8 + r.IntN(8)) // with a context and a caller of its own
 				e, err := g.enter(name, name, name)
 				if err != nil {
@@ -111,9 +116,10 @@ func TestEvictionsLoseNoCall(t *testing.T) {
 	crowd.Wait()
 	done.Store(true)
 	evicter.Wait()
+	const places = 6 + 1 // the largest cap, and the overflow
 	for what, seen := range map[string]*nodeSet{"resources": &w.resources, "call nodes": &w.calls, "origins": &w.origins} {
 		counts, nodes := seen.sum()
-		require.Greater(t, nodes, 50, "%s came and went", what)
+		require.Greater(t, nodes, places, "%s came and went", what)
 		lost := entered.Load() + refused.Load() - counts.Entered - counts.Block
 		require.Equal(t, entered.Load(), counts.Entered, what)
 		require.Equal(t, entered.Load(), counts.Exited, what)

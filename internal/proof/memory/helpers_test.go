@@ -34,7 +34,7 @@ func random(t testing.TB) *rand.Rand {
 func size(short, ordinary, figures, long int) int {
 	n := figure.Size(short, ordinary, figures, long)
 	if raceDetector {
-		n /= 4
+		n = max(1, n/4)
 	}
 	return n
 }

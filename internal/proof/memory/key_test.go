@@ -24,7 +24,7 @@ func TestCyclingNamesRaiseNoLimit(t *testing.T) {
 	g := newGuard(t, api.Config{Caps: node.Caps{Resources: 4, Contexts: 4, Calls: 4, Origins: 4}},
 		flow.Rule{Resource: ".*", Regex: true, Threshold: limit, Interval: interval, Buckets: 5, Strict: true})
 
-	n := size(10_000, 30_000, 200_000, 2_000_000)
+	n := size(20_000, 30_000, 200_000, 2_000_000)
 	seen := make(map[string]bool)        // by name: who holds a node keeps it
 	admitted := make(map[string][]int64) // the times of the last interval, by node
 	worst, beyond := 0, int64(0)
@@ -52,7 +52,7 @@ func TestCyclingNamesRaiseNoLimit(t *testing.T) {
 		beyond += int64(max(0, len(times)-limit))
 	}
 	require.Equal(t, limit, worst, "they do get their limit")
-	require.Greater(t, len(seen), 10, "nodes came and went")
+	require.Greater(t, len(seen), 4, "more names had a node than there are places: nodes came and went")
 	require.Positive(t, g.tree.Resources().Overflows())
 	figure.Report(t, figure.Figure{Name: "admissions that cycling names gained", Value: float64(beyond), N: int64(n), Seed: *seed})
 }

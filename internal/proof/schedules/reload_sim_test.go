@@ -1,0 +1,65 @@
+//go:build sim
+
+package schedules
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/sim"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// museum 72: rules are loaded in other shapes, and back, while calls decide under the
+// old ones or the new, on nodes that may not have been there when the rules were
+// compiled. All in one instant: never more than the limit.
+func TestSimReloadOfAShape(t *testing.T) {
+	kinds := []flow.Rule{
+		{},
+		{Origin: flow.OriginOther},
+		{Origin: "app"},
+		{Relation: flow.Chain, Ref: "web"},
+	}
+	shapes := []flow.Rule{
+		{Interval: time.Second, Buckets: 2},
+		{Interval: 2 * time.Second, Buckets: 4},
+		{Interval: time.Second, Buckets: 10, Strict: true},
+	}
+	ctx := core.WithContext(context.Background(), "web", "app")
+	sim.Sample(t, func(s *sim.Schedule) {
+		kind := kinds[s.Rand.IntN(len(kinds))]
+		rule := func(i int) flow.Rule {
+			r := kind
+			r.ID, r.Resource, r.Threshold = "r", "a", 2
+			r.Interval, r.Buckets, r.Strict = shapes[i].Interval, shapes[i].Buckets, shapes[i].Strict
+			return r
+		}
+		first := s.Rand.IntN(3)
+		e := newEngine(s, slots.Default(), node.Caps{}, rule(first))
+		admitted := 0
+		loads := []int{s.Rand.IntN(3), s.Rand.IntN(3)}
+		for range 3 {
+			s.Go(func() {
+				for range 2 {
+					entry, err := e.Enter(ctx, "a", nil)
+					if err != nil {
+						continue
+					}
+					if admitted++; admitted > 2 {
+						s.Failf("%d admitted of 2 by a rule for %v %q, shapes %d and then %v", admitted, kind.Relation, kind.Origin, first, loads)
+					}
+					entry.Exit()
+				}
+			})
+		}
+		s.Named("loader", func() {
+			for _, i := range loads {
+				load(s, e, rule(i))
+			}
+		})
+	})
+}
