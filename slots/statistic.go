@@ -1,6 +1,11 @@
 package slots
 
-import "github.com/penstock-go/penstock/core"
+import (
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
+)
 
 // Statistic counts what became of a call on each of its nodes, and meters it in
 // those windows and gauges of theirs in which no rule has reserved it.
@@ -38,15 +43,38 @@ func (Statistic) Completed(inv *core.Invocation) {
 	}
 }
 
-// meter meters the call on the node that was counted last.
+// meter meters the call on the node that was counted last. Windows that come while it
+// does go on from those that it has counted in, or it counts in them too: twice rather
+// than not at all.
 func meter(inv *core.Invocation) {
 	n := inv.Counted()[len(inv.Counted())-1]
-	for _, w := range n.Windows() {
-		if w.Owner == nil && inv.HeldBucket(w.Window) == nil {
-			w.AddAt(inv.Now(), inv.Runs(), inv.Units())
+	windows := n.Windows()
+	count(inv, windows, nil)
+	for {
+		now := n.Windows()
+		if same(now, windows) {
+			break
 		}
+		count(inv, now, windows)
+		windows = now
 	}
 	if g := n.Gauge(nil); g != nil {
 		inv.MeterGauge(g)
 	}
+}
+
+// count meters the call in the windows of all calls in which no rule has reserved it,
+// but for those that it was counted in before.
+func count(inv *core.Invocation, windows, before []node.MeteredWindow) {
+	for _, w := range windows {
+		if w.Owner == nil && inv.HeldBucket(w.Window) == nil && !slices.Contains(before, w) {
+			w.AddAt(inv.Now(), inv.Runs(), inv.Units())
+		}
+	}
+}
+
+// same reports whether two lists of a node's windows are one: they don't change once
+// published.
+func same(a, b []node.MeteredWindow) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
