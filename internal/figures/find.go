@@ -35,8 +35,8 @@ var ways = []struct {
 	{"race", []string{"-race"}},
 }
 
-// findChecks reads all test files below the root of fsys for calls of
-// figure.Report.
+// findChecks reads all test files below the root of fsys for calls that report
+// figures.
 func findChecks(fsys fs.FS) (checks []check, err error) {
 	err = fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch base := path.Base(name); {
@@ -75,24 +75,36 @@ func findChecks(fsys fs.FS) (checks []check, err error) {
 	return checks, err
 }
 
-// reports tells whether a file calls Report of package figure.
+// reporters are the functions that report a figure, by their package.
+var reporters = map[string][]string{
+	"internal/figure": {"Report"},
+	"internal/sim":    {"Random", "Sample", "Exhaustive"},
+}
+
+// reports tells whether a file calls one of reporters. The tests of package sim
+// itself do, and have no figures.
 func reports(file *ast.File) (found bool) {
-	local := ""
-	for _, spec := range file.Imports {
-		if name, _ := strconv.Unquote(spec.Path.Value); strings.HasSuffix(name, "/internal/figure") {
-			local = "figure"
-			if spec.Name != nil {
-				local = spec.Name.Name
-			}
-		}
-	}
-	if local == "" {
+	if file.Name.Name == "sim_test" {
 		return false
 	}
+	local := make(map[string][]string) // by the name that the package has in the file
+	for _, spec := range file.Imports {
+		name, _ := strconv.Unquote(spec.Path.Value)
+		for pkg, functions := range reporters {
+			if !strings.HasSuffix(name, "/"+pkg) {
+				continue
+			}
+			as := path.Base(pkg)
+			if spec.Name != nil {
+				as = spec.Name.Name
+			}
+			local[as] = functions
+		}
+	}
 	ast.Inspect(file, func(n ast.Node) bool {
-		if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Report" {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
 			x, ok := sel.X.(*ast.Ident)
-			found = found || ok && x.Name == local
+			found = found || ok && slices.Contains(local[x.Name], sel.Sel.Name)
 		}
 		return true
 	})

@@ -25,12 +25,14 @@ func TestFindChecks(t *testing.T) {
 		"d/sizes_test.go":      file("", "", "figure.Size(1, 2, 3, 4)"),
 		"d/other_test.go":      {Data: []byte("package d\n\nfunc f() { figure.Report(t) }\n")},
 		"d/d.go":               file("", "", call),
+		"e/e_sim_test.go":      {Data: []byte("//go:build sim\n\npackage e\n\nimport \"example.com/m/internal/sim\"\n\nfunc f() { sim.Random(t, g) }\n")},
+		"sim/x_test.go":        {Data: []byte("//go:build sim\n\npackage sim_test\n\nimport \"example.com/m/internal/sim\"\n\nfunc f() { sim.Random(t, g) }\n")},
 		"d/testdata/x_test.go": file("", "", call),
 	}
 	sim := []string{"-tags", "sim", "-run", "^TestSim"}
 	checks, err := findChecks(fsys)
 	require.NoError(t, err)
-	assert.Equal(t, []check{{"b", nil}, {"b", []string{"-race"}}, {"b", sim}, {"nested/c", nil}}, checks)
+	assert.Equal(t, []check{{"b", nil}, {"b", []string{"-race"}}, {"b", sim}, {"e", sim}, {"nested/c", nil}}, checks)
 
 	chosen, err := choose(checks, []string{"./b/"})
 	require.NoError(t, err)

@@ -33,8 +33,8 @@ func Random(t *testing.T, make func(*Schedule)) {
 	explore(t, 1_000_000, make)
 }
 
-// Sample is Random for machines that are whole engines and take longer: 100,000
-// schedules in an ordinary run.
+// Sample is Random for machines that are whole engines and take longer: a tenth as
+// many schedules.
 func Sample(t *testing.T, make func(*Schedule)) {
 	t.Helper()
 	explore(t, 100_000, make)
@@ -44,7 +44,7 @@ func explore(t *testing.T, ordinary int, make func(*Schedule)) {
 	t.Helper()
 	n := *count
 	if n == 0 {
-		n = figure.Size(ordinary/200, ordinary, 1_000_000, 10_000_000)
+		n = figure.Size(ordinary/200, ordinary, ordinary, 10*ordinary)
 	}
 	base := *seed
 	if base == 0 {
