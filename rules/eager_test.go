@@ -18,7 +18,7 @@ import (
 // eager looks at a file within a millisecond of any change, so it catches nearly
 // every half-written state. It believes none before it has lain still.
 var eager = tuning{
-	quiet:   75 * time.Millisecond,
+	quiet:   50 * time.Millisecond,
 	longest: time.Millisecond,
 	poll:    time.Hour,
 	retry:   time.Millisecond,

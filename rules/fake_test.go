@@ -98,6 +98,6 @@ func (p *probe) none() {
 }
 
 const (
-	quiet   = 75 * time.Millisecond
+	quiet   = 50 * time.Millisecond
 	settled = 2 * quiet // two reads, after a quiet period each
 )

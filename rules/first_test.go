@@ -22,7 +22,7 @@ func TestFirstLoadWaitsForATornWrite(t *testing.T) {
 		_, err := Load(path)
 		require.NoError(t, err)
 		go func() {
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(30 * time.Millisecond)
 			write(t, path, rulesOfSize(2))
 		}()
 		tune := defaultTuning
@@ -42,7 +42,7 @@ func TestFirstLoadGivesUp(t *testing.T) {
 		writer.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				replace(t, path, fmt.Appendf(rulesOfSize(2), "# %d\n", i))
-				time.Sleep(50 * time.Millisecond)
+				time.Sleep(30 * time.Millisecond)
 			}
 		})
 		tune := defaultTuning

@@ -18,7 +18,7 @@ type tuning struct {
 }
 
 var defaultTuning = tuning{
-	quiet:   75 * time.Millisecond,
+	quiet:   50 * time.Millisecond,
 	longest: time.Second,
 	poll:    30 * time.Second,
 	retry:   100 * time.Millisecond,

@@ -68,7 +68,7 @@ func TestReloadWaitsForATornWrite(t *testing.T) {
 		defer f.Close()
 		for _, line := range lines {
 			fake.touch()
-			after(50 * time.Millisecond)
+			after(30 * time.Millisecond)
 			_, err := f.Write(line)
 			require.NoError(t, err)
 		}
@@ -83,9 +83,9 @@ func TestReloadWaitsForATornWrite(t *testing.T) {
 
 func TestReloadReportsAFileThatNeverSettles(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
-		for i := range 1200 { // a minute
+		for i := range 2000 { // a minute
 			replace(t, path, fmt.Appendf(rulesOfSize(2), "# %d\n", i))
-			after(50 * time.Millisecond)
+			after(30 * time.Millisecond)
 		}
 		require.Empty(t, p.applied)
 		require.Len(t, p.reloads, 1)
@@ -104,7 +104,7 @@ func TestReloadBridgesAGap(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
 		require.NoError(t, os.Remove(path))
 		fake.touch()
-		after(100 * time.Millisecond) // it was looked at once
+		after(quiet + quiet/2) // it was looked at once
 		write(t, path, rulesOfSize(2))
 		fake.touch()
 		after(settled)

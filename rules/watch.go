@@ -78,7 +78,7 @@ type Watcher struct {
 // a symbolic link on the way to the file stands. So all of these are seen:
 // writing in place, renaming a new file over the old one, deleting and
 // re-creating it or its directory, and the swapped links of a Kubernetes
-// volume. After a change the file must lie still for 75 ms (or a second must
+// volume. After a change the file must lie still for 50 ms (or a second must
 // have passed) and read the same twice before it is believed: what is caught
 // half-written is read again. Still, whoever writes should write a new file
 // and rename it, for nothing tells half a file that stays so from a whole one.

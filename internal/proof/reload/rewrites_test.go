@@ -15,7 +15,7 @@ import (
 // believed is how long half a file must lie still at least before it is taken for a
 // whole one. A burst in which a writer was held up for so long between two halves
 // proves nothing.
-const believed = 75 * time.Millisecond
+const believed = 50 * time.Millisecond
 
 // The rule files of many Guards are rewritten in every way, in bursts, while callers
 // ask all the time. Every decision is under one whole set, nobody ever meets no rules,
