@@ -10,7 +10,7 @@ help: ## list the targets
 test: ## every test of every module in go.work
 race: ## the same, with the race detector (needs a C compiler)
 short386: ## the short tests on 32 bits
-standalone: ## each module's tests without the workspace
+standalone: ## the short tests of each module without the workspace
 quickstart: ## run examples/quickstart
 bench: ## the root module's benchmarks: BENCH=regexp BENCHTIME=200ms
 figures: ## the checks that tell a number, and one table: FIGURES=long for a night
