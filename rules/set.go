@@ -85,7 +85,10 @@ func (s *Set) UnmarshalJSON(data []byte) error {
 
 func (s Set) tree() (*yaml.Node, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-	for _, f := range families {
+	for i, f := range families {
+		if f.count(&s) == 0 && (i > 0 || s.Len() > 0) {
+			continue // one empty list says that there are no rules at all
+		}
 		list, err := f.encode(&s)
 		if err != nil {
 			return nil, err
