@@ -22,12 +22,12 @@ type Change struct {
 	// another order than that in which they happened.
 	Number uint64
 
-	tell func(Change)
+	of *terms // nil if nothing has changed
 }
 
 func (c Change) notify() {
-	if c.tell != nil {
-		c.tell(c)
+	if c.of != nil && c.of.tell != nil {
+		c.of.tell(c)
 	}
 }
 

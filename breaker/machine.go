@@ -323,7 +323,7 @@ func (m *machine) enter(to State, now int64, value float64) Change {
 	m.word.Store(m.number<<stateBits | uint64(to))
 	return Change{
 		Rule: t.ID, Resource: t.resource, From: from, To: to, Value: value,
-		At: time.Unix(0, now), Number: m.number, tell: t.tell,
+		At: time.Unix(0, now), Number: m.number, of: t,
 	}
 }
 
