@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,6 +34,7 @@ type guard struct {
 	t         testing.TB
 	clock     *core.ManualClock // nil if the configuration has another kind
 	listeners breaker.Listeners
+	mu        sync.Mutex
 	changes   []breaker.Change
 }
 
@@ -56,7 +58,11 @@ func newGuardWith(t testing.TB, cfg core.Config, rules ...breaker.Rule) *guard {
 	e, err := core.NewEngine(cfg)
 	require.NoError(t, err)
 	g := &guard{Engine: e, t: t, clock: clock}
-	g.listeners.Add(func(c breaker.Change) { g.changes = append(g.changes, c) })
+	g.listeners.Add(func(c breaker.Change) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.changes = append(g.changes, c)
+	})
 	g.load(rules...)
 	books.Keep(t, e)
 	return g
