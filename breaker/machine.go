@@ -148,17 +148,19 @@ func rampStep(after int64, ramp time.Duration) int {
 	return int(min(max(0, after/int64(ramp)), int64(len(rampShares))))
 }
 
-// admitLocked is admit for who found the gate open.
+// admitLocked is admit for who found the gate open. Who is refused leaves nothing, not
+// even their time.
 func (m *machine) admitLocked(now int64) (admission, Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var change Change
-	now = m.advance(now)
+	now = max(m.latest, now)
 	state, number := m.state()
 	if state == Recovering {
 		if ok, known := m.draws(now); known {
 			return admission{ok: ok, number: number}, change
 		}
+		m.advance(now)
 		change = m.enter(Closed, now, 0)
 		state, number = m.state()
 	}
@@ -167,7 +169,9 @@ func (m *machine) admitLocked(now int64) (admission, Change) {
 		return admission{ok: true, number: number}, change
 	case now < m.gate.Load():
 		return admission{}, change
-	case state == Open:
+	}
+	m.advance(now)
+	if state == Open {
 		change = m.enter(HalfOpen, now, 0)
 	}
 	t := m.terms.Load()

@@ -38,7 +38,7 @@ func (t *Table) Status() []Status {
 func (m *machine) status(rule, resource string, now int64) Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now = m.advance(now)
+	now = max(m.latest, now)
 	state, number := m.state()
 	sum := m.results.at(now)
 	s := Status{Rule: rule, Resource: resource, State: state, Calls: sum.calls, Bad: sum.bad}
