@@ -1,6 +1,7 @@
 package golden
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -131,6 +132,28 @@ func (t *twin) admit(c *call, now int64) {
 		t.probe, t.until = c, now+int64(t.rule.ProbeTimeout)
 	}
 	c.stamps = append(c.stamps, stamp{t, t.epoch})
+}
+
+// awaited is what became of a call whose wait is over: the breakers are asked again.
+func (p *player) awaited(l *live, r reply) error {
+	l.entry, l.pending = r.entry, nil
+	twins := p.watching(l.place.resource)
+	i := slices.IndexFunc(twins, func(t *twin) bool { return t.refuses(l.released) })
+	block, refused := errors.AsType[*core.BlockError](r.err)
+	switch {
+	case r.err != nil && (i < 0 || !refused || block.Rule != twins[i].rule.ID):
+		return r.err
+	case r.err != nil:
+		l.blocked = true
+		delete(p.open, l.id)
+	case i >= 0:
+		return fmt.Errorf("breaker %q is %v and let the call pass", twins[i].rule.ID, twins[i].state)
+	default:
+		for _, t := range twins {
+			t.admit(l.call, l.released)
+		}
+	}
+	return nil
 }
 
 // end counts a call that ends.

@@ -33,6 +33,7 @@ func (j *judge) checkBreakers(m *moment) {
 		j.fail("breaker %q refused and is not open", m.got.rule)
 	case m.got.blockedBy == "degrade" && twins[i].rule.ID != m.got.rule:
 		j.fail("breaker %q refused before %q", m.got.rule, twins[i].rule.ID)
+	case j.open[m.call.id] != nil && j.open[m.call.id].pending != nil: // see awaited
 	case !m.call.blocked && i >= 0:
 		j.fail("breaker %q is %v and let the call pass", twins[i].rule.ID, twins[i].state)
 	case !m.call.blocked:

@@ -130,11 +130,9 @@ func (p *player) moveTo(t int64) error {
 			waiting = append(waiting, l)
 			continue
 		}
-		r := <-l.pending
-		if r.err != nil {
-			return fmt.Errorf("call %d was told to wait %v, and then: %w", l.id, l.wait, r.err)
+		if err := p.awaited(l, <-l.pending); err != nil {
+			return fmt.Errorf("call %d was told to wait %v, and then: %w", l.id, l.wait, err)
 		}
-		l.entry, l.pending = r.entry, nil
 	}
 	p.waiting = waiting
 	return nil
