@@ -18,29 +18,33 @@ import (
 
 var errDown = errors.New("down")
 
-// museum 78, 81: callers queue at a throttle in front of a breaker that is due, have a
-// permit each, and some give up while they wait. Never do more run than there are
-// probes, whoever is refused by whom; a probe that does not run is not lost, and when
-// all are gone the next call is a probe or finds the breaker closed.
+// museum 78, 81, 84: callers come at once, or queue at a throttle, to two breakers that
+// are due, have a permit each, and some give up while they wait. Never do more run than there
+// are probes; a probe of one breaker that the other refuses is not lost, and when all
+// are gone calls that go well close both.
 func TestSimBreakerBehindAQueue(t *testing.T) {
-	flows := []flow.Rule{
-		{ID: "spaced", Resource: "a", Threshold: 10, Behavior: flow.Throttle, MaxWait: 200 * time.Millisecond},
+	all := []flow.Rule{
 		{ID: "at once", Resource: "a", Threshold: 2, Metric: flow.Concurrency},
+		{ID: "spaced", Resource: "a", Threshold: 10, Behavior: flow.Throttle, MaxWait: 200 * time.Millisecond},
 	}
-	rule := breaker.Rule{ID: "b", Resource: "a", MinCalls: 1, Recovery: time.Second, ProbeTimeout: time.Hour}
+	rules := []breaker.Rule{
+		{ID: "two", Resource: "a", MinCalls: 1, Recovery: time.Second, ProbeTimeout: time.Hour, Probes: 2},
+		{ID: "one", Resource: "a", MinCalls: 1, Recovery: time.Second, ProbeTimeout: time.Hour},
+	}
 	sim.Sample(t, func(s *sim.Schedule) {
 		e := newEngine(s, slots.Default(), node.Caps{})
+		flows := all[:1+s.Rand.IntN(2)] // with the throttle, or all at the same instant
 		var listeners breaker.Listeners
-		state := breaker.Closed
+		state := make(map[string]breaker.State)
 		listeners.Add(func(c breaker.Change) {
 			if !breaker.Legal(c.From, c.To) {
 				s.Failf("a change from %v to %v", c.From, c.To)
 			}
-			state = c.To
+			state[c.Rule] = c.To
 		})
 		update := func() {
 			if err := e.Update(func(b *core.RulesetBuilder) error {
-				return errors.Join(flow.Compile(b, flows), breaker.Compile(b, []breaker.Rule{rule}, &listeners))
+				return errors.Join(flow.Compile(b, flows), breaker.Compile(b, rules, &listeners))
 			}); err != nil {
 				s.Failf("loading rules: %v", err)
 			}
@@ -60,7 +64,7 @@ func TestSimBreakerBehindAQueue(t *testing.T) {
 				if err != nil {
 					return
 				}
-				if state == breaker.HalfOpen {
+				if state["one"] == breaker.HalfOpen {
 					if probes++; probes > 1 {
 						s.Failf("%d probes run", probes)
 					}
@@ -83,13 +87,16 @@ func TestSimBreakerBehindAQueue(t *testing.T) {
 		}
 		s.Check(func() {
 			s.Clock().Set(start + int64(10*time.Second))
-			entry, ok := enter(e, "a")
-			if !ok {
-				s.Failf("nobody is let in: %v", e.Rules().Family(core.KindBreaker).(*breaker.Table).Status())
+			for range 2 {
+				entry, ok := enter(e, "a")
+				if !ok {
+					s.Failf("nobody is let in: %v", e.Rules().Family(core.KindBreaker).(*breaker.Table).Status())
+				}
+				entry.Exit()
+				s.Clock().Advance(time.Second)
 			}
-			entry.Exit()
-			if state != breaker.Closed {
-				s.Failf("%v after a call that went well", state)
+			if state["one"] != breaker.Closed || state["two"] != breaker.Closed {
+				s.Failf("%v after two calls that went well", state)
 			}
 		})
 	})
