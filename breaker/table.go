@@ -59,7 +59,8 @@ func Normalize(rules []Rule) ([]Rule, error) {
 
 // Compile makes breaker rules part of the next revision of an engine's rules. Rules
 // that did not change go on as they are, those that did take over the state of the
-// rule with the same ID. listeners are told of every change of state; they may be nil.
+// rule with the same ID. listeners are told of every change of state; they may be nil,
+// and should be the same for every revision: rules that did not change keep theirs.
 func Compile(b *core.RulesetBuilder, rules []Rule, listeners *Listeners) error {
 	rules, err := Normalize(rules)
 	if err != nil {
