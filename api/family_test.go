@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/rules"
@@ -21,8 +22,10 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 	shut := map[string]struct {
 		set  rules.Set
 		kind core.Kind
+		trip bool // by a call that fails
 	}{
-		"Flow": {rules.Set{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}}, core.KindFlow},
+		"Flow":    {set: rules.Set{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}}, kind: core.KindFlow},
+		"Breaker": {set: rules.Set{Breaker: []breaker.Rule{{Resource: "orders", MinCalls: 1}}}, kind: core.KindBreaker, trip: true},
 	}
 	for family := range reflect.TypeFor[rules.Set]().Fields() {
 		t.Run(family.Name, func(t *testing.T) {
@@ -33,6 +36,10 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 			require.NoError(t, err)
 			e.Exit()
 			require.NoError(t, g.LoadRules(row.set))
+			if row.trip {
+				failure := errors.New("x")
+				require.ErrorIs(t, g.Do(t.Context(), "orders", func(context.Context) error { return failure }), failure)
+			}
 			_, err = g.Entry(t.Context(), "orders")
 			require.ErrorIs(t, err, core.ErrBlocked)
 			assert.Equal(t, row.kind, core.KindOf(err))

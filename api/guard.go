@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/inspect"
@@ -43,6 +44,11 @@ type Config struct {
 	// Logger gets the block log, leaks, reloads and internal failures; nil is
 	// slog.Default().
 	Logger *slog.Logger
+	// Failure says which errors of guarded code are failures: what the tree counts as
+	// exceptions, and breakers go by. nil is every error but [context.Canceled]. It is
+	// not asked about refusals and errors marked by [Ignore], which are none, and about
+	// panics, which are.
+	Failure func(error) bool
 	// Chain is the order of the slots; nil is slots.Default().
 	Chain *core.Chain
 	// OnReload is told of every outcome of WatchRules; see [rules.WatchConfig].
@@ -57,6 +63,7 @@ type Guard struct {
 	logger   *slog.Logger
 	onReload func(rules.Reload)
 	set      atomic.Pointer[rules.Set]
+	breakers breaker.Listeners
 
 	closing context.Context // ends when the Guard is closed
 	close   context.CancelFunc
@@ -81,6 +88,7 @@ func New(cfg Config) (*Guard, error) {
 		Caps:          cfg.Caps,
 		LeakAfter:     cfg.LeakAfter,
 		Logger:        cfg.Logger,
+		Failure:       cfg.Failure,
 		Chain:         cfg.Chain,
 	})
 	if err != nil {
@@ -126,8 +134,13 @@ func (g *Guard) LoadRules(set rules.Set) error {
 		if err := flow.Compile(b, set.Flow); err != nil {
 			return err
 		}
-		table := b.Compiled(core.KindFlow).(*flow.Table)
-		g.set.Store(&rules.Set{Flow: table.Rules()})
+		if err := breaker.Compile(b, set.Breaker, &g.breakers); err != nil {
+			return err
+		}
+		g.set.Store(&rules.Set{
+			Flow:    b.Compiled(core.KindFlow).(*flow.Table).Rules(),
+			Breaker: b.Compiled(core.KindBreaker).(*breaker.Table).Rules(),
+		})
 		return nil
 	})
 }
@@ -178,6 +191,7 @@ func (g *Guard) WatchRules(ctx context.Context, path string) error {
 func (g *Guard) Rules() rules.Set {
 	set := *g.set.Load()
 	set.Flow = slices.Clone(set.Flow)
+	set.Breaker = slices.Clone(set.Breaker)
 	return set
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/inspect"
 	"github.com/penstock-go/penstock/rules"
@@ -26,6 +27,13 @@ var (
 	_ func() rules.Set                                                                               = api.Rules
 	_ func() inspect.Tree                                                                            = api.Tree
 	_ func() http.Handler                                                                            = api.Handler
+	_ func(error) error                                                                              = api.Ignore
+	_ func() []breaker.Status                                                                        = api.Breakers
+	_ func(func(breaker.Change)) func()                                                              = api.OnBreaker
+	_ func(string, string, breaker.Force) error                                                      = api.ForceBreaker
+	_ func(*api.Guard) []breaker.Status                                                              = (*api.Guard).Breakers
+	_ func(*api.Guard, func(breaker.Change)) func()                                                  = (*api.Guard).OnBreaker
+	_ func(*api.Guard, string, string, breaker.Force) error                                          = (*api.Guard).ForceBreaker
 	_ func(api.Config) (*api.Guard, error)                                                           = api.New
 	_ func() *api.Guard                                                                              = api.Default
 	_ func(*api.Guard) func()                                                                        = api.SetDefault

@@ -37,6 +37,11 @@ type Config struct {
 	LeakAfter time.Duration
 	// Logger gets the block log, leaks and internal failures; nil is slog.Default().
 	Logger *slog.Logger
+	// Failure says which errors of guarded code are failures, see [Entry.Fail]. nil
+	// is every error but [context.Canceled]. It is not asked about refusals and errors
+	// marked by [Ignore], which are none, and about panics, which are. It must be safe
+	// for concurrent use.
+	Failure func(error) bool
 	// Chain is the order of the slots; nil is the standard one (package slots).
 	Chain *Chain
 }

@@ -111,6 +111,7 @@ func (inv *Invocation) decideFrom(i int, v *Verdict) (next int) {
 		if v.add(chain.checkers[i-asked].Take(inv)); v.Block != nil {
 			return -1
 		}
+		inv.waits = v.Wait > 0
 	}
 	return -1
 }
@@ -257,6 +258,8 @@ func (inv *Invocation) exit() {
 // recycle returns the invocation to the pool, emptied as a whole so that no field
 // is forgotten and nothing is kept alive.
 func (inv *Invocation) recycle() {
+	clear(inv.marks) // a pooled invocation must not keep their owners alive
+	inv.marks = inv.marks[:0]
 	inv.call = call{}
 	inv.engine.pool.Put(inv)
 }

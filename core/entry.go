@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 
 	"github.com/penstock-go/penstock/internal/shared"
 )
@@ -54,10 +53,11 @@ func (e Entry) Exit() {
 }
 
 // Fail marks the call as failed; it is then also counted as an exception when it
-// exits. A nil err does nothing, and neither does the refusal of another call: to
-// be told that a nested call is blocked is no failure of the guarded code.
+// exits. Breakers go by it. A nil err does nothing, and neither does what is no
+// failure of the guarded code: the refusal of another call, an error marked by
+// [Ignore], a call that its caller cancelled; see [Config].Failure.
 func (e Entry) Fail(err error) {
-	if e.inv == nil || err == nil || errors.Is(err, ErrBlocked) {
+	if e.inv == nil || err == nil || !e.inv.engine.isFailure(err) {
 		return
 	}
 	e.set(flagFailed)
@@ -76,7 +76,9 @@ func (e Entry) Fail(err error) {
 // The panic goes on. A nil pointer is like a pointer to nil.
 func (e Entry) ExitOn(err *error) {
 	if r := recover(); r != nil {
-		e.Fail(ErrPanicked)
+		if e.inv != nil {
+			e.set(flagFailed) // whatever Config.Failure thinks of errors
+		}
 		e.Exit()
 		panic(r)
 	}

@@ -16,6 +16,7 @@ type Invocation struct {
 	engine *Engine
 	lane   uint32 // nearly an index of the processor, since the pool keeps objects near them
 	held   []Reservation
+	marks  []Mark
 	last   *Resource // that the previous call asked for
 	leak   *watched  // nil unless leaks are watched for; it belongs to the state as held does
 
@@ -23,7 +24,7 @@ type Invocation struct {
 
 	// Fills up whole cache lines (on 64 bits; a test pins it), so that the
 	// invocations of two processors, side by side on the heap, never share one.
-	_ [16]byte
+	_ [56]byte
 }
 
 type call struct {
@@ -41,6 +42,7 @@ type call struct {
 	inbound     bool
 	prioritized bool
 	failed      bool
+	waits       bool // a rule has said wait
 
 	entrance *node.EntranceNode
 	node     *node.DefaultNode
@@ -103,6 +105,10 @@ func (inv *Invocation) ContextName() string {
 	}
 	return inv.context.name
 }
+
+// Waits reports whether a rule that took before has said wait, so that the call
+// will wait before it runs, and be asked again then (see [Rechecker]).
+func (inv *Invocation) Waits() bool { return inv.waits }
 
 // Rules are the rules of a family for the resource, in the form that the family's
 // Bind gave them, or nil.

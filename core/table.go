@@ -17,6 +17,10 @@ type RuleInfo struct {
 	Resource string // a name, or with Regex a regular expression for whole names
 	Regex    bool
 	Mode     Mode
+	// Default makes it a rule for every resource that no other rule is about which is
+	// enforced, whatever Resource says, and which Except doesn't list.
+	Default bool
+	Except  []string
 }
 
 // TableRule is a rule that a [Table] can hold, normalized.
@@ -41,6 +45,7 @@ type Table[R TableRule[R], C any] struct {
 	patterns []*regexp.Regexp // nil for a plain name
 	exact    map[string][]int // rules by name
 	regex    []int            // rules with a pattern
+	defaults []int            // rules for what the others are not about
 	build    func(rule R, resource *Resource, old *C) *C
 
 	mu        shared.Mutex
@@ -75,6 +80,10 @@ func NewTable[R TableRule[R], C any](rules []R, build func(rule R, resource *Res
 	for i, rule := range t.rules {
 		info := rule.Info()
 		if info.Mode == Off {
+			continue
+		}
+		if info.Default {
+			t.defaults = append(t.defaults, i)
 			continue
 		}
 		if !info.Regex {
@@ -181,7 +190,10 @@ func (t *Table[R, C]) Inherit(old *Table[R, C], find func(name string) (*Resourc
 // applies reports whether rule i is about a resource. The pattern of one that is
 // off is not compiled, so it keeps what is there.
 func (t *Table[R, C]) applies(i int, resource string) bool {
-	if info := t.rules[i].Info(); !info.Regex {
+	switch info := t.rules[i].Info(); {
+	case info.Default:
+		return info.Mode == Off || resource == node.OverflowName || t.falls(i, resource, t.specific(resource))
+	case !info.Regex:
 		return info.Resource == resource
 	}
 	return t.patterns[i] == nil || t.matches(i, resource)
@@ -195,14 +207,33 @@ func (t *Table[R, C]) matches(i int, resource string) bool {
 
 // which are the rules that apply to a resource and are not off, in order.
 func (t *Table[R, C]) which(resource string) []int {
+	specific := t.specific(resource)
+	which := specific
+	for _, i := range t.defaults {
+		if t.falls(i, resource, specific) {
+			which = append(which, i)
+		}
+	}
+	slices.Sort(which)
+	return which
+}
+
+// specific are those of them that are about the resource by its name.
+func (t *Table[R, C]) specific(resource string) []int {
 	which := slices.Clone(t.exact[resource])
 	for _, i := range t.regex {
 		if t.matches(i, resource) {
 			which = append(which, i)
 		}
 	}
-	slices.Sort(which)
 	return which
+}
+
+// falls reports whether the default rule i applies to a resource, given the rules
+// about it.
+func (t *Table[R, C]) falls(i int, resource string, specific []int) bool {
+	enforced := func(i int) bool { return t.rules[i].Info().Mode == Enforce }
+	return !slices.Contains(t.rules[i].Info().Except, resource) && !slices.ContainsFunc(specific, enforced)
 }
 
 // For returns the rules that apply to a resource, in order.
@@ -247,7 +278,7 @@ func (t *Table[R, C]) controllers(resource *Resource, which []int) []*C {
 func (t *Table[R, C]) Forget(resource string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, i := range t.regex {
+	for _, i := range slices.Concat(t.regex, t.defaults) {
 		p := place{t.rules[i].Info().ID, resource}
 		if m := t.made[p]; m.controller != nil && m.resource.Retired() {
 			delete(t.made, p)

@@ -19,9 +19,13 @@ type rule struct {
 	mode         core.Mode
 	value        int
 	compared     *int // counts the calls of Equal
+	byDefault    bool // then resource lists what it leaves out
 }
 
 func (r rule) Info() core.RuleInfo {
+	if r.byDefault {
+		return core.RuleInfo{ID: r.id, Resource: "*", Mode: r.mode, Default: true, Except: strings.Split(r.resource, ",")}
+	}
 	return core.RuleInfo{ID: r.id, Resource: r.resource, Regex: r.regex, Mode: r.mode}
 }
 

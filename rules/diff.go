@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/penstock-go/penstock/core"
 )
 
@@ -152,5 +154,12 @@ func shown(v reflect.Value) string {
 	if err != nil {
 		return fmt.Sprint(v.Interface())
 	}
-	return n.Value
+	if n.Kind == yaml.ScalarNode {
+		return n.Value
+	}
+	text, err := appendJSON(nil, n)
+	if err != nil {
+		return fmt.Sprint(v.Interface())
+	}
+	return string(text)
 }

@@ -5,6 +5,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
 )
 
@@ -13,7 +14,8 @@ import (
 // read one, and nothing in this package changes the slices of a Set it was
 // given.
 type Set struct {
-	Flow []flow.Rule `yaml:"flow"`
+	Flow    []flow.Rule    `yaml:"flow"`
+	Breaker []breaker.Rule `yaml:"breaker"`
 }
 
 // coldFactor is the engine's default. Reading a rule needs one to check the
@@ -27,6 +29,11 @@ var families = []family{
 		name:       "flow",
 		in:         func(s *Set) *[]flow.Rule { return &s.Flow },
 		normalized: func(r flow.Rule) (flow.Rule, error) { return r.Normalized(coldFactor) },
+	},
+	rulesOf[breaker.Rule]{
+		name:       "breaker",
+		in:         func(s *Set) *[]breaker.Rule { return &s.Breaker },
+		normalized: breaker.Rule.Normalized,
 	},
 }
 
@@ -78,7 +85,10 @@ func (s *Set) UnmarshalJSON(data []byte) error {
 
 func (s Set) tree() (*yaml.Node, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-	for _, f := range families {
+	for i, f := range families {
+		if f.count(&s) == 0 && (i > 0 || s.Len() > 0) {
+			continue // one empty list says that there are no rules at all
+		}
 		list, err := f.encode(&s)
 		if err != nil {
 			return nil, err

@@ -43,6 +43,8 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 			return "must be a whole number, not " + describe(n)
 		}
 		*v = i
+	case *[]string:
+		return readTexts(n, v)
 	case *float64:
 		f, err := strconv.ParseFloat(n.Value, 64)
 		if !isNumber(n) || err != nil {
@@ -52,6 +54,21 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 	default:
 		panic(fmt.Sprintf("rules: a rule field can't be a %T", v)) // met by the first test of a new family
 	}
+	return ""
+}
+
+func readTexts(n *yaml.Node, dst *[]string) (problem string) {
+	if n.Kind != yaml.SequenceNode {
+		return "must be a list of texts, as in [a, b], not " + describe(n)
+	}
+	var texts []string
+	for i, item := range n.Content {
+		if !isText(item) {
+			return fmt.Sprintf("item %d %s", i, notText(item))
+		}
+		texts = append(texts, item.Value)
+	}
+	*dst = texts
 	return ""
 }
 
@@ -80,6 +97,16 @@ func writeValue(src reflect.Value) (*yaml.Node, error) {
 			return nil, fmt.Errorf("%q is not UTF-8", clip(v))
 		}
 		return textNode(v), nil
+	case []string:
+		list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Style: yaml.FlowStyle}
+		for _, text := range v {
+			item, err := writeValue(reflect.ValueOf(text))
+			if err != nil {
+				return nil, err
+			}
+			list.Content = append(list.Content, item)
+		}
+		return list, nil
 	default:
 		text, err := json.Marshal(v) // a bool or a number; refuses NaN and infinities
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: string(text)}, err

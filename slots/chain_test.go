@@ -49,7 +49,7 @@ func figures(inv *core.Invocation) string {
 // The order of the standard chain, seen by spies between its slots. To write the
 // transcripts anew: PENSTOCK_UPDATE=1 go test ./slots
 func TestOrder(t *testing.T) {
-	assert.Equal(t, []string{"nodeSelector", "clusterBuilder", "log", "statistic", "flow"}, slots.Default().Names())
+	assert.Equal(t, []string{"nodeSelector", "clusterBuilder", "log", "statistic", "flow", "breaker"}, slots.Default().Names())
 	for _, tt := range []struct {
 		name string
 		rule flow.Rule
@@ -64,7 +64,7 @@ func TestOrder(t *testing.T) {
 			for _, name := range chain.Names() {
 				chain = chain.With(spy{"before " + name, &out}, core.Before(name))
 			}
-			chain = chain.With(spy{"behind all", &out}, core.After("flow"))
+			chain = chain.With(spy{"behind all", &out}, core.After("breaker"))
 			clock := core.NewManualClock(start)
 			clock.SetSleep(core.SleepAdvance)
 			e, err := core.NewEngine(core.Config{Clock: clock, Chain: chain})

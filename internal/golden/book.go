@@ -50,6 +50,7 @@ type call struct {
 	ended  int64
 	failed bool
 
+	stamps  []stamp       // of the breakers that let it in
 	lenders []NodeRef     // whose windows it may borrow from
 	java    *Expect       // what Java said of it
 	aside   string        // the row that explains a wait or rule other than Java's

@@ -96,10 +96,13 @@ func (j *judge) run(op *Op) {
 		j.loadRules(op.Rules, &op.Expect)
 	case "snapshot", "history", "tree":
 		j.inspect(op)
-	case "inspect", "setSystem": // the inner state of one rule; what system rules go by
+	case "inspect":
+		j.inspectBreaker(op)
+	case "setSystem": // what system rules go by
 	default:
 		j.fail("unknown operation %q", op.Kind)
 	}
+	j.compareEvents(op)
 	if !j.diverged() && op.Kind != "inspect" && op.Kind != "setSystem" {
 		j.outcome.Ops++
 	}
@@ -137,6 +140,7 @@ func (j *judge) enterOp(op *Op) {
 		j.compareVerdict(m)
 	}
 	j.checkLimits(m)
+	j.checkBreakers(m)
 	j.record(m)
 }
 
@@ -186,6 +190,7 @@ func (j *judge) exitOp(op *Op) {
 		j.explainEvent(endsOtherCalls)
 	}
 	l.oddCount = l.oddCount || op.Count != nil && *op.Count != l.units
+	j.endAtBreakers(l, op.Error)
 	j.exit(l, op.Error)
 }
 
@@ -200,18 +205,31 @@ func (j *judge) explainEvent(e event) {
 	j.fail("Java does something else here (%d)", e)
 }
 
-// loadRules loads rules and compares which of them Java dropped.
-func (j *judge) loadRules(rules Rules, want *Expect) {
+// loadFamilies loads the rules of those families that are present.
+func (j *judge) loadFamilies(rules Rules) (dropped []Dropped, present bool, err error) {
 	java, present, err := rules.flow()
-	if err == nil && !present {
-		return
-	}
-	var dropped []Dropped
-	if err == nil {
+	if err == nil && present {
 		dropped, err = j.load(java)
 	}
 	if err != nil {
+		return nil, present, err
+	}
+	own, defaults, breakers, err := rules.breakers()
+	if err != nil || !breakers {
+		return dropped, present, err
+	}
+	more, err := j.loadBreakers(own, defaults)
+	return append(dropped, more...), true, err
+}
+
+// loadRules loads rules and compares which of them Java dropped.
+func (j *judge) loadRules(rules Rules, want *Expect) {
+	dropped, present, err := j.loadFamilies(rules)
+	if err != nil {
 		j.fail("%w", err)
+		return
+	}
+	if !present {
 		return
 	}
 	if _, failed := want.Errors["flow"]; failed { // Java keeps the old rules

@@ -188,7 +188,8 @@ func bookedElsewhere(m *moment) bool {
 // queue keeps the room it gave to a call that a later rule refused.
 func decidedTogether(m *moment) bool {
 	queue := slices.IndexFunc(m.rules, func(x applied) bool { return x.queues() })
-	if strings.Contains(m.want.Via, "queue") && m.after(queue) {
+	breaker := m.want.BlockedBy == "degrade" || m.got.blockedBy == "degrade"
+	if strings.Contains(m.want.Via, "queue") && (m.after(queue) || breaker) {
 		return true
 	}
 	return m.any(func(x applied) bool { return x.queues() && m.line(x, m.call).charged })
@@ -198,7 +199,7 @@ func decidedTogether(m *moment) bool {
 // unless the clock has moved on meanwhile.
 func waitedInVain(m *moment) bool {
 	return m.config.Sleep != "advance" && m.want.Result == "block" && m.want.WaitMs != nil && m.got.result == "block" &&
-		m.got.wait == 0 && m.got.rule == m.want.Rule && len(m.rules) > 1
+		m.got.wait == 0 && m.got.rule == m.want.Rule && (len(m.rules) > 1 || m.got.blockedBy == "degrade")
 }
 
 // reservedEarly: what a rule grants is taken at the decision, not after the wait.

@@ -78,7 +78,7 @@ func (p *player) enter(op *Op) *moment {
 		r := <-l.pending
 		l.entry, l.pending = r.entry, nil
 		if block, ok := errors.AsType[*core.BlockError](r.err); ok {
-			got.result, got.blockedBy, got.rule = "block", block.Kind.String(), block.Rule
+			got.result, got.blockedBy, got.rule = "block", javaKind(block.Kind.String()), block.Rule
 		} else if r.err != nil {
 			got.result = r.err.Error()
 		}

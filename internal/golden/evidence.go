@@ -46,6 +46,9 @@ func (p *player) record(m *moment) {
 		p.book.touch(m.call.released, m.call.nodes()...)
 	}
 	refusedBy := m.index(m.want.Rule)
+	if m.want.BlockedBy == "degrade" { // after all of these
+		refusedBy = len(m.rules)
+	}
 	borrowedBy := m.borrowedBy()
 	for i, x := range m.rules {
 		if x.windowed() && (refusedBy < 0 || i <= refusedBy) {

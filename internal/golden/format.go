@@ -59,6 +59,20 @@ func (r Rules) flow() (rules []JavaFlowRule, present bool, err error) {
 	return rules, present, err
 }
 
+// breakers are the circuit breaker rules and the default ones; present says whether
+// either family is there at all.
+func (r Rules) breakers() (rules, defaults []JavaBreakerRule, present bool, err error) {
+	own, hasOwn := r["circuitBreaker"]
+	if hasOwn {
+		err = json.Unmarshal(own, &rules)
+	}
+	all, hasAll := r["defaultCircuitBreaker"]
+	if hasAll && err == nil {
+		err = json.Unmarshal(all, &defaults)
+	}
+	return rules, defaults, hasOwn || hasAll, err
+}
+
 // Op is one operation and what came of it.
 type Op struct {
 	T           int64   `json:"t"` // ms after the epoch
@@ -74,6 +88,7 @@ type Op struct {
 	Error       bool    `json:"error"`
 	Node        NodeRef `json:"node"`
 	Rules       Rules   `json:"rules"`
+	Rule        string  `json:"rule"` // that is inspected
 	Expect      Expect  `json:"expect"`
 }
 
@@ -99,6 +114,10 @@ type Expect struct {
 	Tree         *treeNode      `json:"tree"`
 	Errors       map[string]any `json:"errors"`
 	IgnoredRules []string       `json:"ignoredRules"`
+
+	Events    []breakerEvent `json:"events"`
+	State     *string        `json:"state"` // of the rule that is inspected
+	RetryAtMs *float64       `json:"retryAtMs"`
 }
 
 // wait is the wait that was asked for, to the nanosecond, 0 if none was.

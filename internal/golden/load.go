@@ -50,7 +50,9 @@ func (t *Trace) missing(ops []*Op) []string {
 	for _, op := range ops {
 		families = append(families, op.Rules.families()...)
 	}
-	families = slices.DeleteFunc(families, func(family string) bool { return family == "flow" })
+	families = slices.DeleteFunc(families, func(family string) bool {
+		return slices.Contains([]string{"flow", "circuitBreaker", "defaultCircuitBreaker"}, family)
+	})
 	slices.Sort(families)
 	return slices.Compact(families)
 }

@@ -20,7 +20,7 @@ func (b *book) events(ref NodeRef, now int64, f func(at int64, what stat.Counts)
 			continue
 		}
 		if c.blocked {
-			f(c.asked, stat.Counts{Block: c.units})
+			f(c.released, stat.Counts{Block: c.units})
 			continue
 		}
 		if c.released <= now {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/rules"
@@ -28,7 +29,12 @@ type player struct {
 	open    map[int]*live // by the call's ID
 	waiting []*live       // those of them that wait
 	rules   []activeRule
+	set     rules.Set // that was loaded last
 	book    *book
+
+	breakers []breaker.Rule
+	twins    []*twin        // of the breakers that were asked so far
+	heard    []breakerEvent // in the present operation
 	clues
 }
 
@@ -54,13 +60,15 @@ func newPlayer(config Config) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &player{
+	p := &player{
 		config: config, guard: guard, clock: clock, epoch: clock.Now(), due: clock.Now(), javaNow: clock.Now(),
 		open: make(map[int]*live), book: newBook(config),
 		clues: clues{
 			lines: make(map[lineKey]*line), lookedAt: make(map[NodeRef]bool), carried: make(map[string]bool),
 		},
-	}, nil
+	}
+	guard.OnBreaker(p.hear)
+	return p, nil
 }
 
 func (p *player) sinceEpoch(t int64) time.Duration { return time.Duration(t - p.epoch) }
@@ -69,7 +77,8 @@ func (p *player) sinceEpoch(t int64) time.Duration { return time.Duration(t - p.
 func (p *player) load(java []JavaFlowRule) ([]Dropped, error) {
 	shape := stat.Shape{Interval: p.config.interval(), Buckets: p.config.SampleCount}
 	native, dropped := TranslateFlow(java, shape, p.config.ColdFactor)
-	if err := p.guard.LoadRules(rules.Set{Flow: native}); err != nil {
+	p.set.Flow = native
+	if err := p.guard.LoadRules(p.set); err != nil {
 		return nil, err
 	}
 	active, err := activate(p.guard.Rules().Flow)
@@ -97,6 +106,17 @@ func (p *player) load(java []JavaFlowRule) ([]Dropped, error) {
 	return dropped, nil
 }
 
+// loadBreakers replaces the breaker rules by what they translate to.
+func (p *player) loadBreakers(java, defaults []JavaBreakerRule) ([]Dropped, error) {
+	native, dropped := TranslateBreakers(java, defaults)
+	p.set.Breaker = native
+	if err := p.guard.LoadRules(p.set); err != nil {
+		return nil, err
+	}
+	p.loadTwins(p.guard.Rules().Breaker)
+	return dropped, nil
+}
+
 // moveTo sets the clock to t ms after the epoch; a time that has passed moves
 // nothing. Calls whose wait ends on the way run, one after the other, and their
 // replies are taken, so that none of their goroutines runs on into the next
@@ -110,11 +130,9 @@ func (p *player) moveTo(t int64) error {
 			waiting = append(waiting, l)
 			continue
 		}
-		r := <-l.pending
-		if r.err != nil {
-			return fmt.Errorf("call %d was told to wait %v, and then: %w", l.id, l.wait, r.err)
+		if err := p.awaited(l, <-l.pending); err != nil {
+			return fmt.Errorf("call %d was told to wait %v, and then: %w", l.id, l.wait, err)
 		}
-		l.entry, l.pending = r.entry, nil
 	}
 	p.waiting = waiting
 	return nil

@@ -101,7 +101,7 @@ func (r *Report) compared() int {
 
 func (r *Report) share(enters int) float64 { return float64(enters) / float64(max(1, r.enters)) }
 
-// ceilings are the greatest shares of the `enter` operations of flow-only traces
+// ceilings are the greatest shares of the `enter` operations of the traces replayed
 // that may stand at and after a decision that the rows explain. They are those of
 // semantics.md §3, measured over the traces in testdata.
 var ceilings = []struct {
@@ -111,7 +111,8 @@ var ceilings = []struct {
 	{0.14, []string{"D9 D10"}},
 	{0.08, []string{"D12", "B9 D13"}},
 	{0.07, []string{"C2 F11"}},
-	{0.04, []string{"B7 C1"}},
+	{0.044, []string{"B7 C1"}},
+	{0.018, []string{"E3 E8"}}, // four traces, in which calls take so long that they outlive a state
 	{0.012, []string{"B3"}},
 }
 

@@ -24,6 +24,12 @@ type row struct {
 	figure func(d *difference) bool
 	// event is what else Java does that we do not.
 	event event
+	// events explains changes of breakers that Java's don't make, or make too; what
+	// follows can't be compared, unless eventsAside says that it can.
+	events      func(j *judge, op *Op, got []breakerEvent) bool
+	eventsAside bool
+	// state explains the state of a breaker.
+	state func(j *judge, rule string) bool
 }
 
 type event int
@@ -56,7 +62,9 @@ var table = []row{
 	{id: "D2", decision: noTokens},
 	{id: "D1", decision: coldBelowOne},
 	{id: "D6", decision: startedWarm},
-	{id: "C4", decision: stateKept},
+	{id: "C4", decision: func(m *moment) bool { return breakerKept(m) || stateKept(m) }, state: breakerStateKept},
+	{id: "E3 E8", decision: strayed, events: lateCounted},
+	{id: "E4", events: probeRefusedElsewhere, eventsAside: true},
 	{id: "A2 B1", decision: forgotten},
 	{id: "D9 D10", decision: roundedFlip, aside: roundedWait, figure: roundedTimes},
 	{id: "B3", decision: passedBy},

@@ -64,6 +64,13 @@ func TestDifferencesFail(t *testing.T) {
 			`expected call "lvl3" with 0 children, got call "lvl2"`},
 		{"a figure in the tree", "tree-nested", `"name":"lvl2","kind":"call","curThreadNum":1`, `"name":"lvl2","kind":"call","curThreadNum":2`,
 			`curThreadNum: expected 2, got 1`},
+		{"a change of a breaker that is none", "cb-error-count", `"from":"closed","to":"open","value":5`, `"from":"closed","to":"halfOpen"`,
+			`expected the events [cb1: closed -> halfOpen], got [cb1: closed -> open (5)]`},
+		{"what tripped a breaker", "cb-error-count", `"value":5`, `"value":6`, `(6)], got [cb1: closed -> open (5)]`},
+		{"the state of a breaker", "cb-error-count", `"state":"open"`, `"state":"closed"`, `expected that breaker "cb1" is closed, got open`},
+		{"the time of the next probe", "cb-error-ratio-equal", `"state":"open","retryAtMs":`, `"state":"open","retryAtMs":1`, `expected that breaker "cb1" is open`},
+		{"a probe that is none", "cb-retry-boundary", `"id":2,"resource":"r","expect":{"result":"block","blockedBy":"degrade","rule":"cb1"}`,
+			`"id":2,"resource":"r","expect":{"result":"pass"}`, `expected pass, got block by degrade rule "cb1"`},
 		{"an operation", "flow-reject-basic", `"op":"exit"`, `"op":"sing"`, `unknown operation "sing"`},
 	} {
 		t.Run(test.what, func(t *testing.T) {
@@ -132,6 +139,8 @@ func TestDifferencesNeedTheirRow(t *testing.T) {
 		"D8":         "named/throttle-fraction-below-half",
 		"D9 D10":     "named/throttle-slow-rate",
 		"D12":        "named/throttle-two-rules-park",
+		"E3 E8":      "named/cb-half-open-late-completion",
+		"E4":         "named/cb-probe-blocked-by-other",
 		"F3":         "named/stat-block-counted",
 		"exact":      "random/rand-reject-p06",
 		"B3, B9 D13": "random/rand-sleep-p03", // either might

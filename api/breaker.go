@@ -1,0 +1,48 @@
+package api
+
+import (
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+)
+
+// Ignore marks an error of guarded code as no failure; see [core.Ignore].
+func Ignore(err error) error { return core.Ignore(err) }
+
+// Breakers lists what the breakers of the default Guard do; see [Guard.Breakers].
+func Breakers() []breaker.Status { return Default().Breakers() }
+
+// OnBreaker tells f of every breaker of the default Guard that changes its state; see
+// [Guard.OnBreaker].
+func OnBreaker(f func(breaker.Change)) (remove func()) { return Default().OnBreaker(f) }
+
+// ForceBreaker makes a breaker of the default Guard refuse or admit every call; see
+// [Guard.ForceBreaker].
+func ForceBreaker(rule, resource string, f breaker.Force) error {
+	return Default().ForceBreaker(rule, resource, f)
+}
+
+// Breakers lists what every breaker does at the moment, in the order of the rules, then
+// by resource.
+func (g *Guard) Breakers() []breaker.Status {
+	if t := g.breakerTable(); t != nil {
+		return t.Status()
+	}
+	return nil
+}
+
+// OnBreaker tells f of every breaker that changes its state, until remove is called. f
+// is called by the call that changes it, under no lock: it may make guarded calls, load
+// rules and force breakers, and should be quick. See [breaker.Listeners].
+func (g *Guard) OnBreaker(f func(breaker.Change)) (remove func()) { return g.breakers.Add(f) }
+
+// ForceBreaker makes the breaker of a rule on a resource, or with an empty resource all
+// breakers of the rule, refuse or admit every call, until it is forced otherwise or let
+// go of by [breaker.NotForced]. Loading rules doesn't end it, unless the rule is gone.
+func (g *Guard) ForceBreaker(rule, resource string, f breaker.Force) error {
+	return g.breakerTable().Force(rule, resource, f)
+}
+
+func (g *Guard) breakerTable() *breaker.Table {
+	t, _ := g.engine.Rules().Family(core.KindBreaker).(*breaker.Table)
+	return t
+}

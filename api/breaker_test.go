@@ -1,0 +1,151 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/rules"
+)
+
+var errDown = errors.New("down")
+
+func fail(context.Context) error    { return errDown }
+func succeed(context.Context) error { return nil }
+
+// Passing a breaker, being refused by one, failing, and probing allocate nothing.
+func TestBreakersDoNotAllocate(t *testing.T) {
+	slow := breaker.Rule{Strategy: breaker.SlowRatio, SlowRT: time.Second, Threshold: 1}
+	open := breaker.Rule{ID: "open", MinCalls: 1, Recovery: time.Hour}
+	for _, tt := range []struct {
+		name  string
+		rules []breaker.Rule
+		force breaker.Force
+		trip  bool
+		fail  error
+		block bool
+	}{
+		{name: "closed", rules: []breaker.Rule{{Threshold: 0.5}}},
+		{name: "fails", rules: []breaker.Rule{{Threshold: 1e9, Strategy: breaker.ErrorCount}}, fail: errDown},
+		{name: "three", rules: []breaker.Rule{{Threshold: 0.5}, {Threshold: 100, Strategy: breaker.ErrorCount}, slow}},
+		{name: "for all", rules: []breaker.Rule{{Resource: "*", Threshold: 0.5}}},
+		{name: "open", rules: []breaker.Rule{open}, trip: true, block: true},
+		{name: "half-open, the probe is out", rules: []breaker.Rule{{ID: "open", MinCalls: 1, Recovery: time.Millisecond, ProbeTimeout: time.Hour}}, trip: true, block: true},
+		{name: "probing and failing", rules: []breaker.Rule{{ID: "open", MinCalls: 1, Recovery: time.Millisecond}}, trip: true, fail: errDown},
+		{name: "shadow", rules: []breaker.Rule{{ID: "open", MinCalls: 1, Recovery: time.Hour, Mode: core.Shadow}}, trip: true},
+		{name: "forced open", rules: []breaker.Rule{open}, force: breaker.ForceOpen, block: true},
+		{name: "forced closed", rules: []breaker.Rule{open}, force: breaker.ForceClosed, fail: errDown},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for i := range tt.rules {
+				if tt.rules[i].Resource == "" {
+					tt.rules[i].Resource = "GET /orders"
+				}
+			}
+			clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
+			g := newGuard(t, api.Config{Clock: clock})
+			require.NoError(t, g.LoadRules(rules.Set{Breaker: tt.rules}))
+			ctx := t.Context()
+			if tt.trip {
+				require.ErrorIs(t, g.Do(ctx, "GET /orders", fail), errDown)
+			}
+			if tt.block && tt.trip && tt.rules[0].Recovery < time.Second {
+				clock.Advance(time.Second)
+				probe, err := g.Entry(ctx, "GET /orders")
+				require.NoError(t, err)
+				defer probe.Exit()
+			}
+			if tt.force != breaker.NotForced {
+				require.NoError(t, g.ForceBreaker("open", "", tt.force))
+			}
+			calls := 0
+			call := func() {
+				if calls++; !tt.block {
+					clock.Advance(100 * time.Millisecond) // from bucket to bucket
+				}
+				e, err := g.Entry(ctx, "GET /orders")
+				if (err != nil) != tt.block {
+					t.Fatalf("err = %v, want block = %v", err, tt.block)
+				}
+				e.Fail(tt.fail)
+				e.Exit()
+			}
+			assert.Zero(t, testing.AllocsPerRun(1000, call))
+		})
+	}
+}
+
+// Listeners, states and force, as users have them.
+func TestBreakerControl(t *testing.T) {
+	g := newGuard(t, api.Config{})
+	assert.Empty(t, g.Breakers())
+	assert.Error(t, g.ForceBreaker("b", "", breaker.ForceOpen))
+	require.NoError(t, g.LoadRules(rules.Set{Breaker: []breaker.Rule{{ID: "b", Resource: "orders", MinCalls: 1}}}))
+	var told []breaker.State
+	remove := g.OnBreaker(func(c breaker.Change) {
+		told = append(told, c.To)
+		assert.ErrorIs(t, g.Do(t.Context(), "orders", succeed), core.ErrBlocked)
+	})
+	require.ErrorIs(t, g.Do(t.Context(), "orders", fail), errDown)
+	remove()
+	require.NoError(t, g.ForceBreaker("b", "orders", breaker.ForceClosed))
+	require.NoError(t, g.Do(t.Context(), "orders", succeed))
+	assert.Equal(t, []breaker.State{breaker.Open}, told)
+	assert.Equal(t, breaker.ForcedClosed, g.Breakers()[0].State)
+	assert.Equal(t, []breaker.Rule{{
+		ID: "b", Resource: "orders", MinCalls: 1, Interval: time.Second, Buckets: 10, Recovery: 5 * time.Second, Probes: 1, ProbeTimeout: 5 * time.Second,
+	}}, g.Rules().Breaker)
+}
+
+// A breaker counts calls when they end. What is under way when it trips is bounded by a
+// concurrency limit beside it. museum 85
+func TestFailuresUnderWayAreBoundedByConcurrency(t *testing.T) {
+	g := newGuard(t, api.Config{})
+	require.NoError(t, g.LoadRules(rules.Set{
+		Flow:    []flow.Rule{{Resource: "orders", Metric: flow.Concurrency, Threshold: 10}},
+		Breaker: []breaker.Rule{{Resource: "orders", Threshold: 0.5}},
+	}))
+	var open []core.Entry
+	for range 1000 { // all of which would hang and fail
+		if e, err := g.Entry(t.Context(), "orders"); err == nil {
+			open = append(open, e)
+		}
+	}
+	assert.Len(t, open, 10)
+	for _, e := range open {
+		e.Fail(errDown)
+		e.Exit()
+	}
+	_, err := g.Entry(t.Context(), "orders")
+	assert.Equal(t, core.KindBreaker, core.KindOf(err))
+}
+
+func BenchmarkBreaker(b *testing.B) {
+	g := newGuard(b, api.Config{})
+	require.NoError(b, g.LoadRules(rules.Set{Breaker: []breaker.Rule{{Resource: "orders", Threshold: 0.5}}}))
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		e, _ := g.Entry(ctx, "orders")
+		e.Exit()
+	}
+}
+
+func BenchmarkBreakerOpen(b *testing.B) {
+	g := newGuard(b, api.Config{})
+	require.NoError(b, g.LoadRules(rules.Set{Breaker: []breaker.Rule{{ID: "b", Resource: "orders", Threshold: 0.5}}}))
+	require.NoError(b, g.ForceBreaker("b", "", breaker.ForceOpen))
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = g.Entry(ctx, "orders")
+	}
+}

@@ -1,0 +1,62 @@
+package breaker
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// Rules are the breakers of one resource, compiled. They are safe for concurrent use.
+type Rules struct {
+	controllers []*controller // as declared
+}
+
+// Ask returns the first refusal, taking nothing. A shadow rule refuses nobody.
+func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
+	for _, c := range rs.controllers {
+		if c.rule.Mode != core.Shadow && !c.ask(inv) {
+			return core.Verdict{Block: c.refusal}
+		}
+	}
+	return core.Verdict{}
+}
+
+// Take lets every breaker decide, and returns the first refusal. About a call that
+// will wait it is decided when the wait is over.
+func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
+	if inv.Waits() {
+		return core.Verdict{}
+	}
+	return rs.Recheck(inv)
+}
+
+// Recheck decides about a call that has waited.
+func (rs *Rules) Recheck(inv *core.Invocation) core.Verdict {
+	for _, c := range rs.controllers {
+		if !c.take(inv) && c.rule.Mode != core.Shadow {
+			return core.Verdict{Block: c.refusal}
+		}
+	}
+	return core.Verdict{}
+}
+
+// Completed counts the end of a call with every breaker that had let it in.
+func Completed(inv *core.Invocation) {
+	rt := time.Duration(max(0, inv.Now()-inv.Began()))
+	for _, mark := range inv.Marks() {
+		if m, ok := mark.Owner.(*machine); ok {
+			bad := m.terms.Load().bad(rt, inv.Failed())
+			m.complete(uint64(mark.Token), inv.Now(), bad).notify()
+		}
+	}
+}
+
+// Idle reports whether all of the breakers can be forgotten, see core.Resource.
+func (rs *Rules) Idle(now int64) bool {
+	for _, c := range rs.controllers {
+		if !c.machine.idle(now) {
+			return false
+		}
+	}
+	return true
+}

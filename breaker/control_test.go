@@ -1,0 +1,348 @@
+package breaker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// By hand, a breaker refuses or admits everything, until it is let go of.
+func TestForce(t *testing.T) {
+	g := newGuard(t, quick("b"))
+	force := func(f breaker.Force) {
+		t.Helper()
+		require.NoError(t, g.table().Force("b", "orders", f))
+	}
+	force(breaker.ForceOpen)
+	force(breaker.ForceOpen) // again is nothing
+	g.at(48 * time.Hour)
+	assert.Equal(t, "b x3", g.calls("ggg"))
+	_, err := g.enter("orders")
+	b, _ := errors.AsType[*core.BlockError](err)
+	assert.Zero(t, b.RetryAfter(), "nobody knows when")
+	force(breaker.NotForced)
+	assert.Equal(t, "pass", g.calls("f"), "the first call is a probe")
+	assert.Equal(t, "b", g.calls("g"))
+	assert.Equal(t, "closed-forcedOpen forcedOpen-open open-halfOpen halfOpen-open", g.told())
+
+	force(breaker.ForceClosed)
+	assert.Equal(t, "pass x9", g.calls("fffffffff"))
+	assert.Zero(t, g.status("b", "orders").Calls)
+	late := g.open("orders")
+	force(breaker.NotForced)
+	late.Fail(errOwn)
+	late.Exit()
+	assert.Equal(t, "pass x2, b", g.calls("gfg"), "as new")
+	assert.Equal(t, "open-forcedClosed forcedClosed-closed closed-open", g.told())
+
+	assert.ErrorContains(t, g.table().Force("c", "", breaker.ForceOpen), `rule "c" has no breaker on ""`)
+	assert.ErrorContains(t, g.table().Force("b", "carts", breaker.ForceOpen), `no breaker on "carts"`)
+	assert.ErrorContains(t, g.table().Force("b", "", 7), "force(7) is unknown")
+	assert.ErrorContains(t, (*breaker.Table)(nil).Force("b", "", 0), "no rules")
+}
+
+// Forced while a probe is out: what that says is of an older state.
+func TestForcedWhileHalfOpen(t *testing.T) {
+	g := newGuard(t, quick("b"))
+	g.calls("f")
+	g.at(time.Second)
+	probe := g.open("orders")
+	require.NoError(t, g.table().Force("b", "", breaker.ForceOpen))
+	probe.Exit()
+	assert.Equal(t, breaker.ForcedOpen, g.state("b"))
+}
+
+// Listeners are called under no lock: they may do whatever callers and operators can,
+// and come and go meanwhile. museum 60, 75
+func TestListenersMayDoAnything(t *testing.T) {
+	rule := quick("b")
+	g := newGuard(t, rule)
+	depth, removed := 0, 0
+	var remove func()
+	remove = g.listeners.Add(func(c breaker.Change) {
+		if depth++; depth > 3 {
+			return
+		}
+		defer func() { depth-- }()
+		g.call("orders", 0, errOwn)
+		g.call("carts", 0, errOwn)
+		g.load(rule, breaker.Rule{Resource: "carts", Threshold: float64(c.Number%10) / 10})
+		assert.NoError(t, g.table().Force("b", "orders", breaker.ForceOpen))
+		assert.NoError(t, g.table().Force("b", "orders", breaker.NotForced))
+		g.listeners.Add(func(breaker.Change) {})()
+		g.table().Status()
+		remove()
+		removed++
+	})
+	g.calls("f")
+	g.at(time.Second)
+	g.calls("g")
+	assert.Positive(t, removed)
+	assert.Zero(t, g.Failures())
+}
+
+// A listener that panics is counted, and neither the verdict nor the others suffer.
+func TestPanickingListener(t *testing.T) {
+	g := newGuard(t, quick("b"))
+	g.listeners.Add(func(breaker.Change) { panic("x") })
+	heard := 0
+	g.listeners.Add(func(breaker.Change) { heard++ })
+	g.run([]step{
+		{0, "fg", "pass, b", "closed-open"},
+		{time.Second, "fg", "pass, b", "open-halfOpen halfOpen-open"},
+	})
+	assert.Equal(t, 3, heard)
+	assert.Equal(t, int64(3), g.Failures())
+}
+
+// What a change tells.
+func TestChange(t *testing.T) {
+	rule := quick("b")
+	rule.MinCalls, rule.Threshold = 4, 0.5
+	g := newGuard(t, rule)
+	g.at(7 * ms)
+	g.calls("gfgf")
+	require.Len(t, g.changes, 1)
+	c := g.changes[0]
+	assert.Equal(t, []any{"b", "orders", breaker.Closed, breaker.Open, 0.5, start.Add(7 * ms)},
+		[]any{c.Rule, c.Resource, c.From, c.To, c.Value, c.At})
+}
+
+// Which errors count.
+func TestFailures(t *testing.T) {
+	notFound := errors.New("not found")
+	for _, tt := range []struct {
+		err     error
+		failure func(error) bool
+		counts  bool
+	}{
+		{errOwn, nil, true},
+		{core.Ignore(errOwn), nil, false},
+		{fmt.Errorf("more: %w", core.Ignore(errOwn)), nil, false},
+		{context.Canceled, nil, false},
+		{fmt.Errorf("more: %w", context.Canceled), nil, false},
+		{context.DeadlineExceeded, nil, true},
+		{core.NewBlockError(core.KindFlow, "other", "rule", nil), nil, false},
+		{notFound, func(err error) bool { return !errors.Is(err, notFound) }, false},
+		{errOwn, func(err error) bool { return !errors.Is(err, notFound) }, true},
+		{context.Canceled, func(error) bool { return true }, true},
+		{core.Ignore(errOwn), func(error) bool { return true }, false},
+		{core.NewBlockError(core.KindFlow, "other", "rule", nil), func(error) bool { return true }, false},
+		{errOwn, func(error) bool { panic("x") }, true},
+	} {
+		g := newGuardWith(t, core.Config{Failure: tt.failure}, breaker.Rule{ID: "b", Resource: "orders", Threshold: 0.5})
+		g.call("orders", 0, tt.err)
+		assert.Equal(t, tt.counts, g.status("b", "orders").Bad == 1, "%v", tt.err)
+	}
+	g := newGuardWith(t, core.Config{Failure: func(error) bool { return false }}, breaker.Rule{ID: "b", Resource: "orders", Threshold: 0.5})
+	assert.Panics(t, func() {
+		var err error
+		e := g.open("orders")
+		defer e.ExitOn(&err)
+		panic("the guarded code")
+	})
+	assert.Equal(t, int64(1), g.status("b", "orders").Bad, "a panic is a failure, whoever thinks what of errors")
+}
+
+// A breaker for every resource that has none of its own, each with its own state.
+func TestDefaultBreaker(t *testing.T) {
+	all := quick("all")
+	all.Resource, all.Exclude = "*", []string{"health"}
+	shadow := quick("rehearsed")
+	shadow.Resource, shadow.Mode = "rehearsed", core.Shadow
+	off := quick("off")
+	off.Resource, off.Mode = "off", core.Off
+	own := breaker.Rule{ID: "own", Resource: "own.*", Regex: true, Threshold: 1, MinCalls: 100}
+	g := newGuard(t, all, shadow, off, own)
+	for resource, want := range map[string]string{
+		"a": "all", "b": "all", "rehearsed": "all", "off": "all", "health": "pass", "own1": "pass", "*": "all",
+	} {
+		assert.Equal(t, "pass", g.call(resource, 0, errOwn), resource)
+		assert.Equal(t, want, g.call(resource, 0, nil), resource)
+	}
+	assert.Equal(t, "pass", g.call("c", 0, nil), "others are closed")
+
+	g.load(all) // what was excepted for its own rule isn't any more
+	assert.Equal(t, "all", g.call("a", 0, nil), "and the others are as they were")
+	assert.Equal(t, "pass", g.call("own1", 0, errOwn))
+	assert.Equal(t, "all", g.call("own1", 0, nil))
+	g.load(all, own)
+	assert.Equal(t, "pass", g.call("own1", 0, nil))
+	all.Exclude = []string{"a"}
+	g.load(all, own)
+	assert.Equal(t, "pass", g.call("a", 0, nil))
+	assert.Equal(t, "pass", g.call("health", 0, errOwn))
+	assert.Equal(t, "all", g.call("health", 0, nil))
+}
+
+// Names beyond the cap on resources share a breaker of a rule for all. museum 107
+func TestDefaultBreakerBeyondTheCap(t *testing.T) {
+	all := quick("all")
+	all.Resource = "*"
+	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 2}}, all)
+	a, b := g.open("a"), g.open("b")
+	assert.Equal(t, "pass", g.call("c", 0, errOwn))
+	assert.Equal(t, "all", g.call("d", 0, nil))
+	assert.Equal(t, node.OverflowName, g.table().Status()[0].Resource)
+	a.Exit()
+	b.Exit()
+}
+
+// A resource can leave when its breaker remembers nothing, or would let the next call
+// in. One that is open or forced stays, whoever makes up names.
+func TestIdle(t *testing.T) {
+	all := quick("all")
+	all.Resource, all.Recovery = "*", 10*time.Minute
+	g := newGuard(t, all)
+	g.call("a", 0, errOwn)
+	g.call("b", 0, nil)
+	g.call("forced", 0, nil)
+	require.NoError(t, g.table().Force("all", "forced", breaker.ForceOpen))
+	g.at(5 * time.Minute)
+	g.Tree().Evict(g.clock.Now())
+	assert.Equal(t, "all", g.call("a", 0, nil))
+	_, there := g.FindResource("b")
+	assert.False(t, there)
+	g.at(12 * time.Minute)
+	g.Tree().Evict(g.clock.Now())
+	_, there = g.FindResource("a")
+	assert.False(t, there)
+	assert.Equal(t, "all", g.call("forced", 0, nil))
+}
+
+// A clock that is set back makes no call slow, opens nothing early and nothing late.
+// museum 25
+func TestClockSteps(t *testing.T) {
+	for _, d := range []time.Duration{-1000 * time.Hour, -time.Hour, -time.Second, -5 * ms, -1, 1, 5 * ms} {
+		clock := &wallClock{now: start.UnixNano()}
+		g := newGuardWith(t, core.Config{Clock: clock, Chain: slots.Default()},
+			breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.SlowRatio, SlowRT: 100 * ms, Threshold: 0, MinCalls: 1, Recovery: time.Second})
+		e := g.open("orders")
+		clock.now += int64(d) // while the call runs
+		e.Exit()
+		assert.Equal(t, breaker.Closed, g.state("b"), "%v: it took no time", d)
+		e = g.open("orders")
+		clock.now += int64(101 * ms)
+		e.Exit()
+		if d == -5*ms { // within what processors may differ by: time stood still for as long
+			clock.now += int64(5 * ms)
+			e = g.open("orders")
+			clock.now += int64(101 * ms)
+			e.Exit()
+		}
+		assert.Equal(t, breaker.Open, g.state("b"), "%v", d)
+		clock.now += int64(d)
+		_, err := g.enter("orders")
+		assert.Error(t, err, "%v", d)
+		for range 102 { // at once, a second could be taken for the correction of a step
+			clock.now += int64(10 * ms)
+			g.Now()
+		}
+		e, err = g.enter("orders")
+		assert.NoError(t, err, "%v: it recovers in time", d)
+		e.Exit()
+	}
+}
+
+type wallClock struct{ now int64 }
+
+func (c *wallClock) Now() int64                                 { return c.now }
+func (c *wallClock) Sleep(context.Context, time.Duration) error { return nil }
+
+// A shadow breaker does everything but refuse.
+func TestShadow(t *testing.T) {
+	rule := quick("b")
+	rule.Mode = core.Shadow
+	g := newGuard(t, rule)
+	rehearsed := func() int64 { return g.Rules().RuleFigures()[0].Rehearsed }
+	g.run([]step{
+		{0, "fffgg", "pass x5", "closed-open"},
+		{999 * ms, "g", "pass", ""},
+		{time.Second, "g", "pass", "open-halfOpen halfOpen-closed"},
+	})
+	assert.Equal(t, int64(5), rehearsed())
+	g.calls("f")
+	rule.Mode = core.Enforce
+	g.load(rule)
+	assert.Equal(t, "b", g.calls("g"), "what it saw is what happened")
+	assert.Equal(t, int64(1), g.Rules().RuleFigures()[0].Refused)
+	rule.Mode = core.Off
+	g.load(rule)
+	assert.Equal(t, "pass", g.calls("f"))
+	assert.Empty(t, g.table().Status())
+	rule.Mode = core.Enforce
+	g.load(rule)
+	assert.Equal(t, "b", g.calls("g"), "and it goes on where it was")
+}
+
+// Loading rules again changes nothing; a rule that changed goes on from where it was.
+// museum 72
+func TestReload(t *testing.T) {
+	rule := quick("b")
+	g := newGuard(t, rule)
+	g.calls("f")
+	for range 10 {
+		g.load(rule)
+	}
+	g.at(999 * ms)
+	assert.Equal(t, "b", g.calls("g"))
+	rule.Recovery = 2 * time.Second
+	g.load(rule)
+	g.at(1999 * ms)
+	assert.Equal(t, "b", g.calls("g"), "open for as long as the new rule says")
+	g.at(2 * time.Second)
+	probe := g.open("orders")
+	rule.Probes = 2
+	g.load(rule)
+	second := g.open("orders")
+	assert.Equal(t, "b", g.calls("g"))
+	probe.Exit() // let in under another revision
+	second.Exit()
+	assert.Equal(t, breaker.Closed, g.state("b"))
+	assert.Equal(t, "closed-open open-halfOpen halfOpen-closed", g.told())
+
+	rule = breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.ErrorCount, Threshold: 3, MinCalls: 1}
+	g.load(rule)
+	g.calls("ff")
+	rule.Interval, rule.Buckets = time.Minute, 6
+	g.load(rule)
+	assert.Equal(t, int64(2), g.status("b", "orders").Bad, "what was counted is still known")
+	g.at(30 * time.Second)
+	assert.Equal(t, "pass, b", g.calls("ff"))
+
+	// A bad update leaves no trace.
+	bad := rule
+	bad.Recovery = time.Millisecond
+	err := g.Update(func(b *core.RulesetBuilder) error {
+		require.NoError(t, breaker.Compile(b, []breaker.Rule{bad}, nil))
+		return errors.New("another family's")
+	})
+	require.Error(t, err)
+	g.at(31 * time.Second)
+	assert.Equal(t, "b", g.calls("g"))
+	g.load()
+	assert.Equal(t, "pass", g.calls("g"))
+}
+
+// A rule for a resource that leaves and comes back with a call in flight.
+func TestResourceComesBack(t *testing.T) {
+	g := newGuard(t, breaker.Rule{ID: "b", Resource: "o.*", Regex: true, Threshold: 1, MinCalls: 2})
+	e := g.open("orders")
+	g.at(10 * time.Minute)
+	g.Tree().Evict(g.clock.Now())
+	e.Fail(errOwn)
+	e.Exit()
+	assert.Equal(t, int64(1), g.status("b", "orders").Bad)
+	assert.Empty(t, books.Unsettled(g.Engine))
+}

@@ -1,0 +1,100 @@
+package breaker
+
+import "github.com/penstock-go/penstock/core"
+
+// Strategy is what trips a breaker.
+type Strategy uint8
+
+// The strategies.
+const (
+	ErrorRatio Strategy = iota // the share of calls that fail
+	ErrorCount                 // how many calls fail
+	SlowRatio                  // the share of calls that take longer than SlowRT
+)
+
+var strategyNames = []string{"errorRatio", "errorCount", "slowRatio"}
+
+// String returns the name used in rule files.
+func (s Strategy) String() string { return core.EnumName("strategy", strategyNames, uint8(s)) }
+
+// MarshalText writes the name used in rule files.
+func (s Strategy) MarshalText() ([]byte, error) {
+	return core.MarshalEnum("strategy", strategyNames, uint8(s))
+}
+
+// UnmarshalText reads the name used in rule files.
+func (s *Strategy) UnmarshalText(text []byte) error {
+	v, err := core.ParseEnum("strategy", strategyNames, text)
+	*s = Strategy(v)
+	return err
+}
+
+// State is what a breaker does with calls.
+type State uint8
+
+// The states.
+const (
+	Closed       State = iota // calls pass
+	Open                      // calls are refused until the recovery time is over
+	HalfOpen                  // some calls pass as probes
+	Recovering                // a rising share of the calls passes
+	ForcedOpen                // all calls are refused
+	ForcedClosed              // all calls pass, and none counts
+	states
+)
+
+var stateNames = []string{"closed", "open", "halfOpen", "recovering", "forcedOpen", "forcedClosed"}
+
+// String returns the state's name.
+func (s State) String() string { return core.EnumName("state", stateNames, uint8(s)) }
+
+// MarshalText writes the state's name.
+func (s State) MarshalText() ([]byte, error) {
+	return core.MarshalEnum("state", stateNames, uint8(s))
+}
+
+// UnmarshalText reads the state's name.
+func (s *State) UnmarshalText(text []byte) error {
+	v, err := core.ParseEnum("state", stateNames, text)
+	*s = State(v)
+	return err
+}
+
+// Legal reports whether a breaker goes from one state to another by itself or by
+// force. From a state to itself it never does.
+func Legal(from, to State) bool {
+	switch {
+	case from >= states || to >= states || from == to:
+		return false
+	case to == ForcedOpen || to == ForcedClosed:
+		return true
+	}
+	switch from {
+	case Closed:
+		return to == Open
+	case Open:
+		return to == HalfOpen
+	case HalfOpen:
+		return to == Open || to == Recovering || to == Closed
+	case Recovering:
+		return to == Open || to == Closed
+	case ForcedOpen:
+		return to == Open
+	}
+	return to == Closed // from ForcedClosed
+}
+
+// Force is what a breaker is made to do by hand.
+type Force uint8
+
+// The ways to force a breaker.
+const (
+	NotForced   Force = iota // it decides by itself
+	ForceOpen                // it refuses every call
+	ForceClosed              // it lets every call pass
+)
+
+var forceNames = []string{"notForced", "forceOpen", "forceClosed"}
+
+// String returns the name.
+func (f Force) String() string { return core.EnumName("force", forceNames, uint8(f)) }

@@ -1,0 +1,205 @@
+package breaker_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/slots"
+)
+
+func TestMain(m *testing.M) { books.Main(m) }
+
+const ms = time.Millisecond
+
+var (
+	start  = time.Unix(1_700_000_000, 0)
+	errOwn = errors.New("the call's own failure")
+)
+
+// guard is an engine under test, on a clock that stands still.
+type guard struct {
+	*core.Engine
+	t         testing.TB
+	clock     *core.ManualClock // nil if the configuration has another kind
+	listeners breaker.Listeners
+	mu        sync.Mutex
+	changes   []breaker.Change
+}
+
+func newGuard(t testing.TB, rules ...breaker.Rule) *guard {
+	t.Helper()
+	return newGuardWith(t, core.Config{}, rules...)
+}
+
+func newGuardWith(t testing.TB, cfg core.Config, rules ...breaker.Rule) *guard {
+	t.Helper()
+	if cfg.Clock == nil {
+		cfg.Clock = core.NewManualClock(start)
+	}
+	clock, _ := cfg.Clock.(*core.ManualClock)
+	if cfg.Chain == nil {
+		cfg.Chain = slots.Default()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	e, err := core.NewEngine(cfg)
+	require.NoError(t, err)
+	g := &guard{Engine: e, t: t, clock: clock}
+	g.listeners.Add(func(c breaker.Change) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.changes = append(g.changes, c)
+	})
+	g.load(rules...)
+	books.Keep(t, e)
+	return g
+}
+
+func (g *guard) load(rules ...breaker.Rule) {
+	g.t.Helper()
+	require.NoError(g.t, g.tryLoad(rules, nil))
+}
+
+func (g *guard) tryLoad(rules []breaker.Rule, flows []flow.Rule) error {
+	return g.Update(func(b *core.RulesetBuilder) error {
+		if err := flow.Compile(b, flows); err != nil {
+			return err
+		}
+		return breaker.Compile(b, rules, &g.listeners)
+	})
+}
+
+func (g *guard) table() *breaker.Table { return g.Rules().Family(core.KindBreaker).(*breaker.Table) }
+
+// status of the breaker of a rule on a resource.
+func (g *guard) status(rule, resource string) breaker.Status {
+	g.t.Helper()
+	for _, s := range g.table().Status() {
+		if s.Rule == rule && s.Resource == resource {
+			return s
+		}
+	}
+	g.t.Fatalf("no breaker of %q on %q: %v", rule, resource, g.table().Status())
+	return breaker.Status{}
+}
+
+func (g *guard) state(rule string) breaker.State { g.t.Helper(); return g.status(rule, "orders").State }
+
+// at moves the clock to so long after the start.
+func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }
+
+func (g *guard) enter(resource string) (core.Entry, error) {
+	return g.Enter(g.t.Context(), resource, nil)
+}
+
+// open makes a call that must pass, and leaves it open.
+func (g *guard) open(resource string) core.Entry {
+	g.t.Helper()
+	e, err := g.enter(resource)
+	require.NoError(g.t, err)
+	return e
+}
+
+// call makes a call that takes a time, and says what became of it: "pass", or which
+// rule refused it.
+func (g *guard) call(resource string, takes time.Duration, failure error) string {
+	g.t.Helper()
+	e, err := g.enter(resource)
+	if err != nil {
+		require.ErrorIs(g.t, err, core.ErrBlocked)
+		require.Equal(g.t, core.KindBreaker, core.KindOf(err))
+		b, _ := errors.AsType[*core.BlockError](err)
+		return b.Rule
+	}
+	if takes > 0 {
+		g.clock.Advance(takes)
+	}
+	e.Fail(failure)
+	e.Exit()
+	return "pass"
+}
+
+// calls makes calls to "orders": g goes well, f fails, s takes 101 ms.
+func (g *guard) calls(how string) string {
+	g.t.Helper()
+	var outcomes []string
+	for _, c := range how {
+		switch c {
+		case 'g':
+			outcomes = append(outcomes, g.call("orders", 0, nil))
+		case 'f':
+			outcomes = append(outcomes, g.call("orders", 0, errOwn))
+		case 's':
+			outcomes = append(outcomes, g.call("orders", 101*ms, nil))
+		default:
+			g.t.Fatalf("no call %q", c)
+		}
+	}
+	return runs(outcomes)
+}
+
+// told are the changes since it was asked last, as in "closed-open".
+func (g *guard) told() string {
+	var changes []string
+	for _, c := range g.changes {
+		changes = append(changes, fmt.Sprintf("%v-%v", c.From, c.To))
+	}
+	g.changes = nil
+	return strings.Join(changes, " ")
+}
+
+// runs writes "a, a, b" as "a x2, b".
+func runs(words []string) string {
+	var b strings.Builder
+	for i := 0; i < len(words); {
+		n := 1
+		for i+n < len(words) && words[i+n] == words[i] {
+			n++
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(words[i])
+		if n > 1 {
+			fmt.Fprintf(&b, " x%d", n)
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// step is one line of a script: so long after the start, calls are made, fare as
+// wanted, and change the breakers so.
+type step struct {
+	at    time.Duration
+	calls string
+	want  string
+	told  string
+}
+
+func (g *guard) run(script []step) {
+	g.t.Helper()
+	for i, s := range script {
+		g.at(s.at)
+		assert.Equal(g.t, s.want, g.calls(s.calls), "step %d, at %v: %s", i, s.at, s.calls)
+		assert.Equal(g.t, s.told, g.told(), "step %d, at %v: %s", i, s.at, s.calls)
+	}
+}
+
+// quick is a breaker that the first failure opens, for a second.
+func quick(id string) breaker.Rule {
+	return breaker.Rule{ID: id, Resource: "orders", MinCalls: 1, Recovery: time.Second}
+}

@@ -1,0 +1,286 @@
+//go:build sim
+
+package breaker
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/sim"
+)
+
+const (
+	msec = int64(time.Millisecond)
+	// The times of the schedules: the breaker opens at 0, if it is open, and lets probes
+	// through from 100 ms on.
+	due = 100 * msec
+)
+
+func simRule() Rule {
+	return Rule{
+		ID: "b", Resource: "orders", Strategy: ErrorCount, Threshold: 2, MinCalls: 1, Interval: time.Hour, Buckets: 1,
+		Recovery: 100 * time.Millisecond, Probes: 1, ProbeTimeout: 50 * time.Millisecond,
+	}
+}
+
+// model is a breaker as one would write it for a single caller.
+type model struct {
+	state   State
+	epoch   int
+	retry   int64
+	latest  int64
+	bad     int
+	good    int
+	out     map[int]int64 // probes that are waited for, by caller
+	carries map[int]int   // the epoch in which a caller was let in
+	probes  int
+}
+
+func (m *model) clone() *model {
+	c := *m
+	c.out, c.carries = maps.Clone(m.out), maps.Clone(m.carries)
+	return &c
+}
+
+func (m *model) enter(to State) {
+	m.state, m.bad, m.good = to, 0, 0
+	m.epoch++
+	clear(m.out)
+	m.retry = m.latest + due
+}
+
+// admit returns whether a caller could get that answer, and follows it. Who is early by
+// their own clock may be refused, though by that of others it is time.
+func (m *model) admit(caller int, now int64, got bool) bool {
+	if m.state == Closed {
+		m.carries[caller] = m.epoch
+		return got
+	}
+	early := m.state == Open && now < m.retry
+	if m.state == HalfOpen {
+		early = len(m.out) >= m.probes-m.good
+		for _, until := range m.out {
+			early = early && now < until
+		}
+	}
+	if early && !got {
+		return true
+	}
+	m.latest = max(m.latest, now)
+	if m.state == Open && m.latest < m.retry {
+		return false
+	}
+	if m.state == Open {
+		m.enter(HalfOpen)
+	}
+	for caller, until := range m.out {
+		if m.latest >= until {
+			delete(m.out, caller)
+		}
+	}
+	if len(m.out) >= m.probes-m.good {
+		return !got
+	}
+	m.carries[caller], m.out[caller] = m.epoch, m.latest+50*msec
+	return got
+}
+
+func (m *model) complete(caller int, now int64, bad bool) {
+	if m.carries[caller] != m.epoch {
+		return
+	}
+	m.latest = max(m.latest, now)
+	switch m.state {
+	case Closed:
+		if bad {
+			m.bad++
+		}
+		if m.bad == 2 {
+			m.enter(Open)
+		}
+	case HalfOpen:
+		delete(m.out, caller)
+		if m.good++; bad {
+			m.enter(Open)
+		} else if m.good == m.probes {
+			m.enter(Closed)
+		}
+	}
+}
+
+// setUp returns a breaker in some state, and the model of it.
+func setUp(s *sim.Schedule) (*machine, *model) {
+	r := simRule()
+	r.Probes = 1 + s.Rand.IntN(2)
+	m := newMachine(&terms{Rule: r})
+	want := &model{out: make(map[int]int64), carries: make(map[int]int), probes: r.Probes, latest: 0}
+	m.latest = 0
+	if s.Rand.IntN(4) > 0 {
+		for caller := range 2 {
+			a, _ := m.admit(0)
+			m.complete(a.number, 0, true)
+			want.admit(-1-caller, 0, true)
+			want.complete(-1-caller, 0, true)
+		}
+	}
+	return m, want
+}
+
+// museum 81, 83: callers come to a breaker that is closed, open, or due, with clocks
+// that differ; their calls end well or badly, or are refused elsewhere. Whatever the
+// schedule, everybody is told what they could have been told one after the other, so no
+// more probes are out than there are, and the changes are legal and follow each other.
+func TestSimBreaker(t *testing.T) {
+	sim.Random(t, func(s *sim.Schedule) {
+		m, want := setUp(s)
+		var history sim.History[*model]
+		var changes []Change
+		tell := func(c Change) {
+			if c != (Change{}) {
+				changes = append(changes, c)
+			}
+		}
+		state, number := m.state()
+		for caller := range 2 + s.Rand.IntN(3) {
+			now := []int64{0, due - 1, due, due, due, due + 49*msec, due + 50*msec}[s.Rand.IntN(7)]
+			fate, after := s.Rand.IntN(4), []int64{0, msec, 60 * msec}[s.Rand.IntN(3)]
+			s.Go(func() {
+				var a admission
+				history.Do(func() (func() string, func(*model) bool) {
+					var c Change
+					a, c = m.admit(now)
+					tell(c)
+					return func() string { return fmt.Sprintf("%d enters at %d: %v", caller, now/msec, a) },
+						func(want *model) bool { return want.admit(caller, now, a.ok) }
+				})
+				if !a.ok || fate == 0 {
+					return // a lost one
+				}
+				if fate == 1 && a.probe {
+					history.Do(func() (func() string, func(*model) bool) {
+						m.giveBack(a.number)
+						return func() string { return fmt.Sprintf("%d gives back", caller) },
+							func(want *model) bool {
+								if want.carries[caller] == want.epoch {
+									delete(want.out, caller)
+								}
+								return true
+							}
+					})
+					return
+				}
+				history.Do(func() (func() string, func(*model) bool) {
+					tell(m.complete(a.number, now+after, fate == 2))
+					return func() string { return fmt.Sprintf("%d ends at %d, bad %v", caller, (now+after)/msec, fate == 2) },
+						func(want *model) bool { want.complete(caller, now+after, fate == 2); return true }
+				})
+			})
+		}
+		s.Check(func() {
+			slices.SortFunc(changes, func(a, b Change) int { return int(a.Number) - int(b.Number) })
+			for _, c := range changes {
+				if c.From != state || c.Number <= number || !Legal(c.From, c.To) {
+					s.Failf("a change from %v to %v, the state was %v", c.From, c.To, state)
+				}
+				state, number = c.To, c.Number
+			}
+			if now, _ := m.state(); now != state {
+				s.Failf("the last change was to %v, the state is %v", state, now)
+			}
+			history.Do(func() (func() string, func(*model) bool) { // and in the end both are the same
+				return func() string { return "ends " + state.String() },
+					func(want *model) bool { return want.state == state }
+			})
+			if !history.Linearizable(want, (*model).clone) {
+				s.Failf("no serial order gives these answers (began-ended):\n%v", &history)
+			}
+		})
+	})
+}
+
+// museum 81: of four callers at the instant at which an open breaker is due, exactly as
+// many pass as there are probes.
+func TestSimBreakerEverySchedule(t *testing.T) {
+	sim.Exhaustive(t, 1_000_000, func(s *sim.Schedule) {
+		m := newMachine(&terms{Rule: simRule()})
+		for range 2 {
+			a, _ := m.admit(0)
+			m.complete(a.number, 0, true)
+		}
+		passed := 0
+		for range 4 {
+			s.Go(func() {
+				if a, _ := m.admit(due); a.ok {
+					passed++
+				}
+			})
+		}
+		s.Check(func() {
+			if passed != 1 {
+				s.Failf("%d passed, there is one probe", passed)
+			}
+		})
+	})
+}
+
+// museum 78, 80: while callers come and go or get lost, the rule changes and somebody
+// forces the breaker. Quiet periods bring it back, and every change is legal.
+func TestSimBreakerRecovers(t *testing.T) {
+	sim.Random(t, func(s *sim.Schedule) {
+		m, _ := setUp(s)
+		tr := &trace{m: m, now: due, rule: simRule()}
+		var changes []Change
+		tell := func(c Change) {
+			if c != (Change{}) {
+				changes = append(changes, c)
+			}
+		}
+		state, number := m.state()
+		for range 2 {
+			now, fate := due+s.Rand.Int64N(3)*50*msec, s.Rand.IntN(4)
+			s.Go(func() {
+				m.asks(now)
+				a, c := m.admit(now)
+				tell(c)
+				switch {
+				case !a.ok || fate == 0:
+				case fate == 1 && a.probe:
+					m.giveBack(a.number)
+				default:
+					m.holds(a.number)
+					tell(m.complete(a.number, now, fate == 2))
+				}
+			})
+		}
+		if s.Rand.IntN(2) == 0 {
+			f := Force(s.Rand.IntN(3))
+			s.Named("hand", func() {
+				tell(m.force(f, due))
+				tell(m.force(NotForced, due))
+			})
+		}
+		r := simRule()
+		r.Probes, r.Ramp = 1+s.Rand.IntN(2), time.Duration(s.Rand.IntN(2))*50*time.Millisecond
+		s.Named("rules", func() { m.adopt(&terms{Rule: r}, due) })
+		s.Check(func() {
+			slices.SortFunc(changes, func(a, b Change) int { return int(a.Number) - int(b.Number) })
+			for _, c := range changes {
+				if c.From != state || c.Number <= number || !Legal(c.From, c.To) {
+					s.Failf("a change from %v to %v, the state was %v", c.From, c.To, state)
+				}
+				state, number = c.To, c.Number
+			}
+			tr.state, tr.number, tr.rule = state, number, r
+			tr.now = due + 200*msec
+			if tr.quiet(5) > 4 {
+				s.Failf("%v after four quiet periods", tr.state)
+			}
+			if tr.problem != "" {
+				s.Failf("%s", tr.problem)
+			}
+		})
+	})
+}

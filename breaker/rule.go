@@ -1,0 +1,201 @@
+package breaker
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Rule is one breaker for a resource, or one for each resource that matches. Resource
+// and Threshold are enough:
+//
+//	breaker.Rule{Resource: "GET /orders", Threshold: 0.5}
+//
+// opens when half of the calls of a second fail, if there were five. Two rules that
+// are equal are the same rule; a rule that differs from an older one with the same ID
+// takes over its state.
+type Rule struct {
+	// ID names the rule in errors, logs and figures, and ties it to its
+	// predecessor when rules are loaded anew. Made from the fields if empty.
+	ID string `yaml:"id,omitempty"`
+	// Resource is the name given to api.Entry. Required. "*" is every resource that
+	// no other enforced breaker rule is about, each with a breaker of its own.
+	Resource string `yaml:"resource"`
+	// Regex makes Resource a regular expression (RE2) that must match a whole
+	// name; a dot matches every character. Every resource that matches has a breaker
+	// of its own.
+	Regex bool `yaml:"regex,omitempty"`
+	// Exclude lists resources that a rule for "*" is not about.
+	Exclude []string `yaml:"exclude,omitempty"`
+	// Strategy is what trips the breaker. The zero value is ErrorRatio.
+	Strategy Strategy `yaml:"strategy,omitempty"`
+	// Threshold is what trips it when reached: a share from 0 to 1, or a number of
+	// calls for ErrorCount. It takes one bad call in any case, so 0 means the first.
+	Threshold float64 `yaml:"threshold"`
+	// SlowRT is what a slow call takes longer than. Up to 24 h. Required by SlowRatio,
+	// refused by the others.
+	SlowRT time.Duration `yaml:"slowRT,omitempty"`
+	// MinCalls is how many calls must have completed within Interval before anything
+	// trips. 1 to 10⁹; 0 means 5.
+	MinCalls int `yaml:"minCalls,omitempty"`
+	// Interval is how far back calls count. 10 ms to 24 h; 0 means one second.
+	Interval time.Duration `yaml:"interval,omitempty"`
+	// Buckets divide Interval; as each ends, what the oldest counted is forgotten. 0
+	// means 10. With 1, counting starts anew at every multiple of Interval.
+	Buckets int `yaml:"buckets,omitempty"`
+	// Recovery is how long the breaker stays open before it lets probes through. 1 ms
+	// to 24 h; 0 means 5 s.
+	Recovery time.Duration `yaml:"recovery,omitempty"`
+	// Probes is how many calls must go well in a row while it is half-open, and how
+	// many of them run at the same time at most. 1 to 1000; 0 means 1.
+	Probes int `yaml:"probes,omitempty"`
+	// ProbeTimeout is when a probe that has not completed is no longer waited for, and
+	// another call takes its place. 1 ms to 24 h; 0 means Recovery.
+	ProbeTimeout time.Duration `yaml:"probeTimeout,omitempty"`
+	// Ramp makes the breaker close by steps: 1 %, then 10 %, then 50 % of the calls
+	// pass, for so long each. 1 ms to 24 h; 0 means that it closes at once.
+	Ramp time.Duration `yaml:"ramp,omitempty"`
+	// Mode says whether the verdict holds. The zero value is core.Enforce.
+	Mode core.Mode `yaml:"mode,omitempty"`
+}
+
+// AnyResource is the Resource of a rule for all that have no breaker rule of their
+// own.
+const AnyResource = "*"
+
+// The ranges of a rule's fields.
+const (
+	MinInterval  = stat.MinInterval
+	MaxInterval  = stat.MaxInterval
+	MaxThreshold = 1e9 // calls
+	MaxMinCalls  = 1_000_000_000
+	MaxProbes    = 1000
+	MinPause     = time.Millisecond // Recovery, ProbeTimeout, Ramp
+	MaxPause     = 24 * time.Hour
+	MaxSlowRT    = 24 * time.Hour
+)
+
+// Normalized returns the rule with every default written out, or the first field that
+// can't be honoured as a [core.FieldError].
+func (r Rule) Normalized() (Rule, error) {
+	if err := r.checkNames(); err != nil {
+		return r, err
+	}
+	if err := r.checkEnums(); err != nil {
+		return r, err
+	}
+	setDefault(&r.MinCalls, 5)
+	setDefault(&r.Interval, time.Second)
+	setDefault(&r.Buckets, 10)
+	setDefault(&r.Recovery, 5*time.Second)
+	setDefault(&r.Probes, 1)
+	setDefault(&r.ProbeTimeout, r.Recovery)
+	if err := r.checkNumbers(); err != nil {
+		return r, err
+	}
+	if len(r.Exclude) == 0 {
+		r.Exclude = nil // so that no exceptions have one form
+	}
+	if r.ID == "" {
+		r.ID = r.madeID()
+	}
+	return r, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (r Rule) checkNames() error {
+	switch {
+	case r.Resource == "":
+		return core.BadField("resource", `is required: name the resource that the breaker is for, or write "*" for all`)
+	case r.isDefault() && r.Regex:
+		return core.BadField("regex", `does not go with resource "*", which is no regular expression: remove it`)
+	case !r.isDefault() && len(r.Exclude) > 0:
+		return core.BadField("exclude", `only goes with resource "*": remove it`)
+	case slices.Contains(r.Exclude, ""):
+		return core.BadField("exclude", "lists an empty name: remove it")
+	}
+	if r.Regex {
+		if _, err := core.PatternSize(r.Resource); err != nil {
+			return core.BadField("resource", "%v", err)
+		}
+	}
+	return nil
+}
+
+func (r Rule) isDefault() bool { return r.Resource == AnyResource }
+
+func (r Rule) checkEnums() error {
+	switch {
+	case int(r.Strategy) >= len(strategyNames):
+		return core.BadField("strategy", "%d is unknown: use breaker.ErrorRatio, breaker.ErrorCount or breaker.SlowRatio", r.Strategy)
+	case r.Mode > core.Off:
+		return core.BadField("mode", "%d is unknown: use core.Enforce, core.Shadow or core.Off", r.Mode)
+	case r.Strategy == SlowRatio && r.SlowRT == 0:
+		return core.BadField("slowRT", "is required by strategy slowRatio: say what a slow call takes longer than")
+	case r.Strategy != SlowRatio && r.SlowRT != 0:
+		return core.BadField("slowRT", "has no meaning for strategy %s: remove it, or set strategy to slowRatio", r.Strategy)
+	}
+	return nil
+}
+
+func (r Rule) checkNumbers() error {
+	most, unit := 1.0, "a share of the calls"
+	if r.Strategy == ErrorCount {
+		most, unit = MaxThreshold, "a number of calls"
+	}
+	switch {
+	case !(r.Threshold >= 0) || r.Threshold > most:
+		return core.BadField("threshold", "is %v: use %s, from 0 to %g", r.Threshold, unit, most)
+	case r.MinCalls < 1 || r.MinCalls > MaxMinCalls:
+		return core.BadField("minCalls", "is %d: use a whole number from 1 to %d", r.MinCalls, MaxMinCalls)
+	case r.Probes < 1 || r.Probes > MaxProbes:
+		return core.BadField("probes", "is %d: use a whole number from 1 to %d", r.Probes, MaxProbes)
+	}
+	if err := inRange("interval", r.Interval, MinInterval, MaxInterval); err != nil {
+		return err
+	}
+	if err := (stat.Shape{Interval: r.Interval, Buckets: r.Buckets}).Validate(); err != nil {
+		return core.BadField("buckets", "%v", err)
+	}
+	if r.Strategy == SlowRatio {
+		if err := inRange("slowRT", r.SlowRT, 1, MaxSlowRT); err != nil {
+			return err
+		}
+	}
+	if err := inRange("recovery", r.Recovery, MinPause, MaxPause); err != nil {
+		return err
+	}
+	if err := inRange("probeTimeout", r.ProbeTimeout, MinPause, MaxPause); err != nil {
+		return err
+	}
+	if r.Ramp != 0 {
+		return inRange("ramp", r.Ramp, MinPause, MaxPause)
+	}
+	return nil
+}
+
+func inRange(field string, d, low, high time.Duration) error {
+	if d < low || d > high {
+		return core.BadField(field, "is %v: use a duration from %v to %v", d, low, high)
+	}
+	return nil
+}
+
+// madeID names a rule by the fields that make it that rule, so that an edited
+// threshold is still the same rule.
+func (r Rule) madeID() string {
+	id := []string{"breaker", r.Resource}
+	if r.Strategy != ErrorRatio {
+		id = append(id, r.Strategy.String())
+	}
+	return strings.Join(id, ":")
+}

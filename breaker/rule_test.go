@@ -1,0 +1,107 @@
+package breaker_test
+
+import (
+	"math"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+)
+
+func TestDefaults(t *testing.T) {
+	r, err := breaker.Rule{Resource: "orders", Threshold: 0.5}.Normalized()
+	require.NoError(t, err)
+	assert.Equal(t, breaker.Rule{
+		ID: "breaker:orders", Resource: "orders", Threshold: 0.5, MinCalls: 5,
+		Interval: time.Second, Buckets: 10, Recovery: 5 * time.Second, Probes: 1, ProbeTimeout: 5 * time.Second,
+	}, r)
+	again, err := r.Normalized()
+	require.NoError(t, err)
+	assert.Equal(t, r, again)
+}
+
+// What a rule can't be is refused with the field and what to do, and so is one that
+// can never act. museum 36
+func TestRefusedRules(t *testing.T) {
+	for want, r := range map[string]breaker.Rule{
+		`resource: is required: name the resource that the breaker is for, or write "*" for all`:                         {},
+		`regex: does not go with resource "*", which is no regular expression: remove it`:                                {Resource: "*", Regex: true},
+		`exclude: only goes with resource "*": remove it`:                                                                {Resource: "orders", Exclude: []string{"a"}},
+		`exclude: lists an empty name: remove it`:                                                                        {Resource: "*", Exclude: []string{""}},
+		"resource: is no regular expression: missing closing ): \"(\"":                                                   {Resource: "(", Regex: true},
+		"strategy: 9 is unknown: use breaker.ErrorRatio, breaker.ErrorCount or breaker.SlowRatio":                        {Resource: "a", Strategy: 9},
+		"mode: 9 is unknown: use core.Enforce, core.Shadow or core.Off":                                                  {Resource: "a", Mode: 9},
+		"slowRT: is required by strategy slowRatio: say what a slow call takes longer than":                              {Resource: "a", Strategy: breaker.SlowRatio},
+		"slowRT: has no meaning for strategy errorCount: remove it, or set strategy to slowRatio":                        {Resource: "a", Strategy: breaker.ErrorCount, SlowRT: 1},
+		"slowRT: is -1ns: use a duration from 1ns to 24h0m0s":                                                            {Resource: "a", Strategy: breaker.SlowRatio, SlowRT: -1},
+		"threshold: is 1.5: use a share of the calls, from 0 to 1":                                                       {Resource: "a", Threshold: 1.5},
+		"threshold: is NaN: use a share of the calls, from 0 to 1":                                                       {Resource: "a", Threshold: math.NaN()},
+		"threshold: is -1: use a number of calls, from 0 to 1e+09":                                                       {Resource: "a", Threshold: -1, Strategy: breaker.ErrorCount},
+		"threshold: is +Inf: use a number of calls, from 0 to 1e+09":                                                     {Resource: "a", Threshold: math.Inf(1), Strategy: breaker.ErrorCount},
+		"minCalls: is -1: use a whole number from 1 to 1000000000":                                                       {Resource: "a", MinCalls: -1},
+		"probes: is 1001: use a whole number from 1 to 1000":                                                             {Resource: "a", Probes: 1001},
+		"interval: is 1ms: use a duration from 10ms to 24h0m0s":                                                          {Resource: "a", Interval: ms},
+		"buckets: 3 buckets don't divide an interval of 1s: each would last 333.333333ms and a fraction of a nanosecond": {Resource: "a", Buckets: 3},
+		"recovery: is 1ns: use a duration from 1ms to 24h0m0s":                                                           {Resource: "a", Recovery: 1},
+		"probeTimeout: is 25h0m0s: use a duration from 1ms to 24h0m0s":                                                   {Resource: "a", ProbeTimeout: 25 * time.Hour},
+		"ramp: is -1s: use a duration from 1ms to 24h0m0s":                                                               {Resource: "a", Ramp: -time.Second},
+	} {
+		_, err := r.Normalized()
+		require.Error(t, err, want)
+		assert.Equal(t, want, err.Error())
+		assert.ErrorAs(t, err, new(*core.FieldError))
+	}
+}
+
+// A rule that differs in any field is another rule. museum 71
+func TestEveryFieldCounts(t *testing.T) {
+	whole := breaker.Rule{
+		ID: "a", Resource: "*", Exclude: []string{"x"}, Strategy: breaker.SlowRatio, Threshold: 0.5, SlowRT: 1, MinCalls: 2,
+		Interval: 2 * time.Second, Buckets: 2, Recovery: 3 * time.Second, Probes: 2, ProbeTimeout: 1, Ramp: 1, Mode: core.Shadow,
+	}
+	assert.True(t, whole.Equal(whole))
+	for i := range reflect.TypeFor[breaker.Rule]().NumField() {
+		other := whole
+		f := reflect.ValueOf(&other).Elem().Field(i)
+		switch f.Kind() {
+		case reflect.String:
+			f.SetString("other")
+		case reflect.Bool:
+			f.SetBool(!f.Bool())
+		case reflect.Float64:
+			f.SetFloat(f.Float() + 1)
+		case reflect.Slice:
+			f.Set(reflect.ValueOf([]string{"y"}))
+		case reflect.Uint8:
+			f.SetUint(0)
+		default:
+			f.SetInt(f.Int() + 1)
+		}
+		assert.False(t, whole.Equal(other), reflect.TypeFor[breaker.Rule]().Field(i).Name)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, s := range []breaker.Strategy{breaker.ErrorRatio, breaker.ErrorCount, breaker.SlowRatio} {
+		text, err := s.MarshalText()
+		require.NoError(t, err)
+		var back breaker.Strategy
+		require.NoError(t, back.UnmarshalText(text))
+		assert.Equal(t, s, back)
+	}
+	for s := breaker.Closed; s <= breaker.ForcedClosed; s++ {
+		text, err := s.MarshalText()
+		require.NoError(t, err)
+		var back breaker.State
+		require.NoError(t, back.UnmarshalText(text))
+		assert.Equal(t, s, back)
+	}
+	_, err := breaker.Strategy(7).MarshalText()
+	assert.Error(t, err)
+	assert.Equal(t, "forceOpen", breaker.ForceOpen.String())
+}

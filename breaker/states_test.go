@@ -1,0 +1,441 @@
+package breaker_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/slots"
+)
+
+func TestErrorRatio(t *testing.T) {
+	g := newGuard(t, breaker.Rule{ID: "b", Resource: "orders", Threshold: 0.5, Recovery: time.Second})
+	g.run([]step{
+		{0, "fff", "pass x3", ""}, // fewer than five
+		{100 * ms, "ggg", "pass x2, b", "closed-open"},
+		{101 * ms, "g", "b", ""},
+		{1099 * ms, "g", "b", ""},
+		{1100 * ms, "f", "pass", "open-halfOpen halfOpen-open"},
+		{2099 * ms, "g", "b", ""},
+		{2100 * ms, "g", "pass", "open-halfOpen halfOpen-closed"},
+		{2100 * ms, "ffff", "pass x4", ""}, // counting began anew
+	})
+}
+
+func TestErrorCount(t *testing.T) {
+	g := newGuard(t, breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.ErrorCount, Threshold: 3, MinCalls: 1, Recovery: time.Second})
+	g.run([]step{{0, "ggfgf", "pass x5", ""}, {0, "fg", "pass, b", "closed-open"}})
+}
+
+// Slow is what takes longer, not as long.
+func TestSlowRatio(t *testing.T) {
+	rule := breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.SlowRatio, SlowRT: 100 * ms, Threshold: 1, MinCalls: 2, Recovery: time.Second}
+	g := newGuard(t, rule)
+	assert.Equal(t, "pass", g.call("orders", 100*ms, errOwn))
+	assert.Equal(t, "pass", g.call("orders", 100*ms+1, nil))
+	g.at(time.Minute)
+	assert.Equal(t, "pass x2, b", g.calls("sss"))
+	assert.Equal(t, "closed-open", g.told())
+}
+
+// Counts slide: what is older than the interval does not matter, and what is younger
+// does, wherever a bucket begins. With one bucket they start anew at each interval.
+func TestSlidingStatistics(t *testing.T) {
+	rule := breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.ErrorCount, Threshold: 4, MinCalls: 1, Recovery: time.Second}
+	g := newGuard(t, rule)
+	g.run([]step{{950 * ms, "ff", "pass x2", ""}, {1050 * ms, "ffg", "pass x2, b", "closed-open"}})
+	g = newGuard(t, rule)
+	g.run([]step{{950 * ms, "ff", "pass x2", ""}, {1900 * ms, "fff", "pass x3", ""}, {1950 * ms, "fg", "pass, b", "closed-open"}})
+	rule.Buckets = 1
+	g = newGuard(t, rule)
+	g.run([]step{{950 * ms, "ff", "pass x2", ""}, {1050 * ms, "fff", "pass x3", ""}, {1999 * ms, "fg", "pass, b", "closed-open"}})
+}
+
+// The edges at which a breaker trips and does not. museum 82
+func TestEquality(t *testing.T) {
+	for _, tt := range []struct {
+		strategy   breaker.Strategy
+		threshold  float64
+		calls, bad int
+		trips      bool
+	}{
+		{breaker.ErrorRatio, 1, 5, 5, true},
+		{breaker.ErrorRatio, 1, 5, 4, false},
+		{breaker.ErrorRatio, 0, 5, 1, true},
+		{breaker.ErrorRatio, 0, 5, 0, false},
+		{breaker.ErrorRatio, 0.5, 6, 3, true},
+		{breaker.ErrorRatio, 0.5, 7, 3, false},
+		{breaker.ErrorRatio, 0.07, 100, 7, true}, // 0.07 × 100 is more than 7
+		{breaker.ErrorRatio, 0.07, 100, 6, false},
+		{breaker.ErrorRatio, 0.29, 100, 29, true},
+		{breaker.ErrorRatio, 0.1, 30, 3, true},
+		{breaker.SlowRatio, 1, 5, 5, true},
+		{breaker.SlowRatio, 1, 5, 4, false},
+		{breaker.SlowRatio, 0, 5, 1, true},
+		{breaker.SlowRatio, 0, 5, 0, false},
+		{breaker.ErrorCount, 0, 5, 1, true},
+		{breaker.ErrorCount, 0, 5, 0, false},
+		{breaker.ErrorCount, 5, 5, 5, true},
+		{breaker.ErrorCount, 5, 9, 4, false},
+		{breaker.ErrorCount, 4.5, 9, 4, false},
+		{breaker.ErrorCount, 4.5, 9, 5, true},
+		{breaker.ErrorCount, 1, 4, 4, false}, // too few calls
+	} {
+		t.Run(fmt.Sprintf("%v %v of %d: %d", tt.strategy, tt.threshold, tt.calls, tt.bad), func(t *testing.T) {
+			rule := breaker.Rule{ID: "b", Resource: "orders", Strategy: tt.strategy, Threshold: tt.threshold, Interval: time.Hour}
+			if tt.strategy == breaker.SlowRatio {
+				rule.SlowRT = 100 * ms
+			}
+			if rule.MinCalls = tt.calls; tt.calls < 5 {
+				rule.MinCalls = 5
+			}
+			g := newGuard(t, rule)
+			var entries []core.Entry
+			for range tt.calls {
+				entries = append(entries, g.open("orders"))
+			}
+			for i, e := range entries {
+				if i == tt.calls-tt.bad {
+					g.clock.Advance(101 * ms)
+				}
+				if i >= tt.calls-tt.bad {
+					e.Fail(errOwn)
+				}
+				e.Exit()
+			}
+			want := breaker.Closed
+			if tt.trips {
+				want = breaker.Open
+			}
+			assert.Equal(t, want, g.state("b"))
+		})
+	}
+}
+
+// Half-open admits as many as the rule says, no more at a time, and closes when so many
+// have gone well. museum 81
+func TestProbes(t *testing.T) {
+	rule := quick("b")
+	rule.Probes = 3
+	g := newGuard(t, rule)
+	g.calls("f")
+	g.at(time.Second)
+	var probes []core.Entry
+	for range 3 {
+		probes = append(probes, g.open("orders"))
+	}
+	assert.Equal(t, "b x5", g.calls("ggggg"))
+	assert.Equal(t, 3, g.status("b", "orders").Probes)
+	probes[0].Exit()
+	assert.Equal(t, "b", g.calls("g"), "two are out, and one more to come at most")
+	probes[1].Exit()
+	probes[2].Exit()
+	assert.Equal(t, breaker.Closed, g.state("b"))
+	assert.Equal(t, "closed-open open-halfOpen halfOpen-closed", g.told())
+}
+
+// One bad probe is enough, and what the others say then changes nothing.
+func TestOneBadProbe(t *testing.T) {
+	rule := quick("b")
+	rule.Probes = 3
+	g := newGuard(t, rule)
+	g.calls("f")
+	g.at(time.Second)
+	a, b, c := g.open("orders"), g.open("orders"), g.open("orders")
+	a.Exit()
+	g.clock.Advance(10 * ms)
+	b.Fail(errOwn)
+	b.Exit()
+	c.Exit()
+	assert.Equal(t, breaker.Open, g.state("b"))
+	assert.Equal(t, start.Add(2*time.Second+10*ms), g.status("b", "orders").RetryAt)
+	assert.Equal(t, "closed-open open-halfOpen halfOpen-open", g.told())
+}
+
+// A probe that never ends is waited for so long; then another may go. If it ends after
+// all, it still tells what it knows. museum 80
+func TestLostProbe(t *testing.T) {
+	rule := quick("b")
+	rule.ProbeTimeout = 300 * ms
+	g := newGuard(t, rule)
+	g.calls("f")
+	g.at(time.Second)
+	lost := g.open("orders")
+	g.at(time.Second + 299*ms)
+	assert.Equal(t, "b", g.calls("g"))
+	g.at(time.Second + 300*ms)
+	second := g.open("orders")
+	assert.Equal(t, "b", g.calls("g"))
+	g.at(time.Second + 650*ms)
+	assert.Equal(t, "pass", g.calls("g"), "the third goes well")
+	assert.Equal(t, breaker.Closed, g.state("b"))
+	lost.Fail(errOwn)
+	lost.Exit()
+	second.Exit()
+	assert.Equal(t, breaker.Closed, g.state("b"), "which the first knows nothing of")
+	assert.Equal(t, int64(0), g.status("b", "orders").Calls)
+
+	g = newGuard(t, rule) // a resource whose calls take longer than the lease closes too
+	g.calls("f")
+	g.at(time.Second)
+	slow := g.open("orders")
+	g.at(time.Minute)
+	slow.Exit()
+	assert.Equal(t, breaker.Closed, g.state("b"))
+}
+
+// What an older state let in changes nothing: not a newer closed state, not a half-open
+// one, whose probes alone decide.
+func TestLateCompletions(t *testing.T) {
+	g := newGuard(t, quick("b"))
+	fails, works := g.open("orders"), g.open("orders")
+	fails2 := g.open("orders")
+	g.calls("f")
+	assert.Equal(t, breaker.Open, g.state("b"))
+	g.at(time.Second)
+	probe := g.open("orders")
+	works.Exit()
+	assert.Equal(t, breaker.HalfOpen, g.state("b"), "it does not close it")
+	fails.Fail(errOwn)
+	fails.Exit()
+	assert.Equal(t, breaker.HalfOpen, g.state("b"), "nor open it")
+	probe.Exit()
+	assert.Equal(t, breaker.Closed, g.state("b"))
+	fails2.Fail(errOwn)
+	fails2.Exit()
+	assert.Equal(t, breaker.Closed, g.state("b"))
+	assert.Equal(t, "closed-open open-halfOpen halfOpen-closed", g.told())
+}
+
+// The share of calls that passes rises in three steps. museum 83
+func TestRamp(t *testing.T) {
+	rule := quick("b")
+	rule.Ramp, rule.MinCalls, rule.Threshold = 10*time.Second, 3, 0.5
+	g := newGuard(t, rule)
+	share := func(at time.Duration) (passed int) {
+		g.at(at)
+		for range 1000 {
+			if e, err := g.enter("orders"); err == nil {
+				e.Exit()
+				passed++
+			}
+		}
+		return passed
+	}
+	g.calls("fff")
+	g.at(time.Second)
+	g.calls("g")
+	assert.Equal(t, breaker.Recovering, g.state("b"))
+	assert.Equal(t, []int{10, 100, 500, 1000}, []int{
+		share(time.Second), share(11 * time.Second), share(21 * time.Second), share(31 * time.Second),
+	})
+	assert.Equal(t, "closed-open open-halfOpen halfOpen-recovering recovering-closed", g.told())
+
+	// It trips while it recovers as it does when closed.
+	g.at(40 * time.Second)
+	g.calls("fff")
+	g.told()
+	g.at(41 * time.Second)
+	g.calls("g")
+	g.at(63 * time.Second) // half of the calls pass
+	assert.Equal(t, "pass, b, pass, b, pass, b x2", g.calls("fffffff"))
+	assert.Equal(t, "open-halfOpen halfOpen-recovering recovering-open", g.told())
+}
+
+// A call whose turn it is not takes nothing from other rules.
+func TestRampRefusesBeforeTaking(t *testing.T) {
+	rule := quick("b")
+	rule.Ramp = 10 * time.Second
+	var took int
+	spy := core.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} })
+	g := newGuardWith(t, core.Config{Chain: slots.Default().With(counter{spy, &took}, core.Before("breaker"))}, rule)
+	g.calls("f")
+	g.at(time.Second)
+	g.calls("g")
+	took = 0
+	assert.Equal(t, "pass, b x99, pass", runs([]string{g.calls("g"), g.calls(repeat('g', 99)), g.calls("g")}))
+	assert.Equal(t, 2, took)
+}
+
+type counter struct {
+	core.AskOnly
+	took *int
+}
+
+func (counter) Name() string { return "counter" }
+func (c counter) Take(*core.Invocation) core.Verdict {
+	*c.took++
+	return core.Verdict{}
+}
+
+func repeat(c rune, n int) string {
+	calls := make([]rune, n)
+	for i := range calls {
+		calls[i] = c
+	}
+	return string(calls)
+}
+
+// A probe that something later refuses is given back at once, as often as that
+// happens, and nobody is told of changes that are none. museum 78, 79
+func TestRefusedProbe(t *testing.T) {
+	shut := true
+	gate := core.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} })
+	late := latecomer{gate, &shut, core.NewBlockError(core.KindNone, "orders", "late", nil)}
+	g := newGuardWith(t, core.Config{Chain: slots.Default().With(late, core.After("breaker"))}, quick("b"))
+	shut = false
+	g.calls("f")
+	shut = true
+	g.at(time.Second)
+	for range 1000 {
+		_, err := g.enter("orders")
+		require.ErrorIs(t, err, late.refusal)
+	}
+	assert.Equal(t, "closed-open open-halfOpen", g.told())
+	assert.Zero(t, g.status("b", "orders").Probes)
+	shut = false
+	assert.Equal(t, "pass", g.calls("g"))
+	assert.Equal(t, "halfOpen-closed", g.told())
+}
+
+// latecomer refuses when it takes, and not when it is asked.
+type latecomer struct {
+	core.AskOnly
+	shut    *bool
+	refusal *core.BlockError
+}
+
+func (latecomer) Name() string { return "latecomer" }
+func (l latecomer) Take(*core.Invocation) core.Verdict {
+	if *l.shut {
+		return core.Verdict{Block: l.refusal}
+	}
+	return core.Verdict{}
+}
+
+// Two breakers of a resource don't block each other's probe. museum 84
+func TestTwoBreakers(t *testing.T) {
+	a, b := quick("a"), quick("b")
+	b.Recovery = 3 * time.Second
+	g := newGuard(t, a, b)
+	g.run([]step{
+		{0, "f", "pass", "closed-open closed-open"},
+		{1500 * ms, repeat('g', 100), "b x100", ""},
+		{3 * time.Second, "g", "pass", "open-halfOpen open-halfOpen halfOpen-closed halfOpen-closed"},
+	})
+	err := g.tryLoad([]breaker.Rule{{Resource: "orders", Threshold: 0.5}, {Resource: "orders", Threshold: 0.5}}, nil)
+	assert.ErrorContains(t, err, "are the same: remove one")
+}
+
+// A call that waits takes a probe when its wait is over, not before, and is refused if
+// the breaker has opened meanwhile.
+func TestAskedAgainAfterTheWait(t *testing.T) {
+	g := newGuard(t)
+	queue := []flow.Rule{{ID: "queue", Resource: "orders", Threshold: 10, Behavior: flow.Throttle, MaxWait: time.Minute}}
+	require.NoError(t, g.tryLoad([]breaker.Rule{quick("b")}, queue))
+	first := g.open("orders")
+	results := make(chan error, 1)
+	wait := func() {
+		go func() {
+			e, err := g.enter("orders")
+			e.Exit()
+			results <- err
+		}()
+		g.clock.AwaitParked(1)
+	}
+	wait()
+	first.Fail(errOwn)
+	first.Exit() // opens it
+	g.clock.Advance(100 * ms)
+	err := <-results
+	require.ErrorIs(t, err, core.ErrBlocked)
+	assert.Equal(t, core.KindBreaker, core.KindOf(err))
+
+	g.at(5 * time.Second)
+	require.NoError(t, g.tryLoad([]breaker.Rule{quick("b")}, queue))
+	probe := g.open("orders") // the queue is empty: this one is the probe
+	_, err = g.enter("orders")
+	require.ErrorIs(t, err, core.ErrBlocked, "while the probe is out")
+	probe.Fail(errOwn)
+	probe.Exit()
+	g.clock.Advance(time.Second - 1)
+	_, err = g.enter("orders")
+	require.ErrorIs(t, err, core.ErrBlocked)
+
+	require.NoError(t, g.tryLoad([]breaker.Rule{quick("b")}, []flow.Rule{{ID: "queue", Resource: "orders", Threshold: 1, Interval: 10 * time.Second, Behavior: flow.Throttle, MaxWait: time.Minute}}))
+	g.clock.Advance(time.Second)
+	wait()
+	assert.Equal(t, breaker.Open, g.state("b"), "the probe is not taken while the call waits")
+	assert.Zero(t, g.status("b", "orders").Probes)
+	g.clock.Advance(10 * time.Second)
+	require.NoError(t, <-results)
+	assert.Equal(t, breaker.Closed, g.state("b"))
+}
+
+// A wait that nobody announced: what the breaker gave before it stands if it is still
+// good.
+func TestWaitAfterTheBreaker(t *testing.T) {
+	var wait time.Duration
+	late := waiter{core.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} }), &wait}
+	g := newGuardWith(t, core.Config{Chain: slots.Default().With(late, core.After("breaker"))}, quick("b"))
+	g.clock.SetSleep(core.SleepAdvance)
+	g.calls("f")
+	g.at(time.Second)
+	wait = 100 * ms
+	assert.Equal(t, "pass", g.calls("g"))
+	assert.Equal(t, "closed-open open-halfOpen halfOpen-closed", g.told(), "one probe, not two")
+	g.calls("f")
+	g.at(5 * time.Second)
+	wait = 2 * time.Second // longer than the probe is waited for
+	assert.Equal(t, "pass", g.calls("g"))
+	assert.Equal(t, breaker.Closed, g.state("b"))
+}
+
+type waiter struct {
+	core.AskOnly
+	wait *time.Duration
+}
+
+func (waiter) Name() string { return "waiter" }
+func (w waiter) Take(inv *core.Invocation) core.Verdict {
+	return core.Verdict{Wait: *w.wait}
+}
+
+// Breakers count calls, not units, and not those that are refused.
+func TestCountsCalls(t *testing.T) {
+	g := newGuard(t, breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.ErrorCount, Threshold: 2, MinCalls: 1})
+	e, err := g.Enter(t.Context(), "orders", []core.Option{core.Count(100)})
+	require.NoError(t, err)
+	e.Fail(errOwn)
+	e.Exit()
+	assert.Equal(t, int64(1), g.status("b", "orders").Bad)
+	require.NoError(t, g.tryLoad([]breaker.Rule{quick("b")}, []flow.Rule{{Resource: "orders", Threshold: 0}}))
+	for range 10 {
+		_, err := g.enter("orders")
+		require.Equal(t, core.KindFlow, core.KindOf(err))
+	}
+	assert.Equal(t, breaker.Closed, g.state("b"))
+}
+
+// What a refused call is told.
+func TestRetryAfter(t *testing.T) {
+	g := newGuard(t, quick("b"))
+	g.calls("f")
+	g.clock.Advance(300 * ms)
+	_, err := g.enter("orders")
+	b, ok := errors.AsType[*core.BlockError](err)
+	require.True(t, ok)
+	assert.Equal(t, 700*ms, b.RetryAfter())
+	g.at(time.Second)
+	e := g.open("orders")
+	assert.Equal(t, time.Second, b.RetryAfter(), "until the probe is no longer waited for")
+	e.Exit()
+	assert.Zero(t, b.RetryAfter())
+}

@@ -1,0 +1,69 @@
+package breaker
+
+import (
+	"math"
+	"time"
+
+	"github.com/penstock-go/penstock/stat"
+)
+
+// tally is calls that completed, and those of them that failed or were slow.
+type tally struct{ calls, bad int64 }
+
+// statistics are the tallies of the last interval, and their sum. The owner holds a
+// lock around them.
+type statistics struct {
+	ring  *stat.LeapArray[tally]
+	sum   tally
+	start int64 // of the newest bucket in sum
+}
+
+func newStatistics(interval time.Duration, buckets int) statistics {
+	ring, err := stat.NewLeapArray[tally](interval, buckets)
+	if err != nil {
+		panic(err) // rules are checked when they are loaded
+	}
+	return statistics{ring: ring, start: math.MinInt64}
+}
+
+// add counts a call that completed, and returns what the interval holds with it.
+func (s *statistics) add(now int64, bad bool) tally {
+	b := s.ring.Current(now)
+	if b.Start != s.start { // others may have ended with it
+		s.start, s.sum = b.Start, s.at(now)
+	}
+	b.Value.calls++
+	s.sum.calls++
+	if bad {
+		b.Value.bad++
+		s.sum.bad++
+	}
+	return s.sum
+}
+
+// at is what the interval holds at now.
+func (s *statistics) at(now int64) (sum tally) {
+	for b := range s.ring.All(now) {
+		sum.calls += b.Value.calls
+		sum.bad += b.Value.bad
+	}
+	return sum
+}
+
+func (s *statistics) reset() {
+	s.ring.Reset()
+	s.sum, s.start = tally{}, math.MinInt64
+}
+
+// reshaped are the same tallies in buckets of another shape. What covers several of
+// them goes to the newest.
+func (s *statistics) reshaped(interval time.Duration, buckets int, now int64) statistics {
+	next := newStatistics(interval, buckets)
+	for b := range s.ring.All(now) {
+		if to, ok := next.ring.Open(min(now, b.Start+int64(s.ring.Width())-1)); ok {
+			to.Value.calls += b.Value.calls
+			to.Value.bad += b.Value.bad
+		}
+	}
+	return next
+}

@@ -1,0 +1,82 @@
+// Breaker shows how a breaker stops calls to something that is down, and how it finds
+// out that it is back.
+//
+//	go run ./examples/breaker
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/rules"
+)
+
+func main() {
+	if err := run(os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+var (
+	errDown     = errors.New("connection refused")
+	errNotFound = errors.New("no such user")
+)
+
+func run(w io.Writer) error {
+	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	began := clock.Now()
+	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
+	guard.OnBreaker(func(c breaker.Change) {
+		fmt.Fprintf(w, "  after %v, %s: %v -> %v\n", c.At.Sub(time.Unix(0, began)), c.Resource, c.From, c.To)
+	})
+
+	// Opens when half of the calls of a second fail, if there were ten; asks again after
+	// five seconds; and takes three steps of two seconds to let everybody in again.
+	err = guard.LoadRules(rules.Set{Breaker: []breaker.Rule{{
+		Resource: "users", Threshold: 0.5, MinCalls: 10, Recovery: 5 * time.Second, Ramp: 2 * time.Second,
+	}}})
+	if err != nil {
+		return err
+	}
+
+	// "No such user" is an answer, not a failure; the breaker doesn't count it.
+	for second := range 14 {
+		asked, passed, failed := 0, 0, 0
+		for range 100 {
+			asked++
+			err := guard.Do(context.Background(), "users", func(context.Context) error {
+				passed++
+				if second == 2 || second == 3 {
+					return errDown
+				}
+				return api.Ignore(errNotFound)
+			})
+			if errors.Is(err, errDown) {
+				failed++
+			}
+			clock.Advance(10 * time.Millisecond)
+		}
+		fmt.Fprintf(w, "second %2d: %d asked, %3d passed, %2d failed, %3d refused\n", second, asked, passed, failed, asked-passed)
+	}
+
+	// By hand, for as long as the migration takes.
+	if err := guard.ForceBreaker("breaker:users", "users", breaker.ForceOpen); err != nil {
+		return err
+	}
+	err = guard.Do(context.Background(), "users", func(context.Context) error { return nil })
+	fmt.Fprintln(w, err)
+	return nil
+}

@@ -1,0 +1,39 @@
+package slots
+
+import (
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+)
+
+// Breaker applies the breaker rules.
+type Breaker struct{}
+
+// Name is "breaker".
+func (Breaker) Name() string { return "breaker" }
+
+// Ask asks every breaker of the resource.
+func (Breaker) Ask(inv *core.Invocation) core.Verdict {
+	if rules, ok := inv.Rules(core.KindBreaker).(*breaker.Rules); ok {
+		return rules.Ask(inv)
+	}
+	return core.Verdict{}
+}
+
+// Take lets every breaker of the resource decide, unless the call will wait.
+func (Breaker) Take(inv *core.Invocation) core.Verdict {
+	if rules, ok := inv.Rules(core.KindBreaker).(*breaker.Rules); ok {
+		return rules.Take(inv)
+	}
+	return core.Verdict{}
+}
+
+// Recheck lets every breaker decide about a call that has waited.
+func (Breaker) Recheck(inv *core.Invocation) core.Verdict {
+	if rules, ok := inv.Rules(core.KindBreaker).(*breaker.Rules); ok {
+		return rules.Recheck(inv)
+	}
+	return core.Verdict{}
+}
+
+// Completed tells every breaker how the call ended.
+func (Breaker) Completed(inv *core.Invocation) { breaker.Completed(inv) }
