@@ -9,12 +9,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/inspect"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/system"
 )
 
 // Config describes a Guard. The zero value is right for production.
@@ -45,17 +47,22 @@ type Config struct {
 	Logger *slog.Logger
 	// Chain is the order of the slots; nil is slots.Default().
 	Chain *core.Chain
+	// Machine tells system rules the load and the CPU use; nil is this machine, see
+	// [system.Local].
+	Machine system.Source
 	// OnReload is told of every outcome of WatchRules; see [rules.WatchConfig].
 	OnReload func(rules.Reload)
 }
 
 // Guard is an engine with its rules: what the package functions use one of, and
 // you may have several. It owns no goroutine, except while it watches a rule file;
-// where it looks for leaks it owns a timer.
+// where it looks for leaks, and while a system rule looks at the machine, it owns a
+// timer.
 type Guard struct {
 	engine   *core.Engine
 	logger   *slog.Logger
 	onReload func(rules.Reload)
+	machine  system.Source
 	set      atomic.Pointer[rules.Set]
 
 	closing context.Context // ends when the Guard is closed
@@ -86,7 +93,7 @@ func New(cfg Config) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Guard{engine: engine, logger: cfg.Logger, onReload: cfg.OnReload}
+	g := &Guard{engine: engine, logger: cfg.Logger, onReload: cfg.OnReload, machine: cfg.Machine}
 	g.closing, g.close = context.WithCancel(context.Background())
 	g.set.Store(new(rules.Set))
 	return g, nil
@@ -123,11 +130,20 @@ func CallOn[T any](ctx context.Context, g *Guard, resource string, fn func(conte
 // with the same ID.
 func (g *Guard) LoadRules(set rules.Set) error {
 	return g.engine.Update(func(b *core.RulesetBuilder) error {
+		if err := authority.Compile(b, set.Authority); err != nil {
+			return err
+		}
+		if err := system.Compile(b, set.System, g.machine); err != nil {
+			return err
+		}
 		if err := flow.Compile(b, set.Flow); err != nil {
 			return err
 		}
-		table := b.Compiled(core.KindFlow).(*flow.Table)
-		g.set.Store(&rules.Set{Flow: table.Rules()})
+		g.set.Store(&rules.Set{
+			Authority: b.Compiled(core.KindAuthority).(*authority.Table).Rules(),
+			System:    b.Compiled(core.KindSystem).(*system.Table).Rules(),
+			Flow:      b.Compiled(core.KindFlow).(*flow.Table).Rules(),
+		})
 		return nil
 	})
 }
@@ -177,6 +193,8 @@ func (g *Guard) WatchRules(ctx context.Context, path string) error {
 // Rules are the rules in force, with their defaults written out.
 func (g *Guard) Rules() rules.Set {
 	set := *g.set.Load()
+	set.Authority = slices.Clone(set.Authority)
+	set.System = slices.Clone(set.System)
 	set.Flow = slices.Clone(set.Flow)
 	return set
 }

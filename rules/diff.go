@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/penstock-go/penstock/core"
 )
 
@@ -151,6 +153,13 @@ func shown(v reflect.Value) string {
 	n, err := writeValue(v)
 	if err != nil {
 		return fmt.Sprint(v.Interface())
+	}
+	if n.Kind == yaml.SequenceNode {
+		texts := make([]string, len(n.Content))
+		for i, item := range n.Content {
+			texts[i] = item.Value
+		}
+		return fmt.Sprintf("%q", texts) // in quotes, so that [a, b] and [a b] differ
 	}
 	return n.Value
 }

@@ -13,7 +13,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// readValue sets dst to the scalar n and returns "", or what is wrong with n.
+// readValue sets dst to the value n, a scalar or a list of texts, and returns "", or
+// what is wrong with n.
 // YAML knows many spellings of a value; only those are read that JSON has too,
 // so that 010 is no eight and yes no true.
 func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
@@ -49,9 +50,26 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 			return "must be a number like 100 or 0.5, not " + describe(n)
 		}
 		*v = f
+	case *[]string:
+		return readTexts(n, v)
 	default:
 		panic(fmt.Sprintf("rules: a rule field can't be a %T", v)) // met by the first test of a new family
 	}
+	return ""
+}
+
+func readTexts(n *yaml.Node, dst *[]string) (problem string) {
+	if n.Kind != yaml.SequenceNode {
+		return "must be a list of texts, as in [a, b], not " + describe(n)
+	}
+	var texts []string
+	for _, item := range n.Content {
+		if !isText(item) {
+			return "holds something that " + notText(item)
+		}
+		texts = append(texts, item.Value)
+	}
+	*dst = texts
 	return ""
 }
 
@@ -67,7 +85,7 @@ func readDuration(n *yaml.Node, dst *time.Duration) (problem string) {
 	return ""
 }
 
-// writeValue returns the scalar that readValue reads back.
+// writeValue returns the value that readValue reads back.
 func writeValue(src reflect.Value) (*yaml.Node, error) {
 	switch v := src.Interface().(type) {
 	case time.Duration:
@@ -80,6 +98,15 @@ func writeValue(src reflect.Value) (*yaml.Node, error) {
 			return nil, fmt.Errorf("%q is not UTF-8", clip(v))
 		}
 		return textNode(v), nil
+	case []string:
+		list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Style: yaml.FlowStyle}
+		for _, text := range v {
+			if !utf8.ValidString(text) {
+				return nil, fmt.Errorf("%q is not UTF-8", clip(text))
+			}
+			list.Content = append(list.Content, textNode(text))
+		}
+		return list, nil
 	default:
 		text, err := json.Marshal(v) // a bool or a number; refuses NaN and infinities
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: string(text)}, err
