@@ -28,8 +28,11 @@ func (m Metric) MarshalText() ([]byte, error) {
 // UnmarshalText reads the name used in rule files.
 func (m *Metric) UnmarshalText(text []byte) error {
 	v, err := core.ParseEnum("metric", metricNames[1:], text)
+	if err != nil {
+		return err
+	}
 	*m = Metric(v + 1)
-	return err
+	return nil
 }
 
 // sampled reports whether the metric is read off the machine.
