@@ -52,23 +52,40 @@ func (e *Engine) Every(period time.Duration, f func(now int64)) (stop func()) {
 	e.repeats[r] = struct{}{}
 	r.arm()
 	return func() {
-		e.repeating.Lock()
-		delete(e.repeats, r)
-		e.repeating.Unlock()
 		r.end()
+		// Close must know of a run that is under way, so that it can wait for it. Such a
+		// run comes to next after it, and finds that r has ended.
+		if r.running.TryLock() {
+			r.running.Unlock()
+			r.forget()
+		}
 	}
 }
 
-func (r *repeated) arm() {
+// next sets the timer for the next run, unless there is none.
+func (r *repeated) next() {
+	if !r.arm() {
+		r.forget()
+	}
+}
+
+func (r *repeated) arm() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.ended {
 		r.timer = r.engine.alarm(r.period, r.ring)
 	}
+	return !r.ended
+}
+
+func (r *repeated) forget() {
+	r.engine.repeating.Lock()
+	defer r.engine.repeating.Unlock()
+	delete(r.engine.repeats, r)
 }
 
 func (r *repeated) ring() {
-	defer r.arm()
+	defer r.next()
 	r.running.Lock()
 	defer r.running.Unlock()
 	r.mu.Lock()
