@@ -1,6 +1,7 @@
 package golden
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,7 +97,9 @@ func (j *judge) run(op *Op) {
 		j.loadRules(op.Rules, &op.Expect)
 	case "snapshot", "history", "tree":
 		j.inspect(op)
-	case "inspect", "setSystem": // the inner state of one rule; what system rules go by
+	case "setSystem":
+		j.setSystem(op)
+	case "inspect": // the inner state of one rule
 	default:
 		j.fail("unknown operation %q", op.Kind)
 	}
@@ -202,13 +205,13 @@ func (j *judge) explainEvent(e event) {
 
 // loadRules loads rules and compares which of them Java dropped.
 func (j *judge) loadRules(rules Rules, want *Expect) {
-	java, present, err := rules.flow()
-	if err == nil && !present {
-		return
-	}
-	var dropped []Dropped
-	if err == nil {
-		dropped, err = j.load(java)
+	dropped, later, err := j.loadOthers(rules)
+	java, present, err2 := rules.flow()
+	err = errors.Join(err, err2)
+	if err == nil && present {
+		var more []Dropped
+		more, err = j.load(java)
+		dropped = append(dropped, more...)
 	}
 	if err != nil {
 		j.fail("%w", err)
@@ -219,7 +222,10 @@ func (j *judge) loadRules(rules Rules, want *Expect) {
 		j.explainEvent(keepsOldRules)
 		return
 	}
-	var byJava []string
+	byJava := slices.Clone(later)
+	for range later {
+		j.explainEvent(keepsFirstRule)
+	}
 	for _, d := range dropped {
 		if d.ByJava {
 			byJava = append(byJava, d.ID)

@@ -44,13 +44,16 @@ func Load(path string) (*Trace, error) {
 	return trace, nil
 }
 
+// known are the families that there are.
+var known = []string{"authority", "system", "flow"}
+
 // missing lists the families of the rules of a trace that don't exist yet.
 func (t *Trace) missing(ops []*Op) []string {
 	families := t.Rules.families()
 	for _, op := range ops {
 		families = append(families, op.Rules.families()...)
 	}
-	families = slices.DeleteFunc(families, func(family string) bool { return family == "flow" })
+	families = slices.DeleteFunc(families, func(family string) bool { return slices.Contains(known, family) })
 	slices.Sort(families)
 	return slices.Compact(families)
 }

@@ -27,7 +27,10 @@ type player struct {
 	slept   int           // waits that the clock has listed so far
 	open    map[int]*live // by the call's ID
 	waiting []*live       // those of them that wait
+	set     rules.Set     // as loaded last
 	rules   []activeRule
+	lists   lists
+	checks  checks
 	book    *book
 	clues
 }
@@ -43,7 +46,9 @@ func newPlayer(config Config) (*player, error) {
 	}
 	clock := core.NewManualClock(time.UnixMilli(config.EpochMs))
 	clock.SetSleep(mode)
+	p := &player{checks: checks{shows: script{-1, -1}}}
 	guard, err := api.New(api.Config{
+		Machine:       &p.checks.shows,
 		Clock:         clock,
 		Interval:      config.interval(),
 		SampleCount:   config.SampleCount,
@@ -54,13 +59,13 @@ func newPlayer(config Config) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &player{
-		config: config, guard: guard, clock: clock, epoch: clock.Now(), due: clock.Now(), javaNow: clock.Now(),
-		open: make(map[int]*live), book: newBook(config),
-		clues: clues{
-			lines: make(map[lineKey]*line), lookedAt: make(map[NodeRef]bool), carried: make(map[string]bool),
-		},
-	}, nil
+	p.config, p.guard, p.clock = config, guard, clock
+	p.epoch, p.due, p.javaNow = clock.Now(), clock.Now(), clock.Now()
+	p.open, p.book = make(map[int]*live), newBook(config)
+	p.clues = clues{
+		lines: make(map[lineKey]*line), lookedAt: make(map[NodeRef]bool), carried: make(map[string]bool),
+	}
+	return p, nil
 }
 
 func (p *player) sinceEpoch(t int64) time.Duration { return time.Duration(t - p.epoch) }
@@ -69,7 +74,8 @@ func (p *player) sinceEpoch(t int64) time.Duration { return time.Duration(t - p.
 func (p *player) load(java []JavaFlowRule) ([]Dropped, error) {
 	shape := stat.Shape{Interval: p.config.interval(), Buckets: p.config.SampleCount}
 	native, dropped := TranslateFlow(java, shape, p.config.ColdFactor)
-	if err := p.guard.LoadRules(rules.Set{Flow: native}); err != nil {
+	p.set.Flow = native
+	if err := p.guard.LoadRules(p.set); err != nil {
 		return nil, err
 	}
 	active, err := activate(p.guard.Rules().Flow)
@@ -95,6 +101,31 @@ func (p *player) load(java []JavaFlowRule) ([]Dropped, error) {
 		}
 	}
 	return dropped, nil
+}
+
+// loadOthers replaces the rules of the families before flow, as far as they are there.
+// later are those that Java drops and we keep.
+func (p *player) loadOthers(java Rules) (dropped []Dropped, later []string, err error) {
+	lists, present, err := java.authority()
+	if err != nil {
+		return nil, nil, err
+	}
+	if present {
+		p.lists.java = lists
+		p.set.Authority, later, dropped = TranslateAuthority(lists)
+		p.lists.rules, p.lists.later = p.set.Authority, later
+	}
+	checks, present, err := java.system()
+	if err != nil {
+		return nil, nil, err
+	}
+	if present {
+		var more []Dropped
+		p.set.System, p.checks.off, more = TranslateSystem(checks, stat.Shape{Interval: p.config.interval(), Buckets: p.config.SampleCount})
+		dropped = append(dropped, more...)
+		p.checks.rules = p.set.System
+	}
+	return dropped, later, p.guard.LoadRules(p.set)
 }
 
 // moveTo sets the clock to t ms after the epoch; a time that has passed moves
@@ -124,8 +155,10 @@ func (p *player) moveTo(t int64) error {
 // nothing may be in flight or reserved.
 func (p *player) finish() error {
 	const after = 48 * time.Hour // the longest wait
-	if err := p.moveTo((p.due - p.epoch + int64(after)) / int64(time.Millisecond)); err != nil {
-		return err
+	if len(p.waiting) > 0 {
+		if err := p.moveTo((p.due - p.epoch + int64(after)) / int64(time.Millisecond)); err != nil {
+			return err
+		}
 	}
 	for _, l := range p.open {
 		l.entry.Exit()

@@ -64,6 +64,13 @@ func TestDifferencesFail(t *testing.T) {
 			`expected call "lvl3" with 0 children, got call "lvl2"`},
 		{"a figure in the tree", "tree-nested", `"name":"lvl2","kind":"call","curThreadNum":1`, `"name":"lvl2","kind":"call","curThreadNum":2`,
 			`curThreadNum: expected 2, got 1`},
+		{"a list that refuses", "authority-white", `"origin":"appC","expect":{"result":"block","blockedBy":"authority","rule":"a1"}`,
+			`"origin":"appC","expect":{"result":"pass"}`, `expected pass, got block by authority rule "a1"`},
+		{"another caller", "authority-black", `"origin":"appA","expect"`, `"origin":"appC","expect"`,
+			`expected block by authority rule "a1", got pass`},
+		{"what the machine shows", "system-cpu", `"cpu":0.71`, `"cpu":0.69`, `expected block by system rule "cpu", got pass`},
+		{"a system rule", "system-qps", `"blockedBy":"system","rule":"qps"`, `"blockedBy":"system","rule":"rt"`,
+			`expected block by system rule "rt", got block by system rule "qps"`},
 		{"an operation", "flow-reject-basic", `"op":"exit"`, `"op":"sing"`, `unknown operation "sing"`},
 	} {
 		t.Run(test.what, func(t *testing.T) {
@@ -132,7 +139,10 @@ func TestDifferencesNeedTheirRow(t *testing.T) {
 		"D8":         "named/throttle-fraction-below-half",
 		"D9 D10":     "named/throttle-slow-rate",
 		"D12":        "named/throttle-two-rules-park",
+		"F1":         "named/system-concurrency",
+		"F2":         "named/system-last-rule-disables",
 		"F3":         "named/stat-block-counted",
+		"F12":        "named/authority-spaces",
 		"exact":      "random/rand-reject-p06",
 		"B3, B9 D13": "random/rand-sleep-p03", // either might
 	} {
