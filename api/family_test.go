@@ -10,9 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
 )
 
 // A rule of each family, loaded as users do, is seen to block. A family without a
@@ -22,18 +24,20 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 		set  rules.Set
 		kind core.Kind
 	}{
-		"Flow": {rules.Set{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}}, core.KindFlow},
+		"Authority": {rules.Set{Authority: []authority.Rule{{Resource: "orders", Origins: []string{"somebody else"}}}}, core.KindAuthority},
+		"System":    {rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: 0}}}, core.KindSystem},
+		"Flow":      {rules.Set{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}}, core.KindFlow},
 	}
 	for family := range reflect.TypeFor[rules.Set]().Fields() {
 		t.Run(family.Name, func(t *testing.T) {
 			row, ok := shut[family.Name]
 			require.True(t, ok, "add a rule of this family that blocks everything")
 			g := newGuard(t, api.Config{})
-			e, err := g.Entry(t.Context(), "orders")
+			e, err := g.Entry(t.Context(), "orders", api.Inbound())
 			require.NoError(t, err)
 			e.Exit()
 			require.NoError(t, g.LoadRules(row.set))
-			_, err = g.Entry(t.Context(), "orders")
+			_, err = g.Entry(t.Context(), "orders", api.Inbound())
 			require.ErrorIs(t, err, core.ErrBlocked)
 			assert.Equal(t, row.kind, core.KindOf(err))
 		})

@@ -15,6 +15,9 @@ type Table struct {
 // Normalize returns the rules with their defaults written out and IDs that differ,
 // or says which rule can't be honoured: as "authority[2].origins: ...".
 func Normalize(rules []Rule) ([]Rule, error) {
+	if len(rules) == 0 {
+		return nil, nil // no rules have one form
+	}
 	normalized := make([]Rule, len(rules))
 	for i, r := range rules {
 		n, err := r.Normalized()

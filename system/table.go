@@ -41,6 +41,9 @@ func (r everywhere) Equal(other everywhere) bool { return r.Rule.Equal(other.Rul
 // Normalize returns the rules with their defaults written out and IDs that differ,
 // or says which rule can't be honoured: as "system[2].threshold: ...".
 func Normalize(rules []Rule) ([]Rule, error) {
+	if len(rules) == 0 {
+		return nil, nil // no rules have one form
+	}
 	normalized := make([]Rule, len(rules))
 	for i, r := range rules {
 		n, err := r.Normalized()
@@ -141,7 +144,7 @@ func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err err
 
 // Rules are the rules with their defaults written out.
 func (t *Table) Rules() []Rule {
-	rules := make([]Rule, 0, len(t.gates.Rules()))
+	var rules []Rule
 	for _, r := range t.gates.Rules() {
 		rules = append(rules, r.Rule)
 	}
