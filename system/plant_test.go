@@ -178,7 +178,8 @@ func TestPlantSettles(t *testing.T) {
 }
 
 // Calls of very different sizes: here chance moves what is admitted in one sample, so
-// each two seconds are taken together.
+// each two seconds are taken together. The reading falls below the threshold again and
+// again, as chance has it. museum 92
 func TestPlantOfMixedWorkSettles(t *testing.T) {
 	work := func(r *rand.Rand) (cpu, idle time.Duration) {
 		if r.IntN(10) == 0 {
@@ -204,7 +205,7 @@ func TestPlantOfMixedWorkSettles(t *testing.T) {
 }
 
 // The load average is a minute late: what it says of now was true then. A rule that
-// heeds it finds its place all the same.
+// heeds it finds its place all the same. museum 92
 func TestPlantSettlesByItsLoad(t *testing.T) {
 	p := newPlant(t, system.Rule{Metric: system.Load, Threshold: 10}, 4, fixed(10*ms, 40*ms))
 	p.run(200, 20)
