@@ -139,14 +139,18 @@ func amplitude(v []float64) float64 {
 // and nothing for ever, which shows that the plant is one that can swing.
 // museum 92
 func TestPlantSettles(t *testing.T) {
-	const settling, watched = 10, 110
+	const settling = 10
+	watched := figure.Size(30, 110, 400, 4000)
+	if raceDetector {
+		watched = 30
+	}
 	for _, tt := range []struct {
 		name string
 		cpus float64
 		rate float64 // that the machine can serve
 	}{
 		{"four processors", 4, 400},
-		{"thirty-two", 32, 3200},
+		{"sixteen", 16, 1600},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlant(t, system.Rule{Metric: system.CPU, Threshold: 0.8}, tt.cpus, fixed(10*ms, 40*ms))
@@ -160,7 +164,7 @@ func TestPlantSettles(t *testing.T) {
 			assert.Less(t, slices.Max(inFlight[settling:]), 2*tt.rate*0.05, "and a call takes less than twice as long as by itself")
 			figure.Report(t, figure.Figure{
 				Name:  "amplitude of what a steady CPU rule admits under three times the load, after ten samples, " + tt.name,
-				Value: swing, AtMost: 0.2, N: watched, Seed: *seed,
+				Value: swing, AtMost: 0.2, N: int64(watched), Seed: *seed,
 			})
 
 			// And when the crowd has gone, everybody gets in again.
@@ -172,7 +176,7 @@ func TestPlantSettles(t *testing.T) {
 	t.Run("a gate swings", func(t *testing.T) {
 		p := newPlant(t, system.Rule{Metric: system.CPU, Threshold: 0.8, Strategy: system.Gate}, 4, fixed(10*ms, 40*ms))
 		p.run(200, 20)
-		admitted, _, _ := p.run(1200, settling+watched)
+		admitted, _, _ := p.run(1200, settling+30)
 		assert.Greater(t, amplitude(admitted[settling:]), 1.0)
 	})
 }
@@ -207,6 +211,9 @@ func TestPlantOfMixedWorkSettles(t *testing.T) {
 // The load average is a minute late: what it says of now was true then. A rule that
 // heeds it finds its place all the same. museum 92
 func TestPlantSettlesByItsLoad(t *testing.T) {
+	if testing.Short() || raceDetector {
+		t.Skip("a load average takes minutes, of which this test plays three")
+	}
 	p := newPlant(t, system.Rule{Metric: system.Load, Threshold: 10}, 4, fixed(10*ms, 40*ms))
 	p.run(200, 20)
 	p.run(800, 160) // until the load average has noticed, and the backlog is gone
