@@ -1,6 +1,7 @@
 package system
 
 import (
+	"math"
 	"time"
 
 	"github.com/penstock-go/penstock/internal/shared"
@@ -22,32 +23,29 @@ type times struct {
 	until   shared.Int64
 
 	mu    shared.Mutex
-	width int64        // of a bucket
-	spent *stat.Window // response times
-	calls *stat.Window
+	width int64   // of a bucket
+	head  int64   // number of the newest bucket; it only moves forward
+	ring  []timed // the buckets that count, each at its number modulo their number
+	all   timed   // their sum
 }
+
+// timed is calls that completed, and their response times added up.
+type timed struct{ calls, spent int64 }
+
+// longAgo is a bucket that is over, whatever the time.
+const longAgo = math.MinInt64 / 2
 
 func newTimes(shape stat.Shape) *times {
-	t := &times{width: int64(shape.Width())}
-	t.spent, t.calls = newWindow(shape), newWindow(shape)
-	return t
-}
-
-func newWindow(shape stat.Shape) *stat.Window {
-	w, err := stat.NewWindow(shape)
-	if err != nil {
-		panic(err) // rules are validated before they get here
-	}
-	return w
+	return &times{width: int64(shape.Width()), ring: make([]timed, shape.Buckets), head: longAgo}
 }
 
 // add counts a call that completed at now.
 func (t *times) add(now, rt int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.spent.Add(now, rt)
-	t.calls.Add(now, 1)
-	t.settle(now)
+	t.roll(now)
+	t.put(t.head, timed{1, rt})
+	t.settle()
 }
 
 // mean is the mean response time at now, 0 if no call has completed.
@@ -57,59 +55,92 @@ func (t *times) mean(now int64) int64 {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.settle(now)
+	t.roll(now)
+	t.settle()
 	return t.average.Load()
 }
 
-// settle needs mu.
-func (t *times) settle(now int64) {
-	now = max(now, t.until.Load()-1) // a caller may be late
-	spent, calls := t.spent.Sum(now), t.calls.Sum(now)
-	var average int64
-	if calls > 0 {
-		average = (spent + calls - 1) / calls
-	}
-	t.average.Store(average)
-	t.until.Store(now - floorMod(now, t.width) + t.width)
-}
-
-func floorMod(t, width int64) int64 {
-	m := t % width
-	if m < 0 {
-		m += width
-	}
-	return m
-}
-
-// seedFrom takes over what another one has counted.
+// seedFrom takes over what another one has counted. It comes before t is used.
 func (t *times) seedFrom(old *times, now int64) {
 	old.mu.Lock()
 	defer old.mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.spent.SeedFrom(old.spent, now)
-	t.calls.SeedFrom(old.calls, now)
-	t.settle(now)
+	now = max(now, old.head*old.width) // the caller may be late
+	t.roll(now)
+	for b := old.head - int64(len(old.ring)) + 1; b <= old.head; b++ {
+		t.put(t.number(min((b+1)*old.width-1, now)), *old.at(b))
+	}
+	t.settle()
 }
 
 // seed takes over what a node has counted: its second window, and for what lies
-// further back the whole seconds of its minute.
+// further back the whole seconds of its minute. It comes before t is used.
 func (t *times) seed(c *stat.Counters, now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.roll(now)
 	recent := c.SecondBuckets(now)
 	for _, second := range c.History(now) {
 		if second.Start+int64(time.Second) <= recent[0].Start { // no call twice
-			t.count(now, second.Start, &second.Value)
+			t.put(t.number(second.Start), timed{second.Value.Exited, int64(second.Value.RT)})
 		}
 	}
 	for _, bucket := range recent {
-		t.count(now, bucket.Start, &bucket.Value)
+		t.put(t.number(bucket.Start), timed{bucket.Value.Exited, int64(bucket.Value.RT)})
 	}
-	t.settle(now)
+	t.settle()
 }
 
-func (t *times) count(now, at int64, c *stat.Counts) {
-	t.spent.Seed(now, at, int64(c.RT))
-	t.calls.Seed(now, at, c.Exited)
+// The methods below need mu.
+
+// settle publishes what has changed.
+func (t *times) settle() {
+	var average int64
+	if t.all.calls > 0 {
+		average = (t.all.spent + t.all.calls - 1) / t.all.calls
+	}
+	t.average.Store(average)
+	t.until.Store((t.head + 1) * t.width)
+}
+
+// roll opens the bucket of now, unless a newer one is open: a caller may be late.
+func (t *times) roll(now int64) {
+	to := t.number(now)
+	if to-t.head >= int64(len(t.ring)) {
+		clear(t.ring)
+		t.all, t.head = timed{}, to
+	}
+	for t.head < to {
+		t.head++
+		b := t.at(t.head)
+		t.all.calls -= b.calls
+		t.all.spent -= b.spent
+		*b = timed{}
+	}
+}
+
+// put counts calls in a bucket, if it still counts.
+func (t *times) put(bucket int64, more timed) {
+	if bucket <= t.head-int64(len(t.ring)) {
+		return
+	}
+	b := t.at(min(bucket, t.head))
+	b.calls += more.calls
+	b.spent += more.spent
+	t.all.calls += more.calls
+	t.all.spent += more.spent
+}
+
+func (t *times) at(bucket int64) *timed { return &t.ring[modulo(bucket, int64(len(t.ring)))] }
+
+// number is the number of the bucket that a time falls in, also before 1970.
+func (t *times) number(at int64) int64 { return (at - modulo(at, t.width)) / t.width }
+
+func modulo(a, b int64) int64 {
+	m := a % b
+	if m < 0 {
+		m += b
+	}
+	return m
 }
