@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
 )
 
 // The package functions use a guard that no test made.
@@ -86,6 +88,65 @@ func TestNoAllocations(t *testing.T) {
 		})
 	}
 }
+
+// The same for the families that come before flow.
+func TestNoAllocationsOfAuthorityAndSystemRules(t *testing.T) {
+	const enough = 1e9
+	callers := func(r authority.Rule) rules.Set {
+		r.Resource = "GET /orders"
+		return rules.Set{Authority: []authority.Rule{r}}
+	}
+	of := func(r system.Rule) rules.Set { return rules.Set{System: []system.Rule{r}} }
+	for _, tt := range []struct {
+		name  string
+		set   rules.Set
+		block bool
+	}{
+		{name: "white list", set: callers(authority.Rule{Origins: []string{"web", "app"}})},
+		{name: "white list, blocked", set: callers(authority.Rule{Origins: []string{"web"}}), block: true},
+		{name: "black list", set: callers(authority.Rule{Origins: []string{"web"}, List: authority.Black})},
+		{name: "black list, blocked", set: callers(authority.Rule{Origins: []string{"app"}, List: authority.Black}), block: true},
+		{name: "list, shadow", set: callers(authority.Rule{Origins: []string{"web"}, Mode: core.Shadow})},
+		{name: "inbound qps", set: of(system.Rule{Metric: system.QPS, Threshold: enough})},
+		{name: "inbound qps, blocked", set: of(system.Rule{Metric: system.QPS}), block: true},
+		{name: "inbound concurrency", set: of(system.Rule{Metric: system.Concurrency, Threshold: enough})},
+		{name: "inbound concurrency, blocked", set: of(system.Rule{Metric: system.Concurrency}), block: true},
+		{name: "rt", set: of(system.Rule{Metric: system.RT, MaxRT: time.Hour})},
+		{name: "load", set: of(system.Rule{Metric: system.Load, Threshold: 5})},
+		{name: "load, bbr", set: of(system.Rule{Metric: system.Load, Threshold: 1, Strategy: system.BBR})},
+		{name: "cpu", set: of(system.Rule{Metric: system.CPU, Threshold: 0.95})},
+		{name: "cpu, limiting", set: of(system.Rule{Metric: system.CPU, Threshold: 0.5})},
+		{name: "cpu, gate, blocked", set: of(system.Rule{Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate}), block: true},
+		{name: "cpu, shadow", set: of(system.Rule{Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate, Mode: core.Shadow})},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			// On a clock that stands still: the samples of the machine are nobody's calls.
+			clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
+			g := newGuard(t, api.Config{Machine: busy{}, Clock: clock})
+			require.NoError(t, g.LoadRules(tt.set))
+			ctx := api.WithContext(t.Context(), "web", "app")
+			for range 2 {
+				e, _ := g.Entry(ctx, "GET /orders", api.Inbound())
+				clock.Advance(system.SamplePeriod)
+				e.Exit()
+			}
+			call := func() {
+				e, err := g.Entry(ctx, "GET /orders", api.Inbound())
+				if (err != nil) != tt.block {
+					t.Fatalf("err = %v, want block = %v", err, tt.block)
+				}
+				e.Exit()
+			}
+			assert.Zero(t, testing.AllocsPerRun(1000, call))
+		})
+	}
+}
+
+// busy is a machine at nine tenths.
+type busy struct{}
+
+func (busy) Load(int64) (float64, error) { return 3, nil }
+func (busy) CPU(int64) (float64, error)  { return 0.9, nil }
 
 func TestOptionLiteralsDoNotAllocate(t *testing.T) {
 	g := newGuard(t, api.Config{})

@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
 )
 
 // A rule of each family, loaded as users do, is seen to block. A family without a
@@ -24,15 +26,17 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 		kind core.Kind
 		trip bool // by a call that fails
 	}{
-		"Flow":    {set: rules.Set{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}}, kind: core.KindFlow},
-		"Breaker": {set: rules.Set{Breaker: []breaker.Rule{{Resource: "orders", MinCalls: 1}}}, kind: core.KindBreaker, trip: true},
+		"Authority": {set: rules.Set{Authority: []authority.Rule{{Resource: "orders", Origins: []string{"somebody else"}}}}, kind: core.KindAuthority},
+		"System":    {set: rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: 0}}}, kind: core.KindSystem},
+		"Flow":      {set: rules.Set{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}}, kind: core.KindFlow},
+		"Breaker":   {set: rules.Set{Breaker: []breaker.Rule{{Resource: "orders", MinCalls: 1}}}, kind: core.KindBreaker, trip: true},
 	}
 	for family := range reflect.TypeFor[rules.Set]().Fields() {
 		t.Run(family.Name, func(t *testing.T) {
 			row, ok := shut[family.Name]
 			require.True(t, ok, "add a rule of this family that blocks everything")
 			g := newGuard(t, api.Config{})
-			e, err := g.Entry(t.Context(), "orders")
+			e, err := g.Entry(t.Context(), "orders", api.Inbound())
 			require.NoError(t, err)
 			e.Exit()
 			require.NoError(t, g.LoadRules(row.set))
@@ -40,7 +44,7 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 				failure := errors.New("x")
 				require.ErrorIs(t, g.Do(t.Context(), "orders", func(context.Context) error { return failure }), failure)
 			}
-			_, err = g.Entry(t.Context(), "orders")
+			_, err = g.Entry(t.Context(), "orders", api.Inbound())
 			require.ErrorIs(t, err, core.ErrBlocked)
 			assert.Equal(t, row.kind, core.KindOf(err))
 		})

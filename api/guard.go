@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
@@ -16,6 +17,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/system"
 )
 
 // Config describes a Guard. The zero value is right for production.
@@ -51,17 +53,22 @@ type Config struct {
 	Failure func(error) bool
 	// Chain is the order of the slots; nil is slots.Default().
 	Chain *core.Chain
+	// Machine tells system rules the load and the CPU use; nil is this machine, see
+	// [system.Local].
+	Machine system.Source
 	// OnReload is told of every outcome of WatchRules; see [rules.WatchConfig].
 	OnReload func(rules.Reload)
 }
 
 // Guard is an engine with its rules: what the package functions use one of, and
 // you may have several. It owns no goroutine, except while it watches a rule file;
-// where it looks for leaks it owns a timer.
+// where it looks for leaks, and while a system rule looks at the machine, it owns a
+// timer.
 type Guard struct {
 	engine   *core.Engine
 	logger   *slog.Logger
 	onReload func(rules.Reload)
+	machine  system.Source
 	set      atomic.Pointer[rules.Set]
 	breakers breaker.Listeners
 
@@ -94,7 +101,7 @@ func New(cfg Config) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Guard{engine: engine, logger: cfg.Logger, onReload: cfg.OnReload}
+	g := &Guard{engine: engine, logger: cfg.Logger, onReload: cfg.OnReload, machine: cfg.Machine}
 	g.closing, g.close = context.WithCancel(context.Background())
 	g.set.Store(new(rules.Set))
 	return g, nil
@@ -131,6 +138,12 @@ func CallOn[T any](ctx context.Context, g *Guard, resource string, fn func(conte
 // with the same ID.
 func (g *Guard) LoadRules(set rules.Set) error {
 	return g.engine.Update(func(b *core.RulesetBuilder) error {
+		if err := authority.Compile(b, set.Authority); err != nil {
+			return err
+		}
+		if err := system.Compile(b, set.System, g.machine); err != nil {
+			return err
+		}
 		if err := flow.Compile(b, set.Flow); err != nil {
 			return err
 		}
@@ -138,8 +151,10 @@ func (g *Guard) LoadRules(set rules.Set) error {
 			return err
 		}
 		g.set.Store(&rules.Set{
-			Flow:    b.Compiled(core.KindFlow).(*flow.Table).Rules(),
-			Breaker: b.Compiled(core.KindBreaker).(*breaker.Table).Rules(),
+			Authority: b.Compiled(core.KindAuthority).(*authority.Table).Rules(),
+			System:    b.Compiled(core.KindSystem).(*system.Table).Rules(),
+			Flow:      b.Compiled(core.KindFlow).(*flow.Table).Rules(),
+			Breaker:   b.Compiled(core.KindBreaker).(*breaker.Table).Rules(),
 		})
 		return nil
 	})
@@ -190,6 +205,8 @@ func (g *Guard) WatchRules(ctx context.Context, path string) error {
 // Rules are the rules in force, with their defaults written out.
 func (g *Guard) Rules() rules.Set {
 	set := *g.set.Load()
+	set.Authority = slices.Clone(set.Authority)
+	set.System = slices.Clone(set.System)
 	set.Flow = slices.Clone(set.Flow)
 	set.Breaker = slices.Clone(set.Breaker)
 	return set

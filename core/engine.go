@@ -48,7 +48,8 @@ type Config struct {
 
 // Engine runs calls through a chain under one set of rules, and counts them on
 // one tree. It is safe for concurrent use. It owns no goroutine; where it looks for
-// leaks it owns a timer, until Close.
+// leaks it owns a timer, until Close, and so it does for each thing that rules have it
+// do [Engine.Every] so often.
 type Engine struct {
 	config    Config
 	clock     Clock
@@ -59,6 +60,10 @@ type Engine struct {
 	rules     shared.Pointer[Ruleset]
 	updating  shared.Mutex
 	leaks     *leakWatch // nil if nobody asked for it
+
+	repeating shared.Mutex
+	repeats   map[*repeated]struct{} // see Every
+	closed    bool
 
 	pool     shared.Pool
 	nextLane shared.Uint32
@@ -256,13 +261,15 @@ func (e *Engine) failed(reason any, now int64) {
 		"panic", fmt.Sprint(reason), "failures", total, "stack", string(debug.Stack()))
 }
 
-// Close flushes what the block log has not told yet, and ends the reports of leaks;
-// when it returns none is being written, so a handler of the log must not call it.
+// Close flushes what the block log has not told yet, and ends the reports of leaks and
+// what is done [Engine.Every] so often; when it returns none of them runs, so a handler
+// of the log must not call it.
 // Calls are still judged and counted afterwards. Closing twice is fine.
 func (e *Engine) Close() error {
 	if e.leaks != nil {
 		e.leaks.close()
 	}
+	e.endRepeats()
 	for _, family := range e.rules.Load().families {
 		if family == nil {
 			continue

@@ -139,12 +139,6 @@ func (w *leakWatch) each(f func(*watched)) {
 	}
 }
 
-// alarmClock is a Clock that can call back. Beside others the machine's timer runs:
-// how a user's clock sleeps is made for calls, and may well return at once.
-type alarmClock interface {
-	alarm(d time.Duration, ring func()) (stop func())
-}
-
 // arm has the next look come after d nanoseconds.
 func (w *leakWatch) arm(d int64) {
 	w.mu.Lock()
@@ -152,12 +146,7 @@ func (w *leakWatch) arm(d int64) {
 	if w.ended {
 		return
 	}
-	if clock, ok := w.engine.clock.(alarmClock); ok {
-		w.stop = clock.alarm(time.Duration(d), w.ring)
-		return
-	}
-	timer := time.AfterFunc(time.Duration(d), w.ring)
-	w.stop = func() { timer.Stop() }
+	w.stop = w.engine.alarm(time.Duration(d), w.ring)
 }
 
 // close ends the reports, and waits for the one that is being written.

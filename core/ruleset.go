@@ -66,6 +66,7 @@ const (
 	RoleCluster Role = iota // the resource's node over all contexts
 	RoleCall                // its nodes in single contexts
 	RoleOrigin              // its nodes of single callers
+	RoleInbound             // the node of all inbound calls, whose resource has no name
 )
 
 // RulesetBuilder collects the families of the next revision.
@@ -190,6 +191,7 @@ func (e *Engine) pin(set *Ruleset) *Names {
 // letGo ends what only older rules named or metered.
 func (e *Engine) letGo(set *Ruleset, names *Names) {
 	e.tree.Entrances().Unpin(func(name string) bool { return names.contexts[name] })
+	set.trim("", RoleInbound, &e.tree.Inbound().StatisticNode)
 	e.resources.Unpin(func(name string) bool { return names.resources[name] != nil })
 	for r := range e.resources.all() {
 		origins := names.resources[r.Name()]

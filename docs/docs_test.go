@@ -15,10 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -76,6 +78,23 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	}
 }
 
+// Every key of the other families has a row in the table of its section.
+func TestEveryFieldOfEveryFamilyIsDescribed(t *testing.T) {
+	text, err := os.ReadFile("rules.md")
+	require.NoError(t, err)
+	for title, rule := range map[string]reflect.Type{
+		"Authority rules": reflect.TypeFor[authority.Rule](), "System rules": reflect.TypeFor[system.Rule](),
+	} {
+		_, section, ok := strings.Cut(string(text), "\n## "+title+"\n")
+		require.True(t, ok, title)
+		section, _, _ = strings.Cut(section, "\n## ")
+		for field := range rule.Fields() {
+			key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+			assert.Contains(t, section, "\n| `"+key+"` |", title)
+		}
+	}
+}
+
 // The curve that rules.md shows is the one that there is.
 func TestWarmUpCurveShown(t *testing.T) {
 	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -104,9 +123,15 @@ func TestWarmUpCurveShown(t *testing.T) {
 	t.Error("rules.md shows no curve")
 }
 
+// idle is a machine that can be read wherever the tests run.
+type idle struct{}
+
+func (idle) Load(int64) (float64, error) { return 0, nil }
+func (idle) CPU(int64) (float64, error)  { return 0, nil }
+
 func newGuard(t *testing.T, clock *core.ManualClock) *api.Guard {
 	t.Helper()
-	cfg := api.Config{}
+	cfg := api.Config{Machine: idle{}}
 	if clock != nil {
 		cfg.Clock = clock
 	}

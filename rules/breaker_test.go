@@ -66,7 +66,7 @@ func TestBreakersAreReadBack(t *testing.T) {
 // A family without rules is left out, unless there are no rules at all.
 func TestEmptyFamiliesAreLeftOut(t *testing.T) {
 	for want, set := range map[string]Set{
-		"flow: []\n": {Breaker: []breaker.Rule{}},
+		"authority: []\n": {Breaker: []breaker.Rule{}},
 		"breaker:\n  - resource: a\n    threshold: 0\n": {Breaker: []breaker.Rule{{Resource: "a"}}},
 		"flow:\n  - resource: a\n    threshold: 0\n":    {Flow: []flow.Rule{{Resource: "a"}}},
 	} {

@@ -63,7 +63,7 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 			d.addRuleError(err, path, node, values)
 			continue
 		}
-		if missing := missingKey(fields, values); missing != "" {
+		if missing := missingKey(fields, values, rule); missing != "" {
 			d.add(placeOf(node), path+"."+missing, "is required: a rule that forgets it would have the value 0, so write that if it is meant")
 			continue
 		}
@@ -89,10 +89,12 @@ func (d *decoder) affords(rule core.RuleInfo, path string, values map[string]*ya
 }
 
 // missingKey returns a key that a rule must have and doesn't, or "". Fields that
-// may be left out are marked so; the zero value of the others says something.
-func missingKey(fields []field, values map[string]*yaml.Node) string {
+// may be left out are marked so, or the rule says so; the zero value of the others
+// says something.
+func missingKey(fields []field, values map[string]*yaml.Node, rule any) string {
+	lenient, _ := rule.(interface{ MayLack(key string) bool })
 	for _, f := range fields {
-		if _, present := values[f.key]; !present && !f.omitEmpty {
+		if _, present := values[f.key]; !present && !f.omitEmpty && (lenient == nil || !lenient.MayLack(f.key)) {
 			return f.key
 		}
 	}

@@ -13,9 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/system"
 )
 
 // FuzzParse shows what becomes of any text. What is accepted is in range, loads
@@ -37,6 +39,9 @@ func FuzzParse(f *testing.F) {
 		"flow: [{resource: a, threshold: 1e15, interval: 24h, buckets: 1440, strict: true, behavior: warmUp}]",
 		"flow: [{resource: a, threshold: 1e-300, behavior: warmUpThrottle, coldFactor: 1000, warmUpPeriod: 24h, maxWait: 24h}]",
 		"flow: [{resource: a, threshold: 1, relation: chain, ref: b, origin: other, metric: concurrency, mode: shadow}]",
+		"authority: [{resource: a, list: black, origins: [b, ' c\t', \"\\u0085\"], mode: shadow}]",
+		"system: [{metric: qps, threshold: 1e15, interval: 24h, buckets: 1440, strict: true}, {metric: rt, maxRT: 24h}]",
+		"system: [{metric: cpu, threshold: 0.8, strategy: gate}, {metric: load, threshold: 5e-324}, {metric: concurrency, threshold: 0}]",
 	} {
 		f.Add(seed)
 	}
@@ -60,6 +65,12 @@ func FuzzParse(f *testing.F) {
 		require.LessOrEqual(t, set.Len(), MaxRules)
 		for _, r := range set.Flow {
 			requireInRange(t, r)
+		}
+		for _, r := range set.System {
+			requireSystemInRange(t, r)
+		}
+		for _, r := range set.Authority {
+			require.NotEmpty(t, r.Origins)
 		}
 		requireLoads(t, set)
 		requireReadsBack(t, set)
@@ -106,7 +117,27 @@ func requireLoads(t *testing.T, set Set) {
 	t.Helper()
 	e, err := core.NewEngine(core.Config{Chain: slots.Default(), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, set.Flow) }))
+	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+		return errors.Join(authority.Compile(b, set.Authority), system.Compile(b, set.System, idle{}), flow.Compile(b, set.Flow))
+	}))
+	require.NoError(t, e.Close())
+}
+
+// idle is a machine that has nothing to do.
+type idle struct{}
+
+func (idle) Load(int64) (float64, error) { return 0, nil }
+func (idle) CPU(int64) (float64, error)  { return 0, nil }
+
+// requireSystemInRange checks a rule against the ranges that the documentation gives.
+func requireSystemInRange(t *testing.T, r system.Rule) {
+	t.Helper()
+	require.True(t, r.Threshold >= 0 && r.Threshold <= 1e15, "threshold %v", r.Threshold)
+	require.NotEqual(t, system.None, r.Metric)
+	require.Equal(t, r.Metric == system.RT, r.MaxRT > 0)
+	if r.Metric == system.CPU {
+		require.True(t, r.Threshold > 0 && r.Threshold < 1)
+	}
 }
 
 // requireReadsBack checks that writing a set and reading it is the identity.
@@ -124,6 +155,9 @@ func requireReadsBack(t *testing.T, set Set) {
 		require.Equal(t, set, again, "%s", text)
 		for i := range set.Flow { // Equal takes -0 for 0
 			require.Equal(t, math.Signbit(set.Flow[i].Threshold), math.Signbit(again.Flow[i].Threshold), "%s", text)
+		}
+		for i := range set.System {
+			require.Equal(t, math.Signbit(set.System[i].Threshold), math.Signbit(again.System[i].Threshold), "%s", text)
 		}
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/system"
 )
 
 // full is a rule with every field set to something of its own.
@@ -100,6 +102,12 @@ func TestParse(t *testing.T) {
 			Set{Flow: []flow.Rule{{Resource: "a", Threshold: 1}, {Resource: "a", Threshold: 2}}}},
 		{"an id that another would get", "flow: [{resource: a, threshold: 1}, {id: 'flow:a', resource: a, threshold: 2}]",
 			Set{Flow: []flow.Rule{{Resource: "a", Threshold: 1}, {ID: "flow:a", Resource: "a", Threshold: 2}}}},
+		{"callers", "authority: [{resource: a, origins: [b, 'c d']}]",
+			Set{Authority: []authority.Rule{{Resource: "a", Origins: []string{"b", "c d"}}}}},
+		{"callers.json", `{"authority": [{"resource": "a", "list": "black", "origins": ["b"]}]}`,
+			Set{Authority: []authority.Rule{{Resource: "a", List: authority.Black, Origins: []string{"b"}}}}},
+		{"a response time has no threshold", "system: [{metric: rt, maxRT: 50ms}]",
+			Set{System: []system.Rule{{Metric: system.RT, MaxRT: 50 * time.Millisecond}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Parse(c.name, []byte(c.data))

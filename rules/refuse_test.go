@@ -57,6 +57,17 @@ func TestParseRefuses(t *testing.T) {
 		{"flow: [{resource: [a]}]", "r.yaml:1:19: flow[0].resource: must be text, not a list"},
 		{"flow: [{resource: {a: b}}]", "r.yaml:1:19: flow[0].resource: must be text, not a mapping"},
 
+		// Lists of texts, and fields that only some rules must have.
+		{"authority: [{resource: a, origins: b}]", `r.yaml:1:36: authority[0].origins: must be a list of texts, as in [a, b], not the text "b"`},
+		{"authority: [{resource: a, origins: [b, 12]}]", `r.yaml:1:36: authority[0].origins: item 1 must be text, not 12: if it is meant as text, write "12"`},
+		{"authority: [{resource: a, origins: [[b]]}]", `r.yaml:1:36: authority[0].origins: item 0 must be text, not a list`},
+		{"authority: [{resource: a, origins: []}]", "r.yaml:1:36: authority[0].origins: is required: a white list of nobody lets no caller in; for that, use a flow rule with the threshold 0"},
+		{"authority: [{resource: a, origins: [b, ' b ']}]", `r.yaml:1:36: authority[0].origins: has "b" twice: remove one`},
+		{"system: [{metric: qps}]", "r.yaml:1:10: system[0].threshold: is required: a rule that forgets it would have the value 0, so write that if it is meant"},
+		{"system: [{threshold: 5}]", "r.yaml:1:10: system[0].metric: is required, a rule without a trigger can never act: use load, cpu, rt, concurrency or qps"},
+		{"system: [{metric: rt}]", "r.yaml:1:10: system[0].maxRT: is required by metric rt: it is the mean response time above which calls are refused"},
+		{"system: [{metric: cpus, threshold: 5}]", `r.yaml:1:19: system[0].metric: unknown metric "cpus": use load, cpu, rt, concurrency, qps`},
+
 		// Numbers.
 		{"flow: [{resource: a, threshold: '1'}]", `r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not the text "1"`},
 		{"flow: [{resource: a, threshold: many}]", `r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not the text "many"`},

@@ -5,8 +5,10 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/system"
 )
 
 // Set holds the rules of every family, in the order in which they were
@@ -14,8 +16,10 @@ import (
 // read one, and nothing in this package changes the slices of a Set it was
 // given.
 type Set struct {
-	Flow    []flow.Rule    `yaml:"flow"`
-	Breaker []breaker.Rule `yaml:"breaker"`
+	Authority []authority.Rule `yaml:"authority"`
+	System    []system.Rule    `yaml:"system"`
+	Flow      []flow.Rule      `yaml:"flow"`
+	Breaker   []breaker.Rule   `yaml:"breaker"`
 }
 
 // coldFactor is the engine's default. Reading a rule needs one to check the
@@ -25,6 +29,16 @@ const coldFactor = 3
 // families has one row for each family, in the order of the file's keys. A new
 // family is a field of Set and a row here.
 var families = []family{
+	rulesOf[authority.Rule]{
+		name:       "authority",
+		in:         func(s *Set) *[]authority.Rule { return &s.Authority },
+		normalized: authority.Rule.Normalized,
+	},
+	rulesOf[system.Rule]{
+		name:       "system",
+		in:         func(s *Set) *[]system.Rule { return &s.System },
+		normalized: system.Rule.Normalized,
+	},
 	rulesOf[flow.Rule]{
 		name:       "flow",
 		in:         func(s *Set) *[]flow.Rule { return &s.Flow },

@@ -11,12 +11,21 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/system"
 )
 
 // golden is what testdata/set.yaml and set.json say.
-var golden = Set{Flow: []flow.Rule{
+var golden = Set{Authority: []authority.Rule{
+	{Resource: "POST /refunds", Origins: []string{"back-office", "a, b", " é\n", "null", "12"}, AllowAnonymous: true},
+	{ID: "not them", Resource: ".*", Regex: true, List: authority.Black, Origins: []string{"crawler"}, Mode: core.Shadow},
+}, System: []system.Rule{
+	{Metric: system.RT, MaxRT: 50 * time.Millisecond},
+	{ID: "cpu", Metric: system.CPU, Threshold: 0.8, Strategy: system.Gate, Mode: core.Off},
+	{Metric: system.QPS, Threshold: 5000, Interval: 2 * time.Second, Buckets: 4, Strict: true},
+}, Flow: []flow.Rule{
 	{Resource: "GET /orders", Threshold: 100},
 	full,
 	{ID: "db", Resource: "db", Threshold: 20, Metric: flow.Concurrency, Mode: core.Off},
@@ -48,12 +57,12 @@ func TestGolden(t *testing.T) {
 func TestEmptySet(t *testing.T) {
 	text, err := Set{}.YAML()
 	require.NoError(t, err)
-	assert.Equal(t, "flow: []\n", string(text))
+	assert.Equal(t, "authority: []\n", string(text))
 	text, err = json.Marshal(Set{Flow: []flow.Rule{}})
 	require.NoError(t, err)
-	assert.Equal(t, `{"flow":[]}`, string(text))
+	assert.Equal(t, `{"authority":[]}`, string(text))
 	assert.Zero(t, Set{}.Len())
-	assert.Equal(t, len(golden.Flow), golden.Len())
+	assert.Equal(t, len(golden.Authority)+len(golden.System)+len(golden.Flow), golden.Len())
 }
 
 func TestUnmarshalJSON(t *testing.T) {
@@ -83,18 +92,29 @@ func TestDumpRefuses(t *testing.T) {
 // forgets is a rule that silently does something else. sentinel-golang forgot
 // some when it compared (issue 563).
 func TestEveryFieldCounts(t *testing.T) {
-	base := Set{Flow: []flow.Rule{full}}
-	typ := reflect.TypeFor[flow.Rule]()
-	other := reflect.ValueOf(flow.Rule{
+	everyFieldCounts(t, full, flow.Rule{
 		ID: "other", Resource: "other", Threshold: 7, Interval: time.Minute, Buckets: 6,
 		Metric: flow.Concurrency, Origin: "other", Relation: flow.Direct, Ref: "other", Behavior: flow.Reject,
 		WarmUpPeriod: time.Minute, ColdFactor: 7, MaxWait: time.Minute, Strict: true, Mode: core.Off,
-	})
+	}, func(r flow.Rule) Set { return Set{Flow: []flow.Rule{r}} })
+	everyFieldCounts(t, authority.Rule{ID: "a", Resource: "a", Origins: []string{"a b"}}, authority.Rule{
+		ID: "other", Resource: "other", Regex: true, List: authority.Black, Origins: []string{"a", "b"}, AllowAnonymous: true, Mode: core.Off,
+	}, func(r authority.Rule) Set { return Set{Authority: []authority.Rule{r}} })
+	everyFieldCounts(t, system.Rule{ID: "a", Metric: system.QPS, Threshold: 1, Interval: time.Second, Buckets: 2}, system.Rule{
+		ID: "other", Metric: system.CPU, Threshold: 7, MaxRT: 1, Interval: time.Minute, Buckets: 6, Strict: true,
+		Strategy: system.Gate, Mode: core.Off,
+	}, func(r system.Rule) Set { return Set{System: []system.Rule{r}} })
+}
+
+func everyFieldCounts[R any](t *testing.T, one, other R, setOf func(R) Set) {
+	t.Helper()
+	base := setOf(one)
+	typ := reflect.TypeFor[R]()
 	for i := range typ.NumField() {
 		name := typ.Field(i).Name
-		changed := full
-		reflect.ValueOf(&changed).Elem().Field(i).Set(other.Field(i))
-		set := Set{Flow: []flow.Rule{changed}}
+		changed := one
+		reflect.ValueOf(&changed).Elem().Field(i).Set(reflect.ValueOf(other).Field(i))
+		set := setOf(changed)
 		assert.False(t, Diff(base, set).Empty(), name)
 
 		before, err := base.YAML()

@@ -13,7 +13,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// readValue sets dst to the scalar n and returns "", or what is wrong with n.
+// readValue sets dst to the value n, a scalar or a list of texts, and returns "", or
+// what is wrong with n.
 // YAML knows many spellings of a value; only those are read that JSON has too,
 // so that 010 is no eight and yes no true.
 func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
@@ -84,7 +85,7 @@ func readDuration(n *yaml.Node, dst *time.Duration) (problem string) {
 	return ""
 }
 
-// writeValue returns the scalar that readValue reads back.
+// writeValue returns the value that readValue reads back.
 func writeValue(src reflect.Value) (*yaml.Node, error) {
 	switch v := src.Interface().(type) {
 	case time.Duration:

@@ -9,6 +9,8 @@ func Default() *core.Chain {
 		ClusterBuilder{}, // then the nodes that rules look at
 		Log{},            // before the statistic, so that a refusal is told even if counting it fails
 		Statistic{},      // before the checkers, so that it sees what they all decided
+		Authority{},      // first of the checkers: it is the cheapest, and who may not call at all takes nothing
+		System{},         // before what looks at one resource: who finds the house full needs no table
 		Flow{},
 		Breaker{}, // last: a probe is only taken for a call that everybody else admits
 	)

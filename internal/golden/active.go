@@ -12,6 +12,7 @@ import (
 type activeRule struct {
 	flow.Rule
 	pattern *regexp.Regexp // nil for a plain name
+	system  bool           // it is a limit of the system rules
 }
 
 func activate(rules []flow.Rule) ([]activeRule, error) {
@@ -67,6 +68,9 @@ type applied struct {
 // applying are the rules that apply to a call, as they were declared.
 func (p *player) applying(c *call) []applied {
 	var rules []applied
+	if c.inbound {
+		rules = p.checks.limits()
+	}
 	for i := range p.rules {
 		r := &p.rules[i]
 		if !r.covers(c.place.resource) || !p.selects(r, c) {
@@ -112,6 +116,9 @@ func (p *player) namesOrigin(resource, origin string) bool {
 
 // metered reports whether a QPS rule counts in a window of the node.
 func (p *player) metered(ref NodeRef) bool {
+	if ref.Kind == "inbound" {
+		return slices.ContainsFunc(p.checks.limits(), func(x applied) bool { return x.windowed() })
+	}
 	return slices.ContainsFunc(p.rules, func(r activeRule) bool {
 		if !r.windowed() {
 			return false

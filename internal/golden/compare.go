@@ -98,7 +98,8 @@ func (j *judge) run(op *Op) {
 		j.inspect(op)
 	case "inspect":
 		j.inspectBreaker(op)
-	case "setSystem": // what system rules go by
+	case "setSystem":
+		j.setSystem(op)
 	default:
 		j.fail("unknown operation %q", op.Kind)
 	}
@@ -205,31 +206,11 @@ func (j *judge) explainEvent(e event) {
 	j.fail("Java does something else here (%d)", e)
 }
 
-// loadFamilies loads the rules of those families that are present.
-func (j *judge) loadFamilies(rules Rules) (dropped []Dropped, present bool, err error) {
-	java, present, err := rules.flow()
-	if err == nil && present {
-		dropped, err = j.load(java)
-	}
-	if err != nil {
-		return nil, present, err
-	}
-	own, defaults, breakers, err := rules.breakers()
-	if err != nil || !breakers {
-		return dropped, present, err
-	}
-	more, err := j.loadBreakers(own, defaults)
-	return append(dropped, more...), true, err
-}
-
 // loadRules loads rules and compares which of them Java dropped.
 func (j *judge) loadRules(rules Rules, want *Expect) {
-	dropped, present, err := j.loadFamilies(rules)
+	l, err := j.load(rules)
 	if err != nil {
 		j.fail("%w", err)
-		return
-	}
-	if !present {
 		return
 	}
 	if _, failed := want.Errors["flow"]; failed { // Java keeps the old rules
@@ -237,8 +218,11 @@ func (j *judge) loadRules(rules Rules, want *Expect) {
 		j.explainEvent(keepsOldRules)
 		return
 	}
-	var byJava []string
-	for _, d := range dropped {
+	byJava := slices.Clone(l.later)
+	for range l.later {
+		j.explainEvent(keepsFirstRule)
+	}
+	for _, d := range l.dropped {
 		if d.ByJava {
 			byJava = append(byJava, d.ID)
 		} else {

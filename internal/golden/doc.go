@@ -16,5 +16,6 @@
 // limit is exceeded, that no refusal is without a reason (limits.go), and that
 // every figure counts exactly the calls there were (model.go).
 //
-// Traces with rules of families that don't exist yet are skipped.
+// Traces with rules of families that don't exist yet are skipped. Those with system
+// rules say what the machine shows; the engine reads it there.
 package golden

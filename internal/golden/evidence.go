@@ -45,6 +45,9 @@ func (p *player) record(m *moment) {
 	if !m.want.borrows() {
 		p.book.touch(m.call.released, m.call.nodes()...)
 	}
+	if m.want.BlockedBy == "authority" || m.want.BlockedBy == "system" { // Java has asked no flow rule
+		return
+	}
 	refusedBy := m.index(m.want.Rule)
 	if m.want.BlockedBy == "degrade" { // after all of these
 		refusedBy = len(m.rules)
@@ -149,7 +152,7 @@ func (m *moment) settle() {
 
 // lends reports whether the call may borrow from the rule's window.
 func (m *moment) lends(x applied) bool {
-	return m.call.prioritized && x.windowed() && !x.warms()
+	return m.call.prioritized && x.windowed() && !x.warms() && !x.system
 }
 
 // borrowedBy is the place of the first rule from which the call may have borrowed.

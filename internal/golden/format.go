@@ -50,46 +50,25 @@ func (r Rules) families() []string {
 	return families
 }
 
-// flow are the flow rules; present says whether the family is there at all.
-func (r Rules) flow() (rules []JavaFlowRule, present bool, err error) {
-	list, present := r["flow"]
-	if present {
-		err = json.Unmarshal(list, &rules)
-	}
-	return rules, present, err
-}
-
-// breakers are the circuit breaker rules and the default ones; present says whether
-// either family is there at all.
-func (r Rules) breakers() (rules, defaults []JavaBreakerRule, present bool, err error) {
-	own, hasOwn := r["circuitBreaker"]
-	if hasOwn {
-		err = json.Unmarshal(own, &rules)
-	}
-	all, hasAll := r["defaultCircuitBreaker"]
-	if hasAll && err == nil {
-		err = json.Unmarshal(all, &defaults)
-	}
-	return rules, defaults, hasOwn || hasAll, err
-}
-
 // Op is one operation and what came of it.
 type Op struct {
-	T           int64   `json:"t"` // ms after the epoch
-	Kind        string  `json:"op"`
-	ID          int     `json:"id"`
-	Resource    string  `json:"resource"`
-	Parent      *int    `json:"parent"`
-	Context     string  `json:"context"`
-	Origin      string  `json:"origin"`
-	Count       *int64  `json:"count"`
-	Prioritized bool    `json:"prioritized"`
-	EntryType   string  `json:"entryType"`
-	Error       bool    `json:"error"`
-	Node        NodeRef `json:"node"`
-	Rules       Rules   `json:"rules"`
-	Rule        string  `json:"rule"` // that is inspected
-	Expect      Expect  `json:"expect"`
+	T           int64    `json:"t"` // ms after the epoch
+	Kind        string   `json:"op"`
+	ID          int      `json:"id"`
+	Resource    string   `json:"resource"`
+	Parent      *int     `json:"parent"`
+	Context     string   `json:"context"`
+	Origin      string   `json:"origin"`
+	Count       *int64   `json:"count"`
+	Prioritized bool     `json:"prioritized"`
+	EntryType   string   `json:"entryType"`
+	Error       bool     `json:"error"`
+	Node        NodeRef  `json:"node"`
+	Load        *float64 `json:"load"`
+	CPU         *float64 `json:"cpu"`
+	Rules       Rules    `json:"rules"`
+	Rule        string   `json:"rule"` // that is inspected
+	Expect      Expect   `json:"expect"`
 }
 
 // NodeRef names a node.

@@ -11,6 +11,8 @@ import (
 // whatever Java said: nobody exceeds a limit, and nobody is refused for nothing. It
 // comes before the call is in the book.
 func (j *judge) checkLimits(m *moment) {
+	j.checkLists(m)
+	j.checkSigns(m)
 	if m.call.blocked {
 		j.checkRefusal(m)
 		return
@@ -80,6 +82,9 @@ func (j *judge) checkRefusal(m *moment) {
 		return // see checkBreakers
 	}
 	i := m.index(m.got.rule)
+	if i < 0 && (m.got.blockedBy == "authority" || m.got.blockedBy == "system") {
+		return // see checkLists and checkSigns
+	}
 	if i < 0 {
 		j.fail("rule %q does not apply", m.got.rule)
 		return

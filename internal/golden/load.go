@@ -50,9 +50,7 @@ func (t *Trace) missing(ops []*Op) []string {
 	for _, op := range ops {
 		families = append(families, op.Rules.families()...)
 	}
-	families = slices.DeleteFunc(families, func(family string) bool {
-		return slices.Contains([]string{"flow", "circuitBreaker", "defaultCircuitBreaker"}, family)
-	})
+	families = slices.DeleteFunc(families, known)
 	slices.Sort(families)
 	return slices.Compact(families)
 }

@@ -3,8 +3,6 @@ package golden
 import (
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/rules"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // player replays the operations of one trace on a Guard of its own, and keeps the
@@ -28,8 +25,10 @@ type player struct {
 	slept   int           // waits that the clock has listed so far
 	open    map[int]*live // by the call's ID
 	waiting []*live       // those of them that wait
+	set     rules.Set     // as loaded last
 	rules   []activeRule
-	set     rules.Set // that was loaded last
+	lists   lists
+	checks  checks
 	book    *book
 
 	breakers []breaker.Rule
@@ -49,7 +48,9 @@ func newPlayer(config Config) (*player, error) {
 	}
 	clock := core.NewManualClock(time.UnixMilli(config.EpochMs))
 	clock.SetSleep(mode)
+	p := &player{checks: checks{shows: script{-1, -1}}}
 	guard, err := api.New(api.Config{
+		Machine:       &p.checks.shows,
 		Clock:         clock,
 		Interval:      config.interval(),
 		SampleCount:   config.SampleCount,
@@ -60,62 +61,17 @@ func newPlayer(config Config) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &player{
-		config: config, guard: guard, clock: clock, epoch: clock.Now(), due: clock.Now(), javaNow: clock.Now(),
-		open: make(map[int]*live), book: newBook(config),
-		clues: clues{
-			lines: make(map[lineKey]*line), lookedAt: make(map[NodeRef]bool), carried: make(map[string]bool),
-		},
+	p.config, p.guard, p.clock = config, guard, clock
+	p.epoch, p.due, p.javaNow = clock.Now(), clock.Now(), clock.Now()
+	p.open, p.book = make(map[int]*live), newBook(config)
+	p.clues = clues{
+		lines: make(map[lineKey]*line), lookedAt: make(map[NodeRef]bool), carried: make(map[string]bool),
 	}
 	guard.OnBreaker(p.hear)
 	return p, nil
 }
 
 func (p *player) sinceEpoch(t int64) time.Duration { return time.Duration(t - p.epoch) }
-
-// load replaces the flow rules by what they translate to.
-func (p *player) load(java []JavaFlowRule) ([]Dropped, error) {
-	shape := stat.Shape{Interval: p.config.interval(), Buckets: p.config.SampleCount}
-	native, dropped := TranslateFlow(java, shape, p.config.ColdFactor)
-	p.set.Flow = native
-	if err := p.guard.LoadRules(p.set); err != nil {
-		return nil, err
-	}
-	active, err := activate(p.guard.Rules().Flow)
-	if err != nil {
-		return nil, err
-	}
-	same := slices.EqualFunc(p.rules, active, func(a, b activeRule) bool { return a.Rule == b.Rule })
-	for _, old := range p.rules {
-		if !same && slices.ContainsFunc(active, func(r activeRule) bool { return r.ID == old.ID }) {
-			p.carried[old.ID] = true
-		}
-	}
-	maps.DeleteFunc(p.lines, func(key lineKey, l *line) bool { // a queue lasts as long as its rule
-		i := slices.IndexFunc(active, func(r activeRule) bool { return r.ID == key.rule && r.covers(key.resource) })
-		l.known = l.known && i >= 0 && active[i].queues()
-		return i < 0
-	})
-	p.rules, p.refused = active, nil
-	for _, d := range dropped {
-		if !d.ByJava {
-			i := slices.IndexFunc(java, func(r JavaFlowRule) bool { return r.ID == d.ID })
-			p.refused = append(p.refused, java[i])
-		}
-	}
-	return dropped, nil
-}
-
-// loadBreakers replaces the breaker rules by what they translate to.
-func (p *player) loadBreakers(java, defaults []JavaBreakerRule) ([]Dropped, error) {
-	native, dropped := TranslateBreakers(java, defaults)
-	p.set.Breaker = native
-	if err := p.guard.LoadRules(p.set); err != nil {
-		return nil, err
-	}
-	p.loadTwins(p.guard.Rules().Breaker)
-	return dropped, nil
-}
 
 // moveTo sets the clock to t ms after the epoch; a time that has passed moves
 // nothing. Calls whose wait ends on the way run, one after the other, and their
@@ -142,8 +98,10 @@ func (p *player) moveTo(t int64) error {
 // nothing may be in flight or reserved.
 func (p *player) finish() error {
 	const after = 48 * time.Hour // the longest wait
-	if err := p.moveTo((p.due - p.epoch + int64(after)) / int64(time.Millisecond)); err != nil {
-		return err
+	if len(p.waiting) > 0 {
+		if err := p.moveTo((p.due - p.epoch + int64(after)) / int64(time.Millisecond)); err != nil {
+			return err
+		}
 	}
 	for _, l := range p.open {
 		l.entry.Exit()

@@ -39,6 +39,7 @@ const (
 	endsOtherCalls         // an exit in the wrong order ends the calls nested in it, and throws
 	keepsOldRules          // loading throws
 	keepsInvalidRule       // that we refuse
+	keepsFirstRule         // of a resource, and drops the others
 )
 
 // table is everything that differs on purpose, the narrowest conditions first: the
@@ -56,6 +57,9 @@ var table = []row{
 	{id: "C6 C9", event: keepsInvalidRule, decision: refusedRule},
 	{id: "D8", event: keepsOldRules, decision: func(m *moment) bool { return m.javaKeptOld }},
 	{id: "C3", aside: declaredFirst},
+	{id: "F12", event: keepsFirstRule, decision: otherLists, aside: otherLists},
+	{id: "F2", decision: checksOff},
+	{id: "F1", decision: oneTooMany, aside: oneTooMany},
 	{id: "C5", decision: blocksUnseen},
 	{id: "C2 F11", decision: batchHoldsMore},
 	{id: "B7 C1", decision: perInterval},
@@ -74,8 +78,8 @@ var table = []row{
 	{id: "exact", decision: comingFull},
 
 	{id: "A7", figure: childrenSummed},
-	{id: "A4", figure: averageOverCalls},
+	{id: "A4", decision: averageFlips, aside: averageFlips, figure: averageOverCalls},
 	{id: "A5", figure: responseTime},
 	{id: "A6", figure: func(d *difference) bool { return d.field == "occupiedPassQps" && d.want == 0 }},
-	{id: "F3", figure: noBestBucket},
+	{id: "F3", decision: otherEvidence, aside: otherEvidence, figure: noBestBucket},
 }

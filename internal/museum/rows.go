@@ -122,9 +122,9 @@ var sections = []section{
 		{91, "sentinel-golang", "the first call for a value passes whatever it costs", "hotspot"},
 	}},
 	{"The system, clusters, Redis", []row{
-		{92, "Sentinel", "a gate on CPU use swings between all and none", "system"},
-		{93, "Sentinel, sentinel-golang", "in a container, the CPU use of the host", "system"},
-		{94, "Sentinel", "a rate of calls in that counts those that ended", "system"},
+		{92, "Sentinel", "a gate on CPU use swings between all and none", ""},
+		{93, "Sentinel, sentinel-golang", "in a container, the CPU use of the host", ""},
+		{94, "Sentinel", "a rate of calls in that counts those that ended", ""},
 		{95, "envoy, Netflix", "an adaptive limit uses samples of the time before", "adaptive limits"},
 		{96, "envoy ratelimit", "Redis stalls, and so does every caller", "cluster"},
 		{97, "envoy ratelimit, istio", "Redis is away: all refused, or no start at all", "cluster"},

@@ -1,0 +1,237 @@
+package authority_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/slots"
+)
+
+func TestMain(m *testing.M) { books.Main(m) }
+
+type guard struct {
+	*core.Engine
+	t testing.TB
+}
+
+func newGuard(t testing.TB, rules ...authority.Rule) *guard {
+	t.Helper()
+	return newGuardWith(t, node.Caps{}, rules...)
+}
+
+func newGuardWith(t testing.TB, caps node.Caps, rules ...authority.Rule) *guard {
+	t.Helper()
+	e, err := core.NewEngine(core.Config{
+		Clock: core.NewManualClock(time.Unix(1_700_000_000, 0)), Chain: slots.Default(), Caps: caps,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	g := &guard{e, t}
+	g.load(rules...)
+	books.Keep(t, e)
+	t.Cleanup(func() { assert.Zero(t, e.Failures(), "panics in slots") })
+	return g
+}
+
+func (g *guard) load(rules ...authority.Rule) {
+	g.t.Helper()
+	require.NoError(g.t, g.Update(func(b *core.RulesetBuilder) error { return authority.Compile(b, rules) }))
+}
+
+// who is which rule refuses a caller, "" if none does.
+func (g *guard) who(resource, origin string) string {
+	g.t.Helper()
+	e, err := g.Enter(core.WithContext(g.t.Context(), "", origin), resource, nil)
+	e.Exit()
+	if err == nil {
+		return ""
+	}
+	var block *core.BlockError
+	require.ErrorAs(g.t, err, &block)
+	assert.Equal(g.t, core.KindAuthority, block.Kind)
+	assert.Contains(g.t, []string{resource, node.OverflowName}, block.Resource)
+	assert.Zero(g.t, block.RetryAfter())
+	return block.Rule
+}
+
+func TestLists(t *testing.T) {
+	g := newGuard(t,
+		authority.Rule{ID: "white", Resource: "white", Origins: []string{"app-a", "\tapp b \n"}},
+		authority.Rule{ID: "anonymous", Resource: "anonymous", Origins: []string{"app-a"}, AllowAnonymous: true},
+		authority.Rule{ID: "black", Resource: "black", Origins: []string{"app-a", " app b"}, List: authority.Black},
+		authority.Rule{ID: "off", Resource: "off", Origins: []string{"app-a"}, Mode: core.Off},
+		authority.Rule{ID: "pattern", Resource: "GET /.*", Regex: true, Origins: []string{"app-a"}},
+		authority.Rule{ID: "one", Resource: "both", Origins: []string{"app-a", "app-b"}},
+		authority.Rule{ID: "two", Resource: "both", Origins: []string{"app-b"}, List: authority.Black})
+	for _, tt := range []struct{ resource, origin, want string }{
+		{"white", "app-a", ""}, {"white", "app b", ""}, {"white", "app-c", "white"}, {"white", "", "white"},
+		{"white", "app", "white"}, {"white", "app-aa", "white"}, {"white", "APP-A", "white"},
+		{"white", " app-a", "white"}, {"white", "app b ", "white"}, {"white", "app-a,app b", "white"}, {"white", "default", "white"},
+		{"anonymous", "", ""}, {"anonymous", "app-a", ""}, {"anonymous", "app-b", "anonymous"},
+		{"black", "app-a", "black"}, {"black", "app b", "black"}, {"black", "app-c", ""}, {"black", "", ""}, {"black", "app", ""},
+		{"off", "app-c", ""}, {"off", "", ""},
+		{"GET /orders", "app-a", ""}, {"GET /orders", "app-b", "pattern"}, {"POST /orders", "app-b", ""},
+		{"both", "app-a", ""}, {"both", "app-b", "two"}, {"both", "app-c", "one"},
+		{"another", "app-c", ""},
+	} {
+		assert.Equal(t, tt.want, g.who(tt.resource, tt.origin), "%+v", tt)
+	}
+}
+
+// museum 36, 47
+func TestRuleRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		rule authority.Rule
+		want string
+	}{
+		{authority.Rule{Origins: []string{"a"}}, "resource: is required: name the resource whose callers the rule lists"},
+		{authority.Rule{Resource: "r"}, "origins: is required: a white list of nobody lets no caller in; for that, use a flow rule with the threshold 0"},
+		{authority.Rule{Resource: "r", List: authority.Black}, "origins: is required: a black list of nobody never refuses a call"},
+		{authority.Rule{Resource: "r", Origins: []string{"a", " \t"}}, "origins: has no name in place 2: callers without an origin are for allowAnonymous"},
+		{authority.Rule{Resource: "r", Origins: []string{"a", "b", " a"}}, `origins: has "a" twice: remove one`},
+		{authority.Rule{Resource: "r", Origins: []string{"a"}, List: 2}, "list: 2 is unknown: use authority.White or authority.Black"},
+		{authority.Rule{Resource: "r", Origins: []string{"a"}, Mode: 3}, "mode: 3 is unknown: use core.Enforce, core.Shadow or core.Off"},
+		{authority.Rule{Resource: "r", Origins: []string{"a"}, List: authority.Black, AllowAnonymous: true},
+			"allowAnonymous: has no meaning for a black list, which lets callers without an origin through: remove it"},
+		{authority.Rule{Resource: "a(b", Regex: true, Origins: []string{"a"}}, `resource: is no regular expression: missing closing ): "a(b"`},
+	} {
+		_, err := tt.rule.Normalized()
+		require.EqualError(t, err, tt.want)
+		g := newGuard(t, authority.Rule{ID: "before", Resource: "r", Origins: []string{"x"}})
+		err = g.Update(func(b *core.RulesetBuilder) error {
+			return authority.Compile(b, []authority.Rule{{Resource: "r", Origins: []string{"y"}}, tt.rule})
+		})
+		require.EqualError(t, err, "authority[1]."+tt.want)
+		assert.Equal(t, "before", g.who("r", "y"), "the rules stay")
+	}
+}
+
+func TestNormalizedLeavesTheRuleAlone(t *testing.T) {
+	given := authority.Rule{Resource: "r", Origins: []string{" a ", "b"}}
+	got, err := given.Normalized()
+	require.NoError(t, err)
+	assert.Equal(t, authority.Rule{ID: "authority:r", Resource: "r", Origins: []string{"a", "b"}}, got)
+	assert.Equal(t, []string{" a ", "b"}, given.Origins)
+	again, err := got.Normalized()
+	require.NoError(t, err)
+	assert.Equal(t, got, again)
+
+	unique, err := authority.Normalize([]authority.Rule{given, {Resource: "r", Origins: []string{"c"}}, {Resource: "r", List: authority.Black, Origins: []string{"c"}}})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"authority:r", "authority:r#2", "authority:r:black"}, []string{unique[0].ID, unique[1].ID, unique[2].ID})
+	_, err = authority.Normalize([]authority.Rule{given, got.WithID(""), given})
+	require.EqualError(t, err, "authority: rules 0 and 1 are the same: remove one")
+}
+
+// museum 71
+func TestRuleEqualSeesEveryField(t *testing.T) {
+	base := authority.Rule{ID: "r", Resource: "r", Origins: []string{"a"}}
+	assert.True(t, base.Equal(base))
+	for i := range reflect.TypeFor[authority.Rule]().NumField() {
+		changed := base
+		switch f := reflect.ValueOf(&changed).Elem().Field(i); f.Kind() {
+		case reflect.String:
+			f.SetString("x")
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.Uint8:
+			f.SetUint(1)
+		case reflect.Slice:
+			f.Set(reflect.ValueOf([]string{"b"}))
+		default:
+			t.Fatalf("how is a %v changed?", f.Kind())
+		}
+		assert.False(t, base.Equal(changed), "field %d", i)
+	}
+}
+
+func TestListAsText(t *testing.T) {
+	for l, want := range map[authority.List]string{authority.White: `"white"`, authority.Black: `"black"`} {
+		text, err := json.Marshal(l)
+		require.NoError(t, err)
+		assert.JSONEq(t, want, string(text))
+		var back authority.List
+		require.NoError(t, json.Unmarshal(text, &back))
+		assert.Equal(t, l, back)
+	}
+	assert.Equal(t, "list(7)", authority.List(7).String())
+}
+
+// A shadow rule refuses nobody. What rules did is told, and stays told when a list is
+// edited.
+func TestShadowAndFigures(t *testing.T) {
+	rule := authority.Rule{Resource: "r", Origins: []string{"a"}, Mode: core.Shadow}
+	g := newGuard(t, rule)
+	for range 3 {
+		assert.Empty(t, g.who("r", "b"))
+	}
+	assert.Empty(t, g.who("r", "a"))
+	assert.Equal(t, []core.RuleFigures{{Kind: core.KindAuthority, ID: "authority:r", Resource: "r", Mode: core.Shadow, Rehearsed: 3}}, g.Rules().RuleFigures())
+	rule.Mode, rule.Origins = core.Enforce, []string{"a", "c"}
+	g.load(rule)
+	assert.Equal(t, "authority:r", g.who("r", "b"))
+	assert.Empty(t, g.who("r", "c"))
+	assert.Equal(t, []core.RuleFigures{{Kind: core.KindAuthority, ID: "authority:r", Resource: "r", Refused: 1, Rehearsed: 3}}, g.Rules().RuleFigures())
+	g.load()
+	assert.Empty(t, g.who("r", "b"))
+}
+
+// Who is refused is so beyond the caps as well, where names share a node; and the
+// callers that rules name have nodes outside of the caps. museum 107
+func TestBeyondTheCaps(t *testing.T) {
+	g := newGuardWith(t, node.Caps{Resources: 1, Origins: 1},
+		authority.Rule{ID: "all", Resource: ".*", Regex: true, Origins: []string{"good", "better"}},
+		authority.Rule{ID: "named", Resource: "named", Origins: []string{"good"}})
+	for i := range 20 {
+		resource := strings.Repeat("x", i+1)
+		assert.Equal(t, "all", g.who(resource, "bad"))
+		assert.Empty(t, g.who(resource, "good"))
+	}
+	assert.Equal(t, "named", g.who("named", "better"))
+	r, ok := g.FindResource("named")
+	require.True(t, ok)
+	_, ok = r.Origins().Find("good")
+	assert.True(t, ok)
+}
+
+// Under reloads every decision is by one list or the other: a caller on both gets in
+// always, one on neither never. museum 66, 69
+func TestReloadUnderLoad(t *testing.T) {
+	a := authority.Rule{Resource: "r", Origins: []string{"both", "a"}}
+	b := authority.Rule{Resource: "r", Origins: []string{"both", "b"}}
+	g := newGuard(t, a)
+	var stop atomic.Bool
+	var callers sync.WaitGroup
+	var calls atomic.Int64
+	for range 8 {
+		callers.Go(func() {
+			for !stop.Load() {
+				if g.who("r", "both") != "" || g.who("r", "neither") == "" {
+					t.Error("a decision by neither list")
+					return
+				}
+				calls.Add(1)
+			}
+		})
+	}
+	for range 500 {
+		g.load(b)
+		g.load(a)
+	}
+	stop.Store(true)
+	callers.Wait()
+	t.Log(calls.Load(), "calls")
+}

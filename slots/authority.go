@@ -1,0 +1,28 @@
+package slots
+
+import (
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/core"
+)
+
+// Authority applies the authority rules.
+type Authority struct{}
+
+// Name is "authority".
+func (Authority) Name() string { return "authority" }
+
+// Ask asks every authority rule of the resource.
+func (Authority) Ask(inv *core.Invocation) core.Verdict {
+	if rules, ok := inv.Rules(core.KindAuthority).(*authority.Rules); ok {
+		return rules.Ask(inv)
+	}
+	return core.Verdict{}
+}
+
+// Take takes nothing, see [authority.Rules.Take].
+func (Authority) Take(inv *core.Invocation) core.Verdict {
+	if rules, ok := inv.Rules(core.KindAuthority).(*authority.Rules); ok {
+		return rules.Take(inv)
+	}
+	return core.Verdict{}
+}

@@ -1,0 +1,38 @@
+package slots
+
+import (
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/system"
+)
+
+// System applies the system rules to inbound calls.
+type System struct{}
+
+// Name is "system".
+func (System) Name() string { return "system" }
+
+// Ask asks every system rule.
+func (System) Ask(inv *core.Invocation) core.Verdict {
+	if rules, ok := inv.Rules(core.KindSystem).(*system.Rules); ok {
+		return rules.Ask(inv)
+	}
+	return core.Verdict{}
+}
+
+// Take lets every system rule with a limit take.
+func (System) Take(inv *core.Invocation) core.Verdict {
+	if rules, ok := inv.Rules(core.KindSystem).(*system.Rules); ok {
+		return rules.Take(inv)
+	}
+	return core.Verdict{}
+}
+
+// Completed tells the rules that are in force by now how long an inbound call took.
+func (System) Completed(inv *core.Invocation) {
+	if !inv.Inbound() {
+		return
+	}
+	if table, ok := inv.Engine().Rules().Family(core.KindSystem).(*system.Table); ok {
+		table.Completed(inv)
+	}
+}

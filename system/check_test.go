@@ -1,0 +1,303 @@
+package system_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/system"
+)
+
+// Every kind of rule is seen to block, and says who it was. museum 74
+func TestEveryMetricBlocks(t *testing.T) {
+	for _, r := range []system.Rule{
+		{Metric: system.Load, Threshold: 4},
+		{Metric: system.Load, Threshold: 4, Strategy: system.BBR},
+		{Metric: system.Load, Threshold: 4, Strategy: system.Gate},
+		{Metric: system.CPU, Threshold: 0.8},
+		{Metric: system.CPU, Threshold: 0.8, Strategy: system.BBR},
+		{Metric: system.CPU, Threshold: 0.8, Strategy: system.Gate},
+		{Metric: system.RT, MaxRT: 50 * ms},
+		{Metric: system.Concurrency, Threshold: 3},
+		{Metric: system.QPS, Threshold: 3},
+	} {
+		t.Run(fmt.Sprint(r.Metric, r.Strategy), func(t *testing.T) {
+			r.ID = "it"
+			g := newGuard(t, r)
+			g.reads(1, 0.1)
+			require.Equal(t, 1, g.passes(1))
+			// Now each of them has reason to: the machine is busy, three calls are in flight
+			// after one that took a second, and three have passed.
+			g.at(time.Second)
+			for range 2 {
+				_, exit := g.open(1)
+				g.at(time.Second + 100*ms)
+				exit()
+			}
+			passed, exit := g.open(3)
+			defer exit()
+			g.reads(9, 0.9)
+			_, err := g.enter(1)
+			if r.Metric == system.QPS {
+				assert.Equal(t, 1, passed)
+			}
+			var block *core.BlockError
+			require.ErrorAs(t, err, &block)
+			assert.Equal(t, core.KindSystem, block.Kind)
+			assert.Equal(t, "it", block.Rule)
+			assert.Equal(t, "orders", block.Resource)
+			assert.Positive(t, g.figures("it").Refused)
+
+			// Who is not inbound is not concerned.
+			e, err := g.Enter(t.Context(), "orders", nil)
+			require.NoError(t, err)
+			e.Exit()
+		})
+	}
+}
+
+// A QPS rule counts what passes, not what completes: of slow calls no more get in than
+// of quick ones, and the limit is of all resources together. museum 94
+func TestQPSCountsPassesNotCompletions(t *testing.T) {
+	g := newGuard(t, system.Rule{Metric: system.QPS, Threshold: 10})
+	var open []core.Entry
+	defer func() {
+		for _, e := range open {
+			e.Exit()
+		}
+	}()
+	for second := range 12 { // each call takes ten seconds
+		g.at(time.Duration(second) * time.Second)
+		if second >= 10 {
+			for _, e := range open[:10] {
+				e.Exit()
+			}
+			open = open[10:]
+		}
+		var passed int
+		for i := range 30 {
+			e, err := g.Enter(t.Context(), fmt.Sprint("r", i%3), []core.Option{core.Inbound()})
+			if err == nil {
+				passed++
+				open = append(open, e)
+			}
+		}
+		assert.Equal(t, 10, passed, "second %d", second)
+	}
+	err := error(nil)
+	_, err = g.enter(1)
+	var block *core.BlockError
+	require.ErrorAs(t, err, &block)
+	assert.Equal(t, time.Second, block.RetryAfter())
+}
+
+// Sentinel lets one more in than the limit, and forgets what a batch takes.
+func TestConcurrencyIsExact(t *testing.T) {
+	g := newGuard(t, system.Rule{Metric: system.Concurrency, Threshold: 5})
+	passed, exit := g.open(9)
+	assert.Equal(t, 5, passed)
+	exit()
+	e, err := g.enter(3)
+	require.NoError(t, err)
+	_, err = g.enter(3)
+	require.ErrorIs(t, err, core.ErrBlocked)
+	passed, exit = g.open(9)
+	assert.Equal(t, 2, passed)
+	exit()
+	e.Exit()
+	passed, exit = g.open(9)
+	assert.Equal(t, 5, passed)
+	exit()
+}
+
+// Two limits of one kind share what counts; each holds, and a call holds it once.
+func TestTwoLimitsOfOneKind(t *testing.T) {
+	g := newGuard(t,
+		system.Rule{ID: "q7", Metric: system.QPS, Threshold: 7}, system.Rule{ID: "q5", Metric: system.QPS, Threshold: 5},
+		system.Rule{ID: "c4", Metric: system.Concurrency, Threshold: 4}, system.Rule{ID: "c3", Metric: system.Concurrency, Threshold: 3})
+	passed, exit := g.open(9)
+	assert.Equal(t, 3, passed)
+	assert.EqualValues(t, 6, g.figures("c3").Refused)
+	exit()
+	passed, exit = g.open(9)
+	assert.Equal(t, 2, passed)
+	assert.EqualValues(t, 7, g.figures("q5").Refused)
+	exit()
+}
+
+func TestZeroBlocksEverything(t *testing.T) {
+	for _, m := range []system.Metric{system.QPS, system.Concurrency} {
+		g := newGuard(t, system.Rule{Metric: m})
+		assert.Zero(t, g.passes(1000))
+		g.load(system.Rule{Metric: m, Threshold: 0.9})
+		assert.Zero(t, g.passes(1000), "and so does what is less than one")
+		g.load(system.Rule{Metric: m, Threshold: 1})
+		assert.Equal(t, 1, g.passes(1))
+	}
+}
+
+// The mean is over the calls that completed in the interval, above means above, and
+// when there is none nobody is slow.
+func TestRT(t *testing.T) {
+	g := newGuard(t, system.Rule{Metric: system.RT, MaxRT: 50 * ms})
+	call := func(from, to time.Duration) {
+		g.at(from)
+		e, err := g.enter(1)
+		require.NoError(t, err)
+		g.at(to)
+		e.Exit()
+	}
+	call(0, 50*ms)
+	assert.Equal(t, 1, g.passes(1), "50 ms are not above")
+	_, exit := g.open(1)
+	g.at(151*ms + 1) // the mean of 50 ms, 0 and 101 ms and a little
+	exit()
+	assert.Equal(t, 0, g.passes(1))
+	g.at(999 * ms)
+	assert.Equal(t, 0, g.passes(1))
+	g.at(time.Second)
+	assert.Equal(t, 1, g.passes(1), "no call completed lately")
+	assert.EqualValues(t, 2, g.figures("system:rt").Refused)
+}
+
+// While the load is above, no more calls than throughput times least response time.
+func TestBBR(t *testing.T) {
+	g := newGuard(t, system.Rule{Metric: system.Load, Threshold: 4, Strategy: system.BBR})
+	g.reads(9, -1)
+	passed, exit := g.open(50)
+	assert.Equal(t, 50, passed, "there is no evidence against anybody")
+	g.at(100 * ms)
+	exit()
+	// 50 a second of 100 ms: five at once, so a sixth is let in, and no seventh.
+	passed, exit = g.open(50)
+	assert.Equal(t, 6, passed)
+	g.reads(4, -1)
+	more, exitMore := g.open(50)
+	assert.Equal(t, 50, more, "4 is not above 4")
+	exit()
+	exitMore()
+	// A burst that ends at once proves no throughput: not twice what a window saw.
+	g = newGuard(t, system.Rule{Metric: system.Load, Threshold: 4, Strategy: system.BBR})
+	_, exit = g.open(20)
+	g.at(200 * ms)
+	exit()
+	g.reads(9, -1)
+	passed, exit = g.open(50)
+	assert.Equal(t, 5, passed, "20 in a second times 200 ms, and the one beyond")
+	exit()
+}
+
+// A gate is all or nothing.
+func TestGate(t *testing.T) {
+	g := newGuard(t, system.Rule{Metric: system.CPU, Threshold: 0.7, Strategy: system.Gate})
+	assert.Equal(t, 5, g.passes(5), "it is not known yet")
+	g.reads(-1, 0.7)
+	assert.Equal(t, 5, g.passes(5))
+	g.reads(-1, 0.70001)
+	assert.Equal(t, 0, g.passes(5))
+	g.reads(-1, 0.1)
+	assert.Equal(t, 5, g.passes(5))
+}
+
+// A shadow rule refuses nobody and counts what it would have refused; what it would
+// have refused doesn't count in its limit.
+func TestShadow(t *testing.T) {
+	g := newGuard(t,
+		system.Rule{ID: "qps", Metric: system.QPS, Threshold: 3, Mode: core.Shadow},
+		system.Rule{ID: "concurrency", Metric: system.Concurrency, Threshold: 2, Mode: core.Shadow},
+		system.Rule{ID: "rt", Metric: system.RT, MaxRT: ms, Mode: core.Shadow},
+		system.Rule{ID: "cpu", Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate, Mode: core.Shadow},
+		system.Rule{ID: "steady", Metric: system.CPU, Threshold: 0.5, Mode: core.Shadow},
+		system.Rule{ID: "off", Metric: system.QPS, Mode: core.Off})
+	passed, exit := g.open(5)
+	assert.Equal(t, 5, passed)
+	g.at(10 * ms)
+	exit()
+	g.reads(-1, 0.9)
+	assert.Equal(t, 5, g.passes(5))
+	for id, want := range map[string]int64{"qps": 7, "concurrency": 3, "rt": 5, "cpu": 5, "steady": 0, "off": 0} {
+		f := g.figures(id)
+		assert.Equal(t, want, f.Rehearsed, id)
+		assert.Zero(t, f.Refused, id)
+	}
+	passed, exit = g.open(5)
+	defer exit()
+	assert.Equal(t, 5, passed)
+	assert.Positive(t, g.figures("steady").Rehearsed)
+}
+
+// What the limits of the inbound root say holds whatever the number of callers: a
+// clock that stands still, 64 goroutines, and no more than the limit. museum 1, 2
+func TestLimitsUnderConcurrency(t *testing.T) {
+	rounds := 10_000
+	if testing.Short() || raceDetector {
+		rounds = 300
+	}
+	for _, rule := range []system.Rule{{Metric: system.QPS, Threshold: 5}, {Metric: system.Concurrency, Threshold: 5}} {
+		g := newGuard(t, rule)
+		var running, over, passed atomic.Int64
+		var callers sync.WaitGroup
+		turn := newTurn(64)
+		for i := range 64 {
+			callers.Go(func() {
+				for round := range rounds {
+					turn.wait(func() { g.at(time.Duration(round) * time.Second) })
+					e, err := g.Enter(context.Background(), "orders", []core.Option{core.Inbound()})
+					if err == nil {
+						passed.Add(1)
+						if running.Add(1) > 5 && rule.Metric == system.Concurrency {
+							over.Add(1)
+						}
+						running.Add(-1)
+					} else if !errors.Is(err, core.ErrBlocked) {
+						t.Error(i, err)
+					}
+					e.Exit()
+				}
+			})
+		}
+		callers.Wait()
+		assert.Zero(t, over.Load(), "rounds over the limit, of %d", rounds)
+		if rule.Metric == system.QPS {
+			assert.EqualValues(t, 5*rounds, passed.Load(), "exactly the limit in every round")
+		}
+	}
+}
+
+// turn lets callers begin a round together.
+type turn struct {
+	mu      sync.Mutex
+	cond    *sync.Cond
+	n, here int
+	round   int
+}
+
+func newTurn(n int) *turn {
+	b := &turn{n: n}
+	b.cond = sync.NewCond(&b.mu)
+	return b
+}
+
+// wait returns when all have come. The last one prepares the round.
+func (b *turn) wait(prepare func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.here++; b.here == b.n {
+		prepare()
+		b.here = 0
+		b.round++
+		b.cond.Broadcast()
+		return
+	}
+	for round := b.round; round == b.round; {
+		b.cond.Wait()
+	}
+}

@@ -1,0 +1,78 @@
+package system
+
+import "github.com/penstock-go/penstock/core"
+
+// Metric is what a rule looks at: its trigger.
+type Metric uint8
+
+// The metrics. A rule must have one.
+const (
+	None        Metric = iota // no trigger, which no rule can have
+	Load                      // the machine's load average over a minute, as in uptime
+	CPU                       // the share of the CPU time that may be used which is used, 0 to 1
+	RT                        // the mean response time of inbound calls
+	Concurrency               // inbound units in flight: entered, or waiting to, and not exited
+	QPS                       // inbound units that pass per interval
+)
+
+var metricNames = []string{"none", "load", "cpu", "rt", "concurrency", "qps"}
+
+// String returns the name used in rule files.
+func (m Metric) String() string { return core.EnumName("metric", metricNames, uint8(m)) }
+
+// MarshalText writes the name used in rule files.
+func (m Metric) MarshalText() ([]byte, error) {
+	return core.MarshalEnum("metric", metricNames, uint8(m))
+}
+
+// UnmarshalText reads the name used in rule files.
+func (m *Metric) UnmarshalText(text []byte) error {
+	v, err := core.ParseEnum("metric", metricNames[1:], text)
+	if err != nil {
+		return err
+	}
+	*m = Metric(v + 1)
+	return nil
+}
+
+// sampled reports whether the metric is read off the machine.
+func (m Metric) sampled() bool { return m == Load || m == CPU }
+
+// windowed reports whether the metric is counted in a window.
+func (m Metric) windowed() bool { return m == QPS || m == RT }
+
+// Strategy is what a rule on load or CPU does above its threshold.
+type Strategy uint8
+
+// The strategies.
+const (
+	// Steady limits the units in flight to what the process has shown that it can
+	// serve, and goes on to do so, more or less of it as the reading says, until there
+	// is nothing left to refuse. It settles. Most rules want this.
+	Steady Strategy = iota
+	// BBR is what alibaba/Sentinel does with a load rule: while the reading is above
+	// the threshold, no more calls in flight than throughput times least response time.
+	// As the reading falls, it lets everybody in.
+	BBR
+	// Gate refuses every call while the reading is above the threshold, as
+	// alibaba/Sentinel does with a CPU rule. Under a lasting overload the traffic
+	// swings between all and nothing.
+	Gate
+)
+
+var strategyNames = []string{"steady", "bbr", "gate"}
+
+// String returns the name used in rule files.
+func (s Strategy) String() string { return core.EnumName("strategy", strategyNames, uint8(s)) }
+
+// MarshalText writes the name used in rule files.
+func (s Strategy) MarshalText() ([]byte, error) {
+	return core.MarshalEnum("strategy", strategyNames, uint8(s))
+}
+
+// UnmarshalText reads the name used in rule files.
+func (s *Strategy) UnmarshalText(text []byte) error {
+	v, err := core.ParseEnum("strategy", strategyNames, text)
+	*s = Strategy(v)
+	return err
+}

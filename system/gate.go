@@ -1,0 +1,146 @@
+package system
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// gate is one rule at work, for all resources. Which of the fields below the first
+// four are set depends on the rule's metric.
+type gate struct {
+	rule      Rule
+	engine    *core.Engine
+	inbound   *node.StatisticNode
+	rehearsed *stat.Tally // refusals of a shadow rule
+
+	limit   int64      // of QPS and Concurrency
+	meter   node.Meter // of QPS, Concurrency and steady rules
+	window  *stat.Window
+	times   *times
+	reading *reading
+	ceiling *ceiling
+
+	next shared.Pointer[gate] // that went on from this one in a window of another shape
+}
+
+func newGate(e *core.Engine, m *machine, now int64, meter node.Meter, r Rule, old *gate) (*gate, *succession) {
+	g := &gate{rule: r, engine: e, inbound: &e.Tree().Inbound().StatisticNode, rehearsed: new(stat.Tally)}
+	if old != nil {
+		g.rehearsed = old.rehearsed
+	}
+	if r.Mode == core.Off { // it only keeps its figures for later
+		return g, nil
+	}
+	g.limit, g.meter = r.limit(), meter
+	switch r.Metric {
+	case QPS:
+		return g, g.openWindow(now, old)
+	case Concurrency:
+		g.inbound.NeedGauge(g.meter.Owner)
+	case RT:
+		g.times = newTimes(r.shape())
+		if old != nil && old.times != nil {
+			g.times.seedFrom(old.times, now)
+		} else {
+			g.times.seed(&g.inbound.Counters, now)
+		}
+	case Load, CPU:
+		g.reading, _ = m.of(r.Metric)
+		if r.Strategy == Steady {
+			g.inbound.NeedGauge(g.meter.Owner)
+			g.ceiling = newCeiling()
+			if old != nil && old.ceiling != nil && old.rule.Metric == r.Metric {
+				g.ceiling.inherit(old.ceiling)
+			}
+		}
+	}
+	return g, nil
+}
+
+// meter names what the rule needs on the inbound node, but for its era. A shadow rule with a limit has
+// its own: there counts only what the rule would admit.
+func (r Rule) meter() node.Meter {
+	m := node.Meter{}
+	if r.Metric == QPS {
+		m.Shape = r.shape()
+	}
+	if r.Mode == core.Shadow && (r.Metric == QPS || r.Metric == Concurrency) {
+		m.Owner = r.ID
+	}
+	return m
+}
+
+// gauged reports whether the rule needs the gauge of the inbound node.
+func (r Rule) gauged() bool {
+	return r.Metric == Concurrency || r.Metric.sampled() && r.Strategy == Steady
+}
+
+// openWindow makes the window, so that it counts from now on. One that goes on from a
+// window of another shape is seeded from that.
+func (g *gate) openWindow(now int64, old *gate) *succession {
+	var before *stat.Window
+	if old != nil && old.window != nil && (old.rule.Mode != core.Shadow || g.rule.Mode == core.Shadow) {
+		before = old.window // but what a rehearsal has counted is not what really passed
+	}
+	g.window = g.inbound.Window(now, g.meter, before)
+	if before == nil || old.meter == g.meter || old.meter.Owner != g.meter.Owner {
+		return nil
+	}
+	return &succession{old: old, new: g}
+}
+
+// succession is a rule that goes on in a window of another shape. It was seeded when the
+// rule was compiled; calls under the old rules have taken from the old window since, and
+// will until they hear of the new.
+type succession struct {
+	old, new *gate
+	fresh    bool // if not, other rules had the new window before, which knows more than the old
+}
+
+// complete comes before the new rules are published. It tells the old rule of the new
+// one first and hands over what was taken then: who took earlier is in what is handed
+// over, who took later sees the new rule and takes there as well. Who is seen both ways
+// counts twice, never not at all.
+func (s *succession) complete(now int64) {
+	s.old.next.Store(s.new)
+	if s.fresh {
+		s.new.window.Reseed(s.old.window, now)
+	}
+}
+
+// learn adjusts what the rule has learned to the latest sample.
+func (g *gate) learn(now int64) {
+	if g.ceiling == nil {
+		return
+	}
+	v := g.reading.load()
+	if v == unknown {
+		g.ceiling.units.Store(none)
+		return
+	}
+	off := v/g.rule.Threshold - 1
+	var e evidence
+	var known bool
+	if off > 0 || g.ceiling.units.Load() != none {
+		e, known = gather(g.inbound, now, g.engine.Config().Interval)
+	}
+	gain := gainOfCPU
+	if g.rule.Metric == Load {
+		gain = gainOfLoad
+	}
+	g.ceiling.learn(off, gain, e, known)
+}
+
+// RetryAfter is when one more unit would be admitted, for QPS; 0 where that depends on
+// calls that complete.
+func (g *gate) RetryAfter() time.Duration {
+	if g.window == nil || g.rule.Threshold == 0 {
+		return 0
+	}
+	after, _ := g.window.RetryAfter(g.engine.Now(), 1, g.limit)
+	return after
+}

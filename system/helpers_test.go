@@ -1,0 +1,152 @@
+package system_test
+
+import (
+	"flag"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/system"
+)
+
+var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random tests")
+
+// random returns a source of randomness whose seed a failing test prints.
+func random(t testing.TB) *rand.Rand {
+	t.Helper()
+	t.Logf("-seed=%d", *seed)
+	return rand.New(rand.NewPCG(*seed, 0))
+}
+
+func TestMain(m *testing.M) { books.Main(m) }
+
+var start = time.Unix(1_700_000_000, 0)
+
+const ms = time.Millisecond
+
+// dial is a machine whose readings a test sets.
+type dial struct {
+	load, cpu       float64
+	loadErr, cpuErr error
+	asked           int
+}
+
+func (d *dial) Load(int64) (float64, error) { d.asked++; return d.load, d.loadErr }
+func (d *dial) CPU(int64) (float64, error)  { d.asked++; return d.cpu, d.cpuErr }
+
+// guard is an engine under test, on a clock that stands still.
+type guard struct {
+	*core.Engine
+	t     testing.TB
+	clock *core.ManualClock
+	dial  *dial
+
+	source system.Source // the dial, but for a plant
+}
+
+func newGuard(t testing.TB, rules ...system.Rule) *guard {
+	t.Helper()
+	return newGuardWith(t, core.Config{}, rules...)
+}
+
+// newGuardWith returns a guard. At the end of the test it must hold nothing.
+func newGuardWith(t testing.TB, cfg core.Config, rules ...system.Rule) *guard {
+	t.Helper()
+	clock := core.NewManualClock(start)
+	clock.SetSleep(core.SleepRecord)
+	if cfg.Clock == nil {
+		cfg.Clock = clock
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Chain == nil {
+		cfg.Chain = slots.Default()
+	}
+	e, err := core.NewEngine(cfg)
+	require.NoError(t, err)
+	d := &dial{load: -1, cpu: -1}
+	g := &guard{e, t, clock, d, d}
+	t.Cleanup(func() { assert.NoError(t, e.Close()) })
+	books.Keep(t, e)
+	t.Cleanup(func() { assert.Zero(t, e.Failures(), "panics in slots") })
+	if len(rules) > 0 {
+		g.load(rules...)
+	}
+	return g
+}
+
+func (g *guard) load(rules ...system.Rule) {
+	g.t.Helper()
+	require.NoError(g.t, g.tryLoad(rules...))
+}
+
+func (g *guard) tryLoad(rules ...system.Rule) error {
+	return g.Update(func(b *core.RulesetBuilder) error { return system.Compile(b, rules, g.source) })
+}
+
+// at moves the clock to so long after the start.
+func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }
+
+// reads sets what the machine shows, and has it read.
+func (g *guard) reads(load, cpu float64) {
+	g.dial.load, g.dial.cpu = load, cpu
+	g.Rules().Family(core.KindSystem).(*system.Table).Sample()
+}
+
+// enter makes an inbound call of some units.
+func (g *guard) enter(units int) (core.Entry, error) {
+	return g.Enter(g.t.Context(), "orders", []core.Option{core.Inbound(), core.Count(units)})
+}
+
+// open makes inbound calls that stay open until the function that it returns is called.
+// It returns how many passed.
+func (g *guard) open(n int) (passed int, exit func()) {
+	g.t.Helper()
+	var entries []core.Entry
+	for range n {
+		e, err := g.enter(1)
+		if err == nil {
+			entries = append(entries, e)
+		} else {
+			require.Equal(g.t, core.KindSystem, core.KindOf(err))
+		}
+	}
+	return len(entries), func() {
+		for _, e := range entries {
+			e.Exit()
+		}
+	}
+}
+
+// passes is how many of n inbound calls pass that end at once.
+func (g *guard) passes(n int) (passed int) {
+	g.t.Helper()
+	for range n {
+		e, err := g.enter(1)
+		if err == nil {
+			passed++
+		}
+		e.Exit()
+	}
+	return passed
+}
+
+// figures are what a rule has done.
+func (g *guard) figures(id string) core.RuleFigures {
+	g.t.Helper()
+	for _, f := range g.Rules().RuleFigures() {
+		if f.ID == id {
+			return f
+		}
+	}
+	g.t.Errorf("no rule %q", id)
+	return core.RuleFigures{}
+}

@@ -1,0 +1,223 @@
+package system_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/system"
+)
+
+// plant is a service on a machine of several processors, which the calls in flight
+// share: each wants some CPU time, and between that waits for others, such as a
+// database. It moves in steps of a millisecond and reads its own load and CPU use.
+type plant struct {
+	*guard
+	rand    *rand.Rand
+	cpus    float64
+	calls   []*job
+	work    func(*rand.Rand) (cpu, idle time.Duration)
+	jitter  float64
+	elapsed time.Duration
+	backlog float64
+
+	busy     float64 // CPU seconds since the last sample
+	sampled  time.Duration
+	smooth   float64
+	average  float64
+	admitted int
+	done     int
+}
+
+type job struct {
+	entry     core.Entry
+	cpu, idle time.Duration // still to come
+}
+
+// Load and CPU make the plant a system.Source. The load average is what the kernel
+// reckons: each five seconds a step towards the calls that want a processor.
+func (p *plant) Load(int64) (float64, error) { return p.average, nil }
+
+func (p *plant) CPU(int64) (float64, error) {
+	if passed := p.elapsed - p.sampled; passed > 0 {
+		use := p.busy / (p.cpus * passed.Seconds())
+		p.smooth = (p.smooth + use) / 2
+		p.busy, p.sampled = 0, p.elapsed
+	}
+	return p.smooth, nil
+}
+
+// step is one millisecond in which calls come at a rate a second.
+func (p *plant) step(rate float64) {
+	p.backlog += rate / 1000
+	for ; p.backlog >= 1; p.backlog-- {
+		if e, err := p.enter(1); err == nil {
+			cpu, idle := p.work(p.rand)
+			p.calls = append(p.calls, &job{e, cpu, idle})
+			p.admitted++
+		}
+	}
+	var running int
+	for _, j := range p.calls {
+		if j.idle <= 0 {
+			running++
+		}
+	}
+	share := time.Duration(float64(ms) * min(1, p.cpus/max(1, float64(running))))
+	p.calls = slices.DeleteFunc(p.calls, func(j *job) bool {
+		if j.idle > 0 {
+			j.idle -= ms
+			return false
+		}
+		p.busy += min(j.cpu, share).Seconds()
+		if j.cpu -= share; j.cpu > 0 {
+			return false
+		}
+		j.entry.Exit()
+		p.done++
+		return true
+	})
+	p.elapsed += ms
+	if p.elapsed%(5*time.Second) == 0 {
+		decay := math.Exp(-5.0 / 60)
+		p.average = p.average*decay + float64(running)*(1-decay)
+	}
+	p.clock.Advance(ms)
+}
+
+func newPlant(t *testing.T, rule system.Rule, cpus float64, work func(*rand.Rand) (cpu, idle time.Duration)) *plant {
+	p := &plant{guard: newGuard(t), rand: random(t), cpus: cpus, work: work}
+	p.source = p
+	p.load(rule)
+	t.Cleanup(func() {
+		for _, j := range p.calls {
+			j.entry.Exit()
+		}
+	})
+	return p
+}
+
+// run has calls come for so long, and says for each of the samples how many were
+// admitted, finished, and in flight at its end, each a second.
+func (p *plant) run(rate float64, samples int) (admitted, done, inFlight []float64) {
+	for range samples {
+		p.admitted, p.done = 0, 0
+		for range system.SamplePeriod / ms {
+			p.step(rate)
+		}
+		admitted = append(admitted, float64(p.admitted)/system.SamplePeriod.Seconds())
+		done = append(done, float64(p.done)/system.SamplePeriod.Seconds())
+		inFlight = append(inFlight, float64(len(p.calls)))
+	}
+	return admitted, done, inFlight
+}
+
+func fixed(cpu, idle time.Duration) func(*rand.Rand) (time.Duration, time.Duration) {
+	return func(*rand.Rand) (time.Duration, time.Duration) { return cpu, idle }
+}
+
+func mean(v []float64) (m float64) {
+	for _, x := range v {
+		m += x / float64(len(v))
+	}
+	return m
+}
+
+func amplitude(v []float64) float64 {
+	return (slices.Max(v) - slices.Min(v)) / 2 / mean(v)
+}
+
+// Three times as many calls come as the machine can serve. After ten samples a steady
+// rule has settled: what is admitted swings by less than a fifth of its mean, nearly
+// all that the machine can do is done, and no queue is left. A gate swings between all
+// and nothing for ever, which shows that the plant is one that can swing.
+// museum 92
+func TestPlantSettles(t *testing.T) {
+	const settling = 10
+	watched := figure.Size(30, 110, 400, 4000)
+	if raceDetector {
+		watched = 30
+	}
+	for _, tt := range []struct {
+		name string
+		cpus float64
+		rate float64 // that the machine can serve
+	}{
+		{"four processors", 4, 400},
+		{"sixteen", 16, 1600},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPlant(t, system.Rule{Metric: system.CPU, Threshold: 0.8}, tt.cpus, fixed(10*ms, 40*ms))
+			quiet, _, _ := p.run(tt.rate/2, 20)
+			assert.InDelta(t, tt.rate/2, mean(quiet), 1, "nobody is refused while there is room")
+			admitted, done, inFlight := p.run(tt.rate*3, settling+watched)
+			swing := amplitude(admitted[settling:])
+			assert.Less(t, swing, 0.2)
+			assert.Less(t, amplitude(done[settling:]), 0.2)
+			assert.Greater(t, mean(done[settling:]), 0.75*tt.rate)
+			assert.Less(t, slices.Max(inFlight[settling:]), 2*tt.rate*0.05, "and a call takes less than twice as long as by itself")
+			figure.Report(t, figure.Figure{
+				Name:  "amplitude of what a steady CPU rule admits under three times the load, after ten samples, " + tt.name,
+				Value: swing, AtMost: 0.2, N: int64(watched), Seed: *seed,
+			})
+
+			// And when the crowd has gone, everybody gets in again.
+			p.run(tt.rate/2, 40)
+			quiet, _, _ = p.run(tt.rate/2, 20)
+			assert.InDelta(t, tt.rate/2, mean(quiet), 1)
+		})
+	}
+	t.Run("a gate swings", func(t *testing.T) {
+		p := newPlant(t, system.Rule{Metric: system.CPU, Threshold: 0.8, Strategy: system.Gate}, 4, fixed(10*ms, 40*ms))
+		p.run(200, 20)
+		admitted, _, _ := p.run(1200, settling+30)
+		assert.Greater(t, amplitude(admitted[settling:]), 1.0)
+	})
+}
+
+// Calls of very different sizes: here chance moves what is admitted in one sample, so
+// each two seconds are taken together. The reading falls below the threshold again and
+// again, as chance has it. museum 92
+func TestPlantOfMixedWorkSettles(t *testing.T) {
+	work := func(r *rand.Rand) (cpu, idle time.Duration) {
+		if r.IntN(10) == 0 {
+			return 40 * ms, 160 * ms
+		}
+		return time.Duration(1+r.IntN(6)) * ms, time.Duration(r.IntN(20)) * ms
+	}
+	const each = 7.15 // ms of CPU time, in the mean
+	for _, threshold := range []float64{0.5, 0.8} {
+		p := newPlant(t, system.Rule{Metric: system.CPU, Threshold: threshold}, 8, work)
+		p.run(300, 20)
+		p.run(4000, 24)
+		admitted, _, inFlight := p.run(4000, 160)
+		var together []float64
+		for chunk := range slices.Chunk(admitted, 8) {
+			together = append(together, mean(chunk))
+		}
+		assert.Less(t, amplitude(together), 0.2, "%v", together)
+		assert.Less(t, amplitude(inFlight), 0.3)
+		served := 8 * 1000 / each
+		assert.InDelta(t, threshold*served, mean(admitted), 0.2*served, "about what the threshold leaves")
+	}
+}
+
+// The load average is a minute late: what it says of now was true then. A rule that
+// heeds it finds its place all the same. museum 92
+func TestPlantSettlesByItsLoad(t *testing.T) {
+	if testing.Short() || raceDetector {
+		t.Skip("a load average takes minutes, of which this test plays three")
+	}
+	p := newPlant(t, system.Rule{Metric: system.Load, Threshold: 10}, 4, fixed(10*ms, 40*ms))
+	p.run(200, 20)
+	p.run(800, 160) // until the load average has noticed, and the backlog is gone
+	admitted, done, _ := p.run(800, 480)
+	assert.Less(t, amplitude(admitted), 0.2)
+	assert.Greater(t, mean(done), 0.8*400)
+}

@@ -1,0 +1,128 @@
+package system_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/stat"
+	"github.com/penstock-go/penstock/system"
+)
+
+// Whatever is edited, what was admitted stays counted: a storm of reloads admits
+// nothing extra. museum 72
+func TestReloadForgetsNothing(t *testing.T) {
+	g := newGuard(t, system.Rule{Metric: system.QPS, Threshold: 100})
+	passed := 0
+	for i := range 100 {
+		passed += g.passes(3)
+		g.load(
+			system.Rule{Metric: system.QPS, Threshold: 100, Interval: time.Duration(1+i%3) * time.Second, Strict: i%2 == 0},
+			system.Rule{ID: "more", Metric: system.Concurrency, Threshold: float64(50 + i)})
+	}
+	assert.Equal(t, 100, passed)
+	g.load(system.Rule{Metric: system.QPS, Threshold: 101, Interval: time.Minute})
+	assert.Equal(t, 1, g.passes(5))
+	g.load(system.Rule{ID: "renamed", Metric: system.QPS, Threshold: 103, Interval: time.Minute})
+	assert.Equal(t, 2, g.passes(5))
+	assert.EqualValues(t, 200+4+3, g.figures("renamed").Refused, "it goes on from the one it was")
+}
+
+// Calls in flight stay in flight, whatever becomes of the limit. museum 64
+func TestReloadWithCallsInFlight(t *testing.T) {
+	g := newGuard(t)
+	_, exit := g.open(3) // before there was a rule
+	g.load(system.Rule{Metric: system.Concurrency, Threshold: 5})
+	passed, more := g.open(9)
+	assert.Equal(t, 2, passed)
+	g.load(system.Rule{Metric: system.Concurrency, Threshold: 4})
+	assert.Equal(t, 0, g.passes(1))
+	more()
+	assert.Equal(t, 1, g.passes(1))
+	g.load()
+	assert.Empty(t, g.Tree().Inbound().Gauges(), "what no rule needs is let go")
+	assert.Empty(t, g.Tree().Inbound().Windows())
+	g.load(system.Rule{Metric: system.Concurrency, Threshold: 4}, system.Rule{Metric: system.QPS, Threshold: 1000})
+	passed, more = g.open(9)
+	assert.Equal(t, 1, passed)
+	more()
+	exit()
+	assert.Len(t, g.Tree().Inbound().Windows(), 1)
+}
+
+// A call that was asked under one shape and takes under another finds the one window
+// that counts.
+func TestReloadBetweenAskingAndTaking(t *testing.T) {
+	rule := func(interval time.Duration) system.Rule {
+		return system.Rule{Metric: system.QPS, Threshold: 10, Interval: interval}
+	}
+	var g *guard
+	reloads := 0
+	h := &hook{func(*core.Invocation) {
+		if reloads++; reloads < 20 {
+			g.load(rule(time.Duration(1+reloads%2) * time.Second))
+		}
+	}}
+	g = newGuardWith(t, core.Config{Chain: slots.Default().With(h, core.Before("system"))}, rule(time.Second))
+	assert.Equal(t, 10, g.passes(40))
+	assert.GreaterOrEqual(t, reloads, 20)
+}
+
+type hook struct{ asked func(*core.Invocation) }
+
+func (*hook) Name() string { return "hook" }
+func (h *hook) Ask(inv *core.Invocation) core.Verdict {
+	h.asked(inv)
+	return core.Verdict{}
+}
+func (*hook) Take(*core.Invocation) core.Verdict { return core.Verdict{} }
+
+// An RT rule knows from the start what the calls before it took, and keeps it.
+func TestReloadKeepsResponseTimes(t *testing.T) {
+	g := newGuard(t)
+	_, exit := g.open(1)
+	g.at(100 * ms)
+	exit()
+	g.load(system.Rule{Metric: system.RT, MaxRT: 50 * ms})
+	assert.Equal(t, 0, g.passes(1))
+	g.load(system.Rule{Metric: system.RT, MaxRT: 60 * ms, Interval: 2 * time.Second})
+	assert.Equal(t, 0, g.passes(1))
+	g.at(1500 * ms)
+	assert.Equal(t, 0, g.passes(1), "within two seconds")
+	g.load(system.Rule{Metric: system.RT, MaxRT: 101 * ms, Interval: 2 * time.Second})
+	assert.Equal(t, 1, g.passes(1))
+	assert.EqualValues(t, 3, g.figures("system:rt").Refused)
+}
+
+// A steady rule that limits goes on to do so when its threshold is edited.
+func TestReloadKeepsTheCeiling(t *testing.T) {
+	g := newGuard(t, system.Rule{Metric: system.CPU, Threshold: 0.5})
+	_, exit := g.open(4)
+	g.at(100 * ms)
+	exit()
+	g.reads(-1, 0.9)
+	passed, exit := g.open(9)
+	require.Less(t, passed, 9)
+	exit()
+	g.load(system.Rule{Metric: system.CPU, Threshold: 0.6})
+	again, exit := g.open(9)
+	defer exit()
+	assert.Equal(t, passed, again)
+}
+
+// What inbound calls of any resource are counted in has a meter only while a rule of
+// this family needs it; the rules of others don't keep it.
+func TestKeeps(t *testing.T) {
+	g := newGuard(t, system.Rule{Metric: system.QPS, Threshold: 1}, system.Rule{Metric: system.QPS, Threshold: 2, Interval: time.Minute, Mode: core.Off})
+	table := g.Rules().Family(core.KindSystem)
+	second := node.Meter{Shape: stat.Shape{Interval: time.Second, Buckets: 2}, Era: g.Rules().Revision}
+	assert.True(t, table.Keeps("", core.RoleInbound, second))
+	assert.False(t, table.Keeps("", core.RoleCluster, second))
+	assert.False(t, table.Keeps("", core.RoleInbound, node.Meter{Shape: stat.Shape{Interval: time.Minute, Buckets: 10}}))
+	assert.False(t, table.KeepsGauge("", core.RoleInbound, nil))
+}

@@ -1,0 +1,157 @@
+package system
+
+import (
+	"math"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Rule limits everything that comes in by one trigger. Metric and Threshold are enough,
+// or for RT Metric and MaxRT:
+//
+//	system.Rule{Metric: system.CPU, Threshold: 0.8}
+//	system.Rule{Metric: system.QPS, Threshold: 5000}
+//	system.Rule{Metric: system.RT, MaxRT: 200 * time.Millisecond}
+//
+// A call must pass every rule.
+type Rule struct {
+	// ID names the rule in errors, logs and figures, and ties it to its
+	// predecessor when rules are loaded anew. Made from the fields if empty.
+	ID string `yaml:"id,omitempty"`
+	// Metric is the trigger. Required.
+	Metric Metric `yaml:"metric"`
+	// Threshold is where the rule begins to refuse: units per Interval for QPS, units
+	// at once for Concurrency, of which 0 refuses everything; the load average for
+	// Load, above 0; the share of the CPU time for CPU, above 0 and below 1. RT has
+	// MaxRT instead.
+	Threshold float64 `yaml:"threshold"`
+	// MaxRT is the mean response time above which an RT rule refuses. Up to 24 h.
+	MaxRT time.Duration `yaml:"maxRT,omitempty"`
+	// Interval is what a QPS threshold is per, and what an RT rule takes the mean
+	// over. 10 ms to 24 h; 0 means one second.
+	Interval time.Duration `yaml:"interval,omitempty"`
+	// Buckets divide Interval; as each ends, what it counted is forgotten. 0
+	// means 2 for a plain interval of one second, 10 otherwise and if Strict.
+	Buckets int `yaml:"buckets,omitempty"`
+	// Strict makes a QPS limit hold in every real interval, not only in those
+	// that begin with a bucket (see [stat.Shape]).
+	Strict bool `yaml:"strict,omitempty"`
+	// Strategy is what happens above a threshold of Load or CPU. The zero value is
+	// Steady.
+	Strategy Strategy `yaml:"strategy,omitempty"`
+	// Mode says whether the verdict holds. The zero value is core.Enforce.
+	Mode core.Mode `yaml:"mode,omitempty"`
+}
+
+// The ranges of a rule's fields.
+const (
+	MinInterval  = stat.MinInterval
+	MaxInterval  = stat.MaxInterval
+	MaxMaxRT     = 24 * time.Hour
+	MaxThreshold = 1e15
+)
+
+// Normalized returns the rule with every default written out, or the first field
+// that can't be honoured as a [core.FieldError].
+func (r Rule) Normalized() (Rule, error) {
+	if err := r.checkEnums(); err != nil {
+		return r, err
+	}
+	if r.Metric.windowed() {
+		if r.Interval == 0 {
+			r.Interval = time.Second
+		}
+		if r.Buckets == 0 {
+			r.Buckets = 10
+			if r.Interval == time.Second && !r.Strict {
+				r.Buckets = 2
+			}
+		}
+	}
+	if err := r.checkNumbers(); err != nil {
+		return r, err
+	}
+	if r.ID == "" {
+		r.ID = r.madeID()
+	}
+	return r, nil
+}
+
+func (r Rule) checkEnums() error {
+	switch {
+	case r.Metric == None:
+		return core.BadField("metric", "is required, a rule without a trigger can never act: use load, cpu, rt, concurrency or qps")
+	case int(r.Metric) >= len(metricNames):
+		return core.BadField("metric", "%d is unknown: use system.Load, system.CPU, system.RT, system.Concurrency or system.QPS", r.Metric)
+	case int(r.Strategy) >= len(strategyNames):
+		return core.BadField("strategy", "%d is unknown: use system.Steady, system.BBR or system.Gate", r.Strategy)
+	case r.Mode > core.Off:
+		return core.BadField("mode", "%d is unknown: use core.Enforce, core.Shadow or core.Off", r.Mode)
+	case r.Strategy != Steady && !r.Metric.sampled():
+		return core.BadField("strategy", "has no meaning for metric %s: only load and cpu have one", r.Metric)
+	case r.Strict && r.Metric != QPS:
+		return core.BadField("strict", "has no meaning for metric %s: only qps has a limit for an interval", r.Metric)
+	}
+	return nil
+}
+
+func (r Rule) checkNumbers() error {
+	switch t := r.Threshold; {
+	case !(t >= 0) || t > MaxThreshold:
+		return core.BadField("threshold", "is %v: use a finite number from 0 to %g", t, float64(MaxThreshold))
+	case r.Metric == RT && t != 0:
+		return core.BadField("threshold", "has no meaning for metric rt: use maxRT, as in `maxRT: 200ms`")
+	case r.Metric == Load && t == 0:
+		return core.BadField("threshold", "is 0, above which every load is: use a load average, about the number of processors")
+	case r.Metric == CPU && (t == 0 || t >= 1):
+		return core.BadField("threshold", "is %v: use a share above 0 and below 1, as in 0.8; the use of the CPU is never above 1", t)
+	case r.Metric == RT && r.MaxRT == 0:
+		return core.BadField("maxRT", "is required by metric rt: it is the mean response time above which calls are refused")
+	case r.Metric != RT && r.MaxRT != 0:
+		return core.BadField("maxRT", "has no meaning for metric %s: use threshold", r.Metric)
+	case r.MaxRT < 0 || r.MaxRT > MaxMaxRT:
+		return core.BadField("maxRT", "is %v: use a duration up to %v", r.MaxRT, MaxMaxRT)
+	case r.Interval != 0 && (r.Interval < MinInterval || r.Interval > MaxInterval):
+		return core.BadField("interval", "is %v: use a duration from %v to %v", r.Interval, MinInterval, MaxInterval)
+	case r.Buckets < 0:
+		return core.BadField("buckets", "is %d: use a positive number, or leave it out", r.Buckets)
+	}
+	if r.Metric.windowed() {
+		if err := r.shape().Validate(); err != nil {
+			return core.BadField("buckets", "%v", err)
+		}
+	}
+	return nil
+}
+
+// MayLack reports whether a rule file may leave out a key that other rules need.
+func (r Rule) MayLack(key string) bool { return key == "threshold" && r.Metric == RT }
+
+// Info tells the rule table what it needs to know. A system rule has no resource.
+func (r Rule) Info() core.RuleInfo { return core.RuleInfo{ID: r.ID, Mode: r.Mode} }
+
+// WithID returns the rule with another ID.
+func (r Rule) WithID(id string) Rule {
+	r.ID = id
+	return r
+}
+
+// Like names what makes the rule that rule, whatever its ID.
+func (r Rule) Like() string { return r.madeID() }
+
+// Equal reports whether two rules are the same in every field.
+func (r Rule) Equal(other Rule) bool { return r == other }
+
+func (r Rule) shape() stat.Shape {
+	return stat.Shape{Interval: r.Interval, Buckets: r.Buckets, Strict: r.Strict}
+}
+
+// limit is the threshold in whole units, which is what a window or a gauge can tell
+// apart.
+func (r Rule) limit() int64 { return int64(math.Floor(r.Threshold)) }
+
+// madeID names a rule by the field that makes it that rule, so that an edited
+// threshold is still the same rule.
+func (r Rule) madeID() string { return "system:" + r.Metric.String() }

@@ -1,0 +1,249 @@
+package system
+
+import (
+	"fmt"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
+)
+
+// Table is the compiled system rules of one revision. It implements core.Family.
+//
+// A rule counts for all resources together, and tells calls of each resource apart
+// only where it refuses them. So there are two tables: one of the rules, which all
+// stand at one place, and one of their refusals, a place for each resource.
+type Table struct {
+	gates    *core.Table[everywhere, gate]
+	refusals *core.Table[everywhere, refusal]
+	machine  *machine
+	inbound  *core.Resource // the place of the rules
+	active   []*gate        // as declared, without those that are off
+	timed    []*gate        // those that want to know of completions
+
+	eras map[node.Meter]uint64 // of the windows that the rules before had
+	era  uint64                // of those that they had not
+}
+
+// meter names the window or gauge of a rule.
+func (t *Table) meter(r Rule) node.Meter {
+	m := r.meter()
+	if r.Metric != QPS {
+		return m
+	}
+	if era, ok := t.eras[m]; ok {
+		m.Era = era
+	} else {
+		m.Era = t.era
+	}
+	return m
+}
+
+// refusal is what a rule says to the calls of one resource.
+type refusal struct {
+	rule everywhere
+	err  *core.BlockError
+}
+
+// everywhere is a rule as the tables see it: it applies to every name.
+type everywhere struct{ Rule }
+
+func (r everywhere) Info() core.RuleInfo {
+	info := r.Rule.Info()
+	info.Resource, info.Regex = ".*", true
+	return info
+}
+func (r everywhere) WithID(id string) everywhere { return everywhere{r.Rule.WithID(id)} }
+func (r everywhere) Equal(other everywhere) bool { return r.Rule.Equal(other.Rule) }
+
+// Normalize returns the rules with their defaults written out and IDs that differ,
+// or says which rule can't be honoured: as "system[2].threshold: ...".
+func Normalize(rules []Rule) ([]Rule, error) {
+	if len(rules) == 0 {
+		return nil, nil // no rules have one form
+	}
+	normalized := make([]Rule, len(rules))
+	for i, r := range rules {
+		n, err := r.Normalized()
+		if err != nil {
+			return nil, fmt.Errorf("system[%d].%w", i, err)
+		}
+		normalized[i] = n
+	}
+	unique, err := core.UniqueIDs(rules, normalized)
+	if err != nil {
+		return nil, fmt.Errorf("system: %w", err)
+	}
+	return unique, nil
+}
+
+// Compile makes system rules part of the next revision of an engine's rules. Rules
+// that did not change go on as they are, those that did take over the state of the
+// rule with the same ID. source tells load and CPU use; nil is this machine, see
+// [Local]. An engine's first rules choose it for good.
+func Compile(b *core.RulesetBuilder, rules []Rule, source Source) error {
+	rules, err := Normalize(rules)
+	if err != nil {
+		return err
+	}
+	t := &Table{eras: make(map[node.Meter]uint64), era: b.Revision()}
+	old, _ := b.Previous(core.KindSystem).(*Table)
+	if old != nil {
+		for _, g := range old.active {
+			if g.rule.Metric == QPS {
+				t.eras[g.rule.meter()] = g.meter.Era
+			}
+		}
+		t.machine, t.inbound = old.machine, old.inbound
+	} else {
+		if source == nil {
+			source = Local("/")
+		}
+		t.machine = newMachine(b.Engine, source)
+		t.inbound = &core.Resource{ClusterNode: b.Engine.Tree().Inbound()}
+	}
+	for i, r := range rules {
+		if r.Metric.sampled() && r.Mode != core.Off {
+			if err := t.machine.probe(r.Metric); err != nil {
+				return fmt.Errorf("system[%d].%w", i, err)
+			}
+		}
+	}
+	if err := t.build(b, rules, old); err != nil {
+		return fmt.Errorf("system: %w", err)
+	}
+	b.Put(core.KindSystem, t)
+	return nil
+}
+
+func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err error) {
+	all := make([]everywhere, len(rules))
+	for i, r := range rules {
+		all[i] = everywhere{r}
+	}
+	t.gates, err = core.NewTable(all, func(r everywhere, _ *core.Resource, old *gate) *gate {
+		g, s := newGate(b.Engine, t.machine, b.Engine.Now(), t.meter(r.Rule), r.Rule, old)
+		if s != nil {
+			s.fresh = g.meter.Era == t.era
+			b.BeforePublishing(func() { s.complete(b.Engine.Now()) })
+		}
+		return g
+	})
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		t.gates.Inherit(old.gates, func(string) (*core.Resource, bool) { return t.inbound, true })
+	}
+	t.active = t.gates.Bind(t.inbound)
+	byID := make(map[string]*gate)
+	var sampled []*gate
+	for _, g := range t.active {
+		byID[g.rule.ID] = g
+		switch {
+		case g.times != nil:
+			t.timed = append(t.timed, g)
+		case g.reading != nil:
+			sampled = append(sampled, g)
+		}
+	}
+	b.BeforePublishing(func() { t.machine.serve(sampled) })
+
+	t.refusals, err = core.NewTable(all, func(r everywhere, resource *core.Resource, old *refusal) *refusal {
+		var retry core.Retrier
+		if g := byID[r.ID]; g != nil {
+			retry = g
+		}
+		next := &refusal{r, core.NewBlockError(core.KindSystem, resource.Name(), r.ID, retry)}
+		if old != nil {
+			next.err.Succeed(old.err)
+		}
+		return next
+	})
+	if err == nil && old != nil {
+		t.refusals.Inherit(old.refusals, b.Engine.FindResource)
+	}
+	return err
+}
+
+// Rules are the rules with their defaults written out.
+func (t *Table) Rules() []Rule {
+	var rules []Rule
+	for _, r := range t.gates.Rules() {
+		rules = append(rules, r.Rule)
+	}
+	return rules
+}
+
+// Sample reads load and CPU use now rather than at the next sample, if a rule wants to
+// know. It is for tests and for sources that are pushed.
+func (t *Table) Sample() { t.machine.sample(t.machine.engine.Now()) }
+
+// Completed tells the rules of a call that has ended.
+func (t *Table) Completed(inv *core.Invocation) {
+	for _, g := range t.timed {
+		g.times.add(inv.Now(), inv.Now()-inv.Began())
+	}
+}
+
+// Bind returns the rules for the calls of a resource as a *Rules, or nil.
+func (t *Table) Bind(r *core.Resource, name string) any {
+	if len(t.active) == 0 {
+		return nil
+	}
+	refusals := t.refusals.BindAs(r, name)
+	rules := make([]rule, len(refusals))
+	for i, g := range t.active { // in the order of the rules, both
+		rules[i] = rule{g, refusals[i].err}
+	}
+	return newRules(rules, refusals)
+}
+
+// Names says that the rules name nothing.
+func (t *Table) Names(*core.Names) {}
+
+// Keeps reports whether a rule counts in this window.
+func (t *Table) Keeps(_ string, role core.Role, m node.Meter) bool {
+	return role == core.RoleInbound && t.any(func(g *gate) bool { return g.rule.Metric == QPS && g.meter == m })
+}
+
+// KeepsGauge reports whether a rule counts with this gauge.
+func (t *Table) KeepsGauge(_ string, role core.Role, owner any) bool {
+	return role == core.RoleInbound && t.any(func(g *gate) bool { return g.rule.gauged() && g.meter.Owner == owner })
+}
+
+func (t *Table) any(want func(*gate) bool) bool {
+	for _, g := range t.active {
+		if want(g) {
+			return true
+		}
+	}
+	return false
+}
+
+// Forget drops what the rules keep for a resource that has left.
+func (t *Table) Forget(resource string) { t.refusals.Forget(resource) }
+
+// Adopt takes over what they keep for a resource that was in use when it left.
+func (t *Table) Adopt(r *core.Resource, rules any) {
+	for _, old := range rules.(*Rules).refusals {
+		t.refusals.Adopt(r, old.rule, old)
+	}
+}
+
+// EachError calls f with the refusal of every rule and resource.
+func (t *Table) EachError(f func(*core.BlockError)) {
+	t.refusals.Each(func(r *refusal) { f(r.err) })
+}
+
+// Figures says what each rule has done, over all resources.
+func (t *Table) Figures() []core.RuleFigures {
+	index := make(map[string]int)
+	var figures []core.RuleFigures
+	for i, r := range t.Rules() {
+		index[r.ID] = i
+		figures = append(figures, core.RuleFigures{Kind: core.KindSystem, ID: r.ID, Mode: r.Mode})
+	}
+	t.refusals.Each(func(r *refusal) { figures[index[r.rule.ID]].Refused += r.err.Refusals() })
+	t.gates.Each(func(g *gate) { figures[index[g.rule.ID]].Rehearsed += g.rehearsed.Load() })
+	return figures
+}

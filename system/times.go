@@ -1,0 +1,146 @@
+package system
+
+import (
+	"math"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// times is the mean response time of the calls that completed lately. It is safe for
+// concurrent use.
+//
+// # Why a call that asks needs no lock
+//
+// average is written under mu only, as calls complete and as buckets are forgotten,
+// and until (when the newest bucket ends) is stored after it. So a caller that loads
+// until and finds its time before it loads an average that was right at some instant
+// since it loaded until, and is of the bucket of its time or of a newer one. Once the bucket
+// is over somebody has to forget the oldest one: whoever asks does that, under mu.
+type times struct {
+	average shared.Int64 // rounded up: it is above a whole number of ns only if the mean is
+	until   shared.Int64
+
+	mu    shared.Mutex
+	width int64   // of a bucket
+	head  int64   // number of the newest bucket; it only moves forward
+	ring  []timed // the buckets that count, each at its number modulo their number
+	all   timed   // their sum
+}
+
+// timed is calls that completed, and their response times added up.
+type timed struct{ calls, spent int64 }
+
+// longAgo is a bucket that is over, whatever the time.
+const longAgo = math.MinInt64 / 2
+
+func newTimes(shape stat.Shape) *times {
+	return &times{width: int64(shape.Width()), ring: make([]timed, shape.Buckets), head: longAgo}
+}
+
+// add counts a call that completed at now.
+func (t *times) add(now, rt int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.roll(now)
+	t.put(t.head, timed{1, rt})
+	t.settle()
+}
+
+// mean is the mean response time at now, 0 if no call has completed.
+func (t *times) mean(now int64) int64 {
+	if now < t.until.Load() {
+		return t.average.Load()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.roll(now)
+	t.settle()
+	return t.average.Load()
+}
+
+// seedFrom takes over what another one has counted. It comes before t is used.
+func (t *times) seedFrom(old *times, now int64) {
+	old.mu.Lock()
+	defer old.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now = max(now, old.head*old.width) // the caller may be late
+	t.roll(now)
+	for b := old.head - int64(len(old.ring)) + 1; b <= old.head; b++ {
+		t.put(t.number(min((b+1)*old.width-1, now)), *old.at(b))
+	}
+	t.settle()
+}
+
+// seed takes over what a node has counted: its second window, and for what lies
+// further back the whole seconds of its minute. It comes before t is used.
+func (t *times) seed(c *stat.Counters, now int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.roll(now)
+	recent := c.SecondBuckets(now)
+	for _, second := range c.History(now) {
+		if second.Start+int64(time.Second) <= recent[0].Start { // no call twice
+			t.put(t.number(second.Start), timed{second.Value.Exited, int64(second.Value.RT)})
+		}
+	}
+	for _, bucket := range recent {
+		t.put(t.number(bucket.Start), timed{bucket.Value.Exited, int64(bucket.Value.RT)})
+	}
+	t.settle()
+}
+
+// The methods below need mu.
+
+// settle publishes what has changed.
+func (t *times) settle() {
+	var average int64
+	if t.all.calls > 0 {
+		average = (t.all.spent + t.all.calls - 1) / t.all.calls
+	}
+	t.average.Store(average)
+	t.until.Store((t.head + 1) * t.width)
+}
+
+// roll opens the bucket of now, unless a newer one is open: a caller may be late.
+func (t *times) roll(now int64) {
+	to := t.number(now)
+	if to-t.head >= int64(len(t.ring)) {
+		clear(t.ring)
+		t.all, t.head = timed{}, to
+	}
+	for t.head < to {
+		t.head++
+		b := t.at(t.head)
+		t.all.calls -= b.calls
+		t.all.spent -= b.spent
+		*b = timed{}
+	}
+}
+
+// put counts calls in a bucket, if it still counts.
+func (t *times) put(bucket int64, more timed) {
+	if bucket <= t.head-int64(len(t.ring)) {
+		return
+	}
+	b := t.at(min(bucket, t.head))
+	b.calls += more.calls
+	b.spent += more.spent
+	t.all.calls += more.calls
+	t.all.spent += more.spent
+}
+
+func (t *times) at(bucket int64) *timed { return &t.ring[modulo(bucket, int64(len(t.ring)))] }
+
+// number is the number of the bucket that a time falls in, also before 1970.
+func (t *times) number(at int64) int64 { return (at - modulo(at, t.width)) / t.width }
+
+func modulo(a, b int64) int64 {
+	m := a % b
+	if m < 0 {
+		m += b
+	}
+	return m
+}
