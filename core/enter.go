@@ -258,6 +258,7 @@ func (inv *Invocation) exit() {
 // is forgotten and nothing is kept alive.
 func (inv *Invocation) recycle() {
 	inv.call = call{}
+	inv.forgetValues()
 	inv.engine.pool.Put(inv)
 }
 

@@ -44,6 +44,21 @@ type RuleFigures struct {
 	Refused  int64 // calls
 	// Rehearsed is the calls that a shadow rule would have refused.
 	Rehearsed int64
+
+	// The rest is of rules that tell values apart: how many they know at the moment,
+	// how often a value found no place among them and was judged together with others,
+	// and those that are asked for most, the most first.
+	Values     int
+	Overflowed int64
+	Top        []ValueFigures
+}
+
+// ValueFigures is what a rule has done with one value since it got to know it.
+type ValueFigures struct {
+	Value    string // as [Value.String] shows it
+	Passed   int64  // calls
+	Refused  int64
+	InFlight int64 // units, where the rule limits those
 }
 
 // RuleFigures are the figures of every rule, family by family, in the order in

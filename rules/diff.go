@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/penstock-go/penstock/core"
 )
 
@@ -148,9 +150,17 @@ func fieldChanges(old, new reflect.Value) []FieldChange {
 
 // shown returns a value as a rule file would say it, also one that no file can.
 func shown(v reflect.Value) string {
-	n, err := writeValue(v)
+	if v.IsZero() && v.Kind() == reflect.Struct {
+		return ""
+	}
+	n, err := writeField(v)
 	if err != nil {
 		return fmt.Sprint(v.Interface())
+	}
+	if n.Kind != yaml.ScalarNode {
+		if text, err := appendJSON(nil, n); err == nil {
+			return string(text)
+		}
 	}
 	return n.Value
 }

@@ -9,6 +9,7 @@ func Default() *core.Chain {
 		ClusterBuilder{}, // then the nodes that rules look at
 		Log{},            // before the statistic, so that a refusal is told even if counting it fails
 		Statistic{},      // before the checkers, so that it sees what they all decided
+		Hotspot{},        // before flow: a value that is over its limit is refused as such, not by the limit of all
 		Flow{},
 	)
 }

@@ -1,0 +1,227 @@
+package hotspot
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// values are what a rule knows of each value: a cell for each, in shards with a lock
+// each. Which shard a value is in can't be foreseen by those who choose values. It is
+// safe for concurrent use.
+//
+// There is room for so many cells. Who comes when all are taken gets the cell of a
+// value that can be forgotten, if one is found soon, and else none: all values of a
+// shard that have no cell share one, its rest, and with it one limit.
+//
+// Invariant, under the lock of the shard: whatever a value without a cell has taken,
+// the rest is at least as strict with it as a cell of its own would be. Since
+//
+//   - a value is forgotten only when its bucket would be full, its turn has come and
+//     nothing of it is in flight; the latest turn that was ever forgotten is kept
+//     (floor), for those who come with many units;
+//   - what a value takes while it has no cell, it takes from the rest;
+//   - a new cell begins as the rest is: all that the rest gave may have been its value's.
+//
+// So no value ever gets more for being forgotten, for coming back, or for others that
+// come and go. Those who share the rest may get less.
+type values struct {
+	shards []shard // a power of two of them
+}
+
+type shard struct {
+	mu    shared.Mutex
+	cells map[core.Value]*cell
+	ring  []*cell // those that count for the cap, in the order of the hand
+	hand  int     // the place in it to look at next
+	room  int     // how many cells may be in it
+
+	rest     cell          // of all values without a cell; its bucket is the window
+	window   *stat.Window  // of what the rest gave, nil if it never did
+	interval time.Duration // of the window
+	restAt   int64         // when it gave latest
+	floor    turn          // the latest turn that was forgotten
+	era      uint64        // grows when nothing of the rest is in flight any more
+
+	overflowed int64 // how often the rest was taken from
+
+	_ [64]byte // so that the locks of two shards never share a cache line
+}
+
+// cell is what is known of one value.
+type cell struct {
+	shard *shard
+	value core.Value
+	named bool // by the rule, and not in the ring
+
+	bucket bucket
+	turn   turn
+	held   int64  // units in flight
+	era    uint64 // of the shard when the cell was made, if something of the rest was in flight
+
+	passed, refused int64 // calls
+	heat            heat
+}
+
+const (
+	// A cell is looked up under its shard's lock. More shards than processors make it
+	// rare that two calls meet there; a shard of few cells fills up by chance.
+	maxShards     = 64
+	cellsPerShard = 128
+
+	// maxLook is at how many cells a call looks for one that can be forgotten. The hand
+	// goes on with each call, so under pressure all are looked at in turn.
+	maxLook = 8
+)
+
+func newValues(most int) *values {
+	n := 1
+	for n < maxShards && n*cellsPerShard < most {
+		n *= 2
+	}
+	vs := &values{shards: make([]shard, n)}
+	for i := range vs.shards {
+		s := &vs.shards[i]
+		s.cells = make(map[core.Value]*cell)
+		s.floor = turn{ns: longAgo}
+		s.era = 1
+		s.rest = cell{shard: s, bucket: bucket{filled: never}, turn: s.floor}
+	}
+	vs.resize(most)
+	return vs
+}
+
+// resize changes how many cells there may be. What is too much leaves as it can be
+// forgotten.
+func (vs *values) resize(most int) {
+	for i := range vs.shards {
+		s := &vs.shards[i]
+		s.mu.Lock()
+		s.room = max(1, most/len(vs.shards))
+		s.mu.Unlock()
+	}
+}
+
+// name gives the values that the rule names cells for keeps, and only those.
+func (vs *values) name(named map[core.Value]*quota, now int64) {
+	for v := range named {
+		s := vs.shard(v)
+		s.mu.Lock()
+		c := s.cells[v]
+		if c == nil {
+			c = s.add(v, now)
+		} else if !c.named {
+			s.leaveRing(c)
+		}
+		c.named = true
+		s.mu.Unlock()
+	}
+	for i := range vs.shards {
+		s := &vs.shards[i]
+		s.mu.Lock()
+		for v, c := range s.cells {
+			if _, still := named[v]; c.named && !still {
+				c.named = false
+				s.ring = append(s.ring, c)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (vs *values) shard(v core.Value) *shard {
+	if len(vs.shards) == 1 {
+		return &vs.shards[0]
+	}
+	return &vs.shards[v.Hash()&uint64(len(vs.shards)-1)]
+}
+
+// find returns the cell of a value, or the rest. The caller holds the lock.
+func (s *shard) find(v core.Value) *cell {
+	if c := s.cells[v]; c != nil {
+		return c
+	}
+	return &s.rest
+}
+
+// obtain returns the cell of a value, made if there is room or room can be made, or else
+// the rest. The rule says which cells can be forgotten. The caller holds the lock.
+func (s *shard) obtain(v core.Value, now int64, rule *controller) *cell {
+	if c := s.cells[v]; c != nil {
+		return c
+	}
+	for looks := min(maxLook, len(s.ring)); looks > 0 && len(s.ring) >= s.room; looks-- {
+		if s.hand++; s.hand >= len(s.ring) {
+			s.hand = 0
+		}
+		if c := s.ring[s.hand]; rule.forgettable(c, now) {
+			s.forget(c)
+		}
+	}
+	if len(s.ring) >= s.room {
+		s.overflowed++
+		return &s.rest
+	}
+	c := s.add(v, now)
+	s.ring = append(s.ring, c)
+	return c
+}
+
+// add makes a cell, which begins as the rest is.
+func (s *shard) add(v core.Value, now int64) *cell {
+	v = v.Clone()
+	c := &cell{shard: s, value: v, bucket: s.newBucket(now), turn: s.rest.last()}
+	if s.rest.held > 0 {
+		c.era = s.era
+	}
+	s.cells[v] = c
+	return c
+}
+
+// forget drops the cell under the hand.
+func (s *shard) forget(c *cell) {
+	s.floor = s.floor.later(c.turn)
+	delete(s.cells, c.value)
+	last := len(s.ring) - 1
+	s.ring[s.hand] = s.ring[last]
+	s.ring[last] = nil
+	s.ring = s.ring[:last]
+}
+
+// leaveRing takes a cell out of the ring, which happens when rules are loaded.
+func (s *shard) leaveRing(c *cell) {
+	for i, other := range s.ring {
+		if other == c {
+			last := len(s.ring) - 1
+			s.ring[i], s.ring[last] = s.ring[last], nil
+			s.ring = s.ring[:last]
+			return
+		}
+	}
+}
+
+// last is the turn that the next one comes after. The rest stands for values that were
+// forgotten as well.
+func (c *cell) last() turn {
+	if c.isRest() {
+		return c.turn.later(c.shard.floor)
+	}
+	return c.turn
+}
+
+func (c *cell) isRest() bool { return c == &c.shard.rest }
+
+// each calls f with every cell and the rests, under the lock of their shard.
+func (vs *values) each(f func(*cell)) {
+	for i := range vs.shards {
+		s := &vs.shards[i]
+		s.mu.Lock()
+		for _, c := range s.cells {
+			f(c)
+		}
+		f(&s.rest)
+		s.mu.Unlock()
+	}
+}
