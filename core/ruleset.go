@@ -53,8 +53,10 @@ type RuleFigures struct {
 	Top        []ValueFigures
 }
 
-// ValueFigures is what a rule has done with one value since it got to know it.
+// ValueFigures is what a rule has done with one value of a resource since it got to know
+// it.
 type ValueFigures struct {
+	Resource string
 	Value    string // as [Value.String] shows it
 	Passed   int64  // calls
 	Refused  int64

@@ -65,11 +65,11 @@ func (rs *Rules) Idle(now int64) bool {
 
 // ask reports whether n units of a value would pass as things stand.
 func (c *controller) ask(now int64, v core.Value, n int64) bool {
-	q := c.quotaOf(v)
-	s := c.values.shard(v)
+	q, hash := c.quotaOf(v), v.Hash()
+	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.find(v)
+	x := s.find(v, hash)
 	ok := c.fits(x, now, n, q)
 	if !ok {
 		x.refused++
@@ -96,26 +96,33 @@ func (c *controller) fits(x *cell, now int64, n int64, q *quota) bool {
 	return b.at(now, int64(c.rule.Interval), q).fits(n, q)
 }
 
-// take decides about n units of a value, and reserves them: what is looked at and what
-// is taken is one step, under the lock of the value's shard.
+// take decides about n units of a value, and reserves on the invocation what it grants.
 func (c *controller) take(inv *core.Invocation, v core.Value, n int64) (wait time.Duration, ok bool) {
-	now, q := inv.Now(), c.quotaOf(v)
-	s := c.values.shard(v)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x := s.obtain(v, now, c)
-	x.heat.add(now, n)
-	held, wait, ok := c.takeFrom(x, now, n, q)
-	if !ok {
-		x.refused++
-		return 0, false
+	held, wait, ok := c.grant(inv.Now(), v, n)
+	if ok {
+		inv.Reserve(held)
 	}
-	x.passed++
-	inv.Reserve(held)
-	return wait, true
+	return wait, ok
 }
 
-// takeFrom is take for a cell. The caller holds the lock of its shard.
+// grant looks whether n units of a value fit and takes them in one step, under the lock
+// of the value's shard.
+func (c *controller) grant(now int64, v core.Value, n int64) (held core.Reservation, wait time.Duration, ok bool) {
+	q, hash := c.quotaOf(v), v.Hash()
+	s := c.values.shard(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.obtain(v, hash, now, c)
+	x.heat.add(now, n)
+	if held, wait, ok = c.takeFrom(x, now, n, q); ok {
+		x.passed++
+	} else {
+		x.refused++
+	}
+	return held, wait, ok
+}
+
+// takeFrom is grant for a cell. The caller holds the lock of its shard.
 func (c *controller) takeFrom(x *cell, now, n int64, q *quota) (held core.Reservation, wait time.Duration, ok bool) {
 	if !c.fits(x, now, n, q) {
 		return held, 0, false

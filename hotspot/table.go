@@ -129,7 +129,7 @@ func (t *Table) Figures() []core.RuleFigures {
 		f := &figures[i]
 		f.Refused += c.refusal.Refusals()
 		f.Rehearsed += c.rehearsed.Load()
-		values, overflowed := c.values.tell(&hottest[i], c.engine.Now())
+		values, overflowed := c.tell(&hottest[i])
 		f.Values += values
 		f.Overflowed += overflowed
 	})
@@ -172,17 +172,20 @@ func (t top) figures() []core.ValueFigures {
 	return figures
 }
 
-// tell adds the values to the hottest, and says how many there are and how often there
-// was no room for one.
-func (vs *values) tell(hottest *top, now int64) (known int, overflowed int64) {
-	vs.each(func(c *cell) {
-		if c.isRest() {
-			overflowed += c.shard.overflowed
+// tell adds the values of a controller to the hottest, and says how many there are and
+// how often there was no room for one.
+func (c *controller) tell(hottest *top) (known int, overflowed int64) {
+	now := c.engine.Now()
+	c.values.each(func(x *cell) {
+		if x.isRest() {
+			overflowed += x.shard.overflowed
 			return
 		}
 		known++
-		if c.passed+c.refused > 0 {
-			hottest.add(hot{c.heat.at(now), c.value, core.ValueFigures{Passed: c.passed, Refused: c.refused, InFlight: c.held}})
+		if x.passed+x.refused > 0 {
+			hottest.add(hot{x.heat.at(now), x.value, core.ValueFigures{
+				Resource: c.refusal.Resource, Passed: x.passed, Refused: x.refused, InFlight: x.held,
+			}})
 		}
 	})
 	return known, overflowed

@@ -33,7 +33,7 @@ type values struct {
 
 type shard struct {
 	mu    shared.Mutex
-	cells map[core.Value]*cell
+	cells index
 	ring  []*cell // those that count for the cap, in the order of the hand
 	hand  int     // the place in it to look at next
 	room  int     // how many cells may be in it
@@ -54,6 +54,7 @@ type shard struct {
 type cell struct {
 	shard *shard
 	value core.Value
+	hash  uint64
 	named bool // by the rule, and not in the ring
 
 	bucket bucket
@@ -84,7 +85,6 @@ func newValues(most int) *values {
 	vs := &values{shards: make([]shard, n)}
 	for i := range vs.shards {
 		s := &vs.shards[i]
-		s.cells = make(map[core.Value]*cell)
 		s.floor = turn{ns: longAgo}
 		s.era = 1
 		s.rest = cell{shard: s, bucket: bucket{filled: never}, turn: s.floor}
@@ -107,11 +107,12 @@ func (vs *values) resize(most int) {
 // name gives the values that the rule names cells for keeps, and only those.
 func (vs *values) name(named map[core.Value]*quota, now int64) {
 	for v := range named {
-		s := vs.shard(v)
+		hash := v.Hash()
+		s := vs.shard(hash)
 		s.mu.Lock()
-		c := s.cells[v]
+		c := s.cells.find(v, hash)
 		if c == nil {
-			c = s.add(v, now)
+			c = s.add(v, hash, now)
 		} else if !c.named {
 			s.leaveRing(c)
 		}
@@ -121,26 +122,21 @@ func (vs *values) name(named map[core.Value]*quota, now int64) {
 	for i := range vs.shards {
 		s := &vs.shards[i]
 		s.mu.Lock()
-		for v, c := range s.cells {
-			if _, still := named[v]; c.named && !still {
+		s.cells.all(func(c *cell) {
+			if c.named && named[c.value] == nil {
 				c.named = false
 				s.ring = append(s.ring, c)
 			}
-		}
+		})
 		s.mu.Unlock()
 	}
 }
 
-func (vs *values) shard(v core.Value) *shard {
-	if len(vs.shards) == 1 {
-		return &vs.shards[0]
-	}
-	return &vs.shards[v.Hash()&uint64(len(vs.shards)-1)]
-}
+func (vs *values) shard(hash uint64) *shard { return &vs.shards[hash&uint64(len(vs.shards)-1)] }
 
 // find returns the cell of a value, or the rest. The caller holds the lock.
-func (s *shard) find(v core.Value) *cell {
-	if c := s.cells[v]; c != nil {
+func (s *shard) find(v core.Value, hash uint64) *cell {
+	if c := s.cells.find(v, hash); c != nil {
 		return c
 	}
 	return &s.rest
@@ -148,8 +144,8 @@ func (s *shard) find(v core.Value) *cell {
 
 // obtain returns the cell of a value, made if there is room or room can be made, or else
 // the rest. The rule says which cells can be forgotten. The caller holds the lock.
-func (s *shard) obtain(v core.Value, now int64, rule *controller) *cell {
-	if c := s.cells[v]; c != nil {
+func (s *shard) obtain(v core.Value, hash uint64, now int64, rule *controller) *cell {
+	if c := s.cells.find(v, hash); c != nil {
 		return c
 	}
 	for looks := min(maxLook, len(s.ring)); looks > 0 && len(s.ring) >= s.room; looks-- {
@@ -164,26 +160,25 @@ func (s *shard) obtain(v core.Value, now int64, rule *controller) *cell {
 		s.overflowed++
 		return &s.rest
 	}
-	c := s.add(v, now)
+	c := s.add(v, hash, now)
 	s.ring = append(s.ring, c)
 	return c
 }
 
 // add makes a cell, which begins as the rest is.
-func (s *shard) add(v core.Value, now int64) *cell {
-	v = v.Clone()
-	c := &cell{shard: s, value: v, bucket: s.newBucket(now), turn: s.rest.last()}
+func (s *shard) add(v core.Value, hash uint64, now int64) *cell {
+	c := &cell{shard: s, value: v.Clone(), hash: hash, bucket: s.newBucket(now), turn: s.rest.last()}
 	if s.rest.held > 0 {
 		c.era = s.era
 	}
-	s.cells[v] = c
+	s.cells.add(c)
 	return c
 }
 
 // forget drops the cell under the hand.
 func (s *shard) forget(c *cell) {
 	s.floor = s.floor.later(c.turn)
-	delete(s.cells, c.value)
+	s.cells.remove(c)
 	last := len(s.ring) - 1
 	s.ring[s.hand] = s.ring[last]
 	s.ring[last] = nil
@@ -218,9 +213,7 @@ func (vs *values) each(f func(*cell)) {
 	for i := range vs.shards {
 		s := &vs.shards[i]
 		s.mu.Lock()
-		for _, c := range s.cells {
-			f(c)
-		}
+		s.cells.all(f)
 		f(&s.rest)
 		s.mu.Unlock()
 	}
