@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -22,18 +23,19 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 		set  rules.Set
 		kind core.Kind
 	}{
-		"Flow": {rules.Set{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}}, core.KindFlow},
+		"Flow":    {rules.Set{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}}, core.KindFlow},
+		"Hotspot": {rules.Set{Hotspot: []hotspot.Rule{{Resource: "orders", Index: hotspot.At(0), Threshold: 0}}}, core.KindHotspot},
 	}
 	for family := range reflect.TypeFor[rules.Set]().Fields() {
 		t.Run(family.Name, func(t *testing.T) {
 			row, ok := shut[family.Name]
 			require.True(t, ok, "add a rule of this family that blocks everything")
 			g := newGuard(t, api.Config{})
-			e, err := g.Entry(t.Context(), "orders")
+			e, err := g.Entry(t.Context(), "orders", api.Args("x"))
 			require.NoError(t, err)
 			e.Exit()
 			require.NoError(t, g.LoadRules(row.set))
-			_, err = g.Entry(t.Context(), "orders")
+			_, err = g.Entry(t.Context(), "orders", api.Args("x"))
 			require.ErrorIs(t, err, core.ErrBlocked)
 			assert.Equal(t, row.kind, core.KindOf(err))
 		})

@@ -40,6 +40,9 @@ func Args(args ...any) Option { return Option{kind: optionArgs, args: args} }
 // attaches each of its elements, as do several attachments of one name. Which values
 // are equal is written at [Value]. Strings, booleans and numbers allocate nothing.
 func Param[T any](name string, value T) Option {
+	if v, ok := scalarOf(value); ok {
+		return Option{kind: optionParam, param: param{name, v}}
+	}
 	if isList(value) {
 		return Option{kind: optionParam, args: []any{value}, param: param{name: name}}
 	}

@@ -55,26 +55,51 @@ var valueSeed = maphash.MakeSeed()
 // ValueOf returns what v is worth. It never panics. Strings, booleans and numbers
 // allocate nothing.
 func ValueOf(v any) Value {
-	switch x := v.(type) {
-	case nil:
-		return Value{}
-	case string:
-		return textValue(x)
-	case int:
-		return intValue(int64(x))
-	case int64:
-		return intValue(x)
-	case bool:
-		return boolValue(x)
-	case float64:
-		return floatValue(x)
-	case Value:
+	if x, ok := scalarOf(v); ok {
+		return x
+	}
+	if x, ok := v.(Value); ok {
 		return x
 	}
 	return reflectedValue(reflect.ValueOf(v))
 }
 
+// scalarOf is ValueOf for strings, booleans and numbers, of whatever name. It lets v
+// escape nowhere, so that what a generic function puts into an interface for it stays
+// on the stack.
+func scalarOf(v any) (Value, bool) {
+	switch x := v.(type) {
+	case string:
+		return textValue(x), true
+	case int:
+		return intValue(int64(x)), true
+	case int64:
+		return intValue(x), true
+	}
+	r := reflect.ValueOf(v)
+	switch kind := r.Kind(); {
+	case r.CanInt():
+		return intValue(r.Int()), true
+	case r.CanUint():
+		return uintValue(r.Uint()), true
+	case r.CanFloat():
+		return floatValue(r.Float()), true
+	case kind == reflect.Bool:
+		return boolValue(r.Bool()), true
+	case kind == reflect.String:
+		return textValue(r.String()), true
+	}
+	return Value{}, false
+}
+
 func intValue(n int64) Value { return Value{kind: valueInt, bits: uint64(n)} }
+
+func uintValue(n uint64) Value {
+	if n > math.MaxInt64 {
+		return Value{kind: valueUint, bits: n}
+	}
+	return intValue(int64(n))
+}
 
 func boolValue(b bool) Value {
 	if b {
@@ -129,10 +154,7 @@ func reflectedValue(v reflect.Value) Value {
 	case v.CanInt():
 		return intValue(v.Int())
 	case v.CanUint():
-		if n := v.Uint(); n > math.MaxInt64 {
-			return Value{kind: valueUint, bits: n}
-		}
-		return intValue(int64(v.Uint()))
+		return uintValue(v.Uint())
 	case v.CanFloat():
 		return floatValue(v.Float())
 	case kind == reflect.Bool:

@@ -85,7 +85,10 @@ func (s *Set) UnmarshalJSON(data []byte) error {
 
 func (s Set) tree() (*yaml.Node, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-	for _, f := range families {
+	for i, f := range families {
+		if i > 0 && f.count(&s) == 0 {
+			continue // the first one is there in any case: an empty file is no rule file
+		}
 		list, err := f.encode(&s)
 		if err != nil {
 			return nil, err
