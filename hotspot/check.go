@@ -69,13 +69,19 @@ func (c *controller) ask(now int64, v core.Value, n int64) bool {
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.find(v, hash)
-	ok := c.fits(x, now, n, q)
-	if !ok {
-		x.refused++
-		x.heat.add(now, n)
+	x := s.cells.find(v, hash)
+	if x == nil {
+		begin := s.newCell(now, q) // if there is room; who takes will see
+		if c.fits(&begin, now, n, q) {
+			return true
+		}
+		x = &s.rest
+	} else if c.fits(x, now, n, q) {
+		return true
 	}
-	return ok
+	x.refused++
+	x.heat.add(now, n)
+	return false
 }
 
 // fits is ask for a cell. The caller holds the lock of its shard.
@@ -89,11 +95,7 @@ func (c *controller) fits(x *cell, now int64, n int64, q *quota) bool {
 		_, wait := x.last().next(now, cost(n, q.perUnit))
 		return wait <= c.rule.MaxWait
 	}
-	b := x.bucket
-	if x.isRest() { // there may be room for a cell, which would begin so
-		b = x.shard.newBucket(now)
-	}
-	return b.at(now, int64(c.rule.Interval), q).fits(n, q)
+	return x.bucket.at(now, int64(c.rule.Interval), q).fits(n, q)
 }
 
 // take decides about n units of a value, and reserves on the invocation what it grants.
@@ -112,7 +114,7 @@ func (c *controller) grant(now int64, v core.Value, n int64) (held core.Reservat
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.obtain(v, hash, now, c)
+	x := s.obtain(v, hash, now, q, c)
 	x.heat.add(now, n)
 	if held, wait, ok = c.takeFrom(x, now, n, q); ok {
 		x.passed++
@@ -135,7 +137,7 @@ func (c *controller) takeFrom(x *cell, now, n int64, q *quota) (held core.Reserv
 		before := x.turn
 		x.turn, wait = x.last().next(now, cost(n, q.perUnit))
 		return (*turnUnits)(x).reserved(x.turn, before), wait, true
-	case x.isRest():
+	case x.isRest(): // whose limit is in its window
 		held, ok = x.shard.takeFromRest(now, n, c)
 		return held, 0, ok
 	}

@@ -24,10 +24,12 @@ func newController(e *core.Engine, r Rule, resource *core.Resource, old *control
 	c = &controller{rule: r, engine: e, quota: r.quota(r.Threshold)}
 	c.refusal = core.NewBlockError(core.KindHotspot, resource.Name(), r.ID, nil)
 	c.rehearsed = new(stat.Tally)
+	goesOn := old != nil && old.rule.source() == r.source()
 	if len(r.Exceptions) > 0 {
 		c.exceptions = make(map[core.Value]*quota, len(r.Exceptions))
 		for _, x := range r.Exceptions {
 			q := r.quota(x.Threshold)
+			q.apart = !goesOn || old.exceptions[x.Value] != nil && old.exceptions[x.Value].apart
 			c.exceptions[x.Value.Clone()] = &q
 		}
 	}
@@ -35,15 +37,14 @@ func newController(e *core.Engine, r Rule, resource *core.Resource, old *control
 		c.refusal.Succeed(old.refusal)
 		c.rehearsed = old.rehearsed
 	}
-	if old != nil && old.rule.source() == r.source() {
+	if goesOn {
 		c.values = old.values // what was used and is in flight counts on, under the new limits
 		return c, func() {
 			c.values.resize(r.MaxValues)
-			c.values.name(c.exceptions, e.Now())
+			c.values.name(c.exceptions)
 		}
 	}
 	c.values = newValues(r.MaxValues)
-	c.values.name(c.exceptions, e.Now())
 	return c, func() {}
 }
 

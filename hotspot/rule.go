@@ -259,10 +259,11 @@ func (r Rule) fields() any {
 
 // quota is a limit as it is enforced.
 type quota struct {
-	none    bool  // nothing passes
-	units   int64 // of the threshold, per interval or at once
-	size    int64 // of a full bucket
-	perUnit float64
+	none    bool    // nothing passes
+	units   int64   // of the threshold, per interval or at once
+	size    int64   // of a full bucket
+	perUnit float64 // ns
+	apart   bool    // the rule has named the value since it knows any: nothing of it is in the rest
 }
 
 func (r Rule) quota(threshold float64) quota {

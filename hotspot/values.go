@@ -1,6 +1,7 @@
 package hotspot
 
 import (
+	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
@@ -104,29 +105,20 @@ func (vs *values) resize(most int) {
 	}
 }
 
-// name gives the values that the rule names cells for keeps, and only those.
-func (vs *values) name(named map[core.Value]*quota, now int64) {
-	for v := range named {
-		hash := v.Hash()
-		s := vs.shard(hash)
-		s.mu.Lock()
-		c := s.cells.find(v, hash)
-		if c == nil {
-			c = s.add(v, hash, now)
-		} else if !c.named {
-			s.leaveRing(c)
-		}
-		c.named = true
-		s.mu.Unlock()
-	}
+// name says which values the rule names: their cells are for keeps and don't count for
+// the cap. They are made when the values come.
+func (vs *values) name(named map[core.Value]*quota) {
 	for i := range vs.shards {
 		s := &vs.shards[i]
 		s.mu.Lock()
 		s.cells.all(func(c *cell) {
-			if c.named && named[c.value] == nil {
-				c.named = false
+			switch is := named[c.value] != nil; {
+			case is && !c.named:
+				s.leaveRing(c)
+			case !is && c.named:
 				s.ring = append(s.ring, c)
 			}
+			c.named = named[c.value] != nil
 		})
 		s.mu.Unlock()
 	}
@@ -134,18 +126,15 @@ func (vs *values) name(named map[core.Value]*quota, now int64) {
 
 func (vs *values) shard(hash uint64) *shard { return &vs.shards[hash&uint64(len(vs.shards)-1)] }
 
-// find returns the cell of a value, or the rest. The caller holds the lock.
-func (s *shard) find(v core.Value, hash uint64) *cell {
+// obtain returns the cell of a value, made if there is room or room can be made, or else
+// the rest. The rule says which cells can be forgotten. The caller holds the lock.
+func (s *shard) obtain(v core.Value, hash uint64, now int64, q *quota, rule *controller) *cell {
 	if c := s.cells.find(v, hash); c != nil {
 		return c
 	}
-	return &s.rest
-}
-
-// obtain returns the cell of a value, made if there is room or room can be made, or else
-// the rest. The rule says which cells can be forgotten. The caller holds the lock.
-func (s *shard) obtain(v core.Value, hash uint64, now int64, rule *controller) *cell {
-	if c := s.cells.find(v, hash); c != nil {
+	if q != &rule.quota {
+		c := s.add(v, hash, now, q)
+		c.named = true
 		return c
 	}
 	for looks := min(maxLook, len(s.ring)); looks > 0 && len(s.ring) >= s.room; looks-- {
@@ -160,19 +149,30 @@ func (s *shard) obtain(v core.Value, hash uint64, now int64, rule *controller) *
 		s.overflowed++
 		return &s.rest
 	}
-	c := s.add(v, hash, now)
+	c := s.add(v, hash, now, q)
 	s.ring = append(s.ring, c)
 	return c
 }
 
-// add makes a cell, which begins as the rest is.
-func (s *shard) add(v core.Value, hash uint64, now int64) *cell {
-	c := &cell{shard: s, value: v.Clone(), hash: hash, bucket: s.newBucket(now), turn: s.rest.last()}
+// newCell is how a cell begins: as the rest is, unless the rule has named the value since
+// it knows any.
+func (s *shard) newCell(now int64, q *quota) cell {
+	c := cell{shard: s, bucket: bucket{filled: never}, turn: turn{ns: longAgo}}
+	if q.apart {
+		return c
+	}
+	c.bucket, c.turn = s.newBucket(now), s.rest.last()
 	if s.rest.held > 0 {
 		c.era = s.era
 	}
-	s.cells.add(c)
 	return c
+}
+
+func (s *shard) add(v core.Value, hash uint64, now int64, q *quota) *cell {
+	c := s.newCell(now, q)
+	c.value, c.hash = v.Clone(), hash
+	s.cells.add(&c)
+	return &c
 }
 
 // forget drops the cell under the hand.
@@ -187,13 +187,8 @@ func (s *shard) forget(c *cell) {
 
 // leaveRing takes a cell out of the ring, which happens when rules are loaded.
 func (s *shard) leaveRing(c *cell) {
-	for i, other := range s.ring {
-		if other == c {
-			last := len(s.ring) - 1
-			s.ring[i], s.ring[last] = s.ring[last], nil
-			s.ring = s.ring[:last]
-			return
-		}
+	if i := slices.Index(s.ring, c); i >= 0 {
+		s.ring = slices.Delete(s.ring, i, i+1)
 	}
 }
 

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"math"
 	"regexp"
@@ -14,8 +15,16 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/slots"
 )
+
+const hotspotSeed = `
+hotspot:
+- {resource: a, index: -1, threshold: 2.5, interval: 1m, burst: 5, maxValues: 7, exceptions: [{value: x, threshold: 1}, {value: "7", threshold: 0}, {value: 7, threshold: 1}, {value: 7.0, threshold: 1}, {value: true, threshold: 1}]}
+- {resource: a, param: p, threshold: 3, behavior: throttle, maxWait: 1h}
+- {resource: a, param: p, threshold: 3, metric: concurrency, mode: shadow}
+`
 
 // FuzzParse shows what becomes of any text. What is accepted is in range, loads
 // into an engine, and reads back the same after it was written. What is refused
@@ -36,6 +45,9 @@ func FuzzParse(f *testing.F) {
 		"flow: [{resource: a, threshold: 1e15, interval: 24h, buckets: 1440, strict: true, behavior: warmUp}]",
 		"flow: [{resource: a, threshold: 1e-300, behavior: warmUpThrottle, coldFactor: 1000, warmUpPeriod: 24h, maxWait: 24h}]",
 		"flow: [{resource: a, threshold: 1, relation: chain, ref: b, origin: other, metric: concurrency, mode: shadow}]",
+		hotspotSeed,
+		"hotspot: [{resource: a, threshold: 1, index: -0, exceptions: [{value: 1e400, threshold: 0}, {value: -0.0, threshold: 1}]}]",
+		"hotspot: [{resource: a, threshold: 1, param: '', index: 3, exceptions: []}, {resource: a, threshold: 1, param: p, exceptions: [{}]}]",
 	} {
 		f.Add(seed)
 	}
@@ -59,6 +71,16 @@ func FuzzParse(f *testing.F) {
 		require.LessOrEqual(t, set.Len(), MaxRules)
 		for _, r := range set.Flow {
 			requireInRange(t, r)
+		}
+		for _, r := range set.Hotspot {
+			require.NotEmpty(t, r.Resource)
+			require.NotEqual(t, r.Param == "", r.Index == hotspot.Index{}, "either param or index")
+			require.True(t, r.Threshold >= 0 && r.Threshold <= 1e15, "threshold %v", r.Threshold)
+			require.True(t, r.MaxValues >= 0 && r.MaxValues <= 1e6, "maxValues %v", r.MaxValues)
+			for _, x := range r.Exceptions {
+				require.True(t, x.Threshold >= 0 && x.Threshold <= 1e15, "threshold %v", x.Threshold)
+				require.NotNil(t, x.Value.Scalar())
+			}
 		}
 		requireLoads(t, set)
 		requireReadsBack(t, set)
@@ -105,7 +127,9 @@ func requireLoads(t *testing.T, set Set) {
 	t.Helper()
 	e, err := core.NewEngine(core.Config{Chain: slots.Default(), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, set.Flow) }))
+	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+		return errors.Join(flow.Compile(b, set.Flow), hotspot.Compile(b, set.Hotspot))
+	}))
 }
 
 // requireReadsBack checks that writing a set and reading it is the identity.
