@@ -134,9 +134,11 @@ func (j *judge) enterOp(op *Op) {
 	}
 	m := j.enter(op)
 	if !j.diverged() {
+		j.checkJavaHotspots(m)
 		j.compareVerdict(m)
 	}
 	j.checkLimits(m)
+	j.checkHotspots(m)
 	j.record(m)
 }
 
@@ -202,13 +204,25 @@ func (j *judge) explainEvent(e event) {
 
 // loadRules loads rules and compares which of them Java dropped.
 func (j *judge) loadRules(rules Rules, want *Expect) {
-	java, present, err := rules.flow()
-	if err == nil && !present {
+	hotspots, hotspotsPresent, err := rules.hotspot()
+	var dropped []Dropped
+	if err == nil && hotspotsPresent {
+		j.native.Hotspot, dropped, err = j.hot.load(hotspots)
+	}
+	if err != nil {
+		j.fail("%w", err)
 		return
 	}
-	var dropped []Dropped
-	if err == nil {
-		dropped, err = j.load(java)
+	java, present, err := rules.flow()
+	switch {
+	case err == nil && present:
+		var more []Dropped
+		more, err = j.load(java)
+		dropped = append(dropped, more...)
+	case err == nil && hotspotsPresent:
+		err = j.guard.LoadRules(j.native)
+	case err == nil:
+		return
 	}
 	if err != nil {
 		j.fail("%w", err)

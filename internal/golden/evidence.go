@@ -105,6 +105,7 @@ type moment struct {
 	want  *Expect
 	got   verdict
 	rules []applied
+	hot   *hotMoment
 }
 
 // settle works out what the call borrowed and reserved, and how far its wait may be

@@ -59,22 +59,32 @@ func (r Rules) flow() (rules []JavaFlowRule, present bool, err error) {
 	return rules, present, err
 }
 
+// hotspot are the hotspot rules; present says whether the family is there at all.
+func (r Rules) hotspot() (rules []JavaHotspotRule, present bool, err error) {
+	list, present := r["hotspot"]
+	if present {
+		err = json.Unmarshal(list, &rules)
+	}
+	return rules, present, err
+}
+
 // Op is one operation and what came of it.
 type Op struct {
-	T           int64   `json:"t"` // ms after the epoch
-	Kind        string  `json:"op"`
-	ID          int     `json:"id"`
-	Resource    string  `json:"resource"`
-	Parent      *int    `json:"parent"`
-	Context     string  `json:"context"`
-	Origin      string  `json:"origin"`
-	Count       *int64  `json:"count"`
-	Prioritized bool    `json:"prioritized"`
-	EntryType   string  `json:"entryType"`
-	Error       bool    `json:"error"`
-	Node        NodeRef `json:"node"`
-	Rules       Rules   `json:"rules"`
-	Expect      Expect  `json:"expect"`
+	T           int64             `json:"t"` // ms after the epoch
+	Kind        string            `json:"op"`
+	ID          int               `json:"id"`
+	Resource    string            `json:"resource"`
+	Parent      *int              `json:"parent"`
+	Context     string            `json:"context"`
+	Origin      string            `json:"origin"`
+	Count       *int64            `json:"count"`
+	Prioritized bool              `json:"prioritized"`
+	Args        []json.RawMessage `json:"args"`
+	EntryType   string            `json:"entryType"`
+	Error       bool              `json:"error"`
+	Node        NodeRef           `json:"node"`
+	Rules       Rules             `json:"rules"`
+	Expect      Expect            `json:"expect"`
 }
 
 // NodeRef names a node.

@@ -50,7 +50,7 @@ func (t *Trace) missing(ops []*Op) []string {
 	for _, op := range ops {
 		families = append(families, op.Rules.families()...)
 	}
-	families = slices.DeleteFunc(families, func(family string) bool { return family == "flow" })
+	families = slices.DeleteFunc(families, func(family string) bool { return family == "flow" || family == "hotspot" })
 	slices.Sort(families)
 	return slices.Compact(families)
 }
@@ -62,6 +62,9 @@ func (t *Trace) decode() ([]*Op, error) {
 		ops[i] = new(Op)
 		if err := json.Unmarshal(line, ops[i]); err != nil {
 			return nil, fmt.Errorf("op %d: %w", i, err)
+		}
+		if ops[i].Expect.BlockedBy == "param" {
+			ops[i].Expect.BlockedBy = "hotspot"
 		}
 	}
 	return ops, nil

@@ -29,6 +29,8 @@ type player struct {
 	waiting []*live       // those of them that wait
 	rules   []activeRule
 	book    *book
+	hot     hotspots
+	native  rules.Set // in force
 	clues
 }
 
@@ -69,7 +71,8 @@ func (p *player) sinceEpoch(t int64) time.Duration { return time.Duration(t - p.
 func (p *player) load(java []JavaFlowRule) ([]Dropped, error) {
 	shape := stat.Shape{Interval: p.config.interval(), Buckets: p.config.SampleCount}
 	native, dropped := TranslateFlow(java, shape, p.config.ColdFactor)
-	if err := p.guard.LoadRules(rules.Set{Flow: native}); err != nil {
+	p.native.Flow = native
+	if err := p.guard.LoadRules(p.native); err != nil {
 		return nil, err
 	}
 	active, err := activate(p.guard.Rules().Flow)

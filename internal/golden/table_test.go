@@ -64,6 +64,14 @@ func TestDifferencesFail(t *testing.T) {
 			`expected call "lvl3" with 0 children, got call "lvl2"`},
 		{"a figure in the tree", "tree-nested", `"name":"lvl2","kind":"call","curThreadNum":1`, `"name":"lvl2","kind":"call","curThreadNum":2`,
 			`curThreadNum: expected 2, got 1`},
+		{"a pass by value that is none", "hotspot-reject",
+			`"id":4,"resource":"r","args":["b"],"expect":{"result":"pass"}`,
+			`"id":4,"resource":"r","args":["b"],"expect":{"result":"block","blockedBy":"param","rule":"h1","param":"b"}`,
+			`Java's machine says`},
+		{"a refusal by value that is none", "hotspot-reject", `"result":"block","blockedBy":"param","rule":"h1"`, `"result":"pass"`,
+			`Java's machine says`},
+		{"another value", "hotspot-reject", `"id":2,"resource":"r","args":["b"]`, `"id":2,"resource":"r","args":["c"]`, `Java's machine says`},
+		{"another wait by value", "hotspot-throttle", `"waitMs":`, `"waitMs":1`, `Java's machine says`},
 		{"an operation", "flow-reject-basic", `"op":"exit"`, `"op":"sing"`, `unknown operation "sing"`},
 	} {
 		t.Run(test.what, func(t *testing.T) {
@@ -133,6 +141,12 @@ func TestDifferencesNeedTheirRow(t *testing.T) {
 		"D9 D10":     "named/throttle-slow-rate",
 		"D12":        "named/throttle-two-rules-park",
 		"F3":         "named/stat-block-counted",
+		"F6":         "named/hotspot-throttle-strict",
+		"F7":         "named/hotspot-negative-index",
+		"F8":         "named/hotspot-list-arg",
+		"F10":        "named/hotspot-reload-concurrency",
+		"F11":        "named/hotspot-concurrency",
+		"D10":        "random/rand-hotspot-throttle-p10",
 		"exact":      "random/rand-reject-p06",
 		"B3, B9 D13": "random/rand-sleep-p03", // either might
 	} {
