@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"reflect"
 	"runtime"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -142,4 +144,18 @@ func TestShrinkingLetsGo(t *testing.T) {
 	}
 	known, _ := c.tell(new(top))
 	assert.LessOrEqual(t, known, 10)
+}
+
+// A value that is kept keeps nothing of the caller's alive. museum 90
+func TestKeptValuesAreCopies(t *testing.T) {
+	c := newRule(t, Rule{Threshold: 3})
+	request := string(make([]byte, 1<<20))
+	for _, text := range []string{request[:20], request} {
+		v := core.ValueOf(text)
+		c.grant(0, v, 1)
+		kept := c.values.shard(v.Hash()).cells.find(v, v.Hash()).value
+		require.Equal(t, v, kept)
+		at := func(v core.Value) *byte { return unsafe.StringData(reflect.ValueOf(v).FieldByName("text").String()) }
+		assert.NotSame(t, at(v), at(kept))
+	}
 }
