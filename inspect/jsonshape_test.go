@@ -53,4 +53,12 @@ type jsonTree struct {
 type jsonRule struct {
 	Kind, ID, Resource, Mode string
 	Refused, Rehearsed       int64
+	Values                   int
+	Overflowed               int64
+	Top                      []jsonValue
+}
+
+type jsonValue struct {
+	Resource, Value           string
+	Passed, Refused, InFlight int64
 }
