@@ -65,7 +65,7 @@ func TestVictimOfAnAdversary(t *testing.T) {
 		alone, beset := newGuard(t, rule), newGuard(t, rule)
 		calls := rand.New(rand.NewPCG(r.Uint64(), 0))
 		got, could := 0, 0
-		for now := time.Duration(0); now < 5*time.Second; now += time.Duration(calls.IntN(pace)) * ms {
+		for now := time.Duration(0); now < 5*time.Second; now += time.Duration(1+calls.IntN(pace)) * ms {
 			alone.at(now)
 			beset.at(now)
 			for range r.IntN(6) {
