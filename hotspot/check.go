@@ -76,6 +76,10 @@ func (c *controller) ask(now int64, v core.Value, n int64) bool {
 			return true
 		}
 		x = &s.rest
+		if q != &c.quota { // a value that the rule names is to be seen
+			x = s.add(v, hash, now, q)
+			x.named = true
+		}
 	} else if c.fits(x, now, n, q) {
 		return true
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
@@ -157,7 +158,8 @@ type hot struct {
 // add notes a value if it is among the hottest.
 func (t *top) add(h hot) {
 	i, _ := slices.BinarySearchFunc(*t, h, func(a, b hot) int {
-		return cmp.Or(cmp.Compare(b.heat, a.heat), cmp.Compare(b.Passed+b.Refused, a.Passed+a.Refused))
+		return cmp.Or(cmp.Compare(b.heat, a.heat), cmp.Compare(b.Passed+b.Refused, a.Passed+a.Refused),
+			strings.Compare(a.value.String(), b.value.String()), strings.Compare(a.Resource, b.Resource))
 	})
 	if i == topValues {
 		return
