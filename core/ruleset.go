@@ -46,9 +46,11 @@ type RuleFigures struct {
 	Rehearsed int64
 
 	// The rest is of rules that tell values apart: how many they know at the moment,
-	// how often a value found no place among them and was judged together with others,
-	// and those that are asked for most, the most first.
+	// the units of all of them in flight where the rule limits those, how often a value
+	// found no place among them and was judged together with others, and those that are
+	// asked for most, the most first.
 	Values     int
+	InFlight   int64
 	Overflowed int64
 	Top        []ValueFigures
 }

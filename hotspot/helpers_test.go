@@ -88,9 +88,7 @@ func (g *guard) figures(id string) core.RuleFigures {
 
 func (g *guard) inFlight() (n int64) {
 	for _, f := range g.Rules().RuleFigures() {
-		for _, v := range f.Top {
-			n += v.InFlight
-		}
+		n += f.InFlight
 	}
 	return n
 }

@@ -133,9 +133,7 @@ func (t *Table) Figures() []core.RuleFigures {
 		f := &figures[i]
 		f.Refused += c.refusal.Refusals()
 		f.Rehearsed += c.rehearsed.Load()
-		values, overflowed := c.tell(&hottest[i])
-		f.Values += values
-		f.Overflowed += overflowed
+		c.tell(f, &hottest[i])
 	})
 	for i := range figures {
 		figures[i].Top = hottest[i].figures()
@@ -177,21 +175,20 @@ func (t top) figures() []core.ValueFigures {
 	return figures
 }
 
-// tell adds the values of a controller to the hottest, and says how many there are and
-// how often there was no room for one.
-func (c *controller) tell(hottest *top) (known int, overflowed int64) {
+// tell adds the values of a controller to the figures, and to the hottest.
+func (c *controller) tell(f *core.RuleFigures, hottest *top) {
 	now := c.engine.Now()
 	c.values.each(func(x *cell) {
+		f.InFlight += x.held
 		if x.isRest() {
-			overflowed += x.shard.overflowed
+			f.Overflowed += x.shard.overflowed
 			return
 		}
-		known++
+		f.Values++
 		if x.passed+x.refused > 0 {
 			hottest.add(hot{x.heat.at(now), x.value, core.ValueFigures{
 				Resource: c.refusal.Resource, Passed: x.passed, Refused: x.refused, InFlight: x.held,
 			}})
 		}
 	})
-	return known, overflowed
 }

@@ -22,7 +22,7 @@ import (
 //	rules      what each rule has done since it was loaded: kind, id, resource,
 //	           mode, refused and, for a shadow rule, rehearsed: the calls it
 //	           would have refused. One that tells values apart has values: how
-//	           many it knows; overflowed: how often one found no place; and top:
+//	           many it knows; inFlight: their units; overflowed: how often one found no place; and top:
 //	           up to ten that are asked for most, each with resource, value,
 //	           passed and refused calls and, where the rule limits those, units
 //	           inFlight
@@ -89,6 +89,7 @@ type ruleJSON struct {
 	Rehearsed int64     `json:"rehearsed"`
 
 	Values     int         `json:"values,omitempty"`
+	InFlight   int64       `json:"inFlight,omitempty"`
 	Overflowed int64       `json:"overflowed,omitempty"`
 	Top        []valueJSON `json:"top,omitempty"`
 }
@@ -106,7 +107,7 @@ func newRulesJSON(figures []core.RuleFigures) []ruleJSON {
 	for i, f := range figures {
 		rules[i] = ruleJSON{
 			Kind: f.Kind.String(), ID: f.ID, Resource: f.Resource, Mode: f.Mode, Refused: f.Refused, Rehearsed: f.Rehearsed,
-			Values: f.Values, Overflowed: f.Overflowed,
+			Values: f.Values, InFlight: f.InFlight, Overflowed: f.Overflowed,
 		}
 		for _, v := range f.Top {
 			rules[i].Top = append(rules[i].Top, valueJSON(v))

@@ -54,6 +54,7 @@ type jsonRule struct {
 	Kind, ID, Resource, Mode string
 	Refused, Rehearsed       int64
 	Values                   int
+	InFlight                 int64
 	Overflowed               int64
 	Top                      []jsonValue
 }
