@@ -217,8 +217,8 @@ func (d *digest) add(v reflect.Value, depth int) {
 	d.number(uint64(v.Kind()))
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			d.add(v.Field(i), depth+1)
+		for _, field := range v.Fields() {
+			d.add(field, depth+1)
 		}
 	case reflect.Array, reflect.Slice:
 		d.number(uint64(v.Len()))
