@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
@@ -147,6 +148,71 @@ type busy struct{}
 
 func (busy) Load(int64) (float64, error) { return 3, nil }
 func (busy) CPU(int64) (float64, error)  { return 0.9, nil }
+
+// The same for hotspot rules, with values that the rule has met.
+func TestNoAllocationsWithValues(t *testing.T) {
+	const enough = 1e9
+	day := 24 * time.Hour
+	type name string
+	id, number := "ann", 1<<40 // neither constant nor small
+	args := api.Args(id, number)
+	for _, tt := range []struct {
+		name  string
+		rule  hotspot.Rule
+		block bool
+	}{
+		{name: "reject", rule: hotspot.Rule{Threshold: enough}},
+		{name: "reject, blocked", rule: hotspot.Rule{Threshold: 0}, block: true},
+		{name: "reject, full", rule: hotspot.Rule{Threshold: 1, Interval: day}, block: true},
+		{name: "concurrency", rule: hotspot.Rule{Threshold: 10, Metric: hotspot.Concurrency}},
+		{name: "concurrency, blocked", rule: hotspot.Rule{Threshold: 0.5, Metric: hotspot.Concurrency}, block: true},
+		{name: "throttle, blocked", rule: hotspot.Rule{Threshold: 1, Interval: day, Behavior: hotspot.Throttle}, block: true},
+		{name: "exception", rule: hotspot.Rule{Threshold: 1, Interval: day, Exceptions: []hotspot.Exception{
+			{Value: core.ValueOf(id), Threshold: enough}, {Value: core.ValueOf(number), Threshold: enough}}}},
+		{name: "shadow", rule: hotspot.Rule{Threshold: 1, Interval: day, Mode: core.Shadow}},
+		{name: "the rest", rule: hotspot.Rule{Threshold: enough, MaxValues: 1}},
+	} {
+		for source, opt := range map[string]func() core.Option{
+			"text":        func() core.Option { return api.Param("p", id) },
+			"a number":    func() core.Option { return api.Param("p", number) },
+			"own type":    func() core.Option { return api.Param("p", name(id)) },
+			"uint16":      func() core.Option { return api.Param("p", uint16(number)) },
+			"an argument": func() core.Option { return args },
+		} {
+			t.Run(tt.name+", "+source, func(t *testing.T) {
+				rule := tt.rule
+				rule.Resource, rule.Param = "GET /orders", "p"
+				if source == "an argument" {
+					rule.Param, rule.Index = "", hotspot.At(1)
+				}
+				if tt.name == "exception" && source == "uint16" {
+					rule.Threshold = enough
+				}
+				g := newGuard(t, api.Config{})
+				require.NoError(t, g.LoadRules(rules.Set{Hotspot: []hotspot.Rule{rule}}))
+				ctx := t.Context()
+				if rule.MaxValues == 1 {
+					e, err := g.Entry(ctx, "GET /orders", api.Param("p", "another"), api.Args(0, "another"))
+					require.NoError(t, err)
+					e.Exit()
+				}
+				if tt.block { // spend what there is
+					if e, err := g.Entry(ctx, "GET /orders", opt()); err == nil {
+						e.Exit()
+					}
+				}
+				call := func() {
+					e, err := g.Entry(ctx, "GET /orders", opt())
+					if (err != nil) != tt.block {
+						t.Fatalf("err = %v, want block = %v", err, tt.block)
+					}
+					e.Exit()
+				}
+				assert.Zero(t, testing.AllocsPerRun(1000, call))
+			})
+		}
+	}
+}
 
 func TestOptionLiteralsDoNotAllocate(t *testing.T) {
 	g := newGuard(t, api.Config{})

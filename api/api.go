@@ -90,6 +90,9 @@ func Prioritized() core.Option { return core.Prioritized() }
 // Args are the arguments of a call; see [core.Args].
 func Args(args ...any) core.Option { return core.Args(args...) }
 
+// Param attaches a value to a call under a name; see [core.Param].
+func Param[T any](name string, value T) core.Option { return core.Param(name, value) }
+
 // LoadRules replaces all rules of the default Guard, or none; see
 // [Guard.LoadRules].
 func LoadRules(set rules.Set) error { return Default().LoadRules(set) }

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -28,6 +29,7 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 	}{
 		"Authority": {set: rules.Set{Authority: []authority.Rule{{Resource: "orders", Origins: []string{"somebody else"}}}}, kind: core.KindAuthority},
 		"System":    {set: rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: 0}}}, kind: core.KindSystem},
+		"Hotspot":   {set: rules.Set{Hotspot: []hotspot.Rule{{Resource: "orders", Index: hotspot.At(0), Threshold: 0}}}, kind: core.KindHotspot},
 		"Flow":      {set: rules.Set{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}}, kind: core.KindFlow},
 		"Breaker":   {set: rules.Set{Breaker: []breaker.Rule{{Resource: "orders", MinCalls: 1}}}, kind: core.KindBreaker, trip: true},
 	}
@@ -36,7 +38,7 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 			row, ok := shut[family.Name]
 			require.True(t, ok, "add a rule of this family that blocks everything")
 			g := newGuard(t, api.Config{})
-			e, err := g.Entry(t.Context(), "orders", api.Inbound())
+			e, err := g.Entry(t.Context(), "orders", api.Inbound(), api.Args("x"))
 			require.NoError(t, err)
 			e.Exit()
 			require.NoError(t, g.LoadRules(row.set))
@@ -44,7 +46,7 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 				failure := errors.New("x")
 				require.ErrorIs(t, g.Do(t.Context(), "orders", func(context.Context) error { return failure }), failure)
 			}
-			_, err = g.Entry(t.Context(), "orders", api.Inbound())
+			_, err = g.Entry(t.Context(), "orders", api.Inbound(), api.Args("x"))
 			require.ErrorIs(t, err, core.ErrBlocked)
 			assert.Equal(t, row.kind, core.KindOf(err))
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/inspect"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
@@ -144,6 +145,9 @@ func (g *Guard) LoadRules(set rules.Set) error {
 		if err := system.Compile(b, set.System, g.machine); err != nil {
 			return err
 		}
+		if err := hotspot.Compile(b, set.Hotspot); err != nil {
+			return err
+		}
 		if err := flow.Compile(b, set.Flow); err != nil {
 			return err
 		}
@@ -153,6 +157,7 @@ func (g *Guard) LoadRules(set rules.Set) error {
 		g.set.Store(&rules.Set{
 			Authority: b.Compiled(core.KindAuthority).(*authority.Table).Rules(),
 			System:    b.Compiled(core.KindSystem).(*system.Table).Rules(),
+			Hotspot:   b.Compiled(core.KindHotspot).(*hotspot.Table).Rules(),
 			Flow:      b.Compiled(core.KindFlow).(*flow.Table).Rules(),
 			Breaker:   b.Compiled(core.KindBreaker).(*breaker.Table).Rules(),
 		})
@@ -207,6 +212,7 @@ func (g *Guard) Rules() rules.Set {
 	set := *g.set.Load()
 	set.Authority = slices.Clone(set.Authority)
 	set.System = slices.Clone(set.System)
+	set.Hotspot = hotspot.Clone(set.Hotspot)
 	set.Flow = slices.Clone(set.Flow)
 	set.Breaker = slices.Clone(set.Breaker)
 	return set

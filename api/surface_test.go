@@ -21,6 +21,8 @@ var (
 	_ func(int) core.Option                                                                          = api.Count
 	_ func() core.Option                                                                             = api.Prioritized
 	_ func(...any) core.Option                                                                       = api.Args
+	_ func(string, string) core.Option                                                               = api.Param[string]
+	_ func(string, []int) core.Option                                                                = api.Param[[]int]
 	_ func(rules.Set) error                                                                          = api.LoadRules
 	_ func(string) error                                                                             = api.LoadRulesFile
 	_ func(context.Context, string) error                                                            = api.WatchRules

@@ -261,6 +261,7 @@ func (inv *Invocation) recycle() {
 	clear(inv.marks) // a pooled invocation must not keep their owners alive
 	inv.marks = inv.marks[:0]
 	inv.call = call{}
+	inv.forgetValues()
 	inv.engine.pool.Put(inv)
 }
 

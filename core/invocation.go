@@ -19,12 +19,14 @@ type Invocation struct {
 	marks  []Mark
 	last   *Resource // that the previous call asked for
 	leak   *watched  // nil unless leaks are watched for; it belongs to the state as held does
+	params []param
+	values []Occurrence  // what ArgValues returned last
+	places map[Value]int // in values, where those are many
 
 	call // everything about the present call; reset as a whole
 
-	// Fills up whole cache lines (on 64 bits; a test pins it), so that the
-	// invocations of two processors, side by side on the heap, never share one.
-	_ [56]byte
+	// Fills whole cache lines (on 64 bits; a test pins it), so that the invocations of
+	// two processors, side by side on the heap, never share one.
 }
 
 type call struct {

@@ -3,9 +3,10 @@ package core
 // Option changes one call. Options are plain values: making and passing them
 // allocates nothing, except for what Args boxes. The zero value changes nothing.
 type Option struct {
-	kind optionKind
-	n    int64
-	args []any
+	kind  optionKind
+	n     int64
+	args  []any
+	param param
 }
 
 type optionKind uint8
@@ -16,6 +17,7 @@ const (
 	optionCount
 	optionPrioritized
 	optionArgs
+	optionParam
 )
 
 // Inbound marks a call that comes from outside: it counts to the inbound root
@@ -34,6 +36,19 @@ func Prioritized() Option { return Option{kind: optionPrioritized} }
 // Args are the arguments of the call, for rules that look at them.
 func Args(args ...any) Option { return Option{kind: optionArgs, args: args} }
 
+// Param attaches a value to the call under a name, for rules that look at it. A slice
+// attaches each of its elements, as do several attachments of one name. Which values
+// are equal is written at [Value]. Strings, booleans and numbers allocate nothing.
+func Param[T any](name string, value T) Option {
+	if v, ok := scalarOf(value); ok {
+		return Option{kind: optionParam, param: param{name, v}}
+	}
+	if isList(value) {
+		return Option{kind: optionParam, args: []any{value}, param: param{name: name}}
+	}
+	return Option{kind: optionParam, param: param{name, ValueOf(value)}}
+}
+
 func (inv *Invocation) apply(opts []Option) {
 	for i := range opts {
 		switch opts[i].kind {
@@ -45,6 +60,16 @@ func (inv *Invocation) apply(opts []Option) {
 			inv.prioritized = true
 		case optionArgs:
 			inv.args = opts[i].args
+		case optionParam:
+			inv.attach(&opts[i])
 		}
 	}
+}
+
+func (inv *Invocation) attach(o *Option) {
+	if o.args == nil {
+		inv.params = append(inv.params, o.param)
+		return
+	}
+	eachElement(o.args[0], func(v Value) { inv.params = append(inv.params, param{o.param.name, v}) })
 }

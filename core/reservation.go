@@ -41,6 +41,21 @@ const confirmed = 1
 // Reserve notes what a rule granted.
 func (inv *Invocation) Reserve(r Reservation) { inv.held = append(inv.held, r) }
 
+// Reservations is how many reservations the call has.
+func (inv *Invocation) Reservations() int { return len(inv.held) }
+
+// GiveBackFrom gives back all reservations but the first n, the last one first: those
+// of a rule that grants several and finds that it can't grant them all.
+func (inv *Invocation) GiveBackFrom(n int) {
+	for len(inv.held) > n {
+		last := len(inv.held) - 1
+		r := &inv.held[last]
+		inv.held = inv.held[:last]
+		r.Holder.GiveBack(r)
+		*r = Reservation{}
+	}
+}
+
 // ReserveBucket notes units in a bucket of a window that holds under limit.
 func (inv *Invocation) ReserveBucket(w *stat.Window, bucket, limit int64) {
 	inv.Reserve(Reservation{Holder: windowHolder{w}, Units: inv.units, Token: bucket, Undo: limit, window: w})

@@ -44,6 +44,25 @@ type RuleFigures struct {
 	Refused  int64 // calls
 	// Rehearsed is the calls that a shadow rule would have refused.
 	Rehearsed int64
+
+	// The rest is of rules that tell values apart: how many they know at the moment,
+	// the units of all of them in flight where the rule limits those, how often a value
+	// found no place among them and was judged together with others, and those that are
+	// asked for most, the most first.
+	Values     int
+	InFlight   int64
+	Overflowed int64
+	Top        []ValueFigures
+}
+
+// ValueFigures is what a rule has done with one value of a resource since it got to know
+// it.
+type ValueFigures struct {
+	Resource string
+	Value    string // as [Value.String] shows it
+	Passed   int64  // calls
+	Refused  int64
+	InFlight int64 // units, where the rule limits those
 }
 
 // RuleFigures are the figures of every rule, family by family, in the order in

@@ -18,6 +18,7 @@ import (
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
@@ -92,6 +93,17 @@ func TestEveryFieldOfEveryFamilyIsDescribed(t *testing.T) {
 			key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 			assert.Contains(t, section, "\n| `"+key+"` |", title)
 		}
+	}
+}
+
+func TestEveryFieldOfHotspotRulesIsListed(t *testing.T) {
+	text, err := os.ReadFile("rules.md")
+	require.NoError(t, err)
+	_, part, ok := strings.Cut(string(text), "\n## Hotspot rules\n")
+	require.True(t, ok)
+	for field := range reflect.TypeFor[hotspot.Rule]().Fields() {
+		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		assert.Contains(t, part, "\n| `"+key+"` |", "a row of the table of fields")
 	}
 }
 

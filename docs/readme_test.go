@@ -7,11 +7,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -21,6 +23,8 @@ var (
 	_ = serve
 	_ = load
 	_ = name
+	_ = param
+	_ = args
 )
 
 func orders(w http.ResponseWriter, r *http.Request) {
@@ -51,6 +55,16 @@ func load() error {
 func name(ctx context.Context) context.Context {
 	ctx = api.WithContext(ctx, "http", "mobile") // context http, caller mobile
 	return ctx
+}
+
+func param(ctx context.Context, userID string) (core.Entry, error) {
+	e, err := api.Entry(ctx, "GET /orders", api.Param("user", userID))
+	return e, err
+}
+
+func args(ctx context.Context, reportName string, from, to time.Time) (core.Entry, error) {
+	e, err := api.Entry(ctx, "GET /report", api.Args(reportName, from, to))
+	return e, err
 }
 
 func TestCodeShown(t *testing.T) {

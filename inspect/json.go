@@ -21,7 +21,11 @@ import (
 //	inbound    the inbound calls of all resources
 //	rules      what each rule has done since it was loaded: kind, id, resource,
 //	           mode, refused and, for a shadow rule, rehearsed: the calls it
-//	           would have refused
+//	           would have refused. One that tells values apart has values: how
+//	           many it knows; inFlight: their units; overflowed: how often one found no place; and top:
+//	           up to ten that are asked for most, each with resource, value,
+//	           passed and refused calls and, where the rule limits those, units
+//	           inFlight
 //
 // Nodes are as [Node.MarshalJSON] says. Keys are never renamed or removed, but
 // others may come. Every number is finite.
@@ -83,12 +87,31 @@ type ruleJSON struct {
 	Mode      core.Mode `json:"mode"`
 	Refused   int64     `json:"refused"`
 	Rehearsed int64     `json:"rehearsed"`
+
+	Values     int         `json:"values,omitempty"`
+	InFlight   int64       `json:"inFlight,omitempty"`
+	Overflowed int64       `json:"overflowed,omitempty"`
+	Top        []valueJSON `json:"top,omitempty"`
+}
+
+type valueJSON struct {
+	Resource string `json:"resource"`
+	Value    string `json:"value"`
+	Passed   int64  `json:"passed"`
+	Refused  int64  `json:"refused"`
+	InFlight int64  `json:"inFlight"`
 }
 
 func newRulesJSON(figures []core.RuleFigures) []ruleJSON {
 	rules := make([]ruleJSON, len(figures))
 	for i, f := range figures {
-		rules[i] = ruleJSON{f.Kind.String(), f.ID, f.Resource, f.Mode, f.Refused, f.Rehearsed}
+		rules[i] = ruleJSON{
+			Kind: f.Kind.String(), ID: f.ID, Resource: f.Resource, Mode: f.Mode, Refused: f.Refused, Rehearsed: f.Rehearsed,
+			Values: f.Values, InFlight: f.InFlight, Overflowed: f.Overflowed,
+		}
+		for _, v := range f.Top {
+			rules[i].Top = append(rules[i].Top, valueJSON(v))
+		}
 	}
 	return rules
 }

@@ -53,4 +53,13 @@ type jsonTree struct {
 type jsonRule struct {
 	Kind, ID, Resource, Mode string
 	Refused, Rehearsed       int64
+	Values                   int
+	InFlight                 int64
+	Overflowed               int64
+	Top                      []jsonValue
+}
+
+type jsonValue struct {
+	Resource, Value           string
+	Passed, Refused, InFlight int64
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 )
 
 func TestTreeTellsWhatRulesDid(t *testing.T) {
@@ -37,5 +38,37 @@ func TestTreeTellsWhatRulesDid(t *testing.T) {
 	require.NoError(t, err)
 	var got jsonTree
 	decode(t, data, &got)
-	require.Equal(t, jsonRule{"flow", "try", "r", "shadow", 0, 1}, got.Rules[1])
+	require.Equal(t, jsonRule{Kind: "flow", ID: "try", Resource: "r", Mode: "shadow", Rehearsed: 1}, got.Rules[1])
+}
+
+func TestTreeTellsTheHottestValues(t *testing.T) {
+	l := newLab(t, core.Config{})
+	require.NoError(t, l.Update(func(b *core.RulesetBuilder) error {
+		return hotspot.Compile(b, []hotspot.Rule{{ID: "users", Resource: "r", Param: "user", Threshold: 3, MaxValues: 2}})
+	}))
+	for user, calls := range map[string]int{"ann": 9, "bob\n": 2, "cid": 1} {
+		for range calls {
+			e, err := l.Enter(anywhere, "r", []core.Option{core.Param("user", user)})
+			if err == nil {
+				defer e.Exit()
+			}
+		}
+	}
+	tree := l.tree()
+	require.Equal(t, 2, tree.Rules[0].Values)
+	var text strings.Builder
+	require.NoError(t, tree.WriteText(&text))
+	require.Contains(t, text.String(), "\nhotspot rule users: 2 values; hottest ")
+	require.Contains(t, text.String(), " times one found no place and shared a limit\n")
+
+	data, err := json.Marshal(tree)
+	require.NoError(t, err)
+	var got jsonTree
+	decode(t, data, &got)
+	require.Len(t, got.Rules[0].Top, 2)
+	for _, v := range got.Rules[0].Top {
+		require.Equal(t, "r", v.Resource)
+		require.Contains(t, []string{`"ann"`, `"bob\n"`, `"cid"`}, v.Value)
+	}
+	require.NotZero(t, got.Rules[0].Overflowed)
 }

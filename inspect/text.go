@@ -20,8 +20,8 @@ const (
 
 // WriteText writes the tree for people, one node a line, contexts without calls
 // left out. Below it stand what may need attention: calls that wait, slots that
-// panicked, caps that were reached, and what rules in shadow mode would have
-// refused. It returns the first error of w.
+// panicked, caps that were reached, what rules in shadow mode would have refused, and
+// the hottest values of hotspot rules. It returns the first error of w.
 func (t Tree) WriteText(w io.Writer) error {
 	var lines table
 	lines.add(shown(t.Root.Name, labelWidth), nil)
@@ -62,9 +62,30 @@ func (t Tree) writeAttention(out *bytes.Buffer) {
 			lines = append(lines, fmt.Sprintf("shadow rule %s: would have refused %d calls", shown(r.ID, labelWidth), r.Rehearsed))
 		}
 	}
+	for _, r := range t.Rules {
+		if r.Values > 0 {
+			lines = append(lines, valuesLine(r))
+		}
+	}
 	if len(lines) > 0 {
 		fmt.Fprintf(out, "\n%s\n", strings.Join(lines, "\n"))
 	}
+}
+
+// valuesLine tells of a rule that tells values apart: how many there are, and those that
+// are asked for most.
+func valuesLine(r core.RuleFigures) string {
+	const most = 3
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s rule %s: %d values", r.Kind, shown(r.ID, labelWidth), r.Values)
+	for i, v := range r.Top[:min(len(r.Top), most)] {
+		b.WriteString([]string{"; hottest ", ", "}[min(i, 1)])
+		fmt.Fprintf(&b, "%s (%d passed, %d refused)", shown(v.Value, labelWidth), v.Passed, v.Refused)
+	}
+	if r.Overflowed > 0 {
+		fmt.Fprintf(&b, "; %d times one found no place and shared a limit", r.Overflowed)
+	}
+	return b.String()
 }
 
 // table is lines of a label and figures, to be aligned.

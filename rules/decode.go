@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"iter"
 	"maps"
 	"reflect"
@@ -79,11 +80,42 @@ func (d *decoder) structure(n *yaml.Node, path string, into reflect.Value, field
 			d.addUnknown(e.key, path+"."+clip(key), keysOf(fields))
 			continue
 		}
-		if problem := readValue(e.value, into.Field(fields[i].index)); problem != "" {
+		if f := into.Field(fields[i].index); holdsStructs(f.Type()) {
+			d.structures(e.value, path+"."+key, f)
+		} else if problem := readValue(e.value, f); problem != "" {
 			d.add(placeOf(e.value), path+"."+key, "%s", problem)
 		}
 	}
 	return values, len(d.list) == before
+}
+
+// holdsStructs reports whether a field is a list of mappings.
+func holdsStructs(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
+}
+
+// structures reads a list of mappings into a slice of structs.
+func (d *decoder) structures(n *yaml.Node, path string, into reflect.Value) {
+	if n.Kind != yaml.SequenceNode {
+		d.add(placeOf(n), path, "must be a list, not %s", describe(n))
+		return
+	}
+	fields := fieldsOf(into.Type().Elem())
+	for i, item := range n.Content {
+		if d.full() {
+			return
+		}
+		element, path := reflect.New(into.Type().Elem()).Elem(), fmt.Sprintf("%s[%d]", path, i)
+		values, ok := d.structure(item, path, element, fields)
+		if !ok {
+			continue
+		}
+		if missing := missingKey(fields, values, element.Interface()); missing != "" {
+			d.add(placeOf(item), path+"."+missing, "is required")
+			continue
+		}
+		into.Set(reflect.Append(into, element))
+	}
 }
 
 func keysOf(fields []field) []string {

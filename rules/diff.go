@@ -150,16 +150,17 @@ func fieldChanges(old, new reflect.Value) []FieldChange {
 
 // shown returns a value as a rule file would say it, also one that no file can.
 func shown(v reflect.Value) string {
-	n, err := writeValue(v)
+	if v.IsZero() && v.Kind() == reflect.Struct {
+		return ""
+	}
+	n, err := writeField(v)
 	if err != nil {
 		return fmt.Sprint(v.Interface())
 	}
-	if n.Kind == yaml.ScalarNode {
-		return n.Value
+	if n.Kind != yaml.ScalarNode {
+		if text, err := appendJSON(nil, n); err == nil {
+			return string(text)
+		}
 	}
-	text, err := appendJSON(nil, n)
-	if err != nil {
-		return fmt.Sprint(v.Interface())
-	}
-	return string(text)
+	return n.Value
 }

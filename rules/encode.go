@@ -18,13 +18,30 @@ func encodeStruct(rule reflect.Value, fields []field) (*yaml.Node, error) {
 		if f.omitEmpty && v.IsZero() {
 			continue
 		}
-		value, err := writeValue(v)
+		value, err := writeField(v)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.key, err)
 		}
 		n.Content = append(n.Content, textNode(f.key), value)
 	}
 	return n, nil
+}
+
+// writeField returns what [decoder.structure] reads for one field: a value, or a list of
+// mappings.
+func writeField(v reflect.Value) (*yaml.Node, error) {
+	if !holdsStructs(v.Type()) {
+		return writeValue(v)
+	}
+	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+	for i := range v.Len() {
+		item, err := encodeStruct(v.Index(i), fieldsOf(v.Type().Elem()))
+		if err != nil {
+			return nil, fmt.Errorf("[%d].%w", i, err)
+		}
+		list.Content = append(list.Content, item)
+	}
+	return list, nil
 }
 
 // textNode returns a scalar that is text whatever it looks like. Text beyond

@@ -16,9 +16,17 @@ import (
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/system"
 )
+
+const hotspotSeed = `
+hotspot:
+- {resource: a, index: -1, threshold: 2.5, interval: 1m, burst: 5, maxValues: 7, exceptions: [{value: x, threshold: 1}, {value: "7", threshold: 0}, {value: 7, threshold: 1}, {value: 7.0, threshold: 1}, {value: true, threshold: 1}]}
+- {resource: a, param: p, threshold: 3, behavior: throttle, maxWait: 1h}
+- {resource: a, param: p, threshold: 3, metric: concurrency, mode: shadow}
+`
 
 // FuzzParse shows what becomes of any text. What is accepted is in range, loads
 // into an engine, and reads back the same after it was written. What is refused
@@ -42,6 +50,9 @@ func FuzzParse(f *testing.F) {
 		"authority: [{resource: a, list: black, origins: [b, ' c\t', \"\\u0085\"], mode: shadow}]",
 		"system: [{metric: qps, threshold: 1e15, interval: 24h, buckets: 1440, strict: true}, {metric: rt, maxRT: 24h}]",
 		"system: [{metric: cpu, threshold: 0.8, strategy: gate}, {metric: load, threshold: 5e-324}, {metric: concurrency, threshold: 0}]",
+		hotspotSeed,
+		"hotspot: [{resource: a, threshold: 1, index: -0, exceptions: [{value: 1e400, threshold: 0}, {value: -0.0, threshold: 1}]}]",
+		"hotspot: [{resource: a, threshold: 1, param: '', index: 3, exceptions: []}, {resource: a, threshold: 1, param: p, exceptions: [{}]}]",
 	} {
 		f.Add(seed)
 	}
@@ -71,6 +82,16 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, r := range set.Authority {
 			require.NotEmpty(t, r.Origins)
+		}
+		for _, r := range set.Hotspot {
+			require.NotEmpty(t, r.Resource)
+			require.NotEqual(t, r.Param == "", r.Index == hotspot.Index{}, "either param or index")
+			require.True(t, r.Threshold >= 0 && r.Threshold <= 1e15, "threshold %v", r.Threshold)
+			require.True(t, r.MaxValues >= 0 && r.MaxValues <= 1e6, "maxValues %v", r.MaxValues)
+			for _, x := range r.Exceptions {
+				require.True(t, x.Threshold >= 0 && x.Threshold <= 1e15, "threshold %v", x.Threshold)
+				require.NotNil(t, x.Value.Scalar())
+			}
 		}
 		requireLoads(t, set)
 		requireReadsBack(t, set)
@@ -118,7 +139,8 @@ func requireLoads(t *testing.T, set Set) {
 	e, err := core.NewEngine(core.Config{Chain: slots.Default(), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
-		return errors.Join(authority.Compile(b, set.Authority), system.Compile(b, set.System, idle{}), flow.Compile(b, set.Flow))
+		return errors.Join(authority.Compile(b, set.Authority), system.Compile(b, set.System, idle{}),
+			hotspot.Compile(b, set.Hotspot), flow.Compile(b, set.Flow))
 	}))
 	require.NoError(t, e.Close())
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -18,6 +19,7 @@ import (
 type Set struct {
 	Authority []authority.Rule `yaml:"authority"`
 	System    []system.Rule    `yaml:"system"`
+	Hotspot   []hotspot.Rule   `yaml:"hotspot"`
 	Flow      []flow.Rule      `yaml:"flow"`
 	Breaker   []breaker.Rule   `yaml:"breaker"`
 }
@@ -38,6 +40,11 @@ var families = []family{
 		name:       "system",
 		in:         func(s *Set) *[]system.Rule { return &s.System },
 		normalized: system.Rule.Normalized,
+	},
+	rulesOf[hotspot.Rule]{
+		name:       "hotspot",
+		in:         func(s *Set) *[]hotspot.Rule { return &s.Hotspot },
+		normalized: hotspot.Rule.Normalized,
 	},
 	rulesOf[flow.Rule]{
 		name:       "flow",

@@ -1,8 +1,10 @@
 package rules
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -21,6 +23,8 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 	switch v := dst.Addr().Interface().(type) {
 	case *time.Duration:
 		return readDuration(n, v)
+	case interface{ SetScalar(any) error }:
+		return readScalar(n, v.SetScalar)
 	case encoding.TextUnmarshaler:
 		if !isText(n) {
 			return notText(n)
@@ -73,6 +77,32 @@ func readTexts(n *yaml.Node, dst *[]string) (problem string) {
 	return ""
 }
 
+// readScalar hands over what n holds: a string, a bool, an int64, a uint64 or a float64.
+func readScalar(n *yaml.Node, set func(any) error) (problem string) {
+	var x any
+	switch {
+	case isText(n):
+		x = n.Value
+	case isPlain(n) && (n.Value == "true" || n.Value == "false"):
+		x = n.Value == "true"
+	case isNumber(n):
+		if i, err := strconv.ParseInt(n.Value, 10, 64); err == nil {
+			x = i
+		} else if u, err := strconv.ParseUint(n.Value, 10, 64); err == nil {
+			x = u
+		} else if f, err := strconv.ParseFloat(n.Value, 64); err == nil {
+			x = f
+		}
+	}
+	if x == nil {
+		return "must be text, a number, true or false, not " + describe(n)
+	}
+	if err := set(x); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 func readDuration(n *yaml.Node, dst *time.Duration) (problem string) {
 	if isNumber(n) || isText(n) && isJSONNumber(strings.TrimLeft(n.Value, "+-")) {
 		return fmt.Sprintf("must be a duration with its unit, as in %sms or %ss", n.Value, n.Value)
@@ -90,6 +120,8 @@ func writeValue(src reflect.Value) (*yaml.Node, error) {
 	switch v := src.Interface().(type) {
 	case time.Duration:
 		return textNode(formatDuration(v)), nil
+	case interface{ Scalar() any }:
+		return writeScalar(v.Scalar())
 	case encoding.TextMarshaler:
 		text, err := v.MarshalText()
 		return textNode(string(text)), err
@@ -112,6 +144,22 @@ func writeValue(src reflect.Value) (*yaml.Node, error) {
 		text, err := json.Marshal(v) // a bool or a number; refuses NaN and infinities
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: string(text)}, err
 	}
+}
+
+func writeScalar(x any) (*yaml.Node, error) {
+	switch x := x.(type) {
+	case nil:
+		return nil, errors.New("is no text, number or boolean")
+	case string:
+		return writeValue(reflect.ValueOf(x))
+	case float64:
+		text, err := json.Marshal(x)
+		if err == nil && !bytes.ContainsAny(text, ".e") {
+			text = append(text, ".0"...) // or it would be read as a whole number
+		}
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: string(text)}, err
+	}
+	return writeValue(reflect.ValueOf(x))
 }
 
 // formatDuration leaves out the zero minutes and seconds of [time.Duration.String].

@@ -11,6 +11,7 @@ func Default() *core.Chain {
 		Statistic{},      // before the checkers, so that it sees what they all decided
 		Authority{},      // first of the checkers: it is the cheapest, and who may not call at all takes nothing
 		System{},         // before what looks at one resource: who finds the house full needs no table
+		Hotspot{},        // before flow: a value that is over its limit is refused as such, not by the limit of all
 		Flow{},
 		Breaker{}, // last: a probe is only taken for a call that everybody else admits
 	)

@@ -103,6 +103,9 @@ func Unsettled(e *core.Engine) (problems []string) {
 		}
 	}
 	note("engine", "calls that wait", e.Waiting())
+	for _, f := range e.Rules().RuleFigures() {
+		note("rule "+f.ID, "units of values in flight", f.InFlight)
+	}
 	// What is borrowed has become due by then, and a bucket that never does shows.
 	later := e.Now() + int64(49*time.Hour)
 	EachNode(e, func(name string, n *node.StatisticNode) {

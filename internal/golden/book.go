@@ -35,7 +35,9 @@ type call struct {
 	inbound     bool
 	prioritized bool
 	units       int64 // at least 1
-	oddCount    bool  // Java takes a count below 1, or another one at exit
+	args        []any
+	atExit      []func() // of the machines for hotspot rules
+	oddCount    bool     // Java takes a count below 1, or another one at exit
 
 	asked    int64 // when it asked to enter
 	wait     time.Duration

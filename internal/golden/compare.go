@@ -130,19 +130,34 @@ func (j *judge) enterOp(op *Op) {
 	if j.diverged() {
 		j.outcome.After++
 	}
-	if op.Parent != nil && (j.open[*op.Parent] == nil || j.open[*op.Parent].pending != nil) {
-		if !j.diverged() {
-			j.fail("call %d does not run", *op.Parent)
-		}
-		return // it would be nested in a call that we refused
+	if op.Parent != nil && !j.runs(*op.Parent) {
+		return // it would be nested in a call that we refused, or that still waits here
 	}
 	m := j.enter(op)
 	if !j.diverged() {
+		j.checkJavaHotspots(m)
 		j.compareVerdict(m)
 	}
 	j.checkLimits(m)
+	j.checkHotspots(m)
 	j.checkBreakers(m)
 	j.record(m)
+}
+
+// runs reports whether a call runs in which another one is to be nested.
+func (j *judge) runs(parent int) bool {
+	l := j.open[parent]
+	switch {
+	case l != nil && l.pending == nil:
+		return true
+	case j.diverged():
+	case l != nil && l.aside != "": // that shows only now
+		j.outcome.Row, j.outcome.After = l.aside, 1
+		j.outcome.Change = fmt.Sprintf("call %d calls before it is released here", parent)
+	default:
+		j.fail("call %d does not run", parent)
+	}
+	return false
 }
 
 // compareVerdict compares a verdict with Java's. It may be the first changed

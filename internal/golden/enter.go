@@ -49,9 +49,10 @@ func (v verdict) String() string {
 // or lies down to wait.
 func (p *player) enter(op *Op) *moment {
 	l := p.arrive(op)
+	hot := p.hot.judge(l.call, p.javaNow)
 	parked := p.clock.Parked()
 	ask := func() {
-		entry, err := p.guard.Entry(l.ctx, op.Resource, options(op)...)
+		entry, err := p.guard.Entry(l.ctx, op.Resource, append(options(op), api.Args(l.args...))...)
 		l.pending <- reply{entry, err}
 	}
 	if p.config.Sleep == "park" {
@@ -87,7 +88,7 @@ func (p *player) enter(op *Op) *moment {
 	if !l.blocked {
 		p.open[l.id] = l
 	}
-	m := &moment{player: p, call: l.call, want: &op.Expect, got: got, rules: p.applying(l.call)}
+	m := &moment{player: p, call: l.call, want: &op.Expect, got: got, rules: p.applying(l.call), hot: hot}
 	m.settle()
 	return m
 }
@@ -97,6 +98,13 @@ func (p *player) arrive(op *Op) *live {
 	c := &call{
 		id: op.ID, place: place{op.Context, op.Resource}, origin: op.Origin, inbound: op.EntryType == "in",
 		prioritized: op.Prioritized, units: 1, asked: p.due, javaAsked: p.javaNow, java: &op.Expect,
+	}
+	for _, raw := range op.Args {
+		arg, err := argument(raw)
+		if err != nil {
+			panic(err) // no trace has such
+		}
+		c.args = append(c.args, arg)
 	}
 	if op.Count != nil {
 		c.units, c.oddCount = max(1, *op.Count), *op.Count < 1
@@ -143,4 +151,7 @@ func (p *player) exit(l *live, failed bool) {
 	l.exited, l.ended, l.javaEnded, l.failed = true, p.due, p.javaNow, failed
 	delete(p.open, l.id)
 	p.book.touch(l.ended, l.nodes()...)
+	for _, f := range l.atExit {
+		f()
+	}
 }

@@ -45,7 +45,7 @@ func (p *player) record(m *moment) {
 	if !m.want.borrows() {
 		p.book.touch(m.call.released, m.call.nodes()...)
 	}
-	if m.want.BlockedBy == "authority" || m.want.BlockedBy == "system" { // Java has asked no flow rule
+	if m.want.BlockedBy == "authority" || m.want.BlockedBy == "system" || m.want.BlockedBy == "param" { // Java has asked no flow rule
 		return
 	}
 	refusedBy := m.index(m.want.Rule)
@@ -111,6 +111,7 @@ type moment struct {
 	want  *Expect
 	got   verdict
 	rules []applied
+	hot   *hotMoment
 }
 
 // settle works out what the call borrowed and reserved, and how far its wait may be

@@ -20,6 +20,7 @@ type family struct {
 var families = []family{
 	{[]string{"authority"}, (*player).translateAuthority},
 	{[]string{"system"}, (*player).translateSystem},
+	{[]string{"hotspot"}, (*player).translateHotspot},
 	{[]string{"flow"}, (*player).translateFlow},
 	{[]string{"circuitBreaker", "defaultCircuitBreaker"}, (*player).translateBreakers},
 }
@@ -95,6 +96,17 @@ func (p *player) translateSystem(java Rules, l *loading) error {
 	p.checks.rules, p.checks.off = native, off
 	l.dropped = append(l.dropped, dropped...)
 	return nil
+}
+
+func (p *player) translateHotspot(java Rules, l *loading) error {
+	rules, err := listOf[JavaHotspotRule](java, "hotspot")
+	if err != nil {
+		return err
+	}
+	native, dropped, err := p.hot.load(rules)
+	p.set.Hotspot = native
+	l.dropped = append(l.dropped, dropped...)
+	return err
 }
 
 func (p *player) translateFlow(java Rules, l *loading) error {

@@ -52,23 +52,24 @@ func (r Rules) families() []string {
 
 // Op is one operation and what came of it.
 type Op struct {
-	T           int64    `json:"t"` // ms after the epoch
-	Kind        string   `json:"op"`
-	ID          int      `json:"id"`
-	Resource    string   `json:"resource"`
-	Parent      *int     `json:"parent"`
-	Context     string   `json:"context"`
-	Origin      string   `json:"origin"`
-	Count       *int64   `json:"count"`
-	Prioritized bool     `json:"prioritized"`
-	EntryType   string   `json:"entryType"`
-	Error       bool     `json:"error"`
-	Node        NodeRef  `json:"node"`
-	Load        *float64 `json:"load"`
-	CPU         *float64 `json:"cpu"`
-	Rules       Rules    `json:"rules"`
-	Rule        string   `json:"rule"` // that is inspected
-	Expect      Expect   `json:"expect"`
+	T           int64             `json:"t"` // ms after the epoch
+	Kind        string            `json:"op"`
+	ID          int               `json:"id"`
+	Resource    string            `json:"resource"`
+	Parent      *int              `json:"parent"`
+	Context     string            `json:"context"`
+	Origin      string            `json:"origin"`
+	Count       *int64            `json:"count"`
+	Prioritized bool              `json:"prioritized"`
+	Args        []json.RawMessage `json:"args"`
+	EntryType   string            `json:"entryType"`
+	Error       bool              `json:"error"`
+	Node        NodeRef           `json:"node"`
+	Load        *float64          `json:"load"`
+	CPU         *float64          `json:"cpu"`
+	Rules       Rules             `json:"rules"`
+	Rule        string            `json:"rule"` // that is inspected
+	Expect      Expect            `json:"expect"`
 }
 
 // NodeRef names a node.

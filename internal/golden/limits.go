@@ -14,10 +14,12 @@ func (j *judge) checkLimits(m *moment) {
 	j.checkLists(m)
 	j.checkSigns(m)
 	if m.call.blocked {
-		j.checkRefusal(m)
+		if m.got.blockedBy != "param" { // those have their own check
+			j.checkRefusal(m)
+		}
 		return
 	}
-	longest := time.Duration(0)
+	longest := m.hot.ours.wait
 	for _, x := range m.rules {
 		switch {
 		case x.Metric == flow.Concurrency:
@@ -65,7 +67,7 @@ func (j *judge) checkWindow(m *moment, x applied) {
 // checkSpacing checks the distance to the call before, where no other rule can have
 // made the call wait.
 func (j *judge) checkSpacing(m *moment, x applied) {
-	alone := !slices.ContainsFunc(m.rules, func(y applied) bool {
+	alone := m.hot.ours.wait == 0 && !slices.ContainsFunc(m.rules, func(y applied) bool {
 		return y.ID != x.ID && (y.queues() || m.lends(y))
 	})
 	l := j.line(x, m.call)

@@ -30,6 +30,7 @@ type player struct {
 	lists   lists
 	checks  checks
 	book    *book
+	hot     hotspots
 
 	breakers []breaker.Rule
 	twins    []*twin        // of the breakers that were asked so far

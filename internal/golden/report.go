@@ -119,11 +119,17 @@ var ceilings = []struct {
 	{0.012, []string{"B3"}},
 	{0.028, []string{"F1"}},
 	{0.013, []string{"F3"}},
+	// Hotspot rules on concurrency: nearly all of these traces have calls of several
+	// units, and what follows the first one that matters can't be compared with Java's.
+	// It is all the same held against the machine that is ours, verdict by verdict.
+	{0.065, []string{"F11"}},
+	{0.03, []string{"F8"}},
+	{0.015, []string{"F6"}},
 }
 
 const (
 	rare          = 0.01 // of every other row
-	leastCompared = 0.70
+	leastCompared = 0.65
 )
 
 // Check holds the rows against their ceilings. It is for the traces that those were

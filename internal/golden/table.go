@@ -56,6 +56,11 @@ var table = []row{
 	}},
 	{id: "C6 C9", event: keepsInvalidRule, decision: refusedRule},
 	{id: "D8", event: keepsOldRules, decision: func(m *moment) bool { return m.javaKeptOld }},
+	{id: "F7", decision: otherArgument},
+	{id: "F10", decision: forgottenByReload},
+	{id: "F6", decision: longestWait},
+	{id: "F8", decision: listAtOnce, aside: summedWait},
+	{id: "F11", decision: batchOfValue},
 	{id: "C3", aside: declaredFirst},
 	{id: "F12", event: keepsFirstRule, decision: otherLists, aside: otherLists},
 	{id: "F2", decision: checksOff},
@@ -73,13 +78,20 @@ var table = []row{
 	{id: "D9 D10", decision: roundedFlip, aside: roundedWait, figure: roundedTimes},
 	{id: "B3", decision: passedBy},
 	{id: "B2 B6", decision: bookedElsewhere, figure: borrowedFigure},
-	{id: "D12", decision: decidedTogether, aside: waitedInVain, figure: blockedLater},
+	{id: "D12", decision: either(decidedTogether, chargedInVain), aside: waitedInVain, figure: blockedLater},
 	{id: "B9 D13", decision: reservedEarly},
 	{id: "exact", decision: comingFull},
+
+	{id: "D10", decision: wholeMilliseconds, aside: roundedTurn},
 
 	{id: "A7", figure: childrenSummed},
 	{id: "A4", decision: averageFlips, aside: averageFlips, figure: averageOverCalls},
 	{id: "A5", figure: responseTime},
 	{id: "A6", figure: func(d *difference) bool { return d.field == "occupiedPassQps" && d.want == 0 }},
 	{id: "F3", decision: otherEvidence, aside: otherEvidence, figure: noBestBucket},
+}
+
+// either is a condition that two of them make.
+func either(a, b func(*moment) bool) func(*moment) bool {
+	return func(m *moment) bool { return a(m) || b(m) }
 }

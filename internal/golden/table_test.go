@@ -78,6 +78,14 @@ func TestDifferencesFail(t *testing.T) {
 		{"the time of the next probe", "cb-error-ratio-equal", `"state":"open","retryAtMs":`, `"state":"open","retryAtMs":1`, `expected that breaker "cb1" is open`},
 		{"a probe that is none", "cb-retry-boundary", `"id":2,"resource":"r","expect":{"result":"block","blockedBy":"degrade","rule":"cb1"}`,
 			`"id":2,"resource":"r","expect":{"result":"pass"}`, `expected pass, got block by degrade rule "cb1"`},
+		{"a pass by value that is none", "hotspot-reject",
+			`"id":4,"resource":"r","args":["b"],"expect":{"result":"pass"}`,
+			`"id":4,"resource":"r","args":["b"],"expect":{"result":"block","blockedBy":"param","rule":"h1","param":"b"}`,
+			`Java's machine says`},
+		{"a refusal by value that is none", "hotspot-reject", `"result":"block","blockedBy":"param","rule":"h1"`, `"result":"pass"`,
+			`Java's machine says`},
+		{"another value", "hotspot-reject", `"id":2,"resource":"r","args":["b"]`, `"id":2,"resource":"r","args":["c"]`, `Java's machine says`},
+		{"another wait by value", "hotspot-throttle", `"waitMs":`, `"waitMs":1`, `Java's machine says`},
 		{"an operation", "flow-reject-basic", `"op":"exit"`, `"op":"sing"`, `unknown operation "sing"`},
 	} {
 		t.Run(test.what, func(t *testing.T) {
@@ -152,6 +160,12 @@ func TestDifferencesNeedTheirRow(t *testing.T) {
 		"E4":         "named/cb-probe-blocked-by-other",
 		"F3":         "named/stat-block-counted",
 		"F12":        "named/authority-spaces",
+		"F6":         "named/hotspot-throttle-strict",
+		"F7":         "named/hotspot-negative-index",
+		"F8":         "named/hotspot-list-arg",
+		"F10":        "named/hotspot-reload-concurrency",
+		"F11":        "named/hotspot-concurrency",
+		"D10":        "random/rand-hotspot-throttle-p10",
 		"exact":      "random/rand-reject-p06",
 		"B3, B9 D13": "random/rand-sleep-p03", // either might
 	} {

@@ -44,11 +44,10 @@ Rows without a test:
    23  a step back wraps an unsigned age: everything passes
   107  beyond the cap on contexts nothing is protected
 Rows that wait for a part that isn't built:
-  hotspot          17, 86-91
   cluster          32, 52, 96-101
   adaptive limits  95
   metric log       102, 103
-108 rows: 88 with a test, 2 without, 18 waiting. 2 patches, of 2 rows.
+108 rows: 95 with a test, 2 without, 11 waiting. 2 patches, of 2 rows.
 `, summary(tests, patches))
 
 	for line := range strings.Lines(everything(tests, patches)) {
@@ -57,7 +56,7 @@ Rows that wait for a part that isn't built:
 	all := everything(tests, patches)
 	assert.Contains(t, all, "  23  a step back wraps an unsigned age: everything passes\n      NO TEST\n      patch 23-x\n      patch 23-y\n")
 	assert.Contains(t, all, "  24  after a step back a throttle refuses until time catches up\n      stat/a_test.go:3 TestA\n")
-	assert.Contains(t, all, "  17  time and tokens in two words: one too many for a hot value\n      waits for: hotspot\n")
+	assert.Contains(t, all, "  32  the start of a window isn't in the state that is shared\n      waits for: cluster\n")
 }
 
 func TestPage(t *testing.T) {

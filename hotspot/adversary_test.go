@@ -1,0 +1,190 @@
+package hotspot_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/figure"
+)
+
+// museum 87: an adversary cycles values through a table that is much too small, however
+// it likes. Whatever it does, no value gets more than a bucket of its own would give it
+// in some phase: over any stretch of time, what is earned in it and two full buckets.
+func TestCyclingValuesNeverRaisesALimit(t *testing.T) {
+	r := random(t)
+	rounds := figure.Size(20, 150, 2000, 20_000)
+	over, calls := 0, int64(0)
+	for range rounds {
+		rule := hotspot.Rule{
+			ID: "r", Param: "user", Threshold: float64(1 + r.IntN(5)), Burst: r.IntN(2) * r.IntN(4),
+			Interval: 100 * ms, MaxValues: 1 + r.IntN(4),
+		}
+		g := newGuard(t, rule)
+		size := int64(rule.Threshold) + int64(rule.Burst)
+		type take struct{ at, n int64 }
+		taken := make(map[int][]take)
+		for now := int64(0); now < int64(3*time.Second); now += r.Int64N(int64(30 * ms)) {
+			g.at(time.Duration(now))
+			v, n := r.IntN(12), 1+r.Int64N(2)
+			calls++
+			if g.outcome(user(v), core.Count(int(n))) == "pass" {
+				taken[v] = append(taken[v], take{now, n})
+			}
+		}
+		for v, takes := range taken {
+			for i := range takes {
+				var sum int64
+				for _, k := range takes[i:] {
+					sum += k.n
+					length := k.at - takes[i].at
+					if most := 2*size + length*int64(rule.Threshold)/int64(rule.Interval); sum > most {
+						over++
+						t.Errorf("%+v: value %d took %d in %v, at most %d", rule, v, sum, time.Duration(length), most)
+					}
+				}
+			}
+		}
+	}
+	figure.Report(t, figure.Figure{Name: "over-admissions, hotspot values under eviction", Value: float64(over), N: calls, Seed: *seed})
+}
+
+// museum 87: the victim of an adversary that fills the table and lets it empty again gets
+// what it gets alone, or less, in every minute and over all.
+func TestVictimOfAnAdversary(t *testing.T) {
+	r := random(t)
+	for range figure.Size(3, 15, 100, 1000) {
+		rule := hotspot.Rule{ID: "r", Param: "user", Threshold: 5, Interval: 100 * ms, MaxValues: 3}
+		pace := 1 + r.IntN(40)
+		alone, beset := newGuard(t, rule), newGuard(t, rule)
+		calls := rand.New(rand.NewPCG(r.Uint64(), 0))
+		got, could := 0, 0
+		for now := time.Duration(0); now < 5*time.Second; now += time.Duration(1+calls.IntN(pace)) * ms {
+			alone.at(now)
+			beset.at(now)
+			for range r.IntN(6) {
+				beset.outcome(user(1 + r.IntN(50)))
+			}
+			could += alone.passes(1, user("victim"))
+			got += beset.passes(1, user("victim"))
+		}
+		// One bucket more at the end is a matter of when the last one began.
+		assert.LessOrEqual(t, got, could+5, "pace %d", pace)
+		assert.NotZero(t, got)
+	}
+}
+
+// museum 87, 16: with a queue, too: two calls of one value never run closer than its cost.
+func TestCyclingValuesKeepDistances(t *testing.T) {
+	r := random(t)
+	for range figure.Size(20, 100, 1000, 10_000) {
+		rule := hotspot.Rule{ID: "r", Param: "user", Threshold: 20, Behavior: hotspot.Throttle, MaxWait: 200 * ms, MaxValues: 1 + r.IntN(3)}
+		g := newGuard(t, rule)
+		last := make(map[int]time.Duration)
+		for now := time.Duration(0); now < 3*time.Second; now += time.Duration(r.IntN(40)) * ms {
+			g.at(now)
+			v, n := r.IntN(8), 1+r.IntN(3)
+			outcome := g.outcome(user(v), core.Count(n))
+			if outcome == "block" {
+				continue
+			}
+			wait, _ := time.ParseDuration(outcome)
+			runs := now + wait
+			if before, ok := last[v]; ok {
+				require.GreaterOrEqual(t, runs-before, time.Duration(n)*50*ms, "value %d at %v, -seed=%d", v, now, *seed)
+			}
+			last[v] = runs
+		}
+	}
+}
+
+// museum 87, 89: in flight, too: a value that has something in flight is never
+// forgotten, and one without a cell counts with the others that have none.
+func TestCyclingValuesHoldTheLimitInFlight(t *testing.T) {
+	r := random(t)
+	peaks := 0
+	for range figure.Size(20, 100, 1000, 10_000) {
+		limit := 1 + r.IntN(3)
+		g := newGuard(t, hotspot.Rule{ID: "r", Param: "user", Threshold: float64(limit), Metric: hotspot.Concurrency, MaxValues: 1 + r.IntN(3)})
+		type open struct {
+			value int
+			entry core.Entry
+		}
+		var opened []open
+		held := make(map[int]int)
+		for range 300 {
+			if n := len(opened); n > 0 && r.IntN(2) == 0 {
+				i := r.IntN(n)
+				opened[i].entry.Exit()
+				held[opened[i].value]--
+				opened[i] = opened[n-1]
+				opened = opened[:n-1]
+				continue
+			}
+			v := r.IntN(6)
+			e, err := g.enter(user(v))
+			if err != nil {
+				continue
+			}
+			held[v]++
+			peaks = max(peaks, held[v]-limit)
+			require.LessOrEqual(t, held[v], limit, "value %d, -seed=%d", v, *seed)
+			opened = append(opened, open{v, e})
+		}
+		for _, o := range opened {
+			o.entry.Exit()
+		}
+		// And nothing is left over: every value gets its limit again.
+		for v := range 3 {
+			assert.Equal(t, "pass", g.outcome(user(v), core.Count(limit)))
+		}
+	}
+	figure.Report(t, figure.Figure{Name: "hotspot values over their limit in flight", Value: float64(max(0, peaks)), N: int64(figure.Size(20, 100, 1000, 10_000)), Seed: *seed})
+}
+
+// Values without a cell share a limit, which is counted and seen; when there is room
+// again, they get their own.
+func TestOverflowLimitsAndEnds(t *testing.T) {
+	g := newGuard(t, hotspot.Rule{ID: "r", Param: "user", Threshold: 2, MaxValues: 3, Exceptions: []hotspot.Exception{
+		{Value: core.ValueOf("vip"), Threshold: 4},
+	}})
+	for v := range 3 {
+		assert.Equal(t, "pass", g.outcome(user(v)))
+	}
+	passed := 0
+	for v := range 100 {
+		passed += g.passes(1, user(100+v))
+	}
+	assert.Equal(t, 2, passed, "all others together")
+	assert.Equal(t, "pass, block", g.outcomes(2, user(1)), "who was there has his own")
+	assert.Equal(t, "pass x4, block", g.outcomes(5, user("vip")), "who is named too")
+	f := g.figures("r")
+	assert.Equal(t, 4, f.Values)
+	assert.NotZero(t, f.Overflowed)
+	g.at(1200 * ms)
+	for v := range 3 {
+		assert.Equal(t, "pass x2, block", g.outcomes(3, user(100+v)), "the first three have been idle")
+	}
+	assert.Equal(t, 4, g.figures("r").Values)
+}
+
+// The hottest values come first, and what was hot long ago goes.
+func TestTopValues(t *testing.T) {
+	g := newGuard(t, hotspot.Rule{ID: "r", Param: "user", Threshold: 1e6})
+	for v := range 30 {
+		g.outcomes(30-v, user(fmt.Sprintf("u%02d", v)))
+	}
+	top := g.figures("r").Top
+	require.Len(t, top, 10)
+	assert.Equal(t, core.ValueFigures{Resource: "orders", Value: `"u00"`, Passed: 30}, top[0])
+	assert.Equal(t, `"u09"`, top[9].Value)
+	g.at(2 * time.Minute)
+	g.outcomes(2, user("u29"))
+	assert.Equal(t, `"u29"`, g.figures("r").Top[0].Value)
+}

@@ -1,0 +1,112 @@
+package hotspot
+
+import (
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// bucket is what a value has used of its units. It is filled up, as far as the time
+// since the last filling has earned, by the first call that comes more than an interval
+// after that. The arithmetic is alibaba/Sentinel's.
+//
+// It keeps what is used and not what is left, so that it means the same under another
+// threshold. The shard's lock guards it.
+type bucket struct {
+	filled int64 // when; never if no call has taken anything yet
+	used   int64
+}
+
+const never = math.MinInt64
+
+// at is the bucket as a call at now finds it. A caller that was held up may have an
+// older time: it finds the bucket as it is.
+func (b bucket) at(now int64, interval int64, q *quota) bucket {
+	switch {
+	case b.filled == never:
+		return bucket{filled: now}
+	case now-b.filled > interval:
+		return bucket{filled: now, used: max(0, b.used-earned(now-b.filled, interval, q.units))}
+	}
+	return b
+}
+
+// fits reports whether n units more are within the limit.
+func (b bucket) fits(n int64, q *quota) bool { return !q.none && b.used <= q.size-n }
+
+// earned is the units that come back in a time: time / interval * units, rounded down.
+func earned(time, interval, units int64) int64 {
+	high, low := bits.Mul64(uint64(time), uint64(units))
+	if high >= uint64(interval) {
+		return math.MaxInt64
+	}
+	n, _ := bits.Div64(high, low, uint64(interval))
+	return int64(min(n, math.MaxInt64))
+}
+
+// bucketUnits are units that a call took from a cell's bucket.
+type bucketUnits cell
+
+// GiveBack gives them back to the filling that they were taken from. A later one has
+// been worked out with them: there they are used, and what the call had is earned
+// anew, or more could pass than the bucket holds.
+func (u *bucketUnits) GiveBack(r *core.Reservation) {
+	u.shard.mu.Lock()
+	defer u.shard.mu.Unlock()
+	if u.bucket.filled == r.Token {
+		u.bucket.used = max(0, u.bucket.used-r.Units)
+	}
+}
+
+// takeFromRest takes n units for a value that has no cell. The time of its first take is
+// not known, so the rest is not filled up at once: what is taken there is within the
+// threshold in every real interval, as no bucket of a value's own would refuse it. The
+// caller holds the lock.
+func (s *shard) takeFromRest(now, n int64, rule *controller) (core.Reservation, bool) {
+	w := s.restWindow(now, rule.rule.Interval)
+	bucket, ok := w.TryAdd(now, n, rule.quota.units)
+	if !ok {
+		return core.Reservation{}, false
+	}
+	s.restAt = max(s.restAt, now)
+	return core.Reservation{Holder: restUnits{w}, Units: n, Token: bucket}, true
+}
+
+// restWindow is the window of the rest, made when it is first needed, or when the rule
+// has another interval by now.
+func (s *shard) restWindow(now int64, interval time.Duration) *stat.Window {
+	if s.window != nil && s.interval == interval {
+		return s.window
+	}
+	old := s.window
+	shape := stat.Shape{Interval: interval, Buckets: 10, Strict: true}
+	for shape.Validate() != nil {
+		shape.Buckets-- // 1 divides everything
+	}
+	s.window, _ = stat.NewWindow(shape)
+	s.interval = interval
+	if old != nil {
+		s.window.SeedFrom(old, now)
+	}
+	return s.window
+}
+
+// newBucket is the bucket of a new cell: some of what the rest gave lately may be its
+// value's. The caller holds the lock.
+func (s *shard) newBucket(now int64) bucket {
+	if s.window != nil {
+		if used := s.window.Sum(now); used > 0 {
+			return bucket{filled: s.restAt, used: used}
+		}
+	}
+	return bucket{filled: never}
+}
+
+// restUnits are units that a call took from the rest.
+type restUnits struct{ *stat.Window }
+
+// GiveBack gives them back to the bucket of the window that they were counted in.
+func (u restUnits) GiveBack(r *core.Reservation) { u.Cancel(r.Token, r.Units) }

@@ -1,0 +1,151 @@
+package hotspot
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// Rules are the hotspot rules of one resource, compiled. They are safe for concurrent
+// use.
+type Rules struct {
+	controllers []*controller // as declared
+}
+
+// Ask returns the first refusal, taking nothing. A shadow rule refuses nobody.
+func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
+	for _, c := range rs.controllers {
+		if c.rule.Mode == core.Shadow {
+			continue
+		}
+		for _, o := range c.occurrences(inv) {
+			if !c.ask(inv.Now(), o.Value, inv.Units()*o.Times) {
+				return core.Verdict{Block: c.refusal}
+			}
+		}
+	}
+	return core.Verdict{}
+}
+
+// Take lets every rule take, for every value of the call. It returns the first refusal,
+// or else the longest wait. What was taken before a refusal is on the invocation: it is
+// given back with the call, or here if the rule only rehearses.
+func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
+	var longest core.Verdict
+	for _, c := range rs.controllers {
+		before := inv.Reservations()
+		for _, o := range c.occurrences(inv) {
+			wait, ok := c.take(inv, o.Value, inv.Units()*o.Times)
+			if ok {
+				if c.rule.Mode != core.Shadow && wait > longest.Wait {
+					longest = core.Verdict{Wait: wait, By: c.refusal}
+				}
+				continue
+			}
+			if c.rule.Mode != core.Shadow {
+				return core.Verdict{Block: c.refusal}
+			}
+			inv.GiveBackFrom(before)
+			c.rehearsed.Add(inv.Lane(), 1)
+			break
+		}
+	}
+	return longest
+}
+
+// Idle reports whether all of the rules can be forgotten, see core.Resource.
+func (rs *Rules) Idle(now int64) bool {
+	for _, c := range rs.controllers {
+		if !c.idle(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// ask reports whether n units of a value would pass as things stand.
+func (c *controller) ask(now int64, v core.Value, n int64) bool {
+	q, hash := c.quotaOf(v), v.Hash()
+	s := c.values.shard(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.cells.find(v, hash)
+	if x == nil {
+		begin := s.newCell(now, q) // if there is room; who takes will see
+		if c.fits(&begin, now, n, q) {
+			return true
+		}
+		x = &s.rest
+		if q != &c.quota { // a value that the rule names is to be seen
+			x = s.add(v, hash, now, q)
+			x.named = true
+		}
+	} else if c.fits(x, now, n, q) {
+		return true
+	}
+	x.refused++
+	x.heat.add(now, n)
+	return false
+}
+
+// fits is ask for a cell. The caller holds the lock of its shard.
+func (c *controller) fits(x *cell, now int64, n int64, q *quota) bool {
+	switch {
+	case q.none:
+		return false
+	case c.rule.Metric == Concurrency:
+		return x.inFlight() <= q.units-n
+	case c.rule.Behavior == Throttle:
+		_, wait := x.last().next(now, cost(n, q.perUnit))
+		return wait <= c.rule.MaxWait
+	}
+	return x.bucket.at(now, int64(c.rule.Interval), q).fits(n, q)
+}
+
+// take decides about n units of a value, and reserves on the invocation what it grants.
+func (c *controller) take(inv *core.Invocation, v core.Value, n int64) (wait time.Duration, ok bool) {
+	held, wait, ok := c.grant(inv.Now(), v, n)
+	if ok {
+		inv.Reserve(held)
+	}
+	return wait, ok
+}
+
+// grant looks whether n units of a value fit and takes them in one step, under the lock
+// of the value's shard.
+func (c *controller) grant(now int64, v core.Value, n int64) (held core.Reservation, wait time.Duration, ok bool) {
+	q, hash := c.quotaOf(v), v.Hash()
+	s := c.values.shard(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.obtain(v, hash, now, q, c)
+	x.heat.add(now, n)
+	if held, wait, ok = c.takeFrom(x, now, n, q); ok {
+		x.passed++
+	} else {
+		x.refused++
+	}
+	return held, wait, ok
+}
+
+// takeFrom is grant for a cell. The caller holds the lock of its shard.
+func (c *controller) takeFrom(x *cell, now, n int64, q *quota) (held core.Reservation, wait time.Duration, ok bool) {
+	if !c.fits(x, now, n, q) {
+		return held, 0, false
+	}
+	switch {
+	case c.rule.Metric == Concurrency:
+		x.held += n
+		return core.Reservation{Holder: (*permitUnits)(x), Units: n, UntilExit: true}, 0, true
+	case c.rule.Behavior == Throttle:
+		before := x.turn
+		x.turn, wait = x.last().next(now, cost(n, q.perUnit))
+		return (*turnUnits)(x).reserved(x.turn, before), wait, true
+	case x.isRest(): // whose limit is in its window
+		held, ok = x.shard.takeFromRest(now, n, c)
+		return held, 0, ok
+	}
+	x.bucket = x.bucket.at(now, int64(c.rule.Interval), q)
+	x.bucket.used += n
+	return core.Reservation{Holder: (*bucketUnits)(x), Units: n, Token: x.bucket.filled}, 0, true
+}

@@ -1,0 +1,91 @@
+package hotspot
+
+import (
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// controller is one rule at work on one resource.
+type controller struct {
+	rule    Rule
+	engine  *core.Engine
+	refusal *core.BlockError
+
+	quota      quota
+	exceptions map[core.Value]*quota
+	values     *values
+
+	rehearsed *stat.Tally // refusals of a shadow rule
+}
+
+// newController returns the controller of a rule that goes on from old, if there is
+// one. What must not happen before the rules are published is done by publish.
+func newController(e *core.Engine, r Rule, resource *core.Resource, old *controller) (c *controller, publish func()) {
+	c = &controller{rule: r, engine: e, quota: r.quota(r.Threshold)}
+	c.refusal = core.NewBlockError(core.KindHotspot, resource.Name(), r.ID, nil)
+	c.rehearsed = new(stat.Tally)
+	goesOn := old != nil && old.rule.source() == r.source()
+	if len(r.Exceptions) > 0 {
+		c.exceptions = make(map[core.Value]*quota, len(r.Exceptions))
+		for _, x := range r.Exceptions {
+			q := r.quota(x.Threshold)
+			q.apart = !goesOn || old.exceptions[x.Value] != nil && old.exceptions[x.Value].apart
+			c.exceptions[x.Value.Clone()] = &q
+		}
+	}
+	if old != nil {
+		c.refusal.Succeed(old.refusal)
+		c.rehearsed = old.rehearsed
+	}
+	if goesOn {
+		c.values = old.values // what was used and is in flight counts on, under the new limits
+		return c, func() {
+			c.values.resize(r.MaxValues)
+			c.values.name(c.exceptions)
+		}
+	}
+	c.values = newValues(r.MaxValues)
+	return c, func() {}
+}
+
+// quotaOf is the limit of a value.
+func (c *controller) quotaOf(v core.Value) *quota {
+	if c.exceptions != nil {
+		if q, ok := c.exceptions[v]; ok {
+			return q
+		}
+	}
+	return &c.quota
+}
+
+// occurrences are the values of a call that the rule looks at.
+func (c *controller) occurrences(inv *core.Invocation) []core.Occurrence {
+	if c.rule.Index.given {
+		return inv.ArgValues(c.rule.Index.at)
+	}
+	return inv.ParamValues(c.rule.Param)
+}
+
+// forgettable reports whether a value that the rule doesn't name would fare no better
+// if it were new. The caller holds the lock of its shard.
+func (c *controller) forgettable(x *cell, now int64) bool {
+	switch {
+	case x.held > 0:
+		return false
+	case c.rule.Metric == Concurrency:
+		return true
+	case c.rule.Behavior == Throttle:
+		_, wait := x.turn.next(now, cost(1, c.quotaOf(x.value).perUnit))
+		return wait == 0
+	}
+	return x.bucket.at(now, int64(c.rule.Interval), c.quotaOf(x.value)).used == 0
+}
+
+// idle reports whether all that the rule knows can be forgotten.
+func (c *controller) idle(now int64) bool {
+	idle := true
+	c.values.each(func(x *cell) {
+		idle = idle && c.forgettable(x, now)
+	})
+	return idle
+}

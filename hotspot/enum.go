@@ -1,0 +1,90 @@
+package hotspot
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// Metric is what a threshold counts.
+type Metric uint8
+
+// The metrics.
+const (
+	QPS         Metric = iota // units of a value that pass per interval
+	Concurrency               // units of a value in flight
+)
+
+var metricNames = []string{"qps", "concurrency"}
+
+// String returns the name used in rule files.
+func (m Metric) String() string { return core.EnumName("metric", metricNames, uint8(m)) }
+
+// MarshalText writes the name used in rule files.
+func (m Metric) MarshalText() ([]byte, error) {
+	return core.MarshalEnum("metric", metricNames, uint8(m))
+}
+
+// UnmarshalText reads the name used in rule files.
+func (m *Metric) UnmarshalText(text []byte) error {
+	v, err := core.ParseEnum("metric", metricNames, text)
+	*m = Metric(v)
+	return err
+}
+
+// Behavior is what a call over the limit meets.
+type Behavior uint8
+
+// The behaviors.
+const (
+	Reject   Behavior = iota // it is refused
+	Throttle                 // it queues for its turn
+)
+
+var behaviorNames = []string{"reject", "throttle"}
+
+// String returns the name used in rule files.
+func (b Behavior) String() string { return core.EnumName("behavior", behaviorNames, uint8(b)) }
+
+// MarshalText writes the name used in rule files.
+func (b Behavior) MarshalText() ([]byte, error) {
+	return core.MarshalEnum("behavior", behaviorNames, uint8(b))
+}
+
+// UnmarshalText reads the name used in rule files.
+func (b *Behavior) UnmarshalText(text []byte) error {
+	v, err := core.ParseEnum("behavior", behaviorNames, text)
+	*b = Behavior(v)
+	return err
+}
+
+// Index is the place of an argument; see [At]. The zero Index is none.
+type Index struct {
+	given bool
+	at    int
+}
+
+// At is the argument in place n: 0 is the first one, -1 the last one.
+func At(n int) Index { return Index{true, n} }
+
+// String returns the place, "" if there is none.
+func (i Index) String() string {
+	if !i.given {
+		return ""
+	}
+	return strconv.Itoa(i.at)
+}
+
+// Scalar returns what a rule file says for the place.
+func (i Index) Scalar() any { return int64(i.at) }
+
+// SetScalar reads what a rule file says.
+func (i *Index) SetScalar(v any) error {
+	n, ok := v.(int64)
+	if !ok || n < -MaxIndex || n > MaxIndex {
+		return fmt.Errorf("must be a whole number like 0 (the first argument) or -1 (the last), at most %d", MaxIndex)
+	}
+	*i = At(int(n))
+	return nil
+}

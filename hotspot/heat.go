@@ -1,0 +1,18 @@
+package hotspot
+
+// heat is how much a value was asked for lately: each unit counts for half as much
+// after every 8.6 seconds. It only serves to put values in order.
+type heat struct {
+	amount int64 // in 1/256, so that little doesn't vanish at once
+	tick   int64 // of the clock when it was last worked out
+}
+
+const heatTick = 33 // 2^33 ns
+
+func (h heat) at(now int64) int64 {
+	return h.amount >> min(63, max(0, now>>heatTick-h.tick))
+}
+
+func (h *heat) add(now, units int64) {
+	*h = heat{h.at(now) + units<<8, max(h.tick, now>>heatTick)}
+}

@@ -1,0 +1,155 @@
+package hotspot_test
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/slots"
+)
+
+var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random tests")
+
+// random returns a source of randomness whose seed a failing test prints.
+func random(t testing.TB) *rand.Rand {
+	t.Helper()
+	t.Logf("-seed=%d", *seed)
+	return rand.New(rand.NewPCG(*seed, 0))
+}
+
+func TestMain(m *testing.M) { books.Main(m) }
+
+var start = time.Unix(1_700_000_000, 0)
+
+const ms = time.Millisecond
+
+// guard is an engine under test, on a clock that stands still. Calls that queue note
+// their wait and run at once.
+type guard struct {
+	*core.Engine
+	t     testing.TB
+	clock *core.ManualClock
+}
+
+func newGuard(t testing.TB, rules ...hotspot.Rule) *guard {
+	t.Helper()
+	clock := core.NewManualClock(start)
+	clock.SetSleep(core.SleepRecord)
+	e, err := core.NewEngine(core.Config{Clock: clock, Chain: slots.Default(), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	g := &guard{e, t, clock}
+	g.load(rules...)
+	books.Keep(t, e)
+	t.Cleanup(func() {
+		assert.Zero(t, e.Failures(), "panics in slots")
+		if !t.Failed() {
+			assert.Zero(t, g.inFlight(), "units in flight")
+		}
+	})
+	return g
+}
+
+// load loads rules, for "orders" unless they say otherwise.
+func (g *guard) load(rules ...hotspot.Rule) {
+	g.t.Helper()
+	rules = hotspot.Clone(rules)
+	for i := range rules {
+		if rules[i].Resource == "" {
+			rules[i].Resource = "orders"
+		}
+	}
+	require.NoError(g.t, g.Update(func(b *core.RulesetBuilder) error { return hotspot.Compile(b, rules) }))
+}
+
+// at moves the clock to so long after the start.
+func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }
+
+// figures are those of a rule.
+func (g *guard) figures(id string) core.RuleFigures {
+	g.t.Helper()
+	for _, f := range g.Rules().RuleFigures() {
+		if f.ID == id {
+			return f
+		}
+	}
+	require.Fail(g.t, "no rule "+id)
+	return core.RuleFigures{}
+}
+
+func (g *guard) inFlight() (n int64) {
+	for _, f := range g.Rules().RuleFigures() {
+		n += f.InFlight
+	}
+	return n
+}
+
+func (g *guard) enter(opts ...core.Option) (core.Entry, error) {
+	return g.Enter(g.t.Context(), "orders", opts)
+}
+
+// user attaches a value as the tests' rules want it, and gives it as an argument.
+func user(v any) core.Option { return core.Param("user", v) }
+
+// outcome makes a call, ends it, and says what became of it: "pass", "block", or how
+// long it waited.
+func (g *guard) outcome(opts ...core.Option) string {
+	g.t.Helper()
+	waits := len(g.clock.Slept())
+	entry, err := g.enter(opts...)
+	entry.Exit()
+	if err != nil {
+		require.ErrorIs(g.t, err, core.ErrBlocked)
+		assert.Equal(g.t, core.KindHotspot, core.KindOf(err))
+		return "block"
+	}
+	if slept := g.clock.Slept(); len(slept) > waits {
+		return slept[waits].String()
+	}
+	return "pass"
+}
+
+// outcomes makes n like calls, and writes "pass, pass, block" as "pass x2, block".
+func (g *guard) outcomes(n int, opts ...core.Option) string {
+	g.t.Helper()
+	var words []string
+	for range n {
+		words = append(words, g.outcome(opts...))
+	}
+	var b strings.Builder
+	for i := 0; i < len(words); {
+		n := 1
+		for i+n < len(words) && words[i+n] == words[i] {
+			n++
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(words[i])
+		if n > 1 {
+			fmt.Fprintf(&b, " x%d", n)
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// passes is how many of n like calls pass, waiting or not.
+func (g *guard) passes(n int, opts ...core.Option) (passed int) {
+	g.t.Helper()
+	for range n {
+		if g.outcome(opts...) != "block" {
+			passed++
+		}
+	}
+	return passed
+}

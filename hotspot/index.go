@@ -1,0 +1,83 @@
+package hotspot
+
+import "github.com/penstock-go/penstock/core"
+
+// index finds the cells of a shard by value: a hash table with linear probing, at most
+// three quarters full. A Go map grows when keys come and go for long, even if there are
+// never more of them; this one is as large as the most cells that there ever were need.
+// Nor is a value hashed again here: the hash that chose the shard serves.
+type index struct {
+	slots []place // a power of two of them
+	n     int
+}
+
+type place struct {
+	hash uint64
+	cell *cell // nil if the place is free
+}
+
+// home is where a hash belongs. The shard was chosen by its lowest bits.
+func (x *index) home(hash uint64) int { return int(hash>>32) & (len(x.slots) - 1) }
+
+func (x *index) find(v core.Value, hash uint64) *cell {
+	if x.n == 0 {
+		return nil
+	}
+	for i := x.home(hash); x.slots[i].cell != nil; i = (i + 1) & (len(x.slots) - 1) {
+		if x.slots[i].hash == hash && x.slots[i].cell.value == v {
+			return x.slots[i].cell
+		}
+	}
+	return nil
+}
+
+// add adds a cell whose value is not there.
+func (x *index) add(c *cell) {
+	if 4*(x.n+1) > 3*len(x.slots) {
+		old := x.slots
+		x.slots = make([]place, max(8, 2*len(old)))
+		for _, p := range old {
+			if p.cell != nil {
+				x.put(p)
+			}
+		}
+	}
+	x.put(place{c.hash, c})
+	x.n++
+}
+
+func (x *index) put(p place) {
+	i := x.home(p.hash)
+	for x.slots[i].cell != nil {
+		i = (i + 1) & (len(x.slots) - 1)
+	}
+	x.slots[i] = p
+}
+
+// remove removes a cell that is there. Those behind it that were pushed on from their
+// home move up, so that none is behind a gap.
+func (x *index) remove(c *cell) {
+	mask := len(x.slots) - 1
+	i := x.home(c.hash)
+	for x.slots[i].cell != c {
+		i = (i + 1) & mask
+	}
+	for j := (i + 1) & mask; x.slots[j].cell != nil; j = (j + 1) & mask {
+		home := x.home(x.slots[j].hash)
+		if (j-home)&mask >= (j-i)&mask { // its home is not between the gap and here
+			x.slots[i] = x.slots[j]
+			i = j
+		}
+	}
+	x.slots[i] = place{}
+	x.n--
+}
+
+// all calls f with every cell.
+func (x *index) all(f func(*cell)) {
+	for _, p := range x.slots {
+		if p.cell != nil {
+			f(p.cell)
+		}
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package hotspot_test
+
+const raceDetector = false

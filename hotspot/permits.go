@@ -1,0 +1,25 @@
+package hotspot
+
+import "github.com/penstock-go/penstock/core"
+
+// inFlight is how much of its limit a cell's value has in flight at most: its own, and
+// what was in flight of all values without a cell when it got one, as long as any of
+// that is. Some of it may be its own. The caller holds the shard's lock.
+func (c *cell) inFlight() int64 {
+	if c.era != 0 && c.era == c.shard.era {
+		return c.held + c.shard.rest.held
+	}
+	return c.held
+}
+
+// permitUnits are units in flight.
+type permitUnits cell
+
+// GiveBack ends them.
+func (u *permitUnits) GiveBack(r *core.Reservation) {
+	u.shard.mu.Lock()
+	defer u.shard.mu.Unlock()
+	if u.held -= r.Units; u.held == 0 && (*cell)(u) == &u.shard.rest {
+		u.shard.era++
+	}
+}

@@ -1,0 +1,96 @@
+package hotspot_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/hotspot"
+)
+
+// museum 72
+func TestReloadForgetsNothing(t *testing.T) {
+	rule := hotspot.Rule{ID: "r", Param: "user", Threshold: 5}
+	other := hotspot.Rule{ID: "o", Resource: "other", Index: hotspot.At(0), Threshold: 1}
+	for _, tt := range []struct {
+		name  string
+		after func(*hotspot.Rule)
+		want  string
+	}{
+		{"unchanged", func(*hotspot.Rule) {}, "block x9"},
+		{"a higher threshold", func(r *hotspot.Rule) { r.Threshold = 8 }, "pass x3, block x6"},
+		{"a lower one", func(r *hotspot.Rule) { r.Threshold = 4 }, "block x9"},
+		{"a burst", func(r *hotspot.Rule) { r.Burst = 2 }, "pass x2, block x7"},
+		{"an exception", func(r *hotspot.Rule) {
+			r.Exceptions = []hotspot.Exception{{Value: core.ValueOf("ann"), Threshold: 6}}
+		}, "pass, block x8"},
+		{"room for fewer values", func(r *hotspot.Rule) { r.MaxValues = 1 }, "block x9"},
+		{"another argument", func(r *hotspot.Rule) { r.Param = ""; r.Index = hotspot.At(0) }, "pass x5, block x4"},
+		{"another id", func(r *hotspot.Rule) { r.ID = "s" }, "block x9"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGuard(t, rule)
+			ann := []core.Option{user("ann"), core.Args("ann")}
+			assert.Equal(t, "pass x5, block", g.outcomes(6, ann...))
+			after := rule
+			tt.after(&after)
+			g.load(other, after)
+			assert.Equal(t, tt.want, g.outcomes(9, ann...))
+			g.load(after, other)
+			assert.Equal(t, "block", g.outcome(ann...))
+		})
+	}
+}
+
+func TestReloadKeepsTheQueue(t *testing.T) {
+	rule := hotspot.Rule{ID: "r", Param: "user", Threshold: 10, Behavior: hotspot.Throttle, MaxWait: time.Second}
+	g := newGuard(t, rule)
+	assert.Equal(t, "pass, 100ms, 200ms", g.outcomes(3, user("ann")))
+	rule.Threshold = 20
+	g.load(rule)
+	assert.Equal(t, "250ms, 300ms", g.outcomes(2, user("ann")))
+}
+
+// A rule that is off for a while goes on where it was.
+func TestOffAndOn(t *testing.T) {
+	rule := hotspot.Rule{ID: "r", Param: "user", Threshold: 2}
+	g := newGuard(t, rule)
+	assert.Equal(t, "pass x2, block", g.outcomes(3, user("ann")))
+	rule.Mode = core.Off
+	g.load(rule)
+	assert.Equal(t, "pass x3", g.outcomes(3, user("ann")))
+	rule.Mode = core.Enforce
+	g.load(rule)
+	assert.Equal(t, "block", g.outcome(user("ann")))
+}
+
+// A bad update changes nothing, also not which values the rules name. museum 73
+func TestBadUpdate(t *testing.T) {
+	g := newGuard(t, hotspot.Rule{ID: "r", Param: "user", Threshold: 2})
+	assert.Equal(t, "pass x2, block", g.outcomes(3, user("ann")))
+	err := g.Update(func(b *core.RulesetBuilder) error {
+		return hotspot.Compile(b, []hotspot.Rule{
+			{ID: "r", Resource: "orders", Param: "user", Threshold: 9, Exceptions: []hotspot.Exception{{Value: core.ValueOf("x"), Threshold: 1}}},
+			{Resource: "orders"},
+		})
+	})
+	assert.ErrorContains(t, err, "hotspot[1].index: is required")
+	assert.Equal(t, "block", g.outcome(user("ann")))
+}
+
+func TestEachResourceOfAPatternHasItsOwnValues(t *testing.T) {
+	g := newGuard(t, hotspot.Rule{ID: "r", Resource: "order.*", Regex: true, Param: "user", Threshold: 2})
+	assert.Equal(t, "pass x2, block", g.outcomes(3, user("ann")))
+	e, err := g.Enter(t.Context(), "order 7", []core.Option{user("ann")})
+	assert.NoError(t, err)
+	e.Exit()
+	f := g.figures("r")
+	assert.Equal(t, 2, f.Values)
+	assert.EqualValues(t, 1, f.Refused)
+	assert.Equal(t, []core.ValueFigures{
+		{Resource: "orders", Value: `"ann"`, Passed: 2, Refused: 1},
+		{Resource: "order 7", Value: `"ann"`, Passed: 1},
+	}, f.Top)
+}

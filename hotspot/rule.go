@@ -1,0 +1,277 @@
+package hotspot
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Rule limits each value of an argument of one resource. Resource, Threshold, and
+// either Index or Param are enough:
+//
+//	hotspot.Rule{Resource: "GET /orders", Param: "user", Threshold: 10}
+//
+// admits ten calls a second of every user and rejects the rest. Calls without the
+// argument are not limited. A slice has the values of its elements, each of which
+// must be within its limit; one that is there twice takes twice as much.
+type Rule struct {
+	// ID names the rule in errors, logs and figures, and ties it to its predecessor
+	// when rules are loaded anew. Made from the fields if empty.
+	ID string `yaml:"id,omitempty"`
+	// Resource is the name given to api.Entry. Required.
+	Resource string `yaml:"resource"`
+	// Regex makes Resource a regular expression (RE2) that must match a whole name.
+	// The values of every resource that matches have limits of their own.
+	Regex bool `yaml:"regex,omitempty"`
+	// Index is which of the arguments given with api.Args is looked at: At(0) is the
+	// first, At(-1) the last of each call.
+	Index Index `yaml:"index,omitempty"`
+	// Param is the name of the attachment (api.Param) that is looked at, instead of an
+	// argument.
+	Param string `yaml:"param,omitempty"`
+	// Threshold is the limit of each value: units per Interval for QPS, units at once
+	// for Concurrency. Finite and not negative; 0 blocks every value. A fraction counts
+	// only where it can: it spaces a throttle exactly.
+	Threshold float64 `yaml:"threshold"`
+	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second.
+	Interval time.Duration `yaml:"interval,omitempty"`
+	// Burst is how many units a value that was idle may take beyond Threshold. Only
+	// with metric QPS and behavior Reject.
+	Burst int `yaml:"burst,omitempty"`
+	// Metric is what Threshold counts. The zero value is QPS.
+	Metric Metric `yaml:"metric,omitempty"`
+	// Behavior is what happens beyond the limit. The zero value is Reject.
+	Behavior Behavior `yaml:"behavior,omitempty"`
+	// MaxWait is the longest time in the queue of a value. Up to 24 h; 0 means 500 ms.
+	// Read by Throttle.
+	MaxWait time.Duration `yaml:"maxWait,omitempty"`
+	// Exceptions are values with limits of their own.
+	Exceptions []Exception `yaml:"exceptions,omitempty"`
+	// MaxValues is how many values the rule tells apart at most, those of Exceptions
+	// not counted. 1 to 1,000,000; 0 means 10,000. What is beyond them shares limits.
+	MaxValues int `yaml:"maxValues,omitempty"`
+	// Mode says whether the verdict holds. The zero value is core.Enforce.
+	Mode core.Mode `yaml:"mode,omitempty"`
+}
+
+// Exception is a value with a limit of its own, as in
+//
+//	hotspot.Exception{Value: core.ValueOf("batch"), Threshold: 100}
+type Exception struct {
+	// Value is text, a number or a boolean.
+	Value core.Value `yaml:"value"`
+	// Threshold is the limit of that value, with the rule's Interval and Burst.
+	Threshold float64 `yaml:"threshold"`
+}
+
+// The ranges of a rule's fields.
+const (
+	MinInterval   = stat.MinInterval
+	MaxInterval   = stat.MaxInterval
+	MaxMaxWait    = 24 * time.Hour
+	MaxThrottle   = 1e9 // units per second that a throttle can space
+	MaxThreshold  = 1e15
+	MaxIndex      = 1000
+	MaxMaxValues  = 1_000_000
+	MaxExceptions = 10_000
+	MaxBurst      = 1_000_000_000
+)
+
+const defaultMaxValues = 10_000
+
+// Normalized returns the rule with every default written out, or the first field that
+// can't be honoured as a [core.FieldError].
+func (r Rule) Normalized() (Rule, error) {
+	if err := r.checkNames(); err != nil {
+		return r, err
+	}
+	if err := r.checkEnums(); err != nil {
+		return r, err
+	}
+	if r.Interval == 0 {
+		r.Interval = time.Second
+	}
+	if r.MaxWait == 0 && r.Behavior == Throttle {
+		r.MaxWait = 500 * time.Millisecond
+	}
+	if r.MaxValues == 0 {
+		r.MaxValues = defaultMaxValues
+	}
+	if err := r.checkNumbers(); err != nil {
+		return r, err
+	}
+	if err := r.checkExceptions(); err != nil {
+		return r, err
+	}
+	if r.ID == "" {
+		r.ID = r.madeID()
+	}
+	return r, nil
+}
+
+func (r Rule) checkNames() error {
+	switch {
+	case r.Resource == "":
+		return core.BadField("resource", "is required: name the resource that the rule limits")
+	case !r.Index.given && r.Param == "":
+		return core.BadField("index", "is required, or param: say which argument the rule looks at, 0 for the first, or which attachment")
+	case r.Index.given && r.Param != "":
+		return core.BadField("param", "does not go with index: a rule looks at one argument, or at one attachment")
+	case r.Index.at < -MaxIndex || r.Index.at > MaxIndex:
+		return core.BadField("index", "is %d: use 0 for the first argument, -1 for the last, at most %d", r.Index.at, MaxIndex)
+	}
+	if r.Regex {
+		if _, err := core.PatternSize(r.Resource); err != nil {
+			return core.BadField("resource", "%v", err)
+		}
+	}
+	return nil
+}
+
+func (r Rule) checkEnums() error {
+	switch {
+	case int(r.Metric) >= len(metricNames):
+		return core.BadField("metric", "%d is unknown: use hotspot.QPS or hotspot.Concurrency", r.Metric)
+	case int(r.Behavior) >= len(behaviorNames):
+		return core.BadField("behavior", "%d is unknown: use hotspot.Reject or hotspot.Throttle", r.Behavior)
+	case r.Mode > core.Off:
+		return core.BadField("mode", "%d is unknown: use core.Enforce, core.Shadow or core.Off", r.Mode)
+	case r.Metric == Concurrency && r.Behavior != Reject:
+		return core.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
+	case r.Burst != 0 && (r.Metric == Concurrency || r.Behavior == Throttle):
+		return core.BadField("burst", "only goes with metric qps and behavior reject: the others have no bucket")
+	}
+	return nil
+}
+
+func (r Rule) checkNumbers() error {
+	if err := r.checkThreshold("threshold", r.Threshold); err != nil {
+		return err
+	}
+	if err := inRange("interval", r.Interval, MinInterval, MaxInterval); err != nil {
+		return err
+	}
+	if r.Burst < 0 || r.Burst > MaxBurst {
+		return core.BadField("burst", "is %d: use a number from 0 to %d", r.Burst, MaxBurst)
+	}
+	if r.MaxWait != 0 {
+		if err := inRange("maxWait", r.MaxWait, 0, MaxMaxWait); err != nil {
+			return err
+		}
+	}
+	if r.MaxValues < 1 || r.MaxValues > MaxMaxValues {
+		return core.BadField("maxValues", "is %d: use a number from 1 to %d, or leave it out for %d", r.MaxValues, MaxMaxValues, defaultMaxValues)
+	}
+	return nil
+}
+
+func (r Rule) checkThreshold(field string, threshold float64) error {
+	if !(threshold >= 0) || threshold > MaxThreshold {
+		return core.BadField(field, "is %v: use a finite number from 0 to %g", threshold, float64(MaxThreshold))
+	}
+	if perSecond := threshold / r.Interval.Seconds(); r.Behavior == Throttle && perSecond > MaxThrottle {
+		return core.BadField(field, "is %g a second: a throttle spaces at most %g a second", perSecond, float64(MaxThrottle))
+	}
+	return nil
+}
+
+func (r Rule) checkExceptions() error {
+	if len(r.Exceptions) > MaxExceptions {
+		return core.BadField("exceptions", "are %d: a rule has at most %d", len(r.Exceptions), MaxExceptions)
+	}
+	seen := make(map[core.Value]int, len(r.Exceptions))
+	for i, x := range r.Exceptions {
+		if x.Value.Scalar() == nil {
+			return core.BadField("exceptions", "number %d has no value that a rule can name: use text of at most %d bytes, a number, true or false", i, core.MaxValueText)
+		}
+		if j, twice := seen[x.Value]; twice {
+			return core.BadField("exceptions", "%v is there twice, as number %d and %d: remove one", x.Value, j, i)
+		}
+		seen[x.Value] = i
+		if err := r.checkThreshold("exceptions", x.Threshold); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func inRange(field string, d, low, high time.Duration) error {
+	if d < low || d > high {
+		return core.BadField(field, "is %v: use a duration from %v to %v", d, low, high)
+	}
+	return nil
+}
+
+// madeID names a rule by the fields that make it that rule, so that an edited
+// threshold is still the same rule.
+func (r Rule) madeID() string {
+	id := "hotspot:" + r.Resource + ":" + r.source()
+	if r.Metric != QPS {
+		id += ":" + r.Metric.String()
+	}
+	if r.Behavior != Reject {
+		id += ":" + r.Behavior.String()
+	}
+	return id
+}
+
+// source says where the values come from.
+func (r Rule) source() string {
+	if r.Index.given {
+		return fmt.Sprintf("index=%v", r.Index)
+	}
+	return "param=" + r.Param
+}
+
+// Info tells the rule table what it needs to know.
+func (r Rule) Info() core.RuleInfo {
+	return core.RuleInfo{ID: r.ID, Resource: r.Resource, Regex: r.Regex, Mode: r.Mode}
+}
+
+// WithID returns the rule with another ID.
+func (r Rule) WithID(id string) Rule {
+	r.ID = id
+	return r
+}
+
+// Like names what makes the rule that rule, whatever its ID.
+func (r Rule) Like() string { return r.madeID() }
+
+// Equal reports whether two rules are the same in every field.
+func (r Rule) Equal(other Rule) bool {
+	if !slices.Equal(r.Exceptions, other.Exceptions) {
+		return false
+	}
+	return r.fields() == other.fields()
+}
+
+// fields are all but the exceptions, to be compared.
+func (r Rule) fields() any {
+	return [...]any{
+		r.ID, r.Resource, r.Regex, r.Index, r.Param, r.Threshold, r.Interval, r.Burst,
+		r.Metric, r.Behavior, r.MaxWait, r.MaxValues, r.Mode,
+	}
+}
+
+// quota is a limit as it is enforced.
+type quota struct {
+	none    bool    // nothing passes
+	units   int64   // of the threshold, per interval or at once
+	size    int64   // of a full bucket
+	perUnit float64 // ns
+	apart   bool    // the rule has named the value since it knows any: nothing of it is in the rest
+}
+
+func (r Rule) quota(threshold float64) quota {
+	units := int64(math.Floor(threshold))
+	return quota{
+		none:    threshold == 0 || units == 0 && r.Behavior == Reject,
+		units:   units,
+		size:    units + int64(r.Burst),
+		perUnit: float64(r.Interval) / threshold,
+	}
+}

@@ -1,0 +1,215 @@
+package hotspot
+
+import (
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// values are what a rule knows of each value: a cell for each, in shards with a lock
+// each. Which shard a value is in can't be foreseen by those who choose values. It is
+// safe for concurrent use.
+//
+// There is room for so many cells. Who comes when all are taken gets the cell of a
+// value that can be forgotten, if one is found soon, and else none: all values of a
+// shard that have no cell share one, its rest, and with it one limit.
+//
+// Invariant, under the lock of the shard: whatever a value without a cell has taken,
+// the rest is at least as strict with it as a cell of its own would be. Since
+//
+//   - a value is forgotten only when its bucket would be full, its turn has come and
+//     nothing of it is in flight; the latest turn that was ever forgotten is kept
+//     (floor), for those who come with many units;
+//   - what a value takes while it has no cell, it takes from the rest;
+//   - a new cell begins as the rest is: all that the rest gave may have been its value's.
+//
+// So no value ever gets more for being forgotten, for coming back, or for others that
+// come and go. Those who share the rest may get less.
+type values struct {
+	shards []shard // a power of two of them
+}
+
+type shard struct {
+	mu    shared.Mutex
+	cells index
+	ring  []*cell // those that count for the cap, in the order of the hand
+	hand  int     // the place in it to look at next
+	room  int     // how many cells may be in it
+
+	rest     cell          // of all values without a cell; its bucket is the window
+	window   *stat.Window  // of what the rest gave, nil if it never did
+	interval time.Duration // of the window
+	restAt   int64         // when it gave latest
+	floor    turn          // the latest turn that was forgotten
+	era      uint64        // grows when nothing of the rest is in flight any more
+
+	overflowed int64 // how often the rest was taken from
+
+	_ [64]byte // so that the locks of two shards never share a cache line
+}
+
+// cell is what is known of one value.
+type cell struct {
+	shard *shard
+	value core.Value
+	hash  uint64
+	named bool // by the rule, and not in the ring
+
+	bucket bucket
+	turn   turn
+	held   int64  // units in flight
+	era    uint64 // of the shard when the cell was made, if something of the rest was in flight
+
+	passed, refused int64 // calls
+	heat            heat
+}
+
+const (
+	// A cell is looked up under its shard's lock. More shards than processors make it
+	// rare that two calls meet there; a shard of few cells fills up by chance.
+	maxShards     = 64
+	cellsPerShard = 128
+
+	// maxLook is at how many cells a call looks for one that can be forgotten. The hand
+	// goes on with each call, so under pressure all are looked at in turn.
+	maxLook = 8
+)
+
+func newValues(most int) *values {
+	n := 1
+	for n < maxShards && n*cellsPerShard < most {
+		n *= 2
+	}
+	vs := &values{shards: make([]shard, n)}
+	for i := range vs.shards {
+		s := &vs.shards[i]
+		s.floor = turn{ns: longAgo}
+		s.era = 1
+		s.rest = cell{shard: s, bucket: bucket{filled: never}, turn: s.floor}
+	}
+	vs.resize(most)
+	return vs
+}
+
+// resize changes how many cells there may be. What is too much leaves as it can be
+// forgotten.
+func (vs *values) resize(most int) {
+	for i := range vs.shards {
+		s := &vs.shards[i]
+		s.mu.Lock()
+		s.room = max(1, most/len(vs.shards))
+		s.mu.Unlock()
+	}
+}
+
+// name says which values the rule names: their cells are for keeps and don't count for
+// the cap. They are made when the values come.
+func (vs *values) name(named map[core.Value]*quota) {
+	for i := range vs.shards {
+		s := &vs.shards[i]
+		s.mu.Lock()
+		s.cells.all(func(c *cell) {
+			switch is := named[c.value] != nil; {
+			case is && !c.named:
+				s.leaveRing(c)
+			case !is && c.named:
+				s.ring = append(s.ring, c)
+			}
+			c.named = named[c.value] != nil
+		})
+		s.mu.Unlock()
+	}
+}
+
+func (vs *values) shard(hash uint64) *shard { return &vs.shards[hash&uint64(len(vs.shards)-1)] }
+
+// obtain returns the cell of a value, made if there is room or room can be made, or else
+// the rest. The rule says which cells can be forgotten. The caller holds the lock.
+func (s *shard) obtain(v core.Value, hash uint64, now int64, q *quota, rule *controller) *cell {
+	if c := s.cells.find(v, hash); c != nil {
+		return c
+	}
+	if q != &rule.quota {
+		c := s.add(v, hash, now, q)
+		c.named = true
+		return c
+	}
+	for looks := min(maxLook, len(s.ring)); looks > 0 && len(s.ring) >= s.room; looks-- {
+		if s.hand++; s.hand >= len(s.ring) {
+			s.hand = 0
+		}
+		if c := s.ring[s.hand]; rule.forgettable(c, now) {
+			s.forget(c)
+		}
+	}
+	if len(s.ring) >= s.room {
+		s.overflowed++
+		return &s.rest
+	}
+	c := s.add(v, hash, now, q)
+	s.ring = append(s.ring, c)
+	return c
+}
+
+// newCell is how a cell begins: as the rest is, unless the rule has named the value since
+// it knows any.
+func (s *shard) newCell(now int64, q *quota) cell {
+	c := cell{shard: s, bucket: bucket{filled: never}, turn: turn{ns: longAgo}}
+	if q.apart {
+		return c
+	}
+	c.bucket, c.turn = s.newBucket(now), s.rest.last()
+	if s.rest.held > 0 {
+		c.era = s.era
+	}
+	return c
+}
+
+func (s *shard) add(v core.Value, hash uint64, now int64, q *quota) *cell {
+	c := s.newCell(now, q)
+	c.value, c.hash = v.Clone(), hash
+	s.cells.add(&c)
+	return &c
+}
+
+// forget drops the cell under the hand.
+func (s *shard) forget(c *cell) {
+	s.floor = s.floor.later(c.turn)
+	s.cells.remove(c)
+	last := len(s.ring) - 1
+	s.ring[s.hand] = s.ring[last]
+	s.ring[last] = nil
+	s.ring = s.ring[:last]
+}
+
+// leaveRing takes a cell out of the ring, which happens when rules are loaded.
+func (s *shard) leaveRing(c *cell) {
+	if i := slices.Index(s.ring, c); i >= 0 {
+		s.ring = slices.Delete(s.ring, i, i+1)
+	}
+}
+
+// last is the turn that the next one comes after. The rest stands for values that were
+// forgotten as well.
+func (c *cell) last() turn {
+	if c.isRest() {
+		return c.turn.later(c.shard.floor)
+	}
+	return c.turn
+}
+
+func (c *cell) isRest() bool { return c == &c.shard.rest }
+
+// each calls f with every cell and the rests, under the lock of their shard.
+func (vs *values) each(f func(*cell)) {
+	for i := range vs.shards {
+		s := &vs.shards[i]
+		s.mu.Lock()
+		s.cells.all(f)
+		f(&s.rest)
+		s.mu.Unlock()
+	}
+}

@@ -1,0 +1,165 @@
+package hotspot
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"reflect"
+	"runtime"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/figure"
+)
+
+// newRule returns the controller of a rule on an engine of its own.
+func newRule(t testing.TB, r Rule) *controller {
+	t.Helper()
+	r.Resource, r.Param = "orders", "user"
+	r, err := r.Normalized()
+	require.NoError(t, err)
+	slot := core.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} })
+	e, err := core.NewEngine(core.Config{Clock: core.NewManualClock(time.Unix(1e9, 0)), Chain: core.NewChain(named{slot}), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	c, publish := newController(e, r, e.PinResource("orders"), nil)
+	publish()
+	return c
+}
+
+type named struct{ core.AskOnly }
+
+func (named) Name() string { return "named" }
+
+// museum 90, 105: the memory of a rule is bounded, whatever the values and however many.
+func TestMemoryIsBounded(t *testing.T) {
+	n := figure.Size(30_000, 200_000, 10_000_000, 10_000_000)
+	large := string(make([]byte, 1<<14))
+	c := newRule(t, Rule{Threshold: 1, Interval: 10 * time.Millisecond})
+	at := func(i int) int64 { return int64(i) * int64(time.Microsecond) }
+	heap := func() float64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc)
+	}
+	cap := c.rule.MaxValues
+	empty := heap()
+	fill := func(from, to int) {
+		for i := from; i < to; i++ {
+			// Cut from a large text, which must not stay alive with it; some are long.
+			text := fmt.Sprintf("user-%d%s", i, large[:i%8*32])
+			if i%32 == 0 {
+				text = (text + large)[:len(text)]
+			}
+			c.grant(at(i), core.ValueOf(text), 1)
+		}
+	}
+	fill(0, 2*cap) // so that every shard is full
+	full := heap() - empty
+	fill(2*cap, n)
+	grown := heap() - empty
+	var f core.RuleFigures
+	c.tell(&f, new(top))
+	known := f.Values
+	assert.LessOrEqual(t, known, cap)
+	assert.Greater(t, known, cap*9/10)
+	t.Logf("%d values: %.1f MB at the cap, %.1f MB in the end", n, full/1e6, grown/1e6)
+	figure.Report(t, figure.Figure{Name: "heap of a hotspot rule after n values, share of that at the cap", Value: grown / full, AtMost: 1.05, N: int64(n)})
+	runtime.KeepAlive(c)
+}
+
+// Threat: values that are made to collide under a well-known hash spread all the same.
+func TestValuesSpread(t *testing.T) {
+	const n = 100_000
+	c := newRule(t, Rule{Threshold: 1, MaxValues: MaxMaxValues})
+	require.Len(t, c.values.shards, maxShards)
+	counts := make(map[*shard]int)
+	for i, found := uint64(0), 0; found < n; i++ {
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], i)
+		h := fnv.New64a()
+		_, _ = h.Write(b[:])
+		if h.Sum64()%maxShards != 0 {
+			continue
+		}
+		found++
+		counts[c.values.shard(core.ValueOf(string(b[:])).Hash())]++
+		counts[c.values.shard(core.ValueOf(i*maxShards).Hash())]++ // and numbers in steps
+	}
+	most := 0
+	for _, n := range counts {
+		most = max(most, n)
+	}
+	figure.Report(t, figure.Figure{Name: "fullest hotspot shard under 10^5 FNV colliders, share of the mean", Value: float64(most) / (2 * n / maxShards), AtMost: 2, N: 2 * n})
+}
+
+func TestEarned(t *testing.T) {
+	for _, tt := range []struct{ time, interval, units, want int64 }{
+		{1500, 1000, 10, 15},
+		{1999, 1000, 1, 1},
+		{1 << 62, 1e7, 1e15, 1<<63 - 1},
+		{1 << 62, 1, 1e15, 1<<63 - 1},
+		{1 << 62, 1 << 62, 1e15, 1e15},
+		{5, 10, 0, 0},
+	} {
+		assert.Equal(t, tt.want, earned(tt.time, tt.interval, tt.units), "%+v", tt)
+	}
+}
+
+// What a value had from the rest counts in its new cell. museum 87
+func TestNewCellBeginsAsTheRest(t *testing.T) {
+	c := newRule(t, Rule{Threshold: 3, MaxValues: 1})
+	now := c.engine.Now()
+	a, x := core.ValueOf("a"), core.ValueOf("x")
+	grants := func(v core.Value) (n int) {
+		for range 10 {
+			if _, _, ok := c.grant(now, v, 1); ok {
+				n++
+			}
+		}
+		return n
+	}
+	assert.Equal(t, 3, grants(a))
+	now += int64(990 * time.Millisecond)
+	assert.Equal(t, 3, grants(x), "from the rest")
+	now += int64(20 * time.Millisecond)
+	assert.Zero(t, grants(x), "a is forgotten; x has its cell")
+	require.NotNil(t, c.values.shards[0].cells.find(x, x.Hash()))
+	now += int64(time.Second)
+	assert.Equal(t, 3, grants(x))
+}
+
+func TestShrinkingLetsGo(t *testing.T) {
+	c := newRule(t, Rule{Threshold: 3, MaxValues: 100})
+	for i := range 100 {
+		c.grant(0, core.ValueOf(i), 1)
+	}
+	c.values.resize(10)
+	for i := range 100 {
+		c.grant(int64(time.Hour), core.ValueOf(1000+i), 1)
+	}
+	var f core.RuleFigures
+	c.tell(&f, new(top))
+	known := f.Values
+	assert.LessOrEqual(t, known, 10)
+}
+
+// A value that is kept keeps nothing of the caller's alive. museum 90
+func TestKeptValuesAreCopies(t *testing.T) {
+	c := newRule(t, Rule{Threshold: 3})
+	request := string(make([]byte, 1<<20))
+	for _, text := range []string{request[:20], request} {
+		v := core.ValueOf(text)
+		c.grant(0, v, 1)
+		kept := c.values.shard(v.Hash()).cells.find(v, v.Hash()).value
+		require.Equal(t, v, kept)
+		at := func(v core.Value) *byte { return unsafe.StringData(reflect.ValueOf(v).FieldByName("text").String()) }
+		assert.NotSame(t, at(v), at(kept))
+	}
+}

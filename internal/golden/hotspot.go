@@ -1,0 +1,466 @@
+package golden
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/hotspot"
+)
+
+// hotspots are the hotspot rules in force, and two naive machines beside them. One is
+// what we promise: every verdict of ours must be its. The other is Java's: as long as
+// no decision has changed it must say what the trace says. So where the two differ, the
+// cause can be told, and is the evidence for a row of the table.
+type hotspots struct {
+	rules []*hotRule
+}
+
+type hotRule struct {
+	hotspot.Rule
+	java   JavaHotspotRule
+	index  int // to Java, which works out a negative one once
+	values map[core.Value]*hotValue
+}
+
+// hotValue is what is known of a value.
+type hotValue struct {
+	// Ours: when its units were filled up, how many are used, when its last call runs
+	// (nil if there was none), and the units in flight.
+	filled, used, held int64
+	seen               bool
+	last               *big.Rat
+	// Java's, in milliseconds.
+	javaFilled, javaLeft, javaLast, javaCalls int64
+	javaSeen                                  bool
+	// Why the two differ, if they do.
+	listed, charged, replaced bool
+}
+
+// hotVerdict is what a machine says: which rule refuses, or how long the call waits.
+type hotVerdict struct {
+	rule string
+	wait time.Duration
+}
+
+// hotMoment is a call under hotspot rules.
+type hotMoment struct {
+	ours, java hotVerdict
+	looks      []hotLook
+}
+
+// hotLook is a rule and what it looks at.
+type hotLook struct {
+	*hotRule
+	units  int64
+	values []core.Value // as they come, also twice
+	list   bool
+	other  bool // Java looks at another argument
+}
+
+func (h *hotspots) load(java []JavaHotspotRule) ([]hotspot.Rule, []Dropped, error) {
+	native, dropped, err := TranslateHotspot(java)
+	if err != nil {
+		return nil, nil, err
+	}
+	var rules []*hotRule
+	for _, n := range native {
+		r := &hotRule{Rule: n, values: make(map[core.Value]*hotValue)}
+		r.java = java[slices.IndexFunc(java, func(j JavaHotspotRule) bool { return j.ID == n.ID })]
+		r.index = r.java.ParamIndex
+		if i := slices.IndexFunc(h.rules, func(o *hotRule) bool { return o.ID == n.ID && o.Resource == n.Resource }); i >= 0 {
+			r.values = h.rules[i].values
+			if h.rules[i].Equal(n) {
+				r.index = h.rules[i].index
+			} else {
+				for _, v := range r.values { // Java forgets
+					v.javaSeen, v.javaCalls, v.javaLast, v.replaced = false, 0, 0, true
+				}
+			}
+		}
+		rules = append(rules, r)
+	}
+	h.rules = rules
+	return native, dropped, nil
+}
+
+func (r *hotRule) value(v core.Value) *hotValue {
+	if r.values[v] == nil {
+		r.values[v] = &hotValue{}
+	}
+	return r.values[v]
+}
+
+func (r *hotRule) threshold(v core.Value) int64 {
+	for _, x := range r.Exceptions {
+		if x.Value == v {
+			return int64(x.Threshold)
+		}
+	}
+	return int64(r.Threshold)
+}
+
+// judge says what the two machines make of a call, which Java's then has charged.
+func (h *hotspots) judge(c *call, javaNow int64) *hotMoment {
+	m := &hotMoment{}
+	for _, r := range h.rules {
+		if r.Resource != c.place.resource {
+			continue
+		}
+		look := hotLook{hotRule: r, units: c.units}
+		ours, ok := r.Index.Scalar().(int64)
+		if index := int(ours); ok {
+			if index < 0 {
+				index += len(c.args)
+			}
+			if index >= 0 && index < len(c.args) {
+				look.values, look.list = elements(c.args[index])
+			}
+			if r.index < 0 && -r.index <= len(c.args) {
+				r.index += len(c.args)
+			}
+			r.index = max(r.index, -r.index)
+			look.other = r.index != index
+		}
+		m.looks = append(m.looks, look)
+	}
+	m.ours = m.judgeOurs(c.asked)
+	if !c.java.beforeHotspot() {
+		m.java = m.judgeJava(c, javaNow/int64(time.Millisecond))
+	}
+	return m
+}
+
+// beforeHotspot reports whether Java refused before it asked a hotspot rule.
+func (e *Expect) beforeHotspot() bool { return e.BlockedBy == "authority" || e.BlockedBy == "system" }
+
+// each are the distinct values with the units that the call takes of them.
+func (l *hotLook) each() (values []core.Value, units map[core.Value]int64) {
+	units = make(map[core.Value]int64)
+	for _, v := range l.values {
+		if units[v] == 0 {
+			values = append(values, v)
+		}
+		units[v] += l.units
+	}
+	return values, units
+}
+
+func (m *hotMoment) judgeOurs(now int64) (longest hotVerdict) {
+	for i := range m.looks {
+		l := &m.looks[i]
+		values, units := l.each()
+		for _, v := range values {
+			wait, ok := l.fits(v, units[v], now)
+			if !ok {
+				return hotVerdict{rule: l.ID}
+			}
+			longest.wait = max(longest.wait, wait)
+		}
+	}
+	return longest
+}
+
+func (l *hotLook) fits(v core.Value, n, now int64) (wait time.Duration, ok bool) {
+	x, threshold := l.value(v), l.threshold(v)
+	switch {
+	case threshold == 0:
+		return 0, false
+	case l.Metric == hotspot.Concurrency:
+		return 0, x.held+n <= threshold
+	case l.Behavior == hotspot.Throttle:
+		at := l.turn(x, v, n, now)
+		wait = time.Duration(floorOf(at) - now)
+		return wait, wait <= l.MaxWait
+	}
+	_, used := l.filled(x, v, now)
+	return 0, used+n <= threshold+int64(l.Burst)
+}
+
+// turn is when a call of n units at now would run.
+func (l *hotLook) turn(x *hotValue, v core.Value, n, now int64) *big.Rat {
+	at := new(big.Rat).SetInt64(now)
+	if x.last == nil {
+		return at
+	}
+	cost := big.NewRat(n*int64(l.Interval), l.threshold(v))
+	if next := cost.Add(cost, x.last); next.Cmp(at) > 0 {
+		return next
+	}
+	return at
+}
+
+func floorOf(r *big.Rat) int64 { return new(big.Int).Div(r.Num(), r.Denom()).Int64() }
+
+func (l *hotLook) filled(x *hotValue, v core.Value, now int64) (filled, used int64) {
+	switch elapsed := now - x.filled; {
+	case !x.seen:
+		return now, 0
+	case elapsed > int64(l.Interval):
+		earned := math.Floor(float64(elapsed/int64(time.Millisecond)) * float64(l.threshold(v)) / float64(l.Interval.Milliseconds()))
+		return now, max(0, x.used-int64(earned))
+	}
+	return x.filled, x.used
+}
+
+// charge enters an admitted call.
+func (m *hotMoment) charge(c *call) {
+	for i := range m.looks {
+		l := &m.looks[i]
+		values, units := l.each()
+		for _, v := range values {
+			x, n := l.value(v), units[v]
+			switch {
+			case l.Metric == hotspot.Concurrency:
+				x.held += n
+				c.atExit = append(c.atExit, func() { x.held -= n })
+			case l.Behavior == hotspot.Throttle:
+				x.last = l.turn(x, v, n, c.asked)
+			default:
+				x.filled, x.used = l.filled(x, v, c.asked)
+				x.used += n
+				x.seen = true
+			}
+		}
+	}
+}
+
+// judgeJava asks one rule after the other and charges as it goes, for each element of a
+// list on its own.
+func (m *hotMoment) judgeJava(c *call, now int64) (said hotVerdict) {
+	for i := range m.looks {
+		l := &m.looks[i]
+		values := l.values
+		if l.other {
+			values = nil
+			if l.index < len(c.args) {
+				values, _ = elements(c.args[l.index])
+			}
+		}
+		for _, v := range values {
+			wait, ok := l.javaFits(l.value(v), v, now)
+			if !ok {
+				return hotVerdict{rule: l.ID}
+			}
+			said.wait += wait
+		}
+	}
+	return said
+}
+
+// enterJava counts a call as Java does that let it in.
+func (m *hotMoment) enterJava(c *call) {
+	for _, l := range m.looks {
+		if l.Metric != hotspot.Concurrency {
+			continue
+		}
+		for _, v := range l.values {
+			x := l.value(v)
+			x.javaCalls++
+			c.atExit = append(c.atExit, func() { x.javaCalls = max(0, x.javaCalls-1) })
+		}
+	}
+}
+
+func (l *hotLook) javaFits(x *hotValue, v core.Value, now int64) (wait time.Duration, ok bool) {
+	threshold := l.threshold(v)
+	full := threshold + int64(l.Burst)
+	seen := x.javaSeen
+	switch {
+	case l.Metric == hotspot.Concurrency:
+		return 0, x.javaCalls+1 <= threshold
+	case threshold == 0:
+		return 0, false
+	case l.Behavior == hotspot.Throttle:
+		x.javaSeen = true
+		if !seen {
+			x.javaLast = now
+			return 0, true
+		}
+		cost := int64(math.Round(1000 * float64(l.units*l.java.seconds()) / float64(threshold)))
+		expected := x.javaLast + cost
+		switch {
+		case expected <= now:
+			x.javaLast = now
+			return 0, true
+		case expected-now < l.java.MaxQueueingTimeMs:
+			x.javaLast = expected
+			return time.Duration(expected-now) * time.Millisecond, true
+		}
+		return 0, false
+	case l.units > full:
+		return 0, false
+	case !seen:
+		x.javaSeen, x.javaFilled, x.javaLeft = true, now, full-l.units
+		return 0, true
+	}
+	elapsed, duration := now-x.javaFilled, l.java.seconds()*1000
+	if elapsed <= duration {
+		if x.javaLeft < l.units {
+			return 0, false
+		}
+		x.javaLeft -= l.units
+		return 0, true
+	}
+	left := min(full, x.javaLeft+elapsed*threshold/duration) - l.units
+	if left < 0 {
+		return 0, false
+	}
+	x.javaFilled, x.javaLeft = now, left
+	return 0, true
+}
+
+// mark notes on the values of a call that Java refused that it has charged it all the
+// same.
+func (m *hotMoment) mark() {
+	for _, l := range m.looks {
+		for _, v := range l.values {
+			x := l.value(v)
+			x.listed = x.listed || l.list
+			x.charged = x.charged || l.ID != m.java.rule
+		}
+	}
+}
+
+// checkJavaHotspots holds the trace against Java's machine, before any decision has
+// changed.
+func (j *judge) checkJavaHotspots(m *moment) {
+	refused := m.want.Result == "block"
+	if len(m.hot.looks) == 0 || refused && m.want.BlockedBy != "param" {
+		return
+	}
+	java := hotVerdict{wait: m.hot.java.wait}
+	switch {
+	case refused:
+		java = hotVerdict{rule: m.want.Rule}
+	case len(m.rules) == 0:
+		java.wait = m.want.wait()
+	}
+	if java != m.hot.java {
+		j.fail("hotspot: Java's machine says %+v, the trace %+v", m.hot.java, java)
+	}
+}
+
+// checkHotspots holds our verdict against the machine that is ours.
+func (j *judge) checkHotspots(m *moment) {
+	if len(m.hot.looks) == 0 {
+		return
+	}
+	byHotspot := m.got.result == "block" && m.got.blockedBy == "param"
+	earlier := m.got.result == "block" && (m.got.blockedBy == "authority" || m.got.blockedBy == "system")
+	switch {
+	case earlier:
+	case byHotspot != (m.hot.ours.rule != "") || byHotspot && m.got.rule != m.hot.ours.rule:
+		j.fail("hotspot: expected %+v of us, got %v", m.hot.ours, m.got)
+	case !m.call.blocked && m.call.wait < m.hot.ours.wait-2,
+		!m.call.blocked && len(m.rules) == 0 && m.call.wait > m.hot.ours.wait+2:
+		j.fail("hotspot: expected a wait of %v of us, got %v", m.hot.ours.wait, m.call.wait)
+	}
+	if !m.call.blocked {
+		m.hot.charge(m.call)
+	}
+	switch {
+	case m.want.beforeHotspot():
+	case m.want.Result == "block":
+		m.hot.mark()
+	default:
+		m.hot.enterJava(m.call)
+	}
+}
+
+// The conditions of the table's rows about hotspot rules. In all of them the difference
+// is about a hotspot rule, and the two machines say what Java and we do.
+
+// hotspotDiffers reports whether f holds for a rule that made the difference and one of
+// the values that it looks at.
+func hotspotDiffers(f func(m *moment, l *hotLook, v core.Value, x *hotValue) bool) func(*moment) bool {
+	return func(m *moment) bool {
+		for i := range m.hot.looks {
+			l := &m.hot.looks[i]
+			if byRule := m.hot.java.rule + m.hot.ours.rule; byRule != "" && l.ID != m.hot.java.rule && l.ID != m.hot.ours.rule {
+				continue
+			}
+			if m.hot.java == m.hot.ours {
+				continue
+			}
+			if slices.ContainsFunc(l.values, func(v core.Value) bool { return f(m, l, v, l.value(v)) }) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+var (
+	// otherArgument: Java works a negative index out once, by the first call.
+	otherArgument = func(m *moment) bool {
+		return m.hot.java != m.hot.ours && slices.ContainsFunc(m.hot.looks, func(l hotLook) bool { return l.other })
+	}
+
+	// forgottenByReload: to Java a changed rule is a new one.
+	forgottenByReload = hotspotDiffers(func(_ *moment, _ *hotLook, _ core.Value, x *hotValue) bool { return x.replaced })
+
+	// batchOfValue: to Java a call of n units holds one of a value's limit.
+	batchOfValue = hotspotDiffers(func(_ *moment, l *hotLook, v core.Value, x *hotValue) bool {
+		fits := x.held+l.units <= l.threshold(v)
+		return l.Metric == hotspot.Concurrency && !x.replaced && (l.units > 1 || x.held != x.javaCalls) && fits != (x.javaCalls < l.threshold(v))
+	})
+
+	// longestWait: Java refuses a wait of exactly the maximum.
+	longestWait = hotspotDiffers(func(m *moment, l *hotLook, _ core.Value, _ *hotValue) bool {
+		return l.Behavior == hotspot.Throttle && m.hot.java.rule == l.ID && m.hot.ours.rule == "" && m.hot.ours.wait == l.MaxWait
+	})
+
+	// listAtOnce: Java charges and checks the elements of a list one by one, keeps what
+	// it charged before it refused, and waits for the sum.
+	listAtOnce = hotspotDiffers(func(_ *moment, l *hotLook, _ core.Value, x *hotValue) bool {
+		return l.list && len(l.values) > 1 || x.listed
+	})
+
+	// chargedInVain: Java keeps what it charged by one rule if another refused.
+	chargedInVain = hotspotDiffers(func(_ *moment, _ *hotLook, _ core.Value, x *hotValue) bool { return x.charged })
+
+	// wholeMilliseconds: Java rounds the cost of a call.
+	wholeMilliseconds = hotspotDiffers(func(m *moment, l *hotLook, v core.Value, _ *hotValue) bool {
+		return l.Behavior == hotspot.Throttle && l.roundsCost(v)
+	})
+)
+
+// roundsCost reports whether the cost of a call of one unit is no whole millisecond.
+func (l *hotLook) roundsCost(v core.Value) bool {
+	threshold := l.threshold(v)
+	return threshold > 0 && l.java.seconds()*1000%threshold != 0
+}
+
+// roundedTurn: both wait, and the two machines say how long; what Java rounds is the
+// difference, or the nanosecond that we round down to.
+func roundedTurn(m *moment) bool {
+	return m.got.result == "wait" && slices.ContainsFunc(m.hot.looks, func(l hotLook) bool {
+		return l.Behavior == hotspot.Throttle && slices.ContainsFunc(l.values, l.roundsCost)
+	})
+}
+
+// summedWait: Java adds up the waits of a list, which leaves every queue where ours is.
+func summedWait(m *moment) bool {
+	same := true
+	for i := range m.hot.looks {
+		l := &m.hot.looks[i]
+		values, units := l.each()
+		same = same && len(values) == len(l.values)
+		for _, v := range values {
+			x := l.value(v)
+			same = same && l.Behavior == hotspot.Throttle && !l.roundsCost(v) &&
+				l.turn(x, v, units[v], m.call.asked).Cmp(new(big.Rat).SetInt64(x.javaLast*int64(time.Millisecond))) == 0
+		}
+	}
+	if m.got.result == "block" { // both refuse, Java after it has made the call wait in vain
+		return m.want.WaitMs != nil && m.got.wait == 0 && m.got.rule == m.want.Rule && listed(m)
+	}
+	return same && m.config.Sleep == "record" && listAtOnce(m)
+}
+
+func listed(m *moment) bool {
+	return slices.ContainsFunc(m.hot.looks, func(l hotLook) bool { return l.ID == m.got.rule && l.list })
+}

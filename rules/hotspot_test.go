@@ -1,0 +1,134 @@
+package rules_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/rules"
+)
+
+const hotspotFile = `hotspot:
+  - resource: GET /orders
+    param: user
+    threshold: 10
+  - id: all
+    resource: GET /.*
+    regex: true
+    index: -1
+    threshold: 2.5
+    interval: 1m
+    burst: 5
+    exceptions:
+      - value: vip
+        threshold: 100
+      - value: "42"
+        threshold: 0
+      - value: 42
+        threshold: 1
+      - value: 1.5
+        threshold: 2
+      - value: 7.0
+        threshold: 2
+      - value: true
+        threshold: 3
+      - value: 18446744073709551615
+        threshold: 3
+    maxValues: 500
+    mode: shadow
+  - resource: send
+    index: 0
+    threshold: 3
+    metric: concurrency
+  - resource: send
+    index: 0
+    threshold: 3
+    behavior: throttle
+    maxWait: 1s
+`
+
+func hotspotSet() rules.Set {
+	return rules.Set{Hotspot: []hotspot.Rule{
+		{Resource: "GET /orders", Param: "user", Threshold: 10},
+		{
+			ID: "all", Resource: "GET /.*", Regex: true, Index: hotspot.At(-1), Threshold: 2.5, Interval: time.Minute, Burst: 5,
+			Exceptions: []hotspot.Exception{
+				{Value: core.ValueOf("vip"), Threshold: 100},
+				{Value: core.ValueOf("42"), Threshold: 0},
+				{Value: core.ValueOf(42), Threshold: 1},
+				{Value: core.ValueOf(1.5), Threshold: 2},
+				{Value: core.ValueOf(7.0), Threshold: 2},
+				{Value: core.ValueOf(true), Threshold: 3},
+				{Value: core.ValueOf(uint64(1<<64 - 1)), Threshold: 3},
+			},
+			MaxValues: 500, Mode: core.Shadow,
+		},
+		{Resource: "send", Index: hotspot.At(0), Threshold: 3, Metric: hotspot.Concurrency},
+		{Resource: "send", Index: hotspot.At(0), Threshold: 3, Behavior: hotspot.Throttle, MaxWait: time.Second},
+	}}
+}
+
+func TestHotspotRulesAreReadAndWritten(t *testing.T) {
+	set, err := rules.Parse("rules.yaml", []byte(hotspotFile))
+	require.NoError(t, err)
+	assert.Equal(t, hotspotSet(), set)
+	text, err := set.YAML()
+	require.NoError(t, err)
+	assert.Equal(t, hotspotFile, string(text))
+	data, err := json.Marshal(set)
+	require.NoError(t, err)
+	again, err := rules.Parse("rules.json", data)
+	require.NoError(t, err)
+	assert.Equal(t, set, again)
+}
+
+func TestHotspotRulesAreRefused(t *testing.T) {
+	for _, tt := range []struct{ rule, want string }{
+		{"{resource: a, threshold: 1}", "1:13: hotspot[0].index: is required, or param: say which argument the rule looks at, 0 for the first, or which attachment"},
+		{"{resource: a, threshold: 1, index: 0, param: p}", "1:58: hotspot[0].param: does not go with index: a rule looks at one argument, or at one attachment"},
+		{"{resource: a, threshold: 1, index: 0.5}", "1:48: hotspot[0].index: must be a whole number like 0 (the first argument) or -1 (the last), at most 1000"},
+		{"{resource: a, threshold: 1, index: first}", "1:48: hotspot[0].index: must be a whole number like 0 (the first argument) or -1 (the last), at most 1000"},
+		{"{resource: a, threshold: 1, index: 1001}", "1:48: hotspot[0].index: must be a whole number like 0 (the first argument) or -1 (the last), at most 1000"},
+		{"{resource: a, index: 0}", "1:13: hotspot[0].threshold: is required: a rule that forgets it would have the value 0, so write that if it is meant"},
+		{"{resource: a, index: 0, threshold: -1}", "1:48: hotspot[0].threshold: is -1: use a finite number from 0 to 1e+15"},
+		{"{resource: a, index: 0, threshold: 1, burst: -1}", "1:58: hotspot[0].burst: is -1: use a number from 0 to 1000000000"},
+		{"{resource: a, index: 0, threshold: 1, burst: 1, behavior: throttle}", "1:58: hotspot[0].burst: only goes with metric qps and behavior reject: the others have no bucket"},
+		{"{resource: a, index: 0, threshold: 1, behavior: throttle, metric: concurrency}", "1:61: hotspot[0].behavior: throttle does not go with metric concurrency: use reject"},
+		{"{resource: a, index: 0, threshold: 1, interval: 1ms}", "1:61: hotspot[0].interval: is 1ms: use a duration from 10ms to 24h0m0s"},
+		{"{resource: a, index: 0, threshold: 1, maxValues: -1}", "1:62: hotspot[0].maxValues: is -1: use a number from 1 to 1000000, or leave it out for 10000"},
+		{"{resource: a, index: 0, threshold: 1e12, behavior: throttle}", "1:48: hotspot[0].threshold: is 1e+12 a second: a throttle spaces at most 1e+09 a second"},
+		{"{resource: a, index: 0, threshold: 1, exceptions: 7}", "1:63: hotspot[0].exceptions: must be a list, not 7"},
+		{"{resource: a, index: 0, threshold: 1, exceptions: [7]}", "1:64: hotspot[0].exceptions[0]: must be a mapping"},
+		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x}]}", "1:64: hotspot[0].exceptions[0].threshold: is required"},
+		{"{resource: a, index: 0, threshold: 1, exceptions: [{valeu: x, threshold: 1}]}", `1:65: hotspot[0].exceptions[0].valeu: unknown field (did you mean "value"?)`},
+		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: [x], threshold: 1}]}", "1:72: hotspot[0].exceptions[0].value: must be text, a number, true or false, not a list"},
+		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x, value: y, threshold: 1}]}", "1:75: hotspot[0].exceptions[0].value: is set twice, first at 1:65"},
+		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x, threshold: .nan}]}", "hotspot[0].exceptions[0].threshold: must be a number like 100 or 0.5, not .nan"},
+		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x, threshold: 1}, {value: x, threshold: 2}]}", `1:63: hotspot[0].exceptions: "x" is there twice, as number 0 and 1: remove one`},
+		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: " + strings.Repeat("x", 65) + ", threshold: 1}]}", "1:63: hotspot[0].exceptions: number 0 has no value that a rule can name: use text of at most 64 bytes, a number, true or false"},
+		{"{resource: a, index: 0, threshold: 1}, {resource: a, index: 0, threshold: 1}", "hotspot[1]: is the same rule as hotspot[0] at 1:13: remove one"},
+	} {
+		_, err := rules.Parse("r", []byte("hotspot:   ["+tt.rule+"]"))
+		if assert.Error(t, err, tt.rule) {
+			assert.Contains(t, err.Error(), tt.want)
+		}
+	}
+}
+
+func TestHotspotDiff(t *testing.T) {
+	old, changed := hotspotSet(), hotspotSet()
+	changed.Hotspot[0].Threshold = 11
+	changed.Hotspot[1].Exceptions = changed.Hotspot[1].Exceptions[:1]
+	changed.Hotspot[1].Index = hotspot.At(0)
+	lines := rules.Diff(old, changed).Lines()
+	require.Len(t, lines, 2)
+	assert.Equal(t, `~ hotspot "hotspot:GET /orders:param=user": threshold 10 -> 11`, lines[0])
+	assert.Contains(t, lines[1], `~ hotspot all: index -1 -> 0, exceptions`)
+	assert.True(t, rules.Diff(old, hotspotSet()).Empty())
+}
