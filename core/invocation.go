@@ -23,7 +23,7 @@ type Invocation struct {
 
 	// Fills up whole cache lines (on 64 bits; a test pins it), so that the
 	// invocations of two processors, side by side on the heap, never share one.
-	_ [16]byte
+	_ [8]byte
 }
 
 type call struct {
@@ -41,6 +41,8 @@ type call struct {
 	inbound     bool
 	prioritized bool
 	failed      bool
+
+	standing *standing // in line; nil for nearly all calls
 
 	entrance *node.EntranceNode
 	node     *node.DefaultNode

@@ -46,7 +46,11 @@ func meter(inv *core.Invocation) {
 			w.AddAt(inv.Now(), inv.Runs(), inv.Units())
 		}
 	}
-	if g := n.Gauge(nil); g != nil {
-		inv.MeterGauge(g)
+	gauges := n.Gauges()
+	for i := range gauges {
+		if g := &gauges[i]; g.All() {
+			inv.MeterGauge(g.Gauge)
+			n.Settle(g.Gauge) // who did so while the call was on its way here took it for one more
+		}
 	}
 }
