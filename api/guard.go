@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/slots"
@@ -126,8 +127,13 @@ func (g *Guard) LoadRules(set rules.Set) error {
 		if err := flow.Compile(b, set.Flow); err != nil {
 			return err
 		}
-		table := b.Compiled(core.KindFlow).(*flow.Table)
-		g.set.Store(&rules.Set{Flow: table.Rules()})
+		if err := isolation.Compile(b, set.Isolation); err != nil {
+			return err
+		}
+		g.set.Store(&rules.Set{
+			Flow:      b.Compiled(core.KindFlow).(*flow.Table).Rules(),
+			Isolation: b.Compiled(core.KindIsolation).(*isolation.Table).Rules(),
+		})
 		return nil
 	})
 }
@@ -178,6 +184,7 @@ func (g *Guard) WatchRules(ctx context.Context, path string) error {
 func (g *Guard) Rules() rules.Set {
 	set := *g.set.Load()
 	set.Flow = slices.Clone(set.Flow)
+	set.Isolation = slices.Clone(set.Isolation)
 	return set
 }
 

@@ -76,6 +76,9 @@ type RulesetBuilder struct {
 	last     []func()
 }
 
+// Revision is the number of the revision that is being built.
+func (b *RulesetBuilder) Revision() uint64 { return b.next.Revision }
+
 // Previous returns the compiled rules that the family has now, or nil.
 func (b *RulesetBuilder) Previous(kind Kind) Family { return b.previous.families[kind] }
 

@@ -6,6 +6,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/isolation"
 )
 
 // Set holds the rules of every family, in the order in which they were
@@ -13,7 +14,8 @@ import (
 // read one, and nothing in this package changes the slices of a Set it was
 // given.
 type Set struct {
-	Flow []flow.Rule `yaml:"flow"`
+	Flow      []flow.Rule      `yaml:"flow"`
+	Isolation []isolation.Rule `yaml:"isolation"`
 }
 
 // coldFactor is the engine's default. Reading a rule needs one to check the
@@ -27,6 +29,11 @@ var families = []family{
 		name:       "flow",
 		in:         func(s *Set) *[]flow.Rule { return &s.Flow },
 		normalized: func(r flow.Rule) (flow.Rule, error) { return r.Normalized(coldFactor) },
+	},
+	rulesOf[isolation.Rule]{
+		name:       "isolation",
+		in:         func(s *Set) *[]isolation.Rule { return &s.Isolation },
+		normalized: isolation.Rule.Normalized,
 	},
 }
 

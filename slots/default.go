@@ -10,5 +10,6 @@ func Default() *core.Chain {
 		Log{},            // before the statistic, so that a refusal is told even if counting it fails
 		Statistic{},      // before the checkers, so that it sees what they all decided
 		Flow{},
+		Isolation{}, // after flow: who waits in line here has been let in there
 	)
 }
