@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -22,7 +23,8 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 		set  rules.Set
 		kind core.Kind
 	}{
-		"Flow": {rules.Set{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}}, core.KindFlow},
+		"Flow":      {rules.Set{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}}, core.KindFlow},
+		"Isolation": {rules.Set{Isolation: []isolation.Rule{{Resource: "orders", Threshold: 0}}}, core.KindIsolation},
 	}
 	for family := range reflect.TypeFor[rules.Set]().Fields() {
 		t.Run(family.Name, func(t *testing.T) {

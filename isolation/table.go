@@ -35,6 +35,9 @@ type Table struct {
 // Normalize returns the rules with their defaults written out and IDs that differ, or
 // the first reason not to accept them.
 func Normalize(rules []Rule) ([]Rule, error) {
+	if len(rules) == 0 {
+		return nil, nil // no rules have one form
+	}
 	normalized := make([]Rule, len(rules))
 	for i, r := range rules {
 		n, err := r.Normalized()

@@ -47,7 +47,8 @@ func (s Set) Len() int {
 }
 
 // YAML returns the set as a rule file that [Parse] reads back to an equal set.
-// Fields at their zero value are left out. It fails for rules that no file can
+// Fields at their zero value are left out, and so are families without rules, unless
+// there is no rule at all. It fails for rules that no file can
 // express, such as an infinite threshold or an enumeration without a name. A set
 // made in Go can be larger than what Parse reads.
 func (s Set) YAML() ([]byte, error) {
@@ -85,7 +86,10 @@ func (s *Set) UnmarshalJSON(data []byte) error {
 
 func (s Set) tree() (*yaml.Node, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-	for _, f := range families {
+	for i, f := range families {
+		if f.count(&s) == 0 && (i > 0 || s.Len() > 0) {
+			continue // one empty list says that there are none
+		}
 		list, err := f.encode(&s)
 		if err != nil {
 			return nil, err
