@@ -272,12 +272,10 @@ func (inv *Invocation) exit() {
 	if w := inv.engine.leaks; w != nil {
 		w.closed(inv)
 	}
-	settling := inv.releaseUnseen()
+	inv.releaseUnseen()
 	inv.release()
 	inv.record(phaseCompleted, nil)
-	if settling {
-		inv.settle()
-	}
+	inv.settle()
 	inv.recycle()
 }
 

@@ -91,31 +91,27 @@ func (inv *Invocation) MeterGauge(g *stat.Gauge) {
 
 // releaseUnseen ends the call on gauges that were made after it had entered. It
 // comes before the completion is counted, so that a gauge never shows less than
-// what is in flight. It reports whether a gauge holds calls that it never saw.
-func (inv *Invocation) releaseUnseen() (settling bool) {
+// what is in flight.
+func (inv *Invocation) releaseUnseen() {
 	for _, n := range inv.Counted() {
 		gauges := n.Gauges()
 		for i := range gauges {
-			g := &gauges[i]
-			if !g.All() {
-				continue
-			}
-			settling = settling || g.Settling()
-			if !inv.HoldsGauge(g.Gauge) {
+			if g := &gauges[i]; g.All() && !inv.HoldsGauge(g.Gauge) {
 				g.ReleaseUnseen(inv.units)
 			}
 		}
 	}
-	return settling
 }
 
 // settle corrects what gauges hold for calls that they never saw, once the completion
-// is counted: until then the call itself stood in the way, and a call that waits in
-// line for such a permit settles nothing.
+// is counted. Until then this call stood in the way, or a gauge that was made as it
+// left took it for one that stays; and who waits in line for that permit will not
+// settle anything.
 func (inv *Invocation) settle() {
 	for _, n := range inv.Counted() {
-		for _, g := range n.Gauges() {
-			n.Settle(g.Gauge)
+		gauges := n.Gauges()
+		for i := range gauges {
+			n.Settle(gauges[i].Gauge)
 		}
 	}
 }

@@ -191,6 +191,7 @@ func (n *StatisticNode) NeedGauge(owner any) *stat.Gauge {
 	})
 	if countsAll(owner) { // calls that never saw a shadow gauge never leave it either
 		g.Seed(n.UnitsInFlight())
+		n.Settle(g) // who came or went since the number was read did so in vain
 	}
 	return g
 }
