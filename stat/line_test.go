@@ -231,3 +231,24 @@ func TestLineUnderLoad(t *testing.T) {
 	assert.Positive(t, ran.Load())
 	t.Logf("%d of %d ran", ran.Load(), 64*n)
 }
+
+// Whoever is woken may ask the gauge anything, and the next in line too. museum 60
+func TestLineWakesUnderNoLock(t *testing.T) {
+	c := &crew{t: t, limit: 1}
+	require.Nil(t, c.joins("a", 1, false))
+	var last *Waiter
+	_, b := c.g.Join(Claim{Units: 1, Queue: 9, Limit: 1, Revision: 1})
+	b.Attend(func() {
+		assert.True(t, b.Granted())
+		b.Leave() // which wakes the next
+	})
+	_, last = c.g.Join(Claim{Units: 1, Queue: 9, Limit: 1, Revision: 1})
+	_, tooLarge := c.g.Join(Claim{Units: 2, Queue: 9, Limit: 2, Revision: 2})
+	require.True(t, last.Granted(), "two fit now")
+	tooLarge.Attend(func() { assert.EqualValues(t, 2, c.g.InUse()) })
+	c.g.SetLimit(3, 1)
+	c.g.Release(1)
+	assert.EqualValues(t, 1, c.g.InUse())
+	last.Leave()
+	assert.Zero(t, c.g.InUse())
+}
