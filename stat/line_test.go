@@ -114,8 +114,9 @@ func TestLeavingTheLine(t *testing.T) {
 	assert.True(t, last.Granted())
 	next := c.joins("next", 1, false)
 	last.Leave() // it had been granted: on to the next
-	last.Leave()
 	assert.Equal(t, []string{"last", "next"}, c.woken)
+	last.Leave()
+	assert.EqualValues(t, 2, c.g.InUse(), "a second time does nothing")
 	next.Leave()
 	c.g.Release(1)
 	assert.Zero(t, c.g.InUse())
@@ -232,23 +233,31 @@ func TestLineUnderLoad(t *testing.T) {
 	t.Logf("%d of %d ran", ran.Load(), 64*n)
 }
 
-// Whoever is woken may ask the gauge anything, and the next in line too. museum 60
+// Whoever is woken may ask the gauge anything, and leave at once, which wakes the next.
+// museum 60
 func TestLineWakesUnderNoLock(t *testing.T) {
-	c := &crew{t: t, limit: 1}
-	require.Nil(t, c.joins("a", 1, false))
-	var last *Waiter
-	_, b := c.g.Join(Claim{Units: 1, Queue: 9, Limit: 1, Revision: 1})
-	b.Attend(func() {
-		assert.True(t, b.Granted())
-		b.Leave() // which wakes the next
-	})
-	_, last = c.g.Join(Claim{Units: 1, Queue: 9, Limit: 1, Revision: 1})
-	_, tooLarge := c.g.Join(Claim{Units: 2, Queue: 9, Limit: 2, Revision: 2})
-	require.True(t, last.Granted(), "two fit now")
-	tooLarge.Attend(func() { assert.EqualValues(t, 2, c.g.InUse()) })
-	c.g.SetLimit(3, 1)
-	c.g.Release(1)
-	assert.EqualValues(t, 1, c.g.InUse())
-	last.Leave()
-	assert.Zero(t, c.g.InUse())
+	for name, free := range map[string]func(*Gauge){
+		"release":   func(g *Gauge) { g.Release(1) },
+		"limit":     func(g *Gauge) { g.SetLimit(2, 2) },
+		"new limit": func(g *Gauge) { g.Join(Claim{Units: 1, Queue: 9, Limit: 2, Revision: 2}) },
+		"expire":    func(g *Gauge) { g.Expire(8) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var g Gauge
+			claim := Claim{Units: 1, Queue: 9, Limit: 1, Revision: 1, Until: 7}
+			g.Join(claim)
+			woken := 0
+			for range 3 {
+				_, w := g.Join(claim)
+				w.Attend(func() {
+					woken++
+					w.Granted()
+					w.Leave()
+				})
+			}
+			free(&g)
+			assert.Equal(t, 3, woken)
+			assert.Zero(t, g.InLine())
+		})
+	}
 }
