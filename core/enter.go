@@ -21,7 +21,8 @@ var errNoResource = fmt.Errorf("%w: the resource has no name", ErrInvalid)
 //
 // The context is only looked at when a rule says wait: a nil one never ends, and
 // one that has ended refuses such a call at once, as does a deadline that comes
-// before the call's turn.
+// before the call's turn, if that is known. In line for a permit it is not, and the
+// call waits until its deadline.
 //
 // A panic of a slot is recovered, see [Engine.Failures]. One of the clock or the
 // context goes on to the caller, and the call holds nothing.

@@ -96,7 +96,8 @@ type waking struct {
 
 // wakeable returns a context that ends when parent does, or earlier when it is told
 // to. That touches nothing of the parent: who grants a call its units must not run
-// into what the call's context does.
+// into what the call's context does. Where the parent is of a kind that package
+// context doesn't know, a goroutine of that package waits for its end, until done.
 func wakeable(parent context.Context) (context.Context, waking) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := waking{ctx: ctx, now: cancel, unhook: context.AfterFunc(parent, cancel)}

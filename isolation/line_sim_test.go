@@ -65,7 +65,7 @@ func (q *quitter) Err() error {
 // than its limit. The clock only moves when nobody can go on, so a call whose time in
 // line runs out while nobody else runs was forgotten. In the end nothing is held.
 func TestSimCallsInLine(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
+	sim.Sample(t, func(s *sim.Schedule) {
 		e := newSim(s, slots.Default())
 		limit := 1 + s.Rand.IntN(2)
 		most := limit
@@ -131,7 +131,7 @@ func TestSimCallsInLine(t *testing.T) {
 // many is put right by those that end.
 func TestSimLineComesUnderTraffic(t *testing.T) {
 	rule := isolation.Rule{ID: "line", Resource: "a", Threshold: 1, MaxQueue: 3, MaxWait: maxWait}
-	sim.Random(t, func(s *sim.Schedule) {
+	sim.Sample(t, func(s *sim.Schedule) {
 		e := newSim(s, slots.Default())
 		inside := 0
 		for range 2 + s.Rand.IntN(2) {
@@ -177,26 +177,34 @@ func TestSimThrottleThenLine(t *testing.T) {
 	})
 }
 
-// museum 58, 59: every schedule of two calls for one permit.
-func TestSimTwoCallsInLineEverySchedule(t *testing.T) {
+// museum 58, 59, 61: every schedule of two calls for one permit, of which the second
+// may be given up at any moment. Both run, or the second says that it was given up.
+func TestSimCallsInLineEverySchedule(t *testing.T) {
 	sim.Exhaustive(t, 3_000_000, func(s *sim.Schedule) {
 		e := newSim(s, core.NewChain(slots.Isolation{})) // the others would only add steps
 		loadSim(s, e, nil, isolation.Rule{ID: "line", Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: maxWait})
 		running := 0
-		for range 2 {
+		quits := &quitter{Context: context.Background()}
+		for _, ctx := range []context.Context{context.Background(), quits} {
 			s.Go(func() {
-				entry, err := e.Enter(context.Background(), "a", nil)
+				entry, err := e.Enter(ctx, "a", nil)
 				if err != nil {
-					s.Failf("refused: %v", err)
+					if ctx != quits || !quits.ended {
+						s.Failf("refused: %v", err)
+					}
 					return
 				}
 				if running++; running > 1 {
-					s.Failf("two run")
+					s.Failf("two run side by side")
 				}
 				s.Clock().Now()
 				running--
 				entry.Exit()
 			})
 		}
+		s.Named("quitter", func() {
+			s.Clock().Advance(1)
+			quits.ended = true
+		})
 	})
 }
