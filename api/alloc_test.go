@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -40,10 +41,11 @@ func newGuard(t testing.TB, cfg api.Config, set ...flow.Rule) *api.Guard {
 func TestNoAllocations(t *testing.T) {
 	const enough = 1e9
 	for _, tt := range []struct {
-		name  string
-		rules []flow.Rule
-		opts  []core.Option
-		block bool
+		name      string
+		rules     []flow.Rule
+		isolation []isolation.Rule
+		opts      []core.Option
+		block     bool
 	}{
 		{name: "no rule"},
 		{name: "reject", rules: []flow.Rule{{Threshold: enough}}},
@@ -64,6 +66,12 @@ func TestNoAllocations(t *testing.T) {
 		{name: "shadow", rules: []flow.Rule{{Threshold: 0, Mode: core.Shadow}}},
 		{name: "two rules", rules: []flow.Rule{{Threshold: enough}, {Threshold: 10, Metric: flow.Concurrency}}},
 		{name: "two limits on one window", rules: []flow.Rule{{ID: "a", Threshold: enough}, {ID: "b", Threshold: enough - 1}}},
+		{name: "isolation", isolation: []isolation.Rule{{Threshold: 10}}},
+		{name: "isolation, blocked", isolation: []isolation.Rule{{Threshold: 0}}, block: true},
+		{name: "isolation, with a line", isolation: []isolation.Rule{{Threshold: 10, MaxQueue: 10, MaxWait: time.Second}}},
+		{name: "isolation, too large", isolation: []isolation.Rule{{Threshold: 1, MaxQueue: 10, MaxWait: time.Second}}, opts: []core.Option{api.Count(2)}, block: true},
+		{name: "isolation, shadow", isolation: []isolation.Rule{{Threshold: 0, Mode: core.Shadow}}},
+		{name: "flow and isolation", rules: []flow.Rule{{Threshold: enough}}, isolation: []isolation.Rule{{Threshold: 10}}},
 		{name: "prioritized", rules: []flow.Rule{{Threshold: enough}}, opts: []core.Option{api.Prioritized()}},
 		{name: "options", opts: []core.Option{api.Inbound(), api.Count(3), api.Prioritized()}},
 	} {
@@ -71,7 +79,11 @@ func TestNoAllocations(t *testing.T) {
 			for i := range tt.rules {
 				tt.rules[i].Resource = "GET /orders"
 			}
-			g := newGuard(t, api.Config{}, tt.rules...)
+			for i := range tt.isolation {
+				tt.isolation[i].Resource = "GET /orders"
+			}
+			g := newGuard(t, api.Config{})
+			require.NoError(t, g.LoadRules(rules.Set{Flow: tt.rules, Isolation: tt.isolation}))
 			ctx := api.WithContext(t.Context(), "web", "app")
 			if tt.block { // spend what there is
 				if e, err := g.Entry(ctx, "GET /orders", tt.opts...); err == nil {

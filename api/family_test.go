@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -31,6 +32,7 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 		"System":    {set: rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: 0}}}, kind: core.KindSystem},
 		"Hotspot":   {set: rules.Set{Hotspot: []hotspot.Rule{{Resource: "orders", Index: hotspot.At(0), Threshold: 0}}}, kind: core.KindHotspot},
 		"Flow":      {set: rules.Set{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}}, kind: core.KindFlow},
+		"Isolation": {set: rules.Set{Isolation: []isolation.Rule{{Resource: "orders", Threshold: 0}}}, kind: core.KindIsolation},
 		"Breaker":   {set: rules.Set{Breaker: []breaker.Rule{{Resource: "orders", MinCalls: 1}}}, kind: core.KindBreaker, trip: true},
 	}
 	for family := range reflect.TypeFor[rules.Set]().Fields() {

@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/slots"
@@ -151,6 +152,9 @@ func (g *Guard) LoadRules(set rules.Set) error {
 		if err := flow.Compile(b, set.Flow); err != nil {
 			return err
 		}
+		if err := isolation.Compile(b, set.Isolation); err != nil {
+			return err
+		}
 		if err := breaker.Compile(b, set.Breaker, &g.breakers); err != nil {
 			return err
 		}
@@ -159,6 +163,7 @@ func (g *Guard) LoadRules(set rules.Set) error {
 			System:    b.Compiled(core.KindSystem).(*system.Table).Rules(),
 			Hotspot:   b.Compiled(core.KindHotspot).(*hotspot.Table).Rules(),
 			Flow:      b.Compiled(core.KindFlow).(*flow.Table).Rules(),
+			Isolation: b.Compiled(core.KindIsolation).(*isolation.Table).Rules(),
 			Breaker:   b.Compiled(core.KindBreaker).(*breaker.Table).Rules(),
 		})
 		return nil
@@ -214,6 +219,7 @@ func (g *Guard) Rules() rules.Set {
 	set.System = slices.Clone(set.System)
 	set.Hotspot = hotspot.Clone(set.Hotspot)
 	set.Flow = slices.Clone(set.Flow)
+	set.Isolation = slices.Clone(set.Isolation)
 	set.Breaker = slices.Clone(set.Breaker)
 	return set
 }

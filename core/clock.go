@@ -22,9 +22,10 @@ type deadlineClock interface {
 	until(deadline time.Time) time.Duration
 }
 
-// callClock is a Clock that wants to know when a call that it woke has returned.
+// callClock is a Clock that wants to know when a call that it woke has returned, or
+// sleeps again: then it calls before, once the new sleep is known.
 type callClock interface {
-	sleepCall(ctx context.Context, d time.Duration) (returned func(), err error)
+	sleepCall(ctx context.Context, d time.Duration, before func()) (returned func(), err error)
 }
 
 // SystemClock is the clock of production: the monotonic clock of the machine.

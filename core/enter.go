@@ -21,7 +21,8 @@ var errNoResource = fmt.Errorf("%w: the resource has no name", ErrInvalid)
 //
 // The context is only looked at when a rule says wait: a nil one never ends, and
 // one that has ended refuses such a call at once, as does a deadline that comes
-// before the call's turn.
+// before the call's turn, if that is known. In line for a permit it is not, and the
+// call waits until its deadline.
 //
 // A panic of a slot is recovered, see [Engine.Failures]. One of the clock or the
 // context goes on to the caller, and the call holds nothing.
@@ -53,7 +54,7 @@ func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, 
 	switch {
 	case verdict.Block != nil:
 		return Entry{}, inv.refuse(verdict.Block, nil)
-	case verdict.Wait > 0:
+	case verdict.Wait > 0 || inv.Awaits():
 		return inv.queue(verdict)
 	}
 	return inv.pass(), nil
@@ -111,7 +112,7 @@ func (inv *Invocation) decideFrom(i int, v *Verdict) (next int) {
 		if v.add(chain.checkers[i-asked].Take(inv)); v.Block != nil {
 			return -1
 		}
-		inv.waits = v.Wait > 0
+		inv.waits = v.Wait > 0 || inv.Awaits()
 	}
 	return -1
 }
@@ -123,16 +124,14 @@ func (v *Verdict) add(next Verdict) {
 	}
 }
 
-// queue waits outside all locks, for the longest wait that any rule asked for,
-// and asks again about what is a state rather than a count.
+// queue waits outside all locks, for the longest wait that any rule asked for and
+// then for its turn in line, and asks again about what is a state rather than a
+// count.
 func (inv *Invocation) queue(v Verdict) (Entry, error) {
-	if v.By == nil {
-		v.By = NewBlockError(KindNone, inv.resource.Name(), "", nil)
-	}
-	returned, ok, cause := inv.wait(v)
+	returned, by, cause := inv.wait(v)
 	defer returned()
-	if !ok {
-		return Entry{}, inv.refuse(v.By, cause)
+	if by != nil {
+		return Entry{}, inv.refuse(by, cause)
 	}
 	if again := inv.recheck(); again.Block != nil {
 		return Entry{}, inv.refuse(again.Block, nil)
@@ -140,55 +139,81 @@ func (inv *Invocation) queue(v Verdict) (Entry, error) {
 	return inv.pass(), nil
 }
 
-// wait reports whether the call may run now that its wait is over, or else which
-// error of the context ended the wait; nil if there was none. Where the clock or
-// the context panics, or ends the goroutine, the call is refused.
-func (inv *Invocation) wait(v Verdict) (returned func(), ok bool, cause error) {
+// wait returns nil if the call may run now that its wait is over, or else who refuses
+// it, and which error of the context ended the wait; nil if there was none. Where the
+// clock or the context panics, or ends the goroutine, the call is refused.
+func (inv *Invocation) wait(v Verdict) (returned func(), by *BlockError, cause error) {
 	returned = func() {}
+	if by = v.By; v.Wait <= 0 {
+		by = inv.standing.by
+	}
+	if by == nil {
+		by = NewBlockError(KindNone, inv.resource.Name(), "", nil)
+	}
 	over := false
 	defer func() {
 		if !over {
-			_ = inv.refuse(v.By, nil)
+			_ = inv.refuse(by, nil)
 			returned()
 		}
 	}()
-	if !inv.inTime(v) {
+	if !inv.inTime(max(v.Wait, 0)) {
 		over = true
-		return returned, false, nil
+		return returned, by, nil
 	}
 	if v.Borrowed {
 		inv.runs = inv.now + int64(v.Wait)
 		inv.chargeAt(inv.runs)
 	}
-	returned, cause = inv.sleep(v)
-	inv.now = max(inv.now, inv.engine.Now())
-	over = true
-	return returned, cause == nil, cause
-}
-
-func (inv *Invocation) sleep(v Verdict) (returned func(), err error) {
 	e := inv.engine
 	e.waiting.Add(1)
 	defer e.waiting.Add(-1)
-	if clock, ok := e.clock.(callClock); ok {
-		return clock.sleepCall(inv.ctx, v.Wait)
+	ok := true
+	if v.Wait > 0 {
+		returned, cause = inv.sleep(inv.ctx, v.Wait, returned)
+		inv.now = max(inv.now, e.Now())
+		ok = cause == nil
 	}
-	return func() {}, e.clock.Sleep(inv.ctx, v.Wait)
+	if ok && inv.Awaits() {
+		by = inv.standing.by
+		returned, ok, cause = inv.stand(returned)
+		inv.now = max(inv.now, e.Now())
+	}
+	over = true
+	if ok {
+		by = nil
+	}
+	return returned, by, cause
 }
 
-// inTime reports whether the wait ends before the context's deadline does.
-func (inv *Invocation) inTime(v Verdict) bool {
+// sleep calls before as soon as the call sleeps, so that a clock that waits for the
+// end of an earlier sleep of the call finds this one.
+func (inv *Invocation) sleep(ctx context.Context, d time.Duration, before func()) (returned func(), err error) {
+	if clock, ok := inv.engine.clock.(callClock); ok {
+		return clock.sleepCall(ctx, d, before)
+	}
+	return before, inv.engine.clock.Sleep(ctx, d)
+}
+
+// inTime reports whether a wait ends before the context's deadline does.
+func (inv *Invocation) inTime(wait time.Duration) bool {
 	if inv.ctx.Err() != nil {
 		return false
 	}
+	until, ok := inv.untilDeadline()
+	return !ok || until >= wait
+}
+
+// untilDeadline is how far off the context's deadline is; false if it has none.
+func (inv *Invocation) untilDeadline() (time.Duration, bool) {
 	deadline, ok := inv.ctx.Deadline()
 	if !ok {
-		return true
+		return 0, false
 	}
 	if clock, ok := inv.engine.clock.(deadlineClock); ok {
-		return clock.until(deadline) >= v.Wait
+		return clock.until(deadline), true
 	}
-	return deadline.Sub(time.Unix(0, inv.engine.clock.Now())) >= v.Wait // as the clock shows it: so did who set the deadline
+	return deadline.Sub(time.Unix(0, inv.engine.clock.Now())), true // as the clock shows it: so did who set the deadline
 }
 
 // recheck asks again about what may have changed. A panic is passed over.
@@ -252,6 +277,7 @@ func (inv *Invocation) exit() {
 	inv.releaseUnseen()
 	inv.release()
 	inv.record(phaseCompleted, nil)
+	inv.settle()
 	inv.recycle()
 }
 

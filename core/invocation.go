@@ -25,8 +25,9 @@ type Invocation struct {
 
 	call // everything about the present call; reset as a whole
 
-	// Fills whole cache lines (on 64 bits; a test pins it), so that the invocations of
-	// two processors, side by side on the heap, never share one.
+	// Fills up whole cache lines (on 64 bits; a test pins it), so that the
+	// invocations of two processors, side by side on the heap, never share one.
+	_ [56]byte
 }
 
 type call struct {
@@ -44,7 +45,9 @@ type call struct {
 	inbound     bool
 	prioritized bool
 	failed      bool
-	waits       bool // a rule has said wait
+	waits       bool // a rule has said wait, or has it stand in line
+
+	standing *standing // in line; nil for nearly all calls
 
 	entrance *node.EntranceNode
 	node     *node.DefaultNode
@@ -108,8 +111,8 @@ func (inv *Invocation) ContextName() string {
 	return inv.context.name
 }
 
-// Waits reports whether a rule that took before has said wait, so that the call
-// will wait before it runs, and be asked again then (see [Rechecker]).
+// Waits reports whether a rule that took before has said wait, or has the call stand in
+// line, so that it will wait before it runs, and be asked again then (see [Rechecker]).
 func (inv *Invocation) Waits() bool { return inv.waits }
 
 // Rules are the rules of a family for the resource, in the form that the family's

@@ -158,7 +158,7 @@ func (c *ManualClock) Sleep(ctx context.Context, d time.Duration) error {
 	return c.await(ctx, s)
 }
 
-func (c *ManualClock) sleepCall(ctx context.Context, d time.Duration) (returned func(), err error) {
+func (c *ManualClock) sleepCall(ctx context.Context, d time.Duration, before func()) (returned func(), err error) {
 	done := make(chan struct{})
 	returned = sync.OnceFunc(func() { close(done) })
 	awake := false
@@ -167,7 +167,9 @@ func (c *ManualClock) sleepCall(ctx context.Context, d time.Duration) (returned 
 			returned()
 		}
 	}()
-	if s := c.park(ctx, d, done); s != nil {
+	s := c.park(ctx, d, done)
+	before()
+	if s != nil {
 		err = c.await(ctx, s)
 	} else {
 		err = ctx.Err()

@@ -30,7 +30,8 @@ func Inbound() Option { return Option{kind: optionInbound} }
 func Count(n int) Option { return Option{kind: optionCount, n: int64(n)} }
 
 // Prioritized lets the call borrow from a coming bucket, and wait until it
-// begins, where a plain QPS rule would refuse it.
+// begins, where a plain QPS rule would refuse it. Where an isolation rule has calls
+// wait in line, it goes before those that are not prioritized.
 func Prioritized() Option { return Option{kind: optionPrioritized} }
 
 // Args are the arguments of the call, for rules that look at them.

@@ -109,8 +109,24 @@ func (inv *Invocation) MeterGauge(g *stat.Gauge) {
 // what is in flight.
 func (inv *Invocation) releaseUnseen() {
 	for _, n := range inv.Counted() {
-		if g := n.Gauge(nil); g != nil && !inv.HoldsGauge(g) {
-			g.ReleaseUnseen(inv.units)
+		gauges := n.Gauges()
+		for i := range gauges {
+			if g := &gauges[i]; g.All() && !inv.HoldsGauge(g.Gauge) {
+				g.ReleaseUnseen(inv.units)
+			}
+		}
+	}
+}
+
+// settle corrects what gauges hold for calls that they never saw, once the completion
+// is counted. Until then this call stood in the way, or a gauge that was made as it
+// left took it for one that stays; and who waits in line for that permit will not
+// settle anything.
+func (inv *Invocation) settle() {
+	for _, n := range inv.Counted() {
+		gauges := n.Gauges()
+		for i := range gauges {
+			n.Settle(gauges[i].Gauge)
 		}
 	}
 }

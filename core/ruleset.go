@@ -96,6 +96,9 @@ type RulesetBuilder struct {
 	last     []func()
 }
 
+// Revision is the number of the revision that is being built.
+func (b *RulesetBuilder) Revision() uint64 { return b.next.Revision }
+
 // Previous returns the compiled rules that the family has now, or nil.
 func (b *RulesetBuilder) Previous(kind Kind) Family { return b.previous.families[kind] }
 
@@ -104,9 +107,6 @@ func (b *RulesetBuilder) Compiled(kind Kind) Family { return b.next.families[kin
 
 // Put sets the compiled rules of a family.
 func (b *RulesetBuilder) Put(kind Kind, family Family) { b.next.families[kind] = family }
-
-// Revision is the number of the next revision.
-func (b *RulesetBuilder) Revision() uint64 { return b.next.Revision }
 
 // BeforePublishing has f called when nothing can fail any more, right before the next
 // revision is published: the place for what can't be undone.

@@ -20,6 +20,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -71,11 +72,12 @@ func TestRuleFilesShown(t *testing.T) {
 func TestEveryFieldIsDescribed(t *testing.T) {
 	text, err := os.ReadFile("rules.md")
 	require.NoError(t, err)
-	rule := reflect.TypeFor[flow.Rule]()
-	for field := range rule.Fields() {
-		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		assert.Contains(t, string(text), "\n| `"+key+"` |", "a row of the table of fields")
-		assert.Contains(t, string(text), "**`"+key+"`**", "a paragraph")
+	for _, rule := range []reflect.Type{reflect.TypeFor[flow.Rule](), reflect.TypeFor[isolation.Rule]()} {
+		for field := range rule.Fields() {
+			key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+			assert.Contains(t, string(text), "\n| `"+key+"` |", "a row of the table of fields")
+			assert.Contains(t, string(text), "**`"+key+"`**", "a paragraph")
+		}
 	}
 }
 

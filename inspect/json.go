@@ -54,7 +54,7 @@ func (t Tree) MarshalJSON() ([]byte, error) {
 //	maxCompletePerBucket  units completed in the best bucket of the second window
 //	maxCompletePerSecond  the rate if every bucket were like it
 //	inFlight              calls
-//	waiting               units borrowed from buckets that have not begun
+//	waiting               units borrowed from buckets that have not begun, or in line for permits
 //	second, lastSecond, minute, lifetime
 //	                      counts of the second window, the last whole second, the
 //	                      last 60 seconds, and since the node was made

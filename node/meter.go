@@ -21,10 +21,27 @@ type MeteredWindow struct {
 	Meter
 }
 
-// MeteredGauge is a gauge of a node, with the rule it is for as in [Meter].
+// MeteredGauge is a gauge of a node, with the rule it is for as in [Meter]. In one
+// that nobody owns, or [Everybody], every call of the node counts.
 type MeteredGauge struct {
 	*stat.Gauge
 	Owner any
+}
+
+// Everybody is the owner of a gauge in which every call of the node counts, beside the
+// one that nobody owns: for a family whose permits a call does not hold while it waits
+// for them. The text tells families apart.
+type Everybody string
+
+// All reports whether every call of the node counts in the gauge.
+func (g *MeteredGauge) All() bool { return countsAll(g.Owner) }
+
+func countsAll(owner any) bool {
+	if owner == nil {
+		return true
+	}
+	_, all := owner.(Everybody)
+	return all
 }
 
 // meters are what a node meters. They don't change once published.
@@ -45,7 +62,7 @@ func (n *StatisticNode) metersIdle(now int64) bool {
 	}
 	for _, g := range m.gauges {
 		n.Settle(g.Gauge)
-		if g.InUse() != 0 {
+		if g.InUse() != 0 || g.InLine() != 0 {
 			return false
 		}
 	}
@@ -167,7 +184,7 @@ func (n *StatisticNode) NeedGauge(owner any) *stat.Gauge {
 		return g
 	}
 	g := new(stat.Gauge)
-	if owner == nil {
+	if countsAll(owner) {
 		g.Begin()
 		n.seeding.Store(true)
 		defer n.seeding.Store(false)
@@ -175,8 +192,9 @@ func (n *StatisticNode) NeedGauge(owner any) *stat.Gauge {
 	n.replaceMeters(old, func(m *meters) {
 		m.gauges = append(m.gauges, MeteredGauge{Gauge: g, Owner: owner})
 	})
-	if owner == nil { // calls that never saw a shadow gauge never leave it either
+	if countsAll(owner) { // calls that never saw a shadow gauge never leave it either
 		g.Seed(n.UnitsInFlight())
+		n.Settle(g) // who came or went since the number was read did so in vain
 	}
 	return g
 }

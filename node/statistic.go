@@ -37,12 +37,18 @@ func (n *StatisticNode) Idle(now int64) bool {
 	return n.Counters.Idle(now) && n.metersIdle(now)
 }
 
-// Waiting is the units borrowed from coming buckets: the most that any of the
-// node's windows holds, since one call borrows from all of them.
+// Waiting is the units that wait: borrowed from coming buckets (the most that any of
+// the node's windows holds, since one call borrows from all of them), or in line for
+// permits.
 func (n *StatisticNode) Waiting(now int64) int64 {
 	var most int64
 	for _, m := range n.Windows() {
 		most = max(most, m.Waiting(now))
+	}
+	for _, g := range n.Gauges() {
+		if g.All() { // nobody waits for a shadow rule
+			most += g.UnitsInLine()
+		}
 	}
 	return most
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -21,6 +22,7 @@ type Set struct {
 	System    []system.Rule    `yaml:"system"`
 	Hotspot   []hotspot.Rule   `yaml:"hotspot"`
 	Flow      []flow.Rule      `yaml:"flow"`
+	Isolation []isolation.Rule `yaml:"isolation"`
 	Breaker   []breaker.Rule   `yaml:"breaker"`
 }
 
@@ -51,6 +53,11 @@ var families = []family{
 		in:         func(s *Set) *[]flow.Rule { return &s.Flow },
 		normalized: func(r flow.Rule) (flow.Rule, error) { return r.Normalized(coldFactor) },
 	},
+	rulesOf[isolation.Rule]{
+		name:       "isolation",
+		in:         func(s *Set) *[]isolation.Rule { return &s.Isolation },
+		normalized: isolation.Rule.Normalized,
+	},
 	rulesOf[breaker.Rule]{
 		name:       "breaker",
 		in:         func(s *Set) *[]breaker.Rule { return &s.Breaker },
@@ -68,7 +75,8 @@ func (s Set) Len() int {
 }
 
 // YAML returns the set as a rule file that [Parse] reads back to an equal set.
-// Fields at their zero value are left out. It fails for rules that no file can
+// Fields at their zero value are left out, and so are families without rules, unless
+// there is no rule at all. It fails for rules that no file can
 // express, such as an infinite threshold or an enumeration without a name. A set
 // made in Go can be larger than what Parse reads.
 func (s Set) YAML() ([]byte, error) {

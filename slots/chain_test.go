@@ -49,7 +49,7 @@ func figures(inv *core.Invocation) string {
 // The order of the standard chain, seen by spies between its slots. To write the
 // transcripts anew: PENSTOCK_UPDATE=1 go test ./slots
 func TestOrder(t *testing.T) {
-	assert.Equal(t, []string{"nodeSelector", "clusterBuilder", "log", "statistic", "authority", "system", "hotspot", "flow", "breaker"}, slots.Default().Names())
+	assert.Equal(t, []string{"nodeSelector", "clusterBuilder", "log", "statistic", "authority", "system", "hotspot", "flow", "isolation", "breaker"}, slots.Default().Names())
 	for _, tt := range []struct {
 		name string
 		rule flow.Rule
@@ -61,10 +61,11 @@ func TestOrder(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
 			chain := slots.Default()
-			for _, name := range chain.Names() {
+			names := chain.Names()
+			for _, name := range names {
 				chain = chain.With(spy{"before " + name, &out}, core.Before(name))
 			}
-			chain = chain.With(spy{"behind all", &out}, core.After("breaker"))
+			chain = chain.With(spy{"behind all", &out}, core.After(names[len(names)-1]))
 			clock := core.NewManualClock(start)
 			clock.SetSleep(core.SleepAdvance)
 			e, err := core.NewEngine(core.Config{Clock: clock, Chain: chain})

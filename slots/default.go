@@ -13,6 +13,7 @@ func Default() *core.Chain {
 		System{},         // before what looks at one resource: who finds the house full needs no table
 		Hotspot{},        // before flow: a value that is over its limit is refused as such, not by the limit of all
 		Flow{},
-		Breaker{}, // last: a probe is only taken for a call that everybody else admits
+		Isolation{}, // after flow: who waits in line here has been let in there
+		Breaker{},   // last: a probe is only taken for a call that everybody else admits
 	)
 }

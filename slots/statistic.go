@@ -58,8 +58,12 @@ func meter(inv *core.Invocation) {
 		count(inv, now, windows)
 		windows = now
 	}
-	if g := n.Gauge(nil); g != nil {
-		inv.MeterGauge(g)
+	gauges := n.Gauges()
+	for i := range gauges {
+		if g := &gauges[i]; g.All() {
+			inv.MeterGauge(g.Gauge)
+			n.Settle(g.Gauge) // who did so while the call was on its way here took it for one more
+		}
 	}
 }
 

@@ -18,16 +18,27 @@ import (
 // so ([Gauge.Confirm]); what the counters show in flight beyond the confirmed is an
 // upper bound of the unseen, and [Gauge.Settle] takes it. Each bound is safe, and
 // one that is read while nobody comes or goes is exact.
+//
+// # The line
+//
+// Calls that get nothing may wait in line, see [Gauge.Join]. Under mu, the first in
+// line never fits: whatever lowers the total, raises the limit or takes somebody out
+// of the line hands what is free to the first in line before it lets go of mu. So
+// nobody waits while there is room, and a permit goes from one call to the next
+// without having been anybody's in between. Who is woken is woken under no lock.
 type Gauge struct {
 	// used mirrors held+unseen and is written under mu only, so a refusal
 	// needs no lock: what it loads is an exact total that stood at that instant.
 	used     shared.Int64
-	settling shared.Bool // mirrors unseen > 0, and is set from Begin to Seed
+	settling shared.Bool  // mirrors unseen > 0 || expecting
+	inLine   shared.Int64 // mirrors the length of the line
 
 	mu        shared.Mutex
 	held      int64
 	unseen    int64
 	confirmed int64 // of those held, counted elsewhere as well
+	expecting bool  // from Begin to Seed
+	line      line
 }
 
 // TryAcquire takes n units if the total stays within limit.
@@ -54,8 +65,8 @@ func (g *Gauge) Acquire(n int64) {
 // Release gives back n units that were acquired.
 func (g *Gauge) Release(n int64) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.add(-n, 0)
+	g.unlock()
 }
 
 // Fits reports whether n more units would stay within limit, without taking
@@ -74,22 +85,28 @@ func (g *Gauge) Held() int64 {
 
 // Begin makes the gauge expect a [Gauge.Seed]. It comes before the gauge can be
 // seen by calls.
-func (g *Gauge) Begin() { g.settling.Store(true) }
+func (g *Gauge) Begin() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.expecting = true
+	g.settling.Store(true)
+}
 
 // Seed adds n units that were in flight before the gauge was there, or more.
 func (g *Gauge) Seed(n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.expecting = false
 	g.add(0, max(n, 0))
-	g.settling.Store(g.unseen > 0)
+	g.settling.Store(g.expecting || g.unseen > 0)
 }
 
 // ReleaseUnseen ends n units that are in flight without having been acquired.
 func (g *Gauge) ReleaseUnseen(n int64) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.add(0, -min(n, g.unseen))
-	g.settling.Store(g.unseen > 0)
+	g.settling.Store(g.expecting || g.unseen > 0)
+	g.unlock()
 }
 
 // Settling reports whether units that the gauge never saw are in flight.
@@ -107,9 +124,9 @@ func (g *Gauge) Confirm(n int64) {
 // before their end is counted elsewhere.
 func (g *Gauge) ReleaseConfirmed(n int64) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.confirmed -= n
 	g.add(-n, 0)
+	g.unlock()
 }
 
 // Confirmed is the units held here that are counted elsewhere as well.
@@ -122,9 +139,9 @@ func (g *Gauge) Confirmed() int64 {
 // Settle says that at most n units are unseen.
 func (g *Gauge) Settle(n int64) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.add(0, -max(0, g.unseen-max(n, 0)))
-	g.settling.Store(g.unseen > 0)
+	g.settling.Store(g.expecting || g.unseen > 0)
+	g.unlock()
 }
 
 // add is the only writer. The caller holds mu.

@@ -118,6 +118,7 @@ func Unsettled(e *core.Engine) (problems []string) {
 			n.Settle(g.Gauge)
 			note(name, "permits in use", g.InUse())
 			note(name, "permits held", g.Held())
+			note(name, "calls in line", g.InLine())
 		}
 		for _, w := range n.Windows() {
 			note(name, "units borrowed", w.Waiting(later))

@@ -1,0 +1,109 @@
+// Isolation shows a limit on calls in flight, with a line for those that don't fit:
+// for work that can't be done more than so often at the same time.
+//
+//	go run ./examples/isolation
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/rules"
+)
+
+func main() {
+	if err := run(os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(w io.Writer) error {
+	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // who waits is parked
+	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
+	err = guard.LoadRules(rules.Set{Isolation: []isolation.Rule{{
+		Resource:  "render pdf",
+		Threshold: 2, // at once
+		MaxQueue:  3,
+		MaxWait:   10 * time.Second,
+	}}})
+	if err != nil {
+		return err
+	}
+	d := &desk{w: w, guard: guard, clock: clock, start: clock.Now()}
+	ctx := context.Background()
+
+	first, second := d.enter(ctx, "first"), d.enter(ctx, "second")
+	impatient, cancel := context.WithCancel(ctx)
+	defer cancel()
+	patient := d.inLine(ctx, "patient")
+	quitter := d.inLine(impatient, "quitter")
+	urgent := d.inLine(ctx, "urgent", api.Prioritized())
+	d.enter(ctx, "sixth")
+
+	clock.Advance(4 * time.Second)
+	cancel()
+	<-quitter
+	fmt.Fprintln(w, "first ends, and its permit goes to the first in line")
+	first.Exit()
+	pdf := <-urgent
+	fmt.Fprintln(w, "urgent ends")
+	pdf.Exit()
+	pdf = <-patient
+	late := d.inLine(ctx, "late")
+	clock.Advance(10 * time.Second)
+	<-late
+	second.Exit()
+	pdf.Exit()
+	return nil
+}
+
+// desk tells what becomes of calls.
+type desk struct {
+	mu    sync.Mutex
+	w     io.Writer
+	guard *api.Guard
+	clock *core.ManualClock
+	start int64
+}
+
+func (d *desk) enter(ctx context.Context, name string, opts ...core.Option) core.Entry {
+	e, err := d.guard.Entry(ctx, "render pdf", opts...)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Duration(d.clock.Now() - d.start)
+	switch {
+	case err == nil:
+		fmt.Fprintf(d.w, "%v: %s runs\n", now, name)
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintf(d.w, "%v: %s gave up\n", now, name)
+	default:
+		fmt.Fprintf(d.w, "%v: %s is refused: %v\n", now, name, err)
+	}
+	return e
+}
+
+// inLine makes a call that has to wait.
+func (d *desk) inLine(ctx context.Context, name string, opts ...core.Option) <-chan core.Entry {
+	entry := make(chan core.Entry, 1)
+	before := d.clock.Parked()
+	go func() { entry <- d.enter(ctx, name, opts...) }()
+	d.clock.AwaitParked(before + 1)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fmt.Fprintf(d.w, "%v: %s waits in line\n", time.Duration(d.clock.Now()-d.start), name)
+	return entry
+}

@@ -1,0 +1,91 @@
+package isolation
+
+import (
+	"github.com/penstock-go/penstock/core"
+)
+
+// Rules are the isolation rules of one resource, compiled. They are safe for
+// concurrent use.
+type Rules struct {
+	revision    uint64
+	controllers []*controller // all of them
+	// apart are rules in force whose gauge is their own. They come first: they have no
+	// line, so who is refused here waits for nothing.
+	apart []*controller
+	// tightest is, of those in force on the gauge where every call counts, the one that
+	// admits least; nil if there is none. What it admits the others do too.
+	tightest *controller
+	shadows  []*controller
+}
+
+// Ask returns the first refusal, taking nothing. A shadow rule refuses nobody.
+func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
+	for _, c := range rs.apart {
+		if !c.ask(inv, rs.revision) {
+			return core.Verdict{Block: c.refusal}
+		}
+	}
+	if c := rs.tightest; c != nil && !c.ask(inv, rs.revision) {
+		return core.Verdict{Block: c.refusal}
+	}
+	return core.Verdict{}
+}
+
+// Take lets every rule take. It returns the first refusal.
+func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
+	for _, c := range rs.apart {
+		if !c.take(inv, rs.revision) {
+			return core.Verdict{Block: c.refusal}
+		}
+	}
+	if c := rs.tightest; c != nil && !c.take(inv, rs.revision) {
+		return core.Verdict{Block: c.refusal}
+	}
+	for _, c := range rs.shadows {
+		c.rehearse(inv, rs.revision)
+	}
+	return core.Verdict{}
+}
+
+// ask reports whether the rule would admit the call, perhaps after a wait, as things
+// stand.
+func (c *controller) ask(inv *core.Invocation, revision uint64) bool {
+	n := &c.resource.StatisticNode
+	g, claim := n.NeedGauge(c.owner), c.claim(inv, revision)
+	return g.MayJoin(claim) || n.Settle(g) && g.MayJoin(claim)
+}
+
+// take takes units, or a place in line that the call waits for.
+func (c *controller) take(inv *core.Invocation, revision uint64) bool {
+	n := &c.resource.StatisticNode
+	g, claim := n.NeedGauge(c.owner), c.claim(inv, revision)
+	got, place := g.Join(claim)
+	if !got && n.Settle(g) && place == nil { // who has a place got from Settle what there was
+		got, place = g.Join(claim)
+	}
+	switch {
+	case got:
+		inv.ReserveGauge(g)
+	case place != nil:
+		inv.Await(place, c.rule.MaxWait, c.refusal)
+	}
+	return got || place != nil
+}
+
+// rehearse does what take does, except that nobody waits: a call that would is in line
+// until it gets its units, or exits, or would have been refused. That is noticed when
+// the next call comes.
+func (c *controller) rehearse(inv *core.Invocation, revision uint64) {
+	g := c.resource.NeedGauge(c.owner)
+	if expired := g.Expire(inv.Now()); expired > 0 {
+		c.rehearsed.Add(inv.Lane(), int64(expired))
+	}
+	switch got, place := g.Join(c.claim(inv, revision)); {
+	case got:
+		inv.ReserveGauge(g)
+	case place != nil:
+		inv.ReservePlace(place)
+	default:
+		c.rehearsed.Add(inv.Lane(), 1)
+	}
+}

@@ -1,0 +1,168 @@
+package isolation_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/slots"
+)
+
+func TestMain(m *testing.M) { books.Main(m) }
+
+var start = time.Unix(1_700_000_000, 0)
+
+const ms = time.Millisecond
+
+// guard is an engine under test, on a clock that parks who waits.
+type guard struct {
+	*core.Engine
+	t     testing.TB
+	clock *core.ManualClock // nil if the configuration has another kind
+
+	mu  sync.Mutex
+	ran []string // names of the calls in line, as they came to run
+}
+
+func newGuard(t testing.TB, rules ...isolation.Rule) *guard {
+	t.Helper()
+	return newGuardWith(t, core.Config{}, rules...)
+}
+
+func newGuardWith(t testing.TB, cfg core.Config, rules ...isolation.Rule) *guard {
+	t.Helper()
+	if cfg.Clock == nil {
+		cfg.Clock = core.NewManualClock(start)
+	}
+	if cfg.Chain == nil {
+		cfg.Chain = slots.Default()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	e, err := core.NewEngine(cfg)
+	require.NoError(t, err)
+	clock, _ := cfg.Clock.(*core.ManualClock)
+	g := &guard{Engine: e, t: t, clock: clock}
+	g.load(rules...)
+	books.Keep(t, e)
+	return g
+}
+
+func (g *guard) load(rules ...isolation.Rule) {
+	g.t.Helper()
+	g.loadWith(nil, rules...)
+}
+
+func (g *guard) loadWith(flows []flow.Rule, rules ...isolation.Rule) {
+	g.t.Helper()
+	require.NoError(g.t, g.Update(func(b *core.RulesetBuilder) error {
+		if err := flow.Compile(b, flows); err != nil {
+			return err
+		}
+		return isolation.Compile(b, rules)
+	}))
+}
+
+// enter makes a call that must run at once.
+func (g *guard) enter(opts ...core.Option) core.Entry {
+	g.t.Helper()
+	e, err := g.Enter(g.t.Context(), "orders", opts)
+	require.NoError(g.t, err)
+	return e
+}
+
+// refused makes a call that must be refused at once.
+func (g *guard) refused(opts ...core.Option) {
+	g.t.Helper()
+	e, err := g.Enter(g.t.Context(), "orders", opts)
+	e.Exit()
+	require.ErrorIs(g.t, err, core.ErrBlocked)
+	assert.Equal(g.t, core.KindIsolation, core.KindOf(err))
+}
+
+// call is one that was made on a goroutine of its own.
+type call struct {
+	entry core.Entry
+	err   error
+	done  chan struct{}
+}
+
+// ended is whether the call has run or was refused.
+func (c *call) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *call) exit() {
+	<-c.done
+	c.entry.Exit()
+}
+
+// starts makes a call that must wait, and returns when it does.
+func (g *guard) starts(ctx context.Context, name string, opts ...core.Option) *call {
+	g.t.Helper()
+	c := &call{done: make(chan struct{})}
+	parked := g.clock.Parked()
+	go func() {
+		defer close(c.done)
+		c.entry, c.err = g.Enter(ctx, "orders", opts)
+		if c.err == nil {
+			g.mu.Lock()
+			g.ran = append(g.ran, name)
+			g.mu.Unlock()
+		}
+	}()
+	g.clock.AwaitParked(parked + 1)
+	return c
+}
+
+func (g *guard) waits(name string, opts ...core.Option) *call {
+	g.t.Helper()
+	return g.starts(g.t.Context(), name, opts...)
+}
+
+func (g *guard) order() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]string(nil), g.ran...)
+}
+
+func (g *guard) inLine() int64 {
+	g.t.Helper()
+	r, ok := g.FindResource("orders")
+	require.True(g.t, ok)
+	return r.Waiting(g.Now())
+}
+
+func (g *guard) figures(id string) core.RuleFigures {
+	g.t.Helper()
+	for _, f := range g.Rules().RuleFigures() {
+		if f.ID == id {
+			return f
+		}
+	}
+	require.Fail(g.t, "no rule "+id)
+	return core.RuleFigures{}
+}
+
+func permits(n int) isolation.Rule {
+	return isolation.Rule{ID: "permits", Resource: "orders", Threshold: n}
+}
+
+func queued(n, queue int, wait time.Duration) isolation.Rule {
+	return isolation.Rule{ID: "permits", Resource: "orders", Threshold: n, MaxQueue: queue, MaxWait: wait}
+}

@@ -1,0 +1,178 @@
+package isolation_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/isolation"
+)
+
+// On the real clock, in fake time: calls of 10 ms come all at once, some give up at
+// the instant at which they are granted their permit. Nobody runs beside more than
+// the limit, nobody waits while a permit is free, and the time in line is kept to the
+// nanosecond. museum 58, 59, 61
+func TestLineOnTheSystemClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit, work = 2, 10 * ms
+		g := newGuardWith(t, core.Config{Clock: core.NewSystemClock()}, queued(limit, 100, 75*ms))
+		var done sync.WaitGroup
+		var running, ran, late, gaveUp atomic.Int64
+		began := time.Now()
+		for i := range 60 {
+			done.Go(func() {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				quits := i%4 == 3
+				if quits {
+					time.AfterFunc(time.Duration(1+i%5)*work, cancel)
+				}
+				e, err := g.Enter(ctx, "orders", nil)
+				waited := time.Since(began)
+				switch {
+				case err == nil:
+					assert.LessOrEqual(t, running.Add(1), int64(limit))
+					assert.Zero(t, waited%work, "a call runs when another has ended")
+					time.Sleep(work)
+					running.Add(-1)
+					ran.Add(1)
+				case errors.Is(err, context.Canceled):
+					assert.True(t, quits)
+					assert.Equal(t, time.Duration(1+i%5)*work, waited)
+					gaveUp.Add(1)
+				default:
+					assert.Equal(t, 75*ms, waited)
+					late.Add(1)
+				}
+				e.Exit()
+			})
+		}
+		done.Wait()
+		// At 0, 10, ... 70 ms two calls each begin.
+		assert.EqualValues(t, 8*limit, ran.Load())
+		assert.EqualValues(t, 60-8*limit, late.Load()+gaveUp.Load())
+		assert.Zero(t, g.inLine())
+		assert.Zero(t, g.Waiting())
+	})
+}
+
+// museum 61: contexts that end while their calls are in line leave nothing behind.
+func TestCancelledWaitsLeaveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuardWith(t, core.Config{Clock: core.NewSystemClock()}, queued(1, 10, time.Hour))
+		running := g.enter()
+		parent, stop := context.WithCancel(t.Context())
+		defer stop()
+		for range figure.Size(100, 2_000, 20_000, 1_000_000) {
+			ctx, cancel := context.WithCancel(parent)
+			result := make(chan error)
+			go func() {
+				_, err := g.Enter(ctx, "orders", nil)
+				result <- err
+			}()
+			synctest.Wait()
+			cancel()
+			require.ErrorIs(t, <-result, context.Canceled)
+		}
+		assert.Zero(t, g.inLine())
+		running.Exit()
+		g.enter().Exit()
+	})
+}
+
+// museum 2, 58, 59, 62: 64 goroutines in rounds; calls of one to three units, ordinary
+// and prioritized, that end, give up or find the line full, while the limit changes
+// between eight and twelve units. Twelve are never exceeded, and nothing is left.
+func TestPermitsUnderLoad(t *testing.T) {
+	const goroutines, most = 64, 12
+	rounds := figure.Size(300, 10_000, 10_000, 100_000)
+	if raceDetector {
+		rounds /= 20
+	}
+	g := newGuardWith(t, core.Config{Clock: core.NewSystemClock()}, queued(most, 30, time.Minute))
+	seed := rand.Uint64()
+	var running, over, ran, refused, gaveUp atomic.Int64
+	var calls sync.WaitGroup
+	for i := range goroutines {
+		calls.Go(func() {
+			r := rand.New(rand.NewPCG(seed, uint64(i)))
+			for round := range rounds {
+				if i == 0 && round%20 == 0 {
+					g.load(queued(8+r.IntN(5), 30, time.Minute))
+				}
+				units := 1 + r.IntN(3)
+				opts := []core.Option{core.Count(units)}
+				if r.IntN(4) == 0 {
+					opts = append(opts, core.Prioritized())
+				}
+				ctx, cancel := t.Context(), func() {}
+				if r.IntN(8) == 0 {
+					ctx, cancel = context.WithTimeout(ctx, time.Duration(r.IntN(50))*time.Microsecond)
+				}
+				switch e, err := g.Enter(ctx, "orders", opts); {
+				case err == nil:
+					if running.Add(int64(units)) > most {
+						over.Add(1)
+					}
+					ran.Add(1)
+					running.Add(int64(-units))
+					e.Exit()
+				case errors.Is(err, context.DeadlineExceeded):
+					gaveUp.Add(1)
+				default:
+					refused.Add(1)
+				}
+				cancel()
+			}
+		})
+	}
+	calls.Wait()
+	assert.Zero(t, g.inLine())
+	assert.Zero(t, g.Waiting())
+	g.load(permits(most))
+	g.enter(core.Count(most)).Exit()
+	t.Logf("%d ran, %d were refused, %d gave up", ran.Load(), refused.Load(), gaveUp.Load())
+	figure.Report(t, figure.Figure{
+		Name: "calls in flight beyond an isolation limit", Value: float64(over.Load()), N: int64(goroutines) * int64(rounds), Seed: seed,
+	})
+}
+
+// The same without a line, in rounds on one permit. museum 2
+func TestNobodyGetsAPermitTwice(t *testing.T) {
+	rounds := figure.Size(300, 10_000, 10_000, 100_000)
+	if raceDetector {
+		rounds /= 20
+	}
+	g := newGuard(t, isolation.Rule{Resource: "orders", Threshold: 8})
+	var running, over, ran atomic.Int64
+	var calls sync.WaitGroup
+	for range 64 {
+		calls.Go(func() {
+			for range rounds {
+				if e, err := g.Enter(t.Context(), "orders", nil); err == nil {
+					if running.Add(1) > 8 {
+						over.Add(1)
+					}
+					ran.Add(1)
+					running.Add(-1)
+					e.Exit()
+				}
+			}
+		})
+	}
+	calls.Wait()
+	assert.GreaterOrEqual(t, ran.Load(), int64(rounds))
+	figure.Report(t, figure.Figure{
+		Name: "calls in flight beyond an isolation limit, no line", Value: float64(over.Load()), N: 64 * int64(rounds),
+	})
+}

@@ -1,0 +1,204 @@
+package isolation_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/node"
+)
+
+func TestPermits(t *testing.T) {
+	g := newGuard(t, permits(3))
+	a, b := g.enter(), g.enter(core.Count(2))
+	g.refused()
+	g.clock.Advance(time.Hour)
+	g.refused()
+	b.Exit()
+	b.Exit() // the second does nothing
+	g.refused(core.Count(3))
+	g.enter(core.Count(2)).Exit()
+	a.Exit()
+	g.enter(core.Count(3)).Exit()
+	g.refused(core.Count(4))
+	assert.EqualValues(t, 4, g.figures("permits").Refused)
+}
+
+// A batch as large as can be, beside a limit that is full and one that is not.
+// museum 34
+func TestHugeBatches(t *testing.T) {
+	for _, rule := range []isolation.Rule{permits(1), queued(1, 5, time.Second)} {
+		g := newGuard(t, rule)
+		e := g.enter()
+		for range 2 {
+			g.refused(core.Count(2))
+			g.refused(core.Count(1 << 20))
+			for _, n := range []uint32{1<<20 + 1, math.MaxInt32, math.MaxUint32} {
+				if int64(int(n)) != int64(n) { // on 32 bits
+					continue
+				}
+				_, err := g.Enter(t.Context(), "orders", []core.Option{core.Count(int(n))})
+				require.ErrorIs(t, err, core.ErrInvalid)
+			}
+			e.Exit()
+		}
+		g.enter().Exit()
+	}
+}
+
+func TestThresholdZero(t *testing.T) {
+	g := newGuard(t, permits(0))
+	g.refused()
+	g.refused(core.Prioritized())
+}
+
+// Of several rules the one that admits least decides, whatever their order.
+func TestSeveralRules(t *testing.T) {
+	wide := isolation.Rule{ID: "wide", Resource: "ord.*", Regex: true, Threshold: 5, MaxQueue: 3, MaxWait: time.Second}
+	for _, rules := range [][]isolation.Rule{{permits(2), wide}, {wide, permits(2)}} {
+		g := newGuard(t, rules...)
+		a, b := g.enter(), g.enter()
+		g.refused()
+		assert.EqualValues(t, 1, g.figures("permits").Refused)
+		a.Exit()
+		b.Exit()
+	}
+	same := permits(2)
+	same.ID, same.MaxQueue, same.MaxWait = "line", 1, time.Second
+	g := newGuard(t, same, permits(2))
+	a := g.enter(core.Count(2))
+	g.refused()
+	a.Exit()
+}
+
+// Beside a flow rule: what it refuses takes no permit, and a call that isolation
+// refuses leaves the flow rule's window as it was.
+func TestBesideFlowRules(t *testing.T) {
+	g := newGuard(t)
+	rate := flow.Rule{ID: "rate", Resource: "orders", Threshold: 3, Interval: time.Hour}
+	g.loadWith([]flow.Rule{rate}, permits(1))
+	a := g.enter()
+	for range 5 {
+		g.refused()
+	}
+	a.Exit()
+	g.enter().Exit()
+	b := g.enter()
+	_, err := g.Enter(t.Context(), "orders", nil)
+	assert.Equal(t, core.KindFlow, core.KindOf(err))
+	b.Exit()
+	assert.EqualValues(t, 5, g.figures("permits").Refused)
+}
+
+// Resources that an expression matches have a limit each. Beyond the cap of
+// resources, the calls that it matches share one, and nobody waits there.
+func TestRegexAndOverflow(t *testing.T) {
+	rule := isolation.Rule{ID: "api", Resource: "/api/.*", Regex: true, Threshold: 1, MaxQueue: 5, MaxWait: time.Second}
+	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 2}}, rule)
+	ctx := context.Background()
+	open := func(name string) (core.Entry, error) { return g.Enter(ctx, name, nil) }
+	var entries []core.Entry
+	for _, name := range []string{"/api/a", "/api/b", "/api/c", "other"} {
+		e, err := open(name)
+		require.NoError(t, err, name)
+		entries = append(entries, e)
+	}
+	_, err := open("/api/d") // shares the overflow with c
+	require.ErrorIs(t, err, core.ErrBlocked)
+	e, err := open("another")
+	require.NoError(t, err)
+	for _, e := range append(entries, e) {
+		e.Exit()
+	}
+	e, err = open("/api/d")
+	require.NoError(t, err)
+	e.Exit()
+}
+
+// Calls in flight when the rule comes count against it until they end. museum 64
+func TestRuleMeetsCallsInFlight(t *testing.T) {
+	g := newGuard(t)
+	early := g.enter(core.Count(2))
+	g.load(permits(3))
+	late := g.enter()
+	g.refused()
+	g.load()
+	g.load(permits(3)) // another gauge
+	g.refused()
+	early.Exit()
+	g.enter(core.Count(2)).Exit()
+	g.refused(core.Count(3))
+	late.Exit()
+	g.enter(core.Count(3)).Exit()
+}
+
+// A lower limit takes nothing from who runs, a rule that goes and comes back finds who
+// runs. museum 64
+func TestLimitChangesUnderCalls(t *testing.T) {
+	g := newGuard(t, permits(4))
+	entries := []core.Entry{g.enter(), g.enter(), g.enter()}
+	g.load(permits(1))
+	g.refused()
+	off := permits(1)
+	off.Mode = core.Off
+	g.load(off)
+	entries = append(entries, g.enter())
+	g.load(permits(4))
+	g.refused()
+	for i, e := range entries {
+		e.Exit()
+		e = g.enter(core.Count(i + 1))
+		g.refused()
+		e.Exit()
+	}
+}
+
+func TestShadowCountsWhatItWouldRefuse(t *testing.T) {
+	shadow := isolation.Rule{ID: "try", Resource: "orders", Threshold: 1, Mode: core.Shadow}
+	g := newGuard(t, shadow)
+	a, b := g.enter(), g.enter()
+	assert.EqualValues(t, 1, g.figures("try").Rehearsed)
+	b.Exit()
+	c := g.enter()
+	a.Exit()
+	c.Exit()
+	d := g.enter()
+	assert.EqualValues(t, 2, g.figures("try").Rehearsed)
+	d.Exit()
+	assert.Zero(t, g.figures("try").Refused)
+}
+
+// In shadow mode nobody waits: a call that would stands in line while it runs, and
+// counts as refused if the line is full, or its time in line is over.
+func TestShadowOfALine(t *testing.T) {
+	shadow := isolation.Rule{ID: "try", Resource: "orders", Threshold: 1, MaxQueue: 1, MaxWait: time.Second, Mode: core.Shadow}
+	g := newGuard(t, shadow)
+	rehearsed := func() int64 { return g.figures("try").Rehearsed }
+	a, b := g.enter(), g.enter()
+	assert.Zero(t, rehearsed(), "it would wait")
+	c := g.enter()
+	assert.EqualValues(t, 1, rehearsed(), "the line is full")
+	a.Exit() // b has its permit
+	d := g.enter()
+	assert.EqualValues(t, 1, rehearsed(), "in line behind b")
+	g.clock.Advance(time.Second)
+	e := g.enter()
+	assert.EqualValues(t, 2, rehearsed(), "d waits for a second, which it may; the line is full")
+	g.clock.Advance(1)
+	f := g.enter()
+	assert.EqualValues(t, 3, rehearsed(), "d would have been refused, f is in line")
+	for _, entry := range []core.Entry{b, c, d, e, f} {
+		entry.Exit()
+	}
+	g.enter().Exit()
+	assert.EqualValues(t, 3, rehearsed())
+	assert.Zero(t, g.inLine())
+	assert.Empty(t, g.clock.Slept())
+}

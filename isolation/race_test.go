@@ -1,0 +1,5 @@
+//go:build race
+
+package isolation_test
+
+const raceDetector = true

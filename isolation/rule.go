@@ -1,0 +1,97 @@
+package isolation
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// Rule limits the calls in flight of one resource:
+//
+//	isolation.Rule{Resource: "render pdf", Threshold: 8}
+//
+// runs 8 at once and refuses the rest. Two rules that are equal are the same rule; a
+// rule that differs from an older one with the same ID takes over its state.
+type Rule struct {
+	// ID names the rule in errors, logs and figures, and ties it to its
+	// predecessor when rules are loaded anew. Made from the fields if empty.
+	ID string `yaml:"id,omitempty"`
+	// Resource is the name given to api.Entry. Required.
+	Resource string `yaml:"resource"`
+	// Regex makes Resource a regular expression (RE2) that must match a whole
+	// name; a dot matches every character. Every resource that matches has a limit
+	// of its own.
+	Regex bool `yaml:"regex,omitempty"`
+	// Threshold is how many units may be in flight: a call of n units holds n. 0
+	// blocks everything. At most a billion.
+	Threshold int `yaml:"threshold"`
+	// MaxQueue is how many calls may wait in line for others to end. 0 is no line:
+	// what doesn't fit is refused. At most a million.
+	MaxQueue int `yaml:"maxQueue,omitempty"`
+	// MaxWait is the longest time in line, up to 24 h. Required with MaxQueue, refused
+	// without.
+	MaxWait time.Duration `yaml:"maxWait,omitempty"`
+	// Mode says whether the verdict holds. The zero value is core.Enforce.
+	Mode core.Mode `yaml:"mode,omitempty"`
+}
+
+// The ranges of a rule's fields.
+const (
+	MaxThreshold = 1_000_000_000
+	MaxMaxQueue  = 1_000_000
+	MaxMaxWait   = 24 * time.Hour
+)
+
+// Normalized returns the rule with every default written out, or the first field that
+// can't be honoured as a [core.FieldError].
+func (r Rule) Normalized() (Rule, error) {
+	if err := r.check(); err != nil {
+		return r, err
+	}
+	if r.ID == "" {
+		r.ID = r.madeID()
+	}
+	return r, nil
+}
+
+func (r Rule) check() error {
+	if r.Resource == "" {
+		return core.BadField("resource", "is required: name the resource that the rule limits")
+	}
+	if r.Regex {
+		if _, err := core.PatternSize(r.Resource); err != nil {
+			return core.BadField("resource", "%v", err)
+		}
+	}
+	switch {
+	case r.Mode > core.Off:
+		return core.BadField("mode", "%d is unknown: use core.Enforce, core.Shadow or core.Off", r.Mode)
+	case r.Threshold < 0 || r.Threshold > MaxThreshold:
+		return core.BadField("threshold", "is %d: use a whole number from 0 to %d", r.Threshold, MaxThreshold)
+	case r.MaxQueue < 0 || r.MaxQueue > MaxMaxQueue:
+		return core.BadField("maxQueue", "is %d: use a whole number from 0 to %d", r.MaxQueue, MaxMaxQueue)
+	case r.MaxWait < 0 || r.MaxWait > MaxMaxWait:
+		return core.BadField("maxWait", "is %v: use a duration from 0s to %v", r.MaxWait, MaxMaxWait)
+	case r.MaxQueue > 0 && r.MaxWait == 0:
+		return core.BadField("maxWait", "is required by maxQueue: say how long a call may wait in line")
+	case r.MaxWait > 0 && r.MaxQueue == 0:
+		return core.BadField("maxQueue", "is required by maxWait: say how many calls may wait in line")
+	case r.MaxQueue > 0 && r.Threshold == 0:
+		return core.BadField("maxQueue", "does not go with threshold 0, under which nobody's turn ever comes: leave out maxQueue and maxWait")
+	}
+	return nil
+}
+
+// madeID names a rule by the fields that make it that rule, so that an edited
+// threshold or queue is still the same rule.
+func (r Rule) madeID() string { return "isolation:" + r.Resource }
+
+// tighter orders rules by what they admit: the one that admits least is the first.
+func (r Rule) tighter(other Rule) int {
+	return cmp.Or(
+		cmp.Compare(r.Threshold, other.Threshold),
+		cmp.Compare(r.MaxQueue, other.MaxQueue),
+		cmp.Compare(r.MaxWait, other.MaxWait),
+	)
+}

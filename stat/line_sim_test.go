@@ -1,0 +1,216 @@
+//go:build sim
+
+package stat
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/internal/sim"
+)
+
+// lineTwin is a gauge with a line as one would write it for a single caller.
+type lineTwin struct {
+	limit, used int64
+	revision    uint64
+	line        []twinWaiter
+	state       map[int]state
+}
+
+type twinWaiter struct {
+	caller int
+	units  int64
+	first  bool
+}
+
+func (m *lineTwin) clone() *lineTwin {
+	c := *m
+	c.line, c.state = slices.Clone(m.line), make(map[int]state)
+	for k, v := range m.state {
+		c.state[k] = v
+	}
+	return &c
+}
+
+func (m *lineTwin) setLimit(revision uint64, limit int64) {
+	if revision <= m.revision {
+		return
+	}
+	m.revision, m.limit = revision, limit
+	m.line = slices.DeleteFunc(m.line, func(w twinWaiter) bool {
+		if w.units > limit {
+			m.state[w.caller] = gone
+		}
+		return w.units > limit
+	})
+	m.advance()
+}
+
+func (m *lineTwin) advance() {
+	for len(m.line) > 0 && m.used+m.line[0].units <= m.limit {
+		m.used += m.line[0].units
+		m.state[m.line[0].caller] = granted
+		m.line = m.line[1:]
+	}
+}
+
+// refusesBefore reports whether a call is refused by the limit of the rules that it
+// knows, which are not the newest. That is as good an answer.
+func (m *lineTwin) refusesBefore(c Claim) bool {
+	return c.Revision < m.revision && (c.Units > c.Limit || c.Queue == 0 && m.used+c.Units > c.Limit)
+}
+
+func (m *lineTwin) join(caller int, c Claim) string {
+	m.setLimit(c.Revision, c.Limit)
+	at := len(m.line)
+	if c.First {
+		if i := slices.IndexFunc(m.line, func(w twinWaiter) bool { return !w.first }); i >= 0 {
+			at = i
+		}
+	}
+	switch {
+	case c.Units > m.limit:
+		return "refused"
+	case at == 0 && m.used+c.Units <= m.limit:
+		m.used += c.Units
+		m.state[caller] = granted
+		return "got"
+	case len(m.line) >= c.Queue:
+		return "refused"
+	}
+	m.line = slices.Insert(m.line, at, twinWaiter{caller, c.Units, c.First})
+	m.state[caller] = waits
+	return "in line"
+}
+
+func (m *lineTwin) leave(caller int, units int64) {
+	if m.state[caller] == granted {
+		m.used -= units
+	}
+	m.line = slices.DeleteFunc(m.line, func(w twinWaiter) bool { return w.caller == caller })
+	m.state[caller] = gone
+	m.advance()
+}
+
+// museum 58, 59, 62: calls of several sizes join a line, wait or give up, are granted
+// units and give them back, while the limit changes. What they are told could have
+// been told one after the other by the twin; who waits is woken (or the
+// callers would wait for ever, which fails); and in the end nothing is held.
+func TestSimLine(t *testing.T) {
+	sim.Random(t, func(s *sim.Schedule) {
+		var g Gauge
+		var history sim.History[*lineTwin]
+		limit := 1 + s.Rand.Int64N(3)
+		queue := s.Rand.IntN(3)
+		for caller := range 2 + s.Rand.IntN(3) {
+			c := Claim{Units: 1 + s.Rand.Int64N(2), First: s.Rand.IntN(3) == 0, Queue: queue, Limit: limit, Revision: 1}
+			hasty := s.Rand.IntN(3) == 0
+			s.Go(func() { lineCall(s, &g, &history, caller, c, hasty) })
+		}
+		if s.Rand.IntN(2) == 0 {
+			next := s.Rand.Int64N(4)
+			s.Named("rules", func() {
+				history.Do(func() (func() string, func(*lineTwin) bool) {
+					g.SetLimit(2, next)
+					return func() string { return fmt.Sprintf("limit %d", next) },
+						func(m *lineTwin) bool { m.setLimit(2, next); return true }
+				})
+			})
+		}
+		s.Check(func() {
+			if g.Held() != 0 || g.InUse() != 0 || g.InLine() != 0 || g.UnitsInLine() != 0 {
+				s.Failf("%d held, %d in line in the end", g.Held(), g.InLine())
+			}
+			if !history.Linearizable(&lineTwin{state: make(map[int]state)}, (*lineTwin).clone) {
+				s.Failf("no serial order gives these answers (began-ended):\n%v", &history)
+			}
+		})
+	})
+}
+
+func lineCall(s *sim.Schedule, g *Gauge, history *sim.History[*lineTwin], caller int, c Claim, hasty bool) {
+	var w *Waiter
+	got, answer := false, "refused"
+	history.Do(func() (func() string, func(*lineTwin) bool) {
+		got, w = g.Join(c)
+		switch {
+		case got:
+			answer = "got"
+		case w != nil:
+			answer = "in line"
+		}
+		return func() string { return fmt.Sprintf("%d joins for %d, first %v: %s", caller, c.Units, c.First, answer) },
+			func(m *lineTwin) bool {
+				return answer == "refused" && m.refusesBefore(c) || m.join(caller, c) == answer
+			}
+	})
+	if w != nil {
+		awake := false
+		w.Attend(func() { awake = true })
+		if !hasty {
+			s.Await(func() bool { return awake })
+		}
+		history.Do(func() (func() string, func(*lineTwin) bool) {
+			ok := w.Granted()
+			if !ok && !hasty && w.state != gone {
+				s.Failf("%d was woken for nothing", caller)
+			}
+			return func() string { return fmt.Sprintf("%d looks: %v", caller, ok) },
+				func(m *lineTwin) bool { return ok == (m.state[caller] == granted) }
+		})
+	}
+	if !got && w == nil {
+		return
+	}
+	history.Do(func() (func() string, func(*lineTwin) bool) {
+		if got {
+			g.Release(c.Units)
+		} else {
+			w.Leave()
+		}
+		return func() string { return fmt.Sprintf("%d leaves", caller) },
+			func(m *lineTwin) bool { m.leave(caller, c.Units); return true }
+	})
+}
+
+// museum 58, 59: three calls for one permit, one of which gives up at any moment.
+// Never do two run, and whoever waits gets to run.
+func TestSimLineEverySchedule(t *testing.T) {
+	sim.Exhaustive(t, 3_000_000, func(s *sim.Schedule) {
+		var g Gauge
+		var running shared.Int64
+		ran := 0
+		for caller := range 3 {
+			s.Go(func() {
+				got, w := g.Join(Claim{Units: 1, Queue: 2, Limit: 1, Revision: 1})
+				if w != nil {
+					awake := false
+					w.Attend(func() { awake = true })
+					if caller > 0 {
+						s.Await(func() bool { return awake })
+					}
+					if got = w.Granted(); !got {
+						w.Leave()
+						return
+					}
+				}
+				if !got {
+					s.Failf("refused")
+				}
+				if running.Add(1) > 1 {
+					s.Failf("two run")
+				}
+				ran++
+				running.Add(-1)
+				g.Release(1)
+			})
+		}
+		s.Check(func() {
+			if ran < 2 || g.InUse() != 0 || g.Held() != 0 || g.InLine() != 0 {
+				s.Failf("%d ran; %d held and %d in line in the end", ran, g.Held(), g.InLine())
+			}
+		})
+	})
+}
