@@ -70,18 +70,52 @@ func (inv *Invocation) find(name string) *Resource {
 }
 
 // decide prepares the call, asks every rule, and lets every rule take. A slot that
-// panics is passed over: what it would have said is lost, the others still decide.
+// panics is passed over: what it would have said is lost, the others still decide. A
+// call that would have to wait and can't takes nothing.
 func (inv *Invocation) decide() (v Verdict) {
+	able := false
 	for step := 0; step >= 0; {
-		step = inv.decideFrom(step, &v)
+		if step = inv.decideFrom(step, &v, able); step == inv.engine.chain.takes && !able {
+			if able = inv.able(&v); !able {
+				return v
+			}
+		}
 	}
 	return v
 }
 
+// able reports whether a call that was asked could wait for as long as the rules would
+// have it, and if not, makes the verdict a refusal. Where the context panics, or ends
+// the goroutine, the call is refused.
+func (inv *Invocation) able(v *Verdict) (ok bool) {
+	over := false
+	defer func() {
+		if !over {
+			_ = inv.refuse(v.By, nil)
+		}
+	}()
+	inv.nameWait(v)
+	if ok = v.Wait == 0 || inv.inTime(*v); ok {
+		*v = Verdict{}
+	} else {
+		*v = Verdict{Block: v.By}
+	}
+	over = true
+	return ok
+}
+
+// nameWait makes sure that a wait can be refused in some rule's name.
+func (inv *Invocation) nameWait(v *Verdict) {
+	if v.By == nil {
+		v.By = NewBlockError(KindNone, inv.resource.Name(), "", nil)
+	}
+}
+
 // decideFrom runs the steps from number i on: every preparer, then every checker's
 // Ask, then every checker's Take. It returns the number to go on with after a
-// panic, or -1.
-func (inv *Invocation) decideFrom(i int, v *Verdict) (next int) {
+// panic, or before the takes if the call would have to wait and is not known to be
+// able to; or -1.
+func (inv *Invocation) decideFrom(i int, v *Verdict, able bool) (next int) {
 	defer func() {
 		if next != 0 {
 			return
@@ -95,19 +129,19 @@ func (inv *Invocation) decideFrom(i int, v *Verdict) (next int) {
 		next = -1
 	}()
 	chain := inv.engine.chain
-	prepared := len(chain.preparers)
-	asked := prepared + len(chain.checkers)
-	taken := asked + len(chain.checkers)
+	prepared, asked := len(chain.preparers), chain.takes
 	for ; i < prepared; i++ {
 		chain.preparers[i].Prepare(inv)
 	}
 	for ; i < asked; i++ {
-		if said := chain.checkers[i-prepared].Ask(inv); said.Block != nil {
-			*v = said
+		if v.add(chain.checkers[i-prepared].Ask(inv)); v.Block != nil {
 			return -1
 		}
 	}
-	for ; i < taken; i++ {
+	if v.Wait > 0 && !able {
+		return asked
+	}
+	for ; i-asked < len(chain.checkers); i++ {
 		if v.add(chain.checkers[i-asked].Take(inv)); v.Block != nil {
 			return -1
 		}
@@ -125,9 +159,7 @@ func (v *Verdict) add(next Verdict) {
 // queue waits outside all locks, for the longest wait that any rule asked for,
 // and asks again about what is a state rather than a count.
 func (inv *Invocation) queue(v Verdict) (Entry, error) {
-	if v.By == nil {
-		v.By = NewBlockError(KindNone, inv.resource.Name(), "", nil)
-	}
+	inv.nameWait(&v)
 	returned, ok, cause := inv.wait(v)
 	defer returned()
 	if !ok {
