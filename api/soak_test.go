@@ -32,6 +32,8 @@ func TestSoak(t *testing.T) {
 	clock.SetSleep(core.SleepRecord)
 	g := newGuard(t, api.Config{Clock: clock, Caps: node.Caps{Resources: 20, Contexts: 4, Calls: 40, Origins: 10}})
 
+	require.NoError(t, g.LoadRules(randomRules(rand.New(rand.NewPCG(*seed, 2)))))
+
 	var passed, blocked, failed atomic.Int64
 	call := func(rnd *rand.Rand) {
 		ctx := api.WithContext(t.Context(), fmt.Sprint("ctx", rnd.IntN(8)), []string{"", "app", "web", "x", "y", "z"}[rnd.IntN(6)])
@@ -122,7 +124,7 @@ func TestSoak(t *testing.T) {
 }
 
 func randomRules(rnd *rand.Rand) rules.Set {
-	var set rules.Set
+	set := rules.Set{Flow: []flow.Rule{{ID: "shut", Resource: "r39"}}}
 	for i := range rnd.IntN(12) {
 		r := flow.Rule{ID: fmt.Sprint("rule", i), Resource: fmt.Sprint("r", rnd.IntN(20)), Threshold: float64(rnd.IntN(20))}
 		switch rnd.IntN(8) {

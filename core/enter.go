@@ -71,18 +71,55 @@ func (inv *Invocation) find(name string) *Resource {
 }
 
 // decide prepares the call, asks every rule, and lets every rule take. A slot that
-// panics is passed over: what it would have said is lost, the others still decide.
+// panics is passed over: what it would have said is lost, the others still decide. A
+// call that would have to wait and can't takes nothing.
 func (inv *Invocation) decide() (v Verdict) {
+	able := false
 	for step := 0; step >= 0; {
-		step = inv.decideFrom(step, &v)
+		if step = inv.decideFrom(step, &v, able); step == inv.engine.chain.takes && !able {
+			if able = inv.able(&v); !able {
+				return v
+			}
+		}
 	}
 	return v
 }
 
+// able reports whether a call that was asked could wait for as long as the rules would
+// have it, and if not, makes the verdict a refusal. Where the context panics, or ends
+// the goroutine, the call is refused.
+func (inv *Invocation) able(v *Verdict) (ok bool) {
+	if v.Wait == 0 {
+		return true
+	}
+	by, over := inv.named(v.By), false
+	defer func() {
+		if !over {
+			_ = inv.refuse(by, nil)
+		}
+	}()
+	if ok = inv.inTime(v.Wait); ok {
+		*v = Verdict{}
+	} else {
+		*v = Verdict{Block: by}
+	}
+	over = true
+	return ok
+}
+
+// named makes sure that a call which can't wait is refused in some name.
+func (inv *Invocation) named(by *BlockError) *BlockError {
+	if by == nil {
+		by = NewBlockError(KindNone, inv.resource.Name(), "", nil)
+	}
+	return by
+}
+
 // decideFrom runs the steps from number i on: every preparer, then every checker's
 // Ask, then every checker's Take. It returns the number to go on with after a
-// panic, or -1.
-func (inv *Invocation) decideFrom(i int, v *Verdict) (next int) {
+// panic, or before the takes if the call would have to wait and is not known to be
+// able to; or -1.
+func (inv *Invocation) decideFrom(i int, v *Verdict, able bool) (next int) {
 	defer func() {
 		if next != 0 {
 			return
@@ -96,19 +133,19 @@ func (inv *Invocation) decideFrom(i int, v *Verdict) (next int) {
 		next = -1
 	}()
 	chain := inv.engine.chain
-	prepared := len(chain.preparers)
-	asked := prepared + len(chain.checkers)
-	taken := asked + len(chain.checkers)
+	prepared, asked := len(chain.preparers), chain.takes
 	for ; i < prepared; i++ {
 		chain.preparers[i].Prepare(inv)
 	}
 	for ; i < asked; i++ {
-		if said := chain.checkers[i-prepared].Ask(inv); said.Block != nil {
-			*v = said
+		if v.add(chain.checkers[i-prepared].Ask(inv)); v.Block != nil {
 			return -1
 		}
 	}
-	for ; i < taken; i++ {
+	if v.Wait > 0 && !able {
+		return asked
+	}
+	for ; i-asked < len(chain.checkers); i++ {
 		if v.add(chain.checkers[i-asked].Take(inv)); v.Block != nil {
 			return -1
 		}
@@ -147,9 +184,7 @@ func (inv *Invocation) wait(v Verdict) (returned func(), by *BlockError, cause e
 	if by = v.By; v.Wait <= 0 {
 		by = inv.standing.by
 	}
-	if by == nil {
-		by = NewBlockError(KindNone, inv.resource.Name(), "", nil)
-	}
+	by = inv.named(by)
 	over := false
 	defer func() {
 		if !over {

@@ -342,3 +342,31 @@ type failingClock struct{}
 
 func (failingClock) Now() int64                                 { return start.UnixNano() }
 func (failingClock) Sleep(context.Context, time.Duration) error { return errOwn }
+
+// Who would have to wait and can't takes nothing, not even for an instant: in a queue,
+// others may have come behind by the time it is given back.
+func TestWhoCantWaitTakesNothing(t *testing.T) {
+	took := 0
+	slot := &fake{name: "queue",
+		ask: func(*core.Invocation) core.Verdict { return core.Verdict{Wait: time.Second, By: refusal("queue")} },
+		take: func(*core.Invocation) core.Verdict {
+			took++
+			return core.Verdict{Wait: time.Second, By: refusal("queue")}
+		},
+	}
+	e, clock := newEngine(t, core.Config{Chain: slots.Default().With(slot, core.After("flow"))})
+	clock.SetSleep(core.SleepRecord)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	soon, cancel := context.WithDeadline(t.Context(), start.Add(time.Second-1))
+	defer cancel()
+	for _, ctx := range []context.Context{ended, soon} {
+		_, err := e.Enter(ctx, "orders", nil)
+		require.ErrorIs(t, err, core.ErrBlocked)
+		assert.Zero(t, took)
+	}
+	entry, err := e.Enter(t.Context(), "orders", nil)
+	require.NoError(t, err)
+	entry.Exit()
+	assert.Equal(t, 1, took)
+}

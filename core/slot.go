@@ -17,7 +17,8 @@ type Preparer interface {
 	Prepare(*Invocation)
 }
 
-// Checker judges a call. Ask looks and takes nothing; most refusals end there.
+// Checker judges a call. Ask looks and takes nothing; most refusals end there. It may
+// say how long the call would wait: one that can't wait for so long is refused then.
 // Take decides: what it grants it reserves on the invocation (see
 // [Invocation.Reserve]), and a refusal by a later slot gives it back.
 type Checker interface {
@@ -78,6 +79,8 @@ type Chain struct {
 	passed     []PassRecorder
 	blocked    []BlockRecorder
 	completed  []CompleteRecorder
+
+	takes int // the number of the first Take among the steps of a decision
 }
 
 // NewChain returns a chain of slots in the given order. It panics if a slot plays
@@ -94,6 +97,7 @@ func NewChain(slots ...Slot) *Chain {
 			panic(fmt.Sprintf("core: slot %q plays no role: give it a method of Preparer, Checker, Rechecker or one of the recorders", s.Name()))
 		}
 	}
+	c.takes = len(c.preparers) + len(c.checkers)
 	return c
 }
 

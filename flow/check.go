@@ -1,6 +1,8 @@
 package flow
 
 import (
+	"time"
+
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
@@ -16,17 +18,26 @@ type Rules struct {
 	named [2]map[string]bool
 }
 
-// Ask returns the first refusal, taking nothing. A shadow rule refuses nobody.
+// Ask returns the first refusal, or else the longest wait as things stand, taking
+// nothing. A shadow rule refuses nobody.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
+	var longest core.Verdict
 	for _, c := range rs.controllers {
 		if c.rule.Mode == core.Shadow || !c.selects(inv.Origin(), rs) {
 			continue
 		}
-		if n := c.counts(inv); n != nil && !c.ask(inv, n) {
-			return core.Verdict{Block: c.refusal}
+		n := c.counts(inv)
+		if n == nil {
+			continue
+		}
+		switch wait, ok := c.ask(inv, n); {
+		case !ok:
+			return c.refuse()
+		case wait > longest.Wait:
+			longest = core.Verdict{Wait: wait, By: c.refusal}
 		}
 	}
-	return core.Verdict{}
+	return longest
 }
 
 // Take lets every rule take. It returns the first refusal, or else the longest
@@ -66,26 +77,26 @@ func (rs *Rules) Idle(now int64) bool {
 	return true
 }
 
-// ask reports whether the rule would admit the call as things stand.
-func (c *controller) ask(inv *core.Invocation, n *node.StatisticNode) bool {
+// ask reports whether the rule would admit the call as things stand, and after which
+// wait.
+func (c *controller) ask(inv *core.Invocation, n *node.StatisticNode) (wait time.Duration, ok bool) {
 	now, units := inv.Now(), inv.Units()
 	switch {
 	case c.rule.Threshold == 0:
-		return false
+		return 0, false
 	case c.queue != nil:
 		return c.queue.fits(now, c.costOf(units, now, n), c.rule.MaxWait)
 	case c.rule.Metric == Concurrency:
-		return c.hasPermits(n, units)
+		return 0, c.hasPermits(n, units)
 	}
 	w, limit := c.windowOn(n, now), c.limitAt(now, n)
 	if w.Fits(now, units, limit) {
-		return true
+		return 0, true
 	}
 	if !c.borrows(inv) {
-		return false
+		return 0, false
 	}
-	_, ok := w.CanBorrow(now, units, limit, c.engine.Config().OccupyTimeout)
-	return ok
+	return w.CanBorrow(now, units, limit, c.engine.Config().OccupyTimeout)
 }
 
 // take decides, and reserves on the invocation what it grants.

@@ -63,7 +63,7 @@ func TestThrottleWaitsAreInRange(t *testing.T) {
 		c := cost(1+r.Int64N(stat.MaxUnits), r.ExpFloat64()*1e6)
 		longest := time.Duration(r.Int64N(int64(MaxMaxWait)))
 		at := now + r.Int64N(int64(time.Hour)) - int64(30*time.Minute)
-		fits := q.fits(at, c, longest)
+		_, fits := q.fits(at, c, longest)
 		wait, _, _, ok := q.take(at, c, longest)
 		require.Equal(t, fits, ok)
 		require.GreaterOrEqual(t, wait, time.Duration(0))

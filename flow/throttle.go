@@ -69,12 +69,12 @@ func (t *throttle) next(now int64, c slot) (slot, time.Duration) {
 	return slot{ns: now}, 0
 }
 
-// fits reports whether the wait would be at most maxWait.
-func (t *throttle) fits(now int64, c slot, maxWait time.Duration) bool {
+// fits reports whether the wait, which it returns, would be at most maxWait.
+func (t *throttle) fits(now int64, c slot, maxWait time.Duration) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, wait := t.next(now, c)
-	return wait <= maxWait
+	_, wait = t.next(now, c)
+	return wait, wait <= maxWait
 }
 
 // take takes the next slot if the wait is at most maxWait. before is the slot that

@@ -94,7 +94,7 @@ func TestSimThrottleEverySchedule(t *testing.T) {
 		var waits []time.Duration
 		for range 4 {
 			s.Go(func() {
-				if q.fits(0, slot{ns: 10 * ms}, 20*time.Millisecond) {
+				if _, ok := q.fits(0, slot{ns: 10 * ms}, 20*time.Millisecond); ok {
 					if wait, _, _, ok := q.take(0, slot{ns: 10 * ms}, 20*time.Millisecond); ok {
 						waits = append(waits, wait)
 					}

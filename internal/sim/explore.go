@@ -111,6 +111,7 @@ func Exhaustive(t *testing.T, most int, make func(*Schedule)) {
 		}
 		if testing.Short() {
 			t.Logf("stopped after %d schedules because of -short", n)
+			workers.stop()
 			return
 		}
 		t.Fatalf("%d schedules and more: make the machine smaller", n)

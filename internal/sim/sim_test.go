@@ -1,4 +1,4 @@
-//go:build !sim
+//go:build !sim && !race
 
 package sim_test
 
@@ -18,7 +18,8 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// TestSchedules runs every schedule test of the module, which needs another build:
+// TestSchedules runs every schedule test of the module, which needs another build (and
+// no race detector: one goroutine runs at a time):
 //
 //	go test -tags sim -run ^TestSim ./stat ./node ...
 func TestSchedules(t *testing.T) {
