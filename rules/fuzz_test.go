@@ -14,9 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/system"
 )
@@ -51,6 +53,7 @@ func FuzzParse(f *testing.F) {
 		"system: [{metric: qps, threshold: 1e15, interval: 24h, buckets: 1440, strict: true}, {metric: rt, maxRT: 24h}]",
 		"system: [{metric: cpu, threshold: 0.8, strategy: gate}, {metric: load, threshold: 5e-324}, {metric: concurrency, threshold: 0}]",
 		hotspotSeed,
+		"isolation: [{resource: a, threshold: 3, maxQueue: 2, maxWait: 1s}, {resource: .*, regex: true, threshold: 0, mode: shadow}]",
 		"hotspot: [{resource: a, threshold: 1, index: -0, exceptions: [{value: 1e400, threshold: 0}, {value: -0.0, threshold: 1}]}]",
 		"hotspot: [{resource: a, threshold: 1, param: '', index: 3, exceptions: []}, {resource: a, threshold: 1, param: p, exceptions: [{}]}]",
 	} {
@@ -140,7 +143,8 @@ func requireLoads(t *testing.T, set Set) {
 	require.NoError(t, err)
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
 		return errors.Join(authority.Compile(b, set.Authority), system.Compile(b, set.System, idle{}),
-			hotspot.Compile(b, set.Hotspot), flow.Compile(b, set.Flow))
+			hotspot.Compile(b, set.Hotspot), flow.Compile(b, set.Flow), isolation.Compile(b, set.Isolation),
+			breaker.Compile(b, set.Breaker, new(breaker.Listeners)))
 	}))
 	require.NoError(t, e.Close())
 }

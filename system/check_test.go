@@ -166,6 +166,23 @@ func TestRT(t *testing.T) {
 	g.at(time.Second)
 	assert.Equal(t, 1, g.passes(1), "no call completed lately")
 	assert.EqualValues(t, 2, g.figures("system:rt").Refused)
+
+	// Above is above, also by a third of a nanosecond.
+	g = newGuard(t, system.Rule{Metric: system.RT, MaxRT: 50 * ms})
+	_, exit = g.open(2)
+	_, last := g.open(1)
+	g.at(50 * ms)
+	exit()
+	assert.Equal(t, 1, g.passes(1))
+	g = newGuard(t, system.Rule{Metric: system.RT, MaxRT: 50 * ms})
+	_, exit = g.open(2)
+	_, later := g.open(1)
+	g.at(50 * ms)
+	exit()
+	g.at(50*ms + 1)
+	later()
+	assert.Equal(t, 0, g.passes(1))
+	last()
 }
 
 // While the load is above, no more calls than throughput times least response time.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,9 @@ func TestMachineThatCantBeRead(t *testing.T) {
 	g.clock.Advance(time.Minute)
 	assert.Equal(t, 1, g.dial.asked, "and nothing is sampled for a rule that was not loaded")
 	g.load(system.Rule{Metric: system.Load, Threshold: 5}, system.Rule{Metric: system.CPU, Threshold: 0.5, Mode: core.Off})
+	g.dial.loadErr = errors.New("gone")
+	g.load()
+	require.ErrorContains(t, g.tryLoad(system.Rule{Metric: system.Load, Threshold: 5}), "gone", "it is asked anew")
 }
 
 // While it can't be read any more, nobody is refused for what was true once, and the
@@ -116,4 +120,18 @@ func ids(g *guard) (ids []string) {
 		ids = append(ids, f.ID)
 	}
 	return ids
+}
+
+// Without a source it is this machine, if it can be read.
+func TestMachineOfItsOwn(t *testing.T) {
+	g := newGuard(t)
+	g.source = nil
+	err := g.tryLoad(system.Rule{Metric: system.Load, Threshold: 1e15}, system.Rule{Metric: system.CPU, Threshold: 0.99})
+	if runtime.GOOS != "linux" {
+		require.ErrorContains(t, err, "system[0].metric: load can't be read here: ")
+		return
+	}
+	require.NoError(t, err)
+	g.clock.Advance(10 * system.SamplePeriod)
+	g.passes(1)
 }

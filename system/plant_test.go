@@ -23,7 +23,6 @@ type plant struct {
 	cpus    float64
 	calls   []*job
 	work    func(*rand.Rand) (cpu, idle time.Duration)
-	jitter  float64
 	elapsed time.Duration
 	backlog float64
 
