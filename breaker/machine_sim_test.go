@@ -111,13 +111,19 @@ func (m *model) complete(caller int, now int64, bad bool) {
 	}
 }
 
-// setUp returns a breaker in some state, and the model of it.
-func setUp(s *sim.Schedule) (*machine, *model) {
+// setUp returns a breaker in some state, and the model of it, with two calls that were
+// let in while it was closed: the callers olds and olds+1 of the model.
+func setUp(s *sim.Schedule) (*machine, *model, [2]admission) {
 	r := simRule()
 	r.Probes = 1 + s.Rand.IntN(2)
 	m := newMachine(&terms{Rule: r})
 	want := &model{out: make(map[int]int64), carries: make(map[int]int), probes: r.Probes, latest: 0}
 	m.latest = 0
+	var open [2]admission
+	for i := range open {
+		open[i], _ = m.admit(0)
+		want.admit(olds+i, 0, true)
+	}
 	if s.Rand.IntN(4) > 0 {
 		for caller := range 2 {
 			a, _ := m.admit(0)
@@ -126,8 +132,10 @@ func setUp(s *sim.Schedule) (*machine, *model) {
 			want.complete(-1-caller, 0, true)
 		}
 	}
-	return m, want
+	return m, want, open
 }
+
+const olds = 10
 
 // museum 81, 83: callers come to a breaker that is closed, open, or due, with clocks
 // that differ; their calls end well or badly, or are refused elsewhere. Whatever the
@@ -135,7 +143,7 @@ func setUp(s *sim.Schedule) (*machine, *model) {
 // more probes are out than there are, and the changes are legal and follow each other.
 func TestSimBreaker(t *testing.T) {
 	sim.Random(t, func(s *sim.Schedule) {
-		m, want := setUp(s)
+		m, want, open := setUp(s)
 		var history sim.History[*model]
 		var changes []Change
 		tell := func(c Change) {
@@ -176,6 +184,16 @@ func TestSimBreaker(t *testing.T) {
 					tell(m.complete(a.number, now+after, fate == 2))
 					return func() string { return fmt.Sprintf("%d ends at %d, bad %v", caller, (now+after)/msec, fate == 2) },
 						func(want *model) bool { want.complete(caller, now+after, fate == 2); return true }
+				})
+			})
+		}
+		for i := range s.Rand.IntN(3) {
+			bad := s.Rand.IntN(2) == 0
+			s.Named("a late one", func() {
+				history.Do(func() (func() string, func(*model) bool) {
+					tell(m.complete(open[i].number, due, bad))
+					return func() string { return fmt.Sprintf("an old one ends, bad %v", bad) },
+						func(want *model) bool { want.complete(olds+i, due, bad); return true }
 				})
 			})
 		}
@@ -230,7 +248,7 @@ func TestSimBreakerEverySchedule(t *testing.T) {
 // forces the breaker. Quiet periods bring it back, and every change is legal.
 func TestSimBreakerRecovers(t *testing.T) {
 	sim.Random(t, func(s *sim.Schedule) {
-		m, _ := setUp(s)
+		m, _, _ := setUp(s)
 		tr := &trace{m: m, now: due, rule: simRule()}
 		var changes []Change
 		tell := func(c Change) {

@@ -69,13 +69,11 @@ const AnyResource = "*"
 // The ranges of a rule's fields.
 const (
 	MinInterval  = stat.MinInterval
-	MaxInterval  = stat.MaxInterval
 	MaxThreshold = 1e9 // calls
 	MaxMinCalls  = 1_000_000_000
 	MaxProbes    = 1000
 	MinPause     = time.Millisecond // Recovery, ProbeTimeout, Ramp
-	MaxPause     = 24 * time.Hour
-	MaxSlowRT    = 24 * time.Hour
+	MaxDuration  = stat.MaxInterval // any
 )
 
 // Normalized returns the rule with every default written out, or the first field that
@@ -160,32 +158,32 @@ func (r Rule) checkNumbers() error {
 	case r.Probes < 1 || r.Probes > MaxProbes:
 		return core.BadField("probes", "is %d: use a whole number from 1 to %d", r.Probes, MaxProbes)
 	}
-	if err := inRange("interval", r.Interval, MinInterval, MaxInterval); err != nil {
+	if err := inRange("interval", r.Interval, MinInterval); err != nil {
 		return err
 	}
 	if err := (stat.Shape{Interval: r.Interval, Buckets: r.Buckets}).Validate(); err != nil {
 		return core.BadField("buckets", "%v", err)
 	}
 	if r.Strategy == SlowRatio {
-		if err := inRange("slowRT", r.SlowRT, 1, MaxSlowRT); err != nil {
+		if err := inRange("slowRT", r.SlowRT, 1); err != nil {
 			return err
 		}
 	}
-	if err := inRange("recovery", r.Recovery, MinPause, MaxPause); err != nil {
+	if err := inRange("recovery", r.Recovery, MinPause); err != nil {
 		return err
 	}
-	if err := inRange("probeTimeout", r.ProbeTimeout, MinPause, MaxPause); err != nil {
+	if err := inRange("probeTimeout", r.ProbeTimeout, MinPause); err != nil {
 		return err
 	}
 	if r.Ramp != 0 {
-		return inRange("ramp", r.Ramp, MinPause, MaxPause)
+		return inRange("ramp", r.Ramp, MinPause)
 	}
 	return nil
 }
 
-func inRange(field string, d, low, high time.Duration) error {
-	if d < low || d > high {
-		return core.BadField(field, "is %v: use a duration from %v to %v", d, low, high)
+func inRange(field string, d, low time.Duration) error {
+	if d < low || d > MaxDuration {
+		return core.BadField(field, "is %v: use a duration from %v to %v", d, low, MaxDuration)
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func TestIgnore(t *testing.T) {
 // To say that a call failed allocates nothing.
 func TestFailDoesNotAllocate(t *testing.T) {
 	failure := errors.New("x")
-	e, _ := newEngine(t, core.Config{Failure: func(err error) bool { return err == failure }})
+	e, _ := newEngine(t, core.Config{Failure: func(err error) bool { return errors.Is(err, failure) }})
 	ctx := t.Context()
 	assert.Zero(t, testing.AllocsPerRun(1000, func() {
 		entry, _ := e.Enter(ctx, "a", nil)
