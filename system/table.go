@@ -2,6 +2,7 @@ package system
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
@@ -212,12 +213,7 @@ func (t *Table) KeepsGauge(_ string, role core.Role, owner any) bool {
 }
 
 func (t *Table) any(want func(*gate) bool) bool {
-	for _, g := range t.active {
-		if want(g) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.active, want)
 }
 
 // Forget drops what the rules keep for a resource that has left.
