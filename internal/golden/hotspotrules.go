@@ -70,10 +70,6 @@ func (r JavaHotspotRule) seconds() int64 {
 	return *r.DurationSec
 }
 
-func (r JavaHotspotRule) queues() bool {
-	return r.Grade != "concurrency" && r.ControlBehavior == "throttle"
-}
-
 func (r JavaHotspotRule) native() (hotspot.Rule, error) {
 	n := hotspot.Rule{
 		ID: r.ID, Resource: r.Resource, Index: hotspot.At(r.ParamIndex), Threshold: float64(int64(r.Count)),

@@ -91,7 +91,7 @@ func (t *twin) enter(c *call, left time.Duration) {
 	for _, p := range c.nodes {
 		t.places[p] = true
 	}
-	v := t.decide(c)
+	v := t.decide(c, left)
 	switch {
 	case v.refused != nil:
 		t.refuse(c, v.refused)
@@ -110,15 +110,27 @@ func (t *twin) enter(c *call, left time.Duration) {
 	}
 }
 
-// decide asks every rule that holds, and then lets every rule take: those that only
-// look first, those of few calls before those of all.
-func (t *twin) decide(c *call) verdict {
+// decide asks every rule that holds, looks whether the call could wait for as long as
+// they say, and then lets every rule take: those that only look first, those of few
+// calls before those of all.
+func (t *twin) decide(c *call, left time.Duration) verdict {
+	var longest verdict
 	for _, l := range t.of(c.resource) {
-		if l.rule.Mode == core.Enforce && t.applies(l, c) && !t.fits(l, c) {
+		if l.rule.Mode != core.Enforce || !t.applies(l, c) {
+			continue
+		}
+		wait, ok := t.fits(l, c)
+		if !ok {
 			return verdict{refused: l}
 		}
+		if wait > longest.wait {
+			longest = verdict{wait: wait, by: l}
+		}
 	}
-	var longest verdict
+	if longest.wait > 0 && left < longest.wait {
+		return verdict{refused: longest.by}
+	}
+	longest = verdict{}
 	takers := t.of(c.resource)
 	slices.SortStableFunc(takers, func(a, b *limiter) int { return a.breadth() - b.breadth() })
 	for _, l := range takers {

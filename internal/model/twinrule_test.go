@@ -110,27 +110,27 @@ func (t *twin) costOf(l *limiter, c *call) *big.Int {
 
 func (l *limiter) borrows(c *call) bool { return c.prioritized && l.rule.Behavior == flow.Reject }
 
-// fits is a rule's answer when it is asked. That binds nobody: a window answers for
+// fits is a rule's answer when it is asked, and the wait. That binds nobody: a window answers for
 // the present, and looks at what is borrowed from coming buckets when it is to give.
-func (t *twin) fits(l *limiter, c *call) bool {
+func (t *twin) fits(l *limiter, c *call) (wait time.Duration, ok bool) {
 	switch {
 	case l.rule.Threshold == 0:
-		return false
+		return 0, false
 	case l.queues():
 		_, wait := l.queue.next(t.now, t.costOf(l, c))
-		return wait <= l.rule.MaxWait
+		return wait, wait <= l.rule.MaxWait
 	case l.rule.Metric == flow.Concurrency:
-		return t.gaugeOn(l.where(c), l.owner()).inUse()+c.units <= int64(l.rule.Threshold)
+		return 0, t.gaugeOn(l.where(c), l.owner()).inUse()+c.units <= int64(l.rule.Threshold)
 	}
 	w, limit := t.windowOf(l, c), t.limitOf(l, c)
 	if w.sum(w.head())+c.units <= limit {
-		return true
+		return 0, true
 	}
 	if !l.borrows(c) {
-		return false
+		return 0, false
 	}
-	_, _, ok := w.borrow(t.now, c.units, limit, t.occupy)
-	return ok
+	far, _, ok := w.borrow(t.now, c.units, limit, t.occupy)
+	return time.Duration(far), ok
 }
 
 // take is a rule's decision, with what it takes.
