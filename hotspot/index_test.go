@@ -17,7 +17,7 @@ func TestIndexIsAMap(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		var x index
 		twin := make(map[core.Value]*cell)
-		hash := func(v int) uint64 { return uint64(v%7) << 32 * uint64(seed%3) }
+		hash := func(v int) uint64 { return uint64(v%7) << 32 * (seed % 3) }
 		if seed%3 == 0 {
 			hash = func(v int) uint64 { return core.ValueOf(v).Hash() }
 		}

@@ -54,7 +54,7 @@ func TestFiguresOfACallInLine(t *testing.T) {
 	g.clock.Advance(time.Second)
 	a.exit()
 	totals := r.Totals()
-	assert.Equal(t, 21*time.Second, time.Duration(totals.RT))
+	assert.Equal(t, 21*time.Second, totals.RT)
 }
 
 // A batch at the head is not overtaken, by nobody who comes later.
