@@ -33,11 +33,11 @@ func Random(t *testing.T, make func(*Schedule)) {
 	explore(t, 1_000_000, make)
 }
 
-// Sample is Random for machines that are whole engines and take longer: a tenth as
+// Sample is Random for machines that are whole engines and take longer: a twentieth as
 // many schedules.
 func Sample(t *testing.T, make func(*Schedule)) {
 	t.Helper()
-	explore(t, 100_000, make)
+	explore(t, 50_000, make)
 }
 
 func explore(t *testing.T, ordinary int, make func(*Schedule)) {

@@ -23,7 +23,7 @@ func loadSystem(s *sim.Schedule, e *core.Engine, rules ...system.Rule) {
 // while these are edited. No more pass than the QPS limit, in whatever shape of window it
 // is kept meanwhile; and never do more run than the other limit says.
 func TestSimSystemRules(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
+	sim.Sample(t, func(s *sim.Schedule) {
 		e := newEngine(s, slots.Default(), node.Caps{})
 		const most, atOnce = 3, 2
 		rules := func(interval time.Duration) []system.Rule {
