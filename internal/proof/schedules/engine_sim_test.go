@@ -68,7 +68,7 @@ func (c calls) begin() *int { id := new(int); c[id] = true; return id }
 // stands, none runs beside another, nor beside one that had been let in without it.
 func TestSimConcurrencyRuleUnderTraffic(t *testing.T) {
 	rule := flow.Rule{ID: "one", Resource: "a", Metric: flow.Concurrency, Threshold: 1}
-	sim.Random(t, func(s *sim.Schedule) {
+	sim.Sample(t, func(s *sim.Schedule) {
 		e := newEngine(s, slots.Default(), node.Caps{})
 		stands := false
 		before, under := make(calls), make(calls)
