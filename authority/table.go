@@ -99,16 +99,7 @@ func (t *Table) EachError(f func(*core.BlockError)) {
 
 // Figures says what each rule has done, over all resources.
 func (t *Table) Figures() []core.RuleFigures {
-	index := make(map[string]int)
-	var figures []core.RuleFigures
-	for i, r := range t.table.Rules() {
-		index[r.ID] = i
-		figures = append(figures, core.RuleFigures{Kind: core.KindAuthority, ID: r.ID, Resource: r.Resource, Mode: r.Mode})
-	}
-	t.table.Each(func(c *controller) {
-		f := &figures[index[c.rule.ID]]
-		f.Refused += c.refusal.Refusals()
-		f.Rehearsed += c.rehearsed.Load()
+	return t.table.Figures(core.KindAuthority, func(c *controller) (id string, refused, rehearsed int64) {
+		return c.rule.ID, c.refusal.Refusals(), c.rehearsed.Load()
 	})
-	return figures
 }
