@@ -91,15 +91,26 @@ func (m *machine) enter(t *rapid.T) {
 	}
 	c.context = contextName(c.context)
 	h := &handle{result: make(chan result, 1)}
+	left := time.Duration(math.MaxInt64) // until the context ends
 	h.ctx, h.cancel = ctx, func() {}
-	// Contexts that are over, or will be before a wait is, are not drawn: the twin
-	// doesn't know in every case whose wait the engine refuses them for.
-	if rapid.IntRange(0, 9).Draw(t, "context ends") < 4 {
+	switch rapid.IntRange(0, 9).Draw(t, "context ends") {
+	case 0, 1, 2, 3:
 		h.ctx, h.cancel = context.WithCancel(ctx)
 		h.gives = true
+	case 4:
+		h.ctx, h.cancel = context.WithCancel(ctx)
+		h.cancel()
+	case 5:
+		h.ctx, h.cancel = context.WithDeadline(ctx, m.clock.at().Add(span(0, time.Second).Draw(t, "deadline")))
 	}
 	m.cancels = append(m.cancels, h.cancel)
-	m.twin.enter(c, math.MaxInt64)
+	if deadline, ok := h.ctx.Deadline(); ok {
+		left = deadline.Sub(m.clock.at())
+	}
+	if h.ctx.Err() != nil {
+		left = 0
+	}
+	m.twin.enter(c, left)
 	m.start(t, c, h)
 }
 

@@ -68,6 +68,8 @@ type nap struct {
 
 func (c *clock) Now() int64 { return c.now.Load() }
 
+func (c *clock) at() time.Time { return time.Unix(0, c.Now()) }
+
 func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 	n := &nap{wait: d, wake: make(chan struct{})}
 	c.asleep <- n

@@ -129,8 +129,8 @@ func (t *twin) fits(l *limiter, c *call) (wait time.Duration, ok bool) {
 	if !l.borrows(c) {
 		return 0, false
 	}
-	far, _, ok := w.borrow(t.now, c.units, limit, t.occupy)
-	return time.Duration(far), ok
+	_, wait, ok = w.borrow(t.now, c.units, limit, t.occupy)
+	return wait, ok
 }
 
 // take is a rule's decision, with what it takes.
