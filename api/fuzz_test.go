@@ -32,7 +32,7 @@ import (
 // museum 104
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{
-		"orders", "a\nb", "a\r\nlevel=ERROR msg=forged", "\x1b[31mred\x1b[0m", "a\u2028b\u0085c", "nul\x00", `"}{"x":1`, `\`, "\xff\xfe", "*", "a|b", " ",
+		"orders", "a\nb", "a\r\nlevel=ERROR msg=forged", "\x1b[31mred\x1b[0m", "a\u2028b\u0085c", "nul\x00", "\x7f", `"}{"x":1`, `\`, "\xff\xfe", "*", "a|b", " ",
 		"%s%d%!", "\u202eright to left", "(.*", "漢字", "e\u0301", "├─ orders", "<script>alert(1)</script>", "../../etc/passwd", "\ufeff",
 		node.OverflowName, node.InboundName, node.RootName, node.DefaultContext, flow.OriginOther, flow.OriginDefault,
 	} {

@@ -70,7 +70,7 @@ func TestRetryAfter(t *testing.T) {
 
 // hostile are names that would break a line, a terminal or a parser.
 var hostile = []string{
-	"a\nb", "a\r\nlevel=ERROR msg=forged", "\x1b[31mred", "a\u2028b", "a\u0085b", "nul\x00", `quote"quote`, `\`, "\xff\xfe", "a|b",
+	"a\nb", "a\r\nlevel=ERROR msg=forged", "\x1b[31mred", "a\u2028b", "a\u0085b", "nul\x00", "\x7f", `quote"quote`, `\`, "\xff\xfe", "a|b",
 	strings.Repeat("long", 1000), " ", "%s%d%!", "\u202eright to left",
 }
 

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/internal/shared"
@@ -286,5 +287,9 @@ func (e *Engine) Close() error {
 // LogBlocked writes one line of the block log.
 func (e *Engine) LogBlocked(b *BlockError, refusals int64) {
 	e.Logger().Warn("penstock: blocked", "kind", b.Kind.String(),
-		"resource", b.Resource, "rule", b.Rule, "count", refusals)
+		"resource", logged(b.Resource), "rule", logged(b.Rule), "count", refusals)
 }
+
+// logged is a name as the log gets it. Handlers escape what steers a terminal, but the
+// text handler of slog writes a DEL as it is.
+func logged(name string) string { return strings.ReplaceAll(name, "\x7f", `\x7f`) }

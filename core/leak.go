@@ -198,7 +198,7 @@ func (w *leakWatch) look() (next int64) {
 	for _, calls := range found {
 		w.leaked.Add(int64(len(calls)))
 		oldest := slices.MinFunc(calls, func(a, b watched) int { return cmp.Compare(a.since, b.since) })
-		w.log("penstock: a call has not exited", "resource", oldest.resource, "count", len(calls),
+		w.log("penstock: a call has not exited", "resource", logged(oldest.resource), "count", len(calls),
 			"age", time.Duration(now-oldest.since), "stack", oldest.stack())
 	}
 	if n := w.missed.Swap(0); n > 0 {
