@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -112,7 +113,7 @@ func (t *twin) enter(c *call, left time.Duration) {
 
 // decide asks every rule that holds, looks whether the call could wait for as long as
 // they say, and then lets every rule take: those that only look first, those of few
-// calls before those of all.
+// calls before those of all, and of those the scarcest.
 func (t *twin) decide(c *call, left time.Duration) verdict {
 	var longest verdict
 	for _, l := range t.of(c.resource) {
@@ -132,7 +133,9 @@ func (t *twin) decide(c *call, left time.Duration) verdict {
 	}
 	longest = verdict{}
 	takers := t.of(c.resource)
-	slices.SortStableFunc(takers, func(a, b *limiter) int { return a.breadth() - b.breadth() })
+	slices.SortStableFunc(takers, func(a, b *limiter) int {
+		return cmp.Or(a.breadth()-b.breadth(), cmp.Compare(a.abundance(), b.abundance()))
+	})
 	for _, l := range takers {
 		if !t.applies(l, c) {
 			continue

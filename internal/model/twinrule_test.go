@@ -63,6 +63,14 @@ func (l *limiter) breadth() int {
 	return slices.Index([]string{"ref", "call", "origin", "cluster"}, strings.Replace(l.role(), "origin", "call", 1))
 }
 
+// abundance is units a second, or at once.
+func (l *limiter) abundance() float64 {
+	if l.rule.Metric == flow.Concurrency {
+		return l.rule.Threshold
+	}
+	return l.rule.Threshold / l.rule.Interval.Seconds()
+}
+
 // where is the node that the rule counts a call on.
 func (l *limiter) where(c *call) place {
 	switch l.role() {
