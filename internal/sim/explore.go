@@ -44,7 +44,7 @@ func explore(t *testing.T, ordinary int, make func(*Schedule)) {
 	t.Helper()
 	n := *count
 	if n == 0 {
-		n = figure.Size(ordinary/200, ordinary, ordinary, 10*ordinary)
+		n = figure.Size(ordinary/200, ordinary, ordinary, 20*ordinary) // a night has 10^6 of every machine
 	}
 	base := *seed
 	if base == 0 {
