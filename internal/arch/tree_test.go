@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/penstock-go/penstock/internal/source"
 )
 
 // tree is the Go source of one module: nested modules, testdata and hidden folders are left out.
@@ -46,39 +48,14 @@ func readTree(fsys fs.FS) (tree, error) {
 			t.module = strings.TrimSpace(name)
 		}
 	}
-	return t, fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if name != "." && skipped(fsys, name) {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if path.Ext(name) != ".go" {
-			return nil
-		}
-		src, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return err
-		}
-		syntax, err := parser.ParseFile(t.fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
+	return t, source.EachOfModule(fsys, func(name string, text []byte) error {
+		syntax, err := parser.ParseFile(t.fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
 		t.files = append(t.files, file{path.Dir(name), strings.HasSuffix(name, "_test.go"), syntax})
 		return nil
 	})
-}
-
-func skipped(fsys fs.FS, dir string) bool {
-	base := path.Base(dir)
-	if base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
-		return true
-	}
-	_, err := fs.Stat(fsys, path.Join(dir, "go.mod"))
-	return err == nil
 }
 
 // imports calls visit for each import of f.

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/penstock-go/penstock/internal/source"
 )
 
 // check is one run of go test: a package whose tests report figures, with what they
@@ -38,23 +40,11 @@ var ways = []struct {
 // findChecks reads all test files below the root of fsys for calls that report
 // figures.
 func findChecks(fsys fs.FS) (checks []check, err error) {
-	err = fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
-		switch base := path.Base(name); {
-		case err != nil:
-			return err
-		case d.IsDir():
-			if name != "." && (base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")) {
-				return fs.SkipDir
-			}
-			return nil
-		case !strings.HasSuffix(base, "_test.go"):
+	err = source.Each(fsys, func(name string, text []byte) error {
+		if !strings.HasSuffix(name, "_test.go") {
 			return nil
 		}
-		src, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.ParseComments|parser.SkipObjectResolution)
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}

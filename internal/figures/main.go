@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/internal/source"
 )
 
 func main() {
@@ -33,7 +34,7 @@ func run(write bool, only []string) error {
 	default:
 		return fmt.Errorf("%s=%s: use figures or long", figure.SizeEnv, size)
 	}
-	root, err := findRoot()
+	root, err := source.Root()
 	if err != nil {
 		return err
 	}
@@ -79,22 +80,4 @@ func choose(checks []check, only []string) (chosen []check, err error) {
 		}
 	}
 	return chosen, nil
-}
-
-// findRoot is the folder of go.work, at or above the present one.
-func findRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
-			return dir, nil
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", errors.New("no go.work here or above: run this inside the repository")
-		}
-		dir = up
-	}
 }

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+
+	"github.com/penstock-go/penstock/internal/source"
 )
 
 func main() {
@@ -16,7 +17,7 @@ func main() {
 	run := flag.String("run", "", "with -mutants: try only patches whose file name matches this `regexp`")
 	flag.Parse()
 	err := func() error {
-		root, err := findRoot()
+		root, err := source.Root()
 		if err != nil {
 			return err
 		}
@@ -56,24 +57,6 @@ func show(root string, all, write bool) error {
 		return fmt.Errorf("%d rows have no test, and could have one", missing)
 	}
 	return nil
-}
-
-// findRoot is the folder of go.work, at or above the present one.
-func findRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
-			return dir, nil
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", errors.New("no go.work here or above: run this inside the repository")
-		}
-		dir = up
-	}
 }
 
 func pattern(text string) (*regexp.Regexp, error) {

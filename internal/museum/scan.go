@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/penstock-go/penstock/internal/source"
 )
 
 // owner is a test that names rows.
@@ -32,23 +34,11 @@ type found struct {
 // tags and modules.
 func scan(fsys fs.FS) (found, error) {
 	result := found{owners: make(map[int][]owner)}
-	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
-		switch base := path.Base(name); {
-		case err != nil:
-			return err
-		case d.IsDir():
-			if name != "." && (base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")) {
-				return fs.SkipDir
-			}
-			return nil
-		case !strings.HasSuffix(base, "_test.go"):
+	err := source.Each(fsys, func(name string, text []byte) error {
+		if !strings.HasSuffix(name, "_test.go") {
 			return nil
 		}
-		src, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return err
-		}
-		return result.file(name, src)
+		return result.file(name, text)
 	})
 	for _, owners := range result.owners {
 		slices.SortFunc(owners, func(a, b owner) int {

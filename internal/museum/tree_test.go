@@ -9,11 +9,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/internal/source"
 )
 
 func theTree(t *testing.T) (root string, tests found, patches []mutant) {
 	t.Helper()
-	root, err := findRoot()
+	root, err := source.Root()
 	require.NoError(t, err)
 	tests, err = scan(os.DirFS(root))
 	require.NoError(t, err)

@@ -4,9 +4,9 @@ package sim_test
 
 import (
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/internal/source"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -51,28 +52,9 @@ func TestSchedules(t *testing.T) {
 // changed.
 func withSchedules(t *testing.T, root string) (packages []string) {
 	t.Helper()
-	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir():
-			if name := d.Name(); name == ".git" || name == "testdata" {
-				return filepath.SkipDir
-			}
-			return nil
-		case !strings.HasSuffix(path, ".go"):
-			return nil
-		}
-		source, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if strings.HasSuffix(path, "_sim_test.go") && strings.HasPrefix(string(source), "//go:build sim\n") {
-			dir, err := filepath.Rel(root, filepath.Dir(path))
-			if err != nil {
-				return err
-			}
-			if p := "./" + filepath.ToSlash(dir); len(packages) == 0 || packages[len(packages)-1] != p {
+	require.NoError(t, source.Each(os.DirFS(root), func(name string, text []byte) error {
+		if strings.HasSuffix(name, "_sim_test.go") && strings.HasPrefix(string(text), "//go:build sim\n") {
+			if p := "./" + path.Dir(name); len(packages) == 0 || packages[len(packages)-1] != p {
 				packages = append(packages, p)
 			}
 		}
