@@ -62,3 +62,8 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	}
 	return core.Verdict{}
 }
+
+// acts is what [core.FamilyTable] asks of every controller.
+func (c *controller) acts() (Rule, *core.BlockError, *stat.Tally) {
+	return c.rule, c.refusal, c.rehearsed
+}

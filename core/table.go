@@ -321,22 +321,3 @@ func (t *Table[R, C]) Each(f func(*C)) {
 		f(m.controller)
 	}
 }
-
-// Figures says what each rule has done, over all resources, as [Family] wants it. of
-// says which rule a controller is for, and how many calls it refused or would have.
-func (t *Table[R, C]) Figures(kind Kind, of func(*C) (id string, refused, rehearsed int64)) []RuleFigures {
-	index := make(map[string]int)
-	var figures []RuleFigures
-	for i, r := range t.rules {
-		info := r.Info()
-		index[info.ID] = i
-		figures = append(figures, RuleFigures{Kind: kind, ID: info.ID, Resource: info.Resource, Mode: info.Mode})
-	}
-	t.Each(func(c *C) {
-		id, refused, rehearsed := of(c)
-		f := &figures[index[id]]
-		f.Refused += refused
-		f.Rehearsed += rehearsed
-	})
-	return figures
-}

@@ -169,7 +169,9 @@ func (c *controller) seed(n *node.StatisticNode, old *controller) *stat.Window {
 	switch {
 	case old == nil, old.rule.Mode == core.Shadow && c.rule.Mode != core.Shadow:
 		return nil // a rehearsal doesn't know what really passed
-	case old.rule.Origin == c.rule.Origin && old.rule.Relation == c.rule.Relation && old.rule.Ref == c.rule.Ref && old.window != nil:
+	case old.rule.Origin != c.rule.Origin, old.rule.Relation != c.rule.Relation, old.rule.Ref != c.rule.Ref:
+		return nil // it counted other calls
+	case old.window != nil:
 		return old.window
 	}
 	return n.FindWindow(old.meter)
@@ -301,4 +303,9 @@ func (c *controller) idle(now int64) bool {
 		return false // it may have outlived the node that it was made on
 	}
 	return c.warm == nil || c.warm.cold(now)
+}
+
+// acts is what [core.FamilyTable] asks of every controller.
+func (c *controller) acts() (Rule, *core.BlockError, *stat.Tally) {
+	return c.rule, c.refusal, c.rehearsed
 }

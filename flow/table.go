@@ -2,7 +2,6 @@ package flow
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
@@ -28,10 +27,11 @@ func (r Rule) Equal(other Rule) bool { return r == other }
 
 // Table is the compiled flow rules of one revision. It implements core.Family.
 type Table struct {
-	table *core.Table[Rule, controller]
-	refs  map[string][]Rule  // associated rules, by the resource they look at
-	eras  map[metered]uint64 // of the windows that the rules before had
-	era   uint64             // of those that they had not
+	core.FamilyTable[Rule, controller]
+
+	refs map[string][]Rule  // associated rules, by the resource they look at
+	eras map[metered]uint64 // of the windows that the rules before had
+	era  uint64             // of those that they had not
 }
 
 // metered is the nodes on which rules count, and in which window but for its era.
@@ -62,19 +62,7 @@ func (r Rule) metered(resource string) metered {
 // Normalize returns the rules with their defaults written out and IDs that differ,
 // or the first reason not to accept them.
 func Normalize(rules []Rule, coldFactor int) ([]Rule, error) {
-	normalized := make([]Rule, len(rules))
-	for i, r := range rules {
-		n, err := r.Normalized(coldFactor)
-		if err != nil {
-			return nil, fmt.Errorf("flow[%d].%w", i, err)
-		}
-		normalized[i] = n
-	}
-	unique, err := core.UniqueIDs(rules, normalized)
-	if err != nil {
-		return nil, fmt.Errorf("flow: %w", err)
-	}
-	return unique, nil
+	return core.Normalize(core.KindFlow, rules, func(r Rule) (Rule, error) { return r.Normalized(coldFactor) })
 }
 
 // Compile makes flow rules part of the next revision of an engine's rules. Rules
@@ -90,7 +78,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	t := &Table{refs: make(map[string][]Rule), eras: make(map[metered]uint64), era: b.Revision()}
 	old, _ := b.Previous(core.KindFlow).(*Table)
 	if old != nil {
-		old.table.Each(func(c *controller) {
+		old.Table.Each(func(c *controller) {
 			if c.rule.windowed() && c.rule.Mode != core.Off {
 				t.eras[c.rule.metered(c.resource.Name())] = c.meter.Era
 			}
@@ -104,8 +92,8 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		}
 		return c
 	}
-	if t.table, err = core.NewTable(rules, build); err != nil {
-		return fmt.Errorf("flow: %w", err)
+	if t.FamilyTable, err = core.NewFamilyTable(core.KindFlow, rules, build, (*controller).acts); err != nil {
+		return err
 	}
 	for _, r := range rules {
 		if r.Relation == Associated && r.Mode != core.Off {
@@ -113,20 +101,16 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		}
 	}
 	if old != nil {
-		t.table.Inherit(old.table, e.FindResource)
+		t.Inherit(old.Table, e.FindResource)
 	}
 	compiling = false
 	b.Put(core.KindFlow, t)
 	return nil
 }
 
-// Rules are the rules with their defaults written out. The slice must not be
-// changed.
-func (t *Table) Rules() []Rule { return t.table.Rules() }
-
 // Bind returns the rules of a resource as a *Rules, or nil.
 func (t *Table) Bind(r *core.Resource, name string) any {
-	controllers := t.table.BindAs(r, name)
+	controllers := t.BindAs(r, name)
 	if len(controllers) == 0 {
 		return nil
 	}
@@ -147,7 +131,7 @@ func (t *Table) Bind(r *core.Resource, name string) any {
 
 // Names says what the rules name.
 func (t *Table) Names(names *core.Names) {
-	for _, r := range t.table.Rules() {
+	for _, r := range t.Rules() {
 		if r.Mode == core.Off {
 			continue
 		}
@@ -184,7 +168,7 @@ func (t *Table) KeepsGauge(resource string, role core.Role, owner any) bool {
 }
 
 func (t *Table) any(resource string, role core.Role, want func(Rule) bool) bool {
-	for _, r := range t.table.For(resource) {
+	for _, r := range t.For(resource) {
 		if r.Relation != Associated && r.role() == role && want(r) {
 			return true
 		}
@@ -230,24 +214,7 @@ func (r Rule) abundance() float64 {
 	return r.Threshold / r.Interval.Seconds()
 }
 
-// Forget drops the controllers of a resource that has left.
-func (t *Table) Forget(resource string) { t.table.Forget(resource) }
-
 // Adopt takes over the controllers of a resource that was in use when it left.
 func (t *Table) Adopt(r *core.Resource, rules any) {
-	for _, c := range rules.(*Rules).controllers {
-		t.table.Adopt(r, c.rule, c)
-	}
-}
-
-// EachError calls f with the refusal of every rule and resource.
-func (t *Table) EachError(f func(*core.BlockError)) {
-	t.table.Each(func(c *controller) { f(c.refusal) })
-}
-
-// Figures says what each rule has done, over all resources.
-func (t *Table) Figures() []core.RuleFigures {
-	return t.table.Figures(core.KindFlow, func(c *controller) (id string, refused, rehearsed int64) {
-		return c.rule.ID, c.refusal.Refusals(), c.rehearsed.Load()
-	})
+	t.AdoptAll(r, rules.(*Rules).controllers)
 }

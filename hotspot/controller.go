@@ -89,3 +89,8 @@ func (c *controller) idle(now int64) bool {
 	})
 	return idle
 }
+
+// acts is what [core.FamilyTable] asks of every controller.
+func (c *controller) acts() (Rule, *core.BlockError, *stat.Tally) {
+	return c.rule, c.refusal, c.rehearsed
+}

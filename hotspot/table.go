@@ -2,39 +2,24 @@ package hotspot
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/node"
 )
 
 // Table is the compiled hotspot rules of one revision. It implements core.Family.
 type Table struct {
-	table *core.Table[Rule, controller]
+	core.FamilyTable[Rule, controller]
 }
 
 // Normalize returns the rules with their defaults written out and IDs that differ, or
 // the first reason not to accept them.
 func Normalize(rules []Rule) ([]Rule, error) {
-	if len(rules) == 0 {
-		return nil, nil
-	}
-	normalized := make([]Rule, len(rules))
-	for i, r := range rules {
-		n, err := r.Normalized()
-		if err != nil {
-			return nil, fmt.Errorf("hotspot[%d].%w", i, err)
-		}
-		normalized[i] = n
-	}
-	normalized = Clone(normalized) // the caller may go on to change his
-	unique, err := core.UniqueIDs(rules, normalized)
-	if err != nil {
-		return nil, fmt.Errorf("hotspot: %w", err)
-	}
-	return unique, nil
+	return core.Normalize(core.KindHotspot, rules, func(r Rule) (Rule, error) {
+		r.Exceptions = slices.Clone(r.Exceptions) // the caller may go on to change his
+		return r.Normalized()
+	})
 }
 
 // Clone copies rules with all that they hold.
@@ -66,74 +51,42 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		return c
 	}
 	t := &Table{}
-	if t.table, err = core.NewTable(rules, build); err != nil {
-		return fmt.Errorf("hotspot: %w", err)
+	if t.FamilyTable, err = core.NewFamilyTable(core.KindHotspot, rules, build, (*controller).acts); err != nil {
+		return err
 	}
 	if old, ok := b.Previous(core.KindHotspot).(*Table); ok {
-		t.table.Inherit(old.table, e.FindResource)
+		t.Inherit(old.Table, e.FindResource)
 	}
 	compiling = false
 	b.Put(core.KindHotspot, t)
 	return nil
 }
 
-// Rules are the rules with their defaults written out. The slice must not be changed.
-func (t *Table) Rules() []Rule { return t.table.Rules() }
-
 // Bind returns the rules of a resource as a *Rules, or nil.
 func (t *Table) Bind(r *core.Resource, name string) any {
-	controllers := t.table.BindAs(r, name)
+	controllers := t.BindAs(r, name)
 	if len(controllers) == 0 {
 		return nil
 	}
 	return &Rules{controllers}
 }
 
-// Names says what the rules name.
-func (t *Table) Names(names *core.Names) {
-	for _, r := range t.table.Rules() {
-		if r.Mode != core.Off && !r.Regex {
-			names.Resource(r.Resource)
-		}
-	}
-}
-
-// Keeps reports that the rules need no window of any node: they count values.
-func (t *Table) Keeps(string, core.Role, node.Meter) bool { return false }
-
-// KeepsGauge reports that the rules need no gauge of any node.
-func (t *Table) KeepsGauge(string, core.Role, any) bool { return false }
-
-// Forget drops the controllers of a resource that has left.
-func (t *Table) Forget(resource string) { t.table.Forget(resource) }
-
 // Adopt takes over the controllers of a resource that was in use when it left.
 func (t *Table) Adopt(r *core.Resource, rules any) {
-	for _, c := range rules.(*Rules).controllers {
-		t.table.Adopt(r, c.rule, c)
-	}
-}
-
-// EachError calls f with the refusal of every rule and resource.
-func (t *Table) EachError(f func(*core.BlockError)) {
-	t.table.Each(func(c *controller) { f(c.refusal) })
+	t.AdoptAll(r, rules.(*Rules).controllers)
 }
 
 // Figures says what each rule has done, over all resources.
 func (t *Table) Figures() []core.RuleFigures {
+	figures := t.FamilyTable.Figures()
 	index := make(map[string]int)
-	var figures []core.RuleFigures
-	hottest := make([]top, len(t.table.Rules()))
-	for i, r := range t.table.Rules() {
-		index[r.ID] = i
-		figures = append(figures, core.RuleFigures{Kind: core.KindHotspot, ID: r.ID, Resource: r.Resource, Mode: r.Mode})
+	for i, f := range figures {
+		index[f.ID] = i
 	}
-	t.table.Each(func(c *controller) {
+	hottest := make([]top, len(figures))
+	t.Each(func(c *controller) {
 		i := index[c.rule.ID]
-		f := &figures[i]
-		f.Refused += c.refusal.Refusals()
-		f.Rehearsed += c.rehearsed.Load()
-		c.tell(f, &hottest[i])
+		c.tell(&figures[i], &hottest[i])
 	})
 	for i := range figures {
 		figures[i].Top = hottest[i].figures()

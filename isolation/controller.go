@@ -62,3 +62,8 @@ func (c *controller) claim(inv *core.Invocation, revision uint64) stat.Claim {
 func (c *controller) queues(inv *core.Invocation) bool {
 	return c.rule.Mode == core.Shadow || c.owner == everybody && !inv.Awaits()
 }
+
+// acts is what [core.FamilyTable] asks of every controller.
+func (c *controller) acts() (Rule, *core.BlockError, *stat.Tally) {
+	return c.rule, c.refusal, c.rehearsed
+}

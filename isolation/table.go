@@ -1,11 +1,9 @@
 package isolation
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -28,29 +26,15 @@ func (r Rule) Equal(other Rule) bool { return r == other }
 
 // Table is the compiled isolation rules of one revision. It implements core.Family.
 type Table struct {
-	table    *core.Table[Rule, controller]
+	core.FamilyTable[Rule, controller]
+
 	revision uint64
 }
 
 // Normalize returns the rules with their defaults written out and IDs that differ, or
 // the first reason not to accept them.
 func Normalize(rules []Rule) ([]Rule, error) {
-	if len(rules) == 0 {
-		return nil, nil // no rules have one form
-	}
-	normalized := make([]Rule, len(rules))
-	for i, r := range rules {
-		n, err := r.Normalized()
-		if err != nil {
-			return nil, fmt.Errorf("isolation[%d].%w", i, err)
-		}
-		normalized[i] = n
-	}
-	unique, err := core.UniqueIDs(rules, normalized)
-	if err != nil {
-		return nil, fmt.Errorf("isolation: %w", err)
-	}
-	return unique, nil
+	return core.Normalize(core.KindIsolation, rules, Rule.Normalized)
 }
 
 // Compile makes isolation rules part of the next revision of an engine's rules. Who is
@@ -62,12 +46,12 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		return err
 	}
 	t := &Table{revision: b.Revision()}
-	if t.table, err = core.NewTable(rules, newController); err != nil {
-		return fmt.Errorf("isolation: %w", err)
+	if t.FamilyTable, err = core.NewFamilyTable(core.KindIsolation, rules, newController, (*controller).acts); err != nil {
+		return err
 	}
 	old, _ := b.Previous(core.KindIsolation).(*Table)
 	if old != nil {
-		t.table.Inherit(old.table, b.Engine.FindResource)
+		t.Inherit(old.Table, b.Engine.FindResource)
 	}
 	b.Put(core.KindIsolation, t)
 	if old != nil && len(old.Rules()) > 0 {
@@ -90,12 +74,9 @@ func (t *Table) limit(r *core.Resource) {
 	g.SetLimit(t.revision, limit)
 }
 
-// Rules are the rules with their defaults written out. The slice must not be changed.
-func (t *Table) Rules() []Rule { return t.table.Rules() }
-
 // Bind returns the rules of a resource as a *Rules, or nil.
 func (t *Table) Bind(r *core.Resource, name string) any {
-	controllers := t.table.BindAs(r, name)
+	controllers := t.BindAs(r, name)
 	if len(controllers) == 0 {
 		return nil
 	}
@@ -113,43 +94,14 @@ func (t *Table) Bind(r *core.Resource, name string) any {
 	return rs
 }
 
-// Names says what the rules name.
-func (t *Table) Names(names *core.Names) {
-	for _, r := range t.table.Rules() {
-		if r.Mode != core.Off && !r.Regex {
-			names.Resource(r.Resource)
-		}
-	}
-}
-
-// Keeps reports whether a rule counts in this window: none does.
-func (t *Table) Keeps(string, core.Role, node.Meter) bool { return false }
-
 // KeepsGauge reports whether a rule counts with this gauge.
 func (t *Table) KeepsGauge(resource string, role core.Role, owner any) bool {
-	return role == core.RoleCluster && slices.ContainsFunc(t.table.For(resource), func(r Rule) bool {
+	return role == core.RoleCluster && slices.ContainsFunc(t.For(resource), func(r Rule) bool {
 		return r.owner(resource) == owner
 	})
 }
 
-// Forget drops the controllers of a resource that has left.
-func (t *Table) Forget(resource string) { t.table.Forget(resource) }
-
 // Adopt takes over the controllers of a resource that was in use when it left.
 func (t *Table) Adopt(r *core.Resource, rules any) {
-	for _, c := range rules.(*Rules).controllers {
-		t.table.Adopt(r, c.rule, c)
-	}
-}
-
-// EachError calls f with the refusal of every rule and resource.
-func (t *Table) EachError(f func(*core.BlockError)) {
-	t.table.Each(func(c *controller) { f(c.refusal) })
-}
-
-// Figures says what each rule has done, over all resources.
-func (t *Table) Figures() []core.RuleFigures {
-	return t.table.Figures(core.KindIsolation, func(c *controller) (id string, refused, rehearsed int64) {
-		return c.rule.ID, c.refusal.Refusals(), c.rehearsed.Load()
-	})
+	t.AdoptAll(r, rules.(*Rules).controllers)
 }

@@ -59,22 +59,7 @@ func (r everywhere) Equal(other everywhere) bool { return r.Rule.Equal(other.Rul
 // Normalize returns the rules with their defaults written out and IDs that differ,
 // or says which rule can't be honoured: as "system[2].threshold: ...".
 func Normalize(rules []Rule) ([]Rule, error) {
-	if len(rules) == 0 {
-		return nil, nil // no rules have one form
-	}
-	normalized := make([]Rule, len(rules))
-	for i, r := range rules {
-		n, err := r.Normalized()
-		if err != nil {
-			return nil, fmt.Errorf("system[%d].%w", i, err)
-		}
-		normalized[i] = n
-	}
-	unique, err := core.UniqueIDs(rules, normalized)
-	if err != nil {
-		return nil, fmt.Errorf("system: %w", err)
-	}
-	return unique, nil
+	return core.Normalize(core.KindSystem, rules, Rule.Normalized)
 }
 
 // Compile makes system rules part of the next revision of an engine's rules. Rules

@@ -112,7 +112,9 @@ func (t *twin) heritage(p place, l, old *limiter) *window {
 		return nil
 	case old.rule.Mode == core.Shadow && l.rule.Mode == core.Enforce:
 		return nil // a rehearsal doesn't know what really passed
-	case old.window != nil && old.rule.Relation == l.rule.Relation && old.rule.Ref == l.rule.Ref && old.rule.Origin == l.rule.Origin:
+	case old.rule.Relation != l.rule.Relation, old.rule.Ref != l.rule.Ref, old.rule.Origin != l.rule.Origin:
+		return nil // it counted other calls
+	case old.window != nil:
 		return old.window
 	}
 	return t.findWindow(p, old.shape(), old.owner())
