@@ -145,7 +145,7 @@ func (r Rule) windowed() bool { return r.Metric == QPS && !r.Behavior.queues() }
 // since, and will until they hear of the new.
 type succession struct {
 	old, new *controller
-	fresh    bool // if not, other rules had the new windows before, which know more than the old
+	fresh    bool // if not, other rules had the new windows before, which count the same calls
 }
 
 // complete comes before the new rules are published. It tells the old rule of the new
@@ -157,8 +157,12 @@ func (s *succession) complete(now int64) {
 	s.old.next.Store(s.new)
 	for n := range s.new.nodes() {
 		w := s.new.windowOn(n, now)
-		if before := s.new.seed(n, s.old); s.fresh && before != nil {
+		switch before := s.new.seed(n, s.old); {
+		case before == nil:
+		case s.fresh:
 			w.Reseed(before, now)
+		default: // they know more, but for calls that have taken by the old rule and not by the others
+			w.Raise(before, now)
 		}
 	}
 }

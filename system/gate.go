@@ -98,7 +98,7 @@ func (g *gate) openWindow(now int64, old *gate) *succession {
 // will until they hear of the new.
 type succession struct {
 	old, new *gate
-	fresh    bool // if not, other rules had the new window before, which knows more than the old
+	fresh    bool // if not, other rules had the new window before, which counts the same calls
 }
 
 // complete comes before the new rules are published. It tells the old rule of the new
@@ -109,6 +109,8 @@ func (s *succession) complete(now int64) {
 	s.old.next.Store(s.new)
 	if s.fresh {
 		s.new.window.Reseed(s.old.window, now)
+	} else { // it knows more, but for calls that have taken by the old rule and not by the others
+		s.new.window.Raise(s.old.window, now)
 	}
 }
 

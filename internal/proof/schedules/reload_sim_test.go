@@ -16,7 +16,8 @@ import (
 
 // museum 72: rules are loaded in other shapes, and back, while calls decide under the
 // old ones or the new, on nodes that may not have been there when the rules were
-// compiled. All in one instant: never more than the limit.
+// compiled. Another rule may have one of the shapes for good. All in one instant: never
+// more than the limit.
 func TestSimReloadOfAShape(t *testing.T) {
 	kinds := []flow.Rule{
 		{},
@@ -38,8 +39,15 @@ func TestSimReloadOfAShape(t *testing.T) {
 			r.Interval, r.Buckets, r.Strict = shapes[i].Interval, shapes[i].Buckets, shapes[i].Strict
 			return r
 		}
+		set := func(i int) []flow.Rule { return []flow.Rule{rule(i)} }
+		beside := s.Rand.IntN(4) // a rule of that shape which stays, or none
+		if beside < len(shapes) {
+			other := rule(beside)
+			other.ID, other.Threshold = "other", 5
+			set = func(i int) []flow.Rule { return []flow.Rule{rule(i), other} }
+		}
 		first := s.Rand.IntN(3)
-		e := newEngine(s, slots.Default(), node.Caps{}, rule(first))
+		e := newEngine(s, slots.Default(), node.Caps{}, set(first)...)
 		admitted := 0
 		loads := []int{s.Rand.IntN(3), s.Rand.IntN(3)}
 		for range 3 {
@@ -50,7 +58,7 @@ func TestSimReloadOfAShape(t *testing.T) {
 						continue
 					}
 					if admitted++; admitted > 2 {
-						s.Failf("%d admitted of 2 by a rule for %v %q, shapes %d and then %v", admitted, kind.Relation, kind.Origin, first, loads)
+						s.Failf("%d admitted of 2 by a rule for %v %q, shapes %d and then %v, beside %d", admitted, kind.Relation, kind.Origin, first, loads, beside)
 					}
 					entry.Exit()
 				}
@@ -58,7 +66,7 @@ func TestSimReloadOfAShape(t *testing.T) {
 		}
 		s.Named("loader", func() {
 			for _, i := range loads {
-				load(s, e, rule(i))
+				load(s, e, set(i)...)
 			}
 		})
 	})
