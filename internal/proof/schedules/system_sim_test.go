@@ -32,6 +32,12 @@ func TestSimSystemRules(t *testing.T) {
 				{ID: "concurrency", Metric: system.Concurrency, Threshold: atOnce},
 			}
 		}
+		if s.Rand.IntN(2) == 0 { // a rule that has the other shape for good
+			alone := rules
+			rules = func(interval time.Duration) []system.Rule {
+				return append(alone(interval), system.Rule{ID: "beside", Metric: system.QPS, Threshold: 2 * most, Interval: 2 * time.Second})
+			}
+		}
 		loadSystem(s, e, rules(time.Second)...)
 		passed, running := 0, 0
 		for i := range 2 + s.Rand.IntN(2) {
