@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -151,7 +152,7 @@ func TestNoAllocationsOfAuthorityAndSystemRules(t *testing.T) {
 			ctx := api.WithContext(t.Context(), "web", "app")
 			for range 2 {
 				e, _ := g.Entry(ctx, "GET /orders", api.Inbound())
-				clock.Advance(system.SamplePeriod)
+				clock.Advance(core.SamplePeriod)
 				e.Exit()
 			}
 			call := func() {
@@ -169,8 +170,9 @@ func TestNoAllocationsOfAuthorityAndSystemRules(t *testing.T) {
 // busy is a machine at nine tenths.
 type busy struct{}
 
-func (busy) Load(int64) (float64, error) { return 3, nil }
-func (busy) CPU(int64) (float64, error)  { return 0.9, nil }
+func (busy) Load(int64) (float64, error)          { return 3, nil }
+func (busy) CPU(int64) (float64, error)           { return 0.9, nil }
+func (busy) Memory(int64) (machine.Memory, error) { return machine.Memory{Used: 75, Limit: 100}, nil }
 
 // The same for hotspot rules, with values that the rule has met.
 func TestNoAllocationsWithValues(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -142,6 +143,9 @@ type idle struct{}
 
 func (idle) Load(int64) (float64, error) { return 0, nil }
 func (idle) CPU(int64) (float64, error)  { return 0, nil }
+func (idle) Memory(int64) (machine.Memory, error) {
+	return machine.Memory{Used: 1, Limit: 1 << 34}, nil
+}
 
 func newGuard(t *testing.T, clock *core.ManualClock) *api.Guard {
 	t.Helper()

@@ -19,6 +19,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/system"
 )
@@ -139,10 +140,10 @@ func requireInRange(t *testing.T, r flow.Rule) {
 // requireLoads checks that an engine takes the rules: what a file may say, it does.
 func requireLoads(t *testing.T, set Set) {
 	t.Helper()
-	e, err := core.NewEngine(core.Config{Chain: slots.Default(), Logger: slog.New(slog.DiscardHandler)})
+	e, err := core.NewEngine(core.Config{Chain: slots.Default(), Machine: idle{}, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
-		return errors.Join(authority.Compile(b, set.Authority), system.Compile(b, set.System, idle{}),
+		return errors.Join(authority.Compile(b, set.Authority), system.Compile(b, set.System),
 			hotspot.Compile(b, set.Hotspot), flow.Compile(b, set.Flow), isolation.Compile(b, set.Isolation),
 			breaker.Compile(b, set.Breaker, new(breaker.Listeners)))
 	}))
@@ -154,6 +155,9 @@ type idle struct{}
 
 func (idle) Load(int64) (float64, error) { return 0, nil }
 func (idle) CPU(int64) (float64, error)  { return 0, nil }
+func (idle) Memory(int64) (machine.Memory, error) {
+	return machine.Memory{Used: 1, Limit: 1 << 62}, nil
+}
 
 // requireSystemInRange checks a rule against the ranges that the documentation gives.
 func requireSystemInRange(t *testing.T, r system.Rule) {
