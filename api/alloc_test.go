@@ -67,6 +67,10 @@ func TestNoAllocations(t *testing.T) {
 		{name: "concurrency", rules: []flow.Rule{{Threshold: 10, Metric: flow.Concurrency}}},
 		{name: "concurrency, blocked", rules: []flow.Rule{{Threshold: 0.5, Metric: flow.Concurrency}}, block: true},
 		{name: "warm-up", rules: []flow.Rule{{Threshold: enough, Behavior: flow.WarmUp}}},
+		{name: "memory", rules: []flow.Rule{{Threshold: enough, MemoryThreshold: enough / 2, LowMemory: flow.Share(0.5), HighMemory: flow.Share(0.9)}}},
+		{name: "memory, full", rules: []flow.Rule{{Threshold: 2, MemoryThreshold: 1, Interval: 24 * time.Hour, LowMemory: flow.Share(0.1), HighMemory: flow.Share(0.2)}}, block: true},
+		{name: "memory, concurrency", rules: []flow.Rule{{Threshold: 10, MemoryThreshold: 1, Metric: flow.Concurrency, LowMemory: flow.Share(0.5), HighMemory: flow.Share(0.9)}}},
+		{name: "memory, throttle, blocked", rules: []flow.Rule{{Threshold: 2, MemoryThreshold: 1, Interval: 24 * time.Hour, Behavior: flow.Throttle, LowMemory: flow.Share(0.5), HighMemory: flow.Share(0.9)}}, block: true},
 		{name: "warm-up, full", rules: []flow.Rule{{Threshold: 1, Interval: 24 * time.Hour, Behavior: flow.WarmUp}}, block: true},
 		{name: "throttle, blocked", rules: []flow.Rule{{Threshold: 1, Interval: 24 * time.Hour, Behavior: flow.Throttle}}, block: true},
 		{name: "throttle, warm-up, blocked", rules: []flow.Rule{{Threshold: 1, Interval: 24 * time.Hour, Behavior: flow.WarmUpThrottle}}, block: true},
@@ -93,7 +97,7 @@ func TestNoAllocations(t *testing.T) {
 			for i := range tt.isolation {
 				tt.isolation[i].Resource = "GET /orders"
 			}
-			g := newGuard(t, api.Config{})
+			g := newGuard(t, api.Config{Machine: busy{}})
 			require.NoError(t, g.LoadRules(rules.Set{Flow: tt.rules, Isolation: tt.isolation}))
 			ctx := api.WithContext(t.Context(), "web", "app")
 			if tt.block { // spend what there is

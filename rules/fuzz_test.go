@@ -54,6 +54,8 @@ func FuzzParse(f *testing.F) {
 		"system: [{metric: qps, threshold: 1e15, interval: 24h, buckets: 1440, strict: true}, {metric: rt, maxRT: 24h}]",
 		"system: [{metric: cpu, threshold: 0.8, strategy: gate}, {metric: load, threshold: 5e-324}, {metric: concurrency, threshold: 0}]",
 		hotspotSeed,
+		"flow: [{resource: a, threshold: 9, memoryThreshold: 1.5, lowMemory: 0.5, highMemory: 1}, {resource: a, threshold: 9, memoryThreshold: 1, lowMemory: 1023KiB, highMemory: 1048576TiB}]",
+		"flow: [{resource: a, threshold: 9, behavior: throttle, memoryThreshold: 5e-324, lowMemory: 0, highMemory: -1B}, {lowMemory: 80%, highMemory: [1]}]",
 		"isolation: [{resource: a, threshold: 3, maxQueue: 2, maxWait: 1s}, {resource: .*, regex: true, threshold: 0, mode: shadow}]",
 		"hotspot: [{resource: a, threshold: 1, index: -0, exceptions: [{value: 1e400, threshold: 0}, {value: -0.0, threshold: 1}]}]",
 		"hotspot: [{resource: a, threshold: 1, param: '', index: 3, exceptions: []}, {resource: a, threshold: 1, param: p, exceptions: [{}]}]",
@@ -129,6 +131,9 @@ func requireInRange(t *testing.T, r flow.Rule) {
 	case r.Metric == flow.QPS && r.Buckets > 0:
 		require.LessOrEqual(t, r.Buckets, 1440)
 		require.Zero(t, r.Interval%time.Duration(r.Buckets))
+	}
+	if r.MemoryThreshold != 0 {
+		require.True(t, r.MemoryThreshold > 0 && r.MemoryThreshold < r.Threshold, "memoryThreshold %v", r.MemoryThreshold)
 	}
 	if r.Regex {
 		require.LessOrEqual(t, len(r.Resource), 1024)
