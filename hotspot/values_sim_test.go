@@ -12,14 +12,15 @@ import (
 )
 
 // simulated returns the controller of a rule that knows so few values that they share.
+var refused = core.NewBlockError(core.KindHotspot, "orders", "", nil)
+
 func simulated(s *sim.Schedule, r Rule) *controller {
 	r.Resource, r.Param = "orders", "user"
 	r, err := r.Normalized()
 	if err != nil {
 		s.Failf("%v", err)
 	}
-	c := &controller{rule: r, quota: r.quota(r.Threshold), values: newValues(r.MaxValues)}
-	return c
+	return &controller{rule: r, quota: r.quota(r.Threshold), values: newValues(r.MaxValues), refusal: refused}
 }
 
 // museum 17, 87, 88, 89: callers of few values at about one instant, in a table that has
