@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -66,6 +67,10 @@ func TestNoAllocations(t *testing.T) {
 		{name: "concurrency", rules: []flow.Rule{{Threshold: 10, Metric: flow.Concurrency}}},
 		{name: "concurrency, blocked", rules: []flow.Rule{{Threshold: 0.5, Metric: flow.Concurrency}}, block: true},
 		{name: "warm-up", rules: []flow.Rule{{Threshold: enough, Behavior: flow.WarmUp}}},
+		{name: "memory", rules: []flow.Rule{{Threshold: enough, MemoryThreshold: enough / 2, LowMemory: flow.Share(0.5), HighMemory: flow.Share(0.9)}}},
+		{name: "memory, full", rules: []flow.Rule{{Threshold: 2, MemoryThreshold: 1, Interval: 24 * time.Hour, LowMemory: flow.Share(0.1), HighMemory: flow.Share(0.2)}}, block: true},
+		{name: "memory, concurrency", rules: []flow.Rule{{Threshold: 10, MemoryThreshold: 1, Metric: flow.Concurrency, LowMemory: flow.Share(0.5), HighMemory: flow.Share(0.9)}}},
+		{name: "memory, throttle, blocked", rules: []flow.Rule{{Threshold: 2, MemoryThreshold: 1, Interval: 24 * time.Hour, Behavior: flow.Throttle, LowMemory: flow.Share(0.5), HighMemory: flow.Share(0.9)}}, block: true},
 		{name: "warm-up, full", rules: []flow.Rule{{Threshold: 1, Interval: 24 * time.Hour, Behavior: flow.WarmUp}}, block: true},
 		{name: "throttle, blocked", rules: []flow.Rule{{Threshold: 1, Interval: 24 * time.Hour, Behavior: flow.Throttle}}, block: true},
 		{name: "throttle, warm-up, blocked", rules: []flow.Rule{{Threshold: 1, Interval: 24 * time.Hour, Behavior: flow.WarmUpThrottle}}, block: true},
@@ -92,7 +97,7 @@ func TestNoAllocations(t *testing.T) {
 			for i := range tt.isolation {
 				tt.isolation[i].Resource = "GET /orders"
 			}
-			g := newGuard(t, api.Config{})
+			g := newGuard(t, api.Config{Machine: busy{}})
 			require.NoError(t, g.LoadRules(rules.Set{Flow: tt.rules, Isolation: tt.isolation}))
 			ctx := api.WithContext(t.Context(), "web", "app")
 			if tt.block { // spend what there is
@@ -151,7 +156,7 @@ func TestNoAllocationsOfAuthorityAndSystemRules(t *testing.T) {
 			ctx := api.WithContext(t.Context(), "web", "app")
 			for range 2 {
 				e, _ := g.Entry(ctx, "GET /orders", api.Inbound())
-				clock.Advance(system.SamplePeriod)
+				clock.Advance(core.SamplePeriod)
 				e.Exit()
 			}
 			call := func() {
@@ -169,8 +174,9 @@ func TestNoAllocationsOfAuthorityAndSystemRules(t *testing.T) {
 // busy is a machine at nine tenths.
 type busy struct{}
 
-func (busy) Load(int64) (float64, error) { return 3, nil }
-func (busy) CPU(int64) (float64, error)  { return 0.9, nil }
+func (busy) Load(int64) (float64, error)          { return 3, nil }
+func (busy) CPU(int64) (float64, error)           { return 0.9, nil }
+func (busy) Memory(int64) (machine.Memory, error) { return machine.Memory{Used: 75, Limit: 100}, nil }
 
 // The same for hotspot rules, with values that the rule has met.
 func TestNoAllocationsWithValues(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/inspect"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/slots"
@@ -55,22 +56,20 @@ type Config struct {
 	Failure func(error) bool
 	// Chain is the order of the slots; nil is slots.Default().
 	Chain *core.Chain
-	// Machine tells system rules the load and the CPU use; nil is this machine, see
-	// [system.Local].
-	Machine system.Source
+	// Machine tells rules the load, the CPU use and the memory use; nil is this
+	// machine, see [machine.Local].
+	Machine machine.Source
 	// OnReload is told of every outcome of WatchRules; see [rules.WatchConfig].
 	OnReload func(rules.Reload)
 }
 
 // Guard is an engine with its rules: what the package functions use one of, and
 // you may have several. It owns no goroutine, except while it watches a rule file;
-// where it looks for leaks, and while a system rule looks at the machine, it owns a
-// timer.
+// where it looks for leaks, and while a rule looks at the machine, it owns a timer.
 type Guard struct {
 	engine   *core.Engine
 	logger   *slog.Logger
 	onReload func(rules.Reload)
-	machine  system.Source
 	set      atomic.Pointer[rules.Set]
 	breakers breaker.Listeners
 
@@ -99,11 +98,12 @@ func New(cfg Config) (*Guard, error) {
 		Logger:        cfg.Logger,
 		Failure:       cfg.Failure,
 		Chain:         cfg.Chain,
+		Machine:       cfg.Machine,
 	})
 	if err != nil {
 		return nil, err
 	}
-	g := &Guard{engine: engine, logger: cfg.Logger, onReload: cfg.OnReload, machine: cfg.Machine}
+	g := &Guard{engine: engine, logger: cfg.Logger, onReload: cfg.OnReload}
 	g.closing, g.close = context.WithCancel(context.Background())
 	g.set.Store(new(rules.Set))
 	return g, nil
@@ -143,7 +143,7 @@ func (g *Guard) LoadRules(set rules.Set) error {
 		if err := authority.Compile(b, set.Authority); err != nil {
 			return err
 		}
-		if err := system.Compile(b, set.System, g.machine); err != nil {
+		if err := system.Compile(b, set.System); err != nil {
 			return err
 		}
 		if err := hotspot.Compile(b, set.Hotspot); err != nil {

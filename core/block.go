@@ -65,6 +65,14 @@ func NewBlockError(kind Kind, resource, rule string, retry Retrier) *BlockError 
 	return &BlockError{Kind: kind, Resource: resource, Rule: rule, retry: retry, refusals: new(refusals)}
 }
 
+// Apart returns the refusal for some of the calls that e is for, which knows by itself
+// when those may come again. The two count together.
+func (e *BlockError) Apart(retry Retrier) *BlockError {
+	apart := *e
+	apart.retry = retry
+	return &apart
+}
+
 // Succeed makes e count on where old, the refusal of the same rule before it was
 // changed, left off. It must come before e is used.
 func (e *BlockError) Succeed(old *BlockError) { e.refusals = old.refusals }

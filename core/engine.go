@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -45,6 +46,9 @@ type Config struct {
 	Failure func(error) bool
 	// Chain is the order of the slots; nil is the standard one (package slots).
 	Chain *Chain
+	// Machine tells rules the load, the CPU use and the memory use; nil is this
+	// machine, see [machine.Local].
+	Machine machine.Source
 }
 
 // Engine runs calls through a chain under one set of rules, and counts them on
@@ -61,6 +65,7 @@ type Engine struct {
 	rules     shared.Pointer[Ruleset]
 	updating  shared.Mutex
 	leaks     *leakWatch // nil if nobody asked for it
+	sampler   *Sampler
 
 	repeating shared.Mutex
 	repeats   map[*repeated]struct{} // see Every
@@ -92,6 +97,7 @@ func NewEngine(config Config) (*Engine, error) {
 	}
 	e.resources.Registry = node.NewRegistry(e.tree.Resources(), e.newResource, e.left, e.tree.MakeRoom)
 	e.resources.overflow = e.newResource(node.OverflowName)
+	e.sampler = newSampler(e, config.Machine)
 	e.rules.Store(new(Ruleset))
 	e.pool.New = func() any {
 		lane := (e.nextLane.Add(1) - 1) % uint32(layout.Lanes())

@@ -45,6 +45,12 @@ type RuleFigures struct {
 	// Rehearsed is the calls that a shadow rule would have refused.
 	Rehearsed int64
 
+	// Threshold is what holds at the moment, of a rule whose threshold moves with the
+	// memory in use, and Memory what that was when it was sampled last: a share, or bytes
+	// if the rule has its marks in bytes; [Unknown] if it can't be read. Of other rules both are 0.
+	Threshold float64
+	Memory    float64
+
 	// The rest is of rules that tell values apart: how many they know at the moment,
 	// the units of all of them in flight where the rule limits those, how often a value
 	// found no place among them and was judged together with others, and those that are

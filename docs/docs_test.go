@@ -21,7 +21,9 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -78,6 +80,18 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			assert.Contains(t, string(text), "\n| `"+key+"` |", "a row of the table of fields")
 			assert.Contains(t, string(text), "**`"+key+"`**", "a paragraph")
 		}
+	}
+}
+
+// The picture has a column for each slot of the chain, in its order.
+func TestThePictureShowsEverySlot(t *testing.T) {
+	picture, err := os.ReadFile("architecture.svg")
+	require.NoError(t, err)
+	rest := string(picture)
+	for _, name := range slots.Default().Names() {
+		_, after, ok := strings.Cut(rest, `data-slot="`+name+`"`)
+		require.True(t, ok, "%s comes after those before it", name)
+		rest = after
 	}
 }
 
@@ -142,6 +156,9 @@ type idle struct{}
 
 func (idle) Load(int64) (float64, error) { return 0, nil }
 func (idle) CPU(int64) (float64, error)  { return 0, nil }
+func (idle) Memory(int64) (machine.Memory, error) {
+	return machine.Memory{Used: 1, Limit: 1 << 34}, nil
+}
 
 func newGuard(t *testing.T, clock *core.ManualClock) *api.Guard {
 	t.Helper()

@@ -2,9 +2,12 @@ package docs_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +28,7 @@ var (
 	_ = name
 	_ = param
 	_ = args
+	_ = again
 )
 
 func orders(w http.ResponseWriter, r *http.Request) {
@@ -65,6 +69,12 @@ func param(ctx context.Context, userID string) (core.Entry, error) {
 func args(ctx context.Context, reportName string, from, to time.Time) (core.Entry, error) {
 	e, err := api.Entry(ctx, "GET /report", api.Args(reportName, from, to))
 	return e, err
+}
+
+func again(w http.ResponseWriter, err error) {
+	if blocked, ok := errors.AsType[*core.BlockError](err); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(blocked.RetryAfter().Seconds()))))
+	}
 }
 
 func TestCodeShown(t *testing.T) {

@@ -87,7 +87,7 @@ func (c *controller) ask(inv *core.Invocation, n *node.StatisticNode) (wait time
 	case c.queue != nil:
 		return c.queue.fits(now, c.costOf(units, now, n), c.rule.MaxWait)
 	case c.rule.Metric == Concurrency:
-		return 0, c.hasPermits(n, units)
+		return 0, c.hasPermits(n, units, c.limitAt(now, n))
 	}
 	w, limit := c.windowOn(n, now), c.limitAt(now, n)
 	if w.Fits(now, units, limit) {
@@ -108,34 +108,77 @@ func (c *controller) take(inv *core.Invocation, n *node.StatisticNode) core.Verd
 		return c.takeSlot(inv, n)
 	case c.rule.Relation == Associated:
 		return c.look(inv, n)
-	case c.rule.Metric == Concurrency:
-		return c.takePermits(inv, n)
+	case c.memory != nil:
+		return c.retake(inv, n)
 	}
-	return c.takeBucket(inv, n)
+	return c.takeUnits(inv, n, c.limitAt(inv.Now(), n))
+}
+
+func (c *controller) takeUnits(inv *core.Invocation, n *node.StatisticNode, limit int64) core.Verdict {
+	if c.rule.Metric == Concurrency {
+		return c.takePermits(inv, n, limit)
+	}
+	return c.takeBucket(inv, n, limit)
+}
+
+// retake takes under a limit that moves, and looks whether it has fallen since: then what
+// the call holds must be within the lower one. So whoever took after the limit had fallen
+// is never beyond it.
+func (c *controller) retake(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
+	before := inv.Reservations()
+	limit := c.limitAt(inv.Now(), n)
+	v := c.takeUnits(inv, n, limit)
+	for v.Block == nil {
+		fallen := c.limitAt(inv.Now(), n)
+		if fallen >= limit {
+			break
+		}
+		limit = fallen
+		if again := c.takeUnits(inv, n, limit); again.Block != nil || again.Wait > v.Wait {
+			v = again
+		}
+	}
+	if v.Block != nil {
+		inv.GiveBackFrom(before) // a rule that only rehearses has no other way
+	}
+	return v
 }
 
 func (c *controller) refuse() core.Verdict { return core.Verdict{Block: c.refusal} }
 
+// takeSlot takes a turn of the queue. Where the rate moves, it looks whether that has
+// fallen since, as retake does: then the call takes a turn further away.
 func (c *controller) takeSlot(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
-	wait, got, before, ok := c.queue.take(inv.Now(), c.costOf(inv.Units(), inv.Now(), n), c.rule.MaxWait)
-	if !ok {
-		return c.refuse()
+	now, units := inv.Now(), inv.Units()
+	perUnit := c.perUnit(now, n)
+	for {
+		wait, got, before, ok := c.queue.take(now, cost(units, perUnit), c.rule.MaxWait)
+		if !ok {
+			return c.refuse()
+		}
+		if c.memory != nil {
+			if slower := c.perUnit(now, n); slower > perUnit {
+				c.queue.giveBack(got, before)
+				perUnit = slower
+				continue
+			}
+		}
+		c.queue.reserve(inv, got, before)
+		return core.Verdict{Wait: wait, By: c.refusal}
 	}
-	c.queue.reserve(inv, got, before)
-	return core.Verdict{Wait: wait, By: c.refusal}
 }
 
 // takePermits takes units of the node's gauge, unless an earlier rule took them
 // there: then the total, the call included, must be within this limit too.
-func (c *controller) takePermits(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
+func (c *controller) takePermits(inv *core.Invocation, n *node.StatisticNode, limit int64) core.Verdict {
 	g := n.NeedGauge(c.meter.Owner)
 	if inv.HoldsGauge(g) {
-		if !c.hasPermits(n, 0) {
+		if !c.hasPermits(n, 0, limit) {
 			return c.refuse()
 		}
 		return core.Verdict{}
 	}
-	if g.TryAcquire(inv.Units(), c.limit) || n.Settle(g) && g.TryAcquire(inv.Units(), c.limit) {
+	if g.TryAcquire(inv.Units(), limit) || n.Settle(g) && g.TryAcquire(inv.Units(), limit) {
 		inv.ReserveGauge(g)
 		return core.Verdict{}
 	}
@@ -143,9 +186,9 @@ func (c *controller) takePermits(inv *core.Invocation, n *node.StatisticNode) co
 }
 
 // hasPermits reports whether units more would be within the limit.
-func (c *controller) hasPermits(n *node.StatisticNode, units int64) bool {
+func (c *controller) hasPermits(n *node.StatisticNode, units, limit int64) bool {
 	g := n.NeedGauge(c.meter.Owner)
-	return g.Fits(units, c.limit) || n.Settle(g) && g.Fits(units, c.limit)
+	return g.Fits(units, limit) || n.Settle(g) && g.Fits(units, limit)
 }
 
 // takeBucket takes units of the node's window; a prioritized call may borrow them
@@ -155,8 +198,7 @@ func (c *controller) hasPermits(n *node.StatisticNode, units int64) bool {
 // A call that took under rules which were replaced meanwhile must fit into the windows
 // of those that came after as well. They look for successors after they took: what
 // they took before there was one has been handed to it, see [succession].
-func (c *controller) takeBucket(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
-	limit := c.limitAt(inv.Now(), n)
+func (c *controller) takeBucket(inv *core.Invocation, n *node.StatisticNode, limit int64) core.Verdict {
 	v := c.takeIn(inv, c.windowOn(n, inv.Now()), limit)
 	for next := c.next.Load(); next != nil && v.Block == nil; next = next.next.Load() {
 		if again := c.takeIn(inv, next.windowOn(n, inv.Now()), limit); again.Block != nil || again.Wait > v.Wait {
@@ -207,7 +249,7 @@ func (c *controller) share(inv *core.Invocation, w *stat.Window, held *core.Rese
 // so nothing is taken there. A prioritized call waits as if it borrowed.
 func (c *controller) look(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
 	if c.rule.Metric == Concurrency {
-		if !c.hasPermits(n, inv.Units()) {
+		if !c.hasPermits(n, inv.Units(), c.limitAt(inv.Now(), n)) {
 			return c.refuse()
 		}
 		return core.Verdict{}

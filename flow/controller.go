@@ -13,7 +13,7 @@ import (
 )
 
 // controller is one rule at work on one resource. What it computes its limit with
-// (fixed, or warm) and what it enforces it with (a window or a gauge of a node, or
+// (fixed, warm, or by the memory in use) and what it enforces it with (a window or a gauge of a node, or
 // queue) are independent.
 type controller struct {
 	rule     Rule
@@ -22,11 +22,12 @@ type controller struct {
 	ref      *core.Resource // that an associated rule looks at
 	refusal  *core.BlockError
 
-	limit int64     // of a fixed rule, in whole units
-	warm  *warmUp   // nil for a fixed rule
-	queue *throttle // nil if the rule rejects
-	spare *throttle // the queue that the rule had before it became one that rejects
-	meter node.Meter
+	limit  int64        // of a fixed rule, in whole units
+	warm   *warmUp      // nil unless it warms up
+	memory *memoryLimit // nil unless it goes by the memory in use
+	queue  *throttle    // nil if the rule rejects
+	spare  *throttle    // the queue that the rule had before it became one that rejects
+	meter  node.Meter
 
 	// window is that of the one node which the rule always counts on; nil if the
 	// node depends on the call.
@@ -57,6 +58,9 @@ func newController(e *core.Engine, now int64, meter node.Meter, r Rule, resource
 		if old != nil && old.warm != nil {
 			c.warm.inherit(old.warm)
 		}
+	}
+	if r.watchesMemory() {
+		c.memory = newMemoryLimit(e.Sampler(), r)
 	}
 	if old != nil {
 		c.spare = cmp.Or(old.queue, old.spare)
@@ -248,7 +252,10 @@ func (c *controller) windowOn(n *node.StatisticNode, now int64) *stat.Window {
 
 // limitAt is the limit in whole units per interval at now.
 func (c *controller) limitAt(now int64, n *node.StatisticNode) int64 {
-	if c.warm == nil {
+	switch {
+	case c.memory != nil:
+		return int64(c.memory.threshold())
+	case c.warm == nil:
 		return c.limit
 	}
 	rate := c.warm.at(now, n)
@@ -267,13 +274,23 @@ func (c *controller) costOf(units, now int64, n *node.StatisticNode) slot {
 }
 
 func (c *controller) perUnit(now int64, n *node.StatisticNode) float64 {
-	if c.warm != nil {
+	switch {
+	case c.memory != nil:
+		return float64(c.rule.Interval) / c.memory.threshold()
+	case c.warm != nil:
 		return float64(time.Second) / c.warm.at(now, n)
-	}
-	if c.rule.Threshold == 0 {
+	case c.rule.Threshold == 0:
 		return math.Inf(1)
 	}
 	return float64(c.rule.Interval) / c.rule.Threshold
+}
+
+// slowest is perUnit when a call gets least.
+func (c *controller) slowest(now int64, n *node.StatisticNode) float64 {
+	if c.memory != nil {
+		return float64(c.rule.Interval) / c.memory.least
+	}
+	return c.perUnit(now, n)
 }
 
 // borrows reports whether a call that doesn't fit may wait for a coming bucket.
@@ -300,7 +317,7 @@ func (c *controller) RetryAfter() time.Duration {
 // idle reports whether the controller can be forgotten without anything being
 // admitted that it would have refused.
 func (c *controller) idle(now int64) bool {
-	if c.queue != nil && !c.queue.idle(now, c.perUnit(now, &c.resource.StatisticNode)) {
+	if c.queue != nil && !c.queue.idle(now, c.slowest(now, &c.resource.StatisticNode)) {
 		return false
 	}
 	if c.window != nil && (c.window.Sum(now) != 0 || c.window.Waiting(now) != 0) {

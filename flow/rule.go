@@ -58,6 +58,15 @@ type Rule struct {
 	// MaxWait is the longest time in the queue. Up to 24 h; 0 means 500 ms.
 	// Read by Throttle and WarmUpThrottle.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
+	// MemoryThreshold is what remains of Threshold when much memory is in use, above 0
+	// and below Threshold. Only with behaviors Reject and Throttle. 0 means that the
+	// threshold doesn't move.
+	MemoryThreshold float64 `yaml:"memoryThreshold,omitempty"`
+	// LowMemory is the memory use up to which all of Threshold holds, and HighMemory
+	// that from which on MemoryThreshold does: [Share]s or [Bytes], both the same.
+	// In between the threshold falls in a straight line. Required by MemoryThreshold.
+	LowMemory  Watermark `yaml:"lowMemory,omitempty"`
+	HighMemory Watermark `yaml:"highMemory,omitempty"`
 	// Strict makes a QPS limit hold in every real interval, not only in those
 	// that begin with a bucket (see [stat.Shape]).
 	Strict bool `yaml:"strict,omitempty"`
@@ -196,7 +205,7 @@ func (r Rule) checkNumbers() error {
 			return core.BadField("threshold", "is %g a second: a throttle spaces at most %g a second", perSecond, float64(MaxThrottle))
 		}
 	}
-	return nil
+	return r.checkMemory()
 }
 
 func inRange(field string, d, low, high time.Duration) error {

@@ -172,6 +172,8 @@ func TestRuleEqualSeesEveryField(t *testing.T) {
 				f.SetUint(f.Uint() + 1)
 			case reflect.Float64:
 				f.SetFloat(math.Nextafter(f.Float(), 10))
+			case reflect.Struct:
+				f.Set(reflect.ValueOf(flow.Share(0.5)))
 			default:
 				t.Fatalf("how is a %v changed?", f.Kind())
 			}

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
@@ -29,9 +30,10 @@ func (r Rule) Equal(other Rule) bool { return r == other }
 type Table struct {
 	core.FamilyTable[Rule, controller]
 
-	refs map[string][]Rule  // associated rules, by the resource they look at
-	eras map[metered]uint64 // of the windows that the rules before had
-	era  uint64             // of those that they had not
+	sampler *core.Sampler
+	refs    map[string][]Rule  // associated rules, by the resource they look at
+	eras    map[metered]uint64 // of the windows that the rules before had
+	era     uint64             // of those that they had not
 }
 
 // metered is the nodes on which rules count, and in which window but for its era.
@@ -75,7 +77,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	}
 	e := b.Engine
 	compiling := true
-	t := &Table{refs: make(map[string][]Rule), eras: make(map[metered]uint64), era: b.Revision()}
+	t := &Table{sampler: e.Sampler(), refs: make(map[string][]Rule), eras: make(map[metered]uint64), era: b.Revision()}
 	old, _ := b.Previous(core.KindFlow).(*Table)
 	if old != nil {
 		old.Table.Each(func(c *controller) {
@@ -95,6 +97,9 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	if t.FamilyTable, err = core.NewFamilyTable(core.KindFlow, rules, build, (*controller).acts); err != nil {
 		return err
 	}
+	if err := t.watchMemory(b, rules); err != nil {
+		return err
+	}
 	for _, r := range rules {
 		if r.Relation == Associated && r.Mode != core.Off {
 			t.refs[r.Ref] = append(t.refs[r.Ref], r)
@@ -105,6 +110,21 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	}
 	compiling = false
 	b.Put(core.KindFlow, t)
+	return nil
+}
+
+// watchMemory has the memory in use sampled for the rules that go by it.
+func (t *Table) watchMemory(b *core.RulesetBuilder, rules []Rule) error {
+	var wants []core.Quantity
+	for i, r := range rules {
+		if err := r.checkMachine(t.sampler); err != nil {
+			return fmt.Errorf("flow[%d].%w", i, err)
+		}
+		if r.watchesMemory() && r.Mode != core.Off {
+			wants = append(wants, r.quantity())
+		}
+	}
+	b.BeforePublishing(func() { t.sampler.Serve(core.KindFlow, wants, nil) })
 	return nil
 }
 
@@ -217,4 +237,17 @@ func (r Rule) abundance() float64 {
 // Adopt takes over the controllers of a resource that was in use when it left.
 func (t *Table) Adopt(r *core.Resource, rules any) {
 	t.AdoptAll(r, rules.(*Rules).controllers)
+}
+
+// Figures says what each rule has done, over all resources, and what holds of a threshold
+// that moves.
+func (t *Table) Figures() []core.RuleFigures {
+	figures := t.FamilyTable.Figures()
+	for i, r := range t.Rules() {
+		if r.watchesMemory() && r.Mode != core.Off {
+			m := newMemoryLimit(t.sampler, r)
+			figures[i].Threshold, figures[i].Memory = m.threshold(), m.reading.Value()
+		}
+	}
+	return figures
 }

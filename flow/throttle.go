@@ -102,11 +102,14 @@ func (t *throttle) reserve(inv *core.Invocation, got, before slot) {
 // GiveBack takes a slot back if it is still the latest. Otherwise it stays empty:
 // the queue behind it keeps its distances.
 func (t *throttle) GiveBack(r *core.Reservation) {
+	t.giveBack(slot{ns: r.Token, frac: uint32(r.Units >> 32)}, slot{ns: r.Undo, frac: uint32(r.Units)})
+}
+
+func (t *throttle) giveBack(got, before slot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	got := slot{ns: r.Token, frac: uint32(r.Units >> 32)}
 	if t.last == got {
-		t.last = slot{ns: r.Undo, frac: uint32(r.Units)}
+		t.last = before
 	}
 }
 

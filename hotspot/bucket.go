@@ -37,6 +37,31 @@ func (b bucket) at(now int64, interval int64, q *quota) bucket {
 // fits reports whether n units more are within the limit.
 func (b bucket) fits(n int64, q *quota) bool { return !q.none && b.used <= q.size-n }
 
+// room is how long after now one unit fits if nobody else comes.
+func (b bucket) room(now, interval int64, q *quota) time.Duration {
+	if b.at(now, interval, q).fits(1, q) {
+		return 0
+	}
+	// Something is earned when more than an interval has passed: enough, if so much time
+	// has that what is missing is earned.
+	after := max(interval+1, earning(b.used-q.size+1, interval, q.units))
+	return time.Duration(max(0, b.filled+after-now))
+}
+
+// earning is the time in which so many units come back: need * interval / units, rounded
+// up.
+func earning(need, interval, units int64) int64 {
+	high, low := bits.Mul64(uint64(need), uint64(interval))
+	if high >= uint64(units) {
+		return math.MaxInt64 / 4
+	}
+	n, rest := bits.Div64(high, low, uint64(units))
+	if rest > 0 {
+		n++
+	}
+	return int64(min(n, math.MaxInt64/4))
+}
+
 // earned is the units that come back in a time: time / interval * units, rounded down.
 func earned(time, interval, units int64) int64 {
 	high, low := bits.Mul64(uint64(time), uint64(units))

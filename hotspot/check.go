@@ -19,8 +19,8 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 			continue
 		}
 		for _, o := range c.occurrences(inv) {
-			if !c.ask(inv.Now(), o.Value, inv.Units()*o.Times) {
-				return core.Verdict{Block: c.refusal}
+			if block := c.ask(inv.Now(), o.Value, inv.Units()*o.Times); block != nil {
+				return core.Verdict{Block: block}
 			}
 		}
 	}
@@ -35,15 +35,15 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	for _, c := range rs.controllers {
 		before := inv.Reservations()
 		for _, o := range c.occurrences(inv) {
-			wait, ok := c.take(inv, o.Value, inv.Units()*o.Times)
-			if ok {
+			wait, block := c.take(inv, o.Value, inv.Units()*o.Times)
+			if block == nil {
 				if c.rule.Mode != core.Shadow && wait > longest.Wait {
 					longest = core.Verdict{Wait: wait, By: c.refusal}
 				}
 				continue
 			}
 			if c.rule.Mode != core.Shadow {
-				return core.Verdict{Block: c.refusal}
+				return core.Verdict{Block: block}
 			}
 			inv.GiveBackFrom(before)
 			c.rehearsed.Add(inv.Lane(), 1)
@@ -63,8 +63,8 @@ func (rs *Rules) Idle(now int64) bool {
 	return true
 }
 
-// ask reports whether n units of a value would pass as things stand.
-func (c *controller) ask(now int64, v core.Value, n int64) bool {
+// ask returns nil if n units of a value would pass as things stand, or else the refusal.
+func (c *controller) ask(now int64, v core.Value, n int64) *core.BlockError {
 	q, hash := c.quotaOf(v), v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()
@@ -73,7 +73,7 @@ func (c *controller) ask(now int64, v core.Value, n int64) bool {
 	if x == nil {
 		begin := s.newCell(now, q) // if there is room; who takes will see
 		if c.fits(&begin, now, n, q) {
-			return true
+			return nil
 		}
 		x = &s.rest
 		if q != &c.quota { // a value that the rule names is to be seen
@@ -81,11 +81,11 @@ func (c *controller) ask(now int64, v core.Value, n int64) bool {
 			x.named = true
 		}
 	} else if c.fits(x, now, n, q) {
-		return true
+		return nil
 	}
 	x.refused++
 	x.heat.add(now, n)
-	return false
+	return c.refuse(x)
 }
 
 // fits is ask for a cell. The caller holds the lock of its shard.
@@ -103,29 +103,30 @@ func (c *controller) fits(x *cell, now int64, n int64, q *quota) bool {
 }
 
 // take decides about n units of a value, and reserves on the invocation what it grants.
-func (c *controller) take(inv *core.Invocation, v core.Value, n int64) (wait time.Duration, ok bool) {
-	held, wait, ok := c.grant(inv.Now(), v, n)
-	if ok {
+func (c *controller) take(inv *core.Invocation, v core.Value, n int64) (wait time.Duration, block *core.BlockError) {
+	held, wait, block := c.grant(inv.Now(), v, n)
+	if block == nil {
 		inv.Reserve(held)
 	}
-	return wait, ok
+	return wait, block
 }
 
 // grant looks whether n units of a value fit and takes them in one step, under the lock
 // of the value's shard.
-func (c *controller) grant(now int64, v core.Value, n int64) (held core.Reservation, wait time.Duration, ok bool) {
+func (c *controller) grant(now int64, v core.Value, n int64) (held core.Reservation, wait time.Duration, block *core.BlockError) {
 	q, hash := c.quotaOf(v), v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.obtain(v, hash, now, q, c)
 	x.heat.add(now, n)
-	if held, wait, ok = c.takeFrom(x, now, n, q); ok {
-		x.passed++
-	} else {
+	held, wait, ok := c.takeFrom(x, now, n, q)
+	if !ok {
 		x.refused++
+		return held, 0, c.refuse(x)
 	}
-	return held, wait, ok
+	x.passed++
+	return held, wait, nil
 }
 
 // takeFrom is grant for a cell. The caller holds the lock of its shard.

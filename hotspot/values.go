@@ -65,6 +65,7 @@ type cell struct {
 
 	passed, refused int64 // calls
 	heat            heat
+	refusal         *refusal // nil if the value was not refused yet
 }
 
 const (

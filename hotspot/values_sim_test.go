@@ -12,14 +12,15 @@ import (
 )
 
 // simulated returns the controller of a rule that knows so few values that they share.
+var refused = core.NewBlockError(core.KindHotspot, "orders", "", nil)
+
 func simulated(s *sim.Schedule, r Rule) *controller {
 	r.Resource, r.Param = "orders", "user"
 	r, err := r.Normalized()
 	if err != nil {
 		s.Failf("%v", err)
 	}
-	c := &controller{rule: r, quota: r.quota(r.Threshold), values: newValues(r.MaxValues)}
-	return c
+	return &controller{rule: r, quota: r.quota(r.Threshold), values: newValues(r.MaxValues), refusal: refused}
 }
 
 // museum 17, 87, 88, 89: callers of few values at about one instant, in a table that has
@@ -48,8 +49,8 @@ func TestSimValues(t *testing.T) {
 			now, gives, again := start+s.Rand.Int64N(interval), s.Rand.IntN(3) == 0, s.Rand.IntN(2) == 0
 			s.Go(func() {
 				for range 2 {
-					if c.ask(now, core.ValueOf(v), n) {
-						if held, _, ok := c.grant(now, core.ValueOf(v), n); ok {
+					if c.ask(now, core.ValueOf(v), n) == nil {
+						if held, _, block := c.grant(now, core.ValueOf(v), n); block == nil {
 							if taken[v] += n; taken[v] > limit {
 								s.Failf("value %d has %d of %d", v, taken[v], limit)
 							}
@@ -94,9 +95,9 @@ func TestSimQueues(t *testing.T) {
 			v, n := s.Rand.IntN(2), 1+s.Rand.Int64N(2)
 			now, leaves := []int64{0, 0, ms, 10 * ms, 40 * ms}[s.Rand.IntN(5)], s.Rand.IntN(3) == 0
 			s.Go(func() {
-				held, wait, ok := c.grant(now, core.ValueOf(v), n)
+				held, wait, block := c.grant(now, core.ValueOf(v), n)
 				switch {
-				case !ok:
+				case block != nil:
 				case leaves:
 					held.Holder.GiveBack(&held)
 				default:
@@ -125,8 +126,8 @@ func TestSimValuesEverySchedule(t *testing.T) {
 		var passed [2]int
 		for _, v := range []int{0, 0, 0, 1} {
 			s.Go(func() {
-				if c.ask(0, core.ValueOf(v), 1) {
-					if _, _, ok := c.grant(0, core.ValueOf(v), 1); ok {
+				if c.ask(0, core.ValueOf(v), 1) == nil {
+					if _, _, block := c.grant(0, core.ValueOf(v), 1); block == nil {
 						passed[v]++
 					}
 				}

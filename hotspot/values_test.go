@@ -119,7 +119,7 @@ func TestNewCellBeginsAsTheRest(t *testing.T) {
 	a, x := core.ValueOf("a"), core.ValueOf("x")
 	grants := func(v core.Value) (n int) {
 		for range 10 {
-			if _, _, ok := c.grant(now, v, 1); ok {
+			if _, _, block := c.grant(now, v, 1); block == nil {
 				n++
 			}
 		}

@@ -21,7 +21,9 @@ import (
 //	inbound    the inbound calls of all resources
 //	rules      what each rule has done since it was loaded: kind, id, resource,
 //	           mode, refused and, for a shadow rule, rehearsed: the calls it
-//	           would have refused. One that tells values apart has values: how
+//	           would have refused. One whose threshold moves has threshold: what
+//	           holds now, and memory: the use that it goes by, a share or
+//	           bytes, absent if that can't be read. One that tells values apart has values: how
 //	           many it knows; inFlight: their units; overflowed: how often one found no place; and top:
 //	           up to ten that are asked for most, each with resource, value,
 //	           passed and refused calls and, where the rule limits those, units
@@ -88,6 +90,9 @@ type ruleJSON struct {
 	Refused   int64     `json:"refused"`
 	Rehearsed int64     `json:"rehearsed"`
 
+	Threshold float64 `json:"threshold,omitempty"`
+	Memory    float64 `json:"memory,omitempty"`
+
 	Values     int         `json:"values,omitempty"`
 	InFlight   int64       `json:"inFlight,omitempty"`
 	Overflowed int64       `json:"overflowed,omitempty"`
@@ -107,7 +112,7 @@ func newRulesJSON(figures []core.RuleFigures) []ruleJSON {
 	for i, f := range figures {
 		rules[i] = ruleJSON{
 			Kind: f.Kind.String(), ID: f.ID, Resource: f.Resource, Mode: f.Mode, Refused: f.Refused, Rehearsed: f.Rehearsed,
-			Values: f.Values, InFlight: f.InFlight, Overflowed: f.Overflowed,
+			Threshold: f.Threshold, Memory: max(0, f.Memory), Values: f.Values, InFlight: f.InFlight, Overflowed: f.Overflowed,
 		}
 		for _, v := range f.Top {
 			rules[i].Top = append(rules[i].Top, valueJSON(v))

@@ -53,6 +53,7 @@ type jsonTree struct {
 type jsonRule struct {
 	Kind, ID, Resource, Mode string
 	Refused, Rehearsed       int64
+	Threshold, Memory        float64
 	Values                   int
 	InFlight                 int64
 	Overflowed               int64

@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/machine"
 )
 
 func TestTreeTellsWhatRulesDid(t *testing.T) {
@@ -39,6 +41,40 @@ func TestTreeTellsWhatRulesDid(t *testing.T) {
 	var got jsonTree
 	decode(t, data, &got)
 	require.Equal(t, jsonRule{Kind: "flow", ID: "try", Resource: "r", Mode: "shadow", Rehearsed: 1}, got.Rules[1])
+}
+
+// half is a machine of which half of the memory is used.
+type half struct{ err error }
+
+func (half) Load(int64) (float64, error) { return 0, nil }
+func (half) CPU(int64) (float64, error)  { return 0, nil }
+func (h *half) Memory(int64) (machine.Memory, error) {
+	return machine.Memory{Used: 1 << 29, Limit: 1 << 30}, h.err
+}
+
+func TestTreeTellsOfMemory(t *testing.T) {
+	m := new(half)
+	l := newLab(t, core.Config{Machine: m})
+	l.rules(
+		flow.Rule{ID: "share", Resource: "r", Threshold: 30, MemoryThreshold: 10, LowMemory: flow.Share(0.25), HighMemory: flow.Share(0.75)},
+		flow.Rule{ID: "bytes", Resource: "r", Threshold: 30, MemoryThreshold: 10, LowMemory: flow.Bytes(1), HighMemory: flow.Bytes(1 << 20)},
+	)
+	tree := l.tree()
+	var text strings.Builder
+	require.NoError(t, tree.WriteText(&text))
+	require.Contains(t, text.String(), "\nflow rule share: threshold 20, memory 50 %\nflow rule bytes: threshold 10, memory 512 MiB\n")
+	data, err := json.Marshal(tree)
+	require.NoError(t, err)
+	var got jsonTree
+	decode(t, data, &got)
+	require.Equal(t, jsonRule{Kind: "flow", ID: "share", Resource: "r", Mode: "enforce", Threshold: 20, Memory: 0.5}, got.Rules[0])
+
+	m.err = errors.New("gone")
+	l.Sampler().Sample()
+	text.Reset()
+	require.NoError(t, l.tree().WriteText(&text))
+	require.Contains(t, text.String(), "\nflow rule share: threshold 30, memory not known\n")
+	l.rules()
 }
 
 func TestTreeTellsTheHottestValues(t *testing.T) {

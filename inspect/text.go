@@ -20,8 +20,8 @@ const (
 
 // WriteText writes the tree for people, one node a line, contexts without calls
 // left out. Below it stand what may need attention: calls that wait, slots that
-// panicked, caps that were reached, what rules in shadow mode would have refused, and
-// the hottest values of hotspot rules. It returns the first error of w.
+// panicked, caps that were reached, what rules in shadow mode would have refused, the
+// thresholds that go by the memory in use, and the hottest values of hotspot rules. It returns the first error of w.
 func (t Tree) WriteText(w io.Writer) error {
 	var lines table
 	lines.add(shown(t.Root.Name, labelWidth), nil)
@@ -63,6 +63,11 @@ func (t Tree) writeAttention(out *bytes.Buffer) {
 		}
 	}
 	for _, r := range t.Rules {
+		if r.Threshold > 0 {
+			lines = append(lines, fmt.Sprintf("%s rule %s: threshold %s, %s", r.Kind, shown(r.ID, labelWidth), number(r.Threshold), memoryUse(r.Memory)))
+		}
+	}
+	for _, r := range t.Rules {
 		if r.Values > 0 {
 			lines = append(lines, valuesLine(r))
 		}
@@ -70,6 +75,17 @@ func (t Tree) writeAttention(out *bytes.Buffer) {
 	if len(lines) > 0 {
 		fmt.Fprintf(out, "\n%s\n", strings.Join(lines, "\n"))
 	}
+}
+
+// memoryUse is a share of the memory, or bytes.
+func memoryUse(v float64) string {
+	switch {
+	case v == core.Unknown:
+		return "memory not known"
+	case v <= 1:
+		return "memory " + number(100*v) + " %"
+	}
+	return "memory " + number(v/(1<<20)) + " MiB"
 }
 
 // valuesLine tells of a rule that tells values apart: how many there are, and those that

@@ -2,6 +2,7 @@ package isolation_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"testing"
 	"time"
@@ -201,4 +202,16 @@ func TestShadowOfALine(t *testing.T) {
 	assert.EqualValues(t, 3, rehearsed())
 	assert.Zero(t, g.inLine())
 	assert.Empty(t, g.clock.Slept())
+}
+
+// When a call exits is not known, and so not when somebody may come again.
+func TestRetryAfter(t *testing.T) {
+	g := newGuard(t, isolation.Rule{Resource: "orders", Threshold: 1, MaxQueue: 1, MaxWait: time.Second})
+	open, err := g.Enter(t.Context(), "orders", nil)
+	require.NoError(t, err)
+	_, err = g.Enter(t.Context(), "orders", []core.Option{core.Count(2)})
+	block, ok := errors.AsType[*core.BlockError](err)
+	require.True(t, ok)
+	assert.Zero(t, block.RetryAfter())
+	open.Exit()
 }

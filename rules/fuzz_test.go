@@ -19,6 +19,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/system"
 )
@@ -53,6 +54,8 @@ func FuzzParse(f *testing.F) {
 		"system: [{metric: qps, threshold: 1e15, interval: 24h, buckets: 1440, strict: true}, {metric: rt, maxRT: 24h}]",
 		"system: [{metric: cpu, threshold: 0.8, strategy: gate}, {metric: load, threshold: 5e-324}, {metric: concurrency, threshold: 0}]",
 		hotspotSeed,
+		"flow: [{resource: a, threshold: 9, memoryThreshold: 1.5, lowMemory: 0.5, highMemory: 1}, {resource: a, threshold: 9, memoryThreshold: 1, lowMemory: 1023KiB, highMemory: 1048576TiB}]",
+		"flow: [{resource: a, threshold: 9, behavior: throttle, memoryThreshold: 5e-324, lowMemory: 0, highMemory: -1B}, {lowMemory: 80%, highMemory: [1]}]",
 		"isolation: [{resource: a, threshold: 3, maxQueue: 2, maxWait: 1s}, {resource: .*, regex: true, threshold: 0, mode: shadow}]",
 		"hotspot: [{resource: a, threshold: 1, index: -0, exceptions: [{value: 1e400, threshold: 0}, {value: -0.0, threshold: 1}]}]",
 		"hotspot: [{resource: a, threshold: 1, param: '', index: 3, exceptions: []}, {resource: a, threshold: 1, param: p, exceptions: [{}]}]",
@@ -129,6 +132,9 @@ func requireInRange(t *testing.T, r flow.Rule) {
 		require.LessOrEqual(t, r.Buckets, 1440)
 		require.Zero(t, r.Interval%time.Duration(r.Buckets))
 	}
+	if r.MemoryThreshold != 0 {
+		require.True(t, r.MemoryThreshold > 0 && r.MemoryThreshold < r.Threshold, "memoryThreshold %v", r.MemoryThreshold)
+	}
 	if r.Regex {
 		require.LessOrEqual(t, len(r.Resource), 1024)
 		_, err := regexp.Compile(r.Resource)
@@ -139,10 +145,10 @@ func requireInRange(t *testing.T, r flow.Rule) {
 // requireLoads checks that an engine takes the rules: what a file may say, it does.
 func requireLoads(t *testing.T, set Set) {
 	t.Helper()
-	e, err := core.NewEngine(core.Config{Chain: slots.Default(), Logger: slog.New(slog.DiscardHandler)})
+	e, err := core.NewEngine(core.Config{Chain: slots.Default(), Machine: idle{}, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
-		return errors.Join(authority.Compile(b, set.Authority), system.Compile(b, set.System, idle{}),
+		return errors.Join(authority.Compile(b, set.Authority), system.Compile(b, set.System),
 			hotspot.Compile(b, set.Hotspot), flow.Compile(b, set.Flow), isolation.Compile(b, set.Isolation),
 			breaker.Compile(b, set.Breaker, new(breaker.Listeners)))
 	}))
@@ -154,6 +160,9 @@ type idle struct{}
 
 func (idle) Load(int64) (float64, error) { return 0, nil }
 func (idle) CPU(int64) (float64, error)  { return 0, nil }
+func (idle) Memory(int64) (machine.Memory, error) {
+	return machine.Memory{Used: 1, Limit: 1 << 62}, nil
+}
 
 // requireSystemInRange checks a rule against the ranges that the documentation gives.
 func requireSystemInRange(t *testing.T, r system.Rule) {

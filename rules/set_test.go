@@ -34,6 +34,8 @@ var golden = Set{Authority: []authority.Rule{
 	{Resource: "small", Threshold: 1e-9, Behavior: flow.Throttle, MaxWait: time.Nanosecond},
 	{ID: "off", Resource: "12", Origin: "null", Relation: flow.Associated, Ref: "~"},
 	{ID: " \ttab and blank ", Resource: "lines\r\n\nof\x00 \"text\" 'é' \u0085\u2028\uFEFF\x7F 😀 <&>", Threshold: 1},
+	{Resource: "export", Threshold: 100, MemoryThreshold: 12.5, LowMemory: flow.Share(0.5), HighMemory: flow.Share(1)},
+	{ID: "bytes", Resource: "export", Threshold: 9, MemoryThreshold: 1, LowMemory: flow.Bytes(3 << 19), HighMemory: flow.Bytes(1 << 30)},
 	{ID: "- a: {b} # c", Resource: "GET /a: b", Threshold: 1},
 }}
 
@@ -96,6 +98,7 @@ func TestEveryFieldCounts(t *testing.T) {
 		ID: "other", Resource: "other", Threshold: 7, Interval: time.Minute, Buckets: 6,
 		Metric: flow.Concurrency, Origin: "other", Relation: flow.Direct, Ref: "other", Behavior: flow.Reject,
 		WarmUpPeriod: time.Minute, ColdFactor: 7, MaxWait: time.Minute, Strict: true, Mode: core.Off,
+		MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Bytes(7),
 	}, func(r flow.Rule) Set { return Set{Flow: []flow.Rule{r}} })
 	everyFieldCounts(t, authority.Rule{ID: "a", Resource: "a", Origins: []string{"a b"}}, authority.Rule{
 		ID: "other", Resource: "other", Regex: true, List: authority.Black, Origins: []string{"a", "b"}, AllowAnonymous: true, Mode: core.Off,

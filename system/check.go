@@ -94,7 +94,7 @@ func (g *gate) fits(inv *core.Invocation) bool {
 	if g.ceiling != nil {
 		return g.ceiling.admits(g.unitsInFlight)
 	}
-	return !(g.reading.load() > g.rule.Threshold) || g.rule.Strategy == BBR && g.servable(now)
+	return !(g.reading.Value() > g.rule.Threshold) || g.rule.Strategy == BBR && g.servable(now)
 }
 
 func (g *gate) unitsInFlight() int64 {

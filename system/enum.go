@@ -38,6 +38,14 @@ func (m *Metric) UnmarshalText(text []byte) error {
 // sampled reports whether the metric is read off the machine.
 func (m Metric) sampled() bool { return m == Load || m == CPU }
 
+// quantity is what is read for a metric that is.
+func (m Metric) quantity() core.Quantity {
+	if m == Load {
+		return core.MachineLoad
+	}
+	return core.MachineCPU
+}
+
 // windowed reports whether the metric is counted in a window.
 func (m Metric) windowed() bool { return m == QPS || m == RT }
 

@@ -21,13 +21,13 @@ type gate struct {
 	meter   node.Meter // of QPS, Concurrency and steady rules
 	window  *stat.Window
 	times   *times
-	reading *reading
+	reading *core.Reading
 	ceiling *ceiling
 
 	next shared.Pointer[gate] // that went on from this one in a window of another shape
 }
 
-func newGate(e *core.Engine, m *machine, now int64, meter node.Meter, r Rule, old *gate) (*gate, *succession) {
+func newGate(e *core.Engine, now int64, meter node.Meter, r Rule, old *gate) (*gate, *succession) {
 	g := &gate{rule: r, engine: e, inbound: &e.Tree().Inbound().StatisticNode, rehearsed: new(stat.Tally)}
 	if old != nil {
 		g.rehearsed = old.rehearsed
@@ -49,7 +49,7 @@ func newGate(e *core.Engine, m *machine, now int64, meter node.Meter, r Rule, ol
 			g.times.seed(&g.inbound.Counters, now)
 		}
 	case Load, CPU:
-		g.reading, _ = m.of(r.Metric)
+		g.reading = e.Sampler().Reading(r.Metric.quantity())
 		if r.Strategy == Steady {
 			g.inbound.NeedGauge(g.meter.Owner)
 			g.ceiling = newCeiling()
@@ -119,8 +119,8 @@ func (g *gate) learn(now int64) {
 	if g.ceiling == nil {
 		return
 	}
-	v := g.reading.load()
-	if v == unknown {
+	v := g.reading.Value()
+	if v == core.Unknown {
 		g.ceiling.units.Store(none)
 		return
 	}

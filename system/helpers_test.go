@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/system"
 )
@@ -36,10 +37,26 @@ type dial struct {
 	load, cpu       float64
 	loadErr, cpuErr error
 	asked           int
+	plant           *plant // asked instead, if there is one
 }
 
-func (d *dial) Load(int64) (float64, error) { d.asked++; return d.load, d.loadErr }
-func (d *dial) CPU(int64) (float64, error)  { d.asked++; return d.cpu, d.cpuErr }
+func (d *dial) Load(now int64) (float64, error) {
+	if d.plant != nil {
+		return d.plant.Load(now)
+	}
+	d.asked++
+	return d.load, d.loadErr
+}
+
+func (d *dial) CPU(now int64) (float64, error) {
+	if d.plant != nil {
+		return d.plant.CPU(now)
+	}
+	d.asked++
+	return d.cpu, d.cpuErr
+}
+
+func (d *dial) Memory(int64) (machine.Memory, error) { return machine.Memory{}, nil }
 
 // guard is an engine under test, on a clock that stands still.
 type guard struct {
@@ -47,8 +64,6 @@ type guard struct {
 	t     testing.TB
 	clock *core.ManualClock
 	dial  *dial
-
-	source system.Source // the dial, but for a plant
 }
 
 func newGuard(t testing.TB, rules ...system.Rule) *guard {
@@ -70,10 +85,13 @@ func newGuardWith(t testing.TB, cfg core.Config, rules ...system.Rule) *guard {
 	if cfg.Chain == nil {
 		cfg.Chain = slots.Default()
 	}
+	d := &dial{load: -1, cpu: -1}
+	if cfg.Machine == nil {
+		cfg.Machine = d
+	}
 	e, err := core.NewEngine(cfg)
 	require.NoError(t, err)
-	d := &dial{load: -1, cpu: -1}
-	g := &guard{e, t, clock, d, d}
+	g := &guard{e, t, clock, d}
 	t.Cleanup(func() { assert.NoError(t, e.Close()) })
 	books.Keep(t, e)
 	t.Cleanup(func() { assert.Zero(t, e.Failures(), "panics in slots") })
@@ -89,7 +107,7 @@ func (g *guard) load(rules ...system.Rule) {
 }
 
 func (g *guard) tryLoad(rules ...system.Rule) error {
-	return g.Update(func(b *core.RulesetBuilder) error { return system.Compile(b, rules, g.source) })
+	return g.Update(func(b *core.RulesetBuilder) error { return system.Compile(b, rules) })
 }
 
 // at moves the clock to so long after the start.
@@ -98,7 +116,7 @@ func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano())
 // reads sets what the machine shows, and has it read.
 func (g *guard) reads(load, cpu float64) {
 	g.dial.load, g.dial.cpu = load, cpu
-	g.Rules().Family(core.KindSystem).(*system.Table).Sample()
+	g.Sampler().Sample()
 }
 
 // enter makes an inbound call of some units.

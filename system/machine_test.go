@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -22,7 +23,7 @@ func TestSamplingStartsAndStopsWithTheRules(t *testing.T) {
 	g := newGuard(t)
 	samples := func() int {
 		before := g.dial.asked
-		g.clock.Advance(10 * system.SamplePeriod)
+		g.clock.Advance(10 * core.SamplePeriod)
 		return g.dial.asked - before
 	}
 	assert.Zero(t, samples(), "no rule was ever loaded")
@@ -73,17 +74,17 @@ func TestMachineThatFailsLater(t *testing.T) {
 	g := newGuardWith(t, core.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))},
 		system.Rule{ID: "gate", Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate})
 	g.dial.cpu = 0.9
-	g.clock.Advance(system.SamplePeriod)
+	g.clock.Advance(core.SamplePeriod)
 	assert.Equal(t, 0, g.passes(3))
 	log.Reset()
 	g.dial.cpuErr = errors.New("gone")
-	g.clock.Advance(3 * system.SamplePeriod)
+	g.clock.Advance(3 * core.SamplePeriod)
 	assert.Equal(t, 3, g.passes(3))
 	assert.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
-	assert.Contains(t, log.String(), `level=ERROR msg="penstock: can't be read; system rules on it admit every call" metric=cpu error=gone`)
+	assert.Contains(t, log.String(), `level=ERROR msg="penstock: can't be read; no rule limits by it until it can" metric=cpu error=gone`)
 	g.load(system.Rule{ID: "gate", Metric: system.CPU, Threshold: 0.6, Strategy: system.Gate}) // is no reason to refuse an edit
 	g.dial.cpuErr = nil
-	g.clock.Advance(3 * system.SamplePeriod)
+	g.clock.Advance(3 * core.SamplePeriod)
 	assert.Equal(t, 0, g.passes(3))
 	assert.Contains(t, log.String(), `msg="penstock: can be read again" metric=cpu`)
 	// A reading that is no number is none.
@@ -103,7 +104,7 @@ func TestListenerOfAFailureLoadsRules(t *testing.T) {
 	}}
 	g = newGuardWith(t, core.Config{Logger: slog.New(handler)}, system.Rule{Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate})
 	g.dial.cpuErr = errors.New("gone")
-	g.clock.Advance(3 * system.SamplePeriod)
+	g.clock.Advance(3 * core.SamplePeriod)
 	assert.Equal(t, []string{"system:load"}, ids(g))
 }
 
@@ -124,14 +125,13 @@ func ids(g *guard) (ids []string) {
 
 // Without a source it is this machine, if it can be read.
 func TestMachineOfItsOwn(t *testing.T) {
-	g := newGuard(t)
-	g.source = nil
+	g := newGuardWith(t, core.Config{Machine: machine.Local("/")})
 	err := g.tryLoad(system.Rule{Metric: system.Load, Threshold: 1e15}, system.Rule{Metric: system.CPU, Threshold: 0.99})
 	if runtime.GOOS != "linux" {
 		require.ErrorContains(t, err, "system[0].metric: load can't be read here: ")
 		return
 	}
 	require.NoError(t, err)
-	g.clock.Advance(10 * system.SamplePeriod)
+	g.clock.Advance(10 * core.SamplePeriod)
 	g.passes(1)
 }

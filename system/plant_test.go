@@ -39,7 +39,7 @@ type job struct {
 	cpu, idle time.Duration // still to come
 }
 
-// Load and CPU make the plant a system.Source. The load average is what the kernel
+// Load and CPU make the plant what the machine shows. The load average is what the kernel
 // reckons: each five seconds a step towards the calls that want a processor.
 func (p *plant) Load(int64) (float64, error) { return p.average, nil }
 
@@ -92,7 +92,7 @@ func (p *plant) step(rate float64) {
 
 func newPlant(t *testing.T, rule system.Rule, cpus float64, work func(*rand.Rand) (cpu, idle time.Duration)) *plant {
 	p := &plant{guard: newGuard(t), rand: random(t), cpus: cpus, work: work}
-	p.source = p
+	p.dial.plant = p
 	p.load(rule)
 	t.Cleanup(func() {
 		for _, j := range p.calls {
@@ -107,11 +107,11 @@ func newPlant(t *testing.T, rule system.Rule, cpus float64, work func(*rand.Rand
 func (p *plant) run(rate float64, samples int) (admitted, done, inFlight []float64) {
 	for range samples {
 		p.admitted, p.done = 0, 0
-		for range system.SamplePeriod / ms {
+		for range core.SamplePeriod / ms {
 			p.step(rate)
 		}
-		admitted = append(admitted, float64(p.admitted)/system.SamplePeriod.Seconds())
-		done = append(done, float64(p.done)/system.SamplePeriod.Seconds())
+		admitted = append(admitted, float64(p.admitted)/core.SamplePeriod.Seconds())
+		done = append(done, float64(p.done)/core.SamplePeriod.Seconds())
 		inFlight = append(inFlight, float64(len(p.calls)))
 	}
 	return admitted, done, inFlight

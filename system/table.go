@@ -16,7 +16,7 @@ import (
 type Table struct {
 	gates    *core.Table[everywhere, gate]
 	refusals *core.Table[everywhere, refusal]
-	machine  *machine
+	sampler  *core.Sampler
 	inbound  *core.Resource // the place of the rules
 	active   []*gate        // as declared, without those that are off
 	timed    []*gate        // those that want to know of completions
@@ -64,14 +64,13 @@ func Normalize(rules []Rule) ([]Rule, error) {
 
 // Compile makes system rules part of the next revision of an engine's rules. Rules
 // that did not change go on as they are, those that did take over the state of the
-// rule with the same ID. source tells load and CPU use; nil is this machine, see
-// [Local]. An engine's first rules choose it for good.
-func Compile(b *core.RulesetBuilder, rules []Rule, source Source) error {
+// rule with the same ID.
+func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	rules, err := Normalize(rules)
 	if err != nil {
 		return err
 	}
-	t := &Table{eras: make(map[node.Meter]uint64), era: b.Revision()}
+	t := &Table{sampler: b.Engine.Sampler(), eras: make(map[node.Meter]uint64), era: b.Revision()}
 	old, _ := b.Previous(core.KindSystem).(*Table)
 	if old != nil {
 		for _, g := range old.active {
@@ -79,18 +78,15 @@ func Compile(b *core.RulesetBuilder, rules []Rule, source Source) error {
 				t.eras[g.rule.meter()] = g.meter.Era
 			}
 		}
-		t.machine, t.inbound = old.machine, old.inbound
+		t.inbound = old.inbound
 	} else {
-		if source == nil {
-			source = Local("/")
-		}
-		t.machine = newMachine(b.Engine, source)
 		t.inbound = &core.Resource{ClusterNode: b.Engine.Tree().Inbound()}
 	}
 	for i, r := range rules {
 		if r.Metric.sampled() && r.Mode != core.Off {
-			if err := t.machine.probe(r.Metric); err != nil {
-				return fmt.Errorf("system[%d].%w", i, err)
+			if err := t.sampler.Probe(r.Metric.quantity()); err != nil {
+				return fmt.Errorf("system[%d].%w", i, core.BadField("metric",
+					"%s can't be read here: %v; use concurrency, qps or rt on such a machine", r.Metric, err))
 			}
 		}
 	}
@@ -107,7 +103,7 @@ func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err err
 		all[i] = everywhere{r}
 	}
 	t.gates, err = core.NewTable(all, func(r everywhere, _ *core.Resource, old *gate) *gate {
-		g, s := newGate(b.Engine, t.machine, b.Engine.Now(), t.meter(r.Rule), r.Rule, old)
+		g, s := newGate(b.Engine, b.Engine.Now(), t.meter(r.Rule), r.Rule, old)
 		if s != nil {
 			s.fresh = g.meter.Era == t.era
 			b.BeforePublishing(func() { s.complete(b.Engine.Now()) })
@@ -123,6 +119,7 @@ func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err err
 	t.active = t.gates.Bind(t.inbound)
 	byID := make(map[string]*gate)
 	var sampled []*gate
+	var wants []core.Quantity
 	for _, g := range t.active {
 		byID[g.rule.ID] = g
 		switch {
@@ -130,9 +127,16 @@ func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err err
 			t.timed = append(t.timed, g)
 		case g.reading != nil:
 			sampled = append(sampled, g)
+			wants = append(wants, g.rule.Metric.quantity())
 		}
 	}
-	b.BeforePublishing(func() { t.machine.serve(sampled) })
+	b.BeforePublishing(func() {
+		t.sampler.Serve(core.KindSystem, wants, func(now int64) {
+			for _, g := range sampled {
+				g.learn(now)
+			}
+		})
+	})
 
 	t.refusals, err = core.NewTable(all, func(r everywhere, resource *core.Resource, old *refusal) *refusal {
 		var retry core.Retrier
@@ -159,10 +163,6 @@ func (t *Table) Rules() []Rule {
 	}
 	return rules
 }
-
-// Sample reads load and CPU use now rather than at the next sample, if a rule wants to
-// know. It is for tests and for sources that are pushed.
-func (t *Table) Sample() { t.machine.sample(t.machine.engine.Now()) }
 
 // Completed tells the rules of a call that has ended.
 func (t *Table) Completed(inv *core.Invocation) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -119,3 +120,6 @@ func (s *server) CPU(now int64) (float64, error) {
 
 // Load is not asked for: no rule looks at it.
 func (s *server) Load(int64) (float64, error) { return 0, nil }
+
+// Memory is not asked for either.
+func (s *server) Memory(int64) (machine.Memory, error) { return machine.Memory{}, nil }

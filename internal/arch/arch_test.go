@@ -14,7 +14,7 @@ import (
 const families = "flow isolation breaker hotspot system authority"
 
 // public is what programs and nested modules may build on.
-const public = "api inspect rules core node stat " + families
+const public = "api inspect rules core node stat machine " + families
 
 // layers says which packages of this module each package may import, lowest layer first.
 // A name ending in /* stands for every package below that folder.
@@ -23,8 +23,9 @@ var layers = []layer{
 	{"internal/shared", ""}, // sync and sync/atomic, or what schedule tests put in their place
 
 	{"stat", "internal/shared"},
+	{"machine", ""}, // what the files of the system tell of it
 	{"node", "internal/shared stat"},
-	{"core", "internal/shared node stat"},
+	{"core", "internal/shared node stat machine"},
 
 	{"flow", "internal/shared core node stat"},
 	{"isolation", "internal/shared core node stat"},
@@ -37,7 +38,7 @@ var layers = []layer{
 	{"rules", "core " + families},
 
 	{"inspect", "rules core node stat " + families},
-	{"api", "inspect rules slots core node stat " + families},
+	{"api", "inspect rules slots core node stat machine " + families},
 
 	{"adapters/*", public},
 	{"exporter/*", public},

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/stat"
 	"github.com/penstock-go/penstock/system"
 )
@@ -91,8 +91,9 @@ func TranslateSystem(rules []JavaSystemRule, shape stat.Shape) (native []system.
 // script is a machine that shows what the trace says.
 type script struct{ load, cpu float64 }
 
-func (s *script) Load(int64) (float64, error) { return s.load, nil }
-func (s *script) CPU(int64) (float64, error)  { return s.cpu, nil }
+func (s *script) Load(int64) (float64, error)          { return s.load, nil }
+func (s *script) CPU(int64) (float64, error)           { return s.cpu, nil }
+func (s *script) Memory(int64) (machine.Memory, error) { return machine.Memory{}, nil }
 
 // checks is what the runner knows of the system rules.
 type checks struct {
@@ -109,9 +110,7 @@ func (p *player) setSystem(op *Op) {
 	if op.CPU != nil {
 		p.checks.shows.cpu = *op.CPU
 	}
-	if table, ok := p.guard.Engine().Rules().Family(core.KindSystem).(*system.Table); ok {
-		table.Sample()
-	}
+	p.guard.Engine().Sampler().Sample()
 }
 
 var inboundNode = NodeRef{Kind: "inbound"}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
 )
 
 // behavior is a way in which callers are limited, and how they come.
@@ -15,6 +17,12 @@ type behavior struct {
 	every   []core.Option
 	context string
 	origin  string
+
+	// set is the rules that are loaded where they aren't rule and also, which then only
+	// say what is to hold.
+	set     func(change bool) rules.Set
+	samples bool          // the machine is sampled at every instant
+	grace   time.Duration // nobody may be admitted for so much longer than elsewhere
 
 	waits   bool // some calls have to wait
 	parks   bool // who waits lets time pass
@@ -55,12 +63,48 @@ var behaviors = []behavior{
 	{name: "other callers", rule: with(func(r *flow.Rule) { r.Origin = flow.OriginOther }), origin: "app", refuses: true},
 	{name: "borrow", rule: reject, every: []core.Option{core.Prioritized()}, waits: true, parks: true, may: true},
 	{name: "borrow, many at once", rule: with(func(r *flow.Rule) { r.Buckets = 4 }), every: []core.Option{core.Prioritized()}, waits: true, refuses: true},
+	{name: "system, qps", rule: reject, set: inbound(system.Rule{Metric: system.QPS, Threshold: limit}), refuses: true},
+	{name: "system, strict", rule: with(func(r *flow.Rule) { r.Strict = true }), set: inbound(system.Rule{Metric: system.QPS, Threshold: limit, Strict: true}), refuses: true},
+	{name: "system, concurrency", rule: with(func(r *flow.Rule) { r.Metric, r.Threshold = flow.Concurrency, permits }),
+		set: inbound(system.Rule{Metric: system.Concurrency, Threshold: permits}), refuses: true},
+	// Calls take two pauses: those during which the clock leaps end as slow ones, and are
+	// forgotten an interval later.
+	{name: "system, response time", rule: unbounded, set: inbound(system.Rule{Metric: system.RT, MaxRT: 3 * pause}), may: true, grace: 2 * pause},
+	// On a machine that is too busy all the time.
+	{name: "system, cpu", rule: unbounded, set: inbound(system.Rule{Metric: system.CPU, Threshold: 0.5}), samples: true, refuses: true},
+	{name: "system, cpu by BBR", rule: unbounded, set: inbound(system.Rule{Metric: system.CPU, Threshold: 0.5, Strategy: system.BBR}), samples: true, refuses: true},
+	{name: "memory", rule: reject, set: byMemory, samples: true, refuses: true},
 	{name: "shadow", rule: with(func(r *flow.Rule) { r.Mode = core.Shadow })},
 	{name: "several rules", rule: reject, also: []flow.Rule{
 		{ID: "strict", Resource: "orders", Threshold: limit, Strict: true},
 		{ID: "permits", Resource: "orders", Threshold: permits, Metric: flow.Concurrency},
 		{ID: "caller", Resource: "orders", Threshold: 15, Origin: "app", Interval: 500 * ms},
 	}, origin: "app", refuses: true},
+}
+
+// unbounded is what holds where no number of calls is promised.
+var unbounded = with(func(r *flow.Rule) { r.Mode = core.Shadow })
+
+// inbound is a system rule, and what it is edited to.
+func inbound(r system.Rule) func(change bool) rules.Set {
+	return func(change bool) rules.Set {
+		edited := r
+		if change && r.Metric == system.QPS {
+			edited.Buckets, edited.Threshold = 20, limit-1
+		}
+		return rules.Set{System: []system.Rule{edited}}
+	}
+}
+
+// byMemory is a rule whose threshold comes to the limit when three quarters of the memory
+// are used, and what it is edited to.
+func byMemory(change bool) rules.Set {
+	r := reject
+	r.Threshold, r.MemoryThreshold, r.LowMemory, r.HighMemory = 1.5*limit, 0.5*limit, flow.Share(0.5), flow.Share(1)
+	if change {
+		r.Buckets = 20
+	}
+	return rules.Set{Flow: []flow.Rule{r}}
 }
 
 // reaches reports whether calls come through that phase.

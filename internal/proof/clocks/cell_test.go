@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -87,11 +88,12 @@ func play(t testing.TB, c cell) *trial {
 	tr.clock.parks = c.parks
 	tr.clock.asleep = func() { tr.at(duringWait) }
 	guard, err := api.New(api.Config{
-		Clock: tr.clock, Logger: slog.New(slog.DiscardHandler),
+		Clock: tr.clock, Logger: slog.New(slog.DiscardHandler), Machine: overloaded{},
 		Chain: chain(tr.at, tr.passed, tr.completed),
 	})
 	require.NoError(t, err)
 	tr.guard = guard
+	require.NoError(t, guard.Close()) // no timer samples the machine: the trial does
 	tr.load(t, 0)
 	for tr.clock.real < length {
 		tr.instant(t)
@@ -119,6 +121,10 @@ func play(t testing.TB, c cell) *trial {
 }
 
 func (tr *trial) load(t testing.TB, change time.Duration) {
+	if tr.set != nil {
+		require.NoError(t, tr.guard.LoadRules(tr.set(change != 0)))
+		return
+	}
 	set := rules.Set{Flow: append([]flow.Rule{tr.rule}, tr.also...)}
 	if set.Flow[0].Behavior == flow.Throttle || set.Flow[0].Behavior == flow.WarmUpThrottle {
 		set.Flow[0].MaxWait = 500*ms + change
@@ -137,6 +143,16 @@ func (tr *trial) at(p phase) {
 	}
 }
 
+// overloaded is a machine nine tenths of whose processors are used, and three quarters of
+// its memory.
+type overloaded struct{}
+
+func (overloaded) Load(int64) (float64, error) { return 9, nil }
+func (overloaded) CPU(int64) (float64, error)  { return 0.9, nil }
+func (overloaded) Memory(int64) (machine.Memory, error) {
+	return machine.Memory{Used: 3 << 30, Limit: 4 << 30}, nil
+}
+
 // instant is what happens at one time: exits, and a burst of calls.
 func (tr *trial) instant(t testing.TB) {
 	if tr.setAt < 0 && tr.clock.real >= settled {
@@ -148,6 +164,9 @@ func (tr *trial) instant(t testing.TB) {
 	}
 	for len(tr.open) > 0 && tr.open[0].until <= tr.clock.real {
 		tr.exitFirst()
+	}
+	if tr.samples {
+		tr.guard.Engine().Sampler().Sample()
 	}
 	for i := range burst {
 		if i == 1 {

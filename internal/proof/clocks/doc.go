@@ -2,7 +2,7 @@
 //
 // The matrix sets a clock forward or back, by a millisecond to a year, at every phase
 // of a call and around it (while rules are reloaded, nodes evicted, the tree read),
-// under every kind of flow rule. In every cell, callers who want more than the limit
+// under every kind of flow and system rule. In every cell, callers who want more than the limit
 // come all the time. What they get is held against the documented limits, in the
 // engine's time over every interval, and in real time over every interval in which
 // the clock was not set forward; and nobody who keeps asking is refused for longer

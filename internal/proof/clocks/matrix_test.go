@@ -215,7 +215,7 @@ func (tr *trial) checkLook() {
 // checkOutage: whoever keeps asking is not refused for longer than an interval, and
 // what one extra bucket and the pauses between calls add.
 func (tr *trial) checkOutage() {
-	most := interval + pause + tolerance
+	most := interval + pause + tolerance + tr.grace
 	if tr.rule.Strict || len(tr.also) > 1 {
 		most += interval / 10
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func loadSystem(s *sim.Schedule, e *core.Engine, rules ...system.Rule) {
-	if err := e.Update(func(b *core.RulesetBuilder) error { return system.Compile(b, rules, nil) }); err != nil {
+	if err := e.Update(func(b *core.RulesetBuilder) error { return system.Compile(b, rules) }); err != nil {
 		s.Failf("loading rules: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package system
+package machine
 
 import (
 	"errors"
@@ -10,53 +10,72 @@ import (
 	"time"
 )
 
-// groups reads the control groups that limit the CPU time of the process: its own and
-// those around it, up to the root of what it sees. None has a limit on most machines
-// outside of containers.
+// groups reads the control groups that limit the CPU time of the process. None has a
+// limit on most machines outside of containers.
 func (l *local) groups() (spent, error) {
-	text, err := fs.ReadFile(l.files, "proc/self/cgroup")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // a kernel without them
-	}
+	limited := make(spent)
+	err := eachGroup(l.files, "cpu", func(v2 bool, dir string) (bool, error) {
+		read := accountV1
+		if v2 {
+			read = accountV2
+		}
+		a, ok, err := read(l.files, dir)
+		if ok && err == nil {
+			limited[dir] = a
+		}
+		return ok, err
+	})
 	if err != nil {
 		return nil, err
-	}
-	h, ok := hierarchyOf(string(text))
-	if !ok {
-		return nil, nil
-	}
-	limited := make(spent)
-	for _, root := range h.roots {
-		for group := h.group; ; group = path.Dir(group) {
-			a, ok, err := h.account(l.files, path.Join(root, group))
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				limited[path.Join(root, group)] = a
-			}
-			if group == "/" {
-				break
-			}
-		}
-		if len(limited) > 0 {
-			break // the other root is the same by another name
-		}
 	}
 	return limited, nil
 }
 
-// hierarchy is where the groups of the process are.
-type hierarchy struct {
-	roots   []string // where it may be mounted
-	group   string   // of the process, from there; in a container perhaps as the machine sees it
-	account func(files fs.FS, dir string) (account, bool, error)
+// eachGroup calls visit for the control groups of a controller that the process is in:
+// its own and those around it, up to the root of what it sees. visit reports whether
+// the group has a limit.
+func eachGroup(files fs.FS, controller string, visit func(v2 bool, dir string) (limited bool, err error)) error {
+	text, err := fs.ReadFile(files, "proc/self/cgroup")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a kernel without them
+	}
+	if err != nil {
+		return err
+	}
+	h, ok := hierarchyOf(string(text), controller)
+	if !ok {
+		return nil
+	}
+	for _, root := range h.roots {
+		found := false
+		for group := h.group; ; group = path.Dir(group) {
+			limited, err := visit(h.v2, path.Join(root, group))
+			if err != nil {
+				return err
+			}
+			found = found || limited
+			if group == "/" {
+				break
+			}
+		}
+		if found {
+			return nil // the other root is the same by another name
+		}
+	}
+	return nil
 }
 
-// hierarchyOf finds the line of proc/self/cgroup that is about the CPU:
+// hierarchy is where the groups of the process are.
+type hierarchy struct {
+	roots []string // where it may be mounted
+	group string   // of the process, from there; in a container perhaps as the machine sees it
+	v2    bool
+}
+
+// hierarchyOf finds the line of proc/self/cgroup that is about a controller:
 // number:controllers:group, where v2 has the number 0 and no controllers. On a machine
-// with both, v1 has the CPU if it names it.
-func hierarchyOf(text string) (h hierarchy, ok bool) {
+// with both, v1 has the controller if it names it.
+func hierarchyOf(text, controller string) (h hierarchy, ok bool) {
 	for line := range strings.Lines(text) {
 		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
 		if len(parts) < 3 || !strings.HasPrefix(parts[2], "/") {
@@ -64,12 +83,12 @@ func hierarchyOf(text string) (h hierarchy, ok bool) {
 		}
 		group := path.Clean(parts[2])
 		for name := range strings.SplitSeq(parts[1], ",") {
-			if name == "cpu" {
-				return hierarchy{[]string{"sys/fs/cgroup/" + parts[1], "sys/fs/cgroup/cpu"}, group, accountV1}, true
+			if name == controller {
+				return hierarchy{[]string{"sys/fs/cgroup/" + parts[1], "sys/fs/cgroup/" + controller}, group, false}, true
 			}
 		}
 		if parts[0] == "0" && parts[1] == "" {
-			h, ok = hierarchy{[]string{"sys/fs/cgroup"}, group, accountV2}, true
+			h, ok = hierarchy{[]string{"sys/fs/cgroup"}, group, true}, true
 		}
 	}
 	return h, ok

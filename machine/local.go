@@ -1,4 +1,4 @@
-package system
+package machine
 
 import (
 	"fmt"
@@ -24,14 +24,20 @@ import (
 // that it may run on. Short swings are smoothed: each sample counts one half, and what was
 // before the other.
 //
-// Without these files, as on other systems, both fail.
+// Memory is what counts towards the limit of a control group (v1 or v2), where one is
+// set: what all processes of the group use, without pages of files that were not read
+// lately. Of the groups around each other the fullest counts. Without such a limit it
+// is the memory of this process, of all that the machine has.
+//
+// Without these files, as on other systems, all three fail.
 func Local(root string) Source {
-	return &local{files: os.DirFS(root), cpus: runtime.NumCPU(), smooth: unknown}
+	return &local{files: os.DirFS(root), cpus: runtime.NumCPU(), page: int64(os.Getpagesize()), smooth: unknown}
 }
 
 type local struct {
 	files fs.FS
 	cpus  int
+	page  int64 // bytes
 
 	last   spent   // as of the last sample; nil before the first
 	at     int64   // when that was

@@ -1,4 +1,4 @@
-package system_test
+package machine_test
 
 import (
 	"fmt"
@@ -12,8 +12,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/system"
+	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/machine"
 )
+
+func TestMain(m *testing.M) { books.Main(m) }
 
 // tree is the files of a machine, by name.
 type tree map[string]string
@@ -110,7 +113,7 @@ func TestCPU(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root, change := onDisk(t, tt.before)
-			source := system.Local(root)
+			source := machine.Local(root)
 			use, err := source.CPU(0)
 			require.NoError(t, err)
 			assert.Negative(t, use, "nothing is known before the second sample")
@@ -133,7 +136,7 @@ func TestCPU(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	root, change := onDisk(t, machineOf(50, 20))
-	source := system.Local(root)
+	source := machine.Local(root)
 	load, err := source.Load(0)
 	require.NoError(t, err)
 	assert.InDelta(t, 1.25, load, 0)
@@ -145,7 +148,7 @@ func TestLoad(t *testing.T) {
 // What is missing or no number is an error, and what is counted anew is no use of the
 // CPU below zero.
 func TestOddMachines(t *testing.T) {
-	empty := system.Local(t.TempDir())
+	empty := machine.Local(t.TempDir())
 	_, err := empty.Load(0)
 	require.ErrorContains(t, err, "proc/loadavg")
 	_, err = empty.CPU(0)
@@ -162,7 +165,7 @@ func TestOddMachines(t *testing.T) {
 			"sys/fs/cgroup/cpu.stat": "user_usec 1\n"},
 	} {
 		root, change := onDisk(t, machineOf(50_000, 1000).with(odd))
-		source := system.Local(root)
+		source := machine.Local(root)
 		_, err := source.CPU(0)
 		require.ErrorContains(t, err, want)
 		change(machineOf(50_000, 1000).with(tree{"proc/self/cgroup": "no line of groups\n"}))
@@ -181,7 +184,7 @@ func TestThisMachine(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there is no /proc")
 	}
-	source := system.Local("/")
+	source := machine.Local("/")
 	load, err := source.Load(0)
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, load, 0.0)

@@ -1,0 +1,80 @@
+// Memory shows a rule that gives less as the process uses more memory: a cache grows
+// until most of the limit is used, is dropped, and all the while 120 exports a second
+// are asked for.
+//
+//	go run ./examples/memory
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/machine"
+	"github.com/penstock-go/penstock/rules"
+)
+
+func main() {
+	if err := run(os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(w io.Writer) error {
+	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	container := &container{limit: 2 << 30}
+	guard, err := api.New(api.Config{Clock: clock, Machine: container, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
+	err = guard.LoadRules(rules.Set{Flow: []flow.Rule{{
+		Resource:        "POST /export",
+		Threshold:       100,             // a second, as long as
+		LowMemory:       flow.Share(0.5), // at most half of the limit is used
+		HighMemory:      flow.Share(0.9),
+		MemoryThreshold: 10, // from nine tenths on
+	}}})
+	if err != nil {
+		return err
+	}
+	for second, mib := range []int64{512, 1024, 1280, 1536, 1792, 1990, 1990, 600, 600} {
+		container.used = mib << 20
+		clock.Advance(time.Second) // and with it the memory is sampled
+		passed := 0
+		for range 120 {
+			e, err := guard.Entry(context.Background(), "POST /export")
+			if err == nil {
+				passed++
+			}
+			e.Exit()
+		}
+		fmt.Fprintf(w, "second %d: %4d MiB in use, %3d of 120 exports\n", second+1, mib, passed)
+	}
+	return nil
+}
+
+// container is where the process runs, with its limit. Without one the guard looks at
+// the machine and the control group that it really runs in.
+type container struct{ used, limit int64 }
+
+// Memory is what is used, and what may be.
+func (c *container) Memory(int64) (machine.Memory, error) {
+	return machine.Memory{Used: c.used, Limit: c.limit}, nil
+}
+
+// Load and CPU are not asked for: no rule looks at them.
+func (c *container) Load(int64) (float64, error) { return 0, errUnread }
+
+// CPU is not asked for.
+func (c *container) CPU(int64) (float64, error) { return 0, errUnread }
+
+var errUnread = errors.New("no rule looks at it")
