@@ -12,6 +12,8 @@ type twin struct {
 	known  map[string]*twinCallee
 	latest int64
 	steps  int
+
+	carries map[int]ticket // by caller, where a test keeps it here
 }
 
 type twinCallee struct {
@@ -32,7 +34,7 @@ func newTwin(r Rule) *twin {
 
 func (t *twin) clone() *twin {
 	c := *t
-	c.known = maps.Clone(t.known)
+	c.known, c.carries = maps.Clone(t.known), maps.Clone(t.carries)
 	for addr, x := range c.known {
 		y := *x
 		y.probes = maps.Clone(x.probes)
