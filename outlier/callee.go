@@ -31,26 +31,20 @@ type list struct {
 	n           int
 }
 
-// put brings c to its place in the list, and takes it out of the one that it is in.
+// put makes c, which was touched just now, the front of the list, and takes it out of
+// the one that it is in.
 func (l *list) put(c *callee) {
 	if l.front == c {
 		return
 	}
 	c.leave()
-	for after := l.front; after != nil && after.touched > c.touched; after = after.next {
-		c.prev = after // seldom: who is let back in is so as of an earlier time
-	}
-	c.in = l
-	if c.prev == nil {
-		c.next, l.front = l.front, c
+	c.in, c.next = l, l.front
+	if l.front != nil {
+		l.front.prev = c
 	} else {
-		c.next, c.prev.next = c.prev.next, c
-	}
-	if c.next == nil {
 		l.back = c
-	} else {
-		c.next.prev = c
 	}
+	l.front = c
 	l.n++
 }
 

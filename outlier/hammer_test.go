@@ -22,9 +22,9 @@ import (
 // are. museum 1, 81
 func TestShareUnderFire(t *testing.T) {
 	const callers, callees, most, probes = 64, 6, 3, 2
-	rounds := figure.Size(50, 1_000, 10_000, 100_000)
+	rounds := figure.Size(50, 400, 10_000, 100_000)
 	if raceDetector {
-		rounds = figure.Size(10, 100, 500, 5_000)
+		rounds = figure.Size(10, 50, 500, 5_000)
 	}
 	rule := quick("r")
 	rule.Probes = probes

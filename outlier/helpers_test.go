@@ -35,8 +35,14 @@ type guard struct {
 
 func newGuard(t testing.TB, rules ...outlier.Rule) *guard {
 	t.Helper()
+	return newGuardWith(t, core.Config{}, rules...)
+}
+
+func newGuardWith(t testing.TB, cfg core.Config, rules ...outlier.Rule) *guard {
+	t.Helper()
 	clock := core.NewManualClock(start)
-	e, err := core.NewEngine(core.Config{Clock: clock, Chain: slots.Default(), Logger: slog.New(slog.DiscardHandler)})
+	cfg.Clock, cfg.Chain, cfg.Logger = clock, slots.Default(), slog.New(slog.DiscardHandler)
+	e, err := core.NewEngine(cfg)
 	require.NoError(t, err)
 	g := &guard{Engine: e, t: t, clock: clock}
 	g.load(rules...)

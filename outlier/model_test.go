@@ -73,7 +73,8 @@ func (t *twin) touch(x *twinCallee, at int64) {
 
 // tidy does one thing after the other that time has done.
 func (t *twin) tidy(now int64) int64 {
-	t.latest = max(t.latest, now)
+	before := t.latest
+	t.latest = max(before, now)
 	for {
 		var next *twinCallee
 		var addr string
@@ -88,10 +89,11 @@ func (t *twin) tidy(now int64) int64 {
 			}
 		}
 		if next == nil || at > t.latest {
+			t.settle(t.latest)
 			return t.latest
 		}
 		delete(t.known, addr)
-		t.settle(at)
+		t.settle(max(at, before))
 	}
 }
 

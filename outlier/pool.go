@@ -124,14 +124,15 @@ func (p *pool) place(c *callee, now int64) {
 // So it makes no difference who looks when. It returns the latest time that anybody
 // has brought along.
 func (p *pool) tidy(now int64) int64 {
-	p.latest = max(p.latest, now)
+	before := p.latest
+	p.latest = max(before, now)
 	for {
 		c, at := p.nextToGo()
 		if c == nil || at > p.latest {
 			break
 		}
 		p.forget(c)
-		p.settle(at)
+		p.settle(max(at, before)) // it is before if the rule has changed since
 	}
 	p.settle(p.latest)
 	return p.latest

@@ -52,7 +52,7 @@ type flight struct {
 func TestPoolDoesWhatItsTwinDoes(t *testing.T) {
 	r := rand.New(rand.NewPCG(*seed, 0))
 	steps, over := 0, 0
-	for range figure.Size(20, 100, 2_000, 100_000) {
+	for range figure.Size(20, 50, 2_000, 100_000) {
 		tenths := []int{2, 3, 5, 10}[r.IntN(4)]
 		rule := twinRule(float64(tenths)/10, 1+r.IntN(2))
 		p, w := alone(rule), newTwin(rule)
@@ -64,6 +64,14 @@ func TestPoolDoesWhatItsTwinDoes(t *testing.T) {
 			at := now - []int64{0, 0, 0, int64(30 * time.Millisecond)}[r.IntN(4)] // some are late
 			addr := fmt.Sprint("c", r.IntN(callees))
 			what := fmt.Sprintf("step %d, -seed=%d", step, *seed)
+			if r.IntN(40) == 0 { // the rule changes
+				tenths = []int{2, 3, 5, 10}[r.IntN(4)]
+				rule.MaxEjected, rule.ForgetAfter = float64(tenths)/10, time.Duration(1+2*r.IntN(2))*100*time.Millisecond
+				p.adopt(rule, breaker.NewTerms(rule.breaker()), now)
+				p.site.enforce(p.site.pools)
+				w.rule = rule
+				require.Equal(t, w.tidy(at), p.tidy(at), what)
+			}
 			switch i := r.IntN(len(flying) + 4); {
 			case i >= len(flying)+3:
 				require.Equal(t, !w.refuses(addr, at), p.asks(addr, at), what)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/node"
 )
 
 // Of n callees that all fail, as many are ejected as the share says, rounded down, and
@@ -118,12 +119,12 @@ func TestForgottenWhileEjected(t *testing.T) {
 func TestShareOfTwoRules(t *testing.T) {
 	errors, slow := quick("errors"), quick("slow")
 	errors.MaxEjected, slow.MaxEjected = 0.25, 0.5
-	slow.MinCalls = 2
+	slow.MinCalls = 3
 	g := newGuard(t, errors, slow)
 	g.run([]step{
 		{calls: "a b c d", passed: "a b c d"},
 		{calls: "a! b!", passed: "a! b!", out: "a"}, // b can't: one of four is out
-		{calls: "b! b!", passed: "b! b!", out: "a"},
+		{calls: "b! b!", passed: "b! b!", out: "a"}, // nor by the other rule
 		{at: 200 * ms, calls: "e f g h", passed: "e f g h", out: "a"},
 		{at: 300 * ms, calls: "b!", passed: "b!", out: "a b"},
 		{at: 300 * ms, calls: "c! c! d!", passed: "c! c! d!", out: "a b"},
@@ -203,7 +204,7 @@ func TestManyAddresses(t *testing.T) {
 	rule.MaxCallees, rule.Recovery = 100, time.Hour
 	g := newGuard(t, rule)
 	g.run([]step{{calls: "a b b! c", passed: "a b b! c", out: "b"}})
-	n := figure.Size(20_000, 200_000, 1_000_000, 10_000_000)
+	n := figure.Size(20_000, 100_000, 1_000_000, 10_000_000)
 	before := heap()
 	busy := g.open("c")
 	for i := range n {
@@ -221,8 +222,11 @@ func TestManyAddresses(t *testing.T) {
 	busy.Fail(errOwn)
 	busy.Exit()
 	long := strings.Repeat("x", 1<<20)
-	for range 50 {
-		assert.Equal(t, "pass", g.call(long+fmt.Sprint(n), nil))
+	g.clock.Advance(time.Minute)
+	for i := range 50 {
+		assert.Equal(t, "pass", g.call(long+fmt.Sprint(i), nil))
+		part := long + fmt.Sprint("y", i)
+		assert.Equal(t, "pass", g.call(part[1<<20:], nil)) // of a large text
 	}
 	assert.Less(t, heap()-before, int64(1<<20), "100 callees take no more")
 	runtime.KeepAlive(g)
@@ -251,4 +255,36 @@ func TestFull(t *testing.T) {
 		{at: 1502 * ms, calls: "b d", passed: "b d", out: "d"},
 	})
 	assert.EqualValues(t, 4, g.figures(0).Overflowed)
+}
+
+// A resource whose callees are out, or count, does not leave the tree.
+func TestResourceInUseStays(t *testing.T) {
+	rule := quick("r")
+	rule.Resource, rule.Regex, rule.Recovery = ".*", true, time.Hour
+	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 3}}, rule)
+	g.run([]step{{calls: "a b!", passed: "a b!", out: "b"}})
+	flood := func() {
+		for i := range 20 {
+			g.clock.Advance(10 * time.Second)
+			e, err := g.Enter(t.Context(), fmt.Sprint("other", i), nil)
+			require.NoError(t, err)
+			e.Exit()
+		}
+		runtime.GC()
+		runtime.GC()
+	}
+	g.calls("a")
+	g.clock.Advance(50 * time.Second) // nothing counts in the tree soon
+	g.calls("a")
+	for range 5 {
+		flood()
+		g.calls("a")
+	}
+	_, ok := g.FindResource("orders")
+	assert.True(t, ok)
+	g.clock.Advance(2 * time.Hour)
+	assert.Empty(t, g.out())
+	flood()
+	_, ok = g.FindResource("orders")
+	assert.False(t, ok)
 }

@@ -3,6 +3,7 @@ package outlier_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -91,7 +92,7 @@ func TestProbeRefusedElsewhere(t *testing.T) {
 	g := newGuard(t)
 	refuses := &gate{}
 	clock := core.NewManualClock(start)
-	e, err := core.NewEngine(core.Config{Clock: clock, Chain: g.Chain().With(refuses, core.After("outlier"))})
+	e, err := core.NewEngine(core.Config{Clock: clock, Chain: g.Chain().With(refuses, core.After("outlier")), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	g.Engine, g.clock = e, clock
 	g.load(quick("r"))
@@ -106,12 +107,44 @@ func TestProbeRefusedElsewhere(t *testing.T) {
 	g.run([]step{{at: time.Second, calls: "b b", passed: "b b"}})
 }
 
-// gate refuses when it is to take.
-type gate struct{ block *core.BlockError }
+// What a call got before a wait that nobody knew of stands if it is still good.
+func TestWaitBehindTheSlot(t *testing.T) {
+	g := newGuard(t)
+	behind := &gate{}
+	clock := core.NewManualClock(start)
+	e, err := core.NewEngine(core.Config{Clock: clock, Chain: g.Chain().With(behind, core.After("outlier")), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	g.Engine, g.clock = e, clock
+	g.load(quick("r"))
+	g.run([]step{{calls: "a b", passed: "a b"}})
+	late := g.open("b")
+	behind.wait = 100 * ms
+	said := make(chan string)
+	go func() { said <- g.call("b", nil) }()
+	clock.AwaitParked(1)
+	late.Fail(errOwn)
+	late.Exit()
+	clock.Advance(100 * ms)
+	assert.Equal(t, "r", <-said, "it was in service when it was asked, and is no more")
+
+	clock.Advance(time.Second)
+	go func() { said <- g.call("b", nil) }() // the probe
+	clock.AwaitParked(1)
+	assert.Equal(t, "b", g.out())
+	clock.Advance(100 * ms)
+	assert.Equal(t, "pass", <-said)
+	assert.Empty(t, g.out())
+}
+
+// gate refuses, or makes wait, when it is to take.
+type gate struct {
+	block *core.BlockError
+	wait  time.Duration
+}
 
 func (*gate) Name() string                             { return "gate" }
 func (*gate) Ask(*core.Invocation) (v core.Verdict)    { return v }
-func (g *gate) Take(*core.Invocation) (v core.Verdict) { return core.Verdict{Block: g.block} }
+func (g *gate) Take(*core.Invocation) (v core.Verdict) { return core.Verdict{Block: g.block, Wait: g.wait} }
 
 // A call that waits is asked again when its wait is over, and takes a probe only then.
 func TestAskedAgainAfterAWait(t *testing.T) {
@@ -129,8 +162,17 @@ func TestAskedAgainAfterAWait(t *testing.T) {
 	ended.Fail(errOwn)
 	ended.Exit()
 	assert.Equal(t, "b", g.out())
-	g.clock.Advance(time.Second)
+	g.clock.Advance(200 * ms)
 	assert.Equal(t, "r", <-waits)
+
+	g.clock.Advance(time.Second) // it is due
+	assert.Equal(t, "pass", g.call("a", nil))
+	go func() { waits <- g.call("b", nil) }()
+	g.clock.AwaitParked(1)
+	assert.Equal(t, "open", g.figures(0).Breakers[0].State)
+	g.clock.Advance(100 * ms)
+	assert.Equal(t, "pass", <-waits)
+	assert.Empty(t, g.figures(0).Breakers)
 }
 
 // What a call learns of an older state changes nothing: neither one from before the
