@@ -142,9 +142,11 @@ type gate struct {
 	wait  time.Duration
 }
 
-func (*gate) Name() string                             { return "gate" }
-func (*gate) Ask(*core.Invocation) (v core.Verdict)    { return v }
-func (g *gate) Take(*core.Invocation) (v core.Verdict) { return core.Verdict{Block: g.block, Wait: g.wait} }
+func (*gate) Name() string                          { return "gate" }
+func (*gate) Ask(*core.Invocation) (v core.Verdict) { return v }
+func (g *gate) Take(*core.Invocation) (v core.Verdict) {
+	return core.Verdict{Block: g.block, Wait: g.wait}
+}
 
 // A call that waits is asked again when its wait is over, and takes a probe only then.
 func TestAskedAgainAfterAWait(t *testing.T) {
