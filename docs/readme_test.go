@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,8 @@ var (
 	_ = name
 	_ = param
 	_ = args
+	_ = callee
+	_ = pick
 )
 
 func orders(w http.ResponseWriter, r *http.Request) {
@@ -65,6 +68,25 @@ func param(ctx context.Context, userID string) (core.Entry, error) {
 func args(ctx context.Context, reportName string, from, to time.Time) (core.Entry, error) {
 	e, err := api.Entry(ctx, "GET /report", api.Args(reportName, from, to))
 	return e, err
+}
+
+func callee(ctx context.Context) (core.Entry, error) {
+	e, err := api.Entry(ctx, "payments", api.Callee("10.0.0.7:8080"))
+	return e, err
+}
+
+func pick(ctx context.Context, inTurn []string) (core.Entry, error) {
+	for _, addr := range inTurn {
+		if slices.Contains(api.Ejected("payments"), addr) {
+			continue
+		}
+		e, err := api.Entry(ctx, "payments", api.Callee(addr))
+		if core.KindOf(err) == core.KindOutlier {
+			continue
+		}
+		return e, err
+	}
+	return core.Entry{}, core.ErrBlocked
 }
 
 func TestCodeShown(t *testing.T) {
