@@ -38,7 +38,7 @@ func TestSimPool(t *testing.T) {
 			var ok bool
 			if f.who, f.number, _, ok = p.admit(f.addr, now); ok {
 				f.twin, _ = want.admit(f.caller, f.addr, now)
-				p.complete(f.who, f.number, now, 0, true)
+				f.who.completed(f.number, now, 0, true)
 				want.complete(f.caller, f.addr, f.twin, now, true)
 			}
 		}
@@ -144,7 +144,7 @@ func TestSimProbesEverySchedule(t *testing.T) {
 		now := int64(time.Hour)
 		p.admit("a", now)
 		c, number, _, _ := p.admit("b", now)
-		p.complete(c, number, now, 0, true)
+		c.completed(number, now, 0, true)
 		passed := 0
 		for range 3 {
 			s.Go(func() {
