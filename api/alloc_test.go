@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/machine"
+	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -241,6 +243,48 @@ func TestNoAllocationsWithValues(t *testing.T) {
 				assert.Zero(t, testing.AllocsPerRun(1000, call))
 			})
 		}
+	}
+}
+
+// The same for outlier rules, with callees that the rule has met; nor does it to ask whom
+// to avoid while that is nobody.
+func TestNoAllocationsWithCallees(t *testing.T) {
+	notUnderRace(t)
+	for _, tt := range []struct {
+		name   string
+		mode   core.Mode
+		callee string
+		block  bool
+	}{
+		{name: "no callee"},
+		{name: "in service", callee: "a"},
+		{name: "ejected", callee: "b", block: true},
+		{name: "shadow", callee: "b", mode: core.Shadow},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGuard(t, api.Config{})
+			require.NoError(t, g.LoadRules(rules.Set{Outlier: []outlier.Rule{{
+				Resource: "GET /orders", MinCalls: 1, Recovery: 24 * time.Hour, Mode: tt.mode,
+			}}}))
+			assert.Zero(t, testing.AllocsPerRun(1000, func() { g.Ejected("GET /orders") }))
+			for _, addr := range []string{"a", "b"} {
+				e, err := g.Entry(t.Context(), "GET /orders", api.Callee(addr))
+				require.NoError(t, err)
+				if addr == "b" {
+					e.Fail(errors.New("x"))
+				}
+				e.Exit()
+			}
+			ctx := t.Context()
+			call := func() {
+				e, err := g.Entry(ctx, "GET /orders", api.Callee(tt.callee))
+				if (err != nil) != tt.block {
+					t.Fatalf("err = %v, want block = %v", err, tt.block)
+				}
+				e.Exit()
+			}
+			assert.Zero(t, testing.AllocsPerRun(1000, call))
+		})
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -34,6 +35,7 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 		"Flow":      {set: rules.Set{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}}, kind: core.KindFlow},
 		"Isolation": {set: rules.Set{Isolation: []isolation.Rule{{Resource: "orders", Threshold: 0}}}, kind: core.KindIsolation},
 		"Breaker":   {set: rules.Set{Breaker: []breaker.Rule{{Resource: "orders", MinCalls: 1}}}, kind: core.KindBreaker, trip: true},
+		"Outlier":   {set: rules.Set{Outlier: []outlier.Rule{{Resource: "orders", MinCalls: 1}}}, kind: core.KindOutlier, trip: true},
 	}
 	for family := range reflect.TypeFor[rules.Set]().Fields() {
 		t.Run(family.Name, func(t *testing.T) {
@@ -46,9 +48,10 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 			require.NoError(t, g.LoadRules(row.set))
 			if row.trip {
 				failure := errors.New("x")
-				require.ErrorIs(t, g.Do(t.Context(), "orders", func(context.Context) error { return failure }), failure)
+				require.NoError(t, g.Do(t.Context(), "orders", func(context.Context) error { return nil }, api.Callee("another")))
+				require.ErrorIs(t, g.Do(t.Context(), "orders", func(context.Context) error { return failure }, api.Callee("x")), failure)
 			}
-			_, err = g.Entry(t.Context(), "orders", api.Inbound(), api.Args("x"))
+			_, err = g.Entry(t.Context(), "orders", api.Inbound(), api.Args("x"), api.Callee("x"))
 			require.ErrorIs(t, err, core.ErrBlocked)
 			assert.Equal(t, row.kind, core.KindOf(err))
 		})

@@ -18,6 +18,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/system"
@@ -158,6 +159,9 @@ func (g *Guard) LoadRules(set rules.Set) error {
 		if err := breaker.Compile(b, set.Breaker, &g.breakers); err != nil {
 			return err
 		}
+		if err := outlier.Compile(b, set.Outlier); err != nil {
+			return err
+		}
 		g.set.Store(&rules.Set{
 			Authority: b.Compiled(core.KindAuthority).(*authority.Table).Rules(),
 			System:    b.Compiled(core.KindSystem).(*system.Table).Rules(),
@@ -165,6 +169,7 @@ func (g *Guard) LoadRules(set rules.Set) error {
 			Flow:      b.Compiled(core.KindFlow).(*flow.Table).Rules(),
 			Isolation: b.Compiled(core.KindIsolation).(*isolation.Table).Rules(),
 			Breaker:   b.Compiled(core.KindBreaker).(*breaker.Table).Rules(),
+			Outlier:   b.Compiled(core.KindOutlier).(*outlier.Table).Rules(),
 		})
 		return nil
 	})
@@ -221,6 +226,7 @@ func (g *Guard) Rules() rules.Set {
 	set.Flow = slices.Clone(set.Flow)
 	set.Isolation = slices.Clone(set.Isolation)
 	set.Breaker = slices.Clone(set.Breaker)
+	set.Outlier = slices.Clone(set.Outlier)
 	return set
 }
 

@@ -46,6 +46,8 @@ type machine struct {
 	results statistics
 	probes  []probe // that are waited for
 	good    int     // probes of the present state that went well
+
+	barred bool // it may not trip; its owner's, see Single
 }
 
 // probe is the lease of one: until then its place is taken.
@@ -245,7 +247,7 @@ func (m *machine) complete(number uint64, now int64, bad bool) Change {
 	case number < present:
 	case state == Closed || state == Recovering:
 		all := m.results.add(now, bad)
-		if value, trips := t.trips(all); trips {
+		if value, trips := t.trips(all); trips && !m.barred {
 			return m.enter(Open, now, value)
 		}
 	case state == HalfOpen && bad:

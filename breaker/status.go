@@ -35,6 +35,14 @@ func (t *Table) Status() []Status {
 	return list
 }
 
+// Figures is the status as the tree shows it.
+func (s Status) Figures(mode core.Mode) core.BreakerFigures {
+	return core.BreakerFigures{
+		Rule: s.Rule, Resource: s.Resource, State: s.State.String(), Mode: mode, Since: s.Since, RetryAt: s.RetryAt,
+		Calls: s.Calls, Bad: s.Bad, Probes: s.Probes,
+	}
+}
+
 func (m *machine) status(rule, resource string, now int64) Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -89,6 +89,21 @@ func (t *Table) Adopt(r *core.Resource, rules any) {
 	t.AdoptAll(r, rules.(*Rules).controllers)
 }
 
+// Figures says what each rule has done, over all resources, and what its breakers do.
+func (t *Table) Figures() []core.RuleFigures {
+	figures := t.FamilyTable.Figures()
+	rule, now := 0, t.engine.Now()
+	t.each(func(c *controller) { // in the order of the rules
+		for figures[rule].ID != c.rule.ID {
+			rule++
+		}
+		if f := &figures[rule]; f.Mode != core.Off {
+			f.Breakers = append(f.Breakers, c.machine.status(f.ID, c.resource, now).Figures(f.Mode))
+		}
+	})
+	return figures
+}
+
 // each calls f with the breakers of a rule, or of all rules, in the order of the rules
 // and the names of the resources.
 func (t *Table) each(f func(*controller)) {

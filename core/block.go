@@ -21,10 +21,11 @@ const (
 	KindFlow
 	KindIsolation
 	KindBreaker
+	KindOutlier
 	kinds
 )
 
-var kindNames = []string{"none", "authority", "system", "hotspot", "flow", "isolation", "breaker"}
+var kindNames = []string{"none", "authority", "system", "hotspot", "flow", "isolation", "breaker", "outlier"}
 
 // String returns the family's name, as in rule files.
 func (k Kind) String() string { return EnumName("kind", kindNames, uint8(k)) }

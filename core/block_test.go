@@ -43,10 +43,10 @@ func TestKindOfOtherErrors(t *testing.T) {
 
 func TestKindNames(t *testing.T) {
 	var names []string
-	for k := core.KindNone; k <= core.KindBreaker+1; k++ {
+	for k := core.KindNone; k <= core.KindOutlier+1; k++ {
 		names = append(names, k.String())
 	}
-	assert.Equal(t, []string{"none", "authority", "system", "hotspot", "flow", "isolation", "breaker", "kind(7)"}, names)
+	assert.Equal(t, []string{"none", "authority", "system", "hotspot", "flow", "isolation", "breaker", "outlier", "kind(8)"}, names)
 }
 
 type after time.Duration

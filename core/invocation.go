@@ -27,7 +27,7 @@ type Invocation struct {
 
 	// Fills up whole cache lines (on 64 bits; a test pins it), so that the
 	// invocations of two processors, side by side on the heap, never share one.
-	_ [56]byte
+	_ [40]byte
 }
 
 type call struct {
@@ -41,6 +41,8 @@ type call struct {
 	runs  int64 // when a call that borrowed is to run, 0 for others
 	units int64
 	args  []any
+
+	callee string // whom the call goes to, "" if nobody said
 
 	inbound     bool
 	prioritized bool
@@ -88,6 +90,9 @@ func (inv *Invocation) Prioritized() bool { return inv.prioritized }
 
 // Args are the arguments given with the call.
 func (inv *Invocation) Args() []any { return inv.args }
+
+// Callee is who serves the call, "" if nobody said; see [Callee].
+func (inv *Invocation) Callee() string { return inv.callee }
 
 // Failed reports whether the call was marked failed; known when it completes.
 func (inv *Invocation) Failed() bool { return inv.failed }

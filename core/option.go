@@ -18,6 +18,7 @@ const (
 	optionPrioritized
 	optionArgs
 	optionParam
+	optionCallee
 )
 
 // Inbound marks a call that comes from outside: it counts to the inbound root
@@ -50,6 +51,10 @@ func Param[T any](name string, value T) Option {
 	return Option{kind: optionParam, param: param{name, ValueOf(value)}}
 }
 
+// Callee says which of those that serve the resource the call goes to, such as an
+// address, for rules that judge each of them. "" is none.
+func Callee(addr string) Option { return Option{kind: optionCallee, param: param{name: addr}} }
+
 func (inv *Invocation) apply(opts []Option) {
 	for i := range opts {
 		switch opts[i].kind {
@@ -63,6 +68,8 @@ func (inv *Invocation) apply(opts []Option) {
 			inv.args = opts[i].args
 		case optionParam:
 			inv.attach(&opts[i])
+		case optionCallee:
+			inv.callee = opts[i].param.name
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/penstock-go/penstock/node"
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/node"
+)
 
 // Ruleset is one revision of the rules of all families. It doesn't change once
 // made. An engine has one at a time, in one pointer, so that a decision sees one
@@ -59,6 +63,26 @@ type RuleFigures struct {
 	InFlight   int64
 	Overflowed int64
 	Top        []ValueFigures
+
+	// Breakers are those of a breaker rule, one for each resource that needed one; and
+	// those of an outlier rule whose callee is ejected. They are sorted by resource and
+	// callee.
+	Breakers []BreakerFigures
+}
+
+// BreakerFigures is what a breaker does at the moment.
+type BreakerFigures struct {
+	Rule     string // its ID
+	Resource string
+	Callee   string // "" where it is that of the whole resource
+	State    string // as in rule files and listeners: closed, open, halfOpen and so on
+	Mode     Mode
+	Since    time.Time // when the state began; zero if it never was another
+	RetryAt  time.Time // when the next call is let in; zero if that can't be told
+	// Calls that completed in the last interval and count, and those of them that failed
+	// or were slow.
+	Calls, Bad int64
+	Probes     int // that are out and waited for
 }
 
 // ValueFigures is what a rule has done with one value of a resource since it got to know

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,6 +30,8 @@ var (
 	_ = param
 	_ = args
 	_ = again
+	_ = callee
+	_ = pick
 )
 
 func orders(w http.ResponseWriter, r *http.Request) {
@@ -75,6 +78,25 @@ func again(w http.ResponseWriter, err error) {
 	if blocked, ok := errors.AsType[*core.BlockError](err); ok {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(blocked.RetryAfter().Seconds()))))
 	}
+}
+
+func callee(ctx context.Context) (core.Entry, error) {
+	e, err := api.Entry(ctx, "payments", api.Callee("10.0.0.7:8080"))
+	return e, err
+}
+
+func pick(ctx context.Context, inTurn []string) (core.Entry, error) {
+	for _, addr := range inTurn {
+		if slices.Contains(api.Ejected("payments"), addr) {
+			continue
+		}
+		e, err := api.Entry(ctx, "payments", api.Callee(addr))
+		if core.KindOf(err) == core.KindOutlier {
+			continue
+		}
+		return e, err
+	}
+	return core.Entry{}, core.ErrBlocked
 }
 
 func TestCodeShown(t *testing.T) {

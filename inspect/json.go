@@ -27,7 +27,8 @@ import (
 //	           many it knows; inFlight: their units; overflowed: how often one found no place; and top:
 //	           up to ten that are asked for most, each with resource, value,
 //	           passed and refused calls and, where the rule limits those, units
-//	           inFlight
+//	           inFlight. One of breakers has states: how many breakers are in each,
+//	           of an outlier rule those of ejected callees, of as many as values says
 //
 // Nodes are as [Node.MarshalJSON] says. Keys are never renamed or removed, but
 // others may come. Every number is finite.
@@ -62,6 +63,11 @@ func (t Tree) MarshalJSON() ([]byte, error) {
 //	                      last 60 seconds, and since the node was made
 //	children              of root, entrance and call, absent if there are none
 //	origins               of a resource, absent if there are none
+//	breakers              of a resource and of its callees that are ejected, absent if
+//	                      there are none: rule, callee, mode, state, since (absent if
+//	                      it never was another), retryAt (when a call is let in next,
+//	                      absent if that can't be told), calls and bad of the last
+//	                      interval, and the probes that are out
 //
 // Counts are units: pass, block, total, complete, exception and occupied; calls:
 // entered and exited; and rtMs, the response times of the calls that exited added
@@ -97,6 +103,8 @@ type ruleJSON struct {
 	InFlight   int64       `json:"inFlight,omitempty"`
 	Overflowed int64       `json:"overflowed,omitempty"`
 	Top        []valueJSON `json:"top,omitempty"`
+
+	States map[string]int `json:"states,omitempty"`
 }
 
 type valueJSON struct {
@@ -116,6 +124,12 @@ func newRulesJSON(figures []core.RuleFigures) []ruleJSON {
 		}
 		for _, v := range f.Top {
 			rules[i].Top = append(rules[i].Top, valueJSON(v))
+		}
+		for _, b := range f.Breakers {
+			if rules[i].States == nil {
+				rules[i].States = make(map[string]int)
+			}
+			rules[i].States[b.State]++
 		}
 	}
 	return rules
@@ -158,8 +172,40 @@ type nodeJSON struct {
 	Minute     countsJSON `json:"minute"`
 	Lifetime   countsJSON `json:"lifetime"`
 
-	Children []nodeJSON `json:"children,omitempty"`
-	Origins  []nodeJSON `json:"origins,omitempty"`
+	Children []nodeJSON    `json:"children,omitempty"`
+	Origins  []nodeJSON    `json:"origins,omitempty"`
+	Breakers []breakerJSON `json:"breakers,omitempty"`
+}
+
+type breakerJSON struct {
+	Rule    string    `json:"rule"`
+	Callee  string    `json:"callee,omitempty"`
+	Mode    core.Mode `json:"mode"`
+	State   string    `json:"state"`
+	Since   time.Time `json:"since,omitzero"`
+	RetryAt time.Time `json:"retryAt,omitzero"`
+	Calls   int64     `json:"calls"`
+	Bad     int64     `json:"bad"`
+	Probes  int       `json:"probes,omitempty"`
+}
+
+func newBreakersJSON(figures []core.BreakerFigures) []breakerJSON {
+	breakers := make([]breakerJSON, len(figures))
+	for i, f := range figures {
+		breakers[i] = breakerJSON{
+			Rule: f.Rule, Callee: f.Callee, Mode: f.Mode, State: f.State, Since: utc(f.Since), RetryAt: utc(f.RetryAt),
+			Calls: f.Calls, Bad: f.Bad, Probes: f.Probes,
+		}
+	}
+	return breakers
+}
+
+// utc keeps the zero time, which has no place, as it is.
+func utc(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC()
 }
 
 type countsJSON struct {
@@ -211,6 +257,7 @@ func newNodeJSON(n *Node) nodeJSON {
 
 		Children: newNodesJSON(n.Children),
 		Origins:  newNodesJSON(n.Origins),
+		Breakers: newBreakersJSON(n.Breakers),
 	}
 }
 

@@ -28,6 +28,14 @@ type jsonNode struct {
 
 	Children []jsonNode
 	Origins  []jsonNode
+	Breakers []jsonBreaker
+}
+
+type jsonBreaker struct {
+	Rule, Callee, Mode, State string
+	Since, RetryAt            time.Time
+	Calls, Bad                int64
+	Probes                    int
 }
 
 type jsonCounts struct {
@@ -58,6 +66,7 @@ type jsonRule struct {
 	InFlight                 int64
 	Overflowed               int64
 	Top                      []jsonValue
+	States                   map[string]int
 }
 
 type jsonValue struct {

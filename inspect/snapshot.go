@@ -20,12 +20,13 @@ func Snapshot(e *core.Engine) Tree {
 	tree := e.Tree()
 	overflow, _ := e.FindResource(node.OverflowName)
 	r := reader{now: e.Now(), interval: tree.Layout().Interval(), overflow: overflow.ClusterNode}
+	rules := e.Rules().RuleFigures()
 	return Tree{
 		At:        time.Unix(0, r.now).UTC(),
 		Root:      r.root(tree),
-		Resources: r.resources(e),
+		Resources: r.resources(e, rules),
 		Inbound:   r.node(KindInbound, node.InboundName, &tree.Inbound().StatisticNode),
-		Rules:     e.Rules().RuleFigures(),
+		Rules:     rules,
 		Waiting:   e.Waiting(),
 		Failures:  e.Failures(),
 		Leaked:    e.Leaked(),
@@ -90,8 +91,14 @@ func (r reader) calls(level []*node.DefaultNode, depth int) []Node {
 	return calls
 }
 
-func (r reader) resources(e *core.Engine) []Node {
+func (r reader) resources(e *core.Engine, rules []core.RuleFigures) []Node {
 	var resources []Node
+	breakers := make(map[string][]core.BreakerFigures)
+	for _, rule := range rules {
+		for _, b := range rule.Breakers {
+			breakers[b.Resource] = append(breakers[b.Resource], b)
+		}
+	}
 	e.EachResource(func(res *core.Resource) {
 		if !res.Entered() {
 			return
@@ -99,6 +106,7 @@ func (r reader) resources(e *core.Engine) []Node {
 		n := r.node(KindResource, res.Name(), &res.StatisticNode)
 		n.Overflow = res.ClusterNode == r.overflow
 		n.Origins = r.origins(res.ClusterNode)
+		n.Breakers = breakers[n.Name]
 		resources = append(resources, n)
 	})
 	sortByName(resources)

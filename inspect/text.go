@@ -19,11 +19,13 @@ const (
 )
 
 // WriteText writes the tree for people, one node a line, contexts without calls
-// left out. Below it stand what may need attention: calls that wait, slots that
-// panicked, caps that were reached, what rules in shadow mode would have refused, the
-// thresholds that go by the memory in use, and the hottest values of hotspot rules. It returns the first error of w.
+// left out. A call whose resource has a breaker that isn't closed says so. Below it
+// stand what may need attention: calls that wait, slots that panicked, caps that were
+// reached, what rules in shadow mode would have refused, the thresholds that go by the
+// memory in use, the hottest values of hotspot rules, breakers that are not closed, and
+// callees that are ejected. It returns the first error of w.
 func (t Tree) WriteText(w io.Writer) error {
-	var lines table
+	lines := table{breakers: t.breakerLabels()}
 	lines.add(shown(t.Root.Name, labelWidth), nil)
 	lines.addBelow(&t.Root, "")
 	var out bytes.Buffer
@@ -68,8 +70,13 @@ func (t Tree) writeAttention(out *bytes.Buffer) {
 		}
 	}
 	for _, r := range t.Rules {
-		if r.Values > 0 {
+		if r.Values > 0 && r.Kind != core.KindOutlier {
 			lines = append(lines, valuesLine(r))
+		}
+	}
+	for _, r := range t.Rules {
+		if line := breakersLine(r, t.At); line != "" {
+			lines = append(lines, line)
 		}
 	}
 	if len(lines) > 0 {
@@ -106,8 +113,9 @@ func valuesLine(r core.RuleFigures) string {
 
 // table is lines of a label and figures, to be aligned.
 type table struct {
-	lines  []line
-	widths []int // of the label and of each figure
+	lines    []line
+	widths   []int             // of the label and of each figure
+	breakers map[string]string // what to add to calls of a resource
 }
 
 type line struct {
@@ -130,7 +138,11 @@ func (t *table) addBelow(n *Node, guide string) {
 			branch, below = "└─ ", "   "
 		}
 		room := max(nameWidth, labelWidth-columns(guide+branch))
-		t.add(guide+branch+shown(c.Name, room), c.describe())
+		figures := c.describe()
+		if label := t.breakers[c.Name]; label != "" && c.Kind == KindCall {
+			figures = append(figures, label)
+		}
+		t.add(guide+branch+shown(c.Name, room), figures)
 		t.addBelow(c, guide+below)
 	}
 }

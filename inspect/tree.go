@@ -55,6 +55,9 @@ type Node struct {
 	Children []Node
 	// Origins are the callers of a resource, sorted by name.
 	Origins []Node
+	// Breakers are those of a resource, in the order of their rules, and those of its
+	// callees that are ejected.
+	Breakers []core.BreakerFigures
 }
 
 // Caps is how many nodes there are of each kind, how many there may be, and how

@@ -20,6 +20,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/machine"
+	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/system"
 )
@@ -57,6 +58,7 @@ func FuzzParse(f *testing.F) {
 		"flow: [{resource: a, threshold: 9, memoryThreshold: 1.5, lowMemory: 0.5, highMemory: 1}, {resource: a, threshold: 9, memoryThreshold: 1, lowMemory: 1023KiB, highMemory: 1048576TiB}]",
 		"flow: [{resource: a, threshold: 9, behavior: throttle, memoryThreshold: 5e-324, lowMemory: 0, highMemory: -1B}, {lowMemory: 80%, highMemory: [1]}]",
 		"isolation: [{resource: a, threshold: 3, maxQueue: 2, maxWait: 1s}, {resource: .*, regex: true, threshold: 0, mode: shadow}]",
+		"outlier: [{resource: a, threshold: 0.5, maxEjected: 0.1, maxCallees: 10, forgetAfter: 24h}, {resource: .*, regex: true, strategy: slowRatio, slowRT: 1s, threshold: 1, mode: shadow}]",
 		"hotspot: [{resource: a, threshold: 1, index: -0, exceptions: [{value: 1e400, threshold: 0}, {value: -0.0, threshold: 1}]}]",
 		"hotspot: [{resource: a, threshold: 1, param: '', index: 3, exceptions: []}, {resource: a, threshold: 1, param: p, exceptions: [{}]}]",
 	} {
@@ -98,6 +100,11 @@ func FuzzParse(f *testing.F) {
 				require.True(t, x.Threshold >= 0 && x.Threshold <= 1e15, "threshold %v", x.Threshold)
 				require.NotNil(t, x.Value.Scalar())
 			}
+		}
+		for _, r := range set.Outlier {
+			require.True(t, r.MaxEjected >= 0 && r.MaxEjected <= 1, "maxEjected %v", r.MaxEjected)
+			require.True(t, r.MaxCallees == 0 || r.MaxCallees >= 2 && r.MaxCallees <= 10_000, "maxCallees %v", r.MaxCallees)
+			require.True(t, r.ForgetAfter >= 0 && r.ForgetAfter <= 24*time.Hour, "forgetAfter %v", r.ForgetAfter)
 		}
 		requireLoads(t, set)
 		requireReadsBack(t, set)
@@ -150,7 +157,7 @@ func requireLoads(t *testing.T, set Set) {
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
 		return errors.Join(authority.Compile(b, set.Authority), system.Compile(b, set.System),
 			hotspot.Compile(b, set.Hotspot), flow.Compile(b, set.Flow), isolation.Compile(b, set.Isolation),
-			breaker.Compile(b, set.Breaker, new(breaker.Listeners)))
+			breaker.Compile(b, set.Breaker, new(breaker.Listeners)), outlier.Compile(b, set.Outlier))
 	}))
 	require.NoError(t, e.Close())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -24,6 +25,7 @@ type Set struct {
 	Flow      []flow.Rule      `yaml:"flow"`
 	Isolation []isolation.Rule `yaml:"isolation"`
 	Breaker   []breaker.Rule   `yaml:"breaker"`
+	Outlier   []outlier.Rule   `yaml:"outlier"`
 }
 
 // coldFactor is the engine's default. Reading a rule needs one to check the
@@ -62,6 +64,11 @@ var families = []family{
 		name:       "breaker",
 		in:         func(s *Set) *[]breaker.Rule { return &s.Breaker },
 		normalized: breaker.Rule.Normalized,
+	},
+	rulesOf[outlier.Rule]{
+		name:       "outlier",
+		in:         func(s *Set) *[]outlier.Rule { return &s.Outlier },
+		normalized: outlier.Rule.Normalized,
 	},
 }
 

@@ -1,0 +1,27 @@
+package api
+
+import (
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/outlier"
+)
+
+// Callee says which of those that serve a resource a call goes to, for outlier rules;
+// see [core.Callee].
+func Callee(addr string) core.Option { return core.Callee(addr) }
+
+// Ejected lists the callees to avoid on the default Guard; see [Guard.Ejected].
+func Ejected(resource string) []string { return Default().Ejected(resource) }
+
+// Ejected lists the callees of a resource to which outlier rules refuse calls at the
+// moment, sorted: those that a load balancer passes over. A callee that is due for a
+// probe is not among them: the next call to it is the probe. As long as nobody is
+// ejected it costs next to nothing.
+//
+// Others may call in between, so who then enters with [Callee] may still be refused
+// (core.KindOf(err) == core.KindOutlier), and tries the next callee.
+func (g *Guard) Ejected(resource string) []string {
+	if t, ok := g.engine.Rules().Family(core.KindOutlier).(*outlier.Table); ok {
+		return t.Ejected(resource, g.engine.Now())
+	}
+	return nil
+}

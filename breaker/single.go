@@ -1,0 +1,68 @@
+package breaker
+
+import "time"
+
+// Single is a breaker by itself, for who judges by one what is no resource: package
+// outlier has one for each callee of a resource. Nobody is told of its changes. A call
+// goes through Admit, and then through Complete, or GiveBack if it doesn't run.
+//
+// Its owner has a lock of his own: of two methods that change it, one runs at a time.
+type Single struct{ machine *machine }
+
+// Terms are a rule as breakers go by it. Those of one rule share them.
+type Terms struct{ terms }
+
+// NewTerms returns the terms of a rule, which must be normalized.
+func NewTerms(r Rule) *Terms { return &Terms{terms{Rule: r}} }
+
+// NewSingle returns a breaker that is closed.
+func NewSingle(t *Terms) Single { return Single{newMachine(&t.terms)} }
+
+// State is what it does with calls.
+func (s Single) State() State {
+	state, _ := s.machine.state()
+	return state
+}
+
+// Asks reports whether it would let a call in as things stand.
+func (s Single) Asks(now int64) bool {
+	ok, _ := s.machine.asks(now)
+	return ok
+}
+
+// Admit decides about a call. One that is let in carries a number, which is for the other
+// methods. A probe must be given back if it doesn't run.
+func (s Single) Admit(now int64) (number uint64, probe, ok bool) {
+	got, _ := s.machine.admit(now)
+	return got.number, got.probe, got.ok
+}
+
+// Holds reports whether what a call got is still good.
+func (s Single) Holds(number uint64) bool { return s.machine.holds(number) }
+
+// GiveBack takes back the probe of a call that doesn't run.
+func (s Single) GiveBack(number uint64) { s.machine.giveBack(number) }
+
+// Complete counts the end of a call. Unless it may trip, a breaker that is closed stays
+// so, and trips with a later call if it may by then.
+func (s Single) Complete(number uint64, now int64, rt time.Duration, failed, mayTrip bool) {
+	s.machine.barred = !mayTrip
+	s.machine.complete(number, now, s.machine.terms.Load().bad(rt, failed))
+}
+
+// Close makes it closed, as if it were new.
+func (s Single) Close(now int64) {
+	m := s.machine
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.enter(Closed, m.advance(now), 0)
+}
+
+// Adopt goes on under other terms.
+func (s Single) Adopt(t *Terms, now int64) { s.machine.adopt(&t.terms, now) }
+
+// RetryAfter is how long until a call is let in, 0 if that can't be told.
+func (s Single) RetryAfter(now int64) time.Duration { return s.machine.retryAfter(now) }
+
+// Status is what it does at the moment.
+func (s Single) Status(now int64) Status { return s.machine.status("", "", now) }

@@ -1,0 +1,136 @@
+package inspect_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/outlier"
+)
+
+func (l *lab) breakers(breakers []breaker.Rule, outliers ...outlier.Rule) {
+	l.t.Helper()
+	require.NoError(l.t, l.Update(func(b *core.RulesetBuilder) error {
+		return errors.Join(breaker.Compile(b, breakers, nil), outlier.Compile(b, outliers))
+	}))
+}
+
+func (l *lab) fail(resource string, opts ...core.Option) {
+	l.t.Helper()
+	e := l.enter(anywhere, resource, opts...)
+	e.Fail(errors.New("x"))
+	e.Exit()
+}
+
+func (l *lab) text() string {
+	l.t.Helper()
+	var text strings.Builder
+	require.NoError(l.t, l.tree().WriteText(&text))
+	return text.String()
+}
+
+// The states of breakers are in the text, beside the calls and below the tree, and in
+// the JSON of their resource.
+func TestTreeTellsTheStatesOfBreakers(t *testing.T) {
+	l := newLab(t, core.Config{})
+	l.breakers([]breaker.Rule{
+		{ID: "b", Resource: "o.*", Regex: true, MinCalls: 2, Recovery: 5 * time.Second},
+		{ID: "try", Resource: "idle", MinCalls: 1, Recovery: time.Second, Mode: core.Shadow},
+	})
+	l.call(anywhere, 1, 0, "orbit")
+	l.call(anywhere, 1, 0, "orders")
+	require.NotContains(t, l.text(), "breaker", "all are closed")
+	l.fail("orders")
+	l.fail("idle")
+	l.clock.Advance(1500 * time.Millisecond)
+
+	text := l.text()
+	require.Regexp(t, `(?m)─ orders +.*  breaker open$`, text)
+	require.Regexp(t, `(?m)─ orbit +.*  in-flight 0$`, text)
+	require.Regexp(t, `(?m)─ idle +.*  in-flight 0$`, text, "nobody is refused there")
+	require.Contains(t, text, "\nbreaker rule b: orders open for 1.5s, next probe in 3.5s\n")
+	require.Contains(t, text, "\nshadow breaker rule try: idle open for 1.5s, the next call is a probe\n")
+
+	tree := l.tree()
+	data, err := json.Marshal(tree)
+	require.NoError(t, err)
+	var got jsonTree
+	decode(t, data, &got)
+	require.Equal(t, map[string]int{"open": 1, "closed": 2}, got.Rules[0].States, "and that of names beyond the cap")
+	orders, ok := tree.Resource("orders")
+	require.True(t, ok)
+	require.Equal(t, []core.BreakerFigures{{
+		Rule: "b", Resource: "orders", State: "open", Since: start.Local(), RetryAt: start.Add(5 * time.Second).Local(),
+	}}, orders.Breakers)
+	for _, n := range got.Resources {
+		switch n.Name {
+		case "orbit":
+			require.Equal(t, []jsonBreaker{{Rule: "b", Mode: "enforce", State: "closed"}}, n.Breakers)
+		case "orders":
+			require.Equal(t, []jsonBreaker{{Rule: "b", Mode: "enforce", State: "open", Since: start, RetryAt: start.Add(5 * time.Second)}}, n.Breakers)
+		case "idle":
+			require.Equal(t, []jsonBreaker{{Rule: "try", Mode: "shadow", State: "open", Since: start, RetryAt: start.Add(time.Second)}}, n.Breakers)
+		}
+	}
+
+	l.clock.Advance(4 * time.Second)
+	probe := l.enter(anywhere, "orders")
+	require.Contains(t, l.text(), "\nbreaker rule b: orders halfOpen for 0ms, 1 probes out\n")
+	probe.Exit()
+	require.NotContains(t, l.text(), "breaker rule b")
+}
+
+func TestTreeTellsWhoIsEjected(t *testing.T) {
+	l := newLab(t, core.Config{})
+	l.breakers(nil, outlier.Rule{ID: "o", Resource: "orders", MinCalls: 1, MaxCallees: 10, MaxEjected: 1, Interval: time.Minute})
+	for _, addr := range strings.Fields("a b c d e f") {
+		e := l.enter(anywhere, "orders", core.Callee(addr))
+		e.Exit()
+	}
+	require.NotContains(t, l.text(), "outlier")
+	for _, addr := range strings.Fields("b c d e f") {
+		l.fail("orders", core.Callee(addr))
+	}
+	l.clock.Advance(time.Second)
+	text := l.text()
+	require.Contains(t, text, "\noutlier rule o: 6 callees; b of orders open for 1s, next probe in 4s; c of orders open for 1s, next probe in 4s; d of orders open for 1s, next probe in 4s; and 2 more\n")
+	require.NotContains(t, text, "breaker")
+	orders, ok := l.tree().Resource("orders")
+	require.True(t, ok)
+	require.Len(t, orders.Breakers, 5)
+
+	for _, addr := range strings.Fields("g h i j k k") {
+		e := l.enter(anywhere, "orders", core.Callee(addr))
+		e.Exit()
+	}
+	require.Contains(t, l.text(), "\noutlier rule o: 10 callees, 2 calls to others were not judged; b of ")
+	data, err := json.Marshal(l.tree())
+	require.NoError(t, err)
+	var got jsonTree
+	decode(t, data, &got)
+	require.Equal(t, jsonBreaker{
+		Rule: "o", Callee: "b", Mode: "enforce", State: "open", Since: start, RetryAt: start.Add(5 * time.Second),
+	}, got.Resources[0].Breakers[0])
+	require.Equal(t, map[string]int{"open": 5}, got.Rules[0].States)
+}
+
+// The name of a callee may be anything.
+func TestHostileCallees(t *testing.T) {
+	l := newLab(t, core.Config{})
+	l.breakers(nil, outlier.Rule{ID: "o", Resource: "orders", MinCalls: 1})
+	l.call(anywhere, 1, 0, "orders", core.Callee("a"))
+	l.fail("orders", core.Callee("b\n\x1b[31m\u2028"+strings.Repeat("x", 400)))
+	text := l.text()
+	require.Equal(t, 1, strings.Count(text, "outlier rule o"))
+	for line := range strings.Lines(text) {
+		require.Less(t, len(line), 200)
+		require.NotContains(t, line, "\x1b")
+		require.NotContains(t, line, "\u2028")
+	}
+}

@@ -1,0 +1,22 @@
+// Package outlier stops calling single callees that do not work, while others that
+// serve the same resource do. The code says whom a call goes to (api.Callee). Each
+// callee has a breaker, as package breaker describes it. One whose breaker trips is
+// ejected: calls to it are refused, so that a load balancer picks another. When its
+// recovery time is over it gets probes, and by what becomes of them it is back in
+// service or stays out.
+//
+//	              trips, and the share allows it
+//	in service ------------------------------------> ejected: open, half-open
+//	  ^  ^                                            |    |
+//	  |  +----------- its probes are good ------------+    |
+//	  +-------- the share does not allow it any more ------+
+//
+// # The share
+//
+// At most a share of the callees that were chosen lately is ejected, and never all: if
+// everything fails, it is not for want of a better callee. A callee that fails while
+// the share is used up stays in service until there is room. What a callee did is
+// counted on meanwhile.
+//
+// A call of which nobody says whom it goes to is not judged.
+package outlier

@@ -1,0 +1,177 @@
+package outlier_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/outlier"
+)
+
+// 64 callers at six callees of which more fail than may be ejected: at no instant are
+// more out than the share, and of those that are due none gets more probes than there
+// are. museum 1, 81
+func TestShareUnderFire(t *testing.T) {
+	const callers, callees, most, probes = 64, 6, 3, 2
+	rounds := figure.Size(50, 400, 10_000, 100_000)
+	if raceDetector {
+		rounds = figure.Size(10, 50, 500, 5_000)
+	}
+	rule := quick("r")
+	rule.Probes = probes
+	g := newGuard(t, rule)
+	addrs := make([]string, callees)
+	for i := range addrs {
+		addrs[i] = fmt.Sprint("c", i)
+		require.Equal(t, "pass", g.call(addrs[i], nil))
+	}
+	var over, seen, tooMany, full atomic.Int64
+	together := func(f func(i int)) {
+		var begin, done sync.WaitGroup
+		begin.Add(callers)
+		for i := range callers {
+			done.Go(func() {
+				begin.Done()
+				begin.Wait()
+				f(i)
+			})
+		}
+		done.Wait()
+	}
+	look := func() {
+		out := len(g.table().Ejected("orders", g.clock.Now()))
+		if out > most {
+			over.Add(1)
+		}
+		if out == most {
+			seen.Add(1)
+		}
+	}
+	for round := range rounds {
+		// Five of six fail, another one each time.
+		together(func(i int) {
+			addr := addrs[i%callees]
+			e, err := g.enter(addr)
+			look()
+			if err != nil {
+				return
+			}
+			if i%callees != round%callees {
+				e.Fail(errOwn)
+			}
+			e.Exit()
+			look()
+		})
+		out := g.table().Ejected("orders", g.clock.Now())
+		require.Len(t, out, most, "round %d", round)
+		g.clock.Advance(time.Second)
+		// All come to those that are due.
+		var running [callees]atomic.Int64
+		entries := make([]core.Entry, callers)
+		together(func(i int) {
+			addr := out[i%most]
+			look()
+			e, err := g.enter(addr)
+			if err != nil {
+				return
+			}
+			at := slices.Index(addrs, addr)
+			switch n := running[at].Add(1); {
+			case n > probes:
+				tooMany.Add(1)
+			case n == probes:
+				full.Add(1)
+			}
+			entries[i] = e
+		})
+		together(func(i int) {
+			entries[i].Exit()
+			look()
+		})
+		require.Empty(t, g.table().Ejected("orders", g.clock.Now()), "round %d", round)
+	}
+	assert.Positive(t, seen.Load(), "a round with fewer shows nothing")
+	assert.EqualValues(t, rounds*most, full.Load(), "each gets all of its probes")
+	figure.Report(t, figure.Figure{Name: "looks at more callees ejected than the share, 64 callers", Value: float64(over.Load()), N: int64(rounds)})
+	figure.Report(t, figure.Figure{Name: "callees with too many probes, 64 callers", Value: float64(tooMany.Load()), N: int64(rounds)})
+}
+
+// 64 callers, some whose calls fail, get lost or are late, while the clock runs, rules
+// are loaded and somebody looks. In the end quiet periods bring everybody back.
+func TestEverythingAtOnce(t *testing.T) {
+	rounds := figure.Size(50, 400, 2_000, 50_000)
+	if raceDetector {
+		rounds = figure.Size(20, 60, 200, 2_000)
+	}
+	rule, other := quick("r"), quick("slow")
+	rule.MaxCallees, rule.ForgetAfter, rule.MinCalls, rule.Threshold = 8, 2*time.Second, 3, 0.3
+	g := newGuard(t, rule, other)
+	stop := make(chan struct{})
+	var others, work sync.WaitGroup
+	others.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			g.clock.Advance(50 * ms)
+			g.out()
+			for _, f := range g.table().Figures() {
+				assert.LessOrEqual(t, f.Values, 8+1000)
+			}
+			if i%10 == 3 {
+				rule.MaxEjected, rule.Mode = []float64{0.2, 0.5, 1}[i/10%3], core.Mode(i/30%3)
+				set := []outlier.Rule{rule, other}
+				assert.NoError(t, g.tryLoad(set[:1+i/10%2]))
+			}
+		}
+	})
+	var passed, refused atomic.Int64
+	for i := range 64 {
+		work.Go(func() {
+			for n := range rounds {
+				addr := fmt.Sprint("c", (n+i)%6)
+				if n%20 == 0 {
+					addr = fmt.Sprint("x", n*64+i)
+				}
+				e, err := g.enter(addr)
+				if err != nil {
+					refused.Add(1)
+					continue
+				}
+				passed.Add(1)
+				if (n+i)%3 == 0 {
+					e.Fail(errOwn)
+				}
+				if (n+i)%50 != 0 {
+					e.Exit()
+				} else {
+					defer e.Exit() // late
+				}
+			}
+		})
+	}
+	work.Wait()
+	close(stop)
+	others.Wait()
+	assert.Positive(t, passed.Load())
+	assert.Zero(t, g.Failures())
+	rule.Mode = core.Enforce
+	g.load(rule, other)
+	for range 5 {
+		g.clock.Advance(time.Minute)
+		g.calls(strings.Repeat("c0 c1 c2 c3 c4 c5 ", 2))
+	}
+	assert.Empty(t, g.out())
+	assert.Equal(t, "pass", g.call("c3", nil))
+}

@@ -1,0 +1,145 @@
+package outlier_test
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/outlier"
+	"github.com/penstock-go/penstock/slots"
+)
+
+func TestMain(m *testing.M) { books.Main(m) }
+
+const ms = time.Millisecond
+
+var (
+	start  = time.Unix(1_700_000_000, 0)
+	errOwn = errors.New("the call's own failure")
+)
+
+// guard is an engine under test, on a clock that stands still.
+type guard struct {
+	*core.Engine
+	t     testing.TB
+	clock *core.ManualClock
+}
+
+func newGuard(t testing.TB, rules ...outlier.Rule) *guard {
+	t.Helper()
+	return newGuardWith(t, core.Config{}, rules...)
+}
+
+func newGuardWith(t testing.TB, cfg core.Config, rules ...outlier.Rule) *guard {
+	t.Helper()
+	clock := core.NewManualClock(start)
+	cfg.Clock, cfg.Chain, cfg.Logger = clock, slots.Default(), slog.New(slog.DiscardHandler)
+	e, err := core.NewEngine(cfg)
+	require.NoError(t, err)
+	g := &guard{Engine: e, t: t, clock: clock}
+	g.load(rules...)
+	books.Keep(t, e)
+	return g
+}
+
+func (g *guard) load(rules ...outlier.Rule) {
+	g.t.Helper()
+	require.NoError(g.t, g.tryLoad(rules))
+}
+
+func (g *guard) tryLoad(rules []outlier.Rule, flows ...flow.Rule) error {
+	return g.Update(func(b *core.RulesetBuilder) error {
+		if err := flow.Compile(b, flows); err != nil {
+			return err
+		}
+		return outlier.Compile(b, rules)
+	})
+}
+
+func (g *guard) table() *outlier.Table { return g.Rules().Family(core.KindOutlier).(*outlier.Table) }
+
+// at moves the clock to so long after the start.
+func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }
+
+// out are the callees to avoid.
+func (g *guard) out() string {
+	return strings.Join(g.table().Ejected("orders", g.clock.Now()), " ")
+}
+
+func (g *guard) figures(i int) core.RuleFigures { return g.table().Figures()[i] }
+
+func (g *guard) enter(callee string) (core.Entry, error) {
+	return g.Enter(g.t.Context(), "orders", []core.Option{core.Callee(callee)})
+}
+
+// open makes a call that must pass, and leaves it open.
+func (g *guard) open(callee string) core.Entry {
+	g.t.Helper()
+	e, err := g.enter(callee)
+	require.NoError(g.t, err)
+	return e
+}
+
+// call makes a call, and says what became of it: "pass", or which rule refused it.
+func (g *guard) call(callee string, failure error) string {
+	g.t.Helper()
+	e, err := g.enter(callee)
+	if err != nil {
+		require.ErrorIs(g.t, err, core.ErrBlocked)
+		require.Equal(g.t, core.KindOutlier, core.KindOf(err))
+		b, _ := errors.AsType[*core.BlockError](err)
+		return b.Rule
+	}
+	e.Fail(failure)
+	e.Exit()
+	return "pass"
+}
+
+// calls makes calls, as in "a a! b": to the callee a, to a again, which fails, and to b.
+// It says which of them passed, in the same words.
+func (g *guard) calls(script string) string {
+	g.t.Helper()
+	var passed []string
+	for word := range strings.FieldsSeq(script) {
+		addr, fails := strings.CutSuffix(word, "!")
+		var failure error
+		if fails {
+			failure = errOwn
+		}
+		if g.call(addr, failure) == "pass" {
+			passed = append(passed, word)
+		}
+	}
+	return strings.Join(passed, " ")
+}
+
+// step is one line of a script: so long after the start calls are made, of which these
+// pass, and then these callees are to be avoided.
+type step struct {
+	at     time.Duration
+	calls  string
+	passed string
+	out    string
+}
+
+func (g *guard) run(script []step) {
+	g.t.Helper()
+	for i, s := range script {
+		g.at(s.at)
+		assert.Equal(g.t, s.passed, g.calls(s.calls), "step %d, at %v: %s", i, s.at, s.calls)
+		assert.Equal(g.t, s.out, g.out(), "step %d, at %v: %s", i, s.at, s.calls)
+	}
+}
+
+// quick ejects a callee with its first failure, for a second.
+func quick(id string) outlier.Rule {
+	return outlier.Rule{ID: id, Resource: "orders", MinCalls: 1, Recovery: time.Second}
+}

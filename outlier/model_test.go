@@ -1,0 +1,207 @@
+package outlier
+
+import (
+	"maps"
+	"math"
+)
+
+// twin is a pool as one would write it for a single caller who is in no hurry. Its
+// rules eject with the first failure in an interval, which does not slide.
+type twin struct {
+	rule   Rule
+	known  map[string]*twinCallee
+	latest int64
+	steps  int
+
+	carries map[int]ticket // by caller, where a test keeps it here
+}
+
+type twinCallee struct {
+	state   string // "", "open" or "probing"
+	id      int    // differs from that of any other
+	epoch   int    // that of the state does as well
+	touched int64
+	step    int // when it was touched
+	due     int64
+	bad     int64 // the interval in which it failed last; -1 if it hasn't
+	probes  map[int]int64
+	good    int
+}
+
+func newTwin(r Rule) *twin {
+	return &twin{rule: r, known: make(map[string]*twinCallee), latest: math.MinInt64}
+}
+
+func (t *twin) clone() *twin {
+	c := *t
+	c.known, c.carries = maps.Clone(t.known), maps.Clone(t.carries)
+	for addr, x := range c.known {
+		y := *x
+		y.probes = maps.Clone(x.probes)
+		c.known[addr] = &y
+	}
+	return &c
+}
+
+func (t *twin) ejected() (n int) {
+	for _, x := range t.known {
+		if x.state != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *twin) allows(ejected int) bool {
+	n := len(t.known)
+	return ejected < n && float64(ejected)/float64(n) <= t.rule.MaxEjected
+}
+
+func (t *twin) enter(x *twinCallee, state string, at int64) {
+	x.state, x.bad, x.good = state, -1, 0
+	t.steps++
+	x.epoch = t.steps
+	x.probes = make(map[int]int64)
+	x.due = at + int64(t.rule.Recovery)
+	t.touch(x, at)
+}
+
+func (t *twin) touch(x *twinCallee, at int64) {
+	t.steps++
+	x.touched, x.step = at, t.steps
+}
+
+// tidy does one thing after the other that time has done.
+func (t *twin) tidy(now int64) int64 {
+	before := t.latest
+	t.latest = max(before, now)
+	for {
+		var next *twinCallee
+		var addr string
+		at := int64(math.MaxInt64)
+		for a, x := range t.known {
+			goes := x.touched + int64(t.rule.ForgetAfter)
+			if x.state != "" {
+				goes += int64(t.rule.Recovery)
+			}
+			if goes < at || goes == at && (x.state == "" && next.state != "" || x.state == next.state && x.step < next.step) {
+				next, addr, at = x, a, goes
+			}
+		}
+		if next == nil || at > t.latest {
+			t.settle(t.latest)
+			return t.latest
+		}
+		delete(t.known, addr)
+		t.settle(max(at, before))
+	}
+}
+
+func (t *twin) settle(at int64) {
+	for t.ejected() > 0 && !t.allows(t.ejected()) {
+		var first *twinCallee
+		for _, x := range t.known {
+			if x.state != "" && (first == nil || x.touched < first.touched || x.touched == first.touched && x.step < first.step) {
+				first = x
+			}
+		}
+		t.enter(first, "", at)
+	}
+}
+
+// ticket is what a caller carries that was let in.
+type ticket struct{ id, epoch int }
+
+// admit decides about a caller.
+func (t *twin) admit(caller int, addr string, now int64) (got ticket, ok bool) {
+	now = t.tidy(now)
+	x := t.known[addr]
+	if x == nil {
+		t.steps++
+		x = &twinCallee{bad: -1, id: t.steps, epoch: t.steps}
+		t.known[addr] = x
+	}
+	switch x.state {
+	case "":
+		t.touch(x, now)
+		return ticket{x.id, x.epoch}, true
+	case "open":
+		if now < x.due {
+			return ticket{}, false
+		}
+		t.enter(x, "probing", now)
+	}
+	for c, until := range x.probes {
+		if now >= until {
+			delete(x.probes, c)
+		}
+	}
+	if len(x.probes) >= t.rule.Probes-x.good {
+		return ticket{}, false
+	}
+	x.probes[caller] = now + int64(t.rule.ProbeTimeout)
+	t.touch(x, now)
+	return ticket{x.id, x.epoch}, true
+}
+
+func (t *twin) giveBack(caller int, addr string, has ticket) {
+	if x := t.known[addr]; x != nil && x.epoch == has.epoch {
+		delete(x.probes, caller)
+	}
+}
+
+// complete ends a call.
+func (t *twin) complete(caller int, addr string, has ticket, now int64, bad bool) {
+	now = t.tidy(now)
+	x := t.known[addr]
+	if x == nil || x.id != has.id {
+		return
+	}
+	if x.state == "" {
+		t.touch(x, now)
+	}
+	if x.epoch != has.epoch {
+		return
+	}
+	switch x.state {
+	case "":
+		interval := now / int64(t.rule.Interval)
+		if bad {
+			x.bad = interval
+		}
+		if x.bad == interval && t.allows(t.ejected()+1) {
+			t.enter(x, "open", now)
+		}
+	case "probing":
+		if bad {
+			t.enter(x, "open", now)
+			return
+		}
+		delete(x.probes, caller)
+		if x.good++; x.good == t.rule.Probes {
+			t.enter(x, "", now)
+		}
+	}
+}
+
+// refuses reports whether a call to a callee would be refused.
+func (t *twin) refuses(addr string, now int64) bool {
+	return t.shut(addr, max(t.latest, now)) && t.shut(addr, t.tidy(now))
+}
+
+func (t *twin) shut(addr string, now int64) bool {
+	x := t.known[addr]
+	switch {
+	case x == nil || x.state == "":
+		return false
+	case x.state == "open":
+		return now < x.due
+	}
+	out := 0
+	for _, until := range x.probes {
+		if now < until {
+			out++
+		}
+	}
+	return out >= t.rule.Probes-x.good
+}

@@ -1,0 +1,262 @@
+package outlier
+
+import (
+	"maps"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/shared"
+)
+
+// site is a resource as its rules know it together.
+//
+// Whatever is decided about its callees is decided under mu, by all rules: who may be
+// called, who is ejected, who is back. Only who asks while nobody is ejected does
+// without the lock. ejected is written under it, so a call that reads 0 passes as of
+// that instant; who ejects a callee an instant later does so without knowing of it, as
+// with any other call under way.
+type site struct {
+	mu      shared.Mutex
+	pools   []*pool      // of the rules that are enforced
+	share   float64      // the least of theirs: it holds for all of them together
+	ejected shared.Int64 // by them, a callee that two have ejected counted twice
+}
+
+// pool is the callees of a resource as one rule knows them. It outlives the revisions
+// of the rule. The lock of the site guards it.
+//
+// Invariant: at every decision, of those chosen lately no more are ejected than the
+// share allows, by this rule and the others that are enforced; or this rule has ejected
+// nobody. Since
+//
+//   - a breaker trips only if the share allows one more;
+//   - that time passes can make them too many, as others are forgotten: so before every
+//     decision those whose time is over are forgotten, and then as many are let back
+//     in as are too many, those first that are out longest;
+//   - to forget who is ejected keeps it: (e-1)/(n-1) is at most e/n.
+//
+// A late caller, with a time before the latest, decides as of the latest: time never
+// goes back.
+//
+// How many callees are known is bounded. When all places are taken, a new one gets that
+// of the one in service which was not touched for longest, if nothing of it counts any
+// more; else calls to the new one are not judged. Who is ejected keeps the place: no
+// number of new addresses brings it back.
+type pool struct {
+	site  *site
+	rule  Rule
+	terms *breaker.Terms
+
+	known    map[string]*callee
+	removed  int  // from known since it was made
+	serving  list // breakers are closed
+	outside  list // ejected: they are open or half-open
+	latest   int64
+	unjudged int64 // calls to callees that found no place
+}
+
+// maxAddr is how long an address can be: what is longer is none, and would fill the
+// memory.
+const maxAddr = 512
+
+func newPool(s *site, r Rule, t *breaker.Terms) *pool {
+	return &pool{site: s, rule: r, terms: t, known: make(map[string]*callee), latest: math.MinInt64}
+}
+
+// asks reports whether a call to a callee would be let in as things stand.
+func (p *pool) asks(addr string, now int64) bool {
+	c := p.known[addr]
+	if c == nil || c.breaker.Asks(max(p.latest, now)) {
+		return true
+	}
+	return c.breaker.Asks(p.tidy(now)) // it may be back by now
+}
+
+// admit decides about a call. The callee is nil if the call isn't judged.
+func (p *pool) admit(addr string, now int64) (c *callee, number uint64, probe, ok bool) {
+	now = p.tidy(now)
+	c = p.known[addr]
+	if c == nil {
+		if c = p.add(addr, now); c == nil {
+			p.unjudged++
+			return nil, 0, false, true
+		}
+	}
+	number, probe, ok = c.breaker.Admit(now)
+	if ok {
+		p.place(c, now)
+	}
+	return c, number, probe, ok
+}
+
+// complete counts the end of a call, unless its callee has been forgotten.
+func (p *pool) complete(c *callee, number uint64, now int64, rt time.Duration, failed bool) {
+	now = p.tidy(now)
+	if c.in == nil {
+		return
+	}
+	if c.in == &p.serving {
+		p.place(c, now)
+	}
+	before := c.breaker.State()
+	c.breaker.Complete(number, now, rt, failed, c.in == &p.outside || p.allows(p.taken(c)))
+	if c.breaker.State() != before {
+		p.place(c, now)
+	}
+}
+
+// place puts a callee where its breaker says, as of now.
+func (p *pool) place(c *callee, now int64) {
+	c.touched = now
+	if c.breaker.State() == breaker.Closed {
+		p.serving.put(c)
+	} else {
+		p.outside.put(c)
+	}
+	p.site.count()
+}
+
+// tidy does what time has done since anybody looked: those are forgotten whose time is
+// over, each as of then, and whom the share no longer allows to be out is let back in.
+// So it makes no difference who looks when. It returns the latest time that anybody
+// has brought along.
+func (p *pool) tidy(now int64) int64 {
+	before := p.latest
+	p.latest = max(before, now)
+	for {
+		c, at := p.nextToGo()
+		if c == nil || at > p.latest {
+			break
+		}
+		p.forget(c)
+		p.settle(max(at, before)) // it is before if the rule has changed since
+	}
+	p.settle(p.latest)
+	return p.latest
+}
+
+// nextToGo is who is forgotten next, and when: who serves, if nobody chose it for so
+// long; who is ejected, if nobody did for so long after it was due.
+func (p *pool) nextToGo() (next *callee, at int64) {
+	if c := p.serving.back; c != nil {
+		next, at = c, c.touched+int64(p.rule.ForgetAfter)
+	}
+	if c := p.outside.back; c != nil {
+		if then := c.touched + int64(p.rule.ForgetAfter+p.rule.Recovery); next == nil || then < at {
+			next, at = c, then
+		}
+	}
+	return next, at
+}
+
+// settle lets back in as many as are too many, those first that are out longest.
+func (p *pool) settle(now int64) {
+	for p.outside.n > 0 && !p.allows(p.taken(nil)) {
+		c := p.outside.back
+		c.breaker.Close(now)
+		p.place(c, now)
+	}
+}
+
+// allows reports whether so many callees may be ejected at once.
+func (p *pool) allows(ejected int) bool {
+	share := p.rule.MaxEjected
+	if p.rule.Mode == core.Enforce {
+		share = min(share, p.site.share)
+	}
+	return fits(ejected, len(p.known), share)
+}
+
+// taken is how many callees are ejected, by this rule or another that is enforced; one
+// more if extra is not yet. Nobody is refused by a rule that only rehearses: it counts
+// alone.
+func (p *pool) taken(extra *callee) int {
+	n := p.outside.n
+	if extra != nil && extra.in != &p.outside {
+		n++
+	}
+	if p.rule.Mode != core.Enforce {
+		return n
+	}
+	for _, other := range p.site.pools {
+		if other == p {
+			continue
+		}
+		for c := range other.outside.all() {
+			mine := p.known[c.addr]
+			if mine == nil || mine.in != &p.outside && mine != extra {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// add makes a callee known, or returns nil if there is no place.
+func (p *pool) add(addr string, now int64) *callee {
+	if len(addr) > maxAddr {
+		return nil
+	}
+	for len(p.known) >= p.rule.MaxCallees {
+		last := p.serving.back
+		if last == nil || now-last.touched <= int64(p.rule.Interval) {
+			return nil
+		}
+		p.forget(last)
+	}
+	c := &callee{pool: p, addr: strings.Clone(addr), breaker: breaker.NewSingle(p.terms), touched: now}
+	p.known[c.addr] = c
+	p.serving.put(c)
+	return c
+}
+
+func (p *pool) forget(c *callee) {
+	delete(p.known, c.addr)
+	c.leave()
+	p.site.count()
+	// A map of which much was deleted is larger than a new one.
+	if p.removed++; p.removed > 1000+4*len(p.known) {
+		fresh := make(map[string]*callee, len(p.known))
+		maps.Copy(fresh, p.known)
+		p.known, p.removed = fresh, 0
+	}
+}
+
+// adopt goes on under another revision of the rule.
+func (p *pool) adopt(r Rule, t *breaker.Terms, now int64) {
+	p.rule, p.terms = r, t
+	now = max(p.latest, now)
+	for _, c := range p.known {
+		c.breaker.Adopt(t, now)
+	}
+}
+
+// idle reports whether all can be forgotten: nobody is ejected, and nothing counts any
+// more.
+func (p *pool) idle(now int64) bool {
+	now = p.tidy(now)
+	return p.outside.n == 0 && (p.serving.n == 0 || now-p.serving.front.touched > int64(p.rule.Interval))
+}
+
+// enforce makes these the pools of the rules that are enforced.
+func (s *site) enforce(pools []*pool) {
+	s.pools, s.share = pools, 1
+	for _, p := range pools {
+		s.share = min(s.share, p.rule.MaxEjected)
+	}
+	s.count()
+}
+
+// count brings ejected up to date.
+func (s *site) count() {
+	n := 0
+	for _, p := range s.pools {
+		n += p.outside.n
+	}
+	if s.ejected.Load() != int64(n) {
+		s.ejected.Store(int64(n))
+	}
+}

@@ -1,0 +1,226 @@
+//go:build sim
+
+package outlier
+
+import (
+	"fmt"
+	"time"
+
+	"testing"
+
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/sim"
+)
+
+const msec = int64(time.Millisecond)
+
+// museum 1, 20, 81: callers come to callees that serve, are out, or are due, with clocks
+// that differ; their calls end well or badly, are lost or are refused elsewhere. Whatever
+// the schedule, everybody is told what they could have been told one after the other, so
+// at no time are more ejected than the share, nor more probes out than there are, and
+// what an older state let in changes nothing.
+func TestSimPool(t *testing.T) {
+	sim.Random(t, func(s *sim.Schedule) {
+		rule := twinRule([]float64{0.34, 0.5, 1}[s.Rand.IntN(3)], 1+s.Rand.IntN(2))
+		p, want := alone(rule), newTwin(rule)
+		addrs := []string{"a", "b", "c", "d"}[:2+s.Rand.IntN(3)]
+		now := int64(time.Hour)
+		var old []flight
+		for i, addr := range addrs {
+			f := flight{caller: -1 - i, addr: addr}
+			f.who, f.number, f.probe, _ = p.admit(addr, now)
+			f.twin, _ = want.admit(f.caller, addr, now)
+			old = append(old, f)
+		}
+		for range s.Rand.IntN(3) { // some have failed already
+			f := flight{caller: -100, addr: addrs[s.Rand.IntN(len(addrs))]}
+			var ok bool
+			if f.who, f.number, _, ok = p.admit(f.addr, now); ok {
+				f.twin, _ = want.admit(f.caller, f.addr, now)
+				f.who.completed(f.number, now, 0, true)
+				want.complete(f.caller, f.addr, f.twin, now, true)
+			}
+		}
+		var history sim.History[*twin]
+		locked := func(f func()) {
+			p.site.mu.Lock()
+			defer p.site.mu.Unlock()
+			f()
+			if e, n := p.outside.n, len(p.known); e > 0 && !fits(e, n, rule.MaxEjected) {
+				s.Failf("%d of %d are ejected", e, n)
+			}
+		}
+		complete := func(f flight, at int64, bad bool) {
+			history.Do(func() (func() string, func(*twin) bool) {
+				locked(func() { p.complete(f.who, f.number, at, 0, bad) })
+				return func() string { return fmt.Sprintf("%d at %s ends at %d, bad %v", f.caller, f.addr, at/msec, bad) },
+					func(w *twin) bool { w.complete(f.caller, f.addr, f.twin, at, bad); return true }
+			})
+		}
+		for caller := range 2 + s.Rand.IntN(2) {
+			at := now + []int64{0, 49, 50, 50, 69, 70, 100, 160}[s.Rand.IntN(8)]*msec
+			addr, fate := addrs[s.Rand.IntN(len(addrs))], s.Rand.IntN(5)
+			s.Go(func() {
+				f := flight{caller: caller, addr: addr}
+				ok := false
+				history.Do(func() (func() string, func(*twin) bool) {
+					refused := false
+					if p.site.ejected.Load() > 0 {
+						locked(func() { refused = !p.asks(addr, at) })
+					}
+					return func() string { return fmt.Sprintf("%d asks for %s at %d: refused %v", caller, addr, at/msec, refused) },
+						func(w *twin) bool { return w.refuses(addr, at) == refused }
+				})
+				history.Do(func() (func() string, func(*twin) bool) {
+					locked(func() { f.who, f.number, f.probe, ok = p.admit(addr, at) })
+					return func() string { return fmt.Sprintf("%d enters %s at %d: %v", caller, addr, at/msec, ok) },
+						func(w *twin) bool {
+							got, may := w.admit(caller, addr, at)
+							if ok {
+								w.carried(caller, got)
+							}
+							return may == ok
+						}
+				})
+				switch {
+				case !ok || fate == 0: // a lost one
+				case fate == 1 && f.probe:
+					history.Do(func() (func() string, func(*twin) bool) {
+						f.who.GiveBack(&core.Reservation{Token: int64(f.number)})
+						return func() string { return fmt.Sprintf("%d gives %s back", caller, addr) },
+							func(w *twin) bool { w.giveBack(caller, addr, w.carries[caller]); return true }
+					})
+				default:
+					history.Do(func() (func() string, func(*twin) bool) {
+						locked(func() { p.complete(f.who, f.number, at+msec, 0, fate >= 3) })
+						return func() string { return fmt.Sprintf("%d at %s ends, bad %v", caller, addr, fate >= 3) },
+							func(w *twin) bool { w.complete(caller, addr, w.carries[caller], at+msec, fate >= 3); return true }
+					})
+				}
+			})
+		}
+		f, bad := old[s.Rand.IntN(len(old))], s.Rand.IntN(2) == 0
+		s.Named("an old one", func() { complete(f, now+50*msec, bad) })
+		s.Check(func() {
+			history.Do(func() (func() string, func(*twin) bool) { // and in the end both are the same
+				return func() string { return "the end" }, func(w *twin) bool { return w.looksLike(p) }
+			})
+			if !history.Linearizable(want, (*twin).clone) {
+				s.Failf("no serial order gives these answers (began-ended):\n%v", &history)
+			}
+		})
+	})
+}
+
+// carried notes what a caller carries, for a schedule's later steps.
+func (t *twin) carried(caller int, got ticket) {
+	if t.carries == nil {
+		t.carries = make(map[int]ticket)
+	}
+	t.carries[caller] = got
+}
+
+// looksLike reports whether the twin knows the same callees in the same states.
+func (t *twin) looksLike(p *pool) bool {
+	if len(t.known) != len(p.known) {
+		return false
+	}
+	for addr, x := range t.known {
+		c := p.known[addr]
+		state := map[breaker.State]string{breaker.Open: "open", breaker.HalfOpen: "probing"}
+		if c == nil || state[c.breaker.State()] != x.state || c.touched != x.touched {
+			return false
+		}
+	}
+	return true
+}
+
+// museum 81: of four callers at the instant at which an ejected callee is due, exactly as
+// many pass as there are probes, in every schedule there is.
+func TestSimProbesEverySchedule(t *testing.T) {
+	sim.Exhaustive(t, 1_000_000, func(s *sim.Schedule) {
+		p := alone(twinRule(0.5, 1))
+		now := int64(time.Hour)
+		p.admit("a", now)
+		c, number, _, _ := p.admit("b", now)
+		c.completed(number, now, 0, true)
+		passed := 0
+		for range 3 {
+			s.Go(func() {
+				p.site.mu.Lock()
+				defer p.site.mu.Unlock()
+				if _, _, _, ok := p.admit("b", now+50*msec); ok {
+					passed++
+				}
+			})
+		}
+		s.Check(func() {
+			if passed != 1 {
+				s.Failf("%d passed, there is one probe", passed)
+			}
+		})
+	})
+}
+
+// Two rules on a resource eject, let back in and are loaded anew while callers come and
+// go: the smaller share holds for both together, at every instant.
+func TestSimTwoRules(t *testing.T) {
+	sim.Random(t, func(s *sim.Schedule) {
+		first, second := twinRule(0.5, 1), twinRule(0.34, 1)
+		where := new(site)
+		pools := []*pool{newPool(where, first, breaker.NewTerms(first.breaker())), newPool(where, second, breaker.NewTerms(second.breaker()))}
+		where.enforce(pools)
+		share := 0.34
+		now := int64(time.Hour)
+		addrs := []string{"a", "b", "c", "d"}
+		for _, addr := range addrs {
+			for _, p := range pools {
+				p.admit(addr, now)
+			}
+		}
+		check := func() {
+			out := make(map[string]bool)
+			for _, p := range where.pools {
+				for c := range p.outside.all() {
+					out[c.addr] = true
+				}
+			}
+			for _, p := range where.pools {
+				if p.outside.n > 0 && !fits(len(out), len(p.known), share) {
+					s.Failf("%d of %d are ejected, the share is %v", len(out), len(p.known), share)
+				}
+			}
+		}
+		for range 3 {
+			addr, at := addrs[s.Rand.IntN(4)], now+[]int64{0, 10, 50, 60, 99}[s.Rand.IntN(5)]*msec
+			fails := [2]bool{s.Rand.IntN(2) == 0, s.Rand.IntN(2) == 0}
+			s.Go(func() {
+				for i, p := range pools {
+					var c *callee
+					var number uint64
+					var ok bool
+					where.mu.Lock()
+					c, number, _, ok = p.admit(addr, at)
+					check()
+					where.mu.Unlock()
+					if ok {
+						where.mu.Lock()
+						p.complete(c, number, at, 0, fails[i])
+						check()
+						where.mu.Unlock()
+					}
+				}
+			})
+		}
+		s.Named("rules", func() {
+			where.mu.Lock()
+			defer where.mu.Unlock()
+			first.MaxEjected = 1
+			pools[0].adopt(first, breaker.NewTerms(first.breaker()), now)
+			where.enforce(pools[:1])
+			share = 1
+			check()
+		})
+	})
+}

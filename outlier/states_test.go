@@ -1,0 +1,221 @@
+package outlier_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/outlier"
+)
+
+// One of three fails: it is ejected, gets a probe when its time is over, is out again
+// when that fails, and back when it does not.
+func TestOneOfThreeFails(t *testing.T) {
+	g := newGuard(t, outlier.Rule{ID: "r", Resource: "orders", Threshold: 0.5, Recovery: time.Second})
+	g.run([]step{
+		{calls: "a b c a b c! a b c! a b c!", passed: "a b c a b c! a b c! a b c!"},
+		{at: 100 * ms, calls: "a b c! a b c!", passed: "a b c! a b", out: "c"}, // the fifth of c
+		{at: 1099 * ms, calls: "a b c", passed: "a b", out: "c"},
+		{at: 1100 * ms, calls: "a", passed: "a"}, // it is due
+		{at: 1100 * ms, calls: "c! c a b", passed: "c! a b", out: "c"},
+		{at: 2099 * ms, calls: "c", out: "c"},
+		{at: 2100 * ms, calls: "c c c! c", passed: "c c c! c"}, // one of four
+		{at: 2100 * ms, calls: "c! c! c c", passed: "c! c!", out: "c"},
+	})
+	f := g.figures(0)
+	assert.EqualValues(t, 6, f.Refused)
+	assert.Equal(t, 3, f.Values)
+}
+
+func TestSlowCallees(t *testing.T) {
+	g := newGuard(t, outlier.Rule{Resource: "orders", Strategy: breaker.SlowRatio, SlowRT: 10 * ms, Threshold: 1, MinCalls: 2})
+	for _, addr := range []string{"a", "b", "a", "b"} {
+		e := g.open(addr)
+		if addr == "b" {
+			g.clock.Advance(11 * ms)
+		}
+		e.Fail(errOwn) // which is not what the rule looks at
+		e.Exit()
+	}
+	assert.Equal(t, "b", g.out())
+}
+
+// A call of which nobody says whom it goes to is not judged, and counts for nobody.
+func TestWithoutCallee(t *testing.T) {
+	g := newGuard(t, quick("r"))
+	assert.Equal(t, "pass", g.call("", errOwn))
+	g.run([]step{{calls: "a b!", passed: "a b!", out: "b"}})
+	for range 5 {
+		e, err := g.Enter(t.Context(), "orders", nil)
+		require.NoError(t, err)
+		e.Fail(errOwn)
+		e.Exit()
+	}
+	assert.Equal(t, 2, g.figures(0).Values)
+	assert.Equal(t, "b", g.out())
+}
+
+// museum 80, 81: there are as many probes as the rule has, one that is lost is waited
+// for so long, and what it says later still counts.
+func TestProbesOfACallee(t *testing.T) {
+	rule := quick("r")
+	rule.Probes, rule.ProbeTimeout = 2, 300*ms
+	g := newGuard(t, rule)
+	g.run([]step{{calls: "a b!", passed: "a b!", out: "b"}})
+	g.at(time.Second)
+	lost, late := g.open("b"), g.open("b")
+	g.run([]step{
+		{at: 1000 * ms, calls: "b", out: "b"},
+		{at: 1299 * ms, calls: "b", out: "b"},
+		{at: 1300 * ms, calls: "b", passed: "b"}, // one went well, one to go
+	})
+	assert.Equal(t, []core.BreakerFigures{{
+		Rule: "r", Resource: "orders", Callee: "b", State: "halfOpen", Since: start.Add(time.Second),
+	}}, g.figures(0).Breakers)
+	late.Exit()
+	assert.Empty(t, g.figures(0).Breakers)
+	lost.Fail(errOwn)
+	lost.Exit() // of a state that is over
+	g.run([]step{{at: 1300 * ms, calls: "b", passed: "b"}})
+}
+
+// museum 78, 79: a probe that another rule refuses is free at once.
+func TestProbeRefusedElsewhere(t *testing.T) {
+	g := newGuard(t)
+	refuses := &gate{}
+	clock := core.NewManualClock(start)
+	e, err := core.NewEngine(core.Config{Clock: clock, Chain: g.Chain().With(refuses, core.After("outlier")), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	g.Engine, g.clock = e, clock
+	g.load(quick("r"))
+	g.run([]step{{calls: "a b!", passed: "a b!", out: "b"}})
+	g.at(time.Second)
+	refuses.block = core.NewBlockError(core.KindOutlier, "orders", "gate", nil)
+	for range 100 {
+		assert.Equal(t, "gate", g.call("b", nil))
+	}
+	assert.Empty(t, g.out())
+	refuses.block = nil
+	g.run([]step{{at: time.Second, calls: "b b", passed: "b b"}})
+}
+
+// What a call got before a wait that nobody knew of stands if it is still good.
+func TestWaitBehindTheSlot(t *testing.T) {
+	g := newGuard(t)
+	behind := &gate{}
+	clock := core.NewManualClock(start)
+	e, err := core.NewEngine(core.Config{Clock: clock, Chain: g.Chain().With(behind, core.After("outlier")), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	g.Engine, g.clock = e, clock
+	g.load(quick("r"))
+	g.run([]step{{calls: "a b", passed: "a b"}})
+	late := g.open("b")
+	behind.wait = 100 * ms
+	said := make(chan string)
+	go func() { said <- g.call("b", nil) }()
+	clock.AwaitParked(1)
+	late.Fail(errOwn)
+	late.Exit()
+	clock.Advance(100 * ms)
+	assert.Equal(t, "r", <-said, "it was in service when it was asked, and is no more")
+
+	clock.Advance(time.Second)
+	go func() { said <- g.call("b", nil) }() // the probe
+	clock.AwaitParked(1)
+	assert.Equal(t, "b", g.out())
+	clock.Advance(100 * ms)
+	assert.Equal(t, "pass", <-said)
+	assert.Empty(t, g.out())
+}
+
+// gate refuses, or makes wait, when it is to take.
+type gate struct {
+	block *core.BlockError
+	wait  time.Duration
+}
+
+func (*gate) Name() string                          { return "gate" }
+func (*gate) Ask(*core.Invocation) (v core.Verdict) { return v }
+func (g *gate) Take(*core.Invocation) (v core.Verdict) {
+	return core.Verdict{Block: g.block, Wait: g.wait}
+}
+
+// A call that waits is asked again when its wait is over, and takes a probe only then.
+func TestAskedAgainAfterAWait(t *testing.T) {
+	g := newGuard(t)
+	g.clock.SetSleep(core.SleepAdvance)
+	require.NoError(t, g.tryLoad([]outlier.Rule{quick("r")}, flow.Rule{
+		Resource: "orders", Threshold: 10, Behavior: flow.Throttle, MaxWait: time.Second,
+	}))
+	g.run([]step{{calls: "a", passed: "a"}})
+	ended := g.open("b") // waits
+	waits := make(chan string)
+	g.clock.SetSleep(core.SleepPark)
+	go func() { waits <- g.call("b", nil) }()
+	g.clock.AwaitParked(1)
+	ended.Fail(errOwn)
+	ended.Exit()
+	assert.Equal(t, "b", g.out())
+	g.clock.Advance(200 * ms)
+	assert.Equal(t, "r", <-waits)
+
+	g.clock.Advance(time.Second) // it is due
+	assert.Equal(t, "pass", g.call("a", nil))
+	go func() { waits <- g.call("b", nil) }()
+	g.clock.AwaitParked(1)
+	assert.Equal(t, "open", g.figures(0).Breakers[0].State)
+	g.clock.Advance(100 * ms)
+	assert.Equal(t, "pass", <-waits)
+	assert.Empty(t, g.figures(0).Breakers)
+}
+
+// What a call learns of an older state changes nothing: neither one from before the
+// callee was ejected, nor a probe of an earlier time.
+func TestGenerations(t *testing.T) {
+	g := newGuard(t, quick("r"))
+	g.run([]step{{calls: "a", passed: "a"}})
+	old := [2]core.Entry{g.open("b"), g.open("b")}
+	g.run([]step{{calls: "b!", passed: "b!", out: "b"}})
+	g.at(time.Second)
+	probe := g.open("b")
+	assert.Equal(t, "b", g.out())
+	old[0].Exit() // went well, and is no probe
+	assert.Equal(t, "b", g.out())
+	g.at(2 * time.Second) // the probe is no longer waited for
+	g.run([]step{{at: 2 * time.Second, calls: "b", passed: "b"}})
+	old[1].Fail(errOwn)
+	old[1].Exit()
+	probe.Fail(errOwn)
+	probe.Exit()
+	assert.Empty(t, g.out())
+}
+
+func TestCancelledCallsAreNoFailures(t *testing.T) {
+	g := newGuard(t, quick("r"))
+	g.run([]step{{calls: "a", passed: "a"}})
+	for _, err := range []error{context.Canceled, core.Ignore(errOwn)} {
+		assert.Equal(t, "pass", g.call("b", err))
+	}
+	assert.Empty(t, g.out())
+	assert.Equal(t, "pass", g.call("b", context.DeadlineExceeded))
+	assert.Equal(t, "b", g.out())
+}
+
+func TestRetryAfter(t *testing.T) {
+	g := newGuard(t, quick("r"))
+	g.run([]step{{calls: "a b c!", passed: "a b c!", out: "c"}})
+	g.at(400 * ms)
+	_, err := g.enter("c")
+	block, _ := errors.AsType[*core.BlockError](err)
+	assert.Equal(t, 600*ms, block.RetryAfter())
+	g.at(time.Second)
+	assert.Zero(t, block.RetryAfter())
+}
