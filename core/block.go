@@ -20,11 +20,12 @@ const (
 	KindHotspot
 	KindFlow
 	KindIsolation
+	KindAdaptive
 	KindBreaker
 	kinds
 )
 
-var kindNames = []string{"none", "authority", "system", "hotspot", "flow", "isolation", "breaker"}
+var kindNames = []string{"none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker"}
 
 // String returns the family's name, as in rule files.
 func (k Kind) String() string { return EnumName("kind", kindNames, uint8(k)) }

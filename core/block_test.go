@@ -46,7 +46,7 @@ func TestKindNames(t *testing.T) {
 	for k := core.KindNone; k <= core.KindBreaker+1; k++ {
 		names = append(names, k.String())
 	}
-	assert.Equal(t, []string{"none", "authority", "system", "hotspot", "flow", "isolation", "breaker", "kind(7)"}, names)
+	assert.Equal(t, []string{"none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "kind(8)"}, names)
 }
 
 type after time.Duration

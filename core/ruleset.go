@@ -1,6 +1,10 @@
 package core
 
-import "github.com/penstock-go/penstock/node"
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/node"
+)
 
 // Ruleset is one revision of the rules of all families. It doesn't change once
 // made. An engine has one at a time, in one pointer, so that a decision sees one
@@ -53,6 +57,22 @@ type RuleFigures struct {
 	InFlight   int64
 	Overflowed int64
 	Top        []ValueFigures
+
+	// Limits are what a rule that learns its limit has learned, by resource.
+	Limits []LimitFigures
+}
+
+// LimitFigures is what a rule has learned of one resource.
+type LimitFigures struct {
+	Resource string
+	Limit    int64 // the learned one, in units
+	// InForce is the limit at the moment, which is moved up and down around Limit to see
+	// what that does; 0 if the rule limits nobody, being in shadow mode.
+	InForce int64
+	// FloorRT is how long a call takes when fewer are in flight than the limit, and
+	// LimitRT when there are more; 0 as long as that isn't known.
+	FloorRT, LimitRT time.Duration
+	Throughput       float64 // units completed a second when it looked last
 }
 
 // ValueFigures is what a rule has done with one value of a resource since it got to know

@@ -25,7 +25,10 @@ import (
 //	           many it knows; inFlight: their units; overflowed: how often one found no place; and top:
 //	           up to ten that are asked for most, each with resource, value,
 //	           passed and refused calls and, where the rule limits those, units
-//	           inFlight
+//	           inFlight. One that learns its limit has limits, each with resource,
+//	           limit, inForce: where it is just now, 0 if the rule limits nobody;
+//	           floorRtMs and limitRtMs: how long calls take below the limit and above
+//	           it; and throughputPerSecond: units completed
 //
 // Nodes are as [Node.MarshalJSON] says. Keys are never renamed or removed, but
 // others may come. Every number is finite.
@@ -92,6 +95,16 @@ type ruleJSON struct {
 	InFlight   int64       `json:"inFlight,omitempty"`
 	Overflowed int64       `json:"overflowed,omitempty"`
 	Top        []valueJSON `json:"top,omitempty"`
+	Limits     []limitJSON `json:"limits,omitempty"`
+}
+
+type limitJSON struct {
+	Resource            string  `json:"resource"`
+	Limit               int64   `json:"limit"`
+	InForce             int64   `json:"inForce"`
+	FloorRTMs           float64 `json:"floorRtMs"`
+	LimitRTMs           float64 `json:"limitRtMs"`
+	ThroughputPerSecond float64 `json:"throughputPerSecond"`
 }
 
 type valueJSON struct {
@@ -111,6 +124,11 @@ func newRulesJSON(figures []core.RuleFigures) []ruleJSON {
 		}
 		for _, v := range f.Top {
 			rules[i].Top = append(rules[i].Top, valueJSON(v))
+		}
+		for _, l := range f.Limits {
+			rules[i].Limits = append(rules[i].Limits, limitJSON{
+				l.Resource, l.Limit, l.InForce, millis(l.FloorRT), millis(l.LimitRT), l.Throughput,
+			})
 		}
 	}
 	return rules

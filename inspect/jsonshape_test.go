@@ -57,6 +57,13 @@ type jsonRule struct {
 	InFlight                 int64
 	Overflowed               int64
 	Top                      []jsonValue
+	Limits                   []jsonLimit
+}
+
+type jsonLimit struct {
+	Resource                                  string
+	Limit, InForce                            int64
+	FloorRTMs, LimitRTMs, ThroughputPerSecond float64
 }
 
 type jsonValue struct {

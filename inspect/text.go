@@ -20,8 +20,8 @@ const (
 
 // WriteText writes the tree for people, one node a line, contexts without calls
 // left out. Below it stand what may need attention: calls that wait, slots that
-// panicked, caps that were reached, what rules in shadow mode would have refused, and
-// the hottest values of hotspot rules. It returns the first error of w.
+// panicked, caps that were reached, what rules in shadow mode would have refused, the
+// hottest values of hotspot rules, and the limits that adaptive rules have learned. It returns the first error of w.
 func (t Tree) WriteText(w io.Writer) error {
 	var lines table
 	lines.add(shown(t.Root.Name, labelWidth), nil)
@@ -67,6 +67,11 @@ func (t Tree) writeAttention(out *bytes.Buffer) {
 			lines = append(lines, valuesLine(r))
 		}
 	}
+	for _, r := range t.Rules {
+		for _, l := range r.Limits {
+			lines = append(lines, limitLine(r, l))
+		}
+	}
 	if len(lines) > 0 {
 		fmt.Fprintf(out, "\n%s\n", strings.Join(lines, "\n"))
 	}
@@ -86,6 +91,24 @@ func valuesLine(r core.RuleFigures) string {
 		fmt.Fprintf(&b, "; %d times one found no place and shared a limit", r.Overflowed)
 	}
 	return b.String()
+}
+
+// limitLine tells what a rule has learned of a resource.
+func limitLine(r core.RuleFigures, l core.LimitFigures) string {
+	line := fmt.Sprintf("%s rule %s: limit of %s is %d", r.Kind, shown(r.ID, labelWidth), shown(l.Resource, labelWidth), l.Limit)
+	if l.InForce > 0 {
+		line += fmt.Sprintf(", now %d", l.InForce)
+	}
+	if l.FloorRT > 0 {
+		line += "; rt below " + duration(l.FloorRT)
+	}
+	if l.LimitRT > 0 {
+		line += ", above " + duration(l.LimitRT)
+	}
+	if l.Throughput > 0 {
+		line += "; " + number(l.Throughput) + "/s"
+	}
+	return line
 }
 
 // table is lines of a label and figures, to be aligned.

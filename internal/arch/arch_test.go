@@ -11,7 +11,7 @@ import (
 )
 
 // families are the packages of the rule families. None sees another.
-const families = "flow isolation breaker hotspot system authority"
+const families = "flow isolation adaptive breaker hotspot system authority"
 
 // public is what programs and nested modules may build on.
 const public = "api inspect rules core node stat " + families
@@ -28,6 +28,7 @@ var layers = []layer{
 
 	{"flow", "internal/shared core node stat"},
 	{"isolation", "internal/shared core node stat"},
+	{"adaptive", "internal/shared core node stat"},
 	{"breaker", "internal/shared core node stat"},
 	{"hotspot", "internal/shared core node stat"},
 	{"system", "internal/shared core node stat"},
