@@ -17,7 +17,10 @@ import (
 // when there were fewer. Let n be in flight above, where a call takes t, and let it take
 // f below. Then by Little's law n·f/t of the n were being served and the rest waited:
 //
-//	knee = n · f/t · (share of the calls above that went well / share of those below)
+//	knee = n · f/t
+//
+// (t and f are the time that was spent for each call that went well: what is shed by
+// failing is as bad as what waits.)
 //
 // If the knee is higher than where it looked, this is n itself, and the limit grows to
 // there; if it is lower than the calls below, it is the level of those, and the limit
@@ -33,6 +36,9 @@ import (
 //	cruise  it is the learned one, while what came in before completes: who judged
 //	        earlier would know of the short calls only
 //
+// When rise or sink has seen enough it goes on for as long as a call takes, so that what
+// came in last is not measured at another level; who comes in meanwhile doesn't count.
+//
 // If nobody comes in above the learned limit, rise goes on and nothing is learned: a
 // limit that isn't used says nothing of itself, and nobody is refused for the sake of a
 // sink.
@@ -45,13 +51,13 @@ type learner struct {
 	phase phase
 	begun bool  // by a call; before that the times below mean nothing
 	since int64 // when the phase began
-	round int64 // when the round did: calls from before it don't count
-	rest  int64 // how long it cruises
+	ends  int64 // when it will end, 0 if that isn't known
+	round int64 // when the round began
 
 	level      int64 // what should be in force
 	below      int64 // calls with so many in flight, or fewer, came in below
 	from, most int64 // with so many or more they came in above; and how many that can be
-	low, high  evidence
+	low, high  side
 	tail       float64 // what all but a few calls take at most, in ns
 
 	units int64    // that completed in this phase
@@ -59,6 +65,12 @@ type learner struct {
 
 	minRT, maxRT float64 // f and t of the last round, 0 at first
 	throughput   float64 // units a second in the last phase
+}
+
+// side is the calls above or below. It takes in those that came until then.
+type side struct {
+	evidence
+	until int64
 }
 
 // terms are what a rule asks of the learner.
@@ -95,7 +107,7 @@ const (
 	patience   = 8
 	// A phase is at least so many response times, so that the level is reached.
 	turns = 3
-	// How long a round cruises, in lengths of its sink.
+	// How long a settled round cruises, in lengths of its sink.
 	cruising = 3
 	// One call in twenty takes longer than tail, and counts as if it took that: a mean
 	// of few calls that are very long says little. So does a time below a microsecond.
@@ -108,7 +120,7 @@ const (
 
 func newLearner(t terms, start int64) learner {
 	l := learner{terms: t, learned: float64(start), up: mostUp, down: leastDown}
-	l.aim()
+	l.enter(rise, 0)
 	return l
 }
 
@@ -159,16 +171,13 @@ func (l *learner) complete(now, inFlight, took, units int64, failed bool) {
 		l.begun, l.since, l.round = true, now, now-took
 	}
 	l.units += units
-	time := float64(took)
-	l.all.add(inFlight, time, failed)
-	if !failed {
-		time = l.trim(time)
-	}
-	switch {
-	case now-took < l.round:
-	case inFlight >= l.from:
+	l.all.add(inFlight, float64(took), failed)
+	time := l.trim(float64(took))
+	switch came := now - took; {
+	case came < l.round:
+	case inFlight >= l.from && came <= l.high.until:
 		l.high.add(inFlight, time, failed)
-	case inFlight <= l.below:
+	case inFlight <= l.below && came <= l.low.until:
 		l.low.add(inFlight, time, failed)
 	}
 	if now-l.since >= l.window {
@@ -191,41 +200,41 @@ func (l *learner) trim(time float64) float64 {
 	return min(time, l.tail)
 }
 
-// turn ends the phase if it has shown enough.
+// turn goes on with the round if the phase has shown enough.
 func (l *learner) turn(now int64) {
-	age := now - l.since
-	shortest := l.window
-	if l.all.good() > 0 {
-		shortest = max(shortest, int64(turns*l.all.mean()))
-	}
+	age, call := now-l.since, int64(l.all.mean())
+	shortest := max(l.window, turns*call)
 	late := age/patience >= shortest
 	switch {
 	case age < shortest:
 	case age/(2*patience) >= shortest:
 		l.enter(rise, now) // nobody has completed for long: what was noted is too old
-	case l.phase == cruise:
-		if age >= l.rest {
-			l.judge()
-			l.enter(rise, now)
-		}
-	case l.phase == rise && l.shown(&l.high, late):
-		if l.watch || l.shown(&l.low, false) {
-			l.cruise(age, now) // there have been enough below as well
-		} else {
-			l.enter(sink, now)
-		}
-	case l.phase == sink && l.shown(&l.low, late):
-		if l.up == leastUp && l.down == leastDown {
-			age *= cruising // it has settled, so there is no hurry
-		}
-		l.cruise(age, now)
-	case late:
+	case l.ends == 0 && l.phase == rise && l.shown(&l.high, late):
+		l.high.until, l.ends = now, now+call
+	case l.ends == 0 && l.phase == sink && l.shown(&l.low, late):
+		l.low.until, l.ends = now, now+call
+	case l.ends == 0 && late:
 		l.enter(rise, now)
+	case l.ends == 0 || now < l.ends:
+	case l.phase == cruise:
+		l.judge()
+		l.enter(rise, now)
+	case l.phase == rise && !l.watch && !l.shown(&l.low, false):
+		l.enter(sink, now)
+	default: // there have been enough below
+		l.enter(cruise, now)
+		l.ends = now + age
+		if l.settled() {
+			l.ends = now + cruising*age
+		}
 	}
 }
 
+// settled reports that there is no hurry.
+func (l *learner) settled() bool { return l.up == leastUp && l.down == leastDown }
+
 // shown reports whether there is enough evidence, or as much as can be had.
-func (l *learner) shown(e *evidence, late bool) bool {
+func (l *learner) shown(e *side, late bool) bool {
 	want := l.want()
 	return e.calls >= leastCalls && (late || e.doubt() <= want*want)
 }
@@ -233,46 +242,40 @@ func (l *learner) shown(e *evidence, late bool) bool {
 // want is how well the mean of either side should be known.
 func (l *learner) want() float64 { return precision * (l.up + l.down) }
 
-func (l *learner) cruise(length, now int64) {
-	l.rest = length
-	l.enter(cruise, now)
-}
-
 func (l *learner) enter(p phase, now int64) {
 	if age := now - l.since; l.begun && age > 0 {
 		l.throughput = float64(l.units) / time.Duration(age).Seconds()
 	}
 	if p == rise {
-		l.low, l.high, l.round = evidence{}, evidence{}, now
+		l.low, l.high, l.round = side{until: math.MaxInt64}, side{until: math.MaxInt64}, now
 	}
-	l.phase, l.since, l.units, l.all = p, now, 0, evidence{}
+	l.phase, l.since, l.ends, l.units, l.all = p, now, 0, 0, evidence{}
 	l.aim()
 }
 
 // judge moves the limit towards the knee that the round has found: the whole way if
 // that is certain, part of it if the calls differ much.
 func (l *learner) judge() {
-	if l.low.good() < leastCalls/2 || l.high.calls < leastCalls {
+	if l.low.good < leastCalls/2 {
 		return // if nothing goes well, less in flight is no cure that can be seen
 	}
-	limit, minRT := l.limit(), l.low.mean()
-	n, share := l.high.units/float64(l.high.calls), 0.0
-	if l.high.good() > 0 {
-		share = minRT / l.high.mean() * l.high.success() / l.low.success()
-		l.maxRT = l.high.mean()
+	limit, floor, knee := l.limit(), l.low.price(), 0.0
+	if l.high.good > 0 {
+		l.maxRT = l.high.price()
+		knee = l.high.inFlight() * floor / l.maxRT
 	}
-	knee := min(max(n*share, float64(l.below)), float64(l.most))
+	knee = min(max(knee, float64(l.below)), float64(l.most))
 	doubt, want := l.low.doubt()+l.high.doubt(), l.want()*l.want()
 	l.learned = l.within(l.learned + want/(want+doubt)*(knee-l.learned))
 
 	// Next time it looks twice as far up as the knee was found. Down it looks twice as
 	// far as now if the knee may be lower, or if the calls below take longer than they
 	// did: because there is a queue even there, or because all do. Further down it shows.
-	slower := l.minRT > 0 && minRT > moved*l.minRT && minRT-l.minRT > 3*minRT*math.Sqrt(l.low.doubt())
+	slower := l.minRT > 0 && floor > moved*l.minRT && floor-l.minRT > 3*floor*math.Sqrt(l.low.doubt())
 	down := leastDown
 	if depth := float64(limit - l.below); slower || knee <= float64(limit)-(1-edge)*depth && depth > 0 {
 		down = min(2*max(l.down, depth/float64(limit)), mostDown)
 	}
 	l.up, l.down = min(max(leastUp, 2*(knee/float64(limit)-1), l.up/2), mostUp), down
-	l.minRT = minRT
+	l.minRT = floor
 }
