@@ -24,8 +24,9 @@ type service struct {
 	times   func(r *rand.Rand) float64 // what it takes as a share of mean
 	units   func(r *rand.Rand) int     // of a call; nil is 1
 	sharing bool                       // all are worked at, instead of a line
-	bounces bool                       // or neither: what finds no worker fails at once
+	sheds   bool                       // or neither: what finds no worker fails at once
 	fails   float64                    // share of the calls that fail halfway
+	learns  bool                       // a rule does
 	opts    [1]core.Option
 
 	at      time.Duration // since the start
@@ -35,7 +36,6 @@ type service struct {
 	working ends
 	inside  int
 
-	over    int // the most by which units in flight were above the limit in force
 	done    int // units of calls that went well
 	refused int
 }
@@ -153,7 +153,7 @@ func (s *service) arrive() {
 	switch {
 	case s.sharing:
 		s.begin(w)
-	case s.bounces && s.free < units:
+	case s.sheds && s.free < units:
 		w.failed = true
 		s.free -= units // as if it had been worked at
 		w.end = float64(s.at + s.mean/20)
