@@ -94,7 +94,10 @@ func (g *guard) figures(id string) core.RuleFigures {
 // limit is what the rule has learned of the only resource it is about.
 func (g *guard) limit() core.LimitFigures {
 	g.t.Helper()
-	limits := g.Rules().RuleFigures()[0].Limits
+	var limits []core.LimitFigures
+	for _, f := range g.Rules().RuleFigures() {
+		limits = append(limits, f.Limits...)
+	}
 	require.Len(g.t, limits, 1)
 	return limits[0]
 }

@@ -264,8 +264,9 @@ func (l *learner) judge() {
 		l.maxRT = l.high.price()
 		knee = l.high.inFlight() * floor / l.maxRT
 	}
+	scale := min(1, knee/float64(limit)) // of the doubt: a small part of the limit is that, give or take
+	doubt, want := (l.low.doubt()+l.high.doubt())*scale*scale, l.want()*l.want()
 	knee = min(max(knee, float64(l.below)), float64(l.most))
-	doubt, want := l.low.doubt()+l.high.doubt(), l.want()*l.want()
 	l.learned = l.within(l.learned + want/(want+doubt)*(knee-l.learned))
 
 	// Next time it looks twice as far up as the knee was found. Down it looks twice as

@@ -197,7 +197,7 @@ func TestFollowsSteps(t *testing.T) {
 }
 
 // Times that differ so much that their mean hardly exists: here the limit stays somewhat
-// low, but does not collapse. Four fifths are done of what a limit at the knee would let
+// low, but does not collapse. Three quarters are done of what a limit at the knee would let
 // through, at all times.
 func TestNoiseDoesNotCollapseIt(t *testing.T) {
 	worst, runs := 0.0, 0
@@ -216,7 +216,7 @@ func TestNoiseDoesNotCollapseIt(t *testing.T) {
 			}
 		}
 	}
-	figure.Report(t, figure.Figure{Name: "throughput lost under latency that is nearly all noise, in the worst twenty seconds", Value: worst, AtMost: 0.2, N: int64(runs), Seed: *seed})
+	figure.Report(t, figure.Figure{Name: "throughput lost under latency that is nearly all noise, in the worst twenty seconds", Value: worst, AtMost: 0.25, N: int64(runs), Seed: *seed})
 }
 
 // Other services than those with a line: one whose processors all calls share, one that
