@@ -42,6 +42,10 @@ import (
 // If nobody comes in above the learned limit, rise goes on and nothing is learned: a
 // limit that isn't used says nothing of itself, and nobody is refused for the sake of a
 // sink.
+//
+// Where it only watches it can't move what is in flight, and takes it as it comes. As
+// long as more than the limit are in flight all the time, it goes by the floor that it
+// has seen last.
 type learner struct {
 	terms
 
@@ -103,6 +107,7 @@ const (
 	// is known to this share of what lies between the two, unless that takes longer than
 	// patience times the shortest phase.
 	leastCalls = 8
+	leastGood  = leastCalls / 2
 	precision  = 1.0 / 6
 	patience   = 8
 	// A phase is at least so many response times, so that the level is reached.
@@ -214,6 +219,9 @@ func (l *learner) turn(now int64) {
 	case l.ends == 0 && l.phase == sink && l.shown(&l.low, late):
 		l.low.until, l.ends = now, now+call
 	case l.ends == 0 && late:
+		if l.low.good >= leastGood {
+			l.minRT = l.low.price()
+		}
 		l.enter(rise, now)
 	case l.ends == 0 || now < l.ends:
 	case l.phase == cruise:
@@ -256,16 +264,21 @@ func (l *learner) enter(p phase, now int64) {
 // judge moves the limit towards the knee that the round has found: the whole way if
 // that is certain, part of it if the calls differ much.
 func (l *learner) judge() {
-	if l.low.good < leastCalls/2 {
+	limit, floor, knee, doubt := l.limit(), l.minRT, 0.0, l.high.doubt()
+	switch {
+	case l.low.good >= leastGood:
+		floor = l.low.price()
+		doubt += l.low.doubt()
+	case !l.watch || floor == 0:
 		return // if nothing goes well, less in flight is no cure that can be seen
 	}
-	limit, floor, knee := l.limit(), l.low.price(), 0.0
 	if l.high.good > 0 {
 		l.maxRT = l.high.price()
 		knee = l.high.inFlight() * floor / l.maxRT
 	}
 	scale := min(1, knee/float64(limit)) // of the doubt: a small part of the limit is that, give or take
-	doubt, want := (l.low.doubt()+l.high.doubt())*scale*scale, l.want()*l.want()
+	doubt *= scale * scale
+	want := l.want() * l.want()
 	knee = min(max(knee, float64(l.below)), float64(l.most))
 	l.learned = l.within(l.learned + want/(want+doubt)*(knee-l.learned))
 
