@@ -41,6 +41,11 @@ func (c *controller) begin() {
 	}
 }
 
+// acts is what [core.FamilyTable] asks of every controller.
+func (c *controller) acts() (Rule, *core.BlockError, *stat.Tally) {
+	return c.rule, c.refusal, c.rehearsed
+}
+
 // rehearsal owns the gauge of a shadow rule in which only those count that it would
 // admit; some is the ID of a rule that, on the overflow resource, counts only those
 // whose name it matches. The types tell them from what other families own.

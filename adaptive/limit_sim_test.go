@@ -119,7 +119,7 @@ func loadSim(s *sim.Schedule, e *core.Engine, most int) {
 }
 
 func limitOf(e *core.Engine) (l *limit) {
-	e.Rules().Family(core.KindAdaptive).(*Table).table.Each(func(c *controller) { l = c.limit })
+	e.Rules().Family(core.KindAdaptive).(*Table).Each(func(c *controller) { l = c.limit })
 	return l
 }
 

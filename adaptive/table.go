@@ -2,11 +2,9 @@ package adaptive
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/node"
 )
 
 // Info tells the rule table what it needs to know.
@@ -28,28 +26,13 @@ func (r Rule) Equal(other Rule) bool { return r == other }
 
 // Table is the compiled adaptive rules of one revision. It implements core.Family.
 type Table struct {
-	table *core.Table[Rule, controller]
+	core.FamilyTable[Rule, controller]
 }
 
 // Normalize returns the rules with their defaults written out and IDs that differ, or
 // the first reason not to accept them.
 func Normalize(rules []Rule) ([]Rule, error) {
-	if len(rules) == 0 {
-		return nil, nil // no rules have one form
-	}
-	normalized := make([]Rule, len(rules))
-	for i, r := range rules {
-		n, err := r.Normalized()
-		if err != nil {
-			return nil, fmt.Errorf("adaptive[%d].%w", i, err)
-		}
-		normalized[i] = n
-	}
-	unique, err := core.UniqueIDs(rules, normalized)
-	if err != nil {
-		return nil, fmt.Errorf("adaptive: %w", err)
-	}
-	return unique, nil
+	return core.Normalize(core.KindAdaptive, rules, Rule.Normalized)
 }
 
 // Compile makes adaptive rules part of the next revision of an engine's rules. Rules
@@ -71,61 +54,36 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		return c
 	}
 	t := &Table{}
-	if t.table, err = core.NewTable(rules, build); err != nil {
-		return fmt.Errorf("adaptive: %w", err)
+	if t.FamilyTable, err = core.NewFamilyTable(core.KindAdaptive, rules, build, (*controller).acts); err != nil {
+		return err
 	}
 	if old, ok := b.Previous(core.KindAdaptive).(*Table); ok {
-		t.table.Inherit(old.table, b.Engine.FindResource)
+		t.Inherit(old.Table, b.Engine.FindResource)
 	}
 	compiling = false
 	b.Put(core.KindAdaptive, t)
 	return nil
 }
 
-// Rules are the rules with their defaults written out. The slice must not be changed.
-func (t *Table) Rules() []Rule { return t.table.Rules() }
-
 // Bind returns the rules of a resource as a *Rules, or nil.
 func (t *Table) Bind(r *core.Resource, name string) any {
-	controllers := t.table.BindAs(r, name)
+	controllers := t.BindAs(r, name)
 	if len(controllers) == 0 {
 		return nil
 	}
 	return &Rules{controllers}
 }
 
-// Names says what the rules name.
-func (t *Table) Names(names *core.Names) {
-	for _, r := range t.table.Rules() {
-		if r.Mode != core.Off && !r.Regex {
-			names.Resource(r.Resource)
-		}
-	}
-}
-
-// Keeps reports that the rules need no window of any node.
-func (t *Table) Keeps(string, core.Role, node.Meter) bool { return false }
-
 // KeepsGauge reports whether a rule counts with this gauge.
 func (t *Table) KeepsGauge(resource string, role core.Role, owner any) bool {
-	return role == core.RoleCluster && slices.ContainsFunc(t.table.For(resource), func(r Rule) bool {
+	return role == core.RoleCluster && slices.ContainsFunc(t.For(resource), func(r Rule) bool {
 		return owner == r.owner(resource) || r.Mode == core.Shadow && owner == any(rehearsal(r.ID))
 	})
 }
 
-// Forget drops the controllers of a resource that has left.
-func (t *Table) Forget(resource string) { t.table.Forget(resource) }
-
 // Adopt takes over the controllers of a resource that was in use when it left.
 func (t *Table) Adopt(r *core.Resource, rules any) {
-	for _, c := range rules.(*Rules).controllers {
-		t.table.Adopt(r, c.rule, c)
-	}
-}
-
-// EachError calls f with the refusal of every rule and resource.
-func (t *Table) EachError(f func(*core.BlockError)) {
-	t.table.Each(func(c *controller) { f(c.refusal) })
+	t.AdoptAll(r, rules.(*Rules).controllers)
 }
 
 // shownLimits is for how many resources of a rule the limit is shown.
@@ -134,11 +92,9 @@ const shownLimits = 100
 // Figures says what each rule has done, over all resources, and what it has learned of
 // each.
 func (t *Table) Figures() []core.RuleFigures {
-	figures := t.table.Figures(core.KindAdaptive, func(c *controller) (id string, refused, rehearsed int64) {
-		return c.rule.ID, c.refusal.Refusals(), c.rehearsed.Load()
-	})
+	figures := t.FamilyTable.Figures()
 	limits := make(map[string][]core.LimitFigures)
-	t.table.Each(func(c *controller) {
+	t.Each(func(c *controller) {
 		if c.rule.Mode != core.Off {
 			limits[c.rule.ID] = append(limits[c.rule.ID], c.limit.figures(c.resource.Name()))
 		}
