@@ -24,7 +24,7 @@ type plant struct {
 	mean    time.Duration
 }
 
-var plants = []plant{{4, 10 * ms}, {16, 20 * ms}, {64, 50 * ms}, {256, 100 * ms}}
+var plants = []plant{{4, 10 * ms}, {16, 20 * ms}, {64, 50 * ms}, {256, 200 * ms}}
 
 type distribution struct {
 	name  string
@@ -120,22 +120,27 @@ func seeds() []uint64 {
 	return all
 }
 
-// sizes are the plants to run in a test that is one of several.
-func sizes() []plant {
-	if testing.Short() || raceDetector {
-		return plants[:2]
+// sizes are the plants from number i on to run: in an ordinary run up to number j.
+func sizes(i, j int) []plant {
+	switch {
+	case raceDetector:
+		return plants[i : i+1]
+	case figure.Size(0, 0, 1, 1) == 1:
+		return plants[i:]
+	case testing.Short():
+		return plants[i : i+1]
 	}
-	return plants
+	return plants[i:j]
 }
 
 // Half as many calls again come as there is capacity for. Whatever the size, and however
 // long calls take, the rule finds out how many may be in flight, from a limit that is
-// five times too high or thirteen times too low, and stays there.
+// five times too high or thirteen times too low, and stays there. museum 95
 func TestFindsTheKnee(t *testing.T) {
 	const load = 1.5
 	var off, amplitude, loss float64
 	runs := 0
-	for _, p := range sizes() {
+	for _, p := range sizes(0, 4) {
 		for _, d := range distributions {
 			for _, seed := range seeds() {
 				name := fmt.Sprintf("%v, %s, -seed=%d", p, d.name, seed)
@@ -160,11 +165,7 @@ func TestFindsTheKnee(t *testing.T) {
 // workers.
 func TestFollowsSteps(t *testing.T) {
 	worst, runs := 0.0, 0
-	chosen := plants[1:2]
-	if figure.Size(0, 0, 1, 1) == 1 {
-		chosen = plants[1:]
-	}
-	for _, p := range chosen {
+	for _, p := range sizes(1, 2) {
 		for _, seed := range seeds() {
 			s := p.under(t, seed, distributions[2])
 			s.settle(1.5, 60*time.Second)
@@ -201,7 +202,7 @@ func TestFollowsSteps(t *testing.T) {
 // through, at all times.
 func TestNoiseDoesNotCollapseIt(t *testing.T) {
 	worst, runs := 0.0, 0
-	for _, p := range sizes()[1:] {
+	for _, p := range sizes(1, 3) {
 		for _, d := range []distribution{{"lognormal, wide", lognormal(1.5)}, {"without a variance", pareto(1.5)}} {
 			for _, seed := range seeds() {
 				s := p.under(t, seed, d)
@@ -223,7 +224,7 @@ func TestNoiseDoesNotCollapseIt(t *testing.T) {
 // sheds what it has no worker for, one where a third of the calls fail anyhow, and calls
 // of several units. The limit is off by a tenth, or by one where it is small.
 func TestOtherServices(t *testing.T) {
-	for _, p := range sizes()[1:] {
+	for _, p := range sizes(1, 3) {
 		for name, change := range map[string]func(*service){
 			"shared":           func(s *service) { s.sharing = true },
 			"a third fails":    func(s *service) { s.fails = 0.3 },
