@@ -91,7 +91,7 @@ func TestNoTimeAtAll(t *testing.T) {
 	assert.Less(t, l.Throughput, 1e6)
 }
 
-// If no call goes well, nothing is learned of how many might.
+// If no call goes well, nothing is learned of how many might. museum 51
 func TestNothingGoesWell(t *testing.T) {
 	g := newGuard(t, adaptive.Rule{Resource: "orders", Window: 10 * ms})
 	for range 1000 {
