@@ -162,7 +162,7 @@ func TestFindsTheKnee(t *testing.T) {
 
 // The load goes up and down in steps, workers go and come, and work takes longer and
 // less long. A while after each step the limit is where the knee is: at the number of
-// workers.
+// workers. museum 95
 func TestFollowsSteps(t *testing.T) {
 	worst, runs := 0.0, 0
 	for _, p := range sizes(1, 2) {
