@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/core"
@@ -57,6 +58,7 @@ func TestNoAllocations(t *testing.T) {
 		name      string
 		rules     []flow.Rule
 		isolation []isolation.Rule
+		adaptive  []adaptive.Rule
 		opts      []core.Option
 		block     bool
 	}{
@@ -89,6 +91,9 @@ func TestNoAllocations(t *testing.T) {
 		{name: "isolation, too large", isolation: []isolation.Rule{{Threshold: 1, MaxQueue: 10, MaxWait: time.Second}}, opts: []core.Option{api.Count(2)}, block: true},
 		{name: "isolation, shadow", isolation: []isolation.Rule{{Threshold: 0, Mode: core.Shadow}}},
 		{name: "flow and isolation", rules: []flow.Rule{{Threshold: enough}}, isolation: []isolation.Rule{{Threshold: 10}}},
+		{name: "adaptive", adaptive: []adaptive.Rule{{Window: 10 * time.Millisecond}}},
+		{name: "adaptive, too large", adaptive: []adaptive.Rule{{Ceiling: 2}}, opts: []core.Option{api.Count(3)}, block: true},
+		{name: "adaptive, shadow", adaptive: []adaptive.Rule{{Ceiling: 2, Mode: core.Shadow}}, opts: []core.Option{api.Count(3)}},
 		{name: "prioritized", rules: []flow.Rule{{Threshold: enough}}, opts: []core.Option{api.Prioritized()}},
 		{name: "options", opts: []core.Option{api.Inbound(), api.Count(3), api.Prioritized()}},
 	} {
@@ -99,8 +104,11 @@ func TestNoAllocations(t *testing.T) {
 			for i := range tt.isolation {
 				tt.isolation[i].Resource = "GET /orders"
 			}
+			for i := range tt.adaptive {
+				tt.adaptive[i].Resource = "GET /orders"
+			}
 			g := newGuard(t, api.Config{Machine: busy{}})
-			require.NoError(t, g.LoadRules(rules.Set{Flow: tt.rules, Isolation: tt.isolation}))
+			require.NoError(t, g.LoadRules(rules.Set{Flow: tt.rules, Isolation: tt.isolation, Adaptive: tt.adaptive}))
 			ctx := api.WithContext(t.Context(), "web", "app")
 			if tt.block { // spend what there is
 				if e, err := g.Entry(ctx, "GET /orders", tt.opts...); err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
@@ -28,12 +29,14 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 		set  rules.Set
 		kind core.Kind
 		trip bool // by a call that fails
+		hold bool // a call meanwhile
 	}{
 		"Authority": {set: rules.Set{Authority: []authority.Rule{{Resource: "orders", Origins: []string{"somebody else"}}}}, kind: core.KindAuthority},
 		"System":    {set: rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: 0}}}, kind: core.KindSystem},
 		"Hotspot":   {set: rules.Set{Hotspot: []hotspot.Rule{{Resource: "orders", Index: hotspot.At(0), Threshold: 0}}}, kind: core.KindHotspot},
 		"Flow":      {set: rules.Set{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}}, kind: core.KindFlow},
 		"Isolation": {set: rules.Set{Isolation: []isolation.Rule{{Resource: "orders", Threshold: 0}}}, kind: core.KindIsolation},
+		"Adaptive":  {set: rules.Set{Adaptive: []adaptive.Rule{{Resource: "orders", Ceiling: 2}}}, kind: core.KindAdaptive, hold: true},
 		"Breaker":   {set: rules.Set{Breaker: []breaker.Rule{{Resource: "orders", MinCalls: 1}}}, kind: core.KindBreaker, trip: true},
 		"Outlier":   {set: rules.Set{Outlier: []outlier.Rule{{Resource: "orders", MinCalls: 1}}}, kind: core.KindOutlier, trip: true},
 	}
@@ -46,6 +49,11 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 			require.NoError(t, err)
 			e.Exit()
 			require.NoError(t, g.LoadRules(row.set))
+			if row.hold { // there is no limit of 0
+				e, err := g.Entry(t.Context(), "orders", api.Count(2))
+				require.NoError(t, err)
+				defer e.Exit()
+			}
 			if row.trip {
 				failure := errors.New("x")
 				require.NoError(t, g.Do(t.Context(), "orders", func(context.Context) error { return nil }, api.Callee("another")))

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
@@ -156,6 +157,9 @@ func (g *Guard) LoadRules(set rules.Set) error {
 		if err := isolation.Compile(b, set.Isolation); err != nil {
 			return err
 		}
+		if err := adaptive.Compile(b, set.Adaptive); err != nil {
+			return err
+		}
 		if err := breaker.Compile(b, set.Breaker, &g.breakers); err != nil {
 			return err
 		}
@@ -168,6 +172,7 @@ func (g *Guard) LoadRules(set rules.Set) error {
 			Hotspot:   b.Compiled(core.KindHotspot).(*hotspot.Table).Rules(),
 			Flow:      b.Compiled(core.KindFlow).(*flow.Table).Rules(),
 			Isolation: b.Compiled(core.KindIsolation).(*isolation.Table).Rules(),
+			Adaptive:  b.Compiled(core.KindAdaptive).(*adaptive.Table).Rules(),
 			Breaker:   b.Compiled(core.KindBreaker).(*breaker.Table).Rules(),
 			Outlier:   b.Compiled(core.KindOutlier).(*outlier.Table).Rules(),
 		})
@@ -225,6 +230,7 @@ func (g *Guard) Rules() rules.Set {
 	set.Hotspot = hotspot.Clone(set.Hotspot)
 	set.Flow = slices.Clone(set.Flow)
 	set.Isolation = slices.Clone(set.Isolation)
+	set.Adaptive = slices.Clone(set.Adaptive)
 	set.Breaker = slices.Clone(set.Breaker)
 	set.Outlier = slices.Clone(set.Outlier)
 	return set

@@ -20,12 +20,13 @@ const (
 	KindHotspot
 	KindFlow
 	KindIsolation
+	KindAdaptive
 	KindBreaker
 	KindOutlier
 	kinds
 )
 
-var kindNames = []string{"none", "authority", "system", "hotspot", "flow", "isolation", "breaker", "outlier"}
+var kindNames = []string{"none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier"}
 
 // String returns the family's name, as in rule files.
 func (k Kind) String() string { return EnumName("kind", kindNames, uint8(k)) }

@@ -46,7 +46,7 @@ func TestKindNames(t *testing.T) {
 	for k := core.KindNone; k <= core.KindOutlier+1; k++ {
 		names = append(names, k.String())
 	}
-	assert.Equal(t, []string{"none", "authority", "system", "hotspot", "flow", "isolation", "breaker", "outlier", "kind(8)"}, names)
+	assert.Equal(t, []string{"none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier", "kind(9)"}, names)
 }
 
 type after time.Duration

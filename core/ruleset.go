@@ -64,6 +64,9 @@ type RuleFigures struct {
 	Overflowed int64
 	Top        []ValueFigures
 
+	// Limits are what a rule that learns its limit has learned, by resource.
+	Limits []LimitFigures
+
 	// Breakers are those of a breaker rule, one for each resource that needed one; and
 	// those of an outlier rule whose callee is ejected. They are sorted by resource and
 	// callee.
@@ -83,6 +86,19 @@ type BreakerFigures struct {
 	// or were slow.
 	Calls, Bad int64
 	Probes     int // that are out and waited for
+}
+
+// LimitFigures is what a rule has learned of one resource.
+type LimitFigures struct {
+	Resource string
+	Limit    int64 // the learned one, in units
+	// InForce is the limit at the moment, which is moved up and down around Limit to see
+	// what that does; 0 if the rule limits nobody, being in shadow mode.
+	InForce int64
+	// FloorRT is how long a call takes when fewer are in flight than the limit, and
+	// LimitRT when there are more; 0 as long as that isn't known.
+	FloorRT, LimitRT time.Duration
+	Throughput       float64 // units completed a second when it looked last
 }
 
 // ValueFigures is what a rule has done with one value of a resource since it got to know

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/core"
@@ -100,7 +101,7 @@ func TestEveryFieldOfEveryFamilyIsDescribed(t *testing.T) {
 	text, err := os.ReadFile("rules.md")
 	require.NoError(t, err)
 	for title, rule := range map[string]reflect.Type{
-		"Authority rules": reflect.TypeFor[authority.Rule](), "System rules": reflect.TypeFor[system.Rule](),
+		"Adaptive rules": reflect.TypeFor[adaptive.Rule](), "Authority rules": reflect.TypeFor[authority.Rule](), "System rules": reflect.TypeFor[system.Rule](),
 	} {
 		_, section, ok := strings.Cut(string(text), "\n## "+title+"\n")
 		require.True(t, ok, title)

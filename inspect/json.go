@@ -23,12 +23,17 @@ import (
 //	           mode, refused and, for a shadow rule, rehearsed: the calls it
 //	           would have refused. One whose threshold moves has threshold: what
 //	           holds now, and memory: the use that it goes by, a share or
-//	           bytes, absent if that can't be read. One that tells values apart has values: how
-//	           many it knows; inFlight: their units; overflowed: how often one found no place; and top:
-//	           up to ten that are asked for most, each with resource, value,
-//	           passed and refused calls and, where the rule limits those, units
-//	           inFlight. One of breakers has states: how many breakers are in each,
-//	           of an outlier rule those of ejected callees, of as many as values says
+//	           bytes, absent if that can't be read. One that tells values apart
+//	           has values: how many it knows; inFlight: their units; overflowed:
+//	           how often one found no place; and top: up to ten that are asked
+//	           for most, each with resource, value, passed and refused calls
+//	           and, where the rule limits those, units inFlight. One that learns
+//	           its limit has limits, each with resource, limit, inForce: where
+//	           it is just now, 0 if the rule limits nobody; floorRtMs and
+//	           limitRtMs: how long calls take below the limit and above it; and
+//	           throughputPerSecond: units completed. One of breakers has states:
+//	           how many breakers are in each, of an outlier rule those of ejected
+//	           callees, of as many as values says
 //
 // Nodes are as [Node.MarshalJSON] says. Keys are never renamed or removed, but
 // others may come. Every number is finite.
@@ -103,8 +108,18 @@ type ruleJSON struct {
 	InFlight   int64       `json:"inFlight,omitempty"`
 	Overflowed int64       `json:"overflowed,omitempty"`
 	Top        []valueJSON `json:"top,omitempty"`
+	Limits     []limitJSON `json:"limits,omitempty"`
 
 	States map[string]int `json:"states,omitempty"`
+}
+
+type limitJSON struct {
+	Resource            string  `json:"resource"`
+	Limit               int64   `json:"limit"`
+	InForce             int64   `json:"inForce"`
+	FloorRTMs           float64 `json:"floorRtMs"`
+	LimitRTMs           float64 `json:"limitRtMs"`
+	ThroughputPerSecond float64 `json:"throughputPerSecond"`
 }
 
 type valueJSON struct {
@@ -130,6 +145,11 @@ func newRulesJSON(figures []core.RuleFigures) []ruleJSON {
 				rules[i].States = make(map[string]int)
 			}
 			rules[i].States[b.State]++
+		}
+		for _, l := range f.Limits {
+			rules[i].Limits = append(rules[i].Limits, limitJSON{
+				l.Resource, l.Limit, l.InForce, millis(l.FloorRT), millis(l.LimitRT), l.Throughput,
+			})
 		}
 	}
 	return rules

@@ -67,6 +67,13 @@ type jsonRule struct {
 	Overflowed               int64
 	Top                      []jsonValue
 	States                   map[string]int
+	Limits                   []jsonLimit
+}
+
+type jsonLimit struct {
+	Resource                                  string
+	Limit, InForce                            int64
+	FloorRTMs, LimitRTMs, ThroughputPerSecond float64
 }
 
 type jsonValue struct {

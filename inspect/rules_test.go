@@ -5,9 +5,11 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
@@ -107,4 +109,53 @@ func TestTreeTellsTheHottestValues(t *testing.T) {
 		require.Contains(t, []string{`"ann"`, `"bob\n"`, `"cid"`}, v.Value)
 	}
 	require.NotZero(t, got.Rules[0].Overflowed)
+}
+
+func TestTreeTellsWhatWasLearned(t *testing.T) {
+	l := newLab(t, core.Config{})
+	require.NoError(t, l.Update(func(b *core.RulesetBuilder) error {
+		return adaptive.Compile(b, []adaptive.Rule{
+			{ID: "learn", Resource: "r", Window: 10 * time.Millisecond},
+			{ID: "watch", Resource: "s\n", Start: 7, Mode: core.Shadow},
+		})
+	}))
+	var text strings.Builder
+	require.NoError(t, l.tree().WriteText(&text))
+	require.Contains(t, text.String(), "\nadaptive rule learn: limit of r is 20, now 40\nadaptive rule watch: limit of s\\n is 7\n")
+
+	for range 300 {
+		var in []core.Entry
+		for {
+			e, err := l.Enter(anywhere, "r", nil)
+			if err != nil {
+				break
+			}
+			in = append(in, e)
+		}
+		l.clock.Advance(10 * time.Millisecond)
+		for i, e := range in { // eight at once
+			if i%8 == 0 && i > 0 {
+				l.clock.Advance(10 * time.Millisecond)
+			}
+			e.Exit()
+		}
+	}
+	tree := l.tree()
+	learned := tree.Rules[0].Limits[0]
+	require.InDelta(t, 8, learned.Limit, 2)
+	text.Reset()
+	require.NoError(t, tree.WriteText(&text))
+	require.Regexp(t, `\nadaptive rule learn: limit of r is \d+, now \d+; rt below 10ms, above 1\dms; \d+/s\n`, text.String())
+
+	data, err := json.Marshal(tree)
+	require.NoError(t, err)
+	var got jsonTree
+	decode(t, data, &got)
+	limits := got.Rules[0].Limits
+	require.Len(t, limits, 1)
+	require.Equal(t, jsonLimit{
+		Resource: "r", Limit: learned.Limit, InForce: learned.InForce,
+		FloorRTMs: float64(learned.FloorRT) / 1e6, LimitRTMs: float64(learned.LimitRT) / 1e6, ThroughputPerSecond: learned.Throughput,
+	}, limits[0])
+	require.Zero(t, got.Rules[1].Limits[0].InForce)
 }

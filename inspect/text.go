@@ -22,8 +22,9 @@ const (
 // left out. A call whose resource has a breaker that isn't closed says so. Below it
 // stand what may need attention: calls that wait, slots that panicked, caps that were
 // reached, what rules in shadow mode would have refused, the thresholds that go by the
-// memory in use, the hottest values of hotspot rules, breakers that are not closed, and
-// callees that are ejected. It returns the first error of w.
+// memory in use, the hottest values of hotspot rules, the limits that adaptive rules have
+// learned, breakers that are not closed, and callees that are ejected. It returns the
+// first error of w.
 func (t Tree) WriteText(w io.Writer) error {
 	lines := table{breakers: t.breakerLabels()}
 	lines.add(shown(t.Root.Name, labelWidth), nil)
@@ -75,6 +76,9 @@ func (t Tree) writeAttention(out *bytes.Buffer) {
 		}
 	}
 	for _, r := range t.Rules {
+		for _, l := range r.Limits {
+			lines = append(lines, limitLine(r, l))
+		}
 		if line := breakersLine(r, t.At); line != "" {
 			lines = append(lines, line)
 		}
@@ -109,6 +113,24 @@ func valuesLine(r core.RuleFigures) string {
 		fmt.Fprintf(&b, "; %d times one found no place and shared a limit", r.Overflowed)
 	}
 	return b.String()
+}
+
+// limitLine tells what a rule has learned of a resource.
+func limitLine(r core.RuleFigures, l core.LimitFigures) string {
+	line := fmt.Sprintf("%s rule %s: limit of %s is %d", r.Kind, shown(r.ID, labelWidth), shown(l.Resource, labelWidth), l.Limit)
+	if l.InForce > 0 {
+		line += fmt.Sprintf(", now %d", l.InForce)
+	}
+	if l.FloorRT > 0 {
+		line += "; rt below " + duration(l.FloorRT)
+	}
+	if l.LimitRT > 0 {
+		line += ", above " + duration(l.LimitRT)
+	}
+	if l.Throughput > 0 {
+		line += "; " + number(l.Throughput) + "/s"
+	}
+	return line
 }
 
 // table is lines of a label and figures, to be aligned.

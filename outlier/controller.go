@@ -115,3 +115,8 @@ func (c *controller) marked(inv *core.Invocation) *core.Mark {
 	}
 	return nil
 }
+
+// acts is what [core.FamilyTable] asks of every controller.
+func (c *controller) acts() (Rule, *core.BlockError, *stat.Tally) {
+	return c.rule, c.refusal, c.rehearsed
+}

@@ -13,14 +13,12 @@ const maxShown = 100
 // Figures says what each rule has done, over all resources: how many callees it knows,
 // to how many calls it had no place for theirs, and who is ejected.
 func (t *Table) Figures() []core.RuleFigures {
-	figures := t.table.Figures(core.KindOutlier, func(c *controller) (id string, refused, rehearsed int64) {
-		return c.rule.ID, c.refusal.Refusals(), c.rehearsed.Load()
-	})
+	figures := t.FamilyTable.Figures()
 	index := make(map[string]int)
 	for i, f := range figures {
 		index[f.ID] = i
 	}
-	t.table.Each(func(c *controller) { c.tell(&figures[index[c.rule.ID]]) })
+	t.Each(func(c *controller) { c.tell(&figures[index[c.rule.ID]]) })
 	for _, f := range figures {
 		slices.SortFunc(f.Breakers, func(a, b core.BreakerFigures) int {
 			return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Callee, b.Callee))

@@ -1,8 +1,6 @@
 package outlier
 
 import (
-	"fmt"
-
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
@@ -27,7 +25,7 @@ func (r Rule) Equal(other Rule) bool { return r == other }
 
 // Table is the compiled outlier rules of one revision. It implements core.Family.
 type Table struct {
-	table *core.Table[Rule, controller]
+	core.FamilyTable[Rule, controller]
 
 	mu    shared.Mutex
 	sites map[string]*site // by resource
@@ -36,22 +34,7 @@ type Table struct {
 // Normalize returns the rules with their defaults written out and IDs that differ,
 // or the first reason not to accept them.
 func Normalize(rules []Rule) ([]Rule, error) {
-	if len(rules) == 0 {
-		return nil, nil // no rules have one form
-	}
-	normalized := make([]Rule, len(rules))
-	for i, r := range rules {
-		n, err := r.Normalized()
-		if err != nil {
-			return nil, fmt.Errorf("outlier[%d].%w", i, err)
-		}
-		normalized[i] = n
-	}
-	unique, err := core.UniqueIDs(rules, normalized)
-	if err != nil {
-		return nil, fmt.Errorf("outlier: %w", err)
-	}
-	return unique, nil
+	return core.Normalize(core.KindOutlier, rules, Rule.Normalized)
 }
 
 // Compile makes outlier rules part of the next revision of an engine's rules. Rules
@@ -73,13 +56,13 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		}
 		return c
 	}
-	if t.table, err = core.NewTable(rules, build); err != nil {
-		return fmt.Errorf("outlier: %w", err)
+	if t.FamilyTable, err = core.NewFamilyTable(core.KindOutlier, rules, build, (*controller).acts); err != nil {
+		return err
 	}
 	old, _ := b.Previous(core.KindOutlier).(*Table)
 	if old != nil {
-		t.table.Inherit(old.table, e.FindResource)
-		t.table.Each(t.register)
+		t.Inherit(old.Table, e.FindResource)
+		t.Each(t.register)
 	}
 	compiling = false
 	b.BeforePublishing(func() { t.enforce(old) })
@@ -91,9 +74,9 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 func (t *Table) enforce(old *Table) {
 	pools := make(map[*site][]*pool)
 	if old != nil {
-		old.table.Each(func(c *controller) { pools[c.pool.site] = nil })
+		old.Table.Each(func(c *controller) { pools[c.pool.site] = nil })
 	}
-	t.table.Each(func(c *controller) {
+	t.Each(func(c *controller) {
 		if c.rule.Mode == core.Enforce {
 			pools[c.pool.site] = append(pools[c.pool.site], c.pool)
 		}
@@ -123,16 +106,12 @@ func (t *Table) register(c *controller) {
 	t.sites[c.resource] = c.pool.site
 }
 
-// Rules are the rules with their defaults written out. The slice must not be
-// changed.
-func (t *Table) Rules() []Rule { return t.table.Rules() }
-
 // Ejected lists the callees of a resource that calls are refused to at the moment,
 // sorted. Beyond the cap on resources, all names share their callees.
 func (t *Table) Ejected(resource string, now int64) []string {
 	t.mu.Lock()
 	s, ok := t.sites[resource]
-	if !ok && len(t.sites) > 0 && len(t.table.For(resource)) > 0 {
+	if !ok && len(t.sites) > 0 && len(t.For(resource)) > 0 {
 		s = t.sites[node.OverflowName]
 	}
 	t.mu.Unlock()
@@ -144,7 +123,7 @@ func (t *Table) Ejected(resource string, now int64) []string {
 
 // Bind returns the rules of a resource as a *Rules, or nil.
 func (t *Table) Bind(r *core.Resource, name string) any {
-	controllers := t.table.BindAs(r, name)
+	controllers := t.BindAs(r, name)
 	if len(controllers) == 0 {
 		return nil
 	}
@@ -152,24 +131,9 @@ func (t *Table) Bind(r *core.Resource, name string) any {
 	return &Rules{controllers}
 }
 
-// Names says what the rules name.
-func (t *Table) Names(names *core.Names) {
-	for _, r := range t.table.Rules() {
-		if r.Mode != core.Off && !r.Regex {
-			names.Resource(r.Resource)
-		}
-	}
-}
-
-// Keeps reports that no rule needs a window of a node: breakers count by themselves.
-func (t *Table) Keeps(string, core.Role, node.Meter) bool { return false }
-
-// KeepsGauge reports that no rule needs a gauge of a node.
-func (t *Table) KeepsGauge(string, core.Role, any) bool { return false }
-
 // Forget drops the callees of a resource that has left.
 func (t *Table) Forget(resource string) {
-	t.table.Forget(resource)
+	t.FamilyTable.Forget(resource)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.sites, resource)
@@ -177,12 +141,5 @@ func (t *Table) Forget(resource string) {
 
 // Adopt takes over the callees of a resource that was in use when it left.
 func (t *Table) Adopt(r *core.Resource, rules any) {
-	for _, c := range rules.(*Rules).controllers {
-		t.table.Adopt(r, c.rule, c)
-	}
-}
-
-// EachError calls f with the refusal of every rule and resource.
-func (t *Table) EachError(f func(*core.BlockError)) {
-	t.table.Each(func(c *controller) { f(c.refusal) })
+	t.AdoptAll(r, rules.(*Rules).controllers)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
@@ -57,6 +58,7 @@ func FuzzParse(f *testing.F) {
 		hotspotSeed,
 		"flow: [{resource: a, threshold: 9, memoryThreshold: 1.5, lowMemory: 0.5, highMemory: 1}, {resource: a, threshold: 9, memoryThreshold: 1, lowMemory: 1023KiB, highMemory: 1048576TiB}]",
 		"flow: [{resource: a, threshold: 9, behavior: throttle, memoryThreshold: 5e-324, lowMemory: 0, highMemory: -1B}, {lowMemory: 80%, highMemory: [1]}]",
+		"adaptive: [{resource: a}, {resource: .*, regex: true, floor: 2, ceiling: 50, start: 5, window: 1s, mode: shadow}]",
 		"isolation: [{resource: a, threshold: 3, maxQueue: 2, maxWait: 1s}, {resource: .*, regex: true, threshold: 0, mode: shadow}]",
 		"outlier: [{resource: a, threshold: 0.5, maxEjected: 0.1, maxCallees: 10, forgetAfter: 24h}, {resource: .*, regex: true, strategy: slowRatio, slowRT: 1s, threshold: 1, mode: shadow}]",
 		"hotspot: [{resource: a, threshold: 1, index: -0, exceptions: [{value: 1e400, threshold: 0}, {value: -0.0, threshold: 1}]}]",
@@ -156,7 +158,7 @@ func requireLoads(t *testing.T, set Set) {
 	require.NoError(t, err)
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
 		return errors.Join(authority.Compile(b, set.Authority), system.Compile(b, set.System),
-			hotspot.Compile(b, set.Hotspot), flow.Compile(b, set.Flow), isolation.Compile(b, set.Isolation),
+			hotspot.Compile(b, set.Hotspot), flow.Compile(b, set.Flow), isolation.Compile(b, set.Isolation), adaptive.Compile(b, set.Adaptive),
 			breaker.Compile(b, set.Breaker, new(breaker.Listeners)), outlier.Compile(b, set.Outlier))
 	}))
 	require.NoError(t, e.Close())

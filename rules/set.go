@@ -5,6 +5,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
@@ -24,6 +25,7 @@ type Set struct {
 	Hotspot   []hotspot.Rule   `yaml:"hotspot"`
 	Flow      []flow.Rule      `yaml:"flow"`
 	Isolation []isolation.Rule `yaml:"isolation"`
+	Adaptive  []adaptive.Rule  `yaml:"adaptive"`
 	Breaker   []breaker.Rule   `yaml:"breaker"`
 	Outlier   []outlier.Rule   `yaml:"outlier"`
 }
@@ -59,6 +61,11 @@ var families = []family{
 		name:       "isolation",
 		in:         func(s *Set) *[]isolation.Rule { return &s.Isolation },
 		normalized: isolation.Rule.Normalized,
+	},
+	rulesOf[adaptive.Rule]{
+		name:       "adaptive",
+		in:         func(s *Set) *[]adaptive.Rule { return &s.Adaptive },
+		normalized: adaptive.Rule.Normalized,
 	},
 	rulesOf[breaker.Rule]{
 		name:       "breaker",

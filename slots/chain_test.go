@@ -49,7 +49,7 @@ func figures(inv *core.Invocation) string {
 // The order of the standard chain, seen by spies between its slots. To write the
 // transcripts anew: PENSTOCK_UPDATE=1 go test ./slots
 func TestOrder(t *testing.T) {
-	assert.Equal(t, []string{"nodeSelector", "clusterBuilder", "log", "statistic", "authority", "system", "hotspot", "flow", "isolation", "breaker", "outlier"}, slots.Default().Names())
+	assert.Equal(t, []string{"nodeSelector", "clusterBuilder", "log", "statistic", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier"}, slots.Default().Names())
 	for _, tt := range []struct {
 		name string
 		rule flow.Rule

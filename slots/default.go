@@ -14,6 +14,7 @@ func Default() *core.Chain {
 		Hotspot{},        // before flow: a value that is over its limit is refused as such, not by the limit of all
 		Flow{},
 		Isolation{}, // after flow: who waits in line here has been let in there
+		Adaptive{},  // after all that may wait: it counts and times what runs
 		Breaker{},   // after all that count: a probe is only taken for a call that everybody else admits
 		Outlier{},   // last, and so are its probes: who is told that a callee is out may try another one
 	)

@@ -12,7 +12,7 @@ import (
 
 // families are the packages of the rule families. None sees another, but outlier, which judges
 // callees by breakers.
-const families = "flow isolation breaker outlier hotspot system authority"
+const families = "flow isolation adaptive breaker outlier hotspot system authority"
 
 // public is what programs and nested modules may build on.
 const public = "api inspect rules core node stat machine " + families
@@ -30,6 +30,7 @@ var layers = []layer{
 
 	{"flow", "internal/shared core node stat"},
 	{"isolation", "internal/shared core node stat"},
+	{"adaptive", "internal/shared core node stat"},
 	{"breaker", "internal/shared core node stat"},
 	{"outlier", "internal/shared core node stat breaker"},
 	{"hotspot", "internal/shared core node stat"},

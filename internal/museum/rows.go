@@ -125,7 +125,7 @@ var sections = []section{
 		{92, "Sentinel", "a gate on CPU use swings between all and none", ""},
 		{93, "Sentinel, sentinel-golang", "in a container, the CPU use of the host", ""},
 		{94, "Sentinel", "a rate of calls in that counts those that ended", ""},
-		{95, "envoy, Netflix", "an adaptive limit uses samples of the time before", "adaptive limits"},
+		{95, "envoy, Netflix", "an adaptive limit uses samples of the time before", ""},
 		{96, "envoy ratelimit", "Redis stalls, and so does every caller", "cluster"},
 		{97, "envoy ratelimit, istio", "Redis is away: all refused, or no start at all", "cluster"},
 		{98, "Sentinel", "each client falls back to the whole limit", "cluster"},

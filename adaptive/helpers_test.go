@@ -1,0 +1,108 @@
+package adaptive_test
+
+import (
+	"flag"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/adaptive"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// The plants are the same in every run, unless told otherwise.
+var seed = flag.Uint64("seed", 1, "of the random tests")
+
+func TestMain(m *testing.M) { books.Main(m) }
+
+var start = time.Unix(1_700_000_000, 0)
+
+const ms = time.Millisecond
+
+// guard is an engine under test, on a clock that is moved by hand.
+type guard struct {
+	*core.Engine
+	t     testing.TB
+	clock *core.ManualClock // nil if the configuration has another kind
+}
+
+func newGuard(t testing.TB, rules ...adaptive.Rule) *guard {
+	t.Helper()
+	return newGuardWith(t, core.Config{}, rules...)
+}
+
+func newGuardWith(t testing.TB, cfg core.Config, rules ...adaptive.Rule) *guard {
+	t.Helper()
+	if cfg.Clock == nil {
+		cfg.Clock = core.NewManualClock(start)
+	}
+	if cfg.Chain == nil {
+		cfg.Chain = slots.Default()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	e, err := core.NewEngine(cfg)
+	require.NoError(t, err)
+	clock, _ := cfg.Clock.(*core.ManualClock)
+	g := &guard{Engine: e, t: t, clock: clock}
+	g.load(rules...)
+	books.Keep(t, e)
+	return g
+}
+
+func (g *guard) load(rules ...adaptive.Rule) {
+	g.t.Helper()
+	require.NoError(g.t, g.Update(func(b *core.RulesetBuilder) error {
+		return adaptive.Compile(b, rules)
+	}))
+}
+
+// enter makes a call that must run at once.
+func (g *guard) enter(opts ...core.Option) core.Entry {
+	g.t.Helper()
+	e, err := g.Enter(g.t.Context(), "orders", opts)
+	require.NoError(g.t, err)
+	return e
+}
+
+// refused makes a call that must be refused.
+func (g *guard) refused(opts ...core.Option) {
+	g.t.Helper()
+	e, err := g.Enter(g.t.Context(), "orders", opts)
+	e.Exit()
+	require.ErrorIs(g.t, err, core.ErrBlocked)
+	assert.Equal(g.t, core.KindAdaptive, core.KindOf(err))
+}
+
+func (g *guard) figures(id string) core.RuleFigures {
+	g.t.Helper()
+	for _, f := range g.Rules().RuleFigures() {
+		if f.ID == id {
+			return f
+		}
+	}
+	require.Fail(g.t, "no rule "+id)
+	return core.RuleFigures{}
+}
+
+// limit is what the rule has learned of the only resource it is about.
+func (g *guard) limit() core.LimitFigures {
+	g.t.Helper()
+	var limits []core.LimitFigures
+	for _, f := range g.Rules().RuleFigures() {
+		limits = append(limits, f.Limits...)
+	}
+	require.Len(g.t, limits, 1)
+	return limits[0]
+}
+
+// learning is a rule that begins at a limit.
+func learning(limit int) adaptive.Rule {
+	return adaptive.Rule{ID: "learn", Resource: "orders", Start: limit}
+}

@@ -1,0 +1,295 @@
+package adaptive
+
+import (
+	"math"
+	"time"
+)
+
+// learner finds the knee: the number of units in flight beyond which more only wait.
+// It enforces nothing, reads no clock and is not safe for concurrent use. It is told
+// of calls that completed, and says which limit should be in force next.
+//
+// # What it compares
+//
+// Below the knee a call takes as long with more in flight as with fewer. Above it, it
+// takes longer by as much as there are more. So in each round the calls that came in
+// when more than the learned limit were in flight are compared with those that came in
+// when there were fewer. Let n be in flight above, where a call takes t, and let it take
+// f below. Then by Little's law n·f/t of the n were being served and the rest waited:
+//
+//	knee = n · f/t
+//
+// (t and f are the time that was spent for each call that went well: what is shed by
+// failing is as bad as what waits.)
+//
+// If the knee is higher than where it looked, this is n itself, and the limit grows to
+// there; if it is lower than the calls below, it is the level of those, and the limit
+// falls to there; and in between it is the knee. f is the floor of the response time.
+// It is measured anew in each round, not remembered: when every call takes twice as
+// long from now on, f and t both do, and the limit stays.
+//
+// # A round
+//
+//	rise    the limit in force is above the learned one, until calls have shown what
+//	        that does
+//	sink    it is below, until others have shown what that does
+//	cruise  it is the learned one, while what came in before completes: who judged
+//	        earlier would know of the short calls only
+//
+// When rise or sink has seen enough it goes on for as long as a call takes, so that what
+// came in last is not measured at another level; who comes in meanwhile doesn't count.
+//
+// If nobody comes in above the learned limit, rise goes on and nothing is learned: a
+// limit that isn't used says nothing of itself, and nobody is refused for the sake of a
+// sink.
+//
+// Where it only watches it can't move what is in flight, and takes it as it comes. As
+// long as more than the limit are in flight all the time, it goes by the floor that it
+// has seen last.
+type learner struct {
+	terms
+
+	learned  float64 // the limit, before it is rounded
+	up, down float64 // how far a round looks around it, as shares of it
+
+	phase phase
+	begun bool  // by a call; before that the times below mean nothing
+	since int64 // when the phase began
+	ends  int64 // when it will end, 0 if that isn't known
+	round int64 // when the round began
+
+	level      int64 // what should be in force
+	below      int64 // calls with so many in flight, or fewer, came in below
+	from, most int64 // with so many or more they came in above; and how many that can be
+	low, high  side
+	tail       float64 // what all but a few calls take at most, in ns
+
+	units int64    // that completed in this phase
+	all   evidence // of it
+
+	minRT, maxRT float64 // f and t of the last round, 0 at first
+	throughput   float64 // units a second in the last phase
+}
+
+// side is the calls above or below. It takes in those that came until then.
+type side struct {
+	evidence
+	until int64
+}
+
+// terms are what a rule asks of the learner.
+type terms struct {
+	floor, ceiling int64
+	window         int64 // the shortest phase, in ns
+	watch          bool  // the limit binds nobody
+}
+
+type phase uint8
+
+const (
+	rise phase = iota
+	sink
+	cruise
+)
+
+const (
+	// A round looks at least so far up and down. To look up costs waiting: at the knee a
+	// quarter more in flight take a quarter longer. To look down costs throughput, so
+	// that is less far, and not for longer than needed.
+	leastUp   = 0.25
+	leastDown = 0.12
+	// And at most so far: twice as many, half as many.
+	mostUp   = 1.0
+	mostDown = 0.5
+	// What a round finds within this share of its lower end may as well be lower.
+	edge = 0.25
+	// Below and above at least so many calls are looked at, and so many that their mean
+	// is known to this share of what lies between the two, unless that takes longer than
+	// patience times the shortest phase.
+	leastCalls = 8
+	leastGood  = leastCalls / 2
+	precision  = 1.0 / 6
+	patience   = 8
+	// A phase is at least so many response times, so that the level is reached.
+	turns = 3
+	// How long a settled round cruises, in lengths of its sink.
+	cruising = 3
+	// One call in twenty takes longer than tail, and counts as if it took that: a mean
+	// of few calls that are very long says little. So does a time below a microsecond.
+	beyondTail = 0.05
+	tailGain   = 0.02
+	resolution = float64(time.Microsecond)
+	// The floor of the response time has moved if it is so much higher than before.
+	moved = 1.25
+)
+
+func newLearner(t terms, start int64) learner {
+	l := learner{terms: t, learned: float64(start), up: mostUp, down: leastDown}
+	l.enter(rise, 0)
+	return l
+}
+
+// adopt goes on under other terms.
+func (l *learner) adopt(t terms) {
+	if l.terms == t {
+		return
+	}
+	l.terms = t
+	l.learned = l.within(l.learned)
+	l.begun = false
+	l.enter(rise, 0)
+}
+
+func (l *learner) within(limit float64) float64 {
+	return min(max(limit, float64(l.floor)), float64(l.ceiling))
+}
+
+// limit is the learned one.
+func (l *learner) limit() int64 { return int64(math.Round(l.within(l.learned))) }
+
+// aim sets the levels of the round and the phase.
+func (l *learner) aim() {
+	limit := l.limit()
+	l.most = min(limit+stepOf(limit, l.up), l.ceiling)
+	l.from = min(limit+1, l.most)
+	l.below = max(limit-stepOf(limit, l.down), l.floor)
+	switch {
+	case l.watch || l.phase == cruise:
+		l.level = limit
+	case l.phase == rise:
+		l.level = l.most
+	default:
+		l.level = l.below
+	}
+}
+
+// stepOf is a share of a limit, at least 1.
+func stepOf(limit int64, share float64) int64 {
+	return max(1, int64(math.Round(float64(limit)*share)))
+}
+
+// complete notes a call that has completed, which took so long, and came in when so
+// many units, its own included, were in flight.
+func (l *learner) complete(now, inFlight, took, units int64, failed bool) {
+	took = max(took, 0)
+	if !l.begun {
+		l.begun, l.since, l.round = true, now, now-took
+	}
+	l.units += units
+	l.all.add(inFlight, float64(took), failed)
+	time := l.trim(float64(took))
+	switch came := now - took; {
+	case came < l.round:
+	case inFlight >= l.from && came <= l.high.until:
+		l.high.add(inFlight, time, failed)
+	case inFlight <= l.below && came <= l.low.until:
+		l.low.add(inFlight, time, failed)
+	}
+	if now-l.since >= l.window {
+		l.turn(now)
+	}
+}
+
+// trim cuts what is longer than nearly all calls. Where that is it learns call by call:
+// it goes up by more than it goes down, in the proportion in which calls should be cut.
+// If suddenly all take longer, some calls are enough for it to follow.
+func (l *learner) trim(time float64) float64 {
+	switch {
+	case l.tail == 0:
+		l.tail = 4 * time
+	case time > l.tail:
+		l.tail = max(l.tail, resolution) * (1 + tailGain*(1-beyondTail)/beyondTail)
+	default:
+		l.tail *= 1 - tailGain
+	}
+	return min(time, l.tail)
+}
+
+// turn goes on with the round if the phase has shown enough.
+func (l *learner) turn(now int64) {
+	age, call := now-l.since, int64(l.all.mean())
+	shortest := max(l.window, turns*call)
+	late := age/patience >= shortest
+	switch {
+	case age < shortest:
+	case age/(2*patience) >= shortest:
+		l.enter(rise, now) // nobody has completed for long: what was noted is too old
+	case l.ends == 0 && l.phase == rise && l.shown(&l.high, late):
+		l.high.until, l.ends = now, now+call
+	case l.ends == 0 && l.phase == sink && l.shown(&l.low, late):
+		l.low.until, l.ends = now, now+call
+	case l.ends == 0 && late:
+		if l.low.good >= leastGood {
+			l.minRT = l.low.price()
+		}
+		l.enter(rise, now)
+	case l.ends == 0 || now < l.ends:
+	case l.phase == cruise:
+		l.judge()
+		l.enter(rise, now)
+	case l.phase == rise && !l.watch && !l.shown(&l.low, false):
+		l.enter(sink, now)
+	default: // there have been enough below
+		l.enter(cruise, now)
+		l.ends = now + age
+		if l.settled() {
+			l.ends = now + cruising*age
+		}
+	}
+}
+
+// settled reports that there is no hurry.
+func (l *learner) settled() bool { return l.up == leastUp && l.down == leastDown }
+
+// shown reports whether there is enough evidence, or as much as can be had.
+func (l *learner) shown(e *side, late bool) bool {
+	want := l.want()
+	return e.calls >= leastCalls && (late || e.doubt() <= want*want)
+}
+
+// want is how well the mean of either side should be known.
+func (l *learner) want() float64 { return precision * (l.up + l.down) }
+
+func (l *learner) enter(p phase, now int64) {
+	if age := now - l.since; l.begun && age > 0 {
+		l.throughput = float64(l.units) / time.Duration(age).Seconds()
+	}
+	if p == rise {
+		l.low, l.high, l.round = side{until: math.MaxInt64}, side{until: math.MaxInt64}, now
+	}
+	l.phase, l.since, l.ends, l.units, l.all = p, now, 0, 0, evidence{}
+	l.aim()
+}
+
+// judge moves the limit towards the knee that the round has found: the whole way if
+// that is certain, part of it if the calls differ much.
+func (l *learner) judge() {
+	limit, floor, knee, doubt := l.limit(), l.minRT, 0.0, l.high.doubt()
+	switch {
+	case l.low.good >= leastGood:
+		floor = l.low.price()
+		doubt += l.low.doubt()
+	case !l.watch || floor == 0:
+		return // if nothing goes well, less in flight is no cure that can be seen
+	}
+	if l.high.good > 0 {
+		l.maxRT = l.high.price()
+		knee = l.high.inFlight() * floor / l.maxRT
+	}
+	scale := min(1, knee/float64(limit)) // of the doubt: a small part of the limit is that, give or take
+	doubt *= scale * scale
+	want := l.want() * l.want()
+	knee = min(max(knee, float64(l.below)), float64(l.most))
+	l.learned = l.within(l.learned + want/(want+doubt)*(knee-l.learned))
+
+	// Next time it looks twice as far up as the knee was found. Down it looks twice as
+	// far as now if the knee may be lower, or if the calls below take longer than they
+	// did: because there is a queue even there, or because all do. Further down it shows.
+	slower := l.minRT > 0 && floor > moved*l.minRT && floor-l.minRT > 3*floor*math.Sqrt(l.low.doubt())
+	down := leastDown
+	if depth := float64(limit - l.below); slower || knee <= float64(limit)-(1-edge)*depth && depth > 0 {
+		down = min(2*max(l.down, depth/float64(limit)), mostDown)
+	}
+	l.up, l.down = min(max(leastUp, 2*(knee/float64(limit)-1), l.up/2), mostUp), down
+	l.minRT = floor
+}

@@ -1,0 +1,122 @@
+package adaptive
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// limit is the limit of one rule on one resource: what a learner has found out, and
+// what follows for the gauge that enforces it. It outlives the revisions of its rule.
+// It is safe for concurrent use.
+//
+// # When a limit is in force
+//
+// Each limit has a number, higher than those before. Who wants in claims units of the
+// gauge under the limit and the number that word shows; the gauge heeds, under its own
+// lock, the limit with the highest number that it was told. Under mu the gauge is told
+// first and word is changed then. So whoever claims under an older limit is judged by
+// the newer one, and none is admitted above the limit that is in force at that instant.
+// Who is refused by an older limit sees that word has changed, and tries again.
+//
+// A limit may come to lie below what is in flight. Then nobody is admitted until so
+// many have left that the next one fits; who is in keeps what he holds.
+type limit struct {
+	word shared.Uint64 // the number and the limit in force
+
+	mu      shared.Mutex // guards changing word, and what follows
+	learner learner
+	home    *node.StatisticNode // where the gauge is
+	owner   any                 // of the gauge
+}
+
+// limitBits are enough for MaxCeiling.
+const limitBits = 20
+
+func newLimit(r Rule) *limit {
+	l := &limit{learner: newLearner(r.terms(), int64(r.Start))}
+	l.word.Store(1<<limitBits | uint64(l.learner.level))
+	return l
+}
+
+// adopt goes on under another revision of the rule.
+func (l *limit) adopt(t terms, home *node.StatisticNode, owner any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.home, l.owner = home, owner
+	l.learner.adopt(t)
+	l.enforce()
+}
+
+// complete notes that a call has ended.
+func (l *limit) complete(now, inFlight, took, units int64, failed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.learner.complete(now, inFlight, took, units, failed)
+	if uint64(l.learner.level) != l.word.Load()&(1<<limitBits-1) {
+		l.enforce()
+	}
+}
+
+// enforce puts in force what the learner says. It needs mu. The gauge has no line, so
+// nobody is woken.
+func (l *limit) enforce() {
+	number := l.word.Load()>>limitBits + 1
+	if g := l.home.Gauge(l.owner); g != nil {
+		g.SetLimit(number, l.learner.level)
+	}
+	l.word.Store(number<<limitBits | uint64(l.learner.level))
+}
+
+// claim is what units want under the limit that a word shows.
+func claim(word uint64, units int64) stat.Claim {
+	return stat.Claim{Units: units, First: true, Limit: int64(word & (1<<limitBits - 1)), Revision: word >> limitBits}
+}
+
+// fits reports whether units fit in a gauge as things stand.
+func (l *limit) fits(n *node.StatisticNode, g *stat.Gauge, units int64) bool {
+	for {
+		word := l.word.Load()
+		c := claim(word, units)
+		if g.MayJoin(c) || n.Settle(g) && g.MayJoin(c) {
+			return true
+		}
+		if l.word.Load() == word {
+			return false
+		}
+	}
+}
+
+// take takes units of a gauge.
+func (l *limit) take(n *node.StatisticNode, g *stat.Gauge, units int64) bool {
+	for {
+		word := l.word.Load()
+		c := claim(word, units)
+		got, _ := g.Join(c)
+		if !got && n.Settle(g) {
+			got, _ = g.Join(c)
+		}
+		if got || l.word.Load() == word {
+			return got
+		}
+	}
+}
+
+func (l *limit) figures(resource string) core.LimitFigures {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := core.LimitFigures{
+		Resource:   resource,
+		Limit:      l.learner.limit(),
+		FloorRT:    time.Duration(l.learner.minRT),
+		LimitRT:    time.Duration(l.learner.maxRT),
+		Throughput: l.learner.throughput,
+	}
+	if !l.learner.watch {
+		f.InForce = l.learner.level
+	}
+	return f
+}

@@ -1,0 +1,191 @@
+//go:build sim
+
+package adaptive
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/internal/sim"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// slot is the one of package slots, without the package, which sees this one.
+type slot struct{}
+
+func (slot) Name() string                           { return "adaptive" }
+func (slot) Ask(inv *core.Invocation) core.Verdict  { return rulesOf(inv).Ask(inv) }
+func (slot) Take(inv *core.Invocation) core.Verdict { return rulesOf(inv).Take(inv) }
+func (slot) Completed(inv *core.Invocation)         { Completed(inv) }
+func rulesOf(inv *core.Invocation) (rules *Rules) {
+	if rules, _ = inv.Rules(core.KindAdaptive).(*Rules); rules == nil {
+		rules = new(Rules)
+	}
+	return rules
+}
+
+// referee knows between which two the limit in force may be, and how many units are
+// in flight at least and at most.
+type referee struct {
+	s         *sim.Schedule
+	gauge     *stat.Gauge
+	low, high int64
+	settled   int64 // the least that the gauge has shown since the limit is what it is
+	holds     int64 // units that were admitted and don't leave yet
+	asks      int64 // with those on their way in and out
+	calls     []*judged
+}
+
+// judged is one call: the highest that the limit was while it asked, and whether there
+// was an instant in which it might not have fit.
+type judged struct {
+	high int64
+	full bool
+}
+
+func (r *referee) changed() {
+	for _, c := range r.calls {
+		c.high, c.full = max(c.high, r.high), c.full || r.asks > r.low
+	}
+}
+
+// moves is while the limit becomes another.
+func (r *referee) moves(from, to int64, move func()) {
+	r.low, r.high = min(from, to), max(from, to)
+	r.changed()
+	move()
+	r.settled = r.gauge.InUse()
+	r.low, r.high = to, to
+	r.changed()
+}
+
+func (r *referee) call(e *core.Engine, units int64) {
+	c := new(judged)
+	r.calls = append(r.calls, c)
+	r.asks += units
+	r.changed()
+	entry, err := e.Enter(context.Background(), "a", []core.Option{core.Count(int(units))})
+	if err != nil {
+		if !c.full {
+			r.s.Failf("refused, though it would have fit at any time")
+		}
+		r.asks -= units
+		return
+	}
+	if r.holds += units; r.holds > c.high {
+		r.s.Failf("%d units run, and the limit was at most %d", r.holds, c.high)
+	}
+	inUse := r.gauge.InUse()
+	if r.low == r.high && inUse > max(r.low, r.settled) {
+		r.s.Failf("there were %d units when the limit became %d, and now %d", r.settled, r.low, inUse)
+	}
+	r.settled = min(r.settled, inUse)
+	r.s.Clock().Now()
+	r.holds -= units
+	entry.Exit()
+	r.asks -= units
+}
+
+func newSim(s *sim.Schedule, most int) (*core.Engine, *referee) {
+	s.Clock().Set(time.Unix(1_700_000_000, 0).UnixNano())
+	e, err := core.NewEngine(core.Config{Clock: s.Clock(), Chain: core.NewChain(slot{}), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err)
+	}
+	s.Check(func() {
+		for _, problem := range books.Unsettled(e) {
+			s.Failf("%s", problem)
+		}
+		if n := e.Failures(); n != 0 {
+			s.Failf("%d slots panicked", n)
+		}
+	})
+	loadSim(s, e, most)
+	resource, _ := e.FindResource("a")
+	return e, &referee{s: s, gauge: resource.Gauge(Rule{ID: "a"}.owner("a")), low: int64(most), high: int64(most)}
+}
+
+// loadSim makes most the limit in force.
+func loadSim(s *sim.Schedule, e *core.Engine, most int) {
+	if err := e.Update(func(b *core.RulesetBuilder) error {
+		return Compile(b, []Rule{{ID: "a", Resource: "a", Floor: max(1, most-1), Start: max(1, most-1), Ceiling: max(2, most), Window: time.Minute}})
+	}); err != nil {
+		s.Failf("loading rules: %v", err)
+	}
+}
+
+func limitOf(e *core.Engine) (l *limit) {
+	e.Rules().Family(core.KindAdaptive).(*Table).Each(func(c *controller) { l = c.limit })
+	return l
+}
+
+// museum 2, 62, 64: calls of one and two units while the limit is moved up and down, by
+// what was learned and by rules that change. No call is admitted above a limit that was
+// in force while it asked, none is refused that would have fit under all of them, and
+// in the end nothing is held.
+func TestSimLimit(t *testing.T) {
+	sim.Sample(t, func(s *sim.Schedule) {
+		first := int64(2 + s.Rand.IntN(2))
+		e, r := newSim(s, int(first))
+		l := limitOf(e)
+		for range 2 + s.Rand.IntN(2) {
+			units := []int64{1 + s.Rand.Int64N(2), 1}
+			s.Go(func() {
+				for _, n := range units {
+					r.call(e, n)
+				}
+			})
+		}
+		var steps []int64
+		for range 1 + s.Rand.IntN(2) {
+			steps = append(steps, 1+s.Rand.Int64N(3))
+		}
+		reload := s.Rand.IntN(3) == 0
+		s.Named("learner", func() {
+			from := first
+			for i, to := range steps {
+				if to < 2 && reload {
+					to = 2
+				}
+				r.moves(from, to, func() {
+					if reload && i == 0 {
+						loadSim(s, e, int(to))
+						return
+					}
+					l.mu.Lock()
+					l.learner.level = to
+					l.enforce()
+					l.mu.Unlock()
+				})
+				from = to
+			}
+		})
+	})
+}
+
+// museum 2: every schedule of a call while the limit falls to what another one holds.
+func TestSimLimitFallsEverySchedule(t *testing.T) {
+	sim.Exhaustive(t, 3_000_000, func(s *sim.Schedule) {
+		e, r := newSim(s, 2)
+		l := limitOf(e)
+		other, err := e.Enter(context.Background(), "a", nil)
+		if err != nil {
+			s.Failf("refused")
+		}
+		r.holds, r.asks = 1, 1
+		s.Go(func() { r.call(e, 1) })
+		s.Named("learner", func() {
+			r.moves(2, 1, func() {
+				l.mu.Lock()
+				l.learner.level = 1
+				l.enforce()
+				l.mu.Unlock()
+			})
+		})
+		s.Check(func() { other.Exit() })
+	})
+}

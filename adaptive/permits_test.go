@@ -1,0 +1,186 @@
+package adaptive_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/adaptive"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/figure"
+)
+
+// at is a rule whose limit in force is n until it has learned for a minute.
+func at(n int) adaptive.Rule {
+	return adaptive.Rule{ID: "learn", Resource: "orders", Floor: n - 1, Ceiling: n, Window: time.Minute}
+}
+
+func TestPermits(t *testing.T) {
+	g := newGuard(t, at(3))
+	assert.EqualValues(t, 3, g.limit().InForce)
+	a, b := g.enter(), g.enter(core.Count(2))
+	g.refused()
+	b.Exit()
+	b.Exit() // the second does nothing
+	g.refused(core.Count(3))
+	g.enter(core.Count(2)).Exit()
+	a.Exit()
+	g.enter(core.Count(3)).Exit()
+	g.refused(core.Count(4))
+	g.refused(core.Count(1 << 20)) // museum 34
+	assert.EqualValues(t, 4, g.figures("learn").Refused)
+}
+
+// What was in flight before there was a rule counts.
+func TestRuleMeetsCallsInFlight(t *testing.T) {
+	g := newGuard(t)
+	a, b := g.enter(), g.enter()
+	g.load(at(2))
+	g.refused()
+	a.Exit()
+	c := g.enter()
+	g.refused()
+	b.Exit()
+	c.Exit()
+	g.enter(core.Count(2)).Exit()
+}
+
+// The limit falls below what is in flight: who is in stays, and nobody is admitted until
+// the next one fits. museum 64
+func TestLimitFallsBelowWhatIsInFlight(t *testing.T) {
+	g := newGuard(t, at(5))
+	var in []core.Entry
+	for range 5 {
+		in = append(in, g.enter())
+	}
+	g.load(at(2))
+	assert.EqualValues(t, 2, g.limit().InForce)
+	for _, e := range in[:3] {
+		g.refused()
+		e.Exit()
+	}
+	g.refused() // two are in flight
+	in[3].Exit()
+	e := g.enter()
+	g.refused()
+	g.load(at(3))
+	f := g.enter()
+	g.refused()
+	for _, e := range []core.Entry{in[4], e, f} {
+		e.Exit()
+	}
+}
+
+// museum 1, 2, 62, 64: 64 goroutines in rounds, under a limit that is another in each.
+// Some hold what they have over several rounds, so it falls below what is in flight.
+// In each round exactly as many are admitted as fit.
+func TestExactForACrowd(t *testing.T) {
+	const crowd = 64
+	rounds := figure.Size(300, 10_000, 10_000, 100_000)
+	if raceDetector {
+		rounds = min(rounds, 300)
+	}
+	g := newGuardWith(t, core.Config{Clock: core.NewSystemClock()}, at(2))
+	r := rand.New(rand.NewPCG(*seed, 0))
+	entries := make([]core.Entry, crowd) // of those who are in flight
+	var begin [2]chan struct{}
+	begin[0] = make(chan struct{})
+	var round, all sync.WaitGroup
+	for i := range crowd {
+		all.Go(func() {
+			for n := range rounds {
+				<-begin[n%2]
+				if entries[i] == (core.Entry{}) {
+					entries[i], _ = g.Enter(t.Context(), "orders", nil)
+				}
+				round.Done()
+			}
+		})
+	}
+	inFlight := func() (n int) {
+		for _, e := range entries {
+			if e != (core.Entry{}) {
+				n++
+			}
+		}
+		return n
+	}
+	over, missing := 0, 0
+	for n := range rounds {
+		limit := 2 + r.IntN(crowd)
+		g.load(at(limit))
+		held := inFlight()
+		round.Add(crowd)
+		begin[(n+1)%2] = make(chan struct{})
+		close(begin[n%2])
+		round.Wait()
+		switch now, fits := inFlight(), max(held, min(limit, crowd)); {
+		case now > fits:
+			over++
+		case now < fits:
+			missing++
+		}
+		for i := range entries {
+			if r.IntN(4) > 0 {
+				entries[i].Exit()
+				entries[i] = core.Entry{}
+			}
+		}
+	}
+	all.Wait()
+	for _, e := range entries {
+		e.Exit()
+	}
+	assert.Zero(t, missing, "rounds in which somebody was refused who would have fit")
+	figure.Report(t, figure.Figure{Name: "rounds in which more were admitted than fit under an adaptive limit", Value: float64(over), N: int64(rounds), Seed: *seed})
+}
+
+// It learns while 64 goroutines come and go: with calls of one to three units, of which
+// some fail, and rules that change. Never are more in flight than the ceiling, and in
+// the end nothing is held.
+func TestLearnsUnderACrowd(t *testing.T) {
+	const most = 12
+	calls := figure.Size(200, 10_000, 10_000, 100_000)
+	if raceDetector {
+		calls = min(calls, 500)
+	}
+	rule := adaptive.Rule{ID: "learn", Resource: "orders", Ceiling: most, Window: 10 * ms}
+	g := newGuardWith(t, core.Config{Clock: core.NewSystemClock()}, rule)
+	var running, over, ran atomic.Int64
+	var crowd sync.WaitGroup
+	for i := range 64 {
+		crowd.Go(func() {
+			r := rand.New(rand.NewPCG(*seed, uint64(i)))
+			for n := range calls {
+				if i == 0 && n%100 == 0 {
+					rule.Ceiling = most - r.IntN(4)
+					g.load(rule)
+				}
+				units := 1 + r.IntN(3)
+				e, err := g.Enter(t.Context(), "orders", []core.Option{core.Count(units)})
+				if err != nil {
+					continue
+				}
+				if running.Add(int64(units)) > most {
+					over.Add(1)
+				}
+				ran.Add(1)
+				if r.IntN(10) == 0 {
+					e.Fail(errWork)
+				}
+				running.Add(int64(-units))
+				e.Exit()
+			}
+		})
+	}
+	crowd.Wait()
+	require.NotZero(t, ran.Load())
+	assert.Zero(t, g.Failures())
+	assert.LessOrEqual(t, g.limit().Limit, int64(most))
+	figure.Report(t, figure.Figure{Name: "calls above the ceiling of an adaptive rule that learns", Value: float64(over.Load()), N: ran.Load(), Seed: *seed})
+}

@@ -1,0 +1,114 @@
+package adaptive
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// Rule limits the calls in flight of one resource to as many as it can serve at once,
+// and finds out how many that are:
+//
+//	adaptive.Rule{Resource: "search"}
+//
+// Two rules that are equal are the same rule; a rule that differs from an older one
+// with the same ID goes on from what that has learned.
+type Rule struct {
+	// ID names the rule in errors, logs and figures, and ties it to its
+	// predecessor when rules are loaded anew. Made from the fields if empty.
+	ID string `yaml:"id,omitempty"`
+	// Resource is the name given to api.Entry. Required.
+	Resource string `yaml:"resource"`
+	// Regex makes Resource a regular expression (RE2) that must match a whole
+	// name; a dot matches every character. Every resource that matches has a limit
+	// of its own.
+	Regex bool `yaml:"regex,omitempty"`
+	// Floor and Ceiling are the least and the most that the limit may become, in units:
+	// a call of n units holds n. 0 means 1 and 1000. Ceiling is at most a million.
+	Floor   int `yaml:"floor,omitempty"`
+	Ceiling int `yaml:"ceiling,omitempty"`
+	// Start is the limit before anything is learned. 0 means 20, or what is nearest to
+	// it from Floor to Ceiling.
+	Start int `yaml:"start,omitempty"`
+	// Window is how long the rule looks at least before it moves the limit, from 10 ms
+	// to a minute; 0 means 500 ms. Where there are few calls, or they differ much in how
+	// long they take, it looks for longer by itself.
+	Window time.Duration `yaml:"window,omitempty"`
+	// Mode says whether the limit holds. The zero value is core.Enforce.
+	Mode core.Mode `yaml:"mode,omitempty"`
+}
+
+// The defaults and ranges of a rule's fields.
+const (
+	DefaultFloor   = 1
+	DefaultCeiling = 1000
+	DefaultStart   = 20
+	DefaultWindow  = 500 * time.Millisecond
+
+	MaxCeiling = 1_000_000
+	MinWindow  = 10 * time.Millisecond
+	MaxWindow  = time.Minute
+)
+
+// Normalized returns the rule with every default written out, or the first field that
+// can't be honoured as a [core.FieldError].
+func (r Rule) Normalized() (Rule, error) {
+	if r.Floor == 0 {
+		r.Floor = DefaultFloor
+	}
+	if r.Ceiling == 0 {
+		r.Ceiling = max(DefaultCeiling, min(2*r.Floor, MaxCeiling))
+	}
+	if r.Start == 0 {
+		r.Start = min(max(DefaultStart, r.Floor), r.Ceiling)
+	}
+	if r.Window == 0 {
+		r.Window = DefaultWindow
+	}
+	if err := r.check(); err != nil {
+		return r, err
+	}
+	if r.ID == "" {
+		r.ID = r.madeID()
+	}
+	return r, nil
+}
+
+func (r Rule) check() error {
+	if r.Resource == "" {
+		return core.BadField("resource", "is required: name the resource that the rule limits")
+	}
+	if r.Regex {
+		if _, err := core.PatternSize(r.Resource); err != nil {
+			return core.BadField("resource", "%v", err)
+		}
+	}
+	switch {
+	case r.Mode > core.Off:
+		return core.BadField("mode", "%d is unknown: use core.Enforce, core.Shadow or core.Off", r.Mode)
+	case r.Floor < 1 || r.Floor > MaxCeiling:
+		return core.BadField("floor", "is %d: use a whole number from 1 to %d", r.Floor, MaxCeiling)
+	case r.Ceiling < 1 || r.Ceiling > MaxCeiling:
+		return core.BadField("ceiling", "is %d: use a whole number from 1 to %d", r.Ceiling, MaxCeiling)
+	case r.Ceiling < r.Floor:
+		return core.BadField("ceiling", "is %d, below the floor of %d: no limit is between them", r.Ceiling, r.Floor)
+	case r.Ceiling == r.Floor:
+		return core.BadField("ceiling", "is the floor, so that there is nothing to learn: use an isolation rule with threshold %d, or a higher ceiling", r.Ceiling)
+	case r.Start < r.Floor || r.Start > r.Ceiling:
+		return core.BadField("start", "is %d: use a whole number from the floor to the ceiling, %d to %d, or leave it out", r.Start, r.Floor, r.Ceiling)
+	case r.Window < MinWindow || r.Window > MaxWindow:
+		return core.BadField("window", "is %v: use a duration from %v to %v", r.Window, MinWindow, MaxWindow)
+	}
+	return nil
+}
+
+// madeID names a rule by the fields that make it that rule, so that an edited floor or
+// ceiling is still the same rule.
+func (r Rule) madeID() string { return "adaptive:" + r.Resource }
+
+func (r Rule) terms() terms {
+	return terms{
+		floor: int64(r.Floor), ceiling: int64(r.Ceiling),
+		window: int64(r.Window), watch: r.Mode == core.Shadow,
+	}
+}

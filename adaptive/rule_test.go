@@ -1,0 +1,147 @@
+package adaptive_test
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/adaptive"
+	"github.com/penstock-go/penstock/core"
+)
+
+// A line for each field that can be wrong, and each way it can be. museum 36, 47
+func TestRuleRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		rule adaptive.Rule
+		want string
+	}{
+		{adaptive.Rule{}, "resource: is required: name the resource that the rule limits"},
+		{adaptive.Rule{Resource: "a(b", Regex: true}, `resource: is no regular expression: missing closing ): "a(b"`},
+		{adaptive.Rule{Floor: -1}, "floor: is -1: use a whole number from 1 to 1000000"},
+		{adaptive.Rule{Floor: math.MinInt}, "floor: is "},
+		{adaptive.Rule{Floor: math.MaxInt}, "floor: is "},
+		{adaptive.Rule{Floor: 1_000_001}, "floor: is 1000001: use a whole number from 1 to 1000000"},
+		{adaptive.Rule{Floor: 1_000_000}, "ceiling: is the floor, so that there is nothing to learn: use an isolation rule with threshold 1000000, or a higher ceiling"},
+		{adaptive.Rule{Ceiling: -1}, "ceiling: is -1: use a whole number from 1 to 1000000"},
+		{adaptive.Rule{Ceiling: math.MaxInt}, "ceiling: is "},
+		{adaptive.Rule{Ceiling: 1_000_001}, "ceiling: is 1000001: use a whole number from 1 to 1000000"},
+		{adaptive.Rule{Floor: 5, Ceiling: 4}, "ceiling: is 4, below the floor of 5: no limit is between them"},
+		{adaptive.Rule{Ceiling: 1}, "ceiling: is the floor, so that there is nothing to learn: use an isolation rule with threshold 1, or a higher ceiling"},
+		{adaptive.Rule{Start: -1}, "start: is -1: use a whole number from the floor to the ceiling, 1 to 1000, or leave it out"},
+		{adaptive.Rule{Start: 1001}, "start: is 1001: use a whole number from the floor to the ceiling, 1 to 1000, or leave it out"},
+		{adaptive.Rule{Floor: 3, Start: 2}, "start: is 2: use a whole number from the floor to the ceiling, 3 to 1000, or leave it out"},
+		{adaptive.Rule{Window: -1}, "window: is -1ns: use a duration from 10ms to 1m0s"},
+		{adaptive.Rule{Window: 10*time.Millisecond - 1}, "window: is 9.999999ms: use a duration from 10ms to 1m0s"},
+		{adaptive.Rule{Window: time.Minute + 1}, "window: is 1m0.000000001s: use a duration from 10ms to 1m0s"},
+		{adaptive.Rule{Mode: 3}, "mode: 3 is unknown: use core.Enforce, core.Shadow or core.Off"},
+	} {
+		t.Run(tt.want, func(t *testing.T) {
+			if tt.rule.Resource == "" && !strings.HasPrefix(tt.want, "resource: is req") {
+				tt.rule.Resource = "orders"
+			}
+			_, err := tt.rule.Normalized()
+			var field *core.FieldError
+			require.ErrorAs(t, err, &field)
+			assert.True(t, strings.HasPrefix(err.Error(), tt.want), "%v", err)
+
+			// Where it stands in the list is said, and the rules stay.
+			g := newGuard(t, adaptive.Rule{Resource: "orders", Start: 1, Ceiling: 2})
+			err = g.Update(func(b *core.RulesetBuilder) error {
+				return adaptive.Compile(b, []adaptive.Rule{{Resource: "a"}, tt.rule})
+			})
+			require.ErrorContains(t, err, "adaptive[1]."+tt.want)
+			defer g.enter(core.Count(2)).Exit()
+			g.refused()
+		})
+	}
+}
+
+// The ends of every range are inside, and the defaults fit in.
+func TestRuleAccepts(t *testing.T) {
+	for _, tt := range []struct {
+		rule, want adaptive.Rule
+	}{
+		{adaptive.Rule{}, adaptive.Rule{Floor: 1, Ceiling: 1000, Start: 20, Window: 500 * ms}},
+		{adaptive.Rule{Ceiling: 2}, adaptive.Rule{Floor: 1, Ceiling: 2, Start: 2, Window: 500 * ms}},
+		{adaptive.Rule{Floor: 50}, adaptive.Rule{Floor: 50, Ceiling: 1000, Start: 50, Window: 500 * ms}},
+		{adaptive.Rule{Floor: 5000}, adaptive.Rule{Floor: 5000, Ceiling: 10_000, Start: 5000, Window: 500 * ms}},
+		{
+			adaptive.Rule{Floor: 999_999, Ceiling: 1_000_000, Start: 1_000_000, Window: 10 * ms},
+			adaptive.Rule{Floor: 999_999, Ceiling: 1_000_000, Start: 1_000_000, Window: 10 * ms},
+		},
+		{adaptive.Rule{Window: time.Minute}, adaptive.Rule{Floor: 1, Ceiling: 1000, Start: 20, Window: time.Minute}},
+	} {
+		tt.rule.Resource, tt.want.Resource, tt.want.ID = "orders", "orders", "adaptive:orders"
+		got, err := tt.rule.Normalized()
+		require.NoError(t, err)
+		assert.Equal(t, tt.want, got)
+		g := newGuard(t, tt.rule)
+		g.enter().Exit()
+		assert.Zero(t, g.Failures())
+	}
+}
+
+// Two rules that differ in any field differ. museum 71
+func TestRuleEquality(t *testing.T) {
+	rule := adaptive.Rule{}
+	fields := reflect.TypeFor[adaptive.Rule]()
+	for i := range fields.NumField() {
+		other := rule
+		switch f := reflect.ValueOf(&other).Elem().Field(i); f.Kind() {
+		case reflect.String:
+			f.SetString("x")
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.Int, reflect.Int64:
+			f.SetInt(1)
+		case reflect.Uint8:
+			f.SetUint(1)
+		default:
+			t.Fatalf("a field of kind %v: say how it is changed", f.Kind())
+		}
+		assert.False(t, rule.Equal(other), fields.Field(i).Name)
+		assert.True(t, other.Equal(other))
+	}
+}
+
+func TestRuleIDs(t *testing.T) {
+	rules, err := adaptive.Normalize([]adaptive.Rule{
+		{Resource: "orders", Ceiling: 5},
+		{Resource: "orders", Ceiling: 7},
+		{ID: "mine", Resource: "orders", Ceiling: 5},
+	})
+	require.NoError(t, err)
+	var ids []string
+	for _, r := range rules {
+		ids = append(ids, r.ID)
+	}
+	assert.Equal(t, []string{"adaptive:orders", "adaptive:orders#2", "mine"}, ids)
+	_, err = adaptive.Normalize([]adaptive.Rule{{Resource: "orders"}, {Resource: "orders"}})
+	require.EqualError(t, err, "adaptive: rules 0 and 1 are the same: remove one")
+	none, err := adaptive.Normalize([]adaptive.Rule{})
+	require.NoError(t, err)
+	assert.Nil(t, none)
+}
+
+// What a rule has refused goes on counting when the rule changes, and its refusal
+// names it.
+func TestRefusalsGoOnCounting(t *testing.T) {
+	rule := adaptive.Rule{ID: "learn", Resource: "orders", Start: 1, Ceiling: 2}
+	g := newGuard(t, rule)
+	e := g.enter(core.Count(2))
+	g.refused()
+	rule.Window = time.Second
+	g.load(rule)
+	_, err := g.Enter(t.Context(), "orders", nil)
+	require.EqualError(t, err, `penstock: adaptive rule "learn" blocked "orders"`)
+	e.Exit()
+	f := g.figures("learn")
+	assert.EqualValues(t, 2, f.Refused)
+	assert.Equal(t, core.KindAdaptive, f.Kind)
+	assert.Equal(t, "orders", f.Resource)
+}

@@ -1,0 +1,64 @@
+package adaptive_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/penstock-go/penstock/adaptive"
+	"github.com/penstock-go/penstock/core"
+)
+
+func shadow(r adaptive.Rule) adaptive.Rule {
+	r.Mode = core.Shadow
+	return r
+}
+
+// A shadow rule counts what it would refuse, beside the calls that it would admit, and
+// refuses nobody.
+func TestShadowCountsWhatItWouldRefuse(t *testing.T) {
+	g := newGuard(t, shadow(adaptive.Rule{ID: "try", Resource: "orders", Start: 1, Window: time.Minute}))
+	a, b := g.enter(), g.enter()
+	assert.EqualValues(t, 1, g.figures("try").Rehearsed)
+	b.Exit()
+	c := g.enter()
+	assert.EqualValues(t, 2, g.figures("try").Rehearsed)
+	a.Exit()
+	c.Exit()
+	d := g.enter()
+	assert.EqualValues(t, 2, g.figures("try").Rehearsed)
+	d.Exit()
+	assert.Zero(t, g.figures("try").Refused)
+	assert.Zero(t, g.limit().InForce)
+}
+
+// It learns from the calls as they come, without moving them: here from a load that goes
+// up and down around what the service can do. Then it is enforced, and goes on from
+// there.
+func TestShadowLearns(t *testing.T) {
+	s := sixteen(t, shadow(learning(100)), lognormal(0.5))
+	for range 20 {
+		for _, load := range []float64{0.5, 1.3, 0.8, 1.1, 0.4} {
+			v := s.watch(load, 1)
+			assert.Zero(t, v.refused)
+		}
+	}
+	learned := s.limit().Limit
+	assert.InDelta(t, 16, learned, 4)
+	assert.NotZero(t, s.figures("learn").Rehearsed)
+	s.load(learning(100))
+	assert.Equal(t, learned, s.limit().Limit)
+	assert.LessOrEqual(t, s.watch(1.5, 6).off(16), 0.1)
+}
+
+// It learns that a service can do more, too, once so much comes.
+func TestShadowLearnsUpwards(t *testing.T) {
+	s := sixteen(t, shadow(learning(2)), lognormal(0.5))
+	for range 20 {
+		for _, load := range []float64{0.3, 0.7, 1.2, 0.5} {
+			s.settle(load, 5*time.Second)
+		}
+	}
+	assert.InDelta(t, 16, s.limit().Limit, 4)
+}
