@@ -44,8 +44,8 @@ Rows without a test:
    23  a step back wraps an unsigned age: everything passes
   107  beyond the cap on contexts nothing is protected
 Rows that wait for a part that isn't built:
-  cluster     32, 52, 96-101
-  metric log  102, 103
+  cluster          32, 52, 96-101
+  metric log       102, 103
 108 rows: 96 with a test, 2 without, 10 waiting. 2 patches, of 2 rows.
 `, summary(tests, patches))
 
