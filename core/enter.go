@@ -45,9 +45,9 @@ func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, 
 	inv.now = inv.began
 	inv.resource = inv.find(name)
 	if set := e.rules.Load(); inv.resource != e.resources.overflow {
-		inv.bound = inv.resource.bind(set)
+		inv.bound = e.bind(inv.resource, set)
 	} else {
-		inv.bound = bindAs(inv.resource, name, set)
+		inv.bound = e.bindAs(inv.resource, name, set)
 	}
 
 	verdict := inv.decide()
@@ -75,8 +75,9 @@ func (inv *Invocation) find(name string) *Resource {
 // call that would have to wait and can't takes nothing.
 func (inv *Invocation) decide() (v Verdict) {
 	able := false
+	takes := len(inv.engine.chain.preparers) + len(inv.bound.judges)
 	for step := 0; step >= 0; {
-		if step = inv.decideFrom(step, &v, able); step == inv.engine.chain.takes && !able {
+		if step = inv.decideFrom(step, &v, able); step == takes && !able {
 			if able = inv.able(&v); !able {
 				return v
 			}
@@ -132,21 +133,22 @@ func (inv *Invocation) decideFrom(i int, v *Verdict, able bool) (next int) {
 		inv.giveBack() // the slot ended the goroutine, and the call with it
 		next = -1
 	}()
-	chain := inv.engine.chain
-	prepared, asked := len(chain.preparers), chain.takes
+	preparers, judges := inv.engine.chain.preparers, inv.bound.judges
+	prepared := len(preparers)
+	asked := prepared + len(judges)
 	for ; i < prepared; i++ {
-		chain.preparers[i].Prepare(inv)
+		preparers[i].Prepare(inv)
 	}
 	for ; i < asked; i++ {
-		if v.add(chain.checkers[i-prepared].Ask(inv)); v.Block != nil {
+		if v.add(judges[i-prepared].Ask(inv)); v.Block != nil {
 			return -1
 		}
 	}
 	if v.Wait > 0 && !able {
 		return asked
 	}
-	for ; i-asked < len(chain.checkers); i++ {
-		if v.add(chain.checkers[i-asked].Take(inv)); v.Block != nil {
+	for ; i-asked < len(judges); i++ {
+		if v.add(judges[i-asked].Take(inv)); v.Block != nil {
 			return -1
 		}
 		inv.waits = v.Wait > 0 || inv.Awaits()

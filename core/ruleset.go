@@ -202,7 +202,7 @@ func (e *Engine) pin(set *Ruleset) *Names {
 		e.tree.Entrances().Pin(name)
 	}
 	for r := range e.resources.all() {
-		r.bind(set)
+		e.bind(r, set)
 	}
 	return names
 }

@@ -26,6 +26,13 @@ type Checker interface {
 	Take(*Invocation) Verdict
 }
 
+// FamilyChecker is a Checker of one family of rules. It is passed over where the family
+// has nothing for the resource (see [Family].Bind): there it would say nothing.
+type FamilyChecker interface {
+	Checker
+	Kind() Kind
+}
+
 // AskOnly makes a [Checker] of one that holds nothing: its answer is its verdict.
 type AskOnly func(*Invocation) Verdict
 
@@ -80,7 +87,19 @@ type Chain struct {
 	blocked    []BlockRecorder
 	completed  []CompleteRecorder
 
-	takes int // the number of the first Take among the steps of a decision
+	kinds []Kind // of the checkers; KindNone is asked about every call
+}
+
+// judges are the checkers that have something to say where the families have these
+// rules.
+func (c *Chain) judges(rules *[kinds]any) []Checker {
+	var judges []Checker
+	for i, checker := range c.checkers {
+		if kind := c.kinds[i]; kind == KindNone || rules[kind] != nil {
+			judges = append(judges, checker)
+		}
+	}
+	return judges
 }
 
 // NewChain returns a chain of slots in the given order. It panics if a slot plays
@@ -97,7 +116,13 @@ func NewChain(slots ...Slot) *Chain {
 			panic(fmt.Sprintf("core: slot %q plays no role: give it a method of Preparer, Checker, Rechecker or one of the recorders", s.Name()))
 		}
 	}
-	c.takes = len(c.preparers) + len(c.checkers)
+	for _, checker := range c.checkers {
+		kind := KindNone
+		if family, ok := checker.(FamilyChecker); ok {
+			kind = family.Kind()
+		}
+		c.kinds = append(c.kinds, kind)
+	}
 	return c
 }
 

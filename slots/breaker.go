@@ -11,6 +11,9 @@ type Breaker struct{}
 // Name is "breaker".
 func (Breaker) Name() string { return "breaker" }
 
+// Kind is the family: without its rules the slot has nothing to say.
+func (Breaker) Kind() core.Kind { return core.KindBreaker }
+
 // Ask asks every breaker of the resource.
 func (Breaker) Ask(inv *core.Invocation) core.Verdict {
 	if rules, ok := inv.Rules(core.KindBreaker).(*breaker.Rules); ok {

@@ -11,6 +11,9 @@ type System struct{}
 // Name is "system".
 func (System) Name() string { return "system" }
 
+// Kind is the family: without its rules the slot has nothing to say.
+func (System) Kind() core.Kind { return core.KindSystem }
+
 // Ask asks every system rule.
 func (System) Ask(inv *core.Invocation) core.Verdict {
 	if rules, ok := inv.Rules(core.KindSystem).(*system.Rules); ok {
