@@ -31,7 +31,7 @@ import (
 // exact and never decreases. Different counters are not read at one instant.
 type Counters struct {
 	layout *Layout
-	lanes  []shared.Pointer[lane] // made on first use
+	lanes  []shared.Pointer[lane] // a power of two of them, each made on first use
 
 	mu       shared.Mutex
 	totals   Counts             // what was moved out of the lanes
@@ -74,7 +74,9 @@ func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
 	if failed {
 		b.exception.Add(n)
 	}
-	b.lowerMinRT(rt)
+	if lowest := b.minRT.Load(); lowest == 0 || rt < lowest-1 {
+		b.lowerMinRT(rt)
+	}
 	b.rt.Add(rt)
 	if b.complete.Add(pack(n))&halfFull != 0 {
 		c.relieve(b)
@@ -83,21 +85,25 @@ func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
 
 // bucket returns the bucket that a call at now writes to.
 func (c *Counters) bucket(i uint32, now int64) *laneBucket {
-	l := c.lanes[i%uint32(len(c.lanes))].Load()
-	if l == nil {
-		l = c.addLane(i, now)
+	if l := c.lanes[i&uint32(len(c.lanes)-1)].Load(); l != nil {
+		if b := l.newest.Load(); now < b.start.Load()+c.layout.fine {
+			return b
+		}
 	}
-	b := l.newest.Load()
-	if now < b.start.Load()+c.layout.fine {
+	return c.open(i, now)
+}
+
+// open is bucket where the lane is to be made or turned.
+func (c *Counters) open(i uint32, now int64) *laneBucket {
+	p := &c.lanes[i&uint32(len(c.lanes)-1)]
+	if p.Load() == nil {
+		p.CompareAndSwap(nil, newLane(c.layout, now))
+	}
+	l := p.Load()
+	if b := l.newest.Load(); now < b.start.Load()+c.layout.fine {
 		return b
 	}
 	return c.turn(l, now)
-}
-
-func (c *Counters) addLane(i uint32, now int64) *lane {
-	p := &c.lanes[i%uint32(len(c.lanes))]
-	p.CompareAndSwap(nil, newLane(c.layout, now))
-	return p.Load()
 }
 
 // turn opens the bucket of now on a lane. Who can't have the lock joins the
