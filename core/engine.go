@@ -53,7 +53,8 @@ type Config struct {
 type Engine struct {
 	config    Config
 	clock     Clock
-	steady    *steady // of a clock that may be set, otherwise nil
+	steady    *steady      // of a clock that may be set, otherwise nil
+	system    *SystemClock // the clock, if it is one: then it is read without a detour
 	chain     *Chain
 	tree      *node.Tree
 	resources *resources
@@ -84,6 +85,7 @@ func NewEngine(config Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{config: config, clock: config.Clock, steady: newSteady(config.Clock), chain: config.Chain, resources: &resources{}}
+	e.system, _ = config.Clock.(*SystemClock)
 	e.resources.forget = e.forget
 	e.tree, err = node.NewTree(layout, config.Caps, e.resources)
 	if err != nil {
@@ -143,7 +145,10 @@ func (e *Engine) Clock() Clock { return e.clock }
 // Now is the time of the engine: what its clock shows, unless that was set back
 // once. The engine's time doesn't follow.
 func (e *Engine) Now() int64 {
-	if e.steady == nil {
+	switch {
+	case e.system != nil:
+		return e.system.Now()
+	case e.steady == nil:
 		return e.clock.Now()
 	}
 	return e.steady.now()

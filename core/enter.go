@@ -35,7 +35,9 @@ func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, 
 	}
 	inv := e.pool.Get().(*Invocation)
 	inv.ctx, inv.context, inv.units = ctx, ContextOf(ctx), 1
-	inv.apply(opts)
+	if len(opts) > 0 {
+		inv.apply(opts)
+	}
 	if inv.units > stat.MaxUnits {
 		err := fmt.Errorf("%w: %d units, a call takes at most %d", ErrInvalid, inv.units, stat.MaxUnits)
 		inv.recycle()
@@ -75,7 +77,7 @@ func (inv *Invocation) find(name string) *Resource {
 // call that would have to wait and can't takes nothing.
 func (inv *Invocation) decide() (v Verdict) {
 	able := false
-	takes := len(inv.engine.chain.preparers) + len(inv.bound.judges)
+	takes := len(inv.engine.chain.preparers) + len(inv.asked())
 	for step := 0; step >= 0; {
 		if step = inv.decideFrom(step, &v, able); step == takes && !able {
 			if able = inv.able(&v); !able {
@@ -84,6 +86,14 @@ func (inv *Invocation) decide() (v Verdict) {
 		}
 	}
 	return v
+}
+
+// asked are the checkers that are asked before anybody takes.
+func (inv *Invocation) asked() []Checker {
+	if inv.bound.atOnce && !inv.prioritized {
+		return nil
+	}
+	return inv.bound.judges
 }
 
 // able reports whether a call that was asked could wait for as long as the rules would
@@ -133,14 +143,14 @@ func (inv *Invocation) decideFrom(i int, v *Verdict, able bool) (next int) {
 		inv.giveBack() // the slot ended the goroutine, and the call with it
 		next = -1
 	}()
-	preparers, judges := inv.engine.chain.preparers, inv.bound.judges
+	preparers, asks, judges := inv.engine.chain.preparers, inv.asked(), inv.bound.judges
 	prepared := len(preparers)
-	asked := prepared + len(judges)
+	asked := prepared + len(asks)
 	for ; i < prepared; i++ {
 		preparers[i].Prepare(inv)
 	}
 	for ; i < asked; i++ {
-		if v.add(judges[i-prepared].Ask(inv)); v.Block != nil {
+		if v.add(asks[i-prepared].Ask(inv)); v.Block != nil {
 			return -1
 		}
 	}
@@ -345,7 +355,9 @@ func (inv *Invocation) recordRest(p phase, i int, b *BlockError) {
 	for i >= 0 {
 		i = inv.recordFrom(p, i, b)
 	}
-	inv.restore()
+	if inv.anyLeft() {
+		inv.engine.restore(inv)
+	}
 }
 
 // recordFrom runs the recorders from number i on; before those of the exit the
@@ -385,7 +397,9 @@ func (inv *Invocation) recordFrom(p phase, i int, b *BlockError) (next int) {
 			i++
 		}
 		for ; i <= len(chain.completed); i++ {
-			chain.completed[i-1].Completed(inv)
+			if inv.is(chain.concerned[i-1]) {
+				chain.completed[i-1].Completed(inv)
+			}
 		}
 	}
 	return -1

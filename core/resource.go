@@ -25,6 +25,7 @@ type binding struct {
 
 	// judges are the checkers that have something to say here, see [FamilyChecker].
 	judges []Checker
+	atOnce bool // they need not be asked, see [Sole]
 }
 
 func (e *Engine) bind(r *Resource, set *Ruleset) *binding {
@@ -67,6 +68,7 @@ func (e *Engine) bindAs(r *Resource, name string, set *Ruleset) *binding {
 		}
 	}
 	b.judges = e.chain.judges(&b.rules)
+	b.atOnce = e.chain.atOnce(&b.rules, b.judges)
 	return b
 }
 

@@ -33,6 +33,15 @@ type FamilyChecker interface {
 	Kind() Kind
 }
 
+// Sole is what [Family.Bind] may return: rules that perhaps need not be asked where no
+// other family has any. There Ask only keeps a call that will be refused from taking
+// what it then gives back.
+type Sole interface {
+	// TakesAtOnce reports whether Take refuses without taking anything, and has no call
+	// wait that is not prioritized.
+	TakesAtOnce() bool
+}
+
 // AskOnly makes a [Checker] of one that holds nothing: its answer is its verdict.
 type AskOnly func(*Invocation) Verdict
 
@@ -63,6 +72,34 @@ type CompleteRecorder interface {
 	Completed(*Invocation)
 }
 
+// Selective is a CompleteRecorder that has to do with some calls only, and is passed over
+// for the others.
+type Selective interface {
+	CompleteRecorder
+	Concerns() Calls
+}
+
+// Calls says which calls a [Selective] recorder has to do with.
+type Calls uint8
+
+// The kinds of calls.
+const (
+	AllCalls Calls = iota
+	InboundCalls
+	MarkedCalls // on which a mark was left, see [Invocation.Mark]
+)
+
+// is reports whether the call is one of those.
+func (inv *Invocation) is(one Calls) bool {
+	switch one {
+	case InboundCalls:
+		return inv.inbound
+	case MarkedCalls:
+		return len(inv.marks) > 0
+	}
+	return true
+}
+
 // Verdict is what a rule says of a call. The zero value admits it.
 type Verdict struct {
 	// Block refuses the call.
@@ -87,7 +124,8 @@ type Chain struct {
 	blocked    []BlockRecorder
 	completed  []CompleteRecorder
 
-	kinds []Kind // of the checkers; KindNone is asked about every call
+	kinds     []Kind  // of the checkers; KindNone is asked about every call
+	concerned []Calls // by those that record what is completed
 }
 
 // judges are the checkers that have something to say where the families have these
@@ -100,6 +138,19 @@ func (c *Chain) judges(rules *[kinds]any) []Checker {
 		}
 	}
 	return judges
+}
+
+// atOnce reports whether one family judges alone and needs no asking, see [Sole].
+func (c *Chain) atOnce(rules *[kinds]any, judges []Checker) bool {
+	if len(judges) != 1 {
+		return false
+	}
+	family, ok := judges[0].(FamilyChecker)
+	if !ok {
+		return false
+	}
+	sole, ok := rules[family.Kind()].(Sole)
+	return ok && sole.TakesAtOnce()
 }
 
 // NewChain returns a chain of slots in the given order. It panics if a slot plays
@@ -122,6 +173,13 @@ func NewChain(slots ...Slot) *Chain {
 			kind = family.Kind()
 		}
 		c.kinds = append(c.kinds, kind)
+	}
+	for _, recorder := range c.completed {
+		calls := AllCalls
+		if selective, ok := recorder.(Selective); ok {
+			calls = selective.Concerns()
+		}
+		c.concerned = append(c.concerned, calls)
 	}
 	return c
 }

@@ -38,5 +38,8 @@ func (Breaker) Recheck(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
+// Concerns says that the slot has to do only with calls that a breaker marked.
+func (Breaker) Concerns() core.Calls { return core.MarkedCalls }
+
 // Completed tells every breaker how the call ended.
 func (Breaker) Completed(inv *core.Invocation) { breaker.Completed(inv) }

@@ -30,11 +30,11 @@ func (System) Take(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
+// Concerns says that the slot has to do with inbound calls only.
+func (System) Concerns() core.Calls { return core.InboundCalls }
+
 // Completed tells the rules that are in force by now how long an inbound call took.
 func (System) Completed(inv *core.Invocation) {
-	if !inv.Inbound() {
-		return
-	}
 	if table, ok := inv.Engine().Rules().Family(core.KindSystem).(*system.Table); ok {
 		table.Completed(inv)
 	}

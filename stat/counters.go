@@ -77,7 +77,9 @@ func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
 	if lowest := b.minRT.Load(); lowest == 0 || rt < lowest-1 {
 		b.lowerMinRT(rt)
 	}
-	b.rt.Add(rt)
+	if rt > 0 { // on a coarse clock it often isn't
+		b.rt.Add(rt)
+	}
 	if b.complete.Add(pack(n))&halfFull != 0 {
 		c.relieve(b)
 	}
