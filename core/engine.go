@@ -210,7 +210,7 @@ func (e *Engine) newResource(name string) *Resource {
 	if name == node.OverflowName && e.resources.overflow != nil {
 		return e.resources.overflow
 	}
-	return &Resource{ClusterNode: e.tree.NewCluster(name)}
+	return &Resource{ClusterNode: e.tree.NewCluster(name), engine: e}
 }
 
 // left cleans up after a resource that has left the registry, under its lock.

@@ -27,8 +27,17 @@ var errNoResource = fmt.Errorf("%w: the resource has no name", ErrInvalid)
 // A panic of a slot is recovered, see [Engine.Failures]. One of the clock or the
 // context goes on to the caller, and the call holds nothing.
 func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, error) {
+	inv, err := e.begin(ctx, name, opts)
+	if err != nil {
+		return Entry{}, err
+	}
+	return inv.enter(inv.find(name), name)
+}
+
+// begin takes an invocation for a call, and reads the clock.
+func (e *Engine) begin(ctx context.Context, name string, opts []Option) (*Invocation, error) {
 	if name == "" {
-		return Entry{}, errNoResource
+		return nil, errNoResource
 	}
 	if ctx == nil {
 		ctx = context.Background()
@@ -41,15 +50,21 @@ func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, 
 	if inv.units > stat.MaxUnits {
 		err := fmt.Errorf("%w: %d units, a call takes at most %d", ErrInvalid, inv.units, stat.MaxUnits)
 		inv.recycle()
-		return Entry{}, err
+		return nil, err
 	}
 	inv.began = e.Now()
 	inv.now = inv.began
-	inv.resource = inv.find(name)
-	if set := e.rules.Load(); inv.resource != e.resources.overflow {
-		inv.bound = e.bind(inv.resource, set)
+	return inv, nil
+}
+
+// enter decides about the call, which asks for r by that name.
+func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
+	e := inv.engine
+	inv.resource = r
+	if set := e.rules.Load(); r != e.resources.overflow {
+		inv.bound = e.bind(r, set)
 	} else {
-		inv.bound = e.bindAs(inv.resource, name, set)
+		inv.bound = e.bindAs(r, name, set)
 	}
 
 	verdict := inv.decide()

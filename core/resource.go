@@ -11,6 +11,7 @@ import (
 // rules that apply to it. It is safe for concurrent use.
 type Resource struct {
 	*node.ClusterNode
+	engine *Engine
 
 	// bound is a cache: a call that finds another rule set in it than the engine
 	// has looks its rules up anew. So one set of rules serves a whole decision, and
