@@ -35,12 +35,10 @@ type Counters struct {
 
 	mu       shared.Mutex
 	totals   Counts             // what was moved out of the lanes
-	minute   *LeapArray[Counts] // the same by the second; nil until there is some
+	minute   minute             // the same by the second
 	moved    int64              // when the newest bucket ended whose counts are there
 	relieved *LeapArray[Counts] // moved out before its time, still in the second window
 }
-
-const minuteBuckets = 60
 
 // Init makes the zero Counters ready. It is not safe for concurrent use.
 func (c *Counters) Init(layout *Layout) {
@@ -148,14 +146,11 @@ func (c *Counters) keep(start int64, moved *Counts) {
 	if start == never {
 		return
 	}
-	if c.minute == nil {
-		c.minute = newRing(minuteBuckets*int64(time.Second), minuteBuckets)
+	if c.minute.empty() {
 		c.moved = never
 	}
 	c.moved = max(c.moved, start+c.layout.fine)
-	if second, ok := c.minute.Open(start); ok {
-		second.Value.Add(moved)
-	}
+	c.minute.add(start, moved)
 }
 
 // relieve moves a bucket's counts out before its time because a packed word is
@@ -167,15 +162,15 @@ func (c *Counters) relieve(b *laneBucket) {
 	moved := b.drain()
 	c.keep(start, &moved)
 	if c.relieved == nil {
-		c.relieved = newRing(c.layout.interval, c.layout.buckets)
+		c.relieved = newRing[Counts](c.layout.interval, c.layout.buckets)
 	}
 	if still, ok := c.relieved.Open(start); ok {
 		still.Value.Add(&moved)
 	}
 }
 
-func newRing(interval, buckets int64) *LeapArray[Counts] {
-	ring, err := NewLeapArray[Counts](time.Duration(interval), int(buckets))
+func newRing[T any](interval, buckets int64) *LeapArray[T] {
+	ring, err := NewLeapArray[T](time.Duration(interval), int(buckets))
 	if err != nil {
 		panic(err) // the layout was validated
 	}
@@ -207,4 +202,18 @@ func (c *Counters) settle(now int64) {
 			c.move(b)
 		}
 	}
+	c.shrink(now)
+}
+
+// shrink lets go of the minute if nothing of it counts any more; one that was idle for
+// that long may as well have left altogether. The caller holds mu.
+func (c *Counters) shrink(now int64) {
+	if !c.minute.empty() && c.moved <= startOfMinute(now) {
+		c.minute = minute{}
+	}
+}
+
+// startOfMinute is when the oldest of the last 60 whole or begun seconds began.
+func startOfMinute(now int64) int64 {
+	return floor(now, int64(time.Second)) - (minuteBuckets-1)*int64(time.Second)
 }
