@@ -93,7 +93,9 @@ func NewEngine(config Config) (*Engine, error) {
 	}
 	e.resources.Registry = node.NewRegistry(e.tree.Resources(), e.newResource, e.left, e.tree.MakeRoom)
 	e.resources.overflow = e.newResource(node.OverflowName)
-	e.rules.Store(new(Ruleset))
+	none := new(Ruleset)
+	none.bare = e.bare(none)
+	e.rules.Store(none)
 	e.pool.New = func() any {
 		lane := (e.nextLane.Add(1) - 1) % uint32(layout.Lanes())
 		return &Invocation{engine: e, lane: lane}

@@ -62,14 +62,25 @@ func (r *Resource) depart() {
 // resource that is done for each call: the calls share its node and its limits, but
 // each is subject to the rules of its own name.
 func (e *Engine) bindAs(r *Resource, name string, set *Ruleset) *binding {
-	b := &binding{set: set}
+	b, ruled := binding{set: set}, false
 	for kind, family := range set.families {
 		if family != nil {
 			b.rules[kind] = family.Bind(r, name)
+			ruled = ruled || b.rules[kind] != nil
 		}
+	}
+	if !ruled {
+		return set.bare
 	}
 	b.judges = e.chain.judges(&b.rules)
 	b.atOnce = e.chain.atOnce(&b.rules, b.judges)
+	return &b
+}
+
+// bare is the binding of the resources to which no rule of the set applies.
+func (e *Engine) bare(set *Ruleset) *binding {
+	b := &binding{set: set}
+	b.judges = e.chain.judges(&b.rules)
 	return b
 }
 

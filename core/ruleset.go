@@ -8,6 +8,7 @@ import "github.com/penstock-go/penstock/node"
 type Ruleset struct {
 	Revision uint64
 	families [kinds]Family
+	bare     *binding // of all resources without rules
 }
 
 // Family is the compiled rules of one family.
@@ -126,6 +127,7 @@ func (e *Engine) Update(build func(*RulesetBuilder) error) error {
 	if err := build(b); err != nil {
 		return err
 	}
+	b.next.bare = e.bare(b.next)
 	names := e.pin(b.next)
 	for _, f := range b.last {
 		f()
