@@ -74,7 +74,8 @@ func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 	case verdict.Wait > 0 || inv.Awaits():
 		return inv.queue(verdict)
 	}
-	return inv.pass(), nil
+	inv.look()
+	return inv.entry(), nil
 }
 
 // find returns the resource of that name. A pooled invocation often serves the
@@ -87,9 +88,10 @@ func (inv *Invocation) find(name string) *Resource {
 	return inv.last
 }
 
-// decide prepares the call, asks every rule, and lets every rule take. A slot that
-// panics is passed over: what it would have said is lost, the others still decide. A
-// call that would have to wait and can't takes nothing.
+// decide prepares the call, asks every rule, lets every rule take, and records the
+// admission if the call needn't wait. A slot that panics is passed over: what it would
+// have said is lost, the others still decide. A call that would have to wait and can't
+// takes nothing.
 func (inv *Invocation) decide() (v Verdict) {
 	able := false
 	takes := len(inv.engine.chain.preparers) + len(inv.asked())
@@ -142,10 +144,14 @@ func (inv *Invocation) named(by *BlockError) *BlockError {
 }
 
 // decideFrom runs the steps from number i on: every preparer, then every checker's
-// Ask, then every checker's Take. It returns the number to go on with after a
-// panic, or before the takes if the call would have to wait and is not known to be
-// able to; or -1.
+// Ask, then every checker's Take, then what records the admission. It returns the number
+// to go on with after a panic, or before the takes if the call would have to wait and is
+// not known to be able to; or -1.
 func (inv *Invocation) decideFrom(i int, v *Verdict, able bool) (next int) {
+	preparers, asks, judges := inv.engine.chain.preparers, inv.asked(), inv.bound.judges
+	prepared := len(preparers)
+	asked := prepared + len(asks)
+	taken := asked + len(judges)
 	defer func() {
 		if next != 0 {
 			return
@@ -155,12 +161,14 @@ func (inv *Invocation) decideFrom(i int, v *Verdict, able bool) (next int) {
 			next = i + 1
 			return
 		}
-		inv.giveBack() // the slot ended the goroutine, and the call with it
+		// The slot ended the goroutine, and the call with it.
+		if i < taken {
+			inv.giveBack()
+		} else {
+			inv.abandon(i - taken + 1)
+		}
 		next = -1
 	}()
-	preparers, asks, judges := inv.engine.chain.preparers, inv.asked(), inv.bound.judges
-	prepared := len(preparers)
-	asked := prepared + len(asks)
 	for ; i < prepared; i++ {
 		preparers[i].Prepare(inv)
 	}
@@ -172,11 +180,17 @@ func (inv *Invocation) decideFrom(i int, v *Verdict, able bool) (next int) {
 	if v.Wait > 0 && !able {
 		return asked
 	}
-	for ; i-asked < len(judges); i++ {
+	for ; i < taken; i++ {
 		if v.add(judges[i-asked].Take(inv)); v.Block != nil {
 			return -1
 		}
 		inv.waits = v.Wait > 0 || inv.Awaits()
+	}
+	if v.Wait > 0 || inv.Awaits() {
+		return -1
+	}
+	for passed := inv.engine.chain.passed; i-taken < len(passed); i++ {
+		passed[i-taken].Passed(inv)
 	}
 	return -1
 }
@@ -308,9 +322,21 @@ func (inv *Invocation) recheckFrom(i int, v *Verdict) (next int) {
 	return -1
 }
 
-// pass records the admission and hands out the entry.
+// pass records the admission of a call that has waited, and hands out the entry.
 func (inv *Invocation) pass() Entry {
 	inv.record(phasePassed, nil)
+	return inv.entry()
+}
+
+// abandon ends an admitted call that nobody will ever see the entry of, when the rest of
+// its admission is recorded, from recorder number i on.
+func (inv *Invocation) abandon(i int) {
+	inv.recordRest(phasePassed, i, nil)
+	inv.exit()
+}
+
+// entry hands out the call.
+func (inv *Invocation) entry() Entry {
 	if w := inv.engine.leaks; w != nil {
 		w.opened(inv)
 	}
@@ -370,6 +396,11 @@ func (inv *Invocation) recordRest(p phase, i int, b *BlockError) {
 	for i >= 0 {
 		i = inv.recordFrom(p, i, b)
 	}
+	inv.look()
+}
+
+// look brings back the nodes that left while the call was counted on them.
+func (inv *Invocation) look() {
 	if inv.anyLeft() {
 		inv.engine.restore(inv)
 	}
@@ -388,10 +419,11 @@ func (inv *Invocation) recordFrom(p phase, i int, b *BlockError) (next int) {
 			next = i + 1
 			return
 		}
-		// The recorder ended the goroutine. Who asked will never see the entry.
-		inv.recordRest(p, i+1, b)
+		// The recorder ended the goroutine.
 		if p == phasePassed {
-			inv.exit()
+			inv.abandon(i + 1)
+		} else {
+			inv.recordRest(p, i+1, b)
 		}
 		next = -1
 	}()

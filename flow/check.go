@@ -23,10 +23,10 @@ type Rules struct {
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	var longest core.Verdict
 	for _, c := range rs.controllers {
-		if c.rule.Mode == core.Shadow || !c.selects(inv.Origin(), rs) {
+		if c.rule.Mode == core.Shadow {
 			continue
 		}
-		n := c.counts(inv)
+		n := c.counts(inv, rs)
 		if n == nil {
 			continue
 		}
@@ -45,10 +45,7 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	var longest core.Verdict
 	for _, c := range rs.takers {
-		if !c.selects(inv.Origin(), rs) {
-			continue
-		}
-		n := c.counts(inv)
+		n := c.counts(inv, rs)
 		if n == nil {
 			continue
 		}
