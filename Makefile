@@ -1,6 +1,6 @@
 # The commands themselves are in .ci/step, which needs no make.
 .DEFAULT_GOAL := help
-STEPS := test race short386 standalone quickstart bench figures museum lint golangci fuzz fmt
+STEPS := test race short386 standalone quickstart perfcheck bench figures museum lint golangci fuzz fmt
 
 .PHONY: help ci $(STEPS)
 
@@ -12,6 +12,7 @@ race: ## the same, with the race detector (needs a C compiler)
 short386: ## the short tests on 32 bits
 standalone: ## the short tests of each module without the workspace
 quickstart: ## run examples/quickstart
+perfcheck: ## does a call cost more than it may? Noise can't trip it
 bench: ## the root module's benchmarks: BENCH=regexp BENCHTIME=200ms
 figures: ## the checks that tell a number, and one table: FIGURES=long for a night
 museum: ## put known mistakes into a copy of the tree: do the tests notice?

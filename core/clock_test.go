@@ -60,7 +60,7 @@ func TestRealClocksNeverGoBack(t *testing.T) {
 		clock  func() core.Clock
 	}{
 		{"system", 10, func() core.Clock { return core.NewSystemClock() }},
-		{"coarse", 1500, func() core.Clock { return core.NewCoarseClock() }},
+		{"coarse", 300, func() core.Clock { return core.NewCoarseClock() }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for range tt.rounds {
@@ -81,7 +81,7 @@ func neverGoesBack(t *testing.T, clock core.Clock) {
 	var done sync.WaitGroup
 	for range 4 {
 		done.Go(func() {
-			for range 100 {
+			for range 500 {
 				before := latest.Load()
 				now := clock.Now()
 				if now < before {
@@ -97,7 +97,7 @@ func neverGoesBack(t *testing.T, clock core.Clock) {
 
 // dense reads the clock as often as it takes for it to become coarse.
 func dense(c *core.CoarseClock) {
-	for range 200 {
+	for range 3000 {
 		c.Now()
 	}
 }
@@ -119,6 +119,24 @@ func TestCoarseClockReadsOnceAMillisecondWhileTrafficIsDense(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
 			assert.Equal(t, before+time.Millisecond, now(), "but no later than a millisecond")
+		}
+	})
+}
+
+// Readings that are few need no ticker, also after there were many.
+func TestCoarseClockLooksWhetherItIsWorthIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := core.NewCoarseClock()
+		began := c.Now()
+		for range 3 {
+			dense(c)
+			for range 400 { // never quiet for long
+				time.Sleep(time.Millisecond)
+				c.Now()
+			}
+			time.Sleep(300 * time.Microsecond)
+			began += int64(400*time.Millisecond + 300*time.Microsecond)
+			assert.Equal(t, began, c.Now(), "exact again")
 		}
 	})
 }

@@ -58,7 +58,8 @@ type Config struct {
 type Engine struct {
 	config    Config
 	clock     Clock
-	steady    *steady // of a clock that may be set, otherwise nil
+	steady    *steady      // of a clock that may be set, otherwise nil
+	system    *SystemClock // the clock, if it is one: then it is read without a detour
 	chain     *Chain
 	tree      *node.Tree
 	resources *resources
@@ -90,6 +91,7 @@ func NewEngine(config Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{config: config, clock: config.Clock, steady: newSteady(config.Clock), chain: config.Chain, resources: &resources{}}
+	e.system, _ = config.Clock.(*SystemClock)
 	e.resources.forget = e.forget
 	e.tree, err = node.NewTree(layout, config.Caps, e.resources)
 	if err != nil {
@@ -98,7 +100,9 @@ func NewEngine(config Config) (*Engine, error) {
 	e.resources.Registry = node.NewRegistry(e.tree.Resources(), e.newResource, e.left, e.tree.MakeRoom)
 	e.resources.overflow = e.newResource(node.OverflowName)
 	e.sampler = newSampler(e, config.Machine)
-	e.rules.Store(new(Ruleset))
+	none := new(Ruleset)
+	none.bare = e.bare(none)
+	e.rules.Store(none)
 	e.pool.New = func() any {
 		lane := (e.nextLane.Add(1) - 1) % uint32(layout.Lanes())
 		return &Invocation{engine: e, lane: lane}
@@ -150,7 +154,10 @@ func (e *Engine) Clock() Clock { return e.clock }
 // Now is the time of the engine: what its clock shows, unless that was set back
 // once. The engine's time doesn't follow.
 func (e *Engine) Now() int64 {
-	if e.steady == nil {
+	switch {
+	case e.system != nil:
+		return e.system.Now()
+	case e.steady == nil:
 		return e.clock.Now()
 	}
 	return e.steady.now()
@@ -212,7 +219,7 @@ func (e *Engine) newResource(name string) *Resource {
 	if name == node.OverflowName && e.resources.overflow != nil {
 		return e.resources.overflow
 	}
-	return &Resource{ClusterNode: e.tree.NewCluster(name)}
+	return &Resource{ClusterNode: e.tree.NewCluster(name), engine: e}
 }
 
 // left cleans up after a resource that has left the registry, under its lock.

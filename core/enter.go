@@ -27,27 +27,44 @@ var errNoResource = fmt.Errorf("%w: the resource has no name", ErrInvalid)
 // A panic of a slot is recovered, see [Engine.Failures]. One of the clock or the
 // context goes on to the caller, and the call holds nothing.
 func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, error) {
+	inv, err := e.begin(ctx, name, opts)
+	if err != nil {
+		return Entry{}, err
+	}
+	return inv.enter(inv.find(name), name)
+}
+
+// begin takes an invocation for a call, and reads the clock.
+func (e *Engine) begin(ctx context.Context, name string, opts []Option) (*Invocation, error) {
 	if name == "" {
-		return Entry{}, errNoResource
+		return nil, errNoResource
 	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	inv := e.pool.Get().(*Invocation)
 	inv.ctx, inv.context, inv.units = ctx, ContextOf(ctx), 1
-	inv.apply(opts)
+	if len(opts) > 0 {
+		inv.apply(opts)
+	}
 	if inv.units > stat.MaxUnits {
 		err := fmt.Errorf("%w: %d units, a call takes at most %d", ErrInvalid, inv.units, stat.MaxUnits)
 		inv.recycle()
-		return Entry{}, err
+		return nil, err
 	}
 	inv.began = e.Now()
 	inv.now = inv.began
-	inv.resource = inv.find(name)
-	if set := e.rules.Load(); inv.resource != e.resources.overflow {
-		inv.bound = inv.resource.bind(set)
+	return inv, nil
+}
+
+// enter decides about the call, which asks for r by that name.
+func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
+	e := inv.engine
+	inv.resource = r
+	if set := e.rules.Load(); r != e.resources.overflow {
+		inv.bound = e.bind(r, set)
 	} else {
-		inv.bound = bindAs(inv.resource, name, set)
+		inv.bound = e.bindAs(r, name, set)
 	}
 
 	verdict := inv.decide()
@@ -57,7 +74,8 @@ func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, 
 	case verdict.Wait > 0 || inv.Awaits():
 		return inv.queue(verdict)
 	}
-	return inv.pass(), nil
+	inv.look()
+	return inv.entry(), nil
 }
 
 // find returns the resource of that name. A pooled invocation often serves the
@@ -70,19 +88,29 @@ func (inv *Invocation) find(name string) *Resource {
 	return inv.last
 }
 
-// decide prepares the call, asks every rule, and lets every rule take. A slot that
-// panics is passed over: what it would have said is lost, the others still decide. A
-// call that would have to wait and can't takes nothing.
+// decide prepares the call, asks every rule, lets every rule take, and records the
+// admission if the call needn't wait. A slot that panics is passed over: what it would
+// have said is lost, the others still decide. A call that would have to wait and can't
+// takes nothing.
 func (inv *Invocation) decide() (v Verdict) {
 	able := false
+	takes := len(inv.engine.chain.preparers) + len(inv.asked())
 	for step := 0; step >= 0; {
-		if step = inv.decideFrom(step, &v, able); step == inv.engine.chain.takes && !able {
+		if step = inv.decideFrom(step, &v, able); step == takes && !able {
 			if able = inv.able(&v); !able {
 				return v
 			}
 		}
 	}
 	return v
+}
+
+// asked are the checkers that are asked before anybody takes.
+func (inv *Invocation) asked() []Checker {
+	if inv.bound.atOnce && !inv.prioritized {
+		return nil
+	}
+	return inv.bound.judges
 }
 
 // able reports whether a call that was asked could wait for as long as the rules would
@@ -116,10 +144,14 @@ func (inv *Invocation) named(by *BlockError) *BlockError {
 }
 
 // decideFrom runs the steps from number i on: every preparer, then every checker's
-// Ask, then every checker's Take. It returns the number to go on with after a
-// panic, or before the takes if the call would have to wait and is not known to be
-// able to; or -1.
+// Ask, then every checker's Take, then what records the admission. It returns the number
+// to go on with after a panic, or before the takes if the call would have to wait and is
+// not known to be able to; or -1.
 func (inv *Invocation) decideFrom(i int, v *Verdict, able bool) (next int) {
+	preparers, asks, judges := inv.engine.chain.preparers, inv.asked(), inv.bound.judges
+	prepared := len(preparers)
+	asked := prepared + len(asks)
+	taken := asked + len(judges)
 	defer func() {
 		if next != 0 {
 			return
@@ -129,27 +161,36 @@ func (inv *Invocation) decideFrom(i int, v *Verdict, able bool) (next int) {
 			next = i + 1
 			return
 		}
-		inv.giveBack() // the slot ended the goroutine, and the call with it
+		// The slot ended the goroutine, and the call with it.
+		if i < taken {
+			inv.giveBack()
+		} else {
+			inv.abandon(i - taken + 1)
+		}
 		next = -1
 	}()
-	chain := inv.engine.chain
-	prepared, asked := len(chain.preparers), chain.takes
 	for ; i < prepared; i++ {
-		chain.preparers[i].Prepare(inv)
+		preparers[i].Prepare(inv)
 	}
 	for ; i < asked; i++ {
-		if v.add(chain.checkers[i-prepared].Ask(inv)); v.Block != nil {
+		if v.add(asks[i-prepared].Ask(inv)); v.Block != nil {
 			return -1
 		}
 	}
 	if v.Wait > 0 && !able {
 		return asked
 	}
-	for ; i-asked < len(chain.checkers); i++ {
-		if v.add(chain.checkers[i-asked].Take(inv)); v.Block != nil {
+	for ; i < taken; i++ {
+		if v.add(judges[i-asked].Take(inv)); v.Block != nil {
 			return -1
 		}
 		inv.waits = v.Wait > 0 || inv.Awaits()
+	}
+	if v.Wait > 0 || inv.Awaits() {
+		return -1
+	}
+	for passed := inv.engine.chain.passed; i-taken < len(passed); i++ {
+		passed[i-taken].Passed(inv)
 	}
 	return -1
 }
@@ -281,9 +322,21 @@ func (inv *Invocation) recheckFrom(i int, v *Verdict) (next int) {
 	return -1
 }
 
-// pass records the admission and hands out the entry.
+// pass records the admission of a call that has waited, and hands out the entry.
 func (inv *Invocation) pass() Entry {
 	inv.record(phasePassed, nil)
+	return inv.entry()
+}
+
+// abandon ends an admitted call that nobody will ever see the entry of, when the rest of
+// its admission is recorded, from recorder number i on.
+func (inv *Invocation) abandon(i int) {
+	inv.recordRest(phasePassed, i, nil)
+	inv.exit()
+}
+
+// entry hands out the call.
+func (inv *Invocation) entry() Entry {
 	if w := inv.engine.leaks; w != nil {
 		w.opened(inv)
 	}
@@ -343,7 +396,14 @@ func (inv *Invocation) recordRest(p phase, i int, b *BlockError) {
 	for i >= 0 {
 		i = inv.recordFrom(p, i, b)
 	}
-	inv.restore()
+	inv.look()
+}
+
+// look brings back the nodes that left while the call was counted on them.
+func (inv *Invocation) look() {
+	if inv.anyLeft() {
+		inv.engine.restore(inv)
+	}
 }
 
 // recordFrom runs the recorders from number i on; before those of the exit the
@@ -359,10 +419,11 @@ func (inv *Invocation) recordFrom(p phase, i int, b *BlockError) (next int) {
 			next = i + 1
 			return
 		}
-		// The recorder ended the goroutine. Who asked will never see the entry.
-		inv.recordRest(p, i+1, b)
+		// The recorder ended the goroutine.
 		if p == phasePassed {
-			inv.exit()
+			inv.abandon(i + 1)
+		} else {
+			inv.recordRest(p, i+1, b)
 		}
 		next = -1
 	}()
@@ -383,7 +444,9 @@ func (inv *Invocation) recordFrom(p phase, i int, b *BlockError) (next int) {
 			i++
 		}
 		for ; i <= len(chain.completed); i++ {
-			chain.completed[i-1].Completed(inv)
+			if inv.is(chain.concerned[i-1]) {
+				chain.completed[i-1].Completed(inv)
+			}
 		}
 	}
 	return -1

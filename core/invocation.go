@@ -168,13 +168,6 @@ func (inv *Invocation) Counted() []*node.StatisticNode { return inv.nodes[:inv.c
 // MarkCounted notes that the call was counted as passed on one more node.
 func (inv *Invocation) MarkCounted() { inv.counted++ }
 
-// restore brings back nodes that left while the call was being counted on them.
-func (inv *Invocation) restore() {
-	if inv.anyLeft() {
-		inv.engine.restore(inv)
-	}
-}
-
 // anyLeft reports whether one of the call's nodes has left the tree.
 func (inv *Invocation) anyLeft() bool {
 	for _, n := range inv.Nodes() {

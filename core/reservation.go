@@ -109,6 +109,9 @@ func (inv *Invocation) MeterGauge(g *stat.Gauge) {
 // what is in flight.
 func (inv *Invocation) releaseUnseen() {
 	for _, n := range inv.Counted() {
+		if !n.Metered() {
+			continue
+		}
 		gauges := n.Gauges()
 		for i := range gauges {
 			if g := &gauges[i]; g.All() && !inv.HoldsGauge(g.Gauge) {
@@ -124,6 +127,9 @@ func (inv *Invocation) releaseUnseen() {
 // settle anything.
 func (inv *Invocation) settle() {
 	for _, n := range inv.Counted() {
+		if !n.Metered() {
+			continue
+		}
 		gauges := n.Gauges()
 		for i := range gauges {
 			n.Settle(gauges[i].Gauge)
@@ -141,10 +147,26 @@ func (inv *Invocation) release() { inv.unwind(false) }
 // others still get theirs.
 func (inv *Invocation) unwind(all bool) {
 	held := inv.held
-	for len(inv.held) > 0 {
-		inv.unwindSome(all)
+	if all || inv.owes() {
+		for len(inv.held) > 0 {
+			inv.unwindSome(all)
+		}
 	}
-	clear(held) // a pooled invocation must not keep windows alive
+	inv.held = held[:0]
+	for i := range held {
+		r := &held[i]
+		*r = Reservation{} // a pooled invocation must not keep windows alive
+	}
+}
+
+// owes reports whether anything is to be returned at the exit.
+func (inv *Invocation) owes() bool {
+	for i := range inv.held {
+		if inv.held[i].UntilExit {
+			return true
+		}
+	}
+	return false
 }
 
 func (inv *Invocation) unwindSome(all bool) {

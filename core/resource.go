@@ -11,6 +11,7 @@ import (
 // rules that apply to it. It is safe for concurrent use.
 type Resource struct {
 	*node.ClusterNode
+	engine *Engine
 
 	// bound is a cache: a call that finds another rule set in it than the engine
 	// has looks its rules up anew. So one set of rules serves a whole decision, and
@@ -22,13 +23,22 @@ type Resource struct {
 type binding struct {
 	set   *Ruleset // nil when the resource has left: the set doesn't know these rules
 	rules [kinds]any
+
+	// judges are the checkers that have something to say here, see [FamilyChecker].
+	judges []Checker
+	atOnce bool // they need not be asked, see [Sole]
 }
 
-func (r *Resource) bind(set *Ruleset) *binding {
-	last := r.bound.Load()
-	if last != nil && last.set == set {
+func (e *Engine) bind(r *Resource, set *Ruleset) *binding {
+	if last := r.bound.Load(); last != nil && last.set == set {
 		return last
 	}
+	return e.rebind(r, set)
+}
+
+// rebind finds the rules of a resource anew.
+func (e *Engine) rebind(r *Resource, set *Ruleset) *binding {
+	last := r.bound.Load()
 	if last != nil && last.set == nil {
 		for kind, family := range set.families {
 			if family != nil && last.rules[kind] != nil {
@@ -36,7 +46,7 @@ func (r *Resource) bind(set *Ruleset) *binding {
 			}
 		}
 	}
-	b := bindAs(r, r.Name(), set)
+	b := e.bindAs(r, r.Name(), set)
 	r.bound.Store(b)
 	return b
 }
@@ -51,13 +61,26 @@ func (r *Resource) depart() {
 // bindAs finds the rules for a name that a resource stands for. For the overflow
 // resource that is done for each call: the calls share its node and its limits, but
 // each is subject to the rules of its own name.
-func bindAs(r *Resource, name string, set *Ruleset) *binding {
-	b := &binding{set: set}
+func (e *Engine) bindAs(r *Resource, name string, set *Ruleset) *binding {
+	b, ruled := binding{set: set}, false
 	for kind, family := range set.families {
 		if family != nil {
 			b.rules[kind] = family.Bind(r, name)
+			ruled = ruled || b.rules[kind] != nil
 		}
 	}
+	if !ruled {
+		return set.bare
+	}
+	b.judges = e.chain.judges(&b.rules)
+	b.atOnce = e.chain.atOnce(&b.rules, b.judges)
+	return &b
+}
+
+// bare is the binding of the resources to which no rule of the set applies.
+func (e *Engine) bare(set *Ruleset) *binding {
+	b := &binding{set: set}
+	b.judges = e.chain.judges(&b.rules)
 	return b
 }
 

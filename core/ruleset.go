@@ -12,6 +12,7 @@ import (
 type Ruleset struct {
 	Revision uint64
 	families [kinds]Family
+	bare     *binding // of all resources without rules
 }
 
 // Family is the compiled rules of one family.
@@ -172,6 +173,7 @@ func (e *Engine) Update(build func(*RulesetBuilder) error) error {
 	if err := build(b); err != nil {
 		return err
 	}
+	b.next.bare = e.bare(b.next)
 	names := e.pin(b.next)
 	for _, f := range b.last {
 		f()
@@ -248,7 +250,7 @@ func (e *Engine) pin(set *Ruleset) *Names {
 		e.tree.Entrances().Pin(name)
 	}
 	for r := range e.resources.all() {
-		r.bind(set)
+		e.bind(r, set)
 	}
 	return names
 }

@@ -26,6 +26,22 @@ type Checker interface {
 	Take(*Invocation) Verdict
 }
 
+// FamilyChecker is a Checker of one family of rules. It is passed over where the family
+// has nothing for the resource (see [Family].Bind): there it would say nothing.
+type FamilyChecker interface {
+	Checker
+	Kind() Kind
+}
+
+// Sole is what [Family.Bind] may return: rules that perhaps need not be asked where no
+// other family has any. There Ask only keeps a call that will be refused from taking
+// what it then gives back.
+type Sole interface {
+	// TakesAtOnce reports whether Take refuses without taking anything, and has no call
+	// wait that is not prioritized.
+	TakesAtOnce() bool
+}
+
 // AskOnly makes a [Checker] of one that holds nothing: its answer is its verdict.
 type AskOnly func(*Invocation) Verdict
 
@@ -56,6 +72,34 @@ type CompleteRecorder interface {
 	Completed(*Invocation)
 }
 
+// Selective is a CompleteRecorder that has to do with some calls only, and is passed over
+// for the others.
+type Selective interface {
+	CompleteRecorder
+	Concerns() Calls
+}
+
+// Calls says which calls a [Selective] recorder has to do with.
+type Calls uint8
+
+// The kinds of calls.
+const (
+	AllCalls Calls = iota
+	InboundCalls
+	MarkedCalls // on which a mark was left, see [Invocation.Mark]
+)
+
+// is reports whether the call is one of those.
+func (inv *Invocation) is(one Calls) bool {
+	switch one {
+	case InboundCalls:
+		return inv.inbound
+	case MarkedCalls:
+		return len(inv.marks) > 0
+	}
+	return true
+}
+
 // Verdict is what a rule says of a call. The zero value admits it.
 type Verdict struct {
 	// Block refuses the call.
@@ -80,7 +124,33 @@ type Chain struct {
 	blocked    []BlockRecorder
 	completed  []CompleteRecorder
 
-	takes int // the number of the first Take among the steps of a decision
+	kinds     []Kind  // of the checkers; KindNone is asked about every call
+	concerned []Calls // by those that record what is completed
+}
+
+// judges are the checkers that have something to say where the families have these
+// rules.
+func (c *Chain) judges(rules *[kinds]any) []Checker {
+	var judges []Checker
+	for i, checker := range c.checkers {
+		if kind := c.kinds[i]; kind == KindNone || rules[kind] != nil {
+			judges = append(judges, checker)
+		}
+	}
+	return judges
+}
+
+// atOnce reports whether one family judges alone and needs no asking, see [Sole].
+func (c *Chain) atOnce(rules *[kinds]any, judges []Checker) bool {
+	if len(judges) != 1 {
+		return false
+	}
+	family, ok := judges[0].(FamilyChecker)
+	if !ok {
+		return false
+	}
+	sole, ok := rules[family.Kind()].(Sole)
+	return ok && sole.TakesAtOnce()
 }
 
 // NewChain returns a chain of slots in the given order. It panics if a slot plays
@@ -97,7 +167,20 @@ func NewChain(slots ...Slot) *Chain {
 			panic(fmt.Sprintf("core: slot %q plays no role: give it a method of Preparer, Checker, Rechecker or one of the recorders", s.Name()))
 		}
 	}
-	c.takes = len(c.preparers) + len(c.checkers)
+	for _, checker := range c.checkers {
+		kind := KindNone
+		if family, ok := checker.(FamilyChecker); ok {
+			kind = family.Kind()
+		}
+		c.kinds = append(c.kinds, kind)
+	}
+	for _, recorder := range c.completed {
+		calls := AllCalls
+		if selective, ok := recorder.(Selective); ok {
+			calls = selective.Concerns()
+		}
+		c.concerned = append(c.concerned, calls)
+	}
 	return c
 }
 

@@ -23,10 +23,10 @@ type Rules struct {
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	var longest core.Verdict
 	for _, c := range rs.controllers {
-		if c.rule.Mode == core.Shadow || !c.selects(inv.Origin(), rs) {
+		if c.rule.Mode == core.Shadow {
 			continue
 		}
-		n := c.counts(inv)
+		n := c.counts(inv, rs)
 		if n == nil {
 			continue
 		}
@@ -45,10 +45,7 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	var longest core.Verdict
 	for _, c := range rs.takers {
-		if !c.selects(inv.Origin(), rs) {
-			continue
-		}
-		n := c.counts(inv)
+		n := c.counts(inv, rs)
 		if n == nil {
 			continue
 		}
@@ -65,6 +62,12 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 		}
 	}
 	return longest
+}
+
+// TakesAtOnce reports whether the rules need not be asked, see [core.Sole]: where there
+// is one, and it has nobody wait in a queue.
+func (rs *Rules) TakesAtOnce() bool {
+	return len(rs.takers) == 1 && rs.takers[0].queue == nil
 }
 
 // Idle reports whether all of the rules can be forgotten, see core.Resource.

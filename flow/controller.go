@@ -29,6 +29,10 @@ type controller struct {
 	spare  *throttle    // the queue that the rule had before it became one that rejects
 	meter  node.Meter
 
+	// node is the one that the rule counts every call on; nil if that depends on the
+	// call, or whether there are calls it doesn't count.
+	node *node.StatisticNode
+
 	// window is that of the one node which the rule always counts on; nil if the
 	// node depends on the call.
 	window *stat.Window
@@ -46,6 +50,9 @@ func newController(e *core.Engine, now int64, meter node.Meter, r Rule, resource
 	c := &controller{rule: r, engine: e, resource: resource, meter: meter, limit: r.limit()}
 	c.refusal = core.NewBlockError(core.KindFlow, resource.Name(), r.ID, c)
 	c.rehearsed = new(stat.Tally)
+	if r.Relation == Direct && r.Origin == OriginDefault {
+		c.node = &resource.StatisticNode
+	}
 	if old != nil {
 		c.refusal.Succeed(old.refusal)
 		c.rehearsed = old.rehearsed
@@ -211,10 +218,21 @@ func (c *controller) selects(origin string, rs *Rules) bool {
 	return origin == c.rule.Origin
 }
 
-// counts returns the node that the rule counts on, nil if it doesn't apply. Nor does
-// it where the slot that finds the node panicked: the other rules still hold.
-func (c *controller) counts(inv *core.Invocation) *node.StatisticNode {
+// counts returns the node that the rule, one of rs, counts the call on, nil if it doesn't
+// apply. Nor does it where the slot that finds the node panicked: the other rules still
+// hold.
+func (c *controller) counts(inv *core.Invocation, rs *Rules) *node.StatisticNode {
+	if c.node != nil {
+		return c.node
+	}
+	return c.find(inv, rs)
+}
+
+// find is counts where it depends on the call.
+func (c *controller) find(inv *core.Invocation, rs *Rules) *node.StatisticNode {
 	switch {
+	case !c.selects(inv.Origin(), rs):
+		return nil
 	case c.rule.Relation == Associated:
 		if !c.ref.Entered() && c.rule.Threshold > 0 {
 			return nil
@@ -225,8 +243,6 @@ func (c *controller) counts(inv *core.Invocation) *node.StatisticNode {
 			return nil
 		}
 		return &inv.Node().StatisticNode
-	case c.rule.Origin == OriginDefault:
-		return &c.resource.StatisticNode
 	}
 	if inv.OriginNode() == nil {
 		return nil

@@ -65,7 +65,7 @@ type Member[T any] interface {
 // of the two sees the other: either the registry sees the count and leaves the
 // member where it is, or the call sees the mark and has it restored.
 type Registry[T any, V Member[T]] struct {
-	items  shared.Map // string -> V
+	items  members[V]
 	budget *Budget
 	build  func(name string) V
 	left   func(V)         // told about a member that left
@@ -86,11 +86,7 @@ func NewRegistry[T any, V Member[T]](budget *Budget, build func(name string) V, 
 
 // Find returns the member of that name.
 func (r *Registry[T, V]) Find(name string) (V, bool) {
-	if v, ok := r.items.Load(name); ok {
-		return v.(V), true
-	}
-	var none V
-	return none, false
+	return r.items.load(name)
 }
 
 // Obtain returns the member of that name, made if there is none. It returns
@@ -129,7 +125,7 @@ func (r *Registry[T, V]) put(name string, build func(name string) V) V {
 		v = build(name)
 	}
 	delete(r.gone, name)
-	r.items.Store(name, v)
+	r.items.store(name, v)
 	v.Retire(false) // only now: who sees no mark finds it in its place
 	return v
 }
@@ -191,7 +187,7 @@ func (r *Registry[T, V]) Restore(name string, v V) {
 	defer r.mu.Unlock()
 	if _, ok := r.Find(name); !ok {
 		delete(r.gone, name)
-		r.items.Store(name, v)
+		r.items.store(name, v)
 		if !r.pinned[name] {
 			r.budget.used.Add(1)
 		}
@@ -222,7 +218,7 @@ func (r *Registry[T, V]) Clear() {
 // All yields the members in no particular order.
 func (r *Registry[T, V]) All() iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
-		r.items.Range(func(name, v any) bool { return yield(name.(string), v.(V)) })
+		r.items.each(yield)
 	}
 }
 
@@ -276,7 +272,7 @@ func (r *Registry[T, V]) evict(name string, v V, now int64) bool {
 
 // remove takes a member out. The caller holds mu.
 func (r *Registry[T, V]) remove(name string, v V) {
-	r.items.Delete(name)
+	r.items.delete(name)
 	if r.gone == nil {
 		r.gone = make(map[string]shared.Weak[T])
 	}

@@ -68,6 +68,9 @@ type Tree struct {
 	names     *Budget
 	resources Owner
 
+	room   func(now int64)               // MakeRoom, made into a function once for all registries
+	caller func(name string) *OriginNode // makes the node of a caller, likewise
+
 	placing   shared.Mutex // guards where call nodes stand
 	sweeping  shared.Mutex
 	nextSweep int64 // guarded by sweeping
@@ -95,8 +98,10 @@ func NewTree(layout *stat.Layout, caps Caps, resources Owner) (*Tree, error) {
 		resources: resources,
 		overflow:  &EntranceNode{name: OverflowName},
 	}
+	t.room = t.MakeRoom
+	t.caller = func(origin string) *OriginNode { return t.newOrigin(origin, false) }
 	t.inbound = t.NewCluster(InboundName)
-	t.entrances = NewRegistry(t.contexts, func(name string) *EntranceNode { return &EntranceNode{name: name} }, nil, t.MakeRoom)
+	t.entrances = NewRegistry(t.contexts, func(name string) *EntranceNode { return &EntranceNode{name: name} }, nil, t.room)
 	t.usual = t.entrances.Pin(DefaultContext)
 	return t, nil
 }
@@ -108,8 +113,8 @@ func (t *Tree) NewCluster(name string) *ClusterNode {
 	c.calls = NewRegistry(t.calls, nil, func(n *DefaultNode) {
 		c.first.CompareAndSwap(n, nil)
 		t.unplace(n)
-	}, t.MakeRoom)
-	c.origins = NewRegistry(t.origins, func(origin string) *OriginNode { return t.newOrigin(origin, false) }, nil, t.MakeRoom)
+	}, t.room)
+	c.origins = NewRegistry(t.origins, t.caller, nil, t.room)
 	return c
 }
 

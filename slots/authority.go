@@ -11,6 +11,9 @@ type Authority struct{}
 // Name is "authority".
 func (Authority) Name() string { return "authority" }
 
+// Kind is the family: without its rules the slot has nothing to say.
+func (Authority) Kind() core.Kind { return core.KindAuthority }
+
 // Ask asks every authority rule of the resource.
 func (Authority) Ask(inv *core.Invocation) core.Verdict {
 	if rules, ok := inv.Rules(core.KindAuthority).(*authority.Rules); ok {

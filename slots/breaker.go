@@ -11,6 +11,9 @@ type Breaker struct{}
 // Name is "breaker".
 func (Breaker) Name() string { return "breaker" }
 
+// Kind is the family: without its rules the slot has nothing to say.
+func (Breaker) Kind() core.Kind { return core.KindBreaker }
+
 // Ask asks every breaker of the resource.
 func (Breaker) Ask(inv *core.Invocation) core.Verdict {
 	if rules, ok := inv.Rules(core.KindBreaker).(*breaker.Rules); ok {
@@ -34,6 +37,9 @@ func (Breaker) Recheck(inv *core.Invocation) core.Verdict {
 	}
 	return core.Verdict{}
 }
+
+// Concerns says that the slot has to do only with calls that a breaker marked.
+func (Breaker) Concerns() core.Calls { return core.MarkedCalls }
 
 // Completed tells every breaker how the call ended.
 func (Breaker) Completed(inv *core.Invocation) { breaker.Completed(inv) }

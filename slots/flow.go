@@ -11,6 +11,9 @@ type Flow struct{}
 // Name is "flow".
 func (Flow) Name() string { return "flow" }
 
+// Kind is the family: without its rules the slot has nothing to say.
+func (Flow) Kind() core.Kind { return core.KindFlow }
+
 // Ask asks every flow rule of the resource.
 func (Flow) Ask(inv *core.Invocation) core.Verdict {
 	if rules, ok := inv.Rules(core.KindFlow).(*flow.Rules); ok {

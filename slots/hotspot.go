@@ -11,6 +11,9 @@ type Hotspot struct{}
 // Name is "hotspot".
 func (Hotspot) Name() string { return "hotspot" }
 
+// Kind is the family: without its rules the slot has nothing to say.
+func (Hotspot) Kind() core.Kind { return core.KindHotspot }
+
 // Ask asks every hotspot rule of the resource.
 func (Hotspot) Ask(inv *core.Invocation) core.Verdict {
 	if rules, ok := inv.Rules(core.KindHotspot).(*hotspot.Rules); ok {

@@ -11,6 +11,9 @@ type Isolation struct{}
 // Name is "isolation".
 func (Isolation) Name() string { return "isolation" }
 
+// Kind is the family: without its rules the slot has nothing to say.
+func (Isolation) Kind() core.Kind { return core.KindIsolation }
+
 // Ask asks the isolation rules of the resource.
 func (Isolation) Ask(inv *core.Invocation) core.Verdict {
 	if rules, ok := inv.Rules(core.KindIsolation).(*isolation.Rules); ok {

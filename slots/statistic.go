@@ -50,11 +50,7 @@ func meter(inv *core.Invocation) {
 	n := inv.Counted()[len(inv.Counted())-1]
 	windows := n.Windows()
 	count(inv, windows, nil)
-	for {
-		now := n.Windows()
-		if same(now, windows) {
-			break
-		}
+	for now := n.Windows(); !same(now, windows); now = n.Windows() {
 		count(inv, now, windows)
 		windows = now
 	}
@@ -70,8 +66,8 @@ func meter(inv *core.Invocation) {
 // count meters the call in the windows of all calls in which no rule has reserved it,
 // but for those that it was counted in before.
 func count(inv *core.Invocation, windows, before []node.MeteredWindow) {
-	for _, w := range windows {
-		if w.Owner == nil && inv.HeldBucket(w.Window) == nil && !slices.Contains(before, w) {
+	for i := range windows {
+		if w := &windows[i]; w.Owner == nil && inv.HeldBucket(w.Window) == nil && !slices.Contains(before, *w) {
 			w.AddAt(inv.Now(), inv.Runs(), inv.Units())
 		}
 	}

@@ -11,6 +11,9 @@ type System struct{}
 // Name is "system".
 func (System) Name() string { return "system" }
 
+// Kind is the family: without its rules the slot has nothing to say.
+func (System) Kind() core.Kind { return core.KindSystem }
+
 // Ask asks every system rule.
 func (System) Ask(inv *core.Invocation) core.Verdict {
 	if rules, ok := inv.Rules(core.KindSystem).(*system.Rules); ok {
@@ -27,11 +30,11 @@ func (System) Take(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
+// Concerns says that the slot has to do with inbound calls only.
+func (System) Concerns() core.Calls { return core.InboundCalls }
+
 // Completed tells the rules that are in force by now how long an inbound call took.
 func (System) Completed(inv *core.Invocation) {
-	if !inv.Inbound() {
-		return
-	}
 	if table, ok := inv.Engine().Rules().Family(core.KindSystem).(*system.Table); ok {
 		table.Completed(inv)
 	}

@@ -31,16 +31,14 @@ import (
 // exact and never decreases. Different counters are not read at one instant.
 type Counters struct {
 	layout *Layout
-	lanes  []shared.Pointer[lane] // made on first use
+	lanes  []shared.Pointer[lane] // a power of two of them, each made on first use
 
 	mu       shared.Mutex
 	totals   Counts             // what was moved out of the lanes
-	minute   *LeapArray[Counts] // the same by the second; nil until there is some
+	minute   minute             // the same by the second
 	moved    int64              // when the newest bucket ended whose counts are there
 	relieved *LeapArray[Counts] // moved out before its time, still in the second window
 }
-
-const minuteBuckets = 60
 
 // Init makes the zero Counters ready. It is not safe for concurrent use.
 func (c *Counters) Init(layout *Layout) {
@@ -74,8 +72,12 @@ func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
 	if failed {
 		b.exception.Add(n)
 	}
-	b.lowerMinRT(rt)
-	b.rt.Add(rt)
+	if lowest := b.minRT.Load(); lowest == 0 || rt < lowest-1 {
+		b.lowerMinRT(rt)
+	}
+	if rt > 0 { // on a coarse clock it often isn't
+		b.rt.Add(rt)
+	}
 	if b.complete.Add(pack(n))&halfFull != 0 {
 		c.relieve(b)
 	}
@@ -83,21 +85,25 @@ func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
 
 // bucket returns the bucket that a call at now writes to.
 func (c *Counters) bucket(i uint32, now int64) *laneBucket {
-	l := c.lanes[i%uint32(len(c.lanes))].Load()
-	if l == nil {
-		l = c.addLane(i, now)
+	if l := c.lanes[i&uint32(len(c.lanes)-1)].Load(); l != nil {
+		if b := l.newest.Load(); now < b.start.Load()+c.layout.fine {
+			return b
+		}
 	}
-	b := l.newest.Load()
-	if now < b.start.Load()+c.layout.fine {
+	return c.open(i, now)
+}
+
+// open is bucket where the lane is to be made or turned.
+func (c *Counters) open(i uint32, now int64) *laneBucket {
+	p := &c.lanes[i&uint32(len(c.lanes)-1)]
+	if p.Load() == nil {
+		p.CompareAndSwap(nil, newLane(c.layout, now))
+	}
+	l := p.Load()
+	if b := l.newest.Load(); now < b.start.Load()+c.layout.fine {
 		return b
 	}
 	return c.turn(l, now)
-}
-
-func (c *Counters) addLane(i uint32, now int64) *lane {
-	p := &c.lanes[i%uint32(len(c.lanes))]
-	p.CompareAndSwap(nil, newLane(c.layout, now))
-	return p.Load()
 }
 
 // turn opens the bucket of now on a lane. Who can't have the lock joins the
@@ -140,14 +146,11 @@ func (c *Counters) keep(start int64, moved *Counts) {
 	if start == never {
 		return
 	}
-	if c.minute == nil {
-		c.minute = newRing(minuteBuckets*int64(time.Second), minuteBuckets)
+	if c.minute.empty() {
 		c.moved = never
 	}
 	c.moved = max(c.moved, start+c.layout.fine)
-	if second, ok := c.minute.Open(start); ok {
-		second.Value.Add(moved)
-	}
+	c.minute.add(start, moved)
 }
 
 // relieve moves a bucket's counts out before its time because a packed word is
@@ -159,15 +162,15 @@ func (c *Counters) relieve(b *laneBucket) {
 	moved := b.drain()
 	c.keep(start, &moved)
 	if c.relieved == nil {
-		c.relieved = newRing(c.layout.interval, c.layout.buckets)
+		c.relieved = newRing[Counts](c.layout.interval, c.layout.buckets)
 	}
 	if still, ok := c.relieved.Open(start); ok {
 		still.Value.Add(&moved)
 	}
 }
 
-func newRing(interval, buckets int64) *LeapArray[Counts] {
-	ring, err := NewLeapArray[Counts](time.Duration(interval), int(buckets))
+func newRing[T any](interval, buckets int64) *LeapArray[T] {
+	ring, err := NewLeapArray[T](time.Duration(interval), int(buckets))
 	if err != nil {
 		panic(err) // the layout was validated
 	}
@@ -199,4 +202,18 @@ func (c *Counters) settle(now int64) {
 			c.move(b)
 		}
 	}
+	c.shrink(now)
+}
+
+// shrink lets go of the minute if nothing of it counts any more; one that was idle for
+// that long may as well have left altogether. The caller holds mu.
+func (c *Counters) shrink(now int64) {
+	if !c.minute.empty() && c.moved <= startOfMinute(now) {
+		c.minute = minute{}
+	}
+}
+
+// startOfMinute is when the oldest of the last 60 whole or begun seconds began.
+func startOfMinute(now int64) int64 {
+	return floor(now, int64(time.Second)) - (minuteBuckets-1)*int64(time.Second)
 }

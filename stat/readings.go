@@ -114,17 +114,14 @@ func (c *Counters) History(now int64) []Bucket[Counts] {
 	defer c.mu.Unlock()
 	c.settle(now)
 	var seconds [minuteBuckets]Counts
-	newest := floor(now, int64(time.Second))
-	oldest := newest - (minuteBuckets-1)*int64(time.Second)
+	oldest := startOfMinute(now)
 	add := func(start int64, counts *Counts) {
 		if i := (min(start, now) - oldest) / int64(time.Second); start >= oldest {
 			seconds[i].Add(counts)
 		}
 	}
-	if c.minute != nil {
-		for b := range c.minute.All(now) {
-			add(b.Start, &b.Value)
-		}
+	for start, counts := range c.minute.all(now) {
+		add(start, &counts)
 	}
 	for b := range c.live() {
 		counts := b.counts()
@@ -144,14 +141,9 @@ func (c *Counters) LastSecond(now int64) Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settle(now)
-	var sum Counts
 	end := floor(now, int64(time.Second))
 	start := end - int64(time.Second)
-	if c.minute != nil {
-		if b, ok := c.minute.At(now, start); ok {
-			sum.Add(&b.Value)
-		}
-	}
+	sum := c.minute.at(now, start)
 	for b := range c.live() {
 		if s := b.start.Load(); s >= start && s < end {
 			counts := b.counts()
@@ -174,10 +166,8 @@ func (c *Counters) SeedWindow(w *Window, now int64) {
 		}
 		w.Seed(now, end-1, units)
 	}
-	if c.minute != nil {
-		for b := range c.minute.All(now) {
-			seed(min(b.Start+int64(time.Second), c.moved), b.Value.Pass)
-		}
+	for start, counts := range c.minute.all(now) {
+		seed(min(start+int64(time.Second), c.moved), counts.Pass)
 	}
 	for b := range c.live() {
 		if _, units := unpack(b.pass.Load()); units > 0 {
@@ -188,15 +178,15 @@ func (c *Counters) SeedWindow(w *Window, now int64) {
 
 // Idle reports whether nothing is in flight and nothing was counted within the
 // second window and the last minute. It moves nothing, so that looking at a node
-// doesn't make it larger.
+// doesn't make it larger; it makes one smaller that has rested.
 func (c *Counters) Idle(now int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	minute := floor(now, int64(time.Second)) - (minuteBuckets-1)*int64(time.Second)
-	since := min(minute, c.layout.oldest(now))
-	if c.minute != nil && c.moved > since {
+	since := min(startOfMinute(now), c.layout.oldest(now))
+	if !c.minute.empty() && c.moved > since {
 		return false
 	}
+	c.shrink(now)
 	for b := range c.live() {
 		if counts := b.counts(); b.start.Load() >= since && !counts.Empty() {
 			return false

@@ -326,10 +326,10 @@ func (w *Window) inherit(found []counted) {
 // roll opens the bucket of now and all before it. It is the only place where
 // head moves, and it only moves forward.
 func (w *Window) roll(now int64) {
-	to := number(now, w.width)
-	if to <= w.head {
+	if now < (w.head+1)*w.width { // not a division where nothing is to do
 		return
 	}
+	to := number(now, w.width)
 	if to-w.head >= int64(len(w.counts)) {
 		clear(w.counts)
 		w.head, w.total, w.waiting = to, 0, 0

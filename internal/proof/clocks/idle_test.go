@@ -29,7 +29,7 @@ func TestIdleEngineRunsNothing(t *testing.T) {
 				g, err := api.New(api.Config{Clock: tt.clock()})
 				require.NoError(t, err)
 				for range 3 {
-					for range 200 {
+					for range 2000 { // dense enough for the coarse clock
 						e, err := g.Entry(t.Context(), "orders")
 						require.NoError(t, err)
 						e.Exit()

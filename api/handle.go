@@ -1,0 +1,54 @@
+package api
+
+import (
+	"context"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// Handle is a resource whose name is looked up once and not at each call: for guarded
+// code that runs very often, or names many resources in turn. Keep it in a variable:
+//
+//	var orders = api.Resource("GET /orders")
+//
+//	e, err := orders.Entry(ctx)
+//
+// It is safe for concurrent use, and good whatever happens to the rules, the tree and
+// the default Guard: a resource that has left the tree because it was idle comes back
+// with the next call. Making one starts nothing.
+type Handle struct {
+	guard *Guard // nil for the one that is the default at the time of the call
+	at    *core.Handle
+}
+
+// Resource returns a handle of a resource of the default Guard, whichever that is when
+// a call is made.
+func Resource(name string) *Handle { return &Handle{at: core.NewHandle(name)} }
+
+// Resource returns a handle of a resource.
+func (g *Guard) Resource(name string) *Handle { return &Handle{guard: g, at: core.NewHandle(name)} }
+
+// Name is the resource's name.
+func (h *Handle) Name() string { return h.at.Name() }
+
+// Entry asks for the resource, see the function [Entry].
+func (h *Handle) Entry(ctx context.Context, opts ...core.Option) (core.Entry, error) {
+	return h.on().engine.EnterBy(ctx, h.at, opts)
+}
+
+// Do runs fn as a guarded call, see the function [Do].
+func (h *Handle) Do(ctx context.Context, fn func(context.Context) error, opts ...core.Option) (err error) {
+	e, err := h.Entry(ctx, opts...)
+	if err != nil {
+		return err
+	}
+	defer e.ExitOn(&err)
+	return fn(e.Context())
+}
+
+func (h *Handle) on() *Guard {
+	if h.guard != nil {
+		return h.guard
+	}
+	return Default()
+}

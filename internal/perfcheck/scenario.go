@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// scenario is something whose cost is watched.
+type scenario struct {
+	name string
+	// of names the scenario that this one is measured against, and most is how many
+	// times the cost of that one it may cost. The usual figure is about two thirds of it.
+	of   string
+	most float64
+	// instructions is how many a call may take, 0 if they are not counted.
+	instructions int
+	setup        func() (run func(calls int))
+}
+
+const clock = "two clock readings"
+
+var scenarios = []scenario{
+	{name: clock, setup: func() func(int) {
+		began := time.Now()
+		return func(n int) {
+			for range n {
+				_ = time.Since(began)
+				_ = time.Since(began)
+			}
+		}
+	}},
+	{name: "no rule", of: clock, most: 4, instructions: 2300, setup: calls{}.setup},
+	{name: "one rule", of: clock, most: 5.2, instructions: 3100, setup: calls{rules: ruled(1, hot)}.setup},
+	{name: "four nodes", of: clock, most: 7, instructions: 4100, setup: calls{
+		rules: ruled(1, hot), opts: []core.Option{api.Inbound()}, ctx: api.WithContext(context.Background(), "web", "app")}.setup},
+	{name: "coarse clock", of: clock, most: 3.5, setup: calls{rules: ruled(1, hot), coarse: true}.setup},
+	{name: "blocked", of: "one rule", most: 0.8, instructions: 2000, setup: calls{
+		rules: []flow.Rule{{Resource: hot, Threshold: 1, Interval: 24 * time.Hour}}}.setup},
+	{name: "ten rules", of: "one rule", most: 4, setup: calls{rules: ruled(10, hot)}.setup},
+	{name: "rules elsewhere", of: "one rule", most: 1.4, setup: calls{rules: append(elsewhere(10_000), ruled(1, hot)...)}.setup},
+	{name: "names in turn", of: clock, most: 4.8, setup: func() func(int) {
+		g, names := newGuard(nil, false), inTurn()
+		return func(n int) {
+			for i := range n {
+				e, _ := g.Entry(context.Background(), names[i%len(names)])
+				e.Exit()
+			}
+		}
+	}},
+	{name: "handles in turn", of: "names in turn", most: 1, instructions: 2300, setup: func() func(int) {
+		g := newGuard(nil, false)
+		var handles []*api.Handle
+		for _, name := range inTurn() {
+			handles = append(handles, g.Resource(name))
+		}
+		return func(n int) {
+			for i := range n {
+				e, _ := handles[i%len(handles)].Entry(context.Background())
+				e.Exit()
+			}
+		}
+	}},
+}
+
+const hot = "GET /orders"
+
+// calls are calls of one hot resource.
+type calls struct {
+	rules  []flow.Rule
+	opts   []core.Option
+	ctx    context.Context
+	coarse bool
+}
+
+func (c calls) setup() func(int) {
+	g, ctx := newGuard(c.rules, c.coarse), c.ctx
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return func(n int) {
+		for range n {
+			e, _ := g.Entry(ctx, hot, c.opts...)
+			e.Exit()
+		}
+	}
+}
+
+// newGuard returns a guard for as long as the program runs.
+func newGuard(set []flow.Rule, coarse bool) *api.Guard {
+	cfg := api.Config{Logger: slog.New(slog.DiscardHandler), Caps: node.Caps{Resources: 100_000}}
+	if coarse {
+		cfg.Clock = core.NewCoarseClock()
+	}
+	g, err := api.New(cfg)
+	if err == nil {
+		err = g.LoadRules(rules.Set{Flow: set})
+	}
+	if err != nil {
+		panic(err) // the scenarios are written here
+	}
+	return g
+}
+
+// ruled are rules that never refuse.
+func ruled(n int, resource string) []flow.Rule {
+	set := make([]flow.Rule, n)
+	for i := range set {
+		set[i] = flow.Rule{ID: fmt.Sprint(resource, i), Resource: resource, Threshold: 1e9 + float64(i)}
+	}
+	return set
+}
+
+func elsewhere(n int) []flow.Rule {
+	set := make([]flow.Rule, 0, n)
+	for i := range n {
+		set = append(set, ruled(1, fmt.Sprint("GET /", i))...)
+	}
+	return set
+}
+
+func inTurn() []string {
+	names := make([]string, 8)
+	for i := range names {
+		names[i] = fmt.Sprint("GET /orders/", i)
+	}
+	return names
+}

@@ -1,0 +1,108 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const second = int64(time.Second)
+
+// The minute counts what a list of seconds does, also where numbers no longer fit
+// into 32 bits.
+func TestMinuteIsItsTwin(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		var m minute
+		twin := make(map[int64]Counts)
+		now, newest := epoch, int64(never)
+		for range 200 {
+			now += random.Int64N(3) * second
+			if random.IntN(40) == 0 {
+				now += random.Int64N(100) * second
+			}
+			start := now - random.Int64N(70)*second
+			counts := Counts{Pass: random.Int64N(1000), RT: time.Duration(random.Int64N(1e12)), minRT: 1 + random.Int64N(1000), Exited: 1}
+			if random.IntN(50) == 0 {
+				counts.Block = 1 << (31 + random.IntN(4))
+			}
+			kept := start > newest-60*second // else its place may hold a later second
+			m.add(start, &counts)
+			newest = max(newest, start)
+			if kept {
+				sum := twin[start]
+				sum.Add(&counts)
+				twin[start] = sum
+			}
+			got := make(map[int64]Counts)
+			for start, counts := range m.all(now) {
+				got[start] = counts
+			}
+			want := make(map[int64]Counts)
+			for start, counts := range twin {
+				if start > max(now, newest)-60*second {
+					want[start] = counts
+					require.Equal(t, counts, m.at(now, start), "seed %d", seed)
+				}
+			}
+			require.Equal(t, want, got, "seed %d", seed)
+		}
+	}
+}
+
+// At most that many of the largest numbers that 32 bits hold are kept narrow, and none
+// is ever cut off.
+func TestMinuteWidens(t *testing.T) {
+	var m minute
+	most := Counts{Pass: math.MaxUint32, Exited: math.MaxUint32, minRT: math.MaxUint32, RT: math.MaxInt64 / 2}
+	m.add(epoch, &most)
+	require.Nil(t, m.wide)
+	require.Equal(t, most, m.at(epoch, epoch))
+	m.add(epoch+second, &Counts{Pass: 1})
+	m.add(epoch, &Counts{Pass: 1})
+	require.NotNil(t, m.wide)
+	most.Pass++
+	assert.Equal(t, most, m.at(epoch+second, epoch))
+	assert.Equal(t, Counts{Pass: 1}, m.at(epoch+second, epoch+second))
+}
+
+func TestMinuteIsSmall(t *testing.T) {
+	assert.LessOrEqual(t, unsafe.Sizeof(Bucket[narrow]{}), uintptr(48))
+	assert.EqualValues(t, 9*8, unsafe.Sizeof(Counts{}), "each of its fields is in narrow too")
+}
+
+// What has rested for a minute takes no more room than before, and loses nothing.
+func TestCountersShrink(t *testing.T) {
+	l, err := NewLayout(time.Second, 2, 2)
+	require.NoError(t, err)
+	look := map[string]func(c *Counters, now int64){
+		"read":     func(c *Counters, now int64) { c.Second(now) },
+		"searched": func(c *Counters, now int64) { c.Idle(now) },
+	}
+	for what, look := range look {
+		t.Run(what, func(t *testing.T) {
+			c := new(Counters)
+			c.Init(l)
+			for s := range int64(90) {
+				c.AddPass(uint32(s), epoch+s*second, 1)
+				c.AddComplete(uint32(s), epoch+s*second, 1, 1, false)
+				c.Second(epoch + s*second)
+			}
+			last := epoch + 89*second
+			look(c, last+59*second)
+			require.EqualValues(t, 1, c.Minute(last+59*second).Pass, "its last second still counts")
+			look(c, last+62*second)
+			assert.True(t, c.minute.empty())
+			assert.Zero(t, c.Minute(last+62*second).Pass)
+			assert.EqualValues(t, 90, c.Totals().Pass)
+			c.AddPass(0, last+70*second, 1)
+			assert.EqualValues(t, 1, c.Minute(last+75*second).Pass)
+			assert.EqualValues(t, 91, c.Totals().Pass)
+		})
+	}
+}
