@@ -112,7 +112,8 @@ const (
 	patience   = 8
 	// A phase is at least so many response times, so that the level is reached.
 	turns = 3
-	// How long a settled round cruises, in lengths of its sink.
+	// How long a settled round cruises, in lengths of its sink. But never so long that
+	// what it has noted is too old by then.
 	cruising = 3
 	// One call in twenty takes longer than tail, and counts as if it took that: a mean
 	// of few calls that are very long says little. So does a time below a microsecond.
@@ -233,7 +234,7 @@ func (l *learner) turn(now int64) {
 		l.enter(cruise, now)
 		l.ends = now + age
 		if l.settled() {
-			l.ends = now + cruising*age
+			l.ends = now + min(cruising*age, patience*shortest)
 		}
 	}
 }
