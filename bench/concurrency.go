@@ -11,7 +11,7 @@ import (
 )
 
 // concurrencies are limits of calls at the same time.
-var concurrencies = []contender{
+var concurrencies = usable([]contender{
 	{"penstock, isolation", "", func(asked keys) limits {
 		var set rules.Set
 		list := names(asked.all)
@@ -75,7 +75,7 @@ var concurrencies = []contender{
 			return true
 		}}
 	}},
-}
+})
 
 // permits are those of a key: more than there are callers, or none.
 func permits(asked keys, key int) int {

@@ -22,7 +22,7 @@ import (
 
 // rates are limits of calls in a time: 10⁹ a second for an open key, one a day for
 // a closed one.
-var rates = []contender{
+var rates = usable([]contender{
 	{"penstock", "", penstockRate},
 	{"sentinel-golang", "check and count are two steps: not exact under concurrency", sentinelRate},
 	{"failsafe-go, executor", "no tree, no names, no statistics; starts anew each second", failsafeRate},
@@ -34,7 +34,7 @@ var rates = []contender{
 	{"throttled/v2, memstore", "GCRA with keys, but no tree, no statistics", throttledRate},
 	{"ulule/limiter/v3, memory", "keys, but no tree, no statistics; starts anew each interval", ululeRate},
 	{"uber-go/ratelimit", "waits only, refuses nobody; no tree, no names, no statistics", uberRate},
-}
+})
 
 func penstockRate(asked keys) limits {
 	var set rules.Set
