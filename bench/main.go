@@ -85,7 +85,7 @@ type sizes struct {
 
 var (
 	ordinary = sizes{
-		rounds: 12, batch: 20 * time.Millisecond, mixRounds: 20, mixBatch: 80 * time.Millisecond,
+		rounds: 21, batch: 12 * time.Millisecond, mixRounds: 21, mixBatch: 80 * time.Millisecond,
 		again: 10, many: 100_000, rules: 10_000, memory: 5_000, waits: 500, idle: 5,
 	}
 	smoke = sizes{

@@ -226,3 +226,18 @@ func waits(rule flow.Rule, n int, opts ...core.Option) (allocs, p99 float64) {
 	slices.Sort(beyond)
 	return allocs, beyond[waited*99/100]
 }
+
+// timerAllocs are the allocations of a sleep on a timer of Go's own, which a wait that
+// can be cancelled has too.
+func timerAllocs() float64 {
+	const n = 100
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range n {
+		timer := time.NewTimer(time.Microsecond)
+		<-timer.C
+		timer.Stop()
+	}
+	runtime.ReadMemStats(&after)
+	return float64(after.Mallocs-before.Mallocs) / n
+}

@@ -146,7 +146,7 @@ func (b *bench) lines(m *measured) (lines []line) {
 	}
 	most, which := mostAllocs(m.ways)
 	add(atMost("allocations, pass and refused, every rule that doesn't wait", most, 0, ""), "%s", which)
-	add(atMost("a throttled wait: allocations", m.throttleWait[0], 2, ""), "")
+	add(atMost("a throttled wait: allocations", m.throttleWait[0], 2, ""), "a timer of Go's own, and nothing else: %s", report.Number(timerAllocs()))
 	add(atMost("its 99th percentile beyond its timer's", m.throttleWait[1]/1000, 1, " ms"), "")
 	add(atMost("a prioritized wait: allocations", m.borrowWait[0], 2, ""), "")
 	add(atMost("its 99th percentile beyond its timer's", m.borrowWait[1]/1000, 1, " ms"), "")

@@ -35,7 +35,7 @@ func main() {
 func run(write, short bool) error {
 	progress := report.NewProgress()
 	progress.Begin("one processor and more")
-	plan := measure.Plan{Rounds: 11, Batch: 40 * time.Millisecond, Progress: progress.At}
+	plan := measure.Plan{Rounds: 21, Batch: 20 * time.Millisecond, Progress: progress.At}
 	if short {
 		plan = smoke
 	}

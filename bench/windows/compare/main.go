@@ -32,7 +32,7 @@ func main() {
 func run(write, short bool) error {
 	progress := report.NewProgress()
 	progress.Begin("the cost of a decision")
-	plan := measure.Plan{Rounds: 11, Batch: 20 * time.Millisecond, Progress: progress.At}
+	plan := measure.Plan{Rounds: 21, Batch: 12 * time.Millisecond, Progress: progress.At}
 	if short {
 		plan = smoke
 	}
