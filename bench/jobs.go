@@ -8,14 +8,7 @@ import (
 	"github.com/penstock-go/penstock/bench/measure"
 )
 
-// job is work that several libraries can do, each as its users would write it.
-type job struct {
-	name       string
-	about      string
-	contenders []contender
-}
-
-// contender does a job.
+// contender is a library at a job that several can do, used as its users would.
 type contender struct {
 	name string
 	less string // what it does less than Penstock

@@ -49,11 +49,11 @@ func (t *Table) String() string {
 	var b strings.Builder
 	line := func(indent string, cells []string) {
 		names := Wrap(cells[0], widths[0]-len(indent))
-		text := indent + names[0] + strings.Repeat(" ", max(0, widths[0]-len(indent)-utf8.RuneCountInString(names[0])))
+		texts := []string{indent, pad(names[0], len(indent)-widths[0])}
 		for i, cell := range cells[1:] {
-			text += strings.Repeat(" ", 2+widths[i+1]-utf8.RuneCountInString(cell)) + cell
+			texts = append(texts, "  ", pad(cell, widths[i+1]))
 		}
-		b.WriteString(strings.TrimRight(text, " ") + "\n")
+		b.WriteString(strings.TrimRight(strings.Join(texts, ""), " ") + "\n")
 		for _, more := range names[1:] {
 			b.WriteString(indent + "  " + more + "\n")
 		}
@@ -74,6 +74,9 @@ func (t *Table) String() string {
 	}
 	return b.String()
 }
+
+// pad fills text up with blanks: before it, or after it if width is negative.
+func pad(text string, width int) string { return fmt.Sprintf("%*s", width, text) }
 
 // Wrap breaks text into lines of at most so many characters.
 func Wrap(text string, most int) (lines []string) {

@@ -32,7 +32,7 @@ const (
 
 func drawn() string {
 	var b strings.Builder
-	b.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 920 830" width="920" height="830" role="img" aria-labelledby="t d">
+	b.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 920 790" width="920" height="790" role="img" aria-labelledby="t d">
   <title id="t">A burst across an edge</title>
   <desc id="d">Six panels, one for each kind of window. Each shows how many calls were let in during the last second, over time, under a limit of 100 a second. The fixed counter, the token bucket, the ring of 10 buckets and the weighted window go up to twice the limit; the strict ring and the sliding log stay at it.</desc>
   <style>
@@ -47,9 +47,9 @@ func drawn() string {
     .edge { stroke: #8c959f; stroke-width: 1; stroke-dasharray: 2 4 }
     .limit { stroke: #1f2328; stroke-width: 1.5; stroke-dasharray: 6 4 }
     .in { fill: #d7e8fb; stroke: #0b5cad; stroke-width: 1.5 }
-    .beyond { fill: #f2b8b5; stroke: #b3261e; stroke-width: 1.5 }
+    .beyond { fill: #e9827c }
   </style>
-  <rect x="1" y="1" width="918" height="828" rx="12" fill="#ffffff" stroke="#d1d9e0" stroke-width="2"/>
+  <rect x="1" y="1" width="918" height="788" rx="12" fill="#ffffff" stroke="#d1d9e0" stroke-width="2"/>
   <text class="head" x="40" y="42">A burst across an edge: calls let in during the last second</text>
   <text class="note" x="40" y="66">Limit 100 a second. 100 calls come in the millisecond before a whole second, then ten each millisecond.</text>
 `)
@@ -58,7 +58,7 @@ func drawn() string {
 		y := panelTop + i/2*(panelHigh+panelApart)
 		panel(&b, name, x, y)
 	}
-	b.WriteString("  <text class=\"note\" x=\"40\" y=\"806\">Drawn by go run ./bench/windows/compare -write</text>\n</svg>\n")
+	b.WriteString("  <text class=\"note\" x=\"40\" y=\"768\">Drawn by go run ./bench/windows/compare -write</text>\n</svg>\n")
 	return b.String()
 }
 
