@@ -103,22 +103,32 @@ func TestMixIsAsItSays(t *testing.T) {
 			refused++
 		}
 	}
-	assert.InDelta(t, mixRefused, float64(refused)/mixCalls, 0.01)
+	assert.InDelta(t, mixRefused, float64(refused)/mixOrder, 0.01)
 	assert.Greater(t, len(calls), mixKeys*9/10, "some resources are never called")
 	assert.Greater(t, calls[0], 10*calls[50], "no resource is hot")
 	assert.GreaterOrEqual(t, len(mixers()), 5)
 
-	// Each caller goes through the order by itself.
-	var mu sync.Mutex
-	ran := 0
-	c := mixCase(bare, 2, func() { mu.Lock(); ran++; mu.Unlock() }, mixed())
-	work := c.Start()
+	// All of them are made, whoever makes them.
+	var ran atomic.Int64
+	var counted tally
+	work := mixCase(bare, 2, mixOrder, func() { ran.Add(1) }, mixed(), &counted).Start()
 	var both sync.WaitGroup
 	for caller := range 2 {
-		both.Go(func() { work.Call(caller, mixCalls) })
+		both.Go(func() { work.Call(caller, mixOrder) })
 	}
 	both.Wait()
-	assert.Equal(t, 2*(mixCalls-refused), ran)
+	assert.Equal(t, 2*(mixOrder-refused), int(ran.Load()))
+}
+
+func TestTally(t *testing.T) {
+	var counted tally
+	counted.add(1000, 1000)
+	assert.Empty(t, counted.differs(1, 0))
+	counted.add(1000, 3)
+	assert.Empty(t, counted.differs(0.5, 3))
+	assert.Equal(t, "NOT THE SAME WORK: 50.1 % of its calls passed, not 50.0 %", counted.differs(0.5, 0))
+	counted.add(1000, 0)
+	assert.Equal(t, "NOT THE SAME WORK: 33.4 % of its calls passed, not 50.0 %", counted.differs(0.5, 3))
 }
 
 // The whole command, at its smallest sizes.
@@ -134,6 +144,7 @@ func TestEveryPartIsPrinted(t *testing.T) {
 			assert.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), report.Width, line)
 		}
 		assert.NotContains(t, text, "NaN", p.name)
+		assert.NotContains(t, text, "NOT THE SAME WORK", p.name)
 	}
 }
 

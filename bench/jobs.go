@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/penstock-go/penstock/bench/measure"
 )
@@ -45,12 +47,12 @@ func usable(list []contender) []contender {
 
 // cases are the four ways in which a contender is measured: alone on one processor,
 // alone on n, n callers on one key, and n callers with a key each.
-func (c contender) cases(asked keys, procs int) []measure.Case {
+func (c contender) cases(asked keys, procs int, t *tally) []measure.Case {
 	serial := func(procs int) measure.Case {
-		return measure.Case{Procs: procs, Start: c.start(asked, func(int) int { return 0 })}
+		return measure.Case{Procs: procs, Start: c.start(asked, t, func(int) int { return 0 })}
 	}
 	parallel := func(key func(caller int) int) measure.Case {
-		return measure.Case{Procs: procs, Callers: procs, Start: c.start(asked, key)}
+		return measure.Case{Procs: procs, Callers: procs, Start: c.start(asked, t, key)}
 	}
 	return []measure.Case{
 		serial(1), serial(procs),
@@ -59,19 +61,43 @@ func (c contender) cases(asked keys, procs int) []measure.Case {
 	}
 }
 
-func (c contender) start(asked keys, key func(caller int) int) func() measure.Work {
+func (c contender) start(asked keys, t *tally, key func(caller int) int) func() measure.Work {
 	return func() measure.Work {
 		l := c.open(asked)
 		return measure.Work{
 			Stop: l.stop,
 			Call: func(caller, n int) {
-				key := key(caller)
+				key, passed := key(caller), 0
 				for range n {
-					l.call(key, nothing)
+					if l.call(key, nothing) {
+						passed++
+					}
 				}
+				t.add(n, passed)
 			},
 		}
 	}
+}
+
+// tally is how many calls of a contender passed, while it was timed: who refuses what
+// should pass does other work than the others.
+type tally struct{ calls, passed atomic.Int64 }
+
+func (t *tally) add(calls, passed int) {
+	t.calls.Add(int64(calls))
+	t.passed.Add(int64(passed))
+}
+
+func (t *tally) share() float64 { return float64(t.passed.Load()) / float64(t.calls.Load()) }
+
+// differs says so if the share that passed isn't the one that should. Of those that
+// should be refused, so many first ones may pass.
+func (t *tally) differs(should float64, first int) string {
+	calls, passed := float64(t.calls.Load()), float64(t.passed.Load())
+	if passed > should*calls-0.001*calls && passed < should*calls+0.001*calls+float64(first) {
+		return ""
+	}
+	return fmt.Sprintf("NOT THE SAME WORK: %.1f %% of its calls passed, not %.1f %%", 100*passed/calls, 100*should)
 }
 
 // shelf keeps one limit for each key: by number where the caller would hold it in a

@@ -74,7 +74,7 @@ type sizes struct {
 	rounds    int
 	batch     time.Duration
 	mixRounds int
-	mixBatch  time.Duration
+	mixCalls  int // of a processor in a batch
 	again     int // of what is too long for a batch
 	many      int // resources
 	rules     int
@@ -85,11 +85,11 @@ type sizes struct {
 
 var (
 	ordinary = sizes{
-		rounds: 21, batch: 12 * time.Millisecond, mixRounds: 21, mixBatch: 80 * time.Millisecond,
+		rounds: 21, batch: 12 * time.Millisecond, mixRounds: 21, mixCalls: mixOrder / 4,
 		again: 10, many: 100_000, rules: 10_000, memory: 5_000, waits: 500, idle: 5,
 	}
 	smoke = sizes{
-		rounds: 1, batch: time.Millisecond, mixRounds: 1, mixBatch: 2 * time.Millisecond,
+		rounds: 1, batch: time.Millisecond, mixRounds: 1, mixCalls: 200,
 		again: 1, many: 2_000, rules: 200, memory: 200, waits: 20, idle: 1,
 	}
 )

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/bench/measure"
@@ -15,7 +16,7 @@ const (
 	mixClosed  = 10
 	mixRefused = 0.05
 	mixWork    = 20 * time.Microsecond
-	mixCalls   = 1 << 14 // then they come again
+	mixOrder   = 1 << 14 // calls; then the same come again
 )
 
 // mixers are the contenders that find a limit by the name of its key.
@@ -36,7 +37,7 @@ func mixers() (chosen []contender) {
 func mixed() []int32 {
 	random := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(random, 1.1, 1, mixKeys-mixClosed-1)
-	order := make([]int32, mixCalls)
+	order := make([]int32, mixOrder)
 	for i := range order {
 		if random.Float64() < mixRefused {
 			order[i] = int32(mixKeys - mixClosed + random.IntN(mixClosed))
@@ -74,23 +75,23 @@ var bare = contender{name: "nobody", open: func(asked keys) limits {
 	}}
 }}
 
-// mixCase is a contender in the mix, with so many callers on as many processors.
-func mixCase(c contender, procs int, work func(), order []int32) measure.Case {
-	return measure.Case{Procs: procs, Callers: procs, Start: func() measure.Work {
+// mixCase is a contender in the mix, with so many callers on as many processors. The
+// same calls are in a batch of each contender, whoever of its callers makes them.
+func mixCase(c contender, procs, calls int, work func(), order []int32, t *tally) measure.Case {
+	return measure.Case{Procs: procs, Callers: procs, Calls: procs * calls, Start: func() measure.Work {
 		l := c.open(keys{all: mixKeys, closed: mixClosed, named: true})
-		at := make([]struct {
-			next int
-			_    [7]int64 // a cache line each
-		}, procs)
+		var next atomic.Int64
 		return measure.Work{
 			Stop: l.stop,
-			Call: func(caller, n int) {
-				i := at[caller].next + caller*len(order)/procs
-				for range n {
-					l.call(int(order[i%len(order)]), work)
-					i++
+			Call: func(_, n int) {
+				passed := 0
+				first := int(next.Add(int64(n))) - n
+				for i := range n {
+					if l.call(int(order[(first+i)%len(order)]), work) {
+						passed++
+					}
 				}
-				at[caller].next += n
+				t.add(n, passed)
 			},
 		}
 	}}
