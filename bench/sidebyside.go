@@ -35,39 +35,40 @@ func (b *bench) job(title string, contenders []contender, refused bool) string {
 	return table.String()
 }
 
-// mix measures contenders in the realistic mix, and takes off what the work alone
-// takes in the same round.
+// mix measures contenders in the realistic mix. Right before each, the same calls are
+// made with nobody who guards them, and what those take is taken off.
 func (b *bench) mix() string {
 	const title = "200 RESOURCES BY ZIPF, 5 % refused, 20 µs of work"
 	plan := b.plan(title)
 	plan.Rounds = b.mixRounds
-	work, order := worker(mixWork), mixed()
-	contenders := append([]contender{bare}, mixers()...)
+	work, order, contenders := worker(mixWork), mixed(), mixers()
 	processors := []int{1, b.procs}
-	var cases []measure.Case
 	tallies := make([]tally, len(contenders))
+	var unguarded tally
+	var cases []measure.Case
 	for _, procs := range processors {
 		for i, c := range contenders {
-			cases = append(cases, mixCase(c, procs, b.mixCalls, work, order, &tallies[i]))
+			cases = append(cases,
+				mixCase(bare, procs, b.mixCalls, work, order, &unguarded),
+				mixCase(c, procs, b.mixCalls, work, order, &tallies[i]))
 		}
 	}
 	results := measure.Run(plan, cases)
-	table := report.NewTable(title, "µs", "added ns", "%", "µs", "added ns", "%")
+	table := report.NewTable(title, "added ns", "%", "added ns", "%")
 	for i, c := range contenders {
 		cells := []string{c.name}
 		for on := range processors {
-			alone, r := results[on*len(contenders)], results[on*len(contenders)+i]
-			cells = append(cells, report.Number(r.NS.Median/1000))
-			if i == 0 {
-				cells = append(cells, "", "")
-				continue
-			}
+			at := 2 * (on*len(contenders) + i)
+			alone, r := results[at], results[at+1]
 			added := measure.Beyond(r, alone)
 			cells = append(cells, fmt.Sprintf("%.0f", added.Median), fmt.Sprintf("%.1f", 100*added.Median/alone.NS.Median))
 		}
-		table.Row(notes(c.less, tallies[i].differs(tallies[0].share(), len(processors)*mixClosed)), cells...)
+		table.Row(notes(c.less, tallies[i].differs(unguarded.share(), len(processors)*mixClosed)), cells...)
 	}
-	return fmt.Sprintf("%s\nThe first three columns: one caller on one processor. The others: %d on %d, and\nthe time is that between two calls of all callers.\n", table, b.procs, b.procs)
+	note := fmt.Sprintf("The first two columns: one caller on one processor. The others: %d on %d, and the time is that "+
+		"between two calls of all callers. Without a guard: %s and %s µs.",
+		b.procs, b.procs, report.Number(results[0].NS.Median/1000), report.Number(results[2*len(contenders)].NS.Median/1000))
+	return table.String() + "\n" + strings.Join(report.Wrap(note, report.Width), "\n") + "\n"
 }
 
 func notes(parts ...string) string {
