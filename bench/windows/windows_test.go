@@ -119,6 +119,10 @@ func calls(random *rand.Rand) (times []int64) {
 			now += random.Int64N(int64(interval) / 5)
 		case 6, 7:
 			now += random.Int64N(int64(interval) / limit)
+		case 9: // an interval after an earlier call, or a nanosecond beside that
+			if earlier := times[max(0, len(times)-1-random.IntN(2*limit)):]; len(earlier) > 0 {
+				now = max(now, earlier[0]+int64(interval)+random.Int64N(3)-1)
+			}
 		case 8:
 			for range random.IntN(limit) {
 				times = append(times, now)
