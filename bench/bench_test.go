@@ -1,0 +1,216 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/bench/report"
+	"github.com/penstock-go/penstock/internal/books"
+)
+
+// What the libraries leave running is theirs, so only our engines are looked at: each
+// is given to books.Keep.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// Every way does what its name says, so that what is timed is what is written.
+func TestWays(t *testing.T) {
+	seen := map[string]bool{}
+	for _, w := range ways {
+		assert.False(t, seen[w.name], "two ways are named %q", w.name)
+		seen[w.name] = true
+		if w.absent != "" {
+			continue
+		}
+		t.Run(w.name, func(t *testing.T) {
+			call, g, done := w.open()
+			defer done()
+			books.Keep(t, g.Engine())
+			passed := 0
+			for range 100 {
+				if call() {
+					passed++
+				}
+			}
+			if w.refused {
+				assert.LessOrEqual(t, passed, 1)
+			} else {
+				assert.Equal(t, 100, passed)
+			}
+		})
+	}
+}
+
+// Every contender does the job it is measured at: open keys pass, closed ones refuse
+// all but the first call, and what runs is the work that was given.
+func TestContendersDoTheJob(t *testing.T) {
+	for name, contenders := range map[string][]contender{"rate": rates, "concurrency": concurrencies, "breaker": breakers} {
+		for _, c := range contenders {
+			if c.name == "uber-go/ratelimit" {
+				continue // refuses nobody
+			}
+			for _, named := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/%v", name, c.name, named), func(t *testing.T) {
+					l := c.open(keys{all: 4, closed: 2, named: named})
+					if l.stop != nil {
+						defer l.stop()
+					}
+					for key := range 4 {
+						var ran atomic.Int64
+						passed := 0
+						for range 50 {
+							if l.call(key, func() { ran.Add(1) }) {
+								passed++
+							}
+						}
+						assert.Equal(t, passed, int(ran.Load()), "key %d", key)
+						if key < 2 {
+							assert.Equal(t, 50, passed, "key %d is open", key)
+						} else {
+							assert.LessOrEqual(t, passed, 1, "key %d is closed", key)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestUberOnlyWaits(t *testing.T) {
+	l := uberRate(keys{all: 1})
+	for range 50 {
+		assert.True(t, l.call(0, nothing))
+	}
+}
+
+func TestMixIsAsItSays(t *testing.T) {
+	var refused int
+	calls := map[int32]int{}
+	for _, key := range mixed() {
+		calls[key]++
+		if (keys{all: mixKeys, closed: mixClosed}).isClosed(int(key)) {
+			refused++
+		}
+	}
+	assert.InDelta(t, mixRefused, float64(refused)/mixOrder, 0.01)
+	assert.Greater(t, len(calls), mixKeys*9/10, "some resources are never called")
+	assert.Greater(t, calls[0], 10*calls[50], "no resource is hot")
+	assert.GreaterOrEqual(t, len(mixers()), 5)
+
+	// All of them are made, whoever makes them.
+	var ran atomic.Int64
+	var counted tally
+	work := mixCase(bare, 2, mixOrder, func() { ran.Add(1) }, mixed(), &counted).Start()
+	var both sync.WaitGroup
+	for caller := range 2 {
+		both.Go(func() { work.Call(caller, mixOrder) })
+	}
+	both.Wait()
+	assert.Equal(t, 2*(mixOrder-refused), int(ran.Load()))
+}
+
+func TestTally(t *testing.T) {
+	var counted tally
+	counted.add(1000, 1000)
+	assert.Empty(t, counted.differs(1, 0))
+	counted.add(1000, 3)
+	assert.Empty(t, counted.differs(0.5, 3))
+	assert.Equal(t, "NOT THE SAME WORK: 50.1 % of its calls passed, not 50.0 %", counted.differs(0.5, 0))
+	counted.add(1000, 0)
+	assert.Equal(t, "NOT THE SAME WORK: 33.4 % of its calls passed, not 50.0 %", counted.differs(0.5, 3))
+}
+
+// The whole command, at its smallest sizes.
+func TestEveryPartIsPrinted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the ways and the contenders are tested by themselves")
+	}
+	b := &bench{sizes: smoke, progress: report.NewProgress(), procs: 2}
+	b.many, b.idle = 200, 0
+	for _, p := range parts {
+		text := p.run(b)
+		for line := range strings.Lines(text) {
+			assert.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), report.Width, line)
+		}
+		assert.NotContains(t, text, "NaN", p.name)
+		assert.NotContains(t, text, "NOT THE SAME WORK", p.name)
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	assert.Equal(t, line{what: "a", measured: "3.00 ×", target: "≤ 3 ×", verdict: "met"}, atMost("a", 3, 3, " ×"))
+	assert.Equal(t, line{what: "a", measured: "3.10 ×", target: "≤ 3 ×", verdict: "4 % over"}, atMost("a", 3.1, 3, " ×"))
+	assert.Equal(t, line{what: "a", measured: "1.00", target: "≤ 0", verdict: "missed"}, atMost("a", 1, 0, ""))
+	assert.Equal(t, line{what: "a", measured: "1.80 ×", target: "≥ 1.8 ×", verdict: "met"}, atLeast("a", 1.8, 1.8, " ×"))
+	assert.Equal(t, line{what: "a", measured: "0.90 ×", target: "≥ 1.8 ×", verdict: "50 % short"}, atLeast("a", 0.9, 1.8, " ×"))
+}
+
+func TestFlagsThatContradict(t *testing.T) {
+	assert.ErrorContains(t, run(true, true, ""), "-write keeps the whole table")
+	assert.ErrorContains(t, run(true, false, "mix"), "-write keeps the whole table")
+}
+
+func TestPageHasItsPlace(t *testing.T) {
+	root, err := report.Root()
+	require.NoError(t, err)
+	for _, name := range []string{"bench", "scale"} {
+		_, err = report.Kept(filepath.Join(root, page), name)
+		assert.NoError(t, err)
+	}
+}
+
+// BenchmarkWays and BenchmarkContenders are the same calls for go test -bench, and so
+// for benchstat.
+func BenchmarkWays(b *testing.B) {
+	for _, w := range ways {
+		if w.absent != "" {
+			continue
+		}
+		b.Run(strings.ReplaceAll(w.name, " ", "-"), func(b *testing.B) {
+			call, _, done := w.open()
+			defer done()
+			b.ReportAllocs()
+			for b.Loop() {
+				call()
+			}
+		})
+	}
+}
+
+func BenchmarkContenders(b *testing.B) {
+	for _, job := range []struct {
+		name       string
+		contenders []contender
+		closed     int
+	}{
+		{"rate", rates, 0}, {"refused", without(rates, "uber-go/ratelimit"), 1},
+		{"concurrency", concurrencies, 0}, {"full", concurrencies, 1},
+		{"breaker", breakers, 0}, {"open", breakers, 1},
+	} {
+		for _, c := range job.contenders {
+			b.Run(job.name+"/"+strings.ReplaceAll(c.name, " ", "-"), func(b *testing.B) {
+				l := c.open(keys{all: 1, closed: job.closed})
+				if l.stop != nil {
+					defer l.stop()
+				}
+				b.ReportAllocs()
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						l.call(0, nothing)
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/bench/measure"
+	"github.com/penstock-go/penstock/bench/report"
+)
+
+const page = "docs/benchmarks.md"
+
+func main() {
+	write := flag.Bool("write", false, "keep the table in "+page)
+	short := flag.Bool("short", false, "run every row once, shortly")
+	only := flag.String("only", "", "run the parts whose name contains this: "+strings.Join(partNames(), ", "))
+	flag.Parse()
+	if err := run(*write, *short, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(write, short bool, only string) error {
+	if write && (short || only != "") {
+		return errors.New("-write keeps the whole table at its full size: leave -short and -only out")
+	}
+	b := &bench{sizes: ordinary, progress: report.NewProgress(), procs: runtime.NumCPU()}
+	if short {
+		b.sizes = smoke
+	}
+	var text strings.Builder
+	text.WriteString(report.Machine())
+	fmt.Fprintf(&text, "two readings of the clock, the unit: %s ns\n", report.Number(measure.TwoReadings(b.plan("the unit")).Median))
+	found := false
+	for _, p := range parts {
+		if !strings.Contains(p.name, only) {
+			continue
+		}
+		found = true
+		text.WriteString("\n" + p.run(b))
+	}
+	b.progress.End()
+	if !found {
+		return fmt.Errorf("no part is named %q: there are %s", only, strings.Join(partNames(), ", "))
+	}
+	fmt.Print(text.String())
+	fmt.Printf("\nin %.0f s\n", time.Since(b.progress.Began).Seconds())
+	if !write {
+		return nil
+	}
+	root, err := report.Root()
+	if err != nil {
+		return err
+	}
+	return report.Keep(filepath.Join(root, filepath.FromSlash(page)), "bench", "\n```text\n"+text.String()+"```\n\n")
+}
+
+// bench is one run of the command.
+type bench struct {
+	sizes
+	procs    int
+	progress *report.Progress
+}
+
+// sizes are how much is measured.
+type sizes struct {
+	rounds    int
+	batch     time.Duration
+	mixRounds int
+	mixCalls  int // of a processor in a batch
+	again     int // of what is too long for a batch
+	many      int // resources
+	rules     int
+	memory    int // resources whose memory is measured
+	waits     int
+	idle      int // seconds
+}
+
+var (
+	ordinary = sizes{
+		rounds: 21, batch: 12 * time.Millisecond, mixRounds: 21, mixCalls: mixOrder / 4,
+		again: 10, many: 100_000, rules: 10_000, memory: 5_000, waits: 500, idle: 5,
+	}
+	smoke = sizes{
+		rounds: 1, batch: time.Millisecond, mixRounds: 1, mixCalls: 200,
+		again: 1, many: 2_000, rules: 200, memory: 200, waits: 20, idle: 1,
+	}
+)
+
+func (b *bench) plan(what string) measure.Plan {
+	b.progress.Begin(what)
+	return measure.Plan{Rounds: b.rounds, Batch: b.batch, Progress: b.progress.At}
+}
+
+// part is a part of the table.
+type part struct {
+	name string
+	run  func(b *bench) string
+}
+
+var parts = []part{
+	{"targets", (*bench).targets},
+	{"rate", func(b *bench) string {
+		return b.job("A LIMIT OF CALLS A SECOND, all pass", rates, false)
+	}},
+	{"refused", func(b *bench) string {
+		return b.job("A LIMIT OF CALLS, nearly all refused", without(rates, "uber-go/ratelimit"), true)
+	}},
+	{"concurrency", func(b *bench) string {
+		return b.job("A LIMIT OF CALLS AT THE SAME TIME, all pass", concurrencies, false)
+	}},
+	{"full", func(b *bench) string {
+		return b.job("A LIMIT OF CALLS AT THE SAME TIME, all refused", concurrencies, true)
+	}},
+	{"breaker", func(b *bench) string {
+		return b.job("A BREAKER, closed", breakers, false)
+	}},
+	{"open", func(b *bench) string {
+		return b.job("A BREAKER, open", breakers, true)
+	}},
+	{"mix", (*bench).mix},
+}
+
+func partNames() (names []string) {
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+func without(list []contender, name string) (rest []contender) {
+	for _, c := range list {
+		if c.name != name {
+			rest = append(rest, c)
+		}
+	}
+	return rest
+}

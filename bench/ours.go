@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/bench/measure"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
+)
+
+const (
+	resource = "GET /orders"
+	enough   = 1e9 // a limit that nobody reaches
+	never    = 24 * time.Hour
+)
+
+// way is a call of Penstock's under certain rules.
+type way struct {
+	name   string
+	rules  rules.Set
+	config func() (cfg api.Config, done func())
+	ctx    func(context.Context) context.Context
+	opts   []core.Option
+	// call replaces an Entry by name. Nil in both: what is measured is not there yet.
+	call   func(g *api.Guard, ctx context.Context) func() bool
+	absent string
+	// before is done once, after the rules are loaded.
+	before func(g *api.Guard)
+	// refused says that no call passes, or but the first.
+	refused bool
+}
+
+// ways are the rows of the first two tables. Those of the targets come first, and
+// are found by their names.
+var ways = []way{
+	{name: "no rule"},
+	{name: "one reject rule", rules: one(flow.Rule{Threshold: enough})},
+	{name: "four nodes", rules: one(flow.Rule{Threshold: enough}), ctx: fromApp, opts: []core.Option{api.Inbound()}},
+	{name: "coarse clock", rules: one(flow.Rule{Threshold: enough}), config: coarse},
+	{name: "refused", rules: one(flow.Rule{Threshold: 1, Interval: never}), refused: true},
+	{name: "handle", rules: one(flow.Rule{Threshold: enough}), absent: "no resource handles in the API yet"},
+	{name: "ten rules", rules: ten()},
+	{name: "rules elsewhere", rules: elsewhere(10_000), config: manyNames},
+
+	{name: "reject, strict", rules: one(flow.Rule{Threshold: enough, Strict: true})},
+	{name: "concurrency", rules: one(flow.Rule{Threshold: enough, Metric: flow.Concurrency})},
+	{name: "warm-up", rules: one(flow.Rule{Threshold: enough, Behavior: flow.WarmUp})},
+	{name: "throttle, no wait", rules: one(flow.Rule{Threshold: enough, Behavior: flow.Throttle})},
+	{name: "isolation", rules: rules.Set{Isolation: []isolation.Rule{{Resource: resource, Threshold: enough}}}},
+	{name: "breaker", rules: rules.Set{Breaker: []breaker.Rule{{Resource: resource, Threshold: 0.5}}}},
+	{name: "hotspot, a string", rules: hot(enough), opts: []core.Option{api.Param("user", "u-1")}},
+	{name: "hotspot, an int", rules: hot(enough), opts: []core.Option{api.Param("user", 7)}},
+	{name: "system", rules: rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: enough}}}, opts: []core.Option{api.Inbound()}},
+	{name: "authority", rules: callers("app"), ctx: fromApp},
+	{name: "one of each family", rules: each(), ctx: fromApp, opts: []core.Option{api.Inbound(), api.Param("user", "u-1")}},
+
+	{name: "refused: reject, strict", rules: one(flow.Rule{Threshold: 1, Interval: never, Strict: true}), refused: true},
+	{name: "refused: concurrency", rules: one(flow.Rule{Metric: flow.Concurrency}), refused: true},
+	{name: "refused: warm-up", rules: one(flow.Rule{Threshold: 1, Interval: never, Behavior: flow.WarmUp}), refused: true},
+	{name: "refused: throttle", rules: one(flow.Rule{Threshold: 1, Interval: never, Behavior: flow.Throttle}), refused: true},
+	{name: "refused: isolation", rules: rules.Set{Isolation: []isolation.Rule{{Resource: resource}}}, refused: true},
+	{name: "refused: breaker", before: trip, refused: true, rules: rules.Set{Breaker: []breaker.Rule{
+		{Resource: resource, Strategy: breaker.ErrorCount, Threshold: 1, MinCalls: 1, Recovery: never},
+	}}},
+	{name: "refused: hotspot, a string", rules: hot(0), opts: []core.Option{api.Param("user", "u-1")}, refused: true},
+	{name: "refused: hotspot, an int", rules: hot(0), opts: []core.Option{api.Param("user", 7)}, refused: true},
+	{name: "refused: system", rules: rules.Set{System: []system.Rule{{Metric: system.Concurrency}}}, opts: []core.Option{api.Inbound()}, refused: true},
+	{name: "refused: authority", rules: callers("somebody else"), ctx: fromApp, refused: true},
+}
+
+func one(r flow.Rule) rules.Set {
+	r.Resource = resource
+	return rules.Set{Flow: []flow.Rule{r}}
+}
+
+func ten() (set rules.Set) {
+	for i := range 10 {
+		set.Flow = append(set.Flow, flow.Rule{Resource: resource, Threshold: enough + float64(i)})
+	}
+	return set
+}
+
+func elsewhere(n int) rules.Set {
+	set := one(flow.Rule{Threshold: enough})
+	for _, name := range names(n) {
+		set.Flow = append(set.Flow, flow.Rule{Resource: name, Threshold: 100})
+	}
+	return set
+}
+
+func hot(threshold float64) rules.Set {
+	return rules.Set{Hotspot: []hotspot.Rule{{Resource: resource, Param: "user", Threshold: threshold}}}
+}
+
+func callers(name string) rules.Set {
+	return rules.Set{Authority: []authority.Rule{{Resource: resource, Origins: []string{name}}}}
+}
+
+func each() rules.Set {
+	return rules.Set{
+		Authority: callers("app").Authority,
+		System:    []system.Rule{{Metric: system.QPS, Threshold: enough}},
+		Hotspot:   hot(enough).Hotspot,
+		Flow:      one(flow.Rule{Threshold: enough}).Flow,
+		Isolation: []isolation.Rule{{Resource: resource, Threshold: enough}},
+		Breaker:   []breaker.Rule{{Resource: resource, Threshold: 0.5}},
+	}
+}
+
+func fromApp(ctx context.Context) context.Context { return api.WithContext(ctx, "web", "app") }
+
+func coarse() (api.Config, func()) {
+	clock := core.NewCoarseClock()
+	return api.Config{Clock: clock}, func() { clock.Close() }
+}
+
+func manyNames() (api.Config, func()) {
+	return api.Config{Caps: node.Caps{Resources: 200_000, Calls: 200_000}}, func() {}
+}
+
+func trip(g *api.Guard) {
+	e, err := g.Entry(context.Background(), resource)
+	if err == nil {
+		e.Fail(errors.New("down"))
+		e.Exit()
+	}
+}
+
+// names are n different names of resources.
+func names(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("GET /r/%06d", i)
+	}
+	return list
+}
+
+// open makes the guard, and a call of it that tells whether it passed.
+func (w way) open() (call func() bool, g *api.Guard, done func()) {
+	cfg, closed := api.Config{}, func() {}
+	if w.config != nil {
+		cfg, closed = w.config()
+	}
+	g = guard(cfg, w.rules)
+	if w.before != nil {
+		w.before(g)
+	}
+	ctx := context.Background()
+	if w.ctx != nil {
+		ctx = w.ctx(ctx)
+	}
+	opts := w.opts
+	call = func() bool {
+		e, err := g.Entry(ctx, resource, opts...)
+		e.Exit()
+		return err == nil
+	}
+	if w.call != nil {
+		call = w.call(g, ctx)
+	}
+	return call, g, func() { g.Close(); closed() }
+}
+
+// work is the way's calls, as many as asked for.
+func (w way) work() measure.Work {
+	call, _, done := w.open()
+	return measure.Work{
+		Stop: done,
+		Call: func(_, n int) {
+			for range n {
+				call()
+			}
+		},
+	}
+}
+
+// guard is a Guard that logs nothing. What is configured here is right, so an error
+// is a mistake in this program.
+func guard(cfg api.Config, set rules.Set) *api.Guard {
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	g, err := api.New(cfg)
+	if err == nil {
+		err = g.LoadRules(set)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return g
+}

@@ -1,0 +1,65 @@
+package report_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/bench/report"
+	"github.com/penstock-go/penstock/internal/books"
+)
+
+func TestMain(m *testing.M) { books.Main(m) }
+
+func TestTable(t *testing.T) {
+	table := report.NewTable("WHAT", "ns", "×")
+	table.Row("", "short", "1.00", "2.00")
+	table.Row("a note", "a name that is longer than the room that the other columns leave it on a line", "12,345", "2.00")
+	assert.Equal(t, ""+
+		"WHAT                                                                    ns     ×\n"+
+		"  short                                                               1.00  2.00\n"+
+		"  a name that is longer than the room that the other columns leave  12,345  2.00\n"+
+		"    it on a line\n"+
+		"      a note\n", table.String())
+
+	long := report.NewTable("A TITLE THAT IS LONGER THAN THE ROOM THAT THERE IS FOR IT BESIDE COLUMNS", "ns", "×")
+	long.Row("", "short", "1.00", "2.00")
+	assert.Equal(t, ""+
+		"A TITLE THAT IS LONGER THAN THE ROOM THAT THERE IS FOR IT BESIDE COLUMNS\n"+
+		"                                                                        ns     ×\n"+
+		"  short                                                               1.00  2.00\n", long.String())
+}
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0.00", 0.123: "0.12", 9.994: "9.99", 9.996: "10.0", 99.94: "99.9", 99.96: "100", 1234567: "1,234,567", -12.34: "-12.3", -1234: "-1,234",
+	} {
+		assert.Equal(t, want, report.Number(v), "%v", v)
+	}
+}
+
+func TestKeep(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "page.md")
+	const page = "before\n<!-- a: begin, written by x -->\nold\n<!-- a: end -->\nbetween\n<!-- b: begin -->\n<!-- b: end -->\nafter\n"
+	require.NoError(t, os.WriteFile(file, []byte(page), 0o644))
+	require.NoError(t, report.Keep(file, "a", "new\n"))
+	require.NoError(t, report.Keep(file, "b", "more\n"))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, "before\n<!-- a: begin, written by x -->\nnew\n<!-- a: end -->\nbetween\n<!-- b: begin -->\nmore\n<!-- b: end -->\nafter\n", string(text))
+	kept, err := report.Kept(file, "b")
+	require.NoError(t, err)
+	assert.Equal(t, "more\n", kept)
+
+	assert.ErrorContains(t, report.Keep(file, "c", "new\n"), `the lines "<!-- c: begin ... -->" and "<!-- c: end -->" must stand around the table`)
+	require.NoError(t, os.WriteFile(file, []byte("<!-- a: end -->\n<!-- a: begin -->\n"), 0o644))
+	assert.Error(t, report.Keep(file, "a", "new\n"))
+	assert.Error(t, report.Keep(file+".missing", "a", "new\n"))
+}
+
+func TestMachine(t *testing.T) {
+	assert.Regexp(t, `^.+, \d+ cores\ngo\S+ \w+/\w+, commit .+, \d{4}-\d{2}-\d{2}\n$`, report.Machine())
+}

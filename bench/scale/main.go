@@ -1,0 +1,93 @@
+// Command scale measures how many calls go through as there are more processors, and
+// prints one table. It needs nothing but itself: built once, it runs on any machine
+// of its kind.
+//
+//	go run ./bench/scale          measure and print, about a minute
+//	go run ./bench/scale -write   keep the table in docs/benchmarks.md: make bench-scale
+//
+//	CGO_ENABLED=0 go build -o scale ./bench/scale   for a machine without Go
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/penstock-go/penstock/bench/measure"
+	"github.com/penstock-go/penstock/bench/report"
+)
+
+const page = "docs/benchmarks.md"
+
+func main() {
+	write := flag.Bool("write", false, "keep the table in "+page)
+	short := flag.Bool("short", false, "run every row once, shortly")
+	flag.Parse()
+	if err := run(*write, *short); err != nil {
+		fmt.Fprintln(os.Stderr, "scale:", err)
+		os.Exit(1)
+	}
+}
+
+func run(write, short bool) error {
+	progress := report.NewProgress()
+	progress.Begin("one processor and more")
+	plan := measure.Plan{Rounds: 21, Batch: 20 * time.Millisecond, Progress: progress.At}
+	if short {
+		plan = smoke
+	}
+	text := report.Machine() + table(plan, processors(runtime.NumCPU()))
+	progress.End()
+	fmt.Print(text)
+	if !write {
+		return nil
+	}
+	root, err := report.Root()
+	if err != nil {
+		return err
+	}
+	return report.Keep(filepath.Join(root, filepath.FromSlash(page)), "scale", "\n```text\n"+text+"```\n\n")
+}
+
+// smoke shows that everything works; its figures say little.
+var smoke = measure.Plan{Rounds: 1, Batch: time.Millisecond}
+
+// processors are 1, 2, 4, 8 and 16, as far as the machine has them.
+func processors(all int) (list []int) {
+	for n := 1; n <= min(all, 16); n *= 2 {
+		list = append(list, n)
+	}
+	return list
+}
+
+// table measures each row on each number of processors.
+func table(plan measure.Plan, processors []int) string {
+	var cases []measure.Case
+	for _, r := range rows {
+		for _, n := range processors {
+			cases = append(cases, measure.Case{Procs: n, Callers: n, Start: func() measure.Work { return r.start(n) }})
+		}
+	}
+	results := measure.Run(plan, cases)
+	head := []string{"processors"}
+	for _, n := range processors {
+		head = append(head, fmt.Sprint(n))
+	}
+	out := report.NewTable(head...)
+	for i, r := range rows {
+		cells := []string{r.name}
+		for k := range processors {
+			at := results[i*len(processors)+k].NS.Median
+			cell := report.Number(1000 / at)
+			if k > 0 {
+				cell += " " + fmt.Sprintf("%4.1f×", results[i*len(processors)].NS.Median/at)
+			}
+			cells = append(cells, cell)
+		}
+		out.Row("", cells...)
+	}
+	return "Million calls a second of one hot resource, and the gain over one processor.\nown: each processor calls a resource of its own.\n\n" + out.String()
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"sync"
+
+	sentinel "github.com/alibaba/sentinel-golang/api"
+	"github.com/alibaba/sentinel-golang/core/circuitbreaker"
+	"github.com/alibaba/sentinel-golang/core/config"
+	"github.com/alibaba/sentinel-golang/core/flow"
+	"github.com/alibaba/sentinel-golang/core/isolation"
+	"github.com/alibaba/sentinel-golang/logging"
+)
+
+// startSentinel sets sentinel-golang up, which is one for each process. What it does
+// beside the calls is off: the metric log and the samplers of the machine.
+var startSentinel = sync.OnceFunc(func() {
+	cfg := config.NewDefaultConfig()
+	cfg.Sentinel.Log.Logger = logging.NewConsoleLogger()
+	cfg.Sentinel.Log.Metric.FlushIntervalSec = 0
+	cfg.Sentinel.Stat.System = config.SystemStatConfig{}
+	logging.ResetGlobalLoggerLevel(logging.ErrorLevel)
+	must(0, sentinel.InitWithConfig(cfg))
+})
+
+// sentinelLimits guards calls by the names of their keys. Rules are the process's, so
+// each job has names of its own.
+func sentinelLimits(list []string) limits {
+	return limits{call: func(key int, work func()) bool {
+		e, refused := sentinel.Entry(list[key])
+		if refused != nil {
+			return false
+		}
+		work()
+		e.Exit()
+		return true
+	}}
+}
+
+func sentinelNames(job string, asked keys) []string {
+	startSentinel()
+	list := names(asked.all)
+	for key, name := range list {
+		list[key] = job + " " + name
+		if asked.isClosed(key) {
+			list[key] = job + " closed " + name
+		}
+	}
+	return list
+}
+
+func sentinelRate(asked keys) limits {
+	list := sentinelNames("rate", asked)
+	for key, name := range list {
+		rule := &flow.Rule{Resource: name, Threshold: enough, StatIntervalInMs: 1000}
+		if asked.isClosed(key) {
+			rule.Threshold = 0 // of an interval of a day it has no window
+		}
+		must(flow.LoadRulesOfResource(name, []*flow.Rule{rule}))
+	}
+	return sentinelLimits(list)
+}
+
+func sentinelConcurrency(asked keys) limits {
+	list := sentinelNames("concurrency", asked)
+	for key, name := range list {
+		if asked.isClosed(key) {
+			// It has no limit of none; a rate of none refuses as early.
+			must(flow.LoadRulesOfResource(name, []*flow.Rule{{Resource: name, StatIntervalInMs: 1000}}))
+			continue
+		}
+		must(isolation.LoadRulesOfResource(name, []*isolation.Rule{{Resource: name, Threshold: uint32(permits(asked, key))}}))
+	}
+	return sentinelLimits(list)
+}
+
+func sentinelBreaker(asked keys) limits {
+	list := sentinelNames("breaker", asked)
+	for key, name := range list {
+		must(circuitbreaker.LoadRulesOfResource(name, []*circuitbreaker.Rule{{
+			Resource: name, Strategy: circuitbreaker.ErrorCount, Threshold: 1, MinRequestAmount: 1,
+			StatIntervalMs: 10_000, StatSlidingWindowBucketCount: 10, RetryTimeoutMs: uint32(never.Milliseconds()),
+		}}))
+		if asked.isClosed(key) {
+			if e, refused := sentinel.Entry(name); refused == nil {
+				sentinel.TraceError(e, errDown)
+				e.Exit()
+			}
+		}
+	}
+	return sentinelLimits(list)
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/bench/measure"
+	"github.com/penstock-go/penstock/bench/report"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+)
+
+// targets measures what Penstock does and holds it against what it may cost.
+func (b *bench) targets() string {
+	m := b.measureOurs()
+	table := report.NewTable("PENSTOCK AGAINST ITS TARGETS", "measured", "target", "")
+	for _, l := range b.lines(m) {
+		table.Row(l.note, l.what, l.measured, l.target, l.verdict)
+	}
+	costs := report.NewTable("WHAT A CALL COSTS UNDER EACH KIND OF RULE", "ns", "quartiles", "×", "allocs")
+	for _, w := range ways {
+		if w.absent != "" {
+			continue
+		}
+		r := m.ways[w.name]
+		costs.Row("", w.name, report.Number(r.NS.Median), report.Number(r.NS.Low)+" to "+report.Number(r.NS.High),
+			report.Number(r.Ratio.Median), fmt.Sprintf("%.0f", r.Allocs))
+	}
+	return table.String() + "\n" + costs.String() + legend
+}
+
+const legend = `
+The tables below are of ratios: the time of a call, in units.
+  alone    one caller on one processor
+  on n     one caller, n processors
+  one key  n callers on n processors, and one limit
+  own key  the same with a limit for each
+  to ours  alone, as a multiple of the first line
+With n callers it is the time between two calls of all of them.
+`
+
+// measured is all that the targets speak of.
+type measured struct {
+	ways         map[string]measure.Result // alone on one processor
+	pairs        map[string]measure.Result // two callers on two
+	onePair      map[string]measure.Result // the same calls, alone, in the same run
+	throttleWait [2]float64                // allocations, p99 in µs
+	borrowWait   [2]float64
+	busy, idle   float64 // bytes
+
+	create, visit, hot             measure.Spread // ns
+	first, changed, parse          measure.Spread // ms
+	during, worst, beside, besideW float64        // ms
+	idling                         idleness
+}
+
+func (b *bench) measureOurs() *measured {
+	m := &measured{
+		ways: map[string]measure.Result{}, pairs: map[string]measure.Result{}, onePair: map[string]measure.Result{},
+	}
+	var there []way
+	var cases []measure.Case
+	for _, w := range ways {
+		if w.absent == "" {
+			there = append(there, w)
+			cases = append(cases, measure.Case{Procs: 1, Start: w.work})
+		}
+	}
+	for i, r := range measure.Run(b.plan("a call under each kind of rule"), cases) {
+		m.ways[there[i].name] = r
+	}
+
+	if b.procs > 1 {
+		scaled := []string{"no rule", "one reject rule", "refused"}
+		cases = nil
+		for _, name := range scaled {
+			w := ways[wayNamed(name)]
+			cases = append(cases, measure.Case{Procs: 1, Start: w.work}, measure.Case{Procs: 2, Callers: 2, Start: w.work})
+		}
+		results := measure.Run(b.plan("one and two processors"), cases)
+		for i, name := range scaled {
+			m.onePair[name], m.pairs[name] = results[2*i], results[2*i+1]
+		}
+	}
+
+	b.progress.Begin("waits")
+	m.throttleWait[0], m.throttleWait[1] = waits(flow.Rule{
+		Threshold: 500, Behavior: flow.Throttle, MaxWait: time.Second,
+	}, b.waits)
+	m.borrowWait[0], m.borrowWait[1] = waits(flow.Rule{Threshold: 1, Interval: 10 * time.Millisecond}, b.waits/2, core.Prioritized())
+	b.progress.Begin("memory")
+	m.busy, m.idle = memoryOf(b.memory)
+	b.progress.Begin("many resources")
+	m.create, m.visit, m.hot = population(b.many, b.again)
+	b.progress.Begin("loading rules")
+	m.first, m.changed, m.parse = loading(b.rules, b.again)
+	m.during, m.worst, m.beside, m.besideW = reloading(b.rules, b.again)
+	b.progress.Begin("idle")
+	m.idling = idling(b.sizes.idle)
+	return m
+}
+
+func wayNamed(name string) int {
+	for i, w := range ways {
+		if w.name == name {
+			return i
+		}
+	}
+	panic("no way is named " + name)
+}
+
+// line is a target, and what became of it.
+type line struct{ what, measured, target, verdict, note string }
+
+// lines are the targets, in their order.
+func (b *bench) lines(m *measured) (lines []line) {
+	add := func(l line, note string, args ...any) {
+		l.note = fmt.Sprintf(note, args...)
+		lines = append(lines, l)
+	}
+	ratio := func(name string) float64 { return m.ways[name].Ratio.Median }
+	pass := ratio("one reject rule")
+
+	add(atMost("no rule, two nodes", ratio("no rule"), 2.7, " ×"), "aim 2.2; %s ns", report.Number(m.ways["no rule"].NS.Median))
+	add(atMost("one exact reject rule", pass, 3.0, " ×"), "aim 2.5; %s ns", report.Number(m.ways["one reject rule"].NS.Median))
+	add(atMost("context, origin and inbound root: four nodes, one rule", ratio("four nodes"), 4.2, " ×"), "aim 3.5")
+	add(atMost("coarse clock, one rule", ratio("coarse clock"), 1.9, " ×"), "aim 1.5; the unit is of the monotonic clock all the same")
+	add(atMost("refused, of a pass", 100*ratio("refused")/pass, 60, " %"), "")
+	if w := ways[wayNamed("handle")]; w.absent != "" {
+		add(line{what: "by handle, less than by name", measured: "-", target: "≥ 10 ns", verdict: "missing"}, "%s", w.absent)
+	} else {
+		add(atLeast("by handle, less than by name", m.ways["one reject rule"].NS.Median-m.ways["handle"].NS.Median, 10, " ns"), "")
+	}
+	add(atMost("ten rules on the resource, of one", ratio("ten rules")/pass, 2, " ×"), "")
+	add(atMost("10,000 rules on other resources, of one", ratio("rules elsewhere")/pass, 1.05, " ×"), "")
+	if len(m.pairs) > 0 {
+		gain := func(name string) float64 { return m.onePair[name].NS.Median / m.pairs[name].NS.Median }
+		add(atLeast("one processor to two, one hot resource, no rule", gain("no rule"), 1.8, " ×"), "")
+		add(atLeast("the same, one rule at 10⁹", gain("one reject rule"), 1.5, " ×"),
+			"where the calls are refused: %s ×", report.Number(gain("refused")))
+	} else {
+		add(line{what: "one processor to two", measured: "-", target: "≥ 1.8 ×", verdict: "not here"}, "this machine has one")
+	}
+	most, which := mostAllocs(m.ways)
+	add(atMost("allocations, pass and refused, every rule that doesn't wait", most, 0, ""), "%s", which)
+	add(atMost("a throttled wait: allocations", m.throttleWait[0], 2, ""), "a timer of Go's own, and nothing else: %s", report.Number(timerAllocs()))
+	add(atMost("its 99th percentile beyond its timer's", m.throttleWait[1]/1000, 1, " ms"), "")
+	add(atMost("a prioritized wait: allocations", m.borrowWait[0], 2, ""), "")
+	add(atMost("its 99th percentile beyond its timer's", m.borrowWait[1]/1000, 1, " ms"), "")
+	add(atMost("memory of a resource with one context, busy on two processors", m.busy/1024, 9, " KB"), "")
+	add(atMost("the same, a minute after its last call", m.idle/1024, 1.5, " KB"), "")
+	add(atMost(report.Number(float64(b.many))+" resources: to create one", m.create.Median/1000, 3, " µs"), "")
+	add(atMost("to visit one at random, of a hot one", m.visit.Median/m.hot.Median, 3, " ×"),
+		"%s ns and %s ns", report.Number(m.visit.Median), report.Number(m.hot.Median))
+	add(atMost("to load "+report.Number(float64(b.rules))+" rules", m.first.Median, 100, " ms"), "to replace them all: %s ms; to read them from YAML: %s ms more",
+		report.Number(m.changed.Median), report.Number(m.parse.Median))
+	add(atMost("slowest call during such a reload, beyond without", max(0, m.during-m.beside), 1, " ms"),
+		"median of the reloads: %s ms, without %s ms; the worst: %s and %s ms",
+		report.Number(m.during), report.Number(m.beside), report.Number(m.worst), report.Number(m.besideW))
+	if m.idling.ok {
+		add(atMost("an idle engine: processor time a second beyond the process's", max(0, float64(m.idling.cpu-m.idling.without))/1000, 50, " µs"),
+			"%d µs, without an engine %d µs; goroutines of its own: %d", m.idling.cpu.Microseconds(), m.idling.without.Microseconds(), m.idling.goroutines)
+		add(atMost("context switches a second beyond the process's", max(0, m.idling.wakes-m.idling.wakesOut), 2, ""),
+			"%.0f, without an engine %.0f", m.idling.wakes, m.idling.wakesOut)
+	} else {
+		add(line{what: "an idle engine: processor time", measured: "-", target: "none", verdict: "not here"}, "this system doesn't tell")
+	}
+	return lines
+}
+
+// mostAllocs are the allocations of the way that has most of them, and which do.
+func mostAllocs(ways map[string]measure.Result) (most float64, which string) {
+	var some []string
+	for _, w := range waysNamed() {
+		n := math.Round(100*ways[w].Allocs) / 100 // what else the process allocates is less
+		most = max(most, n)
+		if n > 0 {
+			some = append(some, fmt.Sprintf("%s %.2f", w, n))
+		}
+	}
+	if len(some) == 0 {
+		return 0, fmt.Sprintf("%d kinds of calls, listed below", len(ways))
+	}
+	return most, strings.Join(some, "; ")
+}
+
+func waysNamed() (names []string) {
+	for _, w := range ways {
+		names = append(names, w.name)
+	}
+	return names
+}
+
+func atMost(what string, value, limit float64, unit string) line {
+	l := line{what: what, measured: report.Number(value) + unit, target: "≤ " + short(limit) + unit, verdict: "met"}
+	switch {
+	case value <= limit:
+	case limit == 0:
+		l.verdict = "missed"
+	default:
+		l.verdict = fmt.Sprintf("%.0f %% over", math.Ceil(100*(value/limit-1)))
+	}
+	return l
+}
+
+func atLeast(what string, value, limit float64, unit string) line {
+	l := line{what: what, measured: report.Number(value) + unit, target: "≥ " + short(limit) + unit, verdict: "met"}
+	if value < limit {
+		l.verdict = fmt.Sprintf("%.0f %% short", math.Ceil(100*(1-value/limit)))
+	}
+	return l
+}
+
+func short(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

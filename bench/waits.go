@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// timerClock notes how long each sleep took on the timer alone.
+type timerClock struct {
+	*core.SystemClock
+	asleep time.Duration
+}
+
+func (c *timerClock) Sleep(ctx context.Context, d time.Duration) error {
+	start := time.Now()
+	err := c.SystemClock.Sleep(ctx, d)
+	c.asleep += time.Since(start)
+	return err
+}
+
+// waits are calls that wait: what they allocate, and the 99th percentile of what a
+// call takes beyond its sleep on the timer, in microseconds.
+func waits(rule flow.Rule, n int, opts ...core.Option) (allocs, p99 float64) {
+	clock := &timerClock{SystemClock: core.NewSystemClock()}
+	rule.Resource = resource
+	g := guard(api.Config{Clock: clock}, rules.Set{Flow: []flow.Rule{rule}})
+	defer g.Close()
+	beyond := make([]float64, 0, n)
+	call := func() bool {
+		clock.asleep = 0
+		start := time.Now()
+		e, err := g.Entry(background, resource, opts...)
+		took := time.Since(start)
+		if err != nil {
+			time.Sleep(time.Millisecond)
+			return false
+		}
+		e.Exit()
+		if clock.asleep == 0 {
+			return false
+		}
+		beyond = append(beyond, float64(took-clock.asleep)/float64(time.Microsecond))
+		return true
+	}
+	for range 10 {
+		call()
+	}
+	beyond = beyond[:0]
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	// A call that came late finds room at once, and is not one of those that wait.
+	for range 3 * n {
+		if len(beyond) == n {
+			break
+		}
+		call()
+	}
+	runtime.ReadMemStats(&after)
+	waited := len(beyond)
+	allocs = float64(after.Mallocs-before.Mallocs) / float64(max(1, waited))
+	slices.Sort(beyond)
+	return allocs, beyond[waited*99/100]
+}
+
+// timerAllocs are the allocations of a sleep on a timer of Go's own, which a wait that
+// can be cancelled has too.
+func timerAllocs() float64 {
+	const n = 100
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range n {
+		timer := time.NewTimer(time.Microsecond)
+		<-timer.C
+		timer.Stop()
+	}
+	runtime.ReadMemStats(&after)
+	return float64(after.Mallocs-before.Mallocs) / n
+}

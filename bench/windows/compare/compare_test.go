@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/xml"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/bench/report"
+	"github.com/penstock-go/penstock/bench/windows"
+	"github.com/penstock-go/penstock/internal/books"
+)
+
+func TestMain(m *testing.M) { books.Main(m) }
+
+const renew = "go run ./bench/windows/compare -write"
+
+// What the page says of the traffic is what comes out.
+func TestPageIsCurrent(t *testing.T) {
+	kept, err := report.Kept("../../../"+page, "traffic")
+	require.NoError(t, err)
+	assert.Equal(t, "\n```text\n"+trafficTable()+"```\n\n", kept, renew)
+
+	shown, err := os.ReadFile("../../../" + picture)
+	require.NoError(t, err)
+	assert.Equal(t, drawn(), string(shown), renew)
+}
+
+func TestPictureIsXML(t *testing.T) {
+	d := xml.NewDecoder(strings.NewReader(drawn()))
+	for {
+		if _, err := d.Token(); err == io.EOF {
+			return
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
+// The bounds that the page argues with.
+func TestBounds(t *testing.T) {
+	for _, r := range results() {
+		for i, o := range r.outcomes {
+			switch what := r.name + ", " + []string{"steady", "edge", "on/off", "Zipf"}[i]; {
+			case strings.HasPrefix(r.name, "strict"), strings.HasPrefix(r.name, "list"), r.name == best:
+				assert.LessOrEqual(t, o.worst(), limit, what)
+				assert.LessOrEqual(t, r.used[i], 1.0, what)
+			default:
+				assert.LessOrEqual(t, o.worst(), 2*limit, what)
+			}
+		}
+	}
+	assert.Equal(t, 3, busiest([]int64{0, 1e8, 9.99e8, 1e9, 1e9 + 1e8 + 1}), "a second later is no longer the same second")
+}
+
+func TestCostsAreMeasured(t *testing.T) {
+	// No figure is asserted, only that every kind has all of them.
+	text := costTable(smoke)
+	for _, kind := range windows.Kinds {
+		assert.Contains(t, text, kind.Name)
+	}
+	for line := range strings.Lines(text) {
+		assert.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), report.Width, line)
+	}
+}

@@ -1,0 +1,54 @@
+package windows
+
+import (
+	"sync"
+	"time"
+)
+
+// List keeps the buckets that hold anything in a linked list. A bucket begins with
+// its first call, not with a multiple of its width, and is forgotten when the interval
+// has passed since its end: so the limit holds in every real interval.
+type List struct {
+	mu     sync.Mutex
+	limit  int64
+	width  int64
+	keep   int64 // from the beginning of a bucket until it is forgotten
+	total  int64
+	oldest *bucket
+	newest *bucket
+}
+
+type bucket struct {
+	start, n int64
+	next     *bucket
+}
+
+// NewList returns an empty list.
+func NewList(limit int64, interval time.Duration, buckets int) *List {
+	width := int64(interval) / int64(buckets)
+	return &List{limit: limit, width: width, keep: int64(interval) + width}
+}
+
+// Allow counts a call at now if there is room for it.
+func (l *List) Allow(now int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.oldest != nil && now-l.oldest.start >= l.keep {
+		l.total -= l.oldest.n
+		l.oldest = l.oldest.next
+	}
+	if l.total >= l.limit {
+		return false
+	}
+	switch {
+	case l.oldest == nil:
+		l.oldest = &bucket{start: now}
+		l.newest = l.oldest
+	case now-l.newest.start >= l.width:
+		l.newest.next = &bucket{start: now}
+		l.newest = l.newest.next
+	}
+	l.newest.n++
+	l.total++
+	return true
+}
