@@ -113,7 +113,7 @@ func hystrixBreaker(asked keys) limits {
 		})
 		if asked.isClosed(key) {
 			// It counts on a goroutine of its own, and is asked until it has.
-			for hystrix.Do(list[key], func() error { return errDown }, nil) == errDown {
+			for errors.Is(hystrix.Do(list[key], func() error { return errDown }, nil), errDown) {
 				time.Sleep(time.Millisecond)
 			}
 		}

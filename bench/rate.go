@@ -169,7 +169,9 @@ func sethvargoRate(asked keys) limits {
 
 func throttledRate(asked keys) limits {
 	limiter := func(quota throttled.RateQuota) *throttled.GCRARateLimiterCtx {
-		return must(throttled.NewGCRARateLimiterCtx(must(memstore.NewCtx(0)), quota))
+		l := must(throttled.NewGCRARateLimiterCtx(must(memstore.NewCtx(0)), quota))
+		l.SetMaxCASAttemptsLimit(1000) // it gives up after ten, with an error
+		return l
 	}
 	open := limiter(throttled.RateQuota{MaxRate: throttled.PerSec(enough), MaxBurst: 1_000_000})
 	closed := limiter(throttled.RateQuota{MaxRate: throttled.PerDay(1)})

@@ -89,12 +89,12 @@ func TestTreeTellsTheStatesOfBreakers(t *testing.T) {
 func TestTreeTellsWhoIsEjected(t *testing.T) {
 	l := newLab(t, core.Config{})
 	l.breakers(nil, outlier.Rule{ID: "o", Resource: "orders", MinCalls: 1, MaxCallees: 10, MaxEjected: 1, Interval: time.Minute})
-	for _, addr := range strings.Fields("a b c d e f") {
+	for addr := range strings.FieldsSeq("a b c d e f") {
 		e := l.enter(anywhere, "orders", core.Callee(addr))
 		e.Exit()
 	}
 	require.NotContains(t, l.text(), "outlier")
-	for _, addr := range strings.Fields("b c d e f") {
+	for addr := range strings.FieldsSeq("b c d e f") {
 		l.fail("orders", core.Callee(addr))
 	}
 	l.clock.Advance(time.Second)
@@ -105,7 +105,7 @@ func TestTreeTellsWhoIsEjected(t *testing.T) {
 	require.True(t, ok)
 	require.Len(t, orders.Breakers, 5)
 
-	for _, addr := range strings.Fields("g h i j k k") {
+	for addr := range strings.FieldsSeq("g h i j k k") {
 		e := l.enter(anywhere, "orders", core.Callee(addr))
 		e.Exit()
 	}

@@ -74,7 +74,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 func (t *Table) enforce(old *Table) {
 	pools := make(map[*site][]*pool)
 	if old != nil {
-		old.Table.Each(func(c *controller) { pools[c.pool.site] = nil })
+		old.Each(func(c *controller) { pools[c.pool.site] = nil })
 	}
 	t.Each(func(c *controller) {
 		if c.rule.Mode == core.Enforce {
@@ -133,7 +133,7 @@ func (t *Table) Bind(r *core.Resource, name string) any {
 
 // Forget drops the callees of a resource that has left.
 func (t *Table) Forget(resource string) {
-	t.FamilyTable.Forget(resource)
+	t.Table.Forget(resource)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.sites, resource)

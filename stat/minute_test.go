@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -39,10 +40,7 @@ func TestMinuteIsItsTwin(t *testing.T) {
 				sum.Add(&counts)
 				twin[start] = sum
 			}
-			got := make(map[int64]Counts)
-			for start, counts := range m.all(now) {
-				got[start] = counts
-			}
+			got := maps.Collect(m.all(now))
 			want := make(map[int64]Counts)
 			for start, counts := range twin {
 				if start > max(now, newest)-60*second {

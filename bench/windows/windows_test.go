@@ -108,6 +108,13 @@ func curve(burst int64) func([]int64, int64) bool {
 // calls are times that don't go back: bursts, trickles, pauses, edges of buckets.
 func calls(random *rand.Rand) (times []int64) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+	for range limit + 1 {
+		times = append(times, now)
+	}
+	for _, later := range []int64{-1, 0, 1} { // when those are an interval old, and right before
+		times = append(times, now+int64(interval)+later)
+	}
+	now = times[len(times)-1]
 	for range 200 {
 		switch random.IntN(12) {
 		case 0:
@@ -120,9 +127,7 @@ func calls(random *rand.Rand) (times []int64) {
 		case 6, 7:
 			now += random.Int64N(int64(interval) / limit)
 		case 9: // an interval after an earlier call, or a nanosecond beside that
-			if earlier := times[max(0, len(times)-1-random.IntN(2*limit)):]; len(earlier) > 0 {
-				now = max(now, earlier[0]+int64(interval)+random.Int64N(3)-1)
-			}
+			now = max(now, times[max(0, len(times)-1-random.IntN(2*limit))]+int64(interval)+random.Int64N(3)-1)
 		case 8:
 			for range random.IntN(limit) {
 				times = append(times, now)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/xml"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -33,11 +34,11 @@ func TestPageIsCurrent(t *testing.T) {
 func TestPictureIsXML(t *testing.T) {
 	d := xml.NewDecoder(strings.NewReader(drawn()))
 	for {
-		if _, err := d.Token(); err == io.EOF {
+		_, err := d.Token()
+		if errors.Is(err, io.EOF) {
 			return
-		} else {
-			require.NoError(t, err)
 		}
+		require.NoError(t, err)
 	}
 }
 
