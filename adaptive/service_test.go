@@ -199,7 +199,6 @@ func (s *service) finish(w *work) {
 
 // How long work takes, as a share of its mean.
 func always(*rand.Rand) float64        { return 1 }
-func uniform(r *rand.Rand) float64     { return 0.5 + r.Float64() }
 func exponential(r *rand.Rand) float64 { return r.ExpFloat64() }
 
 func lognormal(sigma float64) func(*rand.Rand) float64 {

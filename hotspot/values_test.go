@@ -57,7 +57,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			if i%32 == 0 {
 				text = (text + large)[:len(text)]
 			}
-			c.grant(at(i), core.ValueOf(text), 1)
+			_, _, _ = c.grant(at(i), core.ValueOf(text), 1)
 		}
 	}
 	fill(0, 2*cap) // so that every shard is full
@@ -138,11 +138,11 @@ func TestNewCellBeginsAsTheRest(t *testing.T) {
 func TestShrinkingLetsGo(t *testing.T) {
 	c := newRule(t, Rule{Threshold: 3, MaxValues: 100})
 	for i := range 100 {
-		c.grant(0, core.ValueOf(i), 1)
+		_, _, _ = c.grant(0, core.ValueOf(i), 1)
 	}
 	c.values.resize(10)
 	for i := range 100 {
-		c.grant(int64(time.Hour), core.ValueOf(1000+i), 1)
+		_, _, _ = c.grant(int64(time.Hour), core.ValueOf(1000+i), 1)
 	}
 	var f core.RuleFigures
 	c.tell(&f, new(top))
@@ -156,7 +156,7 @@ func TestKeptValuesAreCopies(t *testing.T) {
 	request := string(make([]byte, 1<<20))
 	for _, text := range []string{request[:20], request} {
 		v := core.ValueOf(text)
-		c.grant(0, v, 1)
+		_, _, _ = c.grant(0, v, 1)
 		kept := c.values.shard(v.Hash()).cells.find(v, v.Hash()).value
 		require.Equal(t, v, kept)
 		at := func(v core.Value) *byte { return unsafe.StringData(reflect.ValueOf(v).FieldByName("text").String()) }

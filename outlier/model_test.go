@@ -1,9 +1,6 @@
 package outlier
 
-import (
-	"maps"
-	"math"
-)
+import "math"
 
 // twin is a pool as one would write it for a single caller who is in no hurry. Its
 // rules eject with the first failure in an interval, which does not slide.
@@ -12,8 +9,6 @@ type twin struct {
 	known  map[string]*twinCallee
 	latest int64
 	steps  int
-
-	carries map[int]ticket // by caller, where a test keeps it here
 }
 
 type twinCallee struct {
@@ -30,17 +25,6 @@ type twinCallee struct {
 
 func newTwin(r Rule) *twin {
 	return &twin{rule: r, known: make(map[string]*twinCallee), latest: math.MinInt64}
-}
-
-func (t *twin) clone() *twin {
-	c := *t
-	c.known, c.carries = maps.Clone(t.known), maps.Clone(t.carries)
-	for addr, x := range c.known {
-		y := *x
-		y.probes = maps.Clone(x.probes)
-		c.known[addr] = &y
-	}
-	return &c
 }
 
 func (t *twin) ejected() (n int) {

@@ -4,9 +4,9 @@ package outlier
 
 import (
 	"fmt"
-	"time"
-
+	"maps"
 	"testing"
+	"time"
 
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
@@ -23,7 +23,7 @@ const msec = int64(time.Millisecond)
 func TestSimPool(t *testing.T) {
 	sim.Random(t, func(s *sim.Schedule) {
 		rule := twinRule([]float64{0.34, 0.5, 1}[s.Rand.IntN(3)], 1+s.Rand.IntN(2))
-		p, want := alone(rule), newTwin(rule)
+		p, want := alone(rule), &carrying{newTwin(rule), make(map[int]ticket)}
 		addrs := []string{"a", "b", "c", "d"}[:2+s.Rand.IntN(3)]
 		now := int64(time.Hour)
 		var old []flight
@@ -42,7 +42,7 @@ func TestSimPool(t *testing.T) {
 				want.complete(f.caller, f.addr, f.twin, now, true)
 			}
 		}
-		var history sim.History[*twin]
+		var history sim.History[*carrying]
 		locked := func(f func()) {
 			p.site.mu.Lock()
 			defer p.site.mu.Unlock()
@@ -52,10 +52,10 @@ func TestSimPool(t *testing.T) {
 			}
 		}
 		complete := func(f flight, at int64, bad bool) {
-			history.Do(func() (func() string, func(*twin) bool) {
+			history.Do(func() (func() string, func(*carrying) bool) {
 				locked(func() { p.complete(f.who, f.number, at, 0, bad) })
 				return func() string { return fmt.Sprintf("%d at %s ends at %d, bad %v", f.caller, f.addr, at/msec, bad) },
-					func(w *twin) bool { w.complete(f.caller, f.addr, f.twin, at, bad); return true }
+					func(w *carrying) bool { w.complete(f.caller, f.addr, f.twin, at, bad); return true }
 			})
 		}
 		for caller := range 2 + s.Rand.IntN(2) {
@@ -64,21 +64,21 @@ func TestSimPool(t *testing.T) {
 			s.Go(func() {
 				f := flight{caller: caller, addr: addr}
 				ok := false
-				history.Do(func() (func() string, func(*twin) bool) {
+				history.Do(func() (func() string, func(*carrying) bool) {
 					refused := false
 					if p.site.ejected.Load() > 0 {
 						locked(func() { refused = !p.asks(addr, at) })
 					}
 					return func() string { return fmt.Sprintf("%d asks for %s at %d: refused %v", caller, addr, at/msec, refused) },
-						func(w *twin) bool { return w.refuses(addr, at) == refused }
+						func(w *carrying) bool { return w.refuses(addr, at) == refused }
 				})
-				history.Do(func() (func() string, func(*twin) bool) {
+				history.Do(func() (func() string, func(*carrying) bool) {
 					locked(func() { f.who, f.number, f.probe, ok = p.admit(addr, at) })
 					return func() string { return fmt.Sprintf("%d enters %s at %d: %v", caller, addr, at/msec, ok) },
-						func(w *twin) bool {
+						func(w *carrying) bool {
 							got, may := w.admit(caller, addr, at)
 							if ok {
-								w.carried(caller, got)
+								w.carries[caller] = got
 							}
 							return may == ok
 						}
@@ -86,16 +86,16 @@ func TestSimPool(t *testing.T) {
 				switch {
 				case !ok || fate == 0: // a lost one
 				case fate == 1 && f.probe:
-					history.Do(func() (func() string, func(*twin) bool) {
+					history.Do(func() (func() string, func(*carrying) bool) {
 						f.who.GiveBack(&core.Reservation{Token: int64(f.number)})
 						return func() string { return fmt.Sprintf("%d gives %s back", caller, addr) },
-							func(w *twin) bool { w.giveBack(caller, addr, w.carries[caller]); return true }
+							func(w *carrying) bool { w.giveBack(caller, addr, w.carries[caller]); return true }
 					})
 				default:
-					history.Do(func() (func() string, func(*twin) bool) {
+					history.Do(func() (func() string, func(*carrying) bool) {
 						locked(func() { p.complete(f.who, f.number, at+msec, 0, fate >= 3) })
 						return func() string { return fmt.Sprintf("%d at %s ends, bad %v", caller, addr, fate >= 3) },
-							func(w *twin) bool { w.complete(caller, addr, w.carries[caller], at+msec, fate >= 3); return true }
+							func(w *carrying) bool { w.complete(caller, addr, w.carries[caller], at+msec, fate >= 3); return true }
 					})
 				}
 			})
@@ -103,22 +103,31 @@ func TestSimPool(t *testing.T) {
 		f, bad := old[s.Rand.IntN(len(old))], s.Rand.IntN(2) == 0
 		s.Named("an old one", func() { complete(f, now+50*msec, bad) })
 		s.Check(func() {
-			history.Do(func() (func() string, func(*twin) bool) { // and in the end both are the same
-				return func() string { return "the end" }, func(w *twin) bool { return w.looksLike(p) }
+			history.Do(func() (func() string, func(*carrying) bool) { // and in the end both are the same
+				return func() string { return "the end" }, func(w *carrying) bool { return w.looksLike(p) }
 			})
-			if !history.Linearizable(want, (*twin).clone) {
+			if !history.Linearizable(want, (*carrying).clone) {
 				s.Failf("no serial order gives these answers (began-ended):\n%v", &history)
 			}
 		})
 	})
 }
 
-// carried notes what a caller carries, for a schedule's later steps.
-func (t *twin) carried(caller int, got ticket) {
-	if t.carries == nil {
-		t.carries = make(map[int]ticket)
+// carrying is a twin, and what each caller carries that it let in.
+type carrying struct {
+	*twin
+	carries map[int]ticket
+}
+
+func (c *carrying) clone() *carrying {
+	t := *c.twin
+	t.known = maps.Clone(t.known)
+	for addr, x := range t.known {
+		y := *x
+		y.probes = maps.Clone(x.probes)
+		t.known[addr] = &y
 	}
-	t.carries[caller] = got
+	return &carrying{&t, maps.Clone(c.carries)}
 }
 
 // looksLike reports whether the twin knows the same callees in the same states.
