@@ -72,7 +72,8 @@ func (p *pool) asks(addr string, now int64) bool {
 	if c == nil || c.breaker.Asks(max(p.latest, now)) {
 		return true
 	}
-	return c.breaker.Asks(p.tidy(now)) // it may be back by now
+	now = p.tidy(now) // it may be back by now, or forgotten
+	return c.in == nil || c.breaker.Asks(now)
 }
 
 // admit decides about a call. The callee is nil if the call isn't judged.
@@ -228,9 +229,9 @@ func (p *pool) forget(c *callee) {
 // adopt goes on under another revision of the rule.
 func (p *pool) adopt(r Rule, t *breaker.Terms, now int64) {
 	p.rule, p.terms = r, t
-	now = max(p.latest, now)
+	p.latest = max(p.latest, now)
 	for _, c := range p.known {
-		c.breaker.Adopt(t, now)
+		c.breaker.Adopt(t, p.latest)
 	}
 }
 

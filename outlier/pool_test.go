@@ -69,7 +69,7 @@ func TestPoolDoesWhatItsTwinDoes(t *testing.T) {
 				rule.MaxEjected, rule.ForgetAfter = float64(tenths)/10, time.Duration(1+2*r.IntN(2))*100*time.Millisecond
 				p.adopt(rule, breaker.NewTerms(rule.breaker()), now)
 				p.site.enforce(p.site.pools)
-				w.rule = rule
+				w.rule, w.latest = rule, max(w.latest, now)
 				require.Equal(t, w.tidy(at), p.tidy(at), what)
 			}
 			switch i := r.IntN(len(flying) + 4); {
