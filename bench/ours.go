@@ -50,7 +50,15 @@ var ways = []way{
 	{name: "four nodes", rules: one(flow.Rule{Threshold: enough}), ctx: fromApp, opts: []core.Option{api.Inbound()}},
 	{name: "coarse clock", rules: one(flow.Rule{Threshold: enough}), config: coarse},
 	{name: "refused", rules: one(flow.Rule{Threshold: 1, Interval: never}), refused: true},
-	{name: "handle", rules: one(flow.Rule{Threshold: enough}), absent: "no resource handles in the API yet"},
+	{name: "handle", rules: one(flow.Rule{Threshold: enough}),
+		call: func(g *api.Guard, ctx context.Context) func() bool {
+			h := g.Resource(resource)
+			return func() bool {
+				e, err := h.Entry(ctx)
+				e.Exit()
+				return err == nil
+			}
+		}},
 	{name: "ten rules", rules: ten()},
 	{name: "rules elsewhere", rules: elsewhere(10_000), config: manyNames},
 

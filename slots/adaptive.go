@@ -11,6 +11,9 @@ type Adaptive struct{}
 // Name is "adaptive".
 func (Adaptive) Name() string { return "adaptive" }
 
+// Kind is the family: without its rules the slot has nothing to say.
+func (Adaptive) Kind() core.Kind { return core.KindAdaptive }
+
 // Ask asks the adaptive rules of the resource.
 func (Adaptive) Ask(inv *core.Invocation) core.Verdict {
 	if rules, ok := inv.Rules(core.KindAdaptive).(*adaptive.Rules); ok {
@@ -34,6 +37,9 @@ func (Adaptive) Recheck(inv *core.Invocation) core.Verdict {
 	}
 	return core.Verdict{}
 }
+
+// Concerns says that the slot has to do only with calls that a rule of it marked.
+func (Adaptive) Concerns() core.Calls { return core.MarkedCalls }
 
 // Completed lets them learn how long the call took.
 func (Adaptive) Completed(inv *core.Invocation) { adaptive.Completed(inv) }

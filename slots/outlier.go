@@ -38,5 +38,8 @@ func (Outlier) Recheck(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
+// Concerns says that the slot has to do only with calls that a rule of it marked.
+func (Outlier) Concerns() core.Calls { return core.MarkedCalls }
+
 // Completed tells every rule that judged the callee how the call ended.
 func (Outlier) Completed(inv *core.Invocation) { outlier.Completed(inv) }
