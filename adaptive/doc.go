@@ -1,5 +1,5 @@
 // Package adaptive limits how many calls of a resource are in flight at the same time,
-// by a limit that nobody has to know: it is learned from how long calls take.
+// in units, by a limit that nobody has to know: it is learned from how long calls take.
 //
 // With few calls in flight each is served at once. From some number on, the knee, more
 // in flight don't get more done, they only wait for each other, somewhere behind the

@@ -6,7 +6,8 @@ import (
 )
 
 // Callee says which of those that serve a resource a call goes to, for outlier rules;
-// see [core.Callee].
+// see [core.Callee]. A call without one is not judged, nor is one whose callee has more
+// than 512 bytes.
 func Callee(addr string) core.Option { return core.Callee(addr) }
 
 // Ejected lists the callees to avoid on the default Guard; see [Guard.Ejected].

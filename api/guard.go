@@ -28,7 +28,7 @@ import (
 // Config describes a Guard. The zero value is right for production.
 type Config struct {
 	// Clock tells the time; nil is the machine's monotonic clock. Tests use a
-	// [core.ManualClock].
+	// [core.ManualClock]. Very dense traffic may want a [core.CoarseClock].
 	Clock core.Clock
 	// Interval and SampleCount are the length of the second window that the tree
 	// shows, and its buckets. 0 means one second, and 2. Rules have intervals of
@@ -249,7 +249,8 @@ func (g *Guard) Leaks() []core.Leak { return g.engine.Leaks() }
 func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rules) }
 
 // Close stops watching rule files, flushes the block log and ends the reports of
-// leaks. When it returns no goroutine remains. Calls are still judged and counted. Closing twice is fine.
+// leaks. When it returns no goroutine remains. Calls are still judged and counted.
+// Closing twice is fine.
 func (g *Guard) Close() error {
 	g.mu.Lock()
 	g.close()

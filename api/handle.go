@@ -6,8 +6,10 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// Handle is a resource whose name is looked up once and not at each call: for guarded
-// code that runs very often, or names many resources in turn. Keep it in a variable:
+// Handle is the name of one resource, looked up when it is first called, and anew only
+// after the resource has left the tree, or while it has no place there, or on another
+// Guard: for guarded code that runs very often, or calls many resources in turn. Keep
+// it in a variable:
 //
 //	var orders = api.Resource("GET /orders")
 //
@@ -15,7 +17,8 @@ import (
 //
 // It is safe for concurrent use, and good whatever happens to the rules, the tree and
 // the default Guard: a resource that has left the tree because it was idle comes back
-// with the next call. Making one starts nothing.
+// with the next call. Making one starts nothing, and makes no Guard. An empty name
+// fails at each Entry. [Call] has no counterpart: methods have no type parameters.
 type Handle struct {
 	guard *Guard // nil for the one that is the default at the time of the call
 	at    *core.Handle

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/bench/measure"
@@ -15,7 +16,9 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -24,6 +27,8 @@ const (
 	resource = "GET /orders"
 	enough   = 1e9 // a limit that nobody reaches
 	never    = 24 * time.Hour
+	callee   = "10.0.0.7:8080"
+	inTurn   = 8 // resources
 )
 
 // way is a call of Penstock's under certain rules.
@@ -33,9 +38,8 @@ type way struct {
 	config func() (cfg api.Config, done func())
 	ctx    func(context.Context) context.Context
 	opts   []core.Option
-	// call replaces an Entry by name. Nil in both: what is measured is not there yet.
-	call   func(g *api.Guard, ctx context.Context) func() bool
-	absent string
+	// call replaces an Entry of the resource by name, if it is not nil.
+	call func(g *api.Guard, ctx context.Context) func() bool
 	// before is done once, after the rules are loaded.
 	before func(g *api.Guard)
 	// refused says that no call passes, or but the first.
@@ -59,6 +63,28 @@ var ways = []way{
 				return err == nil
 			}
 		}},
+	{name: "names in turn", call: func(g *api.Guard, ctx context.Context) func() bool {
+		list, i := names(inTurn), 0
+		return func() bool {
+			e, err := g.Entry(ctx, list[i%inTurn])
+			e.Exit()
+			i++
+			return err == nil
+		}
+	}},
+	{name: "handles in turn", call: func(g *api.Guard, ctx context.Context) func() bool {
+		var list [inTurn]*api.Handle
+		for i, name := range names(inTurn) {
+			list[i] = g.Resource(name)
+		}
+		i := 0
+		return func() bool {
+			e, err := list[i%inTurn].Entry(ctx)
+			e.Exit()
+			i++
+			return err == nil
+		}
+	}},
 	{name: "ten rules", rules: ten()},
 	{name: "rules elsewhere", rules: elsewhere(10_000), config: manyNames},
 
@@ -66,13 +92,18 @@ var ways = []way{
 	{name: "concurrency", rules: one(flow.Rule{Threshold: enough, Metric: flow.Concurrency})},
 	{name: "warm-up", rules: one(flow.Rule{Threshold: enough, Behavior: flow.WarmUp})},
 	{name: "throttle, no wait", rules: one(flow.Rule{Threshold: enough, Behavior: flow.Throttle})},
+	{name: "by memory", config: halfFull, rules: one(flow.Rule{
+		Threshold: enough, MemoryThreshold: enough / 2, LowMemory: flow.Share(0.25), HighMemory: flow.Share(0.75),
+	})},
 	{name: "isolation", rules: rules.Set{Isolation: []isolation.Rule{{Resource: resource, Threshold: enough}}}},
+	{name: "adaptive", rules: rules.Set{Adaptive: []adaptive.Rule{{Resource: resource}}}},
 	{name: "breaker", rules: rules.Set{Breaker: []breaker.Rule{{Resource: resource, Threshold: 0.5}}}},
+	{name: "outlier", rules: rules.Set{Outlier: []outlier.Rule{{Resource: resource, Threshold: 0.5}}}, opts: []core.Option{api.Callee(callee)}},
 	{name: "hotspot, a string", rules: hot(enough), opts: []core.Option{api.Param("user", "u-1")}},
 	{name: "hotspot, an int", rules: hot(enough), opts: []core.Option{api.Param("user", 7)}},
 	{name: "system", rules: rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: enough}}}, opts: []core.Option{api.Inbound()}},
 	{name: "authority", rules: callers("app"), ctx: fromApp},
-	{name: "one of each family", rules: each(), ctx: fromApp, opts: []core.Option{api.Inbound(), api.Param("user", "u-1")}},
+	{name: "one of each family", rules: each(), ctx: fromApp, opts: []core.Option{api.Inbound(), api.Param("user", "u-1"), api.Callee(callee)}},
 
 	{name: "refused: reject, strict", rules: one(flow.Rule{Threshold: 1, Interval: never, Strict: true}), refused: true},
 	{name: "refused: concurrency", rules: one(flow.Rule{Metric: flow.Concurrency}), refused: true},
@@ -123,7 +154,9 @@ func each() rules.Set {
 		Hotspot:   hot(enough).Hotspot,
 		Flow:      one(flow.Rule{Threshold: enough}).Flow,
 		Isolation: []isolation.Rule{{Resource: resource, Threshold: enough}},
+		Adaptive:  []adaptive.Rule{{Resource: resource}},
 		Breaker:   []breaker.Rule{{Resource: resource, Threshold: 0.5}},
+		Outlier:   []outlier.Rule{{Resource: resource, Threshold: 0.5}},
 	}
 }
 
@@ -132,6 +165,17 @@ func fromApp(ctx context.Context) context.Context { return api.WithContext(ctx, 
 func coarse() (api.Config, func()) {
 	clock := core.NewCoarseClock()
 	return api.Config{Clock: clock}, func() { clock.Close() }
+}
+
+// halfFull is a machine of whose memory half is used, whatever this one is.
+func halfFull() (api.Config, func()) { return api.Config{Machine: fixed{}}, func() {} }
+
+type fixed struct{}
+
+func (fixed) Load(int64) (float64, error) { return 0, nil }
+func (fixed) CPU(int64) (float64, error)  { return 0, nil }
+func (fixed) Memory(int64) (machine.Memory, error) {
+	return machine.Memory{Used: 1 << 30, Limit: 2 << 30}, nil
 }
 
 func manyNames() (api.Config, func()) {

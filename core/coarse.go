@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// CoarseClock reads the machine's clock once a millisecond while traffic is dense
-// (a thousand readings in a millisecond, so half a million calls a second), and at
-// every call otherwise. Then it saves two clock readings a call, and is at most about a
+// CoarseClock reads the machine's clock at every call, but only once a millisecond
+// while traffic is dense (a thousand readings in a millisecond: half a million calls a
+// second). While it is dense it saves two clock readings a call, and is at most about a
 // millisecond late, or as late as the machine is in running a goroutine; it never goes
 // back. Every quarter of a second it looks whether traffic is still dense, and between
 // bursts nothing runs.

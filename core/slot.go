@@ -51,8 +51,9 @@ func (f AskOnly) Ask(inv *Invocation) Verdict { return f(inv) }
 // Take takes nothing: Ask has been heard.
 func (f AskOnly) Take(*Invocation) Verdict { return Verdict{} }
 
-// Rechecker is asked once more after a call has waited, because what it looks at
-// is a state and may have changed.
+// Rechecker is asked once more after a call has waited: because what it looks at is a
+// state and may have changed, or because it counts what runs, and a call that waits
+// doesn't yet.
 type Rechecker interface {
 	Recheck(*Invocation) Verdict
 }

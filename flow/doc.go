@@ -14,6 +14,8 @@
 //     that are slow when cold.
 //   - [WarmUpThrottle] queues, at the spacing of the warm-up limit.
 //
+// A threshold can fall as memory is used, see Rule.MemoryThreshold.
+//
 // A prioritized call that a plain [Reject] rule would refuse may wait for a
 // coming bucket instead (see [stat.Window.TryBorrow]).
 package flow

@@ -3,7 +3,7 @@
 // callee has a breaker, as package breaker describes it. One whose breaker trips is
 // ejected: calls to it are refused, so that a load balancer picks another. When its
 // recovery time is over it gets probes, and by what becomes of them it is back in
-// service or stays out.
+// service or stays out. A call of which nobody says whom it goes to is not judged.
 //
 //	              trips, and the share allows it
 //	in service ------------------------------------> ejected: open, half-open
@@ -17,6 +17,4 @@
 // everything fails, it is not for want of a better callee. A callee that fails while
 // the share is used up stays in service until there is room. What a callee did is
 // counted on meanwhile.
-//
-// A call of which nobody says whom it goes to is not judged.
 package outlier

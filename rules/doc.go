@@ -19,6 +19,9 @@
 //	    warmUpPeriod: 10s
 //	    coldFactor: 3
 //	    maxWait: 500ms            # throttle: the longest queueing time
+//	    memoryThreshold: 10       # what the threshold falls to as memory is used
+//	    lowMemory: 0.5            # up to here it stands; a share, or bytes as in 512MiB
+//	    highMemory: 0.9           # from here on it is memoryThreshold
 //	    strict: false
 //	    mode: enforce             # or shadow, off
 //

@@ -14,7 +14,7 @@
 //	go run ./internal/museum -write     docs/museum.md
 //	go run ./internal/museum -mutants   see below
 //
-// A row may wait for a rule family that is not built. A row that could have a test
+// A row may wait for a part that is not built yet. A row that could have a test
 // and has none makes the exit status 1.
 //
 // # Do the tests notice?

@@ -17,7 +17,7 @@ lost. Each of them must be impossible here, and a test must show it.
 
 A test that shows it names the row in a comment, ` + "`// museum 23`" + `. The tables
 below are made from those comments. A row that could have a test and has none
-fails CI. Some rows need a rule family that is not built yet; they say so.
+fails CI. Some rows need a part that is not built yet; they say so.
 
     go run ./internal/museum          what has no test, what waits
     go run ./internal/museum -all     every row, with file and line of its tests
