@@ -65,7 +65,7 @@ func (r Rule) owner(resource string) any {
 // ask reports whether the rule would admit the call as things stand.
 func (c *controller) ask(inv *core.Invocation) bool {
 	n := &c.resource.StatisticNode
-	return c.limit.fits(n, n.NeedGauge(c.owner), inv.Units())
+	return c.limit.fits(n, n.NeedGauge(c.owner), inv.Units(), int64(c.rule.Ceiling))
 }
 
 // take takes units, or has them from before a wait that nobody knew of. The gauge comes
@@ -77,7 +77,7 @@ func (c *controller) take(inv *core.Invocation) bool {
 	}
 	n := &c.resource.StatisticNode
 	g := n.NeedGauge(c.owner)
-	if !c.limit.take(n, g, inv.Units()) {
+	if !c.limit.take(n, g, inv.Units(), int64(c.rule.Ceiling)) {
 		return false
 	}
 	inv.ReserveGauge(g)
@@ -100,7 +100,7 @@ func (c *controller) rehearse(inv *core.Invocation) {
 		all.Acquire(inv.Units())
 		inv.ReserveGauge(all)
 	}
-	if g := n.NeedGauge(c.rehearsal); c.limit.take(n, g, inv.Units()) {
+	if g := n.NeedGauge(c.rehearsal); c.limit.take(n, g, inv.Units(), int64(c.rule.Ceiling)) {
 		inv.ReserveGauge(g)
 	} else {
 		c.rehearsed.Add(inv.Lane(), 1)

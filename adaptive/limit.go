@@ -23,7 +23,10 @@ import (
 // Who is refused by an older limit sees that word has changed, and tries again.
 //
 // A limit may come to lie below what is in flight. Then nobody is admitted until so
-// many have left that the next one fits; who is in keeps what he holds.
+// many have left that the next one fits; who is in keeps what he holds. A call of more
+// units than the limit, and no more than the ceiling, is admitted when nothing is in
+// flight: it runs alone. If it never did, and there were no others, nothing would be
+// learned any more.
 type limit struct {
 	word shared.Uint64 // the number and the limit in force
 
@@ -36,9 +39,13 @@ type limit struct {
 // limitBits are enough for MaxCeiling.
 const limitBits = 20
 
+// numbers are those of the limits, one after the other over all of them: a gauge may
+// have heeded another limit before, that of a rule which is gone.
+var numbers shared.Uint64
+
 func newLimit(r Rule) *limit {
 	l := &limit{learner: newLearner(r.terms(), int64(r.Start))}
-	l.word.Store(1<<limitBits | uint64(l.learner.level))
+	l.word.Store(numbers.Add(1)<<limitBits | uint64(l.learner.level))
 	return l
 }
 
@@ -64,7 +71,7 @@ func (l *limit) complete(now, inFlight, took, units int64, failed bool) {
 // enforce puts in force what the learner says. It needs mu. The gauge has no line, so
 // nobody is woken.
 func (l *limit) enforce() {
-	number := l.word.Load()>>limitBits + 1
+	number := numbers.Add(1)
 	if g := l.home.Gauge(l.owner); g != nil {
 		g.SetLimit(number, l.learner.level)
 	}
@@ -76,12 +83,17 @@ func claim(word uint64, units int64) stat.Claim {
 	return stat.Claim{Units: units, First: true, Limit: int64(word & (1<<limitBits - 1)), Revision: word >> limitBits}
 }
 
-// fits reports whether units fit in a gauge as things stand.
-func (l *limit) fits(n *node.StatisticNode, g *stat.Gauge, units int64) bool {
+// alone reports whether a call with this claim can only run alone.
+func alone(c stat.Claim, most int64) bool { return c.Units > c.Limit && c.Units <= most }
+
+// fits reports whether units, of which there may be so many, fit in a gauge as things
+// stand.
+func (l *limit) fits(n *node.StatisticNode, g *stat.Gauge, units, most int64) bool {
 	for {
 		word := l.word.Load()
 		c := claim(word, units)
-		if g.MayJoin(c) || n.Settle(g) && g.MayJoin(c) {
+		may := func() bool { return g.MayJoin(c) || alone(c, most) && g.InUse() == 0 }
+		if may() || n.Settle(g) && may() {
 			return true
 		}
 		if l.word.Load() == word {
@@ -90,15 +102,19 @@ func (l *limit) fits(n *node.StatisticNode, g *stat.Gauge, units int64) bool {
 	}
 }
 
-// take takes units of a gauge.
-func (l *limit) take(n *node.StatisticNode, g *stat.Gauge, units int64) bool {
+// take takes units of a gauge, of which there may be so many.
+func (l *limit) take(n *node.StatisticNode, g *stat.Gauge, units, most int64) bool {
 	for {
 		word := l.word.Load()
 		c := claim(word, units)
-		got, _ := g.Join(c)
-		if !got && n.Settle(g) {
-			got, _ = g.Join(c)
+		join := func() bool {
+			if alone(c, most) {
+				return g.TryAcquire(units, units)
+			}
+			got, _ := g.Join(c)
+			return got
 		}
+		got := join() || n.Settle(g) && join()
 		if got || l.word.Load() == word {
 			return got
 		}

@@ -180,6 +180,7 @@ func (e *Engine) Update(build func(*RulesetBuilder) error) error {
 	}
 	e.rules.Store(b.next)
 	e.letGo(b.next, names)
+	b.previous, b.last = nil, nil // who keeps the builder keeps no rules of before
 	return nil
 }
 

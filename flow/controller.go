@@ -91,7 +91,8 @@ func (c *controller) openMeters(now int64, old *controller) *succession {
 	}
 	var s *succession
 	if old.precedes(c) {
-		c.before = &old.meter
+		meter := old.meter // a copy: nothing of the old rule is to be kept for it
+		c.before = &meter
 		s = &succession{old: old, new: c}
 	}
 	for n := range c.nodes() {
@@ -164,14 +165,19 @@ type succession struct {
 // since the rule was compiled: who took earlier is in what is handed over, who took
 // later sees the new rule and takes there as well. Who is seen both ways counts twice,
 // never not at all.
-func (s *succession) complete(now int64) {
+//
+// handed are the windows that have been handed something by this load. Several rules may
+// go on in one: what the first hands over replaces what was there, the others add what
+// is missing.
+func (s *succession) complete(now int64, handed map[*stat.Window]bool) {
 	s.old.next.Store(s.new)
 	for n := range s.new.nodes() {
 		w := s.new.windowOn(n, now)
 		switch before := s.new.seed(n, s.old); {
 		case before == nil:
-		case s.fresh:
+		case s.fresh && !handed[w]:
 			w.Reseed(before, now)
+			handed[w] = true
 		default: // they know more, but for calls that have taken by the old rule and not by the others
 			w.Raise(before, now)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
 )
 
 // Info tells the rule table what it needs to know.
@@ -76,7 +77,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		return err
 	}
 	e := b.Engine
-	compiling := true
+	compiling, handed := true, make(map[*stat.Window]bool)
 	t := &Table{sampler: e.Sampler(), refs: make(map[string][]Rule), eras: make(map[metered]uint64), era: b.Revision()}
 	old, _ := b.Previous(core.KindFlow).(*Table)
 	if old != nil {
@@ -88,9 +89,14 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	}
 	build := func(r Rule, resource *core.Resource, old *controller) *controller {
 		c, s := newController(e, e.Now(), t.meter(r, resource.Name()), r, resource, old)
-		if s != nil && compiling {
+		if s == nil {
+			return c
+		}
+		if compiling {
 			s.fresh = c.meter.Era == t.era
-			b.BeforePublishing(func() { s.complete(e.Now()) })
+			b.BeforePublishing(func() { s.complete(e.Now(), handed) })
+		} else {
+			s.complete(e.Now(), nil)
 		}
 		return c
 	}
@@ -109,6 +115,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		t.Inherit(old.Table, e.FindResource)
 	}
 	compiling = false
+	b.BeforePublishing(func() { clear(handed) }) // the table is not to keep them
 	b.Put(core.KindFlow, t)
 	return nil
 }

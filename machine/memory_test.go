@@ -31,7 +31,7 @@ func TestMemory(t *testing.T) {
 			dir + "/memory.stat":    fmt.Sprintf("anon 1\nfile 2\ninactive_anon 3\ninactive_file %d\n", cached*mib),
 		}
 	}
-	v1 := func(dir string, limit, used, cached int) tree {
+	v1 := func(dir string, limit int64, used, cached int) tree {
 		return tree{
 			dir + "/memory.limit_in_bytes": fmt.Sprintln(limit), dir + "/memory.usage_in_bytes": fmt.Sprintln(used * mib),
 			dir + "/memory.stat": fmt.Sprintf("cache 1\ninactive_file 2\ntotal_inactive_file %d\n", cached*mib),

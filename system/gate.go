@@ -105,10 +105,14 @@ type succession struct {
 // one first and hands over what was taken then: who took earlier is in what is handed
 // over, who took later sees the new rule and takes there as well. Who is seen both ways
 // counts twice, never not at all.
-func (s *succession) complete(now int64) {
+//
+// handed are the windows that this load has handed something: the first rule that goes
+// on in one replaces what was there, the others add what is missing.
+func (s *succession) complete(now int64, handed map[*stat.Window]bool) {
 	s.old.next.Store(s.new)
-	if s.fresh {
+	if s.fresh && !handed[s.new.window] {
 		s.new.window.Reseed(s.old.window, now)
+		handed[s.new.window] = true
 	} else { // it knows more, but for calls that have taken by the old rule and not by the others
 		s.new.window.Raise(s.old.window, now)
 	}

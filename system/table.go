@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
 )
 
 // Table is the compiled system rules of one revision. It implements core.Family.
@@ -102,11 +103,12 @@ func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err err
 	for i, r := range rules {
 		all[i] = everywhere{r}
 	}
+	handed := make(map[*stat.Window]bool)
 	t.gates, err = core.NewTable(all, func(r everywhere, _ *core.Resource, old *gate) *gate {
 		g, s := newGate(b.Engine, b.Engine.Now(), t.meter(r.Rule), r.Rule, old)
 		if s != nil {
 			s.fresh = g.meter.Era == t.era
-			b.BeforePublishing(func() { s.complete(b.Engine.Now()) })
+			b.BeforePublishing(func() { s.complete(b.Engine.Now(), handed) })
 		}
 		return g
 	})

@@ -1,0 +1,71 @@
+package flow_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// Two rules that counted in windows of their own are edited to count in one. It knows
+// what either knew, whichever hands over last.
+// museum 72
+func TestRulesMeetInOneWindow(t *testing.T) {
+	for range 20 { // in an order that is not the same each time
+		clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
+		e, err := core.NewEngine(core.Config{Clock: clock, Chain: slots.Default()})
+		require.NoError(t, err)
+		load := func(a, b time.Duration) {
+			require.NoError(t, e.Update(func(builder *core.RulesetBuilder) error {
+				return flow.Compile(builder, []flow.Rule{
+					{ID: "a", Resource: "orders", Interval: a, Threshold: 10},
+					{ID: "b", Resource: "orders", Interval: b, Threshold: 10.5},
+				})
+			}))
+		}
+		load(10*time.Second, time.Second)
+		passed := 0
+		try := func() {
+			for range 30 {
+				if e, err := e.Enter(t.Context(), "orders", nil); err == nil {
+					passed++
+					e.Exit()
+				}
+			}
+		}
+		try()
+		clock.Advance(2 * time.Second)
+		load(5*time.Second, 5*time.Second)
+		try()
+		require.Equal(t, 10, passed, "10 in any 5 s")
+	}
+}
+
+// Rules that were replaced are let go of, however often.
+func TestReloadsKeepNothing(t *testing.T) {
+	e, err := core.NewEngine(core.Config{Chain: slots.Default()})
+	require.NoError(t, err)
+	objects := func() int64 {
+		for i := range 400 {
+			interval := time.Second + time.Duration(i%2)*time.Second
+			require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+				return flow.Compile(b, []flow.Rule{{ID: "a", Resource: "orders", Interval: interval, Threshold: 10}})
+			}))
+		}
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapObjects)
+	}
+	objects()
+	before := objects()
+	assert.Less(t, objects()-before, int64(400), "less than one for each reload")
+	runtime.KeepAlive(e)
+}
