@@ -61,10 +61,8 @@ func (e *Engine) begin(ctx context.Context, name string, opts []Option) (*Invoca
 func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 	e := inv.engine
 	inv.resource = r
-	if set := e.rules.Load(); r != e.resources.overflow {
-		inv.bound = e.bind(r, set)
-	} else {
-		inv.bound = e.bindAs(r, name, set)
+	if inv.bound = r.bound.Load(); inv.bound == nil || inv.bound.set != e.rules.Load() || r == e.resources.overflow {
+		inv.bound = e.lookUp(r, name)
 	}
 
 	verdict := inv.decide()

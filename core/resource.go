@@ -29,6 +29,19 @@ type binding struct {
 	atOnce bool // they need not be asked, see [Sole]
 }
 
+// lookUp finds the rules that are in force for a resource by that name. It waits while
+// these are being replaced: the next set takes over what there is of this one, once, and
+// what calls made of this one after that would stand beside it.
+func (e *Engine) lookUp(r *Resource, name string) *binding {
+	e.updating.Lock()
+	defer e.updating.Unlock()
+	set := e.rules.Load()
+	if r == e.resources.overflow {
+		return e.bindAs(r, name, set)
+	}
+	return e.bind(r, set)
+}
+
 func (e *Engine) bind(r *Resource, set *Ruleset) *binding {
 	if last := r.bound.Load(); last != nil && last.set == set {
 		return last

@@ -160,7 +160,8 @@ func (b *RulesetBuilder) Put(kind Kind, family Family) { b.next.families[kind] =
 func (b *RulesetBuilder) BeforePublishing(f func()) { b.last = append(b.last, f) }
 
 // Update replaces the rules of the engine: build puts every family's into the
-// builder. If it fails, nothing has changed. Updates run one after the other.
+// builder. If it fails, nothing has changed. Updates run one after the other, and calls
+// of resources whose rules are not found yet wait for them: build must make none.
 //
 // What the new rules name is pinned before they are published, and what only the
 // old ones named is let go after. Resources that had rules find them anew at the

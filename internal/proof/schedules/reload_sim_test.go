@@ -16,7 +16,7 @@ import (
 
 // museum 72: rules are loaded in other shapes, and back, while calls decide under the
 // old ones or the new, on nodes that may not have been there when the rules were
-// compiled. Another rule may have one of the shapes for good. All in one instant: never
+// compiled, nor the resource. Another rule may have one of the shapes for good. All in one instant: never
 // more than the limit.
 func TestSimReloadOfAShape(t *testing.T) {
 	kinds := []flow.Rule{
@@ -33,9 +33,10 @@ func TestSimReloadOfAShape(t *testing.T) {
 	ctx := core.WithContext(context.Background(), "web", "app")
 	sim.Sample(t, func(s *sim.Schedule) {
 		kind := kinds[s.Rand.IntN(len(kinds))]
+		late := s.Rand.IntN(2) == 0 // the resource is not known before it is called
 		rule := func(i int) flow.Rule {
 			r := kind
-			r.ID, r.Resource, r.Threshold = "r", "a", 2
+			r.ID, r.Resource, r.Regex, r.Threshold = "r", "a", late, 2
 			r.Interval, r.Buckets, r.Strict = shapes[i].Interval, shapes[i].Buckets, shapes[i].Strict
 			return r
 		}
