@@ -23,9 +23,7 @@ func succeed(context.Context) error { return nil }
 
 // Passing a breaker, being refused by one, failing, and probing allocate nothing.
 func TestBreakersDoNotAllocate(t *testing.T) {
-	if raceDetector {
-		t.Skip("with it, pools forget what they hold at random")
-	}
+	notUnderRace(t)
 	slow := breaker.Rule{Strategy: breaker.SlowRatio, SlowRT: time.Second, Threshold: 1}
 	open := breaker.Rule{ID: "open", MinCalls: 1, Recovery: time.Hour}
 	for _, tt := range []struct {
