@@ -274,6 +274,13 @@ func (t *Table[R, C]) controllers(resource *Resource, which []int) []*C {
 	return controllers
 }
 
+// Find returns the controller of a rule for a resource, nil if none was made yet.
+func (t *Table[R, C]) Find(id, resource string) *C {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.made[place{id, resource}].controller
+}
+
 // Forget drops the controllers of a resource that has left, unless it is back.
 func (t *Table[R, C]) Forget(resource string) {
 	t.mu.Lock()

@@ -46,8 +46,8 @@ type controller struct {
 	before *node.Meter
 }
 
-func newController(e *core.Engine, now int64, meter node.Meter, r Rule, resource *core.Resource, old *controller) (*controller, *succession) {
-	c := &controller{rule: r, engine: e, resource: resource, meter: meter, limit: r.limit()}
+func newController(e *core.Engine, now int64, revision uint64, r Rule, resource *core.Resource, old *controller) (*controller, *succession) {
+	c := &controller{rule: r, engine: e, resource: resource, meter: r.meterAfter(old, resource.Name(), revision), limit: r.limit()}
 	c.refusal = core.NewBlockError(core.KindFlow, resource.Name(), r.ID, c)
 	c.rehearsed = new(stat.Tally)
 	if r.Relation == Direct && r.Origin == OriginDefault {
@@ -90,7 +90,7 @@ func (c *controller) openMeters(now int64, old *controller) *succession {
 		return nil
 	}
 	var s *succession
-	if old.precedes(c) {
+	if c.rule.goesOnFrom(old, c.resource.Name()) && c.meter != old.meter {
 		meter := old.meter // a copy: nothing of the old rule is to be kept for it
 		c.before = &meter
 		s = &succession{old: old, new: c}
@@ -139,80 +139,6 @@ func (c *controller) nodes() iter.Seq[*node.StatisticNode] {
 	}
 }
 
-// precedes reports whether the rule counts the same calls as the one after it, in
-// windows of another shape.
-func (c *controller) precedes(next *controller) bool {
-	if c == nil || c.rule.Mode == core.Off || !c.rule.windowed() || !next.rule.windowed() || c.meter == next.meter {
-		return false
-	}
-	a, b := c.rule, next.rule
-	return a.Origin == b.Origin && a.Relation == b.Relation && a.Ref == b.Ref && c.meter.Owner == next.meter.Owner
-}
-
-// windowed reports whether the rule counts in windows.
-func (r Rule) windowed() bool { return r.Metric == QPS && !r.Behavior.queues() }
-
-// succession is a rule that goes on in windows of another shape. They were seeded when
-// the rule was compiled; calls under the old rules have taken from the old windows
-// since, and will until they hear of the new.
-type succession struct {
-	old, new *controller
-	fresh    bool // if not, other rules had the new windows before, which count the same calls
-}
-
-// complete comes before the new rules are published. It tells the old rule of the new
-// one first and hands over what was taken then, also on nodes that calls have come to
-// since the rule was compiled: who took earlier is in what is handed over, who took
-// later sees the new rule and takes there as well. Who is seen both ways counts twice,
-// never not at all.
-//
-// handed are the windows that have been handed something by this load. Several rules may
-// go on in one: what the first hands over replaces what was there, the others add what
-// is missing.
-func (s *succession) complete(now int64, handed map[*stat.Window]bool) {
-	s.old.next.Store(s.new)
-	for n := range s.new.nodes() {
-		w := s.new.windowOn(n, now)
-		switch before := s.new.seed(n, s.old); {
-		case before == nil:
-		case s.fresh && !handed[w]:
-			w.Reseed(before, now)
-			handed[w] = true
-		default: // they know more, but for calls that have taken by the old rule and not by the others
-			w.Raise(before, now)
-		}
-	}
-}
-
-// seed is the window that a new one on node n goes on from: that of the rule before
-// it was changed or its node was replaced. nil leaves that to what the node counted.
-func (c *controller) seed(n *node.StatisticNode, old *controller) *stat.Window {
-	switch {
-	case old == nil, old.rule.Mode == core.Shadow && c.rule.Mode != core.Shadow:
-		return nil // a rehearsal doesn't know what really passed
-	case old.rule.Origin != c.rule.Origin, old.rule.Relation != c.rule.Relation, old.rule.Ref != c.rule.Ref:
-		return nil // it counted other calls
-	case old.window != nil:
-		return old.window
-	}
-	return n.FindWindow(old.meter)
-}
-
-// meter names the rule's window on the nodes of a resource, but for its era. It has one to itself
-// if it does not count every call there: in shadow mode only those it would admit,
-// and on the overflow resource only those whose name it matches. An associated rule
-// only looks, at everybody.
-func (r Rule) meter(resource string) node.Meter {
-	m := node.Meter{}
-	if r.windowed() {
-		m.Shape = r.shape()
-	}
-	if r.Relation != Associated && (r.Mode == core.Shadow || r.Regex && resource == node.OverflowName) {
-		m.Owner = r.ID
-	}
-	return m
-}
-
 // selects reports whether the rule, one of rs, applies to calls from origin.
 func (c *controller) selects(origin string, rs *Rules) bool {
 	switch c.rule.Origin {
@@ -254,22 +180,6 @@ func (c *controller) find(inv *core.Invocation, rs *Rules) *node.StatisticNode {
 		return nil
 	}
 	return &inv.OriginNode().StatisticNode
-}
-
-// windowOn returns the rule's window on the node it counts on. One that is made now
-// goes on from that of the rule before, in which calls may have taken that were not
-// counted yet.
-func (c *controller) windowOn(n *node.StatisticNode, now int64) *stat.Window {
-	if c.window != nil {
-		return c.window
-	}
-	if c.before == nil {
-		return n.Window(now, c.meter, nil)
-	}
-	if w := n.FindWindow(c.meter); w != nil {
-		return w
-	}
-	return n.Window(now, c.meter, n.FindWindow(*c.before))
 }
 
 // limitAt is the limit in whole units per interval at now.

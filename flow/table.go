@@ -7,7 +7,6 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // Info tells the rule table what it needs to know.
@@ -31,35 +30,9 @@ func (r Rule) Equal(other Rule) bool { return r == other }
 type Table struct {
 	core.FamilyTable[Rule, controller]
 
-	sampler *core.Sampler
-	refs    map[string][]Rule  // associated rules, by the resource they look at
-	eras    map[metered]uint64 // of the windows that the rules before had
-	era     uint64             // of those that they had not
-}
-
-// metered is the nodes on which rules count, and in which window but for its era.
-type metered struct {
-	resource string
-	role     core.Role
-	meter    node.Meter
-}
-
-// meter names the window or gauge of a rule on the nodes of a resource.
-func (t *Table) meter(r Rule, resource string) node.Meter {
-	m := r.meter(resource)
-	if m.Era = t.era; r.windowed() {
-		if era, ok := t.eras[r.metered(resource)]; ok {
-			m.Era = era
-		}
-	}
-	return m
-}
-
-func (r Rule) metered(resource string) metered {
-	if r.Relation == Associated {
-		return metered{r.Ref, core.RoleCluster, r.meter(resource)}
-	}
-	return metered{resource, r.role(), r.meter(resource)}
+	sampler  *core.Sampler
+	refs     map[string][]Rule // associated rules, by the resource they look at
+	revision uint64
 }
 
 // Normalize returns the rules with their defaults written out and IDs that differ,
@@ -77,26 +50,16 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		return err
 	}
 	e := b.Engine
-	compiling, handed := true, make(map[*stat.Window]bool)
-	t := &Table{sampler: e.Sampler(), refs: make(map[string][]Rule), eras: make(map[metered]uint64), era: b.Revision()}
-	old, _ := b.Previous(core.KindFlow).(*Table)
-	if old != nil {
-		old.Table.Each(func(c *controller) {
-			if c.rule.windowed() && c.rule.Mode != core.Off {
-				t.eras[c.rule.metered(c.resource.Name())] = c.meter.Era
-			}
-		})
-	}
+	compiling := true
+	t := &Table{sampler: e.Sampler(), refs: make(map[string][]Rule), revision: b.Revision()}
 	build := func(r Rule, resource *core.Resource, old *controller) *controller {
-		c, s := newController(e, e.Now(), t.meter(r, resource.Name()), r, resource, old)
-		if s == nil {
-			return c
-		}
-		if compiling {
-			s.fresh = c.meter.Era == t.era
-			b.BeforePublishing(func() { s.complete(e.Now(), handed) })
-		} else {
-			s.complete(e.Now(), nil)
+		c, s := newController(e, e.Now(), t.revision, r, resource, old)
+		switch {
+		case s == nil:
+		case compiling:
+			b.BeforePublishing(func() { s.complete(e.Now()) })
+		default:
+			s.complete(e.Now())
 		}
 		return c
 	}
@@ -111,11 +74,10 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 			t.refs[r.Ref] = append(t.refs[r.Ref], r)
 		}
 	}
-	if old != nil {
+	if old, ok := b.Previous(core.KindFlow).(*Table); ok {
 		t.Inherit(old.Table, e.FindResource)
 	}
 	compiling = false
-	b.BeforePublishing(func() { clear(handed) }) // the table is not to keep them
 	b.Put(core.KindFlow, t)
 	return nil
 }
@@ -183,8 +145,25 @@ func (t *Table) Names(names *core.Names) {
 // Keeps reports whether a rule counts in this window.
 func (t *Table) Keeps(resource string, role core.Role, m node.Meter) bool {
 	return t.any(resource, role, func(r Rule) bool {
-		return r.windowed() && t.meter(r, resource) == m
+		return r.windowed() && t.uses(r, resource, m)
 	})
+}
+
+// uses reports whether a rule counts in this window of a resource's nodes, or will once
+// it is at work there.
+func (t *Table) uses(r Rule, resource string, m node.Meter) bool {
+	at := resource
+	if r.Relation == Associated { // it is at work where the calls are, which a pattern may say
+		if at = r.Resource; r.Regex {
+			used := r.meter(at) == m
+			t.Each(func(c *controller) { used = used || c.rule.ID == r.ID && c.meter == m })
+			return used
+		}
+	}
+	if c := t.Find(r.ID, at); c != nil {
+		return c.meter == m
+	}
+	return r.meter(at) == m
 }
 
 // KeepsGauge reports whether a rule counts with this gauge.

@@ -6,13 +6,21 @@ import (
 
 // Meter names one window of a node. Rules that agree on the shape share a
 // window, in which every call of the node counts. A rule that is not to count them
-// all has one to itself, named by Owner, in which counts what it admits. Rules that
-// come back to a shape which the rules before them had given up have a window of
-// another Era: calls that still stand under older rules may use the first.
+// all has one to itself, named by Owner, in which counts what it admits. So has one
+// that changed its shape, in which every call counts all the same, see [Era].
 type Meter struct {
 	Shape stat.Shape
 	Owner any // nil for the shared window; otherwise a comparable value
-	Era   uint64
+	Era   Era
+}
+
+// Era tells windows of one shape apart. A rule that comes to another shape goes on in a
+// window that no rule had before it, and that it shares with none: what is there is
+// exactly what was handed over and what the rule took. Calls that still stand under
+// older rules may use the windows that these had.
+type Era struct {
+	Rule     string // empty for the first
+	Revision uint64
 }
 
 // MeteredWindow is a window of a node.

@@ -35,43 +35,6 @@ func TestWindowReseed(t *testing.T) {
 	assert.Zero(t, next.Sum(now+10*second))
 }
 
-// A window that is raised counts what the other counts and it doesn't, and nothing twice.
-func TestWindowRaise(t *testing.T) {
-	const second = int64(time.Second)
-	now := 1000*second + second/2
-	old, err := NewWindow(Shape{Interval: time.Second, Buckets: 10})
-	require.NoError(t, err)
-	next, err := NewWindow(Shape{Interval: 2 * time.Second, Buckets: 2})
-	require.NoError(t, err)
-	for i := range int64(3) {
-		at := now - second/2 + i*second/4
-		old.Add(at, 1)
-		next.Add(at, 1)
-	}
-	borrow := func(w *Window, at int64) { w.AddAt(now, at, 1) }
-	borrow(old, now+second/2) // the same two calls in both
-	borrow(next, now+second/2)
-	borrow(old, now+second*6/10)
-	borrow(next, now+second*6/10)
-	next.Raise(old, now)
-	assert.Equal(t, int64(3), next.Sum(now), "nothing is missing")
-	assert.Equal(t, int64(2), next.Waiting(now))
-
-	old.Add(now, 2) // these are on their way
-	borrow(old, now+second*7/10)
-	next.Add(now, 1)
-	next.Raise(old, now)
-	assert.Equal(t, int64(5), next.Sum(now))
-	assert.Equal(t, int64(3), next.Waiting(now))
-	next.Raise(old, now)
-	assert.Equal(t, int64(5), next.Sum(now), "once is enough")
-
-	next.Add(now, 4)
-	next.Raise(old, now)
-	assert.Equal(t, int64(9), next.Sum(now), "what this one knows beyond stays")
-	assert.Zero(t, next.Sum(now+10*second))
-}
-
 // Callers take from one window and, if they see that there is a next one, there as
 // well; it is announced first and seeded then. Never over the limit in the next one,
 // whoever comes by which.

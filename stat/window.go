@@ -267,32 +267,6 @@ func (w *Window) Reseed(old *Window, now int64) {
 	w.inherit(old.past(now))
 }
 
-// Raise makes the window count at least what old counts. Both must be of the same calls,
-// and a call is on its way from one to the other: old has counted it, this one will. What
-// is missing of the present is counted in the newest bucket; then the call counts twice
-// for a while, never not at all.
-func (w *Window) Raise(old *Window, now int64) {
-	old.mu.Lock()
-	defer old.mu.Unlock()
-	old.roll(now)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.roll(max(now, old.head*old.width))
-	present, coming := int64(0), make(map[int64]int64)
-	for _, p := range old.past(now) {
-		switch bucket := min(number(p.at, w.width), w.head+w.ahead); {
-		case bucket > w.head:
-			coming[bucket] += p.n
-		case w.keeps(bucket):
-			present += p.n
-		}
-	}
-	w.put(w.head, max(0, present-w.total))
-	for bucket, n := range coming {
-		w.put(bucket, max(0, n-*w.at(bucket)))
-	}
-}
-
 // The methods below need mu.
 
 // counted is units that were counted at a time, or will be.

@@ -27,7 +27,7 @@ type gate struct {
 	next shared.Pointer[gate] // that went on from this one in a window of another shape
 }
 
-func newGate(e *core.Engine, now int64, meter node.Meter, r Rule, old *gate) (*gate, *succession) {
+func newGate(e *core.Engine, now int64, revision uint64, r Rule, old *gate) (*gate, *succession) {
 	g := &gate{rule: r, engine: e, inbound: &e.Tree().Inbound().StatisticNode, rehearsed: new(stat.Tally)}
 	if old != nil {
 		g.rehearsed = old.rehearsed
@@ -35,7 +35,7 @@ func newGate(e *core.Engine, now int64, meter node.Meter, r Rule, old *gate) (*g
 	if r.Mode == core.Off { // it only keeps its figures for later
 		return g, nil
 	}
-	g.limit, g.meter = r.limit(), meter
+	g.limit, g.meter = r.limit(), r.meterAfter(old, revision)
 	switch r.Metric {
 	case QPS:
 		return g, g.openWindow(now, old)
@@ -61,7 +61,27 @@ func newGate(e *core.Engine, now int64, meter node.Meter, r Rule, old *gate) (*g
 	return g, nil
 }
 
-// meter names what the rule needs on the inbound node, but for its era. A shadow rule with a limit has
+// goesOnFrom reports whether the rule counts the same calls as the one before it, both
+// in windows.
+func (r Rule) goesOnFrom(old *gate) bool {
+	return old != nil && old.window != nil && r.Metric == QPS && r.meter().Owner == old.meter.Owner
+}
+
+// meterAfter names what a rule that comes after old, which may be nil, needs on the
+// inbound node. One that comes to another shape gets a window that there never was.
+func (r Rule) meterAfter(old *gate, revision uint64) node.Meter {
+	m := r.meter()
+	switch {
+	case !r.goesOnFrom(old):
+	case m.Shape == old.meter.Shape:
+		return old.meter
+	default:
+		m.Era = node.Era{Rule: r.ID, Revision: revision}
+	}
+	return m
+}
+
+// meter names what a rule that comes after none needs on the inbound node. A shadow rule with a limit has
 // its own: there counts only what the rule would admit.
 func (r Rule) meter() node.Meter {
 	m := node.Meter{}
@@ -87,7 +107,7 @@ func (g *gate) openWindow(now int64, old *gate) *succession {
 		before = old.window // but what a rehearsal has counted is not what really passed
 	}
 	g.window = g.inbound.Window(now, g.meter, before)
-	if before == nil || old.meter == g.meter || old.meter.Owner != g.meter.Owner {
+	if !g.rule.goesOnFrom(old) || old.meter == g.meter {
 		return nil
 	}
 	return &succession{old: old, new: g}
@@ -96,26 +116,15 @@ func (g *gate) openWindow(now int64, old *gate) *succession {
 // succession is a rule that goes on in a window of another shape. It was seeded when the
 // rule was compiled; calls under the old rules have taken from the old window since, and
 // will until they hear of the new.
-type succession struct {
-	old, new *gate
-	fresh    bool // if not, other rules had the new window before, which counts the same calls
-}
+type succession struct{ old, new *gate }
 
 // complete comes before the new rules are published. It tells the old rule of the new
 // one first and hands over what was taken then: who took earlier is in what is handed
 // over, who took later sees the new rule and takes there as well. Who is seen both ways
-// counts twice, never not at all.
-//
-// handed are the windows that this load has handed something: the first rule that goes
-// on in one replaces what was there, the others add what is missing.
-func (s *succession) complete(now int64, handed map[*stat.Window]bool) {
+// counts twice, never not at all. The new window is the new rule's alone, see [node.Era].
+func (s *succession) complete(now int64) {
 	s.old.next.Store(s.new)
-	if s.fresh && !handed[s.new.window] {
-		s.new.window.Reseed(s.old.window, now)
-		handed[s.new.window] = true
-	} else { // it knows more, but for calls that have taken by the old rule and not by the others
-		s.new.window.Raise(s.old.window, now)
-	}
+	s.new.window.Reseed(s.old.window, now)
 }
 
 // learn adjusts what the rule has learned to the latest sample.

@@ -120,9 +120,20 @@ func TestReloadKeepsTheCeiling(t *testing.T) {
 func TestKeeps(t *testing.T) {
 	g := newGuard(t, system.Rule{Metric: system.QPS, Threshold: 1}, system.Rule{Metric: system.QPS, Threshold: 2, Interval: time.Minute, Mode: core.Off})
 	table := g.Rules().Family(core.KindSystem)
-	second := node.Meter{Shape: stat.Shape{Interval: time.Second, Buckets: 2}, Era: g.Rules().Revision}
+	second := node.Meter{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
 	assert.True(t, table.Keeps("", core.RoleInbound, second))
 	assert.False(t, table.Keeps("", core.RoleCluster, second))
 	assert.False(t, table.Keeps("", core.RoleInbound, node.Meter{Shape: stat.Shape{Interval: time.Minute, Buckets: 10}}))
 	assert.False(t, table.KeepsGauge("", core.RoleInbound, nil))
+
+	// A rule that comes to another shape, or back to one, counts in a window of its own.
+	wider := func(buckets int) node.Meter {
+		g.load(system.Rule{ID: table.(*system.Table).Rules()[0].ID, Metric: system.QPS, Threshold: 1, Buckets: buckets})
+		return node.Meter{Shape: stat.Shape{Interval: time.Second, Buckets: buckets}, Era: node.Era{Rule: table.(*system.Table).Rules()[0].ID, Revision: g.Rules().Revision}}
+	}
+	for _, buckets := range []int{5, 2} {
+		m := wider(buckets)
+		assert.True(t, g.Rules().Family(core.KindSystem).Keeps("", core.RoleInbound, m))
+		assert.False(t, g.Rules().Family(core.KindSystem).Keeps("", core.RoleInbound, second))
+	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // Table is the compiled system rules of one revision. It implements core.Family.
@@ -21,23 +20,6 @@ type Table struct {
 	inbound  *core.Resource // the place of the rules
 	active   []*gate        // as declared, without those that are off
 	timed    []*gate        // those that want to know of completions
-
-	eras map[node.Meter]uint64 // of the windows that the rules before had
-	era  uint64                // of those that they had not
-}
-
-// meter names the window or gauge of a rule.
-func (t *Table) meter(r Rule) node.Meter {
-	m := r.meter()
-	if r.Metric != QPS {
-		return m
-	}
-	if era, ok := t.eras[m]; ok {
-		m.Era = era
-	} else {
-		m.Era = t.era
-	}
-	return m
 }
 
 // refusal is what a rule says to the calls of one resource.
@@ -71,14 +53,9 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	if err != nil {
 		return err
 	}
-	t := &Table{sampler: b.Engine.Sampler(), eras: make(map[node.Meter]uint64), era: b.Revision()}
+	t := &Table{sampler: b.Engine.Sampler()}
 	old, _ := b.Previous(core.KindSystem).(*Table)
 	if old != nil {
-		for _, g := range old.active {
-			if g.rule.Metric == QPS {
-				t.eras[g.rule.meter()] = g.meter.Era
-			}
-		}
 		t.inbound = old.inbound
 	} else {
 		t.inbound = &core.Resource{ClusterNode: b.Engine.Tree().Inbound()}
@@ -103,12 +80,10 @@ func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err err
 	for i, r := range rules {
 		all[i] = everywhere{r}
 	}
-	handed := make(map[*stat.Window]bool)
 	t.gates, err = core.NewTable(all, func(r everywhere, _ *core.Resource, old *gate) *gate {
-		g, s := newGate(b.Engine, b.Engine.Now(), t.meter(r.Rule), r.Rule, old)
+		g, s := newGate(b.Engine, b.Engine.Now(), b.Revision(), r.Rule, old)
 		if s != nil {
-			s.fresh = g.meter.Era == t.era
-			b.BeforePublishing(func() { s.complete(b.Engine.Now(), handed) })
+			b.BeforePublishing(func() { s.complete(b.Engine.Now()) })
 		}
 		return g
 	})

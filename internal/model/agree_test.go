@@ -33,6 +33,7 @@ func (m *machine) agree(t *rapid.T) {
 	same(t, "panics in slots", engine.Failures(), int64(fell))
 
 	m.agreeOn(t, inboundRoot, &engine.Tree().Inbound().StatisticNode)
+	same(t, "revision of the rules", engine.Rules().Revision, m.twin.revision)
 	windows, gauges := 0, 0
 	engine.EachResource(func(r *core.Resource) {
 		visit := func(p place, n *node.StatisticNode) {
@@ -80,9 +81,9 @@ func (m *machine) agreeOn(t *rapid.T, p place, n *node.StatisticNode) {
 	same(t, name+"units in flight", n.UnitsInFlight(), units)
 	for _, w := range n.Windows() {
 		owner, _ := w.Owner.(string)
-		twin := m.twin.findWindow(p, w.Shape, owner)
+		twin := m.twin.findWindow(p, w.Shape, owner, w.Era)
 		if twin == nil {
-			t.Fatalf("%s%v of %q: the twin has no such window", name, w.Shape, owner)
+			t.Fatalf("%s%v of %q, era %v: the twin has no such window", name, w.Shape, owner, w.Era)
 		}
 		twin.see(now)
 		same(t, name+"units in a window", w.Sum(now), twin.sum(twin.head()))

@@ -15,14 +15,15 @@ import (
 // twin is the whole engine once more, for one caller at a time: every call there
 // ever was, in a list, and the rules, which look over the list.
 type twin struct {
-	now     int64
-	occupy  time.Duration
-	calls   []*call
-	windows []*window
-	gauges  []*gauge
-	rules   []*limiter // as declared; what is off has one only if it was on
-	entered map[string]bool
-	places  map[place]bool // nodes that calls have made
+	now      int64
+	revision uint64 // of the rules
+	occupy   time.Duration
+	calls    []*call
+	windows  []*window
+	gauges   []*gauge
+	rules    []*limiter // as declared; what is off has one only if it was on
+	entered  map[string]bool
+	places   map[place]bool // nodes that calls have made
 }
 
 // place is a node: a resource's, or one of its calls' or of a caller's.

@@ -6,11 +6,13 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/node"
 )
 
 // load replaces the rules. One that stands as it was goes on as it is; a changed one
 // takes over what the one of the same ID knew.
 func (t *twin) load(rules []flow.Rule) {
+	t.revision++
 	before := t.rules
 	find := func(id string) *limiter {
 		i := slices.IndexFunc(before, func(l *limiter) bool { return l.rule.ID == id })
@@ -59,9 +61,25 @@ func (t *twin) newLimiter(r flow.Rule, old *limiter) *limiter {
 		l.queue = new(queue)
 	}
 	if !l.queues() && r.Mode != core.Off {
+		l.era = t.eraOf(l, old)
 		t.open(l, old)
 	}
 	return l
+}
+
+// eraOf tells the windows of a rule apart that has come to another shape, for good.
+func (t *twin) eraOf(l, old *limiter) node.Era {
+	switch {
+	case old == nil, old.rule.Mode == core.Off, !old.meters(), !l.meters(), !l.sameCalls(old), old.owner() != l.owner():
+		return node.Era{}
+	case old.shape() == l.shape():
+		return old.era
+	}
+	return node.Era{Rule: l.rule.ID, Revision: t.revision}
+}
+
+func (l *limiter) sameCalls(old *limiter) bool {
+	return l.rule.Relation == old.rule.Relation && l.rule.Ref == old.rule.Ref && l.rule.Origin == old.rule.Origin
 }
 
 // open makes the meters on the nodes that are there.
@@ -71,7 +89,7 @@ func (t *twin) open(l, old *limiter) {
 			t.gaugeOn(p, l.owner())
 			return nil
 		}
-		return t.windowOn(p, l.shape(), l.owner(), t.heritage(p, l, old))
+		return t.windowOn(p, l, t.heritage(p, l, old))
 	}
 	resource := l.rule.Resource
 	switch {
@@ -112,12 +130,12 @@ func (t *twin) heritage(p place, l, old *limiter) *window {
 		return nil
 	case old.rule.Mode == core.Shadow && l.rule.Mode == core.Enforce:
 		return nil // a rehearsal doesn't know what really passed
-	case old.rule.Relation != l.rule.Relation, old.rule.Ref != l.rule.Ref, old.rule.Origin != l.rule.Origin:
+	case !l.sameCalls(old):
 		return nil // it counted other calls
 	case old.window != nil:
 		return old.window
 	}
-	return t.findWindow(p, old.shape(), old.owner())
+	return t.findWindow(p, old.shape(), old.owner(), old.era)
 }
 
 // trim drops the meters that no rule names any more.
@@ -134,7 +152,9 @@ func (t *twin) trim() {
 		})
 	}
 	t.windows = slices.DeleteFunc(t.windows, func(w *window) bool {
-		return !named(w.on, func(l *limiter) bool { return l.meters() && l.shape() == w.shape && l.owner() == w.owner })
+		return !named(w.on, func(l *limiter) bool {
+			return l.meters() && l.shape() == w.shape && l.owner() == w.owner && l.era == w.era
+		})
 	})
 	t.gauges = slices.DeleteFunc(t.gauges, func(g *gauge) bool {
 		return !named(g.on, func(l *limiter) bool { return l.rule.Metric == flow.Concurrency && l.owner() == g.owner })

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -16,6 +17,7 @@ import (
 type limiter struct {
 	rule   flow.Rule
 	window *window // of a rule that always counts on the same node
+	era    node.Era
 	warm   *warmth
 	queue  *queue
 	*tally // goes on when the rule is changed
@@ -89,7 +91,7 @@ func (t *twin) windowOf(l *limiter, c *call) *window {
 		l.window.see(t.now)
 		return l.window
 	}
-	return t.windowOn(l.where(c), l.shape(), l.owner(), nil)
+	return t.windowOn(l.where(c), l, nil)
 }
 
 // limitOf is the units that may pass in an interval.

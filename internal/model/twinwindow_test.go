@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -12,6 +13,7 @@ type window struct {
 	on      place
 	owner   string // the rule in shadow mode that has it to itself
 	shape   stat.Shape
+	era     node.Era
 	newest  int64 // the latest time it has seen
 	charges []*charge
 }
@@ -127,14 +129,14 @@ func (w *window) move(c *call, to int64) {
 	w.add(held)
 }
 
-// windowOn is the window of that shape on a node. A new one starts with what old
+// windowOn is the window of a rule on a node. A new one starts with what old
 // knew, or if that is nil, with what the node counted.
-func (t *twin) windowOn(p place, shape stat.Shape, owner string, old *window) *window {
-	if w := t.findWindow(p, shape, owner); w != nil {
+func (t *twin) windowOn(p place, l *limiter, old *window) *window {
+	if w := t.findWindow(p, l.shape(), l.owner(), l.era); w != nil {
 		w.see(t.now)
 		return w
 	}
-	w := &window{on: p, shape: shape, owner: owner, newest: t.now}
+	w := &window{on: p, shape: l.shape(), owner: l.owner(), era: l.era, newest: t.now}
 	if old != nil {
 		w.seedFrom(old, t.now)
 	} else {
@@ -144,9 +146,9 @@ func (t *twin) windowOn(p place, shape stat.Shape, owner string, old *window) *w
 	return w
 }
 
-func (t *twin) findWindow(p place, shape stat.Shape, owner string) *window {
+func (t *twin) findWindow(p place, shape stat.Shape, owner string, era node.Era) *window {
 	for _, w := range t.windows {
-		if w.on == p && w.shape == shape && w.owner == owner {
+		if w.on == p && w.shape == shape && w.owner == owner && w.era == era {
 			return w
 		}
 	}

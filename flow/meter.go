@@ -1,0 +1,104 @@
+package flow
+
+import (
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// meter names the window or gauge of a rule that comes after none. It has one to itself
+// if it does not count every call there: in shadow mode only those it would admit,
+// and on the overflow resource only those whose name it matches. An associated rule
+// only looks, at everybody.
+func (r Rule) meter(resource string) node.Meter {
+	m := node.Meter{}
+	if r.windowed() {
+		m.Shape = r.shape()
+	}
+	if r.Relation != Associated && (r.Mode == core.Shadow || r.Regex && resource == node.OverflowName) {
+		m.Owner = r.ID
+	}
+	return m
+}
+
+// meterAfter names the window or gauge of a rule that comes after old, which may be nil.
+// One that comes to another shape gets a window that there never was.
+func (r Rule) meterAfter(old *controller, resource string, revision uint64) node.Meter {
+	m := r.meter(resource)
+	switch {
+	case !r.goesOnFrom(old, resource):
+	case m.Shape == old.meter.Shape:
+		return old.meter
+	default:
+		m.Era = node.Era{Rule: r.ID, Revision: revision}
+	}
+	return m
+}
+
+// goesOnFrom reports whether the rule counts the same calls on a resource as the one
+// before it, both in windows.
+func (r Rule) goesOnFrom(old *controller, resource string) bool {
+	return old != nil && old.rule.Mode != core.Off && old.rule.windowed() && r.windowed() &&
+		r.sameCalls(old.rule) && r.meter(resource).Owner == old.meter.Owner
+}
+
+// sameCalls reports whether the rules are about the same calls of a resource.
+func (r Rule) sameCalls(old Rule) bool {
+	return r.Origin == old.Origin && r.Relation == old.Relation && r.Ref == old.Ref
+}
+
+// windowed reports whether the rule counts in windows.
+func (r Rule) windowed() bool { return r.Metric == QPS && !r.Behavior.queues() }
+
+// seed is the window that a new one on node n goes on from: that of the rule before
+// it was changed or its node was replaced. nil leaves that to what the node counted.
+func (c *controller) seed(n *node.StatisticNode, old *controller) *stat.Window {
+	switch {
+	case old == nil, old.rule.Mode == core.Shadow && c.rule.Mode != core.Shadow:
+		return nil // a rehearsal doesn't know what really passed
+	case !c.rule.sameCalls(old.rule):
+		return nil // it counted other calls
+	case old.window != nil:
+		return old.window
+	}
+	return n.FindWindow(old.meter)
+}
+
+// windowOn returns the rule's window on the node it counts on. One that is made now
+// goes on from that of the rule before, in which calls may have taken that were not
+// counted yet.
+func (c *controller) windowOn(n *node.StatisticNode, now int64) *stat.Window {
+	if c.window != nil {
+		return c.window
+	}
+	if c.before == nil {
+		return n.Window(now, c.meter, nil)
+	}
+	if w := n.FindWindow(c.meter); w != nil {
+		return w
+	}
+	return n.Window(now, c.meter, n.FindWindow(*c.before))
+}
+
+// succession is a rule that goes on in windows of another shape. They were seeded when
+// the rule was compiled; calls under the old rules have taken from the old windows
+// since, and will until they hear of the new.
+type succession struct{ old, new *controller }
+
+// complete comes before the new rules are published. It tells the old rule of the new
+// one first and hands over what was taken then, also on nodes that calls have come to
+// since the rule was compiled: who took earlier is in what is handed over, who took
+// later sees the new rule and takes there as well. Who is seen both ways counts twice,
+// never not at all.
+//
+// The new windows are the new rule's alone, see [node.Era]. So whoever holds something
+// of the old rule holds it here too, and nobody who came by another rule stands in one
+// and not yet in the other.
+func (s *succession) complete(now int64) {
+	s.old.next.Store(s.new)
+	for n := range s.new.nodes() {
+		if before := s.new.seed(n, s.old); before != nil {
+			s.new.windowOn(n, now).Reseed(before, now)
+		}
+	}
+}
