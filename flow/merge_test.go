@@ -13,10 +13,10 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// Two rules that counted in windows of their own are edited to count in one. It knows
-// what either knew, whichever hands over last.
+// Two rules that counted in windows of two shapes are edited to count in one. Each goes
+// on from what it knew, whichever hands over last.
 // museum 72
-func TestRulesMeetInOneWindow(t *testing.T) {
+func TestRulesMeetInOneShape(t *testing.T) {
 	for range 20 { // in an order that is not the same each time
 		clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
 		e, err := core.NewEngine(core.Config{Clock: clock, Chain: slots.Default()})

@@ -62,7 +62,13 @@ func TestSimSystemRules(t *testing.T) {
 		least := atOnce
 		if s.Rand.IntN(2) == 0 {
 			least = 1 // who takes while a window is handed over counts twice
-			s.Named("rules", func() { loadSystem(s, e, rules(2*time.Second)...) })
+			back := s.Rand.IntN(2) == 0
+			s.Named("rules", func() {
+				loadSystem(s, e, rules(2*time.Second)...)
+				if back {
+					loadSystem(s, e, rules(time.Second)...)
+				}
+			})
 		}
 		s.Check(func() {
 			if passed < least {
