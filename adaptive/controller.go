@@ -19,7 +19,7 @@ type controller struct {
 }
 
 func newController(r Rule, resource *core.Resource, old *controller) *controller {
-	c := &controller{rule: r, resource: resource, owner: r.owner(resource.Name()), rehearsal: rehearsal(r.ID)}
+	c := &controller{rule: r, resource: resource}
 	c.refusal = core.NewBlockError(core.KindAdaptive, resource.Name(), r.ID, nil)
 	if old != nil {
 		c.refusal.Succeed(old.refusal)
@@ -27,6 +27,7 @@ func newController(r Rule, resource *core.Resource, old *controller) *controller
 	} else {
 		c.limit, c.rehearsed = newLimit(r), new(stat.Tally)
 	}
+	c.owner, c.rehearsal = c.limit.owners(r.Regex && resource.Name() == node.OverflowName)
 	if r.Mode != core.Off {
 		resource.NeedGauge(c.owner) // so that it counts from now on
 	}
@@ -46,20 +47,9 @@ func (c *controller) acts() (Rule, *core.BlockError, *stat.Tally) {
 	return c.rule, c.refusal, c.rehearsed
 }
 
-// rehearsal owns the gauge of a shadow rule in which only those count that it would
-// admit; some is the ID of a rule that, on the overflow resource, counts only those
-// whose name it matches. The types tell them from what other families own.
-type (
-	rehearsal string
-	some      string
-)
-
-// owner names the rule's gauge of what is in flight on the node of a resource.
-func (r Rule) owner(resource string) any {
-	if r.Regex && resource == node.OverflowName {
-		return some(r.ID)
-	}
-	return node.Everybody("adaptive " + r.ID)
+// counts reports whether the controller counts with a gauge of that owner.
+func (c *controller) counts(owner any) bool {
+	return c.rule.Mode != core.Off && owner == c.owner || c.rule.Mode == core.Shadow && owner == c.rehearsal
 }
 
 // ask reports whether the rule would admit the call as things stand.

@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
@@ -28,6 +29,7 @@ import (
 // flight: it runs alone. If it never did, and there were no others, nothing would be
 // learned any more.
 type limit struct {
+	id   uint64        // the number that it began with
 	word shared.Uint64 // the number and the limit in force
 
 	mu      shared.Mutex // guards changing word, and what follows
@@ -44,9 +46,27 @@ const limitBits = 20
 var numbers shared.Uint64
 
 func newLimit(r Rule) *limit {
-	l := &limit{learner: newLearner(r.terms(), int64(r.Start))}
-	l.word.Store(numbers.Add(1)<<limitBits | uint64(l.learner.level))
+	l := &limit{id: numbers.Add(1), learner: newLearner(r.terms(), int64(r.Start))}
+	l.word.Store(l.id<<limitBits | uint64(l.learner.level))
 	return l
+}
+
+// rehearsal owns the gauge of a shadow rule in which only those count that it would
+// admit; some is a rule that, on the overflow resource, counts only those whose name it
+// matches. The types tell them from what other families own.
+type (
+	rehearsal uint64
+	some      uint64
+)
+
+// owners name the gauges of what is in flight and of what would be admitted. They say
+// whose limit it is, and not the ID of the rule: that may change while calls are on
+// their way, which hold units of the gauge and are counted nowhere else yet.
+func (l *limit) owners(apart bool) (all, rehearsed any) {
+	if apart {
+		return some(l.id), rehearsal(l.id)
+	}
+	return node.Everybody("adaptive " + strconv.FormatUint(l.id, 10)), rehearsal(l.id)
 }
 
 // adopt goes on under another revision of the rule.

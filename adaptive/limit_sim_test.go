@@ -106,7 +106,7 @@ func newSim(s *sim.Schedule, most int) (*core.Engine, *referee) {
 	})
 	loadSim(s, e, most)
 	resource, _ := e.FindResource("a")
-	return e, &referee{s: s, gauge: resource.Gauge(Rule{ID: "a"}.owner("a")), low: int64(most), high: int64(most)}
+	return e, &referee{s: s, gauge: resource.Gauge(limitOf(e).owner), low: int64(most), high: int64(most)}
 }
 
 // loadSim makes most the limit in force.

@@ -319,6 +319,21 @@ func (t *Table[R, C]) Adopt(resource *Resource, rule R, controller *C) {
 	t.made[p] = made[C]{controller, resource}
 }
 
+// Made returns the controllers of a resource that were made so far, in the order of
+// their rules.
+func (t *Table[R, C]) Made(resource string) []*C {
+	var controllers []*C
+	which := t.which(resource)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, i := range which {
+		if m := t.made[place{t.rules[i].Info().ID, resource}]; m.controller != nil {
+			controllers = append(controllers, m.controller)
+		}
+	}
+	return controllers
+}
+
 // Each calls f with every controller made so far, under no lock.
 func (t *Table[R, C]) Each(f func(*C)) {
 	t.mu.Lock()

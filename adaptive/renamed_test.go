@@ -1,0 +1,111 @@
+package adaptive_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/penstock-go/penstock/adaptive"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// pause has something done in the midst of a call, when it has taken and is not counted
+// yet.
+type pause struct{ do func() }
+
+func (*pause) Name() string                          { return "pause" }
+func (*pause) Ask(*core.Invocation) core.Verdict     { return core.Verdict{} }
+func (p *pause) Take(*core.Invocation) core.Verdict  { p.run(); return core.Verdict{} }
+func (*pause) Recheck(*core.Invocation) core.Verdict { return core.Verdict{} }
+
+func (p *pause) run() {
+	if do := p.do; do != nil {
+		p.do = nil
+		do()
+	}
+}
+
+// The rule gets another ID while a call is between taking and being counted: what that
+// call holds counts under the new one, too. Whoever has the old ID from then on has
+// nothing to do with it. museum 72
+func TestRenamedOnTheWay(t *testing.T) {
+	renamed, stranger := at(2), at(2)
+	renamed.ID = "renamed"
+	stranger.Floor++
+	stranger.Ceiling = 5
+	for _, tt := range []struct {
+		name  string
+		loads [][]adaptive.Rule
+	}{
+		{"renamed", [][]adaptive.Rule{{renamed}}},
+		{"and back", [][]adaptive.Rule{{renamed}, {at(2)}}},
+		{"and another gets the ID", [][]adaptive.Rule{{renamed}, {renamed, stranger}}},
+	} {
+		for held := range 2 {
+			t.Run(fmt.Sprintf("%s, %d in flight", tt.name, held), func(t *testing.T) {
+				p := new(pause)
+				g := newGuardWith(t, core.Config{Chain: slots.Default().With(p, core.After("outlier"))}, at(2))
+				var in []core.Entry
+				for range held {
+					in = append(in, g.enter())
+				}
+				p.do = func() {
+					for _, rules := range tt.loads {
+						g.load(rules...)
+					}
+					for range 3 {
+						if e, err := g.Enter(t.Context(), "orders", nil); err == nil {
+							in = append(in, e)
+						}
+					}
+				}
+				in = append(in, g.enter())
+				assert.Len(t, in, 2)
+				g.refused()
+				for _, e := range in {
+					e.Exit()
+				}
+				a, b := g.enter(), g.enter()
+				g.refused()
+				a.Exit()
+				b.Exit()
+				resource, _ := g.FindResource("orders")
+				assert.Len(t, resource.Gauges(), len(tt.loads[len(tt.loads)-1]), "none is left of what the rules were called")
+			})
+		}
+	}
+}
+
+// The same where only those count whose name the rule matches: nobody knows of them but
+// the gauge.
+func TestRenamedBeyondTheCap(t *testing.T) {
+	rule := at(2)
+	rule.Resource, rule.Regex = "GET .*", true
+	for _, mode := range []core.Mode{core.Enforce, core.Shadow} {
+		rule.Mode = mode
+		g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 1}}, rule)
+		names := []string{"PUT x", "GET x", "GET y", "GET z"}
+		var in []core.Entry
+		enter := func(name string) bool {
+			e, err := g.Enter(t.Context(), name, nil)
+			in = append(in, e)
+			return err == nil
+		}
+		for _, name := range names[:3] {
+			assert.True(t, enter(name))
+		}
+		renamed := rule
+		renamed.ID = "renamed"
+		g.load(renamed)
+		assert.Equal(t, mode == core.Shadow, enter(names[3]))
+		if mode == core.Shadow {
+			assert.EqualValues(t, 1, g.figures("renamed").Rehearsed)
+		}
+		for _, e := range in {
+			e.Exit()
+		}
+	}
+}
