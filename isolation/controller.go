@@ -22,7 +22,7 @@ type controller struct {
 }
 
 func newController(r Rule, resource *core.Resource, old *controller) *controller {
-	c := &controller{rule: r, resource: resource, owner: r.owner(resource.Name()), rehearsed: new(stat.Tally)}
+	c := &controller{rule: r, resource: resource, owner: r.owner(resource.Name(), old), rehearsed: new(stat.Tally)}
 	c.refusal = core.NewBlockError(core.KindIsolation, resource.Name(), r.ID, nil)
 	if old != nil {
 		c.refusal.Succeed(old.refusal)
@@ -34,14 +34,22 @@ func newController(r Rule, resource *core.Resource, old *controller) *controller
 	return c
 }
 
+// apart owns a gauge that a rule has to itself, by its address: the ID of the rule may
+// become another's.
+type apart struct{ _ byte }
+
 // owner names the rule's gauge on the node of a resource. It has one to itself if not
 // every call there counts: in shadow mode only those it would admit, and on the
-// overflow resource only those whose name it matches.
-func (r Rule) owner(resource string) any {
-	if r.Mode == core.Shadow || r.Regex && resource == node.OverflowName {
-		return r.ID
+// overflow resource only those whose name it matches. Nobody else knows of those, so
+// that gauge is also that of the rule which goes on from it.
+func (r Rule) owner(resource string, old *controller) any {
+	switch {
+	case r.Mode != core.Shadow && !(r.Regex && resource == node.OverflowName):
+		return everybody
+	case old != nil && old.owner != everybody:
+		return old.owner
 	}
-	return everybody
+	return new(apart)
 }
 
 // claim is what a call wants under the rule.

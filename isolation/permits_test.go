@@ -123,6 +123,50 @@ func TestRegexAndOverflow(t *testing.T) {
 	e.Exit()
 }
 
+// Who is in flight beyond the cap counts on when the rule gets another ID, in force or
+// rehearsed, and another rule that has the old one then has nothing to do with it. museum 72
+func TestRenamedBeyondTheCap(t *testing.T) {
+	rule := isolation.Rule{ID: "api", Resource: "/api/.*", Regex: true, Threshold: 2}
+	for _, mode := range []core.Mode{core.Enforce, core.Shadow} {
+		rule.Mode = mode
+		renamed, stranger := rule, rule
+		renamed.ID, stranger.Threshold = "renamed", 3
+		g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 1}}, rule)
+		var in []core.Entry
+		enter := func(name string) bool {
+			e, err := g.Enter(t.Context(), name, nil)
+			in = append(in, e)
+			return err == nil
+		}
+		for _, name := range []string{"other", "/api/a", "/api/b"} {
+			require.True(t, enter(name))
+		}
+		g.load(renamed)
+		g.load(renamed, stranger)
+		assert.Equal(t, mode == core.Shadow, enter("/api/c"))
+		f := g.figures("renamed")
+		assert.EqualValues(t, 1, f.Refused+f.Rehearsed)
+		f = g.figures("api")
+		assert.Zero(t, f.Refused+f.Rehearsed)
+		for _, e := range in {
+			e.Exit()
+		}
+	}
+}
+
+// A rule of another family with the same ID has permits of its own.
+func TestSameIDInAnotherFamily(t *testing.T) {
+	g := newGuard(t)
+	g.loadWith([]flow.Rule{{ID: "r", Resource: "orders", Metric: flow.Concurrency, Threshold: 2, Mode: core.Shadow}},
+		isolation.Rule{ID: "r", Resource: "orders", Threshold: 2, Mode: core.Shadow})
+	a, b := g.enter(), g.enter()
+	for _, f := range g.Rules().RuleFigures() {
+		assert.Zero(t, f.Rehearsed, "%v", f.Kind)
+	}
+	a.Exit()
+	b.Exit()
+}
+
 // Calls in flight when the rule comes count against it until they end. museum 64
 func TestRuleMeetsCallsInFlight(t *testing.T) {
 	g := newGuard(t)

@@ -96,9 +96,7 @@ func (t *Table) Bind(r *core.Resource, name string) any {
 
 // KeepsGauge reports whether a rule counts with this gauge.
 func (t *Table) KeepsGauge(resource string, role core.Role, owner any) bool {
-	return role == core.RoleCluster && slices.ContainsFunc(t.For(resource), func(r Rule) bool {
-		return r.owner(resource) == owner
-	})
+	return role == core.RoleCluster && slices.ContainsFunc(t.Made(resource), func(c *controller) bool { return c.owner == owner })
 }
 
 // Adopt takes over the controllers of a resource that was in use when it left.
