@@ -46,6 +46,7 @@ type Table[R TableRule[R], C any] struct {
 	exact    map[string][]int // rules by name
 	regex    []int            // rules with a pattern
 	defaults []int            // rules for what the others are not about
+	off      []int            // rules of any kind
 	build    func(rule R, resource *Resource, old *C) *C
 
 	mu        shared.Mutex
@@ -80,6 +81,7 @@ func NewTable[R TableRule[R], C any](rules []R, build func(rule R, resource *Res
 	for i, rule := range t.rules {
 		info := rule.Info()
 		if info.Mode == Off {
+			t.off = append(t.off, i)
 			continue
 		}
 		if info.Default {
@@ -282,15 +284,27 @@ func (t *Table[R, C]) Find(id, resource string) *C {
 }
 
 // Forget drops the controllers of a resource that has left, unless it is back.
-func (t *Table[R, C]) Forget(resource string) {
+func (t *Table[R, C]) Forget(resource string) { t.ForgetAnd(resource, func() {}) }
+
+// ForgetAnd is Forget, and calls also if no controller of the resource is left. Until
+// that returns none is made: what belongs to them all goes with the last of them.
+func (t *Table[R, C]) ForgetAnd(resource string, also func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, i := range slices.Concat(t.regex, t.defaults) {
+	left := len(t.exact[resource]) // who is named by a rule doesn't leave
+	for _, i := range slices.Concat(t.regex, t.defaults, t.off) {
 		p := place{t.rules[i].Info().ID, resource}
-		if m := t.made[p]; m.controller != nil && m.resource.Retired() {
+		switch m := t.made[p]; {
+		case m.controller == nil:
+		case m.resource.Retired():
 			delete(t.made, p)
 			t.forgotten++
+		default:
+			left++
 		}
+	}
+	if left == 0 {
+		also()
 	}
 	// A map of which much was deleted is larger than a new one.
 	if t.forgotten > 1000+4*len(t.made) {

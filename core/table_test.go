@@ -149,6 +149,34 @@ func TestTableForgets(t *testing.T) {
 	assert.Same(t, before[1], after[1], "a resource that is named by a rule doesn't leave")
 }
 
+// What belongs to all controllers of a resource goes with the last of them, and a rule
+// that is off forgets a resource that leaves like the others.
+func TestTableForgetsWhatIsOff(t *testing.T) {
+	e, _ := newEngine(t, core.Config{})
+	orders := e.Resource("orders", 0)
+	on, off := rule{id: "a", resource: ".*", regex: true}, rule{id: "b", resource: ".*", regex: true}
+	first := table(t, on, off)
+	was := first.Bind(orders)
+	off.mode = core.Off
+	tb := table(t, on, off)
+	tb.Inherit(first, e.FindResource)
+	gone := 0
+	forget := func() { tb.ForgetAnd("orders", func() { gone++ }) }
+	forget()
+	assert.Zero(t, gone, "it has not left")
+	orders.Retire(true)
+	forget()
+	assert.Equal(t, 1, gone)
+	off.mode = core.Enforce
+	orders.Retire(false)
+	last := table(t, on, off)
+	last.Inherit(tb, e.FindResource)
+	for i, c := range last.Bind(orders) {
+		assert.NotSame(t, was[i], c)
+		assert.Nil(t, c.old)
+	}
+}
+
 // A resource that left while it was in use comes back with its controllers, also if
 // the rules were loaded anew in between.
 func TestTableAdopts(t *testing.T) {

@@ -288,3 +288,15 @@ func TestResourceInUseStays(t *testing.T) {
 	_, ok = g.FindResource("orders")
 	assert.False(t, ok)
 }
+
+// A resource that is told to have left and is back by then: its callees are out, and are
+// told to be. museum 87
+func TestForgottenAndBack(t *testing.T) {
+	rule := quick("r")
+	rule.Resource, rule.Regex = ".*", true
+	g := newGuard(t, rule)
+	g.run([]step{{calls: "a b!", passed: "a b!", out: "b"}})
+	g.table().Forget("orders")
+	assert.Equal(t, "b", g.out())
+	g.run([]step{{calls: "a b", passed: "a", out: "b"}})
+}

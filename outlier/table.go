@@ -131,12 +131,13 @@ func (t *Table) Bind(r *core.Resource, name string) any {
 	return &Rules{controllers}
 }
 
-// Forget drops the callees of a resource that has left.
+// Forget drops the callees of a resource that has left, unless it is back.
 func (t *Table) Forget(resource string) {
-	t.Table.Forget(resource)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.sites, resource)
+	t.ForgetAnd(resource, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.sites, resource)
+	})
 }
 
 // Adopt takes over the callees of a resource that was in use when it left.
