@@ -2,6 +2,7 @@ package main
 
 import (
 	"runtime"
+	"runtime/metrics"
 	"slices"
 	"time"
 
@@ -39,10 +40,16 @@ func loading(n, rounds int) (first, changed, parse measure.Spread) {
 	return measure.SpreadOf(firsts), measure.SpreadOf(changes), measure.SpreadOf(parses)
 }
 
-// reloading is the slowest call, in milliseconds, of a caller that goes round n
-// resources while all their rules are replaced, and while nothing else happens for as
-// long: in the median of the rounds, and in the worst.
-func reloading(n, rounds int) (during, worst, beside, besideWorst float64) {
+// reloads is the slowest call, in milliseconds, of a caller that goes round n resources:
+// while all their rules are replaced, while another engine's are, which costs the machine
+// the same and the caller no lock, and while nothing else happens for as long.
+type reloads struct {
+	during, elsewhere, beside measure.Spread // over the rounds
+	worst, worstBeside        float64
+	locked                    float64 // how long the caller waits for locks in one reload, in the mean
+}
+
+func reloading(n, rounds int) (found reloads) {
 	list := names(n)
 	set := func(round int) (set rules.Set) {
 		for _, name := range list {
@@ -50,8 +57,10 @@ func reloading(n, rounds int) (during, worst, beside, besideWorst float64) {
 		}
 		return set
 	}
-	g := guard(api.Config{Caps: node.Caps{Resources: 2 * n}}, set(0))
+	config := api.Config{Caps: node.Caps{Resources: 2 * n}}
+	g, other := guard(config, set(0)), guard(config, set(0))
 	defer g.Close()
+	defer other.Close()
 
 	slowest := func(until <-chan struct{}) (most time.Duration) {
 		for i := 0; ; i++ {
@@ -67,22 +76,35 @@ func reloading(n, rounds int) (during, worst, beside, besideWorst float64) {
 		}
 	}
 	run := func(f func()) float64 {
+		runtime.GC()
 		done, most := make(chan struct{}), make(chan time.Duration)
 		go func() { most <- slowest(done) }()
 		f()
 		close(done)
 		return float64(<-most) / float64(time.Millisecond)
 	}
-	var durings, besides []float64
+	var durings, elsewheres, besides []float64
 	for round := range rounds {
 		next := set(round + 1)
-		runtime.GC()
-		took := time.Now()
-		durings = append(durings, run(func() { must(0, g.LoadRules(next)) }))
-		pause := time.Since(took)
-		runtime.GC()
-		besides = append(besides, run(func() { time.Sleep(pause) }))
+		var took time.Duration
+		before := lockWait()
+		durings = append(durings, run(func() {
+			start := time.Now()
+			must(0, g.LoadRules(next))
+			took = time.Since(start)
+		}))
+		found.locked += (lockWait() - before) / float64(rounds)
+		elsewheres = append(elsewheres, run(func() { must(0, other.LoadRules(next)) }))
+		besides = append(besides, run(func() { time.Sleep(took) }))
 	}
-	during, beside = measure.SpreadOf(durings).Median, measure.SpreadOf(besides).Median
-	return during, slices.Max(durings), beside, slices.Max(besides)
+	found.during, found.elsewhere, found.beside = measure.SpreadOf(durings), measure.SpreadOf(elsewheres), measure.SpreadOf(besides)
+	found.worst, found.worstBeside = slices.Max(durings), slices.Max(besides)
+	return found
+}
+
+// lockWait is how long all goroutines have waited for mutexes so far, in milliseconds.
+func lockWait() float64 {
+	sample := []metrics.Sample{{Name: "/sync/mutex/wait/total:seconds"}}
+	metrics.Read(sample)
+	return sample[0].Value.Float64() * 1000
 }

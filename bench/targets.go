@@ -48,10 +48,10 @@ type measured struct {
 	borrowWait   [2]float64
 	busy, idle   float64 // bytes
 
-	create, visit, hot             measure.Spread // ns
-	first, changed, parse          measure.Spread // ms
-	during, worst, beside, besideW float64        // ms
-	idling                         idleness
+	create, visit, hot    measure.Spread // ns
+	first, changed, parse measure.Spread // ms
+	reloads               reloads
+	idling                idleness
 }
 
 func (b *bench) measureOurs() *measured {
@@ -90,7 +90,7 @@ func (b *bench) measureOurs() *measured {
 	m.create, m.visit, m.hot = population(b.many, b.again)
 	b.progress.Begin("loading rules")
 	m.first, m.changed, m.parse = loading(b.rules, b.again)
-	m.during, m.worst, m.beside, m.besideW = reloading(b.rules, b.again)
+	m.reloads = reloading(b.rules, b.again)
 	b.progress.Begin("idle")
 	m.idling = idling(b.sizes.idle)
 	return m
@@ -148,9 +148,11 @@ func (b *bench) lines(m *measured) (lines []line) {
 		"%s ns and %s ns", report.Number(m.visit.Median), report.Number(m.hot.Median))
 	add(atMost("to load "+report.Number(float64(b.rules))+" rules", m.first.Median, 100, " ms"), "to replace them all: %s ms; to read them from YAML: %s ms more",
 		report.Number(m.changed.Median), report.Number(m.parse.Median))
-	add(atMost("slowest call during such a reload, beyond without", max(0, m.during-m.beside), 1, " ms"),
-		"median of the reloads: %s ms, without %s ms; the worst: %s and %s ms",
-		report.Number(m.during), report.Number(m.beside), report.Number(m.worst), report.Number(m.besideW))
+	r := m.reloads
+	add(atMost("slowest call during such a reload, beyond without", max(0, r.during.Median-r.beside.Median), 1, " ms"),
+		"median of the reloads: %s ms, while another engine's rules are replaced %s ms, without %s ms; the worst: %s ms, without %s ms; waiting for locks: %s ms in all",
+		report.Number(r.during.Median), report.Number(r.elsewhere.Median), report.Number(r.beside.Median),
+		report.Number(r.worst), report.Number(r.worstBeside), report.Number(r.locked))
 	if m.idling.ok {
 		add(atMost("an idle engine: processor time a second beyond the process's", max(0, float64(m.idling.cpu-m.idling.without))/1000, 50, " µs"),
 			"%d µs, without an engine %d µs; goroutines of its own: %d", m.idling.cpu.Microseconds(), m.idling.without.Microseconds(), m.idling.goroutines)

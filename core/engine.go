@@ -64,7 +64,8 @@ type Engine struct {
 	tree      *node.Tree
 	resources *resources
 	rules     shared.Pointer[Ruleset]
-	updating  shared.Mutex
+	updating  shared.Mutex // one update at a time
+	binding   shared.Mutex // rules are found under it, and replaced; after updating
 	leaks     *leakWatch // nil if nobody asked for it
 	sampler   *Sampler
 

@@ -31,22 +31,21 @@ type binding struct {
 
 // lookUp finds the rules that are in force for a resource by that name. It waits while
 // these are being replaced: the next set takes over what there is of this one, once, and
-// what calls made of this one after that would stand beside it.
+// what calls made of this one after that would stand beside it. Calls that have found
+// their rules go by them until the next set is in force, and wait for nothing.
 func (e *Engine) lookUp(r *Resource, name string) *binding {
-	e.updating.Lock()
-	defer e.updating.Unlock()
+	e.binding.Lock()
+	defer e.binding.Unlock()
 	set := e.rules.Load()
 	if r == e.resources.overflow {
 		return e.bindAs(r, name, set)
 	}
-	return e.bind(r, set)
-}
-
-func (e *Engine) bind(r *Resource, set *Ruleset) *binding {
 	if last := r.bound.Load(); last != nil && last.set == set {
 		return last
 	}
-	return e.rebind(r, set)
+	b := e.rebind(r, set)
+	r.bound.Store(b)
+	return b
 }
 
 // rebind finds the rules of a resource anew.
@@ -59,15 +58,25 @@ func (e *Engine) rebind(r *Resource, set *Ruleset) *binding {
 			}
 		}
 	}
-	b := e.bindAs(r, r.Name(), set)
-	r.bound.Store(b)
-	return b
+	return e.bindAs(r, r.Name(), set)
 }
+
+// rebound is what a resource is bound to when the next set comes into force.
+type rebound struct {
+	resource   *Resource
+	last, next *binding
+}
+
+// take binds the resource, unless a call did, or it has left meanwhile.
+func (b rebound) take() { b.resource.bound.CompareAndSwap(b.last, b.next) }
 
 // depart makes the resource bring its rules along when it comes back.
 func (r *Resource) depart() {
-	if b := r.bound.Load(); b != nil {
-		r.bound.Store(&binding{rules: b.rules})
+	for {
+		b := r.bound.Load()
+		if b == nil || r.bound.CompareAndSwap(b, &binding{rules: b.rules}) {
+			return
+		}
 	}
 }
 

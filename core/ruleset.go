@@ -160,29 +160,51 @@ func (b *RulesetBuilder) Put(kind Kind, family Family) { b.next.families[kind] =
 func (b *RulesetBuilder) BeforePublishing(f func()) { b.last = append(b.last, f) }
 
 // Update replaces the rules of the engine: build puts every family's into the
-// builder. If it fails, nothing has changed. Updates run one after the other, and calls
-// of resources whose rules are not found yet wait for them: build must make none.
+// builder. If it fails, nothing has changed. Updates run one after the other. Calls go by
+// the old rules until the new ones are published; those of resources whose rules are not
+// found yet wait until then: build must make none.
 //
 // What the new rules name is pinned before they are published, and what only the
-// old ones named is let go after. Resources that had rules find them anew at the
-// next call.
+// old ones named is let go after.
 func (e *Engine) Update(build func(*RulesetBuilder) error) error {
 	e.updating.Lock()
 	defer e.updating.Unlock()
 	old := e.rules.Load()
 	b := &RulesetBuilder{Engine: e, previous: old, next: &Ruleset{Revision: old.Revision + 1}}
-	if err := build(b); err != nil {
+	names, found, err := e.publish(b, build)
+	if err != nil {
 		return err
+	}
+	for _, r := range found {
+		r.take()
+	}
+	e.letGo(b.next, names)
+	b.previous, b.last = nil, nil // who keeps the builder keeps no rules of before
+	return nil
+}
+
+// publish brings the next set into force. It returns what that names, and what rules it
+// has for the resources: until they are told, each finds them at its next call.
+func (e *Engine) publish(b *RulesetBuilder, build func(*RulesetBuilder) error) (*Names, []rebound, error) {
+	e.binding.Lock()
+	defer e.binding.Unlock()
+	if err := build(b); err != nil {
+		return nil, nil, err
 	}
 	b.next.bare = e.bare(b.next)
 	names := e.pin(b.next)
+	var found []rebound
+	for r := range e.resources.all() {
+		last, next := r.bound.Load(), e.rebind(r, b.next)
+		if last != nil || names.resources[r.Name()] != nil { // others may leave and look as if they had not
+			found = append(found, rebound{r, last, next})
+		}
+	}
 	for _, f := range b.last {
 		f()
 	}
 	e.rules.Store(b.next)
-	e.letGo(b.next, names)
-	b.previous, b.last = nil, nil // who keeps the builder keeps no rules of before
-	return nil
+	return names, found, nil
 }
 
 // Rules is the present rule set.
@@ -250,9 +272,6 @@ func (e *Engine) pin(set *Ruleset) *Names {
 	}
 	for name := range names.contexts {
 		e.tree.Entrances().Pin(name)
-	}
-	for r := range e.resources.all() {
-		e.bind(r, set)
 	}
 	return names
 }

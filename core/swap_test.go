@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -71,6 +72,43 @@ func TestUpdateLeavesTheOldSetInForceUntilItIsDone(t *testing.T) {
 		return err
 	}))
 	blocked()
+}
+
+// While rules are replaced, a call of a resource that is known waits for nothing: not
+// until they are, and not for what is tidied up then.
+func TestCallsDoNotWaitForALoad(t *testing.T) {
+	e, _ := newEngine(t, core.Config{}, flow.Rule{Resource: "orders", Threshold: 0})
+	_, err := e.Enter(t.Context(), "orders", nil)
+	require.ErrorIs(t, err, core.ErrBlocked)
+
+	var told []string
+	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+		if err := flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 9}}); err != nil {
+			return err
+		}
+		b.BeforePublishing(func() {
+			_, err := e.Enter(t.Context(), "orders", nil)
+			require.ErrorIs(t, err, core.ErrBlocked)
+			told = append(told, "before")
+		})
+		b.Put(core.KindFlow, tidied{b.Compiled(core.KindFlow), func() {
+			enter(t, e, t.Context()).Exit()
+			told = append(told, "after")
+		}})
+		return nil
+	}))
+	assert.Equal(t, []string{"before", "after"}, told)
+}
+
+// tidied is a family that tells when what the rules before it had is let go.
+type tidied struct {
+	core.Family
+	tell func()
+}
+
+func (f tidied) Keeps(resource string, role core.Role, m node.Meter) bool {
+	f.tell()
+	return f.Family.Keeps(resource, role, m)
 }
 
 // Of many updates at once, each goes on from the one before. museum 70
