@@ -66,7 +66,7 @@ type Engine struct {
 	rules     shared.Pointer[Ruleset]
 	updating  shared.Mutex // one update at a time
 	binding   shared.Mutex // rules are found under it, and replaced; after updating
-	leaks     *leakWatch // nil if nobody asked for it
+	leaks     *leakWatch   // nil if nobody asked for it
 	sampler   *Sampler
 
 	repeating shared.Mutex
