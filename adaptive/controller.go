@@ -28,16 +28,14 @@ func newController(r Rule, resource *core.Resource, old *controller) *controller
 		c.limit, c.rehearsed = newLimit(r), new(stat.Tally)
 	}
 	c.owner, c.rehearsal = c.limit.owners(r.Regex && resource.Name() == node.OverflowName)
-	if r.Mode != core.Off {
-		resource.NeedGauge(c.owner) // so that it counts from now on
-	}
 	return c
 }
 
 // begin makes the limit that of this revision. One that is off keeps what it has for
 // later.
-func (c *controller) begin() {
+func (c *controller) begin(int64) {
 	if c.rule.Mode != core.Off {
+		c.resource.NeedGauge(c.owner) // so that it counts from now on
 		c.limit.adopt(c.rule.terms(), &c.resource.StatisticNode, c.owner)
 	}
 }

@@ -43,14 +43,9 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	if err != nil {
 		return err
 	}
-	compiling := true
 	build := func(r Rule, resource *core.Resource, old *controller) *controller {
 		c := newController(r, resource, old)
-		if compiling {
-			b.BeforePublishing(c.begin)
-		} else {
-			c.begin()
-		}
+		b.BeforePublishing(c.begin)
 		return c
 	}
 	t := &Table{}
@@ -60,7 +55,6 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	if old, ok := b.Previous(core.KindAdaptive).(*Table); ok {
 		t.Inherit(old.Table, b.Engine.FindResource)
 	}
-	compiling = false
 	b.Put(core.KindAdaptive, t)
 	return nil
 }

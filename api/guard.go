@@ -166,7 +166,7 @@ func (g *Guard) LoadRules(set rules.Set) error {
 		if err := outlier.Compile(b, set.Outlier); err != nil {
 			return err
 		}
-		g.set.Store(&rules.Set{
+		set := &rules.Set{
 			Authority: b.Compiled(core.KindAuthority).(*authority.Table).Rules(),
 			System:    b.Compiled(core.KindSystem).(*system.Table).Rules(),
 			Hotspot:   b.Compiled(core.KindHotspot).(*hotspot.Table).Rules(),
@@ -175,7 +175,8 @@ func (g *Guard) LoadRules(set rules.Set) error {
 			Adaptive:  b.Compiled(core.KindAdaptive).(*adaptive.Table).Rules(),
 			Breaker:   b.Compiled(core.KindBreaker).(*breaker.Table).Rules(),
 			Outlier:   b.Compiled(core.KindOutlier).(*outlier.Table).Rules(),
-		})
+		}
+		b.BeforePublishing(func(int64) { g.set.Store(set) })
 		return nil
 	})
 }

@@ -51,15 +51,10 @@ func Compile(b *core.RulesetBuilder, rules []Rule, listeners *Listeners) error {
 		return err
 	}
 	e := b.Engine
-	compiling := true
 	build := func(r Rule, resource *core.Resource, old *controller) *controller {
 		c, terms := newController(e, listeners, r, resource.Name(), old)
-		switch {
-		case old == nil || r.Mode == core.Off: // one that is off keeps what it has for later
-		case compiling:
-			b.BeforePublishing(func() { c.machine.adopt(terms, e.Now()) })
-		default:
-			c.machine.adopt(terms, e.Now())
+		if old != nil && r.Mode != core.Off { // one that is off keeps what it has for later
+			b.BeforePublishing(func(now int64) { c.machine.adopt(terms, now) })
 		}
 		return c
 	}
@@ -70,7 +65,6 @@ func Compile(b *core.RulesetBuilder, rules []Rule, listeners *Listeners) error {
 	if old, ok := b.Previous(core.KindBreaker).(*Table); ok {
 		t.Inherit(old.Table, e.FindResource)
 	}
-	compiling = false
 	b.Put(core.KindBreaker, t)
 	return nil
 }

@@ -140,7 +140,9 @@ type RulesetBuilder struct {
 	Engine   *Engine
 	previous *Ruleset
 	next     *Ruleset
-	last     []func()
+	last     []func(now int64)
+
+	published bool
 }
 
 // Revision is the number of the revision that is being built.
@@ -156,11 +158,20 @@ func (b *RulesetBuilder) Compiled(kind Kind) Family { return b.next.families[kin
 func (b *RulesetBuilder) Put(kind Kind, family Family) { b.next.families[kind] = family }
 
 // BeforePublishing has f called when nothing can fail any more, right before the next
-// revision is published: the place for what can't be undone.
-func (b *RulesetBuilder) BeforePublishing(f func()) { b.last = append(b.last, f) }
+// revision is published: the place for what can't be undone. f is told the time, and must
+// not call anything of the user's, such as the clock. When the revision has been
+// published, f is called at once: what is built for a resource that comes later is in
+// force as soon as it is there.
+func (b *RulesetBuilder) BeforePublishing(f func(now int64)) {
+	if b.published {
+		f(b.Engine.Now())
+		return
+	}
+	b.last = append(b.last, f)
+}
 
 // Update replaces the rules of the engine: build puts every family's into the
-// builder. If it fails, nothing has changed. Updates run one after the other. Calls go by
+// builder. If it fails or panics, nothing has changed. Updates run one after the other. Calls go by
 // the old rules until the new ones are published; those of resources whose rules are not
 // found yet wait until then: build must make none.
 //
@@ -171,6 +182,11 @@ func (e *Engine) Update(build func(*RulesetBuilder) error) error {
 	defer e.updating.Unlock()
 	old := e.rules.Load()
 	b := &RulesetBuilder{Engine: e, previous: old, next: &Ruleset{Revision: old.Revision + 1}}
+	defer func() {
+		if !b.published { // in an error, a panic or the end of the goroutine
+			e.letGo(old, old.names())
+		}
+	}()
 	names, found, err := e.publish(b, build)
 	if err != nil {
 		return err
@@ -192,7 +208,8 @@ func (e *Engine) publish(b *RulesetBuilder, build func(*RulesetBuilder) error) (
 		return nil, nil, err
 	}
 	b.next.bare = e.bare(b.next)
-	names := e.pin(b.next)
+	names := b.next.names()
+	e.pin(names)
 	var found []rebound
 	for r := range e.resources.all() {
 		last, next := r.bound.Load(), e.rebind(r, b.next)
@@ -200,10 +217,12 @@ func (e *Engine) publish(b *RulesetBuilder, build func(*RulesetBuilder) error) (
 			found = append(found, rebound{r, last, next})
 		}
 	}
-	for _, f := range b.last {
-		f()
+	now := e.Now() // from here on nothing of the user's is called, and nothing panics
+	for i := 0; i < len(b.last); i++ {
+		b.last[i](now)
 	}
 	e.rules.Store(b.next)
+	b.published = true
 	return names, found, nil
 }
 
@@ -247,20 +266,23 @@ func (n *Names) Call(resource, context string) {
 	n.calls[resource][context] = true
 }
 
-// pin gives everything that the rules name a node for keeps, and makes the meters
-// that the rules look at, so that they count from now on and the first call
-// doesn't pay for it.
-func (e *Engine) pin(set *Ruleset) *Names {
+// names are what the rules of the set name.
+func (s *Ruleset) names() *Names {
 	names := &Names{
 		resources: make(map[string]map[string]bool),
 		calls:     make(map[string]map[string]bool),
 		contexts:  map[string]bool{node.DefaultContext: true},
 	}
-	for _, family := range set.families {
+	for _, family := range s.families {
 		if family != nil {
 			family.Names(names)
 		}
 	}
+	return names
+}
+
+// pin gives everything that the rules name a node for keeps.
+func (e *Engine) pin(names *Names) {
 	for name, origins := range names.resources {
 		r := e.resources.Pin(name)
 		for origin := range origins {
@@ -273,10 +295,9 @@ func (e *Engine) pin(set *Ruleset) *Names {
 	for name := range names.contexts {
 		e.tree.Entrances().Pin(name)
 	}
-	return names
 }
 
-// letGo ends what only older rules named or metered.
+// letGo ends what only other rules named or metered.
 func (e *Engine) letGo(set *Ruleset, names *Names) {
 	e.tree.Entrances().Unpin(func(name string) bool { return names.contexts[name] })
 	set.trim("", RoleInbound, &e.tree.Inbound().StatisticNode)
@@ -286,16 +307,24 @@ func (e *Engine) letGo(set *Ruleset, names *Names) {
 		r.Origins().Unpin(func(origin string) bool { return origins[origin] })
 		calls := names.calls[r.Name()]
 		r.Calls().Unpin(func(context string) bool { return context == node.OverflowName || calls[context] })
-		set.trim(r.Name(), RoleCluster, &r.StatisticNode)
-		for _, n := range r.Calls().All() {
-			set.trim(r.Name(), RoleCall, &n.StatisticNode)
-		}
-		for _, n := range r.Origins().All() {
-			set.trim(r.Name(), RoleOrigin, &n.StatisticNode)
-		}
-		if n := r.OverflowOrigin(); n != nil {
-			set.trim(r.Name(), RoleOrigin, &n.StatisticNode)
-		}
+		e.trim(r, set)
+	}
+}
+
+// trim drops the meters of a resource's nodes that no rule of the set needs any more. No
+// rules are found meanwhile: what is built for them meters before anybody knows of it.
+func (e *Engine) trim(r *Resource, set *Ruleset) {
+	e.binding.Lock()
+	defer e.binding.Unlock()
+	set.trim(r.Name(), RoleCluster, &r.StatisticNode)
+	for _, n := range r.Calls().All() {
+		set.trim(r.Name(), RoleCall, &n.StatisticNode)
+	}
+	for _, n := range r.Origins().All() {
+		set.trim(r.Name(), RoleOrigin, &n.StatisticNode)
+	}
+	if n := r.OverflowOrigin(); n != nil {
+		set.trim(r.Name(), RoleOrigin, &n.StatisticNode)
 	}
 }
 

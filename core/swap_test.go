@@ -86,7 +86,7 @@ func TestCallsDoNotWaitForALoad(t *testing.T) {
 		if err := flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 9}}); err != nil {
 			return err
 		}
-		b.BeforePublishing(func() {
+		b.BeforePublishing(func(int64) {
 			_, err := e.Enter(t.Context(), "orders", nil)
 			require.ErrorIs(t, err, core.ErrBlocked)
 			told = append(told, "before")

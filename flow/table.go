@@ -50,16 +50,11 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		return err
 	}
 	e := b.Engine
-	compiling := true
 	t := &Table{sampler: e.Sampler(), refs: make(map[string][]Rule), revision: b.Revision()}
 	build := func(r Rule, resource *core.Resource, old *controller) *controller {
 		c, s := newController(e, e.Now(), t.revision, r, resource, old)
-		switch {
-		case s == nil:
-		case compiling:
-			b.BeforePublishing(func() { s.complete(e.Now()) })
-		default:
-			s.complete(e.Now())
+		if s != nil {
+			b.BeforePublishing(s.complete)
 		}
 		return c
 	}
@@ -77,7 +72,6 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	if old, ok := b.Previous(core.KindFlow).(*Table); ok {
 		t.Inherit(old.Table, e.FindResource)
 	}
-	compiling = false
 	b.Put(core.KindFlow, t)
 	return nil
 }
@@ -93,7 +87,7 @@ func (t *Table) watchMemory(b *core.RulesetBuilder, rules []Rule) error {
 			wants = append(wants, r.quantity())
 		}
 	}
-	b.BeforePublishing(func() { t.sampler.Serve(core.KindFlow, wants, nil) })
+	b.BeforePublishing(func(int64) { t.sampler.Serve(core.KindFlow, wants, nil) })
 	return nil
 }
 

@@ -20,7 +20,7 @@ type controller struct {
 
 // newController returns the controller of a rule that goes on from old, if there is
 // one. What must not happen before the rules are published is done by publish.
-func newController(e *core.Engine, r Rule, resource *core.Resource, old *controller) (c *controller, publish func()) {
+func newController(e *core.Engine, r Rule, resource *core.Resource, old *controller) (c *controller, publish func(now int64)) {
 	c = &controller{rule: r, engine: e, quota: r.quota(r.Threshold)}
 	c.refusal = core.NewBlockError(core.KindHotspot, resource.Name(), r.ID, nil)
 	c.rehearsed = new(stat.Tally)
@@ -39,13 +39,13 @@ func newController(e *core.Engine, r Rule, resource *core.Resource, old *control
 	}
 	if goesOn {
 		c.values = old.values // what was used and is in flight counts on, under the new limits
-		return c, func() {
+		return c, func(int64) {
 			c.values.resize(r.MaxValues)
 			c.values.name(c.exceptions)
 		}
 	}
 	c.values = newValues(r.MaxValues)
-	return c, func() {}
+	return c, func(int64) {}
 }
 
 // quotaOf is the limit of a value.

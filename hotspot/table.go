@@ -40,14 +40,9 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		return err
 	}
 	e := b.Engine
-	compiling := true
 	build := func(r Rule, resource *core.Resource, old *controller) *controller {
 		c, publish := newController(e, r, resource, old)
-		if compiling {
-			b.BeforePublishing(publish)
-		} else {
-			publish()
-		}
+		b.BeforePublishing(publish)
 		return c
 	}
 	t := &Table{}
@@ -57,7 +52,6 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	if old, ok := b.Previous(core.KindHotspot).(*Table); ok {
 		t.Inherit(old.Table, e.FindResource)
 	}
-	compiling = false
 	b.Put(core.KindHotspot, t)
 	return nil
 }

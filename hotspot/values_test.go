@@ -28,7 +28,7 @@ func newRule(t testing.TB, r Rule) *controller {
 	e, err := core.NewEngine(core.Config{Clock: core.NewManualClock(time.Unix(1e9, 0)), Chain: core.NewChain(named{slot}), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	c, publish := newController(e, r, e.PinResource("orders"), nil)
-	publish()
+	publish(0)
 	return c
 }
 

@@ -55,7 +55,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	}
 	b.Put(core.KindIsolation, t)
 	if old != nil && len(old.Rules()) > 0 {
-		b.BeforePublishing(func() { b.Engine.EachResource(t.limit) })
+		b.BeforePublishing(func(int64) { b.Engine.EachResource(t.limit) })
 	}
 	return nil
 }

@@ -36,16 +36,20 @@ func (t *Table) newController(e *core.Engine, r Rule, resource string, old *cont
 
 // publish makes the pool go by this revision. One that is off keeps what it has for
 // later.
-func (c *controller) publish() {
+func (c *controller) publish(now int64) {
 	if c.rule.Mode == core.Off {
 		return
 	}
 	s := c.pool.site
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.pool.adopt(c.rule, c.terms, c.engine.Now())
-	if c.rule.Mode == core.Enforce && !slices.Contains(s.pools, c.pool) {
-		s.enforce(append(slices.Clone(s.pools), c.pool))
+	c.pool.adopt(c.rule, c.terms, now)
+	if c.rule.Mode == core.Enforce {
+		pools := s.pools
+		if !slices.Contains(pools, c.pool) {
+			pools = append(slices.Clone(pools), c.pool)
+		}
+		s.enforce(pools) // the share may be another now
 	}
 }
 

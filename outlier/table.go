@@ -46,14 +46,9 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		return err
 	}
 	e, t := b.Engine, &Table{sites: make(map[string]*site)}
-	compiling := true
 	build := func(r Rule, resource *core.Resource, old *controller) *controller {
 		c := t.newController(e, r, resource.Name(), old)
-		if compiling {
-			b.BeforePublishing(c.publish)
-		} else {
-			c.publish()
-		}
+		b.BeforePublishing(c.publish)
 		return c
 	}
 	if t.FamilyTable, err = core.NewFamilyTable(core.KindOutlier, rules, build, (*controller).acts); err != nil {
@@ -64,8 +59,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		t.Inherit(old.Table, e.FindResource)
 		t.Each(t.register)
 	}
-	compiling = false
-	b.BeforePublishing(func() { t.enforce(old) })
+	b.BeforePublishing(func(int64) { t.enforce(old) })
 	b.Put(core.KindOutlier, t)
 	return nil
 }

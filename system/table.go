@@ -83,7 +83,7 @@ func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err err
 	t.gates, err = core.NewTable(all, func(r everywhere, _ *core.Resource, old *gate) *gate {
 		g, s := newGate(b.Engine, b.Engine.Now(), b.Revision(), r.Rule, old)
 		if s != nil {
-			b.BeforePublishing(func() { s.complete(b.Engine.Now()) })
+			b.BeforePublishing(s.complete)
 		}
 		return g
 	})
@@ -107,7 +107,7 @@ func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err err
 			wants = append(wants, g.rule.Metric.quantity())
 		}
 	}
-	b.BeforePublishing(func() {
+	b.BeforePublishing(func(int64) {
 		t.sampler.Serve(core.KindSystem, wants, func(now int64) {
 			for _, g := range sampled {
 				g.learn(now)
