@@ -37,7 +37,7 @@ type Counters struct {
 	totals   Counts             // what was moved out of the lanes
 	minute   minute             // the same by the second
 	moved    int64              // when the newest bucket ended whose counts are there
-	relieved *LeapArray[Counts] // moved out before its time, still in the second window
+	relieved *LeapArray[Counts] // moved out before its time or never in a lane, still in the second window
 }
 
 // Init makes the zero Counters ready. It is not safe for concurrent use.
@@ -54,9 +54,13 @@ func (c *Counters) AddPass(lane uint32, now, n int64) {
 	}
 }
 
-// AddOccupied counts n units, counted as admitted too, as borrowed.
+// AddOccupied counts n units, counted as admitted too, as borrowed. Their call has
+// waited for its bucket, so it may wait for the lock, and lanes need no word for them.
 func (c *Counters) AddOccupied(lane uint32, now, n int64) {
-	c.bucket(lane, now).occupied.Add(n)
+	start := c.bucket(lane, now).start.Load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.enter(start, &Counts{Occupied: n})
 }
 
 // AddBlock counts n units as refused.
@@ -75,10 +79,14 @@ func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
 	if lowest := b.minRT.Load(); lowest == 0 || rt < lowest-1 {
 		b.lowerMinRT(rt)
 	}
-	if rt > 0 { // on a coarse clock it often isn't
-		b.rt.Add(rt)
+	if n != 1 {
+		b.more.Add(n - 1)
 	}
-	if b.complete.Add(pack(n))&halfFull != 0 {
+	if rt > shortRT {
+		b.longRT.Add(rt)
+		rt = 0
+	}
+	if b.complete.Add(pack(rt))&halfFull != 0 {
 		c.relieve(b)
 	}
 }
@@ -160,12 +168,18 @@ func (c *Counters) relieve(b *laneBucket) {
 	defer c.mu.Unlock()
 	start := b.start.Load()
 	moved := b.drain()
-	c.keep(start, &moved)
+	c.enter(start, &moved)
+}
+
+// enter counts what is in no lane: in the second window, the minute and the totals. The
+// caller holds mu.
+func (c *Counters) enter(start int64, counts *Counts) {
+	c.keep(start, counts)
 	if c.relieved == nil {
 		c.relieved = newRing[Counts](c.layout.interval, c.layout.buckets)
 	}
 	if still, ok := c.relieved.Open(start); ok {
-		still.Value.Add(&moved)
+		still.Value.Add(counts)
 	}
 }
 

@@ -167,6 +167,9 @@ func TestCountersAreTheirLedger(t *testing.T) {
 					m.do(lane, at, Counts{Pass: n, Entered: 1})
 				case 2:
 					rt := r.Int64N(100) - 10
+					if r.IntN(4) == 0 {
+						rt += []int64{shortRT, ms(3_600_000)}[r.IntN(2)]
+					}
 					failed := r.IntN(2) == 0
 					c.AddComplete(lane, at, n, rt, failed)
 					d := Counts{Complete: n, Exited: 1, RT: time.Duration(max(rt, 0)), minRT: max(rt, 0) + 1}
@@ -183,9 +186,9 @@ func TestCountersAreTheirLedger(t *testing.T) {
 				case 5: // as if very many had passed: the next to pass finds the word half full
 					if r.IntN(20) == 0 {
 						c.AddPass(lane, at, 1)
-						c.lanes[int(lane%uint32(layout.lanes))].Load().newest.Load().pass.Add(1 << (unitBits - 1))
+						c.lanes[int(lane%uint32(layout.lanes))].Load().newest.Load().pass.Add(1 << (amountBits - 1))
 						c.AddPass(lane, at, 1)
-						m.do(lane, at, Counts{Pass: 2 + 1<<(unitBits-1), Entered: 2})
+						m.do(lane, at, Counts{Pass: 2 + 1<<(amountBits-1), Entered: 2})
 					}
 				}
 				if step%8 != 0 {
@@ -285,8 +288,8 @@ func TestCountersUnderACrowd(t *testing.T) {
 						break // two at once would overflow the word
 					}
 					b := c.lanes[int(lane)%layout.lanes].Load().newest.Load()
-					b.pass.Add(1 << (unitBits - 1)) // as if very many had passed: who comes next relieves it
-					sum.Add(&Counts{Pass: 1 << (unitBits - 1)})
+					b.pass.Add(1 << (amountBits - 1)) // as if very many had passed: who comes next relieves it
+					sum.Add(&Counts{Pass: 1 << (amountBits - 1)})
 					runtime.Gosched()
 					if b.pass.Load()&halfFull != 0 {
 						c.relieve(b)
@@ -336,9 +339,9 @@ func TestDrainLosesNothing(t *testing.T) {
 			b.pass.Add(pack(2))
 			b.block.Add(1)
 			b.exception.Add(1)
-			b.complete.Add(pack(3))
-			b.rt.Add(7)
-			b.occupied.Add(1)
+			b.complete.Add(pack(7))
+			b.more.Add(2)
+			b.longRT.Add(shortRT + 1)
 		}
 	})
 	done.Store(true)
@@ -346,7 +349,7 @@ func TestDrainLosesNothing(t *testing.T) {
 	rest := b.drain()
 	drained.Add(&rest)
 	require.Equal(t, Counts{
-		Pass: 6 * n, Entered: 3 * n, Block: 3 * n, Exception: 3 * n, Complete: 9 * n, Exited: 3 * n, RT: time.Duration(21 * n), Occupied: 3 * n,
+		Pass: 6 * n, Entered: 3 * n, Block: 3 * n, Exception: 3 * n, Complete: 9 * n, Exited: 3 * n, RT: time.Duration(3 * n * (7 + shortRT + 1)),
 	}, drained)
 }
 
@@ -440,18 +443,19 @@ func TestCountersWithALateReader(t *testing.T) {
 }
 
 func TestCountersRelieve(t *testing.T) {
-	for name, full := range map[string]uint64{"of units": 1 << (unitBits - 1), "of calls": 1 << 63} {
+	for name, full := range map[string]uint64{"of units and time": 1 << (amountBits - 1), "of calls": 1 << 63} {
 		t.Run(name, func(t *testing.T) {
 			c := newCounters(newLayout(t, time.Second, 2, 1))
 			c.AddPass(0, epoch, 1)
 			b := c.lanes[0].Load().newest.Load()
 			b.pass.Add(full)
-			b.complete.Add(full)
-			calls, units := unpack(full)
+			calls, amount := unpack(full)
 			c.AddPass(0, epoch, 2)
-			c.AddComplete(0, epoch, 2, 7, true)
 			require.Less(t, b.pass.Load(), uint64(halfFull&math.MaxInt64), "relieved")
-			want := Counts{Pass: 3 + units, Entered: 2 + calls, Complete: 2 + units, Exited: 1 + calls, Exception: 2, RT: 7, minRT: 8}
+			b.complete.Add(full)
+			c.AddComplete(0, epoch, 2, 7, true)
+			require.Less(t, b.complete.Load(), uint64(halfFull&math.MaxInt64), "relieved")
+			want := Counts{Pass: 3 + amount, Entered: 2 + calls, Complete: 2 + calls, Exited: 1 + calls, Exception: 2, RT: time.Duration(7 + amount), minRT: 8}
 			require.Equal(t, want, c.Second(epoch+ms(999)))
 			require.Equal(t, want, c.Totals())
 			require.Equal(t, want, c.Minute(epoch+ms(999)))
@@ -468,12 +472,12 @@ func TestCountersRelieve(t *testing.T) {
 // The words of a bucket hold what many of the largest calls take, all held up
 // between counting and looking at the word.
 func TestPackedWordsHaveRoom(t *testing.T) {
-	var word uint64 = 1<<(unitBits-1) - 1
+	var word uint64 = 1<<(amountBits-1) - 1
 	const late = 1 << 19
-	word += late * pack(MaxUnits)
-	calls, units := unpack(word)
+	word += late * pack(max(MaxUnits, shortRT))
+	calls, amount := unpack(word)
 	require.EqualValues(t, late, calls)
-	require.Equal(t, int64(1<<(unitBits-1)-1+late*MaxUnits), units)
+	require.Equal(t, int64(1<<(amountBits-1)-1+late*max(MaxUnits, shortRT)), amount)
 }
 
 // Lanes are never more than the layout has, whatever the callers' lane numbers are.
@@ -533,11 +537,11 @@ func TestCountersSeedWindow(t *testing.T) {
 	t.Run("what was relieved, once", func(t *testing.T) {
 		counters := newCounters(layout)
 		counters.AddPass(0, epoch, 1)
-		counters.lanes[0].Load().newest.Load().pass.Add(1 << (unitBits - 1))
+		counters.lanes[0].Load().newest.Load().pass.Add(1 << (amountBits - 1))
 		counters.AddPass(0, epoch, 1)
 		w := newWindow(t, time.Second, 2, false)
 		counters.SeedWindow(w, epoch)
-		require.Equal(t, int64(2+1<<(unitBits-1)), w.Sum(epoch))
+		require.Equal(t, int64(2+1<<(amountBits-1)), w.Sum(epoch))
 	})
 	t.Run("what another reader, whose time is newer, has moved", func(t *testing.T) {
 		counters := newCounters(layout)

@@ -10,17 +10,18 @@ import (
 // that records an outcome touches one line and shares it with the callers of its
 // own lane only. A test pins the size.
 //
-// pass and complete hold calls and units in one word (see pack), so that calls
-// in flight and response times per call cost no further write.
+// pass holds calls and units in one word (see pack), complete calls and what they took.
+// So a short call of one unit, as nearly all are, is one write when it enters and one
+// when it exits; what is seldom has words of its own.
 type laneBucket struct {
 	start     shared.Int64
-	pass      shared.Uint64
+	pass      shared.Uint64 // calls and units
 	block     shared.Int64
 	exception shared.Int64
-	complete  shared.Uint64
-	rt        shared.Int64
-	occupied  shared.Int64
-	minRT     shared.Int64 // plus one; 0 is none
+	complete  shared.Uint64 // calls, and the response times of those that were short
+	more      shared.Int64  // units that completed, beyond one for each call
+	longRT    shared.Int64  // response times of the other calls
+	minRT     shared.Int64  // plus one; 0 is none
 }
 
 // A lane is a ring of buckets. newest is the one that calls write to; it only
@@ -52,35 +53,42 @@ func (l *lane) slot(start int64, layout *Layout) *laneBucket {
 	return &l.buckets[i]
 }
 
-// A packed word has 24 bits of calls above 40 bits of units. A call takes at
-// most MaxUnits. The adder that sees a half-full word empties it (relieve), so
-// that for a word to overflow, 2^23 calls, or 2^19 of the largest, would have
-// to be held up between adding and looking at the result.
+// A packed word has 24 bits of calls above 40 bits of an amount: units, or nanoseconds.
+// A call takes at most MaxUnits, and at most shortRT is packed. The adder that sees a
+// half-full word empties it (relieve), so that for a word to overflow, 2^23 calls, or
+// 2^19 of the largest, would have to be held up between adding and looking at the result.
 const (
-	unitBits  = 40
-	unitMask  = 1<<unitBits - 1
-	oneCall   = 1 << unitBits
-	halfFull  = 1<<63 | 1<<(unitBits-1)
-	callShift = unitBits
+	amountBits = 40
+	amountMask = 1<<amountBits - 1
+	halfFull   = 1<<63 | 1<<(amountBits-1)
+
+	// shortRT is the longest response time in a packed word, a good millisecond: to a
+	// call that took longer, one more write is nothing.
+	shortRT = 1 << 20
 
 	// MaxUnits is the most units that one call may take.
 	MaxUnits = 1 << 20
 )
 
-func pack(units int64) uint64 { return oneCall | uint64(units)&unitMask }
+func pack(amount int64) uint64 { return 1<<amountBits | uint64(amount)&amountMask }
 
-func unpack(word uint64) (calls, units int64) {
-	return int64(word >> callShift), int64(word & unitMask)
+func unpack(word uint64) (calls, amount int64) {
+	return int64(word >> amountBits), int64(word & amountMask)
+}
+
+// completed is the calls and units that completed.
+func (b *laneBucket) completed() (calls, units int64) {
+	calls, _ = unpack(b.complete.Load())
+	return calls, calls + b.more.Load()
 }
 
 // counts reads the bucket. What completed is read before what passed, so a call
 // that is seen to have exited is also seen to have entered.
 func (b *laneBucket) counts() Counts {
-	c := Counts{minRT: b.minRT.Load(), RT: time.Duration(b.rt.Load())}
-	c.Exited, c.Complete = unpack(b.complete.Load())
+	c := Counts{minRT: b.minRT.Load()}
+	c.complete(b.complete.Load(), b.more.Load(), b.longRT.Load())
 	c.Exception = b.exception.Load()
 	c.Block = b.block.Load()
-	c.Occupied = b.occupied.Load()
 	c.Entered, c.Pass = unpack(b.pass.Load())
 	return c
 }
@@ -88,13 +96,18 @@ func (b *laneBucket) counts() Counts {
 // drain empties the bucket and returns what was in it. Each counter is swapped,
 // so an adder's count is either in what is returned or still in the bucket.
 func (b *laneBucket) drain() Counts {
-	c := Counts{minRT: b.minRT.Swap(0), RT: time.Duration(b.rt.Swap(0))}
-	c.Exited, c.Complete = unpack(b.complete.Swap(0))
+	c := Counts{minRT: b.minRT.Swap(0)}
+	c.complete(b.complete.Swap(0), b.more.Swap(0), b.longRT.Swap(0))
 	c.Exception = b.exception.Swap(0)
 	c.Block = b.block.Swap(0)
-	c.Occupied = b.occupied.Swap(0)
 	c.Entered, c.Pass = unpack(b.pass.Swap(0))
 	return c
+}
+
+// complete fills in what completed.
+func (c *Counts) complete(word uint64, more, longRT int64) {
+	calls, rt := unpack(word)
+	c.Exited, c.Complete, c.RT = calls, calls+more, time.Duration(rt+longRT)
 }
 
 func (b *laneBucket) lowerMinRT(rt int64) {

@@ -86,7 +86,7 @@ func (c *Counters) inFlight(known func() int64) (calls, units int64) {
 func (c *Counters) flying(known func() int64) (calls, units int64) {
 	calls, units = -c.totals.Exited, -c.totals.Complete
 	for b := range c.live() {
-		n, u := unpack(b.complete.Load())
+		n, u := b.completed()
 		calls, units = calls-n, units-u
 	}
 	units -= known()
