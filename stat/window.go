@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"math"
 	"time"
 
 	"github.com/penstock-go/penstock/internal/shared"
@@ -21,21 +22,14 @@ import (
 // When time reaches a bucket, it opens with what was borrowed from it already
 // counted, and the oldest one is forgotten.
 //
-// # Invariants, and why a refusal needs no lock
+// # Invariants
 //
-// Under mu: used is the sum of the buckets that count, waiting of those ahead.
+// Under mu: total is the sum of the buckets that count, waiting of those ahead.
 // head never decreases; a caller whose time is older than head's bucket joins it.
-//
-// end (when the newest bucket ends) and used are also readable without mu. Every
-// writer stores used before end. So a caller that loads end and then used, and
-// finds its time before end, holds a total that was exact at the instant of the
-// second load and belongs to the bucket it would join (or to a newer one, which
-// it would have to join as well by then). If that total leaves no room, a serial
-// order in which the call came at that instant refuses it too. Nothing is ever
-// admitted on that reading.
+// How calls are decided without mu: see [Window.TryAdd].
 type Window struct {
-	end  shared.Int64
-	used shared.Int64
+	newest shared.Int64  // mirrors head
+	sum    shared.Uint64 // mirrors total, or is ahead of it; see packed
 
 	mu      shared.Mutex
 	width   int64   // of a bucket, ns
@@ -44,7 +38,7 @@ type Window struct {
 	head    int64   // number of the newest bucket
 	waiting int64   // sum of the buckets ahead
 	counts  []int64 // ring of span+ahead buckets
-	total   int64   // what used mirrors
+	total   int64   // of the buckets that count
 }
 
 // NewWindow returns an empty window.
@@ -58,35 +52,22 @@ func NewWindow(shape Shape) (*Window, error) {
 	}
 	w.counts = make([]int64, w.span+w.ahead)
 	w.head = number(never, w.width)
-	w.end.Store((w.head + 1) * w.width)
+	w.newest.Store(w.head)
+	w.sum.Store(w.packed())
 	return w, nil
-}
-
-// TryAdd counts n units at now if the window then holds at most limit, and
-// returns the bucket they were counted in.
-func (w *Window) TryAdd(now, n, limit int64) (bucket int64, ok bool) {
-	if now < w.end.Load() && w.used.Load() > limit-n {
-		return 0, false
-	}
-	w.mu.Lock()
-	w.roll(now)
-	bucket, ok = w.head, w.fits(w.head, n, limit)
-	if ok {
-		w.put(bucket, n)
-	}
-	w.mu.Unlock()
-	return bucket, ok
 }
 
 // Fits reports whether n more units would fit at now, as far as the present goes:
 // it looks at no coming bucket. It takes nothing, so the answer binds nobody: only
 // [Window.TryAdd] decides.
 func (w *Window) Fits(now, n, limit int64) bool {
-	if now < w.end.Load() {
-		return w.used.Load() <= limit-n
+	if now < (w.newest.Load()+1)*w.width {
+		if total := int64(w.sum.Load() & mostTotal); total < mostTotal {
+			return total <= limit-n
+		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	w.roll(now)
 	return w.total <= limit-n
 }
@@ -99,8 +80,12 @@ func (w *Window) Add(now, n int64) {
 // AddAt counts n units in the bucket of a time that may lie ahead of now, as
 // far as the window can look ahead.
 func (w *Window) AddAt(now, at, n int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	if at <= now {
+		w.TryAdd(now, n, math.MaxInt64)
+		return
+	}
+	w.lock()
+	defer w.unlock()
 	w.roll(now)
 	w.put(w.clamp(number(at, w.width)), n)
 }
@@ -108,8 +93,8 @@ func (w *Window) AddAt(now, at, n int64) {
 // Cancel takes n units out of the bucket they were counted in, if it still
 // counts or is still to come.
 func (w *Window) Cancel(bucket, n int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	if w.keeps(bucket) {
 		w.put(bucket, -n)
 	}
@@ -124,8 +109,8 @@ func (w *Window) Cancel(bucket, n int64) {
 // alibaba/Sentinel's StatisticNode.tryOccupyNext; that check and booking are one
 // step is ours.
 func (w *Window) TryBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	w.roll(now)
 	wait, bucket, ok = w.borrowable(now, n, limit, maxWait)
 	if ok {
@@ -136,8 +121,8 @@ func (w *Window) TryBorrow(now, n, limit int64, maxWait time.Duration) (wait tim
 
 // CanBorrow is [Window.TryBorrow] without taking.
 func (w *Window) CanBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	w.roll(now)
 	wait, _, ok = w.borrowable(now, n, limit, maxWait)
 	return wait, ok
@@ -146,8 +131,8 @@ func (w *Window) CanBorrow(now, n, limit int64, maxWait time.Duration) (wait tim
 // Rebook is [Window.TryBorrow] for a caller that holds n units in a bucket
 // already: on success they are moved, otherwise they stay.
 func (w *Window) Rebook(now, held, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	w.roll(now)
 	if !w.keeps(held) {
 		return 0, held, true
@@ -165,8 +150,8 @@ func (w *Window) Rebook(now, held, n, limit int64, maxWait time.Duration) (wait 
 // time, if limit holds there too; otherwise they stay. It returns the bucket
 // that holds them now.
 func (w *Window) Move(held, at, n, limit int64) int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	to := w.clamp(number(at, w.width))
 	if !w.keeps(held) || to <= held {
 		return held
@@ -182,23 +167,26 @@ func (w *Window) Move(held, at, n, limit int64) int64 {
 // Within reports whether the window holds at most limit wherever the given
 // bucket counts. A caller that holds units there asks it for a second limit.
 func (w *Window) Within(bucket, limit int64) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	if sum := w.sum.Load(); sum < locked && int64(sum&mostTotal) <= limit {
+		return true // nothing is borrowed: there will only be less
+	}
+	w.lock()
+	defer w.unlock()
 	return !w.keeps(bucket) || w.fits(bucket, 0, limit)
 }
 
 // Sum is the units that count at now.
 func (w *Window) Sum(now int64) int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	w.roll(now)
 	return w.total
 }
 
 // Waiting is the units borrowed from buckets that have not begun at now.
 func (w *Window) Waiting(now int64) int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	w.roll(now)
 	return w.waiting
 }
@@ -206,8 +194,8 @@ func (w *Window) Waiting(now int64) int64 {
 // RetryAfter is how long after now n units will fit if nobody else comes; false
 // if they never will.
 func (w *Window) RetryAfter(now, n, limit int64) (time.Duration, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	w.roll(now)
 	if n > limit {
 		return 0, false
@@ -229,8 +217,8 @@ func (w *Window) RetryAfter(now, n, limit int64) (time.Duration, bool) {
 // Seed counts n units that happened at t, before the window was there. Units
 // older than the window are ignored.
 func (w *Window) Seed(now, t, n int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	w.roll(now)
 	if bucket := min(number(t, w.width), w.head); w.keeps(bucket) {
 		w.put(bucket, n)
@@ -240,14 +228,14 @@ func (w *Window) Seed(now, t, n int64) {
 // SeedFrom counts what another window of any shape counted, borrowed units
 // included. What covers several buckets here goes to the newest of them.
 func (w *Window) SeedFrom(old *Window, now int64) {
-	old.mu.Lock()
+	old.lock()
 	old.roll(now)
 	now = max(now, old.head*old.width) // the caller may be late, and the units not as old
 	found := old.past(now)
-	old.mu.Unlock()
+	old.unlock()
 
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	w.roll(now)
 	w.inherit(found)
 }
@@ -255,15 +243,14 @@ func (w *Window) SeedFrom(old *Window, now int64) {
 // Reseed makes the window count what old counts and nothing else, in one step: what
 // old counts later, and only that, is missing. Both must be of the same calls.
 func (w *Window) Reseed(old *Window, now int64) {
-	old.mu.Lock()
-	defer old.mu.Unlock()
+	old.lock()
+	defer old.unlock()
 	old.roll(now)
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	w.roll(max(now, old.head*old.width))
 	clear(w.counts)
 	w.total, w.waiting = 0, 0
-	w.used.Store(0)
 	w.inherit(old.past(now))
 }
 
@@ -315,8 +302,8 @@ func (w *Window) roll(now int64) {
 		w.total += *opened - *expired
 		*expired = 0 // its slot is now the farthest bucket ahead
 	}
-	w.used.Store(w.total) // before end, see the type's comment
-	w.end.Store((w.head + 1) * w.width)
+	w.sum.Store(w.packed() | locked) // before newest, see TryAdd
+	w.newest.Store(w.head)
 }
 
 // put changes the count of a bucket that the window keeps.
@@ -327,7 +314,6 @@ func (w *Window) put(bucket, n int64) {
 		return
 	}
 	w.total += n
-	w.used.Store(w.total)
 }
 
 // fits reports whether the window would hold at most limit with n more units in

@@ -254,12 +254,14 @@ func (m *naive) retry(now, n, limit int64) (int64, bool) {
 
 // windowState is all of a window that can be changed.
 type windowState struct {
-	end, used, head, waiting, total int64
-	counts                          []int64
+	newest, head, waiting, total int64
+	counts                       []int64
 }
 
 func stateOf(w *Window) windowState {
-	return windowState{w.end.Load(), w.used.Load(), w.head, w.waiting, w.total, slices.Clone(w.counts)}
+	w.lock()
+	defer w.unlock()
+	return windowState{w.newest.Load(), w.head, w.waiting, w.total, slices.Clone(w.counts)}
 }
 
 func twinShapes() []Shape {
@@ -455,18 +457,23 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 // same compares the whole of a window with its twin.
 func (p *pair) same() error {
 	w, m := p.w, p.m
+	sum := w.sum.Load()
+	w.lock()
+	defer w.unlock()
 	for b := m.head - m.span + 1; b <= m.head+m.ahead; b++ {
 		if got, want := *w.at(b), m.between(b, b); w.head != m.head || got != want {
 			return fmt.Errorf("bucket head%+d: %d, want %d; head %d, want %d", b-m.head, got, want, w.head, m.head)
 		}
 	}
 	switch {
-	case w.total != m.total() || w.used.Load() != m.total():
-		return fmt.Errorf("total %d, used %d, want %d", w.total, w.used.Load(), m.total())
+	case w.total != m.total() || int64(sum&mostTotal) != m.total():
+		return fmt.Errorf("total %d, sum %d, want %d", w.total, sum&mostTotal, m.total())
+	case sum >= locked != (m.waiting() != 0):
+		return fmt.Errorf("the lock is needed: %v, but %d are borrowed", sum >= locked, m.waiting())
 	case w.waiting != m.waiting():
 		return fmt.Errorf("waiting %d, want %d", w.waiting, m.waiting())
-	case w.end.Load() != (m.head+1)*m.width: // buckets begin at multiples of their width
-		return fmt.Errorf("end %d, want %d", w.end.Load(), (m.head+1)*m.width)
+	case w.newest.Load() != m.head || sum>>totalBits&newestMask != uint64(m.head)&newestMask:
+		return fmt.Errorf("newest %d, in the sum %d, want %d", w.newest.Load(), sum>>totalBits, m.head)
 	}
 	return nil
 }
@@ -501,6 +508,43 @@ func tail(log []string) (text string) {
 	return text
 }
 
+// While nothing is borrowed, who finds room needs no lock.
+func TestWindowAdmitsWithoutTheLock(t *testing.T) {
+	w := newWindow(t, time.Second, 2, false)
+	w.Add(epoch, 1)
+	w.mu.Lock()
+	bucket, ok := w.TryAdd(epoch-1, 2, 3)
+	require.True(t, ok && w.Within(bucket, 3))
+	w.mu.Unlock()
+	require.EqualValues(t, 3, w.Sum(epoch))
+	w.Cancel(bucket, 2)
+	require.EqualValues(t, 1, w.Sum(epoch))
+}
+
+// A total that one word doesn't hold is counted under the lock, and exact all the same.
+func TestWindowHoldsLargeTotals(t *testing.T) {
+	for _, used := range []int64{mostTotal - 2, mostTotal - 1, mostTotal, mostTotal + 1, 1 << 62} {
+		w := newWindow(t, time.Second, 2, false)
+		w.Add(epoch, used)
+		for n := range int64(4) {
+			require.True(t, w.Fits(epoch, n, used+n))
+			require.False(t, w.Fits(epoch, n, used+n-1))
+			_, ok := w.TryAdd(epoch, n, used+n-1)
+			require.False(t, ok, "%d used, %d of %d", used, n, used+n-1)
+			bucket, ok := w.TryAdd(epoch, n, used+n)
+			require.True(t, ok, "%d used, %d of %d", used, n, used+n)
+			require.Equal(t, used+n, w.Sum(epoch))
+			require.True(t, w.Within(bucket, used+n))
+			require.False(t, w.Within(bucket, used+n-1))
+			w.Cancel(bucket, n)
+		}
+		require.Zero(t, w.Sum(epoch+ms(1000)))
+		bucket, ok := w.TryAdd(epoch+ms(1000), 1, 1)
+		require.True(t, ok)
+		require.Equal(t, number(epoch+ms(1000), w.width), bucket)
+	}
+}
+
 // A refusal that needs no lock is right for any n and limit, and a cancel is seen
 // by it at once.
 func TestWindowRefusesWithoutTheLock(t *testing.T) {
@@ -515,10 +559,10 @@ func TestWindowRefusesWithoutTheLock(t *testing.T) {
 					require.True(t, ok, "%d used, %d of %d", used, n, limit)
 					continue
 				}
-				w.mu.Lock() // a refusal that needs it would wait for ever
+				w.lock() // a refusal that needs it would wait for ever
 				_, ok := w.TryAdd(epoch, n, limit)
 				_, late := w.TryAdd(epoch-1e12, n, limit)
-				w.mu.Unlock()
+				w.unlock()
 				require.False(t, ok || late, "%d used, %d of %d", used, n, limit)
 				w.Cancel(number(epoch, w.width), used)
 				_, ok = w.TryAdd(epoch, n, limit)
