@@ -13,6 +13,8 @@ import (
 type Rules struct {
 	controllers []*controller // as declared: the order in which they are asked
 	takers      []*controller // the order in which they take, see breadth and abundance
+	first       []*controller // those takers that take for spared as well
+	spared      []*controller // see spare
 	// named are the callers that some rule names, by the mode of the rule that wants
 	// to know: one that holds sees what such rules name, a shadow rule all names.
 	named [2]map[string]bool
@@ -43,8 +45,12 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 // Take lets every rule take. It returns the first refusal, or else the longest
 // wait.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
+	takers, spared := rs.first, rs.spared
+	if inv.Prioritized() {
+		takers, spared = rs.takers, nil
+	}
 	var longest core.Verdict
-	for _, c := range rs.takers {
+	for _, c := range takers {
 		n := c.counts(inv, rs)
 		if n == nil {
 			continue
@@ -56,18 +62,25 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 				c.rehearsed.Add(inv.Lane(), 1)
 			}
 		case v.Block != nil:
-			return v
+			return rs.refusal(inv, c, v)
 		case v.Wait > longest.Wait:
 			longest = v
+		}
+	}
+	for _, c := range spared {
+		if c.next.Load() != nil {
+			if v := c.takeNext(inv, c.node, c.limit, core.Verdict{}); v.Block != nil {
+				return v
+			}
 		}
 	}
 	return longest
 }
 
-// TakesAtOnce reports whether the rules need not be asked, see [core.Sole]: where there
-// is one, and it has nobody wait in a queue.
+// TakesAtOnce reports whether the rules need not be asked, see [core.Sole]: where one
+// takes for all, and has nobody wait in a queue.
 func (rs *Rules) TakesAtOnce() bool {
-	return len(rs.takers) == 1 && rs.takers[0].queue == nil
+	return len(rs.first) == 1 && rs.first[0].queue == nil
 }
 
 // Idle reports whether all of the rules can be forgotten, see core.Resource.
@@ -203,6 +216,14 @@ func (c *controller) hasPermits(n *node.StatisticNode, units, limit int64) bool 
 // they took before there was one has been handed to it, see [succession].
 func (c *controller) takeBucket(inv *core.Invocation, n *node.StatisticNode, limit int64) core.Verdict {
 	v := c.takeIn(inv, c.windowOn(n, inv.Now()), limit)
+	if v.Block != nil || c.next.Load() == nil {
+		return v
+	}
+	return c.takeNext(inv, n, limit, v)
+}
+
+// takeNext takes in the windows of the controllers that came after.
+func (c *controller) takeNext(inv *core.Invocation, n *node.StatisticNode, limit int64, v core.Verdict) core.Verdict {
 	for next := c.next.Load(); next != nil && v.Block == nil; next = next.next.Load() {
 		if again := c.takeIn(inv, next.windowOn(n, inv.Now()), limit); again.Block != nil || again.Wait > v.Wait {
 			v = again

@@ -101,6 +101,7 @@ func (t *Table) Bind(r *core.Resource, name string) any {
 	slices.SortStableFunc(rs.takers, func(a, b *controller) int {
 		return cmp.Or(a.rule.breadth()-b.rule.breadth(), cmp.Compare(a.rule.abundance(), b.rule.abundance()))
 	})
+	rs.spare()
 	for mode := range rs.named {
 		rs.named[mode] = make(map[string]bool)
 		for _, c := range controllers {
