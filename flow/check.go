@@ -13,8 +13,7 @@ import (
 type Rules struct {
 	controllers []*controller // as declared: the order in which they are asked
 	takers      []*controller // the order in which they take, see breadth and abundance
-	first       []*controller // those takers that take for spared as well
-	spared      []*controller // see spare
+	spared      []*controller // need not take, see spare
 	// named are the callers that some rule names, by the mode of the rule that wants
 	// to know: one that holds sees what such rules name, a shadow rule all names.
 	named [2]map[string]bool
@@ -45,12 +44,8 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 // Take lets every rule take. It returns the first refusal, or else the longest
 // wait.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
-	takers, spared := rs.first, rs.spared
-	if inv.Prioritized() {
-		takers, spared = rs.takers, nil
-	}
 	var longest core.Verdict
-	for _, c := range takers {
+	for _, c := range rs.takers {
 		n := c.counts(inv, rs)
 		if n == nil {
 			continue
@@ -67,11 +62,12 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 			longest = v
 		}
 	}
-	for _, c := range spared {
-		if c.next.Load() != nil {
-			if v := c.takeNext(inv, c.node, c.limit, core.Verdict{}); v.Block != nil {
-				return v
-			}
+	for _, c := range rs.spared {
+		if c.next.Load() == nil {
+			continue
+		}
+		if longest = c.takeNext(inv, c.node, c.limit, longest); longest.Block != nil {
+			break
 		}
 	}
 	return longest
@@ -80,7 +76,7 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 // TakesAtOnce reports whether the rules need not be asked, see [core.Sole]: where one
 // takes for all, and has nobody wait in a queue.
 func (rs *Rules) TakesAtOnce() bool {
-	return len(rs.first) == 1 && rs.first[0].queue == nil
+	return len(rs.takers) == 1 && rs.takers[0].queue == nil
 }
 
 // Idle reports whether all of the rules can be forgotten, see core.Resource.

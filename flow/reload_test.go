@@ -416,12 +416,14 @@ func TestReloadOfAShapeUnderACall(t *testing.T) {
 	rule := func(interval time.Duration) flow.Rule {
 		return flow.Rule{ID: "r", Resource: "orders", Threshold: 3, Interval: interval}
 	}
+	const lower = "where a lower one took for it"
 	for name, next := range map[string][]flow.Rule{
 		"another shape":               {rule(time.Minute)},
 		"and another limit":           {{ID: "r", Resource: "orders", Threshold: 2, Strict: true}},
 		"which another rule has too":  {rule(time.Minute), {ID: "s", Resource: "orders", Threshold: 9, Interval: time.Minute}},
 		"twice":                       nil,
 		"and the old one goes on too": {rule(time.Minute), {ID: "s", Resource: "orders", Threshold: 3}},
+		lower:                         {rule(time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var g *guard
@@ -439,7 +441,11 @@ func TestReloadOfAShapeUnderACall(t *testing.T) {
 				g.load(next...)
 				passed += g.passes(5, "orders")
 			}}
-			g = newGuardWith(t, core.Config{Chain: slots.Default().With(h, core.Before("flow"))}, rule(time.Second))
+			first := []flow.Rule{rule(time.Second)}
+			if name == lower {
+				first = append(first, flow.Rule{ID: "s", Resource: "orders", Threshold: 2})
+			}
+			g = newGuardWith(t, core.Config{Chain: slots.Default().With(h, core.Before("flow"))}, first...)
 			passed += g.passes(1, "orders")
 			assert.LessOrEqual(t, passed, 3)
 			assert.Zero(t, g.passes(1, "orders"))

@@ -6,24 +6,24 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// spare finds the takers that need not take because another one does. Of rules with a
+// spare takes out the takers that need not take because another one does. Of rules with a
 // fixed limit for all calls of the resource, on one window, the lowest takes first (see
-// abundance), and who fits there fits under the others: such a call holds one
-// reservation, and the others would look at the same total.
+// abundance). Who fits there fits under the others; who must borrow there waits at least
+// as long as under the others, and then the window is within their limits as well.
 //
-// Two things are left. A call that borrows asks how long it has to wait under each of
-// them, so prioritized calls take by all. And each rule may have been replaced by one on
-// another window, where a call takes under its old rule as well, see takeBucket: so
-// who took looks for successors of the spared rules too.
+// One thing is left. Each rule may have been replaced by one on another window, where a
+// call takes under its old rule as well, see takeBucket: so who took looks for
+// successors of the spared rules too.
 func (rs *Rules) spare() {
-	rs.first, rs.spared = nil, nil
+	var takers []*controller
 	for _, c := range rs.takers {
-		if c.plain() && slices.ContainsFunc(rs.first, func(f *controller) bool { return f.plain() && f.window == c.window }) {
+		if c.plain() && slices.ContainsFunc(takers, func(t *controller) bool { return t.plain() && t.window == c.window }) {
 			rs.spared = append(rs.spared, c)
 		} else {
-			rs.first = append(rs.first, c)
+			takers = append(takers, c)
 		}
 	}
+	rs.takers = takers
 }
 
 // plain reports whether the rule holds a fixed limit in one window, for every call.
