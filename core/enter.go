@@ -239,6 +239,7 @@ func (inv *Invocation) exit() {
 	if w := inv.engine.leaks; w != nil {
 		w.closed(inv)
 	}
+	inv.ended = inv.sort()
 	inv.releaseUnseen()
 	inv.release()
 	inv.record(phaseCompleted, nil)
@@ -320,10 +321,9 @@ func (inv *Invocation) recordFrom(p phase, i int, b *BlockError) (next int) {
 			inv.now = max(inv.now, inv.engine.Now())
 			i++
 		}
-		for ; i <= len(chain.completed); i++ {
-			if inv.is(chain.concerned[i-1]) {
-				chain.completed[i-1].Completed(inv)
-			}
+		completed := chain.completed[inv.ended]
+		for ; i <= len(completed); i++ {
+			completed[i-1].Completed(inv)
 		}
 	}
 	return -1

@@ -48,6 +48,7 @@ type call struct {
 	prioritized bool
 	failed      bool
 	waits       bool // a rule has said wait, or has it stand in line
+	ended       sort // that it was when it ended
 
 	standing *standing // in line; nil for nearly all calls
 
@@ -170,8 +171,8 @@ func (inv *Invocation) MarkCounted() { inv.counted++ }
 
 // anyLeft reports whether one of the call's nodes has left the tree.
 func (inv *Invocation) anyLeft() bool {
-	for _, n := range inv.Nodes() {
-		if n.Retired() {
+	for i := range inv.nodeLen {
+		if inv.nodes[i].Retired() {
 			return true
 		}
 	}

@@ -90,13 +90,32 @@ const (
 	MarkedCalls // on which a mark was left, see [Invocation.Mark]
 )
 
-// is reports whether the call is one of those.
-func (inv *Invocation) is(one Calls) bool {
-	switch one {
+// sort is what a call is, as Calls tell them apart: an index of Chain.completed.
+type sort uint8
+
+const (
+	sortInbound sort = 1 << iota
+	sortMarked
+	sorts = 1 << iota
+)
+
+func (inv *Invocation) sort() (s sort) {
+	if inv.inbound {
+		s |= sortInbound
+	}
+	if len(inv.marks) > 0 {
+		s |= sortMarked
+	}
+	return s
+}
+
+// includes reports whether a recorder of these calls has to do with calls of a sort.
+func (c Calls) includes(s sort) bool {
+	switch c {
 	case InboundCalls:
-		return inv.inbound
+		return s&sortInbound != 0
 	case MarkedCalls:
-		return len(inv.marks) > 0
+		return s&sortMarked != 0
 	}
 	return true
 }
@@ -123,10 +142,9 @@ type Chain struct {
 	recheckers []Rechecker
 	passed     []PassRecorder
 	blocked    []BlockRecorder
-	completed  []CompleteRecorder
+	completed  [sorts][]CompleteRecorder // of each sort of calls those that it concerns
 
-	kinds     []Kind  // of the checkers; KindNone is asked about every call
-	concerned []Calls // by those that record what is completed
+	kinds []Kind // of the checkers; KindNone is asked about every call
 }
 
 // judges are the checkers that have something to say where the families have these
@@ -175,13 +193,6 @@ func NewChain(slots ...Slot) *Chain {
 		}
 		c.kinds = append(c.kinds, kind)
 	}
-	for _, recorder := range c.completed {
-		calls := AllCalls
-		if selective, ok := recorder.(Selective); ok {
-			calls = selective.Concerns()
-		}
-		c.concerned = append(c.concerned, calls)
-	}
 	return c
 }
 
@@ -192,8 +203,23 @@ func (c *Chain) enlist(s Slot) bool {
 	n += enlist(&c.recheckers, s)
 	n += enlist(&c.passed, s)
 	n += enlist(&c.blocked, s)
-	n += enlist(&c.completed, s)
+	if recorder, ok := s.(CompleteRecorder); ok {
+		n++
+		c.enlistCompleted(recorder)
+	}
 	return n > 0
+}
+
+func (c *Chain) enlistCompleted(recorder CompleteRecorder) {
+	calls := AllCalls
+	if selective, ok := recorder.(Selective); ok {
+		calls = selective.Concerns()
+	}
+	for s := range c.completed {
+		if calls.includes(sort(s)) {
+			c.completed[s] = append(c.completed[s], recorder)
+		}
+	}
 }
 
 func enlist[Role any](list *[]Role, s Slot) int {

@@ -16,10 +16,11 @@ func (Statistic) Name() string { return "statistic" }
 
 // Passed counts the admission.
 func (Statistic) Passed(inv *core.Invocation) {
+	lane, now, units, borrowed := inv.Lane(), inv.Now(), inv.Units(), inv.Borrowed()
 	for _, n := range inv.Nodes() {
-		n.AddPass(inv.Lane(), inv.Now(), inv.Units())
-		if inv.Borrowed() {
-			n.AddOccupied(inv.Lane(), inv.Now(), inv.Units())
+		n.AddPass(lane, now, units)
+		if borrowed {
+			n.AddOccupied(lane, now, units)
 		}
 		inv.MarkCounted()
 		if n.Metered() { // after counting: see node.StatisticNode.NeedGauge
@@ -37,9 +38,10 @@ func (Statistic) Blocked(inv *core.Invocation, _ *core.BlockError) {
 
 // Completed counts the end of the call where its admission was counted.
 func (Statistic) Completed(inv *core.Invocation) {
-	rt := inv.Now() - inv.Began()
+	lane, now, units, failed := inv.Lane(), inv.Now(), inv.Units(), inv.Failed()
+	rt := now - inv.Began()
 	for _, n := range inv.Counted() {
-		n.AddComplete(inv.Lane(), inv.Now(), inv.Units(), rt, inv.Failed())
+		n.AddComplete(lane, now, units, rt, failed)
 	}
 }
 
