@@ -103,6 +103,7 @@ var ways = []way{
 	{name: "hotspot, an int", rules: hot(enough), opts: []core.Option{api.Param("user", 7)}},
 	{name: "system", rules: rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: enough}}}, opts: []core.Option{api.Inbound()}},
 	{name: "authority", rules: callers("app"), ctx: fromApp},
+	{name: "six families", rules: six(), ctx: fromApp, opts: []core.Option{api.Inbound(), api.Param("user", "u-1")}},
 	{name: "one of each family", rules: each(), ctx: fromApp, opts: []core.Option{api.Inbound(), api.Param("user", "u-1"), api.Callee(callee)}},
 
 	{name: "refused: reject, strict", rules: one(flow.Rule{Threshold: 1, Interval: never, Strict: true}), refused: true},
@@ -147,17 +148,23 @@ func callers(name string) rules.Set {
 	return rules.Set{Authority: []authority.Rule{{Resource: resource, Origins: []string{name}}}}
 }
 
-func each() rules.Set {
+// six are the families without those that learn a limit or judge callees.
+func six() rules.Set {
 	return rules.Set{
 		Authority: callers("app").Authority,
 		System:    []system.Rule{{Metric: system.QPS, Threshold: enough}},
 		Hotspot:   hot(enough).Hotspot,
 		Flow:      one(flow.Rule{Threshold: enough}).Flow,
 		Isolation: []isolation.Rule{{Resource: resource, Threshold: enough}},
-		Adaptive:  []adaptive.Rule{{Resource: resource}},
 		Breaker:   []breaker.Rule{{Resource: resource, Threshold: 0.5}},
-		Outlier:   []outlier.Rule{{Resource: resource, Threshold: 0.5}},
 	}
+}
+
+func each() rules.Set {
+	set := six()
+	set.Adaptive = []adaptive.Rule{{Resource: resource}}
+	set.Outlier = []outlier.Rule{{Resource: resource, Threshold: 0.5}}
+	return set
 }
 
 func fromApp(ctx context.Context) context.Context { return api.WithContext(ctx, "web", "app") }

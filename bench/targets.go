@@ -120,6 +120,7 @@ func (b *bench) lines(m *measured) (lines []line) {
 	add(atMost("no rule, two nodes", ratio("no rule"), 2.7, " ×"), "aim 2.2; %s ns", report.Number(m.ways["no rule"].NS.Median))
 	add(atMost("one exact reject rule", pass, 3.0, " ×"), "aim 2.5; %s ns", report.Number(m.ways["one reject rule"].NS.Median))
 	add(atMost("context, origin and inbound root: four nodes, one rule", ratio("four nodes"), 4.2, " ×"), "aim 3.5")
+	add(atMost("one rule of each of six families, four nodes", ratio("six families"), 6, " ×"), "")
 	add(atMost("coarse clock, one rule", ratio("coarse clock"), 1.9, " ×"), "aim 1.5; the unit is of the monotonic clock all the same")
 	add(atMost("refused, of a pass", 100*ratio("refused")/pass, 60, " %"), "")
 	spared := func(name, handle string) float64 { return m.ways[name].NS.Median - m.ways[handle].NS.Median }

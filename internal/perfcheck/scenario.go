@@ -7,10 +7,15 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
 )
 
 // scenario is something whose cost is watched.
@@ -44,6 +49,7 @@ var scenarios = []scenario{
 	{name: "coarse clock", of: clock, most: 3.5, setup: calls{rules: ruled(1, hot), coarse: true}.setup},
 	{name: "blocked", of: "one rule", most: 0.8, instructions: 2000, setup: calls{
 		rules: []flow.Rule{{Resource: hot, Threshold: 1, Interval: 24 * time.Hour}}}.setup},
+	{name: "six families", of: clock, most: 20, instructions: 12000, setup: sixFamilies},
 	{name: "ten rules", of: "one rule", most: 4, setup: calls{rules: ruled(10, hot)}.setup},
 	{name: "rules elsewhere", of: "one rule", most: 1.4, setup: calls{rules: append(elsewhere(10_000), ruled(1, hot)...)}.setup},
 	{name: "names in turn", of: clock, most: 4.8, setup: func() func(int) {
@@ -93,15 +99,40 @@ func (c calls) setup() func(int) {
 	}
 }
 
-// newGuard returns a guard for as long as the program runs.
+// sixFamilies are calls that a rule of each of six families judges and none refuses:
+// inbound, with a caller and a value, on four nodes.
+func sixFamilies() func(int) {
+	g := loaded(rules.Set{
+		Authority: []authority.Rule{{Resource: hot, Origins: []string{"app"}}},
+		System:    []system.Rule{{Metric: system.QPS, Threshold: 1e9}},
+		Hotspot:   []hotspot.Rule{{Resource: hot, Param: "user", Threshold: 1e9}},
+		Flow:      ruled(1, hot),
+		Isolation: []isolation.Rule{{Resource: hot, Threshold: 1e9}},
+		Breaker:   []breaker.Rule{{Resource: hot, Threshold: 0.5}},
+	}, false)
+	ctx, user := api.WithContext(context.Background(), "web", "app"), "ann"
+	return func(n int) {
+		for range n {
+			e, _ := g.Entry(ctx, hot, api.Inbound(), api.Param("user", user))
+			e.Exit()
+		}
+	}
+}
+
+// newGuard is loaded with flow rules.
 func newGuard(set []flow.Rule, coarse bool) *api.Guard {
+	return loaded(rules.Set{Flow: set}, coarse)
+}
+
+// loaded returns a guard for as long as the program runs.
+func loaded(set rules.Set, coarse bool) *api.Guard {
 	cfg := api.Config{Logger: slog.New(slog.DiscardHandler), Caps: node.Caps{Resources: 100_000}}
 	if coarse {
 		cfg.Clock = core.NewCoarseClock()
 	}
 	g, err := api.New(cfg)
 	if err == nil {
-		err = g.LoadRules(rules.Set{Flow: set})
+		err = g.LoadRules(set)
 	}
 	if err != nil {
 		panic(err) // the scenarios are written here

@@ -1,0 +1,98 @@
+package api_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
+)
+
+// everyFamily is one rule of each of the six families on one resource, none of which
+// refuses a call of everyFamilyCall.
+func everyFamily() rules.Set {
+	return rules.Set{
+		Authority: []authority.Rule{{Resource: "GET /orders", Origins: []string{"app"}}},
+		System:    []system.Rule{{Metric: system.QPS, Threshold: 1e9}},
+		Hotspot:   []hotspot.Rule{{Resource: "GET /orders", Param: "user", Threshold: 1e9}},
+		Flow:      []flow.Rule{{Resource: "GET /orders", Threshold: 1e9}},
+		Isolation: []isolation.Rule{{Resource: "GET /orders", Threshold: 1e9}},
+		Breaker:   []breaker.Rule{{Resource: "GET /orders", Threshold: 0.5}},
+	}
+}
+
+// everyFamilyCall returns a call that all six families judge: inbound, with a caller and a
+// value, on four nodes.
+func everyFamilyCall(t testing.TB) func() {
+	t.Helper()
+	g := newGuard(t, api.Config{})
+	require.NoError(t, g.LoadRules(everyFamily()))
+	ctx := api.WithContext(context.Background(), "web", "app")
+	user := "ann"
+	return func() {
+		e, err := g.Entry(ctx, "GET /orders", api.Inbound(), api.Param("user", user))
+		if err != nil {
+			panic(err)
+		}
+		e.Exit()
+	}
+}
+
+func BenchmarkEveryFamily(b *testing.B) {
+	call := everyFamilyCall(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		call()
+	}
+}
+
+// Passing and blocking allocate nothing where all families judge, whatever the value.
+func TestNoAllocationsWithEveryFamily(t *testing.T) {
+	notUnderRace(t)
+	blocked := map[string]func(*rules.Set){
+		"":          func(*rules.Set) {},
+		"authority": func(s *rules.Set) { s.Authority[0].List = authority.Black },
+		"system":    func(s *rules.Set) { s.System[0].Threshold = 0 },
+		"hotspot":   func(s *rules.Set) { s.Hotspot[0].Threshold = 0 },
+		"flow":      func(s *rules.Set) { s.Flow[0].Threshold = 0 },
+		"isolation": func(s *rules.Set) { s.Isolation[0].Threshold = 0 },
+		"breaker":   func(*rules.Set) {}, // it is forced open
+	}
+	id, number := "ann", 1<<30 // neither constant nor small
+	for by, set := range blocked {
+		for source, opt := range map[string]func() core.Option{
+			"a string": func() core.Option { return api.Param("user", id) },
+			"an int":   func() core.Option { return api.Param("user", number) },
+		} {
+			t.Run(by+", "+source, func(t *testing.T) {
+				g := newGuard(t, api.Config{})
+				all := everyFamily()
+				set(&all)
+				require.NoError(t, g.LoadRules(all))
+				if by == "breaker" {
+					require.NoError(t, g.ForceBreaker(g.Rules().Breaker[0].ID, "GET /orders", breaker.ForceOpen))
+				}
+				ctx := api.WithContext(t.Context(), "web", "app")
+				call := func() {
+					e, err := g.Entry(ctx, "GET /orders", api.Inbound(), opt())
+					if (err != nil) != (by != "") {
+						t.Fatalf("refused by %q: %v", by, err)
+					}
+					e.Exit()
+				}
+				call()
+				assert.Zero(t, testing.AllocsPerRun(1000, call))
+			})
+		}
+	}
+}
