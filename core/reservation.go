@@ -14,6 +14,7 @@ type Reservation struct {
 	UntilExit bool
 
 	window *stat.Window // the window that Token is a bucket of, or nil
+	gauge  *stat.Gauge  // that the units are of, or nil
 }
 
 // Holder takes back what it granted.
@@ -63,7 +64,7 @@ func (inv *Invocation) ReserveBucket(w *stat.Window, bucket, limit int64) {
 
 // ReserveGauge notes units of a gauge.
 func (inv *Invocation) ReserveGauge(g *stat.Gauge) {
-	inv.Reserve(Reservation{Holder: gaugeHolder{g}, Units: inv.units, UntilExit: true})
+	inv.Reserve(Reservation{Holder: gaugeHolder{g}, Units: inv.units, UntilExit: true, gauge: g})
 }
 
 // HeldBucket returns the call's reservation in a window, or nil. A call holds at
@@ -82,7 +83,7 @@ func (inv *Invocation) HoldsGauge(g *stat.Gauge) bool { return inv.heldGauge(g) 
 
 func (inv *Invocation) heldGauge(g *stat.Gauge) *Reservation {
 	for i := range inv.held {
-		if h, ok := inv.held[i].Holder.(gaugeHolder); ok && h.Gauge == g {
+		if inv.held[i].gauge == g {
 			return &inv.held[i]
 		}
 	}

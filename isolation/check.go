@@ -55,8 +55,18 @@ func (c *controller) ask(inv *core.Invocation, revision uint64) bool {
 	return g.MayJoin(claim) || n.Settle(g) && g.MayJoin(claim)
 }
 
-// take takes units, or a place in line that the call waits for.
+// take takes units, or a place in line that the call waits for. The gauge that is at hand
+// may have left the node when the rules changed; then it gives nothing away like that.
 func (c *controller) take(inv *core.Invocation, revision uint64) bool {
+	if c.gauge.TryJoin(inv.Units(), int64(c.rule.Threshold), revision) {
+		inv.ReserveGauge(c.gauge)
+		return true
+	}
+	return c.join(inv, revision)
+}
+
+// join is take where that needs more than a look.
+func (c *controller) join(inv *core.Invocation, revision uint64) bool {
 	n := &c.resource.StatisticNode
 	g, claim := n.NeedGauge(c.owner), c.claim(inv, revision)
 	got, place := g.Join(claim)

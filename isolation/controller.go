@@ -16,7 +16,8 @@ type controller struct {
 	rule     Rule
 	resource *core.Resource
 	refusal  *core.BlockError
-	owner    any // of the gauge
+	owner    any         // of the gauge
+	gauge    *stat.Gauge // of that owner when the rule was compiled, nil if it is off
 
 	rehearsed *stat.Tally // refusals of a shadow rule
 }
@@ -29,7 +30,7 @@ func newController(r Rule, resource *core.Resource, old *controller) *controller
 		c.rehearsed = old.rehearsed
 	}
 	if r.Mode != core.Off {
-		resource.NeedGauge(c.owner) // so that it counts from now on
+		c.gauge = resource.NeedGauge(c.owner) // so that it counts from now on
 	}
 	return c
 }

@@ -34,6 +34,7 @@ type MeteredWindow struct {
 type MeteredGauge struct {
 	*stat.Gauge
 	Owner any
+	all   bool
 }
 
 // Everybody is the owner of a gauge in which every call of the node counts, beside the
@@ -42,7 +43,7 @@ type MeteredGauge struct {
 type Everybody string
 
 // All reports whether every call of the node counts in the gauge.
-func (g *MeteredGauge) All() bool { return countsAll(g.Owner) }
+func (g *MeteredGauge) All() bool { return g.all }
 
 func countsAll(owner any) bool {
 	if owner == nil {
@@ -198,7 +199,7 @@ func (n *StatisticNode) NeedGauge(owner any) *stat.Gauge {
 		defer n.seeding.Store(false)
 	}
 	n.replaceMeters(old, func(m *meters) {
-		m.gauges = append(m.gauges, MeteredGauge{Gauge: g, Owner: owner})
+		m.gauges = append(m.gauges, MeteredGauge{Gauge: g, Owner: owner, all: countsAll(owner)})
 	})
 	if countsAll(owner) { // calls that never saw a shadow gauge never leave it either
 		g.Seed(n.UnitsInFlight())
@@ -235,6 +236,8 @@ func (n *StatisticNode) KeepMeters(window func(Meter) bool, gauge func(owner any
 	for _, g := range old.gauges {
 		if gauge(g.Owner) {
 			next.gauges = append(next.gauges, g)
+		} else {
+			g.Retire()
 		}
 	}
 	if len(next.windows)+len(next.gauges) == 0 {

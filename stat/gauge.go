@@ -26,86 +26,128 @@ import (
 // of the line hands what is free to the first in line before it lets go of mu. So
 // nobody waits while there is room, and a permit goes from one call to the next
 // without having been anybody's in between. Who is woken is woken under no lock.
+//
+// # Who needs no lock
+//
+// word is all that matters while nobody is in line and nothing is unseen: the total,
+// and which revision of the rules the limit of the line is from. Then units are taken
+// and given back by exchanging the word for another, which fails if anything in it has
+// changed: one atomic step, as exact as the lock. Who refuses by it loads an exact total
+// that stood at that instant.
+//
+// Where there is more to look at, the word is frozen: from then on only the holder of mu
+// changes it, and exchanges fail. Whoever locks mu to change anything freezes the word
+// first, so what it sees under mu stands, and thaws it at the end unless somebody is in
+// line, something unseen, or the gauge retired. So who is in line misses no unit that is given back: before
+// the word was frozen it was in the total that let nobody in, and later it goes by mu.
 type Gauge struct {
-	// used mirrors held+unseen and is written under mu only, so a refusal
-	// needs no lock: what it loads is an exact total that stood at that instant.
-	used     shared.Int64
+	word shared.Uint64 // see above, and pack
+
 	settling shared.Bool  // mirrors unseen > 0 || expecting
 	inLine   shared.Int64 // mirrors the length of the line
 
 	mu        shared.Mutex
-	held      int64
+	next      uint64 // what the word becomes, while somebody changes it under mu
 	unseen    int64
 	confirmed int64 // of those held, counted elsewhere as well
 	expecting bool  // from Begin to Seed
+	retired   bool
 	line      line
 }
 
+// The word has, from the lowest bit on: whether it is frozen, the total of what is held
+// and unseen, and the mark of the revision that the limit of the line is from. A mark
+// comes back after 65,535 revisions: for the limit of an old one to be taken for the
+// present one's, a call would have to be held up for that many.
+const (
+	frozen    = 1
+	oneUnit   = 2
+	markShift = 48
+	// mostInUse is the highest limit there is: 134 million calls of the largest.
+	mostInUse = 1<<47 - 1
+)
+
+func total(word uint64) int64 { return int64(word >> 1 & mostInUse) }
+
+// markOf is never 0, which is that of a gauge that has no limit yet.
+func markOf(revision uint64) uint64 { return 1 + revision%(1<<16-1) }
+
 // TryAcquire takes n units if the total stays within limit.
 func (g *Gauge) TryAcquire(n, limit int64) bool {
-	if g.used.Load() > limit-n {
-		return false
+	limit = min(limit, mostInUse)
+	for w := g.word.Load(); total(w) <= limit-n; w = g.word.Load() {
+		if w&frozen != 0 {
+			return g.tryAcquire(n, limit)
+		}
+		if g.word.CompareAndSwap(w, w+uint64(n)*oneUnit) {
+			return true
+		}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.held+g.unseen > limit-n {
-		return false
+	return false
+}
+
+func (g *Gauge) tryAcquire(n, limit int64) bool {
+	g.lock()
+	ok := g.total() <= limit-n
+	if ok {
+		g.add(n)
 	}
-	g.add(n, 0)
-	return true
+	g.unlock()
+	return ok
 }
 
 // Acquire takes n units whatever the total.
-func (g *Gauge) Acquire(n int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.add(n, 0)
-}
+func (g *Gauge) Acquire(n int64) { g.change(n) }
 
 // Release gives back n units that were acquired.
-func (g *Gauge) Release(n int64) {
-	g.mu.Lock()
-	g.add(-n, 0)
+func (g *Gauge) Release(n int64) { g.change(-n) }
+
+func (g *Gauge) change(n int64) {
+	for w := g.word.Load(); w&frozen == 0; w = g.word.Load() {
+		if g.word.CompareAndSwap(w, w+uint64(n)*oneUnit) {
+			return
+		}
+	}
+	g.lock()
+	g.add(n)
 	g.unlock()
 }
 
 // Fits reports whether n more units would stay within limit, without taking
 // them.
-func (g *Gauge) Fits(n, limit int64) bool { return g.used.Load() <= limit-n }
+func (g *Gauge) Fits(n, limit int64) bool { return g.InUse() <= min(limit, mostInUse)-n }
 
 // InUse is the units in flight.
-func (g *Gauge) InUse() int64 { return g.used.Load() }
+func (g *Gauge) InUse() int64 { return total(g.word.Load()) }
 
 // Held is the units that were acquired and not released: 0 when all is done.
 func (g *Gauge) Held() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.held
+	return g.InUse() - g.unseen // where any are unseen the word is frozen
 }
 
 // Begin makes the gauge expect a [Gauge.Seed]. It comes before the gauge can be
 // seen by calls.
 func (g *Gauge) Begin() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.lock()
 	g.expecting = true
-	g.settling.Store(true)
+	g.see(0)
+	g.unlock()
 }
 
 // Seed adds n units that were in flight before the gauge was there, or more.
 func (g *Gauge) Seed(n int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.lock()
 	g.expecting = false
-	g.add(0, max(n, 0))
-	g.settling.Store(g.expecting || g.unseen > 0)
+	g.see(max(n, 0))
+	g.unlock()
 }
 
 // ReleaseUnseen ends n units that are in flight without having been acquired.
 func (g *Gauge) ReleaseUnseen(n int64) {
-	g.mu.Lock()
-	g.add(0, -min(n, g.unseen))
-	g.settling.Store(g.expecting || g.unseen > 0)
+	g.lock()
+	g.see(-min(n, g.unseen))
 	g.unlock()
 }
 
@@ -123,9 +165,9 @@ func (g *Gauge) Confirm(n int64) {
 // ReleaseConfirmed gives back n units that were acquired and confirmed. It comes
 // before their end is counted elsewhere.
 func (g *Gauge) ReleaseConfirmed(n int64) {
-	g.mu.Lock()
+	g.lock()
 	g.confirmed -= n
-	g.add(-n, 0)
+	g.add(-n)
 	g.unlock()
 }
 
@@ -138,15 +180,59 @@ func (g *Gauge) Confirmed() int64 {
 
 // Settle says that at most n units are unseen.
 func (g *Gauge) Settle(n int64) {
-	g.mu.Lock()
-	g.add(0, -max(0, g.unseen-max(n, 0)))
-	g.settling.Store(g.expecting || g.unseen > 0)
+	g.lock()
+	g.see(-max(0, g.unseen-max(n, 0)))
 	g.unlock()
 }
 
-// add is the only writer. The caller holds mu.
-func (g *Gauge) add(held, unseen int64) {
-	g.held += held
-	g.unseen += unseen
-	g.used.Store(g.held + g.unseen)
+// Retire ends [Gauge.TryJoin]: who keeps the gauge at hand looks whether there is another
+// by now. All else goes on for those who hold units or stand in line.
+func (g *Gauge) Retire() {
+	g.lock()
+	g.retired = true
+	g.unlock()
+}
+
+// lock begins a change: from here to unlock the word is the caller's.
+func (g *Gauge) lock() {
+	g.mu.Lock()
+	if g.next = g.word.Load(); g.next&frozen == 0 { // only holders of mu freeze it
+		g.next = g.word.Or(frozen) | frozen
+	}
+}
+
+// unlock ends a change that may have made room.
+func (g *Gauge) unlock() {
+	var up woken
+	g.advance(&up)
+	g.release()
+	up.wake()
+}
+
+// release ends a change after which nobody in line fits.
+func (g *Gauge) release() {
+	if !g.expecting && g.unseen == 0 && g.line.length == 0 && !g.retired {
+		g.next &^= frozen
+	}
+	g.word.Store(g.next)
+	g.mu.Unlock()
+}
+
+// The methods below need lock.
+
+func (g *Gauge) total() int64 { return total(g.next) }
+
+// add changes what is held.
+func (g *Gauge) add(n int64) { g.next += uint64(n) * oneUnit }
+
+// see changes what is unseen, or is to be.
+func (g *Gauge) see(n int64) {
+	g.unseen += n
+	g.settling.Store(g.expecting || g.unseen > 0)
+	g.add(n)
+}
+
+// mark notes which revision the limit of the line is from.
+func (g *Gauge) mark(revision uint64) {
+	g.next = g.next&(1<<markShift-1) | markOf(revision)<<markShift
 }

@@ -35,7 +35,9 @@ func TestGaugeScripts(t *testing.T) {
 			{take(1, 1), true},
 			{take(math.MaxInt64, math.MaxInt64), false}, {take(math.MaxInt64, 1), false},
 			{take(1<<32-1, 1), false}, {fits(math.MaxInt64, math.MaxInt64), false},
-			{take(math.MaxInt64-1, math.MaxInt64), true}, {take(1, math.MaxInt64), false},
+			{take(math.MaxInt64-1, math.MaxInt64), false}, // nobody asks for so many, and there is no room for them
+			{take(mostInUse-1, math.MaxInt64), true}, {take(1, math.MaxInt64), false}, {fits(1, math.MaxInt64), false},
+			{does(func(g *Gauge) { g.Release(mostInUse) }), int64(0)},
 		},
 		"calls that it never saw": {
 			{does(func(g *Gauge) { g.Seed(3) }), int64(3)},
@@ -170,4 +172,22 @@ func BenchmarkGauge(b *testing.B) {
 			}
 		}
 	})
+}
+
+// Who keeps a gauge at hand that has left its node gets nothing there without a look;
+// those who hold units give them back.
+func TestRetiredGauge(t *testing.T) {
+	g := new(Gauge)
+	require.False(t, g.TryJoin(1, 2, 1), "it has no limit yet")
+	g.SetLimit(1, 2)
+	require.True(t, g.TryJoin(1, 2, 1))
+	require.False(t, g.TryJoin(1, 2, 2), "another revision may have another limit")
+	require.False(t, g.TryJoin(2, 2, 1))
+	g.Retire()
+	require.False(t, g.TryJoin(1, 2, 1))
+	got, _ := g.Join(Claim{Units: 1, Limit: 2, Revision: 1})
+	require.True(t, got)
+	g.Release(2)
+	require.False(t, g.TryJoin(1, 2, 1))
+	require.Zero(t, g.Held())
 }

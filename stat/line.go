@@ -10,7 +10,8 @@ type Claim struct {
 	// Queue is the longest that the line may be for this call to join it.
 	Queue int
 	// Limit is what the total may come to. Of claims under several revisions of the
-	// rules the newest says what it is, see [Gauge.SetLimit].
+	// rules the newest says what it is, see [Gauge.SetLimit]. Under one revision it is
+	// the same for all.
 	Limit    int64
 	Revision uint64
 	// Until is the time at which the place is lost if somebody calls
@@ -63,11 +64,11 @@ func (c *Claim) queue() int {
 // things stand. It takes no lock. A no is an answer that Join could have given during
 // the call.
 func (g *Gauge) MayJoin(c Claim) bool {
-	switch full := g.used.Load() > c.Limit-c.Units; {
+	switch {
 	case c.Units > c.Limit:
 		return false
 	case c.Queue == 0:
-		return !full && (c.First || g.inLine.Load() == 0)
+		return g.Fits(c.Units, c.Limit) && (c.First || g.inLine.Load() == 0)
 	case c.First:
 		return true // it may fit although others are in line, so two readings can't tell
 	}
@@ -75,26 +76,42 @@ func (g *Gauge) MayJoin(c Claim) bool {
 	return g.inLine.Load() < int64(c.Queue)
 }
 
+// TryJoin takes units as [Gauge.Join] would if that is plain without a look at the
+// line: nobody is in it, nothing is unseen, and its limit is that of the caller's
+// revision. If it takes none, that says nothing.
+func (g *Gauge) TryJoin(n, limit int64, revision uint64) bool {
+	limit = min(limit, mostInUse)
+	for w := g.word.Load(); w&frozen == 0 && w>>markShift == markOf(revision) && total(w) <= limit-n; w = g.word.Load() {
+		if g.word.CompareAndSwap(w, w+uint64(n)*oneUnit) {
+			return true
+		}
+	}
+	return false
+}
+
 // Join takes units as [Gauge.TryAcquire] does, unless somebody is in line before the
 // call. If it can't, the call gets a place in line, if that is shorter than c.Queue and
 // the units could ever be had. Neither got nor a place: refused.
 func (g *Gauge) Join(c Claim) (got bool, place *Waiter) {
+	if g.TryJoin(c.Units, c.Limit, c.Revision) {
+		return true, nil
+	}
 	if !g.MayJoin(c) {
 		return false, nil
 	}
 	var up woken
-	g.mu.Lock()
+	g.lock()
 	g.setLimit(c.Revision, c.Limit, &up)
 	switch l := &g.line; {
 	case c.Units > l.limit:
 	case !l.ahead(c.queue()) && g.fits(c.Units):
-		g.add(c.Units, 0)
+		g.add(c.Units)
 		got = true
 	case l.length < c.Queue:
 		place = &Waiter{gauge: g, claim: c}
 		g.enqueue(place)
 	}
-	g.mu.Unlock()
+	g.release()
 	up.wake()
 	return got, place
 }
@@ -107,19 +124,20 @@ const Open = math.MaxInt64
 // will loses the place; who holds units keeps them.
 func (g *Gauge) SetLimit(revision uint64, limit int64) {
 	var up woken
-	g.mu.Lock()
+	g.lock()
 	g.setLimit(revision, limit, &up)
-	g.mu.Unlock()
+	g.release()
 	up.wake()
 }
 
-// setLimit needs mu.
+// setLimit needs lock.
 func (g *Gauge) setLimit(revision uint64, limit int64, up *woken) {
 	l := &g.line
 	if l.known && revision <= l.revision {
 		return
 	}
-	l.limit, l.revision, l.known = limit, revision, true
+	l.limit, l.revision, l.known = min(limit, mostInUse), revision, true
+	g.mark(revision)
 	g.lose(up, func(c *Claim) bool { return c.Units > limit })
 	g.advance(up)
 }
@@ -130,16 +148,15 @@ func (g *Gauge) Expire(now int64) (expired int) {
 		return 0
 	}
 	var up woken
-	g.mu.Lock()
+	g.lock()
 	expired = g.lose(&up, func(c *Claim) bool { return c.Until != 0 && c.Until < now })
-	g.advance(&up)
-	g.mu.Unlock()
+	g.unlock()
 	up.wake()
 	return expired
 }
 
 // lose takes those out of the line for whom it is over, and returns how many. It
-// needs mu.
+// needs lock.
 func (g *Gauge) lose(up *woken, over func(*Claim) bool) (lost int) {
 	for q := range g.line.queues {
 		for w := g.line.queues[q].head; w != nil; {
@@ -192,19 +209,19 @@ func (w *Waiter) Granted() bool {
 // next in line. A second call does nothing.
 func (w *Waiter) Leave() {
 	g := w.gauge
-	g.mu.Lock()
+	g.lock()
 	switch w.state {
 	case waits:
 		g.dequeue(w, gone)
 	case granted:
 		w.state = gone
-		g.add(-w.claim.Units, 0)
+		g.add(-w.claim.Units)
 	}
 	g.unlock()
 }
 
-// fits needs mu.
-func (g *Gauge) fits(n int64) bool { return g.held+g.unseen <= g.line.limit-n }
+// fits needs lock.
+func (g *Gauge) fits(n int64) bool { return g.total() <= g.line.limit-n }
 
 // ahead reports whether anybody is in line before a call that joins queue q.
 func (l *line) ahead(q int) bool {
@@ -220,24 +237,16 @@ func (l *line) first() *Waiter {
 }
 
 // advance gives what is free to the first in line, in order: who needs much is not
-// overtaken by who needs little, or might wait for ever. It needs mu.
+// overtaken by who needs little, or might wait for ever. It needs lock.
 func (g *Gauge) advance(up *woken) {
 	for w := g.line.first(); w != nil && g.fits(w.claim.Units); w = g.line.first() {
 		g.dequeue(w, granted)
-		g.add(w.claim.Units, 0)
+		g.add(w.claim.Units)
 		up.add(w)
 	}
 }
 
-// unlock ends whatever may have made room.
-func (g *Gauge) unlock() {
-	var up woken
-	g.advance(&up)
-	g.mu.Unlock()
-	up.wake()
-}
-
-// enqueue and dequeue need mu.
+// enqueue and dequeue need lock.
 func (g *Gauge) enqueue(w *Waiter) {
 	q := &g.line.queues[w.claim.queue()]
 	if w.before = q.tail; q.tail != nil {
