@@ -15,6 +15,7 @@ type Invocation struct {
 	word   shared.Uint64
 	engine *Engine
 	lane   uint32 // nearly an index of the processor, since the pool keeps objects near them
+	valued bool   // values were asked for
 	held   []Reservation
 	marks  []Mark
 	last   *Resource // that the previous call asked for

@@ -338,6 +338,7 @@ type Occurrence struct {
 // last; if there is no such argument there are no values. The slice is the
 // invocation's: the next call of ArgValues or ParamValues overwrites it.
 func (inv *Invocation) ArgValues(index int) []Occurrence {
+	inv.valued = true
 	inv.values = inv.values[:0]
 	if index < 0 {
 		index += len(inv.args)
@@ -348,8 +349,23 @@ func (inv *Invocation) ArgValues(index int) []Occurrence {
 	return inv.values
 }
 
+// ParamValue is the value attached under a name, nil if there is none, or that of nil.
+// sole is false if there are several; then see [Invocation.ParamValues].
+func (inv *Invocation) ParamValue(name string) (v *Value, sole bool) {
+	for i := range inv.params {
+		if p := &inv.params[i]; p.name == name && p.value.kind != valueNone {
+			if v != nil {
+				return nil, false
+			}
+			v = &p.value
+		}
+	}
+	return v, true
+}
+
 // ParamValues is [Invocation.ArgValues] for the attachments of a name.
 func (inv *Invocation) ParamValues(name string) []Occurrence {
+	inv.valued = true
 	inv.values = inv.values[:0]
 	for i := range inv.params {
 		if p := &inv.params[i]; p.name == name {
@@ -425,15 +441,19 @@ func (inv *Invocation) addValue(v Value) {
 // pooled state keeps no text alive. What was very much is not kept at all.
 func (inv *Invocation) forgetValues() {
 	const most = 64
-	if len(inv.params) > 0 {
-		clear(inv.params)
-		inv.params = inv.params[:0]
+	for i := range inv.params {
+		inv.params[i] = param{}
 	}
-	clear(inv.values[:cap(inv.values)])
-	inv.values = inv.values[:0]
+	inv.params = inv.params[:0]
 	if cap(inv.params) > most {
 		inv.params = nil
 	}
+	if !inv.valued {
+		return
+	}
+	inv.valued = false
+	clear(inv.values[:cap(inv.values)])
+	inv.values = inv.values[:0]
 	if cap(inv.values) > most {
 		inv.values = nil
 	}

@@ -10,6 +10,7 @@ import (
 // use.
 type Rules struct {
 	controllers []*controller // as declared
+	plain       *controller   // the only one, if it is plain; or nil
 }
 
 // Ask returns the first refusal, taking nothing. A shadow rule refuses nobody.
@@ -31,6 +32,11 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 // or else the longest wait. What was taken before a refusal is on the invocation: it is
 // given back with the call, or here if the rule only rehearses.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
+	if c := rs.plain; c != nil {
+		if v, sole := c.sole(inv); sole {
+			return core.Verdict{Block: c.takePlain(inv, v)}
+		}
+	}
 	var longest core.Verdict
 	for _, c := range rs.controllers {
 		before := inv.Reservations()
@@ -69,7 +75,7 @@ func (c *controller) ask(now int64, v core.Value, n int64) *core.BlockError {
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.cells.find(v, hash)
+	x := s.cells.find(&v, hash)
 	if x == nil {
 		begin := s.newCell(now, q) // if there is room; who takes will see
 		if c.fits(&begin, now, n, q) {
@@ -100,6 +106,40 @@ func (c *controller) fits(x *cell, now int64, n int64, q *quota) bool {
 		return wait <= c.rule.MaxWait
 	}
 	return x.bucket.at(now, int64(c.rule.Interval), q).fits(n, q)
+}
+
+// takePlain is Take for a call with one value, nil for none, where the rule has a bucket
+// for each. It is the same as take, with nothing in it that doesn't matter here.
+func (c *controller) takePlain(inv *core.Invocation, v *core.Value) *core.BlockError {
+	if v == nil {
+		return nil
+	}
+	now, n := inv.Now(), inv.Units()
+	q, hash := &c.quota, v.Hash()
+	if c.exceptions != nil {
+		q = c.quotaOf(*v)
+	}
+	s := c.values.shard(hash)
+	s.mu.Lock()
+	x := s.cells.find(v, hash)
+	if x == nil {
+		s.mu.Unlock()
+		_, block := c.take(inv, *v, n)
+		return block
+	}
+	x.heat.add(now, n)
+	if b := x.bucket.at(now, int64(c.rule.Interval), q); b.fits(n, q) {
+		b.used += n
+		x.bucket = b
+		x.passed++
+		s.mu.Unlock()
+		inv.Reserve(core.Reservation{Holder: (*bucketUnits)(x), Units: n, Token: b.filled})
+		return nil
+	}
+	x.refused++
+	block := c.refuse(x)
+	s.mu.Unlock()
+	return block
 }
 
 // take decides about n units of a value, and reserves on the invocation what it grants.

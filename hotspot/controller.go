@@ -66,6 +66,19 @@ func (c *controller) occurrences(inv *core.Invocation) []core.Occurrence {
 	return inv.ParamValues(c.rule.Param)
 }
 
+// plain reports whether the rule holds, and has a bucket for each value.
+func (c *controller) plain() bool {
+	return c.rule.Mode == core.Enforce && c.rule.Metric == QPS && c.rule.Behavior == Reject
+}
+
+// sole is the value of a call that has one at most, nil if it has none.
+func (c *controller) sole(inv *core.Invocation) (v *core.Value, sole bool) {
+	if c.rule.Index.given {
+		return nil, false
+	}
+	return inv.ParamValue(c.rule.Param)
+}
+
 // forgettable reports whether a value that the rule doesn't name would fare no better
 // if it were new. The caller holds the lock of its shard.
 func (c *controller) forgettable(x *cell, now int64) bool {

@@ -14,5 +14,13 @@ func (h heat) at(now int64) int64 {
 }
 
 func (h *heat) add(now, units int64) {
+	if now>>heatTick == h.tick {
+		h.amount += units << 8
+		return
+	}
+	h.turn(now, units)
+}
+
+func (h *heat) turn(now, units int64) {
 	*h = heat{h.at(now) + units<<8, max(h.tick, now>>heatTick)}
 }

@@ -19,16 +19,19 @@ type place struct {
 // home is where a hash belongs. The shard was chosen by its lowest bits.
 func (x *index) home(hash uint64) int { return int(hash>>32) & (len(x.slots) - 1) }
 
-func (x *index) find(v core.Value, hash uint64) *cell {
-	if x.n == 0 {
+func (x *index) find(v *core.Value, hash uint64) *cell {
+	mask := len(x.slots) - 1
+	if mask < 0 {
 		return nil
 	}
-	for i := x.home(hash); x.slots[i].cell != nil; i = (i + 1) & (len(x.slots) - 1) {
-		if x.slots[i].hash == hash && x.slots[i].cell.value == v {
-			return x.slots[i].cell
+	for i := int(hash>>32) & mask; ; i = (i + 1) & mask {
+		switch p := &x.slots[i]; {
+		case p.cell == nil:
+			return nil
+		case p.hash == hash && p.cell.value == *v:
+			return p.cell
 		}
 	}
-	return nil
 }
 
 // add adds a cell whose value is not there.

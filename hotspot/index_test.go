@@ -24,7 +24,7 @@ func TestIndexIsAMap(t *testing.T) {
 		for range 2000 {
 			n := r.IntN(60)
 			v := core.ValueOf(n)
-			require.Same(t, twin[v], x.find(v, hash(n)), "seed %d", seed)
+			require.Same(t, twin[v], x.find(&v, hash(n)), "seed %d", seed)
 			switch c := twin[v]; {
 			case c == nil && r.IntN(2) == 0:
 				c = &cell{value: v, hash: hash(n)}

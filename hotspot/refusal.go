@@ -36,7 +36,7 @@ func (r *refusal) RetryAfter() time.Duration {
 		return c.restRetry(s, now)
 	}
 	q := c.quotaOf(r.cell.value)
-	if x := s.cells.find(r.cell.value, r.cell.hash); x != nil {
+	if x := s.cells.find(&r.cell.value, r.cell.hash); x != nil {
 		return c.retry(x, now, q)
 	}
 	return c.retryAnew(s, now, q)

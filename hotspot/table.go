@@ -62,7 +62,11 @@ func (t *Table) Bind(r *core.Resource, name string) any {
 	if len(controllers) == 0 {
 		return nil
 	}
-	return &Rules{controllers}
+	rs := &Rules{controllers: controllers}
+	if c := controllers[0]; len(controllers) == 1 && c.plain() {
+		rs.plain = c
+	}
+	return rs
 }
 
 // Adopt takes over the controllers of a resource that was in use when it left.

@@ -130,7 +130,7 @@ func (vs *values) shard(hash uint64) *shard { return &vs.shards[hash&uint64(len(
 // obtain returns the cell of a value, made if there is room or room can be made, or else
 // the rest. The rule says which cells can be forgotten. The caller holds the lock.
 func (s *shard) obtain(v core.Value, hash uint64, now int64, q *quota, rule *controller) *cell {
-	if c := s.cells.find(v, hash); c != nil {
+	if c := s.cells.find(&v, hash); c != nil {
 		return c
 	}
 	if q != &rule.quota {

@@ -130,7 +130,7 @@ func TestNewCellBeginsAsTheRest(t *testing.T) {
 	assert.Equal(t, 3, grants(x), "from the rest")
 	now += int64(20 * time.Millisecond)
 	assert.Zero(t, grants(x), "a is forgotten; x has its cell")
-	require.NotNil(t, c.values.shards[0].cells.find(x, x.Hash()))
+	require.NotNil(t, c.values.shards[0].cells.find(&x, x.Hash()))
 	now += int64(time.Second)
 	assert.Equal(t, 3, grants(x))
 }
@@ -157,7 +157,7 @@ func TestKeptValuesAreCopies(t *testing.T) {
 	for _, text := range []string{request[:20], request} {
 		v := core.ValueOf(text)
 		_, _, _ = c.grant(0, v, 1)
-		kept := c.values.shard(v.Hash()).cells.find(v, v.Hash()).value
+		kept := c.values.shard(v.Hash()).cells.find(&v, v.Hash()).value
 		require.Equal(t, v, kept)
 		at := func(v core.Value) *byte { return unsafe.StringData(reflect.ValueOf(v).FieldByName("text").String()) }
 		assert.NotSame(t, at(v), at(kept))
