@@ -1,6 +1,8 @@
 package authority
 
 import (
+	"slices"
+
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -61,6 +63,21 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 		}
 	}
 	return core.Verdict{}
+}
+
+// DecidesAtOnce reports whether Decide does what Ask and Take do: where no rule rehearses.
+func (rs *Rules) DecidesAtOnce() bool {
+	return !slices.ContainsFunc(rs.controllers, func(c *controller) bool { return c.rule.Mode == core.Shadow })
+}
+
+// Decide returns the first refusal.
+func (rs *Rules) Decide(inv *core.Invocation) *core.BlockError {
+	for _, c := range rs.controllers {
+		if !c.admits(inv.Origin()) {
+			return c.refusal
+		}
+	}
+	return nil
 }
 
 // acts is what [core.FamilyTable] asks of every controller.

@@ -40,6 +40,20 @@ func (rs *Rules) Recheck(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
+// DecidesAtOnce reports whether Decide does what Ask and Take do: where there is one rule,
+// which holds.
+func (rs *Rules) DecidesAtOnce() bool {
+	return len(rs.controllers) == 1 && rs.controllers[0].rule.Mode == core.Enforce
+}
+
+// Decide lets the breaker decide about a call that it was not asked about.
+func (rs *Rules) Decide(inv *core.Invocation) *core.BlockError {
+	if c := rs.controllers[0]; !c.take(inv) {
+		return c.refusal
+	}
+	return nil
+}
+
 // Completed counts the end of a call with every breaker that had let it in.
 func Completed(inv *core.Invocation) {
 	rt := time.Duration(max(0, inv.Now()-inv.Began()))

@@ -64,9 +64,17 @@ func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 		inv.bound = e.lookUp(r, name)
 	}
 
+	if inv.atOnce() {
+		if block := inv.decideAtOnce(); block != nil {
+			return Entry{}, inv.refuse(block, nil)
+		}
+		inv.look()
+		return inv.entry(), nil
+	}
 	verdict := inv.decide()
 	switch {
 	case verdict.Block != nil:
+		inv.beWary()
 		return Entry{}, inv.refuse(verdict.Block, nil)
 	case verdict.Wait > 0 || inv.Awaits():
 		return inv.queue(verdict)
@@ -91,7 +99,7 @@ func (inv *Invocation) find(name string) *Resource {
 // takes nothing.
 func (inv *Invocation) decide() (v Verdict) {
 	able := false
-	takes := len(inv.engine.chain.preparers) + len(inv.asked())
+	takes := len(inv.engine.chain.preparers) + len(inv.bound.judges)
 	for step := 0; step >= 0; {
 		if step = inv.decideFrom(step, &v, able); step == takes && !able {
 			if able = inv.able(&v); !able {
@@ -100,14 +108,6 @@ func (inv *Invocation) decide() (v Verdict) {
 		}
 	}
 	return v
-}
-
-// asked are the checkers that are asked before anybody takes.
-func (inv *Invocation) asked() []Checker {
-	if inv.bound.atOnce && !inv.prioritized {
-		return nil
-	}
-	return inv.bound.judges
 }
 
 // able reports whether a call that was asked could wait for as long as the rules would
@@ -145,9 +145,9 @@ func (inv *Invocation) named(by *BlockError) *BlockError {
 // to go on with after a panic, or before the takes if the call would have to wait and is
 // not known to be able to; or -1.
 func (inv *Invocation) decideFrom(i int, v *Verdict, able bool) (next int) {
-	preparers, asks, judges := inv.engine.chain.preparers, inv.asked(), inv.bound.judges
+	preparers, judges := inv.engine.chain.preparers, inv.bound.judges
 	prepared := len(preparers)
-	asked := prepared + len(asks)
+	asked := prepared + len(judges)
 	taken := asked + len(judges)
 	defer func() {
 		if next != 0 {
@@ -170,7 +170,7 @@ func (inv *Invocation) decideFrom(i int, v *Verdict, able bool) (next int) {
 		preparers[i].Prepare(inv)
 	}
 	for ; i < asked; i++ {
-		if v.add(asks[i-prepared].Ask(inv)); v.Block != nil {
+		if v.add(judges[i-prepared].Ask(inv)); v.Block != nil {
 			return -1
 		}
 	}

@@ -17,6 +17,9 @@ type Resource struct {
 	// has looks its rules up anew. So one set of rules serves a whole decision, and
 	// the hot path looks nothing up.
 	bound shared.Pointer[binding]
+
+	// wary is the time until which rules are asked before any takes, see [Decider].
+	wary shared.Int64
 }
 
 // binding is the rules of one resource in one rule set. It doesn't change.
@@ -25,8 +28,9 @@ type binding struct {
 	rules [kinds]any
 
 	// judges are the checkers that have something to say here, see [FamilyChecker].
-	judges []Checker
-	atOnce bool // they need not be asked, see [Sole]
+	judges   []Checker
+	deciders []Decider // in place of them if atOnce, see [Decider]
+	atOnce   bool
 }
 
 // lookUp finds the rules that are in force for a resource by that name. It waits while
@@ -95,7 +99,7 @@ func (e *Engine) bindAs(r *Resource, name string, set *Ruleset) *binding {
 		return set.bare
 	}
 	b.judges = e.chain.judges(&b.rules)
-	b.atOnce = e.chain.atOnce(&b.rules, b.judges)
+	b.deciders, b.atOnce = e.chain.deciders(&b.rules, b.judges)
 	return &b
 }
 
@@ -103,6 +107,7 @@ func (e *Engine) bindAs(r *Resource, name string, set *Ruleset) *binding {
 func (e *Engine) bare(set *Ruleset) *binding {
 	b := &binding{set: set}
 	b.judges = e.chain.judges(&b.rules)
+	b.deciders, b.atOnce = e.chain.deciders(&b.rules, b.judges)
 	return b
 }
 

@@ -33,15 +33,6 @@ type FamilyChecker interface {
 	Kind() Kind
 }
 
-// Sole is what [Family.Bind] may return: rules that perhaps need not be asked where no
-// other family has any. There Ask only keeps a call that will be refused from taking
-// what it then gives back.
-type Sole interface {
-	// TakesAtOnce reports whether Take refuses without taking anything, and has no call
-	// wait that is not prioritized.
-	TakesAtOnce() bool
-}
-
 // AskOnly makes a [Checker] of one that holds nothing: its answer is its verdict.
 type AskOnly func(*Invocation) Verdict
 
@@ -157,19 +148,6 @@ func (c *Chain) judges(rules *[kinds]any) []Checker {
 		}
 	}
 	return judges
-}
-
-// atOnce reports whether one family judges alone and needs no asking, see [Sole].
-func (c *Chain) atOnce(rules *[kinds]any, judges []Checker) bool {
-	if len(judges) != 1 {
-		return false
-	}
-	family, ok := judges[0].(FamilyChecker)
-	if !ok {
-		return false
-	}
-	sole, ok := rules[family.Kind()].(Sole)
-	return ok && sole.TakesAtOnce()
 }
 
 // NewChain returns a chain of slots in the given order. It panics if a slot plays

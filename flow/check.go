@@ -73,7 +73,7 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	return longest
 }
 
-// TakesAtOnce reports whether the rules need not be asked, see [core.Sole]: where one
+// TakesAtOnce reports whether the rules need not be asked, see [core.Decider]: where one
 // takes for all, and has nobody wait in a queue.
 func (rs *Rules) TakesAtOnce() bool {
 	return len(rs.takers) == 1 && rs.takers[0].queue == nil

@@ -59,6 +59,27 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	return longest
 }
 
+// DecidesAtOnce reports whether Decide does what Ask and Take do: where there is one rule,
+// and it is plain.
+func (rs *Rules) DecidesAtOnce() bool { return rs.plain != nil }
+
+// Decide lets the rule decide. A call of several values takes for none if it is refused for
+// one: what it took for the others is given back here.
+func (rs *Rules) Decide(inv *core.Invocation) *core.BlockError {
+	if v, sole := rs.plain.sole(inv); sole {
+		return rs.plain.takePlain(inv, v)
+	}
+	if v := rs.Ask(inv); v.Block != nil {
+		return v.Block
+	}
+	before := inv.Reservations()
+	v := rs.Take(inv)
+	if v.Block != nil {
+		inv.GiveBackFrom(before)
+	}
+	return v.Block
+}
+
 // Idle reports whether all of the rules can be forgotten, see core.Resource.
 func (rs *Rules) Idle(now int64) bool {
 	for _, c := range rs.controllers {

@@ -47,6 +47,20 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
+// DecidesAtOnce reports whether Decide does what Ask and Take do: where all count on one
+// gauge, none rehearses and nobody stands in line.
+func (rs *Rules) DecidesAtOnce() bool {
+	return rs.tightest != nil && rs.tightest.rule.MaxQueue == 0 && len(rs.apart)+len(rs.shadows) == 0
+}
+
+// Decide lets the tightest rule take.
+func (rs *Rules) Decide(inv *core.Invocation) *core.BlockError {
+	if c := rs.tightest; !c.take(inv, rs.revision) {
+		return c.refusal
+	}
+	return nil
+}
+
 // ask reports whether the rule would admit the call, perhaps after a wait, as things
 // stand.
 func (c *controller) ask(inv *core.Invocation, revision uint64) bool {

@@ -14,6 +14,11 @@ func (Breaker) Name() string { return "breaker" }
 // Kind is the family: without its rules the slot has nothing to say.
 func (Breaker) Kind() core.Kind { return core.KindBreaker }
 
+// Decider is the rules themselves.
+func (Breaker) Decider(of core.Checker, rules any) core.Decider {
+	return relayed[Breaker, *breaker.Rules](of, rules)
+}
+
 // Ask asks every breaker of the resource.
 func (Breaker) Ask(inv *core.Invocation) core.Verdict {
 	if rules, ok := inv.Rules(core.KindBreaker).(*breaker.Rules); ok {

@@ -14,6 +14,11 @@ func (Flow) Name() string { return "flow" }
 // Kind is the family: without its rules the slot has nothing to say.
 func (Flow) Kind() core.Kind { return core.KindFlow }
 
+// Decider is the rules themselves.
+func (Flow) Decider(of core.Checker, rules any) core.Decider {
+	return relayed[Flow, *flow.Rules](of, rules)
+}
+
 // Ask asks every flow rule of the resource.
 func (Flow) Ask(inv *core.Invocation) core.Verdict {
 	if rules, ok := inv.Rules(core.KindFlow).(*flow.Rules); ok {

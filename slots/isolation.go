@@ -14,6 +14,11 @@ func (Isolation) Name() string { return "isolation" }
 // Kind is the family: without its rules the slot has nothing to say.
 func (Isolation) Kind() core.Kind { return core.KindIsolation }
 
+// Decider is the rules themselves.
+func (Isolation) Decider(of core.Checker, rules any) core.Decider {
+	return relayed[Isolation, *isolation.Rules](of, rules)
+}
+
 // Ask asks the isolation rules of the resource.
 func (Isolation) Ask(inv *core.Invocation) core.Verdict {
 	if rules, ok := inv.Rules(core.KindIsolation).(*isolation.Rules); ok {

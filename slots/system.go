@@ -14,6 +14,11 @@ func (System) Name() string { return "system" }
 // Kind is the family: without its rules the slot has nothing to say.
 func (System) Kind() core.Kind { return core.KindSystem }
 
+// Decider is the rules themselves.
+func (System) Decider(of core.Checker, rules any) core.Decider {
+	return relayed[System, *system.Rules](of, rules)
+}
+
 // Ask asks every system rule.
 func (System) Ask(inv *core.Invocation) core.Verdict {
 	if rules, ok := inv.Rules(core.KindSystem).(*system.Rules); ok {

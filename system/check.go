@@ -77,6 +77,20 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
+// DecidesAtOnce reports whether Decide does what Ask and Take do: where there is one rule,
+// which holds.
+func (rs *Rules) DecidesAtOnce() bool {
+	return len(rs.rules) == 1 && rs.rules[0].gate.rule.Mode == core.Enforce
+}
+
+// Decide lets the rule decide about an inbound call.
+func (rs *Rules) Decide(inv *core.Invocation) *core.BlockError {
+	if r := &rs.rules[0]; inv.Inbound() && !r.take(inv) {
+		return r.refusal
+	}
+	return nil
+}
+
 // takes reports whether the rule reserves what it grants.
 func (g *gate) takes() bool { return g.rule.Metric == QPS || g.rule.Metric == Concurrency }
 
