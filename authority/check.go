@@ -11,14 +11,20 @@ import (
 type controller struct {
 	rule      Rule
 	named     map[string]struct{} // the callers; not changed once made
+	few       []string            // the same, if they are so few that to compare is quicker
 	refusal   *core.BlockError
 	rehearsed *stat.Tally // refusals of a shadow rule
 }
+
+const fewCallers = 8
 
 func newController(r Rule, resource *core.Resource, old *controller) *controller {
 	c := &controller{rule: r, named: make(map[string]struct{}, len(r.Origins))}
 	for _, name := range r.Origins {
 		c.named[name] = struct{}{}
+	}
+	if len(r.Origins) <= fewCallers {
+		c.few = r.Origins
 	}
 	c.refusal = core.NewBlockError(core.KindAuthority, resource.Name(), r.ID, nil)
 	c.rehearsed = new(stat.Tally)
@@ -34,7 +40,10 @@ func (c *controller) admits(origin string) bool {
 	if origin == "" {
 		return c.rule.List == Black || c.rule.AllowAnonymous
 	}
-	_, named := c.named[origin]
+	named := slices.Contains(c.few, origin)
+	if c.few == nil {
+		_, named = c.named[origin]
+	}
 	return named == (c.rule.List == White)
 }
 

@@ -48,7 +48,12 @@ func (rs *Rules) DecidesAtOnce() bool {
 
 // Decide lets the breaker decide about a call that it was not asked about.
 func (rs *Rules) Decide(inv *core.Invocation) *core.BlockError {
-	if c := rs.controllers[0]; !c.take(inv) {
+	c := rs.controllers[0]
+	if state, number := c.machine.state(); state == Closed && len(inv.Marks()) == 0 {
+		inv.Mark(c.machine, int64(number)) // as take does
+		return nil
+	}
+	if !c.take(inv) {
 		return c.refusal
 	}
 	return nil

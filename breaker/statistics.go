@@ -16,6 +16,9 @@ type statistics struct {
 	ring  *stat.LeapArray[tally]
 	sum   tally
 	start int64 // of the newest bucket in sum
+
+	newest *stat.Bucket[tally] // whose start that is
+	until  int64               // when it ends; who comes before then is counted in it
 }
 
 func newStatistics(interval time.Duration, buckets int) statistics {
@@ -23,14 +26,14 @@ func newStatistics(interval time.Duration, buckets int) statistics {
 	if err != nil {
 		panic(err) // rules are checked when they are loaded
 	}
-	return statistics{ring: ring, start: math.MinInt64}
+	return statistics{ring: ring, start: math.MinInt64, until: math.MinInt64}
 }
 
 // add counts a call that completed, and returns what the interval holds with it.
 func (s *statistics) add(now int64, bad bool) tally {
-	b := s.ring.Current(now)
-	if b.Start != s.start { // others may have ended with it
-		s.start, s.sum = b.Start, s.at(now)
+	b := s.newest
+	if now >= s.until {
+		b = s.turn(now)
 	}
 	b.Value.calls++
 	s.sum.calls++
@@ -39,6 +42,16 @@ func (s *statistics) add(now int64, bad bool) tally {
 		s.sum.bad++
 	}
 	return s.sum
+}
+
+// turn goes to the bucket of now.
+func (s *statistics) turn(now int64) *stat.Bucket[tally] {
+	b := s.ring.Current(now)
+	if b.Start != s.start { // others may have ended with it
+		s.start, s.sum = b.Start, s.at(now)
+	}
+	s.newest, s.until = b, b.Start+int64(s.ring.Width())
+	return b
 }
 
 // at is what the interval holds at now.
@@ -52,7 +65,7 @@ func (s *statistics) at(now int64) (sum tally) {
 
 func (s *statistics) reset() {
 	s.ring.Reset()
-	s.sum, s.start = tally{}, math.MinInt64
+	s.sum, s.start, s.until = tally{}, math.MinInt64, math.MinInt64
 }
 
 // reshaped are the same tallies in buckets of another shape. What covers several of

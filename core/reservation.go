@@ -141,33 +141,37 @@ func (inv *Invocation) settle() {
 // giveBack returns everything, the last thing first.
 func (inv *Invocation) giveBack() { inv.unwind(true) }
 
-// release returns what is held until exit.
-func (inv *Invocation) release() { inv.unwind(false) }
+// release returns what is held until exit. Where nobody waits for it nothing can go wrong.
+func (inv *Invocation) release() {
+	held := inv.held
+	for i := len(held) - 1; i >= 0; i-- {
+		r := &held[i]
+		if r.UntilExit && (r.gauge == nil || r.Token == confirmed || !r.gauge.TryRelease(r.Units)) {
+			inv.held = held[:i+1]
+			inv.unwind(false)
+			break
+		}
+	}
+	inv.empty(held)
+}
+
+// empty makes held the place for what the next call holds. A pooled invocation must not
+// keep windows alive.
+func (inv *Invocation) empty(held []Reservation) {
+	for i := range held {
+		held[i] = Reservation{}
+	}
+	inv.held = held[:0]
+}
 
 // unwind empties what is held. A holder that panics keeps what it granted; the
 // others still get theirs.
 func (inv *Invocation) unwind(all bool) {
 	held := inv.held
-	if all || inv.owes() {
-		for len(inv.held) > 0 {
-			inv.unwindSome(all)
-		}
+	for len(inv.held) > 0 {
+		inv.unwindSome(all)
 	}
-	inv.held = held[:0]
-	for i := range held {
-		r := &held[i]
-		*r = Reservation{} // a pooled invocation must not keep windows alive
-	}
-}
-
-// owes reports whether anything is to be returned at the exit.
-func (inv *Invocation) owes() bool {
-	for i := range inv.held {
-		if inv.held[i].UntilExit {
-			return true
-		}
-	}
-	return false
+	inv.empty(held)
 }
 
 func (inv *Invocation) unwindSome(all bool) {

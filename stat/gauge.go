@@ -103,14 +103,25 @@ func (g *Gauge) Acquire(n int64) { g.change(n) }
 func (g *Gauge) Release(n int64) { g.change(-n) }
 
 func (g *Gauge) change(n int64) {
-	for w := g.word.Load(); w&frozen == 0; w = g.word.Load() {
-		if g.word.CompareAndSwap(w, w+uint64(n)*oneUnit) {
-			return
-		}
+	if g.tryChange(n) {
+		return
 	}
 	g.lock()
 	g.add(n)
 	g.unlock()
+}
+
+// TryRelease is Release where nobody can be waiting for the units. It returns false if
+// somebody may be, and has done nothing then.
+func (g *Gauge) TryRelease(n int64) bool { return g.tryChange(-n) }
+
+func (g *Gauge) tryChange(n int64) bool {
+	for w := g.word.Load(); w&frozen == 0; w = g.word.Load() {
+		if g.word.CompareAndSwap(w, w+uint64(n)*oneUnit) {
+			return true
+		}
+	}
+	return false
 }
 
 // Fits reports whether n more units would stay within limit, without taking
