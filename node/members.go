@@ -3,61 +3,163 @@ package node
 import "github.com/penstock-go/penstock/internal/shared"
 
 // members are a registry's by name. Most registries have one, the single context of a
-// resource; a map for that would be larger than its node. Changes need the registry's
-// lock, and a name is in one of the two places at a time: so who looks first here and
-// then there finds it, or it was absent in between.
-type members[V any] struct {
-	one  shared.Pointer[named[V]]
-	rest shared.Pointer[shared.Map] // string -> V; made for the second name
+// resource; a table for that would be larger than its node. Changes need the registry's
+// lock, finding needs none. A name is in one of the two places at a time: so who looks
+// first here and then there finds it, or it was absent in between.
+type members[T any, V Member[T]] struct {
+	one  shared.Pointer[T]
+	rest shared.Pointer[table[T]] // made for the second member
 }
 
-type named[V any] struct {
-	name string
-	v    V
-}
-
-func (m *members[V]) load(name string) (v V, ok bool) {
-	if one := m.one.Load(); one != nil && one.name == name {
-		return one.v, true
+func (m *members[T, V]) load(name string) (V, bool) {
+	if one := m.one.Load(); one != nil && V(one).Key() == name {
+		return one, true
 	}
 	if rest := m.rest.Load(); rest != nil {
-		if found, ok := rest.Load(name); ok {
-			return found.(V), true
-		}
+		return find[T, V](rest, name)
 	}
-	return v, false
+	return nil, false
 }
 
-// store puts a name in that is not there.
-func (m *members[V]) store(name string, v V) {
+// store puts a member in whose name is not there.
+func (m *members[T, V]) store(v V) {
 	rest := m.rest.Load()
 	switch {
 	case rest != nil:
-		rest.Store(name, v)
 	case m.one.Load() == nil:
-		m.one.Store(&named[V]{name, v})
+		m.one.Store(v)
+		return
 	default:
-		rest = new(shared.Map)
-		rest.Store(name, v)
-		m.rest.Store(rest)
+		rest = newTable[T](0)
 	}
+	if 4*(rest.used+1) > 3*len(rest.slots) {
+		rest = rest.copied()
+	}
+	rest.store(shared.Hash(v.Key()), v)
+	m.rest.Store(rest)
 }
 
-func (m *members[V]) delete(name string) {
-	if one := m.one.Load(); one != nil && one.name == name {
+func (m *members[T, V]) delete(name string) {
+	if one := m.one.Load(); one != nil && V(one).Key() == name {
 		m.one.Store(nil)
 		return
 	}
-	if rest := m.rest.Load(); rest != nil {
-		rest.Delete(name)
+	if rest := m.rest.Load(); rest != nil && remove[T, V](rest, name) && 8*rest.live < len(rest.slots) && len(rest.slots) > fewest {
+		m.rest.Store(rest.copied())
 	}
 }
 
-func (m *members[V]) each(yield func(name string, v V) bool) {
-	if one := m.one.Load(); one != nil && !yield(one.name, one.v) {
+// each yields the members; of those that come or go meanwhile some, but none twice.
+func (m *members[T, V]) each(yield func(name string, v V) bool) {
+	one := m.one.Load()
+	if one != nil && !yield(V(one).Key(), one) {
 		return
 	}
-	if rest := m.rest.Load(); rest != nil {
-		rest.Range(func(name, v any) bool { return yield(name.(string), v.(V)) })
+	rest := m.rest.Load()
+	if rest == nil {
+		return
+	}
+	for i := range rest.slots {
+		if v := rest.slots[i].member.Load(); v != nil && v != one && !yield(V(v).Key(), v) {
+			return
+		}
 	}
 }
+
+// table finds members by name: a hash table with linear probing, at most three quarters
+// used. To find one touches a slot, the member and its name, which is what a map of many
+// costs where none of it is at hand.
+//
+// A slot gets a hash once and keeps it, so that the way to a name never has a gap: a
+// member that leaves only takes its pointer along, and one that comes back finds the slot
+// again. Where too few are left, or too many have left, the rest are copied to a new
+// table. Who looks in the old one finds what was there when it began.
+type table[T any] struct {
+	slots []slot[T] // a power of two of them
+	used  int       // that have a hash
+	live  int       // that have a member
+}
+
+type slot[T any] struct {
+	hash   shared.Uint64 // 0 if the slot is free; stored after the member
+	member shared.Pointer[T]
+}
+
+// fewest is how many slots a table has.
+const fewest = 4
+
+// newTable returns a table with room for so many members and as many more.
+func newTable[T any](members int) *table[T] {
+	size := fewest
+	for size < 2*members {
+		size *= 2
+	}
+	return &table[T]{slots: make([]slot[T], size)}
+}
+
+func find[T any, V Member[T]](t *table[T], name string) (V, bool) {
+	_, v := locate[T, V](t, shared.Hash(name), name)
+	return v, v != nil
+}
+
+// locate returns the member of that name and its slot.
+func locate[T any, V Member[T]](t *table[T], hash uint64, name string) (*slot[T], V) {
+	for i := t.home(hash); ; i = t.after(i) {
+		s := &t.slots[i]
+		switch s.hash.Load() {
+		case 0:
+			return nil, nil
+		case taken(hash):
+			if v := V(s.member.Load()); v != nil && v.Key() == name {
+				return s, v
+			}
+		}
+	}
+}
+
+func remove[T any, V Member[T]](t *table[T], name string) bool {
+	s, _ := locate[T, V](t, shared.Hash(name), name)
+	if s == nil {
+		return false
+	}
+	s.member.Store(nil)
+	t.live--
+	return true
+}
+
+// store puts a member in a slot that it, or one with the same hash, has left, or in a
+// free one.
+func (t *table[T]) store(hash uint64, v *T) {
+	i := t.home(hash)
+	for ; t.slots[i].hash.Load() != 0; i = t.after(i) {
+		if t.slots[i].hash.Load() == taken(hash) && t.slots[i].member.Load() == nil {
+			break
+		}
+	}
+	s := &t.slots[i]
+	s.member.Store(v)
+	if s.hash.Load() == 0 {
+		s.hash.Store(taken(hash))
+		t.used++
+	}
+	t.live++
+}
+
+// copied is a table of the members that are there, with room for as many more.
+func (t *table[T]) copied() *table[T] {
+	next := newTable[T](t.live + 1)
+	for i := range t.slots {
+		if v := t.slots[i].member.Load(); v != nil {
+			next.store(t.slots[i].hash.Load(), v)
+		}
+	}
+	return next
+}
+
+// home is where a hash belongs.
+func (t *table[T]) home(hash uint64) int { return int(taken(hash) & uint64(len(t.slots)-1)) }
+
+func (t *table[T]) after(i int) int { return (i + 1) & (len(t.slots) - 1) }
+
+// taken is a hash as a slot has it.
+func taken(hash uint64) uint64 { return max(hash, 1) }

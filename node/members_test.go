@@ -12,28 +12,39 @@ import (
 func TestMembersAreTheirTwin(t *testing.T) {
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 2))
-		var m members[int]
-		twin := make(map[string]int)
-		names := 1 + random.IntN(4)
+		var m members[member, *member]
+		twin := make(map[string]*member)
+		names := []int{1, 2, 4, 40}[random.IntN(4)]
 		for i := range 200 {
 			name := fmt.Sprint(random.IntN(names))
+			if i == 150 {
+				names = min(names, 3) // then the table shrinks
+				for name := range twin {
+					m.delete(name)
+				}
+				clear(twin)
+			}
 			if _, there := twin[name]; there {
 				m.delete(name)
 				delete(twin, name)
 			} else {
-				m.store(name, i)
-				twin[name] = i
+				twin[name] = &member{name: name}
+				m.store(twin[name])
 			}
-			all := make(map[string]int)
-			m.each(func(name string, v int) bool { all[name] = v; return true })
+			all := make(map[string]*member)
+			m.each(func(name string, v *member) bool {
+				require.NotContains(t, all, name, "seed %d", seed)
+				all[name] = v
+				return true
+			})
 			require.Equal(t, twin, all, "seed %d", seed)
 			for n := range names {
 				v, ok := m.load(fmt.Sprint(n))
 				want, there := twin[fmt.Sprint(n)]
 				require.Equal(t, there, ok, "seed %d", seed)
-				require.Equal(t, want, v, "seed %d", seed)
+				require.Same(t, want, v, "seed %d", seed)
 			}
-			m.each(func(string, int) bool { return false })
+			m.each(func(string, *member) bool { return false })
 		}
 	}
 }

@@ -21,6 +21,9 @@ func (n *DefaultNode) Name() string { return n.cluster.name }
 // Context is the name of the context.
 func (n *DefaultNode) Context() string { return n.entrance.name }
 
+// Key is the same: the node is one of its resource's.
+func (n *DefaultNode) Key() string { return n.entrance.name }
+
 // Cluster is the node of the resource over all contexts.
 func (n *DefaultNode) Cluster() *ClusterNode { return n.cluster }
 
@@ -50,6 +53,9 @@ type ClusterNode struct {
 
 // Name is the resource's name.
 func (n *ClusterNode) Name() string { return n.name }
+
+// Key is the same.
+func (n *ClusterNode) Key() string { return n.name }
 
 // Entered reports whether a call has ever asked for the resource. A resource
 // that only rules name has a node, but was not entered.
@@ -110,6 +116,9 @@ type OriginNode struct {
 // Name is the caller's name.
 func (n *OriginNode) Name() string { return n.name }
 
+// Key is the same.
+func (n *OriginNode) Key() string { return n.name }
+
 // Overflow reports whether the node stands for all callers beyond the cap.
 func (n *OriginNode) Overflow() bool { return n.overflow }
 
@@ -126,6 +135,9 @@ type EntranceNode struct {
 
 // Name is the context's name.
 func (n *EntranceNode) Name() string { return n.name }
+
+// Key is the same.
+func (n *EntranceNode) Key() string { return n.name }
 
 // Retire marks the node as leaving. Nothing can be placed below it then.
 func (n *EntranceNode) Retire(leaving bool) {

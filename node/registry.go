@@ -40,6 +40,8 @@ func (b *Budget) take() bool {
 // Member is what a [Registry] keeps: a pointer to a T.
 type Member[T any] interface {
 	*T
+	// Key is the name under which the member is kept.
+	Key() string
 	// Retire marks the member as leaving, so that whoever uses it from now on
 	// notices; false takes the mark away.
 	Retire(leaving bool)
@@ -65,7 +67,7 @@ type Member[T any] interface {
 // of the two sees the other: either the registry sees the count and leaves the
 // member where it is, or the call sees the mark and has it restored.
 type Registry[T any, V Member[T]] struct {
-	items  members[V]
+	items  members[T, V]
 	budget *Budget
 	build  func(name string) V
 	left   func(V)         // told about a member that left
@@ -119,13 +121,12 @@ func (r *Registry[T, V]) obtain(name string, now int64, build func(name string) 
 // It keeps a copy of the name: the caller's may be a piece of a whole request. The
 // caller holds mu.
 func (r *Registry[T, V]) put(name string, build func(name string) V) V {
-	name = strings.Clone(name)
 	v := V(r.gone[name].Value())
 	if v == nil {
-		v = build(name)
+		v = build(strings.Clone(name))
 	}
 	delete(r.gone, name)
-	r.items.store(name, v)
+	r.items.store(v)
 	v.Retire(false) // only now: who sees no mark finds it in its place
 	return v
 }
@@ -187,7 +188,7 @@ func (r *Registry[T, V]) Restore(name string, v V) {
 	defer r.mu.Unlock()
 	if _, ok := r.Find(name); !ok {
 		delete(r.gone, name)
-		r.items.store(name, v)
+		r.items.store(v)
 		if !r.pinned[name] {
 			r.budget.used.Add(1)
 		}

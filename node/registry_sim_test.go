@@ -11,10 +11,12 @@ import (
 
 // seat is a member of a registry that callers use for a while.
 type seat struct {
+	name    string
 	users   shared.Int64
 	retired shared.Bool
 }
 
+func (m *seat) Key() string         { return m.name }
 func (m *seat) Retire(leaving bool) { m.retired.Store(leaving) }
 func (m *seat) Idle(int64) bool     { return m.users.Load() == 0 }
 
@@ -24,7 +26,7 @@ func (m *seat) Idle(int64) bool     { return m.users.Load() == 0 }
 func TestSimRegistry(t *testing.T) {
 	sim.Random(t, func(s *sim.Schedule) {
 		budget := NewBudget(2)
-		r := NewRegistry(budget, func(string) *seat { return new(seat) }, nil, nil)
+		r := NewRegistry(budget, func(name string) *seat { return &seat{name: name} }, nil, nil)
 		names := []string{"a", "b"}[:1+s.Rand.IntN(2)]
 		if s.Rand.IntN(2) == 0 {
 			r.Obtain("a", 0)

@@ -21,6 +21,7 @@ type member struct {
 	looked  func() // called after each look whether it is idle
 }
 
+func (m *member) Key() string         { return m.name }
 func (m *member) Retire(leaving bool) { m.retired.Store(leaving) }
 
 func (m *member) Idle(int64) bool {

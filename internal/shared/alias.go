@@ -21,7 +21,6 @@ type (
 // The types of sync.
 type (
 	Mutex = sync.Mutex
-	Map   = sync.Map
 	Pool  = sync.Pool
 )
 

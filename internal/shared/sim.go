@@ -3,8 +3,8 @@
 package shared
 
 import (
+	"hash/fnv"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -165,32 +165,6 @@ func (m *Mutex) Unlock() {
 	}
 }
 
-// Map is a [sync.Map].
-type Map struct{ v sync.Map }
-
-// Load is [sync.Map.Load].
-func (m *Map) Load(key any) (value any, ok bool) { read(m); return m.v.Load(key) }
-
-// Store is [sync.Map.Store].
-func (m *Map) Store(key, value any) { write(m); m.v.Store(key, value) }
-
-// Delete is [sync.Map.Delete].
-func (m *Map) Delete(key any) { write(m); m.v.Delete(key) }
-
-// Range is [sync.Map.Range] in the order of the keys, so that a schedule can be
-// run again.
-func (m *Map) Range(f func(key, value any) bool) {
-	var keys []string
-	m.v.Range(func(key, _ any) bool { keys = append(keys, key.(string)); return true })
-	slices.Sort(keys)
-	for _, key := range keys {
-		read(m)
-		if value, ok := m.v.Load(key); ok && !f(key, value) {
-			return
-		}
-	}
-}
-
 // Pool is a [sync.Pool] that hands out what was put last, so that a pooled object
 // is used again as soon as it can be.
 type Pool struct {
@@ -238,3 +212,10 @@ func MakeWeak[T any](p *T) Weak[T] { return Weak[T]{p} }
 
 // Value is [weak.Pointer.Value].
 func (w Weak[T]) Value() *T { return w.v }
+
+// Hash is a hash of a text, the same in every process: a schedule can be run again.
+func Hash(text string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(text))
+	return h.Sum64()
+}
