@@ -220,7 +220,13 @@ func (e *Engine) newResource(name string) *Resource {
 	if name == node.OverflowName && e.resources.overflow != nil {
 		return e.resources.overflow
 	}
-	return &Resource{ClusterNode: e.tree.NewCluster(name), engine: e}
+	both := &struct { // side by side: a call needs both
+		Resource
+		cluster node.ClusterNode
+	}{}
+	e.tree.InitCluster(&both.cluster, name)
+	both.Resource = Resource{ClusterNode: &both.cluster, engine: e}
+	return &both.Resource
 }
 
 // left cleans up after a resource that has left the registry, under its lock.

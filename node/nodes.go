@@ -44,9 +44,9 @@ type ClusterNode struct {
 
 	name    string
 	entered shared.Bool
-	first   shared.Pointer[DefaultNode]          // most resources have one context
-	calls   *Registry[DefaultNode, *DefaultNode] // by context
-	origins *Registry[OriginNode, *OriginNode]
+	first   shared.Pointer[DefaultNode]         // most resources have one context
+	calls   Registry[DefaultNode, *DefaultNode] // by context
+	origins Registry[OriginNode, *OriginNode]
 	// overflowOrigin stands for all callers beyond the cap; made on first use.
 	overflowOrigin shared.Pointer[OriginNode]
 }
@@ -69,10 +69,10 @@ func (n *ClusterNode) MarkEntered() {
 }
 
 // Calls are the nodes of the resource by context.
-func (n *ClusterNode) Calls() *Registry[DefaultNode, *DefaultNode] { return n.calls }
+func (n *ClusterNode) Calls() *Registry[DefaultNode, *DefaultNode] { return &n.calls }
 
 // Origins are the nodes of the resource by caller.
-func (n *ClusterNode) Origins() *Registry[OriginNode, *OriginNode] { return n.origins }
+func (n *ClusterNode) Origins() *Registry[OriginNode, *OriginNode] { return &n.origins }
 
 // OverflowOrigin is the node of the callers beyond the cap, nil if there were
 // none.

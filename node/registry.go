@@ -67,15 +67,20 @@ type Member[T any] interface {
 // of the two sees the other: either the registry sees the count and leaves the
 // member where it is, or the call sees the mark and has it restored.
 type Registry[T any, V Member[T]] struct {
-	items  members[T, V]
-	budget *Budget
-	build  func(name string) V
-	left   func(V)         // told about a member that left
-	room   func(now int64) // makes idle members leave, here and elsewhere
+	items members[T, V]
+	*terms[T, V]
 
 	mu     shared.Mutex
 	pinned map[string]bool
 	gone   map[string]shared.Weak[T] // have left, and may be in use
+}
+
+// terms are what goes for a registry, and for all of its kind.
+type terms[T any, V Member[T]] struct {
+	budget *Budget
+	build  func(name string) V
+	left   func(V)         // told about a member that left
+	room   func(now int64) // makes idle members leave, here and elsewhere
 }
 
 // NewRegistry returns an empty registry. It makes its members with build and
@@ -83,7 +88,7 @@ type Registry[T any, V Member[T]] struct {
 // calls room, without the lock, which may evict here or in another registry that
 // shares the budget. left and room may be nil.
 func NewRegistry[T any, V Member[T]](budget *Budget, build func(name string) V, left func(V), room func(now int64)) *Registry[T, V] {
-	return &Registry[T, V]{budget: budget, build: build, left: left, room: room}
+	return &Registry[T, V]{terms: &terms[T, V]{budget: budget, build: build, left: left, room: room}}
 }
 
 // Find returns the member of that name.

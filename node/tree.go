@@ -68,8 +68,8 @@ type Tree struct {
 	names     *Budget
 	resources Owner
 
-	room   func(now int64)               // MakeRoom, made into a function once for all registries
-	caller func(name string) *OriginNode // makes the node of a caller, likewise
+	ofCalls   *terms[DefaultNode, *DefaultNode] // of the registries of all resources
+	ofOrigins *terms[OriginNode, *OriginNode]
 
 	placing   shared.Mutex // guards where call nodes stand
 	sweeping  shared.Mutex
@@ -98,24 +98,32 @@ func NewTree(layout *stat.Layout, caps Caps, resources Owner) (*Tree, error) {
 		resources: resources,
 		overflow:  &EntranceNode{name: OverflowName},
 	}
-	t.room = t.MakeRoom
-	t.caller = func(origin string) *OriginNode { return t.newOrigin(origin, false) }
+	t.ofCalls = &terms[DefaultNode, *DefaultNode]{budget: t.calls, room: t.MakeRoom, left: func(n *DefaultNode) {
+		n.cluster.first.CompareAndSwap(n, nil)
+		t.unplace(n)
+	}}
+	t.ofOrigins = &terms[OriginNode, *OriginNode]{budget: t.origins, room: t.MakeRoom, build: func(origin string) *OriginNode {
+		return t.newOrigin(origin, false)
+	}}
 	t.inbound = t.NewCluster(InboundName)
-	t.entrances = NewRegistry(t.contexts, func(name string) *EntranceNode { return &EntranceNode{name: name} }, nil, t.room)
+	t.entrances = NewRegistry(t.contexts, func(name string) *EntranceNode { return &EntranceNode{name: name} }, nil, t.MakeRoom)
 	t.usual = t.entrances.Pin(DefaultContext)
 	return t, nil
 }
 
 // NewCluster returns the node of a resource, with no calls and no origins yet.
 func (t *Tree) NewCluster(name string) *ClusterNode {
-	c := &ClusterNode{name: name}
-	c.Init(t.layout)
-	c.calls = NewRegistry(t.calls, nil, func(n *DefaultNode) {
-		c.first.CompareAndSwap(n, nil)
-		t.unplace(n)
-	}, t.room)
-	c.origins = NewRegistry(t.origins, t.caller, nil, t.room)
+	c := new(ClusterNode)
+	t.InitCluster(c, name)
 	return c
+}
+
+// InitCluster makes the zero ClusterNode what NewCluster returns. It is for who has one
+// beside other things that a call needs.
+func (t *Tree) InitCluster(c *ClusterNode, name string) {
+	c.name = name
+	c.calls.terms, c.origins.terms = t.ofCalls, t.ofOrigins
+	c.Init(t.layout)
 }
 
 func (t *Tree) newOrigin(name string, overflow bool) *OriginNode {

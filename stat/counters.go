@@ -31,7 +31,8 @@ import (
 // exact and never decreases. Different counters are not read at one instant.
 type Counters struct {
 	layout *Layout
-	lanes  []shared.Pointer[lane] // a power of two of them, each made on first use
+	lanes  []shared.Pointer[lane]  // a power of two of them, each made on first use
+	few    [4]shared.Pointer[lane] // where they stand if they are no more: at hand
 
 	mu       shared.Mutex
 	totals   Counts             // what was moved out of the lanes
@@ -43,7 +44,9 @@ type Counters struct {
 // Init makes the zero Counters ready. It is not safe for concurrent use.
 func (c *Counters) Init(layout *Layout) {
 	c.layout = layout
-	c.lanes = make([]shared.Pointer[lane], layout.lanes)
+	if c.lanes = c.few[:min(layout.lanes, len(c.few))]; layout.lanes > len(c.few) {
+		c.lanes = make([]shared.Pointer[lane], layout.lanes)
+	}
 }
 
 // AddPass counts a call of n units as admitted.
