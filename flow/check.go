@@ -211,6 +211,7 @@ func (c *controller) hasPermits(n *node.StatisticNode, units, limit int64) bool 
 // of those that came after as well. They look for successors after they took: what
 // they took before there was one has been handed to it, see [succession].
 func (c *controller) takeBucket(inv *core.Invocation, n *node.StatisticNode, limit int64) core.Verdict {
+	before := inv.Reservations()
 	v := c.takeIn(inv, c.windowOn(n, inv.Now()), limit)
 	if v.Block != nil || c.next.Load() == nil {
 		return v
@@ -224,6 +225,9 @@ func (c *controller) takeNext(inv *core.Invocation, n *node.StatisticNode, limit
 		if again := c.takeIn(inv, next.windowOn(n, inv.Now()), limit); again.Block != nil || again.Wait > v.Wait {
 			v = again
 		}
+	}
+	if v.Block != nil && c.rule.Mode == core.Shadow {
+		inv.GiveBackFrom(before) // as in retake
 	}
 	return v
 }

@@ -1,6 +1,7 @@
 package flow_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/slots"
 )
 
 // A shadow rule refuses and delays nobody, and counts what it would have refused:
@@ -125,4 +127,55 @@ func TestShadowGivesBack(t *testing.T) {
 		{0, "orders", 1, "block"},
 	})
 	assert.Equal(t, int64(0), g.rehearsed("shadow"))
+}
+
+// lastly has something done when a call has taken, and refuses it then.
+type lastly struct{ do func() }
+
+func (*lastly) Name() string                      { return "lastly" }
+func (*lastly) Ask(*core.Invocation) core.Verdict { return core.Verdict{} }
+func (l *lastly) Take(inv *core.Invocation) core.Verdict {
+	do := l.do
+	if do == nil {
+		return core.Verdict{}
+	}
+	l.do = nil
+	do()
+	return core.Verdict{Block: core.NewBlockError(core.KindNone, inv.Resource().Name(), "lastly", nil)}
+}
+
+// A rehearsed rule changes its shape while two calls are on their way. The first fits by
+// the old shape and not by the new: it leaves nothing under the old, where the second
+// still has to fit.
+func TestShadowOnTheWay(t *testing.T) {
+	rule := flow.Rule{ID: "r", Resource: "orders", Threshold: 3, Mode: core.Shadow}
+	on, last := new(hook), new(lastly)
+	g := newGuardWith(t, core.Config{Chain: slots.Default().With(on, core.Before("flow")).With(last, core.After("flow"))}, rule)
+	call := func(meanwhile func()) {
+		on.asked = func() {
+			on.asked = nil
+			meanwhile()
+		}
+		g.outcome("orders")
+	}
+	call(func() {})
+	call(func() {})
+	call(func() {
+		var refused sync.WaitGroup
+		taken, back := make(chan struct{}), make(chan struct{})
+		call(func() {
+			rule.Buckets = 5
+			g.load(rule)
+			last.do = func() {
+				close(taken)
+				<-back
+			}
+			refused.Go(func() { g.outcome("orders") })
+			<-taken // the last unit
+		})
+		assert.EqualValues(t, 1, g.rehearsed("r"))
+		close(back)
+		refused.Wait()
+	})
+	assert.EqualValues(t, 1, g.rehearsed("r"))
 }
