@@ -59,14 +59,21 @@ func (rs *Rules) Decide(inv *core.Invocation) *core.BlockError {
 	return nil
 }
 
-// Completed counts the end of a call with every breaker that had let it in.
+// Completed counts the end of a call with every breaker that had let it in. Listeners are
+// told when all have: one that ends the goroutine takes nothing from the others.
 func Completed(inv *core.Invocation) {
 	rt := time.Duration(max(0, inv.Now()-inv.Began()))
+	var changes []Change
 	for _, mark := range inv.Marks() {
 		if m, ok := mark.Owner.(*machine); ok {
 			bad := m.terms.Load().bad(rt, inv.Failed())
-			m.complete(uint64(mark.Token), inv.Now(), bad).notify()
+			if change := m.complete(uint64(mark.Token), inv.Now(), bad); change.of != nil {
+				changes = append(changes, change)
+			}
 		}
+	}
+	for _, change := range changes {
+		change.notify()
 	}
 }
 

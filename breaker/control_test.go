@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -345,4 +346,32 @@ func TestResourceComesBack(t *testing.T) {
 	e.Exit()
 	assert.Equal(t, int64(1), g.status("b", "orders").Bad)
 	assert.Empty(t, books.Unsettled(g.Engine))
+}
+
+// A listener ends the goroutine of the call that closed its breaker. The other breakers
+// still hear of the end of that call: the place of their probe is free, and what it
+// showed counts. museum 80
+func TestListenerEndsTheGoroutine(t *testing.T) {
+	one := breaker.Rule{ID: "one", Resource: "orders", Threshold: 0.5, MinCalls: 1, Recovery: time.Second, Probes: 1, ProbeTimeout: time.Hour}
+	two := one
+	two.ID = "two"
+	for _, rules := range [][]breaker.Rule{{one, two}, {two, one}} {
+		g := newGuard(t, rules...)
+		g.call("orders", 0, errOwn)
+		g.at(2 * time.Second)
+		probe := g.open("orders")
+		g.listeners.Add(func(c breaker.Change) {
+			if c.Rule == "one" && c.To == breaker.Closed {
+				runtime.Goexit()
+			}
+		})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			probe.Exit()
+		}()
+		<-done
+		assert.Equal(t, breaker.Closed, g.state("one"))
+		assert.Equal(t, breaker.Closed, g.state("two"))
+	}
 }
