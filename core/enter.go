@@ -302,6 +302,9 @@ func (inv *Invocation) recordFrom(p phase, i int, b *BlockError) (next int) {
 			inv.abandon(i + 1)
 		} else {
 			inv.recordRest(p, i+1, b)
+			if p == phaseCompleted {
+				inv.settle()
+			}
 		}
 		next = -1
 	}()

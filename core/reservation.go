@@ -188,6 +188,7 @@ func (inv *Invocation) unwindSome(all bool) {
 		inv.unwind(all)
 		if !all {
 			inv.record(phaseCompleted, nil)
+			inv.settle()
 		}
 	}()
 	for i := len(inv.held) - 1; i >= 0; i-- {

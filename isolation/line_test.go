@@ -390,3 +390,41 @@ func TestLineBehindCallsThatWereThereBefore(t *testing.T) {
 	a.exit()
 	require.NoError(t, a.err)
 }
+
+// recorder has something done when a call has ended.
+type recorder struct {
+	name string
+	do   func()
+}
+
+func (r *recorder) Name() string { return r.name }
+func (r *recorder) Completed(*core.Invocation) {
+	if do := r.do; do != nil {
+		r.do = nil
+		do()
+	}
+}
+
+// The rule comes as a call ends, and is told that it runs. Then something ends the
+// goroutine of that call: who has come to wait in line gets the permit all the same.
+// museum 59
+func TestGoexitAsTheRuleComes(t *testing.T) {
+	early, late := &recorder{name: "early"}, &recorder{name: "late", do: runtime.Goexit}
+	g := newGuardWith(t, core.Config{Chain: slots.Default().With(early, core.Before("statistic")).With(late, core.After("outlier"))})
+	running := g.enter()
+	var waiting *call
+	early.do = func() {
+		g.load(queued(1, 1, time.Hour))
+		waiting = g.waits("a")
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		running.Exit()
+	}()
+	<-ended
+	require.Zero(t, g.inLine())
+	<-waiting.done
+	require.NoError(t, waiting.err)
+	waiting.exit()
+}
