@@ -112,16 +112,19 @@ type line struct{ what, measured, target, verdict, note string }
 func (b *bench) lines(m *measured) (lines []line) {
 	add := func(l line, note string, args ...any) {
 		l.note = fmt.Sprintf(note, args...)
+		if why := inTheWay[l.what]; why != "" && l.verdict != "met" {
+			l.note = strings.TrimPrefix(l.note+"; "+why, "; ")
+		}
 		lines = append(lines, l)
 	}
 	ratio := func(name string) float64 { return m.ways[name].Ratio.Median }
 	pass := ratio("one reject rule")
 
-	add(atMost("no rule, two nodes", ratio("no rule"), 2.7, " ×"), "aim 2.2; %s ns", report.Number(m.ways["no rule"].NS.Median))
-	add(atMost("one exact reject rule", pass, 3.0, " ×"), "aim 2.5; %s ns", report.Number(m.ways["one reject rule"].NS.Median))
-	add(atMost("context, origin and inbound root: four nodes, one rule", ratio("four nodes"), 4.2, " ×"), "aim 3.5")
+	add(atMost(noRule, ratio("no rule"), 2.7, " ×"), "aim 2.2; %s ns", report.Number(m.ways["no rule"].NS.Median))
+	add(atMost(oneRule, pass, 3.0, " ×"), "aim 2.5; %s ns", report.Number(m.ways["one reject rule"].NS.Median))
+	add(atMost(fourNodes, ratio("four nodes"), 4.2, " ×"), "aim 3.5")
 	add(atMost("one rule of each of six families, four nodes", ratio("six families"), 6, " ×"), "")
-	add(atMost("coarse clock, one rule", ratio("coarse clock"), 1.9, " ×"), "aim 1.5; the unit is of the monotonic clock all the same")
+	add(atMost(coarseClock, ratio("coarse clock"), 1.9, " ×"), "aim 1.5; the unit is of the monotonic clock all the same")
 	add(atMost("refused, of a pass", 100*ratio("refused")/pass, 60, " %"), "")
 	spared := func(name, handle string) float64 { return m.ways[name].NS.Median - m.ways[handle].NS.Median }
 	add(atLeast(fmt.Sprintf("by handle, less than by name, %d resources in turn", inTurn), spared("names in turn", "handles in turn"), 10, " ns"),
@@ -138,9 +141,9 @@ func (b *bench) lines(m *measured) (lines []line) {
 	}
 	most, which := mostAllocs(m.ways)
 	add(atMost("allocations, pass and refused, every rule that doesn't wait", most, 0, ""), "%s", which)
-	add(atMost("a throttled wait: allocations", m.throttleWait[0], 2, ""), "a timer of Go's own, and nothing else: %s", report.Number(timerAllocs()))
+	add(atMost(throttledWait, m.throttleWait[0], 2, ""), "a timer of Go's own, and nothing else: %s", report.Number(timerAllocs()))
 	add(atMost("its 99th percentile beyond its timer's", m.throttleWait[1]/1000, 1, " ms"), "")
-	add(atMost("a prioritized wait: allocations", m.borrowWait[0], 2, ""), "")
+	add(atMost(prioritizedWait, m.borrowWait[0], 2, ""), "")
 	add(atMost("its 99th percentile beyond its timer's", m.borrowWait[1]/1000, 1, " ms"), "")
 	add(atMost("memory of a resource with one context, busy on two processors", m.busy/1024, 9, " KB"), "")
 	add(atMost("the same, a minute after its last call", m.idle/1024, 1.5, " KB"), "")

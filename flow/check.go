@@ -114,6 +114,8 @@ func (c *controller) ask(inv *core.Invocation, n *node.StatisticNode) (wait time
 // take decides, and reserves on the invocation what it grants.
 func (c *controller) take(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
 	switch {
+	case c.plain:
+		return c.takeBucket(inv, n, c.window, c.limit)
 	case c.rule.Threshold == 0:
 		return c.refuse()
 	case c.queue != nil:
@@ -130,7 +132,7 @@ func (c *controller) takeUnits(inv *core.Invocation, n *node.StatisticNode, limi
 	if c.rule.Metric == Concurrency {
 		return c.takePermits(inv, n, limit)
 	}
-	return c.takeBucket(inv, n, limit)
+	return c.takeBucket(inv, n, c.windowOn(n, inv.Now()), limit)
 }
 
 // retake takes under a limit that moves, and looks whether it has fallen since: then what
@@ -203,20 +205,23 @@ func (c *controller) hasPermits(n *node.StatisticNode, units, limit int64) bool 
 	return g.Fits(units, limit) || n.Settle(g) && g.Fits(units, limit)
 }
 
-// takeBucket takes units of the node's window; a prioritized call may borrow them
+// takeBucket takes units of the node's window w; a prioritized call may borrow them
 // from a coming bucket. A call holds at most one reservation in a window: where an
 // earlier rule made one, it must be within this limit too, or move.
 //
 // A call that took under rules which were replaced meanwhile must fit into the windows
 // of those that came after as well. They look for successors after they took: what
 // they took before there was one has been handed to it, see [succession].
-func (c *controller) takeBucket(inv *core.Invocation, n *node.StatisticNode, limit int64) core.Verdict {
+func (c *controller) takeBucket(inv *core.Invocation, n *node.StatisticNode, w *stat.Window, limit int64) core.Verdict {
 	before := inv.Reservations()
-	v := c.takeIn(inv, c.windowOn(n, inv.Now()), limit)
+	v := c.takeIn(inv, w, limit)
 	if v.Block != nil || c.next.Load() == nil {
 		return v
 	}
-	return c.takeNext(inv, n, limit, v)
+	if v = c.takeNext(inv, n, limit, v); v.Block != nil && c.rule.Mode == core.Shadow {
+		inv.GiveBackFrom(before) // as in retake
+	}
+	return v
 }
 
 // takeNext takes in the windows of the controllers that came after.
@@ -225,9 +230,6 @@ func (c *controller) takeNext(inv *core.Invocation, n *node.StatisticNode, limit
 		if again := c.takeIn(inv, next.windowOn(n, inv.Now()), limit); again.Block != nil || again.Wait > v.Wait {
 			v = again
 		}
-	}
-	if v.Block != nil && c.rule.Mode == core.Shadow {
-		inv.GiveBackFrom(before) // as in retake
 	}
 	return v
 }

@@ -37,6 +37,10 @@ type controller struct {
 	// node depends on the call.
 	window *stat.Window
 
+	// plain says that the rule holds a fixed limit in window, for every call of the
+	// resource.
+	plain bool
+
 	rehearsed *stat.Tally // refusals of a shadow rule
 
 	// next is the controller that went on from this one in windows of another shape,
@@ -79,7 +83,9 @@ func newController(e *core.Engine, now int64, revision uint64, r Rule, resource 
 	if r.Mode == core.Off { // it only keeps what it has for later
 		return c, nil
 	}
-	return c, c.openMeters(now, old)
+	s := c.openMeters(now, old)
+	c.plain = r.Mode == core.Enforce && r.Threshold > 0 && c.node != nil && c.window != nil && c.warm == nil && c.memory == nil
+	return c, s
 }
 
 // openMeters makes the meters of the nodes that are there, so that they count from

@@ -17,7 +17,7 @@ import (
 func (rs *Rules) spare() {
 	var takers []*controller
 	for _, c := range rs.takers {
-		if c.plain() && slices.ContainsFunc(takers, func(t *controller) bool { return t.plain() && t.window == c.window }) {
+		if c.plain && slices.ContainsFunc(takers, func(t *controller) bool { return t.plain && t.window == c.window }) {
 			rs.spared = append(rs.spared, c)
 		} else {
 			takers = append(takers, c)
@@ -26,23 +26,17 @@ func (rs *Rules) spare() {
 	rs.takers = takers
 }
 
-// plain reports whether the rule holds a fixed limit in one window, for every call.
-func (c *controller) plain() bool {
-	return c.rule.Mode == core.Enforce && c.rule.Threshold > 0 && c.node != nil && c.window != nil &&
-		c.queue == nil && c.warm == nil && c.memory == nil
-}
-
 // refusal is what c refused with, or where it took for others, the refusal of the rule
 // that was declared first of those that have no room now.
 func (rs *Rules) refusal(inv *core.Invocation, c *controller, v core.Verdict) core.Verdict {
-	if len(rs.spared) == 0 || !c.plain() {
+	if len(rs.spared) == 0 || !c.plain {
 		return v
 	}
 	for _, other := range rs.controllers {
 		if other == c {
 			break
 		}
-		if other.plain() && other.window == c.window && !c.window.Fits(inv.Now(), inv.Units(), other.limit) {
+		if other.plain && other.window == c.window && !c.window.Fits(inv.Now(), inv.Units(), other.limit) {
 			return other.refuse()
 		}
 	}

@@ -51,7 +51,10 @@ func (c *Counters) Init(layout *Layout) {
 
 // AddPass counts a call of n units as admitted.
 func (c *Counters) AddPass(lane uint32, now, n int64) {
-	b := c.bucket(lane, now)
+	b := c.newest(lane)
+	if !b.reaches(now, c.layout) {
+		b = c.open(lane, now)
+	}
 	if b.pass.Add(pack(n))&halfFull != 0 {
 		c.relieve(b)
 	}
@@ -74,7 +77,10 @@ func (c *Counters) AddBlock(lane uint32, now, n int64) {
 // AddComplete counts a call of n units as completed after rt nanoseconds, and as
 // an exception if it failed. A negative rt counts as 0.
 func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
-	b := c.bucket(lane, now)
+	b := c.newest(lane)
+	if !b.reaches(now, c.layout) {
+		b = c.open(lane, now)
+	}
 	rt = max(rt, 0)
 	if failed {
 		b.exception.Add(n)
@@ -95,13 +101,21 @@ func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
 }
 
 // bucket returns the bucket that a call at now writes to.
-func (c *Counters) bucket(i uint32, now int64) *laneBucket {
-	if l := c.lanes[i&uint32(len(c.lanes)-1)].Load(); l != nil {
-		if b := l.newest.Load(); now < b.start.Load()+c.layout.fine {
-			return b
-		}
+func (c *Counters) bucket(lane uint32, now int64) *laneBucket {
+	b := c.newest(lane)
+	if !b.reaches(now, c.layout) {
+		b = c.open(lane, now)
 	}
-	return c.open(i, now)
+	return b
+}
+
+// newest is the newest bucket of a lane, nil if there is no such lane yet. It is inlined,
+// as is reaches, where bucket as a whole is not.
+func (c *Counters) newest(lane uint32) *laneBucket {
+	if l := c.lanes[lane&uint32(len(c.lanes)-1)].Load(); l != nil {
+		return l.newest.Load()
+	}
+	return nil
 }
 
 // open is bucket where the lane is to be made or turned.

@@ -24,6 +24,11 @@ type laneBucket struct {
 	minRT     shared.Int64  // plus one; 0 is none
 }
 
+// reaches reports whether the bucket, if there is one, ends after now.
+func (b *laneBucket) reaches(now int64, layout *Layout) bool {
+	return b != nil && now < b.start.Load()+layout.fine
+}
+
 // A lane is a ring of buckets. newest is the one that calls write to; it only
 // moves to later buckets.
 type lane struct {
