@@ -79,7 +79,9 @@ func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 	case verdict.Wait > 0 || inv.Awaits():
 		return inv.queue(verdict)
 	}
-	inv.look()
+	if inv.anyLeft() {
+		e.restore(inv)
+	}
 	return inv.entry(), nil
 }
 
@@ -240,10 +242,14 @@ func (inv *Invocation) exit() {
 		w.closed(inv)
 	}
 	inv.ended = inv.sort()
-	inv.releaseUnseen()
+	if inv.gauged() {
+		inv.releaseUnseen()
+	}
 	inv.release()
 	inv.record(phaseCompleted, nil)
-	inv.settle()
+	if inv.gauged() {
+		inv.settle()
+	}
 	inv.recycle()
 }
 
@@ -274,11 +280,6 @@ func (inv *Invocation) recordRest(p phase, i int, b *BlockError) {
 	for i >= 0 {
 		i = inv.recordFrom(p, i, b)
 	}
-	inv.look()
-}
-
-// look brings back the nodes that left while the call was counted on them.
-func (inv *Invocation) look() {
 	if inv.anyLeft() {
 		inv.engine.restore(inv)
 	}

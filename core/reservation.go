@@ -110,9 +110,6 @@ func (inv *Invocation) MeterGauge(g *stat.Gauge) {
 // what is in flight.
 func (inv *Invocation) releaseUnseen() {
 	for _, n := range inv.Counted() {
-		if !n.Metered() {
-			continue
-		}
 		gauges := n.Gauges()
 		for i := range gauges {
 			if g := &gauges[i]; g.All() && !inv.HoldsGauge(g.Gauge) {
@@ -122,15 +119,23 @@ func (inv *Invocation) releaseUnseen() {
 	}
 }
 
+// gauged reports whether one of the nodes on which the call was counted has a gauge: if
+// not, releaseUnseen and settle do nothing.
+func (inv *Invocation) gauged() bool {
+	for i := range inv.counted {
+		if len(inv.nodes[i].Gauges()) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // settle corrects what gauges hold for calls that they never saw, once the completion
 // is counted. Until then this call stood in the way, or a gauge that was made as it
 // left took it for one that stays; and who waits in line for that permit will not
 // settle anything.
 func (inv *Invocation) settle() {
 	for _, n := range inv.Counted() {
-		if !n.Metered() {
-			continue
-		}
 		gauges := n.Gauges()
 		for i := range gauges {
 			n.Settle(gauges[i].Gauge)

@@ -16,15 +16,14 @@ func (Statistic) Name() string { return "statistic" }
 
 // Passed counts the admission.
 func (Statistic) Passed(inv *core.Invocation) {
-	lane, now, units, borrowed := inv.Lane(), inv.Now(), inv.Units(), inv.Borrowed()
 	for _, n := range inv.Nodes() {
-		n.AddPass(lane, now, units)
-		if borrowed {
-			n.AddOccupied(lane, now, units)
+		n.AddPass(inv.Lane(), inv.Now(), inv.Units())
+		if inv.Borrowed() {
+			n.AddOccupied(inv.Lane(), inv.Now(), inv.Units())
 		}
 		inv.MarkCounted()
 		if n.Metered() { // after counting: see node.StatisticNode.NeedGauge
-			meter(inv)
+			meter(inv, n)
 		}
 	}
 }
@@ -38,18 +37,16 @@ func (Statistic) Blocked(inv *core.Invocation, _ *core.BlockError) {
 
 // Completed counts the end of the call where its admission was counted.
 func (Statistic) Completed(inv *core.Invocation) {
-	lane, now, units, failed := inv.Lane(), inv.Now(), inv.Units(), inv.Failed()
-	rt := now - inv.Began()
+	rt := inv.Now() - inv.Began()
 	for _, n := range inv.Counted() {
-		n.AddComplete(lane, now, units, rt, failed)
+		n.AddComplete(inv.Lane(), inv.Now(), inv.Units(), rt, inv.Failed())
 	}
 }
 
-// meter meters the call on the node that was counted last. Windows that come while it
+// meter meters the call on a node on which it was just counted. Windows that come while it
 // does go on from those that it has counted in, or it counts in them too: twice rather
 // than not at all.
-func meter(inv *core.Invocation) {
-	n := inv.Counted()[len(inv.Counted())-1]
+func meter(inv *core.Invocation, n *node.StatisticNode) {
 	windows := n.Windows()
 	count(inv, windows, nil)
 	for now := n.Windows(); !same(now, windows); now = n.Windows() {
