@@ -79,9 +79,7 @@ func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 	case verdict.Wait > 0 || inv.Awaits():
 		return inv.queue(verdict)
 	}
-	if inv.anyLeft() {
-		e.restore(inv)
-	}
+	inv.look()
 	return inv.entry(), nil
 }
 
@@ -280,6 +278,11 @@ func (inv *Invocation) recordRest(p phase, i int, b *BlockError) {
 	for i >= 0 {
 		i = inv.recordFrom(p, i, b)
 	}
+	inv.look()
+}
+
+// look brings back the nodes that left while the call was counted on them.
+func (inv *Invocation) look() {
 	if inv.anyLeft() {
 		inv.engine.restore(inv)
 	}
