@@ -55,6 +55,7 @@ func TestSlotsArePassedOver(t *testing.T) {
 		{want: []string{"ask", "take", "all"}},
 		{opts: []core.Option{core.Inbound()}, want: []string{"ask", "take", "all", "inbound"}},
 		{marks: true, want: []string{"ask", "take", "all", "marked"}},
+		{marks: true, opts: []core.Option{core.Inbound()}, want: []string{"ask", "take", "all", "inbound", "marked"}},
 		{want: []string{"ask", "take", "all"}},
 	} {
 		heard, marks = nil, tt.marks

@@ -42,15 +42,15 @@ var scenarios = []scenario{
 			}
 		}
 	}},
-	{name: "no rule", of: clock, most: 4, instructions: 2300, setup: calls{}.setup},
-	{name: "one rule", of: clock, most: 5.2, instructions: 3100, setup: calls{rules: ruled(1, hot)}.setup},
-	{name: "four nodes", of: clock, most: 7, instructions: 4100, setup: calls{
+	{name: "no rule", of: clock, most: 3.7, instructions: 2200, setup: calls{}.setup},
+	{name: "one rule", of: clock, most: 4.4, instructions: 2800, setup: calls{rules: ruled(1, hot)}.setup},
+	{name: "four nodes", of: clock, most: 5.8, instructions: 3700, setup: calls{
 		rules: ruled(1, hot), opts: []core.Option{api.Inbound()}, ctx: api.WithContext(context.Background(), "web", "app")}.setup},
-	{name: "coarse clock", of: clock, most: 3.5, setup: calls{rules: ruled(1, hot), coarse: true}.setup},
+	{name: "coarse clock", of: clock, most: 3.2, setup: calls{rules: ruled(1, hot), coarse: true}.setup},
 	{name: "blocked", of: "one rule", most: 0.8, instructions: 2000, setup: calls{
 		rules: []flow.Rule{{Resource: hot, Threshold: 1, Interval: 24 * time.Hour}}}.setup},
 	{name: "six families", of: clock, most: 20, instructions: 12000, setup: sixFamilies},
-	{name: "ten rules", of: "one rule", most: 4, setup: calls{rules: ruled(10, hot)}.setup},
+	{name: "ten rules", of: "one rule", most: 1.6, setup: calls{rules: ruled(10, hot)}.setup},
 	{name: "rules elsewhere", of: "one rule", most: 1.4, setup: calls{rules: append(elsewhere(10_000), ruled(1, hot)...)}.setup},
 	{name: "names in turn", of: clock, most: 4.8, setup: func() func(int) {
 		g, names := newGuard(nil, false), inTurn()
