@@ -63,11 +63,12 @@ const (
 	frozen    = 1
 	oneUnit   = 2
 	markShift = 48
-	// mostInUse is the highest limit there is: 134 million calls of the largest.
-	mostInUse = 1<<47 - 1
+	// mostInUse is the highest limit there is: 67 million calls of the largest.
+	mostInUse = 1<<46 - 1
 )
 
-func total(word uint64) int64 { return int64(word >> 1 & mostInUse) }
+// total may be below 0, if more was given back than taken.
+func total(word uint64) int64 { return int64(word<<(64-markShift)) >> (64 - markShift + 1) }
 
 // markOf is never 0, which is that of a gauge that has no limit yet.
 func markOf(revision uint64) uint64 { return 1 + revision%(1<<16-1) }
