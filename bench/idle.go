@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/penstock-go/penstock/api"
@@ -20,8 +21,17 @@ type idleness struct {
 	goroutines      int // that the engine has
 }
 
+// settle lets what the process did before come to its end. The runtime gives memory that
+// is no longer used back to the system bit by bit, for seconds: after the rows with many
+// resources that was a millisecond of each second, which no engine has to answer for.
+func settle() {
+	debug.FreeOSMemory()
+	time.Sleep(200 * time.Millisecond) // a coarse clock's ticker ends after ten without a reading
+}
+
 func idling(seconds int) (found idleness) {
 	before := runtime.NumGoroutine()
+	settle()
 	var without, with [][2]float64
 	second := func(into *[][2]float64) {
 		cpu, switches, ok := used()
@@ -44,8 +54,7 @@ func idling(seconds int) (found idleness) {
 			e.Exit()
 		}
 	}
-	runtime.GC()
-	time.Sleep(200 * time.Millisecond) // the ticker ends after ten without a reading
+	settle()
 	found.goroutines = runtime.NumGoroutine() - before
 	for range seconds {
 		second(&with)
