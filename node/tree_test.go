@@ -179,10 +179,12 @@ func TestTreeKeepsWhatIsMetered(t *testing.T) {
 			call := tree.Call(tree.Entrance("", epoch), c, nil, epoch)
 			call.AddBlock(0, epoch, 1) // or they would make room for b
 			tree.Origin(c, "a", epoch).AddBlock(0, epoch, 1)
+			nodes := []*StatisticNode{
+				&call.StatisticNode, &c.StatisticNode, &tree.Origin(c, "a", epoch).StatisticNode,
+				&tree.Origin(c, "b", epoch).StatisticNode, // found by review: b is the overflow
+			}
 			later := epoch + seconds(120)
-			require.True(t, c.Idle(later))
-			for _, n := range []*StatisticNode{&call.StatisticNode, &c.StatisticNode, &tree.Origin(c, "a", epoch).StatisticNode,
-				&tree.Origin(c, "b", epoch).StatisticNode} { // found by review: b is the overflow
+			for _, n := range nodes {
 				require.True(t, c.Idle(later))
 				hold(n)
 				require.False(t, n.Idle(later))

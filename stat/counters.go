@@ -71,7 +71,10 @@ func (c *Counters) AddOccupied(lane uint32, now, n int64) {
 
 // AddBlock counts n units as refused.
 func (c *Counters) AddBlock(lane uint32, now, n int64) {
-	c.bucket(lane, now).block.Add(n)
+	b := c.bucket(lane, now)
+	if b.block.Add(n) < 0 {
+		c.relieve(b)
+	}
 }
 
 // AddComplete counts a call of n units as completed after rt nanoseconds, and as
@@ -124,32 +127,41 @@ func (c *Counters) open(i uint32, now int64) *laneBucket {
 	if p.Load() == nil {
 		p.CompareAndSwap(nil, newLane(c.layout, now))
 	}
-	l := p.Load()
-	if b := l.newest.Load(); now < b.start.Load()+c.layout.fine {
-		return b
+	if l := p.Load(); l != nil {
+		if b := l.newest.Load(); now < b.start.Load()+c.layout.fine {
+			return b
+		}
 	}
-	return c.turn(l, now)
+	return c.turn(p, now)
 }
 
 // turn opens the bucket of now on a lane. Who can't have the lock joins the
 // newest bucket as it stands: the holder is a reader, or is turning a lane now.
 // If the lane has rested, no window has its newest bucket any more; then the call
 // waits, once an interval at most, rather than be missed by all who read.
-func (c *Counters) turn(l *lane, now int64) *laneBucket {
+func (c *Counters) turn(p *shared.Pointer[lane], now int64) *laneBucket {
 	if !c.mu.TryLock() {
-		if b := l.newest.Load(); b.start.Load() >= c.layout.oldest(now) {
-			return b
+		if l := p.Load(); l != nil {
+			if b := l.newest.Load(); b.start.Load() >= c.layout.oldest(now) {
+				return b
+			}
 		}
 		c.mu.Lock()
 	}
 	defer c.mu.Unlock()
+	if p.Load() == nil { // let go since
+		p.CompareAndSwap(nil, newLane(c.layout, now))
+	}
+	l := p.Load()
 	start := floor(now, c.layout.fine)
 	newest := l.newest.Load()
 	if start <= newest.start.Load() {
 		return newest // another call turned it since
 	}
 	b := l.slot(start, c.layout)
-	c.move(b)
+	if b.start.Load() != never { // nobody was ever sent there
+		c.move(b)
+	}
 	b.start.Store(start) // after the counters are empty, before anybody is sent here
 	l.newest.Store(b)
 	return b
@@ -168,7 +180,7 @@ func (c *Counters) move(b *laneBucket) {
 // is older than the minute.
 func (c *Counters) keep(start int64, moved *Counts) {
 	c.totals.Add(moved)
-	if start == never {
+	if start <= never {
 		return
 	}
 	if c.minute.empty() {
@@ -179,12 +191,18 @@ func (c *Counters) keep(start int64, moved *Counts) {
 }
 
 // relieve moves a bucket's counts out before its time because a packed word is
-// half full. One call in millions gets here, so it may wait for the lock.
+// half full, or has the bit of a bucket that was let go. One call in millions gets here,
+// so it may wait for the lock.
 func (c *Counters) relieve(b *laneBucket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var moved Counts
 	start := b.start.Load()
-	moved := b.drain()
+	if start == left {
+		moved = b.leave()
+	} else {
+		moved = b.drain()
+	}
 	c.enter(start, &moved)
 }
 
@@ -192,6 +210,9 @@ func (c *Counters) relieve(b *laneBucket) {
 // caller holds mu.
 func (c *Counters) enter(start int64, counts *Counts) {
 	c.keep(start, counts)
+	if start <= never {
+		return
+	}
 	if c.relieved == nil {
 		c.relieved = newRing[Counts](c.layout.interval, c.layout.buckets)
 	}
@@ -227,22 +248,43 @@ func (c *Counters) live() iter.Seq[*laneBucket] {
 
 // settle moves every expired bucket. The caller holds mu.
 func (c *Counters) settle(now int64) {
+	c.shrink(now)
 	expired := floor(now, c.layout.fine) - c.layout.interval
 	for b := range c.live() {
 		if b.start.Load() <= expired {
 			c.move(b)
 		}
 	}
-	c.shrink(now)
 }
 
-// shrink lets go of the minute if nothing of it counts any more; one that was idle for
-// that long may as well have left altogether. The caller holds mu.
+// shrink lets go of the lanes and of the minute if nothing of them counts any more; one
+// that was idle for that long may as well have left altogether. The caller holds mu.
 func (c *Counters) shrink(now int64) {
+	since := c.since(now)
+	for i := range c.lanes {
+		if l := c.lanes[i].Load(); l != nil && l.newest.Load().start.Load()+c.layout.fine <= since {
+			c.letGo(&c.lanes[i], l)
+		}
+	}
 	if !c.minute.empty() && c.moved <= startOfMinute(now) {
 		c.minute = minute{}
 	}
 }
+
+// letGo takes out a lane. Who was sent there before adds what nobody reads, sees the mark
+// and counts it among the totals, where the rest of the lane is: who adds before a word is
+// swapped is in what was found there, who adds after sees the mark. Nobody who comes now
+// is sent there: its buckets have the oldest start there is.
+func (c *Counters) letGo(p *shared.Pointer[lane], l *lane) {
+	for i := range l.buckets {
+		counts := l.buckets[i].leave()
+		c.totals.Add(&counts)
+	}
+	p.Store(nil)
+}
+
+// since is when the oldest time began that anything here counts.
+func (c *Counters) since(now int64) int64 { return min(startOfMinute(now), c.layout.oldest(now)) }
 
 // startOfMinute is when the oldest of the last 60 whole or begun seconds began.
 func startOfMinute(now int64) int64 {

@@ -92,6 +92,62 @@ func TestSimCounters(t *testing.T) {
 	})
 }
 
+// museum 7: callers count on lanes that readers let go, since nobody came for more than a minute: some
+// were sent to a bucket long ago and only add now. Every count is in the totals, and no
+// reader sees more calls exited than entered.
+func TestSimCountersRest(t *testing.T) {
+	sim.Random(t, func(s *sim.Schedule) {
+		layout, err := NewLayout(time.Second, 1+s.Rand.IntN(2), 1)
+		if err != nil {
+			panic(err)
+		}
+		var c Counters
+		c.Init(layout)
+		later := []int64{epoch, epoch + ms(61_000), epoch + ms(130_000)}
+		time := func() int64 { return later[s.Rand.IntN(len(later))] }
+		var pass, done, block tallied
+		for i := range uint32(2 + s.Rand.IntN(2)) {
+			in, out, n := time(), time(), 1+s.Rand.Int64N(3)
+			refused := s.Rand.IntN(3) == 0
+			s.Go(func() {
+				if refused {
+					block.add(n, func() { c.AddBlock(i%2, in, n) })
+					return
+				}
+				pass.add(n, func() { c.AddPass(i%2, in, n) })
+				done.add(n, func() { c.AddComplete(i%2, out, n, 5, true) })
+			})
+		}
+		for range 2 {
+			reads := []int64{time(), time()}
+			s.Named("reader", func() {
+				for _, now := range reads {
+					least := pass.certain
+					c.Idle(now)
+					c.Second(now)
+					if totals := c.Totals(); totals.Pass < least || totals.Pass > pass.possible {
+						s.Failf("totals show %d passed, there were %d to %d", totals.Pass, least, pass.possible)
+					}
+					if n := c.InFlight(); n < 0 {
+						s.Failf("%d calls in flight", n)
+					}
+				}
+			})
+		}
+		s.Check(func() {
+			c.Second(epoch + ms(300_000))
+			want := Counts{Pass: pass.certain, Block: block.certain, Complete: done.certain, Exception: done.certain}
+			got := c.Totals()
+			if got.Pass != want.Pass || got.Block != want.Block || got.Complete != want.Complete || got.Exception != want.Exception || got.Entered != got.Exited {
+				s.Failf("totals in the end: %+v, want %+v", got, want)
+			}
+			if c.Lanes() != 0 || !c.Idle(epoch+ms(300_000)) {
+				s.Failf("%d lanes are left", c.Lanes())
+			}
+		})
+	})
+}
+
 // museum 3, 5: several callers come to a fresh bucket at once, whose slot holds old
 // counts. None of theirs is lost, and none of the old ones is left.
 func TestSimCountersTurn(t *testing.T) {

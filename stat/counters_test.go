@@ -353,12 +353,37 @@ func TestDrainLosesNothing(t *testing.T) {
 	}, drained)
 }
 
+// Lanes that nobody has counted on for a minute go when somebody looks. Calls in flight and
+// the totals stay, and a call that comes has a lane again.
+func TestCountersLetLanesGo(t *testing.T) {
+	c := newCounters(newLayout(t, time.Second, 2, 1))
+	c.AddPass(0, epoch, 2)
+	c.AddPass(1, epoch, 3)
+	c.AddBlock(1, epoch+ms(500), 4)
+	late := c.bucket(0, epoch)
+	c.Second(epoch + ms(59_999))
+	require.Equal(t, 2, c.Lanes())
+	c.Second(epoch + ms(61_000))
+	require.Zero(t, c.Lanes())
+	require.False(t, c.Idle(epoch+ms(180_000)), "two calls are in flight")
+
+	late.block.Add(5) // as AddBlock, of a call that was sent there a minute ago
+	c.relieve(late)
+	c.AddComplete(0, epoch+ms(61_000), 2, 7, false)
+	c.AddComplete(1, epoch+ms(61_000), 3, 9, false)
+	require.Equal(t, 2, c.Lanes())
+	totals := c.Totals()
+	require.Equal(t, []int64{5, 9, 5, 2, 2}, []int64{totals.Pass, totals.Block, totals.Complete, totals.Entered, totals.Exited})
+	require.EqualValues(t, 5, c.Minute(epoch+ms(61_000)).Complete)
+	require.True(t, c.Idle(epoch+ms(180_000)))
+}
+
 // museum 3: who waited for the lock to turn a lane finds it turned, and leaves the
 // new bucket as it is.
 func TestCountersTurnOnce(t *testing.T) {
 	c := newCounters(newLayout(t, time.Second, 2, 1))
 	c.AddPass(0, epoch, 1)
-	l := c.lanes[0].Load()
+	l := &c.lanes[0]
 	c.turn(l, epoch+ms(500)).pass.Add(pack(2))
 	c.turn(l, epoch+ms(999)).pass.Add(pack(3))
 	c.turn(l, epoch+ms(1)).pass.Add(pack(4))

@@ -182,7 +182,7 @@ func (c *Counters) SeedWindow(w *Window, now int64) {
 func (c *Counters) Idle(now int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	since := min(startOfMinute(now), c.layout.oldest(now))
+	since := c.since(now)
 	if !c.minute.empty() && c.moved > since {
 		return false
 	}
@@ -196,7 +196,7 @@ func (c *Counters) Idle(now int64) bool {
 	return calls == 0
 }
 
-// Lanes is how many lanes have been made.
+// Lanes is how many lanes there are at the moment.
 func (c *Counters) Lanes() int {
 	n := 0
 	for i := range c.lanes {
