@@ -213,7 +213,7 @@ func (e *Engine) publish(b *RulesetBuilder, build func(*RulesetBuilder) error) (
 	var found []rebound
 	for r := range e.resources.all() {
 		last, next := r.bound.Load(), e.rebind(r, b.next)
-		if last != nil || names.resources[r.Name()] != nil { // others may leave and look as if they had not
+		if last != nil || names.named(r.Name()) { // others may leave and look as if they had not
 			found = append(found, rebound{r, last, next})
 		}
 	}
@@ -242,14 +242,22 @@ type Names struct {
 
 // Resource notes a resource.
 func (n *Names) Resource(name string) {
-	if n.resources[name] == nil {
-		n.resources[name] = make(map[string]bool)
+	if _, noted := n.resources[name]; !noted {
+		n.resources[name] = nil
 	}
+}
+
+// named reports whether the rules name the resource.
+func (n *Names) named(resource string) bool {
+	_, noted := n.resources[resource]
+	return noted
 }
 
 // Origin notes a caller of a resource.
 func (n *Names) Origin(resource, origin string) {
-	n.Resource(resource)
+	if n.resources[resource] == nil {
+		n.resources[resource] = make(map[string]bool)
+	}
 	n.resources[resource][origin] = true
 }
 
@@ -301,7 +309,7 @@ func (e *Engine) pin(names *Names) {
 func (e *Engine) letGo(set *Ruleset, names *Names) {
 	e.tree.Entrances().Unpin(func(name string) bool { return names.contexts[name] })
 	set.trim("", RoleInbound, &e.tree.Inbound().StatisticNode)
-	e.resources.Unpin(func(name string) bool { return names.resources[name] != nil })
+	e.resources.Unpin(names.named)
 	for r := range e.resources.all() {
 		origins := names.resources[r.Name()]
 		r.Origins().Unpin(func(origin string) bool { return origins[origin] })

@@ -64,6 +64,9 @@ func (m *matching[R]) match(left []int, rules, old []R, key func(R) string, may 
 			candidates[k] = append(candidates[k], rule.Info().ID)
 		}
 	}
+	if len(candidates) == 0 {
+		return left
+	}
 	for _, i := range left {
 		k, id := key(rules[i]), rules[i].Info().ID
 		ids := candidates[k]

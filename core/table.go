@@ -73,9 +73,9 @@ func NewTable[R TableRule[R], C any](rules []R, build func(rule R, resource *Res
 	t := &Table[R, C]{
 		rules:    slices.Clone(rules),
 		patterns: make([]*regexp.Regexp, len(rules)),
-		exact:    make(map[string][]int),
+		exact:    make(map[string][]int, len(rules)),
 		build:    build,
-		made:     make(map[place]made[C]),
+		made:     make(map[place]made[C], len(rules)),
 	}
 	size := 0
 	for i, rule := range t.rules {
@@ -115,7 +115,7 @@ func NewTable[R TableRule[R], C any](rules []R, build func(rule R, resource *Res
 // declare none, are an error.
 func UniqueIDs[R TableRule[R]](declared, normalized []R) ([]R, error) {
 	rules := slices.Clone(normalized)
-	taken := make(map[string]int)
+	taken := make(map[string]int, len(rules))
 	for i, rule := range declared {
 		id := rule.Info().ID
 		if id == "" {
@@ -126,21 +126,29 @@ func UniqueIDs[R TableRule[R]](declared, normalized []R) ([]R, error) {
 		}
 		taken[id] = i
 	}
+	sharers := make(map[string]int, len(rules)) // how many rules have a made ID
+	for i, rule := range rules {
+		if declared[i].Info().ID == "" {
+			sharers[rule.Info().ID]++
+		}
+	}
 	next := make(map[string]int)    // the number to try next, by made ID
 	alike := make(map[string][]int) // rules without an ID that look the same
 	for i, rule := range rules {
 		if declared[i].Info().ID != "" {
 			continue
 		}
-		text := fmt.Sprintf("%+v", rule) // so that few are compared with each other
-		for _, j := range alike[text] {
-			if normalized[j].Equal(normalized[i]) {
-				return nil, fmt.Errorf("rules %d and %d are the same: remove one", j, i)
-			}
-		}
-		alike[text] = append(alike[text], i)
-
 		made := rule.Info().ID
+		if sharers[made] > 1 { // those that are the same have the same
+			text := fmt.Sprintf("%+v", rule) // so that few are compared with each other
+			for _, j := range alike[text] {
+				if normalized[j].Equal(normalized[i]) {
+					return nil, fmt.Errorf("rules %d and %d are the same: remove one", j, i)
+				}
+			}
+			alike[text] = append(alike[text], i)
+		}
+
 		id, n := made, max(1, next[made])
 		for ; ; n++ {
 			if n > 1 {
