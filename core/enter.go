@@ -254,7 +254,9 @@ func (inv *Invocation) exit() {
 // recycle returns the invocation to the pool, emptied as a whole so that no field
 // is forgotten and nothing is kept alive.
 func (inv *Invocation) recycle() {
-	clear(inv.marks) // a pooled invocation must not keep their owners alive
+	for i := len(inv.marks) - 1; i >= 0; i-- {
+		inv.marks[i] = Mark{} // a pooled invocation must not keep their owners alive
+	}
 	inv.marks = inv.marks[:0]
 	inv.call = call{}
 	inv.forgetValues()

@@ -81,8 +81,9 @@ func (inv *Invocation) HeldBucket(w *stat.Window) *Reservation {
 // HoldsGauge reports whether the call holds units of a gauge.
 func (inv *Invocation) HoldsGauge(g *stat.Gauge) bool { return inv.heldGauge(g) != nil }
 
+// heldGauge looks from the end: permits are taken late.
 func (inv *Invocation) heldGauge(g *stat.Gauge) *Reservation {
-	for i := range inv.held {
+	for i := len(inv.held) - 1; i >= 0; i-- {
 		if inv.held[i].gauge == g {
 			return &inv.held[i]
 		}
@@ -94,6 +95,13 @@ func (inv *Invocation) heldGauge(g *stat.Gauge) *Reservation {
 // been counted, unless a rule has taken them.
 func (inv *Invocation) MeterGauge(g *stat.Gauge) {
 	r := inv.heldGauge(g)
+	if r != nil && !g.Settling() {
+		return
+	}
+	inv.meterGauge(g, r)
+}
+
+func (inv *Invocation) meterGauge(g *stat.Gauge, r *Reservation) {
 	if r == nil {
 		g.Acquire(inv.units)
 		inv.ReserveGauge(g)
@@ -112,7 +120,7 @@ func (inv *Invocation) releaseUnseen() {
 	for _, n := range inv.Counted() {
 		gauges := n.Gauges()
 		for i := range gauges {
-			if g := &gauges[i]; g.All() && !inv.HoldsGauge(g.Gauge) {
+			if g := &gauges[i]; g.All() && inv.heldGauge(g.Gauge) == nil {
 				g.ReleaseUnseen(inv.units)
 			}
 		}
@@ -138,7 +146,9 @@ func (inv *Invocation) settle() {
 	for _, n := range inv.Counted() {
 		gauges := n.Gauges()
 		for i := range gauges {
-			n.Settle(gauges[i].Gauge)
+			if g := gauges[i].Gauge; g.Settling() {
+				n.Settle(g)
+			}
 		}
 	}
 }

@@ -441,7 +441,7 @@ func (inv *Invocation) addValue(v Value) {
 // pooled state keeps no text alive. What was very much is not kept at all.
 func (inv *Invocation) forgetValues() {
 	const most = 64
-	for i := range inv.params {
+	for i := len(inv.params) - 1; i >= 0; i-- { // they are few: clear is for many
 		inv.params[i] = param{}
 	}
 	inv.params = inv.params[:0]

@@ -57,7 +57,9 @@ func meter(inv *core.Invocation, n *node.StatisticNode) {
 	for i := range gauges {
 		if g := &gauges[i]; g.All() {
 			inv.MeterGauge(g.Gauge)
-			n.Settle(g.Gauge) // who did so while the call was on its way here took it for one more
+			if g.Settling() {
+				n.Settle(g.Gauge) // who did so while the call was on its way here took it for one more
+			}
 		}
 	}
 }

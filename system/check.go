@@ -85,7 +85,21 @@ func (rs *Rules) DecidesAtOnce() bool {
 
 // Decide lets the rule decide about an inbound call.
 func (rs *Rules) Decide(inv *core.Invocation) *core.BlockError {
-	if r := &rs.rules[0]; inv.Inbound() && !r.take(inv) {
+	r := &rs.rules[0]
+	if !inv.Inbound() {
+		return nil
+	}
+	if w := r.window; w != nil && inv.HeldBucket(w) == nil {
+		bucket, ok := w.TryAdd(inv.Now(), inv.Units(), r.limit)
+		if !ok {
+			return r.refusal
+		}
+		inv.ReserveBucket(w, bucket, r.limit)
+		if r.next.Load() == nil { // looked at after it took, see takeBucket
+			return nil
+		}
+	}
+	if !r.take(inv) { // which takes nothing twice in a window
 		return r.refusal
 	}
 	return nil
