@@ -64,9 +64,10 @@ type Engine struct {
 	tree      *node.Tree
 	resources *resources
 	rules     shared.Pointer[Ruleset]
-	updating  shared.Mutex // one update at a time
-	binding   shared.Mutex // rules are found under it, and replaced; after updating
-	leaks     *leakWatch   // nil if nobody asked for it
+	updating  shared.Mutex                // one update at a time
+	binding   shared.Mutex                // rules are found under it, and replaced; after updating
+	recorders map[[kinds]bool]*completers // see completers; binding guards it
+	leaks     *leakWatch                  // nil if nobody asked for it
 	sampler   *Sampler
 
 	repeating shared.Mutex

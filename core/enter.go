@@ -330,7 +330,7 @@ func (inv *Invocation) recordFrom(p phase, i int, b *BlockError) (next int) {
 			inv.now = max(inv.now, inv.engine.Now())
 			i++
 		}
-		completed := chain.completed[inv.ended]
+		completed := inv.bound.completed[inv.ended]
 		for ; i <= len(completed); i++ {
 			completed[i-1].Completed(inv)
 		}

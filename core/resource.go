@@ -31,6 +31,8 @@ type binding struct {
 	judges   []Checker
 	deciders []Decider // in place of them if atOnce, see [Decider]
 	atOnce   bool
+
+	completed *completers // who record the end of a call
 }
 
 // lookUp finds the rules that are in force for a resource by that name. It waits while
@@ -100,6 +102,7 @@ func (e *Engine) bindAs(r *Resource, name string, set *Ruleset) *binding {
 	}
 	b.judges = e.chain.judges(&b.rules)
 	b.deciders, b.atOnce = e.chain.deciders(&b.rules, b.judges)
+	b.completed = e.completers(&b.rules)
 	return &b
 }
 
@@ -108,6 +111,7 @@ func (e *Engine) bare(set *Ruleset) *binding {
 	b := &binding{set: set}
 	b.judges = e.chain.judges(&b.rules)
 	b.deciders, b.atOnce = e.chain.deciders(&b.rules, b.judges)
+	b.completed = e.completers(&b.rules)
 	return b
 }
 

@@ -65,7 +65,8 @@ type CompleteRecorder interface {
 }
 
 // Selective is a CompleteRecorder that has to do with some calls only, and is passed over
-// for the others.
+// for the others. One that is a [FamilyChecker] as well and has to do with marked calls is
+// passed over where its family has no rules for the resource: it has marked none.
 type Selective interface {
 	CompleteRecorder
 	Concerns() Calls

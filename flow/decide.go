@@ -10,7 +10,7 @@ func (rs *Rules) DecidesAtOnce() bool {
 
 // Decide is Take for a call that is not prioritized: it waits for nothing.
 func (rs *Rules) Decide(inv *core.Invocation) *core.BlockError {
-	if c := rs.takers[0]; c.plain() && len(rs.controllers) == 1 && inv.HeldBucket(c.window) == nil {
+	if c := rs.takers[0]; c.plain && len(rs.controllers) == 1 && inv.HeldBucket(c.window) == nil {
 		bucket, ok := c.window.TryAdd(inv.Now(), inv.Units(), c.limit)
 		if !ok {
 			return c.refusal
@@ -21,10 +21,4 @@ func (rs *Rules) Decide(inv *core.Invocation) *core.BlockError {
 		}
 	}
 	return rs.Take(inv).Block // which takes nothing twice in a window
-}
-
-// plain reports whether the rule counts all calls of the resource in one window, under a
-// limit that stands.
-func (c *controller) plain() bool {
-	return c.window != nil && c.node != nil && c.warm == nil && c.memory == nil
 }
