@@ -190,18 +190,18 @@ func (l *life) state() (all []string) {
 		note("%+v", b)
 	}
 	note("ejected %v", l.Ejected("orders"))
-	nodes := make(map[string]string)
+	nodes := make(map[string][]string)
 	now := l.from.ManualClock.Now()
 	books.EachNode(l.Engine(), func(name string, n *node.StatisticNode) {
-		text := ""
+		var meters []string
 		for _, w := range n.Windows() {
-			text += fmt.Sprintf(" %v %v: %d, %d", w.Shape, w.Era, w.Sum(now), w.Waiting(now))
+			meters = append(meters, fmt.Sprintf("%v %v: %d, %d", w.Shape, w.Era, w.Sum(now), w.Waiting(now)))
 		}
 		for _, g := range n.Gauges() {
-			text += fmt.Sprintf(" gauge: %d, %d", g.InUse(), g.InLine())
+			meters = append(meters, fmt.Sprintf("gauge: %d, %d", g.InUse(), g.InLine()))
 		}
 		if name != "fresh" {
-			nodes[name] = text
+			nodes[name] = meters
 		}
 	})
 	note("%v", nodes)
