@@ -7,12 +7,11 @@ import (
 // DefaultNode counts the calls of one resource in one context. It stands below
 // the node it was first called from, for good.
 type DefaultNode struct {
-	StatisticNode
-	Branch
-
 	entrance *EntranceNode
 	cluster  *ClusterNode
-	in       *Branch // where it stands; nil if nowhere. Guarded by Tree.placing
+	StatisticNode
+	Branch
+	in *Branch // where it stands; nil if nowhere. Guarded by Tree.placing
 }
 
 // Name is the resource's name.
@@ -40,11 +39,11 @@ func (n *DefaultNode) Idle(now int64) bool {
 
 // ClusterNode counts the calls of one resource, whatever their context.
 type ClusterNode struct {
+	name    string
+	first   shared.Pointer[DefaultNode] // most resources have one context
+	entered shared.Bool
 	StatisticNode
 
-	name    string
-	entered shared.Bool
-	first   shared.Pointer[DefaultNode]         // most resources have one context
 	calls   Registry[DefaultNode, *DefaultNode] // by context
 	origins Registry[OriginNode, *OriginNode]
 	// overflowOrigin stands for all callers beyond the cap; made on first use.

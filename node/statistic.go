@@ -7,16 +7,20 @@ import (
 
 // StatisticNode counts calls and, where a rule looks, meters them. It is safe
 // for concurrent use.
+//
+// What every call looks at stands first, here and in the nodes that begin with it: in
+// one or two cache lines.
 type StatisticNode struct {
-	stat.Counters
-
 	// retired is raised before a node leaves its registry. Who counts on a node
 	// looks at it afterwards, see Registry.
 	retired shared.Bool
 
-	meters  shared.Pointer[meters] // nil while no rule looks
 	seeding shared.Bool            // a meter is published that was not seeded yet
-	mu      shared.Mutex           // guards replacing and seeding meters
+	meters  shared.Pointer[meters] // nil while no rule looks
+
+	stat.Counters
+
+	mu shared.Mutex // guards replacing and seeding meters
 }
 
 // NewStatisticNode returns a node that stands alone, for tests and for counters
