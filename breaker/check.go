@@ -63,7 +63,8 @@ func (rs *Rules) Decide(inv *core.Invocation) *core.BlockError {
 // told when all have: one that ends the goroutine takes nothing from the others.
 func Completed(inv *core.Invocation) {
 	rt := time.Duration(max(0, inv.Now()-inv.Began()))
-	var changes []Change
+	var few [2]Change // seldom do more change at once
+	changes := few[:0]
 	for _, mark := range inv.Marks() {
 		if m, ok := mark.Owner.(*machine); ok {
 			bad := m.terms.Load().bad(rt, inv.Failed())
