@@ -117,6 +117,12 @@ func (b *bench) lines(m *measured) (lines []line) {
 		}
 		lines = append(lines, l)
 	}
+	// inTheWay is for the last line: what the profile says, if the target is missed.
+	inTheWay := func(what string) {
+		if l := &lines[len(lines)-1]; l.verdict != "met" {
+			l.note += "; in the way: " + what
+		}
+	}
 	ratio := func(name string) float64 { return m.ways[name].Ratio.Median }
 	pass := ratio("one reject rule")
 
@@ -150,6 +156,8 @@ func (b *bench) lines(m *measured) (lines []line) {
 	add(atMost(report.Number(float64(b.many))+" resources: to create one", m.create.Median/1000, 3, " µs"), "")
 	add(atMost("to visit one at random, of a hot one", m.visit.Median/m.hot.Median, 3, " ×"),
 		"%s ns and %s ns", report.Number(m.visit.Median), report.Number(m.hot.Median))
+	inTheWay("eight places in memory, each in a page of its own, that are not at hand: the caller's list and the text of the name, " +
+		"the slot and the text that it is compared with, the resource, its node in the context, and the lane of both")
 	add(atMost("to load "+report.Number(float64(b.rules))+" rules", m.first.Median, 100, " ms"), "to replace them all: %s ms; to read them from YAML: %s ms more",
 		report.Number(m.changed.Median), report.Number(m.parse.Median))
 	r := m.reloads
@@ -157,6 +165,7 @@ func (b *bench) lines(m *measured) (lines []line) {
 		"median of the reloads: %s ms, while another engine's rules are replaced %s ms, without %s ms; the worst: %s ms, without %s ms; waiting for locks: %s ms in all",
 		report.Number(r.during.Median), report.Number(r.elsewhere.Median), report.Number(r.beside.Median),
 		report.Number(r.worst), report.Number(r.worstBeside), report.Number(r.locked))
+	inTheWay("what is beyond the waits for locks is the processor that the loader and the collector need, on two")
 	if m.idling.ok {
 		add(atMost("an idle engine: processor time a second beyond the process's", max(0, float64(m.idling.cpu-m.idling.without))/1000, 50, " µs"),
 			"%d µs, without an engine %d µs; goroutines of its own: %d", m.idling.cpu.Microseconds(), m.idling.without.Microseconds(), m.idling.goroutines)
