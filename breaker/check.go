@@ -59,13 +59,25 @@ func (rs *Rules) Decide(inv *core.Invocation) *core.BlockError {
 	return nil
 }
 
-// Completed counts the end of a call with every breaker that had let it in. Listeners are
-// told when all have: one that ends the goroutine takes nothing from the others.
+// Completed counts the end of a call with every breaker that had let it in.
 func Completed(inv *core.Invocation) {
 	rt := time.Duration(max(0, inv.Now()-inv.Began()))
+	for i, mark := range inv.Marks() {
+		m, ok := mark.Owner.(*machine)
+		if ok && !m.countClosed(uint64(mark.Token), inv.Now(), m.terms.Load().bad(rt, inv.Failed())) {
+			completeFrom(inv, i, rt)
+			return
+		}
+	}
+}
+
+// completeFrom is Completed for the marks from number i on, which may change the state of
+// breakers. Listeners are told when all have counted: one that ends the goroutine takes
+// nothing from the others.
+func completeFrom(inv *core.Invocation, i int, rt time.Duration) {
 	var few [2]Change // seldom do more change at once
 	changes := few[:0]
-	for _, mark := range inv.Marks() {
+	for _, mark := range inv.Marks()[i:] {
 		if m, ok := mark.Owner.(*machine); ok {
 			bad := m.terms.Load().bad(rt, inv.Failed())
 			if change := m.complete(uint64(mark.Token), inv.Now(), bad); change.of != nil {

@@ -44,6 +44,9 @@ func (s *statistics) add(now int64, bad bool) tally {
 	return s.sum
 }
 
+// good reports whether no call of the interval was bad: then another good one trips nothing.
+func (s *statistics) good(now int64) bool { return now < s.until && s.sum.bad == 0 }
+
 // turn goes to the bucket of now.
 func (s *statistics) turn(now int64) *stat.Bucket[tally] {
 	b := s.ring.Current(now)
