@@ -119,6 +119,8 @@ const (
 	beyondTail = 0.05
 	tailGain   = 0.02
 	resolution = float64(time.Microsecond)
+	// How long a settled round cruises at least, in shortest phases.
+	cruising = 3
 	// The floor of the response time has moved if it is so much higher than before.
 	moved = 1.25
 )
@@ -231,7 +233,10 @@ func (l *learner) turn(now int64) {
 		l.enter(sink, now)
 	default: // there have been enough below
 		l.enter(cruise, now)
-		l.ends = now + min(age, patience*shortest)
+		l.ends = now + age
+		if l.settled() {
+			l.ends = now + max(min(age, patience*shortest), cruising*shortest)
+		}
 	}
 }
 
@@ -243,6 +248,9 @@ func (l *learner) shown(e *side, late bool) bool {
 
 // want is how well the mean of either side should be known.
 func (l *learner) want() float64 { return precision * (l.up + l.down) }
+
+// settled reports that there is no hurry.
+func (l *learner) settled() bool { return l.up == leastUp && l.down == leastDown }
 
 func (l *learner) enter(p phase, now int64) {
 	if age := now - l.since; l.begun && age > 0 {

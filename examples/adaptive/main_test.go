@@ -23,11 +23,11 @@ func Example() {
 	//   779/s served, 220/s refused,  21ms each; limit 16
 	//   779/s served, 220/s refused,  21ms each; limit 16
 	// eight of the workers go: 8 workers, 1000 calls a second
-	//   401/s served, 599/s refused,  39ms each; limit 14
-	//   378/s served, 622/s refused,  24ms each; limit 8
-	//   390/s served, 609/s refused,  21ms each; limit 8
+	//   400/s served, 599/s refused,  39ms each; limit 10
+	//   374/s served, 626/s refused,  23ms each; limit 8
+	//   390/s served, 610/s refused,  21ms each; limit 8
 	// and come back: 16 workers, 1000 calls a second
-	//   411/s served, 588/s refused,  20ms each; limit 10
-	//   704/s served, 296/s refused,  24ms each; limit 16
-	//   783/s served, 216/s refused,  21ms each; limit 16
+	//   444/s served, 555/s refused,  20ms each; limit 10
+	//   717/s served, 280/s refused,  24ms each; limit 16
+	//   779/s served, 220/s refused,  21ms each; limit 16
 }
