@@ -502,7 +502,8 @@ func TestPackedWordsHaveRoom(t *testing.T) {
 	word += late * pack(max(MaxUnits, shortRT))
 	calls, amount := unpack(word)
 	require.EqualValues(t, late, calls)
-	require.Equal(t, int64(1<<(amountBits-1)-1+late*max(MaxUnits, shortRT)), amount)
+	const most int64 = 1<<(amountBits-1) - 1 + late*max(MaxUnits, shortRT)
+	require.Equal(t, most, amount)
 }
 
 // Lanes are never more than the layout has, whatever the callers' lane numbers are.
