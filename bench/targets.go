@@ -129,7 +129,7 @@ func (b *bench) lines(m *measured) (lines []line) {
 	add(atMost(noRule, ratio("no rule"), 2.7, " ×"), "aim 2.2; %s ns", report.Number(m.ways["no rule"].NS.Median))
 	add(atMost(oneRule, pass, 3.0, " ×"), "aim 2.5; %s ns", report.Number(m.ways["one reject rule"].NS.Median))
 	add(atMost(fourNodes, ratio("four nodes"), 4.2, " ×"), "aim 3.5")
-	add(atMost("one rule of each of six families, four nodes", ratio("six families"), 6, " ×"), "")
+	add(atMost(sixFamilies, ratio("six families"), 6, " ×"), "")
 	add(atMost(coarseClock, ratio("coarse clock"), 1.9, " ×"), "aim 1.5; the unit is of the monotonic clock all the same")
 	add(atMost("refused, of a pass", 100*ratio("refused")/pass, 60, " %"), "")
 	spared := func(name, handle string) float64 { return m.ways[name].NS.Median - m.ways[handle].NS.Median }

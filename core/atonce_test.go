@@ -129,8 +129,8 @@ func TestNobodyIsAskedInVain(t *testing.T) {
 	assert.Equal(t, int64(31), resource(t, e, "orders").Totals().Block)
 }
 
-// A call that is refused at once has given back what it took, and holds nothing while it
-// is told.
+// museum 18: a call that is refused at once has given back what it took, and holds nothing
+// while it is told.
 func TestRefusedAtOnceHoldsNothing(t *testing.T) {
 	e, _, first, second, _ := twoQuick(t, asIs)
 	second.limit = 2

@@ -49,7 +49,7 @@ var scenarios = []scenario{
 	{name: "coarse clock", of: clock, most: 3.2, setup: calls{rules: ruled(1, hot), coarse: true}.setup},
 	{name: "blocked", of: "one rule", most: 0.8, instructions: 2000, setup: calls{
 		rules: []flow.Rule{{Resource: hot, Threshold: 1, Interval: 24 * time.Hour}}}.setup},
-	{name: "six families", of: clock, most: 20, instructions: 12000, setup: sixFamilies},
+	{name: "six families", of: clock, most: 11, instructions: 6500, setup: sixFamilies},
 	{name: "ten rules", of: "one rule", most: 1.6, setup: calls{rules: ruled(10, hot)}.setup},
 	{name: "rules elsewhere", of: "one rule", most: 1.4, setup: calls{rules: append(elsewhere(10_000), ruled(1, hot)...)}.setup},
 	{name: "names in turn", of: clock, most: 4.8, setup: func() func(int) {
