@@ -112,7 +112,7 @@ type line struct{ what, measured, target, verdict, note string }
 func (b *bench) lines(m *measured) (lines []line) {
 	add := func(l line, note string, args ...any) {
 		l.note = fmt.Sprintf(note, args...)
-		if why := inTheWay[l.what]; why != "" && l.verdict != "met" {
+		if why := reasons[l.what]; why != "" && l.verdict != "met" {
 			l.note = strings.TrimPrefix(l.note+"; "+why, "; ")
 		}
 		lines = append(lines, l)

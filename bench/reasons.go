@@ -11,10 +11,10 @@ const (
 	prioritizedWait = "a prioritized wait: allocations"
 )
 
-// inTheWay says what the profile shows in the way of a target, for when it is missed:
+// reasons are what the profile shows in the way of a target, for when it is missed:
 // callgrind's instructions, and atomic operations, each of which takes 5 to 6 ns on the
 // machine of docs/benchmarks.md, a ninth of the unit.
-var inTheWay = map[string]string{
+var reasons = map[string]string{
 	noRule: "the unit is 1 of it; five atomic operations are 0.5 (each node on entering and on leaving, " +
 		"and the exit that happens once), the pool of calls 0.2; the rest is 1,400 instructions, " +
 		"400 of them the chain of slots and what recovers their panics",
