@@ -96,7 +96,7 @@ func (c *controller) openMeters(now int64, old *controller) *succession {
 		return nil
 	}
 	var s *succession
-	if c.rule.goesOnFrom(old, c.resource.Name()) && c.meter != old.meter {
+	if c.rule.windowed() && c.rule.goesOnFrom(old, c.resource.Name()) && old.rule.windowed() && c.meter != old.meter {
 		meter := old.meter // a copy: nothing of the old rule is to be kept for it
 		c.before = &meter
 		s = &succession{old: old, new: c}

@@ -6,29 +6,39 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// meter names the window or gauge of a rule that comes after none. It has one to itself
-// if it does not count every call there: in shadow mode only those it would admit,
-// and on the overflow resource only those whose name it matches. An associated rule
-// only looks, at everybody.
-func (r Rule) meter(resource string) node.Meter {
-	m := node.Meter{}
-	if r.windowed() {
-		m.Shape = r.shape()
-	}
-	if r.Relation != Associated && (r.Mode == core.Shadow || r.Regex && resource == node.OverflowName) {
-		m.Owner = r.ID
-	}
-	return m
+// apart owns the meters that a rule has to itself, by its address: the ID of the rule may
+// become another's.
+type apart struct{ rule string }
+
+// String is the ID of the first rule that had them.
+func (a *apart) String() string { return a.rule }
+
+// apart reports whether the rule has its window or gauge to itself, because not every
+// call there counts in it: in shadow mode only those that it would admit, and on the
+// overflow resource only those whose name it matches. An associated rule only looks, at
+// everybody.
+func (r Rule) apart(resource string) bool {
+	return r.Relation != Associated && (r.Mode == core.Shadow || r.Regex && resource == node.OverflowName)
 }
 
 // meterAfter names the window or gauge of a rule that comes after old, which may be nil.
 // One that comes to another shape gets a window that there never was.
-func (r Rule) meterAfter(old *controller, resource string, revision uint64) node.Meter {
-	m := r.meter(resource)
+func (r Rule) meterAfter(old *controller, resource string, revision uint64) (m node.Meter) {
+	if r.windowed() {
+		m.Shape = r.shape()
+	}
+	goesOn := r.goesOnFrom(old, resource)
 	switch {
-	case !r.goesOnFrom(old, resource):
+	case !r.apart(resource):
+	case goesOn:
+		m.Owner = old.meter.Owner // nobody else knows of those calls
+	default:
+		m.Owner = &apart{r.ID}
+	}
+	switch {
+	case !goesOn || !r.windowed() || !old.rule.windowed():
 	case m.Shape == old.meter.Shape:
-		return old.meter
+		m.Era = old.meter.Era
 	default:
 		m.Era = node.Era{Rule: r.ID, Revision: revision}
 	}
@@ -36,10 +46,9 @@ func (r Rule) meterAfter(old *controller, resource string, revision uint64) node
 }
 
 // goesOnFrom reports whether the rule counts the same calls on a resource as the one
-// before it, both in windows.
+// before it.
 func (r Rule) goesOnFrom(old *controller, resource string) bool {
-	return old != nil && old.rule.Mode != core.Off && old.rule.windowed() && r.windowed() &&
-		r.sameCalls(old.rule) && r.meter(resource).Owner == old.meter.Owner
+	return old != nil && old.rule.Mode != core.Off && r.sameCalls(old.rule) && r.apart(resource) == (old.meter.Owner != nil)
 }
 
 // sameCalls reports whether the rules are about the same calls of a resource.

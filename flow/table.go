@@ -150,7 +150,7 @@ func (t *Table) uses(r Rule, resource string, m node.Meter) bool {
 	at := resource
 	if r.Relation == Associated { // it is at work where the calls are, which a pattern may say
 		if at = r.Resource; r.Regex {
-			used := r.meter(at) == m
+			used := m == node.Meter{Shape: r.shape()}
 			t.Each(func(c *controller) { used = used || c.rule.ID == r.ID && c.meter == m })
 			return used
 		}
@@ -158,13 +158,19 @@ func (t *Table) uses(r Rule, resource string, m node.Meter) bool {
 	if c := t.Find(r.ID, at); c != nil {
 		return c.meter == m
 	}
-	return r.meter(at) == m
+	return !r.apart(at) && m == node.Meter{Shape: r.shape()}
 }
 
 // KeepsGauge reports whether a rule counts with this gauge.
 func (t *Table) KeepsGauge(resource string, role core.Role, owner any) bool {
 	return t.any(resource, role, func(r Rule) bool {
-		return r.Metric == Concurrency && r.meter(resource).Owner == owner
+		switch c := t.Find(r.ID, resource); {
+		case r.Metric != Concurrency:
+			return false
+		case c != nil:
+			return c.meter.Owner == owner
+		}
+		return owner == nil && !r.apart(resource)
 	})
 }
 

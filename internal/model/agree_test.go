@@ -1,6 +1,8 @@
 package model
 
 import (
+	"fmt"
+
 	"pgregory.net/rapid"
 
 	"github.com/penstock-go/penstock/core"
@@ -80,7 +82,7 @@ func (m *machine) agreeOn(t *rapid.T, p place, n *node.StatisticNode) {
 	same(t, name+"calls in flight", n.InFlight(), calls)
 	same(t, name+"units in flight", n.UnitsInFlight(), units)
 	for _, w := range n.Windows() {
-		owner, _ := w.Owner.(string)
+		owner := ownerOf(w.Owner)
 		twin := m.twin.findWindow(p, w.Shape, owner, w.Era)
 		if twin == nil {
 			t.Fatalf("%s%v of %q, era %v: the twin has no such window", name, w.Shape, owner, w.Era)
@@ -90,13 +92,21 @@ func (m *machine) agreeOn(t *rapid.T, p place, n *node.StatisticNode) {
 		same(t, name+"units borrowed", w.Waiting(now), twin.waiting())
 	}
 	for _, g := range n.Gauges() {
-		owner, _ := g.Owner.(string)
+		owner := ownerOf(g.Owner)
 		for _, twin := range m.twin.gauges {
 			if twin.on == p && twin.owner == owner {
 				same(t, name+"units of a gauge", g.InUse(), twin.inUse())
 			}
 		}
 	}
+}
+
+// ownerOf is the rule that has a window or gauge to itself.
+func ownerOf(owner any) string {
+	if owner == nil {
+		return ""
+	}
+	return fmt.Sprint(owner)
 }
 
 func shown(c stat.Counts) figures {
