@@ -1,17 +1,21 @@
 package flow
 
 import (
+	"fmt"
+
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
-// apart owns the meters that a rule has to itself, by its address: the ID of the rule may
-// become another's.
-type apart struct{ rule string }
+// apart owns the meters that a rule has to itself: the rule that had them first, and since
+// which revision, for the ID may become another's.
+type apart struct {
+	rule     string
+	revision uint64
+}
 
-// String is the ID of the first rule that had them.
-func (a *apart) String() string { return a.rule }
+func (a apart) String() string { return fmt.Sprintf("%s, revision %d", a.rule, a.revision) }
 
 // apart reports whether the rule has its window or gauge to itself, because not every
 // call there counts in it: in shadow mode only those that it would admit, and on the
@@ -33,7 +37,7 @@ func (r Rule) meterAfter(old *controller, resource string, revision uint64) (m n
 	case goesOn:
 		m.Owner = old.meter.Owner // nobody else knows of those calls
 	default:
-		m.Owner = &apart{r.ID}
+		m.Owner = apart{r.ID, revision}
 	}
 	switch {
 	case !goesOn || !r.windowed() || !old.rule.windowed():

@@ -38,6 +38,7 @@ type Counters struct {
 	totals   Counts             // what was moved out of the lanes
 	minute   minute             // the same by the second
 	moved    int64              // when the newest bucket ended whose counts are there
+	passed   int64              // the same of those that were moved out of a lane
 	relieved *LeapArray[Counts] // moved out before its time or never in a lane, still in the second window
 }
 
@@ -173,7 +174,16 @@ func (c *Counters) move(b *laneBucket) {
 	if moved.Empty() {
 		return
 	}
-	c.keep(b.start.Load(), &moved)
+	start := b.start.Load()
+	c.keep(start, &moved)
+	c.emptied(start)
+}
+
+// emptied notes that the bucket of start was moved.
+func (c *Counters) emptied(start int64) {
+	if start > never {
+		c.passed = max(c.passed, start+c.layout.fine)
+	}
 }
 
 // keep adds counts to the totals and to the second of start, unless that second
@@ -184,7 +194,7 @@ func (c *Counters) keep(start int64, moved *Counts) {
 		return
 	}
 	if c.minute.empty() {
-		c.moved = never
+		c.moved, c.passed = never, never
 	}
 	c.moved = max(c.moved, start+c.layout.fine)
 	c.minute.add(start, moved)
@@ -204,6 +214,7 @@ func (c *Counters) relieve(b *laneBucket) {
 		moved = b.drain()
 	}
 	c.enter(start, &moved)
+	c.emptied(start)
 }
 
 // enter counts what is in no lane: in the second window, the minute and the totals. The

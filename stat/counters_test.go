@@ -528,6 +528,18 @@ func TestCountersLanesAreBounded(t *testing.T) {
 	require.EqualValues(t, 8*rounds(100)+6, c.Totals().Pass)
 }
 
+// What was borrowed, counted beside the lanes, makes what passed before it look no younger.
+func TestCountersSeedBesideBorrowed(t *testing.T) {
+	c := newCounters(newLayout(t, time.Second, 2, 1))
+	c.AddPass(0, epoch, 1)
+	c.AddOccupied(0, epoch+ms(500), 1)
+	c.AddPass(0, epoch+ms(1000), 1) // the first is moved now
+	w := newWindow(t, 2*time.Second, 4, false)
+	c.SeedWindow(w, epoch+ms(1200))
+	require.EqualValues(t, 2, w.Sum(epoch+ms(1200)))
+	require.EqualValues(t, 1, w.Sum(epoch+ms(2000)), "the first was known to be of the first half second")
+}
+
 func TestCountersSeedWindow(t *testing.T) {
 	layout := newLayout(t, time.Second, 2, 1)
 	for _, c := range []struct {

@@ -167,7 +167,7 @@ func (c *Counters) SeedWindow(w *Window, now int64) {
 		w.Seed(now, end-1, units)
 	}
 	for start, counts := range c.minute.all(now) {
-		seed(min(start+int64(time.Second), c.moved), counts.Pass)
+		seed(min(start+int64(time.Second), c.passed), counts.Pass)
 	}
 	for b := range c.live() {
 		if _, units := unpack(b.pass.Load()); units > 0 {

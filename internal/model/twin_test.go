@@ -237,7 +237,10 @@ type figures struct {
 	RT                                                          time.Duration
 }
 
-func (f figures) String() string { return fmt.Sprintf("%+v", struct{ figures }{f}) }
+func (f figures) String() string {
+	type plain figures // without this method
+	return fmt.Sprintf("%+v", plain(f))
+}
 
 func (t *twin) figures(p place, from int64) (f figures) {
 	for _, c := range t.calls {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -60,22 +61,32 @@ func (t *twin) newLimiter(r flow.Rule, old *limiter) *limiter {
 	if l.queue == nil && l.queues() {
 		l.queue = new(queue)
 	}
+	l.own, l.era = t.meterOf(l, old)
 	if !l.queues() && r.Mode != core.Off {
-		l.era = t.eraOf(l, old)
 		t.open(l, old)
 	}
 	return l
 }
 
-// eraOf tells the windows of a rule apart that has come to another shape, for good.
-func (t *twin) eraOf(l, old *limiter) node.Era {
+// meterOf tells the meters of rules apart. A rule that has its own keeps them as long as
+// it counts the same calls; one that has come to another shape has windows of its own era.
+func (t *twin) meterOf(l, old *limiter) (own string, era node.Era) {
+	goesOn := old != nil && old.rule.Mode != core.Off && l.sameCalls(old) && l.apart() == old.apart()
 	switch {
-	case old == nil, old.rule.Mode == core.Off, !old.meters(), !l.meters(), !l.sameCalls(old), old.owner() != l.owner():
-		return node.Era{}
-	case old.shape() == l.shape():
-		return old.era
+	case !l.apart():
+	case goesOn:
+		own = old.own
+	default:
+		own = fmt.Sprintf("%s, revision %d", l.rule.ID, t.revision)
 	}
-	return node.Era{Rule: l.rule.ID, Revision: t.revision}
+	switch {
+	case !goesOn || !old.meters() || !l.meters():
+	case old.shape() == l.shape():
+		era = old.era
+	default:
+		era = node.Era{Rule: l.rule.ID, Revision: t.revision}
+	}
+	return own, era
 }
 
 func (l *limiter) sameCalls(old *limiter) bool {
@@ -86,7 +97,7 @@ func (l *limiter) sameCalls(old *limiter) bool {
 func (t *twin) open(l, old *limiter) {
 	at := func(p place) *window {
 		if l.rule.Metric == flow.Concurrency {
-			t.gaugeOn(p, l.owner())
+			t.gaugeOn(p, l.own)
 			return nil
 		}
 		return t.windowOn(p, l, t.heritage(p, l, old))
@@ -135,7 +146,7 @@ func (t *twin) heritage(p place, l, old *limiter) *window {
 	case old.window != nil:
 		return old.window
 	}
-	return t.findWindow(p, old.shape(), old.owner(), old.era)
+	return t.findWindow(p, old.shape(), old.own, old.era)
 }
 
 // trim drops the meters that no rule names any more.
@@ -153,10 +164,10 @@ func (t *twin) trim() {
 	}
 	t.windows = slices.DeleteFunc(t.windows, func(w *window) bool {
 		return !named(w.on, func(l *limiter) bool {
-			return l.meters() && l.shape() == w.shape && l.owner() == w.owner && l.era == w.era
+			return l.meters() && l.shape() == w.shape && l.own == w.owner && l.era == w.era
 		})
 	})
 	t.gauges = slices.DeleteFunc(t.gauges, func(g *gauge) bool {
-		return !named(g.on, func(l *limiter) bool { return l.rule.Metric == flow.Concurrency && l.owner() == g.owner })
+		return !named(g.on, func(l *limiter) bool { return l.rule.Metric == flow.Concurrency && l.own == g.owner })
 	})
 }

@@ -18,6 +18,7 @@ type limiter struct {
 	rule   flow.Rule
 	window *window // of a rule that always counts on the same node
 	era    node.Era
+	own    string // names its meters if nobody else counts there
 	warm   *warmth
 	queue  *queue
 	*tally // goes on when the rule is changed
@@ -40,12 +41,9 @@ func (l *limiter) shape() stat.Shape {
 	return stat.Shape{Interval: l.rule.Interval, Buckets: l.rule.Buckets, Strict: l.rule.Strict}
 }
 
-// owner is the rule itself if its meters count only what it would admit.
-func (l *limiter) owner() string {
-	if l.rule.Mode == core.Shadow && l.rule.Relation != flow.Associated {
-		return l.rule.ID
-	}
-	return ""
+// apart reports whether the rule's meters count only what it would admit.
+func (l *limiter) apart() bool {
+	return l.rule.Mode == core.Shadow && l.rule.Relation != flow.Associated
 }
 
 func (l *limiter) role() string {
@@ -130,7 +128,7 @@ func (t *twin) fits(l *limiter, c *call) (wait time.Duration, ok bool) {
 		_, wait := l.queue.next(t.now, t.costOf(l, c))
 		return wait, wait <= l.rule.MaxWait
 	case l.rule.Metric == flow.Concurrency:
-		return 0, t.gaugeOn(l.where(c), l.owner()).inUse()+c.units <= int64(l.rule.Threshold)
+		return 0, t.gaugeOn(l.where(c), l.own).inUse()+c.units <= int64(l.rule.Threshold)
 	}
 	w, limit := t.windowOf(l, c), t.limitOf(l, c)
 	if w.sum(w.head())+c.units <= limit {
@@ -157,7 +155,7 @@ func (t *twin) take(l *limiter, c *call) verdict {
 		l.queue.slots = append(l.queue.slots, slot{c, at})
 		return verdict{wait: wait, by: l}
 	case l.rule.Metric == flow.Concurrency:
-		g := t.gaugeOn(l.where(c), l.owner())
+		g := t.gaugeOn(l.where(c), l.own)
 		units := c.units
 		if g.holders[c] {
 			units = 0

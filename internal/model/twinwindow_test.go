@@ -132,11 +132,11 @@ func (w *window) move(c *call, to int64) {
 // windowOn is the window of a rule on a node. A new one starts with what old
 // knew, or if that is nil, with what the node counted.
 func (t *twin) windowOn(p place, l *limiter, old *window) *window {
-	if w := t.findWindow(p, l.shape(), l.owner(), l.era); w != nil {
+	if w := t.findWindow(p, l.shape(), l.own, l.era); w != nil {
 		w.see(t.now)
 		return w
 	}
-	w := &window{on: p, shape: l.shape(), owner: l.owner(), era: l.era, newest: t.now}
+	w := &window{on: p, shape: l.shape(), owner: l.own, era: l.era, newest: t.now}
 	if old != nil {
 		w.seedFrom(old, t.now)
 	} else {
