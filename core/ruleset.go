@@ -307,6 +307,8 @@ func (e *Engine) pin(names *Names) {
 
 // letGo ends what only other rules named or metered.
 func (e *Engine) letGo(set *Ruleset, names *Names) {
+	e.binding.Lock() // who finds rules holds the table's lock and wants a node's; here it is the other way round
+	defer e.binding.Unlock()
 	e.tree.Entrances().Unpin(func(name string) bool { return names.contexts[name] })
 	set.trim("", RoleInbound, &e.tree.Inbound().StatisticNode)
 	e.resources.Unpin(names.named)
