@@ -98,20 +98,35 @@ func (c *controller) windowOn(n *node.StatisticNode, now int64) *stat.Window {
 // since, and will until they hear of the new.
 type succession struct{ old, new *controller }
 
-// complete comes before the new rules are published. It tells the old rule of the new
-// one first and hands over what was taken then, also on nodes that calls have come to
-// since the rule was compiled: who took earlier is in what is handed over, who took
-// later sees the new rule and takes there as well. Who is seen both ways counts twice,
-// never not at all.
+// complete comes before the new rules are published. It hands over what was taken from
+// the old windows, also on nodes that calls have come to since the rule was compiled, and
+// tells the old rule of the new one while all of them are held: who took earlier is in
+// what is handed over, who took later sees the new rule and takes there as well. Who is
+// seen both ways counts twice, never not at all.
+//
+// Nobody takes from a new window before. What is handed over replaces what is there, and
+// may stand in an earlier bucket: a call that gave back there what was replaced would
+// leave its bucket with less than nothing, and room for more than the limit once the
+// earlier one has expired.
 //
 // The new windows are the new rule's alone, see [node.Era]. So whoever holds something
 // of the old rule holds it here too, and nobody who came by another rule stands in one
 // and not yet in the other.
 func (s *succession) complete(now int64) {
-	s.old.next.Store(s.new)
+	var to, from []*stat.Window
 	for n := range s.new.nodes() {
 		if before := s.new.seed(n, s.old); before != nil {
-			s.new.windowOn(n, now).Reseed(before, now)
+			to, from = append(to, s.new.windowOn(n, now)), append(from, before)
 		}
 	}
+	s.handOver(to, from, now)
+}
+
+// handOver holds one window after the other.
+func (s *succession) handOver(to, from []*stat.Window, now int64) {
+	if len(to) == 0 {
+		s.old.next.Store(s.new)
+		return
+	}
+	to[0].Reseed(from[0], now, func() { s.handOver(to[1:], from[1:], now) })
 }

@@ -26,7 +26,7 @@ func TestWindowReseed(t *testing.T) {
 	next.SeedFrom(old, now)
 	next.Add(now, 1)
 	old.Add(now, 1)
-	next.Reseed(old, now)
+	next.Reseed(old, now, func() {})
 	assert.Equal(t, int64(4), next.Sum(now))
 	assert.Equal(t, int64(2), next.Waiting(now))
 	assert.Equal(t, int64(4), old.Sum(now))
@@ -36,7 +36,7 @@ func TestWindowReseed(t *testing.T) {
 }
 
 // Callers take from one window and, if they see that there is a next one, there as
-// well; it is announced first and seeded then. Never over the limit in the next one,
+// well; it is seeded and announced in one step. Never over the limit in the next one,
 // whoever comes by which.
 // museum 72
 func TestWindowReseedUnderCallers(t *testing.T) {
@@ -68,8 +68,7 @@ func TestWindowReseedUnderCallers(t *testing.T) {
 				}
 			}
 		})
-		announced.Store(true)
-		next.Reseed(old, now)
+		next.Reseed(old, now, func() { announced.Store(true) })
 		close(published)
 		callers.Wait()
 		require.LessOrEqual(t, passed.Load(), int64(limit))

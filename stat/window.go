@@ -240,9 +240,11 @@ func (w *Window) SeedFrom(old *Window, now int64) {
 	w.inherit(found)
 }
 
-// Reseed makes the window count what old counts and nothing else, in one step: what
-// old counts later, and only that, is missing. Both must be of the same calls.
-func (w *Window) Reseed(old *Window, now int64) {
+// Reseed makes the window count what old counts and nothing else, and calls then, all in
+// one step: what old counts later, and only that, is missing. Both must be of the same
+// calls. What was taken here is gone, and must not be given back: so who may take here is
+// told by then.
+func (w *Window) Reseed(old *Window, now int64, then func()) {
 	old.lock()
 	defer old.unlock()
 	old.roll(now)
@@ -252,6 +254,7 @@ func (w *Window) Reseed(old *Window, now int64) {
 	clear(w.counts)
 	w.total, w.waiting = 0, 0
 	w.inherit(old.past(now))
+	then()
 }
 
 // The methods below need mu.

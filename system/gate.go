@@ -118,13 +118,14 @@ func (g *gate) openWindow(now int64, old *gate) *succession {
 // will until they hear of the new.
 type succession struct{ old, new *gate }
 
-// complete comes before the new rules are published. It tells the old rule of the new
-// one first and hands over what was taken then: who took earlier is in what is handed
+// complete comes before the new rules are published. It hands over what was taken, and
+// tells the old rule of the new one in the same step: who took earlier is in what is handed
 // over, who took later sees the new rule and takes there as well. Who is seen both ways
-// counts twice, never not at all. The new window is the new rule's alone, see [node.Era].
+// counts twice, never not at all. Nobody takes from the new window before: what is handed
+// over replaces it, and it could not be given back. The new window is the new rule's alone,
+// see [node.Era].
 func (s *succession) complete(now int64) {
-	s.old.next.Store(s.new)
-	s.new.window.Reseed(s.old.window, now)
+	s.new.window.Reseed(s.old.window, now, func() { s.old.next.Store(s.new) })
 }
 
 // learn adjusts what the rule has learned to the latest sample.
