@@ -29,7 +29,7 @@ import (
 // flight: it runs alone. If it never did, and there were no others, nothing would be
 // learned any more.
 type limit struct {
-	id   uint64        // the number that it began with
+	id   uint64        // which nothing else has, see owners
 	word shared.Uint64 // the number and the limit in force
 
 	mu      shared.Mutex // guards changing word, and what follows
@@ -41,13 +41,11 @@ type limit struct {
 // limitBits are enough for MaxCeiling.
 const limitBits = 20
 
-// numbers are those of the limits, one after the other over all of them: a gauge may
-// have heeded another limit before, that of a rule which is gone.
-var numbers shared.Uint64
+var ids shared.Uint64
 
 func newLimit(r Rule) *limit {
-	l := &limit{id: numbers.Add(1), learner: newLearner(r.terms(), int64(r.Start))}
-	l.word.Store(l.id<<limitBits | uint64(l.learner.level))
+	l := &limit{id: ids.Add(1), learner: newLearner(r.terms(), int64(r.Start))}
+	l.word.Store(1<<limitBits | uint64(l.learner.level))
 	return l
 }
 
@@ -89,9 +87,10 @@ func (l *limit) complete(now, inFlight, took, units int64, failed bool) {
 }
 
 // enforce puts in force what the learner says. It needs mu. The gauge has no line, so
-// nobody is woken.
+// nobody is woken. The numbers are this limit's alone, as its gauges are: who holds one
+// for long must not find that others have used up those in between, see [stat.Gauge].
 func (l *limit) enforce() {
-	number := numbers.Add(1)
+	number := l.word.Load()>>limitBits + 1
 	if g := l.home.Gauge(l.owner); g != nil {
 		g.SetLimit(number, l.learner.level)
 	}
