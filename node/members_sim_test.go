@@ -1,0 +1,109 @@
+//go:build sim
+
+package node
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/internal/sim"
+)
+
+// Names come and go, so that the table grows, shrinks and has slots used again, while
+// others look and walk. Who stays is found by everybody at any moment, and walked over
+// once; who comes or goes is found if it was there all the while, and never if it was
+// away all the while.
+func TestSimMembers(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}
+	sim.Random(t, func(s *sim.Schedule) {
+		var m members[seat, *seat]
+		// In an order of their own, so that the one that has a place apart is any of them.
+		order := s.Rand.Perm(len(names))
+		there := make(map[string]*seat)
+		changed := make(map[string]int) // how often a name came or went, begun and done
+		stay := make(map[string]bool)
+		of := make(map[string]*seat)
+		for _, i := range order {
+			of[names[i]] = &seat{name: names[i]}
+		}
+		many := s.Rand.IntN(len(names))
+		for _, i := range order[:many] {
+			m.store(of[names[i]])
+			there[names[i]] = of[names[i]]
+			stay[names[i]] = s.Rand.IntN(4) == 0
+		}
+		var mu shared.Mutex
+		writer := func(names []string) {
+			for _, name := range names {
+				if stay[name] {
+					continue
+				}
+				mu.Lock()
+				changed[name]++
+				if there[name] != nil {
+					m.delete(name)
+					there[name] = nil
+				} else {
+					m.store(of[name])
+					there[name] = of[name]
+				}
+				changed[name]++
+				mu.Unlock()
+			}
+		}
+		for range 1 + s.Rand.IntN(2) {
+			list := make([]string, 0, 2*len(names))
+			for range 2 {
+				for _, i := range s.Rand.Perm(len(names)) {
+					list = append(list, names[i])
+				}
+			}
+			list = list[:1+s.Rand.IntN(len(list))]
+			s.Named("writer", func() { writer(list) })
+		}
+		looks := make([]string, 4)
+		for i := range looks {
+			looks[i] = names[s.Rand.IntN(len(names))]
+		}
+		s.Named("looker", func() {
+			for _, name := range looks {
+				before, was := changed[name], there[name]
+				v, ok := m.load(name)
+				if ok != (v != nil) || ok && v != of[name] {
+					s.Failf("%s: found %v", name, v)
+				}
+				if changed[name] == before && before%2 == 0 && v != was {
+					s.Failf("%s: found %v, and %v was there all the while", name, v, was)
+				}
+			}
+		})
+		s.Named("walker", func() {
+			before := make(map[string]int)
+			was := make(map[string]*seat)
+			for _, name := range names {
+				before[name], was[name] = changed[name], there[name]
+			}
+			var seen []string
+			m.each(func(name string, v *seat) bool {
+				if slices.Contains(seen, name) || v != of[name] {
+					s.Failf("%s is walked over again", name)
+				}
+				seen = append(seen, name)
+				return true
+			})
+			for _, name := range names {
+				if changed[name] == before[name] && before[name]%2 == 0 && slices.Contains(seen, name) != (was[name] != nil) {
+					s.Failf("%s: walked over is %v, there all the while is %v", name, slices.Contains(seen, name), was[name] != nil)
+				}
+			}
+		})
+		s.Check(func() {
+			for _, name := range names {
+				if v, _ := m.load(name); v != there[name] {
+					s.Failf("in the end %s is %v, want %v", name, v, there[name])
+				}
+			}
+		})
+	})
+}
