@@ -307,34 +307,38 @@ func (e *Engine) pin(names *Names) {
 
 // letGo ends what only other rules named or metered.
 func (e *Engine) letGo(set *Ruleset, names *Names) {
-	e.binding.Lock() // who finds rules holds the table's lock and wants a node's; here it is the other way round
-	defer e.binding.Unlock()
 	e.tree.Entrances().Unpin(func(name string) bool { return names.contexts[name] })
-	set.trim("", RoleInbound, &e.tree.Inbound().StatisticNode)
+	e.unbinding(func() { set.trim("", RoleInbound, &e.tree.Inbound().StatisticNode) })
 	e.resources.Unpin(names.named)
 	for r := range e.resources.all() {
 		origins := names.resources[r.Name()]
 		r.Origins().Unpin(func(origin string) bool { return origins[origin] })
 		calls := names.calls[r.Name()]
 		r.Calls().Unpin(func(context string) bool { return context == node.OverflowName || calls[context] })
-		e.trim(r, set)
+		e.unbinding(func() { set.trimAll(r) })
 	}
 }
 
-// trim drops the meters of a resource's nodes that no rule of the set needs any more. No
-// rules are found meanwhile: what is built for them meters before anybody knows of it.
-func (e *Engine) trim(r *Resource, set *Ruleset) {
+// unbinding calls f while no rules are found. What is built for them meters before
+// anybody knows of it; and who finds rules holds the lock of their table and wants that
+// of a node, which trim does the other way round.
+func (e *Engine) unbinding(f func()) {
 	e.binding.Lock()
 	defer e.binding.Unlock()
-	set.trim(r.Name(), RoleCluster, &r.StatisticNode)
+	f()
+}
+
+// trimAll drops the meters of a resource's nodes that no rule needs any more.
+func (s *Ruleset) trimAll(r *Resource) {
+	s.trim(r.Name(), RoleCluster, &r.StatisticNode)
 	for _, n := range r.Calls().All() {
-		set.trim(r.Name(), RoleCall, &n.StatisticNode)
+		s.trim(r.Name(), RoleCall, &n.StatisticNode)
 	}
 	for _, n := range r.Origins().All() {
-		set.trim(r.Name(), RoleOrigin, &n.StatisticNode)
+		s.trim(r.Name(), RoleOrigin, &n.StatisticNode)
 	}
 	if n := r.OverflowOrigin(); n != nil {
-		set.trim(r.Name(), RoleOrigin, &n.StatisticNode)
+		s.trim(r.Name(), RoleOrigin, &n.StatisticNode)
 	}
 }
 
