@@ -80,11 +80,12 @@ func TestRenamedOnTheWay(t *testing.T) {
 }
 
 // The same where only those count whose name the rule matches: nobody knows of them but
-// the gauge.
+// the gauge, also while the rule is switched off.
 func TestRenamedBeyondTheCap(t *testing.T) {
 	rule := at(2)
 	rule.Resource, rule.Regex = "GET .*", true
-	for _, mode := range []core.Mode{core.Enforce, core.Shadow} {
+	for i := range 4 {
+		mode, offFirst := []core.Mode{core.Enforce, core.Shadow}[i%2], i > 1
 		rule.Mode = mode
 		g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 1}}, rule)
 		names := []string{"PUT x", "GET x", "GET y", "GET z"}
@@ -99,6 +100,11 @@ func TestRenamedBeyondTheCap(t *testing.T) {
 		}
 		renamed := rule
 		renamed.ID = "renamed"
+		if offFirst {
+			off := rule
+			off.Mode = core.Off
+			g.load(off)
+		}
 		g.load(renamed)
 		assert.Equal(t, mode == core.Shadow, enter(names[3]))
 		if mode == core.Shadow {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
 )
 
 // Info tells the rule table what it needs to know.
@@ -68,9 +69,19 @@ func (t *Table) Bind(r *core.Resource, name string) any {
 	return &Rules{controllers}
 }
 
-// KeepsGauge reports whether a rule counts with this gauge.
+// KeepsGauge reports whether a rule counts with this gauge, or did and is off: of one that
+// a rule has to itself nobody else could tell later who is in flight.
 func (t *Table) KeepsGauge(resource string, role core.Role, owner any) bool {
-	return role == core.RoleCluster && slices.ContainsFunc(t.Made(resource), func(c *controller) bool { return c.counts(owner) })
+	if role != core.RoleCluster {
+		return false
+	}
+	if slices.ContainsFunc(t.Made(resource), func(c *controller) bool { return c.counts(owner) }) {
+		return true
+	}
+	if _, everybodys := owner.(node.Everybody); everybodys {
+		return false
+	}
+	return slices.ContainsFunc(t.Resting(resource), func(c *controller) bool { return owner == c.owner || owner == c.rehearsal })
 }
 
 // Adopt takes over the controllers of a resource that was in use when it left.

@@ -356,6 +356,19 @@ func (t *Table[R, C]) Made(resource string) []*C {
 	return controllers
 }
 
+// Resting returns the controllers that rules which are off keep for a resource.
+func (t *Table[R, C]) Resting(resource string) []*C {
+	var controllers []*C
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, i := range t.off {
+		if m := t.made[place{t.rules[i].Info().ID, resource}]; m.controller != nil {
+			controllers = append(controllers, m.controller)
+		}
+	}
+	return controllers
+}
+
 // Each calls f with every controller made so far, under no lock.
 func (t *Table[R, C]) Each(f func(*C)) {
 	t.mu.Lock()

@@ -34,8 +34,8 @@ func (r Rule) meterAfter(old *controller, resource string, revision uint64) (m n
 	goesOn := r.goesOnFrom(old, resource)
 	switch {
 	case !r.apart(resource):
-	case goesOn:
-		m.Owner = old.meter.Owner // nobody else knows of those calls
+	case old != nil && old.meter.Owner != nil && r.sameCalls(old.rule):
+		m.Owner = old.meter.Owner // nobody else knows of those calls, even if it was off for a while
 	default:
 		m.Owner = apart{r.ID, revision}
 	}

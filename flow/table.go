@@ -161,16 +161,16 @@ func (t *Table) uses(r Rule, resource string, m node.Meter) bool {
 	return !r.apart(at) && m == node.Meter{Shape: r.shape()}
 }
 
-// KeepsGauge reports whether a rule counts with this gauge.
+// KeepsGauge reports whether a rule counts with this gauge, or did and is off: of one that
+// a rule has to itself nobody else could tell later who is in flight.
 func (t *Table) KeepsGauge(resource string, role core.Role, owner any) bool {
-	return t.any(resource, role, func(r Rule) bool {
-		switch c := t.Find(r.ID, resource); {
-		case r.Metric != Concurrency:
-			return false
-		case c != nil:
-			return c.meter.Owner == owner
-		}
-		return owner == nil && !r.apart(resource)
+	if _, own := owner.(apart); own {
+		return slices.ContainsFunc(slices.Concat(t.Made(resource), t.Resting(resource)), func(c *controller) bool {
+			return c.rule.Metric == Concurrency && c.rule.role() == role && c.meter.Owner == owner
+		})
+	}
+	return owner == nil && t.any(resource, role, func(r Rule) bool {
+		return r.Metric == Concurrency && !r.apart(resource)
 	})
 }
 

@@ -124,10 +124,12 @@ func TestRegexAndOverflow(t *testing.T) {
 }
 
 // Who is in flight beyond the cap counts on when the rule gets another ID, in force or
-// rehearsed, and another rule that has the old one then has nothing to do with it. museum 72
+// rehearsed, or is switched off for a while, and another rule that has the old ID then has
+// nothing to do with it. museum 72
 func TestRenamedBeyondTheCap(t *testing.T) {
 	rule := isolation.Rule{ID: "api", Resource: "/api/.*", Regex: true, Threshold: 2}
-	for _, mode := range []core.Mode{core.Enforce, core.Shadow} {
+	for i := range 4 {
+		mode, offFirst := []core.Mode{core.Enforce, core.Shadow}[i%2], i > 1
 		rule.Mode = mode
 		renamed, stranger := rule, rule
 		renamed.ID, stranger.Threshold = "renamed", 3
@@ -140,6 +142,11 @@ func TestRenamedBeyondTheCap(t *testing.T) {
 		}
 		for _, name := range []string{"other", "/api/a", "/api/b"} {
 			require.True(t, enter(name))
+		}
+		if offFirst {
+			off := rule
+			off.Mode = core.Off
+			g.load(off)
 		}
 		g.load(renamed)
 		g.load(renamed, stranger)

@@ -94,9 +94,12 @@ func (t *Table) Bind(r *core.Resource, name string) any {
 	return rs
 }
 
-// KeepsGauge reports whether a rule counts with this gauge.
+// KeepsGauge reports whether a rule counts with this gauge, or did and is off: of one that
+// a rule has to itself nobody else could tell later who is in flight.
 func (t *Table) KeepsGauge(resource string, role core.Role, owner any) bool {
-	return role == core.RoleCluster && slices.ContainsFunc(t.Made(resource), func(c *controller) bool { return c.owner == owner })
+	counts := func(c *controller) bool { return c.owner == owner }
+	return role == core.RoleCluster && (slices.ContainsFunc(t.Made(resource), counts) ||
+		owner != everybody && slices.ContainsFunc(t.Resting(resource), counts))
 }
 
 // Adopt takes over the controllers of a resource that was in use when it left.
