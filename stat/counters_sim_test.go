@@ -196,3 +196,67 @@ func TestSimCountersTurnEverySchedule(t *testing.T) {
 		})
 	})
 }
+
+// museum 3, 5: the words of a bucket are so full that who adds moves out what is there,
+// while others add, turn the lane or let it go, and readers read. No count is lost, none
+// comes twice, and as long as the second window has the bucket it has all of them.
+func TestSimCountersRelieve(t *testing.T) {
+	sim.Random(t, func(s *sim.Schedule) {
+		layout, err := NewLayout(time.Second, 1+s.Rand.IntN(2), 1)
+		if err != nil {
+			panic(err)
+		}
+		var c Counters
+		c.Init(layout)
+		// Two more fill the words by half, in calls or in what they hold.
+		most := Counts{Pass: 1<<23 - 2, Entered: 1<<23 - 2, Complete: 1<<23 - 2, Exited: 1<<23 - 2, RT: 7}
+		if s.Rand.IntN(2) == 0 {
+			most = Counts{Pass: 1<<39 - 2, Entered: 9, Complete: 9, Exited: 9, RT: 1<<39 - 2}
+		}
+		b := c.bucket(0, epoch)
+		b.pass.Store(uint64(most.Entered)<<amountBits | uint64(most.Pass))
+		b.complete.Store(uint64(most.Exited)<<amountBits | uint64(most.RT))
+		var pass, done, rt tallied
+		pass.add(most.Pass, func() {})
+		done.add(most.Complete, func() {})
+		rt.add(int64(most.RT), func() {})
+		times := []int64{epoch, epoch, epoch, epoch + layout.fine, epoch + layout.interval}
+		newest := epoch
+		for range 2 + s.Rand.IntN(2) {
+			in, out := times[s.Rand.IntN(len(times))], times[s.Rand.IntN(len(times))]
+			n, took := 1+s.Rand.Int64N(2), []int64{2, shortRT + 1}[s.Rand.IntN(2)]
+			newest = max(newest, in, out)
+			s.Go(func() {
+				pass.add(n, func() { c.AddPass(0, in, n) })
+				done.add(n, func() { rt.add(took, func() { c.AddComplete(0, out, n, took, false) }) })
+			})
+		}
+		rest := s.Rand.IntN(3) == 0
+		s.Named("reader", func() {
+			for range 2 {
+				least := pass.certain
+				if rest {
+					c.Idle(epoch + ms(200_000))
+				}
+				if totals := c.Totals(); totals.Pass < least || totals.Pass > pass.possible {
+					s.Failf("totals show %d passed, there were %d to %d", totals.Pass, least, pass.possible)
+				}
+			}
+		})
+		s.Check(func() {
+			totals := c.Totals()
+			if totals.Pass != pass.certain || totals.Complete != done.certain || int64(totals.RT) != rt.certain || totals.Exited-most.Exited != totals.Entered-most.Entered {
+				s.Failf("totals in the end: %+v, want %d passed, %d completed, in %d", totals, pass.certain, done.certain, rt.certain)
+			}
+			if rest {
+				return
+			}
+			if second := c.Second(epoch); newest == epoch && (second.Pass != pass.certain || second.Complete != done.certain) {
+				s.Failf("the second window: %+v, want %d and %d", second, pass.certain, done.certain)
+			}
+			if m := c.Minute(newest); m.Pass != pass.certain || m.Complete != done.certain {
+				s.Failf("the minute: %+v, want %d and %d", m, pass.certain, done.certain)
+			}
+		})
+	})
+}

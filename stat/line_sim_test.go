@@ -23,6 +23,7 @@ type twinWaiter struct {
 	caller int
 	units  int64
 	first  bool
+	until  int64
 }
 
 func (m *lineTwin) clone() *lineTwin {
@@ -39,13 +40,19 @@ func (m *lineTwin) setLimit(revision uint64, limit int64) {
 		return
 	}
 	m.revision, m.limit = revision, limit
+	m.lose(func(w twinWaiter) bool { return w.units > limit })
+}
+
+func (m *lineTwin) lose(over func(twinWaiter) bool) (lost int) {
 	m.line = slices.DeleteFunc(m.line, func(w twinWaiter) bool {
-		if w.units > limit {
+		if over(w) {
 			m.state[w.caller] = gone
+			lost++
 		}
-		return w.units > limit
+		return over(w)
 	})
 	m.advance()
+	return lost
 }
 
 func (m *lineTwin) advance() {
@@ -80,7 +87,7 @@ func (m *lineTwin) join(caller int, c Claim) string {
 	case len(m.line) >= c.Queue:
 		return "refused"
 	}
-	m.line = slices.Insert(m.line, at, twinWaiter{caller, c.Units, c.First})
+	m.line = slices.Insert(m.line, at, twinWaiter{caller, c.Units, c.First, c.Until})
 	m.state[caller] = waits
 	return "in line"
 }
@@ -95,7 +102,8 @@ func (m *lineTwin) leave(caller int, units int64) {
 }
 
 // museum 58, 59, 62: calls of several sizes join a line, wait or give up, are granted
-// units and give them back, while the limit changes. What they are told could have
+// units and give them back, while the limit changes, the time of some is over, and the
+// gauge retires. What they are told could have
 // been told one after the other by the twin; who waits is woken (or the
 // callers would wait for ever, which fails); and in the end nothing is held.
 func TestSimLine(t *testing.T) {
@@ -105,7 +113,7 @@ func TestSimLine(t *testing.T) {
 		limit := 1 + s.Rand.Int64N(3)
 		queue := s.Rand.IntN(3)
 		for caller := range 2 + s.Rand.IntN(3) {
-			c := Claim{Units: 1 + s.Rand.Int64N(2), First: s.Rand.IntN(3) == 0, Queue: queue, Limit: limit, Revision: 1}
+			c := Claim{Units: 1 + s.Rand.Int64N(2), First: s.Rand.IntN(3) == 0, Queue: queue, Limit: limit, Revision: 1, Until: 5 * s.Rand.Int64N(2)}
 			hasty := s.Rand.IntN(3) == 0
 			s.Go(func() { lineCall(s, &g, &history, caller, c, hasty) })
 		}
@@ -116,6 +124,20 @@ func TestSimLine(t *testing.T) {
 					g.SetLimit(2, next)
 					return func() string { return fmt.Sprintf("limit %d", next) },
 						func(m *lineTwin) bool { m.setLimit(2, next); return true }
+				})
+			})
+		}
+		switch s.Rand.IntN(4) {
+		case 0:
+			s.Named("retirement", g.Retire)
+		case 1:
+			s.Named("time", func() {
+				history.Do(func() (func() string, func(*lineTwin) bool) {
+					expired := g.Expire(10)
+					return func() string { return fmt.Sprintf("expired: %d", expired) },
+						func(m *lineTwin) bool {
+							return m.lose(func(w twinWaiter) bool { return w.until != 0 && w.until < 10 }) == expired
+						}
 				})
 			})
 		}
@@ -165,10 +187,11 @@ func lineCall(s *sim.Schedule, g *Gauge, history *sim.History[*lineTwin], caller
 		return
 	}
 	history.Do(func() (func() string, func(*lineTwin) bool) {
-		if got {
-			g.Release(c.Units)
-		} else {
+		switch {
+		case !got:
 			w.Leave()
+		case !g.TryRelease(c.Units):
+			g.Release(c.Units)
 		}
 		return func() string { return fmt.Sprintf("%d leaves", caller) },
 			func(m *lineTwin) bool { m.leave(caller, c.Units); return true }

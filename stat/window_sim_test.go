@@ -92,9 +92,7 @@ func (c *contest) tryBorrow(now, n int64) (bucket int64, ok bool) {
 }
 
 func (c *contest) cancel(bucket, n int64) {
-	if i := slices.Index(c.admitted, unit{bucket, n}); i >= 0 {
-		c.admitted = slices.Delete(c.admitted, i, i+1)
-	}
+	c.forget(bucket, n)
 	c.history.Do(func() (func() string, func(*naive) bool) {
 		c.w.Cancel(bucket, n)
 		return func() string { return fmt.Sprintf("Cancel %d in %d", n, bucket) },
@@ -131,6 +129,71 @@ func (c *contest) fits(now, n int64) {
 	})
 }
 
+func (c *contest) within(bucket, limit int64) {
+	c.history.Do(func() (func() string, func(*naive) bool) {
+		ok := c.w.Within(bucket, limit)
+		return func() string { return fmt.Sprintf("Within %d of %d: %v", limit, bucket, ok) },
+			func(m *naive) bool { return ok == (!m.keeps(bucket) || m.fits(bucket, 0, limit)) }
+	})
+}
+
+func (c *contest) rebook(held, now, n int64) (bucket int64) {
+	most := time.Duration(c.w.width * 2)
+	c.forget(held, n)
+	c.history.Do(func() (func() string, func(*naive) bool) {
+		wait, to, ok := c.w.Rebook(now, held, n, c.limit, most)
+		bucket = to
+		return func() string {
+				return fmt.Sprintf("Rebook of %d at %d, %d of %d: %v %v", held, now-epoch, n, c.limit, wait, ok)
+			},
+			func(m *naive) bool {
+				if m.roll(now); !m.keeps(held) {
+					return ok && to == held && wait == 0
+				}
+				m.add(held, -n)
+				w, b, fits := m.borrow(now, n, c.limit, int64(most))
+				if !fits {
+					b = held
+				}
+				m.add(b, n)
+				return fits == ok && b == to && w == int64(wait)
+			}
+	})
+	c.hold(bucket, n, true)
+	return bucket
+}
+
+func (c *contest) move(held, at, n int64) (bucket int64) {
+	c.forget(held, n)
+	c.history.Do(func() (func() string, func(*naive) bool) {
+		bucket = c.w.Move(held, at, n, c.limit)
+		return func() string {
+				return fmt.Sprintf("Move of %d to %d, %d of %d: %d", held, at-epoch, n, c.limit, bucket)
+			},
+			func(m *naive) bool {
+				to := m.clamp(m.number(at))
+				if !m.keeps(held) || to <= held {
+					return bucket == held
+				}
+				m.add(held, -n)
+				if !m.fits(to, n, c.limit) {
+					to = held
+				}
+				m.add(to, n)
+				return bucket == to
+			}
+	})
+	c.hold(bucket, n, true)
+	return bucket
+}
+
+// forget takes what nobody holds any more from what was admitted.
+func (c *contest) forget(bucket, n int64) {
+	if i := slices.Index(c.admitted, unit{bucket, n}); i >= 0 {
+		c.admitted = slices.Delete(c.admitted, i, i+1)
+	}
+}
+
 // hold notes what was admitted and looks at once whether the limit still holds,
 // wherever the window may stand.
 func (c *contest) hold(bucket, n int64, ok bool) {
@@ -151,7 +214,7 @@ func (c *contest) hold(bucket, n int64, ok bool) {
 	}
 }
 
-// museum 1, 6, 10, 11, 20, 21, 22: callers add, borrow, give back and read while
+// museum 1, 6, 10, 11, 20, 21, 22: callers add, borrow, move, give back and read while
 // buckets turn, some with times long gone. What they are told could have been told
 // one after the other.
 func TestSimWindow(t *testing.T) {
@@ -159,12 +222,22 @@ func TestSimWindow(t *testing.T) {
 		c := newContest(s)
 		for range 2 + s.Rand.IntN(2) {
 			first, second := c.time(), c.time()
-			n, what := 1+s.Rand.Int64N(2), s.Rand.IntN(5)
+			n, what := 1+s.Rand.Int64N(2), s.Rand.IntN(8)
 			s.Go(func() {
 				bucket, ok := c.tryAdd(first, n)
 				switch {
 				case what == 0 && ok:
 					c.cancel(bucket, n)
+				case what == 5 && ok:
+					c.within(bucket, c.limit-1)
+				case what == 6 && ok:
+					if bucket = c.rebook(bucket, second, n); n > 1 {
+						c.cancel(bucket, n)
+					}
+				case what == 7 && ok:
+					if bucket = c.move(bucket, second+c.w.width, n); n > 1 {
+						c.cancel(bucket, n)
+					}
 				case what == 1:
 					c.tryBorrow(second, n)
 				case what == 2:

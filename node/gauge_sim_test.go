@@ -1,0 +1,108 @@
+//go:build sim
+
+package node
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/sim"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// museum 2, 58: a gauge is made, dropped and made anew while calls come and go, as they do
+// in packages slots and core: they take what they hold where a rule says so, count
+// themselves, and then look for the gauge. Of those that a rule let in where nobody was
+// before, never more run than it allows. When all have left, all of the limit is free.
+func TestSimGaugeUnderTraffic(t *testing.T) {
+	const limit = 2
+	sim.Random(t, func(s *sim.Schedule) {
+		l, err := stat.NewLayout(time.Second, 2, 1)
+		if err != nil {
+			panic(err)
+		}
+		n := NewStatisticNode(l)
+		now, ruled, drops := epoch, false, s.Rand.IntN(3) == 0
+		running := 0
+		gauges := make(map[*stat.Gauge]bool)
+		for i := range uint32(2 + s.Rand.IntN(2)) {
+			units, joins, twice := 1+s.Rand.Int64N(2), s.Rand.IntN(2) == 0, s.Rand.IntN(2)
+			s.Go(func() {
+				for range 1 + twice {
+					var held []*stat.Gauge
+					taken := ruled
+					if taken {
+						g := n.NeedGauge(nil)
+						gauges[g] = true
+						take := func() bool {
+							if joins {
+								got, _ := g.Join(stat.Claim{Units: units, Limit: limit, Revision: 1})
+								return got
+							}
+							return g.TryAcquire(units, limit)
+						}
+						if !take() && (!n.Settle(g) || !take()) {
+							continue
+						}
+						held = append(held, g)
+						if running += int(units); running > limit && !drops {
+							s.Failf("%d units run, the limit is %d", running, limit)
+						}
+					}
+					n.AddPass(i, now, units)
+					confirmed := make(map[*stat.Gauge]bool)
+					if g := n.Gauge(nil); g != nil {
+						if !slices.Contains(held, g) {
+							g.Acquire(units)
+							held = append(held, g)
+						}
+						if g.Settling() {
+							g.Confirm(units)
+							confirmed[g] = true
+							n.Settle(g)
+						}
+					}
+					if taken {
+						running -= int(units)
+					}
+					if g := n.Gauge(nil); g != nil && !slices.Contains(held, g) {
+						g.ReleaseUnseen(units)
+					}
+					for _, g := range held {
+						if confirmed[g] {
+							g.ReleaseConfirmed(units)
+						} else if !g.TryRelease(units) {
+							g.Release(units)
+						}
+					}
+					n.AddComplete(i, now, units, 1, false)
+					if g := n.Gauge(nil); g != nil && g.Settling() {
+						n.Settle(g)
+					}
+				}
+			})
+		}
+		s.Named("rules", func() {
+			gauges[n.NeedGauge(nil)] = true
+			ruled = true
+			if drops {
+				n.KeepMeters(func(Meter) bool { return false }, func(any) bool { return false })
+				gauges[n.NeedGauge(nil)] = true
+			}
+		})
+		s.Check(func() {
+			for g := range gauges {
+				if g.Held() != 0 || g.Confirmed() != 0 {
+					s.Failf("in the end %d held, %d confirmed", g.Held(), g.Confirmed())
+				}
+				switch present := n.Gauge(nil) == g; {
+				case present && (g.InUse() != 0 || g.Settling()):
+					s.Failf("in the end %d in use, settling %v", g.InUse(), g.Settling())
+				case !present && g.TryJoin(1, limit, 1):
+					s.Failf("a gauge that was dropped gives units away at a glance")
+				}
+			}
+		})
+	})
+}
