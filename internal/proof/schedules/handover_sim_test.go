@@ -51,20 +51,17 @@ func TestSimReloadOfAShapeWhileCallsGiveBack(t *testing.T) {
 		if !ok {
 			s.Failf("the first is refused")
 		}
+		width := int64(shapes[next].Interval) / int64(shapes[next].Buckets)
 		s.Go(func() {
+			s.Clock().Advance(time.Duration(width))
 			if _, ok := enter(e, "a", core.Inbound()); ok {
 				s.Failf("two run side by side")
 			}
 		})
 		s.Named("rules", func() { loaded(next) })
-		s.Named("time", func() {
-			s.Clock().Now()
-			s.Clock().Advance(100 * time.Millisecond)
-		})
 		s.Check(func() {
 			holds.Exit()
 			var passed []int64 // when
-			width := int64(shapes[next].Interval) / int64(shapes[next].Buckets)
 			for at := start + int64(shapes[next].Interval); at < start+int64(shapes[next].Interval)+3*width; at += width {
 				s.Clock().Set(at)
 				for {
