@@ -99,7 +99,8 @@ func (c *controller) windowOn(n *node.StatisticNode, now int64) *stat.Window {
 type succession struct{ old, new *controller }
 
 // complete comes before the new rules are published. It hands over what was taken from
-// the old windows, also on nodes that calls have come to since the rule was compiled, and
+// the old windows, also on nodes that calls have come to since the rule was compiled (and
+// where the old rule has none yet it gets one, or calls could make it meanwhile), and
 // tells the old rule of the new one while all of them are held: who took earlier is in
 // what is handed over, who took later sees the new rule and takes there as well. Who is
 // seen both ways counts twice, never not at all.
@@ -115,9 +116,10 @@ type succession struct{ old, new *controller }
 func (s *succession) complete(now int64) {
 	var to, from []*stat.Window
 	for n := range s.new.nodes() {
-		if before := s.new.seed(n, s.old); before != nil {
-			to, from = append(to, s.new.windowOn(n, now)), append(from, before)
+		if s.old.rule.Mode == core.Shadow && s.new.rule.Mode != core.Shadow {
+			continue // see seed
 		}
+		to, from = append(to, s.new.windowOn(n, now)), append(from, s.old.windowOn(n, now))
 	}
 	s.handOver(to, from, now)
 }
