@@ -305,8 +305,6 @@ func (w *Window) roll(now int64) {
 		w.total += *opened - *expired
 		*expired = 0 // its slot is now the farthest bucket ahead
 	}
-	w.sum.Store(w.packed() | locked) // before newest, see TryAdd
-	w.newest.Store(w.head)
 }
 
 // put changes the count of a bucket that the window keeps.
