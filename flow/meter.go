@@ -114,14 +114,20 @@ type succession struct{ old, new *controller }
 // of the old rule holds it here too, and nobody who came by another rule stands in one
 // and not yet in the other.
 func (s *succession) complete(now int64) {
+	if s.old.rule.Mode == core.Shadow && s.new.rule.Mode != core.Shadow {
+		s.old.next.Store(s.new) // with nothing, see seed
+		return
+	}
 	var to, from []*stat.Window
 	for n := range s.new.nodes() {
-		if s.old.rule.Mode == core.Shadow && s.new.rule.Mode != core.Shadow {
-			continue // see seed
-		}
 		to, from = append(to, s.new.windowOn(n, now)), append(from, s.old.windowOn(n, now))
 	}
 	s.handOver(to, from, now)
+	// Where calls took by the old rule for the first time meanwhile, the new one gets its
+	// window too: it goes on from the old rule's, which nobody keeps when this is done.
+	for n := range s.new.nodes() {
+		s.new.windowOn(n, now)
+	}
 }
 
 // handOver holds one window after the other.

@@ -58,11 +58,13 @@ func explore(t *testing.T, ordinary int, make func(*Schedule)) {
 		return s
 	}
 	if *at >= 0 {
-		s := play(new(pool), *at, true)
+		alone := new(pool)
+		s := play(alone, *at, true)
 		t.Logf("schedule %d of seed %d:\n%s", *at, base, strings.Join(s.trace, "\n"))
 		if s.failure != "" {
 			t.Fatal(s.failure)
 		}
+		alone.stop()
 		return
 	}
 	workers := new(pool)
