@@ -87,21 +87,9 @@ func (inv *Invocation) decideAtOnceFrom(i int, block **BlockError) (next int) {
 	prepared := len(chain.preparers)
 	decided := prepared + len(deciders)
 	defer func() {
-		if next != 0 {
-			return
+		if next == 0 {
+			next = inv.interrupted(recover(), i, func() { inv.undecided(i - decided) })
 		}
-		if r := recover(); r != nil {
-			inv.engine.failed(r, inv.now)
-			next = i + 1
-			return
-		}
-		// The slot ended the goroutine, and the call with it.
-		if i < decided {
-			inv.giveBack()
-		} else {
-			inv.abandon(i - decided + 1)
-		}
-		next = -1
 	}()
 	for ; i < prepared; i++ {
 		chain.preparers[i].Prepare(inv)

@@ -13,9 +13,10 @@
 // # The life of a call
 //
 // [Engine.Enter] prepares the call (which nodes of the tree is it counted on?),
-// asks every rule without taking (see [Decider] for when it needn't), lets every rule
-// take what it grants, waits once if some rule said so, asks again after a wait
-// (see [Rechecker]), and records the outcome. [Entry.Exit] records the completion and gives back what was
-// held. Whatever a rule granted stands as a [Reservation] on the invocation,
-// so that a refusal further down the chain gives everything back.
+// asks every rule without taking (see [Decider] for when it needn't), lets every
+// rule take what it grants, waits once if some rule said so, asks again after a
+// wait (see [Rechecker]), and records the outcome. [Entry.Exit] records the
+// completion and gives back what was held. Whatever a rule granted stands as a
+// [Reservation] on the invocation, so that a refusal further down the chain gives
+// everything back.
 package core

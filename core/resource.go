@@ -100,15 +100,16 @@ func (e *Engine) bindAs(r *Resource, name string, set *Ruleset) *binding {
 	if !ruled {
 		return set.bare
 	}
-	b.judges = e.chain.judges(&b.rules)
-	b.deciders, b.atOnce = e.chain.deciders(&b.rules, b.judges)
-	b.completed = e.completers(&b.rules)
-	return &b
+	return e.staff(&b)
 }
 
 // bare is the binding of the resources to which no rule of the set applies.
 func (e *Engine) bare(set *Ruleset) *binding {
-	b := &binding{set: set}
+	return e.staff(&binding{set: set})
+}
+
+// staff finds who of the chain has to do with the rules.
+func (e *Engine) staff(b *binding) *binding {
 	b.judges = e.chain.judges(&b.rules)
 	b.deciders, b.atOnce = e.chain.deciders(&b.rules, b.judges)
 	b.completed = e.completers(&b.rules)

@@ -5,10 +5,8 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/node"
 )
 
 // RuleInfo is what a [Table] needs to know of a rule.
@@ -109,62 +107,6 @@ func NewTable[R TableRule[R], C any](rules []R, build func(rule R, resource *Res
 	return t, nil
 }
 
-// UniqueIDs gives rules IDs that differ. normalized are the declared rules with
-// their defaults filled in. An ID made from the fields gets a number if it is
-// taken; two rules that declare the same ID, or are alike in every field and
-// declare none, are an error.
-func UniqueIDs[R TableRule[R]](declared, normalized []R) ([]R, error) {
-	rules := slices.Clone(normalized)
-	taken := make(map[string]int, len(rules))
-	for i, rule := range declared {
-		id := rule.Info().ID
-		if id == "" {
-			continue
-		}
-		if j, ok := taken[id]; ok {
-			return nil, fmt.Errorf("rules %d and %d have the same id %q: give each its own", j, i, id)
-		}
-		taken[id] = i
-	}
-	sharers := make(map[string]int, len(rules)) // how many rules have a made ID
-	for i, rule := range rules {
-		if declared[i].Info().ID == "" {
-			sharers[rule.Info().ID]++
-		}
-	}
-	next := make(map[string]int)    // the number to try next, by made ID
-	alike := make(map[string][]int) // rules without an ID that look the same
-	for i, rule := range rules {
-		if declared[i].Info().ID != "" {
-			continue
-		}
-		made := rule.Info().ID
-		if sharers[made] > 1 { // those that are the same have the same
-			text := fmt.Sprintf("%+v", rule) // so that few are compared with each other
-			for _, j := range alike[text] {
-				if normalized[j].Equal(normalized[i]) {
-					return nil, fmt.Errorf("rules %d and %d are the same: remove one", j, i)
-				}
-			}
-			alike[text] = append(alike[text], i)
-		}
-
-		id, n := made, max(1, next[made])
-		for ; ; n++ {
-			if n > 1 {
-				id = made + "#" + strconv.Itoa(n)
-			}
-			if _, ok := taken[id]; !ok {
-				break
-			}
-		}
-		next[made] = n + 1
-		taken[id] = i
-		rules[i] = rule.WithID(id)
-	}
-	return rules, nil
-}
-
 // Rules are the rules in the order in which they were declared. The slice must
 // not be changed.
 func (t *Table[R, C]) Rules() []R { return t.rules }
@@ -195,64 +137,6 @@ func (t *Table[R, C]) Inherit(old *Table[R, C], find func(name string) (*Resourc
 			t.made[place{rule.Info().ID, p.resource}] = made[C]{t.build(rule, resource, m.controller), resource}
 		}
 	}
-}
-
-// applies reports whether rule i is about a resource. The pattern of one that is
-// off is not compiled, so it keeps what is there.
-func (t *Table[R, C]) applies(i int, resource string) bool {
-	switch info := t.rules[i].Info(); {
-	case info.Default:
-		return info.Mode == Off || resource == node.OverflowName || t.falls(i, resource, t.specific(resource))
-	case !info.Regex:
-		return info.Resource == resource
-	}
-	return t.patterns[i] == nil || t.matches(i, resource)
-}
-
-// matches is applies for a rule with a pattern. On the overflow resource every
-// pattern may come to apply, since it stands for any name.
-func (t *Table[R, C]) matches(i int, resource string) bool {
-	return resource == node.OverflowName || t.patterns[i].MatchString(resource)
-}
-
-// which are the rules that apply to a resource and are not off, in order.
-func (t *Table[R, C]) which(resource string) []int {
-	specific := t.specific(resource)
-	which := specific
-	for _, i := range t.defaults {
-		if t.falls(i, resource, specific) {
-			which = append(which, i)
-		}
-	}
-	slices.Sort(which)
-	return which
-}
-
-// specific are those of them that are about the resource by its name.
-func (t *Table[R, C]) specific(resource string) []int {
-	which := slices.Clone(t.exact[resource])
-	for _, i := range t.regex {
-		if t.matches(i, resource) {
-			which = append(which, i)
-		}
-	}
-	return which
-}
-
-// falls reports whether the default rule i applies to a resource, given the rules
-// about it.
-func (t *Table[R, C]) falls(i int, resource string, specific []int) bool {
-	enforced := func(i int) bool { return t.rules[i].Info().Mode == Enforce }
-	return !slices.Contains(t.rules[i].Info().Except, resource) && !slices.ContainsFunc(specific, enforced)
-}
-
-// For returns the rules that apply to a resource, in order.
-func (t *Table[R, C]) For(resource string) []R {
-	var rules []R
-	for _, i := range t.which(resource) {
-		rules = append(rules, t.rules[i])
-	}
-	return rules
 }
 
 // Bind returns the controllers of a resource, in the order of their rules.
@@ -343,25 +227,16 @@ func (t *Table[R, C]) Adopt(resource *Resource, rule R, controller *C) {
 
 // Made returns the controllers of a resource that were made so far, in the order of
 // their rules.
-func (t *Table[R, C]) Made(resource string) []*C {
-	var controllers []*C
-	which := t.which(resource)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, i := range which {
-		if m := t.made[place{t.rules[i].Info().ID, resource}]; m.controller != nil {
-			controllers = append(controllers, m.controller)
-		}
-	}
-	return controllers
-}
+func (t *Table[R, C]) Made(resource string) []*C { return t.madeFor(resource, t.which(resource)) }
 
 // Resting returns the controllers that rules which are off keep for a resource.
-func (t *Table[R, C]) Resting(resource string) []*C {
+func (t *Table[R, C]) Resting(resource string) []*C { return t.madeFor(resource, t.off) }
+
+func (t *Table[R, C]) madeFor(resource string, rules []int) []*C {
 	var controllers []*C
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, i := range t.off {
+	for _, i := range rules {
 		if m := t.made[place{t.rules[i].Info().ID, resource}]; m.controller != nil {
 			controllers = append(controllers, m.controller)
 		}

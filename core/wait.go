@@ -105,16 +105,9 @@ func (inv *Invocation) recheck() (v Verdict) {
 
 func (inv *Invocation) recheckFrom(i int, v *Verdict) (next int) {
 	defer func() {
-		if next != 0 {
-			return
+		if next == 0 {
+			next = inv.interrupted(recover(), i, inv.giveBack)
 		}
-		if r := recover(); r != nil {
-			inv.engine.failed(r, inv.now)
-			next = i + 1
-			return
-		}
-		inv.giveBack() // as in decideFrom
-		next = -1
 	}()
 	for recheckers := inv.engine.chain.recheckers; i < len(recheckers); i++ {
 		if said := recheckers[i].Recheck(inv); said.Block != nil {

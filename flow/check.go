@@ -73,12 +73,6 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	return longest
 }
 
-// TakesAtOnce reports whether the rules need not be asked, see [core.Decider]: where one
-// takes for all, and has nobody wait in a queue.
-func (rs *Rules) TakesAtOnce() bool {
-	return len(rs.takers) == 1 && rs.takers[0].queue == nil
-}
-
 // Idle reports whether all of the rules can be forgotten, see core.Resource.
 func (rs *Rules) Idle(now int64) bool {
 	for _, c := range rs.controllers {

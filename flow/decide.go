@@ -5,7 +5,7 @@ import "github.com/penstock-go/penstock/core"
 // DecidesAtOnce reports whether Decide does what Ask and Take do: where one rule that
 // holds takes for all, and has nobody wait in a queue.
 func (rs *Rules) DecidesAtOnce() bool {
-	return rs.TakesAtOnce() && rs.takers[0].rule.Mode == core.Enforce
+	return len(rs.takers) == 1 && rs.takers[0].queue == nil && rs.takers[0].rule.Mode == core.Enforce
 }
 
 // Decide is Take for a call that is not prioritized: it waits for nothing.
