@@ -154,7 +154,11 @@ func (inv *Invocation) settle() {
 }
 
 // giveBack returns everything, the last thing first.
-func (inv *Invocation) giveBack() { inv.unwind(true) }
+func (inv *Invocation) giveBack() {
+	if len(inv.held) > 0 {
+		inv.unwind(true)
+	}
+}
 
 // release returns what is held until exit. Where nobody waits for it nothing can go wrong.
 func (inv *Invocation) release() {
