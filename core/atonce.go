@@ -81,14 +81,21 @@ func (inv *Invocation) decideAtOnce() (block *BlockError) {
 }
 
 // decideAtOnceFrom runs the steps from number i on: every preparer, every decider, then
-// what records the admission. It returns the number to go on with after a panic, or -1.
+// what records the admission or the refusal. It returns the number to go on with after a
+// panic, or -1.
 func (inv *Invocation) decideAtOnceFrom(i int, block **BlockError) (next int) {
 	chain, deciders := inv.engine.chain, inv.bound.deciders
 	prepared := len(chain.preparers)
 	decided := prepared + len(deciders)
 	defer func() {
 		if next == 0 {
-			next = inv.interrupted(recover(), i, func() { inv.undecided(i - decided) })
+			next = inv.interrupted(recover(), i, func() {
+				if i >= decided && *block != nil {
+					inv.unrecorded(phaseBlocked, i-decided, *block)
+				} else {
+					inv.undecided(i - decided)
+				}
+			})
 		}
 	}()
 	for ; i < prepared; i++ {
@@ -96,8 +103,16 @@ func (inv *Invocation) decideAtOnceFrom(i int, block **BlockError) (next int) {
 	}
 	for ; i < decided; i++ {
 		if *block = deciders[i-prepared].Decide(inv); *block != nil {
-			return -1
+			inv.giveBack()
+			i = decided
+			break
 		}
+	}
+	if *block != nil {
+		for ; i-decided < len(chain.blocked); i++ {
+			chain.blocked[i-decided].Blocked(inv, *block)
+		}
+		return -1
 	}
 	for ; i-decided < len(chain.passed); i++ {
 		chain.passed[i-decided].Passed(inv)

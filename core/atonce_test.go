@@ -23,6 +23,9 @@ type quick struct {
 	limit  int64
 	heard  *[]string
 	during func() // while it decides, before it takes
+
+	recording func() // while it records a refusal
+	refusals  int    // that it has recorded
 }
 
 func (q *quick) Name() string    { return q.name }
@@ -59,6 +62,13 @@ func (q *quick) Decider(of core.Checker, rules any) core.Decider {
 		return nil
 	}
 	return rules.(*quick)
+}
+
+func (q *quick) Blocked(*core.Invocation, *core.BlockError) {
+	if q.recording != nil {
+		q.recording()
+	}
+	q.refusals++
 }
 
 func (q *quick) Bind(*core.Resource, string) any          { return q }
@@ -172,6 +182,29 @@ func TestPanicWhileDecidingAtOnce(t *testing.T) {
 				entry.Exit()
 			})
 		}
+	}
+}
+
+// A recorder of the refusal that panics, or ends the goroutine, keeps nobody else from
+// recording it, and the call is over.
+func TestPanicWhileARefusalAtOnceIsRecorded(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			e, _, first, second, heard := twoQuick(t, asIs)
+			second.limit, first.recording = 0, end
+			returned := false
+			assert.Nil(t, apart(func() {
+				_, err := e.Enter(t.Context(), "orders", nil)
+				returned = true
+				assert.ErrorIs(t, err, core.ErrBlocked)
+			}))
+			assert.Equal(t, name == "panic", returned)
+			assert.Equal(t, []string{"first decides", "second decides"}, heard())
+			assert.Zero(t, first.gauge.Held(), "it has given back")
+			assert.Equal(t, 1, second.refusals)
+			assert.EqualValues(t, 1, resource(t, e, "orders").Totals().Block)
+			assert.Zero(t, resource(t, e, "orders").Totals().Entered)
+		})
 	}
 }
 

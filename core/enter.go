@@ -65,10 +65,12 @@ func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 	}
 
 	if inv.atOnce() {
-		if block := inv.decideAtOnce(); block != nil {
-			return Entry{}, inv.refuse(block, nil)
-		}
+		block := inv.decideAtOnce()
 		inv.look()
+		if block != nil {
+			inv.recycle()
+			return Entry{}, block
+		}
 		return inv.entry(), nil
 	}
 	verdict := inv.decide()
