@@ -1,7 +1,6 @@
 package breaker
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
@@ -64,25 +63,24 @@ func (m *machine) status(rule, resource string, now int64) Status {
 	return s
 }
 
-// Force makes the breaker of a rule on a resource, or with an empty resource all of
-// the rule, refuse or admit every call, until it is forced otherwise or let go of by
-// [NotForced]. That lasts as long as the rule does: loading rules doesn't end it.
-func (t *Table) Force(rule, resource string, f Force) error {
-	if f > ForceClosed {
-		return fmt.Errorf("breaker: %v is unknown: use ForceOpen, ForceClosed or NotForced", f)
+// idle reports whether the breaker can be forgotten if its resource is not in use: it
+// remembers nothing, or would let the next call in anyway.
+func (m *machine) idle(now int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch state, _ := m.state(); state {
+	case Closed:
+		return m.results.at(now) == tally{}
+	case ForcedOpen, ForcedClosed:
+		return false
 	}
-	found := false
-	if t == nil {
-		return fmt.Errorf("breaker: no rules are loaded")
+	return now >= m.gate.Load()
+}
+
+// retryAfter is how long until somebody is let in, 0 if that can't be told.
+func (m *machine) retryAfter(now int64) time.Duration {
+	if gate := m.gate.Load(); gate > now && gate != never {
+		return time.Duration(gate - now)
 	}
-	t.each(func(c *controller) {
-		if c.rule.ID == rule && (resource == "" || resource == c.resource) {
-			found = true
-			c.machine.force(f, t.engine.Now()).notify()
-		}
-	})
-	if !found {
-		return fmt.Errorf("breaker: rule %q has no breaker on %q: look at the list of breakers; one of a rule for many resources is there after the first call", rule, resource)
-	}
-	return nil
+	return 0
 }

@@ -1,0 +1,105 @@
+package breaker
+
+import (
+	"slices"
+	"time"
+)
+
+// admission is what became of a call that asked.
+type admission struct {
+	ok     bool
+	number uint64 // for complete
+	probe  bool   // to be given back if the call doesn't run after all
+}
+
+// asks reports whether the machine would let a call in as things stand. It takes
+// nothing, except while recovering: whose turn it is can only be told by counting who
+// asks, and those whose turn it is not must be told before they take anything of other
+// rules. Then a call that may go on has the number of the state.
+func (m *machine) asks(now int64) (ok bool, number uint64) {
+	switch state, number := m.state(); state {
+	case Closed, ForcedClosed:
+		return true, 0
+	case Recovering:
+		if ok, known := m.draws(now); known {
+			return ok, number
+		}
+	}
+	return now >= m.gate.Load(), 0
+}
+
+// draws counts a call that asks while the machine recovers, and reports whether it is
+// its turn. known is false when the recovery is over.
+func (m *machine) draws(now int64) (turn, known bool) {
+	step := rampStep(now-m.since.Load(), m.terms.Load().Ramp)
+	if step == len(rampShares) {
+		return false, false
+	}
+	return (m.turn.Add(1)-1)%rampShares[step] == 0, true
+}
+
+// admit decides, and hands out a probe where it takes one. The change must be told
+// once what the call got is noted.
+func (m *machine) admit(now int64) (admission, Change) {
+	state, number := m.state()
+	switch {
+	case state == Closed || state == ForcedClosed:
+		return admission{ok: true, number: number}, Change{}
+	case state == Recovering:
+		if ok, known := m.draws(now); known {
+			return admission{ok: ok, number: number}, Change{}
+		}
+	case now < m.gate.Load():
+		return admission{}, Change{}
+	}
+	return m.admitLocked(now)
+}
+
+// rampShares are the steps of a recovery: one call of so many passes.
+var rampShares = [...]uint64{100, 10, 2}
+
+// rampStep is the step after so long, or their number when all are over.
+func rampStep(after int64, ramp time.Duration) int {
+	if ramp <= 0 {
+		return len(rampShares)
+	}
+	return int(min(max(0, after/int64(ramp)), int64(len(rampShares))))
+}
+
+// admitLocked is admit for who found the gate open. Who is refused leaves nothing, not
+// even their time.
+func (m *machine) admitLocked(now int64) (admission, Change) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var change Change
+	now = max(m.latest, now)
+	state, number := m.state()
+	if state == Recovering {
+		if ok, known := m.draws(now); known {
+			return admission{ok: ok, number: number}, change
+		}
+		m.advance(now)
+		change = m.enter(Closed, now, 0)
+		state, number = m.state()
+	}
+	switch {
+	case state == Closed || state == ForcedClosed:
+		return admission{ok: true, number: number}, change
+	case now < m.gate.Load():
+		return admission{}, change
+	}
+	m.advance(now)
+	if state == Open {
+		change = m.enter(HalfOpen, now, 0)
+	}
+	t := m.terms.Load()
+	m.probes = slices.DeleteFunc(m.probes, func(p probe) bool { return now >= p.until })
+	if len(m.probes) >= max(1, t.Probes-m.good) {
+		m.shut() // the rule has fewer probes by now
+		return admission{}, change
+	}
+	m.number++
+	m.probes = append(m.probes, probe{m.number, now + int64(t.ProbeTimeout)})
+	m.shut()
+	return admission{ok: true, number: m.number, probe: true}, change
+}

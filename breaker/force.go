@@ -1,0 +1,48 @@
+package breaker
+
+import "fmt"
+
+// Force makes the breaker of a rule on a resource, or with an empty resource all of
+// the rule, refuse or admit every call, until it is forced otherwise or let go of by
+// [NotForced]. That lasts as long as the rule does: loading rules doesn't end it.
+func (t *Table) Force(rule, resource string, f Force) error {
+	if f > ForceClosed {
+		return fmt.Errorf("breaker: %v is unknown: use ForceOpen, ForceClosed or NotForced", f)
+	}
+	found := false
+	if t == nil {
+		return fmt.Errorf("breaker: no rules are loaded")
+	}
+	t.each(func(c *controller) {
+		if c.rule.ID == rule && (resource == "" || resource == c.resource) {
+			found = true
+			c.machine.force(f, t.engine.Now()).notify()
+		}
+	})
+	if !found {
+		return fmt.Errorf("breaker: rule %q has no breaker on %q: look at the list of breakers; one of a rule for many resources is there after the first call", rule, resource)
+	}
+	return nil
+}
+
+// force makes the breaker do something by hand, or lets go of it: one that was forced
+// open lets probes through next, one that was forced closed begins to count.
+func (m *machine) force(f Force, now int64) Change {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now = m.advance(now)
+	state, _ := m.state()
+	switch {
+	case f == ForceOpen && state != ForcedOpen:
+		return m.enter(ForcedOpen, now, 0)
+	case f == ForceClosed && state != ForcedClosed:
+		return m.enter(ForcedClosed, now, 0)
+	case f == NotForced && state == ForcedOpen:
+		change := m.enter(Open, now, 0)
+		m.gate.Store(always)
+		return change
+	case f == NotForced && state == ForcedClosed:
+		return m.enter(Closed, now, 0)
+	}
+	return Change{}
+}

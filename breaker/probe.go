@@ -1,0 +1,53 @@
+package breaker
+
+import "slices"
+
+// probe is the lease of one: until then its place is taken.
+type probe struct {
+	number uint64
+	until  int64
+}
+
+// shut sets the gate of the half-open state: shut while all probes are out, until the
+// first of them is no longer waited for.
+func (m *machine) shut() {
+	if len(m.probes) < max(1, m.terms.Load().Probes-m.good) {
+		m.gate.Store(always)
+		return
+	}
+	first := int64(never)
+	for _, p := range m.probes {
+		first = min(first, p.until)
+	}
+	m.gate.Store(first)
+}
+
+// holds reports whether what a call got is still good: its state is still the
+// present one, and it is waited for.
+func (m *machine) holds(number uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	state, present := m.state()
+	if number != present {
+		return number > present && slices.ContainsFunc(m.probes, func(p probe) bool { return p.number == number })
+	}
+	return state == Closed || state == ForcedClosed || state == Recovering
+}
+
+// giveBack takes back the probe of a call that doesn't run: its place is free at once.
+// The state stays as it is, so that calls which are refused elsewhere, however many,
+// change it once.
+func (m *machine) giveBack(number uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.drop(number)
+}
+
+// drop stops waiting for a probe.
+func (m *machine) drop(number uint64) {
+	if state, present := m.state(); state != HalfOpen || number <= present {
+		return
+	}
+	m.probes = slices.DeleteFunc(m.probes, func(p probe) bool { return p.number == number })
+	m.shut()
+}

@@ -1,0 +1,60 @@
+package breaker
+
+import (
+	"slices"
+	"time"
+)
+
+// terms are what a revision of a rule asks of the machine.
+type terms struct {
+	Rule
+	resource string
+	tell     func(Change) // nil if nobody wants to know
+}
+
+// trips reports whether so many bad calls open the breaker, and what was measured. It
+// divides, since a quotient such as 7/100 is the same number as the threshold 0.07;
+// a product may be a hair off.
+func (t *terms) trips(all tally) (value float64, trips bool) {
+	if all.bad == 0 || all.calls < int64(t.MinCalls) {
+		return 0, false
+	}
+	value = float64(all.bad)
+	if t.Strategy != ErrorCount {
+		value /= float64(all.calls)
+	}
+	return value, value >= t.Threshold
+}
+
+// bad reports whether a call that ended counts against the resource.
+func (t *terms) bad(rt time.Duration, failed bool) bool {
+	if t.Strategy == SlowRatio {
+		return rt > t.SlowRT
+	}
+	return failed
+}
+
+// adopt goes on under another revision of the rule. The state stays, and a pause that
+// it is in takes as long as the new rule says.
+func (m *machine) adopt(t *terms, now int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now = m.advance(now)
+	old := m.terms.Load()
+	switch {
+	case old.Strategy != t.Strategy || old.SlowRT != t.SlowRT: // another thing was counted
+		m.results = newStatistics(t.Interval, t.Buckets)
+	case old.Interval != t.Interval || old.Buckets != t.Buckets:
+		m.results = m.results.reshaped(t.Interval, t.Buckets, now)
+	}
+	m.probes = slices.Grow(m.probes, max(0, t.Probes-len(m.probes)))
+	m.terms.Store(t)
+	switch state, _ := m.state(); state {
+	case Open:
+		if m.gate.Load() != always { // it was let go of by hand
+			m.gate.Store(m.since.Load() + int64(t.Recovery))
+		}
+	case HalfOpen:
+		m.shut()
+	}
+}
