@@ -69,8 +69,8 @@ func rampStep(after int64, ramp time.Duration) int {
 // admitLocked is admit for who found the gate open. Who is refused leaves nothing, not
 // even their time.
 func (m *machine) admitLocked(now int64) (admission, Change) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.lock()
+	defer m.unlock()
 	var change Change
 	now = max(m.latest, now)
 	state, number := m.state()

@@ -64,7 +64,7 @@ func Completed(inv *core.Invocation) {
 	rt := time.Duration(max(0, inv.Now()-inv.Began()))
 	for i, mark := range inv.Marks() {
 		m, ok := mark.Owner.(*machine)
-		if ok && !m.countClosed(uint64(mark.Token), inv.Now(), m.terms.Load().bad(rt, inv.Failed())) {
+		if ok && !m.countGood(uint64(mark.Token), inv.Now(), rt, inv.Failed()) {
 			completeFrom(inv, i, rt)
 			return
 		}

@@ -28,8 +28,8 @@ func (t *Table) Force(rule, resource string, f Force) error {
 // force makes the breaker do something by hand, or lets go of it: one that was forced
 // open lets probes through next, one that was forced closed begins to count.
 func (m *machine) force(f Force, now int64) Change {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.lock()
+	defer m.unlock()
 	now = m.advance(now)
 	state, _ := m.state()
 	switch {

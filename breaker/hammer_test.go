@@ -1,6 +1,7 @@
 package breaker_test
 
 import (
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -186,4 +187,39 @@ func TestEverythingAtOnce(t *testing.T) {
 		}
 	}
 	assert.Equal(t, breaker.Closed, g.state("b"))
+}
+
+// 8 callers, of whose calls some fail, while others read the figures: in the end every
+// call has counted, once.
+func TestEveryCallCounts(t *testing.T) {
+	const callers = 8
+	rounds := figure.Size(500, 10_000, 100_000, 1_000_000)
+	rule := quick("b")
+	rule.Threshold = 1
+	g := newGuard(t, rule)
+	g.call("orders", 0, nil)
+	var begin, work sync.WaitGroup
+	begin.Add(callers)
+	for i := range callers {
+		work.Go(func() {
+			begin.Done()
+			begin.Wait()
+			for n := range rounds {
+				var failure error
+				if n%100 == i {
+					failure = errOwn
+				}
+				g.call("orders", 0, failure)
+				if n%1000 == i {
+					g.table().Status()
+				}
+			}
+		})
+	}
+	work.Wait()
+	s := g.status("b", "orders")
+	figure.Report(t, figure.Figure{Name: "calls of a closed breaker that did not count, 8 callers",
+		Value: math.Abs(float64(callers*rounds + 1 - int(s.Calls))), N: int64(callers * rounds)})
+	assert.Equal(t, int64(callers*rounds/100), s.Bad)
+	assert.Equal(t, breaker.Closed, s.State)
 }

@@ -30,6 +30,8 @@ import (
 // and looks again. So probes are handed out one at a time, and there are never more
 // than the rule has.
 //
+// Nor does a call take the lock that ends well while the breaker is closed, see tab.
+//
 // Time only moves forward: what happens under mu happens at the latest time that
 // anybody has brought along, see advance.
 type machine struct {
@@ -38,8 +40,9 @@ type machine struct {
 	since shared.Int64  // when the state began
 	turn  shared.Uint64 // calls that asked while recovering
 	terms shared.Pointer[terms]
+	tab   shared.Pointer[tab] // nil until one is needed
 
-	mu      shared.Mutex // guards changing the above, and what follows
+	mu      shared.Mutex // guards changing the above, and what follows; see lock
 	latest  int64
 	number  uint64 // the highest given so far
 	results statistics

@@ -127,7 +127,7 @@ func setUp(s *sim.Schedule) (*machine, *model, [2]admission) {
 	if s.Rand.IntN(4) > 0 {
 		for caller := range 2 {
 			a, _ := m.admit(0)
-			m.complete(a.number, 0, true)
+			m.end(a.number, 0, true)
 			want.admit(-1-caller, 0, true)
 			want.complete(-1-caller, 0, true)
 		}
@@ -181,7 +181,7 @@ func TestSimBreaker(t *testing.T) {
 					return
 				}
 				history.Do(func() (func() string, func(*model) bool) {
-					tell(m.complete(a.number, now+after, fate == 2))
+					tell(m.end(a.number, now+after, fate == 2))
 					return func() string { return fmt.Sprintf("%d ends at %d, bad %v", caller, (now+after)/msec, fate == 2) },
 						func(want *model) bool { want.complete(caller, now+after, fate == 2); return true }
 				})
@@ -191,7 +191,7 @@ func TestSimBreaker(t *testing.T) {
 			bad := s.Rand.IntN(2) == 0
 			s.Named("a late one", func() {
 				history.Do(func() (func() string, func(*model) bool) {
-					tell(m.complete(open[i].number, due, bad))
+					tell(m.end(open[i].number, due, bad))
 					return func() string { return fmt.Sprintf("an old one ends, bad %v", bad) },
 						func(want *model) bool { want.complete(olds+i, due, bad); return true }
 				})
@@ -226,7 +226,7 @@ func TestSimBreakerEverySchedule(t *testing.T) {
 		m := newMachine(&terms{Rule: simRule()})
 		for range 2 {
 			a, _ := m.admit(0)
-			m.complete(a.number, 0, true)
+			m.end(a.number, 0, true)
 		}
 		passed := 0
 		for range 4 {
@@ -269,7 +269,7 @@ func TestSimBreakerRecovers(t *testing.T) {
 					m.giveBack(a.number)
 				default:
 					m.holds(a.number)
-					tell(m.complete(a.number, now, fate == 2))
+					tell(m.end(a.number, now, fate == 2))
 				}
 			})
 		}

@@ -106,6 +106,18 @@ func (tr *trace) enter() bool {
 	return true
 }
 
+// end is what Completed does with one breaker.
+func (m *machine) end(number uint64, now int64, bad bool) Change {
+	rt := time.Duration(0)
+	if t := m.terms.Load(); t.Strategy == SlowRatio && bad {
+		rt = t.SlowRT + 1
+	}
+	if m.countGood(number, now, rt, bad) {
+		return Change{}
+	}
+	return m.complete(number, now, bad)
+}
+
 func (tr *trace) take(i int) got {
 	g := tr.open[i]
 	tr.open[i] = tr.open[len(tr.open)-1]
@@ -116,7 +128,7 @@ func (tr *trace) take(i int) got {
 func (tr *trace) exit(i int, bad bool) {
 	g := tr.take(i)
 	before := tr.state
-	change := tr.m.complete(g.number, tr.now, bad)
+	change := tr.m.end(g.number, tr.now, bad)
 	if g.number < tr.number && change != (Change{}) {
 		tr.fail("a call of an older state changed " + before.String())
 	}

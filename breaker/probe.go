@@ -25,8 +25,8 @@ func (m *machine) shut() {
 // holds reports whether what a call got is still good: its state is still the
 // present one, and it is waited for.
 func (m *machine) holds(number uint64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.lock()
+	defer m.unlock()
 	state, present := m.state()
 	if number != present {
 		return number > present && slices.ContainsFunc(m.probes, func(p probe) bool { return p.number == number })
@@ -38,8 +38,8 @@ func (m *machine) holds(number uint64) bool {
 // The state stays as it is, so that calls which are refused elsewhere, however many,
 // change it once.
 func (m *machine) giveBack(number uint64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.lock()
+	defer m.unlock()
 	m.drop(number)
 }
 

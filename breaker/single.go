@@ -46,15 +46,19 @@ func (s Single) GiveBack(number uint64) { s.machine.giveBack(number) }
 // Complete counts the end of a call. Unless it may trip, a breaker that is closed stays
 // so, and trips with a later call if it may by then.
 func (s Single) Complete(number uint64, now int64, rt time.Duration, failed, mayTrip bool) {
-	s.machine.barred = !mayTrip
-	s.machine.complete(number, now, s.machine.terms.Load().bad(rt, failed))
+	m := s.machine
+	if m.countGood(number, now, rt, failed) {
+		return
+	}
+	m.barred = !mayTrip
+	m.complete(number, now, m.terms.Load().bad(rt, failed))
 }
 
 // Close makes it closed, as if it were new.
 func (s Single) Close(now int64) {
 	m := s.machine
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.lock()
+	defer m.unlock()
 	m.enter(Closed, m.advance(now), 0)
 }
 

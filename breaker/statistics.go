@@ -44,8 +44,13 @@ func (s *statistics) add(now int64, bad bool) tally {
 	return s.sum
 }
 
-// good reports whether no call of the interval was bad: then another good one trips nothing.
-func (s *statistics) good(now int64) bool { return now < s.until && s.sum.bad == 0 }
+// addGood counts calls that completed well in the time of the newest bucket.
+func (s *statistics) addGood(n int64) {
+	if n > 0 {
+		s.newest.Value.calls += n
+		s.sum.calls += n
+	}
+}
 
 // turn goes to the bucket of now.
 func (s *statistics) turn(now int64) *stat.Bucket[tally] {

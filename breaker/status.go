@@ -43,8 +43,8 @@ func (s Status) Figures(mode core.Mode) core.BreakerFigures {
 }
 
 func (m *machine) status(rule, resource string, now int64) Status {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.lock()
+	defer m.unlock()
 	now = max(m.latest, now)
 	state, number := m.state()
 	sum := m.results.at(now)
@@ -66,8 +66,8 @@ func (m *machine) status(rule, resource string, now int64) Status {
 // idle reports whether the breaker can be forgotten if its resource is not in use: it
 // remembers nothing, or would let the next call in anyway.
 func (m *machine) idle(now int64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.lock()
+	defer m.unlock()
 	switch state, _ := m.state(); state {
 	case Closed:
 		return m.results.at(now) == tally{}

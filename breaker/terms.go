@@ -26,6 +26,14 @@ func (t *terms) trips(all tally) (value float64, trips bool) {
 	return value, value >= t.Threshold
 }
 
+// goodMayTrip reports whether good calls that come on top could open the breaker: one of
+// them may be the last of MinCalls. More than those only make the share smaller.
+func (t *terms) goodMayTrip(all tally) bool {
+	all.calls = max(all.calls, int64(t.MinCalls))
+	_, trips := t.trips(all)
+	return trips
+}
+
 // bad reports whether a call that ended counts against the resource.
 func (t *terms) bad(rt time.Duration, failed bool) bool {
 	if t.Strategy == SlowRatio {
@@ -37,8 +45,8 @@ func (t *terms) bad(rt time.Duration, failed bool) bool {
 // adopt goes on under another revision of the rule. The state stays, and a pause that
 // it is in takes as long as the new rule says.
 func (m *machine) adopt(t *terms, now int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.lock()
+	defer m.unlock()
 	now = m.advance(now)
 	old := m.terms.Load()
 	switch {
