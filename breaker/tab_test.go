@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -228,4 +229,12 @@ func TestFullTab(t *testing.T) {
 	assert.True(t, good(5), "who is late counts")
 	assert.Equal(t, int64(1+most+4), calls())
 	assert.Equal(t, int64(2*mostTime), m.latest)
+}
+
+// Tabs stand side by side on the heap, one for each breaker, and each is written by all
+// that call its resource.
+func TestTabFillsACacheLine(t *testing.T) {
+	if unsafe.Sizeof(uintptr(0)) == 8 {
+		assert.Equal(t, uintptr(64), unsafe.Sizeof(tab{}))
+	}
 }
