@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -85,12 +86,12 @@ func (r Rule) Normalized() (Rule, error) {
 	if err := r.checkEnums(); err != nil {
 		return r, err
 	}
-	setDefault(&r.MinCalls, 5)
-	setDefault(&r.Interval, time.Second)
-	setDefault(&r.Buckets, 10)
-	setDefault(&r.Recovery, 5*time.Second)
-	setDefault(&r.Probes, 1)
-	setDefault(&r.ProbeTimeout, r.Recovery)
+	r.MinCalls = cmp.Or(r.MinCalls, 5)
+	r.Interval = cmp.Or(r.Interval, time.Second)
+	r.Buckets = cmp.Or(r.Buckets, 10)
+	r.Recovery = cmp.Or(r.Recovery, 5*time.Second)
+	r.Probes = cmp.Or(r.Probes, 1)
+	r.ProbeTimeout = cmp.Or(r.ProbeTimeout, r.Recovery)
 	if err := r.checkNumbers(); err != nil {
 		return r, err
 	}
@@ -101,13 +102,6 @@ func (r Rule) Normalized() (Rule, error) {
 		r.ID = r.madeID()
 	}
 	return r, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func (r Rule) checkNames() error {

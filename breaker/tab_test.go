@@ -135,7 +135,7 @@ func twinRule(r *rand.Rand) Rule {
 // counts all of them with it: it changes with the same call, at the same time, for the
 // same reason, and tells the same figures.
 func TestTab(t *testing.T) {
-	n := figure.Size(2_000, 50_000, 500_000, 5_000_000)
+	n := figure.Size(2_000, 20_000, 500_000, 5_000_000)
 	other, quick, played := 0, 0, 0
 	for i := range n {
 		played++

@@ -1,6 +1,7 @@
 package outlier
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -98,9 +99,9 @@ func (r Rule) Normalized() (Rule, error) {
 	}
 	r.MinCalls, r.Interval, r.Buckets = b.MinCalls, b.Interval, b.Buckets
 	r.Recovery, r.Probes, r.ProbeTimeout = b.Recovery, b.Probes, b.ProbeTimeout
-	setDefault(&r.MaxEjected, defaultShare)
-	setDefault(&r.MaxCallees, defaultCallees)
-	setDefault(&r.ForgetAfter, max(defaultForget, r.Interval, r.Recovery))
+	r.MaxEjected = cmp.Or(r.MaxEjected, defaultShare)
+	r.MaxCallees = cmp.Or(r.MaxCallees, defaultCallees)
+	r.ForgetAfter = cmp.Or(r.ForgetAfter, max(defaultForget, r.Interval, r.Recovery))
 	if err := r.check(); err != nil {
 		return r, err
 	}
@@ -108,13 +109,6 @@ func (r Rule) Normalized() (Rule, error) {
 		r.ID = r.madeID()
 	}
 	return r, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func (r Rule) check() error {
