@@ -172,8 +172,8 @@ func (inv *Invocation) MarkCounted() { inv.counted++ }
 
 // anyLeft reports whether one of the call's nodes has left the tree.
 func (inv *Invocation) anyLeft() bool {
-	for i := range inv.nodeLen {
-		if inv.nodes[i].Retired() {
+	for _, n := range inv.Nodes() {
+		if n.Retired() {
 			return true
 		}
 	}

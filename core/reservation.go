@@ -127,12 +127,16 @@ func (inv *Invocation) releaseUnseen() {
 	}
 }
 
-// gauged reports whether one of the nodes on which the call was counted has a gauge: if
-// not, releaseUnseen and settle do nothing.
+// gauged reports whether one of the nodes on which the call was counted has a gauge that
+// holds something for calls it never saw: if not, releaseUnseen and settle do nothing. A
+// gauge that does so began to before it could be seen, and one that is done stays so.
 func (inv *Invocation) gauged() bool {
-	for i := range inv.counted {
-		if len(inv.nodes[i].Gauges()) > 0 {
-			return true
+	for _, n := range inv.Counted() {
+		gauges := n.Gauges()
+		for i := range gauges {
+			if gauges[i].Settling() {
+				return true
+			}
 		}
 	}
 	return false
