@@ -81,7 +81,7 @@ func (inv *Invocation) stand(before func()) (returned func(), ok bool, cause err
 func (inv *Invocation) seat(w *stat.Waiter) {
 	for i := range inv.held {
 		if h, ok := inv.held[i].Holder.(placeHolder); ok && h.Waiter == w {
-			inv.held[i].Holder, inv.held[i].gauge = gaugeHolder{w.Gauge()}, w.Gauge()
+			inv.held[i].Holder, inv.held[i].gauge = nil, w.Gauge()
 		}
 	}
 	inv.standing = nil

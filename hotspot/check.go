@@ -154,7 +154,7 @@ func (c *controller) takePlain(inv *core.Invocation, v *core.Value) *core.BlockE
 		x.bucket = b
 		x.passed++
 		s.mu.Unlock()
-		inv.Reserve(core.Reservation{Holder: (*bucketUnits)(x), Units: n, Token: b.filled})
+		inv.ReserveUnits((*bucketUnits)(x), n, b.filled)
 		return nil
 	}
 	x.refused++
