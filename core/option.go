@@ -1,12 +1,13 @@
 package core
 
+import "slices"
+
 // Option changes one call. Options are plain values: making and passing them
 // allocates nothing, except for what Args boxes. The zero value changes nothing.
 type Option struct {
 	kind  optionKind
-	n     int64
 	args  []any
-	param param
+	param param // of Count the units are the bits of the value, of Callee the name is who
 }
 
 type optionKind uint8
@@ -28,7 +29,7 @@ func Inbound() Option { return Option{kind: optionInbound} }
 // Count says how many units the call takes. 1 is the default, and what anything
 // below counts as. More than stat.MaxUnits (1,048,576) is refused with
 // [ErrInvalid].
-func Count(n int) Option { return Option{kind: optionCount, n: int64(n)} }
+func Count(n int) Option { return Option{kind: optionCount, param: param{value: intValue(int64(n))}} }
 
 // Prioritized lets the call borrow from a coming bucket, and wait until it
 // begins, where a plain QPS rule would refuse it. Where an isolation rule has calls
@@ -41,14 +42,18 @@ func Args(args ...any) Option { return Option{kind: optionArgs, args: args} }
 // Param attaches a value to the call under a name, for rules that look at it. A slice
 // attaches each of its elements, as do several attachments of one name. Which values
 // are equal is written at [Value]. Strings, booleans and numbers allocate nothing.
-func Param[T any](name string, value T) Option {
+func Param[T any](name string, value T) (o Option) {
+	o.kind, o.param.name = optionParam, name // filled in where it stands, as is all below
 	if v, ok := scalarOf(value); ok {
-		return Option{kind: optionParam, param: param{name, v}}
+		o.param.value = v
+		return o
 	}
 	if isList(value) {
-		return Option{kind: optionParam, args: []any{value}, param: param{name: name}}
+		o.args = []any{value}
+		return o
 	}
-	return Option{kind: optionParam, param: param{name, ValueOf(value)}}
+	o.param.value = ValueOf(value)
+	return o
 }
 
 // Callee says which of those that serve the resource the call goes to, such as an
@@ -61,7 +66,7 @@ func (inv *Invocation) apply(opts []Option) {
 		case optionInbound:
 			inv.inbound = true
 		case optionCount:
-			inv.units = max(1, opts[i].n)
+			inv.units = max(1, int64(opts[i].param.value.bits))
 		case optionPrioritized:
 			inv.prioritized = true
 		case optionArgs:
@@ -76,8 +81,18 @@ func (inv *Invocation) apply(opts []Option) {
 
 func (inv *Invocation) attach(o *Option) {
 	if o.args == nil {
-		inv.params = append(inv.params, o.param)
+		*inv.param() = o.param
 		return
 	}
-	eachElement(o.args[0], func(v Value) { inv.params = append(inv.params, param{o.param.name, v}) })
+	eachElement(o.args[0], func(v Value) { *inv.param() = param{o.param.name, v} })
+}
+
+// param returns the place of the next attachment.
+func (inv *Invocation) param() *param {
+	n := len(inv.params)
+	if n == cap(inv.params) {
+		inv.params = slices.Grow(inv.params, 1)
+	}
+	inv.params = inv.params[:n+1]
+	return &inv.params[n]
 }
