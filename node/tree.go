@@ -246,6 +246,9 @@ func (n *DefaultNode) takeOut() {
 
 // Origin returns the node of a caller of the resource.
 func (t *Tree) Origin(c *ClusterNode, name string, now int64) *OriginNode {
+	if o := c.origins.items.one.Load(); o != nil && o.name == name {
+		return o // what Obtain finds first, without what that takes for any type
+	}
 	if o, ok := c.origins.Obtain(name, now); ok {
 		return o
 	}
