@@ -72,7 +72,10 @@ func (c *Counters) AddOccupied(lane uint32, now, n int64) {
 
 // AddBlock counts n units as refused.
 func (c *Counters) AddBlock(lane uint32, now, n int64) {
-	b := c.bucket(lane, now)
+	b := c.newest(lane)
+	if !b.reaches(now, c.layout) {
+		b = c.open(lane, now)
+	}
 	if b.block.Add(n) < 0 {
 		c.relieve(b)
 	}
