@@ -41,7 +41,13 @@ import (
 // time of one processor and now that of another, must not gain that much each time.
 // So the offset before the latest step back is kept, and a reading that goes on from
 // the present time by that offset too, with less time passed, is taken to be back
-// there.
+// there. It may fall short by stepTolerance, and time stands still for as long. So a
+// step back by hardly more than the tolerance is taken to be corrected as soon as what
+// passes between two readings has made up for the rest.
+//
+// That happens once for a step, and a difference between processors may come before
+// it. So from a source that is left alone, twice the tolerance, a grain and what
+// passes between two readings are the most that is lost; then time passes as there.
 type steady struct {
 	source Clock
 

@@ -63,6 +63,9 @@ func TestTimeOfAClockThatIsSet(t *testing.T) {
 		{"back by a year", []step{{ms, ms}, {-8760 * time.Hour, 0}, {ms, ms}, {time.Second, time.Second}}},
 		{"back by more than processors differ", []step{{ms, ms}, {-30 * ms, 0}, {ms, ms}}},
 		{"back by a little more, and still for as long", []step{{ms, ms}, {-10*ms - 1, 0}, {ms, 0}, {9 * ms, 0}, {ms, ms - 1}}},
+		{"back by more than passes between two readings", []step{{ms, ms}, {-11*ms - 1, 0}, {ms, ms}, {ms, ms}}},
+		{"back by a little more, and as much passes between two readings", []step{{ms, ms}, {-11*ms - 100*µs, 0}, {100 * µs, 100 * µs}, {ms, -100 * µs}, {10 * ms, 0}, {ms, ms}}},
+		{"back by a little more, and then by what they may differ", []step{{-11 * ms, 0}, {-10 * ms, 0}, {10 * ms, 0}, {ms, 0}, {10 * ms, 0}, {ms, ms}}},
 		{"back by what they may differ", []step{{ms, ms}, {-10 * ms, 0}, {ms, 0}, {9 * ms, 0}, {ms, ms}}},
 		{"twice", []step{{-time.Hour, 0}, {ms, ms}, {-time.Minute, 0}, {time.Second, time.Second}}},
 		{"forward, for nobody can tell", []step{{8760 * time.Hour, 8760 * time.Hour}, {ms, ms}}},
@@ -96,32 +99,52 @@ func TestTimeOfAClockThatIsNotSet(t *testing.T) {
 }
 
 // Whatever a clock does, time goes back by less than a reading's grain, and between
-// two steps it passes as on the clock. museum 30
+// two steps it passes as on the clock. A clock that is left alone loses no more than
+// twice the tolerance, a grain and what passed between two readings; from then on its
+// time is the clock's. museum 30
 func TestTimeOfAClockThatLeaps(t *testing.T) {
+	const (
+		grain     = 100 * time.Microsecond
+		tolerance = 10 * time.Millisecond
+		tick      = time.Millisecond
+		most      = 2*tolerance + grain + tick
+	)
 	rnd := random(t)
-	for range 200 {
+	for range 1000 {
 		c := newWallClock()
 		e, _ := newEngine(t, core.Config{Clock: c})
 		before := e.Now()
-		for range 100 {
-			if rnd.IntN(3) == 0 {
+		for range 20 {
+			switch rnd.IntN(6) {
+			case 0: // of any size
 				c.add(time.Duration((rnd.Float64()*2 - 1) * math.Pow(10, 18*rnd.Float64()) / 100))
-				stepped := e.Now()
-				require.GreaterOrEqual(t, stepped, before-int64(100*time.Microsecond))
-				before = stepped
+			case 1: // about as far as processors differ
+				c.add(time.Duration((rnd.Float64()*2 - 1) * float64(3*tolerance)))
 			}
+			stepped := e.Now()
+			require.GreaterOrEqual(t, stepped, before-int64(grain))
+			before = stepped
+
 			passed := time.Duration(rnd.IntN(1000)) * time.Microsecond
 			c.add(passed)
 			now := e.Now()
-			require.LessOrEqual(t, time.Duration(now-before), passed+100*time.Microsecond)
-			require.GreaterOrEqual(t, now, before-int64(100*time.Microsecond))
+			require.LessOrEqual(t, time.Duration(now-before), passed+grain)
+			require.GreaterOrEqual(t, now, before-int64(grain))
 			before = now
 		}
-		for range 30 { // of which 10 may be taken for a difference between processors, and 1 for a correction
-			c.add(time.Millisecond)
+		alone := time.Duration(0)
+		for ; alone < most; alone += tick {
+			c.add(tick)
 			e.Now()
 		}
-		assert.GreaterOrEqual(t, time.Duration(e.Now()-before), 19*time.Millisecond)
+		require.LessOrEqual(t, alone-time.Duration(e.Now()-before), most)
+		before = e.Now()
+		for range 10 {
+			c.add(tick)
+			now := e.Now()
+			require.Equal(t, tick, time.Duration(now-before))
+			before = now
+		}
 	}
 }
 
