@@ -220,21 +220,6 @@ func TestNoiseDoesNotCollapseIt(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "throughput lost under latency that is nearly all noise, in the worst twenty seconds", Value: worst, AtMost: 0.25, N: int64(runs), Seed: *seed})
 }
 
-// Few calls that take long and differ much: so few that a round is judged by what there
-// is when patience ends. It takes minutes, and finds the knee.
-func TestFewCalls(t *testing.T) {
-	p := plant{8, time.Second}
-	s := p.under(t, *seed, distributions[2])
-	s.settle(1.5, 20*time.Minute)
-	v := s.watch(1.5, 120)
-	assert.LessOrEqual(t, v.off(p.workers), 0.1, "%v", v.limits)
-
-	s.resize(4)
-	s.settle(1.5, 10*time.Minute)
-	v = s.watch(1.5, 120)
-	assert.InDelta(t, 4, v.mean, 0.5, "%v", v.limits)
-}
-
 // Other services than those with a line: one whose processors all calls share, one that
 // sheds what it has no worker for, one where a third of the calls fail anyhow, and calls
 // of several units. The limit is off by a tenth, or by one where it is small.
