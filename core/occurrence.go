@@ -1,0 +1,136 @@
+package core
+
+import "reflect"
+
+// Occurrence is a value of a call and how often the call names it.
+type Occurrence struct {
+	Value Value
+	Times int64
+}
+
+// ArgValues returns the values of an argument of the call, those of nil left out: one,
+// or of a slice each element's. An index below 0 counts from the end, -1 being the
+// last; if there is no such argument there are no values. The slice is the
+// invocation's: the next call of ArgValues or ParamValues overwrites it.
+func (inv *Invocation) ArgValues(index int) []Occurrence {
+	inv.valued = true
+	inv.values = inv.values[:0]
+	if index < 0 {
+		index += len(inv.args)
+	}
+	if index >= 0 && index < len(inv.args) {
+		inv.addValues(inv.args[index])
+	}
+	return inv.values
+}
+
+// ParamValue is the value attached under a name, nil if there is none, or that of nil.
+// sole is false if there are several; then see [Invocation.ParamValues].
+func (inv *Invocation) ParamValue(name string) (v *Value, sole bool) {
+	for i := range inv.params {
+		if p := &inv.params[i]; p.name == name && p.value.kind != valueNone {
+			if v != nil {
+				return nil, false
+			}
+			v = &p.value
+		}
+	}
+	return v, true
+}
+
+// ParamValues is [Invocation.ArgValues] for the attachments of a name.
+func (inv *Invocation) ParamValues(name string) []Occurrence {
+	inv.valued = true
+	inv.values = inv.values[:0]
+	for i := range inv.params {
+		if p := &inv.params[i]; p.name == name {
+			inv.addValue(p.value)
+		}
+	}
+	return inv.values
+}
+
+// param is an attachment of a call.
+type param struct {
+	name  string
+	value Value
+}
+
+func (inv *Invocation) addValues(arg any) {
+	eachElement(arg, inv.addValue)
+}
+
+// eachElement calls f with the value of v, or of each element if v is a slice that is
+// no text.
+func eachElement(v any, f func(Value)) {
+	if !isList(v) {
+		f(ValueOf(v))
+		return
+	}
+	list := reflect.ValueOf(v)
+	for i := range list.Len() {
+		f(reflectedValue(list.Index(i)))
+	}
+}
+
+func isList(v any) bool {
+	switch v.(type) {
+	case string, int, int64, bool, float64, Value, nil:
+		return false
+	}
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Slice && !isText(r)
+}
+
+// addValue notes a value, or that one is there once more. Beyond a few, the ones that
+// are there are found by a map.
+func (inv *Invocation) addValue(v Value) {
+	const few = 16
+	switch n := len(inv.values); {
+	case v.IsNone():
+	case n < few:
+		for i := range inv.values {
+			if inv.values[i].Value == v {
+				inv.values[i].Times++
+				return
+			}
+		}
+		inv.values = append(inv.values, Occurrence{v, 1})
+	default:
+		if n == few {
+			inv.places = make(map[Value]int, 2*few)
+			for i := range inv.values {
+				inv.places[inv.values[i].Value] = i
+			}
+		}
+		if i, ok := inv.places[v]; ok {
+			inv.values[i].Times++
+			return
+		}
+		inv.places[v] = n
+		inv.values = append(inv.values, Occurrence{v, 1})
+	}
+}
+
+// forgetValues empties what the call had attached and what was seen of it, so that the
+// pooled state keeps no text alive. What was very much is not kept at all.
+func (inv *Invocation) forgetValues() {
+	const most = 64
+	for i := len(inv.params) - 1; i >= 0; i-- { // they are few: clear is for many
+		inv.params[i] = param{}
+	}
+	inv.params = inv.params[:0]
+	if cap(inv.params) > most {
+		inv.params = nil
+	}
+	if !inv.valued {
+		return
+	}
+	inv.valued = false
+	clear(inv.values[:cap(inv.values)])
+	inv.values = inv.values[:0]
+	if cap(inv.values) > most {
+		inv.values = nil
+	}
+	inv.places = nil
+}
