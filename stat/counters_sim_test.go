@@ -19,6 +19,28 @@ func (l *tallied) add(n int64, count func()) {
 	l.certain += n
 }
 
+// simCounters are fresh ones, and their layout.
+func simCounters(buckets int) (*Counters, *Layout) {
+	layout, err := NewLayout(time.Second, buckets, 1)
+	if err != nil {
+		panic(err)
+	}
+	return newCounters(layout), layout
+}
+
+// read returns the totals, which must show all that had passed for certain, and nothing
+// that can't have yet; and of the calls that exited none that had not entered.
+func (l *tallied) read(s *sim.Schedule, c *Counters, certain int64) Counts {
+	totals := c.Totals()
+	if totals.Pass < certain || totals.Pass > l.possible {
+		s.Failf("totals show %d passed, there were %d to %d", totals.Pass, certain, l.possible)
+	}
+	if n := c.InFlight(); n < 0 {
+		s.Failf("%d calls in flight", n)
+	}
+	return totals
+}
+
 // museum 3, 4, 7: callers count on few lanes while buckets turn, some of them late,
 // and readers read. A reader sees every count that was there when it began, none
 // that was not there when it ended, and never a total that goes back. In the end
@@ -26,12 +48,7 @@ func (l *tallied) add(n int64, count func()) {
 // those last.
 func TestSimCounters(t *testing.T) {
 	sim.Random(t, func(s *sim.Schedule) {
-		layout, err := NewLayout(time.Second, 2, 1)
-		if err != nil {
-			panic(err)
-		}
-		var c Counters
-		c.Init(layout)
+		c, layout := simCounters(2)
 		lanes := uint32(1 + s.Rand.IntN(2))
 		times := []int64{0, 0, layout.fine - 1, layout.fine, layout.fine, layout.interval, layout.interval + layout.fine, 3 * layout.interval}
 		time := func() int64 { return epoch + times[s.Rand.IntN(len(times))] }
@@ -58,15 +75,9 @@ func TestSimCounters(t *testing.T) {
 				case 1:
 					c.Second(now)
 				}
-				totals := c.Totals()
-				if totals.Pass < least || totals.Pass > pass.possible {
-					s.Failf("totals show %d passed, there were %d to %d", totals.Pass, least, pass.possible)
-				}
+				totals := pass.read(s, c, least)
 				if totals.Pass < before.Pass || totals.Complete < before.Complete || totals.Exited < before.Exited {
 					s.Failf("totals went back from %+v to %+v", before, totals)
-				}
-				if n := c.InFlight(); n < 0 {
-					s.Failf("%d calls in flight", n)
 				}
 				before = totals
 			}
@@ -97,12 +108,7 @@ func TestSimCounters(t *testing.T) {
 // reader sees more calls exited than entered.
 func TestSimCountersRest(t *testing.T) {
 	sim.Random(t, func(s *sim.Schedule) {
-		layout, err := NewLayout(time.Second, 1+s.Rand.IntN(2), 1)
-		if err != nil {
-			panic(err)
-		}
-		var c Counters
-		c.Init(layout)
+		c, _ := simCounters(1 + s.Rand.IntN(2))
 		later := []int64{epoch, epoch + ms(61_000), epoch + ms(130_000)}
 		time := func() int64 { return later[s.Rand.IntN(len(later))] }
 		var pass, done, block tallied
@@ -125,12 +131,7 @@ func TestSimCountersRest(t *testing.T) {
 					least := pass.certain
 					c.Idle(now)
 					c.Second(now)
-					if totals := c.Totals(); totals.Pass < least || totals.Pass > pass.possible {
-						s.Failf("totals show %d passed, there were %d to %d", totals.Pass, least, pass.possible)
-					}
-					if n := c.InFlight(); n < 0 {
-						s.Failf("%d calls in flight", n)
-					}
+					pass.read(s, c, least)
 				}
 			})
 		}
@@ -152,12 +153,7 @@ func TestSimCountersRest(t *testing.T) {
 // counts. None of theirs is lost, and none of the old ones is left.
 func TestSimCountersTurn(t *testing.T) {
 	sim.Random(t, func(s *sim.Schedule) {
-		layout, err := NewLayout(time.Second, 1+s.Rand.IntN(2), 1)
-		if err != nil {
-			panic(err)
-		}
-		var c Counters
-		c.Init(layout)
+		c, layout := simCounters(1 + s.Rand.IntN(2))
 		c.AddPass(0, epoch, 7)
 		now := epoch + layout.interval
 		n := int64(2 + s.Rand.IntN(3))
@@ -178,12 +174,7 @@ func TestSimCountersTurn(t *testing.T) {
 // The same under every schedule, for three callers.
 func TestSimCountersTurnEverySchedule(t *testing.T) {
 	sim.Exhaustive(t, 3_000_000, func(s *sim.Schedule) {
-		layout, err := NewLayout(time.Second, 1, 1)
-		if err != nil {
-			panic(err)
-		}
-		var c Counters
-		c.Init(layout)
+		c, layout := simCounters(1)
 		c.AddBlock(0, epoch, 7)
 		now := epoch + layout.interval
 		for range 3 {
@@ -202,12 +193,7 @@ func TestSimCountersTurnEverySchedule(t *testing.T) {
 // comes twice, and as long as the second window has the bucket it has all of them.
 func TestSimCountersRelieve(t *testing.T) {
 	sim.Random(t, func(s *sim.Schedule) {
-		layout, err := NewLayout(time.Second, 1+s.Rand.IntN(2), 1)
-		if err != nil {
-			panic(err)
-		}
-		var c Counters
-		c.Init(layout)
+		c, layout := simCounters(1 + s.Rand.IntN(2))
 		// Two more fill the words by half, in calls or in what they hold.
 		most := Counts{Pass: 1<<23 - 2, Entered: 1<<23 - 2, Complete: 1<<23 - 2, Exited: 1<<23 - 2, RT: 7}
 		if s.Rand.IntN(2) == 0 {
@@ -238,9 +224,7 @@ func TestSimCountersRelieve(t *testing.T) {
 				if rest {
 					c.Idle(epoch + ms(200_000))
 				}
-				if totals := c.Totals(); totals.Pass < least || totals.Pass > pass.possible {
-					s.Failf("totals show %d passed, there were %d to %d", totals.Pass, least, pass.possible)
-				}
+				pass.read(s, c, least)
 			}
 		})
 		s.Check(func() {
