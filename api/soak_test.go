@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -16,11 +15,12 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/chance"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
 )
 
-var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random tests")
+var seed = chance.Seed
 
 // Everything at once: names beyond every cap, nested calls, origins, reloads,
 // evictions, readers, a clock that leaps. Whatever the schedule, each call is

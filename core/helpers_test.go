@@ -11,10 +11,13 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/internal/chance"
 	"github.com/penstock-go/penstock/slots"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
+
+var random = chance.Source
 
 var start = time.Unix(1_700_000_000, 0)
 

@@ -1,10 +1,8 @@
 package flow_test
 
 import (
-	"flag"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -15,17 +13,11 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/internal/chance"
 	"github.com/penstock-go/penstock/slots"
 )
 
-var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random tests")
-
-// random returns a source of randomness whose seed a failing test prints.
-func random(t testing.TB) *rand.Rand {
-	t.Helper()
-	t.Logf("-seed=%d", *seed)
-	return rand.New(rand.NewPCG(*seed, 0))
-}
+var random = chance.Source
 
 func TestMain(m *testing.M) { books.Main(m) }
 

@@ -2,10 +2,7 @@ package node
 
 import (
 	"iter"
-	"math/rand/v2"
-	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,22 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/internal/chance"
 	"github.com/penstock-go/penstock/stat"
 )
 
-// random returns a source of random numbers. A failing test prints its seed;
-// PENSTOCK_SEED=n replays it.
-func random(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := rand.Uint64()
-	if s := os.Getenv("PENSTOCK_SEED"); s != "" {
-		var err error
-		seed, err = strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err)
-	}
-	t.Logf("seed: PENSTOCK_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
+var random = chance.Source
 
 // rounds is how often a test repeats something: less under the race detector, and
 // less with -short.

@@ -1,9 +1,7 @@
 package system_test
 
 import (
-	"flag"
 	"log/slog"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -12,19 +10,13 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/internal/chance"
 	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/system"
 )
 
-var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random tests")
-
-// random returns a source of randomness whose seed a failing test prints.
-func random(t testing.TB) *rand.Rand {
-	t.Helper()
-	t.Logf("-seed=%d", *seed)
-	return rand.New(rand.NewPCG(*seed, 0))
-}
+var seed, random = chance.Seed, chance.Source
 
 func TestMain(m *testing.M) { books.Main(m) }
 

@@ -2,24 +2,16 @@ package clocks
 
 import (
 	"context"
-	"flag"
-	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/internal/chance"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random tests")
-
-// random returns a source of randomness whose seed a failing test prints.
-func random(t testing.TB) *rand.Rand {
-	t.Helper()
-	t.Logf("-seed=%d", *seed)
-	return rand.New(rand.NewPCG(*seed, 0))
-}
+var seed, random = chance.Seed, chance.Source
 
 const (
 	ms   = time.Millisecond

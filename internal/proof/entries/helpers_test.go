@@ -1,9 +1,7 @@
 package entries
 
 import (
-	"flag"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -13,19 +11,13 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/internal/chance"
 	"github.com/penstock-go/penstock/slots"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random tests")
-
-// random returns a source of randomness whose seed a failing test prints.
-func random(t testing.TB, stream uint64) *rand.Rand {
-	t.Helper()
-	t.Logf("-seed=%d", *seed)
-	return rand.New(rand.NewPCG(*seed, stream))
-}
+var seed, random = chance.Seed, chance.Stream
 
 var (
 	start  = time.Unix(1_700_000_000, 0)

@@ -1,7 +1,6 @@
 package limits
 
 import (
-	"flag"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -15,11 +14,12 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/internal/chance"
 	"github.com/penstock-go/penstock/internal/figure"
 	"github.com/penstock-go/penstock/rules"
 )
 
-var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random tests")
+var seed = chance.Seed
 
 func TestMain(m *testing.M) { books.Main(m) }
 

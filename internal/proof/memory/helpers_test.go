@@ -2,9 +2,7 @@ package memory
 
 import (
 	"context"
-	"flag"
 	"log/slog"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/internal/chance"
 	"github.com/penstock-go/penstock/internal/figure"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
@@ -21,14 +20,7 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random tests")
-
-// random returns a source of randomness whose seed a failing test prints.
-func random(t testing.TB) *rand.Rand {
-	t.Helper()
-	t.Logf("-seed=%d", *seed)
-	return rand.New(rand.NewPCG(*seed, 0))
-}
+var seed, random = chance.Seed, chance.Source
 
 // size is figure.Size, less under the race detector.
 func size(short, ordinary, figures, long int) int {

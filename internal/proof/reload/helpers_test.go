@@ -2,9 +2,7 @@ package reload
 
 import (
 	"context"
-	"flag"
 	"log/slog"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -14,19 +12,13 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/internal/chance"
 	"github.com/penstock-go/penstock/rules"
 )
 
-var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random tests")
+var seed, random = chance.Seed, chance.Source
 
 func TestMain(m *testing.M) { books.Main(m) }
-
-// random returns a source of randomness whose seed a failing test prints.
-func random(t testing.TB) *rand.Rand {
-	t.Helper()
-	t.Logf("-seed=%d", *seed)
-	return rand.New(rand.NewPCG(*seed, 0))
-}
 
 var start = time.Unix(1_700_000_000, 0)
 
