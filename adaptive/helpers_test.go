@@ -2,7 +2,6 @@ package adaptive_test
 
 import (
 	"flag"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/books"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/internal/trial"
 )
 
 // The plants are the same in every run, unless told otherwise.
@@ -20,7 +19,7 @@ var seed = flag.Uint64("seed", 1, "of the random tests")
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-var start = time.Unix(1_700_000_000, 0)
+var start = trial.Start
 
 const ms = time.Millisecond
 
@@ -38,21 +37,9 @@ func newGuard(t testing.TB, rules ...adaptive.Rule) *guard {
 
 func newGuardWith(t testing.TB, cfg core.Config, rules ...adaptive.Rule) *guard {
 	t.Helper()
-	if cfg.Clock == nil {
-		cfg.Clock = core.NewManualClock(start)
-	}
-	if cfg.Chain == nil {
-		cfg.Chain = slots.Default()
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	e, err := core.NewEngine(cfg)
-	require.NoError(t, err)
-	clock, _ := cfg.Clock.(*core.ManualClock)
+	e, clock := trial.Engine(t, cfg)
 	g := &guard{Engine: e, t: t, clock: clock}
 	g.load(rules...)
-	books.Keep(t, e)
 	return g
 }
 
@@ -82,13 +69,7 @@ func (g *guard) refused(opts ...core.Option) {
 
 func (g *guard) figures(id string) core.RuleFigures {
 	g.t.Helper()
-	for _, f := range g.Rules().RuleFigures() {
-		if f.ID == id {
-			return f
-		}
-	}
-	require.Fail(g.t, "no rule "+id)
-	return core.RuleFigures{}
+	return trial.Figures(g.t, g.Engine, id)
 }
 
 // limit is what the rule has learned of the only resource it is about.

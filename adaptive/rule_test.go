@@ -2,7 +2,6 @@ package adaptive_test
 
 import (
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/trial"
 )
 
 // A line for each field that can be wrong, and each way it can be. museum 36, 47
@@ -87,45 +87,10 @@ func TestRuleAccepts(t *testing.T) {
 }
 
 // Two rules that differ in any field differ. museum 71
-func TestRuleEquality(t *testing.T) {
-	rule := adaptive.Rule{}
-	fields := reflect.TypeFor[adaptive.Rule]()
-	for i := range fields.NumField() {
-		other := rule
-		switch f := reflect.ValueOf(&other).Elem().Field(i); f.Kind() {
-		case reflect.String:
-			f.SetString("x")
-		case reflect.Bool:
-			f.SetBool(true)
-		case reflect.Int, reflect.Int64:
-			f.SetInt(1)
-		case reflect.Uint8:
-			f.SetUint(1)
-		default:
-			t.Fatalf("a field of kind %v: say how it is changed", f.Kind())
-		}
-		assert.False(t, rule.Equal(other), fields.Field(i).Name)
-		assert.True(t, other.Equal(other))
-	}
-}
+func TestRuleEquality(t *testing.T) { trial.EveryFieldCounts(t, adaptive.Rule{}) }
 
 func TestRuleIDs(t *testing.T) {
-	rules, err := adaptive.Normalize([]adaptive.Rule{
-		{Resource: "orders", Ceiling: 5},
-		{Resource: "orders", Ceiling: 7},
-		{ID: "mine", Resource: "orders", Ceiling: 5},
-	})
-	require.NoError(t, err)
-	var ids []string
-	for _, r := range rules {
-		ids = append(ids, r.ID)
-	}
-	assert.Equal(t, []string{"adaptive:orders", "adaptive:orders#2", "mine"}, ids)
-	_, err = adaptive.Normalize([]adaptive.Rule{{Resource: "orders"}, {Resource: "orders"}})
-	require.EqualError(t, err, "adaptive: rules 0 and 1 are the same: remove one")
-	none, err := adaptive.Normalize([]adaptive.Rule{})
-	require.NoError(t, err)
-	assert.Nil(t, none)
+	trial.IDs(t, "adaptive", adaptive.Normalize, adaptive.Rule{Resource: "orders", Ceiling: 5}, adaptive.Rule{Resource: "orders", Ceiling: 7})
 }
 
 // What a rule has refused goes on counting when the rule changes, and its refusal

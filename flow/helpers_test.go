@@ -2,7 +2,6 @@ package flow_test
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -14,14 +13,14 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/internal/chance"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/internal/trial"
 )
 
 var random = chance.Source
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-var start = time.Unix(1_700_000_000, 0)
+var start = trial.Start
 
 // guard is an engine under test, on a clock that stands still.
 type guard struct {
@@ -39,25 +38,12 @@ func newGuard(t testing.TB, rules ...flow.Rule) *guard {
 
 func newGuardWith(t testing.TB, cfg core.Config, rules ...flow.Rule) *guard {
 	t.Helper()
-	if cfg.Clock == nil {
-		cfg.Clock = core.NewManualClock(start)
-	}
-	clock, ok := cfg.Clock.(*core.ManualClock)
-	if ok {
+	e, clock := trial.Engine(t, cfg)
+	if clock != nil {
 		clock.SetSleep(core.SleepRecord)
 	}
-	if cfg.Chain == nil {
-		cfg.Chain = slots.Default()
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	e, err := core.NewEngine(cfg)
-	require.NoError(t, err)
 	g := &guard{e, t, clock}
 	g.load(rules...)
-	books.Keep(t, e)
-	t.Cleanup(func() { assert.Zero(t, e.Failures(), "panics in slots") })
 	return g
 }
 
@@ -153,28 +139,8 @@ func (g *guard) run(script []step) {
 		for range max(1, s.times) {
 			outcomes = append(outcomes, g.outcome(s.enter))
 		}
-		assert.Equal(g.t, s.want, runs(outcomes), "step %d, at %v: %s", i, s.at, s.enter)
+		assert.Equal(g.t, s.want, trial.Runs(outcomes), "step %d, at %v: %s", i, s.at, s.enter)
 	}
-}
-
-// runs writes "a, a, b" as "a x2, b".
-func runs(words []string) string {
-	var b strings.Builder
-	for i := 0; i < len(words); {
-		n := 1
-		for i+n < len(words) && words[i+n] == words[i] {
-			n++
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(words[i])
-		if n > 1 {
-			fmt.Fprintf(&b, " x%d", n)
-		}
-		i += n
-	}
-	return b.String()
 }
 
 // open makes calls that stay open until the function that it returns is called.
@@ -195,13 +161,8 @@ func (g *guard) open(n int, call string) (exit func()) {
 
 // rehearsed is how many calls a shadow rule would have refused.
 func (g *guard) rehearsed(id string) int64 {
-	for _, f := range g.Rules().RuleFigures() {
-		if f.ID == id {
-			return f.Rehearsed
-		}
-	}
-	g.t.Errorf("no rule %q", id)
-	return 0
+	g.t.Helper()
+	return trial.Figures(g.t, g.Engine, id).Rehearsed
 }
 
 const ms = time.Millisecond

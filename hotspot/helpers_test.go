@@ -1,9 +1,6 @@
 package hotspot_test
 
 import (
-	"fmt"
-	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,14 +11,14 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/internal/chance"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/internal/trial"
 )
 
 var seed, random = chance.Seed, chance.Source
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-var start = time.Unix(1_700_000_000, 0)
+var start = trial.Start
 
 const ms = time.Millisecond
 
@@ -35,15 +32,11 @@ type guard struct {
 
 func newGuard(t testing.TB, rules ...hotspot.Rule) *guard {
 	t.Helper()
-	clock := core.NewManualClock(start)
+	e, clock := trial.Engine(t, core.Config{})
 	clock.SetSleep(core.SleepRecord)
-	e, err := core.NewEngine(core.Config{Clock: clock, Chain: slots.Default(), Logger: slog.New(slog.DiscardHandler)})
-	require.NoError(t, err)
 	g := &guard{e, t, clock}
 	g.load(rules...)
-	books.Keep(t, e)
 	t.Cleanup(func() {
-		assert.Zero(t, e.Failures(), "panics in slots")
 		if !t.Failed() {
 			assert.Zero(t, g.inFlight(), "units in flight")
 		}
@@ -69,13 +62,7 @@ func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano())
 // figures are those of a rule.
 func (g *guard) figures(id string) core.RuleFigures {
 	g.t.Helper()
-	for _, f := range g.Rules().RuleFigures() {
-		if f.ID == id {
-			return f
-		}
-	}
-	require.Fail(g.t, "no rule "+id)
-	return core.RuleFigures{}
+	return trial.Figures(g.t, g.Engine, id)
 }
 
 func (g *guard) inFlight() (n int64) {
@@ -117,22 +104,7 @@ func (g *guard) outcomes(n int, opts ...core.Option) string {
 	for range n {
 		words = append(words, g.outcome(opts...))
 	}
-	var b strings.Builder
-	for i := 0; i < len(words); {
-		n := 1
-		for i+n < len(words) && words[i+n] == words[i] {
-			n++
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(words[i])
-		if n > 1 {
-			fmt.Fprintf(&b, " x%d", n)
-		}
-		i += n
-	}
-	return b.String()
+	return trial.Runs(words)
 }
 
 // passes is how many of n like calls pass, waiting or not.

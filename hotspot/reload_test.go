@@ -8,7 +8,14 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/trial"
 )
+
+// Two rules that differ in any field differ. museum 71
+func TestRuleEqualSeesEveryField(t *testing.T) {
+	trial.EveryFieldCounts(t, hotspot.Rule{Resource: "orders", Param: "user", Threshold: 5},
+		hotspot.At(1), []hotspot.Exception{{Value: core.ValueOf("ann"), Threshold: 9}})
+}
 
 // museum 72
 func TestReloadForgetsNothing(t *testing.T) {

@@ -2,7 +2,6 @@ package isolation_test
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -13,13 +12,13 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/slots"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-var start = time.Unix(1_700_000_000, 0)
+var start = trial.Start
 
 const ms = time.Millisecond
 
@@ -40,21 +39,9 @@ func newGuard(t testing.TB, rules ...isolation.Rule) *guard {
 
 func newGuardWith(t testing.TB, cfg core.Config, rules ...isolation.Rule) *guard {
 	t.Helper()
-	if cfg.Clock == nil {
-		cfg.Clock = core.NewManualClock(start)
-	}
-	if cfg.Chain == nil {
-		cfg.Chain = slots.Default()
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	e, err := core.NewEngine(cfg)
-	require.NoError(t, err)
-	clock, _ := cfg.Clock.(*core.ManualClock)
+	e, clock := trial.Engine(t, cfg)
 	g := &guard{Engine: e, t: t, clock: clock}
 	g.load(rules...)
-	books.Keep(t, e)
 	return g
 }
 
@@ -150,13 +137,7 @@ func (g *guard) inLine() int64 {
 
 func (g *guard) figures(id string) core.RuleFigures {
 	g.t.Helper()
-	for _, f := range g.Rules().RuleFigures() {
-		if f.ID == id {
-			return f
-		}
-	}
-	require.Fail(g.t, "no rule "+id)
-	return core.RuleFigures{}
+	return trial.Figures(g.t, g.Engine, id)
 }
 
 func permits(n int) isolation.Rule {

@@ -2,7 +2,6 @@ package isolation_test
 
 import (
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/isolation"
 )
 
@@ -74,45 +74,10 @@ func TestRuleAccepts(t *testing.T) {
 }
 
 // Two rules that differ in any field differ. museum 71
-func TestRuleEquality(t *testing.T) {
-	rule := isolation.Rule{}
-	fields := reflect.TypeFor[isolation.Rule]()
-	for i := range fields.NumField() {
-		other := rule
-		switch f := reflect.ValueOf(&other).Elem().Field(i); f.Kind() {
-		case reflect.String:
-			f.SetString("x")
-		case reflect.Bool:
-			f.SetBool(true)
-		case reflect.Int, reflect.Int64:
-			f.SetInt(1)
-		case reflect.Uint8:
-			f.SetUint(1)
-		default:
-			t.Fatalf("a field of kind %v: say how it is changed", f.Kind())
-		}
-		assert.False(t, rule.Equal(other), fields.Field(i).Name)
-		assert.True(t, other.Equal(other))
-	}
-}
+func TestRuleEquality(t *testing.T) { trial.EveryFieldCounts(t, isolation.Rule{}) }
 
 func TestRuleIDs(t *testing.T) {
-	rules, err := isolation.Normalize([]isolation.Rule{
-		{Resource: "orders", Threshold: 5},
-		{Resource: "orders", Threshold: 7},
-		{ID: "mine", Resource: "orders", Threshold: 5},
-	})
-	require.NoError(t, err)
-	var ids []string
-	for _, r := range rules {
-		ids = append(ids, r.ID)
-	}
-	assert.Equal(t, []string{"isolation:orders", "isolation:orders#2", "mine"}, ids)
-	_, err = isolation.Normalize([]isolation.Rule{{Resource: "orders"}, {Resource: "orders"}})
-	require.EqualError(t, err, "isolation: rules 0 and 1 are the same: remove one")
-	none, err := isolation.Normalize([]isolation.Rule{})
-	require.NoError(t, err)
-	assert.Nil(t, none)
+	trial.IDs(t, "isolation", isolation.Normalize, isolation.Rule{Resource: "orders", Threshold: 5}, isolation.Rule{Resource: "orders", Threshold: 7})
 }
 
 // What a rule has refused goes on counting when the rule changes, and its refusal

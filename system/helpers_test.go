@@ -1,7 +1,6 @@
 package system_test
 
 import (
-	"log/slog"
 	"testing"
 	"time"
 
@@ -11,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/internal/chance"
+	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/machine"
-	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -20,7 +19,7 @@ var seed, random = chance.Seed, chance.Source
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-var start = time.Unix(1_700_000_000, 0)
+var start = trial.Start
 
 const ms = time.Millisecond
 
@@ -66,27 +65,16 @@ func newGuard(t testing.TB, rules ...system.Rule) *guard {
 // newGuardWith returns a guard. At the end of the test it must hold nothing.
 func newGuardWith(t testing.TB, cfg core.Config, rules ...system.Rule) *guard {
 	t.Helper()
-	clock := core.NewManualClock(start)
-	clock.SetSleep(core.SleepRecord)
-	if cfg.Clock == nil {
-		cfg.Clock = clock
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Chain == nil {
-		cfg.Chain = slots.Default()
-	}
 	d := &dial{load: -1, cpu: -1}
 	if cfg.Machine == nil {
 		cfg.Machine = d
 	}
-	e, err := core.NewEngine(cfg)
-	require.NoError(t, err)
+	e, clock := trial.Engine(t, cfg)
+	if clock != nil {
+		clock.SetSleep(core.SleepRecord)
+	}
 	g := &guard{e, t, clock, d}
 	t.Cleanup(func() { assert.NoError(t, e.Close()) })
-	books.Keep(t, e)
-	t.Cleanup(func() { assert.Zero(t, e.Failures(), "panics in slots") })
 	if len(rules) > 0 {
 		g.load(rules...)
 	}
@@ -152,11 +140,5 @@ func (g *guard) passes(n int) (passed int) {
 // figures are what a rule has done.
 func (g *guard) figures(id string) core.RuleFigures {
 	g.t.Helper()
-	for _, f := range g.Rules().RuleFigures() {
-		if f.ID == id {
-			return f
-		}
-	}
-	g.t.Errorf("no rule %q", id)
-	return core.RuleFigures{}
+	return trial.Figures(g.t, g.Engine, id)
 }

@@ -55,7 +55,7 @@ var layers = []layer{
 }
 
 // testTools are for tests and for each other only, whatever a row says.
-var testTools = []string{"internal/arch", "internal/books", "internal/chance", "internal/figure", "internal/golden", "internal/sim"}
+var testTools = []string{"internal/arch", "internal/books", "internal/chance", "internal/figure", "internal/golden", "internal/sim", "internal/trial"}
 
 type layer struct {
 	pkg     string // the package's folder

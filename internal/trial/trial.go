@@ -1,0 +1,78 @@
+// Package trial is what the tests of the rule families share: an engine under test, its
+// figures, and what holds for the rules of every family.
+package trial
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// Start is when the clock of an engine under test begins.
+var Start = time.Unix(1_700_000_000, 0)
+
+// Engine returns an engine with the standard chain, a clock that is moved by hand and no
+// log, unless the configuration has others. When the test ends, nothing may be in flight
+// and no slot may have panicked. The clock is nil if the configuration has another kind.
+func Engine(t testing.TB, cfg core.Config) (*core.Engine, *core.ManualClock) {
+	t.Helper()
+	if cfg.Clock == nil {
+		cfg.Clock = core.NewManualClock(Start)
+	}
+	if cfg.Chain == nil {
+		cfg.Chain = slots.Default()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	e, err := core.NewEngine(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	books.Keep(t, e)
+	t.Cleanup(func() {
+		if n := e.Failures(); n != 0 {
+			t.Errorf("%d panics in slots", n)
+		}
+	})
+	clock, _ := cfg.Clock.(*core.ManualClock)
+	return e, clock
+}
+
+// Figures are those of the rule with an ID.
+func Figures(t testing.TB, e *core.Engine, id string) core.RuleFigures {
+	t.Helper()
+	for _, f := range e.Rules().RuleFigures() {
+		if f.ID == id {
+			return f
+		}
+	}
+	t.Fatalf("no rule %q", id)
+	return core.RuleFigures{}
+}
+
+// Runs writes "a, a, b" as "a x2, b".
+func Runs(words []string) string {
+	var b strings.Builder
+	for i := 0; i < len(words); {
+		n := 1
+		for i+n < len(words) && words[i+n] == words[i] {
+			n++
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(words[i])
+		if n > 1 {
+			fmt.Fprintf(&b, " x%d", n)
+		}
+		i += n
+	}
+	return b.String()
+}
