@@ -8,7 +8,7 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -79,39 +79,15 @@ func TestRenamedOnTheWay(t *testing.T) {
 	}
 }
 
-// The same where only those count whose name the rule matches: nobody knows of them but
-// the gauge, also while the rule is switched off.
+// museum 72
 func TestRenamedBeyondTheCap(t *testing.T) {
-	rule := at(2)
-	rule.Resource, rule.Regex = "GET .*", true
-	for i := range 4 {
-		mode, offFirst := []core.Mode{core.Enforce, core.Shadow}[i%2], i > 1
-		rule.Mode = mode
-		g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 1}}, rule)
-		names := []string{"PUT x", "GET x", "GET y", "GET z"}
-		var in []core.Entry
-		enter := func(name string) bool {
-			e, err := g.Enter(t.Context(), name, nil)
-			in = append(in, e)
-			return err == nil
+	trial.BeyondTheCap(t, func(b *core.RulesetBuilder, limits []trial.Limit) error {
+		var rules []adaptive.Rule
+		for _, l := range limits {
+			rule := at(l.Units)
+			rule.ID, rule.Resource, rule.Regex, rule.Mode = l.ID, l.Resource, true, l.Mode
+			rules = append(rules, rule)
 		}
-		for _, name := range names[:3] {
-			assert.True(t, enter(name))
-		}
-		renamed := rule
-		renamed.ID = "renamed"
-		if offFirst {
-			off := rule
-			off.Mode = core.Off
-			g.load(off)
-		}
-		g.load(renamed)
-		assert.Equal(t, mode == core.Shadow, enter(names[3]))
-		if mode == core.Shadow {
-			assert.EqualValues(t, 1, g.figures("renamed").Rehearsed)
-		}
-		for _, e := range in {
-			e.Exit()
-		}
-	}
+		return adaptive.Compile(b, rules)
+	})
 }

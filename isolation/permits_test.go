@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/node"
 )
@@ -123,42 +124,15 @@ func TestRegexAndOverflow(t *testing.T) {
 	e.Exit()
 }
 
-// Who is in flight beyond the cap counts on when the rule gets another ID, in force or
-// rehearsed, or is switched off for a while, and another rule that has the old ID then has
-// nothing to do with it. museum 72
+// museum 72
 func TestRenamedBeyondTheCap(t *testing.T) {
-	rule := isolation.Rule{ID: "api", Resource: "/api/.*", Regex: true, Threshold: 2}
-	for i := range 4 {
-		mode, offFirst := []core.Mode{core.Enforce, core.Shadow}[i%2], i > 1
-		rule.Mode = mode
-		renamed, stranger := rule, rule
-		renamed.ID, stranger.Threshold = "renamed", 3
-		g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 1}}, rule)
-		var in []core.Entry
-		enter := func(name string) bool {
-			e, err := g.Enter(t.Context(), name, nil)
-			in = append(in, e)
-			return err == nil
+	trial.BeyondTheCap(t, func(b *core.RulesetBuilder, limits []trial.Limit) error {
+		var rules []isolation.Rule
+		for _, l := range limits {
+			rules = append(rules, isolation.Rule{ID: l.ID, Resource: l.Resource, Regex: true, Threshold: l.Units, Mode: l.Mode})
 		}
-		for _, name := range []string{"other", "/api/a", "/api/b"} {
-			require.True(t, enter(name))
-		}
-		if offFirst {
-			off := rule
-			off.Mode = core.Off
-			g.load(off)
-		}
-		g.load(renamed)
-		g.load(renamed, stranger)
-		assert.Equal(t, mode == core.Shadow, enter("/api/c"))
-		f := g.figures("renamed")
-		assert.EqualValues(t, 1, f.Refused+f.Rehearsed)
-		f = g.figures("api")
-		assert.Zero(t, f.Refused+f.Rehearsed)
-		for _, e := range in {
-			e.Exit()
-		}
-	}
+		return isolation.Compile(b, rules)
+	})
 }
 
 // A rule of another family with the same ID has permits of its own.
