@@ -75,17 +75,10 @@ func (r Rule) Normalized() (Rule, error) {
 }
 
 func (r Rule) check() error {
-	if r.Resource == "" {
-		return core.BadField("resource", "is required: name the resource that the rule limits")
-	}
-	if r.Regex {
-		if _, err := core.PatternSize(r.Resource); err != nil {
-			return core.BadField("resource", "%v", err)
-		}
+	if err := r.Info().Check(); err != nil {
+		return err
 	}
 	switch {
-	case r.Mode > core.Off:
-		return core.BadField("mode", "%d is unknown: use core.Enforce, core.Shadow or core.Off", r.Mode)
 	case r.Floor < 1 || r.Floor > MaxCeiling:
 		return core.BadField("floor", "is %d: use a whole number from 1 to %d", r.Floor, MaxCeiling)
 	case r.Ceiling < 1 || r.Ceiling > MaxCeiling:

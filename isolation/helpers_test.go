@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
@@ -63,18 +62,13 @@ func (g *guard) loadWith(flows []flow.Rule, rules ...isolation.Rule) {
 // enter makes a call that must run at once.
 func (g *guard) enter(opts ...core.Option) core.Entry {
 	g.t.Helper()
-	e, err := g.Enter(g.t.Context(), "orders", opts)
-	require.NoError(g.t, err)
-	return e
+	return trial.Enter(g.t, g.Engine, opts...)
 }
 
 // refused makes a call that must be refused at once.
 func (g *guard) refused(opts ...core.Option) {
 	g.t.Helper()
-	e, err := g.Enter(g.t.Context(), "orders", opts)
-	e.Exit()
-	require.ErrorIs(g.t, err, core.ErrBlocked)
-	assert.Equal(g.t, core.KindIsolation, core.KindOf(err))
+	trial.Refused(g.t, g.Engine, core.KindIsolation, opts...)
 }
 
 // call is one that was made on a goroutine of its own.

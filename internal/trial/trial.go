@@ -3,6 +3,7 @@
 package trial
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -43,6 +44,26 @@ func Engine(t testing.TB, cfg core.Config) (*core.Engine, *core.ManualClock) {
 	})
 	clock, _ := cfg.Clock.(*core.ManualClock)
 	return e, clock
+}
+
+// Enter makes a call to "orders" that must run at once.
+func Enter(t testing.TB, e *core.Engine, opts ...core.Option) core.Entry {
+	t.Helper()
+	entry, err := e.Enter(t.Context(), "orders", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entry
+}
+
+// Refused makes a call to "orders" that a family of rules must refuse at once.
+func Refused(t testing.TB, e *core.Engine, by core.Kind, opts ...core.Option) {
+	t.Helper()
+	entry, err := e.Enter(t.Context(), "orders", opts)
+	entry.Exit()
+	if !errors.Is(err, core.ErrBlocked) || core.KindOf(err) != by {
+		t.Fatalf("the call ended with %v, not refused by %v", err, by)
+	}
 }
 
 // Figures are those of the rule with an ID.
