@@ -18,8 +18,6 @@ var seed = flag.Uint64("seed", 1, "of the random tests")
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-var start = trial.Start
-
 const ms = time.Millisecond
 
 // guard is an engine under test, on a clock that is moved by hand.
