@@ -95,7 +95,7 @@ func TestListenersMayDoAnything(t *testing.T) {
 
 // A listener that panics is counted, and neither the verdict nor the others suffer.
 func TestPanickingListener(t *testing.T) {
-	g := newGuard(t, quick("b"))
+	g := newPanickyGuard(t, core.Config{}, quick("b"))
 	g.listeners.Add(func(breaker.Change) { panic("x") })
 	heard := 0
 	g.listeners.Add(func(breaker.Change) { heard++ })
@@ -140,13 +140,16 @@ func TestFailures(t *testing.T) {
 		{context.Canceled, func(error) bool { return true }, true},
 		{core.Ignore(errOwn), func(error) bool { return true }, false},
 		{core.NewBlockError(core.KindFlow, "other", "rule", nil), func(error) bool { return true }, false},
-		{errOwn, func(error) bool { panic("x") }, true},
 	} {
 		g := newGuardWith(t, core.Config{Failure: tt.failure}, breaker.Rule{ID: "b", Resource: "orders", Threshold: 0.5})
 		g.call("orders", 0, tt.err)
 		assert.Equal(t, tt.counts, g.status("b", "orders").Bad == 1, "%v", tt.err)
 	}
-	g := newGuardWith(t, core.Config{Failure: func(error) bool { return false }}, breaker.Rule{ID: "b", Resource: "orders", Threshold: 0.5})
+	g := newPanickyGuard(t, core.Config{Failure: func(error) bool { panic("x") }}, quick("b"))
+	g.call("orders", 0, errOwn)
+	assert.Equal(t, breaker.Open, g.state("b"))
+	assert.Equal(t, int64(1), g.Failures())
+	g = newGuardWith(t, core.Config{Failure: func(error) bool { return false }}, breaker.Rule{ID: "b", Resource: "orders", Threshold: 0.5})
 	assert.Panics(t, func() {
 		var err error
 		e := g.open("orders")

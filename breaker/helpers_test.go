@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) { books.Main(m) }
 const ms = time.Millisecond
 
 var (
-	start  = time.Unix(1_700_000_000, 0)
+	start  = trial.Start
 	errOwn = errors.New("the call's own failure")
 )
 
@@ -45,18 +46,23 @@ func newGuard(t testing.TB, rules ...breaker.Rule) *guard {
 
 func newGuardWith(t testing.TB, cfg core.Config, rules ...breaker.Rule) *guard {
 	t.Helper()
-	if cfg.Clock == nil {
-		cfg.Clock = core.NewManualClock(start)
-	}
-	clock, _ := cfg.Clock.(*core.ManualClock)
-	if cfg.Chain == nil {
-		cfg.Chain = slots.Default()
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	e, clock := trial.Engine(t, cfg)
+	return newGuardOn(t, e, clock, rules...)
+}
+
+// newPanickyGuard is newGuardWith for what panics in the hands of the engine, which counts it.
+func newPanickyGuard(t testing.TB, cfg core.Config, rules ...breaker.Rule) *guard {
+	t.Helper()
+	clock := core.NewManualClock(start)
+	cfg.Clock, cfg.Chain, cfg.Logger = clock, slots.Default(), slog.New(slog.DiscardHandler)
 	e, err := core.NewEngine(cfg)
 	require.NoError(t, err)
+	books.Keep(t, e)
+	return newGuardOn(t, e, clock, rules...)
+}
+
+func newGuardOn(t testing.TB, e *core.Engine, clock *core.ManualClock, rules ...breaker.Rule) *guard {
+	t.Helper()
 	g := &guard{Engine: e, t: t, clock: clock}
 	g.listeners.Add(func(c breaker.Change) {
 		g.mu.Lock()
@@ -64,7 +70,6 @@ func newGuardWith(t testing.TB, cfg core.Config, rules ...breaker.Rule) *guard {
 		g.changes = append(g.changes, c)
 	})
 	g.load(rules...)
-	books.Keep(t, e)
 	return g
 }
 
@@ -148,7 +153,7 @@ func (g *guard) calls(how string) string {
 			g.t.Fatalf("no call %q", c)
 		}
 	}
-	return runs(outcomes)
+	return trial.Runs(outcomes)
 }
 
 // told are the changes since it was asked last, as in "closed-open".
@@ -159,26 +164,6 @@ func (g *guard) told() string {
 	}
 	g.changes = nil
 	return strings.Join(changes, " ")
-}
-
-// runs writes "a, a, b" as "a x2, b".
-func runs(words []string) string {
-	var b strings.Builder
-	for i := 0; i < len(words); {
-		n := 1
-		for i+n < len(words) && words[i+n] == words[i] {
-			n++
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(words[i])
-		if n > 1 {
-			fmt.Fprintf(&b, " x%d", n)
-		}
-		i += n
-	}
-	return b.String()
 }
 
 // step is one line of a script: so long after the start, calls are made, fare as

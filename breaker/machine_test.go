@@ -1,7 +1,6 @@
 package breaker
 
 import (
-	"flag"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -9,10 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/internal/chance"
 	"github.com/penstock-go/penstock/internal/figure"
 )
 
-var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random tests")
+var seed = chance.Seed
 
 // The states that follow each other, told by hand.
 func TestLegal(t *testing.T) {

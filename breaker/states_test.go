@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -260,7 +261,7 @@ func TestRampRefusesBeforeTaking(t *testing.T) {
 	g.at(time.Second)
 	g.calls("g")
 	took = 0
-	assert.Equal(t, "pass, b x99, pass", runs([]string{g.calls("g"), g.calls(repeat('g', 99)), g.calls("g")}))
+	assert.Equal(t, "pass, b x99, pass", trial.Runs([]string{g.calls("g"), g.calls(repeat('g', 99)), g.calls("g")}))
 	assert.Equal(t, 2, took)
 }
 

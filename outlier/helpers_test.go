@@ -2,7 +2,6 @@ package outlier_test
 
 import (
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/outlier"
-	"github.com/penstock-go/penstock/slots"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -22,7 +21,7 @@ func TestMain(m *testing.M) { books.Main(m) }
 const ms = time.Millisecond
 
 var (
-	start  = time.Unix(1_700_000_000, 0)
+	start  = trial.Start
 	errOwn = errors.New("the call's own failure")
 )
 
@@ -40,13 +39,9 @@ func newGuard(t testing.TB, rules ...outlier.Rule) *guard {
 
 func newGuardWith(t testing.TB, cfg core.Config, rules ...outlier.Rule) *guard {
 	t.Helper()
-	clock := core.NewManualClock(start)
-	cfg.Clock, cfg.Chain, cfg.Logger = clock, slots.Default(), slog.New(slog.DiscardHandler)
-	e, err := core.NewEngine(cfg)
-	require.NoError(t, err)
+	e, clock := trial.Engine(t, cfg)
 	g := &guard{Engine: e, t: t, clock: clock}
 	g.load(rules...)
-	books.Keep(t, e)
 	return g
 }
 

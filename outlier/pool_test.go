@@ -1,7 +1,6 @@
 package outlier
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -11,10 +10,11 @@ import (
 
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/chance"
 	"github.com/penstock-go/penstock/internal/figure"
 )
 
-var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random tests")
+var seed = chance.Seed
 
 // twinRule is a rule that a twin can follow.
 func twinRule(share float64, probes int) Rule {

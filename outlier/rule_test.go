@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/outlier"
 )
 
@@ -66,15 +66,4 @@ func TestTwins(t *testing.T) {
 }
 
 // Every field matters when rules are compared. museum 71
-func TestEveryFieldCounts(t *testing.T) {
-	base := outlier.Rule{Resource: "orders"}
-	for _, r := range []outlier.Rule{
-		{Resource: "orders", ID: "x"}, {Resource: "x"}, {Resource: "orders", Regex: true}, {Resource: "orders", MaxEjected: 0.1},
-		{Resource: "orders", MaxCallees: 3}, {Resource: "orders", ForgetAfter: time.Hour}, {Resource: "orders", Strategy: breaker.ErrorCount},
-		{Resource: "orders", Threshold: 1}, {Resource: "orders", SlowRT: 1}, {Resource: "orders", MinCalls: 1}, {Resource: "orders", Interval: time.Minute},
-		{Resource: "orders", Buckets: 1}, {Resource: "orders", Recovery: time.Minute}, {Resource: "orders", Probes: 2},
-		{Resource: "orders", ProbeTimeout: time.Minute}, {Resource: "orders", Mode: core.Shadow},
-	} {
-		assert.False(t, base.Equal(r), "%+v", r)
-	}
-}
+func TestEveryFieldCounts(t *testing.T) { trial.EveryFieldCounts(t, outlier.Rule{Resource: "orders"}) }
