@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -102,8 +103,8 @@ func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	if err := r.checkEnums(); err != nil {
 		return r, err
 	}
-	setDefault(&r.Origin, OriginDefault)
-	setDefault(&r.Interval, time.Second)
+	r.Origin = cmp.Or(r.Origin, OriginDefault)
+	r.Interval = cmp.Or(r.Interval, time.Second)
 	if r.Buckets == 0 {
 		r.Buckets = 10
 		if r.Interval == time.Second && !r.Strict {
@@ -111,11 +112,11 @@ func (r Rule) Normalized(coldFactor int) (Rule, error) {
 		}
 	}
 	if r.Behavior.warmsUp() {
-		setDefault(&r.WarmUpPeriod, 10*time.Second)
-		setDefault(&r.ColdFactor, coldFactor)
+		r.WarmUpPeriod = cmp.Or(r.WarmUpPeriod, 10*time.Second)
+		r.ColdFactor = cmp.Or(r.ColdFactor, coldFactor)
 	}
 	if r.Behavior.queues() {
-		setDefault(&r.MaxWait, 500*time.Millisecond)
+		r.MaxWait = cmp.Or(r.MaxWait, 500*time.Millisecond)
 	}
 	if err := r.checkNumbers(); err != nil {
 		return r, err
@@ -126,28 +127,17 @@ func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	return r, nil
 }
 
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
 func (r Rule) checkNames() error {
+	if err := r.Info().Check(); err != nil {
+		return err
+	}
 	switch {
-	case r.Resource == "":
-		return core.BadField("resource", "is required: name the resource that the rule limits")
 	case r.Relation == Direct && r.Ref != "":
 		return core.BadField("ref", "has no meaning for relation direct: remove it, or set relation to associated or chain")
 	case r.Relation == Associated && r.Ref == "":
 		return core.BadField("ref", "is required by relation associated: name the resource to look at")
 	case r.Relation == Chain && r.Ref == "":
 		return core.BadField("ref", "is required by relation chain: name the context that the rule applies to")
-	}
-	if r.Regex {
-		if _, err := core.PatternSize(r.Resource); err != nil {
-			return core.BadField("resource", "%v", err)
-		}
 	}
 	return nil
 }
@@ -160,8 +150,6 @@ func (r Rule) checkEnums() error {
 		return core.BadField("relation", "%d is unknown: use flow.Direct, flow.Associated or flow.Chain", r.Relation)
 	case int(r.Behavior) >= len(behaviorNames):
 		return core.BadField("behavior", "%d is unknown: use flow.Reject, flow.WarmUp, flow.Throttle or flow.WarmUpThrottle", r.Behavior)
-	case r.Mode > core.Off:
-		return core.BadField("mode", "%d is unknown: use core.Enforce, core.Shadow or core.Off", r.Mode)
 	case r.Metric == Concurrency && r.Behavior != Reject:
 		return core.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
 	case r.Relation == Associated && r.Behavior.queues():

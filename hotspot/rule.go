@@ -114,20 +114,16 @@ func (r Rule) Normalized() (Rule, error) {
 }
 
 func (r Rule) checkNames() error {
+	if err := r.Info().Check(); err != nil {
+		return err
+	}
 	switch {
-	case r.Resource == "":
-		return core.BadField("resource", "is required: name the resource that the rule limits")
 	case !r.Index.given && r.Param == "":
 		return core.BadField("index", "is required, or param: say which argument the rule looks at, 0 for the first, or which attachment")
 	case r.Index.given && r.Param != "":
 		return core.BadField("param", "does not go with index: a rule looks at one argument, or at one attachment")
 	case r.Index.at < -MaxIndex || r.Index.at > MaxIndex:
 		return core.BadField("index", "is %d: use 0 for the first argument, -1 for the last, at most %d", r.Index.at, MaxIndex)
-	}
-	if r.Regex {
-		if _, err := core.PatternSize(r.Resource); err != nil {
-			return core.BadField("resource", "%v", err)
-		}
 	}
 	return nil
 }
@@ -138,8 +134,6 @@ func (r Rule) checkEnums() error {
 		return core.BadField("metric", "%d is unknown: use hotspot.QPS or hotspot.Concurrency", r.Metric)
 	case int(r.Behavior) >= len(behaviorNames):
 		return core.BadField("behavior", "%d is unknown: use hotspot.Reject or hotspot.Throttle", r.Behavior)
-	case r.Mode > core.Off:
-		return core.BadField("mode", "%d is unknown: use core.Enforce, core.Shadow or core.Off", r.Mode)
 	case r.Metric == Concurrency && r.Behavior != Reject:
 		return core.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
 	case r.Burst != 0 && (r.Metric == Concurrency || r.Behavior == Throttle):
