@@ -53,27 +53,10 @@ func countsAll(owner any) bool {
 	return all
 }
 
-// Meters are what a node meters; nil are none. They don't change once published, so who
-// finds the same again has missed none.
-type Meters struct {
+// meters are what a node meters. They don't change once published.
+type meters struct {
 	windows []MeteredWindow
 	gauges  []MeteredGauge
-}
-
-// Windows are the windows among them. The slice must not be changed.
-func (m *Meters) Windows() []MeteredWindow {
-	if m == nil {
-		return nil
-	}
-	return m.windows
-}
-
-// Gauges are the gauges among them. The slice must not be changed.
-func (m *Meters) Gauges() []MeteredGauge {
-	if m == nil {
-		return nil
-	}
-	return m.gauges
 }
 
 func (n *StatisticNode) metersIdle(now int64) bool {
@@ -95,7 +78,7 @@ func (n *StatisticNode) metersIdle(now int64) bool {
 	return true
 }
 
-func (m *Meters) window(meter Meter) *stat.Window {
+func (m *meters) window(meter Meter) *stat.Window {
 	if m == nil {
 		return nil
 	}
@@ -107,7 +90,7 @@ func (m *Meters) window(meter Meter) *stat.Window {
 	return nil
 }
 
-func (m *Meters) gauge(owner any) *stat.Gauge {
+func (m *meters) gauge(owner any) *stat.Gauge {
 	if m == nil {
 		return nil
 	}
@@ -119,17 +102,24 @@ func (m *Meters) gauge(owner any) *stat.Gauge {
 	return nil
 }
 
-// Meters are what the node meters at this moment.
-func (n *StatisticNode) Meters() *Meters { return n.meters.Load() }
-
 // Windows are the windows of the node. The slice must not be changed.
-func (n *StatisticNode) Windows() []MeteredWindow { return n.Meters().Windows() }
+func (n *StatisticNode) Windows() []MeteredWindow {
+	if m := n.meters.Load(); m != nil {
+		return m.windows
+	}
+	return nil
+}
 
 // Gauges are the gauges of the node. The slice must not be changed.
-func (n *StatisticNode) Gauges() []MeteredGauge { return n.Meters().Gauges() }
+func (n *StatisticNode) Gauges() []MeteredGauge {
+	if m := n.meters.Load(); m != nil {
+		return m.gauges
+	}
+	return nil
+}
 
 // Metered reports whether any rule looks at the node.
-func (n *StatisticNode) Metered() bool { return n.Meters() != nil }
+func (n *StatisticNode) Metered() bool { return n.meters.Load() != nil }
 
 // Window returns the window that meters as told, made if there is none.
 //
@@ -154,7 +144,7 @@ func (n *StatisticNode) Window(now int64, meter Meter, seed *stat.Window) *stat.
 	}
 	n.seeding.Store(true)
 	defer n.seeding.Store(false)
-	n.replaceMeters(old, func(m *Meters) {
+	n.replaceMeters(old, func(m *meters) {
 		m.windows = append(m.windows, MeteredWindow{Window: w, Meter: meter})
 	})
 	if seed != nil {
@@ -173,7 +163,7 @@ func (n *StatisticNode) FindWindow(meter Meter) *stat.Window {
 // seeded are the meters that a decision may look at. They are loaded before the
 // flag: one that is published but not seeded is behind a raised flag, and its maker
 // holds mu until it is.
-func (n *StatisticNode) seeded() *Meters {
+func (n *StatisticNode) seeded() *meters {
 	m := n.meters.Load()
 	if !n.seeding.Load() {
 		return m
@@ -208,7 +198,7 @@ func (n *StatisticNode) NeedGauge(owner any) *stat.Gauge {
 		n.seeding.Store(true)
 		defer n.seeding.Store(false)
 	}
-	n.replaceMeters(old, func(m *Meters) {
+	n.replaceMeters(old, func(m *meters) {
 		m.gauges = append(m.gauges, MeteredGauge{Gauge: g, Owner: owner, all: countsAll(owner)})
 	})
 	if countsAll(owner) { // calls that never saw a shadow gauge never leave it either
@@ -237,7 +227,7 @@ func (n *StatisticNode) KeepMeters(window func(Meter) bool, gauge func(owner any
 	if old == nil {
 		return
 	}
-	next := new(Meters)
+	next := new(meters)
 	for _, w := range old.windows {
 		if window(w.Meter) {
 			next.windows = append(next.windows, w)
@@ -257,8 +247,8 @@ func (n *StatisticNode) KeepMeters(window func(Meter) bool, gauge func(owner any
 }
 
 // replaceMeters publishes a changed copy. The caller holds mu.
-func (n *StatisticNode) replaceMeters(old *Meters, change func(*Meters)) {
-	next := new(Meters)
+func (n *StatisticNode) replaceMeters(old *meters, change func(*meters)) {
+	next := new(meters)
 	if old != nil {
 		next.windows = append(next.windows, old.windows...)
 		next.gauges = append(next.gauges, old.gauges...)

@@ -16,7 +16,7 @@ type StatisticNode struct {
 	retired shared.Bool
 
 	seeding shared.Bool            // a meter is published that was not seeded yet
-	meters  shared.Pointer[Meters] // nil while no rule looks
+	meters  shared.Pointer[meters] // nil while no rule looks
 
 	stat.Counters
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // Statistic counts what became of a call on each of its nodes, and meters it in
@@ -23,8 +22,8 @@ func (Statistic) Passed(inv *core.Invocation) {
 			n.AddOccupied(inv.Lane(), inv.Now(), inv.Units())
 		}
 		inv.MarkCounted()
-		if m := n.Meters(); m != nil { // after counting: see node.StatisticNode.NeedGauge
-			meter(inv, n, m)
+		if n.Metered() { // after counting: see node.StatisticNode.NeedGauge
+			meter(inv, n)
 		}
 	}
 }
@@ -47,36 +46,36 @@ func (Statistic) Completed(inv *core.Invocation) {
 // meter meters the call on a node on which it was just counted. Windows that come while it
 // does go on from those that it has counted in, or it counts in them too: twice rather
 // than not at all.
-func meter(inv *core.Invocation, n *node.StatisticNode, m *node.Meters) {
-	count(inv, m, nil)
-	for now := n.Meters(); now != m; now = n.Meters() {
-		count(inv, now, m)
-		m = now
+func meter(inv *core.Invocation, n *node.StatisticNode) {
+	windows := n.Windows()
+	count(inv, windows, nil)
+	for now := n.Windows(); !same(now, windows); now = n.Windows() {
+		count(inv, now, windows)
+		windows = now
 	}
-	gauges := m.Gauges()
+	gauges := n.Gauges()
 	for i := range gauges {
-		g := &gauges[i]
-		if !g.All() || inv.HoldsGauge(g.Gauge) && !g.Settling() {
-			continue
-		}
-		inv.MeterGauge(g.Gauge)
-		if g.Settling() {
-			n.Settle(g.Gauge) // who did so while the call was on its way here took it for one more
+		if g := &gauges[i]; g.All() {
+			inv.MeterGauge(g.Gauge)
+			if g.Settling() {
+				n.Settle(g.Gauge) // who did so while the call was on its way here took it for one more
+			}
 		}
 	}
 }
 
 // count meters the call in the windows of all calls in which no rule has reserved it,
 // but for those that it was counted in before.
-func count(inv *core.Invocation, m, before *node.Meters) {
-	windows := m.Windows()
+func count(inv *core.Invocation, windows, before []node.MeteredWindow) {
 	for i := range windows {
-		if w := &windows[i]; w.Owner == nil && inv.HeldBucket(w.Window) == nil && !has(before, w.Window) {
+		if w := &windows[i]; w.Owner == nil && inv.HeldBucket(w.Window) == nil && !slices.Contains(before, *w) {
 			w.AddAt(inv.Now(), inv.Runs(), inv.Units())
 		}
 	}
 }
 
-func has(m *node.Meters, w *stat.Window) bool {
-	return slices.ContainsFunc(m.Windows(), func(m node.MeteredWindow) bool { return m.Window == w })
+// same reports whether two lists of a node's windows are one: they don't change once
+// published.
+func same(a, b []node.MeteredWindow) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
