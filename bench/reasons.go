@@ -22,10 +22,9 @@ var reasons = map[string]string{
 		"the reservation, and the look at the node for other windows",
 	fourNodes: "two nodes more than with one rule are four atomic operations more, 0.4: " +
 		"each node counts a call when it enters and when it exits",
-	sixFamilies: "4,400 instructions, 2,650 of them the call's on its four nodes and its flow rule's; " +
-		"the others': hotspot 500 with the value, isolation 250, breaker 240, system 170, authority 90; " +
-		"17 atomic writes, a ninth of the unit each: 10 of the call, 1 each of flow and system, " +
-		"2 each of hotspot, isolation and breaker",
+	sixFamilies: "4,100 instructions, 2,520 of them the call's on its four nodes and its flow rule's; " +
+		"16 atomic writes, a ninth of the unit each: 9 of the call, 1 each of flow, system and breaker, " +
+		"2 each of hotspot and isolation",
 	coarseClock: "no reading of the clock is left in it: six atomic operations are 0.6, the pool 0.2, " +
 		"and 1,900 instructions the rest",
 	throttledWait: "a timer that is kept for the next call would allocate nothing, " +

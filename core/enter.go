@@ -136,12 +136,12 @@ func (inv *Invocation) exit() {
 		w.closed(inv)
 	}
 	inv.ended = inv.sort()
-	if inv.gauged() {
+	if inv.unsettled() {
 		inv.releaseUnseen()
 	}
 	inv.release()
 	inv.record(phaseCompleted, nil)
-	if inv.gauged() {
+	if inv.unsettled() {
 		inv.settle()
 	}
 	inv.recycle()

@@ -147,10 +147,10 @@ func (inv *Invocation) releaseUnseen() {
 	}
 }
 
-// gauged reports whether one of the nodes on which the call was counted has a gauge that
+// unsettled reports whether one of the nodes on which the call was counted has a gauge that
 // holds something for calls it never saw: if not, releaseUnseen and settle do nothing. A
 // gauge that does so began to before it could be seen, and one that is done stays so.
-func (inv *Invocation) gauged() bool {
+func (inv *Invocation) unsettled() bool {
 	for _, n := range inv.Counted() {
 		gauges := n.Gauges()
 		for i := range gauges {
