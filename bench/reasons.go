@@ -9,6 +9,8 @@ const (
 	coarseClock     = "coarse clock, one rule"
 	throttledWait   = "a throttled wait: allocations"
 	prioritizedWait = "a prioritized wait: allocations"
+	throttledEnds   = "a throttled wait that its context can end: allocations"
+	prioritizedEnds = "a prioritized wait that its context can end: allocations"
 )
 
 // reasons are what the profile shows in the way of a target, for when it is missed:
@@ -27,7 +29,7 @@ var reasons = map[string]string{
 		"2 each of hotspot and isolation",
 	coarseClock: "no reading of the clock is left in it: six atomic operations are 0.6, the pool 0.2, " +
 		"and 1,900 instructions the rest",
-	throttledWait: "a timer that is kept for the next call would allocate nothing, " +
+	throttledEnds: "a timer that is kept for the next call would allocate nothing, " +
 		"and not wake in a synctest bubble",
-	prioritizedWait: "the timer's, as above",
+	prioritizedEnds: "the timer's, as above",
 }

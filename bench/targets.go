@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strconv"
@@ -41,12 +42,13 @@ With n callers it is the time between two calls of all of them.
 
 // measured is all that the targets speak of.
 type measured struct {
-	ways         map[string]measure.Result // alone on one processor
-	pairs        map[string]measure.Result // two callers on two
-	onePair      map[string]measure.Result // the same calls, alone, in the same run
-	throttleWait [2]float64                // allocations, p99 in µs
-	borrowWait   [2]float64
-	busy, idle   float64 // bytes
+	ways                map[string]measure.Result // alone on one processor
+	pairs               map[string]measure.Result // two callers on two
+	onePair             map[string]measure.Result // the same calls, alone, in the same run
+	throttled, borrowed waited
+	throttledEnds       waited // in a context that can
+	borrowedEnds        waited
+	busy, idle          float64 // bytes
 
 	create, visit, hot    measure.Spread // ns
 	first, changed, parse measure.Spread // ms
@@ -82,10 +84,14 @@ func (b *bench) measureOurs() *measured {
 	}
 
 	b.progress.Begin("waits")
-	m.throttleWait[0], m.throttleWait[1] = waits(flow.Rule{
-		Threshold: 500, Behavior: flow.Throttle, MaxWait: time.Second,
-	}, b.waits)
-	m.borrowWait[0], m.borrowWait[1] = waits(flow.Rule{Threshold: 1, Interval: 10 * time.Millisecond}, b.waits/2, core.Prioritized())
+	throttle := flow.Rule{Threshold: 500, Behavior: flow.Throttle, MaxWait: time.Second}
+	borrow := flow.Rule{Threshold: 1, Interval: 10 * time.Millisecond}
+	m.throttled = waits(background, throttle, b.waits)
+	m.borrowed = waits(background, borrow, b.waits/2, core.Prioritized())
+	ctx, cancel := context.WithCancel(background)
+	m.throttledEnds = waits(ctx, throttle, b.waits)
+	m.borrowedEnds = waits(ctx, borrow, b.waits/2, core.Prioritized())
+	cancel()
 	b.progress.Begin("memory")
 	m.busy, m.idle = memoryOf(b.memory)
 	b.progress.Begin("many resources")
@@ -153,10 +159,20 @@ func (b *bench) lines(m *measured) (lines []line) {
 	}
 	most, which := mostAllocs(m.ways)
 	add(atMost("allocations, pass and refused, every rule that doesn't wait", most, 0, ""), "%s", which)
-	add(atMost(throttledWait, m.throttleWait[0], 2, ""), "a timer of Go's own, and nothing else: %s", report.Number(timerAllocs()))
-	add(atMost("its 99th percentile beyond its timer's", m.throttleWait[1]/1000, 1, " ms"), "")
-	add(atMost(prioritizedWait, m.borrowWait[0], 2, ""), "")
-	add(atMost("its 99th percentile beyond its timer's", m.borrowWait[1]/1000, 1, " ms"), "")
+	for _, w := range []struct {
+		what string
+		waited
+	}{
+		{throttledWait, m.throttled}, {throttledEnds, m.throttledEnds},
+		{prioritizedWait, m.borrowed}, {prioritizedEnds, m.borrowedEnds},
+	} {
+		note := ""
+		if w.what == throttledEnds {
+			note = fmt.Sprintf("a timer of Go's own, and nothing else: %s", report.Number(timerAllocs()))
+		}
+		add(atMost(w.what, w.allocs, 2, ""), "%s", note)
+		add(atMost("its 99th percentile beyond its timer's", w.p99/1000, 1, " ms"), "")
+	}
 	add(atMost("memory of a resource with one context, busy on two processors", m.busy/1024, 9, " KB"), "")
 	add(atMost("the same, a minute after its last call", m.idle/1024, 1.5, " KB"), "")
 	add(atMost(report.Number(float64(b.many))+" resources: to create one", m.create.Median/1000, 3, " µs"), "")

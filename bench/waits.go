@@ -25,9 +25,11 @@ func (c *timerClock) Sleep(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// waits are calls that wait: what they allocate, and the 99th percentile of what a
-// call takes beyond its sleep on the timer, in microseconds.
-func waits(rule flow.Rule, n int, opts ...core.Option) (allocs, p99 float64) {
+// waited is what calls that wait allocate, and the 99th percentile of what a call takes
+// beyond its sleep on the timer, in microseconds.
+type waited struct{ allocs, p99 float64 }
+
+func waits(ctx context.Context, rule flow.Rule, n int, opts ...core.Option) waited {
 	clock := &timerClock{SystemClock: core.NewSystemClock()}
 	rule.Resource = resource
 	g := guard(api.Config{Clock: clock}, rules.Set{Flow: []flow.Rule{rule}})
@@ -36,7 +38,7 @@ func waits(rule flow.Rule, n int, opts ...core.Option) (allocs, p99 float64) {
 	call := func() {
 		clock.asleep = 0
 		start := time.Now()
-		e, err := g.Entry(background, resource, opts...)
+		e, err := g.Entry(ctx, resource, opts...)
 		took := time.Since(start)
 		if err != nil {
 			time.Sleep(time.Millisecond)
@@ -62,10 +64,9 @@ func waits(rule flow.Rule, n int, opts ...core.Option) (allocs, p99 float64) {
 		call()
 	}
 	runtime.ReadMemStats(&after)
-	waited := len(beyond)
-	allocs = float64(after.Mallocs-before.Mallocs) / float64(max(1, waited))
+	allocs := float64(after.Mallocs-before.Mallocs) / float64(max(1, len(beyond)))
 	slices.Sort(beyond)
-	return allocs, beyond[waited*99/100]
+	return waited{allocs, beyond[len(beyond)*99/100]}
 }
 
 // timerAllocs are the allocations of a sleep on a timer of Go's own, which a wait that

@@ -44,7 +44,7 @@ func NewSystemClock() *SystemClock {
 // Now is the Unix time at the start plus the monotonic time since.
 func (c *SystemClock) Now() int64 { return c.unix + int64(time.Since(c.base)) }
 
-// Sleep waits on a timer.
+// Sleep waits on a timer. Where the context can't end, that allocates nothing.
 func (c *SystemClock) Sleep(ctx context.Context, d time.Duration) error {
 	return sleep(ctx, d)
 }
@@ -55,12 +55,17 @@ func sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil || d <= 0 {
 		return err
 	}
+	done := ctx.Done()
+	if done == nil {
+		time.Sleep(d) // on the timer that every goroutine has
+		return nil
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
-	case <-ctx.Done():
+	case <-done:
 		return ctx.Err()
 	}
 }

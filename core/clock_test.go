@@ -22,6 +22,11 @@ func TestSystemClockStartsAtUnixTime(t *testing.T) {
 	assert.LessOrEqual(t, now, before+int64(time.Minute))
 }
 
+func TestSleepThatCannotEndAllocatesNothing(t *testing.T) {
+	c := core.NewSystemClock()
+	assert.Zero(t, testing.AllocsPerRun(100, func() { _ = c.Sleep(context.Background(), 1) }))
+}
+
 func TestRealClocksSleep(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
