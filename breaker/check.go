@@ -79,8 +79,7 @@ func completeFrom(inv *core.Invocation, i int, rt time.Duration) {
 	changes := few[:0]
 	for _, mark := range inv.Marks()[i:] {
 		if m, ok := mark.Owner.(*machine); ok {
-			bad := m.terms.Load().bad(rt, inv.Failed())
-			if change := m.complete(uint64(mark.Token), inv.Now(), bad); change.of != nil {
+			if change := m.complete(uint64(mark.Token), inv.Now(), rt, inv.Failed()); change.of != nil {
 				changes = append(changes, change)
 			}
 		}

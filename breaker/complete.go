@@ -1,8 +1,11 @@
 package breaker
 
+import "time"
+
 // complete counts the end of a call, unless the state that let it in is over. A probe
-// that is no longer waited for still counts.
-func (m *machine) complete(number uint64, now int64, bad bool) Change {
+// that is no longer waited for still counts. Whether the call ended badly is for the terms
+// to say that it is counted under.
+func (m *machine) complete(number uint64, now int64, rt time.Duration, failed bool) Change {
 	if state, present := m.state(); number < present || state == ForcedClosed {
 		return Change{} // and states only become newer
 	}
@@ -14,6 +17,7 @@ func (m *machine) complete(number uint64, now int64, bad bool) Change {
 	}
 	now = m.advance(now)
 	t := m.terms.Load()
+	bad := t.bad(rt, failed)
 	switch {
 	case state == Closed || state == Recovering:
 		all := m.results.add(now, bad)

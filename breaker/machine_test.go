@@ -115,7 +115,7 @@ func (m *machine) end(number uint64, now int64, bad bool) Change {
 	if m.countGood(number, now, rt, bad) {
 		return Change{}
 	}
-	return m.complete(number, now, bad)
+	return m.complete(number, now, rt, bad)
 }
 
 func (tr *trace) take(i int) got {

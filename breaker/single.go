@@ -51,7 +51,7 @@ func (s Single) Complete(number uint64, now int64, rt time.Duration, failed, may
 		return
 	}
 	m.barred = !mayTrip
-	m.complete(number, now, m.terms.Load().bad(rt, failed))
+	m.complete(number, now, rt, failed)
 }
 
 // Close makes it closed, as if it were new.

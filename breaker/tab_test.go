@@ -20,14 +20,14 @@ func TestGoodCallsTakeNoLock(t *testing.T) {
 		_, number := m.state()
 		ok := m.countGood(number, now, 0, false)
 		if !ok {
-			m.complete(number, now, false)
+			m.complete(number, now, 0, false)
 		}
 		now++
 		return ok
 	}
 	bad := func() { // and nothing trips
 		_, number := m.state()
-		require.Zero(t, m.complete(number, now, true))
+		require.Zero(t, m.complete(number, now, 0, true))
 	}
 	isClosed := func() {
 		assert.False(t, quick(), "the first of a bucket")
@@ -63,7 +63,7 @@ func TestFullTab(t *testing.T) {
 	good := func(now int64) bool { return m.countGood(number, now, 0, false) }
 	calls := func() int64 { return m.status("", "", 0).Calls }
 	assert.False(t, good(0), "there is no tab before the first call")
-	m.complete(number, 0, false)
+	m.complete(number, 0, 0, false)
 
 	first := m.tab.Load()
 	const most = full >> timeBits
@@ -76,7 +76,7 @@ func TestFullTab(t *testing.T) {
 	assert.True(t, good(mostTime))
 	assert.False(t, good(mostTime+1), "more than 68 s")
 	assert.Same(t, first, m.tab.Load())
-	m.complete(number, mostTime+1, false)
+	m.complete(number, mostTime+1, 0, false)
 	assert.True(t, good(2*mostTime), "there is another one")
 	assert.True(t, good(5), "who is late counts")
 	assert.Equal(t, int64(1+most+4), calls())

@@ -68,14 +68,13 @@ func (tw *twins) exit(r *rand.Rand) {
 	number := tw.calls[i]
 	tw.calls = slices.Delete(tw.calls, i, i+1)
 	rt, failed := time.Duration(r.IntN(3))*time.Second, r.IntN(3) == 0
-	bad := tw.locked.terms.Load().bad(rt, failed)
 	var change Change
 	if tw.m.countGood(number, tw.now, rt, failed) {
 		tw.quick++
 	} else {
-		change = tw.m.complete(number, tw.now, bad)
+		change = tw.m.complete(number, tw.now, rt, failed)
 	}
-	tw.same("the end of a call", change, tw.locked.complete(number, tw.now, bad))
+	tw.same("the end of a call", change, tw.locked.complete(number, tw.now, rt, failed))
 }
 
 // step does something at random to both.
