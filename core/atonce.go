@@ -74,9 +74,6 @@ func (inv *Invocation) decideAtOnce() (block *BlockError) {
 	for step := 0; step >= 0; {
 		step = inv.decideAtOnceFrom(step, &block)
 	}
-	if block != nil {
-		inv.beWary()
-	}
 	return block
 }
 
@@ -103,6 +100,7 @@ func (inv *Invocation) decideAtOnceFrom(i int, block **BlockError) (next int) {
 	}
 	for ; i < decided; i++ {
 		if *block = deciders[i-prepared].Decide(inv); *block != nil {
+			inv.beWary()
 			inv.giveBack()
 			i = decided
 			break

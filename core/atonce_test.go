@@ -208,6 +208,20 @@ func TestPanicWhileARefusalAtOnceIsRecorded(t *testing.T) {
 	}
 }
 
+// All are asked from the moment that one has refused, also while the refusal is recorded.
+func TestWaryBeforeTheRefusalIsRecorded(t *testing.T) {
+	e, _, first, second, heard := twoQuick(t, asIs)
+	second.limit = 0
+	first.recording = func() {
+		first.recording = nil
+		_, err := e.Enter(t.Context(), "orders", nil)
+		require.ErrorIs(t, err, core.ErrBlocked)
+	}
+	_, err := e.Enter(t.Context(), "orders", nil)
+	require.ErrorIs(t, err, core.ErrBlocked)
+	assert.Equal(t, []string{"first decides", "second decides", "first asked", "second asked"}, heard())
+}
+
 // more is a slot that embeds another one and does more.
 type more struct{ *quick }
 
