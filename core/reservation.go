@@ -19,7 +19,7 @@ type Reservation struct {
 	gauge  *stat.Gauge  // that the units are of, or nil
 }
 
-// Holder takes back what it granted.
+// Holder takes back what it granted, and reserves nothing as it does.
 type Holder interface {
 	GiveBack(*Reservation)
 }
@@ -48,9 +48,8 @@ func (inv *Invocation) ReserveUnits(h Holder, units, token int64) {
 	inv.reserve(units, token, 0, false).Holder = h
 }
 
-// reserve returns the next reservation, of nothing yet: those behind the ones that are
-// held have no holder, see empty, and the rest is told here. To fill it in where it stands
-// costs half of what it takes to copy one that was made elsewhere.
+// reserve returns the next reservation, of nothing yet. To fill it in where it stands costs
+// half of what it takes to copy one that was made elsewhere.
 func (inv *Invocation) reserve(units, token, undo int64, untilExit bool) *Reservation {
 	n := len(inv.held)
 	if n == cap(inv.held) {
@@ -58,6 +57,7 @@ func (inv *Invocation) reserve(units, token, undo int64, untilExit bool) *Reserv
 	}
 	inv.held = inv.held[:n+1]
 	r := &inv.held[n]
+	r.Holder, r.window, r.gauge = nil, nil, nil
 	r.Units, r.Token, r.Undo, r.UntilExit = units, token, undo, untilExit
 	return r
 }

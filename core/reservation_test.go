@@ -10,9 +10,14 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-type taker struct{ _ byte }
+// taker is a holder, each another one.
+type taker struct{ back func(*Reservation) }
 
-func (*taker) GiveBack(*Reservation) {}
+func (h *taker) GiveBack(r *Reservation) {
+	if h.back != nil {
+		h.back(r)
+	}
+}
 
 // A reservation is filled in where one of an earlier call was: whatever that was, nothing
 // of it is left.
@@ -41,4 +46,24 @@ func TestReservationHasNothingOfTheOneBefore(t *testing.T) {
 			assert.Equal(t, second.want, inv.held[0], "%s after %s", after, before)
 		}
 	}
+}
+
+// A holder that reserves while it gives back does what it may not. It harms no later call.
+func TestReservedWhileGivingBack(t *testing.T) {
+	g, back := new(stat.Gauge), int64(0)
+	inv := &Invocation{call: call{units: 1}, held: make([]Reservation, 0, 8)}
+	inv.ReserveUnits(new(taker), 1, 0)
+	inv.ReserveUnits(&taker{func(*Reservation) {
+		inv.ReserveUnits(new(taker), 1, 0)
+		inv.ReserveGauge(g)
+	}}, 1, 0)
+	inv.giveBack()
+
+	next := &taker{func(r *Reservation) { back += r.Units }}
+	for range 3 {
+		inv.ReserveUnits(next, 5, 0)
+	}
+	inv.giveBack()
+	assert.EqualValues(t, 15, back)
+	assert.Zero(t, g.InUse())
 }
