@@ -16,7 +16,7 @@ import (
 
 // A call fails fast and ends while its breaker's rule comes to judge slow calls. By neither
 // rule is there enough to open the breaker: by the old one too few calls failed, by the new
-// one none was slow.
+// one none was slow. museum 66
 func TestSimTermsChangeAsACallEnds(t *testing.T) {
 	sim.Sample(t, func(s *sim.Schedule) {
 		e := newEngine(s, slots.Default(), node.Caps{})
