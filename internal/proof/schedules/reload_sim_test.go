@@ -73,3 +73,28 @@ func TestSimReloadOfAShape(t *testing.T) {
 		})
 	})
 }
+
+// museum 72: the first call of a caller comes as the rule for other callers comes to
+// another shape. Its node may be made before, while or after what was taken is handed over.
+func TestSimReloadOfAShapeAsACallerComes(t *testing.T) {
+	ctx := core.WithContext(context.Background(), "", "app")
+	sim.Sample(t, func(s *sim.Schedule) {
+		rule := flow.Rule{ID: "r", Resource: "a", Origin: flow.OriginOther, Threshold: 1}
+		e := newEngine(s, slots.Default(), node.Caps{}, rule)
+		admitted := 0
+		for range 2 {
+			s.Go(func() {
+				entry, err := e.Enter(ctx, "a", nil)
+				if err != nil {
+					return
+				}
+				if admitted++; admitted > 1 {
+					s.Failf("%d admitted of 1", admitted)
+				}
+				entry.Exit()
+			})
+		}
+		rule.Interval, rule.Buckets = 2*time.Second, 4
+		s.Named("loader", func() { load(s, e, rule) })
+	})
+}
