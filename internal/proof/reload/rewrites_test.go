@@ -24,7 +24,7 @@ const believed = 50 * time.Millisecond
 func TestRewritesUnderLoad(t *testing.T) {
 	const perBurst = 10
 	random := random(t)
-	bursts := figure.Size(1, 2, 31, 125)
+	bursts := figure.Size(1, 2, 34, 125) // a few may prove nothing: with figures, 10,000 do
 	sites := newSites(t, figure.Size(8, 16, 32, 32))
 	stop := readers(t, sites)
 	var mu sync.Mutex
