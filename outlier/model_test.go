@@ -23,6 +23,8 @@ type twinCallee struct {
 	good    int
 }
 
+func (x *twinCallee) serves() bool { return x.state == "" }
+
 func newTwin(r Rule) *twin {
 	return &twin{rule: r, known: make(map[string]*twinCallee), latest: math.MinInt64}
 }
@@ -60,25 +62,31 @@ func (t *twin) tidy(now int64) int64 {
 	before := t.latest
 	t.latest = max(before, now)
 	for {
-		var next *twinCallee
-		var addr string
-		at := int64(math.MaxInt64)
-		for a, x := range t.known {
-			goes := x.touched + int64(t.rule.ForgetAfter)
-			if x.state != "" {
-				goes += int64(t.rule.Recovery)
-			}
-			if goes < at || goes == at && (x.state == "" && next.state != "" || x.state == next.state && x.step < next.step) {
-				next, addr, at = x, a, goes
-			}
-		}
-		if next == nil || at > t.latest {
+		addr, at := t.nextToGo()
+		if addr == "" || at > t.latest {
 			t.settle(t.latest)
 			return t.latest
 		}
 		delete(t.known, addr)
 		t.settle(max(at, before))
 	}
+}
+
+// nextToGo is who is forgotten next, and when. Of those that go at the same time it is
+// one that serves, and then who was touched first.
+func (t *twin) nextToGo() (addr string, at int64) {
+	var next *twinCallee
+	at = math.MaxInt64
+	for a, x := range t.known {
+		goes := x.touched + int64(t.rule.ForgetAfter)
+		if x.state != "" {
+			goes += int64(t.rule.Recovery)
+		}
+		if goes < at || goes == at && (x.serves() && !next.serves() || x.serves() == next.serves() && x.step < next.step) {
+			next, addr, at = x, a, goes
+		}
+	}
+	return addr, at
 }
 
 func (t *twin) settle(at int64) {

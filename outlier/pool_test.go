@@ -108,6 +108,20 @@ func TestPoolDoesWhatItsTwinDoes(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "steps with more callees ejected than the share", Value: float64(over), N: int64(steps), Seed: *seed})
 }
 
+// The twin has an order for all of them, whatever the order in which it looks.
+func TestTwinKnowsWhoGoesNext(t *testing.T) {
+	for range 100 {
+		w := newTwin(Rule{ForgetAfter: 2, Recovery: 1})
+		w.known["open"] = &twinCallee{state: "open", touched: 5, step: 1}
+		w.known["probing"] = &twinCallee{state: "probing", touched: 5, step: 2}
+		addr, _ := w.nextToGo()
+		require.Equal(t, "open", addr)
+		w.known["serving"] = &twinCallee{touched: 6, step: 3}
+		addr, _ = w.nextToGo()
+		require.Equal(t, "serving", addr)
+	}
+}
+
 // requireSame checks that both know the same callees, in the same states, in the order
 // in which they leave.
 func requireSame(t *testing.T, w *twin, p *pool, what string) {
