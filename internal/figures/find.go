@@ -25,6 +25,9 @@ type check struct {
 
 func (c check) String() string { return strings.Join(append([]string{"./" + c.dir}, c.flags...), " ") }
 
+// schedules reports whether one goroutine runs at a time, and nothing is timed.
+func (c check) schedules() bool { return slices.Contains(c.flags, "sim") }
+
 // ways are the kinds of build in which a test file may exist, the plain one first.
 // With the tag sim, shared memory belongs to a scheduler, so only the tests that
 // bring one are run.

@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/penstock-go/penstock/internal/figure"
@@ -23,30 +25,60 @@ type result struct {
 	figures []figure.Figure
 }
 
-// runChecks runs one check after the other: figures measured side by side would
-// disturb each other. It goes on when one fails, and tells which did.
+// runChecks runs the checks, goes on when one fails, and tells which did. First those that
+// measure, one after the other, for side by side they would disturb each other; then those
+// that count violations in schedules, which run on one processor each, side by side.
 func runChecks(root, size string, checks []check) (results []result, failed []string) {
 	workspace, err := modulesIn(root)
 	if err != nil {
 		return nil, []string{err.Error()}
 	}
-	for i, c := range checks {
-		fmt.Fprintf(os.Stderr, "%2d/%d  %-45s", i+1, len(checks), c)
+	results = make([]result, len(checks))
+	failures := make([]string, len(checks))
+	var printing sync.Mutex
+	done := 0
+	one := func(i int) {
 		start := time.Now()
-		r := result{check: c}
-		if !slices.Contains(workspace, moduleOf(root, c.dir)) {
+		r := &results[i]
+		r.check = checks[i]
+		if !slices.Contains(workspace, moduleOf(root, r.dir)) {
 			r.env = []string{"GOWORK=off"}
 		}
 		output, err := r.run(root, size)
-		fmt.Fprintf(os.Stderr, " %6.1f s  %d figures\n", time.Since(start).Seconds(), len(r.figures))
+		printing.Lock()
+		defer printing.Unlock()
+		done++
+		fmt.Fprintf(os.Stderr, "%2d/%d  %-45s %6.1f s  %d figures\n",
+			done, len(checks), r.check, time.Since(start).Seconds(), len(r.figures))
 		switch {
 		case err != nil:
 			fmt.Fprintf(os.Stderr, "%s\n%v\n", tail(output), err)
-			failed = append(failed, c.String()+" failed")
+			failures[i] = r.check.String() + " failed"
 		case len(r.figures) == 0:
-			failed = append(failed, c.String()+" reported no figure")
+			failures[i] = r.check.String() + " reported no figure"
 		}
-		results = append(results, r)
+	}
+	for i, c := range checks {
+		if !c.schedules() {
+			one(i)
+		}
+	}
+	var running sync.WaitGroup
+	free := make(chan struct{}, runtime.NumCPU())
+	for i, c := range checks {
+		if c.schedules() {
+			running.Go(func() {
+				free <- struct{}{}
+				one(i)
+				<-free
+			})
+		}
+	}
+	running.Wait()
+	for _, f := range failures {
+		if f != "" {
+			failed = append(failed, f)
+		}
 	}
 	return results, failed
 }
