@@ -56,8 +56,7 @@ func (inv *Invocation) reserve(units, token, undo int64, untilExit bool) *Reserv
 		inv.held = slices.Grow(inv.held, 1)
 	}
 	inv.held = inv.held[:n+1]
-	r := &inv.held[n]
-	r.Holder, r.window, r.gauge = nil, nil, nil
+	r := &inv.held[n] // its pointers are nil: see empty
 	r.Units, r.Token, r.Undo, r.UntilExit = units, token, undo, untilExit
 	return r
 }
@@ -208,14 +207,14 @@ func (inv *Invocation) empty(held []Reservation) {
 	inv.held = held[:0]
 }
 
-// unwind empties what is held. A holder that panics keeps what it granted; the
-// others still get theirs.
+// unwind empties what is held, and what a holder left behind the end that reserved as it
+// took back. A holder that panics keeps what it granted; the others still get theirs.
 func (inv *Invocation) unwind(all bool) {
 	held := inv.held
 	for len(inv.held) > 0 {
 		inv.unwindSome(all)
 	}
-	inv.empty(held)
+	inv.empty(held[:cap(held)])
 }
 
 func (inv *Invocation) unwindSome(all bool) {
