@@ -28,7 +28,7 @@ type Invocation struct {
 
 	// Fills up whole cache lines (on 64 bits; a test pins it), so that the
 	// invocations of two processors, side by side on the heap, never share one.
-	_ [40]byte
+	_ [32]byte
 }
 
 type call struct {
@@ -59,6 +59,7 @@ type call struct {
 	nodes    [4]*node.StatisticNode
 	nodeLen  int
 	counted  int // of nodes, on how many the call is counted as passed
+	joint    int // which of nodes, never the first, includes what the call node counts; or 0
 }
 
 // Engine is the engine that the call runs through.
@@ -139,6 +140,9 @@ func (inv *Invocation) Place() {
 // the nodes on which the call is counted, as far as they apply.
 func (inv *Invocation) PlaceCluster() {
 	inv.resource.MarkEntered()
+	if inv.node != nil && inv.node.Joint() {
+		inv.joint = inv.nodeLen
+	}
 	inv.addNode(&inv.resource.StatisticNode)
 	if origin := inv.Origin(); origin != "" {
 		inv.origin = inv.engine.tree.Origin(inv.resource.ClusterNode, origin, inv.now)
@@ -160,8 +164,12 @@ func (inv *Invocation) Node() *node.DefaultNode { return inv.node }
 // OriginNode is the node of the caller, nil if the call has none.
 func (inv *Invocation) OriginNode() *node.OriginNode { return inv.origin }
 
-// Nodes are the nodes on which the call is counted.
+// Nodes are the nodes of the call: on each of them it is counted, see [Invocation.Writes].
 func (inv *Invocation) Nodes() []*node.StatisticNode { return inv.nodes[:inv.nodeLen] }
+
+// Writes reports whether the call is to be counted on number i of its nodes as such. If
+// not, the node includes what is counted on the call node, see [node.DefaultNode.Joint].
+func (inv *Invocation) Writes(i int) bool { return i == 0 || i != inv.joint }
 
 // Counted are those of Nodes on which the call was counted as passed. Only there
 // may its completion be counted.

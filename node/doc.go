@@ -10,8 +10,10 @@
 //	└─ OriginNode "mobile-app"        one for each caller of the resource
 //
 // A call is counted on its DefaultNode, its ClusterNode, its OriginNode if it
-// names a caller, and the inbound root if it is inbound. Entrance and root have
-// no counters of their own: they are the sums of their direct children.
+// names a caller, and the inbound root if it is inbound. A ClusterNode includes the first
+// of its DefaultNodes, where a call is written once for both ([DefaultNode.Joint]).
+// Entrance and root have no counters of their own: they are the sums of their direct
+// children.
 //
 // A node always counts (its [stat.Counters]). It meters only where a rule looks:
 // [StatisticNode.Meter] gives it an exact window, [StatisticNode.Gauge] an exact

@@ -22,12 +22,14 @@ func TestSimGaugeUnderTraffic(t *testing.T) {
 		if err != nil {
 			panic(err)
 		}
-		n := NewStatisticNode(l)
+		n, part := NewStatisticNode(l), NewStatisticNode(l)
+		n.Include(&part.Counters)
 		now, ruled, drops := epoch, false, s.Rand.IntN(3) == 0
 		running := 0
 		gauges := make(map[*stat.Gauge]bool)
 		for i := range uint32(2 + s.Rand.IntN(2)) {
 			units, joins, twice := 1+s.Rand.Int64N(2), s.Rand.IntN(2) == 0, s.Rand.IntN(2)
+			to := []*StatisticNode{n, part}[s.Rand.IntN(2)] // n includes the other
 			s.Go(func() {
 				for range 1 + twice {
 					var held []*stat.Gauge
@@ -50,7 +52,7 @@ func TestSimGaugeUnderTraffic(t *testing.T) {
 							s.Failf("%d units run, the limit is %d", running, limit)
 						}
 					}
-					n.AddPass(i, now, units)
+					to.AddPass(i, now, units)
 					confirmed := make(map[*stat.Gauge]bool)
 					if g := n.Gauge(nil); g != nil {
 						if !slices.Contains(held, g) {
@@ -76,7 +78,7 @@ func TestSimGaugeUnderTraffic(t *testing.T) {
 							g.Release(units)
 						}
 					}
-					n.AddComplete(i, now, units, 1, false)
+					to.AddComplete(i, now, units, 1, false)
 					if g := n.Gauge(nil); g != nil && g.Settling() {
 						n.Settle(g)
 					}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/stat"
 )
 
 // DefaultNode counts the calls of one resource in one context. It stands below
@@ -9,9 +10,19 @@ import (
 type DefaultNode struct {
 	entrance *EntranceNode
 	cluster  *ClusterNode
+	joint    bool // its cluster includes it
 	StatisticNode
 	Branch
 	in *Branch // where it stands; nil if nowhere. Guarded by Tree.placing
+}
+
+// newCall returns the node of a resource's calls in a context. It must be seen by no
+// call before the registry has it.
+func newCall(e *EntranceNode, c *ClusterNode, layout *stat.Layout) *DefaultNode {
+	n := &DefaultNode{entrance: e, cluster: c}
+	n.Init(layout)
+	n.joint = c.Include(&n.Counters)
+	return n
 }
 
 // Name is the resource's name.
@@ -25,6 +36,11 @@ func (n *DefaultNode) Key() string { return n.entrance.name }
 
 // Cluster is the node of the resource over all contexts.
 func (n *DefaultNode) Cluster() *ClusterNode { return n.cluster }
+
+// Joint reports whether the resource's node includes what is counted here, see
+// [stat.Counters.Include]: then a call is to be counted on this node and not on that one.
+// So it is for the first context of each resource, for good.
+func (n *DefaultNode) Joint() bool { return n.joint }
 
 // Retire marks the node as leaving the tree. Nothing can be placed below it then.
 func (n *DefaultNode) Retire(leaving bool) {

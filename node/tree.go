@@ -180,11 +180,7 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 	if n, ok := c.calls.Find(e.name); ok {
 		return n
 	}
-	build := func(string) *DefaultNode {
-		n := &DefaultNode{entrance: e, cluster: c}
-		n.Init(t.layout)
-		return n
-	}
+	build := func(string) *DefaultNode { return newCall(e, c, t.layout) }
 	var n *DefaultNode
 	if e == t.overflow {
 		n, parent = c.calls.pin(e.name, build), nil // side by side, so that none keeps another

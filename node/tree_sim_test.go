@@ -10,8 +10,9 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Calls are placed and counted while others evict. In the end each call node that is
-// registered stands in the tree, once, and each that stands there is registered.
+// Calls of two contexts are placed and counted while others evict. In the end each call
+// node that is registered stands in the tree, once, and each that stands there is
+// registered; and the resource's node has all calls, whichever of them it includes.
 func TestSimTree(t *testing.T) {
 	layout, err := stat.NewLayout(time.Second, 2, 1)
 	if err != nil {
@@ -25,12 +26,16 @@ func TestSimTree(t *testing.T) {
 		}
 		o.Registry = NewRegistry(tree.Resources(), tree.NewCluster, nil, tree.MakeRoom)
 		c := tree.NewCluster("a")
-		web := tree.Entrance("web", epoch)
+		entrances := []*EntranceNode{tree.Entrance("web", epoch), tree.Entrance("job", epoch)}
 		counted := 0
-		for range 2 {
+		for range 2 + s.Rand.IntN(2) {
+			e := entrances[s.Rand.IntN(2)]
 			s.Named("caller", func() {
-				n := tree.Call(web, c, nil, epoch)
+				n := tree.Call(e, c, nil, epoch)
 				n.AddPass(0, epoch, 1)
+				if !n.Joint() {
+					c.AddPass(0, epoch, 1)
+				}
 				for n.Retired() {
 					tree.RestoreCall(n, epoch)
 				}
@@ -45,13 +50,18 @@ func TestSimTree(t *testing.T) {
 					stand += int(n.InFlight())
 				}
 			}
-			for _, n := range web.Children() {
-				if web.Retired() {
-					stand += int(n.InFlight())
+			for _, e := range entrances {
+				for _, n := range e.Children() {
+					if e.Retired() {
+						stand += int(n.InFlight())
+					}
 				}
 			}
 			if stand != counted {
 				s.Failf("%d calls in flight, %d are found in the tree", counted, stand)
+			}
+			if all := int(c.InFlight()); all != counted {
+				s.Failf("%d calls in flight, the resource has %d", counted, all)
 			}
 		})
 	})

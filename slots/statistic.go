@@ -16,10 +16,12 @@ func (Statistic) Name() string { return "statistic" }
 
 // Passed counts the admission.
 func (Statistic) Passed(inv *core.Invocation) {
-	for _, n := range inv.Nodes() {
-		n.AddPass(inv.Lane(), inv.Now(), inv.Units())
-		if inv.Borrowed() {
-			n.AddOccupied(inv.Lane(), inv.Now(), inv.Units())
+	for i, n := range inv.Nodes() {
+		if inv.Writes(i) {
+			n.AddPass(inv.Lane(), inv.Now(), inv.Units())
+			if inv.Borrowed() {
+				n.AddOccupied(inv.Lane(), inv.Now(), inv.Units())
+			}
 		}
 		inv.MarkCounted()
 		if n.Metered() { // after counting: see node.StatisticNode.NeedGauge
@@ -30,16 +32,20 @@ func (Statistic) Passed(inv *core.Invocation) {
 
 // Blocked counts the refusal.
 func (Statistic) Blocked(inv *core.Invocation, _ *core.BlockError) {
-	for _, n := range inv.Nodes() {
-		n.AddBlock(inv.Lane(), inv.Now(), inv.Units())
+	for i, n := range inv.Nodes() {
+		if inv.Writes(i) {
+			n.AddBlock(inv.Lane(), inv.Now(), inv.Units())
+		}
 	}
 }
 
 // Completed counts the end of the call where its admission was counted.
 func (Statistic) Completed(inv *core.Invocation) {
 	rt := inv.Now() - inv.Began()
-	for _, n := range inv.Counted() {
-		n.AddComplete(inv.Lane(), inv.Now(), inv.Units(), rt, inv.Failed())
+	for i, n := range inv.Counted() {
+		if inv.Writes(i) {
+			n.AddComplete(inv.Lane(), inv.Now(), inv.Units(), rt, inv.Failed())
+		}
 	}
 }
 

@@ -84,6 +84,39 @@ func TestEveryNodeCounts(t *testing.T) {
 	}
 }
 
+// A resource has what its contexts have together, whatever became of the calls, though it
+// includes the first and counts the others beside: borrowed ones too.
+func TestResourceIsTheSumOfItsContexts(t *testing.T) {
+	e, clock, _ := newGuard(t, flow.Rule{Resource: "orders", Threshold: 40})
+	clock.SetSleep(core.SleepAdvance)
+	for i := range 600 {
+		ctx := core.WithContext(t.Context(), []string{"web", "job", "app"}[i%7%3], "")
+		opts := []core.Option{core.Count(1 + i%3)}
+		if i%5 == 0 {
+			opts = append(opts, core.Prioritized())
+		}
+		entry, _ := e.Enter(ctx, "orders", opts)
+		clock.Advance(time.Duration(3+i%11) * time.Millisecond)
+		if i%4 == 0 {
+			entry.Fail(errors.New("x"))
+		}
+		entry.Exit()
+	}
+	r, _ := e.FindResource("orders")
+	var sum, second stat.Counts
+	for _, call := range r.Calls().All() {
+		totals, now := call.Totals(), call.Second(clock.Now())
+		assert.NotZero(t, totals.Block, call.Context())
+		assert.NotZero(t, totals.Occupied, call.Context())
+		assert.NotZero(t, totals.Exception, call.Context())
+		sum.Add(&totals)
+		second.Add(&now)
+	}
+	assert.Equal(t, sum, r.Totals())
+	assert.Equal(t, second, r.Second(clock.Now()))
+	assert.NotZero(t, second.Pass)
+}
+
 // In flight is what has entered and not exited, on every node, while it lasts.
 func TestInFlight(t *testing.T) {
 	e, _, _ := newGuard(t)

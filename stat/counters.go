@@ -29,6 +29,12 @@ import (
 // Readers take mu and roll every expired bucket first. Only holders of mu move
 // counts, so for a reader each counter's totals plus what is live in the lanes is
 // exact and never decreases. Different counters are not read at one instant.
+//
+// # Counters that include others
+//
+// Where every call that is counted on one node counts on another as well, it is counted
+// on the one, and the other includes it (see [Counters.Include]): readers add the two up.
+// So the call writes once. Readers take mu of both, of who includes first.
 type Counters struct {
 	layout *Layout
 	lanes  []shared.Pointer[lane]  // a power of two of them, each made on first use
@@ -40,6 +46,7 @@ type Counters struct {
 	moved    int64              // when the newest bucket ended whose counts are there
 	passed   int64              // the same of those that were moved out of a lane
 	relieved *LeapArray[Counts] // moved out before its time or never in a lane, still in the second window
+	part     *Counters          // included, or nil
 }
 
 // Init makes the zero Counters ready. It is not safe for concurrent use.
@@ -48,6 +55,20 @@ func (c *Counters) Init(layout *Layout) {
 	if c.lanes = c.few[:min(layout.lanes, len(c.few))]; layout.lanes > len(c.few) {
 		c.lanes = make([]shared.Pointer[lane], layout.lanes)
 	}
+}
+
+// Include has c count whatever part counts too, from now on. It returns false, and does
+// nothing, if c includes others already: one is enough for nearly all, and readers need not
+// lock many. part must be fresh, without a part of its own, and seen by no caller yet: so
+// none of its calls was counted on c.
+func (c *Counters) Include(part *Counters) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.part != nil {
+		return false
+	}
+	c.part = part
+	return true
 }
 
 // AddPass counts a call of n units as admitted.

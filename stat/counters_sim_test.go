@@ -28,6 +28,16 @@ func simCounters(buckets int) (*Counters, *Layout) {
 	return newCounters(layout), layout
 }
 
+// sided has c include others, or not, and returns a choice of those on which may be counted
+// what c counts.
+func sided(s *sim.Schedule, c *Counters) func() *Counters {
+	part := newCounters(c.layout)
+	if s.Rand.IntN(2) == 0 || !c.Include(part) {
+		return func() *Counters { return c }
+	}
+	return func() *Counters { return []*Counters{c, part}[s.Rand.IntN(2)] }
+}
+
 // read returns the totals, which must show all that had passed for certain, and nothing
 // that can't have yet; and of the calls that exited none that had not entered.
 func (l *tallied) read(s *sim.Schedule, c *Counters, certain int64) Counts {
@@ -42,13 +52,14 @@ func (l *tallied) read(s *sim.Schedule, c *Counters, certain int64) Counts {
 }
 
 // museum 3, 4, 7: callers count on few lanes while buckets turn, some of them late,
-// and readers read. A reader sees every count that was there when it began, none
+// and some on counters that others include, and readers read. A reader sees every count that was there when it began, none
 // that was not there when it ended, and never a total that goes back. In the end
 // every count is in the totals, and in the second window or the minute as long as
 // those last.
 func TestSimCounters(t *testing.T) {
 	sim.Random(t, func(s *sim.Schedule) {
 		c, layout := simCounters(2)
+		side := sided(s, c)
 		lanes := uint32(1 + s.Rand.IntN(2))
 		times := []int64{0, 0, layout.fine - 1, layout.fine, layout.fine, layout.interval, layout.interval + layout.fine, 3 * layout.interval}
 		time := func() int64 { return epoch + times[s.Rand.IntN(len(times))] }
@@ -57,9 +68,10 @@ func TestSimCounters(t *testing.T) {
 		for i := range uint32(2 + s.Rand.IntN(2)) {
 			first, second, n := time(), time(), 1+s.Rand.Int64N(3)
 			newest = max(newest, first, second)
+			to := side()
 			s.Go(func() {
-				pass.add(n, func() { c.AddPass(i%lanes, first, n) })
-				done.add(n, func() { c.AddComplete(i%lanes, second, n, 5, false) })
+				pass.add(n, func() { to.AddPass(i%lanes, first, n) })
+				done.add(n, func() { to.AddComplete(i%lanes, second, n, 5, false) })
 			})
 		}
 		reads := []int64{time(), time()}
@@ -109,19 +121,20 @@ func TestSimCounters(t *testing.T) {
 func TestSimCountersRest(t *testing.T) {
 	sim.Random(t, func(s *sim.Schedule) {
 		c, _ := simCounters(1 + s.Rand.IntN(2))
+		side := sided(s, c)
 		later := []int64{epoch, epoch + ms(61_000), epoch + ms(130_000)}
 		time := func() int64 { return later[s.Rand.IntN(len(later))] }
 		var pass, done, block tallied
 		for i := range uint32(2 + s.Rand.IntN(2)) {
 			in, out, n := time(), time(), 1+s.Rand.Int64N(3)
-			refused := s.Rand.IntN(3) == 0
+			refused, to := s.Rand.IntN(3) == 0, side()
 			s.Go(func() {
 				if refused {
-					block.add(n, func() { c.AddBlock(i%2, in, n) })
+					block.add(n, func() { to.AddBlock(i%2, in, n) })
 					return
 				}
-				pass.add(n, func() { c.AddPass(i%2, in, n) })
-				done.add(n, func() { c.AddComplete(i%2, out, n, 5, true) })
+				pass.add(n, func() { to.AddPass(i%2, in, n) })
+				done.add(n, func() { to.AddComplete(i%2, out, n, 5, true) })
 			})
 		}
 		for range 2 {
@@ -142,8 +155,11 @@ func TestSimCountersRest(t *testing.T) {
 			if got.Pass != want.Pass || got.Block != want.Block || got.Complete != want.Complete || got.Exception != want.Exception || got.Entered != got.Exited {
 				s.Failf("totals in the end: %+v, want %+v", got, want)
 			}
-			if c.Lanes() != 0 || !c.Idle(epoch+ms(300_000)) {
-				s.Failf("%d lanes are left", c.Lanes())
+			idle := c.Idle(epoch + ms(300_000))
+			for p := range c.all() {
+				if p.Lanes() != 0 || !idle {
+					s.Failf("%d lanes are left", p.Lanes())
+				}
 			}
 		})
 	})
@@ -194,12 +210,13 @@ func TestSimCountersTurnEverySchedule(t *testing.T) {
 func TestSimCountersRelieve(t *testing.T) {
 	sim.Random(t, func(s *sim.Schedule) {
 		c, layout := simCounters(1 + s.Rand.IntN(2))
+		to := sided(s, c)()
 		// Two more fill the words by half, in calls or in what they hold.
 		most := Counts{Pass: 1<<23 - 2, Entered: 1<<23 - 2, Complete: 1<<23 - 2, Exited: 1<<23 - 2, RT: 7}
 		if s.Rand.IntN(2) == 0 {
 			most = Counts{Pass: 1<<39 - 2, Entered: 9, Complete: 9, Exited: 9, RT: 1<<39 - 2}
 		}
-		b := c.bucket(0, epoch)
+		b := to.bucket(0, epoch)
 		b.pass.Store(uint64(most.Entered)<<amountBits | uint64(most.Pass))
 		b.complete.Store(uint64(most.Exited)<<amountBits | uint64(most.RT))
 		var pass, done, rt tallied
@@ -213,8 +230,8 @@ func TestSimCountersRelieve(t *testing.T) {
 			n, took := 1+s.Rand.Int64N(2), []int64{2, shortRT + 1}[s.Rand.IntN(2)]
 			newest = max(newest, in, out)
 			s.Go(func() {
-				pass.add(n, func() { c.AddPass(0, in, n) })
-				done.add(n, func() { rt.add(took, func() { c.AddComplete(0, out, n, took, false) }) })
+				pass.add(n, func() { to.AddPass(0, in, n) })
+				done.add(n, func() { rt.add(took, func() { to.AddComplete(0, out, n, took, false) }) })
 			})
 		}
 		rest := s.Rand.IntN(3) == 0

@@ -96,17 +96,22 @@ type deed struct {
 // ledger is what Counters should be: all that was done, in a list.
 type ledger struct {
 	layout *Layout
-	newest map[uint32]int64 // of a lane: a late caller joins it
+	newest map[written]int64 // a late caller joins it
 	deeds  []deed
 }
 
-func (m *ledger) do(lane uint32, now int64, c Counts) {
-	lane %= uint32(m.layout.lanes)
-	start := floor(now, m.layout.fine)
-	if newest, ok := m.newest[lane]; ok {
+// written is where a deed was counted: on a lane, of those that include others or of these.
+type written struct {
+	to   *Counters
+	lane uint32
+}
+
+func (m *ledger) do(to *Counters, lane uint32, now int64, c Counts) {
+	start, at := floor(now, m.layout.fine), written{to, lane % uint32(m.layout.lanes)}
+	if newest, ok := m.newest[at]; ok {
 		start = max(start, newest)
 	}
-	m.newest[lane] = start
+	m.newest[at] = start
 	m.deeds = append(m.deeds, deed{start, c})
 }
 
@@ -118,6 +123,18 @@ func (m *ledger) sum(from, to int64) (sum Counts) {
 		}
 	}
 	return sum
+}
+
+// including has c include fresh counters if parts is 1, and returns all on which may be
+// counted what c counts.
+func including(t testing.TB, c *Counters, parts int) []*Counters {
+	sides := []*Counters{c}
+	if parts == 1 {
+		part := newCounters(c.layout)
+		require.True(t, c.Include(part))
+		sides = append(sides, part)
+	}
+	return sides
 }
 
 func layouts(t testing.TB) []*Layout {
@@ -137,7 +154,8 @@ func TestCountersAreTheirLedger(t *testing.T) {
 	for _, layout := range layouts(t) {
 		for round := range rounds(8) {
 			c := newCounters(layout)
-			m := &ledger{layout: layout, newest: make(map[uint32]int64)}
+			sides := including(t, c, r.IntN(2))
+			m := &ledger{layout: layout, newest: make(map[written]int64)}
 			now := epoch
 			if round%2 == 1 {
 				now = -r.Int64N(ms(20_000)) // before 1970, and over it
@@ -161,34 +179,35 @@ func TestCountersAreTheirLedger(t *testing.T) {
 				if r.IntN(100) == 0 {
 					n = MaxUnits
 				}
+				to := sides[r.IntN(len(sides))]
 				switch r.IntN(6) {
 				case 0, 1:
-					c.AddPass(lane, at, n)
-					m.do(lane, at, Counts{Pass: n, Entered: 1})
+					to.AddPass(lane, at, n)
+					m.do(to, lane, at, Counts{Pass: n, Entered: 1})
 				case 2:
 					rt := r.Int64N(100) - 10
 					if r.IntN(4) == 0 {
 						rt += []int64{shortRT, ms(3_600_000)}[r.IntN(2)]
 					}
 					failed := r.IntN(2) == 0
-					c.AddComplete(lane, at, n, rt, failed)
+					to.AddComplete(lane, at, n, rt, failed)
 					d := Counts{Complete: n, Exited: 1, RT: time.Duration(max(rt, 0)), minRT: max(rt, 0) + 1}
 					if failed {
 						d.Exception = n
 					}
-					m.do(lane, at, d)
+					m.do(to, lane, at, d)
 				case 3:
-					c.AddBlock(lane, at, n)
-					m.do(lane, at, Counts{Block: n})
+					to.AddBlock(lane, at, n)
+					m.do(to, lane, at, Counts{Block: n})
 				case 4:
-					c.AddOccupied(lane, at, n)
-					m.do(lane, at, Counts{Occupied: n})
+					to.AddOccupied(lane, at, n)
+					m.do(to, lane, at, Counts{Occupied: n})
 				case 5: // as if very many had passed: the next to pass finds the word half full
 					if r.IntN(20) == 0 {
-						c.AddPass(lane, at, 1)
-						c.lanes[int(lane%uint32(layout.lanes))].Load().newest.Load().pass.Add(1 << (amountBits - 1))
-						c.AddPass(lane, at, 1)
-						m.do(lane, at, Counts{Pass: 2 + 1<<(amountBits-1), Entered: 2})
+						to.AddPass(lane, at, 1)
+						to.lanes[int(lane%uint32(layout.lanes))].Load().newest.Load().pass.Add(1 << (amountBits - 1))
+						to.AddPass(lane, at, 1)
+						m.do(to, lane, at, Counts{Pass: 2 + 1<<(amountBits-1), Entered: 2})
 					}
 				}
 				if step%8 != 0 {
@@ -220,9 +239,23 @@ func TestCountersAreTheirLedger(t *testing.T) {
 				require.Equal(t, all.Pass-all.Complete, c.UnitsInFlight())
 				require.Equal(t, len(history) == 0 && c.Second(now) == Counts{} && c.InFlight() == 0, c.Idle(now))
 			}
-			require.LessOrEqual(t, c.Lanes(), layout.Lanes())
+			for _, side := range sides {
+				require.LessOrEqual(t, side.Lanes(), layout.Lanes())
+			}
 		}
 	}
+}
+
+func TestCountersIncludeOne(t *testing.T) {
+	layout := newLayout(t, time.Second, 2, 1)
+	c, first, second := newCounters(layout), newCounters(layout), newCounters(layout)
+	require.True(t, c.Include(first))
+	require.False(t, c.Include(second))
+	first.AddPass(0, epoch, 1)
+	second.AddPass(0, epoch, 10)
+	c.AddPass(0, epoch, 100)
+	require.EqualValues(t, 101, c.Totals().Pass)
+	require.EqualValues(t, 1, first.Totals().Pass)
 }
 
 // fields are the counters that never decrease.
@@ -612,6 +645,7 @@ func TestSeededWindowsMissNothing(t *testing.T) {
 	for _, layout := range layouts(t) {
 		for range rounds(30) {
 			c := newCounters(layout)
+			sides := including(t, c, r.IntN(2))
 			real := make([]*Window, len(shapes))
 			for i, s := range shapes {
 				real[i] = newWindow(t, s.Interval, s.Buckets, s.Strict)
@@ -622,15 +656,15 @@ func TestSeededWindowsMissNothing(t *testing.T) {
 				if r.IntN(10) == 0 {
 					now += r.Int64N(ms(5000))
 				}
-				lane, n := r.Uint32N(4), r.Int64N(10)
-				c.AddPass(lane, now, n)
+				lane, n, to := r.Uint32N(4), r.Int64N(10), sides[r.IntN(len(sides))]
+				to.AddPass(lane, now, n)
 				for _, w := range real {
 					w.Add(now, n)
 				}
 				switch r.IntN(30) {
 				case 0:
-					c.lanes[int(lane)%layout.lanes].Load().newest.Load().pass.Or(1 << 63) // relieved, with calls
-					c.AddPass(lane, now, 0)
+					to.lanes[int(lane)%layout.lanes].Load().newest.Load().pass.Or(1 << 63) // relieved, with calls
+					to.AddPass(lane, now, 0)
 				case 1:
 					c.Minute(now)
 				case 2:

@@ -1,24 +1,49 @@
 package stat
 
 import (
+	"iter"
 	"math"
 	"time"
 )
 
+// lock keeps counts from being moved, here and in what is included.
+func (c *Counters) lock() {
+	c.mu.Lock()
+	if c.part != nil {
+		c.part.mu.Lock()
+	}
+}
+
+func (c *Counters) unlock() {
+	if c.part != nil {
+		c.part.mu.Unlock()
+	}
+	c.mu.Unlock()
+}
+
+// all yields the counters and those that they include. The caller holds the lock.
+func (c *Counters) all() iter.Seq[*Counters] {
+	return func(yield func(*Counters) bool) {
+		if yield(c) && c.part != nil {
+			yield(c.part)
+		}
+	}
+}
+
 // Second is what the second window counts at now.
 func (c *Counters) Second(now int64) Counts {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.settle(now)
+	c.lock()
+	defer c.unlock()
+	c.settleAll(now)
 	return c.between(now, c.layout.oldest(now), math.MaxInt64)
 }
 
 // SecondBuckets are the buckets of the second window, oldest first, those
 // without counts included.
 func (c *Counters) SecondBuckets(now int64) []Bucket[Counts] {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.settle(now)
+	c.lock()
+	defer c.unlock()
+	c.settleAll(now)
 	var buckets []Bucket[Counts]
 	for start := c.layout.oldest(now); start <= now; start += c.layout.coarse {
 		end := start + c.layout.coarse
@@ -42,12 +67,15 @@ func (c *Counters) MaxComplete(now int64) int64 {
 
 // Totals are all counts since the start.
 func (c *Counters) Totals() Counts {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	sum := c.totals
-	for b := range c.live() {
-		counts := b.counts()
-		sum.Add(&counts)
+	c.lock()
+	defer c.unlock()
+	var sum Counts
+	for p := range c.all() {
+		sum.Add(&p.totals)
+		for b := range p.live() {
+			counts := b.counts()
+			sum.Add(&counts)
+		}
 	}
 	return sum
 }
@@ -76,24 +104,28 @@ func (c *Counters) UnitsBeside(known func() int64) int64 {
 }
 
 func (c *Counters) inFlight(known func() int64) (calls, units int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.lock()
+	defer c.unlock()
 	return c.flying(known)
 }
 
 // flying reads all exits before any entry, so a call that is seen to have exited
-// is also seen to have entered. The caller holds mu.
+// is also seen to have entered. The caller holds the lock.
 func (c *Counters) flying(known func() int64) (calls, units int64) {
-	calls, units = -c.totals.Exited, -c.totals.Complete
-	for b := range c.live() {
-		n, u := b.completed()
-		calls, units = calls-n, units-u
+	for p := range c.all() {
+		calls, units = calls-p.totals.Exited, units-p.totals.Complete
+		for b := range p.live() {
+			n, u := b.completed()
+			calls, units = calls-n, units-u
+		}
 	}
 	units -= known()
-	calls, units = calls+c.totals.Entered, units+c.totals.Pass
-	for b := range c.live() {
-		n, u := unpack(b.pass.Load())
-		calls, units = calls+n, units+u
+	for p := range c.all() {
+		calls, units = calls+p.totals.Entered, units+p.totals.Pass
+		for b := range p.live() {
+			n, u := unpack(b.pass.Load())
+			calls, units = calls+n, units+u
+		}
 	}
 	return calls, units
 }
@@ -110,9 +142,9 @@ func (c *Counters) Minute(now int64) Counts {
 // History is the last 60 whole or begun seconds, oldest first, without those in
 // which nothing happened.
 func (c *Counters) History(now int64) []Bucket[Counts] {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.settle(now)
+	c.lock()
+	defer c.unlock()
+	c.settleAll(now)
 	var seconds [minuteBuckets]Counts
 	oldest := startOfMinute(now)
 	add := func(start int64, counts *Counts) {
@@ -120,12 +152,14 @@ func (c *Counters) History(now int64) []Bucket[Counts] {
 			seconds[i].Add(counts)
 		}
 	}
-	for start, counts := range c.minute.all(now) {
-		add(start, &counts)
-	}
-	for b := range c.live() {
-		counts := b.counts()
-		add(b.start.Load(), &counts)
+	for p := range c.all() {
+		for start, counts := range p.minute.all(now) {
+			add(start, &counts)
+		}
+		for b := range p.live() {
+			counts := b.counts()
+			add(b.start.Load(), &counts)
+		}
 	}
 	var history []Bucket[Counts]
 	for i := range seconds {
@@ -138,16 +172,20 @@ func (c *Counters) History(now int64) []Bucket[Counts] {
 
 // LastSecond is what the last whole second before now counts.
 func (c *Counters) LastSecond(now int64) Counts {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.settle(now)
+	c.lock()
+	defer c.unlock()
+	c.settleAll(now)
 	end := floor(now, int64(time.Second))
 	start := end - int64(time.Second)
-	sum := c.minute.at(now, start)
-	for b := range c.live() {
-		if s := b.start.Load(); s >= start && s < end {
-			counts := b.counts()
-			sum.Add(&counts)
+	var sum Counts
+	for p := range c.all() {
+		counts := p.minute.at(now, start)
+		sum.Add(&counts)
+		for b := range p.live() {
+			if s := b.start.Load(); s >= start && s < end {
+				counts := b.counts()
+				sum.Add(&counts)
+			}
 		}
 	}
 	return sum
@@ -157,21 +195,23 @@ func (c *Counters) LastSecond(now int64) Counts {
 // lies further back from whole seconds. A window with finer buckets or a longer
 // interval than these can't be seeded fully.
 func (c *Counters) SeedWindow(w *Window, now int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.settle(now)
+	c.lock()
+	defer c.unlock()
+	c.settleAll(now)
 	seed := func(end, units int64) { // of units that were counted before end, perhaps just before
 		if end-c.layout.fine > now {
 			now = end - 1 // the caller is late
 		}
 		w.Seed(now, end-1, units)
 	}
-	for start, counts := range c.minute.all(now) {
-		seed(min(start+int64(time.Second), c.passed), counts.Pass)
-	}
-	for b := range c.live() {
-		if _, units := unpack(b.pass.Load()); units > 0 {
-			seed(b.start.Load()+c.layout.fine, units)
+	for p := range c.all() {
+		for start, counts := range p.minute.all(now) {
+			seed(min(start+int64(time.Second), p.passed), counts.Pass)
+		}
+		for b := range p.live() {
+			if _, units := unpack(b.pass.Load()); units > 0 {
+				seed(b.start.Load()+c.layout.fine, units)
+			}
 		}
 	}
 }
@@ -180,8 +220,19 @@ func (c *Counters) SeedWindow(w *Window, now int64) {
 // second window and the last minute. It moves nothing, so that looking at a node
 // doesn't make it larger; it makes one smaller that has rested.
 func (c *Counters) Idle(now int64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.lock()
+	defer c.unlock()
+	for p := range c.all() {
+		if !p.rests(now) {
+			return false
+		}
+	}
+	calls, _ := c.flying(func() int64 { return 0 })
+	return calls == 0
+}
+
+// rests reports whether nothing was counted lately; see Idle. The caller holds mu.
+func (c *Counters) rests(now int64) bool {
 	since := c.since(now)
 	if !c.minute.empty() && c.moved > since {
 		return false
@@ -192,8 +243,15 @@ func (c *Counters) Idle(now int64) bool {
 			return false
 		}
 	}
-	calls, _ := c.flying(func() int64 { return 0 })
-	return calls == 0
+	return true
+}
+
+// settleAll moves every expired bucket, also of what is included. The caller holds the
+// lock.
+func (c *Counters) settleAll(now int64) {
+	for p := range c.all() {
+		p.settle(now)
+	}
 }
 
 // Lanes is how many lanes there are at the moment.
@@ -208,18 +266,21 @@ func (c *Counters) Lanes() int {
 }
 
 // between sums the second window's buckets that start in [from, to). The caller
-// holds mu.
+// holds the lock.
 func (c *Counters) between(now, from, to int64) Counts {
 	var sum Counts
 	within := func(start int64) bool { return start >= from && start < to }
-	for b := range c.live() {
-		if within(b.start.Load()) {
-			counts := b.counts()
-			sum.Add(&counts)
+	for p := range c.all() {
+		for b := range p.live() {
+			if within(b.start.Load()) {
+				counts := b.counts()
+				sum.Add(&counts)
+			}
 		}
-	}
-	if c.relieved != nil {
-		for b := range c.relieved.Where(now, within) {
+		if p.relieved == nil {
+			continue
+		}
+		for b := range p.relieved.Where(now, within) {
 			sum.Add(&b.Value)
 		}
 	}
