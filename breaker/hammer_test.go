@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/internal/trial"
 )
 
 // 64 callers at a half-open breaker: in no round do more run than there are probes,
@@ -42,34 +43,28 @@ func TestProbesUnderFire(t *testing.T) {
 		g.call("orders", 0, errOwn)
 		g.clock.Advance(time.Second) // with the probes of this round to come
 		var running, peak atomic.Int64
-		var begin, done sync.WaitGroup
-		begin.Add(callers)
 		entries := make([]core.Entry, callers)
-		for i := range callers {
-			done.Go(func() {
-				begin.Done()
-				begin.Wait()
-				e, err := g.enter("orders")
-				if err != nil {
-					return
+		trial.Together(callers, func(i int) {
+			e, err := g.enter("orders")
+			if err != nil {
+				return
+			}
+			n := running.Add(1)
+			for {
+				p := peak.Load()
+				if n <= p || peak.CompareAndSwap(p, n) {
+					break
 				}
-				n := running.Add(1)
-				for {
-					p := peak.Load()
-					if n <= p || peak.CompareAndSwap(p, n) {
-						break
-					}
-				}
-				runtime.Gosched()
-				entries[i] = e
-			})
-		}
-		done.Wait()
+			}
+			runtime.Gosched()
+			entries[i] = e
+		})
 		most = max(most, peak.Load())
 		if peak.Load() > probes {
 			over++
 		}
 		bad := round%2 == 0
+		var done sync.WaitGroup
 		for _, e := range entries {
 			done.Go(func() {
 				if bad {
@@ -198,25 +193,18 @@ func TestEveryCallCounts(t *testing.T) {
 	rule.Threshold = 1
 	g := newGuard(t, rule)
 	g.call("orders", 0, nil)
-	var begin, work sync.WaitGroup
-	begin.Add(callers)
-	for i := range callers {
-		work.Go(func() {
-			begin.Done()
-			begin.Wait()
-			for n := range rounds {
-				var failure error
-				if n%100 == i {
-					failure = errOwn
-				}
-				g.call("orders", 0, failure)
-				if n%1000 == i {
-					g.table().Status()
-				}
+	trial.Together(callers, func(i int) {
+		for n := range rounds {
+			var failure error
+			if n%100 == i {
+				failure = errOwn
 			}
-		})
-	}
-	work.Wait()
+			g.call("orders", 0, failure)
+			if n%1000 == i {
+				g.table().Status()
+			}
+		}
+	})
 	s := g.status("b", "orders")
 	figure.Report(t, figure.Figure{Name: "calls of a closed breaker that did not count, 8 callers",
 		Value: math.Abs(float64(callers*rounds + 1 - int(s.Calls))), N: int64(callers * rounds)})

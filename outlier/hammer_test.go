@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/outlier"
 )
 
@@ -35,18 +36,6 @@ func TestShareUnderFire(t *testing.T) {
 		require.Equal(t, "pass", g.call(addrs[i], nil))
 	}
 	var over, seen, tooMany, full atomic.Int64
-	together := func(f func(i int)) {
-		var begin, done sync.WaitGroup
-		begin.Add(callers)
-		for i := range callers {
-			done.Go(func() {
-				begin.Done()
-				begin.Wait()
-				f(i)
-			})
-		}
-		done.Wait()
-	}
 	look := func() {
 		out := len(g.table().Ejected("orders", g.clock.Now()))
 		if out > most {
@@ -58,7 +47,7 @@ func TestShareUnderFire(t *testing.T) {
 	}
 	for round := range rounds {
 		// Five of six fail, another one each time.
-		together(func(i int) {
+		trial.Together(callers, func(i int) {
 			addr := addrs[i%callees]
 			e, err := g.enter(addr)
 			look()
@@ -77,7 +66,7 @@ func TestShareUnderFire(t *testing.T) {
 		// All come to those that are due.
 		var running [callees]atomic.Int64
 		entries := make([]core.Entry, callers)
-		together(func(i int) {
+		trial.Together(callers, func(i int) {
 			addr := out[i%most]
 			look()
 			e, err := g.enter(addr)
@@ -93,7 +82,7 @@ func TestShareUnderFire(t *testing.T) {
 			}
 			entries[i] = e
 		})
-		together(func(i int) {
+		trial.Together(callers, func(i int) {
 			entries[i].Exit()
 			look()
 		})

@@ -26,7 +26,10 @@ import (
 //
 // Under mu: total is the sum of the buckets that count, waiting of those ahead.
 // head never decreases; a caller whose time is older than head's bucket joins it.
-// How calls are decided without mu: see [Window.TryAdd].
+//
+// The ring is in this file; windowsum.go has how calls are decided without mu (see
+// [Window.TryAdd]), windowborrow.go borrowing, and windowseed.go how one window takes over
+// what another has counted.
 type Window struct {
 	newest shared.Int64  // mirrors head
 	sum    shared.Uint64 // mirrors total, or is ahead of it; see packed
@@ -100,70 +103,6 @@ func (w *Window) Cancel(bucket, n int64) {
 	}
 }
 
-// TryBorrow takes n units from a bucket that has not begun, so that the caller
-// may run when it begins. It returns how long that is, less than maxWait, and
-// the bucket.
-//
-// Only what expires can be borrowed: a coming bucket has room as far as the
-// bucket that it pushes out has units. The arithmetic is that of
-// alibaba/Sentinel's StatisticNode.tryOccupyNext; that check and booking are one
-// step is ours.
-func (w *Window) TryBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
-	w.lock()
-	defer w.unlock()
-	w.roll(now)
-	wait, bucket, ok = w.borrowable(now, n, limit, maxWait)
-	if ok {
-		w.put(bucket, n)
-	}
-	return wait, bucket, ok
-}
-
-// CanBorrow is [Window.TryBorrow] without taking.
-func (w *Window) CanBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, ok bool) {
-	w.lock()
-	defer w.unlock()
-	w.roll(now)
-	wait, _, ok = w.borrowable(now, n, limit, maxWait)
-	return wait, ok
-}
-
-// Rebook is [Window.TryBorrow] for a caller that holds n units in a bucket
-// already: on success they are moved, otherwise they stay.
-func (w *Window) Rebook(now, held, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
-	w.lock()
-	defer w.unlock()
-	w.roll(now)
-	if !w.keeps(held) {
-		return 0, held, true
-	}
-	w.put(held, -n)
-	wait, bucket, ok = w.borrowable(now, n, limit, maxWait)
-	if !ok {
-		bucket = held
-	}
-	w.put(bucket, n)
-	return wait, bucket, ok
-}
-
-// Move carries n units from the bucket that holds them to the one of a later
-// time, if limit holds there too; otherwise they stay. It returns the bucket
-// that holds them now.
-func (w *Window) Move(held, at, n, limit int64) int64 {
-	w.lock()
-	defer w.unlock()
-	to := w.clamp(number(at, w.width))
-	if !w.keeps(held) || to <= held {
-		return held
-	}
-	w.put(held, -n)
-	if !w.fits(to, n, limit) {
-		to = held
-	}
-	w.put(to, n)
-	return to
-}
-
 // Within reports whether the window holds at most limit wherever the given
 // bucket counts. A caller that holds units there asks it for a second limit.
 func (w *Window) Within(bucket, limit int64) bool {
@@ -214,78 +153,7 @@ func (w *Window) RetryAfter(now, n, limit int64) (time.Duration, bool) {
 	return time.Duration(max(0, first*w.width-now)), true
 }
 
-// Seed counts n units that happened at t, before the window was there. Units
-// older than the window are ignored.
-func (w *Window) Seed(now, t, n int64) {
-	w.lock()
-	defer w.unlock()
-	w.roll(now)
-	if bucket := min(number(t, w.width), w.head); w.keeps(bucket) {
-		w.put(bucket, n)
-	}
-}
-
-// SeedFrom counts what another window of any shape counted, borrowed units
-// included. What covers several buckets here goes to the newest of them.
-func (w *Window) SeedFrom(old *Window, now int64) {
-	old.lock()
-	old.roll(now)
-	now = max(now, old.head*old.width) // the caller may be late, and the units not as old
-	found := old.past(now)
-	old.unlock()
-
-	w.lock()
-	defer w.unlock()
-	w.roll(now)
-	w.inherit(found)
-}
-
-// Reseed makes the window count what old counts and nothing else, and calls then, all in
-// one step: what old counts later, and only that, is missing. Both must be of the same
-// calls. What was taken here is gone, and must not be given back: so who may take here is
-// told by then.
-func (w *Window) Reseed(old *Window, now int64, then func()) {
-	old.lock()
-	defer old.unlock()
-	old.roll(now)
-	w.lock()
-	defer w.unlock()
-	w.roll(max(now, old.head*old.width))
-	clear(w.counts)
-	w.total, w.waiting = 0, 0
-	w.inherit(old.past(now))
-	then()
-}
-
 // The methods below need mu.
-
-// counted is units that were counted at a time, or will be.
-type counted struct{ at, n int64 }
-
-// past is what the window counts, and when; a coming bucket counts from its start.
-func (w *Window) past(now int64) []counted {
-	now = max(now, w.head*w.width)
-	var found []counted
-	for b := w.head - w.span + 1; b <= w.head+w.ahead; b++ {
-		if n := *w.at(b); n != 0 {
-			at := b * w.width
-			if b <= w.head {
-				at = min(at+w.width-1, now)
-			}
-			found = append(found, counted{at, n})
-		}
-	}
-	return found
-}
-
-// inherit counts what another window has counted, as far as it lies in this one.
-func (w *Window) inherit(found []counted) {
-	for _, p := range found {
-		if bucket := min(number(p.at, w.width), w.head+w.ahead); w.keeps(bucket) {
-			w.put(bucket, p.n)
-		}
-	}
-}
 
 // roll opens the bucket of now and all before it. It is the only place where
 // head moves, and it only moves forward.
@@ -335,25 +203,6 @@ func (w *Window) fits(bucket, n, limit int64) bool {
 		}
 	}
 	return true
-}
-
-func (w *Window) borrowable(now, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
-	if w.waiting >= limit {
-		return 0, 0, false
-	}
-	passed := w.total
-	for bucket = w.head + 1; bucket <= w.head+w.ahead; bucket++ {
-		wait = time.Duration(bucket*w.width - now)
-		if wait >= maxWait {
-			return 0, 0, false
-		}
-		expiring := *w.at(bucket - w.span)
-		if passed-expiring+w.waiting <= limit-n {
-			return wait, bucket, true
-		}
-		passed -= expiring
-	}
-	return 0, 0, false
 }
 
 // held is what a bucket that counts or is to come holds.

@@ -1,5 +1,5 @@
 // Package trial is what the tests of the rule families share: an engine under test, its
-// figures, and what holds for the rules of every family.
+// figures, callers that begin together, and what holds for the rules of every family.
 package trial
 
 import (

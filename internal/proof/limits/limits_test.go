@@ -3,7 +3,6 @@ package limits
 import (
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/internal/chance"
 	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -108,13 +108,7 @@ func TestLimitsAgainstABook(t *testing.T) {
 	var over, under, asked int64
 	for asked < int64(entries) {
 		times := []int{1, 1, 10, 500}[r.IntN(4)]
-		var round sync.WaitGroup
-		begin := make(chan struct{})
-		for range callers {
-			round.Go(func() { <-begin; ask(times) })
-		}
-		close(begin)
-		round.Wait()
+		trial.Together(callers, func(int) { ask(times) })
 		asked += int64(callers * times * (len(kept) + 1))
 		for _, b := range kept {
 			o, u := b.close(clock.Now(), int64(callers*times))
