@@ -3,18 +3,21 @@
 package node
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/internal/sim"
 	"github.com/penstock-go/penstock/stat"
 )
 
 // museum 2, 58: a gauge is made, dropped and made anew while calls come and go, as they do
 // in packages slots and core: they take what they hold where a rule says so, count
-// themselves, and then look for the gauge. Of those that a rule let in where nobody was
-// before, never more run than it allows. When all have left, all of the limit is free.
+// themselves, and then look for the gauge. Of those that a rule let in never more run than
+// it allows, and it lets none in beside as many that came without it. When all have left,
+// all of the limit is free.
 func TestSimGaugeUnderTraffic(t *testing.T) {
 	const limit = 2
 	sim.Random(t, func(s *sim.Schedule) {
@@ -26,18 +29,22 @@ func TestSimGaugeUnderTraffic(t *testing.T) {
 		n.Include(&part.Counters)
 		now, ruled, drops := epoch, false, s.Rand.IntN(3) == 0
 		running := 0
+		metered := make(map[int]int64) // calls in flight that the gauge must have, and their units
 		gauges := make(map[*stat.Gauge]bool)
 		for i := range uint32(2 + s.Rand.IntN(2)) {
 			units, joins, twice := 1+s.Rand.Int64N(2), s.Rand.IntN(2) == 0, s.Rand.IntN(2)
 			to := []*StatisticNode{n, part}[s.Rand.IntN(2)] // n includes the other
 			s.Go(func() {
-				for range 1 + twice {
+				for turn := range 1 + twice {
+					call := int(i)<<1 | turn
 					var held []*stat.Gauge
+					var before map[int]int64
 					taken := ruled
 					if taken {
 						g := n.NeedGauge(nil)
 						gauges[g] = true
 						take := func() bool {
+							before = maps.Clone(metered)
 							if joins {
 								got, _ := g.Join(stat.Claim{Units: units, Limit: limit, Revision: 1})
 								return got
@@ -51,6 +58,14 @@ func TestSimGaugeUnderTraffic(t *testing.T) {
 						if running += int(units); running > limit && !drops {
 							s.Failf("%d units run, the limit is %d", running, limit)
 						}
+						beside := units
+						for other := range before {
+							beside += metered[other] // they may have left meanwhile
+						}
+						if beside > limit && !drops {
+							s.Failf("let in beside %d units, the limit is %d", beside-units, limit)
+						}
+						metered[call] = units
 					}
 					to.AddPass(i, now, units)
 					confirmed := make(map[*stat.Gauge]bool)
@@ -65,6 +80,9 @@ func TestSimGaugeUnderTraffic(t *testing.T) {
 							n.Settle(g)
 						}
 					}
+					metered[call] = units
+					shared.Gosched()
+					delete(metered, call)
 					if taken {
 						running -= int(units)
 					}
