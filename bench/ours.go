@@ -245,6 +245,22 @@ func (w way) work() measure.Work {
 	}
 }
 
+// apart is work for so many callers who share nothing: each has a guard of its own.
+func (w way) apart(callers int) measure.Work {
+	all := make([]measure.Work, callers)
+	for i := range all {
+		all[i] = w.work()
+	}
+	return measure.Work{
+		Stop: func() {
+			for _, own := range all {
+				own.Stop()
+			}
+		},
+		Call: func(i, n int) { all[i].Call(i, n) },
+	}
+}
+
 // guard is a Guard that logs nothing. What is configured here is right, so an error
 // is a mistake in this program.
 func guard(cfg api.Config, set rules.Set) *api.Guard {

@@ -16,9 +16,9 @@ func TestMain(m *testing.M) { books.Main(m) }
 
 func TestSpread(t *testing.T) {
 	assert.Equal(t, measure.Spread{}, measure.SpreadOf(nil))
-	assert.Equal(t, measure.Spread{Low: 7, Median: 7, High: 7}, measure.SpreadOf([]float64{7}))
-	assert.Equal(t, measure.Spread{Low: 2, Median: 3, High: 4}, measure.SpreadOf([]float64{5, 1, 4, 2, 3}))
-	assert.Equal(t, measure.Spread{Low: 1.75, Median: 2.5, High: 3.25}, measure.SpreadOf([]float64{4, 3, 2, 1}))
+	assert.Equal(t, measure.Spread{Tenth: 7, Low: 7, Median: 7, High: 7}, measure.SpreadOf([]float64{7}))
+	assert.Equal(t, measure.Spread{Tenth: 1.4, Low: 2, Median: 3, High: 4}, measure.SpreadOf([]float64{5, 1, 4, 2, 3}))
+	assert.Equal(t, measure.Spread{Tenth: 1.3, Low: 1.75, Median: 2.5, High: 3.25}, measure.SpreadOf([]float64{4, 3, 2, 1}))
 }
 
 // Every call that is asked for is made, by callers of whom each has its own number,
