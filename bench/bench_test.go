@@ -142,6 +142,8 @@ func TestEveryPartIsPrinted(t *testing.T) {
 		}
 		assert.NotContains(t, text, "NaN", p.name)
 	}
+	assert.Len(t, b.rows, 7, "no rule, and six jobs that sentinel-golang does too")
+	assert.NotContains(t, b.brief(), "NaN")
 }
 
 func TestVerdicts(t *testing.T) {
@@ -164,6 +166,8 @@ func TestPageHasItsPlace(t *testing.T) {
 		_, err = report.Kept(filepath.Join(root, page), name)
 		assert.NoError(t, err)
 	}
+	_, err = report.Kept(filepath.Join(root, "README.md"), "bench")
+	assert.NoError(t, err)
 }
 
 // BenchmarkWays and BenchmarkContenders are the same calls for go test -bench, and so

@@ -23,7 +23,7 @@ func failing(context.Context) error { return errDown }
 // breakers are closed for an open key, and have been tripped for a closed one.
 var breakers = usable([]contender{
 	{"penstock", "", penstockBreaker},
-	{"sentinel-golang", "", sentinelBreaker},
+	{sentinelGo, "", sentinelBreaker},
 	{"failsafe-go, executor", "no tree, no names, no statistics beside its own", failsafeBreaker},
 	{"sony/gobreaker/v2", "a breaker alone: no tree, no names, no statistics beside its own", sonyBreaker},
 	{"eapache/go-resiliency", "counts errors in a row only: no window, no tree, no names", eapacheBreaker},

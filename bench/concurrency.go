@@ -28,7 +28,7 @@ var concurrencies = usable([]contender{
 		}
 		return penstock(list, set)
 	}},
-	{"sentinel-golang", "check and count are two steps: not exact under concurrency", sentinelConcurrency},
+	{sentinelGo, "check and count are two steps: not exact under concurrency", sentinelConcurrency},
 	{"failsafe-go, executor", "no tree, no names, no statistics", func(asked keys) limits {
 		s := shelve(asked, func(key int) failsafe.Executor[any] {
 			return failsafe.With[any](bulkhead.New[any](uint(permits(asked, key))))

@@ -42,7 +42,7 @@ func usable(list []contender) []contender {
 	if strconv.IntSize == 64 {
 		return list
 	}
-	return without(list, "sentinel-golang")
+	return without(list, sentinelGo)
 }
 
 // cases are the four ways in which a contender is measured: alone on one processor,

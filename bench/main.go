@@ -17,7 +17,7 @@ import (
 const page = "docs/benchmarks.md"
 
 func main() {
-	write := flag.Bool("write", false, "keep the table in "+page)
+	write := flag.Bool("write", false, "keep the table in "+page+", and its first lines in README.md")
 	short := flag.Bool("short", false, "run every row once, shortly")
 	only := flag.String("only", "", "run the parts whose name contains this: "+strings.Join(partNames(), ", "))
 	flag.Parse()
@@ -59,7 +59,10 @@ func run(write, short bool, only string) error {
 	if err != nil {
 		return err
 	}
-	return report.Keep(filepath.Join(root, filepath.FromSlash(page)), "bench", "\n```text\n"+text.String()+"```\n\n")
+	if err := report.Keep(filepath.Join(root, filepath.FromSlash(page)), "bench", "\n```text\n"+text.String()+"```\n\n"); err != nil {
+		return err
+	}
+	return report.Keep(filepath.Join(root, "README.md"), "bench", "\n"+b.brief()+"\n")
 }
 
 // bench is one run of the command.
@@ -67,6 +70,17 @@ type bench struct {
 	sizes
 	procs    int
 	progress *report.Progress
+	rows     []string // of the README's table
+}
+
+// brief is what one caller's call costs beside the library that does the same work: the
+// README has it.
+func (b *bench) brief() string {
+	return "| A call under | Penstock | " + sentinelGo + " |\n|---|---|---|\n" + strings.Join(b.rows, "")
+}
+
+func (b *bench) inBrief(what, ours, theirs string) {
+	b.rows = append(b.rows, fmt.Sprintf("| %s | %s | %s |\n", what, ours, theirs))
 }
 
 // sizes are how much is measured.

@@ -23,7 +23,7 @@ const (
 func mixers() (chosen []contender) {
 	for _, c := range rates {
 		switch c.name {
-		case "penstock", "sentinel-golang", "sethvargo/go-limiter", "throttled/v2, memstore":
+		case "penstock", sentinelGo, "sethvargo/go-limiter", "throttled/v2, memstore":
 			chosen = append(chosen, c)
 		case "failsafe-go, executor", "x/time/rate":
 			c.less += "; here found in a sync.Map"

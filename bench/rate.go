@@ -24,7 +24,7 @@ import (
 // a closed one.
 var rates = usable([]contender{
 	{"penstock", "", penstockRate},
-	{"sentinel-golang", "check and count are two steps: not exact under concurrency", sentinelRate},
+	{sentinelGo, "check and count are two steps: not exact under concurrency", sentinelRate},
 	{"failsafe-go, executor", "no tree, no names, no statistics; starts anew each second", failsafeRate},
 	{"failsafe-go, limiter alone", "as above, and nothing runs or is recorded", failsafeRateAlone},
 	{"x/time/rate", "a token bucket alone: no tree, no names, no statistics", timeRate},

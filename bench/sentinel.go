@@ -11,6 +11,8 @@ import (
 	"github.com/alibaba/sentinel-golang/logging"
 )
 
+const sentinelGo = "sentinel-golang"
+
 // startSentinel sets sentinel-golang up, which is one for each process. What it does
 // beside the calls is off: the metric log and the samplers of the machine.
 var startSentinel = sync.OnceFunc(func() {

@@ -26,6 +26,9 @@ func (b *bench) job(title string, contenders []contender, refused bool) string {
 	ours := results[0].Ratio.Median
 	for i, c := range contenders {
 		own := results[each*i : each*i+each]
+		if c.name == sentinelGo {
+			b.inBrief(strings.ToLower(title), report.Number(ours)+" ×", report.Number(own[0].Ratio.Median)+" ×")
+		}
 		cells := []string{c.name}
 		for _, r := range own {
 			cells = append(cells, report.Number(r.Ratio.Median))
