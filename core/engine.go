@@ -256,7 +256,7 @@ func (e *Engine) forget(name string) {
 // They are looked at again at the end: the resource may have left once more while
 // its nodes came back.
 func (e *Engine) restore(inv *Invocation) {
-	for again := true; again; again = inv.anyLeft() {
+	for again := true; again; again = node.AnyLeft(inv.resource.ClusterNode, inv.Nodes()) {
 		r := inv.resource
 		if r.Retired() {
 			e.resources.Restore(r.Name(), r)

@@ -58,8 +58,8 @@ type call struct {
 	origin   *node.OriginNode
 	nodes    [4]*node.StatisticNode
 	nodeLen  int
-	counted  int // of nodes, on how many the call is counted as passed
-	joint    int // which of nodes, never the first, includes what the call node counts; or 0
+	counted  int  // of nodes, on how many the call is counted as passed
+	joint    bool // the second of nodes is the resource's, and includes what the call node counts
 }
 
 // Engine is the engine that the call runs through.
@@ -127,23 +127,32 @@ func (inv *Invocation) Waits() bool { return inv.waits }
 // Bind gave them, or nil.
 func (inv *Invocation) Rules(kind Kind) any { return inv.bound.rules[kind] }
 
-// Place finds the call node: in its context, below the call it is nested in.
+// Place finds the call node: in its context, below the call it is nested in. It is the
+// first of the nodes, so that the call is counted there before anybody looks what meters
+// the resource's node, which may include it.
 func (inv *Invocation) Place() {
 	tree := inv.engine.tree
 	entrance, parent := inv.context.place(tree, inv.now)
 	inv.entrance = entrance
 	inv.node = tree.Call(entrance, inv.resource.ClusterNode, parent, inv.now)
-	inv.addNode(&inv.node.StatisticNode)
+	alone := inv.nodeLen == 0
+	if !alone { // the chain has the cluster builder first
+		copy(inv.nodes[1:], inv.nodes[:inv.nodeLen])
+	}
+	inv.nodes[0] = &inv.node.StatisticNode
+	inv.nodeLen++
+	if inv.joint = inv.node.Joint(); inv.joint && alone {
+		inv.addNode(&inv.resource.StatisticNode) // also if no cluster builder comes: the call is counted there
+	}
 }
 
 // PlaceCluster adds the resource's node, the caller's, and the inbound root to
 // the nodes on which the call is counted, as far as they apply.
 func (inv *Invocation) PlaceCluster() {
 	inv.resource.MarkEntered()
-	if inv.node != nil && inv.node.Joint() {
-		inv.joint = inv.nodeLen
+	if !inv.joint {
+		inv.addNode(&inv.resource.StatisticNode)
 	}
-	inv.addNode(&inv.resource.StatisticNode)
 	if origin := inv.Origin(); origin != "" {
 		inv.origin = inv.engine.tree.Origin(inv.resource.ClusterNode, origin, inv.now)
 		inv.addNode(&inv.origin.StatisticNode)
@@ -169,7 +178,7 @@ func (inv *Invocation) Nodes() []*node.StatisticNode { return inv.nodes[:inv.nod
 
 // Writes reports whether the call is to be counted on number i of its nodes as such. If
 // not, the node includes what is counted on the call node, see [node.DefaultNode.Joint].
-func (inv *Invocation) Writes(i int) bool { return i == 0 || i != inv.joint }
+func (inv *Invocation) Writes(i int) bool { return i != 1 || !inv.joint }
 
 // Counted are those of Nodes on which the call was counted as passed. Only there
 // may its completion be counted.
@@ -177,13 +186,3 @@ func (inv *Invocation) Counted() []*node.StatisticNode { return inv.nodes[:inv.c
 
 // MarkCounted notes that the call was counted as passed on one more node.
 func (inv *Invocation) MarkCounted() { inv.counted++ }
-
-// anyLeft reports whether one of the call's nodes has left the tree.
-func (inv *Invocation) anyLeft() bool {
-	for _, n := range inv.Nodes() {
-		if n.Retired() {
-			return true
-		}
-	}
-	return false
-}

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/penstock-go/penstock/node"
+
 type phase uint8
 
 const (
@@ -22,7 +24,7 @@ func (inv *Invocation) recordRest(p phase, i int, b *BlockError) {
 
 // look brings back the nodes that left while the call was counted on them.
 func (inv *Invocation) look() {
-	if inv.anyLeft() {
+	if node.AnyLeft(inv.resource.ClusterNode, inv.Nodes()) {
 		inv.engine.restore(inv)
 	}
 }

@@ -31,6 +31,9 @@ func (s *Ruleset) trimAll(r *Resource) {
 	for _, n := range r.Calls().All() {
 		s.trim(r.Name(), RoleCall, &n.StatisticNode)
 	}
+	if n := r.Included(); n != nil { // it may have left, and comes back as it is
+		s.trim(r.Name(), RoleCall, &n.StatisticNode)
+	}
 	for _, n := range r.Origins().All() {
 		s.trim(r.Name(), RoleOrigin, &n.StatisticNode)
 	}

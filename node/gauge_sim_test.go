@@ -33,7 +33,7 @@ func TestSimGaugeUnderTraffic(t *testing.T) {
 		gauges := make(map[*stat.Gauge]bool)
 		for i := range uint32(2 + s.Rand.IntN(2)) {
 			units, joins, twice := 1+s.Rand.Int64N(2), s.Rand.IntN(2) == 0, s.Rand.IntN(2)
-			stays := s.Rand.IntN(40) // in flight, for so many steps, if it came without the rule
+			stays := s.Rand.IntN(40)                        // in flight, for so many steps, if it came without the rule
 			to := []*StatisticNode{n, part}[s.Rand.IntN(2)] // n includes the other
 			s.Go(func() {
 				for turn := range 1 + twice {

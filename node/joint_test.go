@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
 
@@ -35,4 +36,29 @@ func TestResourceIncludesItsFirstContext(t *testing.T) {
 	again.AddPass(0, idle, 4)
 	require.EqualValues(t, 7, c.Totals().Pass)
 	require.False(t, tree.Call(job, c, nil, idle).Joint())
+}
+
+// What an entrance or a node needed when much stood below it does not stay.
+func TestEmptyBranchKeepsNothing(t *testing.T) {
+	var b Branch
+	n := new(DefaultNode)
+	require.True(t, b.add(n))
+	b.remove(n)
+	require.Nil(t, b.children)
+	require.True(t, b.add(n))
+	require.Equal(t, 1, b.Len())
+}
+
+// To look for idle nodes where there is none costs nothing, also if the first context of
+// every resource has left and is remembered.
+func TestSweepThatFindsNothing(t *testing.T) {
+	tree, o := newTree(t, Caps{})
+	for i := range 100 {
+		c := o.Pin(fmt.Sprint(i))
+		n := tree.Call(tree.Entrance("web", epoch), c, nil, epoch)
+		n.AddBlock(0, epoch, 1)
+	}
+	now := epoch + seconds(180)
+	require.Equal(t, 101, tree.Evict(now), "the call nodes, and their context")
+	require.LessOrEqual(t, testing.AllocsPerRun(10, func() { tree.Evict(now) }), 10.0)
 }

@@ -21,7 +21,9 @@ type DefaultNode struct {
 func newCall(e *EntranceNode, c *ClusterNode, layout *stat.Layout) *DefaultNode {
 	n := &DefaultNode{entrance: e, cluster: c}
 	n.Init(layout)
-	n.joint = c.Include(&n.Counters)
+	if n.joint = c.Include(&n.Counters); n.joint {
+		c.included.Store(n)
+	}
 	return n
 }
 
@@ -64,6 +66,8 @@ type ClusterNode struct {
 	origins Registry[OriginNode, *OriginNode]
 	// overflowOrigin stands for all callers beyond the cap; made on first use.
 	overflowOrigin shared.Pointer[OriginNode]
+
+	included shared.Pointer[DefaultNode] // the first of calls, for good
 }
 
 // Name is the resource's name.
@@ -85,6 +89,10 @@ func (n *ClusterNode) MarkEntered() {
 
 // Calls are the nodes of the resource by context.
 func (n *ClusterNode) Calls() *Registry[DefaultNode, *DefaultNode] { return &n.calls }
+
+// Included is the call node that the resource's includes (see [DefaultNode.Joint]), also
+// when it has left the tree; nil before the first call.
+func (n *ClusterNode) Included() *DefaultNode { return n.included.Load() }
 
 // Origins are the nodes of the resource by caller.
 func (n *ClusterNode) Origins() *Registry[OriginNode, *OriginNode] { return &n.origins }
@@ -119,6 +127,25 @@ func (n *ClusterNode) Idle(now int64) bool {
 	}
 	overflow := n.overflowOrigin.Load()
 	return overflow == nil || overflow.Idle(now)
+}
+
+// AnyLeft reports whether the resource's node, or one of its call's, has left the tree: who
+// has counted a call on them asks.
+//
+// The resource comes first. It is marked, found idle, removed, and then its call and origin
+// nodes are, all under one lock; who brings it back does so after, and brings only nodes of
+// his own. So where the resource has no mark, either it is marked later and then found to be
+// in use, or what was removed with it has its mark by now.
+func AnyLeft(resource *ClusterNode, nodes []*StatisticNode) bool {
+	if resource.Retired() {
+		return true
+	}
+	for _, n := range nodes {
+		if n.Retired() {
+			return true
+		}
+	}
+	return false
 }
 
 // OriginNode counts the calls that one caller makes to one resource.
@@ -224,5 +251,7 @@ func (b *Branch) add(child *DefaultNode) bool {
 func (b *Branch) remove(child *DefaultNode) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.children, child)
+	if delete(b.children, child); len(b.children) == 0 {
+		b.children = nil // of one that was large; the node may be kept
+	}
 }

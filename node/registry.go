@@ -2,6 +2,7 @@ package node
 
 import (
 	"iter"
+	"maps"
 	"strings"
 
 	"github.com/penstock-go/penstock/internal/shared"
@@ -246,17 +247,15 @@ func (r *Registry[T, V]) Evict(now int64) int {
 func (r *Registry[T, V]) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var held map[string]shared.Weak[T]
-	for name, v := range r.gone {
-		if v.Value() == nil {
-			continue
-		}
-		if held == nil {
-			held = make(map[string]shared.Weak[T])
-		}
-		held[name] = v
+	before := len(r.gone)
+	maps.DeleteFunc(r.gone, func(_ string, v shared.Weak[T]) bool { return v.Value() == nil })
+	switch len(r.gone) {
+	case before:
+	case 0:
+		r.gone = nil
+	default:
+		r.gone = maps.Collect(maps.All(r.gone))
 	}
-	r.gone = held
 }
 
 // evict removes a member unless it is pinned or in use. It marks before it looks,

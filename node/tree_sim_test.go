@@ -66,3 +66,91 @@ func TestSimTree(t *testing.T) {
 		})
 	})
 }
+
+// museum 3: resources leave and come back while calls of three contexts are counted, on the
+// node that the resource includes or on both, and looked for. In the end the tree has every
+// call that runs, and so have the resources that are registered.
+func TestSimResourceLeaves(t *testing.T) {
+	layout, err := stat.NewLayout(time.Second, 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim.Random(t, func(s *sim.Schedule) {
+		o := new(owner)
+		tree, err := NewTree(layout, Caps{}, o)
+		if err != nil {
+			panic(err)
+		}
+		o.Registry = NewRegistry(tree.Resources(), tree.NewCluster, func(c *ClusterNode) {
+			c.Calls().Clear()
+			c.Origins().Clear()
+		}, tree.MakeRoom)
+		contexts := []string{"web", "job", ""}
+		late := epoch + seconds(300)
+		if s.Rand.IntN(2) == 0 { // its first context has come, and perhaps left
+			c, _ := o.Obtain("a", epoch)
+			n := tree.Call(tree.Entrance("web", epoch), c, nil, epoch)
+			n.AddPass(0, epoch, 1)
+			n.AddComplete(0, epoch, 1, 1, false)
+			if s.Rand.IntN(2) == 0 {
+				c.Calls().Evict(late)
+			}
+		}
+		counted := make(map[string]int)
+		for range 2 + s.Rand.IntN(2) {
+			context, name := contexts[s.Rand.IntN(3)], []string{"a", "a", "b"}[s.Rand.IntN(3)]
+			ends := s.Rand.IntN(3) == 0
+			s.Named("caller", func() {
+				c, _ := o.Obtain(name, late)
+				n := tree.Call(tree.Entrance(context, late), c, nil, late)
+				nodes := []*StatisticNode{&n.StatisticNode, &c.StatisticNode}
+				n.AddPass(0, late, 1)
+				if !n.Joint() {
+					c.AddPass(0, late, 1)
+				}
+				look := func() {
+					for AnyLeft(c, nodes) {
+						if c.Retired() {
+							o.Restore(c.name, c)
+						}
+						if n.Retired() {
+							tree.RestoreCall(n, late)
+						}
+					}
+				}
+				look()
+				if there, _ := o.Find(name); there != c {
+					s.Failf("%s has another node while a call is on this", name)
+				}
+				if there, _ := c.calls.Find(n.Context()); there != n {
+					s.Failf("%s in %q has another node while a call is on this", name, context)
+				}
+				if ends {
+					n.AddComplete(0, late, 1, 1, false)
+					if !n.Joint() {
+						c.AddComplete(0, late, 1, 1, false)
+					}
+					look()
+					return
+				}
+				counted[name]++
+			})
+		}
+		for range 1 + s.Rand.IntN(2) {
+			s.Named("evicter", func() { tree.Evict(late) })
+		}
+		s.Check(func() {
+			stand := make(map[string]int)
+			walk(tree, func(_ string, n *DefaultNode) { stand[n.Name()] += int(n.InFlight()) })
+			for name, want := range counted {
+				if stand[name] != want {
+					s.Failf("%d calls of %s in flight, %d are found in the tree", want, name, stand[name])
+				}
+				c, ok := o.Find(name)
+				if want > 0 && (!ok || int(c.InFlight()) != want) {
+					s.Failf("%d calls of %s in flight, its node (there: %v) has not", want, name, ok)
+				}
+			}
+		})
+	})
+}

@@ -1,0 +1,125 @@
+package slots_test
+
+import (
+	"log/slog"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// lost is a slot that should find nodes, and panics.
+type lost struct{}
+
+func (lost) Name() string             { return "lost" }
+func (lost) Prepare(*core.Invocation) { panic("lost") }
+
+// chains find the nodes of a call in all ways that there are.
+func chains(then ...core.Slot) map[string]*core.Chain {
+	all := make(map[string]*core.Chain)
+	for name, first := range map[string][]core.Slot{
+		"usual":          {slots.NodeSelector{}, slots.ClusterBuilder{}},
+		"builder first":  {slots.ClusterBuilder{}, slots.NodeSelector{}},
+		"no builder":     {slots.NodeSelector{}},
+		"builder panics": {slots.NodeSelector{}, lost{}},
+	} {
+		all[name] = core.NewChain(append(first, then...)...)
+	}
+	return all
+}
+
+func ofChain(t *testing.T, chain *core.Chain) *core.Engine {
+	e, err := core.NewEngine(core.Config{Clock: core.NewManualClock(start), Chain: chain, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	books.Keep(t, e)
+	return e
+}
+
+// A call is counted once on its resource, and a rule that comes later finds it once,
+// however the chain finds its nodes.
+func TestResourceCountsOnce(t *testing.T) {
+	for name, chain := range chains(slots.Statistic{}, slots.Flow{}) {
+		t.Run(name, func(t *testing.T) {
+			e := ofChain(t, chain)
+			for range 3 {
+				entry, err := e.Enter(t.Context(), "orders", []core.Option{core.Inbound()})
+				require.NoError(t, err)
+				entry.Exit()
+			}
+			r, _ := e.FindResource("orders")
+			assert.EqualValues(t, 3, r.Totals().Pass)
+			for _, n := range r.Calls().All() {
+				assert.EqualValues(t, 3, n.Totals().Pass)
+			}
+			require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+				return flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 5}})
+			}))
+			for i := range 4 {
+				entry, err := e.Enter(t.Context(), "orders", nil)
+				assert.Equal(t, i < 2, err == nil, "call %d of a limit of 5", 4+i)
+				entry.Exit()
+			}
+		})
+	}
+}
+
+// A gauge that is made while calls are in flight lets go of them as they end, however the
+// chain finds the nodes: while calls overlap, the limit is what it is.
+func TestGaugeForCallsInFlight(t *testing.T) {
+	for name, chain := range chains(slots.Statistic{}, slots.Isolation{}) {
+		t.Run(name, func(t *testing.T) {
+			e := ofChain(t, chain)
+			enter := func() core.Entry {
+				entry, err := e.Enter(t.Context(), "orders", nil)
+				assert.NoError(t, err)
+				return entry
+			}
+			running := enter() // before there is a rule
+			require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+				return isolation.Compile(b, []isolation.Rule{{Resource: "orders", Threshold: 2}})
+			}))
+			next := enter()
+			running.Exit()
+			for range 10 { // one runs, a second is allowed
+				running, next = next, enter()
+				_, err := e.Enter(t.Context(), "orders", nil)
+				assert.ErrorIs(t, err, core.ErrBlocked)
+				running.Exit()
+			}
+			next.Exit()
+		})
+	}
+}
+
+// A rule meters a call node that the resource includes. The node leaves, the rule goes, and
+// the node comes back: nothing meters it.
+func TestMetersOfANodeThatLeft(t *testing.T) {
+	e, clock, _ := newGuard(t)
+	r := e.PinResource("orders")
+	load := func(rules ...flow.Rule) {
+		require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }))
+	}
+	keep := flow.Rule{ID: "keep", Resource: "orders", Threshold: 1000}
+	load(keep, flow.Rule{ID: "chain", Resource: "or.*", Regex: true, Relation: flow.Chain, Ref: "web", Threshold: 100})
+	metered := func() bool {
+		entry, err := e.Enter(core.WithContext(t.Context(), "web", ""), "orders", nil)
+		require.NoError(t, err)
+		entry.Exit()
+		n, _ := r.Calls().Find("web")
+		return n.Metered()
+	}
+	require.True(t, metered())
+	clock.Advance(3 * time.Minute)
+	require.Positive(t, e.Tree().Evict(clock.Now()))
+	runtime.GC()
+	load(keep)
+	assert.False(t, metered(), "no rule looks at it")
+}
