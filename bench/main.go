@@ -86,6 +86,7 @@ func (b *bench) inBrief(what, ours, theirs string) {
 // sizes are how much is measured.
 type sizes struct {
 	rounds    int
+	most      int // rounds, where few are calm
 	batch     time.Duration
 	mixRounds int
 	mixCalls  int // of a processor in a batch
@@ -99,7 +100,7 @@ type sizes struct {
 
 var (
 	ordinary = sizes{
-		rounds: 21, batch: 12 * time.Millisecond, mixRounds: 21, mixCalls: mixOrder / 4,
+		rounds: 21, most: 100, batch: 10 * time.Millisecond, mixRounds: 21, mixCalls: mixOrder / 4,
 		again: 10, many: 100_000, rules: 10_000, memory: 5_000, waits: 500, idle: 5,
 	}
 	smoke = sizes{
@@ -110,7 +111,7 @@ var (
 
 func (b *bench) plan(what string) measure.Plan {
 	b.progress.Begin(what)
-	return measure.Plan{Rounds: b.rounds, Batch: b.batch, Progress: b.progress.At}
+	return measure.Plan{Rounds: b.rounds, Most: b.most, Batch: b.batch, Progress: b.progress.At}
 }
 
 // part is a part of the table.

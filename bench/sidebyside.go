@@ -43,7 +43,7 @@ func (b *bench) job(title string, contenders []contender, refused bool) string {
 func (b *bench) mix() string {
 	const title = "200 RESOURCES BY ZIPF, 5 % refused, 20 µs of work"
 	plan := b.plan(title)
-	plan.Rounds = b.mixRounds
+	plan.Rounds, plan.Most = b.mixRounds, 0
 	work, order, contenders := worker(mixWork), mixed(), mixers()
 	processors := []int{1, b.procs}
 	tallies := make([]tally, len(contenders))

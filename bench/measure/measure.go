@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"runtime"
 	"slices"
 	"sync"
@@ -34,19 +35,21 @@ type Work struct {
 // Plan is how much is measured.
 type Plan struct {
 	Rounds int
+	Most   int           // rounds of a case of which too few are calm; 0 is Rounds
 	Batch  time.Duration // of one case in one round
 	// Progress is told how far it is; may be nil.
 	Progress func(done, all int)
 }
 
-// Result is what a case took.
+// Result is what a case took, in the rounds that were calm.
 type Result struct {
 	NS     Spread  // wall time for a call, all callers together
 	Ratio  Spread  // NS to the unit beside it
 	Allocs float64 // for a call
 	Bytes  float64 // allocated for a call
+	Calm   float64 // share of the rounds that were calm
 
-	rounds []float64 // NS, in their order
+	rounds []float64 // NS of all, in their order
 }
 
 // Beyond is by how many nanoseconds a call took longer than one of another case of
@@ -69,15 +72,17 @@ func SpreadOf(values []float64) Spread {
 		return Spread{}
 	}
 	slices.Sort(values)
-	at := func(q float64) float64 {
-		place := q * float64(len(values)-1)
-		i := int(place)
-		if i+1 == len(values) {
-			return values[i]
-		}
-		return values[i] + (place-float64(i))*(values[i+1]-values[i])
+	return Spread{quantile(values, 0.1), quantile(values, 0.25), quantile(values, 0.5), quantile(values, 0.75)}
+}
+
+// quantile is of values that are sorted; there must be one.
+func quantile(values []float64, q float64) float64 {
+	place := q * float64(len(values)-1)
+	i := int(place)
+	if i+1 == len(values) {
+		return values[i]
 	}
-	return Spread{at(0.1), at(0.25), at(0.5), at(0.75)}
+	return values[i] + (place-float64(i))*(values[i+1]-values[i])
 }
 
 // Run measures the cases in turns.
@@ -96,25 +101,67 @@ func Run(plan Plan, cases []Case) []Result {
 	for _, r := range running {
 		r.calibrate(plan.Batch)
 	}
-	for round := range plan.Rounds {
-		for i, r := range running {
+	calm := 0.0
+	for round := 0; round < max(plan.Rounds, plan.Most); round++ {
+		due := running
+		if round >= plan.Rounds {
+			due = slices.DeleteFunc(slices.Clone(running), func(r *runner) bool { return r.calm(calm) >= fewest })
+		}
+		for i, r := range due {
 			if plan.Progress != nil {
-				plan.Progress(round*len(running)+i, plan.Rounds*len(running))
+				plan.Progress(round*len(running)+i, max(plan.Rounds, round+1)*len(running))
 			}
 			// The garbage of one is not collected at the cost of the next.
 			runtime.GC()
-			before := unit.batch()
-			ns := r.measured()
 			// The unit is taken on both sides, so that a machine that gets slower in
-			// between does not look like a slow case.
-			r.keep(ns, (before+unit.batch())/2)
+			// between does not look like a slow case; and so is the control.
+			beside, before := control(), unit.batch()
+			ns := r.measured()
+			after := unit.batch()
+			r.rounds = append(r.rounds, taken{ns: ns, ratio: ns / ((before + after) / 2), control: max(beside, control())})
 		}
+		calm = calmest(running)
 	}
 	results := make([]Result, len(cases))
 	for i, r := range running {
-		results[i] = r.result()
+		results[i] = r.result(calm)
 	}
 	return results
+}
+
+// control is how long a computation takes that keeps all of a processor's adders busy.
+// While another hardware thread of the same core works, for whomever, it takes longer; and
+// so does all else that is many instructions, but the unit hardly, which waits for the
+// clock. So rounds beside a control that took longer than at its quickest say what a call
+// costs on half a core.
+func control() float64 { return min(controlOnce(), controlOnce()) } // of what is short, such as a timer, one is enough
+
+func controlOnce() float64 {
+	start := time.Now()
+	a, b, c, d := uint64(1), uint64(2), uint64(3), uint64(4)
+	for i := range uint64(100_000) {
+		a += i ^ b
+		b += i + c
+		c ^= d + i
+		d += a >> 1
+	}
+	result.Store(a + b + c + d)
+	return float64(time.Since(start))
+}
+
+var result atomic.Uint64
+
+// calmest is the longest control of a calm round: a little more than those at their
+// quickest.
+func calmest(running []*runner) float64 {
+	var controls []float64
+	for _, r := range running {
+		for _, one := range r.rounds {
+			controls = append(controls, one.control)
+		}
+	}
+	slices.Sort(controls)
+	return 1.01 * quantile(controls, 0.005)
 }
 
 // TwoReadings is the unit: two readings of the clock, which is what a call can't
@@ -140,8 +187,12 @@ type runner struct {
 	work  Work
 	calls int // of a batch
 
-	ns, ratios, allocs, bytes []float64
+	rounds        []taken
+	allocs, bytes []float64
 }
+
+// taken is what a case took in one round.
+type taken struct{ ns, ratio, control float64 }
 
 func start(c Case) *runner {
 	r := &runner{Case: c, work: Work{Call: c.Call}, calls: c.Calls}
@@ -224,12 +275,33 @@ func (r *runner) measured() float64 {
 	return ns
 }
 
-func (r *runner) keep(ns, unit float64) {
-	r.ns = append(r.ns, ns)
-	r.ratios = append(r.ratios, ns/unit)
+// fewest is how many rounds count at least: where fewer are calm, the calmest.
+const fewest = 10
+
+// calm is how many rounds had a control of at most so long.
+func (r *runner) calm(longest float64) (n int) {
+	for _, one := range r.rounds {
+		if one.control <= longest {
+			n++
+		}
+	}
+	return n
 }
 
-func (r *runner) result() Result {
-	rounds := slices.Clone(r.ns)
-	return Result{SpreadOf(r.ns), SpreadOf(r.ratios), SpreadOf(r.allocs).Median, SpreadOf(r.bytes).Median, rounds}
+func (r *runner) result(longest float64) Result {
+	calm := r.calm(longest)
+	result := Result{
+		Allocs: SpreadOf(r.allocs).Median, Bytes: SpreadOf(r.bytes).Median,
+		Calm: float64(calm) / float64(len(r.rounds)),
+	}
+	for _, one := range r.rounds {
+		result.rounds = append(result.rounds, one.ns)
+	}
+	slices.SortStableFunc(r.rounds, func(a, b taken) int { return cmp.Compare(a.control, b.control) })
+	var ns, ratios []float64
+	for _, one := range r.rounds[:min(max(calm, fewest), len(r.rounds))] {
+		ns, ratios = append(ns, one.ns), append(ratios, one.ratio)
+	}
+	result.NS, result.Ratio = SpreadOf(ns), SpreadOf(ratios)
+	return result
 }
