@@ -100,7 +100,7 @@ type sizes struct {
 
 var (
 	ordinary = sizes{
-		rounds: 21, most: 100, batch: 10 * time.Millisecond, mixRounds: 21, mixCalls: mixOrder / 4,
+		rounds: 21, most: 200, batch: 5 * time.Millisecond, mixRounds: 21, mixCalls: mixOrder / 4,
 		again: 10, many: 100_000, rules: 10_000, memory: 5_000, waits: 500, idle: 5,
 	}
 	smoke = sizes{
