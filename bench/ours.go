@@ -38,7 +38,8 @@ type way struct {
 	config func() (cfg api.Config, done func())
 	ctx    func(context.Context) context.Context
 	opts   []core.Option
-	// call replaces an Entry of the resource by name, if it is not nil.
+	handle bool // the resource is not named at each call
+	// call replaces an Entry of the resource, if it is not nil.
 	call func(g *api.Guard, ctx context.Context) func() bool
 	// before is done once, after the rules are loaded.
 	before func(g *api.Guard)
@@ -54,15 +55,7 @@ var ways = []way{
 	{name: "four nodes", rules: one(flow.Rule{Threshold: enough}), ctx: fromApp, opts: []core.Option{api.Inbound()}},
 	{name: "coarse clock", rules: one(flow.Rule{Threshold: enough}), config: coarse},
 	{name: "refused", rules: one(flow.Rule{Threshold: 1, Interval: never}), refused: true},
-	{name: "handle", rules: one(flow.Rule{Threshold: enough}),
-		call: func(g *api.Guard, ctx context.Context) func() bool {
-			h := g.Resource(resource)
-			return func() bool {
-				e, err := h.Entry(ctx)
-				e.Exit()
-				return err == nil
-			}
-		}},
+	{name: "handle", rules: one(flow.Rule{Threshold: enough}), handle: true},
 	{name: "names in turn", call: func(g *api.Guard, ctx context.Context) func() bool {
 		list, i := names(inTurn), 0
 		return func() bool {
@@ -212,12 +205,8 @@ func (w way) open() (call func() bool, g *api.Guard, done func()) {
 	if w.call != nil {
 		return w.call(g, ctx), g, done
 	}
-	opts := w.opts
-	return func() bool {
-		e, err := g.Entry(ctx, resource, opts...)
-		e.Exit()
-		return err == nil
-	}, g, done
+	once := w.loop(g, ctx)
+	return func() bool { return once(1) }, g, done
 }
 
 func (w way) guard() (g *api.Guard, ctx context.Context, done func()) {
@@ -248,13 +237,32 @@ func (w way) work() measure.Work {
 		}}
 	}
 	g, ctx, done := w.guard()
+	loop := w.loop(g, ctx)
+	return measure.Work{Stop: done, Call: func(_, n int) { loop(n) }}
+}
+
+// loop makes n calls, and tells whether the last one passed.
+func (w way) loop(g *api.Guard, ctx context.Context) func(n int) bool {
 	opts := w.opts
-	return measure.Work{Stop: done, Call: func(_, n int) {
-		for range n {
-			e, _ := g.Entry(ctx, resource, opts...)
-			e.Exit()
+	if w.handle {
+		h := g.Resource(resource)
+		return func(n int) (passed bool) {
+			for range n {
+				e, err := h.Entry(ctx, opts...)
+				e.Exit()
+				passed = err == nil
+			}
+			return passed
 		}
-	}}
+	}
+	return func(n int) (passed bool) {
+		for range n {
+			e, err := g.Entry(ctx, resource, opts...)
+			e.Exit()
+			passed = err == nil
+		}
+		return passed
+	}
 }
 
 // apart is work for so many callers who share nothing: each has a guard of its own.
