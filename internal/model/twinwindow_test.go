@@ -178,13 +178,30 @@ const fine = int64(500 * time.Millisecond)
 // half second, the last minute by the second. What is known to have happened within
 // a span counts at its end.
 func (t *twin) seed(w *window) {
+	calls := slices.DeleteFunc(slices.Clone(t.calls), func(c *call) bool { return !c.on(w.on) })
+	if w.on.kind != "cluster" {
+		t.seedWith(w, calls)
+		return
+	}
+	// A resource includes its first context, and counts the others by itself.
+	var included, others []*call
+	for _, c := range calls {
+		if c.context == calls[0].context {
+			included = append(included, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	t.seedWith(w, included)
+	t.seedWith(w, others)
+}
+
+// seedWith is seed with calls that were counted in one place.
+func (t *twin) seedWith(w *window, calls []*call) {
 	live := floorDiv(t.now, fine)*fine - int64(time.Second) // after that, the half seconds are known
 	moved := int64(allTime)                                 // the end of the last half second that is not
 	each := func(f func(at, units int64)) {
-		for _, c := range t.calls {
-			if !c.on(w.on) {
-				continue
-			}
+		for _, c := range calls {
 			if c.passed() {
 				f(c.at, c.units)
 			}
