@@ -146,7 +146,14 @@ func (t *twin) heritage(p place, l, old *limiter) *window {
 	case old.window != nil:
 		return old.window
 	}
-	return t.findWindow(p, old.shape(), old.own, old.era)
+	w := t.findWindow(p, old.shape(), old.own, old.era)
+	if w == nil && l.meters() && old.meters() && l.shape() != old.shape() && l.apart() == old.apart() {
+		// The rule before had taken nothing here. It gets a window, so that none of its calls
+		// makes one while it is handed over.
+		w = &window{on: p, shape: old.shape(), newest: t.now}
+		t.seed(w)
+	}
+	return w
 }
 
 // trim drops the meters that no rule names any more.
