@@ -10,14 +10,9 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/slots"
 )
-
-// lost is a slot that should find nodes, and panics.
-type lost struct{}
-
-func (lost) Name() string             { return "lost" }
-func (lost) Prepare(*core.Invocation) { panic("lost") }
 
 // Where the slot that finds a node panics, the rules on that node don't apply; those
 // on other nodes hold.
@@ -28,8 +23,8 @@ func TestRulesWithoutTheirNode(t *testing.T) {
 		chain *core.Chain
 		rule  flow.Rule // can't be held
 	}{
-		{"origin", core.NewChain(slots.NodeSelector{}, lost{}, slots.Log{}, slots.Statistic{}, slots.Flow{}), flow.Rule{Threshold: 0.5, Origin: "app"}},
-		{"chain", core.NewChain(lost{}, slots.ClusterBuilder{}, slots.Log{}, slots.Statistic{}, slots.Flow{}), flow.Rule{Threshold: 0.5, Relation: flow.Chain, Ref: "web"}},
+		{"origin", core.NewChain(slots.NodeSelector{}, trial.Lost{}, slots.Log{}, slots.Statistic{}, slots.Flow{}), flow.Rule{Threshold: 0.5, Origin: "app"}},
+		{"chain", core.NewChain(trial.Lost{}, slots.ClusterBuilder{}, slots.Log{}, slots.Statistic{}, slots.Flow{}), flow.Rule{Threshold: 0.5, Relation: flow.Chain, Ref: "web"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.rule.Resource = "orders"

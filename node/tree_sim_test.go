@@ -10,21 +10,27 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
+// simTree is a tree without caps and the owner of its resources, which is told what leaves.
+func simTree(left func(*ClusterNode)) (*Tree, *owner) {
+	layout, err := stat.NewLayout(time.Second, 2, 1)
+	if err != nil {
+		panic(err)
+	}
+	o := new(owner)
+	tree, err := NewTree(layout, Caps{}, o)
+	if err != nil {
+		panic(err)
+	}
+	o.Registry = NewRegistry(tree.Resources(), tree.NewCluster, left, tree.MakeRoom)
+	return tree, o
+}
+
 // Calls of two contexts are placed and counted while others evict. In the end each call
 // node that is registered stands in the tree, once, and each that stands there is
 // registered; and the resource's node has all calls, whichever of them it includes.
 func TestSimTree(t *testing.T) {
-	layout, err := stat.NewLayout(time.Second, 2, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
 	sim.Random(t, func(s *sim.Schedule) {
-		o := new(owner)
-		tree, err := NewTree(layout, Caps{}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Registry = NewRegistry(tree.Resources(), tree.NewCluster, nil, tree.MakeRoom)
+		tree, _ := simTree(nil)
 		c := tree.NewCluster("a")
 		entrances := []*EntranceNode{tree.Entrance("web", epoch), tree.Entrance("job", epoch)}
 		counted := 0
@@ -71,20 +77,11 @@ func TestSimTree(t *testing.T) {
 // node that the resource includes or on both, and looked for. In the end the tree has every
 // call that runs, and so have the resources that are registered.
 func TestSimResourceLeaves(t *testing.T) {
-	layout, err := stat.NewLayout(time.Second, 2, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
 	sim.Random(t, func(s *sim.Schedule) {
-		o := new(owner)
-		tree, err := NewTree(layout, Caps{}, o)
-		if err != nil {
-			panic(err)
-		}
-		o.Registry = NewRegistry(tree.Resources(), tree.NewCluster, func(c *ClusterNode) {
+		tree, o := simTree(func(c *ClusterNode) {
 			c.Calls().Clear()
 			c.Origins().Clear()
-		}, tree.MakeRoom)
+		})
 		contexts := []string{"web", "job", ""}
 		late := epoch + seconds(300)
 		if s.Rand.IntN(2) == 0 { // its first context has come, and perhaps left

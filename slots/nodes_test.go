@@ -12,15 +12,10 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/slots"
 )
-
-// lost is a slot that should find nodes, and panics.
-type lost struct{}
-
-func (lost) Name() string             { return "lost" }
-func (lost) Prepare(*core.Invocation) { panic("lost") }
 
 // chains find the nodes of a call in all ways that there are.
 func chains(then ...core.Slot) map[string]*core.Chain {
@@ -29,7 +24,7 @@ func chains(then ...core.Slot) map[string]*core.Chain {
 		"usual":          {slots.NodeSelector{}, slots.ClusterBuilder{}},
 		"builder first":  {slots.ClusterBuilder{}, slots.NodeSelector{}},
 		"no builder":     {slots.NodeSelector{}},
-		"builder panics": {slots.NodeSelector{}, lost{}},
+		"builder panics": {slots.NodeSelector{}, trial.Lost{}},
 	} {
 		all[name] = core.NewChain(append(first, then...)...)
 	}

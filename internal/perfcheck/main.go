@@ -68,7 +68,7 @@ func measure(run []func(int)) map[string]float64 {
 	best := make([]time.Duration, len(run))
 	for round := range batches {
 		for i, f := range run {
-			calls := cmp.Or(scenarios[i].batch, usualBatch)
+			calls := scenarios[i].calls()
 			began := time.Now()
 			f(calls)
 			if took := time.Since(began); round == 0 || took < best[i] {
@@ -78,10 +78,13 @@ func measure(run []func(int)) map[string]float64 {
 	}
 	cost := make(map[string]float64)
 	for i, s := range scenarios {
-		cost[s.name] = float64(best[i]) / float64(cmp.Or(s.batch, usualBatch))
+		cost[s.name] = float64(best[i]) / float64(s.calls())
 	}
 	return cost
 }
+
+// calls is how many are timed at once.
+func (s *scenario) calls() int { return cmp.Or(s.batch, usualBatch) }
 
 func (s *scenario) ratio(cost map[string]float64) float64 { return cost[s.name] / cost[s.of] }
 

@@ -1,0 +1,12 @@
+package trial
+
+import "github.com/penstock-go/penstock/core"
+
+// Lost is a slot that should find nodes, and panics.
+type Lost struct{}
+
+// Name is "lost".
+func (Lost) Name() string { return "lost" }
+
+// Prepare panics.
+func (Lost) Prepare(*core.Invocation) { panic("lost") }
