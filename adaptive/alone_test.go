@@ -9,7 +9,9 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // Calls of more units than the limit run one at a time. If they never ran, and there
@@ -17,7 +19,7 @@ import (
 func TestLargeCallsRunAlone(t *testing.T) {
 	g := newGuard(t, adaptive.Rule{Resource: "orders", Floor: 1, Start: 5, Ceiling: 20, Window: 100 * ms})
 	enter := func(units int) (core.Entry, bool) {
-		e, err := g.Enter(t.Context(), "orders", []core.Option{core.Count(units)})
+		e, err := g.Enter(t.Context(), "orders", []core.Option{core.Units(units)})
 		return e, err == nil
 	}
 	large, ok := enter(12)
@@ -53,11 +55,11 @@ func TestLargeCallsRunAlone(t *testing.T) {
 	}
 }
 
-// A resource that left and comes back brings a gauge along that has heeded limits of a
+// A resource that left and comes back brings a semaphore along that has heeded limits of a
 // rule which is gone. It heeds those of the next rule.
-func TestGaugeOfARuleThatIsGone(t *testing.T) {
+func TestSemaphoreOfARuleThatIsGone(t *testing.T) {
 	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 10}},
-		adaptive.Rule{ID: "a", Resource: "or.*", Regex: true, Start: 3, Ceiling: 5, Window: 100 * ms})
+		adaptive.Rule{ID: "a", Resource: "or.*", Match: spec.MatchRegex, Start: 3, Ceiling: 5, Window: 100 * ms})
 	orders := core.NewHandle("orders")
 	many := func(n int) (in []core.Entry) {
 		for range n {
@@ -81,8 +83,8 @@ func TestGaugeOfARuleThatIsGone(t *testing.T) {
 	require.Positive(t, g.Tree().Evict(g.Now()))
 	g.load()
 	leave(many(1)) // it is back
-	g.load(adaptive.Rule{ID: "a", Resource: "or.*", Regex: true, Start: 50, Ceiling: 1000, Window: 100 * ms})
+	g.load(adaptive.Rule{ID: "a", Resource: "or.*", Match: spec.MatchRegex, Start: 50, Ceiling: 1000, Window: 100 * ms})
 	in := many(200)
-	assert.Equal(t, int(g.Rules().RuleFigures()[0].Limits[0].InForce), len(in))
+	assert.Equal(t, int(trial.Details[adaptive.Figures](t, g.Engine, "a").Limits[0].InForce), len(in))
 	leave(in)
 }

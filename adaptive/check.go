@@ -1,17 +1,28 @@
 package adaptive
 
-import "github.com/penstock-go/penstock/core"
+import (
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/core/spec"
+)
 
 // Rules are the adaptive rules of one resource, compiled. They are safe for concurrent
 // use.
 type Rules struct {
-	controllers []*controller // as declared
+	controllers []*controller // as declared, those that hold
+	shadows     []*controller
 }
 
-// Ask returns the first refusal, taking nothing. A shadow rule refuses nobody.
+func newRules(controllers []*controller) *Rules {
+	rs := new(Rules)
+	rs.controllers, rs.shadows = family.ByMode(controllers, func(c *controller) spec.Mode { return c.rule.Mode })
+	return rs
+}
+
+// Ask returns the first refusal, taking nothing.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	for _, c := range rs.controllers {
-		if c.rule.Mode != core.Shadow && !c.ask(inv) {
+		if !c.ask(inv) {
 			return core.Verdict{Block: c.refusal}
 		}
 	}
@@ -24,20 +35,39 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	if inv.Waits() {
 		return core.Verdict{}
 	}
-	return rs.Recheck(inv)
+	return rs.take(inv)
 }
 
 // Recheck lets every rule take for a call that has waited.
 func (rs *Rules) Recheck(inv *core.Invocation) core.Verdict {
+	v := rs.take(inv)
+	if v.Block == nil {
+		rs.shadow(inv)
+	}
+	return v
+}
+
+func (rs *Rules) take(inv *core.Invocation) core.Verdict {
 	for _, c := range rs.controllers {
-		if c.rule.Mode != core.Shadow && !c.take(inv) {
+		if !c.take(inv) {
 			return core.Verdict{Block: c.refusal}
 		}
 	}
-	for _, c := range rs.controllers {
-		if c.rule.Mode == core.Shadow {
-			c.rehearse(inv)
-		}
-	}
 	return core.Verdict{}
+}
+
+// Modes says which rules there are.
+func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.controllers) > 0, len(rs.shadows) > 0 }
+
+// Shadow has the shadow rules decide about a call that doesn't wait.
+func (rs *Rules) Shadow(inv *core.Invocation) {
+	if !inv.Waits() {
+		rs.shadow(inv)
+	}
+}
+
+func (rs *Rules) shadow(inv *core.Invocation) {
+	for _, c := range rs.shadows {
+		c.shadow(inv)
+	}
 }

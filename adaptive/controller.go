@@ -1,7 +1,10 @@
 package adaptive
 
 import (
+	"time"
+
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -9,101 +12,100 @@ import (
 // controller is one revision of a rule at work on one resource. The limit is that of
 // all its revisions.
 type controller struct {
-	rule      Rule
-	resource  *core.Resource
-	refusal   *core.BlockError
-	limit     *limit
-	owner     any         // of the gauge of what is in flight
-	rehearsal any         // of the gauge of what a shadow rule would have admitted
-	rehearsed *stat.Tally // refusals of a shadow rule
+	rule          Rule
+	resource      *core.Resource
+	refusal       *core.BlockError
+	limit         *limit
+	owner         any         // of the semaphore of what is in flight
+	shadowOwner   any         // of the semaphore of what a shadow rule would have admitted
+	shadowBlocked *stat.Tally // refusals of a shadow rule
 }
 
-func newController(r Rule, resource *core.Resource, old *controller) *controller {
+func (t *Table) newController(r Rule, resource *core.Resource, old *controller) *controller {
 	c := &controller{rule: r, resource: resource}
-	c.refusal = core.NewBlockError(core.KindAdaptive, resource.Name(), r.ID, nil)
+	var before *core.BlockError
 	if old != nil {
-		c.refusal.Succeed(old.refusal)
-		c.limit, c.rehearsed = old.limit, old.rehearsed
+		before = old.refusal
+		c.limit, c.shadowBlocked = old.limit, old.shadowBlocked
 	} else {
-		c.limit, c.rehearsed = newLimit(r), new(stat.Tally)
+		c.limit, c.shadowBlocked = newLimit(t.nextID(), r), new(stat.Tally)
 	}
-	c.owner, c.rehearsal = c.limit.owners(r.Regex && resource.Name() == node.OverflowName)
+	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindAdaptive, Resource: resource.Name(), Rule: r.ID}, c, before)
+	c.owner, c.shadowOwner = c.limit.owners(r.Match == spec.MatchRegex && resource.Name() == node.OverflowName)
 	return c
 }
 
 // begin makes the limit that of this revision. One that is off keeps what it has for
 // later.
 func (c *controller) begin(int64) {
-	if c.rule.Mode != core.Off {
-		c.resource.NeedGauge(c.owner) // so that it counts from now on
+	if c.rule.Mode != spec.Off {
+		c.resource.NeedSemaphore(c.owner) // so that it counts from now on
 		c.limit.adopt(c.rule.terms(), &c.resource.StatisticNode, c.owner)
 	}
 }
 
-// acts is what [core.FamilyTable] asks of every controller.
-func (c *controller) acts() (Rule, *core.BlockError, *stat.Tally) {
-	return c.rule, c.refusal, c.rehearsed
+// RetryAfter is not known: it depends on calls that exit.
+func (c *controller) RetryAfter() (time.Duration, bool) { return 0, false }
+
+// Limit is the one in force.
+func (c *controller) Limit() (float64, bool) {
+	return float64(claim(c.limit.word.Load(), 0).Limit), true
 }
 
-// counts reports whether the controller counts with a gauge of that owner.
+// told is what [family.Compiled] asks of every controller.
+func (c *controller) told() (*core.BlockError, *stat.Tally) { return c.refusal, c.shadowBlocked }
+
+// counts reports whether the controller counts with a semaphore of that owner.
 func (c *controller) counts(owner any) bool {
-	return c.rule.Mode != core.Off && owner == c.owner || c.rule.Mode == core.Shadow && owner == c.rehearsal
+	return c.rule.Mode != spec.Off && owner == c.owner || c.rule.Mode == spec.Shadow && owner == c.shadowOwner
 }
 
 // ask reports whether the rule would admit the call as things stand.
 func (c *controller) ask(inv *core.Invocation) bool {
 	n := &c.resource.StatisticNode
-	return c.limit.fits(n, n.NeedGauge(c.owner), inv.Units(), int64(c.rule.Ceiling))
+	return c.limit.fits(n, n.NeedSemaphore(c.owner), inv.Units(), int64(c.rule.Ceiling))
 }
 
-// take takes units, or has them from before a wait that nobody knew of. The gauge comes
-// before the limit: whoever changes that from then on tells the gauge.
+// take takes units, or has them from before a wait that nobody knew of. The semaphore comes
+// before the limit: a caller that changes that from then on tells the semaphore.
 func (c *controller) take(inv *core.Invocation) bool {
-	if mark := c.marked(inv); mark != nil {
-		mark.Token = token(mark.Token&inFlightMask, inv)
+	if before := c.noted(inv); before != nil {
+		before.Token = token(before.Token&inFlightMask, inv)
 		return true
 	}
 	n := &c.resource.StatisticNode
-	g := n.NeedGauge(c.owner)
+	g := n.NeedSemaphore(c.owner)
 	if !c.limit.take(n, g, inv.Units(), int64(c.rule.Ceiling)) {
 		return false
 	}
-	inv.ReserveGauge(g)
-	inv.Mark(c.limit, token(g.InUse(), inv))
+	inv.ReserveSemaphore(g)
+	inv.OnComplete(c.limit, token(g.InUse(), inv))
 	return true
 }
 
-// rehearse does what take does, but admits everybody: from all that are in flight the
+// shadow does what take does, but admits everybody: from all that are in flight the
 // rule learns, and those count as refused that don't fit beside the ones it would have
 // admitted.
-func (c *controller) rehearse(inv *core.Invocation) {
-	if mark := c.marked(inv); mark != nil {
-		mark.Token = token(mark.Token&inFlightMask, inv)
+func (c *controller) shadow(inv *core.Invocation) {
+	if before := c.noted(inv); before != nil {
+		before.Token = token(before.Token&inFlightMask, inv)
 		return
 	}
 	n := &c.resource.StatisticNode
-	all := n.NeedGauge(c.owner)
-	inv.Mark(c.limit, token(all.InUse()+inv.Units(), inv))
-	if _, everybody := c.owner.(node.Everybody); !everybody {
+	all := n.NeedSemaphore(c.owner)
+	inv.OnComplete(c.limit, token(all.InUse()+inv.Units(), inv))
+	if _, shared := c.owner.(node.Shared); !shared {
 		all.Acquire(inv.Units())
-		inv.ReserveGauge(all)
+		inv.ReserveSemaphore(all)
 	}
-	if g := n.NeedGauge(c.rehearsal); c.limit.take(n, g, inv.Units(), int64(c.rule.Ceiling)) {
-		inv.ReserveGauge(g)
+	if g := n.NeedSemaphore(c.shadowOwner); c.limit.take(n, g, inv.Units(), int64(c.rule.Ceiling)) {
+		inv.ReserveSemaphore(g)
 	} else {
-		c.rehearsed.Add(inv.Lane(), 1)
+		c.shadowBlocked.Add(inv.Lane(), 1)
 	}
 }
 
-func (c *controller) marked(inv *core.Invocation) *core.Mark {
-	marks := inv.Marks()
-	for i := range marks {
-		if marks[i].Owner == any(c.limit) {
-			return &marks[i]
-		}
-	}
-	return nil
-}
+func (c *controller) noted(inv *core.Invocation) *core.Completion { return inv.Left(c.limit) }
 
 // A token says what was in flight when the call came in, and how many microseconds
 // after it had asked that was.
@@ -118,13 +120,9 @@ func token(inFlight int64, inv *core.Invocation) int64 {
 	return waited<<inFlightBits | min(inFlight, inFlightMask)
 }
 
-// Completed learns from the end of a call.
-func Completed(inv *core.Invocation) {
-	for _, mark := range inv.Marks() {
-		if l, ok := mark.Owner.(*limit); ok {
-			waited := mark.Token >> inFlightBits * 1000
-			took := inv.Now() - inv.Began() - waited
-			l.complete(inv.Now(), mark.Token&inFlightMask, took, inv.Units(), inv.Failed())
-		}
-	}
+// Complete learns from the end of a call.
+func (l *limit) Complete(inv *core.Invocation, token int64) {
+	waited := token >> inFlightBits * 1000
+	took := inv.Now() - inv.Began() - waited
+	l.complete(inv.Now(), token&inFlightMask, took, inv.Units(), inv.Failed())
 }

@@ -8,7 +8,7 @@
 // rule keeps looking a little above its limit and a little below, and goes where the
 // calls above begin to take longer than those below.
 //
-// What it has learned is to be seen in the tree (see [core.LimitFigures]), also of a
+// What it has learned is to be seen in the tree (see [LimitFigures]), also of a
 // rule in shadow mode, which limits nobody. A limit that is known is better written
 // down: as an isolation rule, which can also have a line.
 package adaptive

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/proof/figure"
 )
 
 // Few calls that take long and differ much: so few that a round is judged by what there

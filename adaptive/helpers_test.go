@@ -9,8 +9,9 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/internal/books"
-	"github.com/penstock-go/penstock/internal/trial"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // The plants are the same in every run, unless told otherwise.
@@ -24,7 +25,7 @@ const ms = time.Millisecond
 type guard struct {
 	*core.Engine
 	t     testing.TB
-	clock *core.ManualClock // nil if the configuration has another kind
+	clock *clocks.Manual // nil if the configuration has another kind
 }
 
 func newGuard(t testing.TB, rules ...adaptive.Rule) *guard {
@@ -65,11 +66,13 @@ func (g *guard) figures(id string) core.RuleFigures {
 }
 
 // limit is what the rule has learned of the only resource it is about.
-func (g *guard) limit() core.LimitFigures {
+func (g *guard) limit() adaptive.LimitFigures {
 	g.t.Helper()
-	var limits []core.LimitFigures
+	var limits []adaptive.LimitFigures
 	for _, f := range g.Rules().RuleFigures() {
-		limits = append(limits, f.Limits...)
+		if learned, ok := f.Details.(adaptive.Figures); ok {
+			limits = append(limits, learned.Limits...)
+		}
 	}
 	require.Len(g.t, limits, 1)
 	return limits[0]

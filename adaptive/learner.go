@@ -37,7 +37,7 @@ import (
 //	        earlier would know of the short calls only
 //
 // When rise or sink has seen enough it goes on for as long as a call takes, so that what
-// came in last is not measured at another level; who comes in meanwhile doesn't count.
+// came in last is not measured at another level; a call that comes in meanwhile doesn't count.
 //
 // If nobody comes in above the learned limit, rise goes on and nothing is learned: a
 // limit that isn't used says nothing of itself, and nobody is refused for the sake of a

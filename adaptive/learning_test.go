@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 )
 
@@ -91,7 +92,7 @@ func TestNoTimeAtAll(t *testing.T) {
 	assert.Less(t, l.Throughput, 1e6)
 }
 
-// If no call goes well, nothing is learned of how many might. museum 51
+// If no call goes well, nothing is learned of how many might. known bug 51
 func TestNothingGoesWell(t *testing.T) {
 	g := newGuard(t, adaptive.Rule{Resource: "orders", Window: 10 * ms})
 	for range 1000 {
@@ -120,7 +121,7 @@ func TestTooManyFail(t *testing.T) {
 // part of what it takes. When it runs and finds the limit reached, it is refused.
 func TestWaitingIsNotInFlight(t *testing.T) {
 	g := newGuard(t)
-	g.clock.SetSleep(core.SleepAdvance)
+	g.clock.SetSleep(clocks.SleepAdvance)
 	load := func(rule adaptive.Rule) {
 		require.NoError(t, g.Update(func(b *core.RulesetBuilder) error {
 			if err := flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 1000, Behavior: flow.Throttle, MaxWait: time.Second}}); err != nil {
@@ -186,7 +187,7 @@ func TestFloorAndCeiling(t *testing.T) {
 func TestFigures(t *testing.T) {
 	s := sixteen(t, learning(20), always)
 	l := s.limit()
-	assert.Equal(t, core.LimitFigures{Resource: "orders", Limit: 20, InForce: 40}, l)
+	assert.Equal(t, adaptive.LimitFigures{Resource: "orders", Limit: 20, InForce: 40}, l)
 	s.settle(3, 30*time.Second)
 	l = s.limit()
 	assert.EqualValues(t, 16, l.Limit)

@@ -11,23 +11,24 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// A gauge tells the limits of its rule apart by the last 16 bits of their numbers. A call
+// A semaphore tells the limits of its rule apart by the last 16 bits of their numbers. A call
 // that was held up with an old limit is judged by the present one, however many limits of
-// other rules have changed meanwhile. museum 62
+// other rules have changed meanwhile. known bug 62
 func TestLimitsOfOthersAreOthers(t *testing.T) {
 	layout, err := stat.NewLayout(time.Second, 2, 1)
 	require.NoError(t, err)
 	r, err := Rule{Resource: "orders", Start: 10, Floor: 1, Ceiling: 20}.Normalized()
 	require.NoError(t, err)
-	home, l := node.NewStatisticNode(layout), newLimit(r)
+	var others Table
+	home, l := node.NewStatisticNode(layout), newLimit(others.nextID(), r)
 	owner, _ := l.owners(false)
-	g := home.NeedGauge(owner)
+	g := home.NeedSemaphore(owner)
 	l.adopt(r.terms(), home, owner)
 	g.Acquire(5)
 
 	old := claim(l.word.Load(), 1) // who holds it is held up
 	for range 1<<16 - 2 {
-		newLimit(r)
+		newLimit(others.nextID(), r)
 	}
 	l.mu.Lock()
 	l.learner.level = 2

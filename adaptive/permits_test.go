@@ -12,7 +12,8 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/proof/figure"
 )
 
 // at is a rule whose limit in force is n until it has learned for a minute.
@@ -23,16 +24,16 @@ func at(n int) adaptive.Rule {
 func TestPermits(t *testing.T) {
 	g := newGuard(t, at(3))
 	assert.EqualValues(t, 3, g.limit().InForce)
-	a, b := g.enter(), g.enter(core.Count(2))
+	a, b := g.enter(), g.enter(core.Units(2))
 	g.refused()
 	b.Exit()
 	b.Exit() // the second does nothing
-	g.refused(core.Count(3))
-	g.enter(core.Count(2)).Exit()
+	g.refused(core.Units(3))
+	g.enter(core.Units(2)).Exit()
 	a.Exit()
-	g.enter(core.Count(3)).Exit()
-	g.refused(core.Count(4))
-	g.refused(core.Count(1 << 20)) // museum 34
+	g.enter(core.Units(3)).Exit()
+	g.refused(core.Units(4))
+	g.refused(core.Units(1 << 20)) // known bug 34
 	assert.EqualValues(t, 4, g.figures("learn").Refused)
 }
 
@@ -47,11 +48,11 @@ func TestRuleMeetsCallsInFlight(t *testing.T) {
 	g.refused()
 	b.Exit()
 	c.Exit()
-	g.enter(core.Count(2)).Exit()
+	g.enter(core.Units(2)).Exit()
 }
 
 // The limit falls below what is in flight: who is in stays, and nobody is admitted until
-// the next one fits. museum 64
+// the next one fits. known bug 64
 func TestLimitFallsBelowWhatIsInFlight(t *testing.T) {
 	g := newGuard(t, at(5))
 	var in []core.Entry
@@ -76,7 +77,7 @@ func TestLimitFallsBelowWhatIsInFlight(t *testing.T) {
 	}
 }
 
-// museum 1, 2, 62, 64: 64 goroutines in rounds, under a limit that is another in each.
+// known bug 1, 2, 62, 64: 64 goroutines in rounds, under a limit that is another in each.
 // Some hold what they have over several rounds, so it falls below what is in flight.
 // In each round exactly as many are admitted as fit.
 func TestExactForACrowd(t *testing.T) {
@@ -85,7 +86,7 @@ func TestExactForACrowd(t *testing.T) {
 	if raceDetector {
 		rounds = min(rounds, 300)
 	}
-	g := newGuardWith(t, core.Config{Clock: core.NewSystemClock()}, at(2))
+	g := newGuardWith(t, core.Config{Clock: clocks.NewSystem()}, at(2))
 	r := rand.New(rand.NewPCG(*seed, 0))
 	entries := make([]core.Entry, crowd) // of those who are in flight
 	var begin [2]chan struct{}
@@ -150,7 +151,7 @@ func TestLearnsUnderACrowd(t *testing.T) {
 		calls = min(calls, 500)
 	}
 	rule := adaptive.Rule{ID: "learn", Resource: "orders", Ceiling: most, Window: 10 * ms}
-	g := newGuardWith(t, core.Config{Clock: core.NewSystemClock()}, rule)
+	g := newGuardWith(t, core.Config{Clock: clocks.NewSystem()}, rule)
 	var running, over, ran atomic.Int64
 	var crowd sync.WaitGroup
 	for i := range 64 {
@@ -162,7 +163,7 @@ func TestLearnsUnderACrowd(t *testing.T) {
 					g.load(rule)
 				}
 				units := 1 + r.IntN(3)
-				e, err := g.Enter(t.Context(), "orders", []core.Option{core.Count(units)})
+				e, err := g.Enter(t.Context(), "orders", []core.Option{core.Units(units)})
 				if err != nil {
 					continue
 				}

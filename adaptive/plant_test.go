@@ -13,8 +13,8 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/internal/figure"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/proof/figure"
 )
 
 // plant is a size: so many workers, and what a call takes. The knee is at as many
@@ -135,7 +135,7 @@ func sizes(i, j int) []plant {
 
 // Half as many calls again come as there is capacity for. Whatever the size, and however
 // long calls take, the rule finds out how many may be in flight, from a limit that is
-// five times too high or thirteen times too low, and stays there. museum 95
+// five times too high or thirteen times too low, and stays there. known bug 95
 func TestFindsTheKnee(t *testing.T) {
 	const load = 1.5
 	var off, amplitude, loss float64
@@ -162,7 +162,7 @@ func TestFindsTheKnee(t *testing.T) {
 
 // The load goes up and down in steps, workers go and come, and work takes longer and
 // less long. A while after each step the limit is where the knee is: at the number of
-// workers. museum 95
+// workers. known bug 95
 func TestFollowsSteps(t *testing.T) {
 	worst, runs := 0.0, 0
 	for _, p := range sizes(1, 2) {

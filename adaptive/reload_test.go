@@ -9,12 +9,14 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // What was learned survives a reload: of the same rule, of one with another floor,
 // ceiling or window, of one with another ID, and of one that was off or a shadow
-// meanwhile. museum 72
+// meanwhile. known bug 72
 func TestReload(t *testing.T) {
 	s := sixteen(t, learning(100), lognormal(0.5))
 	s.settle(1.5, 60*time.Second)
@@ -35,14 +37,14 @@ func TestReload(t *testing.T) {
 	rule.ID = ""
 	s.load(rule)
 	assert.Equal(t, learned.Limit, s.limit().Limit)
-	rule.Mode = core.Off
+	rule.Mode = spec.Off
 	s.load(rule)
-	assert.Empty(t, s.figures("adaptive:orders").Limits)
-	rule.Mode = core.Shadow
+	assert.Nil(t, s.figures("adaptive:orders").Details)
+	rule.Mode = spec.Shadow
 	s.load(rule)
 	assert.Equal(t, learned.Limit, s.limit().Limit)
 	assert.Zero(t, s.limit().InForce)
-	rule.Mode = core.Enforce
+	rule.Mode = spec.Enforce
 	s.load(rule)
 	assert.Equal(t, learned.Limit, s.limit().Limit)
 
@@ -72,7 +74,7 @@ func TestRefusedReload(t *testing.T) {
 		require.NoError(t, adaptive.Compile(b, []adaptive.Rule{at(9)}))
 		return assert.AnError
 	}))
-	defer g.enter(core.Count(2)).Exit()
+	defer g.enter(core.Units(2)).Exit()
 	g.refused()
 	assert.EqualValues(t, 2, g.limit().InForce)
 }
@@ -80,7 +82,7 @@ func TestRefusedReload(t *testing.T) {
 // Each resource that a pattern matches has a limit of its own, in the order of their
 // names. Those beyond the cap share one, in which only they count.
 func TestPattern(t *testing.T) {
-	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 2}}, adaptive.Rule{ID: "all", Resource: "GET .*", Regex: true, Start: 2, Ceiling: 3, Window: time.Minute})
+	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 2}}, adaptive.Rule{ID: "all", Resource: "GET .*", Match: spec.MatchRegex, Start: 2, Ceiling: 3, Window: time.Minute})
 	enter := func(name string) core.Entry {
 		e, err := g.Enter(t.Context(), name, nil)
 		require.NoError(t, err)
@@ -101,7 +103,7 @@ func TestPattern(t *testing.T) {
 	_, err := g.Enter(t.Context(), "GET x", nil)
 	require.ErrorIs(t, err, core.ErrBlocked)
 	var names []string
-	for _, l := range g.figures("all").Limits {
+	for _, l := range trial.Details[adaptive.Figures](t, g.Engine, "all").Limits {
 		names = append(names, l.Resource)
 	}
 	assert.Equal(t, []string{node.OverflowName, "GET a", "GET b"}, names)
@@ -112,14 +114,14 @@ func TestPattern(t *testing.T) {
 
 // The same in shadow mode, where the rule has nobody else's count of the others.
 func TestPatternInShadow(t *testing.T) {
-	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 1}}, shadow(adaptive.Rule{ID: "all", Resource: "GET .*", Regex: true, Start: 2, Window: time.Minute}))
+	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 1}}, shadow(adaptive.Rule{ID: "all", Resource: "GET .*", Match: spec.MatchRegex, Start: 2, Window: time.Minute}))
 	var in []core.Entry
 	for _, name := range []string{"GET b", "PUT x", "GET x", "GET y", "GET z"} {
 		e, err := g.Enter(t.Context(), name, nil)
 		require.NoError(t, err)
 		in = append(in, e)
 	}
-	assert.EqualValues(t, 1, g.figures("all").Rehearsed)
+	assert.EqualValues(t, 1, g.figures("all").ShadowBlocked)
 	for _, e := range in {
 		e.Exit()
 	}
@@ -138,8 +140,8 @@ func TestTwoRules(t *testing.T) {
 		}
 		a.Exit()
 		b.Exit()
-		g.enter(core.Count(2)).Exit()
-		g.refused(core.Count(3))
+		g.enter(core.Units(2)).Exit()
+		g.refused(core.Units(3))
 		assert.EqualValues(t, 6, g.figures("learn").Refused+g.figures("large").Refused)
 	}
 }

@@ -8,7 +8,8 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/internal/trial"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -30,7 +31,7 @@ func (p *pause) run() {
 
 // The rule gets another ID while a call is between taking and being counted: what that
 // call holds counts under the new one, too. Whoever has the old ID from then on has
-// nothing to do with it. museum 72
+// nothing to do with it. known bug 72
 func TestRenamedOnTheWay(t *testing.T) {
 	renamed, stranger := at(2), at(2)
 	renamed.ID = "renamed"
@@ -73,19 +74,19 @@ func TestRenamedOnTheWay(t *testing.T) {
 				a.Exit()
 				b.Exit()
 				resource, _ := g.FindResource("orders")
-				assert.Len(t, resource.Gauges(), len(tt.loads[len(tt.loads)-1]), "none is left of what the rules were called")
+				assert.Len(t, resource.Semaphores(), len(tt.loads[len(tt.loads)-1]), "none is left of what the rules were called")
 			})
 		}
 	}
 }
 
-// museum 72
+// known bug 72
 func TestRenamedBeyondTheCap(t *testing.T) {
 	trial.BeyondTheCap(t, func(b *core.RulesetBuilder, limits []trial.Limit) error {
 		var rules []adaptive.Rule
 		for _, l := range limits {
 			rule := at(l.Units)
-			rule.ID, rule.Resource, rule.Regex, rule.Mode = l.ID, l.Resource, true, l.Mode
+			rule.ID, rule.Resource, rule.Match, rule.Mode = l.ID, l.Resource, spec.MatchRegex, l.Mode
 			rules = append(rules, rule)
 		}
 		return adaptive.Compile(b, rules)

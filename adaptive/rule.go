@@ -3,7 +3,7 @@ package adaptive
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Rule limits the calls in flight of one resource to as many as it can serve at once,
@@ -19,10 +19,11 @@ type Rule struct {
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name given to api.Entry. Required.
 	Resource string `yaml:"resource"`
-	// Regex makes Resource a regular expression (RE2) that must match a whole
-	// name; a dot matches every character. Every resource that matches has a limit
+	// Match says how Resource names resources: spec.MatchExact, the zero value, or
+	// spec.MatchRegex for a regular expression (RE2) that must match a whole name,
+	// where a dot matches every character. Every resource that matches has a limit
 	// of its own.
-	Regex bool `yaml:"regex,omitempty"`
+	Match spec.Match `yaml:"match,omitempty"`
 	// Floor and Ceiling are the least and the most that the limit may become, in units:
 	// a call of n units holds n. 0 means 1 and 1000. Ceiling is at most a million.
 	Floor   int `yaml:"floor,omitempty"`
@@ -34,8 +35,8 @@ type Rule struct {
 	// to a minute; 0 means 500 ms. Where there are few calls, or they differ much in how
 	// long they take, it looks for longer by itself.
 	Window time.Duration `yaml:"window,omitempty"`
-	// Mode says whether the limit holds. The zero value is core.Enforce.
-	Mode core.Mode `yaml:"mode,omitempty"`
+	// Mode says whether the limit holds. The zero value is spec.Enforce.
+	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
 // The defaults and ranges of a rule's fields.
@@ -51,7 +52,7 @@ const (
 )
 
 // Normalized returns the rule with every default written out, or the first field that
-// can't be honoured as a [core.FieldError].
+// can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
 	if r.Floor == 0 {
 		r.Floor = DefaultFloor
@@ -80,19 +81,17 @@ func (r Rule) check() error {
 	}
 	switch {
 	case r.Floor < 1 || r.Floor > MaxCeiling:
-		return core.BadField("floor", "is %d: use a whole number from 1 to %d", r.Floor, MaxCeiling)
+		return spec.BadField("floor", "is %d: use a whole number from 1 to %d", r.Floor, MaxCeiling)
 	case r.Ceiling < 1 || r.Ceiling > MaxCeiling:
-		return core.BadField("ceiling", "is %d: use a whole number from 1 to %d", r.Ceiling, MaxCeiling)
+		return spec.BadField("ceiling", "is %d: use a whole number from 1 to %d", r.Ceiling, MaxCeiling)
 	case r.Ceiling < r.Floor:
-		return core.BadField("ceiling", "is %d, below the floor of %d: no limit is between them", r.Ceiling, r.Floor)
+		return spec.BadField("ceiling", "is %d, below the floor of %d: no limit is between them", r.Ceiling, r.Floor)
 	case r.Ceiling == r.Floor:
-		return core.BadField("ceiling", "is the floor, so that there is nothing to learn: use an isolation rule with threshold %d, or a higher ceiling", r.Ceiling)
+		return spec.BadField("ceiling", "is the floor, so that there is nothing to learn: use an isolation rule with threshold %d, or a higher ceiling", r.Ceiling)
 	case r.Start < r.Floor || r.Start > r.Ceiling:
-		return core.BadField("start", "is %d: use a whole number from the floor to the ceiling, %d to %d, or leave it out", r.Start, r.Floor, r.Ceiling)
-	case r.Window < MinWindow || r.Window > MaxWindow:
-		return core.BadField("window", "is %v: use a duration from %v to %v", r.Window, MinWindow, MaxWindow)
+		return spec.BadField("start", "is %d: use a whole number from the floor to the ceiling, %d to %d, or leave it out", r.Start, r.Floor, r.Ceiling)
 	}
-	return nil
+	return spec.CheckDuration("window", r.Window, MinWindow, MaxWindow)
 }
 
 // madeID names a rule by the fields that make it that rule, so that an edited floor or
@@ -102,6 +101,6 @@ func (r Rule) madeID() string { return "adaptive:" + r.Resource }
 func (r Rule) terms() terms {
 	return terms{
 		floor: int64(r.Floor), ceiling: int64(r.Ceiling),
-		window: int64(r.Window), watch: r.Mode == core.Shadow,
+		window: int64(r.Window), watch: r.Mode == spec.Shadow,
 	}
 }

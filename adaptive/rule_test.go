@@ -11,17 +11,18 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/internal/trial"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
-// A line for each field that can be wrong, and each way it can be. museum 36, 47
+// A line for each field that can be wrong, and each way it can be. known bug 36, 47
 func TestRuleRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		rule adaptive.Rule
 		want string
 	}{
 		{adaptive.Rule{}, "resource: is required: name the resource that the rule limits"},
-		{adaptive.Rule{Resource: "a(b", Regex: true}, `resource: is no regular expression: missing closing ): "a(b"`},
+		{adaptive.Rule{Resource: "a(b", Match: spec.MatchRegex}, `resource: is no regular expression: missing closing ): "a(b"`},
 		{adaptive.Rule{Floor: -1}, "floor: is -1: use a whole number from 1 to 1000000"},
 		{adaptive.Rule{Floor: math.MinInt}, "floor: is "},
 		{adaptive.Rule{Floor: math.MaxInt}, "floor: is "},
@@ -38,14 +39,14 @@ func TestRuleRefuses(t *testing.T) {
 		{adaptive.Rule{Window: -1}, "window: is -1ns: use a duration from 10ms to 1m0s"},
 		{adaptive.Rule{Window: 10*time.Millisecond - 1}, "window: is 9.999999ms: use a duration from 10ms to 1m0s"},
 		{adaptive.Rule{Window: time.Minute + 1}, "window: is 1m0.000000001s: use a duration from 10ms to 1m0s"},
-		{adaptive.Rule{Mode: 3}, "mode: 3 is unknown: use core.Enforce, core.Shadow or core.Off"},
+		{adaptive.Rule{Mode: 3}, "mode: 3 is unknown: use api.Enforce, api.Shadow or api.Off"},
 	} {
 		t.Run(tt.want, func(t *testing.T) {
 			if tt.rule.Resource == "" && !strings.HasPrefix(tt.want, "resource: is req") {
 				tt.rule.Resource = "orders"
 			}
 			_, err := tt.rule.Normalized()
-			var field *core.FieldError
+			var field *spec.FieldError
 			require.ErrorAs(t, err, &field)
 			assert.True(t, strings.HasPrefix(err.Error(), tt.want), "%v", err)
 
@@ -55,7 +56,7 @@ func TestRuleRefuses(t *testing.T) {
 				return adaptive.Compile(b, []adaptive.Rule{{Resource: "a"}, tt.rule})
 			})
 			require.ErrorContains(t, err, "adaptive[1]."+tt.want)
-			defer g.enter(core.Count(2)).Exit()
+			defer g.enter(core.Units(2)).Exit()
 			g.refused()
 		})
 	}
@@ -86,7 +87,7 @@ func TestRuleAccepts(t *testing.T) {
 	}
 }
 
-// Two rules that differ in any field differ. museum 71
+// Two rules that differ in any field differ. known bug 71
 func TestRuleEquality(t *testing.T) { trial.EveryFieldCounts(t, adaptive.Rule{}) }
 
 func TestRuleIDs(t *testing.T) {
@@ -98,7 +99,7 @@ func TestRuleIDs(t *testing.T) {
 func TestRefusalsGoOnCounting(t *testing.T) {
 	rule := adaptive.Rule{ID: "learn", Resource: "orders", Start: 1, Ceiling: 2}
 	g := newGuard(t, rule)
-	e := g.enter(core.Count(2))
+	e := g.enter(core.Units(2))
 	g.refused()
 	rule.Window = time.Second
 	g.load(rule)

@@ -13,7 +13,7 @@ import (
 )
 
 // service is what the guarded calls call: so many workers, each of which works at one
-// unit at a time. Who finds none free waits in line, first come, first served; or all
+// unit at a time. A call that finds none free waits in the queue, first come, first served; or all
 // are worked at, the slower the more there are. It is moved from one arrival or end of
 // work to the next, and in between nothing happens.
 type service struct {
@@ -141,7 +141,7 @@ func (s *service) arrive() {
 	if s.units != nil {
 		units = s.units(s.rand)
 	}
-	s.opts[0] = core.Count(units)
+	s.opts[0] = core.Units(units)
 	e, err := s.Enter(s.t.Context(), "orders", s.opts[:])
 	if err != nil {
 		s.refused += units

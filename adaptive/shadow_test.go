@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/penstock-go/penstock/adaptive"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 func shadow(r adaptive.Rule) adaptive.Rule {
-	r.Mode = core.Shadow
+	r.Mode = spec.Shadow
 	return r
 }
 
@@ -20,14 +20,14 @@ func shadow(r adaptive.Rule) adaptive.Rule {
 func TestShadowCountsWhatItWouldRefuse(t *testing.T) {
 	g := newGuard(t, shadow(adaptive.Rule{ID: "try", Resource: "orders", Start: 1, Window: time.Minute}))
 	a, b := g.enter(), g.enter()
-	assert.EqualValues(t, 1, g.figures("try").Rehearsed)
+	assert.EqualValues(t, 1, g.figures("try").ShadowBlocked)
 	b.Exit()
 	c := g.enter()
-	assert.EqualValues(t, 2, g.figures("try").Rehearsed)
+	assert.EqualValues(t, 2, g.figures("try").ShadowBlocked)
 	a.Exit()
 	c.Exit()
 	d := g.enter()
-	assert.EqualValues(t, 2, g.figures("try").Rehearsed)
+	assert.EqualValues(t, 2, g.figures("try").ShadowBlocked)
 	d.Exit()
 	assert.Zero(t, g.figures("try").Refused)
 	assert.Zero(t, g.limit().InForce)
@@ -46,7 +46,7 @@ func TestShadowLearns(t *testing.T) {
 	}
 	learned := s.limit().Limit
 	assert.InDelta(t, 16, learned, 4)
-	assert.NotZero(t, s.figures("learn").Rehearsed)
+	assert.NotZero(t, s.figures("learn").ShadowBlocked)
 	s.load(learning(100))
 	assert.Equal(t, learned, s.limit().Limit)
 	assert.LessOrEqual(t, s.watch(1.5, 6).off(16), 0.1)

@@ -1,16 +1,16 @@
 package adaptive
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 )
 
 // Info tells the rule table what it needs to know.
-func (r Rule) Info() core.RuleInfo {
-	return core.RuleInfo{ID: r.ID, Resource: r.Resource, Regex: r.Regex, Mode: r.Mode}
+func (r Rule) Info() spec.Info {
+	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Mode: r.Mode}
 }
 
 // WithID returns the rule with another ID.
@@ -27,13 +27,20 @@ func (r Rule) Equal(other Rule) bool { return r == other }
 
 // Table is the compiled adaptive rules of one revision. It implements core.Family.
 type Table struct {
-	core.FamilyTable[Rule, controller]
+	family.Compiled[Rule, controller]
+
+	revision uint64
+	limits   shared.Uint64 // that the table has made
 }
+
+// nextID is the identity of a new limit. It is safe for concurrent use: rules are built for
+// several resources at once.
+func (t *Table) nextID() limitID { return limitID{t.revision, t.limits.Add(1)} }
 
 // Normalize returns the rules with their defaults written out and IDs that differ, or
 // the first reason not to accept them.
 func Normalize(rules []Rule) ([]Rule, error) {
-	return core.Normalize(core.KindAdaptive, rules, Rule.Normalized)
+	return spec.Normalize(core.KindAdaptive, rules, Rule.Normalized)
 }
 
 // Compile makes adaptive rules part of the next revision of an engine's rules. Rules
@@ -44,68 +51,40 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	if err != nil {
 		return err
 	}
-	build := func(r Rule, resource *core.Resource, old *controller) *controller {
-		c := newController(r, resource, old)
-		b.BeforePublishing(c.begin)
-		return c
+	t := &Table{revision: b.Revision()}
+	maker := family.Maker[Rule, controller]{
+		Build: func(r Rule, at *core.Site, old *controller) *controller {
+			c := t.newController(r, at.Resource, old)
+			at.BeforeUse(c.begin)
+			return c
+		},
+		Rule: func(c *controller) *Rule { return &c.rule },
 	}
-	t := &Table{}
-	if t.FamilyTable, err = core.NewFamilyTable(core.KindAdaptive, rules, build, (*controller).acts); err != nil {
+	if t.Compiled, err = family.Compile(b, core.KindAdaptive, rules, maker, (*controller).told); err != nil {
 		return err
-	}
-	if old, ok := b.Previous(core.KindAdaptive).(*Table); ok {
-		t.Inherit(old.Table, b.Engine.FindResource)
 	}
 	b.Put(core.KindAdaptive, t)
 	return nil
 }
 
-// Bind returns the rules of a resource as a *Rules, or nil.
-func (t *Table) Bind(r *core.Resource, name string) any {
-	controllers := t.BindAs(r, name)
+// Bind returns the rules of a resource or nil.
+func (t *Table) Bind(at *core.Site) core.Checker {
+	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil
 	}
-	return &Rules{controllers}
+	return newRules(controllers)
 }
 
-// KeepsGauge reports whether a rule counts with this gauge, or did and is off: of one that
-// a rule has to itself nobody else could tell later who is in flight.
-func (t *Table) KeepsGauge(resource string, role core.Role, owner any) bool {
-	if role != core.RoleCluster {
-		return false
-	}
-	if slices.ContainsFunc(t.Made(resource), func(c *controller) bool { return c.counts(owner) }) {
-		return true
-	}
-	if _, everybodys := owner.(node.Everybody); everybodys {
-		return false
-	}
-	return slices.ContainsFunc(t.Resting(resource), func(c *controller) bool { return owner == c.owner || owner == c.rehearsal })
-}
-
-// Adopt takes over the controllers of a resource that was in use when it left.
-func (t *Table) Adopt(r *core.Resource, rules any) {
-	t.AdoptAll(r, rules.(*Rules).controllers)
-}
-
-// shownLimits is for how many resources of a rule the limit is shown.
-const shownLimits = 100
-
-// Figures says what each rule has done, over all resources, and what it has learned of
-// each.
-func (t *Table) Figures() []core.RuleFigures {
-	figures := t.FamilyTable.Figures()
-	limits := make(map[string][]core.LimitFigures)
-	t.Each(func(c *controller) {
-		if c.rule.Mode != core.Off {
-			limits[c.rule.ID] = append(limits[c.rule.ID], c.limit.figures(c.resource.Name()))
+// Needs tells which semaphores the rules at a resource count with. Of one that a rule has to
+// itself nobody else could tell later who is in flight, so it is kept while the rule is off.
+func (t *Table) Needs(held any, _ uint64, need func(core.Need)) {
+	h, _ := held.(*family.Held[Rule, controller])
+	for c := range h.All() {
+		for _, owner := range []any{c.owner, c.shadowOwner} {
+			if _, shared := owner.(node.Shared); c.counts(owner) || c.rule.Mode == spec.Off && !shared {
+				need(core.Need{Role: core.RoleCluster, Semaphore: true, Meter: node.Meter{Owner: owner}})
+			}
 		}
-	})
-	for i := range figures {
-		known := limits[figures[i].ID]
-		slices.SortFunc(known, func(a, b core.LimitFigures) int { return cmp.Compare(a.Resource, b.Resource) })
-		figures[i].Limits = known[:min(len(known), shownLimits)]
 	}
-	return figures
 }

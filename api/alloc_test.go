@@ -14,12 +14,16 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/outlier"
+	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -82,20 +86,20 @@ func TestNoAllocations(t *testing.T) {
 		{name: "other", rules: []flow.Rule{{Threshold: enough, Origin: "other"}}},
 		{name: "chain", rules: []flow.Rule{{Threshold: enough, Relation: flow.Chain, Ref: "web"}}},
 		{name: "associated", rules: []flow.Rule{{Threshold: enough, Relation: flow.Associated, Ref: "POST /orders"}}},
-		{name: "shadow", rules: []flow.Rule{{Threshold: 0, Mode: core.Shadow}}},
+		{name: "shadow", rules: []flow.Rule{{Threshold: 0, Mode: spec.Shadow}}},
 		{name: "two rules", rules: []flow.Rule{{Threshold: enough}, {Threshold: 10, Metric: flow.Concurrency}}},
 		{name: "two limits on one window", rules: []flow.Rule{{ID: "a", Threshold: enough}, {ID: "b", Threshold: enough - 1}}},
 		{name: "isolation", isolation: []isolation.Rule{{Threshold: 10}}},
 		{name: "isolation, blocked", isolation: []isolation.Rule{{Threshold: 0}}, block: true},
-		{name: "isolation, with a line", isolation: []isolation.Rule{{Threshold: 10, MaxQueue: 10, MaxWait: time.Second}}},
-		{name: "isolation, too large", isolation: []isolation.Rule{{Threshold: 1, MaxQueue: 10, MaxWait: time.Second}}, opts: []core.Option{api.Count(2)}, block: true},
-		{name: "isolation, shadow", isolation: []isolation.Rule{{Threshold: 0, Mode: core.Shadow}}},
+		{name: "isolation, with a queue", isolation: []isolation.Rule{{Threshold: 10, MaxQueue: 10, MaxWait: time.Second}}},
+		{name: "isolation, too large", isolation: []isolation.Rule{{Threshold: 1, MaxQueue: 10, MaxWait: time.Second}}, opts: []core.Option{api.Units(2)}, block: true},
+		{name: "isolation, shadow", isolation: []isolation.Rule{{Threshold: 0, Mode: spec.Shadow}}},
 		{name: "flow and isolation", rules: []flow.Rule{{Threshold: enough}}, isolation: []isolation.Rule{{Threshold: 10}}},
 		{name: "adaptive", adaptive: []adaptive.Rule{{Window: 10 * time.Millisecond}}},
-		{name: "adaptive, too large", adaptive: []adaptive.Rule{{Ceiling: 2}}, opts: []core.Option{api.Count(3)}, block: true},
-		{name: "adaptive, shadow", adaptive: []adaptive.Rule{{Ceiling: 2, Mode: core.Shadow}}, opts: []core.Option{api.Count(3)}},
+		{name: "adaptive, too large", adaptive: []adaptive.Rule{{Ceiling: 2}}, opts: []core.Option{api.Units(3)}, block: true},
+		{name: "adaptive, shadow", adaptive: []adaptive.Rule{{Ceiling: 2, Mode: spec.Shadow}}, opts: []core.Option{api.Units(3)}},
 		{name: "prioritized", rules: []flow.Rule{{Threshold: enough}}, opts: []core.Option{api.Prioritized()}},
-		{name: "options", opts: []core.Option{api.Inbound(), api.Count(3), api.Prioritized()}},
+		{name: "options", opts: []core.Option{api.Inbound(), api.Units(3), api.Prioritized()}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for i := range tt.rules {
@@ -107,9 +111,9 @@ func TestNoAllocations(t *testing.T) {
 			for i := range tt.adaptive {
 				tt.adaptive[i].Resource = "GET /orders"
 			}
-			g := newGuard(t, api.Config{Machine: busy{}})
+			g := newGuard(t, api.Config{Host: busy{}})
 			require.NoError(t, g.LoadRules(rules.Set{Flow: tt.rules, Isolation: tt.isolation, Adaptive: tt.adaptive}))
-			ctx := api.WithContext(t.Context(), "web", "app")
+			ctx := api.WithOrigin(api.WithContext(t.Context(), "web"), "app")
 			if tt.block { // spend what there is
 				if e, err := g.Entry(ctx, "GET /orders", tt.opts...); err == nil {
 					e.Exit()
@@ -141,11 +145,11 @@ func TestNoAllocationsOfAuthorityAndSystemRules(t *testing.T) {
 		set   rules.Set
 		block bool
 	}{
-		{name: "white list", set: callers(authority.Rule{Origins: []string{"web", "app"}})},
-		{name: "white list, blocked", set: callers(authority.Rule{Origins: []string{"web"}}), block: true},
-		{name: "black list", set: callers(authority.Rule{Origins: []string{"web"}, List: authority.Black})},
-		{name: "black list, blocked", set: callers(authority.Rule{Origins: []string{"app"}, List: authority.Black}), block: true},
-		{name: "list, shadow", set: callers(authority.Rule{Origins: []string{"web"}, Mode: core.Shadow})},
+		{name: "allow list", set: callers(authority.Rule{Origins: []string{"web", "app"}})},
+		{name: "allow list, blocked", set: callers(authority.Rule{Origins: []string{"web"}}), block: true},
+		{name: "deny list", set: callers(authority.Rule{Origins: []string{"web"}, List: authority.Deny})},
+		{name: "deny list, blocked", set: callers(authority.Rule{Origins: []string{"app"}, List: authority.Deny}), block: true},
+		{name: "list, shadow", set: callers(authority.Rule{Origins: []string{"web"}, Mode: spec.Shadow})},
 		{name: "inbound qps", set: of(system.Rule{Metric: system.QPS, Threshold: enough})},
 		{name: "inbound qps, blocked", set: of(system.Rule{Metric: system.QPS}), block: true},
 		{name: "inbound concurrency", set: of(system.Rule{Metric: system.Concurrency, Threshold: enough})},
@@ -156,17 +160,17 @@ func TestNoAllocationsOfAuthorityAndSystemRules(t *testing.T) {
 		{name: "cpu", set: of(system.Rule{Metric: system.CPU, Threshold: 0.95})},
 		{name: "cpu, limiting", set: of(system.Rule{Metric: system.CPU, Threshold: 0.5})},
 		{name: "cpu, gate, blocked", set: of(system.Rule{Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate}), block: true},
-		{name: "cpu, shadow", set: of(system.Rule{Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate, Mode: core.Shadow})},
+		{name: "cpu, shadow", set: of(system.Rule{Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate, Mode: spec.Shadow})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			// On a clock that stands still: the samples of the machine are nobody's calls.
-			clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
-			g := newGuard(t, api.Config{Machine: busy{}, Clock: clock})
+			clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
+			g := newGuard(t, api.Config{Host: busy{}, Clock: clock})
 			require.NoError(t, g.LoadRules(tt.set))
-			ctx := api.WithContext(t.Context(), "web", "app")
+			ctx := api.WithOrigin(api.WithContext(t.Context(), "web"), "app")
 			for range 2 {
 				e, _ := g.Entry(ctx, "GET /orders", api.Inbound())
-				clock.Advance(core.SamplePeriod)
+				clock.Advance(sampler.Period)
 				e.Exit()
 			}
 			call := func() {
@@ -184,9 +188,9 @@ func TestNoAllocationsOfAuthorityAndSystemRules(t *testing.T) {
 // busy is a machine at nine tenths.
 type busy struct{}
 
-func (busy) Load(int64) (float64, error)          { return 3, nil }
-func (busy) CPU(int64) (float64, error)           { return 0.9, nil }
-func (busy) Memory(int64) (machine.Memory, error) { return machine.Memory{Used: 75, Limit: 100}, nil }
+func (busy) Load(int64) (float64, error)       { return 3, nil }
+func (busy) CPU(int64) (float64, error)        { return 0.9, nil }
+func (busy) Memory(int64) (host.Memory, error) { return host.Memory{Used: 75, Limit: 100}, nil }
 
 // The same for hotspot rules, with values that the rule has met.
 func TestNoAllocationsWithValues(t *testing.T) {
@@ -208,8 +212,8 @@ func TestNoAllocationsWithValues(t *testing.T) {
 		{name: "concurrency, blocked", rule: hotspot.Rule{Threshold: 0.5, Metric: hotspot.Concurrency}, block: true},
 		{name: "throttle, blocked", rule: hotspot.Rule{Threshold: 1, Interval: day, Behavior: hotspot.Throttle}, block: true},
 		{name: "exception", rule: hotspot.Rule{Threshold: 1, Interval: day, Exceptions: []hotspot.Exception{
-			{Value: core.ValueOf(id), Threshold: enough}, {Value: core.ValueOf(number), Threshold: enough}}}},
-		{name: "shadow", rule: hotspot.Rule{Threshold: 1, Interval: day, Mode: core.Shadow}},
+			{Value: argument.Of(id), Threshold: enough}, {Value: argument.Of(number), Threshold: enough}}}},
+		{name: "shadow", rule: hotspot.Rule{Threshold: 1, Interval: day, Mode: spec.Shadow}},
 		{name: "the rest", rule: hotspot.Rule{Threshold: enough, MaxValues: 1}},
 	} {
 		for source, opt := range map[string]func() core.Option{
@@ -254,20 +258,20 @@ func TestNoAllocationsWithValues(t *testing.T) {
 	}
 }
 
-// The same for outlier rules, with callees that the rule has met; nor does it to ask whom
+// The same for outlier rules, with endpoints that the rule has met; nor does it to ask whom
 // to avoid while that is nobody.
-func TestNoAllocationsWithCallees(t *testing.T) {
+func TestNoAllocationsWithEndpoints(t *testing.T) {
 	notUnderRace(t)
 	for _, tt := range []struct {
-		name   string
-		mode   core.Mode
-		callee string
-		block  bool
+		name     string
+		mode     spec.Mode
+		endpoint string
+		block    bool
 	}{
-		{name: "no callee"},
-		{name: "in service", callee: "a"},
-		{name: "ejected", callee: "b", block: true},
-		{name: "shadow", callee: "b", mode: core.Shadow},
+		{name: "no endpoint"},
+		{name: "in service", endpoint: "a"},
+		{name: "ejected", endpoint: "b", block: true},
+		{name: "shadow", endpoint: "b", mode: spec.Shadow},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGuard(t, api.Config{})
@@ -276,7 +280,7 @@ func TestNoAllocationsWithCallees(t *testing.T) {
 			}}}))
 			assert.Zero(t, testing.AllocsPerRun(1000, func() { g.Ejected("GET /orders") }))
 			for _, addr := range []string{"a", "b"} {
-				e, err := g.Entry(t.Context(), "GET /orders", api.Callee(addr))
+				e, err := g.Entry(t.Context(), "GET /orders", api.Endpoint(addr))
 				require.NoError(t, err)
 				if addr == "b" {
 					e.Fail(errors.New("x"))
@@ -285,7 +289,7 @@ func TestNoAllocationsWithCallees(t *testing.T) {
 			}
 			ctx := t.Context()
 			call := func() {
-				e, err := g.Entry(ctx, "GET /orders", api.Callee(tt.callee))
+				e, err := g.Entry(ctx, "GET /orders", api.Endpoint(tt.endpoint))
 				if (err != nil) != tt.block {
 					t.Fatalf("err = %v, want block = %v", err, tt.block)
 				}
@@ -301,7 +305,7 @@ func TestOptionLiteralsDoNotAllocate(t *testing.T) {
 	g := newGuard(t, api.Config{})
 	ctx := context.Background()
 	assert.Zero(t, testing.AllocsPerRun(1000, func() {
-		e, _ := g.Entry(ctx, "GET /orders", api.Inbound(), api.Count(3), api.Prioritized())
+		e, _ := g.Entry(ctx, "GET /orders", api.Inbound(), api.Units(3), api.Prioritized())
 		e.Exit()
 	}))
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/inspect"
-	"github.com/penstock-go/penstock/rules"
 )
 
 var errClosed = errors.New("penstock: the guard is closed")
@@ -48,64 +47,76 @@ func SetDefault(g *Guard) (restore func()) {
 // Entry asks for a resource. A nil error means go: run the guarded code, then call
 // Exit on the entry, once. Otherwise the call must not run, and the error is
 //
-//   - a *[core.BlockError] if a rule refused it (errors.Is(err, core.ErrBlocked)),
+//   - a *[BlockError] if a rule refused it (errors.Is(err, ErrBlocked)),
 //   - one that also wraps the context's error if that ended while the call waited,
-//   - one that wraps [core.ErrInvalid] if the resource has no name or the count is
-//     above stat.MaxUnits; such a call is counted nowhere.
+//   - one that wraps [ErrInvalid] if the resource has no name, a name is longer
+//     than pattern.MaxName bytes, or the count is above stat.MaxUnits; such a call is
+//     counted nowhere.
 //
 // The context is only looked at when a rule says wait: a nil one never ends, and
 // with one that has ended, or will before the call's turn, the call is refused at
 // once.
-func Entry(ctx context.Context, resource string, opts ...core.Option) (core.Entry, error) {
+func Entry(ctx context.Context, resource string, opts ...Option) (Admitted, error) {
 	return Default().engine.Enter(ctx, resource, opts)
 }
 
 // Do runs fn as a guarded call of the resource: enter, run, exit. fn gets a context
 // for nested calls. Its error marks the call failed, as does a panic, which goes
 // on after the exit. What it returns is fn's error, or that of [Entry].
-func Do(ctx context.Context, resource string, fn func(context.Context) error, opts ...core.Option) error {
+func Do(ctx context.Context, resource string, fn func(context.Context) error, opts ...Option) error {
 	return Default().Do(ctx, resource, fn, opts...)
 }
 
 // Call is [Do] for functions with a result.
-func Call[T any](ctx context.Context, resource string, fn func(context.Context) (T, error), opts ...core.Option) (T, error) {
+func Call[T any](ctx context.Context, resource string, fn func(context.Context) (T, error), opts ...Option) (T, error) {
 	return CallOn(ctx, Default(), resource, fn, opts...)
 }
 
-// WithContext returns a context whose calls come in through the named context and
-// are made by origin; see [core.WithContext].
-func WithContext(ctx context.Context, name, origin string) context.Context {
-	return core.WithContext(ctx, name, origin)
+// WithContext returns a context whose calls come in through the named context, as in
+// WithContext(ctx, "http"); see [core.WithContext].
+func WithContext(ctx context.Context, name string) context.Context {
+	return core.WithContext(ctx, name)
+}
+
+// WithOrigin returns a context whose calls are made by origin, as in
+// WithOrigin(ctx, "acme"); see [core.WithOrigin].
+func WithOrigin(ctx context.Context, origin string) context.Context {
+	return core.WithOrigin(ctx, origin)
 }
 
 // Inbound marks a call that comes from outside; see [core.Inbound].
-func Inbound() core.Option { return core.Inbound() }
+func Inbound() Option { return core.Inbound() }
 
-// Count says how many units a call takes; see [core.Count].
-func Count(n int) core.Option { return core.Count(n) }
+// Units says how many units a call takes; see [core.Units].
+func Units(n int) Option { return core.Units(n) }
 
 // Prioritized lets a call borrow from a coming bucket; see [core.Prioritized].
-func Prioritized() core.Option { return core.Prioritized() }
+func Prioritized() Option { return core.Prioritized() }
 
 // Args are the arguments of a call; see [core.Args].
-func Args(args ...any) core.Option { return core.Args(args...) }
+func Args(args ...any) Option { return core.Args(args...) }
 
 // Param attaches a value to a call under a name; see [core.Param].
-func Param[T any](name string, value T) core.Option { return core.Param(name, value) }
+func Param[T any](name string, value T) Option { return core.Param(name, value) }
 
 // LoadRules replaces all rules of the default Guard, or none; see
 // [Guard.LoadRules].
-func LoadRules(set rules.Set) error { return Default().LoadRules(set) }
+func LoadRules(set RuleSet) error { return Default().LoadRules(set) }
 
 // LoadRulesFile loads the rules of a file once.
 func LoadRulesFile(path string) error { return Default().LoadRulesFile(path) }
 
 // WatchRules loads the rules of a file now, and again whenever it changes; see
 // [Guard.WatchRules].
-func WatchRules(ctx context.Context, path string) error { return Default().WatchRules(ctx, path) }
+func WatchRules(ctx context.Context, paths ...string) error {
+	return Default().WatchRules(ctx, paths...)
+}
+
+// OnReload has f told of every outcome of watching a file; see [Guard.OnReload].
+func OnReload(f func(Reload)) { Default().OnReload(f) }
 
 // Rules are the rules in force, with their defaults written out.
-func Rules() rules.Set { return Default().Rules() }
+func Rules() RuleSet { return Default().Rules() }
 
 // Tree is a copy of the tree with all figures; see [Guard.Tree].
 func Tree() inspect.Tree { return Default().Tree() }

@@ -41,7 +41,7 @@ func BenchmarkEntry(b *testing.B) {
 			g := newGuard(b, api.Config{}, bm.rules...)
 			ctx := context.Background()
 			if bm.from {
-				ctx = api.WithContext(ctx, "web", "app")
+				ctx = api.WithOrigin(api.WithContext(ctx, "web"), "app")
 			}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -24,16 +24,15 @@ func ForceBreaker(rule, resource string, f breaker.Force) error {
 // Breakers lists what every breaker does at the moment, in the order of the rules, then
 // by resource.
 func (g *Guard) Breakers() []breaker.Status {
-	if t := g.breakerTable(); t != nil {
-		return t.Status()
-	}
-	return nil
+	return g.breakerTable().Status()
 }
 
 // OnBreaker tells f of every breaker that changes its state, until remove is called. f
 // is called by the call that changes it, under no lock: it may make guarded calls, load
 // rules and force breakers, and should be quick. See [breaker.Listeners].
-func (g *Guard) OnBreaker(f func(breaker.Change)) (remove func()) { return g.breakers.Add(f) }
+func (g *Guard) OnBreaker(f func(breaker.Change)) (remove func()) {
+	return g.breakerTable().Listeners().Add(f)
+}
 
 // ForceBreaker makes the breaker of a rule on a resource, or with an empty resource all
 // breakers of the rule, refuse or admit every call, until it is forced otherwise or let
@@ -43,6 +42,5 @@ func (g *Guard) ForceBreaker(rule, resource string, f breaker.Force) error {
 }
 
 func (g *Guard) breakerTable() *breaker.Table {
-	t, _ := g.engine.Rules().Family(core.KindBreaker).(*breaker.Table)
-	return t
+	return g.engine.Rules().Family(core.KindBreaker).(*breaker.Table) // there from the start, see New
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -41,7 +43,7 @@ func TestBreakersDoNotAllocate(t *testing.T) {
 		{name: "open", rules: []breaker.Rule{open}, trip: true, block: true},
 		{name: "half-open, the probe is out", rules: []breaker.Rule{{ID: "open", MinCalls: 1, Recovery: time.Millisecond, ProbeTimeout: time.Hour}}, trip: true, block: true},
 		{name: "probing and failing", rules: []breaker.Rule{{ID: "open", MinCalls: 1, Recovery: time.Millisecond}}, trip: true, fail: errDown},
-		{name: "shadow", rules: []breaker.Rule{{ID: "open", MinCalls: 1, Recovery: time.Hour, Mode: core.Shadow}}, trip: true},
+		{name: "shadow", rules: []breaker.Rule{{ID: "open", MinCalls: 1, Recovery: time.Hour, Mode: spec.Shadow}}, trip: true},
 		{name: "forced open", rules: []breaker.Rule{open}, force: breaker.ForceOpen, block: true},
 		{name: "forced closed", rules: []breaker.Rule{open}, force: breaker.ForceClosed, fail: errDown},
 	} {
@@ -51,7 +53,7 @@ func TestBreakersDoNotAllocate(t *testing.T) {
 					tt.rules[i].Resource = "GET /orders"
 				}
 			}
-			clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
+			clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 			g := newGuard(t, api.Config{Clock: clock})
 			require.NoError(t, g.LoadRules(rules.Set{Breaker: tt.rules}))
 			ctx := t.Context()
@@ -102,12 +104,12 @@ func TestBreakerControl(t *testing.T) {
 	assert.Equal(t, []breaker.State{breaker.Open}, told)
 	assert.Equal(t, breaker.ForcedClosed, g.Breakers()[0].State)
 	assert.Equal(t, []breaker.Rule{{
-		ID: "b", Resource: "orders", MinCalls: 1, Interval: time.Second, Buckets: 10, Recovery: 5 * time.Second, Probes: 1, ProbeTimeout: 5 * time.Second,
+		ID: "b", Resource: "orders", MinCalls: 1, Interval: 10 * time.Second, Buckets: 10, Recovery: 5 * time.Second, Probes: 1, ProbeTimeout: 5 * time.Second,
 	}}, g.Rules().Breaker)
 }
 
 // A breaker counts calls when they end. What is under way when it trips is bounded by a
-// concurrency limit beside it. museum 85
+// concurrency limit beside it. known bug 85
 func TestFailuresUnderWayAreBoundedByConcurrency(t *testing.T) {
 	g := newGuard(t, api.Config{})
 	require.NoError(t, g.LoadRules(rules.Set{

@@ -1,8 +1,9 @@
-// Package api is what guarded code calls.
+// Package api is what guarded code calls, and all that it imports. Code that writes
+// rules in Go adds the packages of their families, as flow; rule files need none.
 //
 //	e, err := api.Entry(ctx, "GET /orders")
 //	if err != nil {
-//		return err // a *core.BlockError: which rule, which kind, when to retry
+//		return err // a *api.BlockError: which rule, which kind, when to retry
 //	}
 //	defer e.Exit()
 //
@@ -10,7 +11,7 @@
 // one of your own with the same methods. Until rules are loaded, every call passes
 // and is counted.
 //
-//	err := api.LoadRules(rules.Set{Flow: []flow.Rule{
+//	err := api.LoadRules(api.RuleSet{Flow: []flow.Rule{
 //		{Resource: "GET /orders", Threshold: 100},
 //	}})
 //

@@ -37,7 +37,7 @@ func everyFamilyCall(t testing.TB) func() {
 	t.Helper()
 	g := newGuard(t, api.Config{})
 	require.NoError(t, g.LoadRules(everyFamily()))
-	ctx := api.WithContext(context.Background(), "web", "app")
+	ctx := api.WithOrigin(api.WithContext(context.Background(), "web"), "app")
 	user := "ann"
 	return func() {
 		e, err := g.Entry(ctx, "GET /orders", api.Inbound(), api.Param("user", user))
@@ -61,7 +61,7 @@ func TestNoAllocationsWithEveryFamily(t *testing.T) {
 	notUnderRace(t)
 	blocked := map[string]func(*rules.Set){
 		"":          func(*rules.Set) {},
-		"authority": func(s *rules.Set) { s.Authority[0].List = authority.Black },
+		"authority": func(s *rules.Set) { s.Authority[0].List = authority.Deny },
 		"system":    func(s *rules.Set) { s.System[0].Threshold = 0 },
 		"hotspot":   func(s *rules.Set) { s.Hotspot[0].Threshold = 0 },
 		"flow":      func(s *rules.Set) { s.Flow[0].Threshold = 0 },
@@ -82,7 +82,7 @@ func TestNoAllocationsWithEveryFamily(t *testing.T) {
 				if by == "breaker" {
 					require.NoError(t, g.ForceBreaker(g.Rules().Breaker[0].ID, "GET /orders", breaker.ForceOpen))
 				}
-				ctx := api.WithContext(t.Context(), "web", "app")
+				ctx := api.WithOrigin(api.WithContext(t.Context(), "web"), "app")
 				call := func() {
 					e, err := g.Entry(ctx, "GET /orders", api.Inbound(), opt())
 					if (err != nil) != (by != "") {

@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/rules"
 )
 
 func Example() {
@@ -23,7 +21,7 @@ func Example() {
 	defer guard.Close()
 	defer api.SetDefault(guard)()
 
-	err = api.LoadRules(rules.Set{Flow: []flow.Rule{
+	err = api.LoadRules(api.RuleSet{Flow: []flow.Rule{
 		{ID: "orders", Resource: "GET /orders", Threshold: 2, Interval: time.Hour},
 	}})
 	if err != nil {
@@ -31,7 +29,7 @@ func Example() {
 	}
 	for range 3 {
 		e, err := api.Entry(context.Background(), "GET /orders")
-		if errors.Is(err, core.ErrBlocked) {
+		if errors.Is(err, api.ErrBlocked) {
 			fmt.Println(err)
 			continue
 		}
@@ -61,7 +59,7 @@ func ExampleCall() {
 // A call that is never exited holds its permits for ever. With LeakAfter, the guard
 // says who made it.
 func ExampleGuard_Leaks() {
-	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	guard, err := api.New(api.Config{Clock: clock, LeakAfter: time.Minute, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
@@ -84,13 +82,13 @@ func ExampleGuard_Leaks() {
 
 // A rule that acts over seconds is tested in no time with a clock that stands still.
 func ExampleNew_manualClock() {
-	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	guard, err := api.New(api.Config{Clock: clock})
 	if err != nil {
 		panic(err)
 	}
 	defer guard.Close()
-	err = guard.LoadRules(rules.Set{Flow: []flow.Rule{{Resource: "mail", Threshold: 1, Interval: time.Minute}}})
+	err = guard.LoadRules(api.RuleSet{Flow: []flow.Rule{{Resource: "mail", Threshold: 1, Interval: time.Minute}}})
 	if err != nil {
 		panic(err)
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 // A rule of each family, loaded as users do, is seen to block. A family without a
-// row here fails. museum 74
+// row here fails. known bug 74
 func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 	shut := map[string]struct {
 		set  rules.Set
@@ -50,23 +50,23 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 			e.Exit()
 			require.NoError(t, g.LoadRules(row.set))
 			if row.hold { // there is no limit of 0
-				e, err := g.Entry(t.Context(), "orders", api.Count(2))
+				e, err := g.Entry(t.Context(), "orders", api.Units(2))
 				require.NoError(t, err)
 				defer e.Exit()
 			}
 			if row.trip {
 				failure := errors.New("x")
-				require.NoError(t, g.Do(t.Context(), "orders", func(context.Context) error { return nil }, api.Callee("another")))
-				require.ErrorIs(t, g.Do(t.Context(), "orders", func(context.Context) error { return failure }, api.Callee("x")), failure)
+				require.NoError(t, g.Do(t.Context(), "orders", func(context.Context) error { return nil }, api.Endpoint("another")))
+				require.ErrorIs(t, g.Do(t.Context(), "orders", func(context.Context) error { return failure }, api.Endpoint("x")), failure)
 			}
-			_, err = g.Entry(t.Context(), "orders", api.Inbound(), api.Args("x"), api.Callee("x"))
+			_, err = g.Entry(t.Context(), "orders", api.Inbound(), api.Args("x"), api.Endpoint("x"))
 			require.ErrorIs(t, err, core.ErrBlocked)
 			assert.Equal(t, row.kind, core.KindOf(err))
 		})
 	}
 }
 
-// Guarded code that panics gives its place back, and the panic goes on. museum 55, 63
+// Guarded code that panics gives its place back, and the panic goes on. known bug 55, 63
 func TestPanicInGuardedCodeGivesItsPlaceBack(t *testing.T) {
 	g := newGuard(t, api.Config{}, flow.Rule{Resource: "orders", Metric: flow.Concurrency, Threshold: 1})
 	for range 100 {

@@ -35,12 +35,12 @@ func (g *Guard) Resource(name string) *Handle { return &Handle{guard: g, at: cor
 func (h *Handle) Name() string { return h.at.Name() }
 
 // Entry asks for the resource, see the function [Entry].
-func (h *Handle) Entry(ctx context.Context, opts ...core.Option) (core.Entry, error) {
+func (h *Handle) Entry(ctx context.Context, opts ...Option) (Admitted, error) {
 	return h.on().engine.EnterBy(ctx, h.at, opts)
 }
 
 // Do runs fn as a guarded call, see the function [Do].
-func (h *Handle) Do(ctx context.Context, fn func(context.Context) error, opts ...core.Option) (err error) {
+func (h *Handle) Do(ctx context.Context, fn func(context.Context) error, opts ...Option) (err error) {
 	e, err := h.Entry(ctx, opts...)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
@@ -58,7 +59,7 @@ func passes(g *api.Guard, name string) int64 {
 }
 
 func TestHandleOutlivesItsNode(t *testing.T) {
-	clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
+	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 	g := newGuard(t, api.Config{Clock: clock})
 	h := g.Resource("GET /orders")
 	call := func() error {
@@ -85,7 +86,7 @@ func TestHandleOutlivesItsNode(t *testing.T) {
 }
 
 func TestHandleSeesEachReload(t *testing.T) {
-	g := newGuard(t, api.Config{Clock: core.NewManualClock(time.Unix(1_700_000_000, 0))})
+	g := newGuard(t, api.Config{Clock: clocks.NewManual(time.Unix(1_700_000_000, 0))})
 	h := g.Resource("GET /orders")
 	for limit := range 5 {
 		require.NoError(t, g.LoadRules(rules.Set{Flow: []flow.Rule{{ID: "r", Resource: "GET /orders", Threshold: float64(limit)}}}))
@@ -111,7 +112,7 @@ func TestHandleFollowsTheDefaultGuard(t *testing.T) {
 }
 
 func TestHandleBeyondTheCap(t *testing.T) {
-	clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
+	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 	g := newGuard(t, api.Config{Clock: clock, Caps: node.Caps{Resources: 1}})
 	first, second := g.Resource("a"), g.Resource("c")
 	for _, h := range []*api.Handle{first, second, second} {
@@ -184,7 +185,7 @@ func TestHandleDoesNotAllocate(t *testing.T) {
 	g := newGuard(t, api.Config{}, flow.Rule{Resource: "GET /orders", Threshold: 1e9})
 	h, ctx := g.Resource("GET /orders"), t.Context()
 	assert.Zero(t, testing.AllocsPerRun(1000, func() {
-		e, _ := h.Entry(ctx, api.Inbound(), api.Count(3))
+		e, _ := h.Entry(ctx, api.Inbound(), api.Units(3))
 		e.Exit()
 	}))
 }

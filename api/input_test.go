@@ -12,6 +12,8 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
@@ -29,8 +31,8 @@ func TestNoNameIsRefusedAndCountedNowhere(t *testing.T) {
 }
 
 func TestNilContextNeverEnds(t *testing.T) {
-	clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
-	clock.SetSleep(core.SleepRecord)
+	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
+	clock.SetSleep(clocks.SleepRecord)
 	g := newGuard(t, api.Config{Clock: clock}, flow.Rule{Resource: "r", Threshold: 10, Behavior: flow.Throttle})
 	var none context.Context
 	for range 3 {
@@ -40,11 +42,11 @@ func TestNilContextNeverEnds(t *testing.T) {
 		e.Exit()
 	}
 	assert.Equal(t, []time.Duration{100 * time.Millisecond, 200 * time.Millisecond}, clock.Slept())
-	assert.NotNil(t, api.WithContext(none, "web", "app"))
+	assert.NotNil(t, api.WithOrigin(api.WithContext(none, "web"), "app"))
 }
 
 func TestEndedContextMattersOnlyToAWait(t *testing.T) {
-	clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
+	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 	g := newGuard(t, api.Config{Clock: clock}, flow.Rule{Resource: "r", Threshold: 10, Behavior: flow.Throttle})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -64,8 +66,8 @@ func TestEndedContextMattersOnlyToAWait(t *testing.T) {
 
 func TestDeadlineBeforeTheTurnIsRefusedAtOnce(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
-	clock := core.NewManualClock(start)
-	clock.SetSleep(core.SleepRecord)
+	clock := clocks.NewManual(start)
+	clock.SetSleep(clocks.SleepRecord)
 	g := newGuard(t, api.Config{Clock: clock}, flow.Rule{ID: "even", Resource: "r", Threshold: 10, Behavior: flow.Throttle})
 	enter := func(deadline time.Duration) error {
 		// Real deadlines of a virtual time: what counts is how far off they are.
@@ -90,7 +92,7 @@ func (fakeLive) Err() error            { return nil }
 func (fakeLive) Done() <-chan struct{} { return nil }
 
 func TestContextEndsDuringTheWait(t *testing.T) {
-	clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
+	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 	g := newGuard(t, api.Config{Clock: clock}, flow.Rule{Resource: "r", Threshold: 10, Behavior: flow.Throttle})
 	e, err := g.Entry(t.Context(), "r")
 	require.NoError(t, err)
@@ -130,7 +132,7 @@ func TestCounts(t *testing.T) {
 		{count: math.MaxInt, refuse: true},
 	} {
 		g := newGuard(t, api.Config{})
-		e, err := g.Entry(t.Context(), "r", api.Count(tt.count))
+		e, err := g.Entry(t.Context(), "r", api.Units(tt.count))
 		if tt.refuse {
 			assert.ErrorIs(t, err, core.ErrInvalid, "%d", tt.count)
 			continue
@@ -157,10 +159,10 @@ func TestNewRefuses(t *testing.T) {
 		cfg  api.Config
 		want string
 	}{
-		{api.Config{SampleCount: 3}, "3 buckets don't divide an interval of 1s"},
-		{api.Config{SampleCount: -1}, "-1 buckets"},
+		{api.Config{Buckets: 3}, "3 buckets don't divide an interval of 1s"},
+		{api.Config{Buckets: -1}, "-1 buckets"},
 		{api.Config{Interval: -time.Second}, "an interval of -1s"},
-		{api.Config{Interval: time.Hour, SampleCount: 1440}, "128 is the most"},
+		{api.Config{Interval: time.Hour, Buckets: 1440}, "128 is the most"},
 		{api.Config{Interval: 48 * time.Hour}, "an interval of 48h0m0s"},
 		{api.Config{OccupyTimeout: -1}, "OccupyTimeout is -1ns"},
 		{api.Config{ColdFactor: 1}, "ColdFactor is 1"},
@@ -182,7 +184,7 @@ func TestBadRulesLeaveTheOldOnes(t *testing.T) {
 		{Resource: "r", Threshold: 1, Buckets: 3},
 		{Resource: "r", Threshold: 1, Interval: time.Millisecond},
 		{Resource: "r", Threshold: 1, Relation: flow.Associated},
-		{Resource: "(", Threshold: 1, Regex: true},
+		{Resource: "(", Threshold: 1, Match: spec.MatchRegex},
 	} {
 		assert.Error(t, g.LoadRules(rules.Set{Flow: []flow.Rule{{Resource: "other", Threshold: 1}, bad}}))
 	}

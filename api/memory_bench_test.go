@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
@@ -35,8 +36,8 @@ func manyNames(n int) []string {
 	return names
 }
 
-func roomy(b testing.TB, n int) (*api.Guard, *core.ManualClock) {
-	clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
+func roomy(b testing.TB, n int) (*api.Guard, *clocks.Manual) {
+	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 	g, err := api.New(api.Config{Clock: clock, Caps: node.Caps{Resources: n, Calls: n}, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, g.Close()) })

@@ -14,9 +14,11 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/chance"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/proof/chance"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -28,18 +30,19 @@ var seed = chance.Seed
 func TestSoak(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	rounds := 200 + hammerRounds()/4
-	clock := core.NewManualClock(time.Unix(1_700_000_000, 0))
-	clock.SetSleep(core.SleepRecord)
+	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
+	clock.SetSleep(clocks.SleepRecord)
 	g := newGuard(t, api.Config{Clock: clock, Caps: node.Caps{Resources: 20, Contexts: 4, Calls: 40, Origins: 10}})
 
 	require.NoError(t, g.LoadRules(randomRules(rand.New(rand.NewPCG(*seed, 2)))))
 
 	var passed, blocked, failed atomic.Int64
 	call := func(rnd *rand.Rand) {
-		ctx := api.WithContext(t.Context(), fmt.Sprint("ctx", rnd.IntN(8)), []string{"", "app", "web", "x", "y", "z"}[rnd.IntN(6)])
+		ctx := api.WithContext(t.Context(), fmt.Sprint("ctx", rnd.IntN(8)))
+		ctx = api.WithOrigin(ctx, []string{"", "app", "web", "x", "y", "z"}[rnd.IntN(6)])
 		opts := []core.Option{api.Inbound()}
 		if rnd.IntN(4) == 0 {
-			opts = append(opts, api.Prioritized(), api.Count(1+rnd.IntN(3)))
+			opts = append(opts, api.Prioritized(), api.Units(1+rnd.IntN(3)))
 		}
 		var open []core.Entry
 		for range 1 + rnd.IntN(3) {
@@ -105,8 +108,8 @@ func TestSoak(t *testing.T) {
 	assert.Zero(t, g.Engine().Failures())
 	g.Engine().EachResource(func(r *core.Resource) {
 		assert.Zero(t, r.InFlight(), r.Name())
-		if gauge := r.Gauge(nil); gauge != nil {
-			assert.Zero(t, gauge.Held(), r.Name())
+		if semaphore := r.Semaphore(nil); semaphore != nil {
+			assert.Zero(t, semaphore.Held(), r.Name())
 		}
 	})
 	clock.Advance(10 * time.Minute)
@@ -141,7 +144,7 @@ func randomRules(rnd *rand.Rand) rules.Set {
 		case 5:
 			r.Relation, r.Ref = flow.Chain, fmt.Sprint("ctx", rnd.IntN(4))
 		case 6:
-			r.Resource, r.Regex, r.Mode = "r1.*", true, core.Mode(rnd.IntN(3))
+			r.Resource, r.Match, r.Mode = "r1.*", spec.MatchRegex, spec.Mode(rnd.IntN(3))
 		case 7:
 			r.Interval, r.Strict = 5*time.Second, true
 		}

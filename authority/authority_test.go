@@ -14,9 +14,11 @@ import (
 
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/internal/books"
-	"github.com/penstock-go/penstock/internal/trial"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -35,7 +37,7 @@ func newGuard(t testing.TB, rules ...authority.Rule) *guard {
 func newGuardWith(t testing.TB, caps node.Caps, rules ...authority.Rule) *guard {
 	t.Helper()
 	e, err := core.NewEngine(core.Config{
-		Clock: core.NewManualClock(time.Unix(1_700_000_000, 0)), Chain: slots.Default(), Caps: caps,
+		Clock: clocks.NewManual(time.Unix(1_700_000_000, 0)), Chain: slots.Default(), Caps: caps,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
@@ -54,7 +56,7 @@ func (g *guard) load(rules ...authority.Rule) {
 // who is which rule refuses a caller, "" if none does.
 func (g *guard) who(resource, origin string) string {
 	g.t.Helper()
-	e, err := g.Enter(core.WithContext(g.t.Context(), "", origin), resource, nil)
+	e, err := g.Enter(core.WithOrigin(g.t.Context(), origin), resource, nil)
 	e.Exit()
 	if err == nil {
 		return ""
@@ -63,7 +65,10 @@ func (g *guard) who(resource, origin string) string {
 	require.ErrorAs(g.t, err, &block)
 	assert.Equal(g.t, core.KindAuthority, block.Kind)
 	assert.Contains(g.t, []string{resource, node.OverflowName}, block.Resource)
-	assert.Zero(g.t, block.RetryAfter())
+	_, known := block.RetryAfter()
+	assert.False(g.t, known)
+	_, known = block.Limit()
+	assert.False(g.t, known)
 	return block.Rule
 }
 
@@ -71,11 +76,11 @@ func TestLists(t *testing.T) {
 	g := newGuard(t,
 		authority.Rule{ID: "white", Resource: "white", Origins: []string{"app-a", "\tapp b \n"}},
 		authority.Rule{ID: "anonymous", Resource: "anonymous", Origins: []string{"app-a"}, AllowAnonymous: true},
-		authority.Rule{ID: "black", Resource: "black", Origins: []string{"app-a", " app b"}, List: authority.Black},
-		authority.Rule{ID: "off", Resource: "off", Origins: []string{"app-a"}, Mode: core.Off},
-		authority.Rule{ID: "pattern", Resource: "GET /.*", Regex: true, Origins: []string{"app-a"}},
+		authority.Rule{ID: "black", Resource: "black", Origins: []string{"app-a", " app b"}, List: authority.Deny},
+		authority.Rule{ID: "off", Resource: "off", Origins: []string{"app-a"}, Mode: spec.Off},
+		authority.Rule{ID: "pattern", Resource: "GET /.*", Match: spec.MatchRegex, Origins: []string{"app-a"}},
 		authority.Rule{ID: "one", Resource: "both", Origins: []string{"app-a", "app-b"}},
-		authority.Rule{ID: "two", Resource: "both", Origins: []string{"app-b"}, List: authority.Black})
+		authority.Rule{ID: "two", Resource: "both", Origins: []string{"app-b"}, List: authority.Deny})
 	for _, tt := range []struct{ resource, origin, want string }{
 		{"white", "app-a", ""}, {"white", "app b", ""}, {"white", "app-c", "white"}, {"white", "", "white"},
 		{"white", "app", "white"}, {"white", "app-aa", "white"}, {"white", "APP-A", "white"},
@@ -91,22 +96,22 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// museum 36, 47
+// known bug 36, 47
 func TestRuleRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		rule authority.Rule
 		want string
 	}{
 		{authority.Rule{Origins: []string{"a"}}, "resource: is required: name the resource whose callers the rule lists"},
-		{authority.Rule{Resource: "r"}, "origins: is required: a white list of nobody lets no caller in; for that, use a flow rule with the threshold 0"},
-		{authority.Rule{Resource: "r", List: authority.Black}, "origins: is required: a black list of nobody never refuses a call"},
+		{authority.Rule{Resource: "r"}, "origins: is required: an allow list of nobody lets no caller in; for that, use a flow rule with the threshold 0"},
+		{authority.Rule{Resource: "r", List: authority.Deny}, "origins: is required: a deny list of nobody never refuses a call"},
 		{authority.Rule{Resource: "r", Origins: []string{"a", " \t"}}, "origins: has no name in place 2: callers without an origin are for allowAnonymous"},
 		{authority.Rule{Resource: "r", Origins: []string{"a", "b", " a"}}, `origins: has "a" twice: remove one`},
-		{authority.Rule{Resource: "r", Origins: []string{"a"}, List: 2}, "list: 2 is unknown: use authority.White or authority.Black"},
-		{authority.Rule{Resource: "r", Origins: []string{"a"}, Mode: 3}, "mode: 3 is unknown: use core.Enforce, core.Shadow or core.Off"},
-		{authority.Rule{Resource: "r", Origins: []string{"a"}, List: authority.Black, AllowAnonymous: true},
-			"allowAnonymous: has no meaning for a black list, which lets callers without an origin through: remove it"},
-		{authority.Rule{Resource: "a(b", Regex: true, Origins: []string{"a"}}, `resource: is no regular expression: missing closing ): "a(b"`},
+		{authority.Rule{Resource: "r", Origins: []string{"a"}, List: 2}, "list: 2 is unknown: use authority.Allow or authority.Deny"},
+		{authority.Rule{Resource: "r", Origins: []string{"a"}, Mode: 3}, "mode: 3 is unknown: use api.Enforce, api.Shadow or api.Off"},
+		{authority.Rule{Resource: "r", Origins: []string{"a"}, List: authority.Deny, AllowAnonymous: true},
+			"allowAnonymous: has no meaning for a deny list, which lets callers without an origin through: remove it"},
+		{authority.Rule{Resource: "a(b", Match: spec.MatchRegex, Origins: []string{"a"}}, `resource: is no regular expression: missing closing ): "a(b"`},
 	} {
 		_, err := tt.rule.Normalized()
 		require.EqualError(t, err, tt.want)
@@ -129,20 +134,20 @@ func TestNormalizedLeavesTheRuleAlone(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, got, again)
 
-	unique, err := authority.Normalize([]authority.Rule{given, {Resource: "r", Origins: []string{"c"}}, {Resource: "r", List: authority.Black, Origins: []string{"c"}}})
+	unique, err := authority.Normalize([]authority.Rule{given, {Resource: "r", Origins: []string{"c"}}, {Resource: "r", List: authority.Deny, Origins: []string{"c"}}})
 	require.NoError(t, err)
-	assert.Equal(t, []string{"authority:r", "authority:r#2", "authority:r:black"}, []string{unique[0].ID, unique[1].ID, unique[2].ID})
+	assert.Equal(t, []string{"authority:r", "authority:r#2", "authority:r:deny"}, []string{unique[0].ID, unique[1].ID, unique[2].ID})
 	_, err = authority.Normalize([]authority.Rule{given, got.WithID(""), given})
 	require.EqualError(t, err, "authority: rules 0 and 1 are the same: remove one")
 }
 
-// museum 71
+// known bug 71
 func TestRuleEqualSeesEveryField(t *testing.T) {
 	trial.EveryFieldCounts(t, authority.Rule{ID: "r", Resource: "r", Origins: []string{"a"}}, []string{"b"})
 }
 
 func TestListAsText(t *testing.T) {
-	for l, want := range map[authority.List]string{authority.White: `"white"`, authority.Black: `"black"`} {
+	for l, want := range map[authority.List]string{authority.Allow: `"allow"`, authority.Deny: `"deny"`} {
 		text, err := json.Marshal(l)
 		require.NoError(t, err)
 		assert.JSONEq(t, want, string(text))
@@ -156,27 +161,27 @@ func TestListAsText(t *testing.T) {
 // A shadow rule refuses nobody. What rules did is told, and stays told when a list is
 // edited.
 func TestShadowAndFigures(t *testing.T) {
-	rule := authority.Rule{Resource: "r", Origins: []string{"a"}, Mode: core.Shadow}
+	rule := authority.Rule{Resource: "r", Origins: []string{"a"}, Mode: spec.Shadow}
 	g := newGuard(t, rule)
 	for range 3 {
 		assert.Empty(t, g.who("r", "b"))
 	}
 	assert.Empty(t, g.who("r", "a"))
-	assert.Equal(t, []core.RuleFigures{{Kind: core.KindAuthority, ID: "authority:r", Resource: "r", Mode: core.Shadow, Rehearsed: 3}}, g.Rules().RuleFigures())
-	rule.Mode, rule.Origins = core.Enforce, []string{"a", "c"}
+	assert.Equal(t, []core.RuleFigures{{Kind: core.KindAuthority, ID: "authority:r", Resource: "r", Mode: spec.Shadow, ShadowBlocked: 3}}, g.Rules().RuleFigures())
+	rule.Mode, rule.Origins = spec.Enforce, []string{"a", "c"}
 	g.load(rule)
 	assert.Equal(t, "authority:r", g.who("r", "b"))
 	assert.Empty(t, g.who("r", "c"))
-	assert.Equal(t, []core.RuleFigures{{Kind: core.KindAuthority, ID: "authority:r", Resource: "r", Refused: 1, Rehearsed: 3}}, g.Rules().RuleFigures())
+	assert.Equal(t, []core.RuleFigures{{Kind: core.KindAuthority, ID: "authority:r", Resource: "r", Refused: 1, ShadowBlocked: 3}}, g.Rules().RuleFigures())
 	g.load()
 	assert.Empty(t, g.who("r", "b"))
 }
 
 // Who is refused is so beyond the caps as well, where names share a node; and the
-// callers that rules name have nodes outside of the caps. museum 107
+// callers that rules name have nodes outside of the caps. known bug 107
 func TestBeyondTheCaps(t *testing.T) {
 	g := newGuardWith(t, node.Caps{Resources: 1, Origins: 1},
-		authority.Rule{ID: "all", Resource: ".*", Regex: true, Origins: []string{"good", "better"}},
+		authority.Rule{ID: "all", Resource: ".*", Match: spec.MatchRegex, Origins: []string{"good", "better"}},
 		authority.Rule{ID: "named", Resource: "named", Origins: []string{"good"}})
 	for i := range 20 {
 		resource := strings.Repeat("x", i+1)
@@ -191,7 +196,7 @@ func TestBeyondTheCaps(t *testing.T) {
 }
 
 // Under reloads every decision is by one list or the other: a caller on both gets in
-// always, one on neither never. museum 66, 69
+// always, one on neither never. known bug 66, 69
 func TestReloadUnderLoad(t *testing.T) {
 	a := authority.Rule{Resource: "r", Origins: []string{"both", "a"}}
 	b := authority.Rule{Resource: "r", Origins: []string{"both", "b"}}

@@ -4,16 +4,18 @@ import (
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/stat"
 )
 
 // controller is one rule at work on one resource.
 type controller struct {
-	rule      Rule
-	named     map[string]struct{} // the callers; not changed once made
-	few       []string            // the same, if they are so few that to compare is quicker
-	refusal   *core.BlockError
-	rehearsed *stat.Tally // refusals of a shadow rule
+	rule          Rule
+	named         map[string]struct{} // the callers; not changed once made
+	few           []string            // the same, if they are so few that to compare is quicker
+	refusal       *core.BlockError
+	shadowBlocked *stat.Tally // refusals of a shadow rule
 }
 
 const fewCallers = 8
@@ -26,70 +28,68 @@ func newController(r Rule, resource *core.Resource, old *controller) *controller
 	if len(r.Origins) <= fewCallers {
 		c.few = r.Origins
 	}
-	c.refusal = core.NewBlockError(core.KindAuthority, resource.Name(), r.ID, nil)
-	c.rehearsed = new(stat.Tally)
+	var before *core.BlockError
+	c.shadowBlocked = new(stat.Tally)
 	if old != nil {
-		c.refusal.Succeed(old.refusal)
-		c.rehearsed = old.rehearsed
+		before, c.shadowBlocked = old.refusal, old.shadowBlocked
 	}
+	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindAuthority, Resource: resource.Name(), Rule: r.ID}, nil, before)
 	return c
 }
 
 // admits reports whether the rule lets a caller in.
 func (c *controller) admits(origin string) bool {
 	if origin == "" {
-		return c.rule.List == Black || c.rule.AllowAnonymous
+		return c.rule.List == Deny || c.rule.AllowAnonymous
 	}
 	named := slices.Contains(c.few, origin)
 	if c.few == nil {
 		_, named = c.named[origin]
 	}
-	return named == (c.rule.List == White)
+	return named == (c.rule.List == Allow)
 }
 
 // Rules are the authority rules of one resource, compiled. They are safe for
 // concurrent use.
 type Rules struct {
-	controllers []*controller // as declared
+	controllers []*controller // as declared, those that hold
+	shadows     []*controller
 }
 
-// Ask returns the first refusal. A shadow rule refuses nobody.
+func newRules(controllers []*controller) *Rules {
+	rs := new(Rules)
+	rs.controllers, rs.shadows = family.ByMode(controllers, func(c *controller) spec.Mode { return c.rule.Mode })
+	return rs
+}
+
+// Ask returns the first refusal.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
+	origin := inv.Origin()
 	for _, c := range rs.controllers {
-		if c.rule.Mode == core.Enforce && !c.admits(inv.Origin()) {
+		if !c.admits(origin) {
 			return core.Verdict{Block: c.refusal}
 		}
 	}
 	return core.Verdict{}
 }
 
-// Take takes nothing: neither the caller nor the rules have changed since it was
-// asked. It counts what shadow rules would have refused.
-func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
-	for _, c := range rs.controllers {
-		if c.rule.Mode == core.Shadow && !c.admits(inv.Origin()) {
-			c.rehearsed.Add(inv.Lane(), 1)
-		}
-	}
-	return core.Verdict{}
-}
+// Take is Ask: there is nothing to take.
+func (rs *Rules) Take(inv *core.Invocation) core.Verdict { return rs.Ask(inv) }
 
-// DecidesAtOnce reports whether Decide does what Ask and Take do: where no rule rehearses.
-func (rs *Rules) DecidesAtOnce() bool {
-	return !slices.ContainsFunc(rs.controllers, func(c *controller) bool { return c.rule.Mode == core.Shadow })
-}
+// Direct is true: to ask first spares nothing.
+func (rs *Rules) Direct() bool { return true }
 
-// Decide returns the first refusal.
-func (rs *Rules) Decide(inv *core.Invocation) *core.BlockError {
-	for _, c := range rs.controllers {
+// Modes says which rules there are.
+func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.controllers) > 0, len(rs.shadows) > 0 }
+
+// Shadow counts what shadow rules would have refused.
+func (rs *Rules) Shadow(inv *core.Invocation) {
+	for _, c := range rs.shadows {
 		if !c.admits(inv.Origin()) {
-			return c.refusal
+			c.shadowBlocked.Add(inv.Lane(), 1)
 		}
 	}
-	return nil
 }
 
-// acts is what [core.FamilyTable] asks of every controller.
-func (c *controller) acts() (Rule, *core.BlockError, *stat.Tally) {
-	return c.rule, c.refusal, c.rehearsed
-}
+// told is what [family.Compiled] asks of every controller.
+func (c *controller) told() (*core.BlockError, *stat.Tally) { return c.refusal, c.shadowBlocked }

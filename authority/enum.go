@@ -1,27 +1,34 @@
 package authority
 
-import "github.com/penstock-go/penstock/core"
+import "github.com/penstock-go/penstock/core/spec"
 
 // List is what the names of a rule mean.
 type List uint8
 
 // The lists.
 const (
-	White List = iota // these callers may, nobody else
-	Black             // these callers may not, everybody else may
+	Allow List = iota // these callers may, nobody else
+	Deny              // these callers may not, everybody else may
 )
 
-var listNames = []string{"white", "black"}
+var listNames = []string{"allow", "deny"}
 
 // String returns the name used in rule files.
-func (l List) String() string { return core.EnumName("list", listNames, uint8(l)) }
+func (l List) String() string { return spec.EnumName("list", listNames, uint8(l)) }
 
 // MarshalText writes the name used in rule files.
-func (l List) MarshalText() ([]byte, error) { return core.MarshalEnum("list", listNames, uint8(l)) }
+func (l List) MarshalText() ([]byte, error) { return spec.MarshalEnum("list", listNames, uint8(l)) }
 
-// UnmarshalText reads the name used in rule files.
+// UnmarshalText reads the name used in rule files, or what Sentinel calls it: white for
+// allow, black for deny.
 func (l *List) UnmarshalText(text []byte) error {
-	v, err := core.ParseEnum("list", listNames, text)
+	switch string(text) {
+	case "white":
+		text = []byte("allow")
+	case "black":
+		text = []byte("deny")
+	}
+	v, err := spec.ParseEnum("list", listNames, text)
 	*l = List(v)
 	return err
 }

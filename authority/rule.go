@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Rule lists callers of one resource. Resource and Origins are enough:
@@ -19,42 +19,39 @@ type Rule struct {
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name given to api.Entry. Required.
 	Resource string `yaml:"resource"`
-	// Regex makes Resource a regular expression (RE2) that must match a whole
-	// name; a dot matches every character.
-	Regex bool `yaml:"regex,omitempty"`
-	// List is what Origins means. The zero value is White.
+	// Match says how Resource names resources: spec.MatchExact, the zero value, or
+	// spec.MatchRegex for a regular expression (RE2) that must match a whole name,
+	// where a dot matches every character.
+	Match spec.Match `yaml:"match,omitempty"`
+	// List is what Origins means. The zero value is Allow.
 	List List `yaml:"list,omitempty"`
 	// Origins are the callers that the rule names. Blanks around a name are dropped;
 	// otherwise names are compared as they are. At least one.
 	Origins []string `yaml:"origins"`
-	// AllowAnonymous lets callers without an origin through a white list, which
-	// refuses them otherwise. A black list can't name them and always lets them through.
+	// AllowAnonymous lets callers without an origin through an allow list, which
+	// refuses them otherwise. A deny list can't name them and always lets them through.
 	AllowAnonymous bool `yaml:"allowAnonymous,omitempty"`
-	// Mode says whether the verdict holds. The zero value is core.Enforce.
-	Mode core.Mode `yaml:"mode,omitempty"`
+	// Mode says whether the verdict holds. The zero value is spec.Enforce.
+	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
 // Normalized returns the rule with every default written out and its names trimmed,
-// or the first field that can't be honoured as a [core.FieldError].
+// or the first field that can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
 	switch {
 	case r.Resource == "":
-		return r, core.BadField("resource", "is required: name the resource whose callers the rule lists")
+		return r, spec.BadField("resource", "is required: name the resource whose callers the rule lists")
 	case int(r.List) >= len(listNames):
-		return r, core.BadField("list", "%d is unknown: use authority.White or authority.Black", r.List)
-	case r.Mode > core.Off:
-		return r, core.BadField("mode", "%d is unknown: use core.Enforce, core.Shadow or core.Off", r.Mode)
-	case r.AllowAnonymous && r.List == Black:
-		return r, core.BadField("allowAnonymous", "has no meaning for a black list, which lets callers without an origin through: remove it")
-	case len(r.Origins) == 0 && r.List == Black:
-		return r, core.BadField("origins", "is required: a black list of nobody never refuses a call")
+		return r, spec.BadField("list", "%d is unknown: use authority.Allow or authority.Deny", r.List)
+	case r.AllowAnonymous && r.List == Deny:
+		return r, spec.BadField("allowAnonymous", "has no meaning for a deny list, which lets callers without an origin through: remove it")
+	case len(r.Origins) == 0 && r.List == Deny:
+		return r, spec.BadField("origins", "is required: a deny list of nobody never refuses a call")
 	case len(r.Origins) == 0:
-		return r, core.BadField("origins", "is required: a white list of nobody lets no caller in; for that, use a flow rule with the threshold 0")
+		return r, spec.BadField("origins", "is required: an allow list of nobody lets no caller in; for that, use a flow rule with the threshold 0")
 	}
-	if r.Regex {
-		if _, err := core.PatternSize(r.Resource); err != nil {
-			return r, core.BadField("resource", "%v", err)
-		}
+	if err := r.Info().Check(); err != nil {
+		return r, err
 	}
 	given := r.Origins
 	r.Origins = make([]string, 0, len(given))
@@ -62,9 +59,12 @@ func (r Rule) Normalized() (Rule, error) {
 	for i, name := range given {
 		switch name = strings.TrimSpace(name); {
 		case name == "":
-			return r, core.BadField("origins", "has no name in place %d: callers without an origin are for allowAnonymous", i+1)
+			return r, spec.BadField("origins", "has no name in place %d: callers without an origin are for allowAnonymous", i+1)
 		case seen[name]:
-			return r, core.BadField("origins", "has %q twice: remove one", name)
+			return r, spec.BadField("origins", "has %q twice: remove one", name)
+		}
+		if err := spec.CheckName("origins", name); err != nil {
+			return r, err
 		}
 		seen[name] = true
 		r.Origins = append(r.Origins, name)
@@ -76,8 +76,8 @@ func (r Rule) Normalized() (Rule, error) {
 }
 
 // Info tells the rule table what it needs to know.
-func (r Rule) Info() core.RuleInfo {
-	return core.RuleInfo{ID: r.ID, Resource: r.Resource, Regex: r.Regex, Mode: r.Mode}
+func (r Rule) Info() spec.Info {
+	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Mode: r.Mode}
 }
 
 // WithID returns the rule with another ID.
@@ -91,7 +91,7 @@ func (r Rule) Like() string { return r.madeID() }
 
 // Equal reports whether two rules are the same in every field.
 func (r Rule) Equal(other Rule) bool {
-	return r.ID == other.ID && r.Resource == other.Resource && r.Regex == other.Regex && r.List == other.List &&
+	return r.ID == other.ID && r.Resource == other.Resource && r.Match == other.Match && r.List == other.List &&
 		slices.Equal(r.Origins, other.Origins) && r.AllowAnonymous == other.AllowAnonymous && r.Mode == other.Mode
 }
 
@@ -99,8 +99,8 @@ func (r Rule) Equal(other Rule) bool {
 // still the same rule.
 func (r Rule) madeID() string {
 	id := "authority:" + r.Resource
-	if r.List == Black {
-		id += ":black"
+	if r.List == Deny {
+		id += ":deny"
 	}
 	return id
 }

@@ -2,17 +2,19 @@ package authority
 
 import (
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Table is the compiled authority rules of one revision. It implements core.Family.
 type Table struct {
-	core.FamilyTable[Rule, controller]
+	family.Compiled[Rule, controller]
 }
 
 // Normalize returns the rules with their defaults written out and IDs that differ,
 // or says which rule can't be honoured: as "authority[2].origins: ...".
 func Normalize(rules []Rule) ([]Rule, error) {
-	return core.Normalize(core.KindAuthority, rules, Rule.Normalized)
+	return spec.Normalize(core.KindAuthority, rules, Rule.Normalized)
 }
 
 // Compile makes authority rules part of the next revision of an engine's rules.
@@ -21,30 +23,31 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	if err != nil {
 		return err
 	}
-	t := new(Table)
-	if t.FamilyTable, err = core.NewFamilyTable(core.KindAuthority, rules, newController, (*controller).acts); err != nil {
-		return err
+	maker := family.Maker[Rule, controller]{
+		Build: func(r Rule, at *core.Site, old *controller) *controller { return newController(r, at.Resource, old) },
+		Rule:  func(c *controller) *Rule { return &c.rule },
 	}
-	if old, ok := b.Previous(core.KindAuthority).(*Table); ok {
-		t.Inherit(old.Table, b.Engine.FindResource)
+	t := new(Table)
+	if t.Compiled, err = family.Compile(b, core.KindAuthority, rules, maker, (*controller).told); err != nil {
+		return err
 	}
 	b.Put(core.KindAuthority, t)
 	return nil
 }
 
-// Bind returns the rules of a resource as a *Rules, or nil.
-func (t *Table) Bind(r *core.Resource, name string) any {
-	controllers := t.BindAs(r, name)
+// Bind returns the rules of a resource or nil.
+func (t *Table) Bind(at *core.Site) core.Checker {
+	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil
 	}
-	return &Rules{controllers}
+	return newRules(controllers)
 }
 
 // Names says what the rules name.
 func (t *Table) Names(names *core.Names) {
-	for _, r := range t.Rules() {
-		if r.Mode == core.Off || r.Regex {
+	for _, r := range t.All() {
+		if r.Mode != spec.Enforce || r.Match == spec.MatchRegex {
 			continue
 		}
 		names.Resource(r.Resource)
@@ -52,9 +55,4 @@ func (t *Table) Names(names *core.Names) {
 			names.Origin(r.Resource, origin)
 		}
 	}
-}
-
-// Adopt takes over the controllers of a resource that was in use when it left.
-func (t *Table) Adopt(r *core.Resource, rules any) {
-	t.AdoptAll(r, rules.(*Rules).controllers)
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/bench/report"
-	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/source"
+	"github.com/penstock-go/penstock/proof/tables"
 )
 
 // What the libraries leave running is theirs, so only our engines are looked at: each
@@ -160,13 +162,13 @@ func TestFlagsThatContradict(t *testing.T) {
 }
 
 func TestPageHasItsPlace(t *testing.T) {
-	root, err := report.Root()
+	root, err := source.Root()
 	require.NoError(t, err)
 	for _, name := range []string{"bench", "scale"} {
-		_, err = report.Kept(filepath.Join(root, page), name)
+		_, err = tables.Kept(filepath.Join(root, page), name)
 		assert.NoError(t, err)
 	}
-	_, err = report.Kept(filepath.Join(root, "README.md"), "bench")
+	_, err = tables.Kept(filepath.Join(root, "README.md"), "bench")
 	assert.NoError(t, err)
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/bench/measure"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 )
 
 // idleness is what the process does in a second in which nobody calls, for several
@@ -43,7 +43,7 @@ func idling(seconds int) (found idleness) {
 	for range seconds {
 		second(&without)
 	}
-	clock := core.NewCoarseClock() // the one that has a ticker, under load
+	clock := clocks.NewCoarse() // the one that has a ticker, under load
 	set := each()
 	set.Flow = append(set.Flow, elsewhere(1000).Flow[1:]...)
 	g := guard(api.Config{Clock: clock}, set)

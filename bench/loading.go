@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/metrics"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/bench/measure"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
@@ -38,6 +40,52 @@ func loading(n, rounds int) (first, changed, parse measure.Spread) {
 		g.Close()
 	}
 	return measure.SpreadOf(firsts), measure.SpreadOf(changes), measure.SpreadOf(parses)
+}
+
+// oddShapes are rules that have something in common, which makes it easy to look at each of
+// them for each of them.
+var oddShapes = map[string]func(i int) flow.Rule{
+	"an origin each": func(i int) flow.Rule { return flow.Rule{Resource: "orders", Origin: fmt.Sprint("o", i)} },
+	"an interval each": func(i int) flow.Rule {
+		return flow.Rule{Resource: "orders", Interval: time.Second + time.Duration(i)*10}
+	},
+	"every other an expression": func(i int) flow.Rule {
+		r := flow.Rule{Resource: fmt.Sprint("x.*", i)}
+		if i%2 == 0 {
+			r.Match = spec.MatchRegex
+		}
+		return r
+	},
+}
+
+// loadingOdd is what it takes to replace n rules of one of the odd shapes by changed ones, in
+// milliseconds: the median of the shape that takes longest, and which that is.
+func loadingOdd(n, rounds int) (most float64, shape string) {
+	for name, rule := range oddShapes {
+		var times []float64
+		g := guard(api.Config{}, rules.Set{})
+		for round := range rounds + 1 {
+			var set rules.Set
+			for i := range n {
+				r := rule(i)
+				r.ID, r.Threshold = fmt.Sprint("rule ", i), float64(100+round)
+				set.Flow = append(set.Flow, r)
+			}
+			runtime.GC()
+			start := time.Now()
+			must(0, g.LoadRules(set))
+			if took := time.Since(start); round > 0 {
+				times = append(times, float64(took)/float64(time.Millisecond))
+			}
+			e, _ := g.Entry(background, "orders")
+			e.Exit()
+		}
+		g.Close()
+		if median := measure.SpreadOf(times).Median; median > most {
+			most, shape = median, name
+		}
+	}
+	return most, shape
 }
 
 // reloads is the slowest call, in milliseconds, of a caller that goes round n resources:

@@ -12,6 +12,8 @@ import (
 
 	"github.com/penstock-go/penstock/bench/measure"
 	"github.com/penstock-go/penstock/bench/report"
+	"github.com/penstock-go/penstock/proof/source"
+	"github.com/penstock-go/penstock/proof/tables"
 )
 
 const page = "docs/benchmarks.md"
@@ -36,7 +38,7 @@ func run(write, short bool, only string) error {
 		b.sizes = smoke
 	}
 	var text strings.Builder
-	text.WriteString(report.Machine())
+	text.WriteString(tables.ThisMachine().String())
 	fmt.Fprintf(&text, "two readings of the clock, the unit: %s ns\n", report.Number(measure.TwoReadings(b.plan("the unit")).Median))
 	found := false
 	for _, p := range parts {
@@ -55,14 +57,14 @@ func run(write, short bool, only string) error {
 	if !write {
 		return nil
 	}
-	root, err := report.Root()
+	root, err := source.Root()
 	if err != nil {
 		return err
 	}
-	if err := report.Keep(filepath.Join(root, filepath.FromSlash(page)), "bench", "\n```text\n"+text.String()+"```\n\n"); err != nil {
+	if err := tables.Keep(filepath.Join(root, filepath.FromSlash(page)), "bench", "\n```text\n"+text.String()+"```\n\n"); err != nil {
 		return err
 	}
-	return report.Keep(filepath.Join(root, "README.md"), "bench", "\n"+b.brief()+"\n")
+	return tables.Keep(filepath.Join(root, "README.md"), "bench", "\n"+b.brief()+"\n")
 }
 
 // bench is one run of the command.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/bench/measure"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -28,12 +28,12 @@ func heap() uint64 {
 // processors for more than a minute, and after a minute without a call.
 func memoryOf(resources int) (busy, idle float64) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	clock := core.NewManualClock(time.Now())
+	clock := clocks.NewManual(time.Now())
 	list := names(resources)
 	before := heap()
 	g := guard(api.Config{Clock: clock, Caps: node.Caps{Resources: 200_000, Calls: 200_000}}, rules.Set{})
 	defer g.Close()
-	ctx := api.WithContext(context.Background(), "web", "")
+	ctx := api.WithContext(context.Background(), "web")
 	call := func(list []string) {
 		for _, name := range list {
 			e, _ := g.Entry(ctx, name)

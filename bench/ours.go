@@ -13,10 +13,11 @@ import (
 	"github.com/penstock-go/penstock/bench/measure"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/rules"
@@ -27,7 +28,7 @@ const (
 	resource = "GET /orders"
 	enough   = 1e9 // a limit that nobody reaches
 	never    = 24 * time.Hour
-	callee   = "10.0.0.7:8080"
+	endpoint = "10.0.0.7:8080"
 	inTurn   = 8 // resources
 )
 
@@ -91,13 +92,13 @@ var ways = []way{
 	{name: "isolation", rules: rules.Set{Isolation: []isolation.Rule{{Resource: resource, Threshold: enough}}}},
 	{name: "adaptive", rules: rules.Set{Adaptive: []adaptive.Rule{{Resource: resource}}}},
 	{name: "breaker", rules: rules.Set{Breaker: []breaker.Rule{{Resource: resource, Threshold: 0.5}}}},
-	{name: "outlier", rules: rules.Set{Outlier: []outlier.Rule{{Resource: resource, Threshold: 0.5}}}, opts: []core.Option{api.Callee(callee)}},
+	{name: "outlier", rules: rules.Set{Outlier: []outlier.Rule{{Resource: resource, Threshold: 0.5}}}, opts: []core.Option{api.Endpoint(endpoint)}},
 	{name: "hotspot, a string", rules: hot(enough), opts: []core.Option{api.Param("user", "u-1")}},
 	{name: "hotspot, an int", rules: hot(enough), opts: []core.Option{api.Param("user", 7)}},
 	{name: "system", rules: rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: enough}}}, opts: []core.Option{api.Inbound()}},
 	{name: "authority", rules: callers("app"), ctx: fromApp},
 	{name: "six families", rules: six(), ctx: fromApp, opts: []core.Option{api.Inbound(), api.Param("user", "u-1")}},
-	{name: "one of each family", rules: each(), ctx: fromApp, opts: []core.Option{api.Inbound(), api.Param("user", "u-1"), api.Callee(callee)}},
+	{name: "one of each family", rules: each(), ctx: fromApp, opts: []core.Option{api.Inbound(), api.Param("user", "u-1"), api.Endpoint(endpoint)}},
 
 	{name: "refused: reject, strict", rules: one(flow.Rule{Threshold: 1, Interval: never, Strict: true}), refused: true},
 	{name: "refused: concurrency", rules: one(flow.Rule{Metric: flow.Concurrency}), refused: true},
@@ -141,7 +142,7 @@ func callers(name string) rules.Set {
 	return rules.Set{Authority: []authority.Rule{{Resource: resource, Origins: []string{name}}}}
 }
 
-// six are the families without those that learn a limit or judge callees.
+// six are the families without those that learn a limit or judge endpoints.
 func six() rules.Set {
 	return rules.Set{
 		Authority: callers("app").Authority,
@@ -160,22 +161,24 @@ func each() rules.Set {
 	return set
 }
 
-func fromApp(ctx context.Context) context.Context { return api.WithContext(ctx, "web", "app") }
+func fromApp(ctx context.Context) context.Context {
+	return api.WithOrigin(api.WithContext(ctx, "web"), "app")
+}
 
 func coarse() (api.Config, func()) {
-	clock := core.NewCoarseClock()
+	clock := clocks.NewCoarse()
 	return api.Config{Clock: clock}, func() { clock.Close() }
 }
 
 // halfFull is a machine of whose memory half is used, whatever this one is.
-func halfFull() (api.Config, func()) { return api.Config{Machine: fixed{}}, func() {} }
+func halfFull() (api.Config, func()) { return api.Config{Host: fixed{}}, func() {} }
 
 type fixed struct{}
 
 func (fixed) Load(int64) (float64, error) { return 0, nil }
 func (fixed) CPU(int64) (float64, error)  { return 0, nil }
-func (fixed) Memory(int64) (machine.Memory, error) {
-	return machine.Memory{Used: 1 << 30, Limit: 2 << 30}, nil
+func (fixed) Memory(int64) (host.Memory, error) {
+	return host.Memory{Used: 1 << 30, Limit: 2 << 30}, nil
 }
 
 func manyNames() (api.Config, func()) {

@@ -64,6 +64,8 @@ type measured struct {
 
 	create, visit, hot    measure.Spread // ns
 	first, changed, parse measure.Spread // ms
+	odd                   float64        // ms
+	oddest                string
 	reloads               reloads
 	idling                idleness
 }
@@ -111,6 +113,7 @@ func (b *bench) measureOurs() *measured {
 	m.create, m.visit, m.hot = population(b.many, b.again)
 	b.progress.Begin("loading rules")
 	m.first, m.changed, m.parse = loading(b.rules, b.again)
+	m.odd, m.oddest = loadingOdd(b.rules, b.again)
 	m.reloads = reloading(b.rules, b.again)
 	b.progress.Begin("idle")
 	m.idling = idling(b.sizes.idle)
@@ -176,6 +179,7 @@ func (b *bench) lines(m *measured) (lines []line) {
 		}{
 			{"one processor to two, one hot resource, no rule", "no rule", 1.8, "nothing that both write"},
 			{"the same, one rule at 10⁹", "one reject rule", 1.5, "the window's word, which each call changes"},
+			{"the same, nearly all refused", "refused", 1.8, "nothing that both write"},
 		} {
 			both, own := gain(t.name, m.pairs), gain(t.name, m.apart)
 			add(atLeast(t.what, both, t.least, " ×"), "callers who share nothing, with a guard each: %s ×", report.Number(own))
@@ -185,8 +189,6 @@ func (b *bench) lines(m *measured) (lines []line) {
 				inTheWay("of what the callers share, " + t.shared)
 			}
 		}
-		lines[len(lines)-1].note += fmt.Sprintf("; where the calls are refused: %s ×, with a guard each %s ×",
-			report.Number(gain("refused", m.pairs)), report.Number(gain("refused", m.apart)))
 	} else {
 		add(line{what: "one processor to two", measured: "-", target: "≥ 1.8 ×", verdict: "not here"}, "this machine has one")
 	}
@@ -217,6 +219,7 @@ func (b *bench) lines(m *measured) (lines []line) {
 		report.Number(m.changed.Median), report.Number(m.parse.Median))
 	inTheWay("7 µs for each rule: two fifths to publish (every resource's rules are found, and what is to meter it), " +
 		"a quarter to compile, the rest to make nodes and the collector")
+	add(atMost("to replace as many of an odd shape", m.odd, 300, " ms"), "%s, which takes longest", m.oddest)
 	r := m.reloads
 	add(atMost("slowest call during such a reload, beyond without", max(0, r.during.Median-r.beside.Median), 1, " ms"),
 		"median of the reloads: %s ms, while another engine's rules are replaced %s ms, without %s ms; the worst: %s ms, without %s ms; waiting for locks: %s ms in all",

@@ -8,19 +8,20 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/rules"
 )
 
 // timerClock notes how long each sleep took on the timer alone.
 type timerClock struct {
-	*core.SystemClock
+	*clocks.System
 	asleep time.Duration
 }
 
 func (c *timerClock) Sleep(ctx context.Context, d time.Duration) error {
 	start := time.Now()
-	err := c.SystemClock.Sleep(ctx, d)
+	err := c.System.Sleep(ctx, d)
 	c.asleep += time.Since(start)
 	return err
 }
@@ -30,7 +31,7 @@ func (c *timerClock) Sleep(ctx context.Context, d time.Duration) error {
 type waited struct{ allocs, p99 float64 }
 
 func waits(ctx context.Context, rule flow.Rule, n int, opts ...core.Option) waited {
-	clock := &timerClock{SystemClock: core.NewSystemClock()}
+	clock := &timerClock{System: clocks.NewSystem()}
 	rule.Resource = resource
 	g := guard(api.Config{Clock: clock}, rules.Set{Flow: []flow.Rule{rule}})
 	defer g.Close()

@@ -66,8 +66,8 @@ func rampStep(after int64, ramp time.Duration) int {
 	return int(min(max(0, after/int64(ramp)), int64(len(rampShares))))
 }
 
-// admitLocked is admit for who found the gate open. Who is refused leaves nothing, not
-// even their time.
+// admitLocked is admit for a call that found the gate open. One that is refused leaves
+// nothing, not even its time.
 func (m *machine) admitLocked(now int64) (admission, Change) {
 	m.lock()
 	defer m.unlock()

@@ -1,6 +1,20 @@
 package breaker
 
-import "time"
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// Complete counts the end of a call that was let in under that number. Listeners are told
+// last: one that ends the goroutine takes nothing from this breaker, and those that come
+// after are told by whoever calls.
+func (m *machine) Complete(inv *core.Invocation, number int64) {
+	rt := time.Duration(max(0, inv.Now()-inv.Began()))
+	if !m.countGood(uint64(number), inv.Now(), rt, inv.Failed()) {
+		m.complete(uint64(number), inv.Now(), rt, inv.Failed()).notify()
+	}
+}
 
 // complete counts the end of a call, unless the state that let it in is over. A probe
 // that is no longer waited for still counts. Whether the call ended badly is for the terms

@@ -4,41 +4,44 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/stat"
 )
 
 // controller is one revision of a rule at work on one resource. The machine is that of
 // all its revisions.
 type controller struct {
-	rule      Rule
-	engine    *core.Engine
-	resource  string
-	machine   *machine
-	refusal   *core.BlockError
-	rehearsed *stat.Tally // refusals of a shadow rule
+	rule          Rule
+	engine        *core.Engine
+	resource      string
+	machine       *machine
+	refusal       *core.BlockError
+	shadowBlocked *stat.Tally // refusals of a shadow rule
 }
 
 func newController(e *core.Engine, listeners *Listeners, r Rule, resource string, old *controller) (c *controller, t *terms) {
-	t = &terms{Rule: r, resource: resource}
-	if listeners != nil {
-		t.tell = func(change Change) { listeners.tell(e, change) }
-	}
-	c = &controller{rule: r, engine: e, resource: resource, rehearsed: new(stat.Tally)}
-	c.refusal = core.NewBlockError(core.KindBreaker, resource, r.ID, c)
-	if old == nil {
+	t = &terms{Rule: r, resource: resource, tell: func(change Change) { listeners.tell(e, change) }}
+	c = &controller{rule: r, engine: e, resource: resource, shadowBlocked: new(stat.Tally)}
+	var before *core.BlockError
+	if old != nil {
+		before, c.machine, c.shadowBlocked = old.refusal, old.machine, old.shadowBlocked
+	} else {
 		c.machine = newMachine(t)
-		return c, t
 	}
-	c.machine, c.rehearsed = old.machine, old.rehearsed
-	c.refusal.Succeed(old.refusal)
+	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindBreaker, Resource: resource, Rule: r.ID}, c, before)
 	return c, t
 }
 
-// RetryAfter is when the breaker lets somebody in, 0 if it can't tell.
-func (c *controller) RetryAfter() time.Duration { return c.machine.retryAfter(c.engine.Now()) }
+// RetryAfter is when the breaker lets somebody in, see [machine.retryAfter].
+func (c *controller) RetryAfter() (wait time.Duration, known bool) {
+	return c.machine.retryAfter(c.engine.Now())
+}
+
+// Limit is none.
+func (c *controller) Limit() (float64, bool) { return 0, false }
 
 // GiveBack takes back the probe of a call that is refused after all.
-func (m *machine) GiveBack(r *core.Reservation) { m.giveBack(uint64(r.Token)) }
+func (m *machine) GiveBack(r *core.Reservation, _ int64) { m.giveBack(uint64(r.Token)) }
 
 // ask reports whether the breaker would let the call in.
 func (c *controller) ask(inv *core.Invocation) (ok bool) {
@@ -49,12 +52,16 @@ func (c *controller) ask(inv *core.Invocation) (ok bool) {
 	return ok
 }
 
-// take lets the call in or not. What it got it carries: a mark that counts when it
+// take lets the call in or not. What it got it carries: a number that counts when it
 // completes, and the reservation of a probe. What it has from before stands if it is
 // still good: a turn from when it was asked, or what it got before a wait that nobody
 // knew of.
 func (c *controller) take(inv *core.Invocation) (ok bool) {
-	if mark := c.marked(inv); mark != nil && c.machine.holds(uint64(mark.Token)) {
+	if state, number := c.machine.state(); state == Closed && len(inv.Completions()) == 0 {
+		inv.OnComplete(c.machine, int64(number)) // as below, for nearly all calls
+		return true
+	}
+	if c.stands(inv) {
 		return true
 	}
 	got, change := c.machine.admit(inv.Now())
@@ -64,33 +71,29 @@ func (c *controller) take(inv *core.Invocation) (ok bool) {
 		if got.probe {
 			inv.Reserve(core.Reservation{Holder: c.machine, Token: int64(got.number)})
 		}
-	case c.rule.Mode == core.Shadow:
-		c.rehearsed.Add(inv.Lane(), 1)
+	case c.rule.Mode == spec.Shadow:
+		c.shadowBlocked.Add(inv.Lane(), 1)
 	}
 	change.notify() // last: a listener may do anything
 	return got.ok
 }
 
-// note leaves the mark, in place of one that is no longer good.
+// stands reports whether the call has got something before that is still good.
+func (c *controller) stands(inv *core.Invocation) bool {
+	before := c.noted(inv)
+	return before != nil && c.machine.holds(uint64(before.Token))
+}
+
+// note leaves the number, in place of one that is no longer good.
 func (c *controller) note(inv *core.Invocation, number int64) {
-	if mark := c.marked(inv); mark != nil {
-		mark.Token = number
+	if before := c.noted(inv); before != nil {
+		before.Token = number
 		return
 	}
-	inv.Mark(c.machine, number)
+	inv.OnComplete(c.machine, number)
 }
 
-func (c *controller) marked(inv *core.Invocation) *core.Mark {
-	marks := inv.Marks()
-	for i := range marks {
-		if marks[i].Owner == any(c.machine) {
-			return &marks[i]
-		}
-	}
-	return nil
-}
+func (c *controller) noted(inv *core.Invocation) *core.Completion { return inv.Left(c.machine) }
 
-// acts is what [core.FamilyTable] asks of every controller.
-func (c *controller) acts() (Rule, *core.BlockError, *stat.Tally) {
-	return c.rule, c.refusal, c.rehearsed
-}
+// told is what [family.Compiled] asks of every controller.
+func (c *controller) told() (*core.BlockError, *stat.Tally) { return c.refusal, c.shadowBlocked }

@@ -8,6 +8,7 @@
 //   - [ErrorRatio]: a share of the calls fails. Most rules want this.
 //   - [ErrorCount]: a number of calls fails.
 //   - [SlowRatio]: a share of the calls takes longer than SlowRT.
+//   - [ConsecutiveErrors]: so many calls in a row fail, however far apart.
 //
 // Only calls that have completed count, each as one, whatever its units. A breaker
 // bounds what fails after it has tripped, not what is under way by then: for that, put

@@ -1,6 +1,6 @@
 package breaker
 
-import "github.com/penstock-go/penstock/core"
+import "github.com/penstock-go/penstock/core/spec"
 
 // Strategy is what trips a breaker.
 type Strategy uint8
@@ -10,21 +10,26 @@ const (
 	ErrorRatio Strategy = iota // the share of calls that fail
 	ErrorCount                 // how many calls fail
 	SlowRatio                  // the share of calls that take longer than SlowRT
+	// ConsecutiveErrors is how many calls in a row fail, in the order in which they end.
+	ConsecutiveErrors
 )
 
-var strategyNames = []string{"errorRatio", "errorCount", "slowRatio"}
+var strategyNames = []string{"errorRatio", "errorCount", "slowRatio", "consecutiveErrors"}
 
 // String returns the name used in rule files.
-func (s Strategy) String() string { return core.EnumName("strategy", strategyNames, uint8(s)) }
+func (s Strategy) String() string { return spec.EnumName("strategy", strategyNames, uint8(s)) }
+
+// counts reports whether the threshold is a number of calls and not a share.
+func (s Strategy) counts() bool { return s == ErrorCount || s == ConsecutiveErrors }
 
 // MarshalText writes the name used in rule files.
 func (s Strategy) MarshalText() ([]byte, error) {
-	return core.MarshalEnum("strategy", strategyNames, uint8(s))
+	return spec.MarshalEnum("strategy", strategyNames, uint8(s))
 }
 
 // UnmarshalText reads the name used in rule files.
 func (s *Strategy) UnmarshalText(text []byte) error {
-	v, err := core.ParseEnum("strategy", strategyNames, text)
+	v, err := spec.ParseEnum("strategy", strategyNames, text)
 	*s = Strategy(v)
 	return err
 }
@@ -46,16 +51,16 @@ const (
 var stateNames = []string{"closed", "open", "halfOpen", "recovering", "forcedOpen", "forcedClosed"}
 
 // String returns the state's name.
-func (s State) String() string { return core.EnumName("state", stateNames, uint8(s)) }
+func (s State) String() string { return spec.EnumName("state", stateNames, uint8(s)) }
 
 // MarshalText writes the state's name.
 func (s State) MarshalText() ([]byte, error) {
-	return core.MarshalEnum("state", stateNames, uint8(s))
+	return spec.MarshalEnum("state", stateNames, uint8(s))
 }
 
 // UnmarshalText reads the state's name.
 func (s *State) UnmarshalText(text []byte) error {
-	v, err := core.ParseEnum("state", stateNames, text)
+	v, err := spec.ParseEnum("state", stateNames, text)
 	*s = State(v)
 	return err
 }
@@ -97,4 +102,4 @@ const (
 var forceNames = []string{"notForced", "forceOpen", "forceClosed"}
 
 // String returns the name.
-func (f Force) String() string { return core.EnumName("force", forceNames, uint8(f)) }
+func (f Force) String() string { return spec.EnumName("force", forceNames, uint8(f)) }

@@ -20,7 +20,7 @@ func (t *Table) Force(rule, resource string, f Force) error {
 		}
 	})
 	if !found {
-		return fmt.Errorf("breaker: rule %q has no breaker on %q: look at the list of breakers; one of a rule for many resources is there after the first call", rule, resource)
+		return fmt.Errorf("breaker: rule %q has no breaker on %q: look at the list of breakers; one of a rule for many resources or in shadow mode is there after the first call", rule, resource)
 	}
 	return nil
 }

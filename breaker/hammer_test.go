@@ -13,13 +13,13 @@ import (
 
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/internal/figure"
-	"github.com/penstock-go/penstock/internal/trial"
+	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // 64 callers at a half-open breaker: in no round do more run than there are probes,
 // however many are refused elsewhere, and the changes follow each other legally.
-// museum 81, 83
+// known bug 81, 83
 func TestProbesUnderFire(t *testing.T) {
 	const callers, probes = 64, 3
 	rounds := figure.Size(50, 2_000, 10_000, 100_000)
@@ -31,7 +31,7 @@ func TestProbesUnderFire(t *testing.T) {
 	g := newGuard(t, rule)
 	var mu sync.Mutex
 	byNumber := make(map[uint64]breaker.Change)
-	g.listeners.Add(func(c breaker.Change) {
+	g.table().Listeners().Add(func(c breaker.Change) {
 		mu.Lock()
 		byNumber[c.Number] = c
 		mu.Unlock()
@@ -128,7 +128,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	rule := quick("b")
 	rule.Probes, rule.Ramp, rule.Threshold, rule.MinCalls = 2, 100*ms, 0.3, 5
 	g := newGuard(t, rule)
-	g.listeners.Add(func(breaker.Change) { g.table().Status() })
+	g.table().Listeners().Add(func(breaker.Change) { g.table().Status() })
 	stop := make(chan struct{})
 	var others, work sync.WaitGroup
 	others.Go(func() {

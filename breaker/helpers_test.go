@@ -14,9 +14,10 @@ import (
 
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/books"
-	"github.com/penstock-go/penstock/internal/trial"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -32,11 +33,10 @@ var (
 // guard is an engine under test, on a clock that stands still.
 type guard struct {
 	*core.Engine
-	t         testing.TB
-	clock     *core.ManualClock // nil if the configuration has another kind
-	listeners breaker.Listeners
-	mu        sync.Mutex
-	changes   []breaker.Change
+	t       testing.TB
+	clock   *clocks.Manual // nil if the configuration has another kind
+	mu      sync.Mutex
+	changes []breaker.Change
 }
 
 func newGuard(t testing.TB, rules ...breaker.Rule) *guard {
@@ -53,7 +53,7 @@ func newGuardWith(t testing.TB, cfg core.Config, rules ...breaker.Rule) *guard {
 // newPanickyGuard is newGuardWith for what panics in the hands of the engine, which counts it.
 func newPanickyGuard(t testing.TB, cfg core.Config, rules ...breaker.Rule) *guard {
 	t.Helper()
-	clock := core.NewManualClock(start)
+	clock := clocks.NewManual(start)
 	cfg.Clock, cfg.Chain, cfg.Logger = clock, slots.Default(), slog.New(slog.DiscardHandler)
 	e, err := core.NewEngine(cfg)
 	require.NoError(t, err)
@@ -61,15 +61,15 @@ func newPanickyGuard(t testing.TB, cfg core.Config, rules ...breaker.Rule) *guar
 	return newGuardOn(t, e, clock, rules...)
 }
 
-func newGuardOn(t testing.TB, e *core.Engine, clock *core.ManualClock, rules ...breaker.Rule) *guard {
+func newGuardOn(t testing.TB, e *core.Engine, clock *clocks.Manual, rules ...breaker.Rule) *guard {
 	t.Helper()
 	g := &guard{Engine: e, t: t, clock: clock}
-	g.listeners.Add(func(c breaker.Change) {
+	g.load(rules...)
+	g.table().Listeners().Add(func(c breaker.Change) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.changes = append(g.changes, c)
 	})
-	g.load(rules...)
 	return g
 }
 
@@ -83,7 +83,7 @@ func (g *guard) tryLoad(rules []breaker.Rule, flows []flow.Rule) error {
 		if err := flow.Compile(b, flows); err != nil {
 			return err
 		}
-		return breaker.Compile(b, rules, &g.listeners)
+		return breaker.Compile(b, rules)
 	})
 }
 
@@ -187,4 +187,20 @@ func (g *guard) run(script []step) {
 // quick is a breaker that the first failure opens, for a second.
 func quick(id string) breaker.Rule {
 	return breaker.Rule{ID: id, Resource: "orders", MinCalls: 1, Recovery: time.Second}
+}
+
+// comeAgain is when a refused call may come again, which the rule has to know.
+func comeAgain(t testing.TB, b *core.BlockError) time.Duration {
+	t.Helper()
+	wait, known := b.RetryAfter()
+	require.True(t, known)
+	return wait
+}
+
+// assertNobodyKnows checks that a rule doesn't know when a call may come again.
+func assertNobodyKnows(t testing.TB, b *core.BlockError, why ...any) {
+	t.Helper()
+	wait, known := b.RetryAfter()
+	assert.False(t, known, why...)
+	assert.Zero(t, wait)
 }

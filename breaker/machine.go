@@ -25,8 +25,8 @@ import (
 // in. Both change under mu only, gate before word. A caller loads word first. If that
 // says closed, the call passes as of that instant; whoever opens the breaker an instant
 // later does so without knowing of it, as with any other call under way. If it says
-// anything else, gate is at least as new, and may be that of a later state: who is
-// refused by it would be refused a moment later for sure, and who is not takes the lock
+// anything else, gate is at least as new, and may be that of a later state: a call
+// that it refuses would be refused a moment later for sure, and any other takes the lock
 // and looks again. So probes are handed out one at a time, and there are never more
 // than the rule has.
 //
@@ -66,7 +66,7 @@ const (
 func newMachine(t *terms) *machine {
 	m := &machine{latest: math.MinInt64, number: 1}
 	m.terms.Store(t)
-	m.results = newStatistics(t.Interval, t.Buckets)
+	m.results = newStatistics(&t.Rule)
 	m.probes = make([]probe, 0, t.Probes)
 	m.gate.Store(always)
 	m.word.Store(m.number<<stateBits | uint64(Closed))

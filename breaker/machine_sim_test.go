@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/internal/sim"
+	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 const (
@@ -113,7 +113,7 @@ func (m *model) complete(caller int, now int64, bad bool) {
 
 // setUp returns a breaker in some state, and the model of it, with two calls that were
 // let in while it was closed: the callers olds and olds+1 of the model.
-func setUp(s *sim.Schedule) (*machine, *model, [2]admission) {
+func setUp(s *schedules.Schedule) (*machine, *model, [2]admission) {
 	r := simRule()
 	r.Probes = 1 + s.Rand.IntN(2)
 	m := newMachine(&terms{Rule: r})
@@ -137,14 +137,14 @@ func setUp(s *sim.Schedule) (*machine, *model, [2]admission) {
 
 const olds = 10
 
-// museum 81, 83: callers come to a breaker that is closed, open, or due, with clocks
+// known bug 81, 83: callers come to a breaker that is closed, open, or due, with clocks
 // that differ; their calls end well or badly, or are refused elsewhere. Whatever the
 // schedule, everybody is told what they could have been told one after the other, so no
 // more probes are out than there are, and the changes are legal and follow each other.
 func TestSimBreaker(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
 		m, want, open := setUp(s)
-		var history sim.History[*model]
+		var history schedules.History[*model]
 		var changes []Change
 		tell := func(c Change) {
 			if c != (Change{}) {
@@ -219,10 +219,10 @@ func TestSimBreaker(t *testing.T) {
 	})
 }
 
-// museum 81: of four callers at the instant at which an open breaker is due, exactly as
+// known bug 81: of four callers at the instant at which an open breaker is due, exactly as
 // many pass as there are probes.
 func TestSimBreakerEverySchedule(t *testing.T) {
-	sim.Exhaustive(t, 1_000_000, func(s *sim.Schedule) {
+	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {
 		m := newMachine(&terms{Rule: simRule()})
 		for range 2 {
 			a, _ := m.admit(0)
@@ -244,10 +244,10 @@ func TestSimBreakerEverySchedule(t *testing.T) {
 	})
 }
 
-// museum 78, 80: while callers come and go or get lost, the rule changes and somebody
+// known bug 78, 80: while callers come and go or get lost, the rule changes and somebody
 // forces the breaker. Quiet periods bring it back, and every change is legal.
 func TestSimBreakerRecovers(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
 		m, _, _ := setUp(s)
 		tr := &trace{m: m, now: due, rule: simRule()}
 		var changes []Change

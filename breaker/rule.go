@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -15,7 +15,7 @@ import (
 //
 //	breaker.Rule{Resource: "GET /orders", Threshold: 0.5}
 //
-// opens when half of the calls of a second fail, if there were five. Two rules that
+// opens when half of the calls of ten seconds fail, if there were five. Two rules that
 // are equal are the same rule; a rule that differs from an older one with the same ID
 // takes over its state.
 type Rule struct {
@@ -25,24 +25,27 @@ type Rule struct {
 	// Resource is the name given to api.Entry. Required. "*" is every resource that
 	// no other enforced breaker rule is about, each with a breaker of its own.
 	Resource string `yaml:"resource"`
-	// Regex makes Resource a regular expression (RE2) that must match a whole
-	// name; a dot matches every character. Every resource that matches has a breaker
+	// Match says how Resource names resources: spec.MatchExact, the zero value, or
+	// spec.MatchRegex for a regular expression (RE2) that must match a whole name,
+	// where a dot matches every character. Every resource that matches has a breaker
 	// of its own.
-	Regex bool `yaml:"regex,omitempty"`
+	Match spec.Match `yaml:"match,omitempty"`
 	// Exclude lists resources that a rule for "*" is not about.
 	Exclude []string `yaml:"exclude,omitempty"`
 	// Strategy is what trips the breaker. The zero value is ErrorRatio.
 	Strategy Strategy `yaml:"strategy,omitempty"`
 	// Threshold is what trips it when reached: a share from 0 to 1, or a number of
-	// calls for ErrorCount. It takes one bad call in any case, so 0 means the first.
+	// calls for ErrorCount and ConsecutiveErrors, up to 10⁹. It takes one bad call in any
+	// case, so 0 means the first.
 	Threshold float64 `yaml:"threshold"`
 	// SlowRT is what a slow call takes longer than. Up to 24 h. Required by SlowRatio,
 	// refused by the others.
 	SlowRT time.Duration `yaml:"slowRT,omitempty"`
 	// MinCalls is how many calls must have completed within Interval before anything
-	// trips. 1 to 10⁹; 0 means 5.
+	// trips. 1 to 10⁹; 0 means 5. Refused by ConsecutiveErrors, as the two below: a row
+	// of failures lasts until a call goes well.
 	MinCalls int `yaml:"minCalls,omitempty"`
-	// Interval is how far back calls count. 10 ms to 24 h; 0 means one second.
+	// Interval is how far back calls count. 10 ms to 24 h; 0 means ten seconds.
 	Interval time.Duration `yaml:"interval,omitempty"`
 	// Buckets divide Interval; as each ends, what the oldest counted is forgotten. 0
 	// means 10. With 1, counting starts anew at every multiple of Interval.
@@ -59,13 +62,17 @@ type Rule struct {
 	// Ramp makes the breaker close by steps: 1 %, then 10 %, then 50 % of the calls
 	// pass, for so long each. 1 ms to 24 h; 0 means that it closes at once.
 	Ramp time.Duration `yaml:"ramp,omitempty"`
-	// Mode says whether the verdict holds. The zero value is core.Enforce.
-	Mode core.Mode `yaml:"mode,omitempty"`
+	// Mode says whether the verdict holds. The zero value is spec.Enforce.
+	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
 // AnyResource is the Resource of a rule for all that have no breaker rule of their
 // own.
 const AnyResource = "*"
+
+// DefaultInterval is how far back calls count where a rule doesn't say. A resource that is
+// called once a second has the five calls in it that a breaker looks at by default.
+const DefaultInterval = 10 * time.Second
 
 // The ranges of a rule's fields.
 const (
@@ -78,7 +85,7 @@ const (
 )
 
 // Normalized returns the rule with every default written out, or the first field that
-// can't be honoured as a [core.FieldError].
+// can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
 	if err := r.checkNames(); err != nil {
 		return r, err
@@ -86,9 +93,11 @@ func (r Rule) Normalized() (Rule, error) {
 	if err := r.checkEnums(); err != nil {
 		return r, err
 	}
-	r.MinCalls = cmp.Or(r.MinCalls, 5)
-	r.Interval = cmp.Or(r.Interval, time.Second)
-	r.Buckets = cmp.Or(r.Buckets, 10)
+	if r.Strategy != ConsecutiveErrors {
+		r.MinCalls = cmp.Or(r.MinCalls, 5)
+		r.Interval = cmp.Or(r.Interval, DefaultInterval)
+		r.Buckets = cmp.Or(r.Buckets, 10)
+	}
 	r.Recovery = cmp.Or(r.Recovery, 5*time.Second)
 	r.Probes = cmp.Or(r.Probes, 1)
 	r.ProbeTimeout = cmp.Or(r.ProbeTimeout, r.Recovery)
@@ -107,20 +116,20 @@ func (r Rule) Normalized() (Rule, error) {
 func (r Rule) checkNames() error {
 	switch {
 	case r.Resource == "":
-		return core.BadField("resource", `is required: name the resource that the breaker is for, or write "*" for all`)
-	case r.isDefault() && r.Regex:
-		return core.BadField("regex", `does not go with resource "*", which is no regular expression: remove it`)
+		return spec.BadField("resource", `is required: name the resource that the breaker is for, or write "*" for all`)
+	case r.isDefault() && r.Match == spec.MatchRegex:
+		return spec.BadField("match", `is %v, but resource "*" is no regular expression: remove it`, r.Match)
 	case !r.isDefault() && len(r.Exclude) > 0:
-		return core.BadField("exclude", `only goes with resource "*": remove it`)
+		return spec.BadField("exclude", `only goes with resource "*": remove it`)
 	case slices.Contains(r.Exclude, ""):
-		return core.BadField("exclude", "lists an empty name: remove it")
+		return spec.BadField("exclude", "lists an empty name: remove it")
 	}
-	if r.Regex {
-		if _, err := core.PatternSize(r.Resource); err != nil {
-			return core.BadField("resource", "%v", err)
+	for _, name := range r.Exclude {
+		if err := spec.CheckName("exclude", name); err != nil {
+			return err
 		}
 	}
-	return nil
+	return r.Info().Check()
 }
 
 func (r Rule) isDefault() bool { return r.Resource == AnyResource }
@@ -128,56 +137,77 @@ func (r Rule) isDefault() bool { return r.Resource == AnyResource }
 func (r Rule) checkEnums() error {
 	switch {
 	case int(r.Strategy) >= len(strategyNames):
-		return core.BadField("strategy", "%d is unknown: use breaker.ErrorRatio, breaker.ErrorCount or breaker.SlowRatio", r.Strategy)
-	case r.Mode > core.Off:
-		return core.BadField("mode", "%d is unknown: use core.Enforce, core.Shadow or core.Off", r.Mode)
+		return spec.BadField("strategy", "%d is unknown: use breaker.ErrorRatio, breaker.ErrorCount, breaker.SlowRatio or breaker.ConsecutiveErrors", r.Strategy)
+	case r.Mode > spec.Off:
+		return spec.BadField("mode", "%d is unknown: use api.Enforce, api.Shadow or api.Off", r.Mode)
 	case r.Strategy == SlowRatio && r.SlowRT == 0:
-		return core.BadField("slowRT", "is required by strategy slowRatio: say what a slow call takes longer than")
+		return spec.BadField("slowRT", "is required by strategy slowRatio: say what a slow call takes longer than")
 	case r.Strategy != SlowRatio && r.SlowRT != 0:
-		return core.BadField("slowRT", "has no meaning for strategy %s: remove it, or set strategy to slowRatio", r.Strategy)
+		return spec.BadField("slowRT", "has no meaning for strategy %s: remove it, or set strategy to slowRatio", r.Strategy)
+	case r.Strategy == ConsecutiveErrors:
+		return r.checkRow()
 	}
 	return nil
+}
+
+// checkRow is for a rule that looks at the row of calls that failed last, however long ago.
+func (r Rule) checkRow() error {
+	field := ""
+	switch {
+	case r.MinCalls != 0:
+		field = "minCalls"
+	case r.Interval != 0:
+		field = "interval"
+	case r.Buckets != 0:
+		field = "buckets"
+	default:
+		return nil
+	}
+	return spec.BadField(field, "has no meaning for strategy consecutiveErrors, which counts until a call goes well: remove it, or set strategy to errorCount")
 }
 
 func (r Rule) checkNumbers() error {
 	most, unit := 1.0, "a share of the calls"
-	if r.Strategy == ErrorCount {
+	if r.Strategy.counts() {
 		most, unit = MaxThreshold, "a number of calls"
 	}
 	switch {
 	case !(r.Threshold >= 0) || r.Threshold > most:
-		return core.BadField("threshold", "is %v: use %s, from 0 to %g", r.Threshold, unit, most)
-	case r.MinCalls < 1 || r.MinCalls > MaxMinCalls:
-		return core.BadField("minCalls", "is %d: use a whole number from 1 to %d", r.MinCalls, MaxMinCalls)
+		return spec.BadField("threshold", "is %v: use %s, from 0 to %g", r.Threshold, unit, most)
 	case r.Probes < 1 || r.Probes > MaxProbes:
-		return core.BadField("probes", "is %d: use a whole number from 1 to %d", r.Probes, MaxProbes)
+		return spec.BadField("probes", "is %d: use a whole number from 1 to %d", r.Probes, MaxProbes)
 	}
-	if err := inRange("interval", r.Interval, MinInterval); err != nil {
-		return err
-	}
-	if err := (stat.Shape{Interval: r.Interval, Buckets: r.Buckets}).Validate(); err != nil {
-		return core.BadField("buckets", "%v", err)
-	}
-	if r.Strategy == SlowRatio {
-		if err := inRange("slowRT", r.SlowRT, 1); err != nil {
+	if r.Strategy != ConsecutiveErrors {
+		if err := r.checkStatistics(); err != nil {
 			return err
 		}
 	}
-	if err := inRange("recovery", r.Recovery, MinPause); err != nil {
+	if r.Strategy == SlowRatio {
+		if err := spec.CheckDuration("slowRT", r.SlowRT, 1, MaxDuration); err != nil {
+			return err
+		}
+	}
+	if err := spec.CheckDuration("recovery", r.Recovery, MinPause, MaxDuration); err != nil {
 		return err
 	}
-	if err := inRange("probeTimeout", r.ProbeTimeout, MinPause); err != nil {
+	if err := spec.CheckDuration("probeTimeout", r.ProbeTimeout, MinPause, MaxDuration); err != nil {
 		return err
 	}
 	if r.Ramp != 0 {
-		return inRange("ramp", r.Ramp, MinPause)
+		return spec.CheckDuration("ramp", r.Ramp, MinPause, MaxDuration)
 	}
 	return nil
 }
 
-func inRange(field string, d, low time.Duration) error {
-	if d < low || d > MaxDuration {
-		return core.BadField(field, "is %v: use a duration from %v to %v", d, low, MaxDuration)
+func (r Rule) checkStatistics() error {
+	if r.MinCalls < 1 || r.MinCalls > MaxMinCalls {
+		return spec.BadField("minCalls", "is %d: use a whole number from 1 to %d", r.MinCalls, MaxMinCalls)
+	}
+	if err := spec.CheckDuration("interval", r.Interval, MinInterval, MaxDuration); err != nil {
+		return err
+	}
+	if err := (stat.Shape{Interval: r.Interval, Buckets: r.Buckets}).Validate(); err != nil {
+		return spec.BadField("buckets", "%v", err)
 	}
 	return nil
 }

@@ -3,7 +3,7 @@ package breaker
 import "time"
 
 // Single is a breaker by itself, for who judges by one what is no resource: package
-// outlier has one for each callee of a resource. Nobody is told of its changes. A call
+// outlier has one for each endpoint of a resource. Nobody is told of its changes. A call
 // goes through Admit, and then through Complete, or GiveBack if it doesn't run.
 //
 // Its owner has a lock of his own: of two methods that change it, one runs at a time.
@@ -65,8 +65,10 @@ func (s Single) Close(now int64) {
 // Adopt goes on under other terms.
 func (s Single) Adopt(t *Terms, now int64) { s.machine.adopt(&t.terms, now) }
 
-// RetryAfter is how long until a call is let in, 0 if that can't be told.
-func (s Single) RetryAfter(now int64) time.Duration { return s.machine.retryAfter(now) }
+// RetryAfter is how long until a call is let in, if that can be told.
+func (s Single) RetryAfter(now int64) (wait time.Duration, known bool) {
+	return s.machine.retryAfter(now)
+}
 
-// Status is what it does at the moment.
-func (s Single) Status(now int64) Status { return s.machine.status("", "", now) }
+// Status is what it does at the moment. Whose it is, its owner knows.
+func (s Single) Status(now int64) Status { return s.machine.status(now) }

@@ -2,7 +2,6 @@ package breaker
 
 import (
 	"math"
-	"time"
 
 	"github.com/penstock-go/penstock/stat"
 )
@@ -10,19 +9,22 @@ import (
 // tally is calls that completed, and those of them that failed or were slow.
 type tally struct{ calls, bad int64 }
 
-// statistics are the tallies of the last interval, and their sum. The owner holds a
-// lock around them.
+// statistics are the tallies of the last interval, and their sum; or, without a ring, the
+// calls that failed since one went well. The owner holds a lock around them.
 type statistics struct {
-	ring  *stat.LeapArray[tally]
+	ring  *stat.LeapArray[tally] // nil for a row of failures
 	sum   tally
 	start int64 // of the newest bucket in sum
 
 	newest *stat.Bucket[tally] // whose start that is
-	until  int64               // when it ends; who comes before then is counted in it
+	until  int64               // when it ends; a call that comes before then is counted in it
 }
 
-func newStatistics(interval time.Duration, buckets int) statistics {
-	ring, err := stat.NewLeapArray[tally](interval, buckets)
+func newStatistics(r *Rule) statistics {
+	if r.Strategy == ConsecutiveErrors {
+		return statistics{until: math.MinInt64}
+	}
+	ring, err := stat.NewLeapArray[tally](r.Interval, r.Buckets)
 	if err != nil {
 		panic(err) // rules are checked when they are loaded
 	}
@@ -31,6 +33,9 @@ func newStatistics(interval time.Duration, buckets int) statistics {
 
 // add counts a call that completed, and returns what the interval holds with it.
 func (s *statistics) add(now int64, bad bool) tally {
+	if s.ring == nil {
+		return s.addToRow(bad)
+	}
 	b := s.newest
 	if now >= s.until {
 		b = s.turn(now)
@@ -44,9 +49,25 @@ func (s *statistics) add(now int64, bad bool) tally {
 	return s.sum
 }
 
+// addToRow is add for a row of failures, which has no end but by a call that goes well.
+func (s *statistics) addToRow(bad bool) tally {
+	s.until = math.MaxInt64
+	if !bad {
+		s.sum = tally{}
+		return s.sum
+	}
+	s.sum.calls++
+	s.sum.bad++
+	return s.sum
+}
+
 // addGood counts calls that completed well in the time of the newest bucket.
 func (s *statistics) addGood(n int64) {
-	if n > 0 {
+	switch {
+	case n == 0:
+	case s.ring == nil:
+		s.sum = tally{}
+	default:
 		s.newest.Value.calls += n
 		s.sum.calls += n
 	}
@@ -64,6 +85,9 @@ func (s *statistics) turn(now int64) *stat.Bucket[tally] {
 
 // at is what the interval holds at now.
 func (s *statistics) at(now int64) (sum tally) {
+	if s.ring == nil {
+		return s.sum
+	}
 	for b := range s.ring.All(now) {
 		sum.calls += b.Value.calls
 		sum.bad += b.Value.bad
@@ -72,14 +96,16 @@ func (s *statistics) at(now int64) (sum tally) {
 }
 
 func (s *statistics) reset() {
-	s.ring.Reset()
+	if s.ring != nil {
+		s.ring.Reset()
+	}
 	s.sum, s.start, s.until = tally{}, math.MinInt64, math.MinInt64
 }
 
 // reshaped are the same tallies in buckets of another shape. What covers several of
 // them goes to the newest.
-func (s *statistics) reshaped(interval time.Duration, buckets int, now int64) statistics {
-	next := newStatistics(interval, buckets)
+func (s *statistics) reshaped(r *Rule, now int64) statistics {
+	next := newStatistics(r)
 	for b := range s.ring.All(now) {
 		if to, ok := next.ring.Open(min(now, b.Start+int64(s.ring.Width())-1)); ok {
 			to.Value.calls += b.Value.calls

@@ -4,22 +4,26 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Status is what one breaker does at the moment.
 type Status struct {
-	Rule     string // its ID
-	Resource string
-	State    State
-	Since    time.Time // when the state began; zero if it never was another
-	// RetryAt is when the next probe is let in: in the state Open, and in HalfOpen
+	Kind     core.Kind `json:"kind"` // of the rule
+	Rule     string    `json:"rule"` // its ID
+	Resource string    `json:"resource"`
+	Mode     spec.Mode `json:"mode"`
+	State    State     `json:"state"`
+	Since    time.Time `json:"since,omitzero"` // when the state began, in UTC; zero if it never was another
+	// RetryAt is when the next probe is let in, in UTC: in the state Open, and in HalfOpen
 	// while all probes are out. Zero in other states.
-	RetryAt time.Time
+	RetryAt time.Time `json:"retryAt,omitzero"`
 	// Calls that completed in the last interval and count, and those of them that failed
-	// or were slow.
-	Calls, Bad int64
+	// or were slow. Of ConsecutiveErrors both are the failures since a call went well.
+	Calls int64 `json:"calls"`
+	Bad   int64 `json:"bad"`
 	// Probes are out and waited for.
-	Probes int
+	Probes int `json:"probes,omitempty"`
 }
 
 // Status lists the breakers in the order of their rules, then by resource. Those of
@@ -27,30 +31,29 @@ type Status struct {
 func (t *Table) Status() []Status {
 	var list []Status
 	t.each(func(c *controller) {
-		if c.rule.Mode != core.Off {
-			list = append(list, c.machine.status(c.rule.ID, c.resource, t.engine.Now()))
+		if c.rule.Mode != spec.Off {
+			list = append(list, c.status(t.engine.Now()))
 		}
 	})
 	return list
 }
 
-// Figures is the status as the tree shows it.
-func (s Status) Figures(mode core.Mode) core.BreakerFigures {
-	return core.BreakerFigures{
-		Rule: s.Rule, Resource: s.Resource, State: s.State.String(), Mode: mode, Since: s.Since, RetryAt: s.RetryAt,
-		Calls: s.Calls, Bad: s.Bad, Probes: s.Probes,
-	}
+func (c *controller) status(now int64) Status {
+	s := c.machine.status(now)
+	s.Kind, s.Rule, s.Resource, s.Mode = core.KindBreaker, c.rule.ID, c.resource, c.rule.Mode
+	return s
 }
 
-func (m *machine) status(rule, resource string, now int64) Status {
+// status is what the machine does; whose it is, others know.
+func (m *machine) status(now int64) Status {
 	m.lock()
 	defer m.unlock()
 	now = max(m.latest, now)
 	state, number := m.state()
 	sum := m.results.at(now)
-	s := Status{Rule: rule, Resource: resource, State: state, Calls: sum.calls, Bad: sum.bad}
+	s := Status{State: state, Calls: sum.calls, Bad: sum.bad}
 	if number > 1 {
-		s.Since = time.Unix(0, m.since.Load())
+		s.Since = time.Unix(0, m.since.Load()).UTC()
 	}
 	for _, p := range m.probes {
 		if now < p.until {
@@ -58,29 +61,39 @@ func (m *machine) status(rule, resource string, now int64) Status {
 		}
 	}
 	if gate := m.gate.Load(); gate != always && gate != never {
-		s.RetryAt = time.Unix(0, gate)
+		s.RetryAt = time.Unix(0, gate).UTC()
 	}
 	return s
 }
 
 // idle reports whether the breaker can be forgotten if its resource is not in use: it
-// remembers nothing, or would let the next call in anyway.
+// remembers nothing, or would let the next call in anyway. A row of failures, which has no
+// end of its own, keeps no resource: names that fail once each would fill all places.
 func (m *machine) idle(now int64) bool {
 	m.lock()
 	defer m.unlock()
 	switch state, _ := m.state(); state {
 	case Closed:
-		return m.results.at(now) == tally{}
+		return m.results.ring == nil || m.results.at(now) == tally{}
 	case ForcedOpen, ForcedClosed:
 		return false
 	}
 	return now >= m.gate.Load()
 }
 
-// retryAfter is how long until somebody is let in, 0 if that can't be told.
-func (m *machine) retryAfter(now int64) time.Duration {
-	if gate := m.gate.Load(); gate > now && gate != never {
-		return time.Duration(gate - now)
+// retryAfter is how long until somebody is let in. It is not known while the breaker is
+// forced open, and while it recovers, when that depends on how many calls come.
+func (m *machine) retryAfter(now int64) (wait time.Duration, known bool) {
+	switch state, _ := m.state(); state {
+	case ForcedOpen, Recovering:
+		return 0, false
+	case Open, HalfOpen:
+		switch gate := m.gate.Load(); { // of the state, or of a later one, which may be forced
+		case gate == never:
+			return 0, false
+		case gate > now:
+			return time.Duration(gate - now), true
+		}
 	}
-	return 0
+	return 0, true
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/internal/sim"
+	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 // ledger is the closed breaker of tabRule as one would write it for a single caller: the
@@ -33,11 +33,17 @@ func (l *ledger) clone() *ledger {
 }
 
 func (l *ledger) bucket(t int64) int64 {
+	if l.rule.Strategy == ConsecutiveErrors {
+		return 0
+	}
 	return t / (int64(l.rule.Interval) / int64(l.rule.Buckets))
 }
 
 // at is what counts at a time.
 func (l *ledger) at(now int64) (sum tally) {
+	if l.rule.Strategy == ConsecutiveErrors {
+		return l.row()
+	}
 	newest := l.bucket(max(now, l.latest))
 	for _, c := range l.calls {
 		if c.bucket > newest-int64(l.rule.Buckets) {
@@ -46,6 +52,18 @@ func (l *ledger) at(now int64) (sum tally) {
 				sum.bad++
 			}
 		}
+	}
+	return sum
+}
+
+// row is the calls that failed since one went well.
+func (l *ledger) row() (sum tally) {
+	for _, c := range slices.Backward(l.calls) {
+		if !c.bad {
+			break
+		}
+		sum.calls++
+		sum.bad++
 	}
 	return sum
 }
@@ -63,11 +81,23 @@ func (l *ledger) complete(number int, now int64, bad bool) (trips bool) {
 	l.latest = max(l.latest, now)
 	l.calls = append(l.calls, entered{l.bucket(l.latest), bad})
 	sum := l.at(now)
-	trips = sum.bad > 0 && sum.calls >= int64(l.rule.MinCalls) && float64(sum.bad)/float64(sum.calls) >= l.rule.Threshold
+	share := float64(sum.bad) / float64(sum.calls)
+	if l.rule.Strategy == ConsecutiveErrors {
+		share = float64(sum.bad)
+	}
+	trips = sum.bad > 0 && sum.calls >= int64(l.rule.MinCalls) && share >= l.rule.Threshold
 	if trips {
 		l.enter(Open)
 	}
 	return trips
+}
+
+// rowRule trips after so many failures in a row.
+func rowRule(failures int) Rule {
+	return Rule{
+		ID: "b", Resource: "orders", Strategy: ConsecutiveErrors, Threshold: float64(failures),
+		Recovery: time.Hour, Probes: 1, ProbeTimeout: time.Hour,
+	}
 }
 
 func tabRule(minCalls int) Rule {
@@ -77,14 +107,21 @@ func tabRule(minCalls int) Rule {
 	}
 }
 
-// museum 62, 83: calls of a closed breaker end well and badly, some late and some of a state
+// known bug 62, 83: calls of a closed breaker end well and badly, some late and some of a state
 // that is over, while others read its figures, load another rule or force it. Whatever
 // the schedule, it opens with just the call with which it would if one came after the
 // other, and its figures are those of then: no call is lost, none counts twice.
-func TestSimTab(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
-		m := newMachine(&terms{Rule: tabRule(4)})
-		want := &ledger{rule: tabRule(4), latest: 0}
+func TestSimTab(t *testing.T) { playTab(t, tabRule(4), tabRule(2)) }
+
+// known bug 131: the same of a row of failures, which a call that goes well ends without the
+// lock.
+func TestSimTabOfARow(t *testing.T) { playTab(t, rowRule(3), rowRule(2)) }
+
+// playTab plays a machine of a rule that another one may take the place of.
+func playTab(t *testing.T, rule, next Rule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
+		m := newMachine(&terms{Rule: rule})
+		want := &ledger{rule: rule, latest: 0}
 		m.latest = 0
 		numbers := []uint64{1}
 		if s.Rand.IntN(2) == 0 { // there was another closed state, with a tab
@@ -99,7 +136,7 @@ func TestSimTab(t *testing.T) {
 			m.end(present, 0, false)
 			want.complete(want.number, 0, false)
 		}
-		var history sim.History[*ledger]
+		var history schedules.History[*ledger]
 		for caller := range 2 + s.Rand.IntN(3) {
 			now := []int64{0, 1, 50, 99, 100, 150, 250}[s.Rand.IntN(7)] * msec
 			number, bad, ends := present, s.Rand.IntN(2) == 0, 1+s.Rand.IntN(2)
@@ -122,7 +159,7 @@ func TestSimTab(t *testing.T) {
 		}
 		look := func(now int64) {
 			history.Do(func() (func() string, func(*ledger) bool) {
-				got := m.status("b", "orders", now)
+				got := m.status(now)
 				return func() string { return fmt.Sprintf("at %d: %d calls, %d bad", now/msec, got.Calls, got.Bad) },
 					func(want *ledger) bool {
 						return got.State == want.state && tally{got.Calls, got.Bad} == want.at(now)
@@ -136,10 +173,10 @@ func TestSimTab(t *testing.T) {
 		case 1:
 			s.Named("rules", func() {
 				history.Do(func() (func() string, func(*ledger) bool) {
-					m.adopt(&terms{Rule: tabRule(2)}, now)
-					return func() string { return fmt.Sprintf("at %d two calls are enough", now/msec) },
+					m.adopt(&terms{Rule: next}, now)
+					return func() string { return fmt.Sprintf("at %d two are enough", now/msec) },
 						func(want *ledger) bool {
-							want.rule, want.latest = tabRule(2), max(want.latest, now)
+							want.rule, want.latest = next, max(want.latest, now)
 							return true
 						}
 				})
@@ -184,10 +221,10 @@ func TestSimTab(t *testing.T) {
 	})
 }
 
-// museum 62: of four calls that trip a breaker when they are four, two of them bad, it
+// known bug 62: of four calls that trip a breaker when they are four, two of them bad, it
 // opens with the fourth, whichever that is.
 func TestSimTabEverySchedule(t *testing.T) {
-	sim.Exhaustive(t, 1_000_000, func(s *sim.Schedule) {
+	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {
 		m := newMachine(&terms{Rule: tabRule(4)})
 		m.end(1, 0, false)
 		var changes []Change

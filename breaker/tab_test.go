@@ -37,7 +37,7 @@ func TestGoodCallsTakeNoLock(t *testing.T) {
 		}
 		bad()
 		assert.True(t, quick())
-		m.status("", "", now)
+		m.status(now)
 		assert.True(t, quick())
 	}
 	isClosed()
@@ -61,7 +61,7 @@ func TestFullTab(t *testing.T) {
 	m := newMachine(&terms{Rule: Rule{Threshold: 0.5, MinCalls: 5, Interval: time.Hour, Buckets: 1}})
 	const number = 1
 	good := func(now int64) bool { return m.countGood(number, now, 0, false) }
-	calls := func() int64 { return m.status("", "", 0).Calls }
+	calls := func() int64 { return m.status(0).Calls }
 	assert.False(t, good(0), "there is no tab before the first call")
 	m.complete(number, 0, 0, false)
 

@@ -6,12 +6,14 @@ import (
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Info tells the rule table what it needs to know.
-func (r Rule) Info() core.RuleInfo {
-	return core.RuleInfo{
-		ID: r.ID, Resource: r.Resource, Regex: r.Regex, Mode: r.Mode,
+func (r Rule) Info() spec.Info {
+	return spec.Info{
+		ID: r.ID, Resource: r.Resource, Match: r.Match, Mode: r.Mode,
 		Default: r.isDefault(), Except: r.Exclude,
 	}
 }
@@ -30,79 +32,67 @@ func (r Rule) Equal(other Rule) bool { return reflect.DeepEqual(r, other) }
 
 // Table is the compiled breaker rules of one revision. It implements core.Family.
 type Table struct {
-	core.FamilyTable[Rule, controller]
+	family.Compiled[Rule, controller]
 
-	engine *core.Engine
+	engine    *core.Engine
+	listeners *Listeners
 }
+
+// Listeners are told of every change of a breaker, under this revision of the rules and all
+// that follow.
+func (t *Table) Listeners() *Listeners { return t.listeners }
 
 // Normalize returns the rules with their defaults written out and IDs that differ,
 // or the first reason not to accept them.
 func Normalize(rules []Rule) ([]Rule, error) {
-	return core.Normalize(core.KindBreaker, rules, Rule.Normalized)
+	return spec.Normalize(core.KindBreaker, rules, Rule.Normalized)
 }
 
 // Compile makes breaker rules part of the next revision of an engine's rules. Rules
 // that did not change go on as they are, those that did take over the state of the
-// rule with the same ID. listeners are told of every change of state; they may be nil,
-// and should be the same for every revision: rules that did not change keep theirs.
-func Compile(b *core.RulesetBuilder, rules []Rule, listeners *Listeners) error {
+// rule with the same ID. So do the [Table.Listeners].
+func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	rules, err := Normalize(rules)
 	if err != nil {
 		return err
 	}
-	e := b.Engine
-	build := func(r Rule, resource *core.Resource, old *controller) *controller {
-		c, terms := newController(e, listeners, r, resource.Name(), old)
-		if old != nil && r.Mode != core.Off { // one that is off keeps what it has for later
-			b.BeforePublishing(func(now int64) { c.machine.adopt(terms, now) })
-		}
-		return c
-	}
-	t := &Table{engine: e}
-	if t.FamilyTable, err = core.NewFamilyTable(core.KindBreaker, rules, build, (*controller).acts); err != nil {
-		return err
-	}
+	e, listeners := b.Engine, new(Listeners)
 	if old, ok := b.Previous(core.KindBreaker).(*Table); ok {
-		t.Inherit(old.Table, e.FindResource)
+		listeners = old.listeners
+	}
+	maker := family.Maker[Rule, controller]{
+		Build: func(r Rule, at *core.Site, old *controller) *controller {
+			c, terms := newController(e, listeners, r, at.Resource.Name(), old)
+			if old != nil && r.Mode != spec.Off { // one that is off keeps what it has for later
+				at.BeforeUse(func(now int64) { c.machine.adopt(terms, now) })
+			}
+			return c
+		},
+		Rule: func(c *controller) *Rule { return &c.rule },
+		Idle: (*controller).idle,
+	}
+	t := &Table{engine: e, listeners: listeners}
+	if t.Compiled, err = family.Compile(b, core.KindBreaker, rules, maker, (*controller).told); err != nil {
+		return err
 	}
 	b.Put(core.KindBreaker, t)
 	return nil
 }
 
-// Bind returns the breakers of a resource as a *Rules, or nil.
-func (t *Table) Bind(r *core.Resource, name string) any {
-	controllers := t.BindAs(r, name)
+// Bind returns the breakers of a resource or nil.
+func (t *Table) Bind(at *core.Site) core.Checker {
+	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil
 	}
-	return &Rules{controllers}
-}
-
-// Adopt takes over the breakers of a resource that was in use when it left.
-func (t *Table) Adopt(r *core.Resource, rules any) {
-	t.AdoptAll(r, rules.(*Rules).controllers)
-}
-
-// Figures says what each rule has done, over all resources, and what its breakers do.
-func (t *Table) Figures() []core.RuleFigures {
-	figures := t.FamilyTable.Figures()
-	rule, now := 0, t.engine.Now()
-	t.each(func(c *controller) { // in the order of the rules
-		for figures[rule].ID != c.rule.ID {
-			rule++
-		}
-		if f := &figures[rule]; f.Mode != core.Off {
-			f.Breakers = append(f.Breakers, c.machine.status(f.ID, c.resource, now).Figures(f.Mode))
-		}
-	})
-	return figures
+	return newRules(controllers)
 }
 
 // each calls f with the breakers of a rule, or of all rules, in the order of the rules
 // and the names of the resources.
 func (t *Table) each(f func(*controller)) {
 	index := make(map[string]int)
-	for i, r := range t.Rules() {
+	for i, r := range t.All() {
 		index[r.ID] = i
 	}
 	var all []*controller

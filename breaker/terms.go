@@ -20,15 +20,19 @@ func (t *terms) trips(all tally) (value float64, trips bool) {
 		return 0, false
 	}
 	value = float64(all.bad)
-	if t.Strategy != ErrorCount {
+	if !t.Strategy.counts() {
 		value /= float64(all.calls)
 	}
 	return value, value >= t.Threshold
 }
 
 // goodMayTrip reports whether good calls that come on top could open the breaker: one of
-// them may be the last of MinCalls. More than those only make the share smaller.
+// them may be the last of MinCalls. More than those only make the share smaller. A row of
+// failures they end.
 func (t *terms) goodMayTrip(all tally) bool {
+	if t.Strategy == ConsecutiveErrors {
+		return false
+	}
 	all.calls = max(all.calls, int64(t.MinCalls))
 	_, trips := t.trips(all)
 	return trips
@@ -51,9 +55,9 @@ func (m *machine) adopt(t *terms, now int64) {
 	old := m.terms.Load()
 	switch {
 	case old.Strategy != t.Strategy || old.SlowRT != t.SlowRT: // another thing was counted
-		m.results = newStatistics(t.Interval, t.Buckets)
+		m.results = newStatistics(&t.Rule)
 	case old.Interval != t.Interval || old.Buckets != t.Buckets:
-		m.results = m.results.reshaped(t.Interval, t.Buckets, now)
+		m.results = m.results.reshaped(&t.Rule, now)
 	}
 	m.probes = slices.Grow(m.probes, max(0, t.Probes-len(m.probes)))
 	m.terms.Store(t)

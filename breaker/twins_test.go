@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/proof/figure"
 )
 
 // twins are two breakers that fare alike, but for the tab: calls that one counts without
@@ -104,7 +104,7 @@ func (tw *twins) step(r *rand.Rand) {
 
 // alike fails if one knows something else than the other.
 func (tw *twins) alike() {
-	if a, b := tw.m.status("b", "orders", tw.now), tw.locked.status("b", "orders", tw.now); a != b {
+	if a, b := tw.m.status(tw.now), tw.locked.status(tw.now); a != b {
 		tw.fail("they tell different figures")
 	}
 	if tw.m.latest != tw.locked.latest {
@@ -117,7 +117,11 @@ func (tw *twins) alike() {
 
 func twinRule(r *rand.Rand) Rule {
 	rule := randomRule(r)
-	rule.Strategy = Strategy(r.IntN(3))
+	rule.Strategy = Strategy(r.IntN(len(strategyNames)))
+	if rule.Strategy == ConsecutiveErrors {
+		rule.MinCalls, rule.Interval, rule.Buckets = 0, 0, 0
+		return rule
+	}
 	rule.Interval = []time.Duration{time.Second, 10 * time.Second, time.Hour}[r.IntN(3)]
 	if rule.Strategy != ErrorCount {
 		rule.Threshold = []float64{0, 0.3, 0.5, 0.51, 1}[r.IntN(5)]

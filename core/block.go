@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/stat"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Kind is a family of rules.
@@ -23,114 +23,93 @@ const (
 	KindAdaptive
 	KindBreaker
 	KindOutlier
+	KindCustom // no family: a slot of a user's own, see [Invocation.Refuse]
 	kinds
 )
 
-var kindNames = []string{"none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier"}
+var kindNames = []string{"none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier", "custom"}
 
 // String returns the family's name, as in rule files.
-func (k Kind) String() string { return EnumName("kind", kindNames, uint8(k)) }
+func (k Kind) String() string { return spec.EnumName("kind", kindNames, uint8(k)) }
+
+// MarshalText writes the family's name, as in rule files.
+func (k Kind) MarshalText() ([]byte, error) { return spec.MarshalEnum("kind", kindNames, uint8(k)) }
 
 // ErrBlocked is what every refusal is: errors.Is(err, ErrBlocked).
 var ErrBlocked = errors.New("penstock: blocked")
 
-// ErrInvalid is what a call is refused with that names no resource or takes too
-// many units: errors.Is(err, ErrInvalid). It is counted nowhere.
+// ErrInvalid is what a call is refused with that names no resource, has a name of more
+// than [pattern.MaxName] bytes or takes too many units: errors.Is(err, ErrInvalid). It is
+// counted nowhere.
 var ErrInvalid = errors.New("penstock: invalid call")
 
-// BlockError says which rule refused a call. There is one for each rule and
-// resource, made when the rule is, so refusing allocates nothing.
+// BlockError says which rule refused a call. There is one for each rule and resource, made
+// when the rule is, and where a rule limits single values one for each that was refused. So
+// refusing allocates nothing, and an error knows of no single call.
 type BlockError struct {
-	Kind     Kind   // the family of the rule
-	Resource string // what the call asked for
-	Rule     string // the rule's ID
+	Kind     Kind           // the family of the rule
+	Resource string         // what the call asked for
+	Rule     string         // the rule's ID; of KindCustom the reason that was given
+	Origin   string         // of a flow rule, as in the rule: whose calls it is about; "" of other kinds
+	Value    argument.Value // of a hotspot rule, the value that was refused; none of other kinds
 
-	retry    Retrier
-	refusals *refusals
+	rule     Refuser   // nil if there is nothing more to know
+	refusals *refusals // nil in an error that was made by hand: it is neither counted nor logged
 }
-
-// refusals is how often a rule refused, and how far the block log has told it.
-type refusals struct {
-	total   stat.Tally
-	told    shared.Int64 // of total
-	nextLog shared.Int64
-}
-
-// Retrier knows when a refused call may come again. It is asked when a caller
-// wants to know.
-type Retrier interface {
-	RetryAfter() time.Duration
-}
-
-// NewBlockError returns the refusal of a rule. retry may be nil.
-func NewBlockError(kind Kind, resource, rule string, retry Retrier) *BlockError {
-	return &BlockError{Kind: kind, Resource: resource, Rule: rule, retry: retry, refusals: new(refusals)}
-}
-
-// Apart returns the refusal for some of the calls that e is for, which knows by itself
-// when those may come again. The two count together.
-func (e *BlockError) Apart(retry Retrier) *BlockError {
-	apart := *e
-	apart.retry = retry
-	return &apart
-}
-
-// Succeed makes e count on where old, the refusal of the same rule before it was
-// changed, left off. It must come before e is used.
-func (e *BlockError) Succeed(old *BlockError) { e.refusals = old.refusals }
 
 // Error names the rule and the resource.
 func (e *BlockError) Error() string {
+	if e.Kind == KindCustom {
+		return fmt.Sprintf("penstock: blocked %q: %s", e.Resource, e.Rule)
+	}
 	return fmt.Sprintf("penstock: %s rule %q blocked %q", e.Kind, e.Rule, e.Resource)
 }
 
 // Is makes errors.Is(err, ErrBlocked) true.
 func (e *BlockError) Is(target error) bool { return target == ErrBlocked }
 
-// RetryAfter is how long from now until the rule would admit one unit, as far as
-// it can tell; 0 if it can't.
-func (e *BlockError) RetryAfter() time.Duration {
-	if e.retry == nil {
-		return 0
-	}
-	return max(0, e.retry.RetryAfter())
-}
-
-// logPause is the time between two lines of the block log about one rule and
-// resource.
-const logPause = int64(time.Second)
-
-// Note counts a refusal for the block log. When a line is due, at most once a
-// second, it returns how many there were since the last one.
-func (e *BlockError) Note(lane uint32, now int64) (refusals int64, due bool) {
-	r := e.refusals
-	r.total.Add(lane, 1)
-	next := r.nextLog.Load()
-	if next != 0 && now < next || !r.nextLog.CompareAndSwap(next, now+logPause) {
+// RetryAfter is how long it takes from now until the rule would admit one unit, if
+// nobody else comes before. It is known where that depends on time alone, and not on
+// calls that complete, and where any time helps. Other rules may refuse the call then.
+func (e *BlockError) RetryAfter() (wait time.Duration, known bool) {
+	if e.rule == nil {
 		return 0, false
 	}
-	return e.Unlogged(), true
-}
-
-// Unlogged returns the refusals that no line has told yet, which are told now.
-func (e *BlockError) Unlogged() int64 {
-	for r := e.refusals; ; {
-		total, told := r.total.Load(), r.told.Load()
-		if total <= told { // less if somebody tells what came since
-			return 0
-		}
-		if r.told.CompareAndSwap(told, total) {
-			return total - told
-		}
+	if wait, known = e.rule.RetryAfter(); !known {
+		return 0, false
 	}
+	return max(0, wait), true
 }
 
-// Refusals is how many calls the rule has refused here since it was loaded first.
-// It never decreases.
-func (e *BlockError) Refusals() int64 { return e.refusals.total.Load() }
+// RetryAfterIn is RetryAfter as headers have it: in whole units of time, rounded up, and
+// 1 at least: a caller that was refused a moment ago is not told to come at once, even if there is
+// room by now.
+func (e *BlockError) RetryAfterIn(unit time.Duration) (units int64, known bool) {
+	wait, known := e.RetryAfter()
+	if !known {
+		return 0, false
+	}
+	units = int64(wait / unit)
+	if wait%unit != 0 {
+		units++
+	}
+	return max(1, units), true
+}
 
-// KindOf is the family of the rule that refused a call, KindNone if err is no
-// refusal.
+// Limit is what the rule allows at the moment: units in its interval or at once, as its
+// threshold is. It is not known where the rule has none, as those of breakers.
+func (e *BlockError) Limit() (limit float64, known bool) {
+	if e.rule == nil {
+		return 0, false
+	}
+	if limit, known = e.rule.Limit(); !known {
+		return 0, false
+	}
+	return limit, true
+}
+
+// KindOf is the family of the rule that refused a call, KindCustom if a slot of a user's
+// own did, KindNone if err is no refusal.
 func KindOf(err error) Kind {
 	if b, ok := errors.AsType[*BlockError](err); ok {
 		return b.Kind

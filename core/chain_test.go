@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 )
 
 // scribe is a slot that writes down what it is asked, and reserves something.
@@ -26,7 +27,7 @@ func scribe(name string, transcript *[]string) *fake {
 
 type holder func(string)
 
-func (h holder) GiveBack(*core.Reservation) { h("GiveBack") }
+func (h holder) GiveBack(*core.Reservation, int64) { h("GiveBack") }
 
 func TestOrderOfACall(t *testing.T) {
 	var transcript []string
@@ -76,7 +77,7 @@ func TestOrderOfACall(t *testing.T) {
 			transcript = nil
 			chain := core.NewChain(scribe("a", &transcript), scribe("b", &transcript), scribe("c", &transcript), tt.last)
 			e, clock := newEngine(t, core.Config{Chain: chain})
-			clock.SetSleep(core.SleepAdvance)
+			clock.SetSleep(clocks.SleepAdvance)
 			entry, _ := e.Enter(t.Context(), "orders", nil)
 			entry.Exit()
 			assert.Equal(t, tt.want, transcript)
@@ -106,7 +107,7 @@ func TestFirstRefusalWins(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.first.name, tt.then.name = "first", "then"
 			e, clock := newEngine(t, core.Config{Chain: core.NewChain(tt.first, tt.then)})
-			clock.SetSleep(core.SleepAdvance)
+			clock.SetSleep(clocks.SleepAdvance)
 			_, err := e.Enter(t.Context(), "orders", nil)
 			var b *core.BlockError
 			require.ErrorAs(t, err, &b)

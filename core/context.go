@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 
+	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 )
@@ -15,6 +16,7 @@ type Context struct {
 	origin string
 	parent *node.DefaultNode // the call that this one is nested in, or nil
 	tree   *node.Tree        // the tree parent stands in
+	err    error             // what calls from here are refused with: a name is too long
 
 	entrance shared.Pointer[placed] // found once for each engine
 }
@@ -27,17 +29,43 @@ type placed struct {
 
 type contextKey struct{}
 
-// WithContext returns a context whose calls come in through the named context
-// ("" is the default one) and are made by origin ("" is nobody in particular).
-// A nil ctx is [context.Background].
+// WithContext returns a context whose calls come in through the named context, a way
+// into the program such as "http" or "batch"; "" is the default one. They keep the
+// origin that ctx has, and are nested in no call: they begin at that context's
+// entrance. A nil ctx is [context.Background].
 //
-// Names that an outsider can choose are bounded by the engine's caps; still, an
-// origin should come from something trusted, not from a header of the request.
-func WithContext(ctx context.Context, name, origin string) context.Context {
+// Names that an outsider can choose are bounded by the engine's caps, as are origins.
+// With one of more than [pattern.MaxName] bytes every call is refused.
+func WithContext(ctx context.Context, name string) context.Context {
+	return carrying(ctx, &Context{name: name, origin: ContextOf(ctx).Origin()})
+}
+
+// WithOrigin returns a context whose calls are made by origin; "" is nobody in
+// particular. They stay in the named context that ctx has, and nested in the call whose
+// context it is, if it is one's. A nil ctx is [context.Background].
+//
+// An origin should come from something trusted, not from a header of the request. With
+// one of more than [pattern.MaxName] bytes every call is refused.
+func WithOrigin(ctx context.Context, origin string) context.Context {
+	c := &Context{origin: origin}
+	if from := ContextOf(ctx); from != nil {
+		c.name, c.parent, c.tree = from.name, from.parent, from.tree
+		c.entrance.Store(from.entrance.Load())
+	}
+	return carrying(ctx, c)
+}
+
+func carrying(ctx context.Context, c *Context) context.Context {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	return context.WithValue(ctx, contextKey{}, &Context{name: name, origin: origin})
+	switch {
+	case len(c.name) > pattern.MaxName:
+		c.err = errLongContext
+	case len(c.origin) > pattern.MaxName:
+		c.err = errLongOrigin
+	}
+	return context.WithValue(ctx, contextKey{}, c)
 }
 
 // ContextOf returns the Context that ctx carries, or nil. A nil ctx carries none.
@@ -49,11 +77,21 @@ func ContextOf(ctx context.Context) *Context {
 	return c
 }
 
-// Name is the name of the context, "" for the default one.
-func (c *Context) Name() string { return c.name }
+// Name is the name of the context, "" for the default one and for a nil Context.
+func (c *Context) Name() string {
+	if c == nil {
+		return ""
+	}
+	return c.name
+}
 
-// Origin is the caller, "" if there is none.
-func (c *Context) Origin() string { return c.origin }
+// Origin is the caller, "" if there is none or c is nil.
+func (c *Context) Origin() string {
+	if c == nil {
+		return ""
+	}
+	return c.origin
+}
 
 // place finds where calls from here stand in a tree.
 func (c *Context) place(tree *node.Tree, now int64) (*node.EntranceNode, *node.DefaultNode) {

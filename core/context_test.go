@@ -43,10 +43,13 @@ func TestContextValues(t *testing.T) {
 	assert.Nil(t, core.ContextOf(context.Background()))
 	type key struct{}
 	ctx := context.WithValue(t.Context(), key{}, "user's own")
-	outer := core.WithContext(ctx, "web", "app")
-	inner := core.WithContext(outer, "", "")
+	outer := core.WithOrigin(core.WithContext(ctx, "web"), "app")
+	again := core.WithContext(outer, "job")
+	inner := core.WithOrigin(core.WithContext(outer, ""), "")
 	assert.Equal(t, "web", core.ContextOf(outer).Name())
 	assert.Equal(t, "app", core.ContextOf(outer).Origin())
+	assert.Equal(t, "job", core.ContextOf(again).Name())
+	assert.Equal(t, "app", core.ContextOf(again).Origin(), "another context has the same origin")
 	assert.Equal(t, "", core.ContextOf(inner).Name())
 	assert.Equal(t, "", core.ContextOf(inner).Origin())
 	assert.Equal(t, "user's own", inner.Value(key{}))
@@ -54,7 +57,7 @@ func TestContextValues(t *testing.T) {
 
 func TestNestedCalls(t *testing.T) {
 	e, _ := newEngine(t, core.Config{})
-	web := core.WithContext(t.Context(), "web", "app")
+	web := core.WithOrigin(core.WithContext(t.Context(), "web"), "app")
 	orders := call(t, e, web, "orders")
 	sql := call(t, e, orders.Context(), "sql")
 	call(t, e, sql.Context(), "dial").Exit()
@@ -81,11 +84,30 @@ func TestNestedCalls(t *testing.T) {
 	}
 }
 
+// To name the caller of a nested call leaves it where it is nested; to name another
+// context takes it there.
+func TestNestedCallsOfAnotherOriginOrContext(t *testing.T) {
+	e, _ := newEngine(t, core.Config{})
+	orders := call(t, e, core.WithOrigin(core.WithContext(t.Context(), "web"), "app"), "orders")
+	call(t, e, core.WithOrigin(orders.Context(), "agent"), "sql").Exit()
+	call(t, e, core.WithContext(orders.Context(), "job"), "mail").Exit()
+	orders.Exit()
+	assert.Equal(t, []string{"job/mail", "web/orders", "web/orders/sql"}, paths(e))
+	for name, from := range map[string]string{"orders": "app", "sql": "agent", "mail": "app"} {
+		origins := 0
+		for origin := range resource(t, e, name).Origins().All() {
+			assert.Equal(t, from, origin)
+			origins++
+		}
+		assert.Equal(t, 1, origins, name)
+	}
+}
+
 // A child context lives on when its parent's entry is over, and when the parent's
 // node has left the tree.
 func TestChildOutlivesItsParent(t *testing.T) {
 	e, clock := newEngine(t, core.Config{})
-	parent := call(t, e, core.WithContext(t.Context(), "web", "app"), "orders")
+	parent := call(t, e, core.WithOrigin(core.WithContext(t.Context(), "web"), "app"), "orders")
 	ctx := parent.Context()
 	parent.Exit()
 	call(t, e, t.Context(), "something else").Exit() // perhaps with the parent's state
@@ -102,7 +124,7 @@ func TestChildOutlivesItsParent(t *testing.T) {
 
 func TestContextOfAnEntryThatIsOver(t *testing.T) {
 	e, _ := newEngine(t, core.Config{})
-	entry := call(t, e, core.WithContext(t.Context(), "web", "app"), "orders")
+	entry := call(t, e, core.WithOrigin(core.WithContext(t.Context(), "web"), "app"), "orders")
 	entry.Exit()
 	assert.Equal(t, context.Background(), entry.Context())
 }
@@ -123,7 +145,7 @@ func TestEntryContextEndsWithTheCallers(t *testing.T) {
 func TestTwoEngines(t *testing.T) {
 	first, _ := newEngine(t, core.Config{})
 	second, _ := newEngine(t, core.Config{})
-	web := core.WithContext(t.Context(), "web", "app")
+	web := core.WithOrigin(core.WithContext(t.Context(), "web"), "app")
 	for range 2 {
 		outer := call(t, first, web, "orders")
 		inner := call(t, second, outer.Context(), "sql")
@@ -139,7 +161,7 @@ func TestTwoEngines(t *testing.T) {
 // One context serves many goroutines.
 func TestContextIsShared(t *testing.T) {
 	e, _ := newEngine(t, core.Config{})
-	parent := call(t, e, core.WithContext(t.Context(), "web", "app"), "orders")
+	parent := call(t, e, core.WithOrigin(core.WithContext(t.Context(), "web"), "app"), "orders")
 	ctx := parent.Context()
 	var done sync.WaitGroup
 	for range 8 {
@@ -169,7 +191,7 @@ func TestContextIsShared(t *testing.T) {
 func TestNamesWithAMeaning(t *testing.T) {
 	e, _ := newEngine(t, core.Config{})
 	for _, name := range []string{node.DefaultContext, node.OverflowName, node.RootName, node.InboundName} {
-		ctx := core.WithContext(t.Context(), name, name)
+		ctx := core.WithOrigin(core.WithContext(t.Context(), name), name)
 		for range 2 {
 			call(t, e, ctx, name).Exit()
 		}

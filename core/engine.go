@@ -3,33 +3,37 @@ package core
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/machine"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Config describes an engine. The zero value is right for production.
+// Config describes an engine, or a Guard of package api. The zero value is right for
+// production; NewEngine alone asks for a chain.
 type Config struct {
-	// Clock tells the time; nil is the machine's monotonic clock.
-	Clock Clock
-	// Interval and SampleCount are the length of the second window of every node,
-	// and its buckets. 0 means one second, and 2. They are what the tree shows;
-	// rules have intervals of their own.
-	Interval    time.Duration
-	SampleCount int
+	// Clock tells the time; nil is the machine's monotonic clock. Tests use a
+	// [clocks.Manual]. Very dense traffic may want a [clocks.Coarse].
+	Clock clocks.Clock
+	// Interval and Buckets are the length of the second window of every node,
+	// and its buckets (Sentinel's sampleCount). 0 means one second, and 2. They are what
+	// the tree shows; rules have intervals of their own.
+	Interval time.Duration
+	Buckets  int
 	// OccupyTimeout is what a prioritized call waits less than for a borrowed
 	// bucket. 0 means 500 ms; at most 24 h.
 	OccupyTimeout time.Duration
 	// ColdFactor divides the threshold of a cold resource where a warm-up rule
 	// doesn't say otherwise. 0 means 3; 2 to 1000.
 	ColdFactor int
-	// Caps bound the nodes of the tree.
+	// Caps bound the nodes of the tree, and so its memory.
 	Caps node.Caps
 	// LeakAfter turns on the search for leaks: a call that has not exited so long
 	// after it was admitted (or up to an eighth longer) is reported to the Logger,
@@ -37,38 +41,38 @@ type Config struct {
 	// [Engine.Leaks]. It costs about a microsecond a call. From 1 ms to 24 h; 0 is off
 	// and costs nothing.
 	LeakAfter time.Duration
-	// Logger gets the block log, leaks and internal failures; nil is slog.Default().
+	// Logger gets the block log, leaks, reloads and internal failures; nil is
+	// slog.Default().
 	Logger *slog.Logger
 	// Failure says which errors of guarded code are failures, see [Entry.Fail]. nil
 	// is every error but [context.Canceled]. It is not asked about refusals and errors
 	// marked by [Ignore], which are none, and about panics, which are. It must be safe
 	// for concurrent use.
 	Failure func(error) bool
-	// Chain is the order of the slots; nil is the standard one (package slots).
+	// Chain is the order of the slots; for a Guard nil is slots.Default().
 	Chain *Chain
-	// Machine tells rules the load, the CPU use and the memory use; nil is this
-	// machine, see [machine.Local].
-	Machine machine.Source
+	// Host tells rules the load, the CPU use and the memory use; nil is this
+	// machine, see [host.Local].
+	Host host.Source
 }
 
 // Engine runs calls through a chain under one set of rules, and counts them on
-// one tree. It is safe for concurrent use. It owns no goroutine; where it looks for
-// leaks it owns a timer, until Close, and so it does for each thing that rules have it
-// do [Engine.Every] so often.
+// one tree. It doesn't know where its rules come from: files, and loads by hand, are
+// the business of a Guard in package api. It is safe for concurrent use. It owns no
+// goroutine, but a timer where it looks for leaks, and one for each thing that rules have
+// it do at intervals (see [Engine.Every]), until Close.
 type Engine struct {
 	config    Config
-	clock     Clock
-	steady    *steady      // of a clock that may be set, otherwise nil
-	system    *SystemClock // the clock, if it is one: then it is read without a detour
+	clock     clocks.Clock
+	steady    *clocks.Steady // of a clock that may be set, otherwise nil
+	system    *clocks.System // the clock, if it is one: then it is read without a detour
 	chain     *Chain
 	tree      *node.Tree
 	resources *resources
 	rules     shared.Pointer[Ruleset]
-	updating  shared.Mutex                // one update at a time
-	binding   shared.Mutex                // rules are found under it, and replaced; after updating
-	recorders map[[kinds]bool]*completers // see completers; binding guards it
-	leaks     *leakWatch                  // nil if nobody asked for it
-	sampler   *Sampler
+	updating  shared.Mutex // one update at a time
+	leaks     *leakWatch   // nil if nobody asked for it
+	sampler   *sampler.Sampler
 
 	repeating shared.Mutex
 	repeats   map[*repeated]struct{} // see Every
@@ -80,6 +84,7 @@ type Engine struct {
 	waiting  shared.Int64
 	failures shared.Int64
 	nextLog  shared.Int64 // of internal failures
+	blockLog blockLog
 }
 
 // NewEngine returns an engine without rules. The configuration must have a chain.
@@ -88,26 +93,25 @@ func NewEngine(config Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	layout, err := stat.NewLayout(config.Interval, config.SampleCount, runtime.GOMAXPROCS(0))
+	layout, err := stat.NewLayout(config.Interval, config.Buckets, runtime.GOMAXPROCS(0))
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{config: config, clock: config.Clock, steady: newSteady(config.Clock), chain: config.Chain, resources: &resources{}}
-	e.system, _ = config.Clock.(*SystemClock)
-	e.resources.forget = e.forget
+	e := &Engine{config: config, clock: config.Clock, steady: clocks.NewSteady(config.Clock), chain: config.Chain, resources: &resources{}}
+	e.system, _ = config.Clock.(*clocks.System)
 	e.tree, err = node.NewTree(layout, config.Caps, e.resources)
 	if err != nil {
 		return nil, err
 	}
 	e.resources.Registry = node.NewRegistry(e.tree.Resources(), e.newResource, e.left, e.tree.MakeRoom)
 	e.resources.overflow = e.newResource(node.OverflowName)
-	e.sampler = newSampler(e, config.Machine)
+	e.sampler = sampler.New(config.Host, sampler.Engine{Now: e.Now, Every: e.Every, Logger: e.Logger})
 	none := new(Ruleset)
-	none.bare = e.bare(none)
+	none.complete(e.chain)
 	e.rules.Store(none)
 	e.pool.New = func() any {
 		lane := (e.nextLane.Add(1) - 1) % uint32(layout.Lanes())
-		return &Invocation{engine: e, lane: lane}
+		return &Invocation{engine: e, lane: lane, nap: clocks.MakeNap()}
 	}
 	if config.LeakAfter > 0 {
 		e.leaks = newLeakWatch(e, layout.Lanes())
@@ -120,13 +124,13 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("core: the configuration has no chain")
 	}
 	if c.Clock == nil {
-		c.Clock = NewSystemClock()
+		c.Clock = clocks.NewSystem()
 	}
 	if c.Interval == 0 {
 		c.Interval = time.Second
 	}
-	if c.SampleCount == 0 {
-		c.SampleCount = 2
+	if c.Buckets == 0 {
+		c.Buckets = 2
 	}
 	if c.OccupyTimeout == 0 {
 		c.OccupyTimeout = 500 * time.Millisecond
@@ -149,10 +153,6 @@ func (c Config) withDefaults() (Config, error) {
 // Config is the configuration with its defaults filled in.
 func (e *Engine) Config() Config { return e.config }
 
-// Clock is the clock that the engine was given. For the time of the engine, see
-// [Engine.Now].
-func (e *Engine) Clock() Clock { return e.clock }
-
 // Now is the time of the engine: what its clock shows, unless that was set back
 // once. The engine's time doesn't follow.
 func (e *Engine) Now() int64 {
@@ -162,11 +162,11 @@ func (e *Engine) Now() int64 {
 	case e.steady == nil:
 		return e.clock.Now()
 	}
-	return e.steady.now()
+	return e.steady.Now()
 }
 
-// Chain is the order of the slots.
-func (e *Engine) Chain() *Chain { return e.chain }
+// Sampler is what reads the machine for the rules of the engine.
+func (e *Engine) Sampler() *sampler.Sampler { return e.sampler }
 
 // Tree is the engine's tree of nodes.
 func (e *Engine) Tree() *node.Tree { return e.tree }
@@ -186,9 +186,9 @@ func (e *Engine) Logger() *slog.Logger {
 	return slog.Default()
 }
 
-// Resource returns the resource of that name, made if there is none. Beyond the
+// resource returns the resource of that name, made if there is none. Beyond the
 // cap it is the overflow resource, which all further names share.
-func (e *Engine) Resource(name string, now int64) *Resource {
+func (e *Engine) resource(name string, now int64) *Resource {
 	if r, ok := e.resources.Obtain(name, now); ok {
 		return r
 	}
@@ -227,29 +227,15 @@ func (e *Engine) newResource(name string) *Resource {
 	}{}
 	e.tree.InitCluster(&both.cluster, name)
 	both.Resource = Resource{ClusterNode: &both.cluster, engine: e}
+	both.wary.Store(math.MinInt64)
 	return &both.Resource
 }
 
 // left cleans up after a resource that has left the registry, under its lock.
-// What the rules keep for it is dropped once the lock is free: building rules takes
-// the two locks in the other order.
 func (e *Engine) left(r *Resource) {
 	r.Calls().Clear()
 	r.Origins().Clear()
 	r.depart()
-	e.resources.departed = append(e.resources.departed, r.Name())
-}
-
-// forget drops what the rules keep for a resource, unless it has come back.
-func (e *Engine) forget(name string) {
-	if _, back := e.resources.Find(name); back {
-		return
-	}
-	for _, family := range e.rules.Load().families {
-		if family != nil {
-			family.Forget(name)
-		}
-	}
 }
 
 // restore brings back the nodes of a call that left while it was counted on them.
@@ -260,7 +246,6 @@ func (e *Engine) restore(inv *Invocation) {
 		r := inv.resource
 		if r.Retired() {
 			e.resources.Restore(r.Name(), r)
-			r.depart() // it may have been bound when it had left
 		}
 		if inv.node != nil && inv.node.Retired() {
 			e.tree.RestoreCall(inv.node, inv.now)
@@ -280,7 +265,7 @@ func (e *Engine) failed(reason any, now int64) {
 	}
 	defer func() { _ = recover() }() // the logger may be what panics; then there is nobody to tell
 	e.Logger().Error("penstock: a slot panicked; the call goes on without it",
-		"panic", fmt.Sprint(reason), "failures", total, "stack", string(debug.Stack()))
+		"panic", logged(fmt.Sprint(reason)), "failures", total, "stack", string(debug.Stack()))
 }
 
 // Close flushes what the block log has not told yet, and ends the reports of leaks and
@@ -292,25 +277,6 @@ func (e *Engine) Close() error {
 		e.leaks.close()
 	}
 	e.endRepeats()
-	for _, family := range e.rules.Load().families {
-		if family == nil {
-			continue
-		}
-		family.EachError(func(b *BlockError) {
-			if n := b.Unlogged(); n > 0 {
-				e.LogBlocked(b, n)
-			}
-		})
-	}
+	e.flushBlockLog()
 	return nil
 }
-
-// LogBlocked writes one line of the block log.
-func (e *Engine) LogBlocked(b *BlockError, refusals int64) {
-	e.Logger().Warn("penstock: blocked", "kind", b.Kind.String(),
-		"resource", logged(b.Resource), "rule", logged(b.Rule), "count", refusals)
-}
-
-// logged is a name as the log gets it. Handlers escape what steers a terminal, but the
-// text handler of slog writes a DEL as it is.
-func logged(name string) string { return strings.ReplaceAll(name, "\x7f", `\x7f`) }

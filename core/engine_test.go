@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/slots"
@@ -20,15 +22,15 @@ func TestConfigDefaults(t *testing.T) {
 	require.NoError(t, err)
 	c := e.Config()
 	assert.Equal(t, time.Second, c.Interval)
-	assert.Equal(t, 2, c.SampleCount)
+	assert.Equal(t, 2, c.Buckets)
 	assert.Equal(t, 500*time.Millisecond, c.OccupyTimeout)
 	assert.Equal(t, 3, c.ColdFactor)
-	assert.IsType(t, new(core.SystemClock), e.Clock())
+	assert.IsType(t, new(clocks.System), e.Config().Clock)
 	assert.NotNil(t, e.Logger())
-	assert.Equal(t, slots.Default().Names(), e.Chain().Names())
+	assert.Equal(t, slots.Default().Names(), e.Config().Chain.Names())
 }
 
-// museum 47
+// known bug 47
 func TestConfigRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -38,10 +40,10 @@ func TestConfigRefuses(t *testing.T) {
 		{"no chain", core.Config{}, "core: the configuration has no chain"},
 		{"interval", core.Config{Interval: time.Millisecond}, "stat: second window: an interval of 1ms: use 10ms to 24h0m0s"},
 		{"negative interval", core.Config{Interval: -1}, "stat: second window: an interval of -1ns: use 10ms to 24h0m0s"},
-		{"buckets", core.Config{SampleCount: -1}, "stat: second window: -1 buckets: use 1 to 1440"},
-		{"buckets that don't divide", core.Config{SampleCount: 7},
+		{"buckets", core.Config{Buckets: -1}, "stat: second window: -1 buckets: use 1 to 1440"},
+		{"buckets that don't divide", core.Config{Buckets: 7},
 			"stat: second window: 7 buckets don't divide an interval of 1s: each would last 142.857142ms and a fraction of a nanosecond"},
-		{"too many fine buckets", core.Config{Interval: time.Minute, SampleCount: 300},
+		{"too many fine buckets", core.Config{Interval: time.Minute, Buckets: 300},
 			"128 is the most"},
 		{"occupy timeout", core.Config{OccupyTimeout: -1}, "core: OccupyTimeout is -1ns: use a duration from 0 (for 500ms) to 24h"},
 		{"long occupy timeout", core.Config{OccupyTimeout: 25 * time.Hour}, "core: OccupyTimeout is 25h0m0s: use a duration from 0 (for 500ms) to 24h"},
@@ -63,7 +65,7 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
-// An update that fails changes nothing. museum 73
+// An update that fails changes nothing. known bug 73
 func TestUpdateIsAllOrNothing(t *testing.T) {
 	e, _ := newEngine(t, core.Config{}, flow.Rule{Resource: "orders", Threshold: 0})
 	before := e.Rules()
@@ -110,10 +112,10 @@ func TestCloseFlushesTheBlockLog(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrBlocked, "still judged")
 }
 
-// museum 105: what an engine keeps about resources that left is bounded too.
+// known bug 105: what an engine keeps about resources that left is bounded too.
 func TestNothingIsKeptOfResourcesThatLeft(t *testing.T) {
 	e, clock := newEngine(t, core.Config{Caps: node.Caps{Resources: 100}},
-		flow.Rule{Resource: ".*", Regex: true, Threshold: 5})
+		flow.Rule{Resource: ".*", Match: spec.MatchRegex, Threshold: 5})
 	for i := range 5_000 {
 		if i%100 == 0 {
 			clock.Advance(time.Hour)

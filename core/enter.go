@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/stat"
 )
 
 // ErrPanicked is what a call is marked failed with whose guarded code panicked.
 var ErrPanicked = errors.New("penstock: the guarded code panicked")
-
-var errNoResource = fmt.Errorf("%w: the resource has no name", ErrInvalid)
 
 // Enter asks for a resource. A nil error means go, and the entry must be exited;
 // otherwise the entry is zero and the error a *[BlockError], or one that wraps
@@ -20,7 +19,7 @@ var errNoResource = fmt.Errorf("%w: the resource has no name", ErrInvalid)
 //
 // The context is only looked at when a rule says wait: a nil one never ends, and
 // one that has ended refuses such a call at once, as does a deadline that comes
-// before the call's turn, if that is known. In line for a permit it is not, and the
+// before the call's turn, if that is known. In a queue for a permit it is not, and the
 // call waits until its deadline.
 //
 // A panic of a slot is recovered, see [Engine.Failures]. One of the clock or the
@@ -38,11 +37,18 @@ func (e *Engine) begin(ctx context.Context, name string, opts []Option) (*Invoca
 	if name == "" {
 		return nil, errNoResource
 	}
+	if len(name) > pattern.MaxName {
+		return nil, errLongResource
+	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	inv := e.pool.Get().(*Invocation)
 	inv.ctx, inv.context, inv.units = ctx, ContextOf(ctx), 1
+	if c := inv.context; c != nil && c.err != nil {
+		inv.recycle()
+		return nil, c.err
+	}
 	if len(opts) > 0 {
 		inv.apply(opts)
 	}
@@ -61,28 +67,53 @@ func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 	e := inv.engine
 	inv.resource = r
 	if inv.bound = r.bound.Load(); inv.bound == nil || inv.bound.set != e.rules.Load() || r == e.resources.overflow {
-		inv.bound = e.lookUp(r, name)
+		inv.bound = e.lookUp(r, name, inv.now)
 	}
 
-	if inv.atOnce() {
-		block := inv.decideAtOnce()
-		inv.look()
-		if block != nil {
-			inv.recycle()
-			return Entry{}, block
+	var v Verdict
+	at := inv.walk(preparing, &v)
+	if at == mayWait {
+		if at = taking; !inv.able(&v) {
+			at = returning
 		}
-		return inv.entry(), nil
+		at = inv.walk(at, &v)
 	}
-	verdict := inv.decide()
-	switch {
-	case verdict.Block != nil:
-		inv.beWary()
-		return Entry{}, inv.refuse(verdict.Block, nil)
-	case verdict.Wait > 0 || inv.Awaits():
-		return inv.queue(verdict)
+	switch at {
+	case refused:
+		inv.recycle()
+		return Entry{}, v.Block
+	case waits:
+		return inv.queue(v)
 	}
-	inv.look()
 	return inv.entry(), nil
+}
+
+// able reports whether a call that was asked could wait for as long as the rules would
+// have it, and if not, makes the verdict a refusal. Where the context panics, or ends
+// the goroutine, the call is refused.
+func (inv *Invocation) able(v *Verdict) (ok bool) {
+	by, over := inv.named(v.By), false
+	defer func() {
+		if !over {
+			_ = inv.refuse(by, nil)
+		}
+	}()
+	if ok = inv.inTime(v.Wait); ok {
+		*v = Verdict{}
+		inv.stays = inv.ctx.Done() == nil && len(inv.bound.recheckers) == 0
+	} else {
+		*v = Verdict{Block: by}
+	}
+	over = true
+	return ok
+}
+
+// named makes sure that a call which can't wait is refused in some name.
+func (inv *Invocation) named(by *BlockError) *BlockError {
+	if by == nil {
+		by = NewBlockError(BlockError{Resource: inv.resource.Name()}, nil, nil)
+	}
+	return by
 }
 
 // find returns the resource of that name. A pooled invocation often serves the
@@ -91,21 +122,8 @@ func (inv *Invocation) find(name string) *Resource {
 	if r := inv.last; r != nil && r.Name() == name && !r.Retired() {
 		return r
 	}
-	inv.last = inv.engine.Resource(name, inv.now)
+	inv.last = inv.engine.resource(name, inv.now)
 	return inv.last
-}
-
-// pass records the admission of a call that has waited, and hands out the entry.
-func (inv *Invocation) pass() Entry {
-	inv.record(phasePassed, nil)
-	return inv.entry()
-}
-
-// abandon ends an admitted call that nobody will ever see the entry of, when the rest of
-// its admission is recorded, from recorder number i on.
-func (inv *Invocation) abandon(i int) {
-	inv.recordRest(phasePassed, i, nil)
-	inv.exit()
 }
 
 // entry hands out the call.
@@ -119,8 +137,7 @@ func (inv *Invocation) entry() Entry {
 // refuse gives everything back and records the refusal. cause is the error of a
 // context that ended during the wait, or nil.
 func (inv *Invocation) refuse(b *BlockError, cause error) error {
-	inv.giveBack()
-	inv.record(phaseBlocked, b)
+	inv.walk(returning, &Verdict{Block: b})
 	inv.recycle()
 	if cause != nil {
 		return &abandoned{b, cause}
@@ -130,17 +147,16 @@ func (inv *Invocation) refuse(b *BlockError, cause error) error {
 
 // exit ends the call. The caller has moved the word to the next generation, so
 // the invocation is nobody else's. The clock is read when what was held is back, by
-// record: it may panic.
+// walk: it may panic.
 func (inv *Invocation) exit() {
 	if w := inv.engine.leaks; w != nil {
 		w.closed(inv)
 	}
-	inv.ended = inv.sort()
 	if inv.unsettled() {
 		inv.releaseUnseen()
 	}
 	inv.release()
-	inv.record(phaseCompleted, nil)
+	inv.walk(completing, nil)
 	if inv.unsettled() {
 		inv.settle()
 	}
@@ -150,10 +166,13 @@ func (inv *Invocation) exit() {
 // recycle returns the invocation to the pool, emptied as a whole so that no field
 // is forgotten and nothing is kept alive.
 func (inv *Invocation) recycle() {
-	for i := len(inv.marks) - 1; i >= 0; i-- {
-		inv.marks[i] = Mark{} // a pooled invocation must not keep their owners alive
+	for i := len(inv.completions) - 1; i >= 0; i-- {
+		inv.completions[i] = Completion{} // a pooled invocation must not keep completers alive
 	}
-	inv.marks = inv.marks[:0]
+	inv.completions, inv.index = inv.completions[:0], nil
+	if len(inv.turns) > 0 {
+		inv.dropTurns()
+	}
 	inv.call = call{}
 	inv.forgetValues()
 	inv.engine.pool.Put(inv)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 )
 
@@ -34,7 +35,7 @@ func TestZeroEntry(t *testing.T) {
 	assert.Equal(t, context.Background(), e.Context())
 }
 
-// museum 65
+// known bug 65
 func TestSecondExitDoesNothing(t *testing.T) {
 	e, _ := newEngine(t, core.Config{}, flow.Rule{Resource: "orders", Threshold: 2, Metric: flow.Concurrency})
 	first, second := enter(t, e, t.Context()), enter(t, e, t.Context())
@@ -43,7 +44,7 @@ func TestSecondExitDoesNothing(t *testing.T) {
 		r := resource(t, e, "orders")
 		totals := r.Totals()
 		assert.Equal(t, int64(1), totals.Exited)
-		assert.Equal(t, int64(1), r.Gauge(nil).InUse())
+		assert.Equal(t, int64(1), r.Semaphore(nil).InUse())
 	}
 	second.Exit()
 }
@@ -81,7 +82,7 @@ func TestEntriesExitInAnyOrderOnAnyGoroutine(t *testing.T) {
 }
 
 // A handle that is over harms nobody, whatever is done with it while its state
-// serves another call. museum 53
+// serves another call. known bug 53
 func TestStaleEntry(t *testing.T) {
 	failure := errors.New("x")
 	for _, tt := range []struct {
@@ -133,7 +134,7 @@ func TestStaleEntriesUnderFire(t *testing.T) {
 		done.Go(func() {
 			for i := range rounds {
 				name := fmt.Sprint(w, "/", i)
-				entry, err := e.Enter(core.WithContext(t.Context(), "", name), "orders", nil)
+				entry, err := e.Enter(core.WithOrigin(t.Context(), name), "orders", nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -180,12 +181,12 @@ func TestFail(t *testing.T) {
 		totals := resource(t, e, "orders").Totals()
 		return totals.Exception
 	}
-	entry := enter(t, e, t.Context(), core.Count(3))
+	entry := enter(t, e, t.Context(), core.Units(3))
 	entry.Fail(nil)
 	entry.Exit()
 	assert.Zero(t, exceptions(), "no error")
 
-	entry = enter(t, e, t.Context(), core.Count(3))
+	entry = enter(t, e, t.Context(), core.Units(3))
 	entry.Fail(errors.New("x"))
 	entry.Fail(errors.New("y"))
 	assert.Zero(t, exceptions(), "not before it exits")
@@ -264,10 +265,10 @@ func TestExitOnPassesPanicsOn(t *testing.T) {
 	})
 }
 
-// Response times are never negative and include the wait. museum 25
+// Response times are never negative and include the wait. known bug 25
 func TestResponseTime(t *testing.T) {
 	e, clock := newEngine(t, core.Config{Chain: nil}, flow.Rule{Resource: "orders", Threshold: 10, Behavior: flow.Throttle})
-	clock.SetSleep(core.SleepAdvance)
+	clock.SetSleep(clocks.SleepAdvance)
 	for range 3 {
 		entry := enter(t, e, t.Context())
 		clock.Advance(7 * time.Millisecond)

@@ -3,23 +3,9 @@ package core
 import (
 	"time"
 
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/internal/shared"
 )
-
-// alarmClock is a Clock that can call back. Beside others the machine's timer runs:
-// how a user's clock sleeps is made for calls, and may well return at once.
-type alarmClock interface {
-	alarm(d time.Duration, ring func()) (stop func())
-}
-
-// alarm has ring called once, when d has passed.
-func (e *Engine) alarm(d time.Duration, ring func()) (stop func()) {
-	if clock, ok := e.clock.(alarmClock); ok {
-		return clock.alarm(d, ring)
-	}
-	timer := time.AfterFunc(d, ring)
-	return func() { timer.Stop() }
-}
 
 // repeated is something that is done again and again. Its timer is set when the last
 // run is over, so there is never a second one beside it.
@@ -36,7 +22,7 @@ type repeated struct {
 
 // Every has f called each time that a period has passed on the engine's clock, until
 // stop is called or the engine is closed; after Close nothing starts any more. A
-// ManualClock calls f as it is moved. A panic of f counts as an internal failure, see
+// clocks.Manual calls f as it is moved. A panic of f counts as an internal failure, see
 // [Engine.Failures]. stop doesn't wait for a run that is under way; [Engine.Close]
 // does, so f must not call that.
 func (e *Engine) Every(period time.Duration, f func(now int64)) (stop func()) {
@@ -73,7 +59,7 @@ func (r *repeated) arm() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.ended {
-		r.timer = r.engine.alarm(r.period, r.ring)
+		r.timer = clocks.Alarm(r.engine.clock, r.period, r.ring)
 	}
 	return !r.ended
 }

@@ -6,16 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/internal/sim"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 // bell is a clock that stands still, whose alarms ring when the test says so.
 type bell struct {
-	*ManualClock
+	*clocks.Manual
 	rings []func()
 }
 
-func (b *bell) alarm(_ time.Duration, ring func()) (stop func()) {
+func (b *bell) Alarm(_ time.Duration, ring func()) (stop func()) {
 	i := len(b.rings)
 	b.rings = append(b.rings, ring)
 	return func() { b.rings[i] = nil }
@@ -24,8 +25,8 @@ func (b *bell) alarm(_ time.Duration, ring func()) (stop func()) {
 // Timers fire while somebody stops what repeats and somebody closes the engine. There
 // is never a second run beside the first, and none after Close has returned.
 func TestSimEvery(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
-		clock := &bell{ManualClock: NewManualClock(time.Unix(1, 0))}
+	schedules.Random(t, func(s *schedules.Schedule) {
+		clock := &bell{Manual: clocks.NewManual(time.Unix(1, 0))}
 		e := &Engine{config: Config{Clock: clock}, clock: clock}
 		e.rules.Store(new(Ruleset))
 		running, closed := 0, false
@@ -56,7 +57,7 @@ func TestSimEvery(t *testing.T) {
 			s.Go(stop)
 		}
 		s.Go(func() {
-			_ = e.Close()
+			e.endRepeats()
 			closed = true
 			e.Every(time.Second, run)
 		})

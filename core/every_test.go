@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 )
 
 // What repeats keeps its distance on the engine's clock, until it is stopped or the
@@ -68,7 +69,7 @@ func TestEveryStopsItself(t *testing.T) {
 // With a clock of another kind the machine's timer runs, never twice at once. When
 // Close returns nothing runs any more.
 func TestEveryByTheMachinesTimer(t *testing.T) {
-	e, _ := newEngine(t, core.Config{Clock: core.NewSystemClock()})
+	e, _ := newEngine(t, core.Config{Clock: clocks.NewSystem()})
 	var running, runs atomic.Int64
 	var often sync.WaitGroup
 	often.Add(20)

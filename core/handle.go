@@ -41,7 +41,7 @@ func (e *Engine) EnterBy(ctx context.Context, h *Handle, opts []Option) (Entry, 
 // find finds the resource anew. The overflow resource is not kept: there may be room
 // for the name later.
 func (h *Handle) find(e *Engine, now int64) *Resource {
-	r := e.Resource(h.name, now)
+	r := e.resource(h.name, now)
 	if r != e.resources.overflow {
 		h.found.Store(r)
 	}

@@ -9,9 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/books"
-	"github.com/penstock-go/penstock/internal/chance"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/chance"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -19,13 +20,19 @@ func TestMain(m *testing.M) { books.Main(m) }
 
 var random = chance.Source
 
-var start = time.Unix(1_700_000_000, 0)
+var (
+	start    = time.Unix(1_700_000_000, 0)
+	year1900 = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
+	year2100 = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+func since(c *clocks.Manual) time.Duration { return time.Duration(c.Now() - start.UnixNano()) }
 
 // newEngine returns an engine on a ManualClock, with the standard chain unless the
 // configuration has one. At the end of the test it must hold nothing.
-func newEngine(t testing.TB, cfg core.Config, rules ...flow.Rule) (*core.Engine, *core.ManualClock) {
+func newEngine(t testing.TB, cfg core.Config, rules ...flow.Rule) (*core.Engine, *clocks.Manual) {
 	t.Helper()
-	clock := core.NewManualClock(start)
+	clock := clocks.NewManual(start)
 	if cfg.Clock == nil {
 		cfg.Clock = clock
 	}
@@ -94,7 +101,7 @@ func judge(f func(*core.Invocation) core.Verdict, inv *core.Invocation) core.Ver
 
 // refusal is what the slots of a test refuse calls with.
 func refusal(rule string) *core.BlockError {
-	return core.NewBlockError(core.KindFlow, "orders", rule, nil)
+	return core.NewBlockError(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: rule}, nil, nil)
 }
 
 // waiter is a slot that tells every call to wait for as long as its first argument

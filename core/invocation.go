@@ -2,7 +2,10 @@ package core
 
 import (
 	"context"
+	"time"
 
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 )
@@ -12,23 +15,26 @@ import (
 // call, is pooled, and must not be kept.
 type Invocation struct {
 	// word is generation<<2 | flags, see Entry. It outlives the call.
-	word   shared.Uint64
-	engine *Engine
-	lane   uint32 // nearly an index of the processor, since the pool keeps objects near them
-	valued bool   // values were asked for
-	held   []Reservation
-	marks  []Mark
-	last   *Resource // that the previous call asked for
-	leak   *watched  // nil unless leaks are watched for; it belongs to the state as held does
-	params []param
-	values []Occurrence  // what ArgValues returned last
-	places map[Value]int // in values, where those are many
+	word        shared.Uint64
+	engine      *Engine
+	lane        uint32 // nearly an index of the processor, since the pool keeps objects near them
+	valued      bool   // values were asked for
+	held        []Reservation
+	completions []Completion
+	last        *Resource // that the previous call asked for
+	leak        *watched  // nil unless leaks are watched for; it belongs to the state as held does
+	params      []param
+	values      []Occurrence           // what ArgValues returned last
+	places      map[argument.Value]int // in values, where those are many
+	index       *places                // of what is held and left, where that is much
+	turns       []*turn                // that the call waits for in queues; behind them, those of earlier calls
+	nap         clocks.Nap
+
+	// It fills up whole cache lines (on 64 bits; a test pins it), so that the
+	// invocations of two processors, side by side on the heap, never share one.
+	_ [56]byte
 
 	call // everything about the present call; reset as a whole
-
-	// Fills up whole cache lines (on 64 bits; a test pins it), so that the
-	// invocations of two processors, side by side on the heap, never share one.
-	_ [32]byte
 }
 
 type call struct {
@@ -37,21 +43,27 @@ type call struct {
 	resource *Resource
 	bound    *binding
 
-	began int64 // when the call asked to enter
-	now   int64 // when it is judged, released or exits
-	runs  int64 // when a call that borrowed is to run, 0 for others
+	began int64         // when the call asked to enter
+	now   int64         // when it is judged, released or exits
+	runs  int64         // when a call that borrowed is to run, 0 for others
+	firm  time.Duration // for how long it waits, whatever becomes of its turns
 	units int64
 	args  []any
 
-	callee string // whom the call goes to, "" if nobody said
+	endpoint string // whom the call goes to, "" if nobody said
+
+	step  int   // number of the step in the stage
+	stage stage // where on its way through the chain the call is, see steps
 
 	inbound     bool
 	prioritized bool
 	failed      bool
-	waits       bool // a rule has said wait, or has it stand in line
-	ended       sort // that it was when it ended
+	waits       bool // a rule has said wait, or queues it
+	stays       bool // it can wait, and will not leave before it may run
+	queues      bool // the checker that is at work has had it queue for a turn, which it awaits
+	movable     bool // its wait may get shorter
 
-	standing *standing // in line; nil for nearly all calls
+	waiter *waiter // in the queue; nil for nearly all calls
 
 	entrance *node.EntranceNode
 	node     *node.DefaultNode
@@ -94,8 +106,8 @@ func (inv *Invocation) Prioritized() bool { return inv.prioritized }
 // Args are the arguments given with the call.
 func (inv *Invocation) Args() []any { return inv.args }
 
-// Callee is who serves the call, "" if nobody said; see [Callee].
-func (inv *Invocation) Callee() string { return inv.callee }
+// Endpoint is who serves the call, "" if nobody said; see [Endpoint].
+func (inv *Invocation) Endpoint() string { return inv.endpoint }
 
 // Failed reports whether the call was marked failed; known when it completes.
 func (inv *Invocation) Failed() bool { return inv.failed }
@@ -123,9 +135,9 @@ func (inv *Invocation) ContextName() string {
 // line, so that it will wait before it runs, and be asked again then (see [Rechecker]).
 func (inv *Invocation) Waits() bool { return inv.waits }
 
-// Rules are the rules of a family for the resource, in the form that the family's
-// Bind gave them, or nil.
-func (inv *Invocation) Rules(kind Kind) any { return inv.bound.rules[kind] }
+// Rules are the rules of a family for the resource, as the family's Bind returned them,
+// or nil.
+func (inv *Invocation) Rules(kind Kind) Checker { return inv.bound.rules[kind] }
 
 // Place finds the call node: in its context, below the call it is nested in. It is the
 // first of the nodes, so that the call is counted there before anybody looks what meters

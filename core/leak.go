@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
@@ -146,7 +147,7 @@ func (w *leakWatch) arm(d int64) {
 	if w.ended {
 		return
 	}
-	w.stop = w.engine.alarm(time.Duration(d), w.ring)
+	w.stop = clocks.Alarm(w.engine.clock, time.Duration(d), w.ring)
 }
 
 // close ends the reports, and waits for the one that is being written.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/slots"
 )
@@ -27,7 +28,7 @@ func leaky(t testing.TB, e *core.Engine, name string) core.Entry {
 }
 
 // A call that does not exit is reported once, when it is due, with who made it.
-// One that exits in time never is. museum 55
+// One that exits in time never is. known bug 55
 func TestLeakIsReported(t *testing.T) {
 	var log lines
 	e, clock := newEngine(t, core.Config{LeakAfter: time.Minute, Logger: log.logger()})
@@ -96,14 +97,14 @@ func TestLeaksOfOneStackMakeOneLine(t *testing.T) {
 	}
 }
 
-// A name that an outsider chose can't make a line of its own. museum 104
+// A name that an outsider chose can't make a line of its own. known bug 104
 func TestLeakOfAHostileName(t *testing.T) {
 	var log lines
 	e, clock := newEngine(t, core.Config{LeakAfter: time.Second, Logger: log.logger()})
 	entry := leaky(t, e, "a\nlevel=ERROR msg=forged")
 	clock.Advance(time.Second)
 	require.Len(t, log.all(), 1)
-	assert.Contains(t, log.all()[0], `resource="a\nlevel=ERROR msg=forged"`)
+	assert.Contains(t, log.all()[0], `resource="a\\nlevel=ERROR msg=forged"`)
 	entry.Exit()
 }
 
@@ -136,7 +137,7 @@ func TestLeaksAreOfCallsThatRun(t *testing.T) {
 func TestLeaksOnTheSystemClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines
-		e, _ := newEngine(t, core.Config{Clock: core.NewSystemClock(), LeakAfter: time.Minute, Logger: log.logger()})
+		e, _ := newEngine(t, core.Config{Clock: clocks.NewSystem(), LeakAfter: time.Minute, Logger: log.logger()})
 		entry := leaky(t, e, "orders")
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -178,7 +179,7 @@ func (c *sleeplessClock) Sleep(context.Context, time.Duration) error { return ni
 
 // However the clock sleeps, moving it finds leaks.
 func TestLeaksInEverySleepMode(t *testing.T) {
-	for _, mode := range []core.SleepMode{core.SleepPark, core.SleepRecord, core.SleepAdvance} {
+	for _, mode := range []clocks.SleepMode{clocks.SleepPark, clocks.SleepRecord, clocks.SleepAdvance} {
 		e, clock := newEngine(t, core.Config{LeakAfter: time.Minute})
 		clock.SetSleep(mode)
 		entry := leaky(t, e, "orders")
@@ -191,7 +192,7 @@ func TestLeaksInEverySleepMode(t *testing.T) {
 }
 
 // The log is written under no lock that calls need, and a handler that panics costs
-// its line only. museum 60
+// its line only. known bug 60
 func TestLeakHandlers(t *testing.T) {
 	var e *core.Engine
 	seen := 0

@@ -1,10 +1,12 @@
 package core
 
-import "reflect"
+import (
+	"github.com/penstock-go/penstock/core/argument"
+)
 
 // Occurrence is a value of a call and how often the call names it.
 type Occurrence struct {
-	Value Value
+	Value argument.Value
 	Times int64
 }
 
@@ -26,9 +28,9 @@ func (inv *Invocation) ArgValues(index int) []Occurrence {
 
 // ParamValue is the value attached under a name, nil if there is none, or that of nil.
 // sole is false if there are several; then see [Invocation.ParamValues].
-func (inv *Invocation) ParamValue(name string) (v *Value, sole bool) {
+func (inv *Invocation) ParamValue(name string) (v *argument.Value, sole bool) {
 	for i := range inv.params {
-		if p := &inv.params[i]; p.name == name && p.value.kind != valueNone {
+		if p := &inv.params[i]; p.name == name && !p.value.IsNone() {
 			if v != nil {
 				return nil, false
 			}
@@ -53,38 +55,16 @@ func (inv *Invocation) ParamValues(name string) []Occurrence {
 // param is an attachment of a call.
 type param struct {
 	name  string
-	value Value
+	value argument.Value
 }
 
 func (inv *Invocation) addValues(arg any) {
-	eachElement(arg, inv.addValue)
-}
-
-// eachElement calls f with the value of v, or of each element if v is a slice that is
-// no text.
-func eachElement(v any, f func(Value)) {
-	if !isList(v) {
-		f(ValueOf(v))
-		return
-	}
-	list := reflect.ValueOf(v)
-	for i := range list.Len() {
-		f(reflectedValue(list.Index(i)))
-	}
-}
-
-func isList(v any) bool {
-	switch v.(type) {
-	case string, int, int64, bool, float64, Value, nil:
-		return false
-	}
-	r := reflect.ValueOf(v)
-	return r.Kind() == reflect.Slice && !isText(r)
+	argument.Each(arg, inv.addValue)
 }
 
 // addValue notes a value, or that one is there once more. Beyond a few, the ones that
 // are there are found by a map.
-func (inv *Invocation) addValue(v Value) {
+func (inv *Invocation) addValue(v argument.Value) {
 	const few = 16
 	switch n := len(inv.values); {
 	case v.IsNone():
@@ -98,7 +78,7 @@ func (inv *Invocation) addValue(v Value) {
 		inv.values = append(inv.values, Occurrence{v, 1})
 	default:
 		if n == few {
-			inv.places = make(map[Value]int, 2*few)
+			inv.places = make(map[argument.Value]int, 2*few)
 			for i := range inv.values {
 				inv.places[inv.values[i].Value] = i
 			}

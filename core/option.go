@@ -1,13 +1,17 @@
 package core
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/penstock-go/penstock/core/argument"
+)
 
 // Option changes one call. Options are plain values: making and passing them
 // allocates nothing, except for what Args boxes. The zero value changes nothing.
 type Option struct {
 	kind  optionKind
 	args  []any
-	param param // of Count the units are the bits of the value, of Callee the name is who
+	param param // of Count the value is the units, of Endpoint the name is who
 }
 
 type optionKind uint8
@@ -15,25 +19,27 @@ type optionKind uint8
 const (
 	optionNone optionKind = iota
 	optionInbound
-	optionCount
+	optionUnits
 	optionPrioritized
 	optionArgs
 	optionParam
-	optionCallee
+	optionEndpoint
 )
 
 // Inbound marks a call that comes from outside: it counts to the inbound root
 // and is subject to system rules.
 func Inbound() Option { return Option{kind: optionInbound} }
 
-// Count says how many units the call takes. 1 is the default, and what anything
+// Units says how many units the call takes. 1 is the default, and what anything
 // below counts as. More than stat.MaxUnits (1,048,576) is refused with
 // [ErrInvalid].
-func Count(n int) Option { return Option{kind: optionCount, param: param{value: intValue(int64(n))}} }
+func Units(n int) Option {
+	return Option{kind: optionUnits, param: param{value: argument.Int(int64(n))}}
+}
 
 // Prioritized lets the call borrow from a coming bucket, and wait until it
 // begins, where a plain QPS rule would refuse it. Where an isolation rule has calls
-// wait in line, it goes before those that are not prioritized.
+// wait in the queue, it goes before those that are not prioritized.
 func Prioritized() Option { return Option{kind: optionPrioritized} }
 
 // Args are the arguments of the call, for rules that look at them.
@@ -41,40 +47,40 @@ func Args(args ...any) Option { return Option{kind: optionArgs, args: args} }
 
 // Param attaches a value to the call under a name, for rules that look at it. A slice
 // attaches each of its elements, as do several attachments of one name. Which values
-// are equal is written at [Value]. Strings, booleans and numbers allocate nothing.
+// are equal is written at [argument.Value]. Strings, booleans and numbers allocate nothing.
 func Param[T any](name string, value T) (o Option) {
 	o.kind, o.param.name = optionParam, name // filled in where it stands, as is all below
-	if v, ok := scalarOf(value); ok {
+	if v, ok := argument.Scalar(value); ok {
 		o.param.value = v
 		return o
 	}
-	if isList(value) {
+	if argument.IsList(value) {
 		o.args = []any{value}
 		return o
 	}
-	o.param.value = ValueOf(value)
+	o.param.value = argument.Of(value)
 	return o
 }
 
-// Callee says which of those that serve the resource the call goes to, such as an
+// Endpoint says which of those that serve the resource the call goes to, such as an
 // address, for rules that judge each of them. "" is none.
-func Callee(addr string) Option { return Option{kind: optionCallee, param: param{name: addr}} }
+func Endpoint(addr string) Option { return Option{kind: optionEndpoint, param: param{name: addr}} }
 
 func (inv *Invocation) apply(opts []Option) {
 	for i := range opts {
 		switch opts[i].kind {
 		case optionInbound:
 			inv.inbound = true
-		case optionCount:
-			inv.units = max(1, int64(opts[i].param.value.bits))
+		case optionUnits:
+			inv.units = max(1, opts[i].param.value.Int())
 		case optionPrioritized:
 			inv.prioritized = true
 		case optionArgs:
 			inv.args = opts[i].args
 		case optionParam:
 			inv.attach(&opts[i])
-		case optionCallee:
-			inv.callee = opts[i].param.name
+		case optionEndpoint:
+			inv.endpoint = opts[i].param.name
 		}
 	}
 }
@@ -84,7 +90,7 @@ func (inv *Invocation) attach(o *Option) {
 		*inv.param() = o.param
 		return
 	}
-	eachElement(o.args[0], func(v Value) { *inv.param() = param{o.param.name, v} })
+	argument.Each(o.args[0], func(v argument.Value) { *inv.param() = param{o.param.name, v} })
 }
 
 // param returns the place of the next attachment.

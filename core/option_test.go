@@ -26,16 +26,16 @@ func TestOptions(t *testing.T) {
 	}{
 		{name: "none", want: plain},
 		{name: "zero", opts: []core.Option{{}}, want: plain},
-		{name: "count", opts: []core.Option{core.Count(7)}, want: seen{units: 7}},
-		{name: "count 0", opts: []core.Option{core.Count(0)}, want: plain},
-		{name: "count below", opts: []core.Option{core.Count(math.MinInt)}, want: plain},
-		{name: "the most", opts: []core.Option{core.Count(stat.MaxUnits)}, want: seen{units: stat.MaxUnits}},
-		{name: "the last count holds", opts: []core.Option{core.Count(7), core.Count(2)}, want: seen{units: 2}},
+		{name: "count", opts: []core.Option{core.Units(7)}, want: seen{units: 7}},
+		{name: "count 0", opts: []core.Option{core.Units(0)}, want: plain},
+		{name: "count below", opts: []core.Option{core.Units(math.MinInt)}, want: plain},
+		{name: "the most", opts: []core.Option{core.Units(stat.MaxUnits)}, want: seen{units: stat.MaxUnits}},
+		{name: "the last count holds", opts: []core.Option{core.Units(7), core.Units(2)}, want: seen{units: 2}},
 		{name: "inbound", opts: []core.Option{core.Inbound()}, want: seen{units: 1, inbound: true}},
 		{name: "prioritized", opts: []core.Option{core.Prioritized()}, want: seen{units: 1, prioritized: true}},
 		{name: "args", opts: []core.Option{core.Args("a", 2, nil)}, want: seen{units: 1, args: []any{"a", 2, nil}}},
 		{name: "no args", opts: []core.Option{core.Args()}, want: plain},
-		{name: "all", opts: []core.Option{core.Args(1), core.Inbound(), core.Count(3), core.Prioritized()},
+		{name: "all", opts: []core.Option{core.Args(1), core.Inbound(), core.Units(3), core.Prioritized()},
 			want: seen{3, true, true, []any{1}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,11 +55,11 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// museum 34
+// known bug 34
 func TestTooManyUnits(t *testing.T) {
 	e, _ := newEngine(t, core.Config{})
 	for _, n := range []int{stat.MaxUnits + 1, math.MaxInt32, math.MaxInt} {
-		entry, err := e.Enter(t.Context(), "orders", []core.Option{core.Count(n), core.Inbound(), core.Prioritized()})
+		entry, err := e.Enter(t.Context(), "orders", []core.Option{core.Units(n), core.Inbound(), core.Prioritized()})
 		require.ErrorIs(t, err, core.ErrInvalid)
 		assert.NotErrorIs(t, err, core.ErrBlocked)
 		assert.Zero(t, entry)
@@ -83,9 +83,9 @@ func TestNoResourceName(t *testing.T) {
 
 func TestEntryDoesNotAllocate(t *testing.T) {
 	e, _ := newEngine(t, core.Config{Chain: slots.Default()})
-	ctx := core.WithContext(t.Context(), "web", "app")
+	ctx := core.WithOrigin(core.WithContext(t.Context(), "web"), "app")
 	assert.Zero(t, testing.AllocsPerRun(1000, func() {
-		entry, err := e.Enter(ctx, "orders", []core.Option{core.Inbound(), core.Count(3), core.Prioritized()})
+		entry, err := e.Enter(ctx, "orders", []core.Option{core.Inbound(), core.Units(3), core.Prioritized()})
 		if err != nil {
 			t.Error(err)
 		}

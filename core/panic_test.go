@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/stat"
@@ -44,11 +45,11 @@ var positions = map[string]core.Position{
 
 // Whatever slot panics, in whatever phase: the caller never sees it, the slots
 // after it run, every figure balances, it is counted, and the next call is as if
-// nothing had been. museum 54
+// nothing had been. known bug 54
 func TestPanicInASlot(t *testing.T) {
 	const allowed = 4
 	reject := flow.Rule{Resource: "orders", Threshold: allowed, Interval: time.Hour}
-	gauge := flow.Rule{Resource: "orders", Threshold: allowed, Metric: flow.Concurrency}
+	semaphore := flow.Rule{Resource: "orders", Threshold: allowed, Metric: flow.Concurrency}
 	for place, position := range positions {
 		for _, phase := range phases {
 			for _, tt := range []struct {
@@ -57,9 +58,9 @@ func TestPanicInASlot(t *testing.T) {
 				blocked bool
 				waits   bool
 			}{
-				{name: "admitted", rules: []flow.Rule{reject, gauge}},
-				{name: "queued", rules: []flow.Rule{{Resource: "orders", Threshold: 10, Behavior: flow.Throttle}, gauge}, waits: true},
-				{name: "refused", rules: []flow.Rule{gauge, {Resource: "orders", ID: "no", Threshold: 0}}, blocked: true},
+				{name: "admitted", rules: []flow.Rule{reject, semaphore}},
+				{name: "queued", rules: []flow.Rule{{Resource: "orders", Threshold: 10, Behavior: flow.Throttle}, semaphore}, waits: true},
+				{name: "refused", rules: []flow.Rule{semaphore, {Resource: "orders", ID: "no", Threshold: 0}}, blocked: true},
 			} {
 				t.Run(place+"/"+phase+"/"+tt.name, func(t *testing.T) {
 					armed, fired := false, false
@@ -75,10 +76,11 @@ func TestPanicInASlot(t *testing.T) {
 					chain := slots.Default().With(b, position)
 					chain = chain.With(witness, core.After(chain.Names()[len(chain.Names())-1]))
 					e, clock := newEngine(t, core.Config{Chain: chain}, tt.rules...)
-					clock.SetSleep(core.SleepAdvance)
+					clock.SetSleep(clocks.SleepAdvance)
 
 					call := func() error {
-						entry, err := e.Enter(core.WithContext(t.Context(), "web", "app"), "orders", []core.Option{core.Inbound()})
+						from := core.WithOrigin(core.WithContext(t.Context(), "web"), "app")
+						entry, err := e.Enter(from, "orders", []core.Option{core.Inbound()})
 						entry.Exit()
 						return err
 					}
@@ -122,7 +124,7 @@ func TestPanicInASlot(t *testing.T) {
 						assert.Equal(t, int64(3), totals.Block)
 					} else {
 						assert.Equal(t, int64(4), totals.Pass)
-						_, err = e.Enter(t.Context(), "orders", []core.Option{core.Count(allowed + 1)})
+						_, err = e.Enter(t.Context(), "orders", []core.Option{core.Units(allowed + 1)})
 						assert.Error(t, err, "the rules hold")
 					}
 				})
@@ -145,7 +147,7 @@ func TestPanicOpensItsSlotOnly(t *testing.T) {
 				e, clock := newEngine(t, core.Config{Chain: slots.Default().With(b, positions[place])},
 					flow.Rule{Resource: "orders", Threshold: 3, Interval: time.Hour},
 					flow.Rule{Resource: "orders", Threshold: 10, Behavior: flow.Throttle})
-				clock.SetSleep(core.SleepAdvance)
+				clock.SetSleep(clocks.SleepAdvance)
 				passed := 0
 				for range 10 {
 					if entry, err := e.Enter(t.Context(), "orders", nil); err == nil {
@@ -165,7 +167,7 @@ func TestPanicInRecheckLeavesTheOthers(t *testing.T) {
 	b := &fake{name: "bomb", recheck: func(*core.Invocation) core.Verdict { panic("boom") }}
 	open := &fake{name: "breaker", recheck: func(*core.Invocation) core.Verdict { return core.Verdict{Block: refusal("open")} }}
 	e, clock := newEngine(t, core.Config{Chain: core.NewChain(waiter(), b, open)})
-	clock.SetSleep(core.SleepAdvance)
+	clock.SetSleep(clocks.SleepAdvance)
 	_, err := e.Enter(t.Context(), "orders", []core.Option{core.Args(time.Second)})
 	require.ErrorIs(t, err, core.ErrBlocked)
 	assert.Equal(t, int64(1), e.Failures())
@@ -201,7 +203,7 @@ func TestPanicsAreLoggedOnceASecond(t *testing.T) {
 		clock.Advance(400 * time.Millisecond)
 	}
 	require.Len(t, log.all(), 2) // at 0 and 1.2 s
-	assert.Contains(t, log.all()[0], `panic="boom\nand more" failures=1`)
+	assert.Contains(t, log.all()[0], `panic="boom\\nand more" failures=1`)
 	assert.Contains(t, log.all()[1], "failures=4")
 	assert.Equal(t, int64(5), e.Failures())
 }
@@ -231,7 +233,7 @@ func (always) Enabled(context.Context, slog.Level) bool { return true }
 // badHolder can't take back what it granted.
 type badHolder struct{}
 
-func (badHolder) GiveBack(*core.Reservation) { panic("boom") }
+func (badHolder) GiveBack(*core.Reservation, int64) { panic("boom") }
 
 // What one holder does not take back, the others still do.
 func TestPanicInAHolder(t *testing.T) {
@@ -246,14 +248,14 @@ func TestPanicInAHolder(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			window, err := stat.NewWindow(stat.Shape{Interval: time.Second, Buckets: 2})
 			require.NoError(t, err)
-			gauge := new(stat.Gauge)
+			semaphore := new(stat.Semaphore)
 			armed := true
 			checker := &fake{name: "checker", take: func(inv *core.Invocation) core.Verdict {
 				bucket, ok := window.TryAdd(inv.Now(), 1, 100)
 				require.True(t, ok)
 				inv.ReserveBucket(window, bucket, 100)
-				gauge.Acquire(1)
-				inv.ReserveGauge(gauge)
+				semaphore.Acquire(1)
+				inv.ReserveSemaphore(semaphore)
 				if armed {
 					inv.Reserve(core.Reservation{Holder: badHolder{}, UntilExit: tt.until})
 				}
@@ -270,7 +272,7 @@ func TestPanicInAHolder(t *testing.T) {
 				entry.Exit()
 			}
 			assert.Equal(t, int64(1), e.Failures())
-			assert.Zero(t, gauge.InUse())
+			assert.Zero(t, semaphore.InUse())
 			if tt.block {
 				assert.Zero(t, window.Sum(clock.Now()))
 			} else {
@@ -301,10 +303,10 @@ func TestRandomPanics(t *testing.T) {
 		flow.Rule{Resource: "orders", Threshold: permits, Metric: flow.Concurrency},
 		flow.Rule{Resource: "orders", Threshold: 1000, Behavior: flow.Throttle},
 		flow.Rule{Resource: "orders", Threshold: 3, Origin: "app", Interval: 100 * time.Millisecond})
-	clock.SetSleep(core.SleepRecord)
+	clock.SetSleep(clocks.SleepRecord)
 	var open []core.Entry
 	for range 5000 {
-		ctx := core.WithContext(t.Context(), "", []string{"", "app"}[rnd.IntN(2)])
+		ctx := core.WithOrigin(t.Context(), []string{"", "app"}[rnd.IntN(2)])
 		if entry, err := e.Enter(ctx, "orders", []core.Option{core.Inbound(), core.Prioritized()}); err == nil {
 			open = append(open, entry)
 		}

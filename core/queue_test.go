@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -19,8 +20,8 @@ import (
 // taker is a slot that holds a bucket and permits while the call waits.
 type taker struct {
 	fake
-	window *stat.Window
-	gauge  stat.Gauge
+	window    *stat.Window
+	semaphore stat.Semaphore
 }
 
 func newTaker(t *testing.T) *taker {
@@ -31,8 +32,8 @@ func newTaker(t *testing.T) *taker {
 		bucket, ok := k.window.TryAdd(inv.Now(), inv.Units(), 100)
 		require.True(t, ok)
 		inv.ReserveBucket(k.window, bucket, 100)
-		k.gauge.Acquire(inv.Units())
-		inv.ReserveGauge(&k.gauge)
+		k.semaphore.Acquire(inv.Units())
+		inv.ReserveSemaphore(&k.semaphore)
 		return core.Verdict{}
 	}}
 	return k
@@ -61,7 +62,7 @@ func TestOneWaitTheLongest(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			chain := core.NewChain(says("a", tt.waits[0]), says("b", tt.waits[1]), says("c", tt.waits[2]))
 			e, clock := newEngine(t, core.Config{Chain: chain})
-			clock.SetSleep(core.SleepRecord)
+			clock.SetSleep(clocks.SleepRecord)
 			enter(t, e, t.Context()).Exit()
 			if tt.want == 0 {
 				assert.Empty(t, clock.Slept())
@@ -93,9 +94,9 @@ func TestDeadlines(t *testing.T) {
 	} {
 		for _, clockName := range []string{"manual", "of a user"} {
 			t.Run(tt.name+"/"+clockName, func(t *testing.T) {
-				manual := core.NewManualClock(start)
-				manual.SetSleep(core.SleepAdvance)
-				var clock core.Clock = manual
+				manual := clocks.NewManual(start)
+				manual.SetSleep(clocks.SleepAdvance)
+				var clock clocks.Clock = manual
 				if clockName != "manual" {
 					clock = userClock{manual}
 				}
@@ -109,7 +110,7 @@ func TestDeadlines(t *testing.T) {
 				}
 				entry, err := e.Enter(ctx, "orders", []core.Option{core.Args(time.Second)})
 				entry.Exit()
-				assert.Zero(t, k.gauge.InUse())
+				assert.Zero(t, k.semaphore.InUse())
 				totals := resource(t, e, "orders").Totals()
 				if !tt.refused {
 					require.NoError(t, err)
@@ -134,7 +135,7 @@ type deadline struct {
 func (d deadline) Deadline() (time.Time, bool) { return d.at, true }
 
 // userClock is a clock that is not one of ours.
-type userClock struct{ manual *core.ManualClock }
+type userClock struct{ manual *clocks.Manual }
 
 func (c userClock) Now() int64 { return c.manual.Now() }
 func (c userClock) Sleep(ctx context.Context, d time.Duration) error {
@@ -154,7 +155,7 @@ func TestEndedContext(t *testing.T) {
 
 func TestNilContext(t *testing.T) {
 	e, clock := newEngine(t, core.Config{Chain: slots.Default().With(waiter(), core.After("flow"))})
-	clock.SetSleep(core.SleepAdvance)
+	clock.SetSleep(clocks.SleepAdvance)
 	var none context.Context
 	for _, opts := range [][]core.Option{nil, {core.Args(time.Second)}} {
 		entry, err := e.Enter(none, "orders", opts)
@@ -163,11 +164,11 @@ func TestNilContext(t *testing.T) {
 		entry.Exit()
 	}
 	assert.Nil(t, core.ContextOf(none))
-	assert.Equal(t, "app", core.ContextOf(core.WithContext(none, "web", "app")).Origin())
+	assert.Equal(t, "app", core.ContextOf(core.WithOrigin(core.WithContext(none, "web"), "app")).Origin())
 }
 
 // A context that ends while the call waits gives everything back, and says why.
-// museum 58, 61
+// known bug 58, 61
 func TestContextEndsDuringTheWait(t *testing.T) {
 	k := newTaker(t)
 	chain := slots.Default().With(k, core.After("flow")).With(waiter(), core.After("flow"))
@@ -175,12 +176,12 @@ func TestContextEndsDuringTheWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error)
 	go func() {
-		_, err := e.Enter(ctx, "orders", []core.Option{core.Args(time.Second), core.Count(3)})
+		_, err := e.Enter(ctx, "orders", []core.Option{core.Args(time.Second), core.Units(3)})
 		result <- err
 	}()
 	clock.AwaitParked(1)
 	assert.Equal(t, int64(1), e.Waiting())
-	assert.Equal(t, int64(3), k.gauge.InUse(), "permits are held while waiting")
+	assert.Equal(t, int64(3), k.semaphore.InUse(), "permits are held while waiting")
 	assert.Equal(t, int64(3), k.window.Sum(clock.Now()))
 	cancel()
 	err := <-result
@@ -188,7 +189,7 @@ func TestContextEndsDuringTheWait(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, core.KindFlow, core.KindOf(err))
 	assert.Equal(t, `penstock: gave up waiting for flow rule "waiter" on "orders": context canceled`, err.Error())
-	assert.Zero(t, k.gauge.InUse())
+	assert.Zero(t, k.semaphore.InUse())
 	assert.Zero(t, k.window.Sum(clock.Now()))
 	totals := resource(t, e, "orders").Totals()
 	assert.Equal(t, int64(3), totals.Block)
@@ -196,7 +197,7 @@ func TestContextEndsDuringTheWait(t *testing.T) {
 }
 
 // Cancelled at the very moment of the grant: either the call runs and holds what it
-// took, or it does not and everything is back. museum 58
+// took, or it does not and everything is back. known bug 58
 func TestCancelRacingWithTheGrant(t *testing.T) {
 	k := newTaker(t)
 	chain := slots.Default().With(k, core.After("flow")).With(waiter(), core.After("flow"))
@@ -223,7 +224,7 @@ func TestCancelRacingWithTheGrant(t *testing.T) {
 		}
 		if i%50 == 49 {
 			require.Equal(t, granted, k.window.Sum(clock.Now()))
-			require.Zero(t, k.gauge.InUse())
+			require.Zero(t, k.semaphore.InUse())
 			clock.Advance(2 * time.Minute)
 			granted = 0
 		}
@@ -236,7 +237,7 @@ func TestWaitsOnTheSystemClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTaker(t)
 		chain := slots.Default().With(k, core.After("flow")).With(waiter(), core.After("flow"))
-		e, _ := newEngine(t, core.Config{Clock: core.NewSystemClock(), Chain: chain})
+		e, _ := newEngine(t, core.Config{Clock: clocks.NewSystem(), Chain: chain})
 		var done sync.WaitGroup
 		var mu sync.Mutex
 		passed := int64(0)
@@ -264,8 +265,8 @@ func TestWaitsOnTheSystemClock(t *testing.T) {
 			})
 		}
 		done.Wait()
-		assert.Equal(t, passed, k.window.Sum(e.Clock().Now()))
-		assert.Zero(t, k.gauge.InUse())
+		assert.Equal(t, passed, k.window.Sum(e.Config().Clock.Now()))
+		assert.Zero(t, k.semaphore.InUse())
 	})
 }
 
@@ -286,7 +287,7 @@ func TestWaitInNobodysName(t *testing.T) {
 // What a slot sees of the time: when the call asked, and in later phases when it was
 // released and when it exited.
 func TestTimesOfACall(t *testing.T) {
-	var clock *core.ManualClock
+	var clock *clocks.Manual
 	seen := map[string]time.Duration{}
 	note := func(phase string, inv *core.Invocation) {
 		seen[phase] = time.Duration(inv.Now() - start.UnixNano())
@@ -299,7 +300,7 @@ func TestTimesOfACall(t *testing.T) {
 		completed: func(inv *core.Invocation) { note("Completed", inv) },
 	}
 	e, clock := newEngine(t, core.Config{Chain: core.NewChain(spy, waiter())})
-	clock.SetSleep(core.SleepAdvance)
+	clock.SetSleep(clocks.SleepAdvance)
 	entry := enter(t, e, t.Context(), core.Args(2*time.Second))
 	clock.Advance(5 * time.Second)
 	entry.Exit()
@@ -310,7 +311,7 @@ func TestTimesOfACall(t *testing.T) {
 	}, seen)
 }
 
-// A clock that goes back within a call gives it no negative time. museum 23, 25, 26
+// A clock that goes back within a call gives it no negative time. known bug 23, 25, 26
 func TestClockThatGoesBack(t *testing.T) {
 	c := &steppedClock{now: start.UnixNano()}
 	e, _ := newEngine(t, core.Config{Clock: c, Chain: slots.Default().With(waiter(), core.After("flow"))})
@@ -355,7 +356,7 @@ func TestWhoCantWaitTakesNothing(t *testing.T) {
 		},
 	}
 	e, clock := newEngine(t, core.Config{Chain: slots.Default().With(slot, core.After("flow"))})
-	clock.SetSleep(core.SleepRecord)
+	clock.SetSleep(clocks.SleepRecord)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	soon, cancel := context.WithDeadline(t.Context(), start.Add(time.Second-1))

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"github.com/penstock-go/penstock/stat"
 )
@@ -9,34 +11,35 @@ import (
 // Reservation is what a rule granted a call and the call holds until it is
 // refused after all or, with UntilExit, until it exits.
 type Reservation struct {
-	Holder    Holder // nil where it is a window or a gauge
+	Holder    Holder // nil where it is a window or a semaphore
 	Units     int64
 	Token     int64 // the holder's own
 	Undo      int64 // the holder's own
 	UntilExit bool
 
-	window *stat.Window // the window that Token is a bucket of, or nil
-	gauge  *stat.Gauge  // that the units are of, or nil
+	follows   int32           // number, from 1 on, of the reservation that this one follows; 0 for others
+	window    *stat.Window    // the window that Token is a bucket of, or nil
+	semaphore *stat.Semaphore // that the units are of, or nil
 }
 
-// Holder takes back what it granted, and reserves nothing as it does.
+// Holder takes back at now what it granted, and reserves nothing as it does.
 type Holder interface {
-	GiveBack(*Reservation)
+	GiveBack(r *Reservation, now int64)
 }
 
-// confirmed is the Token of units of a gauge whose call has been counted too.
+// confirmed is the Token of units of a semaphore whose call has been counted too.
 const confirmed = 1
 
-func (r *Reservation) giveBack() {
+func (r *Reservation) giveBack(now int64) {
 	switch {
 	case r.window != nil:
 		r.window.Cancel(r.Token, r.Units)
-	case r.gauge == nil:
-		r.Holder.GiveBack(r)
+	case r.semaphore == nil:
+		r.Holder.GiveBack(r, now)
 	case r.Token == confirmed:
-		r.gauge.ReleaseConfirmed(r.Units)
+		r.semaphore.ReleaseConfirmed(r.Units)
 	default:
-		r.gauge.Release(r.Units)
+		r.semaphore.Release(r.Units)
 	}
 }
 
@@ -65,14 +68,24 @@ func (inv *Invocation) reserve(units, token, undo int64, untilExit bool) *Reserv
 func (inv *Invocation) Reservations() int { return len(inv.held) }
 
 // GiveBackFrom gives back all reservations but the first n, the last one first: those
-// of a rule that grants several and finds that it can't grant them all.
+// of a rule that grants several and finds that it can't grant them all. What has followed
+// one of the first n meanwhile is none of that rule's.
 func (inv *Invocation) GiveBackFrom(n int) {
+	inv.forgetHeld(n)
+	var kept []Reservation
 	for len(inv.held) > n {
 		last := len(inv.held) - 1
 		r := &inv.held[last]
 		inv.held = inv.held[:last]
-		r.giveBack()
+		if r.follows != 0 && int(r.follows) <= n {
+			kept = append(kept, *r)
+		} else {
+			r.giveBack(inv.now)
+		}
 		*r = Reservation{}
+	}
+	for _, r := range slices.Backward(kept) {
+		inv.held = append(inv.held, r)
 	}
 }
 
@@ -81,9 +94,9 @@ func (inv *Invocation) ReserveBucket(w *stat.Window, bucket, limit int64) {
 	inv.reserve(inv.units, bucket, limit, false).window = w
 }
 
-// ReserveGauge notes units of a gauge.
-func (inv *Invocation) ReserveGauge(g *stat.Gauge) {
-	inv.reserve(inv.units, 0, 0, true).gauge = g
+// ReserveSemaphore notes units of a semaphore.
+func (inv *Invocation) ReserveSemaphore(g *stat.Semaphore) {
+	inv.reserve(inv.units, 0, 0, true).semaphore = g
 }
 
 // HeldBucket returns the call's reservation in a window, or nil. A call holds at
@@ -97,33 +110,93 @@ func (inv *Invocation) HeldBucket(w *stat.Window) *Reservation {
 	return nil
 }
 
-// HoldsGauge reports whether the call holds units of a gauge.
-func (inv *Invocation) HoldsGauge(g *stat.Gauge) bool { return inv.heldGauge(g) != nil }
+// FindBucket is HeldBucket for who looks for many windows, one after the other.
+func (inv *Invocation) FindBucket(w *stat.Window) *Reservation {
+	if len(inv.held) > fewHeld {
+		return inv.heldAt(w)
+	}
+	return inv.HeldBucket(w)
+}
 
-// heldGauge looks from the end: permits are taken late.
-func (inv *Invocation) heldGauge(g *stat.Gauge) *Reservation {
+// Follow notes what the call holds in windows to which others were handed over since it
+// took there. Before, [Invocation.HeldBucket] doesn't know of it.
+func (inv *Invocation) Follow() {
+	for i := 0; i < len(inv.held); i++ { // what is found may have been handed over as well
+		r := &inv.held[i]
+		if r.window == nil || !r.window.HandedOver(r.Token) {
+			continue
+		}
+		here, elsewhere := r.window.Follow(r.Token)
+		r.Token = here
+		limit, first := r.Undo, cmp.Or(r.follows, int32(i+1))
+		for _, held := range elsewhere {
+			inv.ReserveBucket(held.Window, held.Bucket, limit)
+			inv.held[len(inv.held)-1].follows = first
+		}
+	}
+}
+
+// Rebook moves what the call holds in a window to a coming bucket, under the lowest limit
+// of all rules that the call has taken there by, and reports how long the call would wait
+// for that; false if there is no room, and then it stays.
+func (inv *Invocation) Rebook(w *stat.Window, limit int64, maxWait time.Duration) (wait time.Duration, ok bool) {
+	inv.Follow()
+	r := inv.HeldBucket(w)
+	limit = min(limit, r.Undo)
+	wait, bucket, ok := w.Rebook(inv.now, r.Token, r.Units, limit, maxWait)
+	if ok {
+		r.Token, r.Undo = bucket, limit
+	}
+	return wait, ok
+}
+
+// MeterBucket counts a call that has just been admitted in a window of one of its nodes,
+// unless it holds something there.
+func (inv *Invocation) MeterBucket(w *stat.Window) {
+	if inv.Follow(); inv.FindBucket(w) != nil {
+		return
+	}
+	bucket := w.AddAt(inv.now, inv.Runs(), inv.units)
+	if inv.Follow(); inv.FindBucket(w) != nil { // it was handed over in between
+		w.Cancel(bucket, inv.units)
+	}
+}
+
+// HoldsSemaphore reports whether the call holds units of a semaphore.
+func (inv *Invocation) HoldsSemaphore(g *stat.Semaphore) bool { return inv.findSemaphore(g) != nil }
+
+// findSemaphore returns the call's reservation of a semaphore, or nil.
+func (inv *Invocation) findSemaphore(g *stat.Semaphore) *Reservation {
+	if len(inv.held) > fewHeld {
+		return inv.heldAt(g)
+	}
+	return inv.heldSemaphore(g)
+}
+
+// heldSemaphore is findSemaphore for few. It looks from the end: permits are taken late.
+func (inv *Invocation) heldSemaphore(g *stat.Semaphore) *Reservation {
 	for i := len(inv.held) - 1; i >= 0; i-- {
-		if inv.held[i].gauge == g {
+		if inv.held[i].semaphore == g {
 			return &inv.held[i]
 		}
 	}
 	return nil
 }
 
-// MeterGauge makes the call hold units of the gauge of a node on which it has just
+// MeterSemaphore makes the call hold units of the semaphore of a node on which it has just
 // been counted, unless a rule has taken them.
-func (inv *Invocation) MeterGauge(g *stat.Gauge) {
-	r := inv.heldGauge(g)
+func (inv *Invocation) MeterSemaphore(g *stat.Semaphore) {
+	r := inv.findSemaphore(g)
 	if r != nil && !g.Settling() {
 		return
 	}
-	inv.meterGauge(g, r)
+	inv.meterSemaphore(g, r)
 }
 
-func (inv *Invocation) meterGauge(g *stat.Gauge, r *Reservation) {
+func (inv *Invocation) meterSemaphore(g *stat.Semaphore, r *Reservation) {
 	if r == nil {
 		g.Acquire(inv.units)
-		inv.ReserveGauge(g)
+		inv.ReserveSemaphore(g)
 		r = &inv.held[len(inv.held)-1]
 	}
 	if g.Settling() {
@@ -132,28 +205,28 @@ func (inv *Invocation) meterGauge(g *stat.Gauge, r *Reservation) {
 	}
 }
 
-// releaseUnseen ends the call on gauges that were made after it had entered. It
-// comes before the completion is counted, so that a gauge never shows less than
+// releaseUnseen ends the call on semaphores that were made after it had entered. It
+// comes before the completion is counted, so that a semaphore never shows less than
 // what is in flight.
 func (inv *Invocation) releaseUnseen() {
 	for _, n := range inv.Counted() {
-		gauges := n.Gauges()
-		for i := range gauges {
-			if g := &gauges[i]; g.All() && inv.heldGauge(g.Gauge) == nil {
+		semaphores := n.Semaphores()
+		for i := range semaphores {
+			if g := &semaphores[i]; g.All() && inv.findSemaphore(g.Semaphore) == nil {
 				g.ReleaseUnseen(inv.units)
 			}
 		}
 	}
 }
 
-// unsettled reports whether one of the nodes on which the call was counted has a gauge that
+// unsettled reports whether one of the nodes on which the call was counted has a semaphore that
 // holds something for calls it never saw: if not, releaseUnseen and settle do nothing. A
-// gauge that does so began to before it could be seen, and one that is done stays so.
+// semaphore that does so began to before it could be seen, and one that is done stays so.
 func (inv *Invocation) unsettled() bool {
 	for _, n := range inv.Counted() {
-		gauges := n.Gauges()
-		for i := range gauges {
-			if gauges[i].Settling() {
+		semaphores := n.Semaphores()
+		for i := range semaphores {
+			if semaphores[i].Settling() {
 				return true
 			}
 		}
@@ -161,15 +234,15 @@ func (inv *Invocation) unsettled() bool {
 	return false
 }
 
-// settle corrects what gauges hold for calls that they never saw, once the completion
-// is counted. Until then this call stood in the way, or a gauge that was made as it
-// left took it for one that stays; and who waits in line for that permit will not
+// settle corrects what semaphores hold for calls that they never saw, once the completion
+// is counted. Until then this call stood in the way, or a semaphore that was made as it
+// left took it for one that stays; and a call that waits in the queue for that permit will not
 // settle anything.
 func (inv *Invocation) settle() {
 	for _, n := range inv.Counted() {
-		gauges := n.Gauges()
-		for i := range gauges {
-			if g := gauges[i].Gauge; g.Settling() {
+		semaphores := n.Semaphores()
+		for i := range semaphores {
+			if g := semaphores[i].Semaphore; g.Settling() {
 				n.Settle(g)
 			}
 		}
@@ -188,7 +261,7 @@ func (inv *Invocation) release() {
 	held := inv.held
 	for i := len(held) - 1; i >= 0; i-- {
 		r := &held[i]
-		if r.UntilExit && (r.gauge == nil || r.Token == confirmed || !r.gauge.TryRelease(r.Units)) {
+		if r.UntilExit && (r.semaphore == nil || r.Token == confirmed || !r.semaphore.TryRelease(r.Units)) {
 			inv.held = held[:i+1]
 			inv.unwind(false)
 			break
@@ -202,9 +275,9 @@ func (inv *Invocation) release() {
 func (inv *Invocation) empty(held []Reservation) {
 	for i := range held { // they are few: this costs less than to clear them whole
 		r := &held[i]
-		r.Holder, r.window, r.gauge = nil, nil, nil
+		r.Holder, r.window, r.semaphore, r.follows = nil, nil, nil, 0
 	}
-	inv.held = held[:0]
+	inv.held, inv.index = held[:0], nil
 }
 
 // unwind empties what is held, and what a holder left behind the end that reserved as it
@@ -230,7 +303,7 @@ func (inv *Invocation) unwindSome(all bool) {
 		// The holder ended the goroutine; nobody else goes on with an exit.
 		inv.unwind(all)
 		if !all {
-			inv.record(phaseCompleted, nil)
+			inv.walk(completing, nil)
 			inv.settle()
 		}
 	}()
@@ -238,7 +311,7 @@ func (inv *Invocation) unwindSome(all bool) {
 		r := &inv.held[i]
 		inv.held = inv.held[:i]
 		if all || r.UntilExit {
-			r.giveBack()
+			r.giveBack(inv.now)
 		}
 	}
 	done = true
@@ -248,6 +321,7 @@ func (inv *Invocation) unwindSome(all bool) {
 // window where the limit allows it. Elsewhere they stay in the bucket of the
 // decision, where they hold the limit just as well.
 func (inv *Invocation) chargeAt(at int64) {
+	inv.Follow()
 	for i := range inv.held {
 		if r := &inv.held[i]; r.window != nil {
 			r.Token = r.window.Move(r.Token, at, r.Units, r.Undo)

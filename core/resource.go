@@ -13,106 +13,91 @@ type Resource struct {
 	*node.ClusterNode
 	engine *Engine
 
-	// bound is a cache: a call that finds another rule set in it than the engine
-	// has looks its rules up anew. So one set of rules serves a whole decision, and
-	// the hot path looks nothing up.
+	// mu is held while rules in force are bound to the resource.
+	mu   shared.Mutex
+	next prepared // guarded by mu
+
+	// bound is what the rules have here. A call that finds the engine's rule set in it goes
+	// by it; others look further, see [Engine.lookUp]. So one set of rules serves a whole
+	// decision, and the hot path looks nothing up.
 	bound shared.Pointer[binding]
 
-	// wary is the time until which rules are asked before any takes, see [Decider].
+	// wary is the time until which rules are asked before any takes, see [Invocation.direct].
 	wary shared.Int64
+
+	reasons shared.Pointer[map[string]*BlockError] // see Invocation.Refuse; replaced as a whole
 }
 
-// binding is the rules of one resource in one rule set. It doesn't change.
+// binding is the rules of one resource in one rule set, and what they hold there. It
+// doesn't change.
 type binding struct {
-	set   *Ruleset // nil when the resource has left: the set doesn't know these rules
-	rules [kinds]any
+	set      *Ruleset // nil if no call can go by it: it only keeps what is held for the next one
+	revision uint64   // of the rules that hold it
+	held     []kept
+	known    uint64 // up to the expressions of which revision the name has been matched
 
-	// judges are the checkers that have something to say here, see [FamilyChecker].
-	judges   []Checker
-	deciders []Decider // in place of them if atOnce, see [Decider]
-	atOnce   bool
-
-	completed *completers // who record the end of a call
+	rules      [kinds]Checker  // of the families
+	checkers   []Checker       // those of the chain that have something to say here, in its order
+	recheckers []Rechecker     // as many of them as are asked again after a wait
+	shadows    []ShadowChecker // those with rules in shadow mode
+	direct     bool            // each takes without being asked, if it must: see Invocation.direct
+	wary       bool            // and as there are several, they are asked after a refusal
 }
 
-// lookUp finds the rules that are in force for a resource by that name. It waits while
-// these are being replaced: the next set takes over what there is of this one, once, and
-// what calls made of this one after that would stand beside it. Calls that have found
-// their rules go by them until the next set is in force, and wait for nothing.
-func (e *Engine) lookUp(r *Resource, name string) *binding {
-	e.binding.Lock()
-	defer e.binding.Unlock()
-	set := e.rules.Load()
-	if r == e.resources.overflow {
-		return e.bindAs(r, name, set)
-	}
-	if last := r.bound.Load(); last != nil && last.set == set {
-		return last
-	}
-	b := e.rebind(r, set)
-	r.bound.Store(b)
-	return b
+// kept is what a family keeps for a resource.
+type kept struct {
+	kind Kind
+	held any
 }
 
-// rebind finds the rules of a resource anew.
-func (e *Engine) rebind(r *Resource, set *Ruleset) *binding {
-	last := r.bound.Load()
-	if last != nil && last.set == nil {
-		for kind, family := range set.families {
-			if family != nil && last.rules[kind] != nil {
-				family.Adopt(r, last.rules[kind])
+// heldBy is what a family keeps for the resource, nil if nothing. b may be nil.
+func (b *binding) heldBy(kind Kind) any {
+	if b != nil {
+		for _, k := range b.held {
+			if k.kind == kind {
+				return k.held
 			}
 		}
 	}
-	return e.bindAs(r, r.Name(), set)
+	return nil
 }
 
-// rebound is what a resource is bound to when the next set comes into force.
-type rebound struct {
-	resource   *Resource
-	last, next *binding
+// matchedUpTo is known, also for nil.
+func (b *binding) matchedUpTo() uint64 {
+	if b == nil {
+		return 0
+	}
+	return b.known
 }
 
-// take binds the resource, unless a call did, or it has left meanwhile.
-func (b rebound) take() { b.resource.bound.CompareAndSwap(b.last, b.next) }
+// Held is what a family keeps for the resource, nil if nothing.
+func (r *Resource) Held(kind Kind) any { return r.bound.Load().heldBy(kind) }
 
-// depart makes the resource bring its rules along when it comes back.
-func (r *Resource) depart() {
-	for {
-		b := r.bound.Load()
-		if b == nil || r.bound.CompareAndSwap(b, &binding{rules: b.rules}) {
-			return
+// bind finds who of the chain has to do with the rules.
+func (c *Chain) bind(b *binding) *binding {
+	b.direct = true
+	for _, slot := range c.checking {
+		if slot.kind != KindNone {
+			slot.checker = b.rules[slot.kind]
+			slot.rechecker, _ = slot.checker.(Rechecker)
+		}
+		hold := slot.checker != nil
+		if r, ok := slot.checker.(ShadowChecker); ok {
+			var shadow bool
+			if hold, shadow = r.Modes(); shadow {
+				b.shadows = append(b.shadows, r)
+			}
+		}
+		if hold {
+			b.checkers = append(b.checkers, slot.checker)
+			direct, ok := slot.checker.(interface{ Direct() bool })
+			b.direct = b.direct && ok && direct.Direct()
+		}
+		if slot.rechecker != nil {
+			b.recheckers = append(b.recheckers, slot.rechecker)
 		}
 	}
-}
-
-// bindAs finds the rules for a name that a resource stands for. For the overflow
-// resource that is done for each call: the calls share its node and its limits, but
-// each is subject to the rules of its own name.
-func (e *Engine) bindAs(r *Resource, name string, set *Ruleset) *binding {
-	b, ruled := binding{set: set}, false
-	for kind, family := range set.families {
-		if family != nil {
-			b.rules[kind] = family.Bind(r, name)
-			ruled = ruled || b.rules[kind] != nil
-		}
-	}
-	if !ruled {
-		return set.bare
-	}
-	return e.staff(&b)
-}
-
-// bare is the binding of the resources to which no rule of the set applies.
-func (e *Engine) bare(set *Ruleset) *binding {
-	return e.staff(&binding{set: set})
-}
-
-// staff finds who of the chain has to do with the rules.
-func (e *Engine) staff(b *binding) *binding {
-	b.judges = e.chain.judges(&b.rules)
-	b.deciders, b.atOnce = e.chain.deciders(&b.rules, b.judges)
-	b.completed = e.completers(&b.rules)
+	b.wary = b.direct && len(b.checkers) > 1
 	return b
 }
 
@@ -123,8 +108,8 @@ func (r *Resource) Idle(now int64) bool {
 		return false
 	}
 	if b := r.bound.Load(); b != nil {
-		for _, rules := range b.rules {
-			if busy, ok := rules.(interface{ Idle(now int64) bool }); ok && !busy.Idle(now) {
+		for _, k := range b.held {
+			if busy, ok := k.held.(interface{ Idle(now int64) bool }); ok && !busy.Idle(now) {
 				return false
 			}
 		}
@@ -132,23 +117,21 @@ func (r *Resource) Idle(now int64) bool {
 	return true
 }
 
+// depart lets go of the rule set when the resource leaves: it may be long until it comes
+// back, or is forgotten. What the rules hold here goes with it.
+func (r *Resource) depart() {
+	for {
+		b := r.bound.Load()
+		if b == nil || b.set == nil || r.bound.CompareAndSwap(b, &binding{revision: b.revision, held: b.held, known: b.known}) {
+			return
+		}
+	}
+}
+
 // resources are the engine's, with the cap that goes for them.
 type resources struct {
 	*node.Registry[Resource, *Resource]
-	overflow *Resource         // of names beyond the cap
-	forget   func(name string) // told about names that have left
-	departed []string          // names that left in the present search; one runs at a time
-}
-
-// Evict removes every idle resource and returns how many.
-func (r *resources) Evict(now int64) int {
-	n := r.Registry.Evict(now)
-	departed := r.departed
-	r.departed = nil // or it would keep as many names as there were nodes
-	for _, name := range departed {
-		r.forget(name)
-	}
-	return n
+	overflow *Resource // of names beyond the cap
 }
 
 // Clusters yields the nodes of all resources.

@@ -1,6 +1,9 @@
 package core
 
-import "github.com/penstock-go/penstock/node"
+import (
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/node"
+)
 
 // Ruleset is one revision of the rules of all families. It doesn't change once
 // made. An engine has one at a time, in one pointer, so that a decision sees one
@@ -8,32 +11,48 @@ import "github.com/penstock-go/penstock/node"
 type Ruleset struct {
 	Revision uint64
 	families [kinds]Family
+	latest   uint64   // the revision that brought the latest of the expressions
 	bare     *binding // of all resources without rules
+
+	pending *binding // see pendingBinding; the update's
+
+	completers []Completer // see RulesetBuilder.OnComplete
 }
 
 // Family is the compiled rules of one family.
 type Family interface {
-	// Bind returns the rules that apply to a resource, in whatever form the
-	// family's slot wants them (see [Invocation.Rules]), or nil if there are none.
-	// name is the resource's, except for the overflow resource, which stands for
-	// many (see [Table.BindAs]).
-	Bind(r *Resource, name string) any
-	// Names says what the rules name. It has a node outside the caps for as long.
+	// Match finds the expressions that match a name. held is what the family keeps for the
+	// resource of that name, which has been matched with those of the rules up to a revision
+	// and is not again. Known is Match where nothing is to be matched that is not known then,
+	// and Latest the revision that brought the latest of the expressions.
+	Match(name string, held any, revision uint64) pattern.Matched
+	Known(held any, revision uint64) pattern.Matched
+	Latest() uint64
+	// Bind returns the rules that apply to a resource, nil if there are none, and leaves
+	// what they hold there (see Table.Hold of package family). What takes over from older rules does so in
+	// [Site.BeforeUse]. Of one set it is called under the resource's lock; but an update may
+	// call that of the next one meanwhile.
+	Bind(at *Site) Checker
+	// Names says what the rules that are enforced name. It has a node outside the caps for as
+	// long.
 	Names(*Names)
-	// Keeps reports whether a rule needs this meter on nodes of this role of the
-	// resource.
-	Keeps(resource string, role Role, meter node.Meter) bool
-	// KeepsGauge is Keeps for gauges.
-	KeepsGauge(resource string, role Role, owner any) bool
+	// Needs tells which meters on the nodes of a resource the rules count with, given what
+	// they hold there and up to which revision its name has been matched; and if it is pending
+	// (see Table.Pending of package family), what those might that come to apply when its name is matched.
+	// Looks tells the same of resources that the rules only look at.
+	Needs(held any, known uint64, need func(Need))
+	Looks(need func(resource string, n Need))
 	// Figures says what each rule has done.
 	Figures() []RuleFigures
 	// EachError calls f with the refusal of every rule and resource.
 	EachError(f func(*BlockError))
-	// Forget drops what the family keeps for a resource that has left. If it was in
-	// use and comes back, Adopt is given what Bind had returned for it, perhaps under
-	// older rules.
-	Forget(resource string)
-	Adopt(r *Resource, rules any)
+}
+
+// Need is a meter that a rule counts with on the nodes of a role.
+type Need struct {
+	Role      Role
+	Semaphore bool       // or a window
+	Meter     node.Meter // of a semaphore only the owner counts
 }
 
 // Role is which of a resource's nodes is meant.

@@ -1,13 +1,10 @@
 package core
 
-import (
-	"fmt"
-	"slices"
-	"time"
-)
+import "time"
 
-// Slot is one link of the chain. It has a name and plays one or more of the
-// roles below. Slots keep no state of a call; that is in the [Invocation].
+// Slot is one link of the chain. It has a name and plays one or more of these roles:
+// [Preparer], [Checker], [Rechecker], and the recorders [PassRecorder], [BlockRecorder] and
+// [CompleteRecorder]. Slots keep no state of a call; that is in the [Invocation].
 type Slot interface {
 	Name() string
 }
@@ -17,30 +14,38 @@ type Preparer interface {
 	Prepare(*Invocation)
 }
 
-// Checker judges a call. Ask looks and takes nothing; most refusals end there. It may
-// say how long the call would wait: one that can't wait for so long is refused then.
-// Take decides: what it grants it reserves on the invocation (see
-// [Invocation.Reserve]), and a refusal by a later slot gives it back.
+// Checker judges a call: the rules of a family that apply to its resource (see
+// [Family].Bind), or a slot of a user's own.
+//
+// Take decides. What it grants it reserves on the invocation (see [Invocation.Reserve]),
+// and a refusal by a later slot gives that back. Ask is the early look: it takes nothing,
+// and a refusal here spares the call, and everybody else, what others would have taken for
+// it. It may say how long the call would wait; one that can't wait for so long is refused
+// then. Nobody may rely on having been asked: a call may come to Take at once.
+//
+// A Checker may have more methods:
+//
+//	Recheck(*Invocation) Verdict   // see Rechecker
+//	Shadow(*Invocation)          // see ShadowChecker, with Modes
+//	Direct() bool                  // Take never has a call wait, and need not be asked before
+//	Idle(now int64) bool           // of a family's rules: they can be forgotten, see Resource
 type Checker interface {
 	Ask(*Invocation) Verdict
 	Take(*Invocation) Verdict
 }
 
-// FamilyChecker is a Checker of one family of rules. It is passed over where the family
-// has nothing for the resource (see [Family].Bind): there it would say nothing.
-type FamilyChecker interface {
-	Checker
-	Kind() Kind
-}
-
-// AskOnly makes a [Checker] of one that holds nothing: its answer is its verdict.
+// AskOnly makes a [Checker] of a function that takes nothing: its answer is its verdict. It
+// must not say wait. It may be called twice for one call, as Ask and as Take.
 type AskOnly func(*Invocation) Verdict
 
-// Ask asks.
+// Ask calls the function.
 func (f AskOnly) Ask(inv *Invocation) Verdict { return f(inv) }
 
-// Take takes nothing: Ask has been heard.
-func (f AskOnly) Take(*Invocation) Verdict { return Verdict{} }
+// Take calls the function.
+func (f AskOnly) Take(inv *Invocation) Verdict { return f(inv) }
+
+// Direct is true: it takes nothing, so nothing is spared by asking first.
+func (f AskOnly) Direct() bool { return true }
 
 // Rechecker is asked once more after a call has waited: because what it looks at is a
 // state and may have changed, or because it counts what runs, and a call that waits
@@ -64,53 +69,12 @@ type CompleteRecorder interface {
 	Completed(*Invocation)
 }
 
-// Selective is a CompleteRecorder that has to do with some calls only, and is passed over
-// for the others. One that is a [FamilyChecker] as well and has to do with marked calls is
-// passed over where its family has no rules for the resource: it has marked none.
-type Selective interface {
-	CompleteRecorder
-	Concerns() Calls
-}
+// FamilySlot is the place of a family of rules in the chain: there the rules of the family
+// judge, as [Family].Bind returns them. A resource for which it has none passes the slot by.
+type FamilySlot Kind
 
-// Calls says which calls a [Selective] recorder has to do with.
-type Calls uint8
-
-// The kinds of calls.
-const (
-	AllCalls Calls = iota
-	InboundCalls
-	MarkedCalls // on which a mark was left, see [Invocation.Mark]
-)
-
-// sort is what a call is, as Calls tell them apart: an index of Chain.completed.
-type sort uint8
-
-const (
-	sortInbound sort = 1 << iota
-	sortMarked
-	sorts = 1 << iota
-)
-
-func (inv *Invocation) sort() (s sort) {
-	if inv.inbound {
-		s |= sortInbound
-	}
-	if len(inv.marks) > 0 {
-		s |= sortMarked
-	}
-	return s
-}
-
-// includes reports whether a recorder of these calls has to do with calls of a sort.
-func (c Calls) includes(s sort) bool {
-	switch c {
-	case InboundCalls:
-		return s&sortInbound != 0
-	case MarkedCalls:
-		return s&sortMarked != 0
-	}
-	return true
-}
+// Name is the family's.
+func (f FamilySlot) Name() string { return Kind(f).String() }
 
 // Verdict is what a rule says of a call. The zero value admits it.
 type Verdict struct {
@@ -125,121 +89,15 @@ type Verdict struct {
 	Borrowed bool
 }
 
-// Chain is the slots in their order, sorted by role. It doesn't change once
-// built.
-type Chain struct {
-	slots      []Slot
-	preparers  []Preparer
-	checkers   []Checker
-	recheckers []Rechecker
-	passed     []PassRecorder
-	blocked    []BlockRecorder
-	completed  [sorts][]CompleteRecorder // of each sort of calls those that it concerns
-
-	kinds []Kind // of the checkers; KindNone is asked about every call
-}
-
-// judges are the checkers that have something to say where the families have these
-// rules.
-func (c *Chain) judges(rules *[kinds]any) []Checker {
-	var judges []Checker
-	for i, checker := range c.checkers {
-		if kind := c.kinds[i]; kind == KindNone || rules[kind] != nil {
-			judges = append(judges, checker)
-		}
-	}
-	return judges
-}
-
-// NewChain returns a chain of slots in the given order. It panics if a slot plays
-// no role or two have the same name: a chain is written, not read from somewhere.
-func NewChain(slots ...Slot) *Chain {
-	c := &Chain{slots: slices.Clone(slots)}
-	names := make(map[string]bool)
-	for _, s := range slots {
-		if names[s.Name()] {
-			panic(fmt.Sprintf("core: two slots named %q in one chain", s.Name()))
-		}
-		names[s.Name()] = true
-		if !c.enlist(s) {
-			panic(fmt.Sprintf("core: slot %q plays no role: give it a method of Preparer, Checker, Rechecker or one of the recorders", s.Name()))
-		}
-	}
-	for _, checker := range c.checkers {
-		kind := KindNone
-		if family, ok := checker.(FamilyChecker); ok {
-			kind = family.Kind()
-		}
-		c.kinds = append(c.kinds, kind)
-	}
-	return c
-}
-
-func (c *Chain) enlist(s Slot) bool {
-	n := 0
-	n += enlist(&c.preparers, s)
-	n += enlist(&c.checkers, s)
-	n += enlist(&c.recheckers, s)
-	n += enlist(&c.passed, s)
-	n += enlist(&c.blocked, s)
-	if recorder, ok := s.(CompleteRecorder); ok {
-		n++
-		c.enlistCompleted(recorder)
-	}
-	return n > 0
-}
-
-func (c *Chain) enlistCompleted(recorder CompleteRecorder) {
-	calls := AllCalls
-	if selective, ok := recorder.(Selective); ok {
-		calls = selective.Concerns()
-	}
-	for s := range c.completed {
-		if calls.includes(sort(s)) {
-			c.completed[s] = append(c.completed[s], recorder)
-		}
+// longest keeps of two waits the one that counts.
+func (v *Verdict) longest(next Verdict) {
+	if next.Wait > 0 && next.Outlasts(*v) {
+		*v = next
 	}
 }
 
-func enlist[Role any](list *[]Role, s Slot) int {
-	role, ok := s.(Role)
-	if !ok {
-		return 0
-	}
-	*list = append(*list, role)
-	return 1
-}
-
-// Position says where [Chain.With] puts a slot.
-type Position struct {
-	slot  string
-	after bool
-}
-
-// Before is the place right before the named slot.
-func Before(slot string) Position { return Position{slot: slot} }
-
-// After is the place right after the named slot.
-func After(slot string) Position { return Position{slot: slot, after: true} }
-
-// With returns a new chain with one more slot. It panics if there is no slot of
-// that name.
-func (c *Chain) With(s Slot, where Position) *Chain {
-	i := slices.IndexFunc(c.slots, func(s Slot) bool { return s.Name() == where.slot })
-	if i < 0 {
-		panic(fmt.Sprintf("core: no slot %q in the chain: it has %q", where.slot, c.Names()))
-	}
-	if where.after {
-		i++
-	}
-	return NewChain(slices.Insert(slices.Clone(c.slots), i, s)...)
-}
-
-// Names are the names of the slots in order.
-func (c *Chain) Names() []string {
-	names := make([]string, len(c.slots))
-	for i, s := range c.slots {
-		names[i] = s.Name()
-	}
-	return names
+// Outlasts reports whether v is the wait that counts, and not that of other: the longer
+// one, and of two that are as long the one for a bucket, which begins then.
+func (v Verdict) Outlasts(other Verdict) bool {
+	return v.Wait > other.Wait || v.Borrowed && v.Wait == other.Wait
 }

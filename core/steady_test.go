@@ -31,7 +31,7 @@ func (c *wallClock) add(d time.Duration)                              { c.now.Ad
 func (c *wallClock) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
 // A clock that is set back must not stop the time until it shows the old time again.
-// museum 24
+// known bug 24
 func TestClockSetBackIsNoOutage(t *testing.T) {
 	c := newWallClock()
 	e, _ := newEngine(t, core.Config{Clock: c}, flow.Rule{Resource: "orders", Threshold: 10})
@@ -76,8 +76,8 @@ func TestTimeOfAClockThatIsSet(t *testing.T) {
 		{"to and fro", []step{{time.Hour, time.Hour},
 			{-time.Hour + ms, 0}, {time.Hour + ms, 2 * ms}, {-time.Hour + ms, 0}, {time.Hour + ms, 2 * ms}}},
 		{"a long idle time after a step back passes, less the step", []step{{-time.Second, 0}, {time.Minute, 59 * time.Second}, {time.Minute, time.Minute}}},
-		{"out of range", []step{{math.MaxInt64 - time.Duration(start.UnixNano()), math.MaxInt64 - time.Duration(start.UnixNano())},
-			{-math.MaxInt64, 0}, {-math.MaxInt64 + time.Hour, 0}}},
+		{"out of range", []step{{math.MaxInt64 - time.Duration(start.UnixNano()), year2100.Sub(start)},
+			{-math.MaxInt64, 0}, {-math.MaxInt64 + time.Hour, 0}, {math.MaxInt64, 0}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newWallClock()
@@ -101,7 +101,7 @@ func TestTimeOfAClockThatIsNotSet(t *testing.T) {
 // Whatever a clock does, time goes back by less than a reading's grain, and between
 // two steps it passes as on the clock. A clock that is left alone loses no more than
 // twice the tolerance, a grain and what passed between two readings; from then on its
-// time is the clock's. museum 30
+// time is the clock's. known bug 30
 func TestTimeOfAClockThatLeaps(t *testing.T) {
 	const (
 		grain     = 100 * time.Microsecond
@@ -180,7 +180,7 @@ func TestLateReadersAreNoSteps(t *testing.T) {
 }
 
 // The same while the clock is set back by an hour, again and again: no time is won by
-// it, and none but that between two readings lost. museum 28, 30
+// it, and none but that between two readings lost. known bug 28, 30
 func TestManyReadersOfAClockThatIsSetBack(t *testing.T) {
 	const readers, readings, steps = 8, 2000, 50
 	c := newWallClock()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -28,19 +29,19 @@ func apart(f func()) (reason any) {
 
 // oddClock is a clock whose methods do something else first.
 type oddClock struct {
-	*core.ManualClock
+	*clocks.Manual
 	now, sleep func()
 }
 
-func (c *oddClock) Now() int64 { c.now(); return c.ManualClock.Now() }
+func (c *oddClock) Now() int64 { c.now(); return c.Manual.Now() }
 
 // Sleep hides that of a ManualClock, and so does the type its other ways to sleep.
 func (c *oddClock) Sleep(ctx context.Context, d time.Duration) error {
 	c.sleep()
-	return c.ManualClock.Sleep(ctx, d)
+	return c.Manual.Sleep(ctx, d)
 }
 
-type clockOnly struct{ core.Clock }
+type clockOnly struct{ clocks.Clock }
 
 // oddContext is a context whose methods do something else first.
 type oddContext struct {
@@ -60,15 +61,15 @@ func TestPanicDuringTheWait(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
 		for _, at := range []string{"Sleep", "Now", "Err", "Done", "Deadline"} {
 			t.Run(name+" in "+at, func(t *testing.T) {
-				manual := core.NewManualClock(start)
-				odd := &oddClock{ManualClock: manual, now: nothing, sleep: nothing}
-				var clock core.Clock = clockOnly{odd}
+				manual := clocks.NewManual(start)
+				odd := &oddClock{Manual: manual, now: nothing, sleep: nothing}
+				var clock clocks.Clock = clockOnly{odd}
 				ctx := oddContext{t.Context(), nothing, nothing, nothing}
 				switch at {
 				case "Sleep":
 					odd.sleep = end
 				case "Now":
-					manual.SetSleep(core.SleepAdvance)
+					manual.SetSleep(clocks.SleepAdvance)
 					odd.sleep = func() { odd.now = end }
 				case "Err":
 					ctx.err = end
@@ -88,12 +89,12 @@ func TestPanicDuringTheWait(t *testing.T) {
 				}
 				odd.now, odd.sleep = nothing, nothing
 				manual.Advance(time.Minute) // whom it woke would hold it up
-				assert.Zero(t, k.gauge.InUse(), "permits are back")
+				assert.Zero(t, k.semaphore.InUse(), "permits are back")
 				assert.Zero(t, k.window.Sum(start.UnixNano()), "units are back")
 				assert.Equal(t, int64(1), resource(t, e, "orders").Totals().Block)
 				assert.Zero(t, manual.Parked())
 
-				manual.SetSleep(core.SleepAdvance)
+				manual.SetSleep(clocks.SleepAdvance)
 				entry, err := e.Enter(t.Context(), "orders", []core.Option{core.Args(time.Second)})
 				require.NoError(t, err, "the next call is as if nothing had been")
 				entry.Exit()
@@ -105,7 +106,7 @@ func TestPanicDuringTheWait(t *testing.T) {
 // A clock that panics when a call asks is the caller's to see. The call holds
 // nothing and is counted nowhere.
 func TestPanicOfTheClockOnEnter(t *testing.T) {
-	odd := &oddClock{ManualClock: core.NewManualClock(start), now: func() {}}
+	odd := &oddClock{Manual: clocks.NewManual(start), now: func() {}}
 	e, _ := newEngine(t, core.Config{Clock: odd})
 	odd.now = func() { panic("boom") }
 	assert.PanicsWithValue(t, "boom", func() { _, _ = e.Enter(t.Context(), "orders", nil) })
@@ -118,14 +119,14 @@ func TestPanicOfTheClockOnEnter(t *testing.T) {
 func TestPanicOfTheClockOnExit(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
-			odd := &oddClock{ManualClock: core.NewManualClock(start), now: func() {}}
+			odd := &oddClock{Manual: clocks.NewManual(start), now: func() {}}
 			k := newTaker(t)
 			e, _ := newEngine(t, core.Config{Clock: odd, Chain: slots.Default().With(k, core.After("flow"))})
 			entry := enter(t, e, t.Context())
 			odd.now = end
 			assert.Nil(t, apart(entry.Exit))
 			odd.now = func() {}
-			assert.Zero(t, k.gauge.InUse())
+			assert.Zero(t, k.semaphore.InUse())
 			assert.Equal(t, int64(1), resource(t, e, "orders").Totals().Exited)
 			if name == "panic" {
 				assert.Equal(t, int64(1), e.Failures())
@@ -151,7 +152,7 @@ func TestGoexitInASlot(t *testing.T) {
 			k := newTaker(t)
 			chain := slots.Default().With(b, core.After("flow")).With(waiter(), core.After("flow")).With(k, core.After("flow"))
 			e, clock := newEngine(t, core.Config{Chain: chain})
-			clock.SetSleep(core.SleepAdvance)
+			clock.SetSleep(clocks.SleepAdvance)
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
 			ctx, opts := t.Context(), []core.Option{core.Args(time.Second)}
@@ -165,7 +166,7 @@ func TestGoexitInASlot(t *testing.T) {
 				t.Error("it went on")
 			}))
 			armed = false
-			assert.Zero(t, k.gauge.InUse())
+			assert.Zero(t, k.semaphore.InUse())
 			totals := resource(t, e, "orders").Totals()
 			assert.Equal(t, totals.Entered, totals.Exited)
 			entry, err := e.Enter(t.Context(), "orders", opts)

@@ -3,10 +3,12 @@ package core
 import (
 	"context"
 	"time"
+
+	"github.com/penstock-go/penstock/core/clocks"
 )
 
 // queue waits outside all locks, for the longest wait that any rule asked for and
-// then for its turn in line, and asks again about what is a state rather than a
+// then for its turn in the queue, and asks again about what is a state rather than a
 // count.
 func (inv *Invocation) queue(v Verdict) (Entry, error) {
 	returned, by, cause := inv.wait(v)
@@ -14,10 +16,12 @@ func (inv *Invocation) queue(v Verdict) (Entry, error) {
 	if by != nil {
 		return Entry{}, inv.refuse(by, cause)
 	}
-	if again := inv.recheck(); again.Block != nil {
-		return Entry{}, inv.refuse(again.Block, nil)
+	v = Verdict{}
+	if inv.walk(rechecking, &v) == refused {
+		inv.recycle()
+		return Entry{}, v.Block
 	}
-	return inv.pass(), nil
+	return inv.entry(), nil
 }
 
 // wait returns nil if the call may run now that its wait is over, or else who refuses
@@ -26,7 +30,7 @@ func (inv *Invocation) queue(v Verdict) (Entry, error) {
 func (inv *Invocation) wait(v Verdict) (returned func(), by *BlockError, cause error) {
 	returned = func() {}
 	if by = v.By; v.Wait <= 0 {
-		by = inv.standing.by
+		by = inv.waiter.by
 	}
 	by = inv.named(by)
 	over := false
@@ -36,6 +40,9 @@ func (inv *Invocation) wait(v Verdict) (returned func(), by *BlockError, cause e
 			returned()
 		}
 	}()
+	if inv.Awaits() {
+		inv.engine.heed(inv)
+	}
 	if !inv.inTime(max(v.Wait, 0)) {
 		over = true
 		return returned, by, nil
@@ -49,29 +56,31 @@ func (inv *Invocation) wait(v Verdict) (returned func(), by *BlockError, cause e
 	defer e.waiting.Add(-1)
 	ok := true
 	if v.Wait > 0 {
-		returned, cause = inv.sleep(inv.ctx, v.Wait, returned)
-		inv.now = max(inv.now, e.Now())
+		if len(inv.turns) == 0 {
+			returned, cause = inv.sleep(inv.ctx, v.Wait, returned)
+			inv.now = max(inv.now, e.Now())
+		} else {
+			returned, cause = inv.awaitTurns(v.Wait, returned)
+		}
 		ok = cause == nil
 	}
 	if ok && inv.Awaits() {
-		by = inv.standing.by
-		returned, ok, cause = inv.stand(returned)
+		by = inv.waiter.by
+		returned, ok, cause = inv.awaitGrant(returned)
 		inv.now = max(inv.now, e.Now())
 	}
-	over = true
 	if ok {
+		e.heed(inv) // before it is counted, see [Resource.remember]
 		by = nil
 	}
+	over = true
 	return returned, by, cause
 }
 
 // sleep calls before as soon as the call sleeps, so that a clock that waits for the
 // end of an earlier sleep of the call finds this one.
 func (inv *Invocation) sleep(ctx context.Context, d time.Duration, before func()) (returned func(), err error) {
-	if clock, ok := inv.engine.clock.(callClock); ok {
-		return clock.sleepCall(ctx, d, before)
-	}
-	return before, inv.engine.clock.Sleep(ctx, d)
+	return clocks.SleepCall(ctx, inv.engine.clock, d, before)
 }
 
 // inTime reports whether a wait ends before the context's deadline does.
@@ -89,31 +98,5 @@ func (inv *Invocation) untilDeadline() (time.Duration, bool) {
 	if !ok {
 		return 0, false
 	}
-	if clock, ok := inv.engine.clock.(deadlineClock); ok {
-		return clock.until(deadline), true
-	}
-	return deadline.Sub(time.Unix(0, inv.engine.clock.Now())), true // as the clock shows it: so did who set the deadline
-}
-
-// recheck asks again about what may have changed. A panic is passed over.
-func (inv *Invocation) recheck() (v Verdict) {
-	for i := 0; i >= 0; {
-		i = inv.recheckFrom(i, &v)
-	}
-	return v
-}
-
-func (inv *Invocation) recheckFrom(i int, v *Verdict) (next int) {
-	defer func() {
-		if next == 0 {
-			next = inv.interrupted(recover(), i, inv.giveBack)
-		}
-	}()
-	for recheckers := inv.engine.chain.recheckers; i < len(recheckers); i++ {
-		if said := recheckers[i].Recheck(inv); said.Block != nil {
-			*v = said
-			return -1
-		}
-	}
-	return -1
+	return clocks.Until(inv.engine.clock, deadline), true
 }

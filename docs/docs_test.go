@@ -17,12 +17,12 @@ import (
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/machine"
+	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/system"
@@ -126,7 +126,7 @@ func TestEveryFieldOfHotspotRulesIsListed(t *testing.T) {
 
 // The curve that rules.md shows is the one that there is.
 func TestWarmUpCurveShown(t *testing.T) {
-	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := clocks.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	g := newGuard(t, clock)
 	require.NoError(t, g.LoadRules(rules.Set{Flow: []flow.Rule{
 		{Resource: "GET /search", Threshold: 100, Behavior: flow.WarmUp},
@@ -157,13 +157,13 @@ type idle struct{}
 
 func (idle) Load(int64) (float64, error) { return 0, nil }
 func (idle) CPU(int64) (float64, error)  { return 0, nil }
-func (idle) Memory(int64) (machine.Memory, error) {
-	return machine.Memory{Used: 1, Limit: 1 << 34}, nil
+func (idle) Memory(int64) (host.Memory, error) {
+	return host.Memory{Used: 1, Limit: 1 << 34}, nil
 }
 
-func newGuard(t *testing.T, clock *core.ManualClock) *api.Guard {
+func newGuard(t *testing.T, clock *clocks.Manual) *api.Guard {
 	t.Helper()
-	cfg := api.Config{Machine: idle{}}
+	cfg := api.Config{Host: idle{}}
 	if clock != nil {
 		cfg.Clock = clock
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"os"
 	"slices"
@@ -17,9 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/rules"
 )
 
 // The code that the pages show stands here too, and so compiles.
@@ -30,13 +27,13 @@ var (
 	_ = param
 	_ = args
 	_ = again
-	_ = callee
+	_ = endpoint
 	_ = pick
 )
 
 func orders(w http.ResponseWriter, r *http.Request) {
 	e, err := api.Entry(r.Context(), "GET /orders", api.Inbound())
-	if err != nil { // a *core.BlockError says which rule
+	if err != nil { // a *api.BlockError says which rule
 		http.Error(w, err.Error(), http.StatusTooManyRequests)
 		return
 	}
@@ -53,50 +50,53 @@ func serve(ctx context.Context) error {
 }
 
 func load() error {
-	err := api.LoadRules(rules.Set{Flow: []flow.Rule{
+	err := api.LoadRules(api.RuleSet{Flow: []flow.Rule{
 		{ID: "orders", Resource: "GET /orders", Threshold: 100},
 	}})
 	return err
 }
 
 func name(ctx context.Context) context.Context {
-	ctx = api.WithContext(ctx, "http", "mobile") // context http, caller mobile
+	ctx = api.WithContext(ctx, "http")  // its calls come in through the context http
+	ctx = api.WithOrigin(ctx, "mobile") // and are made by mobile
 	return ctx
 }
 
-func param(ctx context.Context, userID string) (core.Entry, error) {
+func param(ctx context.Context, userID string) (api.Admitted, error) {
 	e, err := api.Entry(ctx, "GET /orders", api.Param("user", userID))
 	return e, err
 }
 
-func args(ctx context.Context, reportName string, from, to time.Time) (core.Entry, error) {
+func args(ctx context.Context, reportName string, from, to time.Time) (api.Admitted, error) {
 	e, err := api.Entry(ctx, "GET /report", api.Args(reportName, from, to))
 	return e, err
 }
 
 func again(w http.ResponseWriter, err error) {
-	if blocked, ok := errors.AsType[*core.BlockError](err); ok {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(blocked.RetryAfter().Seconds()))))
+	if blocked, ok := errors.AsType[*api.BlockError](err); ok {
+		if seconds, known := blocked.RetryAfterIn(time.Second); known {
+			w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
+		}
 	}
 }
 
-func callee(ctx context.Context) (core.Entry, error) {
-	e, err := api.Entry(ctx, "payments", api.Callee("10.0.0.7:8080"))
+func endpoint(ctx context.Context) (api.Admitted, error) {
+	e, err := api.Entry(ctx, "payments", api.Endpoint("10.0.0.7:8080"))
 	return e, err
 }
 
-func pick(ctx context.Context, inTurn []string) (core.Entry, error) {
+func pick(ctx context.Context, inTurn []string) (api.Admitted, error) {
 	for _, addr := range inTurn {
 		if slices.Contains(api.Ejected("payments"), addr) {
 			continue
 		}
-		e, err := api.Entry(ctx, "payments", api.Callee(addr))
-		if core.KindOf(err) == core.KindOutlier {
+		e, err := api.Entry(ctx, "payments", api.Endpoint(addr))
+		if api.KindOf(err) == api.KindOutlier {
 			continue
 		}
 		return e, err
 	}
-	return core.Entry{}, core.ErrBlocked
+	return api.Admitted{}, api.ErrBlocked
 }
 
 func TestCodeShown(t *testing.T) {
@@ -117,4 +117,18 @@ func unindented(code string) string {
 		lines = append(lines, strings.TrimSpace(line))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// The slots that slots.md shows are those of the example, which runs.
+func TestSlotsShownAreTheExample(t *testing.T) {
+	example, err := os.ReadFile("../examples/customslot/main.go")
+	require.NoError(t, err)
+	shown := 0
+	for _, b := range blocks(t, "slots.md") {
+		if strings.HasPrefix(b.text, "type ") {
+			assert.Contains(t, string(example), b.text)
+			shown++
+		}
+	}
+	assert.Equal(t, 1, shown)
 }

@@ -4,16 +4,17 @@ import (
 	"testing"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/trial"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
-// museum 72
+// known bug 72
 func TestReloadBeyondTheCap(t *testing.T) {
 	trial.BeyondTheCap(t, func(b *core.RulesetBuilder, limits []trial.Limit) error {
 		var rules []flow.Rule
 		for _, l := range limits {
-			rules = append(rules, flow.Rule{ID: l.ID, Resource: l.Resource, Regex: true, Metric: flow.Concurrency, Threshold: float64(l.Units), Mode: l.Mode})
+			rules = append(rules, flow.Rule{ID: l.ID, Resource: l.Resource, Match: spec.MatchRegex, Metric: flow.Concurrency, Threshold: float64(l.Units), Mode: l.Mode})
 		}
 		return flow.Compile(b, rules)
 	})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -11,22 +12,21 @@ import (
 // Rules are the flow rules of one resource, compiled. They are safe for concurrent
 // use.
 type Rules struct {
-	controllers []*controller // as declared: the order in which they are asked
+	controllers []*controller // those that hold, as declared: the order in which they are asked
 	takers      []*controller // the order in which they take, see breadth and abundance
 	spared      []*controller // need not take, see spare
+	sole        *controller   // the only one that holds, if it is plain; or nil
+	shadows     []*controller
 	// named are the callers that some rule names, by the mode of the rule that wants
 	// to know: one that holds sees what such rules name, a shadow rule all names.
 	named [2]map[string]bool
 }
 
 // Ask returns the first refusal, or else the longest wait as things stand, taking
-// nothing. A shadow rule refuses nobody.
+// nothing.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	var longest core.Verdict
 	for _, c := range rs.controllers {
-		if c.rule.Mode == core.Shadow {
-			continue
-		}
 		n := c.counts(inv, rs)
 		if n == nil {
 			continue
@@ -44,6 +44,16 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 // Take lets every rule take. It returns the first refusal, or else the longest
 // wait.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
+	if c := rs.sole; c != nil && inv.HeldBucket(c.window) == nil { // as below, for most calls
+		if bucket, ok := c.window.TryAdd(inv.Now(), inv.Units(), c.limit); ok {
+			inv.ReserveBucket(c.window, bucket, c.limit)
+			if c.next.Load() == nil { // looked at after it took, see takeBucket
+				return core.Verdict{}
+			}
+		} else if !inv.Prioritized() {
+			return c.refuse()
+		}
+	}
 	var longest core.Verdict
 	for _, c := range rs.takers {
 		n := c.counts(inv, rs)
@@ -51,15 +61,11 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 			continue
 		}
 		v := c.take(inv, n)
-		switch {
-		case c.rule.Mode == core.Shadow:
-			if v.Block != nil {
-				c.rehearsed.Add(inv.Lane(), 1)
-			}
-		case v.Block != nil:
+		if v.Block != nil {
 			return rs.refusal(inv, c, v)
-		case v.Wait > longest.Wait:
-			longest = v
+		}
+		if v.Wait > 0 {
+			longest = longer(inv, v, longest)
 		}
 	}
 	for _, c := range rs.spared {
@@ -73,15 +79,20 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	return longest
 }
 
-// Idle reports whether all of the rules can be forgotten, see core.Resource.
-func (rs *Rules) Idle(now int64) bool {
-	for _, c := range rs.controllers {
-		if !c.idle(now) {
-			return false
+// Modes says which rules there are.
+func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.controllers) > 0, len(rs.shadows) > 0 }
+
+// Shadow lets every shadow rule take.
+func (rs *Rules) Shadow(inv *core.Invocation) {
+	for _, c := range rs.shadows {
+		if n := c.counts(inv, rs); n != nil && c.take(inv, n).Block != nil {
+			c.shadowBlocked.Add(inv.Lane(), 1)
 		}
 	}
-	return true
 }
+
+// Direct reports whether one rule takes for all, and has nobody wait in a queue.
+func (rs *Rules) Direct() bool { return len(rs.takers) == 1 && rs.takers[0].queue == nil }
 
 // ask reports whether the rule would admit the call as things stand, and after which
 // wait.
@@ -96,11 +107,13 @@ func (c *controller) ask(inv *core.Invocation, n *node.StatisticNode) (wait time
 		return 0, c.hasPermits(n, units, c.limitAt(now, n))
 	}
 	w, limit := c.windowOn(n, now), c.limitAt(now, n)
-	if w.Fits(now, units, limit) {
-		return 0, true
+	if c.rule.Relation == Associated {
+		ok = w.HasRoom(now, units, limit)
+	} else {
+		ok = w.Fits(now, units, limit)
 	}
-	if !c.borrows(inv) {
-		return 0, false
+	if ok || !c.borrows(inv) {
+		return 0, ok
 	}
 	return w.CanBorrow(now, units, limit, c.engine.Config().OccupyTimeout)
 }
@@ -113,7 +126,7 @@ func (c *controller) take(inv *core.Invocation, n *node.StatisticNode) core.Verd
 	case c.rule.Threshold == 0:
 		return c.refuse()
 	case c.queue != nil:
-		return c.takeSlot(inv, n)
+		return c.takeTurn(inv, n)
 	case c.rule.Relation == Associated:
 		return c.look(inv, n)
 	case c.memory != nil:
@@ -147,47 +160,56 @@ func (c *controller) retake(inv *core.Invocation, n *node.StatisticNode) core.Ve
 		}
 	}
 	if v.Block != nil {
-		inv.GiveBackFrom(before) // a rule that only rehearses has no other way
+		inv.GiveBackFrom(before) // a rule in shadow mode has no other way
 	}
 	return v
 }
 
+// longer is a refusal, or the longer of two waits. A call that borrows waits for no turn.
+func longer(inv *core.Invocation, next, longest core.Verdict) core.Verdict {
+	if next.Borrowed {
+		inv.WaitAtLeast(next.Wait)
+	}
+	if next.Block != nil || next.Outlasts(longest) {
+		return next
+	}
+	return longest
+}
+
 func (c *controller) refuse() core.Verdict { return core.Verdict{Block: c.refusal} }
 
-// takeSlot takes a turn of the queue. Where the rate moves, it looks whether that has
+// takeTurn takes a turn of the queue. Where the rate moves, it looks whether that has
 // fallen since, as retake does: then the call takes a turn further away.
-func (c *controller) takeSlot(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
-	now, units := inv.Now(), inv.Units()
-	perUnit := c.perUnit(now, n)
-	for {
-		wait, got, before, ok := c.queue.take(now, cost(units, perUnit), c.rule.MaxWait)
+func (c *controller) takeTurn(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
+	now, before := inv.Now(), inv.Reservations()
+	for perUnit := c.perUnit(now, n); ; {
+		wait, ok := c.queue.take(inv, stat.Cost(inv.Units(), perUnit), c.rule.MaxWait, c.rule.Mode != spec.Shadow)
 		if !ok {
 			return c.refuse()
 		}
 		if c.memory != nil {
 			if slower := c.perUnit(now, n); slower > perUnit {
-				c.queue.giveBack(got, before)
+				inv.GiveBackFrom(before)
 				perUnit = slower
 				continue
 			}
 		}
-		c.queue.reserve(inv, got, before)
 		return core.Verdict{Wait: wait, By: c.refusal}
 	}
 }
 
-// takePermits takes units of the node's gauge, unless an earlier rule took them
+// takePermits takes units of the node's semaphore, unless an earlier rule took them
 // there: then the total, the call included, must be within this limit too.
 func (c *controller) takePermits(inv *core.Invocation, n *node.StatisticNode, limit int64) core.Verdict {
-	g := n.NeedGauge(c.meter.Owner)
-	if inv.HoldsGauge(g) {
+	g := n.NeedSemaphore(c.meter.Owner)
+	if inv.HoldsSemaphore(g) {
 		if !c.hasPermits(n, 0, limit) {
 			return c.refuse()
 		}
 		return core.Verdict{}
 	}
 	if g.TryAcquire(inv.Units(), limit) || n.Settle(g) && g.TryAcquire(inv.Units(), limit) {
-		inv.ReserveGauge(g)
+		inv.ReserveSemaphore(g)
 		return core.Verdict{}
 	}
 	return c.refuse()
@@ -195,7 +217,7 @@ func (c *controller) takePermits(inv *core.Invocation, n *node.StatisticNode, li
 
 // hasPermits reports whether units more would be within the limit.
 func (c *controller) hasPermits(n *node.StatisticNode, units, limit int64) bool {
-	g := n.NeedGauge(c.meter.Owner)
+	g := n.NeedSemaphore(c.meter.Owner)
 	return g.Fits(units, limit) || n.Settle(g) && g.Fits(units, limit)
 }
 
@@ -204,15 +226,16 @@ func (c *controller) hasPermits(n *node.StatisticNode, units, limit int64) bool 
 // earlier rule made one, it must be within this limit too, or move.
 //
 // A call that took under rules which were replaced meanwhile must fit into the windows
-// of those that came after as well. They look for successors after they took: what
-// they took before there was one has been handed to it, see [succession].
+// of those that came after as well. It looks for successors after it took. What it took
+// before there was one has been handed to it, see [succession]: the call holds that there
+// already, and what it took later it takes there as well.
 func (c *controller) takeBucket(inv *core.Invocation, n *node.StatisticNode, w *stat.Window, limit int64) core.Verdict {
 	before := inv.Reservations()
 	v := c.takeIn(inv, w, limit)
 	if v.Block != nil || c.next.Load() == nil {
 		return v
 	}
-	if v = c.takeNext(inv, n, limit, v); v.Block != nil && c.rule.Mode == core.Shadow {
+	if v = c.takeNext(inv, n, limit, v); v.Block != nil && c.rule.Mode == spec.Shadow {
 		inv.GiveBackFrom(before) // as in retake
 	}
 	return v
@@ -221,16 +244,16 @@ func (c *controller) takeBucket(inv *core.Invocation, n *node.StatisticNode, w *
 // takeNext takes in the windows of the controllers that came after.
 func (c *controller) takeNext(inv *core.Invocation, n *node.StatisticNode, limit int64, v core.Verdict) core.Verdict {
 	for next := c.next.Load(); next != nil && v.Block == nil; next = next.next.Load() {
-		if again := c.takeIn(inv, next.windowOn(n, inv.Now()), limit); again.Block != nil || again.Wait > v.Wait {
-			v = again
-		}
+		w := next.windowOn(n, inv.Now())
+		inv.Follow()
+		v = longer(inv, c.takeIn(inv, w, limit), v)
 	}
 	return v
 }
 
 func (c *controller) takeIn(inv *core.Invocation, w *stat.Window, limit int64) core.Verdict {
 	now, units := inv.Now(), inv.Units()
-	if held := inv.HeldBucket(w); held != nil {
+	if held := inv.FindBucket(w); held != nil {
 		return c.share(inv, w, held, limit)
 	}
 	if bucket, ok := w.TryAdd(now, units, limit); ok {
@@ -256,12 +279,10 @@ func (c *controller) share(inv *core.Invocation, w *stat.Window, held *core.Rese
 	if !c.borrows(inv) {
 		return c.refuse()
 	}
-	limit = min(limit, held.Undo) // of all rules on the window so far
-	wait, bucket, ok := w.Rebook(inv.Now(), held.Token, held.Units, limit, c.engine.Config().OccupyTimeout)
+	wait, ok := inv.Rebook(w, limit, c.engine.Config().OccupyTimeout)
 	if !ok {
 		return c.refuse()
 	}
-	held.Token, held.Undo = bucket, limit
 	return core.Verdict{Wait: wait, By: c.refusal, Borrowed: true}
 }
 
@@ -276,7 +297,7 @@ func (c *controller) look(inv *core.Invocation, n *node.StatisticNode) core.Verd
 	}
 	now, units := inv.Now(), inv.Units()
 	w, limit := c.windowOn(n, now), c.limitAt(now, n)
-	if w.Fits(now, units, limit) {
+	if w.HasRoom(now, units, limit) {
 		return core.Verdict{}
 	}
 	if !c.borrows(inv) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/slots"
 )
@@ -41,7 +42,7 @@ func TestConcurrencyOfBatches(t *testing.T) {
 	assert.Equal(t, "block", g.outcome("orders x6"))
 }
 
-// Two limits on one gauge, whatever their order.
+// Two limits on one semaphore, whatever their order.
 func TestTwoConcurrencyRules(t *testing.T) {
 	for _, thresholds := range [][]float64{{5, 3}, {3, 5}} {
 		g := newGuard(t,
@@ -67,7 +68,7 @@ func TestConcurrencyRuleMeetsCallsInFlight(t *testing.T) {
 	assert.Equal(t, "block", g.outcome("orders x2"))
 	late := g.open(1, "orders")
 	assert.Equal(t, "block", g.outcome("orders"))
-	g.load() // the gauge goes, with what it holds
+	g.load() // the semaphore goes, with what it holds
 	g.load(permits(8))
 	assert.Equal(t, "block", g.outcome("orders x2"))
 	early()
@@ -77,8 +78,8 @@ func TestConcurrencyRuleMeetsCallsInFlight(t *testing.T) {
 	assert.Equal(t, "pass", g.outcome("orders x8"))
 }
 
-// A changed threshold keeps the gauge; a lowered one admits nobody until enough
-// have left. museum 64
+// A changed threshold keeps the semaphore; a lowered one admits nobody until enough
+// have left. known bug 64
 func TestConcurrencyThresholdChanges(t *testing.T) {
 	g := newGuard(t, permits(4))
 	exit := g.open(4, "orders")
@@ -192,7 +193,7 @@ func TestConcurrencyRulesComeAndGoUnderLoad(t *testing.T) {
 // Permits are held while the call waits in a queue, and come back if it gives up.
 func TestPermitsAreHeldWhileWaiting(t *testing.T) {
 	g := newGuard(t, permits(2), throttle(10, time.Hour))
-	g.clock.SetSleep(core.SleepPark)
+	g.clock.SetSleep(clocks.SleepPark)
 	exit := g.open(1, "orders")
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error)
@@ -204,7 +205,7 @@ func TestPermitsAreHeldWhileWaiting(t *testing.T) {
 	assert.Equal(t, "block", g.outcome("orders"))
 	cancel()
 	require.ErrorIs(t, <-result, context.Canceled)
-	g.clock.SetSleep(core.SleepRecord)
+	g.clock.SetSleep(clocks.SleepRecord)
 	assert.Equal(t, "100ms", g.outcome("orders"))
 	exit()
 }

@@ -7,19 +7,20 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
 // controller is one rule at work on one resource. What it computes its limit with
-// (fixed, warm, or by the memory in use) and what it enforces it with (a window or a gauge of a node, or
+// (fixed, warm, or by the memory in use) and what it enforces it with (a window or a semaphore of a node, or
 // queue) are independent.
 type controller struct {
 	rule     Rule
 	engine   *core.Engine
 	resource *core.Resource
-	ref      *core.Resource // that an associated rule looks at
+	ref      *core.Resource // that an associated rule looks at if it holds, see other
 	refusal  *core.BlockError
 
 	limit  int64        // of a fixed rule, in whole units
@@ -41,27 +42,29 @@ type controller struct {
 	// resource.
 	plain bool
 
-	rehearsed *stat.Tally // refusals of a shadow rule
+	shadowBlocked *stat.Tally // refusals of a shadow rule
 
-	// next is the controller that went on from this one in windows of another shape,
-	// and before what the one that this went on from metered with, nil if it is none
-	// such.
-	next   shared.Pointer[controller]
+	// next is the controller that went on from this one in windows of another shape. All
+	// that meter in the same windows, one after the other, have it in common: a call may
+	// still go by the first of them.
+	next *shared.Pointer[controller]
+	// before is what the one that this went on from metered with in another shape, nil if
+	// there is none such.
 	before *node.Meter
 }
 
 func newController(e *core.Engine, now int64, revision uint64, r Rule, resource *core.Resource, old *controller) (*controller, *succession) {
 	c := &controller{rule: r, engine: e, resource: resource, meter: r.meterAfter(old, resource.Name(), revision), limit: r.limit()}
-	c.refusal = core.NewBlockError(core.KindFlow, resource.Name(), r.ID, c)
-	c.rehearsed = new(stat.Tally)
+	c.shadowBlocked, c.next = new(stat.Tally), new(shared.Pointer[controller])
 	if r.Relation == Direct && r.Origin == OriginDefault {
 		c.node = &resource.StatisticNode
 	}
+	var before *core.BlockError
 	if old != nil {
-		c.refusal.Succeed(old.refusal)
-		c.rehearsed = old.rehearsed
+		before, c.shadowBlocked = old.refusal, old.shadowBlocked
 	}
-	if r.Relation == Associated && r.Mode != core.Off {
+	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindFlow, Resource: resource.Name(), Rule: r.ID, Origin: r.Origin}, c, before)
+	if r.Relation == Associated && r.Mode == spec.Enforce {
 		c.ref = e.PinResource(r.Ref)
 	}
 	if r.Behavior.warmsUp() && r.Threshold > 0 {
@@ -77,14 +80,14 @@ func newController(e *core.Engine, now int64, revision uint64, r Rule, resource 
 		c.spare = cmp.Or(old.queue, old.spare)
 	}
 	if r.Behavior.queues() {
-		// The last slot stands; only the next cost is another.
+		// The turns that were given stand; only the next cost is another.
 		c.queue, c.spare = cmp.Or(c.spare, newThrottle()), nil
 	}
-	if r.Mode == core.Off { // it only keeps what it has for later
+	if r.Mode == spec.Off { // it only keeps what it has for later
 		return c, nil
 	}
 	s := c.openMeters(now, old)
-	c.plain = r.Mode == core.Enforce && r.Threshold > 0 && c.node != nil && c.window != nil && c.warm == nil && c.memory == nil
+	c.plain = r.Mode == spec.Enforce && r.Threshold > 0 && c.node != nil && c.window != nil && c.warm == nil && c.memory == nil
 	return c, s
 }
 
@@ -96,26 +99,45 @@ func (c *controller) openMeters(now int64, old *controller) *succession {
 		return nil
 	}
 	var s *succession
-	if c.rule.windowed() && c.rule.goesOnFrom(old, c.resource.Name()) && old.rule.windowed() && c.meter != old.meter {
+	switch {
+	case !c.rule.windowed() || !c.rule.goesOnFrom(old, c.resource.Name()) || !old.rule.windowed():
+	case c.meter == old.meter:
+		c.next = old.next
+	default:
 		meter := old.meter // a copy: nothing of the old rule is to be kept for it
 		c.before = &meter
 		s = &succession{old: old, new: c}
 	}
 	for n := range c.nodes() {
 		if c.rule.Metric == Concurrency {
-			n.NeedGauge(c.meter.Owner)
+			n.NeedSemaphore(c.meter.Owner)
 			continue
 		}
-		if w := n.Window(now, c.meter, c.seed(n, old)); c.fixed() {
+		var seed *stat.Window
+		if s == nil { // otherwise it is handed over before anybody decides by it
+			seed = c.seed(n, old)
+		}
+		if w := n.Window(now, c.meter, seed); c.fixed() {
 			c.window = w
 		}
 	}
 	return s
 }
 
-// fixed reports whether the rule always counts on the same node.
+// fixed reports whether the rule always counts on the same node. One in shadow mode names
+// none, so all but the resource's own may leave and come back as another.
 func (c *controller) fixed() bool {
-	return c.rule.Relation == Associated || c.rule.Relation == Direct && c.rule.Origin != OriginOther
+	return c.node != nil || c.rule.Mode != spec.Shadow &&
+		(c.rule.Relation == Associated || c.rule.Relation == Direct && c.rule.Origin != OriginOther)
+}
+
+// other is the resource that an associated rule looks at, nil if it isn't there.
+func (c *controller) other() *core.Resource {
+	if c.ref != nil {
+		return c.ref
+	}
+	r, _ := c.engine.FindResource(c.rule.Ref)
+	return r
 }
 
 // nodes yields the nodes that the rule counts on, of those that are there.
@@ -123,7 +145,9 @@ func (c *controller) nodes() iter.Seq[*node.StatisticNode] {
 	return func(yield func(*node.StatisticNode) bool) {
 		switch {
 		case c.rule.Relation == Associated:
-			yield(&c.ref.StatisticNode)
+			if r := c.other(); r != nil {
+				yield(&r.StatisticNode)
+			}
 		case c.rule.Relation == Chain:
 			if n, ok := c.resource.Calls().Find(c.rule.Ref); ok {
 				yield(&n.StatisticNode)
@@ -132,17 +156,27 @@ func (c *controller) nodes() iter.Seq[*node.StatisticNode] {
 			yield(&c.resource.StatisticNode)
 		case c.rule.Origin == OriginOther:
 			for _, n := range c.resource.Origins().All() {
-				if n.Metered() && !yield(&n.StatisticNode) {
+				if c.meters(n) && !yield(&n.StatisticNode) {
 					return
 				}
 			}
-			if n := c.resource.OverflowOrigin(); n != nil && n.Metered() {
+			if n := c.resource.OverflowOrigin(); n != nil && c.meters(n) {
+				yield(&n.StatisticNode)
+			}
+		case c.rule.Mode == spec.Shadow:
+			if n, ok := c.resource.Origins().Find(c.rule.Origin); ok {
 				yield(&n.StatisticNode)
 			}
 		default:
 			yield(&c.resource.Origins().Pin(c.rule.Origin).StatisticNode)
 		}
 	}
+}
+
+// meters reports whether a caller's node has meters already, of rules that hold if this one
+// does.
+func (c *controller) meters(n *node.OriginNode) bool {
+	return n.Judged() || c.rule.Mode == spec.Shadow && n.Metered()
 }
 
 // selects reports whether the rule, one of rs, applies to calls from origin.
@@ -172,10 +206,13 @@ func (c *controller) find(inv *core.Invocation, rs *Rules) *node.StatisticNode {
 	case !c.selects(inv.Origin(), rs):
 		return nil
 	case c.rule.Relation == Associated:
-		if !c.ref.Entered() && c.rule.Threshold > 0 {
-			return nil
+		if c.rule.Threshold == 0 {
+			return &c.resource.StatisticNode // it refuses, and looks at nothing
 		}
-		return &c.ref.StatisticNode
+		if r := c.other(); r != nil && r.Entered() {
+			return &r.StatisticNode
+		}
+		return nil
 	case c.rule.Relation == Chain:
 		if inv.ContextName() != c.rule.Ref || inv.Node() == nil {
 			return nil
@@ -207,8 +244,8 @@ func (c *controller) limitAt(now int64, n *node.StatisticNode) int64 {
 }
 
 // costOf is the time that n units take of the queue at now.
-func (c *controller) costOf(units, now int64, n *node.StatisticNode) slot {
-	return cost(units, c.perUnit(now, n))
+func (c *controller) costOf(units, now int64, n *node.StatisticNode) stat.Moment {
+	return stat.Cost(units, c.perUnit(now, n))
 }
 
 func (c *controller) perUnit(now int64, n *node.StatisticNode) float64 {
@@ -236,20 +273,28 @@ func (c *controller) borrows(inv *core.Invocation) bool {
 	return inv.Prioritized() && c.rule.Metric == QPS && c.rule.Behavior == Reject
 }
 
-// RetryAfter is when one more unit would be admitted, where the rule counts on one
-// node; 0 where that depends on the call.
-func (c *controller) RetryAfter() time.Duration {
+// RetryAfter is when one more unit would be admitted. It is not known where that depends
+// on calls that exit, or on the call: the rule counts on several nodes.
+func (c *controller) RetryAfter() (wait time.Duration, known bool) {
 	now := c.engine.Now()
 	switch {
 	case c.rule.Threshold == 0:
-		return 0
+		return 0, false
 	case c.queue != nil:
-		return c.queue.retryAfter(now, c.costOf(1, now, &c.resource.StatisticNode), c.rule.MaxWait)
+		return c.queue.retryAfter(now, c.costOf(1, now, &c.resource.StatisticNode), c.rule.MaxWait), true
 	case c.window != nil:
-		after, _ := c.window.RetryAfter(now, 1, c.limitAt(now, &c.resource.StatisticNode))
-		return after
+		return c.window.RetryAfter(now, 1, c.limitAt(now, &c.resource.StatisticNode))
 	}
-	return 0
+	return 0, false
+}
+
+// Limit is the threshold: of a rule that goes by the memory in use as it is now, of one
+// that warms up the whole.
+func (c *controller) Limit() (float64, bool) {
+	if c.memory != nil {
+		return c.memory.threshold(), true
+	}
+	return c.rule.Threshold, true
 }
 
 // idle reports whether the controller can be forgotten without anything being
@@ -264,7 +309,5 @@ func (c *controller) idle(now int64) bool {
 	return c.warm == nil || c.warm.cold(now)
 }
 
-// acts is what [core.FamilyTable] asks of every controller.
-func (c *controller) acts() (Rule, *core.BlockError, *stat.Tally) {
-	return c.rule, c.refusal, c.rehearsed
-}
+// told is what [family.Compiled] asks of every controller.
+func (c *controller) told() (*core.BlockError, *stat.Tally) { return c.refusal, c.shadowBlocked }

@@ -1,6 +1,6 @@
 package flow
 
-import "github.com/penstock-go/penstock/core"
+import "github.com/penstock-go/penstock/core/spec"
 
 // Metric is what a threshold counts.
 type Metric uint8
@@ -14,16 +14,16 @@ const (
 var metricNames = []string{"qps", "concurrency"}
 
 // String returns the name used in rule files.
-func (m Metric) String() string { return core.EnumName("metric", metricNames, uint8(m)) }
+func (m Metric) String() string { return spec.EnumName("metric", metricNames, uint8(m)) }
 
 // MarshalText writes the name used in rule files.
 func (m Metric) MarshalText() ([]byte, error) {
-	return core.MarshalEnum("metric", metricNames, uint8(m))
+	return spec.MarshalEnum("metric", metricNames, uint8(m))
 }
 
 // UnmarshalText reads the name used in rule files.
 func (m *Metric) UnmarshalText(text []byte) error {
-	v, err := core.ParseEnum("metric", metricNames, text)
+	v, err := spec.ParseEnum("metric", metricNames, text)
 	*m = Metric(v)
 	return err
 }
@@ -41,16 +41,16 @@ const (
 var relationNames = []string{"direct", "associated", "chain"}
 
 // String returns the name used in rule files.
-func (r Relation) String() string { return core.EnumName("relation", relationNames, uint8(r)) }
+func (r Relation) String() string { return spec.EnumName("relation", relationNames, uint8(r)) }
 
 // MarshalText writes the name used in rule files.
 func (r Relation) MarshalText() ([]byte, error) {
-	return core.MarshalEnum("relation", relationNames, uint8(r))
+	return spec.MarshalEnum("relation", relationNames, uint8(r))
 }
 
 // UnmarshalText reads the name used in rule files.
 func (r *Relation) UnmarshalText(text []byte) error {
-	v, err := core.ParseEnum("relation", relationNames, text)
+	v, err := spec.ParseEnum("relation", relationNames, text)
 	*r = Relation(v)
 	return err
 }
@@ -69,16 +69,16 @@ const (
 var behaviorNames = []string{"reject", "warmUp", "throttle", "warmUpThrottle"}
 
 // String returns the name used in rule files.
-func (b Behavior) String() string { return core.EnumName("behavior", behaviorNames, uint8(b)) }
+func (b Behavior) String() string { return spec.EnumName("behavior", behaviorNames, uint8(b)) }
 
 // MarshalText writes the name used in rule files.
 func (b Behavior) MarshalText() ([]byte, error) {
-	return core.MarshalEnum("behavior", behaviorNames, uint8(b))
+	return spec.MarshalEnum("behavior", behaviorNames, uint8(b))
 }
 
 // UnmarshalText reads the name used in rule files.
 func (b *Behavior) UnmarshalText(text []byte) error {
-	v, err := core.ParseEnum("behavior", behaviorNames, text)
+	v, err := spec.ParseEnum("behavior", behaviorNames, text)
 	*b = Behavior(v)
 	return err
 }

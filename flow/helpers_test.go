@@ -10,10 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/books"
-	"github.com/penstock-go/penstock/internal/chance"
-	"github.com/penstock-go/penstock/internal/trial"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 var random = chance.Source
@@ -26,7 +27,7 @@ var start = trial.Start
 type guard struct {
 	*core.Engine
 	t     testing.TB
-	clock *core.ManualClock // nil if the configuration has another kind
+	clock *clocks.Manual // nil if the configuration has another kind
 }
 
 // newGuard returns a guard whose queued calls note their wait and run at once. At
@@ -40,7 +41,7 @@ func newGuardWith(t testing.TB, cfg core.Config, rules ...flow.Rule) *guard {
 	t.Helper()
 	e, clock := trial.Engine(t, cfg)
 	if clock != nil {
-		clock.SetSleep(core.SleepRecord)
+		clock.SetSleep(clocks.SleepRecord)
 	}
 	g := &guard{e, t, clock}
 	g.load(rules...)
@@ -86,10 +87,10 @@ func (g *guard) enter(call string) (core.Entry, error) {
 		default:
 			_, err := fmt.Sscanf(words[i], "x%d", &n)
 			require.NoError(g.t, err, call)
-			opts = append(opts, core.Count(n))
+			opts = append(opts, core.Units(n))
 		}
 	}
-	return g.Enter(core.WithContext(g.t.Context(), context, origin), words[0], opts)
+	return g.Enter(core.WithOrigin(core.WithContext(g.t.Context(), context), origin), words[0], opts)
 }
 
 // outcome makes a call, ends it, and says what became of it: "pass", "block", or
@@ -159,10 +160,26 @@ func (g *guard) open(n int, call string) (exit func()) {
 	}
 }
 
-// rehearsed is how many calls a shadow rule would have refused.
-func (g *guard) rehearsed(id string) int64 {
+// shadowBlocked is how many calls a shadow rule would have refused.
+func (g *guard) shadowBlocked(id string) int64 {
 	g.t.Helper()
-	return trial.Figures(g.t, g.Engine, id).Rehearsed
+	return trial.Figures(g.t, g.Engine, id).ShadowBlocked
 }
 
 const ms = time.Millisecond
+
+// comeAgain is when a refused call may come again, which the rule has to know.
+func comeAgain(t testing.TB, b *core.BlockError) time.Duration {
+	t.Helper()
+	wait, known := b.RetryAfter()
+	require.True(t, known)
+	return wait
+}
+
+// assertNobodyKnows checks that a rule doesn't know when a call may come again.
+func assertNobodyKnows(t testing.TB, b *core.BlockError, why ...any) {
+	t.Helper()
+	wait, known := b.RetryAfter()
+	assert.False(t, known, why...)
+	assert.Zero(t, wait)
+}

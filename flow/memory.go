@@ -3,7 +3,8 @@ package flow
 import (
 	"math"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 // memoryLimit works out what a rule may get from the memory in use. It enforces nothing.
@@ -15,15 +16,15 @@ import (
 //
 // It moves when the machine is sampled, beside the calls. So a rule looks again after it
 // took: who took after the threshold had fallen sees that, and what it took must be
-// within the new one as well. See retake and takeSlot.
+// within the new one as well. See retake and takeTurn.
 type memoryLimit struct {
-	reading   *core.Reading
+	reading   *sampler.Reading
 	low, high float64 // in the unit of the reading
 	most      float64 // the threshold at the low mark
 	least     float64 // and at the high one
 }
 
-func newMemoryLimit(s *core.Sampler, r Rule) *memoryLimit {
+func newMemoryLimit(s *sampler.Sampler, r Rule) *memoryLimit {
 	return &memoryLimit{
 		reading: s.Reading(r.quantity()),
 		low:     r.LowMemory.value(), high: r.HighMemory.value(),
@@ -49,11 +50,11 @@ func (r Rule) watchesMemory() bool {
 }
 
 // quantity is what the marks of the rule are compared with.
-func (r Rule) quantity() core.Quantity {
+func (r Rule) quantity() sampler.Quantity {
 	if r.LowMemory.bytes != 0 {
-		return core.MemoryBytes
+		return sampler.MemoryBytes
 	}
-	return core.MemoryShare
+	return sampler.MemoryShare
 }
 
 func (r Rule) checkMemory() error {
@@ -63,49 +64,49 @@ func (r Rule) checkMemory() error {
 	none := Watermark{}
 	switch {
 	case r.Behavior.warmsUp():
-		return core.BadField("memoryThreshold", "does not go with behavior %s, whose threshold moves by itself: use reject or throttle", r.Behavior)
+		return spec.BadField("memoryThreshold", "does not go with behavior %s, whose threshold moves by itself: use reject or throttle", r.Behavior)
 	case r.MemoryThreshold == 0:
-		return core.BadField("memoryThreshold", "is required by lowMemory and highMemory: it is what remains of the threshold from highMemory on, more than 0")
+		return spec.BadField("memoryThreshold", "is required by lowMemory and highMemory: it is what remains of the threshold from highMemory on, more than 0")
 	case r.LowMemory == none:
-		return core.BadField("lowMemory", "is required by memoryThreshold: it is the memory use up to which the whole threshold holds, as in 0.6 or 512MiB")
+		return spec.BadField("lowMemory", "is required by memoryThreshold: it is the memory use up to which the whole threshold holds, as in 0.6 or 512MiB")
 	case r.HighMemory == none:
-		return core.BadField("highMemory", "is required by memoryThreshold: it is the memory use from which on memoryThreshold holds, as in 0.9 or 1GiB")
+		return spec.BadField("highMemory", "is required by memoryThreshold: it is the memory use from which on memoryThreshold holds, as in 0.9 or 1GiB")
 	case !(r.MemoryThreshold > 0 && r.MemoryThreshold < r.Threshold):
-		return core.BadField("memoryThreshold", "is %v: use a number above 0 and below the threshold, %v", r.MemoryThreshold, r.Threshold)
+		return spec.BadField("memoryThreshold", "is %v: use a number above 0 and below the threshold, %v", r.MemoryThreshold, r.Threshold)
 	case !r.Behavior.queues() && (r.MemoryThreshold < 1 || math.Floor(r.MemoryThreshold) == math.Floor(r.Threshold)):
-		return core.BadField("memoryThreshold", "is %v: whole units are counted here, so use at least 1, and a whole unit less than the threshold, %v", r.MemoryThreshold, r.Threshold)
+		return spec.BadField("memoryThreshold", "is %v: whole units are counted here, so use at least 1, and a whole unit less than the threshold, %v", r.MemoryThreshold, r.Threshold)
 	}
 	if problem := r.LowMemory.check(); problem != "" {
-		return core.BadField("lowMemory", "%s", problem)
+		return spec.BadField("lowMemory", "%s", problem)
 	}
 	if problem := r.HighMemory.check(); problem != "" {
-		return core.BadField("highMemory", "%s", problem)
+		return spec.BadField("highMemory", "%s", problem)
 	}
 	switch {
 	case (r.LowMemory.bytes != 0) != (r.HighMemory.bytes != 0):
-		return core.BadField("highMemory", "is %v and lowMemory %v: use two shares, or bytes for both", r.HighMemory, r.LowMemory)
+		return spec.BadField("highMemory", "is %v and lowMemory %v: use two shares, or bytes for both", r.HighMemory, r.LowMemory)
 	case !r.LowMemory.less(r.HighMemory):
-		return core.BadField("highMemory", "is %v: use more than lowMemory, %v", r.HighMemory, r.LowMemory)
+		return spec.BadField("highMemory", "is %v: use more than lowMemory, %v", r.HighMemory, r.LowMemory)
 	}
 	return nil
 }
 
 // checkMachine says why the rule can't do what it says on this machine, if it can't.
-func (r Rule) checkMachine(s *core.Sampler) error {
-	if !r.watchesMemory() || r.Mode == core.Off {
+func (r Rule) checkMachine(s *sampler.Sampler) error {
+	if !r.watchesMemory() || r.Mode == spec.Off {
 		return nil
 	}
 	if err := s.Probe(r.quantity()); err != nil {
-		return core.BadField("memoryThreshold", "the memory in use can't be read here: %v; leave the rule's memory keys out on such a machine", err)
+		return spec.BadField("memoryThreshold", "the memory in use can't be read here: %v; leave the rule's memory keys out on such a machine", err)
 	}
 	limit := s.MemoryLimit()
 	switch {
-	case limit == 0 && r.quantity() == core.MemoryShare && s.Reading(core.MemoryBytes).Value() != core.Unknown:
-		return core.BadField("lowMemory", "is a share, and how much memory may be used is not known here: use bytes, as in 512MiB")
-	case limit == 0 || r.quantity() == core.MemoryShare:
+	case limit == 0 && r.quantity() == sampler.MemoryShare && s.Reading(sampler.MemoryBytes).Value() != sampler.Unknown:
+		return spec.BadField("lowMemory", "is a share, and how much memory may be used is not known here: use bytes, as in 512MiB")
+	case limit == 0 || r.quantity() == sampler.MemoryShare:
 		return nil
 	case r.HighMemory.bytes > limit:
-		return core.BadField("highMemory", "is %v, and here at most %v can be used, so memoryThreshold would never hold: use less, or a share for both marks, as in 0.9", r.HighMemory, Bytes(limit))
+		return spec.BadField("highMemory", "is %v, and here at most %v can be used, so memoryThreshold would never hold: use less, or a share for both marks, as in 0.9", r.HighMemory, Bytes(limit))
 	}
 	return nil
 }

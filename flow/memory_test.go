@@ -15,15 +15,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/books"
-	"github.com/penstock-go/penstock/machine"
+	"github.com/penstock-go/penstock/host"
+	"github.com/penstock-go/penstock/proof/books"
 )
 
 // dial is a machine whose memory use a test sets.
 type dial struct {
 	mu    sync.Mutex
-	shows machine.Memory
+	shows host.Memory
 	err   error
 	asked atomic.Int64
 }
@@ -31,7 +34,7 @@ type dial struct {
 func (d *dial) Load(int64) (float64, error) { return 0, errors.New("nobody wants to know") }
 func (d *dial) CPU(int64) (float64, error)  { return 0, errors.New("nobody wants to know") }
 
-func (d *dial) Memory(int64) (machine.Memory, error) {
+func (d *dial) Memory(int64) (host.Memory, error) {
 	d.asked.Add(1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -41,7 +44,7 @@ func (d *dial) Memory(int64) (machine.Memory, error) {
 func (d *dial) set(used, limit int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.shows, d.err = machine.Memory{Used: used, Limit: limit}, err
+	d.shows, d.err = host.Memory{Used: used, Limit: limit}, err
 }
 
 // newMemoryGuard returns a guard on a machine that uses nothing of 1000 bytes yet.
@@ -49,7 +52,7 @@ func newMemoryGuard(t testing.TB, cfg core.Config, rules ...flow.Rule) (*guard, 
 	t.Helper()
 	d := new(dial)
 	d.set(0, 1000, nil)
-	cfg.Machine = d
+	cfg.Host = d
 	g := newGuardWith(t, cfg, rules...)
 	t.Cleanup(func() { assert.NoError(t, g.Close()) })
 	return g, d
@@ -93,7 +96,7 @@ func TestThresholdByMemory(t *testing.T) {
 			g, d := newMemoryGuard(t, core.Config{}, r)
 			g.uses(d, tt.used)
 			assert.EqualValues(t, tt.pass, g.passes(150, "orders from app in web"), "%+v at %d", r, tt.used)
-			f := g.Rules().RuleFigures()[0]
+			f := g.Rules().RuleFigures()[0].Details.(flow.Figures)
 			assert.EqualValues(t, tt.pass, int64(f.Threshold))
 			want := float64(tt.used)
 			if r.LowMemory == flow.Share(0.5) {
@@ -123,7 +126,7 @@ func TestThresholdMovesWithinTheWindow(t *testing.T) {
 	// The clock samples it: no call and nobody else has to.
 	d.set(0, 1000, nil)
 	assert.Equal(t, 0, g.passes(5, "orders"))
-	g.clock.Advance(core.SamplePeriod)
+	g.clock.Advance(sampler.Period)
 	assert.Equal(t, 90, g.passes(99, "orders"))
 }
 
@@ -201,15 +204,15 @@ func TestAssociatedByMemory(t *testing.T) {
 	assert.Equal(t, "pass", g.outcome("orders"))
 }
 
-// A rehearsal follows the memory as well, and counts what it would admit.
+// A shadow rule follows the memory as well, and counts what it would admit.
 func TestShadowByMemory(t *testing.T) {
-	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Mode: core.Shadow, Interval: time.Minute}))
+	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Mode: spec.Shadow, Interval: time.Minute}))
 	g.uses(d, 900)
 	assert.Equal(t, 30, g.passes(30, "orders"))
-	assert.EqualValues(t, 20, g.Rules().RuleFigures()[0].Rehearsed)
+	assert.EqualValues(t, 20, g.Rules().RuleFigures()[0].ShadowBlocked)
 	g.uses(d, 700)
 	assert.Equal(t, 50, g.passes(50, "orders"))
-	assert.EqualValues(t, 25, g.Rules().RuleFigures()[0].Rehearsed, "55 in all")
+	assert.EqualValues(t, 25, g.Rules().RuleFigures()[0].ShadowBlocked, "55 in all")
 }
 
 // When to come again is said under the limit that holds.
@@ -222,9 +225,9 @@ func TestRetryAfterByMemory(t *testing.T) {
 	_, err := g.enter("orders")
 	var block *core.BlockError
 	require.ErrorAs(t, err, &block)
-	assert.Equal(t, time.Second, block.RetryAfter(), "when the 40 have gone")
+	assert.Equal(t, time.Second, comeAgain(t, block), "when the 40 have gone")
 	g.uses(d, 700)
-	assert.Zero(t, block.RetryAfter())
+	assert.Zero(t, comeAgain(t, block))
 }
 
 // A throttle is not forgotten while it would make somebody wait at its slowest.
@@ -233,10 +236,10 @@ func TestIdleByMemory(t *testing.T) {
 	g.uses(d, 0)
 	assert.Equal(t, "pass", g.outcome("orders"))
 	g.at(time.Minute)
-	rules := g.Rules().Family(core.KindFlow).Bind(g.resource("orders"), "orders").(*flow.Rules)
-	assert.False(t, rules.Idle(g.Now()), "a million units at 1000 a second")
+	held := g.resource("orders").Held(core.KindFlow).(interface{ Idle(now int64) bool })
+	assert.False(t, held.Idle(g.Now()), "a million units at 1000 a second")
 	g.at(20 * time.Minute)
-	assert.True(t, rules.Idle(g.Now()))
+	assert.True(t, held.Idle(g.Now()))
 }
 
 // The memory is sampled while a rule wants to know, together with what the other
@@ -245,11 +248,11 @@ func TestMemoryIsSampledForTheRules(t *testing.T) {
 	g, d := newMemoryGuard(t, core.Config{}, flow.Rule{Resource: "orders", Threshold: 5})
 	samples := func() int64 {
 		before := d.asked.Load()
-		g.clock.Advance(10 * core.SamplePeriod)
+		g.clock.Advance(10 * sampler.Period)
 		return d.asked.Load() - before
 	}
 	assert.Zero(t, samples())
-	off := byMemory(flow.Rule{Mode: core.Off})
+	off := byMemory(flow.Rule{Mode: spec.Off})
 	g.load(off)
 	assert.Zero(t, d.asked.Load())
 	assert.Zero(t, samples())
@@ -279,11 +282,11 @@ func TestMemoryThatFailsLater(t *testing.T) {
 	assert.Equal(t, 10, g.passes(20, "orders"))
 	log.Reset()
 	d.set(0, 0, errors.New("gone"))
-	g.clock.Advance(3 * core.SamplePeriod)
+	g.clock.Advance(3 * sampler.Period)
 	assert.Equal(t, 90, g.passes(95, "orders"))
 	assert.Contains(t, log.String(), `level=ERROR msg="penstock: can't be read; no rule limits by it until it can" metric=memory error=gone`)
 	assert.Equal(t, 1, bytes.Count(log.Bytes(), []byte("metric=memory")))
-	assert.InDelta(t, core.Unknown, g.Rules().RuleFigures()[0].Memory, 0)
+	assert.Zero(t, g.Rules().RuleFigures()[0].Details.(flow.Figures).Memory)
 	g.load(byMemory(flow.Rule{Strict: true})) // is no reason to refuse an edit
 	g.uses(d, 1000)
 	assert.Equal(t, 0, g.passes(20, "orders"))
@@ -297,7 +300,7 @@ func TestMemoryOfThisMachine(t *testing.T) {
 		t.Helper()
 		err := g.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{r}) })
 		require.EqualError(t, err, "flow[0]."+want)
-		var field *core.FieldError
+		var field *spec.FieldError
 		require.ErrorAs(t, err, &field)
 		assert.Equal(t, 0, g.passes(2, "orders")-1)
 		g.at(g.clockAfter(time.Second))
@@ -315,7 +318,7 @@ func TestMemoryOfThisMachine(t *testing.T) {
 	g.at(g.clockAfter(time.Second))
 	d.set(0, 0, errors.New("open proc/meminfo: no such file"))
 	refused(byMemory(flow.Rule{}), "memoryThreshold: the memory in use can't be read here: open proc/meminfo: no such file; leave the rule's memory keys out on such a machine")
-	g.load(byMemory(flow.Rule{Mode: core.Off}))
+	g.load(byMemory(flow.Rule{Mode: spec.Off}))
 	g.clock.Advance(time.Minute)
 	d.set(0, 1000, nil)
 	g.load(byMemory(flow.Rule{}))
@@ -358,7 +361,7 @@ func TestMemoryRuleRefuses(t *testing.T) {
 	} {
 		_, err := tt.rule.Normalized(3)
 		require.EqualError(t, err, tt.want)
-		var field *core.FieldError
+		var field *spec.FieldError
 		require.ErrorAs(t, err, &field)
 	}
 	for _, r := range []flow.Rule{
@@ -420,7 +423,7 @@ func TestMemoryMovesUnderTraffic(t *testing.T) {
 	}
 	d := new(dial)
 	d.set(0, 1000, nil)
-	e, err := core.NewEngine(core.Config{Chain: newGuard(t).Chain(), Machine: d, Clock: core.NewManualClock(start), Logger: slog.New(slog.DiscardHandler)})
+	e, err := core.NewEngine(core.Config{Chain: newGuard(t).Config().Chain, Host: d, Clock: clocks.NewManual(start), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer e.Close()
 	books.Keep(t, e)

@@ -4,40 +4,46 @@ import (
 	"fmt"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
-// apart owns the meters that a rule has to itself: the rule that had them first, and since
+// private owns the meters that a rule has to itself: the rule that had them first, and since
 // which revision, for the ID may become another's.
-type apart struct {
+type private struct {
 	rule     string
 	revision uint64
 }
 
-func (a apart) String() string { return fmt.Sprintf("%s, revision %d", a.rule, a.revision) }
+func (p private) String() string { return fmt.Sprintf("%s, revision %d", p.rule, p.revision) }
 
-// apart reports whether the rule has its window or gauge to itself, because not every
+// private reports whether the rule has its window or semaphore to itself, because not every
 // call there counts in it: in shadow mode only those that it would admit, and on the
 // overflow resource only those whose name it matches. An associated rule only looks, at
 // everybody.
-func (r Rule) apart(resource string) bool {
-	return r.Relation != Associated && (r.Mode == core.Shadow || r.Regex && resource == node.OverflowName)
+func (r Rule) private(resource string) bool {
+	return r.Relation != Associated && (r.Mode == spec.Shadow || r.Match == spec.MatchRegex && resource == node.OverflowName)
 }
 
-// meterAfter names the window or gauge of a rule that comes after old, which may be nil.
+// meterAfter names the window or semaphore of a rule that comes after old, which may be nil.
 // One that comes to another shape gets a window that there never was.
 func (r Rule) meterAfter(old *controller, resource string, revision uint64) (m node.Meter) {
 	if r.windowed() {
 		m.Shape = r.shape()
 	}
 	goesOn := r.goesOnFrom(old, resource)
-	switch {
-	case !r.apart(resource):
-	case old != nil && old.meter.Owner != nil && r.sameCalls(old.rule):
-		m.Owner = old.meter.Owner // nobody else knows of those calls, even if it was off for a while
-	default:
-		m.Owner = apart{r.ID, revision}
+	if r.private(resource) {
+		owner := private{r.ID, revision}
+		if old != nil && r.sameCalls(old.rule) {
+			if before, own := ownerOf(old.meter); own {
+				owner = before // nobody else knows of those calls, even if it was off for a while
+			}
+		}
+		m.Owner = owner
+	}
+	if r.inShadow(resource) {
+		m.Owner = node.ShadowOwner{Of: m.Owner}
 	}
 	switch {
 	case !goesOn || !r.windowed() || !old.rule.windowed():
@@ -49,10 +55,30 @@ func (r Rule) meterAfter(old *controller, resource string, revision uint64) (m n
 	return m
 }
 
+// ownerOf is who has the meters to itself, if any rule has.
+func ownerOf(m node.Meter) (owner private, own bool) {
+	if r, ok := m.Owner.(node.ShadowOwner); ok {
+		owner, own = r.Of.(private)
+		return owner, own
+	}
+	owner, own = m.Owner.(private)
+	return owner, own
+}
+
+// inShadow reports whether the rule's meters keep no node. The node of the overflow resource
+// never leaves: a rule that comes to hold there goes on in the meters it had in shadow mode.
+func (r Rule) inShadow(resource string) bool {
+	return r.Mode == spec.Shadow && (r.Relation == Associated || r.role() != core.RoleCluster || resource != node.OverflowName)
+}
+
 // goesOnFrom reports whether the rule counts the same calls on a resource as the one
-// before it.
+// before it, and in meters of the same kind.
 func (r Rule) goesOnFrom(old *controller, resource string) bool {
-	return old != nil && old.rule.Mode != core.Off && r.sameCalls(old.rule) && r.apart(resource) == (old.meter.Owner != nil)
+	if old == nil || old.rule.Mode == spec.Off || !r.sameCalls(old.rule) {
+		return false
+	}
+	_, own := ownerOf(old.meter)
+	return r.private(resource) == own && r.inShadow(resource) == old.rule.inShadow(resource)
 }
 
 // sameCalls reports whether the rules are about the same calls of a resource.
@@ -64,11 +90,16 @@ func (r Rule) sameCalls(old Rule) bool {
 func (r Rule) windowed() bool { return r.Metric == QPS && !r.Behavior.queues() }
 
 // seed is the window that a new one on node n goes on from: that of the rule before
-// it was changed or its node was replaced. nil leaves that to what the node counted.
+// it was changed or its node was replaced. nil leaves that to what the node counted. On the
+// overflow resource that would be the calls of all names, and not of those that the rule
+// matches, of which the first is under way.
 func (c *controller) seed(n *node.StatisticNode, old *controller) *stat.Window {
 	switch {
-	case old == nil, old.rule.Mode == core.Shadow && c.rule.Mode != core.Shadow:
-		return nil // a rehearsal doesn't know what really passed
+	case old == nil && c.rule.Match == spec.MatchRegex && c.resource.Name() == node.OverflowName:
+		empty, _ := stat.NewWindow(c.meter.Shape) // which the rule was loaded with
+		return empty
+	case old == nil, old.rule.Mode == spec.Shadow && !c.rule.private(c.resource.Name()):
+		return nil // a shadow rule doesn't know what really passed
 	case !c.rule.sameCalls(old.rule):
 		return nil // it counted other calls
 	case old.window != nil:
@@ -80,8 +111,11 @@ func (c *controller) seed(n *node.StatisticNode, old *controller) *stat.Window {
 // windowOn returns the rule's window on the node it counts on. One that is made now
 // goes on from that of the rule before, in which calls may have taken that were not
 // counted yet.
+//
+// That of an associated rule is looked for each time: it stands at another resource, where
+// it may be dropped at the moment at which the rule comes into force.
 func (c *controller) windowOn(n *node.StatisticNode, now int64) *stat.Window {
-	if c.window != nil {
+	if c.window != nil && c.rule.Relation != Associated {
 		return c.window
 	}
 	if c.before == nil {
@@ -93,28 +127,23 @@ func (c *controller) windowOn(n *node.StatisticNode, now int64) *stat.Window {
 	return n.Window(now, c.meter, n.FindWindow(*c.before))
 }
 
-// succession is a rule that goes on in windows of another shape. They were seeded when
-// the rule was compiled; calls under the old rules have taken from the old windows
-// since, and will until they hear of the new.
+// succession is a rule that goes on in windows of another shape. Calls under the old rules
+// have taken from the old windows since the rule was compiled, and will until they hear of
+// the new.
 type succession struct{ old, new *controller }
 
 // complete comes before the new rules are published. It hands over what was taken from
 // the old windows, also on nodes that calls have come to since the rule was compiled (and
 // where the old rule has none yet it gets one, or calls could make it meanwhile), and
 // tells the old rule of the new one while all of them are held: who took earlier is in
-// what is handed over, who took later sees the new rule and takes there as well. Who is
-// seen both ways counts twice, never not at all.
+// what is handed over, and holds it there too (see [stat.Window.Follow]); who took later
+// sees the new rule and takes there as well.
 //
-// Nobody takes from a new window before. What is handed over replaces what is there, and
-// may stand in an earlier bucket: a call that gave back there what was replaced would
-// leave its bucket with less than nothing, and room for more than the limit once the
-// earlier one has expired.
-//
-// The new windows are the new rule's alone, see [node.Era]. So whoever holds something
-// of the old rule holds it here too, and nobody who came by another rule stands in one
-// and not yet in the other.
+// Nobody takes from a new window before: what is handed over replaces what is there. The
+// new windows are the new rule's alone, see [node.Era]. So nobody who came by another rule
+// stands in one and not yet in the other.
 func (s *succession) complete(now int64) {
-	if s.old.rule.Mode == core.Shadow && s.new.rule.Mode != core.Shadow {
+	if s.old.rule.Mode == spec.Shadow && s.new.rule.Mode != spec.Shadow {
 		s.old.next.Store(s.new) // with nothing, see seed
 		return
 	}

@@ -8,9 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/books"
-	"github.com/penstock-go/penstock/internal/trial"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -23,19 +24,19 @@ func TestRulesWithoutTheirNode(t *testing.T) {
 		chain *core.Chain
 		rule  flow.Rule // can't be held
 	}{
-		{"origin", core.NewChain(slots.NodeSelector{}, trial.Lost{}, slots.Log{}, slots.Statistic{}, slots.Flow{}), flow.Rule{Threshold: 0.5, Origin: "app"}},
-		{"chain", core.NewChain(trial.Lost{}, slots.ClusterBuilder{}, slots.Log{}, slots.Statistic{}, slots.Flow{}), flow.Rule{Threshold: 0.5, Relation: flow.Chain, Ref: "web"}},
+		{"origin", core.NewChain(slots.NodeSelector{}, trial.Lost{}, slots.Log{}, slots.Statistic{}, core.FamilySlot(core.KindFlow)), flow.Rule{Threshold: 0.5, Origin: "app"}},
+		{"chain", core.NewChain(trial.Lost{}, slots.ClusterBuilder{}, slots.Log{}, slots.Statistic{}, core.FamilySlot(core.KindFlow)), flow.Rule{Threshold: 0.5, Relation: flow.Chain, Ref: "web"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.rule.Resource = "orders"
-			e, err := core.NewEngine(core.Config{Clock: core.NewManualClock(start), Chain: tt.chain})
+			e, err := core.NewEngine(core.Config{Clock: clocks.NewManual(start), Chain: tt.chain})
 			require.NoError(t, err)
 			books.Keep(t, e)
 			require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
 				return flow.Compile(b, []flow.Rule{tt.rule, {ID: "all", Resource: "orders", Threshold: limit, Interval: time.Minute}})
 			}))
 			for i := range 2 * limit {
-				entry, err := e.Enter(core.WithContext(t.Context(), "web", "app"), "orders", nil)
+				entry, err := e.Enter(core.WithOrigin(core.WithContext(t.Context(), "web"), "app"), "orders", nil)
 				assert.Equal(t, i < limit, err == nil, "call %d", i)
 				entry.Exit()
 			}

@@ -15,7 +15,7 @@ var periods = []time.Duration{10 * ms, 250 * ms, time.Second, 7 * time.Second, t
 
 // Callers who ask for more than they get, at every step of the clock: a rule gives its
 // threshold in each of its intervals, whichever length that has, and what is booked
-// ahead is never more than that either. museum 12, 15
+// ahead is never more than that either. known bug 12, 15
 func TestThresholdIsPerInterval(t *testing.T) {
 	const threshold, intervals = 5, 40
 	for _, interval := range periods {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 )
@@ -48,7 +49,7 @@ func TestOriginsAndRelations(t *testing.T) {
 			{0, "orders from other", 3, "pass x2, block"},
 		}},
 		{"a rule that is off names nobody", []flow.Rule{
-			orders(flow.Rule{Threshold: 2, Origin: "other"}), orders(flow.Rule{Threshold: 4, Origin: "app", Mode: core.Off}),
+			orders(flow.Rule{Threshold: 2, Origin: "other"}), orders(flow.Rule{Threshold: 4, Origin: "app", Mode: spec.Off}),
 		}, []step{
 			{0, "orders from app", 3, "pass x2, block"},
 		}},
@@ -159,10 +160,10 @@ func TestOverflowOriginsAreLimited(t *testing.T) {
 }
 
 // Beyond the cap all other resources are one; a pattern still limits them.
-// museum 107
+// known bug 107
 func TestOverflowResourcesAreLimited(t *testing.T) {
 	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 3}},
-		flow.Rule{Resource: "user/.*", Regex: true, Threshold: 2},
+		flow.Rule{Resource: "user/.*", Match: spec.MatchRegex, Threshold: 2},
 		flow.Rule{Resource: "orders", Threshold: 5})
 	passed := 0
 	for i := range 50 {

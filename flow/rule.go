@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -23,10 +23,11 @@ type Rule struct {
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name given to api.Entry. Required.
 	Resource string `yaml:"resource"`
-	// Regex makes Resource a regular expression (RE2) that must match a whole
-	// name; a dot matches every character. Every resource that matches has a limit
+	// Match says how Resource names resources: spec.MatchExact, the zero value, or
+	// spec.MatchRegex for a regular expression (RE2) that must match a whole name,
+	// where a dot matches every character. Every resource that matches has a limit
 	// of its own.
-	Regex bool `yaml:"regex,omitempty"`
+	Match spec.Match `yaml:"match,omitempty"`
 	// Threshold is the limit: units per Interval for QPS, units at once for
 	// Concurrency. Finite and not negative; 0 blocks everything. A fraction
 	// counts only where it can: 1.5 admits one call per interval, but spaces a
@@ -71,8 +72,8 @@ type Rule struct {
 	// Strict makes a QPS limit hold in every real interval, not only in those
 	// that begin with a bucket (see [stat.Shape]).
 	Strict bool `yaml:"strict,omitempty"`
-	// Mode says whether the verdict holds. The zero value is core.Enforce.
-	Mode core.Mode `yaml:"mode,omitempty"`
+	// Mode says whether the verdict holds. The zero value is spec.Enforce.
+	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
 // The ranges of a rule's fields.
@@ -94,7 +95,7 @@ const (
 )
 
 // Normalized returns the rule with every default written out, or the first
-// field that can't be honoured as a [core.FieldError]. coldFactor is the
+// field that can't be honoured as a [spec.FieldError]. coldFactor is the
 // engine's.
 func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	if err := r.checkNames(); err != nil {
@@ -133,81 +134,74 @@ func (r Rule) checkNames() error {
 	}
 	switch {
 	case r.Relation == Direct && r.Ref != "":
-		return core.BadField("ref", "has no meaning for relation direct: remove it, or set relation to associated or chain")
+		return spec.BadField("ref", "has no meaning for relation direct: remove it, or set relation to associated or chain")
 	case r.Relation == Associated && r.Ref == "":
-		return core.BadField("ref", "is required by relation associated: name the resource to look at")
+		return spec.BadField("ref", "is required by relation associated: name the resource to look at")
 	case r.Relation == Chain && r.Ref == "":
-		return core.BadField("ref", "is required by relation chain: name the context that the rule applies to")
+		return spec.BadField("ref", "is required by relation chain: name the context that the rule applies to")
 	}
-	return nil
+	return cmp.Or(spec.CheckName("origin", r.Origin), spec.CheckName("ref", r.Ref))
 }
 
 func (r Rule) checkEnums() error {
 	switch {
 	case int(r.Metric) >= len(metricNames):
-		return core.BadField("metric", "%d is unknown: use flow.QPS or flow.Concurrency", r.Metric)
+		return spec.BadField("metric", "%d is unknown: use flow.QPS or flow.Concurrency", r.Metric)
 	case int(r.Relation) >= len(relationNames):
-		return core.BadField("relation", "%d is unknown: use flow.Direct, flow.Associated or flow.Chain", r.Relation)
+		return spec.BadField("relation", "%d is unknown: use flow.Direct, flow.Associated or flow.Chain", r.Relation)
 	case int(r.Behavior) >= len(behaviorNames):
-		return core.BadField("behavior", "%d is unknown: use flow.Reject, flow.WarmUp, flow.Throttle or flow.WarmUpThrottle", r.Behavior)
+		return spec.BadField("behavior", "%d is unknown: use flow.Reject, flow.WarmUp, flow.Throttle or flow.WarmUpThrottle", r.Behavior)
 	case r.Metric == Concurrency && r.Behavior != Reject:
-		return core.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
+		return spec.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
 	case r.Relation == Associated && r.Behavior.queues():
-		return core.BadField("behavior", "%s does not go with relation associated, whose traffic is another resource's: use reject or warmUp", r.Behavior)
+		return spec.BadField("behavior", "%s does not go with relation associated, whose traffic is another resource's: use reject or warmUp", r.Behavior)
 	case r.Strict && (r.Metric == Concurrency || r.Behavior.queues()):
-		return core.BadField("strict", "only goes with metric qps and behavior reject or warmUp: the others have no window")
+		return spec.BadField("strict", "only goes with metric qps and behavior reject or warmUp: the others have no window")
 	}
 	return nil
 }
 
 func (r Rule) checkNumbers() error {
 	if !(r.Threshold >= 0) || r.Threshold > MaxThreshold {
-		return core.BadField("threshold", "is %v: use a finite number from 0 to %g", r.Threshold, float64(MaxThreshold))
+		return spec.BadField("threshold", "is %v: use a finite number from 0 to %g", r.Threshold, float64(MaxThreshold))
 	}
-	if err := inRange("interval", r.Interval, MinInterval, MaxInterval); err != nil {
+	if err := spec.CheckDuration("interval", r.Interval, MinInterval, MaxInterval); err != nil {
 		return err
 	}
 	if r.Metric == QPS && !r.Behavior.queues() {
 		if err := r.shape().Validate(); err != nil {
-			return core.BadField("buckets", "%v", err)
+			return spec.BadField("buckets", "%v", err)
 		}
 	}
 	if r.Buckets < 0 {
-		return core.BadField("buckets", "is %d: use a positive number, or leave it out", r.Buckets)
+		return spec.BadField("buckets", "is %d: use a positive number, or leave it out", r.Buckets)
 	}
 	if r.WarmUpPeriod != 0 {
-		if err := inRange("warmUpPeriod", r.WarmUpPeriod, MinWarmUpPeriod, MaxWarmUpPeriod); err != nil {
+		if err := spec.CheckDuration("warmUpPeriod", r.WarmUpPeriod, MinWarmUpPeriod, MaxWarmUpPeriod); err != nil {
 			return err
 		}
 	}
 	if r.ColdFactor != 0 && (r.ColdFactor < 2 || r.ColdFactor > MaxColdFactor) {
-		return core.BadField("coldFactor", "is %d: use a whole number from 2 to %d", r.ColdFactor, MaxColdFactor)
+		return spec.BadField("coldFactor", "is %d: use a whole number from 2 to %d", r.ColdFactor, MaxColdFactor)
 	}
 	if r.MaxWait != 0 {
-		if err := inRange("maxWait", r.MaxWait, 0, MaxMaxWait); err != nil {
+		if err := spec.CheckDuration("maxWait", r.MaxWait, 0, MaxMaxWait); err != nil {
 			return err
 		}
 	}
 	if r.Behavior.queues() {
 		if perSecond := r.Threshold / r.Interval.Seconds(); perSecond > MaxThrottle {
-			return core.BadField("threshold", "is %g a second: a throttle spaces at most %g a second", perSecond, float64(MaxThrottle))
+			return spec.BadField("threshold", "is %g a second: a throttle spaces at most %g a second", perSecond, float64(MaxThrottle))
 		}
 	}
 	return r.checkMemory()
-}
-
-func inRange(field string, d, low, high time.Duration) error {
-	if d < low || d > high {
-		return core.BadField(field, "is %v: use a duration from %v to %v", d, low, high)
-	}
-	return nil
 }
 
 func (r Rule) shape() stat.Shape {
 	return stat.Shape{Interval: r.Interval, Buckets: r.Buckets, Strict: r.Strict}
 }
 
-// limit is the threshold in whole units, which is what a window or a gauge can
+// limit is the threshold in whole units, which is what a window or a semaphore can
 // tell apart.
 func (r Rule) limit() int64 { return int64(math.Floor(r.Threshold)) }
 

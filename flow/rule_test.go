@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/trial"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // A line for each field that can be wrong, and each way it can be.
-// museum 36, 47, 49
+// known bug 36, 47, 49
 func TestRuleRefuses(t *testing.T) {
 	const day = 24 * time.Hour
 	long := strings.Repeat("a", 1025)
@@ -25,9 +26,9 @@ func TestRuleRefuses(t *testing.T) {
 		want string
 	}{
 		{flow.Rule{}, "resource: is required: name the resource that the rule limits"},
-		{flow.Rule{Resource: long, Regex: true}, "resource: the regular expression has 1025 bytes, the most is 1024"},
-		{flow.Rule{Resource: "a(b", Regex: true}, `resource: is no regular expression: missing closing ): "a(b"`},
-		{flow.Rule{Resource: "a)|(b", Regex: true}, `resource: is no regular expression: unexpected ): "a)|(b"`},
+		{flow.Rule{Resource: long, Match: spec.MatchRegex}, "resource: the regular expression has 1025 bytes, the most is 1024"},
+		{flow.Rule{Resource: "a(b", Match: spec.MatchRegex}, `resource: is no regular expression: missing closing ): "a(b"`},
+		{flow.Rule{Resource: "a)|(b", Match: spec.MatchRegex}, `resource: is no regular expression: unexpected ): "a)|(b"`},
 		{flow.Rule{Threshold: math.NaN()}, "threshold: is NaN: use a finite number from 0 to 1e+15"},
 		{flow.Rule{Threshold: math.Inf(1)}, "threshold: is +Inf: use a finite number from 0 to 1e+15"},
 		{flow.Rule{Threshold: math.Inf(-1)}, "threshold: is -Inf: use a finite number from 0 to 1e+15"},
@@ -63,7 +64,7 @@ func TestRuleRefuses(t *testing.T) {
 		{flow.Rule{MaxWait: day + 1}, "maxWait: is 24h0m0.000000001s: use a duration from 0s to 24h0m0s"},
 		{flow.Rule{Strict: true, Metric: flow.Concurrency}, "strict: only goes with metric qps and behavior reject or warmUp: the others have no window"},
 		{flow.Rule{Strict: true, Behavior: flow.Throttle}, "strict: only goes with metric qps and behavior reject or warmUp: the others have no window"},
-		{flow.Rule{Mode: 3}, "mode: 3 is unknown: use core.Enforce, core.Shadow or core.Off"},
+		{flow.Rule{Mode: 3}, "mode: 3 is unknown: use api.Enforce, api.Shadow or api.Off"},
 	} {
 		t.Run(tt.want, func(t *testing.T) {
 			if tt.rule.Resource == "" && !strings.HasPrefix(tt.want, "resource: is req") {
@@ -71,7 +72,7 @@ func TestRuleRefuses(t *testing.T) {
 			}
 			_, err := tt.rule.Normalized(3)
 			require.EqualError(t, err, tt.want)
-			var field *core.FieldError
+			var field *spec.FieldError
 			require.ErrorAs(t, err, &field)
 
 			// Where it stands in the file is said, and the rules stay.
@@ -102,8 +103,8 @@ func TestRuleAccepts(t *testing.T) {
 		{Behavior: flow.WarmUp, WarmUpPeriod: day, ColdFactor: 1000},
 		{Behavior: flow.Throttle, MaxWait: 1},
 		{Behavior: flow.Throttle, MaxWait: day},
-		{Resource: strings.Repeat("a", 1024), Regex: true},
-		{Resource: "\x00\n", ID: "\xff"},
+		{Resource: strings.Repeat("a", 1024), Match: spec.MatchRegex},
+		{Resource: "\x00\n", ID: "\u2028"},
 		{Relation: flow.Associated, Ref: "orders"}, // itself
 		{Relation: flow.Chain, Ref: "web", Origin: "other", Metric: flow.Concurrency},
 	} {
@@ -153,7 +154,7 @@ func TestRuleDefaults(t *testing.T) {
 }
 
 // A field that Equal forgot would keep a changed rule from taking effect.
-// museum 71
+// known bug 71
 func TestRuleEqualSeesEveryField(t *testing.T) {
 	trial.EveryFieldCounts(t, flow.Rule{ID: "r", Resource: "orders", Threshold: 5}, flow.Share(0.5))
 }
@@ -187,7 +188,7 @@ func TestEnumsAsText(t *testing.T) {
 		M flow.Metric
 		R flow.Relation
 		B flow.Behavior
-		O core.Mode
+		O spec.Mode
 	}
 	for i, want := range []string{
 		`{"M":"qps","R":"direct","B":"reject","O":"enforce"}`,
@@ -195,7 +196,7 @@ func TestEnumsAsText(t *testing.T) {
 		`{"M":"qps","R":"chain","B":"throttle","O":"off"}`,
 		`{"M":"concurrency","R":"direct","B":"warmUpThrottle","O":"enforce"}`,
 	} {
-		v := all{flow.Metric(i % 2), flow.Relation(i % 3), flow.Behavior(i), core.Mode(i % 3)}
+		v := all{flow.Metric(i % 2), flow.Relation(i % 3), flow.Behavior(i), spec.Mode(i % 3)}
 		text, err := json.Marshal(v)
 		require.NoError(t, err)
 		assert.JSONEq(t, want, string(text))

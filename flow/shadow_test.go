@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/slots"
 )
 
 // A shadow rule refuses and delays nobody, and counts what it would have refused:
 // exactly what the same rule refuses where it holds.
-func TestShadowRehearses(t *testing.T) {
+func TestShadowOnlyCounts(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		rule   flow.Rule
@@ -33,48 +34,48 @@ func TestShadowRehearses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.rule.ID, tt.rule.Resource = "r", "orders"
 			holds := newGuard(t, tt.rule)
-			tt.rule.Mode = core.Shadow
-			rehearses := newGuard(t, tt.rule)
+			tt.rule.Mode = spec.Shadow
+			shadow := newGuard(t, tt.rule)
 			refused := int64(0)
 			for range 60 {
 				for _, call := range append(tt.others, "orders from app in web") {
 					if holds.outcome(call) == "block" {
 						refused++
 					}
-					assert.Equal(t, "pass", rehearses.outcome(call))
+					assert.Equal(t, "pass", shadow.outcome(call))
 				}
 				holds.clock.Advance(77 * ms)
-				rehearses.clock.Advance(77 * ms)
+				shadow.clock.Advance(77 * ms)
 			}
 			assert.Positive(t, refused)
 			if tt.rule.Behavior != flow.WarmUp { // which learns from what really passes
-				assert.Equal(t, refused, rehearses.rehearsed("r"))
+				assert.Equal(t, refused, shadow.shadowBlocked("r"))
 			} else {
-				assert.Positive(t, rehearses.rehearsed("r"))
+				assert.Positive(t, shadow.shadowBlocked("r"))
 			}
-			assert.Zero(t, holds.rehearsed("r"))
-			assert.Empty(t, rehearses.clock.Slept())
+			assert.Zero(t, holds.shadowBlocked("r"))
+			assert.Empty(t, shadow.clock.Slept())
 		})
 	}
 }
 
 func TestShadowConcurrency(t *testing.T) {
 	rule := permits(2)
-	rule.Mode = core.Shadow
+	rule.Mode = spec.Shadow
 	g := newGuard(t, rule)
 	exit := g.open(5, "orders")
-	assert.Equal(t, int64(3), g.rehearsed("permits"))
+	assert.Equal(t, int64(3), g.shadowBlocked("permits"))
 	exit()
 	exit = g.open(2, "orders")
-	assert.Equal(t, int64(3), g.rehearsed("permits"), "what it would have admitted has left")
+	assert.Equal(t, int64(3), g.shadowBlocked("permits"), "what it would have admitted has left")
 	exit()
 }
 
 func TestShadowAssociatedConcurrency(t *testing.T) {
-	g := newGuard(t, flow.Rule{ID: "r", Resource: "orders", Threshold: 1, Metric: flow.Concurrency, Relation: flow.Associated, Ref: "sql", Mode: core.Shadow})
+	g := newGuard(t, flow.Rule{ID: "r", Resource: "orders", Threshold: 1, Metric: flow.Concurrency, Relation: flow.Associated, Ref: "sql", Mode: spec.Shadow})
 	exit := g.open(1, "sql")
 	assert.Equal(t, 3, g.passes(3, "orders"))
-	assert.Equal(t, int64(3), g.rehearsed("r"))
+	assert.Equal(t, int64(3), g.shadowBlocked("r"))
 	exit()
 }
 
@@ -82,33 +83,33 @@ func TestShadowAssociatedConcurrency(t *testing.T) {
 // were not there, and the other way round.
 func TestShadowMetersOnItsOwn(t *testing.T) {
 	g := newGuard(t,
-		flow.Rule{ID: "shadow", Resource: "orders", Threshold: 2, Mode: core.Shadow},
-		flow.Rule{ID: "other shadow", Resource: "orders", Threshold: 3, Mode: core.Shadow},
+		flow.Rule{ID: "shadow", Resource: "orders", Threshold: 2, Mode: spec.Shadow},
+		flow.Rule{ID: "other shadow", Resource: "orders", Threshold: 3, Mode: spec.Shadow},
 		flow.Rule{ID: "holds", Resource: "orders", Threshold: 5})
 	assert.Equal(t, 5, g.passes(7, "orders"))
-	assert.Equal(t, int64(3), g.rehearsed("shadow"))
-	assert.Equal(t, int64(2), g.rehearsed("other shadow"))
-	assert.Equal(t, int64(0), g.rehearsed("holds"))
+	assert.Equal(t, int64(3), g.shadowBlocked("shadow"))
+	assert.Equal(t, int64(2), g.shadowBlocked("other shadow"))
+	assert.Equal(t, int64(0), g.shadowBlocked("holds"))
 	g.clock.Advance(time.Second)
 	assert.Equal(t, 5, g.passes(7, "orders"))
 }
 
-// A rule that only rehearses must not change whom the rules that hold apply to.
+// A rule in shadow mode must not change whom the rules that hold apply to.
 func TestShadowNamesNobodyForRulesThatHold(t *testing.T) {
 	g := newGuard(t,
 		flow.Rule{ID: "others", Resource: "orders", Threshold: 2, Origin: "other"},
-		flow.Rule{ID: "shadow others", Resource: "orders", Threshold: 1, Origin: "other", Mode: core.Shadow},
-		flow.Rule{ID: "app", Resource: "orders", Threshold: 100, Origin: "app", Mode: core.Shadow})
+		flow.Rule{ID: "shadow others", Resource: "orders", Threshold: 1, Origin: "other", Mode: spec.Shadow},
+		flow.Rule{ID: "app", Resource: "orders", Threshold: 100, Origin: "app", Mode: spec.Shadow})
 	assert.Equal(t, 2, g.passes(5, "orders from app"))
-	assert.Equal(t, int64(0), g.rehearsed("shadow others"), "in the rehearsal the caller has a rule of its own")
+	assert.Equal(t, int64(0), g.shadowBlocked("shadow others"), "in shadow mode the caller has a rule of its own")
 	assert.Equal(t, 2, g.passes(5, "orders from web"))
-	assert.Equal(t, int64(1), g.rehearsed("shadow others"))
+	assert.Equal(t, int64(1), g.shadowBlocked("shadow others"))
 }
 
 // A call that a shadow rule let borrow, or queue, runs at once all the same.
 func TestShadowDelaysNobody(t *testing.T) {
-	g := newGuard(t, flow.Rule{ID: "r", Resource: "orders", Threshold: 4, Mode: core.Shadow},
-		flow.Rule{ID: "s", Resource: "orders", Threshold: 10, Behavior: flow.Throttle, Mode: core.Shadow})
+	g := newGuard(t, flow.Rule{ID: "r", Resource: "orders", Threshold: 4, Mode: spec.Shadow},
+		flow.Rule{ID: "s", Resource: "orders", Threshold: 10, Behavior: flow.Throttle, Mode: spec.Shadow})
 	for range 20 {
 		g.clock.Advance(130 * ms)
 		assert.Equal(t, "pass", g.outcome("orders first"))
@@ -120,35 +121,47 @@ func TestShadowDelaysNobody(t *testing.T) {
 // Refused by another rule, a call leaves nothing in a shadow rule's meter either.
 func TestShadowGivesBack(t *testing.T) {
 	g := newGuard(t,
-		flow.Rule{ID: "shadow", Resource: "orders", Threshold: 3, Mode: core.Shadow},
+		flow.Rule{ID: "shadow", Resource: "orders", Threshold: 3, Mode: spec.Shadow},
 		throttle(1, 1500*ms))
 	g.run([]step{
 		{0, "orders", 4, "pass, 1s, block x2"},
 		{0, "orders", 1, "block"},
 	})
-	assert.Equal(t, int64(0), g.rehearsed("shadow"))
+	assert.Equal(t, int64(0), g.shadowBlocked("shadow"))
 }
 
-// lastly has something done when a call has taken, and refuses it then.
+// lastly has something done when a call has taken, also what rules in shadow mode let it
+// take, and refuses it then: it has the call wait, and is asked again.
 type lastly struct{ do func() }
 
 func (*lastly) Name() string                      { return "lastly" }
 func (*lastly) Ask(*core.Invocation) core.Verdict { return core.Verdict{} }
 func (l *lastly) Take(inv *core.Invocation) core.Verdict {
+	if l.do == nil {
+		return core.Verdict{}
+	}
+	return core.Verdict{Wait: 1, By: l.refusal(inv)}
+}
+
+func (l *lastly) Recheck(inv *core.Invocation) core.Verdict {
 	do := l.do
 	if do == nil {
 		return core.Verdict{}
 	}
 	l.do = nil
 	do()
-	return core.Verdict{Block: core.NewBlockError(core.KindNone, inv.Resource().Name(), "lastly", nil)}
+	return core.Verdict{Block: l.refusal(inv)}
 }
 
-// A rehearsed rule changes its shape while two calls are on their way. The first fits by
+func (*lastly) refusal(inv *core.Invocation) *core.BlockError {
+	return core.NewBlockError(core.BlockError{Resource: inv.Resource().Name(), Rule: "lastly"}, nil, nil)
+}
+
+// A rule in shadow mode changes its shape while two calls are on their way. The first fits by
 // the old shape and not by the new: it leaves nothing under the old, where the second
 // still has to fit.
 func TestShadowOnTheWay(t *testing.T) {
-	rule := flow.Rule{ID: "r", Resource: "orders", Threshold: 3, Mode: core.Shadow}
+	rule := flow.Rule{ID: "r", Resource: "orders", Threshold: 3, Mode: spec.Shadow}
 	on, last := new(hook), new(lastly)
 	g := newGuardWith(t, core.Config{Chain: slots.Default().With(on, core.Before("flow")).With(last, core.After("flow"))}, rule)
 	call := func(meanwhile func()) {
@@ -173,9 +186,9 @@ func TestShadowOnTheWay(t *testing.T) {
 			refused.Go(func() { g.outcome("orders") })
 			<-taken // the last unit
 		})
-		assert.EqualValues(t, 1, g.rehearsed("r"))
+		assert.EqualValues(t, 1, g.shadowBlocked("r"))
 		close(back)
 		refused.Wait()
 	})
-	assert.EqualValues(t, 1, g.rehearsed("r"))
+	assert.EqualValues(t, 1, g.shadowBlocked("r"))
 }

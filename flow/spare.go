@@ -1,27 +1,28 @@
 package flow
 
 import (
-	"slices"
-
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/stat"
 )
 
 // spare takes out the takers that need not take because another one does. Of rules with a
 // fixed limit for all calls of the resource, on one window, the lowest takes first (see
-// abundance). Who fits there fits under the others; who must borrow there waits at least
-// as long as under the others, and then the window is within their limits as well.
+// abundance). A call that fits there fits under the others; one that must borrow there waits at
+// least as long as under the others, and then the window is within their limits as well.
 //
 // One thing is left. Each rule may have been replaced by one on another window, where a
 // call takes under its old rule as well, see takeBucket: so who took looks for
 // successors of the spared rules too.
 func (rs *Rules) spare() {
 	var takers []*controller
+	taken := make(map[*stat.Window]bool)
 	for _, c := range rs.takers {
-		if c.plain && slices.ContainsFunc(takers, func(t *controller) bool { return t.plain && t.window == c.window }) {
+		if c.plain && taken[c.window] {
 			rs.spared = append(rs.spared, c)
-		} else {
-			takers = append(takers, c)
+			continue
 		}
+		taken[c.window] = taken[c.window] || c.plain
+		takers = append(takers, c)
 	}
 	rs.takers = takers
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 )
 
@@ -27,8 +28,8 @@ func TestRulesOnOneWindow(t *testing.T) {
 		"the last is the lowest":      {rules: []flow.Rule{rule("a", 9), rule("b", 7), rule("c", 5)}, passes: 5, by: "c"},
 		"the first":                   {rules: []flow.Rule{rule("a", 5), rule("b", 7), rule("c", 9)}, passes: 5, by: "a"},
 		"all alike":                   {rules: []flow.Rule{rule("a", 5), rule("b", 5)}, passes: 5, by: "a"},
-		"one rehearses":               {rules: []flow.Rule{{ID: "s", Resource: "orders", Threshold: 2, Mode: core.Shadow}, rule("b", 5)}, passes: 5, by: "b"},
-		"one is off":                  {rules: []flow.Rule{{ID: "s", Resource: "orders", Threshold: 2, Mode: core.Off}, rule("b", 5)}, passes: 5, by: "b"},
+		"one in shadow mode":          {rules: []flow.Rule{{ID: "s", Resource: "orders", Threshold: 2, Mode: spec.Shadow}, rule("b", 5)}, passes: 5, by: "b"},
+		"one is off":                  {rules: []flow.Rule{{ID: "s", Resource: "orders", Threshold: 2, Mode: spec.Off}, rule("b", 5)}, passes: 5, by: "b"},
 		"one has another window":      {rules: []flow.Rule{rule("a", 9), {ID: "m", Resource: "orders", Threshold: 4, Interval: time.Minute}, rule("b", 6)}, passes: 4, by: "m"},
 		"one refuses all":             {rules: []flow.Rule{rule("a", 9), rule("z", 0)}, passes: 0, by: "z"},
 		"one warms up":                {rules: []flow.Rule{{ID: "w", Resource: "orders", Threshold: 12, Behavior: flow.WarmUp}, rule("b", 9)}, passes: 4, by: "w"},

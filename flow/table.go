@@ -6,12 +6,14 @@ import (
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Info tells the rule table what it needs to know.
-func (r Rule) Info() core.RuleInfo {
-	return core.RuleInfo{ID: r.ID, Resource: r.Resource, Regex: r.Regex, Mode: r.Mode}
+func (r Rule) Info() spec.Info {
+	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Mode: r.Mode}
 }
 
 // WithID returns the rule with another ID.
@@ -28,17 +30,17 @@ func (r Rule) Equal(other Rule) bool { return r == other }
 
 // Table is the compiled flow rules of one revision. It implements core.Family.
 type Table struct {
-	core.FamilyTable[Rule, controller]
+	family.Compiled[Rule, controller]
 
-	sampler  *core.Sampler
-	refs     map[string][]Rule // associated rules, by the resource they look at
-	revision uint64
+	sampler *sampler.Sampler
+	perhaps []core.Need // that rules with an expression have where they come to apply
+	looking []Rule      // the associated ones
 }
 
 // Normalize returns the rules with their defaults written out and IDs that differ,
 // or the first reason not to accept them.
 func Normalize(rules []Rule, coldFactor int) ([]Rule, error) {
-	return core.Normalize(core.KindFlow, rules, func(r Rule) (Rule, error) { return r.Normalized(coldFactor) })
+	return spec.Normalize(core.KindFlow, rules, func(r Rule) (Rule, error) { return r.Normalized(coldFactor) })
 }
 
 // Compile makes flow rules part of the next revision of an engine's rules. Rules
@@ -50,40 +52,37 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		return err
 	}
 	e := b.Engine
-	t := &Table{sampler: e.Sampler(), refs: make(map[string][]Rule), revision: b.Revision()}
-	build := func(r Rule, resource *core.Resource, old *controller) *controller {
-		c, s := newController(e, e.Now(), t.revision, r, resource, old)
-		if s != nil {
-			b.BeforePublishing(s.complete)
-		}
-		return c
+	t, revision := &Table{sampler: e.Sampler()}, b.Revision()
+	maker := family.Maker[Rule, controller]{
+		Build: func(r Rule, at *core.Site, old *controller) *controller {
+			c, s := newController(e, at.Now, revision, r, at.Resource, old)
+			if s != nil {
+				at.BeforeUse(s.complete)
+			}
+			return c
+		},
+		Rule: func(c *controller) *Rule { return &c.rule },
+		Idle: (*controller).idle,
 	}
-	if t.FamilyTable, err = core.NewFamilyTable(core.KindFlow, rules, build, (*controller).acts); err != nil {
+	if t.Compiled, err = family.Compile(b, core.KindFlow, rules, maker, (*controller).told); err != nil {
 		return err
 	}
 	if err := t.watchMemory(b, rules); err != nil {
 		return err
 	}
-	for _, r := range rules {
-		if r.Relation == Associated && r.Mode != core.Off {
-			t.refs[r.Ref] = append(t.refs[r.Ref], r)
-		}
-	}
-	if old, ok := b.Previous(core.KindFlow).(*Table); ok {
-		t.Inherit(old.Table, e.FindResource)
-	}
+	t.findNeeds(rules)
 	b.Put(core.KindFlow, t)
 	return nil
 }
 
 // watchMemory has the memory in use sampled for the rules that go by it.
 func (t *Table) watchMemory(b *core.RulesetBuilder, rules []Rule) error {
-	var wants []core.Quantity
+	var wants []sampler.Quantity
 	for i, r := range rules {
 		if err := r.checkMachine(t.sampler); err != nil {
 			return fmt.Errorf("flow[%d].%w", i, err)
 		}
-		if r.watchesMemory() && r.Mode != core.Off {
+		if r.watchesMemory() && r.Mode != spec.Off {
 			wants = append(wants, r.quantity())
 		}
 	}
@@ -91,21 +90,26 @@ func (t *Table) watchMemory(b *core.RulesetBuilder, rules []Rule) error {
 	return nil
 }
 
-// Bind returns the rules of a resource as a *Rules, or nil.
-func (t *Table) Bind(r *core.Resource, name string) any {
-	controllers := t.BindAs(r, name)
+// Bind returns the rules of a resource or nil.
+func (t *Table) Bind(at *core.Site) core.Checker {
+	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil
 	}
-	rs := &Rules{controllers: controllers, takers: slices.Clone(controllers)}
+	rs := new(Rules)
+	rs.controllers, rs.shadows = family.ByMode(controllers, func(c *controller) spec.Mode { return c.rule.Mode })
+	rs.takers = slices.Clone(rs.controllers)
 	slices.SortStableFunc(rs.takers, func(a, b *controller) int {
 		return cmp.Or(a.rule.breadth()-b.rule.breadth(), cmp.Compare(a.rule.abundance(), b.rule.abundance()))
 	})
 	rs.spare()
+	if len(rs.controllers) == 1 && rs.controllers[0].plain {
+		rs.sole = rs.controllers[0]
+	}
 	for mode := range rs.named {
 		rs.named[mode] = make(map[string]bool)
 		for _, c := range controllers {
-			if o := c.rule.Origin; o != OriginDefault && o != OriginOther && c.rule.Mode <= core.Mode(mode) {
+			if o := c.rule.Origin; o != OriginDefault && o != OriginOther && c.rule.Mode <= spec.Mode(mode) {
 				rs.named[mode][o] = true
 			}
 		}
@@ -115,11 +119,11 @@ func (t *Table) Bind(r *core.Resource, name string) any {
 
 // Names says what the rules name.
 func (t *Table) Names(names *core.Names) {
-	for _, r := range t.Rules() {
-		if r.Mode == core.Off {
+	for _, r := range t.All() {
+		if r.Mode != spec.Enforce {
 			continue
 		}
-		if !r.Regex {
+		if r.Match != spec.MatchRegex {
 			names.Resource(r.Resource)
 			if r.Relation == Direct && r.Origin != OriginDefault && r.Origin != OriginOther {
 				names.Origin(r.Resource, r.Origin)
@@ -130,60 +134,11 @@ func (t *Table) Names(names *core.Names) {
 			names.Resource(r.Ref)
 		case Chain:
 			names.Context(r.Ref)
-			if !r.Regex {
+			if r.Match != spec.MatchRegex {
 				names.Call(r.Resource, r.Ref)
 			}
 		}
 	}
-}
-
-// Keeps reports whether a rule counts in this window.
-func (t *Table) Keeps(resource string, role core.Role, m node.Meter) bool {
-	return t.any(resource, role, func(r Rule) bool {
-		return r.windowed() && t.uses(r, resource, m)
-	})
-}
-
-// uses reports whether a rule counts in this window of a resource's nodes, or will once
-// it is at work there.
-func (t *Table) uses(r Rule, resource string, m node.Meter) bool {
-	at := resource
-	if r.Relation == Associated { // it is at work where the calls are, which a pattern may say
-		if at = r.Resource; r.Regex {
-			used := m == node.Meter{Shape: r.shape()}
-			t.Each(func(c *controller) { used = used || c.rule.ID == r.ID && c.meter == m })
-			return used
-		}
-	}
-	if c := t.Find(r.ID, at); c != nil {
-		return c.meter == m
-	}
-	return !r.apart(at) && m == node.Meter{Shape: r.shape()}
-}
-
-// KeepsGauge reports whether a rule counts with this gauge, or did and is off: of one that
-// a rule has to itself nobody else could tell later who is in flight.
-func (t *Table) KeepsGauge(resource string, role core.Role, owner any) bool {
-	if _, own := owner.(apart); own {
-		return slices.ContainsFunc(slices.Concat(t.Made(resource), t.Resting(resource)), func(c *controller) bool {
-			return c.rule.Metric == Concurrency && c.rule.role() == role && c.meter.Owner == owner
-		})
-	}
-	return owner == nil && t.any(resource, role, func(r Rule) bool {
-		return r.Metric == Concurrency && !r.apart(resource)
-	})
-}
-
-func (t *Table) any(resource string, role core.Role, want func(Rule) bool) bool {
-	for _, r := range t.For(resource) {
-		if r.Relation != Associated && r.role() == role && want(r) {
-			return true
-		}
-	}
-	if role != core.RoleCluster {
-		return false
-	}
-	return slices.ContainsFunc(t.refs[resource], want)
 }
 
 // role is on which of the resource's nodes the rule counts.
@@ -191,7 +146,7 @@ func (r Rule) role() core.Role {
 	switch {
 	case r.Relation == Chain:
 		return core.RoleCall
-	case r.Origin == OriginDefault:
+	case r.Relation == Associated || r.Origin == OriginDefault:
 		return core.RoleCluster
 	}
 	return core.RoleOrigin
@@ -219,22 +174,4 @@ func (r Rule) abundance() float64 {
 		return r.Threshold
 	}
 	return r.Threshold / r.Interval.Seconds()
-}
-
-// Adopt takes over the controllers of a resource that was in use when it left.
-func (t *Table) Adopt(r *core.Resource, rules any) {
-	t.AdoptAll(r, rules.(*Rules).controllers)
-}
-
-// Figures says what each rule has done, over all resources, and what holds of a threshold
-// that moves.
-func (t *Table) Figures() []core.RuleFigures {
-	figures := t.FamilyTable.Figures()
-	for i, r := range t.Rules() {
-		if r.watchesMemory() && r.Mode != core.Off {
-			m := newMemoryLimit(t.sampler, r)
-			figures[i].Threshold, figures[i].Memory = m.threshold(), m.reading.Value()
-		}
-	}
-	return figures
 }

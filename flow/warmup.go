@@ -29,42 +29,65 @@ import (
 // s > warning and the last second passed fewer than floor(C)/F; then it loses what
 // the last second passed.
 //
-// Two things are not Sentinel's: a resource starts cold whatever the clock shows,
-// and the rate stays between C/F and C where the formula has no finite value.
+// Three things are not Sentinel's: a resource starts cold whatever the clock shows;
+// the rate stays between C/F and C where the formula has no finite value; and where
+// there is no whole token between warning and full, nothing is rounded. Then seconds in
+// which nothing passes are the rule, so that the last one says nothing: what has passed
+// since the last time is taken out first, by the node's total, and a time of up to F/C
+// after a unit, which a cold resource lets pass between two, is no idle one: it gains
+// nothing beyond warning.
 type warmUp struct {
 	perSecond float64 // C
+	factor    float64 // F
 	floor     float64 // C/F
-	refillMax int64   // floor(C)/F
-	warning   int64
-	full      int64
+	refillMax float64 // floor(C)/F, in whole tokens
+	rounds    bool
+	warning   float64
+	full      float64
 	slope     float64
 
 	// rate and until mirror the state below: rate holds until that time. Whoever
-	// settles stores rate before until, so who sees the new time sees the new rate.
+	// settles stores rate before until, so a call that sees the new time sees the new rate.
 	rate  shared.Uint64 // bits of a float64, units per second
 	until shared.Int64
 
 	mu     shared.Mutex
-	stored int64
+	stored float64
 	filled int64 // the second of the last settling, ns
 	begun  bool
 	// share is stored as a share of full at the last settling, by whichever rule that
 	// was. Successors go on from it, since what is stored is rounded each time.
 	share float64
+
+	used usage // if nothing is rounded
+}
+
+// usage is what a warm-up knows of a node.
+type usage struct {
+	node  *node.StatisticNode // of the last settling
+	total int64               // what it had passed by then
+	last  float64             // when it passed something, ns: the settling before that was seen
 }
 
 func newWarmUp(r Rule) *warmUp {
 	perSecond := r.Threshold / r.Interval.Seconds()
-	period := r.WarmUpPeriod.Seconds()
 	factor := float64(r.ColdFactor)
+	tokens := perSecond * r.WarmUpPeriod.Seconds()
 	w := &warmUp{
 		perSecond: perSecond,
+		factor:    factor,
 		floor:     perSecond / factor,
-		refillMax: int64(perSecond) / int64(r.ColdFactor),
-		warning:   int64(period*perSecond) / int64(r.ColdFactor-1),
+		refillMax: math.Floor(math.Floor(perSecond) / factor),
+		rounds:    math.Floor(2*tokens/(1+factor)) > 0,
 	}
-	w.full = w.warning + int64(2*period*perSecond/(1+factor))
-	w.slope = (factor - 1) / perSecond / float64(w.full-w.warning)
+	if w.rounds {
+		w.warning = math.Floor(math.Floor(tokens) / (factor - 1))
+		w.full = w.warning + math.Floor(2*tokens/(1+factor))
+	} else {
+		w.warning = tokens / (factor - 1)
+		w.full = w.warning + 2*tokens/(1+factor)
+	}
+	w.slope = (factor - 1) / perSecond / (w.full - w.warning)
 	w.until.Store(math.MinInt64)
 	return w
 }
@@ -72,15 +95,18 @@ func newWarmUp(r Rule) *warmUp {
 // inherit takes over how warm an older warm-up was, as a share of its bucket.
 func (w *warmUp) inherit(old *warmUp) {
 	old.mu.Lock()
-	share, filled, begun := old.share, old.filled, old.begun
+	share, filled, begun, used := old.share, old.filled, old.begun, old.used
 	old.mu.Unlock()
 	if !begun {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.share, w.stored = share, int64(math.Round(share*float64(w.full)))
-	w.filled, w.begun = filled, true
+	w.share, w.stored = share, share*w.full
+	if w.rounds {
+		w.stored = math.Round(w.stored)
+	}
+	w.filled, w.begun, w.used = filled, true, used
 	w.publish()
 }
 
@@ -93,25 +119,54 @@ func (w *warmUp) at(now int64, n *node.StatisticNode) float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.begun || second > w.filled {
-		w.settle(second, n.LastSecond(now).Pass)
+		w.settle(second, w.passed(now, n))
 		w.publish()
 	}
 	return math.Float64frombits(w.rate.Load())
 }
 
+// passed is what the bucket has to lose: of the last second, or if nothing is rounded, of
+// the time since it was settled on the same node. The caller holds mu.
+func (w *warmUp) passed(now int64, n *node.StatisticNode) float64 {
+	if w.rounds {
+		return float64(n.LastSecond(now).Pass)
+	}
+	before, known := w.used.total, w.used.node == n
+	w.used.node, w.used.total = n, n.Totals().Pass
+	if !known {
+		return float64(n.LastSecond(now).Pass)
+	}
+	return float64(w.used.total - before)
+}
+
 // settle brings the bucket to the given second. The caller holds mu.
-func (w *warmUp) settle(second, passed int64) {
+func (w *warmUp) settle(second int64, passed float64) {
+	gain := float64((second-w.filled)/int64(time.Millisecond)) / 1000 * w.perSecond
 	switch {
 	case !w.begun:
-		w.stored, w.begun = w.full, true
-	case w.stored < w.warning, w.stored > w.warning && passed < w.refillMax:
-		gained := float64((second-w.filled)/int64(time.Millisecond)) * w.perSecond / 1000
-		w.stored = int64(min(float64(w.stored)+gained, float64(w.full)))
+		w.stored, w.begun = w.full-passed, true
+		w.used.last = math.Inf(-1)
+	case w.rounds:
+		if w.stored < w.warning || w.stored > w.warning && passed < w.refillMax {
+			w.stored = math.Floor(min(w.stored+gain, w.full))
+		}
+		w.stored -= passed
+	default:
+		if passed > 0 {
+			w.used.last = float64(w.filled)
+		}
+		end := w.full
+		if idle := float64(second) - w.used.last; idle*w.floor <= float64(time.Second) {
+			end = w.warning
+		}
+		if w.stored = max(0, w.stored-passed); w.stored < end {
+			w.stored = min(w.stored+gain, end)
+		}
 	}
-	w.stored = max(0, min(w.stored, w.full)-passed)
+	w.stored = max(0, w.stored)
 	w.share = 1 // a bucket that holds nothing can't be emptied
 	if w.full > 0 {
-		w.share = float64(w.stored) / float64(w.full)
+		w.share = w.stored / w.full
 	}
 	w.filled = second
 }
@@ -119,8 +174,12 @@ func (w *warmUp) settle(second, passed int64) {
 // publish makes the rate known. The caller holds mu.
 func (w *warmUp) publish() {
 	rate := w.perSecond
-	if w.stored >= w.warning && w.full > w.warning {
-		rate = math.Nextafter(1/(float64(w.stored-w.warning)*w.slope+1/w.perSecond), math.Inf(1))
+	if over := w.stored - w.warning; over >= 0 && w.full > w.warning {
+		if w.rounds {
+			rate = math.Nextafter(1/(over*w.slope+1/w.perSecond), math.Inf(1))
+		} else { // the same, in numbers that are finite however small C is
+			rate /= 1 + (w.factor-1)*over/(w.full-w.warning)
+		}
 	}
 	rate = min(max(rate, w.floor), w.perSecond)
 	w.rate.Store(math.Float64bits(rate))

@@ -10,7 +10,7 @@ import (
 )
 
 // A limit that becomes 0 admits nothing, and one that becomes something again admits
-// that, no more and no less, after a pause; whatever it was before. museum 39, 44
+// that, no more and no less, after a pause; whatever it was before. known bug 39, 44
 func TestThresholdGoesToZeroAndBack(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -50,7 +50,7 @@ func TestThresholdGoesToZeroAndBack(t *testing.T) {
 	}
 }
 
-// museum 44
+// known bug 44
 func TestConcurrencyThresholdGoesToZeroAndBack(t *testing.T) {
 	rule := func(threshold float64) flow.Rule {
 		return flow.Rule{ID: "r", Resource: "orders", Metric: flow.Concurrency, Threshold: threshold}

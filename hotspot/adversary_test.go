@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/proof/figure"
 )
 
-// museum 87: an adversary cycles values through a table that is much too small, however
+// known bug 87: an adversary cycles values through a table that is much too small, however
 // it likes. Whatever it does, no value gets more than a bucket of its own would give it
 // in some phase: over any stretch of time, what is earned in it and two full buckets.
 func TestCyclingValuesNeverRaisesALimit(t *testing.T) {
@@ -34,7 +35,7 @@ func TestCyclingValuesNeverRaisesALimit(t *testing.T) {
 			g.at(time.Duration(now))
 			v, n := r.IntN(12), 1+r.Int64N(2)
 			calls++
-			if g.outcome(user(v), core.Count(int(n))) == "pass" {
+			if g.outcome(user(v), core.Units(int(n))) == "pass" {
 				taken[v] = append(taken[v], take{now, n})
 			}
 		}
@@ -55,7 +56,7 @@ func TestCyclingValuesNeverRaisesALimit(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "over-admissions, hotspot values under eviction", Value: float64(over), N: calls, Seed: *seed})
 }
 
-// museum 87: the victim of an adversary that fills the table and lets it empty again gets
+// known bug 87: the victim of an adversary that fills the table and lets it empty again gets
 // what it gets alone, or less, in every minute and over all.
 func TestVictimOfAnAdversary(t *testing.T) {
 	r := random(t)
@@ -80,7 +81,7 @@ func TestVictimOfAnAdversary(t *testing.T) {
 	}
 }
 
-// museum 87, 16: with a queue, too: two calls of one value never run closer than its cost.
+// known bug 87, 16: with a queue, too: two calls of one value never run closer than its cost.
 func TestCyclingValuesKeepDistances(t *testing.T) {
 	r := random(t)
 	for range figure.Size(20, 100, 1000, 10_000) {
@@ -90,7 +91,7 @@ func TestCyclingValuesKeepDistances(t *testing.T) {
 		for now := time.Duration(0); now < 3*time.Second; now += time.Duration(r.IntN(40)) * ms {
 			g.at(now)
 			v, n := r.IntN(8), 1+r.IntN(3)
-			outcome := g.outcome(user(v), core.Count(n))
+			outcome := g.outcome(user(v), core.Units(n))
 			if outcome == "block" {
 				continue
 			}
@@ -104,7 +105,7 @@ func TestCyclingValuesKeepDistances(t *testing.T) {
 	}
 }
 
-// museum 87, 89: in flight, too: a value that has something in flight is never
+// known bug 87, 89: in flight, too: a value that has something in flight is never
 // forgotten, and one without a cell counts with the others that have none.
 func TestCyclingValuesHoldTheLimitInFlight(t *testing.T) {
 	r := random(t)
@@ -142,7 +143,7 @@ func TestCyclingValuesHoldTheLimitInFlight(t *testing.T) {
 		}
 		// And nothing is left over: every value gets its limit again.
 		for v := range 3 {
-			assert.Equal(t, "pass", g.outcome(user(v), core.Count(limit)))
+			assert.Equal(t, "pass", g.outcome(user(v), core.Units(limit)))
 		}
 	}
 	figure.Report(t, figure.Figure{Name: "hotspot values over their limit in flight", Value: float64(max(0, peaks)), N: int64(figure.Size(20, 100, 1000, 10_000)), Seed: *seed})
@@ -152,7 +153,7 @@ func TestCyclingValuesHoldTheLimitInFlight(t *testing.T) {
 // again, they get their own.
 func TestOverflowLimitsAndEnds(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{ID: "r", Param: "user", Threshold: 2, MaxValues: 3, Exceptions: []hotspot.Exception{
-		{Value: core.ValueOf("vip"), Threshold: 4},
+		{Value: argument.Of("vip"), Threshold: 4},
 	}})
 	for v := range 3 {
 		assert.Equal(t, "pass", g.outcome(user(v)))
@@ -164,14 +165,14 @@ func TestOverflowLimitsAndEnds(t *testing.T) {
 	assert.Equal(t, 2, passed, "all others together")
 	assert.Equal(t, "pass, block", g.outcomes(2, user(1)), "who was there has his own")
 	assert.Equal(t, "pass x4, block", g.outcomes(5, user("vip")), "who is named too")
-	f := g.figures("r")
+	f := g.details("r")
 	assert.Equal(t, 4, f.Values)
 	assert.NotZero(t, f.Overflowed)
 	g.at(1200 * ms)
 	for v := range 3 {
 		assert.Equal(t, "pass x2, block", g.outcomes(3, user(100+v)), "the first three have been idle")
 	}
-	assert.Equal(t, 4, g.figures("r").Values)
+	assert.Equal(t, 4, g.details("r").Values)
 }
 
 // The hottest values come first, and what was hot long ago goes.
@@ -180,11 +181,11 @@ func TestTopValues(t *testing.T) {
 	for v := range 30 {
 		g.outcomes(30-v, user(fmt.Sprintf("u%02d", v)))
 	}
-	top := g.figures("r").Top
+	top := g.details("r").Top
 	require.Len(t, top, 10)
-	assert.Equal(t, core.ValueFigures{Resource: "orders", Value: `"u00"`, Passed: 30}, top[0])
+	assert.Equal(t, hotspot.ValueFigures{Resource: "orders", Value: `"u00"`, Passed: 30}, top[0])
 	assert.Equal(t, `"u09"`, top[9].Value)
 	g.at(2 * time.Minute)
 	g.outcomes(2, user("u29"))
-	assert.Equal(t, `"u29"`, g.figures("r").Top[0].Value)
+	assert.Equal(t, `"u29"`, g.details("r").Top[0].Value)
 }

@@ -75,15 +75,36 @@ func earned(time, interval, units int64) int64 {
 // bucketUnits are units that a call took from a cell's bucket.
 type bucketUnits cell
 
-// GiveBack gives them back to the filling that they were taken from. A later one has
-// been worked out with them: there they are used, and what the call had is earned
-// anew, or more could pass than the bucket holds.
-func (u *bucketUnits) GiveBack(r *core.Reservation) {
+// GiveBack gives them back to the filling that they were taken from, and undoes that if
+// nobody else has anything of it. A later one has been worked out with them: there they
+// are used, and what the call had is earned anew, or more could pass than the bucket holds.
+func (u *bucketUnits) GiveBack(r *core.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()
-	if u.bucket.filled == r.Token {
+	latest := &u.filling
+	switch r.Token {
+	case u.bucket.filled:
 		u.bucket.used = max(0, u.bucket.used-r.Units)
+		if u.bucket == latest.after {
+			u.bucket, *latest = latest.before, filling{}
+		}
+	case latest.before.filled:
+		latest.before.used = max(0, latest.before.used-r.Units)
 	}
+}
+
+// filling is how a bucket was filled up last. A call that is refused elsewhere takes it
+// back, or it would begin an interval for a value that got nothing, and end one in which
+// something was earned by halves.
+type filling struct{ before, after bucket }
+
+// use takes n units of b, the bucket as the call finds it. The caller holds the lock.
+func (x *cell) use(b bucket, n int64) {
+	if b.filled != x.bucket.filled {
+		x.filling = filling{x.bucket, b}
+	}
+	b.used += n
+	x.bucket = b
 }
 
 // takeFromRest takes n units for a value that has no cell. The time of its first take is
@@ -115,6 +136,8 @@ func (s *shard) restWindow(now int64, interval time.Duration) *stat.Window {
 	s.interval = interval
 	if old != nil {
 		s.window.SeedFrom(old, now)
+	} else {
+		s.restAt = now
 	}
 	return s.window
 }
@@ -134,4 +157,4 @@ func (s *shard) newBucket(now int64) bucket {
 type restUnits struct{ *stat.Window }
 
 // GiveBack gives them back to the bucket of the window that they were counted in.
-func (u restUnits) GiveBack(r *core.Reservation) { u.Cancel(r.Token, r.Units) }
+func (u restUnits) GiveBack(r *core.Reservation, _ int64) { u.Cancel(r.Token, r.Units) }

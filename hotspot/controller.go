@@ -2,6 +2,8 @@ package hotspot
 
 import (
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -12,31 +14,31 @@ type controller struct {
 	refusal *core.BlockError
 
 	quota      quota
-	exceptions map[core.Value]*quota
+	exceptions map[argument.Value]*quota
 	values     *values
 
-	rehearsed *stat.Tally // refusals of a shadow rule
+	shadowBlocked *stat.Tally // refusals of a shadow rule
 }
 
 // newController returns the controller of a rule that goes on from old, if there is
 // one. What must not happen before the rules are published is done by publish.
 func newController(e *core.Engine, r Rule, resource *core.Resource, old *controller) (c *controller, publish func(now int64)) {
 	c = &controller{rule: r, engine: e, quota: r.quota(r.Threshold)}
-	c.refusal = core.NewBlockError(core.KindHotspot, resource.Name(), r.ID, nil)
-	c.rehearsed = new(stat.Tally)
+	c.shadowBlocked = new(stat.Tally)
 	goesOn := old != nil && old.rule.source() == r.source()
 	if len(r.Exceptions) > 0 {
-		c.exceptions = make(map[core.Value]*quota, len(r.Exceptions))
+		c.exceptions = make(map[argument.Value]*quota, len(r.Exceptions))
 		for _, x := range r.Exceptions {
 			q := r.quota(x.Threshold)
-			q.apart = !goesOn || old.exceptions[x.Value] != nil && old.exceptions[x.Value].apart
+			q.private = !goesOn || old.exceptions[x.Value] != nil && old.exceptions[x.Value].private
 			c.exceptions[x.Value.Clone()] = &q
 		}
 	}
+	var before *core.BlockError
 	if old != nil {
-		c.refusal.Succeed(old.refusal)
-		c.rehearsed = old.rehearsed
+		before, c.shadowBlocked = old.refusal, old.shadowBlocked
 	}
+	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindHotspot, Resource: resource.Name(), Rule: r.ID}, nil, before)
 	if goesOn {
 		c.values = old.values // what was used and is in flight counts on, under the new limits
 		return c, func(int64) {
@@ -49,7 +51,7 @@ func newController(e *core.Engine, r Rule, resource *core.Resource, old *control
 }
 
 // quotaOf is the limit of a value.
-func (c *controller) quotaOf(v core.Value) *quota {
+func (c *controller) quotaOf(v argument.Value) *quota {
 	if c.exceptions != nil {
 		if q, ok := c.exceptions[v]; ok {
 			return q
@@ -68,11 +70,11 @@ func (c *controller) occurrences(inv *core.Invocation) []core.Occurrence {
 
 // plain reports whether the rule holds, and has a bucket for each value.
 func (c *controller) plain() bool {
-	return c.rule.Mode == core.Enforce && c.rule.Metric == QPS && c.rule.Behavior == Reject
+	return c.rule.Mode == spec.Enforce && c.rule.Metric == QPS && c.rule.Behavior == Reject
 }
 
 // sole is the value of a call that has one at most, nil if it has none.
-func (c *controller) sole(inv *core.Invocation) (v *core.Value, sole bool) {
+func (c *controller) sole(inv *core.Invocation) (v *argument.Value, sole bool) {
 	if c.rule.Index.given {
 		return nil, false
 	}
@@ -88,8 +90,7 @@ func (c *controller) forgettable(x *cell, now int64) bool {
 	case c.rule.Metric == Concurrency:
 		return true
 	case c.rule.Behavior == Throttle:
-		_, wait := x.turn.next(now, cost(1, c.quotaOf(x.value).perUnit))
-		return wait == 0
+		return x.queue == nil || x.queue.Wait(now, c.quotaOf(x.value).cost(1)) == 0 && x.shard.restFollows(x.last())
 	}
 	return x.bucket.at(now, int64(c.rule.Interval), c.quotaOf(x.value)).used == 0
 }
@@ -103,7 +104,5 @@ func (c *controller) idle(now int64) bool {
 	return idle
 }
 
-// acts is what [core.FamilyTable] asks of every controller.
-func (c *controller) acts() (Rule, *core.BlockError, *stat.Tally) {
-	return c.rule, c.refusal, c.rehearsed
-}
+// told is what [family.Compiled] asks of every controller.
+func (c *controller) told() (*core.BlockError, *stat.Tally) { return c.refusal, c.shadowBlocked }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Metric is what a threshold counts.
@@ -19,16 +19,16 @@ const (
 var metricNames = []string{"qps", "concurrency"}
 
 // String returns the name used in rule files.
-func (m Metric) String() string { return core.EnumName("metric", metricNames, uint8(m)) }
+func (m Metric) String() string { return spec.EnumName("metric", metricNames, uint8(m)) }
 
 // MarshalText writes the name used in rule files.
 func (m Metric) MarshalText() ([]byte, error) {
-	return core.MarshalEnum("metric", metricNames, uint8(m))
+	return spec.MarshalEnum("metric", metricNames, uint8(m))
 }
 
 // UnmarshalText reads the name used in rule files.
 func (m *Metric) UnmarshalText(text []byte) error {
-	v, err := core.ParseEnum("metric", metricNames, text)
+	v, err := spec.ParseEnum("metric", metricNames, text)
 	*m = Metric(v)
 	return err
 }
@@ -45,16 +45,16 @@ const (
 var behaviorNames = []string{"reject", "throttle"}
 
 // String returns the name used in rule files.
-func (b Behavior) String() string { return core.EnumName("behavior", behaviorNames, uint8(b)) }
+func (b Behavior) String() string { return spec.EnumName("behavior", behaviorNames, uint8(b)) }
 
 // MarshalText writes the name used in rule files.
 func (b Behavior) MarshalText() ([]byte, error) {
-	return core.MarshalEnum("behavior", behaviorNames, uint8(b))
+	return spec.MarshalEnum("behavior", behaviorNames, uint8(b))
 }
 
 // UnmarshalText reads the name used in rule files.
 func (b *Behavior) UnmarshalText(text []byte) error {
-	v, err := core.ParseEnum("behavior", behaviorNames, text)
+	v, err := spec.ParseEnum("behavior", behaviorNames, text)
 	*b = Behavior(v)
 	return err
 }

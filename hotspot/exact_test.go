@@ -11,7 +11,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/proof/figure"
 )
 
 const crowd = 64
@@ -52,7 +52,7 @@ func hammer(work func(g, round int), check func(round int)) {
 }
 
 // A crowd asks for few values on a clock that stands still: each gets its limit, and
-// not one more. museum 17, 88
+// not one more. known bug 17, 88
 func TestExactForACrowd(t *testing.T) {
 	const limit, values = 5, 3
 	for _, rule := range []hotspot.Rule{
@@ -93,7 +93,7 @@ func TestExactForACrowd(t *testing.T) {
 	}
 }
 
-// museum 88: in flight, beside lists that hold several values, and values that come and
+// known bug 88: in flight, beside lists that hold several values, and values that come and
 // go through a small table.
 func TestExactInFlightForACrowd(t *testing.T) {
 	const limit, values = 3, 4

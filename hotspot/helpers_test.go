@@ -8,10 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/internal/books"
-	"github.com/penstock-go/penstock/internal/chance"
-	"github.com/penstock-go/penstock/internal/trial"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 var seed, random = chance.Seed, chance.Source
@@ -27,13 +29,13 @@ const ms = time.Millisecond
 type guard struct {
 	*core.Engine
 	t     testing.TB
-	clock *core.ManualClock
+	clock *clocks.Manual
 }
 
 func newGuard(t testing.TB, rules ...hotspot.Rule) *guard {
 	t.Helper()
 	e, clock := trial.Engine(t, core.Config{})
-	clock.SetSleep(core.SleepRecord)
+	clock.SetSleep(clocks.SleepRecord)
 	g := &guard{e, t, clock}
 	g.load(rules...)
 	t.Cleanup(func() {
@@ -47,7 +49,7 @@ func newGuard(t testing.TB, rules ...hotspot.Rule) *guard {
 // load loads rules, for "orders" unless they say otherwise.
 func (g *guard) load(rules ...hotspot.Rule) {
 	g.t.Helper()
-	rules = hotspot.Clone(rules)
+	rules = spec.Clone(rules)
 	for i := range rules {
 		if rules[i].Resource == "" {
 			rules[i].Resource = "orders"
@@ -65,9 +67,17 @@ func (g *guard) figures(id string) core.RuleFigures {
 	return trial.Figures(g.t, g.Engine, id)
 }
 
+// details are what a rule knows of values.
+func (g *guard) details(id string) hotspot.Figures {
+	g.t.Helper()
+	return trial.Details[hotspot.Figures](g.t, g.Engine, id)
+}
+
 func (g *guard) inFlight() (n int64) {
 	for _, f := range g.Rules().RuleFigures() {
-		n += f.InFlight
+		if values, ok := f.Details.(hotspot.Figures); ok {
+			n += values.InFlight
+		}
 	}
 	return n
 }
@@ -116,4 +126,20 @@ func (g *guard) passes(n int, opts ...core.Option) (passed int) {
 		}
 	}
 	return passed
+}
+
+// comeAgain is when a refused call may come again, which the rule has to know.
+func comeAgain(t testing.TB, b *core.BlockError) time.Duration {
+	t.Helper()
+	wait, known := b.RetryAfter()
+	require.True(t, known)
+	return wait
+}
+
+// assertNobodyKnows checks that a rule doesn't know when a call may come again.
+func assertNobodyKnows(t testing.TB, b *core.BlockError, why ...any) {
+	t.Helper()
+	wait, known := b.RetryAfter()
+	assert.False(t, known, why...)
+	assert.Zero(t, wait)
 }

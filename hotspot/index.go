@@ -1,6 +1,8 @@
 package hotspot
 
-import "github.com/penstock-go/penstock/core"
+import (
+	"github.com/penstock-go/penstock/core/argument"
+)
 
 // index finds the cells of a shard by value: a hash table with linear probing, at most
 // three quarters full. A Go map grows when keys come and go for long, even if there are
@@ -19,7 +21,7 @@ type place struct {
 // home is where a hash belongs. The shard was chosen by its lowest bits.
 func (x *index) home(hash uint64) int { return int(hash>>32) & (len(x.slots) - 1) }
 
-func (x *index) find(v *core.Value, hash uint64) *cell {
+func (x *index) find(v *argument.Value, hash uint64) *cell {
 	mask := len(x.slots) - 1
 	if mask < 0 {
 		return nil

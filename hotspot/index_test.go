@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
 )
 
 // The index is a map, also where many hashes meet.
@@ -16,14 +16,14 @@ func TestIndexIsAMap(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		var x index
-		twin := make(map[core.Value]*cell)
+		twin := make(map[argument.Value]*cell)
 		hash := func(v int) uint64 { return uint64(v%7) << 32 * (seed % 3) }
 		if seed%3 == 0 {
-			hash = func(v int) uint64 { return core.ValueOf(v).Hash() }
+			hash = func(v int) uint64 { return argument.Of(v).Hash() }
 		}
 		for range 2000 {
 			n := r.IntN(60)
-			v := core.ValueOf(n)
+			v := argument.Of(n)
 			require.Same(t, twin[v], x.find(&v, hash(n)), "seed %d", seed)
 			switch c := twin[v]; {
 			case c == nil && r.IntN(2) == 0:

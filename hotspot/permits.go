@@ -16,7 +16,7 @@ func (c *cell) inFlight() int64 {
 type permitUnits cell
 
 // GiveBack ends them.
-func (u *permitUnits) GiveBack(r *core.Reservation) {
+func (u *permitUnits) GiveBack(r *core.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()
 	if u.held -= r.Units; u.held == 0 && (*cell)(u) == &u.shard.rest {

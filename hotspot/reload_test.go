@@ -7,17 +7,19 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/internal/trial"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
-// Two rules that differ in any field differ. museum 71
+// Two rules that differ in any field differ. known bug 71
 func TestRuleEqualSeesEveryField(t *testing.T) {
 	trial.EveryFieldCounts(t, hotspot.Rule{Resource: "orders", Param: "user", Threshold: 5},
-		hotspot.At(1), []hotspot.Exception{{Value: core.ValueOf("ann"), Threshold: 9}})
+		hotspot.At(1), []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 9}})
 }
 
-// museum 72
+// known bug 72
 func TestReloadForgetsNothing(t *testing.T) {
 	rule := hotspot.Rule{ID: "r", Param: "user", Threshold: 5}
 	other := hotspot.Rule{ID: "o", Resource: "other", Index: hotspot.At(0), Threshold: 1}
@@ -31,7 +33,7 @@ func TestReloadForgetsNothing(t *testing.T) {
 		{"a lower one", func(r *hotspot.Rule) { r.Threshold = 4 }, "block x9"},
 		{"a burst", func(r *hotspot.Rule) { r.Burst = 2 }, "pass x2, block x7"},
 		{"an exception", func(r *hotspot.Rule) {
-			r.Exceptions = []hotspot.Exception{{Value: core.ValueOf("ann"), Threshold: 6}}
+			r.Exceptions = []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 6}}
 		}, "pass, block x8"},
 		{"room for fewer values", func(r *hotspot.Rule) { r.MaxValues = 1 }, "block x9"},
 		{"another argument", func(r *hotspot.Rule) { r.Param = ""; r.Index = hotspot.At(0) }, "pass x5, block x4"},
@@ -65,21 +67,21 @@ func TestOffAndOn(t *testing.T) {
 	rule := hotspot.Rule{ID: "r", Param: "user", Threshold: 2}
 	g := newGuard(t, rule)
 	assert.Equal(t, "pass x2, block", g.outcomes(3, user("ann")))
-	rule.Mode = core.Off
+	rule.Mode = spec.Off
 	g.load(rule)
 	assert.Equal(t, "pass x3", g.outcomes(3, user("ann")))
-	rule.Mode = core.Enforce
+	rule.Mode = spec.Enforce
 	g.load(rule)
 	assert.Equal(t, "block", g.outcome(user("ann")))
 }
 
-// A bad update changes nothing, also not which values the rules name. museum 73
+// A bad update changes nothing, also not which values the rules name. known bug 73
 func TestBadUpdate(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{ID: "r", Param: "user", Threshold: 2})
 	assert.Equal(t, "pass x2, block", g.outcomes(3, user("ann")))
 	err := g.Update(func(b *core.RulesetBuilder) error {
 		return hotspot.Compile(b, []hotspot.Rule{
-			{ID: "r", Resource: "orders", Param: "user", Threshold: 9, Exceptions: []hotspot.Exception{{Value: core.ValueOf("x"), Threshold: 1}}},
+			{ID: "r", Resource: "orders", Param: "user", Threshold: 9, Exceptions: []hotspot.Exception{{Value: argument.Of("x"), Threshold: 1}}},
 			{Resource: "orders"},
 		})
 	})
@@ -88,15 +90,15 @@ func TestBadUpdate(t *testing.T) {
 }
 
 func TestEachResourceOfAPatternHasItsOwnValues(t *testing.T) {
-	g := newGuard(t, hotspot.Rule{ID: "r", Resource: "order.*", Regex: true, Param: "user", Threshold: 2})
+	g := newGuard(t, hotspot.Rule{ID: "r", Resource: "order.*", Match: spec.MatchRegex, Param: "user", Threshold: 2})
 	assert.Equal(t, "pass x2, block", g.outcomes(3, user("ann")))
 	e, err := g.Enter(t.Context(), "order 7", []core.Option{user("ann")})
 	assert.NoError(t, err)
 	e.Exit()
-	f := g.figures("r")
+	assert.EqualValues(t, 1, g.figures("r").Refused)
+	f := g.details("r")
 	assert.Equal(t, 2, f.Values)
-	assert.EqualValues(t, 1, f.Refused)
-	assert.Equal(t, []core.ValueFigures{
+	assert.Equal(t, []hotspot.ValueFigures{
 		{Resource: "orders", Value: `"ann"`, Passed: 2, Refused: 1},
 		{Resource: "order 7", Value: `"ann"`, Passed: 1},
 	}, f.Top)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/hotspot"
 )
 
@@ -31,17 +32,17 @@ func (g *guard) retryAfter(v any) *core.BlockError {
 // What a refusal says of one value is not what it says of another, and it goes on to
 // tell as time passes.
 func TestRetryAfterOfEachValue(t *testing.T) {
-	g := newGuard(t, hotspot.Rule{ID: "users", Param: "user", Threshold: 10, Exceptions: []hotspot.Exception{{Value: core.ValueOf("banned"), Threshold: 0}}})
+	g := newGuard(t, hotspot.Rule{ID: "users", Param: "user", Threshold: 10, Exceptions: []hotspot.Exception{{Value: argument.Of("banned"), Threshold: 0}}})
 	ann := g.retryAfter("ann")
-	assert.Equal(t, time.Second+1, ann.RetryAfter(), "more than an interval after the first")
+	assert.Equal(t, time.Second+1, comeAgain(t, ann), "more than an interval after the first")
 	g.at(400 * ms)
 	bob := g.retryAfter("bob")
-	assert.Equal(t, 600*ms+1, ann.RetryAfter())
-	assert.Equal(t, time.Second+1, bob.RetryAfter())
-	assert.Zero(t, g.retryAfter("banned").RetryAfter(), "never")
+	assert.Equal(t, 600*ms+1, comeAgain(t, ann))
+	assert.Equal(t, time.Second+1, comeAgain(t, bob))
+	assertNobodyKnows(t, g.retryAfter("banned"), "never")
 	assert.Same(t, ann, g.retryAfter("ann"), "it is made once")
 	g.at(time.Second + 1)
-	assert.Zero(t, ann.RetryAfter())
+	assert.Zero(t, comeAgain(t, ann))
 	assert.Equal(t, "pass", g.outcome(user("ann")))
 	assert.Equal(t, "users", ann.Rule)
 	assert.EqualValues(t, 4, g.figures("users").Refused, "they count together")
@@ -50,9 +51,9 @@ func TestRetryAfterOfEachValue(t *testing.T) {
 func TestRetryAfterOfAQueue(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{Param: "user", Threshold: 10, Behavior: hotspot.Throttle, MaxWait: 250 * ms})
 	block := g.retryAfter("ann")
-	assert.Equal(t, 50*ms, block.RetryAfter(), "the next turn is 300 ms away")
+	assert.Equal(t, 50*ms, comeAgain(t, block), "the next turn is 300 ms away")
 	g.at(50 * ms)
-	assert.Zero(t, block.RetryAfter())
+	assert.Zero(t, comeAgain(t, block))
 	assert.Equal(t, "250ms", g.outcome(user("ann")))
 }
 
@@ -61,7 +62,7 @@ func TestRetryAfterInFlight(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{Param: "user", Threshold: 1, Metric: hotspot.Concurrency})
 	e, err := g.enter(user("ann"))
 	require.NoError(t, err)
-	assert.Zero(t, g.retryAfter("ann").RetryAfter())
+	assertNobodyKnows(t, g.retryAfter("ann"))
 	e.Exit()
 }
 
@@ -70,16 +71,16 @@ func TestRetryAfterOfTheRest(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{Param: "user", Threshold: 5, MaxValues: 1})
 	assert.Equal(t, "pass", g.outcome(user("ann"))) // has the one place
 	block := g.retryAfter("bob")
-	assert.Equal(t, 1100*ms, block.RetryAfter(), "a strict window of ten buckets and one")
+	assert.Equal(t, 1100*ms, comeAgain(t, block), "a strict window of ten buckets and one")
 	g.at(time.Second)
-	assert.Equal(t, 100*ms, block.RetryAfter())
+	assert.Equal(t, 100*ms, comeAgain(t, block))
 	g.at(1100*ms + 1) // ann can be forgotten
-	assert.Zero(t, block.RetryAfter())
+	assert.Zero(t, comeAgain(t, block))
 	assert.Equal(t, "pass", g.outcome(user("bob")))
 
 	q := newGuard(t, hotspot.Rule{Param: "user", Threshold: 5, MaxValues: 1, Behavior: hotspot.Throttle, MaxWait: 300 * ms})
 	assert.Equal(t, "pass", q.outcome(user("ann")))
-	assert.Equal(t, 100*ms, q.retryAfter("bob").RetryAfter())
+	assert.Equal(t, 100*ms, comeAgain(t, q.retryAfter("bob")))
 }
 
 // A rule that changed tells what is true under the new one.
@@ -89,7 +90,7 @@ func TestRetryAfterAReload(t *testing.T) {
 	g.load(hotspot.Rule{ID: "users", Param: "user", Threshold: 2})
 	after := g.retryAfter("ann")
 	assert.NotSame(t, before, after)
-	assert.Equal(t, 4500*ms, after.RetryAfter(), "ten are used, two come back a second")
+	assert.Equal(t, 4500*ms, comeAgain(t, after), "ten are used, two come back a second")
 	g.load(hotspot.Rule{ID: "users", Param: "user", Threshold: 20})
 	assert.Equal(t, "pass", g.outcome(user("ann")))
 }
@@ -115,13 +116,13 @@ func TestRetryAfterIsExact(t *testing.T) {
 				g.load(r)
 			}
 			v := fmt.Sprint(rnd.IntN(2))
-			e, err := g.enter(user(v), core.Count(1+rnd.IntN(2)))
+			e, err := g.enter(user(v), core.Units(1+rnd.IntN(2)))
 			e.Exit()
 			block, ok := errors.AsType[*core.BlockError](err)
 			if !ok {
 				continue
 			}
-			wait := block.RetryAfter()
+			wait := comeAgain(t, block)
 			if wait == 0 { // for a batch there is no room, for one unit there is
 				assert.NotEqual(t, "block", g.outcome(user(v)), "round %d, %+v", round, r)
 				continue

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -24,9 +25,10 @@ type Rule struct {
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name given to api.Entry. Required.
 	Resource string `yaml:"resource"`
-	// Regex makes Resource a regular expression (RE2) that must match a whole name.
+	// Match says how Resource names resources: spec.MatchExact, the zero value, or
+	// spec.MatchRegex for a regular expression (RE2) that must match a whole name.
 	// The values of every resource that matches have limits of their own.
-	Regex bool `yaml:"regex,omitempty"`
+	Match spec.Match `yaml:"match,omitempty"`
 	// Index is which of the arguments given with api.Args is looked at: At(0) is the
 	// first, At(-1) the last of each call.
 	Index Index `yaml:"index,omitempty"`
@@ -54,19 +56,22 @@ type Rule struct {
 	// MaxValues is how many values the rule tells apart at most, those of Exceptions
 	// not counted. 1 to 1,000,000; 0 means 10,000. What is beyond them shares limits.
 	MaxValues int `yaml:"maxValues,omitempty"`
-	// Mode says whether the verdict holds. The zero value is core.Enforce.
-	Mode core.Mode `yaml:"mode,omitempty"`
+	// Mode says whether the verdict holds. The zero value is spec.Enforce.
+	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
 // Exception is a value with a limit of its own, as in
 //
-//	hotspot.Exception{Value: core.ValueOf("batch"), Threshold: 100}
+//	hotspot.Exception{Value: hotspot.ValueOf("batch"), Threshold: 100}
 type Exception struct {
-	// Value is text, a number or a boolean.
-	Value core.Value `yaml:"value"`
+	// Value is text, a number or a boolean; see [ValueOf].
+	Value argument.Value `yaml:"value"`
 	// Threshold is the limit of that value, with the rule's Interval and Burst.
 	Threshold float64 `yaml:"threshold"`
 }
+
+// ValueOf returns the value of an exception that is for v, see [argument.Of].
+func ValueOf(v any) argument.Value { return argument.Of(v) }
 
 // The ranges of a rule's fields.
 const (
@@ -84,7 +89,7 @@ const (
 const defaultMaxValues = 10_000
 
 // Normalized returns the rule with every default written out, or the first field that
-// can't be honoured as a [core.FieldError].
+// can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
 	if err := r.checkNames(); err != nil {
 		return r, err
@@ -107,6 +112,9 @@ func (r Rule) Normalized() (Rule, error) {
 	if err := r.checkExceptions(); err != nil {
 		return r, err
 	}
+	if len(r.Exceptions) == 0 {
+		r.Exceptions = nil // so that no exceptions have one form
+	}
 	if r.ID == "" {
 		r.ID = r.madeID()
 	}
@@ -119,11 +127,11 @@ func (r Rule) checkNames() error {
 	}
 	switch {
 	case !r.Index.given && r.Param == "":
-		return core.BadField("index", "is required, or param: say which argument the rule looks at, 0 for the first, or which attachment")
+		return spec.BadField("index", "is required, or param: say which argument the rule looks at, 0 for the first, or which attachment")
 	case r.Index.given && r.Param != "":
-		return core.BadField("param", "does not go with index: a rule looks at one argument, or at one attachment")
+		return spec.BadField("param", "does not go with index: a rule looks at one argument, or at one attachment")
 	case r.Index.at < -MaxIndex || r.Index.at > MaxIndex:
-		return core.BadField("index", "is %d: use 0 for the first argument, -1 for the last, at most %d", r.Index.at, MaxIndex)
+		return spec.BadField("index", "is %d: use 0 for the first argument, -1 for the last, at most %d", r.Index.at, MaxIndex)
 	}
 	return nil
 }
@@ -131,13 +139,13 @@ func (r Rule) checkNames() error {
 func (r Rule) checkEnums() error {
 	switch {
 	case int(r.Metric) >= len(metricNames):
-		return core.BadField("metric", "%d is unknown: use hotspot.QPS or hotspot.Concurrency", r.Metric)
+		return spec.BadField("metric", "%d is unknown: use hotspot.QPS or hotspot.Concurrency", r.Metric)
 	case int(r.Behavior) >= len(behaviorNames):
-		return core.BadField("behavior", "%d is unknown: use hotspot.Reject or hotspot.Throttle", r.Behavior)
+		return spec.BadField("behavior", "%d is unknown: use hotspot.Reject or hotspot.Throttle", r.Behavior)
 	case r.Metric == Concurrency && r.Behavior != Reject:
-		return core.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
+		return spec.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
 	case r.Burst != 0 && (r.Metric == Concurrency || r.Behavior == Throttle):
-		return core.BadField("burst", "only goes with metric qps and behavior reject: the others have no bucket")
+		return spec.BadField("burst", "only goes with metric qps and behavior reject: the others have no bucket")
 	}
 	return nil
 }
@@ -146,56 +154,49 @@ func (r Rule) checkNumbers() error {
 	if err := r.checkThreshold("threshold", r.Threshold); err != nil {
 		return err
 	}
-	if err := inRange("interval", r.Interval, MinInterval, MaxInterval); err != nil {
+	if err := spec.CheckDuration("interval", r.Interval, MinInterval, MaxInterval); err != nil {
 		return err
 	}
 	if r.Burst < 0 || r.Burst > MaxBurst {
-		return core.BadField("burst", "is %d: use a number from 0 to %d", r.Burst, MaxBurst)
+		return spec.BadField("burst", "is %d: use a number from 0 to %d", r.Burst, MaxBurst)
 	}
 	if r.MaxWait != 0 {
-		if err := inRange("maxWait", r.MaxWait, 0, MaxMaxWait); err != nil {
+		if err := spec.CheckDuration("maxWait", r.MaxWait, 0, MaxMaxWait); err != nil {
 			return err
 		}
 	}
 	if r.MaxValues < 1 || r.MaxValues > MaxMaxValues {
-		return core.BadField("maxValues", "is %d: use a number from 1 to %d, or leave it out for %d", r.MaxValues, MaxMaxValues, defaultMaxValues)
+		return spec.BadField("maxValues", "is %d: use a number from 1 to %d, or leave it out for %d", r.MaxValues, MaxMaxValues, defaultMaxValues)
 	}
 	return nil
 }
 
 func (r Rule) checkThreshold(field string, threshold float64) error {
 	if !(threshold >= 0) || threshold > MaxThreshold {
-		return core.BadField(field, "is %v: use a finite number from 0 to %g", threshold, float64(MaxThreshold))
+		return spec.BadField(field, "is %v: use a finite number from 0 to %g", threshold, float64(MaxThreshold))
 	}
 	if perSecond := threshold / r.Interval.Seconds(); r.Behavior == Throttle && perSecond > MaxThrottle {
-		return core.BadField(field, "is %g a second: a throttle spaces at most %g a second", perSecond, float64(MaxThrottle))
+		return spec.BadField(field, "is %g a second: a throttle spaces at most %g a second", perSecond, float64(MaxThrottle))
 	}
 	return nil
 }
 
 func (r Rule) checkExceptions() error {
 	if len(r.Exceptions) > MaxExceptions {
-		return core.BadField("exceptions", "are %d: a rule has at most %d", len(r.Exceptions), MaxExceptions)
+		return spec.BadField("exceptions", "are %d: a rule has at most %d", len(r.Exceptions), MaxExceptions)
 	}
-	seen := make(map[core.Value]int, len(r.Exceptions))
+	seen := make(map[argument.Value]int, len(r.Exceptions))
 	for i, x := range r.Exceptions {
 		if x.Value.Scalar() == nil {
-			return core.BadField("exceptions", "number %d has no value that a rule can name: use text of at most %d bytes, a number, true or false", i, core.MaxValueText)
+			return spec.BadField("exceptions", "number %d has no value that a rule can name: use text of at most %d bytes, a finite number, true or false", i, argument.MaxText)
 		}
 		if j, twice := seen[x.Value]; twice {
-			return core.BadField("exceptions", "%v is there twice, as number %d and %d: remove one", x.Value, j, i)
+			return spec.BadField("exceptions", "%v is there twice, as number %d and %d: remove one", x.Value, j, i)
 		}
 		seen[x.Value] = i
 		if err := r.checkThreshold("exceptions", x.Threshold); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func inRange(field string, d, low, high time.Duration) error {
-	if d < low || d > high {
-		return core.BadField(field, "is %v: use a duration from %v to %v", d, low, high)
 	}
 	return nil
 }
@@ -222,8 +223,8 @@ func (r Rule) source() string {
 }
 
 // Info tells the rule table what it needs to know.
-func (r Rule) Info() core.RuleInfo {
-	return core.RuleInfo{ID: r.ID, Resource: r.Resource, Regex: r.Regex, Mode: r.Mode}
+func (r Rule) Info() spec.Info {
+	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Mode: r.Mode}
 }
 
 // WithID returns the rule with another ID.
@@ -246,26 +247,31 @@ func (r Rule) Equal(other Rule) bool {
 // fields are all but the exceptions, to be compared.
 func (r Rule) fields() any {
 	return [...]any{
-		r.ID, r.Resource, r.Regex, r.Index, r.Param, r.Threshold, r.Interval, r.Burst,
+		r.ID, r.Resource, r.Match, r.Index, r.Param, r.Threshold, r.Interval, r.Burst,
 		r.Metric, r.Behavior, r.MaxWait, r.MaxValues, r.Mode,
 	}
 }
 
 // quota is a limit as it is enforced.
 type quota struct {
+	limit   float64 // the threshold
 	none    bool    // nothing passes
 	units   int64   // of the threshold, per interval or at once
 	size    int64   // of a full bucket
 	perUnit float64 // ns
-	apart   bool    // the rule has named the value since it knows any: nothing of it is in the rest
+	private bool    // the rule has named the value since it knows any: nothing of it is in the rest
 }
 
 func (r Rule) quota(threshold float64) quota {
 	units := int64(math.Floor(threshold))
 	return quota{
+		limit:   threshold,
 		none:    threshold == 0 || units == 0 && r.Behavior == Reject,
 		units:   units,
 		size:    units + int64(r.Burst),
 		perUnit: float64(r.Interval) / threshold,
 	}
 }
+
+// cost is the time that n units take of the queue.
+func (q *quota) cost(n int64) stat.Moment { return stat.Cost(n, q.perUnit) }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -13,7 +13,7 @@ import (
 // each. Which shard a value is in can't be foreseen by those who choose values. It is
 // safe for concurrent use.
 //
-// There is room for so many cells. Who comes when all are taken gets the cell of a
+// There is room for so many cells. A value that comes when all are taken gets the cell of a
 // value that can be forgotten, if one is found soon, and else none: all values of a
 // shard that have no cell share one, its rest, and with it one limit.
 //
@@ -43,7 +43,7 @@ type shard struct {
 	window   *stat.Window  // of what the rest gave, nil if it never did
 	interval time.Duration // of the window
 	restAt   int64         // when it gave latest
-	floor    turn          // the latest turn that was forgotten
+	floor    stat.Moment   // the latest turn that was forgotten
 	era      uint64        // grows when nothing of the rest is in flight any more
 
 	overflowed int64 // how often the rest was taken from
@@ -54,14 +54,15 @@ type shard struct {
 // cell is what is known of one value.
 type cell struct {
 	shard *shard
-	value core.Value
+	value argument.Value
 	hash  uint64
 	named bool // by the rule, and not in the ring
 
-	bucket bucket
-	turn   turn
-	held   int64  // units in flight
-	era    uint64 // of the shard when the cell was made, if something of the rest was in flight
+	bucket  bucket
+	filling filling
+	queue   *stat.Turns // of a throttle, nil if nobody ever took a turn
+	held    int64       // units in flight
+	era     uint64      // of the shard when the cell was made, if something of the rest was in flight
 
 	passed, refused int64 // calls
 	heat            heat
@@ -87,9 +88,9 @@ func newValues(most int) *values {
 	vs := &values{shards: make([]shard, n)}
 	for i := range vs.shards {
 		s := &vs.shards[i]
-		s.floor = turn{ns: longAgo}
+		s.floor = stat.LongAgo()
 		s.era = 1
-		s.rest = cell{shard: s, bucket: bucket{filled: never}, turn: s.floor}
+		s.rest = cell{shard: s, bucket: bucket{filled: never}}
 	}
 	vs.resize(most)
 	return vs
@@ -108,7 +109,7 @@ func (vs *values) resize(most int) {
 
 // name says which values the rule names: their cells are for keeps and don't count for
 // the cap. They are made when the values come.
-func (vs *values) name(named map[core.Value]*quota) {
+func (vs *values) name(named map[argument.Value]*quota) {
 	for i := range vs.shards {
 		s := &vs.shards[i]
 		s.mu.Lock()
@@ -129,7 +130,7 @@ func (vs *values) shard(hash uint64) *shard { return &vs.shards[hash&uint64(len(
 
 // obtain returns the cell of a value, made if there is room or room can be made, or else
 // the rest. The rule says which cells can be forgotten. The caller holds the lock.
-func (s *shard) obtain(v core.Value, hash uint64, now int64, q *quota, rule *controller) *cell {
+func (s *shard) obtain(v argument.Value, hash uint64, now int64, q *quota, rule *controller) *cell {
 	if c := s.cells.find(&v, hash); c != nil {
 		return c
 	}
@@ -156,29 +157,39 @@ func (s *shard) obtain(v core.Value, hash uint64, now int64, q *quota, rule *con
 }
 
 // newCell is how a cell begins: as the rest is, unless the rule has named the value since
-// it knows any.
+// it knows any. Its first turn comes after firstAfter.
 func (s *shard) newCell(now int64, q *quota) cell {
-	c := cell{shard: s, bucket: bucket{filled: never}, turn: turn{ns: longAgo}}
-	if q.apart {
+	c := cell{shard: s, bucket: bucket{filled: never}, heat: heat{tick: now >> heatTick}}
+	if q.private {
 		return c
 	}
-	c.bucket, c.turn = s.newBucket(now), s.rest.last()
+	c.bucket = s.newBucket(now)
 	if s.rest.held > 0 {
 		c.era = s.era
 	}
 	return c
 }
 
-func (s *shard) add(v core.Value, hash uint64, now int64, q *quota) *cell {
+func (s *shard) firstAfter(q *quota) stat.Moment {
+	if q.private {
+		return stat.LongAgo()
+	}
+	return s.rest.last()
+}
+
+func (s *shard) add(v argument.Value, hash uint64, now int64, q *quota) *cell {
 	c := s.newCell(now, q)
 	c.value, c.hash = v.Clone(), hash
+	if first := s.firstAfter(q); first != stat.LongAgo() {
+		c.turns().NotBefore(first)
+	}
 	s.cells.add(&c)
 	return &c
 }
 
 // forget drops the cell under the hand.
 func (s *shard) forget(c *cell) {
-	s.floor = s.floor.later(c.turn)
+	s.floor = s.floor.Later(c.last())
 	s.cells.remove(c)
 	last := len(s.ring) - 1
 	s.ring[s.hand] = s.ring[last]
@@ -193,13 +204,32 @@ func (s *shard) leaveRing(c *cell) {
 	}
 }
 
+// turns are those of the cell's queue. The caller holds the lock of its shard.
+func (c *cell) turns() *stat.Turns {
+	if c.queue == nil {
+		turns := stat.MakeTurns(&c.shard.mu)
+		c.queue = &turns
+	}
+	if c.isRest() {
+		c.queue.NotBefore(c.shard.floor)
+	}
+	return c.queue
+}
+
+// restFollows reports whether the turns of the rest come after m, once that is the floor.
+func (s *shard) restFollows(m stat.Moment) bool { return s.rest.queue == nil || s.rest.queue.Follow(m) }
+
 // last is the turn that the next one comes after. The rest stands for values that were
 // forgotten as well.
-func (c *cell) last() turn {
-	if c.isRest() {
-		return c.turn.later(c.shard.floor)
+func (c *cell) last() stat.Moment {
+	last := stat.LongAgo()
+	if c.queue != nil {
+		last = c.queue.Last()
 	}
-	return c.turn
+	if c.isRest() {
+		return last.Later(c.shard.floor)
+	}
+	return last
 }
 
 func (c *cell) isRest() bool { return c == &c.shard.rest }

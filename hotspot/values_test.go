@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/proof/figure"
 )
 
 // newRule returns the controller of a rule on an engine of its own.
@@ -25,7 +27,7 @@ func newRule(t testing.TB, r Rule) *controller {
 	r, err := r.Normalized()
 	require.NoError(t, err)
 	slot := core.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} })
-	e, err := core.NewEngine(core.Config{Clock: core.NewManualClock(time.Unix(1e9, 0)), Chain: core.NewChain(named{slot}), Logger: slog.New(slog.DiscardHandler)})
+	e, err := core.NewEngine(core.Config{Clock: clocks.NewManual(time.Unix(1e9, 0)), Chain: core.NewChain(named{slot}), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	c, publish := newController(e, r, e.PinResource("orders"), nil)
 	publish(0)
@@ -36,7 +38,7 @@ type named struct{ core.AskOnly }
 
 func (named) Name() string { return "named" }
 
-// museum 90, 105: the memory of a rule is bounded, whatever the values and however many.
+// known bug 90, 105: the memory of a rule is bounded, whatever the values and however many.
 func TestMemoryIsBounded(t *testing.T) {
 	n := figure.Size(30_000, 200_000, 10_000_000, 10_000_000)
 	large := string(make([]byte, 1<<14))
@@ -57,14 +59,14 @@ func TestMemoryIsBounded(t *testing.T) {
 			if i%32 == 0 {
 				text = (text + large)[:len(text)]
 			}
-			_, _, _ = c.grant(at(i), core.ValueOf(text), 1)
+			_, _ = c.grant(at(i), argument.Of(text), 1)
 		}
 	}
 	fill(0, 2*cap) // so that every shard is full
 	full := heap() - empty
 	fill(2*cap, n)
 	grown := heap() - empty
-	var f core.RuleFigures
+	var f Figures
 	c.tell(&f, new(top))
 	known := f.Values
 	assert.LessOrEqual(t, known, cap)
@@ -89,8 +91,8 @@ func TestValuesSpread(t *testing.T) {
 			continue
 		}
 		found++
-		counts[c.values.shard(core.ValueOf(string(b[:])).Hash())]++
-		counts[c.values.shard(core.ValueOf(i*maxShards).Hash())]++ // and numbers in steps
+		counts[c.values.shard(argument.Of(string(b[:])).Hash())]++
+		counts[c.values.shard(argument.Of(i*maxShards).Hash())]++ // and numbers in steps
 	}
 	most := 0
 	for _, n := range counts {
@@ -112,14 +114,14 @@ func TestEarned(t *testing.T) {
 	}
 }
 
-// What a value had from the rest counts in its new cell. museum 87
+// What a value had from the rest counts in its new cell. known bug 87
 func TestNewCellBeginsAsTheRest(t *testing.T) {
 	c := newRule(t, Rule{Threshold: 3, MaxValues: 1})
 	now := c.engine.Now()
-	a, x := core.ValueOf("a"), core.ValueOf("x")
-	grants := func(v core.Value) (n int) {
+	a, x := argument.Of("a"), argument.Of("x")
+	grants := func(v argument.Value) (n int) {
 		for range 10 {
-			if _, _, block := c.grant(now, v, 1); block == nil {
+			if _, block := c.grant(now, v, 1); block == nil {
 				n++
 			}
 		}
@@ -138,28 +140,30 @@ func TestNewCellBeginsAsTheRest(t *testing.T) {
 func TestShrinkingLetsGo(t *testing.T) {
 	c := newRule(t, Rule{Threshold: 3, MaxValues: 100})
 	for i := range 100 {
-		_, _, _ = c.grant(0, core.ValueOf(i), 1)
+		_, _ = c.grant(0, argument.Of(i), 1)
 	}
 	c.values.resize(10)
 	for i := range 100 {
-		_, _, _ = c.grant(int64(time.Hour), core.ValueOf(1000+i), 1)
+		_, _ = c.grant(int64(time.Hour), argument.Of(1000+i), 1)
 	}
-	var f core.RuleFigures
+	var f Figures
 	c.tell(&f, new(top))
 	known := f.Values
 	assert.LessOrEqual(t, known, 10)
 }
 
-// A value that is kept keeps nothing of the caller's alive. museum 90
+// A value that is kept keeps nothing of the caller's alive. known bug 90
 func TestKeptValuesAreCopies(t *testing.T) {
 	c := newRule(t, Rule{Threshold: 3})
 	request := string(make([]byte, 1<<20))
 	for _, text := range []string{request[:20], request} {
-		v := core.ValueOf(text)
-		_, _, _ = c.grant(0, v, 1)
+		v := argument.Of(text)
+		_, _ = c.grant(0, v, 1)
 		kept := c.values.shard(v.Hash()).cells.find(&v, v.Hash()).value
 		require.Equal(t, v, kept)
-		at := func(v core.Value) *byte { return unsafe.StringData(reflect.ValueOf(v).FieldByName("text").String()) }
+		at := func(v argument.Value) *byte {
+			return unsafe.StringData(reflect.ValueOf(v).FieldByName("text").String())
+		}
 		assert.NotSame(t, at(v), at(kept))
 	}
 }

@@ -11,13 +11,14 @@ import (
 
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/outlier"
 )
 
 func (l *lab) breakers(breakers []breaker.Rule, outliers ...outlier.Rule) {
 	l.t.Helper()
 	require.NoError(l.t, l.Update(func(b *core.RulesetBuilder) error {
-		return errors.Join(breaker.Compile(b, breakers, nil), outlier.Compile(b, outliers))
+		return errors.Join(breaker.Compile(b, breakers), outlier.Compile(b, outliers))
 	}))
 }
 
@@ -40,12 +41,12 @@ func (l *lab) text() string {
 func TestTreeTellsTheStatesOfBreakers(t *testing.T) {
 	l := newLab(t, core.Config{})
 	l.breakers([]breaker.Rule{
-		{ID: "b", Resource: "o.*", Regex: true, MinCalls: 2, Recovery: 5 * time.Second},
-		{ID: "try", Resource: "idle", MinCalls: 1, Recovery: time.Second, Mode: core.Shadow},
+		{ID: "b", Resource: "o.*", Match: spec.MatchRegex, MinCalls: 2, Interval: time.Second, Recovery: 5 * time.Second},
+		{ID: "try", Resource: "idle", MinCalls: 1, Recovery: time.Second, Mode: spec.Shadow},
 	})
 	l.call(anywhere, 1, 0, "orbit")
 	l.call(anywhere, 1, 0, "orders")
-	require.NotContains(t, l.text(), "breaker", "all are closed")
+	require.NotRegexp(t, `breaker (open|rule b)`, l.text(), "all are closed")
 	l.fail("orders")
 	l.fail("idle")
 	l.clock.Advance(1500 * time.Millisecond)
@@ -62,20 +63,26 @@ func TestTreeTellsTheStatesOfBreakers(t *testing.T) {
 	require.NoError(t, err)
 	var got jsonTree
 	decode(t, data, &got)
-	require.Equal(t, map[string]int{"open": 1, "closed": 2}, got.Rules[0].States, "and that of names beyond the cap")
+	require.Equal(t, map[string]int{"open": 1, "closed": 1}, got.Rules[0].Details.States)
 	orders, ok := tree.Resource("orders")
 	require.True(t, ok)
-	require.Equal(t, []core.BreakerFigures{{
-		Rule: "b", Resource: "orders", State: "open", Since: start.Local(), RetryAt: start.Add(5 * time.Second).Local(),
-	}}, orders.Breakers)
+	require.Equal(t, []core.ResourceDetails{&breaker.Status{
+		Kind: core.KindBreaker, Rule: "b", Resource: "orders", State: breaker.Open, Since: start, RetryAt: start.Add(5 * time.Second),
+	}}, orders.Details)
 	for _, n := range got.Resources {
 		switch n.Name {
 		case "orbit":
-			require.Equal(t, []jsonBreaker{{Rule: "b", Mode: "enforce", State: "closed"}}, n.Breakers)
+			require.Equal(t, []jsonBreaker{{Kind: "breaker", Rule: "b", Resource: "orbit", Mode: "enforce", State: "closed"}}, n.Details)
 		case "orders":
-			require.Equal(t, []jsonBreaker{{Rule: "b", Mode: "enforce", State: "open", Since: start, RetryAt: start.Add(5 * time.Second)}}, n.Breakers)
+			require.Equal(t, []jsonBreaker{{
+				Kind: "breaker", Rule: "b", Resource: "orders", Mode: "enforce", State: "open",
+				Since: start, RetryAt: start.Add(5 * time.Second),
+			}}, n.Details)
 		case "idle":
-			require.Equal(t, []jsonBreaker{{Rule: "try", Mode: "shadow", State: "open", Since: start, RetryAt: start.Add(time.Second)}}, n.Breakers)
+			require.Equal(t, []jsonBreaker{{
+				Kind: "breaker", Rule: "try", Resource: "idle", Mode: "shadow", State: "open",
+				Since: start, RetryAt: start.Add(time.Second),
+			}}, n.Details)
 		}
 	}
 
@@ -88,44 +95,45 @@ func TestTreeTellsTheStatesOfBreakers(t *testing.T) {
 
 func TestTreeTellsWhoIsEjected(t *testing.T) {
 	l := newLab(t, core.Config{})
-	l.breakers(nil, outlier.Rule{ID: "o", Resource: "orders", MinCalls: 1, MaxCallees: 10, MaxEjected: 1, Interval: time.Minute})
+	l.breakers(nil, outlier.Rule{ID: "o", Resource: "orders", MinCalls: 1, MaxEndpoints: 10, MaxEjected: 1, Interval: time.Minute})
 	for addr := range strings.FieldsSeq("a b c d e f") {
-		e := l.enter(anywhere, "orders", core.Callee(addr))
+		e := l.enter(anywhere, "orders", core.Endpoint(addr))
 		e.Exit()
 	}
 	require.NotContains(t, l.text(), "outlier")
 	for addr := range strings.FieldsSeq("b c d e f") {
-		l.fail("orders", core.Callee(addr))
+		l.fail("orders", core.Endpoint(addr))
 	}
 	l.clock.Advance(time.Second)
 	text := l.text()
-	require.Contains(t, text, "\noutlier rule o: 6 callees; b of orders open for 1s, next probe in 4s; c of orders open for 1s, next probe in 4s; d of orders open for 1s, next probe in 4s; and 2 more\n")
+	require.Contains(t, text, "\noutlier rule o: 6 endpoints; b of orders open for 1s, next probe in 4s; c of orders open for 1s, next probe in 4s; d of orders open for 1s, next probe in 4s; and 2 more\n")
 	require.NotContains(t, text, "breaker")
 	orders, ok := l.tree().Resource("orders")
 	require.True(t, ok)
-	require.Len(t, orders.Breakers, 5)
+	require.Len(t, orders.Details, 5)
 
 	for addr := range strings.FieldsSeq("g h i j k k") {
-		e := l.enter(anywhere, "orders", core.Callee(addr))
+		e := l.enter(anywhere, "orders", core.Endpoint(addr))
 		e.Exit()
 	}
-	require.Contains(t, l.text(), "\noutlier rule o: 10 callees, 2 calls to others were not judged; b of ")
+	require.Contains(t, l.text(), "\noutlier rule o: 10 endpoints, 2 calls to others were not judged; b of ")
 	data, err := json.Marshal(l.tree())
 	require.NoError(t, err)
 	var got jsonTree
 	decode(t, data, &got)
 	require.Equal(t, jsonBreaker{
-		Rule: "o", Callee: "b", Mode: "enforce", State: "open", Since: start, RetryAt: start.Add(5 * time.Second),
-	}, got.Resources[0].Breakers[0])
-	require.Equal(t, map[string]int{"open": 5}, got.Rules[0].States)
+		Kind: "outlier", Rule: "o", Resource: "orders", Endpoint: "b", Mode: "enforce", State: "open",
+		Since: start, RetryAt: start.Add(5 * time.Second),
+	}, got.Resources[0].Details[0])
+	require.Equal(t, jsonDetails{Endpoints: 10, NotJudged: 2, States: map[string]int{"open": 5}}, got.Rules[0].Details)
 }
 
-// The name of a callee may be anything.
-func TestHostileCallees(t *testing.T) {
+// The name of an endpoint may be anything.
+func TestHostileEndpoints(t *testing.T) {
 	l := newLab(t, core.Config{})
 	l.breakers(nil, outlier.Rule{ID: "o", Resource: "orders", MinCalls: 1})
-	l.call(anywhere, 1, 0, "orders", core.Callee("a"))
-	l.fail("orders", core.Callee("b\n\x1b[31m\u2028"+strings.Repeat("x", 400)))
+	l.call(anywhere, 1, 0, "orders", core.Endpoint("a"))
+	l.fail("orders", core.Endpoint("b\n\x1b[31m\u2028"+strings.Repeat("x", 400)))
 	text := l.text()
 	require.Equal(t, 1, strings.Count(text, "outlier rule o"))
 	for line := range strings.Lines(text) {

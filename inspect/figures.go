@@ -85,12 +85,12 @@ func (f *Figures) MaxCompleteRate() float64 {
 	return float64(f.MaxComplete()) * float64(len(f.Buckets)) / f.Interval.Seconds()
 }
 
-// read copies the figures of a node at now.
-func read(n *node.StatisticNode, now int64, interval time.Duration) Figures {
-	f := Figures{
+// read copies the figures of a node at now, into the slices that are there.
+func (f *Figures) read(n *node.StatisticNode, now int64, interval time.Duration) {
+	*f = Figures{
 		Interval: interval,
-		Buckets:  n.SecondBuckets(now),
-		History:  n.History(now),
+		Buckets:  n.AppendSecondBuckets(f.Buckets[:0], now),
+		History:  n.AppendHistory(f.History[:0], now),
 		Lifetime: n.Totals(),
 		InFlight: n.InFlight(),
 		Waiting:  n.Waiting(now),
@@ -105,24 +105,18 @@ func read(n *node.StatisticNode, now int64, interval time.Duration) Figures {
 			f.LastSecond = second.Value
 		}
 	}
-	return f
 }
 
-// sum adds up the figures of nodes that were read at the same time.
-func sum(nodes []Node, interval time.Duration) Figures {
-	f := Figures{Interval: interval}
-	for i := range nodes {
-		more := &nodes[i].Figures
-		f.Buckets = addByStart(f.Buckets, more.Buckets)
-		f.Second.Add(&more.Second)
-		f.History = addByStart(f.History, more.History)
-		f.Minute.Add(&more.Minute)
-		f.LastSecond.Add(&more.LastSecond)
-		f.Lifetime.Add(&more.Lifetime)
-		f.InFlight += more.InFlight
-		f.Waiting += more.Waiting
-	}
-	return f
+// add adds the figures of a node that was read at the same time.
+func (f *Figures) add(more *Figures) {
+	f.Buckets = addByStart(f.Buckets, more.Buckets)
+	f.Second.Add(&more.Second)
+	f.History = addByStart(f.History, more.History)
+	f.Minute.Add(&more.Minute)
+	f.LastSecond.Add(&more.LastSecond)
+	f.Lifetime.Add(&more.Lifetime)
+	f.InFlight += more.InFlight
+	f.Waiting += more.Waiting
 }
 
 // addByStart adds each bucket to the one of the same start. Both lists are sorted.

@@ -17,12 +17,12 @@ func TestFiguresOfANode(t *testing.T) {
 	l := newLab(t, core.Config{})
 	l.call(anywhere, 3, 100*time.Millisecond, "orders", core.Inbound()) // until 12:00:00.3
 	l.clock.AdvanceTo(start.Add(1200 * time.Millisecond).UnixNano())
-	l.call(anywhere, 2, 150*time.Millisecond, "orders", core.Count(2)) // at 1.2 and 1.35, until 1.5
+	l.call(anywhere, 2, 150*time.Millisecond, "orders", core.Units(2)) // at 1.2 and 1.35, until 1.5
 	failed := l.enter(anywhere, "orders")
 	l.clock.Advance(50 * time.Millisecond)
 	failed.Fail(errors.New("no"))
 	failed.Exit()
-	open := l.enter(anywhere, "orders", core.Count(5)) // at 1.55
+	open := l.enter(anywhere, "orders", core.Units(5)) // at 1.55
 	defer open.Exit()
 	l.rules(flow.Rule{Resource: "orders", Threshold: 1})
 	l.blocked(anywhere, 4, "orders")
@@ -68,7 +68,7 @@ func TestFiguresOfANode(t *testing.T) {
 }
 
 func TestRatesAreOverTheIntervalThatIsConfigured(t *testing.T) {
-	l := newLab(t, core.Config{Interval: 2 * time.Second, SampleCount: 4})
+	l := newLab(t, core.Config{Interval: 2 * time.Second, Buckets: 4})
 	l.call(anywhere, 3, 0, "orders")
 	tree := l.tree()
 	n, ok := tree.Resource("orders")

@@ -1,11 +1,11 @@
 package inspect
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/penstock-go/penstock/core"
@@ -31,12 +31,20 @@ const index = `penstock, read-only
 // loopback address under another site's name, so put an allow-list of Host headers
 // in front as well where browsers run.
 //
-// Requests that come at the same time share one snapshot, so hammering it costs no
-// more than one goroutine reading the nodes, and the rendering.
+// Readers that come at the same time share one copy of the nodes, which is rendered as
+// they read it. At most 256 readers are served at once, and at most 32 MiB of copies
+// kept for slow ones, of all paths together; a reader beyond gets 503 with Retry-After.
+// One that doesn't take 64 KiB a second is cut off after ten seconds. Where the server's
+// WriteTimeout is shorter, that holds.
 func Handler(e *core.Engine, set func() rules.Set) http.Handler {
-	h := &handler{snapshots: snapshots{engine: e}, set: set}
+	h := newHandler(e, set)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { reply(w, plainText, []byte(index), nil) })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		reply(w, r, plainText, func(out io.Writer) error {
+			_, err := io.WriteString(out, index)
+			return err
+		})
+	})
 	mux.HandleFunc("GET /tree", h.tree)
 	mux.HandleFunc("GET /nodes", h.nodes)
 	mux.HandleFunc("GET /rules", h.rules)
@@ -48,8 +56,41 @@ func Handler(e *core.Engine, set func() rules.Set) http.Handler {
 }
 
 type handler struct {
-	snapshots snapshots
-	set       func() rules.Set
+	trees      copies[packed]
+	yaml, json copies[rendered]
+}
+
+// rendered is a text, or why there is none.
+type rendered struct {
+	body []byte
+	err  error
+}
+
+func newHandler(e *core.Engine, set func() rules.Set) *handler {
+	room := new(room)
+	var end packedPlace // of the latest copy; guarded by room.making
+	render := func(write func(rules.Set) ([]byte, error)) copies[rendered] {
+		return copies[rendered]{room: room, make: func() (*rendered, int) {
+			body, err := write(set())
+			return &rendered{body, err}, cap(body)
+		}}
+	}
+	return &handler{
+		trees: copies[packed]{room: room, drop: (*packed).recycle, make: func() (*packed, int) {
+			p := pack(e, end)
+			end = p.end(0)
+			return p, p.size()
+		}},
+		yaml: render(rules.Set.YAML),
+		json: render(rules.Set.MarshalJSON),
+	}
+}
+
+// read has use read a tree as it is now, unless there are too many readers.
+func (h *handler) read(w http.ResponseWriter, use func(view)) {
+	if !h.trees.read(func(p *packed) { use(p.view()) }) {
+		busy(w)
+	}
 }
 
 func (h *handler) tree(w http.ResponseWriter, r *http.Request) {
@@ -57,19 +98,16 @@ func (h *handler) tree(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	tree := h.snapshots.take()
-	if format == "json" {
-		body, err := json.Marshal(tree)
-		reply(w, jsonText, body, err)
-		return
-	}
-	write := tree.WriteText
-	if format == "sentinel" {
-		write = tree.WriteSentinel
-	}
-	var body bytes.Buffer
-	err := write(&body)
-	reply(w, plainText, body.Bytes(), err)
+	h.read(w, func(tree view) {
+		switch format {
+		case "json":
+			reply(w, r, jsonText, tree.writeJSON)
+		case "sentinel":
+			reply(w, r, plainText, tree.writeSentinel)
+		default:
+			reply(w, r, plainText, tree.writeText)
+		}
+	})
 }
 
 func (h *handler) rules(w http.ResponseWriter, r *http.Request) {
@@ -77,14 +115,24 @@ func (h *handler) rules(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	set := h.set()
+	texts, contentType := &h.yaml, yamlText
 	if format == "json" {
-		body, err := json.Marshal(set)
-		reply(w, jsonText, body, err)
-		return
+		texts, contentType = &h.json, jsonText
 	}
-	body, err := set.YAML()
-	reply(w, yamlText, body, err)
+	read := texts.read(func(text *rendered) {
+		if text.err != nil {
+			http.Error(w, text.err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(text.body)))
+		reply(w, r, contentType, func(out io.Writer) error {
+			_, err := out.Write(text.body)
+			return err
+		})
+	})
+	if !read {
+		busy(w)
+	}
 }
 
 // formatOf is the format that the request asks for, the first one unless it says

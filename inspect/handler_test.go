@@ -11,10 +11,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/inspect"
 	"github.com/penstock-go/penstock/rules"
@@ -81,6 +84,55 @@ func TestHandler(t *testing.T) {
 		require.Equal(t, "nosniff", r.Header.Get("X-Content-Type-Options"), name)
 		require.Equal(t, "no-store", r.Header.Get("Cache-Control"), name)
 		require.Regexp(t, "^"+regexp.QuoteMeta(c.body), body(t, r), name)
+	}
+}
+
+// What is kept for readers in few bytes says what [inspect.Snapshot] says.
+func TestRepliesAreTheTree(t *testing.T) {
+	overflown := newLab(t, core.Config{Caps: small, Interval: 3 * time.Second, Buckets: 6})
+	for i := range 5 {
+		overflown.call(from(fmt.Sprint("context", i), fmt.Sprint("origin", i)), 1+i, time.Millisecond, fmt.Sprint("r", i))
+		overflown.clock.Advance(700 * time.Millisecond)
+	}
+	deep := newLab(t, core.Config{})
+	ctx := from("web", "")
+	for i := range 300 {
+		e := deep.enter(ctx, fmt.Sprintf("%03d", i), core.Units(1+i))
+		defer e.Exit()
+		ctx = e.Context()
+	}
+	broken := newLab(t, core.Config{Chain: withBroken()})
+	broken.breakers([]breaker.Rule{
+		{ID: "b", Resource: "o.*", Match: spec.MatchRegex, MinCalls: 2, Recovery: 5 * time.Second},
+		{ID: "a", Resource: "orders", MinCalls: 1, Recovery: time.Second, Mode: spec.Shadow},
+	})
+	broken.call(anywhere, 1, 0, "orbit")
+	broken.call(anywhere, 1, 0, "orders")
+	broken.fail("orders")
+	hostiles := newLab(t, core.Config{})
+	for name := range hostile {
+		hostiles.call(from(name, name), 1, 0, name)
+	}
+	for name, l := range map[string]*lab{
+		"new": newLab(t, core.Config{}), "shop": shop(t), "overflown": overflown, "deep": deep, "broken": broken, "hostile": hostiles,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := inspect.Handler(l.Engine, inForce)
+			tree := l.tree()
+			all, err := json.Marshal(tree)
+			require.NoError(t, err)
+			resources := []byte("[]")
+			if len(tree.Resources) > 0 {
+				resources, err = json.Marshal(tree.Resources)
+				require.NoError(t, err)
+			}
+			for range 2 { // the second time in what the first took
+				require.Equal(t, text(t, tree), body(t, ask(h, "GET", "/tree")))
+				require.Equal(t, sentinel(t, tree), body(t, ask(h, "GET", "/tree?format=sentinel")))
+				require.Equal(t, string(all), body(t, ask(h, "GET", "/tree?format=json")))
+				require.Equal(t, string(resources), body(t, ask(h, "GET", "/nodes")))
+			}
+		})
 	}
 }
 

@@ -98,7 +98,7 @@ func sameMinRT(t *testing.T, want *stat.Counts, got *float64) {
 
 func TestJSONKeysStay(t *testing.T) {
 	l := newLab(t, core.Config{})
-	l.call(from("web", "app"), 1, 3500*time.Microsecond, "orders", core.Count(2))
+	l.call(from("web", "app"), 1, 3500*time.Microsecond, "orders", core.Units(2))
 	n, ok := l.tree().Resource("orders")
 	data, err := json.Marshal(found(t, n, ok))
 	require.NoError(t, err)

@@ -28,14 +28,14 @@ type jsonNode struct {
 
 	Children []jsonNode
 	Origins  []jsonNode
-	Breakers []jsonBreaker
+	Details  []jsonBreaker
 }
 
 type jsonBreaker struct {
-	Rule, Callee, Mode, State string
-	Since, RetryAt            time.Time
-	Calls, Bad                int64
-	Probes                    int
+	Kind, Rule, Resource, Endpoint, Mode, State string
+	Since, RetryAt                              time.Time
+	Calls, Bad                                  int64
+	Probes                                      int
 }
 
 type jsonCounts struct {
@@ -60,14 +60,20 @@ type jsonTree struct {
 
 type jsonRule struct {
 	Kind, ID, Resource, Mode string
-	Refused, Rehearsed       int64
-	Threshold, Memory        float64
-	Values                   int
-	InFlight                 int64
-	Overflowed               int64
-	Top                      []jsonValue
-	States                   map[string]int
-	Limits                   []jsonLimit
+	Refused, ShadowBlocked   int64
+	Details                  jsonDetails
+}
+
+// jsonDetails are those of the rules of every kind.
+type jsonDetails struct {
+	Threshold, Memory    float64
+	Values               int
+	InFlight, Overflowed int64
+	Top                  []jsonValue
+	Limits               []jsonLimit
+	Endpoints            int
+	NotJudged            int64
+	States               map[string]int
 }
 
 type jsonLimit struct {

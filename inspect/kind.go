@@ -1,6 +1,6 @@
 package inspect
 
-import "github.com/penstock-go/penstock/core"
+import "github.com/penstock-go/penstock/core/spec"
 
 // Kind is what a [Node] stands for.
 type Kind uint8
@@ -19,14 +19,14 @@ const (
 var kindNames = []string{"root", "entrance", "call", "resource", "origin", "inbound"}
 
 // String returns the name used in JSON.
-func (k Kind) String() string { return core.EnumName("kind", kindNames, uint8(k)) }
+func (k Kind) String() string { return spec.EnumName("kind", kindNames, uint8(k)) }
 
 // MarshalText writes the name used in JSON.
-func (k Kind) MarshalText() ([]byte, error) { return core.MarshalEnum("kind", kindNames, uint8(k)) }
+func (k Kind) MarshalText() ([]byte, error) { return spec.MarshalEnum("kind", kindNames, uint8(k)) }
 
 // UnmarshalText reads the name used in JSON.
 func (k *Kind) UnmarshalText(text []byte) error {
-	v, err := core.ParseEnum("kind", kindNames, text)
+	v, err := spec.ParseEnum("kind", kindNames, text)
 	*k = Kind(v)
 	return err
 }

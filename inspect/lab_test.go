@@ -11,10 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/inspect"
-	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -28,12 +29,12 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type lab struct {
 	*core.Engine
 	t     *testing.T
-	clock *core.ManualClock
+	clock *clocks.Manual
 }
 
 func newLab(t *testing.T, config core.Config) *lab {
 	t.Helper()
-	l := &lab{t: t, clock: core.NewManualClock(start)}
+	l := &lab{t: t, clock: clocks.NewManual(start)}
 	config.Clock = l.clock
 	config.Logger = slog.New(slog.DiscardHandler)
 	if config.Chain == nil {
@@ -58,7 +59,7 @@ var anywhere = context.Background()
 
 // from is a context of the given name and origin.
 func from(name, origin string) context.Context {
-	return core.WithContext(context.Background(), name, origin)
+	return core.WithOrigin(core.WithContext(context.Background(), name), origin)
 }
 
 // enter starts a call that must pass.

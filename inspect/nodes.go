@@ -1,8 +1,9 @@
 package inspect
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -21,21 +22,16 @@ func (h *handler) nodes(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	var nodes []Node
-	total := 0
-	resources := h.snapshots.take().Resources
-	for i := range resources {
-		if !ask.wants(&resources[i]) {
-			continue
-		}
-		if total >= ask.offset && len(nodes) < ask.limit {
-			nodes = append(nodes, resources[i])
-		}
-		total++
-	}
-	w.Header().Set("X-Total-Count", strconv.Itoa(total))
-	body, err := json.Marshal(newNodesJSON(nodes))
-	reply(w, jsonText, body, err)
+	h.read(w, func(tree view) {
+		w.Header().Set("X-Total-Count", strconv.Itoa(ask.count(tree.resources)))
+		reply(w, r, jsonText, func(out io.Writer) error {
+			j := newJSONWriter(out)
+			j.text("[")
+			j.nodes(ask.part(tree.resources))
+			j.text("]")
+			return j.flush()
+		})
+	})
 }
 
 // nodesQuery is what is asked of /nodes.
@@ -47,6 +43,37 @@ type nodesQuery struct {
 
 func (q *nodesQuery) wants(n *Node) bool {
 	return strings.Contains(n.Name, q.id) && (!q.notZero || n.Minute.Total() > 0)
+}
+
+// count is how many resources are wanted, in whichever part.
+func (q *nodesQuery) count(resources iter.Seq[visit]) (total int) {
+	for v := range resources {
+		if v.depth == 0 && q.wants(v.Node) {
+			total++
+		}
+	}
+	return total
+}
+
+// part yields the resources of the part that is asked for, each followed by its callers.
+func (q *nodesQuery) part(resources iter.Seq[visit]) iter.Seq[visit] {
+	return func(yield func(visit) bool) {
+		wanted, inside := 0, false
+		for v := range resources {
+			if v.depth == 0 {
+				if inside = q.wants(v.Node); inside {
+					wanted++
+				}
+				inside = inside && wanted > q.offset
+				if wanted > q.offset && wanted-q.offset > q.limit {
+					return
+				}
+			}
+			if inside && !yield(v) {
+				return
+			}
+		}
+	}
 }
 
 func parseNodesQuery(v url.Values) (q nodesQuery, err error) {

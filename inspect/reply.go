@@ -1,8 +1,13 @@
 package inspect
 
 import (
+	"bufio"
+	"io"
 	"net/http"
+	"slices"
 	"strconv"
+	"sync"
+	"time"
 )
 
 const (
@@ -11,13 +16,83 @@ const (
 	yamlText  = "application/yaml; charset=utf-8"
 )
 
-// reply sends what was rendered, or says why it could not be.
-func reply(w http.ResponseWriter, contentType string, body []byte, err error) {
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+// A reply goes out in chunks. Its reader has to take each within patience, and must not
+// keep the handler waiting for longer than that and pace for each of them, which is to
+// read 64 KiB a second: so nobody holds a copy for long who doesn't read it. A server's
+// WriteTimeout holds as well.
+const (
+	chunk    = 32 << 10
+	patience = 10 * time.Second
+	pace     = 500 * time.Millisecond
+)
+
+// reply sends what write renders. To answer HEAD, it only looks how much that is.
+func reply(w http.ResponseWriter, r *http.Request, contentType string, write func(io.Writer) error) {
+	w.Header().Set("Content-Type", contentType)
+	if r.Method == http.MethodHead {
+		var size counter
+		if write(&size) == nil {
+			w.Header().Set("Content-Length", strconv.FormatInt(int64(size), 10))
+		}
 		return
 	}
-	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // fails when the client has gone
+	out := chunks.Get().(*bufio.Writer)
+	out.Reset(newPatient(w, r))
+	defer func() {
+		out.Reset(nil) // which keeps nothing of this reply
+		chunks.Put(out)
+	}()
+	if write(out) == nil {
+		_ = out.Flush() // fails when the client has gone
+	}
+}
+
+var chunks = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, chunk) }}
+
+// counter counts what is written.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
+// patient is a reply whose reader has to keep up.
+type patient struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	left    time.Duration // that the handler waits for the reader
+	latest  time.Time     // when the server's WriteTimeout is over; zero if it has none
+}
+
+func newPatient(w http.ResponseWriter, r *http.Request) *patient {
+	p := &patient{ResponseWriter: w, control: http.NewResponseController(w), left: patience}
+	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.WriteTimeout > 0 {
+		p.latest = time.Now().Add(server.WriteTimeout)
+	}
+	return p
+}
+
+func (p *patient) Write(b []byte) (written int, err error) {
+	for piece := range slices.Chunk(b, chunk) {
+		begin := time.Now()
+		deadline := begin.Add(min(patience, p.left))
+		if !p.latest.IsZero() && deadline.After(p.latest) {
+			deadline = p.latest
+		}
+		_ = p.control.SetWriteDeadline(deadline) // there may be none, in a test or behind a filter
+		n, err := p.ResponseWriter.Write(piece)
+		written += n
+		if err != nil {
+			return written, err
+		}
+		p.left += pace - time.Since(begin)
+	}
+	return written, nil
+}
+
+// busy says that there are too many readers.
+func busy(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, "too many readers at once, or too slow ones: try again", http.StatusServiceUnavailable)
 }

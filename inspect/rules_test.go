@@ -11,16 +11,17 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/machine"
 )
 
 func TestTreeTellsWhatRulesDid(t *testing.T) {
 	l := newLab(t, core.Config{})
 	l.rules(
 		flow.Rule{ID: "limit", Resource: "r", Threshold: 3},
-		flow.Rule{ID: "try", Resource: "r", Threshold: 2, Mode: core.Shadow},
+		flow.Rule{ID: "try", Resource: "r", Threshold: 2, Mode: spec.Shadow},
 	)
 	for range 5 {
 		e, err := l.Enter(anywhere, "r", nil)
@@ -31,18 +32,18 @@ func TestTreeTellsWhatRulesDid(t *testing.T) {
 	tree := l.tree()
 	require.Equal(t, []core.RuleFigures{
 		{Kind: core.KindFlow, ID: "limit", Resource: "r", Refused: 2},
-		{Kind: core.KindFlow, ID: "try", Resource: "r", Mode: core.Shadow, Rehearsed: 1},
+		{Kind: core.KindFlow, ID: "try", Resource: "r", Mode: spec.Shadow, ShadowBlocked: 1},
 	}, tree.Rules)
 
 	var text strings.Builder
 	require.NoError(t, tree.WriteText(&text))
-	require.Contains(t, text.String(), "\nshadow rule try: would have refused 1 calls\n")
+	require.Contains(t, text.String(), "\nshadow flow rule try: would have refused 1 calls\n")
 
 	data, err := json.Marshal(tree)
 	require.NoError(t, err)
 	var got jsonTree
 	decode(t, data, &got)
-	require.Equal(t, jsonRule{Kind: "flow", ID: "try", Resource: "r", Mode: "shadow", Rehearsed: 1}, got.Rules[1])
+	require.Equal(t, jsonRule{Kind: "flow", ID: "try", Resource: "r", Mode: "shadow", ShadowBlocked: 1}, got.Rules[1])
 }
 
 // half is a machine of which half of the memory is used.
@@ -50,13 +51,13 @@ type half struct{ err error }
 
 func (half) Load(int64) (float64, error) { return 0, nil }
 func (half) CPU(int64) (float64, error)  { return 0, nil }
-func (h *half) Memory(int64) (machine.Memory, error) {
-	return machine.Memory{Used: 1 << 29, Limit: 1 << 30}, h.err
+func (h *half) Memory(int64) (host.Memory, error) {
+	return host.Memory{Used: 1 << 29, Limit: 1 << 30}, h.err
 }
 
 func TestTreeTellsOfMemory(t *testing.T) {
 	m := new(half)
-	l := newLab(t, core.Config{Machine: m})
+	l := newLab(t, core.Config{Host: m})
 	l.rules(
 		flow.Rule{ID: "share", Resource: "r", Threshold: 30, MemoryThreshold: 10, LowMemory: flow.Share(0.25), HighMemory: flow.Share(0.75)},
 		flow.Rule{ID: "bytes", Resource: "r", Threshold: 30, MemoryThreshold: 10, LowMemory: flow.Bytes(1), HighMemory: flow.Bytes(1 << 20)},
@@ -69,7 +70,7 @@ func TestTreeTellsOfMemory(t *testing.T) {
 	require.NoError(t, err)
 	var got jsonTree
 	decode(t, data, &got)
-	require.Equal(t, jsonRule{Kind: "flow", ID: "share", Resource: "r", Mode: "enforce", Threshold: 20, Memory: 0.5}, got.Rules[0])
+	require.Equal(t, jsonRule{Kind: "flow", ID: "share", Resource: "r", Mode: "enforce", Details: jsonDetails{Threshold: 20, Memory: 0.5}}, got.Rules[0])
 
 	m.err = errors.New("gone")
 	l.Sampler().Sample()
@@ -93,7 +94,7 @@ func TestTreeTellsTheHottestValues(t *testing.T) {
 		}
 	}
 	tree := l.tree()
-	require.Equal(t, 2, tree.Rules[0].Values)
+	require.Equal(t, 2, tree.Rules[0].Details.(hotspot.Figures).Values)
 	var text strings.Builder
 	require.NoError(t, tree.WriteText(&text))
 	require.Contains(t, text.String(), "\nhotspot rule users: 2 values; hottest ")
@@ -103,12 +104,12 @@ func TestTreeTellsTheHottestValues(t *testing.T) {
 	require.NoError(t, err)
 	var got jsonTree
 	decode(t, data, &got)
-	require.Len(t, got.Rules[0].Top, 2)
-	for _, v := range got.Rules[0].Top {
+	require.Len(t, got.Rules[0].Details.Top, 2)
+	for _, v := range got.Rules[0].Details.Top {
 		require.Equal(t, "r", v.Resource)
 		require.Contains(t, []string{`"ann"`, `"bob\n"`, `"cid"`}, v.Value)
 	}
-	require.NotZero(t, got.Rules[0].Overflowed)
+	require.NotZero(t, got.Rules[0].Details.Overflowed)
 }
 
 func TestTreeTellsWhatWasLearned(t *testing.T) {
@@ -116,12 +117,15 @@ func TestTreeTellsWhatWasLearned(t *testing.T) {
 	require.NoError(t, l.Update(func(b *core.RulesetBuilder) error {
 		return adaptive.Compile(b, []adaptive.Rule{
 			{ID: "learn", Resource: "r", Window: 10 * time.Millisecond},
-			{ID: "watch", Resource: "s\n", Start: 7, Mode: core.Shadow},
+			{ID: "watch", Resource: "s\n", Start: 7, Mode: spec.Shadow},
 		})
 	}))
+	e, err := l.Enter(anywhere, "s\n", nil) // in shadow mode a rule makes no node
+	require.NoError(t, err)
+	e.Exit()
 	var text strings.Builder
 	require.NoError(t, l.tree().WriteText(&text))
-	require.Contains(t, text.String(), "\nadaptive rule learn: limit of r is 20, now 40\nadaptive rule watch: limit of s\\n is 7\n")
+	require.Contains(t, text.String(), "\nadaptive rule learn: limit of r is 20, now 40\nshadow adaptive rule watch: would have refused 0 calls\nshadow adaptive rule watch: limit of s\\n is 7\n")
 
 	for range 300 {
 		var in []core.Entry
@@ -141,7 +145,7 @@ func TestTreeTellsWhatWasLearned(t *testing.T) {
 		}
 	}
 	tree := l.tree()
-	learned := tree.Rules[0].Limits[0]
+	learned := tree.Rules[0].Details.(adaptive.Figures).Limits[0]
 	require.InDelta(t, 8, learned.Limit, 2)
 	text.Reset()
 	require.NoError(t, tree.WriteText(&text))
@@ -151,11 +155,11 @@ func TestTreeTellsWhatWasLearned(t *testing.T) {
 	require.NoError(t, err)
 	var got jsonTree
 	decode(t, data, &got)
-	limits := got.Rules[0].Limits
+	limits := got.Rules[0].Details.Limits
 	require.Len(t, limits, 1)
 	require.Equal(t, jsonLimit{
 		Resource: "r", Limit: learned.Limit, InForce: learned.InForce,
 		FloorRTMs: float64(learned.FloorRT) / 1e6, LimitRTMs: float64(learned.LimitRT) / 1e6, ThroughputPerSecond: learned.Throughput,
 	}, limits[0])
-	require.Zero(t, got.Rules[1].Limits[0].InForce)
+	require.Zero(t, got.Rules[1].Details.Limits[0].InForce)
 }

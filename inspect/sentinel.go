@@ -1,12 +1,13 @@
 package inspect
 
 import (
+	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/penstock-go/penstock/internal/shown"
 )
 
 // WriteSentinel writes the tree as alibaba/Sentinel's tree command does, for its
@@ -20,36 +21,45 @@ import (
 // second, and prq those completed; rt is the average response time in milliseconds;
 // 1mp, 1mb and 1mt are units admitted, refused and both in the last minute. A legend
 // follows, as there. It returns the first error of w.
-func (t Tree) WriteSentinel(w io.Writer) error {
-	var out bytes.Buffer
-	for depth, n := range t.Walk() {
-		out.WriteString(strings.Repeat("-", depth))
+func (t Tree) WriteSentinel(w io.Writer) error { return t.view().writeSentinel(w) }
+
+func (v view) writeSentinel(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	var line []byte
+	for n := range v.calls {
+		line = append(line[:0], strings.Repeat("-", n.depth)...)
 		if n.Kind != KindCall {
-			out.WriteString("EntranceNode: ")
+			line = append(line, "EntranceNode: "...)
 		}
+		line = shown.Append(line, n.Name, sentinelWidth)
+		line = strconv.AppendInt(append(line, "(t:"...), n.InFlight, 10)
 		rates := n.Rates()
-		fmt.Fprintf(&out, "%s(t:%d pq:%s bq:%s tq:%s rt:%s prq:%s 1mp:%d 1mb:%d 1mt:%d)\n",
-			shown(n.Name, sentinelWidth), n.InFlight,
-			javaDouble(rates.Pass), javaDouble(rates.Block), javaDouble(n.TotalRate()),
-			javaDouble(avgRTMillis(&n.Second)), javaDouble(rates.Complete),
-			n.Minute.Pass, n.Minute.Block, n.Minute.Total())
+		line = appendJavaDouble(append(line, " pq:"...), rates.Pass)
+		line = appendJavaDouble(append(line, " bq:"...), rates.Block)
+		line = appendJavaDouble(append(line, " tq:"...), n.TotalRate())
+		line = appendJavaDouble(append(line, " rt:"...), avgRTMillis(&n.Second))
+		line = appendJavaDouble(append(line, " prq:"...), rates.Complete)
+		line = strconv.AppendInt(append(line, " 1mp:"...), n.Minute.Pass, 10)
+		line = strconv.AppendInt(append(line, " 1mb:"...), n.Minute.Block, 10)
+		line = strconv.AppendInt(append(line, " 1mt:"...), n.Minute.Total(), 10)
+		if _, err := out.Write(append(line, ")\n"...)); err != nil {
+			return err
+		}
 	}
 	out.WriteString("\r\n\r\nt:threadNum  pq:passQps  bq:blockQps  tq:totalQps  rt:averageRt  prq: passRequestQps 1mp:1m-pass 1mb:1m-block 1mt:1m-total\r\n")
-	_, err := w.Write(out.Bytes())
-	return err
+	return out.Flush()
 }
 
 // sentinelWidth is what a name is cut at here: far enough out for every name that
 // means something.
 const sentinelWidth = 256
 
-// javaDouble formats a number as Java does: with a decimal point always.
-func javaDouble(v float64) string {
-	s := strconv.FormatFloat(v, 'f', -1, 64)
-	if !strings.Contains(s, ".") {
-		s += ".0"
+// appendJavaDouble formats a number as Java does: with a decimal point always.
+func appendJavaDouble(to []byte, v float64) []byte {
+	begin := len(to)
+	to = strconv.AppendFloat(to, v, 'f', -1, 64)
+	if !bytes.Contains(to[begin:], []byte(".")) {
+		to = append(to, ".0"...)
 	}
-	return s
+	return to
 }
-
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,41 +1,124 @@
 package inspect
 
-import (
-	"sync"
+import "sync"
 
-	"github.com/penstock-go/penstock/core"
+// What the readers of a handler may hold together: so many readers, each with a buffer
+// of [chunk] bytes and a stack, and so many bytes of copies. One copy may be larger,
+// alone.
+const (
+	maxReaders = 256
+	maxHeld    = 32 << 20
 )
 
-// snapshots takes snapshots for many readers, one at a time. Readers that come
-// while one is being taken share the next. So however hard it is hammered, one
-// goroutine reads the nodes, and yet nobody gets a copy older than his question.
-type snapshots struct {
-	engine *core.Engine
-	taking sync.Mutex
+// room is what the readers of a handler share. It is safe for concurrent use.
+type room struct {
+	making sync.Mutex // one copy at a time; before mu
 
-	mu   sync.Mutex
-	next func() Tree // what readers wait for that come now; nil if there are none
+	mu      sync.Mutex
+	readers int
+	held    int // bytes of copies with readers
 }
 
-func (s *snapshots) take() Tree { return s.join()() }
+// copies makes copies for many readers. Those that come while one is being made share
+// the next: however many they are, one goroutine copies, and yet no reader gets a copy
+// older than the question. A copy is let go of with its last reader. It is safe for
+// concurrent use.
+type copies[T any] struct {
+	*room
+	make func() (c *T, size int)
+	drop func(*T) // what to do with one that nobody reads any more; may be nil
 
-func (s *snapshots) join() func() Tree {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.next == nil {
-		s.next = sync.OnceValue(func() Tree {
-			s.taking.Lock()
-			defer s.taking.Unlock()
-			s.close() // before the clock is read: who comes later wants a later one
-			return Snapshot(s.engine)
-		})
+	// room.mu guards:
+	next   *edition[T] // what readers join that come now; nil if there is none
+	latest int         // the size of the latest copy
+}
+
+// edition is a copy and how many read it.
+type edition[T any] struct {
+	copy func() *T // nil if there was no room for it
+
+	// room.mu guards:
+	made    *T
+	size    int
+	readers int
+}
+
+// read has use read a copy that is made from now on. It returns false, and doesn't, if
+// there are too many readers, or they hold too much.
+func (c *copies[T]) read(use func(*T)) bool {
+	e := c.join()
+	if e == nil {
+		return false
 	}
-	return s.next
+	defer c.leave(e)
+	copied := e.copy()
+	if copied == nil {
+		return false
+	}
+	use(copied)
+	return true
 }
 
-// close sends readers that come from now on to another snapshot.
-func (s *snapshots) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.next = nil
+func (c *copies[T]) join() *edition[T] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.readers == maxReaders {
+		return nil
+	}
+	if c.next == nil {
+		e := new(edition[T])
+		e.copy = sync.OnceValue(func() *T { return c.fill(e) })
+		c.next = e
+	}
+	c.readers++
+	c.next.readers++
+	return c.next
 }
+
+func (c *copies[T]) leave(e *edition[T]) {
+	if unread := c.unread(e); unread != nil && c.drop != nil {
+		c.drop(unread)
+	}
+}
+
+// unread returns the copy if this was its last reader.
+func (c *copies[T]) unread(e *edition[T]) *T {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.readers--
+	e.readers--
+	if e.readers > 0 || e.made == nil {
+		return nil
+	}
+	c.held -= e.size
+	return e.made
+}
+
+func (c *copies[T]) fill(e *edition[T]) *T {
+	c.making.Lock()
+	defer c.making.Unlock()
+	if !c.close() {
+		return nil
+	}
+	copied, size := c.make()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.latest = size
+	if !c.fits(size) {
+		return nil
+	}
+	c.held += size
+	e.made, e.size = copied, size
+	return copied
+}
+
+// close sends readers that come from now on to another copy, before this one is begun.
+// It reports whether there may be room for this one.
+func (c *copies[T]) close() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next = nil
+	return c.fits(c.latest)
+}
+
+func (r *room) fits(size int) bool { return r.held == 0 || r.held+size <= maxHeld }

@@ -1,245 +1,147 @@
 package inspect
 
 import (
-	"bytes"
-	"fmt"
+	"bufio"
 	"io"
+	"iter"
 	"strconv"
-	"strings"
-	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/shown"
 )
 
-const (
-	// labelWidth leaves room for ordinary figures on a line of 80 columns.
-	labelWidth = 34
-	// nameWidth is what a name gets at least, however deep it stands.
-	nameWidth = 12
-)
+// nameWidth is what a name gets at least, however deep it stands.
+const nameWidth = 12
 
 // WriteText writes the tree for people, one node a line, contexts without calls
-// left out. A call whose resource has a breaker that isn't closed says so. Below it
-// stand what may need attention: calls that wait, slots that panicked, caps that were
-// reached, what rules in shadow mode would have refused, the thresholds that go by the
-// memory in use, the hottest values of hotspot rules, the limits that adaptive rules have
-// learned, breakers that are not closed, and callees that are ejected. It returns the
-// first error of w.
-func (t Tree) WriteText(w io.Writer) error {
-	lines := table{breakers: t.breakerLabels()}
-	lines.add(shown(t.Root.Name, labelWidth), nil)
-	lines.addBelow(&t.Root, "")
-	var out bytes.Buffer
-	lines.write(&out)
-	t.writeAttention(&out)
-	_, err := w.Write(out.Bytes())
-	return err
+// left out. Beside a call stands the most urgent of what rules tell of its resource. Below
+// the tree stands what may need attention: calls that wait, slots that panicked, caps that
+// were reached, what rules in shadow mode would have refused, and what else rules tell. It
+// returns the first error of w.
+func (t Tree) WriteText(w io.Writer) error { return t.view().writeText(w) }
+
+func (v view) writeText(w io.Writer) error {
+	var t table
+	for line := range v.lines {
+		t.fit(line)
+	}
+	out := bufio.NewWriter(w)
+	for line := range v.lines {
+		if err := t.write(out, line); err != nil {
+			return err
+		}
+	}
+	before := "\n" // an empty line above the first
+	for line := range v.head.attention {
+		out.WriteString(before)
+		out.WriteString(line)
+		if err := out.WriteByte('\n'); err != nil {
+			return err
+		}
+		before = ""
+	}
+	return out.Flush()
 }
 
-func (t Tree) writeAttention(out *bytes.Buffer) {
-	var lines []string
-	if t.Waiting > 0 {
-		lines = append(lines, fmt.Sprintf("waiting calls: %d", t.Waiting))
-	}
-	if t.Failures > 0 {
-		lines = append(lines, fmt.Sprintf("slot panics: %d; each call went on without that slot", t.Failures))
-	}
-	if t.Leaked > 0 {
-		lines = append(lines, fmt.Sprintf("calls that did not exit in time: %d; the log says who made them", t.Leaked))
-	}
-	for _, c := range []struct {
-		name string
-		Usage
-	}{
-		{"resources", t.Caps.Resources},
-		{"contexts", t.Caps.Contexts},
-		{"call nodes", t.Caps.Calls},
-		{"origins", t.Caps.Origins},
-	} {
-		if c.Overflows > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %d of %d; %d times a name found no place and went to (overflow)", c.name, c.Used, c.Cap, c.Overflows))
+// cells are the texts of a line: a label and figures.
+type cells struct {
+	text []byte // of all, one after the other
+	ends []int
+}
+
+// end ends a cell, to whose text so much was appended.
+func (c *cells) end(text []byte) {
+	c.text, c.ends = text, append(c.ends, len(text))
+}
+
+func (c *cells) all() iter.Seq2[int, []byte] {
+	return func(yield func(int, []byte) bool) {
+		begin := 0
+		for i, end := range c.ends {
+			if !yield(i, c.text[begin:end]) {
+				return
+			}
+			begin = end
 		}
-	}
-	for _, r := range t.Rules {
-		if r.Mode == core.Shadow {
-			lines = append(lines, fmt.Sprintf("shadow rule %s: would have refused %d calls", shown(r.ID, labelWidth), r.Rehearsed))
-		}
-	}
-	for _, r := range t.Rules {
-		if r.Threshold > 0 {
-			lines = append(lines, fmt.Sprintf("%s rule %s: threshold %s, %s", r.Kind, shown(r.ID, labelWidth), number(r.Threshold), memoryUse(r.Memory)))
-		}
-	}
-	for _, r := range t.Rules {
-		if r.Values > 0 && r.Kind != core.KindOutlier {
-			lines = append(lines, valuesLine(r))
-		}
-	}
-	for _, r := range t.Rules {
-		for _, l := range r.Limits {
-			lines = append(lines, limitLine(r, l))
-		}
-		if line := breakersLine(r, t.At); line != "" {
-			lines = append(lines, line)
-		}
-	}
-	if len(lines) > 0 {
-		fmt.Fprintf(out, "\n%s\n", strings.Join(lines, "\n"))
 	}
 }
 
-// memoryUse is a share of the memory, or bytes.
-func memoryUse(v float64) string {
-	switch {
-	case v == core.Unknown:
-		return "memory not known"
-	case v <= 1:
-		return "memory " + number(100*v) + " %"
-	}
-	return "memory " + number(v/(1<<20)) + " MiB"
-}
-
-// valuesLine tells of a rule that tells values apart: how many there are, and those that
-// are asked for most.
-func valuesLine(r core.RuleFigures) string {
-	const most = 3
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s rule %s: %d values", r.Kind, shown(r.ID, labelWidth), r.Values)
-	for i, v := range r.Top[:min(len(r.Top), most)] {
-		b.WriteString([]string{"; hottest ", ", "}[min(i, 1)])
-		fmt.Fprintf(&b, "%s (%d passed, %d refused)", shown(v.Value, labelWidth), v.Passed, v.Refused)
-	}
-	if r.Overflowed > 0 {
-		fmt.Fprintf(&b, "; %d times one found no place and shared a limit", r.Overflowed)
-	}
-	return b.String()
-}
-
-// limitLine tells what a rule has learned of a resource.
-func limitLine(r core.RuleFigures, l core.LimitFigures) string {
-	line := fmt.Sprintf("%s rule %s: limit of %s is %d", r.Kind, shown(r.ID, labelWidth), shown(l.Resource, labelWidth), l.Limit)
-	if l.InForce > 0 {
-		line += fmt.Sprintf(", now %d", l.InForce)
-	}
-	if l.FloorRT > 0 {
-		line += "; rt below " + duration(l.FloorRT)
-	}
-	if l.LimitRT > 0 {
-		line += ", above " + duration(l.LimitRT)
-	}
-	if l.Throughput > 0 {
-		line += "; " + number(l.Throughput) + "/s"
-	}
-	return line
-}
-
-// table is lines of a label and figures, to be aligned.
-type table struct {
-	lines    []line
-	widths   []int             // of the label and of each figure
-	breakers map[string]string // what to add to calls of a resource
-}
-
-type line struct {
-	label   string
-	figures []string
-}
-
-// addBelow adds the children of a node with all below them. guide is what draws
-// the lines of the levels above.
-func (t *table) addBelow(n *Node, guide string) {
-	var children []*Node
-	for i := range n.Children {
-		if c := &n.Children[i]; c.Kind != KindEntrance || len(c.Children) > 0 {
-			children = append(children, c)
+// lines yields a line for each node that is shown, good until the next.
+func (v view) lines(yield func(*cells) bool) {
+	guides := [][]byte{nil, nil} // what draws the lines of the levels above, by depth
+	line := new(cells)
+	for n := range v.calls {
+		if n.Kind == KindEntrance && n.below == 0 {
+			continue
+		}
+		line.text, line.ends = line.text[:0], line.ends[:0]
+		if n.depth == 0 {
+			line.end(shown.Append(line.text, n.Name, shown.LabelWidth))
+		} else {
+			branch, below := "├─ ", "│  "
+			if n.last {
+				branch, below = "└─ ", "   "
+			}
+			if len(guides) < n.depth+2 {
+				guides = append(guides, nil)
+			}
+			guide := guides[n.depth]
+			guides[n.depth+1] = append(append(guides[n.depth+1][:0], guide...), below...)
+			text := append(append(line.text, guide...), branch...)
+			line.end(shown.Append(text, n.Name, max(nameWidth, shown.LabelWidth-shown.Columns(text))))
+			n.describe(line)
+			if n.Kind == KindCall {
+				if mark := v.details.of(n.Name).mark(); mark != "" {
+					line.end(append(line.text, mark...))
+				}
+			}
+		}
+		if !yield(line) {
+			return
 		}
 	}
-	for i, c := range children {
-		branch, below := "├─ ", "│  "
-		if i == len(children)-1 {
-			branch, below = "└─ ", "   "
-		}
-		room := max(nameWidth, labelWidth-columns(guide+branch))
-		figures := c.describe()
-		if label := t.breakers[c.Name]; label != "" && c.Kind == KindCall {
-			figures = append(figures, label)
-		}
-		t.add(guide+branch+shown(c.Name, room), figures)
-		t.addBelow(c, guide+below)
+}
+
+// describe adds the figures of a line.
+func (f *Figures) describe(line *cells) {
+	rates := f.Rates()
+	line.end(append(shown.AppendNumber(append(line.text, "pass "...), rates.Pass), "/s"...))
+	line.end(append(shown.AppendNumber(append(line.text, "block "...), rates.Block), "/s"...))
+	if f.Second.Exited > 0 {
+		line.end(shown.AppendDuration(append(line.text, "rt "...), f.AvgRT()))
+	} else {
+		line.end(append(line.text, "rt -"...))
+	}
+	line.end(strconv.AppendInt(append(line.text, "in-flight "...), f.InFlight, 10))
+	if f.Waiting > 0 {
+		line.end(strconv.AppendInt(append(line.text, "waiting "...), f.Waiting, 10))
 	}
 }
 
-func (t *table) add(label string, figures []string) {
-	t.lines = append(t.lines, line{label, figures})
-	if figures == nil {
+// table is the widths of columns that lines are aligned in.
+type table []int
+
+// fit makes the columns as wide as a line needs that has figures.
+func (t *table) fit(line *cells) {
+	if len(line.ends) == 1 {
 		return
 	}
-	for i, text := range append([]string{label}, figures...) {
-		if i == len(t.widths) {
-			t.widths = append(t.widths, 0)
+	for i, text := range line.all() {
+		if i == len(*t) {
+			*t = append(*t, 0)
 		}
-		t.widths[i] = max(t.widths[i], columns(text))
+		(*t)[i] = max((*t)[i], shown.Columns(text))
 	}
-	t.widths[0] = min(t.widths[0], labelWidth) // a line that is deeper stands out
+	(*t)[0] = min((*t)[0], shown.LabelWidth) // a line that is deeper stands out
 }
 
-func (t *table) write(out *bytes.Buffer) {
-	for _, l := range t.lines {
-		text := l.label
-		for i, figure := range l.figures {
-			out.WriteString(text)
-			padding := max(0, t.widths[i]-columns(text)) + 2
-			out.WriteString(strings.Repeat(" ", padding))
-			text = figure
-		}
-		out.WriteString(text)
-		out.WriteByte('\n')
-	}
-}
-
-// describe is the figures of a line.
-func (f *Figures) describe() []string {
-	rates := f.Rates()
-	rt := "-"
-	if f.Second.Exited > 0 {
-		rt = duration(f.AvgRT())
-	}
-	figures := []string{
-		"pass " + number(rates.Pass) + "/s",
-		"block " + number(rates.Block) + "/s",
-		"rt " + rt,
-		"in-flight " + strconv.FormatInt(f.InFlight, 10),
-	}
-	if f.Waiting > 0 {
-		figures = append(figures, "waiting "+strconv.FormatInt(f.Waiting, 10))
-	}
-	return figures
-}
-
-// duration is short rather than exact: two digits or more.
-func duration(d time.Duration) string {
-	if d <= 0 {
-		return "0ms" // less than the clock can tell
-	}
-	for _, unit := range []struct {
-		length time.Duration
-		name   string
-	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "µs"}} {
-		if d >= unit.length {
-			return number(float64(d)/float64(unit.length)) + unit.name
+func (t table) write(out *bufio.Writer, line *cells) error {
+	for i, text := range line.all() {
+		out.Write(text)
+		if i+1 < len(line.ends) {
+			for range max(0, t[i]-shown.Columns(text)) + 2 {
+				out.WriteByte(' ')
+			}
 		}
 	}
-	return strconv.FormatInt(int64(d), 10) + "ns"
-}
-
-// number is short rather than exact: whole from 10 on, below with one decimal, and
-// never 0 for what is more.
-func number(v float64) string {
-	switch {
-	case v > 0 && v < 0.1:
-		return strconv.FormatFloat(v, 'g', 1, 64)
-	case v < 9.95:
-		return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
-	}
-	return strconv.FormatFloat(v, 'f', 0, 64)
+	return out.WriteByte('\n')
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/inspect"
 )
@@ -66,20 +67,20 @@ func TestTextTellsOfSlotsThatPanic(t *testing.T) {
 
 // hostile is names that would break a line, a terminal, or a table.
 var hostile = map[string]string{
-	"line\nfeed":              `line\nfeed`,
-	"carriage\rreturn":        `carriage\rreturn`,
-	"tab\tstop":               `tab\tstop`,
-	"\x1b[31mred\x1b[0m":      `\x1b[31mred\x1b[0m`,
-	"nul\x00":                 `nul\x00`,
-	"line\u2028separator":     `line\u2028separator`,
-	"right\u202eleft":         `right\u202eleft`,
-	"\xff not UTF-8":          `\xff not UTF-8`,
-	`back\slash`:              `back\\slash`,
-	`"quoted"`:                `"quoted"`,
-	"订单 查询":                   "订单 查询",
-	"café":                    "café",
-	strings.Repeat("x", 1e6):  strings.Repeat("x", 27) + "…",
-	strings.Repeat("订", 1000): strings.Repeat("订", 13) + "…",
+	"line\nfeed":                           `line\nfeed`,
+	"carriage\rreturn":                     `carriage\rreturn`,
+	"tab\tstop":                            `tab\tstop`,
+	"\x1b[31mred\x1b[0m":                   `\x1b[31mred\x1b[0m`,
+	"nul\x00":                              `nul\x00`,
+	"line\u2028separator":                  `line\u2028separator`,
+	"right\u202eleft":                      `right\u202eleft`,
+	"\xff not UTF-8":                       `\xff not UTF-8`,
+	`back\slash`:                           `back\\slash`,
+	`"quoted"`:                             `"quoted"`,
+	"订单 查询":                                "订单 查询",
+	"café":                                 "café",
+	strings.Repeat("x", pattern.MaxName):   strings.Repeat("x", 27) + "…",
+	strings.Repeat("订", pattern.MaxName/3): strings.Repeat("订", 13) + "…",
 }
 
 func TestANameIsOneLineWhateverItHolds(t *testing.T) {

@@ -55,9 +55,9 @@ type Node struct {
 	Children []Node
 	// Origins are the callers of a resource, sorted by name.
 	Origins []Node
-	// Breakers are those of a resource, in the order of their rules, and those of its
-	// callees that are ejected.
-	Breakers []core.BreakerFigures
+	// Details are what rules tell of a resource, in the order of the rules, in types of
+	// their families.
+	Details []core.ResourceDetails
 }
 
 // Caps is how many nodes there are of each kind, how many there may be, and how
@@ -132,20 +132,6 @@ func (t Tree) Call(context, resource string) (*Node, bool) {
 		}
 	}
 	return nil, false
-}
-
-// sortByName sorts nodes. An overflow node comes after an ordinary one that
-// happens to have its name.
-func sortByName(nodes []Node) {
-	slices.SortFunc(nodes, func(a, b Node) int {
-		if c := strings.Compare(a.Name, b.Name); c != 0 || a.Overflow == b.Overflow {
-			return c
-		}
-		if a.Overflow {
-			return 1
-		}
-		return -1
-	})
 }
 
 func find(sorted []Node, name string) (*Node, bool) {

@@ -1,56 +1,62 @@
 package isolation
 
 import (
+	"time"
+
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
-// everybody owns the gauge of a resource's node that the rules in force look at. It is
-// not the one that flow's rules look at: there a call that waits in line counts.
-const everybody = node.Everybody("isolation")
+// sharedSemaphore owns the semaphore of a resource's node that the rules in force look at. It is
+// not the one that flow's rules look at: there a call that waits in the queue counts.
+const sharedSemaphore = node.Shared("isolation")
 
-// controller is one rule at work on one resource. Who holds permits and who waits is
-// known to a gauge of the resource's node, which outlives the rule's changes.
+// controller is one rule at work on one resource. The calls that hold
+// permits and those that wait are known to a semaphore of the resource's node, which
+// outlives the rule's changes.
 type controller struct {
-	rule     Rule
-	resource *core.Resource
-	refusal  *core.BlockError
-	owner    any         // of the gauge
-	gauge    *stat.Gauge // of that owner when the rule was compiled, nil if it is off
+	rule      Rule
+	resource  *core.Resource
+	refusal   *core.BlockError
+	owner     any             // of the semaphore
+	semaphore *stat.Semaphore // of that owner when the rule was compiled, nil if it is off
 
-	rehearsed *stat.Tally // refusals of a shadow rule
+	shadowBlocked *stat.Tally // refusals of a shadow rule
 }
 
 func newController(r Rule, resource *core.Resource, old *controller) *controller {
-	c := &controller{rule: r, resource: resource, owner: r.owner(resource.Name(), old), rehearsed: new(stat.Tally)}
-	c.refusal = core.NewBlockError(core.KindIsolation, resource.Name(), r.ID, nil)
+	c := &controller{rule: r, resource: resource, owner: r.owner(resource.Name(), old), shadowBlocked: new(stat.Tally)}
+	var before *core.BlockError
 	if old != nil {
-		c.refusal.Succeed(old.refusal)
-		c.rehearsed = old.rehearsed
+		before, c.shadowBlocked = old.refusal, old.shadowBlocked
 	}
-	if r.Mode != core.Off {
-		c.gauge = resource.NeedGauge(c.owner) // so that it counts from now on
+	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindIsolation, Resource: resource.Name(), Rule: r.ID}, c, before)
+	if r.Mode != spec.Off {
+		c.semaphore = resource.NeedSemaphore(c.owner) // so that it counts from now on
 	}
 	return c
 }
 
-// apart owns a gauge that a rule has to itself, by its address: the ID of the rule may
+// private owns a semaphore that a rule has to itself, by its address: the ID of the rule may
 // become another's.
-type apart struct{ _ byte }
+type private struct{ _ byte }
 
-// owner names the rule's gauge on the node of a resource. It has one to itself if not
+// owner names the rule's semaphore on the node of a resource. It has one to itself if not
 // every call there counts: in shadow mode only those it would admit, and on the
 // overflow resource only those whose name it matches. Nobody else knows of those, so
-// that gauge is also that of the rule which goes on from it.
+// that semaphore is also that of the rule which goes on from it.
 func (r Rule) owner(resource string, old *controller) any {
 	switch {
-	case r.Mode != core.Shadow && !(r.Regex && resource == node.OverflowName):
-		return everybody
-	case old != nil && old.owner != everybody:
+	case r.Mode != spec.Shadow && !(r.Match == spec.MatchRegex && resource == node.OverflowName):
+		return sharedSemaphore
+	case old != nil && old.owner != sharedSemaphore:
 		return old.owner
+	case resource == node.OverflowName: // which never leaves
+		return new(private)
 	}
-	return new(apart)
+	return node.ShadowOwner{Of: new(private)}
 }
 
 // claim is what a call wants under the rule.
@@ -66,13 +72,17 @@ func (c *controller) claim(inv *core.Invocation, revision uint64) stat.Claim {
 	return claim
 }
 
-// queues reports whether the call may wait in the rule's line. A call waits in one
+// queues reports whether the call may wait in the rule's queue. A call waits in one
 // line only, so the rules that share the calls beyond the cap have none.
 func (c *controller) queues(inv *core.Invocation) bool {
-	return c.rule.Mode == core.Shadow || c.owner == everybody && !inv.Awaits()
+	return c.rule.Mode == spec.Shadow || c.owner == sharedSemaphore && !inv.Awaits()
 }
 
-// acts is what [core.FamilyTable] asks of every controller.
-func (c *controller) acts() (Rule, *core.BlockError, *stat.Tally) {
-	return c.rule, c.refusal, c.rehearsed
-}
+// RetryAfter is not known: it depends on calls that exit.
+func (c *controller) RetryAfter() (time.Duration, bool) { return 0, false }
+
+// Limit is the threshold.
+func (c *controller) Limit() (float64, bool) { return float64(c.rule.Threshold), true }
+
+// told is what [family.Compiled] asks of every controller.
+func (c *controller) told() (*core.BlockError, *stat.Tally) { return c.refusal, c.shadowBlocked }

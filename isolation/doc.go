@@ -1,8 +1,8 @@
 // Package isolation limits how many calls of a resource are in flight at the same
 // time, so that one slow dependency can't take all there is.
 //
-// A call over the limit is refused. With MaxQueue it may wait in line instead, for
-// MaxWait: the permits of a call that ends go to the first in line. A flow rule with
+// A call over the limit is refused. With MaxQueue it may wait in a queue instead, for
+// MaxWait: the permits of a call that ends go to the first in the queue. A flow rule with
 // the metric concurrency refuses too, and counts a call that waits, for whatever rule,
-// as one in flight; here a call that waits in line holds no permit.
+// as one in flight; here a call that waits in the queue holds no permit.
 package isolation

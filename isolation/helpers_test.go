@@ -9,10 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/books"
-	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -25,10 +26,10 @@ const ms = time.Millisecond
 type guard struct {
 	*core.Engine
 	t     testing.TB
-	clock *core.ManualClock // nil if the configuration has another kind
+	clock *clocks.Manual // nil if the configuration has another kind
 
 	mu  sync.Mutex
-	ran []string // names of the calls in line, as they came to run
+	ran []string // names of the calls in the queue, as they came to run
 }
 
 func newGuard(t testing.TB, rules ...isolation.Rule) *guard {
@@ -122,7 +123,7 @@ func (g *guard) order() []string {
 	return append([]string(nil), g.ran...)
 }
 
-func (g *guard) inLine() int64 {
+func (g *guard) queued() int64 {
 	g.t.Helper()
 	r, ok := g.FindResource("orders")
 	require.True(g.t, ok)

@@ -14,18 +14,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/proof/figure"
 )
 
 // On the real clock, in fake time: calls of 10 ms come all at once, some give up at
 // the instant at which they are granted their permit. Nobody runs beside more than
-// the limit, nobody waits while a permit is free, and the time in line is kept to the
-// nanosecond. museum 58, 59, 61
-func TestLineOnTheSystemClock(t *testing.T) {
+// the limit, nobody waits while a permit is free, and the time in the queue is kept to the
+// nanosecond. known bug 58, 59, 61
+func TestQueueOnTheSystemClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, work = 2, 10 * ms
-		g := newGuardWith(t, core.Config{Clock: core.NewSystemClock()}, queued(limit, 100, 75*ms))
+		g := newGuardWith(t, core.Config{Clock: clocks.NewSystem()}, queued(limit, 100, 75*ms))
 		var done sync.WaitGroup
 		var running, ran, late, gaveUp atomic.Int64
 		began := time.Now()
@@ -61,15 +62,15 @@ func TestLineOnTheSystemClock(t *testing.T) {
 		// At 0, 10, ... 70 ms two calls each begin.
 		assert.EqualValues(t, 8*limit, ran.Load())
 		assert.EqualValues(t, 60-8*limit, late.Load()+gaveUp.Load())
-		assert.Zero(t, g.inLine())
+		assert.Zero(t, g.queued())
 		assert.Zero(t, g.Waiting())
 	})
 }
 
-// museum 61: contexts that end while their calls are in line leave nothing behind.
+// known bug 61: contexts that end while their calls are in the queue leave nothing behind.
 func TestCancelledWaitsLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGuardWith(t, core.Config{Clock: core.NewSystemClock()}, queued(1, 10, time.Hour))
+		g := newGuardWith(t, core.Config{Clock: clocks.NewSystem()}, queued(1, 10, time.Hour))
 		running := g.enter()
 		parent, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -84,14 +85,14 @@ func TestCancelledWaitsLeaveNothing(t *testing.T) {
 			cancel()
 			require.ErrorIs(t, <-result, context.Canceled)
 		}
-		assert.Zero(t, g.inLine())
+		assert.Zero(t, g.queued())
 		running.Exit()
 		g.enter().Exit()
 	})
 }
 
-// museum 2, 58, 59, 62: 64 goroutines in rounds; calls of one to three units, ordinary
-// and prioritized, that end, give up or find the line full, while the limit changes
+// known bug 2, 58, 59, 62: 64 goroutines in rounds; calls of one to three units, ordinary
+// and prioritized, that end, give up or find the queue full, while the limit changes
 // between eight and twelve units. Twelve are never exceeded, and nothing is left.
 func TestPermitsUnderLoad(t *testing.T) {
 	const goroutines, most = 64, 12
@@ -99,7 +100,7 @@ func TestPermitsUnderLoad(t *testing.T) {
 	if raceDetector {
 		rounds /= 20
 	}
-	g := newGuardWith(t, core.Config{Clock: core.NewSystemClock()}, queued(most, 30, time.Minute))
+	g := newGuardWith(t, core.Config{Clock: clocks.NewSystem()}, queued(most, 30, time.Minute))
 	seed := rand.Uint64()
 	var running, over, ran, refused, gaveUp atomic.Int64
 	var calls sync.WaitGroup
@@ -111,7 +112,7 @@ func TestPermitsUnderLoad(t *testing.T) {
 					g.load(queued(8+r.IntN(5), 30, time.Minute))
 				}
 				units := 1 + r.IntN(3)
-				opts := []core.Option{core.Count(units)}
+				opts := []core.Option{core.Units(units)}
 				if r.IntN(4) == 0 {
 					opts = append(opts, core.Prioritized())
 				}
@@ -137,17 +138,17 @@ func TestPermitsUnderLoad(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	assert.Zero(t, g.inLine())
+	assert.Zero(t, g.queued())
 	assert.Zero(t, g.Waiting())
 	g.load(permits(most))
-	g.enter(core.Count(most)).Exit()
+	g.enter(core.Units(most)).Exit()
 	t.Logf("%d ran, %d were refused, %d gave up", ran.Load(), refused.Load(), gaveUp.Load())
 	figure.Report(t, figure.Figure{
 		Name: "calls in flight beyond an isolation limit", Value: float64(over.Load()), N: int64(goroutines) * int64(rounds), Seed: seed,
 	})
 }
 
-// The same without a line, in rounds on one permit. museum 2
+// The same without a queue, in rounds on one permit. known bug 2
 func TestNobodyGetsAPermitTwice(t *testing.T) {
 	rounds := figure.Size(300, 10_000, 10_000, 100_000)
 	if raceDetector {
@@ -173,6 +174,6 @@ func TestNobodyGetsAPermitTwice(t *testing.T) {
 	calls.Wait()
 	assert.GreaterOrEqual(t, ran.Load(), int64(rounds))
 	figure.Report(t, figure.Figure{
-		Name: "calls in flight beyond an isolation limit, no line", Value: float64(over.Load()), N: 64 * int64(rounds),
+		Name: "calls in flight beyond an isolation limit, no queue", Value: float64(over.Load()), N: 64 * int64(rounds),
 	})
 }

@@ -11,42 +11,43 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 func TestPermits(t *testing.T) {
 	g := newGuard(t, permits(3))
-	a, b := g.enter(), g.enter(core.Count(2))
+	a, b := g.enter(), g.enter(core.Units(2))
 	g.refused()
 	g.clock.Advance(time.Hour)
 	g.refused()
 	b.Exit()
 	b.Exit() // the second does nothing
-	g.refused(core.Count(3))
-	g.enter(core.Count(2)).Exit()
+	g.refused(core.Units(3))
+	g.enter(core.Units(2)).Exit()
 	a.Exit()
-	g.enter(core.Count(3)).Exit()
-	g.refused(core.Count(4))
+	g.enter(core.Units(3)).Exit()
+	g.refused(core.Units(4))
 	assert.EqualValues(t, 4, g.figures("permits").Refused)
 }
 
 // A batch as large as can be, beside a limit that is full and one that is not.
-// museum 34
+// known bug 34
 func TestHugeBatches(t *testing.T) {
 	for _, rule := range []isolation.Rule{permits(1), queued(1, 5, time.Second)} {
 		g := newGuard(t, rule)
 		e := g.enter()
 		for range 2 {
-			g.refused(core.Count(2))
-			g.refused(core.Count(1 << 20))
+			g.refused(core.Units(2))
+			g.refused(core.Units(1 << 20))
 			for _, n := range []uint32{1<<20 + 1, math.MaxInt32, math.MaxUint32} {
 				if int64(int(n)) != int64(n) { // on 32 bits
 					continue
 				}
-				_, err := g.Enter(t.Context(), "orders", []core.Option{core.Count(int(n))})
+				_, err := g.Enter(t.Context(), "orders", []core.Option{core.Units(int(n))})
 				require.ErrorIs(t, err, core.ErrInvalid)
 			}
 			e.Exit()
@@ -63,7 +64,7 @@ func TestThresholdZero(t *testing.T) {
 
 // Of several rules the one that admits least decides, whatever their order.
 func TestSeveralRules(t *testing.T) {
-	wide := isolation.Rule{ID: "wide", Resource: "ord.*", Regex: true, Threshold: 5, MaxQueue: 3, MaxWait: time.Second}
+	wide := isolation.Rule{ID: "wide", Resource: "ord.*", Match: spec.MatchRegex, Threshold: 5, MaxQueue: 3, MaxWait: time.Second}
 	for _, rules := range [][]isolation.Rule{{permits(2), wide}, {wide, permits(2)}} {
 		g := newGuard(t, rules...)
 		a, b := g.enter(), g.enter()
@@ -75,7 +76,7 @@ func TestSeveralRules(t *testing.T) {
 	same := permits(2)
 	same.ID, same.MaxQueue, same.MaxWait = "line", 1, time.Second
 	g := newGuard(t, same, permits(2))
-	a := g.enter(core.Count(2))
+	a := g.enter(core.Units(2))
 	g.refused()
 	a.Exit()
 }
@@ -102,7 +103,7 @@ func TestBesideFlowRules(t *testing.T) {
 // Resources that an expression matches have a limit each. Beyond the cap of
 // resources, the calls that it matches share one, and nobody waits there.
 func TestRegexAndOverflow(t *testing.T) {
-	rule := isolation.Rule{ID: "api", Resource: "/api/.*", Regex: true, Threshold: 1, MaxQueue: 5, MaxWait: time.Second}
+	rule := isolation.Rule{ID: "api", Resource: "/api/.*", Match: spec.MatchRegex, Threshold: 1, MaxQueue: 5, MaxWait: time.Second}
 	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 2}}, rule)
 	ctx := context.Background()
 	open := func(name string) (core.Entry, error) { return g.Enter(ctx, name, nil) }
@@ -124,12 +125,12 @@ func TestRegexAndOverflow(t *testing.T) {
 	e.Exit()
 }
 
-// museum 72
+// known bug 72
 func TestRenamedBeyondTheCap(t *testing.T) {
 	trial.BeyondTheCap(t, func(b *core.RulesetBuilder, limits []trial.Limit) error {
 		var rules []isolation.Rule
 		for _, l := range limits {
-			rules = append(rules, isolation.Rule{ID: l.ID, Resource: l.Resource, Regex: true, Threshold: l.Units, Mode: l.Mode})
+			rules = append(rules, isolation.Rule{ID: l.ID, Resource: l.Resource, Match: spec.MatchRegex, Threshold: l.Units, Mode: l.Mode})
 		}
 		return isolation.Compile(b, rules)
 	})
@@ -138,94 +139,94 @@ func TestRenamedBeyondTheCap(t *testing.T) {
 // A rule of another family with the same ID has permits of its own.
 func TestSameIDInAnotherFamily(t *testing.T) {
 	g := newGuard(t)
-	g.loadWith([]flow.Rule{{ID: "r", Resource: "orders", Metric: flow.Concurrency, Threshold: 2, Mode: core.Shadow}},
-		isolation.Rule{ID: "r", Resource: "orders", Threshold: 2, Mode: core.Shadow})
+	g.loadWith([]flow.Rule{{ID: "r", Resource: "orders", Metric: flow.Concurrency, Threshold: 2, Mode: spec.Shadow}},
+		isolation.Rule{ID: "r", Resource: "orders", Threshold: 2, Mode: spec.Shadow})
 	a, b := g.enter(), g.enter()
 	for _, f := range g.Rules().RuleFigures() {
-		assert.Zero(t, f.Rehearsed, "%v", f.Kind)
+		assert.Zero(t, f.ShadowBlocked, "%v", f.Kind)
 	}
 	a.Exit()
 	b.Exit()
 }
 
-// Calls in flight when the rule comes count against it until they end. museum 64
+// Calls in flight when the rule comes count against it until they end. known bug 64
 func TestRuleMeetsCallsInFlight(t *testing.T) {
 	g := newGuard(t)
-	early := g.enter(core.Count(2))
+	early := g.enter(core.Units(2))
 	g.load(permits(3))
 	late := g.enter()
 	g.refused()
 	g.load()
-	g.load(permits(3)) // another gauge
+	g.load(permits(3)) // another semaphore
 	g.refused()
 	early.Exit()
-	g.enter(core.Count(2)).Exit()
-	g.refused(core.Count(3))
+	g.enter(core.Units(2)).Exit()
+	g.refused(core.Units(3))
 	late.Exit()
-	g.enter(core.Count(3)).Exit()
+	g.enter(core.Units(3)).Exit()
 }
 
 // A lower limit takes nothing from who runs, a rule that goes and comes back finds who
-// runs. museum 64
+// runs. known bug 64
 func TestLimitChangesUnderCalls(t *testing.T) {
 	g := newGuard(t, permits(4))
 	entries := []core.Entry{g.enter(), g.enter(), g.enter()}
 	g.load(permits(1))
 	g.refused()
 	off := permits(1)
-	off.Mode = core.Off
+	off.Mode = spec.Off
 	g.load(off)
 	entries = append(entries, g.enter())
 	g.load(permits(4))
 	g.refused()
 	for i, e := range entries {
 		e.Exit()
-		e = g.enter(core.Count(i + 1))
+		e = g.enter(core.Units(i + 1))
 		g.refused()
 		e.Exit()
 	}
 }
 
 func TestShadowCountsWhatItWouldRefuse(t *testing.T) {
-	shadow := isolation.Rule{ID: "try", Resource: "orders", Threshold: 1, Mode: core.Shadow}
+	shadow := isolation.Rule{ID: "try", Resource: "orders", Threshold: 1, Mode: spec.Shadow}
 	g := newGuard(t, shadow)
 	a, b := g.enter(), g.enter()
-	assert.EqualValues(t, 1, g.figures("try").Rehearsed)
+	assert.EqualValues(t, 1, g.figures("try").ShadowBlocked)
 	b.Exit()
 	c := g.enter()
 	a.Exit()
 	c.Exit()
 	d := g.enter()
-	assert.EqualValues(t, 2, g.figures("try").Rehearsed)
+	assert.EqualValues(t, 2, g.figures("try").ShadowBlocked)
 	d.Exit()
 	assert.Zero(t, g.figures("try").Refused)
 }
 
-// In shadow mode nobody waits: a call that would stands in line while it runs, and
-// counts as refused if the line is full, or its time in line is over.
+// In shadow mode nobody waits: a call that would is queued while it runs, and
+// counts as refused if the queue is full, or its time in the queue is over.
 func TestShadowOfALine(t *testing.T) {
-	shadow := isolation.Rule{ID: "try", Resource: "orders", Threshold: 1, MaxQueue: 1, MaxWait: time.Second, Mode: core.Shadow}
+	shadow := isolation.Rule{ID: "try", Resource: "orders", Threshold: 1, MaxQueue: 1, MaxWait: time.Second, Mode: spec.Shadow}
 	g := newGuard(t, shadow)
-	rehearsed := func() int64 { return g.figures("try").Rehearsed }
+	shadowBlocked := func() int64 { return g.figures("try").ShadowBlocked }
 	a, b := g.enter(), g.enter()
-	assert.Zero(t, rehearsed(), "it would wait")
+	assert.Zero(t, shadowBlocked(), "it would wait")
 	c := g.enter()
-	assert.EqualValues(t, 1, rehearsed(), "the line is full")
+	assert.EqualValues(t, 1, shadowBlocked(), "the queue is full")
 	a.Exit() // b has its permit
 	d := g.enter()
-	assert.EqualValues(t, 1, rehearsed(), "in line behind b")
+	assert.EqualValues(t, 1, shadowBlocked(), "queued behind b")
 	g.clock.Advance(time.Second)
 	e := g.enter()
-	assert.EqualValues(t, 2, rehearsed(), "d waits for a second, which it may; the line is full")
+	assert.EqualValues(t, 2, shadowBlocked(), "d waits for a second, which it may; the queue is full")
 	g.clock.Advance(1)
 	f := g.enter()
-	assert.EqualValues(t, 3, rehearsed(), "d would have been refused, f is in line")
+	assert.EqualValues(t, 3, shadowBlocked(), "d would have been refused, f is in the queue")
 	for _, entry := range []core.Entry{b, c, d, e, f} {
 		entry.Exit()
 	}
 	g.enter().Exit()
-	assert.EqualValues(t, 3, rehearsed())
-	assert.Zero(t, g.inLine())
+	assert.EqualValues(t, 3, shadowBlocked())
+	assert.Zero(t, g.queued())
 	assert.Empty(t, g.clock.Slept())
 }
 
@@ -234,9 +235,13 @@ func TestRetryAfter(t *testing.T) {
 	g := newGuard(t, isolation.Rule{Resource: "orders", Threshold: 1, MaxQueue: 1, MaxWait: time.Second})
 	open, err := g.Enter(t.Context(), "orders", nil)
 	require.NoError(t, err)
-	_, err = g.Enter(t.Context(), "orders", []core.Option{core.Count(2)})
+	_, err = g.Enter(t.Context(), "orders", []core.Option{core.Units(2)})
 	block, ok := errors.AsType[*core.BlockError](err)
 	require.True(t, ok)
-	assert.Zero(t, block.RetryAfter())
+	_, known := block.RetryAfter()
+	assert.False(t, known)
+	limit, known := block.Limit()
+	assert.True(t, known)
+	assert.EqualValues(t, 1, limit)
 	open.Exit()
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Rule limits the calls in flight of one resource:
@@ -19,21 +19,22 @@ type Rule struct {
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name given to api.Entry. Required.
 	Resource string `yaml:"resource"`
-	// Regex makes Resource a regular expression (RE2) that must match a whole
-	// name; a dot matches every character. Every resource that matches has a limit
+	// Match says how Resource names resources: spec.MatchExact, the zero value, or
+	// spec.MatchRegex for a regular expression (RE2) that must match a whole name,
+	// where a dot matches every character. Every resource that matches has a limit
 	// of its own.
-	Regex bool `yaml:"regex,omitempty"`
+	Match spec.Match `yaml:"match,omitempty"`
 	// Threshold is how many units may be in flight: a call of n units holds n. 0
 	// blocks everything. At most a billion.
 	Threshold int `yaml:"threshold"`
-	// MaxQueue is how many calls may wait in line for others to end. 0 is no line:
+	// MaxQueue is how many calls may wait for others to end. 0 is no queue:
 	// what doesn't fit is refused. At most a million.
 	MaxQueue int `yaml:"maxQueue,omitempty"`
-	// MaxWait is the longest time in line, up to 24 h. Required with MaxQueue, refused
+	// MaxWait is the longest time in the queue, up to 24 h. Required with MaxQueue, refused
 	// without.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
-	// Mode says whether the verdict holds. The zero value is core.Enforce.
-	Mode core.Mode `yaml:"mode,omitempty"`
+	// Mode says whether the verdict holds. The zero value is spec.Enforce.
+	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
 // The ranges of a rule's fields.
@@ -44,7 +45,7 @@ const (
 )
 
 // Normalized returns the rule with every default written out, or the first field that
-// can't be honoured as a [core.FieldError].
+// can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
 	if err := r.check(); err != nil {
 		return r, err
@@ -61,17 +62,17 @@ func (r Rule) check() error {
 	}
 	switch {
 	case r.Threshold < 0 || r.Threshold > MaxThreshold:
-		return core.BadField("threshold", "is %d: use a whole number from 0 to %d", r.Threshold, MaxThreshold)
+		return spec.BadField("threshold", "is %d: use a whole number from 0 to %d", r.Threshold, MaxThreshold)
 	case r.MaxQueue < 0 || r.MaxQueue > MaxMaxQueue:
-		return core.BadField("maxQueue", "is %d: use a whole number from 0 to %d", r.MaxQueue, MaxMaxQueue)
+		return spec.BadField("maxQueue", "is %d: use a whole number from 0 to %d", r.MaxQueue, MaxMaxQueue)
 	case r.MaxWait < 0 || r.MaxWait > MaxMaxWait:
-		return core.BadField("maxWait", "is %v: use a duration from 0s to %v", r.MaxWait, MaxMaxWait)
+		return spec.BadField("maxWait", "is %v: use a duration from 0s to %v", r.MaxWait, MaxMaxWait)
 	case r.MaxQueue > 0 && r.MaxWait == 0:
-		return core.BadField("maxWait", "is required by maxQueue: say how long a call may wait in line")
+		return spec.BadField("maxWait", "is required by maxQueue: say how long a call may wait in the queue")
 	case r.MaxWait > 0 && r.MaxQueue == 0:
-		return core.BadField("maxQueue", "is required by maxWait: say how many calls may wait in line")
+		return spec.BadField("maxQueue", "is required by maxWait: say how many calls may wait in the queue")
 	case r.MaxQueue > 0 && r.Threshold == 0:
-		return core.BadField("maxQueue", "does not go with threshold 0, under which nobody's turn ever comes: leave out maxQueue and maxWait")
+		return spec.BadField("maxQueue", "does not go with threshold 0, under which nobody's turn ever comes: leave out maxQueue and maxWait")
 	}
 	return nil
 }

@@ -1,15 +1,16 @@
 package isolation
 
 import (
-	"slices"
-
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
 // Info tells the rule table what it needs to know.
-func (r Rule) Info() core.RuleInfo {
-	return core.RuleInfo{ID: r.ID, Resource: r.Resource, Regex: r.Regex, Mode: r.Mode}
+func (r Rule) Info() spec.Info {
+	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Mode: r.Mode}
 }
 
 // WithID returns the rule with another ID.
@@ -26,7 +27,7 @@ func (r Rule) Equal(other Rule) bool { return r == other }
 
 // Table is the compiled isolation rules of one revision. It implements core.Family.
 type Table struct {
-	core.FamilyTable[Rule, controller]
+	family.Compiled[Rule, controller]
 
 	revision uint64
 }
@@ -34,75 +35,70 @@ type Table struct {
 // Normalize returns the rules with their defaults written out and IDs that differ, or
 // the first reason not to accept them.
 func Normalize(rules []Rule) ([]Rule, error) {
-	return core.Normalize(core.KindIsolation, rules, Rule.Normalized)
+	return spec.Normalize(core.KindIsolation, rules, Rule.Normalized)
 }
 
-// Compile makes isolation rules part of the next revision of an engine's rules. Who is
-// in flight or in line stays there, whatever becomes of the rules: a higher limit lets
-// the first in line run at once, and where no rule is left, all do.
+// Compile makes isolation rules part of the next revision of an engine's rules. A call
+// in flight or in a queue stays there, whatever becomes of the rules: a higher limit lets
+// the first in the queue run at once, and where no rule is left, all do.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	rules, err := Normalize(rules)
 	if err != nil {
 		return err
 	}
 	t := &Table{revision: b.Revision()}
-	if t.FamilyTable, err = core.NewFamilyTable(core.KindIsolation, rules, newController, (*controller).acts); err != nil {
+	maker := family.Maker[Rule, controller]{
+		Build: func(r Rule, at *core.Site, old *controller) *controller { return newController(r, at.Resource, old) },
+		Rule:  func(c *controller) *Rule { return &c.rule },
+	}
+	if t.Compiled, err = family.Compile(b, core.KindIsolation, rules, maker, (*controller).told); err != nil {
 		return err
 	}
-	old, _ := b.Previous(core.KindIsolation).(*Table)
-	if old != nil {
-		t.Inherit(old.Table, b.Engine.FindResource)
-	}
 	b.Put(core.KindIsolation, t)
-	if old != nil && len(old.Rules()) > 0 {
-		b.BeforePublishing(func(int64) { b.Engine.EachResource(t.limit) })
-	}
 	return nil
 }
 
-// limit tells those in line at a resource what the limit is now. Calls that come tell
-// it too (see [stat.Claim]); but there may come none.
-func (t *Table) limit(r *core.Resource) {
-	g := r.Gauge(everybody)
-	if g == nil {
-		return
-	}
-	limit := int64(stat.Open)
-	if rs, ok := t.Bind(r, r.Name()).(*Rules); ok && rs.tightest != nil {
-		limit = int64(rs.tightest.rule.Threshold)
-	}
-	g.SetLimit(t.revision, limit)
-}
-
-// Bind returns the rules of a resource as a *Rules, or nil.
-func (t *Table) Bind(r *core.Resource, name string) any {
-	controllers := t.BindAs(r, name)
-	if len(controllers) == 0 {
-		return nil
-	}
-	rs := &Rules{revision: t.revision, controllers: controllers}
-	for _, c := range controllers {
+// Bind returns the rules of a resource or nil. Where it is known which rules apply, it tells
+// those in the queue what the limit is now. Calls that come tell it too (see [stat.Claim]); but
+// there may come none.
+func (t *Table) Bind(at *core.Site) core.Checker {
+	rs := &Rules{revision: t.revision, controllers: t.Hold(at)}
+	for _, c := range rs.controllers {
 		switch {
-		case c.rule.Mode == core.Shadow:
+		case c.rule.Mode == spec.Shadow:
 			rs.shadows = append(rs.shadows, c)
-		case c.owner != everybody:
-			rs.apart = append(rs.apart, c)
+		case c.owner != sharedSemaphore:
+			rs.private = append(rs.private, c)
 		case rs.tightest == nil || c.rule.tighter(rs.tightest.rule) < 0:
 			rs.tightest = c
 		}
 	}
+	if g := at.Resource.Semaphore(sharedSemaphore); g != nil && at.Settled() {
+		limit := int64(stat.Open)
+		if rs.tightest != nil {
+			limit = int64(rs.tightest.rule.Threshold)
+		}
+		at.BeforeUse(func(int64) { g.SetLimit(t.revision, limit) })
+	}
+	if len(rs.controllers) == 0 {
+		return nil
+	}
 	return rs
 }
 
-// KeepsGauge reports whether a rule counts with this gauge, or did and is off: of one that
-// a rule has to itself nobody else could tell later who is in flight.
-func (t *Table) KeepsGauge(resource string, role core.Role, owner any) bool {
-	counts := func(c *controller) bool { return c.owner == owner }
-	return role == core.RoleCluster && (slices.ContainsFunc(t.Made(resource), counts) ||
-		owner != everybody && slices.ContainsFunc(t.Resting(resource), counts))
-}
-
-// Adopt takes over the controllers of a resource that was in use when it left.
-func (t *Table) Adopt(r *core.Resource, rules any) {
-	t.AdoptAll(r, rules.(*Rules).controllers)
+// Needs tells which semaphores the rules at a resource count with. Of one that a rule has to
+// itself nobody else could tell later who is in flight, so it is kept while the rule is off.
+func (t *Table) Needs(held any, known uint64, need func(core.Need)) {
+	semaphore := func(owner any) core.Need {
+		return core.Need{Role: core.RoleCluster, Semaphore: true, Meter: node.Meter{Owner: owner}}
+	}
+	h, _ := held.(*family.Held[Rule, controller])
+	for c := range h.All() {
+		if c.rule.Mode != spec.Off || c.owner != sharedSemaphore {
+			need(semaphore(c.owner))
+		}
+	}
+	if t.Pending(known) {
+		need(semaphore(sharedSemaphore))
+	}
 }

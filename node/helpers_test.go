@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/internal/chance"
+	"github.com/penstock-go/penstock/proof/chance"
 	"github.com/penstock-go/penstock/stat"
 )
 

@@ -14,7 +14,7 @@ import (
 // What a registry takes for granted of the map below it, while the map grows, shrinks
 // and is walked through: nothing that is stored gets lost, nothing is there twice,
 // and what is deleted is gone.
-// museum 77
+// known bug 77
 func TestRegistryMapConforms(t *testing.T) {
 	const writers, rounds, each = 4, 30, 64
 	r, _ := newRegistry(NewBudget(1 << 20))
@@ -89,7 +89,7 @@ func TestRegistryMapConforms(t *testing.T) {
 }
 
 // However many ask for a new name at once, all get the same member.
-// museum 77
+// known bug 77
 func TestRegistryMakesOneMember(t *testing.T) {
 	const callers, names = 8, 200
 	var made atomic.Int64

@@ -4,8 +4,8 @@ import "github.com/penstock-go/penstock/internal/shared"
 
 // members are a registry's by name. Most registries have one, the single context of a
 // resource; a table for that would be larger than its node. Changes need the registry's
-// lock, finding needs none. A name is in one of the two places at a time: so who looks
-// first here and then there finds it, or it was absent in between.
+// lock, finding needs none. A name is in one of the two places at a time: so a reader that
+// looks first here and then there finds it, or it was absent in between.
 type members[T any, V Member[T]] struct {
 	one  shared.Pointer[T]
 	rest shared.Pointer[table[T]] // made for the second member
@@ -73,7 +73,7 @@ func (m *members[T, V]) each(yield func(name string, v V) bool) {
 // A slot gets a hash once and keeps it, so that the way to a name never has a gap: a
 // member that leaves only takes its pointer along, and one that comes back finds the slot
 // again. Where too few are left, or too many have left, the rest are copied to a new
-// table. Who looks in the old one finds what was there when it began.
+// table. A reader of the old one finds what was there when it began.
 type table[T any] struct {
 	slots []slot[T] // a power of two of them
 	used  int       // that have a hash

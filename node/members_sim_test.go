@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/internal/sim"
+	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 // Names come and go, so that the table grows, shrinks and has slots used again, while
@@ -16,7 +16,7 @@ import (
 // away all the while.
 func TestSimMembers(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}
-	sim.Random(t, func(s *sim.Schedule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
 		var m members[seat, *seat]
 		// In an order of their own, so that the one that has a place apart is any of them.
 		order := s.Rand.Perm(len(names))

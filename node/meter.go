@@ -1,6 +1,8 @@
 package node
 
 import (
+	"slices"
+
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -27,36 +29,89 @@ type Era struct {
 type MeteredWindow struct {
 	*stat.Window
 	Meter
+	all bool
 }
 
-// MeteredGauge is a gauge of a node, with the rule it is for as in [Meter]. In one
-// that nobody owns, or [Everybody], every call of the node counts.
-type MeteredGauge struct {
-	*stat.Gauge
+// All reports whether every call of the node counts in the window.
+func (w *MeteredWindow) All() bool { return w.all }
+
+// MeteredSemaphore is a semaphore of a node, with the rule it is for as in [Meter]. In one
+// that nobody owns, or [Shared], every call of the node counts.
+type MeteredSemaphore struct {
+	*stat.Semaphore
 	Owner any
 	all   bool
 }
 
-// Everybody is the owner of a gauge in which every call of the node counts, beside the
+// Shared is the owner of a semaphore in which every call of the node counts, beside the
 // one that nobody owns: for a family whose permits a call does not hold while it waits
 // for them. The text tells families apart.
-type Everybody string
+type Shared string
 
-// All reports whether every call of the node counts in the gauge.
-func (g *MeteredGauge) All() bool { return g.all }
+// All reports whether every call of the node counts in the semaphore.
+func (g *MeteredSemaphore) All() bool { return g.all }
 
-func countsAll(owner any) bool {
-	if owner == nil {
-		return true
-	}
-	_, all := owner.(Everybody)
-	return all
+// ShadowOwner owns a meter for a rule in shadow mode. Of is who would own it otherwise: if that
+// is nobody, every call of the node counts there, apart from what rules that hold look at. A
+// node leaves whatever such a meter says, as if it weren't there.
+type ShadowOwner struct{ Of any }
+
+func isShadow(owner any) bool {
+	_, is := owner.(ShadowOwner)
+	return is
 }
 
-// meters are what a node meters. They don't change once published.
+func countsAll(owner any) bool {
+	switch owner := owner.(type) {
+	case nil, Shared:
+		return true
+	case ShadowOwner:
+		return countsAll(owner.Of)
+	}
+	return false
+}
+
+// meters are what a node meters. They don't change once published: those that come after
+// go on in the same lists, beyond the end of these.
 type meters struct {
-	windows []MeteredWindow
-	gauges  []MeteredGauge
+	windows    []MeteredWindow
+	semaphores []MeteredSemaphore
+
+	// For nodes with many; nil for all others.
+	windowAt    *index[Meter]
+	semaphoreAt *index[any]
+}
+
+func (m *meters) meterAt(place int) Meter { return m.windows[place].Meter }
+func (m *meters) ownerAt(place int) any   { return m.semaphores[place].Owner }
+
+// grown is a copy with room in the indexes for one more of each.
+func (m *meters) grown() *meters {
+	next := new(meters)
+	if m != nil {
+		*next = *m
+	}
+	if n := len(next.windows); n >= manyMeters && (next.windowAt == nil || next.windowAt.full()) {
+		next.windowAt = newIndex(n, next.meterAt)
+	}
+	if n := len(next.semaphores); n >= manyMeters && (next.semaphoreAt == nil || next.semaphoreAt.full()) {
+		next.semaphoreAt = newIndex(n, next.ownerAt)
+	}
+	return next
+}
+
+func (m *meters) addWindow(w MeteredWindow) {
+	if m.windowAt != nil {
+		m.windowAt.add(w.Meter, len(m.windows))
+	}
+	m.windows = append(m.windows, w)
+}
+
+func (m *meters) addSemaphore(g MeteredSemaphore) {
+	if m.semaphoreAt != nil {
+		m.semaphoreAt.add(g.Owner, len(m.semaphores))
+	}
+	m.semaphores = append(m.semaphores, g)
 }
 
 func (n *StatisticNode) metersIdle(now int64) bool {
@@ -65,13 +120,16 @@ func (n *StatisticNode) metersIdle(now int64) bool {
 		return true
 	}
 	for _, w := range m.windows {
-		if w.Sum(now) != 0 || w.Waiting(now) != 0 {
+		if !isShadow(w.Owner) && (w.Sum(now) != 0 || w.Waiting(now) != 0) {
 			return false
 		}
 	}
-	for _, g := range m.gauges {
-		n.Settle(g.Gauge)
-		if g.InUse() != 0 || g.InLine() != 0 {
+	for _, g := range m.semaphores {
+		if isShadow(g.Owner) {
+			continue
+		}
+		n.Settle(g.Semaphore)
+		if g.InUse() != 0 || g.Queued() != 0 {
 			return false
 		}
 	}
@@ -82,6 +140,12 @@ func (m *meters) window(meter Meter) *stat.Window {
 	if m == nil {
 		return nil
 	}
+	if m.windowAt != nil {
+		if place := m.windowAt.find(meter, len(m.windows), m.meterAt); place >= 0 {
+			return m.windows[place].Window
+		}
+		return nil
+	}
 	for i := range m.windows {
 		if m.windows[i].Meter == meter {
 			return m.windows[i].Window
@@ -90,13 +154,19 @@ func (m *meters) window(meter Meter) *stat.Window {
 	return nil
 }
 
-func (m *meters) gauge(owner any) *stat.Gauge {
+func (m *meters) semaphore(owner any) *stat.Semaphore {
 	if m == nil {
 		return nil
 	}
-	for i := range m.gauges {
-		if m.gauges[i].Owner == owner {
-			return m.gauges[i].Gauge
+	if m.semaphoreAt != nil {
+		if place := m.semaphoreAt.find(owner, len(m.semaphores), m.ownerAt); place >= 0 {
+			return m.semaphores[place].Semaphore
+		}
+		return nil
+	}
+	for i := range m.semaphores {
+		if m.semaphores[i].Owner == owner {
+			return m.semaphores[i].Semaphore
 		}
 	}
 	return nil
@@ -110,10 +180,10 @@ func (n *StatisticNode) Windows() []MeteredWindow {
 	return nil
 }
 
-// Gauges are the gauges of the node. The slice must not be changed.
-func (n *StatisticNode) Gauges() []MeteredGauge {
+// Semaphores are the semaphores of the node. The slice must not be changed.
+func (n *StatisticNode) Semaphores() []MeteredSemaphore {
 	if m := n.meters.Load(); m != nil {
-		return m.gauges
+		return m.semaphores
 	}
 	return nil
 }
@@ -121,12 +191,19 @@ func (n *StatisticNode) Gauges() []MeteredGauge {
 // Metered reports whether any rule looks at the node.
 func (n *StatisticNode) Metered() bool { return n.meters.Load() != nil }
 
+// Judged reports whether a rule that holds looks at the node.
+func (n *StatisticNode) Judged() bool {
+	held := func(owner any) bool { return !isShadow(owner) }
+	return slices.ContainsFunc(n.Windows(), func(w MeteredWindow) bool { return held(w.Owner) }) ||
+		slices.ContainsFunc(n.Semaphores(), func(g MeteredSemaphore) bool { return held(g.Owner) })
+}
+
 // Window returns the window that meters as told, made if there is none.
 //
 // A new window is published first and seeded then, from what the node counted
 // lately (or from seed, the window of the same rule in another shape): a call
 // that passes in between is counted twice, never not at all, and the error is
-// gone after one interval. Who wants to decide by the window waits until it is
+// gone after one interval. A rule that is to decide by the window waits until it is
 // seeded. The shape must be valid.
 func (n *StatisticNode) Window(now int64, meter Meter, seed *stat.Window) *stat.Window {
 	if w := n.FindWindow(meter); w != nil {
@@ -144,15 +221,33 @@ func (n *StatisticNode) Window(now int64, meter Meter, seed *stat.Window) *stat.
 	}
 	n.seeding.Store(true)
 	defer n.seeding.Store(false)
-	n.replaceMeters(old, func(m *meters) {
-		m.windows = append(m.windows, MeteredWindow{Window: w, Meter: meter})
-	})
+	next := old.grown()
+	next.addWindow(MeteredWindow{Window: w, Meter: meter, all: countsAll(meter.Owner)})
+	n.meters.Store(next)
 	if seed != nil {
 		w.SeedFrom(seed, now)
 	} else {
-		n.SeedWindow(w, now)
+		n.SeedWindow(w, now, n.past)
 	}
 	return w
+}
+
+// Remember has the windows that are made until [StatisticNode.Forget] begin with what the
+// node has counted by now: of rules that are in force and will get to it. What is remembered
+// already stays.
+func (n *StatisticNode) Remember(now int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.past == nil {
+		n.past = n.Past(now)
+	}
+}
+
+// Forget ends what Remember began.
+func (n *StatisticNode) Forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.past = nil
 }
 
 // FindWindow returns the window that meters as told, or nil.
@@ -173,44 +268,44 @@ func (n *StatisticNode) seeded() *meters {
 	return n.meters.Load()
 }
 
-// Gauge returns the node's gauge for owner (see [Meter]), or nil. It is for who
-// counts a call there; who decides wants [StatisticNode.NeedGauge].
-func (n *StatisticNode) Gauge(owner any) *stat.Gauge { return n.meters.Load().gauge(owner) }
+// Semaphore returns the node's semaphore for owner (see [Meter]), or nil. It is for who
+// counts a call there; who decides wants [StatisticNode.NeedSemaphore].
+func (n *StatisticNode) Semaphore(owner any) *stat.Semaphore { return n.meters.Load().semaphore(owner) }
 
-// NeedGauge returns the node's gauge for owner, made if there is none. Like a
+// NeedSemaphore returns the node's semaphore for owner, made if there is none. Like a
 // window it is published first and seeded then, with the units in flight. Who
-// counts a call counts it first and looks for a gauge then, so every call that did
-// not see the gauge is in the seed. Others may be in it as well, see
+// counts a call counts it first and looks for a semaphore then, so every call that did
+// not see the semaphore is in the seed. Others may be in it as well, see
 // [StatisticNode.Settle].
-func (n *StatisticNode) NeedGauge(owner any) *stat.Gauge {
-	if g := n.seeded().gauge(owner); g != nil {
+func (n *StatisticNode) NeedSemaphore(owner any) *stat.Semaphore {
+	if g := n.seeded().semaphore(owner); g != nil {
 		return g
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	old := n.meters.Load()
-	if g := old.gauge(owner); g != nil {
+	if g := old.semaphore(owner); g != nil {
 		return g
 	}
-	g := new(stat.Gauge)
+	g := new(stat.Semaphore)
 	if countsAll(owner) {
 		g.Begin()
 		n.seeding.Store(true)
 		defer n.seeding.Store(false)
 	}
-	n.replaceMeters(old, func(m *meters) {
-		m.gauges = append(m.gauges, MeteredGauge{Gauge: g, Owner: owner, all: countsAll(owner)})
-	})
-	if countsAll(owner) { // calls that never saw a shadow gauge never leave it either
+	next := old.grown()
+	next.addSemaphore(MeteredSemaphore{Semaphore: g, Owner: owner, all: countsAll(owner)})
+	n.meters.Store(next)
+	if countsAll(owner) { // calls that never saw a shadow semaphore never leave it either
 		g.Seed(n.UnitsInFlight())
 		n.Settle(g) // who came or went since the number was read did so in vain
 	}
 	return g
 }
 
-// Settle corrects what the node's gauge holds for calls that it never saw, if it
+// Settle corrects what the node's semaphore holds for calls that it never saw, if it
 // holds any, and reports whether it did. A rule that would refuse does this first.
-func (n *StatisticNode) Settle(g *stat.Gauge) bool {
+func (n *StatisticNode) Settle(g *stat.Semaphore) bool {
 	if !g.Settling() {
 		return false
 	}
@@ -218,9 +313,9 @@ func (n *StatisticNode) Settle(g *stat.Gauge) bool {
 	return true
 }
 
-// KeepMeters drops every window and gauge that is not wanted. Calls that hold
+// KeepMeters drops every window and semaphore that is not wanted. Calls that hold
 // something there give it back to what was dropped.
-func (n *StatisticNode) KeepMeters(window func(Meter) bool, gauge func(owner any) bool) {
+func (n *StatisticNode) KeepMeters(window func(Meter) bool, semaphore func(owner any) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	old := n.meters.Load()
@@ -231,28 +326,21 @@ func (n *StatisticNode) KeepMeters(window func(Meter) bool, gauge func(owner any
 	for _, w := range old.windows {
 		if window(w.Meter) {
 			next.windows = append(next.windows, w)
+		} else {
+			w.Retire()
 		}
 	}
-	for _, g := range old.gauges {
-		if gauge(g.Owner) {
-			next.gauges = append(next.gauges, g)
+	for _, g := range old.semaphores {
+		if semaphore(g.Owner) {
+			next.semaphores = append(next.semaphores, g)
 		} else {
 			g.Retire()
 		}
 	}
-	if len(next.windows)+len(next.gauges) == 0 {
-		next = nil
+	switch {
+	case len(next.windows)+len(next.semaphores) == 0:
+		n.meters.Store(nil)
+	case len(next.windows) < len(old.windows) || len(next.semaphores) < len(old.semaphores):
+		n.meters.Store(next.grown())
 	}
-	n.meters.Store(next)
-}
-
-// replaceMeters publishes a changed copy. The caller holds mu.
-func (n *StatisticNode) replaceMeters(old *meters, change func(*meters)) {
-	next := new(meters)
-	if old != nil {
-		next.windows = append(next.windows, old.windows...)
-		next.gauges = append(next.gauges, old.gauges...)
-	}
-	change(next)
-	n.meters.Store(next)
 }

@@ -133,7 +133,7 @@ func (r *Registry[T, V]) put(name string, build func(name string) V) V {
 	}
 	delete(r.gone, name)
 	r.items.store(v)
-	v.Retire(false) // only now: who sees no mark finds it in its place
+	v.Retire(false) // only now: a call that sees no mark finds it in its place
 	return v
 }
 
@@ -172,17 +172,26 @@ func (r *Registry[T, V]) reserve(name string) {
 	r.pinned[name] = true
 }
 
+// unpinnedAtOnce is how many names Unpin looks at before it lets others have the lock.
+const unpinnedAtOnce = 64
+
 // Unpin makes every pinned member that keep doesn't want an ordinary one. It may
-// take the budget beyond its cap; the next new name then finds no place.
+// take the budget beyond its cap; the next new name then finds no place. New names wait
+// for a few of the others at most.
 func (r *Registry[T, V]) Unpin(keep func(name string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for name := range r.pinned {
-		if !keep(name) {
+	n := 0
+	for name := range r.pinned { // of which others may add and delete meanwhile
+		if r.pinned[name] && !keep(name) {
 			delete(r.pinned, name)
 			if _, ok := r.Find(name); ok {
 				r.budget.used.Add(1)
 			}
+		}
+		if n++; n%unpinnedAtOnce == 0 {
+			r.mu.Unlock()
+			r.mu.Lock()
 		}
 	}
 }

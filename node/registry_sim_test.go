@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/internal/sim"
+	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 // seat is a member of a registry that callers use for a while.
@@ -24,7 +24,7 @@ func (m *seat) Idle(int64) bool     { return m.users.Load() == 0 }
 // looked at the mark since, finds it in its place for as long as it does, and nobody
 // else finds another. In the end the places taken are as many as there are members.
 func TestSimRegistry(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
 		budget := NewBudget(2)
 		r := NewRegistry(budget, func(name string) *seat { return &seat{name: name} }, nil, nil)
 		names := []string{"a", "b"}[:1+s.Rand.IntN(2)]

@@ -191,7 +191,7 @@ func TestRegistryScripts(t *testing.T) {
 
 // A cap holds while many ask for new names, and every place that is given is used:
 // the places used are those of the members that are there.
-func TestRegistryCapUnderACrowd(t *testing.T) { // museum 105
+func TestRegistryCapUnderACrowd(t *testing.T) { // known bug 105
 	r := random(t)
 	budget := NewBudget(50)
 	first, _ := newRegistry(budget)

@@ -11,7 +11,7 @@ import (
 // What every call looks at stands first, here and in the nodes that begin with it: in
 // one or two cache lines.
 type StatisticNode struct {
-	// retired is raised before a node leaves its registry. Who counts on a node
+	// retired is raised before a node leaves its registry. A call that counts on a node
 	// looks at it afterwards, see Registry.
 	retired shared.Bool
 
@@ -20,7 +20,8 @@ type StatisticNode struct {
 
 	stat.Counters
 
-	mu shared.Mutex // guards replacing and seeding meters
+	mu   shared.Mutex // guards replacing and seeding meters
+	past *stat.Past   // that new windows begin with, see Remember; guarded by mu
 }
 
 // NewStatisticNode returns a node that stands alone, for tests and for counters
@@ -32,7 +33,7 @@ func NewStatisticNode(layout *stat.Layout) *StatisticNode {
 }
 
 // Retired reports whether the node has left the tree. A caller that counted on
-// it must call [Tree.Restore].
+// it must bring it back: see [Registry.Restore], and [Tree.RestoreCall] for a call node.
 func (n *StatisticNode) Retired() bool { return n.retired.Load() }
 
 // Idle reports whether the node can leave: nothing in flight, nothing counted in
@@ -42,16 +43,16 @@ func (n *StatisticNode) Idle(now int64) bool {
 }
 
 // Waiting is the units that wait: borrowed from coming buckets (the most that any of
-// the node's windows holds, since one call borrows from all of them), or in line for
+// the node's windows holds, since one call borrows from all of them), or in a queue for
 // permits.
 func (n *StatisticNode) Waiting(now int64) int64 {
 	var most int64
 	for _, m := range n.Windows() {
 		most = max(most, m.Waiting(now))
 	}
-	for _, g := range n.Gauges() {
+	for _, g := range n.Semaphores() {
 		if g.All() { // nobody waits for a shadow rule
-			most += g.UnitsInLine()
+			most += g.UnitsQueued()
 		}
 	}
 	return most

@@ -97,6 +97,7 @@ func NewTree(layout *stat.Layout, caps Caps, resources Owner) (*Tree, error) {
 		names:     NewBudget(caps.Resources),
 		resources: resources,
 		overflow:  &EntranceNode{name: OverflowName},
+		nextSweep: math.MinInt64,
 	}
 	t.ofCalls = &terms[DefaultNode, *DefaultNode]{budget: t.calls, room: t.MakeRoom, left: func(n *DefaultNode) {
 		n.cluster.first.CompareAndSwap(n, nil)
@@ -118,7 +119,7 @@ func (t *Tree) NewCluster(name string) *ClusterNode {
 	return c
 }
 
-// InitCluster makes the zero ClusterNode what NewCluster returns. It is for who has one
+// InitCluster makes the zero ClusterNode what NewCluster returns. It is for a caller that has one
 // beside other things that a call needs.
 func (t *Tree) InitCluster(c *ClusterNode, name string) {
 	c.name = name

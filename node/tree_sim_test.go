@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/internal/sim"
+	"github.com/penstock-go/penstock/proof/schedules"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -29,7 +29,7 @@ func simTree(left func(*ClusterNode)) (*Tree, *owner) {
 // node that is registered stands in the tree, once, and each that stands there is
 // registered; and the resource's node has all calls, whichever of them it includes.
 func TestSimTree(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
 		tree, _ := simTree(nil)
 		c := tree.NewCluster("a")
 		entrances := []*EntranceNode{tree.Entrance("web", epoch), tree.Entrance("job", epoch)}
@@ -73,11 +73,11 @@ func TestSimTree(t *testing.T) {
 	})
 }
 
-// museum 3: resources leave and come back while calls of three contexts are counted, on the
+// known bug 3: resources leave and come back while calls of three contexts are counted, on the
 // node that the resource includes or on both, and looked for. In the end the tree has every
 // call that runs, and so have the resources that are registered.
 func TestSimResourceLeaves(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
 		tree, o := simTree(func(c *ClusterNode) {
 			c.Calls().Clear()
 			c.Origins().Clear()

@@ -89,7 +89,7 @@ func TestTreeCall(t *testing.T) {
 	require.Equal(t, 3, tree.Calls().Used())
 }
 
-// museum 107: beyond a cap, an overflow node counts.
+// known bug 107: beyond a cap, an overflow node counts.
 func TestTreeOverflows(t *testing.T) {
 	tree, o := newTree(t, Caps{Contexts: 10, Calls: 2, Origins: 1})
 	a, b, c := o.Pin("a"), o.Pin("b"), o.Pin("c")
@@ -163,14 +163,14 @@ func TestTreeEvicts(t *testing.T) {
 	require.False(t, tree.Entrance("", later).Retired(), "the default context stays")
 }
 
-// What a rule looks at stays for as long as a window or gauge holds something,
+// What a rule looks at stays for as long as a window or semaphore holds something,
 // however long ago it was counted.
 func TestTreeKeepsWhatIsMetered(t *testing.T) {
 	long := Meter{Shape: stat.Shape{Interval: 10 * time.Minute, Buckets: 2}}
 	for name, hold := range map[string]func(n *StatisticNode){
 		"a window":        func(n *StatisticNode) { n.Window(epoch, long, nil).Add(epoch, 1) },
-		"a gauge":         func(n *StatisticNode) { n.NeedGauge(nil).Acquire(1) },
-		"a shadow's":      func(n *StatisticNode) { n.NeedGauge("rule").Acquire(1) },
+		"a semaphore":     func(n *StatisticNode) { n.NeedSemaphore(nil).Acquire(1) },
+		"a shadow's":      func(n *StatisticNode) { n.NeedSemaphore("rule").Acquire(1) },
 		"a borrowed unit": func(n *StatisticNode) { n.Window(epoch, long, nil).AddAt(epoch, epoch+seconds(300), 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -441,7 +441,7 @@ func TestTreeLosesNoCallInUse(t *testing.T) {
 	require.Equal(t, len(seen)-overflows, tree.Calls().Used())
 }
 
-// museum 105: however many names come, the caps hold.
+// known bug 105: however many names come, the caps hold.
 func TestTreeCapsUnderAFlood(t *testing.T) {
 	r := random(t)
 	caps := Caps{Resources: 20, Contexts: 10, Calls: 30, Origins: 15}

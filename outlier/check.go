@@ -5,88 +5,108 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Rules are the outlier rules of one resource, compiled. They are safe for concurrent
 // use.
 type Rules struct {
-	controllers []*controller // as declared
+	controllers []*controller // as declared, those that hold
+	shadows     []*controller
 }
 
-// Ask returns the first refusal, taking nothing. A shadow rule refuses nobody.
+func newRules(controllers []*controller) *Rules {
+	rs := new(Rules)
+	rs.controllers, rs.shadows = family.ByMode(controllers, func(c *controller) spec.Mode { return c.rule.Mode })
+	return rs
+}
+
+// Ask returns the first refusal, taking nothing.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
-	addr := inv.Callee()
+	addr := inv.Endpoint()
 	if addr == "" {
 		return core.Verdict{}
 	}
 	for _, c := range rs.controllers {
-		if c.rule.Mode != core.Shadow && !c.asks(inv, addr) {
+		if !c.asks(inv, addr) {
 			return core.Verdict{Block: c.refusal}
 		}
 	}
 	return core.Verdict{}
 }
 
-// Take decides about the callee by every rule, and returns the first refusal. About a
+// Take decides about the endpoint by every rule, and returns the first refusal. About a
 // call that will wait it is decided when the wait is over.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	if inv.Waits() {
 		return core.Verdict{}
 	}
-	return rs.Recheck(inv)
+	return rs.take(inv, false)
 }
 
 // Recheck decides about a call that has waited.
 func (rs *Rules) Recheck(inv *core.Invocation) core.Verdict {
-	addr := inv.Callee()
+	v := rs.take(inv, true)
+	if v.Block == nil {
+		rs.shadow(inv, true)
+	}
+	return v
+}
+
+func (rs *Rules) take(inv *core.Invocation, again bool) core.Verdict {
+	addr := inv.Endpoint()
 	if addr == "" {
 		return core.Verdict{}
 	}
 	for _, c := range rs.controllers {
-		if !c.take(inv, addr) && c.rule.Mode != core.Shadow {
+		if !c.take(inv, addr, again) {
 			return core.Verdict{Block: c.refusal}
 		}
 	}
 	return core.Verdict{}
 }
 
-// Completed counts the end of a call with every rule that judged it.
-func Completed(inv *core.Invocation) {
-	rt := time.Duration(max(0, inv.Now()-inv.Began()))
-	for _, mark := range inv.Marks() {
-		if c, ok := mark.Owner.(*callee); ok {
-			c.completed(uint64(mark.Token), inv.Now(), rt, inv.Failed())
-		}
+// Modes says which rules there are.
+func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.controllers) > 0, len(rs.shadows) > 0 }
+
+// Shadow has the shadow rules decide about a call that doesn't wait.
+func (rs *Rules) Shadow(inv *core.Invocation) {
+	if !inv.Waits() {
+		rs.shadow(inv, false)
 	}
 }
 
-func (c *callee) completed(number uint64, now int64, rt time.Duration, failed bool) {
+func (rs *Rules) shadow(inv *core.Invocation, again bool) {
+	addr := inv.Endpoint()
+	if addr == "" {
+		return
+	}
+	for _, c := range rs.shadows {
+		c.take(inv, addr, again)
+	}
+}
+
+// Complete counts the end of a call that went to the endpoint under that number.
+func (c *endpoint) Complete(inv *core.Invocation, number int64) {
+	c.completed(uint64(number), inv.Now(), time.Duration(max(0, inv.Now()-inv.Began())), inv.Failed())
+}
+
+func (c *endpoint) completed(number uint64, now int64, rt time.Duration, failed bool) {
 	c.pool.site.mu.Lock()
 	defer c.pool.site.mu.Unlock()
 	c.pool.complete(c, number, now, rt, failed)
 }
 
-// Idle reports whether all that the rules know can be forgotten, see core.Resource.
-func (rs *Rules) Idle(now int64) bool {
-	for _, c := range rs.controllers {
-		if !c.idle(now) {
-			return false
-		}
-	}
-	return true
-}
-
+// idle reports whether all that the rule knows can be forgotten.
 func (c *controller) idle(now int64) bool {
 	c.pool.site.mu.Lock()
 	defer c.pool.site.mu.Unlock()
 	return c.pool.idle(now)
 }
 
-// refusing lists the callees that calls are refused to, sorted.
+// refusing lists the endpoints that calls are refused to, sorted.
 func (s *site) refusing(now int64) []string {
-	if s.ejected.Load() == 0 {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var addrs []string

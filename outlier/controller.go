@@ -1,72 +1,78 @@
 package outlier
 
 import (
-	"slices"
+	"iter"
 	"time"
 
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/stat"
 )
 
 // controller is one revision of a rule at work on one resource. The pool is that of all
 // its revisions.
 type controller struct {
-	rule      Rule
-	terms     *breaker.Terms
-	engine    *core.Engine
-	resource  string
-	pool      *pool
-	refusal   *core.BlockError
-	rehearsed *stat.Tally // refusals of a shadow rule
+	rule          Rule
+	terms         *breaker.Terms
+	engine        *core.Engine
+	resource      string
+	pool          *pool
+	refusal       *core.BlockError
+	shadowBlocked *stat.Tally // refusals of a shadow rule
+	adopted       bool        // the pool goes by this revision; guarded by its site
 }
 
-func (t *Table) newController(e *core.Engine, r Rule, resource string, old *controller) *controller {
-	c := &controller{rule: r, terms: breaker.NewTerms(r.breaker()), engine: e, resource: resource, rehearsed: new(stat.Tally)}
-	c.refusal = core.NewBlockError(core.KindOutlier, resource, r.ID, c)
+func newController(e *core.Engine, r Rule, at *core.Site, old *controller) *controller {
+	resource := at.Resource.Name()
+	c := &controller{rule: r, terms: breaker.NewTerms(r.breaker()), engine: e, resource: resource, shadowBlocked: new(stat.Tally)}
+	refusal := core.BlockError{Kind: core.KindOutlier, Resource: resource, Rule: r.ID}
 	if old == nil {
-		c.pool = newPool(t.site(resource), r, c.terms)
+		c.pool = newPool(siteOf(at), r, c.terms)
+		c.refusal = core.NewBlockError(refusal, c, nil)
 		return c
 	}
-	c.pool, c.rehearsed = old.pool, old.rehearsed
-	c.refusal.Succeed(old.refusal)
-	t.register(c)
+	c.pool, c.shadowBlocked = old.pool, old.shadowBlocked
+	c.refusal = core.NewBlockError(refusal, c, old.refusal)
 	return c
 }
 
-// publish makes the pool go by this revision. One that is off keeps what it has for
-// later.
-func (c *controller) publish(now int64) {
-	if c.rule.Mode == core.Off {
-		return
-	}
-	s := c.pool.site
+// publish has the pools of a resource go by these revisions of their rules, all at once: as
+// they decide together how many endpoints may be ejected. A rule that is off keeps what it has
+// for later.
+func (s *site) publish(controllers iter.Seq[*controller], now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.pool.adopt(c.rule, c.terms, now)
-	if c.rule.Mode == core.Enforce {
-		pools := s.pools
-		if !slices.Contains(pools, c.pool) {
-			pools = append(slices.Clone(pools), c.pool)
+	var enforced []*pool
+	for c := range controllers {
+		if !c.adopted && c.rule.Mode != spec.Off {
+			c.pool.adopt(c.rule, c.terms, now)
 		}
-		s.enforce(pools) // the share may be another now
+		if c.adopted = true; c.rule.Mode == spec.Enforce {
+			enforced = append(enforced, c.pool)
+		}
 	}
+	s.enforce(enforced)
 }
 
-// RetryAfter is when the first of the ejected callees gets a call, 0 if it can't tell.
-func (c *controller) RetryAfter() time.Duration {
+// RetryAfter is when the first of the ejected endpoints gets a call.
+func (c *controller) RetryAfter() (first time.Duration, known bool) {
 	now := c.engine.Now()
 	c.pool.site.mu.Lock()
 	defer c.pool.site.mu.Unlock()
 	now = c.pool.tidy(now)
-	first := time.Duration(0)
+	ejected := 0
 	for x := range c.pool.outside.all() {
-		if after := x.breaker.RetryAfter(now); first == 0 || after < first {
-			first = after
+		ejected++
+		if after, ok := x.breaker.RetryAfter(now); ok && (!known || after < first) {
+			first, known = after, true
 		}
 	}
-	return first
+	return first, known || ejected == 0
 }
+
+// Limit is none.
+func (c *controller) Limit() (float64, bool) { return 0, false }
 
 // asks reports whether the call would be let in as things stand.
 func (c *controller) asks(inv *core.Invocation, addr string) bool {
@@ -78,31 +84,34 @@ func (c *controller) asks(inv *core.Invocation, addr string) bool {
 	return c.pool.asks(addr, inv.Now())
 }
 
-// take lets the call in or not. What it got it carries: a mark that counts when it
+// take lets the call in or not. What it got it carries: a number that counts when it
 // completes, and the reservation of a probe. What it has from before stands if it is
-// still good: it was decided before a wait that nobody knew of.
-func (c *controller) take(inv *core.Invocation, addr string) (ok bool) {
+// still good, if the call is decided about again: after a wait that nobody knew of.
+func (c *controller) take(inv *core.Invocation, addr string, again bool) (ok bool) {
 	c.pool.site.mu.Lock()
 	defer c.pool.site.mu.Unlock()
-	mark := c.marked(inv)
-	if mark != nil {
-		if before := mark.Owner.(*callee); before.in != nil && before.breaker.Holds(uint64(mark.Token)) {
+	var before *core.Completion
+	if again {
+		before = c.noted(inv)
+	}
+	if before != nil {
+		if who := before.Completer.(*endpoint); who.in != nil && who.breaker.Holds(uint64(before.Token)) {
 			return true
 		}
 	}
 	who, number, probe, ok := c.pool.admit(addr, inv.Now())
 	switch {
 	case !ok:
-		if c.rule.Mode == core.Shadow {
-			c.rehearsed.Add(inv.Lane(), 1)
+		if c.rule.Mode == spec.Shadow {
+			c.shadowBlocked.Add(inv.Lane(), 1)
 		}
 		return false
 	case who == nil: // not judged
 		return true
-	case mark != nil:
-		mark.Owner, mark.Token = who, int64(number)
+	case before != nil:
+		before.Completer, before.Token = who, int64(number)
 	default:
-		inv.Mark(who, int64(number))
+		inv.OnComplete(who, int64(number))
 	}
 	if probe {
 		inv.Reserve(core.Reservation{Holder: who, Token: int64(number)})
@@ -110,17 +119,15 @@ func (c *controller) take(inv *core.Invocation, addr string) (ok bool) {
 	return true
 }
 
-func (c *controller) marked(inv *core.Invocation) *core.Mark {
-	marks := inv.Marks()
-	for i := range marks {
-		if who, ok := marks[i].Owner.(*callee); ok && who.pool == c.pool {
-			return &marks[i]
+func (c *controller) noted(inv *core.Invocation) *core.Completion {
+	left := inv.Completions()
+	for i := range left {
+		if who, ok := left[i].Completer.(*endpoint); ok && who.pool == c.pool {
+			return &left[i]
 		}
 	}
 	return nil
 }
 
-// acts is what [core.FamilyTable] asks of every controller.
-func (c *controller) acts() (Rule, *core.BlockError, *stat.Tally) {
-	return c.rule, c.refusal, c.rehearsed
-}
+// told is what [family.Compiled] asks of every controller.
+func (c *controller) told() (*core.BlockError, *stat.Tally) { return c.refusal, c.shadowBlocked }

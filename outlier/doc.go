@@ -1,6 +1,6 @@
-// Package outlier stops calling single callees that do not work, while others that
-// serve the same resource do. The code says whom a call goes to (api.Callee). Each
-// callee has a breaker, as package breaker describes it. One whose breaker trips is
+// Package outlier stops calling single endpoints that do not work, while others that
+// serve the same resource do. The code says whom a call goes to (api.Endpoint). Each
+// endpoint has a breaker, as package breaker describes it. One whose breaker trips is
 // ejected: calls to it are refused, so that a load balancer picks another. When its
 // recovery time is over it gets probes, and by what becomes of them it is back in
 // service or stays out. A call of which nobody says whom it goes to is not judged.
@@ -13,8 +13,8 @@
 //
 // # The share
 //
-// At most a share of the callees that were chosen lately is ejected, and never all: if
-// everything fails, it is not for want of a better callee. A callee that fails while
-// the share is used up stays in service until there is room. What a callee did is
+// At most a share of the endpoints that were chosen lately is ejected, and never all: if
+// everything fails, it is not for want of a better endpoint. An endpoint that fails while
+// the share is used up stays in service until there is room. What an endpoint did is
 // counted on meanwhile.
 package outlier

@@ -10,10 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/books"
-	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/outlier"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -29,7 +30,7 @@ var (
 type guard struct {
 	*core.Engine
 	t     testing.TB
-	clock *core.ManualClock
+	clock *clocks.Manual
 }
 
 func newGuard(t testing.TB, rules ...outlier.Rule) *guard {
@@ -64,29 +65,35 @@ func (g *guard) table() *outlier.Table { return g.Rules().Family(core.KindOutlie
 // at moves the clock to so long after the start.
 func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }
 
-// out are the callees to avoid.
+// out are the endpoints to avoid.
 func (g *guard) out() string {
 	return strings.Join(g.table().Ejected("orders", g.clock.Now()), " ")
 }
 
 func (g *guard) figures(i int) core.RuleFigures { return g.table().Figures()[i] }
 
-func (g *guard) enter(callee string) (core.Entry, error) {
-	return g.Enter(g.t.Context(), "orders", []core.Option{core.Callee(callee)})
+// details are what the only rule tells of endpoints, nothing as long as it knows none.
+func (g *guard) details() outlier.Figures {
+	f, _ := g.figures(0).Details.(outlier.Figures)
+	return f
+}
+
+func (g *guard) enter(endpoint string) (core.Entry, error) {
+	return g.Enter(g.t.Context(), "orders", []core.Option{core.Endpoint(endpoint)})
 }
 
 // open makes a call that must pass, and leaves it open.
-func (g *guard) open(callee string) core.Entry {
+func (g *guard) open(endpoint string) core.Entry {
 	g.t.Helper()
-	e, err := g.enter(callee)
+	e, err := g.enter(endpoint)
 	require.NoError(g.t, err)
 	return e
 }
 
 // call makes a call, and says what became of it: "pass", or which rule refused it.
-func (g *guard) call(callee string, failure error) string {
+func (g *guard) call(endpoint string, failure error) string {
 	g.t.Helper()
-	e, err := g.enter(callee)
+	e, err := g.enter(endpoint)
 	if err != nil {
 		require.ErrorIs(g.t, err, core.ErrBlocked)
 		require.Equal(g.t, core.KindOutlier, core.KindOf(err))
@@ -98,7 +105,7 @@ func (g *guard) call(callee string, failure error) string {
 	return "pass"
 }
 
-// calls makes calls, as in "a a! b": to the callee a, to a again, which fails, and to b.
+// calls makes calls, as in "a a! b": to the endpoint a, to a again, which fails, and to b.
 // It says which of them passed, in the same words.
 func (g *guard) calls(script string) string {
 	g.t.Helper()
@@ -117,7 +124,7 @@ func (g *guard) calls(script string) string {
 }
 
 // step is one line of a script: so long after the start calls are made, of which these
-// pass, and then these callees are to be avoided.
+// pass, and then these endpoints are to be avoided.
 type step struct {
 	at     time.Duration
 	calls  string
@@ -134,7 +141,15 @@ func (g *guard) run(script []step) {
 	}
 }
 
-// quick ejects a callee with its first failure, for a second.
+// quick ejects an endpoint with its first failure, for a second.
 func quick(id string) outlier.Rule {
-	return outlier.Rule{ID: id, Resource: "orders", MinCalls: 1, Recovery: time.Second}
+	return outlier.Rule{ID: id, Resource: "orders", MinCalls: 1, Interval: time.Second, Recovery: time.Second}
+}
+
+// comeAgain is when a refused call may come again, which the rule has to know.
+func comeAgain(t testing.TB, b *core.BlockError) time.Duration {
+	t.Helper()
+	wait, known := b.RetryAfter()
+	require.True(t, known)
+	return wait
 }

@@ -6,12 +6,12 @@ import "math"
 // rules eject with the first failure in an interval, which does not slide.
 type twin struct {
 	rule   Rule
-	known  map[string]*twinCallee
+	known  map[string]*twinEndpoint
 	latest int64
 	steps  int
 }
 
-type twinCallee struct {
+type twinEndpoint struct {
 	state   string // "", "open" or "probing"
 	id      int    // differs from that of any other
 	epoch   int    // that of the state does as well
@@ -23,10 +23,10 @@ type twinCallee struct {
 	good    int
 }
 
-func (x *twinCallee) serves() bool { return x.state == "" }
+func (x *twinEndpoint) serves() bool { return x.state == "" }
 
 func newTwin(r Rule) *twin {
-	return &twin{rule: r, known: make(map[string]*twinCallee), latest: math.MinInt64}
+	return &twin{rule: r, known: make(map[string]*twinEndpoint), latest: math.MinInt64}
 }
 
 func (t *twin) ejected() (n int) {
@@ -43,7 +43,7 @@ func (t *twin) allows(ejected int) bool {
 	return ejected < n && float64(ejected)/float64(n) <= t.rule.MaxEjected
 }
 
-func (t *twin) enter(x *twinCallee, state string, at int64) {
+func (t *twin) enter(x *twinEndpoint, state string, at int64) {
 	x.state, x.bad, x.good = state, -1, 0
 	t.steps++
 	x.epoch = t.steps
@@ -52,7 +52,7 @@ func (t *twin) enter(x *twinCallee, state string, at int64) {
 	t.touch(x, at)
 }
 
-func (t *twin) touch(x *twinCallee, at int64) {
+func (t *twin) touch(x *twinEndpoint, at int64) {
 	t.steps++
 	x.touched, x.step = at, t.steps
 }
@@ -75,7 +75,7 @@ func (t *twin) tidy(now int64) int64 {
 // nextToGo is who is forgotten next, and when. Of those that go at the same time it is
 // one that serves, and then who was touched first.
 func (t *twin) nextToGo() (addr string, at int64) {
-	var next *twinCallee
+	var next *twinEndpoint
 	at = math.MaxInt64
 	for a, x := range t.known {
 		goes := x.touched + int64(t.rule.ForgetAfter)
@@ -91,7 +91,7 @@ func (t *twin) nextToGo() (addr string, at int64) {
 
 func (t *twin) settle(at int64) {
 	for t.ejected() > 0 && !t.allows(t.ejected()) {
-		var first *twinCallee
+		var first *twinEndpoint
 		for _, x := range t.known {
 			if x.state != "" && (first == nil || x.touched < first.touched || x.touched == first.touched && x.step < first.step) {
 				first = x
@@ -110,7 +110,7 @@ func (t *twin) admit(caller int, addr string, now int64) (got ticket, ok bool) {
 	x := t.known[addr]
 	if x == nil {
 		t.steps++
-		x = &twinCallee{bad: -1, id: t.steps, epoch: t.steps}
+		x = &twinEndpoint{bad: -1, id: t.steps, epoch: t.steps}
 		t.known[addr] = x
 	}
 	switch x.state {
@@ -176,7 +176,7 @@ func (t *twin) complete(caller int, addr string, has ticket, now int64, bad bool
 	}
 }
 
-// refuses reports whether a call to a callee would be refused.
+// refuses reports whether a call to an endpoint would be refused.
 func (t *twin) refuses(addr string, now int64) bool {
 	return t.shut(addr, max(t.latest, now)) && t.shut(addr, t.tidy(now))
 }

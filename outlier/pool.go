@@ -7,25 +7,25 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
 // site is a resource as its rules know it together.
 //
-// Whatever is decided about its callees is decided under mu, by all rules: who may be
-// called, who is ejected, who is back. Only who asks while nobody is ejected does
-// without the lock. ejected is written under it, so a call that reads 0 passes as of
-// that instant; who ejects a callee an instant later does so without knowing of it, as
+// Whatever is decided about its endpoints is decided under mu, by all rules: which may be
+// called, which are ejected, which are back. Only a call that asks while none is ejected
+// does without the lock. ejected is written under it, so a call that reads 0 passes as of
+// that instant; a call that ejects an endpoint an instant later does so without knowing of it, as
 // with any other call under way.
 type site struct {
 	mu      shared.Mutex
 	pools   []*pool      // of the rules that are enforced
 	share   float64      // the least of theirs: it holds for all of them together
-	ejected shared.Int64 // by them, a callee that two have ejected counted twice
+	ejected shared.Int64 // by them, an endpoint that two have ejected counted twice
 }
 
-// pool is the callees of a resource as one rule knows them. It outlives the revisions
+// pool is the endpoints of a resource as one rule knows them. It outlives the revisions
 // of the rule. The lock of the site guards it.
 //
 // Invariant: at every decision, of those chosen lately no more are ejected than the
@@ -36,26 +36,29 @@ type site struct {
 //   - that time passes can make them too many, as others are forgotten: so before every
 //     decision those whose time is over are forgotten, and then as many are let back
 //     in as are too many, those first that are out longest;
-//   - to forget who is ejected keeps it: (e-1)/(n-1) is at most e/n.
+//   - to forget an endpoint that is ejected keeps it: (e-1)/(n-1) is at most e/n.
 //
 // A late caller, with a time before the latest, decides as of the latest: time never
 // goes back.
 //
-// How many callees are known is bounded. When all places are taken, a new one gets that
+// How many endpoints are known is bounded. When all places are taken, a new one gets that
 // of the one in service which was not touched for longest, if nothing of it counts any
-// more; else calls to the new one are not judged. Who is ejected keeps the place: no
+// more; else calls to the new one are not judged. An ejected one keeps its place: no
 // number of new addresses brings it back.
 type pool struct {
 	site  *site
 	rule  Rule
 	terms *breaker.Terms
 
-	known    map[string]*callee
+	known    map[string]*endpoint
 	removed  int  // from known since it was made
 	serving  list // breakers are closed
 	outside  list // ejected: they are open or half-open
 	latest   int64
-	unjudged int64 // calls to callees that found no place
+	unjudged int64 // calls to endpoints that found no place
+
+	enforced bool // it is one of the site's pools
+	counted  int  // of outside, in what the site counts
 }
 
 // maxAddr is how long an address can be: what is longer is none, and would fill the
@@ -63,10 +66,10 @@ type pool struct {
 const maxAddr = 512
 
 func newPool(s *site, r Rule, t *breaker.Terms) *pool {
-	return &pool{site: s, rule: r, terms: t, known: make(map[string]*callee), latest: math.MinInt64}
+	return &pool{site: s, rule: r, terms: t, known: make(map[string]*endpoint), latest: math.MinInt64}
 }
 
-// asks reports whether a call to a callee would be let in as things stand.
+// asks reports whether a call to an endpoint would be let in as things stand.
 func (p *pool) asks(addr string, now int64) bool {
 	c := p.known[addr]
 	if c == nil || c.breaker.Asks(max(p.latest, now)) {
@@ -76,8 +79,8 @@ func (p *pool) asks(addr string, now int64) bool {
 	return c.in == nil || c.breaker.Asks(now)
 }
 
-// admit decides about a call. The callee is nil if the call isn't judged.
-func (p *pool) admit(addr string, now int64) (c *callee, number uint64, probe, ok bool) {
+// admit decides about a call. The endpoint is nil if the call isn't judged.
+func (p *pool) admit(addr string, now int64) (c *endpoint, number uint64, probe, ok bool) {
 	now = p.tidy(now)
 	c = p.known[addr]
 	if c == nil {
@@ -93,8 +96,8 @@ func (p *pool) admit(addr string, now int64) (c *callee, number uint64, probe, o
 	return c, number, probe, ok
 }
 
-// complete counts the end of a call, unless its callee has been forgotten.
-func (p *pool) complete(c *callee, number uint64, now int64, rt time.Duration, failed bool) {
+// complete counts the end of a call, unless its endpoint has been forgotten.
+func (p *pool) complete(c *endpoint, number uint64, now int64, rt time.Duration, failed bool) {
 	now = p.tidy(now)
 	if c.in == nil {
 		return
@@ -109,15 +112,15 @@ func (p *pool) complete(c *callee, number uint64, now int64, rt time.Duration, f
 	}
 }
 
-// place puts a callee where its breaker says, as of now.
-func (p *pool) place(c *callee, now int64) {
+// place puts an endpoint where its breaker says, as of now.
+func (p *pool) place(c *endpoint, now int64) {
 	c.touched = now
 	if c.breaker.State() == breaker.Closed {
 		p.serving.put(c)
 	} else {
 		p.outside.put(c)
 	}
-	p.site.count()
+	p.site.count(p)
 }
 
 // tidy does what time has done since anybody looked: those are forgotten whose time is
@@ -139,9 +142,9 @@ func (p *pool) tidy(now int64) int64 {
 	return p.latest
 }
 
-// nextToGo is who is forgotten next, and when: who serves, if nobody chose it for so
-// long; who is ejected, if nobody did for so long after it was due.
-func (p *pool) nextToGo() (next *callee, at int64) {
+// nextToGo is the endpoint that is forgotten next, and when: one that serves, if nobody chose
+// it for so long; one that is ejected, if nobody did for so long after it was due.
+func (p *pool) nextToGo() (next *endpoint, at int64) {
 	if c := p.serving.back; c != nil {
 		next, at = c, c.touched+int64(p.rule.ForgetAfter)
 	}
@@ -162,24 +165,24 @@ func (p *pool) settle(now int64) {
 	}
 }
 
-// allows reports whether so many callees may be ejected at once.
+// allows reports whether so many endpoints may be ejected at once.
 func (p *pool) allows(ejected int) bool {
 	share := p.rule.MaxEjected
-	if p.rule.Mode == core.Enforce {
+	if p.rule.Mode == spec.Enforce {
 		share = min(share, p.site.share)
 	}
 	return fits(ejected, len(p.known), share)
 }
 
-// taken is how many callees are ejected, by this rule or another that is enforced; one
-// more if extra is not yet. Nobody is refused by a rule that only rehearses: it counts
+// taken is how many endpoints are ejected, by this rule or another that is enforced; one
+// more if extra is not yet. Nobody is refused by a rule in shadow mode: it counts
 // alone.
-func (p *pool) taken(extra *callee) int {
+func (p *pool) taken(extra *endpoint) int {
 	n := p.outside.n
 	if extra != nil && extra.in != &p.outside {
 		n++
 	}
-	if p.rule.Mode != core.Enforce {
+	if p.rule.Mode != spec.Enforce || p.site.ejected.Load() == int64(p.counted) { // nobody is, by others
 		return n
 	}
 	for _, other := range p.site.pools {
@@ -196,31 +199,31 @@ func (p *pool) taken(extra *callee) int {
 	return n
 }
 
-// add makes a callee known, or returns nil if there is no place.
-func (p *pool) add(addr string, now int64) *callee {
+// add makes an endpoint known, or returns nil if there is no place.
+func (p *pool) add(addr string, now int64) *endpoint {
 	if len(addr) > maxAddr {
 		return nil
 	}
-	for len(p.known) >= p.rule.MaxCallees {
+	for len(p.known) >= p.rule.MaxEndpoints {
 		last := p.serving.back
 		if last == nil || now-last.touched <= int64(p.rule.Interval) {
 			return nil
 		}
 		p.forget(last)
 	}
-	c := &callee{pool: p, addr: strings.Clone(addr), breaker: breaker.NewSingle(p.terms), touched: now}
+	c := &endpoint{pool: p, addr: strings.Clone(addr), breaker: breaker.NewSingle(p.terms), touched: now}
 	p.known[c.addr] = c
 	p.serving.put(c)
 	return c
 }
 
-func (p *pool) forget(c *callee) {
+func (p *pool) forget(c *endpoint) {
 	delete(p.known, c.addr)
 	c.leave()
-	p.site.count()
+	p.site.count(p)
 	// A map of which much was deleted is larger than a new one.
 	if p.removed++; p.removed > 1000+4*len(p.known) {
-		fresh := make(map[string]*callee, len(p.known))
+		fresh := make(map[string]*endpoint, len(p.known))
 		maps.Copy(fresh, p.known)
 		p.known, p.removed = fresh, 0
 	}
@@ -244,20 +247,23 @@ func (p *pool) idle(now int64) bool {
 
 // enforce makes these the pools of the rules that are enforced.
 func (s *site) enforce(pools []*pool) {
+	n := 0
+	for _, p := range s.pools {
+		p.enforced, p.counted = false, 0
+	}
 	s.pools, s.share = pools, 1
 	for _, p := range pools {
 		s.share = min(s.share, p.rule.MaxEjected)
-	}
-	s.count()
-}
-
-// count brings ejected up to date.
-func (s *site) count() {
-	n := 0
-	for _, p := range s.pools {
+		p.enforced, p.counted = true, p.outside.n
 		n += p.outside.n
 	}
-	if s.ejected.Load() != int64(n) {
-		s.ejected.Store(int64(n))
+	s.ejected.Store(int64(n))
+}
+
+// count brings ejected up to date after a pool has changed.
+func (s *site) count(p *pool) {
+	if more := p.outside.n - p.counted; p.enforced && more != 0 {
+		p.counted = p.outside.n
+		s.ejected.Add(int64(more))
 	}
 }

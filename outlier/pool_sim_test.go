@@ -10,18 +10,18 @@ import (
 
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/internal/sim"
+	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 const msec = int64(time.Millisecond)
 
-// museum 1, 20, 81: callers come to callees that serve, are out, or are due, with clocks
+// known bug 1, 20, 81: callers come to endpoints that serve, are out, or are due, with clocks
 // that differ; their calls end well or badly, are lost or are refused elsewhere. Whatever
 // the schedule, everybody is told what they could have been told one after the other, so
 // at no time are more ejected than the share, nor more probes out than there are, and
 // what an older state let in changes nothing.
 func TestSimPool(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
 		rule := twinRule([]float64{0.34, 0.5, 1}[s.Rand.IntN(3)], 1+s.Rand.IntN(2))
 		p, want := alone(rule), &carrying{newTwin(rule), make(map[int]ticket)}
 		addrs := []string{"a", "b", "c", "d"}[:2+s.Rand.IntN(3)]
@@ -42,7 +42,7 @@ func TestSimPool(t *testing.T) {
 				want.complete(f.caller, f.addr, f.twin, now, true)
 			}
 		}
-		var history sim.History[*carrying]
+		var history schedules.History[*carrying]
 		locked := func(f func()) {
 			p.site.mu.Lock()
 			defer p.site.mu.Unlock()
@@ -87,7 +87,7 @@ func TestSimPool(t *testing.T) {
 				case !ok || fate == 0: // a lost one
 				case fate == 1 && f.probe:
 					history.Do(func() (func() string, func(*carrying) bool) {
-						f.who.GiveBack(&core.Reservation{Token: int64(f.number)})
+						f.who.GiveBack(&core.Reservation{Token: int64(f.number)}, 0)
 						return func() string { return fmt.Sprintf("%d gives %s back", caller, addr) },
 							func(w *carrying) bool { w.giveBack(caller, addr, w.carries[caller]); return true }
 					})
@@ -130,7 +130,7 @@ func (c *carrying) clone() *carrying {
 	return &carrying{&t, maps.Clone(c.carries)}
 }
 
-// looksLike reports whether the twin knows the same callees in the same states.
+// looksLike reports whether the twin knows the same endpoints in the same states.
 func (t *twin) looksLike(p *pool) bool {
 	if len(t.known) != len(p.known) {
 		return false
@@ -145,10 +145,10 @@ func (t *twin) looksLike(p *pool) bool {
 	return true
 }
 
-// museum 81: of four callers at the instant at which an ejected callee is due, exactly as
+// known bug 81: of four callers at the instant at which an ejected endpoint is due, exactly as
 // many pass as there are probes, in every schedule there is.
 func TestSimProbesEverySchedule(t *testing.T) {
-	sim.Exhaustive(t, 1_000_000, func(s *sim.Schedule) {
+	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {
 		p := alone(twinRule(0.5, 1))
 		now := int64(time.Hour)
 		p.admit("a", now)
@@ -175,7 +175,7 @@ func TestSimProbesEverySchedule(t *testing.T) {
 // Two rules on a resource eject, let back in and are loaded anew while callers come and
 // go: the smaller share holds for both together, at every instant.
 func TestSimTwoRules(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
 		first, second := twinRule(0.5, 1), twinRule(0.34, 1)
 		where := new(site)
 		pools := []*pool{newPool(where, first, breaker.NewTerms(first.breaker())), newPool(where, second, breaker.NewTerms(second.breaker()))}
@@ -206,7 +206,7 @@ func TestSimTwoRules(t *testing.T) {
 			fails := [2]bool{s.Rand.IntN(2) == 0, s.Rand.IntN(2) == 0}
 			s.Go(func() {
 				for i, p := range pools {
-					var c *callee
+					var c *endpoint
 					var number uint64
 					var ok bool
 					where.mu.Lock()

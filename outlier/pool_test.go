@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/internal/chance"
-	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/proof/figure"
 )
 
 var seed = chance.Seed
@@ -31,7 +31,7 @@ func twinRule(share float64, probes int) Rule {
 // alone is the pool of a rule that is alone on its resource.
 func alone(r Rule) *pool {
 	p := newPool(new(site), r, breaker.NewTerms(r.breaker()))
-	if r.Mode == core.Enforce {
+	if r.Mode == spec.Enforce {
 		p.site.enforce([]*pool{p})
 	}
 	return p
@@ -41,14 +41,14 @@ func alone(r Rule) *pool {
 type flight struct {
 	caller int
 	addr   string
-	who    *callee
+	who    *endpoint
 	number uint64
 	probe  bool
 	twin   ticket
 }
 
 // Random calls, at times that jump about: the pool does what its twin does, which is
-// written without an eye on cost, and at every step the share holds. museum 1, 20
+// written without an eye on cost, and at every step the share holds. known bug 1, 20
 func TestPoolDoesWhatItsTwinDoes(t *testing.T) {
 	r := rand.New(rand.NewPCG(*seed, 0))
 	steps, over := 0, 0
@@ -56,13 +56,13 @@ func TestPoolDoesWhatItsTwinDoes(t *testing.T) {
 		tenths := []int{2, 3, 5, 10}[r.IntN(4)]
 		rule := twinRule(float64(tenths)/10, 1+r.IntN(2))
 		p, w := alone(rule), newTwin(rule)
-		now, callees, fails := int64(time.Hour), 1+r.IntN(8), r.Float64()
+		now, endpoints, fails := int64(time.Hour), 1+r.IntN(8), r.Float64()
 		var flying []flight
 		for step := range 200 {
 			steps++
 			now += []int64{0, 0, 1, int64(time.Millisecond), int64(r.IntN(50)) * int64(time.Millisecond), int64(200 * time.Millisecond)}[r.IntN(6)]
 			at := now - []int64{0, 0, 0, int64(30 * time.Millisecond)}[r.IntN(4)] // some are late
-			addr := fmt.Sprint("c", r.IntN(callees))
+			addr := fmt.Sprint("c", r.IntN(endpoints))
 			what := fmt.Sprintf("step %d, -seed=%d", step, *seed)
 			if r.IntN(40) == 0 { // the rule changes
 				tenths = []int{2, 3, 5, 10}[r.IntN(4)]
@@ -105,24 +105,24 @@ func TestPoolDoesWhatItsTwinDoes(t *testing.T) {
 			}
 		}
 	}
-	figure.Report(t, figure.Figure{Name: "steps with more callees ejected than the share", Value: float64(over), N: int64(steps), Seed: *seed})
+	figure.Report(t, figure.Figure{Name: "steps with more endpoints ejected than the share", Value: float64(over), N: int64(steps), Seed: *seed})
 }
 
 // The twin has an order for all of them, whatever the order in which it looks.
 func TestTwinKnowsWhoGoesNext(t *testing.T) {
 	for range 100 {
 		w := newTwin(Rule{ForgetAfter: 2, Recovery: 1})
-		w.known["open"] = &twinCallee{state: "open", touched: 5, step: 1}
-		w.known["probing"] = &twinCallee{state: "probing", touched: 5, step: 2}
+		w.known["open"] = &twinEndpoint{state: "open", touched: 5, step: 1}
+		w.known["probing"] = &twinEndpoint{state: "probing", touched: 5, step: 2}
 		addr, _ := w.nextToGo()
 		require.Equal(t, "open", addr)
-		w.known["serving"] = &twinCallee{touched: 6, step: 3}
+		w.known["serving"] = &twinEndpoint{touched: 6, step: 3}
 		addr, _ = w.nextToGo()
 		require.Equal(t, "serving", addr)
 	}
 }
 
-// requireSame checks that both know the same callees, in the same states, in the order
+// requireSame checks that both know the same endpoints, in the same states, in the order
 // in which they leave.
 func requireSame(t *testing.T, w *twin, p *pool, what string) {
 	t.Helper()

@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Rule ejects callees of a resource, or of each resource that matches. Resource and
+// Rule ejects endpoints of a resource, or of each resource that matches. Resource and
 // Threshold are enough:
 //
 //	outlier.Rule{Resource: "payments", Threshold: 0.5}
 //
-// ejects a callee of whose calls half fail within a second, if there were five, and up
-// to half of the callees at once. Two rules that are equal are the same rule; a rule
+// ejects an endpoint of whose calls half fail within ten seconds, if there were five, and up
+// to half of the endpoints at once. Two rules that are equal are the same rule; a rule
 // that differs from an older one with the same ID takes over its state.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
@@ -23,75 +23,77 @@ type Rule struct {
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name given to api.Entry. Required.
 	Resource string `yaml:"resource"`
-	// Regex makes Resource a regular expression (RE2) that must match a whole
-	// name; a dot matches every character. Every resource that matches has callees
+	// Match says how Resource names resources: spec.MatchExact, the zero value, or
+	// spec.MatchRegex for a regular expression (RE2) that must match a whole name,
+	// where a dot matches every character. Every resource that matches has endpoints
 	// of its own.
-	Regex bool `yaml:"regex,omitempty"`
-	// MaxEjected is the largest share of the callees that is ejected at once. Above 0,
+	Match spec.Match `yaml:"match,omitempty"`
+	// MaxEjected is the largest share of the endpoints that is ejected at once. Above 0,
 	// up to 1; 0 means 0.5. One is never ejected, whatever the share.
 	MaxEjected float64 `yaml:"maxEjected,omitempty"`
-	// MaxCallees is how many callees are known at once of each resource; calls to
+	// MaxEndpoints is how many endpoints are known at once of each resource; calls to
 	// further ones are not judged. 2 to 10,000; 0 means 1000.
-	MaxCallees int `yaml:"maxCallees,omitempty"`
-	// ForgetAfter is when a callee that is no longer chosen is forgotten, and counts no
+	MaxEndpoints int `yaml:"maxEndpoints,omitempty"`
+	// ForgetAfter is when an endpoint that is no longer chosen is forgotten, and counts no
 	// more for the share. From Interval to 24 h; 0 means a minute, or Interval or
 	// Recovery if that is longer.
 	ForgetAfter time.Duration `yaml:"forgetAfter,omitempty"`
 
-	// Strategy is what trips the breaker of a callee. The zero value is
+	// Strategy is what trips the breaker of an endpoint. The zero value is
 	// breaker.ErrorRatio.
 	Strategy breaker.Strategy `yaml:"strategy,omitempty"`
 	// Threshold is what trips it when reached: a share from 0 to 1, or a number of
-	// calls for breaker.ErrorCount. It takes one bad call in any case, so 0 means the
-	// first.
+	// calls for breaker.ErrorCount and breaker.ConsecutiveErrors. It takes one bad call
+	// in any case, so 0 means the first.
 	Threshold float64 `yaml:"threshold"`
 	// SlowRT is what a slow call takes longer than. Up to 24 h. Required by
 	// breaker.SlowRatio, refused by the others.
 	SlowRT time.Duration `yaml:"slowRT,omitempty"`
-	// MinCalls is how many calls of a callee must have completed within Interval before
-	// it is ejected. 1 to 10⁹; 0 means 5.
+	// MinCalls is how many calls of an endpoint must have completed within Interval before
+	// it is ejected. 1 to 10⁹; 0 means 5. Refused by breaker.ConsecutiveErrors, as the two
+	// below.
 	MinCalls int `yaml:"minCalls,omitempty"`
-	// Interval is how far back calls count. 10 ms to 24 h; 0 means one second.
+	// Interval is how far back calls count. 10 ms to 24 h; 0 means ten seconds.
 	Interval time.Duration `yaml:"interval,omitempty"`
 	// Buckets divide Interval; as each ends, what the oldest counted is forgotten. 0
 	// means 10. With 1, counting starts anew at every multiple of Interval.
 	Buckets int `yaml:"buckets,omitempty"`
-	// Recovery is how long a callee is ejected before it gets probes. 1 ms to 24 h; 0
+	// Recovery is how long an endpoint is ejected before it gets probes. 1 ms to 24 h; 0
 	// means 5 s.
 	Recovery time.Duration `yaml:"recovery,omitempty"`
-	// Probes is how many calls must go well in a row before a callee is back in service,
+	// Probes is how many calls must go well in a row before an endpoint is back in service,
 	// and how many of them run at the same time at most. 1 to 1000; 0 means 1.
 	Probes int `yaml:"probes,omitempty"`
 	// ProbeTimeout is when a probe that has not completed is no longer waited for, and
 	// another call takes its place. 1 ms to 24 h; 0 means Recovery.
 	ProbeTimeout time.Duration `yaml:"probeTimeout,omitempty"`
-	// Mode says whether the verdict holds. The zero value is core.Enforce.
-	Mode core.Mode `yaml:"mode,omitempty"`
+	// Mode says whether the verdict holds. The zero value is spec.Enforce.
+	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
 const (
-	defaultShare   = 0.5
-	defaultCallees = 1000
-	defaultForget  = time.Minute
+	defaultShare     = 0.5
+	defaultEndpoints = 1000
+	defaultForget    = time.Minute
 
-	// MaxMaxCallees is the most callees that a rule can know of a resource.
-	MaxMaxCallees = 10_000
+	// MaxMaxEndpoints is the most endpoints that a rule can know of a resource.
+	MaxMaxEndpoints = 10_000
 
-	// maxParts is the most buckets and probes of all callees together: about 32 MB.
+	// maxParts is the most buckets and probes of all endpoints together: about 32 MB.
 	maxParts = 1_000_000
 )
 
 // Normalized returns the rule with every default written out, or the first field that
-// can't be honoured as a [core.FieldError].
+// can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
 	switch r.Resource {
 	case "":
-		return r, core.BadField("resource", "is required: name the resource whose callees are judged")
+		return r, spec.BadField("resource", "is required: name the resource whose endpoints are judged")
 	case breaker.AnyResource:
-		return r, core.BadField("resource", `does not stand for all resources here: name one, or set regex and write ".*"`)
+		return r, spec.BadField("resource", `does not stand for all resources here: name one, or write resource: ".*" and match: regex`)
 	}
-	if r.Mode > core.Off {
-		return r, core.BadField("mode", "%d is unknown: use core.Enforce, core.Shadow or core.Off", r.Mode)
+	if r.Mode > spec.Off {
+		return r, spec.BadField("mode", "%d is unknown: use api.Enforce, api.Shadow or api.Off", r.Mode)
 	}
 	b, err := r.breaker().Normalized()
 	if err != nil {
@@ -100,7 +102,7 @@ func (r Rule) Normalized() (Rule, error) {
 	r.MinCalls, r.Interval, r.Buckets = b.MinCalls, b.Interval, b.Buckets
 	r.Recovery, r.Probes, r.ProbeTimeout = b.Recovery, b.Probes, b.ProbeTimeout
 	r.MaxEjected = cmp.Or(r.MaxEjected, defaultShare)
-	r.MaxCallees = cmp.Or(r.MaxCallees, defaultCallees)
+	r.MaxEndpoints = cmp.Or(r.MaxEndpoints, defaultEndpoints)
 	r.ForgetAfter = cmp.Or(r.ForgetAfter, max(defaultForget, r.Interval, r.Recovery))
 	if err := r.check(); err != nil {
 		return r, err
@@ -115,30 +117,28 @@ func (r Rule) check() error {
 	parts := r.Buckets + r.Probes
 	switch {
 	case !(r.MaxEjected > 0) || r.MaxEjected > 1:
-		return core.BadField("maxEjected", "is %v: use a share of the callees above 0, up to 1", r.MaxEjected)
-	case r.MaxCallees < 2 || r.MaxCallees > MaxMaxCallees:
-		return core.BadField("maxCallees", "is %d: use a whole number from 2 to %d", r.MaxCallees, MaxMaxCallees)
-	case r.MaxCallees*parts > maxParts:
-		return core.BadField("maxCallees", "is %d: with %d buckets and %d probes each, at most %d callees can be known", r.MaxCallees, r.Buckets, r.Probes, maxParts/parts)
-	case !fits(1, r.MaxCallees, r.MaxEjected):
-		return core.BadField("maxEjected", "is %v: of %d callees that is none, so the rule would never act; use at least %v", r.MaxEjected, r.MaxCallees, 1/float64(r.MaxCallees))
-	case r.ForgetAfter < r.Interval || r.ForgetAfter > breaker.MaxDuration:
-		return core.BadField("forgetAfter", "is %v: use a duration from %v, which is the interval, to %v", r.ForgetAfter, r.Interval, breaker.MaxDuration)
+		return spec.BadField("maxEjected", "is %v: use a share of the endpoints above 0, up to 1", r.MaxEjected)
+	case r.MaxEndpoints < 2 || r.MaxEndpoints > MaxMaxEndpoints:
+		return spec.BadField("maxEndpoints", "is %d: use a whole number from 2 to %d", r.MaxEndpoints, MaxMaxEndpoints)
+	case r.MaxEndpoints*parts > maxParts:
+		return spec.BadField("maxEndpoints", "is %d: with %d buckets and %d probes each, at most %d endpoints can be known", r.MaxEndpoints, r.Buckets, r.Probes, maxParts/parts)
+	case !fits(1, r.MaxEndpoints, r.MaxEjected):
+		return spec.BadField("maxEjected", "is %v: of %d endpoints that is none, so the rule would never act; use at least %v", r.MaxEjected, r.MaxEndpoints, 1/float64(r.MaxEndpoints))
 	}
-	return nil
+	return spec.CheckDuration("forgetAfter", r.ForgetAfter, max(r.Interval, breaker.MinInterval), breaker.MaxDuration)
 }
 
-// fits reports whether so many of n callees may be ejected at once. It divides, since a
+// fits reports whether so many of n endpoints may be ejected at once. It divides, since a
 // quotient such as 7/100 is the same number as the share 0.07; a product may be a hair
 // off.
 func fits(ejected, n int, share float64) bool {
 	return ejected < n && float64(ejected)/float64(n) <= share
 }
 
-// breaker is the rule of a single callee.
+// breaker is the rule of a single endpoint.
 func (r Rule) breaker() breaker.Rule {
 	return breaker.Rule{
-		ID: r.ID, Resource: r.Resource, Regex: r.Regex, Mode: r.Mode,
+		ID: r.ID, Resource: r.Resource, Match: r.Match, Mode: r.Mode,
 		Strategy: r.Strategy, Threshold: r.Threshold, SlowRT: r.SlowRT,
 		MinCalls: r.MinCalls, Interval: r.Interval, Buckets: r.Buckets,
 		Recovery: r.Recovery, Probes: r.Probes, ProbeTimeout: r.ProbeTimeout,

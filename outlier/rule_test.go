@@ -8,16 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/outlier"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 func TestDefaults(t *testing.T) {
 	r, err := outlier.Rule{Resource: "orders", Threshold: 0.5}.Normalized()
 	require.NoError(t, err)
 	assert.Equal(t, outlier.Rule{
-		ID: "outlier:orders", Resource: "orders", MaxEjected: 0.5, MaxCallees: 1000, ForgetAfter: time.Minute,
-		Threshold: 0.5, MinCalls: 5, Interval: time.Second, Buckets: 10, Recovery: 5 * time.Second, Probes: 1, ProbeTimeout: 5 * time.Second,
+		ID: "outlier:orders", Resource: "orders", MaxEjected: 0.5, MaxEndpoints: 1000, ForgetAfter: time.Minute,
+		Threshold: 0.5, MinCalls: 5, Interval: 10 * time.Second, Buckets: 10, Recovery: 5 * time.Second, Probes: 1, ProbeTimeout: 5 * time.Second,
 	}, r)
 	again, err := r.Normalized()
 	require.NoError(t, err)
@@ -33,19 +33,19 @@ func TestDefaults(t *testing.T) {
 // A rule that could never act is an error, and so is one that would take the memory.
 func TestBadRules(t *testing.T) {
 	for want, change := range map[string]func(*outlier.Rule){
-		`resource: is required: name the resource whose callees are judged`:                                    func(r *outlier.Rule) { r.Resource = "" },
-		`resource: does not stand for all resources here: name one, or set regex and write ".*"`:               func(r *outlier.Rule) { r.Resource = "*" },
-		`threshold: is 1.5: use a share of the calls, from 0 to 1`:                                             func(r *outlier.Rule) { r.Threshold = 1.5 },
-		`slowRT: is required by strategy slowRatio: say what a slow call takes longer than`:                    func(r *outlier.Rule) { r.Strategy = breaker.SlowRatio },
-		`mode: 7 is unknown: use core.Enforce, core.Shadow or core.Off`:                                        func(r *outlier.Rule) { r.Mode = 7 },
-		`maxEjected: is 1.1: use a share of the callees above 0, up to 1`:                                      func(r *outlier.Rule) { r.MaxEjected = 1.1 },
-		`maxEjected: is -0.1: use a share of the callees above 0, up to 1`:                                     func(r *outlier.Rule) { r.MaxEjected = -0.1 },
-		`maxEjected: is 0.0009: of 1000 callees that is none, so the rule would never act; use at least 0.001`: func(r *outlier.Rule) { r.MaxEjected = 0.0009 },
-		`maxCallees: is 1: use a whole number from 2 to 10000`:                                                 func(r *outlier.Rule) { r.MaxCallees = 1 },
-		`maxCallees: is 10001: use a whole number from 2 to 10000`:                                             func(r *outlier.Rule) { r.MaxCallees = 10001 },
-		`maxCallees: is 1000: with 500 buckets and 1000 probes each, at most 666 callees can be known`:         func(r *outlier.Rule) { r.Buckets, r.Probes = 500, 1000 },
-		`forgetAfter: is 1s: use a duration from 10s, which is the interval, to 24h0m0s`:                       func(r *outlier.Rule) { r.Interval, r.ForgetAfter = 10*time.Second, time.Second },
-		`forgetAfter: is 24h0m0.000000001s: use a duration from 1s, which is the interval, to 24h0m0s`:         func(r *outlier.Rule) { r.ForgetAfter = 24*time.Hour + 1 },
+		`resource: is required: name the resource whose endpoints are judged`:                                    func(r *outlier.Rule) { r.Resource = "" },
+		`resource: does not stand for all resources here: name one, or write resource: ".*" and match: regex`:    func(r *outlier.Rule) { r.Resource = "*" },
+		`threshold: is 1.5: use a share of the calls, from 0 to 1`:                                               func(r *outlier.Rule) { r.Threshold = 1.5 },
+		`slowRT: is required by strategy slowRatio: say what a slow call takes longer than`:                      func(r *outlier.Rule) { r.Strategy = breaker.SlowRatio },
+		`mode: 7 is unknown: use api.Enforce, api.Shadow or api.Off`:                                             func(r *outlier.Rule) { r.Mode = 7 },
+		`maxEjected: is 1.1: use a share of the endpoints above 0, up to 1`:                                      func(r *outlier.Rule) { r.MaxEjected = 1.1 },
+		`maxEjected: is -0.1: use a share of the endpoints above 0, up to 1`:                                     func(r *outlier.Rule) { r.MaxEjected = -0.1 },
+		`maxEjected: is 0.0009: of 1000 endpoints that is none, so the rule would never act; use at least 0.001`: func(r *outlier.Rule) { r.MaxEjected = 0.0009 },
+		`maxEndpoints: is 1: use a whole number from 2 to 10000`:                                                 func(r *outlier.Rule) { r.MaxEndpoints = 1 },
+		`maxEndpoints: is 10001: use a whole number from 2 to 10000`:                                             func(r *outlier.Rule) { r.MaxEndpoints = 10001 },
+		`maxEndpoints: is 1000: with 500 buckets and 1000 probes each, at most 666 endpoints can be known`:       func(r *outlier.Rule) { r.Buckets, r.Probes = 500, 1000 },
+		`forgetAfter: is 1s: use a duration from 10s to 24h0m0s`:                                                 func(r *outlier.Rule) { r.Interval, r.ForgetAfter = 10*time.Second, time.Second },
+		`forgetAfter: is 24h0m0.000000001s: use a duration from 1s to 24h0m0s`:                                   func(r *outlier.Rule) { r.ForgetAfter = 24*time.Hour + 1 },
 	} {
 		r := outlier.Rule{Resource: "orders", Threshold: 0.5, Interval: time.Second}
 		change(&r)
@@ -65,5 +65,5 @@ func TestTwins(t *testing.T) {
 	assert.ErrorContains(t, g.tryLoad([]outlier.Rule{{ID: "x", Resource: "a"}, {ID: "x", Resource: "b"}}), `same id "x"`)
 }
 
-// Every field matters when rules are compared. museum 71
+// Every field matters when rules are compared. known bug 71
 func TestEveryFieldCounts(t *testing.T) { trial.EveryFieldCounts(t, outlier.Rule{Resource: "orders"}) }

@@ -8,18 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/adaptive"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/rules"
 )
 
 func TestAdaptiveRulesOfAFile(t *testing.T) {
 	set, err := rules.Parse("rules.yaml", []byte(`adaptive:
-  - {id: db, resource: "sql .*", regex: true, floor: 4, ceiling: 200, start: 16, window: 250ms, mode: shadow}
+  - {id: db, resource: "sql .*", match: regex, floor: 4, ceiling: 200, start: 16, window: 250ms, mode: shadow}
   - resource: search
 `))
 	require.NoError(t, err)
 	want := rules.Set{Adaptive: []adaptive.Rule{
-		{ID: "db", Resource: "sql .*", Regex: true, Floor: 4, Ceiling: 200, Start: 16, Window: 250 * time.Millisecond, Mode: core.Shadow},
+		{ID: "db", Resource: "sql .*", Match: spec.MatchRegex, Floor: 4, Ceiling: 200, Start: 16, Window: 250 * time.Millisecond, Mode: spec.Shadow},
 		{Resource: "search"},
 	}}
 	assert.Equal(t, want, set)

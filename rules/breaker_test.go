@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 )
 
@@ -17,9 +17,9 @@ var breakers = Set{Breaker: []breaker.Rule{
 	{Resource: "orders", Threshold: 0.5},
 	{
 		ID: "all", Resource: "*", Exclude: []string{"GET /health", "a, b", "404", "é\n"}, Strategy: breaker.SlowRatio, Threshold: 1, SlowRT: 300 * time.Millisecond,
-		MinCalls: 20, Interval: 10 * time.Second, Buckets: 5, Recovery: time.Minute, Probes: 3, ProbeTimeout: 2 * time.Second, Ramp: 10 * time.Second, Mode: core.Shadow,
+		MinCalls: 20, Interval: 10 * time.Second, Buckets: 5, Recovery: time.Minute, Probes: 3, ProbeTimeout: 2 * time.Second, Ramp: 10 * time.Second, Mode: spec.Shadow,
 	},
-	{Resource: "o.*", Regex: true, Strategy: breaker.ErrorCount, Threshold: 10},
+	{Resource: "o.*", Match: spec.MatchRegex, Strategy: breaker.ErrorCount, Threshold: 10},
 }}
 
 // What is written is read back, lists as well.
@@ -44,7 +44,7 @@ func TestBreakersAreReadBack(t *testing.T) {
     ramp: 10s
     mode: shadow
   - resource: o.*
-    regex: true
+    match: regex
     strategy: errorCount
     threshold: 10
 `, string(text))
@@ -81,7 +81,7 @@ func TestBadBreakers(t *testing.T) {
 		`breaker: [{resource: "*", threshold: 1, exclude: health}]`:           `rules.yaml:1:50: breaker[0].exclude: must be a list of texts, as in [a, b], not the text "health"`,
 		`breaker: [{resource: "*", threshold: 1, exclude: [health, 1]}]`:      `rules.yaml:1:50: breaker[0].exclude: item 1 must be text, not 1: if it is meant as text, write "1"`,
 		`breaker: [{resource: "*", threshold: 1, exclude: [[a]]}]`:            `rules.yaml:1:50: breaker[0].exclude: item 0 must be text, not a list`,
-		`breaker: [{resource: a}]`:                                            `rules.yaml:1:11: breaker[0].threshold: is required: a rule that forgets it would have the value 0, so write that if it is meant`,
+		`breaker: [{resource: a}]`:                                            `rules.yaml:1:11: breaker[0].threshold: is required: write 0 if you mean 0`,
 		`breaker: [{resource: a, threshold: 1, strategie: errorCount}]`:       `rules.yaml:1:39: breaker[0].strategie: unknown field (did you mean "strategy"?)`,
 		`breaker: [{resource: a, threshold: 1}, {resource: a, threshold: 1}]`: `rules.yaml:1:40: breaker[1]: is the same rule as breaker[0] at 1:11: remove one`,
 		`breakers: []`: `rules.yaml:1:1: breakers: unknown field (did you mean "breaker"?)`,

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/penstock-go/penstock/core/spec"
 	"gopkg.in/yaml.v3"
 )
 
@@ -73,7 +74,16 @@ func (d *decoder) structure(n *yaml.Node, path string, into reflect.Value, field
 	before := len(d.list)
 	values = make(map[string]*yaml.Node)
 	for e := range d.entries(n, path) {
+		if e.key.Value == "regex" && slices.Contains(keysOf(fields), "match") {
+			if e = d.regexAlias(e, path); e.key == nil {
+				continue
+			}
+		}
 		key := e.key.Value
+		if _, twice := values[key]; twice {
+			d.add(placeOf(e.key), path+"."+key, "is set twice, as match and by its alias regex: keep one")
+			continue
+		}
 		values[key] = e.value
 		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
 		if i < 0 {
@@ -87,6 +97,24 @@ func (d *decoder) structure(n *yaml.Node, path string, into reflect.Value, field
 		}
 	}
 	return values, len(d.list) == before
+}
+
+// regexAlias reads `regex: true`, as files have it from before there was match, as
+// `match: regex`. It returns no key if it has reported something.
+func (d *decoder) regexAlias(e entry, path string) entry {
+	var regex bool
+	if problem := readValue(e.value, reflect.ValueOf(&regex).Elem()); problem != "" {
+		d.add(placeOf(e.value), path+".regex", "%s", problem)
+		return entry{}
+	}
+	match := spec.MatchExact
+	if regex {
+		match = spec.MatchRegex
+	}
+	key, value := *e.key, *e.value
+	key.Value = "match"
+	value.Tag, value.Value = "!!str", match.String()
+	return entry{&key, &value}
 }
 
 // holdsStructs reports whether a field is a list of mappings.

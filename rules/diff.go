@@ -6,9 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/penstock-go/penstock/core/spec"
 	"gopkg.in/yaml.v3"
-
-	"github.com/penstock-go/penstock/core"
 )
 
 // Change is the difference between two sets. The zero Change is none.
@@ -101,7 +100,7 @@ func (f rulesOf[R]) diff(old, new *Set, c *Change) {
 	before, after := f.identified(*f.in(old)), f.identified(*f.in(new))
 	was := byID(before)
 	for _, r := range after {
-		change := RuleChange{Family: f.name, ID: r.Info().ID}
+		change := RuleChange{Family: f.key(), ID: r.Info().ID}
 		if o, ok := was[change.ID]; !ok {
 			c.Added = append(c.Added, change)
 		} else if !o.Equal(r) {
@@ -112,7 +111,7 @@ func (f rulesOf[R]) diff(old, new *Set, c *Change) {
 	is := byID(after)
 	for _, r := range before {
 		if _, ok := is[r.Info().ID]; !ok {
-			c.Removed = append(c.Removed, RuleChange{Family: f.name, ID: r.Info().ID})
+			c.Removed = append(c.Removed, RuleChange{Family: f.key(), ID: r.Info().ID})
 		}
 	}
 }
@@ -124,13 +123,13 @@ func (f rulesOf[R]) identified(rules []R) []R {
 	for i, r := range rules {
 		norms[i], _ = f.normalized(r)
 	}
-	if unique, err := core.UniqueIDs(rules, norms); err == nil {
+	if unique, err := spec.UniqueIDs(rules, norms); err == nil {
 		return unique
 	}
 	return norms
 }
 
-func byID[R core.TableRule[R]](rules []R) map[string]R {
+func byID[R spec.Rule[R]](rules []R) map[string]R {
 	index := make(map[string]R, len(rules))
 	for _, r := range rules {
 		index[r.Info().ID] = r

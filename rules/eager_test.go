@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/proof/figure"
 )
 
 // eager looks at a file within a millisecond of any change, so it catches nearly
@@ -28,7 +28,7 @@ var eager = tuning{
 
 // A file is written in pieces, each of which leaves a rule file of its own, while the
 // watcher looks all the time: only whole ones are applied, and the last one is.
-// museum 67
+// known bug 67
 func TestWatchBelievesNoHalfFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, rulesOfSize(1))

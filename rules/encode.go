@@ -46,11 +46,11 @@ func writeField(v reflect.Value) (*yaml.Node, error) {
 
 // textNode returns a scalar that is text whatever it looks like. Text beyond
 // the plainest is quoted with escapes: other styles fold line breaks and lose
-// blanks.
+// blanks. So is <<, which the encoder doesn't know to be the merge key.
 func textNode(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	beyondPlain := func(r rune) bool { return r < ' ' || r > unicode.MaxASCII-1 }
-	if strings.ContainsFunc(s, beyondPlain) || strings.TrimSpace(s) != s {
+	if strings.ContainsFunc(s, beyondPlain) || strings.TrimSpace(s) != s || s == "<<" {
 		n.Style = yaml.DoubleQuotedStyle
 	}
 	return n
@@ -60,9 +60,11 @@ func textNode(s string) *yaml.Node {
 func appendJSON(b []byte, n *yaml.Node) ([]byte, error) {
 	switch {
 	case n.Kind == yaml.MappingNode:
-		return appendAll(b, '{', '}', n.Content, ",:")
+		b, err := appendAll(append(b, '{'), n.Content, ",:")
+		return append(b, '}'), err
 	case n.Kind == yaml.SequenceNode:
-		return appendAll(b, '[', ']', n.Content, ",,")
+		b, err := appendAll(append(b, '['), n.Content, ",,")
+		return append(b, ']'), err
 	case !isText(n):
 		return append(b, n.Value...), nil
 	}
@@ -70,9 +72,8 @@ func appendJSON(b []byte, n *yaml.Node) ([]byte, error) {
 	return append(b, text...), err
 }
 
-// appendAll appends nodes between open and end, the separators alternating.
-func appendAll(b []byte, open, end byte, nodes []*yaml.Node, separators string) (_ []byte, err error) {
-	b = append(b, open)
+// appendAll appends nodes, and between them the separators, alternating.
+func appendAll(b []byte, nodes []*yaml.Node, separators string) (_ []byte, err error) {
 	for i, n := range nodes {
 		if i > 0 {
 			b = append(b, separators[i%2])
@@ -81,5 +82,5 @@ func appendAll(b []byte, open, end byte, nodes []*yaml.Node, separators string) 
 			return nil, err
 		}
 	}
-	return append(b, end), nil
+	return b, nil
 }

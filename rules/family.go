@@ -8,38 +8,50 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 // family is what reading, writing and comparing need to know of a rule family.
 type family interface {
-	key() string                                // its key in the file
-	count(s *Set) int                           // how many rules it has in s
-	decode(d *decoder, list *yaml.Node, s *Set) // reads its rules into s
-	encode(s *Set) (*yaml.Node, error)          // writes those of s
-	diff(old, new *Set, c *Change)              // adds to c what differs
+	key() string                                     // its key in the file
+	count(s *Set) int                                // how many rules it has in s
+	own(s *Set)                                      // puts copies in the place of those of s
+	decode(d *decoder, list *yaml.Node, s *Set)      // reads its rules into s
+	encode(s *Set, first, n int) (*yaml.Node, error) // writes up to n of those of s, from first on
+	diff(old, new *Set, c *Change)                   // adds to c what differs
+	warn(s *Set, to []string) []string               // appends what it warns of, see [Set.Warnings]
+
+	// compile makes those of s part of the next revision, and returns them in the place of
+	// those of s, with their defaults written out.
+	compile(b *core.RulesetBuilder, s *Set) error
 }
 
 // rulesOf is the family whose rules are of type R, a struct with yaml keys.
-type rulesOf[R core.TableRule[R]] struct {
-	name       string
+type rulesOf[R spec.Rule[R]] struct {
+	kind       core.Kind
 	in         func(*Set) *[]R
 	normalized func(R) (R, error)
+	build      func(*core.RulesetBuilder, []R) error
+	zero       func(R) bool // the threshold is 0; nil if that is nothing special
+	then       string       // what such a rule does
 }
 
-func (f rulesOf[R]) key() string      { return f.name }
+func (f rulesOf[R]) key() string      { return f.kind.String() }
 func (f rulesOf[R]) count(s *Set) int { return len(*f.in(s)) }
+func (f rulesOf[R]) own(s *Set)       { *f.in(s) = spec.Clone(*f.in(s)) }
 
 func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 	switch {
 	case isNull(list):
-		d.add(placeOf(list), f.name, "has no value: write `%s: []` for no rules", f.name)
+		d.add(placeOf(list), f.key(), "has no value: write `%s: []` for no rules", f.key())
 		return
 	case list.Kind != yaml.SequenceNode:
-		d.add(placeOf(list), f.name, "must be a list of rules, not %s", describe(list))
+		d.add(placeOf(list), f.key(), "must be a list of rules, not %s", describe(list))
 		return
 	}
 	if d.rules += len(list.Content); d.rules > MaxRules {
-		d.add(placeOf(list), f.name, "brings the file to %d rules, the most is %d", d.rules, MaxRules)
+		d.add(placeOf(list), f.key(), "brings the file to %d rules, the most is %d", d.rules, MaxRules)
 		return
 	}
 	var rules []R // stays nil if there are none, so that no rules have one form
@@ -50,7 +62,7 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 			return
 		}
 		var rule R
-		path := fmt.Sprintf("%s[%d]", f.name, i)
+		path := fmt.Sprintf("%s[%d]", f.key(), i)
 		values, ok := d.structure(node, path, reflect.ValueOf(&rule).Elem(), fields)
 		if !ok {
 			continue
@@ -64,7 +76,7 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 			continue
 		}
 		if missing := missingKey(fields, values, rule); missing != "" {
-			d.add(placeOf(node), path+"."+missing, "is required: a rule that forgets it would have the value 0, so write that if it is meant")
+			d.add(placeOf(node), path+"."+missing, "is required: write 0 if you mean 0")
 			continue
 		}
 		twins.check(d, twin[R]{path, placeOf(node), rule.Info().ID != "", norm}, values["id"])
@@ -75,16 +87,16 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 
 // affords reports whether the regular expressions are small enough so far, all
 // together. A rule that is refused counts: what costs is looking at it.
-func (d *decoder) affords(rule core.RuleInfo, path string, values map[string]*yaml.Node) bool {
-	if !rule.Regex || rule.Resource == "" {
+func (d *decoder) affords(rule spec.Info, path string, values map[string]*yaml.Node) bool {
+	if rule.Match != spec.MatchRegex || rule.Resource == "" {
 		return true
 	}
-	size, _ := core.PatternSize(rule.Resource)
-	if d.patterns += min(size, core.MaxPatternSize); d.patterns <= core.MaxPatternsSize {
+	size, _ := pattern.Size(rule.Resource)
+	if d.patterns += min(size, pattern.MaxSize); d.patterns <= pattern.MaxTotal {
 		return true
 	}
 	d.add(placeOf(values["resource"]), path+".resource",
-		"brings the regular expressions of the file to %d steps, the most is %d", d.patterns, core.MaxPatternsSize)
+		"brings the regular expressions of the file to %d steps, the most is %d", d.patterns, pattern.MaxTotal)
 	return false
 }
 
@@ -103,7 +115,7 @@ func missingKey(fields []field, values map[string]*yaml.Node, rule any) string {
 
 // addRuleError reports why a family refuses a rule, at the field concerned.
 func (d *decoder) addRuleError(err error, path string, rule *yaml.Node, values map[string]*yaml.Node) {
-	bad, ok := errors.AsType[*core.FieldError](err)
+	bad, ok := errors.AsType[*spec.FieldError](err)
 	if !ok {
 		d.add(placeOf(rule), path, "%v", err)
 		return
@@ -115,13 +127,14 @@ func (d *decoder) addRuleError(err error, path string, rule *yaml.Node, values m
 	d.add(placeOf(at), path+"."+bad.Field, "%s", bad.Problem)
 }
 
-func (f rulesOf[R]) encode(s *Set) (*yaml.Node, error) {
+func (f rulesOf[R]) encode(s *Set, first, n int) (*yaml.Node, error) {
 	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	fields := fieldsOf(reflect.TypeFor[R]())
-	for i, rule := range *f.in(s) {
-		node, err := encodeStruct(reflect.ValueOf(rule), fields)
+	all := *f.in(s)
+	for i := first; i < min(first+n, len(all)); i++ {
+		node, err := encodeStruct(reflect.ValueOf(all[i]), fields)
 		if err != nil {
-			return nil, fmt.Errorf("%s[%d].%w", f.name, i, err)
+			return nil, fmt.Errorf("%s[%d].%w", f.key(), i, err)
 		}
 		list.Content = append(list.Content, node)
 	}
@@ -129,4 +142,12 @@ func (f rulesOf[R]) encode(s *Set) (*yaml.Node, error) {
 		list.Style = yaml.FlowStyle // a block list can't be empty
 	}
 	return list, nil
+}
+
+func (f rulesOf[R]) compile(b *core.RulesetBuilder, s *Set) error {
+	if err := f.build(b, *f.in(s)); err != nil {
+		return err
+	}
+	*f.in(s) = b.Compiled(f.kind).(interface{ Rules() []R }).Rules()
+	return nil
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -20,7 +21,7 @@ const hotspotFile = `hotspot:
     threshold: 10
   - id: all
     resource: GET /.*
-    regex: true
+    match: regex
     index: -1
     threshold: 2.5
     interval: 1m
@@ -57,17 +58,17 @@ func hotspotSet() rules.Set {
 	return rules.Set{Hotspot: []hotspot.Rule{
 		{Resource: "GET /orders", Param: "user", Threshold: 10},
 		{
-			ID: "all", Resource: "GET /.*", Regex: true, Index: hotspot.At(-1), Threshold: 2.5, Interval: time.Minute, Burst: 5,
+			ID: "all", Resource: "GET /.*", Match: spec.MatchRegex, Index: hotspot.At(-1), Threshold: 2.5, Interval: time.Minute, Burst: 5,
 			Exceptions: []hotspot.Exception{
-				{Value: core.ValueOf("vip"), Threshold: 100},
-				{Value: core.ValueOf("42"), Threshold: 0},
-				{Value: core.ValueOf(42), Threshold: 1},
-				{Value: core.ValueOf(1.5), Threshold: 2},
-				{Value: core.ValueOf(7.0), Threshold: 2},
-				{Value: core.ValueOf(true), Threshold: 3},
-				{Value: core.ValueOf(uint64(1<<64 - 1)), Threshold: 3},
+				{Value: argument.Of("vip"), Threshold: 100},
+				{Value: argument.Of("42"), Threshold: 0},
+				{Value: argument.Of(42), Threshold: 1},
+				{Value: argument.Of(1.5), Threshold: 2},
+				{Value: argument.Of(7.0), Threshold: 2},
+				{Value: argument.Of(true), Threshold: 3},
+				{Value: argument.Of(uint64(1<<64 - 1)), Threshold: 3},
 			},
-			MaxValues: 500, Mode: core.Shadow,
+			MaxValues: 500, Mode: spec.Shadow,
 		},
 		{Resource: "send", Index: hotspot.At(0), Threshold: 3, Metric: hotspot.Concurrency},
 		{Resource: "send", Index: hotspot.At(0), Threshold: 3, Behavior: hotspot.Throttle, MaxWait: time.Second},
@@ -95,7 +96,7 @@ func TestHotspotRulesAreRefused(t *testing.T) {
 		{"{resource: a, threshold: 1, index: 0.5}", "1:48: hotspot[0].index: must be a whole number like 0 (the first argument) or -1 (the last), at most 1000"},
 		{"{resource: a, threshold: 1, index: first}", "1:48: hotspot[0].index: must be a whole number like 0 (the first argument) or -1 (the last), at most 1000"},
 		{"{resource: a, threshold: 1, index: 1001}", "1:48: hotspot[0].index: must be a whole number like 0 (the first argument) or -1 (the last), at most 1000"},
-		{"{resource: a, index: 0}", "1:13: hotspot[0].threshold: is required: a rule that forgets it would have the value 0, so write that if it is meant"},
+		{"{resource: a, index: 0}", "1:13: hotspot[0].threshold: is required: write 0 if you mean 0"},
 		{"{resource: a, index: 0, threshold: -1}", "1:48: hotspot[0].threshold: is -1: use a finite number from 0 to 1e+15"},
 		{"{resource: a, index: 0, threshold: 1, burst: -1}", "1:58: hotspot[0].burst: is -1: use a number from 0 to 1000000000"},
 		{"{resource: a, index: 0, threshold: 1, burst: 1, behavior: throttle}", "1:58: hotspot[0].burst: only goes with metric qps and behavior reject: the others have no bucket"},
@@ -111,7 +112,7 @@ func TestHotspotRulesAreRefused(t *testing.T) {
 		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x, value: y, threshold: 1}]}", "1:75: hotspot[0].exceptions[0].value: is set twice, first at 1:65"},
 		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x, threshold: .nan}]}", "hotspot[0].exceptions[0].threshold: must be a number like 100 or 0.5, not .nan"},
 		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x, threshold: 1}, {value: x, threshold: 2}]}", `1:63: hotspot[0].exceptions: "x" is there twice, as number 0 and 1: remove one`},
-		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: " + strings.Repeat("x", 65) + ", threshold: 1}]}", "1:63: hotspot[0].exceptions: number 0 has no value that a rule can name: use text of at most 64 bytes, a number, true or false"},
+		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: " + strings.Repeat("x", 65) + ", threshold: 1}]}", "1:63: hotspot[0].exceptions: number 0 has no value that a rule can name: use text of at most 64 bytes, a finite number, true or false"},
 		{"{resource: a, index: 0, threshold: 1}, {resource: a, index: 0, threshold: 1}", "hotspot[1]: is the same rule as hotspot[0] at 1:13: remove one"},
 	} {
 		_, err := rules.Parse("r", []byte("hotspot:   ["+tt.rule+"]"))

@@ -7,19 +7,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/rules"
 )
 
 func TestIsolationRulesOfAFile(t *testing.T) {
 	set, err := rules.Parse("rules.yaml", []byte(`isolation:
-  - {id: pdf, resource: "render .*", regex: true, threshold: 8, maxQueue: 100, maxWait: 250ms, mode: shadow}
+  - {id: pdf, resource: "render .*", match: regex, threshold: 8, maxQueue: 100, maxWait: 250ms, mode: shadow}
   - {resource: sql, threshold: 0}
 `))
 	require.NoError(t, err)
 	want := rules.Set{Isolation: []isolation.Rule{
-		{ID: "pdf", Resource: "render .*", Regex: true, Threshold: 8, MaxQueue: 100, MaxWait: 250 * time.Millisecond, Mode: core.Shadow},
+		{ID: "pdf", Resource: "render .*", Match: spec.MatchRegex, Threshold: 8, MaxQueue: 100, MaxWait: 250 * time.Millisecond, Mode: spec.Shadow},
 		{Resource: "sql"},
 	}}
 	assert.Equal(t, want, set)
@@ -36,10 +36,10 @@ func TestIsolationRulesOfAFile(t *testing.T) {
 
 func TestIsolationRulesRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"{resource: a}":                                         "rules.yaml:1:13: isolation[0].threshold: is required: a rule that forgets it would have the value 0, so write that if it is meant",
+		"{resource: a}":                                         "rules.yaml:1:13: isolation[0].threshold: is required: write 0 if you mean 0",
 		"{resource: a, threshold: 1.5}":                         "rules.yaml:1:38: isolation[0].threshold: must be a whole number, not 1.5",
-		"{resource: a, threshold: 1, maxQueue: 5}":              "rules.yaml:1:13: isolation[0].maxWait: is required by maxQueue: say how long a call may wait in line",
-		"{resource: a, threshold: 1, maxWait: 5s}":              "rules.yaml:1:13: isolation[0].maxQueue: is required by maxWait: say how many calls may wait in line",
+		"{resource: a, threshold: 1, maxQueue: 5}":              "rules.yaml:1:13: isolation[0].maxWait: is required by maxQueue: say how long a call may wait in the queue",
+		"{resource: a, threshold: 1, maxWait: 5s}":              "rules.yaml:1:13: isolation[0].maxQueue: is required by maxWait: say how many calls may wait in the queue",
 		"{resource: a, threshold: 0, maxQueue: 1, maxWait: 5s}": "rules.yaml:1:51: isolation[0].maxQueue: does not go with threshold 0, under which nobody's turn ever comes: leave out maxQueue and maxWait",
 	} {
 		_, err := rules.Parse("rules.yaml", []byte("isolation: ["+text+"]\n"))

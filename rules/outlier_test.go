@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -19,9 +19,9 @@ func TestOutlierRulesOfAFile(t *testing.T) {
     threshold: 0.5
   - id: slow
     resource: pay.*
-    regex: true
+    match: regex
     maxEjected: 0.25
-    maxCallees: 20
+    maxEndpoints: 20
     forgetAfter: 10m
     strategy: slowRatio
     threshold: 0.8
@@ -39,9 +39,9 @@ func TestOutlierRulesOfAFile(t *testing.T) {
 	want := rules.Set{Outlier: []outlier.Rule{
 		{Resource: "payments", Threshold: 0.5},
 		{
-			ID: "slow", Resource: "pay.*", Regex: true, MaxEjected: 0.25, MaxCallees: 20, ForgetAfter: 10 * time.Minute,
+			ID: "slow", Resource: "pay.*", Match: spec.MatchRegex, MaxEjected: 0.25, MaxEndpoints: 20, ForgetAfter: 10 * time.Minute,
 			Strategy: breaker.SlowRatio, Threshold: 0.8, SlowRT: 300 * time.Millisecond, MinCalls: 20, Interval: 10 * time.Second, Buckets: 5,
-			Recovery: time.Minute, Probes: 3, ProbeTimeout: 2 * time.Second, Mode: core.Shadow,
+			Recovery: time.Minute, Probes: 3, ProbeTimeout: 2 * time.Second, Mode: spec.Shadow,
 		},
 	}}
 	assert.Equal(t, want, set)
@@ -58,11 +58,11 @@ func TestOutlierRulesOfAFile(t *testing.T) {
 
 func TestOutlierRulesRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		`outlier: [{resource: a}]`:                                               `rules.yaml:1:11: outlier[0].threshold: is required: a rule that forgets it would have the value 0, so write that if it is meant`,
-		`outlier: [{resource: a, threshold: 1, maxEjected: 50}]`:                 `rules.yaml:1:51: outlier[0].maxEjected: is 50: use a share of the callees above 0, up to 1`,
-		`outlier: [{resource: a, threshold: 1, maxEjected: 0.1, maxCallees: 5}]`: `rules.yaml:1:51: outlier[0].maxEjected: is 0.1: of 5 callees that is none, so the rule would never act; use at least 0.2`,
-		`outlier: [{resource: a, threshold: 1, ramp: 1s}]`:                       `rules.yaml:1:39: outlier[0].ramp: unknown field`,
-		`outlier: [{resource: a, threshold: 1}, {resource: a, threshold: 1}]`:    `rules.yaml:1:40: outlier[1]: is the same rule as outlier[0] at 1:11: remove one`,
+		`outlier: [{resource: a}]`:                                                 `rules.yaml:1:11: outlier[0].threshold: is required: write 0 if you mean 0`,
+		`outlier: [{resource: a, threshold: 1, maxEjected: 50}]`:                   `rules.yaml:1:51: outlier[0].maxEjected: is 50: use a share of the endpoints above 0, up to 1`,
+		`outlier: [{resource: a, threshold: 1, maxEjected: 0.1, maxEndpoints: 5}]`: `rules.yaml:1:51: outlier[0].maxEjected: is 0.1: of 5 endpoints that is none, so the rule would never act; use at least 0.2`,
+		`outlier: [{resource: a, threshold: 1, ramp: 1s}]`:                         `rules.yaml:1:39: outlier[0].ramp: unknown field`,
+		`outlier: [{resource: a, threshold: 1}, {resource: a, threshold: 1}]`:      `rules.yaml:1:40: outlier[1]: is the same rule as outlier[0] at 1:11: remove one`,
 		`outliers: []`: `rules.yaml:1:1: outliers: unknown field (did you mean "outlier"?)`,
 	} {
 		_, err := rules.Parse("rules.yaml", []byte(text))

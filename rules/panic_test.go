@@ -20,7 +20,7 @@ func (badHandler) Enabled(context.Context, slog.Level) bool  { return true }
 func (badHandler) Handle(context.Context, slog.Record) error { panic("disk full") }
 
 // Whatever is called back may panic: the watcher goes on, and a set whose apply panics
-// is refused like any other. museum 54
+// is refused like any other. known bug 54
 func TestWatcherOutlivesPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "rules.yaml")

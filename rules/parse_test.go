@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/authority"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/system"
 )
@@ -17,7 +17,7 @@ import (
 var full = flow.Rule{
 	ID:           "orders",
 	Resource:     "GET /orders.*",
-	Regex:        true,
+	Match:        spec.MatchRegex,
 	Threshold:    12.5,
 	Interval:     1500 * time.Millisecond,
 	Buckets:      5,
@@ -29,14 +29,14 @@ var full = flow.Rule{
 	WarmUpPeriod: 30 * time.Second,
 	ColdFactor:   4,
 	MaxWait:      250 * time.Millisecond,
-	Mode:         core.Shadow,
+	Mode:         spec.Shadow,
 }
 
 const fullYAML = `
 flow:
   - id: orders
     resource: GET /orders.*
-    regex: true
+    match: regex
     threshold: 12.5
     interval: 1500ms
     buckets: 5
@@ -55,7 +55,7 @@ flow:
 const fullJSON = `{
 	"flow": [
 		{
-			"id": "orders", "resource": "GET /orders.*", "regex": true, "threshold": 1.25e1,
+			"id": "orders", "resource": "GET /orders.*", "match": "regex", "threshold": 1.25e1,
 			"interval": "1.5s", "buckets": 5, "metric": "qps", "origin": "app-a",
 			"relation": "chain", "ref": "http", "behavior": "warmUpThrottle",
 			"warmUpPeriod": "30s", "coldFactor": 4, "maxWait": "250ms",
@@ -93,7 +93,10 @@ func TestParse(t *testing.T) {
 		{"empty text", `flow: [{id: "", resource: a, threshold: 1}]`, a},
 		{"a number in quotes", `flow: [{resource: "12", threshold: 1}]`, one(flow.Rule{Resource: "12", Threshold: 1})},
 		{"compound duration", "flow: [{resource: a, threshold: 0, interval: 1m30s}]", one(flow.Rule{Resource: "a", Interval: 90 * time.Second})},
-		{"off", "flow: [{resource: a, threshold: 0, mode: off}]", one(flow.Rule{Resource: "a", Mode: core.Off})},
+		{"an alias", "flow: [{resource: a.*, regex: true, threshold: 0}]", one(flow.Rule{Resource: "a.*", Match: spec.MatchRegex})},
+		{"an alias that says no", "flow: [{resource: a.*, regex: false, threshold: 0}]", one(flow.Rule{Resource: "a.*"})},
+		{"a match that is said", "flow: [{resource: a.*, match: exact, threshold: 0}]", one(flow.Rule{Resource: "a.*"})},
+		{"off", "flow: [{resource: a, threshold: 0, mode: off}]", one(flow.Rule{Resource: "a", Mode: spec.Off})},
 		{"yes is text", "flow: [{resource: yes, threshold: 0}]", one(flow.Rule{Resource: "yes"})},
 		{"escapes", `flow: [{resource: "\U0001F600\n\x7F", threshold: 0}]`, one(flow.Rule{Resource: "😀\n\x7F"})},
 		{"surrogates.json", `{"flow": [{"resource": "\ud83d\ude00\n\/\u007f", "threshold": 0}]}`, one(flow.Rule{Resource: "😀\n/\x7F"})},
@@ -104,8 +107,10 @@ func TestParse(t *testing.T) {
 			Set{Flow: []flow.Rule{{Resource: "a", Threshold: 1}, {ID: "flow:a", Resource: "a", Threshold: 2}}}},
 		{"callers", "authority: [{resource: a, origins: [b, 'c d']}]",
 			Set{Authority: []authority.Rule{{Resource: "a", Origins: []string{"b", "c d"}}}}},
-		{"callers.json", `{"authority": [{"resource": "a", "list": "black", "origins": ["b"]}]}`,
-			Set{Authority: []authority.Rule{{Resource: "a", List: authority.Black, Origins: []string{"b"}}}}},
+		{"callers.json", `{"authority": [{"resource": "a", "list": "deny", "origins": ["b"]}]}`,
+			Set{Authority: []authority.Rule{{Resource: "a", List: authority.Deny, Origins: []string{"b"}}}}},
+		{"Sentinel's words for lists", "authority: [{resource: a, list: white, origins: [b]}, {resource: a, list: black, origins: [c]}]",
+			Set{Authority: []authority.Rule{{Resource: "a", Origins: []string{"b"}}, {Resource: "a", List: authority.Deny, Origins: []string{"c"}}}}},
 		{"a response time has no threshold", "system: [{metric: rt, maxRT: 50ms}]",
 			Set{System: []system.Rule{{Metric: system.RT, MaxRT: 50 * time.Millisecond}}}},
 	} {

@@ -77,7 +77,7 @@ func (w *Watcher) run(ctx context.Context) {
 			return
 		case err := <-w.dirs.told:
 			if err != nil {
-				_ = survive(func() { w.log.Warn("watching rule file: changes may go untold", "path", w.path, "err", err) })
+				_ = survive(func() { w.log.Warn("watching rule file: changes may go untold", "path", w.path, "error", err) })
 			}
 			soon.touch()
 			continue
@@ -88,7 +88,7 @@ func (w *Watcher) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if again := w.look(); again {
+		if again := w.look(ctx); again {
 			soon.touch()
 		}
 		poll.Reset(w.untilPoll())
@@ -107,7 +107,7 @@ func (w *Watcher) untilPoll() time.Duration {
 
 // look reads the file, reloads it if it is new and lies still, and reports
 // whether to look again after the quiet period.
-func (w *Watcher) look() (again bool) {
+func (w *Watcher) look(ctx context.Context) (again bool) {
 	w.watchDirs()
 	s := w.read()
 	switch {
@@ -126,8 +126,11 @@ func (w *Watcher) look() (again bool) {
 	}
 	w.pending, w.tries = snapshot{}, 0
 	change, err := Change{}, s.err
-	if err == nil && s.hash != w.inForce { // else the content in force is back
+	if err == nil { // also content that was applied before: other rules may be in force by now
 		change, err = w.replace(s)
+	}
+	if err != nil && ctx.Err() != nil {
+		return false // apply may have failed for that
 	}
 	w.report(s, change, err)
 	return false
@@ -143,7 +146,7 @@ func (w *Watcher) replace(s snapshot) (Change, error) {
 		return Change{}, fmt.Errorf("%s: applying: %w", w.path, err)
 	}
 	change := Diff(w.good, set)
-	w.good, w.inForce = set, s.hash
+	w.good = set
 	return change, nil
 }
 
@@ -155,7 +158,7 @@ func (w *Watcher) tryApply(set Set) (err error) {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return w.apply(set)
+	return w.apply(set.Clone()) // what changes next is told by comparing with it
 }
 
 // report tells the outcome for s to the status, the log and the hook. The latter two
@@ -169,7 +172,7 @@ func (w *Watcher) report(s snapshot, change Change, err error) {
 		if err == nil {
 			w.log.Info("rule file loaded", "path", r.Path, "change", change.String(), "rules", w.good.Len(), "hash", r.Hash)
 		} else {
-			w.log.Error("rule file not loaded, the last good rules stay", "path", r.Path, "err", err)
+			w.log.Error("rule file not loaded, the last good rules stay", "path", r.Path, "error", err)
 		}
 	})
 	if w.hook == nil {
@@ -210,7 +213,7 @@ func (w *Watcher) watchDirs() {
 	w.mu.Unlock()
 	_ = survive(func() {
 		if is && !was {
-			w.log.Warn("watching rule file: changes can't be told, polling instead", "path", w.path, "err", w.dirs.blind)
+			w.log.Warn("watching rule file: changes can't be told, polling instead", "path", w.path, "error", w.dirs.blind)
 		} else if was && !is {
 			w.log.Info("watching rule file: changes are told again", "path", w.path)
 		}

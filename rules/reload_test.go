@@ -2,8 +2,10 @@ package rules
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"testing"
 	"time"
@@ -95,6 +97,7 @@ func TestReloadReportsAFileThatNeverSettles(t *testing.T) {
 		after(30 * time.Second)
 		require.NoError(t, (<-p.reloads).Err)
 		require.True(t, p.Status().OK)
+		require.Equal(t, 1, whole(<-p.applied))
 		p.none()
 	})
 }
@@ -125,12 +128,12 @@ func TestReloadTellsBadContentOnce(t *testing.T) {
 			require.Len(t, p.reloads, 1, bad)
 			require.EqualError(t, (<-p.reloads).Err, path+":1:7: flow: must be a list of rules, not "+bad[6:])
 		}
-		// The content in force is back: that is told, and not applied again.
-		write(t, path, rulesOfSize(1))
+		write(t, path, rulesOfSize(1)) // as it was
 		after(time.Minute)
 		r := <-p.reloads
 		require.NoError(t, r.Err)
 		require.True(t, r.Change.Empty())
+		require.Equal(t, 1, whole(<-p.applied))
 		p.none()
 	})
 }
@@ -174,5 +177,78 @@ func TestReloadAfterAnOverflow(t *testing.T) {
 		fake.errors <- fsnotify.ErrEventOverflow
 		after(settled)
 		require.Equal(t, 2, whole(<-p.applied))
+	})
+}
+
+// apply may do with its Set what it likes: the next change is told from what the file said.
+func TestReloadHandsOutCopies(t *testing.T) {
+	data := []byte("authority:\n  - {resource: a, origins: [app]}\nbreaker:\n  - {resource: '*', exclude: [b], threshold: 1}\n")
+	first := true
+	w := &Watcher{path: "rules.yaml", apply: func(set Set) error {
+		if !first {
+			return nil
+		}
+		first = false
+		set.Authority[0].Origins[0] = "somebody else"
+		set.Breaker[0].Exclude[0] = "c"
+		set.Breaker[0].Threshold = 0.5
+		return nil
+	}}
+	for round := range 2 {
+		change, err := w.replace(snapshot{data: data})
+		require.NoError(t, err)
+		require.Equal(t, round == 1, change.Empty(), "%v", change.Lines())
+	}
+}
+
+// Content that comes back is applied again before it is told as loaded: others may have
+// replaced the rules meanwhile. known bug 113
+func TestReloadAppliesWhatComesBack(t *testing.T) {
+	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
+		write(t, path, []byte("flow: 1"))
+		fake.touch()
+		after(settled)
+		require.Error(t, (<-p.reloads).Err)
+		// Here somebody applies other rules by hand.
+		write(t, path, rulesOfSize(1))
+		fake.touch()
+		after(settled)
+		require.NoError(t, (<-p.reloads).Err)
+		require.Len(t, p.applied, 1, "told as loaded, and not applied")
+
+		write(t, path, []byte("flow: 1"))
+		fake.touch()
+		after(settled)
+		require.Error(t, (<-p.reloads).Err)
+		p.refuse <- errors.New("other rules are in force")
+		write(t, path, rulesOfSize(1))
+		fake.touch()
+		after(settled)
+		require.Error(t, (<-p.reloads).Err)
+		require.False(t, p.Status().OK)
+	})
+}
+
+// What apply refuses because its context has ended is told nobody.
+func TestReloadTellsNothingAfterTheEnd(t *testing.T) {
+	onFakeTime(t, func(t *testing.T, path string, _ *fakeNotifier, p *probe) {
+		ctx, end := context.WithCancel(t.Context())
+		log := make(chan Reload, 10)
+		tune := p.tune
+		tune.notify = newFake().open
+		w, err := watch(ctx, path, func(Set) error { return ctx.Err() }, WatchConfig{
+			OnReload: func(r Reload) { log <- r }, Logger: slog.New(slog.DiscardHandler),
+		}, tune)
+		require.NoError(t, err)
+		require.NoError(t, (<-log).Err)
+		w.apply = func(Set) error {
+			end()
+			return ctx.Err()
+		}
+		write(t, path, rulesOfSize(2))
+		after(time.Minute)
+		w.Close()
+		require.Error(t, ctx.Err(), "it was not asked")
+		require.Empty(t, log)
 	})
 }

@@ -2,12 +2,15 @@ package rules
 
 import (
 	"bytes"
+	"io"
+	"strconv"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
@@ -16,9 +19,9 @@ import (
 )
 
 // Set holds the rules of every family, in the order in which they were
-// declared. The zero Set has no rules. A Set is a value; two goroutines may
-// read one, and nothing in this package changes the slices of a Set it was
-// given.
+// declared. The zero Set has no rules. Two goroutines may read one, and nothing
+// in this package changes a Set that it was given. A Set that is assigned shares
+// its rules with the other; see [Set.Clone].
 type Set struct {
 	Authority []authority.Rule `yaml:"authority"`
 	System    []system.Rule    `yaml:"system"`
@@ -34,49 +37,78 @@ type Set struct {
 // rule against; it isn't written into the rule.
 const coldFactor = 3
 
-// families has one row for each family, in the order of the file's keys. A new
-// family is a field of Set and a row here.
+// families has one row for each family, in the order of the file's keys, which is also the
+// one in which they are compiled. A new family is a field of Set and a row here.
 var families = []family{
 	rulesOf[authority.Rule]{
-		name:       "authority",
+		kind:       core.KindAuthority,
 		in:         func(s *Set) *[]authority.Rule { return &s.Authority },
 		normalized: authority.Rule.Normalized,
+		build:      authority.Compile,
 	},
 	rulesOf[system.Rule]{
-		name:       "system",
+		kind:       core.KindSystem,
 		in:         func(s *Set) *[]system.Rule { return &s.System },
 		normalized: system.Rule.Normalized,
+		build:      system.Compile,
+		zero:       func(r system.Rule) bool { return r.Threshold == 0 && r.Metric != system.RT },
+		then:       "refuses every inbound call",
 	},
 	rulesOf[hotspot.Rule]{
-		name:       "hotspot",
+		kind:       core.KindHotspot,
 		in:         func(s *Set) *[]hotspot.Rule { return &s.Hotspot },
 		normalized: hotspot.Rule.Normalized,
+		build:      hotspot.Compile,
+		zero:       func(r hotspot.Rule) bool { return r.Threshold == 0 },
+		then:       "refuses every value that is no exception",
 	},
 	rulesOf[flow.Rule]{
-		name:       "flow",
+		kind:       core.KindFlow,
 		in:         func(s *Set) *[]flow.Rule { return &s.Flow },
 		normalized: func(r flow.Rule) (flow.Rule, error) { return r.Normalized(coldFactor) },
+		build:      flow.Compile,
+		zero:       func(r flow.Rule) bool { return r.Threshold == 0 },
+		then:       "refuses every call",
 	},
 	rulesOf[isolation.Rule]{
-		name:       "isolation",
+		kind:       core.KindIsolation,
 		in:         func(s *Set) *[]isolation.Rule { return &s.Isolation },
 		normalized: isolation.Rule.Normalized,
+		build:      isolation.Compile,
+		zero:       func(r isolation.Rule) bool { return r.Threshold == 0 },
+		then:       "refuses every call",
 	},
 	rulesOf[adaptive.Rule]{
-		name:       "adaptive",
+		kind:       core.KindAdaptive,
 		in:         func(s *Set) *[]adaptive.Rule { return &s.Adaptive },
 		normalized: adaptive.Rule.Normalized,
+		build:      adaptive.Compile,
 	},
 	rulesOf[breaker.Rule]{
-		name:       "breaker",
+		kind:       core.KindBreaker,
 		in:         func(s *Set) *[]breaker.Rule { return &s.Breaker },
 		normalized: breaker.Rule.Normalized,
+		build:      breaker.Compile,
+		zero:       func(r breaker.Rule) bool { return r.Threshold == 0 },
+		then:       "opens at the first bad call",
 	},
 	rulesOf[outlier.Rule]{
-		name:       "outlier",
+		kind:       core.KindOutlier,
 		in:         func(s *Set) *[]outlier.Rule { return &s.Outlier },
 		normalized: outlier.Rule.Normalized,
+		build:      outlier.Compile,
+		zero:       func(r outlier.Rule) bool { return r.Threshold == 0 },
+		then:       "ejects an endpoint at its first bad call",
 	},
+}
+
+// Clone returns a copy that shares nothing with s: to change the one, however deep,
+// doesn't change the other.
+func (s Set) Clone() Set {
+	for _, f := range families {
+		f.own(&s)
+	}
+	return s
 }
 
 // Len returns the number of rules of all families.
@@ -88,32 +120,81 @@ func (s Set) Len() int {
 	return n
 }
 
+// Compile makes the rules of all families part of the next revision of an engine's rules,
+// see [core.Engine.Update]. It returns them with their defaults written out, or the first
+// reason not to accept one.
+func (s Set) Compile(b *core.RulesetBuilder) (Set, error) {
+	for _, f := range families {
+		if err := f.compile(b, &s); err != nil {
+			return Set{}, err
+		}
+	}
+	return s, nil
+}
+
 // YAML returns the set as a rule file that [Parse] reads back to an equal set.
 // Fields at their zero value are left out, and so are families without rules, unless
 // there is no rule at all. It fails for rules that no file can
 // express, such as an infinite threshold or an enumeration without a name. A set
 // made in Go can be larger than what Parse reads.
 func (s Set) YAML() ([]byte, error) {
-	root, err := s.tree()
-	if err != nil {
-		return nil, err
+	var out, some bytes.Buffer
+	for _, f := range s.written() {
+		for first := 0; first == 0 || first < f.count(&s); first += part {
+			list, err := f.encode(&s, first, part)
+			if err != nil {
+				return nil, err
+			}
+			some.Reset()
+			if err := writeYAML(&some, mapping(textNode(f.key()), list)); err != nil {
+				return nil, err
+			}
+			text := some.Bytes()
+			if first > 0 { // the key is there already
+				_, text, _ = bytes.Cut(text, []byte("\n"))
+			}
+			out.Write(text)
+		}
 	}
-	var out bytes.Buffer
-	enc := yaml.NewEncoder(&out)
+	return out.Bytes(), nil
+}
+
+// part is how many rules are written at once: on the way, they take a hundred times their
+// size in the file.
+const part = 100
+
+func writeYAML(w io.Writer, root *yaml.Node) error {
+	enc := yaml.NewEncoder(w)
 	enc.SetIndent(2)
 	if err := enc.Encode(root); err != nil {
-		return nil, err
+		return err
 	}
-	return out.Bytes(), enc.Close()
+	return enc.Close()
 }
 
 // MarshalJSON returns the same as [Set.YAML], as JSON.
 func (s Set) MarshalJSON() ([]byte, error) {
-	root, err := s.tree()
-	if err != nil {
-		return nil, err
+	b := []byte{'{'}
+	for i, f := range s.written() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(strconv.AppendQuote(b, f.key()), ":["...)
+		for first := 0; first < f.count(&s); first += part {
+			list, err := f.encode(&s, first, part)
+			if err != nil {
+				return nil, err
+			}
+			if first > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendAll(b, list.Content, ",,"); err != nil {
+				return nil, err
+			}
+		}
+		b = append(b, ']')
 	}
-	return appendJSON(nil, root)
+	return append(b, '}'), nil
 }
 
 // UnmarshalJSON reads what [Set.MarshalJSON] writes, as strictly as [Parse].
@@ -126,17 +207,20 @@ func (s *Set) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func (s Set) tree() (*yaml.Node, error) {
-	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-	for i, f := range families {
-		if f.count(&s) == 0 && (i > 0 || s.Len() > 0) {
-			continue // one empty list says that there are no rules at all
+// written are the families that have rules; the first one if none has, whose empty list
+// says that there are no rules at all.
+func (s Set) written() (fs []family) {
+	for _, f := range families {
+		if f.count(&s) > 0 {
+			fs = append(fs, f)
 		}
-		list, err := f.encode(&s)
-		if err != nil {
-			return nil, err
-		}
-		root.Content = append(root.Content, textNode(f.key()), list)
 	}
-	return root, nil
+	if len(fs) == 0 {
+		return families[:1]
+	}
+	return fs
+}
+
+func mapping(content ...*yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: content}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/authority"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/system"
 )
@@ -20,15 +20,15 @@ import (
 // golden is what testdata/set.yaml and set.json say.
 var golden = Set{Authority: []authority.Rule{
 	{Resource: "POST /refunds", Origins: []string{"back-office", "a, b", " é\n", "null", "12"}, AllowAnonymous: true},
-	{ID: "not them", Resource: ".*", Regex: true, List: authority.Black, Origins: []string{"crawler"}, Mode: core.Shadow},
+	{ID: "not them", Resource: ".*", Match: spec.MatchRegex, List: authority.Deny, Origins: []string{"crawler"}, Mode: spec.Shadow},
 }, System: []system.Rule{
 	{Metric: system.RT, MaxRT: 50 * time.Millisecond},
-	{ID: "cpu", Metric: system.CPU, Threshold: 0.8, Strategy: system.Gate, Mode: core.Off},
+	{ID: "cpu", Metric: system.CPU, Threshold: 0.8, Strategy: system.Gate, Mode: spec.Off},
 	{Metric: system.QPS, Threshold: 5000, Interval: 2 * time.Second, Buckets: 4, Strict: true},
 }, Flow: []flow.Rule{
 	{Resource: "GET /orders", Threshold: 100},
 	full,
-	{ID: "db", Resource: "db", Threshold: 20, Metric: flow.Concurrency, Mode: core.Off},
+	{ID: "db", Resource: "db", Threshold: 20, Metric: flow.Concurrency, Mode: spec.Off},
 	{Resource: "strict", Threshold: 1_000_000, Interval: time.Minute, Strict: true},
 	{Resource: "slow", Threshold: 0.001, Interval: 24 * time.Hour, Behavior: flow.Throttle, MaxWait: 90 * time.Minute},
 	{Resource: "small", Threshold: 1e-9, Behavior: flow.Throttle, MaxWait: time.Nanosecond},
@@ -97,15 +97,15 @@ func TestEveryFieldCounts(t *testing.T) {
 	everyFieldCounts(t, full, flow.Rule{
 		ID: "other", Resource: "other", Threshold: 7, Interval: time.Minute, Buckets: 6,
 		Metric: flow.Concurrency, Origin: "other", Relation: flow.Direct, Ref: "other", Behavior: flow.Reject,
-		WarmUpPeriod: time.Minute, ColdFactor: 7, MaxWait: time.Minute, Strict: true, Mode: core.Off,
+		WarmUpPeriod: time.Minute, ColdFactor: 7, MaxWait: time.Minute, Strict: true, Mode: spec.Off,
 		MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Bytes(7),
 	}, func(r flow.Rule) Set { return Set{Flow: []flow.Rule{r}} })
 	everyFieldCounts(t, authority.Rule{ID: "a", Resource: "a", Origins: []string{"a b"}}, authority.Rule{
-		ID: "other", Resource: "other", Regex: true, List: authority.Black, Origins: []string{"a", "b"}, AllowAnonymous: true, Mode: core.Off,
+		ID: "other", Resource: "other", Match: spec.MatchRegex, List: authority.Deny, Origins: []string{"a", "b"}, AllowAnonymous: true, Mode: spec.Off,
 	}, func(r authority.Rule) Set { return Set{Authority: []authority.Rule{r}} })
 	everyFieldCounts(t, system.Rule{ID: "a", Metric: system.QPS, Threshold: 1, Interval: time.Second, Buckets: 2}, system.Rule{
 		ID: "other", Metric: system.CPU, Threshold: 7, MaxRT: 1, Interval: time.Minute, Buckets: 6, Strict: true,
-		Strategy: system.Gate, Mode: core.Off,
+		Strategy: system.Gate, Mode: spec.Off,
 	}, func(r system.Rule) Set { return Set{System: []system.Rule{r}} })
 }
 

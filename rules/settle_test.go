@@ -26,10 +26,10 @@ func TestReadingTakesNoPartOfTheQuietPeriod(t *testing.T) {
 	first := p.read()
 	first.taken = first.taken.Add(-time.Hour) // it began to read, and came to it just now
 	p.pending = first
-	assert.True(t, p.look(), "to be read again")
+	assert.True(t, p.look(t.Context()), "to be read again")
 	assert.Empty(t, p.applied)
 	first.done = first.taken
 	p.pending = first
-	assert.False(t, p.look())
+	assert.False(t, p.look(t.Context()))
 	p.waitFor(2)
 }

@@ -19,7 +19,7 @@ func TestStatus(t *testing.T) {
 		start := time.Now()
 		first := p.Status()
 		assert.Len(t, first.Hash, 64)
-		assert.Equal(t, Status{Path: path, OK: true, Hash: first.Hash, Rules: 1, LastSuccess: first.LastSuccess, Successes: 1}, first)
+		assert.Equal(t, Status{Path: path, Watching: true, OK: true, Hash: first.Hash, Rules: 1, LastSuccess: first.LastSuccess, Successes: 1}, first)
 
 		write(t, path, []byte("flow: 1"))
 		fake.touch()
@@ -37,6 +37,10 @@ func TestStatus(t *testing.T) {
 		want.LastSuccess, want.Hash = r.Time, r.Hash
 		assert.Equal(t, want, p.Status())
 		assert.NotEqual(t, first.Hash, r.Hash)
+
+		p.Close()
+		want.Watching = false
+		assert.Equal(t, want, p.Status(), "all else is as it was")
 	})
 }
 
@@ -62,9 +66,9 @@ func TestReloadLogs(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		for i, want := range []string{
 			`level=INFO msg="rule file loaded" path=` + path + ` change="+1 ~0 -0" rules=1 hash=`,
-			`level=WARN msg="watching rule file: changes can't be told, polling instead" path=` + path + ` err="no space left on device"`,
-			`level=ERROR msg="rule file not loaded, the last good rules stay" path=` + path + ` err="` + path + `:1:7: flow: must be a list of rules, not 1\n`,
-			`level=WARN msg="watching rule file: changes may go untold" path=` + path + ` err="fsnotify: queue or buffer overflow"`,
+			`level=WARN msg="watching rule file: changes can't be told, polling instead" path=` + path + ` error="no space left on device"`,
+			`level=ERROR msg="rule file not loaded, the last good rules stay" path=` + path + ` error="` + path + `:1:7: flow: must be a list of rules, not 1\n`,
+			`level=WARN msg="watching rule file: changes may go untold" path=` + path + ` error="fsnotify: queue or buffer overflow"`,
 			`level=INFO msg="watching rule file: changes are told again" path=` + path,
 		} {
 			require.Greater(t, len(lines), i)

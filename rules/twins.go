@@ -3,27 +3,26 @@ package rules
 import (
 	"fmt"
 
+	"github.com/penstock-go/penstock/core/spec"
 	"gopkg.in/yaml.v3"
-
-	"github.com/penstock-go/penstock/core"
 )
 
 // twins finds the rules of a list that are equal, or that say an id which
 // another has. Rules whose ids are made from their fields may share one: they
 // differ in the threshold, say, and are told apart by number.
-type twins[R core.TableRule[R]] struct {
+type twins[R spec.Rule[R]] struct {
 	byID      map[string]twin[R] // the first rule with an id
 	byContent map[string]twin[R] // the first rule with a content, of those whose ids met
 }
 
-type twin[R core.TableRule[R]] struct {
+type twin[R spec.Rule[R]] struct {
 	path     string
 	at       place
 	explicit bool // it says its id
 	norm     R    // normalized
 }
 
-func newTwins[R core.TableRule[R]]() twins[R] {
+func newTwins[R spec.Rule[R]]() twins[R] {
 	return twins[R]{map[string]twin[R]{}, map[string]twin[R]{}}
 }
 
@@ -49,10 +48,11 @@ func (t twins[R]) check(d *decoder, r twin[R], id *yaml.Node) {
 	}
 }
 
-func remember[R core.TableRule[R]](m map[string]twin[R], key string, r twin[R]) {
+func remember[R spec.Rule[R]](m map[string]twin[R], key string, r twin[R]) {
 	if _, known := m[key]; !known {
 		m[key] = r
 	}
 }
 
-func content(rule any) string { return fmt.Sprintf("%+v", rule) }
+// content is all that a rule says, with its texts quoted: [a b] is not ["a b"].
+func content(rule any) string { return fmt.Sprintf("%#v", rule) }

@@ -55,6 +55,9 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 		if !isNumber(n) || err != nil {
 			return "must be a number like 100 or 0.5, not " + describe(n)
 		}
+		if f == 0 && !isZero(n.Value) {
+			return vanishes(n)
+		}
 		*v = f
 	default:
 		panic(fmt.Sprintf("rules: a rule field can't be a %T", v)) // met by the first test of a new family
@@ -91,6 +94,9 @@ func readScalar(n *yaml.Node, set func(any) error) (problem string) {
 		} else if u, err := strconv.ParseUint(n.Value, 10, 64); err == nil {
 			x = u
 		} else if f, err := strconv.ParseFloat(n.Value, 64); err == nil {
+			if f == 0 && !isZero(n.Value) {
+				return vanishes(n)
+			}
 			x = f
 		}
 	}
@@ -111,9 +117,21 @@ func readDuration(n *yaml.Node, dst *time.Duration) (problem string) {
 	if !isText(n) || err != nil {
 		return "must be a duration like 500ms, 1s or 1h30m, not " + describe(n)
 	}
+	if d == 0 && !isZero(n.Value) {
+		return vanishes(n)
+	}
 	*dst = d
 	return ""
 }
+
+// isZero reports whether a number, or a duration, is 0 as it is written and not only as far
+// as it can be told apart.
+func isZero(text string) bool {
+	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
+	return !strings.ContainsAny(mantissa, "123456789")
+}
+
+func vanishes(n *yaml.Node) string { return clip(n.Value) + " is too small to be told from 0" }
 
 // writeValue returns the value that readValue reads back.
 func writeValue(src reflect.Value) (*yaml.Node, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// museum 48
+// known bug 48
 func TestUnitsOfTime(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"10000000ns": 10_000_000, "10000us": 10_000_000, "10000µs": 10_000_000, "10ms": 10_000_000, "0.01s": 10_000_000,

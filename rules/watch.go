@@ -25,13 +25,14 @@ type Reload struct {
 	Time   time.Time
 	Path   string
 	Hash   string // SHA-256 of the content in hex; "" if it couldn't be read
-	Change Change // from the rules in force before; none on error
+	Change Change // from what was applied before; none on error
 	Err    error  // of reading, of parsing, or of apply
 }
 
 // Status is how watching a file stands.
 type Status struct {
 	Path        string
+	Watching    bool      // it has not ended
 	OK          bool      // the last reload succeeded
 	Polling     bool      // the system doesn't tell of changes; the file is read every few seconds
 	Hash        string    // of the content in force
@@ -60,10 +61,9 @@ type Watcher struct {
 	dirs    *dirs
 	retry   time.Duration // until the next look, while polling
 	good    Set           // in force
-	inForce hash
-	seen    snapshot // what was reported last
-	pending snapshot // read once, to be read again before it is believed
-	tries   int      // pending in a row
+	seen    snapshot      // what was reported last
+	pending snapshot      // read once, to be read again before it is believed
+	tries   int           // pending in a row
 
 	mu     sync.Mutex
 	status Status
@@ -87,8 +87,7 @@ type Watcher struct {
 //
 // While the file is missing, empty, wrong or refused by apply, the last good
 // rules stay. Each outcome is told once: content that failed isn't tried again
-// until it changes. apply must not change the rules of the Set it gets: what
-// changes next is told by comparing with them.
+// until it changes. The Set that apply gets is its own.
 func Watch(ctx context.Context, path string, apply func(Set) error, cfg WatchConfig) (*Watcher, error) {
 	return watch(ctx, path, apply, cfg, defaultTuning)
 }
@@ -134,5 +133,11 @@ func (w *Watcher) Close() {
 func (w *Watcher) Status() Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.status
+	s := w.status
+	select {
+	case <-w.done:
+	default:
+		s.Watching = true
+	}
+	return s
 }

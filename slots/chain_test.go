@@ -11,8 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -66,13 +67,13 @@ func TestOrder(t *testing.T) {
 				chain = chain.With(spy{"before " + name, &out}, core.Before(name))
 			}
 			chain = chain.With(spy{"behind all", &out}, core.After(names[len(names)-1]))
-			clock := core.NewManualClock(start)
-			clock.SetSleep(core.SleepAdvance)
+			clock := clocks.NewManual(start)
+			clock.SetSleep(clocks.SleepAdvance)
 			e, err := core.NewEngine(core.Config{Clock: clock, Chain: chain})
 			require.NoError(t, err)
 			books.Keep(t, e)
 			require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{tt.rule}) }))
-			ctx := core.WithContext(t.Context(), "web", "app")
+			ctx := core.WithOrigin(core.WithContext(t.Context(), "web"), "app")
 			if tt.name == "waits" {
 				entry, err := e.Enter(ctx, "orders", nil)
 				require.NoError(t, err)

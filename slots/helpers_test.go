@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/proof/books"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -19,10 +20,10 @@ var start = time.Unix(1_700_000_000, 0)
 
 // newGuard returns an engine with the standard chain on a clock that stands still,
 // and what it logs. At the end of the test it must hold nothing.
-func newGuard(t *testing.T, rules ...flow.Rule) (*core.Engine, *core.ManualClock, *lines) {
+func newGuard(t *testing.T, rules ...flow.Rule) (*core.Engine, *clocks.Manual, *lines) {
 	t.Helper()
-	clock, log := core.NewManualClock(start), new(lines)
-	clock.SetSleep(core.SleepRecord)
+	clock, log := clocks.NewManual(start), new(lines)
+	clock.SetSleep(clocks.SleepRecord)
 	e := newEngine(t, core.Config{Clock: clock, Logger: slog.New(slog.NewTextHandler(log, nil))}, rules...)
 	t.Cleanup(func() { assert.Zero(t, e.Failures()) })
 	return e, clock, log

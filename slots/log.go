@@ -3,7 +3,8 @@ package slots
 import "github.com/penstock-go/penstock/core"
 
 // Log writes the block log: at most one line a second for each rule and resource,
-// with the number of refusals since the last.
+// with the number of refusals since the last, and about 64 KiB of lines. Those that have
+// no room are told as one number in a later second.
 type Log struct{}
 
 // Name is "log".
@@ -11,7 +12,7 @@ func (Log) Name() string { return "log" }
 
 // Blocked counts the refusal and writes a line if one is due.
 func (Log) Blocked(inv *core.Invocation, b *core.BlockError) {
-	if n, due := b.Note(inv.Lane(), inv.Now()); due {
-		inv.Engine().LogBlocked(b, n)
+	if n, due := inv.NoteRefusal(b); due {
+		inv.Engine().LogBlocked(b, n, inv.Now())
 	}
 }

@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/books"
-	"github.com/penstock-go/penstock/internal/trial"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -32,7 +34,7 @@ func chains(then ...core.Slot) map[string]*core.Chain {
 }
 
 func ofChain(t *testing.T, chain *core.Chain) *core.Engine {
-	e, err := core.NewEngine(core.Config{Clock: core.NewManualClock(start), Chain: chain, Logger: slog.New(slog.DiscardHandler)})
+	e, err := core.NewEngine(core.Config{Clock: clocks.NewManual(start), Chain: chain, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	books.Keep(t, e)
 	return e
@@ -41,7 +43,7 @@ func ofChain(t *testing.T, chain *core.Chain) *core.Engine {
 // A call is counted once on its resource, and a rule that comes later finds it once,
 // however the chain finds its nodes.
 func TestResourceCountsOnce(t *testing.T) {
-	for name, chain := range chains(slots.Statistic{}, slots.Flow{}) {
+	for name, chain := range chains(slots.Statistic{}, core.FamilySlot(core.KindFlow)) {
 		t.Run(name, func(t *testing.T) {
 			e := ofChain(t, chain)
 			for range 3 {
@@ -66,10 +68,10 @@ func TestResourceCountsOnce(t *testing.T) {
 	}
 }
 
-// A gauge that is made while calls are in flight lets go of them as they end, however the
+// A semaphore that is made while calls are in flight lets go of them as they end, however the
 // chain finds the nodes: while calls overlap, the limit is what it is.
-func TestGaugeForCallsInFlight(t *testing.T) {
-	for name, chain := range chains(slots.Statistic{}, slots.Isolation{}) {
+func TestSemaphoreForCallsInFlight(t *testing.T) {
+	for name, chain := range chains(slots.Statistic{}, core.FamilySlot(core.KindIsolation)) {
 		t.Run(name, func(t *testing.T) {
 			e := ofChain(t, chain)
 			enter := func() core.Entry {
@@ -103,9 +105,9 @@ func TestMetersOfANodeThatLeft(t *testing.T) {
 		require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }))
 	}
 	keep := flow.Rule{ID: "keep", Resource: "orders", Threshold: 1000}
-	load(keep, flow.Rule{ID: "chain", Resource: "or.*", Regex: true, Relation: flow.Chain, Ref: "web", Threshold: 100})
+	load(keep, flow.Rule{ID: "chain", Resource: "or.*", Match: spec.MatchRegex, Relation: flow.Chain, Ref: "web", Threshold: 100})
 	metered := func() bool {
-		entry, err := e.Enter(core.WithContext(t.Context(), "web", ""), "orders", nil)
+		entry, err := e.Enter(core.WithContext(t.Context(), "web"), "orders", nil)
 		require.NoError(t, err)
 		entry.Exit()
 		n, _ := r.Calls().Find("web")

@@ -1,14 +1,13 @@
 package slots
 
 import (
-	"slices"
-
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
 )
 
 // Statistic counts what became of a call on each of its nodes, and meters it in
-// those windows and gauges of theirs in which no rule has reserved it.
+// those windows and semaphores of theirs in which no rule has reserved it.
 type Statistic struct{}
 
 // Name is "statistic".
@@ -24,7 +23,7 @@ func (Statistic) Passed(inv *core.Invocation) {
 			}
 		}
 		inv.MarkCounted()
-		if n.Metered() { // after counting: see node.StatisticNode.NeedGauge
+		if n.Metered() { // after counting: see node.StatisticNode.NeedSemaphore
 			meter(inv, n)
 		}
 	}
@@ -54,28 +53,43 @@ func (Statistic) Completed(inv *core.Invocation) {
 // than not at all.
 func meter(inv *core.Invocation, n *node.StatisticNode) {
 	windows := n.Windows()
-	count(inv, windows, nil)
+	if len(windows) > manyWindows {
+		countMore(inv, windows, nil)
+	} else {
+		for i := range windows {
+			if w := &windows[i]; w.All() && inv.HeldBucket(w.Window) == nil {
+				inv.MeterBucket(w.Window)
+			}
+		}
+	}
 	for now := n.Windows(); !same(now, windows); now = n.Windows() {
-		count(inv, now, windows)
+		countMore(inv, now, windows)
 		windows = now
 	}
-	gauges := n.Gauges()
-	for i := range gauges {
-		if g := &gauges[i]; g.All() {
-			inv.MeterGauge(g.Gauge)
+	semaphores := n.Semaphores()
+	for i := range semaphores {
+		if g := &semaphores[i]; g.All() {
+			inv.MeterSemaphore(g.Semaphore)
 			if g.Settling() {
-				n.Settle(g.Gauge) // who did so while the call was on its way here took it for one more
+				n.Settle(g.Semaphore) // who did so while the call was on its way here took it for one more
 			}
 		}
 	}
 }
 
-// count meters the call in the windows of all calls in which no rule has reserved it,
-// but for those that it was counted in before.
-func count(inv *core.Invocation, windows, before []node.MeteredWindow) {
+// manyWindows is from how many on it is not for each looked through all that the call holds.
+const manyWindows = 32
+
+// countMore meters the call in the windows that were not there before, as far as they are of
+// all calls and no rule has reserved it there.
+func countMore(inv *core.Invocation, windows, before []node.MeteredWindow) {
+	counted := make(map[*stat.Window]bool, len(before))
+	for i := range before {
+		counted[before[i].Window] = true
+	}
 	for i := range windows {
-		if w := &windows[i]; w.Owner == nil && inv.HeldBucket(w.Window) == nil && !slices.Contains(before, *w) {
-			w.AddAt(inv.Now(), inv.Runs(), inv.Units())
+		if w := &windows[i]; w.All() && inv.FindBucket(w.Window) == nil && !counted[w.Window] {
+			inv.MeterBucket(w.Window)
 		}
 	}
 }

@@ -10,9 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/books"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -27,6 +29,10 @@ func counted(e *core.Engine) map[string]stat.Counts {
 	return all
 }
 
+func fromApp(ctx context.Context) context.Context {
+	return core.WithOrigin(core.WithContext(ctx, "web"), "app")
+}
+
 // Every outcome is counted once on every node of the call, all units of it.
 func TestEveryNodeCounts(t *testing.T) {
 	for _, tt := range []struct {
@@ -38,15 +44,15 @@ func TestEveryNodeCounts(t *testing.T) {
 		nodes   []string
 	}{
 		{name: "plain", nodes: []string{"orders", "sentinel_default_context > orders"}},
-		{name: "in a context", ctx: func(ctx context.Context) context.Context { return core.WithContext(ctx, "web", "") },
+		{name: "in a context", ctx: func(ctx context.Context) context.Context { return core.WithContext(ctx, "web") },
 			nodes: []string{"orders", "web > orders"}},
-		{name: "from a caller", ctx: func(ctx context.Context) context.Context { return core.WithContext(ctx, "", "app") },
+		{name: "from a caller", ctx: func(ctx context.Context) context.Context { return core.WithOrigin(ctx, "app") },
 			nodes: []string{"orders", "sentinel_default_context > orders", "orders from app"}},
 		{name: "from outside", opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "sentinel_default_context > orders", node.InboundName}},
-		{name: "all of it", ctx: func(ctx context.Context) context.Context { return core.WithContext(ctx, "web", "app") },
+		{name: "all of it", ctx: fromApp,
 			opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "web > orders", "orders from app", node.InboundName}},
 		{name: "failed", fail: true, opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "sentinel_default_context > orders", node.InboundName}},
-		{name: "refused", blocked: true, ctx: func(ctx context.Context) context.Context { return core.WithContext(ctx, "web", "app") },
+		{name: "refused", blocked: true, ctx: fromApp,
 			opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "web > orders", "orders from app", node.InboundName}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -59,7 +65,7 @@ func TestEveryNodeCounts(t *testing.T) {
 			if tt.ctx != nil {
 				ctx = tt.ctx(ctx)
 			}
-			entry, err := e.Enter(ctx, "orders", append(tt.opts, core.Count(3)))
+			entry, err := e.Enter(ctx, "orders", append(tt.opts, core.Units(3)))
 			assert.Equal(t, tt.blocked, err != nil)
 			if tt.fail {
 				entry.Fail(errors.New("x"))
@@ -88,10 +94,10 @@ func TestEveryNodeCounts(t *testing.T) {
 // includes the first and counts the others beside: borrowed ones too.
 func TestResourceIsTheSumOfItsContexts(t *testing.T) {
 	e, clock, _ := newGuard(t, flow.Rule{Resource: "orders", Threshold: 40})
-	clock.SetSleep(core.SleepAdvance)
+	clock.SetSleep(clocks.SleepAdvance)
 	for i := range 600 {
-		ctx := core.WithContext(t.Context(), []string{"web", "job", "app"}[i%7%3], "")
-		opts := []core.Option{core.Count(1 + i%3)}
+		ctx := core.WithContext(t.Context(), []string{"web", "job", "app"}[i%7%3])
+		opts := []core.Option{core.Units(1 + i%3)}
 		if i%5 == 0 {
 			opts = append(opts, core.Prioritized())
 		}
@@ -120,8 +126,8 @@ func TestResourceIsTheSumOfItsContexts(t *testing.T) {
 // In flight is what has entered and not exited, on every node, while it lasts.
 func TestInFlight(t *testing.T) {
 	e, _, _ := newGuard(t)
-	ctx := core.WithContext(t.Context(), "web", "app")
-	first, err := e.Enter(ctx, "orders", []core.Option{core.Count(3), core.Inbound()})
+	ctx := core.WithOrigin(core.WithContext(t.Context(), "web"), "app")
+	first, err := e.Enter(ctx, "orders", []core.Option{core.Units(3), core.Inbound()})
 	require.NoError(t, err)
 	second, err := e.Enter(t.Context(), "orders", nil)
 	require.NoError(t, err)
@@ -141,7 +147,7 @@ func TestInFlight(t *testing.T) {
 }
 
 // What a rule has reserved is not metered twice, and what none has is: windows and
-// gauges of the same node, of other nodes, and of other resources that look at it.
+// semaphores of the same node, of other nodes, and of other resources that look at it.
 func TestMeteredOnce(t *testing.T) {
 	e, clock, _ := newGuard(t,
 		flow.Rule{Resource: "orders", Threshold: 100},
@@ -149,10 +155,10 @@ func TestMeteredOnce(t *testing.T) {
 		flow.Rule{Resource: "orders", Threshold: 100, Metric: flow.Concurrency, Relation: flow.Chain, Ref: "web"},
 		flow.Rule{Resource: "carts", Threshold: 100, Interval: 20 * time.Second, Relation: flow.Associated, Ref: "orders"},
 		flow.Rule{Resource: "carts", Threshold: 100, Metric: flow.Concurrency, Relation: flow.Associated, Ref: "orders"},
-		flow.Rule{ID: "shadow", Resource: "orders", Threshold: 2, Interval: 30 * time.Second, Mode: core.Shadow})
+		flow.Rule{ID: "shadow", Resource: "orders", Threshold: 2, Interval: 30 * time.Second, Mode: spec.Shadow})
 	var open []core.Entry
 	for _, origin := range []string{"app", "app", "tom"} {
-		entry, err := e.Enter(core.WithContext(t.Context(), "web", origin), "orders", nil)
+		entry, err := e.Enter(core.WithOrigin(core.WithContext(t.Context(), "web"), origin), "orders", nil)
 		require.NoError(t, err)
 		open = append(open, entry)
 	}
@@ -168,14 +174,14 @@ func TestMeteredOnce(t *testing.T) {
 	app, _ := r.Origins().Find("app")
 	assert.Equal(t, map[time.Duration]int64{10 * time.Second: 2}, sums(&app.StatisticNode))
 	call, _ := r.Calls().Find("web")
-	assert.Equal(t, int64(3), call.Gauge(nil).InUse())
-	assert.Equal(t, int64(3), r.Gauge(nil).InUse())
+	assert.Equal(t, int64(3), call.Semaphore(nil).InUse())
+	assert.Equal(t, int64(3), r.Semaphore(nil).InUse())
 	for _, entry := range open {
 		entry.Exit()
 		entry.Exit()
 	}
-	assert.Zero(t, call.Gauge(nil).InUse())
-	assert.Zero(t, r.Gauge(nil).InUse())
+	assert.Zero(t, call.Semaphore(nil).InUse())
+	assert.Zero(t, r.Semaphore(nil).InUse())
 	assert.Equal(t, map[time.Duration]int64{time.Second: 3, 20 * time.Second: 3, 30 * time.Second: 2}, sums(&r.StatisticNode), "windows keep what passed")
 }
 
@@ -190,7 +196,7 @@ func TestBorrowerIsCountedWhenItRuns(t *testing.T) {
 		entry.Exit()
 	}
 	clock.Advance(500 * time.Millisecond)
-	clock.SetSleep(core.SleepPark)
+	clock.SetSleep(clocks.SleepPark)
 	done := make(chan core.Entry)
 	go func() {
 		entry, err := e.Enter(t.Context(), "orders", []core.Option{core.Prioritized()})

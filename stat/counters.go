@@ -306,10 +306,10 @@ func (c *Counters) shrink(now int64) {
 	}
 }
 
-// letGo takes out a lane. Who was sent there before adds what nobody reads, sees the mark
-// and counts it among the totals, where the rest of the lane is: who adds before a word is
-// swapped is in what was found there, who adds after sees the mark. Nobody who comes now
-// is sent there: its buckets have the oldest start there is.
+// letGo takes out a lane. A call that was sent there before adds what nobody reads, sees the mark
+// and counts it among the totals, where the rest of the lane is: what was added before a word is
+// swapped is in what was found there, and a call that adds after sees the mark. No call that
+// comes now is sent there: its buckets have the oldest start there is.
 func (c *Counters) letGo(p *shared.Pointer[lane], l *lane) {
 	for i := range l.buckets {
 		counts := l.buckets[i].leave()

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/internal/sim"
+	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 // tallied is what callers have counted: what was counted for certain, and what may
@@ -30,7 +30,7 @@ func simCounters(buckets int) (*Counters, *Layout) {
 
 // sided has c include others, or not, and returns a choice of those on which may be counted
 // what c counts.
-func sided(s *sim.Schedule, c *Counters) func() *Counters {
+func sided(s *schedules.Schedule, c *Counters) func() *Counters {
 	part := newCounters(c.layout)
 	if s.Rand.IntN(2) == 0 || !c.Include(part) {
 		return func() *Counters { return c }
@@ -40,7 +40,7 @@ func sided(s *sim.Schedule, c *Counters) func() *Counters {
 
 // read returns the totals, which must show all that had passed for certain, and nothing
 // that can't have yet; and of the calls that exited none that had not entered.
-func (l *tallied) read(s *sim.Schedule, c *Counters, certain int64) Counts {
+func (l *tallied) read(s *schedules.Schedule, c *Counters, certain int64) Counts {
 	totals := c.Totals()
 	if totals.Pass < certain || totals.Pass > l.possible {
 		s.Failf("totals show %d passed, there were %d to %d", totals.Pass, certain, l.possible)
@@ -51,13 +51,13 @@ func (l *tallied) read(s *sim.Schedule, c *Counters, certain int64) Counts {
 	return totals
 }
 
-// museum 3, 4, 7: callers count on few lanes while buckets turn, some of them late,
+// known bug 3, 4, 7: callers count on few lanes while buckets turn, some of them late,
 // and some on counters that others include, and readers read. A reader sees every count that was there when it began, none
 // that was not there when it ended, and never a total that goes back. In the end
 // every count is in the totals, and in the second window or the minute as long as
 // those last.
 func TestSimCounters(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
 		c, layout := simCounters(2)
 		side := sided(s, c)
 		lanes := uint32(1 + s.Rand.IntN(2))
@@ -115,11 +115,11 @@ func TestSimCounters(t *testing.T) {
 	})
 }
 
-// museum 7: callers count on lanes that readers let go, since nobody came for more than a minute: some
+// known bug 7: callers count on lanes that readers let go, since nobody came for more than a minute: some
 // were sent to a bucket long ago and only add now. Every count is in the totals, and no
 // reader sees more calls exited than entered.
 func TestSimCountersRest(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
 		c, _ := simCounters(1 + s.Rand.IntN(2))
 		side := sided(s, c)
 		later := []int64{epoch, epoch + ms(61_000), epoch + ms(130_000)}
@@ -165,10 +165,10 @@ func TestSimCountersRest(t *testing.T) {
 	})
 }
 
-// museum 3, 5: several callers come to a fresh bucket at once, whose slot holds old
+// known bug 3, 5: several callers come to a fresh bucket at once, whose slot holds old
 // counts. None of theirs is lost, and none of the old ones is left.
 func TestSimCountersTurn(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
 		c, layout := simCounters(1 + s.Rand.IntN(2))
 		c.AddPass(0, epoch, 7)
 		now := epoch + layout.interval
@@ -189,7 +189,7 @@ func TestSimCountersTurn(t *testing.T) {
 
 // The same under every schedule, for three callers.
 func TestSimCountersTurnEverySchedule(t *testing.T) {
-	sim.Exhaustive(t, 3_000_000, func(s *sim.Schedule) {
+	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
 		c, layout := simCounters(1)
 		c.AddBlock(0, epoch, 7)
 		now := epoch + layout.interval
@@ -204,11 +204,11 @@ func TestSimCountersTurnEverySchedule(t *testing.T) {
 	})
 }
 
-// museum 3, 5: the words of a bucket are so full that who adds moves out what is there,
+// known bug 3, 5: the words of a bucket are so full that who adds moves out what is there,
 // while others add, turn the lane or let it go, and readers read. No count is lost, none
 // comes twice, and as long as the second window has the bucket it has all of them.
 func TestSimCountersRelieve(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
 		c, layout := simCounters(1 + s.Rand.IntN(2))
 		to := sided(s, c)()
 		// Two more fill the words by half, in calls or in what they hold.

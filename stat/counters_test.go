@@ -81,7 +81,7 @@ func TestNewLayout(t *testing.T) {
 		require.NoError(t, err, "%+v", c)
 		require.Equal(t, c.lanes, l.Lanes(), "%+v", c)
 		require.Equal(t, c.interval, l.Interval())
-		require.Equal(t, c.interval/time.Duration(c.buckets), l.BucketWidth())
+		require.EqualValues(t, c.interval/time.Duration(c.buckets), l.coarse)
 		require.EqualValues(t, c.fine, l.fine, "%+v", c)
 		require.EqualValues(t, c.interval/c.fine, l.buckets, "%+v", c)
 	}
@@ -263,7 +263,7 @@ func fields(c Counts) [8]int64 {
 	return [8]int64{c.Pass, c.Block, c.Exception, c.Complete, c.Occupied, c.Entered, c.Exited, int64(c.RT)}
 }
 
-// museum 3, 4, 7: while lanes turn, words are relieved and readers settle, no
+// known bug 3, 4, 7: while lanes turn, words are relieved and readers settle, no
 // count is lost or doubled, totals never go back, and nobody exits before they enter.
 func TestCountersUnderACrowd(t *testing.T) {
 	r := random(t)
@@ -354,7 +354,7 @@ func TestCountersUnderACrowd(t *testing.T) {
 	}
 }
 
-// museum 3: a bucket that is emptied over and over while calls add to it.
+// known bug 3: a bucket that is emptied over and over while calls add to it.
 func TestDrainLosesNothing(t *testing.T) {
 	var b laneBucket
 	var drained Counts
@@ -411,7 +411,7 @@ func TestCountersLetLanesGo(t *testing.T) {
 	require.True(t, c.Idle(epoch+ms(180_000)))
 }
 
-// museum 3: who waited for the lock to turn a lane finds it turned, and leaves the
+// known bug 3: who waited for the lock to turn a lane finds it turned, and leaves the
 // new bucket as it is.
 func TestCountersTurnOnce(t *testing.T) {
 	c := newCounters(newLayout(t, time.Second, 2, 1))
@@ -463,7 +463,7 @@ func TestCountersWhileAReaderLooks(t *testing.T) {
 			require.EqualValues(t, 1, counters.Minute(c.at).Pass, "minute")
 			require.EqualValues(t, 1, counters.Totals().Pass, "totals")
 			w := newWindow(t, time.Second, 2, false)
-			counters.SeedWindow(w, c.at)
+			counters.SeedWindow(w, c.at, nil)
 			require.EqualValues(t, 1, w.Sum(c.at), "a window seeded from it")
 		})
 	}
@@ -478,7 +478,7 @@ func TestCountersWhileAReaderLooks(t *testing.T) {
 	})
 }
 
-func TestCountersJoinTheNewestBucketWhenLate(t *testing.T) { // museum 7
+func TestCountersJoinTheNewestBucketWhenLate(t *testing.T) { // known bug 7
 	c := newCounters(newLayout(t, time.Second, 2, 1))
 	c.AddPass(0, epoch, 1)
 	c.AddPass(0, epoch-ms(30_000), 1)
@@ -553,7 +553,7 @@ func TestCountersLanesAreBounded(t *testing.T) {
 		})
 		runtime.GC()
 	}
-	for _, lane := range []uint32{0, 63, 64, 1<<31 - 1, 1 << 31, math.MaxUint32} { // museum 46
+	for _, lane := range []uint32{0, 63, 64, 1<<31 - 1, 1 << 31, math.MaxUint32} { // known bug 46
 		c.AddPass(lane, epoch, 1)
 		c.AddComplete(lane, epoch, 1, 1, false)
 	}
@@ -568,7 +568,7 @@ func TestCountersSeedBesideBorrowed(t *testing.T) {
 	c.AddOccupied(0, epoch+ms(500), 1)
 	c.AddPass(0, epoch+ms(1000), 1) // the first is moved now
 	w := newWindow(t, 2*time.Second, 4, false)
-	c.SeedWindow(w, epoch+ms(1200))
+	c.SeedWindow(w, epoch+ms(1200), nil)
 	require.EqualValues(t, 2, w.Sum(epoch+ms(1200)))
 	require.EqualValues(t, 1, w.Sum(epoch+ms(2000)), "the first was known to be of the first half second")
 }
@@ -599,7 +599,7 @@ func TestCountersSeedWindow(t *testing.T) {
 				counters.AddPass(uint32(i), epoch+ms(e.at), e.n)
 			}
 			w := newWindow(t, c.shape.Interval, c.shape.Buckets, c.shape.Strict)
-			counters.SeedWindow(w, epoch+ms(c.now))
+			counters.SeedWindow(w, epoch+ms(c.now), nil)
 			for _, e := range c.want {
 				require.Equal(t, e.n, w.Sum(epoch+ms(e.at)), "at %d ms", e.at)
 			}
@@ -611,7 +611,7 @@ func TestCountersSeedWindow(t *testing.T) {
 		counters.lanes[0].Load().newest.Load().pass.Add(1 << (amountBits - 1))
 		counters.AddPass(0, epoch, 1)
 		w := newWindow(t, time.Second, 2, false)
-		counters.SeedWindow(w, epoch)
+		counters.SeedWindow(w, epoch, nil)
 		require.Equal(t, int64(2+1<<(amountBits-1)), w.Sum(epoch))
 	})
 	t.Run("what another reader, whose time is newer, has moved", func(t *testing.T) {
@@ -619,7 +619,7 @@ func TestCountersSeedWindow(t *testing.T) {
 		counters.AddPass(0, epoch+ms(2500), 7)
 		require.EqualValues(t, 7, counters.Minute(epoch+ms(3900)).Pass)
 		w := newWindow(t, time.Second, 2, false)
-		counters.SeedWindow(w, epoch+ms(2000))
+		counters.SeedWindow(w, epoch+ms(2000), nil)
 		require.EqualValues(t, 7, w.Sum(epoch+ms(3499)))
 		require.Zero(t, w.Sum(epoch+ms(3500)))
 	})
@@ -628,10 +628,37 @@ func TestCountersSeedWindow(t *testing.T) {
 		counters := newCounters(layout)
 		counters.AddPass(0, epoch+ms(3000), 7)
 		w := newWindow(t, time.Second, 2, false)
-		counters.SeedWindow(w, epoch)
+		counters.SeedWindow(w, epoch, nil)
 		require.EqualValues(t, 7, w.Sum(epoch+ms(3999)), "the seven of 3000 ms still count")
 		require.Zero(t, w.Sum(epoch+ms(4000)))
 	})
+}
+
+// A window that begins with the past counts that as what was there at the time, however late
+// it is made, and what passed since as of now.
+// known bug 129
+func TestCountersSeedWindowWithThePast(t *testing.T) {
+	c := newCounters(newLayout(t, time.Second, 2, 1))
+	require.Nil(t, c.Past(epoch), "nothing has passed")
+	c.AddPass(0, epoch+ms(100), 3)
+	past := c.Past(epoch + ms(200))
+	hourly, quick := Shape{Interval: time.Hour, Buckets: 60}, Shape{Interval: 100 * time.Millisecond, Buckets: 10}
+	sum := func(s Shape, at int64) int64 {
+		w := newWindow(t, s.Interval, s.Buckets, s.Strict)
+		c.SeedWindow(w, at, past)
+		return w.Sum(at)
+	}
+	require.EqualValues(t, 3, sum(quick, epoch+ms(299)))
+	require.Zero(t, sum(quick, epoch+ms(300)))
+	minutes := ms(60_000)
+	require.EqualValues(t, 3, sum(hourly, epoch+10*minutes))
+	c.AddPass(0, epoch+10*minutes, 2)
+	require.EqualValues(t, 5, sum(hourly, epoch+20*minutes))
+	require.EqualValues(t, 2, sum(hourly, epoch+61*minutes))
+	require.EqualValues(t, 2, sum(quick, epoch+20*minutes))
+	later := c.Past(epoch + 10*minutes)
+	past = later
+	require.EqualValues(t, 2, sum(hourly, epoch+10*minutes), "it reaches back a minute")
 }
 
 // A seeded window never holds less than one that was there all the time, then or
@@ -680,7 +707,7 @@ func TestSeededWindowsMissNothing(t *testing.T) {
 					continue // finer than the lanes: who is late can't know where in a bucket it is
 				}
 				w := newWindow(t, s.Interval, s.Buckets, s.Strict)
-				c.SeedWindow(w, late)
+				c.SeedWindow(w, late, nil)
 				if i%2 == 0 { // and another from it, in its turn
 					next := newWindow(t, s.Interval, s.Buckets, s.Strict)
 					next.SeedFrom(w, late)
@@ -700,7 +727,7 @@ func TestSeededWindowsMissNothing(t *testing.T) {
 func TestCountsReadings(t *testing.T) {
 	var none Counts
 	require.True(t, none.Empty())
-	require.Zero(t, none.AvgRT()) // museum 51
+	require.Zero(t, none.AvgRT()) // known bug 51
 	_, ok := none.MinRT()
 	require.False(t, ok)
 	require.Zero(t, none.Per(time.Second))

@@ -8,7 +8,7 @@
 //     lanes, the last minute second by second, and running totals. A call never
 //     blocks on them and no count is lost, but a reader may see one a little late.
 //   - [Window] meters admissions over an interval: check and count are one
-//     atomic step, so a limit holds under any concurrency. [Gauge] does the same
+//     atomic step, so a limit holds under any concurrency. [Semaphore] does the same
 //     for units in flight.
 //
 // [LeapArray] is the ring of buckets that both ideas come from, for owners that

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/internal/chance"
+	"github.com/penstock-go/penstock/proof/chance"
 )
 
 var random = chance.Source

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// MaxLanes is the most lanes that [Counters] are striped over.
-const MaxLanes = 64
+// maxLanes is the most lanes that [Counters] are striped over.
+const maxLanes = 64
 
 // maxLaneBuckets bounds what one lane costs: 8 KiB.
 const maxLaneBuckets = 128
@@ -41,15 +41,12 @@ func NewLayout(interval time.Duration, buckets, procs int) (*Layout, error) {
 		return nil, fmt.Errorf("stat: second window: %d buckets of %v need %d buckets of %v to part whole seconds, and %d is the most: choose a width that has a larger common divisor with 1s",
 			buckets, shape.Width(), l.buckets, time.Duration(l.fine), maxLaneBuckets)
 	}
-	l.lanes = 1 << bits.Len(uint(2*min(procs, MaxLanes/2)-1))
+	l.lanes = 1 << bits.Len(uint(2*min(procs, maxLanes/2)-1))
 	return l, nil
 }
 
 // Interval is the length of the second window.
 func (l *Layout) Interval() time.Duration { return time.Duration(l.interval) }
-
-// BucketWidth is the length of one of its buckets.
-func (l *Layout) BucketWidth() time.Duration { return time.Duration(l.coarse) }
 
 // Lanes is the most lanes that a node may have, a power of two.
 func (l *Layout) Lanes() int { return l.lanes }

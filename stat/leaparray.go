@@ -28,8 +28,8 @@ type LeapArray[T any] struct {
 	newest   int64 // start of the newest bucket
 }
 
-// never is the Start of a bucket that was not used yet: older than any time,
-// and far enough from the end of the range to be subtracted from.
+// never is the Start of a bucket that was not used yet: in 1896, older than any time of a
+// clock, see clocks.Clock, and far enough from the end of the range to be subtracted from.
 const never = math.MinInt64 / 4
 
 // NewLeapArray returns an empty ring of so many buckets over interval, which

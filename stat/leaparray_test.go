@@ -28,7 +28,7 @@ func TestNewLeapArray(t *testing.T) {
 		{1, 1, true},
 		{24 * time.Hour, MaxBuckets, true},
 		{time.Second, 3, false},
-		{time.Second, 0, false}, // museum 47
+		{time.Second, 0, false}, // known bug 47
 		{time.Second, -1, false},
 		{0, 1, false},
 		{-time.Second, 1, false},
@@ -119,7 +119,7 @@ func TestLeapArrayScripts(t *testing.T) {
 			{80, all, "[]"},
 			{80, lookup(80), "none"},
 		},
-		// museum 6, 7
+		// known bug 6, 7
 		"a late caller joins the newest bucket": {
 			{25, current, bucket{20, 1}},
 			{15, current, bucket{20, 2}},
@@ -151,7 +151,7 @@ func TestLeapArrayScripts(t *testing.T) {
 			{50, open, "refused"},
 			{100, all, "[90 100]"},
 		},
-		"before 1970": { // museum 46: no negative index
+		"before 1970": { // known bug 46: no negative index
 			{-45, current, bucket{-50, 1}},
 			{-41, current, bucket{-50, 2}},
 			{-40, current, bucket{-40, 1}},

@@ -41,10 +41,14 @@ func (c *Counters) Second(now int64) Counts {
 // SecondBuckets are the buckets of the second window, oldest first, those
 // without counts included.
 func (c *Counters) SecondBuckets(now int64) []Bucket[Counts] {
+	return c.AppendSecondBuckets(nil, now)
+}
+
+// AppendSecondBuckets appends what [Counters.SecondBuckets] returns.
+func (c *Counters) AppendSecondBuckets(buckets []Bucket[Counts], now int64) []Bucket[Counts] {
 	c.lock()
 	defer c.unlock()
 	c.settleAll(now)
-	var buckets []Bucket[Counts]
 	for start := c.layout.oldest(now); start <= now; start += c.layout.coarse {
 		end := start + c.layout.coarse
 		if end > now {
@@ -142,6 +146,11 @@ func (c *Counters) Minute(now int64) Counts {
 // History is the last 60 whole or begun seconds, oldest first, without those in
 // which nothing happened.
 func (c *Counters) History(now int64) []Bucket[Counts] {
+	return c.AppendHistory(nil, now)
+}
+
+// AppendHistory appends what [Counters.History] returns.
+func (c *Counters) AppendHistory(history []Bucket[Counts], now int64) []Bucket[Counts] {
 	c.lock()
 	defer c.unlock()
 	c.settleAll(now)
@@ -161,7 +170,6 @@ func (c *Counters) History(now int64) []Bucket[Counts] {
 			add(b.start.Load(), &counts)
 		}
 	}
-	var history []Bucket[Counts]
 	for i := range seconds {
 		if !seconds[i].Empty() {
 			history = append(history, Bucket[Counts]{Start: oldest + int64(i)*int64(time.Second), Value: seconds[i]})
@@ -189,31 +197,6 @@ func (c *Counters) LastSecond(now int64) Counts {
 		}
 	}
 	return sum
-}
-
-// SeedWindow counts in w what passed here lately: from the lanes, and for what
-// lies further back from whole seconds. A window with finer buckets or a longer
-// interval than these can't be seeded fully.
-func (c *Counters) SeedWindow(w *Window, now int64) {
-	c.lock()
-	defer c.unlock()
-	c.settleAll(now)
-	seed := func(end, units int64) { // of units that were counted before end, perhaps just before
-		if end-c.layout.fine > now {
-			now = end - 1 // the caller is late
-		}
-		w.Seed(now, end-1, units)
-	}
-	for p := range c.all() {
-		for start, counts := range p.minute.all(now) {
-			seed(min(start+int64(time.Second), p.passed), counts.Pass)
-		}
-		for b := range p.live() {
-			if _, units := unpack(b.pass.Load()); units > 0 {
-				seed(b.start.Load()+c.layout.fine, units)
-			}
-		}
-	}
 }
 
 // Idle reports whether nothing is in flight and nothing was counted within the

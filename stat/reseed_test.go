@@ -38,7 +38,7 @@ func TestWindowReseed(t *testing.T) {
 // Callers take from one window and, if they see that there is a next one, there as
 // well; it is seeded and announced in one step. Never over the limit in the next one,
 // whoever comes by which.
-// museum 72
+// known bug 72
 func TestWindowReseedUnderCallers(t *testing.T) {
 	const limit, now = 100, 1000 * int64(time.Second)
 	for range 100 {

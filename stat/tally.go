@@ -17,14 +17,17 @@ type tallyCell struct {
 	_ [56]byte
 }
 
-// Add counts n on a lane.
+// Add counts n on a lane, and touches no other.
 func (t *Tally) Add(lane uint32, n int64) {
-	cells := t.cells.Load()
-	if cells == nil {
+	for {
+		// Where cells is not known to be there, to index it is to check it for nil, and that
+		// check reads the first cell: the line of another lane, which would be lost to it.
+		if cells := t.cells.Load(); cells != nil {
+			cells[lane%tallyCells].n.Add(n)
+			return
+		}
 		t.cells.CompareAndSwap(nil, new([tallyCells]tallyCell))
-		cells = t.cells.Load()
 	}
-	cells[lane%tallyCells].n.Add(n)
 }
 
 // Load is what was counted so far. Between two loads it never decreases, unless

@@ -28,11 +28,12 @@ import (
 // head never decreases; a caller whose time is older than head's bucket joins it.
 //
 // The ring is in this file; windowsum.go has how calls are decided without mu (see
-// [Window.TryAdd]), windowborrow.go borrowing, and windowseed.go how one window takes over
-// what another has counted.
+// [Window.TryAdd]), windowborrow.go borrowing, windowseed.go how one window takes over
+// what another has counted, and windowera.go how calls find what they hold there.
 type Window struct {
 	newest shared.Int64  // mirrors head
 	sum    shared.Uint64 // mirrors total, or is ahead of it; see packed
+	era    shared.Uint64 // changes under mu
 
 	mu      shared.Mutex
 	width   int64   // of a bucket, ns
@@ -42,6 +43,9 @@ type Window struct {
 	waiting int64   // sum of the buckets ahead
 	counts  []int64 // ring of span+ahead buckets
 	total   int64   // of the buckets that count
+	born    uint64  // the era in which it took over another's place
+	heirs   []heir  // that it was handed over to, the latest last; replaced as a whole
+	retired bool
 }
 
 // NewWindow returns an empty window.
@@ -60,10 +64,26 @@ func NewWindow(shape Shape) (*Window, error) {
 	return w, nil
 }
 
-// Fits reports whether n more units would fit at now, as far as the present goes:
-// it looks at no coming bucket. It takes nothing, so the answer binds nobody: only
-// [Window.TryAdd] decides.
+// Fits reports whether [Window.TryAdd] would admit n units at now, as things stand. It
+// takes nothing, so the answer binds nobody: only TryAdd decides.
 func (w *Window) Fits(now, n, limit int64) bool {
+	if now < (w.newest.Load()+1)*w.width {
+		switch sum := w.sum.Load(); {
+		case int64(sum&mostTotal) > limit-n:
+			return false
+		case sum < locked:
+			return true // nothing is borrowed
+		}
+	}
+	w.lock()
+	defer w.unlock()
+	w.roll(now)
+	return w.fits(w.head, n, limit)
+}
+
+// HasRoom is Fits for units that will not be counted here: it looks at no coming
+// bucket, only at the present.
+func (w *Window) HasRoom(now, n, limit int64) bool {
 	if now < (w.newest.Load()+1)*w.width {
 		if total := int64(w.sum.Load() & mostTotal); total < mostTotal {
 			return total <= limit-n
@@ -81,25 +101,36 @@ func (w *Window) Add(now, n int64) {
 }
 
 // AddAt counts n units in the bucket of a time that may lie ahead of now, as
-// far as the window can look ahead.
-func (w *Window) AddAt(now, at, n int64) {
+// far as the window can look ahead. It returns the bucket.
+func (w *Window) AddAt(now, at, n int64) (bucket int64) {
 	if at <= now {
-		w.TryAdd(now, n, math.MaxInt64)
-		return
+		bucket, _ = w.TryAdd(now, n, math.MaxInt64)
+		return bucket
 	}
 	w.lock()
 	defer w.unlock()
 	w.roll(now)
-	w.put(w.clamp(number(at, w.width)), n)
+	bucket = w.clamp(number(at, w.width))
+	w.put(bucket, n)
+	return w.stamp(bucket)
 }
 
 // Cancel takes n units out of the bucket they were counted in, if it still
-// counts or is still to come.
+// counts or is still to come, and out of every window that they were handed over to.
 func (w *Window) Cancel(bucket, n int64) {
 	w.lock()
-	defer w.unlock()
+	bucket, era := w.find(bucket)
 	if w.keeps(bucket) {
 		w.put(bucket, -n)
+	}
+	heirs := w.heirs
+	w.unlock()
+	for i := range heirs {
+		if h := &heirs[i]; h.era > era {
+			if there, ok := h.bucket(bucket); ok {
+				h.to.Cancel(stamp(there, h.toEra), n)
+			}
+		}
 	}
 }
 
@@ -111,6 +142,7 @@ func (w *Window) Within(bucket, limit int64) bool {
 	}
 	w.lock()
 	defer w.unlock()
+	bucket, _ = w.find(bucket)
 	return !w.keeps(bucket) || w.fits(bucket, 0, limit)
 }
 

@@ -8,15 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/internal/sim"
+	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 // contest is a window in the hands of a few callers, and what it should be.
 type contest struct {
-	s        *sim.Schedule
+	s        *schedules.Schedule
 	w        *Window
 	twin     naive
-	history  sim.History[*naive]
+	history  schedules.History[*naive]
 	limit    int64
 	admitted []unit // that nobody has begun to give back
 }
@@ -27,7 +27,7 @@ func (m *naive) clone() *naive {
 	return &c
 }
 
-func newContest(s *sim.Schedule) *contest {
+func newContest(s *schedules.Schedule) *contest {
 	c := &contest{s: s, limit: 1 + s.Rand.Int64N(3)}
 	shape := Shape{Buckets: 1 + s.Rand.IntN(3), Strict: s.Rand.IntN(2) == 0}
 	shape.Interval = time.Duration(shape.Buckets) * 10 * time.Millisecond
@@ -118,13 +118,24 @@ func (c *contest) fits(now, n int64) {
 		fits := c.w.Fits(now, n, c.limit)
 		return func() string { return fmt.Sprintf("Fits at %d, %d of %d: %v", now-epoch, n, c.limit, fits) },
 			func(m *naive) bool {
+				m.roll(now)
+				return fits == m.fits(m.head, n, c.limit)
+			}
+	})
+}
+
+func (c *contest) hasRoom(now, n int64) {
+	c.history.Do(func() (func() string, func(*naive) bool) {
+		room := c.w.HasRoom(now, n, c.limit)
+		return func() string { return fmt.Sprintf("HasRoom at %d, %d of %d: %v", now-epoch, n, c.limit, room) },
+			func(m *naive) bool {
 				if m.number(now) > m.head {
 					m.roll(now)
-					return fits == (m.total()+n <= c.limit)
+					return room == (m.total()+n <= c.limit)
 				}
 				// A yes may be read between a caller's roll and its count, and binds
 				// nobody. A no must be true.
-				return fits || m.total()+n > c.limit
+				return room || m.total()+n > c.limit
 			}
 	})
 }
@@ -214,15 +225,15 @@ func (c *contest) hold(bucket, n int64, ok bool) {
 	}
 }
 
-// museum 1, 6, 10, 11, 20, 21, 22: callers add, borrow, move, give back and read while
+// known bug 1, 6, 10, 11, 20, 21, 22: callers add, borrow, move, give back and read while
 // buckets turn, some with times long gone. What they are told could have been told
 // one after the other.
 func TestSimWindow(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
 		c := newContest(s)
 		for range 2 + s.Rand.IntN(2) {
 			first, second := c.time(), c.time()
-			n, what := 1+s.Rand.Int64N(2), s.Rand.IntN(8)
+			n, what := 1+s.Rand.Int64N(2), s.Rand.IntN(9)
 			s.Go(func() {
 				bucket, ok := c.tryAdd(first, n)
 				switch {
@@ -244,6 +255,8 @@ func TestSimWindow(t *testing.T) {
 					c.sum(second)
 				case what == 3:
 					c.fits(second, n)
+				case what == 4:
+					c.hasRoom(second, n)
 				default:
 					c.tryAdd(max(first, second), n)
 				}
@@ -260,10 +273,10 @@ func TestSimWindow(t *testing.T) {
 	})
 }
 
-// museum 1, 6: four callers across a bucket's turn, two of them late, for a window
+// known bug 1, 6: four callers across a bucket's turn, two of them late, for a window
 // with room for two.
 func TestSimWindowEverySchedule(t *testing.T) {
-	sim.Exhaustive(t, 3_000_000, func(s *sim.Schedule) {
+	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
 		w, err := NewWindow(Shape{Interval: 20 * time.Millisecond, Buckets: 2})
 		if err != nil {
 			panic(err)

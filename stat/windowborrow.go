@@ -16,11 +16,10 @@ func (w *Window) TryBorrow(now, n, limit int64, maxWait time.Duration) (wait tim
 	w.lock()
 	defer w.unlock()
 	w.roll(now)
-	wait, bucket, ok = w.borrowable(now, n, limit, maxWait)
-	if ok {
+	if wait, bucket, ok = w.borrowable(now, n, limit, maxWait); ok {
 		w.put(bucket, n)
 	}
-	return wait, bucket, ok
+	return wait, w.stamp(bucket), ok
 }
 
 // CanBorrow is [Window.TryBorrow] without taking.
@@ -33,39 +32,44 @@ func (w *Window) CanBorrow(now, n, limit int64, maxWait time.Duration) (wait tim
 }
 
 // Rebook is [Window.TryBorrow] for a caller that holds n units in a bucket
-// already: on success they are moved, otherwise they stay.
+// already: on success they are moved, otherwise they stay. What has been handed over
+// must be followed before (see [Window.Follow]), or it stays.
 func (w *Window) Rebook(now, held, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
 	w.lock()
 	defer w.unlock()
 	w.roll(now)
-	if !w.keeps(held) {
+	from, era := w.find(held)
+	switch {
+	case !w.keeps(from):
 		return 0, held, true
+	case w.follows(era):
+		return 0, held, false
 	}
-	w.put(held, -n)
-	wait, bucket, ok = w.borrowable(now, n, limit, maxWait)
-	if !ok {
-		bucket = held
+	w.put(from, -n)
+	if wait, bucket, ok = w.borrowable(now, n, limit, maxWait); !ok {
+		bucket = from
 	}
 	w.put(bucket, n)
-	return wait, bucket, ok
+	return wait, w.stamp(bucket), ok
 }
 
 // Move carries n units from the bucket that holds them to the one of a later
-// time, if limit holds there too; otherwise they stay. It returns the bucket
-// that holds them now.
+// time, if limit holds there too; otherwise they stay, as does what has been handed over
+// and not been followed. It returns the bucket that holds them now.
 func (w *Window) Move(held, at, n, limit int64) int64 {
 	w.lock()
 	defer w.unlock()
+	from, era := w.find(held)
 	to := w.clamp(number(at, w.width))
-	if !w.keeps(held) || to <= held {
+	if !w.keeps(from) || to <= from || w.follows(era) {
 		return held
 	}
-	w.put(held, -n)
+	w.put(from, -n)
 	if !w.fits(to, n, limit) {
-		to = held
+		to = from
 	}
 	w.put(to, n)
-	return to
+	return w.stamp(to)
 }
 
 // borrowable needs mu.

@@ -6,8 +6,8 @@ package stat
 // # Without the lock
 //
 // While nothing is borrowed and nobody holds mu, sum is open: it has the number of the
-// newest bucket and the exact total in one word, and who finds room there counts by
-// compare-and-swap of the whole. Who holds mu has closed the word first and added what
+// newest bucket and the exact total in one word, and a call that finds room there counts by
+// compare-and-swap of the whole. A call that holds mu has closed the word first and added what
 // was counted so to the newest bucket (see [Window.lock]), so a swap never meets a
 // window that is being changed, and the total that it was decided on is the one that
 // it changes.
@@ -20,10 +20,13 @@ package stat
 // closed: then it says what was before, and who closed it comes after. If it leaves room
 // and sum is open for that bucket, the swap is the instant at which the call is admitted.
 //
-// The word has 23 bits of the bucket's number. A caller that is held up between load
-// and swap for exactly a multiple of 2^23 buckets and finds the same total is within
+// The word has 20 bits of the bucket's number. A caller that is held up between load
+// and swap for exactly a multiple of 2^20 buckets and finds the same total is within
 // the limit all the same. Only the bucket that it is told is long gone, so that units
 // which it gives back stay until theirs is.
+//
+// The word has the era's mark too, so a swap never counts in a later era than that of the
+// word that was loaded, and the caller knows whether what it counted was handed over.
 func (w *Window) TryAdd(now, n, limit int64) (bucket int64, ok bool) {
 	for {
 		newest := w.newest.Load()
@@ -35,11 +38,14 @@ func (w *Window) TryAdd(now, n, limit int64) (bucket int64, ok bool) {
 		if total > limit-n {
 			return 0, false
 		}
-		if sum>>totalBits != uint64(newest)&newestMask || uint64(total+n) >= mostTotal {
+		if sum&(locked|newestBits) != uint64(newest)<<totalBits&newestBits || uint64(total+n) >= mostTotal {
 			return w.tryAdd(now, n, limit)
 		}
 		if w.sum.CompareAndSwap(sum, sum+uint64(n)) {
-			return newest, true
+			if sum&eraBits == 0 {
+				return newest, true
+			}
+			return stamp(newest, eraOf(sum, w.era.Load())), true
 		}
 	}
 }
@@ -48,26 +54,40 @@ func (w *Window) TryAdd(now, n, limit int64) (bucket int64, ok bool) {
 func (w *Window) tryAdd(now, n, limit int64) (bucket int64, ok bool) {
 	w.lock()
 	w.roll(now)
-	bucket, ok = w.head, w.fits(w.head, n, limit)
-	if ok {
-		w.put(bucket, n)
+	if ok = w.fits(w.head, n, limit); ok {
+		w.put(w.head, n)
 	}
+	bucket = w.stamp(w.head)
 	w.unlock()
 	return bucket, ok
 }
 
-// The word of a window's sum: whether it takes the lock to count, the number of the
-// newest bucket, and the total.
+// The word of a window's sum: whether it takes the lock to count, a mark of the era, the
+// last bits of the number of the newest bucket, and the total.
 const (
 	totalBits  = 40
 	mostTotal  = 1<<totalBits - 1 // or more; then it takes the lock
 	locked     = 1 << 63
-	newestMask = 1<<(63-totalBits) - 1
+	eraAt      = 60
+	eraBits    = locked - 1<<eraAt
+	newestBits = 1<<eraAt - 1<<totalBits
+	eraMarks   = 7
 )
+
+// eraMark tells an era from the six before it, and the first, whose mark is 0, from all.
+func eraMark(era uint64) uint64 {
+	if era == 0 {
+		return 0
+	}
+	return 1 + (era-1)%eraMarks
+}
+
+// eraOf is the latest era up to now that a word may be of, if its mark is not 0.
+func eraOf(word, now uint64) uint64 { return now - (now-word&eraBits>>eraAt)%eraMarks }
 
 // packed is the word that says what stands under mu.
 func (w *Window) packed() uint64 {
-	word := uint64(w.head)&newestMask<<totalBits | uint64(min(max(w.total, 0), mostTotal))
+	word := eraMark(w.era.Load())<<eraAt | uint64(w.head)<<totalBits&newestBits | uint64(min(max(w.total, 0), mostTotal))
 	if w.waiting != 0 || w.total < 0 || w.total >= mostTotal {
 		word |= locked
 	}

@@ -3,7 +3,7 @@ package system
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 )
@@ -63,7 +63,7 @@ type ceiling struct {
 const (
 	none = -1
 	// quietSamples without a refusal end the limiting.
-	quietSamples = int(time.Second / core.SamplePeriod)
+	quietSamples = int(time.Second / sampler.Period)
 	// The level changes in a sample by this share for each share by which the reading
 	// is off. A CPU reading follows within two or three samples, which a quarter of
 	// what would make it swing leaves room for. The load average is a minute late, and

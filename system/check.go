@@ -6,107 +6,117 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
 )
 
 // Rules are the system rules as they apply to the calls of one resource. They are
 // safe for concurrent use.
 type Rules struct {
-	rules  []rule // as declared: the order in which they are asked
-	takers []rule // those that take something, or rehearse
-
-	refusals []*refusal // of the resource, to go on from
+	*order
+	refusals *refusals
+	made     shared.Pointer[[]shared.Pointer[core.BlockError]] // of refusals, by the place in the order; nil before the first
 }
 
-// rule is a rule and what it says to calls of the resource that it refuses.
-type rule struct {
-	*gate
-	refusal *core.BlockError
+// order is the rules in the orders in which they are asked and take. All resources have the
+// same.
+type order struct {
+	rules   []*gate // as declared
+	holding []int   // places in rules of those that hold: the order in which they are asked
+	takers  []int   // and the order in which they take
+	shadows []*gate
 }
 
-func newRules(rules []rule, refusals []*refusal) *Rules {
-	rs := &Rules{rules: rules, refusals: refusals}
-	for _, r := range rules {
-		if r.takes() || r.gate.rule.Mode == core.Shadow {
-			rs.takers = append(rs.takers, r)
+func newOrder(rules []*gate) *order {
+	o := &order{rules: rules}
+	for i, g := range rules {
+		if g.rule.Mode == spec.Shadow {
+			o.shadows = append(o.shadows, g)
+		} else {
+			o.holding = append(o.holding, i)
 		}
 	}
-	// The scarcest takes first, for it refuses most calls, and those then hold nothing
-	// of the others.
-	slices.SortStableFunc(rs.takers, func(a, b rule) int { return cmp.Compare(a.gate.rule.abundance(), b.gate.rule.abundance()) })
-	return rs
+	o.takers = slices.Clone(o.holding)
+	// Those that only look come first, then the scarcest, for it refuses most calls, and
+	// those then hold nothing of the others.
+	slices.SortStableFunc(o.takers, func(a, b int) int {
+		return cmp.Compare(rules[a].rule.abundance(), rules[b].rule.abundance())
+	})
+	return o
+}
+
+// refuse is the refusal of a rule.
+func (rs *Rules) refuse(place int) core.Verdict {
+	made := rs.made.Load()
+	if made == nil { // for all resources it would be much
+		fresh := make([]shared.Pointer[core.BlockError], len(rs.rules))
+		if made = &fresh; !rs.made.CompareAndSwap(nil, made) {
+			made = rs.made.Load()
+		}
+	}
+	b := (*made)[place].Load()
+	if b == nil {
+		b = rs.refusals.by(rs.rules[place])
+		(*made)[place].Store(b)
+	}
+	return core.Verdict{Block: b}
 }
 
 // abundance says how much a rule has to give, roughly: units a second, or at once.
 func (r Rule) abundance() float64 {
-	if r.Metric == QPS {
+	switch r.Metric {
+	case QPS:
 		return r.Threshold / r.Interval.Seconds()
+	case Concurrency:
+		return r.Threshold
 	}
-	return r.Threshold
+	return -1 // it has nothing to give
 }
 
-// Ask returns the first refusal, taking nothing. A shadow rule refuses nobody, and so
-// does any rule a call that is not inbound.
+// Ask returns the first refusal, taking nothing. No rule refuses a call that is not inbound.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	if !inv.Inbound() {
 		return core.Verdict{}
 	}
-	for _, r := range rs.rules {
-		if r.gate.rule.Mode == core.Enforce && !r.fits(inv) {
-			return core.Verdict{Block: r.refusal}
+	for _, i := range rs.holding {
+		if !rs.rules[i].fits(inv) {
+			return rs.refuse(i)
 		}
 	}
 	return core.Verdict{}
 }
 
-// Take lets the rules with a limit take. The others have nothing to give: that they
-// were asked is their verdict.
+// Take lets every rule decide, and those with a limit take.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	if !inv.Inbound() {
 		return core.Verdict{}
 	}
-	for _, r := range rs.takers {
-		switch ok := r.take(inv); {
-		case ok:
-		case r.gate.rule.Mode == core.Shadow:
-			r.rehearsed.Add(inv.Lane(), 1)
-		default:
-			return core.Verdict{Block: r.refusal}
+	for _, i := range rs.takers {
+		if !rs.rules[i].take(inv) {
+			return rs.refuse(i)
 		}
 	}
 	return core.Verdict{}
 }
 
-// DecidesAtOnce reports whether Decide does what Ask and Take do: where there is one rule,
-// which holds.
-func (rs *Rules) DecidesAtOnce() bool {
-	return len(rs.rules) == 1 && rs.rules[0].gate.rule.Mode == core.Enforce
-}
+// Modes says which rules there are.
+func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.holding) > 0, len(rs.shadows) > 0 }
 
-// Decide lets the rule decide about an inbound call.
-func (rs *Rules) Decide(inv *core.Invocation) *core.BlockError {
-	r := &rs.rules[0]
+// Shadow has every shadow rule decide.
+func (rs *Rules) Shadow(inv *core.Invocation) {
 	if !inv.Inbound() {
-		return nil
+		return
 	}
-	if w := r.window; w != nil && inv.HeldBucket(w) == nil {
-		bucket, ok := w.TryAdd(inv.Now(), inv.Units(), r.limit)
-		if !ok {
-			return r.refusal
-		}
-		inv.ReserveBucket(w, bucket, r.limit)
-		if r.next.Load() == nil { // looked at after it took, see takeBucket
-			return nil
+	for _, g := range rs.shadows {
+		if !g.take(inv) {
+			g.shadowBlocked.Add(inv.Lane(), 1)
 		}
 	}
-	if !r.take(inv) { // which takes nothing twice in a window
-		return r.refusal
-	}
-	return nil
 }
 
-// takes reports whether the rule reserves what it grants.
-func (g *gate) takes() bool { return g.rule.Metric == QPS || g.rule.Metric == Concurrency }
+// Direct reports whether there is one rule that holds.
+func (rs *Rules) Direct() bool { return len(rs.holding) == 1 }
 
 // fits reports whether the rule would admit the call as things stand.
 func (g *gate) fits(inv *core.Invocation) bool {
@@ -126,11 +136,11 @@ func (g *gate) fits(inv *core.Invocation) bool {
 }
 
 func (g *gate) unitsInFlight() int64 {
-	gauge := g.inbound.NeedGauge(g.meter.Owner)
-	if gauge.Settling() {
-		g.inbound.Settle(gauge)
+	semaphore := g.inbound.NeedSemaphore(g.meter.Owner)
+	if semaphore.Settling() {
+		g.inbound.Settle(semaphore)
 	}
-	return gauge.InUse()
+	return semaphore.InUse()
 }
 
 // servable is the check that alibaba/Sentinel calls BBR: one more call is fine if at
@@ -150,7 +160,7 @@ func (g *gate) servable(now int64) bool {
 }
 
 // take decides, and reserves on the invocation what it grants. A call holds at most
-// one reservation in a window and in a gauge: where an earlier rule made one, it must
+// one reservation in a window and in a semaphore: where an earlier rule made one, it must
 // be within this limit too.
 func (g *gate) take(inv *core.Invocation) bool {
 	switch g.rule.Metric {
@@ -165,17 +175,18 @@ func (g *gate) take(inv *core.Invocation) bool {
 // takeBucket takes units of the rule's window. A call that took under rules which were
 // replaced meanwhile must fit into the windows of those that came after as well. It looks
 // for successors after it took: what it took before there was one has been handed to it,
-// see [succession].
+// and is held there, see [succession].
 func (g *gate) takeBucket(inv *core.Invocation) bool {
 	ok := g.takeIn(inv, g.window)
 	for next := g.next.Load(); next != nil && ok; next = next.next.Load() {
+		inv.Follow()
 		ok = g.takeIn(inv, next.window)
 	}
 	return ok
 }
 
 func (g *gate) takeIn(inv *core.Invocation, w *stat.Window) bool {
-	if held := inv.HeldBucket(w); held != nil {
+	if held := inv.FindBucket(w); held != nil {
 		if !w.Within(held.Token, g.limit) {
 			return false
 		}
@@ -190,12 +201,12 @@ func (g *gate) takeIn(inv *core.Invocation, w *stat.Window) bool {
 }
 
 func (g *gate) takePermits(inv *core.Invocation) bool {
-	gauge := g.inbound.NeedGauge(g.meter.Owner)
-	if inv.HoldsGauge(gauge) {
+	semaphore := g.inbound.NeedSemaphore(g.meter.Owner)
+	if inv.HoldsSemaphore(semaphore) {
 		return g.hasPermits(0)
 	}
-	if gauge.TryAcquire(inv.Units(), g.limit) || g.inbound.Settle(gauge) && gauge.TryAcquire(inv.Units(), g.limit) {
-		inv.ReserveGauge(gauge)
+	if semaphore.TryAcquire(inv.Units(), g.limit) || g.inbound.Settle(semaphore) && semaphore.TryAcquire(inv.Units(), g.limit) {
+		inv.ReserveSemaphore(semaphore)
 		return true
 	}
 	return false
@@ -203,6 +214,6 @@ func (g *gate) takePermits(inv *core.Invocation) bool {
 
 // hasPermits reports whether units more would be within the limit.
 func (g *gate) hasPermits(units int64) bool {
-	gauge := g.inbound.NeedGauge(g.meter.Owner)
-	return gauge.Fits(units, g.limit) || g.inbound.Settle(gauge) && gauge.Fits(units, g.limit)
+	semaphore := g.inbound.NeedSemaphore(g.meter.Owner)
+	return semaphore.Fits(units, g.limit) || g.inbound.Settle(semaphore) && semaphore.Fits(units, g.limit)
 }

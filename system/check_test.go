@@ -13,10 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/system"
 )
 
-// Every kind of rule is seen to block, and says who it was. museum 74
+// Every kind of rule is seen to block, and says who it was. known bug 74
 func TestEveryMetricBlocks(t *testing.T) {
 	for _, r := range []system.Rule{
 		{Metric: system.Load, Threshold: 4},
@@ -65,7 +66,7 @@ func TestEveryMetricBlocks(t *testing.T) {
 }
 
 // A QPS rule counts what passes, not what completes: of slow calls no more get in than
-// of quick ones, and the limit is of all resources together. museum 94
+// of quick ones, and the limit is of all resources together. known bug 94
 func TestQPSCountsPassesNotCompletions(t *testing.T) {
 	g := newGuard(t, system.Rule{Metric: system.QPS, Threshold: 10})
 	var open []core.Entry
@@ -96,7 +97,7 @@ func TestQPSCountsPassesNotCompletions(t *testing.T) {
 	_, err = g.enter(1)
 	var block *core.BlockError
 	require.ErrorAs(t, err, &block)
-	assert.Equal(t, time.Second, block.RetryAfter())
+	assert.Equal(t, time.Second, comeAgain(t, block))
 }
 
 // Sentinel lets one more in than the limit, and forgets what a batch takes.
@@ -228,12 +229,12 @@ func TestGate(t *testing.T) {
 // have refused doesn't count in its limit.
 func TestShadow(t *testing.T) {
 	g := newGuard(t,
-		system.Rule{ID: "qps", Metric: system.QPS, Threshold: 3, Mode: core.Shadow},
-		system.Rule{ID: "concurrency", Metric: system.Concurrency, Threshold: 2, Mode: core.Shadow},
-		system.Rule{ID: "rt", Metric: system.RT, MaxRT: ms, Mode: core.Shadow},
-		system.Rule{ID: "cpu", Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate, Mode: core.Shadow},
-		system.Rule{ID: "steady", Metric: system.CPU, Threshold: 0.5, Mode: core.Shadow},
-		system.Rule{ID: "off", Metric: system.QPS, Mode: core.Off})
+		system.Rule{ID: "qps", Metric: system.QPS, Threshold: 3, Mode: spec.Shadow},
+		system.Rule{ID: "concurrency", Metric: system.Concurrency, Threshold: 2, Mode: spec.Shadow},
+		system.Rule{ID: "rt", Metric: system.RT, MaxRT: ms, Mode: spec.Shadow},
+		system.Rule{ID: "cpu", Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate, Mode: spec.Shadow},
+		system.Rule{ID: "steady", Metric: system.CPU, Threshold: 0.5, Mode: spec.Shadow},
+		system.Rule{ID: "off", Metric: system.QPS, Mode: spec.Off})
 	passed, exit := g.open(5)
 	assert.Equal(t, 5, passed)
 	g.at(10 * ms)
@@ -242,17 +243,17 @@ func TestShadow(t *testing.T) {
 	assert.Equal(t, 5, g.passes(5))
 	for id, want := range map[string]int64{"qps": 7, "concurrency": 3, "rt": 5, "cpu": 5, "steady": 0, "off": 0} {
 		f := g.figures(id)
-		assert.Equal(t, want, f.Rehearsed, id)
+		assert.Equal(t, want, f.ShadowBlocked, id)
 		assert.Zero(t, f.Refused, id)
 	}
 	passed, exit = g.open(5)
 	defer exit()
 	assert.Equal(t, 5, passed)
-	assert.Positive(t, g.figures("steady").Rehearsed)
+	assert.Positive(t, g.figures("steady").ShadowBlocked)
 }
 
 // What the limits of the inbound root say holds whatever the number of callers: a
-// clock that stands still, 64 goroutines, and no more than the limit. museum 1, 2
+// clock that stands still, 64 goroutines, and no more than the limit. known bug 1, 2
 func TestLimitsUnderConcurrency(t *testing.T) {
 	rounds := 10_000
 	if testing.Short() || raceDetector {

@@ -1,6 +1,9 @@
 package system
 
-import "github.com/penstock-go/penstock/core"
+import (
+	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/core/spec"
+)
 
 // Metric is what a rule looks at: its trigger.
 type Metric uint8
@@ -18,16 +21,16 @@ const (
 var metricNames = []string{"none", "load", "cpu", "rt", "concurrency", "qps"}
 
 // String returns the name used in rule files.
-func (m Metric) String() string { return core.EnumName("metric", metricNames, uint8(m)) }
+func (m Metric) String() string { return spec.EnumName("metric", metricNames, uint8(m)) }
 
 // MarshalText writes the name used in rule files.
 func (m Metric) MarshalText() ([]byte, error) {
-	return core.MarshalEnum("metric", metricNames, uint8(m))
+	return spec.MarshalEnum("metric", metricNames, uint8(m))
 }
 
 // UnmarshalText reads the name used in rule files.
 func (m *Metric) UnmarshalText(text []byte) error {
-	v, err := core.ParseEnum("metric", metricNames[1:], text)
+	v, err := spec.ParseEnum("metric", metricNames[1:], text)
 	if err != nil {
 		return err
 	}
@@ -39,11 +42,11 @@ func (m *Metric) UnmarshalText(text []byte) error {
 func (m Metric) sampled() bool { return m == Load || m == CPU }
 
 // quantity is what is read for a metric that is.
-func (m Metric) quantity() core.Quantity {
+func (m Metric) quantity() sampler.Quantity {
 	if m == Load {
-		return core.MachineLoad
+		return sampler.MachineLoad
 	}
-	return core.MachineCPU
+	return sampler.MachineCPU
 }
 
 // windowed reports whether the metric is counted in a window.
@@ -71,16 +74,16 @@ const (
 var strategyNames = []string{"steady", "bbr", "gate"}
 
 // String returns the name used in rule files.
-func (s Strategy) String() string { return core.EnumName("strategy", strategyNames, uint8(s)) }
+func (s Strategy) String() string { return spec.EnumName("strategy", strategyNames, uint8(s)) }
 
 // MarshalText writes the name used in rule files.
 func (s Strategy) MarshalText() ([]byte, error) {
-	return core.MarshalEnum("strategy", strategyNames, uint8(s))
+	return spec.MarshalEnum("strategy", strategyNames, uint8(s))
 }
 
 // UnmarshalText reads the name used in rule files.
 func (s *Strategy) UnmarshalText(text []byte) error {
-	v, err := core.ParseEnum("strategy", strategyNames, text)
+	v, err := spec.ParseEnum("strategy", strategyNames, text)
 	*s = Strategy(v)
 	return err
 }

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
@@ -12,27 +14,30 @@ import (
 // gate is one rule at work, for all resources. Which of the fields below the first
 // four are set depends on the rule's metric.
 type gate struct {
-	rule      Rule
-	engine    *core.Engine
-	inbound   *node.StatisticNode
-	rehearsed *stat.Tally // refusals of a shadow rule
+	rule          Rule
+	engine        *core.Engine
+	inbound       *node.StatisticNode
+	shadowBlocked *stat.Tally // refusals of a shadow rule
 
 	limit   int64      // of QPS and Concurrency
 	meter   node.Meter // of QPS, Concurrency and steady rules
 	window  *stat.Window
 	times   *times
-	reading *core.Reading
+	reading *sampler.Reading
 	ceiling *ceiling
 
-	next shared.Pointer[gate] // that went on from this one in a window of another shape
+	// next is the gate that went on from this one in a window of another shape. All that
+	// meter in the same window, one after the other, have it in common: a call may still go
+	// by the first of them.
+	next *shared.Pointer[gate]
 }
 
 func newGate(e *core.Engine, now int64, revision uint64, r Rule, old *gate) (*gate, *succession) {
-	g := &gate{rule: r, engine: e, inbound: &e.Tree().Inbound().StatisticNode, rehearsed: new(stat.Tally)}
+	g := &gate{rule: r, engine: e, inbound: &e.Tree().Inbound().StatisticNode, shadowBlocked: new(stat.Tally), next: new(shared.Pointer[gate])}
 	if old != nil {
-		g.rehearsed = old.rehearsed
+		g.shadowBlocked = old.shadowBlocked
 	}
-	if r.Mode == core.Off { // it only keeps its figures for later
+	if r.Mode == spec.Off { // it only keeps its figures for later
 		return g, nil
 	}
 	g.limit, g.meter = r.limit(), r.meterAfter(old, revision)
@@ -40,7 +45,7 @@ func newGate(e *core.Engine, now int64, revision uint64, r Rule, old *gate) (*ga
 	case QPS:
 		return g, g.openWindow(now, old)
 	case Concurrency:
-		g.inbound.NeedGauge(g.meter.Owner)
+		g.inbound.NeedSemaphore(g.meter.Owner)
 	case RT:
 		g.times = newTimes(r.shape())
 		if old != nil && old.times != nil {
@@ -51,7 +56,7 @@ func newGate(e *core.Engine, now int64, revision uint64, r Rule, old *gate) (*ga
 	case Load, CPU:
 		g.reading = e.Sampler().Reading(r.Metric.quantity())
 		if r.Strategy == Steady {
-			g.inbound.NeedGauge(g.meter.Owner)
+			g.inbound.NeedSemaphore(g.meter.Owner)
 			g.ceiling = newCeiling()
 			if old != nil && old.ceiling != nil && old.rule.Metric == r.Metric {
 				g.ceiling.inherit(old.ceiling)
@@ -88,42 +93,45 @@ func (r Rule) meter() node.Meter {
 	if r.Metric == QPS {
 		m.Shape = r.shape()
 	}
-	if r.Mode == core.Shadow && (r.Metric == QPS || r.Metric == Concurrency) {
+	if r.Mode == spec.Shadow && (r.Metric == QPS || r.Metric == Concurrency) {
 		m.Owner = r.ID
 	}
 	return m
 }
 
-// gauged reports whether the rule needs the gauge of the inbound node.
-func (r Rule) gauged() bool {
+// countsInFlight reports whether the rule needs the semaphore of the inbound node.
+func (r Rule) countsInFlight() bool {
 	return r.Metric == Concurrency || r.Metric.sampled() && r.Strategy == Steady
 }
 
 // openWindow makes the window, so that it counts from now on. One that goes on from a
 // window of another shape is seeded from that.
 func (g *gate) openWindow(now int64, old *gate) *succession {
+	if g.rule.goesOnFrom(old) && old.meter != g.meter {
+		g.window = g.inbound.Window(now, g.meter, nil) // it is handed over before anybody decides by it
+		return &succession{old: old, new: g}
+	}
 	var before *stat.Window
-	if old != nil && old.window != nil && (old.rule.Mode != core.Shadow || g.rule.Mode == core.Shadow) {
-		before = old.window // but what a rehearsal has counted is not what really passed
+	if old != nil && old.window != nil && (old.rule.Mode != spec.Shadow || g.rule.Mode == spec.Shadow) {
+		before = old.window // but what a shadow rule has counted is not what really passed
 	}
 	g.window = g.inbound.Window(now, g.meter, before)
-	if !g.rule.goesOnFrom(old) || old.meter == g.meter {
-		return nil
+	if g.rule.goesOnFrom(old) && old.meter == g.meter {
+		g.next = old.next
 	}
-	return &succession{old: old, new: g}
+	return nil
 }
 
-// succession is a rule that goes on in a window of another shape. It was seeded when the
-// rule was compiled; calls under the old rules have taken from the old window since, and
-// will until they hear of the new.
+// succession is a rule that goes on in a window of another shape. Calls under the old rules
+// have taken from the old window since the rule was compiled, and will until they hear of
+// the new.
 type succession struct{ old, new *gate }
 
 // complete comes before the new rules are published. It hands over what was taken, and
 // tells the old rule of the new one in the same step: who took earlier is in what is handed
-// over, who took later sees the new rule and takes there as well. Who is seen both ways
-// counts twice, never not at all. Nobody takes from the new window before: what is handed
-// over replaces it, and it could not be given back. The new window is the new rule's alone,
-// see [node.Era].
+// over, and holds it there too (see [stat.Window.Follow]); who took later sees the new rule
+// and takes there as well. Nobody takes from the new window before: what is handed over
+// replaces it. The new window is the new rule's alone, see [node.Era].
 func (s *succession) complete(now int64) {
 	s.new.window.Reseed(s.old.window, now, func() { s.old.next.Store(s.new) })
 }
@@ -134,7 +142,7 @@ func (g *gate) learn(now int64) {
 		return
 	}
 	v := g.reading.Value()
-	if v == core.Unknown {
+	if v == sampler.Unknown {
 		g.ceiling.units.Store(none)
 		return
 	}
@@ -151,12 +159,24 @@ func (g *gate) learn(now int64) {
 	g.ceiling.learn(off, gain, e, known)
 }
 
-// RetryAfter is when one more unit would be admitted, for QPS; 0 where that depends on
-// calls that complete.
-func (g *gate) RetryAfter() time.Duration {
-	if g.window == nil || g.rule.Threshold == 0 {
-		return 0
+// RetryAfter is when one more unit would be admitted, for QPS. It is not known where that
+// depends on calls that complete.
+func (g *gate) RetryAfter() (wait time.Duration, known bool) {
+	if g.window == nil {
+		return 0, false
 	}
-	after, _ := g.window.RetryAfter(g.engine.Now(), 1, g.limit)
-	return after
+	return g.window.RetryAfter(g.engine.Now(), 1, g.limit)
+}
+
+// Limit is the threshold of rules that limit units, and what a steady rule has learned
+// while it limits any.
+func (g *gate) Limit() (limit float64, known bool) {
+	switch {
+	case g.rule.Metric == QPS, g.rule.Metric == Concurrency:
+		return g.rule.Threshold, true
+	case g.ceiling == nil:
+		return 0, false
+	}
+	units := g.ceiling.units.Load()
+	return float64(units), units != none
 }

@@ -8,10 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/internal/books"
-	"github.com/penstock-go/penstock/internal/chance"
-	"github.com/penstock-go/penstock/internal/trial"
-	"github.com/penstock-go/penstock/machine"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/host"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/proof/plant"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -28,12 +30,12 @@ type dial struct {
 	load, cpu       float64
 	loadErr, cpuErr error
 	asked           int
-	plant           *plant // asked instead, if there is one
+	plant           *plant.Plant // asked instead, if there is one
 }
 
 func (d *dial) Load(now int64) (float64, error) {
 	if d.plant != nil {
-		return d.plant.Load(now)
+		return d.plant.Load(), nil
 	}
 	d.asked++
 	return d.load, d.loadErr
@@ -41,19 +43,19 @@ func (d *dial) Load(now int64) (float64, error) {
 
 func (d *dial) CPU(now int64) (float64, error) {
 	if d.plant != nil {
-		return d.plant.CPU(now)
+		return d.plant.CPU(), nil
 	}
 	d.asked++
 	return d.cpu, d.cpuErr
 }
 
-func (d *dial) Memory(int64) (machine.Memory, error) { return machine.Memory{}, nil }
+func (d *dial) Memory(int64) (host.Memory, error) { return host.Memory{}, nil }
 
 // guard is an engine under test, on a clock that stands still.
 type guard struct {
 	*core.Engine
 	t     testing.TB
-	clock *core.ManualClock
+	clock *clocks.Manual
 	dial  *dial
 }
 
@@ -66,12 +68,12 @@ func newGuard(t testing.TB, rules ...system.Rule) *guard {
 func newGuardWith(t testing.TB, cfg core.Config, rules ...system.Rule) *guard {
 	t.Helper()
 	d := &dial{load: -1, cpu: -1}
-	if cfg.Machine == nil {
-		cfg.Machine = d
+	if cfg.Host == nil {
+		cfg.Host = d
 	}
 	e, clock := trial.Engine(t, cfg)
 	if clock != nil {
-		clock.SetSleep(core.SleepRecord)
+		clock.SetSleep(clocks.SleepRecord)
 	}
 	g := &guard{e, t, clock, d}
 	t.Cleanup(func() { assert.NoError(t, e.Close()) })
@@ -101,7 +103,7 @@ func (g *guard) reads(load, cpu float64) {
 
 // enter makes an inbound call of some units.
 func (g *guard) enter(units int) (core.Entry, error) {
-	return g.Enter(g.t.Context(), "orders", []core.Option{core.Inbound(), core.Count(units)})
+	return g.Enter(g.t.Context(), "orders", []core.Option{core.Inbound(), core.Units(units)})
 }
 
 // open makes inbound calls that stay open until the function that it returns is called.
@@ -141,4 +143,12 @@ func (g *guard) passes(n int) (passed int) {
 func (g *guard) figures(id string) core.RuleFigures {
 	g.t.Helper()
 	return trial.Figures(g.t, g.Engine, id)
+}
+
+// comeAgain is when a refused call may come again, which the rule has to know.
+func comeAgain(t testing.TB, b *core.BlockError) time.Duration {
+	t.Helper()
+	wait, known := b.RetryAfter()
+	require.True(t, known)
+	return wait
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/machine"
+	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -23,15 +25,15 @@ func TestSamplingStartsAndStopsWithTheRules(t *testing.T) {
 	g := newGuard(t)
 	samples := func() int {
 		before := g.dial.asked
-		g.clock.Advance(10 * core.SamplePeriod)
+		g.clock.Advance(10 * sampler.Period)
 		return g.dial.asked - before
 	}
 	assert.Zero(t, samples(), "no rule was ever loaded")
-	g.load(system.Rule{Metric: system.QPS, Threshold: 5}, system.Rule{Metric: system.CPU, Threshold: 0.5, Mode: core.Off})
+	g.load(system.Rule{Metric: system.QPS, Threshold: 5}, system.Rule{Metric: system.CPU, Threshold: 0.5, Mode: spec.Off})
 	assert.Zero(t, g.dial.asked)
 	assert.Zero(t, samples(), "nobody looks at the machine")
 	cpu := system.Rule{Metric: system.CPU, Threshold: 0.5}
-	load := system.Rule{Metric: system.Load, Threshold: 5, Mode: core.Shadow}
+	load := system.Rule{Metric: system.Load, Threshold: 5, Mode: spec.Shadow}
 	g.load(cpu)
 	assert.Equal(t, 1, g.dial.asked, "to see that it can be read")
 	assert.Equal(t, 10, samples())
@@ -61,7 +63,7 @@ func TestMachineThatCantBeRead(t *testing.T) {
 	assert.Equal(t, 1, g.passes(2), "the rules from before")
 	g.clock.Advance(time.Minute)
 	assert.Equal(t, 1, g.dial.asked, "and nothing is sampled for a rule that was not loaded")
-	g.load(system.Rule{Metric: system.Load, Threshold: 5}, system.Rule{Metric: system.CPU, Threshold: 0.5, Mode: core.Off})
+	g.load(system.Rule{Metric: system.Load, Threshold: 5}, system.Rule{Metric: system.CPU, Threshold: 0.5, Mode: spec.Off})
 	g.dial.loadErr = errors.New("gone")
 	g.load()
 	require.ErrorContains(t, g.tryLoad(system.Rule{Metric: system.Load, Threshold: 5}), "gone", "it is asked anew")
@@ -74,17 +76,17 @@ func TestMachineThatFailsLater(t *testing.T) {
 	g := newGuardWith(t, core.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))},
 		system.Rule{ID: "gate", Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate})
 	g.dial.cpu = 0.9
-	g.clock.Advance(core.SamplePeriod)
+	g.clock.Advance(sampler.Period)
 	assert.Equal(t, 0, g.passes(3))
 	log.Reset()
 	g.dial.cpuErr = errors.New("gone")
-	g.clock.Advance(3 * core.SamplePeriod)
+	g.clock.Advance(3 * sampler.Period)
 	assert.Equal(t, 3, g.passes(3))
 	assert.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
 	assert.Contains(t, log.String(), `level=ERROR msg="penstock: can't be read; no rule limits by it until it can" metric=cpu error=gone`)
 	g.load(system.Rule{ID: "gate", Metric: system.CPU, Threshold: 0.6, Strategy: system.Gate}) // is no reason to refuse an edit
 	g.dial.cpuErr = nil
-	g.clock.Advance(3 * core.SamplePeriod)
+	g.clock.Advance(3 * sampler.Period)
 	assert.Equal(t, 0, g.passes(3))
 	assert.Contains(t, log.String(), `msg="penstock: can be read again" metric=cpu`)
 	// A reading that is no number is none.
@@ -95,7 +97,7 @@ func TestMachineThatFailsLater(t *testing.T) {
 func nan() float64 { zero := 0.0; return zero / zero }
 
 // A logger that loads rules when it hears of a failure does not wait for itself.
-// museum 60
+// known bug 60
 func TestListenerOfAFailureLoadsRules(t *testing.T) {
 	var g *guard
 	handler := calling{slog.DiscardHandler, func() {
@@ -104,7 +106,7 @@ func TestListenerOfAFailureLoadsRules(t *testing.T) {
 	}}
 	g = newGuardWith(t, core.Config{Logger: slog.New(handler)}, system.Rule{Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate})
 	g.dial.cpuErr = errors.New("gone")
-	g.clock.Advance(3 * core.SamplePeriod)
+	g.clock.Advance(3 * sampler.Period)
 	assert.Equal(t, []string{"system:load"}, ids(g))
 }
 
@@ -125,13 +127,13 @@ func ids(g *guard) (ids []string) {
 
 // Without a source it is this machine, if it can be read.
 func TestMachineOfItsOwn(t *testing.T) {
-	g := newGuardWith(t, core.Config{Machine: machine.Local("/")})
+	g := newGuardWith(t, core.Config{Host: host.Local("/")})
 	err := g.tryLoad(system.Rule{Metric: system.Load, Threshold: 1e15}, system.Rule{Metric: system.CPU, Threshold: 0.99})
 	if runtime.GOOS != "linux" {
 		require.ErrorContains(t, err, "system[0].metric: load can't be read here: ")
 		return
 	}
 	require.NoError(t, err)
-	g.clock.Advance(10 * core.SamplePeriod)
+	g.clock.Advance(10 * sampler.Period)
 	g.passes(1)
 }

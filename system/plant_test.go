@@ -1,7 +1,6 @@
 package system_test
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -9,110 +8,57 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/internal/figure"
+	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/plant"
 	"github.com/penstock-go/penstock/system"
 )
 
-// plant is a service on a machine of several processors, which the calls in flight
-// share: each wants some CPU time, and between that waits for others, such as a
-// database. It moves in steps of a millisecond and reads its own load and CPU use.
-type plant struct {
+// service is a simulated machine that calls come to, and that rules read.
+type service struct {
 	*guard
-	rand    *rand.Rand
-	cpus    float64
-	calls   []*job
-	work    func(*rand.Rand) (cpu, idle time.Duration)
-	elapsed time.Duration
-	backlog float64
-
-	busy     float64 // CPU seconds since the last sample
-	sampled  time.Duration
-	smooth   float64
-	average  float64
+	plant.Plant
+	rand     *rand.Rand
+	work     func(*rand.Rand) (cpu, idle time.Duration)
 	admitted int
 	done     int
 }
 
-type job struct {
-	entry     core.Entry
-	cpu, idle time.Duration // still to come
-}
-
-// Load and CPU make the plant what the machine shows. The load average is what the kernel
-// reckons: each five seconds a step towards the calls that want a processor.
-func (p *plant) Load(int64) (float64, error) { return p.average, nil }
-
-func (p *plant) CPU(int64) (float64, error) {
-	if passed := p.elapsed - p.sampled; passed > 0 {
-		use := p.busy / (p.cpus * passed.Seconds())
-		p.smooth = (p.smooth + use) / 2
-		p.busy, p.sampled = 0, p.elapsed
-	}
-	return p.smooth, nil
-}
-
 // step is one millisecond in which calls come at a rate a second.
-func (p *plant) step(rate float64) {
-	p.backlog += rate / 1000
-	for ; p.backlog >= 1; p.backlog-- {
-		if e, err := p.enter(1); err == nil {
-			cpu, idle := p.work(p.rand)
-			p.calls = append(p.calls, &job{e, cpu, idle})
-			p.admitted++
+func (s *service) step(rate float64) {
+	for range s.Due(rate) {
+		if e, err := s.enter(1); err == nil {
+			cpu, idle := s.work(s.rand)
+			s.Begin(cpu, idle, func() {
+				e.Exit()
+				s.done++
+			})
+			s.admitted++
 		}
 	}
-	var running int
-	for _, j := range p.calls {
-		if j.idle <= 0 {
-			running++
-		}
-	}
-	share := time.Duration(float64(ms) * min(1, p.cpus/max(1, float64(running))))
-	p.calls = slices.DeleteFunc(p.calls, func(j *job) bool {
-		if j.idle > 0 {
-			j.idle -= ms
-			return false
-		}
-		p.busy += min(j.cpu, share).Seconds()
-		if j.cpu -= share; j.cpu > 0 {
-			return false
-		}
-		j.entry.Exit()
-		p.done++
-		return true
-	})
-	p.elapsed += ms
-	if p.elapsed%(5*time.Second) == 0 {
-		decay := math.Exp(-5.0 / 60)
-		p.average = p.average*decay + float64(running)*(1-decay)
-	}
-	p.clock.Advance(ms)
+	s.Serve()
+	s.clock.Advance(plant.Step)
 }
 
-func newPlant(t *testing.T, rule system.Rule, cpus float64, work func(*rand.Rand) (cpu, idle time.Duration)) *plant {
-	p := &plant{guard: newGuard(t), rand: random(t), cpus: cpus, work: work}
-	p.dial.plant = p
-	p.load(rule)
-	t.Cleanup(func() {
-		for _, j := range p.calls {
-			j.entry.Exit()
-		}
-	})
-	return p
+func newService(t *testing.T, rule system.Rule, cpus float64, work func(*rand.Rand) (cpu, idle time.Duration)) *service {
+	s := &service{guard: newGuard(t), Plant: plant.Plant{CPUs: cpus}, rand: random(t), work: work}
+	s.dial.plant = &s.Plant
+	s.load(rule)
+	t.Cleanup(s.Stop)
+	return s
 }
 
 // run has calls come for so long, and says for each of the samples how many were
 // admitted, finished, and in flight at its end, each a second.
-func (p *plant) run(rate float64, samples int) (admitted, done, inFlight []float64) {
+func (s *service) run(rate float64, samples int) (admitted, done, inFlight []float64) {
 	for range samples {
-		p.admitted, p.done = 0, 0
-		for range core.SamplePeriod / ms {
-			p.step(rate)
+		s.admitted, s.done = 0, 0
+		for range sampler.Period / ms {
+			s.step(rate)
 		}
-		admitted = append(admitted, float64(p.admitted)/core.SamplePeriod.Seconds())
-		done = append(done, float64(p.done)/core.SamplePeriod.Seconds())
-		inFlight = append(inFlight, float64(len(p.calls)))
+		admitted = append(admitted, float64(s.admitted)/sampler.Period.Seconds())
+		done = append(done, float64(s.done)/sampler.Period.Seconds())
+		inFlight = append(inFlight, float64(s.InFlight()))
 	}
 	return admitted, done, inFlight
 }
@@ -136,7 +82,7 @@ func amplitude(v []float64) float64 {
 // rule has settled: what is admitted swings by less than a fifth of its mean, nearly
 // all that the machine can do is done, and no queue is left. A gate swings between all
 // and nothing for ever, which shows that the plant is one that can swing.
-// museum 92
+// known bug 92
 func TestPlantSettles(t *testing.T) {
 	const settling = 10
 	watched := figure.Size(30, 110, 400, 4000)
@@ -152,7 +98,7 @@ func TestPlantSettles(t *testing.T) {
 		{"sixteen", 16, 1600},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newPlant(t, system.Rule{Metric: system.CPU, Threshold: 0.8}, tt.cpus, fixed(10*ms, 40*ms))
+			p := newService(t, system.Rule{Metric: system.CPU, Threshold: 0.8}, tt.cpus, fixed(10*ms, 40*ms))
 			quiet, _, _ := p.run(tt.rate/2, 20)
 			assert.InDelta(t, tt.rate/2, mean(quiet), 1, "nobody is refused while there is room")
 			admitted, done, inFlight := p.run(tt.rate*3, settling+watched)
@@ -173,7 +119,7 @@ func TestPlantSettles(t *testing.T) {
 		})
 	}
 	t.Run("a gate swings", func(t *testing.T) {
-		p := newPlant(t, system.Rule{Metric: system.CPU, Threshold: 0.8, Strategy: system.Gate}, 4, fixed(10*ms, 40*ms))
+		p := newService(t, system.Rule{Metric: system.CPU, Threshold: 0.8, Strategy: system.Gate}, 4, fixed(10*ms, 40*ms))
 		p.run(200, 20)
 		admitted, _, _ := p.run(1200, settling+30)
 		assert.Greater(t, amplitude(admitted[settling:]), 1.0)
@@ -182,7 +128,7 @@ func TestPlantSettles(t *testing.T) {
 
 // Calls of very different sizes: here chance moves what is admitted in one sample, so
 // each two seconds are taken together. The reading falls below the threshold again and
-// again, as chance has it. museum 92
+// again, as chance has it. known bug 92
 func TestPlantOfMixedWorkSettles(t *testing.T) {
 	work := func(r *rand.Rand) (cpu, idle time.Duration) {
 		if r.IntN(10) == 0 {
@@ -192,7 +138,7 @@ func TestPlantOfMixedWorkSettles(t *testing.T) {
 	}
 	const each = 7.15 // ms of CPU time, in the mean
 	for _, threshold := range []float64{0.5, 0.8} {
-		p := newPlant(t, system.Rule{Metric: system.CPU, Threshold: threshold}, 8, work)
+		p := newService(t, system.Rule{Metric: system.CPU, Threshold: threshold}, 8, work)
 		p.run(300, 20)
 		p.run(4000, 24)
 		admitted, _, inFlight := p.run(4000, 160)
@@ -208,12 +154,12 @@ func TestPlantOfMixedWorkSettles(t *testing.T) {
 }
 
 // The load average is a minute late: what it says of now was true then. A rule that
-// heeds it finds its place all the same. museum 92
+// heeds it finds its place all the same. known bug 92
 func TestPlantSettlesByItsLoad(t *testing.T) {
 	if testing.Short() || raceDetector {
 		t.Skip("a load average takes minutes, of which this test plays three")
 	}
-	p := newPlant(t, system.Rule{Metric: system.Load, Threshold: 10}, 4, fixed(10*ms, 40*ms))
+	p := newService(t, system.Rule{Metric: system.Load, Threshold: 10}, 4, fixed(10*ms, 40*ms))
 	p.run(200, 20)
 	p.run(800, 160) // until the load average has noticed, and the backlog is gone
 	admitted, done, _ := p.run(800, 480)

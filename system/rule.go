@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -41,8 +41,8 @@ type Rule struct {
 	// Strategy is what happens above a threshold of Load or CPU. The zero value is
 	// Steady.
 	Strategy Strategy `yaml:"strategy,omitempty"`
-	// Mode says whether the verdict holds. The zero value is core.Enforce.
-	Mode core.Mode `yaml:"mode,omitempty"`
+	// Mode says whether the verdict holds. The zero value is spec.Enforce.
+	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
 // The ranges of a rule's fields.
@@ -54,7 +54,7 @@ const (
 )
 
 // Normalized returns the rule with every default written out, or the first field
-// that can't be honoured as a [core.FieldError].
+// that can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
 	if err := r.checkEnums(); err != nil {
 		return r, err
@@ -82,17 +82,17 @@ func (r Rule) Normalized() (Rule, error) {
 func (r Rule) checkEnums() error {
 	switch {
 	case r.Metric == None:
-		return core.BadField("metric", "is required, a rule without a trigger can never act: use load, cpu, rt, concurrency or qps")
+		return spec.BadField("metric", "is required, a rule without a trigger can never act: use load, cpu, rt, concurrency or qps")
 	case int(r.Metric) >= len(metricNames):
-		return core.BadField("metric", "%d is unknown: use system.Load, system.CPU, system.RT, system.Concurrency or system.QPS", r.Metric)
+		return spec.BadField("metric", "%d is unknown: use system.Load, system.CPU, system.RT, system.Concurrency or system.QPS", r.Metric)
 	case int(r.Strategy) >= len(strategyNames):
-		return core.BadField("strategy", "%d is unknown: use system.Steady, system.BBR or system.Gate", r.Strategy)
-	case r.Mode > core.Off:
-		return core.BadField("mode", "%d is unknown: use core.Enforce, core.Shadow or core.Off", r.Mode)
+		return spec.BadField("strategy", "%d is unknown: use system.Steady, system.BBR or system.Gate", r.Strategy)
+	case r.Mode > spec.Off:
+		return spec.BadField("mode", "%d is unknown: use api.Enforce, api.Shadow or api.Off", r.Mode)
 	case r.Strategy != Steady && !r.Metric.sampled():
-		return core.BadField("strategy", "has no meaning for metric %s: only load and cpu have one", r.Metric)
+		return spec.BadField("strategy", "has no meaning for metric %s: only load and cpu have one", r.Metric)
 	case r.Strict && r.Metric != QPS:
-		return core.BadField("strict", "has no meaning for metric %s: only qps has a limit for an interval", r.Metric)
+		return spec.BadField("strict", "has no meaning for metric %s: only qps has a limit for an interval", r.Metric)
 	}
 	return nil
 }
@@ -100,27 +100,27 @@ func (r Rule) checkEnums() error {
 func (r Rule) checkNumbers() error {
 	switch t := r.Threshold; {
 	case !(t >= 0) || t > MaxThreshold:
-		return core.BadField("threshold", "is %v: use a finite number from 0 to %g", t, float64(MaxThreshold))
+		return spec.BadField("threshold", "is %v: use a finite number from 0 to %g", t, float64(MaxThreshold))
 	case r.Metric == RT && t != 0:
-		return core.BadField("threshold", "has no meaning for metric rt: use maxRT, as in `maxRT: 200ms`")
+		return spec.BadField("threshold", "has no meaning for metric rt: use maxRT, as in `maxRT: 200ms`")
 	case r.Metric == Load && t == 0:
-		return core.BadField("threshold", "is 0, above which every load is: use a load average, about the number of processors")
+		return spec.BadField("threshold", "is 0, above which every load is: use a load average, about the number of processors")
 	case r.Metric == CPU && (t == 0 || t >= 1):
-		return core.BadField("threshold", "is %v: use a share above 0 and below 1, as in 0.8; the use of the CPU is never above 1", t)
+		return spec.BadField("threshold", "is %v: use a share above 0 and below 1, as in 0.8; the use of the CPU is never above 1", t)
 	case r.Metric == RT && r.MaxRT == 0:
-		return core.BadField("maxRT", "is required by metric rt: it is the mean response time above which calls are refused")
+		return spec.BadField("maxRT", "is required by metric rt: it is the mean response time above which calls are refused")
 	case r.Metric != RT && r.MaxRT != 0:
-		return core.BadField("maxRT", "has no meaning for metric %s: use threshold", r.Metric)
+		return spec.BadField("maxRT", "has no meaning for metric %s: use threshold", r.Metric)
 	case r.MaxRT < 0 || r.MaxRT > MaxMaxRT:
-		return core.BadField("maxRT", "is %v: use a duration up to %v", r.MaxRT, MaxMaxRT)
+		return spec.BadField("maxRT", "is %v: use a duration up to %v", r.MaxRT, MaxMaxRT)
 	case r.Interval != 0 && (r.Interval < MinInterval || r.Interval > MaxInterval):
-		return core.BadField("interval", "is %v: use a duration from %v to %v", r.Interval, MinInterval, MaxInterval)
+		return spec.BadField("interval", "is %v: use a duration from %v to %v", r.Interval, MinInterval, MaxInterval)
 	case r.Buckets < 0:
-		return core.BadField("buckets", "is %d: use a positive number, or leave it out", r.Buckets)
+		return spec.BadField("buckets", "is %d: use a positive number, or leave it out", r.Buckets)
 	}
 	if r.Metric.windowed() {
 		if err := r.shape().Validate(); err != nil {
-			return core.BadField("buckets", "%v", err)
+			return spec.BadField("buckets", "%v", err)
 		}
 	}
 	return nil
@@ -130,7 +130,7 @@ func (r Rule) checkNumbers() error {
 func (r Rule) MayLack(key string) bool { return key == "threshold" && r.Metric == RT }
 
 // Info tells the rule table what it needs to know. A system rule has no resource.
-func (r Rule) Info() core.RuleInfo { return core.RuleInfo{ID: r.ID, Mode: r.Mode} }
+func (r Rule) Info() spec.Info { return spec.Info{ID: r.ID, Mode: r.Mode} }
 
 // WithID returns the rule with another ID.
 func (r Rule) WithID(id string) Rule {
@@ -148,7 +148,7 @@ func (r Rule) shape() stat.Shape {
 	return stat.Shape{Interval: r.Interval, Buckets: r.Buckets, Strict: r.Strict}
 }
 
-// limit is the threshold in whole units, which is what a window or a gauge can tell
+// limit is the threshold in whole units, which is what a window or a semaphore can tell
 // apart.
 func (r Rule) limit() int64 { return int64(math.Floor(r.Threshold)) }
 

@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/internal/trial"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/system"
 )
 
 // A line for each field that can be wrong, and each way it can be. A rule that can
-// never act is among them. museum 36, 47
+// never act is among them. known bug 36, 47
 func TestRuleRefuses(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, tt := range []struct {
@@ -28,7 +28,7 @@ func TestRuleRefuses(t *testing.T) {
 		{system.Rule{Metric: system.Load, Strategy: 3}, "strategy: 3 is unknown: use system.Steady, system.BBR or system.Gate"},
 		{system.Rule{Metric: system.QPS, Strategy: system.BBR}, "strategy: has no meaning for metric qps: only load and cpu have one"},
 		{system.Rule{Metric: system.RT, Strict: true}, "strict: has no meaning for metric rt: only qps has a limit for an interval"},
-		{system.Rule{Metric: system.QPS, Mode: 3}, "mode: 3 is unknown: use core.Enforce, core.Shadow or core.Off"},
+		{system.Rule{Metric: system.QPS, Mode: 3}, "mode: 3 is unknown: use api.Enforce, api.Shadow or api.Off"},
 		{system.Rule{Metric: system.QPS, Threshold: math.NaN()}, "threshold: is NaN: use a finite number from 0 to 1e+15"},
 		{system.Rule{Metric: system.Load, Threshold: math.Inf(1)}, "threshold: is +Inf: use a finite number from 0 to 1e+15"},
 		{system.Rule{Metric: system.Concurrency, Threshold: -1}, "threshold: is -1: use a finite number from 0 to 1e+15"},
@@ -48,7 +48,7 @@ func TestRuleRefuses(t *testing.T) {
 		t.Run(tt.want, func(t *testing.T) {
 			_, err := tt.rule.Normalized()
 			require.EqualError(t, err, tt.want)
-			var field *core.FieldError
+			var field *spec.FieldError
 			require.ErrorAs(t, err, &field)
 
 			// Where it stands is said, and the rules stay.
@@ -81,7 +81,7 @@ func TestRuleDefaults(t *testing.T) {
 	}
 }
 
-// museum 71
+// known bug 71
 func TestRuleEqualSeesEveryField(t *testing.T) {
 	trial.EveryFieldCounts(t, system.Rule{ID: "r", Metric: system.QPS, Threshold: 5})
 }

@@ -2,38 +2,38 @@ package system
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
 )
 
 // Table is the compiled system rules of one revision. It implements core.Family.
 //
 // A rule counts for all resources together, and tells calls of each resource apart
-// only where it refuses them. So there are two tables: one of the rules, which all
-// stand at one place, and one of their refusals, a place for each resource.
+// only where it refuses them. So the rules all stand at one place, the node of all inbound
+// calls, and at a resource are only its [refusals].
 type Table struct {
-	gates    *core.Table[everywhere, gate]
-	refusals *core.Table[everywhere, refusal]
-	sampler  *core.Sampler
-	inbound  *core.Resource // the place of the rules
-	active   []*gate        // as declared, without those that are off
-	timed    []*gate        // those that want to know of completions
+	gates   *family.Table[everywhere, gate]
+	held    *family.Held[everywhere, gate]
+	engine  *core.Engine
+	sampler *sampler.Sampler
+	inbound *core.Resource      // the place of the rules
+	numbers map[*stat.Tally]int // of all rules, by what their revisions have in common
+	active  *order              // without those that are off
+	timed   []*gate             // those that want to know of completions
 }
 
-// refusal is what a rule says to the calls of one resource.
-type refusal struct {
-	rule everywhere
-	err  *core.BlockError
-}
-
-// everywhere is a rule as the tables see it: it applies to every name.
+// everywhere is a rule as the table sees it: about the one place.
 type everywhere struct{ Rule }
 
-func (r everywhere) Info() core.RuleInfo {
+func (r everywhere) Info() spec.Info {
 	info := r.Rule.Info()
-	info.Resource, info.Regex = ".*", true
+	info.Resource = node.InboundName
 	return info
 }
 func (r everywhere) WithID(id string) everywhere { return everywhere{r.Rule.WithID(id)} }
@@ -42,7 +42,7 @@ func (r everywhere) Equal(other everywhere) bool { return r.Rule.Equal(other.Rul
 // Normalize returns the rules with their defaults written out and IDs that differ,
 // or says which rule can't be honoured: as "system[2].threshold: ...".
 func Normalize(rules []Rule) ([]Rule, error) {
-	return core.Normalize(core.KindSystem, rules, Rule.Normalized)
+	return spec.Normalize(core.KindSystem, rules, Rule.Normalized)
 }
 
 // Compile makes system rules part of the next revision of an engine's rules. Rules
@@ -53,7 +53,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	if err != nil {
 		return err
 	}
-	t := &Table{sampler: b.Engine.Sampler()}
+	t := &Table{engine: b.Engine, sampler: b.Engine.Sampler(), numbers: make(map[*stat.Tally]int, len(rules))}
 	old, _ := b.Previous(core.KindSystem).(*Table)
 	if old != nil {
 		t.inbound = old.inbound
@@ -61,9 +61,9 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		t.inbound = &core.Resource{ClusterNode: b.Engine.Tree().Inbound()}
 	}
 	for i, r := range rules {
-		if r.Metric.sampled() && r.Mode != core.Off {
+		if r.Metric.sampled() && r.Mode != spec.Off {
 			if err := t.sampler.Probe(r.Metric.quantity()); err != nil {
-				return fmt.Errorf("system[%d].%w", i, core.BadField("metric",
+				return fmt.Errorf("system[%d].%w", i, spec.BadField("metric",
 					"%s can't be read here: %v; use concurrency, qps or rt on such a machine", r.Metric, err))
 			}
 		}
@@ -72,6 +72,9 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		return fmt.Errorf("system: %w", err)
 	}
 	b.Put(core.KindSystem, t)
+	if len(t.timed) > 0 {
+		b.OnComplete(t)
+	}
 	return nil
 }
 
@@ -80,25 +83,39 @@ func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err err
 	for i, r := range rules {
 		all[i] = everywhere{r}
 	}
-	t.gates, err = core.NewTable(all, func(r everywhere, _ *core.Resource, old *gate) *gate {
-		g, s := newGate(b.Engine, b.Engine.Now(), b.Revision(), r.Rule, old)
-		if s != nil {
-			b.BeforePublishing(s.complete)
-		}
-		return g
-	})
-	if err != nil {
+	maker := family.Maker[everywhere, gate]{
+		Build: func(r everywhere, at *core.Site, old *gate) *gate {
+			g, s := newGate(b.Engine, at.Now, b.Revision(), r.Rule, old)
+			if s != nil {
+				at.BeforeUse(s.complete)
+			}
+			return g
+		},
+		Rule: func(g *gate) *everywhere { return &everywhere{g.rule} },
+	}
+	at := core.NewSite(t.inbound, b.Engine.Now())
+	var previous *family.Table[everywhere, gate]
+	if old != nil {
+		previous, at.Held = old.gates, old.held
+	}
+	if t.gates, err = family.NewTable(b.Revision(), all, maker, previous); err != nil {
 		return err
 	}
-	if old != nil {
-		t.gates.Inherit(old.gates, func(string) (*core.Resource, bool) { return t.inbound, true })
+	t.active = newOrder(t.gates.Hold(at))
+	t.held, _ = at.Held.(*family.Held[everywhere, gate])
+	b.BeforePublishing(at.HandOver)
+	for g := range t.held.All() {
+		t.numbers[g.shadowBlocked] = t.gates.Number(g)
 	}
-	t.active = t.gates.Bind(t.inbound)
-	byID := make(map[string]*gate)
+	t.serve(b)
+	return nil
+}
+
+// serve has the machine sampled for the rules that go by it.
+func (t *Table) serve(b *core.RulesetBuilder) {
 	var sampled []*gate
-	var wants []core.Quantity
-	for _, g := range t.active {
-		byID[g.rule.ID] = g
+	var wants []sampler.Quantity
+	for _, g := range t.active.rules {
 		switch {
 		case g.times != nil:
 			t.timed = append(t.timed, g)
@@ -114,25 +131,9 @@ func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err err
 			}
 		})
 	})
-
-	t.refusals, err = core.NewTable(all, func(r everywhere, resource *core.Resource, old *refusal) *refusal {
-		var retry core.Retrier
-		if g := byID[r.ID]; g != nil {
-			retry = g
-		}
-		next := &refusal{r, core.NewBlockError(core.KindSystem, resource.Name(), r.ID, retry)}
-		if old != nil {
-			next.err.Succeed(old.err)
-		}
-		return next
-	})
-	if err == nil && old != nil {
-		t.refusals.Inherit(old.refusals, b.Engine.FindResource)
-	}
-	return err
 }
 
-// Rules are the rules with their defaults written out.
+// Rules are copies of the rules, with their defaults written out.
 func (t *Table) Rules() []Rule {
 	var rules []Rule
 	for _, r := range t.gates.Rules() {
@@ -141,67 +142,93 @@ func (t *Table) Rules() []Rule {
 	return rules
 }
 
-// Completed tells the rules of a call that has ended.
-func (t *Table) Completed(inv *core.Invocation) {
+// Complete tells the rules of a call that has ended, if it was inbound.
+func (t *Table) Complete(inv *core.Invocation, _ int64) {
+	if !inv.Inbound() {
+		return
+	}
 	for _, g := range t.timed {
 		g.times.add(inv.Now(), inv.Now()-inv.Began())
 	}
 }
 
-// Bind returns the rules for the calls of a resource as a *Rules, or nil.
-func (t *Table) Bind(r *core.Resource, name string) any {
-	if len(t.active) == 0 {
+// Match says that no rule has an expression.
+func (t *Table) Match(string, any, uint64) (none pattern.Matched) { return none }
+
+// Known says the same.
+func (t *Table) Known(any, uint64) (none pattern.Matched) { return none }
+
+// Latest says the same.
+func (t *Table) Latest() uint64 { return 0 }
+
+// Bind returns the rules for the calls of a resource or nil.
+func (t *Table) Bind(at *core.Site) core.Checker {
+	held, _ := at.Held.(*refusals)
+	if len(t.numbers) == 0 {
+		at.Held = nil
 		return nil
 	}
-	refusals := t.refusals.BindAs(r, name)
-	rules := make([]rule, len(refusals))
-	for i, g := range t.active { // in the order of the rules, both
-		rules[i] = rule{g, refusals[i].err}
+	if held == nil {
+		held = &refusals{resource: at.Resource.Name()}
+		at.Held = held
+	} else if at.Settled() {
+		held.keep(t.numbers)
 	}
-	return newRules(rules, refusals)
+	if len(t.active.rules) == 0 {
+		return nil
+	}
+	return &Rules{order: t.active, refusals: held}
 }
 
 // Names says that the rules name nothing.
 func (t *Table) Names(*core.Names) {}
 
-// Keeps reports whether a rule counts in this window.
-func (t *Table) Keeps(_ string, role core.Role, m node.Meter) bool {
-	return role == core.RoleInbound && t.any(func(g *gate) bool { return g.rule.Metric == QPS && g.meter == m })
-}
+// Needs says that no rule counts on a resource's nodes.
+func (t *Table) Needs(any, uint64, func(core.Need)) {}
 
-// KeepsGauge reports whether a rule counts with this gauge.
-func (t *Table) KeepsGauge(_ string, role core.Role, owner any) bool {
-	return role == core.RoleInbound && t.any(func(g *gate) bool { return g.rule.gauged() && g.meter.Owner == owner })
-}
-
-func (t *Table) any(want func(*gate) bool) bool {
-	return slices.ContainsFunc(t.active, want)
-}
-
-// Forget drops what the rules keep for a resource that has left.
-func (t *Table) Forget(resource string) { t.refusals.Forget(resource) }
-
-// Adopt takes over what they keep for a resource that was in use when it left.
-func (t *Table) Adopt(r *core.Resource, rules any) {
-	for _, old := range rules.(*Rules).refusals {
-		t.refusals.Adopt(r, old.rule, old)
+// Looks tells which meters of the node of all inbound calls the rules count with. That of a
+// rule that is off is not kept.
+func (t *Table) Looks(need func(resource string, n core.Need)) {
+	for _, g := range t.active.rules {
+		n := core.Need{Role: core.RoleInbound, Meter: g.meter}
+		if n.Semaphore = g.rule.countsInFlight(); n.Semaphore {
+			n.Meter = node.Meter{Owner: g.meter.Owner}
+		}
+		if n.Semaphore || g.rule.Metric == QPS {
+			need("", n)
+		}
 	}
+}
+
+// each calls f with every refusal of a rule there is, and the number of the rule.
+func (t *Table) each(f func(number int, b *core.BlockError)) {
+	t.engine.EachResource(func(r *core.Resource) {
+		held, ok := r.Held(core.KindSystem).(*refusals)
+		if !ok {
+			return
+		}
+		held.each(func(rule *stat.Tally, b *core.BlockError) {
+			if number, there := t.numbers[rule]; there {
+				f(number, b)
+			}
+		})
+	})
 }
 
 // EachError calls f with the refusal of every rule and resource.
 func (t *Table) EachError(f func(*core.BlockError)) {
-	t.refusals.Each(func(r *refusal) { f(r.err) })
+	t.each(func(_ int, b *core.BlockError) { f(b) })
 }
 
 // Figures says what each rule has done, over all resources.
 func (t *Table) Figures() []core.RuleFigures {
-	index := make(map[string]int)
 	var figures []core.RuleFigures
-	for i, r := range t.Rules() {
-		index[r.ID] = i
+	for _, r := range t.gates.All() {
 		figures = append(figures, core.RuleFigures{Kind: core.KindSystem, ID: r.ID, Mode: r.Mode})
 	}
-	t.refusals.Each(func(r *refusal) { figures[index[r.rule.ID]].Refused += r.err.Refusals() })
-	t.gates.Each(func(g *gate) { figures[index[g.rule.ID]].Rehearsed += g.rehearsed.Load() })
+	t.each(func(number int, b *core.BlockError) { figures[number].Refused += core.RefusalsOf(b) })
+	for g := range t.held.All() {
+		figures[t.gates.Number(g)].ShadowBlocked += g.shadowBlocked.Load()
+	}
 	return figures
 }

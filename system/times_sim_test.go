@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/internal/sim"
+	"github.com/penstock-go/penstock/proof/schedules"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -45,11 +45,11 @@ func (m *meanOf) mean() int64 {
 func TestSimTimes(t *testing.T) {
 	shape := stat.Shape{Interval: 20 * time.Millisecond, Buckets: 2}
 	width := int64(shape.Width())
-	sim.Random(t, func(s *sim.Schedule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
 		times := newTimes(shape)
 		times.add(100*width, 7)
 		first := &meanOf{100, map[int64][]int64{100: {7}}}
-		var history sim.History[*meanOf]
+		var history schedules.History[*meanOf]
 		for range 2 + s.Rand.IntN(2) {
 			type op struct{ now, rt int64 }
 			var ops []op
@@ -97,7 +97,7 @@ func TestSimTimes(t *testing.T) {
 // level that there was, and a refusal is never forgotten: the rule that refused goes on
 // limiting.
 func TestSimCeiling(t *testing.T) {
-	sim.Random(t, func(s *sim.Schedule) {
+	schedules.Random(t, func(s *schedules.Schedule) {
 		c := newCeiling()
 		c.learn(0.25, gainOfCPU, evidence{2, 3}, true)
 		refusedSince := make([]bool, 3)

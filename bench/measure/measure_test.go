@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/penstock-go/penstock/bench/measure"
-	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/proof/books"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }

@@ -1,15 +1,12 @@
 package report_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/bench/report"
-	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/proof/books"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -39,27 +36,4 @@ func TestNumber(t *testing.T) {
 	} {
 		assert.Equal(t, want, report.Number(v), "%v", v)
 	}
-}
-
-func TestKeep(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "page.md")
-	const page = "before\n<!-- a: begin, written by x -->\nold\n<!-- a: end -->\nbetween\n<!-- b: begin -->\n<!-- b: end -->\nafter\n"
-	require.NoError(t, os.WriteFile(file, []byte(page), 0o644))
-	require.NoError(t, report.Keep(file, "a", "new\n"))
-	require.NoError(t, report.Keep(file, "b", "more\n"))
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	assert.Equal(t, "before\n<!-- a: begin, written by x -->\nnew\n<!-- a: end -->\nbetween\n<!-- b: begin -->\nmore\n<!-- b: end -->\nafter\n", string(text))
-	kept, err := report.Kept(file, "b")
-	require.NoError(t, err)
-	assert.Equal(t, "more\n", kept)
-
-	assert.ErrorContains(t, report.Keep(file, "c", "new\n"), `the lines "<!-- c: begin ... -->" and "<!-- c: end -->" must stand around the table`)
-	require.NoError(t, os.WriteFile(file, []byte("<!-- a: end -->\n<!-- a: begin -->\n"), 0o644))
-	assert.Error(t, report.Keep(file, "a", "new\n"))
-	assert.Error(t, report.Keep(file+".missing", "a", "new\n"))
-}
-
-func TestMachine(t *testing.T) {
-	assert.Regexp(t, `^.+, \d+ cores\ngo\S+ \w+/\w+, commit .+, \d{4}-\d{2}-\d{2}\n$`, report.Machine())
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/penstock-go/penstock/bench/measure"
 	"github.com/penstock-go/penstock/bench/report"
+	"github.com/penstock-go/penstock/proof/source"
+	"github.com/penstock-go/penstock/proof/tables"
 )
 
 const page = "docs/benchmarks.md"
@@ -39,17 +41,17 @@ func run(write, short bool) error {
 	if short {
 		plan = smoke
 	}
-	text := report.Machine() + table(plan, processors(runtime.NumCPU()))
+	text := tables.ThisMachine().String() + table(plan, processors(runtime.NumCPU()))
 	progress.End()
 	fmt.Print(text)
 	if !write {
 		return nil
 	}
-	root, err := report.Root()
+	root, err := source.Root()
 	if err != nil {
 		return err
 	}
-	return report.Keep(filepath.Join(root, filepath.FromSlash(page)), "scale", "\n```text\n"+text+"```\n\n")
+	return tables.Keep(filepath.Join(root, filepath.FromSlash(page)), "scale", "\n```text\n"+text+"```\n\n")
 }
 
 // smoke shows that everything works; its figures say little.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/bench/measure"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/rules"
@@ -42,15 +42,15 @@ func one(r flow.Rule) rules.Set {
 	return rules.Set{Flow: []flow.Rule{r}}
 }
 
-func coarse() (core.Clock, func()) {
-	clock := core.NewCoarseClock()
+func coarse() (clocks.Clock, func()) {
+	clock := clocks.NewCoarse()
 	return clock, func() { clock.Close() }
 }
 
 func clockReadings(int) measure.Work { return measure.Work{Call: measure.Readings} }
 
 // guarded has all callers call one resource.
-func guarded(set rules.Set, clock func() (core.Clock, func())) func(int) measure.Work {
+func guarded(set rules.Set, clock func() (clocks.Clock, func())) func(int) measure.Work {
 	return func(int) measure.Work {
 		cfg, closed := api.Config{}, func() {}
 		if clock != nil {

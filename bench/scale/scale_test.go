@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/penstock-go/penstock/bench/report"
-	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/proof/books"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }

@@ -16,8 +16,6 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/rules"
 )
 
 func main() {
@@ -27,29 +25,29 @@ func main() {
 }
 
 func run(w io.Writer) error {
-	s := &service{clock: core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
+	s := &service{clock: api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
 	guard, err := api.New(api.Config{Clock: s.clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
 	defer guard.Close()
 	s.guard = guard
-	mode := core.Shadow
+	mode := api.Shadow
 	for _, part := range []struct {
 		what    string
-		mode    core.Mode
+		mode    api.Mode
 		workers int
 		rate    int // calls a second
 	}{
-		{"a quiet time, in shadow mode", core.Shadow, 16, 500},
-		{"more comes than can be served", core.Shadow, 16, 840},
-		{"the rule is enforced", core.Enforce, 16, 1000},
-		{"eight of the workers go", core.Enforce, 8, 1000},
-		{"and come back", core.Enforce, 16, 1000},
+		{"a quiet time, in shadow mode", api.Shadow, 16, 500},
+		{"more comes than can be served", api.Shadow, 16, 840},
+		{"the rule is enforced", api.Enforce, 16, 1000},
+		{"eight of the workers go", api.Enforce, 8, 1000},
+		{"and come back", api.Enforce, 16, 1000},
 	} {
 		if part.mode != mode || s.guard.Rules().Len() == 0 {
 			mode = part.mode
-			if err := guard.LoadRules(rules.Set{Adaptive: []adaptive.Rule{
+			if err := guard.LoadRules(api.RuleSet{Adaptive: []adaptive.Rule{
 				{ID: "learn", Resource: "GET /search", Start: 40, Mode: mode},
 			}}); err != nil {
 				return err
@@ -61,9 +59,9 @@ func run(w io.Writer) error {
 			for range 5000 {
 				s.step(part.workers, part.rate)
 			}
-			rule := guard.Tree().Rules[0]
+			learned := guard.Tree().Rules[0].Details.(adaptive.Figures).Limits[0]
 			fmt.Fprintf(w, "  %3d/s served, %3d/s refused, %5v each; limit %d\n",
-				s.served/5, s.refused/5, (s.took / time.Duration(s.served)).Round(time.Millisecond), rule.Limits[0].Limit)
+				s.served/5, s.refused/5, (s.took / time.Duration(s.served)).Round(time.Millisecond), learned.Limit)
 		}
 	}
 	for _, c := range s.line {
@@ -72,9 +70,9 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// service is so many workers, and a line of calls before them.
+// service is so many workers, and a queue of calls before them.
 type service struct {
-	clock *core.ManualClock
+	clock *api.ManualClock
 	guard *api.Guard
 	line  []call // the first of them are being worked at
 	calls int
@@ -82,7 +80,7 @@ type service struct {
 }
 
 type call struct {
-	entry core.Entry
+	entry api.Admitted
 	came  int64
 	left  time.Duration
 }

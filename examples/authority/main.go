@@ -1,4 +1,4 @@
-// Authority shows who may call: a white list that lets two callers in, a black list that
+// Authority shows who may call: an allow list that lets two callers in, a deny list that
 // keeps one out, and a caller without a name.
 //
 //	go run ./examples/authority
@@ -16,8 +16,6 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/rules"
 )
 
 func main() {
@@ -33,9 +31,9 @@ func run(w io.Writer) error {
 	}
 	defer guard.Close()
 
-	err = guard.LoadRules(rules.Set{Authority: []authority.Rule{
+	err = guard.LoadRules(api.RuleSet{Authority: []authority.Rule{
 		{ID: "refunds", Resource: "POST /refunds", Origins: []string{"back-office", "support"}},
-		{ID: "no-crawler", Resource: "GET /orders", List: authority.Black, Origins: []string{"crawler"}},
+		{ID: "no-crawler", Resource: "GET /orders", List: authority.Deny, Origins: []string{"crawler"}},
 		{ID: "internal", Resource: "GET /health", Origins: []string{"balancer"}, AllowAnonymous: true},
 	}})
 	if err != nil {
@@ -44,10 +42,10 @@ func run(w io.Writer) error {
 	for _, resource := range []string{"POST /refunds", "GET /orders", "GET /health"} {
 		for _, caller := range []string{"back-office", "crawler", "balancer", ""} {
 			// Who calls is what the program has found out, not what a header claims.
-			ctx := api.WithContext(context.Background(), "http", caller)
+			ctx := api.WithOrigin(api.WithContext(context.Background(), "http"), caller)
 			err := guard.Do(ctx, resource, func(context.Context) error { return nil })
 			verdict := "may"
-			if block, ok := errors.AsType[*core.BlockError](err); ok {
+			if block, ok := errors.AsType[*api.BlockError](err); ok {
 				verdict = "may not: " + block.Rule
 			}
 			fmt.Fprintf(w, "%-14s %-12s %s\n", resource, cmp.Or(caller, "(nobody)"), verdict)

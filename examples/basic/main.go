@@ -17,9 +17,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/rules"
 )
 
 func main() {
@@ -30,7 +28,7 @@ func main() {
 
 func run(w io.Writer) error {
 	// Rules may come from a file (api.LoadRulesFile, api.WatchRules) or from code.
-	err := api.LoadRules(rules.Set{Flow: []flow.Rule{
+	err := api.LoadRules(api.RuleSet{Flow: []flow.Rule{
 		{ID: "orders", Resource: "GET /orders", Threshold: 2, Interval: time.Minute},
 	}})
 	if err != nil {
@@ -42,10 +40,12 @@ func run(w io.Writer) error {
 		err := order(ctx)
 		fmt.Fprintf(w, "order %d: %v\n", n+1, err)
 
-		// Every refusal is errors.Is(err, core.ErrBlocked); the *core.BlockError says more.
-		if blocked, ok := errors.AsType[*core.BlockError](err); ok {
-			soon := blocked.RetryAfter() <= time.Minute
-			fmt.Fprintf(w, "  kind %s, rule %q, retry within a minute: %t\n", blocked.Kind, blocked.Rule, soon)
+		// Every refusal is errors.Is(err, api.ErrBlocked); the *api.BlockError says more.
+		if blocked, ok := errors.AsType[*api.BlockError](err); ok {
+			limit, _ := blocked.Limit()
+			wait, known := blocked.RetryAfter()
+			fmt.Fprintf(w, "  kind %s, rule %q, limit %v, retry within a minute: %t\n",
+				blocked.Kind, blocked.Rule, limit, known && wait <= time.Minute)
 		}
 	}
 

@@ -16,8 +16,6 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/rules"
 )
 
 func main() {
@@ -32,7 +30,7 @@ var (
 )
 
 func run(w io.Writer) error {
-	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	began := clock.Now()
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -45,8 +43,8 @@ func run(w io.Writer) error {
 
 	// Opens when half of the calls of a second fail, if there were ten; asks again after
 	// five seconds; and takes three steps of two seconds to let everybody in again.
-	err = guard.LoadRules(rules.Set{Breaker: []breaker.Rule{{
-		Resource: "users", Threshold: 0.5, MinCalls: 10, Recovery: 5 * time.Second, Ramp: 2 * time.Second,
+	err = guard.LoadRules(api.RuleSet{Breaker: []breaker.Rule{{
+		Resource: "users", Threshold: 0.5, MinCalls: 10, Interval: time.Second, Recovery: 5 * time.Second, Ramp: 2 * time.Second,
 	}}})
 	if err != nil {
 		return err

@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/rules"
 )
 
 func main() {
@@ -26,19 +24,19 @@ func main() {
 }
 
 func run(w io.Writer) error {
-	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
 	defer guard.Close()
-	err = guard.LoadRules(rules.Set{Hotspot: []hotspot.Rule{
+	err = guard.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{
 		{
 			ID: "users", Resource: "GET /orders", Param: "user",
 			Threshold: 3, // a second
 			Exceptions: []hotspot.Exception{
-				{Value: core.ValueOf("batch"), Threshold: 8},
-				{Value: core.ValueOf("banned"), Threshold: 0},
+				{Value: hotspot.ValueOf("batch"), Threshold: 8},
+				{Value: hotspot.ValueOf("banned"), Threshold: 0},
 			},
 		},
 		{ID: "reports", Resource: "GET /report", Index: hotspot.At(0), Threshold: 1, Metric: hotspot.Concurrency},
@@ -80,7 +78,7 @@ func run(w io.Writer) error {
 	daily.Exit()
 
 	fmt.Fprintln(w, "the hottest users:")
-	for _, v := range guard.Tree().Rules[0].Top {
+	for _, v := range guard.Tree().Rules[0].Details.(hotspot.Figures).Top {
 		fmt.Fprintf(w, "  %-8s passed %d, refused %d\n", v.Value, v.Passed, v.Refused)
 	}
 	return nil

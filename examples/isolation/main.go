@@ -1,4 +1,4 @@
-// Isolation shows a limit on calls in flight, with a line for those that don't fit:
+// Isolation shows a limit on calls in flight, with a queue for those that don't fit:
 // for work that can't be done more than so often at the same time.
 //
 //	go run ./examples/isolation
@@ -16,9 +16,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/rules"
 )
 
 func main() {
@@ -28,13 +26,13 @@ func main() {
 }
 
 func run(w io.Writer) error {
-	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // who waits is parked
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // who waits is parked
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
 	defer guard.Close()
-	err = guard.LoadRules(rules.Set{Isolation: []isolation.Rule{{
+	err = guard.LoadRules(api.RuleSet{Isolation: []isolation.Rule{{
 		Resource:  "render pdf",
 		Threshold: 2, // at once
 		MaxQueue:  3,
@@ -49,21 +47,21 @@ func run(w io.Writer) error {
 	first, second := d.enter(ctx, "first"), d.enter(ctx, "second")
 	impatient, cancel := context.WithCancel(ctx)
 	defer cancel()
-	patient := d.inLine(ctx, "patient")
-	quitter := d.inLine(impatient, "quitter")
-	urgent := d.inLine(ctx, "urgent", api.Prioritized())
+	patient := d.queued(ctx, "patient")
+	quitter := d.queued(impatient, "quitter")
+	urgent := d.queued(ctx, "urgent", api.Prioritized())
 	d.enter(ctx, "sixth")
 
 	clock.Advance(4 * time.Second)
 	cancel()
 	<-quitter
-	fmt.Fprintln(w, "first ends, and its permit goes to the first in line")
+	fmt.Fprintln(w, "first ends, and its permit goes to the first in the queue")
 	first.Exit()
 	pdf := <-urgent
 	fmt.Fprintln(w, "urgent ends")
 	pdf.Exit()
 	pdf = <-patient
-	late := d.inLine(ctx, "late")
+	late := d.queued(ctx, "late")
 	clock.Advance(10 * time.Second)
 	<-late
 	second.Exit()
@@ -76,11 +74,11 @@ type desk struct {
 	mu    sync.Mutex
 	w     io.Writer
 	guard *api.Guard
-	clock *core.ManualClock
+	clock *api.ManualClock
 	start int64
 }
 
-func (d *desk) enter(ctx context.Context, name string, opts ...core.Option) core.Entry {
+func (d *desk) enter(ctx context.Context, name string, opts ...api.Option) api.Admitted {
 	e, err := d.guard.Entry(ctx, "render pdf", opts...)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,14 +94,14 @@ func (d *desk) enter(ctx context.Context, name string, opts ...core.Option) core
 	return e
 }
 
-// inLine makes a call that has to wait.
-func (d *desk) inLine(ctx context.Context, name string, opts ...core.Option) <-chan core.Entry {
-	entry := make(chan core.Entry, 1)
+// queued makes a call that has to wait.
+func (d *desk) queued(ctx context.Context, name string, opts ...api.Option) <-chan api.Admitted {
+	entry := make(chan api.Admitted, 1)
 	before := d.clock.Parked()
 	go func() { entry <- d.enter(ctx, name, opts...) }()
 	d.clock.AwaitParked(before + 1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	fmt.Fprintf(d.w, "%v: %s waits in line\n", time.Duration(d.clock.Now()-d.start), name)
+	fmt.Fprintf(d.w, "%v: %s waits in the queue\n", time.Duration(d.clock.Now()-d.start), name)
 	return entry
 }

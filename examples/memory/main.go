@@ -16,10 +16,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/machine"
-	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/host"
 )
 
 func main() {
@@ -29,14 +27,14 @@ func main() {
 }
 
 func run(w io.Writer) error {
-	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	container := &container{limit: 2 << 30}
-	guard, err := api.New(api.Config{Clock: clock, Machine: container, Logger: slog.New(slog.DiscardHandler)})
+	guard, err := api.New(api.Config{Clock: clock, Host: container, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
 	defer guard.Close()
-	err = guard.LoadRules(rules.Set{Flow: []flow.Rule{{
+	err = guard.LoadRules(api.RuleSet{Flow: []flow.Rule{{
 		Resource:        "POST /export",
 		Threshold:       100,             // a second, as long as
 		LowMemory:       flow.Share(0.5), // at most half of the limit is used
@@ -67,8 +65,8 @@ func run(w io.Writer) error {
 type container struct{ used, limit int64 }
 
 // Memory is what is used, and what may be.
-func (c *container) Memory(int64) (machine.Memory, error) {
-	return machine.Memory{Used: c.used, Limit: c.limit}, nil
+func (c *container) Memory(int64) (host.Memory, error) {
+	return host.Memory{Used: c.used, Limit: c.limit}, nil
 }
 
 // Load and CPU are not asked for: no rule looks at them.

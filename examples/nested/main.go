@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/rules"
 )
 
 func main() {
@@ -27,13 +25,13 @@ func main() {
 
 func run(w io.Writer) error {
 	// A clock that stands still until it is moved makes every run the same.
-	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
 	defer guard.Close()
-	err = guard.LoadRules(rules.Set{Flow: []flow.Rule{
+	err = guard.LoadRules(api.RuleSet{Flow: []flow.Rule{
 		// acme has a limit of its own; every other caller has this one, each for itself.
 		{Resource: "GET /orders", Origin: "acme", Threshold: 3},
 		{Resource: "GET /orders", Origin: flow.OriginOther, Threshold: 1},
@@ -55,7 +53,7 @@ func run(w io.Writer) error {
 	// An origin must be something you know, such as the owner of an API key, and not
 	// what a request says of itself.
 	for _, caller := range []string{"acme", "globex", "initech"} {
-		ctx := api.WithContext(context.Background(), "web", caller)
+		ctx := api.WithOrigin(api.WithContext(context.Background(), "web"), caller)
 		for range 4 {
 			// Do hands on the context of the call: what uses it is nested. With Entry,
 			// that context is e.Context().
@@ -63,7 +61,7 @@ func run(w io.Writer) error {
 			fmt.Fprintf(w, "%-8s %s\n", caller, verdict(err))
 		}
 	}
-	batch := api.WithContext(context.Background(), "batch", "")
+	batch := api.WithContext(context.Background(), "batch")
 	err = guard.Do(batch, "nightly export", func(ctx context.Context) error {
 		for range 3 {
 			fmt.Fprintf(w, "export   %s\n", verdict(query(ctx)))

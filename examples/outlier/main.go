@@ -17,9 +17,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/outlier"
-	"github.com/penstock-go/penstock/rules"
 )
 
 func main() {
@@ -44,7 +42,7 @@ func (b *balancer) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 			continue
 		}
 		resp, err = b.send(r, host)
-		if core.KindOf(err) != core.KindOutlier { // else it was ejected in between
+		if api.KindOf(err) != api.KindOutlier { // else it was ejected in between
 			return resp, err
 		}
 	}
@@ -52,7 +50,7 @@ func (b *balancer) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 }
 
 func (b *balancer) send(r *http.Request, host string) (resp *http.Response, err error) {
-	e, err := b.guard.Entry(r.Context(), "payments", api.Callee(host))
+	e, err := b.guard.Entry(r.Context(), "payments", api.Endpoint(host))
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +69,7 @@ func (b *balancer) send(r *http.Request, host string) (resp *http.Response, err 
 }
 
 func run(w io.Writer) error {
-	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
@@ -81,8 +79,8 @@ func run(w io.Writer) error {
 	// A server is left out when half of its calls in a second fail, if there were five;
 	// after two seconds one call asks whether it is back. At most half of the servers are
 	// left out at once.
-	err = guard.LoadRules(rules.Set{Outlier: []outlier.Rule{{
-		Resource: "payments", Threshold: 0.5, MinCalls: 5, Recovery: 2 * time.Second, MaxEjected: 0.5,
+	err = guard.LoadRules(api.RuleSet{Outlier: []outlier.Rule{{
+		Resource: "payments", Threshold: 0.5, MinCalls: 5, Interval: time.Second, Recovery: 2 * time.Second, MaxEjected: 0.5,
 	}}})
 	if err != nil {
 		return err

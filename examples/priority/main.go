@@ -15,9 +15,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/rules"
 )
 
 func main() {
@@ -27,20 +25,20 @@ func main() {
 }
 
 func run(w io.Writer) error {
-	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	clock.SetSleep(core.SleepAdvance) // who waits moves the clock
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock.SetSleep(api.SleepAdvance) // who waits moves the clock
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
 	defer guard.Close()
-	err = guard.LoadRules(rules.Set{Flow: []flow.Rule{{Resource: "POST /pay", Threshold: 10}}})
+	err = guard.LoadRules(api.RuleSet{Flow: []flow.Rule{{Resource: "POST /pay", Threshold: 10}}})
 	if err != nil {
 		return err
 	}
 
 	start := clock.Now()
-	pay := func(opts ...core.Option) bool {
+	pay := func(opts ...api.Option) bool {
 		e, err := guard.Entry(context.Background(), "POST /pay", opts...)
 		e.Exit() // of a refused call it does nothing
 		return err == nil

@@ -32,7 +32,6 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/rules"
 )
 
 func main() {
@@ -70,23 +69,22 @@ func run(ctx context.Context, s settings) (err error) {
 	}
 	defer remove()
 
-	// The guard is an engine with its rules. WatchRules loads them now, and again
-	// whenever the file changes.
-	var loads atomic.Int64
 	guard, err := api.New(api.Config{
 		// The engine logs refusals, at most a line a second for each rule. Here the
 		// table tells, and lines in between would garble it.
 		Logger: slog.New(slog.DiscardHandler),
-		OnReload: func(r rules.Reload) {
-			if r.Err != nil || loads.Add(1) > 1 {
-				out.reloaded(r)
-			}
-		},
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, guard.Close()) }()
+	// WatchRules loads the rules now, and again whenever the file changes.
+	var loads atomic.Int64
+	guard.OnReload(func(r api.Reload) {
+		if r.Err != nil || loads.Add(1) > 1 {
+			out.reloaded(r)
+		}
+	})
 	if err := guard.WatchRules(ctx, file); err != nil {
 		if ctx.Err() != nil {
 			return nil // Ctrl-C

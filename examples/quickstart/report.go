@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/inspect"
-	"github.com/penstock-go/penstock/rules"
 )
 
 // result is what came of the load.
@@ -16,7 +15,7 @@ type result struct {
 	streams []*stream
 	counts  []counts // of each stream
 	tree    inspect.Tree
-	rules   rules.Set
+	rules   api.RuleSet
 	edited  bool // the rules changed meanwhile
 }
 
@@ -73,7 +72,7 @@ func (c *console) report(r result) error {
 func (r result) ruleOf(s *stream) (flow.Rule, bool) {
 	for _, rule := range r.rules.Flow {
 		if rule.ID == s.rule {
-			return rule, rule.Metric == flow.QPS && rule.Mode == core.Enforce
+			return rule, rule.Metric == flow.QPS && rule.Mode == api.Enforce
 		}
 	}
 	return flow.Rule{}, false

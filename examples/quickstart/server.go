@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 )
 
 // callers says who an API key belongs to. The origin that rules see comes from here,
@@ -56,7 +55,7 @@ func (s *shop) guarded(handle func(context.Context, http.ResponseWriter, *http.R
 			return
 		}
 		asked := time.Now()
-		ctx := api.WithContext(r.Context(), "http", caller)
+		ctx := api.WithOrigin(api.WithContext(r.Context(), "http"), caller)
 		err := s.guard.Do(ctx, r.Pattern, func(ctx context.Context) error {
 			s.waits.add(time.Since(asked)) // a throttle rule may have made it wait
 			return handle(ctx, w, r)
@@ -70,14 +69,13 @@ func (s *shop) guarded(handle func(context.Context, http.ResponseWriter, *http.R
 // answerError answers 429 to a call that a rule refused, its own or one nested in it,
 // and says when to come back where the rule knows.
 func answerError(w http.ResponseWriter, err error) {
-	blocked, ok := errors.AsType[*core.BlockError](err)
+	blocked, ok := errors.AsType[*api.BlockError](err)
 	if !ok {
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	}
-	if wait := blocked.RetryAfter(); wait > 0 {
-		seconds := (wait + time.Second - 1) / time.Second // whole ones, rounded up
-		w.Header().Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+	if seconds, known := blocked.RetryAfterIn(time.Second); known {
+		w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
 	}
 	http.Error(w, blocked.Error(), http.StatusTooManyRequests)
 }
@@ -111,10 +109,10 @@ func (s *shop) search(ctx context.Context, w http.ResponseWriter, _ *http.Reques
 	return err
 }
 
-func (s *shop) catalog(ctx context.Context, w http.ResponseWriter, _ *http.Request) error {
+func (s *shop) catalog(ctx context.Context, w http.ResponseWriter, r *http.Request) error {
 	err := s.query(ctx, "cache catalog", 500*time.Microsecond)
 	if err == nil {
-		fmt.Fprintln(w, "catalog for", core.ContextOf(ctx).Origin())
+		fmt.Fprintln(w, "catalog for", callers[r.Header.Get("X-API-Key")])
 	}
 	return err
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/api"
 )
 
 // console writes whole lines, from several goroutines, and below them a line of
@@ -128,7 +128,7 @@ func progress(gone, whole time.Duration) string {
 }
 
 // reloaded tells what a change of the rule file did.
-func (c *console) reloaded(r rules.Reload) {
+func (c *console) reloaded(r api.Reload) {
 	switch {
 	case r.Err != nil:
 		c.printf("! %s\n  The last good rules stay.\n", strings.ReplaceAll(r.Err.Error(), "\n", "\n! "))

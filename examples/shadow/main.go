@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/rules"
 )
 
 func main() {
@@ -26,42 +24,44 @@ func main() {
 }
 
 func run(w io.Writer) error {
-	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
 	defer guard.Close()
 
-	rule := flow.Rule{ID: "search", Resource: "GET /search", Threshold: 10, Mode: core.Shadow}
-	if err := guard.LoadRules(rules.Set{Flow: []flow.Rule{rule}}); err != nil {
+	rule := flow.Rule{ID: "search", Resource: "GET /search", Threshold: 10, Mode: api.Shadow}
+	if err := guard.LoadRules(api.RuleSet{Flow: []flow.Rule{rule}}); err != nil {
 		return err
 	}
 	var before int64
 	for _, rate := range []int{8, 12, 20} {
 		passed := oneSecond(guard, clock, rate)
-		total := figures(guard).Rehearsed
+		_, total := figures(guard)
 		fmt.Fprintf(w, "shadow:  %2d calls, %2d pass, %2d would be refused\n", rate, passed, total-before)
 		before = total
 	}
 
 	// That looks right, so now the rule may do what it said.
-	rule.Mode = core.Enforce
-	if err := guard.LoadRules(rules.Set{Flow: []flow.Rule{rule}}); err != nil {
+	rule.Mode = api.Enforce
+	if err := guard.LoadRules(api.RuleSet{Flow: []flow.Rule{rule}}); err != nil {
 		return err
 	}
 	passed := oneSecond(guard, clock, 20)
-	fmt.Fprintf(w, "enforce: 20 calls, %2d pass, %2d are refused\n", passed, figures(guard).Refused)
+	refused, _ := figures(guard)
+	fmt.Fprintf(w, "enforce: 20 calls, %2d pass, %2d are refused\n", passed, refused)
 	return nil
 }
 
-// figures are what the one rule has done since it was loaded.
-func figures(guard *api.Guard) core.RuleFigures {
-	return guard.Engine().Rules().RuleFigures()[0]
+// figures are how many calls the one rule has refused since it was loaded, and would have.
+func figures(guard *api.Guard) (refused, shadowBlocked int64) {
+	rule := guard.Engine().Rules().RuleFigures()[0]
+	return rule.Refused, rule.ShadowBlocked
 }
 
 // oneSecond makes so many calls, evenly spaced, and returns how many passed.
-func oneSecond(guard *api.Guard, clock *core.ManualClock, rate int) (passed int) {
+func oneSecond(guard *api.Guard, clock *api.ManualClock, rate int) (passed int) {
 	end := clock.Now() + int64(time.Second)
 	for range rate {
 		if e, err := guard.Entry(context.Background(), "GET /search"); err == nil {

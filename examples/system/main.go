@@ -16,9 +16,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/machine"
-	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -38,14 +36,14 @@ func run(w io.Writer) error {
 }
 
 func overload(w io.Writer, rule system.Rule) error {
-	s := &server{clock: core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
-	guard, err := api.New(api.Config{Clock: s.clock, Machine: s, Logger: slog.New(slog.DiscardHandler)})
+	s := &server{clock: api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
+	guard, err := api.New(api.Config{Clock: s.clock, Host: s, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
 	defer guard.Close()
 	s.guard = guard
-	if err := guard.LoadRules(rules.Set{System: []system.Rule{rule}}); err != nil {
+	if err := guard.LoadRules(api.RuleSet{System: []system.Rule{rule}}); err != nil {
 		return err
 	}
 	var passed, inFlight string
@@ -67,7 +65,7 @@ func overload(w io.Writer, rule system.Rule) error {
 // server has four processors, which the calls in flight share. Each takes 10 ms of one,
 // and tells the rules how busy it is.
 type server struct {
-	clock  *core.ManualClock
+	clock  *api.ManualClock
 	guard  *api.Guard
 	jobs   []*job
 	worked time.Duration // since it was asked last
@@ -76,7 +74,7 @@ type server struct {
 }
 
 type job struct {
-	entry core.Entry
+	entry api.Admitted
 	left  time.Duration
 }
 
@@ -122,4 +120,4 @@ func (s *server) CPU(now int64) (float64, error) {
 func (s *server) Load(int64) (float64, error) { return 0, nil }
 
 // Memory is not asked for either.
-func (s *server) Memory(int64) (machine.Memory, error) { return machine.Memory{}, nil }
+func (s *server) Memory(int64) (host.Memory, error) { return host.Memory{}, nil }

@@ -20,8 +20,6 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/rules"
 )
 
 //go:embed rules.yaml
@@ -30,17 +28,17 @@ var ruleFile []byte
 // bench is a guard to try rules on.
 type bench struct {
 	guard *api.Guard
-	clock *core.ManualClock
+	clock *api.ManualClock
 	start int64
 }
 
 func newBench(file []byte) (*bench, error) {
-	set, err := rules.Parse("rules.yaml", file)
+	set, err := api.ParseRules("rules.yaml", file)
 	if err != nil {
 		return nil, err // file, line, column, and what is wrong
 	}
-	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	clock.SetSleep(core.SleepRecord) // a call that must wait says so, and goes on
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock.SetSleep(api.SleepRecord) // a call that must wait says so, and goes on
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err

@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/rules"
 )
 
 func main() {
@@ -26,13 +24,13 @@ func main() {
 }
 
 func run(w io.Writer) error {
-	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
 	defer guard.Close()
-	err = guard.LoadRules(rules.Set{Flow: []flow.Rule{{
+	err = guard.LoadRules(api.RuleSet{Flow: []flow.Rule{{
 		Resource:  "send mail",
 		Threshold: 10, // a second: one every 100 ms
 		Behavior:  flow.Throttle,
@@ -44,7 +42,7 @@ func run(w io.Writer) error {
 	ctx := context.Background()
 
 	fmt.Fprintln(w, "one call after the other:")
-	clock.SetSleep(core.SleepAdvance) // who waits moves the clock
+	clock.SetSleep(api.SleepAdvance) // who waits moves the clock
 	start := clock.Now()
 	for n := range 5 {
 		if err := send(ctx, guard); err != nil {
@@ -55,7 +53,7 @@ func run(w io.Writer) error {
 
 	clock.Advance(time.Second)
 	fmt.Fprintln(w, "seven at once, a second later:")
-	clock.SetSleep(core.SleepRecord) // who waits is noted, and time stands still
+	clock.SetSleep(api.SleepRecord) // who waits is noted, and time stands still
 	for n := range 7 {
 		before := len(clock.Slept())
 		err := send(ctx, guard)

@@ -18,9 +18,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/rules"
 )
 
 const offered = 150 // calls a second, evenly spaced
@@ -32,13 +30,13 @@ func main() {
 }
 
 func run(w io.Writer) error {
-	clock := core.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
 	defer guard.Close()
-	err = guard.LoadRules(rules.Set{Flow: []flow.Rule{{
+	err = guard.LoadRules(api.RuleSet{Flow: []flow.Rule{{
 		Resource:     "GET /search",
 		Threshold:    120,
 		Behavior:     flow.WarmUp,
@@ -62,7 +60,7 @@ func run(w io.Writer) error {
 }
 
 // oneSecond makes a second's calls and returns how many passed.
-func oneSecond(guard *api.Guard, clock *core.ManualClock) (passed int) {
+func oneSecond(guard *api.Guard, clock *api.ManualClock) (passed int) {
 	end := clock.Now() + int64(time.Second)
 	for range offered {
 		if e, err := guard.Entry(context.Background(), "GET /search"); err == nil {

@@ -3,6 +3,6 @@
 //
 // Ordinarily they are aliases and cost nothing. Built with the tag sim, each of
 // them lets a scheduler decide, before every access, which goroutine goes on (see
-// package internal/sim). So a test can run any interleaving there is, and run it
+// package proof/schedules). So a test can run any interleaving there is, and run it
 // again.
 package shared

@@ -13,7 +13,8 @@ import (
 
 	"github.com/penstock-go/penstock/bench/report"
 	"github.com/penstock-go/penstock/bench/windows"
-	"github.com/penstock-go/penstock/internal/books"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/tables"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -22,7 +23,7 @@ const renew = "go run ./bench/windows/compare -write"
 
 // What the page says of the traffic is what comes out.
 func TestPageIsCurrent(t *testing.T) {
-	kept, err := report.Kept("../../../"+page, "traffic")
+	kept, err := tables.Kept("../../../"+page, "traffic")
 	require.NoError(t, err)
 	assert.Equal(t, "\n```text\n"+trafficTable()+"```\n\n", kept, renew)
 

@@ -8,6 +8,7 @@ import (
 	"github.com/penstock-go/penstock/bench/measure"
 	"github.com/penstock-go/penstock/bench/report"
 	"github.com/penstock-go/penstock/bench/windows"
+	"github.com/penstock-go/penstock/proof/tables"
 )
 
 // costTable is what a decision and a key cost here.
@@ -30,7 +31,7 @@ func costTable(plan measure.Plan) string {
 		}
 		table.Row("", append(cells, fmt.Sprint(bytesOf(kind, 1)), fmt.Sprint(bytesOf(kind, 3*limit)))...)
 	}
-	return report.Machine() + "two readings of the clock: " + report.Number(measure.TwoReadings(plan).Median) + " ns\n\n" + table.String()
+	return tables.ThisMachine().String() + "two readings of the clock: " + report.Number(measure.TwoReadings(plan).Median) + " ns\n\n" + table.String()
 }
 
 // decisions are made by callers who each see the time go on by a step a call.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/penstock-go/penstock/bench/measure"
 	"github.com/penstock-go/penstock/bench/report"
+	"github.com/penstock-go/penstock/proof/source"
+	"github.com/penstock-go/penstock/proof/tables"
 )
 
 const (
@@ -44,15 +46,15 @@ func run(write, short bool) error {
 	if !write {
 		return nil
 	}
-	root, err := report.Root()
+	root, err := source.Root()
 	if err != nil {
 		return err
 	}
 	file := filepath.Join(root, filepath.FromSlash(page))
-	if err := report.Keep(file, "traffic", "\n```text\n"+came+"```\n\n"); err != nil {
+	if err := tables.Keep(file, "traffic", "\n```text\n"+came+"```\n\n"); err != nil {
 		return err
 	}
-	if err := report.Keep(file, "cost", "\n```text\n"+cost+"```\n\n"); err != nil {
+	if err := tables.Keep(file, "cost", "\n```text\n"+cost+"```\n\n"); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(root, filepath.FromSlash(picture)), []byte(drawn()), 0o644)

@@ -1,0 +1,107 @@
+package adaptive
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shown"
+)
+
+// Figures are the details of a rule: what it has learned.
+type Figures struct {
+	// Limits are of single resources, sorted by name, a hundred at most.
+	Limits []LimitFigures `json:"limits"`
+}
+
+// LimitFigures is what a rule has learned of one resource. As JSON, response times are in
+// milliseconds: floorRtMs and limitRtMs.
+type LimitFigures struct {
+	Resource string
+	Limit    int64 // the learned one, in units
+	// InForce is the limit at the moment, which is moved up and down around Limit to see
+	// what that does; it is 0 in shadow mode, which enforces no limit.
+	InForce int64
+	// FloorRT is how long a call takes when fewer are in flight than the limit, and
+	// LimitRT when there are more; 0 as long as that isn't known.
+	FloorRT, LimitRT time.Duration
+	Throughput       float64 // units completed a second when it looked last
+}
+
+// MarshalJSON writes resource, limit, inForce, floorRtMs, limitRtMs and
+// throughputPerSecond.
+func (l LimitFigures) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Resource            string  `json:"resource"`
+		Limit               int64   `json:"limit"`
+		InForce             int64   `json:"inForce"`
+		FloorRTMs           float64 `json:"floorRtMs"`
+		LimitRTMs           float64 `json:"limitRtMs"`
+		ThroughputPerSecond float64 `json:"throughputPerSecond"`
+	}{l.Resource, l.Limit, l.InForce, shown.Millis(l.FloorRT), shown.Millis(l.LimitRT), l.Throughput})
+}
+
+// maxShown is for how many resources of a rule the limit is shown.
+const maxShown = 100
+
+// Figures says what each rule has done, over all resources, and what it has learned of
+// each.
+func (t *Table) Figures() []core.RuleFigures {
+	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
+		if r.Mode == spec.Off || len(controllers) == 0 {
+			return nil
+		}
+		var f Figures
+		for _, c := range controllers[:min(len(controllers), maxShown)] {
+			f.Limits = append(f.Limits, c.limit.figures(c.resource.Name()))
+		}
+		return f
+	})
+}
+
+func (l *limit) figures(resource string) LimitFigures {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := LimitFigures{
+		Resource:   resource,
+		Limit:      l.learner.limit(),
+		FloorRT:    time.Duration(l.learner.minRT),
+		LimitRT:    time.Duration(l.learner.maxRT),
+		Throughput: l.learner.throughput,
+	}
+	if !l.learner.watch {
+		f.InForce = l.learner.level
+	}
+	return f
+}
+
+// Lines tell the limit of each resource.
+func (f Figures) Lines(time.Time) []string {
+	lines := make([]string, len(f.Limits))
+	for i, l := range f.Limits {
+		lines[i] = l.line()
+	}
+	return lines
+}
+
+func (l LimitFigures) line() string {
+	line := fmt.Sprintf("limit of %s is %d", shown.Label(l.Resource), l.Limit)
+	if l.InForce > 0 {
+		line += fmt.Sprintf(", now %d", l.InForce)
+	}
+	if l.FloorRT > 0 {
+		line += "; rt below " + shown.Duration(l.FloorRT)
+	}
+	if l.LimitRT > 0 {
+		line += ", above " + shown.Duration(l.LimitRT)
+	}
+	if l.Throughput > 0 {
+		line += "; " + shown.Number(l.Throughput) + "/s"
+	}
+	return line
+}
+
+// Resources are none: nothing needs to stand beside a resource's calls.
+func (f Figures) Resources() []core.ResourceDetails { return nil }

@@ -1,0 +1,217 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/adaptive"
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/outlier"
+	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
+)
+
+// holding is a rule of each family, in which every field that can hold something that is
+// shared holds something.
+func holding() rules.Set {
+	return rules.Set{
+		Authority: []authority.Rule{{Resource: "orders", Origins: []string{"app", "web"}}},
+		System:    []system.Rule{{Metric: system.QPS, Threshold: 1e9}},
+		Hotspot: []hotspot.Rule{{
+			Resource: "orders", Param: "user", Threshold: 0, Exceptions: []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 1e9}},
+		}},
+		Flow:      []flow.Rule{{Resource: "orders", Threshold: 1e9}},
+		Isolation: []isolation.Rule{{Resource: "orders", Threshold: 1e9}},
+		Adaptive:  []adaptive.Rule{{Resource: "orders"}},
+		Breaker:   []breaker.Rule{{Resource: "*", Exclude: []string{"orders", "health"}, MinCalls: 1}},
+		Outlier:   []outlier.Rule{{Resource: "orders", Threshold: 1}},
+	}
+}
+
+// What a user hands in or is given belongs to nobody else: nothing that can be changed in
+// it is part of the guard. Sets and guard are searched by reflection, so that a new field
+// of a rule is part of this test. known bug 109
+func TestRulesAreCopiedInAndOut(t *testing.T) {
+	g := newGuard(t, api.Config{Clock: clocks.NewManual(time.Unix(1_700_000_000, 0))})
+	in := holding()
+	require.NoError(t, g.LoadRules(in))
+	e, err := g.Entry(api.WithOrigin(api.WithContext(t.Context(), "web"), "app"), "orders", api.Inbound(), api.Param("user", "ann"))
+	require.NoError(t, err)
+	defer e.Exit()
+
+	families := g.Engine().Rules()
+	ofTables := rules.Set{
+		Authority: families.Family(core.KindAuthority).(*authority.Table).Rules(),
+		System:    families.Family(core.KindSystem).(*system.Table).Rules(),
+		Hotspot:   families.Family(core.KindHotspot).(*hotspot.Table).Rules(),
+		Flow:      families.Family(core.KindFlow).(*flow.Table).Rules(),
+		Isolation: families.Family(core.KindIsolation).(*isolation.Table).Rules(),
+		Adaptive:  families.Family(core.KindAdaptive).(*adaptive.Table).Rules(),
+		Breaker:   families.Family(core.KindBreaker).(*breaker.Table).Rules(),
+		Outlier:   families.Family(core.KindOutlier).(*outlier.Table).Rules(),
+	}
+	ofTablesForOne := rules.Set{
+		Authority: families.Family(core.KindAuthority).(*authority.Table).For("orders"),
+		Hotspot:   families.Family(core.KindHotspot).(*hotspot.Table).For("orders"),
+		Breaker:   families.Family(core.KindBreaker).(*breaker.Table).For("payments"),
+	}
+	owners := search(reflect.ValueOf(g), "the guard")
+	require.Greater(t, len(owners), 100, "the search came nowhere")
+	for _, s := range []struct {
+		name string
+		set  rules.Set
+		part bool
+	}{
+		{name: "handed in", set: in},
+		{name: "shown", set: g.Rules()},
+		{name: "shown again", set: g.Rules()},
+		{name: "of the tables", set: ofTables},
+		{name: "of the tables for one resource", set: ofTablesForOne, part: true},
+	} {
+		if !s.part {
+			filled(t, reflect.ValueOf(s.set), s.name)
+		}
+		for at, path := range search(reflect.ValueOf(s.set), s.name) {
+			assert.Empty(t, owners[at], "%s is shared", path)
+			owners[at] = path
+		}
+	}
+}
+
+// Who changes what Rules returned, or what was loaded, changes nobody's verdict, also if
+// another load fails afterwards.
+func TestChangedCopiesChangeNoVerdict(t *testing.T) {
+	g := newGuard(t, api.Config{Clock: clocks.NewManual(time.Unix(1_700_000_000, 0))})
+	in := holding()
+	require.NoError(t, g.LoadRules(in))
+	spoil := func(set rules.Set) {
+		set.Authority[0].Origins[0] = "nobody"
+		set.Hotspot[0].Exceptions[0].Value = argument.Of("bob")
+		set.Breaker[0].Exclude[1] = "nothing"
+	}
+	failing := func(context.Context) error { return errors.New("out of order") }
+	for round, change := range []func(){
+		func() {},
+		func() { spoil(in) },
+		func() { spoil(g.Rules()) },
+		func() {
+			set := g.Rules()
+			spoil(set)
+			set.Flow[0].Threshold = -1
+			require.Error(t, g.LoadRules(set))
+		},
+	} {
+		change()
+		ctx := api.WithOrigin(api.WithContext(t.Context(), "web"), "app")
+		e, err := g.Entry(ctx, "orders", api.Param("user", "ann"))
+		require.NoError(t, err, "round %d", round)
+		e.Exit()
+		for range 3 { // without a breaker
+			require.NotErrorIs(t, g.Do(ctx, "health", failing), core.ErrBlocked, "round %d", round)
+		}
+	}
+}
+
+// filled fails where a list is empty: the set would not show that it is copied.
+func filled(t *testing.T, v reflect.Value, path string) {
+	t.Helper()
+	switch v.Kind() {
+	case reflect.Struct:
+		for field, value := range v.Fields() {
+			filled(t, value, path+"."+field.Name)
+		}
+	case reflect.Slice:
+		require.Positive(t, v.Len(), "%s: put something into it in holding", path)
+		filled(t, v.Index(0), path+"[0]")
+	case reflect.Map, reflect.Pointer, reflect.Interface, reflect.Chan, reflect.Func:
+		require.False(t, v.IsNil(), "%s: put something into it in holding", path)
+	}
+}
+
+// search returns where in memory everything is that can be changed by way of v, and the
+// way to it.
+func search(v reflect.Value, path string) map[uintptr]string {
+	s := searcher{found: map[uintptr]string{}, seen: map[visit]bool{}}
+	s.walk(v, path)
+	return s.found
+}
+
+type searcher struct {
+	found map[uintptr]string
+	seen  map[visit]bool
+}
+
+type visit struct {
+	at  uintptr
+	typ reflect.Type
+	len int
+}
+
+// note reports whether what v leads to is new.
+func (s *searcher) note(v reflect.Value, length int, path string) bool {
+	at := visit{v.Pointer(), v.Type(), length}
+	if at.at == 0 || s.seen[at] {
+		return false
+	}
+	s.seen[at] = true
+	if s.found[at.at] == "" {
+		s.found[at.at] = path
+	}
+	return true
+}
+
+func (s *searcher) walk(v reflect.Value, path string) {
+	switch v.Kind() {
+	case reflect.Interface:
+		if typ := v.Elem(); typ.IsValid() && typ.Type() != reflect.TypeOf(reflect.TypeFor[int]()) {
+			s.walk(typ, path)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() && s.note(v, 1, path) {
+			s.walk(v.Elem(), path)
+		}
+	case reflect.Map:
+		if !v.IsNil() && s.note(v, 1, path) {
+			for k, e := range v.Seq2() {
+				s.walk(k, path+" key")
+				s.walk(e, fmt.Sprintf("%s[%v]", path, k))
+			}
+		}
+	case reflect.Slice:
+		if v.Cap() == 0 || !s.note(v, v.Len(), path) {
+			return
+		}
+		fallthrough
+	case reflect.Array:
+		for i := range v.Len() {
+			s.walk(v.Index(i), fmt.Sprintf("%s[%d]", path, i))
+		}
+	case reflect.Struct:
+		if strings.HasPrefix(v.Type().String(), "atomic.Pointer[") {
+			to := v.Type().Field(0).Type.Elem() // [0]*T
+			if p := v.FieldByName("v").UnsafePointer(); p != nil {
+				s.walk(reflect.NewAt(to.Elem(), p), path)
+			}
+			return
+		}
+		for field, value := range v.Fields() {
+			s.walk(value, path+"."+field.Name)
+		}
+	}
+}

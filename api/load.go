@@ -1,0 +1,83 @@
+package api
+
+import (
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// LoadRules replaces all rules, or none if one of them can't be honoured. Rules
+// that did not change go on as they are; changed ones take over the state of those
+// with the same ID. The set is copied: the caller may go on to change it. While a file
+// is watched this is a [*SourceError].
+//
+// A field that was forgotten is 0, and a rule whose threshold is 0 refuses everything. The
+// Logger is warned of such rules, see [rules.Set.Warnings], once as long as they are loaded.
+func (g *Guard) LoadRules(set RuleSet) error {
+	if err := g.loadByHand(set); err != nil {
+		return err
+	}
+	g.warn(set.Warnings()) // under no lock: a log handler may load rules
+	return nil
+}
+
+func (g *Guard) loadByHand(set RuleSet) error {
+	g.loading.Lock()
+	defer g.loading.Unlock()
+	if err := g.taken(); err != nil {
+		return err
+	}
+	return g.load(set)
+}
+
+// warn logs the warnings that the last load didn't have.
+func (g *Guard) warn(warnings []string) {
+	warned := make(map[string]bool, len(warnings))
+	for _, text := range warnings {
+		warned[text] = true
+	}
+	g.loading.Lock()
+	old := g.warned
+	g.warned = warned
+	g.loading.Unlock()
+	warnings = slices.DeleteFunc(slices.Clone(warnings), func(text string) bool { return old[text] })
+	for _, text := range warnings[:min(len(warnings), maxWarnings)] {
+		g.engine.Logger().Warn("penstock: is the threshold of this rule meant?", "rule", text)
+	}
+	if more := len(warnings) - maxWarnings; more > 0 {
+		g.engine.Logger().Warn("penstock: more rules have a threshold of 0", "rules", more)
+	}
+}
+
+// maxWarnings is how many rules a load warns of one by one.
+const maxWarnings = 10
+
+// load is LoadRules for the source of the rules. The caller holds the lock.
+func (g *Guard) load(set RuleSet) error {
+	return g.engine.Update(func(b *core.RulesetBuilder) error {
+		compiled, err := set.Compile(b)
+		if err != nil {
+			return err
+		}
+		b.BeforePublishing(func(int64) { g.set.Store(&compiled) })
+		return nil
+	})
+}
+
+// LoadRulesFile loads the rules of a file once, as [Guard.LoadRules] does.
+func (g *Guard) LoadRulesFile(path string) error {
+	set, err := rules.Load(path)
+	if err != nil {
+		return err
+	}
+	return g.loadByHand(set) // a file says 0 where it means 0
+}
+
+// Rules are the rules in force, with their defaults written out. They are the caller's
+// own: to change them, however deep, changes nothing in the Guard.
+func (g *Guard) Rules() RuleSet { return g.set.Load().Clone() }
+
+// ParseRules reads the text of a rule file, for [LoadRules]: YAML, or JSON if name ends in
+// .json. Errors call it by that name. See [rules.Parse].
+func ParseRules(name string, text []byte) (RuleSet, error) { return rules.Parse(name, text) }

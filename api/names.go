@@ -1,0 +1,94 @@
+package api
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// The types that guarded code meets. They are those of other packages, under names that
+// need no further import.
+type (
+	// Admitted is a call that may run, as [Entry] returns it. It is to be exited once:
+	// by Exit, or by ExitOn, which also counts a failure as one.
+	Admitted = core.Entry
+	// BlockError is the refusal of a call: which rule refused it, and when to retry.
+	BlockError = core.BlockError
+	// Kind is a family of rules, or a slot of your own.
+	Kind = core.Kind
+	// Mode says what the verdict of a rule does.
+	Mode = spec.Mode
+	// Match says how a rule's Resource names resources.
+	Match = spec.Match
+	// Option says something about one call, as [Inbound] does.
+	Option = core.Option
+	// RuleSet holds the rules of every family, for [LoadRules].
+	RuleSet = rules.Set
+	// Reload is one outcome of watching a rule file.
+	Reload = rules.Reload
+	// Status is how watching a rule file stands, see [Guard.Status].
+	Status = rules.Status
+	// Config describes a Guard. The zero value is right for production: the standard
+	// chain of slots, the machine's clock, slog.Default().
+	Config = core.Config
+	// Caps bound the nodes of a Guard's tree.
+	Caps = node.Caps
+	// ManualClock is a clock for tests: it stands still until it is told to move.
+	ManualClock = clocks.Manual
+	// SleepMode is what a ManualClock does with a call that waits.
+	SleepMode = clocks.SleepMode
+)
+
+// What errors.Is finds in the errors of [Entry].
+var (
+	// ErrBlocked is what every refusal is.
+	ErrBlocked = core.ErrBlocked
+	// ErrInvalid is what a call is refused with that can't be judged: one without a
+	// name, for example.
+	ErrInvalid = core.ErrInvalid
+)
+
+// What [KindOf] tells apart.
+const (
+	KindNone      = core.KindNone // no refusal
+	KindAuthority = core.KindAuthority
+	KindSystem    = core.KindSystem
+	KindHotspot   = core.KindHotspot
+	KindFlow      = core.KindFlow
+	KindIsolation = core.KindIsolation
+	KindAdaptive  = core.KindAdaptive
+	KindBreaker   = core.KindBreaker
+	KindOutlier   = core.KindOutlier
+	KindCustom    = core.KindCustom // no family: a slot of your own
+)
+
+// The ways in which a rule names resources.
+const (
+	MatchExact = spec.MatchExact // the resource of that very name
+	MatchRegex = spec.MatchRegex // those whose whole names a regular expression matches
+)
+
+// The modes of a rule.
+const (
+	Enforce = spec.Enforce // its verdict holds
+	Shadow  = spec.Shadow  // it counts what it would have refused, and refuses nothing
+	Off     = spec.Off     // it is kept but not asked
+)
+
+// The ways in which a [ManualClock] sleeps.
+const (
+	SleepPark    = clocks.SleepPark    // until the clock is advanced to the wake time
+	SleepRecord  = clocks.SleepRecord  // not at all: what was asked for is noted
+	SleepAdvance = clocks.SleepAdvance // not at all: the clock moves by the wait
+)
+
+// KindOf is the family of the rule that refused a call, [KindNone] if err is no refusal.
+func KindOf(err error) Kind { return core.KindOf(err) }
+
+// NewManualClock returns a clock for tests that stands at start, and holds calls that
+// wait until it is advanced; see [ManualClock.SetSleep] for other ways.
+func NewManualClock(start time.Time) *ManualClock { return clocks.NewManual(start) }

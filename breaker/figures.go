@@ -1,0 +1,88 @@
+package breaker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shown"
+)
+
+// Figures are the details of a rule.
+type Figures struct {
+	States map[State]int `json:"states"` // how many breakers are in each
+	// Breakers are one for each resource that needed one, sorted by resource. As JSON they
+	// are with their resources.
+	Breakers []Status `json:"-"`
+}
+
+// Figures says what each rule has done, over all resources, and what its breakers do.
+func (t *Table) Figures() []core.RuleFigures {
+	now := t.engine.Now()
+	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
+		if r.Mode == spec.Off || len(controllers) == 0 {
+			return nil
+		}
+		f := Figures{make(map[State]int), make([]Status, len(controllers))}
+		for i, c := range controllers {
+			f.Breakers[i] = c.status(now)
+			f.States[f.Breakers[i].State]++
+		}
+		return f
+	})
+}
+
+// Lines tell of the breakers that are not closed.
+func (f Figures) Lines(at time.Time) []string {
+	var list []*Status
+	for i := range f.Breakers {
+		if s := &f.Breakers[i]; s.State != Closed {
+			list = append(list, s)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return []string{shown.Few(len(list), func(i int) string { return list[i].Text(shown.Label(list[i].Resource), at) })}
+}
+
+// Resources are the breakers, each with its resource, as [*Status].
+func (f Figures) Resources() []core.ResourceDetails {
+	list := make([]core.ResourceDetails, len(f.Breakers))
+	for i := range list {
+		list[i] = &f.Breakers[i]
+	}
+	return list
+}
+
+// About is the resource.
+func (s *Status) About() string { return s.Resource }
+
+// severity is the states but for Closed, the one last that calls feel most.
+var severity = []State{ForcedClosed, Recovering, HalfOpen, Open, ForcedOpen}
+
+// Mark is the state, unless that is closed. A breaker in shadow mode doesn't matter to
+// calls.
+func (s *Status) Mark() (text string, urgency int) {
+	if urgency = 1 + slices.Index(severity, s.State); urgency == 0 || s.Mode != spec.Enforce {
+		return "", 0
+	}
+	return "breaker " + s.State.String(), urgency
+}
+
+// Text says what a breaker does that is not closed, as of a time. name is what it is of, as
+// people are to read it.
+func (s *Status) Text(name string, at time.Time) string {
+	text := fmt.Sprintf("%s %v for %s", name, s.State, shown.Duration(at.Sub(s.Since)))
+	switch wait := s.RetryAt.Sub(at); {
+	case s.Probes > 0:
+		return text + fmt.Sprintf(", %d probes out", s.Probes)
+	case !s.RetryAt.IsZero() && wait > 0:
+		return text + ", next probe in " + shown.Duration(wait)
+	case s.State == Open || s.State == HalfOpen:
+		return text + ", the next call is a probe"
+	}
+	return text
+}

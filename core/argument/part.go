@@ -1,0 +1,138 @@
+package argument
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"reflect"
+)
+
+// reflected is Of for what may be made of parts.
+func reflected(v reflect.Value) Value {
+	for range 8 { // pointers and interfaces that lead to each other end somewhere
+		switch v.Kind() {
+		case reflect.Pointer:
+			if v.IsNil() {
+				return Value{}
+			}
+			if e := v.Elem(); e.Kind() == reflect.Pointer || isScalar(e.Kind()) {
+				v = e
+				continue
+			}
+			return identity(v)
+		case reflect.Interface:
+			v = v.Elem()
+			continue
+		}
+		break
+	}
+	switch kind := v.Kind(); {
+	case kind == reflect.Invalid:
+		return Value{}
+	case v.CanInt():
+		return Int(v.Int())
+	case v.CanUint():
+		return uintValue(v.Uint())
+	case v.CanFloat():
+		return floatValue(v.Float())
+	case kind == reflect.Bool:
+		return boolValue(v.Bool())
+	case kind == reflect.String:
+		return text(v.String())
+	case isText(v):
+		if v.IsNil() {
+			return Value{}
+		}
+		return text(string(v.Bytes()))
+	case kind == reflect.Chan, kind == reflect.Func, kind == reflect.Map, kind == reflect.Pointer, kind == reflect.UnsafePointer:
+		if v.IsNil() {
+			return Value{}
+		}
+		return identity(v)
+	}
+	d := digest{left: maxDigestParts}
+	d.SetSeed(seed)
+	d.number(typeNumber(v.Type()))
+	d.add(v, 0)
+	return ofDigest(d.Sum64(), v.Type())
+}
+
+func isScalar(kind reflect.Kind) bool {
+	return kind >= reflect.Bool && kind <= reflect.Float64 || kind == reflect.String
+}
+
+// isText reports whether v is a []byte or of a type like it.
+func isText(v reflect.Value) bool {
+	return v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8
+}
+
+// identity is the value of something that is only equal to itself. Looking inside
+// would race with whoever shares it.
+func identity(v reflect.Value) Value {
+	var where [16]byte
+	binary.NativeEndian.PutUint64(where[:8], typeNumber(v.Type()))
+	binary.NativeEndian.PutUint64(where[8:], uint64(v.Pointer()))
+	return ofDigest(maphash.Bytes(seed, where[:]), v.Type())
+}
+
+// ofDigest is a value that is told apart by a hash. Its text only shows the type.
+func ofDigest(hash uint64, t reflect.Type) Value {
+	return Value{kind: valueDigest, bits: hash, text: cutText(t.String(), MaxText)}
+}
+
+// typeNumber is where a type is: there is one of each, it stays there, and several may be
+// printed alike.
+func typeNumber(t reflect.Type) uint64 { return uint64(reflect.ValueOf(t).Pointer()) }
+
+// digest hashes something that is made of parts, as deep and as much of it as a call
+// can afford. What differs only beyond that is one value.
+type digest struct {
+	maphash.Hash
+	left int // parts to look at
+}
+
+const (
+	maxDigestParts = 256
+	maxDigestDepth = 8
+)
+
+func (d *digest) add(v reflect.Value, depth int) {
+	if d.left--; d.left < 0 || depth > maxDigestDepth {
+		return
+	}
+	d.number(uint64(v.Kind()))
+	switch v.Kind() {
+	case reflect.Struct:
+		for _, field := range v.Fields() {
+			d.add(field, depth+1)
+		}
+	case reflect.Array, reflect.Slice:
+		d.number(uint64(v.Len()))
+		for i := range min(v.Len(), maxDigestParts) {
+			d.add(v.Index(i), depth+1)
+		}
+	case reflect.Interface:
+		if !v.IsNil() {
+			d.number(typeNumber(v.Elem().Type()))
+			d.add(v.Elem(), depth+1)
+		}
+	case reflect.Complex64, reflect.Complex128:
+		c := v.Complex()
+		d.number(floatBits(real(c)))
+		d.number(floatBits(imag(c)))
+	case reflect.String:
+		d.number(uint64(v.Len()))
+		_, _ = d.WriteString(v.String())
+	case reflect.Pointer, reflect.Map, reflect.Chan, reflect.Func, reflect.UnsafePointer:
+		d.number(uint64(v.Pointer()))
+	default: // a number or a boolean
+		d.number(reflected(v).bits)
+	}
+}
+
+func (d *digest) number(n uint64) {
+	var b [8]byte
+	for i := range b {
+		b[i] = byte(n >> (8 * i))
+	}
+	_, _ = d.Write(b[:])
+}

@@ -1,0 +1,176 @@
+// Package argument tells the values of calls apart: what an argument or an attachment is
+// worth to rules that have a limit for each [Value].
+package argument
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"math"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// Value is what an argument or an attachment of a call is worth to a rule that tells
+// values apart. It can be compared and be the key of a map, whatever it was made from,
+// and keeps nothing of the caller's alive but the text of a string.
+//
+// Values are equal if they are worth the same:
+//
+//   - integers by number, whatever their width: 7, int64(7) and uint8(7);
+//   - floats by number, and every NaN is the same one. 7.0 is not 7;
+//   - text byte by byte, also that of a []byte; text and numbers differ;
+//   - a pointer to any of these is what it points to, and a named type like its
+//     underlying one;
+//   - structs and arrays are equal if they have one type, not only one that is printed
+//     alike, and all they hold is equal;
+//   - of maps, channels, functions and other pointers each is one value of its own.
+//
+// The zero Value is that of nil: there is none.
+type Value struct {
+	kind valueKind
+	bits uint64 // a number, or a hash of what is too large to keep
+	text string // a string, the begin of a long one, or a type
+}
+
+type valueKind uint8
+
+const (
+	valueNone valueKind = iota
+	valueInt
+	valueUint // beyond the largest int64
+	valueFloat
+	valueBool
+	valueText
+	valueLong // text of more than MaxText bytes
+	valueDigest
+)
+
+// MaxText is the length in bytes of the longest text that a [Value] keeps. What is
+// longer is told apart by a hash: values come from callers, and tables of them must
+// stay small.
+const MaxText = 64
+
+const longText = 32 // what is kept of it, to be recognized
+
+// seed keeps callers from making up values that have one hash.
+var seed = maphash.MakeSeed()
+
+// Of returns what v is worth. It never panics. Strings, booleans and numbers
+// allocate nothing.
+func Of(v any) Value {
+	if x, ok := Scalar(v); ok {
+		return x
+	}
+	if x, ok := v.(Value); ok {
+		return x
+	}
+	return reflected(reflect.ValueOf(v))
+}
+
+// Scalar is Of for strings, booleans and numbers, of whatever name. It lets v
+// escape nowhere, so that what a generic function puts into an interface for it stays
+// on the stack.
+func Scalar(v any) (Value, bool) {
+	switch x := v.(type) {
+	case string:
+		return text(x), true
+	case int:
+		return Int(int64(x)), true
+	case int64:
+		return Int(x), true
+	}
+	r := reflect.ValueOf(v)
+	switch kind := r.Kind(); {
+	case r.CanInt():
+		return Int(r.Int()), true
+	case r.CanUint():
+		return uintValue(r.Uint()), true
+	case r.CanFloat():
+		return floatValue(r.Float()), true
+	case kind == reflect.Bool:
+		return boolValue(r.Bool()), true
+	case kind == reflect.String:
+		return text(r.String()), true
+	}
+	return Value{}, false
+}
+
+// Int is the value of a number.
+func Int(n int64) Value { return Value{kind: valueInt, bits: uint64(n)} }
+
+func uintValue(n uint64) Value {
+	if n > math.MaxInt64 {
+		return Value{kind: valueUint, bits: n}
+	}
+	return Int(int64(n))
+}
+
+func boolValue(b bool) Value {
+	if b {
+		return Value{kind: valueBool, bits: 1}
+	}
+	return Value{kind: valueBool}
+}
+
+func floatValue(f float64) Value {
+	return Value{kind: valueFloat, bits: floatBits(f)}
+}
+
+// floatBits are the bits of a number: one pattern for every NaN, one for both zeros.
+func floatBits(f float64) uint64 {
+	switch {
+	case f != f:
+		return math.Float64bits(math.NaN())
+	case f == 0:
+		return 0
+	}
+	return math.Float64bits(f)
+}
+
+func text(s string) Value {
+	if len(s) <= MaxText {
+		return Value{kind: valueText, text: s}
+	}
+	return Value{kind: valueLong, bits: maphash.String(seed, s), text: cutText(s, longText)}
+}
+
+// cutText is the begin of a text, of at most so many bytes and of whole characters.
+func cutText(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for end := most; end > most-utf8.UTFMax; end-- {
+		if utf8.RuneStart(s[end]) {
+			return s[:end]
+		}
+	}
+	return s[:most] // which is no UTF-8
+}
+
+// Int is the number of a value that the function Int made.
+func (v Value) Int() int64 { return int64(v.bits) }
+
+// IsNone reports whether this is no value.
+func (v Value) IsNone() bool { return v.kind == valueNone }
+
+// Hash returns a hash of the value that callers can't foresee: it differs from one
+// process to the next.
+func (v Value) Hash() uint64 {
+	if v.kind == valueText {
+		return maphash.String(seed, v.text)
+	}
+	var number [9]byte // in pieces: to hash a struct goes by way of its type, and costs three times as much
+	binary.LittleEndian.PutUint64(number[:], v.bits)
+	number[8] = byte(v.kind)
+	return maphash.Bytes(seed, number[:]) ^ maphash.String(seed, v.text)
+}
+
+// Clone returns the same value with a text of its own. A table that keeps values must
+// clone them, or a short string may keep the large one alive that it was cut from.
+func (v Value) Clone() Value {
+	if v.kind != valueDigest { // whose text is a type's
+		v.text = strings.Clone(v.text)
+	}
+	return v
+}

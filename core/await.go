@@ -1,0 +1,91 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// waiter is the place of a call in a queue, and what the rule said that put it
+// there.
+type waiter struct {
+	place *stat.Waiter
+	until int64 // when its rule refuses it
+	by    *BlockError
+}
+
+// placeHolder is a place in a queue, or the units that were granted there.
+type placeHolder struct{ *stat.Waiter }
+
+func (h placeHolder) GiveBack(*Reservation, int64) { h.Leave() }
+
+// ReservePlace notes a place in the queue of a semaphore. The call does not wait for it, see
+// [Invocation.Await]; it leaves the queue, or gives back what it was granted there, when
+// it exits.
+func (inv *Invocation) ReservePlace(w *stat.Waiter) {
+	inv.Reserve(Reservation{Holder: placeHolder{w}, Units: inv.units, UntilExit: true})
+}
+
+// Await notes a place in the queue that the call must wait for: until units are granted
+// there, for at most maxWait. If that time or the context ends before, by refuses it.
+//
+// It waits for the event once it has waited for what other rules said. Whatever else
+// it was granted it holds meanwhile. So a call may be in one queue only: two calls,
+// each next where the other one holds the units, would wait for each other. A rule
+// asks [Invocation.Awaits] before it queues a call.
+func (inv *Invocation) Await(w *stat.Waiter, maxWait time.Duration, by *BlockError) {
+	inv.ReservePlace(w)
+	inv.waits = true
+	inv.waiter = &waiter{place: w, until: inv.now + int64(maxWait), by: by}
+}
+
+// Awaits reports whether the call is queued.
+func (inv *Invocation) Awaits() bool { return inv.waiter != nil }
+
+// awaitGrant waits until the call is granted what it is queued for, and reports
+// whether it was; if not, cause is why, nil where its time is over or the place is
+// lost. before is called as soon as the call sleeps.
+func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, cause error) {
+	w := inv.waiter.place
+	rest := time.Duration(inv.waiter.until - inv.now)
+	deadline, bounded := inv.untilDeadline()
+	if bounded = bounded && deadline < rest; bounded {
+		rest = deadline
+	}
+	returned = before
+	var err error
+	if rest > 0 {
+		ctx, wake := clocks.Wakeable(inv.ctx)
+		defer wake.Done()
+		w.Attend(wake.Now)
+		if !wake.Woken() {
+			returned, err = inv.sleep(ctx, rest, before)
+		}
+		if wake.Woken() {
+			err = nil // it was woken, or its context has ended
+		}
+	}
+	switch ended := inv.ctx.Err(); {
+	case ended != nil:
+		return returned, false, ended
+	case w.Granted():
+		inv.granted(w)
+		return returned, true, nil
+	case err == nil && bounded:
+		return returned, false, context.DeadlineExceeded
+	}
+	return returned, false, err
+}
+
+// granted makes the place that was granted units of the semaphore like any other.
+func (inv *Invocation) granted(w *stat.Waiter) {
+	for i := range inv.held {
+		if h, ok := inv.held[i].Holder.(placeHolder); ok && h.Waiter == w {
+			inv.held[i].Holder, inv.held[i].semaphore = nil, w.Semaphore()
+			inv.forgetHeld(i)
+		}
+	}
+	inv.waiter = nil
+}

@@ -1,0 +1,106 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Chain is the slots in their order, sorted by role. It doesn't change once
+// built.
+type Chain struct {
+	slots     []Slot
+	preparers []Preparer
+	checking  []checkingSlot
+	passed    []PassRecorder
+	blocked   []BlockRecorder
+	completed []CompleteRecorder
+}
+
+// checkingSlot is a slot that checks calls: a family's, or a slot of a user's own.
+type checkingSlot struct {
+	kind      Kind // of the family; KindNone of others
+	checker   Checker
+	rechecker Rechecker
+}
+
+// NewChain returns a chain of slots in the given order. It panics if a slot plays
+// no role or two have the same name: a chain is written, not read from somewhere.
+func NewChain(slots ...Slot) *Chain {
+	c := &Chain{slots: slices.Clone(slots)}
+	names := make(map[string]bool)
+	for _, s := range slots {
+		if names[s.Name()] {
+			panic(fmt.Sprintf("core: two slots named %q in one chain", s.Name()))
+		}
+		names[s.Name()] = true
+		if !c.enlist(s) {
+			panic(fmt.Sprintf("core: slot %q plays no role: give it a method of Preparer, Checker, Rechecker or one of the recorders", s.Name()))
+		}
+	}
+	return c
+}
+
+func (c *Chain) enlist(s Slot) bool {
+	n := 0
+	n += enlist(&c.preparers, s)
+	n += c.enlistChecking(s)
+	n += enlist(&c.passed, s)
+	n += enlist(&c.blocked, s)
+	n += enlist(&c.completed, s)
+	return n > 0
+}
+
+func (c *Chain) enlistChecking(s Slot) int {
+	family, _ := s.(FamilySlot)
+	slot := checkingSlot{kind: Kind(family)}
+	slot.checker, _ = s.(Checker)
+	slot.rechecker, _ = s.(Rechecker)
+	if slot.kind == KindNone && slot.checker == nil && slot.rechecker == nil {
+		return 0
+	}
+	c.checking = append(c.checking, slot)
+	return 1
+}
+
+func enlist[Role any](list *[]Role, s Slot) int {
+	role, ok := s.(Role)
+	if !ok {
+		return 0
+	}
+	*list = append(*list, role)
+	return 1
+}
+
+// Position says where [Chain.With] puts a slot.
+type Position struct {
+	slot  string
+	after bool
+}
+
+// Before is the place right before the named slot.
+func Before(slot string) Position { return Position{slot: slot} }
+
+// After is the place right after the named slot.
+func After(slot string) Position { return Position{slot: slot, after: true} }
+
+// With returns a new chain with one more slot. It panics if there is no slot of
+// that name.
+func (c *Chain) With(s Slot, where Position) *Chain {
+	i := slices.IndexFunc(c.slots, func(s Slot) bool { return s.Name() == where.slot })
+	if i < 0 {
+		panic(fmt.Sprintf("core: no slot %q in the chain: it has %q", where.slot, c.Names()))
+	}
+	if where.after {
+		i++
+	}
+	return NewChain(slices.Insert(slices.Clone(c.slots), i, s)...)
+}
+
+// Names are the names of the slots in order.
+func (c *Chain) Names() []string {
+	names := make([]string, len(c.slots))
+	for i, s := range c.slots {
+		names[i] = s.Name()
+	}
+	return names
+}

@@ -1,0 +1,134 @@
+// Package clocks tells the time of an engine: by the machine's clock, by a coarse one, or
+// by one that a test moves by hand.
+package clocks
+
+import (
+	"context"
+	"time"
+)
+
+// Clock tells the time of an engine. Now is in nanoseconds: Unix time when the
+// clock was made, plus monotonic time since. Times lie between the years 1900 and 2100
+// (UTC): one beyond counts as the nearer end, where time stands still. The clocks of this
+// package never go back, and a stepped wall clock doesn't move them. With a Clock of your
+// own, the engine takes a step back for no time at all, and a step forward for time that
+// passed (see [Steady]). Clocks are safe for concurrent use.
+type Clock interface {
+	Now() int64
+	// Sleep returns nil after d, or the context's error if that ends first.
+	Sleep(ctx context.Context, d time.Duration) error
+}
+
+// The range of times. So far from the ends of what 64 bits hold, neither the difference
+// of two times nor a time and any duration of a rule is out of range, and every time is
+// later than what stands for "never" in package stat.
+const (
+	firstTime = -2_208_988_800 * int64(time.Second) // 1900
+	lastTime  = 4_102_444_800 * int64(time.Second)  // 2100
+)
+
+// inRange is the time nearest to t that there is.
+func inRange(t int64) int64 { return min(max(t, firstTime), lastTime) }
+
+// inRangeTime is inRange of a time that nanoseconds may not be able to show.
+func inRangeTime(t time.Time) int64 {
+	switch {
+	case t.Before(time.Unix(0, firstTime)):
+		return firstTime
+	case t.After(time.Unix(0, lastTime)):
+		return lastTime
+	}
+	return t.UnixNano()
+}
+
+// later is d after now, which is in range, or the last time.
+func later(now int64, d time.Duration) int64 { return now + min(max(int64(d), 0), lastTime-now) }
+
+// Until is how far off a deadline is on a clock.
+func Until(c Clock, deadline time.Time) time.Duration {
+	if c, ok := c.(deadlineClock); ok {
+		return c.until(deadline)
+	}
+	return deadline.Sub(time.Unix(0, c.Now())) // as the clock shows it: so did who set the deadline
+}
+
+// SleepCall has a call sleep on a clock. before is called as soon as it sleeps, so that a
+// clock that waits for the end of an earlier sleep of the call finds this one; returned is
+// to be called when the call has returned.
+func SleepCall(ctx context.Context, c Clock, d time.Duration, before func()) (returned func(), err error) {
+	if c, ok := c.(callClock); ok {
+		return c.sleepCall(ctx, d, nil, before)
+	}
+	return before, c.Sleep(ctx, d)
+}
+
+// Alarm has ring called once, when d has passed on a clock. Beside clocks that can't call
+// back, by a method Alarm, the machine's timer runs: how a user's clock sleeps is made for
+// calls, and may well return at once.
+func Alarm(c Clock, d time.Duration, ring func()) (stop func()) {
+	if c, ok := c.(alarmClock); ok {
+		return c.Alarm(d, ring)
+	}
+	timer := time.AfterFunc(d, ring)
+	return func() { timer.Stop() }
+}
+
+// alarmClock is a Clock that can call back.
+type alarmClock interface {
+	Alarm(d time.Duration, ring func()) (stop func())
+}
+
+// deadlineClock is a Clock that knows how far off a deadline is. Without it the
+// deadline's Unix time is compared with Now.
+type deadlineClock interface {
+	until(deadline time.Time) time.Duration
+}
+
+// callClock is a Clock that wants to know when a call that it woke has returned, or
+// sleeps again: then it calls before, once the new sleep is known. n moves the sleep up,
+// unless it is nil.
+type callClock interface {
+	sleepCall(ctx context.Context, d time.Duration, n *Nap, before func()) (returned func(), err error)
+}
+
+// System is the clock of production: the monotonic clock of the machine.
+// The zero value is not ready; use [NewSystem].
+type System struct {
+	base time.Time // carries a monotonic reading
+	unix int64
+}
+
+// NewSystem returns a clock that starts at the present Unix time.
+func NewSystem() *System {
+	now := time.Now()
+	return &System{base: now, unix: inRangeTime(now)}
+}
+
+// Now is the Unix time at the start plus the monotonic time since.
+func (c *System) Now() int64 { return c.unix + int64(time.Since(c.base)) }
+
+// Sleep waits on a timer. Where the context can't end, that allocates nothing.
+func (c *System) Sleep(ctx context.Context, d time.Duration) error {
+	return sleep(ctx, d)
+}
+
+func (c *System) until(deadline time.Time) time.Duration { return time.Until(deadline) }
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil || d <= 0 {
+		return err
+	}
+	done := ctx.Done()
+	if done == nil {
+		time.Sleep(d) // on the timer that every goroutine has
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-done:
+		return ctx.Err()
+	}
+}

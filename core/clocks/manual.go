@@ -1,0 +1,311 @@
+package clocks
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// SleepMode is what a [Manual] does with a caller that wants to wait.
+type SleepMode uint8
+
+// The three ways to sleep.
+const (
+	// SleepPark holds the caller until the clock is advanced to its wake time,
+	// as a real clock would.
+	SleepPark SleepMode = iota
+	// SleepRecord returns at once and only notes what was asked for.
+	SleepRecord
+	// SleepAdvance moves the clock by the wait: one caller, one thing after the
+	// other.
+	SleepAdvance
+)
+
+// Manual is a clock for tests: it stands still until it is told to move, so
+// that rules that act over minutes are tested in microseconds. It goes from the year 1900
+// to 2100 (UTC) and stands still at the end: who would sleep beyond it wakes there, or at
+// once if it is there already, and no alarm rings any more. It is safe for concurrent use.
+type Manual struct {
+	advancing sync.Mutex // one Advance at a time
+
+	mu      sync.Mutex
+	changed *sync.Cond // the sleepers have changed
+	now     int64
+	moving  bool // Advance is at it
+	mode    SleepMode
+	slept   []time.Duration
+	parked  []*sleeper // by wake time, ties in order of going to sleep
+	alarms  []*alarm   // likewise
+}
+
+// alarm is something to call when its time has come.
+type alarm struct {
+	at   int64
+	ring func()
+}
+
+type sleeper struct {
+	clock    *Manual
+	ctx      context.Context
+	wake     int64
+	gaveUp   bool          // its context had ended when its time came
+	moved    bool          // it was woken at once, and its context not looked at
+	woken    chan struct{} // closed when its time has come
+	returned chan struct{} // closed when the call it belongs to has returned; nil if it is no call
+}
+
+// NewManual returns a clock that stands at start and parks who sleeps. The zero
+// time stands for the begin of 1970, another one out of range for the nearer end.
+func NewManual(start time.Time) *Manual {
+	c := new(Manual)
+	if !start.IsZero() {
+		c.now = inRangeTime(start)
+	}
+	c.changed = sync.NewCond(&c.mu)
+	return c
+}
+
+// SetSleep chooses what happens to callers that sleep from now on.
+func (c *Manual) SetSleep(mode SleepMode) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mode = mode
+}
+
+// Now is the time the clock was set to.
+func (c *Manual) Now() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Advance moves the clock by d. It stops at every wake time on the way, in order,
+// ties in order of going to sleep, and lets that one sleeper run until its call
+// has returned (or it sleeps again) before it goes on. A sleeper whose context ended
+// before it was reached doesn't wake up. What engines do every so often, such as to sample
+// the machine, happens on the way too, a million times at most, and then once more at the
+// end. Advance must not be called from within a guarded call that it would have to wait for.
+func (c *Manual) Advance(d time.Duration) {
+	c.advancing.Lock()
+	defer c.advancing.Unlock()
+	c.advanceTo(later(c.Now(), d))
+}
+
+// AdvanceTo moves the clock to t, as Advance does. A time that has passed already
+// moves nothing.
+func (c *Manual) AdvanceTo(t int64) {
+	c.advancing.Lock()
+	defer c.advancing.Unlock()
+	c.advanceTo(inRange(t))
+}
+
+// advanceTo needs advancing.
+func (c *Manual) advanceTo(t int64) {
+	defer func() { // also if an alarm panics
+		c.mu.Lock()
+		c.moving = false
+		c.mu.Unlock()
+	}()
+	rings := 0
+	for {
+		s, a := c.wakeOne(t, rings < mostRings)
+		switch {
+		case a != nil:
+			a.ring()
+			rings++
+		case s == nil:
+			for _, a := range c.overdue() {
+				a.ring()
+			}
+			return
+		case s.returned != nil:
+			<-s.returned
+		}
+	}
+}
+
+// mostRings bounds how often alarms ring in one Advance, as each of them may be set again
+// by its ring: three days of samples of the machine.
+const mostRings = 1 << 20
+
+// wakeOne wakes the next sleeper due by t, or returns the alarm that comes before
+// it, if they ring, or sets the clock to t if there is neither.
+func (c *Manual) wakeOne(t int64, ring bool) (*sleeper, *alarm) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.moving = true
+	sleepers := len(c.parked) > 0 && c.parked[0].wake <= t
+	if ring && len(c.alarms) > 0 && c.alarms[0].at <= t && !(sleepers && c.parked[0].wake <= c.alarms[0].at) {
+		a := c.alarms[0]
+		c.alarms = slices.Delete(c.alarms, 0, 1)
+		c.now = max(c.now, a.at)
+		return nil, a
+	}
+	if !sleepers {
+		c.now = max(c.now, t)
+		c.moving = false
+		return nil, nil
+	}
+	s := c.parked[0]
+	c.parked = slices.Delete(c.parked, 0, 1)
+	c.now = max(c.now, s.wake)
+	s.gaveUp = s.ctx.Err() != nil
+	close(s.woken)
+	return s, nil
+}
+
+// overdue takes out the alarms whose time has passed without a ring.
+func (c *Manual) overdue() (due []*alarm) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for n < len(c.alarms) && c.alarms[n].at <= c.now {
+		n++
+	}
+	due = slices.Clone(c.alarms[:n])
+	c.alarms = slices.Delete(c.alarms, 0, n)
+	return due
+}
+
+// Alarm has Advance call ring when the clock has moved by d, whatever the mode.
+func (c *Manual) Alarm(d time.Duration, ring func()) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := &alarm{at: lastTime + 1, ring: ring} // never
+	if int64(d) <= lastTime-c.now {
+		a.at = c.now + int64(d)
+	}
+	i, _ := slices.BinarySearchFunc(c.alarms, a.at+1, func(b *alarm, at int64) int { return cmp.Compare(b.at, at) })
+	c.alarms = slices.Insert(c.alarms, i, a)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.alarms = slices.DeleteFunc(c.alarms, func(b *alarm) bool { return b == a })
+	}
+}
+
+// Sleep does what the mode says.
+func (c *Manual) Sleep(ctx context.Context, d time.Duration) error {
+	s := c.park(ctx, d, nil)
+	if s == nil {
+		return ctx.Err()
+	}
+	return c.await(ctx, s)
+}
+
+func (c *Manual) sleepCall(ctx context.Context, d time.Duration, n *Nap, before func()) (returned func(), err error) {
+	done := make(chan struct{})
+	returned = sync.OnceFunc(func() { close(done) })
+	awake := false
+	defer func() {
+		if !awake { // the context panicked
+			returned()
+		}
+	}()
+	var s *sleeper
+	if n != nil {
+		s = n.park(ctx, c, d, done)
+	} else {
+		s = c.park(ctx, d, done)
+	}
+	before()
+	if s != nil {
+		err = c.await(ctx, s)
+	} else {
+		err = ctx.Err()
+	}
+	awake = true
+	return returned, err
+}
+
+// park notes the wish to sleep and, if the mode says so, lines the caller up. It
+// returns nil if there is nothing to wait for.
+func (c *Manual) park(ctx context.Context, d time.Duration, returned chan struct{}) *sleeper {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slept = append(c.slept, d)
+	if c.mode == SleepAdvance {
+		c.now = later(c.now, d)
+	}
+	if c.mode != SleepPark || d <= 0 || c.now == lastTime {
+		return nil
+	}
+	s := &sleeper{clock: c, ctx: ctx, wake: later(c.now, d), woken: make(chan struct{}), returned: returned}
+	c.line(s)
+	return s
+}
+
+// line puts a sleeper where it belongs. The caller holds mu.
+func (c *Manual) line(s *sleeper) {
+	i, _ := slices.BinarySearchFunc(c.parked, s.wake+1, func(p *sleeper, wake int64) int { return cmp.Compare(p.wake, wake) })
+	c.parked = slices.Insert(c.parked, i, s)
+	c.changed.Broadcast()
+}
+
+// moveUp has the sleeper wake at that time. If it has come, Advance wakes it next if that
+// is what goes on; otherwise it wakes now.
+func (s *sleeper) moveUp(to int64) {
+	c := s.clock
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.parked, s)
+	if i < 0 {
+		return // it is awake
+	}
+	c.parked = slices.Delete(c.parked, i, i+1)
+	if s.wake = max(to, c.now); s.wake > c.now || c.moving {
+		c.line(s)
+		return
+	}
+	s.moved = true
+	close(s.woken)
+	c.changed.Broadcast()
+}
+
+func (c *Manual) await(ctx context.Context, s *sleeper) error {
+	select {
+	case <-s.woken:
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.parked, s); i >= 0 {
+		c.parked = slices.Delete(c.parked, i, i+1)
+		c.changed.Broadcast()
+		s.gaveUp = true
+	}
+	if s.gaveUp || s.moved && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return nil // also if the context ended since: the wake-up came first
+}
+
+// Slept lists every wait that was asked for, in order.
+func (c *Manual) Slept() []time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.slept)
+}
+
+// Parked is how many callers are held at the moment.
+func (c *Manual) Parked() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.parked)
+}
+
+// AwaitParked returns when at least n callers are held, so that a test knows that
+// the goroutines it started have come to their wait.
+func (c *Manual) AwaitParked(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.parked) < n {
+		c.changed.Wait()
+	}
+}
+
+func (c *Manual) until(deadline time.Time) time.Duration {
+	return deadline.Sub(time.Unix(0, c.Now()))
+}

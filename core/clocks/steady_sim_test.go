@@ -1,0 +1,52 @@
+//go:build sim
+
+package clocks
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/proof/schedules"
+)
+
+type simClock struct{ now shared.Int64 }
+
+func (c *simClock) Now() int64                                 { return c.now.Load() }
+func (c *simClock) Sleep(context.Context, time.Duration) error { return nil }
+
+// Readers of a clock that is set back and corrected, in any order: nobody gets a time
+// that is older than one that somebody had before, but for the grain of a reading, and
+// no time is won. known bug 30
+func TestSimSteady(t *testing.T) {
+	schedules.Random(t, func(s *schedules.Schedule) {
+		c := new(simClock)
+		c.now.Store(int64(time.Hour) * 1000)
+		clock := NewSteady(c)
+		begin := clock.Now()
+		latest, passed := begin, int64(0)
+		for range 3 {
+			s.Go(func() {
+				for range 2 {
+					before := latest
+					now := clock.Now()
+					if now < before-readingGrain {
+						s.Failf("%v earlier than a reading before", time.Duration(before-now))
+					}
+					if now > begin+passed {
+						s.Failf("%v more than has passed", time.Duration(now-begin-passed))
+					}
+					latest = max(latest, now)
+				}
+			})
+		}
+		s.Go(func() {
+			for range 1 + s.Rand.IntN(3) {
+				d := []time.Duration{-time.Hour, time.Millisecond, time.Microsecond, 400 * time.Microsecond}[s.Rand.IntN(4)]
+				passed += int64(max(d, 0))
+				c.now.Add(int64(d))
+			}
+		})
+	})
+}

@@ -1,0 +1,90 @@
+package core_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// gate is a slot of a user's own.
+type gate struct{ core.AskOnly }
+
+func (gate) Name() string { return "gate" }
+
+func closed(reason *string) gate {
+	return gate{func(inv *core.Invocation) core.Verdict {
+		if *reason == "" {
+			return core.Verdict{}
+		}
+		return inv.Refuse(*reason)
+	}}
+}
+
+// A slot of a user's own refuses in its own name. That is counted and logged like the
+// refusal of a rule, and the one error serves all calls of the resource.
+func TestRefuse(t *testing.T) {
+	var log lines
+	reason := "maintenance"
+	e, _ := newEngine(t, core.Config{Logger: log.logger(), Chain: slots.Default().With(closed(&reason), core.Before("flow"))})
+	_, err := e.Enter(t.Context(), "orders", nil)
+	require.ErrorIs(t, err, core.ErrBlocked)
+	assert.Equal(t, core.KindCustom, core.KindOf(err))
+	assert.EqualError(t, err, `penstock: blocked "orders": maintenance`)
+	_, again := e.Enter(t.Context(), "orders", nil)
+	assert.Same(t, err, again)
+	assert.EqualValues(t, 2, resource(t, e, "orders").Totals().Block)
+	require.NoError(t, e.Close())
+	require.Len(t, log.all(), 2, "one at once, the rest at the end")
+	assert.Contains(t, log.all()[0], "kind=custom resource=orders rule=maintenance count=1")
+	assert.Contains(t, log.all()[1], "count=1")
+	assert.Zero(t, e.Failures())
+
+	reason = ""
+	entry, err := e.Enter(t.Context(), "orders", nil)
+	require.NoError(t, err)
+	entry.Exit()
+}
+
+func TestRefuseAllocatesNothing(t *testing.T) {
+	reason := "maintenance"
+	e, _ := newEngine(t, core.Config{Chain: slots.Default().With(closed(&reason), core.After("outlier"))})
+	ctx := t.Context()
+	assert.Zero(t, testing.AllocsPerRun(1000, func() { _, _ = e.Enter(ctx, "orders", nil) }))
+}
+
+// Reasons that are made up call by call don't fill the memory.
+func TestReasonsAreBounded(t *testing.T) {
+	reason := ""
+	e, _ := newEngine(t, core.Config{Chain: core.NewChain(closed(&reason))})
+	seen := map[error]bool{}
+	for i := range 1000 {
+		reason = fmt.Sprint("user ", i)
+		_, err := e.Enter(t.Context(), "orders", nil)
+		seen[err] = true
+		if i >= 64 {
+			assert.EqualError(t, err, `penstock: blocked "orders": other reasons`)
+		}
+	}
+	assert.Len(t, seen, 65)
+}
+
+// An error that a slot made by hand refuses all the same, and nothing panics.
+func TestRefusalMadeByHand(t *testing.T) {
+	var log lines
+	b := &core.BlockError{Kind: core.KindCustom, Resource: "orders", Rule: "mine"}
+	e, _ := newEngine(t, core.Config{Logger: log.logger(), Chain: slots.Default().With(
+		gate{func(*core.Invocation) core.Verdict { return core.Verdict{Block: b} }}, core.After("flow"))})
+	_, err := e.Enter(t.Context(), "orders", nil)
+	assert.Equal(t, b, err)
+	assert.EqualValues(t, 1, resource(t, e, "orders").Totals().Block)
+	assert.Zero(t, e.Failures())
+	assert.Zero(t, core.RefusalsOf(b))
+	_, known := b.RetryAfter()
+	assert.False(t, known)
+	assert.Empty(t, log.all())
+}

@@ -1,0 +1,121 @@
+package family
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Compiled is a [Table] that answers what most families answer alike. Embedded in a
+// family's own table it leaves Bind to that, and what the family wants otherwise: Needs, if
+// its rules count on nodes, Looks, if on those of other resources, and Names, if they name
+// more than resources.
+type Compiled[R spec.Rule[R], C any] struct {
+	*Table[R, C]
+	engine *core.Engine
+	kind   core.Kind
+	told   func(*C) (refusal *core.BlockError, shadowBlocked *stat.Tally)
+}
+
+// Compile is [NewTable] for a family, in the revision that b builds. told is what
+// every controller tells: what it refuses with, and how many calls it would have refused in
+// shadow mode.
+func Compile[R spec.Rule[R], C any](
+	b *core.RulesetBuilder, kind core.Kind, rules []R, maker Maker[R, C], told func(*C) (refusal *core.BlockError, shadowBlocked *stat.Tally),
+) (Compiled[R, C], error) {
+	var previous *Table[R, C]
+	if f, ok := b.Previous(kind).(interface{ table() *Table[R, C] }); ok {
+		previous = f.table()
+	}
+	table, err := NewTable(b.Revision(), rules, maker, previous)
+	if err != nil {
+		return Compiled[R, C]{}, fmt.Errorf("%v: %w", kind, err)
+	}
+	return Compiled[R, C]{table, b.Engine, kind, told}, nil
+}
+
+func (t Compiled[R, C]) table() *Table[R, C] { return t.Table }
+
+// Names says which resources the rules name. One in shadow mode names nothing: a node
+// outside the caps is one more for the others.
+func (t Compiled[R, C]) Names(names *core.Names) {
+	for _, rule := range t.All() {
+		if info := rule.Info(); info.Mode == spec.Enforce && info.Match != spec.MatchRegex && !info.Default {
+			names.Resource(info.Resource)
+		}
+	}
+}
+
+// Match is [core.Family.Match].
+func (t Compiled[R, C]) Match(name string, held any, revision uint64) pattern.Matched {
+	return t.match(name, knownBefore[R, C](held, revision))
+}
+
+// match finds the expressions that match a name. The overflow resource, by its own name, stands
+// for every name.
+func (t *Table[R, C]) match(name string, before pattern.Matched) pattern.Matched {
+	return t.expressions.Match(name, name == node.OverflowName, before)
+}
+
+// Known is [core.Family.Known].
+func (t Compiled[R, C]) Known(held any, revision uint64) pattern.Matched {
+	return t.expressions.Known(knownBefore[R, C](held, revision))
+}
+
+// Latest is [core.Family.Latest].
+func (t Compiled[R, C]) Latest() uint64 { return t.expressions.Latest() }
+
+// Pending reports whether a name that has been matched up to a revision might still match
+// expressions of rules that are enforced.
+func (t *Table[R, C]) Pending(known uint64) bool {
+	return slices.ContainsFunc(t.expressions.List, func(e *pattern.Expression) bool { return e.Born > known && !e.Shadow })
+}
+
+// knownBefore is what older rules knew of a name.
+func knownBefore[R spec.Rule[R], C any](held any, revision uint64) pattern.Matched {
+	known := pattern.Matched{Revision: revision}
+	if h, ok := held.(*Held[R, C]); ok {
+		known.List = h.matched
+	}
+	return known
+}
+
+// Needs says that no rule counts on a node.
+func (t Compiled[R, C]) Needs(any, uint64, func(core.Need)) {}
+
+// Looks says that no rule counts on a node of another resource.
+func (t Compiled[R, C]) Looks(func(resource string, n core.Need)) {}
+
+// HeldBy is what the family keeps for a resource, nil if nothing: by these rules, or while
+// they come into force by those before.
+func (t Compiled[R, C]) HeldBy(r *core.Resource) *Held[R, C] {
+	h, _ := r.Held(t.kind).(*Held[R, C])
+	return h
+}
+
+// Each calls f with every controller of the rules made so far, under no lock.
+func (t Compiled[R, C]) Each(f func(*C)) {
+	t.engine.EachResource(func(r *core.Resource) {
+		for c := range t.HeldBy(r).All() {
+			if _, known := t.numbers[(*t.maker.Rule(c)).Info().ID]; known {
+				f(c)
+			}
+		}
+	})
+}
+
+// EachError calls f with the refusal of every rule and resource.
+func (t Compiled[R, C]) EachError(f func(*core.BlockError)) {
+	t.Each(func(c *C) {
+		refusal, _ := t.told(c)
+		f(refusal)
+	})
+}
+
+// Number is the number of the rule of a controller that Each yields.
+func (t *Table[R, C]) Number(c *C) int { return t.numbers[(*t.maker.Rule(c)).Info().ID] }

@@ -1,0 +1,43 @@
+package family
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// Figures says what each rule has done, over all resources. Families whose rules have
+// details give them by [Compiled.FiguresWith].
+func (t Compiled[R, C]) Figures() []core.RuleFigures {
+	return t.FiguresWith(func(R, []*C) core.Details { return nil })
+}
+
+// FiguresWith says what each rule has done, and in details what only the family knows. That
+// is given the controllers of the rule made so far, sorted by resource.
+func (t Compiled[R, C]) FiguresWith(details func(rule R, controllers []*C) core.Details) []core.RuleFigures {
+	controllers := make([][]*C, len(t.rules))
+	t.Each(func(c *C) {
+		i := t.Number(c)
+		controllers[i] = append(controllers[i], c)
+	})
+	figures := make([]core.RuleFigures, len(t.rules))
+	for i, rule := range t.All() {
+		info := rule.Info()
+		figures[i] = core.RuleFigures{Kind: t.kind, ID: info.ID, Resource: info.Resource, Mode: info.Mode}
+		for _, c := range controllers[i] {
+			refusal, shadowBlocked := t.told(c)
+			figures[i].Refused += core.RefusalsOf(refusal)
+			figures[i].ShadowBlocked += shadowBlocked.Load()
+		}
+		slices.SortFunc(controllers[i], func(a, b *C) int { return cmp.Compare(t.about(a), t.about(b)) })
+		figures[i].Details = details(rule, controllers[i])
+	}
+	return figures
+}
+
+// about is the name of the resource that a controller is for.
+func (t Compiled[R, C]) about(c *C) string {
+	refusal, _ := t.told(c)
+	return refusal.Resource
+}

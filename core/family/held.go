@@ -1,0 +1,173 @@
+package family
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/node"
+)
+
+// Held is what a family keeps for a resource: the controllers of those of its rules that
+// apply there, and what those that are off will go on from. It doesn't change: what comes
+// after it is made of it.
+type Held[R spec.Rule[R], C any] struct {
+	revision uint64 // of the rules
+	made     []made[C]
+	matched  []*pattern.Expression // that match the resource's name
+	common   any
+	idle     func(*C, int64) bool
+}
+
+// made is a controller and the number of its rule. They stand in the order of the rules.
+type made[C any] struct {
+	rule       int
+	controller *C
+}
+
+func compareRules[C any](a, b made[C]) int { return cmp.Compare(a.rule, b.rule) }
+
+// All yields the controllers, in the order of their rules. A nil Held has none.
+func (h *Held[R, C]) All() iter.Seq[*C] {
+	return func(yield func(*C) bool) {
+		if h == nil {
+			return
+		}
+		for _, m := range h.made {
+			if !yield(m.controller) {
+				return
+			}
+		}
+	}
+}
+
+// Common is what the controllers have in common, see [core.Site]. A nil Held has nothing.
+func (h *Held[R, C]) Common() any {
+	if h == nil {
+		return nil
+	}
+	return h.common
+}
+
+// Idle reports whether all that is held can be forgotten.
+func (h *Held[R, C]) Idle(now int64) bool {
+	if h.idle == nil {
+		return true
+	}
+	for c := range h.All() {
+		if !h.idle(c, now) {
+			return false
+		}
+	}
+	return true
+}
+
+// find returns the controller of a rule, nil if there is none.
+func (h *Held[R, C]) find(rule int) *C {
+	if i, ok := slices.BinarySearchFunc(h.made, made[C]{rule: rule}, compareRules[C]); ok {
+		return h.made[i].controller
+	}
+	return nil
+}
+
+// Hold builds what the rules have at a resource, and keeps it there. It returns the
+// controllers that judge the calls for the name that the resource stands for, in the order
+// of their rules; none as long as the name has not been matched.
+//
+// Where a rule did not change, its controller goes on as it is. Where it did, the new one is
+// built from the old one.
+func (t *Table[R, C]) Hold(at *core.Site) []*C {
+	before, _ := at.Held.(*Held[R, C])
+	if before == nil {
+		before = &Held[R, C]{revision: t.revision}
+	}
+	at.Common = before.common
+	which := t.which(at.Name, at.Matched)
+	if at.Beyond() {
+		which = slices.DeleteFunc(which, t.atHomeOnly)
+	}
+	if name := at.Resource.Name(); name != at.Name {
+		which = append(which, t.exact[name]...)
+		slices.Sort(which)
+		which = slices.Compact(which)
+	}
+	after := &Held[R, C]{revision: t.revision, idle: t.maker.Idle}
+	after.made = t.complement(t.carry(before, at, which), at, which)
+	if after.common = at.Common; !at.Beyond() {
+		after.matched = at.Matched.List
+	}
+	switch {
+	case len(after.made) == 0 && after.common == nil:
+		at.Held = nil
+	case !at.Beyond() || before.revision != t.revision || len(after.made) != len(before.made):
+		at.Held = after
+	}
+	if at.Pending {
+		return nil
+	}
+	controllers := make([]*C, len(which))
+	for k, i := range which {
+		controllers[k] = after.find(i)
+	}
+	return controllers
+}
+
+// atHomeOnly reports whether a rule has nothing to say of calls beyond the cap. What is
+// enforced gets nodes for what it names, so that it need not; what is in shadow mode gets none.
+func (t *Table[R, C]) atHomeOnly(rule int) bool {
+	info := t.rules[rule].Info()
+	return info.Mode == spec.Shadow && info.Match != spec.MatchRegex && !info.Default && info.Resource != node.OverflowName
+}
+
+// carry has what was held go by these rules.
+func (t *Table[R, C]) carry(before *Held[R, C], at *core.Site, which []int) []made[C] {
+	if before.revision == t.revision && at.Beyond() {
+		return before.made // of which all may come to apply
+	}
+	kept := make([]made[C], 0, len(before.made))
+	for _, m := range before.made {
+		unchanged, ok := true, true
+		if before.revision != t.revision {
+			m.rule, unchanged, ok = t.successor(before.revision, m.controller)
+		}
+		if !ok || !t.applies(m.rule, at, which) {
+			continue
+		}
+		if !unchanged {
+			m.controller = t.successorOf(m.controller, m.rule, at)
+		}
+		kept = append(kept, m)
+	}
+	slices.SortFunc(kept, compareRules[C])
+	return kept
+}
+
+// successorOf builds the controller that goes on from an older one, unless the update that is
+// under way has built it before.
+func (t *Table[R, C]) successorOf(old *C, rule int, at *core.Site) *C {
+	if c, ok := at.Successor(old).(*C); ok {
+		return c
+	}
+	c := t.maker.Build(t.rules[rule], at, old)
+	at.SetSuccessor(old, c)
+	return c
+}
+
+// complement builds what is missing of the rules that apply.
+func (t *Table[R, C]) complement(have []made[C], at *core.Site, which []int) []made[C] {
+	var fresh []made[C]
+	for _, i := range which {
+		if _, ok := slices.BinarySearchFunc(have, made[C]{rule: i}, compareRules[C]); !ok {
+			fresh = append(fresh, made[C]{i, t.maker.Build(t.rules[i], at, nil)})
+		}
+	}
+	if len(fresh) == 0 {
+		return have
+	}
+	all := slices.Concat(have, fresh)
+	slices.SortFunc(all, compareRules[C])
+	return all
+}

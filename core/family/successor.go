@@ -1,0 +1,114 @@
+package family
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/penstock-go/penstock/core/spec"
+)
+
+// successor is the rule of the next table that goes on from an old one.
+type successor struct {
+	rule      int
+	unchanged bool // in every field, the ID included
+}
+
+// successor returns the number of the rule that goes on from the rule of a controller, which
+// is of another revision, and whether the two are the same. For revisions further back an
+// ID says all there is to say.
+func (t *Table[R, C]) successor(revision uint64, c *C) (rule int, unchanged, ok bool) {
+	old := t.maker.Rule(c)
+	id := (*old).Info().ID
+	if revision == t.before {
+		s, ok := t.successors[id]
+		return s.rule, s.unchanged, ok
+	}
+	i, ok := t.numbers[id]
+	return i, ok && t.rules[i].Equal(*old), ok
+}
+
+// follow finds for each rule of an older table the one that goes on from it,
+// by the ID of the older. An ID says so, but a number that was added to a made one
+// only says which came first. So a rule goes on from, in this order,
+//
+//   - the one that is the same;
+//   - one that is the same but for its ID, if the IDs differ in the number only, or
+//     the old one is gone and the new one was not there;
+//   - the one with its ID;
+//   - one that is like it (see [spec.Rule]), if both IDs are as before.
+func (t *Table[R, C]) follow(old *Table[R, C]) map[string]successor {
+	m := matching[R]{
+		found: make(map[string]successor, len(t.rules)),
+		old:   make(map[string]R, len(old.rules)),
+		ids:   make(map[string]bool, len(t.rules)),
+	}
+	for _, rule := range old.rules {
+		m.old[rule.Info().ID] = rule
+	}
+	var left []int // rules that are not the same as before
+	for i, rule := range t.rules {
+		id := rule.Info().ID
+		m.ids[id] = true
+		if before, ok := m.old[id]; ok && rule.Equal(before) {
+			m.found[id] = successor{i, true}
+		} else {
+			left = append(left, i)
+		}
+	}
+	if len(left) == 0 {
+		return m.found
+	}
+	left = m.match(left, t.rules, old.rules, func(rule R) string { return fmt.Sprintf("%+v", rule.WithID("")) }, m.renumbered)
+	left = m.match(left, t.rules, old.rules, func(rule R) string { return rule.Info().ID }, nil)
+	m.match(left, t.rules, old.rules, func(rule R) string { return rule.Like() }, m.renamed)
+	return m.found
+}
+
+type matching[R spec.Rule[R]] struct {
+	found map[string]successor
+	old   map[string]R    // by ID
+	ids   map[string]bool // of the new ones
+}
+
+// match finds pairs with one key, in the order in which the rules were declared, if
+// their IDs may differ so. It returns which rules have none.
+func (m *matching[R]) match(left []int, rules, old []R, key func(R) string, may func(before, after string) bool) (still []int) {
+	candidates := make(map[string][]string) // IDs of old rules, by key
+	for _, rule := range old {
+		if _, taken := m.found[rule.Info().ID]; !taken {
+			k := key(rule)
+			candidates[k] = append(candidates[k], rule.Info().ID)
+		}
+	}
+	if len(candidates) == 0 {
+		return left
+	}
+	for _, i := range left {
+		k, id := key(rules[i]), rules[i].Info().ID
+		ids := candidates[k]
+		if len(ids) == 0 || may != nil && !may(ids[0], id) {
+			still = append(still, i)
+			continue
+		}
+		m.found[ids[0]] = successor{rule: i}
+		candidates[k] = ids[1:]
+	}
+	return still
+}
+
+func (m *matching[R]) renamed(before, after string) bool {
+	_, known := m.old[after]
+	return !known && !m.ids[before]
+}
+
+func (m *matching[R]) renumbered(before, after string) bool {
+	return unnumbered(before) == unnumbered(after) || m.renamed(before, after)
+}
+
+// unnumbered is an ID without the number that [spec.UniqueIDs] added.
+func unnumbered(id string) string {
+	if i := strings.LastIndexByte(id, '#'); i > 0 && strings.Trim(id[i+1:], "0123456789") == "" {
+		return id[:i]
+	}
+	return id
+}

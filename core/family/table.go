@@ -1,0 +1,136 @@
+package family
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/spec"
+)
+
+// Table is the rules of a family in one revision: which of them apply to a resource, in
+// the order in which they were declared, and which rule goes on from which of the revision
+// before. What a rule has at a resource is kept there, see [Held]. A Table doesn't change
+// once made.
+type Table[R spec.Rule[R], C any] struct {
+	maker    Maker[R, C]
+	revision uint64
+
+	rules       []R
+	numbers     map[string]int   // of the rules, by ID
+	exact       map[string][]int // by the name that they are about; not those that are off
+	expressions pattern.Expressions
+	patterns    []*pattern.Expression // of the rules; nil for those that have none or are off
+	defaults    []byDefault           // for what the others are not about
+
+	before     uint64               // the revision that successors are about
+	successors map[string]successor // by the ID of the older rule
+}
+
+// Maker says what a family makes of its rules.
+type Maker[R spec.Rule[R], C any] struct {
+	// Build makes the controller of a rule for a resource; old is that of the rule before
+	// it there, perhaps of one that was off, or nil. Build must not call anything of the
+	// user's, such as the clock.
+	Build func(rule R, at *core.Site, old *C) *C
+	// Rule is the rule of a controller. It must not be changed.
+	Rule func(*C) *R
+	// Idle reports whether a controller of a rule that is enforced can be forgotten without
+	// any harm; nil if all can. Those of other rules always can.
+	Idle func(c *C, now int64) bool
+}
+
+// NewTable compiles copies of the rules, whose IDs must differ, for a revision. previous is
+// the table of the revision before, nil if there is none.
+func NewTable[R spec.Rule[R], C any](revision uint64, rules []R, maker Maker[R, C], previous *Table[R, C]) (*Table[R, C], error) {
+	if idle := maker.Idle; idle != nil {
+		maker.Idle = func(c *C, now int64) bool { return (*maker.Rule(c)).Info().Mode != spec.Enforce || idle(c, now) }
+	}
+	t := &Table[R, C]{
+		maker: maker, revision: revision,
+		rules:   spec.Clone(rules),
+		numbers: make(map[string]int, len(rules)),
+		exact:   make(map[string][]int, len(rules)),
+	}
+	for i, rule := range t.rules {
+		info := rule.Info()
+		t.numbers[info.ID] = i
+		switch {
+		case info.Mode == spec.Off || info.Match == spec.MatchRegex:
+		case info.Default:
+			t.defaults = append(t.defaults, newByDefault(i, info.Except))
+		default:
+			t.exact[info.Resource] = append(t.exact[info.Resource], i)
+		}
+	}
+	if err := t.compile(previous); err != nil {
+		return nil, err
+	}
+	if previous != nil {
+		t.before, t.successors = previous.revision, t.follow(previous)
+	}
+	return t, nil
+}
+
+// compile makes the expressions, or takes them over from the table before.
+func (t *Table[R, C]) compile(previous *Table[R, C]) error {
+	type use struct { // a rule in shadow mode must not be why a name is matched for others
+		text   string
+		shadow bool
+	}
+	of := func(e *pattern.Expression) use { return use{e.Text, e.Shadow} }
+	users := make(map[use][]int)
+	size := 0
+	for i, rule := range t.rules {
+		info := rule.Info()
+		if info.Match != spec.MatchRegex || info.Mode == spec.Off {
+			continue
+		}
+		more, err := pattern.Size(info.Resource)
+		if err != nil {
+			return fmt.Errorf("rule %q: %w", info.ID, err)
+		}
+		if size += more; size > pattern.MaxTotal {
+			return fmt.Errorf("rule %q brings the regular expressions to %d steps, the most is %d", info.ID, size, pattern.MaxTotal)
+		}
+		u := use{info.Resource, info.Mode == spec.Shadow}
+		users[u] = append(users[u], i)
+	}
+	x := pattern.Expressions{Revision: t.revision, Rules: make(map[*pattern.Expression][]int, len(users))}
+	t.patterns = make([]*pattern.Expression, len(t.rules))
+	have := func(e *pattern.Expression) {
+		x.List = append(x.List, e)
+		x.Rules[e] = users[of(e)]
+		delete(users, of(e))
+		for _, i := range x.Rules[e] {
+			t.patterns[i] = e
+		}
+	}
+	if previous != nil {
+		for _, e := range previous.expressions.List {
+			if users[of(e)] != nil {
+				have(e)
+			}
+		}
+	}
+	for _, rule := range t.rules {
+		if u := (use{rule.Info().Resource, rule.Info().Mode == spec.Shadow}); users[u] != nil {
+			e, err := pattern.Compile(u.text, t.revision, u.shadow)
+			if err != nil {
+				return fmt.Errorf("rule %q: %w", rule.Info().ID, err)
+			}
+			have(e)
+		}
+	}
+	t.expressions = x
+	return nil
+}
+
+// Rules are copies of the rules in the order in which they were declared.
+func (t *Table[R, C]) Rules() []R { return spec.Clone(t.rules) }
+
+// All yields the rules by their place in that order, for the families: what they hold is
+// not copied and must not be changed.
+func (t *Table[R, C]) All() iter.Seq2[int, R] { return slices.All(t.rules) }

@@ -1,0 +1,159 @@
+package family_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/core/spec"
+)
+
+// rule is the least that a Table can hold.
+type rule struct {
+	id, resource string
+	match        spec.Match
+	mode         spec.Mode
+	value        int
+	compared     *int // counts the calls of Equal
+	byDefault    bool // then resource lists what it leaves out
+}
+
+func (r rule) Info() spec.Info {
+	if r.byDefault {
+		return spec.Info{ID: r.id, Resource: "*", Mode: r.mode, Default: true, Except: strings.Split(r.resource, ",")}
+	}
+	return spec.Info{ID: r.id, Resource: r.resource, Match: r.match, Mode: r.mode}
+}
+
+func (r rule) Like() string { return r.resource }
+
+func (r rule) WithID(id string) rule {
+	r.id = id
+	return r
+}
+
+func (r rule) Equal(other rule) bool {
+	if r.compared != nil {
+		*r.compared++
+	}
+	return r == other
+}
+
+// controller notes what it was built from.
+type controller struct {
+	rule     rule
+	resource string
+	old      *controller
+}
+
+var maker = family.Maker[rule, controller]{
+	Build: func(r rule, at *core.Site, old *controller) *controller {
+		return &controller{r, at.Resource.Name(), old}
+	},
+	Rule: func(c *controller) *rule { return &c.rule },
+}
+
+func table(t *testing.T, rules ...rule) *family.Table[rule, controller] {
+	t.Helper()
+	tb, err := family.NewTable(1, rules, maker, nil)
+	require.NoError(t, err)
+	return tb
+}
+
+func ids(rules []rule) string {
+	var all []string
+	for _, r := range rules {
+		all = append(all, r.id)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestTableFindsRulesInTheirOrder(t *testing.T) {
+	tb := table(t,
+		rule{id: "all", resource: ".*", match: spec.MatchRegex},
+		rule{id: "orders", resource: "orders"},
+		rule{id: "off", resource: "orders", mode: spec.Off},
+		rule{id: "or", resource: "orders|carts", match: spec.MatchRegex},
+		rule{id: "shadow", resource: "orders", mode: spec.Shadow},
+		rule{id: "part", resource: "order", match: spec.MatchRegex},
+		rule{id: "off too", resource: ".*", match: spec.MatchRegex, mode: spec.Off},
+		rule{id: "dot", resource: "o.ders", match: spec.MatchRegex},
+		rule{id: "lines", resource: "(?m)orders$", match: spec.MatchRegex},
+		rule{id: "carts", resource: "carts"},
+	)
+	for resource, want := range map[string]string{
+		"orders":        "all orders or shadow dot lines",
+		"carts":         "all or carts",
+		"order":         "all part",
+		"xorders":       "all",
+		"orders2":       "all",
+		"o.ders":        "all dot",
+		"orders|carts":  "all",
+		"orders\nmore":  "all",
+		"orders\n":      "all",
+		"":              "all",
+		"ORDERS":        "all",
+		"sub\norders":   "all",
+		"o\u00e9ders":   "all dot",
+		"o\xffders":     "all dot",
+		"ordersorders":  "all",
+		"(overflow)":    "all or part dot lines", // it stands for any name
+		"machine-root":  "all",
+		"orders|orders": "all",
+	} {
+		assert.Equal(t, want, ids(tb.For(resource)), "%q", resource)
+	}
+}
+
+func TestTableRefusesAPatternThatIsNone(t *testing.T) {
+	_, err := family.NewTable(1, []rule{{id: "r", resource: "(", match: spec.MatchRegex}}, maker, nil)
+	require.ErrorContains(t, err, `rule "r": is no regular expression: missing closing ): "("`)
+}
+
+// A set of rules can't do in many small steps what one expression can't.
+func TestTableBoundsItsPatterns(t *testing.T) {
+	make := func(n int, mode spec.Mode) error {
+		var rules []rule
+		for i := range n {
+			rules = append(rules, rule{id: fmt.Sprintf("r%d", i), resource: "a{999}", match: spec.MatchRegex, mode: mode}) // 1000 steps each
+		}
+		_, err := family.NewTable(1, rules, maker, nil)
+		return err
+	}
+	require.NoError(t, make(50, spec.Enforce))
+	require.EqualError(t, make(51, spec.Shadow), `rule "r50" brings the regular expressions to 51000 steps, the most is 50000`)
+	require.NoError(t, make(51, spec.Off), "which are not compiled")
+}
+
+// A default rule is for what no other rule in force is about, and not for what it
+// leaves out.
+func TestTableDefaultRules(t *testing.T) {
+	all := rule{id: "all", resource: "x,y", byDefault: true}
+	tb := table(t, all,
+		rule{id: "own", resource: "own"},
+		rule{id: "pattern", resource: "p.*", match: spec.MatchRegex},
+		rule{id: "shadow", resource: "shadow", mode: spec.Shadow},
+		rule{id: "off", resource: "off", mode: spec.Off},
+		rule{id: "off by default", byDefault: true, mode: spec.Off})
+	for name, want := range map[string]string{
+		"a": "all", "x": "", "y": "", "own": "own", "pay": "pattern", "shadow": "all shadow", "off": "all", "x,y": "all",
+	} {
+		assert.Equal(t, want, ids(tb.For(name)), name)
+	}
+
+	e, _ := newEngine(t, core.Config{})
+	f := put(t, e, all, rule{id: "own", resource: "own"})
+	before := f.bound(t, "a")
+	require.Len(t, before, 1)
+	f = put(t, e, all)
+	assert.Same(t, before[0], f.bound(t, "a")[0], "what is still there goes on")
+	assert.Nil(t, f.bound(t, "own")[0].old)
+	f = put(t, e, all, rule{id: "own", resource: "a"})
+	assert.Equal(t, "own", ids(f.For("a")))
+	assert.Len(t, f.bound(t, "a"), 1)
+}

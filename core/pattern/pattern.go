@@ -1,0 +1,138 @@
+package pattern
+
+import (
+	"errors"
+	"fmt"
+	"regexp/syntax"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxName is how many bytes the names can have that a call brings along: of the
+// resource, of the context and of the caller. A call with a longer one is refused with
+// core.ErrInvalid, and a rule that has one is not loaded: names are kept, shown, logged and
+// matched against expressions, and may come from outside.
+const MaxName = 1024
+
+// What the regular expressions of rules may be. A short one can stand for a long
+// one: a{1000} is a thousand letters. So the size counts too: the steps of the
+// expression with every repetition written out, and at least its bytes and what
+// parsing it costs. Compiling takes some 500 bytes of memory for each step.
+//
+// A name is matched against an expression once. What that takes is bounded by the steps
+// that can be under way at one character of the name, see patternWork.
+const (
+	MaxLength = 1024   // bytes
+	MaxSize   = 10_000 // steps of one expression
+	MaxTotal  = 50_000 // steps of all expressions of a family, or of a file
+	MaxSteps  = 256    // steps of one expression under way at once, in the mean over the longest name
+)
+
+// Size returns the size of a regular expression, and what is wrong with it
+// if it can't be used. It doesn't compile it.
+func Size(pattern string) (size int, err error) {
+	if len(pattern) > MaxLength {
+		return 0, fmt.Errorf("the regular expression has %d bytes, the most is %d", len(pattern), MaxLength)
+	}
+	size = max(len(pattern), classPrice(pattern))
+	if size <= MaxSize {
+		parsed, err := syntax.Parse(pattern, syntax.Perl)
+		if err == nil && strings.Contains(pattern, `\Q`) { // it may be right only as long as nothing follows it
+			_, err = syntax.Parse(whole(pattern), syntax.Perl)
+		}
+		if bad, ok := errors.AsType[*syntax.Error](err); ok {
+			return size, fmt.Errorf("is no regular expression: %s: %q", bad.Code, bad.Expr)
+		}
+		size = max(size, steps(parsed))
+		if size <= MaxSize {
+			if work := patternWork(parsed); work > MaxSteps*MaxName {
+				return size, fmt.Errorf("the regular expression has %d steps under way at once on a name of %d bytes, the most is %d: repeat less, or less of what can be anything",
+					work/MaxName, MaxName, MaxSteps)
+			}
+		}
+	}
+	if size > MaxSize {
+		return size, fmt.Errorf("the regular expression has %d steps when its repetitions are written out, the most is %d: repeat less, or name fewer characters",
+			size, MaxSize)
+	}
+	return size, nil
+}
+
+// whole makes an expression match whole names only. A dot matches a line break
+// too: a name isn't a text of lines, and one with a break must not get around a
+// rule for all names.
+func whole(pattern string) string { return `^(?s:` + pattern + `)$` }
+
+// steps is about how many instructions an expression compiles to. A class of many
+// ranges takes room like several. The parser bounds the depth, and the product of
+// nested repetitions.
+func steps(re *syntax.Regexp) int {
+	n := 0
+	for _, sub := range re.Sub {
+		n += steps(sub)
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		return len(re.Rune)
+	case syntax.OpCharClass:
+		return 1 + len(re.Rune)/16
+	case syntax.OpConcat:
+		return n
+	case syntax.OpAlternate:
+		return n + len(re.Sub) - 1
+	case syntax.OpCapture:
+		return n + 2
+	case syntax.OpRepeat:
+		// One after the other; each beyond the least may be skipped.
+		return n*max(re.Min, re.Max, 1) + max(re.Max-re.Min, 1)
+	}
+	return n + 1
+}
+
+// classPrice is what parsing the character classes costs at most, as steps. The
+// parser lists the hundreds of ranges of a Unicode class, and where case is ignored
+// it goes through a range character by character, milliseconds for a large one. Both
+// must be known before. What looks like a class or a range is priced as one.
+func classPrice(pattern string) int {
+	price, folds := 100, ignoresCase(pattern)
+	if folds {
+		price = 200
+	}
+	price *= strings.Count(pattern, `\p`) + strings.Count(pattern, `\P`)
+	if !folds {
+		return price
+	}
+	for i := range len(pattern) {
+		if pattern[i] != '-' {
+			continue
+		}
+		const perStep = 12 // characters
+		low, _ := utf8.DecodeLastRuneInString(pattern[:i])
+		high, _ := utf8.DecodeRuneInString(pattern[i+1:])
+		switch {
+		case high == '\\': // it can be any
+			price += MaxSize / 2
+		case high > low:
+			price += int(min(high, 0x20000)-min(low, 0x20000)) / perStep // beyond, there is no case
+		}
+	}
+	return price
+}
+
+// ignoresCase reports whether a group sets the flag i.
+func ignoresCase(pattern string) bool {
+	for {
+		_, flags, found := strings.Cut(pattern, "(?")
+		if !found {
+			return false
+		}
+		pattern = flags
+		end := strings.IndexFunc(flags, func(r rune) bool { return (r < 'a' || r > 'z') && r != 'U' && r != '-' })
+		if end >= 0 {
+			flags = flags[:end]
+		}
+		if strings.Contains(flags, "i") {
+			return true
+		}
+	}
+}

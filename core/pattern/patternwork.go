@@ -1,0 +1,104 @@
+package pattern
+
+import "regexp/syntax"
+
+// patternWork is at most how many steps it takes to match an expression against a name
+// of [MaxName] bytes, whatever the name is. A matcher that does not go back, as Go's
+// doesn't, takes each step of the expression at each place of the name once at most. So
+// what counts is at how many places each step can be taken: as many characters can come
+// before it as the parts of the expression before it can match, and here every character
+// is taken to match every part that matches one.
+func patternWork(re *syntax.Regexp) int {
+	n, _ := work(re, reach{})
+	return n
+}
+
+// reach is how many characters something is long, or begins behind: from low to high.
+type reach struct{ low, high int }
+
+// then is how many characters two parts one after the other are long.
+func (r reach) then(next reach) reach {
+	return reach{r.low + next.low, min(r.high+next.high, MaxName)}
+}
+
+// places is at how many places of a name something can begin.
+func (r reach) places() int { return max(0, r.high-r.low+1) }
+
+// work is how many steps it takes to match an expression that begins at these places, in
+// all, and how many characters it is long. The steps are those that [steps] counts.
+func work(re *syntax.Regexp, at reach) (n int, long reach) {
+	here := at.places()
+	if here == 0 {
+		return 0, reach{} // beyond the longest name
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		letters := len(re.Rune)
+		for range letters {
+			n += at.places()
+			at = at.then(reach{1, 1})
+		}
+		return n, reach{letters, letters}
+	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return here, reach{1, 1}
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			more, l := work(sub, at.then(long))
+			n, long = n+more, long.then(l)
+		}
+		return n, long
+	case syntax.OpAlternate:
+		long = reach{low: MaxName}
+		for _, sub := range re.Sub {
+			more, l := work(sub, at)
+			n += here + more
+			long = reach{min(long.low, l.low), max(long.high, l.high)}
+		}
+		return n, long
+	case syntax.OpCapture:
+		n, long = work(re.Sub[0], at)
+		return n + here + at.then(long).places(), long
+	case syntax.OpStar:
+		return workOfRepeated(re.Sub[0], at, 0, -1)
+	case syntax.OpPlus:
+		return workOfRepeated(re.Sub[0], at, 1, -1)
+	case syntax.OpQuest:
+		return workOfRepeated(re.Sub[0], at, 0, 1)
+	case syntax.OpRepeat:
+		return workOfRepeated(re.Sub[0], at, re.Min, re.Max)
+	}
+	return here, reach{}
+}
+
+// workOfRepeated is work for an expression that comes so many times one after the other; most is
+// -1 if there is no end to it. What has no end is written once, and begins again behind
+// itself.
+func workOfRepeated(re *syntax.Regexp, at reach, least, most int) (n int, long reach) {
+	copies, endless := most, most < 0
+	if endless {
+		copies = max(least, 1)
+	}
+	for i := range copies {
+		again := endless && i == copies-1
+		if again {
+			at.high = MaxName
+		}
+		if again || i >= least {
+			n += at.places() // it is there or not
+		}
+		more, l := work(re, at)
+		n += more
+		if again && l.low == 0 {
+			n += at.places() // it can be nothing: to be there is one step, and to come again another
+		}
+		at = at.then(l)
+		if i < least {
+			long.low += l.low
+		}
+		long.high += l.high
+	}
+	if endless {
+		long.high = MaxName
+	}
+	return n, long
+}

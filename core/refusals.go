@@ -1,0 +1,81 @@
+package core
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Refuser is the rule behind a refusal, which is asked when a caller wants to know more;
+// see the methods of [BlockError] of the same names. It is safe for concurrent use.
+type Refuser interface {
+	RetryAfter() (wait time.Duration, known bool)
+	Limit() (limit float64, known bool)
+}
+
+// refusals is how often a rule refused, and how far the block log has told it.
+type refusals struct {
+	total   stat.Tally
+	told    shared.Int64 // of total
+	nextLog shared.Int64
+}
+
+// NewBlockError returns the refusal that b describes, counted: by itself, or with another
+// one that is not nil. So a rule that was changed counts on where it left off, and the
+// refusals of single values count as their rule's. rule may be nil.
+func NewBlockError(b BlockError, rule Refuser, with *BlockError) *BlockError {
+	b.rule, b.refusals = rule, nil
+	if with != nil {
+		b.refusals = with.refusals
+	} else {
+		b.refusals = new(refusals)
+	}
+	return &b
+}
+
+// logPause is the time between two lines of the block log about one rule and
+// resource.
+const logPause = int64(time.Second)
+
+// NoteRefusal counts a refusal of the call for the block log. When a line is due, at most
+// once a second, it returns how many there were since the last one.
+func (inv *Invocation) NoteRefusal(b *BlockError) (refusals int64, due bool) {
+	return b.note(inv.lane, inv.now)
+}
+
+func (e *BlockError) note(lane uint32, now int64) (refusals int64, due bool) {
+	r := e.refusals
+	if r == nil {
+		return 0, false
+	}
+	r.total.Add(lane, 1)
+	next := r.nextLog.Load()
+	if next != 0 && now < next || !r.nextLog.CompareAndSwap(next, now+logPause) {
+		return 0, false
+	}
+	return e.unlogged(), true
+}
+
+// unlogged returns the refusals that no line has told yet, which are told now.
+func (e *BlockError) unlogged() int64 {
+	for r := e.refusals; r != nil; {
+		total, told := r.total.Load(), r.told.Load()
+		if total <= told { // less if somebody tells what came since
+			return 0
+		}
+		if r.told.CompareAndSwap(told, total) {
+			return total - told
+		}
+	}
+	return 0
+}
+
+// RefusalsOf is how many calls were refused with b and those that are counted with it. It
+// never decreases.
+func RefusalsOf(b *BlockError) int64 {
+	if b.refusals == nil {
+		return 0
+	}
+	return b.refusals.total.Load()
+}

@@ -1,0 +1,71 @@
+package core
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/penstock-go/penstock/core/argument"
+)
+
+// Every refusal is told exactly once, in one line or another.
+func TestNoteConservesRefusals(t *testing.T) {
+	b := NewBlockError(BlockError{}, nil, nil)
+	const callers, each = 8, 2000
+	var mu sync.Mutex
+	told, lines := int64(0), 0
+	var done sync.WaitGroup
+	for c := range callers {
+		done.Go(func() {
+			for i := range each {
+				if n, due := b.note(uint32(c), int64(i)*int64(10*time.Millisecond)); due {
+					mu.Lock()
+					told += n
+					lines++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	done.Wait()
+	assert.LessOrEqual(t, lines, 20, "20 s, a line each")
+	assert.Equal(t, int64(callers*each), told+b.unlogged())
+	assert.Equal(t, int64(callers*each), RefusalsOf(b))
+	assert.Zero(t, b.unlogged())
+}
+
+// The first refusal is told at once, also where the clock stands before 1970.
+func TestNoteIsDueAtFirst(t *testing.T) {
+	for _, now := range []int64{0, 1, 1_700_000_000_000_000_000, -1, -int64(20 * 365 * 24 * time.Hour)} {
+		b := NewBlockError(BlockError{}, nil, nil)
+		n, due := b.note(0, now)
+		assert.True(t, due, "at %d", now)
+		assert.Equal(t, int64(1), n)
+		_, due = b.note(0, now+int64(time.Second)-1)
+		assert.False(t, due)
+		n, due = b.note(0, now+int64(time.Second))
+		assert.True(t, due)
+		assert.Equal(t, int64(2), n)
+	}
+}
+
+// Refusals that are counted together are told together.
+func TestRefusalsCountedTogether(t *testing.T) {
+	rule := NewBlockError(BlockError{Kind: KindHotspot, Rule: "r"}, nil, nil)
+	says := *rule
+	says.Value = argument.Of("ann")
+	ann := NewBlockError(says, nil, rule)
+	_, due := ann.note(0, 0)
+	assert.True(t, due)
+	_, due = rule.note(0, 1)
+	assert.False(t, due, "a line was written just now")
+	assert.EqualValues(t, 2, RefusalsOf(rule))
+	assert.EqualValues(t, 2, RefusalsOf(ann))
+	assert.EqualValues(t, 1, rule.unlogged())
+	assert.Zero(t, ann.unlogged())
+	other := NewBlockError(says, nil, nil)
+	other.note(0, 2)
+	assert.EqualValues(t, 2, RefusalsOf(rule), "what is counted by itself")
+}

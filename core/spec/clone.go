@@ -1,0 +1,72 @@
+package spec
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// Clone returns rules with copies of all that they hold, however deep: whoever
+// changes the ones doesn't change the others. It panics where an exported field can hold
+// what it doesn't copy, such as a map or a pointer; no field of a rule may.
+func Clone[R any](rules []R) []R {
+	list := reflect.ValueOf(&rules).Elem()
+	copierOf(list.Type())(list)
+	return rules
+}
+
+// copier replaces what a variable shares by a copy. The nil copier is that of a type whose
+// values share nothing.
+type copier func(reflect.Value)
+
+func copierOf(t reflect.Type) copier {
+	switch kind := t.Kind(); {
+	case kind == reflect.String, kind <= reflect.Complex128:
+		return nil
+	case kind == reflect.Slice:
+		return copierOfLists(t)
+	case kind == reflect.Struct:
+		return copierOfStructs(t)
+	}
+	panic(fmt.Sprintf("core: a rule can't hold a %v", t)) // met by the first test of a new family
+}
+
+func copierOfLists(t reflect.Type) copier {
+	inner := copierOf(t.Elem())
+	return func(v reflect.Value) {
+		if v.IsNil() {
+			return
+		}
+		fresh := reflect.MakeSlice(t, v.Len(), v.Len())
+		reflect.Copy(fresh, v)
+		v.Set(fresh)
+		if inner != nil {
+			for i := range fresh.Len() {
+				inner(fresh.Index(i))
+			}
+		}
+	}
+}
+
+func copierOfStructs(t reflect.Type) copier {
+	type part struct {
+		index int
+		copy  copier
+	}
+	var parts []part
+	for i := range t.NumField() {
+		if !t.Field(i).IsExported() {
+			continue // nobody but its package can change what it holds
+		}
+		if c := copierOf(t.Field(i).Type); c != nil {
+			parts = append(parts, part{i, c})
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return func(v reflect.Value) {
+		for _, p := range parts {
+			p.copy(v.Field(p.index))
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package spec
+
+// Mode says what a rule's verdict does. The zero value is [Enforce].
+type Mode uint8
+
+// The modes of a rule.
+const (
+	Enforce Mode = iota // the verdict holds
+	Shadow              // the rule decides and counts what it would have blocked; every call passes
+	Off                 // the rule is kept but not asked
+)
+
+var modeNames = []string{"enforce", "shadow", "off"}
+
+// String returns the name used in rule files.
+func (m Mode) String() string { return EnumName("mode", modeNames, uint8(m)) }
+
+// MarshalText writes the name used in rule files.
+func (m Mode) MarshalText() ([]byte, error) { return MarshalEnum("mode", modeNames, uint8(m)) }
+
+// UnmarshalText reads the name used in rule files.
+func (m *Mode) UnmarshalText(text []byte) error {
+	v, err := ParseEnum("mode", modeNames, text)
+	*m = Mode(v)
+	return err
+}

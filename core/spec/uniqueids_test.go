@@ -1,0 +1,103 @@
+package spec_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+type plainRule struct {
+	id, resource string
+	value        int
+	compared     *int // counts the calls of Equal
+}
+
+func (r plainRule) Info() spec.Info { return spec.Info{ID: r.id, Resource: r.resource} }
+func (r plainRule) Like() string    { return r.resource }
+
+func (r plainRule) WithID(id string) plainRule {
+	r.id = id
+	return r
+}
+
+func (r plainRule) Equal(other plainRule) bool {
+	if r.compared != nil {
+		*r.compared++
+	}
+	return r == other
+}
+
+func plainIDs(rules []plainRule) string {
+	var all []string
+	for _, r := range rules {
+		all = append(all, r.id)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestUniqueIDs(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		declared []plainRule
+		want     string
+		err      string
+	}{
+		{name: "none"},
+		{name: "declared", declared: []plainRule{{id: "a"}, {id: "b"}}, want: "a b"},
+		{name: "made", declared: []plainRule{{resource: "x"}, {resource: "y"}}, want: "made:x made:y"},
+		{name: "made from the same", declared: []plainRule{{resource: "x", value: 1}, {resource: "x", value: 2}, {resource: "x", value: 3}},
+			want: "made:x made:x#2 made:x#3"},
+		{name: "somebody has taken it", declared: []plainRule{{resource: "x", value: 1}, {resource: "x", value: 2}, {id: "made:x#2"}, {id: "made:x"}},
+			want: "made:x#3 made:x#4 made:x#2 made:x"},
+		{name: "declared twice", declared: []plainRule{{id: "a", value: 1}, {id: "b"}, {id: "a", value: 2}},
+			err: `rules 0 and 2 have the same id "a": give each its own`},
+		{name: "the same twice", declared: []plainRule{{resource: "x", value: 1}, {resource: "x", value: 2}, {resource: "x", value: 2}},
+			err: "rules 1 and 2 are the same: remove one"},
+		{name: "the same, but one has an ID", declared: []plainRule{{resource: "x"}, {id: "a", resource: "x"}}, want: "made:x a"},
+		{name: "the same, one named like the other", declared: []plainRule{{id: "made:x", resource: "x"}, {resource: "x"}}, want: "made:x made:x#2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := spec.UniqueIDs(tt.declared, normalized(tt.declared))
+			if tt.err != "" {
+				require.EqualError(t, err, tt.err)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, plainIDs(got))
+		})
+	}
+}
+
+func normalized(declared []plainRule) []plainRule {
+	all := make([]plainRule, len(declared))
+	for i, r := range declared {
+		if r.id == "" {
+			r.id = "made:" + r.resource
+		}
+		all[i] = r
+	}
+	return all
+}
+
+// A file may have 10,000 rules, all for one resource: the work must not grow with
+// the square of their number.
+func TestUniqueIDsOfManyRulesForOneResource(t *testing.T) {
+	const n = 10_000
+	compared := 0
+	declared := make([]plainRule, n)
+	for i := range declared {
+		declared[i] = plainRule{resource: "x", value: i, compared: &compared}
+	}
+	got, err := spec.UniqueIDs(declared, normalized(declared))
+	require.NoError(t, err)
+	assert.Equal(t, "made:x#10000", got[n-1].id)
+	assert.LessOrEqual(t, compared, n)
+
+	declared[n-1].value = 0
+	_, err = spec.UniqueIDs(declared, normalized(declared))
+	assert.EqualError(t, err, fmt.Sprintf("rules 0 and %d are the same: remove one", n-1))
+}

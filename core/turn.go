@@ -1,0 +1,157 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock-go/penstock/stat"
+)
+
+// TakeTurn has the call take the next turn in a queue, at its cost, if the wait for it,
+// which it returns, is at most maxWait. The caller holds the lock of the queue. The call
+// gives the turn back if it is refused. If the turn is awaited, the call doesn't run before:
+// the rule says wait, for at least as long. If not, it runs when it may, and has its turn
+// then.
+//
+// A call that will not leave, and finds nobody in the queue, has its turn for good, though
+// that is to come. One that may leave is in the queue until then.
+func (inv *Invocation) TakeTurn(q *stat.Turns, cost stat.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
+	at, wait := q.Next(inv.now, cost)
+	switch {
+	case wait > maxWait:
+		return wait, false
+	case wait == 0:
+		inv.holdTurn(q, at, q.Grant(at))
+	case q.Empty() && inv.willStay():
+		inv.holdTurn(q, at, q.Grant(at))
+		if awaited {
+			inv.WaitAtLeast(wait)
+		}
+	default:
+		inv.queueTurn(q, at, cost, awaited)
+	}
+	return wait, true
+}
+
+// WaitAtLeast says that what a rule has the call wait for is no turn, or not only: it takes
+// so long, whoever leaves the queues in which the call is.
+func (inv *Invocation) WaitAtLeast(wait time.Duration) { inv.firm = max(inv.firm, wait) }
+
+// willStay reports whether the call is known not to leave a queue before its turn.
+func (inv *Invocation) willStay() bool {
+	return inv.stays || inv.ctx == context.Background() && len(inv.bound.recheckers) == 0
+}
+
+// holdTurn notes a turn that the call has for good.
+func (inv *Invocation) holdTurn(q *stat.Turns, at, before stat.Moment) {
+	token, part := at.Split()
+	undo, undoPart := before.Split()
+	inv.reserve(int64(part)<<32|int64(undoPart), token, undo, false).Holder = turnsHolder{q}
+}
+
+// queueTurn puts the call into the queue.
+func (inv *Invocation) queueTurn(q *stat.Turns, at, cost stat.Moment, awaited bool) {
+	x := inv.nextTurn()
+	x.awaited = awaited
+	q.Queue(&x.Turn, inv.now, at, cost)
+	inv.queues = inv.queues || awaited
+	inv.movable = inv.movable || awaited
+	inv.reserve(0, 0, 0, false).Holder = x
+}
+
+// turnsHolder is the holder of turns that calls have for good.
+type turnsHolder struct{ *stat.Turns }
+
+func (h turnsHolder) GiveBack(r *Reservation, now int64) {
+	at := stat.MomentOf(r.Token, uint32(r.Units>>32))
+	h.GiveUp(at, stat.MomentOf(r.Undo, uint32(r.Units)), now)
+}
+
+// turn is a turn that a call waits for in a queue. It belongs to the invocation, and serves
+// one call after the other.
+type turn struct {
+	stat.Turn
+	awaited bool // the call doesn't run before
+}
+
+func (x *turn) GiveBack(_ *Reservation, now int64) { x.Leave(now) }
+
+func (inv *Invocation) nextTurn() *turn {
+	n := len(inv.turns)
+	if n == cap(inv.turns) || inv.turns[:n+1][n] == nil {
+		inv.turns = append(inv.turns, &turn{Turn: stat.MakeTurn(&inv.nap)})[:n]
+	}
+	inv.turns = inv.turns[:n+1]
+	return inv.turns[n]
+}
+
+// awaitTurns waits for as long as the rules say, or less where that is for turns and they
+// come earlier because others have left.
+//
+// The call sleeps once, until the latest of its turns. Where it has several, or waits for
+// something else besides, it says in each queue until when it sleeps: if somebody behind
+// it sleeps for too long it wakes for its turn there, to tell them, and sleeps on.
+func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned func(), cause error) {
+	firm, until, slept := inv.now+int64(inv.firm), inv.now+int64(wait), int64(0)
+	for {
+		if len(inv.turns) > 1 || firm > inv.now {
+			inv.linger(until)
+		}
+		if inv.movable {
+			before, slept, cause = inv.nap.Sleep(inv.ctx, inv.engine.clock, inv.now, until, before)
+		} else {
+			slept = until
+			before, cause = inv.sleep(inv.ctx, time.Duration(until-inv.now), before)
+		}
+		inv.now = max(inv.now, inv.engine.Now())
+		if cause != nil {
+			return before, cause
+		}
+		if until = inv.lookForTurns(firm, slept); until <= max(inv.now, slept) {
+			return before, nil
+		}
+		// What changes from here on is told again; what has changed is looked for.
+		inv.nap.Again()
+		if until = inv.lookForTurns(firm, slept); until <= max(inv.now, slept) {
+			return before, nil
+		}
+	}
+}
+
+// lookForTurns returns when the last of the turns comes that the call awaits, or firm if
+// that is later. The call has slept until slept, though the clock may not show it. It looks
+// in all queues: also where it awaits nothing those behind it may wait to be told.
+func (inv *Invocation) lookForTurns(firm, slept int64) (last int64) {
+	last = firm
+	for _, x := range inv.turns {
+		if at := x.Come(inv.now, slept); x.awaited {
+			last = max(last, at)
+		}
+	}
+	return last
+}
+
+// linger says in the queues that the call sleeps until then.
+func (inv *Invocation) linger(until int64) {
+	for _, x := range inv.turns {
+		if x.Linger(until) {
+			inv.movable = true
+		}
+	}
+}
+
+// runTurns takes the turns of a call that runs now, though not all may have come.
+func (inv *Invocation) runTurns() {
+	for _, x := range inv.turns {
+		x.Run()
+	}
+}
+
+// dropTurns has the turns keep nothing alive.
+func (inv *Invocation) dropTurns() {
+	for _, x := range inv.turns {
+		x.Drop(inv.now)
+	}
+	inv.turns = inv.turns[:0]
+	inv.nap.Forget()
+}

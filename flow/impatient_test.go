@@ -1,0 +1,34 @@
+package flow_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/proof/trial"
+)
+
+// Callers who leave in the order in which they came take nothing from those behind them:
+// as many pass as if they had never come. known bug 128
+func TestGoodputOfImpatientCallers(t *testing.T) {
+	for _, rule := range []flow.Rule{
+		throttle(50, time.Second),
+		{ID: "r", Resource: "orders", Threshold: 50, Behavior: flow.WarmUpThrottle, WarmUpPeriod: time.Second, MaxWait: time.Second},
+	} {
+		passed := trial.Impatient(t, 6, func(e *core.Engine) {
+			require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{rule}) }))
+		})
+		t.Log(rule.Behavior, passed)
+		if rule.Behavior == flow.WarmUpThrottle {
+			passed = passed[3:] // when it is warm
+		}
+		for _, n := range passed[:len(passed)-1] {
+			assert.GreaterOrEqual(t, n, 50*95/100, "%v in each second", passed)
+			assert.LessOrEqual(t, n, 51, "%v in each second", passed)
+		}
+	}
+}

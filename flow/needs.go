@@ -1,0 +1,69 @@
+package flow
+
+import (
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/node"
+)
+
+// findNeeds finds what rules need of nodes at which none of them is at work yet.
+func (t *Table) findNeeds(rules []Rule) {
+	known := make(map[core.Need]bool)
+	for _, r := range rules {
+		switch n := r.need(node.Meter{Shape: r.shape()}); {
+		case r.Mode == spec.Off:
+		case r.Relation == Associated:
+			t.looking = append(t.looking, r)
+		case r.Match == spec.MatchRegex && r.Mode != spec.Shadow && r.counts() && !known[n]:
+			known[n] = true
+			t.perhaps = append(t.perhaps, n)
+		}
+	}
+}
+
+// Needs tells which meters the rules at a resource count with. Of a semaphore that a rule has to
+// itself nobody else could tell later who is in flight, so it is kept while the rule is off.
+func (t *Table) Needs(held any, known uint64, need func(core.Need)) {
+	h, _ := held.(*family.Held[Rule, controller])
+	for c := range h.All() {
+		_, own := ownerOf(c.meter)
+		if c.rule.counts() && c.rule.Relation != Associated && (c.rule.Mode != spec.Off || own && c.rule.Metric == Concurrency) {
+			need(c.rule.need(c.meter))
+		}
+	}
+	if t.Pending(known) {
+		for _, n := range t.perhaps {
+			need(n)
+		}
+	}
+}
+
+// Looks tells which meters associated rules look at, or will once they are at work: where
+// the calls are, which an expression may say.
+func (t *Table) Looks(need func(resource string, n core.Need)) {
+	if len(t.looking) == 0 {
+		return
+	}
+	for _, r := range t.looking {
+		if r.Match == spec.MatchRegex {
+			need(r.Ref, r.need(r.meterAfter(nil, r.Resource, 0)))
+		}
+	}
+	t.Each(func(c *controller) {
+		if c.rule.Relation == Associated && c.rule.Mode != spec.Off {
+			need(c.rule.Ref, c.rule.need(c.meter))
+		}
+	})
+}
+
+// counts reports whether the rule counts with a meter of a node.
+func (r Rule) counts() bool { return r.Metric == Concurrency || r.windowed() }
+
+// need is a meter as the rule needs it.
+func (r Rule) need(m node.Meter) core.Need {
+	if r.Metric == Concurrency {
+		return core.Need{Role: r.role(), Semaphore: true, Meter: node.Meter{Owner: m.Owner}}
+	}
+	return core.Need{Role: r.role(), Meter: m}
+}

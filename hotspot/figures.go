@@ -1,0 +1,123 @@
+package hotspot
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/internal/shown"
+)
+
+// Figures are the details of a rule: what it knows of single values.
+type Figures struct {
+	Values   int   `json:"values"`   // that it knows at the moment
+	InFlight int64 `json:"inFlight"` // units of all of them, where the rule limits those
+	// Overflowed is how often a value found no place among those that the rule knows, and
+	// was judged together with others.
+	Overflowed int64 `json:"overflowed"`
+	// Top are the values that are asked for most, ten at most, the most first.
+	Top []ValueFigures `json:"top,omitempty"`
+}
+
+// ValueFigures is what a rule has done with one value of a resource since it got to know
+// it.
+type ValueFigures struct {
+	Resource string `json:"resource"`
+	Value    string `json:"value"`  // as [argument.Value.String] shows it
+	Passed   int64  `json:"passed"` // calls
+	Refused  int64  `json:"refused"`
+	InFlight int64  `json:"inFlight"` // units, where the rule limits those
+}
+
+// Figures says what each rule has done, over all resources, and what it knows of values.
+func (t *Table) Figures() []core.RuleFigures {
+	return t.FiguresWith(func(_ Rule, controllers []*controller) core.Details {
+		if len(controllers) == 0 {
+			return nil
+		}
+		var f Figures
+		var hottest top
+		for _, c := range controllers {
+			c.tell(&f, &hottest)
+		}
+		f.Top = hottest.figures()
+		return f
+	})
+}
+
+// Lines tell how many values there are, and those that are asked for most.
+func (f Figures) Lines(time.Time) []string {
+	if f.Values == 0 {
+		return nil
+	}
+	const most = 3
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d values", f.Values)
+	for i, v := range f.Top[:min(len(f.Top), most)] {
+		b.WriteString([]string{"; hottest ", ", "}[min(i, 1)])
+		fmt.Fprintf(&b, "%s (%d passed, %d refused)", shown.Label(v.Value), v.Passed, v.Refused)
+	}
+	if f.Overflowed > 0 {
+		fmt.Fprintf(&b, "; %d times one found no place and shared a limit", f.Overflowed)
+	}
+	return []string{b.String()}
+}
+
+// Resources are none: values are told of over all resources.
+func (f Figures) Resources() []core.ResourceDetails { return nil }
+
+// topValues is how many values of a rule are shown.
+const topValues = 10
+
+// top is the hottest values of a rule, the hottest first.
+type top []hot
+
+type hot struct {
+	heat  int64
+	value argument.Value
+	ValueFigures
+}
+
+// add notes a value if it is among the hottest.
+func (t *top) add(h hot) {
+	i, _ := slices.BinarySearchFunc(*t, h, func(a, b hot) int {
+		return cmp.Or(cmp.Compare(b.heat, a.heat), cmp.Compare(b.Passed+b.Refused, a.Passed+a.Refused),
+			strings.Compare(a.value.String(), b.value.String()), strings.Compare(a.Resource, b.Resource))
+	})
+	if i == topValues {
+		return
+	}
+	*t = slices.Insert(*t, i, h)
+	*t = (*t)[:min(len(*t), topValues)]
+}
+
+func (t top) figures() []ValueFigures {
+	var figures []ValueFigures
+	for _, h := range t {
+		h.Value = h.value.String()
+		figures = append(figures, h.ValueFigures)
+	}
+	return figures
+}
+
+// tell adds the values of a controller to the figures, and to the hottest.
+func (c *controller) tell(f *Figures, hottest *top) {
+	now := c.engine.Now()
+	c.values.each(func(x *cell) {
+		f.InFlight += x.held
+		if x.isRest() {
+			f.Overflowed += x.shard.overflowed
+			return
+		}
+		f.Values++
+		if x.passed+x.refused > 0 {
+			hottest.add(hot{x.heat.at(now), x.value, ValueFigures{
+				Resource: c.refusal.Resource, Passed: x.passed, Refused: x.refused, InFlight: x.held,
+			}})
+		}
+	})
+}

@@ -1,0 +1,59 @@
+package inspect
+
+import (
+	"fmt"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shown"
+)
+
+// attention yields a line for each thing that may need it.
+func (t *Tree) attention(yield func(string) bool) {
+	stopped := false
+	tell := func(format string, args ...any) { stopped = stopped || !yield(fmt.Sprintf(format, args...)) }
+	if t.Waiting > 0 {
+		tell("waiting calls: %d", t.Waiting)
+	}
+	if t.Failures > 0 {
+		tell("slot panics: %d; each call went on without that slot", t.Failures)
+	}
+	if t.Leaked > 0 {
+		tell("calls that did not exit in time: %d; the log says who made them", t.Leaked)
+	}
+	for _, c := range []struct {
+		name string
+		Usage
+	}{
+		{"resources", t.Caps.Resources},
+		{"contexts", t.Caps.Contexts},
+		{"call nodes", t.Caps.Calls},
+		{"origins", t.Caps.Origins},
+	} {
+		if c.Overflows > 0 {
+			tell("%s: %d of %d; %d times a name found no place and went to (overflow)", c.name, c.Used, c.Cap, c.Overflows)
+		}
+	}
+	for i := range t.Rules {
+		r := &t.Rules[i]
+		if r.Mode == spec.Shadow {
+			tell("%s: would have refused %d calls", ruleName{r}, r.ShadowBlocked)
+		}
+		if r.Details != nil {
+			for _, line := range r.Details.Lines(t.At) {
+				tell("%s: %s", ruleName{r}, line)
+			}
+		}
+	}
+}
+
+// ruleName is how a line about a rule begins.
+type ruleName struct{ *core.RuleFigures }
+
+func (r ruleName) String() string {
+	name := r.Kind.String() + " rule " + shown.Label(r.ID)
+	if r.Mode == spec.Shadow {
+		return "shadow " + name
+	}
+	return name
+}

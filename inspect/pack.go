@@ -1,0 +1,101 @@
+package inspect
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// pack copies what the engine counts, as [Snapshot] does, into about as much memory as
+// a copy took that ended there.
+func pack(e *core.Engine, expected packedPlace) *packed {
+	w := packers.Get().(*packer)
+	w.from, w.to = newReader(e), packs.Get().(*packed)
+	w.to.expect(expected)
+	w.tree()
+	return w.done()
+}
+
+// packer copies one tree.
+type packer struct {
+	from   reader
+	to     *packed
+	places []place // a stack
+	node   Node    // the latest
+}
+
+// packers are those that have nothing to do.
+var packers = sync.Pool{New: func() any { return new(packer) }}
+
+func (w *packer) done() *packed {
+	p := w.to
+	clear(w.places[:cap(w.places)])
+	*w = packer{places: w.places[:0], node: Node{Figures: Figures{Buckets: w.node.Buckets, History: w.node.History}}}
+	packers.Put(w)
+	return p
+}
+
+func (w *packer) tree() {
+	p := w.to
+	p.head = w.from.head()
+	p.details = newDetails(p.head.Rules)
+	for _, e := range w.from.entrances() {
+		sum := Node{Name: e.name, Kind: e.kind, Overflow: e.overflow, Figures: Figures{Interval: w.from.interval}}
+		w.places = w.from.below(w.places[:0], &e, 1)
+		calls := p.end(len(w.places))
+		w.all(0, 2, &sum.Figures)
+		p.entrances = append(p.entrances, packedEntrance{p.end(1), calls})
+		w.put(&sum, calls.count)
+		p.head.Root.add(&sum.Figures)
+	}
+	w.places = w.from.resources(w.places[:0])
+	p.resources = p.end(len(w.places))
+	w.all(0, 1, nil)
+}
+
+// all copies the nodes from a place of the stack on, with all that is below them, and
+// takes them off. It adds their figures to sum, if there is one.
+func (w *packer) all(first, depth int, sum *Figures) {
+	end := len(w.places)
+	for i := first; i < end; i++ {
+		p := w.places[i]
+		w.node.Name, w.node.Kind, w.node.Overflow = p.name, p.kind, p.overflow
+		w.node.read(p.counted, w.from.now, w.from.interval)
+		w.node.History = w.node.History[:0]
+		if sum != nil {
+			sum.add(&w.node.Figures)
+		}
+		w.places = w.from.below(w.places, &p, depth)
+		w.put(&w.node, len(w.places)-end)
+		w.all(end, depth+1, nil)
+	}
+	w.places = w.places[:first]
+}
+
+func (w *packer) put(n *Node, below int) {
+	p := w.to
+	if n.Kind != KindCall { // whose name is a resource's
+		p.named += len(n.Name)
+	}
+	if len(p.starts) == 0 { // the same for all
+		for _, b := range n.Buckets {
+			p.starts = append(p.starts, b.Start)
+		}
+	}
+	p.names = append(p.names, n.Name)
+	kind := byte(n.Kind)
+	if n.Overflow {
+		kind |= packedOverflow
+	}
+	b := binary.AppendUvarint(append(p.nodes, kind), uint64(below))
+	b = binary.AppendUvarint(b, uint64(len(n.Buckets)))
+	for i := range n.Buckets {
+		b = n.Buckets[i].Value.Pack(b)
+	}
+	for _, counts := range n.apart() {
+		b = counts.Pack(b)
+	}
+	b = binary.AppendVarint(b, n.InFlight)
+	p.nodes = binary.AppendVarint(b, n.Waiting)
+}

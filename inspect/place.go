@@ -1,0 +1,147 @@
+package inspect
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
+)
+
+// maxDepth is the deepest level of a tree, so that no rendering grows with the
+// square of how deeply calls are nested.
+const maxDepth = 100
+
+// place is a node of the engine, and how a tree shows it.
+type place struct {
+	kind     Kind
+	name     string
+	overflow bool
+	counted  *node.StatisticNode // nil where the figures are sums
+	branch   *node.Branch        // what hangs below an entrance or a call
+	cluster  *node.ClusterNode   // of a resource
+}
+
+// reader finds and reads the nodes of an engine as of one time. The places that it
+// appends are sorted as a tree shows them.
+type reader struct {
+	engine   *core.Engine
+	now      int64
+	interval time.Duration
+	overflow *node.ClusterNode // of the resources beyond the cap
+}
+
+func newReader(e *core.Engine) reader {
+	overflow, _ := e.FindResource(node.OverflowName)
+	return reader{engine: e, now: e.Now(), interval: e.Tree().Layout().Interval(), overflow: overflow.ClusterNode}
+}
+
+// head is the tree without the entrances and the resources.
+func (r reader) head() Tree {
+	tree := r.engine.Tree()
+	t := Tree{
+		At:       time.Unix(0, r.now).UTC(),
+		Root:     Node{Name: node.RootName, Kind: KindRoot, Figures: Figures{Interval: r.interval}},
+		Inbound:  Node{Name: node.InboundName, Kind: KindInbound},
+		Rules:    r.engine.Rules().RuleFigures(),
+		Waiting:  r.engine.Waiting(),
+		Failures: r.engine.Failures(),
+		Leaked:   r.engine.Leaked(),
+		Caps: Caps{
+			Resources: usage(tree.Resources()),
+			Contexts:  usage(tree.Contexts()),
+			Calls:     usage(tree.Calls()),
+			Origins:   usage(tree.Origins()),
+		},
+	}
+	t.Inbound.read(&tree.Inbound().StatisticNode, r.now, r.interval)
+	return t
+}
+
+func usage(b *node.Budget) Usage {
+	return Usage{Used: b.Used(), Cap: b.Cap(), Overflows: b.Overflows()}
+}
+
+func (r reader) entrances() (places []place) {
+	tree := r.engine.Tree()
+	for _, e := range tree.Entrances().All() {
+		places = append(places, place{kind: KindEntrance, name: e.Name(), branch: &e.Branch})
+	}
+	if e := tree.OverflowEntrance(); e.Len() > 0 {
+		places = append(places, place{kind: KindEntrance, name: e.Name(), overflow: true, branch: &e.Branch})
+	}
+	sortPlaces(places)
+	return places
+}
+
+// calls appends those of one level, all right below branch. At the last level, what is
+// further below joins them.
+func (r reader) calls(places []place, branch *node.Branch, depth int) []place {
+	calls := branch.Children()
+	for i := 0; depth == maxDepth && i < len(calls); i++ {
+		calls = append(calls, calls[i].Children()...)
+	}
+	first := len(places)
+	places = slices.Grow(places, len(calls))
+	for _, c := range calls {
+		places = append(places, place{
+			kind: KindCall, name: c.Name(), overflow: c.Cluster() == r.overflow,
+			counted: &c.StatisticNode, branch: &c.Branch,
+		})
+	}
+	sortPlaces(places[first:])
+	return places
+}
+
+func (r reader) resources(places []place) []place {
+	first := len(places)
+	places = slices.Grow(places, r.engine.Tree().Resources().Used())
+	r.engine.EachResource(func(res *core.Resource) {
+		if res.Entered() {
+			places = append(places, place{
+				kind: KindResource, name: res.Name(), overflow: res.ClusterNode == r.overflow,
+				counted: &res.StatisticNode, cluster: res.ClusterNode,
+			})
+		}
+	})
+	sortPlaces(places[first:])
+	return places
+}
+
+func (r reader) origins(places []place, c *node.ClusterNode) []place {
+	first := len(places)
+	for name, o := range c.Origins().All() {
+		places = append(places, place{kind: KindOrigin, name: name, counted: &o.StatisticNode})
+	}
+	if o := c.OverflowOrigin(); o != nil {
+		places = append(places, place{kind: KindOrigin, name: o.Name(), overflow: true, counted: &o.StatisticNode})
+	}
+	sortPlaces(places[first:])
+	return places
+}
+
+// below appends the places right below one that stands at depth.
+func (r reader) below(places []place, p *place, depth int) []place {
+	switch {
+	case p.cluster != nil:
+		return r.origins(places, p.cluster)
+	case p.branch != nil && depth < maxDepth:
+		return r.calls(places, p.branch, depth+1)
+	}
+	return places
+}
+
+// sortPlaces sorts by name. An overflow node comes after an ordinary one that happens to
+// have its name.
+func sortPlaces(places []place) {
+	slices.SortFunc(places, func(a, b place) int {
+		if c := strings.Compare(a.name, b.name); c != 0 || a.overflow == b.overflow {
+			return c
+		}
+		if a.overflow {
+			return 1
+		}
+		return -1
+	})
+}

@@ -1,0 +1,61 @@
+// Package shown makes text of names that may come from outside, for people: in a tree
+// and in a log. Whatever a name holds, it stays on one line, steers no terminal and is
+// no longer than it may be.
+package shown
+
+import (
+	"strconv"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Name returns a name as text within so many columns of a terminal. What can't be
+// printed is written as an escape, as in Go, and a longer name ends with "…".
+func Name(name string, width int) string { return string(Append(nil, name, width)) }
+
+// Append appends what [Name] returns.
+func Append(to []byte, name string, width int) []byte {
+	used, cut := 0, len(to) // cut is how much is left when the name is too long
+	for len(name) > 0 {
+		r, size := utf8.DecodeRuneInString(name)
+		piece := len(to)
+		if invalid := r == utf8.RuneError && size == 1; !unicode.IsPrint(r) || invalid || r == '\\' {
+			to = strconv.AppendQuote(to, name[:size])
+			to = append(to[:piece], to[piece+1:len(to)-1]...)
+		} else {
+			to = append(to, name[:size]...)
+		}
+		name = name[size:]
+		used += Columns(to[piece:])
+		if used > width {
+			return append(to[:cut], "…"...)
+		}
+		if used < width {
+			cut = len(to)
+		}
+	}
+	return to
+}
+
+// Columns is how wide a terminal shows printable text.
+func Columns(text []byte) int {
+	n := 0
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		text = text[size:]
+		n++
+		if wide(r) {
+			n++
+		}
+	}
+	return n
+}
+
+// wide reports whether a terminal gives a letter two columns: those of East Asia.
+func wide(r rune) bool {
+	if r < 0x1100 {
+		return false
+	}
+	fullwidth := r >= 0xFF01 && r <= 0xFF60 || r >= 0x3001 && r <= 0x303E
+	return fullwidth || unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana)
+}

@@ -1,0 +1,61 @@
+package shown
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Number is short rather than exact: whole from 10 on, below with one decimal, and
+// never 0 for what is more.
+func Number(v float64) string { return string(AppendNumber(nil, v)) }
+
+// AppendNumber appends what [Number] returns.
+func AppendNumber(to []byte, v float64) []byte {
+	switch {
+	case v > 0 && v < 0.1:
+		return strconv.AppendFloat(to, v, 'g', 1, 64)
+	case v < 9.95:
+		return bytes.TrimSuffix(strconv.AppendFloat(to, v, 'f', 1, 64), []byte(".0"))
+	}
+	return strconv.AppendFloat(to, v, 'f', 0, 64)
+}
+
+// Duration is short rather than exact: two digits or more.
+func Duration(d time.Duration) string { return string(AppendDuration(nil, d)) }
+
+// AppendDuration appends what [Duration] returns.
+func AppendDuration(to []byte, d time.Duration) []byte {
+	if d <= 0 {
+		return append(to, "0ms"...) // less than the clock can tell
+	}
+	for _, unit := range [...]struct {
+		length time.Duration
+		name   string
+	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "µs"}} {
+		if d >= unit.length {
+			return append(AppendNumber(to, float64(d)/float64(unit.length)), unit.name...)
+		}
+	}
+	return append(strconv.AppendInt(to, int64(d), 10), "ns"...)
+}
+
+// Millis is a duration in milliseconds, as JSON has it.
+func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// Few lists the first few of n texts, and says how many more there are.
+func Few(n int, text func(i int) string) string {
+	const few = 3
+	var b strings.Builder
+	for i := range min(n, few) {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(text(i))
+	}
+	if n > few {
+		b.WriteString("; and " + strconv.Itoa(n-few) + " more")
+	}
+	return b.String()
+}

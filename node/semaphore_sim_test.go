@@ -1,0 +1,133 @@
+//go:build sim
+
+package node
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/proof/schedules"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// known bug 2, 58: a semaphore is made, dropped and made anew while calls come and go, as they do
+// in packages slots and core: they take what they hold where a rule says so, count
+// themselves, and then look for the semaphore. Of those that a rule let in never more run than
+// it allows, and it lets none in beside as many that came without it. When all have left,
+// all of the limit is free.
+func TestSimSemaphoreUnderTraffic(t *testing.T) {
+	const limit = 2
+	schedules.Random(t, func(s *schedules.Schedule) {
+		l, err := stat.NewLayout(time.Second, 2, 1)
+		if err != nil {
+			panic(err)
+		}
+		n, part := NewStatisticNode(l), NewStatisticNode(l)
+		n.Include(&part.Counters)
+		now, ruled, drops := epoch, false, s.Rand.IntN(3) == 0
+		running := 0
+		metered := make(map[int]int64) // calls in flight that the semaphore must have, and their units
+		semaphores := make(map[*stat.Semaphore]bool)
+		for i := range uint32(2 + s.Rand.IntN(2)) {
+			units, joins, twice := 1+s.Rand.Int64N(2), s.Rand.IntN(2) == 0, s.Rand.IntN(2)
+			stays := s.Rand.IntN(40)                        // in flight, for so many steps, if it came without the rule
+			to := []*StatisticNode{n, part}[s.Rand.IntN(2)] // n includes the other
+			s.Go(func() {
+				for turn := range 1 + twice {
+					call := int(i)<<1 | turn
+					var held []*stat.Semaphore
+					var before map[int]int64
+					taken := ruled
+					if taken {
+						g := n.NeedSemaphore(nil)
+						semaphores[g] = true
+						take := func() bool {
+							before = maps.Clone(metered)
+							if joins {
+								got, _ := g.Join(stat.Claim{Units: units, Limit: limit, Revision: 1})
+								return got
+							}
+							return g.TryAcquire(units, limit)
+						}
+						if !take() && (!n.Settle(g) || !take()) {
+							continue
+						}
+						held = append(held, g)
+						if running += int(units); running > limit && !drops {
+							s.Failf("%d units run, the limit is %d", running, limit)
+						}
+						beside := units
+						for other := range before {
+							beside += metered[other] // they may have left meanwhile
+						}
+						if beside > limit && !drops {
+							s.Failf("let in beside %d units, the limit is %d", beside-units, limit)
+						}
+						metered[call] = units
+					}
+					to.AddPass(i, now, units)
+					confirmed := make(map[*stat.Semaphore]bool)
+					if g := n.Semaphore(nil); g != nil {
+						if !slices.Contains(held, g) {
+							g.Acquire(units)
+							held = append(held, g)
+						}
+						if g.Settling() {
+							g.Confirm(units)
+							confirmed[g] = true
+							n.Settle(g)
+						}
+					}
+					metered[call] = units
+					for range stays {
+						if !taken {
+							shared.Gosched()
+						}
+					}
+					delete(metered, call)
+					if taken {
+						running -= int(units)
+					}
+					if g := n.Semaphore(nil); g != nil && !slices.Contains(held, g) {
+						g.ReleaseUnseen(units)
+					}
+					for _, g := range held {
+						if confirmed[g] {
+							g.ReleaseConfirmed(units)
+						} else if !g.TryRelease(units) {
+							g.Release(units)
+						}
+					}
+					to.AddComplete(i, now, units, 1, false)
+					if g := n.Semaphore(nil); g != nil && g.Settling() {
+						n.Settle(g)
+					}
+				}
+			})
+		}
+		s.Named("rules", func() {
+			semaphores[n.NeedSemaphore(nil)] = true
+			ruled = true
+			if drops {
+				n.KeepMeters(func(Meter) bool { return false }, func(any) bool { return false })
+				semaphores[n.NeedSemaphore(nil)] = true
+			}
+		})
+		s.Check(func() {
+			for g := range semaphores {
+				if g.Held() != 0 || g.Confirmed() != 0 {
+					s.Failf("in the end %d held, %d confirmed", g.Held(), g.Confirmed())
+				}
+				switch present := n.Semaphore(nil) == g; {
+				case present && (g.InUse() != 0 || g.Settling()):
+					s.Failf("in the end %d in use, settling %v", g.InUse(), g.Settling())
+				case !present && g.TryJoin(1, limit, 1):
+					s.Failf("a semaphore that was dropped gives units away at a glance")
+				}
+			}
+		})
+	})
+}

@@ -1,0 +1,80 @@
+package outlier
+
+import (
+	"iter"
+
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+)
+
+// endpoint is what a rule knows of one endpoint. The lock of the site guards it.
+type endpoint struct {
+	pool    *pool
+	addr    string
+	breaker breaker.Single
+	touched int64 // when a call was let in or completed last, or its breaker opened
+
+	in         *list // of its pool; nil once it is forgotten
+	prev, next *endpoint
+}
+
+// GiveBack takes back the probe of a call that is refused after all.
+func (c *endpoint) GiveBack(r *core.Reservation, _ int64) {
+	c.pool.site.mu.Lock()
+	defer c.pool.site.mu.Unlock()
+	c.breaker.GiveBack(uint64(r.Token))
+}
+
+// list is endpoints in the order in which they were touched.
+type list struct {
+	front, back *endpoint // the latest, the earliest
+	n           int
+}
+
+// put makes c, which was touched just now, the front of the list, and takes it out of
+// the one that it is in.
+func (l *list) put(c *endpoint) {
+	if l.front == c {
+		return
+	}
+	c.leave()
+	c.in, c.next = l, l.front
+	if l.front != nil {
+		l.front.prev = c
+	} else {
+		l.back = c
+	}
+	l.front = c
+	l.n++
+}
+
+// leave takes c out of its list.
+func (c *endpoint) leave() {
+	l := c.in
+	if l == nil {
+		return
+	}
+	if c.prev != nil {
+		c.prev.next = c.next
+	} else {
+		l.front = c.next
+	}
+	if c.next != nil {
+		c.next.prev = c.prev
+	} else {
+		l.back = c.prev
+	}
+	c.in, c.prev, c.next = nil, nil, nil
+	l.n--
+}
+
+// all yields the endpoints, the latest first.
+func (l *list) all() iter.Seq[*endpoint] {
+	return func(yield func(*endpoint) bool) {
+		for c := l.front; c != nil; c = c.next {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}

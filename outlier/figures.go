@@ -1,0 +1,100 @@
+package outlier
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shown"
+)
+
+// Figures are the details of a rule.
+type Figures struct {
+	Endpoints int                   `json:"endpoints"` // that the rule knows at the moment
+	NotJudged int64                 `json:"notJudged"` // calls to endpoints that found no place among those
+	States    map[breaker.State]int `json:"states"`    // how many of the ejected endpoints are in each
+	// Ejected are sorted by resource and endpoint, a hundred of each resource at most. As
+	// JSON they are with their resources.
+	Ejected []EndpointStatus `json:"-"`
+}
+
+// EndpointStatus is what the breaker of an endpoint does at the moment.
+type EndpointStatus struct {
+	Endpoint string `json:"endpoint"`
+	breaker.Status
+}
+
+// maxShown is how many ejected endpoints of a rule are shown, of each resource.
+const maxShown = 100
+
+// Figures says what each rule has done, over all resources: how many endpoints it knows,
+// to how many calls it had no place for theirs, and which are ejected.
+func (t *Table) Figures() []core.RuleFigures {
+	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
+		if r.Mode == spec.Off || len(controllers) == 0 {
+			return nil
+		}
+		f := Figures{States: make(map[breaker.State]int)}
+		for _, c := range controllers {
+			c.tell(&f)
+		}
+		slices.SortFunc(f.Ejected, func(a, b EndpointStatus) int {
+			return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Endpoint, b.Endpoint))
+		})
+		return f
+	})
+}
+
+// tell adds a controller's endpoints to the figures of its rule.
+func (c *controller) tell(f *Figures) {
+	now := c.engine.Now()
+	c.pool.site.mu.Lock()
+	defer c.pool.site.mu.Unlock()
+	now = c.pool.tidy(now)
+	f.Endpoints += len(c.pool.known)
+	f.NotJudged += c.pool.unjudged
+	n := 0
+	for x := range c.pool.outside.all() {
+		if n++; n > maxShown {
+			break
+		}
+		s := EndpointStatus{Endpoint: x.addr, Status: x.breaker.Status(now)}
+		s.Kind, s.Rule, s.Resource, s.Mode = core.KindOutlier, c.rule.ID, c.resource, c.rule.Mode
+		f.Ejected = append(f.Ejected, s)
+		f.States[s.State]++
+	}
+}
+
+// Lines tell which endpoints are ejected, and whether there are too many endpoints to judge all.
+func (f Figures) Lines(at time.Time) []string {
+	if len(f.Ejected) == 0 && f.NotJudged == 0 {
+		return nil
+	}
+	line := fmt.Sprintf("%d endpoints", f.Endpoints)
+	if f.NotJudged > 0 {
+		line += fmt.Sprintf(", %d calls to others were not judged", f.NotJudged)
+	}
+	if len(f.Ejected) > 0 {
+		line += "; " + shown.Few(len(f.Ejected), func(i int) string {
+			s := &f.Ejected[i]
+			return s.Text(shown.Label(s.Endpoint)+" of "+shown.Label(s.Resource), at)
+		})
+	}
+	return []string{line}
+}
+
+// Resources are the ejected endpoints, each with its resource, as [*EndpointStatus].
+func (f Figures) Resources() []core.ResourceDetails {
+	list := make([]core.ResourceDetails, len(f.Ejected))
+	for i := range list {
+		list[i] = &f.Ejected[i]
+	}
+	return list
+}
+
+// Mark is none: calls to other endpoints go on.
+func (s *EndpointStatus) Mark() (text string, urgency int) { return "", 0 }

@@ -1,0 +1,72 @@
+package arch
+
+import (
+	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A family of rules touches at most 15 lines outside of its folder, those of this package
+// included. Breakers and outlier rules have functions of api for themselves.
+func TestAFamilyRegistersOnce(t *testing.T) {
+	const most = 15
+	m := thisModule(t)
+	for name := range strings.FieldsSeq(families) {
+		if name == "breaker" || name == "outlier" {
+			continue
+		}
+		lines := map[string]bool{"proof/arch/arch_test.go: families": true, "proof/arch/arch_test.go: layers": true}
+		kind := "Kind" + strings.ToUpper(name[:1]) + name[1:]
+		for _, f := range m.files {
+			if f.test || f.dir == name || f.in("examples") || f.in("internal") || f.in("proof") || f.in("bench") {
+				continue
+			}
+			imported := false
+			m.imports(f, func(_ *ast.ImportSpec, path string) { imported = imported || path == m.module+"/"+name })
+			ast.Inspect(f.syntax, func(n ast.Node) bool {
+				touches := false
+				switch n := n.(type) {
+				case *ast.Ident:
+					touches = n.Name == kind || n.Name == name && imported
+				case *ast.BasicLit:
+					touches = n.Value == `"`+name+`"` || n.Value == `"`+m.module+`/`+name+`"`
+				}
+				if touches {
+					lines[m.problem(n, "")] = true
+				}
+				return true
+			})
+		}
+		assert.LessOrEqual(t, len(lines), most, "%s: %v", name, lines)
+		assert.Greater(t, len(lines), 5, "%s: is it counted at all?", name)
+	}
+}
+
+// CONTRIBUTING shows the lines of a family as they are. "..." stands for anything, and what
+// follows "//" for some reason.
+func TestFamilyInContributing(t *testing.T) {
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	require.NoError(t, err)
+	_, part, ok := strings.Cut(string(text), "## Add a family of rules")
+	require.True(t, ok)
+	_, part, _ = strings.Cut(part, "```\n")
+	part, _, _ = strings.Cut(part, "```")
+	shown := strings.Split(strings.TrimSpace(part), "\n")
+	require.Greater(t, len(shown), 8)
+	for _, line := range shown {
+		name, want, ok := strings.Cut(line, ": ")
+		require.True(t, ok, line)
+		want, _, _ = strings.Cut(want, " // ")
+		code, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		require.NoError(t, err)
+		pattern := strings.ReplaceAll(regexp.QuoteMeta(want), `\.\.\.`, `.*`)
+		assert.Regexp(t, `(?m)^\s*`+pattern+`\s*(//.*)?$`, string(code), line)
+	}
+}

@@ -1,0 +1,32 @@
+// Command attack hurts engines from outside, and looks whether they keep their promises:
+//
+//	go run ./proof/attack                     for a minute, with a seed of its own
+//	go run ./proof/attack -for 8h
+//	go run ./proof/attack -only storms,copies
+//	go run ./proof/attack -list               the attacks, and what each demands
+//
+// It prints what it offered and what it checked. At the first promise that is broken it
+// stops, says which and what came before, and how to see it again, and exits with 1.
+//
+// An attack is a function in a file of its own and a line in attack.go. It makes one
+// round after the other, each from a seed, so that a round can be made again: exactly,
+// where it has one caller at a time; where callers race, what they race for is the same.
+//
+// # What it goes by
+//
+// What is right comes from the documents, and from a log of what came in, when, and what
+// became of it: never from the engine's own counters alone. For most rules the log knows
+// the answer. The ledger has a keeper for each rule that is enforced, which says of each
+// call that it must pass, that it must be refused, or, where the documents leave it open,
+// that it may be either. Who is refused must be refused in the name of a rule that may,
+// and no rule before it in order may be one that must.
+//
+// # The files
+//
+//	main, campaign, round    the command: rounds in turn, and what they share
+//	attack                   the list
+//	draw, call, reshape      random rules and calls, and every way to change rules
+//	stage                    a clock on which callers sleep, and one thing happens at a time
+//	ledger*, keeper*         the log, and what it says about each family of rules
+//	the others               an attack each, by its name
+package main

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"iter"
+	"math"
+	"time"
+)
+
+// turnKeeper is for a throttle.
+type turnKeeper struct {
+	limit
+	low, high float64 // ns a unit
+	maxWait   time.Duration
+	queues    map[place]*turnLog
+	murky     bool // it may remember turns that nobody knows of
+}
+
+func (k *turnKeeper) at(p place) *turnLog {
+	q := k.queues[p]
+	if q == nil {
+		q = newTurnLog(k.murky)
+		k.queues[p] = q
+	}
+	return q
+}
+
+func (k *turnKeeper) judge(l *ledger, c *call) opinion {
+	if math.IsInf(k.high, 1) {
+		return refuse
+	}
+	p, _ := k.where(l, c)
+	least, most := k.at(p).wait(l.now, k.low*float64(c.units), k.high*float64(c.units))
+	return turnOpinion(least, most, k.maxWait)
+}
+
+func (k *turnKeeper) took(l *ledger, c *call) {
+	p, _ := k.where(l, c)
+	k.at(p).give(c, l.now, k.low*float64(c.units), k.high*float64(c.units))
+}
+
+func (k *turnKeeper) left(l *ledger, c *call) {
+	if c.passedAt == 0 {
+		for _, q := range k.queues {
+			q.leave(c, l.now)
+		}
+	}
+}
+
+func (k *turnKeeper) follow(l *ledger, before keeper) {
+	k.queues = make(map[place]*turnLog)
+	if old, ok := before.(*turnKeeper); ok && old.same == k.same {
+		k.queues, k.murky = old.queues, old.murky
+		return
+	}
+	k.murky = before != nil || l.known[k.is()]
+}
+
+// turnsOf yields the turns that a rule has given, of each of its queues.
+func turnsOf(k keeper) iter.Seq[*turnLog] {
+	return func(yield func(*turnLog) bool) {
+		switch k := k.(type) {
+		case *turnKeeper:
+			for _, q := range k.queues {
+				if !yield(q) {
+					return
+				}
+			}
+		case *valueKeeper:
+			for _, v := range k.values {
+				if !yield(v.queue) {
+					return
+				}
+			}
+		}
+	}
+}

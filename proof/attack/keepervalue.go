@@ -1,0 +1,239 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/hotspot"
+)
+
+// valueKeeper is for a hotspot rule. Its values are numbers.
+type valueKeeper struct {
+	keeperOf
+	rule   hotspot.Rule
+	values map[valueAt]*valueLog
+	seen   map[string]int // values of a resource that the rule doesn't name
+	// loose is a resource of which the rule knows more values than it may: those may get
+	// less.
+	loose map[string]bool
+	// murky is a rule that was not enforced before, or named other values, so that what it
+	// remembers isn't known.
+	murky bool
+}
+
+type valueAt struct {
+	resource string
+	value    int
+}
+
+// valueLog is what a value must have taken.
+type valueLog struct {
+	filling
+	// A filling of which nobody has anything any more is undone: begun is the latest as it
+	// began, and before is what was there until then.
+	begun, before filling
+
+	took  map[*call]taken // from this filling
+	queue *turnLog
+	held  map[*call]int64
+}
+
+// filling is a bucket that was filled up at a time.
+type filling struct{ filled, used int64 }
+
+type taken struct{ filled, units int64 }
+
+// values are those of a call, with how often each is there.
+func (k *valueKeeper) of(c *call) map[int]int64 {
+	times := make(map[int]int64)
+	add := func(v any) {
+		switch v := v.(type) {
+		case int:
+			times[v]++
+		case []int:
+			for _, x := range v {
+				times[x]++
+			}
+		}
+	}
+	if k.rule.Param == "" {
+		at, _ := strconv.Atoi(k.rule.Index.String())
+		if at < 0 {
+			at += len(c.args)
+		}
+		if at >= 0 && at < len(c.args) {
+			add(c.args[at])
+		}
+		return times
+	}
+	for _, v := range c.params[k.rule.Param] {
+		add(v)
+	}
+	return times
+}
+
+func (k *valueKeeper) exception(value int) (threshold float64, named bool) {
+	for _, x := range k.rule.Exceptions {
+		if x.Value == argument.Of(value) {
+			return x.Threshold, true
+		}
+	}
+	return k.rule.Threshold, false
+}
+
+func (k *valueKeeper) log(resource string, value int) *valueLog {
+	at := valueAt{resource, value}
+	v := k.values[at]
+	if v == nil {
+		v = &valueLog{filling: filling{filled: math.MinInt64}, took: make(map[*call]taken), queue: newTurnLog(false), held: make(map[*call]int64)}
+		k.values[at] = v
+		if _, named := k.exception(value); !named {
+			if k.seen[resource]++; k.seen[resource] > k.rule.MaxValues {
+				k.loose[resource] = true
+			}
+		}
+	}
+	return v
+}
+
+// filledAt is the bucket as a call at now finds it.
+func (k *valueKeeper) filledAt(v *valueLog, now int64, threshold float64) (filled, used int64) {
+	switch {
+	case v.filled == math.MinInt64:
+		return now, 0
+	case now-v.filled > int64(k.rule.Interval):
+		earned := float64(now-v.filled) / float64(k.rule.Interval) * math.Floor(threshold)
+		return now, max(0, v.used-int64(earned))
+	}
+	return v.filled, v.used
+}
+
+func (k *valueKeeper) judge(l *ledger, c *call) opinion {
+	all := pass
+	for value, times := range k.of(c) {
+		o := k.judgeValue(l, c, value, c.units*times)
+		all.passes, all.refuses, all.most = all.passes && o.passes, all.refuses || o.refuses, max(all.most, o.most)
+	}
+	return all
+}
+
+func (k *valueKeeper) names(value int) bool {
+	_, named := k.exception(value)
+	return named
+}
+
+func (k *valueKeeper) judgeValue(l *ledger, c *call, value int, units int64) opinion {
+	threshold, _ := k.exception(value)
+	v := k.log(c.resource, value)
+	switch {
+	case threshold == 0:
+		return refuse
+	case k.murky || k.loose[c.resource] && !k.names(value):
+		// It may share what others take, and when its bucket was filled is not known.
+		return opinion{passes: true, refuses: true, most: k.rule.MaxWait}
+	case k.rule.Metric == hotspot.Concurrency:
+		var held int64
+		for _, n := range v.held {
+			held += n
+		}
+		if held+units > int64(threshold) {
+			return refuse
+		}
+		return pass
+	case k.rule.Behavior == hotspot.Throttle:
+		cost := float64(units) * float64(k.rule.Interval) / threshold
+		least, most := v.queue.wait(l.now, cost, cost)
+		return turnOpinion(least, most, k.rule.MaxWait)
+	case math.Floor(threshold) == 0:
+		return refuse
+	}
+	if _, used := k.filledAt(v, l.now, threshold); used+units > int64(threshold)+int64(k.rule.Burst) {
+		return refuse
+	}
+	return pass
+}
+
+func (k *valueKeeper) over(_ *ledger, c *call) string {
+	for value := range k.of(c) {
+		threshold, _ := k.exception(value)
+		v := k.log(c.resource, value)
+		var held int64
+		for _, n := range v.held {
+			held += n
+		}
+		switch {
+		case k.murky:
+		case k.rule.Metric == hotspot.Concurrency && held > int64(threshold):
+			return fmt.Sprintf("%d units of %v in flight, for %d", held, threshold, value)
+		case k.rule.Metric == hotspot.QPS && k.rule.Behavior == hotspot.Reject && !k.loose[c.resource] && v.used > int64(threshold)+int64(k.rule.Burst):
+			return fmt.Sprintf("%d units of a bucket of %v and %d, for %d", v.used, threshold, k.rule.Burst, value)
+		}
+	}
+	return ""
+}
+
+func (k *valueKeeper) took(l *ledger, c *call) {
+	for value, times := range k.of(c) {
+		threshold, _ := k.exception(value)
+		v, units := k.log(c.resource, value), c.units*times
+		switch {
+		case k.rule.Metric == hotspot.Concurrency:
+			v.held[c] = units
+		case k.rule.Behavior == hotspot.Throttle:
+			cost := float64(units) * float64(k.rule.Interval) / threshold
+			v.queue.give(c, l.now, cost, cost)
+		default:
+			filled, used := k.filledAt(v, l.now, threshold)
+			if filled != v.filled {
+				v.begun, v.before = filling{filled, used}, v.filling
+			}
+			v.filling = filling{filled, used + units}
+			v.took[c] = taken{v.filled, units}
+		}
+	}
+}
+
+func (k *valueKeeper) left(l *ledger, c *call) {
+	for _, v := range k.values {
+		delete(v.held, c)
+		if c.passedAt == 0 {
+			v.queue.leave(c, l.now)
+			if t, ok := v.took[c]; ok {
+				v.giveBack(t)
+			}
+		}
+		delete(v.took, c)
+	}
+}
+
+// giveBack is for a call that took and never ran.
+func (v *valueLog) giveBack(t taken) {
+	switch t.filled {
+	case v.filled:
+		if v.used = max(0, v.used-t.units); v.filling == v.begun {
+			v.filling, v.begun, v.before = v.before, filling{}, filling{}
+		}
+	case v.before.filled:
+		v.before.used = max(0, v.before.used-t.units)
+	}
+}
+
+func (k *valueKeeper) follow(l *ledger, before keeper) {
+	k.values, k.seen, k.loose = make(map[valueAt]*valueLog), make(map[string]int), make(map[string]bool)
+	old, ok := before.(*valueKeeper)
+	switch {
+	case !ok:
+		k.murky = l.known[k.is()]
+	case old.rule.Index == k.rule.Index && old.rule.Param == k.rule.Param && old.rule.Resource == k.rule.Resource && old.rule.Match == k.rule.Match:
+		k.values, k.seen, k.loose, k.murky = old.values, old.seen, old.loose, old.murky
+		k.murky = k.murky || !slices.EqualFunc(k.rule.Exceptions, old.rule.Exceptions, sameValue)
+		for name, n := range k.seen {
+			k.loose[name] = k.loose[name] || n > k.rule.MaxValues
+		}
+	}
+}
+
+func sameValue(a, b hotspot.Exception) bool { return a.Value == b.Value }

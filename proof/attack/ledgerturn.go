@@ -1,0 +1,117 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// turnLog is the turns that a throttle must have given. Times are nanoseconds since the
+// clocks of rounds began, with a fraction.
+type turnLog struct {
+	came    []turn // in order, the latest of those that have come
+	waiting []turn // in order
+}
+
+// turn is the turn of a call that waits for it. It lies between two times.
+type turn struct {
+	call        *call
+	least, most float64
+	low, high   float64 // cost
+}
+
+// hair is what sums of fractions of a nanosecond may be off by.
+const hair = 4
+
+// never is before every turn.
+const never = -1e18
+
+// newTurnLog returns one that has given no turn, or perhaps some that nobody knows of.
+func newTurnLog(murky bool) *turnLog {
+	first := turn{least: never, most: never}
+	if murky {
+		first.most = -never
+	}
+	return &turnLog{came: []turn{first}}
+}
+
+func sinceStart(t int64) float64 { return float64(t - start.UnixNano()) }
+
+// wait is how long a call would wait that comes now and costs from low to high.
+func (q *turnLog) wait(now int64, low, high float64) (least, most float64) {
+	q.pass(now)
+	least, most = q.latest()
+	if n := len(q.waiting); n > 0 {
+		least, most = q.waiting[n-1].least, q.waiting[n-1].most
+	}
+	at := sinceStart(now)
+	return max(0, least+low-at), max(0, most+high-at)
+}
+
+// latest is the turn that came last. Whether one counts that came for a call which gave
+// up after it is left open.
+func (q *turnLog) latest() (least, most float64) {
+	return q.came[len(q.came)-1].least, q.came[len(q.came)-1].most
+}
+
+// give gives the call the next turn.
+func (q *turnLog) give(c *call, now int64, low, high float64) {
+	least, most := q.wait(now, low, high)
+	at := sinceStart(now)
+	q.waiting = append(q.waiting, turn{c, at + least, at + most, low, high})
+	q.pass(now)
+}
+
+// pass lets turns come.
+func (q *turnLog) pass(now int64) {
+	at := sinceStart(now)
+	for len(q.waiting) > 0 && q.waiting[0].most <= at {
+		t := q.waiting[0]
+		t.call.due = max(t.call.due, t.most)
+		if q.came = append(q.came, t); len(q.came) > 100 {
+			q.came = slices.Delete(q.came, 0, 50)
+		}
+		q.waiting = slices.Delete(q.waiting, 0, 1)
+	}
+}
+
+// leave takes back the turn of a call that gave up. Those behind it move up.
+func (q *turnLog) leave(c *call, now int64) {
+	q.pass(now)
+	i := slices.IndexFunc(q.waiting, func(t turn) bool { return t.call == c })
+	if i < 0 {
+		q.leaveLate(c)
+		i = 0
+	} else {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+	}
+	at := sinceStart(now)
+	least, most := q.latest()
+	if i > 0 {
+		least, most = q.waiting[i-1].least, q.waiting[i-1].most
+	}
+	for j := i; j < len(q.waiting); j++ {
+		t := &q.waiting[j]
+		t.least, t.most = min(t.least, max(at, least+t.low)), min(t.most, max(at, most+t.high))
+		least, most = t.least, t.most
+		t.call.movable = true
+	}
+}
+
+// leaveLate is leave for a call whose turn has come: it waited for something else.
+func (q *turnLog) leaveLate(c *call) {
+	for i := 1; i < len(q.came); i++ {
+		if q.came[i].call == c {
+			q.came[i].least = q.came[i-1].least
+		}
+	}
+}
+
+// turnOpinion is what a throttle may say of a call that would wait so long.
+func turnOpinion(least, most float64, maxWait time.Duration) opinion {
+	off := 0.0
+	if least != math.Trunc(least) || most != math.Trunc(most) {
+		off = hair
+	}
+	return opinion{passes: least <= float64(maxWait)+off, refuses: most > float64(maxWait)-off}
+}

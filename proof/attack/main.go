@@ -1,0 +1,87 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// command is the program without the process around it. It returns the exit status.
+func command(args []string, out, errs io.Writer) int {
+	flags := flag.NewFlagSet("attack", flag.ContinueOnError)
+	flags.SetOutput(errs)
+	var (
+		lasts = flags.Duration("for", time.Minute, "how long to go on")
+		seed  = flags.Uint64("seed", uint64(time.Now().UnixNano()), "of everything that is random")
+		only  = flags.String("only", "", "the attacks to make, as in `order,queues`; all unless given")
+		round = flags.Int("round", 0, "make this round alone, as a failure says")
+		list  = flags.Bool("list", false, "say what each attack holds the engine to")
+	)
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	chosen, err := choose(*only)
+	switch {
+	case err != nil:
+	case flags.NArg() > 0:
+		err = fmt.Errorf("%q: there are only flags", flags.Arg(0))
+	case *lasts <= 0 || *round < 0:
+		err = fmt.Errorf("-for and -round must be positive")
+	}
+	if err != nil {
+		fmt.Fprintln(errs, "attack:", err)
+		return 2
+	}
+	if *list {
+		for _, a := range chosen {
+			fmt.Fprintf(out, "%-10s %s\n", a.name, a.promise)
+		}
+		return 0
+	}
+	c := campaign{attacks: chosen, seed: *seed, lasts: *lasts, round: *round, screen: screen(errs)}
+	found := c.run()
+	c.report(out, found)
+	if found != nil {
+		return 1
+	}
+	return 0
+}
+
+// choose returns the attacks of those names, in the order of the list.
+func choose(names string) ([]attack, error) {
+	if names == "" {
+		return attacks, nil
+	}
+	wanted := make(map[string]bool)
+	for name := range strings.SplitSeq(names, ",") {
+		wanted[strings.TrimSpace(name)] = true
+	}
+	var chosen []attack
+	for _, a := range attacks {
+		if wanted[a.name] {
+			chosen = append(chosen, a)
+			delete(wanted, a.name)
+		}
+	}
+	for name := range wanted {
+		return nil, fmt.Errorf("-only: no attack is named %q; -list names them", name)
+	}
+	return chosen, nil
+}
+
+// screen is where progress is shown: a terminal, or nil.
+func screen(w io.Writer) io.Writer {
+	f, ok := w.(*os.File)
+	if !ok {
+		return nil
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return nil
+	}
+	return f
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// nerves breaks off now and then.
+type nerves struct {
+	*round
+	share int // once in so many times
+
+	mu      sync.Mutex
+	calmed  bool
+	broken  int
+	where   []string
+	strange error
+}
+
+// errNervous is what all of it panics with.
+var errNervous = errors.New("nervous")
+
+// at is a place where something may break off.
+func (n *nerves) at(where string) {
+	n.mu.Lock()
+	breaks := !n.calmed && n.one(n.share)
+	if breaks {
+		n.broken++
+		n.where = append(n.where, where)
+	}
+	n.mu.Unlock()
+	if breaks {
+		panic(errNervous)
+	}
+}
+
+// calm says whether nothing breaks off from now on.
+func (n *nerves) calm(down bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calmed = down
+}
+
+// own takes what a caller recovered. A panic that is not one of these is strange.
+func (n *nerves) own(p any) error {
+	if p == nil {
+		return nil
+	}
+	if err, ok := p.(error); !ok || !errors.Is(err, errNervous) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.strange = fmt.Errorf("a caller got the panic %v", p)
+	}
+	return errNervous
+}
+
+// nervousSlot plays every role, holds something of its own, and refuses now and then.
+type nervousSlot struct {
+	*nerves
+	name string
+}
+
+func (s *nervousSlot) verdict(inv *core.Invocation) (v core.Verdict) {
+	if s.one(30) {
+		v.Block = core.NewBlockError(core.BlockError{Resource: inv.Resource().Name(), Rule: s.name}, nil, nil)
+	}
+	return v
+}
+
+func (s *nervousSlot) Name() string                      { return s.name }
+func (s *nervousSlot) Prepare(*core.Invocation)          { s.at("prepare") }
+func (s *nervousSlot) Passed(*core.Invocation)           { s.at("passed") }
+func (s *nervousSlot) Completed(*core.Invocation)        { s.at("completed") }
+func (s *nervousSlot) GiveBack(*core.Reservation, int64) { s.at("give back") }
+func (s *nervousSlot) Ask(inv *core.Invocation) core.Verdict {
+	s.at("ask")
+	return s.verdict(inv)
+}
+
+func (s *nervousSlot) Take(inv *core.Invocation) core.Verdict {
+	inv.Reserve(core.Reservation{Holder: s, Units: 1, UntilExit: s.one(2)})
+	s.at("take")
+	return s.verdict(inv)
+}
+
+func (s *nervousSlot) Recheck(inv *core.Invocation) core.Verdict {
+	s.at("recheck")
+	return s.verdict(inv)
+}
+
+func (s *nervousSlot) Blocked(*core.Invocation, *core.BlockError) { s.at("blocked") }
+
+// nervousClock is the stage, which breaks off when it is read or slept on.
+type nervousClock struct {
+	*stage
+	nerves *nerves
+}
+
+func (c *nervousClock) Now() int64 {
+	c.nerves.at("clock")
+	return c.stage.Now()
+}
+
+func (c *nervousClock) Sleep(ctx context.Context, d time.Duration) error {
+	c.nerves.at("sleep")
+	err := c.stage.Sleep(ctx, d)
+	c.nerves.at("waking up")
+	return err
+}
+
+type nervousContext struct {
+	context.Context
+	nerves *nerves
+}
+
+func (c *nervousContext) Deadline() (time.Time, bool) {
+	c.nerves.at("deadline")
+	return c.Context.Deadline()
+}
+
+func (c *nervousContext) Value(key any) any {
+	c.nerves.at("value")
+	return c.Context.Value(key)
+}
+
+// nervousLog is a handler that refuses nothing.
+type nervousLog struct{ *nerves }
+
+func (l *nervousLog) Enabled(context.Context, slog.Level) bool { l.at("enabled"); return true }
+func (l *nervousLog) Handle(context.Context, slog.Record) error {
+	l.at("handle")
+	return nil
+}
+func (l *nervousLog) WithAttrs([]slog.Attr) slog.Handler { return l }
+func (l *nervousLog) WithGroup(string) slog.Handler      { return l }

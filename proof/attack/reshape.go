@@ -1,0 +1,106 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
+)
+
+// reshape returns a set in which some rules have changed, in every way in which a rule can:
+// its limit, its interval, its buckets, its behavior, its name; and some are off, or in
+// shadow mode, or back, or gone, or stand elsewhere. renamed says what a rule was called
+// before.
+func reshape(r *round, set rules.Set) (next rules.Set, renamed map[ruleID]ruleID) {
+	renamed = make(map[ruleID]ruleID)
+	next = set
+	next.Flow = reshapeFamily(r, set.Flow, core.KindFlow, renamed, func(old flow.Rule) flow.Rule {
+		return draw(func() flow.Rule {
+			rule := drawFlow(r, old.ID)
+			rule.Resource, rule.Match, rule.Origin, rule.Relation, rule.Ref = old.Resource, old.Match, old.Origin, old.Relation, old.Ref
+			return rule
+		}, func(rule flow.Rule) (flow.Rule, error) { return rule.Normalized(3) })
+	})
+	next.Hotspot = reshapeFamily(r, set.Hotspot, core.KindHotspot, renamed, func(old hotspot.Rule) hotspot.Rule {
+		rule := drawHotspot(r, old.ID)
+		rule.Resource, rule.Match, rule.Index, rule.Param = old.Resource, old.Match, old.Index, old.Param
+		return rule
+	})
+	next.System = reshapeFamily(r, set.System, core.KindSystem, renamed, func(old system.Rule) system.Rule {
+		return drawSystem(r, old.ID)
+	})
+	next.Isolation = reshapeFamily(r, set.Isolation, core.KindIsolation, renamed, func(old isolation.Rule) isolation.Rule {
+		rule := drawIsolation(r, old.ID)
+		rule.Resource, rule.Match = old.Resource, old.Match
+		return rule
+	})
+	return next, renamed
+}
+
+func reshapeFamily[R spec.Rule[R]](r *round, old []R, kind core.Kind, renamed map[ruleID]ruleID, change func(R) R) []R {
+	next := slices.Clone(old)
+	alike := make(map[string]int)
+	for _, rule := range old {
+		alike[rule.Like()]++
+	}
+	for i, rule := range next {
+		switch r.IntN(8) {
+		case 0, 1, 2:
+			next[i] = change(rule)
+		case 3:
+			// Who is followed is only clear where no two rules are alike.
+			if alike[rule.Like()] == 1 {
+				next[i] = rule.WithID(rule.Info().ID + "'")
+				renamed[ruleID{kind, next[i].Info().ID}] = ruleID{kind, rule.Info().ID}
+			}
+		}
+	}
+	switch r.IntN(6) {
+	case 0:
+		r.Shuffle(len(next), func(i, j int) { next[i], next[j] = next[j], next[i] })
+	case 1:
+		if len(next) > 0 {
+			i := r.IntN(len(next))
+			next = slices.Delete(next, i, i+1)
+		}
+	}
+	return next
+}
+
+// withMode returns the rules of a set in one mode, with something before their IDs.
+func withMode(r *round, set rules.Set, mode spec.Mode, prefix string) rules.Set {
+	for i := range set.Authority {
+		set.Authority[i].Mode, set.Authority[i].ID = mode, prefix+set.Authority[i].ID
+	}
+	for i := range set.System {
+		set.System[i].Mode, set.System[i].ID = mode, prefix+set.System[i].ID
+	}
+	for i := range set.Hotspot {
+		set.Hotspot[i].Mode, set.Hotspot[i].ID = mode, prefix+set.Hotspot[i].ID
+		if r.one(2) {
+			set.Hotspot[i].MaxValues = 1 + r.IntN(6)
+		}
+	}
+	for i := range set.Flow {
+		set.Flow[i].Mode, set.Flow[i].ID = mode, prefix+set.Flow[i].ID
+	}
+	for i := range set.Isolation {
+		set.Isolation[i].Mode, set.Isolation[i].ID = mode, prefix+set.Isolation[i].ID
+	}
+	for i := range set.Adaptive {
+		set.Adaptive[i].Mode, set.Adaptive[i].ID = mode, prefix+set.Adaptive[i].ID
+	}
+	for i := range set.Breaker {
+		set.Breaker[i].Mode, set.Breaker[i].ID = mode, prefix+set.Breaker[i].ID
+		set.Breaker[i].Ramp = 0 // which admits by chance
+	}
+	for i := range set.Outlier {
+		set.Outlier[i].Mode, set.Outlier[i].ID = mode, prefix+set.Outlier[i].ID
+	}
+	return set
+}

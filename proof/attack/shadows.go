@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
+)
+
+// shadows makes the same calls on two guards, of which one has the rules of the other and
+// some more in shadow mode. Both must say the same of every call, and have the same nodes,
+// however few values the rules may know and however few nodes there may be.
+func shadows(r *round) error {
+	// Who left and comes back is as before, or new if it has been collected meanwhile: that
+	// is to happen to both guards at once.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	sets := drawShadowSets(r)
+	caps := pick(r, node.Caps{}, drawCaps(r))
+	var sides [2]*shadowSide
+	for i := range sides {
+		s := &shadowSide{stage: newStage()}
+		s.guard, _ = r.guard(api.Config{Clock: s.stage, Caps: caps})
+		sides[i] = s
+	}
+	load := func() error {
+		for i, set := range sets.both(r) {
+			if err := sides[i].guard.LoadRules(set); err != nil {
+				return err
+			}
+			sides[i].stage.settle()
+		}
+		r.step("rules:\n%s", say(sides[1].guard.Rules()))
+		return nil
+	}
+	if err := load(); err != nil {
+		return err
+	}
+	r.step("%+v", caps)
+	values := pick(r, 4, 8, 16)
+	for range 60 + r.IntN(200) {
+		var said [2]string
+		switch n := r.IntN(100); {
+		case n < 68:
+			c, endpoint, fails := drawCall(r, values), pick(r, "", "a", "b", "c"), r.one(4)
+			if caps != (node.Caps{}) {
+				strange(r, c)
+			}
+			for i, s := range sides {
+				said[i] = s.call(r, *c, endpoint, fails)
+			}
+			r.offered.Add(1)
+			r.step("%s at %s: %s", c, endpoint, said[1])
+		case n < 83:
+			k := r.IntN(1000)
+			for i, s := range sides {
+				said[i] = s.exit(k)
+			}
+			r.step("exit: %s", said[1])
+		case n < 86:
+			sets.change(r, len(sides[0].waiting) > 0)
+			if err := load(); err != nil {
+				return err
+			}
+			for i, s := range sides {
+				said[i] = s.look()
+			}
+		default:
+			d, collect := r.between(0, sets.pause*pick[time.Duration](r, 1, 1, 3)), false
+			if r.one(6) {
+				d, collect = r.between(0, pick(r, 2*time.Minute, time.Hour, 3*time.Hour)), r.one(2)
+			}
+			for i, s := range sides {
+				if err := s.stage.advance(s.stage.Now()+int64(d), func() error { return nil }); err != nil {
+					return err
+				}
+				if collect {
+					s.guard.Engine().Tree().Evict(s.stage.Now())
+				}
+				said[i] = s.look()
+			}
+			if collect {
+				for range 3 { // pools let go of what they have with the second
+					runtime.GC()
+				}
+			}
+			r.step("%v later: %s", d, said[1])
+		}
+		r.checked.Add(1)
+		for i, s := range sides {
+			said[i] += s.places()
+		}
+		if said[0] != said[1] {
+			return fmt.Errorf("without the shadow rules: %s\nwith them: %s", said[0], said[1])
+		}
+	}
+	for _, s := range sides {
+		s.close()
+	}
+	return nil
+}
+
+// shadowSide is one of the two guards.
+type shadowSide struct {
+	stage            *stage
+	guard            *api.Guard
+	waiting, running []*shadowCall
+	calls            int
+}
+
+type shadowCall struct {
+	*caller
+	number int
+	fails  bool
+}
+
+func (s *shadowSide) call(r *round, c call, endpoint string, fails bool) string {
+	s.calls++
+	sc := &shadowCall{number: s.calls, fails: fails}
+	opts := append(c.options(), api.Endpoint(endpoint))
+	sc.caller = s.stage.enter(r.ctx, func(ctx context.Context) (core.Entry, error) {
+		return s.guard.Entry(from(ctx, c.context, c.origin), c.resource, opts...)
+	})
+	s.waiting = append(s.waiting, sc)
+	return fmt.Sprintf("sleeps %v; ", sc.sleeps) + s.look()
+}
+
+// look says what became of those that waited.
+func (s *shadowSide) look() (said string) {
+	for _, c := range slices.Clone(s.waiting) {
+		if c.waits() {
+			continue
+		}
+		s.waiting = slices.DeleteFunc(s.waiting, func(w *shadowCall) bool { return w == c })
+		if c.err != nil {
+			said += fmt.Sprintf("%d %v at %d; ", c.number, c.err, c.at)
+			continue
+		}
+		said += fmt.Sprintf("%d runs at %d; ", c.number, c.at)
+		s.running = append(s.running, c)
+	}
+	return said
+}
+
+func (s *shadowSide) exit(k int) string {
+	if len(s.running) == 0 {
+		return "nobody"
+	}
+	c := s.running[k%len(s.running)]
+	s.running = slices.DeleteFunc(s.running, func(w *shadowCall) bool { return w == c })
+	if c.fails {
+		c.entry.Fail(errBroken)
+	}
+	s.stage.exit(c.entry)
+	s.stage.settle()
+	return fmt.Sprintf("%d ends; ", c.number) + s.look()
+}
+
+func (s *shadowSide) close() {
+	for len(s.waiting)+len(s.running) > 0 {
+		for _, c := range s.waiting {
+			s.stage.leave(c.caller)
+		}
+		s.look()
+		s.exit(0)
+	}
+}
+
+// places says which names have a node, and how many found none.
+func (s *shadowSide) places() string {
+	e := s.guard.Engine()
+	var names []string
+	e.EachResource(func(r *core.Resource) {
+		names = append(names, r.Name())
+		for context := range r.Calls().All() {
+			names = append(names, r.Name()+" in "+context)
+		}
+		for origin := range r.Origins().All() {
+			names = append(names, r.Name()+" by "+origin)
+		}
+	})
+	for context := range e.Tree().Entrances().All() {
+		names = append(names, "in "+context)
+	}
+	slices.Sort(names)
+	var said strings.Builder
+	fmt.Fprintf(&said, "; nodes: %q", names)
+	for _, b := range []*node.Budget{e.Tree().Resources(), e.Tree().Contexts(), e.Tree().Calls(), e.Tree().Origins()} {
+		fmt.Fprintf(&said, ", %d of %d, %d beyond", b.Used(), b.Cap(), b.Overflows())
+	}
+	return said.String()
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/adaptive"
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/outlier"
+	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
+)
+
+// shadowSets are the rules that hold on two guards, and those that one of them has in shadow
+// mode.
+type shadowSets struct {
+	hold, shadow rules.Set
+	// quiet are rules that refuse nobody. They change between the two: where a rule that
+	// was in shadow mode comes to hold, it goes on from what it knows, and the other guard
+	// has one that knows nothing.
+	quiet, quietShadow rules.Set
+	pause              time.Duration // that calls are apart
+	loads              int
+}
+
+func drawShadowSets(r *round) *shadowSets {
+	s := &shadowSets{hold: drawSet(r, 2), shadow: drawSet(r, 3), pause: pick(r, ms, 100*ms, 100*ms, 3000*ms)}
+	if r.one(2) { // values that find no place, as others come and go
+		s.pause = pick(r, 10*ms, 100*ms, 1000*ms)
+		s.hold = rules.Set{Hotspot: []hotspot.Rule{drawHotspot(r, "hotspot")}}
+		s.shadow.Hotspot = append(s.shadow.Hotspot, drawHotspot(r, "hotspot"))
+		for _, list := range [][]hotspot.Rule{s.hold.Hotspot, s.shadow.Hotspot} {
+			for i := range list {
+				list[i].Resource, list[i].Match, list[i].Interval = ".*", spec.MatchRegex, s.pause
+			}
+		}
+	}
+	s.hold, s.shadow = withMode(r, s.hold, spec.Enforce, ""), withMode(r, s.shadow, spec.Shadow, "shadow ")
+	s.quietShadow = withMode(r, drawQuiet(r), spec.Shadow, "quiet ")
+	return s
+}
+
+// drawQuiet returns rules that refuse nobody, and know nothing that nodes don't.
+func drawQuiet(r *round) (set rules.Set) {
+	for range r.IntN(4) {
+		rule := drawFlow(r, "flow")
+		rule.Behavior, rule.Threshold, rule.MaxWait, rule.WarmUpPeriod, rule.ColdFactor = flow.Reject, 1e6, 0, 0, 0
+		rule.ID = "flow " + string(rune('a'+len(set.Flow)))
+		rule.Resource, rule.Match = pick(r, resources...), spec.MatchExact // which expressions match is something to know
+		set.Flow = append(set.Flow, rule)
+	}
+	if r.one(2) {
+		rule := drawAuthority(r, "authority")
+		rule.List, rule.Origins, rule.AllowAnonymous = authority.Deny, []string{"nobody"}, false
+		set.Authority = append(set.Authority, rule)
+	}
+	if r.one(2) {
+		set.Isolation = append(set.Isolation, isolation.Rule{ID: "isolation", Threshold: 1_000_000, Resource: pick(r, resources...)})
+	}
+	return set
+}
+
+// both are the rules without those in shadow mode, and all.
+func (s *shadowSets) both(r *round) [2]rules.Set {
+	hold := joined(s.quiet, s.hold)
+	return [2]rules.Set{hold, merge(r, hold, joined(s.quietShadow, s.shadow))}
+}
+
+// change is what comes before a load: some rules change, some that held no longer do, some
+// of them are in shadow mode then, and those that refuse nobody change places. A rule under
+// which calls wait goes on judging these, and they find what it has learned since: so
+// none is taken out while anybody waits.
+func (s *shadowSets) change(r *round, waited bool) {
+	if r.one(2) {
+		s.quiet, s.quietShadow = s.quietShadow, s.quiet
+		s.quiet, s.quietShadow = withMode(r, s.quiet, spec.Enforce, ""), withMode(r, s.quietShadow, spec.Shadow, "")
+	}
+	s.loads++
+	switch r.IntN(4) {
+	case 0: // not when others go: it might be taken for one of those by another name
+		rule := drawFlow(r, "flow "+string(rune('A'+s.loads)))
+		rule.Mode = spec.Enforce
+		s.hold.Flow = append(slices.Clone(s.hold.Flow), rule)
+		return
+	case 1:
+		s.shadow = withMode(r, drawSet(r, 3), spec.Shadow, "shadow "+string(rune('a'+s.loads))+" ")
+	}
+	for i, old := range s.hold.Flow {
+		if r.one(3) {
+			rule := draw(func() flow.Rule {
+				rule := drawFlow(r, old.ID)
+				rule.Resource, rule.Match, rule.Origin, rule.Relation, rule.Ref = old.Resource, old.Match, old.Origin, old.Relation, old.Ref
+				rule.Mode = spec.Enforce
+				return rule
+			}, func(rule flow.Rule) (flow.Rule, error) { return rule.Normalized(3) })
+			s.hold.Flow[i] = rule
+		}
+	}
+	if r.one(3) && !waited {
+		retire(r, &s.hold.Flow, &s.shadow.Flow, func(rule *flow.Rule) { rule.Mode = spec.Shadow })
+		retire(r, &s.hold.Hotspot, &s.shadow.Hotspot, func(rule *hotspot.Rule) { rule.Mode = spec.Shadow })
+		retire(r, &s.hold.Isolation, &s.shadow.Isolation, func(rule *isolation.Rule) { rule.Mode = spec.Shadow })
+		retire(r, &s.hold.Breaker, &s.shadow.Breaker, func(rule *breaker.Rule) { rule.Mode = spec.Shadow })
+		retire(r, &s.hold.Adaptive, &s.shadow.Adaptive, func(rule *adaptive.Rule) { rule.Mode = spec.Shadow })
+		retire(r, &s.hold.Outlier, &s.shadow.Outlier, func(rule *outlier.Rule) { rule.Mode = spec.Shadow })
+		retire(r, &s.hold.System, &s.shadow.System, func(rule *system.Rule) { rule.Mode = spec.Shadow })
+		retire(r, &s.hold.Authority, &s.shadow.Authority, func(rule *authority.Rule) { rule.Mode = spec.Shadow })
+	}
+}
+
+// retire takes one of the rules that hold out; as a rule it is in shadow mode from then on.
+func retire[R any](r *round, hold, shadow *[]R, inShadow func(*R)) {
+	if len(*hold) == 0 || r.one(2) {
+		return
+	}
+	i := r.IntN(len(*hold))
+	rule := (*hold)[i]
+	*hold = slices.Delete(slices.Clone(*hold), i, i+1)
+	if !r.one(3) {
+		inShadow(&rule)
+		*shadow = append(*shadow, rule)
+	}
+}
+
+// drawCaps returns caps that a few names reach.
+func drawCaps(r *round) node.Caps {
+	return node.Caps{Resources: 1 + r.IntN(6), Contexts: 1 + r.IntN(6), Calls: 1 + r.IntN(6), Origins: 1 + r.IntN(6)}
+}
+
+// strange has some calls be of names that no rule names.
+func strange(r *round, c *call) {
+	if r.one(2) {
+		c.resource = pick(r, "o1", "o2", "s1", "s2", "x")
+	}
+	if r.one(3) {
+		c.context = pick(r, "c1", "c2", "c3", "c4")
+	}
+	if r.one(3) {
+		c.origin = pick(r, "dan", "fay", "gus")
+	}
+}
+
+// joined has the rules of two sets, those of the first before the others.
+func joined(a, b rules.Set) rules.Set {
+	return rules.Set{
+		Authority: slices.Concat(a.Authority, b.Authority), System: slices.Concat(a.System, b.System),
+		Hotspot: slices.Concat(a.Hotspot, b.Hotspot), Flow: slices.Concat(a.Flow, b.Flow),
+		Isolation: slices.Concat(a.Isolation, b.Isolation), Adaptive: slices.Concat(a.Adaptive, b.Adaptive),
+		Breaker: slices.Concat(a.Breaker, b.Breaker), Outlier: slices.Concat(a.Outlier, b.Outlier),
+	}
+}
+
+// merge puts the rules of two sets into one, those of each in their order.
+func merge(r *round, a, b rules.Set) rules.Set {
+	return rules.Set{
+		Authority: mixed(r, a.Authority, b.Authority), System: mixed(r, a.System, b.System),
+		Hotspot: mixed(r, a.Hotspot, b.Hotspot), Flow: mixed(r, a.Flow, b.Flow),
+		Isolation: mixed(r, a.Isolation, b.Isolation), Adaptive: mixed(r, a.Adaptive, b.Adaptive),
+		Breaker: mixed(r, a.Breaker, b.Breaker), Outlier: mixed(r, a.Outlier, b.Outlier),
+	}
+}
+
+func mixed[R any](r *round, a, b []R) (all []R) {
+	for len(a)+len(b) > 0 {
+		if len(b) == 0 || len(a) > 0 && r.one(2) {
+			all, a = append(all, a[0]), a[1:]
+		} else {
+			all, b = append(all, b[0]), b[1:]
+		}
+	}
+	return all
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// stage is a clock with the callers who sleep on it. One thing happens at a time: who
+// asks, who is woken and who is cancelled runs until it has returned or sleeps again,
+// and with it whoever it woke. So a round that is made again is the same round, although
+// every caller is a goroutine of its own.
+type stage struct {
+	exiting sync.Mutex // held while a call exits; before mu
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	now     int64
+	active  int           // callers who neither sleep nor have returned
+	naps    []*nap        // by wake time, ties in order of going to sleep
+	slept   time.Duration // what the latest sleeper asked for
+}
+
+// nap is a caller who sleeps.
+type nap struct {
+	ctx   context.Context
+	wake  int64
+	woken chan struct{}
+}
+
+// caller is one call on the stage. Its fields are for who made it, between two things
+// that happen.
+type caller struct {
+	entry    core.Entry
+	err      error
+	returned bool
+	came     int64         // when it asked
+	sleeps   time.Duration // how long it went to sleep for, 0 if it didn't
+	at       int64         // when it returned
+	cancel   context.CancelFunc
+}
+
+func newStage() *stage {
+	s := &stage{now: start.UnixNano()}
+	s.changed = sync.NewCond(&s.mu)
+	return s
+}
+
+// Now makes the stage a [clocks.Clock].
+func (s *stage) Now() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+// Sleep lasts until the stage has moved by d, or the context has ended.
+func (s *stage) Sleep(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil || d <= 0 {
+		return err
+	}
+	s.mu.Lock()
+	n := &nap{ctx, s.now + int64(d), make(chan struct{})}
+	i, _ := slices.BinarySearchFunc(s.naps, n.wake+1, func(m *nap, wake int64) int { return cmp.Compare(m.wake, wake) })
+	s.naps = slices.Insert(s.naps, i, n)
+	s.active--
+	s.slept = d
+	s.changed.Broadcast()
+	s.mu.Unlock()
+	select {
+	case <-n.woken:
+		return nil
+	case <-ctx.Done():
+	}
+	s.exiting.Lock() // one thing at a time: who was woken goes on when the exit is over
+	defer s.exiting.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.naps, n); i >= 0 { // else it was woken in between
+		s.naps = slices.Delete(s.naps, i, i+1)
+		s.active++
+		s.changed.Broadcast()
+		return ctx.Err()
+	}
+	return nil
+}
+
+// enter has a caller ask.
+func (s *stage) enter(parent context.Context, ask func(context.Context) (core.Entry, error)) *caller {
+	c := &caller{came: s.Now()}
+	ctx, cancel := context.WithCancel(parent)
+	c.cancel = cancel
+	s.mu.Lock()
+	s.active++
+	s.mu.Unlock()
+	go func() {
+		entry, err := ask(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.entry, c.err, c.returned, c.at = entry, err, true, s.now
+		s.active--
+		s.changed.Broadcast()
+	}()
+	s.settle()
+	if c.waits() {
+		c.sleeps = s.slept
+	}
+	return c
+}
+
+// exit ends a call that runs. It hands on what the call held before breakers hear of its end,
+// so whoever it wakes must not be asked meanwhile: what they are told would be a matter of luck.
+func (s *stage) exit(e core.Entry) {
+	s.exiting.Lock()
+	defer s.exiting.Unlock()
+	e.Exit()
+}
+
+// settle returns when every caller has returned or sleeps. It must follow whatever may
+// wake somebody.
+func (s *stage) settle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.active > 0 || slices.ContainsFunc(s.naps, func(n *nap) bool { return n.ctx.Err() != nil }) {
+		s.changed.Wait()
+	}
+}
+
+// leave cancels a call and waits for what comes of it.
+func (s *stage) leave(c *caller) {
+	c.cancel()
+	s.settle()
+}
+
+// next is when the next sleeper wakes up, by t at the latest.
+func (s *stage) next(t int64) (at int64, n *nap) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at = t
+	if len(s.naps) > 0 && s.naps[0].wake <= at {
+		at, n = s.naps[0].wake, s.naps[0]
+	}
+	return at, n
+}
+
+// advance moves the clock to t. Sleepers wake up one after the other as their time
+// comes, and after each something may be looked at: then is called when nobody runs.
+func (s *stage) advance(t int64, then func() error) error {
+	for {
+		at, n := s.next(t)
+		s.mu.Lock()
+		s.now = max(s.now, at)
+		if n != nil {
+			s.naps = slices.DeleteFunc(s.naps, func(m *nap) bool { return m == n })
+			s.active++
+			close(n.woken)
+		}
+		s.mu.Unlock()
+		s.settle()
+		if err := then(); err != nil || n == nil {
+			return err
+		}
+	}
+}
+
+// waits reports whether the call has not returned.
+func (c *caller) waits() bool { return !c.returned }

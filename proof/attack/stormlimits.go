@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+)
+
+// limits holds what was let in against the most that any of the rule sets allowed.
+func (s *storm) limits() error {
+	var all []stormEntry
+	for _, of := range s.entered {
+		all = append(all, of...)
+	}
+	slices.SortFunc(all, func(a, b stormEntry) int { return int(a.before - b.before) })
+	for _, name := range resources {
+		if err := s.inFlight(name, all); err != nil {
+			return err
+		}
+	}
+	return s.inIntervals(all)
+}
+
+// inFlight is about rules that were in force for the whole storm, on all calls at once of
+// a resource. The time at which a call surely was in flight lies between after and ended.
+func (s *storm) inFlight(name string, all []stormEntry) error {
+	most, ok := s.mostAtOnce(name)
+	if !ok {
+		return nil
+	}
+	type change struct{ at, units int64 }
+	var changes []change
+	for _, e := range all {
+		if e.resource == name && e.after < e.ended {
+			changes = append(changes, change{e.after, e.units}, change{e.ended, -e.units})
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int {
+		if a.at != b.at {
+			return int(a.at - b.at)
+		}
+		return int(a.units - b.units)
+	})
+	now := int64(0)
+	for _, c := range changes {
+		if now += c.units; now > most {
+			return fmt.Errorf("%d units of %s in flight, where %d may be", now, name, most)
+		}
+	}
+	s.checked.Add(int64(len(changes)))
+	return nil
+}
+
+// mostAtOnce is the most units of a resource that some enforced rule allowed at any time;
+// false if at some time there was none.
+func (s *storm) mostAtOnce(name string) (most int64, ok bool) {
+	for _, set := range s.sets {
+		limit := int64(-1)
+		lower := func(mode spec.Mode, resource string, match spec.Match, n int64) {
+			if mode == spec.Enforce && about(resource, match)(name) && (limit < 0 || n < limit) {
+				limit = n
+			}
+		}
+		for _, rule := range set.Flow {
+			if rule.Metric == flow.Concurrency && rule.Relation == flow.Direct && rule.Origin == flow.OriginDefault {
+				lower(rule.Mode, rule.Resource, rule.Match, int64(rule.Threshold))
+			}
+		}
+		for _, rule := range set.Isolation {
+			lower(rule.Mode, rule.Resource, rule.Match, int64(rule.Threshold))
+		}
+		if limit < 0 {
+			return 0, false
+		}
+		most = max(most, limit)
+	}
+	return most, true
+}
+
+// inIntervals is about rules that were in force for the whole storm with one shape at
+// least: of each real interval in which they promise a limit, the most of all thresholds.
+func (s *storm) inIntervals(all []stormEntry) error {
+	for _, first := range s.sets[0].Flow {
+		span, most, ok := s.boundOf(first.ID)
+		if !ok {
+			continue
+		}
+		here := about(first.Resource, first.Match)
+		for _, name := range resources {
+			if !here(name) {
+				continue
+			}
+			var of []stormEntry
+			for _, e := range all {
+				if e.resource == name && !e.prioritized {
+					of = append(of, e)
+				}
+			}
+			for i := range of {
+				sum := int64(0)
+				for j := i; j < len(of) && of[j].before < of[i].before+span; j++ {
+					if of[j].after < of[i].before+span { // surely decided in this interval
+						sum += of[j].units
+					}
+				}
+				s.checked.Add(1)
+				if sum > most {
+					return fmt.Errorf("flow rule %q let %d units of %s in within %v, and never allowed more than %d",
+						first.ID, sum, name, time.Duration(span), most)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// boundOf is the shortest real interval in which a rule promised a limit, and the highest
+// that it promised; false if it wasn't in force all the time.
+func (s *storm) boundOf(id string) (span, most int64, ok bool) {
+	for _, set := range s.sets {
+		i := slices.IndexFunc(set.Flow, func(rule flow.Rule) bool { return rule.ID == id })
+		if i < 0 {
+			return 0, 0, false
+		}
+		rule := set.Flow[i]
+		if rule.Mode != spec.Enforce || rule.Metric != flow.QPS || rule.Relation != flow.Direct || rule.Origin != flow.OriginDefault ||
+			rule.Behavior == flow.Throttle || rule.Behavior == flow.WarmUpThrottle {
+			return 0, 0, false
+		}
+		promised := int64(rule.Interval)
+		if !rule.Strict {
+			promised -= int64(rule.Interval) / int64(rule.Buckets)
+		}
+		if promised == 0 { // of a single bucket: twice the limit may pass at once
+			return 0, 0, false
+		}
+		if span == 0 || promised < span {
+			span = promised
+		}
+		most = max(most, int64(rule.Threshold))
+	}
+	return span, most, true
+}
+
+// counts compares what the tree says with what the callers know.
+func (s *storm) counts() error {
+	var pass, block, complete int64
+	for _, n := range s.guard.Tree().Resources {
+		pass, block, complete = pass+n.Lifetime.Pass, block+n.Lifetime.Block, complete+n.Lifetime.Complete
+	}
+	s.checked.Add(3)
+	if pass != s.passed.Load() || block != s.refused.Load() || complete != s.left.Load() {
+		return fmt.Errorf("the tree says that %d units passed, %d were refused and %d completed; the callers say %d, %d and %d",
+			pass, block, complete, s.passed.Load(), s.refused.Load(), s.left.Load())
+	}
+	return nil
+}

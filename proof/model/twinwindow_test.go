@@ -1,0 +1,235 @@
+package model
+
+import (
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// window is what a rule looks at: charges, each in a bucket.
+type window struct {
+	on      place
+	owner   owner
+	shape   stat.Shape
+	era     node.Era
+	newest  int64 // the latest time it has seen
+	charges []*charge
+}
+
+// charge is units counted in a bucket. What came from another window is still the call's.
+type charge struct {
+	call   *call
+	bucket int64
+	units  int64
+	limit  int64 // the smallest of all rules on the window
+}
+
+func floorDiv(t, width int64) int64 {
+	q := t / width
+	if t%width < 0 {
+		q--
+	}
+	return q
+}
+
+func (w *window) width() int64         { return int64(w.shape.Interval) / int64(w.shape.Buckets) }
+func (w *window) ahead() int64         { return int64(w.shape.Buckets) }
+func (w *window) number(t int64) int64 { return floorDiv(t, w.width()) }
+func (w *window) head() int64          { return w.number(w.newest) }
+func (w *window) see(now int64)        { w.newest = max(w.newest, now) }
+func (w *window) add(c *charge)        { w.charges = append(w.charges, c) }
+
+// span is how many buckets count.
+func (w *window) span() int64 {
+	if w.shape.Strict {
+		return int64(w.shape.Buckets) + 1
+	}
+	return int64(w.shape.Buckets)
+}
+
+// between are the units in the buckets from..to.
+func (w *window) between(from, to int64) (units int64) {
+	for _, c := range w.charges {
+		if c.bucket >= from && c.bucket <= to {
+			units += c.units
+		}
+	}
+	return units
+}
+
+// sum is what counts when b is the newest bucket.
+func (w *window) sum(b int64) int64 { return w.between(b-w.span()+1, b) }
+
+// waiting is what is charged to buckets that have not begun.
+func (w *window) waiting() int64 { return w.between(w.head()+1, w.head()+w.ahead()) }
+
+func (w *window) keeps(bucket int64) bool {
+	return bucket > w.head()-w.span() && bucket <= w.head()+w.ahead()
+}
+
+// fits reports whether n more in a bucket would stay within the limit as long as
+// that bucket counts.
+func (w *window) fits(bucket, n, limit int64) bool {
+	for b := max(bucket, w.head()); b < bucket+w.span(); b++ {
+		if w.sum(b)+n > limit {
+			return false
+		}
+	}
+	return true
+}
+
+// borrow finds a coming bucket for n units: the first at whose begin what counts
+// now and is left, what others have borrowed and n are within the limit.
+func (w *window) borrow(now, n, limit int64, timeout time.Duration) (bucket int64, wait time.Duration, ok bool) {
+	borrowed := w.waiting()
+	if borrowed >= limit {
+		return 0, 0, false
+	}
+	for b := w.head() + 1; b <= w.head()+w.ahead(); b++ {
+		wait = time.Duration(b*w.width() - now)
+		if wait >= timeout {
+			return 0, 0, false
+		}
+		if left := w.between(b-w.span()+1, w.head()); left+borrowed+n <= limit {
+			return b, wait, true
+		}
+	}
+	return 0, 0, false
+}
+
+func (w *window) of(c *call) *charge {
+	for _, held := range w.charges {
+		if held.call == c {
+			return held
+		}
+	}
+	return nil
+}
+
+func (w *window) remove(c *call) {
+	w.charges = slices.DeleteFunc(w.charges, func(held *charge) bool { return held.call == c })
+}
+
+// move carries a call's charge to the bucket in which it will run, where that fits.
+func (w *window) move(c *call, to int64) {
+	held := w.of(c)
+	if held == nil {
+		return
+	}
+	bucket := min(max(w.number(to), w.head()), w.head()+w.ahead())
+	if !w.keeps(held.bucket) || bucket <= held.bucket {
+		return
+	}
+	w.remove(c)
+	if w.fits(bucket, held.units, held.limit) {
+		held.bucket = bucket
+	}
+	w.add(held)
+}
+
+// windowOn is the window of a rule on a node. A new one starts with what old
+// knew, or if that is nil, with what the node counted.
+func (t *twin) windowOn(p place, l *limiter, old *window) *window {
+	if w := t.findWindow(p, l.shape(), l.own, l.era); w != nil {
+		w.see(t.now)
+		return w
+	}
+	w := &window{on: p, shape: l.shape(), owner: l.own, era: l.era, newest: t.now}
+	if old != nil {
+		w.seedFrom(old, t.now)
+	} else {
+		t.seed(w)
+	}
+	t.windows = append(t.windows, w)
+	return w
+}
+
+func (t *twin) findWindow(p place, shape stat.Shape, own owner, era node.Era) *window {
+	for _, w := range t.windows {
+		if w.on == p && w.shape == shape && w.owner == own && w.era == era {
+			return w
+		}
+	}
+	return nil
+}
+
+// seedFrom takes over what another window counts. When in a bucket something
+// happened is not known: at its end, or now.
+func (w *window) seedFrom(old *window, now int64) {
+	old.see(now)
+	for _, c := range old.charges {
+		bucket := int64(allTime) // what has expired counts nowhere, and the call is not counted again
+		if old.keeps(c.bucket) {
+			at := c.bucket * old.width()
+			if c.bucket <= old.head() {
+				at = min(at+old.width()-1, old.newest)
+			}
+			bucket = min(w.number(at), w.head()+w.ahead())
+		}
+		w.add(&charge{c.call, bucket, c.units, c.limit})
+	}
+}
+
+// fine is the buckets of the default second window, in which a node counts.
+const fine = int64(500 * time.Millisecond)
+
+// seed takes over what the node of a window counted: the last second half second by
+// half second, the last minute by the second. What is known to have happened within
+// a span counts at its end.
+func (t *twin) seed(w *window) {
+	calls := slices.DeleteFunc(slices.Clone(t.calls), func(c *call) bool { return !c.on(w.on) })
+	if w.on.kind != "cluster" {
+		t.seedWith(w, calls)
+		return
+	}
+	// A resource includes its first context, and counts the others by itself.
+	var included, others []*call
+	for _, c := range calls {
+		if c.context == calls[0].context {
+			included = append(included, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	t.seedWith(w, included)
+	t.seedWith(w, others)
+}
+
+// seedWith is seed with calls that were counted in one place.
+func (t *twin) seedWith(w *window, calls []*call) {
+	live := floorDiv(t.now, fine)*fine - int64(time.Second) // after that, the half seconds are known
+	moved := int64(allTime)                                 // the end of the last half second that is not
+	each := func(f func(at, units int64)) {
+		for _, c := range calls {
+			if c.passed() {
+				f(c.at, c.units)
+			}
+			if c.state == blocked {
+				f(c.at, 0)
+			}
+			if c.state == done {
+				f(c.ended, 0)
+			}
+		}
+	}
+	each(func(at, _ int64) {
+		if start := floorDiv(at, fine) * fine; start <= live {
+			moved = max(moved, start+fine)
+		}
+	})
+	each(func(at, units int64) {
+		end := floorDiv(at, fine)*fine + fine
+		if end-fine <= live {
+			second := floorDiv(at, int64(time.Second))
+			if second <= floorDiv(t.now, int64(time.Second))-60 {
+				return
+			}
+			end = min((second+1)*int64(time.Second), moved)
+		}
+		if b := min(w.number(end-1), w.head()); units > 0 && w.keeps(b) {
+			w.add(&charge{bucket: b, units: units})
+		}
+	})
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/system"
+)
+
+const hot = "GET /orders"
+
+// calls are calls of one hot resource. The zero value is calls without a rule.
+type calls struct {
+	rules   rules.Set
+	opts    []core.Option
+	ctx     context.Context       // nil is one that says nothing
+	clock   func() *clocks.Coarse // nil is the machine's
+	ownSlot bool                  // the chain has a slot of the user's own
+}
+
+func (c calls) setup() func(int) {
+	g, ctx := c.guard(), cmp.Or(c.ctx, context.Background())
+	return func(n int) {
+		for range n {
+			e, _ := g.Entry(ctx, hot, c.opts...)
+			e.Exit()
+		}
+	}
+}
+
+func (c calls) guard() *api.Guard {
+	var cfg api.Config
+	if c.clock != nil {
+		cfg.Clock = c.clock()
+	}
+	if c.ownSlot {
+		cfg.Chain = slots.Default().With(content{nothing}, core.Before("flow"))
+	}
+	return newGuard(cfg, c.rules)
+}
+
+// content is a slot of a user's own. It looks at every call and has nothing against any.
+type content struct{ core.AskOnly }
+
+func (content) Name() string { return "content" }
+
+func nothing(*core.Invocation) core.Verdict { return core.Verdict{} }
+
+// sixFamilies are calls that a rule of each of six families judges and none refuses:
+// inbound, with a caller and a value, on four nodes.
+func sixFamilies() func(int) {
+	g := newGuard(api.Config{}, rules.Set{
+		Authority: []authority.Rule{{Resource: hot, Origins: []string{"app"}}},
+		System:    []system.Rule{{Metric: system.QPS, Threshold: 1e9}},
+		Hotspot:   []hotspot.Rule{{Resource: hot, Param: "user", Threshold: 1e9}},
+		Flow:      ruled(1, hot),
+		Isolation: []isolation.Rule{{Resource: hot, Threshold: 1e9}},
+		Breaker:   []breaker.Rule{{Resource: hot, Threshold: 0.5}},
+	})
+	user := "ann"
+	return func(n int) {
+		for range n {
+			e, _ := g.Entry(fromApp, hot, api.Inbound(), api.Param("user", user))
+			e.Exit()
+		}
+	}
+}
+
+// turnAtOnce are calls of a throttle that have their turn when they come.
+func turnAtOnce() func(int) {
+	return calls{rules: rules.Set{Flow: []flow.Rule{{Resource: hot, Threshold: 1e9, Behavior: flow.Throttle}}}}.setup()
+}
+
+// turnAwaited are calls of a throttle that wait for their turn each.
+func turnAwaited() func(int) {
+	g := newGuard(api.Config{Clock: new(moved)}, rules.Set{
+		Flow: []flow.Rule{{Resource: hot, Threshold: 100, Behavior: flow.Throttle}}})
+	return func(n int) {
+		for range n {
+			e, _ := g.Entry(context.Background(), hot)
+			e.Exit()
+		}
+	}
+}
+
+// moved is a clock that nothing moves but calls that sleep, one at a time.
+type moved struct{ now int64 }
+
+func (c *moved) Now() int64 { return c.now }
+
+func (c *moved) Sleep(_ context.Context, d time.Duration) error {
+	c.now += int64(d)
+	return nil
+}
+
+// namesInTurn are calls of eight resources by their names.
+func namesInTurn() func(int) {
+	g, names := newGuard(api.Config{}, rules.Set{}), inTurn()
+	return func(n int) {
+		for i := range n {
+			e, _ := g.Entry(context.Background(), names[i%len(names)])
+			e.Exit()
+		}
+	}
+}
+
+// handlesInTurn are the same calls by handles.
+func handlesInTurn() func(int) {
+	g := newGuard(api.Config{}, rules.Set{})
+	var handles []*api.Handle
+	for _, name := range inTurn() {
+		handles = append(handles, g.Resource(name))
+	}
+	return func(n int) {
+		for i := range n {
+			e, _ := handles[i%len(handles)].Entry(context.Background())
+			e.Exit()
+		}
+	}
+}
+
+// newGuard returns a guard for as long as the program runs.
+func newGuard(cfg api.Config, set rules.Set) *api.Guard {
+	cfg.Logger, cfg.Caps = slog.New(slog.DiscardHandler), node.Caps{Resources: 100_000}
+	g, err := api.New(cfg)
+	if err == nil {
+		err = g.LoadRules(set)
+	}
+	if err != nil {
+		panic(err) // the scenarios are written here
+	}
+	return g
+}
+
+// flowRules are n rules of the hot resource that never refuse.
+func flowRules(n int) rules.Set { return rules.Set{Flow: ruled(n, hot)} }
+
+// twoFamilies are a flow rule that never refuses, and an isolation rule of so many calls.
+func twoFamilies(inFlight int) rules.Set {
+	return rules.Set{Flow: ruled(1, hot), Isolation: []isolation.Rule{{Resource: hot, Threshold: inFlight}}}
+}
+
+// elsewhere are n rules of other resources, and one of the hot one.
+func elsewhere(n int) rules.Set {
+	var set []flow.Rule
+	for i := range n {
+		set = append(set, ruled(1, fmt.Sprint("GET /", i))...)
+	}
+	return rules.Set{Flow: append(set, ruled(1, hot)...)}
+}
+
+// ruled are rules of a resource that never refuse.
+func ruled(n int, resource string) []flow.Rule {
+	set := make([]flow.Rule, n)
+	for i := range set {
+		set[i] = flow.Rule{ID: fmt.Sprint(resource, i), Resource: resource, Threshold: 1e9 + float64(i)}
+	}
+	return set
+}
+
+func inTurn() []string {
+	names := make([]string, 8)
+	for i := range names {
+		names[i] = fmt.Sprint("GET /orders/", i)
+	}
+	return names
+}

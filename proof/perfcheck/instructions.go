@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// slack is by which share a count may be over its figure.
+const slack = 0.03
+
+// countedWith is what compiled the calls of which scenario.go has the figures: another
+// compiler makes other instructions of them.
+const countedWith = "go1.26"
+
+// A count is of so many calls, after others that fill pools and maps.
+const (
+	countedCalls = 5_000
+	warmUpCalls  = 1_000
+)
+
+// counter returns the program that counts instructions, or says why there is none here.
+func counter() (valgrind string, err error) {
+	if runtime.GOARCH != "amd64" {
+		return "", fmt.Errorf("the figures are for amd64, and this is %s", runtime.GOARCH)
+	}
+	if valgrind, err = exec.LookPath("valgrind"); err != nil {
+		return "", errors.New("that takes valgrind, which is not installed")
+	}
+	return valgrind, nil
+}
+
+// checkInstructions reports whether the calls of every scenario stay within their
+// instructions. One whose instructions can't be counted doesn't.
+func checkInstructions(valgrind string) bool {
+	ok := true
+	for _, s := range scenarios {
+		if s.instructions == 0 {
+			continue
+		}
+		per, err := s.count(valgrind)
+		for try := 1; try < tries && err == nil && s.exceeds(per); try++ {
+			per, err = s.count(valgrind)
+		}
+		if err != nil {
+			fmt.Printf("%-20s instructions can't be counted: %v  FAIL\n", s.name, err)
+			ok = false
+			continue
+		}
+		fmt.Printf("%-20s %7.0f instructions, %+.1f %%%s\n", s.name, per, 100*(per/s.instructions-1), s.verdict(per))
+		ok = ok && !s.exceeds(per)
+	}
+	if compiler := runtime.Version(); !ok && !strings.HasPrefix(compiler, countedWith+".") {
+		fmt.Printf("the figures are of %s, and this is %s, which may be all there is to it\n", countedWith, compiler)
+	}
+	return ok
+}
+
+func (s *scenario) exceeds(per float64) bool { return per > s.instructions*(1+slack) }
+
+// verdict also tells of a figure under which a new cost would have room to hide.
+func (s *scenario) verdict(per float64) string {
+	if per < s.instructions*(1-slack) {
+		return "  (lower the figure in scenario.go)"
+	}
+	return mark(s.exceeds(per))
+}
+
+// count is how many instructions a call of the scenario takes: those that the calling
+// thread executes within counted. Neither the start of the program nor the threads of
+// the runtime are in it.
+func (s *scenario) count(valgrind string) (float64, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.Command(valgrind, "--tool=callgrind", "--callgrind-out-file="+os.DevNull, "--toggle-collect=main.counted",
+		self, "-count", s.name)
+	// One processor, no collections and no preemption: nothing that comes and goes.
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("valgrind: %w: %s", err, bytes.TrimSpace(out))
+	}
+	n, err := collected(out)
+	return float64(n) / countedCalls, err
+}
+
+// runCounted is what the program does below valgrind.
+func (s *scenario) runCounted() {
+	run := s.setup()
+	run(warmUpCalls)
+	counted(run)
+}
+
+// counted is found by its name: what is counted is what happens between its call and
+// its return.
+//
+//go:noinline
+func counted(run func(int)) { run(countedCalls) }
+
+var collectedLine = regexp.MustCompile(`Collected : (\d+)`)
+
+// collected finds the count in what callgrind prints.
+func collected(out []byte) (int, error) {
+	m := collectedLine.FindSubmatch(out)
+	if m == nil {
+		return 0, fmt.Errorf("valgrind printed no count: %s", bytes.TrimSpace(out))
+	}
+	n, err := strconv.Atoi(string(m[1]))
+	if err == nil && n == 0 {
+		err = errors.New("valgrind has not seen the calls")
+	}
+	return n, err
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// Every scenario runs, and is measured against one that there is.
+func TestScenarios(t *testing.T) {
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			if s.of != "" {
+				require.NotNil(t, find(s.of))
+			}
+			s.setup()(3)
+		})
+	}
+}
+
+func TestOver(t *testing.T) {
+	s := &scenario{name: "a", of: "b", most: 2}
+	assert.False(t, s.over(map[string]float64{"a": 2, "b": 1}))
+	assert.True(t, s.over(map[string]float64{"a": 2.1, "b": 1}))
+	first := &scenario{name: "b"}
+	assert.False(t, first.over(map[string]float64{"b": 1}))
+}
+
+// The second family refuses, and the one before it holds nothing.
+func TestBlockedBySecond(t *testing.T) {
+	_, err := calls{rules: twoFamilies(0)}.guard().Entry(t.Context(), hot)
+	var b *core.BlockError
+	require.ErrorAs(t, err, &b)
+	assert.Equal(t, core.KindIsolation, b.Kind)
+}
+
+func TestExceeds(t *testing.T) {
+	s := &scenario{instructions: 1000}
+	assert.False(t, s.exceeds(1030))
+	assert.True(t, s.exceeds(1031))
+	assert.Contains(t, s.verdict(1031), "FAIL")
+	assert.Empty(t, s.verdict(970))
+	assert.Contains(t, s.verdict(969), "lower the figure")
+}
+
+// No count is no cost of 0.
+func TestCollected(t *testing.T) {
+	n, err := collected([]byte("==7== Events    : Ir\n==7== Collected : 7697000\n"))
+	require.NoError(t, err)
+	assert.Equal(t, 7697000, n)
+	for _, out := range []string{"", "Collected : 0", "valgrind: failed to start"} {
+		_, err := collected([]byte(out))
+		assert.Error(t, err, out)
+	}
+}
+
+func TestMeasureFindsTheSlowerOne(t *testing.T) {
+	run := make([]func(int), len(scenarios))
+	for i := range run {
+		run[i] = func(n int) {
+			for range n * (1 + i) {
+				find(scenarios[0].name)
+			}
+		}
+	}
+	cost := measure(run)
+	assert.Greater(t, cost[scenarios[len(run)-1].name], cost[scenarios[0].name])
+}

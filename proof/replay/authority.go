@@ -1,0 +1,85 @@
+package replay
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/penstock-go/penstock/authority"
+)
+
+// JavaAuthorityRule is an authority rule of Java Sentinel.
+type JavaAuthorityRule struct {
+	ID       string `json:"id"`
+	Resource string `json:"resource"`
+	LimitApp string `json:"limitApp"` // origins with commas between
+	Strategy string `json:"strategy"` // white (default) or black
+}
+
+// TranslateAuthority gives the native rules that behave as the Java ones do, in their
+// order: callers without an origin pass. later are the IDs of rules that Java drops,
+// since it keeps only the first of a resource, and we do not.
+func TranslateAuthority(rules []JavaAuthorityRule) (native []authority.Rule, later []string, dropped []Dropped) {
+	seen := make(map[string]bool)
+	for _, r := range rules {
+		if strings.TrimSpace(r.Resource) == "" || strings.TrimSpace(r.LimitApp) == "" {
+			dropped = append(dropped, Dropped{r.ID, true, "has no resource or no origins"})
+			continue
+		}
+		if seen[r.Resource] {
+			later = append(later, r.ID)
+		}
+		seen[r.Resource] = true
+		n := authority.Rule{ID: r.ID, Resource: r.Resource, AllowAnonymous: true}
+		if r.Strategy == "black" {
+			n.List, n.AllowAnonymous = authority.Deny, false
+		}
+		for _, name := range r.origins() {
+			if name = strings.TrimSpace(name); name != "" && !slices.Contains(n.Origins, name) {
+				n.Origins = append(n.Origins, name)
+			}
+		}
+		if n, err := n.Normalized(); err != nil {
+			dropped = append(dropped, Dropped{r.ID, false, err.Error()})
+		} else {
+			native = append(native, n)
+		}
+	}
+	return native, later, dropped
+}
+
+// origins are the names as Java takes them, blanks included.
+func (r JavaAuthorityRule) origins() []string { return strings.Split(r.LimitApp, ",") }
+
+// lists is what the runner knows of the authority rules.
+type lists struct {
+	java  []JavaAuthorityRule
+	rules []authority.Rule
+	later []string // rules that Java has dropped
+}
+
+// refuses reports whether a list refuses a caller.
+func refuses(r authority.Rule, resource, origin string) bool {
+	switch {
+	case r.Resource != resource:
+		return false
+	case origin == "":
+		return r.List == authority.Allow && !r.AllowAnonymous
+	}
+	return slices.Contains(r.Origins, origin) == (r.List == authority.Deny)
+}
+
+// otherLists: Java compares names with the blanks around them, and of the rules of a
+// resource has kept the first.
+func otherLists(m *moment) bool {
+	if m.got.blockedBy != "authority" && m.want.BlockedBy != "authority" {
+		return false
+	}
+	if slices.Contains(m.lists.later, m.got.rule) {
+		return true
+	}
+	return slices.ContainsFunc(m.lists.java, func(r JavaAuthorityRule) bool {
+		named := slices.Contains(r.origins(), m.call.origin)
+		trimmed := slices.ContainsFunc(r.origins(), func(name string) bool { return strings.TrimSpace(name) == m.call.origin })
+		return (r.ID == m.got.rule || r.ID == m.want.Rule) && named != trimmed
+	})
+}

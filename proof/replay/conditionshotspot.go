@@ -1,0 +1,104 @@
+package replay
+
+import (
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/hotspot"
+)
+
+// The conditions of the table's rows about hotspot rules. In all of them the difference
+// is about a hotspot rule, and the two machines say what Java and we do.
+
+// hotspotDiffers reports whether f holds for a rule that made the difference and one of
+// the values that it looks at.
+func hotspotDiffers(f func(m *moment, l *hotLook, v argument.Value, x *hotValue) bool) func(*moment) bool {
+	return func(m *moment) bool {
+		for i := range m.hot.looks {
+			l := &m.hot.looks[i]
+			if byRule := m.hot.java.rule + m.hot.ours.rule; byRule != "" && l.ID != m.hot.java.rule && l.ID != m.hot.ours.rule {
+				continue
+			}
+			if m.hot.java == m.hot.ours {
+				continue
+			}
+			if slices.ContainsFunc(l.values, func(v argument.Value) bool { return f(m, l, v, l.value(v)) }) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+var (
+	// otherArgument: Java works a negative index out once, by the first call.
+	otherArgument = func(m *moment) bool {
+		return m.hot.java != m.hot.ours && slices.ContainsFunc(m.hot.looks, func(l hotLook) bool { return l.other })
+	}
+
+	// forgottenByReload: to Java a changed rule is a new one.
+	forgottenByReload = hotspotDiffers(func(_ *moment, _ *hotLook, _ argument.Value, x *hotValue) bool { return x.replaced })
+
+	// batchOfValue: to Java a call of n units holds one of a value's limit.
+	batchOfValue = hotspotDiffers(func(_ *moment, l *hotLook, v argument.Value, x *hotValue) bool {
+		fits := x.held+l.units <= l.threshold(v)
+		return l.Metric == hotspot.Concurrency && !x.replaced && (l.units > 1 || x.held != x.javaCalls) && fits != (x.javaCalls < l.threshold(v))
+	})
+
+	// longestWait: Java refuses a wait of exactly the maximum.
+	longestWait = hotspotDiffers(func(m *moment, l *hotLook, _ argument.Value, _ *hotValue) bool {
+		return l.Behavior == hotspot.Throttle && m.hot.java.rule == l.ID && m.hot.ours.rule == "" && m.hot.ours.wait == l.MaxWait
+	})
+
+	// listAtOnce: Java charges and checks the elements of a list one by one, keeps what
+	// it charged before it refused, and waits for the sum.
+	listAtOnce = hotspotDiffers(func(_ *moment, l *hotLook, _ argument.Value, x *hotValue) bool {
+		return l.list && len(l.values) > 1 || x.listed
+	})
+
+	// chargedInVain: Java keeps what it charged by one rule if another refused.
+	chargedInVain = hotspotDiffers(func(_ *moment, _ *hotLook, _ argument.Value, x *hotValue) bool { return x.charged })
+
+	// wholeMilliseconds: Java rounds the cost of a call.
+	wholeMilliseconds = hotspotDiffers(func(m *moment, l *hotLook, v argument.Value, _ *hotValue) bool {
+		return l.Behavior == hotspot.Throttle && l.roundsCost(v)
+	})
+)
+
+// roundsCost reports whether the cost of a call of one unit is no whole millisecond.
+func (l *hotLook) roundsCost(v argument.Value) bool {
+	threshold := l.threshold(v)
+	return threshold > 0 && l.java.seconds()*1000%threshold != 0
+}
+
+// roundedTurn: both wait, and the two machines say how long; what Java rounds is the
+// difference, or the nanosecond that we round down to.
+func roundedTurn(m *moment) bool {
+	return m.got.result == "wait" && slices.ContainsFunc(m.hot.looks, func(l hotLook) bool {
+		return l.Behavior == hotspot.Throttle && slices.ContainsFunc(l.values, l.roundsCost)
+	})
+}
+
+// summedWait: Java adds up the waits of a list, which leaves every queue where ours is.
+func summedWait(m *moment) bool {
+	same := true
+	for i := range m.hot.looks {
+		l := &m.hot.looks[i]
+		values, units := l.each()
+		same = same && len(values) == len(l.values)
+		for _, v := range values {
+			x := l.value(v)
+			same = same && l.Behavior == hotspot.Throttle && !l.roundsCost(v) &&
+				l.turn(x, v, units[v], m.call.asked).Cmp(turnAt(x.javaLast*int64(time.Millisecond)).Int) == 0
+		}
+	}
+	if m.got.result == "block" { // both refuse, Java after it has made the call wait in vain
+		return m.want.WaitMs != nil && m.got.wait == 0 && m.got.rule == m.want.Rule && listed(m)
+	}
+	return same && m.config.Sleep == "record" && listAtOnce(m)
+}
+
+func listed(m *moment) bool {
+	return slices.ContainsFunc(m.hot.looks, func(l hotLook) bool { return l.ID == m.got.rule && l.list })
+}

@@ -1,0 +1,180 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// player replays the operations of one trace on a Guard of its own, and keeps the
+// book.
+type player struct {
+	config  Config
+	guard   *api.Guard
+	clock   *clocks.Manual
+	epoch   int64
+	due     int64         // what the clock must show
+	javaNow int64         // what Java's shows
+	open    map[int]*live // by the call's ID
+	waiting []*live       // those of them that wait
+	set     rules.Set     // as loaded last
+	rules   []activeRule
+	lists   lists
+	checks  checks
+	book    *book
+	hot     hotspots
+
+	flowTwins map[flowKey]*flowTwin
+
+	breakers []breaker.Rule
+	twins    []*twin        // of the breakers that were asked so far
+	heard    []breakerEvent // in the present operation
+	untold   []breakerEvent // what the twins would tell
+	clues
+}
+
+var sleepModes = map[string]clocks.SleepMode{
+	"record": clocks.SleepRecord, "advance": clocks.SleepAdvance, "park": clocks.SleepPark,
+}
+
+func newPlayer(config Config) (*player, error) {
+	mode, ok := sleepModes[config.Sleep]
+	if !ok {
+		return nil, fmt.Errorf("unknown sleep %q", config.Sleep)
+	}
+	clock := clocks.NewManual(time.UnixMilli(config.EpochMs))
+	clock.SetSleep(mode)
+	p := &player{checks: checks{shows: script{-1, -1}}}
+	guard, err := api.New(api.Config{
+		Host:          &p.checks.shows,
+		Clock:         clock,
+		Interval:      config.interval(),
+		Buckets:       config.SampleCount,
+		OccupyTimeout: config.occupyTimeout(),
+		ColdFactor:    config.ColdFactor,
+		Logger:        slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.config, p.guard, p.clock = config, guard, clock
+	p.epoch, p.due, p.javaNow = clock.Now(), clock.Now(), clock.Now()
+	p.open, p.book = make(map[int]*live), newBook(config)
+	p.flowTwins = make(map[flowKey]*flowTwin)
+	p.clues = clues{
+		lines: make(map[flowKey]*line), lookedAt: make(map[NodeRef]bool), carried: make(map[string]bool),
+	}
+	guard.OnBreaker(p.hear)
+	return p, nil
+}
+
+func (p *player) sinceEpoch(t int64) time.Duration { return time.Duration(t - p.epoch) }
+
+// moveTo sets the clock to t ms after the epoch; a time that has passed moves
+// nothing. Calls whose wait ends on the way run, one after the other, and their
+// replies are taken, so that none of their goroutines runs on into the next
+// operation.
+func (p *player) moveTo(t int64) error {
+	p.due = max(p.due, p.epoch+t*int64(time.Millisecond))
+	p.clock.AdvanceTo(p.due)
+	for len(p.waiting) > 0 {
+		l := p.next()
+		if l.released > p.due {
+			break
+		}
+		r, ok := p.reply(l)
+		if !ok {
+			return fmt.Errorf("call %d, which asked at %v, sleeps on at %v, and should have run at %v",
+				l.id, p.sinceEpoch(l.asked), p.sinceEpoch(p.due), p.sinceEpoch(l.released))
+		}
+		p.waiting = slices.DeleteFunc(p.waiting, func(w *live) bool { return w == l })
+		if err := p.awaited(l, r); err != nil {
+			return fmt.Errorf("call %d was told to wait %v, and then: %w", l.id, l.wait, err)
+		}
+	}
+	return nil
+}
+
+// reply is what a call that waits has come to, or false if it sleeps. A call that was woken
+// has its reply soon, so it sleeps if as many do as have none.
+func (p *player) reply(l *live) (r reply, ok bool) {
+	for {
+		select {
+		case r = <-l.pending:
+			return r, true
+		default:
+		}
+		without := 0
+		for _, w := range p.waiting {
+			if len(w.pending) == 0 {
+				without++
+			}
+		}
+		if len(l.pending) == 0 && p.clock.Parked() >= without {
+			return r, false
+		}
+		runtime.Gosched()
+	}
+}
+
+// leaveTurns has a call that is refused after its wait leave its queues. Those behind it
+// run earlier.
+func (p *player) leaveTurns(c *call) {
+	for _, x := range c.turns {
+		x.giveBack(c.released)
+	}
+	for _, l := range slices.Clone(p.waiting) {
+		if len(l.turns) == 0 {
+			continue
+		}
+		released := max(l.firm, c.released)
+		for _, x := range l.turns {
+			released = max(released, l.asked+int64(x.at.after(l.asked)))
+		}
+		if released < l.released {
+			l.released = released
+			p.waiting = append(slices.DeleteFunc(p.waiting, func(w *live) bool { return w == l }), l)
+		}
+	}
+}
+
+// next is who runs next of those that wait: of several at one time, the one that knows of
+// that for longest.
+func (p *player) next() *live {
+	return slices.MinFunc(p.waiting, func(a, b *live) int { return cmp.Compare(a.released, b.released) })
+}
+
+// finish lets every waiting call run, ends all calls and closes the Guard. Then
+// nothing may be in flight or reserved.
+func (p *player) finish() error {
+	const after = 48 * time.Hour // the longest wait
+	if len(p.waiting) > 0 {
+		if err := p.moveTo((p.due - p.epoch + int64(after)) / int64(time.Millisecond)); err != nil {
+			return err
+		}
+	}
+	for _, l := range p.open {
+		l.entry.Exit()
+	}
+	if err := p.guard.Close(); err != nil {
+		return err
+	}
+	tree := p.guard.Tree()
+	if problems := books.Unsettled(p.guard.Engine()); len(problems) > 0 {
+		return fmt.Errorf("at the end %s", strings.Join(problems, "; "))
+	}
+	if tree.Failures != 0 {
+		return fmt.Errorf("slots panicked %d times", tree.Failures)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+//go:build sim
+
+package schedules
+
+import (
+	"context"
+	"time"
+)
+
+// Await parks the caller until a condition holds. The condition must not change
+// anything.
+func (s *Schedule) Await(until func() bool) { s.await(until, 0) }
+
+func (s *Schedule) await(until func() bool, wake int64) {
+	t := s.running
+	s.step("waits")
+	t.until, t.wake, t.pending = until, wake, access{alone: true}
+	s.drop(t)
+	s.waiting = append(s.waiting, t)
+	s.switchTo(s.choose(nil))
+}
+
+// release makes those ready whose condition holds. If nobody could go on
+// otherwise, it lets the clock come to the next wake-up.
+func (s *Schedule) release() {
+	me := s.running
+	s.running = nil // conditions are not part of the schedule
+	defer func() { s.running = me }()
+	for {
+		keep := s.waiting[:0]
+		for _, t := range s.waiting {
+			if t.until() {
+				t.until, t.wake = nil, 0
+				s.ready = append(s.ready, t)
+			} else {
+				keep = append(keep, t)
+			}
+		}
+		s.waiting = keep
+		var first int64
+		for _, t := range s.waiting {
+			if t.wake != 0 && (first == 0 || t.wake < first) {
+				first = t.wake
+			}
+		}
+		if len(s.ready) > 0 || first == 0 {
+			return
+		}
+		s.now = max(s.now, first)
+	}
+}
+
+// Clock is the schedule's time. It stands still but for Advance, and where nobody
+// can go on before a sleeper wakes. It is a clocks.Clock.
+type Clock struct{ s *Schedule }
+
+// Clock is the schedule's clock.
+func (s *Schedule) Clock() Clock { return Clock{s} }
+
+// Now is the time in nanoseconds. The caller may be held up before it.
+func (c Clock) Now() int64 {
+	c.s.Access(c.s, false)
+	return c.s.now
+}
+
+// Advance moves the time forward.
+func (c Clock) Advance(d time.Duration) {
+	c.s.Access(c.s, true)
+	c.s.now += int64(d)
+}
+
+// Set sets the time.
+func (c Clock) Set(now int64) { c.s.now = now }
+
+// Sleep returns when the clock has come d further, or the context has ended.
+func (c Clock) Sleep(ctx context.Context, d time.Duration) error {
+	wake := c.s.now + int64(d)
+	c.s.await(func() bool { return c.s.now >= wake || ctx.Err() != nil }, wake)
+	if c.s.now >= wake {
+		return nil
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,80 @@
+package clocks
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/rules"
+)
+
+func coarse(t *testing.T, r flow.Rule) *api.Guard {
+	clock := clocks.NewCoarse()
+	g, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, g.Close())
+		assert.NoError(t, clock.Close())
+	})
+	books.Keep(t, g.Engine())
+	require.NoError(t, g.LoadRules(rules.Set{Flow: []flow.Rule{r}}))
+	return g
+}
+
+// A limit is a limit on the coarse clock, and is used up.
+func TestCoarseClockKeepsTheLimit(t *testing.T) {
+	g := coarse(t, flow.Rule{Resource: "orders", Threshold: 1000, Interval: 24 * time.Hour})
+	var admitted atomic.Int64
+	var running sync.WaitGroup
+	for range 4 {
+		running.Go(func() {
+			for range 3000 { // so that the clock becomes coarse meanwhile
+				if e, err := g.Entry(t.Context(), "orders"); err == nil {
+					admitted.Add(1)
+					e.Exit()
+				}
+			}
+		})
+	}
+	running.Wait()
+	assert.EqualValues(t, 1000, admitted.Load())
+}
+
+// While the clock is coarse, every real interval of a bucket less the millisecond that
+// the clock may be late holds the limit, and in the long run no call is lost.
+func TestCoarseClockIsLateByATick(t *testing.T) {
+	const limit, buckets, bucket, tick = 50, 2, 5 * time.Millisecond, time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		g := coarse(t, flow.Rule{Resource: "orders", Threshold: limit, Interval: buckets * bucket, Buckets: buckets})
+		began := time.Now()
+		var admitted []time.Duration
+		var stale int
+		for range 10_000 { // a second: a thousand calls in a millisecond
+			for range 100 {
+				if e, err := g.Entry(t.Context(), "orders"); err == nil {
+					admitted = append(admitted, time.Since(began))
+					e.Exit()
+				}
+			}
+			if g.Engine().Now() != time.Now().UnixNano() {
+				stale++
+			}
+			time.Sleep(100 * time.Microsecond)
+		}
+		assert.Greater(t, stale, 8000, "the clock was coarse nearly all the time")
+		for i := limit; i < len(admitted); i++ {
+			require.GreaterOrEqual(t, admitted[i]-admitted[i-limit], bucket-tick, "the %d before call %d", limit, i)
+		}
+		assert.GreaterOrEqual(t, len(admitted), limit*(int(time.Second/(buckets*bucket))-1))
+	})
+}

@@ -1,0 +1,237 @@
+package entries
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// breaker is what breaks off at one point of one call.
+type breaker struct {
+	point string
+	way   string
+	armed bool
+	fired int
+	seen  map[string]int // how often each point was passed while armed
+}
+
+var ways = map[string]func(){
+	"panic":  func() { panic(errBroken) },
+	"fault":  func() { var r *core.Resource; _ = r.Name() },
+	"Goexit": runtime.Goexit,
+}
+
+var errBroken = errors.New("broken")
+
+func (b *breaker) at(point string) {
+	if !b.armed {
+		return
+	}
+	b.seen[point]++
+	if point == b.point {
+		b.fired++
+		ways[b.way]()
+	}
+}
+
+// slot plays every role. It stands alone, or around another slot, which then runs
+// between the two points that it makes of each role.
+type slot struct {
+	*breaker
+	name  string
+	inner core.Slot // nil if it stands alone
+}
+
+func (s *slot) Name() string { return s.name }
+
+// around makes two points of a role, one if the slot stands alone.
+func (s *slot) around(role string, run func()) {
+	s.at(s.name + " before " + role)
+	run()
+	s.at(s.name + " after " + role)
+}
+
+func (s *slot) Prepare(inv *core.Invocation) {
+	s.around("Prepare", func() {
+		if inner, ok := s.inner.(core.Preparer); ok {
+			inner.Prepare(inv)
+		}
+	})
+}
+
+// judge is the inner slot, or the rules that judge in its place.
+func (s *slot) judge(inv *core.Invocation) any {
+	if family, ok := s.inner.(core.FamilySlot); ok {
+		return inv.Rules(core.Kind(family))
+	}
+	return s.inner
+}
+
+func (s *slot) Ask(inv *core.Invocation) (v core.Verdict) {
+	s.around("Ask", func() {
+		if inner, ok := s.judge(inv).(core.Checker); ok {
+			v = inner.Ask(inv)
+		}
+	})
+	return v
+}
+
+func (s *slot) Take(inv *core.Invocation) (v core.Verdict) {
+	s.around("Take", func() {
+		if inner, ok := s.judge(inv).(core.Checker); ok {
+			v = inner.Take(inv)
+		}
+	})
+	return v
+}
+
+func (s *slot) Recheck(inv *core.Invocation) (v core.Verdict) {
+	s.around("Recheck", func() {
+		if inner, ok := s.judge(inv).(core.Rechecker); ok {
+			v = inner.Recheck(inv)
+		}
+	})
+	return v
+}
+
+func (s *slot) Passed(inv *core.Invocation) {
+	s.around("Passed", func() {
+		if inner, ok := s.inner.(core.PassRecorder); ok {
+			inner.Passed(inv)
+		}
+	})
+}
+
+func (s *slot) Blocked(inv *core.Invocation, b *core.BlockError) {
+	s.around("Blocked", func() {
+		if inner, ok := s.inner.(core.BlockRecorder); ok {
+			inner.Blocked(inv, b)
+		}
+	})
+}
+
+func (s *slot) Completed(inv *core.Invocation) {
+	s.around("Completed", func() {
+		if inner, ok := s.inner.(core.CompleteRecorder); ok {
+			inner.Completed(inv)
+		}
+	})
+}
+
+// late is a slot behind all others that holds something of its own, and refuses where
+// told to: what came before it must be given back.
+type late struct {
+	*breaker
+	refuse, refuseAgain *core.BlockError
+	held                int
+}
+
+func (l *late) Name() string                      { return "late" }
+func (l *late) Ask(*core.Invocation) core.Verdict { return core.Verdict{} }
+func (l *late) Take(inv *core.Invocation) core.Verdict {
+	l.held++
+	inv.Reserve(core.Reservation{Holder: l, Units: 1, UntilExit: true})
+	return core.Verdict{Block: l.refuse}
+}
+func (l *late) Recheck(*core.Invocation) core.Verdict { return core.Verdict{Block: l.refuseAgain} }
+
+// GiveBack breaks off when it has done its work: what others hold is the question.
+func (l *late) GiveBack(*core.Reservation, int64) {
+	l.held--
+	l.at("holder")
+}
+
+// chain is the standard one with a breaker around each slot and one between each two,
+// and last behind all.
+func (b *breaker) chain(last *late) *core.Chain {
+	standard := []core.Slot{slots.NodeSelector{}, slots.ClusterBuilder{}, slots.Log{}, slots.Statistic{}, core.FamilySlot(core.KindFlow)}
+	chain := []core.Slot{&slot{b, "first", nil}}
+	for _, s := range standard {
+		chain = append(chain, &slot{b, s.Name(), s}, &slot{b, "behind " + s.Name(), nil})
+	}
+	return core.NewChain(append(chain, last)...)
+}
+
+// clock moves by itself when a call sleeps, or ends the call's context.
+type clock struct {
+	*breaker
+	manual *clocks.Manual
+	cancel func()
+}
+
+func (c *clock) Now() int64 {
+	c.at("clock reading " + []string{"1", "2", "3", "more"}[min(c.count("reading"), 3)])
+	return c.manual.Now()
+}
+
+// count is how often it was asked for name before, while armed.
+func (b *breaker) count(name string) int {
+	if !b.armed {
+		return 0
+	}
+	b.seen[name]++
+	return b.seen[name] - 1
+}
+
+func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
+	c.at("clock before Sleep")
+	if c.cancel != nil {
+		c.cancel()
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	c.manual.Advance(d)
+	c.at("clock after Sleep")
+	return nil
+}
+
+// callerContext is a context of the caller's own.
+type callerContext struct {
+	context.Context
+	*breaker
+}
+
+func (c callerContext) Err() error { c.at("context Err"); return c.Context.Err() }
+func (c callerContext) Deadline() (time.Time, bool) {
+	c.at("context Deadline")
+	return c.Context.Deadline()
+}
+func (c callerContext) Value(key any) any { c.at("context Value"); return c.Context.Value(key) }
+
+// handler is a logger's.
+type handler struct {
+	slog.Handler
+	*breaker
+}
+
+func (h handler) Enabled(context.Context, slog.Level) bool { h.at("logger Enabled"); return true }
+func (h handler) Handle(context.Context, slog.Record) error {
+	h.at("logger Handle")
+	return nil
+}
+
+var roles = []string{"Prepare", "Ask", "Take", "Recheck", "Passed", "Blocked", "Completed"}
+
+// points are all there are.
+func points() (all []string) {
+	for _, s := range new(breaker).chain(nil).Names() {
+		if s == "late" {
+			continue
+		}
+		for _, role := range roles {
+			all = append(all, s+" before "+role)
+			if slices.Contains(slots.Default().Names(), s) {
+				all = append(all, s+" after "+role)
+			}
+		}
+	}
+	return append(all, "holder", "clock reading 1", "clock reading 2", "clock reading 3", "clock before Sleep", "clock after Sleep",
+		"context Err", "context Deadline", "context Value", "logger Enabled", "logger Handle")
+}

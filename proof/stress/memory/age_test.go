@@ -1,0 +1,216 @@
+package memory
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// shape is a tree with nodes of every kind: a call below a call in a context, and
+// callers of both resources.
+func (g *guard) shape() {
+	outer, _ := g.enter("in", "from", "outer")
+	inner, _ := g.Entry(outer.Context(), "inner")
+	inner.Exit()
+	outer.Exit()
+}
+
+// there lists which nodes of shape there are.
+func (g *guard) there() (nodes []string) {
+	if _, ok := g.tree.Entrances().Find("in"); ok {
+		nodes = append(nodes, "entrance")
+	}
+	for _, name := range []string{"outer", "inner"} {
+		r, ok := g.Engine().FindResource(name)
+		if !ok {
+			continue
+		}
+		nodes = append(nodes, name)
+		if _, ok := r.Calls().Find("in"); ok {
+			nodes = append(nodes, name+" call")
+		}
+		if _, ok := r.Origins().Find("from"); ok {
+			nodes = append(nodes, name+" origin")
+		}
+	}
+	return nodes
+}
+
+var all = []string{"entrance", "outer", "outer call", "outer origin", "inner", "inner call", "inner origin"}
+
+// Nodes of every kind leave a minute after their last call, not before.
+func TestIdleNodesAgeOut(t *testing.T) {
+	g := newGuard(t, api.Config{})
+	g.shape()
+	for range 59 {
+		g.clock.Advance(time.Second)
+		g.evict()
+		require.Equal(t, all, g.there())
+	}
+	g.clock.Advance(time.Second)
+	g.evict()
+	require.Empty(t, g.there())
+	require.Equal(t, [4]int{}, g.used())
+	_, ok := g.tree.Entrances().Find(node.DefaultContext)
+	require.True(t, ok)
+
+	g.shape()
+	require.Equal(t, all, g.there(), "they come back when they are called")
+}
+
+// No timer and no reader is needed: at its cap, a new name takes the place of an
+// idle one.
+func TestNewNamesTakeThePlaceOfIdleOnes(t *testing.T) {
+	for name, c := range map[string]struct {
+		caps node.Caps
+		call func(g *guard, name string)
+		find func(g *guard, name string) bool
+		over func(g *guard) int64
+	}{
+		"resource": {node.Caps{Resources: 1},
+			func(g *guard, name string) { g.call("", "", name) },
+			func(g *guard, name string) bool { _, ok := g.Engine().FindResource(name); return ok },
+			func(g *guard) int64 { return g.tree.Resources().Overflows() }},
+		"context": {node.Caps{Contexts: 1},
+			func(g *guard, name string) { g.call(name, "", "r") },
+			func(g *guard, name string) bool { _, ok := g.tree.Entrances().Find(name); return ok },
+			func(g *guard) int64 { return g.tree.Contexts().Overflows() }},
+		"call": {node.Caps{Calls: 1},
+			func(g *guard, name string) { g.call("", "", name) },
+			func(g *guard, name string) bool {
+				r, _ := g.Engine().FindResource(name)
+				_, ok := r.Calls().Find(node.DefaultContext)
+				return ok
+			},
+			func(g *guard) int64 { return g.tree.Calls().Overflows() }},
+		"origin": {node.Caps{Origins: 1},
+			func(g *guard, name string) { g.call("", name, "r") },
+			func(g *guard, name string) bool {
+				r, _ := g.Engine().FindResource("r")
+				_, ok := r.Origins().Find(name)
+				return ok
+			},
+			func(g *guard) int64 { return g.tree.Origins().Overflows() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGuard(t, api.Config{Caps: c.caps})
+			c.call(g, "first")
+			g.clock.Advance(59 * time.Second)
+			c.call(g, "second")
+			assert.False(t, c.find(g, "second"), "the place is taken")
+			assert.EqualValues(t, 1, c.over(g))
+			g.clock.Advance(time.Second)
+			c.call(g, "third")
+			assert.True(t, c.find(g, "third"))
+			assert.EqualValues(t, 1, c.over(g))
+		})
+	}
+}
+
+// known bug 87: nodes with anything to remember stay, for as long as they have it.
+func TestNodesInUseStay(t *testing.T) {
+	inner := func(r flow.Rule) flow.Rule { r.Resource, r.Interval = "inner", 10*time.Minute; return r }
+	for _, c := range []struct {
+		name string
+		rule flow.Rule
+		// use uses what shape made, and returns how to end that.
+		use   func(g *guard) (end func())
+		stays []string
+		// until is when even those may leave, if nothing ends it.
+		until time.Duration
+	}{
+		{"a call in flight", flow.Rule{}, func(g *guard) func() {
+			e, _ := g.enter("in", "from", "outer")
+			return e.Exit
+		}, []string{"entrance", "outer", "outer call", "outer origin"}, 0},
+		{"a nested call in flight, its caller gone", flow.Rule{}, func(g *guard) func() {
+			outer, _ := g.enter("in", "", "outer")
+			e, _ := g.Entry(outer.Context(), "inner")
+			outer.Exit()
+			return e.Exit
+		}, []string{"entrance", "outer", "outer call", "inner", "inner call"}, 0},
+		{"permits", inner(flow.Rule{Threshold: 1, Metric: flow.Concurrency, Interval: 0}), func(g *guard) func() {
+			e, _ := g.enter("in", "from", "inner")
+			return e.Exit
+		}, []string{"entrance", "outer", "outer call", "inner", "inner call", "inner origin"}, 0},
+		{"a window of the resource", inner(flow.Rule{Threshold: 5}), func(*guard) func() { return func() {} },
+			[]string{"inner"}, 11 * time.Minute},
+		{"a window of a caller", inner(flow.Rule{Threshold: 5, Origin: flow.OriginOther}), func(*guard) func() { return func() {} },
+			[]string{"inner", "inner origin"}, 11 * time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var set []flow.Rule
+			if c.rule.Resource != "" {
+				c.rule.Resource, c.rule.Match = "inn.r", spec.MatchRegex // or the node would stay for its name
+				set = append(set, c.rule)
+			}
+			g := newGuard(t, api.Config{}, set...)
+			g.shape()
+			end := c.use(g)
+			for range 9 {
+				g.clock.Advance(time.Minute)
+				g.evict()
+				require.Subset(t, g.there(), c.stays)
+			}
+			end()
+			g.clock.Advance(max(c.until, 2*time.Minute))
+			g.evict()
+			require.Empty(t, g.there())
+		})
+	}
+}
+
+// A borrower that sleeps is not in flight yet: only its window knows of it.
+func TestBorrowedUnitsKeepTheirNode(t *testing.T) {
+	g := newGuard(t, api.Config{OccupyTimeout: time.Hour},
+		flow.Rule{Resource: "inn.r", Match: spec.MatchRegex, Threshold: 1, Interval: 20 * time.Minute, Buckets: 2})
+	g.clock.SetSleep(clocks.SleepPark)
+	require.True(t, g.call("in", "from", "inner"))
+	done := make(chan error)
+	go func() {
+		e, err := g.Entry(core.WithOrigin(core.WithContext(context.Background(), "in"), "from"), "inner", api.Prioritized())
+		e.Exit()
+		done <- err
+	}()
+	g.clock.AwaitParked(1)
+	r := g.find(t, "inner")
+	for range 10 {
+		g.evict()
+		require.Same(t, r, g.find(t, "inner"))
+		g.clock.Advance(time.Minute)
+	}
+	g.clock.Advance(time.Hour)
+	require.NoError(t, <-done)
+	require.Same(t, r, g.find(t, "inner"))
+}
+
+// What a rule names never leaves, and goes the ordinary way once no rule names it.
+func TestNamedNodesStay(t *testing.T) {
+	g := newGuard(t, api.Config{},
+		flow.Rule{ID: "a", Resource: "outer", Threshold: 5, Relation: flow.Chain, Ref: "in"},
+		flow.Rule{ID: "b", Resource: "outer", Threshold: 5, Origin: "from"},
+		flow.Rule{ID: "c", Resource: "outer", Threshold: 5, Relation: flow.Associated, Ref: "inner"})
+	g.shape()
+	for range 5 {
+		g.clock.Advance(time.Hour)
+		g.evict()
+		require.Equal(t, []string{"entrance", "outer", "outer call", "outer origin", "inner"}, g.there())
+	}
+	require.Equal(t, [4]int{}, g.used(), "they take no place")
+	require.NoError(t, g.LoadRules(rules.Set{}))
+	require.Equal(t, [4]int{2, 1, 1, 1}, g.used(), "now they do")
+	g.evict()
+	require.Empty(t, g.there())
+	require.Equal(t, [4]int{}, g.used())
+}

@@ -1,0 +1,45 @@
+package trial
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+)
+
+// Impatient are callers who offer twice what a throttle lets pass: 100 calls a second,
+// evenly, to "orders", for so many seconds. Each is cancelled after 200 ms, as by a client
+// that goes away, and nobody knows of that before; so they leave in the order in which they
+// came. It returns how many pass in each second. Time is that of a bubble of synctest.
+func Impatient(t *testing.T, seconds int, load func(*core.Engine), opts ...core.Option) []int {
+	t.Helper()
+	passed := make([]int, seconds+1)
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := Engine(t, core.Config{Clock: clocks.NewSystem()})
+		load(e)
+		began := time.Now()
+		var mu sync.Mutex
+		var calls sync.WaitGroup
+		for range seconds * 100 {
+			calls.Go(func() {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer time.AfterFunc(200*time.Millisecond, cancel).Stop()
+				entry, err := e.Enter(ctx, "orders", opts)
+				entry.Exit()
+				if err == nil {
+					mu.Lock()
+					passed[time.Since(began)/time.Second]++
+					mu.Unlock()
+				}
+				cancel()
+			})
+			time.Sleep(10 * time.Millisecond)
+		}
+		calls.Wait()
+	})
+	return passed
+}

@@ -1,0 +1,77 @@
+package trial
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/penstock-go/penstock/core/spec"
+)
+
+// EveryFieldCounts checks that a rule differs from one that has another value in a
+// field, whichever it is. others are values for fields of types that it can't change by
+// itself.
+func EveryFieldCounts[R interface{ Equal(other R) bool }](t *testing.T, rule R, others ...any) {
+	t.Helper()
+	fields := reflect.TypeFor[R]()
+	for i := range fields.NumField() {
+		other := rule
+		change(t, reflect.ValueOf(&other).Elem().Field(i), others)
+		if rule.Equal(other) || other.Equal(rule) {
+			t.Errorf("%s: %+v and %+v are equal", fields.Field(i).Name, rule, other)
+		}
+		if !rule.Equal(rule) || !other.Equal(other) {
+			t.Errorf("%s: %+v or %+v is not equal to itself", fields.Field(i).Name, rule, other)
+		}
+	}
+}
+
+func change(t *testing.T, f reflect.Value, others []any) {
+	t.Helper()
+	for _, other := range others {
+		if v := reflect.ValueOf(other); v.Type() == f.Type() {
+			f.Set(v)
+			return
+		}
+	}
+	switch f.Kind() {
+	case reflect.String:
+		f.SetString(f.String() + "x")
+	case reflect.Bool:
+		f.SetBool(!f.Bool())
+	case reflect.Int, reflect.Int64:
+		f.SetInt(f.Int() + 1)
+	case reflect.Uint8:
+		f.SetUint(f.Uint() + 1)
+	case reflect.Float64:
+		f.SetFloat(math.Nextafter(f.Float(), 10))
+	default:
+		t.Fatalf("a field of type %v: give another value for it", f.Type())
+	}
+}
+
+// IDs checks that rules get IDs that differ, an ID of one's own is kept, and two rules
+// that are the same are refused. one and like are for "orders" and differ in what makes
+// no other rule of it.
+func IDs[R spec.Rule[R]](t *testing.T, family string, normalize func([]R) ([]R, error), one, like R) {
+	t.Helper()
+	rules, err := normalize([]R{one, like, one.WithID("mine")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, r := range rules {
+		ids = append(ids, r.Info().ID)
+	}
+	if want := []string{family + ":orders", family + ":orders#2", "mine"}; !slices.Equal(ids, want) {
+		t.Errorf("the IDs are %q, want %q", ids, want)
+	}
+	want := family + ": rules 0 and 1 are the same: remove one"
+	if _, err := normalize([]R{one, one}); err == nil || err.Error() != want {
+		t.Errorf("two that are the same: %v, want %q", err, want)
+	}
+	if none, err := normalize([]R{}); err != nil || none != nil {
+		t.Errorf("no rules are %v, %v", none, err)
+	}
+}

@@ -1,0 +1,134 @@
+package rules
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/adaptive"
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/outlier"
+	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/system"
+)
+
+// bases are rules that each family accepts, to be changed.
+var bases = Set{
+	Authority: []authority.Rule{{Resource: "a", Origins: []string{"b"}}},
+	System:    []system.Rule{{Metric: system.QPS, Threshold: 1}, {Metric: system.RT, MaxRT: 1}, {Metric: system.CPU, Threshold: 0.5}},
+	Hotspot: []hotspot.Rule{
+		{Resource: "a", Param: "p", Threshold: 1, Exceptions: []hotspot.Exception{{Value: argument.Of("x"), Threshold: 2}}},
+		{Resource: "a", Index: hotspot.At(-1), Threshold: 1, Behavior: hotspot.Throttle},
+	},
+	Flow: []flow.Rule{
+		{Resource: "a", Threshold: 1}, {Resource: "a", Threshold: 1, Behavior: flow.WarmUpThrottle},
+		{Resource: "a", Threshold: 1, Relation: flow.Chain, Ref: "c", Origin: "app"},
+		{Resource: "a", Threshold: 100, MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Share(0.9)},
+	},
+	Isolation: []isolation.Rule{{Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: 1}},
+	Adaptive:  []adaptive.Rule{{Resource: "a"}},
+	Breaker:   []breaker.Rule{{Resource: "a", Threshold: 0.5}, {Resource: "*", Exclude: []string{"b"}}, {Resource: "a", Strategy: breaker.SlowRatio, SlowRT: 1}},
+	Outlier:   []outlier.Rule{{Resource: "a", Threshold: 0.5}},
+}
+
+// nasty are values that are more than themselves to somebody.
+var nasty = map[reflect.Type][]any{
+	reflect.TypeFor[string](): {
+		"", "<<", "*", "a.*", "(", "~", "null", "12", "-0", "1e3", "true", "\xff", "\x00", "\u2028", "\ufffd", " a ", "a\nb", "a: b", "default", "other", "2001-01-01",
+	},
+	reflect.TypeFor[float64](): {
+		0.0, math.Copysign(0, -1), 1.0, 0.5, 1.0 / 3, 5e-324, 1e-300, 1e15, math.Nextafter(1e15, 2e15), 1e300, math.MaxFloat64, -1.0, math.NaN(), math.Inf(1), 9007199254740993.0,
+	},
+	reflect.TypeFor[int]():           {0, 1, 2, 7, -1, 1000, 1_000_000_000, math.MaxInt32, math.MinInt32},
+	reflect.TypeFor[bool]():          {false, true},
+	reflect.TypeFor[time.Duration](): {time.Duration(0), time.Duration(1), 1500 * time.Nanosecond, time.Millisecond, time.Second, time.Minute, 24 * time.Hour, time.Duration(-1), time.Duration(math.MaxInt64), time.Duration(math.MinInt64), 90*time.Minute + 1},
+	reflect.TypeFor[[]string]():      {[]string(nil), []string{}, []string{"a"}, []string{"<<", "a,b", ""}, []string{" a", "b\n"}, []string{"\xff"}, []string{"a", "a"}},
+	reflect.TypeFor[flow.Watermark](): {
+		flow.Watermark{}, flow.Share(0.1), flow.Share(1), flow.Share(math.NaN()), flow.Share(5e-324), flow.Bytes(1), flow.Bytes(-1), flow.Bytes(1 << 40), flow.Bytes(math.MaxInt64), flow.Bytes(1<<60 + 1),
+	},
+	reflect.TypeFor[hotspot.Index](): {hotspot.Index{}, hotspot.At(0), hotspot.At(-1), hotspot.At(1000), hotspot.At(math.MaxInt)},
+	reflect.TypeFor[[]hotspot.Exception](): {
+		[]hotspot.Exception(nil), []hotspot.Exception{}, []hotspot.Exception{{}}, exceptions(7, "7", 7.0, true, "<<", "", uint64(math.MaxUint64), math.Inf(1)), exceptions(math.NaN()), exceptions(math.Copysign(0, -1), 0), exceptions("\xff"), exceptions(math.MaxFloat64, 5e-324, 1e21, 1e20),
+	},
+}
+
+func exceptions(values ...any) (list []hotspot.Exception) {
+	for _, v := range values {
+		list = append(list, hotspot.Exception{Value: argument.Of(v), Threshold: 1})
+	}
+	return list
+}
+
+// Whatever rules are loaded from Go, they can be written, and what was written is read and
+// loads as the same rules: what no file can say is refused. known bug 117, 118
+func TestWhatLoadsIsReadBack(t *testing.T) {
+	random := chance.Source(t)
+	accepted, tries := 0, figure.Size(5_000, 20_000, 200_000, 2_000_000)
+	for range tries {
+		set := mutated(t, random)
+		loaded, err := normalize(set)
+		if err != nil {
+			continue
+		}
+		accepted++
+		requireReadsBack(t, loaded)
+		requireLoads(t, loaded)
+	}
+	t.Log(accepted, "of", tries, "accepted")
+	require.Greater(t, accepted, tries/10)
+}
+
+// mutated is one of the bases with some other values.
+func mutated(t *testing.T, random *rand.Rand) Set {
+	all, one := bases.Clone(), Set{}
+	family := random.IntN(len(families))
+	from := reflect.ValueOf(&all).Elem().Field(family)
+	require.NotZero(t, from.Len(), "add a rule of family %d to bases", family)
+	rule := from.Index(random.IntN(from.Len()))
+	for range 1 + random.IntN(3) {
+		field := rule.Field(random.IntN(rule.NumField()))
+		if field.Kind() == reflect.Uint8 { // an enumeration
+			field.SetUint(random.Uint64N(5))
+			continue
+		}
+		values := nasty[field.Type()]
+		require.NotEmpty(t, values, "add values for a %v", field.Type())
+		field.Set(reflect.ValueOf(values[random.IntN(len(values))]))
+	}
+	into := reflect.ValueOf(&one).Elem().Field(family)
+	into.Set(reflect.Append(into, rule))
+	return one
+}
+
+func normalize(set Set) (_ Set, err error) {
+	keep := func(e error) { err = errors.Join(err, e) }
+	var e error
+	set.Authority, e = authority.Normalize(set.Authority)
+	keep(e)
+	set.System, e = system.Normalize(set.System)
+	keep(e)
+	set.Hotspot, e = hotspot.Normalize(set.Hotspot)
+	keep(e)
+	set.Flow, e = flow.Normalize(set.Flow, coldFactor)
+	keep(e)
+	set.Isolation, e = isolation.Normalize(set.Isolation)
+	keep(e)
+	set.Adaptive, e = adaptive.Normalize(set.Adaptive)
+	keep(e)
+	set.Breaker, e = breaker.Normalize(set.Breaker)
+	keep(e)
+	set.Outlier, e = outlier.Normalize(set.Outlier)
+	keep(e)
+	return set, err
+}

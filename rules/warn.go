@@ -1,0 +1,33 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/penstock-go/penstock/core/spec"
+)
+
+// Warnings are about rules that do what hardly anybody means: those that are enforced and
+// whose threshold is 0, so that they refuse every call, or open at the first bad one. A
+// file must write the 0, but in Go a field that was forgotten has it too. Each names its
+// rule by family, place and ID, or by its resource if it has none.
+func (s Set) Warnings() []string {
+	var warnings []string
+	for _, f := range families {
+		warnings = f.warn(&s, warnings)
+	}
+	return warnings
+}
+
+func (f rulesOf[R]) warn(s *Set, warnings []string) []string {
+	if f.zero == nil {
+		return warnings
+	}
+	for i, rule := range *f.in(s) {
+		if info := rule.Info(); info.Mode == spec.Enforce && f.zero(rule) {
+			warnings = append(warnings, fmt.Sprintf("%v[%d] %q: threshold is 0, so the rule %s",
+				f.kind, i, cmp.Or(info.ID, info.Resource), f.then))
+		}
+	}
+	return warnings
+}

@@ -1,0 +1,67 @@
+package stat
+
+import "math"
+
+// Moment is a point in time, or a length of it, in nanoseconds and 2^-32 of one, so that
+// a rate whose cost is no whole number of nanoseconds doesn't drift.
+type Moment struct {
+	ns   int64
+	frac uint32 // 1/2^32 ns
+}
+
+const (
+	longAgo = math.MinInt64 / 2
+	maxCost = 1 << 61 // 73 years; a longer cost is never waited for
+)
+
+// LongAgo is before every time that a clock can show, and far enough from the end of the
+// range for any cost to be added.
+func LongAgo() Moment { return Moment{ns: longAgo} }
+
+// Cost is the time that n units take at perUnit nanoseconds each. It is never zero: no two
+// calls get the same turn.
+func Cost(n int64, perUnit float64) Moment {
+	c := float64(n) * perUnit
+	if !(c < maxCost) {
+		return Moment{ns: maxCost}
+	}
+	whole := math.Floor(c)
+	frac := uint32((c - whole) * (1 << 32))
+	if whole == 0 {
+		frac = max(frac, 1)
+	}
+	return Moment{ns: int64(whole), frac: frac}
+}
+
+// MomentOf is the moment so many nanoseconds after 1970, and so many 2^-32 of one.
+func MomentOf(ns int64, part uint32) Moment { return Moment{ns, part} }
+
+// Split is what [MomentOf] makes the moment of.
+func (m Moment) Split() (ns int64, part uint32) { return m.ns, m.frac }
+
+func (m Moment) plus(c Moment) Moment {
+	frac := uint64(m.frac) + uint64(c.frac)
+	return Moment{ns: m.ns + c.ns + int64(frac>>32), frac: uint32(frac)}
+}
+
+func (m Moment) minus(c Moment) Moment {
+	frac := int64(m.frac) - int64(c.frac)
+	return Moment{ns: m.ns - c.ns + frac>>32, frac: uint32(frac)}
+}
+
+// Later returns the later one.
+func (m Moment) Later(other Moment) Moment {
+	if other.ns > m.ns || other.ns == m.ns && other.frac > m.frac {
+		return other
+	}
+	return m
+}
+
+// orNow is m, or now if that is later. A moment whose time is now keeps its fraction, so
+// that callers who come right on time get no more than the rate.
+func (m Moment) orNow(now int64) Moment {
+	if m.ns >= now {
+		return m
+	}
+	return Moment{ns: now}
+}

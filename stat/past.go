@@ -1,0 +1,83 @@
+package stat
+
+import "time"
+
+// Past is what counters knew at a time of what had passed lately, for windows that are made
+// later and begin then. It doesn't change.
+type Past struct {
+	passed []passed
+	total  int64 // units since the start
+}
+
+// passed is units that passed at a time, or before it.
+type passed struct{ at, units int64 }
+
+// Past returns nil if nothing has passed lately.
+func (c *Counters) Past(now int64) *Past {
+	c.lock()
+	defer c.unlock()
+	p := &Past{total: c.admitted()} // before the rest is read: what passes meanwhile is in both
+	c.lately(now, func(now, at, units int64) { p.passed = append(p.passed, passed{min(at, now), units}) })
+	if p.passed == nil {
+		return nil
+	}
+	return p
+}
+
+// SeedWindow counts in w what passed here lately: from the lanes, and for what
+// lies further back from whole seconds. A window with finer buckets or a longer
+// interval than these can't be seeded fully.
+//
+// With a past, which may be nil, it begins with that. Of what passed since it is only known
+// that it did, so it counts now.
+func (c *Counters) SeedWindow(w *Window, now int64, past *Past) {
+	c.lock()
+	defer c.unlock()
+	if past == nil {
+		c.lately(now, w.Seed)
+		return
+	}
+	for _, p := range past.passed {
+		w.Seed(now, p.at, p.units)
+	}
+	if since := c.admitted() - past.total; since > 0 {
+		w.Seed(now, now, since)
+	}
+}
+
+// lately calls f with the units that passed lately, in whole seconds and in the lanes'
+// buckets, and with the latest time at which they may have passed; and with now, or a later
+// time that was seen. The caller holds the lock.
+func (c *Counters) lately(now int64, f func(now, at, units int64)) {
+	c.settleAll(now)
+	tell := func(end, units int64) { // of units that were counted before end, perhaps just before
+		if end-c.layout.fine > now {
+			now = end - 1 // the caller is late
+		}
+		if units > 0 {
+			f(now, end-1, units)
+		}
+	}
+	for p := range c.all() {
+		for start, counts := range p.minute.all(now) {
+			tell(min(start+int64(time.Second), p.passed), counts.Pass)
+		}
+		for b := range p.live() {
+			if _, units := unpack(b.pass.Load()); units > 0 {
+				tell(b.start.Load()+c.layout.fine, units)
+			}
+		}
+	}
+}
+
+// admitted is the units that have passed since the start. The caller holds the lock.
+func (c *Counters) admitted() (units int64) {
+	for p := range c.all() {
+		units += p.totals.Pass
+		for b := range p.live() {
+			_, n := unpack(b.pass.Load())
+			units += n
+		}
+	}
+	return units
+}

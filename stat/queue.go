@@ -1,0 +1,275 @@
+package stat
+
+import "math"
+
+// Claim is what a call wants of a [Semaphore] that has a queue.
+type Claim struct {
+	Units int64
+	// First puts the call before those in the queue that are not First.
+	First bool
+	// Queue is the longest that the queue may be for this call to join it.
+	Queue int
+	// Limit is what the total may come to. Of claims under several revisions of the
+	// rules the newest says what it is, see [Semaphore.SetLimit]. Under one revision it is
+	// the same for all.
+	Limit    int64
+	Revision uint64
+	// Until is the time at which the place is lost if somebody calls
+	// [Semaphore.Expire]; 0 is never.
+	Until int64
+}
+
+// Waiter is the place of one call in the queue of a semaphore. It is safe for concurrent
+// use.
+type Waiter struct {
+	semaphore *Semaphore
+	claim     Claim
+	state     state  // under the semaphore's mu, as all below
+	wake      func() // nil if nobody attends
+
+	place[*Waiter]
+}
+
+func (w *Waiter) rank() *place[*Waiter] { return &w.place }
+
+type state uint8
+
+const (
+	waits   state = iota
+	granted       // holds its units
+	gone          // out of the queue, with nothing
+)
+
+// queue is the calls that wait for a semaphore. The zero value is empty and has no limit yet.
+type queue struct {
+	limit    int64
+	revision uint64 // of the rules that limit is from
+	known    bool   // there has been a limit
+	ranks[*Waiter]
+	units int64
+}
+
+// MayJoin reports whether [Semaphore.Join] would give the call units or a place, as
+// things stand. A no is an answer that Join could have given during the call. It takes no
+// lock but where the queue is full and the call may pass those in it.
+func (g *Semaphore) MayJoin(c Claim) bool {
+	switch {
+	case c.Units > c.Limit:
+		return false
+	case c.Queue == 0:
+		return g.Fits(c.Units, c.Limit) && (c.First || g.queued.Load() == 0)
+	case g.queued.Load() < int64(c.Queue):
+		return true
+	case !c.First: // it would stand behind everybody
+		return false
+	}
+	g.mu.Lock() // it may fit although others are in the queue: two readings can't tell
+	defer g.mu.Unlock()
+	l := &g.queue
+	return l.length < c.Queue || !l.ahead(!c.First) && g.Fits(c.Units, c.limit(l))
+}
+
+// limit is what the claim's would be once it has joined.
+func (c *Claim) limit(l *queue) int64 {
+	if l.known && c.Revision <= l.revision {
+		return l.limit
+	}
+	return c.Limit
+}
+
+// TryJoin takes units as [Semaphore.Join] would if that is plain without a look at the
+// line: nobody is in it, nothing is unseen, and its limit is that of the caller's
+// revision. If it takes none, that says nothing.
+func (g *Semaphore) TryJoin(n, limit int64, revision uint64) bool {
+	limit = min(limit, mostInUse)
+	for w := g.word.Load(); w&frozen == 0 && w>>markShift == markOf(revision) && total(w) <= limit-n; w = g.word.Load() {
+		if g.word.CompareAndSwap(w, w+uint64(n)*oneUnit) {
+			return true
+		}
+	}
+	return false
+}
+
+// Join takes units as [Semaphore.TryAcquire] does, unless somebody is in the queue before the
+// call. If it can't, the call gets a place in the queue, if that is shorter than c.Queue and
+// the units could ever be had. Neither got nor a place: refused.
+func (g *Semaphore) Join(c Claim) (got bool, place *Waiter) {
+	if g.TryJoin(c.Units, c.Limit, c.Revision) {
+		return true, nil
+	}
+	if !g.MayJoin(c) {
+		return false, nil
+	}
+	var up woken
+	g.lock()
+	g.setLimit(c.Revision, c.Limit, &up)
+	switch l := &g.queue; {
+	case c.Units > l.limit:
+	case !l.ahead(!c.First) && g.fits(c.Units):
+		g.add(c.Units)
+		got = true
+	case l.length < c.Queue:
+		place = &Waiter{semaphore: g, claim: c}
+		g.enqueue(place)
+	}
+	g.release()
+	up.wake()
+	return got, place
+}
+
+// Open is the limit of a semaphore that limits nobody any more.
+const Open = math.MaxInt64
+
+// SetLimit says what the total may come to under a revision of the rules. An older
+// revision than the one known changes nothing. Who fits now gets units, and who never
+// will loses the place; a call that holds units keeps them.
+func (g *Semaphore) SetLimit(revision uint64, limit int64) {
+	var up woken
+	g.lock()
+	g.setLimit(revision, limit, &up)
+	g.release()
+	up.wake()
+}
+
+// setLimit needs lock.
+func (g *Semaphore) setLimit(revision uint64, limit int64, up *woken) {
+	l := &g.queue
+	if l.known && revision <= l.revision {
+		return
+	}
+	l.limit, l.revision, l.known = min(limit, mostInUse), revision, true
+	g.mark(revision)
+	g.lose(up, func(c *Claim) bool { return c.Units > limit })
+	g.advance(up)
+}
+
+// Expire takes those out of the queue whose time is over, and returns how many.
+func (g *Semaphore) Expire(now int64) (expired int) {
+	if g.queued.Load() == 0 {
+		return 0
+	}
+	var up woken
+	g.lock()
+	expired = g.lose(&up, func(c *Claim) bool { return c.Until != 0 && c.Until < now })
+	g.unlock()
+	up.wake()
+	return expired
+}
+
+// lose takes those out of the queue for whom it is over, and returns how many. It
+// needs lock.
+func (g *Semaphore) lose(up *woken, over func(*Claim) bool) (lost int) {
+	for _, head := range g.queue.heads {
+		for w := head; w != nil; {
+			next := w.after
+			if over(&w.claim) {
+				g.dequeue(w, gone)
+				up.add(w)
+				lost++
+			}
+			w = next
+		}
+	}
+	return lost
+}
+
+// Queued is how many calls wait for units.
+func (g *Semaphore) Queued() int64 { return g.queued.Load() }
+
+// UnitsQueued is how many units they wait for.
+func (g *Semaphore) UnitsQueued() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.queue.units
+}
+
+// Semaphore is whose queue it is.
+func (w *Waiter) Semaphore() *Semaphore { return w.semaphore }
+
+// Attend has wake called once, when the call doesn't wait any more: now, if that is so
+// already. Any goroutine may call it, under no lock of the semaphore. Attend must be called
+// once only.
+func (w *Waiter) Attend(wake func()) {
+	w.semaphore.mu.Lock()
+	over := w.state != waits
+	w.wake = wake
+	w.semaphore.mu.Unlock()
+	if over {
+		wake()
+	}
+}
+
+// Granted reports whether the call holds its units.
+func (w *Waiter) Granted() bool {
+	w.semaphore.mu.Lock()
+	defer w.semaphore.mu.Unlock()
+	return w.state == granted
+}
+
+// Leave gives up the place, or the units if they have been granted: they go to the
+// next in the queue. A second call does nothing.
+func (w *Waiter) Leave() {
+	g := w.semaphore
+	g.lock()
+	switch w.state {
+	case waits:
+		g.dequeue(w, gone)
+	case granted:
+		w.state = gone
+		g.add(-w.claim.Units)
+	}
+	g.unlock()
+}
+
+// fits needs lock.
+func (g *Semaphore) fits(n int64) bool { return g.total() <= g.queue.limit-n }
+
+// advance gives what is free to the first in the queue, in order: a call that needs much is
+// not overtaken by one that needs little, or might wait for ever. It needs lock.
+func (g *Semaphore) advance(up *woken) {
+	for w := g.queue.first(); w != nil && g.fits(w.claim.Units); w = g.queue.first() {
+		g.dequeue(w, granted)
+		g.add(w.claim.Units)
+		up.add(w)
+	}
+}
+
+// enqueue and dequeue need lock.
+func (g *Semaphore) enqueue(w *Waiter) {
+	g.queue.add(w, !w.claim.First)
+	g.queue.units += w.claim.Units
+	g.queued.Store(int64(g.queue.length))
+}
+
+func (g *Semaphore) dequeue(w *Waiter, now state) {
+	g.queue.remove(w)
+	w.state = now
+	g.queue.units -= w.claim.Units
+	g.queued.Store(int64(g.queue.length))
+}
+
+// woken are those to wake, by the links that they don't need any more. It is filled
+// under mu; the calls may go on meanwhile, but nobody else uses the links of one that
+// is out of the queue.
+type woken struct{ first, last *Waiter }
+
+func (l *woken) add(w *Waiter) {
+	if w.wake == nil {
+		return
+	}
+	if l.last == nil {
+		l.first = w
+	} else {
+		l.last.after = w
+	}
+	l.last = w
+}
+
+func (l woken) wake() {
+	for w := l.first; w != nil; {
+		next := w.after
+		w.after = nil
+		w.wake()
+		w = next
+	}
+}

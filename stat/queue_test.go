@@ -1,0 +1,263 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// crew joins the queue of one semaphore, and notes who is woken.
+type crew struct {
+	t     *testing.T
+	g     Semaphore
+	limit int64
+	woken []string
+}
+
+// joins has a call ask for units. It returns its place, nil if it got them at once.
+func (c *crew) joins(name string, units int64, first bool) *Waiter {
+	c.t.Helper()
+	got, w := c.g.Join(Claim{Units: units, First: first, Queue: 10, Limit: c.limit, Revision: 1})
+	if got {
+		return nil
+	}
+	require.NotNil(c.t, w, name)
+	w.Attend(func() { c.woken = append(c.woken, name) })
+	return w
+}
+
+func (c *crew) refuses(claim Claim) {
+	c.t.Helper()
+	got, w := c.g.Join(claim)
+	assert.False(c.t, got)
+	assert.Nil(c.t, w)
+	assert.False(c.t, c.g.MayJoin(claim))
+}
+
+func TestQueueIsServedInOrder(t *testing.T) {
+	c := &crew{t: t, limit: 2}
+	require.Nil(t, c.joins("a", 2, false))
+	c.joins("b", 1, false)
+	c.joins("c", 1, false)
+	c.joins("first", 1, true)
+	c.joins("d", 1, false)
+	c.joins("second", 1, true)
+	assert.EqualValues(t, 5, c.g.Queued())
+	for _, want := range [][]string{
+		{"first", "second"},
+		{"first", "second", "b"},
+		{"first", "second", "b", "c"},
+		{"first", "second", "b", "c", "d"},
+	} {
+		n := int64(1)
+		if len(c.woken) == 0 {
+			n = 2
+		}
+		c.g.Release(n)
+		assert.Equal(t, want, c.woken)
+		assert.EqualValues(t, 2, c.g.InUse())
+	}
+	c.g.Release(2)
+	assert.Zero(t, c.g.InUse())
+}
+
+// Who needs much is not overtaken by who needs little, neither from behind nor by a
+// call that comes.
+func TestBatchInTheQueueIsNotOvertaken(t *testing.T) {
+	c := &crew{t: t, limit: 5}
+	require.Nil(t, c.joins("a", 3, false))
+	c.joins("batch", 4, false)
+	c.joins("small", 1, false)
+	assert.Empty(t, c.woken)
+	c.refuses(Claim{Units: 1, Limit: 5, Revision: 1})
+	require.Nil(t, c.joins("first", 1, true), "who goes before the batch and fits runs")
+	c.g.Release(1)
+	assert.Empty(t, c.woken)
+	c.g.Release(3)
+	assert.Equal(t, []string{"batch", "small"}, c.woken)
+}
+
+// What could never be had is refused, and so is who finds the queue full. known bug 34
+func TestQueueRefuses(t *testing.T) {
+	c := &crew{t: t, limit: 2}
+	require.Nil(t, c.joins("a", 1, false))
+	for _, units := range []int64{3, 1<<32 - 1, 1 << 32, math.MaxInt64} {
+		c.refuses(Claim{Units: units, Queue: 10, Limit: 2, Revision: 1})
+		c.refuses(Claim{Units: units, Limit: 2, Revision: 1})
+		c.refuses(Claim{Units: units, First: true, Queue: 10, Limit: 2, Revision: 1})
+	}
+	c.refuses(Claim{Units: 1, Queue: 10, Limit: 0, Revision: 1})
+	c.joins("b", 2, false)
+	c.refuses(Claim{Units: 2, Queue: 1, Limit: 2, Revision: 1})
+	assert.EqualValues(t, 1, c.g.InUse())
+	assert.EqualValues(t, 1, c.g.Queued())
+	assert.EqualValues(t, 2, c.g.UnitsQueued())
+}
+
+// known bug 58: a place that is given up holds nobody up, and units that are given up go
+// to the next.
+func TestLeavingTheLine(t *testing.T) {
+	c := &crew{t: t, limit: 2}
+	require.Nil(t, c.joins("a", 1, false))
+	batch := c.joins("batch", 2, false)
+	middle := c.joins("middle", 1, false)
+	last := c.joins("last", 1, false)
+	middle.Leave()
+	middle.Leave()
+	assert.Empty(t, c.woken)
+	batch.Leave()
+	assert.Equal(t, []string{"last"}, c.woken)
+	assert.True(t, last.Granted())
+	next := c.joins("next", 1, false)
+	last.Leave() // it had been granted: on to the next
+	assert.Equal(t, []string{"last", "next"}, c.woken)
+	last.Leave()
+	assert.EqualValues(t, 2, c.g.InUse(), "a second time does nothing")
+	next.Leave()
+	c.g.Release(1)
+	assert.Zero(t, c.g.InUse())
+	assert.Zero(t, c.g.Queued())
+}
+
+func TestLimitOfAQueueChanges(t *testing.T) {
+	c := &crew{t: t, limit: 2}
+	require.Nil(t, c.joins("a", 2, false))
+	c.joins("b", 1, false)
+	c.joins("batch", 2, false)
+	c.joins("c", 1, false)
+	c.g.SetLimit(3, 3)
+	assert.Equal(t, []string{"b"}, c.woken, "a higher limit lets run who fits")
+	c.g.SetLimit(2, 1)
+	assert.Equal(t, []string{"b"}, c.woken, "older rules change nothing")
+	c.g.SetLimit(4, 1)
+	assert.Equal(t, []string{"b", "batch"}, c.woken, "who can't fit any more has lost the place")
+	assert.EqualValues(t, 3, c.g.InUse(), "who runs keeps what it has")
+	c.g.Release(2)
+	assert.Equal(t, []string{"b", "batch"}, c.woken)
+	c.joins("d", 1, false) // under the rules of revision 1, limit 2
+	assert.EqualValues(t, 2, c.g.Queued())
+	c.g.SetLimit(5, Open)
+	assert.Equal(t, []string{"b", "batch", "c", "d"}, c.woken, "without a limit all run")
+	c.g.Release(3)
+	assert.Zero(t, c.g.InUse())
+}
+
+func TestExpiredPlaces(t *testing.T) {
+	var g Semaphore
+	claim := Claim{Units: 1, Queue: 10, Limit: 1, Revision: 1}
+	got, _ := g.Join(claim)
+	require.True(t, got)
+	var places []*Waiter
+	for until := range int64(4) { // 0 never expires
+		claim.Until = until
+		_, w := g.Join(claim)
+		places = append(places, w)
+	}
+	assert.Zero(t, g.Expire(1))
+	assert.Equal(t, 2, g.Expire(3))
+	g.Release(1)
+	assert.True(t, places[0].Granted())
+	for _, w := range places {
+		w.Leave()
+	}
+	assert.Zero(t, g.InUse())
+	assert.Zero(t, g.Queued())
+}
+
+// Units that nobody in flight holds any more go to the queue too.
+func TestUnseenUnitsGoToTheLine(t *testing.T) {
+	for name, free := range map[string]func(*Semaphore){
+		"released": func(g *Semaphore) { g.ReleaseUnseen(1) },
+		"settled":  func(g *Semaphore) { g.Settle(0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &crew{t: t, limit: 1}
+			c.g.Begin()
+			c.g.Settle(0) // comes before the seed, and must not hide that there will be one
+			assert.True(t, c.g.Settling())
+			c.g.Seed(1)
+			w := c.joins("a", 1, false)
+			free(&c.g)
+			assert.Equal(t, []string{"a"}, c.woken)
+			w.Leave()
+			assert.Zero(t, c.g.InUse())
+		})
+	}
+}
+
+// known bug 2, 58, 59, 62: 64 goroutines, a limit of 8 units. Never more than that is
+// held; nobody waits for ever; nothing is left.
+func TestQueueUnderLoad(t *testing.T) {
+	const limit = 8
+	n := rounds(10_000)
+	var g Semaphore
+	var running, over, ran atomic.Int64
+	seed := random(t).Uint64()
+	crowd(64, func(caller int) {
+		r := rand.New(rand.NewPCG(seed, uint64(caller)))
+		for range n {
+			c := Claim{Units: 1 + r.Int64N(3), First: r.IntN(4) == 0, Queue: r.IntN(40), Limit: limit, Revision: 1}
+			got, w := g.Join(c)
+			if w != nil {
+				woken := make(chan struct{})
+				w.Attend(func() { close(woken) })
+				if r.IntN(4) > 0 {
+					<-woken
+				}
+				got = w.Granted()
+			}
+			if got {
+				if running.Add(c.Units) > limit {
+					over.Add(1)
+				}
+				ran.Add(1)
+				running.Add(-c.Units)
+			}
+			switch {
+			case w != nil:
+				w.Leave()
+			case got:
+				g.Release(c.Units)
+			}
+		}
+	})
+	assert.Zero(t, over.Load())
+	assert.Zero(t, g.InUse())
+	assert.Zero(t, g.Held())
+	assert.Zero(t, g.Queued())
+	assert.Positive(t, ran.Load())
+	t.Logf("%d of %d ran", ran.Load(), 64*n)
+}
+
+// Whoever is woken may ask the semaphore anything, and leave at once, which wakes the next.
+// known bug 60
+func TestQueueWakesUnderNoLock(t *testing.T) {
+	for name, free := range map[string]func(*Semaphore){
+		"release":   func(g *Semaphore) { g.Release(1) },
+		"limit":     func(g *Semaphore) { g.SetLimit(2, 2) },
+		"new limit": func(g *Semaphore) { g.Join(Claim{Units: 1, Queue: 9, Limit: 2, Revision: 2}) },
+		"expire":    func(g *Semaphore) { g.Expire(8) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var g Semaphore
+			claim := Claim{Units: 1, Queue: 9, Limit: 1, Revision: 1, Until: 7}
+			g.Join(claim)
+			woken := 0
+			for range 3 {
+				_, w := g.Join(claim)
+				w.Attend(func() {
+					woken++
+					w.Granted()
+					w.Leave()
+				})
+			}
+			free(&g)
+			assert.Equal(t, 3, woken)
+			assert.Zero(t, g.Queued())
+		})
+	}
+}

@@ -1,0 +1,252 @@
+package stat
+
+import (
+	"github.com/penstock-go/penstock/internal/shared"
+)
+
+// Semaphore meters units in flight exactly: [Semaphore.TryAcquire] checks and counts in
+// one atomic step, so a limit holds whatever the schedule. The zero value is an
+// empty semaphore. It is safe for concurrent use.
+//
+// # Calls that it never saw
+//
+// A semaphore may be made while calls are in flight. [Semaphore.Seed] tells it how many;
+// as they end, [Semaphore.ReleaseUnseen] counts them down. The number comes from
+// counters that were read while calls came and went, so it may be too high, never
+// too low, and what is too much would stay for ever. So the semaphore settles: while
+// some are unseen, each call that is counted in those counters and held here says
+// so ([Semaphore.Confirm]); what the counters show in flight beyond the confirmed is an
+// upper bound of the unseen, and [Semaphore.Settle] takes it. Each bound is safe, and
+// one that is read while nobody comes or goes is exact.
+//
+// # The queue
+//
+// Calls that get nothing may wait in the queue, see [Semaphore.Join]. Under mu, the first in
+// line never fits: whatever lowers the total, raises the limit or takes somebody out
+// of the queue hands what is free to the first in the queue before it lets go of mu. So
+// nobody waits while there is room, and a permit goes from one call to the next
+// without having been anybody's in between. Waiters are woken under no lock.
+//
+// # Who needs no lock
+//
+// word is all that matters while nobody is in the queue and nothing is unseen: the total,
+// and which revision of the rules the limit of the queue is from. Then units are taken
+// and given back by exchanging the word for another, which fails if anything in it has
+// changed: one atomic step, as exact as the lock. Who refuses by it loads an exact total
+// that stood at that instant.
+//
+// Where there is more to look at, the word is frozen: from then on only the holder of mu
+// changes it, and exchanges fail. Whoever locks mu to change anything freezes the word
+// first, so what it sees under mu stands, and thaws it at the end unless a call is queued,
+// something unseen, or the semaphore retired. So a queued call misses no unit that is given
+// back: before the word was frozen it was in the total that let nobody in, and later it
+// goes by mu.
+type Semaphore struct {
+	word shared.Uint64 // see above, and pack
+
+	settling shared.Bool  // mirrors unseen > 0 || expecting
+	queued   shared.Int64 // mirrors the length of the queue
+
+	mu        shared.Mutex
+	next      uint64 // what the word becomes, while somebody changes it under mu
+	unseen    int64
+	confirmed int64 // of those held, counted elsewhere as well
+	expecting bool  // from Begin to Seed
+	retired   bool
+	queue     queue
+}
+
+// The word has, from the lowest bit on: whether it is frozen, the total of what is held
+// and unseen, and the mark of the revision that the limit of the queue is from. A mark
+// comes back after 65,535 revisions: for the limit of an old one to be taken for the
+// present one's, a call would have to be held up for that many.
+const (
+	frozen    = 1
+	oneUnit   = 2
+	markShift = 48
+	// mostInUse is the highest limit there is: 67 million calls of the largest.
+	mostInUse = 1<<46 - 1
+)
+
+// total may be below 0, if more was given back than taken.
+func total(word uint64) int64 { return int64(word<<(64-markShift)) >> (64 - markShift + 1) }
+
+// markOf is never 0, which is that of a semaphore that has no limit yet.
+func markOf(revision uint64) uint64 { return 1 + revision%(1<<16-1) }
+
+// TryAcquire takes n units if the total stays within limit.
+func (g *Semaphore) TryAcquire(n, limit int64) bool {
+	limit = min(limit, mostInUse)
+	for w := g.word.Load(); total(w) <= limit-n; w = g.word.Load() {
+		if w&frozen != 0 {
+			return g.tryAcquire(n, limit)
+		}
+		if g.word.CompareAndSwap(w, w+uint64(n)*oneUnit) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *Semaphore) tryAcquire(n, limit int64) bool {
+	g.lock()
+	ok := g.total() <= limit-n
+	if ok {
+		g.add(n)
+	}
+	g.unlock()
+	return ok
+}
+
+// Acquire takes n units whatever the total.
+func (g *Semaphore) Acquire(n int64) { g.change(n) }
+
+// Release gives back n units that were acquired.
+func (g *Semaphore) Release(n int64) { g.change(-n) }
+
+func (g *Semaphore) change(n int64) {
+	if g.tryChange(n) {
+		return
+	}
+	g.lock()
+	g.add(n)
+	g.unlock()
+}
+
+// TryRelease is Release where nobody can be waiting for the units. It returns false if
+// somebody may be, and has done nothing then.
+func (g *Semaphore) TryRelease(n int64) bool { return g.tryChange(-n) }
+
+func (g *Semaphore) tryChange(n int64) bool {
+	for w := g.word.Load(); w&frozen == 0; w = g.word.Load() {
+		if g.word.CompareAndSwap(w, w+uint64(n)*oneUnit) {
+			return true
+		}
+	}
+	return false
+}
+
+// Fits reports whether n more units would stay within limit, without taking
+// them.
+func (g *Semaphore) Fits(n, limit int64) bool { return g.InUse() <= min(limit, mostInUse)-n }
+
+// InUse is the units in flight.
+func (g *Semaphore) InUse() int64 { return total(g.word.Load()) }
+
+// Held is the units that were acquired and not released: 0 when all is done.
+func (g *Semaphore) Held() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.InUse() - g.unseen // where any are unseen the word is frozen
+}
+
+// Begin makes the semaphore expect a [Semaphore.Seed]. It comes before the semaphore can be
+// seen by calls.
+func (g *Semaphore) Begin() {
+	g.lock()
+	g.expecting = true
+	g.see(0)
+	g.unlock()
+}
+
+// Seed adds n units that were in flight before the semaphore was there, or more.
+func (g *Semaphore) Seed(n int64) {
+	g.lock()
+	g.expecting = false
+	g.see(max(n, 0))
+	g.unlock()
+}
+
+// ReleaseUnseen ends n units that are in flight without having been acquired.
+func (g *Semaphore) ReleaseUnseen(n int64) {
+	g.lock()
+	g.see(-min(n, g.unseen))
+	g.unlock()
+}
+
+// Settling reports whether units that the semaphore never saw are in flight.
+func (g *Semaphore) Settling() bool { return g.settling.Load() }
+
+// Confirm says that n units held here have been counted elsewhere as well. They
+// are given back with [Semaphore.ReleaseConfirmed].
+func (g *Semaphore) Confirm(n int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.confirmed += n
+}
+
+// ReleaseConfirmed gives back n units that were acquired and confirmed. It comes
+// before their end is counted elsewhere.
+func (g *Semaphore) ReleaseConfirmed(n int64) {
+	g.lock()
+	g.confirmed -= n
+	g.add(-n)
+	g.unlock()
+}
+
+// Confirmed is the units held here that are counted elsewhere as well.
+func (g *Semaphore) Confirmed() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.confirmed
+}
+
+// Settle says that at most n units are unseen.
+func (g *Semaphore) Settle(n int64) {
+	g.lock()
+	g.see(-max(0, g.unseen-max(n, 0)))
+	g.unlock()
+}
+
+// Retire ends [Semaphore.TryJoin]: a caller that keeps the semaphore at hand looks whether there
+// is another
+// by now. All else goes on for those who hold units or are queued.
+func (g *Semaphore) Retire() {
+	g.lock()
+	g.retired = true
+	g.unlock()
+}
+
+// lock begins a change: from here to unlock the word is the caller's.
+func (g *Semaphore) lock() {
+	g.mu.Lock()
+	if g.next = g.word.Load(); g.next&frozen == 0 { // only holders of mu freeze it
+		g.next = g.word.Or(frozen) | frozen
+	}
+}
+
+// unlock ends a change that may have made room.
+func (g *Semaphore) unlock() {
+	var up woken
+	g.advance(&up)
+	g.release()
+	up.wake()
+}
+
+// release ends a change after which nobody in the queue fits.
+func (g *Semaphore) release() {
+	if !g.expecting && g.unseen == 0 && g.queue.length == 0 && !g.retired {
+		g.next &^= frozen
+	}
+	g.word.Store(g.next)
+	g.mu.Unlock()
+}
+
+// The methods below need lock.
+
+func (g *Semaphore) total() int64 { return total(g.next) }
+
+// add changes what is held.
+func (g *Semaphore) add(n int64) { g.next += uint64(n) * oneUnit }
+
+// see changes what is unseen, or is to be.
+func (g *Semaphore) see(n int64) {
+	g.unseen += n
+	g.settling.Store(g.expecting || g.unseen > 0)
+	g.add(n)
+}
+
+// mark notes which revision the limit of the queue is from.
+func (g *Semaphore) mark(revision uint64) {
+	g.next = g.next&(1<<markShift-1) | markOf(revision)<<markShift
+}

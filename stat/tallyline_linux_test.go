@@ -1,0 +1,34 @@
+package stat
+
+import (
+	"os"
+	"runtime/debug"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A lane touches its own cell and no other: one that only reads the cell of somebody else,
+// as a check for nil may, fetches a line that somebody else writes all the time. Here the
+// cell of lane 0 lies in a page that nobody may read. known bug 110
+func TestTallyLaneTouchesItsOwnCell(t *testing.T) {
+	page := os.Getpagesize()
+	memory, err := syscall.Mmap(-1, 0, 2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, syscall.Munmap(memory)) }()
+	cells := (*[tallyCells]tallyCell)(unsafe.Pointer(&memory[page-int(unsafe.Sizeof(tallyCell{}))]))
+
+	var tally Tally
+	tally.cells.Store(cells)
+	require.NoError(t, syscall.Mprotect(memory[:page], syscall.PROT_NONE))
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	for lane := uint32(1); lane < tallyCells; lane++ {
+		require.NotPanics(t, func() { tally.Add(lane, 2) }, "lane %d", lane)
+	}
+	require.Panics(t, func() { tally.Add(0, 2) }, "nothing would be noticed here")
+
+	require.NoError(t, syscall.Mprotect(memory[:page], syscall.PROT_READ|syscall.PROT_WRITE))
+	require.EqualValues(t, 2*(tallyCells-1), tally.Load())
+}

@@ -1,0 +1,325 @@
+package stat
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/internal/shared"
+)
+
+// Turns spaces calls evenly: each has its turn one cost after the one before it, and the
+// first after an idle time at once, whatever its cost. Idle time earns no credit. Calls
+// whose turn is to come form a queue: first come, first served. A call that leaves it leaves no
+// gap: those behind move up. It is safe for concurrent use, by the lock that it was made
+// with; some methods want their caller to hold it.
+//
+// # Who is when
+//
+// Under the lock, ran is the latest turn that was granted, and those in the queue follow
+// it, each by its cost after the one before. So their turns stand nowhere: they are ran
+// and the costs up to there, and when somebody leaves, all behind have moved up at that
+// instant. A turn is granted, in this order, when its time has come, by whoever is first
+// to look: somebody who comes, leaves, or has slept until then. It is granted with the
+// time that it was due, not with the time of the look. So a call that is woken late
+// delays nobody.
+//
+// A turn that is granted stands. The next one is at least its own cost later, and it
+// moves up only to then. Where those who left would have it earlier than the time at which
+// they left, it is at that time. ran only moves forward, except that a call which leaves
+// with the turn granted latest moves it to where it was before: that call doesn't run.
+// So two calls that run are never closer than the cost of the later one, and nobody waits
+// for turns that nobody takes.
+//
+// # Who is woken
+//
+// A call sleeps until the turn that it was told when it came. If nobody leaves, that is
+// right and nobody wakes anybody. When somebody leaves, those behind sleep too long by
+// that. Only the first in the queue is told at once; the others are when they are first.
+// So a call that leaves costs no more for those behind it, and each is told once, unless
+// somebody leaves in between, and then it is one of those that leave who pays for it.
+// Invariant, under the lock: if anybody in the queue sleeps for too long, its first sleeps
+// until its turn at most, and looks then; it grants what is due, and tells the next.
+//
+// A call is told under the lock: what it is told by is there as long as it is in the
+// queue, and may serve another call a moment later.
+type Turns struct {
+	lock *shared.Mutex
+
+	ran    Moment // the latest turn that was granted
+	queued Moment // the costs of those in the queue together
+	queue  ranks[*Turn]
+
+	came uint64 // how many ever came to the queue
+	late uint64 // the last of those who may sleep for too long, by that number; 0 if nobody does
+	seen int64  // the latest time at which anybody looked while there was a queue
+}
+
+// Turn is one call's turn, or its place in the queue for one. It is the call's: a call
+// uses a turn again when it is over. The zero value is ready for calls that nobody can tell
+// to wake up earlier.
+type Turn struct {
+	// What others look at as well, under the lock, is in the first 64 bytes.
+	place[*Turn]
+	cost   Moment
+	until  int64 // when the call looks, if nobody tells it anything
+	number uint64
+	of     *Turns
+
+	// at is when the turn is; while in the queue, when it is at the latest. before is
+	// what was granted latest when the turn was.
+	at, before Moment
+	alarm      Alarm
+	state      state
+	lingers    bool // the call waits for something later besides
+
+	// What only the call looks at.
+	inQueue bool // for all that it knows
+}
+
+func (x *Turn) rank() *place[*Turn] { return &x.place }
+
+// Alarm wakes a call.
+type Alarm interface {
+	// MoveUp has the call wake at that time, or at once if it has passed, unless it
+	// would earlier. It is called under the lock of the turns, and so calls nothing of
+	// theirs.
+	MoveUp(to int64)
+}
+
+// MakeTurn returns a turn for calls that the alarm wakes.
+func MakeTurn(alarm Alarm) Turn { return Turn{alarm: alarm} }
+
+// MakeTurns returns turns of which none was given. The lock guards them, and perhaps more.
+func MakeTurns(lock *shared.Mutex) Turns { return Turns{lock: lock, ran: LongAgo()} }
+
+// Last is the latest turn of all that were given. The caller holds the lock.
+func (t *Turns) Last() Moment { return t.ran.plus(t.queued) }
+
+// Wait is how long a call at now would wait for its turn. The caller holds the lock.
+func (t *Turns) Wait(now int64, cost Moment) time.Duration { return t.Last().Wait(now, cost) }
+
+// Wait is how long a call at now waits for a turn that follows m by its cost.
+func (m Moment) Wait(now int64, cost Moment) time.Duration {
+	return time.Duration(m.plus(cost).orNow(now).ns - now)
+}
+
+// Follow reports whether all turns that are given from now on come after m, or will if
+// [Turns.NotBefore] is told so, whoever leaves: nobody is in the queue, or a turn as late
+// as m was granted. The caller holds the lock.
+func (t *Turns) Follow(m Moment) bool { return t.queue.length == 0 || t.ran.Later(m) == t.ran }
+
+// NotBefore has all turns that are given from now on come after m. There [Turns.Follow]
+// must have held. The caller holds the lock.
+func (t *Turns) NotBefore(m Moment) {
+	if t.queue.length == 0 {
+		t.ran = t.ran.Later(m)
+	}
+}
+
+// Next is the turn that a call at now would get, and how long it would wait for it. The
+// caller holds the lock.
+func (t *Turns) Next(now int64, cost Moment) (at Moment, wait time.Duration) {
+	last := t.Last()
+	if t.queue.length > 0 && last.ns <= now { // all of them are due
+		t.look(now)
+	}
+	at = last.plus(cost).orNow(now)
+	return at, time.Duration(at.ns - now)
+}
+
+// Empty reports whether nobody is in the queue. The caller holds the lock.
+func (t *Turns) Empty() bool { return t.queue.length == 0 }
+
+// Grant gives a call the turn that Next has said, for good: its time has come, or nobody is
+// in the queue. It returns what was granted latest before. The caller holds the lock.
+func (t *Turns) Grant(at Moment) (before Moment) {
+	before, t.ran = t.ran, at
+	return before
+}
+
+// GiveUp takes back at now a turn that was granted, and what was granted latest before. It
+// is lost if another one has been granted since.
+func (t *Turns) GiveUp(at, before Moment, now int64) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	if t.queue.length > 0 {
+		t.look(now)
+	}
+	t.undo(at, before)
+}
+
+// undo is GiveUp under the lock, at the time of the last look.
+func (t *Turns) undo(at, before Moment) {
+	if t.ran == at {
+		t.ran = before
+		t.moveUp()
+	}
+}
+
+// Queue puts a call into the queue, for the turn that Next has said. It is there until
+// [Turn.Come] says that its turn has come, or [Turn.Run] or [Turn.Leave] take it out. The
+// caller holds the lock.
+func (t *Turns) Queue(x *Turn, now int64, at, cost Moment) {
+	t.seen = max(t.seen, now)
+	t.came++
+	x.of, x.cost, x.at, x.until, x.number, x.state = t, cost, at, at.ns, t.came, waits
+	x.inQueue, x.lingers = true, false
+	t.queue.add(x, true)
+	t.queued = t.queued.plus(cost)
+}
+
+// Come is when the turn comes, as far as is known: not later than that. The call asks at
+// now, and has slept until slept, though the clock may not show it. If that is not before
+// the turn, it is granted.
+func (x *Turn) Come(now, slept int64) (at int64) {
+	x.of.lock.Lock()
+	defer x.of.lock.Unlock()
+	t := x.of
+	t.seen = max(t.seen, now)
+	for x.state == waits && t.due(max(now, slept)) { // those behind it will look themselves
+		t.grant(t.queue.first(), longAgo)
+	}
+	t.rouse()
+	x.inQueue, x.lingers = x.state == waits, false
+	x.until = x.at.ns
+	return x.at.ns
+}
+
+// Linger says that the call looks not before until, because it waits for something else
+// besides; if it is told to, it looks earlier. It reports whether the turn comes earlier
+// than that.
+func (x *Turn) Linger(until int64) bool {
+	if !x.inQueue {
+		return false
+	}
+	x.of.lock.Lock()
+	defer x.of.lock.Unlock()
+	if x.state != waits || x.at.ns >= until {
+		return false
+	}
+	x.until, x.lingers = until, true
+	x.of.rouse()
+	return true
+}
+
+// Run grants the turn before its time, and with it those of all who come before. The call
+// runs already.
+func (x *Turn) Run() {
+	if !x.inQueue {
+		return
+	}
+	x.of.lock.Lock()
+	defer x.of.lock.Unlock()
+	for x.state == waits {
+		t := x.of
+		t.grant(t.queue.first(), longAgo)
+	}
+	x.of.rouse()
+	x.inQueue = false
+}
+
+// Leave gives the turn up at now: those behind in the queue move up. A turn that was
+// granted is lost if another one has been granted since. A second call does nothing.
+func (x *Turn) Leave(now int64) {
+	if x.of == nil {
+		return
+	}
+	t := x.of
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	if t.queue.length > 0 {
+		t.look(now)
+	}
+	switch x.state {
+	case waits:
+		t.remove(x, gone)
+		t.moveUp()
+	case granted:
+		t.undo(x.at, x.before)
+	}
+	x.state, x.inQueue = gone, false
+}
+
+// Drop forgets what the turn was of, so that it keeps nothing alive. It leaves at now if
+// it is still in the queue.
+func (x *Turn) Drop(now int64) {
+	if x.inQueue {
+		x.Leave(now)
+	}
+	x.of = nil
+}
+
+// The methods below need the lock.
+
+// look notes the time, which only moves forward, and grants what has come by the latest
+// that anybody has brought along: a call that was held up since it read the clock must not
+// find turns in the queue that came long ago, or they would be granted anew from now on.
+func (t *Turns) look(now int64) {
+	t.seen = max(t.seen, now)
+	t.advance(t.seen)
+}
+
+// advance grants the turns that have come by now.
+func (t *Turns) advance(now int64) {
+	for t.due(now) {
+		t.grant(t.queue.first(), longAgo)
+	}
+	t.rouse()
+}
+
+// due reports whether the turn of the first in the queue has come by now.
+func (t *Turns) due(now int64) bool {
+	return t.queue.length > 0 && t.ran.plus(t.queue.first().cost).ns <= now
+}
+
+// grant gives the first in the queue its turn, not before a time.
+func (t *Turns) grant(x *Turn, notBefore int64) {
+	t.remove(x, granted)
+	x.before, x.at = t.ran, t.ran.plus(x.cost).orNow(notBefore)
+	t.ran = x.at
+	if !x.lingers { // or it is of no use to the call
+		t.tell(x, x.at)
+	}
+}
+
+// rouse tells the first in the queue when its turn comes, if anybody sleeps for too long.
+func (t *Turns) rouse() {
+	if t.late == 0 {
+		return
+	}
+	if t.queue.length == 0 || t.queue.first().number > t.late {
+		t.late = 0
+		return
+	}
+	x := t.queue.first()
+	t.tell(x, t.ran.plus(x.cost))
+}
+
+// tell has the call wake for its turn if it sleeps for longer.
+func (t *Turns) tell(x *Turn, at Moment) {
+	x.at = at
+	if at.ns >= x.until {
+		return
+	}
+	x.until = at.ns
+	if x.alarm != nil {
+		x.alarm.MoveUp(at.ns)
+	}
+}
+
+func (t *Turns) remove(x *Turn, now state) {
+	t.queue.remove(x)
+	x.state = now
+	t.queued = t.queued.minus(x.cost)
+}
+
+// moveUp has those in the queue move up, because somebody left.
+func (t *Turns) moveUp() {
+	if t.queue.length == 0 {
+		return
+	}
+	t.late = t.came
+	if first := t.queue.first(); t.ran.plus(first.cost).ns < t.seen {
+		t.grant(first, t.seen)
+	}
+	t.advance(t.seen)
+}

@@ -1,0 +1,176 @@
+//go:build sim
+
+package stat
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/proof/schedules"
+)
+
+// sleeper is a call that waits for its turn on the clock of a schedule. It is a context of
+// its own: one that ends when it is to look.
+type sleeper struct {
+	context.Context
+	Turn
+	until int64 // when it looks
+	moved bool  // it was told to look earlier
+	left  bool  // its caller has gone away
+}
+
+func (x *sleeper) MoveUp(to int64) {
+	if to < x.until {
+		x.until, x.moved = to, true
+	}
+}
+
+func (x *sleeper) Err() error {
+	if x.moved || x.left {
+		return context.Canceled
+	}
+	return nil
+}
+
+// spacedRun is a call that has run.
+type spacedRun struct {
+	number   int // in the order in which they came
+	at, cost Moment
+}
+
+// spacedRuns is what has become of the calls of a queue.
+type spacedRuns struct {
+	came  int
+	all   []spacedRun
+	gap   int64 // when somebody left latest
+	loose bool  // turns may have been lost, or times read late
+}
+
+// known bug 16, 49, 128: calls of several sizes come to a queue, at one instant or one after
+// the other, some with a reading of the clock that is older, leave before or after their
+// turn has come, in every order, and wait for it. Two that run are never closer than the
+// later one's cost; they run in the order in which they came, and not later than they were
+// told. Nobody waits for turns that nobody takes: a call runs when its cost is over since
+// the one before it, when it came, or when somebody before it left.
+func TestSimTurns(t *testing.T) {
+	schedules.Random(t, func(s *schedules.Schedule) {
+		const cost = 10 * int64(1e6)
+		var mu shared.Mutex
+		q := MakeTurns(&mu)
+		clock := s.Clock()
+		clock.Set(epoch)
+		runs := &spacedRuns{loose: s.Rand.IntN(4) == 0, gap: math.MinInt64}
+		refuses := runs.loose && s.Rand.IntN(2) == 0
+		maxWait := (1 + s.Rand.Int64N(6)) * cost
+		for range 3 + s.Rand.IntN(3) {
+			x := &sleeper{Context: context.Background()}
+			x.Turn = MakeTurn(x)
+			c := Moment{ns: []int64{cost, cost, cost / 2, 3 * cost}[s.Rand.IntN(4)]}
+			comes := []int64{0, 0, 0, cost / 2, cost, 2 * cost}[s.Rand.IntN(6)]
+			late, refused := int64(0), refuses && s.Rand.IntN(3) == 0
+			if runs.loose {
+				late = s.Rand.Int64N(2) * cost / 2
+			}
+			s.Go(func() {
+				if comes > 0 {
+					_ = clock.Sleep(context.Background(), time.Duration(comes))
+				}
+				x.waitsIn(s, &q, runs, clock.Now()-late, c, maxWait, refused)
+			})
+			if s.Rand.IntN(2) == 0 {
+				leaves := s.Rand.Int64N(8) * cost / 2
+				s.Named("client", func() {
+					if leaves > 0 {
+						_ = clock.Sleep(context.Background(), time.Duration(leaves))
+					}
+					clock.Now()
+					x.left = true
+				})
+			}
+		}
+		s.Check(func() {
+			runs.check(s)
+			if q.queue.length != 0 || q.queued != (Moment{}) {
+				s.Failf("%d are left, of %v", q.queue.length, q.queued)
+			}
+		})
+	})
+}
+
+// waitsIn is a call in a queue.
+func (x *sleeper) waitsIn(s *schedules.Schedule, q *Turns, runs *spacedRuns, now int64, cost Moment, maxWait int64, refused bool) {
+	q.lock.Lock()
+	at, wait := q.Next(now, cost)
+	if int64(wait) > maxWait {
+		q.lock.Unlock()
+		return
+	}
+	runs.came++
+	number, told := runs.came, at.ns
+	if wait == 0 {
+		before := q.Grant(at)
+		if !refused {
+			runs.run(s, number, now, now, now, at, cost)
+		}
+		q.lock.Unlock()
+		if refused {
+			q.GiveUp(at, before, now)
+		}
+		return
+	}
+	x.until = at.ns
+	q.Queue(&x.Turn, now, at, cost)
+	q.lock.Unlock()
+	came := now
+	for {
+		_ = s.Clock().Sleep(x, time.Duration(x.until-s.Clock().Now()))
+		now = s.Clock().Now()
+		if x.left && !x.moved {
+			runs.gap = now
+			x.Leave(now)
+			return
+		}
+		x.until, x.moved = math.MaxInt64, false
+		due := x.Come(now, now)
+		if due <= now {
+			break
+		}
+		x.until = min(x.until, due)
+	}
+	if refused {
+		x.Leave(now)
+		return
+	}
+	runs.run(s, number, came, told, now, x.at, cost)
+	x.Drop(now)
+}
+
+// run notes a call that runs. The clock of a schedule moves only when nobody can go on: so
+// it runs just then.
+func (r *spacedRuns) run(s *schedules.Schedule, number int, came, told, now int64, at, cost Moment) {
+	due := max(came, r.gap)
+	if n := len(r.all); n > 0 {
+		due = max(due, r.all[n-1].at.plus(cost).ns)
+	}
+	r.all = append(r.all, spacedRun{number, at, cost})
+	switch {
+	case now > max(told, came) && !r.loose, at.ns > told:
+		s.Failf("call %d runs at %d, later than it was told: %d", number, now, told)
+	case now > due && !r.loose:
+		s.Failf("call %d runs at %d, and could have run at %d", number, now, due)
+	}
+}
+
+// check looks at the order and the distances.
+func (r *spacedRuns) check(s *schedules.Schedule) {
+	slices.SortFunc(r.all, func(a, b spacedRun) int { return a.number - b.number })
+	for i, x := range r.all[min(1, len(r.all)):] {
+		if next := r.all[i].at.plus(x.cost); x.at.Later(next) != x.at {
+			s.Failf("call %d has its turn at %v, call %d before it at %v", x.number, x.at, r.all[i].number, r.all[i].at)
+		}
+	}
+}

@@ -1,0 +1,345 @@
+package stat
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/internal/shared"
+)
+
+func TestCost(t *testing.T) {
+	// Found by a schedule: two calls of no cost got the same turn, and the first to give
+	// its own back took the other's away.
+	assert.Equal(t, Moment{frac: 1}, Cost(1, 0))
+	assert.Equal(t, Moment{frac: 1}, Cost(1, 1e-300))
+	assert.Equal(t, Moment{ns: 1}, Cost(1, 1))
+	assert.Equal(t, Moment{ns: 4, frac: 1 << 31}, Cost(3, 1.5))
+	for _, huge := range []float64{1e19, 1e300, math.Inf(1), math.NaN()} {
+		assert.Equal(t, Moment{ns: maxCost}, Cost(1, huge))
+	}
+}
+
+func TestMoments(t *testing.T) {
+	for _, tt := range []struct{ a, b, sum Moment }{
+		{Moment{}, Moment{}, Moment{}},
+		{Moment{1, 1 << 31}, Moment{2, 1 << 31}, Moment{4, 0}},
+		{Moment{-5, 1}, Moment{2, 1<<32 - 1}, Moment{-2, 0}},
+		{LongAgo(), Moment{ns: maxCost}, Moment{ns: longAgo + maxCost}},
+	} {
+		assert.Equal(t, tt.sum, tt.a.plus(tt.b))
+		assert.Equal(t, tt.a, tt.sum.minus(tt.b))
+		assert.Equal(t, tt.b, tt.sum.minus(tt.a))
+	}
+	assert.Equal(t, Moment{7, 1}, Moment{7, 1}.orNow(7), "who comes on time keeps the fraction")
+	assert.Equal(t, Moment{8, 0}, Moment{7, 1}.orNow(8))
+	assert.Equal(t, Moment{7, 1}, Moment{7, 1}.Later(Moment{7, 0}))
+	assert.Equal(t, Moment{7, 1}, Moment{7, 0}.Later(Moment{7, 1}))
+}
+
+// caller is one in a queue: it would look at until, or at called if that is earlier.
+type caller struct {
+	Turn
+	until, called int64
+}
+
+// MoveUp notes what the call is told.
+func (c *caller) MoveUp(to int64) { c.called = min(c.called, to) }
+
+// looks is when the call looks whether its turn has come.
+func (c *caller) looks() int64 { return min(c.until, c.called) }
+
+// spaced is a queue whose calls cost 100 each.
+type spaced struct {
+	t    *testing.T
+	mu   shared.Mutex
+	q    Turns
+	here []*caller
+}
+
+func newSpaced(t *testing.T) *spaced {
+	s := &spaced{t: t}
+	s.q = MakeTurns(&s.mu)
+	return s
+}
+
+// comes has a call of so many units take a turn at now.
+func (s *spaced) comes(now, units int64) *caller {
+	s.t.Helper()
+	c := &caller{called: math.MaxInt64}
+	c.Turn = MakeTurn(c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cost := Cost(units, 100)
+	at, wait := s.q.Next(now, cost)
+	require.Equal(s.t, wait, s.q.Wait(now, cost))
+	if c.until = now + int64(wait); wait == 0 {
+		c.at, c.before, c.state, c.of = at, s.q.Grant(at), granted, &s.q
+	} else {
+		s.q.Queue(&c.Turn, now, at, cost)
+	}
+	s.here = append(s.here, c)
+	return c
+}
+
+// queue is when those in the queue look, and what they know of their turns.
+func (s *spaced) looks() (at []int64) {
+	for _, c := range s.here {
+		if c.state == waits {
+			at = append(at, c.looks())
+		}
+	}
+	return at
+}
+
+// Calls that wait, of which some leave at 50: when the others look then, and when they run.
+func TestTurnsMoveUp(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		leaves []int // of those that wait, in this order
+		looks  []int64
+		runs   []int64
+	}{
+		{"nobody", nil, []int64{100, 200, 300, 400}, []int64{100, 200, 300, 400}},
+		{"the first", []int{0}, []int64{100, 300, 400}, []int64{100, 200, 300}},
+		{"one in the middle", []int{1}, []int64{100, 300, 400}, []int64{100, 200, 300}},
+		{"the last", []int{3}, []int64{100, 200, 300}, []int64{100, 200, 300}},
+		{"the first two", []int{0, 1}, []int64{100, 400}, []int64{100, 200}},
+		{"the last two, from the front", []int{2, 3}, []int64{100, 200}, []int64{100, 200}},
+		{"the last two, from the back", []int{3, 2}, []int64{100, 200}, []int64{100, 200}},
+		{"all but the last, from the back", []int{2, 1, 0}, []int64{100}, []int64{100}},
+		{"all, from the front", []int{0, 1, 2, 3}, nil, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSpaced(t)
+			s.comes(0, 1)
+			for range 4 {
+				s.comes(0, 1)
+			}
+			for _, i := range tt.leaves {
+				s.here[1+i].Leave(50)
+			}
+			assert.Equal(t, tt.looks, s.looks(), "only the first is told")
+			assert.Equal(t, tt.runs, s.runs())
+			assert.Zero(t, s.q.queued)
+		})
+	}
+}
+
+// runs has everybody look when they would, until all have run, and says when they did.
+func (s *spaced) runs() (at []int64) {
+	for len(s.here) > 0 {
+		next := -1
+		for i, c := range s.here {
+			if c.state == waits && (next < 0 || c.looks() < s.here[next].looks()) {
+				next = i
+			}
+		}
+		if next < 0 {
+			break
+		}
+		c := s.here[next]
+		now := c.looks()
+		c.called = math.MaxInt64
+		c.until = c.Come(now, now)
+		if c.state == granted {
+			require.Equal(s.t, now, c.at.ns, "a call runs when its turn is")
+			at = append(at, now)
+			s.here = append(s.here[:next], s.here[next+1:]...)
+		}
+	}
+	return at
+}
+
+// Who would have its turn before the call before it left has it at that time; and those
+// behind keep their distance to that.
+func TestNobodyMovesUpBeforeTheOtherLeft(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	big := s.comes(0, 10) // at 1000
+	small := s.comes(0, 1)
+	next := s.comes(0, 2)
+	big.Leave(700)
+	assert.Equal(t, Moment{ns: 700}, small.at)
+	assert.EqualValues(t, 700, small.looks())
+	assert.EqualValues(t, 900, next.looks())
+	assert.EqualValues(t, 1000, s.comes(750, 1).until)
+}
+
+// A turn that was granted and not used goes to the next, unless one has been granted since.
+func TestGrantedTurnIsGivenUp(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	a, b, c := s.comes(0, 1), s.comes(0, 1), s.comes(0, 1)
+	assert.EqualValues(t, 100, a.Come(100, 100))
+	a.Leave(130) // as a breaker would have it
+	assert.Equal(t, granted, b.state)
+	assert.EqualValues(t, 130, b.looks())
+	assert.EqualValues(t, 230, c.looks())
+	c.Come(230, 230)
+	b.Leave(240)
+	assert.EqualValues(t, 330, s.comes(240, 1).until, "c ran at 230")
+	b.Leave(250)
+	assert.EqualValues(t, 430, s.comes(250, 1).until, "a second time does nothing")
+}
+
+// A first call that doesn't run leaves the queue as it was.
+func TestNoTraceOfACallThatLeaves(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(5, 3).Leave(5)
+	assert.Equal(t, LongAgo(), s.q.Last())
+	assert.EqualValues(t, 6, s.comes(6, 7).until)
+}
+
+// What is due is granted with the time that it was due, whoever looks: a call that wakes
+// late delays nobody.
+func TestLateCallDelaysNobody(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	a, b, c := s.comes(0, 1), s.comes(0, 1), s.comes(0, 1)
+	d := s.comes(250, 1)
+	assert.EqualValues(t, 400, d.until)
+	assert.EqualValues(t, 200, b.Come(260, 200))
+	assert.Equal(t, []state{granted, granted, waits}, []state{a.state, b.state, c.state})
+	assert.EqualValues(t, 100, a.at.ns)
+	assert.EqualValues(t, 650, s.comes(650, 1).until, "nobody is before it")
+}
+
+// A call that left is noted with the time at which others have been, if its own is older.
+func TestCallThatLeavesWithAnOlderTime(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	big, small := s.comes(0, 10), s.comes(0, 1)
+	s.comes(500, 1)
+	big.Leave(300)
+	assert.Equal(t, Moment{ns: 500}, small.at)
+}
+
+// One that was held up since it read the clock pushes nobody back: the turns that have come
+// by what others have seen are due as they were. known bug 133
+func TestCallThatLeavesLatePushesNobodyBack(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	late, due, next := s.comes(0, 1), s.comes(0, 1), s.comes(0, 1)
+	last := s.comes(250, 1)
+	late.Leave(50)
+	assert.Equal(t, Moment{ns: 200}, due.at)
+	assert.EqualValues(t, []int64{300, 400}, []int64{next.looks(), last.looks()})
+	assert.EqualValues(t, 300, next.Come(300, 300))
+	assert.EqualValues(t, 400, last.Come(400, 400))
+}
+
+// A call that waits for something else besides, and so sleeps beyond its turn, wakes for it
+// if somebody behind it sleeps for too long, and only then.
+func TestCallThatLingersTellsTheNext(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	lingers, a, b := s.comes(0, 1), s.comes(0, 1), s.comes(0, 1)
+	require.True(t, lingers.Linger(5000))
+	assert.Equal(t, int64(math.MaxInt64), lingers.called)
+	a.Leave(20)
+	assert.EqualValues(t, 100, lingers.called, "b sleeps until 300, and its turn is at 200")
+	lingers.Come(100, 100)
+	assert.EqualValues(t, 200, b.looks())
+	assert.False(t, lingers.Linger(5000), "its turn has come")
+}
+
+// A call that runs before its time takes its turn, and all before it have theirs.
+func TestCallRunsBeforeItsTime(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	a, b, c := s.comes(0, 1), s.comes(0, 1), s.comes(0, 1)
+	b.Run()
+	b.Run()
+	assert.Equal(t, []state{granted, granted, waits}, []state{a.state, b.state, c.state})
+	assert.EqualValues(t, 100, a.looks())
+	a.Leave(10)
+	assert.EqualValues(t, 300, c.looks(), "b has run, so a leaves in vain")
+	b.Drop(10)
+	c.Drop(10)
+	assert.Zero(t, s.q.queue.length)
+	assert.Equal(t, Moment{ns: 200}, s.q.Last())
+}
+
+// Who is first in the queue moves up as well, if a turn that was granted before is given up.
+func TestFirstInQueueMovesUp(t *testing.T) {
+	s := newSpaced(t)
+	runs := s.comes(0, 1)
+	first, next := s.comes(0, 1), s.comes(0, 1)
+	runs.Leave(50)
+	assert.EqualValues(t, 50, first.looks())
+	assert.EqualValues(t, 150, next.looks())
+}
+
+// A call that has its turn for good, though it is to come, delays those behind it as one in
+// the queue does, and gives it up like that, as long as nobody has one after it.
+func TestTurnForGood(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	at, wait := s.q.Next(0, Cost(3, 100))
+	require.Equal(t, 300*time.Nanosecond, wait)
+	before := s.q.Grant(at)
+	a, b := s.comes(0, 1), s.comes(0, 1)
+	assert.EqualValues(t, 400, a.until)
+	s.q.GiveUp(at, before, 250)
+	assert.Equal(t, granted, a.state)
+	assert.EqualValues(t, 250, a.looks())
+	assert.EqualValues(t, 350, b.looks())
+	s.q.GiveUp(at, before, 260)
+	assert.EqualValues(t, 350, b.looks(), "a second time does nothing")
+}
+
+func TestNotBefore(t *testing.T) {
+	s := newSpaced(t)
+	s.q.NotBefore(Moment{ns: 1000})
+	assert.EqualValues(t, 1100, s.comes(1000, 1).until)
+	assert.True(t, s.q.Follow(Moment{ns: 1000}))
+	assert.False(t, s.q.Follow(Moment{ns: 1050}), "if the first leaves the next may have its turn at 1100")
+	s.q.NotBefore(Moment{ns: 900})
+	last := s.comes(1000, 1)
+	assert.EqualValues(t, 1200, last.until)
+	last.Run()
+	assert.True(t, s.q.Follow(Moment{ns: 5000}))
+	s.q.NotBefore(Moment{ns: 5000})
+	assert.EqualValues(t, 5100, s.comes(1000, 1).until)
+}
+
+// Nobody is told to wait for less than nothing, whatever the times, also those that lie
+// before the latest turn, and whoever leaves. known bug 38
+func TestTurnsWaitsAreInRange(t *testing.T) {
+	r := random(t)
+	var mu shared.Mutex
+	q := MakeTurns(&mu)
+	now := epoch
+	type queued struct {
+		*Turn
+		told int64
+	}
+	var here []queued
+	for range rounds(20_000) {
+		c := Cost(1+r.Int64N(MaxUnits), r.ExpFloat64()*1e6)
+		at := now + r.Int64N(int64(time.Hour)) - int64(30*time.Minute)
+		mu.Lock()
+		told, wait := q.Next(at, c)
+		require.GreaterOrEqual(t, wait, time.Duration(0))
+		require.Equal(t, at+int64(wait), told.ns)
+		if wait > 0 && wait < 24*time.Hour {
+			x := queued{new(Turn), told.ns}
+			here = append(here, x)
+			q.Queue(x.Turn, at, told, c)
+		}
+		mu.Unlock()
+		if len(here) > 0 && r.IntN(3) == 0 {
+			here[r.IntN(len(here))].Leave(at)
+		}
+		here = slices.DeleteFunc(here, func(x queued) bool {
+			require.LessOrEqual(t, x.Come(at, at), x.told, "later than it was told")
+			return x.state != waits
+		})
+		now += r.Int64N(int64(time.Minute))
+	}
+}

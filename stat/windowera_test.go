@@ -1,0 +1,309 @@
+package stat
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// lineage is windows that were handed over, one to the other, and all that they count, each
+// with where it came from.
+type lineage struct {
+	now     int64
+	windows []*Window
+	twins   []*naive
+	placed  []*placed
+	held    []*placed
+	marks   map[*placed]int64 // what a caller was told of what it holds
+}
+
+// placed is units in the bucket of a window, and what was handed over of them.
+type placed struct {
+	in        int
+	bucket, n int64
+	heirs     []*placed
+	removed   bool
+}
+
+func (l *lineage) twin(i int) *naive {
+	m := l.twins[i]
+	m.units = m.units[:0]
+	for _, p := range l.placed {
+		if p.in == i && !p.removed {
+			m.add(p.bucket, p.n)
+		}
+	}
+	return m
+}
+
+func (l *lineage) place(in int, bucket, n int64) *placed {
+	p := &placed{in: in, bucket: bucket, n: n}
+	l.placed = append(l.placed, p)
+	return p
+}
+
+func (l *lineage) hold(p *placed, told int64) {
+	l.held = append(l.held, p)
+	l.marks[p] = told
+}
+
+func (p *placed) remove() {
+	p.removed = true
+	for _, heir := range p.heirs {
+		heir.remove()
+	}
+}
+
+// handOver makes a window that goes on from number i, and perhaps counted before.
+func (l *lineage) handOver(t testing.TB, r *rand.Rand, i int) {
+	shapes := twinShapes()
+	s := shapes[r.IntN(len(shapes))]
+	next := newPair(t, s, l.now)
+	j := len(l.windows)
+	l.windows, l.twins = append(l.windows, next.w), append(l.twins, next.m)
+	l.twins[i].roll(l.now)
+	reseed := r.IntN(2) == 0
+	var before *placed
+	if reseed {
+		told := next.w.AddAt(l.now, l.now, 3)
+		before = l.place(j, next.m.head, 3)
+		l.hold(before, told)
+	}
+	old, m := l.twins[i], next.m
+	now := max(l.now, old.head*old.width)
+	m.roll(now)
+	if reseed {
+		before.removed = true
+		next.w.Reseed(l.windows[i], l.now, func() {})
+	} else {
+		next.w.SeedFrom(l.windows[i], l.now)
+	}
+	for _, p := range slices.Clone(l.placed) {
+		if p.in != i || p.removed {
+			continue
+		}
+		heir := l.place(j, nowhere, p.n)
+		if old.keeps(p.bucket) {
+			at := p.bucket * old.width
+			if p.bucket <= old.head {
+				at = min(at+old.width-1, now)
+			}
+			heir.bucket = min(m.number(at), m.head+m.ahead)
+		}
+		p.heirs = append(p.heirs, heir)
+	}
+}
+
+// step does one random thing, and says what and what came of it.
+func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
+	if r.IntN(3) == 0 {
+		l.now += r.Int64N(ms(8))
+	}
+	if r.IntN(40) == 0 {
+		l.now += r.Int64N(ms(200))
+	}
+	i := r.IntN(len(l.windows))
+	w, m := l.windows[i], l.twin(i)
+	n, limit := r.Int64N(4), r.Int64N(14)
+	most := r.Int64N(m.width * (m.ahead + 2))
+	if len(l.held) == 0 || r.IntN(3) == 0 {
+		switch r.IntN(8) {
+		case 0:
+			l.handOver(t, r, i)
+			return fmt.Sprintf("%d goes on from %d", len(l.windows)-1, i)
+		case 1:
+			at := l.now + r.Int64N(m.width*(m.ahead+3))
+			told := w.AddAt(l.now, at, n)
+			m.roll(l.now)
+			l.hold(l.place(i, m.clamp(m.number(at)), n), told)
+			return fmt.Sprintf("AddAt in %d", i)
+		case 2:
+			wait, told, ok := w.TryBorrow(l.now, n, limit, time.Duration(most))
+			m.roll(l.now)
+			mwait, bucket, mok := m.borrow(l.now, n, limit, most)
+			assert.Equal(t, []any{mwait, mok}, []any{int64(wait), ok})
+			if ok {
+				l.hold(l.place(i, bucket, n), told)
+			}
+			return fmt.Sprintf("TryBorrow in %d", i)
+		}
+		told, ok := w.TryAdd(l.now, n, limit)
+		m.roll(l.now)
+		assert.Equal(t, m.fits(m.head, n, limit), ok)
+		if ok {
+			l.hold(l.place(i, m.head, n), told)
+		}
+		return fmt.Sprintf("TryAdd in %d", i)
+	}
+	pick := r.IntN(len(l.held))
+	p := l.held[pick]
+	told, w, m := l.marks[p], l.windows[p.in], l.twin(p.in)
+	void := p.removed // by another that took its window's place
+	switch op := r.IntN(5); op {
+	case 0:
+		w.Cancel(told, p.n)
+		p.remove()
+		l.held = slices.Delete(l.held, pick, pick+1)
+		return fmt.Sprintf("Cancel in %d", p.in)
+	case 1:
+		if !void {
+			assert.Equal(t, len(p.heirs) > 0, w.HandedOver(told))
+		}
+		here, elsewhere := w.Follow(told)
+		l.marks[p] = here
+		for _, heir := range p.heirs {
+			if len(elsewhere) > 0 && elsewhere[0].Window == l.windows[heir.in] {
+				l.hold(heir, elsewhere[0].Bucket)
+				elsewhere = elsewhere[1:]
+			} else {
+				assert.True(t, l.expired(heir), "not told of %+v", heir)
+			}
+		}
+		if !void { // what is nowhere may be so in other windows too
+			assert.Empty(t, elsewhere)
+		}
+		p.heirs = nil
+		assert.False(t, w.HandedOver(here))
+		return fmt.Sprintf("Follow in %d", p.in)
+	case 2:
+		assert.Equal(t, void || !m.keeps(p.bucket) || m.fits(p.bucket, 0, limit), w.Within(told, limit))
+		return fmt.Sprintf("Within in %d", p.in)
+	case 3:
+		at := l.now + r.Int64N(m.width*(m.ahead+2))
+		l.marks[p] = w.Move(told, at, p.n, limit)
+		if to := m.clamp(m.number(at)); !void && m.keeps(p.bucket) && to > p.bucket && len(p.heirs) == 0 {
+			m.add(p.bucket, -p.n)
+			if m.fits(to, p.n, limit) {
+				p.bucket = to
+			}
+		}
+		return fmt.Sprintf("Move in %d", p.in)
+	default:
+		wait, now, ok := w.Rebook(l.now, told, p.n, limit, time.Duration(most))
+		m.roll(l.now)
+		switch {
+		case void || !m.keeps(p.bucket):
+			assert.Equal(t, []any{time.Duration(0), told, true}, []any{wait, now, ok})
+		case len(p.heirs) > 0:
+			assert.Equal(t, []any{time.Duration(0), told, false}, []any{wait, now, ok})
+		default:
+			m.add(p.bucket, -p.n)
+			mwait, bucket, mok := m.borrow(l.now, p.n, limit, most)
+			assert.Equal(t, []any{mwait, mok}, []any{int64(wait), ok})
+			if mok {
+				p.bucket = bucket
+			}
+		}
+		l.marks[p] = now
+		return fmt.Sprintf("Rebook in %d", p.in)
+	}
+}
+
+// expired reports whether units count nowhere any more, nor what was handed over of them.
+func (l *lineage) expired(p *placed) bool {
+	m := l.twins[p.in]
+	return p.bucket <= m.number(l.now)-m.span && !slices.ContainsFunc(p.heirs, func(heir *placed) bool { return !l.expired(heir) })
+}
+
+func (l *lineage) same(t testing.TB) {
+	for i, w := range l.windows {
+		m := l.twin(i)
+		m.roll(l.now)
+		w.Sum(l.now)
+		w.lock()
+		assert.Equal(t, m.head, w.head, "window %d", i)
+		for b := m.head - m.span + 1; b <= m.head+m.ahead && w.head == m.head; b++ {
+			assert.Equal(t, m.between(b, b), *w.at(b), "window %d, bucket head%+d", i, b-m.head)
+		}
+		w.unlock()
+	}
+}
+
+// What callers hold follows their windows wherever those are handed over, in any order, and
+// as often as one likes: each window counts what its twin does, which knows of every unit
+// where it came from. known bug 123
+func TestWindowLineageIsItsTwin(t *testing.T) {
+	r := random(t)
+	for range rounds(300) {
+		l := &lineage{now: epoch, marks: make(map[*placed]int64)}
+		shapes := twinShapes()
+		first := newPair(t, shapes[r.IntN(len(shapes))], l.now)
+		l.windows, l.twins = []*Window{first.w}, []*naive{first.m}
+		var log []string
+		for range 80 {
+			log = append(log, l.step(t, r))
+			l.same(t)
+			if t.Failed() {
+				t.Fatalf("%s", tail(log))
+			}
+		}
+	}
+}
+
+// Of many eras the one in which units were counted is known to the last bits. Where it
+// could be another, nothing is given back that is not there.
+func TestWindowOfManyEras(t *testing.T) {
+	for _, handed := range []int{0, 1, 6, 7, 8, 100, eras - 1, eras, eras + 1, 2*eras + 5} {
+		w := newWindow(t, time.Second, 2, false)
+		var last *Window
+		handOver := func(times int) {
+			for range times {
+				last = newWindow(t, time.Minute, 1, false)
+				last.Reseed(w, epoch, func() {})
+			}
+		}
+		handOver(3)
+		bucket, ok := w.TryAdd(epoch, 1, 10)
+		require.True(t, ok)
+		_, borrowed, ok := w.TryBorrow(epoch, 1, 10, time.Second)
+		require.True(t, ok)
+		handOver(handed)
+		before := int64(0)
+		if handed > 0 {
+			before = last.Sum(epoch + ms(500))
+		}
+		assert.Equal(t, handed%eras != 0, w.HandedOver(bucket))
+		w.Cancel(bucket, 1)
+		w.Cancel(borrowed, 1)
+		assert.Zero(t, w.Sum(epoch+ms(500)))
+		switch left := last.Sum(epoch + ms(500)); {
+		case handed == 0:
+			assert.Zero(t, left)
+		case handed < eras:
+			assert.Equal(t, []int64{2, 0}, []int64{before, left}, "after %d", handed)
+		default:
+			assert.GreaterOrEqual(t, left, int64(0), "after %d", handed)
+		}
+	}
+}
+
+// Heirs of which nothing is left are forgotten: those in which all has expired, and those
+// by which nobody decides.
+func TestWindowForgetsItsHeirs(t *testing.T) {
+	w := newWindow(t, time.Second, 2, false)
+	now := epoch
+	for i := range 100 {
+		now += ms(100)
+		next := newWindow(t, time.Second, 10, false)
+		next.SeedFrom(w, now)
+		require.LessOrEqual(t, len(w.heirs), 22, "after %d", i) // what is borrowed last counts for two intervals
+	}
+	long := newWindow(t, 24*time.Hour, 1, false)
+	long.Reseed(w, now, func() {})
+	for range 100 {
+		now += ms(100)
+		next := newWindow(t, 24*time.Hour, 1, false)
+		next.SeedFrom(w, now)
+		next.Retire()
+	}
+	now += ms(5000)
+	next := newWindow(t, time.Second, 10, false)
+	next.SeedFrom(w, now)
+	require.Len(t, w.heirs, 2)
+	require.Same(t, long, w.heirs[0].to)
+}
