@@ -19,6 +19,7 @@ type campaign struct {
 	lasts   time.Duration
 	round   int       // the only one to make, 0 for as many as there is time for
 	screen  io.Writer // for progress, or nil
+	timed   bool      // see [round]; a test must not depend on the machine's speed
 
 	tallies []tally // as attacks
 	took    time.Duration
@@ -71,6 +72,7 @@ func (c *campaign) run() *finding {
 		}
 		began := time.Now()
 		r := newRound(c.seed, c.attacks[next].name, number)
+		r.timed = c.timed
 		reason := c.make(c.attacks[next], r)
 		t.rounds++
 		t.offered += r.offered.Load()

@@ -164,28 +164,47 @@ func atOnce(r *round, g *api.Guard, l *ledger) ([]*call, error) {
 			}
 		}
 	}
-	unjustified := 0
 	for _, c := range calls {
-		if c.err == nil {
-			continue
-		}
-		r.checked.Add(1)
-		var block *core.BlockError
-		if !errors.As(c.err, &block) {
-			return nil, c.err
-		}
-		for _, k := range l.keepers {
-			if k.is() == (ruleID{block.Kind, block.Rule}) && !k.judge(l, c).refuses {
-				r.step("%s", c)
-				unjustified++
+		if c.err != nil {
+			if err := justified(r, l, calls, c); err != nil {
+				return nil, err
 			}
 		}
 	}
-	// Of several rules, one may refuse what another is about to give back. That is one call
-	// or none, unless the machine takes the processor from a call just then: 25 of 64 were
-	// seen once in some thousand rounds beside other work.
-	if most := len(calls) / 2; unjustified > 0 && (len(l.keepers) == 1 || unjustified > most) {
-		return nil, fmt.Errorf("%d of %d calls were refused by a rule that had room in the end", unjustified, len(calls))
-	}
 	return calls, nil
+}
+
+// justified checks that the rule in whose name a call was refused had no room for it, or not
+// while others were asking: a call that another rule is about to refuse holds what it took of
+// this one until then, however long the machine lets it rest in between.
+func justified(r *round, l *ledger, calls []*call, refused *call) error {
+	r.checked.Add(1)
+	by := blockedBy(refused)
+	if by == (ruleID{}) {
+		return refused.err
+	}
+	for _, k := range l.keepers {
+		if k.is() != by {
+			continue
+		}
+		probe := *refused
+		for _, c := range calls {
+			if c.err != nil && blockedBy(c) != by && k.concerns(l, c) {
+				probe.units += c.units
+			}
+		}
+		if !k.judge(l, &probe).refuses {
+			return fmt.Errorf("%s; with all that others may have held for a moment, %v had room for %d units", refused, by, probe.units)
+		}
+	}
+	return nil
+}
+
+// blockedBy is the rule that refused a call.
+func blockedBy(c *call) ruleID {
+	var block *core.BlockError
+	if !errors.As(c.err, &block) {
+		return ruleID{}
+	}
+	return ruleID{block.Kind, block.Rule}
 }

@@ -21,11 +21,11 @@ import (
 func loads(r *round) error {
 	switch r.IntN(16) { // those that come first take long, and need few rounds
 	case 0:
-		return callsDuringLoads(r)
+		return r.again(callsDuringLoads)
 	case 1:
 		return callsInALoad(r)
 	case 2:
-		return matchesAreLeft(r)
+		return r.again(matchesAreLeft)
 	}
 	h := pick(r, heaps...)
 	how := pick(r, "again", "with other limits", "with other intervals", "after none", "to none")
@@ -117,9 +117,8 @@ func loadSteps(r *round, h heapShape, how string, n int) (uint64, error) {
 }
 
 // mostForLoad is how long a call may wait for a load. What is measured is the longest wait
-// of the best of several loads, so that it takes more than an unlucky moment to exceed it,
-// and beside it that of calls to a guard which loads nothing: for those the machine alone
-// can be to blame.
+// of the best of several loads, and beside it that of calls to a guard which loads nothing:
+// for those the machine alone can be to blame.
 const mostForLoad = 5 * ms
 
 // callsDuringLoads loads a heap of rules again and again, and calls names that are known,
