@@ -91,7 +91,7 @@ func TestRuleAccepts(t *testing.T) {
 func TestRuleEquality(t *testing.T) { trial.EveryFieldCounts(t, adaptive.Rule{}) }
 
 func TestRuleIDs(t *testing.T) {
-	trial.IDs(t, "adaptive", adaptive.Normalize, adaptive.Rule{Resource: "orders", Ceiling: 5}, adaptive.Rule{Resource: "orders", Ceiling: 7})
+	trial.IDs(t, core.KindAdaptive, adaptive.Rule.Normalized, adaptive.Rule{Resource: "orders", Ceiling: 5}, adaptive.Rule{Resource: "orders", Ceiling: 7})
 }
 
 // What a rule has refused goes on counting when the rule changes, and its refusal

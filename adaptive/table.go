@@ -37,34 +37,22 @@ type Table struct {
 // several resources at once.
 func (t *Table) nextID() limitID { return limitID{t.revision, t.limits.Add(1)} }
 
-// Normalize returns the rules with their defaults written out and IDs that differ, or
-// the first reason not to accept them.
-func Normalize(rules []Rule) ([]Rule, error) {
-	return spec.Normalize(core.KindAdaptive, rules, Rule.Normalized)
-}
-
 // Compile makes adaptive rules part of the next revision of an engine's rules. Rules
 // that did not change go on as they are, those that did go on from what the rule with
 // the same ID has learned.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
-	rules, err := Normalize(rules)
-	if err != nil {
-		return err
-	}
 	t := &Table{revision: b.Revision()}
 	maker := family.Maker[Rule, controller]{
+		Normalized: Rule.Normalized,
 		Build: func(r Rule, at *core.Site, old *controller) *controller {
 			c := t.newController(r, at.Resource, old)
 			at.BeforeUse(c.begin)
 			return c
 		},
 		Rule: func(c *controller) *Rule { return &c.rule },
+		Told: (*controller).told,
 	}
-	if t.Compiled, err = family.Compile(b, core.KindAdaptive, rules, maker, (*controller).told); err != nil {
-		return err
-	}
-	b.Put(core.KindAdaptive, t)
-	return nil
+	return family.Compile(b, core.KindAdaptive, rules, maker, t)
 }
 
 // Bind returns the rules of a resource or nil.

@@ -11,28 +11,15 @@ type Table struct {
 	family.Compiled[Rule, controller]
 }
 
-// Normalize returns the rules with their defaults written out and IDs that differ,
-// or says which rule can't be honoured: as "authority[2].origins: ...".
-func Normalize(rules []Rule) ([]Rule, error) {
-	return spec.Normalize(core.KindAuthority, rules, Rule.Normalized)
-}
-
 // Compile makes authority rules part of the next revision of an engine's rules.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
-	rules, err := Normalize(rules)
-	if err != nil {
-		return err
-	}
 	maker := family.Maker[Rule, controller]{
-		Build: func(r Rule, at *core.Site, old *controller) *controller { return newController(r, at.Resource, old) },
-		Rule:  func(c *controller) *Rule { return &c.rule },
+		Normalized: Rule.Normalized,
+		Build:      func(r Rule, at *core.Site, old *controller) *controller { return newController(r, at.Resource, old) },
+		Rule:       func(c *controller) *Rule { return &c.rule },
+		Told:       (*controller).told,
 	}
-	t := new(Table)
-	if t.Compiled, err = family.Compile(b, core.KindAuthority, rules, maker, (*controller).told); err != nil {
-		return err
-	}
-	b.Put(core.KindAuthority, t)
-	return nil
+	return family.Compile(b, core.KindAuthority, rules, maker, new(Table))
 }
 
 // Bind returns the rules of a resource or nil.

@@ -42,25 +42,16 @@ type Table struct {
 // that follow.
 func (t *Table) Listeners() *Listeners { return t.listeners }
 
-// Normalize returns the rules with their defaults written out and IDs that differ,
-// or the first reason not to accept them.
-func Normalize(rules []Rule) ([]Rule, error) {
-	return spec.Normalize(core.KindBreaker, rules, Rule.Normalized)
-}
-
 // Compile makes breaker rules part of the next revision of an engine's rules. Rules
 // that did not change go on as they are, those that did take over the state of the
 // rule with the same ID. So do the [Table.Listeners].
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
-	rules, err := Normalize(rules)
-	if err != nil {
-		return err
-	}
 	e, listeners := b.Engine, new(Listeners)
 	if old, ok := b.Previous(core.KindBreaker).(*Table); ok {
 		listeners = old.listeners
 	}
 	maker := family.Maker[Rule, controller]{
+		Normalized: Rule.Normalized,
 		Build: func(r Rule, at *core.Site, old *controller) *controller {
 			c, terms := newController(e, listeners, r, at.Resource.Name(), old)
 			if old != nil && r.Mode != spec.Off { // one that is off keeps what it has for later
@@ -69,14 +60,11 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 			return c
 		},
 		Rule: func(c *controller) *Rule { return &c.rule },
+		Told: (*controller).told,
 		Idle: (*controller).idle,
 	}
 	t := &Table{engine: e, listeners: listeners}
-	if t.Compiled, err = family.Compile(b, core.KindBreaker, rules, maker, (*controller).told); err != nil {
-		return err
-	}
-	b.Put(core.KindBreaker, t)
-	return nil
+	return family.Compile(b, core.KindBreaker, rules, maker, t)
 }
 
 // Bind returns the breakers of a resource or nil.

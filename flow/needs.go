@@ -8,9 +8,9 @@ import (
 )
 
 // findNeeds finds what rules need of nodes at which none of them is at work yet.
-func (t *Table) findNeeds(rules []Rule) {
+func (t *Table) findNeeds() {
 	known := make(map[core.Need]bool)
-	for _, r := range rules {
+	for _, r := range t.All() {
 		switch n := r.need(node.Meter{Shape: r.shape()}); {
 		case r.Mode == spec.Off:
 		case r.Relation == Associated:

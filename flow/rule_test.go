@@ -169,7 +169,8 @@ func TestRuleIDs(t *testing.T) {
 		{Resource: "orders:concurrency", Threshold: 1},
 		{ID: "own", Resource: "orders", Threshold: 1},
 	}
-	got, err := flow.Normalize(rules, 3)
+	normalized := func(r flow.Rule) (flow.Rule, error) { return r.Normalized(3) }
+	got, err := spec.Normalize(core.KindFlow, rules, normalized)
 	require.NoError(t, err)
 	var ids []string
 	for _, r := range got {
@@ -177,9 +178,9 @@ func TestRuleIDs(t *testing.T) {
 	}
 	assert.Equal(t, []string{"flow:orders", "flow:orders#2", "flow:orders:concurrency", "flow:orders:concurrency#2", "own"}, ids)
 
-	_, err = flow.Normalize(append(rules, rules[1]), 3)
+	_, err = spec.Normalize(core.KindFlow, append(rules, rules[1]), normalized)
 	require.EqualError(t, err, "flow: rules 1 and 5 are the same: remove one")
-	_, err = flow.Normalize(append(rules, flow.Rule{ID: "own", Resource: "carts"}), 3)
+	_, err = spec.Normalize(core.KindFlow, append(rules, flow.Rule{ID: "own", Resource: "carts"}), normalized)
 	require.EqualError(t, err, `flow: rules 4 and 5 have the same id "own": give each its own`)
 }
 

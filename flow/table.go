@@ -37,23 +37,14 @@ type Table struct {
 	looking []Rule      // the associated ones
 }
 
-// Normalize returns the rules with their defaults written out and IDs that differ,
-// or the first reason not to accept them.
-func Normalize(rules []Rule, coldFactor int) ([]Rule, error) {
-	return spec.Normalize(core.KindFlow, rules, func(r Rule) (Rule, error) { return r.Normalized(coldFactor) })
-}
-
 // Compile makes flow rules part of the next revision of an engine's rules. Rules
 // that did not change go on as they are, those that did take over the state of the
 // rule with the same ID.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
-	rules, err := Normalize(rules, b.Engine.Config().ColdFactor)
-	if err != nil {
-		return err
-	}
 	e := b.Engine
 	t, revision := &Table{sampler: e.Sampler()}, b.Revision()
 	maker := family.Maker[Rule, controller]{
+		Normalized: func(r Rule) (Rule, error) { return r.Normalized(e.Config().ColdFactor) },
 		Build: func(r Rule, at *core.Site, old *controller) *controller {
 			c, s := newController(e, at.Now, revision, r, at.Resource, old)
 			if s != nil {
@@ -62,23 +53,20 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 			return c
 		},
 		Rule: func(c *controller) *Rule { return &c.rule },
+		Told: (*controller).told,
 		Idle: (*controller).idle,
 	}
-	if t.Compiled, err = family.Compile(b, core.KindFlow, rules, maker, (*controller).told); err != nil {
+	if err := family.Compile(b, core.KindFlow, rules, maker, t); err != nil {
 		return err
 	}
-	if err := t.watchMemory(b, rules); err != nil {
-		return err
-	}
-	t.findNeeds(rules)
-	b.Put(core.KindFlow, t)
-	return nil
+	t.findNeeds()
+	return t.watchMemory(b)
 }
 
 // watchMemory has the memory in use sampled for the rules that go by it.
-func (t *Table) watchMemory(b *core.RulesetBuilder, rules []Rule) error {
+func (t *Table) watchMemory(b *core.RulesetBuilder) error {
 	var wants []sampler.Quantity
-	for i, r := range rules {
+	for i, r := range t.All() {
 		if err := r.checkMachine(t.sampler); err != nil {
 			return fmt.Errorf("flow[%d].%w", i, err)
 		}

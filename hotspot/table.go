@@ -11,35 +11,23 @@ type Table struct {
 	family.Compiled[Rule, controller]
 }
 
-// Normalize returns the rules with their defaults written out and IDs that differ, or
-// the first reason not to accept them.
-func Normalize(rules []Rule) ([]Rule, error) {
-	return spec.Normalize(core.KindHotspot, rules, Rule.Normalized)
-}
-
 // Compile makes hotspot rules part of the next revision of an engine's rules. Rules
 // that did not change go on as they are, those that did take over the values of the
 // rule with the same ID, unless they look at another argument.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
-	rules, err := Normalize(rules)
-	if err != nil {
-		return err
-	}
-	e, t := b.Engine, new(Table)
+	e := b.Engine
 	maker := family.Maker[Rule, controller]{
+		Normalized: Rule.Normalized,
 		Build: func(r Rule, at *core.Site, old *controller) *controller {
 			c, publish := newController(e, r, at.Resource, old)
 			at.BeforeUse(publish)
 			return c
 		},
 		Rule: func(c *controller) *Rule { return &c.rule },
+		Told: (*controller).told,
 		Idle: (*controller).idle,
 	}
-	if t.Compiled, err = family.Compile(b, core.KindHotspot, rules, maker, (*controller).told); err != nil {
-		return err
-	}
-	b.Put(core.KindHotspot, t)
-	return nil
+	return family.Compile(b, core.KindHotspot, rules, maker, new(Table))
 }
 
 // Bind returns the rules of a resource or nil.

@@ -78,7 +78,7 @@ func TestRuleAccepts(t *testing.T) {
 func TestRuleEquality(t *testing.T) { trial.EveryFieldCounts(t, isolation.Rule{}) }
 
 func TestRuleIDs(t *testing.T) {
-	trial.IDs(t, "isolation", isolation.Normalize, isolation.Rule{Resource: "orders", Threshold: 5}, isolation.Rule{Resource: "orders", Threshold: 7})
+	trial.IDs(t, core.KindIsolation, isolation.Rule.Normalized, isolation.Rule{Resource: "orders", Threshold: 5}, isolation.Rule{Resource: "orders", Threshold: 7})
 }
 
 // What a rule has refused goes on counting when the rule changes, and its refusal

@@ -32,30 +32,18 @@ type Table struct {
 	revision uint64
 }
 
-// Normalize returns the rules with their defaults written out and IDs that differ, or
-// the first reason not to accept them.
-func Normalize(rules []Rule) ([]Rule, error) {
-	return spec.Normalize(core.KindIsolation, rules, Rule.Normalized)
-}
-
 // Compile makes isolation rules part of the next revision of an engine's rules. A call
 // in flight or in a queue stays there, whatever becomes of the rules: a higher limit lets
 // the first in the queue run at once, and where no rule is left, all do.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
-	rules, err := Normalize(rules)
-	if err != nil {
-		return err
-	}
 	t := &Table{revision: b.Revision()}
 	maker := family.Maker[Rule, controller]{
-		Build: func(r Rule, at *core.Site, old *controller) *controller { return newController(r, at.Resource, old) },
-		Rule:  func(c *controller) *Rule { return &c.rule },
+		Normalized: Rule.Normalized,
+		Build:      func(r Rule, at *core.Site, old *controller) *controller { return newController(r, at.Resource, old) },
+		Rule:       func(c *controller) *Rule { return &c.rule },
+		Told:       (*controller).told,
 	}
-	if t.Compiled, err = family.Compile(b, core.KindIsolation, rules, maker, (*controller).told); err != nil {
-		return err
-	}
-	b.Put(core.KindIsolation, t)
-	return nil
+	return family.Compile(b, core.KindIsolation, rules, maker, t)
 }
 
 // Bind returns the rules of a resource or nil. Where it is known which rules apply, it tells

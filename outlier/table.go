@@ -31,33 +31,21 @@ type Table struct {
 	engine *core.Engine
 }
 
-// Normalize returns the rules with their defaults written out and IDs that differ,
-// or the first reason not to accept them.
-func Normalize(rules []Rule) ([]Rule, error) {
-	return spec.Normalize(core.KindOutlier, rules, Rule.Normalized)
-}
-
 // Compile makes outlier rules part of the next revision of an engine's rules. Rules
 // that did not change go on as they are, those that did take over the endpoints of the
 // rule with the same ID.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
-	rules, err := Normalize(rules)
-	if err != nil {
-		return err
-	}
 	t := &Table{engine: b.Engine}
 	maker := family.Maker[Rule, controller]{
+		Normalized: Rule.Normalized,
 		Build: func(r Rule, at *core.Site, old *controller) *controller {
 			return newController(b.Engine, r, at, old)
 		},
 		Rule: func(c *controller) *Rule { return &c.rule },
+		Told: (*controller).told,
 		Idle: (*controller).idle,
 	}
-	if t.Compiled, err = family.Compile(b, core.KindOutlier, rules, maker, (*controller).told); err != nil {
-		return err
-	}
-	b.Put(core.KindOutlier, t)
-	return nil
+	return family.Compile(b, core.KindOutlier, rules, maker, t)
 }
 
 // Bind returns the rules of a resource or nil.

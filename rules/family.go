@@ -41,6 +41,12 @@ func (f rulesOf[R]) key() string      { return f.kind.String() }
 func (f rulesOf[R]) count(s *Set) int { return len(*f.in(s)) }
 func (f rulesOf[R]) own(s *Set)       { *f.in(s) = spec.Clone(*f.in(s)) }
 
+// located is a rule in a file.
+type located struct {
+	path string
+	at   place
+}
+
 func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 	switch {
 	case isNull(list):
@@ -55,7 +61,8 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 		return
 	}
 	var rules []R // stays nil if there are none, so that no rules have one form
-	twins := newTwins[R]()
+	var twins spec.Twins[R]
+	var accepted []located // as in twins
 	fields := fieldsOf(reflect.TypeFor[R]())
 	for i, node := range list.Content {
 		if d.full() {
@@ -79,7 +86,13 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 			d.add(placeOf(node), path+"."+missing, "is required: write 0 if you mean 0")
 			continue
 		}
-		twins.check(d, twin[R]{path, placeOf(node), rule.Info().ID != "", norm}, values["id"])
+		switch j, same := twins.Add(norm, rule.Info().ID != ""); {
+		case same:
+			d.add(placeOf(node), path, "is the same rule as %s at %v: remove one", accepted[j].path, accepted[j].at)
+		case j >= 0:
+			d.add(placeOf(values["id"]), path+".id", "%q is already the id of %s at %v", clip(rule.Info().ID), accepted[j].path, accepted[j].at)
+		}
+		accepted = append(accepted, located{path, placeOf(node)})
 		rules = append(rules, rule)
 	}
 	*f.in(s) = rules

@@ -13,7 +13,9 @@ import (
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
@@ -114,21 +116,21 @@ func mutated(t *testing.T, random *rand.Rand) Set {
 func normalize(set Set) (_ Set, err error) {
 	keep := func(e error) { err = errors.Join(err, e) }
 	var e error
-	set.Authority, e = authority.Normalize(set.Authority)
+	set.Authority, e = spec.Normalize(core.KindAuthority, set.Authority, authority.Rule.Normalized)
 	keep(e)
-	set.System, e = system.Normalize(set.System)
+	set.System, e = spec.Normalize(core.KindSystem, set.System, system.Rule.Normalized)
 	keep(e)
-	set.Hotspot, e = hotspot.Normalize(set.Hotspot)
+	set.Hotspot, e = spec.Normalize(core.KindHotspot, set.Hotspot, hotspot.Rule.Normalized)
 	keep(e)
-	set.Flow, e = flow.Normalize(set.Flow, coldFactor)
+	set.Flow, e = spec.Normalize(core.KindFlow, set.Flow, func(r flow.Rule) (flow.Rule, error) { return r.Normalized(coldFactor) })
 	keep(e)
-	set.Isolation, e = isolation.Normalize(set.Isolation)
+	set.Isolation, e = spec.Normalize(core.KindIsolation, set.Isolation, isolation.Rule.Normalized)
 	keep(e)
-	set.Adaptive, e = adaptive.Normalize(set.Adaptive)
+	set.Adaptive, e = spec.Normalize(core.KindAdaptive, set.Adaptive, adaptive.Rule.Normalized)
 	keep(e)
-	set.Breaker, e = breaker.Normalize(set.Breaker)
+	set.Breaker, e = spec.Normalize(core.KindBreaker, set.Breaker, breaker.Rule.Normalized)
 	keep(e)
-	set.Outlier, e = outlier.Normalize(set.Outlier)
+	set.Outlier, e = spec.Normalize(core.KindOutlier, set.Outlier, outlier.Rule.Normalized)
 	keep(e)
 	return set, err
 }

@@ -132,6 +132,7 @@ func TestParseRefuses(t *testing.T) {
 		{"flow:\n- {resource: a, threshold: 1}\n- {resource: a, threshold: 2}\n- {resource: a, threshold: 2}", "r.yaml:4:3: flow[2]: is the same rule as flow[1] at 3:3: remove one"},
 		{"flow: [{resource: a}]", "r.yaml:1:8: flow[0].threshold: is required: write 0 if you mean 0"},
 		{"flow:\n- {id: x, resource: a, threshold: 1}\n- {resource: b, threshold: 1, id: x}", `r.yaml:3:35: flow[1].id: "x" is already the id of flow[0] at 2:3`},
+		{"flow:\n- {resource: a, threshold: 1}\n- {id: 'flow:a', resource: a, threshold: 2}\n- {id: 'flow:a', resource: a, threshold: 3}", `r.yaml:4:8: flow[2].id: "flow:a" is already the id of flow[1] at 3:3`},
 		{"flow:\n- {id: 'flow:a', resource: a, threshold: 1}\n- {resource: a, threshold: 1}", "r.yaml:3:3: flow[1]: is the same rule as flow[0] at 2:3: remove one"},
 
 		// What YAML has and a rule file hasn't.

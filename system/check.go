@@ -175,7 +175,7 @@ func (g *gate) take(inv *core.Invocation) bool {
 // takeBucket takes units of the rule's window. A call that took under rules which were
 // replaced meanwhile must fit into the windows of those that came after as well. It looks
 // for successors after it took: what it took before there was one has been handed to it,
-// and is held there, see [succession].
+// and is held there, see openWindow.
 func (g *gate) takeBucket(inv *core.Invocation) bool {
 	ok := g.takeIn(inv, g.window)
 	for next := g.next.Load(); next != nil && ok; next = next.next.Load() {

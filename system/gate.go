@@ -32,26 +32,26 @@ type gate struct {
 	next *shared.Pointer[gate]
 }
 
-func newGate(e *core.Engine, now int64, revision uint64, r Rule, old *gate) (*gate, *succession) {
+func newGate(e *core.Engine, at *core.Site, revision uint64, r Rule, old *gate) *gate {
 	g := &gate{rule: r, engine: e, inbound: &e.Tree().Inbound().StatisticNode, shadowBlocked: new(stat.Tally), next: new(shared.Pointer[gate])}
 	if old != nil {
 		g.shadowBlocked = old.shadowBlocked
 	}
 	if r.Mode == spec.Off { // it only keeps its figures for later
-		return g, nil
+		return g
 	}
 	g.limit, g.meter = r.limit(), r.meterAfter(old, revision)
 	switch r.Metric {
 	case QPS:
-		return g, g.openWindow(now, old)
+		g.openWindow(at, old)
 	case Concurrency:
 		g.inbound.NeedSemaphore(g.meter.Owner)
 	case RT:
 		g.times = newTimes(r.shape())
 		if old != nil && old.times != nil {
-			g.times.seedFrom(old.times, now)
+			g.times.seedFrom(old.times, at.Now)
 		} else {
-			g.times.seed(&g.inbound.Counters, now)
+			g.times.seed(&g.inbound.Counters, at.Now)
 		}
 	case Load, CPU:
 		g.reading = e.Sampler().Reading(r.Metric.quantity())
@@ -63,7 +63,7 @@ func newGate(e *core.Engine, now int64, revision uint64, r Rule, old *gate) (*ga
 			}
 		}
 	}
-	return g, nil
+	return g
 }
 
 // goesOnFrom reports whether the rule counts the same calls as the one before it, both
@@ -104,36 +104,29 @@ func (r Rule) countsInFlight() bool {
 	return r.Metric == Concurrency || r.Metric.sampled() && r.Strategy == Steady
 }
 
-// openWindow makes the window, so that it counts from now on. One that goes on from a
-// window of another shape is seeded from that.
-func (g *gate) openWindow(now int64, old *gate) *succession {
+// openWindow makes the window, so that it counts from now on.
+//
+// One that goes on from a window of another shape gets what was taken there when the rules
+// come into force: calls under the old rules take from the old window until they hear of
+// the new, and the old gate is told of the new one in the same step. A call that took
+// earlier is in what is handed over, and holds it there too (see [stat.Window.Follow]); one
+// that took later sees the new gate and takes there as well. Nobody takes from the new
+// window before: what is handed over replaces what is there. It is the new rule's alone,
+// see [node.Era].
+func (g *gate) openWindow(at *core.Site, old *gate) {
 	if g.rule.goesOnFrom(old) && old.meter != g.meter {
-		g.window = g.inbound.Window(now, g.meter, nil) // it is handed over before anybody decides by it
-		return &succession{old: old, new: g}
+		g.window = g.inbound.Window(at.Now, g.meter, nil)
+		at.BeforeUse(func(now int64) { g.window.Reseed(old.window, now, func() { old.next.Store(g) }) })
+		return
 	}
 	var before *stat.Window
 	if old != nil && old.window != nil && (old.rule.Mode != spec.Shadow || g.rule.Mode == spec.Shadow) {
 		before = old.window // but what a shadow rule has counted is not what really passed
 	}
-	g.window = g.inbound.Window(now, g.meter, before)
+	g.window = g.inbound.Window(at.Now, g.meter, before)
 	if g.rule.goesOnFrom(old) && old.meter == g.meter {
 		g.next = old.next
 	}
-	return nil
-}
-
-// succession is a rule that goes on in a window of another shape. Calls under the old rules
-// have taken from the old window since the rule was compiled, and will until they hear of
-// the new.
-type succession struct{ old, new *gate }
-
-// complete comes before the new rules are published. It hands over what was taken, and
-// tells the old rule of the new one in the same step: who took earlier is in what is handed
-// over, and holds it there too (see [stat.Window.Follow]); who took later sees the new rule
-// and takes there as well. Nobody takes from the new window before: what is handed over
-// replaces it. The new window is the new rule's alone, see [node.Era].
-func (s *succession) complete(now int64) {
-	s.new.window.Reseed(s.old.window, now, func() { s.old.next.Store(s.new) })
 }
 
 // learn adjusts what the rule has learned to the latest sample.

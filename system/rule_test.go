@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/system"
@@ -92,13 +93,13 @@ func TestRuleIDs(t *testing.T) {
 		{Metric: system.CPU, Threshold: 0.9, Strategy: system.Gate},
 		{ID: "own", Metric: system.CPU, Threshold: 0.8},
 	}
-	got, err := system.Normalize(rules)
+	got, err := spec.Normalize(core.KindSystem, rules, system.Rule.Normalized)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"system:cpu", "system:cpu#2", "own"}, []string{got[0].ID, got[1].ID, got[2].ID})
-	_, err = system.Normalize(append(rules, rules[0]))
+	_, err = spec.Normalize(core.KindSystem, append(rules, rules[0]), system.Rule.Normalized)
 	require.EqualError(t, err, "system: rules 0 and 3 are the same: remove one")
-	_, err = system.Normalize(append(rules, rules[2]))
-	require.EqualError(t, err, `system: rules 2 and 3 have the same id "own": give each its own`)
+	_, err = spec.Normalize(core.KindSystem, append(rules, rules[2]), system.Rule.Normalized)
+	require.EqualError(t, err, "system: rules 2 and 3 are the same: remove one")
 }
 
 func TestEnumsAsText(t *testing.T) {

@@ -39,17 +39,11 @@ func (r everywhere) Info() spec.Info {
 func (r everywhere) WithID(id string) everywhere { return everywhere{r.Rule.WithID(id)} }
 func (r everywhere) Equal(other everywhere) bool { return r.Rule.Equal(other.Rule) }
 
-// Normalize returns the rules with their defaults written out and IDs that differ,
-// or says which rule can't be honoured: as "system[2].threshold: ...".
-func Normalize(rules []Rule) ([]Rule, error) {
-	return spec.Normalize(core.KindSystem, rules, Rule.Normalized)
-}
-
 // Compile makes system rules part of the next revision of an engine's rules. Rules
 // that did not change go on as they are, those that did take over the state of the
 // rule with the same ID.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
-	rules, err := Normalize(rules)
+	rules, err := spec.Normalize(core.KindSystem, rules, Rule.Normalized)
 	if err != nil {
 		return err
 	}
@@ -85,11 +79,7 @@ func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err err
 	}
 	maker := family.Maker[everywhere, gate]{
 		Build: func(r everywhere, at *core.Site, old *gate) *gate {
-			g, s := newGate(b.Engine, at.Now, b.Revision(), r.Rule, old)
-			if s != nil {
-				at.BeforeUse(s.complete)
-			}
-			return g
+			return newGate(b.Engine, at, b.Revision(), r.Rule, old)
 		},
 		Rule: func(g *gate) *everywhere { return &everywhere{g.rule} },
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // Compiled is a [Table] that answers what most families answer alike. Embedded in a
@@ -19,27 +18,35 @@ type Compiled[R spec.Rule[R], C any] struct {
 	*Table[R, C]
 	engine *core.Engine
 	kind   core.Kind
-	told   func(*C) (refusal *core.BlockError, shadowBlocked *stat.Tally)
 }
 
-// Compile is [NewTable] for a family, in the revision that b builds. told is what
-// every controller tells: what it refuses with, and how many calls it would have refused in
-// shadow mode.
-func Compile[R spec.Rule[R], C any](
-	b *core.RulesetBuilder, kind core.Kind, rules []R, maker Maker[R, C], told func(*C) (refusal *core.BlockError, shadowBlocked *stat.Tally),
-) (Compiled[R, C], error) {
-	var previous *Table[R, C]
-	if f, ok := b.Previous(kind).(interface{ table() *Table[R, C] }); ok {
-		previous = f.table()
-	}
-	table, err := NewTable(b.Revision(), rules, maker, previous)
+// Compiling is a family's own table, with a [Compiled] in it that Compile fills in.
+type Compiling[R spec.Rule[R], C any] interface {
+	core.Family
+	compiled() *Compiled[R, C]
+}
+
+// Compile makes rules, as they were declared, part of the next revision that b builds: the
+// family's own table into is put there. It returns the first reason not to accept them.
+func Compile[R spec.Rule[R], C any](b *core.RulesetBuilder, kind core.Kind, rules []R, maker Maker[R, C], into Compiling[R, C]) error {
+	normalized, err := spec.Normalize(kind, rules, maker.Normalized)
 	if err != nil {
-		return Compiled[R, C]{}, fmt.Errorf("%v: %w", kind, err)
+		return err
 	}
-	return Compiled[R, C]{table, b.Engine, kind, told}, nil
+	var previous *Table[R, C]
+	if f, ok := b.Previous(kind).(Compiling[R, C]); ok {
+		previous = f.compiled().Table
+	}
+	table, err := NewTable(b.Revision(), normalized, maker, previous)
+	if err != nil {
+		return fmt.Errorf("%v: %w", kind, err)
+	}
+	*into.compiled() = Compiled[R, C]{table, b.Engine, kind}
+	b.Put(kind, into)
+	return nil
 }
 
-func (t Compiled[R, C]) table() *Table[R, C] { return t.Table }
+func (t *Compiled[R, C]) compiled() *Compiled[R, C] { return t }
 
 // Names says which resources the rules name. One in shadow mode names nothing: a node
 // outside the caps is one more for the others.
@@ -112,7 +119,7 @@ func (t Compiled[R, C]) Each(f func(*C)) {
 // EachError calls f with the refusal of every rule and resource.
 func (t Compiled[R, C]) EachError(f func(*core.BlockError)) {
 	t.Each(func(c *C) {
-		refusal, _ := t.told(c)
+		refusal, _ := t.maker.Told(c)
 		f(refusal)
 	})
 }

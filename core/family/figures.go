@@ -26,7 +26,7 @@ func (t Compiled[R, C]) FiguresWith(details func(rule R, controllers []*C) core.
 		info := rule.Info()
 		figures[i] = core.RuleFigures{Kind: t.kind, ID: info.ID, Resource: info.Resource, Mode: info.Mode}
 		for _, c := range controllers[i] {
-			refusal, shadowBlocked := t.told(c)
+			refusal, shadowBlocked := t.maker.Told(c)
 			figures[i].Refused += core.RefusalsOf(refusal)
 			figures[i].ShadowBlocked += shadowBlocked.Load()
 		}
@@ -38,6 +38,6 @@ func (t Compiled[R, C]) FiguresWith(details func(rule R, controllers []*C) core.
 
 // about is the name of the resource that a controller is for.
 func (t Compiled[R, C]) about(c *C) string {
-	refusal, _ := t.told(c)
+	refusal, _ := t.maker.Told(c)
 	return refusal.Resource
 }

@@ -29,7 +29,7 @@ type bound []*controller
 func (b bound) Ask(*core.Invocation) core.Verdict  { return core.Verdict{} }
 func (b bound) Take(*core.Invocation) core.Verdict { return core.Verdict{} }
 
-func (f compiled) Bind(at *core.Site) core.Checker {
+func (f *compiled) Bind(at *core.Site) core.Checker {
 	if b := bound(f.Hold(at)); len(b) > 0 {
 		return b
 	}
@@ -37,16 +37,16 @@ func (f compiled) Bind(at *core.Site) core.Checker {
 }
 
 // compile makes rules part of the next revision.
-func compile(b *core.RulesetBuilder, maker family.Maker[rule, controller], rules ...rule) (compiled, error) {
+func compile(b *core.RulesetBuilder, maker family.Maker[rule, controller], rules ...rule) (*compiled, error) {
 	refusal := core.NewBlockError(core.BlockError{Kind: core.KindFlow}, nil, nil)
-	t, err := family.Compile(b, core.KindFlow, rules, maker, func(*controller) (*core.BlockError, *stat.Tally) { return refusal, new(stat.Tally) })
-	f := compiled{t, b.Engine}
-	b.Put(core.KindFlow, f)
-	return f, err
+	maker.Normalized = func(r rule) (rule, error) { return r, nil }
+	maker.Told = func(*controller) (*core.BlockError, *stat.Tally) { return refusal, new(stat.Tally) }
+	f := &compiled{engine: b.Engine}
+	return f, family.Compile(b, core.KindFlow, rules, maker, f)
 }
 
 // put loads rules.
-func put(t *testing.T, e *core.Engine, rules ...rule) (f compiled) {
+func put(t *testing.T, e *core.Engine, rules ...rule) (f *compiled) {
 	t.Helper()
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) (err error) {
 		f, err = compile(b, maker, rules...)
@@ -56,7 +56,7 @@ func put(t *testing.T, e *core.Engine, rules ...rule) (f compiled) {
 }
 
 // bound are the controllers that a call by a name finds.
-func (f compiled) bound(t *testing.T, name string) (found bound) {
+func (f *compiled) bound(t *testing.T, name string) (found bound) {
 	t.Helper()
 	entry, err := f.engine.Enter(t.Context(), name, nil)
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func (f compiled) bound(t *testing.T, name string) (found bound) {
 }
 
 // kept is what is held at a resource, without a call.
-func (f compiled) kept(t *testing.T, name string) bound {
+func (f *compiled) kept(t *testing.T, name string) bound {
 	t.Helper()
 	r, ok := f.engine.FindResource(name)
 	require.True(t, ok)

@@ -8,6 +8,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/stat"
 )
 
 // Table is the rules of a family in one revision: which of them apply to a resource, in
@@ -31,6 +32,9 @@ type Table[R spec.Rule[R], C any] struct {
 
 // Maker says what a family makes of its rules.
 type Maker[R spec.Rule[R], C any] struct {
+	// Normalized is the rule with its defaults written out, or why it is refused. [NewTable],
+	// whose rules are normalized, doesn't ask; nor does it ask Told.
+	Normalized func(R) (R, error)
 	// Build makes the controller of a rule for a resource; old is that of the rule before
 	// it there, perhaps of one that was off, or nil. Build must not call anything of the
 	// user's, such as the clock.
@@ -40,6 +44,9 @@ type Maker[R spec.Rule[R], C any] struct {
 	// Idle reports whether a controller of a rule that is enforced can be forgotten without
 	// any harm; nil if all can. Those of other rules always can.
 	Idle func(c *C, now int64) bool
+	// Told is what every controller tells: what it refuses with, and how many calls it would
+	// have refused in shadow mode.
+	Told func(*C) (refusal *core.BlockError, shadowBlocked *stat.Tally)
 }
 
 // NewTable compiles copies of the rules, whose IDs must differ, for a revision. previous is

@@ -55,10 +55,13 @@ func TestUniqueIDs(t *testing.T) {
 			want: "made:x#3 made:x#4 made:x#2 made:x"},
 		{name: "declared twice", declared: []plainRule{{id: "a", value: 1}, {id: "b"}, {id: "a", value: 2}},
 			err: `rules 0 and 2 have the same id "a": give each its own`},
+		{name: "declared twice, after one that has it made", declared: []plainRule{{resource: "x"}, {id: "made:x", value: 1}, {id: "made:x", value: 2}},
+			err: `rules 1 and 2 have the same id "made:x": give each its own`},
 		{name: "the same twice", declared: []plainRule{{resource: "x", value: 1}, {resource: "x", value: 2}, {resource: "x", value: 2}},
 			err: "rules 1 and 2 are the same: remove one"},
 		{name: "the same, but one has an ID", declared: []plainRule{{resource: "x"}, {id: "a", resource: "x"}}, want: "made:x a"},
-		{name: "the same, one named like the other", declared: []plainRule{{id: "made:x", resource: "x"}, {resource: "x"}}, want: "made:x made:x#2"},
+		{name: "the same, one named like the other", declared: []plainRule{{id: "made:x", resource: "x"}, {resource: "x"}},
+			err: "rules 0 and 1 are the same: remove one"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := spec.UniqueIDs(tt.declared, normalized(tt.declared))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 )
 
@@ -54,9 +55,9 @@ func change(t *testing.T, f reflect.Value, others []any) {
 // IDs checks that rules get IDs that differ, an ID of one's own is kept, and two rules
 // that are the same are refused. one and like are for "orders" and differ in what makes
 // no other rule of it.
-func IDs[R spec.Rule[R]](t *testing.T, family string, normalize func([]R) ([]R, error), one, like R) {
+func IDs[R spec.Rule[R]](t *testing.T, kind core.Kind, normalized func(R) (R, error), one, like R) {
 	t.Helper()
-	rules, err := normalize([]R{one, like, one.WithID("mine")})
+	rules, err := spec.Normalize(kind, []R{one, like, one.WithID("mine")}, normalized)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,14 +65,14 @@ func IDs[R spec.Rule[R]](t *testing.T, family string, normalize func([]R) ([]R, 
 	for _, r := range rules {
 		ids = append(ids, r.Info().ID)
 	}
-	if want := []string{family + ":orders", family + ":orders#2", "mine"}; !slices.Equal(ids, want) {
+	if want := []string{kind.String() + ":orders", kind.String() + ":orders#2", "mine"}; !slices.Equal(ids, want) {
 		t.Errorf("the IDs are %q, want %q", ids, want)
 	}
-	want := family + ": rules 0 and 1 are the same: remove one"
-	if _, err := normalize([]R{one, one}); err == nil || err.Error() != want {
+	want := kind.String() + ": rules 0 and 1 are the same: remove one"
+	if _, err := spec.Normalize(kind, []R{one, one}, normalized); err == nil || err.Error() != want {
 		t.Errorf("two that are the same: %v, want %q", err, want)
 	}
-	if none, err := normalize([]R{}); err != nil || none != nil {
+	if none, err := spec.Normalize(kind, []R{}, normalized); err != nil || none != nil {
 		t.Errorf("no rules are %v, %v", none, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/figure"
 	"github.com/penstock-go/penstock/rules"
@@ -29,7 +30,7 @@ func stands(t *testing.T, g guard, rs *core.Ruleset, spent int) {
 	t.Helper()
 	want, err := rules.Parse("", []byte(keeps))
 	require.NoError(t, err)
-	want.Flow, err = flow.Normalize(want.Flow, 3)
+	want.Flow, err = spec.Normalize(core.KindFlow, want.Flow, func(r flow.Rule) (flow.Rule, error) { return r.Normalized(3) })
 	require.NoError(t, err)
 	assert.Equal(t, want, g.Rules())
 	assert.Same(t, rs, g.Engine().Rules())

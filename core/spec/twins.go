@@ -1,0 +1,50 @@
+package spec
+
+import "fmt"
+
+// Twins finds rules that can't stand in one list: two that declare the same ID, or are the
+// same in every field. Rules whose IDs are made from their fields may share one: they
+// differ in the threshold, say, and get numbers, see [UniqueIDs]. The zero value has no rules.
+type Twins[R Rule[R]] struct {
+	rules    []R
+	first    map[string]int // by ID: the rule that came first with it
+	declared map[string]int // by ID: the one that declares it
+	same     map[string]int // by what they say, of the rules whose ID another has
+}
+
+// Add adds a rule with its defaults filled in, and whether it declares its ID. It returns
+// which of the rules before it is its twin, -1 if none, and whether the two are the same.
+func (t *Twins[R]) Add(rule R, declares bool) (earlier int, same bool) {
+	if t.first == nil {
+		t.first, t.declared, t.same = make(map[string]int), make(map[string]int), make(map[string]int)
+	}
+	i, id := len(t.rules), rule.Info().ID
+	t.rules = append(t.rules, rule)
+	if first, met := t.first[id]; !met {
+		t.first[id] = i
+	} else {
+		// Only rules with one ID can be the same, so few are made texts of.
+		remember(t.same, says(t.rules[first]), first)
+		if j := remember(t.same, says(rule), i); j != i {
+			return j, true
+		}
+	}
+	if declares {
+		if j := remember(t.declared, id, i); j != i {
+			return j, false
+		}
+	}
+	return -1, false
+}
+
+// remember returns the number under key: i, if there was none.
+func remember(numbers map[string]int, key string, i int) int {
+	if j, known := numbers[key]; known {
+		return j
+	}
+	numbers[key] = i
+	return i
+}
+
+// says is all that a rule says, with its texts quoted: [a b] is not ["a b"].
+func says(rule any) string { return fmt.Sprintf("%#v", rule) }
