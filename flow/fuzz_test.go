@@ -41,7 +41,7 @@ func FuzzNumbers(f *testing.F) {
 	f.Add(5.0, int64(24*time.Hour), 1440, uint8(8), int64(0), 0, int64(0), script(0, 5, 0, 1, 3600*second, 1, 23*3600*second, 5))
 	f.Add(1e-15, int64(24*time.Hour), 0, uint8(2), int64(0), 0, int64(24*time.Hour), script(0, 1<<20, 0, 1, math.MaxInt64, 1))
 	f.Add(3.0, 10*second, 10, uint8(16), int64(0), 0, int64(0), script(0, 3, 9*second+second/5, 1, second/2, 1, 0, 2, 0, 1, second, 1)) // borrows
-	f.Add(7.0, second, 3, uint8(3), second, 1000, int64(1), calls)
+	f.Add(7.0, second, 0, uint8(3), second, 1000, int64(1), calls)
 	f.Add(1.0, int64(math.MinInt64), math.MinInt, uint8(255), int64(math.MinInt64), math.MinInt, int64(math.MinInt64), calls)
 	f.Add(1.0, int64(math.MaxInt64), math.MaxInt, uint8(255), int64(math.MaxInt64), math.MaxInt, int64(math.MaxInt64), calls)
 
@@ -206,13 +206,19 @@ func nanos(n int64) *big.Float { return new(big.Float).SetPrec(200).SetInt64(n) 
 
 // used is the units in the buckets that count at a time.
 func (b *book) used(at int64) (sum int64) {
+	if b.rule.Metric == flow.Concurrency {
+		for _, g := range b.passed {
+			sum += g.units
+		}
+		return sum
+	}
 	newest := b.bucket(at)
 	oldest := newest - int64(b.rule.Buckets) + 1
 	if b.rule.Strict {
 		oldest--
 	}
 	for _, g := range b.passed {
-		if n := b.bucket(g.at); b.rule.Metric == flow.Concurrency || n >= oldest && n <= newest {
+		if n := b.bucket(g.at); n >= oldest && n <= newest {
 			sum += g.units
 		}
 	}
@@ -232,5 +238,5 @@ func (b *book) borrowed(now int64) bool {
 
 // bucket is the number of the bucket of a time after 1970.
 func (b *book) bucket(at int64) int64 {
-	return at / (int64(b.rule.Interval) / int64(max(1, b.rule.Buckets)))
+	return at / (int64(b.rule.Interval) / int64(b.rule.Buckets))
 }

@@ -49,6 +49,17 @@ func (r Rule) watchesMemory() bool {
 	return r.MemoryThreshold != 0 || r.LowMemory != Watermark{} || r.HighMemory != Watermark{}
 }
 
+// memoryField is the first of the fields about memory that says something.
+func (r Rule) memoryField() string {
+	switch none := (Watermark{}); {
+	case r.MemoryThreshold != 0:
+		return "memoryThreshold"
+	case r.LowMemory != none:
+		return "lowMemory"
+	}
+	return "highMemory"
+}
+
 // quantity is what the marks of the rule are compared with.
 func (r Rule) quantity() sampler.Quantity {
 	if r.LowMemory.bytes != 0 {
@@ -64,7 +75,7 @@ func (r Rule) checkMemory() error {
 	none := Watermark{}
 	switch {
 	case r.Behavior.warmsUp():
-		return spec.BadField("memoryThreshold", "does not go with behavior %s, whose threshold moves by itself: use reject or throttle", r.Behavior)
+		return spec.BadField(r.memoryField(), "has no meaning for behavior %s, whose threshold moves by itself: remove it, or set behavior to reject or throttle", r.Behavior)
 	case r.MemoryThreshold == 0:
 		return spec.BadField("memoryThreshold", "is required by lowMemory and highMemory: it is what remains of the threshold from highMemory on, more than 0")
 	case r.LowMemory == none:

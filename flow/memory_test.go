@@ -339,8 +339,8 @@ func TestMemoryRuleRefuses(t *testing.T) {
 		rule flow.Rule
 		want string
 	}{
-		{rule(func(r *flow.Rule) { r.Behavior = flow.WarmUp }), "memoryThreshold: does not go with behavior warmUp, whose threshold moves by itself: use reject or throttle"},
-		{rule(func(r *flow.Rule) { r.Behavior = flow.WarmUpThrottle }), "memoryThreshold: does not go with behavior warmUpThrottle, whose threshold moves by itself: use reject or throttle"},
+		{rule(func(r *flow.Rule) { r.Behavior = flow.WarmUp }), "memoryThreshold: has no meaning for behavior warmUp, whose threshold moves by itself: remove it, or set behavior to reject or throttle"},
+		{rule(func(r *flow.Rule) { r.Behavior = flow.WarmUpThrottle }), "memoryThreshold: has no meaning for behavior warmUpThrottle, whose threshold moves by itself: remove it, or set behavior to reject or throttle"},
 		{rule(func(r *flow.Rule) { r.MemoryThreshold = 0 }), "memoryThreshold: is required by lowMemory and highMemory: it is what remains of the threshold from highMemory on, more than 0"},
 		{rule(func(r *flow.Rule) { r.LowMemory = flow.Watermark{} }), "lowMemory: is required by memoryThreshold: it is the memory use up to which the whole threshold holds, as in 0.6 or 512MiB"},
 		{rule(func(r *flow.Rule) { r.HighMemory = flow.Watermark{} }), "highMemory: is required by memoryThreshold: it is the memory use from which on memoryThreshold holds, as in 0.9 or 1GiB"},

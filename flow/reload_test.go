@@ -279,7 +279,7 @@ func TestEvictionOfANamedCaller(t *testing.T) {
 		passed := 0
 		for i := range 5 {
 			if changes {
-				rule.MaxWait = time.Duration(i + 1)
+				rule.ID = fmt.Sprint("after ", i)
 			}
 			g.load(rule)
 			g.Tree().Evict(g.clock.Now())
@@ -347,7 +347,7 @@ func TestReloadWithEvictions(t *testing.T) {
 	}
 	done.Go(func() {
 		for i := range 60 {
-			g.load(flow.Rule{Resource: "or.*", Match: spec.MatchRegex, Threshold: 5, Interval: time.Hour, Mode: spec.Enforce, MaxWait: time.Duration(i)})
+			g.load(flow.Rule{Resource: "or.*", Match: spec.MatchRegex, Threshold: 5, Interval: time.Hour, Mode: spec.Enforce, ID: fmt.Sprint("after ", i)})
 			g.clock.Advance(time.Second)
 			g.Tree().Evict(g.clock.Now())
 		}

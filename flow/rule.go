@@ -16,7 +16,8 @@ import (
 //
 // admits 100 calls a second and rejects the rest. Two rules that are equal are
 // the same rule; a rule that differs from an older one with the same ID takes
-// over its state.
+// over its state. A field that says something which no rule of this metric, relation and
+// behavior reads is an error; the zero value of a field says nothing.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
 	// predecessor when rules are loaded anew. Made from the fields if empty.
@@ -33,10 +34,12 @@ type Rule struct {
 	// counts only where it can: 1.5 admits one call per interval, but spaces a
 	// throttle exactly.
 	Threshold float64 `yaml:"threshold"`
-	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second.
+	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second. Only with
+	// metric QPS.
 	Interval time.Duration `yaml:"interval,omitempty"`
 	// Buckets divide Interval; as each ends, what it counted is forgotten. 0
-	// means 2 for a plain interval of one second, 10 otherwise and if Strict.
+	// means 2 for a plain interval of one second, 10 otherwise and if Strict. Only with
+	// metric QPS, and behavior Reject or WarmUp.
 	Buckets int `yaml:"buckets,omitempty"`
 	// Metric is what Threshold counts. The zero value is QPS.
 	Metric Metric `yaml:"metric,omitempty"`
@@ -52,13 +55,13 @@ type Rule struct {
 	// Behavior is what happens beyond the limit. The zero value is Reject.
 	Behavior Behavior `yaml:"behavior,omitempty"`
 	// WarmUpPeriod is how long a cold resource takes to get its whole
-	// threshold. 1 s to 24 h; 0 means 10 seconds. Read by WarmUp and WarmUpThrottle.
+	// threshold. 1 s to 24 h; 0 means 10 seconds. Only with WarmUp and WarmUpThrottle.
 	WarmUpPeriod time.Duration `yaml:"warmUpPeriod,omitempty"`
 	// ColdFactor divides the threshold of a cold resource. 2 to 1000; 0 means
-	// the engine's (3 unless configured). Read by WarmUp and WarmUpThrottle.
+	// the engine's (3 unless configured). Only with WarmUp and WarmUpThrottle.
 	ColdFactor int `yaml:"coldFactor,omitempty"`
 	// MaxWait is the longest time in the queue. Up to 24 h; 0 means 500 ms.
-	// Read by Throttle and WarmUpThrottle.
+	// Only with Throttle and WarmUpThrottle.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
 	// MemoryThreshold is what remains of Threshold when much memory is in use, above 0
 	// and below Threshold. Only with behaviors Reject and Throttle. 0 means that the
@@ -70,7 +73,8 @@ type Rule struct {
 	LowMemory  Watermark `yaml:"lowMemory,omitempty"`
 	HighMemory Watermark `yaml:"highMemory,omitempty"`
 	// Strict makes a QPS limit hold in every real interval, not only in those
-	// that begin with a bucket (see [stat.Shape]).
+	// that begin with a bucket (see [stat.Shape]). Only with metric QPS, and behavior
+	// Reject or WarmUp.
 	Strict bool `yaml:"strict,omitempty"`
 	// Mode says whether the verdict holds. The zero value is spec.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
@@ -94,9 +98,9 @@ const (
 	OriginOther   = "other"   // callers that no rule of the resource names
 )
 
-// Normalized returns the rule with every default written out, or the first
-// field that can't be honoured as a [spec.FieldError]. coldFactor is the
-// engine's.
+// Normalized returns the rule with the default of every field that it reads written
+// out, or the first field that can't be honoured as a [spec.FieldError]. coldFactor is
+// the engine's.
 func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	if err := r.checkNames(); err != nil {
 		return r, err
@@ -104,9 +108,14 @@ func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	if err := r.checkEnums(); err != nil {
 		return r, err
 	}
+	if err := r.checkRead(); err != nil {
+		return r, err
+	}
 	r.Origin = cmp.Or(r.Origin, OriginDefault)
-	r.Interval = cmp.Or(r.Interval, time.Second)
-	if r.Buckets == 0 {
+	if r.Metric == QPS {
+		r.Interval = cmp.Or(r.Interval, time.Second)
+	}
+	if r.windowed() && r.Buckets == 0 {
 		r.Buckets = 10
 		if r.Interval == time.Second && !r.Strict {
 			r.Buckets = 2
@@ -155,41 +164,64 @@ func (r Rule) checkEnums() error {
 		return spec.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
 	case r.Relation == Associated && r.Behavior.queues():
 		return spec.BadField("behavior", "%s does not go with relation associated, whose traffic is another resource's: use reject or warmUp", r.Behavior)
-	case r.Strict && (r.Metric == Concurrency || r.Behavior.queues()):
-		return spec.BadField("strict", "only goes with metric qps and behavior reject or warmUp: the others have no window")
 	}
 	return nil
+}
+
+// checkRead refuses what the rule says in fields that it doesn't read.
+func (r Rule) checkRead() error {
+	switch {
+	case r.Interval != 0 && r.Metric == Concurrency:
+		return r.unread("interval", "")
+	case r.Buckets != 0 && !r.windowed():
+		return r.unread("buckets", "reject or warmUp")
+	case r.Strict && !r.windowed():
+		return r.unread("strict", "reject or warmUp")
+	case r.WarmUpPeriod != 0 && !r.Behavior.warmsUp():
+		return r.unread("warmUpPeriod", "warmUp or warmUpThrottle")
+	case r.ColdFactor != 0 && !r.Behavior.warmsUp():
+		return r.unread("coldFactor", "warmUp or warmUpThrottle")
+	case r.MaxWait != 0 && !r.Behavior.queues():
+		return r.unread("maxWait", "throttle or warmUpThrottle")
+	}
+	return nil
+}
+
+// unread says that a field has no meaning for the metric or the behavior of the rule.
+// readers are the behaviors for which it has one.
+func (r Rule) unread(field, readers string) error {
+	if r.Metric == Concurrency {
+		return spec.BadField(field, "has no meaning for metric concurrency: remove it, or set metric to qps")
+	}
+	return spec.BadField(field, "has no meaning for behavior %s: remove it, or set behavior to %s", r.Behavior, readers)
 }
 
 func (r Rule) checkNumbers() error {
 	if !(r.Threshold >= 0) || r.Threshold > MaxThreshold {
 		return spec.BadField("threshold", "is %v: use a finite number from 0 to %g", r.Threshold, float64(MaxThreshold))
 	}
-	if err := spec.CheckDuration("interval", r.Interval, MinInterval, MaxInterval); err != nil {
-		return err
+	if r.Metric == QPS {
+		if err := spec.CheckDuration("interval", r.Interval, MinInterval, MaxInterval); err != nil {
+			return err
+		}
 	}
-	if r.Metric == QPS && !r.Behavior.queues() {
+	if r.windowed() {
 		if err := r.shape().Validate(); err != nil {
 			return spec.BadField("buckets", "%v", err)
 		}
 	}
-	if r.Buckets < 0 {
-		return spec.BadField("buckets", "is %d: use a positive number, or leave it out", r.Buckets)
-	}
-	if r.WarmUpPeriod != 0 {
+	if r.Behavior.warmsUp() {
 		if err := spec.CheckDuration("warmUpPeriod", r.WarmUpPeriod, MinWarmUpPeriod, MaxWarmUpPeriod); err != nil {
 			return err
 		}
-	}
-	if r.ColdFactor != 0 && (r.ColdFactor < 2 || r.ColdFactor > MaxColdFactor) {
-		return spec.BadField("coldFactor", "is %d: use a whole number from 2 to %d", r.ColdFactor, MaxColdFactor)
-	}
-	if r.MaxWait != 0 {
-		if err := spec.CheckDuration("maxWait", r.MaxWait, 0, MaxMaxWait); err != nil {
-			return err
+		if r.ColdFactor < 2 || r.ColdFactor > MaxColdFactor {
+			return spec.BadField("coldFactor", "is %d: use a whole number from 2 to %d", r.ColdFactor, MaxColdFactor)
 		}
 	}
 	if r.Behavior.queues() {
+		if err := spec.CheckDuration("maxWait", r.MaxWait, 0, MaxMaxWait); err != nil {
+			return err
+		}
 		if perSecond := r.Threshold / r.Interval.Seconds(); perSecond > MaxThrottle {
 			return spec.BadField("threshold", "is %g a second: a throttle spaces at most %g a second", perSecond, float64(MaxThrottle))
 		}

@@ -63,8 +63,7 @@ func TestWarmUpStartsColdWhateverTheClock(t *testing.T) {
 	} {
 		for _, behavior := range []flow.Behavior{flow.WarmUp, flow.WarmUpThrottle} {
 			t.Run(fmt.Sprint(at, behavior), func(t *testing.T) {
-				g := newGuardWith(t, core.Config{Clock: clocks.NewManual(at)},
-					flow.Rule{Resource: "orders", Threshold: 30, Behavior: behavior, MaxWait: 500 * ms})
+				g := newGuardWith(t, core.Config{Clock: clocks.NewManual(at)}, flow.Rule{Resource: "orders", Threshold: 30, Behavior: behavior})
 				if behavior == flow.WarmUp {
 					assert.Equal(t, 10, g.passes(100, "orders"))
 				} else {
@@ -247,8 +246,9 @@ func TestWarmUpUnderConcurrency(t *testing.T) {
 func TestWarmUpNeverNaN(t *testing.T) {
 	for _, threshold := range []float64{math.SmallestNonzeroFloat64, 1e-300, 1e-9, 1, 1e15} {
 		for _, behavior := range []flow.Behavior{flow.WarmUp, flow.WarmUpThrottle} {
-			rule := flow.Rule{Resource: "orders", Threshold: threshold, Behavior: behavior, WarmUpPeriod: 24 * time.Hour, ColdFactor: 1000, Interval: 24 * time.Hour, MaxWait: 1 * ms}
+			rule := flow.Rule{Resource: "orders", Threshold: threshold, Behavior: behavior, WarmUpPeriod: 24 * time.Hour, ColdFactor: 1000, Interval: 24 * time.Hour}
 			if behavior == flow.WarmUpThrottle {
+				rule.MaxWait = 1 * ms
 				rule.Threshold = min(threshold, 1e9)
 			}
 			g := newGuard(t, rule)

@@ -70,7 +70,7 @@ func (c *controller) occurrences(inv *core.Invocation) []core.Occurrence {
 
 // plain reports whether the rule holds, and has a bucket for each value.
 func (c *controller) plain() bool {
-	return c.rule.Mode == spec.Enforce && c.rule.Metric == QPS && c.rule.Behavior == Reject
+	return c.rule.Mode == spec.Enforce && c.rule.fills()
 }
 
 // sole is the value of a call that has one at most, nil if it has none.

@@ -19,6 +19,9 @@ import (
 // admits ten calls a second of every user and rejects the rest. Calls without the
 // argument are not limited. A slice has the values of its elements, each of which
 // must be within its limit; one that is there twice takes twice as much.
+//
+// A field that says something which no rule of this metric and behavior reads is an error;
+// the zero value of a field says nothing.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its predecessor
 	// when rules are loaded anew. Made from the fields if empty.
@@ -39,7 +42,8 @@ type Rule struct {
 	// for Concurrency. Finite and not negative; 0 blocks every value. A fraction counts
 	// only where it can: it spaces a throttle exactly.
 	Threshold float64 `yaml:"threshold"`
-	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second.
+	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second. Only with
+	// metric QPS.
 	Interval time.Duration `yaml:"interval,omitempty"`
 	// Burst is how many units a value that was idle may take beyond Threshold. Only
 	// with metric QPS and behavior Reject.
@@ -49,7 +53,7 @@ type Rule struct {
 	// Behavior is what happens beyond the limit. The zero value is Reject.
 	Behavior Behavior `yaml:"behavior,omitempty"`
 	// MaxWait is the longest time in the queue of a value. Up to 24 h; 0 means 500 ms.
-	// Read by Throttle.
+	// Only with Throttle.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
 	// Exceptions are values with limits of their own.
 	Exceptions []Exception `yaml:"exceptions,omitempty"`
@@ -88,8 +92,8 @@ const (
 
 const defaultMaxValues = 10_000
 
-// Normalized returns the rule with every default written out, or the first field that
-// can't be honoured as a [spec.FieldError].
+// Normalized returns the rule with the default of every field that it reads written out,
+// or the first field that can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
 	if err := r.checkNames(); err != nil {
 		return r, err
@@ -97,7 +101,7 @@ func (r Rule) Normalized() (Rule, error) {
 	if err := r.checkEnums(); err != nil {
 		return r, err
 	}
-	if r.Interval == 0 {
+	if r.Interval == 0 && r.Metric == QPS {
 		r.Interval = time.Second
 	}
 	if r.MaxWait == 0 && r.Behavior == Throttle {
@@ -144,23 +148,40 @@ func (r Rule) checkEnums() error {
 		return spec.BadField("behavior", "%d is unknown: use hotspot.Reject or hotspot.Throttle", r.Behavior)
 	case r.Metric == Concurrency && r.Behavior != Reject:
 		return spec.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
-	case r.Burst != 0 && (r.Metric == Concurrency || r.Behavior == Throttle):
-		return spec.BadField("burst", "only goes with metric qps and behavior reject: the others have no bucket")
+	case r.Interval != 0 && r.Metric == Concurrency:
+		return r.unread("interval", Reject)
+	case r.Burst != 0 && !r.fills():
+		return r.unread("burst", Reject)
+	case r.MaxWait != 0 && r.Behavior != Throttle:
+		return r.unread("maxWait", Throttle)
 	}
 	return nil
+}
+
+// fills reports whether the rule has a bucket for each value that is filled up again.
+func (r Rule) fills() bool { return r.Metric == QPS && r.Behavior == Reject }
+
+// unread says that a field has no meaning for the metric or the behavior of the rule.
+func (r Rule) unread(field string, reader Behavior) error {
+	if r.Metric == Concurrency {
+		return spec.BadField(field, "has no meaning for metric concurrency: remove it, or set metric to qps")
+	}
+	return spec.BadField(field, "has no meaning for behavior %s: remove it, or set behavior to %s", r.Behavior, reader)
 }
 
 func (r Rule) checkNumbers() error {
 	if err := r.checkThreshold("threshold", r.Threshold); err != nil {
 		return err
 	}
-	if err := spec.CheckDuration("interval", r.Interval, MinInterval, MaxInterval); err != nil {
-		return err
+	if r.Metric == QPS {
+		if err := spec.CheckDuration("interval", r.Interval, MinInterval, MaxInterval); err != nil {
+			return err
+		}
 	}
 	if r.Burst < 0 || r.Burst > MaxBurst {
 		return spec.BadField("burst", "is %d: use a number from 0 to %d", r.Burst, MaxBurst)
 	}
-	if r.MaxWait != 0 {
+	if r.Behavior == Throttle {
 		if err := spec.CheckDuration("maxWait", r.MaxWait, 0, MaxMaxWait); err != nil {
 			return err
 		}

@@ -99,7 +99,7 @@ func TestHotspotRulesAreRefused(t *testing.T) {
 		{"{resource: a, index: 0}", "1:13: hotspot[0].threshold: is required: write 0 if you mean 0"},
 		{"{resource: a, index: 0, threshold: -1}", "1:48: hotspot[0].threshold: is -1: use a finite number from 0 to 1e+15"},
 		{"{resource: a, index: 0, threshold: 1, burst: -1}", "1:58: hotspot[0].burst: is -1: use a number from 0 to 1000000000"},
-		{"{resource: a, index: 0, threshold: 1, burst: 1, behavior: throttle}", "1:58: hotspot[0].burst: only goes with metric qps and behavior reject: the others have no bucket"},
+		{"{resource: a, index: 0, threshold: 1, burst: 1, behavior: throttle}", "1:58: hotspot[0].burst: has no meaning for behavior throttle: remove it, or set behavior to reject"},
 		{"{resource: a, index: 0, threshold: 1, behavior: throttle, metric: concurrency}", "1:61: hotspot[0].behavior: throttle does not go with metric concurrency: use reject"},
 		{"{resource: a, index: 0, threshold: 1, interval: 1ms}", "1:61: hotspot[0].interval: is 1ms: use a duration from 10ms to 24h0m0s"},
 		{"{resource: a, index: 0, threshold: 1, maxValues: -1}", "1:62: hotspot[0].maxValues: is -1: use a number from 1 to 1000000, or leave it out for 10000"},

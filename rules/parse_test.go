@@ -20,7 +20,6 @@ var full = flow.Rule{
 	Match:        spec.MatchRegex,
 	Threshold:    12.5,
 	Interval:     1500 * time.Millisecond,
-	Buckets:      5,
 	Metric:       flow.QPS,
 	Origin:       "app-a",
 	Relation:     flow.Chain,
@@ -39,7 +38,6 @@ flow:
     match: regex
     threshold: 12.5
     interval: 1500ms
-    buckets: 5
     metric: qps
     origin: app-a
     relation: chain
@@ -56,7 +54,7 @@ const fullJSON = `{
 	"flow": [
 		{
 			"id": "orders", "resource": "GET /orders.*", "match": "regex", "threshold": 1.25e1,
-			"interval": "1.5s", "buckets": 5, "metric": "qps", "origin": "app-a",
+			"interval": "1.5s", "metric": "qps", "origin": "app-a",
 			"relation": "chain", "ref": "http", "behavior": "warmUpThrottle",
 			"warmUpPeriod": "30s", "coldFactor": 4, "maxWait": "250ms",
 			"strict": false, "mode": "shadow"

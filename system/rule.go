@@ -15,7 +15,8 @@ import (
 //	system.Rule{Metric: system.QPS, Threshold: 5000}
 //	system.Rule{Metric: system.RT, MaxRT: 200 * time.Millisecond}
 //
-// A call must pass every rule.
+// A call must pass every rule. A field that says something which no rule of this metric
+// reads is an error; the zero value of a field says nothing.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
 	// predecessor when rules are loaded anew. Made from the fields if empty.
@@ -30,13 +31,14 @@ type Rule struct {
 	// MaxRT is the mean response time above which an RT rule refuses. Up to 24 h.
 	MaxRT time.Duration `yaml:"maxRT,omitempty"`
 	// Interval is what a QPS threshold is per, and what an RT rule takes the mean
-	// over. 10 ms to 24 h; 0 means one second.
+	// over. 10 ms to 24 h; 0 means one second. Only with QPS and RT.
 	Interval time.Duration `yaml:"interval,omitempty"`
 	// Buckets divide Interval; as each ends, what it counted is forgotten. 0
-	// means 2 for a plain interval of one second, 10 otherwise and if Strict.
+	// means 2 for a plain interval of one second, 10 otherwise and if Strict. Only with
+	// QPS and RT.
 	Buckets int `yaml:"buckets,omitempty"`
 	// Strict makes a QPS limit hold in every real interval, not only in those
-	// that begin with a bucket (see [stat.Shape]).
+	// that begin with a bucket (see [stat.Shape]). Only with QPS.
 	Strict bool `yaml:"strict,omitempty"`
 	// Strategy is what happens above a threshold of Load or CPU. The zero value is
 	// Steady.
@@ -53,8 +55,8 @@ const (
 	MaxThreshold = 1e15
 )
 
-// Normalized returns the rule with every default written out, or the first field
-// that can't be honoured as a [spec.FieldError].
+// Normalized returns the rule with the default of every field that it reads written out,
+// or the first field that can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
 	if err := r.checkEnums(); err != nil {
 		return r, err
@@ -90,35 +92,43 @@ func (r Rule) checkEnums() error {
 	case r.Mode > spec.Off:
 		return spec.BadField("mode", "%d is unknown: use api.Enforce, api.Shadow or api.Off", r.Mode)
 	case r.Strategy != Steady && !r.Metric.sampled():
-		return spec.BadField("strategy", "has no meaning for metric %s: only load and cpu have one", r.Metric)
+		return r.unread("strategy", "remove it, or set metric to load or cpu")
+	case r.Interval != 0 && !r.Metric.windowed():
+		return r.unread("interval", "remove it, or set metric to qps or rt")
+	case r.Buckets != 0 && !r.Metric.windowed():
+		return r.unread("buckets", "remove it, or set metric to qps or rt")
 	case r.Strict && r.Metric != QPS:
-		return spec.BadField("strict", "has no meaning for metric %s: only qps has a limit for an interval", r.Metric)
+		return r.unread("strict", "remove it, or set metric to qps")
+	case r.Threshold != 0 && r.Metric == RT:
+		return r.unread("threshold", "remove it, and use maxRT, as in `maxRT: 200ms`")
+	case r.MaxRT != 0 && r.Metric != RT:
+		return r.unread("maxRT", "remove it, and use threshold")
 	}
 	return nil
+}
+
+// unread says that a field has no meaning for the metric of the rule.
+func (r Rule) unread(field, remedy string) error {
+	return spec.BadField(field, "has no meaning for metric %s: %s", r.Metric, remedy)
 }
 
 func (r Rule) checkNumbers() error {
 	switch t := r.Threshold; {
 	case !(t >= 0) || t > MaxThreshold:
 		return spec.BadField("threshold", "is %v: use a finite number from 0 to %g", t, float64(MaxThreshold))
-	case r.Metric == RT && t != 0:
-		return spec.BadField("threshold", "has no meaning for metric rt: use maxRT, as in `maxRT: 200ms`")
 	case r.Metric == Load && t == 0:
 		return spec.BadField("threshold", "is 0, above which every load is: use a load average, about the number of processors")
 	case r.Metric == CPU && (t == 0 || t >= 1):
 		return spec.BadField("threshold", "is %v: use a share above 0 and below 1, as in 0.8; the use of the CPU is never above 1", t)
 	case r.Metric == RT && r.MaxRT == 0:
 		return spec.BadField("maxRT", "is required by metric rt: it is the mean response time above which calls are refused")
-	case r.Metric != RT && r.MaxRT != 0:
-		return spec.BadField("maxRT", "has no meaning for metric %s: use threshold", r.Metric)
 	case r.MaxRT < 0 || r.MaxRT > MaxMaxRT:
 		return spec.BadField("maxRT", "is %v: use a duration up to %v", r.MaxRT, MaxMaxRT)
-	case r.Interval != 0 && (r.Interval < MinInterval || r.Interval > MaxInterval):
-		return spec.BadField("interval", "is %v: use a duration from %v to %v", r.Interval, MinInterval, MaxInterval)
-	case r.Buckets < 0:
-		return spec.BadField("buckets", "is %d: use a positive number, or leave it out", r.Buckets)
 	}
 	if r.Metric.windowed() {
+		if err := spec.CheckDuration("interval", r.Interval, MinInterval, MaxInterval); err != nil {
+			return err
+		}
 		if err := r.shape().Validate(); err != nil {
 			return spec.BadField("buckets", "%v", err)
 		}

@@ -25,7 +25,7 @@ func lenders(r *round) (set rules.Set) {
 				rule.Interval = pick(r, 400*ms, 500*ms, time.Second)
 			}
 			return rule
-		}, func(rule flow.Rule) (flow.Rule, error) { return rule.Normalized(3) }))
+		}, normalizedFlow))
 	}
 	return set
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -27,14 +28,32 @@ var (
 	params    = []string{"user", "item"}
 )
 
-// draw makes rules up until one can be honoured.
+// draw makes rules up until one can be honoured. What one says that it doesn't read is left
+// out.
 func draw[R any](make func() R, normalized func(R) (R, error)) R {
 	for {
-		if rule, err := normalized(make()); err == nil {
+		if rule, err := normalized(trial.OnlyRead(make(), normalized)); err == nil {
 			return rule
 		}
 	}
 }
+
+// onlyRead is a set that was changed field by field, without what its rules don't read now,
+// and with the defaults of what they do.
+func onlyRead(set rules.Set) rules.Set {
+	fit(set.Flow, normalizedFlow)
+	fit(set.Hotspot, hotspot.Rule.Normalized)
+	fit(set.System, system.Rule.Normalized)
+	return set
+}
+
+func fit[R any](list []R, normalized func(R) (R, error)) {
+	for i, rule := range list {
+		list[i] = draw(func() R { return rule }, normalized)
+	}
+}
+
+func normalizedFlow(rule flow.Rule) (flow.Rule, error) { return rule.Normalized(3) }
 
 // drawSet returns rules of all families, each family with up to so many, and every rule
 // with an ID of its own that says its family.
@@ -112,7 +131,7 @@ func drawFlow(r *round, id string) flow.Rule {
 			rule.WarmUpPeriod, rule.ColdFactor = pick(r, time.Second, 3*time.Second, time.Minute), pick(r, 2, 3, 10)
 		}
 		return rule
-	}, func(rule flow.Rule) (flow.Rule, error) { return rule.Normalized(3) })
+	}, normalizedFlow)
 }
 
 func drawHotspot(r *round, id string) hotspot.Rule {

@@ -119,10 +119,10 @@ func instantReshape(r *round, set rules.Set) (rules.Set, map[ruleID]ruleID) {
 	}
 	for i := range next.Hotspot {
 		if rule := &next.Hotspot[i]; rule.Behavior == hotspot.Throttle {
-			rule.Behavior, rule.MaxWait = hotspot.Reject, 0
+			rule.Behavior = hotspot.Reject
 		}
 	}
-	return next, renamed
+	return onlyRead(next), renamed
 }
 
 // atOnce has all callers come, and holds what became of them against the log.

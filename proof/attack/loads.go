@@ -80,7 +80,7 @@ func otherLimits(set *rules.Set) {
 
 func otherIntervals(set *rules.Set) {
 	for i := range set.Flow {
-		if set.Flow[i].Behavior == flow.Reject {
+		if set.Flow[i].Metric == flow.QPS && set.Flow[i].Behavior == flow.Reject {
 			set.Flow[i].Interval += time.Second
 		}
 	}

@@ -24,7 +24,7 @@ func reshape(r *round, set rules.Set) (next rules.Set, renamed map[ruleID]ruleID
 			rule := drawFlow(r, old.ID)
 			rule.Resource, rule.Match, rule.Origin, rule.Relation, rule.Ref = old.Resource, old.Match, old.Origin, old.Relation, old.Ref
 			return rule
-		}, func(rule flow.Rule) (flow.Rule, error) { return rule.Normalized(3) })
+		}, normalizedFlow)
 	})
 	next.Hotspot = reshapeFamily(r, set.Hotspot, core.KindHotspot, renamed, func(old hotspot.Rule) hotspot.Rule {
 		rule := drawHotspot(r, old.ID)

@@ -40,6 +40,7 @@ func drawShadowSets(r *round) *shadowSets {
 				list[i].Resource, list[i].Match, list[i].Interval = ".*", spec.MatchRegex, s.pause
 			}
 		}
+		s.hold, s.shadow = onlyRead(s.hold), onlyRead(s.shadow)
 	}
 	s.hold, s.shadow = withMode(r, s.hold, spec.Enforce, ""), withMode(r, s.shadow, spec.Shadow, "shadow ")
 	s.quietShadow = withMode(r, drawQuiet(r), spec.Shadow, "quiet ")
@@ -50,11 +51,12 @@ func drawShadowSets(r *round) *shadowSets {
 func drawQuiet(r *round) (set rules.Set) {
 	for range r.IntN(4) {
 		rule := drawFlow(r, "flow")
-		rule.Behavior, rule.Threshold, rule.MaxWait, rule.WarmUpPeriod, rule.ColdFactor = flow.Reject, 1e6, 0, 0, 0
+		rule.Behavior, rule.Threshold = flow.Reject, 1e6
 		rule.ID = "flow " + string(rune('a'+len(set.Flow)))
 		rule.Resource, rule.Match = pick(r, resources...), spec.MatchExact // which expressions match is something to know
 		set.Flow = append(set.Flow, rule)
 	}
+	set = onlyRead(set)
 	if r.one(2) {
 		rule := drawAuthority(r, "authority")
 		rule.List, rule.Origins, rule.AllowAnonymous = authority.Deny, []string{"nobody"}, false
@@ -98,7 +100,7 @@ func (s *shadowSets) change(r *round, waited bool) {
 				rule.Resource, rule.Match, rule.Origin, rule.Relation, rule.Ref = old.Resource, old.Match, old.Origin, old.Relation, old.Ref
 				rule.Mode = spec.Enforce
 				return rule
-			}, func(rule flow.Rule) (flow.Rule, error) { return rule.Normalized(3) })
+			}, normalizedFlow)
 			s.hold.Flow[i] = rule
 		}
 	}

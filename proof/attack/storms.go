@@ -90,7 +90,7 @@ func stormSet(r *round) rules.Set {
 		set.Isolation[i].MaxWait = min(set.Isolation[i].MaxWait, 20*ms)
 	}
 	set.Outlier = nil
-	return set
+	return onlyRead(set)
 }
 
 // blow lets the callers loose, and loads rules all the while.
@@ -147,5 +147,5 @@ func tame(set rules.Set) rules.Set {
 	for i := range set.Isolation {
 		set.Isolation[i].MaxWait = min(set.Isolation[i].MaxWait, 20*ms)
 	}
-	return set
+	return onlyRead(set)
 }

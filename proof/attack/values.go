@@ -20,7 +20,7 @@ func values(r *round) error {
 	limit := 1 + r.IntN(4)
 	rule := hotspot.Rule{Resource: "orders", Param: "user", Threshold: float64(limit), Interval: pick(r, 100*ms, hotspot.MaxInterval)}
 	if r.one(3) {
-		rule.Metric = hotspot.Concurrency
+		rule.Metric, rule.Interval = hotspot.Concurrency, 0
 	}
 	if err := g.LoadRules(rules.Set{Hotspot: []hotspot.Rule{rule}}); err != nil {
 		return err

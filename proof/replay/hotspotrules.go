@@ -73,7 +73,9 @@ func (r JavaHotspotRule) seconds() int64 {
 func (r JavaHotspotRule) native() (hotspot.Rule, error) {
 	n := hotspot.Rule{
 		ID: r.ID, Resource: r.Resource, Index: hotspot.At(r.ParamIndex), Threshold: float64(int64(r.Count)),
-		Interval: time.Duration(r.seconds()) * time.Second,
+	}
+	if r.Grade != "concurrency" {
+		n.Interval = time.Duration(r.seconds()) * time.Second
 	}
 	switch {
 	case r.Grade == "concurrency":

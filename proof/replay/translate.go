@@ -144,7 +144,7 @@ func matchOf(regex bool) spec.Match {
 func (r JavaFlowRule) native(shape stat.Shape, coldFactor int) (flow.Rule, error) {
 	n := flow.Rule{
 		ID: r.ID, Resource: r.Resource, Match: matchOf(r.Regex), Origin: r.LimitApp,
-		Threshold: r.Count, Interval: time.Second,
+		Threshold: r.Count,
 	}
 	var known [3]bool
 	n.Metric, known[0] = metrics[r.Grade]
@@ -160,6 +160,7 @@ func (r JavaFlowRule) native(shape stat.Shape, coldFactor int) (flow.Rule, error
 	case n.Metric == flow.Concurrency:
 		n.Behavior = flow.Reject
 	case r.queues():
+		n.Interval = time.Second
 		n.MaxWait = time.Duration(*r.MaxQueueingTimeMs) * time.Millisecond
 	default:
 		n.Interval, n.Buckets = shape.Interval, shape.Buckets

@@ -1,9 +1,11 @@
 package trial
 
 import (
+	"errors"
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/penstock-go/penstock/core"
@@ -75,4 +77,28 @@ func IDs[R spec.Rule[R]](t *testing.T, kind core.Kind, normalized func(R) (R, er
 	if none, err := spec.Normalize(kind, []R{}, normalized); err != nil || none != nil {
 		t.Errorf("no rules are %v, %v", none, err)
 	}
+}
+
+// OnlyRead returns a rule of which only that is left which it reads: what its metric, its
+// behavior and the like make meaningless is refused, and drawing fields one by one makes such
+// rules up.
+func OnlyRead[R any](rule R, normalized func(R) (R, error)) R {
+	for {
+		_, err := normalized(rule)
+		bad, ok := errors.AsType[*spec.FieldError](err)
+		if !ok || !strings.HasPrefix(bad.Problem, "has no meaning for ") {
+			return rule
+		}
+		Field(reflect.ValueOf(&rule).Elem(), bad.Field).SetZero()
+	}
+}
+
+// Field is the field of a rule that a rule file calls key.
+func Field(rule reflect.Value, key string) reflect.Value {
+	for i := range rule.NumField() {
+		if name, _, _ := strings.Cut(rule.Type().Field(i).Tag.Get("yaml"), ","); name == key {
+			return rule.Field(i)
+		}
+	}
+	panic("no field is called " + key)
 }

@@ -140,7 +140,7 @@ func TestNodesInUseStay(t *testing.T) {
 			outer.Exit()
 			return e.Exit
 		}, []string{"entrance", "outer", "outer call", "inner", "inner call"}, 0},
-		{"permits", inner(flow.Rule{Threshold: 1, Metric: flow.Concurrency, Interval: 0}), func(g *guard) func() {
+		{"permits", flow.Rule{Resource: "inner", Threshold: 1, Metric: flow.Concurrency}, func(g *guard) func() {
 			e, _ := g.enter("in", "from", "inner")
 			return e.Exit
 		}, []string{"entrance", "outer", "outer call", "inner", "inner call", "inner origin"}, 0},

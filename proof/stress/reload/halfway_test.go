@@ -57,7 +57,7 @@ func TestAccidentInALoad(t *testing.T) {
 func TestFailedLoadKeepsNothing(t *testing.T) {
 	const many = 1000
 	set := parsed(t, after)
-	set.Flow[4].Interval = time.Minute // a shape that no other rule has
+	set.Flow[1].Interval = time.Minute // a shape that no other rule has
 	attempt := func(calls int) (*life, bool) {
 		l := newLife(t, 1, func() { panic("boom") })
 		l.from.calls = calls

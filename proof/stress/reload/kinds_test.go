@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // kind is a rule for "orders" and what it admits in one instant to the callers of
@@ -108,15 +109,11 @@ var changes = []change{
 		l := looser(r)
 		r.ID, l.ID = "r", "l"
 		r.Interval = max(r.Interval, time.Second) * time.Duration(1+i%5)
-		return []flow.Rule{r, l}
+		return []flow.Rule{onlyRead(r), l}
 	}},
 	{name: "buckets", set: edit(func(r *flow.Rule, i int) { r.Buckets = []int{2, 5, 10, 1}[i%4] })},
-	{name: "strict", set: edit(func(r *flow.Rule, i int) {
-		if r.Metric == flow.QPS && r.Behavior != flow.Throttle && r.Behavior != flow.WarmUpThrottle {
-			r.Strict = i%2 == 1
-		}
-	})},
-	{name: "what only others read", set: edit(func(r *flow.Rule, i int) { r.WarmUpPeriod = time.Duration(10+i%2) * time.Second })},
+	{name: "strict", set: edit(func(r *flow.Rule, i int) { r.Strict = i%2 == 1 })},
+	{name: "warm-up period", set: edit(func(r *flow.Rule, i int) { r.WarmUpPeriod = time.Duration(10+i%2) * time.Second })},
 	{name: "longest wait", set: edit(func(r *flow.Rule, i int) { r.MaxWait = 500*ms - time.Duration(i%7) })},
 	{name: "ID", set: edit(func(r *flow.Rule, i int) { r.ID = string(rune('A' + i%20)) })},
 	{name: "ID, said or not", set: edit(func(r *flow.Rule, i int) { r.ID = []string{"", "r"}[i%2] })},
@@ -142,11 +139,16 @@ var changes = []change{
 	{name: "removed", rests: true, set: func(r flow.Rule, i int) []flow.Rule { return []flow.Rule{r}[:1-i%2] }},
 }
 
+// edit changes one rule, if it is one that reads what is changed.
 func edit(f func(r *flow.Rule, i int)) func(flow.Rule, int) []flow.Rule {
 	return func(r flow.Rule, i int) []flow.Rule {
 		f(&r, i)
-		return []flow.Rule{r}
+		return []flow.Rule{onlyRead(r)}
 	}
+}
+
+func onlyRead(r flow.Rule) flow.Rule {
+	return trial.OnlyRead(r, func(r flow.Rule) (flow.Rule, error) { return r.Normalized(3) })
 }
 
 // looser is a rule of the same kind that refuses nothing which r would admit.

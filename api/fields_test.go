@@ -1,0 +1,397 @@
+package api_test
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/adaptive"
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/outlier"
+	"github.com/penstock-go/penstock/proof/trial"
+	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
+)
+
+// What no rule of its kind reads is refused, with what to do about it, from Go and in a file,
+// whatever the mode; what one reads is taken; and what comes out of api.Rules goes in again, as
+// it is and through a file. That is so for every field of every family, under all that its
+// enumerations can say.
+func TestFieldsThatAreNotRead(t *testing.T) {
+	const s = time.Second
+	t.Run("flow", func(t *testing.T) {
+		windowed := func(r flow.Rule) bool {
+			return r.Metric == flow.QPS && (r.Behavior == flow.Reject || r.Behavior == flow.WarmUp)
+		}
+		warms := func(r flow.Rule) bool { return r.Behavior == flow.WarmUp || r.Behavior == flow.WarmUpThrottle }
+		queues := func(r flow.Rule) bool { return r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle }
+		cold := func(r flow.Rule) bool { return !warms(r) }
+		memory := func(r *flow.Rule) {
+			r.MemoryThreshold, r.LowMemory, r.HighMemory = 2, flow.Share(0.4), flow.Share(0.9)
+		}
+		reading[flow.Rule]{
+			in: func(s *rules.Set) *[]flow.Rule { return &s.Flow },
+			least: func(r *flow.Rule) {
+				r.Resource, r.Threshold = "orders", 5
+				if r.Relation != flow.Direct {
+					r.Ref = "other"
+				}
+			},
+			fits: func(r flow.Rule) bool {
+				return (r.Metric == flow.QPS || r.Behavior == flow.Reject) && (r.Relation != flow.Associated || !queues(r))
+			},
+			fields: map[string]field[flow.Rule]{
+				"id":              {say: func(r *flow.Rule) { r.ID = "mine" }},
+				"resource":        {say: func(r *flow.Rule) { r.Resource = "carts" }},
+				"threshold":       {say: func(r *flow.Rule) { r.Threshold = 7 }},
+				"interval":        {func(r *flow.Rule) { r.Interval = 2 * s }, func(r flow.Rule) bool { return r.Metric == flow.QPS }},
+				"buckets":         {func(r *flow.Rule) { r.Buckets = 4 }, windowed},
+				"strict":          {func(r *flow.Rule) { r.Strict = true }, windowed},
+				"origin":          {say: func(r *flow.Rule) { r.Origin = "app" }},
+				"ref":             {func(r *flow.Rule) { r.Ref = "there" }, func(r flow.Rule) bool { return r.Relation != flow.Direct }},
+				"warmUpPeriod":    {func(r *flow.Rule) { r.WarmUpPeriod = 3 * s }, warms},
+				"coldFactor":      {func(r *flow.Rule) { r.ColdFactor = 5 }, warms},
+				"maxWait":         {func(r *flow.Rule) { r.MaxWait = 2 * s }, queues},
+				"memoryThreshold": {memory, cold},
+				"lowMemory":       {memory, cold},
+				"highMemory":      {memory, cold},
+			},
+		}.check(t)
+	})
+	t.Run("hotspot", func(t *testing.T) {
+		reading[hotspot.Rule]{
+			in:    func(s *rules.Set) *[]hotspot.Rule { return &s.Hotspot },
+			least: func(r *hotspot.Rule) { r.Resource, r.Param, r.Threshold = "orders", "user", 5 },
+			fits:  func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS || r.Behavior == hotspot.Reject },
+			fields: map[string]field[hotspot.Rule]{
+				"id":        {say: func(r *hotspot.Rule) { r.ID = "mine" }},
+				"resource":  {say: func(r *hotspot.Rule) { r.Resource = "carts" }},
+				"index":     {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.At(0), "" }},
+				"param":     {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.Index{}, "tenant" }},
+				"threshold": {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
+				"interval":  {func(r *hotspot.Rule) { r.Interval = 2 * s }, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS }},
+				"burst": {func(r *hotspot.Rule) { r.Burst = 3 }, func(r hotspot.Rule) bool {
+					return r.Metric == hotspot.QPS && r.Behavior == hotspot.Reject
+				}},
+				"maxWait":    {func(r *hotspot.Rule) { r.MaxWait = 2 * s }, func(r hotspot.Rule) bool { return r.Behavior == hotspot.Throttle }},
+				"exceptions": {say: func(r *hotspot.Rule) { r.Exceptions = []hotspot.Exception{{Value: hotspot.ValueOf("x"), Threshold: 1}} }},
+				"maxValues":  {say: func(r *hotspot.Rule) { r.MaxValues = 12 }},
+			},
+		}.check(t)
+	})
+	t.Run("breaker", func(t *testing.T) {
+		counts := func(r breaker.Rule) bool { return r.Strategy != breaker.ConsecutiveErrors }
+		reading[breaker.Rule]{
+			in: func(s *rules.Set) *[]breaker.Rule { return &s.Breaker },
+			least: func(r *breaker.Rule) {
+				r.Resource, r.Threshold = "orders", 1
+				if r.Strategy == breaker.SlowRatio {
+					r.SlowRT = s
+				}
+			},
+			also: []func(*breaker.Rule){func(r *breaker.Rule) { r.Resource = breaker.AnyResource }},
+			fits: func(r breaker.Rule) bool { return r.Resource != breaker.AnyResource || r.Match == spec.MatchExact },
+			fields: map[string]field[breaker.Rule]{
+				"id":           {say: func(r *breaker.Rule) { r.ID = "mine" }},
+				"resource":     {say: func(*breaker.Rule) {}}, // see also
+				"exclude":      {func(r *breaker.Rule) { r.Exclude = []string{"x"} }, func(r breaker.Rule) bool { return r.Resource == breaker.AnyResource }},
+				"threshold":    {say: func(r *breaker.Rule) { r.Threshold = 0.5 }},
+				"slowRT":       {func(r *breaker.Rule) { r.SlowRT = 2 * s }, func(r breaker.Rule) bool { return r.Strategy == breaker.SlowRatio }},
+				"minCalls":     {func(r *breaker.Rule) { r.MinCalls = 9 }, counts},
+				"interval":     {func(r *breaker.Rule) { r.Interval = 2 * s }, counts},
+				"buckets":      {func(r *breaker.Rule) { r.Buckets = 4 }, counts},
+				"recovery":     {say: func(r *breaker.Rule) { r.Recovery = 2 * s }},
+				"probes":       {say: func(r *breaker.Rule) { r.Probes = 3 }},
+				"probeTimeout": {say: func(r *breaker.Rule) { r.ProbeTimeout = 2 * s }},
+				"ramp":         {say: func(r *breaker.Rule) { r.Ramp = 2 * s }},
+			},
+		}.check(t)
+	})
+	t.Run("outlier", func(t *testing.T) {
+		counts := func(r outlier.Rule) bool { return r.Strategy != breaker.ConsecutiveErrors }
+		reading[outlier.Rule]{
+			in: func(s *rules.Set) *[]outlier.Rule { return &s.Outlier },
+			least: func(r *outlier.Rule) {
+				r.Resource, r.Threshold = "orders", 1
+				if r.Strategy == breaker.SlowRatio {
+					r.SlowRT = s
+				}
+			},
+			fields: map[string]field[outlier.Rule]{
+				"id":           {say: func(r *outlier.Rule) { r.ID = "mine" }},
+				"resource":     {say: func(r *outlier.Rule) { r.Resource = "carts" }},
+				"maxEjected":   {say: func(r *outlier.Rule) { r.MaxEjected = 0.25 }},
+				"maxEndpoints": {say: func(r *outlier.Rule) { r.MaxEndpoints = 20 }},
+				"forgetAfter":  {say: func(r *outlier.Rule) { r.ForgetAfter = time.Hour }},
+				"threshold":    {say: func(r *outlier.Rule) { r.Threshold = 0.5 }},
+				"slowRT":       {func(r *outlier.Rule) { r.SlowRT = 2 * s }, func(r outlier.Rule) bool { return r.Strategy == breaker.SlowRatio }},
+				"minCalls":     {func(r *outlier.Rule) { r.MinCalls = 9 }, counts},
+				"interval":     {func(r *outlier.Rule) { r.Interval = 2 * s }, counts},
+				"buckets":      {func(r *outlier.Rule) { r.Buckets = 4 }, counts},
+				"recovery":     {say: func(r *outlier.Rule) { r.Recovery = 2 * s }},
+				"probes":       {say: func(r *outlier.Rule) { r.Probes = 3 }},
+				"probeTimeout": {say: func(r *outlier.Rule) { r.ProbeTimeout = 2 * s }},
+			},
+		}.check(t)
+	})
+	t.Run("isolation", func(t *testing.T) {
+		queue := func(r *isolation.Rule) { r.MaxQueue, r.MaxWait = 3, 2*s }
+		reading[isolation.Rule]{
+			in:    func(s *rules.Set) *[]isolation.Rule { return &s.Isolation },
+			least: func(r *isolation.Rule) { r.Resource, r.Threshold = "orders", 5 },
+			also:  []func(*isolation.Rule){queue},
+			fields: map[string]field[isolation.Rule]{
+				"id":        {say: func(r *isolation.Rule) { r.ID = "mine" }},
+				"resource":  {say: func(r *isolation.Rule) { r.Resource = "carts" }},
+				"threshold": {say: func(r *isolation.Rule) { r.Threshold = 7 }},
+				"maxQueue":  {say: queue},
+				"maxWait":   {say: queue},
+			},
+		}.check(t)
+		// maxWait is read where there is a queue: one without the other is refused.
+		_, err := isolation.Rule{Resource: "orders", Threshold: 5, MaxWait: s}.Normalized()
+		assert.EqualError(t, err, "maxQueue: is required by maxWait: say how many calls may wait in the queue")
+	})
+	t.Run("adaptive", func(t *testing.T) {
+		reading[adaptive.Rule]{
+			in:    func(s *rules.Set) *[]adaptive.Rule { return &s.Adaptive },
+			least: func(r *adaptive.Rule) { r.Resource = "orders" },
+			fields: map[string]field[adaptive.Rule]{
+				"id":       {say: func(r *adaptive.Rule) { r.ID = "mine" }},
+				"resource": {say: func(r *adaptive.Rule) { r.Resource = "carts" }},
+				"floor":    {say: func(r *adaptive.Rule) { r.Floor = 3 }},
+				"ceiling":  {say: func(r *adaptive.Rule) { r.Ceiling = 300 }},
+				"start":    {say: func(r *adaptive.Rule) { r.Start = 30 }},
+				"window":   {say: func(r *adaptive.Rule) { r.Window = 2 * s }},
+			},
+		}.check(t)
+	})
+	t.Run("system", func(t *testing.T) {
+		windowed := func(r system.Rule) bool { return r.Metric == system.QPS || r.Metric == system.RT }
+		reading[system.Rule]{
+			in: func(s *rules.Set) *[]system.Rule { return &s.System },
+			least: func(r *system.Rule) {
+				if r.Threshold = 0.5; r.Metric == system.RT {
+					r.Threshold, r.MaxRT = 0, s
+				}
+			},
+			fits: func(r system.Rule) bool { return r.Metric != system.None },
+			fields: map[string]field[system.Rule]{
+				"id":        {say: func(r *system.Rule) { r.ID = "mine" }},
+				"threshold": {func(r *system.Rule) { r.Threshold = 0.75 }, func(r system.Rule) bool { return r.Metric != system.RT }},
+				"maxRT":     {func(r *system.Rule) { r.MaxRT = 2 * s }, func(r system.Rule) bool { return r.Metric == system.RT }},
+				"interval":  {func(r *system.Rule) { r.Interval = 2 * s }, windowed},
+				"buckets":   {func(r *system.Rule) { r.Buckets = 4 }, windowed},
+				"strict":    {func(r *system.Rule) { r.Strict = true }, func(r system.Rule) bool { return r.Metric == system.QPS }},
+				"strategy":  {read: func(r system.Rule) bool { return r.Metric <= system.CPU }},
+			},
+		}.check(t)
+	})
+	t.Run("authority", func(t *testing.T) {
+		reading[authority.Rule]{
+			in:    func(s *rules.Set) *[]authority.Rule { return &s.Authority },
+			least: func(r *authority.Rule) { r.Resource, r.Origins = "orders", []string{"app"} },
+			fields: map[string]field[authority.Rule]{
+				"id":             {say: func(r *authority.Rule) { r.ID = "mine" }},
+				"resource":       {say: func(r *authority.Rule) { r.Resource = "carts" }},
+				"origins":        {say: func(r *authority.Rule) { r.Origins = []string{"app", "web"} }},
+				"allowAnonymous": {func(r *authority.Rule) { r.AllowAnonymous = true }, func(r authority.Rule) bool { return r.List == authority.Allow }},
+			},
+		}.check(t)
+	})
+	assert.Equal(t, 8, reflect.TypeFor[rules.Set]().NumField(), "every family is here")
+}
+
+// reading says which rules of a family read what.
+type reading[R spec.Rule[R]] struct {
+	in     func(*rules.Set) *[]R
+	least  func(*R)            // sets what a rule can't do without
+	also   []func(*R)          // make it another kind of rule, where no enumeration does
+	fits   func(R) bool        // what the enumerations say goes together; nil: all does
+	fields map[string]field[R] // by their key; enumerations need none
+}
+
+// field is a field of a rule.
+type field[R any] struct {
+	say  func(*R)     // sets the field to what is no default, and what it can't be without
+	read func(R) bool // nil: by every rule
+}
+
+func (f reading[R]) check(t *testing.T) {
+	g := newGuard(t, api.Config{Host: busy{}, ColdFactor: 7})
+	refused := 0
+	for kind := range f.kinds(t) {
+		f.least(&kind)
+		for _, also := range append([]func(*R){func(*R) {}}, f.also...) {
+			rule := kind
+			also(&rule)
+			refused += f.checkKind(t, g, rule)
+		}
+	}
+	t.Logf("%d refused", refused)
+}
+
+// kinds yields a rule for everything that the enumerations can say. On the way it looks
+// whether the table has every other field.
+func (f reading[R]) kinds(t *testing.T) func(yield func(R) bool) {
+	rows := []R{*new(R)}
+	known := 0
+	for i, structure := 0, reflect.TypeFor[R](); i < structure.NumField(); i++ {
+		key := keyOf(structure.Field(i))
+		if _, ok := f.fields[key]; ok {
+			known++
+		}
+		if values := valuesOf(structure.Field(i).Type); values != nil {
+			var next []R
+			for _, row := range rows {
+				for _, v := range values {
+					reflect.ValueOf(&row).Elem().Field(i).Set(v)
+					next = append(next, row)
+				}
+			}
+			rows = next
+			continue
+		}
+		require.Contains(t, f.fields, key, "say in the table of this test which rules read the field")
+	}
+	require.Len(t, f.fields, known, "the table has fields that are none")
+	return func(yield func(R) bool) {
+		for _, row := range rows {
+			if !yield(row) {
+				return
+			}
+		}
+	}
+}
+
+// checkKind checks one kind of rule, and returns how many of its fields are refused.
+func (f reading[R]) checkKind(t *testing.T, g *api.Guard, rule R) (refused int) {
+	all, kind := rule, fmt.Sprintf("%+v", rule)
+	for key, field := range f.fields { // what an enumeration says may have no meaning beside another one
+		v := trial.Field(reflect.ValueOf(&rule).Elem(), key)
+		if field.say == nil && !field.isRead(rule) && !v.IsZero() {
+			f.isRefused(t, g, rule, key)
+			return 1
+		}
+	}
+	if f.fits != nil && !f.fits(rule) {
+		require.Error(t, g.LoadRules(f.set(rule)), kind)
+		return 0
+	}
+	f.goesRound(t, g, rule)
+	f.goesThroughFiles(t, g)
+	for key, field := range f.fields {
+		if field.say == nil {
+			continue
+		}
+		said := rule
+		field.say(&said)
+		if field.isRead(rule) {
+			f.goesRound(t, g, said)
+			field.say(&all)
+			continue
+		}
+		alone := rule
+		trial.Field(reflect.ValueOf(&alone).Elem(), key).Set(trial.Field(reflect.ValueOf(&said).Elem(), key))
+		f.isRefused(t, g, alone, key)
+		refused++
+	}
+	f.goesRound(t, g, all)
+	f.goesThroughFiles(t, g)
+	return refused
+}
+
+func (f field[R]) isRead(rule R) bool { return f.read == nil || f.read(rule) }
+
+func (f reading[R]) set(rule R) (set rules.Set) {
+	*f.in(&set) = []R{rule}
+	return set
+}
+
+// isRefused checks that a rule is, for what it says in one field, and that nothing else changes.
+func (f reading[R]) isRefused(t *testing.T, g *api.Guard, rule R, key string) {
+	before := g.Rules()
+	err := g.LoadRules(f.set(rule))
+	var bad *spec.FieldError
+	require.ErrorAs(t, err, &bad, "%+v", rule)
+	require.Equal(t, key, bad.Field, "%+v", rule)
+	require.Regexp(t, `^(has no meaning for|only goes with) .*remove it`, bad.Problem)
+	require.Equal(t, before, g.Rules())
+
+	file, err := f.set(rule).YAML()
+	require.NoError(t, err)
+	_, err = api.ParseRules("rules.yaml", file)
+	var at *rules.FileError
+	require.ErrorAs(t, err, &at, "%s", file)
+	require.Regexp(t, `^\w+\[0\]\.`+key+"$", at.Path)
+	require.Equal(t, bad.Problem, at.Problem)
+	require.Positive(t, at.Line)
+}
+
+// goesRound checks that a rule can be loaded, that it is as it was given, with defaults in
+// nothing but what it reads, and that what is in force can be loaded again.
+func (f reading[R]) goesRound(t *testing.T, g *api.Guard, rule R) {
+	require.NoError(t, g.LoadRules(f.set(rule)), "%+v", rule)
+	set := g.Rules()
+	full := (*f.in(&set))[0]
+	given, got := reflect.ValueOf(&rule).Elem(), reflect.ValueOf(&full).Elem()
+	for i := range given.NumField() {
+		key := keyOf(given.Type().Field(i))
+		field, ok := f.fields[key]
+		switch {
+		case !given.Field(i).IsZero():
+			require.Equal(t, given.Field(i).Interface(), got.Field(i).Interface(), "%s of %+v", key, rule)
+		case ok && !field.isRead(rule):
+			require.Zero(t, got.Field(i).Interface(), "%s has a default in %+v, which doesn't read it", key, full)
+		}
+	}
+	require.NoError(t, g.LoadRules(g.Rules()), "%+v", full)
+	require.Equal(t, set, g.Rules())
+}
+
+// goesThroughFiles checks that a rule that is in force can be loaded from a file, with the
+// defaults that it has got.
+func (f reading[R]) goesThroughFiles(t *testing.T, g *api.Guard) {
+	set := g.Rules()
+	for name, encode := range map[string]func() ([]byte, error){"rules.yaml": set.YAML, "rules.json": set.MarshalJSON} {
+		file, err := encode()
+		require.NoError(t, err)
+		read, err := api.ParseRules(name, file)
+		require.NoError(t, err, "%s", file)
+		require.NoError(t, g.LoadRules(read))
+		require.Equal(t, set, g.Rules())
+	}
+}
+
+func keyOf(f reflect.StructField) string {
+	key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return key
+}
+
+// valuesOf are the values of an enumeration, nil if t is none.
+func valuesOf(t reflect.Type) (values []reflect.Value) {
+	if t.Kind() != reflect.Uint8 {
+		return nil
+	}
+	for i := range 256 {
+		v := reflect.New(t).Elem()
+		v.SetUint(uint64(i))
+		if _, err := v.Interface().(encoding.TextMarshaler).MarshalText(); err != nil {
+			break
+		}
+		values = append(values, v)
+	}
+	return values
+}
