@@ -76,12 +76,13 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			least: func(r *hotspot.Rule) { r.Resource, r.Param, r.Threshold = "orders", "user", 5 },
 			fits:  func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS || r.Behavior == hotspot.Reject },
 			fields: map[string]field[hotspot.Rule]{
-				"id":        {say: func(r *hotspot.Rule) { r.ID = "mine" }},
-				"resource":  {say: func(r *hotspot.Rule) { r.Resource = "carts" }},
-				"index":     {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.At(0), "" }},
-				"param":     {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.Index{}, "tenant" }},
-				"threshold": {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
-				"interval":  {func(r *hotspot.Rule) { r.Interval = 2 * s }, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS }},
+				"id":          {say: func(r *hotspot.Rule) { r.ID = "mine" }},
+				"resource":    {say: func(r *hotspot.Rule) { r.Resource = "carts" }},
+				"index":       {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.At(0), "" }},
+				"param":       {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.Index{}, "tenant" }},
+				"ignoreEmpty": {say: func(r *hotspot.Rule) { r.IgnoreEmpty = true }},
+				"threshold":   {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
+				"interval":    {func(r *hotspot.Rule) { r.Interval = 2 * s }, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS }},
 				"burst": {func(r *hotspot.Rule) { r.Burst = 3 }, func(r hotspot.Rule) bool {
 					return r.Metric == hotspot.QPS && r.Behavior == hotspot.Reject
 				}},

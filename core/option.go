@@ -42,12 +42,15 @@ func Units(n int) Option {
 // wait in the queue, it goes before those that are not prioritized.
 func Prioritized() Option { return Option{kind: optionPrioritized} }
 
-// Args are the arguments of the call, for rules that look at them.
+// Args are the arguments of the call, for rules that look at them: nil is no value, "" is
+// one, see [Param].
 func Args(args ...any) Option { return Option{kind: optionArgs, args: args} }
 
 // Param attaches a value to the call under a name, for rules that look at it. A slice
 // attaches each of its elements, as do several attachments of one name. Which values
-// are equal is written at [argument.Value]. Strings, booleans and numbers allocate nothing.
+// are equal is written at [argument.Value]. nil is no value; "" is one, which all calls that
+// attach it share, unless a rule says IgnoreEmpty. Strings, booleans and numbers allocate
+// nothing.
 func Param[T any](name string, value T) (o Option) {
 	o.kind, o.param.name = optionParam, name // filled in where it stands, as is all below
 	if v, ok := argument.Scalar(value); ok {

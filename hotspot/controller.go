@@ -1,6 +1,8 @@
 package hotspot
 
 import (
+	"slices"
+
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
@@ -60,12 +62,20 @@ func (c *controller) quotaOf(v argument.Value) *quota {
 	return &c.quota
 }
 
+// empty is text of no length.
+var empty = argument.Of("")
+
 // occurrences are the values of a call that the rule looks at.
-func (c *controller) occurrences(inv *core.Invocation) []core.Occurrence {
+func (c *controller) occurrences(inv *core.Invocation) (all []core.Occurrence) {
 	if c.rule.Index.given {
-		return inv.ArgValues(c.rule.Index.at)
+		all = inv.ArgValues(c.rule.Index.at)
+	} else {
+		all = inv.ParamValues(c.rule.Param)
 	}
-	return inv.ParamValues(c.rule.Param)
+	if c.rule.IgnoreEmpty {
+		all = slices.DeleteFunc(all, func(o core.Occurrence) bool { return o.Value == empty })
+	}
+	return all
 }
 
 // plain reports whether the rule holds, and has a bucket for each value.
@@ -78,7 +88,11 @@ func (c *controller) sole(inv *core.Invocation) (v *argument.Value, sole bool) {
 	if c.rule.Index.given {
 		return nil, false
 	}
-	return inv.ParamValue(c.rule.Param)
+	v, sole = inv.ParamValue(c.rule.Param)
+	if c.rule.IgnoreEmpty && v != nil && *v == empty {
+		v = nil
+	}
+	return v, sole
 }
 
 // forgettable reports whether a value that the rule doesn't name would fare no better

@@ -38,6 +38,10 @@ type Rule struct {
 	// Param is the name of the attachment (api.Param) that is looked at, instead of an
 	// argument.
 	Param string `yaml:"param,omitempty"`
+	// IgnoreEmpty makes text of no length no value, as nil is none: calls with it are not
+	// limited. Otherwise "" is a value like any other, and all calls that have no better
+	// share its limit.
+	IgnoreEmpty bool `yaml:"ignoreEmpty,omitempty"`
 	// Threshold is the limit of each value: units per Interval for QPS, units at once
 	// for Concurrency. Finite and not negative; 0 blocks every value. A fraction counts
 	// only where it can: it spaces a throttle exactly.
@@ -268,7 +272,7 @@ func (r Rule) Equal(other Rule) bool {
 // fields are all but the exceptions, to be compared.
 func (r Rule) fields() any {
 	return [...]any{
-		r.ID, r.Resource, r.Match, r.Index, r.Param, r.Threshold, r.Interval, r.Burst,
+		r.ID, r.Resource, r.Match, r.Index, r.Param, r.IgnoreEmpty, r.Threshold, r.Interval, r.Burst,
 		r.Metric, r.Behavior, r.MaxWait, r.MaxValues, r.Mode,
 	}
 }
