@@ -76,6 +76,25 @@ func (c Change) Lines() []string {
 	return lines
 }
 
+const (
+	maxTold     = 10  // rules of a change that the log names
+	maxToldText = 400 // characters of what it says of one
+)
+
+// told is the lines in one, as far as a log has room for them.
+func (c Change) told() string {
+	lines := c.Lines()
+	more := len(lines) - maxTold
+	lines = lines[:min(len(lines), maxTold)]
+	for i, line := range lines {
+		lines[i] = cut(line, maxToldText)
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "; ")
+}
+
 // String returns the rule and what changed of it, in one line.
 func (r RuleChange) String() string {
 	var b strings.Builder

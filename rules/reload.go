@@ -77,7 +77,9 @@ func (w *Watcher) run(ctx context.Context) {
 			return
 		case err := <-w.dirs.told:
 			if err != nil {
-				_ = survive(func() { w.log.Warn("watching rule file: changes may go untold", "path", w.path, "error", err) })
+				_ = survive(func() {
+					w.log.Warn("penstock: watching rule file: changes may go untold", "path", w.path, "error", err)
+				})
 			}
 			soon.touch()
 			continue
@@ -167,19 +169,26 @@ func (w *Watcher) report(s snapshot, change Change, err error) {
 	w.seen = s
 	w.seen.data = nil
 	r := Reload{Time: s.taken, Path: w.path, Hash: s.hash.String(), Change: change, Err: err}
+	first := w.status.LastSuccess.IsZero() // nobody else writes there
 	w.record(r)
 	_ = survive(func() {
-		if err == nil {
-			w.log.Info("rule file loaded", "path", r.Path, "change", change.String(), "rules", w.good.Len(), "hash", r.Hash)
-		} else {
-			w.log.Error("rule file not loaded, the last good rules stay", "path", r.Path, "error", err)
+		if err != nil {
+			w.log.Error("penstock: rule file not loaded, the last good rules stay", "path", r.Path, "error", err)
+			return
 		}
+		about := []any{"path", r.Path, "hash", r.Hash, "rules", w.good.Len(), "change", change.String()}
+		if !first && !change.Empty() {
+			about = append(about, "what", change.told())
+		}
+		w.log.Info("penstock: rule file loaded", about...)
 	})
 	if w.hook == nil {
 		return
 	}
 	if p := survive(func() { w.hook(r) }); p != nil {
-		_ = survive(func() { w.log.Error("watching rule file: OnReload panicked", "path", w.path, "panic", fmt.Sprint(p)) })
+		_ = survive(func() {
+			w.log.Error("penstock: watching rule file: OnReload panicked", "path", w.path, "panic", fmt.Sprint(p))
+		})
 	}
 }
 
@@ -213,9 +222,9 @@ func (w *Watcher) watchDirs() {
 	w.mu.Unlock()
 	_ = survive(func() {
 		if is && !was {
-			w.log.Warn("watching rule file: changes can't be told, polling instead", "path", w.path, "error", w.dirs.blind)
+			w.log.Warn("penstock: watching rule file: changes can't be told, polling instead", "path", w.path, "error", w.dirs.blind)
 		} else if was && !is {
-			w.log.Info("watching rule file: changes are told again", "path", w.path)
+			w.log.Info("penstock: watching rule file: changes are told again", "path", w.path)
 		}
 	})
 }

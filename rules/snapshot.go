@@ -9,12 +9,13 @@ import (
 // hash identifies the content of a file. The zero hash is no content.
 type hash [sha256.Size]byte
 
-// String returns the hash in hex, "" for the zero hash.
+// String returns the first 12 hex digits of the hash, which tell the versions of a file apart
+// and can be read out: what sha256sum begins with. "" for the zero hash.
 func (h hash) String() string {
 	if h == (hash{}) {
 		return ""
 	}
-	return hex.EncodeToString(h[:])
+	return hex.EncodeToString(h[:6])
 }
 
 // snapshot is the file as it was read at one time, or why it couldn't be.

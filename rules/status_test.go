@@ -2,6 +2,7 @@ package rules
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,7 @@ func TestStatus(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
 		start := time.Now()
 		first := p.Status()
-		assert.Len(t, first.Hash, 64)
+		assert.Regexp(t, "^[0-9a-f]{12}$", first.Hash)
 		assert.Equal(t, Status{Path: path, Watching: true, OK: true, Hash: first.Hash, Rules: 1, LastSuccess: first.LastSuccess, Successes: 1}, first)
 
 		write(t, path, []byte("flow: 1"))
@@ -62,18 +63,68 @@ func TestReloadLogs(t *testing.T) {
 		fake.refuse(nil)
 		fake.errors <- fsnotify.ErrEventOverflow
 		after(time.Second)
+		first := w.Status().Hash
 		w.Close()
-		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		lines := strings.SplitAfter(strings.TrimSpace(log.String()), "\n")
 		for i, want := range []string{
-			`level=INFO msg="rule file loaded" path=` + path + ` change="+1 ~0 -0" rules=1 hash=`,
-			`level=WARN msg="watching rule file: changes can't be told, polling instead" path=` + path + ` error="no space left on device"`,
-			`level=ERROR msg="rule file not loaded, the last good rules stay" path=` + path + ` error="` + path + `:1:7: flow: must be a list of rules, not 1\n`,
-			`level=WARN msg="watching rule file: changes may go untold" path=` + path + ` error="fsnotify: queue or buffer overflow"`,
-			`level=INFO msg="watching rule file: changes are told again" path=` + path,
+			`level=INFO msg="penstock: rule file loaded" path=` + path + ` hash=` + first + ` rules=1 change="+1 ~0 -0"` + "\n",
+			`level=WARN msg="penstock: watching rule file: changes can't be told, polling instead" path=` + path + ` error="no space left on device"`,
+			`level=ERROR msg="penstock: rule file not loaded, the last good rules stay" path=` + path + ` error="` + path + `:1:7: flow: must be a list of rules, not 1\n`,
+			`level=WARN msg="penstock: watching rule file: changes may go untold" path=` + path + ` error="fsnotify: queue or buffer overflow"`,
+			`level=INFO msg="penstock: watching rule file: changes are told again" path=` + path,
 		} {
 			require.Greater(t, len(lines), i)
 			assert.Contains(t, lines[i], want)
 		}
 		assert.Len(t, lines, 5)
 	})
+}
+
+// A reload tells what is different now, field by field, of so many rules that a log is still
+// a log.
+func TestReloadLogsWhatChanged(t *testing.T) {
+	many := func(threshold int) (file string) {
+		for i := range 15 {
+			file += fmt.Sprintf("  - {id: r%d, resource: a%d, threshold: %d}\n", i, i, threshold)
+		}
+		return "flow:\n" + file
+	}
+	var long string
+	for i := range 100 {
+		long += fmt.Sprintf("caller-%d, ", i)
+	}
+	for _, tt := range []struct{ name, before, after, what string }{
+		{"a threshold", "flow: [{id: orders, resource: GET /orders, threshold: 100}]", "flow: [{id: orders, resource: GET /orders, threshold: 200}]",
+			`change="+0 ~1 -0" what="~ flow orders: threshold 100 -> 200"`},
+		{"fields, and what comes and goes", "flow: [{id: orders, resource: a, threshold: 100}, {resource: old, threshold: 1}]",
+			"flow: [{id: orders, resource: a, threshold: 100, behavior: throttle}]\nisolation: [{id: room, resource: b, threshold: 5}]",
+			`change="+1 ~1 -1" what="+ isolation room; ~ flow orders: buckets 2 -> 0, behavior reject -> throttle, maxWait 0s -> 500ms; - flow flow:old"`},
+		{"only the text", "flow: [{resource: a, threshold: 1}]", "flow: [{resource: a, threshold: 1}] # as before", `change="+0 ~0 -0"` + "\n"},
+		{"many", many(1), many(2), `; ~ flow r9: threshold 1 -> 2; and 5 more"`},
+		{"much", "authority: [{id: a, resource: a, origins: [b]}]", "authority: [{id: a, resource: a, origins: [" + long + "c]}]", `what="~ authority a: origins \"[\\\"b\\\"]\" -> \"[\\\"caller-0`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "rules.yaml")
+				write(t, path, []byte(tt.before))
+				fake := newFake()
+				tune := defaultTuning
+				tune.notify = fake.open
+				var log bytes.Buffer
+				w, err := watch(t.Context(), path, func(Set) error { return nil },
+					WatchConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))}, tune)
+				require.NoError(t, err)
+				log.Reset()
+				write(t, path, []byte(tt.after))
+				fake.touch()
+				after(time.Second)
+				hash := w.Status().Hash
+				w.Close()
+				assert.Contains(t, log.String(), ` msg="penstock: rule file loaded" path=`+path+` hash=`+hash+` rules=`)
+				assert.Contains(t, log.String(), tt.what)
+				assert.NotRegexp(t, "[0-9a-f]{13}", log.String())
+				assert.Less(t, log.Len(), 1000)
+			})
+		})
+	}
 }

@@ -15,7 +15,8 @@ type WatchConfig struct {
 	// call Close, which waits for them; cancelling the context is fine. A panic of
 	// apply refuses the rules; one of OnReload is logged.
 	OnReload func(Reload)
-	// Logger gets a line for every outcome. nil is [slog.Default].
+	// Logger gets a line for every outcome, which tells what a reload has changed, rule by
+	// rule and field by field, of up to ten rules. nil is [slog.Default].
 	Logger *slog.Logger
 }
 
@@ -24,7 +25,7 @@ type WatchConfig struct {
 type Reload struct {
 	Time   time.Time
 	Path   string
-	Hash   string // SHA-256 of the content in hex; "" if it couldn't be read
+	Hash   string // the first 12 hex digits of the content's SHA-256; "" if it couldn't be read
 	Change Change // from what was applied before; none on error
 	Err    error  // of reading, of parsing, or of apply
 }
