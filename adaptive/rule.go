@@ -19,8 +19,8 @@ type Rule struct {
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name given to api.Entry. Required.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources: spec.MatchExact, the zero value, or
-	// spec.MatchRegex for a regular expression (RE2) that must match a whole name,
+	// Match says how Resource names resources: api.MatchExact, the zero value, or
+	// api.MatchRegex for a regular expression (RE2) that must match a whole name,
 	// where a dot matches every character. Every resource that matches has a limit
 	// of its own.
 	Match spec.Match `yaml:"match,omitempty"`
@@ -35,7 +35,7 @@ type Rule struct {
 	// to a minute; 0 means 500 ms. Where there are few calls, or they differ much in how
 	// long they take, it looks for longer by itself.
 	Window time.Duration `yaml:"window,omitempty"`
-	// Mode says whether the limit holds. The zero value is spec.Enforce.
+	// Mode says whether the limit holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 

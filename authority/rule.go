@@ -19,8 +19,8 @@ type Rule struct {
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name given to api.Entry. Required.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources: spec.MatchExact, the zero value, or
-	// spec.MatchRegex for a regular expression (RE2) that must match a whole name,
+	// Match says how Resource names resources: api.MatchExact, the zero value, or
+	// api.MatchRegex for a regular expression (RE2) that must match a whole name,
 	// where a dot matches every character.
 	Match spec.Match `yaml:"match,omitempty"`
 	// List is what Origins means. The zero value is Allow.
@@ -31,7 +31,7 @@ type Rule struct {
 	// AllowAnonymous lets callers without an origin through an allow list, which
 	// refuses them otherwise. A deny list can't name them and always lets them through.
 	AllowAnonymous bool `yaml:"allowAnonymous,omitempty"`
-	// Mode says whether the verdict holds. The zero value is spec.Enforce.
+	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 

@@ -25,8 +25,8 @@ type Rule struct {
 	// Resource is the name given to api.Entry. Required. "*" is every resource that
 	// no other enforced breaker rule is about, each with a breaker of its own.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources: spec.MatchExact, the zero value, or
-	// spec.MatchRegex for a regular expression (RE2) that must match a whole name,
+	// Match says how Resource names resources: api.MatchExact, the zero value, or
+	// api.MatchRegex for a regular expression (RE2) that must match a whole name,
 	// where a dot matches every character. Every resource that matches has a breaker
 	// of its own.
 	Match spec.Match `yaml:"match,omitempty"`
@@ -62,7 +62,7 @@ type Rule struct {
 	// Ramp makes the breaker close by steps: 1 %, then 10 %, then 50 % of the calls
 	// pass, for so long each. 1 ms to 24 h; 0 means that it closes at once.
 	Ramp time.Duration `yaml:"ramp,omitempty"`
-	// Mode says whether the verdict holds. The zero value is spec.Enforce.
+	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 

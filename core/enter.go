@@ -2,15 +2,11 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/stat"
 )
-
-// ErrPanicked is what a call is marked failed with whose guarded code panicked.
-var ErrPanicked = errors.New("penstock: the guarded code panicked")
 
 // Enter asks for a resource. A nil error means go, and the entry must be exited;
 // otherwise the entry is zero and the error a *[BlockError], or one that wraps

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"io"
 	"math"
 	"testing"
 
@@ -83,13 +84,13 @@ func TestNoResourceName(t *testing.T) {
 
 func TestEntryDoesNotAllocate(t *testing.T) {
 	e, _ := newEngine(t, core.Config{Chain: slots.Default()})
-	ctx := core.WithOrigin(core.WithContext(t.Context(), "web"), "app")
+	ctx, errFailed := core.WithOrigin(core.WithContext(t.Context(), "web"), "app"), io.EOF
 	assert.Zero(t, testing.AllocsPerRun(1000, func() {
 		entry, err := e.Enter(ctx, "orders", []core.Option{core.Inbound(), core.Units(3), core.Prioritized()})
 		if err != nil {
 			t.Error(err)
 		}
-		entry.Fail(core.ErrPanicked)
+		entry.Fail(errFailed)
 		entry.Exit()
 		entry.Exit()
 	}))

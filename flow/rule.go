@@ -24,8 +24,8 @@ type Rule struct {
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name given to api.Entry. Required.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources: spec.MatchExact, the zero value, or
-	// spec.MatchRegex for a regular expression (RE2) that must match a whole name,
+	// Match says how Resource names resources: api.MatchExact, the zero value, or
+	// api.MatchRegex for a regular expression (RE2) that must match a whole name,
 	// where a dot matches every character. Every resource that matches has a limit
 	// of its own.
 	Match spec.Match `yaml:"match,omitempty"`
@@ -76,7 +76,7 @@ type Rule struct {
 	// that begin with a bucket (see [stat.Shape]). Only with metric QPS, and behavior
 	// Reject or WarmUp.
 	Strict bool `yaml:"strict,omitempty"`
-	// Mode says whether the verdict holds. The zero value is spec.Enforce.
+	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 

@@ -28,8 +28,8 @@ type Rule struct {
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name given to api.Entry. Required.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources: spec.MatchExact, the zero value, or
-	// spec.MatchRegex for a regular expression (RE2) that must match a whole name.
+	// Match says how Resource names resources: api.MatchExact, the zero value, or
+	// api.MatchRegex for a regular expression (RE2) that must match a whole name.
 	// The values of every resource that matches have limits of their own.
 	Match spec.Match `yaml:"match,omitempty"`
 	// Index is which of the arguments given with api.Args is looked at: At(0) is the
@@ -64,7 +64,7 @@ type Rule struct {
 	// MaxValues is how many values the rule tells apart at most, those of Exceptions
 	// not counted. 1 to 1,000,000; 0 means 10,000. What is beyond them shares limits.
 	MaxValues int `yaml:"maxValues,omitempty"`
-	// Mode says whether the verdict holds. The zero value is spec.Enforce.
+	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 

@@ -19,8 +19,8 @@ type Rule struct {
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name given to api.Entry. Required.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources: spec.MatchExact, the zero value, or
-	// spec.MatchRegex for a regular expression (RE2) that must match a whole name,
+	// Match says how Resource names resources: api.MatchExact, the zero value, or
+	// api.MatchRegex for a regular expression (RE2) that must match a whole name,
 	// where a dot matches every character. Every resource that matches has a limit
 	// of its own.
 	Match spec.Match `yaml:"match,omitempty"`
@@ -33,7 +33,7 @@ type Rule struct {
 	// MaxWait is the longest time in the queue, up to 24 h. Required with MaxQueue, refused
 	// without.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
-	// Mode says whether the verdict holds. The zero value is spec.Enforce.
+	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 

@@ -79,7 +79,7 @@ func newTree(t testing.TB, caps Caps) (*Tree, *owner) {
 	o := new(owner)
 	tree, err := NewTree(layout(t), caps, o)
 	require.NoError(t, err)
-	o.Registry = NewRegistry(tree.Resources(), tree.NewCluster, func(c *ClusterNode) {
+	o.Registry = NewRegistry(tree.Resources(), tree.newCluster, func(c *ClusterNode) {
 		c.Calls().Clear()
 		c.Origins().Clear()
 	}, tree.MakeRoom)

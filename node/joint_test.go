@@ -12,7 +12,7 @@ import (
 // come back.
 func TestResourceIncludesItsFirstContext(t *testing.T) {
 	tree, _ := newTree(t, Caps{})
-	c := tree.NewCluster("orders")
+	c := tree.newCluster("orders")
 	web, job := tree.Entrance("web", epoch), tree.Entrance("job", epoch)
 	first, second := tree.Call(web, c, nil, epoch), tree.Call(job, c, nil, epoch)
 	require.True(t, first.Joint())

@@ -17,7 +17,7 @@ import (
 // known bug 77
 func TestRegistryMapConforms(t *testing.T) {
 	const writers, rounds, each = 4, 30, 64
-	r, _ := newRegistry(NewBudget(1 << 20))
+	r, _ := newRegistry(newBudget(1 << 20))
 	stays := make([]*member, each)
 	for i := range stays {
 		stays[i], _ = r.Obtain(fmt.Sprint("stays", i), 0)
@@ -93,7 +93,7 @@ func TestRegistryMapConforms(t *testing.T) {
 func TestRegistryMakesOneMember(t *testing.T) {
 	const callers, names = 8, 200
 	var made atomic.Int64
-	r := NewRegistry(NewBudget(names), func(name string) *member {
+	r := NewRegistry(newBudget(names), func(name string) *member {
 		made.Add(1)
 		runtime.Gosched() // so that others have looked in vain and wait for the lock
 		return &member{name: name}

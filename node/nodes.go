@@ -161,9 +161,6 @@ func (n *OriginNode) Name() string { return n.name }
 // Key is the same.
 func (n *OriginNode) Key() string { return n.name }
 
-// Overflow reports whether the node stands for all callers beyond the cap.
-func (n *OriginNode) Overflow() bool { return n.overflow }
-
 // Retire marks the node as leaving.
 func (n *OriginNode) Retire(leaving bool) { n.retired.Store(leaving) }
 

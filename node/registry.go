@@ -15,8 +15,8 @@ type Budget struct {
 	overflow shared.Int64
 }
 
-// NewBudget returns a budget of max places.
-func NewBudget(max int) *Budget { return &Budget{max: int64(max)} }
+// newBudget returns a budget of max places.
+func newBudget(max int) *Budget { return &Budget{max: int64(max)} }
 
 // Cap is the number of places.
 func (b *Budget) Cap() int { return int(b.max) }
@@ -27,8 +27,8 @@ func (b *Budget) Used() int { return int(b.used.Load()) }
 // Overflows is how often a name was turned away for want of a place.
 func (b *Budget) Overflows() int64 { return b.overflow.Load() }
 
-// Full reports whether no place is left.
-func (b *Budget) Full() bool { return b.used.Load() >= b.max }
+// full reports whether no place is left.
+func (b *Budget) full() bool { return b.used.Load() >= b.max }
 
 func (b *Budget) take() bool {
 	if b.used.Add(1) > b.max {
@@ -107,7 +107,7 @@ func (r *Registry[T, V]) Obtain(name string, now int64) (V, bool) {
 }
 
 func (r *Registry[T, V]) obtain(name string, now int64, build func(name string) V) (V, bool) {
-	if r.budget.Full() && r.room != nil {
+	if r.budget.full() && r.room != nil {
 		r.room(now)
 	}
 	r.mu.Lock()

@@ -25,7 +25,7 @@ func (m *seat) Idle(int64) bool     { return m.users.Load() == 0 }
 // else finds another. In the end the places taken are as many as there are members.
 func TestSimRegistry(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
-		budget := NewBudget(2)
+		budget := newBudget(2)
 		r := NewRegistry(budget, func(name string) *seat { return &seat{name: name} }, nil, nil)
 		names := []string{"a", "b"}[:1+s.Rand.IntN(2)]
 		if s.Rand.IntN(2) == 0 {

@@ -172,7 +172,7 @@ func TestRegistryScripts(t *testing.T) {
 		}},
 	} {
 		t.Run(script.name, func(t *testing.T) {
-			w := &world{budget: NewBudget(script.cap), gone: make(map[string]*member)}
+			w := &world{budget: newBudget(script.cap), gone: make(map[string]*member)}
 			w.Registry, w.left = newRegistry(w.budget)
 			require.Equal(t, script.cap, w.budget.Cap())
 			for i, s := range script.steps {
@@ -193,7 +193,7 @@ func TestRegistryScripts(t *testing.T) {
 // the places used are those of the members that are there.
 func TestRegistryCapUnderACrowd(t *testing.T) { // known bug 105
 	r := random(t)
-	budget := NewBudget(50)
+	budget := newBudget(50)
 	first, _ := newRegistry(budget)
 	second, _ := newRegistry(budget) // shares the cap
 	seed := r.Uint64()
@@ -231,7 +231,7 @@ func TestRegistryCapUnderACrowd(t *testing.T) { // known bug 105
 
 // Pins come and go while others obtain and evict: the books balance.
 func TestRegistryPinsUnderACrowd(t *testing.T) {
-	budget := NewBudget(30)
+	budget := newBudget(30)
 	registry, _ := newRegistry(budget)
 	crowd(6, func(g int) {
 		for i := range rounds(5_000) {
@@ -259,7 +259,7 @@ func TestRegistryPinsUnderACrowd(t *testing.T) {
 // registry sees it, or it sees the mark.
 func TestRegistryMarksBeforeItLooks(t *testing.T) {
 	for look := 1; look <= 2; look++ {
-		registry, _ := newRegistry(NewBudget(1))
+		registry, _ := newRegistry(newBudget(1))
 		m, _ := registry.Obtain("a", 0)
 		looks, marked := 0, false
 		m.looked = func() {
@@ -280,7 +280,7 @@ func TestRegistryMarksBeforeItLooks(t *testing.T) {
 
 // A budget never gives more places than it has, not even for a moment.
 func TestBudgetUnderACrowd(t *testing.T) {
-	b := NewBudget(1)
+	b := newBudget(1)
 	var taken, over, got atomic.Int64
 	crowd(4, func(int) {
 		for range rounds(100_000) {
@@ -305,7 +305,7 @@ func TestBudgetUnderACrowd(t *testing.T) {
 // each must be found in the registry at the end, on a member or one that took over.
 func TestRegistryLosesNoMemberInUse(t *testing.T) {
 	r := random(t)
-	budget := NewBudget(1 << 20)
+	budget := newBudget(1 << 20)
 	registry := NewRegistry(budget, func(name string) *member { return &member{name: name} }, nil, nil)
 	var done atomic.Bool
 	var sweeper sync.WaitGroup
@@ -353,7 +353,7 @@ func TestRegistryLosesNoMemberInUse(t *testing.T) {
 // A name has one member as long as anybody holds it; when nobody does, it is
 // forgotten.
 func TestRegistryRemembersWhoIsHeld(t *testing.T) {
-	registry, _ := newRegistry(NewBudget(3))
+	registry, _ := newRegistry(newBudget(3))
 	held, _ := registry.Obtain("held", 0)
 	pinned, _ := registry.Obtain("pinned", 0)
 	registry.Obtain("forgotten", 0)
@@ -374,7 +374,7 @@ func TestRegistryRemembersWhoIsHeld(t *testing.T) {
 // A name may be a piece of a request; only the name is kept.
 func TestRegistryKeepsACopyOfTheName(t *testing.T) {
 	request := "GET /orders HTTP/1.1"
-	registry, _ := newRegistry(NewBudget(1))
+	registry, _ := newRegistry(newBudget(1))
 	m, _ := registry.Obtain(request[:3], 0)
 	for name := range registry.All() {
 		require.Equal(t, "GET", name)
@@ -385,7 +385,7 @@ func TestRegistryKeepsACopyOfTheName(t *testing.T) {
 
 // New names don't wait for a search: the lock is held for one member at a time.
 func TestRegistryIsOpenDuringASearch(t *testing.T) {
-	registry, _ := newRegistry(NewBudget(3))
+	registry, _ := newRegistry(newBudget(3))
 	m, _ := registry.Obtain("a", 0)
 	m.looked = func() {
 		if !m.retired.Load() {

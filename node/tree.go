@@ -83,7 +83,7 @@ type Owner interface {
 }
 
 // NewTree returns a tree with a root, the default context and the inbound root.
-// The cluster nodes, made by [Tree.NewCluster], stay with their owner.
+// The cluster nodes, made by [Tree.InitCluster], stay with their owner.
 func NewTree(layout *stat.Layout, caps Caps, resources Owner) (*Tree, error) {
 	caps, err := caps.withDefaults()
 	if err != nil {
@@ -91,10 +91,10 @@ func NewTree(layout *stat.Layout, caps Caps, resources Owner) (*Tree, error) {
 	}
 	t := &Tree{
 		layout:    layout,
-		contexts:  NewBudget(caps.Contexts),
-		calls:     NewBudget(caps.Calls),
-		origins:   NewBudget(caps.Origins),
-		names:     NewBudget(caps.Resources),
+		contexts:  newBudget(caps.Contexts),
+		calls:     newBudget(caps.Calls),
+		origins:   newBudget(caps.Origins),
+		names:     newBudget(caps.Resources),
 		resources: resources,
 		overflow:  &EntranceNode{name: OverflowName},
 		nextSweep: math.MinInt64,
@@ -106,21 +106,21 @@ func NewTree(layout *stat.Layout, caps Caps, resources Owner) (*Tree, error) {
 	t.ofOrigins = &terms[OriginNode, *OriginNode]{budget: t.origins, room: t.MakeRoom, build: func(origin string) *OriginNode {
 		return t.newOrigin(origin, false)
 	}}
-	t.inbound = t.NewCluster(InboundName)
+	t.inbound = t.newCluster(InboundName)
 	t.entrances = NewRegistry(t.contexts, func(name string) *EntranceNode { return &EntranceNode{name: name} }, nil, t.MakeRoom)
 	t.usual = t.entrances.Pin(DefaultContext)
 	return t, nil
 }
 
-// NewCluster returns the node of a resource, with no calls and no origins yet.
-func (t *Tree) NewCluster(name string) *ClusterNode {
+// newCluster makes a node for InitCluster.
+func (t *Tree) newCluster(name string) *ClusterNode {
 	c := new(ClusterNode)
 	t.InitCluster(c, name)
 	return c
 }
 
-// InitCluster makes the zero ClusterNode what NewCluster returns. It is for a caller that has one
-// beside other things that a call needs.
+// InitCluster makes the zero ClusterNode the node of a resource, with no calls and no
+// origins yet. It is for a caller that has one beside other things that a call needs.
 func (t *Tree) InitCluster(c *ClusterNode, name string) {
 	c.name = name
 	c.calls.terms, c.origins.terms = t.ofCalls, t.ofOrigins

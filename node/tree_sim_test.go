@@ -21,7 +21,7 @@ func simTree(left func(*ClusterNode)) (*Tree, *owner) {
 	if err != nil {
 		panic(err)
 	}
-	o.Registry = NewRegistry(tree.Resources(), tree.NewCluster, left, tree.MakeRoom)
+	o.Registry = NewRegistry(tree.Resources(), tree.newCluster, left, tree.MakeRoom)
 	return tree, o
 }
 
@@ -31,7 +31,7 @@ func simTree(left func(*ClusterNode)) (*Tree, *owner) {
 func TestSimTree(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		tree, _ := simTree(nil)
-		c := tree.NewCluster("a")
+		c := tree.newCluster("a")
 		entrances := []*EntranceNode{tree.Entrance("web", epoch), tree.Entrance("job", epoch)}
 		counted := 0
 		for range 2 + s.Rand.IntN(2) {

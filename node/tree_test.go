@@ -62,7 +62,7 @@ func TestTreeEntrances(t *testing.T) {
 	require.NotSame(t, tree.OverflowEntrance(), web)
 	require.Same(t, tree.OverflowEntrance(), tree.Entrance(OverflowName, epoch), "nobody else has the name")
 
-	tree.Call(web, tree.NewCluster("r"), nil, epoch) // a child, so it can't leave
+	tree.Call(web, tree.newCluster("r"), nil, epoch) // a child, so it can't leave
 	require.Same(t, tree.OverflowEntrance(), tree.Entrance("more", epoch))
 	require.EqualValues(t, 1, tree.Contexts().Overflows())
 }
@@ -108,12 +108,12 @@ func TestTreeOverflows(t *testing.T) {
 
 	mobile := tree.Origin(a, "mobile", epoch)
 	require.Equal(t, "mobile", mobile.Name())
-	require.False(t, mobile.Overflow())
+	require.False(t, mobile.overflow)
 	mobile.AddBlock(0, epoch, 1)
 	require.Same(t, mobile, tree.Origin(a, "mobile", epoch))
 	require.Nil(t, a.OverflowOrigin())
 	tv := tree.Origin(a, "tv", epoch)
-	require.True(t, tv.Overflow())
+	require.True(t, tv.overflow)
 	require.Equal(t, OverflowName, tv.Name())
 	require.Same(t, tv, tree.Origin(a, "radio", epoch))
 	require.Same(t, tv, a.OverflowOrigin())
@@ -568,7 +568,7 @@ func TestTreeMakesRoomInTime(t *testing.T) {
 	o := new(restless)
 	tree, err := NewTree(layout(t), Caps{}, o)
 	require.NoError(t, err)
-	o.Registry = NewRegistry(tree.Resources(), tree.NewCluster, nil, tree.MakeRoom)
+	o.Registry = NewRegistry(tree.Resources(), tree.newCluster, nil, tree.MakeRoom)
 	tree.MakeRoom(epoch)
 	require.Equal(t, sweepDepth, o.searches)
 }

@@ -23,8 +23,8 @@ type Rule struct {
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name given to api.Entry. Required.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources: spec.MatchExact, the zero value, or
-	// spec.MatchRegex for a regular expression (RE2) that must match a whole name,
+	// Match says how Resource names resources: api.MatchExact, the zero value, or
+	// api.MatchRegex for a regular expression (RE2) that must match a whole name,
 	// where a dot matches every character. Every resource that matches has endpoints
 	// of its own.
 	Match spec.Match `yaml:"match,omitempty"`
@@ -67,7 +67,7 @@ type Rule struct {
 	// ProbeTimeout is when a probe that has not completed is no longer waited for, and
 	// another call takes its place. 1 ms to 24 h; 0 means Recovery.
 	ProbeTimeout time.Duration `yaml:"probeTimeout,omitempty"`
-	// Mode says whether the verdict holds. The zero value is spec.Enforce.
+	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 

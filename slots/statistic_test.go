@@ -22,7 +22,7 @@ import (
 func counted(e *core.Engine) map[string]stat.Counts {
 	all := make(map[string]stat.Counts)
 	books.EachNode(e, func(name string, n *node.StatisticNode) {
-		if t := n.Totals(); !t.Empty() {
+		if t := n.Totals(); t != (stat.Counts{}) {
 			all[name] = t
 		}
 	})

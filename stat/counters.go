@@ -195,7 +195,7 @@ func (c *Counters) turn(p *shared.Pointer[lane], now int64) *laneBucket {
 // move empties a lane bucket into the minute and the totals. The caller holds mu.
 func (c *Counters) move(b *laneBucket) {
 	moved := b.drain()
-	if moved.Empty() {
+	if moved.empty() {
 		return
 	}
 	start := b.start.Load()

@@ -34,8 +34,8 @@ func (c *Counts) MinRT() (time.Duration, bool) {
 	return time.Duration(c.minRT - 1), c.minRT > 0
 }
 
-// Empty reports whether nothing was counted.
-func (c *Counts) Empty() bool { return *c == Counts{} }
+// empty reports whether nothing was counted.
+func (c *Counts) empty() bool { return *c == Counts{} }
 
 // Add adds what d counted.
 func (c *Counts) Add(d *Counts) {

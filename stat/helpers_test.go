@@ -62,3 +62,12 @@ func inStep(goroutines, rounds int, f func(g, round int), check func(round int))
 		}
 	})
 }
+
+// Minute is what the last 60 whole or begun seconds count.
+func (c *Counters) Minute(now int64) Counts {
+	var sum Counts
+	for _, second := range c.History(now) {
+		sum.Add(&second.Value)
+	}
+	return sum
+}

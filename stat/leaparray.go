@@ -53,12 +53,6 @@ func NewLeapArray[T any](interval time.Duration, buckets int) (*LeapArray[T], er
 // Width is the length of a bucket.
 func (a *LeapArray[T]) Width() time.Duration { return time.Duration(a.width) }
 
-// Interval is the length of the whole ring.
-func (a *LeapArray[T]) Interval() time.Duration { return time.Duration(a.interval) }
-
-// Len is the number of buckets.
-func (a *LeapArray[T]) Len() int { return len(a.buckets) }
-
 // Reset forgets everything, the newest time included.
 func (a *LeapArray[T]) Reset() {
 	for i := range a.buckets {
@@ -92,38 +86,37 @@ func (a *LeapArray[T]) Open(t int64) (*Bucket[T], bool) {
 	return b, true
 }
 
-// Valid reports whether a bucket that begins at start still counts at now: it
+// valid reports whether a bucket that begins at start still counts at now: it
 // began, and less than the interval ago as seen from the bucket of now.
-func (a *LeapArray[T]) Valid(now, start int64) bool {
+func (a *LeapArray[T]) valid(now, start int64) bool {
 	current := max(floor(now, a.width), a.newest)
 	return start <= current && start > current-a.interval
 }
 
-// At returns the bucket that t falls in if it was opened and still counts at
+// at returns the bucket that t falls in if it was opened and still counts at
 // now. Nothing is changed.
-func (a *LeapArray[T]) At(now, t int64) (*Bucket[T], bool) {
+func (a *LeapArray[T]) at(now, t int64) (*Bucket[T], bool) {
 	start := floor(t, a.width)
 	b := a.slot(start)
-	if b.Start != start || !a.Valid(now, start) {
+	if b.Start != start || !a.valid(now, start) {
 		return nil, false
 	}
 	return b, true
 }
 
-// Previous returns the bucket before that of now, if it was opened and still
 // counts. Nothing is changed.
 func (a *LeapArray[T]) Previous(now int64) (*Bucket[T], bool) {
-	return a.At(now, max(floor(now, a.width), a.newest)-a.width)
+	return a.at(now, max(floor(now, a.width), a.newest)-a.width)
 }
 
 // All yields the opened buckets that count at now, oldest first. Nothing is
 // changed.
 func (a *LeapArray[T]) All(now int64) iter.Seq[*Bucket[T]] {
-	return a.Where(now, func(int64) bool { return true })
+	return a.where(now, func(int64) bool { return true })
 }
 
-// Where yields those buckets of [LeapArray.All] whose start satisfies keep.
-func (a *LeapArray[T]) Where(now int64, keep func(start int64) bool) iter.Seq[*Bucket[T]] {
+// where yields those buckets of [LeapArray.All] whose start satisfies keep.
+func (a *LeapArray[T]) where(now int64, keep func(start int64) bool) iter.Seq[*Bucket[T]] {
 	return func(yield func(*Bucket[T]) bool) {
 		current := max(floor(now, a.width), a.newest)
 		for start := current - a.interval + a.width; start <= current; start += a.width {

@@ -106,12 +106,12 @@ func (m *minute) all(now int64) iter.Seq2[int64, Counts] {
 // at returns what the second that begins at start has counted, if that counts at now.
 func (m *minute) at(now, start int64) (counts Counts) {
 	if m.narrow != nil {
-		if b, ok := m.narrow.At(now, start); ok {
+		if b, ok := m.narrow.at(now, start); ok {
 			return b.Value.counts()
 		}
 	}
 	if m.wide != nil {
-		if b, ok := m.wide.At(now, start); ok {
+		if b, ok := m.wide.at(now, start); ok {
 			return b.Value
 		}
 	}

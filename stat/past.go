@@ -34,14 +34,14 @@ func (c *Counters) SeedWindow(w *Window, now int64, past *Past) {
 	c.lock()
 	defer c.unlock()
 	if past == nil {
-		c.lately(now, w.Seed)
+		c.lately(now, w.seed)
 		return
 	}
 	for _, p := range past.passed {
-		w.Seed(now, p.at, p.units)
+		w.seed(now, p.at, p.units)
 	}
 	if since := c.admitted() - past.total; since > 0 {
-		w.Seed(now, now, since)
+		w.seed(now, now, since)
 	}
 }
 

@@ -59,16 +59,6 @@ func (c *Counters) AppendSecondBuckets(buckets []Bucket[Counts], now int64) []Bu
 	return buckets
 }
 
-// MaxComplete is the most units that completed in one bucket of the second
-// window.
-func (c *Counters) MaxComplete(now int64) int64 {
-	var most int64
-	for _, b := range c.SecondBuckets(now) {
-		most = max(most, b.Value.Complete)
-	}
-	return most
-}
-
 // Totals are all counts since the start.
 func (c *Counters) Totals() Counts {
 	c.lock()
@@ -134,15 +124,6 @@ func (c *Counters) flying(known func() int64) (calls, units int64) {
 	return calls, units
 }
 
-// Minute is what the last 60 whole or begun seconds count.
-func (c *Counters) Minute(now int64) Counts {
-	var sum Counts
-	for _, second := range c.History(now) {
-		sum.Add(&second.Value)
-	}
-	return sum
-}
-
 // History is the last 60 whole or begun seconds, oldest first, without those in
 // which nothing happened.
 func (c *Counters) History(now int64) []Bucket[Counts] {
@@ -171,7 +152,7 @@ func (c *Counters) AppendHistory(history []Bucket[Counts], now int64) []Bucket[C
 		}
 	}
 	for i := range seconds {
-		if !seconds[i].Empty() {
+		if !seconds[i].empty() {
 			history = append(history, Bucket[Counts]{Start: oldest + int64(i)*int64(time.Second), Value: seconds[i]})
 		}
 	}
@@ -222,7 +203,7 @@ func (c *Counters) rests(now int64) bool {
 	}
 	c.shrink(now)
 	for b := range c.live() {
-		if counts := b.counts(); b.start.Load() >= since && !counts.Empty() {
+		if counts := b.counts(); b.start.Load() >= since && !counts.empty() {
 			return false
 		}
 	}
@@ -263,7 +244,7 @@ func (c *Counters) between(now, from, to int64) Counts {
 		if p.relieved == nil {
 			continue
 		}
-		for b := range p.relieved.Where(now, within) {
+		for b := range p.relieved.where(now, within) {
 			sum.Add(&b.Value)
 		}
 	}

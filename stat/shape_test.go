@@ -78,11 +78,11 @@ func FuzzConstructors(f *testing.F) {
 		}
 		if a, err := NewLeapArray[int](shape.Interval, buckets); err == nil {
 			a.Current(now).Value++
-			b, ok := a.At(now, now)
+			b, ok := a.at(now, now)
 			require.True(t, ok)
 			require.Equal(t, 1, b.Value)
 			require.Zero(t, b.Start%int64(a.Width()))
-			_, ok = a.At(now, interval)
+			_, ok = a.at(now, interval)
 			require.Equal(t, ok, interval >= b.Start && interval < b.Start+int64(a.Width()), "no other is open")
 		}
 		if l, err := NewLayout(shape.Interval, buckets, procs); err == nil {

@@ -30,8 +30,7 @@ func (t *Tally) Add(lane uint32, n int64) {
 	}
 }
 
-// Load is what was counted so far. Between two loads it never decreases, unless
-// [Tally.Take] ran.
+// Load is what was counted so far. Between two loads it never decreases.
 func (t *Tally) Load() int64 {
 	cells := t.cells.Load()
 	if cells == nil {
@@ -40,19 +39,6 @@ func (t *Tally) Load() int64 {
 	var sum int64
 	for i := range cells {
 		sum += cells[i].n.Load()
-	}
-	return sum
-}
-
-// Take empties the tally and returns what was in it.
-func (t *Tally) Take() int64 {
-	cells := t.cells.Load()
-	if cells == nil {
-		return 0
-	}
-	var sum int64
-	for i := range cells {
-		sum += cells[i].n.Swap(0)
 	}
 	return sum
 }

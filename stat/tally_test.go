@@ -13,22 +13,17 @@ import (
 func TestTally(t *testing.T) {
 	var tally Tally
 	require.Zero(t, tally.Load())
-	require.Zero(t, tally.Take())
 	for _, lane := range []uint32{0, 1, tallyCells, math.MaxUint32, 1 << 31} {
 		tally.Add(lane, 2)
 	}
 	require.EqualValues(t, 10, tally.Load())
-	require.EqualValues(t, 10, tally.Take())
-	require.Zero(t, tally.Load())
 	require.EqualValues(t, 64, unsafe.Sizeof(tallyCell{}))
 	require.Zero(t, testing.AllocsPerRun(100, func() { tally.Add(3, 1) }))
 }
 
-// Nothing is lost or doubled between the takers and what is left, and while
-// nobody takes, what is read never decreases.
+// Nothing is lost, and what is read never decreases.
 func TestTallyUnderACrowd(t *testing.T) {
 	var tally Tally
-	var taken atomic.Int64
 	var done atomic.Bool
 	n := rounds(100_000)
 	var reader sync.WaitGroup
@@ -50,20 +45,4 @@ func TestTallyUnderACrowd(t *testing.T) {
 	done.Store(true)
 	reader.Wait()
 	require.EqualValues(t, 8*n, tally.Load())
-
-	done.Store(false)
-	var taker sync.WaitGroup
-	taker.Go(func() {
-		for !done.Load() {
-			taken.Add(tally.Take())
-		}
-	})
-	crowd(8, func(g int) {
-		for range n {
-			tally.Add(uint32(g*3), 1)
-		}
-	})
-	done.Store(true)
-	taker.Wait()
-	require.EqualValues(t, 16*n, taken.Load()+tally.Take())
 }

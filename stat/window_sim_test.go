@@ -40,7 +40,7 @@ func newContest(s *schedules.Schedule) *contest {
 	// It begins with something in it, so that there is something to expire.
 	for range s.Rand.IntN(3) {
 		now := epoch - w.width*s.Rand.Int64N(w.span+1)
-		w.Seed(epoch-1, now, 1)
+		w.seed(epoch-1, now, 1)
 		c.twin.roll(epoch - 1)
 		if b := min(c.twin.number(now), c.twin.head); c.twin.keeps(b) {
 			c.twin.add(b, 1)

@@ -435,12 +435,12 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 		want = to
 	case 9:
 		t := now - r.Int64N(m.width*(m.span+2)) + m.width
-		w.Seed(now, t, n)
+		w.seed(now, t, n)
 		m.roll(now)
 		if b := min(m.number(t), m.head); m.keeps(b) {
 			m.add(b, n)
 		}
-		did = fmt.Sprintf("Seed(%d, %d)", t, n)
+		did = fmt.Sprintf("seed(%d, %d)", t, n)
 	case 10:
 		did, got = fmt.Sprintf("RetryAfter(%d, %d)", n, limit), result(w.RetryAfter(now, n, limit))
 		m.roll(now)

@@ -2,9 +2,9 @@ package stat
 
 // Hand-over: a window begins with what was counted before it was there.
 
-// Seed counts n units that happened at t, before the window was there. Units
+// seed counts n units that happened at t, before the window was there. Units
 // older than the window are ignored.
-func (w *Window) Seed(now, t, n int64) {
+func (w *Window) seed(now, t, n int64) {
 	w.lock()
 	defer w.unlock()
 	w.roll(now)

@@ -43,7 +43,7 @@ type Rule struct {
 	// Strategy is what happens above a threshold of Load or CPU. The zero value is
 	// Steady.
 	Strategy Strategy `yaml:"strategy,omitempty"`
-	// Mode says whether the verdict holds. The zero value is spec.Enforce.
+	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 

@@ -22,17 +22,17 @@ const MaxName = 1024
 // A name is matched against an expression once. What that takes is bounded by the steps
 // that can be under way at one character of the name, see patternWork.
 const (
-	MaxLength = 1024   // bytes
+	maxLength = 1024   // bytes
 	MaxSize   = 10_000 // steps of one expression
 	MaxTotal  = 50_000 // steps of all expressions of a family, or of a file
-	MaxSteps  = 256    // steps of one expression under way at once, in the mean over the longest name
+	maxSteps  = 256    // steps of one expression under way at once, in the mean over the longest name
 )
 
 // Size returns the size of a regular expression, and what is wrong with it
 // if it can't be used. It doesn't compile it.
 func Size(pattern string) (size int, err error) {
-	if len(pattern) > MaxLength {
-		return 0, fmt.Errorf("the regular expression has %d bytes, the most is %d", len(pattern), MaxLength)
+	if len(pattern) > maxLength {
+		return 0, fmt.Errorf("the regular expression has %d bytes, the most is %d", len(pattern), maxLength)
 	}
 	size = max(len(pattern), classPrice(pattern))
 	if size <= MaxSize {
@@ -45,9 +45,9 @@ func Size(pattern string) (size int, err error) {
 		}
 		size = max(size, steps(parsed))
 		if size <= MaxSize {
-			if work := patternWork(parsed); work > MaxSteps*MaxName {
+			if work := patternWork(parsed); work > maxSteps*MaxName {
 				return size, fmt.Errorf("the regular expression has %d steps under way at once on a name of %d bytes, the most is %d: repeat less, or less of what can be anything",
-					work/MaxName, MaxName, MaxSteps)
+					work/MaxName, MaxName, maxSteps)
 			}
 		}
 	}

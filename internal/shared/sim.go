@@ -56,9 +56,6 @@ func (b *Bool) Store(v bool) { write(b); b.v.Store(v) }
 // Swap is [atomic.Bool.Swap].
 func (b *Bool) Swap(v bool) bool { write(b); return b.v.Swap(v) }
 
-// CompareAndSwap is [atomic.Bool.CompareAndSwap].
-func (b *Bool) CompareAndSwap(old, new bool) bool { write(b); return b.v.CompareAndSwap(old, new) }
-
 // Int64 is an [atomic.Int64].
 type Int64 struct{ v atomic.Int64 }
 
@@ -88,9 +85,6 @@ func (i *Uint32) Store(v uint32) { write(i); i.v.Store(v) }
 
 // Add is [atomic.Uint32.Add].
 func (i *Uint32) Add(n uint32) uint32 { write(i); return i.v.Add(n) }
-
-// CompareAndSwap is [atomic.Uint32.CompareAndSwap].
-func (i *Uint32) CompareAndSwap(old, new uint32) bool { write(i); return i.v.CompareAndSwap(old, new) }
 
 // Uint64 is an [atomic.Uint64].
 type Uint64 struct{ v atomic.Uint64 }
@@ -124,9 +118,6 @@ func (p *Pointer[T]) Load() *T { read(p); return p.v.Load() }
 
 // Store is [atomic.Pointer.Store].
 func (p *Pointer[T]) Store(v *T) { write(p); p.v.Store(v) }
-
-// Swap is [atomic.Pointer.Swap].
-func (p *Pointer[T]) Swap(v *T) *T { write(p); return p.v.Swap(v) }
 
 // CompareAndSwap is [atomic.Pointer.CompareAndSwap].
 func (p *Pointer[T]) CompareAndSwap(old, new *T) bool { write(p); return p.v.CompareAndSwap(old, new) }

@@ -38,8 +38,13 @@ func TestAFloodSearchesOnceASecond(t *testing.T) {
 	s := &searched{searches: make(map[int64]int), now: start.UnixNano()}
 	tree, err := node.NewTree(layout, node.Caps{Resources: 10, Contexts: 10, Calls: 10, Origins: 10}, s)
 	require.NoError(t, err)
-	s.Registry = node.NewRegistry(tree.Resources(), tree.NewCluster, nil, tree.MakeRoom)
-	over := tree.NewCluster(node.OverflowName)
+	cluster := func(name string) *node.ClusterNode {
+		c := new(node.ClusterNode)
+		tree.InitCluster(c, name)
+		return c
+	}
+	s.Registry = node.NewRegistry(tree.Resources(), cluster, nil, tree.MakeRoom)
+	over := cluster(node.OverflowName)
 
 	const seconds = 50 // no node is idle for a minute
 	n := size(20_000, 50_000, 1_000_000, 5_000_000)
