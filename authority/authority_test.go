@@ -167,12 +167,12 @@ func TestShadowAndFigures(t *testing.T) {
 		assert.Empty(t, g.who("r", "b"))
 	}
 	assert.Empty(t, g.who("r", "a"))
-	assert.Equal(t, []core.RuleFigures{{Kind: core.KindAuthority, ID: "authority:r", Resource: "r", Mode: spec.Shadow, ShadowBlocked: 3}}, g.Rules().RuleFigures())
+	assert.Equal(t, []core.RuleFigures{{Kind: core.KindAuthority, ID: "authority:r", Resource: "r", Mode: spec.Shadow, Asked: true, ShadowBlocked: 3}}, g.Rules().RuleFigures())
 	rule.Mode, rule.Origins = spec.Enforce, []string{"a", "c"}
 	g.load(rule)
 	assert.Equal(t, "authority:r", g.who("r", "b"))
 	assert.Empty(t, g.who("r", "c"))
-	assert.Equal(t, []core.RuleFigures{{Kind: core.KindAuthority, ID: "authority:r", Resource: "r", Refused: 1, ShadowBlocked: 3}}, g.Rules().RuleFigures())
+	assert.Equal(t, []core.RuleFigures{{Kind: core.KindAuthority, ID: "authority:r", Resource: "r", Asked: true, Refused: 1, ShadowBlocked: 3}}, g.Rules().RuleFigures())
 	g.load()
 	assert.Empty(t, g.who("r", "b"))
 }

@@ -103,3 +103,15 @@ var forceNames = []string{"notForced", "forceOpen", "forceClosed"}
 
 // String returns the name.
 func (f Force) String() string { return spec.EnumName("force", forceNames, uint8(f)) }
+
+// MarshalText writes the name.
+func (f Force) MarshalText() ([]byte, error) {
+	return spec.MarshalEnum("force", forceNames, uint8(f))
+}
+
+// UnmarshalText reads the name.
+func (f *Force) UnmarshalText(text []byte) error {
+	v, err := spec.ParseEnum("force", forceNames, text)
+	*f = Force(v)
+	return err
+}

@@ -35,6 +35,13 @@ func (k Kind) String() string { return spec.EnumName("kind", kindNames, uint8(k)
 // MarshalText writes the family's name, as in rule files.
 func (k Kind) MarshalText() ([]byte, error) { return spec.MarshalEnum("kind", kindNames, uint8(k)) }
 
+// UnmarshalText reads the family's name, as in rule files.
+func (k *Kind) UnmarshalText(text []byte) error {
+	v, err := spec.ParseEnum("kind", kindNames, text)
+	*k = Kind(v)
+	return err
+}
+
 // ErrBlocked is what every refusal is: errors.Is(err, ErrBlocked).
 var ErrBlocked = errors.New("penstock: blocked")
 

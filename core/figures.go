@@ -8,11 +8,17 @@ import (
 )
 
 // RuleFigures is what a rule has done since it was loaded, over all resources.
+//
+// A rule that has not been Asked may be about a name that nobody uses, for instance one that
+// is misspelt. What counts is a call of a resource that the rule is about, whoever makes
+// it, or for a system rule an inbound call, also one before the rule was loaded; rules in mode
+// off are not asked.
 type RuleFigures struct {
 	Kind          Kind      `json:"kind"`
 	ID            string    `json:"id"`
 	Resource      string    `json:"resource"` // as in the rule: a name or a pattern
 	Mode          spec.Mode `json:"mode"`
+	Asked         bool      `json:"asked"`         // a call has come that the rule could be about
 	Refused       int64     `json:"refused"`       // calls
 	ShadowBlocked int64     `json:"shadowBlocked"` // calls that a rule in shadow mode would have refused
 	Details       Details   `json:"details,omitempty"`

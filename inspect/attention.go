@@ -45,7 +45,28 @@ func (t *Tree) attention(yield func(string) bool) {
 			}
 		}
 	}
+	unasked := 0
+	for i := range t.Rules {
+		r := &t.Rules[i]
+		if r.Asked || r.Mode == spec.Off {
+			continue
+		}
+		if unasked++; unasked > maxUnasked {
+			continue
+		}
+		if r.Resource == "" {
+			tell("%s: not asked for yet, no call came in", ruleName{r})
+		} else {
+			tell("%s: not asked for yet, no call came to %s", ruleName{r}, shown.Label(r.Resource))
+		}
+	}
+	if unasked > maxUnasked {
+		tell("rules not asked for yet: %d more", unasked-maxUnasked)
+	}
 }
+
+// maxUnasked is how many rules are named that no call has asked for.
+const maxUnasked = 10
 
 // ruleName is how a line about a rule begins.
 type ruleName struct{ *core.RuleFigures }

@@ -20,7 +20,7 @@ import (
 //	resources  the resources that calls asked for; a node has origins
 //	inbound    the inbound calls of all resources
 //	rules      what each rule has done since it was loaded: kind, id, resource, mode,
-//	           refused: calls; shadowBlocked: calls that it would have refused, if it
+//	           asked: whether a call has come that it could be about; refused: calls; shadowBlocked: calls that it would have refused, if it
 //	           is in shadow mode; and details, absent if there are none: what only
 //	           rules of its kind tell, see type Figures of the kind's package
 //

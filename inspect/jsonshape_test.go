@@ -60,6 +60,7 @@ type jsonTree struct {
 
 type jsonRule struct {
 	Kind, ID, Resource, Mode string
+	Asked                    bool
 	Refused, ShadowBlocked   int64
 	Details                  jsonDetails
 }

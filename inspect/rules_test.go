@@ -31,8 +31,8 @@ func TestTreeTellsWhatRulesDid(t *testing.T) {
 	}
 	tree := l.tree()
 	require.Equal(t, []core.RuleFigures{
-		{Kind: core.KindFlow, ID: "limit", Resource: "r", Refused: 2},
-		{Kind: core.KindFlow, ID: "try", Resource: "r", Mode: spec.Shadow, ShadowBlocked: 1},
+		{Kind: core.KindFlow, ID: "limit", Resource: "r", Asked: true, Refused: 2},
+		{Kind: core.KindFlow, ID: "try", Resource: "r", Mode: spec.Shadow, Asked: true, ShadowBlocked: 1},
 	}, tree.Rules)
 
 	var text strings.Builder
@@ -43,7 +43,7 @@ func TestTreeTellsWhatRulesDid(t *testing.T) {
 	require.NoError(t, err)
 	var got jsonTree
 	decode(t, data, &got)
-	require.Equal(t, jsonRule{Kind: "flow", ID: "try", Resource: "r", Mode: "shadow", ShadowBlocked: 1}, got.Rules[1])
+	require.Equal(t, jsonRule{Kind: "flow", ID: "try", Resource: "r", Mode: "shadow", Asked: true, ShadowBlocked: 1}, got.Rules[1])
 }
 
 // half is a machine of which half of the memory is used.

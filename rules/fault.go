@@ -19,7 +19,7 @@ import (
 type FileError struct {
 	File    string // the name given to Parse, or the path given to Load
 	Line    int    // from 1; 0 for what concerns the whole file
-	Column  int    // from 1, in characters
+	Column  int    // from 1, in characters, of which a tab is one
 	Path    string // the field, as in "flow[0].threshold"; "" for the whole file
 	Problem string // what is wrong and what to do about it
 }

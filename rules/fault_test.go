@@ -72,3 +72,36 @@ func TestFileErrorWithoutName(t *testing.T) {
 	_, err = Parse("", make([]byte, MaxFileSize+1))
 	assert.EqualError(t, err, "has 1048577 bytes, the most is 1048576")
 }
+
+// Columns count characters, of which a tab is one, wherever it stands; and what YAML has against
+// a tab is said at the tab.
+func TestPlacesBesideTabs(t *testing.T) {
+	for data, want := range map[string]string{
+		"flow: [\n\t{resource: a,\n\ttreshold: 1}\n]":                            `3:2: flow[0].treshold: unknown field`,
+		"flow:\n  - resource:\ta\n    threshold:\t\tx":                           `3:17: flow[0].threshold: must be a number`,
+		"flow: [{resource: '😀\té',\tthreshold: x}]":                              `1:37: flow[0].threshold: must be a number`,
+		"flow: [{resource: a, # é\n\t\tthreshold: x}]":                           `2:14: flow[0].threshold: must be a number`,
+		"flow: [{resource: \"a\tb\",\n threshold: x}]":                           `2:13: flow[0].threshold: must be a number`,
+		"{\n\t\"flow\": [\n\t\t{\"resource\": \"é\",\t\"threshold\": \"x\"}]}":   `3:34: flow[0].threshold: must be a number`,
+		"flow:\n  - resource: |\n      a\tb\n    threshold: x":                   `4:16: flow[0].threshold: must be a number`,
+		"flow:\n  - resource: a\n\tthreshold: 1":                                 `3:1: is not YAML: a tab`,
+		"flow:\n  - resource: a\n    \t\tthreshold: 1":                           `3:5: is not YAML: a tab`,
+		"flow:\n  - resource: é\n\t  threshold: 1":                               `3:1: is not YAML: a tab`,
+		"flow:\n  - resource: a\n    threshold: 1\n\t# why\n":                    `4:1: is not YAML: a tab`,
+		"flow:\n  - resource: a\n    threshold: 1\n\t":                           `4:1: is not YAML: a tab`,
+		"flow:\r\n\t- resource: a":                                               `2:1: is not YAML: a tab`,
+		"flow:\n  -\tresource: a":                                                `2:4: is not YAML: a tab`,
+		"flow: # é\n  -\t{resource: a, threshold: 1}":                            `2:4: is not YAML: a tab`,
+		"flow:\n- resource: |\n\ta":                                              `3:1: is not YAML: a tab`,
+		"\tflow: []":                                                             `1:1: is not YAML: a tab`,
+		"flow: [{resource: a,\n\tthreshold: @1}]":                                `2:2: is not YAML: found character that cannot start any token`,
+		"flow: [{resource: a, threshold:\t@1}]":                                  `1:1: is not YAML: found character that cannot start any token`,
+		"flow:\n  - resource: a\n    threshold:\t\t`1":                           `3:5: is not YAML: found character that cannot start any token`,
+		"flow: [{resource: a, threshold: 1}]\n\t\nisolation: [{resource: a, x}]": `2:1: is not YAML: a tab`,
+	} {
+		_, err := Parse("", []byte(data))
+		if assert.Error(t, err, "%q", data) {
+			assert.Truef(t, strings.HasPrefix(err.Error(), want), "%q: %v, not at %s", data, err, want)
+		}
+	}
+}

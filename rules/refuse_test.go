@@ -149,7 +149,7 @@ func TestParseRefuses(t *testing.T) {
 		{"flow:\n  - resource: a\n   threshold: 1\n", "r.yaml:3:4: is not YAML: did not find expected '-' indicator"},
 		{"flow:\n  - resource: a\n    threshold: 1\n  resource: b\n", "r.yaml:4:3: is not YAML: did not find expected '-' indicator"},
 		{"flow:\n  - resource: a: b\n", "r.yaml:2:3: is not YAML: mapping values are not allowed in this context"},
-		{"flow:\n\t- resource: a\n", "r.yaml:2:2: is not YAML: found character that cannot start any token"},
+		{"flow:\n\t- resource: a\n", "r.yaml:2:1: is not YAML: a tab, where YAML has only blanks: indent with blanks"},
 		{"flow: [\n  {resource: a\n", "r.yaml:2:3: is not YAML: did not find expected ',' or '}'"},
 		{"flow:\n  - resource: \"a\n", "r.yaml:2:3: is not YAML: found unexpected end of stream"},
 		{"flow: @a", "r.yaml:1:1: is not YAML: found character that cannot start any token"},

@@ -84,9 +84,15 @@ var (
 )
 
 // addSyntax reports err, which says what is wrong with data. The parser has no
-// columns: the place is where the line's text begins.
+// columns: the place is where the line's text begins, or the tab that it stumbled over.
 func (d *decoder) addSyntax(data []byte, err error) {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	if strings.Contains(text, "found a tab character ") || strings.HasSuffix(text, "found character that cannot start any token") {
+		if at, ok := tabReached(data); ok {
+			d.add(at, "", "is not YAML: a tab, where YAML has only blanks: indent with blanks")
+			return
+		}
+	}
 	line := 0
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1])
@@ -108,10 +114,32 @@ func (d *decoder) addSyntax(data []byte, err error) {
 
 // lineReached returns the line at which the parser stops reading data.
 func lineReached(data []byte) int {
+	return 1 + bytes.Count(data[:max(reached(data)-1, 0)], []byte("\n"))
+}
+
+// tabReached returns where the tab is at which the parser stops, or the first of several in a
+// row. The line that its error names may be an earlier one.
+func tabReached(data []byte) (at place, ok bool) {
+	const ahead = 4 // bytes that the parser looks at before it decides what a token is
+	read := reached(data)
+	tab := bytes.LastIndexByte(data[:read], '\t')
+	if tab < read-ahead || isReserved(bytes.TrimLeft(data[tab+1:], " ")) {
+		return at, false
+	}
+	for tab > 0 && data[tab-1] == '\t' {
+		tab--
+	}
+	return placeAt(data, tab), true
+}
+
+// isReserved reports whether text begins with what cannot start any token either.
+func isReserved(text []byte) bool { return len(text) > 0 && strings.IndexByte("@`%", text[0]) >= 0 }
+
+// reached returns how many bytes of data the parser has read when it stops.
+func reached(data []byte) int {
 	r := bytes.NewReader(data)
 	_, _ = documents(byteReader{r})
-	read := len(data) - r.Len()
-	return 1 + bytes.Count(data[:max(read-1, 0)], []byte("\n"))
+	return len(data) - r.Len()
 }
 
 // byteReader hands out single bytes, so that its source shows how far a reader

@@ -123,3 +123,21 @@ func TestEnumsAsText(t *testing.T) {
 	assert.Equal(t, system.None, m)
 	assert.Equal(t, "strategy(9)", system.Strategy(9).String())
 }
+
+// A rule has been asked when a call has come in, passed or refused, and no sooner; one that is
+// off never is.
+func TestFiguresTellWhetherACallCameIn(t *testing.T) {
+	for _, threshold := range []float64{0, 5} {
+		g := newGuard(t, system.Rule{ID: "qps", Metric: system.QPS, Threshold: threshold},
+			system.Rule{ID: "off", Metric: system.Concurrency, Threshold: 9, Mode: spec.Off})
+		asked := func() (all []bool) {
+			for _, f := range g.Rules().RuleFigures() {
+				all = append(all, f.Asked)
+			}
+			return all
+		}
+		assert.Equal(t, []bool{false, false}, asked())
+		g.passes(1)
+		assert.Equal(t, []bool{true, false}, asked())
+	}
+}

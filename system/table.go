@@ -213,8 +213,10 @@ func (t *Table) EachError(f func(*core.BlockError)) {
 // Figures says what each rule has done, over all resources.
 func (t *Table) Figures() []core.RuleFigures {
 	var figures []core.RuleFigures
+	ever := t.inbound.Totals()
 	for _, r := range t.gates.All() {
-		figures = append(figures, core.RuleFigures{Kind: core.KindSystem, ID: r.ID, Mode: r.Mode})
+		asked := r.Mode != spec.Off && ever.Pass+ever.Block > 0
+		figures = append(figures, core.RuleFigures{Kind: core.KindSystem, ID: r.ID, Mode: r.Mode, Asked: asked})
 	}
 	t.each(func(number int, b *core.BlockError) { figures[number].Refused += core.RefusalsOf(b) })
 	for g := range t.held.All() {

@@ -107,10 +107,14 @@ func (t Compiled[R, C]) HeldBy(r *core.Resource) *Held[R, C] {
 
 // Each calls f with every controller of the rules made so far, under no lock.
 func (t Compiled[R, C]) Each(f func(*C)) {
+	t.each(func(_ *core.Resource, c *C) { f(c) })
+}
+
+func (t Compiled[R, C]) each(f func(*core.Resource, *C)) {
 	t.engine.EachResource(func(r *core.Resource) {
 		for c := range t.HeldBy(r).All() {
 			if _, known := t.numbers[(*t.maker.Rule(c)).Info().ID]; known {
-				f(c)
+				f(r, c)
 			}
 		}
 	})

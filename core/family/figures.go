@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Figures says what each rule has done, over all resources. Families whose rules have
@@ -17,14 +18,17 @@ func (t Compiled[R, C]) Figures() []core.RuleFigures {
 // is given the controllers of the rule made so far, sorted by resource.
 func (t Compiled[R, C]) FiguresWith(details func(rule R, controllers []*C) core.Details) []core.RuleFigures {
 	controllers := make([][]*C, len(t.rules))
-	t.Each(func(c *C) {
+	asked := make([]bool, len(t.rules))
+	t.each(func(r *core.Resource, c *C) {
 		i := t.Number(c)
 		controllers[i] = append(controllers[i], c)
+		asked[i] = asked[i] || r.Entered()
 	})
 	figures := make([]core.RuleFigures, len(t.rules))
 	for i, rule := range t.All() {
 		info := rule.Info()
 		figures[i] = core.RuleFigures{Kind: t.kind, ID: info.ID, Resource: info.Resource, Mode: info.Mode}
+		figures[i].Asked = asked[i] && info.Mode != spec.Off
 		for _, c := range controllers[i] {
 			refusal, shadowBlocked := t.maker.Told(c)
 			figures[i].Refused += core.RefusalsOf(refusal)
