@@ -22,7 +22,7 @@ func TestRuleRefuses(t *testing.T) {
 		want string
 	}{
 		{adaptive.Rule{}, "resource: is required: name the resource that the rule limits"},
-		{adaptive.Rule{Resource: "a(b", Match: spec.MatchRegex}, `resource: is no regular expression: missing closing ): "a(b"`},
+		{adaptive.Rule{Resource: "a(b", Match: spec.MatchRegex}, `resource: is not a valid regular expression: missing closing ): "a(b"`},
 		{adaptive.Rule{Floor: -1}, "floor: is -1: use a whole number from 1 to 1000000"},
 		{adaptive.Rule{Floor: math.MinInt}, "floor: is "},
 		{adaptive.Rule{Floor: math.MaxInt}, "floor: is "},

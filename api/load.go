@@ -43,7 +43,7 @@ func (g *Guard) warn(warnings []string) {
 	g.loading.Unlock()
 	warnings = slices.DeleteFunc(slices.Clone(warnings), func(text string) bool { return old[text] })
 	for _, text := range warnings[:min(len(warnings), maxWarnings)] {
-		g.engine.Logger().Warn("penstock: is the threshold of this rule meant?", "rule", text)
+		g.engine.Logger().Warn("penstock: a rule has a threshold of 0; give it one if that was forgotten", "rule", text)
 	}
 	if more := len(warnings) - maxWarnings; more > 0 {
 		g.engine.Logger().Warn("penstock: more rules have a threshold of 0", "rules", more)

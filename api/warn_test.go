@@ -61,7 +61,7 @@ func TestForgottenThresholdsAreWarnedOf(t *testing.T) {
 		`isolation[0] \"a\": threshold is 0, so the rule refuses every call`,
 		`breaker[0] \"a\": threshold is 0, so the rule opens at the first bad call`,
 		`outlier[0] \"a\": threshold is 0, so the rule ejects an endpoint at its first bad call`,
-	}, cut(lines(), `level=WARN msg="penstock: is the threshold of this rule meant?" rule="`, `"`))
+	}, cut(lines(), `level=WARN msg="penstock: a rule has a threshold of 0; give it one if that was forgotten" rule="`, `"`))
 
 	set.Flow = append(set.Flow, flow.Rule{Resource: "more"})
 	require.NoError(t, g.LoadRules(set))

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/penstock-go/penstock/rules"
@@ -16,7 +17,7 @@ type SourceError struct {
 
 // Error names the file.
 func (e *SourceError) Error() string {
-	return fmt.Sprintf("penstock: the rules are those of the file %q as long as it is watched: end that watch first", e.Source)
+	return fmt.Sprintf("penstock: rules were not loaded: this Guard takes its rules from the file %q, which WatchRules watches; change the file, or end the context given to WatchRules first", e.Source)
 }
 
 // watch is a file that is watched. From when it begins until its context ends it is the
@@ -46,8 +47,12 @@ type watch struct {
 // load rules is a [*SourceError]. There has to be one path: more are for later, when
 // sources can be combined, and an error now.
 func (g *Guard) WatchRules(ctx context.Context, paths ...string) error {
-	if len(paths) != 1 {
-		return fmt.Errorf("penstock: %d rule files to watch (%q): a Guard watches one, so put all rules into it", len(paths), paths)
+	switch len(paths) {
+	case 0:
+		return errors.New("penstock: WatchRules needs the path of a rule file, as in WatchRules(ctx, \"rules.yaml\")")
+	case 1:
+	default:
+		return fmt.Errorf("penstock: WatchRules got %d rule files (%q), and a Guard watches one: put all rules into it", len(paths), paths)
 	}
 	path := paths[0]
 	w, err := g.newWatch(ctx, path)

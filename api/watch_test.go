@@ -200,10 +200,10 @@ func TestStatusOfAWatchThatEndsInItsFirstReport(t *testing.T) {
 // One file is watched; more are refused before anything is loaded, and so is none.
 func TestWatchedFilesAreOne(t *testing.T) {
 	g := newGuard(t, api.Config{})
-	assert.EqualError(t, g.WatchRules(t.Context()), "penstock: 0 rule files to watch ([]): a Guard watches one, so put all rules into it")
+	assert.EqualError(t, g.WatchRules(t.Context()), `penstock: WatchRules needs the path of a rule file, as in WatchRules(ctx, "rules.yaml")`)
 	first, second := ruleFile(t, "first.yaml", 1), ruleFile(t, "second.yaml", 1)
 	err := g.WatchRules(t.Context(), first, second)
-	require.ErrorContains(t, err, "2 rule files to watch")
+	require.ErrorContains(t, err, "WatchRules got 2 rule files")
 	require.ErrorContains(t, err, second)
 	assert.Zero(t, g.Rules().Len())
 	require.NoError(t, g.LoadRules(byHand(1)), "nothing is watched")

@@ -111,7 +111,7 @@ func TestRuleRefuses(t *testing.T) {
 		{authority.Rule{Resource: "r", Origins: []string{"a"}, Mode: 3}, "mode: 3 is unknown: use api.Enforce, api.Shadow or api.Off"},
 		{authority.Rule{Resource: "r", Origins: []string{"a"}, List: authority.Deny, AllowAnonymous: true},
 			"allowAnonymous: has no meaning for a deny list, which lets callers without an origin through: remove it"},
-		{authority.Rule{Resource: "a(b", Match: spec.MatchRegex, Origins: []string{"a"}}, `resource: is no regular expression: missing closing ): "a(b"`},
+		{authority.Rule{Resource: "a(b", Match: spec.MatchRegex, Origins: []string{"a"}}, `resource: is not a valid regular expression: missing closing ): "a(b"`},
 	} {
 		_, err := tt.rule.Normalized()
 		require.EqualError(t, err, tt.want)

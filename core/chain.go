@@ -18,6 +18,7 @@ type Chain struct {
 
 // checkingSlot is a slot that checks calls: a family's, or a slot of a user's own.
 type checkingSlot struct {
+	name      string
 	kind      Kind // of the family; KindNone of others
 	checker   Checker
 	rechecker Rechecker
@@ -30,11 +31,11 @@ func NewChain(slots ...Slot) *Chain {
 	names := make(map[string]bool)
 	for _, s := range slots {
 		if names[s.Name()] {
-			panic(fmt.Sprintf("core: two slots named %q in one chain", s.Name()))
+			panic(fmt.Sprintf("penstock: two slots named %q in one chain", s.Name()))
 		}
 		names[s.Name()] = true
 		if !c.enlist(s) {
-			panic(fmt.Sprintf("core: slot %q plays no role: give it a method of Preparer, Checker, Rechecker or one of the recorders", s.Name()))
+			panic(fmt.Sprintf("penstock: slot %q plays no role: give it a method of Preparer, Checker, Rechecker or one of the recorders", s.Name()))
 		}
 	}
 	return c
@@ -52,7 +53,7 @@ func (c *Chain) enlist(s Slot) bool {
 
 func (c *Chain) enlistChecking(s Slot) int {
 	family, _ := s.(FamilySlot)
-	slot := checkingSlot{kind: Kind(family)}
+	slot := checkingSlot{name: s.Name(), kind: Kind(family)}
 	slot.checker, _ = s.(Checker)
 	slot.rechecker, _ = s.(Rechecker)
 	if slot.kind == KindNone && slot.checker == nil && slot.rechecker == nil {
@@ -60,6 +61,43 @@ func (c *Chain) enlistChecking(s Slot) int {
 	}
 	c.checking = append(c.checking, slot)
 	return 1
+}
+
+// in is what the slot is under the rules of a binding: whether it judges calls, and whether
+// it has rules in shadow mode.
+func (s checkingSlot) in(b *binding) (slot checkingSlot, holds bool, shadows ShadowChecker) {
+	if s.kind != KindNone {
+		s.checker = b.rules[s.kind]
+		s.rechecker, _ = s.checker.(Rechecker)
+	}
+	holds = s.checker != nil
+	if r, ok := s.checker.(ShadowChecker); ok {
+		var shadow bool
+		if holds, shadow = r.Modes(); shadow {
+			shadows = r
+		}
+	}
+	return s, holds, shadows
+}
+
+// checkingAt names the slot whose turn a step of a stage is.
+func (c *Chain) checkingAt(b *binding, at stage, step int) string {
+	for _, slot := range c.checking {
+		slot, takesPart, shadows := slot.in(b)
+		switch at {
+		case shadowing:
+			takesPart = shadows != nil
+		case rechecking:
+			takesPart = slot.rechecker != nil
+		}
+		if takesPart {
+			if step == 0 {
+				return slot.name
+			}
+			step--
+		}
+	}
+	return ""
 }
 
 func enlist[Role any](list *[]Role, s Slot) int {
@@ -88,7 +126,7 @@ func After(slot string) Position { return Position{slot: slot, after: true} }
 func (c *Chain) With(s Slot, where Position) *Chain {
 	i := slices.IndexFunc(c.slots, func(s Slot) bool { return s.Name() == where.slot })
 	if i < 0 {
-		panic(fmt.Sprintf("core: no slot %q in the chain: it has %q", where.slot, c.Names()))
+		panic(fmt.Sprintf("penstock: no slot %q in the chain: it has %q", where.slot, c.Names()))
 	}
 	if where.after {
 		i++

@@ -161,11 +161,11 @@ func TestChainRefuses(t *testing.T) {
 		build func()
 		want  string
 	}{
-		{"two of a name", func() { core.NewChain(a, &fake{name: "a"}) }, `core: two slots named "a" in one chain`},
+		{"two of a name", func() { core.NewChain(a, &fake{name: "a"}) }, `penstock: two slots named "a" in one chain`},
 		{"no role", func() { core.NewChain(nameOnly{}) },
-			`core: slot "idle" plays no role: give it a method of Preparer, Checker, Rechecker or one of the recorders`},
-		{"nowhere", func() { core.NewChain(a).With(&fake{name: "b"}, core.After("x")) }, `core: no slot "x" in the chain: it has ["a"]`},
-		{"a name taken", func() { core.NewChain(a).With(&fake{name: "a"}, core.After("a")) }, `core: two slots named "a" in one chain`},
+			`penstock: slot "idle" plays no role: give it a method of Preparer, Checker, Rechecker or one of the recorders`},
+		{"nowhere", func() { core.NewChain(a).With(&fake{name: "b"}, core.After("x")) }, `penstock: no slot "x" in the chain: it has ["a"]`},
+		{"a name taken", func() { core.NewChain(a).With(&fake{name: "a"}, core.After("a")) }, `penstock: two slots named "a" in one chain`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			assert.PanicsWithValue(t, tt.want, tt.build)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -121,7 +122,7 @@ func NewEngine(config Config) (*Engine, error) {
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Chain == nil {
-		return c, fmt.Errorf("core: the configuration has no chain")
+		return c, errors.New("penstock: Config.Chain is nil: use slots.Default()")
 	}
 	if c.Clock == nil {
 		c.Clock = clocks.NewSystem()
@@ -139,13 +140,13 @@ func (c Config) withDefaults() (Config, error) {
 		c.ColdFactor = 3
 	}
 	if c.OccupyTimeout < 0 || c.OccupyTimeout > 24*time.Hour {
-		return c, fmt.Errorf("core: OccupyTimeout is %v: use a duration from 0 (for 500ms) to 24h", c.OccupyTimeout)
+		return c, fmt.Errorf("penstock: Config.OccupyTimeout is %v: use a duration from 0 (for 500ms) to 24h", c.OccupyTimeout)
 	}
 	if c.ColdFactor < 2 || c.ColdFactor > 1000 {
-		return c, fmt.Errorf("core: ColdFactor is %d: use a whole number from 2 to 1000, or 0 for 3", c.ColdFactor)
+		return c, fmt.Errorf("penstock: Config.ColdFactor is %d: use a whole number from 2 to 1000, or 0 for 3", c.ColdFactor)
 	}
 	if c.LeakAfter != 0 && (c.LeakAfter < time.Millisecond || c.LeakAfter > 24*time.Hour) {
-		return c, fmt.Errorf("core: LeakAfter is %v: use a duration from 1ms to 24h, or 0 to watch for no leaks", c.LeakAfter)
+		return c, fmt.Errorf("penstock: Config.LeakAfter is %v: use a duration from 1ms to 24h, or 0 to watch for no leaks", c.LeakAfter)
 	}
 	return c, nil
 }
@@ -256,22 +257,31 @@ func (e *Engine) restore(inv *Invocation) {
 	}
 }
 
-// failed notes a panic in a slot.
-func (e *Engine) failed(reason any, now int64) {
+// failed notes a panic that was recovered. slot names the slot that it was in, or is nil if
+// it was in something else of the user's.
+func (e *Engine) failed(reason any, now int64, slot func() string) {
 	total := e.failures.Add(1)
 	next := e.nextLog.Load()
 	if next != 0 && now < next || !e.nextLog.CompareAndSwap(next, now+logPause) {
 		return
 	}
 	defer func() { _ = recover() }() // the logger may be what panics; then there is nobody to tell
-	e.Logger().Error("penstock: a slot panicked; the call goes on without it",
-		"panic", logged(fmt.Sprint(reason)), "failures", total, "stack", string(debug.Stack()))
+	message, name := "penstock: a panic was recovered; the calls go on", ""
+	if slot != nil {
+		name = slot()
+	}
+	attrs := []any{"panic", logged(fmt.Sprint(reason)), "failures", total, "stack", string(debug.Stack())}
+	if name != "" {
+		message, attrs = "penstock: a slot panicked; the call goes on without it", append([]any{"slot", logged(name)}, attrs...)
+	}
+	e.Logger().Error(message, attrs...)
 }
 
 // Close flushes what the block log has not told yet, and ends the reports of leaks and
 // what is done [Engine.Every] so often; when it returns none of them runs, so a handler
-// of the log must not call it.
-// Calls are still judged and counted afterwards. Closing twice is fine.
+// of the log must not call it. Calls are still judged and counted afterwards, by the rules
+// that are in force. Load, CPU and memory use are not read any more: rules that go by them
+// keep to the last readings. Closing twice is fine.
 func (e *Engine) Close() error {
 	if e.leaks != nil {
 		e.leaks.close()

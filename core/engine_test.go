@@ -37,7 +37,7 @@ func TestConfigRefuses(t *testing.T) {
 		cfg  core.Config
 		want string
 	}{
-		{"no chain", core.Config{}, "core: the configuration has no chain"},
+		{"no chain", core.Config{}, "penstock: Config.Chain is nil: use slots.Default()"},
 		{"interval", core.Config{Interval: time.Millisecond}, "stat: second window: an interval of 1ms: use 10ms to 24h0m0s"},
 		{"negative interval", core.Config{Interval: -1}, "stat: second window: an interval of -1ns: use 10ms to 24h0m0s"},
 		{"buckets", core.Config{Buckets: -1}, "stat: second window: -1 buckets: use 1 to 1440"},
@@ -45,14 +45,14 @@ func TestConfigRefuses(t *testing.T) {
 			"stat: second window: 7 buckets don't divide an interval of 1s: each would last 142.857142ms and a fraction of a nanosecond"},
 		{"too many fine buckets", core.Config{Interval: time.Minute, Buckets: 300},
 			"128 is the most"},
-		{"occupy timeout", core.Config{OccupyTimeout: -1}, "core: OccupyTimeout is -1ns: use a duration from 0 (for 500ms) to 24h"},
-		{"long occupy timeout", core.Config{OccupyTimeout: 25 * time.Hour}, "core: OccupyTimeout is 25h0m0s: use a duration from 0 (for 500ms) to 24h"},
-		{"cold factor 1", core.Config{ColdFactor: 1}, "core: ColdFactor is 1: use a whole number from 2 to 1000, or 0 for 3"},
-		{"cold factor below", core.Config{ColdFactor: -3}, "core: ColdFactor is -3: use a whole number from 2 to 1000, or 0 for 3"},
-		{"cold factor above", core.Config{ColdFactor: 1001}, "core: ColdFactor is 1001: use a whole number from 2 to 1000, or 0 for 3"},
-		{"short leak", core.Config{LeakAfter: time.Millisecond - 1}, "core: LeakAfter is 999.999µs: use a duration from 1ms to 24h, or 0 to watch for no leaks"},
-		{"negative leak", core.Config{LeakAfter: -1}, "core: LeakAfter is -1ns: use a duration from 1ms to 24h, or 0 to watch for no leaks"},
-		{"long leak", core.Config{LeakAfter: 24*time.Hour + 1}, "core: LeakAfter is 24h0m0.000000001s: use a duration from 1ms to 24h, or 0 to watch for no leaks"},
+		{"occupy timeout", core.Config{OccupyTimeout: -1}, "penstock: Config.OccupyTimeout is -1ns: use a duration from 0 (for 500ms) to 24h"},
+		{"long occupy timeout", core.Config{OccupyTimeout: 25 * time.Hour}, "penstock: Config.OccupyTimeout is 25h0m0s: use a duration from 0 (for 500ms) to 24h"},
+		{"cold factor 1", core.Config{ColdFactor: 1}, "penstock: Config.ColdFactor is 1: use a whole number from 2 to 1000, or 0 for 3"},
+		{"cold factor below", core.Config{ColdFactor: -3}, "penstock: Config.ColdFactor is -3: use a whole number from 2 to 1000, or 0 for 3"},
+		{"cold factor above", core.Config{ColdFactor: 1001}, "penstock: Config.ColdFactor is 1001: use a whole number from 2 to 1000, or 0 for 3"},
+		{"short leak", core.Config{LeakAfter: time.Millisecond - 1}, "penstock: Config.LeakAfter is 999.999µs: use a duration from 1ms to 24h, or 0 to watch for no leaks"},
+		{"negative leak", core.Config{LeakAfter: -1}, "penstock: Config.LeakAfter is -1ns: use a duration from 1ms to 24h, or 0 to watch for no leaks"},
+		{"long leak", core.Config{LeakAfter: 24*time.Hour + 1}, "penstock: Config.LeakAfter is 24h0m0.000000001s: use a duration from 1ms to 24h, or 0 to watch for no leaks"},
 		{"caps", core.Config{Caps: node.Caps{Origins: -1}}, "node: a cap of -1 origins: use a positive number, or 0 for 10000"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -83,7 +83,7 @@ func (r *repeated) ring() {
 	var now int64
 	defer func() {
 		if reason := recover(); reason != nil {
-			r.engine.failed(reason, now)
+			r.engine.failed(reason, now, nil)
 		}
 	}()
 	now = r.engine.Now()

@@ -42,7 +42,7 @@ func (e *Engine) isFailure(err error) (failure bool) {
 func (e *Engine) Shield(f func()) {
 	defer func() {
 		if r := recover(); r != nil {
-			e.failed(r, e.Now())
+			e.failed(r, e.Now(), nil)
 		}
 	}()
 	f()

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -160,6 +161,35 @@ func TestPanicOpensItsSlotOnly(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The log names the slot that panicked, a family's as well as one of a user's own; what is no
+// slot's has no name.
+func TestTheLogNamesTheSlotThatPanicked(t *testing.T) {
+	var text bytes.Buffer
+	for _, phase := range phases {
+		t.Run(phase, func(t *testing.T) {
+			b := bomb(func(p string) {
+				if p == phase {
+					panic("boom")
+				}
+			})
+			text.Reset()
+			e, clock := newEngine(t, core.Config{Chain: slots.Default().With(b, core.After("statistic")), Logger: slog.New(slog.NewTextHandler(&text, nil))},
+				flow.Rule{Resource: "spaced", Threshold: 10, Behavior: flow.Throttle}, flow.Rule{Resource: "never", Threshold: 0})
+			clock.SetSleep(clocks.SleepAdvance)
+			for _, name := range []string{"spaced", "spaced", "never"} { // the second waits
+				if entry, err := e.Enter(t.Context(), name, nil); err == nil {
+					entry.Exit()
+				}
+			}
+			assert.Contains(t, text.String(), `msg="penstock: a slot panicked; the call goes on without it" slot=bomb panic=boom failures=1 `)
+		})
+	}
+	text.Reset()
+	e, _ := newEngine(t, core.Config{Logger: slog.New(slog.NewTextHandler(&text, nil))})
+	e.Shield(func() { panic("boom") })
+	assert.Contains(t, text.String(), `msg="penstock: a panic was recovered; the calls go on" panic=boom failures=1 `)
 }
 
 // A breaker behind a slot that panics when asked again still refuses.

@@ -297,7 +297,7 @@ func (inv *Invocation) unwindSome(all bool) {
 			return
 		}
 		if r := recover(); r != nil {
-			inv.engine.failed(r, inv.now)
+			inv.engine.failed(r, inv.now, nil)
 			return
 		}
 		// The holder ended the goroutine; nobody else goes on with an exit.

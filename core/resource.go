@@ -77,18 +77,11 @@ func (r *Resource) Held(kind Kind) any { return r.bound.Load().heldBy(kind) }
 func (c *Chain) bind(b *binding) *binding {
 	b.direct = true
 	for _, slot := range c.checking {
-		if slot.kind != KindNone {
-			slot.checker = b.rules[slot.kind]
-			slot.rechecker, _ = slot.checker.(Rechecker)
+		slot, holds, shadows := slot.in(b)
+		if shadows != nil {
+			b.shadows = append(b.shadows, shadows)
 		}
-		hold := slot.checker != nil
-		if r, ok := slot.checker.(ShadowChecker); ok {
-			var shadow bool
-			if hold, shadow = r.Modes(); shadow {
-				b.shadows = append(b.shadows, r)
-			}
-		}
-		if hold {
+		if holds {
 			b.checkers = append(b.checkers, slot.checker)
 			direct, ok := slot.checker.(interface{ Direct() bool })
 			b.direct = b.direct && ok && direct.Direct()

@@ -200,10 +200,11 @@ func (inv *Invocation) shadow() {
 // that panicked, for that reason, is passed over. One that ended the goroutine ended the
 // call with it: an admitted call that nobody will ever see the entry of exits.
 func (inv *Invocation) interrupted(reason any, v *Verdict) stage {
+	at, step := inv.stage, inv.step
 	inv.step++
 	switch {
 	case reason != nil:
-		inv.engine.failed(reason, inv.now)
+		inv.engine.failed(reason, inv.now, func() string { return inv.slotAt(at, step) })
 	case inv.stage < admitting:
 		inv.giveBack()
 	default:
@@ -215,6 +216,34 @@ func (inv *Invocation) interrupted(reason any, v *Verdict) stage {
 		}
 	}
 	return inv.stage
+}
+
+// slotAt is the name of the slot whose step it is, "" if it is no slot's.
+func (inv *Invocation) slotAt(at stage, step int) string {
+	chain := inv.engine.chain
+	var slot any
+	switch at {
+	case preparing:
+		slot = chain.preparers[step]
+	case asking, taking, shadowing, rechecking:
+		return chain.checkingAt(inv.bound, at, step)
+	case admitting:
+		if step < len(chain.passed) {
+			slot = chain.passed[step]
+		}
+	case refusing:
+		if step >= 0 { // or it was what the call held
+			slot = chain.blocked[step]
+		}
+	case completing:
+		if step > 0 { // or it was the clock
+			slot = chain.completed[step-1]
+		}
+	}
+	if s, ok := slot.(Slot); ok {
+		return s.Name()
+	}
+	return ""
 }
 
 // # When nobody needs to be asked

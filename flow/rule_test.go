@@ -27,8 +27,8 @@ func TestRuleRefuses(t *testing.T) {
 	}{
 		{flow.Rule{}, "resource: is required: name the resource that the rule limits"},
 		{flow.Rule{Resource: long, Match: spec.MatchRegex}, "resource: the regular expression has 1025 bytes, the most is 1024"},
-		{flow.Rule{Resource: "a(b", Match: spec.MatchRegex}, `resource: is no regular expression: missing closing ): "a(b"`},
-		{flow.Rule{Resource: "a)|(b", Match: spec.MatchRegex}, `resource: is no regular expression: unexpected ): "a)|(b"`},
+		{flow.Rule{Resource: "a(b", Match: spec.MatchRegex}, `resource: is not a valid regular expression: missing closing ): "a(b"`},
+		{flow.Rule{Resource: "a)|(b", Match: spec.MatchRegex}, `resource: is not a valid regular expression: unexpected ): "a)|(b"`},
 		{flow.Rule{Threshold: math.NaN()}, "threshold: is NaN: use a finite number from 0 to 1e+15"},
 		{flow.Rule{Threshold: math.Inf(1)}, "threshold: is +Inf: use a finite number from 0 to 1e+15"},
 		{flow.Rule{Threshold: math.Inf(-1)}, "threshold: is -Inf: use a finite number from 0 to 1e+15"},

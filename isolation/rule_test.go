@@ -23,7 +23,7 @@ func TestRuleRefuses(t *testing.T) {
 		want string
 	}{
 		{isolation.Rule{}, "resource: is required: name the resource that the rule limits"},
-		{isolation.Rule{Resource: "a(b", Match: spec.MatchRegex}, `resource: is no regular expression: missing closing ): "a(b"`},
+		{isolation.Rule{Resource: "a(b", Match: spec.MatchRegex}, `resource: is not a valid regular expression: missing closing ): "a(b"`},
 		{isolation.Rule{Threshold: -1}, "threshold: is -1: use a whole number from 0 to 1000000000"},
 		{isolation.Rule{Threshold: 1_000_000_001}, "threshold: is 1000000001: use a whole number from 0 to 1000000000"},
 		{isolation.Rule{Threshold: math.MinInt}, "threshold: is "},

@@ -41,7 +41,7 @@ func foreign(name string, telltales ...[]string) dialect {
 		name:   name,
 		detect: detect,
 		decode: func(d *decoder, root *yaml.Node) Set {
-			d.add(placeOf(detect(root)), "", "this is a rule file of %s; only the native dialect is read here", name)
+			d.add(placeOf(detect(root)), "", "this is a rule file of %s, whose keys mean other things here: write its rules as docs/rules.md says", name)
 			return Set{}
 		},
 	}

@@ -15,7 +15,7 @@ func TestParseErrorsStayOnOneLine(t *testing.T) {
 		`flow: [{"a\Lb": 1}]`:                    `r.yaml:1:9: flow[0].a\u2028b: unknown field`,
 		`flow: [{"a\n": 1, "a\n": 2}]`:           `r.yaml:1:9: flow[0].a\n: unknown field` + "\n" + `r.yaml:1:19: flow[0].a\n: is set twice, first at 1:9`,
 		`flow: !a%0Ab []`:                        `r.yaml:1:7: the tag !a\nb: tags are not read, remove it`,
-		`flow: [{resource: "(\n", regex: true}]`: `r.yaml:1:19: flow[0].resource: is no regular expression: missing closing ): "(\n"`,
+		`flow: [{resource: "(\n", regex: true}]`: `r.yaml:1:19: flow[0].resource: is not a valid regular expression: missing closing ): "(\n"`,
 	} {
 		_, err := Parse("r.yaml", []byte(data))
 		assert.EqualError(t, err, want, "%s", data)

@@ -124,7 +124,7 @@ func TestParseRefuses(t *testing.T) {
 			`r.yaml:1:35: flow[0].match: is set twice, as match and by its alias regex: keep one`},
 		{"flow: [{resource: a, match: regex, regex: true, threshold: 1}]",
 			`r.yaml:1:36: flow[0].match: is set twice, as match and by its alias regex: keep one`},
-		{"flow: [{resource: (, regex: true}]", `r.yaml:1:19: flow[0].resource: is no regular expression: missing closing ): "("`},
+		{"flow: [{resource: (, regex: true}]", `r.yaml:1:19: flow[0].resource: is not a valid regular expression: missing closing ): "("`},
 
 		// Rules that are there twice.
 		{"flow:\n- {resource: a, threshold: 1}\n- {resource: a, threshold: 1}", "r.yaml:3:3: flow[1]: is the same rule as flow[0] at 2:3: remove one"},
@@ -206,6 +206,6 @@ func TestParseRefusesOtherDialects(t *testing.T) {
 		{`[{"resource": "a", "strategy": 0, "retryTimeoutMs": 3000}]`, "1:2", golang},
 	} {
 		_, err := Parse("r.json.txt", []byte(c.data))
-		assert.EqualError(t, err, "r.json.txt:"+c.at+": this is a rule file of "+c.dialect+"; only the native dialect is read here", "%q", c.data)
+		assert.EqualError(t, err, "r.json.txt:"+c.at+": this is a rule file of "+c.dialect+", whose keys mean other things here: write its rules as docs/rules.md says", "%q", c.data)
 	}
 }

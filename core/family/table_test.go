@@ -112,7 +112,7 @@ func TestTableFindsRulesInTheirOrder(t *testing.T) {
 
 func TestTableRefusesAPatternThatIsNone(t *testing.T) {
 	_, err := family.NewTable(1, []rule{{id: "r", resource: "(", match: spec.MatchRegex}}, maker, nil)
-	require.ErrorContains(t, err, `rule "r": is no regular expression: missing closing ): "("`)
+	require.ErrorContains(t, err, `rule "r": is not a valid regular expression: missing closing ): "("`)
 }
 
 // A set of rules can't do in many small steps what one expression can't.

@@ -41,7 +41,7 @@ func Size(pattern string) (size int, err error) {
 			_, err = syntax.Parse(whole(pattern), syntax.Perl)
 		}
 		if bad, ok := errors.AsType[*syntax.Error](err); ok {
-			return size, fmt.Errorf("is no regular expression: %s: %q", bad.Code, bad.Expr)
+			return size, fmt.Errorf("is not a valid regular expression: %s: %q", bad.Code, bad.Expr)
 		}
 		size = max(size, steps(parsed))
 		if size <= MaxSize {

@@ -47,10 +47,10 @@ func TestPatternSize(t *testing.T) {
 func TestPatternSizeRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		strings.Repeat("a", 1025): "the regular expression has 1025 bytes, the most is 1024",
-		"(":                       "is no regular expression: missing closing ): \"(\"",
-		`\Qa`:                     `is no regular expression: missing closing ): "^(?s:\\Qa)$"`,
-		"(\n\x1b[31m":             `is no regular expression: missing closing ]: "[31m"`,
-		"(a{100}){100}":           `is no regular expression: invalid repeat count: "{100}"`,
+		"(":                       "is not a valid regular expression: missing closing ): \"(\"",
+		`\Qa`:                     `is not a valid regular expression: missing closing ): "^(?s:\\Qa)$"`,
+		"(\n\x1b[31m":             `is not a valid regular expression: missing closing ]: "[31m"`,
+		"(a{100}){100}":           `is not a valid regular expression: invalid repeat count: "{100}"`,
 		strings.Repeat("a{1000}", 10): "the regular expression has 10010 steps when its repetitions are written out, " +
 			"the most is 10000: repeat less, or name fewer characters",
 		`\pL{990}`: "the regular expression has 82171 steps when its repetitions are written out, " +
