@@ -33,7 +33,7 @@ import (
 //	rise    the limit in force is above the learned one, until calls have shown what
 //	        that does
 //	sink    it is below, until others have shown what that does
-//	cruise  it is the learned one, while what came in before completes: who judged
+//	cruise  it is the learned one, while what came in before completes: a call that judged
 //	        earlier would know of the short calls only
 //
 // When rise or sink has seen enough it goes on for as long as a call takes, so that what

@@ -89,8 +89,8 @@ func (l *limit) complete(now, inFlight, took, units int64, failed bool) {
 }
 
 // enforce puts in force what the learner says. It needs mu. The semaphore has no queue, so
-// no call is woken. The numbers are this limit's alone, as its semaphores are: a call that holds one
-// for long must not find that others have used up those in between, see [stat.Semaphore].
+// no call is woken. The numbers are this limit's alone, as its semaphores are: a call that holds
+// one for long must not find that others have used up those in between, see [stat.Semaphore].
 func (l *limit) enforce() {
 	number := l.word.Load()>>limitBits + 1
 	if g := l.home.Semaphore(l.owner); g != nil {

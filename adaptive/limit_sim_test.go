@@ -111,8 +111,8 @@ func limitOf(e *core.Engine) (l *limit) {
 
 // known bug 2, 62, 64: calls of one and two units while the limit is moved up and down, by
 // what was learned and by rules that change. No call is admitted above a limit that was
-// in force while it asked, unless it runs alone, none is refused that would have fit under all of them, and
-// in the end nothing is held.
+// in force while it asked, unless it runs alone, none is refused that would have fit under all of
+// them, and in the end nothing is held.
 func TestSimLimit(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		first := int64(2 + s.Rand.IntN(2))

@@ -65,7 +65,8 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 }
 
 // Needs tells which semaphores the rules at a resource count with. Of one that a rule has to
-// itself nobody else could tell later who is in flight, so it is kept while the rule is off.
+// itself nobody else could tell later which calls are in flight, so it is kept while the rule is
+// off.
 func (t *Table) Needs(held any, _ uint64, need func(core.Need)) {
 	h, _ := held.(*family.Held[Rule, controller])
 	for c := range h.All() {

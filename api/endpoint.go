@@ -18,7 +18,7 @@ func Ejected(resource string) []string { return Default().Ejected(resource) }
 // probe is not among them: the next call to it is the probe. As long as nobody is
 // ejected it costs next to nothing.
 //
-// Others may call in between, so who then enters with [Endpoint] may still be refused
+// Others may call in between, so a call that then enters with [Endpoint] may still be refused
 // (KindOf(err) == KindOutlier), and tries the next endpoint.
 func (g *Guard) Ejected(resource string) []string {
 	if t, ok := g.engine.Rules().Family(core.KindOutlier).(*outlier.Table); ok {

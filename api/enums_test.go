@@ -30,7 +30,7 @@ import (
 var enums = []fmt.Stringer{
 	authority.Deny, breaker.ConsecutiveErrors, breaker.ForcedClosed, breaker.ForceClosed, core.KindCustom, clocks.SleepAdvance,
 	spec.MatchRegex, spec.Off, flow.Concurrency, flow.Chain, flow.WarmUpThrottle, hotspot.Concurrency, hotspot.Throttle,
-	inspect.KindInbound, system.QPS, system.Gate,
+	inspect.NodeInbound, system.QPS, system.Gate,
 }
 
 // between are those that packages have between each other, which nobody gets to see.

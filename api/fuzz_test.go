@@ -229,7 +229,7 @@ func (n *named) checkText(tree inspect.Tree) {
 	nodes, shown := 0, 0
 	for _, at := range tree.Walk() {
 		nodes++
-		if at.Kind != inspect.KindEntrance || len(at.Children) > 0 {
+		if at.Kind != inspect.NodeEntrance || len(at.Children) > 0 {
 			shown++
 		}
 	}

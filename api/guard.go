@@ -81,7 +81,7 @@ func (g *Guard) Tree() inspect.Tree { return inspect.Snapshot(g.engine) }
 // oldest first, each with the stack that asked for it; none if that is 0.
 func (g *Guard) Leaks() []core.Leak { return g.engine.Leaks() }
 
-// Handler serves tree, nodes and rules over HTTP, read-only. Who may reach it is
+// Handler serves tree, nodes and rules over HTTP, read-only. Which clients may reach it is
 // the caller's choice: mount it on a loopback listener unless you mean otherwise.
 func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rules) }
 

@@ -19,7 +19,7 @@ import (
 // the call belongs to one that is over, and changes nothing; equal, it counts; higher,
 // it is a probe of the present state.
 //
-// # Who may pass without the lock
+// # Which calls may pass without the lock
 //
 // word is the state and its number, gate the time before which the state lets nobody
 // in. Both change under mu only, gate before word. A caller loads word first. If that

@@ -33,7 +33,7 @@ func TestRefusedRules(t *testing.T) {
 		`match: is regex, but resource "*" is no regular expression: remove it`:                                                                  {Resource: "*", Match: spec.MatchRegex},
 		`exclude: only goes with resource "*": remove it`:                                                                                        {Resource: "orders", Exclude: []string{"a"}},
 		`exclude: lists an empty name: remove it`:                                                                                                {Resource: "*", Exclude: []string{""}},
-		"resource: is not a valid regular expression: missing closing ): \"(\"":                                                                           {Resource: "(", Match: spec.MatchRegex},
+		"resource: is not a valid regular expression: missing closing ): \"(\"":                                                                  {Resource: "(", Match: spec.MatchRegex},
 		"strategy: 9 is unknown: use breaker.ErrorRatio, breaker.ErrorCount, breaker.SlowRatio or breaker.ConsecutiveErrors":                     {Resource: "a", Strategy: 9},
 		"mode: 9 is unknown: use api.Enforce, api.Shadow or api.Off":                                                                             {Resource: "a", Mode: 9},
 		"slowRT: is required by strategy slowRatio: say what a slow call takes longer than":                                                      {Resource: "a", Strategy: breaker.SlowRatio},

@@ -2,7 +2,7 @@ package breaker
 
 import "time"
 
-// Single is a breaker by itself, for who judges by one what is no resource: package
+// Single is a breaker by itself, for code that judges by one what is no resource: package
 // outlier has one for each endpoint of a resource. Nobody is told of its changes. A call
 // goes through Admit, and then through Complete, or GiveBack if it doesn't run.
 //

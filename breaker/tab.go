@@ -12,8 +12,8 @@ import (
 //
 // # Why that is as good as under the lock
 //
-// Who takes mu takes the tab away first, and adds what is on it to the newest bucket and
-// to latest, see [machine.lock]. So whatever is done under mu is done in the knowledge of
+// A goroutine that takes mu takes the tab away first, and adds what is on it to the newest bucket
+// and to latest, see [machine.lock]. So whatever is done under mu is done in the knowledge of
 // every call that was counted, and none is counted meanwhile: a call that finds the tab
 // taken away takes mu as well. Before mu is unlocked the tab is laid out again, see
 // [machine.layOut], if

@@ -106,7 +106,7 @@ func (inv *Invocation) Prioritized() bool { return inv.prioritized }
 // Args are the arguments given with the call.
 func (inv *Invocation) Args() []any { return inv.args }
 
-// Endpoint is who serves the call, "" if nobody said; see [Endpoint].
+// Endpoint names what serves the call, "" if the caller didn't say; see [Endpoint].
 func (inv *Invocation) Endpoint() string { return inv.endpoint }
 
 // Failed reports whether the call was marked failed; known when it completes.

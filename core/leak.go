@@ -18,7 +18,7 @@ import (
 type Leak struct {
 	Resource string
 	Age      time.Duration // since it was admitted
-	// Stack is who asked for the call, innermost first, as in a panic: "function",
+	// Stack is the code that asked for the call, innermost first, as in a panic: "function",
 	// and on the next line, indented, "file:line". Frames of this package and of
 	// package api come first and are left out.
 	Stack string

@@ -110,7 +110,7 @@ func (inv *Invocation) HeldBucket(w *stat.Window) *Reservation {
 	return nil
 }
 
-// FindBucket is HeldBucket for who looks for many windows, one after the other.
+// FindBucket is HeldBucket for a rule that looks for many windows, one after the other.
 func (inv *Invocation) FindBucket(w *stat.Window) *Reservation {
 	if len(inv.held) > fewHeld {
 		return inv.heldAt(w)

@@ -73,7 +73,7 @@ func (b *binding) matchedUpTo() uint64 {
 // Held is what a family keeps for the resource, nil if nothing.
 func (r *Resource) Held(kind Kind) any { return r.bound.Load().heldBy(kind) }
 
-// bind finds who of the chain has to do with the rules.
+// bind finds which slots of the chain have to do with the rules.
 func (c *Chain) bind(b *binding) *binding {
 	b.direct = true
 	for _, slot := range c.checking {

@@ -29,8 +29,8 @@ type Family interface {
 	Known(held any, revision uint64) pattern.Matched
 	Latest() uint64
 	// Bind returns the rules that apply to a resource, nil if there are none, and leaves
-	// what they hold there (see Table.Hold of package family). What takes over from older rules does so in
-	// [Site.BeforeUse]. Of one set it is called under the resource's lock; but an update may
+	// what they hold there (see Table.Hold of package family). What takes over from older rules does so
+	// in [Site.BeforeUse]. Of one set it is called under the resource's lock; but an update may
 	// call that of the next one meanwhile.
 	Bind(at *Site) Checker
 	// Names says what the rules that are enforced name. It has a node outside the caps for as
@@ -38,8 +38,8 @@ type Family interface {
 	Names(*Names)
 	// Needs tells which meters on the nodes of a resource the rules count with, given what
 	// they hold there and up to which revision its name has been matched; and if it is pending
-	// (see Table.Pending of package family), what those might that come to apply when its name is matched.
-	// Looks tells the same of resources that the rules only look at.
+	// (see Table.Pending of package family), what those might that come to apply when its name is
+	// matched. Looks tells the same of resources that the rules only look at.
 	Needs(held any, known uint64, need func(Need))
 	Looks(need func(resource string, n Need))
 	// Figures says what each rule has done.

@@ -24,8 +24,8 @@ func (inv *Invocation) queue(v Verdict) (Entry, error) {
 	return inv.entry(), nil
 }
 
-// wait returns nil if the call may run now that its wait is over, or else who refuses
-// it, and which error of the context ended the wait; nil if there was none. Where the
+// wait returns nil if the call may run now that its wait is over, or else the refusal
+// that it gets, and which error of the context ended the wait; nil if there was none. Where the
 // clock or the context panics, or ends the goroutine, the call is refused.
 func (inv *Invocation) wait(v Verdict) (returned func(), by *BlockError, cause error) {
 	returned = func() {}

@@ -14,8 +14,8 @@ import (
 )
 
 // controller is one rule at work on one resource. What it computes its limit with
-// (fixed, warm, or by the memory in use) and what it enforces it with (a window or a semaphore of a node, or
-// queue) are independent.
+// (fixed, warm, or by the memory in use) and what it enforces it with (a window or a semaphore of a
+// node, or queue) are independent.
 type controller struct {
 	rule     Rule
 	engine   *core.Engine

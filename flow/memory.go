@@ -15,7 +15,7 @@ import (
 // not known it is the whole threshold.
 //
 // It moves when the machine is sampled, beside the calls. So a rule looks again after it
-// took: who took after the threshold had fallen sees that, and what it took must be
+// took: a call that took after the threshold had fallen sees that, and what it took must be
 // within the new one as well. See retake and takeTurn.
 type memoryLimit struct {
 	reading   *sampler.Reading

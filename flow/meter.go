@@ -55,7 +55,7 @@ func (r Rule) meterAfter(old *controller, resource string, revision uint64) (m n
 	return m
 }
 
-// ownerOf is who has the meters to itself, if any rule has.
+// ownerOf is the rule that has the meters to itself, if any rule has.
 func ownerOf(m node.Meter) (owner private, own bool) {
 	if r, ok := m.Owner.(node.ShadowOwner); ok {
 		owner, own = r.Of.(private)
@@ -135,8 +135,8 @@ type succession struct{ old, new *controller }
 // complete comes before the new rules are published. It hands over what was taken from
 // the old windows, also on nodes that calls have come to since the rule was compiled (and
 // where the old rule has none yet it gets one, or calls could make it meanwhile), and
-// tells the old rule of the new one while all of them are held: who took earlier is in
-// what is handed over, and holds it there too (see [stat.Window.Follow]); who took later
+// tells the old rule of the new one while all of them are held: a call that took earlier is in
+// what is handed over, and holds it there too (see [stat.Window.Follow]); one that took later
 // sees the new rule and takes there as well.
 //
 // Nobody takes from a new window before: what is handed over replaces what is there. The

@@ -23,7 +23,8 @@ func (t *Table) findNeeds() {
 }
 
 // Needs tells which meters the rules at a resource count with. Of a semaphore that a rule has to
-// itself nobody else could tell later who is in flight, so it is kept while the rule is off.
+// itself nobody else could tell later which calls are in flight, so it is kept while the rule is
+// off.
 func (t *Table) Needs(held any, known uint64, need func(core.Need)) {
 	h, _ := held.(*family.Held[Rule, controller])
 	for c := range h.All() {

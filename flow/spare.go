@@ -11,7 +11,7 @@ import (
 // least as long as under the others, and then the window is within their limits as well.
 //
 // One thing is left. Each rule may have been replaced by one on another window, where a
-// call takes under its old rule as well, see takeBucket: so who took looks for
+// call takes under its old rule as well, see takeBucket: so a call that took looks for
 // successors of the spared rules too.
 func (rs *Rules) spare() {
 	var takers []*controller

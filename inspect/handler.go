@@ -26,7 +26,7 @@ const index = `penstock, read-only
 // is. Mount it below a prefix with [http.StripPrefix].
 //
 // It knows no users. Names of resources and callers, traffic and rules are for
-// whoever reaches it to see, so the caller decides who does: listen on a loopback
+// whoever reaches it to see, so the caller decides which clients do: listen on a loopback
 // address, or put authentication in front. A browser can be tricked into asking a
 // loopback address under another site's name, so put an allow-list of Host headers
 // in front as well where browsers run.

@@ -91,9 +91,9 @@ type usageJSON struct {
 
 // nodeJSON is a node without what hangs below it.
 type nodeJSON struct {
-	Name     string `json:"name"`
-	Kind     Kind   `json:"kind"`
-	Overflow bool   `json:"overflow,omitempty"`
+	Name     string   `json:"name"`
+	Kind     NodeKind `json:"kind"`
+	Overflow bool     `json:"overflow,omitempty"`
 
 	PassPerSecond      float64 `json:"passPerSecond"`
 	BlockPerSecond     float64 `json:"blockPerSecond"`

@@ -155,15 +155,15 @@ func TestJSONOfAVeryDeepTreeCanBeRead(t *testing.T) {
 }
 
 func TestKindsAreText(t *testing.T) {
-	for kind := inspect.KindRoot; kind <= inspect.KindInbound; kind++ {
+	for kind := inspect.NodeRoot; kind <= inspect.NodeInbound; kind++ {
 		data, err := kind.MarshalText()
 		require.NoError(t, err)
 		require.Equal(t, kind.String(), string(data))
-		var back inspect.Kind
+		var back inspect.NodeKind
 		require.NoError(t, back.UnmarshalText(data))
 		require.Equal(t, kind, back)
 	}
-	_, err := inspect.Kind(99).MarshalText()
+	_, err := inspect.NodeKind(99).MarshalText()
 	require.Error(t, err)
-	require.Error(t, new(inspect.Kind).UnmarshalText([]byte("none")))
+	require.Error(t, new(inspect.NodeKind).UnmarshalText([]byte("none")))
 }

@@ -9,7 +9,7 @@ import (
 // jsonNode is what a program that reads the JSON would write down.
 type jsonNode struct {
 	Name                 string
-	Kind                 inspect.Kind
+	Kind                 inspect.NodeKind
 	Overflow             bool
 	PassPerSecond        float64
 	BlockPerSecond       float64

@@ -104,7 +104,7 @@ func (j *jsonWriter) nodes(visits iter.Seq[visit]) {
 		switch {
 		case v.below == 0:
 			j.text("}")
-		case v.Kind == KindResource:
+		case v.Kind == NodeResource:
 			j.text(`,"origins":[`)
 			open++
 		default:

@@ -2,31 +2,31 @@ package inspect
 
 import "github.com/penstock-go/penstock/core/spec"
 
-// Kind is what a [Node] stands for.
-type Kind uint8
+// NodeKind is what a [Node] stands for.
+type NodeKind uint8
 
 // The kinds of nodes. Root and entrance have no counters of their own: each of
 // their figures is the sum of their direct children.
 const (
-	KindRoot     Kind = iota // everything that came in
-	KindEntrance             // the calls of one context
-	KindCall                 // the calls of one resource in one context
-	KindResource             // the calls of one resource, over all contexts
-	KindOrigin               // the calls of one caller to one resource
-	KindInbound              // the inbound calls of all resources
+	NodeRoot     NodeKind = iota // everything that came in
+	NodeEntrance                 // the calls of one context
+	NodeCall                     // the calls of one resource in one context
+	NodeResource                 // the calls of one resource, over all contexts
+	NodeOrigin                   // the calls of one caller to one resource
+	NodeInbound                  // the inbound calls of all resources
 )
 
 var kindNames = []string{"root", "entrance", "call", "resource", "origin", "inbound"}
 
 // String returns the name used in JSON.
-func (k Kind) String() string { return spec.EnumName("kind", kindNames, uint8(k)) }
+func (k NodeKind) String() string { return spec.EnumName("kind", kindNames, uint8(k)) }
 
 // MarshalText writes the name used in JSON.
-func (k Kind) MarshalText() ([]byte, error) { return spec.MarshalEnum("kind", kindNames, uint8(k)) }
+func (k NodeKind) MarshalText() ([]byte, error) { return spec.MarshalEnum("kind", kindNames, uint8(k)) }
 
 // UnmarshalText reads the name used in JSON.
-func (k *Kind) UnmarshalText(text []byte) error {
+func (k *NodeKind) UnmarshalText(text []byte) error {
 	v, err := spec.ParseEnum("kind", kindNames, text)
-	*k = Kind(v)
+	*k = NodeKind(v)
 	return err
 }

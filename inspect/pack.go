@@ -75,7 +75,7 @@ func (w *packer) all(first, depth int, sum *Figures) {
 
 func (w *packer) put(n *Node, below int) {
 	p := w.to
-	if n.Kind != KindCall { // whose name is a resource's
+	if n.Kind != NodeCall { // whose name is a resource's
 		p.named += len(n.Name)
 	}
 	if len(p.starts) == 0 { // the same for all

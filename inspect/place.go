@@ -15,7 +15,7 @@ const maxDepth = 100
 
 // place is a node of the engine, and how a tree shows it.
 type place struct {
-	kind     Kind
+	kind     NodeKind
 	name     string
 	overflow bool
 	counted  *node.StatisticNode // nil where the figures are sums
@@ -42,8 +42,8 @@ func (r reader) head() Tree {
 	tree := r.engine.Tree()
 	t := Tree{
 		At:       time.Unix(0, r.now).UTC(),
-		Root:     Node{Name: node.RootName, Kind: KindRoot, Figures: Figures{Interval: r.interval}},
-		Inbound:  Node{Name: node.InboundName, Kind: KindInbound},
+		Root:     Node{Name: node.RootName, Kind: NodeRoot, Figures: Figures{Interval: r.interval}},
+		Inbound:  Node{Name: node.InboundName, Kind: NodeInbound},
 		Rules:    r.engine.Rules().RuleFigures(),
 		Waiting:  r.engine.Waiting(),
 		Failures: r.engine.Failures(),
@@ -66,10 +66,10 @@ func usage(b *node.Budget) Usage {
 func (r reader) entrances() (places []place) {
 	tree := r.engine.Tree()
 	for _, e := range tree.Entrances().All() {
-		places = append(places, place{kind: KindEntrance, name: e.Name(), branch: &e.Branch})
+		places = append(places, place{kind: NodeEntrance, name: e.Name(), branch: &e.Branch})
 	}
 	if e := tree.OverflowEntrance(); e.Len() > 0 {
-		places = append(places, place{kind: KindEntrance, name: e.Name(), overflow: true, branch: &e.Branch})
+		places = append(places, place{kind: NodeEntrance, name: e.Name(), overflow: true, branch: &e.Branch})
 	}
 	sortPlaces(places)
 	return places
@@ -86,7 +86,7 @@ func (r reader) calls(places []place, branch *node.Branch, depth int) []place {
 	places = slices.Grow(places, len(calls))
 	for _, c := range calls {
 		places = append(places, place{
-			kind: KindCall, name: c.Name(), overflow: c.Cluster() == r.overflow,
+			kind: NodeCall, name: c.Name(), overflow: c.Cluster() == r.overflow,
 			counted: &c.StatisticNode, branch: &c.Branch,
 		})
 	}
@@ -100,7 +100,7 @@ func (r reader) resources(places []place) []place {
 	r.engine.EachResource(func(res *core.Resource) {
 		if res.Entered() {
 			places = append(places, place{
-				kind: KindResource, name: res.Name(), overflow: res.ClusterNode == r.overflow,
+				kind: NodeResource, name: res.Name(), overflow: res.ClusterNode == r.overflow,
 				counted: &res.StatisticNode, cluster: res.ClusterNode,
 			})
 		}
@@ -112,10 +112,10 @@ func (r reader) resources(places []place) []place {
 func (r reader) origins(places []place, c *node.ClusterNode) []place {
 	first := len(places)
 	for name, o := range c.Origins().All() {
-		places = append(places, place{kind: KindOrigin, name: name, counted: &o.StatisticNode})
+		places = append(places, place{kind: NodeOrigin, name: name, counted: &o.StatisticNode})
 	}
 	if o := c.OverflowOrigin(); o != nil {
-		places = append(places, place{kind: KindOrigin, name: o.Name(), overflow: true, counted: &o.StatisticNode})
+		places = append(places, place{kind: NodeOrigin, name: o.Name(), overflow: true, counted: &o.StatisticNode})
 	}
 	sortPlaces(places[first:])
 	return places

@@ -28,7 +28,7 @@ func (v view) writeSentinel(w io.Writer) error {
 	var line []byte
 	for n := range v.calls {
 		line = append(line[:0], strings.Repeat("-", n.depth)...)
-		if n.Kind != KindCall {
+		if n.Kind != NodeCall {
 			line = append(line, "EntranceNode: "...)
 		}
 		line = shown.Append(line, n.Name, sentinelWidth)

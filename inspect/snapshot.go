@@ -32,7 +32,7 @@ func (r reader) copy(p *place, depth int, details details) Node {
 	for _, q := range r.below(nil, p, depth) {
 		below = append(below, r.copy(&q, depth+1, details))
 	}
-	if p.kind == KindResource {
+	if p.kind == NodeResource {
 		n.Origins, n.Details = below, details.of(p.name)
 	} else {
 		n.Children = below

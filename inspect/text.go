@@ -70,7 +70,7 @@ func (v view) lines(yield func(*cells) bool) {
 	guides := [][]byte{nil, nil} // what draws the lines of the levels above, by depth
 	line := new(cells)
 	for n := range v.calls {
-		if n.Kind == KindEntrance && n.below == 0 {
+		if n.Kind == NodeEntrance && n.below == 0 {
 			continue
 		}
 		line.text, line.ends = line.text[:0], line.ends[:0]
@@ -89,7 +89,7 @@ func (v view) lines(yield func(*cells) bool) {
 			text := append(append(line.text, guide...), branch...)
 			line.end(shown.Append(text, n.Name, max(nameWidth, shown.LabelWidth-shown.Columns(text))))
 			n.describe(line)
-			if n.Kind == KindCall {
+			if n.Kind == NodeCall {
 				if mark := v.details.of(n.Name).mark(); mark != "" {
 					line.end(append(line.text, mark...))
 				}

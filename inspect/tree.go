@@ -43,7 +43,7 @@ type Tree struct {
 // Node is one node of a [Tree].
 type Node struct {
 	Name string
-	Kind Kind
+	Kind NodeKind
 	// Overflow marks a node that stands for all names beyond a cap.
 	Overflow bool
 
@@ -127,7 +127,7 @@ func (t Tree) Call(context, resource string) (*Node, bool) {
 		return nil, false
 	}
 	for _, n := range entrance.all() {
-		if n.Kind == KindCall && n.Name == resource {
+		if n.Kind == NodeCall && n.Name == resource {
 			return n, true
 		}
 	}

@@ -65,7 +65,7 @@ func (u *unpacker) next() int {
 	u.rest = u.rest[1:]
 	below, buckets := u.uvarint(), u.uvarint()
 	*n = Node{
-		Name: u.names[0], Kind: Kind(kind &^ packedOverflow), Overflow: kind&packedOverflow != 0,
+		Name: u.names[0], Kind: NodeKind(kind &^ packedOverflow), Overflow: kind&packedOverflow != 0,
 		Figures: Figures{Interval: u.head.Root.Interval, Buckets: slices.Grow(n.Buckets[:0], buckets)[:buckets]},
 	}
 	u.names = u.names[1:]
@@ -79,7 +79,7 @@ func (u *unpacker) next() int {
 		u.rest = counts.Unpack(u.rest)
 	}
 	n.InFlight, n.Waiting = u.varint(), u.varint()
-	if n.Kind == KindResource {
+	if n.Kind == NodeResource {
 		n.Details = u.details.of(n.Name)
 	}
 	return below

@@ -40,7 +40,7 @@ func (n *Node) visit(depth int, last bool, yield func(visit) bool) bool {
 
 func visitAll(nodes []Node, depth int, yield func(visit) bool) bool {
 	last := len(nodes) - 1
-	for last > 0 && nodes[last].Kind == KindEntrance && len(nodes[last].Children) == 0 {
+	for last > 0 && nodes[last].Kind == NodeEntrance && len(nodes[last].Children) == 0 {
 		last--
 	}
 	for i := range nodes {

@@ -8,7 +8,7 @@ import "github.com/penstock-go/penstock/internal/shared"
 // looks first here and then there finds it, or it was absent in between.
 type members[T any, V Member[T]] struct {
 	one  shared.Pointer[T]
-	rest shared.Pointer[table[T]] // made for the second member
+	rest shared.Pointer[hashTable[T]] // made for the second member
 }
 
 func (m *members[T, V]) load(name string) (V, bool) {
@@ -30,7 +30,7 @@ func (m *members[T, V]) store(v V) {
 		m.one.Store(v)
 		return
 	default:
-		rest = newTable[T](0)
+		rest = newHashTable[T](0)
 	}
 	if 4*(rest.used+1) > 3*len(rest.slots) {
 		rest = rest.copied()
@@ -66,7 +66,7 @@ func (m *members[T, V]) each(yield func(name string, v V) bool) {
 	}
 }
 
-// table finds members by name: a hash table with linear probing, at most three quarters
+// hashTable finds members by name: a hash table with linear probing, at most three quarters
 // used. To find one touches a slot, the member and its name, which is what a map of many
 // costs where none of it is at hand.
 //
@@ -74,7 +74,7 @@ func (m *members[T, V]) each(yield func(name string, v V) bool) {
 // member that leaves only takes its pointer along, and one that comes back finds the slot
 // again. Where too few are left, or too many have left, the rest are copied to a new
 // table. A reader of the old one finds what was there when it began.
-type table[T any] struct {
+type hashTable[T any] struct {
 	slots []slot[T] // a power of two of them
 	used  int       // that have a hash
 	live  int       // that have a member
@@ -88,22 +88,22 @@ type slot[T any] struct {
 // fewest is how many slots a table has.
 const fewest = 4
 
-// newTable returns a table with room for so many members and as many more.
-func newTable[T any](members int) *table[T] {
+// newHashTable returns a table with room for so many members and as many more.
+func newHashTable[T any](members int) *hashTable[T] {
 	size := fewest
 	for size < 2*members {
 		size *= 2
 	}
-	return &table[T]{slots: make([]slot[T], size)}
+	return &hashTable[T]{slots: make([]slot[T], size)}
 }
 
-func find[T any, V Member[T]](t *table[T], name string) (V, bool) {
+func find[T any, V Member[T]](t *hashTable[T], name string) (V, bool) {
 	_, v := locate[T, V](t, shared.Hash(name), name)
 	return v, v != nil
 }
 
 // locate returns the member of that name and its slot.
-func locate[T any, V Member[T]](t *table[T], hash uint64, name string) (*slot[T], V) {
+func locate[T any, V Member[T]](t *hashTable[T], hash uint64, name string) (*slot[T], V) {
 	for i := t.home(hash); ; i = t.after(i) {
 		s := &t.slots[i]
 		switch s.hash.Load() {
@@ -117,7 +117,7 @@ func locate[T any, V Member[T]](t *table[T], hash uint64, name string) (*slot[T]
 	}
 }
 
-func remove[T any, V Member[T]](t *table[T], name string) bool {
+func remove[T any, V Member[T]](t *hashTable[T], name string) bool {
 	s, _ := locate[T, V](t, shared.Hash(name), name)
 	if s == nil {
 		return false
@@ -129,7 +129,7 @@ func remove[T any, V Member[T]](t *table[T], name string) bool {
 
 // store puts a member in a slot that it, or one with the same hash, has left, or in a
 // free one.
-func (t *table[T]) store(hash uint64, v *T) {
+func (t *hashTable[T]) store(hash uint64, v *T) {
 	i := t.home(hash)
 	for ; t.slots[i].hash.Load() != 0; i = t.after(i) {
 		if t.slots[i].hash.Load() == taken(hash) && t.slots[i].member.Load() == nil {
@@ -146,8 +146,8 @@ func (t *table[T]) store(hash uint64, v *T) {
 }
 
 // copied is a table of the members that are there, with room for as many more.
-func (t *table[T]) copied() *table[T] {
-	next := newTable[T](t.live + 1)
+func (t *hashTable[T]) copied() *hashTable[T] {
+	next := newHashTable[T](t.live + 1)
 	for i := range t.slots {
 		if v := t.slots[i].member.Load(); v != nil {
 			next.store(t.slots[i].hash.Load(), v)
@@ -157,9 +157,9 @@ func (t *table[T]) copied() *table[T] {
 }
 
 // home is where a hash belongs.
-func (t *table[T]) home(hash uint64) int { return int(taken(hash) & uint64(len(t.slots)-1)) }
+func (t *hashTable[T]) home(hash uint64) int { return int(taken(hash) & uint64(len(t.slots)-1)) }
 
-func (t *table[T]) after(i int) int { return (i + 1) & (len(t.slots) - 1) }
+func (t *hashTable[T]) after(i int) int { return (i + 1) & (len(t.slots) - 1) }
 
 // taken is a hash as a slot has it.
 func taken(hash uint64) uint64 { return max(hash, 1) }

@@ -51,7 +51,7 @@ type Shared string
 // All reports whether every call of the node counts in the semaphore.
 func (g *MeteredSemaphore) All() bool { return g.all }
 
-// ShadowOwner owns a meter for a rule in shadow mode. Of is who would own it otherwise: if that
+// ShadowOwner owns a meter for a rule in shadow mode. Of is its owner otherwise: if that
 // is nobody, every call of the node counts there, apart from what rules that hold look at. A
 // node leaves whatever such a meter says, as if it weren't there.
 type ShadowOwner struct{ Of any }
@@ -268,12 +268,12 @@ func (n *StatisticNode) seeded() *meters {
 	return n.meters.Load()
 }
 
-// Semaphore returns the node's semaphore for owner (see [Meter]), or nil. It is for who
-// counts a call there; who decides wants [StatisticNode.NeedSemaphore].
+// Semaphore returns the node's semaphore for owner (see [Meter]), or nil. It is for
+// code that counts a call there; code that decides wants [StatisticNode.NeedSemaphore].
 func (n *StatisticNode) Semaphore(owner any) *stat.Semaphore { return n.meters.Load().semaphore(owner) }
 
 // NeedSemaphore returns the node's semaphore for owner, made if there is none. Like a
-// window it is published first and seeded then, with the units in flight. Who
+// window it is published first and seeded then, with the units in flight. Code that
 // counts a call counts it first and looks for a semaphore then, so every call that did
 // not see the semaphore is in the seed. Others may be in it as well, see
 // [StatisticNode.Settle].
@@ -298,7 +298,7 @@ func (n *StatisticNode) NeedSemaphore(owner any) *stat.Semaphore {
 	n.meters.Store(next)
 	if countsAll(owner) { // calls that never saw a shadow semaphore never leave it either
 		g.Seed(n.UnitsInFlight())
-		n.Settle(g) // who came or went since the number was read did so in vain
+		n.Settle(g) // calls that came or went since the number was read did so in vain
 	}
 	return g
 }

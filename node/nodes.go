@@ -133,9 +133,9 @@ func (n *ClusterNode) Idle(now int64) bool {
 // has counted a call on them asks.
 //
 // The resource comes first. It is marked, found idle, removed, and then its call and origin
-// nodes are, all under one lock; who brings it back does so after, and brings only nodes of
-// his own. So where the resource has no mark, either it is marked later and then found to be
-// in use, or what was removed with it has its mark by now.
+// nodes are, all under one lock; a goroutine that brings it back does so after, and brings only
+// nodes of his own. So where the resource has no mark, either it is marked later and then found to
+// be in use, or what was removed with it has its mark by now.
 func AnyLeft(resource *ClusterNode, nodes []*StatisticNode) bool {
 	if resource.Retired() {
 		return true

@@ -69,15 +69,15 @@ type Member[T any] interface {
 // member where it is, or the call sees the mark and has it restored.
 type Registry[T any, V Member[T]] struct {
 	items members[T, V]
-	*terms[T, V]
+	*policy[T, V]
 
 	mu     shared.Mutex
 	pinned map[string]bool
 	gone   map[string]shared.Weak[T] // have left, and may be in use
 }
 
-// terms are what goes for a registry, and for all of its kind.
-type terms[T any, V Member[T]] struct {
+// policy is what goes for a registry, and for all of its kind.
+type policy[T any, V Member[T]] struct {
 	budget *Budget
 	build  func(name string) V
 	left   func(V)         // told about a member that left
@@ -89,7 +89,7 @@ type terms[T any, V Member[T]] struct {
 // calls room, without the lock, which may evict here or in another registry that
 // shares the budget. left and room may be nil.
 func NewRegistry[T any, V Member[T]](budget *Budget, build func(name string) V, left func(V), room func(now int64)) *Registry[T, V] {
-	return &Registry[T, V]{terms: &terms[T, V]{budget: budget, build: build, left: left, room: room}}
+	return &Registry[T, V]{policy: &policy[T, V]{budget: budget, build: build, left: left, room: room}}
 }
 
 // Find returns the member of that name.

@@ -68,8 +68,8 @@ type Tree struct {
 	names     *Budget
 	resources Owner
 
-	ofCalls   *terms[DefaultNode, *DefaultNode] // of the registries of all resources
-	ofOrigins *terms[OriginNode, *OriginNode]
+	ofCalls   *policy[DefaultNode, *DefaultNode] // of the registries of all resources
+	ofOrigins *policy[OriginNode, *OriginNode]
 
 	placing   shared.Mutex // guards where call nodes stand
 	sweeping  shared.Mutex
@@ -99,11 +99,11 @@ func NewTree(layout *stat.Layout, caps Caps, resources Owner) (*Tree, error) {
 		overflow:  &EntranceNode{name: OverflowName},
 		nextSweep: math.MinInt64,
 	}
-	t.ofCalls = &terms[DefaultNode, *DefaultNode]{budget: t.calls, room: t.MakeRoom, left: func(n *DefaultNode) {
+	t.ofCalls = &policy[DefaultNode, *DefaultNode]{budget: t.calls, room: t.MakeRoom, left: func(n *DefaultNode) {
 		n.cluster.first.CompareAndSwap(n, nil)
 		t.unplace(n)
 	}}
-	t.ofOrigins = &terms[OriginNode, *OriginNode]{budget: t.origins, room: t.MakeRoom, build: func(origin string) *OriginNode {
+	t.ofOrigins = &policy[OriginNode, *OriginNode]{budget: t.origins, room: t.MakeRoom, build: func(origin string) *OriginNode {
 		return t.newOrigin(origin, false)
 	}}
 	t.inbound = t.newCluster(InboundName)
@@ -123,7 +123,7 @@ func (t *Tree) newCluster(name string) *ClusterNode {
 // origins yet. It is for a caller that has one beside other things that a call needs.
 func (t *Tree) InitCluster(c *ClusterNode, name string) {
 	c.name = name
-	c.calls.terms, c.origins.terms = t.ofCalls, t.ofOrigins
+	c.calls.policy, c.origins.policy = t.ofCalls, t.ofOrigins
 	c.Init(t.layout)
 }
 

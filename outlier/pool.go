@@ -125,7 +125,7 @@ func (p *pool) place(c *endpoint, now int64) {
 
 // tidy does what time has done since anybody looked: those are forgotten whose time is
 // over, each as of then, and whom the share no longer allows to be out is let back in.
-// So it makes no difference who looks when. It returns the latest time that anybody
+// So it makes no difference which call looks when. It returns the latest time that anybody
 // has brought along.
 func (p *pool) tidy(now int64) int64 {
 	before := p.latest

@@ -71,7 +71,7 @@ func meter(inv *core.Invocation, n *node.StatisticNode) {
 		if g := &semaphores[i]; g.All() {
 			inv.MeterSemaphore(g.Semaphore)
 			if g.Settling() {
-				n.Settle(g.Semaphore) // who did so while the call was on its way here took it for one more
+				n.Settle(g.Semaphore) // a call that settled meanwhile took this one for one more
 			}
 		}
 	}

@@ -160,10 +160,10 @@ func (c *Counters) open(i uint32, now int64) *laneBucket {
 	return c.turn(p, now)
 }
 
-// turn opens the bucket of now on a lane. Who can't have the lock joins the
+// turn opens the bucket of now on a lane. A goroutine that can't have the lock joins the
 // newest bucket as it stands: the holder is a reader, or is turning a lane now.
 // If the lane has rested, no window has its newest bucket any more; then the call
-// waits, once an interval at most, rather than be missed by all who read.
+// waits, once an interval at most, rather than be missed by all that read.
 func (c *Counters) turn(p *shared.Pointer[lane], now int64) *laneBucket {
 	if !c.mu.TryLock() {
 		if l := p.Load(); l != nil {

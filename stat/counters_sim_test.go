@@ -52,9 +52,9 @@ func (l *tallied) read(s *schedules.Schedule, c *Counters, certain int64) Counts
 }
 
 // known bug 3, 4, 7: callers count on few lanes while buckets turn, some of them late,
-// and some on counters that others include, and readers read. A reader sees every count that was there when it began, none
-// that was not there when it ended, and never a total that goes back. In the end
-// every count is in the totals, and in the second window or the minute as long as
+// and some on counters that others include, and readers read. A reader sees every count that was
+// there when it began, none that was not there when it ended, and never a total that goes back. In
+// the end every count is in the totals, and in the second window or the minute as long as
 // those last.
 func TestSimCounters(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
@@ -115,9 +115,9 @@ func TestSimCounters(t *testing.T) {
 	})
 }
 
-// known bug 7: callers count on lanes that readers let go, since nobody came for more than a minute: some
-// were sent to a bucket long ago and only add now. Every count is in the totals, and no
-// reader sees more calls exited than entered.
+// known bug 7: callers count on lanes that readers let go, since nobody came for more than a
+// minute: some were sent to a bucket long ago and only add now. Every count is in the totals, and
+// no reader sees more calls exited than entered.
 func TestSimCountersRest(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		c, _ := simCounters(1 + s.Rand.IntN(2))

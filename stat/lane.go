@@ -128,8 +128,8 @@ func (b *laneBucket) drain() Counts {
 }
 
 // left is the start of the buckets of a lane that has been let go. In these the words that
-// an adder looks at last have the highest bit set for good: who still adds there sees it,
-// and moves on what it added.
+// an adder looks at last have the highest bit set for good: a goroutine that still adds there sees
+// it, and moves on what it added.
 const (
 	left    = never - 1
 	leftBit = 1 << 63

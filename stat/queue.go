@@ -121,8 +121,8 @@ func (g *Semaphore) Join(c Claim) (got bool, place *Waiter) {
 const Open = math.MaxInt64
 
 // SetLimit says what the total may come to under a revision of the rules. An older
-// revision than the one known changes nothing. Who fits now gets units, and who never
-// will loses the place; a call that holds units keeps them.
+// revision than the one known changes nothing. A waiter that fits now gets units, and one that
+// never will loses the place; a call that holds units keeps them.
 func (g *Semaphore) SetLimit(revision uint64, limit int64) {
 	var up woken
 	g.lock()

@@ -27,12 +27,12 @@ import (
 // nobody waits while there is room, and a permit goes from one call to the next
 // without having been anybody's in between. Waiters are woken under no lock.
 //
-// # Who needs no lock
+// # When no lock is needed
 //
 // word is all that matters while nobody is in the queue and nothing is unseen: the total,
 // and which revision of the rules the limit of the queue is from. Then units are taken
 // and given back by exchanging the word for another, which fails if anything in it has
-// changed: one atomic step, as exact as the lock. Who refuses by it loads an exact total
+// changed: one atomic step, as exact as the lock. A call that refuses by it loads an exact total
 // that stood at that instant.
 //
 // Where there is more to look at, the word is frozen: from then on only the holder of mu

@@ -12,7 +12,7 @@ import (
 // gap: those behind move up. It is safe for concurrent use, by the lock that it was made
 // with; some methods want their caller to hold it.
 //
-// # Who is when
+// # Which call runs when
 //
 // Under the lock, ran is the latest turn that was granted, and those in the queue follow
 // it, each by its cost after the one before. So their turns stand nowhere: they are ran
@@ -29,13 +29,13 @@ import (
 // So two calls that run are never closer than the cost of the later one, and nobody waits
 // for turns that nobody takes.
 //
-// # Who is woken
+// # Which calls are woken
 //
 // A call sleeps until the turn that it was told when it came. If nobody leaves, that is
 // right and nobody wakes anybody. When somebody leaves, those behind sleep too long by
 // that. Only the first in the queue is told at once; the others are when they are first.
 // So a call that leaves costs no more for those behind it, and each is told once, unless
-// somebody leaves in between, and then it is one of those that leave who pays for it.
+// somebody leaves in between, and then one of the calls that leave pays for it.
 // Invariant, under the lock: if anybody in the queue sleeps for too long, its first sleeps
 // until its turn at most, and looks then; it grants what is due, and tells the next.
 //
@@ -201,7 +201,7 @@ func (x *Turn) Linger(until int64) bool {
 	return true
 }
 
-// Run grants the turn before its time, and with it those of all who come before. The call
+// Run grants the turn before its time, and with it those of all that come before. The call
 // runs already.
 func (x *Turn) Run() {
 	if !x.inQueue {

@@ -24,7 +24,7 @@ import "slices"
 // heir is a window that another one was handed over to, and where its buckets went.
 type heir struct {
 	to       *Window
-	era      uint64 // that began with it; who took in earlier ones is in the heir
+	era      uint64 // that began with it; what was taken in earlier ones is in the heir
 	toEra    uint64 // the era of the heir then
 	oldest   int64  // bucket that counted
 	head     int64  // the newest one

@@ -17,8 +17,8 @@ package stat
 // instant of the second load and belongs to the bucket it would join (or to a newer one,
 // which it would have to join as well by then). If that total leaves no room, a serial
 // order in which the call came at that instant refuses it too, also while the word is
-// closed: then it says what was before, and who closed it comes after. If it leaves room
-// and sum is open for that bucket, the swap is the instant at which the call is admitted.
+// closed: then it says what was before, and the goroutine that closed it comes after. If it leaves
+// room and sum is open for that bucket, the swap is the instant at which the call is admitted.
 //
 // The word has 20 bits of the bucket's number. A caller that is held up between load
 // and swap for exactly a multiple of 2^20 buckets and finds the same total is within

@@ -86,8 +86,8 @@ func (r Rule) meterAfter(old *gate, revision uint64) node.Meter {
 	return m
 }
 
-// meter names what a rule that comes after none needs on the inbound node. A shadow rule with a limit has
-// its own: there counts only what the rule would admit.
+// meter names what a rule that comes after none needs on the inbound node. A shadow rule with a
+// limit has its own: there counts only what the rule would admit.
 func (r Rule) meter() node.Meter {
 	m := node.Meter{}
 	if r.Metric == QPS {

@@ -49,7 +49,7 @@ func Until(c Clock, deadline time.Time) time.Duration {
 	if c, ok := c.(deadlineClock); ok {
 		return c.until(deadline)
 	}
-	return deadline.Sub(time.Unix(0, c.Now())) // as the clock shows it: so did who set the deadline
+	return deadline.Sub(time.Unix(0, c.Now())) // as the clock shows it: so did the code that set the deadline
 }
 
 // SleepCall has a call sleep on a clock. before is called as soon as it sleeps, so that a

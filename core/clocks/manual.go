@@ -54,8 +54,8 @@ func (m *SleepMode) UnmarshalText(text []byte) error {
 
 // Manual is a clock for tests: it stands still until it is told to move, so
 // that rules that act over minutes are tested in microseconds. It goes from the year 1900
-// to 2100 (UTC) and stands still at the end: who would sleep beyond it wakes there, or at
-// once if it is there already, and no alarm rings any more. It is safe for concurrent use.
+// to 2100 (UTC) and stands still at the end: a goroutine that would sleep beyond it wakes there, or
+// at once if it is there already, and no alarm rings any more. It is safe for concurrent use.
 type Manual struct {
 	advancing sync.Mutex // one Advance at a time
 
@@ -85,7 +85,7 @@ type sleeper struct {
 	returned chan struct{} // closed when the call it belongs to has returned; nil if it is no call
 }
 
-// NewManual returns a clock that stands at start and parks who sleeps. The zero
+// NewManual returns a clock that stands at start and parks goroutines that sleep. The zero
 // time stands for the begin of 1970, another one out of range for the nearer end.
 func NewManual(start time.Time) *Manual {
 	c := new(Manual)

@@ -93,7 +93,7 @@ func (n *Nap) slept(until int64) int64 {
 	return min(until, n.end)
 }
 
-// Again forgets who has moved the nap up: what they had to tell is to be looked at next.
+// Again forgets which calls have moved the nap up: what they had to tell is to be looked at next.
 func (n *Nap) Again() {
 	n.mu.Lock()
 	n.end, n.sleep = never, nil

@@ -10,7 +10,7 @@ type Waking struct {
 }
 
 // Wakeable returns a context that ends when parent does, or earlier when it is told
-// to. That touches nothing of the parent: who grants a call its units must not run
+// to. That touches nothing of the parent: a call that grants another its units must not run
 // into what the call's context does. Where the parent is of a kind that package
 // context doesn't know, a goroutine of that package waits for its end, until Done.
 func Wakeable(parent context.Context) (context.Context, Waking) {

@@ -41,7 +41,7 @@ func run(w io.Writer) error {
 	}
 	for _, resource := range []string{"POST /refunds", "GET /orders", "GET /health"} {
 		for _, caller := range []string{"back-office", "crawler", "balancer", ""} {
-			// Who calls is what the program has found out, not what a header claims.
+			// The caller is the one that the program has found out, not what a header claims.
 			ctx := api.WithOrigin(api.WithContext(context.Background(), "http"), caller)
 			err := guard.Do(ctx, resource, func(context.Context) error { return nil })
 			verdict := "may"

@@ -26,7 +26,7 @@ func main() {
 }
 
 func run(w io.Writer) error {
-	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // who waits is parked
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // a call that waits is parked
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func main() {
 
 func run(w io.Writer) error {
 	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	clock.SetSleep(api.SleepAdvance) // who waits moves the clock
+	clock.SetSleep(api.SleepAdvance) // a call that waits moves the clock
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func run(w io.Writer) error {
 	ctx := context.Background()
 
 	fmt.Fprintln(w, "one call after the other:")
-	clock.SetSleep(api.SleepAdvance) // who waits moves the clock
+	clock.SetSleep(api.SleepAdvance) // a call that waits moves the clock
 	start := clock.Now()
 	for n := range 5 {
 		if err := send(ctx, guard); err != nil {
@@ -53,7 +53,7 @@ func run(w io.Writer) error {
 
 	clock.Advance(time.Second)
 	fmt.Fprintln(w, "seven at once, a second later:")
-	clock.SetSleep(api.SleepRecord) // who waits is noted, and time stands still
+	clock.SetSleep(api.SleepRecord) // a wait is noted, and time stands still
 	for n := range 7 {
 		before := len(clock.Slept())
 		err := send(ctx, guard)

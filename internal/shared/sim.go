@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// Scheduler decides who goes on.
+// Scheduler decides which goroutine goes on.
 type Scheduler interface {
 	// Access comes before each access to an object.
 	Access(object any, write bool)

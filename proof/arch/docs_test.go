@@ -8,9 +8,9 @@ import (
 
 func TestDocComments(t *testing.T) { report(t, thisModule(t).checkDocs()) }
 
-// checkDocs wants a doc comment on every exported function, type, constant and variable, and on every
-// exported method of an exported type, of the packages that users import. Fields and the methods that
-// an interface lists are covered by their type's comment.
+// checkDocs wants a doc comment on every exported function, type, constant and variable, and on
+// every exported method of an exported type, of the packages that users import. Fields and the
+// methods that an interface lists are covered by their type's comment.
 func (t tree) checkDocs() (problems []string) {
 	missing := func(at ast.Node, what, name string) {
 		problems = append(problems, t.problem(at, "%s %s has no doc comment: say what it promises", what, name))

@@ -10,15 +10,16 @@ import (
 
 func TestDocLinks(t *testing.T) { report(t, thisModule(t).checkLinks()) }
 
-// docLink is [Name], [Type.Member], [pkg.Name] or [pkg.Type.Member] in a comment, perhaps with a star.
+// docLink is [Name], [Type.Member], [pkg.Name] or [pkg.Type.Member] in a comment, perhaps with a
+// star.
 var docLink = regexp.MustCompile(`(?:^|[\s(])\[\*?(?:([a-z]\w*)\.)?([A-Z]\w*)(?:\.(\w+))?\](?:[^\[(\w]|$)`)
 
 // declared are the names of a package's declarations, each with its fields and methods. A type that
 // embeds others has the member "*", since what it takes over stands elsewhere.
 type declared map[string]map[string]bool
 
-// checkLinks wants every link of a comment to lead to something: a declaration of the package itself,
-// or of a package that it imports. Tests are left out, and so are names of other modules.
+// checkLinks wants every link of a comment to lead to something: a declaration of the package
+// itself, or of a package that it imports. Tests are left out, and so are names of other modules.
 func (t tree) checkLinks() (problems []string) {
 	packages := map[string]declared{}
 	imports := map[string]map[string]string{} // folders of this module by the names they have in a folder

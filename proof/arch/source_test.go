@@ -41,7 +41,8 @@ func report(t *testing.T, problems []string) {
 	}
 }
 
-// checkRequirements reads go.mod line by line: what it requires itself, "// indirect" left out, is in dependencies.
+// checkRequirements reads go.mod line by line: what it requires itself, "// indirect" left out, is
+// in dependencies.
 func (t tree) checkRequirements() (problems []string) {
 	block := false
 	number := 0

@@ -20,8 +20,8 @@ import (
 )
 
 // names gives rules and calls names that are made to break what is written about them:
-// rule files, JSON and the tree; and numbers and expressions of the kind. What can't be shown is refused when it comes;
-// everything else is shown as it is, or escaped, and read back as it was.
+// rule files, JSON and the tree; and numbers and expressions of the kind. What can't be shown is
+// refused when it comes; everything else is shown as it is, or escaped, and read back as it was.
 func names(r *round) error {
 	for _, part := range []func(*round) error{namesInRules, namesInTree, numbersInFiles, expressions} {
 		if err := part(r); err != nil {

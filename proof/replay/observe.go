@@ -87,7 +87,7 @@ func treeOf(n *inspect.Node) *treeNode {
 	}
 	for i := range n.Children {
 		child := &n.Children[i]
-		if child.Kind != inspect.KindEntrance || !named(child) || child.Name == defaultContext {
+		if child.Kind != inspect.NodeEntrance || !named(child) || child.Name == defaultContext {
 			t.Children = append(t.Children, treeOf(child))
 		}
 	}

@@ -189,8 +189,8 @@ func TestSimQueuesOfValues(t *testing.T) {
 }
 
 // known bug 72, 128: calls wait in several queues at once, of enforced and shadow rules, and
-// perhaps for a permit as well or before a breaker, while rules change their rate, their mode or their
-// behavior, go and come. Nobody waits for longer than the longest wait, and in the end
+// perhaps for a permit as well or before a breaker, while rules change their rate, their mode or
+// their behavior, go and come. Nobody waits for longer than the longest wait, and in the end
 // nothing is held and nobody is before somebody who comes.
 func TestSimQueuesAsRulesChange(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
