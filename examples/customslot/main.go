@@ -1,5 +1,6 @@
 // Customslot shows slots of your own in the chain: one that refuses calls for a reason of
-// your own, and one that records how long calls took.
+// your own, one that takes from a pool of connections and gives back, and one that records
+// how long calls took.
 //
 //	go run ./examples/customslot
 package main
@@ -11,6 +12,7 @@ import (
 	"log"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/api"
@@ -32,6 +34,36 @@ func newTenants(suspended map[string]bool) tenants {
 		return core.Verdict{} // nothing against it
 	}}
 }
+
+// connections is a pool: a call takes a connection, and holds it until it exits.
+type connections struct{ free atomic.Int64 }
+
+func (*connections) Name() string { return "connections" }
+
+// Ask is the early look. It takes nothing, and may be left out.
+func (c *connections) Ask(inv *core.Invocation) core.Verdict {
+	if c.free.Load() > 0 {
+		return core.Verdict{}
+	}
+	return inv.Refuse("no connection is free")
+}
+
+// Take decides: it checks and takes in one step. What is reserved is given back when the call
+// exits, or at once if a slot behind this one refuses it.
+func (c *connections) Take(inv *core.Invocation) core.Verdict {
+	for free := c.free.Load(); free > 0; free = c.free.Load() {
+		if c.free.CompareAndSwap(free, free-1) {
+			inv.Reserve(core.Reservation{Holder: c, Units: 1, UntilExit: true})
+			return core.Verdict{}
+		}
+	}
+	return inv.Refuse("no connection is free")
+}
+
+// Direct says that Take never makes a call wait: nobody needs to be asked before.
+func (*connections) Direct() bool { return true }
+
+func (c *connections) GiveBack(r *core.Reservation, _ int64) { c.free.Add(r.Units) }
 
 // stopwatch records calls that took long. Slots run on the caller's goroutine, between the
 // call and its answer: keep them short, and safe for concurrent use.
@@ -56,8 +88,11 @@ func main() {
 
 func run(w io.Writer) error {
 	slow := func(resource string, took time.Duration) { fmt.Fprintf(w, "slow: %s took %v\n", resource, took) }
+	pool := new(connections)
+	pool.free.Store(1)
 	chain := slots.Default().
 		With(newTenants(map[string]bool{"globex": true}), core.After("authority")). // before anything is taken
+		With(pool, core.After("isolation")).
 		With(stopwatch{100 * time.Millisecond, slow}, core.After("statistic"))
 	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	guard, err := api.New(api.Config{Chain: chain, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
@@ -72,6 +107,9 @@ func run(w io.Writer) error {
 		if err != nil {
 			fmt.Fprintf(w, "%s: %v (kind %v)\n", tenant, err, api.KindOf(err))
 			continue
+		}
+		if _, err := guard.Entry(ctx, "GET /carts"); err != nil { // the only connection is taken
+			fmt.Fprintf(w, "%s: %v\n", tenant, err)
 		}
 		clock.Advance(150 * time.Millisecond) // the guarded code runs
 		e.Exit()

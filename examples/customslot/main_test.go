@@ -10,6 +10,7 @@ func Example() {
 		fmt.Println(err)
 	}
 	// Output:
+	// acme: penstock: blocked "GET /carts": no connection is free
 	// slow: GET /orders took 150ms
 	// acme: served
 	// globex: penstock: blocked "GET /orders": tenant is suspended (kind custom)

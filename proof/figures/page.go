@@ -16,7 +16,7 @@ func keep(page string, t table) error { return tables.Keep(page, "figures", "\n"
 
 func kept(t table) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "```text\n%s```\n\nEach line again, by itself:\n\n```\n", t)
+	fmt.Fprintf(&b, "```text\n%s```\n\nEach row again, by itself:\n\n```\n", t)
 	for _, r := range t.results {
 		for _, c := range r.commands(t.size) {
 			b.WriteString(c + "\n")

@@ -1,0 +1,28 @@
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A page that names a file of the source names one that is there.
+func TestFilesThatPagesNameExist(t *testing.T) {
+	pages, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	file := regexp.MustCompile(`(?m)(?:^|[^\w\\/.])([a-z0-9]+(?:/[a-z0-9]+)*/[A-Za-z0-9_]+\.go)\b`)
+	named := 0
+	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md", "../proof/README.md") {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, m := range file.FindAllSubmatch(text, -1) {
+			named++
+			assert.FileExists(t, filepath.Join("..", filepath.FromSlash(string(m[1]))), page)
+		}
+	}
+	require.Greater(t, named, 50, "are they found at all?")
+}
