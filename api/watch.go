@@ -43,6 +43,10 @@ type watch struct {
 // is missing, empty or wrong leaves the last good rules in force, and is logged.
 // They stay in force after the watch.
 //
+// In a bubble of testing/synctest on Linux it doesn't return: what waits there for the system to
+// tell of changes is never durably blocked, so the bubble's time stands still, and with it the
+// time for which a file must lie still. Take [Guard.LoadRulesFile] there, which starts nothing.
+//
 // A Guard has one source of rules: while it watches a file, to watch another or to
 // load rules is a [*SourceError]. There has to be one path: more are for later, when
 // sources can be combined, and an error now.

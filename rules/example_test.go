@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/rules"
@@ -52,6 +53,26 @@ flow:
 	// Output:
 	// rules.yaml:4:5: flow[0].treshold: unknown field (did you mean "threshold"?)
 	// rules.yaml:5:15: flow[0].interval: must be a duration with its unit, as in 60ms or 60s
+}
+
+// A set is written as the file that it would have come from.
+func ExampleSet_YAML() {
+	set := rules.Set{Flow: []flow.Rule{
+		{ID: "mail", Resource: "send mail", Threshold: 10, Behavior: flow.Throttle, MaxWait: 2 * time.Second},
+	}}
+	file, err := set.YAML()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(string(file))
+	// Output:
+	// flow:
+	//   - id: mail
+	//     resource: send mail
+	//     threshold: 10
+	//     behavior: throttle
+	//     maxWait: 2s
 }
 
 func ExampleDiff() {

@@ -86,6 +86,9 @@ type Watcher struct {
 // In case no change is told, the file is read every 30 s; where changes can't
 // be told at all, every 5 s.
 //
+// In a bubble of testing/synctest on Linux it doesn't return, since the time there stands still
+// as long as anything waits for the system: take [Load] in such tests.
+//
 // While the file is missing, empty, wrong or refused by apply, the last good
 // rules stay. Each outcome is told once: content that failed isn't tried again
 // until it changes. The Set that apply gets is its own.

@@ -1,0 +1,36 @@
+package api_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+)
+
+// A rule file is loaded in a synctest bubble, and again when it has changed, and calls wait in
+// the bubble's time: what the documentation of WatchRules offers instead of it there.
+func TestRuleFileInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuard(t, api.Config{})
+		path := filepath.Join(t.TempDir(), "rules.yaml")
+		for _, distance := range []time.Duration{time.Second, 250 * time.Millisecond} {
+			file := "flow: [{id: mail, resource: mail, threshold: 1, interval: " + distance.String() + ", behavior: throttle, maxWait: 1h}]"
+			require.NoError(t, os.WriteFile(path, []byte(file), 0o600))
+			require.NoError(t, g.LoadRulesFile(path))
+			time.Sleep(time.Minute)
+			begin := time.Now()
+			for range 3 {
+				e, err := g.Entry(t.Context(), "mail")
+				require.NoError(t, err)
+				e.Exit()
+			}
+			assert.Equal(t, 2*distance, time.Since(begin))
+		}
+	})
+}

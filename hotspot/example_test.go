@@ -1,0 +1,41 @@
+package hotspot_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/hotspot"
+)
+
+// Two calls a second of every user, and more of one. Who has no name is not limited.
+func Example() {
+	guard, err := api.New(api.Config{Clock: api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))})
+	if err != nil {
+		panic(err)
+	}
+	defer guard.Close()
+	err = guard.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{{
+		ID: "users", Resource: "GET /orders", Param: "user", Threshold: 2, IgnoreEmpty: true,
+		Exceptions: []hotspot.Exception{{Value: hotspot.ValueOf("batch"), Threshold: 4}},
+	}}})
+	if err != nil {
+		panic(err)
+	}
+	for _, user := range []string{"ann", "bob", "batch", ""} {
+		passed := 0
+		for range 10 {
+			if e, err := guard.Entry(context.Background(), "GET /orders", api.Param("user", user)); err == nil {
+				passed++
+				e.Exit()
+			}
+		}
+		fmt.Printf("%q: %d of 10\n", user, passed)
+	}
+	// Output:
+	// "ann": 2 of 10
+	// "bob": 2 of 10
+	// "batch": 4 of 10
+	// "": 10 of 10
+}
