@@ -147,11 +147,7 @@ func (h *handoverRound) taken() int64 {
 
 // look sees to calls that wait no more.
 func (h *handoverRound) look() error {
-	for _, c := range slices.Clone(h.waiting) {
-		if c.waits() {
-			continue
-		}
-		h.waiting = slices.DeleteFunc(h.waiting, func(w *handed) bool { return w == c })
+	for c := range waitNoMore(&h.waiting) {
 		if c.err != nil {
 			return fmt.Errorf("refused after its wait: %w", c.err)
 		}

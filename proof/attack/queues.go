@@ -93,11 +93,7 @@ func (q *queueRound) enter(number int, patience time.Duration) (*queued, error) 
 
 // look sees to those that wait no more.
 func (q *queueRound) look() error {
-	for _, c := range slices.Clone(q.waiting) {
-		if c.waits() {
-			continue
-		}
-		q.waiting = slices.DeleteFunc(q.waiting, func(w *queued) bool { return w == c })
+	for c := range waitNoMore(&q.waiting) {
 		q.checked.Add(1)
 		switch {
 		case c.err != nil && time.Duration(c.at-c.came) > 0 && time.Duration(c.at-c.came) < q.maxWait:
