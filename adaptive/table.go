@@ -29,19 +29,18 @@ func (r Rule) Equal(other Rule) bool { return r == other }
 type Table struct {
 	family.Compiled[Rule, controller]
 
-	revision uint64
-	limits   shared.Uint64 // that the table has made
+	limits shared.Uint64 // that the table has made
 }
 
 // nextID is the identity of a new limit. It is safe for concurrent use: rules are built for
 // several resources at once.
-func (t *Table) nextID() limitID { return limitID{t.revision, t.limits.Add(1)} }
+func (t *Table) nextID() limitID { return limitID{t.Revision, t.limits.Add(1)} }
 
 // Compile makes adaptive rules part of the next revision of an engine's rules. Rules
 // that did not change go on as they are, those that did go on from what the rule with
 // the same ID has learned.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
-	t := &Table{revision: b.Revision()}
+	t := new(Table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
 		Build: func(r Rule, at *core.Site, old *controller) *controller {

@@ -20,7 +20,7 @@ type Figures struct {
 
 // Figures says what each rule has done, over all resources, and what its breakers do.
 func (t *Table) Figures() []core.RuleFigures {
-	now := t.engine.Now()
+	now := t.Engine.Now()
 	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
 		if r.Mode == spec.Off || len(controllers) == 0 {
 			return nil

@@ -16,7 +16,7 @@ func (t *Table) Force(rule, resource string, f Force) error {
 	t.each(func(c *controller) {
 		if c.rule.ID == rule && (resource == "" || resource == c.resource) {
 			found = true
-			c.machine.force(f, t.engine.Now()).notify()
+			c.machine.force(f, t.Engine.Now()).notify()
 		}
 	})
 	if !found {

@@ -32,7 +32,7 @@ func (t *Table) Status() []Status {
 	var list []Status
 	t.each(func(c *controller) {
 		if c.rule.Mode != spec.Off {
-			list = append(list, c.status(t.engine.Now()))
+			list = append(list, c.status(t.Engine.Now()))
 		}
 	})
 	return list

@@ -34,7 +34,6 @@ func (r Rule) Equal(other Rule) bool { return reflect.DeepEqual(r, other) }
 type Table struct {
 	family.Compiled[Rule, controller]
 
-	engine    *core.Engine
 	listeners *Listeners
 }
 
@@ -63,8 +62,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		Told: (*controller).told,
 		Idle: (*controller).idle,
 	}
-	t := &Table{engine: e, listeners: listeners}
-	return family.Compile(b, core.KindBreaker, rules, maker, t)
+	return family.Compile(b, core.KindBreaker, rules, maker, &Table{listeners: listeners})
 }
 
 // Bind returns the breakers of a resource or nil.

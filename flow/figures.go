@@ -24,7 +24,7 @@ func (t *Table) Figures() []core.RuleFigures {
 		if !r.watchesMemory() || r.Mode == spec.Off {
 			return nil
 		}
-		m := newMemoryLimit(t.sampler, r)
+		m := newMemoryLimit(t.Engine.Sampler(), r)
 		return Figures{m.threshold(), max(0, m.reading.Value())}
 	})
 }

@@ -32,7 +32,6 @@ func (r Rule) Equal(other Rule) bool { return r == other }
 type Table struct {
 	family.Compiled[Rule, controller]
 
-	sampler *sampler.Sampler
 	perhaps []core.Need // that rules with an expression have where they come to apply
 	looking []Rule      // the associated ones
 }
@@ -42,7 +41,7 @@ type Table struct {
 // rule with the same ID.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	e := b.Engine
-	t, revision := &Table{sampler: e.Sampler()}, b.Revision()
+	t, revision := new(Table), b.Revision()
 	maker := family.Maker[Rule, controller]{
 		Normalized: func(r Rule) (Rule, error) { return r.Normalized(e.Config().ColdFactor) },
 		Build: func(r Rule, at *core.Site, old *controller) *controller {
@@ -67,14 +66,14 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 func (t *Table) watchMemory(b *core.RulesetBuilder) error {
 	var wants []sampler.Quantity
 	for i, r := range t.All() {
-		if err := r.checkMachine(t.sampler); err != nil {
+		if err := r.checkMachine(t.Engine.Sampler()); err != nil {
 			return fmt.Errorf("flow[%d].%w", i, err)
 		}
 		if r.watchesMemory() && r.Mode != spec.Off {
 			wants = append(wants, r.quantity())
 		}
 	}
-	b.BeforePublishing(func(int64) { t.sampler.Serve(core.KindFlow, wants, nil) })
+	b.BeforePublishing(func(int64) { t.Engine.Sampler().Serve(core.KindFlow, wants, nil) })
 	return nil
 }
 

@@ -28,29 +28,26 @@ func (r Rule) Equal(other Rule) bool { return r == other }
 // Table is the compiled isolation rules of one revision. It implements core.Family.
 type Table struct {
 	family.Compiled[Rule, controller]
-
-	revision uint64
 }
 
 // Compile makes isolation rules part of the next revision of an engine's rules. A call
 // in flight or in a queue stays there, whatever becomes of the rules: a higher limit lets
 // the first in the queue run at once, and where no rule is left, all do.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
-	t := &Table{revision: b.Revision()}
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
 		Build:      func(r Rule, at *core.Site, old *controller) *controller { return newController(r, at.Resource, old) },
 		Rule:       func(c *controller) *Rule { return &c.rule },
 		Told:       (*controller).told,
 	}
-	return family.Compile(b, core.KindIsolation, rules, maker, t)
+	return family.Compile(b, core.KindIsolation, rules, maker, new(Table))
 }
 
 // Bind returns the rules of a resource or nil. Where it is known which rules apply, it tells
 // those in the queue what the limit is now. Calls that come tell it too (see [stat.Claim]); but
 // there may come none.
 func (t *Table) Bind(at *core.Site) core.Checker {
-	rs := &Rules{revision: t.revision, controllers: t.Hold(at)}
+	rs := &Rules{revision: t.Revision, controllers: t.Hold(at)}
 	for _, c := range rs.controllers {
 		switch {
 		case c.rule.Mode == spec.Shadow:
@@ -66,7 +63,7 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 		if rs.tightest != nil {
 			limit = int64(rs.tightest.rule.Threshold)
 		}
-		at.BeforeUse(func(int64) { g.SetLimit(t.revision, limit) })
+		at.BeforeUse(func(int64) { g.SetLimit(t.Revision, limit) })
 	}
 	if len(rs.controllers) == 0 {
 		return nil

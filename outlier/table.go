@@ -27,15 +27,12 @@ func (r Rule) Equal(other Rule) bool { return r == other }
 // Table is the compiled outlier rules of one revision. It implements core.Family.
 type Table struct {
 	family.Compiled[Rule, controller]
-
-	engine *core.Engine
 }
 
 // Compile makes outlier rules part of the next revision of an engine's rules. Rules
 // that did not change go on as they are, those that did take over the endpoints of the
 // rule with the same ID.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
-	t := &Table{engine: b.Engine}
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
 		Build: func(r Rule, at *core.Site, old *controller) *controller {
@@ -45,7 +42,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		Told: (*controller).told,
 		Idle: (*controller).idle,
 	}
-	return family.Compile(b, core.KindOutlier, rules, maker, t)
+	return family.Compile(b, core.KindOutlier, rules, maker, new(Table))
 }
 
 // Bind returns the rules of a resource or nil.
@@ -75,9 +72,9 @@ func siteOf(at *core.Site) *site {
 // Ejected lists the endpoints of a resource that calls are refused to at the moment,
 // sorted. Beyond the cap on resources, all names share their endpoints.
 func (t *Table) Ejected(resource string, now int64) []string {
-	r, ok := t.engine.FindResource(resource)
+	r, ok := t.Engine.FindResource(resource)
 	if !ok {
-		r, _ = t.engine.FindResource(node.OverflowName)
+		r, _ = t.Engine.FindResource(node.OverflowName)
 	}
 	s, _ := t.HeldBy(r).Common().(*site)
 	if s == nil || s.ejected.Load() == 0 || !ok && len(t.For(resource)) == 0 {

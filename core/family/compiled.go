@@ -16,8 +16,9 @@ import (
 // more than resources.
 type Compiled[R spec.Rule[R], C any] struct {
 	*Table[R, C]
-	engine *core.Engine
-	kind   core.Kind
+	Engine   *core.Engine
+	Revision uint64 // of the rules
+	kind     core.Kind
 }
 
 // Compiling is a family's own table, with a [Compiled] in it that Compile fills in.
@@ -41,7 +42,7 @@ func Compile[R spec.Rule[R], C any](b *core.RulesetBuilder, kind core.Kind, rule
 	if err != nil {
 		return fmt.Errorf("%v: %w", kind, err)
 	}
-	*into.compiled() = Compiled[R, C]{table, b.Engine, kind}
+	*into.compiled() = Compiled[R, C]{table, b.Engine, b.Revision(), kind}
 	b.Put(kind, into)
 	return nil
 }
@@ -111,7 +112,7 @@ func (t Compiled[R, C]) Each(f func(*C)) {
 }
 
 func (t Compiled[R, C]) each(f func(*core.Resource, *C)) {
-	t.engine.EachResource(func(r *core.Resource) {
+	t.Engine.EachResource(func(r *core.Resource) {
 		for c := range t.HeldBy(r).All() {
 			if _, known := t.numbers[(*t.maker.Rule(c)).Info().ID]; known {
 				f(r, c)

@@ -20,7 +20,6 @@ import (
 // compiled is the least that is one.
 type compiled struct {
 	family.Compiled[rule, controller]
-	engine *core.Engine
 }
 
 // bound are the controllers that judge a call.
@@ -41,7 +40,7 @@ func compile(b *core.RulesetBuilder, maker family.Maker[rule, controller], rules
 	refusal := core.NewBlockError(core.BlockError{Kind: core.KindFlow}, nil, nil)
 	maker.Normalized = func(r rule) (rule, error) { return r, nil }
 	maker.Told = func(*controller) (*core.BlockError, *stat.Tally) { return refusal, new(stat.Tally) }
-	f := &compiled{engine: b.Engine}
+	f := new(compiled)
 	return f, family.Compile(b, core.KindFlow, rules, maker, f)
 }
 
@@ -58,7 +57,7 @@ func put(t *testing.T, e *core.Engine, rules ...rule) (f *compiled) {
 // bound are the controllers that a call by a name finds.
 func (f *compiled) bound(t *testing.T, name string) (found bound) {
 	t.Helper()
-	entry, err := f.engine.Enter(t.Context(), name, nil)
+	entry, err := f.Engine.Enter(t.Context(), name, nil)
 	require.NoError(t, err)
 	entry.Exit()
 	return f.kept(t, name)
@@ -67,7 +66,7 @@ func (f *compiled) bound(t *testing.T, name string) (found bound) {
 // kept is what is held at a resource, without a call.
 func (f *compiled) kept(t *testing.T, name string) bound {
 	t.Helper()
-	r, ok := f.engine.FindResource(name)
+	r, ok := f.Engine.FindResource(name)
 	require.True(t, ok)
 	return slices.Collect(f.HeldBy(r).All())
 }
