@@ -28,7 +28,7 @@ import (
 // What no rule of its kind reads is refused, with what to do about it, from Go and in a file,
 // whatever the mode; what one reads is taken; and what comes out of api.Rules goes in again, as
 // it is and through a file. That is so for every field of every family, under all that its
-// enumerations can say.
+// enumerations can say. known bug 134
 func TestFieldsThatAreNotRead(t *testing.T) {
 	const s = time.Second
 	t.Run("flow", func(t *testing.T) {

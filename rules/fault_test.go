@@ -74,7 +74,7 @@ func TestFileErrorWithoutName(t *testing.T) {
 }
 
 // Columns count characters, of which a tab is one, wherever it stands; and what YAML has against
-// a tab is said at the tab.
+// a tab is said at the tab. known bug 135
 func TestPlacesBesideTabs(t *testing.T) {
 	for data, want := range map[string]string{
 		"flow: [\n\t{resource: a,\n\ttreshold: 1}\n]":                            `3:2: flow[0].treshold: unknown field`,

@@ -168,5 +168,7 @@ var sections = []section{
 		{131, "Penstock", "a row of failures outlives the call that went well in between", ""},
 		{132, "Penstock", "a shadow throttle moves a sleep to a later time, and delays calls", ""},
 		{133, "Penstock", "a call that leaves late pushes back those whose turn had come", ""},
+		{134, "Penstock", "a rule says what nothing reads, and nobody tells", ""},
+		{135, "Penstock", "an error is told at a line that is right", ""},
 	}},
 }
