@@ -70,7 +70,7 @@ func TestNoAllocations(t *testing.T) {
 		{name: "reject", rules: []flow.Rule{{Threshold: enough}}},
 		{name: "reject, blocked", rules: []flow.Rule{{Threshold: 0}}, block: true},
 		{name: "reject, full", rules: []flow.Rule{{Threshold: 1, Interval: 24 * time.Hour}}, block: true},
-		{name: "strict", rules: []flow.Rule{{Threshold: enough, Strict: true}}},
+		{name: "strict", rules: []flow.Rule{{Threshold: enough, Window: flow.Strict}}},
 		{name: "fine interval", rules: []flow.Rule{{Threshold: enough, Interval: 10 * time.Millisecond}}},
 		{name: "concurrency", rules: []flow.Rule{{Threshold: 10, Metric: flow.Concurrency}}},
 		{name: "concurrency, blocked", rules: []flow.Rule{{Threshold: 0.5, Metric: flow.Concurrency}}, block: true},

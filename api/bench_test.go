@@ -32,7 +32,7 @@ func BenchmarkEntry(b *testing.B) {
 		{name: "no-rule"},
 		{name: "reject", rules: one},
 		{name: "reject-four-nodes", rules: one, opts: []core.Option{api.Inbound()}, from: true},
-		{name: "strict", rules: []flow.Rule{{Resource: "GET /orders", Threshold: enough, Strict: true}}},
+		{name: "strict", rules: []flow.Rule{{Resource: "GET /orders", Threshold: enough, Window: flow.Strict}}},
 		{name: "concurrency", rules: []flow.Rule{{Resource: "GET /orders", Threshold: enough, Metric: flow.Concurrency}}},
 		{name: "warm-up", rules: []flow.Rule{{Resource: "GET /orders", Threshold: enough, Behavior: flow.WarmUp}}},
 		{name: "blocked", rules: []flow.Rule{{Resource: "GET /orders", Threshold: 1, Interval: 24 * time.Hour}}},

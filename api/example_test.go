@@ -88,7 +88,7 @@ func ExampleNew_manualClock() {
 		panic(err)
 	}
 	defer guard.Close()
-	err = guard.LoadRules(api.RuleSet{Flow: []flow.Rule{{Resource: "mail", Threshold: 1, Interval: time.Minute}}})
+	err = guard.LoadRules(api.RuleSet{Flow: []flow.Rule{{Resource: "mail", Threshold: 1, Interval: time.Minute, Window: flow.Ring}}})
 	if err != nil {
 		panic(err)
 	}

@@ -41,6 +41,9 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 		memory := func(r *flow.Rule) {
 			r.MemoryThreshold, r.LowMemory, r.HighMemory = 2, flow.Share(0.4), flow.Share(0.9)
 		}
+		fits := func(r flow.Rule) bool {
+			return (r.Metric == flow.QPS || r.Behavior == flow.Reject) && (r.Relation != flow.Associated || !queues(r))
+		}
 		reading[flow.Rule]{
 			in: func(s *rules.Set) *[]flow.Rule { return &s.Flow },
 			least: func(r *flow.Rule) {
@@ -49,16 +52,14 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 					r.Ref = "other"
 				}
 			},
-			fits: func(r flow.Rule) bool {
-				return (r.Metric == flow.QPS || r.Behavior == flow.Reject) && (r.Relation != flow.Associated || !queues(r))
-			},
+			fits: fits,
 			fields: map[string]field[flow.Rule]{
 				"id":              {say: func(r *flow.Rule) { r.ID = "mine" }},
 				"resource":        {say: func(r *flow.Rule) { r.Resource = "carts" }},
 				"threshold":       {say: func(r *flow.Rule) { r.Threshold = 7 }},
 				"interval":        {func(r *flow.Rule) { r.Interval = 2 * s }, func(r flow.Rule) bool { return r.Metric == flow.QPS }},
 				"buckets":         {func(r *flow.Rule) { r.Buckets = 4 }, windowed},
-				"strict":          {func(r *flow.Rule) { r.Strict = true }, windowed},
+				"strict":          {read: func(r flow.Rule) bool { return windowed(r) || !fits(r) }},
 				"origin":          {say: func(r *flow.Rule) { r.Origin = "app" }},
 				"ref":             {func(r *flow.Rule) { r.Ref = "there" }, func(r flow.Rule) bool { return r.Relation != flow.Direct }},
 				"warmUpPeriod":    {func(r *flow.Rule) { r.WarmUpPeriod = 3 * s }, warms},

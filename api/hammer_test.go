@@ -28,9 +28,9 @@ func hammerRounds() int {
 }
 
 var hammerRules = []flow.Rule{
-	{Resource: "rate", Threshold: 20},
+	{Resource: "rate", Threshold: 20, Window: flow.Ring},
 	{Resource: "room", Threshold: 8, Metric: flow.Concurrency},
-	{ID: "both rate", Resource: "both", Threshold: 10},
+	{ID: "both rate", Resource: "both", Threshold: 10, Window: flow.Ring},
 	{ID: "both room", Resource: "both", Threshold: 5, Metric: flow.Concurrency},
 }
 
@@ -142,7 +142,7 @@ func TestStarvation(t *testing.T) {
 			clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 			g := newGuard(t, api.Config{Clock: clock},
 				flow.Rule{ID: "room", Resource: "r", Threshold: 1, Metric: flow.Concurrency},
-				flow.Rule{ID: "crowd", Resource: "r", Threshold: 0.5, Interval: time.Hour, Origin: "crowd"},
+				flow.Rule{ID: "crowd", Resource: "r", Threshold: 0.5, Interval: time.Hour, Origin: "crowd", Window: flow.Ring},
 			)
 			calls := figure.Size(4_000, 4_000, 500_000, 20_000_000)
 			if raceDetector {
@@ -216,7 +216,7 @@ func everybody(rounds int, f, check func()) {
 // A reload in the middle of it all adds no admission.
 func TestReloadsAddNoAdmissions(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
-	set := rules.Set{Flow: []flow.Rule{{ID: "a", Resource: "r", Threshold: 10}, {ID: "b", Resource: "s", Threshold: 5, Behavior: flow.Throttle}}}
+	set := rules.Set{Flow: []flow.Rule{{ID: "a", Resource: "r", Threshold: 10, Window: flow.Ring}, {ID: "b", Resource: "s", Threshold: 5, Behavior: flow.Throttle}}}
 	g := newGuard(t, api.Config{Clock: clock}, set.Flow...)
 	clock.SetSleep(clocks.SleepRecord)
 	passed, queued := 0, 0

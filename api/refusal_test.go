@@ -68,12 +68,12 @@ func TestRefusalsTellWhatTheRuleKnows(t *testing.T) {
 		before func(*api.Guard)
 		want   says
 	}{
-		{name: "flow", set: aFlow(flow.Rule{Threshold: 2}), want: says{api.KindFlow, "default", "", 2, time.Second}},
-		{name: "flow, nothing", set: aFlow(flow.Rule{}), want: says{api.KindFlow, "default", "", 0, -1}},
-		{name: "flow, one caller", set: aFlow(flow.Rule{Threshold: 2, Origin: "acme"}), want: says{api.KindFlow, "acme", "", 2, time.Second}},
-		{name: "flow, others", set: aFlow(flow.Rule{Threshold: 2, Origin: "other"}), want: says{api.KindFlow, "other", "", 2, -1}},
+		{name: "flow", set: aFlow(flow.Rule{Threshold: 2, Window: flow.Ring}), want: says{api.KindFlow, "default", "", 2, time.Second}},
+		{name: "flow, nothing", set: aFlow(flow.Rule{Window: flow.Ring}), want: says{api.KindFlow, "default", "", 0, -1}},
+		{name: "flow, one caller", set: aFlow(flow.Rule{Threshold: 2, Origin: "acme", Window: flow.Ring}), want: says{api.KindFlow, "acme", "", 2, time.Second}},
+		{name: "flow, others", set: aFlow(flow.Rule{Threshold: 2, Origin: "other", Window: flow.Ring}), want: says{api.KindFlow, "other", "", 2, -1}},
 		{name: "flow, at once", set: aFlow(flow.Rule{Threshold: 1.5, Metric: flow.Concurrency}), want: says{api.KindFlow, "default", "", 1.5, -1}},
-		{name: "flow, memory", set: aFlow(flow.Rule{Threshold: 10, MemoryThreshold: 2, LowMemory: flow.Share(0.5), HighMemory: flow.Share(0.75)}),
+		{name: "flow, memory", set: aFlow(flow.Rule{Threshold: 10, MemoryThreshold: 2, LowMemory: flow.Share(0.5), HighMemory: flow.Share(0.75), Window: flow.Ring}),
 			want: says{api.KindFlow, "default", "", 2, time.Second}},
 		{name: "flow, queue", set: aFlow(flow.Rule{Threshold: 2, Behavior: flow.Throttle, MaxWait: 1}),
 			want: says{api.KindFlow, "default", "", 2, 500*ms - 1}},

@@ -146,7 +146,7 @@ func randomRules(rnd *rand.Rand) rules.Set {
 		case 6:
 			r.Resource, r.Match, r.Mode = "r1.*", spec.MatchRegex, spec.Mode(rnd.IntN(3))
 		case 7:
-			r.Interval, r.Strict = 5*time.Second, true
+			r.Interval, r.Window = 5*time.Second, flow.Strict
 		}
 		set.Flow = append(set.Flow, r)
 	}

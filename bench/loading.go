@@ -47,7 +47,7 @@ func loading(n, rounds int) (first, changed, parse measure.Spread) {
 var oddShapes = map[string]func(i int) flow.Rule{
 	"an origin each": func(i int) flow.Rule { return flow.Rule{Resource: "orders", Origin: fmt.Sprint("o", i)} },
 	"an interval each": func(i int) flow.Rule {
-		return flow.Rule{Resource: "orders", Interval: time.Second + time.Duration(i)*10}
+		return flow.Rule{Resource: "orders", Interval: time.Second + time.Duration(i)*50}
 	},
 	"every other an expression": func(i int) flow.Rule {
 		r := flow.Rule{Resource: fmt.Sprint("x.*", i)}

@@ -34,7 +34,7 @@ func (c *wallClock) Sleep(ctx context.Context, _ time.Duration) error { return c
 // known bug 24
 func TestClockSetBackIsNoOutage(t *testing.T) {
 	c := newWallClock()
-	e, _ := newEngine(t, core.Config{Clock: c}, flow.Rule{Resource: "orders", Threshold: 10})
+	e, _ := newEngine(t, core.Config{Clock: c}, flow.Rule{Resource: "orders", Threshold: 10, Window: flow.Ring})
 	admitted := func() (n int) {
 		for range 20 {
 			entry, err := e.Enter(t.Context(), "orders", nil)

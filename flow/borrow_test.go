@@ -16,7 +16,7 @@ import (
 )
 
 func TestBorrow(t *testing.T) {
-	four := flow.Rule{ID: "r", Resource: "orders", Threshold: 4}
+	four := flow.Rule{ID: "r", Resource: "orders", Threshold: 4, Window: flow.Ring}
 	for _, tt := range []struct {
 		name   string
 		cfg    core.Config
@@ -54,21 +54,21 @@ func TestBorrow(t *testing.T) {
 		{"who fits doesn't wait", core.Config{}, []flow.Rule{four}, []step{
 			{100 * ms, "orders first", 5, "pass x4, block"}, // the next bucket pushes out an empty one
 		}},
-		{"a threshold of nothing", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 0.5}}, []step{
+		{"a threshold of nothing", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 0.5, Window: flow.Ring}}, []step{
 			{100 * ms, "orders first", 2, "block x2"},
 		}},
-		{"strict", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 4, Buckets: 2, Strict: true}}, []step{
+		{"strict", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 4, Buckets: 2, Window: flow.Strict}}, []step{
 			{100 * ms, "orders", 4, "pass x4"},
 			{600 * ms, "orders first", 1, "block"}, // it counts for 1.5 s
 			{1100 * ms, "orders first", 5, "400ms x4, block"},
 			{1500 * ms, "orders", 1, "block"},
 		}},
-		{"finer buckets", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 4, Buckets: 10}}, []step{
+		{"finer buckets", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 4, Buckets: 10, Window: flow.Ring}}, []step{
 			{0, "orders", 2, "pass x2"},
 			{100 * ms, "orders", 2, "pass x2"},
 			{950 * ms, "orders first", 5, "50ms x2, 150ms x2, block"},
 		}},
-		{"a warm-up rule lends nothing", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 12, Behavior: flow.WarmUp}}, []step{
+		{"a warm-up rule lends nothing", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 12, Behavior: flow.WarmUp, Window: flow.Ring}}, []step{
 			{100 * ms, "orders", 4, "pass x4"},
 			{600 * ms, "orders first", 1, "block"},
 		}},
@@ -76,21 +76,21 @@ func TestBorrow(t *testing.T) {
 			{100 * ms, "orders first", 1, "block"},
 		}},
 		{"two limits on one window", core.Config{}, []flow.Rule{
-			{ID: "a", Resource: "orders", Threshold: 10}, {ID: "b", Resource: "orders", Threshold: 4},
+			{ID: "a", Resource: "orders", Threshold: 10, Window: flow.Ring}, {ID: "b", Resource: "orders", Threshold: 4, Window: flow.Ring},
 		}, []step{
 			{100 * ms, "orders", 5, "pass x4, block"},
 			{600 * ms, "orders first", 5, "400ms x4, block"},
 			{1000 * ms, "orders", 1, "block"},
 		}},
 		{"two limits, the other way round", core.Config{}, []flow.Rule{
-			{ID: "b", Resource: "orders", Threshold: 4}, {ID: "a", Resource: "orders", Threshold: 10},
+			{ID: "b", Resource: "orders", Threshold: 4, Window: flow.Ring}, {ID: "a", Resource: "orders", Threshold: 10, Window: flow.Ring},
 		}, []step{
 			{100 * ms, "orders", 5, "pass x4, block"},
 			{600 * ms, "orders first", 5, "400ms x4, block"},
 			{1000 * ms, "orders", 1, "block"},
 		}},
 		{"two windows: the borrower counts when it runs", core.Config{}, []flow.Rule{
-			four, {ID: "s", Resource: "orders", Threshold: 6, Interval: time.Second, Buckets: 10},
+			four, {ID: "s", Resource: "orders", Threshold: 6, Interval: time.Second, Buckets: 10, Window: flow.Ring},
 		}, []step{
 			{100 * ms, "orders", 4, "pass x4"},
 			{600 * ms, "orders first", 3, "400ms x2, block"}, // a third would make seven at 1.0 s
@@ -98,7 +98,7 @@ func TestBorrow(t *testing.T) {
 			{1100 * ms, "orders", 3, "pass x2, block"},
 		}},
 		{"the other resource lends nothing, but makes wait", core.Config{}, []flow.Rule{
-			{Resource: "orders", Threshold: 4, Relation: flow.Associated, Ref: "sql"},
+			{Resource: "orders", Threshold: 4, Relation: flow.Associated, Ref: "sql", Window: flow.Ring},
 		}, []step{
 			{100 * ms, "sql", 4, "pass x4"},
 			{600 * ms, "orders", 1, "block"},
@@ -119,7 +119,7 @@ func TestBorrow(t *testing.T) {
 // A borrower counts in the bucket in which it runs, as passed and as occupied, on
 // every node of the call.
 func TestBorrowersAreCounted(t *testing.T) {
-	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 4})
+	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 4, Window: flow.Ring})
 	g.clock.SetSleep(clocks.SleepAdvance)
 	g.run([]step{{100 * ms, "orders from app", 4, "pass x4"}, {600 * ms, "orders x3 from app first", 1, "400ms"}})
 	r := g.resource("orders")
@@ -141,7 +141,7 @@ func TestBorrowersAreCounted(t *testing.T) {
 // borrower, whichever of the two rules takes first.
 func TestBorrowAsLongAsTheQueue(t *testing.T) {
 	queue := flow.Rule{ID: "q", Resource: "orders", Threshold: 1, Behavior: flow.Throttle, MaxWait: time.Second}
-	window := flow.Rule{ID: "w", Resource: "orders", Threshold: 1}
+	window := flow.Rule{ID: "w", Resource: "orders", Threshold: 1, Window: flow.Ring}
 	for _, rules := range [][]flow.Rule{{queue, window}, {window, queue}} {
 		g := newGuard(t, rules...)
 		g.clock.SetSleep(clocks.SleepAdvance)
@@ -154,7 +154,7 @@ func TestBorrowAsLongAsTheQueue(t *testing.T) {
 // While it waits, the borrower stands in the coming bucket; if it gives up, the
 // place is free again, and it was never counted.
 func TestBorrowerGivesUp(t *testing.T) {
-	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 4}, flow.Rule{ID: "s", Resource: "orders", Threshold: 100, Interval: 10 * time.Second})
+	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 4, Window: flow.Ring}, flow.Rule{ID: "s", Resource: "orders", Threshold: 100, Interval: 10 * time.Second, Window: flow.Ring})
 	g.run([]step{{100 * ms, "orders", 4, "pass x4"}})
 	g.at(600 * ms)
 	g.clock.SetSleep(clocks.SleepPark)
@@ -239,7 +239,7 @@ func TestBorrowUnderConcurrency(t *testing.T) {
 // known bug 115
 func TestBorrowerAheadIsSeenWhenAsked(t *testing.T) {
 	half := func(id, origin string) flow.Rule {
-		return flow.Rule{ID: id, Resource: "orders", Threshold: 1, Interval: 500 * ms, Buckets: 4, Origin: origin}
+		return flow.Rule{ID: id, Resource: "orders", Threshold: 1, Interval: 500 * ms, Buckets: 4, Origin: origin, Window: flow.Ring}
 	}
 	g := newGuard(t, half("others", flow.OriginOther), half("all", ""))
 	refusedBy := func(call string) string {
@@ -266,9 +266,9 @@ func TestBorrowerThatQueues(t *testing.T) {
 		turn   float64 // so many seconds in the queue
 		beside int64   // borrowed of the window that lends nothing
 	}{{0.2, 1}, {0.4, 1}, {3, 0}} {
-		g := newGuard(t, flow.Rule{ID: "lends", Resource: "orders", Threshold: 4}, flow.Rule{ID: "long", Resource: "orders", Threshold: 100, Interval: 10 * time.Second})
+		g := newGuard(t, flow.Rule{ID: "lends", Resource: "orders", Threshold: 4, Window: flow.Ring}, flow.Rule{ID: "long", Resource: "orders", Threshold: 100, Interval: 10 * time.Second, Window: flow.Ring})
 		g.run([]step{{100 * ms, "orders", 4, "pass x4"}})
-		g.load(flow.Rule{ID: "lends", Resource: "orders", Threshold: 4}, flow.Rule{ID: "long", Resource: "orders", Threshold: 100, Interval: 10 * time.Second},
+		g.load(flow.Rule{ID: "lends", Resource: "orders", Threshold: 4, Window: flow.Ring}, flow.Rule{ID: "long", Resource: "orders", Threshold: 100, Interval: 10 * time.Second, Window: flow.Ring},
 			flow.Rule{ID: "queue", Resource: "orders", Origin: "app", Threshold: 1 / tt.turn, Behavior: flow.Throttle, MaxWait: time.Hour})
 		g.at(600 * ms)
 		g.clock.SetSleep(clocks.SleepPark)

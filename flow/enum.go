@@ -1,6 +1,10 @@
 package flow
 
-import "github.com/penstock-go/penstock/core/spec"
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core/spec"
+)
 
 // Metric is what a threshold counts.
 type Metric uint8
@@ -85,3 +89,56 @@ func (b *Behavior) UnmarshalText(text []byte) error {
 
 func (b Behavior) warmsUp() bool { return b == WarmUp || b == WarmUpThrottle }
 func (b Behavior) queues() bool  { return b == Throttle || b == WarmUpThrottle }
+
+// Window is in which intervals a limit on QPS holds. See [stat.Shape] for the bounds of
+// both.
+type Window uint8
+
+// The windows.
+const (
+	// Strict holds the limit in every real interval. Under steady overload n buckets admit
+	// n/(n+1) of it: 50 of them admit 98 %.
+	Strict Window = iota
+	// Ring holds it in every interval that begins with a bucket, and admits all of it; an
+	// interval that begins within a bucket can see up to twice the limit. It is the window of
+	// alibaba/Sentinel.
+	Ring
+)
+
+var windowNames = []string{"strict", "ring"}
+
+// String returns strict or ring.
+func (w Window) String() string { return spec.EnumName("window", windowNames, uint8(w)) }
+
+// MarshalText writes strict or ring.
+func (w Window) MarshalText() ([]byte, error) {
+	return spec.MarshalEnum("window", windowNames, uint8(w))
+}
+
+// UnmarshalText reads strict or ring.
+func (w *Window) UnmarshalText(text []byte) error {
+	v, err := spec.ParseEnum("window", windowNames, text)
+	*w = Window(v)
+	return err
+}
+
+// Bool is what strict is in a rule file.
+func (w Window) Bool() bool { return w == Strict }
+
+// SetBool reads what strict is in a rule file.
+func (w *Window) SetBool(strict bool) {
+	if *w = Ring; strict {
+		*w = Strict
+	}
+}
+
+// buckets is how many a window of that interval has unless the rule says so.
+func (w Window) buckets(interval time.Duration) int {
+	switch {
+	case w == Strict:
+		return 50
+	case interval == time.Second:
+		return 2
+	}
+	return 10
+}

@@ -80,7 +80,7 @@ func TestExactOnAFrozenClock(t *testing.T) {
 	}{
 		{name: "one rule", rules: []flow.Rule{{Threshold: 50}}, want: 50},
 		{name: "batches", rules: []flow.Rule{{Threshold: 101}}, units: 2, want: 50},
-		{name: "strict", rules: []flow.Rule{{Threshold: 50, Strict: true}}, want: 50},
+		{name: "strict", rules: []flow.Rule{{Threshold: 50, Window: flow.Strict}}, want: 50},
 		{name: "two windows", rules: []flow.Rule{{Threshold: 50}, {Threshold: 40, Interval: 500 * ms}}, want: 40},
 		{name: "two windows, the first is the smaller", rules: []flow.Rule{{Threshold: 40}, {Threshold: 50, Interval: 500 * ms}}, want: 40},
 		{name: "one window, two limits", rules: []flow.Rule{{ID: "a", Threshold: 150}, {ID: "b", Threshold: 40}}, want: 40},
@@ -133,6 +133,7 @@ func TestExactOnARunningClock(t *testing.T) {
 		attack(t, fmt.Sprint(len(rules), " rules"), func(t *testing.T, cfg core.Config) {
 			for i := range rules {
 				rules[i].Resource = "orders"
+				rules[i].Window = window(rules[i].Metric == flow.Concurrency)
 			}
 			g := newGuardWith(t, cfg, rules...)
 			var passed atomic.Int64
@@ -355,10 +356,10 @@ func TestEntriesChangeHands(t *testing.T) {
 // took it there or the call was only counted; what was refused has left nothing.
 func TestWindowsHoldWhatPassed(t *testing.T) {
 	g := newGuard(t,
-		flow.Rule{Resource: "orders", Threshold: 70},
-		flow.Rule{Resource: "orders", Threshold: 50, Origin: "other"},
-		flow.Rule{Resource: "orders", Threshold: 60, Interval: 500 * ms, Buckets: 5, Origin: "o1"},
-		flow.Rule{Resource: "carts", Threshold: 1e9, Interval: 2 * time.Second, Relation: flow.Associated, Ref: "orders"})
+		flow.Rule{Resource: "orders", Threshold: 70, Window: flow.Ring},
+		flow.Rule{Resource: "orders", Threshold: 50, Origin: "other", Window: flow.Ring},
+		flow.Rule{Resource: "orders", Threshold: 60, Interval: 500 * ms, Buckets: 5, Origin: "o1", Window: flow.Ring},
+		flow.Rule{Resource: "carts", Threshold: 1e9, Interval: 2 * time.Second, Relation: flow.Associated, Ref: "orders", Window: flow.Ring})
 	type round struct {
 		at     int64
 		passed [3]atomic.Int64 // by origin

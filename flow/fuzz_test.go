@@ -49,7 +49,7 @@ func FuzzNumbers(f *testing.F) {
 		// kind is a behavior in two bits, then metric, strict and prioritized.
 		rule := flow.Rule{
 			Resource: "orders", Threshold: threshold, Interval: time.Duration(interval), Buckets: buckets,
-			Behavior: flow.Behavior(kind & 3), Metric: flow.Metric(kind >> 2 & 1), Strict: kind>>3&1 == 1,
+			Behavior: flow.Behavior(kind & 3), Metric: flow.Metric(kind >> 2 & 1), Window: flow.Window(1 - kind>>3&1),
 			WarmUpPeriod: time.Duration(warmUpPeriod), ColdFactor: coldFactor, MaxWait: time.Duration(maxWait),
 		}
 		norm, err := rule.Normalized(3)
@@ -214,7 +214,7 @@ func (b *book) used(at int64) (sum int64) {
 	}
 	newest := b.bucket(at)
 	oldest := newest - int64(b.rule.Buckets) + 1
-	if b.rule.Strict {
+	if b.rule.Window == flow.Strict {
 		oldest--
 	}
 	for _, g := range b.passed {

@@ -183,3 +183,11 @@ func assertNobodyKnows(t testing.TB, b *core.BlockError, why ...any) {
 	assert.False(t, known, why...)
 	assert.Zero(t, wait)
 }
+
+// window is the one that is strict or not.
+func window(strict bool) flow.Window {
+	if strict {
+		return flow.Strict
+	}
+	return flow.Ring
+}

@@ -32,7 +32,7 @@ func TestWarmUpAtLowRates(t *testing.T) {
 		t.Run(fmt.Sprintf("%v per %v, factor %d in %v", c.threshold, c.interval, c.factor, c.period), func(t *testing.T) {
 			rule := flow.Rule{
 				Resource: "orders", Threshold: c.threshold, Interval: c.interval, Buckets: 10,
-				Behavior: flow.WarmUp, WarmUpPeriod: c.period, ColdFactor: c.factor,
+				Behavior: flow.WarmUp, WarmUpPeriod: c.period, ColdFactor: c.factor, Window: flow.Ring,
 			}
 			g := newGuard(t, rule)
 			all := int(c.threshold)

@@ -83,7 +83,7 @@ func TestThresholdByMemory(t *testing.T) {
 	} {
 		for _, r := range []flow.Rule{
 			byMemory(flow.Rule{}),
-			byMemory(flow.Rule{Strict: true, Buckets: 4}),
+			byMemory(flow.Rule{Window: flow.Strict, Buckets: 4}),
 			byMemory(flow.Rule{Interval: time.Minute}),
 			byMemory(flow.Rule{Relation: flow.Chain, Ref: "web"}),
 			byMemory(flow.Rule{Origin: "app"}),
@@ -110,7 +110,7 @@ func TestThresholdByMemory(t *testing.T) {
 // A threshold that falls goes for what passed before, one that rises needs no reload,
 // and the window counts on all the while.
 func TestThresholdMovesWithinTheWindow(t *testing.T) {
-	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Interval: time.Minute}))
+	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Interval: time.Minute, Window: flow.Ring}))
 	assert.Equal(t, 40, g.passes(40, "orders"))
 	g.uses(d, 900)
 	assert.Equal(t, 0, g.passes(9, "orders"), "40 is more than 10")
@@ -179,7 +179,7 @@ func TestThrottleByMemory(t *testing.T) {
 
 // A prioritized call borrows within the limit that holds.
 func TestBorrowByMemory(t *testing.T) {
-	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Threshold: 10, MemoryThreshold: 4}))
+	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Threshold: 10, MemoryThreshold: 4, Window: flow.Ring}))
 	assert.Equal(t, 10, g.passes(12, "orders"))
 	g.at(700 * ms)
 	g.uses(d, 900)
@@ -217,7 +217,7 @@ func TestShadowByMemory(t *testing.T) {
 
 // When to come again is said under the limit that holds.
 func TestRetryAfterByMemory(t *testing.T) {
-	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Buckets: 10}))
+	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Buckets: 10, Window: flow.Ring}))
 	assert.Equal(t, 10, g.passes(10, "orders"))
 	g.at(500 * ms)
 	assert.Equal(t, 40, g.passes(40, "orders"))
@@ -287,7 +287,7 @@ func TestMemoryThatFailsLater(t *testing.T) {
 	assert.Contains(t, log.String(), `level=ERROR msg="penstock: can't be read; no rule limits by it until it can" metric=memory error=gone`)
 	assert.Equal(t, 1, bytes.Count(log.Bytes(), []byte("metric=memory")))
 	assert.Zero(t, g.Rules().RuleFigures()[0].Details.(flow.Figures).Memory)
-	g.load(byMemory(flow.Rule{Strict: true})) // is no reason to refuse an edit
+	g.load(byMemory(flow.Rule{Window: flow.Strict})) // is no reason to refuse an edit
 	g.uses(d, 1000)
 	assert.Equal(t, 0, g.passes(20, "orders"))
 	assert.Contains(t, log.String(), `msg="penstock: can be read again" metric=memory`)
@@ -295,7 +295,7 @@ func TestMemoryThatFailsLater(t *testing.T) {
 
 // What a rule can't do on this machine is refused, and the rules stay.
 func TestMemoryOfThisMachine(t *testing.T) {
-	g, d := newMemoryGuard(t, core.Config{}, flow.Rule{Resource: "orders", Threshold: 1})
+	g, d := newMemoryGuard(t, core.Config{}, flow.Rule{Resource: "orders", Threshold: 1, Window: flow.Ring})
 	refused := func(r flow.Rule, want string) {
 		t.Helper()
 		err := g.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{r}) })
@@ -305,23 +305,23 @@ func TestMemoryOfThisMachine(t *testing.T) {
 		assert.Equal(t, 0, g.passes(2, "orders")-1)
 		g.at(g.clockAfter(time.Second))
 	}
-	inBytes := byMemory(flow.Rule{})
+	inBytes := byMemory(flow.Rule{Window: flow.Ring})
 	inBytes.LowMemory, inBytes.HighMemory = flow.Bytes(500), flow.Bytes(1024)
 	refused(inBytes, "highMemory: is 1KiB, and here at most 1000B can be used, so memoryThreshold would never hold: use less, or a share for both marks, as in 0.9")
 	inBytes.HighMemory = flow.Bytes(1000)
 	d.set(1, 0, nil)
-	refused(byMemory(flow.Rule{}), "lowMemory: is a share, and how much memory may be used is not known here: use bytes, as in 512MiB")
+	refused(byMemory(flow.Rule{Window: flow.Ring}), "lowMemory: is a share, and how much memory may be used is not known here: use bytes, as in 512MiB")
 	g.load(inBytes)
 	g.uses(d, 1000)
 	assert.Equal(t, 10, g.passes(20, "orders"))
-	g.load(flow.Rule{Resource: "orders", Threshold: 1})
+	g.load(flow.Rule{Resource: "orders", Threshold: 1, Window: flow.Ring})
 	g.at(g.clockAfter(time.Second))
 	d.set(0, 0, errors.New("open proc/meminfo: no such file"))
-	refused(byMemory(flow.Rule{}), "memoryThreshold: the memory in use can't be read here: open proc/meminfo: no such file; leave the rule's memory keys out on such a machine")
-	g.load(byMemory(flow.Rule{Mode: spec.Off}))
+	refused(byMemory(flow.Rule{Window: flow.Ring}), "memoryThreshold: the memory in use can't be read here: open proc/meminfo: no such file; leave the rule's memory keys out on such a machine")
+	g.load(byMemory(flow.Rule{Mode: spec.Off, Window: flow.Ring}))
 	g.clock.Advance(time.Minute)
 	d.set(0, 1000, nil)
-	g.load(byMemory(flow.Rule{}))
+	g.load(byMemory(flow.Rule{Window: flow.Ring}))
 }
 
 // clockAfter is so long after now, from the start.

@@ -21,20 +21,20 @@ func TestExpressionCountsFromTheLoad(t *testing.T) {
 		rule   flow.Rule
 		script []step // the rule comes at 8 ms, when 2 calls have passed
 	}{
-		{"the bucket of the load is over", flow.Rule{Threshold: 2, Interval: 10 * ms, Buckets: 1}, []step{
+		{"the bucket of the load is over", flow.Rule{Threshold: 2, Interval: 10 * ms, Buckets: 1, Window: flow.Ring}, []step{
 			{10 * ms, "orders", 3, "pass x2, block"},
 		}},
-		{"a caller", flow.Rule{Threshold: 2, Interval: 10 * ms, Buckets: 1, Origin: "app"}, []step{
+		{"a caller", flow.Rule{Threshold: 2, Interval: 10 * ms, Buckets: 1, Origin: "app", Window: flow.Ring}, []step{
 			{9 * ms, "orders from app", 1, "block"},
 			{10 * ms, "orders from app", 3, "pass x2, block"},
 		}},
-		{"within it", flow.Rule{Threshold: 3, Interval: 10 * ms, Buckets: 1}, []step{
+		{"within it", flow.Rule{Threshold: 3, Interval: 10 * ms, Buckets: 1, Window: flow.Ring}, []step{
 			{9 * ms, "orders", 2, "pass, block"},
 		}},
-		{"nobody borrows what is free", flow.Rule{Threshold: 2, Interval: 100 * ms, Buckets: 10}, []step{
+		{"nobody borrows what is free", flow.Rule{Threshold: 2, Interval: 100 * ms, Buckets: 10, Window: flow.Ring}, []step{
 			{105 * ms, "orders first", 3, "pass x2, 95ms"},
 		}},
-		{"no call for minutes", flow.Rule{Threshold: 3, Interval: time.Hour}, []step{
+		{"no call for minutes", flow.Rule{Threshold: 3, Interval: time.Hour, Window: flow.Ring}, []step{
 			{10 * time.Minute, "orders", 2, "pass, block"},
 			{time.Hour, "orders", 3, "pass x2, block"},
 		}},

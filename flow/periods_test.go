@@ -20,8 +20,8 @@ func TestThresholdIsPerInterval(t *testing.T) {
 	const threshold, intervals = 5, 40
 	for _, interval := range periods {
 		for _, r := range []flow.Rule{
-			{Behavior: flow.Reject, Buckets: 1},
-			{Behavior: flow.Reject, Buckets: 5},
+			{Behavior: flow.Reject, Buckets: 1, Window: flow.Ring},
+			{Behavior: flow.Reject, Buckets: 5, Window: flow.Ring},
 			{Behavior: flow.Throttle, MaxWait: min(3*interval, flow.MaxMaxWait)},
 			{Behavior: flow.Throttle, MaxWait: 1},
 		} {

@@ -20,51 +20,51 @@ func TestReject(t *testing.T) {
 		rules  []flow.Rule
 		script []step
 	}{
-		{"ten a second", []flow.Rule{{Resource: "orders", Threshold: 10}}, []step{
+		{"ten a second", []flow.Rule{{Resource: "orders", Threshold: 10, Window: flow.Ring}}, []step{
 			{0, "orders", 12, "pass x10, block x2"},
 			{999 * ms, "orders", 2, "block x2"},
 			{1000 * ms, "orders", 12, "pass x10, block x2"},
 			{1000 * ms, "carts", 3, "pass x3"},
 		}},
-		{"half a window back", []flow.Rule{{Resource: "orders", Threshold: 10}}, []step{
+		{"half a window back", []flow.Rule{{Resource: "orders", Threshold: 10, Window: flow.Ring}}, []step{
 			{400 * ms, "orders", 4, "pass x4"},
 			{600 * ms, "orders", 10, "pass x6, block x4"},
 			{1000 * ms, "orders", 10, "pass x4, block x6"}, // what came before 500 ms is forgotten
 			{1500 * ms, "orders", 10, "pass x6, block x4"},
 		}},
-		{"an interval of its own", []flow.Rule{{Resource: "orders", Threshold: 3, Interval: time.Minute, Buckets: 1}}, []step{
+		{"an interval of its own", []flow.Rule{{Resource: "orders", Threshold: 3, Interval: time.Minute, Buckets: 1, Window: flow.Ring}}, []step{
 			{0, "orders", 4, "pass x3, block"}, // the clock starts 20 s into a minute
 			{39_999 * ms, "orders", 1, "block"},
 			{40_000 * ms, "orders", 4, "pass x3, block"},
 		}},
-		{"ten milliseconds", []flow.Rule{{Resource: "orders", Threshold: 2, Interval: 10 * ms}}, []step{
+		{"ten milliseconds", []flow.Rule{{Resource: "orders", Threshold: 2, Interval: 10 * ms, Window: flow.Ring}}, []step{
 			{0, "orders", 3, "pass x2, block"},
 			{9 * ms, "orders", 1, "block"},
 			{10 * ms, "orders", 3, "pass x2, block"},
 		}},
-		{"a day", []flow.Rule{{Resource: "orders", Threshold: 2, Interval: 24 * time.Hour}}, []step{
+		{"a day", []flow.Rule{{Resource: "orders", Threshold: 2, Interval: 24 * time.Hour, Window: flow.Ring}}, []step{
 			{0, "orders", 3, "pass x2, block"},
 			{20 * time.Hour, "orders", 1, "block"},
 			{24 * time.Hour, "orders", 3, "pass x2, block"},
 		}},
-		{"strict", []flow.Rule{{Resource: "orders", Threshold: 10, Buckets: 2, Strict: true}}, []step{
+		{"strict", []flow.Rule{{Resource: "orders", Threshold: 10, Buckets: 2, Window: flow.Strict}}, []step{
 			{400 * ms, "orders", 11, "pass x10, block"},
 			{1000 * ms, "orders", 1, "block"}, // a real second later there would be 11
 			{1499 * ms, "orders", 1, "block"},
 			{1500 * ms, "orders", 11, "pass x10, block"},
 		}},
-		{"zero", []flow.Rule{{Resource: "orders", Threshold: 0}}, []step{
+		{"zero", []flow.Rule{{Resource: "orders", Threshold: 0, Window: flow.Ring}}, []step{
 			{0, "orders", 2, "block x2"},
 			{time.Hour, "orders first", 2, "block x2"},
 		}},
-		{"less than one", []flow.Rule{{Resource: "orders", Threshold: 0.999}}, []step{
+		{"less than one", []flow.Rule{{Resource: "orders", Threshold: 0.999, Window: flow.Ring}}, []step{
 			{0, "orders", 2, "block x2"},
 		}},
-		{"one and a half", []flow.Rule{{Resource: "orders", Threshold: 1.5}}, []step{
+		{"one and a half", []flow.Rule{{Resource: "orders", Threshold: 1.5, Window: flow.Ring}}, []step{
 			{0, "orders", 2, "pass, block"},
 			{1000 * ms, "orders", 2, "pass, block"},
 		}},
-		{"batches", []flow.Rule{{Resource: "orders", Threshold: 10}}, []step{
+		{"batches", []flow.Rule{{Resource: "orders", Threshold: 10, Window: flow.Ring}}, []step{
 			{0, "orders x11", 1, "block"},
 			{0, "orders x4", 3, "pass x2, block"},
 			{0, "orders x3", 1, "block"},
@@ -73,32 +73,32 @@ func TestReject(t *testing.T) {
 			{1000 * ms, "orders x10", 2, "pass, block"},
 		}},
 		{"two limits on one window", []flow.Rule{
-			{ID: "a", Resource: "orders", Threshold: 10}, {ID: "b", Resource: "orders", Threshold: 4},
+			{ID: "a", Resource: "orders", Threshold: 10, Window: flow.Ring}, {ID: "b", Resource: "orders", Threshold: 4, Window: flow.Ring},
 		}, []step{
 			{0, "orders", 5, "pass x4, block"},
 			{1000 * ms, "orders x4", 2, "pass, block"},
 		}},
 		{"two windows", []flow.Rule{
-			{Resource: "orders", Threshold: 5, Interval: time.Second, Buckets: 1},
-			{Resource: "orders", Threshold: 8, Interval: 10 * time.Second, Buckets: 1},
+			{Resource: "orders", Threshold: 5, Interval: time.Second, Buckets: 1, Window: flow.Ring},
+			{Resource: "orders", Threshold: 8, Interval: 10 * time.Second, Buckets: 1, Window: flow.Ring},
 		}, []step{
 			{0, "orders", 6, "pass x5, block"},
 			{1 * time.Second, "orders", 6, "pass x3, block x3"},
 			{2 * time.Second, "orders", 3, "block x3"},
 			{10 * time.Second, "orders", 6, "pass x5, block"},
 		}},
-		{"a pattern: a limit for each resource", []flow.Rule{{Resource: "GET .*|orders", Match: spec.MatchRegex, Threshold: 2}}, []step{
+		{"a pattern: a limit for each resource", []flow.Rule{{Resource: "GET .*|orders", Match: spec.MatchRegex, Threshold: 2, Window: flow.Ring}}, []step{
 			{0, "orders", 3, "pass x2, block"},
 			{0, "order", 3, "pass x3"},
 			{0, "orders2", 3, "pass x3"},
 		}},
 		{"a pattern and a name", []flow.Rule{
-			{Resource: ".*", Match: spec.MatchRegex, Threshold: 4}, {Resource: "orders", Threshold: 2},
+			{Resource: ".*", Match: spec.MatchRegex, Threshold: 4, Window: flow.Ring}, {Resource: "orders", Threshold: 2, Window: flow.Ring},
 		}, []step{
 			{0, "orders", 3, "pass x2, block"},
 			{0, "carts", 5, "pass x4, block"},
 		}},
-		{"off", []flow.Rule{{Resource: "orders", Threshold: 0, Mode: spec.Off}}, []step{
+		{"off", []flow.Rule{{Resource: "orders", Threshold: 0, Mode: spec.Off, Window: flow.Ring}}, []step{
 			{0, "orders", 3, "pass x3"},
 		}},
 	} {
@@ -116,7 +116,7 @@ func TestRejectAtOddTimes(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			clock := clocks.NewManual(at)
-			g := newGuardWith(t, core.Config{Clock: clock}, flow.Rule{Resource: "orders", Threshold: 5})
+			g := newGuardWith(t, core.Config{Clock: clock}, flow.Rule{Resource: "orders", Threshold: 5, Window: flow.Ring})
 			for range 5 {
 				assert.Equal(t, 5, g.passes(8, "orders"))
 				clock.Advance(time.Second)
@@ -135,14 +135,14 @@ func TestRefusal(t *testing.T) {
 		spend []step
 		retry time.Duration
 	}{
-		{"when the window turns", flow.Rule{ID: "r", Resource: "orders", Threshold: 2},
+		{"when the window turns", flow.Rule{ID: "r", Resource: "orders", Threshold: 2, Window: flow.Ring},
 			[]step{{200 * ms, "orders", 2, "pass x2"}, {700 * ms, "orders", 1, "block"}}, 300 * ms},
-		{"never", flow.Rule{ID: "r", Resource: "orders", Threshold: 0}, nil, 0},
-		{"never, with a fraction", flow.Rule{ID: "r", Resource: "orders", Threshold: 0.5}, nil, 0},
+		{"never", flow.Rule{ID: "r", Resource: "orders", Threshold: 0, Window: flow.Ring}, nil, 0},
+		{"never, with a fraction", flow.Rule{ID: "r", Resource: "orders", Threshold: 0.5, Window: flow.Ring}, nil, 0},
 		{"when the queue has room", flow.Rule{ID: "r", Resource: "orders", Threshold: 1, Behavior: flow.Throttle, MaxWait: 2500 * ms},
 			[]step{{0, "orders", 3, "pass, 1s, 2s"}}, 500 * ms},
 		{"when somebody exits", flow.Rule{ID: "r", Resource: "orders", Threshold: 0.5, Metric: flow.Concurrency}, nil, 0},
-		{"when a cold resource may", flow.Rule{ID: "r", Resource: "orders", Threshold: 9, Behavior: flow.WarmUp},
+		{"when a cold resource may", flow.Rule{ID: "r", Resource: "orders", Threshold: 9, Behavior: flow.WarmUp, Window: flow.Ring},
 			[]step{{100 * ms, "orders", 4, "pass x3, block"}}, 900 * ms},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestBoundsInEveryRealInterval(t *testing.T) {
 			const limit = 20
 			interval := 100 * ms
 			width := interval / time.Duration(tt.buckets)
-			g := newGuard(t, flow.Rule{Resource: "orders", Threshold: limit, Interval: interval, Buckets: tt.buckets, Strict: tt.strict})
+			g := newGuard(t, flow.Rule{Resource: "orders", Threshold: limit, Interval: interval, Buckets: tt.buckets, Window: window(tt.strict)})
 			var passed []time.Duration
 			end := 3 * time.Second
 			for now := time.Duration(0); now < end; now += time.Duration(1 + rnd.Int64N(int64(6*ms))) {
@@ -227,7 +227,7 @@ func TestSaturation(t *testing.T) {
 		{1, false, 600}, {2, false, 600}, {10, false, 600}, {2, true, 400}, {10, true, 545},
 	} {
 		t.Run(fmt.Sprint(tt.buckets, tt.strict), func(t *testing.T) {
-			g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 20, Interval: 100 * ms, Buckets: tt.buckets, Strict: tt.strict})
+			g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 20, Interval: 100 * ms, Buckets: tt.buckets, Window: window(tt.strict)})
 			passed := 0
 			for now := time.Duration(0); now < 3*time.Second; now += 2 * ms {
 				g.at(now)
@@ -246,7 +246,7 @@ func TestRefusedCallsLeaveNothing(t *testing.T) {
 		{ID: "a", Resource: "orders", Threshold: 12},
 		{ID: "b", Resource: "orders", Threshold: 9.5},
 		{ID: "c", Resource: "orders", Threshold: 30, Interval: 5 * time.Second},
-		{ID: "d", Resource: "orders", Threshold: 6, Strict: true},
+		{ID: "d", Resource: "orders", Threshold: 6, Window: flow.Strict},
 		{ID: "e", Resource: "orders", Threshold: 40, Behavior: flow.Throttle, MaxWait: 300 * ms},
 		{ID: "f", Resource: "orders", Threshold: 3, Origin: "app"},
 		{ID: "g", Resource: "orders", Threshold: 4, Origin: "other"},

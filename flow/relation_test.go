@@ -23,19 +23,19 @@ func TestOriginsAndRelations(t *testing.T) {
 		rules  []flow.Rule
 		script []step
 	}{
-		{"everybody together", []flow.Rule{orders(flow.Rule{Threshold: 3, Origin: "default"})}, []step{
+		{"everybody together", []flow.Rule{orders(flow.Rule{Threshold: 3, Origin: "default", Window: flow.Ring})}, []step{
 			{0, "orders from app", 1, "pass"},
 			{0, "orders from web", 1, "pass"},
 			{0, "orders", 2, "pass, block"},
 			{0, "orders from app", 1, "block"},
 		}},
-		{"one caller", []flow.Rule{orders(flow.Rule{Threshold: 2, Origin: "app"})}, []step{
+		{"one caller", []flow.Rule{orders(flow.Rule{Threshold: 2, Origin: "app", Window: flow.Ring})}, []step{
 			{0, "orders from app", 3, "pass x2, block"},
 			{0, "orders from web", 3, "pass x3"},
 			{0, "orders", 3, "pass x3"},
 		}},
 		{"others, each on its own", []flow.Rule{
-			orders(flow.Rule{Threshold: 2, Origin: "other"}), orders(flow.Rule{Threshold: 4, Origin: "app"}),
+			orders(flow.Rule{Threshold: 2, Origin: "other", Window: flow.Ring}), orders(flow.Rule{Threshold: 4, Origin: "app", Window: flow.Ring}),
 		}, []step{
 			{0, "orders from web", 3, "pass x2, block"},
 			{0, "orders from tom", 3, "pass x2, block"},
@@ -43,33 +43,33 @@ func TestOriginsAndRelations(t *testing.T) {
 			{0, "orders", 5, "pass x5"}, // nobody is no other
 		}},
 		{"callers with names that have a meaning are others", []flow.Rule{
-			orders(flow.Rule{Threshold: 2, Origin: "other"}),
+			orders(flow.Rule{Threshold: 2, Origin: "other", Window: flow.Ring}),
 		}, []step{
 			{0, "orders from default", 3, "pass x2, block"},
 			{0, "orders from other", 3, "pass x2, block"},
 		}},
 		{"a rule that is off names nobody", []flow.Rule{
-			orders(flow.Rule{Threshold: 2, Origin: "other"}), orders(flow.Rule{Threshold: 4, Origin: "app", Mode: spec.Off}),
+			orders(flow.Rule{Threshold: 2, Origin: "other", Window: flow.Ring}), orders(flow.Rule{Threshold: 4, Origin: "app", Mode: spec.Off, Window: flow.Ring}),
 		}, []step{
 			{0, "orders from app", 3, "pass x2, block"},
 		}},
 		{"a caller and everybody", []flow.Rule{
-			orders(flow.Rule{Threshold: 4}), orders(flow.Rule{Threshold: 2, Origin: "app"}),
+			orders(flow.Rule{Threshold: 4, Window: flow.Ring}), orders(flow.Rule{Threshold: 2, Origin: "app", Window: flow.Ring}),
 		}, []step{
 			{0, "orders from app", 3, "pass x2, block"},
 			{0, "orders", 3, "pass x2, block"},
 		}},
-		{"the path of a context", []flow.Rule{orders(flow.Rule{Threshold: 2, Relation: flow.Chain, Ref: "web"})}, []step{
+		{"the path of a context", []flow.Rule{orders(flow.Rule{Threshold: 2, Relation: flow.Chain, Ref: "web", Window: flow.Ring})}, []step{
 			{0, "orders in job", 3, "pass x3"},
 			{0, "orders", 3, "pass x3"},
 			{0, "orders in web", 3, "pass x2, block"},
 		}},
-		{"the default context has a name", []flow.Rule{orders(flow.Rule{Threshold: 2, Relation: flow.Chain, Ref: node.DefaultContext})}, []step{
+		{"the default context has a name", []flow.Rule{orders(flow.Rule{Threshold: 2, Relation: flow.Chain, Ref: node.DefaultContext, Window: flow.Ring})}, []step{
 			{0, "orders", 3, "pass x2, block"},
 			{0, "orders in " + node.DefaultContext, 1, "block"},
 			{0, "orders in web", 3, "pass x3"},
 		}},
-		{"a caller's path", []flow.Rule{orders(flow.Rule{Threshold: 2, Relation: flow.Chain, Ref: "web", Origin: "app"})}, []step{
+		{"a caller's path", []flow.Rule{orders(flow.Rule{Threshold: 2, Relation: flow.Chain, Ref: "web", Origin: "app", Window: flow.Ring})}, []step{
 			{0, "orders in web from tom", 1, "pass"}, // is counted there, but not refused
 			{0, "orders in web from app", 2, "pass, block"},
 			{0, "orders in web", 3, "pass x3"},
@@ -79,7 +79,7 @@ func TestOriginsAndRelations(t *testing.T) {
 			{0, "orders in web", 2, "pass, 100ms"},
 			{0, "orders in job", 2, "pass x2"},
 		}},
-		{"another resource", []flow.Rule{orders(flow.Rule{Threshold: 2, Relation: flow.Associated, Ref: "sql"})}, []step{
+		{"another resource", []flow.Rule{orders(flow.Rule{Threshold: 2, Relation: flow.Associated, Ref: "sql", Window: flow.Ring})}, []step{
 			{0, "orders", 5, "pass x5"}, // nobody has asked for sql yet
 			{0, "sql", 1, "pass"},
 			{0, "orders", 5, "pass x5"}, // its own calls don't count
@@ -88,22 +88,22 @@ func TestOriginsAndRelations(t *testing.T) {
 			{0, "sql", 3, "pass x3"},
 			{1000 * ms, "orders", 2, "pass x2"},
 		}},
-		{"another resource that nobody knows, with 0", []flow.Rule{orders(flow.Rule{Threshold: 0, Relation: flow.Associated, Ref: "sql"})}, []step{
+		{"another resource that nobody knows, with 0", []flow.Rule{orders(flow.Rule{Threshold: 0, Relation: flow.Associated, Ref: "sql", Window: flow.Ring})}, []step{
 			{0, "orders", 2, "block x2"},
 		}},
-		{"another resource, to a caller", []flow.Rule{orders(flow.Rule{Threshold: 1, Relation: flow.Associated, Ref: "sql", Origin: "app"})}, []step{
+		{"another resource, to a caller", []flow.Rule{orders(flow.Rule{Threshold: 1, Relation: flow.Associated, Ref: "sql", Origin: "app", Window: flow.Ring})}, []step{
 			{0, "sql", 1, "pass"},
 			{0, "orders from app", 1, "block"},
 			{0, "orders from web", 1, "pass"},
 			{0, "orders", 1, "pass"},
 		}},
 		{"itself, beside its own rule", []flow.Rule{
-			orders(flow.Rule{ID: "own", Threshold: 3}), orders(flow.Rule{Threshold: 3, Relation: flow.Associated, Ref: "orders"}),
+			orders(flow.Rule{ID: "own", Threshold: 3, Window: flow.Ring}), orders(flow.Rule{Threshold: 3, Relation: flow.Associated, Ref: "orders", Window: flow.Ring}),
 		}, []step{
 			{0, "orders", 4, "pass x3, block"},
 		}},
 		{"another resource and its own rule", []flow.Rule{
-			orders(flow.Rule{Threshold: 2, Relation: flow.Associated, Ref: "sql"}), {Resource: "sql", Threshold: 3},
+			orders(flow.Rule{Threshold: 2, Relation: flow.Associated, Ref: "sql", Window: flow.Ring}), {Resource: "sql", Threshold: 3, Window: flow.Ring},
 		}, []step{
 			{0, "sql", 5, "pass x3, block x2"},
 			{0, "orders", 1, "block"},

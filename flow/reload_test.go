@@ -43,7 +43,7 @@ func TestReload(t *testing.T) {
 		{"other buckets", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: minute, Buckets: 60}), 3},
 		{"a longer interval", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: time.Hour}), 3},
 		{"a shorter interval", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: time.Second}), 3},
-		{"strict", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: minute, Strict: true}), 3},
+		{"strict", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: minute, Window: flow.Strict}), 3},
 		{"to a caller", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: minute, Origin: "app"}), 3},
 		{"to others", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: minute, Origin: "other"}), 3},
 		{"to a path", tenAMinute, orders(flow.Rule{Threshold: 10, Interval: minute, Relation: flow.Chain, Ref: "web"}), 3},
@@ -87,7 +87,7 @@ func TestReloadStorm(t *testing.T) {
 		{"threshold", func(i int) flow.Rule { return flow.Rule{Threshold: 10 + float64(i%7)/10} }, 10},
 		{"ID", func(i int) flow.Rule { return flow.Rule{ID: fmt.Sprint(i), Threshold: 10} }, 10},
 		{"shape", func(i int) flow.Rule {
-			return flow.Rule{Threshold: 10, Interval: time.Duration(1+i%7) * time.Second, Strict: i%2 == 0}
+			return flow.Rule{Threshold: 10, Interval: time.Duration(1+i%7) * time.Second, Window: window(i%2 == 0)}
 		}, 10},
 		{"behavior", func(i int) flow.Rule {
 			return flow.Rule{ID: "r", Threshold: 10, Behavior: []flow.Behavior{flow.Reject, flow.WarmUp}[i%2]}
@@ -398,7 +398,7 @@ func TestReloadKeepsTheQueue(t *testing.T) {
 // How warm a resource is doesn't change by loading rules, however often.
 func TestReloadKeepsWarmth(t *testing.T) {
 	rule := func(threshold float64) flow.Rule {
-		return flow.Rule{ID: "r", Resource: "orders", Threshold: threshold, Behavior: flow.WarmUp}
+		return flow.Rule{ID: "r", Resource: "orders", Threshold: threshold, Behavior: flow.WarmUp, Window: flow.Ring}
 	}
 	g := newGuard(t, rule(30))
 	for range 5 {
@@ -421,7 +421,7 @@ func TestReloadOfAShapeUnderACall(t *testing.T) {
 	const lower = "where a lower one took for it"
 	for name, next := range map[string][]flow.Rule{
 		"another shape":               {rule(time.Minute)},
-		"and another limit":           {{ID: "r", Resource: "orders", Threshold: 2, Strict: true}},
+		"and another limit":           {{ID: "r", Resource: "orders", Threshold: 2, Window: flow.Strict}},
 		"which another rule has too":  {rule(time.Minute), {ID: "s", Resource: "orders", Threshold: 9, Interval: time.Minute}},
 		"twice":                       nil,
 		"and the old one goes on too": {rule(time.Minute), {ID: "s", Resource: "orders", Threshold: 3}},

@@ -38,7 +38,7 @@ type Rule struct {
 	// metric QPS.
 	Interval time.Duration `yaml:"interval,omitempty"`
 	// Buckets divide Interval; as each ends, what it counted is forgotten. 0
-	// means 2 for a plain interval of one second, 10 otherwise and if Strict. Only with
+	// means 50. In a Ring it means 2 for an interval of one second, else 10. Only with
 	// metric QPS, and behavior Reject or WarmUp.
 	Buckets int `yaml:"buckets,omitempty"`
 	// Metric is what Threshold counts. The zero value is QPS.
@@ -72,10 +72,10 @@ type Rule struct {
 	// In between the threshold falls in a straight line. Required by MemoryThreshold.
 	LowMemory  Watermark `yaml:"lowMemory,omitempty"`
 	HighMemory Watermark `yaml:"highMemory,omitempty"`
-	// Strict makes a QPS limit hold in every real interval, not only in those
-	// that begin with a bucket (see [stat.Shape]). Only with metric QPS, and behavior
+	// Window says in which intervals a QPS limit holds. The zero value is Strict: in every
+	// one. In files it is strict: false for a Ring. Only with metric QPS, and behavior
 	// Reject or WarmUp.
-	Strict bool `yaml:"strict,omitempty"`
+	Window Window `yaml:"strict,omitempty"`
 	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
@@ -116,10 +116,7 @@ func (r Rule) Normalized(coldFactor int) (Rule, error) {
 		r.Interval = cmp.Or(r.Interval, time.Second)
 	}
 	if r.windowed() && r.Buckets == 0 {
-		r.Buckets = 10
-		if r.Interval == time.Second && !r.Strict {
-			r.Buckets = 2
-		}
+		r.Buckets = r.Window.buckets(r.Interval)
 	}
 	if r.Behavior.warmsUp() {
 		r.WarmUpPeriod = cmp.Or(r.WarmUpPeriod, 10*time.Second)
@@ -164,6 +161,8 @@ func (r Rule) checkEnums() error {
 		return spec.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
 	case r.Relation == Associated && r.Behavior.queues():
 		return spec.BadField("behavior", "%s does not go with relation associated, whose traffic is another resource's: use reject or warmUp", r.Behavior)
+	case int(r.Window) >= len(windowNames):
+		return spec.BadField("strict", "%d is unknown: use flow.Strict or flow.Ring", r.Window)
 	}
 	return nil
 }
@@ -175,7 +174,7 @@ func (r Rule) checkRead() error {
 		return r.unread("interval", "")
 	case r.Buckets != 0 && !r.windowed():
 		return r.unread("buckets", "reject or warmUp")
-	case r.Strict && !r.windowed():
+	case r.Window != Strict && !r.windowed():
 		return r.unread("strict", "reject or warmUp")
 	case r.WarmUpPeriod != 0 && !r.Behavior.warmsUp():
 		return r.unread("warmUpPeriod", "warmUp or warmUpThrottle")
@@ -230,7 +229,7 @@ func (r Rule) checkNumbers() error {
 }
 
 func (r Rule) shape() stat.Shape {
-	return stat.Shape{Interval: r.Interval, Buckets: r.Buckets, Strict: r.Strict}
+	return stat.Shape{Interval: r.Interval, Buckets: r.Buckets, Strict: r.Window == Strict}
 }
 
 // limit is the threshold in whole units, which is what a window or a semaphore can

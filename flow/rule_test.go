@@ -66,8 +66,8 @@ func TestRuleRefuses(t *testing.T) {
 		{flow.Rule{MaxWait: 500 * ms}, "maxWait: has no meaning for behavior reject: remove it, or set behavior to throttle or warmUpThrottle"},
 		{flow.Rule{MaxWait: 500 * ms, Metric: flow.Concurrency}, "maxWait: has no meaning for metric concurrency: remove it, or set metric to qps"},
 		{flow.Rule{MaxWait: day + 1, Behavior: flow.WarmUpThrottle}, "maxWait: is 24h0m0.000000001s: use a duration from 0s to 24h0m0s"},
-		{flow.Rule{Strict: true, Metric: flow.Concurrency}, "strict: has no meaning for metric concurrency: remove it, or set metric to qps"},
-		{flow.Rule{Strict: true, Behavior: flow.Throttle}, "strict: has no meaning for behavior throttle: remove it, or set behavior to reject or warmUp"},
+		{flow.Rule{Window: flow.Ring, Metric: flow.Concurrency}, "strict: has no meaning for metric concurrency: remove it, or set metric to qps"},
+		{flow.Rule{Window: flow.Ring, Behavior: flow.Throttle}, "strict: has no meaning for behavior throttle: remove it, or set behavior to reject or warmUp"},
 		{flow.Rule{Mode: 3}, "mode: 3 is unknown: use api.Enforce, api.Shadow or api.Off"},
 	} {
 		t.Run(tt.want, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestRuleAccepts(t *testing.T) {
 		{Threshold: 1e7, Behavior: flow.Throttle, Interval: 10 * ms},
 		{Interval: 10 * ms, Buckets: 1},
 		{Interval: day, Buckets: 1440},
-		{Interval: day, Buckets: 1440, Strict: true},
+		{Interval: day, Buckets: 1440},
 		{Behavior: flow.WarmUp, WarmUpPeriod: time.Second, ColdFactor: 2},
 		{Behavior: flow.WarmUp, WarmUpPeriod: day, ColdFactor: 1000},
 		{Behavior: flow.Throttle, MaxWait: 1},
@@ -127,13 +127,15 @@ func TestRuleDefaults(t *testing.T) {
 		given flow.Rule
 		want  flow.Rule
 	}{
-		{"reject", flow.Rule{}, flow.Rule{ID: "flow:orders", Interval: time.Second, Buckets: 2, Origin: "default"}},
+		{"reject", flow.Rule{}, flow.Rule{ID: "flow:orders", Interval: time.Second, Buckets: 50, Origin: "default"}},
 		{"an interval of its own", flow.Rule{Interval: 2 * time.Second},
-			flow.Rule{ID: "flow:orders", Interval: 2 * time.Second, Buckets: 10, Origin: "default"}},
-		{"strict", flow.Rule{Strict: true}, flow.Rule{ID: "flow:orders", Interval: time.Second, Buckets: 10, Origin: "default", Strict: true}},
-		{"buckets", flow.Rule{Buckets: 5, Strict: true}, flow.Rule{ID: "flow:orders", Interval: time.Second, Buckets: 5, Origin: "default", Strict: true}},
+			flow.Rule{ID: "flow:orders", Interval: 2 * time.Second, Buckets: 50, Origin: "default"}},
+		{"a ring", flow.Rule{Window: flow.Ring}, flow.Rule{ID: "flow:orders", Interval: time.Second, Buckets: 2, Origin: "default", Window: flow.Ring}},
+		{"a ring with an interval of its own", flow.Rule{Window: flow.Ring, Interval: 2 * time.Second},
+			flow.Rule{ID: "flow:orders", Interval: 2 * time.Second, Buckets: 10, Origin: "default", Window: flow.Ring}},
+		{"buckets", flow.Rule{Buckets: 5}, flow.Rule{ID: "flow:orders", Interval: time.Second, Buckets: 5, Origin: "default"}},
 		{"warm-up", flow.Rule{Behavior: flow.WarmUp},
-			flow.Rule{ID: "flow:orders:warmUp", Interval: time.Second, Buckets: 2, Origin: "default", Behavior: flow.WarmUp, WarmUpPeriod: 10 * time.Second, ColdFactor: 7}},
+			flow.Rule{ID: "flow:orders:warmUp", Interval: time.Second, Buckets: 50, Origin: "default", Behavior: flow.WarmUp, WarmUpPeriod: 10 * time.Second, ColdFactor: 7}},
 		{"throttle", flow.Rule{Behavior: flow.Throttle},
 			flow.Rule{ID: "flow:orders:throttle", Interval: time.Second, Origin: "default", Behavior: flow.Throttle, MaxWait: 500 * ms}},
 		{"warm-up and throttle", flow.Rule{Behavior: flow.WarmUpThrottle, ColdFactor: 2},
@@ -142,8 +144,8 @@ func TestRuleDefaults(t *testing.T) {
 		{"concurrency from a caller", flow.Rule{Metric: flow.Concurrency, Origin: "app"},
 			flow.Rule{ID: "flow:orders:concurrency:origin=app", Origin: "app", Metric: flow.Concurrency}},
 		{"chain", flow.Rule{Relation: flow.Chain, Ref: "web"},
-			flow.Rule{ID: "flow:orders:chain=web", Interval: time.Second, Buckets: 2, Origin: "default", Relation: flow.Chain, Ref: "web"}},
-		{"an ID of its own", flow.Rule{ID: "x", Threshold: 3}, flow.Rule{ID: "x", Threshold: 3, Interval: time.Second, Buckets: 2, Origin: "default"}},
+			flow.Rule{ID: "flow:orders:chain=web", Interval: time.Second, Buckets: 50, Origin: "default", Relation: flow.Chain, Ref: "web"}},
+		{"an ID of its own", flow.Rule{ID: "x", Threshold: 3}, flow.Rule{ID: "x", Threshold: 3, Interval: time.Second, Buckets: 50, Origin: "default"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.given.Resource, tt.want.Resource = "orders", "orders"

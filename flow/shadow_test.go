@@ -23,7 +23,7 @@ func TestShadowOnlyCounts(t *testing.T) {
 	}{
 		{"reject", flow.Rule{Threshold: 3}, nil},
 		{"nothing at all", flow.Rule{Threshold: 0}, nil},
-		{"strict", flow.Rule{Threshold: 3, Strict: true}, nil},
+		{"strict", flow.Rule{Threshold: 3, Window: flow.Strict}, nil},
 		{"throttle", flow.Rule{Threshold: 10, Behavior: flow.Throttle, MaxWait: 200 * ms}, nil},
 		{"warm-up", flow.Rule{Threshold: 9, Behavior: flow.WarmUp}, nil},
 		{"a caller", flow.Rule{Threshold: 2, Origin: "app"}, []string{"orders"}},
@@ -83,9 +83,9 @@ func TestShadowAssociatedConcurrency(t *testing.T) {
 // were not there, and the other way round.
 func TestShadowMetersOnItsOwn(t *testing.T) {
 	g := newGuard(t,
-		flow.Rule{ID: "shadow", Resource: "orders", Threshold: 2, Mode: spec.Shadow},
-		flow.Rule{ID: "other shadow", Resource: "orders", Threshold: 3, Mode: spec.Shadow},
-		flow.Rule{ID: "holds", Resource: "orders", Threshold: 5})
+		flow.Rule{ID: "shadow", Resource: "orders", Threshold: 2, Mode: spec.Shadow, Window: flow.Ring},
+		flow.Rule{ID: "other shadow", Resource: "orders", Threshold: 3, Mode: spec.Shadow, Window: flow.Ring},
+		flow.Rule{ID: "holds", Resource: "orders", Threshold: 5, Window: flow.Ring})
 	assert.Equal(t, 5, g.passes(7, "orders"))
 	assert.Equal(t, int64(3), g.shadowBlocked("shadow"))
 	assert.Equal(t, int64(2), g.shadowBlocked("other shadow"))

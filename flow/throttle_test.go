@@ -65,7 +65,7 @@ func TestThrottle(t *testing.T) {
 		{"nobody borrows", []flow.Rule{throttle(10, 100*ms)}, []step{
 			{0, "orders first", 4, "pass, 100ms, block x2"},
 		}},
-		{"a reject rule beside it", []flow.Rule{throttle(10, 500*ms), {Resource: "orders", Threshold: 3}}, []step{
+		{"a reject rule beside it", []flow.Rule{throttle(10, 500*ms), {Resource: "orders", Threshold: 3, Window: flow.Ring}}, []step{
 			{0, "orders", 5, "pass, 100ms, 200ms, block x2"},
 			{1 * time.Second, "orders", 1, "pass"}, // the refused ones took no slots
 			{1 * time.Second, "orders", 1, "100ms"},

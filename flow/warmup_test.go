@@ -33,7 +33,7 @@ func (g *guard) demand(perSecond, seconds int) []int {
 // A cold resource gets a third, and under load the whole threshold after about the
 // warm-up period.
 func TestWarmUpRises(t *testing.T) {
-	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp, WarmUpPeriod: 10 * time.Second})
+	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp, WarmUpPeriod: 10 * time.Second, Window: flow.Ring})
 	passed := g.demand(200, 20)
 	assert.Equal(t, 30, passed[0])
 	for i := range passed[1:] {
@@ -86,7 +86,7 @@ func TestWarmUpRange(t *testing.T) {
 			Interval:     time.Duration(pick(10e6, 50e6, 100e6, 300e6, 700e6, 1e9, 2e9, 60e9, 86400e9)),
 			WarmUpPeriod: time.Duration(pick(1e9, 2e9, 10e9, 86400e9)),
 			ColdFactor:   int(pick(2, 3, 5, 1000)),
-			Behavior:     flow.WarmUp,
+			Behavior:     flow.WarmUp, Window: flow.Ring,
 		}
 		low := int64(max(rule.Threshold/float64(rule.ColdFactor), min(rule.Threshold, 1)))
 		high := int64(rule.Threshold)
@@ -139,7 +139,7 @@ func (g *guard) exactly(n, high int64) int64 {
 func TestWarmUpReachesTheThreshold(t *testing.T) {
 	for _, interval := range []time.Duration{10 * ms, 30 * ms, 70 * ms, 90 * ms, 100 * ms, 130 * ms, 300 * ms, 700 * ms, time.Second, 1100 * ms} {
 		for _, threshold := range []float64{6, 9, 10, 21, 49, 63, 100} {
-			g := newGuard(t, flow.Rule{Resource: "orders", Threshold: threshold, Interval: interval, Buckets: 1, Behavior: flow.WarmUp, WarmUpPeriod: time.Second})
+			g := newGuard(t, flow.Rule{Resource: "orders", Threshold: threshold, Interval: interval, Buckets: 1, Behavior: flow.WarmUp, WarmUpPeriod: time.Second, Window: flow.Ring})
 			least := int(threshold / 3)
 			require.GreaterOrEqual(t, g.passes(int(threshold)+1, "orders"), least, "cold, %v per %v", threshold, interval)
 			for range int(4 * time.Second / interval) {
@@ -257,7 +257,7 @@ func TestWarmUpNeverNaN(t *testing.T) {
 				if threshold >= 1 {
 					assert.NotEqual(t, "block", got, "threshold %v, %v", threshold, behavior)
 				}
-				g.clock.Advance(24 * time.Hour)
+				g.clock.Advance(25 * time.Hour)
 			}
 		}
 	}

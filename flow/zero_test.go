@@ -17,9 +17,9 @@ func TestThresholdGoesToZeroAndBack(t *testing.T) {
 		rule flow.Rule
 		want int // of 100 calls at one instant
 	}{
-		{"reject", flow.Rule{}, 10},
-		{"strict", flow.Rule{Strict: true}, 10},
-		{"warm-up", flow.Rule{Behavior: flow.WarmUp, WarmUpPeriod: time.Second}, 10},
+		{"reject", flow.Rule{Window: flow.Ring}, 10},
+		{"strict", flow.Rule{Window: flow.Strict}, 10},
+		{"warm-up", flow.Rule{Behavior: flow.WarmUp, WarmUpPeriod: time.Second, Window: flow.Ring}, 10},
 		{"throttle", flow.Rule{Behavior: flow.Throttle, MaxWait: 500 * ms}, 1 + 5},
 		{"warm-up and throttle", flow.Rule{Behavior: flow.WarmUpThrottle, WarmUpPeriod: time.Second, MaxWait: 500 * ms}, 1 + 5},
 	} {

@@ -143,7 +143,7 @@ func TestWhoIsRefusedElsewhereFillsNothing(t *testing.T) {
 	require.NoError(t, g.Update(func(b *core.RulesetBuilder) error {
 		return errors.Join(
 			hotspot.Compile(b, []hotspot.Rule{{Resource: "orders", Param: "user", Threshold: 2, Burst: 2}}),
-			flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 1, Interval: 10 * ms, Buckets: 1}}),
+			flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 1, Interval: 10 * ms, Buckets: 1, Window: flow.Ring}}),
 		)
 	}))
 	tooMany := func(at time.Duration, v any) {

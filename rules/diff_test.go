@@ -26,7 +26,7 @@ func TestDiff(t *testing.T) {
 			[]string{`+ flow d`, `+ flow flow:e`, `~ flow b: threshold 1 -> 2.5, origin default -> "app a"`, `- flow "flow:GET /c"`}},
 		{"defaults written out are the same",
 			[]flow.Rule{{Resource: "a", Threshold: 1}},
-			[]flow.Rule{{ID: "flow:a", Resource: "a", Threshold: 1, Interval: time.Second, Buckets: 2, Origin: "default"}},
+			[]flow.Rule{{ID: "flow:a", Resource: "a", Threshold: 1, Interval: time.Second, Buckets: 50, Origin: "default"}},
 			"+0 ~0 -0", nil},
 		{"only the order",
 			[]flow.Rule{{Resource: "a"}, {Resource: "b"}}, []flow.Rule{{Resource: "b"}, {Resource: "a"}}, "+0 ~0 -0", nil},

@@ -46,7 +46,7 @@ flow:
     warmUpPeriod: 30s
     coldFactor: 4
     maxWait: 250ms
-    strict: false
+    strict: true
     mode: shadow
 `
 
@@ -57,7 +57,7 @@ const fullJSON = `{
 			"interval": "1.5s", "metric": "qps", "origin": "app-a",
 			"relation": "chain", "ref": "http", "behavior": "warmUpThrottle",
 			"warmUpPeriod": "30s", "coldFactor": 4, "maxWait": "250ms",
-			"strict": false, "mode": "shadow"
+			"strict": true, "mode": "shadow"
 		}
 	]
 }`

@@ -29,7 +29,7 @@ var golden = Set{Authority: []authority.Rule{
 	{Resource: "GET /orders", Threshold: 100},
 	full,
 	{ID: "db", Resource: "db", Threshold: 20, Metric: flow.Concurrency, Mode: spec.Off},
-	{Resource: "strict", Threshold: 1_000_000, Interval: time.Minute, Strict: true},
+	{Resource: "ring", Threshold: 1_000_000, Interval: time.Minute, Window: flow.Ring},
 	{Resource: "slow", Threshold: 0.001, Interval: 24 * time.Hour, Behavior: flow.Throttle, MaxWait: 90 * time.Minute},
 	{Resource: "small", Threshold: 1e-9, Behavior: flow.Throttle, MaxWait: time.Nanosecond},
 	{ID: "off", Resource: "12", Origin: "null", Relation: flow.Associated, Ref: "~"},
@@ -97,7 +97,7 @@ func TestEveryFieldCounts(t *testing.T) {
 	everyFieldCounts(t, full, flow.Rule{
 		ID: "other", Resource: "other", Threshold: 7, Interval: time.Minute, Buckets: 6,
 		Metric: flow.Concurrency, Origin: "other", Relation: flow.Direct, Ref: "other", Behavior: flow.Reject,
-		WarmUpPeriod: time.Minute, ColdFactor: 7, MaxWait: time.Minute, Strict: true, Mode: spec.Off,
+		WarmUpPeriod: time.Minute, ColdFactor: 7, MaxWait: time.Minute, Window: flow.Ring, Mode: spec.Off,
 		MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Bytes(7),
 	}, func(r flow.Rule) Set { return Set{Flow: []flow.Rule{r}} })
 	everyFieldCounts(t, authority.Rule{ID: "a", Resource: "a", Origins: []string{"a b"}}, authority.Rule{

@@ -98,7 +98,7 @@ func TestReloadLogsWhatChanged(t *testing.T) {
 			`change="+0 ~1 -0" what="~ flow orders: threshold 100 -> 200"`},
 		{"fields, and what comes and goes", "flow: [{id: orders, resource: a, threshold: 100}, {resource: old, threshold: 1}]",
 			"flow: [{id: orders, resource: a, threshold: 100, behavior: throttle}]\nisolation: [{id: room, resource: b, threshold: 5}]",
-			`change="+1 ~1 -1" what="+ isolation room; ~ flow orders: buckets 2 -> 0, behavior reject -> throttle, maxWait 0s -> 500ms; - flow flow:old"`},
+			`change="+1 ~1 -1" what="+ isolation room; ~ flow orders: buckets 50 -> 0, behavior reject -> throttle, maxWait 0s -> 500ms; - flow flow:old"`},
 		{"only the text", "flow: [{resource: a, threshold: 1}]", "flow: [{resource: a, threshold: 1}] # as before", `change="+0 ~0 -0"` + "\n"},
 		{"many", many(1), many(2), `; ~ flow r9: threshold 1 -> 2; and 5 more"`},
 		{"much", "authority: [{id: a, resource: a, origins: [b]}]", "authority: [{id: a, resource: a, origins: [" + long + "c]}]", `what="~ authority a: origins \"[\\\"b\\\"]\" -> \"[\\\"caller-0`},

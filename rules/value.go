@@ -25,6 +25,8 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 		return readDuration(n, v)
 	case interface{ SetScalar(any) error }:
 		return readScalar(n, v.SetScalar)
+	case interface{ SetBool(bool) }:
+		return readBool(n, v.SetBool)
 	case encoding.TextUnmarshaler:
 		if !isText(n) {
 			return notText(n)
@@ -38,10 +40,7 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 		}
 		*v = n.Value
 	case *bool:
-		if !isPlain(n) || n.Value != "true" && n.Value != "false" {
-			return "must be true or false, not " + describe(n)
-		}
-		*v = n.Value == "true"
+		return readBool(n, func(b bool) { *v = b })
 	case *int:
 		i, err := strconv.Atoi(n.Value)
 		if !isNumber(n) || err != nil {
@@ -62,6 +61,14 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 	default:
 		panic(fmt.Sprintf("rules: a rule field can't be a %T", v)) // met by the first test of a new family
 	}
+	return ""
+}
+
+func readBool(n *yaml.Node, set func(bool)) (problem string) {
+	if !isPlain(n) || n.Value != "true" && n.Value != "false" {
+		return "must be true or false, not " + describe(n)
+	}
+	set(n.Value == "true")
 	return ""
 }
 
@@ -140,6 +147,8 @@ func writeValue(src reflect.Value) (*yaml.Node, error) {
 		return textNode(formatDuration(v)), nil
 	case interface{ Scalar() any }:
 		return writeScalar(v.Scalar())
+	case interface{ Bool() bool }:
+		return writeScalar(v.Bool())
 	case encoding.TextMarshaler:
 		text, err := v.MarshalText()
 		return textNode(string(text)), err

@@ -188,7 +188,7 @@ func TestMeteredOnce(t *testing.T) {
 // A borrower is counted when it is released, in the bucket in which it runs, and as
 // occupied.
 func TestBorrowerIsCountedWhenItRuns(t *testing.T) {
-	e, clock, _ := newGuard(t, flow.Rule{Resource: "orders", Threshold: 2}, flow.Rule{Resource: "carts", Threshold: 9, Interval: 2 * time.Second, Relation: flow.Associated, Ref: "orders"})
+	e, clock, _ := newGuard(t, flow.Rule{Resource: "orders", Threshold: 2, Window: flow.Ring}, flow.Rule{Resource: "carts", Threshold: 9, Interval: 2 * time.Second, Relation: flow.Associated, Ref: "orders", Window: flow.Ring})
 	clock.Advance(100 * time.Millisecond)
 	for range 2 {
 		entry, err := e.Enter(t.Context(), "orders", nil)

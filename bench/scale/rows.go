@@ -29,7 +29,7 @@ var rows = []row{
 	{"two clock readings", clockReadings},
 	{"no rule", guarded(rules.Set{}, nil)},
 	{"reject rule", guarded(one(flow.Rule{Threshold: enough}), nil)},
-	{"strict rule", guarded(one(flow.Rule{Threshold: enough, Strict: true}), nil)},
+	{"strict rule", guarded(one(flow.Rule{Threshold: enough, Window: flow.Strict}), nil)},
 	{"coarse clock", guarded(one(flow.Rule{Threshold: enough}), coarse)},
 	{"concurrency rule", guarded(rules.Set{Isolation: []isolation.Rule{{Resource: resource, Threshold: enough}}}, nil)},
 	{"nearly all refused", guarded(one(flow.Rule{Threshold: 1, Interval: 24 * time.Hour}), nil)},

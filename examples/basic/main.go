@@ -44,8 +44,8 @@ func run(w io.Writer) error {
 		if blocked, ok := errors.AsType[*api.BlockError](err); ok {
 			limit, _ := blocked.Limit()
 			wait, known := blocked.RetryAfter()
-			fmt.Fprintf(w, "  kind %s, rule %q, limit %v, retry within a minute: %t\n",
-				blocked.Kind, blocked.Rule, limit, known && wait <= time.Minute)
+			fmt.Fprintf(w, "  kind %s, rule %q, limit %v, retry within two minutes: %t\n",
+				blocked.Kind, blocked.Rule, limit, known && wait <= 2*time.Minute)
 		}
 	}
 

@@ -17,7 +17,7 @@ func Example() {
 	// order 1: <nil>
 	// order 2: <nil>
 	// order 3: penstock: flow rule "orders" blocked "GET /orders"
-	//   kind flow, rule "orders", limit 2, retry within a minute: true
+	//   kind flow, rule "orders", limit 2, retry within two minutes: true
 	// mail: no such mailbox
 	// items: 42 <nil>
 	// GET /orders  2 passed, 1 blocked, 0 failed

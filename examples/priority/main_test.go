@@ -13,6 +13,6 @@ func Example() {
 	//     0s  12 calls: 10 pass
 	//  600ms  an ordinary call: false
 	//  600ms  a prioritized call ...
-	//     1s  ... has waited for the next bucket: true
-	//     1s  12 calls: 9 pass, for one of the 10 was borrowed
+	//  1.02s  ... has waited for the next bucket: true
+	//  1.02s  12 calls: 9 pass, for one of the 10 was borrowed
 }

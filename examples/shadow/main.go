@@ -43,7 +43,9 @@ func run(w io.Writer) error {
 		before = total
 	}
 
-	// That looks right, so now the rule may do what it said.
+	// That looks right, so now the rule may do what it said. It begins with what the resource
+	// has counted: without a pause that would be too much for a while.
+	clock.Advance(2 * time.Second)
 	rule.Mode = api.Enforce
 	if err := guard.LoadRules(api.RuleSet{Flow: []flow.Rule{rule}}); err != nil {
 		return err

@@ -89,7 +89,8 @@ var script = []struct {
 	{0, "POST /checkout", "pass"},
 	{400 * time.Millisecond, "POST /checkout", "pass"},
 	{999 * time.Millisecond, "POST /checkout", "block"},
-	{time.Second, "POST /checkout", "pass"}, // what passed in the first half second is forgotten
+	{time.Second, "POST /checkout", "block"},
+	{1020 * time.Millisecond, "POST /checkout", "pass"}, // the window forgets a fiftieth of a second at once
 
 	{2 * time.Second, "POST /refund", "pass"},
 	{2 * time.Second, "POST /refund", "wait 500ms"},
@@ -97,7 +98,7 @@ var script = []struct {
 
 	{time.Hour, "GET /export", "pass"},
 	{2*time.Hour - time.Second, "GET /export", "block"},
-	{2 * time.Hour, "GET /export", "pass"},
+	{2*time.Hour + 72*time.Second, "GET /export", "pass"}, // or of an hour
 
-	{2 * time.Hour, "GET /no/rule", "pass"},
+	{3 * time.Hour, "GET /no/rule", "pass"},
 }

@@ -39,12 +39,13 @@ func Example() {
 	// 0s        POST /checkout  pass
 	// 400ms     POST /checkout  pass
 	// 999ms     POST /checkout  block
-	// 1s        POST /checkout  pass
+	// 1s        POST /checkout  block
+	// 1.02s     POST /checkout  pass
 	// 2s        POST /refund    pass
 	// 2s        POST /refund    wait 500ms
 	// 2s        POST /refund    block
 	// 1h0m0s    GET /export     pass
 	// 1h59m59s  GET /export     block
-	// 2h0m0s    GET /export     pass
-	// 2h0m0s    GET /no/rule    pass
+	// 2h1m12s   GET /export     pass
+	// 3h0m0s    GET /no/rule    pass
 }

@@ -19,7 +19,7 @@ func lenders(r *round) (set rules.Set) {
 		set.Flow = append(set.Flow, draw(func() flow.Rule {
 			rule := flow.Rule{
 				ID: fmt.Sprint("flow ", i), Resource: "orders", Threshold: float64(1 + r.IntN(3)), Interval: interval, Buckets: buckets,
-				Origin: pick(r, flow.OriginOther, flow.OriginDefault, flow.OriginDefault, "ann"), Strict: r.one(6),
+				Origin: pick(r, flow.OriginOther, flow.OriginDefault, flow.OriginDefault, "ann"), Window: pick(r, flow.Strict, flow.Ring, flow.Ring, flow.Ring),
 			}
 			if r.one(4) {
 				rule.Interval = pick(r, 400*ms, 500*ms, time.Second)

@@ -117,7 +117,7 @@ func drawFlow(r *round, id string) flow.Rule {
 			Relation: pick(r, flow.Direct, flow.Direct, flow.Direct, flow.Direct, flow.Associated, flow.Chain),
 			Behavior: pick(r, flow.Reject, flow.Reject, flow.Reject, flow.Throttle, flow.WarmUp, flow.WarmUpThrottle),
 			MaxWait:  pick(r, 0, time.Nanosecond, 50*ms, time.Second, time.Hour),
-			Strict:   r.one(3),
+			Window:   pick(r, flow.Strict, flow.Ring),
 			Mode:     drawMode(r),
 		}
 		rule.Resource, rule.Match = drawName(r)

@@ -171,7 +171,7 @@ func simpleSet(r *round) (set rules.Set, interval time.Duration) {
 	case 1:
 		set.Hotspot = []hotspot.Rule{{Resource: "orders", Param: "user", Threshold: 1, Interval: interval}}
 	case 2:
-		set.Flow = []flow.Rule{{Resource: "orders", Threshold: 1, Interval: interval, Strict: r.one(2)}}
+		set.Flow = []flow.Rule{{Resource: "orders", Threshold: 1, Interval: interval, Window: pick(r, flow.Strict, flow.Ring)}}
 	case 3:
 		set.Flow = []flow.Rule{{Resource: "orders", Threshold: 1, Interval: interval, Behavior: flow.Throttle, MaxWait: 1}}
 	}

@@ -85,8 +85,12 @@ func (h *handoverRound) load(wait bool) error {
 		}}
 	} else {
 		origin := map[string]string{"resource": flow.OriginDefault, "caller": "ann", "others": flow.OriginOther}[h.counts]
+		window := flow.Ring
+		if strict {
+			window = flow.Strict
+		}
 		set.Flow = []flow.Rule{{
-			ID: "counts", Resource: "orders", Origin: origin, Threshold: limit, Interval: interval, Buckets: buckets, Strict: strict,
+			ID: "counts", Resource: "orders", Origin: origin, Threshold: limit, Interval: interval, Buckets: buckets, Window: window,
 		}}
 	}
 	const turn = 10 * time.Second

@@ -51,10 +51,10 @@ var heaps = []heapShape{
 	{"all looking at one resource", addFlow(func(i int) flow.Rule { return flow.Rule{Resource: aName(i), Relation: flow.Associated, Ref: aName(0)} }), toEach},
 	{"one looking at each resource", addFlow(func(i int) flow.Rule { return flow.Rule{Resource: aName(0), Relation: flow.Associated, Ref: aName(i)} }), toEach},
 	{"an interval each", addFlow(func(i int) flow.Rule {
-		return flow.Rule{Resource: aName(0), Interval: time.Second + time.Duration(i)*10}
+		return flow.Rule{Resource: aName(0), Interval: time.Second + time.Duration(i)*50}
 	}), toFirst},
 	{"an interval each, of others", addFlow(func(i int) flow.Rule {
-		return flow.Rule{Resource: aName(0), Interval: time.Second + time.Duration(i)*10, Origin: flow.OriginOther}
+		return flow.Rule{Resource: aName(0), Interval: time.Second + time.Duration(i)*50, Origin: flow.OriginOther}
 	}), toEach},
 	{"throttles on one resource", addFlow(func(i int) flow.Rule {
 		return flow.Rule{Resource: aName(0), Behavior: flow.Throttle, Threshold: 1e6 + float64(i)}
@@ -82,7 +82,7 @@ var heaps = []heapShape{
 		set.Hotspot[0].Exceptions = append(set.Hotspot[0].Exceptions, hotspot.Exception{Value: argument.Of(i), Threshold: 1000})
 	}, toEach},
 	{"system rules", func(set *rules.Set, i int) {
-		set.System = append(set.System, system.Rule{ID: fmt.Sprint(i), Metric: system.QPS, Threshold: 1e6, Interval: time.Second + time.Duration(i)*10})
+		set.System = append(set.System, system.Rule{ID: fmt.Sprint(i), Metric: system.QPS, Threshold: 1e6, Interval: time.Second + time.Duration(i)*50})
 	}, func(int) (string, string, string) { return toFirst(0) }},
 	{"breakers, one for each resource", func(set *rules.Set, i int) {
 		set.Breaker = append(set.Breaker, breaker.Rule{ID: fmt.Sprint(i), Resource: aName(i), Threshold: 1})

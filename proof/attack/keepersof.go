@@ -75,7 +75,7 @@ func flowKeeper(rule flow.Rule, all []flow.Rule) keeper {
 	case rule.Metric == flow.Concurrency:
 		return &semaphoreKeeper{limit: lim, holds: true}
 	}
-	return &windowKeeper{limit: lim, shape: shape{rule.Interval, rule.Buckets, rule.Strict}, borrows: rule.Behavior == flow.Reject}
+	return &windowKeeper{limit: lim, shape: shape{rule.Interval, rule.Buckets, rule.Window == flow.Strict}, borrows: rule.Behavior == flow.Reject}
 }
 
 // systemKeeper returns the keeper of a system rule.

@@ -131,7 +131,7 @@ func (s *storm) boundOf(id string) (span, most int64, ok bool) {
 			return 0, 0, false
 		}
 		promised := int64(rule.Interval)
-		if !rule.Strict {
+		if rule.Window == flow.Ring {
 			promised -= int64(rule.Interval) / int64(rule.Buckets)
 		}
 		if promised == 0 { // of a single bucket: twice the limit may pass at once

@@ -61,7 +61,9 @@ func rule(t *rapid.T, id string) flow.Rule {
 	case flow.Throttle, flow.WarmUpThrottle:
 		r.MaxWait = rapid.SampledFrom([]time.Duration{1, 200 * ms, 500 * ms, 5 * time.Second}).Draw(t, "longest wait")
 	default:
-		r.Strict = r.Metric == flow.QPS && rapid.IntRange(0, 3).Draw(t, "strict") == 0
+		if r.Metric == flow.QPS && rapid.IntRange(0, 3).Draw(t, "ring") != 0 {
+			r.Window = flow.Ring
+		}
 	}
 	return r
 }
@@ -92,7 +94,7 @@ func changed(t *rapid.T, set []flow.Rule) []flow.Rule {
 	case "threshold":
 		r.Threshold = other.Threshold
 	case "shape":
-		r.Interval, r.Buckets, r.Strict = other.Interval, other.Buckets, other.Strict
+		r.Interval, r.Buckets, r.Window = other.Interval, other.Buckets, other.Window
 	case "mode":
 		r.Mode = other.Mode
 	case "whose":

@@ -39,7 +39,7 @@ func (l *limiter) shape() stat.Shape {
 	if !l.meters() {
 		return stat.Shape{}
 	}
-	return stat.Shape{Interval: l.rule.Interval, Buckets: l.rule.Buckets, Strict: l.rule.Strict}
+	return stat.Shape{Interval: l.rule.Interval, Buckets: l.rule.Buckets, Strict: l.rule.Window == flow.Strict}
 }
 
 // shadow reports whether the rule only says what it would do. Its meters are none that a

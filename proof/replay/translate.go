@@ -163,7 +163,7 @@ func (r JavaFlowRule) native(shape stat.Shape, coldFactor int) (flow.Rule, error
 		n.Interval = time.Second
 		n.MaxWait = time.Duration(*r.MaxQueueingTimeMs) * time.Millisecond
 	default:
-		n.Interval, n.Buckets = shape.Interval, shape.Buckets
+		n.Interval, n.Buckets, n.Window = shape.Interval, shape.Buckets, flow.Ring
 		n.Threshold = r.Count * shape.Interval.Seconds()
 	}
 	if n.Behavior == flow.WarmUp || n.Behavior == flow.WarmUpThrottle {

@@ -37,11 +37,14 @@ const (
 	interval = time.Second
 )
 
-var reject = flow.Rule{ID: "rule", Resource: "orders", Threshold: limit}
+var reject = flow.Rule{ID: "rule", Resource: "orders", Threshold: limit, Window: flow.Ring}
 
 func with(change func(*flow.Rule)) flow.Rule {
 	r := reject
 	change(&r)
+	if r.Metric == flow.Concurrency || r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle {
+		r.Window = flow.Strict // which is to say nothing
+	}
 	return r
 }
 
@@ -51,7 +54,7 @@ var behaviors = []behavior{
 	{name: "reject", rule: reject, refuses: true},
 	{name: "one bucket", rule: with(func(r *flow.Rule) { r.Buckets = 1 }), refuses: true},
 	{name: "fifty buckets", rule: with(func(r *flow.Rule) { r.Buckets = 50 }), refuses: true},
-	{name: "strict", rule: with(func(r *flow.Rule) { r.Strict = true }), refuses: true},
+	{name: "strict", rule: with(func(r *flow.Rule) { r.Window = flow.Strict }), refuses: true},
 	{name: "warm-up", rule: with(func(r *flow.Rule) { r.Behavior, r.WarmUpPeriod = flow.WarmUp, 2*time.Second }), refuses: true},
 	{name: "throttle", rule: queue, waits: true, parks: true},
 	{name: "throttle, a full queue", rule: queue, waits: true, refuses: true},
@@ -65,7 +68,7 @@ var behaviors = []behavior{
 	{name: "borrow", rule: reject, every: []core.Option{core.Prioritized()}, waits: true, parks: true, may: true},
 	{name: "borrow, many at once", rule: with(func(r *flow.Rule) { r.Buckets = 4 }), every: []core.Option{core.Prioritized()}, waits: true, refuses: true},
 	{name: "system, qps", rule: reject, set: inbound(system.Rule{Metric: system.QPS, Threshold: limit}), refuses: true},
-	{name: "system, strict", rule: with(func(r *flow.Rule) { r.Strict = true }), set: inbound(system.Rule{Metric: system.QPS, Threshold: limit, Strict: true}), refuses: true},
+	{name: "system, strict", rule: with(func(r *flow.Rule) { r.Window = flow.Strict }), set: inbound(system.Rule{Metric: system.QPS, Threshold: limit, Strict: true}), refuses: true},
 	{name: "system, concurrency", rule: with(func(r *flow.Rule) { r.Metric, r.Threshold = flow.Concurrency, permits }),
 		set: inbound(system.Rule{Metric: system.Concurrency, Threshold: permits}), refuses: true},
 	// Calls take two pauses: those during which the clock leaps end as slow ones, and are
@@ -77,7 +80,7 @@ var behaviors = []behavior{
 	{name: "memory", rule: reject, set: byMemory, samples: true, refuses: true},
 	{name: "shadow", rule: with(func(r *flow.Rule) { r.Mode = spec.Shadow })},
 	{name: "several rules", rule: reject, also: []flow.Rule{
-		{ID: "strict", Resource: "orders", Threshold: limit, Strict: true},
+		{ID: "strict", Resource: "orders", Threshold: limit, Window: flow.Strict},
 		{ID: "permits", Resource: "orders", Threshold: permits, Metric: flow.Concurrency},
 		{ID: "caller", Resource: "orders", Threshold: 15, Origin: "app", Interval: 500 * ms},
 	}, origin: "app", refuses: true},

@@ -55,7 +55,7 @@ func TestCoarseClockKeepsTheLimit(t *testing.T) {
 func TestCoarseClockIsLateByATick(t *testing.T) {
 	const limit, buckets, bucket, tick = 50, 2, 5 * time.Millisecond, time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
-		g := coarse(t, flow.Rule{Resource: "orders", Threshold: limit, Interval: buckets * bucket, Buckets: buckets})
+		g := coarse(t, flow.Rule{Resource: "orders", Threshold: limit, Interval: buckets * bucket, Buckets: buckets, Window: flow.Ring})
 		began := time.Now()
 		var admitted []time.Duration
 		var stale int

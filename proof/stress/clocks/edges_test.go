@@ -16,7 +16,7 @@ func TestBurstsAroundEdges(t *testing.T) {
 	var problems []string
 	calls := 0
 	for _, length := range []time.Duration{10 * ms, 100 * ms, time.Second, 3 * time.Second} {
-		for _, shape := range []flow.Rule{{Buckets: 1}, {Buckets: 2}, {Buckets: 10}, {Buckets: 10, Strict: true}, {Buckets: 1, Strict: true}} {
+		for _, shape := range []flow.Rule{{Buckets: 1}, {Buckets: 2}, {Buckets: 10}, {Buckets: 10, Window: flow.Strict}, {Buckets: 1, Window: flow.Strict}} {
 			r := shape
 			r.Resource, r.Threshold, r.Interval = "orders", limit, length
 			width := length / time.Duration(r.Buckets)

@@ -55,7 +55,7 @@ func everyKind(seed uint64, sampled bool) rules.Set {
 		},
 		Flow: []flow.Rule{
 			{Resource: "reject", Threshold: threshold(), Interval: time.Duration(1+r.IntN(3)) * time.Second},
-			{Resource: "strict", Threshold: threshold(), Strict: true},
+			{Resource: "strict", Threshold: threshold(), Window: flow.Strict},
 			{Resource: "warm", Threshold: 20, Behavior: flow.WarmUp},
 			{Resource: "warm, slow", Threshold: 30, Interval: time.Minute, Behavior: flow.WarmUp},
 			{Resource: "queue", Threshold: threshold(), Behavior: flow.Throttle, MaxWait: time.Second},

@@ -36,7 +36,7 @@ func TestClocksOfTwoProcessors(t *testing.T) {
 	rnd := random(t)
 	problems, calls := 0, 0
 	for _, apart := range []time.Duration{1, 50 * time.Microsecond, ms, 9 * ms, 11 * ms, 100 * ms, time.Second, time.Minute, time.Hour, year} {
-		for _, b := range []flow.Rule{reject, queue, with(func(r *flow.Rule) { r.Strict = true }), with(func(r *flow.Rule) { r.Buckets = 1 })} {
+		for _, b := range []flow.Rule{reject, queue, with(func(r *flow.Rule) { r.Window = flow.Strict }), with(func(r *flow.Rule) { r.Buckets = 1 })} {
 			s := newSource()
 			g := newGuard(t, s, b)
 			admitted, longest, last := 0, time.Duration(0), time.Duration(0)
@@ -82,7 +82,7 @@ func (c *wall) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Er
 func TestParallelCallersWhileTheClockIsSetBack(t *testing.T) {
 	const callers = 8
 	each := figure.Size(2_000, 20_000, 200_000, 2_000_000)
-	for _, b := range []flow.Rule{reject, with(func(r *flow.Rule) { r.Strict = true }), with(func(r *flow.Rule) { r.Buckets = 1 })} {
+	for _, b := range []flow.Rule{reject, with(func(r *flow.Rule) { r.Window = flow.Strict }), with(func(r *flow.Rule) { r.Buckets = 1 })} {
 		c := new(wall)
 		c.now.Store(newSource().begin)
 		g := newGuard(t, c, b)

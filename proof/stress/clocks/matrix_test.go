@@ -120,14 +120,17 @@ func (tr *trial) checkWindow(r flow.Rule) {
 		r.Interval = interval
 	}
 	if r.Buckets == 0 {
-		r.Buckets = 10
-		if r.Interval == interval && !r.Strict {
-			r.Buckets = 2
+		r.Buckets = 50
+		if r.Window == flow.Ring {
+			r.Buckets = 10
+			if r.Interval == interval {
+				r.Buckets = 2
+			}
 		}
 	}
 	most := int(r.Threshold)
 	whole, exact := r.Interval, r.Interval
-	if !r.Strict {
+	if r.Window == flow.Ring {
 		exact -= r.Interval / time.Duration(r.Buckets)
 	}
 	var real, engine []int64
@@ -216,7 +219,7 @@ func (tr *trial) checkLook() {
 // what one extra bucket and the pauses between calls add.
 func (tr *trial) checkOutage() {
 	most := interval + pause + tolerance + tr.grace
-	if tr.rule.Strict || len(tr.also) > 1 {
+	if tr.rule.Window == flow.Strict || len(tr.also) > 1 {
 		most += interval / 10
 	}
 	if longest := max(tr.outage, tr.clock.real-tr.lastPass); longest > most {

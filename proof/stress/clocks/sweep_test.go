@@ -32,9 +32,9 @@ func TestSweepOnASteppedClock(t *testing.T) {
 			Caps: node.Caps{Resources: 8, Calls: 9, Contexts: 2}})
 		require.NoError(t, err)
 		require.NoError(t, g.LoadRules(rules.Set{Flow: []flow.Rule{
-			{ID: "each", Resource: "key.*", Match: spec.MatchRegex, Threshold: each, Interval: 5 * time.Minute, Strict: true},
-			{ID: "pinned", Resource: "pinned", Threshold: each, Origin: flow.OriginOther, Interval: 5 * time.Minute, Strict: true},
-			{ID: "others", Resource: node.OverflowName, Threshold: each, Interval: 5 * time.Minute, Strict: true},
+			{ID: "each", Resource: "key.*", Match: spec.MatchRegex, Threshold: each, Interval: 5 * time.Minute, Window: flow.Strict},
+			{ID: "pinned", Resource: "pinned", Threshold: each, Origin: flow.OriginOther, Interval: 5 * time.Minute, Window: flow.Strict},
+			{ID: "others", Resource: node.OverflowName, Threshold: each, Interval: 5 * time.Minute, Window: flow.Strict},
 		}}))
 		type held struct {
 			core.Entry

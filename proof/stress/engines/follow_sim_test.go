@@ -36,9 +36,9 @@ func (q *quitter) Err() error {
 // and nothing else.
 func TestSimWhatWaitsFollowsItsWindow(t *testing.T) {
 	shapes := []flow.Rule{
-		{Interval: time.Second, Buckets: 2},
-		{Interval: time.Second, Buckets: 10},
-		{Interval: 2 * time.Second, Buckets: 10, Strict: true},
+		{Interval: time.Second, Buckets: 2, Window: flow.Ring},
+		{Interval: time.Second, Buckets: 10, Window: flow.Ring},
+		{Interval: 2 * time.Second, Buckets: 10},
 	}
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, slots.Default(), node.Caps{})
@@ -54,7 +54,7 @@ func TestSimWhatWaitsFollowsItsWindow(t *testing.T) {
 					flows = flows[:1]
 				}
 				if inbound {
-					gate := system.Rule{ID: "gate", Metric: system.QPS, Threshold: 100, Interval: r.Interval, Buckets: r.Buckets, Strict: r.Strict}
+					gate := system.Rule{ID: "gate", Metric: system.QPS, Threshold: 100, Interval: r.Interval, Buckets: r.Buckets, Strict: r.Window == flow.Strict}
 					err = errors.Join(err, system.Compile(b, []system.Rule{gate}))
 				}
 				return errors.Join(err, flow.Compile(b, flows))

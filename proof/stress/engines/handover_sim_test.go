@@ -23,9 +23,9 @@ import (
 func TestSimReloadOfAShapeWhileCallsGiveBack(t *testing.T) {
 	const limit = 2
 	shapes := []flow.Rule{
-		{Interval: time.Second, Buckets: 2},
-		{Interval: time.Second, Buckets: 10},
-		{Interval: 2 * time.Second, Buckets: 10, Strict: true},
+		{Interval: time.Second, Buckets: 2, Window: flow.Ring},
+		{Interval: time.Second, Buckets: 10, Window: flow.Ring},
+		{Interval: 2 * time.Second, Buckets: 10},
 	}
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, slots.Default(), node.Caps{})
@@ -33,7 +33,7 @@ func TestSimReloadOfAShapeWhileCallsGiveBack(t *testing.T) {
 		loaded := func(i int) {
 			r := shapes[i]
 			r.ID, r.Resource, r.Threshold = "r", "a", limit
-			all := system.Rule{ID: "r", Metric: system.QPS, Threshold: limit, Interval: r.Interval, Buckets: r.Buckets, Strict: r.Strict}
+			all := system.Rule{ID: "r", Metric: system.QPS, Threshold: limit, Interval: r.Interval, Buckets: r.Buckets, Strict: r.Window == flow.Strict}
 			if err := e.Update(func(b *core.RulesetBuilder) error {
 				err := isolation.Compile(b, []isolation.Rule{{ID: "i", Resource: "a", Threshold: 1}})
 				if inbound {

@@ -27,9 +27,9 @@ func TestSimReloadOfAShape(t *testing.T) {
 		{Relation: flow.Chain, Ref: "web"},
 	}
 	shapes := []flow.Rule{
-		{Interval: time.Second, Buckets: 2},
-		{Interval: 2 * time.Second, Buckets: 4},
-		{Interval: time.Second, Buckets: 10, Strict: true},
+		{Interval: time.Second, Buckets: 2, Window: flow.Ring},
+		{Interval: 2 * time.Second, Buckets: 4, Window: flow.Ring},
+		{Interval: time.Second, Buckets: 10},
 	}
 	ctx := core.WithOrigin(core.WithContext(context.Background(), "web"), "app")
 	schedules.Sample(t, func(s *schedules.Schedule) {
@@ -41,7 +41,7 @@ func TestSimReloadOfAShape(t *testing.T) {
 			if late {
 				r.Match = spec.MatchRegex
 			}
-			r.Interval, r.Buckets, r.Strict = shapes[i].Interval, shapes[i].Buckets, shapes[i].Strict
+			r.Interval, r.Buckets, r.Window = shapes[i].Interval, shapes[i].Buckets, shapes[i].Window
 			return r
 		}
 		// Another rule has one of the shapes for good, or the same as this one, or always

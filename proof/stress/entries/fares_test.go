@@ -34,15 +34,18 @@ const (
 // resource orders, and all have room for most, or room, once time has passed.
 func fares() []fare {
 	rule := func(change func(*flow.Rule)) flow.Rule {
-		r := flow.Rule{Resource: "orders", Threshold: most, Interval: time.Second, Buckets: 2}
+		r := flow.Rule{Resource: "orders", Threshold: most, Interval: time.Second, Buckets: 2, Window: flow.Ring}
 		if change != nil {
 			change(&r)
+		}
+		if r.Metric == flow.Concurrency || r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle {
+			r.Window = flow.Strict // which is to say nothing
 		}
 		return r
 	}
 	concurrency := flow.Rule{ID: "room", Resource: "orders", Threshold: room, Metric: flow.Concurrency}
 	reject := []flow.Rule{rule(nil), concurrency}
-	strict := []flow.Rule{rule(func(r *flow.Rule) { r.Strict = true }), concurrency}
+	strict := []flow.Rule{rule(func(r *flow.Rule) { r.Window = flow.Strict }), concurrency}
 	warm := []flow.Rule{rule(func(r *flow.Rule) { r.Behavior = flow.WarmUp }), concurrency}
 	throttle := []flow.Rule{rule(func(r *flow.Rule) { r.Behavior, r.Buckets = flow.Throttle, 0 }), concurrency}
 	warmThrottle := []flow.Rule{rule(func(r *flow.Rule) { r.Behavior, r.Buckets, r.MaxWait = flow.WarmUpThrottle, 0, time.Second }), concurrency}

@@ -36,7 +36,7 @@ type book struct {
 
 func newBook(r flow.Rule) *book {
 	b := &book{rule: r, width: int64(r.Interval) / int64(r.Buckets), span: int64(r.Buckets), admitted: make(map[int64]int64)}
-	if r.Strict {
+	if r.Window == flow.Strict {
 		b.span++
 	}
 	return b
@@ -77,7 +77,7 @@ func TestLimitsAgainstABook(t *testing.T) {
 	kept := []*book{
 		newBook(flow.Rule{Resource: "second", Threshold: 100, Interval: time.Second, Buckets: 2}),
 		newBook(flow.Rule{Resource: "one bucket", Threshold: 7, Interval: 100 * time.Millisecond, Buckets: 1}),
-		newBook(flow.Rule{Resource: "strict", Threshold: 50, Interval: time.Second, Buckets: 10, Strict: true}),
+		newBook(flow.Rule{Resource: "strict", Threshold: 50, Interval: time.Second, Buckets: 10, Window: flow.Strict}),
 		newBook(flow.Rule{Resource: "minute", Threshold: 1000, Interval: time.Minute, Buckets: 60}),
 	}
 	const atOnce = 5

@@ -174,7 +174,7 @@ func TestNodesInUseStay(t *testing.T) {
 // A borrower that sleeps is not in flight yet: only its window knows of it.
 func TestBorrowedUnitsKeepTheirNode(t *testing.T) {
 	g := newGuard(t, api.Config{OccupyTimeout: time.Hour},
-		flow.Rule{Resource: "inn.r", Match: spec.MatchRegex, Threshold: 1, Interval: 20 * time.Minute, Buckets: 2})
+		flow.Rule{Resource: "inn.r", Match: spec.MatchRegex, Threshold: 1, Interval: 20 * time.Minute, Buckets: 2, Window: flow.Ring})
 	g.clock.SetSleep(clocks.SleepPark)
 	require.True(t, g.call("in", "from", "inner"))
 	done := make(chan error)

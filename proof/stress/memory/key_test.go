@@ -23,7 +23,7 @@ func TestCyclingNamesRaiseNoLimit(t *testing.T) {
 	const limit, names = 3, 200
 	interval := 5 * time.Minute
 	g := newGuard(t, api.Config{Caps: node.Caps{Resources: 4, Contexts: 4, Calls: 4, Origins: 4}},
-		flow.Rule{Resource: ".*", Match: spec.MatchRegex, Threshold: limit, Interval: interval, Buckets: 5, Strict: true})
+		flow.Rule{Resource: ".*", Match: spec.MatchRegex, Threshold: limit, Interval: interval, Buckets: 5, Window: flow.Strict})
 
 	n := size(20_000, 30_000, 200_000, 2_000_000)
 	seen := make(map[string]bool)        // by name: who holds a node keeps it

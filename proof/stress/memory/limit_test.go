@@ -39,7 +39,7 @@ func TestOverflowKeepsEveryKindOfLimit(t *testing.T) {
 		want int
 	}{
 		{"reject", flow.Rule{Threshold: 7}, 7},
-		{"strict", flow.Rule{Threshold: 7, Strict: true}, 7},
+		{"strict", flow.Rule{Threshold: 7, Window: flow.Strict}, 7},
 		{"nothing", flow.Rule{}, 0},
 		{"concurrency", flow.Rule{Threshold: 7, Metric: flow.Concurrency}, 7},
 		{"throttle", flow.Rule{Threshold: 10, Behavior: flow.Throttle, MaxWait: 500 * time.Millisecond}, 6},
@@ -86,11 +86,11 @@ func total(c *stat.Counters) int64 {
 // What rules name has its nodes and its whole limit, however full the caps are.
 func TestWhatRulesNameIsBesideTheCaps(t *testing.T) {
 	g := newGuard(t, api.Config{Caps: full},
-		flow.Rule{ID: "name", Resource: "vip", Threshold: 9},
-		flow.Rule{ID: "origin", Resource: "vip", Origin: "partner", Threshold: 3},
-		flow.Rule{ID: "others", Resource: "vip", Origin: flow.OriginOther, Threshold: 4},
-		flow.Rule{ID: "context", Resource: "vip", Relation: flow.Chain, Ref: "batch", Threshold: 5},
-		flow.Rule{ID: "overflow", Resource: node.OverflowName, Threshold: 2},
+		flow.Rule{ID: "name", Resource: "vip", Threshold: 9, Window: flow.Ring},
+		flow.Rule{ID: "origin", Resource: "vip", Origin: "partner", Threshold: 3, Window: flow.Ring},
+		flow.Rule{ID: "others", Resource: "vip", Origin: flow.OriginOther, Threshold: 4, Window: flow.Ring},
+		flow.Rule{ID: "context", Resource: "vip", Relation: flow.Chain, Ref: "batch", Threshold: 5, Window: flow.Ring},
+		flow.Rule{ID: "overflow", Resource: node.OverflowName, Threshold: 2, Window: flow.Ring},
 	)
 	g.fillUp(t)
 	rounds := size(2, 20, 200, 200)

@@ -33,18 +33,18 @@ type holder struct {
 
 var holders = []holder{
 	{"flow", func(interval time.Duration, buckets int, mode spec.Mode) rules.Set {
-		return rules.Set{Flow: []flow.Rule{{ID: "holds", Resource: "orders", Threshold: 10, Interval: interval, Buckets: buckets, Mode: mode}}}
+		return rules.Set{Flow: []flow.Rule{{ID: "holds", Resource: "orders", Threshold: 10, Interval: interval, Buckets: buckets, Mode: mode, Window: flow.Ring}}}
 	}, onResource},
 	{"flow, of one caller", func(interval time.Duration, buckets int, mode spec.Mode) rules.Set {
-		return rules.Set{Flow: []flow.Rule{{ID: "holds", Resource: "orders", Origin: "app", Threshold: 10, Interval: interval, Buckets: buckets, Mode: mode}}}
+		return rules.Set{Flow: []flow.Rule{{ID: "holds", Resource: "orders", Origin: "app", Threshold: 10, Interval: interval, Buckets: buckets, Mode: mode, Window: flow.Ring}}}
 	}, onOrigin},
 	{"flow, of other callers", func(interval time.Duration, buckets int, mode spec.Mode) rules.Set {
-		return rules.Set{Flow: []flow.Rule{{ID: "holds", Resource: "orders", Origin: flow.OriginOther, Threshold: 10, Interval: interval, Buckets: buckets, Mode: mode}}}
+		return rules.Set{Flow: []flow.Rule{{ID: "holds", Resource: "orders", Origin: flow.OriginOther, Threshold: 10, Interval: interval, Buckets: buckets, Mode: mode, Window: flow.Ring}}}
 	}, onOrigin},
 	{"flow, beside one that stays", func(interval time.Duration, buckets int, mode spec.Mode) rules.Set {
 		return rules.Set{Flow: []flow.Rule{
-			{ID: "stays", Resource: "orders", Threshold: 20, Interval: time.Hour, Buckets: 10},
-			{ID: "holds", Resource: "orders", Threshold: 10, Interval: interval, Buckets: buckets, Mode: mode},
+			{ID: "stays", Resource: "orders", Threshold: 20, Interval: time.Hour, Buckets: 10, Window: flow.Ring},
+			{ID: "holds", Resource: "orders", Threshold: 10, Interval: interval, Buckets: buckets, Mode: mode, Window: flow.Ring},
 		}}
 	}, onResource},
 	{"system", func(interval time.Duration, buckets int, mode spec.Mode) rules.Set {
@@ -203,7 +203,7 @@ func TestBorrowersFollowTheirWindow(t *testing.T) {
 					g, err := api.New(api.Config{Clock: clock, Logger: silent})
 					require.NoError(t, err)
 					defer func() { require.NoError(t, g.Close()) }()
-					rule := flow.Rule{ID: "r", Resource: "orders", Threshold: 4}
+					rule := flow.Rule{ID: "r", Resource: "orders", Threshold: 4, Window: flow.Ring}
 					require.NoError(t, g.LoadRules(rules.Set{Flow: []flow.Rule{rule}}))
 					for range 4 {
 						e, err := g.Entry(t.Context(), "orders")
@@ -264,8 +264,8 @@ func borrowAndQueue(t *testing.T, turn time.Duration, runs bool) {
 	g, err := api.New(api.Config{Clock: clock, Logger: silent})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Close()) }()
-	lends := flow.Rule{ID: "lends", Resource: "orders", Threshold: 4}
-	long := flow.Rule{ID: "long", Resource: "orders", Threshold: 100, Interval: 10 * time.Second}
+	lends := flow.Rule{ID: "lends", Resource: "orders", Threshold: 4, Window: flow.Ring}
+	long := flow.Rule{ID: "long", Resource: "orders", Threshold: 100, Interval: 10 * time.Second, Window: flow.Ring}
 	queue := flow.Rule{ID: "queue", Resource: "orders", Threshold: 1, Interval: turn, Behavior: flow.Throttle, MaxWait: time.Hour}
 	require.NoError(t, g.LoadRules(rules.Set{Flow: []flow.Rule{lends, long}}))
 	for range 4 {

@@ -22,7 +22,7 @@ type kind struct {
 // kinds has every behavior, metric, relation and choice of callers.
 var kinds = []kind{
 	{name: "reject", rule: flow.Rule{Threshold: 10}, most: 10},
-	{name: "reject, strict", rule: flow.Rule{Threshold: 10, Strict: true}, most: 10},
+	{name: "reject, strict", rule: flow.Rule{Threshold: 10, Window: flow.Strict}, most: 10},
 	{name: "reject, a minute", rule: flow.Rule{Threshold: 10, Interval: time.Minute}, most: 10},
 	{name: "reject, of a caller", rule: flow.Rule{Threshold: 10, Origin: "app"}, most: 10},
 	{name: "reject, of others", rule: flow.Rule{Threshold: 10, Origin: flow.OriginOther}, most: 10},
@@ -34,7 +34,7 @@ var kinds = []kind{
 	{name: "concurrency, on a path", rule: flow.Rule{Threshold: 10, Metric: flow.Concurrency, Relation: flow.Chain, Ref: "web"}, most: 10, open: true},
 	{name: "concurrency, by itself as the other resource", rule: flow.Rule{Threshold: 10, Metric: flow.Concurrency, Relation: flow.Associated, Ref: "orders"}, most: 10, open: true},
 	{name: "warm-up", rule: flow.Rule{Threshold: 30, Behavior: flow.WarmUp}, most: 10},
-	{name: "warm-up, strict, of a caller", rule: flow.Rule{Threshold: 30, Behavior: flow.WarmUp, Strict: true, Origin: "app"}, most: 10},
+	{name: "warm-up, strict, of a caller", rule: flow.Rule{Threshold: 30, Behavior: flow.WarmUp, Window: flow.Strict, Origin: "app"}, most: 10},
 	{name: "warm-up, on a path", rule: flow.Rule{Threshold: 30, Behavior: flow.WarmUp, Relation: flow.Chain, Ref: "web"}, most: 10},
 	{name: "throttle", rule: flow.Rule{Threshold: 10, Behavior: flow.Throttle}, most: 6},
 	{name: "throttle, of a caller", rule: flow.Rule{Threshold: 10, Behavior: flow.Throttle, Origin: "app"}, most: 6},
@@ -112,7 +112,7 @@ var changes = []change{
 		return []flow.Rule{onlyRead(r), l}
 	}},
 	{name: "buckets", set: edit(func(r *flow.Rule, i int) { r.Buckets = []int{2, 5, 10, 1}[i%4] })},
-	{name: "strict", set: edit(func(r *flow.Rule, i int) { r.Strict = i%2 == 1 })},
+	{name: "strict", set: edit(func(r *flow.Rule, i int) { r.Window = flow.Window(i % 2) })},
 	{name: "warm-up period", set: edit(func(r *flow.Rule, i int) { r.WarmUpPeriod = time.Duration(10+i%2) * time.Second })},
 	{name: "longest wait", set: edit(func(r *flow.Rule, i int) { r.MaxWait = 500*ms - time.Duration(i%7) })},
 	{name: "ID", set: edit(func(r *flow.Rule, i int) { r.ID = string(rune('A' + i%20)) })},

@@ -176,7 +176,9 @@ func anyFlow(r *rand.Rand, id string) flow.Rule {
 		f.Behavior, f.MaxWait = flow.Throttle, time.Duration(r.IntN(3))*time.Second
 	default:
 		f.Interval, f.Buckets = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}[r.IntN(3)], []int{1, 2, 4, 5}[r.IntN(4)]
-		f.Strict = r.IntN(4) == 0
+		if r.IntN(4) != 0 {
+			f.Window = flow.Ring
+		}
 	}
 	return f
 }

@@ -128,7 +128,7 @@ func TestLimitsThroughCollections(t *testing.T) {
 	require.NoError(t, err)
 	books.Keep(t, g.Engine())
 	require.NoError(t, g.LoadRules(rules.Set{Flow: []flow.Rule{
-		{Resource: "rate", Threshold: limit},
+		{Resource: "rate", Threshold: limit, Window: flow.Ring},
 		{Resource: "room", Threshold: limit, Metric: flow.Concurrency},
 	}}))
 	var rate, rooms atomic.Int64

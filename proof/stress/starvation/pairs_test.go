@@ -45,7 +45,7 @@ type shared struct {
 var shares = []shared{
 	{name: "window", rule: flow.Rule{Threshold: room}},
 	{name: "one bucket", rule: flow.Rule{Threshold: room, Buckets: 1}},
-	{name: "strict window", rule: flow.Rule{Threshold: room, Strict: true}},
+	{name: "strict window", rule: flow.Rule{Threshold: room, Window: flow.Strict}},
 	{name: "warm-up", rule: flow.Rule{Threshold: 3 * room, Behavior: flow.WarmUp}}, // a third of it while cold
 	{name: "permits", rule: flow.Rule{Threshold: room, Metric: flow.Concurrency}},
 	{name: "queue", rule: flow.Rule{Threshold: 10 * room, Behavior: flow.Throttle, MaxWait: 100 * time.Millisecond}},
@@ -79,7 +79,7 @@ type refuser struct {
 
 var refusers = []refuser{
 	{name: "a caller's window", rule: flow.Rule{Threshold: 1, Origin: "bad"}, origin: "bad"},
-	{name: "a caller's strict window", rule: flow.Rule{Threshold: 1, Strict: true, Origin: "bad"}, origin: "bad"},
+	{name: "a caller's strict window", rule: flow.Rule{Threshold: 1, Window: flow.Strict, Origin: "bad"}, origin: "bad"},
 	{name: "a caller's warm-up", rule: flow.Rule{Threshold: 1, Behavior: flow.WarmUp, Origin: "bad"}, origin: "bad"},
 	{name: "a caller's permits", rule: flow.Rule{Threshold: 1, Metric: flow.Concurrency, Origin: "bad"}, origin: "bad"},
 	{name: "a caller's queue", rule: flow.Rule{Threshold: 1, Behavior: flow.Throttle, MaxWait: 1, Origin: "bad"}, origin: "bad"},

@@ -1,0 +1,94 @@
+package flow_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/flow"
+)
+
+// What a rule admits that says nothing but its threshold, by a log that is not the engine's:
+// under half as much again as the limit, for a minute, never more than the limit in any real
+// second. Of evenly spaced calls it admits 98 % of the limit at least; of random ones 97 % of
+// what a sliding log does, which admits each as soon as there is room. So does a rule that
+// warms up, once it is warm: its minute begins somewhere between two bursts.
+func TestTheDefaultHoldsInEveryRealSecond(t *testing.T) {
+	const limit, offered = 100, 150
+	for _, tt := range []struct {
+		name  string
+		rule  flow.Rule
+		idle  time.Duration // before the minute
+		even  bool
+		share float64
+	}{
+		{"reject, even", flow.Rule{Resource: "orders", Threshold: limit}, 0, true, 0.98},
+		{"reject, random", flow.Rule{Resource: "orders", Threshold: limit}, 0, false, 0.97},
+		{"warm-up, even", flow.Rule{Resource: "orders", Threshold: limit, Behavior: flow.WarmUp}, time.Minute, true, 0.97},
+		{"warm-up, random", flow.Rule{Resource: "orders", Threshold: limit, Behavior: flow.WarmUp}, time.Minute, false, 0.97},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rnd := random(t)
+			g := newGuard(t, tt.rule)
+			g.clock.Advance(time.Duration(rnd.Int64N(int64(time.Second))))
+			var admitted, best []time.Duration
+			inMinute, bestInMinute := 0, 0
+			for now := time.Duration(0); now < tt.idle+time.Minute; {
+				pause := time.Second / offered
+				if !tt.even {
+					pause = time.Duration(rnd.ExpFloat64() * float64(pause))
+				}
+				g.clock.Advance(pause)
+				now += pause
+				if e, err := g.Enter(t.Context(), "orders", nil); err == nil {
+					e.Exit()
+					admitted = append(admitted, now)
+					if n := len(admitted) - limit; n > 0 {
+						require.Greater(t, now-admitted[n-1], time.Second, "the %d calls before %v", limit, now)
+					}
+					if now >= tt.idle {
+						inMinute++
+					}
+				}
+				if n := len(best); n < limit || now-best[n-limit] > time.Second {
+					best = append(best, now)
+					if now >= tt.idle {
+						bestInMinute++
+					}
+				}
+			}
+			of := bestInMinute
+			if tt.even {
+				of = 60 * limit
+			}
+			t.Logf("%d of %d", inMinute, of)
+			assert.GreaterOrEqual(t, float64(inMinute), tt.share*float64(of))
+		})
+	}
+}
+
+// A burst of the whole limit counts until the last of its bucket is a second old. So bursts
+// that are a second apart to the nanosecond pass every other time, and those that are 20 ms
+// farther apart all do. A ring takes both.
+func TestBurstsInStepWithTheInterval(t *testing.T) {
+	const limit = 10
+	for _, tt := range []struct {
+		window flow.Window
+		apart  time.Duration
+		want   int // of ten bursts
+	}{
+		{flow.Strict, time.Second, 5},
+		{flow.Strict, time.Second + 20*ms, 10},
+		{flow.Ring, time.Second, 10},
+	} {
+		g := newGuard(t, flow.Rule{Resource: "orders", Threshold: limit, Window: tt.window})
+		passed := 0
+		for range 10 {
+			passed += g.passes(limit, "orders")
+			g.clock.Advance(tt.apart)
+		}
+		assert.Equal(t, tt.want*limit, passed, "%v, %v apart", tt.window, tt.apart)
+	}
+}
