@@ -170,6 +170,8 @@ func (inv *Invocation) recycle() {
 		inv.dropTurns()
 	}
 	inv.call = call{}
-	inv.forgetValues()
+	if len(inv.params) > 0 || inv.valued {
+		inv.forgetValues()
+	}
 	inv.engine.pool.Put(inv)
 }
