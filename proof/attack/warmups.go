@@ -24,6 +24,8 @@ func warmups(r *round) error {
 	}
 	if r.one(3) {
 		rule.Behavior, rule.MaxWait = flow.WarmUpThrottle, flow.MaxMaxWait
+	} else {
+		rule.Window = flow.Ring // which lets all of the limit through
 	}
 	g, clock := r.guard(api.Config{})
 	if err := g.LoadRules(rules.Set{Flow: []flow.Rule{rule}}); err != nil {
