@@ -33,7 +33,7 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 		}
 		switch wait, ok := c.ask(inv, n); {
 		case !ok:
-			return c.refuse()
+			return c.refuseUnits(inv.Units())
 		case wait > longest.Wait:
 			longest = core.Verdict{Wait: wait, By: c.refusal}
 		}
@@ -103,6 +103,8 @@ func (c *controller) ask(inv *core.Invocation, n *node.StatisticNode) (wait time
 		return 0, false
 	case c.queue != nil:
 		return c.queue.fits(now, c.costOf(units, now, n), c.rule.MaxWait)
+	case c.bucket != nil:
+		return 0, c.bucket.fits(now, units, c.size)
 	case c.rule.Metric == Concurrency:
 		return 0, c.hasPermits(n, units, c.limitAt(now, n))
 	}
@@ -127,6 +129,8 @@ func (c *controller) take(inv *core.Invocation, n *node.StatisticNode) core.Verd
 		return c.refuse()
 	case c.queue != nil:
 		return c.takeTurn(inv, n)
+	case c.bucket != nil:
+		return c.takeTokens(inv)
 	case c.rule.Relation == Associated:
 		return c.look(inv, n)
 	case c.memory != nil:
@@ -178,6 +182,14 @@ func longer(inv *core.Invocation, next, longest core.Verdict) core.Verdict {
 
 func (c *controller) refuse() core.Verdict { return core.Verdict{Block: c.refusal} }
 
+// refuseUnits refuses a call of n units, which may be more than ever fit.
+func (c *controller) refuseUnits(n int64) core.Verdict {
+	if c.bucket != nil && n > c.size && c.rule.Threshold > 0 {
+		return core.Verdict{Block: c.tooMany}
+	}
+	return c.refuse()
+}
+
 // takeTurn takes a turn of the queue. Where the rate moves, it looks whether that has
 // fallen since, as retake does: then the call takes a turn further away.
 func (c *controller) takeTurn(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
@@ -196,6 +208,17 @@ func (c *controller) takeTurn(inv *core.Invocation, n *node.StatisticNode) core.
 		}
 		return core.Verdict{Wait: wait, By: c.refusal}
 	}
+}
+
+// takeTokens takes units of the bucket.
+func (c *controller) takeTokens(inv *core.Invocation) core.Verdict {
+	n := inv.Units()
+	taken, ok := c.bucket.take(inv.Now(), n, c.size)
+	if !ok {
+		return c.refuseUnits(n)
+	}
+	inv.Reserve(core.Reservation{Holder: c.bucket, Units: n, Token: taken.No, Undo: taken.At})
+	return core.Verdict{}
 }
 
 // takePermits takes units of the node's semaphore, unless an earlier rule took them

@@ -26,9 +26,13 @@ type controller struct {
 	limit  int64        // of a fixed rule, in whole units
 	warm   *warmUp      // nil unless it warms up
 	memory *memoryLimit // nil unless it goes by the memory in use
-	queue  *throttle    // nil if the rule rejects
-	spare  *throttle    // the queue that the rule had before it became one that rejects
+	queue  *throttle    // nil unless calls queue
+	bucket *bucket      // nil unless it is a token bucket
+	spare  spare        // what the rule had before it got another behavior
 	meter  node.Meter
+
+	size    int64            // of the bucket, in units
+	tooMany *core.BlockError // for calls of more units than that; nil without a bucket
 
 	// node is the one that the rule counts every call on; nil if that depends on the
 	// call, or whether there are calls it doesn't count.
@@ -77,11 +81,16 @@ func newController(e *core.Engine, now int64, revision uint64, r Rule, resource 
 		c.memory = newMemoryLimit(e.Sampler(), r)
 	}
 	if old != nil {
-		c.spare = cmp.Or(old.queue, old.spare)
+		c.spare = spare{cmp.Or(old.queue, old.spare.queue), cmp.Or(old.bucket, old.spare.bucket)}
 	}
-	if r.Behavior.queues() {
+	switch {
+	case r.Behavior.queues():
 		// The turns that were given stand; only the next cost is another.
-		c.queue, c.spare = cmp.Or(c.spare, newThrottle()), nil
+		c.queue, c.spare.queue = cmp.Or(c.spare.queue, newThrottle()), nil
+	case r.Behavior == TokenBucket:
+		c.bucket, c.spare.bucket = cmp.Or(c.spare.bucket, newBucket(r)), nil
+		c.size = r.size()
+		c.tooMany = core.NewBlockError(*c.refusal, never{c}, c.refusal)
 	}
 	if r.Mode == spec.Off { // it only keeps what it has for later
 		return c, nil
@@ -95,7 +104,7 @@ func newController(e *core.Engine, now int64, revision uint64, r Rule, resource 
 // now on. If the rule before counted in windows of another shape, it returns how the
 // calls are handed over.
 func (c *controller) openMeters(now int64, old *controller) *succession {
-	if c.queue != nil {
+	if c.queue != nil || c.bucket != nil {
 		return nil
 	}
 	var s *succession
@@ -282,6 +291,8 @@ func (c *controller) RetryAfter() (wait time.Duration, known bool) {
 		return 0, false
 	case c.queue != nil:
 		return c.queue.retryAfter(now, c.costOf(1, now, &c.resource.StatisticNode), c.rule.MaxWait), true
+	case c.bucket != nil:
+		return c.bucket.retryAfter(now, c.size), true
 	case c.window != nil:
 		return c.window.RetryAfter(now, 1, c.limitAt(now, &c.resource.StatisticNode))
 	}
@@ -301,6 +312,9 @@ func (c *controller) Limit() (float64, bool) {
 // admitted that it would have refused.
 func (c *controller) idle(now int64) bool {
 	if c.queue != nil && !c.queue.idle(now, c.slowest(now, &c.resource.StatisticNode)) {
+		return false
+	}
+	if c.bucket != nil && !c.bucket.full(now) {
 		return false
 	}
 	if c.window != nil && (c.window.Sum(now) != 0 || c.window.Waiting(now) != 0) {

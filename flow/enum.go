@@ -68,9 +68,10 @@ const (
 	WarmUp                         // it is refused, and the limit rises with use
 	Throttle                       // it queues for its turn
 	WarmUpThrottle                 // it queues, and turns come faster with use
+	TokenBucket                    // it is refused, but so many may come at once as are in the bucket
 )
 
-var behaviorNames = []string{"reject", "warmUp", "throttle", "warmUpThrottle"}
+var behaviorNames = []string{"reject", "warmUp", "throttle", "warmUpThrottle", "tokenBucket"}
 
 // String returns the name used in rule files.
 func (b Behavior) String() string { return spec.EnumName("behavior", behaviorNames, uint8(b)) }
@@ -89,6 +90,7 @@ func (b *Behavior) UnmarshalText(text []byte) error {
 
 func (b Behavior) warmsUp() bool { return b == WarmUp || b == WarmUpThrottle }
 func (b Behavior) queues() bool  { return b == Throttle || b == WarmUpThrottle }
+func (b Behavior) windows() bool { return b == Reject || b == WarmUp } // where it counts calls by time
 
 // Window is in which intervals a limit on QPS holds. See [stat.Shape] for the bounds of
 // both.

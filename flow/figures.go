@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
@@ -8,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Figures are the details of a rule whose threshold moves with the memory in use. Other
-// flow rules have none.
+// Figures are the details of a rule whose threshold moves with the memory in use. Those of a
+// token bucket are [Buckets]; other flow rules have none.
 type Figures struct {
 	Threshold float64 `json:"threshold"` // that holds at the moment
 	// Memory is the use that it goes by, as it was when it was sampled last: a share, or
@@ -17,11 +18,16 @@ type Figures struct {
 	Memory float64 `json:"memory,omitempty"`
 }
 
-// Figures says what each rule has done, over all resources, and what holds of a threshold
-// that moves.
+// Figures says what each rule has done, over all resources, what holds of a threshold that
+// moves, and what is in its token buckets.
 func (t *Table) Figures() []core.RuleFigures {
-	return t.FiguresWith(func(r Rule, _ []*controller) core.Details {
-		if !r.watchesMemory() || r.Mode == spec.Off {
+	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
+		switch {
+		case r.Mode == spec.Off:
+			return nil
+		case r.Behavior == TokenBucket:
+			return bucketsOf(controllers)
+		case !r.watchesMemory():
 			return nil
 		}
 		m := newMemoryLimit(t.Engine.Sampler(), r)
@@ -46,3 +52,53 @@ func (f Figures) memory() string {
 
 // Resources are none: the threshold is the same for all.
 func (f Figures) Resources() []core.ResourceDetails { return nil }
+
+// Buckets are the details of a rule with behavior [TokenBucket].
+type Buckets struct {
+	// Buckets are of single resources, sorted by name, a hundred at most.
+	Buckets []BucketFigures `json:"buckets"`
+}
+
+// BucketFigures says how full the token bucket of a resource is.
+type BucketFigures struct {
+	Resource string  `json:"resource"`
+	Tokens   float64 `json:"tokens"` // that are left: units that may come at once, and what has come back of the next one
+	Size     int64   `json:"size"`   // of a full one: the burst, and the unit that is due
+}
+
+const maxBuckets = 100
+
+func bucketsOf(controllers []*controller) core.Details {
+	if len(controllers) == 0 {
+		return nil
+	}
+	var f Buckets
+	for _, c := range controllers[:min(len(controllers), maxBuckets)] {
+		tokens := 0.0
+		if c.rule.Threshold > 0 {
+			tokens = c.bucket.left(c.engine.Now(), c.size)
+		}
+		f.Buckets = append(f.Buckets, BucketFigures{c.resource.Name(), tokens, c.size})
+	}
+	return f
+}
+
+// Lines tell how many tokens are left, of the buckets that are not full.
+func (f Buckets) Lines(time.Time) []string {
+	var list []BucketFigures
+	for _, b := range f.Buckets {
+		if b.Tokens < float64(b.Size) {
+			list = append(list, b)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return []string{shown.Few(len(list), func(i int) string {
+		b := list[i]
+		return fmt.Sprintf("%s has %s of %d tokens left", shown.Label(b.Resource), shown.Number(b.Tokens), b.Size)
+	})}
+}
+
+// Resources are none: nothing needs to stand beside a resource's calls.
+func (f Buckets) Resources() []core.ResourceDetails { return nil }

@@ -76,6 +76,8 @@ func (r Rule) checkMemory() error {
 	switch {
 	case r.Behavior.warmsUp():
 		return spec.BadField(r.memoryField(), "has no meaning for behavior %s, whose threshold moves by itself: remove it, or set behavior to reject or throttle", r.Behavior)
+	case r.Behavior == TokenBucket:
+		return spec.BadField(r.memoryField(), "has no meaning for behavior tokenBucket: remove it, or set behavior to reject or throttle")
 	case r.MemoryThreshold == 0:
 		return spec.BadField("memoryThreshold", "is required by lowMemory and highMemory: it is what remains of the threshold from highMemory on, more than 0")
 	case r.LowMemory == none:

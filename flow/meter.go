@@ -87,7 +87,7 @@ func (r Rule) sameCalls(old Rule) bool {
 }
 
 // windowed reports whether the rule counts in windows.
-func (r Rule) windowed() bool { return r.Metric == QPS && !r.Behavior.queues() }
+func (r Rule) windowed() bool { return r.Metric == QPS && r.Behavior.windows() }
 
 // seed is the window that a new one on node n goes on from: that of the rule before
 // it was changed or its node was replaced. nil leaves that to what the node counted. On the

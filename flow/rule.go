@@ -32,7 +32,7 @@ type Rule struct {
 	// Threshold is the limit: units per Interval for QPS, units at once for
 	// Concurrency. Finite and not negative; 0 blocks everything. A fraction
 	// counts only where it can: 1.5 admits one call per interval, but spaces a
-	// throttle exactly.
+	// throttle, and fills a token bucket, exactly.
 	Threshold float64 `yaml:"threshold"`
 	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second. Only with
 	// metric QPS.
@@ -63,6 +63,11 @@ type Rule struct {
 	// MaxWait is the longest time in the queue. Up to 24 h; 0 means 500 ms.
 	// Only with Throttle and WarmUpThrottle.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
+	// Burst is how many units may come at once beyond the one that is due: a token bucket
+	// holds Burst + 1 of them, and Threshold come back per Interval. 0 to 10⁹; 0 means that
+	// units come one at a time. A call that takes more than the bucket holds never passes.
+	// Only with behavior TokenBucket.
+	Burst int `yaml:"burst,omitempty"`
 	// MemoryThreshold is what remains of Threshold when much memory is in use, above 0
 	// and below Threshold. Only with behaviors Reject and Throttle. 0 means that the
 	// threshold doesn't move.
@@ -88,7 +93,8 @@ const (
 	MaxWarmUpPeriod = 24 * time.Hour
 	MaxColdFactor   = 1000
 	MaxMaxWait      = 24 * time.Hour
-	MaxThrottle     = 1e9 // units per second that a throttle can space
+	MaxThrottle     = 1e9 // units per second that a throttle can space, and that fill a token bucket
+	MaxBurst        = 1_000_000_000
 	MaxThreshold    = 1e15
 )
 
@@ -156,10 +162,10 @@ func (r Rule) checkEnums() error {
 	case int(r.Relation) >= len(relationNames):
 		return spec.BadField("relation", "%d is unknown: use flow.Direct, flow.Associated or flow.Chain", r.Relation)
 	case int(r.Behavior) >= len(behaviorNames):
-		return spec.BadField("behavior", "%d is unknown: use flow.Reject, flow.WarmUp, flow.Throttle or flow.WarmUpThrottle", r.Behavior)
+		return spec.BadField("behavior", "%d is unknown: use flow.Reject, flow.WarmUp, flow.Throttle, flow.WarmUpThrottle or flow.TokenBucket", r.Behavior)
 	case r.Metric == Concurrency && r.Behavior != Reject:
 		return spec.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
-	case r.Relation == Associated && r.Behavior.queues():
+	case r.Relation == Associated && !r.Behavior.windows():
 		return spec.BadField("behavior", "%s does not go with relation associated, whose traffic is another resource's: use reject or warmUp", r.Behavior)
 	case int(r.Window) >= len(windowNames):
 		return spec.BadField("strict", "%d is unknown: use flow.Strict or flow.Ring", r.Window)
@@ -182,6 +188,8 @@ func (r Rule) checkRead() error {
 		return r.unread("coldFactor", "warmUp or warmUpThrottle")
 	case r.MaxWait != 0 && !r.Behavior.queues():
 		return r.unread("maxWait", "throttle or warmUpThrottle")
+	case r.Burst != 0 && r.Behavior != TokenBucket:
+		return r.unread("burst", "tokenBucket")
 	}
 	return nil
 }
@@ -224,6 +232,9 @@ func (r Rule) checkNumbers() error {
 		if perSecond := r.Threshold / r.Interval.Seconds(); perSecond > MaxThrottle {
 			return spec.BadField("threshold", "is %g a second: a throttle spaces at most %g a second", perSecond, float64(MaxThrottle))
 		}
+	}
+	if r.Behavior == TokenBucket {
+		return r.checkBucket()
 	}
 	return r.checkMemory()
 }

@@ -49,6 +49,9 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 			if s != nil {
 				at.BeforeUse(s.complete)
 			}
+			if c.bucket != nil || c.queue != nil && c.spare.bucket != nil {
+				at.BeforeUse(func(now int64) { c.takeOver(old, now) })
+			}
 			return c
 		},
 		Rule: func(c *controller) *Rule { return &c.rule },

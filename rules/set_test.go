@@ -31,6 +31,7 @@ var golden = Set{Authority: []authority.Rule{
 	{ID: "db", Resource: "db", Threshold: 20, Metric: flow.Concurrency, Mode: spec.Off},
 	{Resource: "ring", Threshold: 1_000_000, Interval: time.Minute, Window: flow.Ring},
 	{Resource: "slow", Threshold: 0.001, Interval: 24 * time.Hour, Behavior: flow.Throttle, MaxWait: 90 * time.Minute},
+	{Resource: "bursts", Threshold: 2.5, Behavior: flow.TokenBucket, Burst: 20},
 	{Resource: "small", Threshold: 1e-9, Behavior: flow.Throttle, MaxWait: time.Nanosecond},
 	{ID: "off", Resource: "12", Origin: "null", Relation: flow.Associated, Ref: "~"},
 	{ID: " \ttab and blank ", Resource: "lines\r\n\nof\x00 \"text\" 'é' \u0085\u2028\uFEFF\x7F 😀 <&>", Threshold: 1},
@@ -97,7 +98,7 @@ func TestEveryFieldCounts(t *testing.T) {
 	everyFieldCounts(t, full, flow.Rule{
 		ID: "other", Resource: "other", Threshold: 7, Interval: time.Minute, Buckets: 6,
 		Metric: flow.Concurrency, Origin: "other", Relation: flow.Direct, Ref: "other", Behavior: flow.Reject,
-		WarmUpPeriod: time.Minute, ColdFactor: 7, MaxWait: time.Minute, Window: flow.Ring, Mode: spec.Off,
+		WarmUpPeriod: time.Minute, ColdFactor: 7, MaxWait: time.Minute, Burst: 7, Window: flow.Ring, Mode: spec.Off,
 		MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Bytes(7),
 	}, func(r flow.Rule) Set { return Set{Flow: []flow.Rule{r}} })
 	everyFieldCounts(t, authority.Rule{ID: "a", Resource: "a", Origins: []string{"a b"}}, authority.Rule{

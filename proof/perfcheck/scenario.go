@@ -84,6 +84,10 @@ var scenarios = []scenario{
 	{name: "a turn at once", of: "one rule", most: 1.8, instructions: 2224, setup: turnAtOnce},
 	// It waits on a clock that the wait moves, so that the machine's timers are no part of it.
 	{name: "a turn awaited", of: "one rule", most: 2.2, instructions: 2952, setup: turnAwaited},
+	{name: "a token", of: "one rule", most: 1.6, instructions: 1890, setup: calls{rules: rules.Set{
+		Flow: []flow.Rule{{Resource: hot, Threshold: 1e9, Behavior: flow.TokenBucket, Burst: 1e9}}}}.setup},
+	{name: "no token left", of: "one rule", most: 1.1, instructions: 1356, setup: calls{rules: rules.Set{
+		Flow: []flow.Rule{{Resource: hot, Threshold: 1, Interval: 24 * time.Hour, Behavior: flow.TokenBucket}}}}.setup},
 	{name: "prioritized", of: "one rule", most: 1.8, instructions: 2277,
 		setup: calls{opts: prioritized, rules: flowRules(1)}.setup},
 

@@ -59,6 +59,7 @@ var behaviors = []behavior{
 	{name: "throttle", rule: queue, waits: true, parks: true},
 	{name: "throttle, a full queue", rule: queue, waits: true, refuses: true},
 	{name: "warm-up throttle", rule: with(func(r *flow.Rule) { r.Behavior, r.WarmUpPeriod = flow.WarmUpThrottle, 2*time.Second }), waits: true, refuses: true},
+	{name: "token bucket", rule: with(func(r *flow.Rule) { r.Behavior, r.Burst = flow.TokenBucket, 3 }), refuses: true},
 	{name: "concurrency", rule: with(func(r *flow.Rule) { r.Metric, r.Threshold = flow.Concurrency, permits }), refuses: true},
 	{name: "associated", rule: with(func(r *flow.Rule) { r.Relation, r.Ref = flow.Associated, "stock" }),
 		also: []flow.Rule{{ID: "stock", Resource: "stock", Threshold: limit}}, refuses: true},

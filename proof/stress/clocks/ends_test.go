@@ -61,6 +61,8 @@ func everyKind(seed uint64, sampled bool) rules.Set {
 			{Resource: "queue", Threshold: threshold(), Behavior: flow.Throttle, MaxWait: time.Second},
 			{Resource: "queue, slow", Threshold: 1e-6, Behavior: flow.Throttle, MaxWait: time.Second},
 			{Resource: "warm queue", Threshold: 4, Behavior: flow.WarmUpThrottle, MaxWait: time.Second},
+			{Resource: "bucket", Threshold: threshold(), Behavior: flow.TokenBucket, Burst: 2},
+			{Resource: "bucket, slow", Threshold: 1e-6, Behavior: flow.TokenBucket, Burst: 1},
 			{Resource: "at once", Threshold: threshold(), Metric: flow.Concurrency},
 			{Resource: "a tenth", Threshold: 1, Interval: 100 * ms, Buckets: 7 - 2},
 		},

@@ -74,6 +74,8 @@ func (tr *trial) check(base *trial) []string {
 			tr.checkLook()
 		case r.Behavior == flow.Throttle, r.Behavior == flow.WarmUpThrottle:
 			tr.checkSpacing()
+		case r.Behavior == flow.TokenBucket:
+			tr.checkBucket(r)
 		default:
 			tr.checkWindow(r)
 		}
@@ -195,6 +197,30 @@ func (tr *trial) checkSpacing() {
 		}
 		if apart := b.ran - a.ran; apart < cost-1 && !tr.leapt(a.decided, b.decided) {
 			tr.problem("two calls run %v apart in real time, at %v", apart, b.ran)
+		}
+	}
+}
+
+// checkBucket: no interval sees more than its burst and what comes in it. In real time, each
+// step forward may fill the bucket once.
+func (tr *trial) checkBucket(r flow.Rule) {
+	const cost = interval / limit
+	most := r.Burst + 1
+	for i, first := range tr.events {
+		units, inReal := 0, 0
+		for _, last := range tr.events[i:] {
+			units++
+			inReal++
+			if n := most + int(time.Duration(last.decidedAt-first.decidedAt)/cost); units > n {
+				tr.problem("%d calls ran in %v of the engine's time", units, time.Duration(last.decidedAt-first.decidedAt))
+			}
+			real := last.decided - first.decided
+			if tr.leapt(first.decided, last.decided) {
+				break
+			}
+			if n := most + int((real+tolerance)/cost); inReal > n {
+				tr.problem("%d calls ran in %v of real time, at %v", inReal, real, last.decided)
+			}
 		}
 	}
 }

@@ -40,8 +40,16 @@ var kinds = []kind{
 	{name: "throttle, of a caller", rule: flow.Rule{Threshold: 10, Behavior: flow.Throttle, Origin: "app"}, most: 6},
 	{name: "throttle, of others", rule: flow.Rule{Threshold: 10, Behavior: flow.Throttle, Origin: flow.OriginOther}, most: 6},
 	{name: "throttle, on a path", rule: flow.Rule{Threshold: 10, Behavior: flow.Throttle, Relation: flow.Chain, Ref: "web"}, most: 6},
+	{name: "token bucket", rule: flow.Rule{Threshold: 10, Behavior: flow.TokenBucket, Burst: 9}, most: 10},
+	{name: "token bucket, of a caller", rule: flow.Rule{Threshold: 10, Behavior: flow.TokenBucket, Burst: 9, Origin: "app"}, most: 10},
+	{name: "token bucket, of others", rule: flow.Rule{Threshold: 10, Behavior: flow.TokenBucket, Burst: 9, Origin: flow.OriginOther}, most: 10},
+	{name: "token bucket, on a path", rule: flow.Rule{Threshold: 10, Behavior: flow.TokenBucket, Burst: 9, Relation: flow.Chain, Ref: "web"}, most: 10},
 	{name: "warm-up and throttle", rule: flow.Rule{Threshold: 30, Behavior: flow.WarmUpThrottle}, most: 6},
 }
+
+// windows reports whether the rule counts calls in windows of nodes: these know what passed while
+// there was no rule.
+func (k kind) windows() bool { return k.rule.Behavior == flow.Reject || k.rule.Behavior == flow.WarmUp }
 
 // queues reports whether the rule spaces calls.
 func (k kind) queues() bool {

@@ -1,0 +1,149 @@
+package flow
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// bucket is the token bucket of a rule, under a lock of its own. It outlives the rule's
+// changes: what was taken stays taken, and comes back at the new rate. A call that is still
+// judged by the old rule takes of it as well, as much as that allows, so that the new one
+// knows of it. It is safe for concurrent use.
+type bucket struct {
+	mu     shared.Mutex
+	tokens stat.TokenBucket
+}
+
+// newBucket is a full one, as the rule fills it.
+func newBucket(r Rule) *bucket {
+	b := &bucket{tokens: stat.MakeTokenBucket()}
+	b.tokens.SetUnit(0, r.unitCost())
+	return b
+}
+
+// size is how many units the bucket of the rule holds: those of a burst, and the one that
+// is due.
+func (r Rule) size() int64 { return int64(r.Burst) + 1 }
+
+// unitCost is how long it takes until one more unit is in the bucket of the rule.
+func (r Rule) unitCost() stat.Moment { return stat.UnitCost(r.Interval, r.Threshold) }
+
+// checkBucket checks what the bucket of the rule goes by.
+func (r Rule) checkBucket() error {
+	perSecond := r.Threshold / r.Interval.Seconds()
+	switch {
+	case perSecond > MaxThrottle:
+		return spec.BadField("threshold", "is %g a second: a token bucket fills with at most %g a second", perSecond, float64(MaxThrottle))
+	case r.Burst < 0 || r.Burst > MaxBurst:
+		return spec.BadField("burst", "is %d: use a number from 0 to %d", r.Burst, MaxBurst)
+	case r.Burst != 0 && r.Threshold > 0 && r.unitCost().Times(r.size()).Endless():
+		return spec.BadField("burst", "is %d: at this threshold the bucket would take more than 73 years to fill; use less", r.Burst)
+	}
+	return r.checkMemory()
+}
+
+func (b *bucket) fits(now, n, size int64) bool {
+	b.mu.Lock()
+	ok := b.tokens.Fits(now, n, size)
+	b.mu.Unlock()
+	return ok
+}
+
+func (b *bucket) take(now, n, size int64) (taken stat.Taken, ok bool) {
+	b.mu.Lock()
+	taken, ok = b.tokens.Take(now, n, size)
+	b.mu.Unlock()
+	return taken, ok
+}
+
+// GiveBack gives back what a call took that is refused after all, or leaves.
+func (b *bucket) GiveBack(r *core.Reservation, _ int64) {
+	b.mu.Lock()
+	b.tokens.GiveBack(stat.Taken{At: r.Undo, No: r.Token}, r.Units)
+	b.mu.Unlock()
+}
+
+// retryAfter is when one more unit fits.
+func (b *bucket) retryAfter(now, size int64) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tokens.RetryAfter(now, 1, size)
+}
+
+func (b *bucket) left(now, size int64) float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tokens.Left(now, size)
+}
+
+func (b *bucket) full(now int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tokens.Full(now)
+}
+
+// spare is what a rule had before it got another behavior, in case it gets that again.
+type spare struct {
+	queue  *throttle
+	bucket *bucket
+}
+
+// takeOver comes right before the first call goes by the controller, which goes on from old
+// unless that is nil. From then on its rate is that of the bucket. Where a queue became a
+// bucket, the turns that were given are units that were taken: the bucket is full when the
+// turn after them would have come. Where a bucket became a queue, its first turn comes one
+// distance after the last unit that the bucket let pass. A window tells neither: after one, a
+// bucket is as it was when the rule had it last, or full.
+func (c *controller) takeOver(old *controller, now int64) {
+	switch {
+	case c.bucket != nil:
+		if c.rule.Threshold > 0 {
+			c.bucket.setUnit(now, c.rule.unitCost())
+		}
+		if c.spare.queue != nil && old.bucket == nil {
+			c.bucket.follow(c.spare.queue.last())
+		}
+	case c.spare.bucket != nil && old.queue == nil:
+		c.queue.follow(c.spare.bucket.last())
+	}
+}
+
+func (b *bucket) setUnit(now int64, cost stat.Moment) {
+	b.mu.Lock()
+	b.tokens.SetUnit(now, cost)
+	b.mu.Unlock()
+}
+
+func (b *bucket) follow(last stat.Moment) {
+	b.mu.Lock()
+	b.tokens.Follow(last)
+	b.mu.Unlock()
+}
+
+func (b *bucket) last() stat.Moment {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tokens.Last()
+}
+
+func (t *throttle) follow(last stat.Moment) {
+	t.mu.Lock()
+	t.turns.NotBefore(last)
+	t.mu.Unlock()
+}
+
+func (t *throttle) last() stat.Moment {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.turns.Last()
+}
+
+// never is what a rule knows about a call that takes more units than its bucket holds.
+type never struct{ *controller }
+
+// RetryAfter is not known: no time helps.
+func (never) RetryAfter() (wait time.Duration, known bool) { return 0, false }

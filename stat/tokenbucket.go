@@ -1,0 +1,211 @@
+package stat
+
+import (
+	"math"
+	"math/big"
+	"math/bits"
+	"time"
+)
+
+// TokenBucket lets units pass at a rate, and so many at once beyond it as the bucket holds.
+// It never has anybody wait: what doesn't fit is refused. It is the generic cell rate
+// algorithm of ITU-T I.371 and of the ATM Forum's Traffic Management 4.0, as virtual
+// scheduling (section 4.4.2 there): it keeps no tokens and no time of their last filling,
+// but one number, the theoretical arrival time, tat. That is when the bucket will be full.
+// What is missing is tat less the present, at the cost of a unit for each unit. So nothing is
+// ever filled up or rounded, however far the clock leaps, and no error grows.
+//
+// A call of n units passes if after it no more is missing than the bucket holds:
+//
+//	max(tat, now) + n·unit - now <= size
+//
+// So the units of the calls that pass in any real interval, both ends included, take at most
+// size plus the length of the interval. In one that is open at an end, that is so many units
+// as the rate has in it, rounded up, and one less than the bucket holds.
+//
+// A caller that was held up since it read the clock is judged at the latest time at which
+// any call took, or what has come back until then would be refused to it.
+//
+// It is not safe for concurrent use: who has it has a lock for it.
+type TokenBucket struct {
+	tat   Moment
+	unit  Moment // what a unit costs; zero until [TokenBucket.SetUnit]
+	seen  int64  // the latest time at which a call took
+	taken int64  // units ever, less the latest ones that were given back
+}
+
+// MakeTokenBucket returns a bucket that is full, in which a unit has no cost yet.
+func MakeTokenBucket() TokenBucket { return TokenBucket{tat: LongAgo(), seen: longAgo} }
+
+// UnitCost is the time from one unit to the next at so many per interval, rounded up: a rate
+// is never exceeded, and falls short of it by less than one part in 10^15 where a unit costs
+// a millisecond or more, and by 2^-32 of a nanosecond a unit otherwise.
+func UnitCost(interval time.Duration, perInterval float64) Moment {
+	cost := float64(interval) / perInterval
+	if math.FMA(cost, perInterval, -float64(interval)) < 0 { // the quotient was rounded down
+		cost = math.Nextafter(cost, math.Inf(1))
+	}
+	if !(cost < maxCost) {
+		return Moment{ns: maxCost}
+	}
+	whole := math.Floor(cost)
+	part := math.Ceil((cost - whole) * (1 << 32)) // the product is exact
+	return Moment{ns: int64(whole)}.plus(Moment{ns: int64(part) >> 32, frac: uint32(int64(part))})
+}
+
+// Times is the cost of n units, from 0 to 2^32, of which one costs m. It is exact; more than
+// 73 years are 73 years.
+func (m Moment) Times(n int64) Moment {
+	part := uint64(m.frac) * uint64(n)
+	high, low := bits.Mul64(uint64(m.ns), uint64(n))
+	low, carry := bits.Add64(low, part>>32, 0)
+	if high+carry != 0 || low >= maxCost {
+		return Moment{ns: maxCost}
+	}
+	return Moment{ns: int64(low), frac: uint32(part)}
+}
+
+// Endless reports whether a cost is more than anybody waits for, so that [Moment.Times] and
+// [UnitCost] don't tell how much.
+func (m Moment) Endless() bool { return m.ns >= maxCost }
+
+// before reports whether m is earlier than other.
+func (m Moment) before(other Moment) bool {
+	return m.ns < other.ns || m.ns == other.ns && m.frac < other.frac
+}
+
+// notBefore is m, or now if that is later. Unlike orNow it is not earlier than now by less than
+// a nanosecond, nor does it keep that for later.
+func (m Moment) notBefore(now int64) Moment { return m.Later(Moment{ns: now}) }
+
+// end is when n units more are taken, of a call at now, and whether they fit into a bucket of
+// the size: it holds so many units.
+func (b *TokenBucket) end(now, n, size int64) (tat Moment, ok bool) {
+	if n > size {
+		return b.tat, false
+	}
+	at := max(now, b.seen)
+	tat = b.tat.notBefore(at).plus(b.unit.Times(n))
+	return tat, !Moment{ns: at}.plus(b.unit.Times(size)).before(tat)
+}
+
+// Fits reports whether n units fit at now into a bucket that holds size.
+func (b *TokenBucket) Fits(now, n, size int64) bool {
+	_, ok := b.end(now, n, size)
+	return ok
+}
+
+// Taken is what [TokenBucket.GiveBack] wants to know of a call that took.
+type Taken struct {
+	At int64 // when it was judged
+	No int64 // the units that were taken up to it, and its own
+}
+
+// Take takes n units if they fit at now.
+func (b *TokenBucket) Take(now, n, size int64) (taken Taken, ok bool) {
+	tat, ok := b.end(now, n, size)
+	if !ok {
+		return Taken{}, false
+	}
+	b.tat, b.seen = tat, max(now, b.seen)
+	b.taken += n
+	return Taken{b.seen, b.taken}, true
+}
+
+// GiveBack gives back n units that a call took which doesn't run: as far as time has not
+// brought them back already.
+//
+// To move tat back by what they cost would be too much where the bucket has been full since,
+// or nearly so. Say it holds one unit, which comes back in 10 ms. A call takes it at 0 and
+// leaves at 11, and another takes one at 10: tat is 20 then, as if the first had never been.
+// With 10 for tat a third one would pass a millisecond after the second.
+//
+// What must hold is that tat is never earlier than it would be without the call. That is the
+// latest of t + (the cost of what was taken from then on, and not given back), over the times t
+// of all calls that took. With those before the call, and its own, all that it cost may go. So
+// it may with those of others at the same instant: before any of them, tat was at least that
+// instant, or counts as that. Where somebody has taken later, t is at most the latest, seen,
+// and what was taken from then on at most all that was taken after the call. Of that, units
+// that were given back are left out only if nothing was taken after them: it can be too much
+// then, never too little. So it is only where the bucket would be nearly full that a call gets
+// back less than it took, which is full all the sooner.
+func (b *TokenBucket) GiveBack(taken Taken, n int64) {
+	tat := b.tat.minus(b.unit.Times(n))
+	if taken.At != b.seen {
+		tat = tat.Later(Moment{ns: b.seen}.plus(b.unit.Times(b.taken - taken.No)))
+	}
+	if tat.before(b.tat) {
+		b.tat = tat
+	}
+	if taken.No == b.taken {
+		b.taken -= n
+	}
+}
+
+// RetryAfter is how long after now n units fit into a bucket that holds size, if nobody else
+// comes: to the nanosecond, rounded up. n is at most size.
+func (b *TokenBucket) RetryAfter(now, n, size int64) time.Duration {
+	at := b.tat.plus(b.unit.Times(n)).minus(b.unit.Times(size))
+	if at.frac > 0 {
+		at.ns++
+	}
+	if at.ns <= b.seen { // where it is judged, if not later
+		return 0
+	}
+	return time.Duration(max(0, at.ns-now))
+}
+
+// Left is how many units a bucket that holds size has at now, with the fraction that has come
+// back of the next one.
+func (b *TokenBucket) Left(now, size int64) float64 {
+	missing := b.tat.notBefore(now).minus(Moment{ns: now})
+	if missing == (Moment{}) {
+		return float64(size)
+	}
+	return max(0, float64(size)-missing.nanoseconds()/b.unit.nanoseconds())
+}
+
+func (m Moment) nanoseconds() float64 { return float64(m.ns) + float64(m.frac)/(1<<32) }
+
+// Full reports whether nothing is missing at now.
+func (b *TokenBucket) Full(now int64) bool { return b.tat.notBefore(now) == Moment{ns: now} }
+
+// SetUnit says what a unit costs from now on, more than nothing. So many units are missing as
+// before: each comes back at the new rate.
+func (b *TokenBucket) SetUnit(now int64, cost Moment) {
+	before := b.unit
+	b.unit = cost
+	if before == cost || before == (Moment{}) {
+		return
+	}
+	now = max(now, b.seen)
+	b.seen = now
+	missing := b.tat.notBefore(now).minus(Moment{ns: now}).big()
+	missing.Mul(missing, cost.big())
+	missing.Add(missing, before.big()).Sub(missing, big.NewInt(1)) // rounded up
+	missing.Quo(missing, before.big())
+	b.tat = Moment{ns: now}.plus(momentOf(missing))
+}
+
+// Follow has the bucket go on from where somebody else let the last unit pass, or will, at
+// that time.
+func (b *TokenBucket) Follow(last Moment) { b.tat = b.tat.Later(last.plus(b.unit)) }
+
+// Last is not earlier than the last time at which a unit passed.
+func (b *TokenBucket) Last() Moment { return Moment{ns: b.seen} }
+
+// big is a length of time in 2^-32 of a nanosecond.
+func (m Moment) big() *big.Int {
+	n := big.NewInt(m.ns)
+	return n.Lsh(n, 32).Add(n, big.NewInt(int64(m.frac)))
+}
+
+// momentOf is the length of time that big is of.
+func momentOf(n *big.Int) Moment {
+	if n.BitLen() > 61+32 {
+		return Moment{ns: maxCost}
+	}
+	whole := new(big.Int).Rsh(n, 32)
+	part := new(big.Int).Sub(n, new(big.Int).Lsh(whole, 32))
+	return Moment{ns: whole.Int64(), frac: uint32(part.Uint64())}
+}
