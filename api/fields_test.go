@@ -37,12 +37,13 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 		}
 		warms := func(r flow.Rule) bool { return r.Behavior == flow.WarmUp || r.Behavior == flow.WarmUpThrottle }
 		queues := func(r flow.Rule) bool { return r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle }
-		cold := func(r flow.Rule) bool { return !warms(r) }
+		cold := func(r flow.Rule) bool { return !warms(r) && r.Behavior != flow.TokenBucket }
+		bucket := func(r flow.Rule) bool { return r.Behavior == flow.TokenBucket }
 		memory := func(r *flow.Rule) {
 			r.MemoryThreshold, r.LowMemory, r.HighMemory = 2, flow.Share(0.4), flow.Share(0.9)
 		}
 		fits := func(r flow.Rule) bool {
-			return (r.Metric == flow.QPS || r.Behavior == flow.Reject) && (r.Relation != flow.Associated || !queues(r))
+			return (r.Metric == flow.QPS || r.Behavior == flow.Reject) && (r.Relation != flow.Associated || !queues(r) && !bucket(r))
 		}
 		reading[flow.Rule]{
 			in: func(s *rules.Set) *[]flow.Rule { return &s.Flow },
@@ -65,6 +66,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"warmUpPeriod":    {func(r *flow.Rule) { r.WarmUpPeriod = 3 * s }, warms},
 				"coldFactor":      {func(r *flow.Rule) { r.ColdFactor = 5 }, warms},
 				"maxWait":         {func(r *flow.Rule) { r.MaxWait = 2 * s }, queues},
+				"burst":           {func(r *flow.Rule) { r.Burst = 3 }, bucket},
 				"memoryThreshold": {memory, cold},
 				"lowMemory":       {memory, cold},
 				"highMemory":      {memory, cold},

@@ -77,6 +77,8 @@ func TestRefusalsTellWhatTheRuleKnows(t *testing.T) {
 			want: says{api.KindFlow, "default", "", 2, time.Second}},
 		{name: "flow, queue", set: aFlow(flow.Rule{Threshold: 2, Behavior: flow.Throttle, MaxWait: 1}),
 			want: says{api.KindFlow, "default", "", 2, 500*ms - 1}},
+		{name: "flow, bucket", set: aFlow(flow.Rule{Threshold: 2, Behavior: flow.TokenBucket, Burst: 3}),
+			want: says{api.KindFlow, "default", "", 2, 500 * ms}},
 		{name: "hotspot", set: aHotspot(hotspot.Rule{Threshold: 2}), want: says{api.KindHotspot, "", `"ann"`, 2, time.Second + 1}},
 		{name: "hotspot, exception", set: aHotspot(hotspot.Rule{Threshold: 9, Exceptions: []hotspot.Exception{{Value: hotspot.ValueOf("ann"), Threshold: 3}}}),
 			want: says{api.KindHotspot, "", `"ann"`, 3, time.Second + 1}},

@@ -70,7 +70,7 @@ func (l *bucketLog) bounded(s *schedules.Schedule, size, least int64) {
 	}
 }
 
-// known bug 134, 135: callers of several sizes come to a bucket, up to 64 of them, at one
+// known bug 136, 137: callers of several sizes come to a bucket, up to 64 of them, at one
 // instant or one after the other, some with an older reading of the clock; some give back at
 // once or later, and the rate changes meanwhile. No real interval sees more than comes in it
 // and the bucket holds. Nobody is refused what the bucket has, by the books of somebody who
@@ -147,7 +147,7 @@ func TestSimTokenBucket(t *testing.T) {
 // someAccess is where a schedule may go on with somebody else.
 var someAccess shared.Int64
 
-// known bug 134: of three callers of a bucket with two units, one of whom leaves, exactly as
+// known bug 136: of three callers of a bucket with two units, one of whom leaves, exactly as
 // many get in as may, in every interleaving.
 func TestSimTokenBucketEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {

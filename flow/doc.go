@@ -9,6 +9,8 @@
 //   - [Throttle] queues it, so that calls leave at even distances, and refuses
 //     it if the queue is longer than MaxWait. For work that must not come in
 //     bursts.
+//   - [TokenBucket] refuses it as well, from a limit that holds in every real
+//     interval: so many units come back in each, and Burst more may come at once.
 //   - [WarmUp] rejects too, but from a limit that starts at Threshold /
 //     ColdFactor and rises to Threshold as the resource is used. For resources
 //     that are slow when cold.

@@ -15,10 +15,11 @@
 //	    origin: default           # or other, or a caller's name
 //	    relation: direct          # or associated, chain
 //	    ref: POST /orders         # associated: a resource; chain: a context
-//	    behavior: reject          # or warmUp, throttle, warmUpThrottle
+//	    behavior: reject          # or warmUp, throttle, warmUpThrottle, tokenBucket
 //	    warmUpPeriod: 10s
 //	    coldFactor: 3
 //	    maxWait: 500ms            # throttle: the longest queueing time
+//	    burst: 20                 # tokenBucket: units at once beyond the one that is due
 //	    memoryThreshold: 10       # what the threshold falls to as memory is used
 //	    lowMemory: 0.5            # up to here it stands; a share, or bytes as in 512MiB
 //	    highMemory: 0.9           # from here on it is memoryThreshold

@@ -115,7 +115,7 @@ func TestNewTokenBucketIsFull(t *testing.T) {
 	}
 }
 
-// A wait is to the nanosecond, rounded up, and units that no whole number of nanoseconds
+// known bug 138: a wait is to the nanosecond, rounded up, and units that no whole number of nanoseconds
 // costs add up to the rate: a third of a nanosecond of each is not lost.
 func TestTokenBucketRoundsUpOnlyTheWait(t *testing.T) {
 	b := MakeTokenBucket()
@@ -131,7 +131,7 @@ func TestTokenBucketRoundsUpOnlyTheWait(t *testing.T) {
 	assert.Equal(t, 900_000, passed+1, "the cost is rounded up, by so little that it shows in the last one at most")
 }
 
-// A caller that was held up since it read the clock is judged by what has come back since,
+// known bug 138: a caller that was held up since it read the clock is judged by what has come back since,
 // and is told to wait from the time that it has.
 func TestTokenBucketLateCaller(t *testing.T) {
 	b := newTestBucket()
@@ -143,7 +143,7 @@ func TestTokenBucketLateCaller(t *testing.T) {
 	assert.EqualValues(t, 40*time.Millisecond, b.RetryAfter(epoch, 1, 3))
 }
 
-// known bug 134: what a call gives back that leaves late has come back already, if the
+// known bug 136: what a call gives back that leaves late has come back already, if the
 // bucket was full since; more than it holds must not pass for that.
 func TestTokenBucketGiveBackNeverOverfills(t *testing.T) {
 	b := newTestBucket()
@@ -190,7 +190,7 @@ func TestTokenBucketGiveBack(t *testing.T) {
 	}
 }
 
-// Where the rate changes, so many units are missing as before.
+// known bug 137: where the rate changes, so many units are missing as before.
 func TestTokenBucketSetUnit(t *testing.T) {
 	b := newTestBucket()
 	b.takes(t, epoch, 5, 5)

@@ -170,5 +170,8 @@ var sections = []section{
 		{133, "Penstock", "a call that leaves late pushes back those whose turn had come", ""},
 		{134, "Penstock", "a rule says what nothing reads, and nobody tells", ""},
 		{135, "Penstock", "an error is told at a line that is right", ""},
+		{136, "token buckets", "what time has brought back is given back too: the bucket overflows", ""},
+		{137, "token buckets", "a reload fills the bucket, or keeps time and not units: two bursts", ""},
+		{138, "token buckets", "a wait is rounded down, or a stale time judged: who waited is refused", ""},
 	}},
 }

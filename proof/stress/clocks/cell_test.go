@@ -128,6 +128,8 @@ func (tr *trial) load(t testing.TB, change time.Duration) {
 	set := rules.Set{Flow: append([]flow.Rule{tr.rule}, tr.also...)}
 	if set.Flow[0].Behavior == flow.Throttle || set.Flow[0].Behavior == flow.WarmUpThrottle {
 		set.Flow[0].MaxWait = 500*ms + change
+	} else if set.Flow[0].Behavior == flow.TokenBucket && change != 0 {
+		set.Flow[0].Burst--
 	} else if set.Flow[0].Metric == flow.QPS && change != 0 {
 		set.Flow[0].Buckets, set.Flow[0].Threshold = 20, limit-1 // goes on in another window
 	}
