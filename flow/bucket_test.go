@@ -78,7 +78,7 @@ func TestTokenBucket(t *testing.T) {
 		{"nobody borrows", []flow.Rule{tokens(10, 1)}, []step{
 			{0, "orders first", 4, "pass x2, block x2"},
 		}},
-		{"a reject rule beside it", []flow.Rule{tokens(10, 5), {Resource: "orders", Threshold: 2}}, []step{
+		{"a reject rule beside it", []flow.Rule{tokens(10, 5), {Resource: "orders", Threshold: 2, Window: flow.Ring}}, []step{
 			{0, "orders", 5, "pass x2, block x3"},
 			{time.Second, "orders", 1, "pass"},
 			{1001 * ms, "orders", 2, "pass, block"},

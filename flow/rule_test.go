@@ -62,7 +62,7 @@ func TestRuleRefuses(t *testing.T) {
 		{flow.Rule{Burst: 1, Behavior: flow.Throttle}, "burst: has no meaning for behavior throttle: remove it, or set behavior to tokenBucket"},
 		{flow.Rule{Burst: 1, Metric: flow.Concurrency}, "burst: has no meaning for metric concurrency: remove it, or set metric to qps"},
 		{flow.Rule{Buckets: 2, Behavior: flow.TokenBucket}, "buckets: has no meaning for behavior tokenBucket: remove it, or set behavior to reject or warmUp"},
-		{flow.Rule{Strict: true, Behavior: flow.TokenBucket}, "strict: has no meaning for behavior tokenBucket: remove it, or set behavior to reject or warmUp"},
+		{flow.Rule{Window: flow.Ring, Behavior: flow.TokenBucket}, "strict: has no meaning for behavior tokenBucket: remove it, or set behavior to reject or warmUp"},
 		{flow.Rule{Burst: -1, Behavior: flow.TokenBucket}, "burst: is -1: use a number from 0 to 1000000000"},
 		{flow.Rule{Burst: 1e9 + 1, Behavior: flow.TokenBucket}, "burst: is 1000000001: use a number from 0 to 1000000000"},
 		{flow.Rule{Burst: 1e9, Threshold: 0.1, Behavior: flow.TokenBucket}, "burst: is 1000000000: at this threshold the bucket would take more than 73 years to fill; use less"},
