@@ -46,7 +46,7 @@ func Example() {
 	// Output:
 	// passed
 	// passed
-	// penstock: flow rule "orders" blocked "GET /orders" for 1s
+	// penstock: flow rule "orders" blocked "GET /orders" for 1.02s
 	// after that: <nil>
 }
 
