@@ -38,8 +38,10 @@ func Units(n int) Option {
 }
 
 // Prioritized lets the call borrow from a coming bucket, and wait until it
-// begins, where a plain QPS rule would refuse it. Where an isolation rule has calls
-// wait in the queue, it goes before those that are not prioritized.
+// begins, where a plain QPS rule would refuse it. Where a throttle or an isolation rule has
+// calls wait in a queue, it goes before those that are not prioritized: of those that leave
+// the queue it may be every second one at most. In a throttle, they wait for up to twice as
+// long as they were told, and one distance, which may be longer than the rule's MaxWait.
 func Prioritized() Option { return Option{kind: optionPrioritized} }
 
 // Args are the arguments of the call, for rules that look at them: nil is no value, "" is

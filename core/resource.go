@@ -25,6 +25,9 @@ type Resource struct {
 	// wary is the time until which rules are asked before any takes, see [Invocation.direct].
 	wary shared.Int64
 
+	// overtakes says that a prioritized call has asked for a turn.
+	overtakes shared.Bool
+
 	reasons shared.Pointer[map[string]*BlockError] // see Invocation.Refuse; replaced as a whole
 }
 

@@ -14,15 +14,19 @@ import (
 // then.
 //
 // A call that will not leave, and finds nobody in the queue, has its turn for good, though
-// that is to come. One that may leave is in the queue until then.
+// that is to come, unless a prioritized call has ever asked for a turn at the resource. One that
+// may leave, or be overtaken, is in the queue until then.
 func (inv *Invocation) TakeTurn(q *stat.Turns, cost stat.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
-	at, wait := q.Next(inv.now, cost)
+	if overtakes := &inv.resource.overtakes; inv.prioritized && !overtakes.Load() {
+		overtakes.Store(true)
+	}
+	at, wait := q.Next(inv.now, cost, inv.prioritized)
 	switch {
 	case wait > maxWait:
 		return wait, false
 	case wait == 0:
 		inv.holdTurn(q, at, q.Grant(at))
-	case q.Empty() && inv.willStay():
+	case q.Empty() && inv.willStay() && !inv.resource.overtakes.Load():
 		inv.holdTurn(q, at, q.Grant(at))
 		if awaited {
 			inv.WaitAtLeast(wait)
@@ -53,7 +57,7 @@ func (inv *Invocation) holdTurn(q *stat.Turns, at, before stat.Moment) {
 func (inv *Invocation) queueTurn(q *stat.Turns, at, cost stat.Moment, awaited bool) {
 	x := inv.nextTurn()
 	x.awaited = awaited
-	q.Queue(&x.Turn, inv.now, at, cost)
+	q.Queue(&x.Turn, inv.now, at, cost, inv.prioritized)
 	inv.queues = inv.queues || awaited
 	inv.movable = inv.movable || awaited
 	inv.reserve(0, 0, 0, false).Holder = x

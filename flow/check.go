@@ -102,7 +102,7 @@ func (c *controller) ask(inv *core.Invocation, n *node.StatisticNode) (wait time
 	case c.rule.Threshold == 0:
 		return 0, false
 	case c.queue != nil:
-		return c.queue.fits(now, c.costOf(units, now, n), c.rule.MaxWait)
+		return c.queue.fits(now, c.costOf(units, now, n), c.rule.MaxWait, inv.Prioritized())
 	case c.bucket != nil:
 		return 0, c.bucket.fits(now, units, c.size)
 	case c.rule.Metric == Concurrency:

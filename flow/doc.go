@@ -19,5 +19,6 @@
 // A threshold can fall as memory is used, see Rule.MemoryThreshold.
 //
 // A prioritized call that a plain [Reject] rule would refuse may wait for a
-// coming bucket instead (see [stat.Window.TryBorrow]).
+// coming bucket instead (see [stat.Window.TryBorrow]). In the queue of a throttle it goes before
+// those that are not prioritized, as far as [stat.Turns] lets it.
 package flow

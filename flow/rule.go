@@ -60,7 +60,8 @@ type Rule struct {
 	// ColdFactor divides the threshold of a cold resource. 2 to 1000; 0 means
 	// the engine's (3 unless configured). Only with WarmUp and WarmUpThrottle.
 	ColdFactor int `yaml:"coldFactor,omitempty"`
-	// MaxWait is the longest time in the queue. Up to 24 h; 0 means 500 ms.
+	// MaxWait is the longest time in the queue, as it is when a call comes: prioritized ones
+	// that come later can push it back, see [core.Prioritized]. Up to 24 h; 0 means 500 ms.
 	// Only with Throttle and WarmUpThrottle.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
 	// Burst is how many units may come at once beyond the one that is due: a token bucket

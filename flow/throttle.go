@@ -22,11 +22,12 @@ func newThrottle() *throttle {
 	return t
 }
 
-// fits reports whether the wait, which it returns, would be at most maxWait.
-func (t *throttle) fits(now int64, cost stat.Moment, maxWait time.Duration) (wait time.Duration, ok bool) {
+// fits reports whether the wait, which it returns, would be at most maxWait, for a call that
+// is prioritized or not.
+func (t *throttle) fits(now int64, cost stat.Moment, maxWait time.Duration, first bool) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	wait = t.turns.Wait(now, cost)
+	wait = t.turns.Wait(now, cost, first)
 	return wait, wait <= maxWait
 }
 
@@ -38,15 +39,15 @@ func (t *throttle) take(inv *core.Invocation, cost stat.Moment, maxWait time.Dur
 	return wait, ok
 }
 
-// retryAfter is when the next unit would not be refused any more.
+// retryAfter is when the next unit would not be refused any more, prioritized or not.
 func (t *throttle) retryAfter(now int64, cost stat.Moment, maxWait time.Duration) time.Duration {
-	wait, _ := t.fits(now, cost, maxWait)
+	wait, _ := t.fits(now, cost, maxWait, false)
 	return wait - maxWait
 }
 
 // idle reports whether the throttle can be forgotten: a new one would not admit
 // anything earlier, not even the largest call.
 func (t *throttle) idle(now int64, perUnit float64) bool {
-	wait, _ := t.fits(now, stat.Cost(stat.MaxUnits, perUnit), 0)
+	wait, _ := t.fits(now, stat.Cost(stat.MaxUnits, perUnit), 0, false)
 	return wait == 0
 }

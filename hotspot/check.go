@@ -20,7 +20,7 @@ type Rules struct {
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	for _, c := range rs.controllers {
 		for _, o := range c.occurrences(inv) {
-			if block := c.ask(inv.Now(), o.Value, inv.Units()*o.Times); block != nil {
+			if block := c.ask(inv.Now(), o.Value, inv.Units()*o.Times, inv.Prioritized()); block != nil {
 				return core.Verdict{Block: block}
 			}
 		}
@@ -75,14 +75,15 @@ func (rs *Rules) Shadow(inv *core.Invocation) {
 // Direct reports whether there is one rule that holds, and it is plain.
 func (rs *Rules) Direct() bool { return rs.plain != nil }
 
-// ask returns nil if n units of a value would pass as things stand, or else the refusal.
-func (c *controller) ask(now int64, v argument.Value, n int64) *core.BlockError {
+// ask returns nil if n units of a value would pass as things stand, prioritized or not, or else
+// the refusal.
+func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core.BlockError {
 	q, hash := c.quotaOf(v), v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.cells.find(&v, hash)
-	if c.fits(s, x, now, n, q) {
+	if c.fits(s, x, now, n, q, first) {
 		return nil
 	}
 	if x == nil {
@@ -99,16 +100,15 @@ func (c *controller) ask(now int64, v argument.Value, n int64) *core.BlockError 
 
 // fits is ask for a cell, or if that is nil for a value that has none and gets one if there
 // is room, which the take will show. The caller holds the lock of the shard.
-func (c *controller) fits(s *shard, x *cell, now, n int64, q *quota) bool {
+func (c *controller) fits(s *shard, x *cell, now, n int64, q *quota, first bool) bool {
 	switch {
 	case q.none:
 		return false
 	case c.rule.Behavior == Throttle:
-		last := s.firstAfter(q)
 		if x != nil {
-			last = x.last()
+			return x.wait(now, q.cost(n), first) <= c.rule.MaxWait
 		}
-		return last.Wait(now, q.cost(n)) <= c.rule.MaxWait
+		return s.firstAfter(q).Wait(now, q.cost(n)) <= c.rule.MaxWait
 	case x == nil:
 		begin := s.newCell(now, q)
 		x = &begin
@@ -202,7 +202,7 @@ func (c *controller) takeTurn(inv *core.Invocation, v argument.Value, n int64) (
 
 // takeFrom is grant for a cell of another rule. The caller holds the lock of its shard.
 func (c *controller) takeFrom(x *cell, now, n int64, q *quota) (held core.Reservation, ok bool) {
-	if !c.fits(x.shard, x, now, n, q) {
+	if !c.fits(x.shard, x, now, n, q, false) {
 		return held, false
 	}
 	switch {

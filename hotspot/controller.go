@@ -104,7 +104,7 @@ func (c *controller) forgettable(x *cell, now int64) bool {
 	case c.rule.Metric == Concurrency:
 		return true
 	case c.rule.Behavior == Throttle:
-		return x.queue == nil || x.queue.Wait(now, c.quotaOf(x.value).cost(1)) == 0 && x.shard.restFollows(x.last())
+		return x.queue == nil || x.queue.Wait(now, c.quotaOf(x.value).cost(1), false) == 0 && x.shard.restFollows(x.last())
 	}
 	return x.bucket.at(now, int64(c.rule.Interval), c.quotaOf(x.value)).used == 0
 }

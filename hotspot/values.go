@@ -232,6 +232,14 @@ func (c *cell) last() stat.Moment {
 	return last
 }
 
+// wait is how long a call would wait for its turn, if it is prioritized or not.
+func (c *cell) wait(now int64, cost stat.Moment, first bool) time.Duration {
+	if first && c.queue != nil && !c.queue.Empty() {
+		return c.queue.Wait(now, cost, first)
+	}
+	return c.last().Wait(now, cost)
+}
+
 func (c *cell) isRest() bool { return c == &c.shard.rest }
 
 // each calls f with every cell and the rests, under the lock of their shard.

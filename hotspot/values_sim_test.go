@@ -50,14 +50,14 @@ func TestSimValues(t *testing.T) {
 			now, gives, again := start+s.Rand.Int64N(interval), s.Rand.IntN(3) == 0, s.Rand.IntN(2) == 0
 			s.Go(func() {
 				for range 2 {
-					if c.ask(now, argument.Of(v), n) == nil {
+					if c.ask(now, argument.Of(v), n, false) == nil {
 						if held, block := c.grant(now, argument.Of(v), n); block == nil {
 							if taken[v] += n; taken[v] > limit {
 								s.Failf("value %d has %d of %d", v, taken[v], limit)
 							}
 							if flying || gives {
-								c.ask(now, argument.Of(v), 1) // some work
-								taken[v] -= n                 // before anybody can be told
+								c.ask(now, argument.Of(v), 1, false) // some work
+								taken[v] -= n                        // before anybody can be told
 								held.Holder.GiveBack(&held, 0)
 							}
 						}
@@ -92,7 +92,7 @@ func TestSimValuesEverySchedule(t *testing.T) {
 		var passed [2]int
 		for _, v := range []int{0, 0, 0, 1} {
 			s.Go(func() {
-				if c.ask(0, argument.Of(v), 1) == nil {
+				if c.ask(0, argument.Of(v), 1, false) == nil {
 					if _, block := c.grant(0, argument.Of(v), 1); block == nil {
 						passed[v]++
 					}

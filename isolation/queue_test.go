@@ -30,12 +30,12 @@ func TestCallsWaitInLine(t *testing.T) {
 	assert.EqualValues(t, 4, g.queued())
 	g.clock.Advance(time.Second - 1)
 	running.Exit()
-	for _, c := range []*call{first, second, a, b} {
+	for _, c := range []*call{first, a, second, b} {
 		<-c.done
 		require.NoError(t, c.err)
 		c.exit()
 	}
-	assert.Equal(t, []string{"first", "second", "a", "b"}, g.order())
+	assert.Equal(t, []string{"first", "a", "second", "b"}, g.order())
 	assert.Zero(t, g.Waiting())
 	assert.Zero(t, g.queued())
 	g.enter().Exit()

@@ -5,7 +5,8 @@ import "math"
 // Claim is what a call wants of a [Semaphore] that has a queue.
 type Claim struct {
 	Units int64
-	// First puts the call before those in the queue that are not First.
+	// First puts the call before those in the queue that are not First, as far as ranks lets
+	// it.
 	First bool
 	// Queue is the longest that the queue may be for this call to join it.
 	Queue int
@@ -46,7 +47,14 @@ type queue struct {
 	revision uint64 // of the rules that limit is from
 	known    bool   // there has been a limit
 	ranks[*Waiter]
-	units int64
+}
+
+// units is what the units of a claim cost in the queue.
+func (c *Claim) units() Moment { return Moment{ns: c.Units} }
+
+// next reports whether the call would be the next one.
+func (l *queue) next(c *Claim) bool {
+	return l.length == 0 || c.First && l.last == nil && l.spot(c.units(), c.units()).behind == nil
 }
 
 // MayJoin reports whether [Semaphore.Join] would give the call units or a place, as
@@ -56,7 +64,7 @@ func (g *Semaphore) MayJoin(c Claim) bool {
 	switch {
 	case c.Units > c.Limit:
 		return false
-	case c.Queue == 0:
+	case c.Queue == 0 && (!c.First || g.queued.Load() == 0):
 		return g.Fits(c.Units, c.Limit) && (c.First || g.queued.Load() == 0)
 	case g.queued.Load() < int64(c.Queue):
 		return true
@@ -66,7 +74,7 @@ func (g *Semaphore) MayJoin(c Claim) bool {
 	g.mu.Lock() // it may fit although others are in the queue: two readings can't tell
 	defer g.mu.Unlock()
 	l := &g.queue
-	return l.length < c.Queue || !l.ahead(!c.First) && g.Fits(c.Units, c.limit(l))
+	return l.length < c.Queue || l.next(&c) && g.Fits(c.Units, c.limit(l))
 }
 
 // limit is what the claim's would be once it has joined.
@@ -105,8 +113,11 @@ func (g *Semaphore) Join(c Claim) (got bool, place *Waiter) {
 	g.setLimit(c.Revision, c.Limit, &up)
 	switch l := &g.queue; {
 	case c.Units > l.limit:
-	case !l.ahead(!c.First) && g.fits(c.Units):
+	case l.next(&c) && g.fits(c.Units):
 		g.add(c.Units)
+		if l.length > 0 {
+			l.overtakeAtOnce(c.units())
+		}
 		got = true
 	case l.length < c.Queue:
 		place = &Waiter{semaphore: g, claim: c}
@@ -159,16 +170,14 @@ func (g *Semaphore) Expire(now int64) (expired int) {
 // lose takes those out of the queue for whom it is over, and returns how many. It
 // needs lock.
 func (g *Semaphore) lose(up *woken, over func(*Claim) bool) (lost int) {
-	for _, head := range g.queue.heads {
-		for w := head; w != nil; {
-			next := w.after
-			if over(&w.claim) {
-				g.dequeue(w, gone)
-				up.add(w)
-				lost++
-			}
-			w = next
+	for w := g.queue.first(); w != nil; {
+		next := w.after
+		if over(&w.claim) {
+			g.dequeue(w, gone)
+			up.add(w)
+			lost++
 		}
+		w = next
 	}
 	return lost
 }
@@ -180,7 +189,7 @@ func (g *Semaphore) Queued() int64 { return g.queued.Load() }
 func (g *Semaphore) UnitsQueued() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.queue.units
+	return g.queue.cost.ns
 }
 
 // Semaphore is whose queue it is.
@@ -236,15 +245,21 @@ func (g *Semaphore) advance(up *woken) {
 
 // enqueue and dequeue need lock.
 func (g *Semaphore) enqueue(w *Waiter) {
-	g.queue.add(w, !w.claim.First)
-	g.queue.units += w.claim.Units
+	if c := &w.claim; c.First {
+		g.queue.overtake(w, c.units(), g.queue.spot(c.units(), c.units()))
+	} else {
+		g.queue.add(w, c.units())
+	}
 	g.queued.Store(int64(g.queue.length))
 }
 
 func (g *Semaphore) dequeue(w *Waiter, now state) {
-	g.queue.remove(w)
+	if now == granted {
+		g.queue.serve(w)
+	} else {
+		g.queue.remove(w)
+	}
 	w.state = now
-	g.queue.units -= w.claim.Units
 	g.queued.Store(int64(g.queue.length))
 }
 

@@ -16,6 +16,7 @@ type queueTwin struct {
 	limit, used int64
 	revision    uint64
 	line        []twinWaiter
+	paid        int64 // by the first in the line, to those that were served
 	state       map[int]state
 }
 
@@ -24,6 +25,38 @@ type twinWaiter struct {
 	units  int64
 	first  bool
 	until  int64
+	paid   int64 // by the one behind it, if it is first
+}
+
+// spot is where a call that is first comes to stand, and what the one behind it has paid then.
+func (m *queueTwin) spot(units int64) (at int, paid int64) {
+	due := m.paid + units
+	for i, w := range m.line {
+		if w.first {
+			at, due = i+1, w.paid+units
+		}
+	}
+	for _, w := range m.line[at:] {
+		if due <= w.units {
+			return at, due
+		}
+		at, due = at+1, due-w.units
+	}
+	return at, 0
+}
+
+// take takes one out of the line, and with it what it has paid.
+func (m *queueTwin) take(i int) twinWaiter {
+	w := m.line[i]
+	m.line = slices.Delete(m.line, i, i+1)
+	switch {
+	case w.first:
+	case i == 0:
+		m.paid = 0
+	default:
+		m.line[i-1].paid = 0
+	}
+	return w
 }
 
 func (m *queueTwin) clone() *queueTwin {
@@ -44,22 +77,26 @@ func (m *queueTwin) setLimit(revision uint64, limit int64) {
 }
 
 func (m *queueTwin) lose(over func(twinWaiter) bool) (lost int) {
-	m.line = slices.DeleteFunc(m.line, func(w twinWaiter) bool {
-		if over(w) {
-			m.state[w.caller] = gone
-			lost++
+	for i := 0; i < len(m.line); {
+		if !over(m.line[i]) {
+			i++
+			continue
 		}
-		return over(w)
-	})
+		m.state[m.take(i).caller] = gone
+		lost++
+	}
 	m.advance()
 	return lost
 }
 
 func (m *queueTwin) advance() {
 	for len(m.line) > 0 && m.used+m.line[0].units <= m.limit {
-		m.used += m.line[0].units
-		m.state[m.line[0].caller] = granted
-		m.line = m.line[1:]
+		w := m.take(0)
+		if w.first {
+			m.paid = w.paid
+		}
+		m.used += w.units
+		m.state[w.caller] = granted
 	}
 }
 
@@ -71,11 +108,12 @@ func (m *queueTwin) refusesBefore(c Claim) bool {
 
 func (m *queueTwin) join(caller int, c Claim) string {
 	m.setLimit(c.Revision, c.Limit)
-	at := len(m.line)
+	if len(m.line) == 0 {
+		m.paid = 0
+	}
+	at, paid := len(m.line), int64(0)
 	if c.First {
-		if i := slices.IndexFunc(m.line, func(w twinWaiter) bool { return !w.first }); i >= 0 {
-			at = i
-		}
+		at, paid = m.spot(c.Units)
 	}
 	switch {
 	case c.Units > m.limit:
@@ -83,11 +121,14 @@ func (m *queueTwin) join(caller int, c Claim) string {
 	case at == 0 && m.used+c.Units <= m.limit:
 		m.used += c.Units
 		m.state[caller] = granted
+		if c.First && len(m.line) > 0 {
+			m.paid = paid
+		}
 		return "got"
 	case len(m.line) >= c.Queue:
 		return "refused"
 	}
-	m.line = slices.Insert(m.line, at, twinWaiter{caller, c.Units, c.First, c.Until})
+	m.line = slices.Insert(m.line, at, twinWaiter{caller, c.Units, c.First, c.Until, paid})
 	m.state[caller] = waits
 	return "queued"
 }
@@ -96,7 +137,9 @@ func (m *queueTwin) leave(caller int, units int64) {
 	if m.state[caller] == granted {
 		m.used -= units
 	}
-	m.line = slices.DeleteFunc(m.line, func(w twinWaiter) bool { return w.caller == caller })
+	if i := slices.IndexFunc(m.line, func(w twinWaiter) bool { return w.caller == caller }); i >= 0 {
+		m.take(i)
+	}
 	m.state[caller] = gone
 	m.advance()
 }
@@ -111,9 +154,9 @@ func TestSimQueue(t *testing.T) {
 		var g Semaphore
 		var history schedules.History[*queueTwin]
 		limit := 1 + s.Rand.Int64N(3)
-		queue := s.Rand.IntN(3)
-		for caller := range 2 + s.Rand.IntN(3) {
-			c := Claim{Units: 1 + s.Rand.Int64N(2), First: s.Rand.IntN(3) == 0, Queue: queue, Limit: limit, Revision: 1, Until: 5 * s.Rand.Int64N(2)}
+		queue := s.Rand.IntN(5)
+		for caller := range 2 + s.Rand.IntN(4) {
+			c := Claim{Units: 1 + s.Rand.Int64N(2), First: s.Rand.IntN(2) == 0, Queue: queue, Limit: limit, Revision: 1, Until: 5 * s.Rand.Int64N(2)}
 			hasty := s.Rand.IntN(3) == 0
 			s.Go(func() { queueCall(s, &g, &history, caller, c, hasty) })
 		}

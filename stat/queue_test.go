@@ -48,10 +48,10 @@ func TestQueueIsServedInOrder(t *testing.T) {
 	c.joins("second", 1, true)
 	assert.EqualValues(t, 5, c.g.Queued())
 	for _, want := range [][]string{
-		{"first", "second"},
-		{"first", "second", "b"},
-		{"first", "second", "b", "c"},
-		{"first", "second", "b", "c", "d"},
+		{"first", "b"},
+		{"first", "b", "second"},
+		{"first", "b", "second", "c"},
+		{"first", "b", "second", "c", "d"},
 	} {
 		n := int64(1)
 		if len(c.woken) == 0 {
@@ -79,6 +79,28 @@ func TestBatchInTheQueueIsNotOvertaken(t *testing.T) {
 	assert.Empty(t, c.woken)
 	c.g.Release(3)
 	assert.Equal(t, []string{"batch", "small"}, c.woken)
+}
+
+// Who needs much is overtaken by as many units as it asks for, also by calls that take theirs
+// at once, and nobody is overtaken twice on account of the same call. known bug 139
+func TestQueueIsOvertakenByAsMuchAsItAsksFor(t *testing.T) {
+	c := &crew{t: t, limit: 5}
+	require.Nil(t, c.joins("a", 3, false))
+	c.joins("batch", 4, false)
+	for range 4 {
+		require.Nil(t, c.joins("first", 1, true))
+		c.g.Release(1)
+	}
+	waits := c.joins("too many", 1, true)
+	require.NotNil(t, waits)
+	c.refuses(Claim{Units: 1, First: true, Queue: 2, Limit: 5, Revision: 1})
+	c.g.Release(3)
+	assert.Equal(t, []string{"batch", "too many"}, c.woken)
+	waits.Leave()
+	c.joins("b", 4, false)
+	require.Nil(t, c.joins("first", 1, true))
+	c.g.Release(5)
+	assert.Equal(t, []string{"batch", "too many", "b"}, c.woken)
 }
 
 // What could never be had is refused, and so is who finds the queue full. known bug 34

@@ -1,12 +1,42 @@
 package stat
 
-// ranks are calls that wait, in the order in which they are served: those that come first,
-// and then the others, each in the order in which they came. Everybody knows their
-// neighbors, so that leaving from the middle takes no search. The zero value is empty. Who
-// waits in two of them has a place in each.
+// ranks are calls that wait, in the order in which they are served: as they came, but for
+// those that are prioritized. Everybody knows their neighbors, so that leaving from the
+// middle takes no search. The zero value is empty.
+//
+// # Who overtakes
+//
+// One that is prioritized stands behind the last one that is, and before the others as far
+// as they can pay for it. Each of the others pays with its own cost, once: whoever overtakes
+// takes its cost from those that it finds there, in their order, and stands before the first
+// one that is left with something, or with nothing just then. So in all, one that waits is
+// overtaken by at most what those cost that it found, prioritized ones aside, and it itself:
+// whoever overtook it was paid by them, none of which has paid more than its cost. Where all
+// cost the same, every second one at least that is served is not prioritized, as long as any
+// such waits that is overtaken; and whoever was told a wait waits for twice as long at most,
+// and one cost. More than half would let them wait for three times as long or more. Less
+// would make who overtakes wait behind two or more.
+//
+// An order that was given stands: one that is prioritized is overtaken by nobody, and who
+// comes later, prioritized or not, changes no place before that of the last one that is.
+//
+// # What is kept of it
+//
+// What one has paid is with who stands right before it: only the first one behind a
+// prioritized one can have paid in part. If the last prioritized one leaves, the one before it
+// is the last again, with what was paid when it came; so one that leaves is as good as never
+// having come. Those that were behind the one that left can be overtaken again, at most as
+// many as it had passed over when it came: nobody walks farther than who comes is paid by.
 type ranks[W ranked[W]] struct {
-	length       int
-	heads, tails [2]W
+	length     int
+	head, tail W
+	last       W // the last of those that are prioritized, or nil
+
+	cost  Moment // of all
+	front Moment // of all up to last, with it
+	paid  Moment // by the first, to those that were served
+	// overtook is what all cost together that ever overtook. It may wrap around.
+	overtook Moment
 }
 
 // ranked is a pointer to what waits: a call's place in the queue of a semaphore, or its turn.
@@ -18,61 +48,193 @@ type ranked[W any] interface {
 // place is where somebody stands.
 type place[W any] struct {
 	before, after W
-	second        bool // behind those that come first
+	cost          Moment
+	first         bool // prioritized
+	ahead         bool // stands before last, or is it: nobody overtakes it
+	// paid is what the one behind has paid: for this one, which is prioritized, and those
+	// before it.
+	paid Moment
+	// since is overtook when it was told its place; of one that stands ahead, what has
+	// overtaken it since then.
+	since Moment
 }
 
-func (p *place[W]) index() int {
-	if p.second {
-		return 1
-	}
-	return 0
+// spot is where one that is prioritized comes to stand.
+type spot[W any] struct {
+	behind W      // nil if it is first
+	ahead  Moment // what all before it cost
+	paid   Moment // by the one behind it then
 }
 
 // first is the next one, or nil.
-func (r *ranks[W]) first() W {
+func (r *ranks[W]) first() W { return r.head }
+
+// spot is where one of that cost stands if it is prioritized. Where it is first, the others
+// wait for longer by now.
+func (r *ranks[W]) spot(cost, now Moment) spot[W] {
 	var none W
-	if r.heads[0] != none {
-		return r.heads[0]
+	s := spot[W]{behind: r.last, ahead: r.front}
+	next, due := r.head, r.paid.plus(now)
+	paid := r.paid
+	if r.last != none {
+		p := r.last.rank()
+		next, paid = p.after, p.paid
+		due = paid.plus(cost)
 	}
-	return r.heads[1]
+	for next != none {
+		p := next.rank()
+		if due.Later(p.cost) == p.cost {
+			s.paid = due
+			return s
+		}
+		s.behind, s.ahead = next, s.ahead.plus(p.cost)
+		due = paid.plus(cost).minus(p.cost)
+		if due.ns < 0 {
+			due = Moment{}
+		}
+		paid, cost = due, Moment{}
+		next = p.after
+	}
+	return s
 }
 
-// ahead reports whether anybody is before one who would come now.
-func (r *ranks[W]) ahead(second bool) bool {
-	var none W
-	return r.heads[0] != none || second && r.heads[1] != none
+// add puts w behind all others.
+func (r *ranks[W]) add(w W, cost Moment) {
+	p := w.rank()
+	p.cost, p.first, p.ahead, p.since = cost, false, false, r.overtook
+	r.insert(w, r.tail)
 }
 
-// add puts w behind all others of its kind.
-func (r *ranks[W]) add(w W, second bool) {
+// overtake puts w at its spot.
+func (r *ranks[W]) overtake(w W, cost Moment, s spot[W]) {
 	var none W
 	p := w.rank()
-	p.second = second
-	i := p.index()
-	if p.before = r.tails[i]; p.before != none {
-		p.before.rank().after = w
-	} else {
-		r.heads[i] = w
+	p.cost, p.first, p.ahead, p.since, p.paid = cost, true, true, Moment{}, s.paid
+	next := r.head
+	if r.last != none {
+		next = r.last.rank().after
 	}
-	r.tails[i] = w
+	for s.behind != r.last && next != none { // they have been overtaken for the last time
+		q := next.rank()
+		r.turn(q, true)
+		if next == s.behind {
+			break
+		}
+		next = q.after
+	}
+	r.insert(w, s.behind)
+	r.last, r.front = w, s.ahead.plus(cost)
+	r.overtook = r.overtook.plus(cost)
+}
+
+// overtakeAtOnce is for one that is served without a place: it would be first, and the
+// others wait for longer by now.
+func (r *ranks[W]) overtakeAtOnce(now Moment) {
+	r.paid = r.paid.plus(now)
+	r.overtook = r.overtook.plus(now)
+}
+
+// undo says that the one that was served last was not, and cost that.
+func (r *ranks[W]) undo(cost Moment) {
+	if r.paid = r.paid.minus(cost); r.paid.ns < 0 {
+		r.paid = Moment{}
+	}
+}
+
+// pushed is what has overtaken w since it was told its place.
+func (r *ranks[W]) pushed(w W) Moment {
+	p := w.rank()
+	if p.ahead {
+		return p.since
+	}
+	return r.overtook.minus(p.since)
+}
+
+// told notes that w knows its place.
+func (r *ranks[W]) told(w W) {
+	p := w.rank()
+	if p.since = r.overtook; p.ahead {
+		p.since = Moment{}
+	}
+}
+
+// turn says whether one stands ahead of the last that is prioritized.
+func (r *ranks[W]) turn(p *place[W], ahead bool) {
+	p.ahead, p.since = ahead, r.overtook.minus(p.since)
+}
+
+// insert puts w behind another one, or first if that is nil.
+func (r *ranks[W]) insert(w, behind W) {
+	var none W
+	p := w.rank()
+	if r.head == none {
+		r.paid = Moment{} // by one that isn't there any more
+	}
+	if p.before = behind; behind != none {
+		q := behind.rank()
+		p.after, q.after = q.after, w
+	} else {
+		p.after, r.head = r.head, w
+	}
+	if p.after != none {
+		p.after.rank().before = w
+	} else {
+		r.tail = w
+	}
 	r.length++
+	r.cost = r.cost.plus(p.cost)
+}
+
+// serve takes out the first.
+func (r *ranks[W]) serve(w W) {
+	p := w.rank()
+	r.remove(w)
+	if p.first {
+		r.paid = p.paid
+	}
 }
 
 // remove takes w out, wherever it stands.
 func (r *ranks[W]) remove(w W) {
 	var none W
 	p := w.rank()
-	i := p.index()
-	if p.before != none {
-		p.before.rank().after = p.after
+	before, after := p.before, p.after
+	if before != none {
+		before.rank().after = after
 	} else {
-		r.heads[i] = p.after
+		r.head = after
 	}
-	if p.after != none {
-		p.after.rank().before = p.before
+	if after != none {
+		after.rank().before = before
 	} else {
-		r.tails[i] = p.before
+		r.tail = before
 	}
 	p.before, p.after = none, none
 	r.length--
+	r.cost = r.cost.minus(p.cost)
+	if p.ahead {
+		r.front = r.front.minus(p.cost)
+	}
+	switch {
+	case w == r.last:
+		r.retreat(before)
+	case p.first:
+	case before != none: // what it has paid goes with it
+		before.rank().paid = Moment{}
+	default:
+		r.paid = Moment{}
+	}
+}
+
+// retreat makes the last prioritized one up to w the last again: those behind it can be
+// overtaken.
+func (r *ranks[W]) retreat(w W) {
+	var none W
+	for w != none && !w.rank().first {
+		p := w.rank()
+		r.turn(p, false)
+		r.front = r.front.minus(p.cost)
+		w = p.before
+	}
+	r.last = w
 }

@@ -8,7 +8,8 @@ import (
 
 // Turns spaces calls evenly: each has its turn one cost after the one before it, and the
 // first after an idle time at once, whatever its cost. Idle time earns no credit. Calls
-// whose turn is to come form a queue: first come, first served. A call that leaves it leaves no
+// whose turn is to come form a queue: first come, first served, but for those that are
+// prioritized, see ranks. A call that leaves it leaves no
 // gap: those behind move up. It is safe for concurrent use, by the lock that it was made
 // with; some methods want their caller to hold it.
 //
@@ -29,10 +30,24 @@ import (
 // So two calls that run are never closer than the cost of the later one, and nobody waits
 // for turns that nobody takes.
 //
+// # Which calls are pushed back
+//
+// A call that is prioritized comes between the latest turn that was granted and those to come:
+// all whose time has come are granted before it is looked where it stands. It pushes those
+// that it overtakes back by its cost. Where it runs at once, though somebody else was to run
+// next, it pushes them back by the time since the latest turn, if that is longer, and that
+// is what they pay with. A place in the queue or a turn that was granted is pushed back by
+// nobody who isn't prioritized, and by no more than ranks says.
+//
 // # Which calls are woken
 //
-// A call sleeps until the turn that it was told when it came. If nobody leaves, that is
-// right and nobody wakes anybody. When somebody leaves, those behind sleep too long by
+// A call sleeps until the turn that it was told when it came. If nobody leaves or overtakes, that
+// is right and nobody wakes anybody. A call that was overtaken wakes too early, is told how much
+// later its turn is by all that have overtaken it since, and sleeps on; so it need not be told
+// before, and one that overtakes wakes nobody. What a call knows of its turn is never too early
+// after it has looked: others that leave only make it earlier.
+//
+// When somebody leaves, those behind sleep too long by
 // that. Only the first in the queue is told at once; the others are when they are first.
 // So a call that leaves costs no more for those behind it, and each is told once, unless
 // somebody leaves in between, and then one of the calls that leave pays for it.
@@ -44,9 +59,8 @@ import (
 type Turns struct {
 	lock *shared.Mutex
 
-	ran    Moment // the latest turn that was granted
-	queued Moment // the costs of those in the queue together
-	queue  ranks[*Turn]
+	ran   Moment // the latest turn that was granted
+	queue ranks[*Turn]
 
 	came uint64 // how many ever came to the queue
 	late uint64 // the last of those who may sleep for too long, by that number; 0 if nobody does
@@ -59,13 +73,12 @@ type Turns struct {
 type Turn struct {
 	// What others look at as well, under the lock, is in the first 64 bytes.
 	place[*Turn]
-	cost   Moment
 	until  int64 // when the call looks, if nobody tells it anything
 	number uint64
 	of     *Turns
 
-	// at is when the turn is; while in the queue, when it is at the latest. before is
-	// what was granted latest when the turn was.
+	// at is when the turn is; while in the queue, when it is at the latest unless somebody has
+	// overtaken it since it was told. before is what was granted latest when the turn was.
 	at, before Moment
 	alarm      Alarm
 	state      state
@@ -92,10 +105,17 @@ func MakeTurn(alarm Alarm) Turn { return Turn{alarm: alarm} }
 func MakeTurns(lock *shared.Mutex) Turns { return Turns{lock: lock, ran: LongAgo()} }
 
 // Last is the latest turn of all that were given. The caller holds the lock.
-func (t *Turns) Last() Moment { return t.ran.plus(t.queued) }
+func (t *Turns) Last() Moment { return t.ran.plus(t.queue.cost) }
 
-// Wait is how long a call at now would wait for its turn. The caller holds the lock.
-func (t *Turns) Wait(now int64, cost Moment) time.Duration { return t.Last().Wait(now, cost) }
+// Wait is how long a call at now would wait for its turn, if it is prioritized or not. The
+// caller holds the lock.
+func (t *Turns) Wait(now int64, cost Moment, first bool) time.Duration {
+	if first && t.queue.length > 0 {
+		_, wait := t.Next(now, cost, first)
+		return wait
+	}
+	return t.Last().Wait(now, cost)
+}
 
 // Wait is how long a call at now waits for a turn that follows m by its cost.
 func (m Moment) Wait(now int64, cost Moment) time.Duration {
@@ -115,15 +135,23 @@ func (t *Turns) NotBefore(m Moment) {
 	}
 }
 
-// Next is the turn that a call at now would get, and how long it would wait for it. The
-// caller holds the lock.
-func (t *Turns) Next(now int64, cost Moment) (at Moment, wait time.Duration) {
+// Next is the turn that a call at now would get, prioritized or not, and how long it would
+// wait for it. The caller holds the lock.
+func (t *Turns) Next(now int64, cost Moment, first bool) (at Moment, wait time.Duration) {
 	last := t.Last()
-	if t.queue.length > 0 && last.ns <= now { // all of them are due
+	if t.queue.length > 0 && (first || last.ns <= now) { // all of them are due, or some may be
 		t.look(now)
+		if first && t.queue.length > 0 {
+			last = t.ran.plus(t.spot(now, cost).ahead)
+		}
 	}
 	at = last.plus(cost).orNow(now)
 	return at, time.Duration(at.ns - now)
+}
+
+// spot is where a prioritized call would stand.
+func (t *Turns) spot(now int64, cost Moment) spot[*Turn] {
+	return t.queue.spot(cost, t.ran.plus(cost).orNow(now).minus(t.ran))
 }
 
 // Empty reports whether nobody is in the queue. The caller holds the lock.
@@ -132,6 +160,9 @@ func (t *Turns) Empty() bool { return t.queue.length == 0 }
 // Grant gives a call the turn that Next has said, for good: its time has come, or nobody is
 // in the queue. It returns what was granted latest before. The caller holds the lock.
 func (t *Turns) Grant(at Moment) (before Moment) {
+	if t.queue.length > 0 { // or nobody would be: it overtakes them
+		t.queue.overtakeAtOnce(at.minus(t.ran))
+	}
 	before, t.ran = t.ran, at
 	return before
 }
@@ -151,6 +182,7 @@ func (t *Turns) GiveUp(at, before Moment, now int64) {
 func (t *Turns) undo(at, before Moment) {
 	if t.ran == at {
 		t.ran = before
+		t.queue.undo(at.minus(before))
 		t.moveUp()
 	}
 }
@@ -158,16 +190,20 @@ func (t *Turns) undo(at, before Moment) {
 // Queue puts a call into the queue, for the turn that Next has said. It is there until
 // [Turn.Come] says that its turn has come, or [Turn.Run] or [Turn.Leave] take it out. The
 // caller holds the lock.
-func (t *Turns) Queue(x *Turn, now int64, at, cost Moment) {
+func (t *Turns) Queue(x *Turn, now int64, at, cost Moment, first bool) {
 	t.seen = max(t.seen, now)
 	t.came++
-	x.of, x.cost, x.at, x.until, x.number, x.state = t, cost, at, at.ns, t.came, waits
+	x.of, x.at, x.until, x.number, x.state = t, at, at.ns, t.came, waits
 	x.inQueue, x.lingers = true, false
-	t.queue.add(x, true)
-	t.queued = t.queued.plus(cost)
+	if first {
+		t.queue.overtake(x, cost, t.spot(now, cost))
+	} else {
+		t.queue.add(x, cost)
+	}
 }
 
-// Come is when the turn comes, as far as is known: not later than that. The call asks at
+// Come is when the turn comes, as far as is known: not later than that, unless others
+// overtake. The call asks at
 // now, and has slept until slept, though the clock may not show it. If that is not before
 // the turn, it is granted.
 func (x *Turn) Come(now, slept int64) (at int64) {
@@ -179,6 +215,10 @@ func (x *Turn) Come(now, slept int64) (at int64) {
 		t.grant(t.queue.first(), longAgo)
 	}
 	t.rouse()
+	if x.state == waits {
+		x.at = x.at.plus(t.queue.pushed(x))
+		t.queue.told(x)
+	}
 	x.inQueue, x.lingers = x.state == waits, false
 	x.until = x.at.ns
 	return x.at.ns
@@ -231,7 +271,7 @@ func (x *Turn) Leave(now int64) {
 	}
 	switch x.state {
 	case waits:
-		t.remove(x, gone)
+		t.queue.remove(x)
 		t.moveUp()
 	case granted:
 		t.undo(x.at, x.before)
@@ -273,7 +313,8 @@ func (t *Turns) due(now int64) bool {
 
 // grant gives the first in the queue its turn, not before a time.
 func (t *Turns) grant(x *Turn, notBefore int64) {
-	t.remove(x, granted)
+	t.queue.serve(x)
+	x.state = granted
 	x.before, x.at = t.ran, t.ran.plus(x.cost).orNow(notBefore)
 	t.ran = x.at
 	if !x.lingers { // or it is of no use to the call
@@ -286,11 +327,12 @@ func (t *Turns) rouse() {
 	if t.late == 0 {
 		return
 	}
-	if t.queue.length == 0 || t.queue.first().number > t.late {
+	x := t.queue.first()
+	if x == nil || x.number > t.late && !x.place.first { // nor is anybody behind it who came before
 		t.late = 0
 		return
 	}
-	x := t.queue.first()
+	t.queue.told(x)
 	t.tell(x, t.ran.plus(x.cost))
 }
 
@@ -304,12 +346,6 @@ func (t *Turns) tell(x *Turn, at Moment) {
 	if x.alarm != nil {
 		x.alarm.MoveUp(at.ns)
 	}
-}
-
-func (t *Turns) remove(x *Turn, now state) {
-	t.queue.remove(x)
-	x.state = now
-	t.queued = t.queued.minus(x.cost)
 }
 
 // moveUp has those in the queue move up, because somebody left.

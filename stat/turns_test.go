@@ -45,6 +45,7 @@ func TestMoments(t *testing.T) {
 type caller struct {
 	Turn
 	until, called int64
+	ran           bool
 }
 
 // MoveUp notes what the call is told.
@@ -70,23 +71,35 @@ func newSpaced(t *testing.T) *spaced {
 // comes has a call of so many units take a turn at now.
 func (s *spaced) comes(now, units int64) *caller {
 	s.t.Helper()
+	return s.takes(now, units, false)
+}
+
+// overtakes has a prioritized one take a turn.
+func (s *spaced) overtakes(now, units int64) *caller {
+	s.t.Helper()
+	return s.takes(now, units, true)
+}
+
+func (s *spaced) takes(now, units int64, first bool) *caller {
+	s.t.Helper()
 	c := &caller{called: math.MaxInt64}
 	c.Turn = MakeTurn(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cost := Cost(units, 100)
-	at, wait := s.q.Next(now, cost)
-	require.Equal(s.t, wait, s.q.Wait(now, cost))
+	require.Equal(s.t, s.q.Wait(now, cost, first), s.q.Wait(now, cost, first))
+	at, wait := s.q.Next(now, cost, first)
+	require.Equal(s.t, wait, s.q.Wait(now, cost, first))
 	if c.until = now + int64(wait); wait == 0 {
-		c.at, c.before, c.state, c.of = at, s.q.Grant(at), granted, &s.q
+		c.at, c.before, c.state, c.of, c.ran = at, s.q.Grant(at), granted, &s.q, true
 	} else {
-		s.q.Queue(&c.Turn, now, at, cost)
+		s.q.Queue(&c.Turn, now, at, cost, first)
 	}
 	s.here = append(s.here, c)
 	return c
 }
 
-// queue is when those in the queue look, and what they know of their turns.
+// looks is when those in the queue look.
 func (s *spaced) looks() (at []int64) {
 	for _, c := range s.here {
 		if c.state == waits {
@@ -125,17 +138,17 @@ func TestTurnsMoveUp(t *testing.T) {
 			}
 			assert.Equal(t, tt.looks, s.looks(), "only the first is told")
 			assert.Equal(t, tt.runs, s.runs())
-			assert.Zero(t, s.q.queued)
+			assert.Zero(t, s.q.queue.cost)
 		})
 	}
 }
 
 // runs has everybody look when they would, until all have run, and says when they did.
 func (s *spaced) runs() (at []int64) {
-	for len(s.here) > 0 {
+	for {
 		next := -1
 		for i, c := range s.here {
-			if c.state == waits && (next < 0 || c.looks() < s.here[next].looks()) {
+			if !c.ran && c.state != gone && (next < 0 || c.looks() < s.here[next].looks()) {
 				next = i
 			}
 		}
@@ -149,7 +162,7 @@ func (s *spaced) runs() (at []int64) {
 		if c.state == granted {
 			require.Equal(s.t, now, c.at.ns, "a call runs when its turn is")
 			at = append(at, now)
-			s.here = append(s.here[:next], s.here[next+1:]...)
+			c.ran = true
 		}
 	}
 	return at
@@ -280,7 +293,7 @@ func TestFirstInQueueMovesUp(t *testing.T) {
 func TestTurnForGood(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
-	at, wait := s.q.Next(0, Cost(3, 100))
+	at, wait := s.q.Next(0, Cost(3, 100), false)
 	require.Equal(t, 300*time.Nanosecond, wait)
 	before := s.q.Grant(at)
 	a, b := s.comes(0, 1), s.comes(0, 1)
@@ -291,6 +304,165 @@ func TestTurnForGood(t *testing.T) {
 	assert.EqualValues(t, 350, b.looks())
 	s.q.GiveUp(at, before, 260)
 	assert.EqualValues(t, 350, b.looks(), "a second time does nothing")
+}
+
+// Prioritized calls stand before the others as far as those pay for them, each with its own
+// cost. Who is overtaken wakes when it was told, and sleeps on. known bug 139, 140
+func TestTurnsAreOvertaken(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		others []int64 // what they ask for
+		first  []int64 // what those ask for that come then
+		told   []int64 // when they run
+		runs   []int64 // all, in their order
+	}{
+		{"one", []int64{1, 1}, []int64{1}, []int64{100}, []int64{100, 200, 300}},
+		{"every second one", []int64{1, 1, 1}, []int64{1, 1}, []int64{100, 300}, []int64{100, 200, 300, 400, 500}},
+		{"nobody is left to overtake", []int64{1, 1}, []int64{1, 1, 1, 1}, []int64{100, 300, 500, 600}, []int64{100, 200, 300, 400, 500, 600}},
+		{"a large one", []int64{1, 1, 1, 1}, []int64{3}, []int64{500}, []int64{100, 200, 500, 600, 700}},
+		{"one that nobody can pay for", []int64{1, 1}, []int64{3}, []int64{500}, []int64{100, 200, 500}},
+		{"one behind that", []int64{1, 1}, []int64{3, 1}, []int64{500, 600}, []int64{100, 200, 500, 600}},
+		{"several before a large one", []int64{3, 1}, []int64{1, 1, 1, 1}, []int64{100, 200, 300, 700}, []int64{100, 200, 300, 600, 700, 800}},
+		{"what is left pays with the next one", []int64{3, 2}, []int64{2, 2}, []int64{200, 700}, []int64{200, 500, 700, 900}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSpaced(t)
+			s.comes(0, 1)
+			for _, units := range tt.others {
+				s.comes(0, units)
+			}
+			for i, units := range tt.first {
+				assert.Equal(t, tt.told[i], s.overtakes(0, units).until)
+			}
+			assert.Equal(t, tt.runs, s.runs())
+			assert.Zero(t, s.q.queue.cost)
+			assert.Zero(t, s.q.queue.front)
+		})
+	}
+}
+
+// Who comes after a prioritized call changes nothing for it, and that the other one was served
+// doesn't either.
+func TestOrderOfTurnsStands(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	a := s.overtakes(0, 1)
+	b := s.overtakes(0, 1)
+	other := s.comes(0, 1) // told 300
+	assert.EqualValues(t, 300, s.overtakes(0, 1).until)
+	c := s.overtakes(0, 1)
+	assert.EqualValues(t, 500, c.until, "behind the other one, which has paid")
+	assert.EqualValues(t, 100, a.Come(100, 100))
+	assert.EqualValues(t, 600, s.overtakes(100, 1).until)
+	assert.EqualValues(t, 200, b.Come(200, 200))
+	assert.EqualValues(t, 400, other.Come(300, 300))
+	assert.EqualValues(t, 500, c.Come(350, 350))
+}
+
+// A prioritized call that leaves is as good as never having come: who moves up is told, and
+// who comes then overtakes as many.
+func TestPrioritizedCallLeavesNoTrace(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	for range 4 {
+		s.comes(0, 1)
+	}
+	for range 5 {
+		a, b := s.overtakes(0, 1), s.overtakes(0, 2)
+		assert.EqualValues(t, []int64{100, 500}, []int64{a.until, b.until})
+		b.Leave(0)
+		a.Leave(0)
+	}
+	assert.Equal(t, []int64{100, 200, 300, 400}, s.runs())
+}
+
+// Where a prioritized call leaves that those before it were behind, the one that comes next
+// overtakes them, and where one leaves that has paid, the next one pays.
+func TestWhoIsOvertakenAfterSomebodyLeft(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	a, b, c := s.comes(0, 1), s.comes(0, 1), s.comes(0, 1)
+	s.overtakes(0, 1)
+	last := s.overtakes(0, 1) // behind a
+	a.Leave(10)
+	assert.EqualValues(t, 300, last.Come(10, 10), "it is not told as long as it isn't first")
+	last.Leave(20)
+	assert.EqualValues(t, 200, s.overtakes(20, 1).until, "b pays: a, which did, is gone")
+	assert.EqualValues(t, 400, s.overtakes(20, 1).until, "c pays, and b runs before")
+	b.Leave(30)
+	c.Leave(30)
+	s.comes(30, 1)
+	assert.Equal(t, []int64{100, 200, 300, 400}, s.runs())
+}
+
+// A prioritized call for which it is time, though the one that waits costs too much to run yet,
+// runs; the one that waits pays with all the time for which it has waited.
+func TestPrioritizedCallRunsAtOnce(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	batch := s.comes(0, 3)
+	first := s.overtakes(150, 1)
+	assert.EqualValues(t, 150, first.until)
+	assert.EqualValues(t, 450, batch.Come(300, 300))
+	first.Leave(300) // it was refused elsewhere
+	assert.EqualValues(t, 300, batch.looks())
+	assert.Equal(t, granted, batch.state)
+
+	batch = s.comes(300, 3) // told 600
+	assert.EqualValues(t, 550, s.overtakes(550, 1).until)
+	assert.EqualValues(t, 950, s.overtakes(560, 1).until, "of 300 that it can pay with it has paid 250")
+	assert.EqualValues(t, 850, batch.Come(600, 600))
+}
+
+// Who is overtaken by a call that runs at once is pushed back by more than that costs, and
+// pays as much.
+func TestCallRunsAtOnceIfTheTimeIsPaidFor(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	batch := s.comes(0, 3)
+	assert.EqualValues(t, 150, s.overtakes(150, 1).until)
+	assert.EqualValues(t, 550, s.overtakes(320, 1).until, "150 + 170 are too much")
+	assert.EqualValues(t, 450, batch.Come(300, 300))
+	assert.Equal(t, []int64{450, 550}, s.runs())
+}
+
+// Who has paid does not pay for the next one.
+func TestEachPaysOnce(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	for range 3 {
+		s.comes(0, 1)
+	}
+	for at := int64(0); at < 600; at += 200 {
+		assert.EqualValues(t, at+100, s.overtakes(at, 1).until)
+		s.q.look(at + 200)
+	}
+	assert.True(t, s.q.Empty())
+}
+
+// A prioritized call that ran at once and is given up pays back.
+func TestTurnAtOnceIsPaidBack(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	s.comes(0, 3)
+	for range 3 {
+		c := s.overtakes(200, 1)
+		assert.EqualValues(t, 200, c.until)
+		c.Leave(200)
+	}
+}
+
+// What was paid for by one that has left since is nothing to who comes to an empty queue.
+func TestNothingIsPaidInAnEmptyQueue(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	batch := s.comes(0, 2)
+	a, b := s.overtakes(0, 1), s.overtakes(0, 1)
+	batch.Leave(0)
+	b.Leave(0)
+	assert.EqualValues(t, 100, a.Come(100, 100))
+	s.comes(100, 1)
+	assert.EqualValues(t, 200, s.overtakes(100, 1).until)
 }
 
 func TestNotBefore(t *testing.T) {
@@ -317,27 +489,34 @@ func TestTurnsWaitsAreInRange(t *testing.T) {
 	now := epoch
 	type queued struct {
 		*Turn
-		told int64
+		told  int64
+		first bool
 	}
 	var here []queued
 	for range rounds(20_000) {
 		c := Cost(1+r.Int64N(MaxUnits), r.ExpFloat64()*1e6)
 		at := now + r.Int64N(int64(time.Hour)) - int64(30*time.Minute)
 		mu.Lock()
-		told, wait := q.Next(at, c)
+		first := r.IntN(3) == 0
+		told, wait := q.Next(at, c, first)
 		require.GreaterOrEqual(t, wait, time.Duration(0))
 		require.Equal(t, at+int64(wait), told.ns)
 		if wait > 0 && wait < 24*time.Hour {
-			x := queued{new(Turn), told.ns}
+			x := queued{new(Turn), told.ns, first}
 			here = append(here, x)
-			q.Queue(x.Turn, at, told, c)
+			q.Queue(x.Turn, at, told, c, first)
 		}
 		mu.Unlock()
 		if len(here) > 0 && r.IntN(3) == 0 {
 			here[r.IntN(len(here))].Leave(at)
 		}
 		here = slices.DeleteFunc(here, func(x queued) bool {
-			require.LessOrEqual(t, x.Come(at, at), x.told, "later than it was told")
+			comes := x.Come(at, at)
+			if x.first {
+				require.LessOrEqual(t, comes, x.told, "later than it was told")
+			} else if x.state == waits {
+				require.Greater(t, comes, at, "it would sleep for nothing")
+			}
 			return x.state != waits
 		})
 		now += r.Int64N(int64(time.Minute))

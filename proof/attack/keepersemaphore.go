@@ -115,10 +115,12 @@ func (k *queueKeeper) judge(l *ledger, c *call) opinion {
 	switch fits := inUse+c.units <= k.high; {
 	case c.units > k.high:
 		return refuse
-	case !ahead && fits:
+	case !ahead && fits && queued == 0:
 		return pass
 	case queued < k.longest:
 		return opinion{passes: true, most: k.line}
+	case !ahead && fits: // whoever waits may have been overtaken often enough
+		return either
 	}
 	return refuse
 }

@@ -145,7 +145,7 @@ func (k *valueKeeper) judgeValue(l *ledger, c *call, value int, units int64) opi
 		return pass
 	case k.rule.Behavior == hotspot.Throttle:
 		cost := float64(units) * float64(k.rule.Interval) / threshold
-		least, most := v.queue.wait(l.now, cost, cost)
+		least, most := v.queue.wait(l.now, cost, cost, c.prioritized)
 		return turnOpinion(least, most, k.rule.MaxWait)
 	case math.Floor(threshold) == 0:
 		return refuse

@@ -9,8 +9,10 @@ import (
 // turnLog is the turns that a throttle must have given. Times are nanoseconds since the
 // clocks of rounds began, with a fraction.
 type turnLog struct {
-	came    []turn // in order, the latest of those that have come
-	waiting []turn // in order
+	came    []turn  // in order, the latest of those that have come
+	waiting []turn  // in order, unless it is loose
+	loose   bool    // somebody who waits was overtaken, or may have been: only bounds are known
+	tail    float64 // when the last of them has its turn at the latest, if it is loose
 }
 
 // turn is the turn of a call that waits for it. It lies between two times.
@@ -37,15 +39,31 @@ func newTurnLog(murky bool) *turnLog {
 
 func sinceStart(t int64) float64 { return float64(t - start.UnixNano()) }
 
-// wait is how long a call would wait that comes now and costs from low to high.
-func (q *turnLog) wait(now int64, low, high float64) (least, most float64) {
+// wait is how long a call would wait that comes now and costs from low to high. One that is
+// prioritized may be next, or last.
+func (q *turnLog) wait(now int64, low, high float64, first bool) (least, most float64) {
 	q.pass(now)
-	least, most = q.latest()
-	if n := len(q.waiting); n > 0 {
-		least, most = q.waiting[n-1].least, q.waiting[n-1].most
+	least, most = q.last()
+	if first {
+		least, _ = q.latest()
 	}
 	at := sinceStart(now)
 	return max(0, least+low-at), max(0, most+high-at)
+}
+
+// last is the turn that the next one comes after, or will when those that wait have had theirs.
+func (q *turnLog) last() (least, most float64) {
+	least, most = q.latest()
+	if n := len(q.waiting); n > 0 && !q.loose {
+		return q.waiting[n-1].least, q.waiting[n-1].most
+	}
+	if q.loose {
+		for _, t := range q.waiting {
+			least += t.low
+		}
+		most = max(most, q.tail)
+	}
+	return least, most
 }
 
 // latest is the turn that came last. Whether one counts that came for a call which gave
@@ -56,15 +74,39 @@ func (q *turnLog) latest() (least, most float64) {
 
 // give gives the call the next turn.
 func (q *turnLog) give(c *call, now int64, low, high float64) {
-	least, most := q.wait(now, low, high)
+	least, most := q.wait(now, low, high, c.prioritized)
 	at := sinceStart(now)
+	switch {
+	case c.prioritized && len(q.waiting) > 0:
+		q.overtake(at, high)
+	case q.loose:
+		q.tail = at + most
+	}
 	q.waiting = append(q.waiting, turn{c, at + least, at + most, low, high})
 	q.pass(now)
+}
+
+// overtake has those that wait be pushed back, by as much as it may be.
+func (q *turnLog) overtake(at, high float64) {
+	_, q.tail = q.last()
+	q.loose = true
+	latest, _ := q.latest()
+	push := max(high, at-latest)
+	q.tail += push
+	for i := range q.waiting {
+		if t := &q.waiting[i]; !t.call.prioritized {
+			t.most += push
+		}
+	}
 }
 
 // pass lets turns come.
 func (q *turnLog) pass(now int64) {
 	at := sinceStart(now)
+	if q.loose {
+		q.passLoose(at)
+		return
+	}
 	for len(q.waiting) > 0 && q.waiting[0].most <= at {
 		t := q.waiting[0]
 		t.call.due = max(t.call.due, t.most)
@@ -72,6 +114,26 @@ func (q *turnLog) pass(now int64) {
 			q.came = slices.Delete(q.came, 0, 50)
 		}
 		q.waiting = slices.Delete(q.waiting, 0, 1)
+	}
+}
+
+// passLoose is pass where the order isn't known: a call that runs has had its turn.
+func (q *turnLog) passLoose(at float64) {
+	var still []turn
+	for _, t := range q.waiting {
+		if t.call.passedAt != 0 {
+			t.most = min(t.most, sinceStart(t.call.passedAt))
+		} else if t.most > at {
+			still = append(still, t)
+			continue
+		}
+		t.call.due = max(t.call.due, t.most)
+		least, most := q.latest()
+		t.least, t.most = max(t.least, least), max(t.most, most)
+		q.came = append(q.came, t)
+	}
+	if q.waiting = still; len(still) == 0 {
+		q.loose = false
 	}
 }
 
@@ -87,6 +149,15 @@ func (q *turnLog) leave(c *call, now int64) {
 	}
 	at := sinceStart(now)
 	least, most := q.latest()
+	if q.loose {
+		for j := range q.waiting {
+			t := &q.waiting[j]
+			t.least = min(t.least, least+t.low)
+			t.call.movable = true
+		}
+		q.loose = len(q.waiting) > 0
+		return
+	}
 	if i > 0 {
 		least, most = q.waiting[i-1].least, q.waiting[i-1].most
 	}

@@ -26,6 +26,7 @@ func queues(r *round) error {
 		cost:    time.Duration(r.Int64N(int64(200*ms))) + 2*ms,
 		maxWait: pick(r, 300*ms, time.Second, 5*time.Second),
 		places:  1 + r.IntN(5),
+		rarity:  pick(r, 2, 3, 10, 1_000_000),
 	}
 	q.guard, _ = r.guard(api.Config{Clock: q.stage})
 	if err := q.guard.LoadRules(q.rules()); err != nil {
@@ -48,6 +49,7 @@ type queueRound struct {
 	cost    time.Duration // between two that run, or how long each runs
 	maxWait time.Duration
 	places  int // how many run at once, with a semaphore
+	rarity  int // one of so many is prioritized
 
 	waiting, running []*queued
 	ran              int
@@ -58,6 +60,10 @@ type queued struct {
 	*caller
 	number int
 	until  int64 // when it loses patience, or when it is done
+
+	first     bool // it is prioritized
+	found     int  // how many others waited that are not, when it came
+	overtaken int  // by how many that have run
 }
 
 func (q *queueRound) String() string {
@@ -83,9 +89,18 @@ func (q *queueRound) rules() (set rules.Set) {
 
 func (q *queueRound) enter(number int, patience time.Duration) (*queued, error) {
 	q.offered.Add(1)
-	c := &queued{number: number, until: q.stage.Now() + int64(patience)}
+	c := &queued{number: number, until: q.stage.Now() + int64(patience), first: q.one(q.rarity)}
+	for _, w := range q.waiting {
+		if !w.first {
+			c.found++
+		}
+	}
+	opts := []core.Option{api.Param("user", 7)}
+	if c.first {
+		opts = append(opts, api.Prioritized())
+	}
 	c.caller = q.stage.enter(q.ctx, func(ctx context.Context) (core.Entry, error) {
-		return q.guard.Entry(ctx, "orders", api.Param("user", 7))
+		return q.guard.Entry(ctx, "orders", opts...)
 	})
 	q.waiting = append(q.waiting, c)
 	return c, q.look()
@@ -108,16 +123,33 @@ func (q *queueRound) look() error {
 	return nil
 }
 
+// passesOver returns a call that waits and should run before c, or nil.
+func (q *queueRound) passesOver(c *queued) *queued {
+	for _, w := range q.waiting {
+		if w.waits() && w.number < c.number && (w.first || !c.first) {
+			return w
+		}
+	}
+	return nil
+}
+
 func (q *queueRound) runs(c *queued) error {
+	for _, w := range q.waiting {
+		if w.number < c.number {
+			w.overtaken++
+		}
+	}
 	now, before := q.stage.Now(), q.latest
 	q.latest = c
 	q.ran++
 	waited := time.Duration(now - c.came)
 	switch {
-	case waited > q.maxWait:
+	case waited > q.maxWait && (c.first || q.kind == "line"), waited > 2*q.maxWait+q.cost:
 		return fmt.Errorf("call %d waited for %v", c.number, waited)
-	case before != nil && c.number < before.number:
-		return fmt.Errorf("call %d runs after call %d, which came later", c.number, before.number)
+	case q.passesOver(c) != nil:
+		return fmt.Errorf("call %d runs, and call %d waits, which came before", c.number, q.passesOver(c).number)
+	case c.overtaken > c.found+1:
+		return fmt.Errorf("call %d found %d that wait, and was overtaken by %d", c.number, c.found, c.overtaken)
 	case q.kind == "line":
 		c.until = now + int64(q.cost)
 		q.running = append(q.running, c)

@@ -173,5 +173,8 @@ var sections = []section{
 		{136, "token buckets", "what time has brought back is given back too: the bucket overflows", ""},
 		{137, "token buckets", "a reload fills the bucket, or keeps time and not units: two bursts", ""},
 		{138, "token buckets", "a wait is rounded down, or a stale time judged: who waited is refused", ""},
+		{139, "Penstock", "who is prioritized comes first without end, and the others starve", ""},
+		{140, "Penstock", "who was overtaken runs at its old time, beside the one that overtook it", ""},
+		{141, "Penstock", "who was overtaken and then moves up is told too late, or never", ""},
 	}},
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 )
 
 // What follows are the conditions of the table's rows, in its order: first those
@@ -182,6 +183,26 @@ func bookedElsewhere(m *moment) bool {
 		return x.warms() && m.book.some(x.node, func(c *call) bool { return c.java.borrows() }) ||
 			m.recently(x, elsewhere) || m.lookedAt[x.node]
 	})
+}
+
+// overtaken: a prioritized call goes before those that wait, and has no special right in a queue
+// of Java's.
+func overtaken(m *moment) bool {
+	overtakes := func(q *turns) bool { return q.overtaken || m.call.prioritized && len(q.waiting) > 0 }
+	for _, x := range m.rules {
+		if x.queues() && overtakes(&m.flowTwin(x, m.call).queue) {
+			return true
+		}
+	}
+	for i := range m.hot.looks {
+		l := &m.hot.looks[i]
+		for _, v := range l.values {
+			if x := l.value(v); l.Behavior == hotspot.Throttle && overtakes(&x.turns) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // decidedTogether: Java asks one rule after the other, sleeps in between, and a

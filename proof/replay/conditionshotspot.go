@@ -90,7 +90,7 @@ func summedWait(m *moment) bool {
 		for _, v := range values {
 			x := l.value(v)
 			same = same && l.Behavior == hotspot.Throttle && !l.roundsCost(v) &&
-				l.turn(x, v, units[v], m.call.asked).Cmp(turnAt(x.javaLast*int64(time.Millisecond)).Int) == 0
+				l.turn(x, v, units[v], m.call).Cmp(turnAt(x.javaLast*int64(time.Millisecond)).Int) == 0
 		}
 	}
 	if m.got.result == "block" { // both refuse, Java after it has made the call wait in vain

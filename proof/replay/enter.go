@@ -110,7 +110,7 @@ func (p *player) arrive(op *Op) *live {
 	if op.Count != nil {
 		c.units, c.oddCount = max(1, *op.Count), *op.Count < 1
 	}
-	l := &live{call: c, ctx: context.Background(), pending: make(chan reply, 1)}
+	l := &live{call: c, ctx: p.callers, pending: make(chan reply, 1)}
 	switch {
 	case op.Parent != nil:
 		parent := p.open[*op.Parent]

@@ -26,8 +26,7 @@ type grant struct {
 	borrows bool  // from a coming bucket
 	bucket  int64 // start of the bucket in which a window counts the call
 	limit   int64 // of that window
-	turn    turn  // of a queue
-	cost    turn  // of that
+	cost    turn  // of a turn in a queue
 }
 
 // ask is what a rule says to a call if it is the only one. It takes nothing; only the
@@ -44,8 +43,8 @@ func (p *player) ask(x applied, c *call) (g grant, ok bool) {
 			perUnit = float64(time.Second) / p.rate(x, c)
 		}
 		g.cost = cost(c.units, perUnit)
-		g.turn = p.flowTwin(x, c).queue.last().next(now, g.cost)
-		g.wait = g.turn.after(now)
+		at, _, _ := p.flowTwin(x, c).queue.queue(c, g.cost)
+		g.wait = at.after(now)
 		return g, g.wait <= x.MaxWait
 	case x.Metric == flow.Concurrency:
 		return g, p.book.held(x.node, now)+c.units <= x.limit()

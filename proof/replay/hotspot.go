@@ -127,7 +127,7 @@ func (h *hotspots) judge(c *call, javaNow int64) *hotMoment {
 		}
 		m.looks = append(m.looks, look)
 	}
-	m.ours = m.judgeOurs(c.asked)
+	m.ours = m.judgeOurs(c)
 	if !c.java.beforeHotspot() {
 		m.java = m.judgeJava(c, javaNow/int64(time.Millisecond))
 	}
@@ -149,12 +149,12 @@ func (l *hotLook) each() (values []argument.Value, units map[argument.Value]int6
 	return values, units
 }
 
-func (m *hotMoment) judgeOurs(now int64) (longest hotVerdict) {
+func (m *hotMoment) judgeOurs(c *call) (longest hotVerdict) {
 	for i := range m.looks {
 		l := &m.looks[i]
 		values, units := l.each()
 		for _, v := range values {
-			wait, ok := l.fits(v, units[v], now)
+			wait, ok := l.fits(v, units[v], c)
 			if !ok {
 				return hotVerdict{rule: l.ID}
 			}
@@ -164,7 +164,7 @@ func (m *hotMoment) judgeOurs(now int64) (longest hotVerdict) {
 	return longest
 }
 
-func (l *hotLook) fits(v argument.Value, n, now int64) (wait time.Duration, ok bool) {
+func (l *hotLook) fits(v argument.Value, n int64, c *call) (wait time.Duration, ok bool) {
 	x, threshold := l.value(v), l.threshold(v)
 	switch {
 	case threshold == 0:
@@ -172,16 +172,17 @@ func (l *hotLook) fits(v argument.Value, n, now int64) (wait time.Duration, ok b
 	case l.Metric == hotspot.Concurrency:
 		return 0, x.held+n <= threshold
 	case l.Behavior == hotspot.Throttle:
-		wait = l.turn(x, v, n, now).after(now)
+		wait = l.turn(x, v, n, c).after(c.asked)
 		return wait, wait <= l.MaxWait
 	}
-	_, used := l.filled(x, v, now)
+	_, used := l.filled(x, v, c.asked)
 	return 0, used+n <= threshold+int64(l.Burst)
 }
 
-// turn is when a call of n units at now would run.
-func (l *hotLook) turn(x *hotValue, v argument.Value, n, now int64) turn {
-	return x.turns.last().next(now, l.cost(v, n))
+// turn is when a call of n units would run.
+func (l *hotLook) turn(x *hotValue, v argument.Value, n int64, c *call) turn {
+	at, _, _ := x.turns.queue(c, l.cost(v, n))
+	return at
 }
 
 func (l *hotLook) cost(v argument.Value, n int64) turn {
@@ -212,8 +213,7 @@ func (m *hotMoment) charge(c *call, parks bool) {
 				leave := func() { x.held -= n }
 				c.atExit, c.undo = append(c.atExit, leave), append(c.undo, leave)
 			case l.Behavior == hotspot.Throttle:
-				at := l.turn(x, v, n, c.asked)
-				x.turns.take(c, at, l.cost(v, n), parks && at.after(c.asked) > 0)
+				x.turns.take(c, l.cost(v, n), parks)
 			default:
 				x.filled, x.used = l.filled(x, v, c.asked)
 				x.used += n

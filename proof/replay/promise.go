@@ -83,6 +83,9 @@ func (j *judge) checkPromise(m *moment) {
 	}
 	j.charge(m.call, m.promise)
 	m.hot.charge(m.call, j.config.Sleep == "park")
+	if m.call.prioritized {
+		j.retime(m.call.asked)
+	}
 	if j.open[m.call.id].pending == nil { // otherwise see awaited
 		for _, t := range j.watching(m.call.place.resource) {
 			t.admit(m.call, m.call.released)
@@ -98,7 +101,7 @@ func (p *player) charge(c *call, said promise) {
 		switch {
 		case g.Relation == flow.Associated: // the call is not the other resource's
 		case g.queues():
-			p.flowTwin(g.applied, c).queue.take(c, g.turn, g.cost, g.wait > 0 && p.config.Sleep == "park")
+			p.flowTwin(g.applied, c).queue.take(c, g.cost, p.config.Sleep == "park")
 		case g.Metric == flow.Concurrency:
 			c.holds = append(c.holds, g.node)
 		default:

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -23,11 +24,12 @@ type player struct {
 	guard   *api.Guard
 	clock   *clocks.Manual
 	epoch   int64
-	due     int64         // what the clock must show
-	javaNow int64         // what Java's shows
-	open    map[int]*live // by the call's ID
-	waiting []*live       // those of them that wait
-	set     rules.Set     // as loaded last
+	due     int64           // what the clock must show
+	javaNow int64           // what Java's shows
+	callers context.Context // may leave, so that nobody has a turn for good
+	open    map[int]*live   // by the call's ID
+	waiting []*live         // those of them that wait
+	set     rules.Set       // as loaded last
 	rules   []activeRule
 	lists   lists
 	checks  checks
@@ -68,6 +70,7 @@ func newPlayer(config Config) (*player, error) {
 		return nil, err
 	}
 	p.config, p.guard, p.clock = config, guard, clock
+	p.callers = leaving{context.Background()}
 	p.epoch, p.due, p.javaNow = clock.Now(), clock.Now(), clock.Now()
 	p.open, p.book = make(map[int]*live), newBook(config)
 	p.flowTwins = make(map[flowKey]*flowTwin)
@@ -77,6 +80,13 @@ func newPlayer(config Config) (*player, error) {
 	guard.OnBreaker(p.hear)
 	return p, nil
 }
+
+// leaving is a context that might end, and doesn't.
+type leaving struct{ context.Context }
+
+func (leaving) Done() <-chan struct{} { return neverDone }
+
+var neverDone = make(chan struct{})
 
 func (p *player) sinceEpoch(t int64) time.Duration { return time.Duration(t - p.epoch) }
 
@@ -133,15 +143,23 @@ func (p *player) leaveTurns(c *call) {
 	for _, x := range c.turns {
 		x.giveBack(c.released)
 	}
+	p.retime(c.released)
+}
+
+// retime has calls that wait run when their turns are by now.
+func (p *player) retime(now int64) {
 	for _, l := range slices.Clone(p.waiting) {
 		if len(l.turns) == 0 {
 			continue
 		}
-		released := max(l.firm, c.released)
+		released := max(l.firm, now)
 		for _, x := range l.turns {
 			released = max(released, l.asked+int64(x.at.after(l.asked)))
 		}
-		if released < l.released {
+		if released > l.released && l.aside == "" { // it was overtaken
+			l.aside = "B8"
+		}
+		if released != l.released {
 			l.released = released
 			p.waiting = append(slices.DeleteFunc(p.waiting, func(w *live) bool { return w == l }), l)
 		}

@@ -75,6 +75,7 @@ var table = []row{
 	{id: "E4", events: probeRefusedElsewhere, eventsAside: true},
 	{id: "A2 B1", decision: forgotten},
 	{id: "D9 D10", decision: roundedFlip, aside: roundedWait, figure: roundedTimes},
+	{id: "B8", decision: overtaken, aside: overtaken},
 	{id: "B3", decision: passedBy},
 	{id: "B2 B6", decision: bookedElsewhere, figure: borrowedFigure},
 	{id: "D12", decision: either(decidedTogether, chargedInVain), aside: either(waitedInVain, waitedForEach), figure: blockedLater},

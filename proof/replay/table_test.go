@@ -141,6 +141,7 @@ func TestDifferencesNeedTheirRow(t *testing.T) {
 		"A11 F13":    "named/resource-limit",
 		"B2 B6":      "named/borrow-node-accounting",
 		"B7 C1":      "named/flow-reject-interval-500",
+		"B8":         "random/rand-sleep-p05",
 		"B9 D13":     "random/rand-multi-rule-p06",
 		"C2 F11":     "named/flow-concurrency-acquire-many",
 		"C3":         "named/flow-limitapp-sort",

@@ -1,0 +1,158 @@
+package flow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/flow"
+)
+
+// order is who runs when, in milliseconds, of calls that wait in a queue.
+type order struct {
+	*guard
+	began int64
+	ran   chan string
+	calls int
+}
+
+// newOrder begins with a call that has just run.
+func newOrder(t *testing.T, rules ...flow.Rule) *order {
+	t.Helper()
+	o := &order{guard: newGuard(t, rules...), ran: make(chan string, 100)}
+	o.clock.SetSleep(clocks.SleepPark)
+	o.began = o.clock.Now()
+	require.Equal(t, "pass", o.outcome("orders"))
+	return o
+}
+
+// waits has a call come that has to wait.
+func (o *order) waits(ctx context.Context, name string, opts ...core.Option) {
+	o.t.Helper()
+	before := int(o.Waiting())
+	o.calls++
+	go func() {
+		e, err := o.Enter(ctx, "orders", opts)
+		e.Exit()
+		at := time.Duration(o.clock.Now() - o.began).Milliseconds()
+		if err != nil {
+			o.ran <- fmt.Sprint(name, " refused")
+			return
+		}
+		o.ran <- fmt.Sprint(name, " ", at)
+	}()
+	o.clock.AwaitParked(before + 1)
+}
+
+// refuses has a call come that is refused, and returns when it may come again.
+func (o *order) refuses(opts ...core.Option) time.Duration {
+	o.t.Helper()
+	_, err := o.Enter(o.t.Context(), "orders", opts)
+	b, ok := errors.AsType[*core.BlockError](err)
+	require.True(o.t, ok, "%v", err)
+	return comeAgain(o.t, b)
+}
+
+// all has everybody run.
+func (o *order) all() (ran []string) {
+	o.clock.Advance(10 * time.Second)
+	for range o.calls {
+		ran = append(ran, <-o.ran)
+	}
+	assert.Zero(o.t, o.Waiting())
+	return ran
+}
+
+// Prioritized calls go before those that wait, every second one at most; who comes later
+// changes nothing for them, and whoever is overtaken wakes when it was told, and sleeps on.
+// known bug 139, 140
+func TestPrioritizedCallsOvertake(t *testing.T) {
+	first := core.Prioritized()
+	for name, ctx := range map[string]context.Context{
+		"callers who may leave": t.Context(),
+		"callers who stay":      context.Background(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOrder(t, throttle(50, 500*ms))
+			o.waits(ctx, "vip 1", first)
+			for _, n := range []string{"a", "b", "c"} {
+				o.waits(ctx, n)
+			}
+			o.waits(ctx, "vip 2", first)
+			o.waits(ctx, "vip 3", first)
+			o.waits(ctx, "d")
+			assert.Equal(t, []string{"vip 1 20", "vip 2 40", "a 60", "vip 3 80", "b 100", "c 120", "d 140"}, o.all())
+		})
+	}
+}
+
+// In a full queue a prioritized call still finds a turn, and pushes the others beyond maxWait:
+// to twice what they were told at most. Who comes then is refused, and told when one would not
+// be. known bug 139
+func TestFullQueueIsOvertaken(t *testing.T) {
+	o := newOrder(t, throttle(10, 200*ms))
+	o.waits(t.Context(), "a")
+	o.waits(t.Context(), "b")
+	assert.Equal(t, 100*ms, o.refuses())
+	o.waits(t.Context(), "vip 1", core.Prioritized())
+	assert.Equal(t, 200*ms, o.refuses())
+	assert.Equal(t, 200*ms, o.refuses(core.Prioritized()), "its turn would be the one after a's")
+	o.clock.Advance(100 * ms)
+	o.waits(t.Context(), "vip 2", core.Prioritized())
+	assert.Equal(t, 200*ms, o.refuses())
+	assert.Equal(t, 200*ms, o.refuses(core.Prioritized()), "b has been overtaken often enough")
+	assert.Equal(t, []string{"vip 1 100", "a 200", "vip 2 300", "b 400"}, o.all())
+}
+
+// A call in two queues is pushed back in each by those that overtake it there, and runs at the
+// later of its two turns, whichever that comes to be.
+func TestOvertakenInSeveralQueues(t *testing.T) {
+	quick := throttle(10, time.Hour)
+	slow := flow.Rule{ID: "slow", Resource: "orders", Threshold: 4, Behavior: flow.Throttle, MaxWait: time.Hour}
+	app := flow.Rule{ID: "app", Resource: "orders", Origin: "app", Threshold: 5, Behavior: flow.Throttle, MaxWait: time.Hour}
+	for _, tt := range []struct {
+		name  string
+		rules []flow.Rule
+		from  string // the others come from there
+		want  []string
+	}{
+		{"both overtaken", []flow.Rule{quick, slow}, "app", []string{"vip 1 250", "a 500", "vip 2 750", "b 1000"}},
+		{"both overtaken, the slower one first", []flow.Rule{slow, quick}, "app", []string{"vip 1 250", "a 500", "vip 2 750", "b 1000"}},
+		// At 5 a second they have their turns at 0, which the first of them gets at once, and 200;
+		// at 10 a second at 100 and 200, and then at 200 and 400.
+		{"only where they are together", []flow.Rule{app, quick}, "app", []string{"vip 1 100", "a 200", "vip 2 300", "b 400"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := newOrder(t, tt.rules...)
+			ctx := core.WithOrigin(t.Context(), tt.from)
+			o.waits(ctx, "a")
+			o.waits(ctx, "b")
+			o.waits(t.Context(), "vip 1", core.Prioritized())
+			o.waits(t.Context(), "vip 2", core.Prioritized())
+			assert.Equal(t, tt.want, o.all())
+		})
+	}
+}
+
+// A prioritized call that leaves gives those that it overtook their time back.
+func TestPrioritizedCallLeaves(t *testing.T) {
+	o := newOrder(t, throttle(10, time.Second))
+	for _, n := range []string{"a", "b", "c"} {
+		o.waits(t.Context(), n)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	o.waits(ctx, "vip 1", core.Prioritized())
+	o.clock.Advance(50 * ms)
+	leave()
+	assert.Equal(t, "vip 1 refused", <-o.ran)
+	o.calls--
+	o.waits(t.Context(), "vip 2", core.Prioritized())
+	assert.Equal(t, []string{"vip 2 100", "a 200", "b 300", "c 400"}, o.all())
+}
