@@ -51,7 +51,7 @@ type spacedRuns struct {
 	loose bool  // turns may have been lost, or times read late
 }
 
-// known bug 16, 49, 128, 136, 137, 138: calls of several sizes come to a queue, at one instant or
+// known bug 16, 49, 128, 139, 140, 141: calls of several sizes come to a queue, at one instant or
 // one after the other, some with a reading of the clock that is older, leave before or after their
 // turn has come, in every order, and wait for it. Two that run are never closer than the
 // later one's cost; they run in the order in which they came, prioritized ones perhaps earlier,
