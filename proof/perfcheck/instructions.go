@@ -92,8 +92,10 @@ func (s *scenario) count(valgrind string) (float64, error) {
 	return float64(n) / countedCalls, err
 }
 
-// runCounted is what the program does below valgrind.
+// runCounted is what the program does below valgrind. It stays on its thread: another one
+// that it went on in would not be counted.
 func (s *scenario) runCounted() {
+	runtime.LockOSThread()
 	run := s.setup()
 	run(warmUpCalls)
 	counted(run)
