@@ -68,7 +68,7 @@ func TestNestedCalls(t *testing.T) {
 	sql.Exit()
 	orders.Exit()
 	assert.Equal(t, []string{
-		"sentinel_default_context/orders",
+		"default/orders",
 		"web/health",
 		"web/orders",
 		"web/orders/cache",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -119,6 +120,9 @@ func (r Rule) Normalized(coldFactor int) (Rule, error) {
 		return r, err
 	}
 	r.Origin = cmp.Or(r.Origin, OriginDefault)
+	if r.Relation == Chain && r.Ref == node.SentinelDefaultContext {
+		r.Ref = node.DefaultContext
+	}
 	if r.Metric == QPS {
 		r.Interval = cmp.Or(r.Interval, time.Second)
 	}

@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
@@ -45,6 +47,7 @@ func (t *Tree) attention(yield func(string) bool) {
 			}
 		}
 	}
+	t.refusals(tell)
 	unasked := 0
 	for i := range t.Rules {
 		r := &t.Rules[i]
@@ -64,6 +67,26 @@ func (t *Tree) attention(yield func(string) bool) {
 		tell("rules not asked for yet: %d more", unasked-maxUnasked)
 	}
 }
+
+// refusals tells of the rules that refused most.
+func (t *Tree) refusals(tell func(format string, args ...any)) {
+	var all []*core.RuleFigures
+	for i := range t.Rules {
+		if r := &t.Rules[i]; r.Refused > 0 {
+			all = append(all, r)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *core.RuleFigures) int { return cmp.Compare(b.Refused, a.Refused) })
+	for _, r := range all[:min(len(all), maxRefusing)] {
+		tell("%s: refused %d calls", ruleName{r}, r.Refused)
+	}
+	if more := len(all) - maxRefusing; more > 0 {
+		tell("rules that refused calls: %d more", more)
+	}
+}
+
+// maxRefusing is how many rules are named that refused calls.
+const maxRefusing = 10
 
 // maxUnasked is how many rules are named that no call has asked for.
 const maxUnasked = 10

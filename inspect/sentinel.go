@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/penstock-go/penstock/internal/shown"
+	"github.com/penstock-go/penstock/node"
 )
 
 // WriteSentinel writes the tree as alibaba/Sentinel's tree command does, for its
@@ -19,7 +20,8 @@ import (
 //
 // t is calls in flight; pq, bq and tq are units admitted, refused and both per
 // second, and prq those completed; rt is the average response time in milliseconds;
-// 1mp, 1mb and 1mt are units admitted, refused and both in the last minute. A legend
+// 1mp, 1mb and 1mt are units admitted, refused and both in the last minute. The default
+// context has the name that it has there, [node.SentinelDefaultContext]. A legend
 // follows, as there. It returns the first error of w.
 func (t Tree) WriteSentinel(w io.Writer) error { return t.view().writeSentinel(w) }
 
@@ -31,7 +33,11 @@ func (v view) writeSentinel(w io.Writer) error {
 		if n.Kind != NodeCall {
 			line = append(line, "EntranceNode: "...)
 		}
-		line = shown.Append(line, n.Name, sentinelWidth)
+		name := n.Name
+		if n.Kind == NodeEntrance && name == node.DefaultContext {
+			name = node.SentinelDefaultContext
+		}
+		line = shown.Append(line, name, sentinelWidth)
 		line = strconv.AppendInt(append(line, "(t:"...), n.InFlight, 10)
 		rates := n.Rates()
 		line = appendJavaDouble(append(line, " pq:"...), rates.Pass)

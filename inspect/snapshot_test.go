@@ -18,7 +18,7 @@ func TestAnEngineThatWasNeverUsed(t *testing.T) {
 	tree := newLab(t, core.Config{}).tree()
 
 	require.Equal(t, start, tree.At)
-	require.Equal(t, "machine-root(sentinel_default_context)", names(&tree.Root))
+	require.Equal(t, "machine-root(default)", names(&tree.Root))
 	require.Equal(t, inspect.NodeRoot, tree.Root.Kind)
 	require.Equal(t, inspect.NodeEntrance, tree.Root.Children[0].Kind)
 	require.Equal(t, inspect.NodeInbound, tree.Inbound.Kind)
@@ -42,7 +42,7 @@ func TestNestedCallsStandBelowTheirCallerSortedByName(t *testing.T) {
 	l.call(anywhere, 1, 0, "sql")
 
 	tree := l.tree()
-	require.Equal(t, "machine-root(job(sql) sentinel_default_context(sql) web(items orders(cache sql)))", names(&tree.Root))
+	require.Equal(t, "machine-root(default(sql) job(sql) web(items orders(cache sql)))", names(&tree.Root))
 
 	var walked []string
 	for depth, n := range tree.Walk() {
@@ -50,8 +50,7 @@ func TestNestedCallsStandBelowTheirCallerSortedByName(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"0 root machine-root",
-		"1 entrance job", "2 call sql",
-		"1 entrance sentinel_default_context", "2 call sql",
+		"1 entrance default", "2 call sql", "1 entrance job", "2 call sql",
 		"1 entrance web", "2 call items", "2 call orders", "3 call cache", "3 call sql",
 	}, walked)
 	for depth := range tree.Walk() { // stopping early is fine
@@ -108,7 +107,7 @@ func TestOverflowIsShown(t *testing.T) {
 	l.call(from("web", ""), 5, 0, "d")
 
 	tree := l.tree()
-	require.Equal(t, "machine-root((overflow)(b) sentinel_default_context web((overflow) a))", names(&tree.Root))
+	require.Equal(t, "machine-root((overflow)(b) default web((overflow) a))", names(&tree.Root))
 	require.True(t, tree.Root.Children[0].Overflow)
 	require.Equal(t, inspect.Usage{Used: 2, Cap: 2, Overflows: 9}, tree.Caps.Resources)
 	require.EqualValues(t, 3, tree.Caps.Contexts.Overflows)

@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,27 @@ func TestTextOfATree(t *testing.T) {
 │     └─ sql orders.select  pass 21/s  block 0/s   rt 1.2ms  in-flight 1
 └─ jobs                     pass 2/s   block 0/s   rt 0ms    in-flight 0
    └─ sql orders.select     pass 2/s   block 0/s   rt 0ms    in-flight 0
+
+flow rule flow:GET /orders: refused 12 calls
 `, text(t, shop(t).tree()))
+}
+
+// The ten rules that refused most are named, the others counted.
+func TestTextSaysWhichRulesRefused(t *testing.T) {
+	l := newLab(t, core.Config{})
+	var all []flow.Rule
+	for i := range 12 {
+		all = append(all, flow.Rule{ID: fmt.Sprint(i), Resource: fmt.Sprint("name ", i), Threshold: 0})
+	}
+	l.rules(all...)
+	var want strings.Builder
+	for i := range 12 {
+		l.blocked(anywhere, i+1, fmt.Sprint("name ", i))
+	}
+	for i := 11; i > 1; i-- {
+		fmt.Fprintf(&want, "flow rule %d: refused %d calls\n", i, i+1)
+	}
+	require.Contains(t, text(t, l.tree()), "\n\n"+want.String()+"rules that refused calls: 2 more\n")
 }
 
 func TestTextOfAnEngineThatWasNeverUsed(t *testing.T) {
@@ -145,12 +166,12 @@ func TestNothingCompletedIsNoResponseTime(t *testing.T) {
 
 func TestSentinelText(t *testing.T) {
 	require.Equal(t, `EntranceNode: machine-root(t:1 pq:100.0 bq:12.0 tq:112.0 rt:0.7272727272727273 prq:99.0 1mp:100 1mb:12 1mt:112)
+-EntranceNode: sentinel_default_context(t:0 pq:0.0 bq:0.0 tq:0.0 rt:0.0 prq:0.0 1mp:0 1mb:0 1mt:0)
 -EntranceNode: http(t:1 pq:98.0 bq:12.0 tq:110.0 rt:0.7422680412371134 prq:97.0 1mp:98 1mb:12 1mt:110)
 --GET /orders(t:1 pq:98.0 bq:12.0 tq:110.0 rt:0.7422680412371134 prq:97.0 1mp:98 1mb:12 1mt:110)
 ---sql orders.select(t:1 pq:21.0 bq:0.0 tq:21.0 rt:1.2 prq:20.0 1mp:21 1mb:0 1mt:21)
 -EntranceNode: jobs(t:0 pq:2.0 bq:0.0 tq:2.0 rt:0.0 prq:2.0 1mp:2 1mb:0 1mt:2)
 --sql orders.select(t:0 pq:2.0 bq:0.0 tq:2.0 rt:0.0 prq:2.0 1mp:2 1mb:0 1mt:2)
--EntranceNode: sentinel_default_context(t:0 pq:0.0 bq:0.0 tq:0.0 rt:0.0 prq:0.0 1mp:0 1mb:0 1mt:0)
 `+"\r\n\r\nt:threadNum  pq:passQps  bq:blockQps  tq:totalQps  rt:averageRt  prq: passRequestQps 1mp:1m-pass 1mb:1m-block 1mt:1m-total\r\n",
 		sentinel(t, shop(t).tree()))
 }

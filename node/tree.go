@@ -10,13 +10,17 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Names in the tree, as Sentinel's tools know them.
+// Names in the tree. The first two are those that Sentinel's tools know.
 const (
 	RootName       = "machine-root"
 	InboundName    = "__total_inbound_traffic__"
-	DefaultContext = "sentinel_default_context" // of calls without a context
-	OverflowName   = "(overflow)"               // of nodes that stand for all beyond a cap
+	DefaultContext = "default"    // of calls without a context
+	OverflowName   = "(overflow)" // of nodes that stand for all beyond a cap
 )
+
+// SentinelDefaultContext is what Sentinel calls the default context, in its formats and in chain
+// rules that were written for it.
+const SentinelDefaultContext = "sentinel_default_context"
 
 // Caps bound how many nodes a tree has. What rules name comes on top.
 type Caps struct {

@@ -89,9 +89,9 @@ func TestReloadLogsWhatChanged(t *testing.T) {
 		}
 		return "flow:\n" + file
 	}
-	var long string
+	var long strings.Builder
 	for i := range 100 {
-		long += fmt.Sprintf("caller-%d, ", i)
+		long.WriteString(fmt.Sprintf("caller-%d, ", i))
 	}
 	for _, tt := range []struct{ name, before, after, what string }{
 		{"a threshold", "flow: [{id: orders, resource: GET /orders, threshold: 100}]", "flow: [{id: orders, resource: GET /orders, threshold: 200}]",
@@ -101,7 +101,7 @@ func TestReloadLogsWhatChanged(t *testing.T) {
 			`change="+1 ~1 -1" what="+ isolation room; ~ flow orders: buckets 50 -> 0, behavior reject -> throttle, maxWait 0s -> 500ms; - flow flow:old"`},
 		{"only the text", "flow: [{resource: a, threshold: 1}]", "flow: [{resource: a, threshold: 1}] # as before", `change="+0 ~0 -0"` + "\n"},
 		{"many", many(1), many(2), `; ~ flow r9: threshold 1 -> 2; and 5 more"`},
-		{"much", "authority: [{id: a, resource: a, origins: [b]}]", "authority: [{id: a, resource: a, origins: [" + long + "c]}]", `what="~ authority a: origins \"[\\\"b\\\"]\" -> \"[\\\"caller-0`},
+		{"much", "authority: [{id: a, resource: a, origins: [b]}]", "authority: [{id: a, resource: a, origins: [" + long.String() + "c]}]", `what="~ authority a: origins \"[\\\"b\\\"]\" -> \"[\\\"caller-0`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

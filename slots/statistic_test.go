@@ -43,15 +43,15 @@ func TestEveryNodeCounts(t *testing.T) {
 		blocked bool
 		nodes   []string
 	}{
-		{name: "plain", nodes: []string{"orders", "sentinel_default_context > orders"}},
+		{name: "plain", nodes: []string{"orders", "default > orders"}},
 		{name: "in a context", ctx: func(ctx context.Context) context.Context { return core.WithContext(ctx, "web") },
 			nodes: []string{"orders", "web > orders"}},
 		{name: "from a caller", ctx: func(ctx context.Context) context.Context { return core.WithOrigin(ctx, "app") },
-			nodes: []string{"orders", "sentinel_default_context > orders", "orders from app"}},
-		{name: "from outside", opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "sentinel_default_context > orders", node.InboundName}},
+			nodes: []string{"orders", "default > orders", "orders from app"}},
+		{name: "from outside", opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "default > orders", node.InboundName}},
 		{name: "all of it", ctx: fromApp,
 			opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "web > orders", "orders from app", node.InboundName}},
-		{name: "failed", fail: true, opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "sentinel_default_context > orders", node.InboundName}},
+		{name: "failed", fail: true, opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "default > orders", node.InboundName}},
 		{name: "refused", blocked: true, ctx: fromApp,
 			opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "web > orders", "orders from app", node.InboundName}},
 	} {
@@ -138,7 +138,7 @@ func TestInFlight(t *testing.T) {
 		}
 	})
 	assert.Equal(t, map[string]int64{
-		"orders": 2, "web > orders": 1, "orders from app": 1, "sentinel_default_context > orders": 1, node.InboundName: 1,
+		"orders": 2, "web > orders": 1, "orders from app": 1, "default > orders": 1, node.InboundName: 1,
 	}, calls)
 	r, _ := e.FindResource("orders")
 	assert.Equal(t, int64(4), r.UnitsInFlight())
