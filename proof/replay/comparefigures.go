@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/node"
 )
 
 // inspect compares what the tree shows. Every figure must be the book's; and it must
@@ -136,7 +137,9 @@ func (j *judge) compareTree(got, want *treeNode, context string) {
 	ref := NodeRef{Kind: want.Kind}
 	switch want.Kind {
 	case "entrance":
-		context = want.Name
+		if context = want.Name; context == node.SentinelDefaultContext {
+			context = defaultContext
+		}
 		ref.Context = context
 	case "call":
 		ref.Context, ref.Resource = context, want.Name

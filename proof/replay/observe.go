@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -82,6 +83,9 @@ func secondOf(start int64, c *stat.Counts) figures {
 func treeOf(n *inspect.Node) *treeNode {
 	all := snapshotOf(n)
 	t := &treeNode{Name: n.Name, Kind: n.Kind.String(), Figures: make(figures)}
+	if n.Kind == inspect.NodeEntrance && n.Name == defaultContext {
+		t.Name = node.SentinelDefaultContext
+	}
 	for _, name := range treeFigures {
 		t.Figures[name] = all[name]
 	}
