@@ -24,7 +24,7 @@ type Compiled[R spec.Rule[R], C any] struct {
 // Compiling is a family's own table, with a [Compiled] in it that Compile fills in.
 type Compiling[R spec.Rule[R], C any] interface {
 	core.Family
-	compiled() *Compiled[R, C]
+	Itself() *Compiled[R, C]
 }
 
 // Compile makes rules, as they were declared, part of the next revision that b builds: the
@@ -36,18 +36,19 @@ func Compile[R spec.Rule[R], C any](b *core.RulesetBuilder, kind core.Kind, rule
 	}
 	var previous *Table[R, C]
 	if f, ok := b.Previous(kind).(Compiling[R, C]); ok {
-		previous = f.compiled().Table
+		previous = f.Itself().Table
 	}
 	table, err := NewTable(b.Revision(), normalized, maker, previous)
 	if err != nil {
 		return fmt.Errorf("%v: %w", kind, err)
 	}
-	*into.compiled() = Compiled[R, C]{table, b.Engine, b.Revision(), kind}
+	*into.Itself() = Compiled[R, C]{table, b.Engine, b.Revision(), kind}
 	b.Put(kind, into)
 	return nil
 }
 
-func (t *Compiled[R, C]) compiled() *Compiled[R, C] { return t }
+// Itself is for [Compile], which fills it in.
+func (t *Compiled[R, C]) Itself() *Compiled[R, C] { return t }
 
 // Names says which resources the rules name. One in shadow mode names nothing: a node
 // outside the caps is one more for the others.
