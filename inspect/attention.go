@@ -78,7 +78,11 @@ func (t *Tree) refusals(tell func(format string, args ...any)) {
 	}
 	slices.SortStableFunc(all, func(a, b *core.RuleFigures) int { return cmp.Compare(b.Refused, a.Refused) })
 	for _, r := range all[:min(len(all), maxRefusing)] {
-		tell("%s: refused %d calls", ruleName{r}, r.Refused)
+		calls := "calls"
+		if r.Refused == 1 {
+			calls = "call"
+		}
+		tell("%s: refused %d %s", ruleName{r}, r.Refused, calls)
 	}
 	if more := len(all) - maxRefusing; more > 0 {
 		tell("rules that refused calls: %d more", more)

@@ -34,6 +34,10 @@ func Example() {
 	//    └─ GET /orders     pass 5/s  block 7/s  rt 1ms  in-flight 0
 	//       └─ sql orders   pass 5/s  block 0/s  rt 1ms  in-flight 0
 	//
+	// flow rule flow:GET /orders:origin=other: refused 6 calls
+	// flow rule flow:GET /orders:origin=acme: refused 1 call
+	// flow rule flow:sql orders:chain=batch: refused 1 call
+	//
 	// GET /orders by caller:
 	//   acme     3 passed, 1 blocked
 	//   globex   1 passed, 3 blocked
