@@ -42,7 +42,7 @@ var reject = flow.Rule{ID: "rule", Resource: "orders", Threshold: limit, Window:
 func with(change func(*flow.Rule)) flow.Rule {
 	r := reject
 	change(&r)
-	if r.Metric == flow.Concurrency || r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle {
+	if r.Metric == flow.Concurrency || r.Behavior != flow.Reject && r.Behavior != flow.WarmUp {
 		r.Window = flow.Strict // which is to say nothing
 	}
 	return r

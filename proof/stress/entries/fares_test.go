@@ -38,7 +38,7 @@ func fares() []fare {
 		if change != nil {
 			change(&r)
 		}
-		if r.Metric == flow.Concurrency || r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle {
+		if r.Metric == flow.Concurrency || r.Behavior != flow.Reject && r.Behavior != flow.WarmUp {
 			r.Window = flow.Strict // which is to say nothing
 		}
 		return r
