@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -60,11 +61,17 @@ func (o *order) refuses(opts ...core.Option) time.Duration {
 	return comeAgain(o.t, b)
 }
 
-// all has everybody run.
+// all has everybody run, in steps of time: those that wake and sleep on have to be asleep
+// again, and those that run to have told of it, before it goes on.
 func (o *order) all() (ran []string) {
-	o.clock.Advance(10 * time.Second)
-	for range o.calls {
-		ran = append(ran, <-o.ran)
+	for len(ran) < o.calls {
+		o.clock.Advance(20 * ms)
+		for o.clock.Parked()+len(o.ran)+len(ran) < o.calls {
+			runtime.Gosched()
+		}
+		for len(o.ran) > 0 {
+			ran = append(ran, <-o.ran)
+		}
 	}
 	assert.Zero(o.t, o.Waiting())
 	return ran
