@@ -65,7 +65,7 @@ func (o *order) refuses(opts ...core.Option) time.Duration {
 // again, and those that run to have told of it, before it goes on.
 func (o *order) all() (ran []string) {
 	for len(ran) < o.calls {
-		o.clock.Advance(20 * ms)
+		o.clock.Advance(ms)
 		for o.clock.Parked()+len(o.ran)+len(ran) < o.calls {
 			runtime.Gosched()
 		}
