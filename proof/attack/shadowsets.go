@@ -78,19 +78,24 @@ func (s *shadowSets) both(r *round) [2]rules.Set {
 // of them are in shadow mode then, and those that refuse nobody change places. A rule under
 // which calls wait goes on judging these, and they find what it has learned since: so
 // none is taken out while anybody waits.
-func (s *shadowSets) change(r *round, waited bool) {
+//
+// It reports whether an expression that holds changes. Resources that were not called since
+// another one was loaded, perhaps in shadow mode, remember better when calls passed than the
+// others do: so all are to be called before.
+func (s *shadowSets) change(r *round, waited bool) (expression bool) {
+	s.loads++
+	what := r.IntN(4)
+	if what == 0 { // not when others go: it might be taken for one of those by another name
+		rule := drawFlow(r, "flow "+string(rune('A'+s.loads)))
+		rule.Mode = spec.Enforce
+		s.hold.Flow = append(slices.Clone(s.hold.Flow), rule)
+		return rule.Match == spec.MatchRegex
+	}
 	if r.one(2) {
 		s.quiet, s.quietShadow = s.quietShadow, s.quiet
 		s.quiet, s.quietShadow = withMode(r, s.quiet, spec.Enforce, ""), withMode(r, s.quietShadow, spec.Shadow, "")
 	}
-	s.loads++
-	switch r.IntN(4) {
-	case 0: // not when others go: it might be taken for one of those by another name
-		rule := drawFlow(r, "flow "+string(rune('A'+s.loads)))
-		rule.Mode = spec.Enforce
-		s.hold.Flow = append(slices.Clone(s.hold.Flow), rule)
-		return
-	case 1:
+	if what == 1 {
 		s.shadow = withMode(r, drawSet(r, 3), spec.Shadow, "shadow "+string(rune('a'+s.loads))+" ")
 	}
 	for i, old := range s.hold.Flow {
@@ -102,6 +107,7 @@ func (s *shadowSets) change(r *round, waited bool) {
 				return rule
 			}, normalizedFlow)
 			s.hold.Flow[i] = rule
+			expression = expression || rule.Match == spec.MatchRegex
 		}
 	}
 	if r.one(3) && !waited {
@@ -114,6 +120,7 @@ func (s *shadowSets) change(r *round, waited bool) {
 		retire(r, &s.hold.System, &s.shadow.System, func(rule *system.Rule) { rule.Mode = spec.Shadow })
 		retire(r, &s.hold.Authority, &s.shadow.Authority, func(rule *authority.Rule) { rule.Mode = spec.Shadow })
 	}
+	return expression
 }
 
 // retire takes one of the rules that hold out; as a rule it is in shadow mode from then on.
