@@ -120,8 +120,11 @@ func token(inFlight int64, inv *core.Invocation) int64 {
 	return waited<<inFlightBits | min(inFlight, inFlightMask)
 }
 
-// Complete learns from the end of a call.
+// Complete learns from the end of a call, unless its response time says nothing.
 func (l *limit) Complete(inv *core.Invocation, token int64) {
+	if inv.RT() == core.Untimed {
+		return
+	}
 	waited := token >> inFlightBits * 1000
 	took := inv.Now() - inv.Began() - waited
 	l.complete(inv.Now(), token&inFlightMask, took, inv.Units(), inv.Failed())

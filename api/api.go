@@ -93,6 +93,10 @@ func Units(n int) Option { return core.Units(n) }
 // Prioritized lets a call borrow from a coming bucket; see [core.Prioritized].
 func Prioritized() Option { return core.Prioritized() }
 
+// LongLived says that how long a call takes says nothing of the resource: a stream, a
+// connection that was taken over; see [core.LongLived].
+func LongLived() Option { return core.LongLived() }
+
 // Args are the arguments of a call; see [core.Args].
 func Args(args ...any) Option { return core.Args(args...) }
 

@@ -10,15 +10,15 @@ import (
 // last: one that ends the goroutine takes nothing from this breaker, and those that come
 // after are told by whoever calls.
 func (m *machine) Complete(inv *core.Invocation, number int64) {
-	rt := time.Duration(max(0, inv.Now()-inv.Began()))
+	rt := inv.RT()
 	if !m.countGood(uint64(number), inv.Now(), rt, inv.Failed()) {
 		m.complete(uint64(number), inv.Now(), rt, inv.Failed()).notify()
 	}
 }
 
-// complete counts the end of a call, unless the state that let it in is over. A probe
-// that is no longer waited for still counts. Whether the call ended badly is for the terms
-// to say that it is counted under.
+// complete counts the end of a call, unless the state that let it in is over, or the call
+// tells nothing of what the terms judge by. A probe that is no longer waited for still
+// counts. Whether the call ended badly is for the terms to say that it is counted under.
 func (m *machine) complete(number uint64, now int64, rt time.Duration, failed bool) Change {
 	if state, present := m.state(); number < present || state == ForcedClosed {
 		return Change{} // and states only become newer
@@ -33,6 +33,7 @@ func (m *machine) complete(number uint64, now int64, rt time.Duration, failed bo
 	t := m.terms.Load()
 	bad := t.bad(rt, failed)
 	switch {
+	case state != HalfOpen && t.blindTo(rt):
 	case state == Closed || state == Recovering:
 		all := m.results.add(now, bad)
 		if value, trips := t.trips(all); trips && !m.barred {

@@ -56,7 +56,7 @@ const (
 // lock. It reports false, having counted nothing, if it can't.
 func (m *machine) countGood(number uint64, now int64, rt time.Duration, failed bool) bool {
 	t := m.tab.Load()
-	if t == nil || t.number != number || t.terms.bad(rt, failed) || now >= t.until.Load() {
+	if t == nil || t.number != number || t.terms.bad(rt, failed) || t.terms.blindTo(rt) || now >= t.until.Load() {
 		return false
 	}
 	since := uint64(max(0, now-t.base))

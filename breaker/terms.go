@@ -3,6 +3,8 @@ package breaker
 import (
 	"slices"
 	"time"
+
+	"github.com/penstock-go/penstock/core"
 )
 
 // terms are what a revision of a rule asks of the machine.
@@ -45,6 +47,10 @@ func (t *terms) bad(rt time.Duration, failed bool) bool {
 	}
 	return failed
 }
+
+// blindTo reports whether a call that took rt tells nothing: it has no response time, and that
+// is what calls are judged by. As a probe it is waited for all the same, and ends well.
+func (t *terms) blindTo(rt time.Duration) bool { return rt == core.Untimed && t.Strategy == SlowRatio }
 
 // adopt goes on under another revision of the rule. The state stays, and a pause that
 // it is in takes as long as the new rule says.

@@ -72,6 +72,8 @@ type call struct {
 	nodeLen  int
 	counted  int  // of nodes, on how many the call is counted as passed
 	joint    bool // the second of nodes is the resource's, and includes what the call node counts
+
+	longLived bool // here, where it makes no call larger
 }
 
 // Engine is the engine that the call runs through.
@@ -90,6 +92,18 @@ func (inv *Invocation) Began() int64 { return inv.began }
 // Runs is the time whose bucket the call is metered in: Now, or for a call that
 // borrowed the begin of the bucket that it borrowed from.
 func (inv *Invocation) Runs() int64 { return max(inv.now, inv.runs) }
+
+// RT is the response time of the call that exits now, from when it asked to enter: never
+// negative, but for [Untimed].
+func (inv *Invocation) RT() time.Duration {
+	if inv.longLived {
+		return Untimed
+	}
+	return time.Duration(max(0, inv.now-inv.began))
+}
+
+// Untimed is the response time of calls that have none, see [LongLived].
+const Untimed time.Duration = -1
 
 // Borrowed reports whether the call waits, or waited, for a borrowed bucket.
 func (inv *Invocation) Borrowed() bool { return inv.runs != 0 }

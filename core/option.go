@@ -24,6 +24,7 @@ const (
 	optionArgs
 	optionParam
 	optionEndpoint
+	optionLongLived
 )
 
 // Inbound marks a call that comes from outside: it counts to the inbound root
@@ -71,6 +72,14 @@ func Param[T any](name string, value T) (o Option) {
 // address, for rules that judge each of them. "" is none.
 func Endpoint(addr string) Option { return Option{kind: optionEndpoint, param: param{name: addr}} }
 
+// LongLived says that how long the call takes tells nothing of how well the resource does: it
+// is a stream, say, or waits for messages. The call counts as one when it enters, holds
+// what it was granted until it exits, and may fail, as any other. But it has no response
+// time: the mean and the least leave it out, as do system rules for RT, breakers by slow
+// calls and adaptive limits. Breakers by slow calls don't count it at all, and take it as
+// good where it was a probe. Its end costs a lock; it is for calls that are few.
+func LongLived() Option { return Option{kind: optionLongLived} }
+
 func (inv *Invocation) apply(opts []Option) {
 	for i := range opts {
 		switch opts[i].kind {
@@ -86,6 +95,8 @@ func (inv *Invocation) apply(opts []Option) {
 			inv.attach(&opts[i])
 		case optionEndpoint:
 			inv.endpoint = opts[i].param.name
+		case optionLongLived:
+			inv.longLived = true
 		}
 	}
 }

@@ -126,6 +126,7 @@ type countsJSON struct {
 	Occupied  int64    `json:"occupied"`
 	Entered   int64    `json:"entered"`
 	Exited    int64    `json:"exited"`
+	LongLived int64    `json:"longLived,omitempty"`
 	RTMs      float64  `json:"rtMs"`
 	MinRTMs   *float64 `json:"minRtMs,omitempty"`
 
@@ -165,7 +166,7 @@ func (j *nodeJSON) of(n *Node) {
 func (j *countsJSON) of(c *stat.Counts) {
 	*j = countsJSON{
 		Pass: c.Pass, Block: c.Block, Total: c.Total(), Complete: c.Complete,
-		Exception: c.Exception, Occupied: c.Occupied, Entered: c.Entered, Exited: c.Exited,
+		Exception: c.Exception, Occupied: c.Occupied, Entered: c.Entered, Exited: c.Exited, LongLived: c.LongLived,
 		RTMs: shown.Millis(c.RT),
 	}
 	if least, ok := c.MinRT(); ok {
@@ -176,8 +177,8 @@ func (j *countsJSON) of(c *stat.Counts) {
 
 // avgRTMillis is the average response time without rounding to nanoseconds.
 func avgRTMillis(c *stat.Counts) float64 {
-	if c.Exited <= 0 {
+	if c.Timed() <= 0 {
 		return 0
 	}
-	return shown.Millis(c.RT) / float64(c.Exited)
+	return shown.Millis(c.RT) / float64(c.Timed())
 }

@@ -106,7 +106,7 @@ func (f *Figures) describe(line *cells) {
 	rates := f.Rates()
 	line.end(append(shown.AppendNumber(append(line.text, "pass "...), rates.Pass), "/s"...))
 	line.end(append(shown.AppendNumber(append(line.text, "block "...), rates.Block), "/s"...))
-	if f.Second.Exited > 0 {
+	if f.Second.Timed() > 0 {
 		line.end(shown.AppendDuration(append(line.text, "rt "...), f.AvgRT()))
 	} else {
 		line.end(append(line.text, "rt -"...))

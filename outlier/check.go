@@ -89,7 +89,7 @@ func (rs *Rules) shadow(inv *core.Invocation, again bool) {
 
 // Complete counts the end of a call that went to the endpoint under that number.
 func (c *endpoint) Complete(inv *core.Invocation, number int64) {
-	c.completed(uint64(number), inv.Now(), time.Duration(max(0, inv.Now()-inv.Began())), inv.Failed())
+	c.completed(uint64(number), inv.Now(), inv.RT(), inv.Failed())
 }
 
 func (c *endpoint) completed(number uint64, now int64, rt time.Duration, failed bool) {

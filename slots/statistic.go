@@ -40,10 +40,14 @@ func (Statistic) Blocked(inv *core.Invocation, _ *core.BlockError) {
 
 // Completed counts the end of the call where its admission was counted.
 func (Statistic) Completed(inv *core.Invocation) {
-	rt := inv.Now() - inv.Began()
+	rt := inv.RT()
 	for i, n := range inv.Counted() {
-		if inv.Writes(i) {
-			n.AddComplete(inv.Lane(), inv.Now(), inv.Units(), rt, inv.Failed())
+		switch {
+		case !inv.Writes(i):
+		case rt == core.Untimed:
+			n.AddLongLived(inv.Lane(), inv.Now(), inv.Units(), inv.Failed())
+		default:
+			n.AddComplete(inv.Lane(), inv.Now(), inv.Units(), int64(rt), inv.Failed())
 		}
 	}
 }

@@ -128,6 +128,20 @@ func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
 	}
 }
 
+// AddLongLived counts a call of n units as completed, and as an exception if it failed, which
+// has no response time. Such calls are few, so they may wait for the lock, and lanes need no
+// word for them.
+func (c *Counters) AddLongLived(lane uint32, now, n int64, failed bool) {
+	counts := Counts{Complete: n, Exited: 1, LongLived: 1}
+	if failed {
+		counts.Exception = n
+	}
+	start := c.bucket(lane, now).start.Load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.enter(start, &counts)
+}
+
 // bucket returns the bucket that a call at now writes to.
 func (c *Counters) bucket(lane uint32, now int64) *laneBucket {
 	b := c.newest(lane)

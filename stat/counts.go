@@ -11,25 +11,29 @@ type Counts struct {
 	Occupied  int64         // units among Pass that were borrowed from a coming bucket
 	Entered   int64         // calls admitted
 	Exited    int64         // calls completed
-	RT        time.Duration // response times of the calls completed, added up
+	LongLived int64         // calls among Exited that have no response time
+	RT        time.Duration // response times of the other calls completed, added up
 
 	// minRT is the smallest response time plus one, so that zero means that
-	// nothing completed.
+	// nothing completed that has one.
 	minRT int64
 }
 
 // Total is the units that asked: Pass and Block.
 func (c *Counts) Total() int64 { return c.Pass + c.Block }
 
-// AvgRT is the mean response time of a completed call, 0 if none completed.
+// Timed is the calls completed that have a response time.
+func (c *Counts) Timed() int64 { return c.Exited - c.LongLived }
+
+// AvgRT is the mean response time of a completed call, 0 if none completed that has one.
 func (c *Counts) AvgRT() time.Duration {
-	if c.Exited <= 0 {
+	if c.Timed() <= 0 {
 		return 0
 	}
-	return c.RT / time.Duration(c.Exited)
+	return c.RT / time.Duration(c.Timed())
 }
 
-// MinRT is the smallest response time; false if no call completed.
+// MinRT is the smallest response time; false if no call completed that has one.
 func (c *Counts) MinRT() (time.Duration, bool) {
 	return time.Duration(c.minRT - 1), c.minRT > 0
 }
@@ -46,6 +50,7 @@ func (c *Counts) Add(d *Counts) {
 	c.Occupied += d.Occupied
 	c.Entered += d.Entered
 	c.Exited += d.Exited
+	c.LongLived += d.LongLived
 	c.RT += d.RT
 	if d.minRT > 0 && (c.minRT == 0 || d.minRT < c.minRT) {
 		c.minRT = d.minRT

@@ -9,24 +9,26 @@ import (
 const minuteBuckets = 60
 
 // minute is the last 60 seconds, one by one. It is the largest thing that a node has,
-// so it counts in 32 bits until a second has more than that, and from then on in 64.
+// so it counts in 32 bits until a second has more than that or a long-lived call ends, and
+// from then on in 64.
 // It is not safe for concurrent use. The zero value holds nothing and takes no room.
 type minute struct {
 	narrow *LeapArray[narrow]
 	wide   *LeapArray[Counts] // instead of narrow
 }
 
-// narrow is [Counts] whose numbers are small, in 40 bytes instead of 72.
+// narrow is [Counts] whose numbers are small, in 40 bytes instead of 80. It has no room for
+// long-lived calls, which few nodes have.
 type narrow struct {
 	rt                                                          int64
 	pass, block, exception, complete, occupied, entered, exited uint32
 	minRT                                                       uint32
 }
 
-// narrowed returns false if a number is too large.
+// narrowed returns false if a number is too large or there are long-lived calls.
 func narrowed(c *Counts) (narrow, bool) {
 	all := c.Pass | c.Block | c.Exception | c.Complete | c.Occupied | c.Entered | c.Exited | c.minRT
-	if uint64(all) > math.MaxUint32 {
+	if uint64(all) > math.MaxUint32 || c.LongLived != 0 {
 		return narrow{}, false
 	}
 	return narrow{

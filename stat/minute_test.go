@@ -69,9 +69,19 @@ func TestMinuteWidens(t *testing.T) {
 	assert.Equal(t, Counts{Pass: 1}, m.at(epoch+second, epoch+second))
 }
 
+// A long-lived call finds room, and so does what was there before.
+func TestMinuteWidensForLongLivedCalls(t *testing.T) {
+	var m minute
+	m.add(epoch, &Counts{Pass: 1})
+	m.add(epoch+second, &Counts{Exited: 1, LongLived: 1})
+	require.NotNil(t, m.wide)
+	assert.Equal(t, Counts{Pass: 1}, m.at(epoch+second, epoch))
+	assert.Equal(t, Counts{Exited: 1, LongLived: 1}, m.at(epoch+second, epoch+second))
+}
+
 func TestMinuteIsSmall(t *testing.T) {
 	assert.LessOrEqual(t, unsafe.Sizeof(Bucket[narrow]{}), uintptr(48))
-	assert.EqualValues(t, 9*8, unsafe.Sizeof(Counts{}), "each of its fields is in narrow too")
+	assert.EqualValues(t, 10*8, unsafe.Sizeof(Counts{}), "each of its fields is in narrow too, or widens")
 }
 
 // What has rested for a minute takes no more room than before, and loses nothing.

@@ -23,8 +23,8 @@ func (c *Counts) Unpack(b []byte) []byte {
 }
 
 // numbers are the fields.
-func (c *Counts) numbers() [9]*int64 {
+func (c *Counts) numbers() [10]*int64 {
 	return [...]*int64{
-		&c.Pass, &c.Block, &c.Exception, &c.Complete, &c.Occupied, &c.Entered, &c.Exited, (*int64)(&c.RT), &c.minRT,
+		&c.Pass, &c.Block, &c.Exception, &c.Complete, &c.Occupied, &c.Entered, &c.Exited, &c.LongLived, (*int64)(&c.RT), &c.minRT,
 	}
 }

@@ -134,11 +134,12 @@ func (t *Table) Rules() []Rule {
 
 // Complete tells the rules of a call that has ended, if it was inbound.
 func (t *Table) Complete(inv *core.Invocation, _ int64) {
-	if !inv.Inbound() {
+	rt := inv.RT()
+	if !inv.Inbound() || rt == core.Untimed {
 		return
 	}
 	for _, g := range t.timed {
-		g.times.add(inv.Now(), inv.Now()-inv.Began())
+		g.times.add(inv.Now(), int64(rt))
 	}
 }
 

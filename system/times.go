@@ -83,11 +83,11 @@ func (t *times) seed(c *stat.Counters, now int64) {
 	recent := c.SecondBuckets(now)
 	for _, second := range c.History(now) {
 		if second.Start+int64(time.Second) <= recent[0].Start { // no call twice
-			t.put(t.number(second.Start), timed{second.Value.Exited, int64(second.Value.RT)})
+			t.put(t.number(second.Start), timed{second.Value.Timed(), int64(second.Value.RT)})
 		}
 	}
 	for _, bucket := range recent {
-		t.put(t.number(bucket.Start), timed{bucket.Value.Exited, int64(bucket.Value.RT)})
+		t.put(t.number(bucket.Start), timed{bucket.Value.Timed(), int64(bucket.Value.RT)})
 	}
 	t.settle()
 }
