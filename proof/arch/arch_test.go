@@ -50,7 +50,9 @@ var layers = []layer{
 	{"inspect", "internal/shown rules core core/spec node stat"},
 	{"api", "inspect rules slots core core/clocks core/spec node stat host " + families},
 
-	{"adapters/*", public},
+	{"adapters/refusal", public},                       // how a refusal is told
+	{"adapters/nethttp", public + " adapters/refusal"}, // guards handlers of net/http
+	{"adapters/*", public + " adapters/refusal adapters/nethttp"},
 	{"exporter/*", public},
 	{"datasource/*", public},
 	{"cluster/*", public},

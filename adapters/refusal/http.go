@@ -1,0 +1,153 @@
+package refusal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+)
+
+// Headers is the form in which a refusal tells the limit. Limits tell outsiders what a
+// service can take, so the zero value tells none. Retry-After is told in any case.
+type Headers uint8
+
+// The forms.
+const (
+	NoHeaders  Headers = iota
+	Draft10            // RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-10
+	Legacy             // RateLimit-Limit, -Remaining and -Reset of the drafts up to 06
+	XRateLimit         // the same with X- before it
+)
+
+// Write answers an HTTP request because of err, the error of a call that did not run: with
+// a status, Retry-After where it is known, and a problem of RFC 9457 as the body, which
+// names no rule. It reports whether err is such an error; if not, it does nothing.
+//
+// A middleware of this project above the handler does not take the response for a failure
+// then, whatever its status.
+func Write(w http.ResponseWriter, r *http.Request, err error) bool {
+	return WriteWith(w, r, err, NoHeaders)
+}
+
+// WriteWith is [Write] with headers that tell the limit.
+func WriteWith(w http.ResponseWriter, r *http.Request, err error, form Headers) bool {
+	refused := Of(err)
+	if refused.Reason == None {
+		return false
+	}
+	Tell(r.Context(), err)
+	header := w.Header()
+	refused.SetHeaders(header.Set, form)
+	var body []byte
+	if refused.Reason != Gone {
+		body = refused.Problem()
+		header.Set("Content-Type", ProblemType)
+		header.Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	w.WriteHeader(refused.HTTPStatus())
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // a client that is gone by now
+	}
+	return true
+}
+
+// SetHeaders sets the headers of the response that tells of it, but for those of its body.
+func (r Refusal) SetHeaders(set func(name, value string), form Headers) {
+	set("Cache-Control", "no-store")
+	if r.Reason != Blocked {
+		return
+	}
+	wait, known := r.RetryAfter(time.Second)
+	after := strconv.FormatInt(wait, 10)
+	if known {
+		set("Retry-After", after)
+	}
+	limit, limited := r.Block.Limit()
+	if !limited || r.Kind() == api.KindAuthority {
+		return
+	}
+	quota := strconv.FormatInt(int64(limit), 10)
+	switch prefix := map[Headers]string{Legacy: "", XRateLimit: "X-"}[form]; form {
+	case Draft10:
+		unit := ""
+		if k := r.Kind(); k == api.KindIsolation || k == api.KindAdaptive {
+			unit = `;qu="concurrent-requests"`
+		}
+		set("RateLimit-Policy", fmt.Sprintf("%q;q=%s%s", r.Kind(), quota, unit))
+		left := fmt.Sprintf("%q;r=0", r.Kind())
+		if known {
+			left += ";t=" + after
+		}
+		set("RateLimit", left)
+	case Legacy, XRateLimit:
+		set(prefix+"RateLimit-Limit", quota)
+		set(prefix+"RateLimit-Remaining", "0")
+		if known {
+			set(prefix+"RateLimit-Reset", after)
+		}
+	}
+}
+
+// ProblemType is the content type of [Refusal.Problem].
+const ProblemType = "application/problem+json"
+
+// The types of problems that the draft of the RateLimit headers registers.
+const (
+	quotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+)
+
+// Problem is a body of the type [ProblemType] that tells of it, as RFC 9457 has it.
+func (r Refusal) Problem() []byte {
+	status := r.HTTPStatus()
+	p := struct {
+		Type   string `json:"type,omitempty"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail,omitempty"`
+	}{Title: http.StatusText(status), Status: status}
+	switch status {
+	case http.StatusTooManyRequests:
+		p.Type = quotaExceeded
+	case http.StatusServiceUnavailable:
+		p.Type = reducedCapacity
+	}
+	if wait, known := r.RetryAfter(time.Second); known {
+		p.Detail = fmt.Sprintf("Try again in %d s.", wait)
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // text and numbers
+	}
+	return append(text, '\n')
+}
+
+// Listener is told of refusals that a handler answers with.
+type Listener interface {
+	// Refused is told the error of [Tell]. It may come from any goroutine of the handler.
+	Refused(err error)
+}
+
+type listenerKey struct{}
+
+// Listen returns a context in which [Tell] tells l, besides nobody: for adapters, around
+// handlers that write responses and return no error.
+func Listen(ctx context.Context, l Listener) context.Context {
+	return context.WithValue(ctx, listenerKey{}, l)
+}
+
+// ListenerKey is the key under which the [Listener] of a context is its value: for adapters
+// whose own type is both.
+func ListenerKey() any { return listenerKey{} }
+
+// Tell says that the handler with that context answers with err, the error of a call of its
+// own: so it is no failure of what the handler serves. [Write] does it.
+func Tell(ctx context.Context, err error) {
+	if l, ok := ctx.Value(listenerKey{}).(Listener); ok {
+		l.Refused(err)
+	}
+}

@@ -1,0 +1,114 @@
+// Package refusal knows how a call that did not run is told to whoever made it: as the
+// status, headers and body of an HTTP response, and in the numbers and fields of a gRPC
+// status. All adapters go by it, and so can handlers that get a refusal from a call of
+// their own:
+//
+//	e, err := api.Entry(r.Context(), "billing")
+//	if err != nil {
+//		refusal.Write(w, r, err) // 429 with Retry-After, or what fits
+//		return
+//	}
+//	defer e.Exit()
+//
+// Written so, the refusal is not taken for a failure of the handler's own resource.
+//
+//	which rule, or why             HTTP                  gRPC
+//	flow, hotspot, isolation       429                   ResourceExhausted
+//	breaker, system, adaptive,
+//	outlier, a slot of one's own   503                   Unavailable
+//	authority                      403                   PermissionDenied
+//	gave up waiting: deadline      503                   DeadlineExceeded
+//	gave up waiting: client gone   499, which nobody     Canceled
+//	                               reads but a log
+//	no such call can be made       500                   Internal
+//
+// It needs the standard library only. Everything here is safe for concurrent use.
+package refusal
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+)
+
+// Reason is why a call did not run.
+type Reason uint8
+
+// The reasons. The zero value is none.
+const (
+	None    Reason = iota
+	Blocked        // a rule refused it
+	GaveUp         // it waited for a rule until its deadline
+	Gone           // it waited for a rule until whoever made it left
+	Invalid        // it names nothing, has a name that is too long, or takes too many units
+)
+
+// Refusal is why a call did not run. The zero value is none.
+type Refusal struct {
+	Reason Reason
+	// Block is the rule that refused the call, or had it wait; nil where there was none.
+	Block *api.BlockError
+}
+
+// Of is why a call did not run whose [api.Entry] returned err, or that failed because of a
+// call of its own with that error. Of an error that is no refusal it is the zero value.
+func Of(err error) Refusal {
+	block, blocked := errors.AsType[*api.BlockError](err)
+	switch {
+	case errors.Is(err, api.ErrInvalid):
+		return Refusal{Reason: Invalid}
+	case !blocked:
+		return Refusal{}
+	case errors.Is(err, context.DeadlineExceeded):
+		return Refusal{GaveUp, block}
+	case errors.Is(err, context.Canceled):
+		return Refusal{Gone, block}
+	}
+	return Refusal{Blocked, block}
+}
+
+// Kind is the family of the rule, api.KindNone where there was none.
+func (r Refusal) Kind() api.Kind {
+	if r.Block == nil {
+		return api.KindNone
+	}
+	return r.Block.Kind
+}
+
+// StatusClientGone is the status of a request whose client left: nobody reads it, and logs
+// tell it from others. It is nginx's.
+const StatusClientGone = 499
+
+// HTTPStatus is the status that tells of it: 0 of none.
+func (r Refusal) HTTPStatus() int {
+	switch r.Reason {
+	case None:
+		return 0
+	case GaveUp:
+		return http.StatusServiceUnavailable
+	case Gone:
+		return StatusClientGone
+	case Invalid:
+		return http.StatusInternalServerError
+	}
+	switch r.Kind() {
+	case api.KindFlow, api.KindHotspot, api.KindIsolation:
+		return http.StatusTooManyRequests
+	case api.KindAuthority:
+		return http.StatusForbidden
+	}
+	return http.StatusServiceUnavailable
+}
+
+// RetryAfter is how long until the rule would let one unit in, in whole units of time,
+// rounded up, 1 at least: see [api.BlockError]. It is not known of refusals that time
+// does not help, or not time alone.
+func (r Refusal) RetryAfter(unit time.Duration) (units int64, known bool) {
+	if r.Reason != Blocked || r.Kind() == api.KindAuthority {
+		return 0, false
+	}
+	return r.Block.RetryAfterIn(unit)
+}
