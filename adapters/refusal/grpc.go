@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/penstock-go/penstock/api"
 )
 
 // Code is the number of a gRPC status.
@@ -68,7 +66,7 @@ func (r Refusal) GRPC() Status {
 	if ms, known := r.RetryAfter(time.Millisecond); known {
 		s.RetryDelay = time.Duration(ms) * time.Millisecond
 		s.Pushback = strconv.FormatInt(ms, 10)
-	} else if r.Reason == Blocked && r.Kind() == api.KindAuthority {
+	} else if r.Reason == Blocked && r.class().final {
 		s.Pushback = "-1"
 	}
 	return s
@@ -85,11 +83,5 @@ func (r Refusal) code() Code {
 	case Invalid:
 		return Internal
 	}
-	switch r.Kind() {
-	case api.KindFlow, api.KindHotspot, api.KindIsolation:
-		return ResourceExhausted
-	case api.KindAuthority:
-		return PermissionDenied
-	}
-	return Unavailable
+	return r.class().code
 }

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-
-	"github.com/penstock-go/penstock/api"
 )
 
 // Headers is the form in which a refusal tells the limit. Limits tell outsiders what a
@@ -67,14 +65,14 @@ func (r Refusal) SetHeaders(set func(name, value string), form Headers) {
 		set("Retry-After", after)
 	}
 	limit, limited := r.Block.Limit()
-	if !limited || r.Kind() == api.KindAuthority {
+	if !limited {
 		return
 	}
-	quota := strconv.FormatInt(int64(limit), 10)
-	switch prefix := map[Headers]string{Legacy: "", XRateLimit: "X-"}[form]; form {
+	quota, prefix := strconv.FormatInt(int64(limit), 10), "X-"
+	switch form {
 	case Draft10:
 		unit := ""
-		if k := r.Kind(); k == api.KindIsolation || k == api.KindAdaptive {
+		if r.class().atOnce {
 			unit = `;qu="concurrent-requests"`
 		}
 		set("RateLimit-Policy", fmt.Sprintf("%q;q=%s%s", r.Kind(), quota, unit))
@@ -83,7 +81,10 @@ func (r Refusal) SetHeaders(set func(name, value string), form Headers) {
 			left += ";t=" + after
 		}
 		set("RateLimit", left)
-	case Legacy, XRateLimit:
+	case Legacy:
+		prefix = ""
+		fallthrough
+	case XRateLimit:
 		set(prefix+"RateLimit-Limit", quota)
 		set(prefix+"RateLimit-Remaining", "0")
 		if known {

@@ -94,20 +94,40 @@ func (r Refusal) HTTPStatus() int {
 	case Invalid:
 		return http.StatusInternalServerError
 	}
-	switch r.Kind() {
-	case api.KindFlow, api.KindHotspot, api.KindIsolation:
-		return http.StatusTooManyRequests
-	case api.KindAuthority:
-		return http.StatusForbidden
+	return r.class().status
+}
+
+// class is how the refusals of a family are told.
+type class struct {
+	status int
+	code   Code
+	atOnce bool // its limit is of what is under way, not of a rate
+	final  bool // to try again is of no use
+}
+
+// classes are those of the families that are not told as overloaded.
+var classes = map[api.Kind]class{
+	api.KindFlow:      {status: http.StatusTooManyRequests, code: ResourceExhausted},
+	api.KindHotspot:   {status: http.StatusTooManyRequests, code: ResourceExhausted},
+	api.KindIsolation: {status: http.StatusTooManyRequests, code: ResourceExhausted, atOnce: true},
+	api.KindAdaptive:  {status: http.StatusServiceUnavailable, code: Unavailable, atOnce: true},
+	api.KindAuthority: {status: http.StatusForbidden, code: PermissionDenied, final: true},
+}
+
+var overloaded = class{status: http.StatusServiceUnavailable, code: Unavailable}
+
+func (r Refusal) class() class {
+	if c, ok := classes[r.Kind()]; ok {
+		return c
 	}
-	return http.StatusServiceUnavailable
+	return overloaded
 }
 
 // RetryAfter is how long until the rule would let one unit in, in whole units of time,
 // rounded up, 1 at least: see [api.BlockError]. It is not known of refusals that time
 // does not help, or not time alone.
 func (r Refusal) RetryAfter(unit time.Duration) (units int64, known bool) {
-	if r.Reason != Blocked || r.Kind() == api.KindAuthority {
+	if r.Reason != Blocked || r.class().final {
 		return 0, false
 	}
 	return r.Block.RetryAfterIn(unit)
