@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
@@ -30,7 +31,7 @@ import (
 var enums = []fmt.Stringer{
 	authority.Deny, breaker.ConsecutiveErrors, breaker.ForcedClosed, breaker.ForceClosed, core.KindCustom, clocks.SleepAdvance,
 	spec.MatchRegex, spec.Off, flow.Concurrency, flow.Chain, flow.Ring, flow.TokenBucket, hotspot.Concurrency, hotspot.Throttle,
-	inspect.NodeInbound, system.QPS, system.Gate,
+	inspect.NodeInbound, system.QPS, system.Gate, refusal.Invalid, refusal.XRateLimit,
 }
 
 // between are those that packages have between each other, which nobody gets to see.

@@ -13,7 +13,7 @@ import (
 //
 // # How a stale handle harms nobody
 //
-// The state carries a word: a generation and two flags. An entry remembers the
+// The state carries a word: a generation and a few flags. An entry remembers the
 // generation it was given. Exit moves the word to the next generation by
 // compare-and-swap, which only one caller can win; Fail sets a flag by
 // compare-and-swap of the whole word, so it fails when the generation is another.
@@ -27,6 +27,7 @@ type Entry struct {
 const (
 	flagFailed = 1 << iota
 	flagBusy
+	flagLongLived
 	flagBits = iota
 )
 
@@ -46,6 +47,7 @@ func (e Entry) Exit() {
 			shared.Gosched() // Context is reading a handful of fields
 		case word.CompareAndSwap(w, (e.generation+1)<<flagBits):
 			e.inv.failed = w&flagFailed != 0
+			e.inv.longLived = e.inv.longLived || w&flagLongLived != 0
 			e.inv.exit()
 			return
 		}
@@ -61,6 +63,14 @@ func (e Entry) Fail(err error) {
 		return
 	}
 	e.set(flagFailed)
+}
+
+// SetLongLived marks the call as one that has no response time, where that shows only as
+// it runs: see [LongLived].
+func (e Entry) SetLongLived() {
+	if e.inv != nil {
+		e.set(flagLongLived)
+	}
 }
 
 // ExitOn ends the call, as failed if *err is not nil or the function that
@@ -96,15 +106,32 @@ func (e Entry) Context() context.Context {
 		return context.Background()
 	}
 	inv := e.inv
-	ctx, child := inv.ctx, &Context{parent: inv.node, tree: inv.engine.tree}
+	child := &nested{Context: inv.ctx}
+	child.from.parent, child.from.tree = inv.node, inv.engine.tree
 	if inv.context != nil {
-		child.name, child.origin = inv.context.name, inv.context.origin
+		child.from.name, child.from.origin = inv.context.name, inv.context.origin
 	}
 	if inv.entrance != nil {
-		child.entrance.Store(&placed{inv.engine.tree, inv.entrance})
+		child.in = placed{inv.engine.tree, inv.entrance}
+		child.from.entrance.Store(&child.in)
 	}
 	inv.word.And(^uint64(flagBusy))
-	return context.WithValue(ctx, contextKey{}, child)
+	return child
+}
+
+// nested is a context that carries where calls nested in another come from, in one object.
+type nested struct {
+	context.Context
+	from Context
+	in   placed
+}
+
+// Value returns where the calls come from, or what the context around it has.
+func (n *nested) Value(key any) any {
+	if key == (contextKey{}) {
+		return &n.from
+	}
+	return n.Context.Value(key)
 }
 
 // set sets a flag while the entry lives; of two that set busy, the second waits.

@@ -14,7 +14,7 @@ import (
 // what they found and reserved on it. It belongs to the goroutine that makes the
 // call, is pooled, and must not be kept.
 type Invocation struct {
-	// word is generation<<2 | flags, see Entry. It outlives the call.
+	// word is generation and flags, see Entry. It outlives the call.
 	word        shared.Uint64
 	engine      *Engine
 	lane        uint32 // nearly an index of the processor, since the pool keeps objects near them

@@ -7,7 +7,7 @@ import (
 )
 
 // Code is the number of a gRPC status.
-type Code uint32
+type Code = uint32
 
 // The codes that refusals have.
 const (

@@ -9,18 +9,6 @@ import (
 	"time"
 )
 
-// Headers is the form in which a refusal tells the limit. Limits tell outsiders what a
-// service can take, so the zero value tells none. Retry-After is told in any case.
-type Headers uint8
-
-// The forms.
-const (
-	NoHeaders  Headers = iota
-	Draft10            // RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-10
-	Legacy             // RateLimit-Limit, -Remaining and -Reset of the drafts up to 06
-	XRateLimit         // the same with X- before it
-)
-
 // Write answers an HTTP request because of err, the error of a call that did not run: with
 // a status, Retry-After where it is known, and a problem of RFC 9457 as the body, which
 // names no rule. It reports whether err is such an error; if not, it does nothing.

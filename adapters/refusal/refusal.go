@@ -34,18 +34,6 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// Reason is why a call did not run.
-type Reason uint8
-
-// The reasons. The zero value is none.
-const (
-	None    Reason = iota
-	Blocked        // a rule refused it
-	GaveUp         // it waited for a rule until its deadline
-	Gone           // it waited for a rule until whoever made it left
-	Invalid        // it names nothing, has a name that is too long, or takes too many units
-)
-
 // Refusal is why a call did not run. The zero value is none.
 type Refusal struct {
 	Reason Reason
