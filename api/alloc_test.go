@@ -207,6 +207,7 @@ func TestNoAllocationsWithValues(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		rule  hotspot.Rule
+		units int // 1 if 0
 		block bool
 	}{
 		{name: "reject", rule: hotspot.Rule{Threshold: enough}},
@@ -215,6 +216,11 @@ func TestNoAllocationsWithValues(t *testing.T) {
 		{name: "concurrency", rule: hotspot.Rule{Threshold: 10, Metric: hotspot.Concurrency}},
 		{name: "concurrency, blocked", rule: hotspot.Rule{Threshold: 0.5, Metric: hotspot.Concurrency}, block: true},
 		{name: "throttle, blocked", rule: hotspot.Rule{Threshold: 1, Interval: day, Behavior: hotspot.Throttle}, block: true},
+		{name: "token bucket", rule: hotspot.Rule{Threshold: enough, Behavior: hotspot.TokenBucket, Burst: 100}},
+		{name: "token bucket, empty", rule: hotspot.Rule{Threshold: 1, Interval: day, Behavior: hotspot.TokenBucket}, block: true},
+		{name: "token bucket, too large", rule: hotspot.Rule{Threshold: 1, Behavior: hotspot.TokenBucket}, units: 2, block: true},
+		{name: "token bucket, shadow", rule: hotspot.Rule{Threshold: 1, Interval: day, Behavior: hotspot.TokenBucket, Mode: spec.Shadow}},
+		{name: "token bucket, the rest", rule: hotspot.Rule{Threshold: enough, Burst: 100, Behavior: hotspot.TokenBucket, MaxValues: 1}},
 		{name: "exception", rule: hotspot.Rule{Threshold: 1, Interval: day, Exceptions: []hotspot.Exception{
 			{Value: argument.Of(id), Threshold: enough}, {Value: argument.Of(number), Threshold: enough}}}},
 		{name: "shadow", rule: hotspot.Rule{Threshold: 1, Interval: day, Mode: spec.Shadow}},
@@ -244,13 +250,14 @@ func TestNoAllocationsWithValues(t *testing.T) {
 					require.NoError(t, err)
 					e.Exit()
 				}
+				units := api.Units(max(1, tt.units))
 				if tt.block { // spend what there is
-					if e, err := g.Entry(ctx, "GET /orders", opt()); err == nil {
+					if e, err := g.Entry(ctx, "GET /orders", opt(), units); err == nil {
 						e.Exit()
 					}
 				}
 				call := func() {
-					e, err := g.Entry(ctx, "GET /orders", opt())
+					e, err := g.Entry(ctx, "GET /orders", opt(), units)
 					if (err != nil) != tt.block {
 						t.Fatalf("err = %v, want block = %v", err, tt.block)
 					}

@@ -87,7 +87,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"threshold":   {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
 				"interval":    {func(r *hotspot.Rule) { r.Interval = 2 * s }, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS }},
 				"burst": {func(r *hotspot.Rule) { r.Burst = 3 }, func(r hotspot.Rule) bool {
-					return r.Metric == hotspot.QPS && r.Behavior == hotspot.Reject
+					return r.Metric == hotspot.QPS && r.Behavior != hotspot.Throttle
 				}},
 				"maxWait":    {func(r *hotspot.Rule) { r.MaxWait = 2 * s }, func(r hotspot.Rule) bool { return r.Behavior == hotspot.Throttle }},
 				"exceptions": {say: func(r *hotspot.Rule) { r.Exceptions = []hotspot.Exception{{Value: hotspot.ValueOf("x"), Threshold: 1}} }},

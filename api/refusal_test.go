@@ -82,6 +82,8 @@ func TestRefusalsTellWhatTheRuleKnows(t *testing.T) {
 		{name: "hotspot", set: aHotspot(hotspot.Rule{Threshold: 2}), want: says{api.KindHotspot, "", `"ann"`, 2, time.Second + 1}},
 		{name: "hotspot, exception", set: aHotspot(hotspot.Rule{Threshold: 9, Exceptions: []hotspot.Exception{{Value: hotspot.ValueOf("ann"), Threshold: 3}}}),
 			want: says{api.KindHotspot, "", `"ann"`, 3, time.Second + 1}},
+		{name: "hotspot, bucket", set: aHotspot(hotspot.Rule{Threshold: 2, Behavior: hotspot.TokenBucket, Burst: 3}),
+			want: says{api.KindHotspot, "", `"ann"`, 2, 500 * ms}},
 		{name: "hotspot, at once", set: aHotspot(hotspot.Rule{Threshold: 2, Metric: hotspot.Concurrency}), want: says{api.KindHotspot, "", `"ann"`, 2, -1}},
 		{name: "hotspot, those without a place", set: aHotspot(hotspot.Rule{Threshold: 2, MaxValues: 1}),
 			before: func(g *api.Guard) {

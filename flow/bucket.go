@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -25,26 +25,11 @@ func newBucket(r Rule) *bucket {
 	return b
 }
 
-// size is how many units the bucket of the rule holds: those of a burst, and the one that
-// is due.
-func (r Rule) size() int64 { return int64(r.Burst) + 1 }
+// size is how many units the bucket of the rule holds.
+func (r Rule) size() int64 { return family.BucketSize(r.Burst) }
 
 // unitCost is how long it takes until one more unit is in the bucket of the rule.
 func (r Rule) unitCost() stat.Moment { return stat.UnitCost(r.Interval, r.Threshold) }
-
-// checkBucket checks what the bucket of the rule goes by.
-func (r Rule) checkBucket() error {
-	perSecond := r.Threshold / r.Interval.Seconds()
-	switch {
-	case perSecond > MaxThrottle:
-		return spec.BadField("threshold", "is %g a second: a token bucket fills with at most %g a second", perSecond, float64(MaxThrottle))
-	case r.Burst < 0 || r.Burst > MaxBurst:
-		return spec.BadField("burst", "is %d: use a number from 0 to %d", r.Burst, MaxBurst)
-	case r.Burst != 0 && r.Threshold > 0 && r.unitCost().Times(r.size()).Endless():
-		return spec.BadField("burst", "is %d: at this threshold the bucket would take more than 73 years to fill; use less", r.Burst)
-	}
-	return r.checkMemory()
-}
 
 func (b *bucket) fits(now, n, size int64) bool {
 	b.mu.Lock()

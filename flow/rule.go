@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
@@ -95,8 +96,8 @@ const (
 	MaxWarmUpPeriod = 24 * time.Hour
 	MaxColdFactor   = 1000
 	MaxMaxWait      = 24 * time.Hour
-	MaxThrottle     = 1e9 // units per second that a throttle can space, and that fill a token bucket
-	MaxBurst        = 1_000_000_000
+	MaxThrottle     = family.MaxRate // units per second that a throttle can space, and that fill a token bucket
+	MaxBurst        = family.MaxBurst
 	MaxThreshold    = 1e15
 )
 
@@ -239,7 +240,9 @@ func (r Rule) checkNumbers() error {
 		}
 	}
 	if r.Behavior == TokenBucket {
-		return r.checkBucket()
+		if err := family.CheckBucket("threshold", r.Threshold, r.Interval, r.Burst); err != nil {
+			return err
+		}
 	}
 	return r.checkMemory()
 }

@@ -65,7 +65,7 @@ func TestRuleRefuses(t *testing.T) {
 		{flow.Rule{Window: flow.Ring, Behavior: flow.TokenBucket}, "strict: has no meaning for behavior tokenBucket: remove it, or set behavior to reject or warmUp"},
 		{flow.Rule{Burst: -1, Behavior: flow.TokenBucket}, "burst: is -1: use a number from 0 to 1000000000"},
 		{flow.Rule{Burst: 1e9 + 1, Behavior: flow.TokenBucket}, "burst: is 1000000001: use a number from 0 to 1000000000"},
-		{flow.Rule{Burst: 1e9, Threshold: 0.1, Behavior: flow.TokenBucket}, "burst: is 1000000000: at this threshold the bucket would take more than 73 years to fill; use less"},
+		{flow.Rule{Burst: 1e9, Threshold: 0.1, Behavior: flow.TokenBucket}, "burst: is 1000000000: at a threshold of 0.1 the bucket would take more than 73 years to fill; use less"},
 		{flow.Rule{Threshold: 1, MemoryThreshold: 0.5, LowMemory: flow.Share(0.1), HighMemory: flow.Share(0.9), Behavior: flow.TokenBucket},
 			"memoryThreshold: has no meaning for behavior tokenBucket: remove it, or set behavior to reject or throttle"},
 		{flow.Rule{WarmUpPeriod: time.Second - 1, Behavior: flow.WarmUp}, "warmUpPeriod: is 999.999999ms: use a duration from 1s to 24h0m0s"},

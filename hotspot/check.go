@@ -83,7 +83,7 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.cells.find(&v, hash)
-	if c.fits(s, x, now, n, q, first) {
+	if c.fits(s, x, &v, now, n, q, first) {
 		return nil
 	}
 	if x == nil {
@@ -95,15 +95,18 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core
 	}
 	x.refused++
 	x.heat.add(now, n)
-	return c.refuse(x)
+	return c.refuse(x, n, q)
 }
 
 // fits is ask for a cell, or if that is nil for a value that has none and gets one if there
 // is room, which the take will show. The caller holds the lock of the shard.
-func (c *controller) fits(s *shard, x *cell, now, n int64, q *quota, first bool) bool {
+func (c *controller) fits(s *shard, x *cell, v *argument.Value, now, n int64, q *quota, first bool) bool {
 	switch {
 	case q.none:
 		return false
+	case c.rule.Behavior == TokenBucket:
+		b := c.tokensOf(s, x, v, now, q)
+		return b.Fits(now, n, q.size)
 	case c.rule.Behavior == Throttle:
 		if x != nil {
 			return x.wait(now, q.cost(n), first) <= c.rule.MaxWait
@@ -139,7 +142,14 @@ func (c *controller) takePlain(inv *core.Invocation, v *argument.Value) *core.Bl
 		return block
 	}
 	x.heat.add(now, n)
-	if b := x.bucket.at(now, int64(c.rule.Interval), q); b.fits(n, q) {
+	if c.rule.Behavior == TokenBucket {
+		if held, ok := x.takeTokens(now, n, q); ok {
+			x.passed++
+			s.mu.Unlock()
+			inv.Reserve(held)
+			return nil
+		}
+	} else if b := x.bucket.at(now, int64(c.rule.Interval), q); b.fits(n, q) {
 		x.use(b, n)
 		x.passed++
 		s.mu.Unlock()
@@ -147,7 +157,7 @@ func (c *controller) takePlain(inv *core.Invocation, v *argument.Value) *core.Bl
 		return nil
 	}
 	x.refused++
-	block := c.refuse(x)
+	block := c.refuse(x, n, q)
 	s.mu.Unlock()
 	return block
 }
@@ -176,7 +186,7 @@ func (c *controller) grant(now int64, v argument.Value, n int64) (held core.Rese
 	held, ok := c.takeFrom(x, now, n, q)
 	if !ok {
 		x.refused++
-		return held, c.refuse(x)
+		return held, c.refuse(x, n, q)
 	}
 	x.passed++
 	return held, nil
@@ -197,12 +207,15 @@ func (c *controller) takeTurn(inv *core.Invocation, v argument.Value, n int64) (
 		}
 	}
 	x.refused++
-	return 0, c.refuse(x)
+	return 0, c.refuse(x, n, q)
 }
 
 // takeFrom is grant for a cell of another rule. The caller holds the lock of its shard.
 func (c *controller) takeFrom(x *cell, now, n int64, q *quota) (held core.Reservation, ok bool) {
-	if !c.fits(x.shard, x, now, n, q, false) {
+	if c.rule.Behavior == TokenBucket {
+		return x.takeTokens(now, n, q)
+	}
+	if !c.fits(x.shard, x, &x.value, now, n, q, false) {
 		return held, false
 	}
 	switch {

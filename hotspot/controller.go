@@ -43,12 +43,13 @@ func newController(e *core.Engine, r Rule, resource *core.Resource, old *control
 	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindHotspot, Resource: resource.Name(), Rule: r.ID}, nil, before)
 	if goesOn {
 		c.values = old.values // what was used and is in flight counts on, under the new limits
-		return c, func(int64) {
+		return c, func(now int64) {
 			c.values.resize(r.MaxValues)
 			c.values.name(c.exceptions)
+			c.values.follow(c, old, now)
 		}
 	}
-	c.values = newValues(r.MaxValues)
+	c.values = newValues(r.MaxValues, c)
 	return c, func(int64) {}
 }
 
@@ -105,6 +106,8 @@ func (c *controller) forgettable(x *cell, now int64) bool {
 		return true
 	case c.rule.Behavior == Throttle:
 		return x.queue == nil || x.queue.Wait(now, c.quotaOf(x.value).cost(1), false) == 0 && x.shard.restFollows(x.last())
+	case c.rule.Behavior == TokenBucket:
+		return x.tokens == nil || x.tokens.Full(now)
 	}
 	return x.bucket.at(now, int64(c.rule.Interval), c.quotaOf(x.value)).used == 0
 }

@@ -7,6 +7,9 @@
 //   - metric [QPS], behavior [Reject]: it is refused. Each value has a bucket of
 //     Threshold units and Burst on top, which is filled up at the first call that comes
 //     more than an Interval after it was filled last.
+//   - metric [QPS], behavior [TokenBucket]: it is refused. Each value has a token bucket:
+//     Threshold units come back per Interval, one by one at an even rate, and Burst + 1
+//     may come at once after a pause.
 //   - metric [QPS], behavior [Throttle]: it queues, so that the calls of a value leave
 //     at even distances.
 //   - metric [Concurrency]: it is refused while so many units of its value are in

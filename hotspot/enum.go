@@ -38,11 +38,12 @@ type Behavior uint8
 
 // The behaviors.
 const (
-	Reject   Behavior = iota // it is refused
-	Throttle                 // it queues for its turn
+	Reject      Behavior = iota // it is refused
+	Throttle                    // it queues for its turn
+	TokenBucket                 // it is refused, but so many may come at once as are in the bucket
 )
 
-var behaviorNames = []string{"reject", "throttle"}
+var behaviorNames = []string{"reject", "throttle", "tokenBucket"}
 
 // String returns the name used in rule files.
 func (b Behavior) String() string { return spec.EnumName("behavior", behaviorNames, uint8(b)) }

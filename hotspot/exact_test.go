@@ -58,6 +58,8 @@ func TestExactForACrowd(t *testing.T) {
 	for _, rule := range []hotspot.Rule{
 		{ID: "reject", Threshold: limit - 2, Burst: 2},
 		{ID: "reject, values that share", Threshold: limit, MaxValues: 1},
+		{ID: "token bucket", Threshold: limit, Burst: limit - 1, Behavior: hotspot.TokenBucket},
+		{ID: "token bucket, values that share", Threshold: limit, Burst: limit - 1, Behavior: hotspot.TokenBucket, MaxValues: 1},
 		{ID: "throttle", Threshold: 10, Behavior: hotspot.Throttle, MaxWait: (limit - 1) * 100 * ms},
 	} {
 		t.Run(rule.ID, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -14,19 +15,40 @@ type refusal struct {
 	rule *controller
 	cell *cell // of the value when it was refused; by now it may have another, or none
 	err  *core.BlockError
+
+	tooMany *core.BlockError // for calls of more units than ever fit, once there was one
 }
 
-// refuse returns the refusal of a cell's value. The caller holds the lock of its shard.
-func (c *controller) refuse(x *cell) *core.BlockError {
-	if x.refusal == nil || x.refusal.rule != c { // the rule has changed since
-		r := &refusal{rule: c, cell: x}
-		says := *c.refusal
-		says.Value = x.value
-		r.err = core.NewBlockError(says, r, c.refusal)
+// refuse returns the refusal of n units of a cell's value. The caller holds the lock of its
+// shard.
+func (c *controller) refuse(x *cell, n int64, q *quota) *core.BlockError {
+	r := x.refusal
+	if r == nil || r.rule != c { // the rule has changed since
+		r = &refusal{rule: c, cell: x}
+		r.err = r.says(r)
 		x.refusal = r
 	}
-	return x.refusal.err
+	if c.rule.Behavior == TokenBucket && n > q.size && !q.none {
+		if r.tooMany == nil {
+			r.tooMany = r.says(neverFits{r})
+		}
+		return r.tooMany
+	}
+	return r.err
 }
+
+// says is a refusal of which about tells the rest.
+func (r *refusal) says(about core.Refuser) *core.BlockError {
+	says := *r.rule.refusal
+	says.Value = r.cell.value
+	return core.NewBlockError(says, about, r.rule.refusal)
+}
+
+// neverFits is what a refusal knows of a call that takes more units than the bucket holds.
+type neverFits struct{ *refusal }
+
+// RetryAfter is not known: no time helps.
+func (neverFits) RetryAfter() (wait time.Duration, known bool) { return 0, false }
 
 // Limit is the threshold of the value.
 func (r *refusal) Limit() (float64, bool) { return r.rule.quotaOf(r.cell.value).limit, true }
@@ -45,7 +67,7 @@ func (r *refusal) RetryAfter() (wait time.Duration, known bool) {
 	if x := s.cells.find(&r.cell.value, r.cell.hash); x != nil {
 		return c.retry(x, now, q)
 	}
-	return c.retryAnew(s, now, q)
+	return c.retryAnew(s, &r.cell.value, now, q)
 }
 
 // retry is when one unit more fits into a cell. The caller holds the lock of its shard.
@@ -55,6 +77,9 @@ func (c *controller) retry(x *cell, now int64, q *quota) (wait time.Duration, kn
 		return 0, false
 	case c.rule.Behavior == Throttle:
 		return c.retryTurn(x.last(), now, q), true
+	case c.rule.Behavior == TokenBucket:
+		b := c.tokensOf(x.shard, x, &x.value, now, q)
+		return b.RetryAfter(now, 1, q.size), true
 	}
 	return x.bucket.room(now, int64(c.rule.Interval), q), true
 }
@@ -65,11 +90,12 @@ func (c *controller) retryTurn(last stat.Moment, now int64, q *quota) time.Durat
 }
 
 // retryAnew is retry for a value that has no cell, if it gets one.
-func (c *controller) retryAnew(s *shard, now int64, q *quota) (wait time.Duration, known bool) {
+func (c *controller) retryAnew(s *shard, v *argument.Value, now int64, q *quota) (wait time.Duration, known bool) {
 	if c.rule.Behavior == Throttle && !q.none {
 		return c.retryTurn(s.firstAfter(q), now, q), true
 	}
 	begin := s.newCell(now, q)
+	begin.value = *v
 	return c.retry(&begin, now, q)
 }
 
@@ -78,8 +104,8 @@ func (c *controller) retryAnew(s *shard, now int64, q *quota) (wait time.Duratio
 func (c *controller) restRetry(s *shard, now int64) (wait time.Duration, known bool) {
 	switch {
 	case len(s.ring) < s.room:
-		return c.retryAnew(s, now, &c.quota)
-	case c.quota.none, c.rule.Metric == Concurrency, c.rule.Behavior == Throttle:
+		return c.retryAnew(s, &s.rest.value, now, &c.quota)
+	case c.quota.none, c.rule.Metric == Concurrency, c.rule.Behavior != Reject:
 		return c.retry(&s.rest, now, &c.quota)
 	case s.window == nil:
 		return 0, true

@@ -102,16 +102,18 @@ func TestRetryAfterIsExact(t *testing.T) {
 	checked := 0
 	for round := range 300 {
 		r := hotspot.Rule{ID: "users", Param: "user", MaxValues: 2, Threshold: float64(1 + rnd.IntN(7)), Interval: []time.Duration{10 * ms, time.Second, 7 * time.Second}[rnd.IntN(3)]}
-		switch rnd.IntN(3) {
+		switch rnd.IntN(4) {
 		case 0:
 			r.Behavior, r.MaxWait, r.Threshold = hotspot.Throttle, time.Duration(1+rnd.Int64N(int64(r.Interval))), r.Threshold/3
 		case 1:
 			r.Burst = rnd.IntN(5)
+		case 2:
+			r.Behavior, r.Burst, r.Threshold, r.MaxValues = hotspot.TokenBucket, 1+rnd.IntN(4), r.Threshold/3, 1+rnd.IntN(2)
 		}
 		g := newGuard(t, r)
 		for range 30 {
 			g.clock.Advance(time.Duration(rnd.Int64N(int64(r.Interval))))
-			if rnd.IntN(10) == 0 && r.Behavior == hotspot.Reject {
+			if rnd.IntN(10) == 0 && r.Behavior != hotspot.Throttle {
 				r.Threshold = float64(1 + rnd.IntN(7))
 				g.load(r)
 			}

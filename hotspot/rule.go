@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -44,13 +45,14 @@ type Rule struct {
 	IgnoreEmpty bool `yaml:"ignoreEmpty,omitempty"`
 	// Threshold is the limit of each value: units per Interval for QPS, units at once
 	// for Concurrency. Finite and not negative; 0 blocks every value. A fraction counts
-	// only where it can: it spaces a throttle exactly.
+	// only where it can: it spaces a throttle, and fills a token bucket, exactly.
 	Threshold float64 `yaml:"threshold"`
 	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second. Only with
 	// metric QPS.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Burst is how many units a value that was idle may take beyond Threshold. Only
-	// with metric QPS and behavior Reject.
+	// Burst is how many units a value that was idle may take beyond Threshold at behavior
+	// Reject, and at behavior TokenBucket beyond the one that is due: its bucket holds
+	// Burst + 1 of them. 0 to 10⁹. Only with metric QPS, and these behaviors.
 	Burst int `yaml:"burst,omitempty"`
 	// Metric is what Threshold counts. The zero value is QPS.
 	Metric Metric `yaml:"metric,omitempty"`
@@ -86,12 +88,12 @@ const (
 	MinInterval   = stat.MinInterval
 	MaxInterval   = stat.MaxInterval
 	MaxMaxWait    = 24 * time.Hour
-	MaxThrottle   = 1e9 // units per second that a throttle can space
+	MaxThrottle   = family.MaxRate // units per second that a throttle can space, and that fill a token bucket
 	MaxThreshold  = 1e15
 	MaxIndex      = 1000
 	MaxMaxValues  = 1_000_000
 	MaxExceptions = 10_000
-	MaxBurst      = 1_000_000_000
+	MaxBurst      = family.MaxBurst
 )
 
 const defaultMaxValues = 10_000
@@ -149,28 +151,29 @@ func (r Rule) checkEnums() error {
 	case int(r.Metric) >= len(metricNames):
 		return spec.BadField("metric", "%d is unknown: use hotspot.QPS or hotspot.Concurrency", r.Metric)
 	case int(r.Behavior) >= len(behaviorNames):
-		return spec.BadField("behavior", "%d is unknown: use hotspot.Reject or hotspot.Throttle", r.Behavior)
+		return spec.BadField("behavior", "%d is unknown: use hotspot.Reject, hotspot.Throttle or hotspot.TokenBucket", r.Behavior)
 	case r.Metric == Concurrency && r.Behavior != Reject:
 		return spec.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
 	case r.Interval != 0 && r.Metric == Concurrency:
-		return r.unread("interval", Reject)
+		return r.unread("interval", "")
 	case r.Burst != 0 && !r.fills():
-		return r.unread("burst", Reject)
+		return r.unread("burst", "reject or tokenBucket")
 	case r.MaxWait != 0 && r.Behavior != Throttle:
-		return r.unread("maxWait", Throttle)
+		return r.unread("maxWait", "throttle")
 	}
 	return nil
 }
 
 // fills reports whether the rule has a bucket for each value that is filled up again.
-func (r Rule) fills() bool { return r.Metric == QPS && r.Behavior == Reject }
+func (r Rule) fills() bool { return r.Metric == QPS && r.Behavior != Throttle }
 
 // unread says that a field has no meaning for the metric or the behavior of the rule.
-func (r Rule) unread(field string, reader Behavior) error {
+// readers are the behaviors for which it has one.
+func (r Rule) unread(field, readers string) error {
 	if r.Metric == Concurrency {
 		return spec.BadField(field, "has no meaning for metric concurrency: remove it, or set metric to qps")
 	}
-	return spec.BadField(field, "has no meaning for behavior %s: remove it, or set behavior to %s", r.Behavior, reader)
+	return spec.BadField(field, "has no meaning for behavior %s: remove it, or set behavior to %s", r.Behavior, readers)
 }
 
 func (r Rule) checkNumbers() error {
@@ -199,6 +202,9 @@ func (r Rule) checkNumbers() error {
 func (r Rule) checkThreshold(field string, threshold float64) error {
 	if !(threshold >= 0) || threshold > MaxThreshold {
 		return spec.BadField(field, "is %v: use a finite number from 0 to %g", threshold, float64(MaxThreshold))
+	}
+	if r.Behavior == TokenBucket {
+		return family.CheckBucket(field, threshold, r.Interval, r.Burst)
 	}
 	if perSecond := threshold / r.Interval.Seconds(); r.Behavior == Throttle && perSecond > MaxThrottle {
 		return spec.BadField(field, "is %g a second: a throttle spaces at most %g a second", perSecond, float64(MaxThrottle))
@@ -279,23 +285,30 @@ func (r Rule) fields() any {
 
 // quota is a limit as it is enforced.
 type quota struct {
-	limit   float64 // the threshold
-	none    bool    // nothing passes
-	units   int64   // of the threshold, per interval or at once
-	size    int64   // of a full bucket
-	perUnit float64 // ns
-	private bool    // the rule has named the value since it knows any: nothing of it is in the rest
+	limit   float64     // the threshold
+	none    bool        // nothing passes
+	units   int64       // of the threshold, per interval or at once
+	size    int64       // of a full bucket
+	perUnit float64     // ns
+	unit    stat.Moment // of a token bucket: the time in which one comes back; zero where none does
+	private bool        // the rule has named the value since it knows any: nothing of it is in the rest
 }
 
 func (r Rule) quota(threshold float64) quota {
 	units := int64(math.Floor(threshold))
-	return quota{
+	q := quota{
 		limit:   threshold,
 		none:    threshold == 0 || units == 0 && r.Behavior == Reject,
 		units:   units,
 		size:    units + int64(r.Burst),
 		perUnit: float64(r.Interval) / threshold,
 	}
+	if r.Behavior == TokenBucket {
+		if q.size = family.BucketSize(r.Burst); !q.none {
+			q.unit = stat.UnitCost(r.Interval, threshold)
+		}
+	}
+	return q
 }
 
 // cost is the time that n units take of the queue.

@@ -24,7 +24,9 @@ import (
 //     nothing of it is in flight; the latest turn that was ever forgotten is kept
 //     (floor), for those who come with many units;
 //   - what a value takes while it has no cell, it takes from the rest;
-//   - a new cell begins as the rest is: all that the rest gave may have been its value's.
+//   - a new cell begins as the rest is: all that the rest gave may have been its value's;
+//   - a token bucket that is full and forgotten has judged its calls up to some time, and the
+//     rest judges nobody earlier than that.
 //
 // So no value ever gets more for being forgotten, for coming back, or for others that
 // come and go. Those who share the rest may get less.
@@ -38,6 +40,8 @@ type shard struct {
 	ring  []*cell // those that count for the cap, in the order of the hand
 	hand  int     // the place in it to look at next
 	room  int     // how many cells may be in it
+
+	rule *controller // the latest: what the token buckets fill by
 
 	rest     cell          // of all values without a cell; its bucket is the window
 	window   *stat.Window  // of what the rest gave, nil if it never did
@@ -60,9 +64,10 @@ type cell struct {
 
 	bucket  bucket
 	filling filling
-	queue   *stat.Turns // of a throttle, nil if nobody ever took a turn
-	held    int64       // units in flight
-	era     uint64      // of the shard when the cell was made, if something of the rest was in flight
+	queue   *stat.Turns       // of a throttle, nil if nobody ever took a turn
+	tokens  *stat.TokenBucket // of a token bucket, nil if the value never had one
+	held    int64             // units in flight
+	era     uint64            // of the shard when the cell was made, if something of the rest was in flight
 
 	passed, refused int64 // calls
 	heat            heat
@@ -80,7 +85,7 @@ const (
 	maxLook = 8
 )
 
-func newValues(most int) *values {
+func newValues(most int, rule *controller) *values {
 	n := 1
 	for n < maxShards && n*cellsPerShard < most {
 		n *= 2
@@ -90,6 +95,7 @@ func newValues(most int) *values {
 		s := &vs.shards[i]
 		s.floor = stat.LongAgo()
 		s.era = 1
+		s.rule = rule
 		s.rest = cell{shard: s, bucket: bucket{filled: never}}
 	}
 	vs.resize(most)
@@ -144,7 +150,7 @@ func (s *shard) obtain(v argument.Value, hash uint64, now int64, q *quota, rule 
 			s.hand = 0
 		}
 		if c := s.ring[s.hand]; rule.forgettable(c, now) {
-			s.forget(c)
+			s.forget(c, now, rule)
 		}
 	}
 	if len(s.ring) >= s.room {
@@ -183,13 +189,19 @@ func (s *shard) add(v argument.Value, hash uint64, now int64, q *quota) *cell {
 	if first := s.firstAfter(q); first != stat.LongAgo() {
 		c.turns().NotBefore(first)
 	}
+	if q.unit != (stat.Moment{}) {
+		c.tokenBucket(now, q)
+	}
 	s.cells.add(&c)
 	return &c
 }
 
 // forget drops the cell under the hand.
-func (s *shard) forget(c *cell) {
+func (s *shard) forget(c *cell, now int64, rule *controller) {
 	s.floor = s.floor.Later(c.last())
+	if c.tokens != nil {
+		s.rest.tokenBucket(now, &rule.quota).GoOnFrom(c.tokens, now)
+	}
 	s.cells.remove(c)
 	last := len(s.ring) - 1
 	s.ring[s.hand] = s.ring[last]

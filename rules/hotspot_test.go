@@ -52,6 +52,11 @@ const hotspotFile = `hotspot:
     threshold: 3
     behavior: throttle
     maxWait: 1s
+  - resource: bursts
+    index: 0
+    threshold: 2.5
+    burst: 20
+    behavior: tokenBucket
 `
 
 func hotspotSet() rules.Set {
@@ -72,6 +77,7 @@ func hotspotSet() rules.Set {
 		},
 		{Resource: "send", Index: hotspot.At(0), Threshold: 3, Metric: hotspot.Concurrency},
 		{Resource: "send", Index: hotspot.At(0), Threshold: 3, Behavior: hotspot.Throttle, MaxWait: time.Second},
+		{Resource: "bursts", Index: hotspot.At(0), Threshold: 2.5, Behavior: hotspot.TokenBucket, Burst: 20},
 	}}
 }
 
@@ -99,7 +105,14 @@ func TestHotspotRulesAreRefused(t *testing.T) {
 		{"{resource: a, index: 0}", "1:13: hotspot[0].threshold: is required: write 0 if you mean 0"},
 		{"{resource: a, index: 0, threshold: -1}", "1:48: hotspot[0].threshold: is -1: use a finite number from 0 to 1e+15"},
 		{"{resource: a, index: 0, threshold: 1, burst: -1}", "1:58: hotspot[0].burst: is -1: use a number from 0 to 1000000000"},
-		{"{resource: a, index: 0, threshold: 1, burst: 1, behavior: throttle}", "1:58: hotspot[0].burst: has no meaning for behavior throttle: remove it, or set behavior to reject"},
+		{"{resource: a, index: 0, threshold: 1, burst: 1, behavior: throttle}", "1:58: hotspot[0].burst: has no meaning for behavior throttle: remove it, or set behavior to reject or tokenBucket"},
+		{"{resource: a, index: 0, threshold: 1, burst: 1, metric: concurrency}", "1:58: hotspot[0].burst: has no meaning for metric concurrency: remove it, or set metric to qps"},
+		{"{resource: a, index: 0, threshold: 1, behavior: tokenBucket, maxWait: 1s}", "1:83: hotspot[0].maxWait: has no meaning for behavior tokenBucket: remove it, or set behavior to throttle"},
+		{"{resource: a, index: 0, threshold: 1, behavior: tokenBucket, metric: concurrency}", "1:61: hotspot[0].behavior: tokenBucket does not go with metric concurrency: use reject"},
+		{"{resource: a, index: 0, threshold: 1e12, behavior: tokenBucket}", "1:48: hotspot[0].threshold: is 1e+12 a second: a token bucket fills with at most 1e+09 a second"},
+		{"{resource: a, index: 0, threshold: 1, behavior: tokenBucket, burst: -1}", "1:81: hotspot[0].burst: is -1: use a number from 0 to 1000000000"},
+		{"{resource: a, index: 0, threshold: 0.1, behavior: tokenBucket, burst: 1000000000}", "1:83: hotspot[0].burst: is 1000000000: at a threshold of 0.1 the bucket would take more than 73 years to fill; use less"},
+		{"{resource: a, index: 0, threshold: 1, burst: 1000000000, behavior: tokenBucket, exceptions: [{value: x, threshold: 0.1}]}", "1:58: hotspot[0].burst: is 1000000000: at a threshold of 0.1 the bucket would take more than 73 years to fill; use less"},
 		{"{resource: a, index: 0, threshold: 1, behavior: throttle, metric: concurrency}", "1:61: hotspot[0].behavior: throttle does not go with metric concurrency: use reject"},
 		{"{resource: a, index: 0, threshold: 1, interval: 1ms}", "1:61: hotspot[0].interval: is 1ms: use a duration from 10ms to 24h0m0s"},
 		{"{resource: a, index: 0, threshold: 1, maxValues: -1}", "1:62: hotspot[0].maxValues: is -1: use a number from 1 to 1000000, or leave it out for 10000"},

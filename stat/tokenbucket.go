@@ -191,6 +191,11 @@ func (b *TokenBucket) SetUnit(now int64, cost Moment) {
 // that time.
 func (b *TokenBucket) Follow(last Moment) { b.tat = b.tat.Later(last.plus(b.unit)) }
 
+// GoOnFrom has the bucket stand for old as well, which is full at now and forgotten: it judges
+// nobody at an earlier time than old would, now included. It is full itself, as far as it
+// stands for old.
+func (b *TokenBucket) GoOnFrom(old *TokenBucket, now int64) { b.seen = max(b.seen, old.seen, now) }
+
 // Last is not earlier than the last time at which a unit passed.
 func (b *TokenBucket) Last() Moment { return Moment{ns: b.seen} }
 

@@ -52,6 +52,8 @@ func everyKind(seed uint64, sampled bool) rules.Set {
 			{Resource: "hotspot", Param: "user", Threshold: threshold(), MaxValues: 2, Burst: 1},
 			{Resource: "hotspot queue", Param: "user", Threshold: threshold(), Behavior: hotspot.Throttle, MaxWait: time.Second},
 			{Resource: "hotspot slow", Param: "user", Threshold: 1e-6, Behavior: hotspot.Throttle, MaxWait: time.Second},
+			{Resource: "hotspot bucket", Param: "user", Threshold: threshold(), Behavior: hotspot.TokenBucket, MaxValues: 2, Burst: 2},
+			{Resource: "hotspot bucket, slow", Param: "user", Threshold: 1e-6, Behavior: hotspot.TokenBucket, Burst: 1},
 		},
 		Flow: []flow.Rule{
 			{Resource: "reject", Threshold: threshold(), Interval: time.Duration(1+r.IntN(3)) * time.Second},
@@ -114,7 +116,10 @@ func (p *played) call(t testing.TB, r *rand.Rand) {
 	for _, f := range p.set.Flow {
 		names = append(names, f.Resource)
 	}
-	names = append(names, "authority", "hotspot", "hotspot queue", "hotspot slow", "isolation", "adaptive", "breaker", "slow", "outlier", fmt.Sprint("other ", r.IntN(20)))
+	for _, h := range p.set.Hotspot {
+		names = append(names, h.Resource)
+	}
+	names = append(names, "authority", "isolation", "adaptive", "breaker", "slow", "outlier", fmt.Sprint("other ", r.IntN(20)))
 	opts := []core.Option{api.Param("user", []string{"ann", "bob", "cid"}[r.IntN(3)]), api.Endpoint([]string{"one", "two", "three"}[r.IntN(3)])}
 	if r.IntN(3) == 0 {
 		opts = append(opts, api.Prioritized())

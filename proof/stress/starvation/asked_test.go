@@ -152,7 +152,7 @@ func anyRules(r *rand.Rand) (set rules.Set) {
 	if r.IntN(2) == 0 {
 		set.Hotspot = append(set.Hotspot, hotspot.Rule{
 			ID: "hotspot", Resource: "orders", Param: "user", Threshold: float64(1 + r.IntN(4)),
-			Behavior: []hotspot.Behavior{hotspot.Reject, hotspot.Throttle}[r.IntN(2)],
+			Behavior: []hotspot.Behavior{hotspot.Reject, hotspot.Throttle, hotspot.TokenBucket}[r.IntN(3)],
 		})
 	}
 	if r.IntN(2) == 0 {

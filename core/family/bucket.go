@@ -1,0 +1,31 @@
+package family
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// The ranges of what a token bucket goes by.
+const (
+	MaxRate  = 1e9 // units per second that fill one
+	MaxBurst = 1_000_000_000
+)
+
+// BucketSize is how many units a token bucket holds: those of a burst, and the one that is due.
+func BucketSize(burst int) int64 { return int64(burst) + 1 }
+
+// CheckBucket checks what a token bucket goes by. The threshold stands in field.
+func CheckBucket(field string, threshold float64, interval time.Duration, burst int) error {
+	perSecond := threshold / interval.Seconds()
+	switch {
+	case perSecond > MaxRate:
+		return spec.BadField(field, "is %g a second: a token bucket fills with at most %g a second", perSecond, float64(MaxRate))
+	case burst < 0 || burst > MaxBurst:
+		return spec.BadField("burst", "is %d: use a number from 0 to %d", burst, MaxBurst)
+	case burst != 0 && threshold > 0 && stat.UnitCost(interval, threshold).Times(BucketSize(burst)).Endless():
+		return spec.BadField("burst", "is %d: at a threshold of %g the bucket would take more than 73 years to fill; use less", burst, threshold)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package hotspot
+
+import (
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// A value's token bucket is full at first, or as that of the rest where the rest may have
+// given the value something. It fills at the rate of the latest rule, also for calls that are
+// judged by an older one: these only go by the size that their own rule gives it. Invariant,
+// under the lock of the shard: where the latest rule has token buckets, what a unit costs in
+// any of them is what that rule says for its value.
+
+// tokenBucket is that of the cell, made if there is none. The caller holds the lock of its
+// shard.
+func (x *cell) tokenBucket(now int64, q *quota) *stat.TokenBucket {
+	if x.tokens == nil {
+		b := x.shard.newTokens(&x.value, now, q)
+		x.tokens = &b
+	}
+	return x.tokens
+}
+
+// newTokens is the token bucket of a value that has none. The caller holds the lock.
+func (s *shard) newTokens(v *argument.Value, now int64, q *quota) stat.TokenBucket {
+	b := stat.MakeTokenBucket()
+	if s.rest.tokens != nil && !q.private {
+		b = *s.rest.tokens
+	}
+	unit := s.rule.quotaOf(*v).unit
+	if unit == (stat.Moment{}) { // it has none: nothing passes, or it is of another behavior
+		unit = q.unit
+	}
+	if unit != (stat.Moment{}) {
+		b.SetUnit(now, unit)
+	}
+	return b
+}
+
+// tokensOf is the token bucket of a cell as it is; if that is nil or has none, the one that its
+// value would get. The caller holds the lock.
+func (c *controller) tokensOf(s *shard, x *cell, v *argument.Value, now int64, q *quota) stat.TokenBucket {
+	if x != nil && x.tokens != nil {
+		return *x.tokens
+	}
+	return s.newTokens(v, now, q)
+}
+
+// takeTokens takes n units of the cell's token bucket. The caller holds the lock.
+func (x *cell) takeTokens(now, n int64, q *quota) (held core.Reservation, ok bool) {
+	if q.none {
+		return held, false
+	}
+	taken, ok := x.tokenBucket(now, q).Take(now, n, q.size)
+	return core.Reservation{Holder: (*tokenUnits)(x), Units: n, Token: taken.No, Undo: taken.At}, ok
+}
+
+// tokenUnits are units that a call took from a cell's token bucket.
+type tokenUnits cell
+
+// GiveBack gives them back, as far as time has not brought them back.
+func (u *tokenUnits) GiveBack(r *core.Reservation, _ int64) {
+	u.shard.mu.Lock()
+	defer u.shard.mu.Unlock()
+	u.tokens.GiveBack(stat.Taken{At: r.Undo, No: r.Token}, r.Units)
+}
+
+// follow makes c, which goes on from old, the rule that the values are known to. It comes
+// right before the first call that c judges.
+func (vs *values) follow(c, old *controller, now int64) {
+	for i := range vs.shards {
+		s := &vs.shards[i]
+		s.mu.Lock()
+		s.rule = c
+		s.cells.all(func(x *cell) { c.takeOver(x, old, now) })
+		c.takeOver(&s.rest, old, now) // the last: who gets a bucket above gets what it is so far
+		s.mu.Unlock()
+	}
+}
+
+// takeOver has a cell go on from old: as many units are missing in its token bucket as before.
+// Where a queue became a bucket, the turns that were given are units that were taken: the
+// bucket is full when the turn after them would have come. Where a bucket became a queue, its
+// first turn comes one distance after the last unit that the bucket let pass. The caller holds
+// the lock.
+func (c *controller) takeOver(x *cell, old *controller, now int64) {
+	q := c.quotaOf(x.value)
+	switch {
+	case q.unit != (stat.Moment{}):
+		if x.tokens != nil {
+			x.tokens.SetUnit(now, q.unit)
+		}
+		if last := x.last(); old.rule.Behavior == Throttle && last != stat.LongAgo() {
+			x.tokenBucket(now, q).Follow(last)
+		}
+	case c.rule.Behavior == Throttle && old.rule.Behavior == TokenBucket && x.tokens != nil:
+		x.turns().NotBefore(x.tokens.Last())
+	}
+}
