@@ -1,10 +1,6 @@
 package windows
 
-import (
-	"time"
-
-	"github.com/penstock-go/penstock/stat"
-)
+import "time"
 
 // Limiter admits calls up to a limit in an interval.
 type Limiter interface {
@@ -33,26 +29,7 @@ var Kinds = []Kind{
 	{"token bucket", func(limit int64, interval time.Duration) Limiter { return NewTokens(limit, interval, limit) }},
 	{"GCRA, burst of all", func(limit int64, interval time.Duration) Limiter { return NewGCRA(limit, interval, limit) }},
 	{"GCRA, burst of a tenth", func(limit int64, interval time.Duration) Limiter { return NewGCRA(limit, interval, max(1, limit/10)) }},
-}
-
-// Ours is Penstock's window, with one limit.
-type Ours struct {
-	window *stat.Window
-	limit  int64
-}
-
-// NewOurs returns a window of so many buckets, one more if it is strict.
-func NewOurs(limit int64, interval time.Duration, buckets int, strict bool) *Ours {
-	interval -= interval % time.Duration(buckets) // whole nanoseconds a bucket
-	w, err := stat.NewWindow(stat.Shape{Interval: interval, Buckets: buckets, Strict: strict})
-	if err != nil {
-		panic(err) // the shapes here are valid
-	}
-	return &Ours{w, limit}
-}
-
-// Allow counts a call at now if there is room for it.
-func (o *Ours) Allow(now int64) bool {
-	_, ok := o.window.TryAdd(now, 1, o.limit)
-	return ok
+	{"GCRA, a tenth (ours)", func(limit int64, interval time.Duration) Limiter {
+		return NewOurTokens(limit, interval, max(1, limit/10))
+	}},
 }

@@ -1,0 +1,52 @@
+package windows
+
+import (
+	"sync"
+	"time"
+
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Ours is Penstock's window, with one limit.
+type Ours struct {
+	window *stat.Window
+	limit  int64
+}
+
+// NewOurs returns a window of so many buckets, one more if it is strict.
+func NewOurs(limit int64, interval time.Duration, buckets int, strict bool) *Ours {
+	interval -= interval % time.Duration(buckets) // whole nanoseconds a bucket
+	w, err := stat.NewWindow(stat.Shape{Interval: interval, Buckets: buckets, Strict: strict})
+	if err != nil {
+		panic(err) // the shapes here are valid
+	}
+	return &Ours{w, limit}
+}
+
+// Allow counts a call at now if there is room for it.
+func (o *Ours) Allow(now int64) bool {
+	_, ok := o.window.TryAdd(now, 1, o.limit)
+	return ok
+}
+
+// OurTokens is Penstock's token bucket, under a lock as a rule has it.
+type OurTokens struct {
+	mu     sync.Mutex
+	tokens stat.TokenBucket
+	size   int64
+}
+
+// NewOurTokens returns a full bucket that holds size.
+func NewOurTokens(limit int64, interval time.Duration, size int64) *OurTokens {
+	t := &OurTokens{tokens: stat.MakeTokenBucket(), size: size}
+	t.tokens.SetUnit(0, stat.UnitCost(interval, float64(limit)))
+	return t
+}
+
+// Allow takes a token if there is one.
+func (t *OurTokens) Allow(now int64) bool {
+	t.mu.Lock()
+	_, ok := t.tokens.Take(now, 1, t.size)
+	t.mu.Unlock()
+	return ok
+}
