@@ -1,0 +1,368 @@
+package conformance
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/adapters/nethttp"
+	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/system"
+)
+
+// every matches all resources.
+const every = ".*"
+
+var once = []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour}}
+
+// Cases are what every adapter must do.
+var Cases = []Case{
+	{Name: "a request that passes", Run: func(s *Stage) error {
+		resp, body, err := s.get("/ok")
+		if err := says(resp, err, http.StatusOK); err != nil || body != "ok" {
+			return fmt.Errorf("%q: %w", body, err)
+		}
+		return s.counted(s.name("GET", "/ok"), figures{pass: 1, done: 1})
+	}},
+	{Name: "a request with a body", Run: func(s *Stage) error {
+		resp, body, err := s.do(context.Background(), http.MethodPost, "/echo", "abc")
+		if err := says(resp, err, http.StatusOK); err != nil || body != "abc" {
+			return fmt.Errorf("%q: %w", body, err)
+		}
+		return s.counted(s.name("POST", "/echo"), figures{pass: 1, done: 1})
+	}},
+	{Name: "a wildcard is one resource", Run: func(s *Stage) error {
+		for id := range 20 {
+			if resp, _, err := s.get(fmt.Sprintf("/users/%d", id)); err != nil || resp.StatusCode != http.StatusOK {
+				return fmt.Errorf("%d: %v", id, err)
+			}
+		}
+		return s.counted(s.name("GET", "/users/{id}"), figures{pass: 20, done: 20})
+	}},
+
+	{Name: "refused by flow", Set: api.RuleSet{Flow: once}, Run: refuses(http.StatusTooManyRequests, true)},
+	{Name: "refused by a hotspot rule", Opts: []nethttp.Option{nethttp.Param("user", nethttp.Header("X-User"))},
+		Set: api.RuleSet{Hotspot: []hotspot.Rule{{Resource: every, Match: api.MatchRegex, Param: "user", Threshold: 1, Interval: time.Hour}}},
+		Run: refuses(http.StatusTooManyRequests, true)},
+	{Name: "refused by authority", Opts: []nethttp.Option{nethttp.Origin(nethttp.Header("X-User"))},
+		Set: api.RuleSet{Authority: []authority.Rule{{Resource: every, Match: api.MatchRegex, List: authority.Deny, Origins: []string{"ann"}}}},
+		Run: refuses(http.StatusForbidden, false)},
+	{Name: "refused by a system rule", Set: api.RuleSet{System: []system.Rule{{Metric: system.QPS, Threshold: 1, Interval: time.Hour}}},
+		Run: refuses(http.StatusServiceUnavailable, true)},
+	{Name: "refused by a breaker", Set: api.RuleSet{Breaker: []breaker.Rule{{ID: "b", Resource: every, Match: api.MatchRegex,
+		Threshold: 0.5, MinCalls: 1, Recovery: time.Hour}}}, Run: func(s *Stage) error {
+		if _, _, err := s.get("/status?is=500"); err != nil {
+			return err
+		}
+		if err := s.counted(s.name("GET", "/status"), figures{pass: 1, done: 1, failed: 1}); err != nil {
+			return err
+		}
+		resp, body, err := s.get("/status?is=200")
+		return refused(resp, body, err, http.StatusServiceUnavailable, true)
+	}},
+	{Name: "refused by isolation", Set: api.RuleSet{Isolation: []isolation.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1}}},
+		Run: func(s *Stage) error {
+			return s.holding("/hold", func() error {
+				resp, body, err := s.get("/hold")
+				return refused(resp, body, err, http.StatusTooManyRequests, false)
+			})
+		}},
+	{Name: "the limit is told where that is asked for", Opts: []nethttp.Option{nethttp.RateLimitHeaders(refusal.Draft10)},
+		Set: api.RuleSet{Flow: once}, Run: func(s *Stage) error {
+			_, _, _ = s.get("/ok")
+			resp, body, err := s.get("/ok")
+			if err := refused(resp, body, err, http.StatusTooManyRequests, true); err != nil {
+				return err
+			}
+			if got := resp.Header.Get("RateLimit-Policy"); got != `"flow";q=1` {
+				return fmt.Errorf("RateLimit-Policy: %s", got)
+			}
+			if got := resp.Header.Get("RateLimit"); !strings.HasPrefix(got, `"flow";r=0;t=`) {
+				return fmt.Errorf("RateLimit: %s", got)
+			}
+			return nil
+		}},
+	{Name: "the limit is not told otherwise", Set: api.RuleSet{Flow: once}, Run: func(s *Stage) error {
+		_, _, _ = s.get("/ok")
+		resp, body, err := s.get("/ok")
+		if err := refused(resp, body, err, http.StatusTooManyRequests, true); err != nil {
+			return err
+		}
+		for name := range resp.Header {
+			if strings.Contains(name, "Ratelimit") || strings.Contains(name, "RateLimit") {
+				return fmt.Errorf("the response has %s", name)
+			}
+		}
+		return nil
+	}},
+
+	{Name: "a status of 500 is a failure", Run: outcome(500, 1)},
+	{Name: "a status of 503 is a failure", Run: outcome(503, 1)},
+	{Name: "a status of 404 is none", Run: outcome(404, 0)},
+	{Name: "a status of 429 is none", Run: outcome(429, 0)},
+	{Name: "a failure is what the user says", Opts: []nethttp.Option{nethttp.Failure(func(_ *http.Request, status int, _ error) bool { return status == 404 })},
+		Run: outcome(404, 1)},
+	{Name: "a panic is a failure and leaks nothing", Run: func(s *Stage) error {
+		_, _, _ = s.get("/panic") // an error or a 500: the framework's
+		return s.counted(s.name("GET", "/panic"), figures{pass: 1, done: 1, failed: 1})
+	}},
+	{Name: "an abort under a live client is a failure", Run: func(s *Stage) error {
+		_, _, _ = s.get("/abort")
+		return s.counted(s.name("GET", "/abort"), figures{pass: 1, done: 1, failed: 1})
+	}},
+	{Name: "an abort under a dead client is none", Run: func(s *Stage) error {
+		if err := s.cancelWhileRunning("/proxy"); err != nil {
+			return err
+		}
+		return s.counted(s.name("GET", "/proxy"), figures{pass: 1, done: 1})
+	}},
+	{Name: "a client that leaves while the handler runs is no failure", Run: func(s *Stage) error {
+		if err := s.cancelWhileRunning("/hold"); err != nil {
+			return err
+		}
+		return s.counted(s.name("GET", "/hold"), figures{pass: 1, done: 1})
+	}},
+	{Name: "a client that leaves while it waits takes nothing", Set: api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex,
+		Threshold: 1, Interval: time.Hour, Behavior: flow.Throttle, MaxWait: 2 * time.Hour}}}, Run: func(s *Stage) error {
+		if _, _, err := s.get("/ok"); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		result := make(chan error, 1)
+		go func() {
+			_, _, err := s.do(ctx, http.MethodGet, "/ok", "")
+			result <- err
+		}()
+		if err := s.until("the second request waits", func() bool { return s.Guard.Tree().Waiting == 1 }); err != nil {
+			cancel()
+			return err
+		}
+		cancel()
+		if err := <-result; !errors.Is(err, context.Canceled) {
+			return fmt.Errorf("the client got %v", err)
+		}
+		return s.counted(s.name("GET", "/ok"), figures{pass: 1, block: 1, done: 1})
+	}},
+
+	{Name: "a nested refusal is no failure", Set: api.RuleSet{Flow: []flow.Rule{{Resource: "nested", Threshold: 0}},
+		Breaker: []breaker.Rule{}}, Run: func(s *Stage) error {
+		resp, _, err := s.get("/nested")
+		if err := says(resp, err, http.StatusTooManyRequests); err != nil {
+			return err
+		}
+		if err := s.counted("nested", figures{block: 1}); err != nil {
+			return err
+		}
+		return s.counted(s.name("GET", "/nested"), figures{pass: 1, done: 1})
+	}},
+	{Name: "a nested refusal that is told as 503 is no failure", Set: api.RuleSet{Breaker: []breaker.Rule{{ID: "nested", Resource: "nested", Threshold: 0.5}}},
+		Run: func(s *Stage) error {
+			if err := s.Guard.ForceBreaker("nested", "nested", breaker.ForceOpen); err != nil {
+				return err
+			}
+			resp, _, err := s.get("/nested")
+			if err := says(resp, err, http.StatusServiceUnavailable); err != nil {
+				return err
+			}
+			return s.counted(s.name("GET", "/nested"), figures{pass: 1, done: 1})
+		}},
+	{Name: "nested calls are counted below the request", Opts: []nethttp.Option{nethttp.Context("web"), nethttp.Origin(nethttp.Header("X-User"))},
+		Run: func(s *Stage) error {
+			if _, _, err := s.get("/nested", "X-User", "ann"); err != nil {
+				return err
+			}
+			tree := s.Guard.Tree()
+			entrance, ok := tree.Entrance("web")
+			if !ok || len(entrance.Children) != 1 || len(entrance.Children[0].Children) != 1 || entrance.Children[0].Children[0].Name != "nested" {
+				return fmt.Errorf("the tree is\n%s", s.tree())
+			}
+			if n, ok := tree.Origin("nested", "ann"); !ok || n.Lifetime.Pass != 1 {
+				return fmt.Errorf("the nested call is none of ann's:\n%s", s.tree())
+			}
+			return nil
+		}},
+
+	{Name: "events arrive one by one, and have no response time", Run: func(s *Stage) error {
+		resp, err := s.client.Get(s.URL + "/events")
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		for n := range 3 {
+			line, err := bufio.NewReader(resp.Body).ReadString('\n')
+			if want := fmt.Sprintf("data: %d\n", n); line != want {
+				return fmt.Errorf("the event is %q: %w", line, err)
+			}
+			<-s.held
+		}
+		return s.counted(s.name("GET", "/events"), figures{pass: 1, done: 1, long: 1})
+	}},
+	{Name: "a connection that is taken over ends the call", Run: socket(0, figures{pass: 1, done: 1})},
+	{Name: "a connection that is taken over is held if told so", Opts: []nethttp.Option{nethttp.HoldHijacked()},
+		Run: socket(1, figures{pass: 1, done: 1, long: 1})},
+
+	{Name: "paths that no route serves are one resource", Run: func(s *Stage) error {
+		for n := range 500 {
+			if resp, _, err := s.get(fmt.Sprintf("/no/%d", n)); err != nil || resp.StatusCode != http.StatusNotFound {
+				return fmt.Errorf("%v: %v", resp, err)
+			}
+		}
+		return s.fewResources()
+	}},
+	{Name: "methods that no route serves are few resources", Run: func(s *Stage) error {
+		for n := range 200 {
+			if _, _, err := s.do(context.Background(), fmt.Sprintf("X%d", n), "/ok", ""); err != nil {
+				return err
+			}
+		}
+		return s.fewResources()
+	}},
+	{Name: "requests without a route can be refused", Set: api.RuleSet{Flow: once}, Run: func(s *Stage) error {
+		_, _, _ = s.get("/no/1")
+		resp, body, err := s.get("/no/2")
+		return refused(resp, body, err, http.StatusTooManyRequests, true)
+	}},
+}
+
+// says checks a response's status.
+func says(resp *http.Response, err error, status int) error {
+	if err == nil && resp.StatusCode != status {
+		err = fmt.Errorf("the status is %s, not %d", resp.Status, status)
+	}
+	return err
+}
+
+// refuses checks the refusal of a second request.
+func refuses(status int, retry bool) func(*Stage) error {
+	return func(s *Stage) error {
+		if _, _, err := s.get("/ok", "X-User", "ann"); err != nil {
+			return err
+		}
+		resp, body, err := s.get("/ok", "X-User", "ann")
+		if err := refused(resp, body, err, status, retry); err != nil {
+			return err
+		}
+		if f := s.figures(s.name("GET", "/ok")); f.block == 0 || f.failed != 0 {
+			return fmt.Errorf("counted %+v", f)
+		}
+		return nil
+	}
+}
+
+// refused checks the response of a refusal.
+func refused(resp *http.Response, body string, err error, status int, retry bool) error {
+	if err := says(resp, err, status); err != nil {
+		return err
+	}
+	if got := resp.Header.Get("Retry-After"); retry == (got == "") || got == "0" {
+		return fmt.Errorf("Retry-After is %q", got)
+	}
+	if got := resp.Header.Get("Cache-Control"); got != "no-store" {
+		return fmt.Errorf("Cache-Control is %q", got)
+	}
+	if got := resp.Header.Get("Content-Type"); got != refusal.ProblemType {
+		return fmt.Errorf("the content is of type %q", got)
+	}
+	var problem struct {
+		Title  string
+		Status int
+	}
+	if err := json.Unmarshal([]byte(body), &problem); err != nil || problem.Status != status || problem.Title == "" {
+		return fmt.Errorf("the body is %q: %w", body, err)
+	}
+	return nil
+}
+
+// outcome checks how a response with a status is counted.
+func outcome(status int, failed int64) func(*Stage) error {
+	return func(s *Stage) error {
+		resp, _, err := s.get(fmt.Sprintf("/status?is=%d", status))
+		if err := says(resp, err, status); err != nil {
+			return err
+		}
+		return s.counted(s.name("GET", "/status"), figures{pass: 1, done: 1, failed: failed})
+	}
+}
+
+// holding calls f while a request is held by its handler.
+func (s *Stage) holding(path string, f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := s.get(path)
+		done <- err
+	}()
+	<-s.held
+	err := f()
+	s.release <- struct{}{}
+	return errors.Join(err, <-done)
+}
+
+// cancelWhileRunning has the client leave while the handler runs.
+func (s *Stage) cancelWhileRunning(path string) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := s.do(ctx, http.MethodGet, path, "")
+		done <- err
+	}()
+	<-s.held
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("the client got %v", err)
+	}
+	return nil
+}
+
+// socket has a handler take over the connection, and checks how many calls are in flight then.
+func socket(inFlight int64, want figures) func(*Stage) error {
+	return func(s *Stage) error {
+		at, err := url.Parse(s.URL)
+		if err != nil {
+			return err
+		}
+		conn, err := net.Dial("tcp", at.Host)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "GET /socket HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n", at.Host)
+		from := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(from, nil)
+		if err := says(resp, err, http.StatusSwitchingProtocols); err != nil {
+			return err
+		}
+		fmt.Fprint(conn, "hello\n")
+		<-s.held
+		line, err := from.ReadString('\n')
+		if line != "hello\n" {
+			return fmt.Errorf("the echo is %q: %w", line, err)
+		}
+		name := s.name("GET", "/socket")
+		if f := s.figures(name); f.inFlight != inFlight {
+			return fmt.Errorf("%d calls are in flight, not %d", f.inFlight, inFlight)
+		}
+		s.release <- struct{}{}
+		return s.counted(name, want)
+	}
+}
+
+// fewResources checks that there are no more than routes, and two.
+func (s *Stage) fewResources() error {
+	if n, most := len(s.Guard.Tree().Resources), len(s.routes())+2; n > most {
+		return fmt.Errorf("there are %d resources, more than %d:\n%s", n, most, s.tree())
+	}
+	return nil
+}

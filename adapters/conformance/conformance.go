@@ -1,0 +1,240 @@
+// Package conformance is what every adapter of a server of HTTP is held to: one table of
+// cases, each run against a real server of its framework on the loopback interface, with
+// real clients. It is for tests.
+//
+//	conformance.Run(t, conformance.Server{Start: start})
+//
+// After each case nothing is in flight, nor waits.
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/adapters/nethttp"
+	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/api"
+)
+
+// Route is one that the server must have.
+type Route struct {
+	Method, Pattern string // the pattern is as in "/users/{id}"
+	Handler         http.HandlerFunc
+}
+
+// Server is a framework with the adapter that is looked at.
+type Server struct {
+	// Start serves the routes, guarded with these options as a user would, and returns its
+	// URL. It stops when the test ends.
+	Start func(t testing.TB, routes []Route, opts ...nethttp.Option) (url string)
+	// Pattern is how the framework writes a pattern, which resources are called by; nil if it
+	// is as in [Route].
+	Pattern func(string) string
+	// Lacks are the names of cases that the framework can't have, with the reason.
+	Lacks map[string]string
+}
+
+// Run runs all cases.
+func Run(t *testing.T, s Server) {
+	known := make(map[string]bool)
+	for _, c := range Cases {
+		known[c.Name] = true
+		t.Run(c.Name, func(t *testing.T) {
+			if why := s.Lacks[c.Name]; why != "" {
+				t.Skip(why)
+			}
+			if err := c.Check(t, s); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for name := range s.Lacks {
+		if !known[name] {
+			t.Errorf("there is no case %q", name)
+		}
+	}
+}
+
+// Case is one thing that an adapter must do.
+type Case struct {
+	Name string
+	Opts []nethttp.Option
+	Set  api.RuleSet
+	Run  func(*Stage) error
+}
+
+// Check runs the case, and returns what the adapter does wrong.
+func (c *Case) Check(t testing.TB, s Server) error {
+	g, err := api.New(api.Config{})
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	if err := g.LoadRules(c.Set); err != nil {
+		return err
+	}
+	st := &Stage{Guard: g, server: s, client: &http.Client{Transport: &http.Transport{}}, held: make(chan struct{}), release: make(chan struct{})}
+	defer st.client.CloseIdleConnections()
+	st.URL = s.Start(t, st.routes(), append([]nethttp.Option{nethttp.On(g)}, c.Opts...)...)
+	if err := c.Run(st); err != nil {
+		return err
+	}
+	return st.until("nothing is in flight", func() bool {
+		tree := g.Tree()
+		for _, n := range tree.Resources {
+			if n.InFlight != 0 || n.Waiting != 0 {
+				return false
+			}
+		}
+		return tree.Waiting == 0
+	})
+}
+
+// Stage is what a case runs on: a server with its guard, and a client.
+type Stage struct {
+	URL   string
+	Guard *api.Guard
+
+	server        Server
+	client        *http.Client
+	held, release chan struct{} // of /hold
+}
+
+// routes are what every server has.
+func (s *Stage) routes() []Route {
+	return []Route{
+		{"GET", "/ok", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "ok") }},
+		{"POST", "/echo", func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }},
+		{"GET", "/users/{id}", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "user") }},
+		{"GET", "/status", func(w http.ResponseWriter, r *http.Request) {
+			status, err := strconv.Atoi(r.URL.Query().Get("is"))
+			if err != nil {
+				status = http.StatusTeapot
+			}
+			w.WriteHeader(status)
+		}},
+		{"GET", "/panic", func(http.ResponseWriter, *http.Request) { panic("the handler of /panic does as it says") }},
+		{"GET", "/abort", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
+		{"GET", "/proxy", func(_ http.ResponseWriter, r *http.Request) { // as httputil.ReverseProxy, when its client has gone
+			s.held <- struct{}{}
+			<-r.Context().Done()
+			panic(http.ErrAbortHandler)
+		}},
+		{"GET", "/hold", func(w http.ResponseWriter, r *http.Request) {
+			s.held <- struct{}{}
+			select {
+			case <-s.release:
+			case <-r.Context().Done():
+				w.WriteHeader(http.StatusInternalServerError) // as handlers do that fail for it
+			}
+		}},
+		{"GET", "/nested", func(w http.ResponseWriter, r *http.Request) {
+			e, err := s.Guard.Entry(r.Context(), "nested")
+			if err != nil {
+				refusal.Write(w, r, err)
+				return
+			}
+			defer e.Exit()
+		}},
+		{"GET", "/events", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			stream := http.NewResponseController(w)
+			for n := range 3 {
+				_, _ = fmt.Fprintf(w, "data: %d\n\n", n)
+				if err := stream.Flush(); err != nil {
+					panic(err)
+				}
+				s.held <- struct{}{}
+			}
+		}},
+		{"GET", "/socket", func(w http.ResponseWriter, r *http.Request) {
+			conn, rw, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				panic(err)
+			}
+			defer conn.Close()
+			_, _ = rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+			_ = rw.Flush()
+			line, _ := rw.ReadString('\n')
+			s.held <- struct{}{}
+			_, _ = rw.WriteString(line)
+			_ = rw.Flush()
+			<-s.release
+		}},
+	}
+}
+
+// name is the resource of a route.
+func (s *Stage) name(method, pattern string) string {
+	if s.server.Pattern != nil {
+		pattern = s.server.Pattern(pattern)
+	}
+	return method + " " + pattern
+}
+
+// get makes a request and reads the response.
+func (s *Stage) get(path string, header ...string) (*http.Response, string, error) {
+	return s.do(context.Background(), http.MethodGet, path, "", header...)
+}
+
+func (s *Stage) do(ctx context.Context, method, path, body string, header ...string) (*http.Response, string, error) {
+	r, err := http.NewRequestWithContext(ctx, method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		return nil, "", err
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := s.client.Do(r)
+	if err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return resp, string(text), err
+}
+
+// patience is for how long something may take that is bound to happen.
+const patience = 20 * time.Second
+
+// until waits for a condition.
+func (s *Stage) until(what string, ok func() bool) error {
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("it never comes to pass that %s; the tree is\n%s", what, s.tree())
+		}
+	}
+	return nil
+}
+
+func (s *Stage) tree() string {
+	var text strings.Builder
+	_ = s.Guard.Tree().WriteText(&text)
+	return text.String()
+}
+
+// figures are what a resource has counted.
+type figures struct{ pass, block, done, failed, long, inFlight int64 }
+
+func (s *Stage) figures(resource string) (f figures) {
+	if n, ok := s.Guard.Tree().Resource(resource); ok {
+		c := n.Lifetime
+		f = figures{c.Pass, c.Block, c.Complete, c.Exception, c.LongLived, n.InFlight}
+	}
+	return f
+}
+
+// counted waits until a resource has counted that.
+func (s *Stage) counted(resource string, want figures) error {
+	err := s.until(fmt.Sprintf("%q has counted %+v", resource, want), func() bool { return s.figures(resource) == want })
+	if err != nil {
+		return fmt.Errorf("%q has counted %+v: %w", resource, s.figures(resource), err)
+	}
+	return nil
+}

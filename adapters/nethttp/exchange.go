@@ -1,0 +1,139 @@
+package nethttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/api"
+)
+
+// Exchange is one request that runs, see [Guard]. But for [Exchange.Close], its methods are
+// for the goroutine that serves the request.
+type Exchange struct {
+	scope    scope
+	guard    *Guard
+	entry    api.Admitted
+	original *http.Request
+	request  *http.Request
+	status   int
+	err      error
+	ended    bool // the handler has returned
+}
+
+// scope is the context of a request that runs. Calls of the handler are counted below its
+// own, and refusals that it answers with are told here.
+type scope struct {
+	context.Context
+	refused atomic.Bool
+}
+
+// Value returns what the context has, and itself as the listener of [refusal.Tell].
+func (s *scope) Value(key any) any {
+	if key == refusal.ListenerKey() {
+		return s
+	}
+	return s.Context.Value(key)
+}
+
+// Refused notes that the handler answers with a refusal, which is none of its failures; nor is
+// it one of the handler around, if there is one.
+func (s *scope) Refused(err error) {
+	s.refused.Store(true)
+	refusal.Tell(s.Context, err)
+}
+
+func (x *Exchange) begin(g *Guard, r *http.Request, method, pattern string) error {
+	e, guarded, err := g.entry(r, method, pattern, true)
+	if err != nil {
+		return err
+	}
+	x.guard, x.entry, x.original, x.request = g, e, r, r
+	if guarded {
+		x.scope.Context = e.Context()
+		x.request = r.WithContext(&x.scope)
+	}
+	return nil
+}
+
+// Request is the request as the handler is to see it.
+func (x *Exchange) Request() *http.Request { return x.request }
+
+// LongLived says that the response time does not count, see api.LongLived.
+func (x *Exchange) LongLived() { x.entry.SetLongLived() }
+
+// Release ends the call before its handler returns: the handler has taken over the
+// connection. Where [HoldHijacked] says so, the call goes on, and its response time does
+// not count.
+func (x *Exchange) Release() {
+	if x.guard.holdHijacked {
+		x.entry.SetLongLived()
+		return
+	}
+	x.entry.Exit()
+}
+
+// End says that the handler has returned, with which status (0 if it wrote none) and which
+// error, where handlers return one.
+func (x *Exchange) End(status int, err error) { x.status, x.err, x.ended = status, err, true }
+
+// Close ends the call. It must be deferred itself, so that it sees a panic of the handler,
+// which goes on.
+func (x *Exchange) Close() {
+	if x.ended {
+		x.close(nil)
+		return
+	}
+	if x.original.Context().Err() == nil { // whatever it is, it is a failure; and its stack stays as it is
+		x.close(errPanicked)
+		return
+	}
+	p := recover()
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		x.close(nil)
+	} else {
+		x.close(errPanicked)
+	}
+	if p != nil { // or the goroutine ends
+		panic(p)
+	}
+}
+
+func (x *Exchange) close(failure error) {
+	if failure == nil {
+		failure = x.failed()
+	}
+	x.entry.Fail(failure)
+	x.entry.Exit()
+}
+
+// failed is what breakers are told of a handler that has returned, nil if it did not fail.
+func (x *Exchange) failed() error {
+	switch ctx := x.original.Context(); {
+	case x.scope.refused.Load(), refusal.Of(x.err).Reason != refusal.None, !x.ended:
+		return nil
+	case x.guard.failure != nil:
+		if !x.guard.failure(x.original, x.status, x.err) {
+			return nil
+		}
+	case errors.Is(ctx.Err(), context.Canceled), x.status < http.StatusInternalServerError:
+		return nil
+	}
+	if x.err != nil && !errors.Is(x.err, context.Canceled) {
+		return x.err
+	}
+	return StatusError(x.status)
+}
+
+// StatusError is what breakers are told of a response: it has this status.
+type StatusError int
+
+// Error names the status.
+func (e StatusError) Error() string {
+	return fmt.Sprintf("the response has status %d %s", int(e), http.StatusText(int(e)))
+}
+
+var errPanicked = errors.New("the handler panicked")

@@ -1,0 +1,143 @@
+package nethttp
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/api"
+)
+
+// Guard is what options make: how requests are guarded. Programs use [Handler],
+// [Middleware] or [Transport]; a Guard is for adapters of frameworks that are built on
+// net/http.
+//
+//	x, err := guard.Begin(r, r.Method, route)
+//	if err != nil {
+//		guard.Refuse(w, r, err)
+//		return
+//	}
+//	defer x.Close()
+//	status, err := next(x.Request())
+//	x.End(status, err)
+type Guard struct {
+	api          *api.Guard // nil for the default one
+	context      string
+	origin       Value
+	resource     func(r *http.Request, route string) string
+	separator    string
+	params       []param
+	options      func(*http.Request) []api.Option
+	failure      func(r *http.Request, status int, err error) bool
+	refuse       func(w http.ResponseWriter, r *http.Request, err error)
+	headers      refusal.Headers
+	holdHijacked bool
+	looks        bool // at requests, and perhaps at path values
+
+	routes atomic.Pointer[map[route]*api.Handle] // replaced as a whole
+}
+
+// route is a route as its router knows it.
+type route struct{ method, pattern string }
+
+// NewGuard returns a Guard.
+func NewGuard(opts ...Option) *Guard {
+	g := &Guard{separator: " "}
+	for _, o := range opts {
+		o(g)
+	}
+	g.looks = g.origin != nil || g.resource != nil || g.options != nil || len(g.params) > 0
+	g.routes.Store(new(map[route]*api.Handle))
+	return g
+}
+
+// Refuse answers a request that was refused with err.
+func (g *Guard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if g.refuse == nil {
+		refusal.WriteWith(w, r, err, g.headers)
+		return
+	}
+	refusal.Tell(r.Context(), err)
+	g.refuse(w, r, err)
+}
+
+// Begin asks for the resource of a request's route. The pattern is the router's; it may begin
+// with a method, and is "" where no route serves the request. If the request may run, it is
+// to run with [Exchange.Request], and the Exchange is to be closed. Otherwise err is that of
+// [api.Entry], for [Guard.Refuse]. It waits as long as rules say, at most until the
+// request's context ends.
+func (g *Guard) Begin(r *http.Request, method, pattern string) (*Exchange, error) {
+	x := new(Exchange)
+	return x, x.begin(g, r, method, pattern)
+}
+
+// entry asks for the resource; ok is false if the request is not to be guarded.
+func (g *Guard) entry(r *http.Request, method, pattern string, inbound bool) (e api.Admitted, ok bool, err error) {
+	ctx, at := r.Context(), route{known(method), pattern}
+	if g.context != "" {
+		ctx = api.WithContext(ctx, g.context)
+	}
+	if g.origin != nil {
+		if origin := g.origin(r); origin != "" {
+			ctx = api.WithOrigin(ctx, origin)
+		}
+	}
+	var room [4]api.Option
+	opts := room[:0]
+	if inbound {
+		opts = append(opts, api.Inbound())
+	}
+	for _, p := range g.params {
+		if value := p.value(r); value != "" {
+			opts = append(opts, api.Param(p.name, value))
+		}
+	}
+	if g.options != nil {
+		opts = append(opts, g.options(r)...)
+	}
+	if g.resource == nil {
+		e, err = g.handle(at).Entry(ctx, opts...)
+		return e, true, err
+	}
+	name := g.resource(r, g.name(at))
+	if name == "" {
+		return e, false, nil
+	}
+	if g.api != nil {
+		e, err = g.api.Entry(ctx, name, opts...)
+	} else {
+		e, err = api.Entry(ctx, name, opts...)
+	}
+	return e, true, err
+}
+
+// maxRoutes is how many handles are kept: most routers have fewer, and clients may ask for any
+// number of hosts.
+const maxRoutes = 1_000
+
+// handle is that of the route's resource. Names are put together once for each.
+func (g *Guard) handle(at route) *api.Handle {
+	for {
+		routes := g.routes.Load()
+		if h := (*routes)[at]; h != nil {
+			return h
+		}
+		var h *api.Handle
+		if name := g.name(at); g.api != nil {
+			h = g.api.Resource(name)
+		} else {
+			h = api.Resource(name)
+		}
+		if len(*routes) >= maxRoutes {
+			return h
+		}
+		more := make(map[route]*api.Handle, len(*routes)+1)
+		for at, h := range *routes {
+			more[at] = h
+		}
+		more[at] = h
+		if g.routes.CompareAndSwap(routes, &more) {
+			return h
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package nethttp
+
+import "net/http"
+
+// Mux is what routes requests: an *http.ServeMux.
+type Mux interface {
+	http.Handler
+	// Handler returns the pattern of the route that serves the request, "" if none does.
+	Handler(r *http.Request) (h http.Handler, pattern string)
+}
+
+// Handler guards all that mux serves, each route as a resource of its own.
+func Handler(mux Mux, opts ...Option) http.Handler {
+	g := NewGuard(opts...)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, pattern := mux.Handler(r)
+		if g.looks {
+			setPathValues(r, pattern)
+		}
+		g.Serve(w, r, pattern, mux)
+	})
+}
+
+// Middleware guards single handlers. One that a mux routes to is the resource of its
+// pattern; for others, [Resource] names it:
+//
+//	mux.Handle("GET /orders", nethttp.Middleware()(orders))
+func Middleware(opts ...Option) func(http.Handler) http.Handler {
+	g := NewGuard(opts...)
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.Serve(w, r, r.Pattern, next) })
+	}
+}
+
+// Serve serves a request by next, as a call of the route with that pattern, or refuses it. It is
+// for routers whose handlers are those of net/http.
+func (g *Guard) Serve(w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
+	seen, x := newWriter(w)
+	if err := x.begin(g, r, r.Method, pattern); err != nil {
+		g.Refuse(w, r, err)
+		return
+	}
+	defer x.Close()
+	next.ServeHTTP(seen, x.request)
+	x.End(x.status, nil)
+}

@@ -1,0 +1,81 @@
+package nethttp
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Unmatched stands for the pattern of requests that no route serves.
+const Unmatched = "__unmatched__"
+
+// OtherMethod stands for methods that HTTP does not know.
+const OtherMethod = "_OTHER"
+
+// name is the resource's name, where the method is one that HTTP knows. Of a pattern that has a method of its own, that is it.
+func (g *Guard) name(at route) string {
+	own, path, has := strings.Cut(at.pattern, " ")
+	switch {
+	case has:
+		return own + g.separator + strings.TrimLeft(path, " \t")
+	case at.pattern == "":
+		return at.method + g.separator + Unmatched
+	}
+	return at.method + g.separator + at.pattern
+}
+
+// known is the method, if HTTP knows it.
+func known(m string) string {
+	switch m {
+	case "": // as in requests of clients
+		return http.MethodGet
+	case http.MethodGet:
+		return http.MethodGet
+	case http.MethodHead:
+		return http.MethodHead
+	case http.MethodPost:
+		return http.MethodPost
+	case http.MethodPut:
+		return http.MethodPut
+	case http.MethodPatch:
+		return http.MethodPatch
+	case http.MethodDelete:
+		return http.MethodDelete
+	case http.MethodConnect:
+		return http.MethodConnect
+	case http.MethodOptions:
+		return http.MethodOptions
+	case http.MethodTrace:
+		return http.MethodTrace
+	}
+	return OtherMethod
+}
+
+// setPathValues has the request know what the wildcards of its route's pattern stand for before
+// a mux has routed it.
+func setPathValues(r *http.Request, pattern string) {
+	_, pattern, found := strings.Cut(pattern, "/")
+	if !found {
+		return
+	}
+	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
+	for pattern != "" {
+		var wildcard, segment string
+		wildcard, pattern, _ = strings.Cut(pattern, "/")
+		if name, ok := strings.CutSuffix(wildcard, "...}"); ok {
+			r.SetPathValue(name[1:], unescape(path))
+			return
+		}
+		segment, path, _ = strings.Cut(path, "/")
+		if len(wildcard) > 2 && wildcard[0] == '{' && wildcard != "{$}" {
+			r.SetPathValue(wildcard[1:len(wildcard)-1], unescape(segment))
+		}
+	}
+}
+
+func unescape(s string) string {
+	if plain, err := url.PathUnescape(s); err == nil {
+		return plain
+	}
+	return s
+}

@@ -1,0 +1,139 @@
+package nethttp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/penstock-go/penstock/adapters/refusal"
+)
+
+// Transport guards the requests of a client: next makes those that no rule refuses;
+// http.DefaultTransport if it is nil. The resource of a request is its method and host, as
+// "GET api.example.com", unless [Resource] says otherwise; its calls are outbound.
+//
+// A refusal is the error of the client's method: errors.As finds the *api.BlockError below
+// the *url.Error, and errors.Is api.ErrBlocked. A call lasts until the response's body has
+// been read or closed, as its connection does. What breakers take for a failure: an error,
+// unless the request was canceled, a status of 500 and above, and 429. Of [Failure], err is that
+// of the transport or of reading the body.
+//
+// Options about responses to clients have no meaning here.
+func Transport(next http.RoundTripper, opts ...Option) http.RoundTripper {
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	g := NewGuard(opts...)
+	return &transport{next: next, guard: g}
+}
+
+type transport struct {
+	next  http.RoundTripper
+	guard *Guard
+}
+
+// CloseIdleConnections is for the client's method of that name.
+func (t *transport) CloseIdleConnections() {
+	if next, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+		next.CloseIdleConnections()
+	}
+}
+
+// RoundTrip makes the request, or closes its body and returns the refusal.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	e, guarded, err := t.guard.entry(r, r.Method, r.URL.Host, false)
+	if err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // the refusal says more
+		}
+		return nil, err
+	}
+	if !guarded {
+		return t.next.RoundTrip(r)
+	}
+	done := false
+	defer func() {
+		if !done { // it panics
+			e.Fail(errPanicked)
+			e.Exit()
+		}
+	}()
+	resp, err := t.next.RoundTrip(r)
+	done = true
+	if err != nil {
+		e.Fail(t.failure(r, 0, err))
+		e.Exit()
+		return resp, err
+	}
+	e.Fail(t.failure(r, resp.StatusCode, nil))
+	if resp.StatusCode == http.StatusSwitchingProtocols || isEventStream(resp.Header) {
+		e.SetLongLived()
+	}
+	if resp.Body == nil || resp.Body == http.NoBody {
+		e.Exit()
+		return resp, nil
+	}
+	b := &body{ReadCloser: resp.Body, end: func(err error) {
+		if err != nil {
+			e.Fail(t.failure(r, resp.StatusCode, err))
+		}
+		e.Exit()
+	}}
+	resp.Body = b
+	if both, ok := b.ReadCloser.(io.ReadWriteCloser); ok { // of a protocol that was switched to
+		resp.Body = &duplexBody{b, both}
+	}
+	return resp, nil
+}
+
+// failure is what breakers are told, nil if the request did not fail.
+func (t *transport) failure(r *http.Request, status int, err error) error {
+	switch {
+	case refusal.Of(err).Reason != refusal.None: // of a transport below
+		return nil
+	case t.guard.failure != nil:
+		if !t.guard.failure(r, status, err) {
+			return nil
+		}
+	case errors.Is(r.Context().Err(), context.Canceled), errors.Is(err, context.Canceled):
+		return nil
+	case err == nil && status < http.StatusInternalServerError && status != http.StatusTooManyRequests:
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return StatusError(status)
+}
+
+// body ends the call when it has been read, or is closed.
+type body struct {
+	io.ReadCloser
+	end func(err error) // may be called again
+}
+
+func (b *body) Read(p []byte) (n int, err error) {
+	n, err = b.ReadCloser.Read(p)
+	switch err {
+	case nil:
+	case io.EOF:
+		b.end(nil)
+	default:
+		b.end(err)
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	defer b.end(nil)
+	return b.ReadCloser.Close()
+}
+
+// duplexBody is a body that can be written to.
+type duplexBody struct {
+	*body
+	to io.Writer
+}
+
+func (b *duplexBody) Write(p []byte) (int, error) { return b.to.Write(p) }

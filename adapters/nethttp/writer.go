@@ -1,0 +1,147 @@
+package nethttp
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// writer is the http.ResponseWriter that a guarded handler sees: it notes the status. Types
+// below have the optional interfaces that the server's own writer has, no more and no less,
+// apart from Unwrap: io.Copy uses sendfile only where there is a ReaderFrom, and handlers look
+// for a Flusher before they stream.
+type writer struct {
+	http.ResponseWriter
+	exchange Exchange
+	wrote    bool // a status that is final
+}
+
+// Unwrap is for http.ResponseController.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader notes the status. Those below 200 come before the final one, but for 101.
+func (w *writer) WriteHeader(status int) {
+	w.note(status)
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *writer) Write(b []byte) (int, error) {
+	w.note(http.StatusOK)
+	return w.ResponseWriter.Write(b)
+}
+
+// WriteString saves a copy where the server's own writer does.
+func (w *writer) WriteString(s string) (int, error) {
+	w.note(http.StatusOK)
+	return io.WriteString(w.ResponseWriter, s)
+}
+
+func (w *writer) note(status int) {
+	if w.wrote || status < http.StatusOK && status != http.StatusSwitchingProtocols {
+		return
+	}
+	w.wrote, w.exchange.status = true, status
+	if status == http.StatusSwitchingProtocols || isEventStream(w.Header()) {
+		w.exchange.LongLived()
+	}
+}
+
+func isEventStream(h http.Header) bool {
+	kind, _, _ := strings.Cut(first(h["Content-Type"]), ";")
+	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
+}
+
+func (w *writer) flush() {
+	w.note(http.StatusOK)
+	w.ResponseWriter.(http.Flusher).Flush()
+}
+
+func (w *writer) hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := w.ResponseWriter.(http.Hijacker).Hijack()
+	if err == nil {
+		w.exchange.Release()
+	}
+	return conn, rw, err
+}
+
+func (w *writer) readFrom(r io.Reader) (int64, error) {
+	w.note(http.StatusOK)
+	return w.ResponseWriter.(io.ReaderFrom).ReadFrom(r)
+}
+
+// The optional interfaces by their letters: Flusher, Hijacker, ReaderFrom, Pusher. A server's
+// writer of HTTP/1 has the first three, one of HTTP/2 the first and the last.
+type (
+	writerF   struct{ writer }
+	writerH   struct{ writer }
+	writerR   struct{ writer }
+	writerFH  struct{ writer }
+	writerFR  struct{ writer }
+	writerHR  struct{ writer }
+	writerFHR struct{ writer }
+	writerFP  struct{ writer }
+)
+
+func (w *writerF) Flush()   { w.flush() }
+func (w *writerFH) Flush()  { w.flush() }
+func (w *writerFR) Flush()  { w.flush() }
+func (w *writerFHR) Flush() { w.flush() }
+func (w *writerFP) Flush()  { w.flush() }
+
+func (w *writerH) Hijack() (net.Conn, *bufio.ReadWriter, error)   { return w.hijack() }
+func (w *writerFH) Hijack() (net.Conn, *bufio.ReadWriter, error)  { return w.hijack() }
+func (w *writerHR) Hijack() (net.Conn, *bufio.ReadWriter, error)  { return w.hijack() }
+func (w *writerFHR) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.hijack() }
+
+func (w *writerR) ReadFrom(r io.Reader) (int64, error)   { return w.readFrom(r) }
+func (w *writerFR) ReadFrom(r io.Reader) (int64, error)  { return w.readFrom(r) }
+func (w *writerHR) ReadFrom(r io.Reader) (int64, error)  { return w.readFrom(r) }
+func (w *writerFHR) ReadFrom(r io.Reader) (int64, error) { return w.readFrom(r) }
+
+// Push is that of the server's writer.
+func (w *writerFP) Push(target string, opts *http.PushOptions) error {
+	return w.ResponseWriter.(http.Pusher).Push(target, opts)
+}
+
+// newWriter returns a writer that can do what w can, as the handler is to see it, and its
+// exchange: both are one object.
+func newWriter(w http.ResponseWriter) (seen http.ResponseWriter, x *Exchange) {
+	var own *writer
+	_, f := w.(http.Flusher)
+	_, h := w.(http.Hijacker)
+	_, r := w.(io.ReaderFrom)
+	_, p := w.(http.Pusher)
+	switch {
+	case f && h && r:
+		x := new(writerFHR)
+		own, seen = &x.writer, x
+	case f && h:
+		x := new(writerFH)
+		own, seen = &x.writer, x
+	case f && r:
+		x := new(writerFR)
+		own, seen = &x.writer, x
+	case h && r:
+		x := new(writerHR)
+		own, seen = &x.writer, x
+	case f && p:
+		x := new(writerFP)
+		own, seen = &x.writer, x
+	case f:
+		x := new(writerF)
+		own, seen = &x.writer, x
+	case h:
+		x := new(writerH)
+		own, seen = &x.writer, x
+	case r:
+		x := new(writerR)
+		own, seen = &x.writer, x
+	default:
+		own = new(writer)
+		seen = own
+	}
+	own.ResponseWriter = w
+	return seen, &own.exchange
+}
