@@ -146,8 +146,8 @@ var Cases = []Case{
 			_, _, err := s.do(ctx, http.MethodGet, "/ok", "")
 			result <- err
 		}()
+		defer cancel()
 		if err := s.until("the second request waits", func() bool { return s.Guard.Tree().Waiting == 1 }); err != nil {
-			cancel()
 			return err
 		}
 		cancel()
@@ -206,7 +206,9 @@ var Cases = []Case{
 			if want := fmt.Sprintf("data: %d\n", n); line != want {
 				return fmt.Errorf("the event is %q: %w", line, err)
 			}
-			<-s.held
+			if err := s.arrived(); err != nil {
+				return err
+			}
 		}
 		return s.counted(s.name("GET", "/events"), figures{pass: 1, done: 1, long: 1})
 	}},
@@ -304,9 +306,13 @@ func (s *Stage) holding(path string, f func() error) error {
 		_, _, err := s.get(path)
 		done <- err
 	}()
-	<-s.held
+	if err := s.arrived(); err != nil {
+		return err
+	}
 	err := f()
-	s.release <- struct{}{}
+	if err := s.letGo(); err != nil {
+		return err
+	}
 	return errors.Join(err, <-done)
 }
 
@@ -318,7 +324,10 @@ func (s *Stage) cancelWhileRunning(path string) error {
 		_, _, err := s.do(ctx, http.MethodGet, path, "")
 		done <- err
 	}()
-	<-s.held
+	defer cancel()
+	if err := s.arrived(); err != nil {
+		return err
+	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("the client got %v", err)
@@ -333,11 +342,14 @@ func socket(inFlight int64, want figures) func(*Stage) error {
 		if err != nil {
 			return err
 		}
-		conn, err := net.Dial("tcp", at.Host)
+		conn, err := net.DialTimeout("tcp", at.Host, s.patience)
 		if err != nil {
 			return err
 		}
 		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(s.patience)); err != nil {
+			return err
+		}
 		fmt.Fprintf(conn, "GET /socket HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n", at.Host)
 		from := bufio.NewReader(conn)
 		resp, err := http.ReadResponse(from, nil)
@@ -345,7 +357,9 @@ func socket(inFlight int64, want figures) func(*Stage) error {
 			return err
 		}
 		fmt.Fprint(conn, "hello\n")
-		<-s.held
+		if err := s.arrived(); err != nil {
+			return err
+		}
 		line, err := from.ReadString('\n')
 		if line != "hello\n" {
 			return fmt.Errorf("the echo is %q: %w", line, err)
@@ -354,7 +368,9 @@ func socket(inFlight int64, want figures) func(*Stage) error {
 		if f := s.figures(name); f.inFlight != inFlight {
 			return fmt.Errorf("%d calls are in flight, not %d", f.inFlight, inFlight)
 		}
-		s.release <- struct{}{}
+		if err := s.letGo(); err != nil {
+			return err
+		}
 		return s.counted(name, want)
 	}
 }

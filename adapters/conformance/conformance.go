@@ -8,7 +8,9 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -67,6 +69,8 @@ type Case struct {
 	Opts []nethttp.Option
 	Set  api.RuleSet
 	Run  func(*Stage) error
+	// Patience is how long the case waits for what is bound to happen; 0 means 20 seconds.
+	Patience time.Duration
 }
 
 // Check runs the case, and returns what the adapter does wrong.
@@ -79,7 +83,8 @@ func (c *Case) Check(t testing.TB, s Server) error {
 	if err := g.LoadRules(c.Set); err != nil {
 		return err
 	}
-	st := &Stage{Guard: g, server: s, client: &http.Client{Transport: &http.Transport{}}, held: make(chan struct{}), release: make(chan struct{})}
+	st := &Stage{patience: cmp.Or(c.Patience, 20*time.Second), Guard: g, server: s, client: &http.Client{Transport: &http.Transport{}, Timeout: cmp.Or(c.Patience, 20*time.Second)}, held: make(chan struct{}), release: make(chan struct{}), over: make(chan struct{})}
+	defer close(st.over)
 	defer st.client.CloseIdleConnections()
 	st.URL = s.Start(t, st.routes(), append([]nethttp.Option{nethttp.On(g)}, c.Opts...)...)
 	if err := c.Run(st); err != nil {
@@ -101,9 +106,11 @@ type Stage struct {
 	URL   string
 	Guard *api.Guard
 
+	patience      time.Duration
 	server        Server
 	client        *http.Client
-	held, release chan struct{} // of /hold
+	held, release chan struct{} // of handlers that say when they have got somewhere, and wait
+	over          chan struct{} // closed when the case is
 }
 
 // routes are what every server has.
@@ -122,14 +129,18 @@ func (s *Stage) routes() []Route {
 		{"GET", "/panic", func(http.ResponseWriter, *http.Request) { panic("the handler of /panic does as it says") }},
 		{"GET", "/abort", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
 		{"GET", "/proxy", func(_ http.ResponseWriter, r *http.Request) { // as httputil.ReverseProxy, when its client has gone
-			s.held <- struct{}{}
-			<-r.Context().Done()
+			s.arrive()
+			select {
+			case <-s.over:
+			case <-r.Context().Done():
+			}
 			panic(http.ErrAbortHandler)
 		}},
 		{"GET", "/hold", func(w http.ResponseWriter, r *http.Request) {
-			s.held <- struct{}{}
+			s.arrive()
 			select {
 			case <-s.release:
+			case <-s.over:
 			case <-r.Context().Done():
 				w.WriteHeader(http.StatusInternalServerError) // as handlers do that fail for it
 			}
@@ -150,7 +161,7 @@ func (s *Stage) routes() []Route {
 				if err := stream.Flush(); err != nil {
 					panic(err)
 				}
-				s.held <- struct{}{}
+				s.arrive()
 			}
 		}},
 		{"GET", "/socket", func(w http.ResponseWriter, r *http.Request) {
@@ -162,11 +173,47 @@ func (s *Stage) routes() []Route {
 			_, _ = rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
 			_ = rw.Flush()
 			line, _ := rw.ReadString('\n')
-			s.held <- struct{}{}
+			s.arrive()
 			_, _ = rw.WriteString(line)
 			_ = rw.Flush()
-			<-s.release
+			s.wait()
 		}},
+	}
+}
+
+// arrive is for handlers: they have got somewhere.
+func (s *Stage) arrive() {
+	select {
+	case s.held <- struct{}{}:
+	case <-s.over:
+	}
+}
+
+// wait is for handlers: until the case lets them go on.
+func (s *Stage) wait() {
+	select {
+	case <-s.release:
+	case <-s.over:
+	}
+}
+
+// arrived waits until a handler has got there.
+func (s *Stage) arrived() error {
+	select {
+	case <-s.held:
+		return nil
+	case <-time.After(s.patience):
+		return errors.New("the handler does not get there")
+	}
+}
+
+// letGo lets a handler go on.
+func (s *Stage) letGo() error {
+	select {
+	case s.release <- struct{}{}:
+		return nil
+	case <-time.After(s.patience):
+		return errors.New("the handler does not wait")
 	}
 }
 
@@ -200,12 +247,9 @@ func (s *Stage) do(ctx context.Context, method, path, body string, header ...str
 	return resp, string(text), err
 }
 
-// patience is for how long something may take that is bound to happen.
-const patience = 20 * time.Second
-
 // until waits for a condition.
 func (s *Stage) until(what string, ok func() bool) error {
-	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(s.patience); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			return fmt.Errorf("it never comes to pass that %s; the tree is\n%s", what, s.tree())
 		}
