@@ -1,6 +1,6 @@
 # The commands themselves are in .ci/step, which needs no make.
 .DEFAULT_GOAL := help
-STEPS := test race short386 standalone examples quickstart perfcheck attack bench figures known-bugs lint golangci fuzz fmt
+STEPS := test race short386 standalone adapters examples quickstart perfcheck attack bench figures known-bugs lint golangci fuzz fmt
 
 STEPS += known-bugs-share bench-scale bench-windows microbench
 .PHONY: help ci $(STEPS)
@@ -12,6 +12,7 @@ test: ## every test of every module in go.work
 race: ## the same, with the race detector (needs a C compiler)
 short386: ## the short tests on 32 bits
 standalone: ## the short tests of each module without the workspace
+adapters: ## the adapters that are modules of their own
 examples: ## the examples' tests in a copy outside of the repository
 quickstart: ## run examples/quickstart
 perfcheck: ## does a call cost more than it may? Noise can't trip it

@@ -36,7 +36,7 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 		cases []string
 	}{
 		"a panic leaks the entry": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
-			x, err := g.Begin(r, r.Method, pattern)
+			x, err := g.Begin(w, r, r.Method, pattern)
 			if err != nil {
 				g.Refuse(w, r, err)
 				return
@@ -50,7 +50,7 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 			g.Serve(w, r, r.URL.Path, next)
 		}, []string{"a wildcard is one resource", "paths that no route serves are one resource"}},
 		"failures are not reported": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
-			x, err := g.Begin(r, r.Method, pattern)
+			x, err := g.Begin(w, r, r.Method, pattern)
 			if err != nil {
 				g.Refuse(w, r, err)
 				return
@@ -60,7 +60,7 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 			x.End(http.StatusOK, nil)
 		}, []string{"a status of 500 is a failure", "refused by a breaker", "events arrive one by one, and have no response time"}},
 		"nested refusals are failures": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
-			x, err := g.Begin(r, r.Method, pattern)
+			x, err := g.Begin(w, r, r.Method, pattern)
 			if err != nil {
 				g.Refuse(w, r, err)
 				return
@@ -71,7 +71,7 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 			x.End(n.status, nil)
 		}, []string{"a nested refusal that is told as 503 is no failure", "nested calls are counted below the request"}},
 		"the call ends before it runs": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
-			x, err := g.Begin(r, r.Method, pattern)
+			x, err := g.Begin(w, r, r.Method, pattern)
 			if err != nil {
 				g.Refuse(w, r, err)
 				return
@@ -81,7 +81,7 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 			next.ServeHTTP(w, x.Request())
 		}, []string{"refused by isolation", "a panic is a failure and leaks nothing"}},
 		"refusals are bare": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
-			x, err := g.Begin(r, r.Method, pattern)
+			x, err := g.Begin(w, r, r.Method, pattern)
 			if err != nil {
 				http.Error(w, "blocked", http.StatusTooManyRequests)
 				return
@@ -106,7 +106,10 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 				}))
 				s.Config.ErrorLog = log.New(io.Discard, "", 0)
 				s.Start()
-				t.Cleanup(s.CloseClientConnections)
+				t.Cleanup(func() {
+					s.CloseClientConnections()
+					s.Close()
+				})
 				return s.URL
 			}}
 			for _, want := range broken.cases {

@@ -19,6 +19,7 @@ type Exchange struct {
 	entry    api.Admitted
 	original *http.Request
 	request  *http.Request
+	writer   http.ResponseWriter
 	status   int
 	err      error
 	ended    bool // the handler has returned
@@ -46,18 +47,9 @@ func (s *scope) Refused(err error) {
 	refusal.Tell(s.Context, err)
 }
 
-func (x *Exchange) begin(g *Guard, r *http.Request, method, pattern string) error {
-	e, guarded, err := g.entry(r, method, pattern, true)
-	if err != nil {
-		return err
-	}
-	x.guard, x.entry, x.original, x.request = g, e, r, r
-	if guarded {
-		x.scope.Context = e.Context()
-		x.request = r.WithContext(&x.scope)
-	}
-	return nil
-}
+// Writer is the response as the handler is to see it. It can do what the server's own writer
+// can, and notes the status.
+func (x *Exchange) Writer() http.ResponseWriter { return x.writer }
 
 // Request is the request as the handler is to see it.
 func (x *Exchange) Request() *http.Request { return x.request }

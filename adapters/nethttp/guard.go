@@ -12,13 +12,13 @@ import (
 // [Middleware] or [Transport]; a Guard is for adapters of frameworks that are built on
 // net/http.
 //
-//	x, err := guard.Begin(r, r.Method, route)
+//	x, err := guard.Begin(w, r, r.Method, pattern)
 //	if err != nil {
 //		guard.Refuse(w, r, err)
 //		return
 //	}
 //	defer x.Close()
-//	status, err := next(x.Request())
+//	status, err := next(x.Writer(), x.Request())
 //	x.End(status, err)
 type Guard struct {
 	api          *api.Guard // nil for the default one
@@ -63,12 +63,22 @@ func (g *Guard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // Begin asks for the resource of a request's route. The pattern is the router's; it may begin
 // with a method, and is "" where no route serves the request. If the request may run, it is
-// to run with [Exchange.Request], and the Exchange is to be closed. Otherwise err is that of
+// to run with [Exchange.Writer] and [Exchange.Request], and the Exchange is to be closed.
+// Otherwise err is that of
 // [api.Entry], for [Guard.Refuse]. It waits as long as rules say, at most until the
 // request's context ends.
-func (g *Guard) Begin(r *http.Request, method, pattern string) (*Exchange, error) {
-	x := new(Exchange)
-	return x, x.begin(g, r, method, pattern)
+func (g *Guard) Begin(w http.ResponseWriter, r *http.Request, method, pattern string) (*Exchange, error) {
+	e, guarded, err := g.entry(r, method, pattern, true)
+	if err != nil {
+		return nil, err
+	}
+	x := newExchange(w)
+	x.guard, x.entry, x.original, x.request = g, e, r, r
+	if guarded {
+		x.scope.Context = e.Context()
+		x.request = r.WithContext(&x.scope)
+	}
+	return x, nil
 }
 
 // entry asks for the resource; ok is false if the request is not to be guarded.

@@ -35,12 +35,12 @@ func Middleware(opts ...Option) func(http.Handler) http.Handler {
 // Serve serves a request by next, as a call of the route with that pattern, or refuses it. It is
 // for routers whose handlers are those of net/http.
 func (g *Guard) Serve(w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
-	seen, x := newWriter(w)
-	if err := x.begin(g, r, r.Method, pattern); err != nil {
+	x, err := g.Begin(w, r, r.Method, pattern)
+	if err != nil {
 		g.Refuse(w, r, err)
 		return
 	}
 	defer x.Close()
-	next.ServeHTTP(seen, x.request)
+	next.ServeHTTP(x.writer, x.request)
 	x.End(x.status, nil)
 }

@@ -105,10 +105,10 @@ func (w *writerFP) Push(target string, opts *http.PushOptions) error {
 	return w.ResponseWriter.(http.Pusher).Push(target, opts)
 }
 
-// newWriter returns a writer that can do what w can, as the handler is to see it, and its
-// exchange: both are one object.
-func newWriter(w http.ResponseWriter) (seen http.ResponseWriter, x *Exchange) {
+// newExchange returns an exchange with a writer that can do what w can: both are one object.
+func newExchange(w http.ResponseWriter) *Exchange {
 	var own *writer
+	var seen http.ResponseWriter
 	_, f := w.(http.Flusher)
 	_, h := w.(http.Hijacker)
 	_, r := w.(io.ReaderFrom)
@@ -142,6 +142,6 @@ func newWriter(w http.ResponseWriter) (seen http.ResponseWriter, x *Exchange) {
 		own = new(writer)
 		seen = own
 	}
-	own.ResponseWriter = w
-	return seen, &own.exchange
+	own.ResponseWriter, own.exchange.writer = w, seen
+	return &own.exchange
 }

@@ -1,0 +1,56 @@
+// Package penstockchi guards servers that route with chi:
+//
+//	r := chi.NewRouter()
+//	r.Use(penstockchi.Middleware())
+//
+// Each route is a resource of its own, "GET /users/{id}", wherever the middleware stands:
+// above all routes, in a group, or in a router that is mounted. What calls, names, failures
+// and refusals are, the package nethttp says, whose options it takes.
+package penstockchi
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/penstock-go/penstock/adapters/nethttp"
+)
+
+// Middleware guards the routes below it. It is to come after those that recover from
+// panics, and before those that need a limit.
+func Middleware(opts ...nethttp.Option) func(http.Handler) http.Handler {
+	g := nethttp.NewGuard(opts...)
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.Serve(w, r, pattern(r), next) })
+	}
+}
+
+var contexts = sync.Pool{New: func() any { return chi.NewRouteContext() }}
+
+// pattern is that of the route that will serve the request, "" if none will: a middleware
+// above all routes comes before the router has looked. The request knows the path values
+// then.
+func pattern(r *http.Request) string {
+	routed := chi.RouteContext(r.Context())
+	if routed == nil || routed.Routes == nil {
+		return r.Pattern
+	}
+	path := r.URL.RawPath
+	if path == "" {
+		path = r.URL.Path
+	}
+	if path == "" {
+		path = "/"
+	}
+	found := contexts.Get().(*chi.Context)
+	defer contexts.Put(found)
+	found.Reset()
+	p := routed.Routes.Find(found, r.Method, path)
+	if p != "" {
+		for i, name := range found.URLParams.Keys {
+			r.SetPathValue(name, found.URLParams.Values[i])
+		}
+	}
+	return p
+}

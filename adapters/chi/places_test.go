@@ -1,0 +1,66 @@
+package penstockchi_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	penstockchi "github.com/penstock-go/penstock/adapters/chi"
+	"github.com/penstock-go/penstock/adapters/nethttp"
+	"github.com/penstock-go/penstock/api"
+)
+
+// The resource is the whole route, wherever the middleware stands, and path values are known.
+func TestPlaces(t *testing.T) {
+	for name, build := range map[string]func(use func(http.Handler) http.Handler, h http.HandlerFunc) http.Handler{
+		"above all": func(use func(http.Handler) http.Handler, h http.HandlerFunc) http.Handler {
+			r, users := chi.NewRouter(), chi.NewRouter()
+			r.Use(use)
+			users.Get("/{id}", h)
+			r.Mount("/users", users)
+			return r
+		},
+		"in a group": func(use func(http.Handler) http.Handler, h http.HandlerFunc) http.Handler {
+			r := chi.NewRouter()
+			r.Group(func(r chi.Router) {
+				r.Use(use)
+				r.Get("/users/{id}", h)
+			})
+			return r
+		},
+		"with": func(use func(http.Handler) http.Handler, h http.HandlerFunc) http.Handler {
+			r := chi.NewRouter()
+			r.With(use).Get("/users/{id}", h)
+			return r
+		},
+		"mounted": func(use func(http.Handler) http.Handler, h http.HandlerFunc) http.Handler {
+			r, users := chi.NewRouter(), chi.NewRouter()
+			users.Use(use)
+			users.Get("/{id}", h)
+			r.Mount("/users", users)
+			return r
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, err := api.New(api.Config{})
+			require.NoError(t, err)
+			defer g.Close()
+			seen := ""
+			h := build(penstockchi.Middleware(nethttp.On(g), nethttp.WithOptions(func(r *http.Request) []api.Option {
+				seen = r.PathValue("id")
+				return nil
+			})), func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(chi.URLParam(r, "id"))) })
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/users/7", nil))
+			assert.Equal(t, "7", w.Body.String())
+			assert.Equal(t, "7", seen)
+			n, ok := g.Tree().Resource("GET /users/{id}")
+			require.True(t, ok, g.Tree().Resources)
+			assert.EqualValues(t, 1, n.Lifetime.Pass)
+		})
+	}
+}

@@ -1,0 +1,63 @@
+// Package penstockecho guards servers that are built with echo, version 5:
+//
+//	e := echo.New()
+//	e.Use(penstockecho.Middleware())
+//
+// Each route is a resource of its own, "GET /users/:id"; requests that no route serves, also
+// those that are answered by 405, share "GET __unmatched__". What calls, names, failures and
+// refusals are, the package nethttp says, whose options it takes.
+//
+// Handlers return errors, of which echo makes responses later. An error counts as the status
+// that echo makes of it: one that is no echo.HTTPError and the like is a 500. A handler may
+// return the refusal of a call of its own: it is answered as one, and is no failure. The
+// middleware is for Use, not for Pre, where no route is known yet.
+package penstockecho
+
+import (
+	"errors"
+
+	"github.com/labstack/echo/v5"
+
+	"github.com/penstock-go/penstock/adapters/nethttp"
+	"github.com/penstock-go/penstock/api"
+)
+
+// Middleware guards the routes of an Echo or a Group.
+func Middleware(opts ...nethttp.Option) echo.MiddlewareFunc {
+	g := nethttp.NewGuard(opts...)
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c *echo.Context) error {
+			r := c.Request()
+			for _, p := range c.PathValues() {
+				r.SetPathValue(p.Name, p.Value)
+			}
+			x, err := g.Begin(c.Response(), r, r.Method, pattern(c))
+			if err != nil {
+				g.Refuse(c.Response(), r, err)
+				return nil
+			}
+			defer x.Close()
+			before := c.Response()
+			c.SetRequest(x.Request())
+			c.SetResponse(x.Writer())
+			err = next(c)
+			c.SetResponse(before)
+			response, status := echo.ResolveResponseStatus(before, err)
+			x.End(status, err)
+			if errors.Is(err, api.ErrBlocked) && (response == nil || !response.Committed) {
+				g.Refuse(before, r, err)
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// pattern is that of the route that serves the request, "" if none does.
+func pattern(c *echo.Context) string {
+	switch c.RouteInfo().Name {
+	case echo.NotFoundRouteName, echo.MethodNotAllowedRouteName:
+		return ""
+	}
+	return c.Path()
+}

@@ -1,0 +1,67 @@
+// Package penstockgin guards servers that are built with gin:
+//
+//	router := gin.New()
+//	router.Use(gin.Recovery(), penstockgin.Middleware())
+//
+// Each route is a resource of its own, "GET /users/:id"; requests that no route serves share
+// "GET __unmatched__". What calls, names, failures and refusals are, the package nethttp
+// says, whose options it takes.
+//
+// A middleware that writes responses because of c.Errors belongs below this one: what counts
+// is the status when the chain has returned. A handler that gets a refusal from a call of its
+// own answers by refusal.Write(c.Writer, c.Request, err).
+package penstockgin
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/penstock-go/penstock/adapters/nethttp"
+)
+
+// Middleware guards the routes that come after it.
+func Middleware(opts ...nethttp.Option) gin.HandlerFunc {
+	g := nethttp.NewGuard(opts...)
+	return func(c *gin.Context) {
+		for _, p := range c.Params {
+			c.Request.SetPathValue(p.Key, p.Value)
+		}
+		x, err := g.Begin(c.Writer, c.Request, c.Request.Method, c.FullPath())
+		if err != nil {
+			c.Abort()
+			g.Refuse(c.Writer, c.Request, err)
+			return
+		}
+		defer x.Close()
+		c.Request, c.Writer = x.Request(), &writer{c.Writer, x}
+		c.Next()
+		var last error
+		if e := c.Errors.Last(); e != nil {
+			last = e.Err
+		}
+		x.End(c.Writer.Status(), last)
+	}
+}
+
+// writer is gin's, with what the exchange is to know of.
+type writer struct {
+	gin.ResponseWriter
+	x *nethttp.Exchange
+}
+
+// Unwrap is for http.ResponseController.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Hijack is noted, since it may end the call.
+func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return w.x.Writer().(http.Hijacker).Hijack()
+}
+
+// Flush is noted, since what is flushed may be a stream of events.
+func (w *writer) Flush() { w.x.Writer().(http.Flusher).Flush() }
+
+// Write is noted likewise.
+func (w *writer) Write(b []byte) (int, error) { return w.x.Writer().Write(b) }
