@@ -1,0 +1,365 @@
+package nethttp_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/adapters/nethttp"
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/proof/books"
+)
+
+func newGuard(t testing.TB, set api.RuleSet) *api.Guard {
+	g, err := api.New(api.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, g.Close()) })
+	books.Keep(t, g.Engine())
+	require.NoError(t, g.LoadRules(set))
+	return g
+}
+
+func ok(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }
+
+// nobody is a writer that costs nothing.
+type nobody struct{ header http.Header }
+
+func (n nobody) Header() http.Header         { return n.header }
+func (n nobody) Write(b []byte) (int, error) { return len(b), nil }
+func (n nobody) WriteHeader(int)             {}
+
+// A request that passes costs three allocations at most: the exchange, the context of nested
+// calls, and the request that carries it.
+func TestAllocations(t *testing.T) {
+	g := newGuard(t, api.RuleSet{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /orders", ok)
+	guarded := nethttp.Handler(mux, nethttp.On(g))
+	r := httptest.NewRequest(http.MethodGet, "/orders", nil)
+	w := nobody{make(http.Header)}
+	without := testing.AllocsPerRun(200, func() { mux.ServeHTTP(w, r) })
+	with := testing.AllocsPerRun(200, func() { guarded.ServeHTTP(w, r) })
+	if !raceEnabled {
+		assert.LessOrEqual(t, with-without, 3.0)
+	}
+}
+
+// Clients choose paths and methods: however many they ask for, there are at most two resources
+// more than routes.
+func TestFloodsMakeNoResources(t *testing.T) {
+	g := newGuard(t, api.RuleSet{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /users/{id}", ok)
+	mux.HandleFunc("/any/", ok)
+	h := nethttp.Handler(mux, nethttp.On(g))
+	n := 100_000
+	if testing.Short() || raceEnabled {
+		n = 5_000
+	}
+	for i := range n {
+		h.ServeHTTP(nobody{make(http.Header)}, &http.Request{Method: "GET", URL: &url.URL{Path: fmt.Sprintf("/users/%d", i)}})
+		h.ServeHTTP(nobody{make(http.Header)}, &http.Request{Method: "GET", URL: &url.URL{Path: fmt.Sprintf("/none/%d", i)}})
+		h.ServeHTTP(nobody{make(http.Header)}, &http.Request{Method: fmt.Sprintf("M%d", i), URL: &url.URL{Path: "/any/thing"}})
+	}
+	var names []string
+	for _, n := range g.Tree().Resources {
+		names = append(names, n.Name)
+	}
+	assert.ElementsMatch(t, []string{"GET /users/{id}", "GET __unmatched__", "_OTHER /any/"}, names)
+}
+
+func TestNames(t *testing.T) {
+	g := newGuard(t, api.RuleSet{})
+	mux := http.NewServeMux()
+	for _, p := range []string{"GET /a", "/b", "POST example.com/c/{id}", "GET /files/{path...}"} {
+		mux.HandleFunc(p, ok)
+	}
+	for _, opts := range [][]nethttp.Option{nil, {nethttp.SentinelNames()},
+		{nethttp.Resource(func(r *http.Request, route string) string { return strings.TrimPrefix(route, "GET __unmatched__") })}} {
+		h := nethttp.Handler(mux, append(opts, nethttp.On(g))...)
+		for _, r := range []*http.Request{httptest.NewRequest("GET", "/a", nil), httptest.NewRequest("HEAD", "/a", nil),
+			httptest.NewRequest("PUT", "/b", nil), httptest.NewRequest("POST", "http://example.com/c/7", nil),
+			httptest.NewRequest("GET", "/files/a/b", nil), httptest.NewRequest("GET", "/none", nil)} {
+			h.ServeHTTP(httptest.NewRecorder(), r)
+		}
+	}
+	var names []string
+	for _, n := range g.Tree().Resources {
+		names = append(names, fmt.Sprintf("%s %d", n.Name, n.Lifetime.Pass))
+	}
+	assert.ElementsMatch(t, []string{"GET /a 4", "PUT /b 2", "POST example.com/c/{id} 2", "GET /files/{path...} 2", "GET __unmatched__ 1",
+		"GET:/a 2", "PUT:/b 1", "POST:example.com/c/{id} 1", "GET:/files/{path...} 1", "GET:__unmatched__ 1"}, names,
+		"a request that Resource gives no name passes unguarded")
+}
+
+// Path values are known before the mux has routed.
+func TestPathValues(t *testing.T) {
+	g := newGuard(t, api.RuleSet{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /u/{id}/x/{rest...}", ok)
+	var got string
+	h := nethttp.Handler(mux, nethttp.On(g), nethttp.WithOptions(func(r *http.Request) []api.Option {
+		got = nethttp.PathValue("id")(r) + "|" + nethttp.PathValue("rest")(r)
+		return nil
+	}))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/u/a%2Fb/x/y/z", nil))
+	assert.Equal(t, "a/b|y/z", got)
+}
+
+func TestValues(t *testing.T) {
+	inside := netip.MustParsePrefix("10.0.0.0/8")
+	request := func(remote string, header ...string) *http.Request {
+		r := httptest.NewRequest("GET", "http://shop.test/?q=1&q=2", nil)
+		r.RemoteAddr = remote
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Add(header[i], header[i+1])
+		}
+		return r
+	}
+	for name, c := range map[string]struct {
+		value nethttp.Value
+		r     *http.Request
+		want  string
+	}{
+		"header":                  {nethttp.Header("x-user"), request("1.1.1.1:1", "X-User", "ann"), "ann"},
+		"no header":               {nethttp.Header("x-user"), request("1.1.1.1:1"), ""},
+		"query":                   {nethttp.Query("q"), request("1.1.1.1:1"), "1"},
+		"cookie":                  {nethttp.Cookie("c"), request("1.1.1.1:1", "Cookie", "c=7"), "7"},
+		"no cookie":               {nethttp.Cookie("d"), request("1.1.1.1:1", "Cookie", "c=7"), ""},
+		"host":                    {nethttp.Host(), request("1.1.1.1:1"), "shop.test"},
+		"ip":                      {nethttp.ClientIP(), request("1.1.1.1:1", "X-Forwarded-For", "9.9.9.9"), "1.1.1.1"},
+		"ip behind a proxy":       {nethttp.ClientIP(inside), request("10.0.0.1:1", "X-Forwarded-For", "6.6.6.6, 9.9.9.9, 10.0.0.7"), "9.9.9.9"},
+		"ip of two headers":       {nethttp.ClientIP(inside), request("10.0.0.1:1", "X-Forwarded-For", "6.6.6.6", "X-Forwarded-For", "9.9.9.9"), "9.9.9.9"},
+		"ip of nonsense":          {nethttp.ClientIP(inside), request("10.0.0.1:1", "X-Forwarded-For", "9.9.9.9, unknown"), "10.0.0.1"},
+		"ip of a forger":          {nethttp.ClientIP(inside), request("8.8.8.8:1", "X-Forwarded-For", "9.9.9.9"), "8.8.8.8"},
+		"ip in six":               {nethttp.ClientIP(), request("[::ffff:1.2.3.4]:1"), "1.2.3.4"},
+		"ip of a socket":          {nethttp.ClientIP(), request("@"), ""},
+		"trusted header":          {nethttp.TrustedHeader("X-User", inside), request("10.1.1.1:1", "X-User", "ann"), "ann"},
+		"header of a forger":      {nethttp.TrustedHeader("X-User", inside), request("8.8.8.8:1", "X-User", "ann"), ""},
+		"no TLS":                  {nethttp.VerifiedPeer(), request("1.1.1.1:1"), ""},
+		"a peer that is verified": {nethttp.VerifiedPeer(), certified(x509.Certificate{Subject: pkix.Name{CommonName: "ann"}}), "ann"},
+		"a peer with a name":      {nethttp.VerifiedPeer(), certified(x509.Certificate{DNSNames: []string{"a.test"}, Subject: pkix.Name{CommonName: "ann"}}), "a.test"},
+		"a peer with a SPIFFE ID": {nethttp.VerifiedPeer(), certified(x509.Certificate{DNSNames: []string{"a.test"},
+			URIs: []*url.URL{{Scheme: "spiffe", Host: "td", Path: "/a"}}}), "spiffe://td/a"},
+	} {
+		assert.Equal(t, c.want, c.value(c.r), name)
+	}
+}
+
+func certified(c x509.Certificate) *http.Request {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{&c}}}
+	return r
+}
+
+// The handler finds in its writer what it finds without a guard, in HTTP/1 and HTTP/2.
+func TestWriters(t *testing.T) {
+	can := func(w http.ResponseWriter) string {
+		var text strings.Builder
+		_, flush := w.(http.Flusher)
+		_, hijack := w.(http.Hijacker)
+		_, from := w.(io.ReaderFrom)
+		_, push := w.(http.Pusher)
+		deadline := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Hour)) == nil
+		fmt.Fprint(&text, flush, hijack, from, push, deadline)
+		return text.String()
+	}
+	g := newGuard(t, api.RuleSet{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, can(w)) })
+	said := make(map[string]string)
+	for _, two := range []bool{false, true} {
+		for name, h := range map[string]http.Handler{"bare": mux, "guarded": nethttp.Handler(mux, nethttp.On(g))} {
+			s := httptest.NewUnstartedServer(h)
+			s.EnableHTTP2 = two
+			s.StartTLS()
+			resp, err := s.Client().Get(s.URL)
+			require.NoError(t, err)
+			text, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			s.Close()
+			said[name] += fmt.Sprintf("HTTP/%d: %s; ", resp.ProtoMajor, text)
+		}
+	}
+	assert.Equal(t, said["bare"], said["guarded"])
+	assert.Contains(t, said["bare"], "HTTP/2")
+}
+
+func transported(t *testing.T, set api.RuleSet, h http.HandlerFunc, opts ...nethttp.Option) (*api.Guard, *http.Client, string) {
+	g := newGuard(t, set)
+	url := serve(t, h)
+	inner := &http.Transport{}
+	c := &http.Client{Transport: nethttp.Transport(inner, append(opts, nethttp.On(g),
+		nethttp.Resource(func(*http.Request, string) string { return "remote" }))...)}
+	t.Cleanup(c.CloseIdleConnections)
+	return g, c, url
+}
+
+// A request is in flight until its body has been read or closed.
+func TestTransportEndsWithTheBody(t *testing.T) {
+	g, c, url := transported(t, api.RuleSet{}, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 1<<16)) })
+	inFlight := func() int64 { n, _ := g.Tree().Resource("remote"); return n.InFlight }
+	resp, err := c.Get(url)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, inFlight())
+	_, err = io.Copy(io.Discard, resp.Body)
+	require.NoError(t, err)
+	assert.Zero(t, inFlight(), "read")
+	resp.Body.Close()
+	resp, err = c.Get(url)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, inFlight())
+	resp.Body.Close()
+	assert.Zero(t, inFlight(), "closed")
+	resp, err = c.Head(url)
+	require.NoError(t, err)
+	assert.Zero(t, inFlight(), "no body")
+	resp.Body.Close()
+}
+
+// closed notes whether it is.
+type closed struct {
+	io.Reader
+	is bool
+}
+
+func (c *closed) Close() error { c.is = true; return nil }
+
+// A refusal is found below the client's error, and the request's body is closed.
+func TestTransportRefuses(t *testing.T) {
+	g, c, url := transported(t, api.RuleSet{Flow: []flow.Rule{{Resource: "remote", Threshold: 0}}}, ok)
+	body := &closed{Reader: strings.NewReader("abc")}
+	_, err := c.Post(url, "text/plain", body)
+	require.ErrorIs(t, err, api.ErrBlocked)
+	assert.Equal(t, api.KindFlow, api.KindOf(err))
+	assert.True(t, body.is)
+	n, _ := g.Tree().Resource("remote")
+	assert.EqualValues(t, 1, n.Lifetime.Block)
+}
+
+func TestTransportFailures(t *testing.T) {
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx    context.Context
+		status int
+		abort  bool
+		failed int64
+	}{
+		"200": {t.Context(), 200, false, 0}, "404": {t.Context(), 404, false, 0}, "429": {t.Context(), 429, false, 1},
+		"500": {t.Context(), 500, false, 1}, "abort": {t.Context(), 0, true, 1}, "canceled": {canceled, 200, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, client, url := transported(t, api.RuleSet{}, func(w http.ResponseWriter, _ *http.Request) {
+				if c.abort {
+					panic(http.ErrAbortHandler)
+				}
+				w.WriteHeader(c.status)
+			})
+			r, err := http.NewRequestWithContext(c.ctx, http.MethodPost, url, bytes.NewReader([]byte("x")))
+			require.NoError(t, err)
+			if resp, err := client.Do(r); err == nil {
+				resp.Body.Close()
+			}
+			n, _ := g.Tree().Resource("remote")
+			assert.Equal(t, c.failed, n.Lifetime.Exception)
+			assert.Zero(t, n.InFlight)
+		})
+	}
+}
+
+// A body that breaks off is a failure.
+func TestTransportBodyBreaksOff(t *testing.T) {
+	g, c, url := transported(t, api.RuleSet{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = w.Write([]byte("x"))
+	})
+	resp, err := c.Get(url)
+	require.NoError(t, err)
+	_, err = io.ReadAll(resp.Body)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	resp.Body.Close()
+	n, _ := g.Tree().Resource("remote")
+	assert.EqualValues(t, 1, n.Lifetime.Exception)
+	assert.Zero(t, n.InFlight)
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+type readWriteCloser struct {
+	io.Reader
+	io.Writer
+	io.Closer
+}
+
+// The body of a protocol that was switched to can be written to, others can't; and a transport
+// that panics leaks nothing.
+func TestTransportKeepsWhatBodiesCan(t *testing.T) {
+	g := newGuard(t, api.RuleSet{})
+	var resp *http.Response
+	tr := nethttp.Transport(roundTrip(func(*http.Request) (*http.Response, error) {
+		if resp == nil {
+			panic("no response")
+		}
+		return resp, nil
+	}), nethttp.On(g))
+	r := httptest.NewRequest("GET", "http://a.test/x", nil)
+	for _, duplex := range []bool{true, false} {
+		var written bytes.Buffer
+		plain := io.NopCloser(strings.NewReader("x"))
+		resp = &http.Response{StatusCode: 101, Body: plain}
+		if duplex {
+			resp.Body = readWriteCloser{plain, &written, plain}
+		}
+		got, err := tr.RoundTrip(r)
+		require.NoError(t, err)
+		w, can := got.Body.(io.ReadWriteCloser)
+		assert.Equal(t, duplex, can)
+		if can {
+			_, err = w.Write([]byte("hello"))
+			require.NoError(t, err)
+			assert.Equal(t, "hello", written.String())
+		}
+		require.NoError(t, got.Body.Close())
+	}
+	resp = nil
+	assert.PanicsWithValue(t, "no response", func() { _, _ = tr.RoundTrip(r) })
+	n, found := g.Tree().Resource("GET a.test")
+	require.True(t, found)
+	assert.EqualValues(t, 2, n.Lifetime.LongLived)
+	assert.EqualValues(t, 1, n.Lifetime.Exception)
+	assert.Zero(t, n.InFlight)
+}
+
+var errGone = errors.New("gone")
+
+// A refusal is answered by the user's own words if there are any.
+func TestRefuse(t *testing.T) {
+	g := newGuard(t, api.RuleSet{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}})
+	h := nethttp.Middleware(nethttp.On(g), nethttp.Resource(func(*http.Request, string) string { return "orders" }),
+		nethttp.Refuse(func(w http.ResponseWriter, _ *http.Request, err error) {
+			assert.ErrorIs(t, err, api.ErrBlocked)
+			http.Error(w, errGone.Error(), http.StatusGone)
+		}))(http.HandlerFunc(ok))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	assert.Equal(t, http.StatusGone, w.Code)
+}

@@ -1,0 +1,141 @@
+package refusal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/flow"
+)
+
+// refusedBy is an error of a kind that knows nothing more.
+func refusedBy(k api.Kind) error { return &api.BlockError{Kind: k, Resource: "orders", Rule: "secret"} }
+
+// The table of the package's documentation, and that every kind there is has a row in it.
+func TestHowKindsAreTold(t *testing.T) {
+	told := map[api.Kind]struct {
+		status int
+		code   refusal.Code
+	}{
+		api.KindFlow: {429, 8}, api.KindHotspot: {429, 8}, api.KindIsolation: {429, 8},
+		api.KindBreaker: {503, 14}, api.KindSystem: {503, 14}, api.KindAdaptive: {503, 14}, api.KindOutlier: {503, 14},
+		api.KindCustom: {503, 14}, api.KindAuthority: {403, 7},
+	}
+	for k := api.KindNone + 1; ; k++ {
+		if _, err := k.MarshalText(); err != nil {
+			break
+		}
+		want, ok := told[k]
+		require.True(t, ok, k)
+		r := refusal.Of(fmt.Errorf("below: %w", refusedBy(k)))
+		assert.Equal(t, refusal.Blocked, r.Reason)
+		assert.Equal(t, want.status, r.HTTPStatus(), k)
+		s := r.GRPC()
+		assert.Equal(t, want.code, s.Code, k)
+		assert.Equal(t, strings.ToUpper(k.String())+"_BLOCKED", s.Reason)
+		assert.Equal(t, map[string]string{"resource": "orders"}, s.Metadata)
+		assert.NotContains(t, s.Message, "secret")
+		assert.Equal(t, map[bool]string{true: "-1"}[k == api.KindAuthority], s.Pushback, k)
+	}
+}
+
+// Who gave up is told from who was refused, and from who left.
+func TestReasons(t *testing.T) {
+	waited := func(cause error) error { return errors.Join(refusedBy(api.KindFlow), cause) }
+	for _, c := range []struct {
+		err    error
+		reason refusal.Reason
+		status int
+		code   refusal.Code
+	}{
+		{nil, refusal.None, 0, 0},
+		{io.EOF, refusal.None, 0, 0},
+		{context.Canceled, refusal.None, 0, 0},
+		{waited(context.DeadlineExceeded), refusal.GaveUp, 503, 4},
+		{waited(context.Canceled), refusal.Gone, 499, 1},
+		{fmt.Errorf("call: %w", api.ErrInvalid), refusal.Invalid, 500, 13},
+	} {
+		r := refusal.Of(c.err)
+		assert.Equal(t, c.reason, r.Reason, c.err)
+		assert.Equal(t, c.status, r.HTTPStatus(), c.err)
+		assert.Equal(t, c.code, r.GRPC().Code, c.err)
+		_, known := r.RetryAfter(time.Second)
+		assert.False(t, known)
+	}
+}
+
+// A real refusal that time helps: the wait is rounded up, in every form.
+func TestRetryAfter(t *testing.T) {
+	clock := api.NewManualClock(time.Unix(1_700_000_000, 0))
+	g, err := api.New(api.Config{Clock: clock})
+	require.NoError(t, err)
+	defer g.Close()
+	require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{{Resource: "orders", Threshold: 1, Interval: 2500 * time.Millisecond,
+		Behavior: flow.TokenBucket}}}))
+	e, err := g.Entry(t.Context(), "orders")
+	require.NoError(t, err)
+	e.Exit()
+	_, err = g.Entry(t.Context(), "orders")
+	require.Error(t, err)
+	s := refusal.Of(err).GRPC()
+	assert.Equal(t, "2500", s.Pushback)
+	assert.Equal(t, 2500*time.Millisecond, s.RetryDelay)
+
+	for form, want := range map[refusal.Headers]http.Header{
+		refusal.NoHeaders:  {},
+		refusal.Draft10:    {"Ratelimit-Policy": {`"flow";q=1`}, "Ratelimit": {`"flow";r=0;t=3`}},
+		refusal.Legacy:     {"Ratelimit-Limit": {"1"}, "Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {"3"}},
+		refusal.XRateLimit: {"X-Ratelimit-Limit": {"1"}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"3"}},
+	} {
+		w := httptest.NewRecorder()
+		require.True(t, refusal.WriteWith(w, httptest.NewRequest("GET", "/", nil), err, form))
+		want.Set("Retry-After", "3")
+		want.Set("Cache-Control", "no-store")
+		want.Set("Content-Type", refusal.ProblemType)
+		want.Set("Content-Length", fmt.Sprint(w.Body.Len()))
+		assert.Equal(t, want, w.Header(), form)
+		assert.Equal(t, http.StatusTooManyRequests, w.Code)
+		assert.JSONEq(t, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",
+			"title":"Too Many Requests","status":429,"detail":"Try again in 3 s."}`, w.Body.String())
+	}
+}
+
+// What is no refusal is left to whoever asked; HEAD has no body.
+func TestWrite(t *testing.T) {
+	w := httptest.NewRecorder()
+	assert.False(t, refusal.Write(w, httptest.NewRequest("GET", "/", nil), io.EOF))
+	assert.False(t, refusal.Write(w, httptest.NewRequest("GET", "/", nil), nil))
+	assert.Empty(t, w.Header())
+	assert.True(t, refusal.Write(w, httptest.NewRequest("HEAD", "/", nil), refusedBy(api.KindFlow)))
+	assert.Zero(t, w.Body.Len())
+	assert.Equal(t, 429, w.Code)
+	w = httptest.NewRecorder()
+	assert.True(t, refusal.Write(w, httptest.NewRequest("GET", "/", nil), errors.Join(refusedBy(api.KindFlow), context.Canceled)))
+	assert.Equal(t, refusal.StatusClientGone, w.Code)
+	assert.Zero(t, w.Body.Len(), "nobody is there")
+}
+
+type heard []error
+
+func (h *heard) Refused(err error) { *h = append(*h, err) }
+
+// The one that listens is told what is written below it.
+func TestTell(t *testing.T) {
+	var h heard
+	r := httptest.NewRequest("GET", "/", nil)
+	refusal.Tell(r.Context(), io.EOF) // nobody listens
+	err := refusedBy(api.KindBreaker)
+	refusal.Write(httptest.NewRecorder(), r.WithContext(refusal.Listen(r.Context(), &h)), err)
+	assert.Equal(t, heard{err}, h)
+}
