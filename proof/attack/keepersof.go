@@ -61,16 +61,20 @@ func flowKeeper(rule flow.Rule, all []flow.Rule) keeper {
 		varies: rule.Relation == flow.Chain || rule.Origin == flow.OriginOther || rule.Relation == flow.Associated && rule.Match == spec.MatchRegex,
 		same:   [...]any{rule.Resource, rule.Match, rule.Metric, rule.Origin, rule.Relation, rule.Ref},
 	}
+	together := func(l *ledger, c *call) (place, bool) { // one queue, or bucket, for all whom the rule is about
+		_, ok := where(l, c)
+		return place{resource: c.resource}, ok
+	}
 	switch {
+	case rule.Behavior == flow.TokenBucket:
+		lim.where = together
+		return &tokenKeeper{limit: lim, cost: float64(rule.Interval) / rule.Threshold, size: int64(rule.Burst) + 1}
 	case rule.Behavior == flow.Throttle || rule.Behavior == flow.WarmUpThrottle:
 		slow := rule.Threshold / float64(rule.ColdFactor)
 		if rule.Behavior == flow.Throttle {
 			slow = rule.Threshold
 		}
-		lim.where = func(l *ledger, c *call) (place, bool) { // one queue for all whom the rule is about
-			_, ok := where(l, c)
-			return place{resource: c.resource}, ok
-		}
+		lim.where = together
 		return &turnKeeper{limit: lim, low: float64(rule.Interval) / rule.Threshold, high: float64(rule.Interval) / slow, maxWait: rule.MaxWait}
 	case rule.Metric == flow.Concurrency:
 		return &semaphoreKeeper{limit: lim, holds: true}

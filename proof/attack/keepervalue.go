@@ -36,9 +36,10 @@ type valueLog struct {
 	// began, and before is what was there until then.
 	begun, before filling
 
-	took  map[*call]taken // from this filling
-	queue *turnLog
-	held  map[*call]int64
+	took   map[*call]taken // from this filling
+	queue  *turnLog
+	tokens *tokenLog
+	held   map[*call]int64
 }
 
 // filling is a bucket that was filled up at a time.
@@ -84,11 +85,17 @@ func (k *valueKeeper) exception(value int) (threshold float64, named bool) {
 	return k.rule.Threshold, false
 }
 
+// cost is the time that a unit of the value takes.
+func (k *valueKeeper) cost(value int) float64 {
+	threshold, _ := k.exception(value)
+	return float64(k.rule.Interval) / threshold
+}
+
 func (k *valueKeeper) log(resource string, value int) *valueLog {
 	at := valueAt{resource, value}
 	v := k.values[at]
 	if v == nil {
-		v = &valueLog{filling: filling{filled: math.MinInt64}, took: make(map[*call]taken), queue: newTurnLog(false), held: make(map[*call]int64)}
+		v = &valueLog{filling: filling{filled: math.MinInt64}, took: make(map[*call]taken), queue: newTurnLog(false), tokens: newTokenLog(false, k.cost(value)), held: make(map[*call]int64)}
 		k.values[at] = v
 		if _, named := k.exception(value); !named {
 			if k.seen[resource]++; k.seen[resource] > k.rule.MaxValues {
@@ -125,6 +132,11 @@ func (k *valueKeeper) names(value int) bool {
 	return named
 }
 
+// tells reports whether the log knows when the value has a token again.
+func (k *valueKeeper) tells(c *call, value int) bool {
+	return k.rule.Behavior == hotspot.TokenBucket && !math.IsInf(k.cost(value), 1) && !k.murky && (!k.loose[c.resource] || k.names(value))
+}
+
 func (k *valueKeeper) judgeValue(l *ledger, c *call, value int, units int64) opinion {
 	threshold, _ := k.exception(value)
 	v := k.log(c.resource, value)
@@ -144,9 +156,11 @@ func (k *valueKeeper) judgeValue(l *ledger, c *call, value int, units int64) opi
 		}
 		return pass
 	case k.rule.Behavior == hotspot.Throttle:
-		cost := float64(units) * float64(k.rule.Interval) / threshold
+		cost := float64(units) * k.cost(value)
 		least, most := v.queue.wait(l.now, cost, cost, c.prioritized)
 		return turnOpinion(least, most, k.rule.MaxWait)
+	case k.rule.Behavior == hotspot.TokenBucket:
+		return v.tokens.judge(l.now, units, k.size())
 	case math.Floor(threshold) == 0:
 		return refuse
 	}
@@ -156,7 +170,10 @@ func (k *valueKeeper) judgeValue(l *ledger, c *call, value int, units int64) opi
 	return pass
 }
 
-func (k *valueKeeper) over(_ *ledger, c *call) string {
+// size is that of a token bucket.
+func (k *valueKeeper) size() int64 { return int64(k.rule.Burst) + 1 }
+
+func (k *valueKeeper) over(l *ledger, c *call) string {
 	for value := range k.of(c) {
 		threshold, _ := k.exception(value)
 		v := k.log(c.resource, value)
@@ -168,6 +185,10 @@ func (k *valueKeeper) over(_ *ledger, c *call) string {
 		case k.murky:
 		case k.rule.Metric == hotspot.Concurrency && held > int64(threshold):
 			return fmt.Sprintf("%d units of %v in flight, for %d", held, threshold, value)
+		case k.rule.Behavior == hotspot.TokenBucket:
+			if over := v.tokens.over(l.now, k.size()); over != "" { // those that share get less
+				return fmt.Sprintf("%s, for %d", over, value)
+			}
 		case k.rule.Metric == hotspot.QPS && k.rule.Behavior == hotspot.Reject && !k.loose[c.resource] && v.used > int64(threshold)+int64(k.rule.Burst):
 			return fmt.Sprintf("%d units of a bucket of %v and %d, for %d", v.used, threshold, k.rule.Burst, value)
 		}
@@ -183,8 +204,10 @@ func (k *valueKeeper) took(l *ledger, c *call) {
 		case k.rule.Metric == hotspot.Concurrency:
 			v.held[c] = units
 		case k.rule.Behavior == hotspot.Throttle:
-			cost := float64(units) * float64(k.rule.Interval) / threshold
+			cost := float64(units) * k.cost(value)
 			v.queue.give(c, l.now, cost, cost)
+		case k.rule.Behavior == hotspot.TokenBucket:
+			v.tokens.take(c, l.now, units)
 		default:
 			filled, used := k.filledAt(v, l.now, threshold)
 			if filled != v.filled {
@@ -201,6 +224,7 @@ func (k *valueKeeper) left(l *ledger, c *call) {
 		delete(v.held, c)
 		if c.passedAt == 0 {
 			v.queue.leave(c, l.now)
+			v.tokens.leave(c)
 			if t, ok := v.took[c]; ok {
 				v.giveBack(t)
 			}
@@ -230,9 +254,27 @@ func (k *valueKeeper) follow(l *ledger, before keeper) {
 	case old.rule.Index == k.rule.Index && old.rule.Param == k.rule.Param && old.rule.Resource == k.rule.Resource && old.rule.Match == k.rule.Match:
 		k.values, k.seen, k.loose, k.murky = old.values, old.seen, old.loose, old.murky
 		k.murky = k.murky || !slices.EqualFunc(k.rule.Exceptions, old.rule.Exceptions, sameValue)
+		for at, v := range k.values {
+			k.takeOver(l, v, old.rule.Behavior, k.cost(at.value))
+		}
 		for name, n := range k.seen {
 			k.loose[name] = k.loose[name] || n > k.rule.MaxValues
 		}
+	}
+}
+
+// takeOver has a value go on under a rule of perhaps another behavior: what a queue hands to
+// a bucket, or that to a queue, is left open, and so is a bucket that the rule had before.
+func (k *valueKeeper) takeOver(l *ledger, v *valueLog, before hotspot.Behavior, cost float64) {
+	switch {
+	case k.rule.Behavior == before:
+	case k.rule.Behavior == hotspot.TokenBucket:
+		v.tokens = newTokenLog(true, cost)
+	case k.rule.Behavior == hotspot.Throttle && before == hotspot.TokenBucket:
+		v.queue = newTurnLog(true)
+	}
+	if k.rule.Behavior == hotspot.TokenBucket {
+		v.tokens.refill(l.now, cost)
 	}
 }
 

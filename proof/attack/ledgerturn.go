@@ -43,23 +43,27 @@ func sinceStart(t int64) float64 { return float64(t - start.UnixNano()) }
 // prioritized may be next, or last.
 func (q *turnLog) wait(now int64, low, high float64, first bool) (least, most float64) {
 	q.pass(now)
-	least, most = q.last()
+	at := sinceStart(now)
+	least, most = q.last(at)
 	if first {
 		least, _ = q.latest()
 	}
-	at := sinceStart(now)
 	return max(0, least+low-at), max(0, most+high-at)
 }
 
 // last is the turn that the next one comes after, or will when those that wait have had theirs.
-func (q *turnLog) last() (least, most float64) {
+// Who waits for something else besides may have had it: where the order isn't known, nobody is
+// sure to be behind one whose turn may have come.
+func (q *turnLog) last(at float64) (least, most float64) {
 	least, most = q.latest()
 	if n := len(q.waiting); n > 0 && !q.loose {
 		return q.waiting[n-1].least, q.waiting[n-1].most
 	}
 	if q.loose {
 		for _, t := range q.waiting {
-			least += t.low
+			if t.least > at {
+				least += t.low
+			}
 		}
 		most = max(most, q.tail)
 	}
@@ -88,7 +92,7 @@ func (q *turnLog) give(c *call, now int64, low, high float64) {
 
 // overtake has those that wait be pushed back, by as much as it may be.
 func (q *turnLog) overtake(at, high float64) {
-	_, q.tail = q.last()
+	_, q.tail = q.last(at)
 	q.loose = true
 	latest, _ := q.latest()
 	push := max(high, at-latest)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -120,6 +121,7 @@ func (s *storm) inIntervals(all []stormEntry) error {
 // boundOf is the shortest real interval in which a rule promised a limit, and the highest
 // that it promised; false if it wasn't in force all the time.
 func (s *storm) boundOf(id string) (span, most int64, ok bool) {
+	rate, burst, buckets := 0.0, int64(0), 0
 	for _, set := range s.sets {
 		i := slices.IndexFunc(set.Flow, func(rule flow.Rule) bool { return rule.ID == id })
 		if i < 0 {
@@ -129,6 +131,11 @@ func (s *storm) boundOf(id string) (span, most int64, ok bool) {
 		if rule.Mode != spec.Enforce || rule.Metric != flow.QPS || rule.Relation != flow.Direct || rule.Origin != flow.OriginDefault ||
 			rule.Behavior == flow.Throttle || rule.Behavior == flow.WarmUpThrottle {
 			return 0, 0, false
+		}
+		if rule.Behavior == flow.TokenBucket {
+			rate, burst = max(rate, rule.Threshold/float64(rule.Interval)), max(burst, int64(rule.Burst))
+			buckets++
+			continue
 		}
 		promised := int64(rule.Interval)
 		if rule.Window == flow.Ring {
@@ -142,7 +149,14 @@ func (s *storm) boundOf(id string) (span, most int64, ok bool) {
 		}
 		most = max(most, int64(rule.Threshold))
 	}
-	return span, most, true
+	switch buckets {
+	case 0:
+		return span, most, true
+	case len(s.sets): // at the highest rate all the time, with the largest burst
+		span = int64(100 * ms)
+		return span, burst + int64(math.Ceil(rate*float64(span))), true
+	}
+	return 0, 0, false // what a window let in, and a bucket before or after it
 }
 
 // counts compares what the tree says with what the callers know.

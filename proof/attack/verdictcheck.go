@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
 )
 
 // refused checks in whose name a call was refused when it came.
@@ -28,6 +30,9 @@ func (v *verdictRound) refused(c *call, refusers []keeper) error {
 // retry checks when a refused call may come again, where a rule counts on one node.
 func (v *verdictRound) retry(c *call, k keeper, block *core.BlockError) error {
 	after, known := block.RetryAfter()
+	if what := tokenRetry(&v.ledger, k, c, block); what != "" {
+		return fmt.Errorf("%s: refused by %v, to come again after %v, %s", c, k.is(), after, what)
+	}
 	w, ok := k.(*windowKeeper)
 	if !ok || w.low != w.high || w.low == 0 || w.looks || w.varies {
 		return nil
@@ -47,6 +52,24 @@ func (v *verdictRound) retry(c *call, k keeper, block *core.BlockError) error {
 		}
 	}
 	return nil
+}
+
+// tokenRetry says what is wrong with when a call may come again that a token bucket refused.
+func tokenRetry(l *ledger, k keeper, c *call, block *core.BlockError) string {
+	after, known := block.RetryAfter()
+	switch k := k.(type) {
+	case *tokenKeeper:
+		if !math.IsInf(k.cost, 1) {
+			return k.at(l, c).checkRetry(l.now, int64(after), c.units, k.size, known)
+		}
+	case *valueKeeper:
+		for value, times := range k.of(c) {
+			if argument.Of(value) == block.Value && k.tells(c, value) {
+				return k.log(c.resource, value).tokens.checkRetry(l.now, int64(after), c.units*times, k.size(), known)
+			}
+		}
+	}
+	return ""
 }
 
 // ran checks that a call runs when it should, and notes that it does.
