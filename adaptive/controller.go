@@ -6,31 +6,29 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // controller is one revision of a rule at work on one resource. The limit is that of
 // all its revisions.
 type controller struct {
-	rule          Rule
-	resource      *core.Resource
-	refusal       *core.BlockError
-	limit         *limit
-	owner         any         // of the semaphore of what is in flight
-	shadowOwner   any         // of the semaphore of what a shadow rule would have admitted
-	shadowBlocked *stat.Tally // refusals of a shadow rule
+	rule        Rule
+	resource    *core.Resource
+	refusal     *core.BlockError
+	limit       *limit
+	owner       any // of the semaphore of what is in flight
+	shadowOwner any // of the semaphore of what a shadow rule would have admitted
+	record      *core.Record
 }
 
-func (t *Table) newController(r Rule, resource *core.Resource, old *controller) *controller {
-	c := &controller{rule: r, resource: resource}
+func (t *Table) newController(r Rule, record *core.Record, resource *core.Resource, old *controller) *controller {
+	c := &controller{rule: r, record: record, resource: resource}
 	var before *core.BlockError
 	if old != nil {
-		before = old.refusal
-		c.limit, c.shadowBlocked = old.limit, old.shadowBlocked
+		before, c.limit = old.refusal, old.limit
 	} else {
-		c.limit, c.shadowBlocked = newLimit(t.nextID(), r), new(stat.Tally)
+		c.limit = newLimit(t.nextID(), r)
 	}
-	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindAdaptive, Resource: resource.Name(), Rule: r.ID}, c, before)
+	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindAdaptive, Resource: resource.Name(), Rule: r.ID}, c, record, before)
 	c.owner, c.shadowOwner = c.limit.owners(r.Match == spec.MatchRegex && resource.Name() == node.OverflowName)
 	return c
 }
@@ -51,9 +49,6 @@ func (c *controller) RetryAfter() (time.Duration, bool) { return 0, false }
 func (c *controller) Limit() (float64, bool) {
 	return float64(claim(c.limit.word.Load(), 0).Limit), true
 }
-
-// told is what [family.Compiled] asks of every controller.
-func (c *controller) told() (*core.BlockError, *stat.Tally) { return c.refusal, c.shadowBlocked }
 
 // counts reports whether the controller counts with a semaphore of that owner.
 func (c *controller) counts(owner any) bool {
@@ -101,7 +96,7 @@ func (c *controller) shadow(inv *core.Invocation) {
 	if g := n.NeedSemaphore(c.shadowOwner); c.limit.take(n, g, inv.Units(), int64(c.rule.Ceiling)) {
 		inv.ReserveSemaphore(g)
 	} else {
-		c.shadowBlocked.Add(inv.Lane(), 1)
+		c.record.ShadowBlocked.Add(inv.Lane(), 1)
 	}
 }
 

@@ -43,13 +43,13 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	t := new(Table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, at *core.Site, old *controller) *controller {
-			c := t.newController(r, at.Resource, old)
+		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
+			c := t.newController(r, record, at.Resource, old)
 			at.BeforeUse(c.begin)
 			return c
 		},
-		Rule: func(c *controller) *Rule { return &c.rule },
-		Told: (*controller).told,
+		Rule:    func(c *controller) *Rule { return &c.rule },
+		Refusal: func(c *controller) *core.BlockError { return c.refusal },
 	}
 	return family.Compile(b, core.KindAdaptive, rules, maker, t)
 }

@@ -6,22 +6,21 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // controller is one rule at work on one resource.
 type controller struct {
-	rule          Rule
-	named         map[string]struct{} // the callers; not changed once made
-	few           []string            // the same, if they are so few that to compare is quicker
-	refusal       *core.BlockError
-	shadowBlocked *stat.Tally // refusals of a shadow rule
+	rule    Rule
+	named   map[string]struct{} // the callers; not changed once made
+	few     []string            // the same, if they are so few that to compare is quicker
+	refusal *core.BlockError
+	record  *core.Record
 }
 
 const fewCallers = 8
 
-func newController(r Rule, resource *core.Resource, old *controller) *controller {
-	c := &controller{rule: r, named: make(map[string]struct{}, len(r.Origins))}
+func newController(r Rule, record *core.Record, resource *core.Resource, old *controller) *controller {
+	c := &controller{rule: r, record: record, named: make(map[string]struct{}, len(r.Origins))}
 	for _, name := range r.Origins {
 		c.named[name] = struct{}{}
 	}
@@ -29,11 +28,10 @@ func newController(r Rule, resource *core.Resource, old *controller) *controller
 		c.few = r.Origins
 	}
 	var before *core.BlockError
-	c.shadowBlocked = new(stat.Tally)
 	if old != nil {
-		before, c.shadowBlocked = old.refusal, old.shadowBlocked
+		before = old.refusal
 	}
-	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindAuthority, Resource: resource.Name(), Rule: r.ID}, nil, before)
+	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindAuthority, Resource: resource.Name(), Rule: r.ID}, nil, record, before)
 	return c
 }
 
@@ -86,10 +84,7 @@ func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.controllers) > 0, l
 func (rs *Rules) Shadow(inv *core.Invocation) {
 	for _, c := range rs.shadows {
 		if !c.admits(inv.Origin()) {
-			c.shadowBlocked.Add(inv.Lane(), 1)
+			c.record.ShadowBlocked.Add(inv.Lane(), 1)
 		}
 	}
 }
-
-// told is what [family.Compiled] asks of every controller.
-func (c *controller) told() (*core.BlockError, *stat.Tally) { return c.refusal, c.shadowBlocked }

@@ -5,30 +5,29 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // controller is one revision of a rule at work on one resource. The machine is that of
 // all its revisions.
 type controller struct {
-	rule          Rule
-	engine        *core.Engine
-	resource      string
-	machine       *machine
-	refusal       *core.BlockError
-	shadowBlocked *stat.Tally // refusals of a shadow rule
+	rule     Rule
+	engine   *core.Engine
+	resource string
+	machine  *machine
+	refusal  *core.BlockError
+	record   *core.Record
 }
 
-func newController(e *core.Engine, listeners *Listeners, r Rule, resource string, old *controller) (c *controller, t *terms) {
+func newController(e *core.Engine, listeners *Listeners, r Rule, record *core.Record, resource string, old *controller) (c *controller, t *terms) {
 	t = &terms{Rule: r, resource: resource, tell: func(change Change) { listeners.tell(e, change) }}
-	c = &controller{rule: r, engine: e, resource: resource, shadowBlocked: new(stat.Tally)}
+	c = &controller{rule: r, record: record, engine: e, resource: resource}
 	var before *core.BlockError
 	if old != nil {
-		before, c.machine, c.shadowBlocked = old.refusal, old.machine, old.shadowBlocked
+		before, c.machine = old.refusal, old.machine
 	} else {
 		c.machine = newMachine(t)
 	}
-	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindBreaker, Resource: resource, Rule: r.ID}, c, before)
+	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindBreaker, Resource: resource, Rule: r.ID}, c, record, before)
 	return c, t
 }
 
@@ -72,7 +71,7 @@ func (c *controller) take(inv *core.Invocation) (ok bool) {
 			inv.Reserve(core.Reservation{Holder: c.machine, Token: int64(got.number)})
 		}
 	case c.rule.Mode == spec.Shadow:
-		c.shadowBlocked.Add(inv.Lane(), 1)
+		c.record.ShadowBlocked.Add(inv.Lane(), 1)
 	}
 	change.notify() // last: a listener may do anything
 	return got.ok
@@ -94,6 +93,3 @@ func (c *controller) note(inv *core.Invocation, number int64) {
 }
 
 func (c *controller) noted(inv *core.Invocation) *core.Completion { return inv.Left(c.machine) }
-
-// told is what [family.Compiled] asks of every controller.
-func (c *controller) told() (*core.BlockError, *stat.Tally) { return c.refusal, c.shadowBlocked }

@@ -340,7 +340,7 @@ func repeat(c rune, n int) string {
 func TestRefusedProbe(t *testing.T) {
 	shut := true
 	gate := core.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} })
-	late := latecomer{gate, &shut, core.NewBlockError(core.BlockError{Resource: "orders", Rule: "late"}, nil, nil)}
+	late := latecomer{gate, &shut, core.NewBlockError(core.BlockError{Resource: "orders", Rule: "late"}, nil, nil, nil)}
 	g := newGuardWith(t, core.Config{Chain: slots.Default().With(late, core.After("breaker"))}, quick("b"))
 	shut = false
 	g.calls("f")

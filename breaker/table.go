@@ -51,16 +51,16 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	}
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, at *core.Site, old *controller) *controller {
-			c, terms := newController(e, listeners, r, at.Resource.Name(), old)
+		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
+			c, terms := newController(e, listeners, r, record, at.Resource.Name(), old)
 			if old != nil && r.Mode != spec.Off { // one that is off keeps what it has for later
 				at.BeforeUse(func(now int64) { c.machine.adopt(terms, now) })
 			}
 			return c
 		},
-		Rule: func(c *controller) *Rule { return &c.rule },
-		Told: (*controller).told,
-		Idle: (*controller).idle,
+		Rule:    func(c *controller) *Rule { return &c.rule },
+		Refusal: func(c *controller) *core.BlockError { return c.refusal },
+		Idle:    (*controller).idle,
 	}
 	return family.Compile(b, core.KindBreaker, rules, maker, &Table{listeners: listeners})
 }

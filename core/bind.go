@@ -55,7 +55,7 @@ func (e *Engine) lookUp(r *Resource, name string, now int64) *binding {
 	if last != nil && last.set == set {
 		return last
 	}
-	b := e.bind(set, r, last, search{name: name, matched: set.match(name, last)}, r.built(set), now)
+	b := e.bind(set, r, last, search{name: name, matched: set.match(name, last), called: true}, r.built(set), now)
 	r.rebind(set, b)
 	return b
 }
@@ -92,7 +92,7 @@ func (r *Resource) turn(set *Ruleset) *binding {
 func (e *Engine) lookUpBeyond(name string, now int64) *binding {
 	for {
 		set := e.rules.Load()
-		s := search{name: name, matched: set.match(name, nil)}
+		s := search{name: name, matched: set.match(name, nil), called: true}
 		if b := e.bindBeyond(set, s, now); b != nil {
 			return b
 		}
@@ -190,6 +190,7 @@ type search struct {
 	name    string
 	matched [kinds]pattern.Matched
 	pending bool // not everything is: the name is still to be matched
+	called  bool // a call looks for them
 }
 
 // match finds the expressions of all families that match a name. last, which may be nil, is
@@ -223,7 +224,10 @@ func (e *Engine) bind(set *Ruleset, r *Resource, last *binding, s search, built 
 		if family == nil {
 			continue
 		}
-		at := &Site{Resource: r, Now: now, Held: last.heldBy(Kind(kind)), Name: s.name, Matched: s.matched[kind], Pending: s.pending, built: built}
+		at := &Site{
+			Resource: r, Now: now, Held: last.heldBy(Kind(kind)), Name: s.name, Matched: s.matched[kind], Pending: s.pending,
+			Asked: s.called || r.Entered(), built: built,
+		}
 		b.rules[kind] = family.Bind(at)
 		ruled = ruled || b.rules[kind] != nil
 		if at.Held != nil {

@@ -31,7 +31,7 @@ func (r *Resource) custom(reason string) *BlockError {
 			reason = otherReasons
 			continue
 		}
-		next, b := maps.Clone(known), NewBlockError(BlockError{Kind: KindCustom, Resource: r.Name(), Rule: reason}, nil, nil)
+		next, b := maps.Clone(known), NewBlockError(BlockError{Kind: KindCustom, Resource: r.Name(), Rule: reason}, nil, nil, nil)
 		if next == nil {
 			next = make(map[string]*BlockError)
 		}

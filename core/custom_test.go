@@ -83,7 +83,6 @@ func TestRefusalMadeByHand(t *testing.T) {
 	assert.Equal(t, b, err)
 	assert.EqualValues(t, 1, resource(t, e, "orders").Totals().Block)
 	assert.Zero(t, e.Failures())
-	assert.Zero(t, core.RefusalsOf(b))
 	_, known := b.RetryAfter()
 	assert.False(t, known)
 	assert.Empty(t, log.all())

@@ -107,7 +107,7 @@ func (inv *Invocation) able(v *Verdict) (ok bool) {
 // named makes sure that a call which can't wait is refused in some name.
 func (inv *Invocation) named(by *BlockError) *BlockError {
 	if by == nil {
-		by = NewBlockError(BlockError{Resource: inv.resource.Name()}, nil, nil)
+		by = NewBlockError(BlockError{Resource: inv.resource.Name()}, nil, nil, nil)
 	}
 	return by
 }

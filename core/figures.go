@@ -7,7 +7,8 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// RuleFigures is what a rule has done since it was loaded, over all resources.
+// RuleFigures is what a rule has done since it was loaded, over all resources, whether they
+// are still there or not. What is counted never decreases.
 //
 // A rule that has not been Asked may be about a name that nobody uses, for instance one that
 // is misspelt. What counts is a call of a resource that the rule is about, whoever makes

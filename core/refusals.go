@@ -14,23 +14,36 @@ type Refuser interface {
 	Limit() (limit float64, known bool)
 }
 
-// refusals is how often a rule refused, and how far the block log has told it.
+// Record is what a rule has done since it was loaded, at all resources: those that have left,
+// and may be forgotten, too. It stays as the rule changes. The zero value is ready. It is safe
+// for concurrent use.
+type Record struct {
+	Refused       stat.Tally // calls; see NewBlockError
+	ShadowBlocked stat.Tally // calls that the rule would have refused, if it were not in shadow mode
+	Asked         shared.Bool
+}
+
+// refusals is how often a rule refused calls of one resource, and how far the block log has told
+// it.
 type refusals struct {
 	total   stat.Tally
 	told    shared.Int64 // of total
 	nextLog shared.Int64
+	record  shared.Pointer[Record] // of the rule, where they count as well; nil if it has none
 }
 
-// NewBlockError returns the refusal that b describes, counted: by itself, or with another
-// one that is not nil. So a rule that was changed counts on where it left off, and the
-// refusals of single values count as their rule's. rule may be nil.
-func NewBlockError(b BlockError, rule Refuser, with *BlockError) *BlockError {
+// NewBlockError returns the refusal that b describes, counted in the record of its rule, and for
+// the block log by itself, or with another one that is not nil. So a rule that was changed counts
+// on where it left off, and the refusals of single values count as their rule's. rule and record
+// may be nil.
+func NewBlockError(b BlockError, rule Refuser, record *Record, with *BlockError) *BlockError {
 	b.rule, b.refusals = rule, nil
 	if with != nil {
 		b.refusals = with.refusals
 	} else {
 		b.refusals = new(refusals)
 	}
+	b.refusals.record.Store(record) // another one if with is of a rule with that ID which was gone meanwhile
 	return &b
 }
 
@@ -50,6 +63,9 @@ func (e *BlockError) note(lane uint32, now int64) (refusals int64, due bool) {
 		return 0, false
 	}
 	r.total.Add(lane, 1)
+	if record := r.record.Load(); record != nil {
+		record.Refused.Add(lane, 1)
+	}
 	next := r.nextLog.Load()
 	if next != 0 && now < next || !r.nextLog.CompareAndSwap(next, now+logPause) {
 		return 0, false
@@ -69,13 +85,4 @@ func (e *BlockError) unlogged() int64 {
 		}
 	}
 	return 0
-}
-
-// RefusalsOf is how many calls were refused with b and those that are counted with it. It
-// never decreases.
-func RefusalsOf(b *BlockError) int64 {
-	if b.refusals == nil {
-		return 0
-	}
-	return b.refusals.total.Load()
 }

@@ -12,7 +12,8 @@ import (
 
 // Every refusal is told exactly once, in one line or another.
 func TestNoteConservesRefusals(t *testing.T) {
-	b := NewBlockError(BlockError{}, nil, nil)
+	record := new(Record)
+	b := NewBlockError(BlockError{}, nil, record, nil)
 	const callers, each = 8, 2000
 	var mu sync.Mutex
 	told, lines := int64(0), 0
@@ -32,14 +33,14 @@ func TestNoteConservesRefusals(t *testing.T) {
 	done.Wait()
 	assert.LessOrEqual(t, lines, 20, "20 s, a line each")
 	assert.Equal(t, int64(callers*each), told+b.unlogged())
-	assert.Equal(t, int64(callers*each), RefusalsOf(b))
+	assert.Equal(t, int64(callers*each), record.Refused.Load())
 	assert.Zero(t, b.unlogged())
 }
 
 // The first refusal is told at once, also where the clock stands before 1970.
 func TestNoteIsDueAtFirst(t *testing.T) {
 	for _, now := range []int64{0, 1, 1_700_000_000_000_000_000, -1, -int64(20 * 365 * 24 * time.Hour)} {
-		b := NewBlockError(BlockError{}, nil, nil)
+		b := NewBlockError(BlockError{}, nil, nil, nil)
 		n, due := b.note(0, now)
 		assert.True(t, due, "at %d", now)
 		assert.Equal(t, int64(1), n)
@@ -53,19 +54,20 @@ func TestNoteIsDueAtFirst(t *testing.T) {
 
 // Refusals that are counted together are told together.
 func TestRefusalsCountedTogether(t *testing.T) {
-	rule := NewBlockError(BlockError{Kind: KindHotspot, Rule: "r"}, nil, nil)
+	record := new(Record)
+	rule := NewBlockError(BlockError{Kind: KindHotspot, Rule: "r"}, nil, record, nil)
 	says := *rule
 	says.Value = argument.Of("ann")
-	ann := NewBlockError(says, nil, rule)
+	ann := NewBlockError(says, nil, record, rule)
 	_, due := ann.note(0, 0)
 	assert.True(t, due)
 	_, due = rule.note(0, 1)
 	assert.False(t, due, "a line was written just now")
-	assert.EqualValues(t, 2, RefusalsOf(rule))
-	assert.EqualValues(t, 2, RefusalsOf(ann))
+	assert.EqualValues(t, 2, record.Refused.Load())
 	assert.EqualValues(t, 1, rule.unlogged())
 	assert.Zero(t, ann.unlogged())
-	other := NewBlockError(says, nil, nil)
-	other.note(0, 2)
-	assert.EqualValues(t, 2, RefusalsOf(rule), "what is counted by itself")
+	other := NewBlockError(says, nil, record, nil)
+	_, due = other.note(0, 2)
+	assert.True(t, due, "which is told by itself")
+	assert.EqualValues(t, 3, record.Refused.Load(), "and is the rule's all the same")
 }

@@ -19,6 +19,7 @@ type Site struct {
 	Name    string          // that the resource stands for: its own, but for the overflow resource
 	Matched pattern.Matched // what matches the name; if pending, what is known of that
 	Pending bool            // the name has not been matched yet: that is for a call to do
+	Asked   bool            // a call has come to the resource
 
 	built map[any]any // controllers, by those that they were built from; nil if nobody asks
 	last  []func(now int64)

@@ -86,7 +86,7 @@ func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.controllers) > 0, l
 func (rs *Rules) Shadow(inv *core.Invocation) {
 	for _, c := range rs.shadows {
 		if n := c.counts(inv, rs); n != nil && c.take(inv, n).Block != nil {
-			c.shadowBlocked.Add(inv.Lane(), 1)
+			c.record.ShadowBlocked.Add(inv.Lane(), 1)
 		}
 	}
 }

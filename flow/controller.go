@@ -46,7 +46,7 @@ type controller struct {
 	// resource.
 	plain bool
 
-	shadowBlocked *stat.Tally // refusals of a shadow rule
+	record *core.Record
 
 	// next is the controller that went on from this one in windows of another shape. All
 	// that meter in the same windows, one after the other, have it in common: a call may
@@ -57,17 +57,17 @@ type controller struct {
 	before *node.Meter
 }
 
-func newController(e *core.Engine, now int64, revision uint64, r Rule, resource *core.Resource, old *controller) (*controller, *succession) {
-	c := &controller{rule: r, engine: e, resource: resource, meter: r.meterAfter(old, resource.Name(), revision), limit: r.limit()}
-	c.shadowBlocked, c.next = new(stat.Tally), new(shared.Pointer[controller])
+func newController(e *core.Engine, now int64, revision uint64, r Rule, record *core.Record, resource *core.Resource, old *controller) (*controller, *succession) {
+	c := &controller{rule: r, record: record, engine: e, resource: resource, meter: r.meterAfter(old, resource.Name(), revision), limit: r.limit()}
+	c.next = new(shared.Pointer[controller])
 	if r.Relation == Direct && r.Origin == OriginDefault {
 		c.node = &resource.StatisticNode
 	}
 	var before *core.BlockError
 	if old != nil {
-		before, c.shadowBlocked = old.refusal, old.shadowBlocked
+		before = old.refusal
 	}
-	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindFlow, Resource: resource.Name(), Rule: r.ID, Origin: r.Origin}, c, before)
+	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindFlow, Resource: resource.Name(), Rule: r.ID, Origin: r.Origin}, c, record, before)
 	if r.Relation == Associated && r.Mode == spec.Enforce {
 		c.ref = e.PinResource(r.Ref)
 	}
@@ -90,7 +90,7 @@ func newController(e *core.Engine, now int64, revision uint64, r Rule, resource 
 	case r.Behavior == TokenBucket:
 		c.bucket, c.spare.bucket = cmp.Or(c.spare.bucket, newBucket(r)), nil
 		c.size = r.size()
-		c.tooMany = core.NewBlockError(*c.refusal, never{c}, c.refusal)
+		c.tooMany = core.NewBlockError(*c.refusal, never{c}, record, c.refusal)
 	}
 	if r.Mode == spec.Off { // it only keeps what it has for later
 		return c, nil
@@ -322,6 +322,3 @@ func (c *controller) idle(now int64) bool {
 	}
 	return c.warm == nil || c.warm.cold(now)
 }
-
-// told is what [family.Compiled] asks of every controller.
-func (c *controller) told() (*core.BlockError, *stat.Tally) { return c.refusal, c.shadowBlocked }

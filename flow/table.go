@@ -44,8 +44,8 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	t, revision := new(Table), b.Revision()
 	maker := family.Maker[Rule, controller]{
 		Normalized: func(r Rule) (Rule, error) { return r.Normalized(e.Config().ColdFactor) },
-		Build: func(r Rule, at *core.Site, old *controller) *controller {
-			c, s := newController(e, at.Now, revision, r, at.Resource, old)
+		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
+			c, s := newController(e, at.Now, revision, r, record, at.Resource, old)
 			if s != nil {
 				at.BeforeUse(s.complete)
 			}
@@ -54,9 +54,9 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 			}
 			return c
 		},
-		Rule: func(c *controller) *Rule { return &c.rule },
-		Told: (*controller).told,
-		Idle: (*controller).idle,
+		Rule:    func(c *controller) *Rule { return &c.rule },
+		Refusal: func(c *controller) *core.BlockError { return c.refusal },
+		Idle:    (*controller).idle,
 	}
 	if err := family.Compile(b, core.KindFlow, rules, maker, t); err != nil {
 		return err

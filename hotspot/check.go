@@ -65,7 +65,7 @@ func (rs *Rules) Shadow(inv *core.Invocation) {
 		for _, o := range c.occurrences(inv) {
 			if _, block := c.take(inv, o.Value, inv.Units()*o.Times); block != nil {
 				inv.GiveBackFrom(before)
-				c.shadowBlocked.Add(inv.Lane(), 1)
+				c.record.ShadowBlocked.Add(inv.Lane(), 1)
 				break
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // controller is one rule at work on one resource.
@@ -19,14 +18,13 @@ type controller struct {
 	exceptions map[argument.Value]*quota
 	values     *values
 
-	shadowBlocked *stat.Tally // refusals of a shadow rule
+	record *core.Record
 }
 
 // newController returns the controller of a rule that goes on from old, if there is
 // one. What must not happen before the rules are published is done by publish.
-func newController(e *core.Engine, r Rule, resource *core.Resource, old *controller) (c *controller, publish func(now int64)) {
-	c = &controller{rule: r, engine: e, quota: r.quota(r.Threshold)}
-	c.shadowBlocked = new(stat.Tally)
+func newController(e *core.Engine, r Rule, record *core.Record, resource *core.Resource, old *controller) (c *controller, publish func(now int64)) {
+	c = &controller{rule: r, record: record, engine: e, quota: r.quota(r.Threshold)}
 	goesOn := old != nil && old.rule.source() == r.source()
 	if len(r.Exceptions) > 0 {
 		c.exceptions = make(map[argument.Value]*quota, len(r.Exceptions))
@@ -38,9 +36,9 @@ func newController(e *core.Engine, r Rule, resource *core.Resource, old *control
 	}
 	var before *core.BlockError
 	if old != nil {
-		before, c.shadowBlocked = old.refusal, old.shadowBlocked
+		before = old.refusal
 	}
-	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindHotspot, Resource: resource.Name(), Rule: r.ID}, nil, before)
+	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindHotspot, Resource: resource.Name(), Rule: r.ID}, nil, record, before)
 	if goesOn {
 		c.values = old.values // what was used and is in flight counts on, under the new limits
 		return c, func(now int64) {
@@ -120,6 +118,3 @@ func (c *controller) idle(now int64) bool {
 	})
 	return idle
 }
-
-// told is what [family.Compiled] asks of every controller.
-func (c *controller) told() (*core.BlockError, *stat.Tally) { return c.refusal, c.shadowBlocked }

@@ -18,14 +18,14 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	e := b.Engine
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, at *core.Site, old *controller) *controller {
-			c, publish := newController(e, r, at.Resource, old)
+		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
+			c, publish := newController(e, r, record, at.Resource, old)
 			at.BeforeUse(publish)
 			return c
 		},
-		Rule: func(c *controller) *Rule { return &c.rule },
-		Told: (*controller).told,
-		Idle: (*controller).idle,
+		Rule:    func(c *controller) *Rule { return &c.rule },
+		Refusal: func(c *controller) *core.BlockError { return c.refusal },
+		Idle:    (*controller).idle,
 	}
 	return family.Compile(b, core.KindHotspot, rules, maker, new(Table))
 }

@@ -102,7 +102,7 @@ func (c *controller) join(inv *core.Invocation, revision uint64) bool {
 func (c *controller) shadow(inv *core.Invocation, revision uint64) {
 	g := c.resource.NeedSemaphore(c.owner)
 	if expired := g.Expire(inv.Now()); expired > 0 {
-		c.shadowBlocked.Add(inv.Lane(), int64(expired))
+		c.record.ShadowBlocked.Add(inv.Lane(), int64(expired))
 	}
 	switch got, place := g.Join(c.claim(inv, revision)); {
 	case got:
@@ -110,6 +110,6 @@ func (c *controller) shadow(inv *core.Invocation, revision uint64) {
 	case place != nil:
 		inv.ReservePlace(place)
 	default:
-		c.shadowBlocked.Add(inv.Lane(), 1)
+		c.record.ShadowBlocked.Add(inv.Lane(), 1)
 	}
 }

@@ -23,16 +23,16 @@ type controller struct {
 	owner     any             // of the semaphore
 	semaphore *stat.Semaphore // of that owner when the rule was compiled, nil if it is off
 
-	shadowBlocked *stat.Tally // refusals of a shadow rule
+	record *core.Record
 }
 
-func newController(r Rule, resource *core.Resource, old *controller) *controller {
-	c := &controller{rule: r, resource: resource, owner: r.owner(resource.Name(), old), shadowBlocked: new(stat.Tally)}
+func newController(r Rule, record *core.Record, resource *core.Resource, old *controller) *controller {
+	c := &controller{rule: r, record: record, resource: resource, owner: r.owner(resource.Name(), old)}
 	var before *core.BlockError
 	if old != nil {
-		before, c.shadowBlocked = old.refusal, old.shadowBlocked
+		before = old.refusal
 	}
-	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindIsolation, Resource: resource.Name(), Rule: r.ID}, c, before)
+	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindIsolation, Resource: resource.Name(), Rule: r.ID}, c, record, before)
 	if r.Mode != spec.Off {
 		c.semaphore = resource.NeedSemaphore(c.owner) // so that it counts from now on
 	}
@@ -83,6 +83,3 @@ func (c *controller) RetryAfter() (time.Duration, bool) { return 0, false }
 
 // Limit is the threshold.
 func (c *controller) Limit() (float64, bool) { return float64(c.rule.Threshold), true }
-
-// told is what [family.Compiled] asks of every controller.
-func (c *controller) told() (*core.BlockError, *stat.Tally) { return c.refusal, c.shadowBlocked }

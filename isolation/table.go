@@ -36,9 +36,11 @@ type Table struct {
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build:      func(r Rule, at *core.Site, old *controller) *controller { return newController(r, at.Resource, old) },
-		Rule:       func(c *controller) *Rule { return &c.rule },
-		Told:       (*controller).told,
+		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
+			return newController(r, record, at.Resource, old)
+		},
+		Rule:    func(c *controller) *Rule { return &c.rule },
+		Refusal: func(c *controller) *core.BlockError { return c.refusal },
 	}
 	return family.Compile(b, core.KindIsolation, rules, maker, new(Table))
 }

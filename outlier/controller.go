@@ -7,33 +7,32 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // controller is one revision of a rule at work on one resource. The pool is that of all
 // its revisions.
 type controller struct {
-	rule          Rule
-	terms         *breaker.Terms
-	engine        *core.Engine
-	resource      string
-	pool          *pool
-	refusal       *core.BlockError
-	shadowBlocked *stat.Tally // refusals of a shadow rule
-	adopted       bool        // the pool goes by this revision; guarded by its site
+	rule     Rule
+	terms    *breaker.Terms
+	engine   *core.Engine
+	resource string
+	pool     *pool
+	refusal  *core.BlockError
+	record   *core.Record
+	adopted  bool // the pool goes by this revision; guarded by its site
 }
 
-func newController(e *core.Engine, r Rule, at *core.Site, old *controller) *controller {
+func newController(e *core.Engine, r Rule, record *core.Record, at *core.Site, old *controller) *controller {
 	resource := at.Resource.Name()
-	c := &controller{rule: r, terms: breaker.NewTerms(r.breaker()), engine: e, resource: resource, shadowBlocked: new(stat.Tally)}
+	c := &controller{rule: r, terms: breaker.NewTerms(r.breaker()), engine: e, resource: resource, record: record}
 	refusal := core.BlockError{Kind: core.KindOutlier, Resource: resource, Rule: r.ID}
 	if old == nil {
 		c.pool = newPool(siteOf(at), r, c.terms)
-		c.refusal = core.NewBlockError(refusal, c, nil)
+		c.refusal = core.NewBlockError(refusal, c, record, nil)
 		return c
 	}
-	c.pool, c.shadowBlocked = old.pool, old.shadowBlocked
-	c.refusal = core.NewBlockError(refusal, c, old.refusal)
+	c.pool = old.pool
+	c.refusal = core.NewBlockError(refusal, c, record, old.refusal)
 	return c
 }
 
@@ -103,7 +102,7 @@ func (c *controller) take(inv *core.Invocation, addr string, again bool) (ok boo
 	switch {
 	case !ok:
 		if c.rule.Mode == spec.Shadow {
-			c.shadowBlocked.Add(inv.Lane(), 1)
+			c.record.ShadowBlocked.Add(inv.Lane(), 1)
 		}
 		return false
 	case who == nil: // not judged
@@ -128,6 +127,3 @@ func (c *controller) noted(inv *core.Invocation) *core.Completion {
 	}
 	return nil
 }
-
-// told is what [family.Compiled] asks of every controller.
-func (c *controller) told() (*core.BlockError, *stat.Tally) { return c.refusal, c.shadowBlocked }

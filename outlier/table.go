@@ -35,12 +35,12 @@ type Table struct {
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, at *core.Site, old *controller) *controller {
-			return newController(b.Engine, r, at, old)
+		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
+			return newController(b.Engine, r, record, at, old)
 		},
-		Rule: func(c *controller) *Rule { return &c.rule },
-		Told: (*controller).told,
-		Idle: (*controller).idle,
+		Rule:    func(c *controller) *Rule { return &c.rule },
+		Refusal: func(c *controller) *core.BlockError { return c.refusal },
+		Idle:    (*controller).idle,
 	}
 	return family.Compile(b, core.KindOutlier, rules, maker, new(Table))
 }

@@ -110,7 +110,7 @@ func (rs *Rules) Shadow(inv *core.Invocation) {
 	}
 	for _, g := range rs.shadows {
 		if !g.take(inv) {
-			g.shadowBlocked.Add(inv.Lane(), 1)
+			g.record.ShadowBlocked.Add(inv.Lane(), 1)
 		}
 	}
 }

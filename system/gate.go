@@ -14,10 +14,10 @@ import (
 // gate is one rule at work, for all resources. Which of the fields below the first
 // four are set depends on the rule's metric.
 type gate struct {
-	rule          Rule
-	engine        *core.Engine
-	inbound       *node.StatisticNode
-	shadowBlocked *stat.Tally // refusals of a shadow rule
+	rule    Rule
+	engine  *core.Engine
+	inbound *node.StatisticNode
+	record  *core.Record
 
 	limit   int64      // of QPS and Concurrency
 	meter   node.Meter // of QPS, Concurrency and steady rules
@@ -32,11 +32,8 @@ type gate struct {
 	next *shared.Pointer[gate]
 }
 
-func newGate(e *core.Engine, at *core.Site, revision uint64, r Rule, old *gate) *gate {
-	g := &gate{rule: r, engine: e, inbound: &e.Tree().Inbound().StatisticNode, shadowBlocked: new(stat.Tally), next: new(shared.Pointer[gate])}
-	if old != nil {
-		g.shadowBlocked = old.shadowBlocked
-	}
+func newGate(e *core.Engine, at *core.Site, revision uint64, r Rule, record *core.Record, old *gate) *gate {
+	g := &gate{rule: r, record: record, engine: e, inbound: &e.Tree().Inbound().StatisticNode, next: new(shared.Pointer[gate])}
 	if r.Mode == spec.Off { // it only keeps its figures for later
 		return g
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // refusals are what the rules say to the calls of one resource that they refuse. There is one
@@ -15,7 +14,7 @@ type refusals struct {
 	resource string
 
 	mu   shared.Mutex
-	made map[*stat.Tally]refusal // by what all revisions of a rule have in common, see gate
+	made map[*core.Record]refusal // by what all revisions of a rule have in common
 }
 
 type refusal struct {
@@ -27,33 +26,33 @@ type refusal struct {
 func (rs *refusals) by(g *gate) *core.BlockError {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	last := rs.made[g.shadowBlocked]
+	last := rs.made[g.record]
 	if last.gate == g {
 		return last.BlockError
 	}
-	next := core.NewBlockError(core.BlockError{Kind: core.KindSystem, Resource: rs.resource, Rule: g.rule.ID}, g, last.BlockError)
+	next := core.NewBlockError(core.BlockError{Kind: core.KindSystem, Resource: rs.resource, Rule: g.rule.ID}, g, g.record, last.BlockError)
 	if rs.made == nil {
-		rs.made = make(map[*stat.Tally]refusal)
+		rs.made = make(map[*core.Record]refusal)
 	}
-	rs.made[g.shadowBlocked] = refusal{g, next}
+	rs.made[g.record] = refusal{g, next}
 	return next
 }
 
 // keep forgets what the rules said that are gone.
-func (rs *refusals) keep(rules map[*stat.Tally]int) {
+func (rs *refusals) keep(rules map[*core.Record]bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	for rule := range rs.made {
-		if _, there := rules[rule]; !there {
+		if !rules[rule] {
 			delete(rs.made, rule)
 		}
 	}
 }
 
 // each calls f with all of them, under no lock.
-func (rs *refusals) each(f func(rule *stat.Tally, b *core.BlockError)) {
+func (rs *refusals) each(f func(rule *core.Record, b *core.BlockError)) {
 	rs.mu.Lock()
-	made := make(map[*stat.Tally]refusal, len(rs.made))
+	made := make(map[*core.Record]refusal, len(rs.made))
 	maps.Copy(made, rs.made)
 	rs.mu.Unlock()
 	for rule, r := range made {

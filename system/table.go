@@ -9,7 +9,6 @@ import (
 	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // Table is the compiled system rules of one revision. It implements core.Family.
@@ -22,10 +21,10 @@ type Table struct {
 	held    *family.Held[everywhere, gate]
 	engine  *core.Engine
 	sampler *sampler.Sampler
-	inbound *core.Resource      // the place of the rules
-	numbers map[*stat.Tally]int // of all rules, by what their revisions have in common
-	active  *order              // without those that are off
-	timed   []*gate             // those that want to know of completions
+	inbound *core.Resource        // the place of the rules
+	records map[*core.Record]bool // of all rules: what their revisions have in common
+	active  *order                // without those that are off
+	timed   []*gate               // those that want to know of completions
 }
 
 // everywhere is a rule as the table sees it: about the one place.
@@ -47,7 +46,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	if err != nil {
 		return err
 	}
-	t := &Table{engine: b.Engine, sampler: b.Engine.Sampler(), numbers: make(map[*stat.Tally]int, len(rules))}
+	t := &Table{engine: b.Engine, sampler: b.Engine.Sampler(), records: make(map[*core.Record]bool, len(rules))}
 	old, _ := b.Previous(core.KindSystem).(*Table)
 	if old != nil {
 		t.inbound = old.inbound
@@ -78,8 +77,8 @@ func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err err
 		all[i] = everywhere{r}
 	}
 	maker := family.Maker[everywhere, gate]{
-		Build: func(r everywhere, at *core.Site, old *gate) *gate {
-			return newGate(b.Engine, at, b.Revision(), r.Rule, old)
+		Build: func(r everywhere, record *core.Record, at *core.Site, old *gate) *gate {
+			return newGate(b.Engine, at, b.Revision(), r.Rule, record, old)
 		},
 		Rule: func(g *gate) *everywhere { return &everywhere{g.rule} },
 	}
@@ -95,7 +94,7 @@ func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err err
 	t.held, _ = at.Held.(*family.Held[everywhere, gate])
 	b.BeforePublishing(at.HandOver)
 	for g := range t.held.All() {
-		t.numbers[g.shadowBlocked] = t.gates.Number(g)
+		t.records[g.record] = true
 	}
 	t.serve(b)
 	return nil
@@ -155,7 +154,7 @@ func (t *Table) Latest() uint64 { return 0 }
 // Bind returns the rules for the calls of a resource or nil.
 func (t *Table) Bind(at *core.Site) core.Checker {
 	held, _ := at.Held.(*refusals)
-	if len(t.numbers) == 0 {
+	if len(t.records) == 0 {
 		at.Held = nil
 		return nil
 	}
@@ -163,7 +162,7 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 		held = &refusals{resource: at.Resource.Name()}
 		at.Held = held
 	} else if at.Settled() {
-		held.keep(t.numbers)
+		held.keep(t.records)
 	}
 	if len(t.active.rules) == 0 {
 		return nil
@@ -191,37 +190,32 @@ func (t *Table) Looks(need func(resource string, n core.Need)) {
 	}
 }
 
-// each calls f with every refusal of a rule there is, and the number of the rule.
-func (t *Table) each(f func(number int, b *core.BlockError)) {
+// EachError calls f with the refusal of every rule and resource.
+func (t *Table) EachError(f func(*core.BlockError)) {
 	t.engine.EachResource(func(r *core.Resource) {
 		held, ok := r.Held(core.KindSystem).(*refusals)
 		if !ok {
 			return
 		}
-		held.each(func(rule *stat.Tally, b *core.BlockError) {
-			if number, there := t.numbers[rule]; there {
-				f(number, b)
+		held.each(func(rule *core.Record, b *core.BlockError) {
+			if t.records[rule] {
+				f(b)
 			}
 		})
 	})
-}
-
-// EachError calls f with the refusal of every rule and resource.
-func (t *Table) EachError(f func(*core.BlockError)) {
-	t.each(func(_ int, b *core.BlockError) { f(b) })
 }
 
 // Figures says what each rule has done, over all resources.
 func (t *Table) Figures() []core.RuleFigures {
 	var figures []core.RuleFigures
 	ever := t.inbound.Totals()
-	for _, r := range t.gates.All() {
-		asked := r.Mode != spec.Off && ever.Pass+ever.Block > 0
-		figures = append(figures, core.RuleFigures{Kind: core.KindSystem, ID: r.ID, Mode: r.Mode, Asked: asked})
-	}
-	t.each(func(number int, b *core.BlockError) { figures[number].Refused += core.RefusalsOf(b) })
-	for g := range t.held.All() {
-		figures[t.gates.Number(g)].ShadowBlocked += g.shadowBlocked.Load()
+	for i, r := range t.gates.All() {
+		record := t.gates.Record(i)
+		figures = append(figures, core.RuleFigures{
+			Kind: core.KindSystem, ID: r.ID, Mode: r.Mode,
+			Asked:   r.Mode != spec.Off && ever.Pass+ever.Block > 0,
+			Refused: record.Refused.Load(), ShadowBlocked: record.ShadowBlocked.Load(),
+		})
 	}
 	return figures
 }

@@ -125,10 +125,12 @@ func (t Compiled[R, C]) each(f func(*core.Resource, *C)) {
 // EachError calls f with the refusal of every rule and resource.
 func (t Compiled[R, C]) EachError(f func(*core.BlockError)) {
 	t.Each(func(c *C) {
-		refusal, _ := t.maker.Told(c)
-		f(refusal)
+		f(t.maker.Refusal(c))
 	})
 }
+
+// Record is what a rule has done, by its number.
+func (t *Table[R, C]) Record(number int) *core.Record { return t.records[number] }
 
 // Number is the number of the rule of a controller that Each yields.
 func (t *Table[R, C]) Number(c *C) int { return t.numbers[(*t.maker.Rule(c)).Info().ID] }

@@ -18,22 +18,20 @@ func (t Compiled[R, C]) Figures() []core.RuleFigures {
 // is given the controllers of the rule made so far, sorted by resource.
 func (t Compiled[R, C]) FiguresWith(details func(rule R, controllers []*C) core.Details) []core.RuleFigures {
 	controllers := make([][]*C, len(t.rules))
-	asked := make([]bool, len(t.rules))
 	t.each(func(r *core.Resource, c *C) {
 		i := t.Number(c)
 		controllers[i] = append(controllers[i], c)
-		asked[i] = asked[i] || r.Entered()
+		if r.Entered() {
+			t.records[i].Asked.Store(true)
+		}
 	})
 	figures := make([]core.RuleFigures, len(t.rules))
 	for i, rule := range t.All() {
 		info := rule.Info()
 		figures[i] = core.RuleFigures{Kind: t.kind, ID: info.ID, Resource: info.Resource, Mode: info.Mode}
-		figures[i].Asked = asked[i] && info.Mode != spec.Off
-		for _, c := range controllers[i] {
-			refusal, shadowBlocked := t.maker.Told(c)
-			figures[i].Refused += core.RefusalsOf(refusal)
-			figures[i].ShadowBlocked += shadowBlocked.Load()
-		}
+		record := t.records[i]
+		figures[i].Asked = record.Asked.Load() && info.Mode != spec.Off
+		figures[i].Refused, figures[i].ShadowBlocked = record.Refused.Load(), record.ShadowBlocked.Load()
 		slices.SortFunc(controllers[i], func(a, b *C) int { return cmp.Compare(t.about(a), t.about(b)) })
 		figures[i].Details = details(rule, controllers[i])
 	}
@@ -42,6 +40,5 @@ func (t Compiled[R, C]) FiguresWith(details func(rule R, controllers []*C) core.
 
 // about is the name of the resource that a controller is for.
 func (t Compiled[R, C]) about(c *C) string {
-	refusal, _ := t.maker.Told(c)
-	return refusal.Resource
+	return t.maker.Refusal(c).Resource
 }

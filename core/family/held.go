@@ -111,6 +111,9 @@ func (t *Table[R, C]) Hold(at *core.Site) []*C {
 	controllers := make([]*C, len(which))
 	for k, i := range which {
 		controllers[k] = after.find(i)
+		if asked := &t.records[i].Asked; at.Asked && !asked.Load() {
+			asked.Store(true)
+		}
 	}
 	return controllers
 }
@@ -151,7 +154,7 @@ func (t *Table[R, C]) successorOf(old *C, rule int, at *core.Site) *C {
 	if c, ok := at.Successor(old).(*C); ok {
 		return c
 	}
-	c := t.maker.Build(t.rules[rule], at, old)
+	c := t.maker.Build(t.rules[rule], t.records[rule], at, old)
 	at.SetSuccessor(old, c)
 	return c
 }
@@ -161,7 +164,7 @@ func (t *Table[R, C]) complement(have []made[C], at *core.Site, which []int) []m
 	var fresh []made[C]
 	for _, i := range which {
 		if _, ok := slices.BinarySearchFunc(have, made[C]{rule: i}, compareRules[C]); !ok {
-			fresh = append(fresh, made[C]{i, t.maker.Build(t.rules[i], at, nil)})
+			fresh = append(fresh, made[C]{i, t.maker.Build(t.rules[i], t.records[i], at, nil)})
 		}
 	}
 	if len(fresh) == 0 {

@@ -14,7 +14,6 @@ import (
 	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // compiled is the least that is one.
@@ -37,9 +36,9 @@ func (f *compiled) Bind(at *core.Site) core.Checker {
 
 // compile makes rules part of the next revision.
 func compile(b *core.RulesetBuilder, maker family.Maker[rule, controller], rules ...rule) (*compiled, error) {
-	refusal := core.NewBlockError(core.BlockError{Kind: core.KindFlow}, nil, nil)
+	refusal := core.NewBlockError(core.BlockError{Kind: core.KindFlow}, nil, nil, nil)
 	maker.Normalized = func(r rule) (rule, error) { return r, nil }
-	maker.Told = func(*controller) (*core.BlockError, *stat.Tally) { return refusal, new(stat.Tally) }
+	maker.Refusal = func(*controller) *core.BlockError { return refusal }
 	f := new(compiled)
 	return f, family.Compile(b, core.KindFlow, rules, maker, f)
 }
@@ -246,7 +245,7 @@ func TestNobodyWaitsForALoad(t *testing.T) {
 		entry.Exit()
 	}
 	slow := maker
-	slow.Build = func(r rule, at *core.Site, old *controller) *controller {
+	slow.Build = func(r rule, _ *core.Record, at *core.Site, old *controller) *controller {
 		if at.Resource.Name() == "orders" { // and in the midst of being handed over
 			call("orders")
 			call(fmt.Sprintf("new %d", calls))
@@ -257,7 +256,7 @@ func TestNobodyWaitsForALoad(t *testing.T) {
 				call(fmt.Sprintf("new %d", calls))
 			}
 		})
-		return maker.Build(r, at, old)
+		return maker.Build(r, nil, at, old)
 	}
 	for i := range rules {
 		rules[i].value = 1

@@ -8,7 +8,6 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // Table is the rules of a family in one revision: which of them apply to a resource, in
@@ -20,6 +19,7 @@ type Table[R spec.Rule[R], C any] struct {
 	revision uint64
 
 	rules       []R
+	records     []*core.Record   // of the rules
 	numbers     map[string]int   // of the rules, by ID
 	exact       map[string][]int // by the name that they are about; not those that are off
 	expressions pattern.Expressions
@@ -33,20 +33,19 @@ type Table[R spec.Rule[R], C any] struct {
 // Maker says what a family makes of its rules.
 type Maker[R spec.Rule[R], C any] struct {
 	// Normalized is the rule with its defaults written out, or why it is refused. [NewTable],
-	// whose rules are normalized, doesn't ask; nor does it ask Told.
+	// whose rules are normalized, doesn't ask; nor does it ask for a Refusal.
 	Normalized func(R) (R, error)
 	// Build makes the controller of a rule for a resource; old is that of the rule before
-	// it there, perhaps of one that was off, or nil. Build must not call anything of the
-	// user's, such as the clock.
-	Build func(rule R, at *core.Site, old *C) *C
+	// it there, perhaps of one that was off, or nil. What it refuses counts in the rule's
+	// record. Build must not call anything of the user's, such as the clock.
+	Build func(rule R, record *core.Record, at *core.Site, old *C) *C
 	// Rule is the rule of a controller. It must not be changed.
 	Rule func(*C) *R
 	// Idle reports whether a controller of a rule that is enforced can be forgotten without
 	// any harm; nil if all can. Those of other rules always can.
 	Idle func(c *C, now int64) bool
-	// Told is what every controller tells: what it refuses with, and how many calls it would
-	// have refused in shadow mode.
-	Told func(*C) (refusal *core.BlockError, shadowBlocked *stat.Tally)
+	// Refusal is what a controller refuses with.
+	Refusal func(*C) *core.BlockError
 }
 
 // NewTable compiles copies of the rules, whose IDs must differ, for a revision. previous is
@@ -75,8 +74,17 @@ func NewTable[R spec.Rule[R], C any](revision uint64, rules []R, maker Maker[R, 
 	if err := t.compile(previous); err != nil {
 		return nil, err
 	}
+	t.records = make([]*core.Record, len(rules))
 	if previous != nil {
 		t.before, t.successors = previous.revision, t.follow(previous)
+		for id, next := range t.successors {
+			t.records[next.rule] = previous.records[previous.numbers[id]]
+		}
+	}
+	for i, record := range t.records {
+		if record == nil {
+			t.records[i] = new(core.Record)
+		}
 	}
 	return t, nil
 }

@@ -52,7 +52,7 @@ type controller struct {
 }
 
 var maker = family.Maker[rule, controller]{
-	Build: func(r rule, at *core.Site, old *controller) *controller {
+	Build: func(r rule, _ *core.Record, at *core.Site, old *controller) *controller {
 		return &controller{r, at.Resource.Name(), old}
 	},
 	Rule: func(c *controller) *rule { return &c.rule },

@@ -68,7 +68,7 @@ type nervousSlot struct {
 
 func (s *nervousSlot) verdict(inv *core.Invocation) (v core.Verdict) {
 	if s.one(30) {
-		v.Block = core.NewBlockError(core.BlockError{Resource: inv.Resource().Name(), Rule: s.name}, nil, nil)
+		v.Block = core.NewBlockError(core.BlockError{Resource: inv.Resource().Name(), Rule: s.name}, nil, nil, nil)
 	}
 	return v
 }

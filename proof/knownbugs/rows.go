@@ -177,5 +177,6 @@ var sections = []section{
 		{140, "Penstock", "who was overtaken runs at its old time, beside the one that overtook it", ""},
 		{141, "Penstock", "who was overtaken and then moves up is told too late, or never", ""},
 		{142, "token buckets", "the bucket of a value is forgotten before it is full, and begins anew", ""},
+		{143, "Penstock", "what a rule has refused is forgotten with the resource where it did", ""},
 	}},
 }
