@@ -22,9 +22,10 @@ type twin struct {
 	windows    []*window
 	semaphores []*semaphore
 	set        []flow.Rule
-	rules      []*limiter      // as declared; what is off has one only if it was on
-	entered    map[string]bool // resources that a call has asked for
-	places     map[place]bool  // nodes that calls have made, or rules that hold and name them
+	rules      []*limiter        // as declared; what is off has one only if it was on
+	tallies    map[string]*tally // of the rules, by ID
+	entered    map[string]bool   // resources that a call has asked for
+	places     map[place]bool    // nodes that calls have made, or rules that hold and name them
 }
 
 // place is a node: a resource's, or one of its calls' or of a caller's.

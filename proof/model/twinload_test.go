@@ -40,6 +40,13 @@ func (t *twin) apply() {
 		return before[i]
 	}
 	t.rules = nil
+	tallies := make(map[string]*tally)
+	for _, r := range t.set {
+		if tallies[r.ID] = t.tallies[r.ID]; tallies[r.ID] == nil {
+			tallies[r.ID] = new(tally)
+		}
+	}
+	t.tallies = tallies
 	var fresh []*limiter
 	for _, r := range t.set {
 		old := find(r.ID)
@@ -60,10 +67,7 @@ func (t *twin) apply() {
 }
 
 func (t *twin) newLimiter(r flow.Rule, old *limiter) *limiter {
-	l := &limiter{rule: r, tally: new(tally)}
-	if old != nil {
-		l.tally = old.tally
-	}
+	l := &limiter{rule: r, tally: t.tallies[r.ID]}
 	if (r.Behavior == flow.WarmUp || r.Behavior == flow.WarmUpThrottle) && r.Threshold > 0 {
 		l.warm = newWarmth(r)
 		if old != nil && old.warm != nil && old.warm.begun {

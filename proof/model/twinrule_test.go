@@ -22,7 +22,7 @@ type limiter struct {
 	own    owner // of its meters
 	warm   *warmth
 	queue  *queue
-	*tally // goes on when the rule is changed
+	*tally // of the rule, whatever resource it is about
 }
 
 // tally is the calls that a rule has refused, or in shadow mode would have.
