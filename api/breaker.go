@@ -8,6 +8,19 @@ import (
 // Ignore marks an error of guarded code as no failure; see [core.Ignore].
 func Ignore(err error) error { return core.Ignore(err) }
 
+// FailWhen says which errors of a resource of the default Guard are failures; see
+// [Guard.FailWhen].
+func FailWhen(resource string, failed func(error) bool) { Default().FailWhen(resource, failed) }
+
+// FailWhen says which errors of the calls of one resource, of exactly that name, are failures,
+// in place of Config.Failure: those for which failed is true. What is none counts as a call that
+// went well. nil takes back what was said before. It holds for errors that are reported from now
+// on, whatever rules are loaded, and must be safe for concurrent use; see
+// [core.Engine.FailWhen].
+func (g *Guard) FailWhen(resource string, failed func(error) bool) {
+	g.engine.FailWhen(resource, failed)
+}
+
 // Breakers lists what the breakers of the default Guard do; see [Guard.Breakers].
 func Breakers() []breaker.Status { return Default().Breakers() }
 

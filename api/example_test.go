@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
 )
 
@@ -54,6 +55,37 @@ func ExampleCall() {
 	})
 	fmt.Println(total, err)
 	// Output: 42 <nil>
+}
+
+// Only errors that the resource answers for open its breaker.
+func ExampleGuard_FailWhen() {
+	guard, err := api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err)
+	}
+	defer guard.Close()
+	err = guard.LoadRules(api.RuleSet{Breaker: []breaker.Rule{
+		{Resource: "GET /orders", Strategy: breaker.ConsecutiveErrors, Threshold: 2},
+	}})
+	if err != nil {
+		panic(err)
+	}
+	notFound, timeout := errors.New("not found"), errors.New("timeout")
+	guard.FailWhen("GET /orders", func(err error) bool {
+		return !errors.Is(err, notFound) && !errors.Is(err, context.Canceled)
+	})
+
+	for _, result := range []error{notFound, notFound, notFound, timeout, timeout, nil} {
+		err := guard.Do(context.Background(), "GET /orders", func(context.Context) error { return result })
+		fmt.Println(err)
+	}
+	// Output:
+	// not found
+	// not found
+	// not found
+	// timeout
+	// timeout
+	// penstock: breaker rule "breaker:GET /orders:consecutiveErrors" blocked "GET /orders"
 }
 
 // A call that is never exited holds its permits for ever. With LeakAfter, the guard

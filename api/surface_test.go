@@ -68,6 +68,8 @@ var (
 	_ func() inspect.Tree                                                                           = api.Tree
 	_ func() http.Handler                                                                           = api.Handler
 	_ func(error) error                                                                             = api.Ignore
+	_ func(string, func(error) bool)                                                                = api.FailWhen
+	_ func(*api.Guard, string, func(error) bool)                                                    = (*api.Guard).FailWhen
 	_ func() []breaker.Status                                                                       = api.Breakers
 	_ func(func(breaker.Change)) func()                                                             = api.OnBreaker
 	_ func(string, string, breaker.Force) error                                                     = api.ForceBreaker

@@ -45,8 +45,8 @@ type Config struct {
 	// Logger gets the block log, leaks, reloads and internal failures; nil is
 	// slog.Default().
 	Logger *slog.Logger
-	// Failure says which errors of guarded code are failures, see [Entry.Fail]. nil
-	// is every error but [context.Canceled]. It is not asked about refusals and errors
+	// Failure says which errors of guarded code are failures, see [Entry.Fail], unless
+	// [Engine.FailWhen] says so for their resource. nil is every error but [context.Canceled]. It is not asked about refusals and errors
 	// marked by [Ignore], which are none, and about panics, which are. It must be safe
 	// for concurrent use.
 	Failure func(error) bool
@@ -85,6 +85,7 @@ type Engine struct {
 	waiting  shared.Int64
 	failures shared.Int64
 	nextLog  shared.Int64 // of internal failures
+	failWhen shared.Pointer[failWhen]
 	blockLog blockLog
 }
 

@@ -64,6 +64,9 @@ func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 	inv.resource = r
 	if inv.bound = r.bound.Load(); inv.bound == nil || inv.bound.set != e.rules.Load() || r == e.resources.overflow {
 		inv.bound = e.lookUp(r, name, inv.now)
+		if r == e.resources.overflow {
+			inv.beyond = name
+		}
 	}
 
 	var v Verdict

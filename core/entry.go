@@ -17,8 +17,8 @@ import (
 // generation it was given. Exit moves the word to the next generation by
 // compare-and-swap, which only one caller can win; Fail sets a flag by
 // compare-and-swap of the whole word, so it fails when the generation is another.
-// Context needs several fields at once; it sets the busy flag while it reads, and
-// Exit waits for it to go, so nobody reads fields of a call that is not theirs.
+// Context and Fail read fields; they set the busy flag meanwhile, and Exit waits for it
+// to go, so nobody reads fields of a call that is not theirs.
 type Entry struct {
 	inv        *Invocation
 	generation uint64
@@ -44,7 +44,7 @@ func (e Entry) Exit() {
 		case w>>flagBits != e.generation:
 			return
 		case w&flagBusy != 0:
-			shared.Gosched() // Context is reading a handful of fields
+			shared.Gosched() // Context or Fail is reading a handful of fields
 		case word.CompareAndSwap(w, (e.generation+1)<<flagBits):
 			e.inv.failed = w&flagFailed != 0
 			e.inv.longLived = e.inv.longLived || w&flagLongLived != 0
@@ -57,9 +57,9 @@ func (e Entry) Exit() {
 // Fail marks the call as failed; it is then also counted as an exception when it
 // exits. Breakers go by it. A nil err does nothing, and neither does what is no
 // failure of the guarded code: the refusal of another call, an error marked by
-// [Ignore], a call that its caller cancelled; see [Config].Failure.
+// [Ignore], a call that its caller cancelled; see [Config].Failure and [Engine.FailWhen].
 func (e Entry) Fail(err error) {
-	if e.inv == nil || err == nil || !e.inv.engine.isFailure(err) {
+	if e.inv == nil || err == nil || !e.inv.engine.isFailure(e, err) {
 		return
 	}
 	e.set(flagFailed)
@@ -117,6 +117,19 @@ func (e Entry) Context() context.Context {
 	}
 	inv.word.And(^uint64(flagBusy))
 	return child
+}
+
+// resource is the name that the call asked for, "" if it is over.
+func (e Entry) resource() string {
+	if !e.set(flagBusy) {
+		return ""
+	}
+	name := e.inv.beyond
+	if name == "" {
+		name = e.inv.resource.Name()
+	}
+	e.inv.word.And(^uint64(flagBusy))
+	return name
 }
 
 // nested is a context that carries where calls nested in another come from, in one object.

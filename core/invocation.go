@@ -32,7 +32,7 @@ type Invocation struct {
 
 	// It fills up whole cache lines (on 64 bits; a test pins it), so that the
 	// invocations of two processors, side by side on the heap, never share one.
-	_ [56]byte
+	_ [40]byte
 
 	call // everything about the present call; reset as a whole
 }
@@ -41,6 +41,7 @@ type call struct {
 	ctx      context.Context
 	context  *Context
 	resource *Resource
+	beyond   string // the name that the call asked for, if the resource stands for those beyond the cap
 	bound    *binding
 
 	began int64         // when the call asked to enter

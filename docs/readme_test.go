@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
@@ -30,6 +31,7 @@ var (
 	_ = important
 	_ = endpoint
 	_ = pick
+	_ = failures
 )
 
 func orders(w http.ResponseWriter, r *http.Request) {
@@ -103,6 +105,12 @@ func pick(ctx context.Context, inTurn []string) (api.Admitted, error) {
 		return e, err
 	}
 	return api.Admitted{}, api.ErrBlocked
+}
+
+func failures() {
+	api.FailWhen("GET /orders", func(err error) bool {
+		return !errors.Is(err, sql.ErrNoRows) && !errors.Is(err, context.Canceled)
+	})
 }
 
 func TestCodeShown(t *testing.T) {
