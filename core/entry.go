@@ -101,12 +101,25 @@ func (e Entry) ExitOn(err *error) {
 // Context returns a context for calls nested in this one: they are counted below
 // it, in the same context and from the same origin. It is made when asked for and
 // may outlive the entry. An entry that is over gives [context.Background].
-func (e Entry) Context() context.Context {
+func (e Entry) Context() context.Context { return e.ContextIn(new(Nested)) }
+
+// Nested is what a context of [Entry.Context] takes. The zero value is ready to become one,
+// once; it must not be copied.
+type Nested struct {
+	context.Context
+	from Context
+	in   placed
+}
+
+// ContextIn is Context, made of what the caller has room for in an object of its own. Of an
+// entry that is over, or nothing, it makes nothing.
+func (e Entry) ContextIn(child *Nested) context.Context {
 	if e.inv == nil || !e.set(flagBusy) {
-		return context.Background()
+		child.Context = context.Background()
+		return child.Context
 	}
 	inv := e.inv
-	child := &nested{Context: inv.ctx}
+	child.Context = inv.ctx
 	child.from.parent, child.from.tree = inv.node, inv.engine.tree
 	if inv.context != nil {
 		child.from.name, child.from.origin = inv.context.name, inv.context.origin
@@ -132,16 +145,9 @@ func (e Entry) resource() string {
 	return name
 }
 
-// nested is a context that carries where calls nested in another come from, in one object.
-type nested struct {
-	context.Context
-	from Context
-	in   placed
-}
-
 // Value returns where the calls come from, or what the context around it has.
-func (n *nested) Value(key any) any {
-	if key == (contextKey{}) {
+func (n *Nested) Value(key any) any {
+	if key == (contextKey{}) && n.from.tree != nil {
 		return &n.from
 	}
 	return n.Context.Value(key)

@@ -22,7 +22,7 @@ import (
 func Middleware(opts ...nethttp.Option) func(http.Handler) http.Handler {
 	g := nethttp.NewGuard(opts...)
 	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.Serve(w, r, pattern(r), next) })
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.Serve(w, r, pattern(r, g.Looks()), next) })
 	}
 }
 
@@ -30,8 +30,8 @@ var contexts = sync.Pool{New: func() any { return chi.NewRouteContext() }}
 
 // pattern is that of the route that will serve the request, "" if none will: a middleware
 // above all routes comes before the router has looked. The request knows the path values
-// then.
-func pattern(r *http.Request) string {
+// then, if they are wanted.
+func pattern(r *http.Request, values bool) string {
 	routed := chi.RouteContext(r.Context())
 	if routed == nil || routed.Routes == nil {
 		return r.Pattern
@@ -47,7 +47,7 @@ func pattern(r *http.Request) string {
 	defer contexts.Put(found)
 	found.Reset()
 	p := routed.Routes.Find(found, r.Method, path)
-	if p != "" {
+	if p != "" && values {
 		for i, name := range found.URLParams.Keys {
 			r.SetPathValue(name, found.URLParams.Values[i])
 		}

@@ -28,8 +28,10 @@ func Middleware(opts ...nethttp.Option) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
 			r := c.Request()
-			for _, p := range c.PathValues() {
-				r.SetPathValue(p.Name, p.Value)
+			if g.Looks() {
+				for _, p := range c.PathValues() {
+					r.SetPathValue(p.Name, p.Value)
+				}
 			}
 			x, err := g.Begin(c.Response(), r, r.Method, pattern(c))
 			if err != nil {

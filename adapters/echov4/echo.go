@@ -30,8 +30,10 @@ func Middleware(opts ...nethttp.Option) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r, response := c.Request(), c.Response()
-			for i, name := range c.ParamNames() {
-				r.SetPathValue(name, c.ParamValues()[i])
+			if g.Looks() {
+				for i, name := range c.ParamNames() {
+					r.SetPathValue(name, c.ParamValues()[i])
+				}
 			}
 			x, err := g.Begin(response.Writer, r, r.Method, pattern(c))
 			if err != nil {

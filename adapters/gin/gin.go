@@ -26,8 +26,10 @@ import (
 func Middleware(opts ...nethttp.Option) gin.HandlerFunc {
 	g := nethttp.NewGuard(opts...)
 	return func(c *gin.Context) {
-		for _, p := range c.Params {
-			c.Request.SetPathValue(p.Key, p.Value)
+		if g.Looks() {
+			for _, p := range c.Params {
+				c.Request.SetPathValue(p.Key, p.Value)
+			}
 		}
 		x, err := g.Begin(c.Writer, c.Request, c.Request.Method, c.FullPath())
 		if err != nil {

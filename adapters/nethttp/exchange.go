@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
 )
 
 // Exchange is one request that runs, see [Guard]. But for [Exchange.Close], its methods are
@@ -26,9 +27,9 @@ type Exchange struct {
 }
 
 // scope is the context of a request that runs. Calls of the handler are counted below its
-// own, and refusals that it answers with are told here.
+// own, and refusals that it answers with are told here. It is one object with the exchange.
 type scope struct {
-	context.Context
+	core.Nested
 	refused atomic.Bool
 }
 
@@ -37,14 +38,14 @@ func (s *scope) Value(key any) any {
 	if key == refusal.ListenerKey() {
 		return s
 	}
-	return s.Context.Value(key)
+	return s.Nested.Value(key)
 }
 
 // Refused notes that the handler answers with a refusal, which is none of its failures; nor is
 // it one of the handler around, if there is one.
 func (s *scope) Refused(err error) {
 	s.refused.Store(true)
-	refusal.Tell(s.Context, err)
+	refusal.Tell(s.Context, err) // of the one around
 }
 
 // Writer is the response as the handler is to see it. It can do what the server's own writer

@@ -61,6 +61,10 @@ func (g *Guard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	g.refuse(w, r, err)
 }
 
+// Looks reports whether an option looks at requests, and so perhaps at path values: they are to
+// be set before [Guard.Begin] then.
+func (g *Guard) Looks() bool { return g.looks }
+
 // Begin asks for the resource of a request's route. The pattern is the router's; it may begin
 // with a method, and is "" where no route serves the request. If the request may run, it is
 // to run with [Exchange.Writer] and [Exchange.Request], and the Exchange is to be closed.
@@ -75,7 +79,7 @@ func (g *Guard) Begin(w http.ResponseWriter, r *http.Request, method, pattern st
 	x := newExchange(w)
 	x.guard, x.entry, x.original, x.request = g, e, r, r
 	if guarded {
-		x.scope.Context = e.Context()
+		e.ContextIn(&x.scope.Nested)
 		x.request = r.WithContext(&x.scope)
 	}
 	return x, nil
