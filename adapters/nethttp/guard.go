@@ -1,6 +1,7 @@
 package nethttp
 
 import (
+	"maps"
 	"net/http"
 	"sync/atomic"
 
@@ -146,9 +147,7 @@ func (g *Guard) handle(at route) *api.Handle {
 			return h
 		}
 		more := make(map[route]*api.Handle, len(*routes)+1)
-		for at, h := range *routes {
-			more[at] = h
-		}
+		maps.Copy(more, *routes)
 		more[at] = h
 		if g.routes.CompareAndSwap(routes, &more) {
 			return h
