@@ -1,0 +1,144 @@
+package penstockgrpc
+
+import (
+	"context"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/penstock-go/penstock/api"
+)
+
+// DialOptions are the options of a client that guard all its calls. They chain: other
+// interceptors stand before or after as the options do.
+func DialOptions(opts ...Option) []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(UnaryClientInterceptor(opts...)),
+		grpc.WithChainStreamInterceptor(StreamClientInterceptor(opts...)),
+	}
+}
+
+// UnaryClientInterceptor guards a client's calls of methods that have one request and one response.
+func UnaryClientInterceptor(opts ...Option) grpc.UnaryClientInterceptor {
+	g := newGuard(clientFailures, opts)
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+		next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		c, guarded, err := g.enter(ctx, req, method, true)
+		if err != nil {
+			return err
+		}
+		if !guarded {
+			return next(ctx, method, req, reply, cc, opts...)
+		}
+		defer c.exit()
+		err = next(ctx, method, req, reply, cc, opts...)
+		c.end(err)
+		return err
+	}
+}
+
+// StreamClientInterceptor guards a client's calls of methods that have streams.
+func StreamClientInterceptor(opts ...Option) grpc.StreamClientInterceptor {
+	g := newGuard(clientFailures, opts)
+	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn,
+		method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		c, guarded, err := g.enter(ctx, nil, method, true, api.LongLived())
+		if err != nil {
+			return nil, err
+		}
+		if !guarded {
+			return next(ctx, desc, cc, method, opts...)
+		}
+		s := &clientStream{call: c, single: !desc.ServerStreams}
+		s.forget = context.AfterFunc(ctx, func() { s.over(ctx.Err()) })
+		opened := false
+		defer func() {
+			if !opened {
+				s.end(errPanicked)
+			}
+		}()
+		s.ClientStream, err = next(ctx, desc, cc, method, append(opts[:len(opts):len(opts)], grpc.OnFinish(s.finished))...)
+		opened = true
+		if err != nil {
+			s.end(err)
+			return nil, err
+		}
+		return s, nil
+	}
+}
+
+// clientStream is a stream that ends its call when it ends: see the package's documentation. It
+// doesn't call Context itself, since a stream whose Context was called is not retried.
+type clientStream struct {
+	grpc.ClientStream
+	call   *call
+	single bool                  // there is one response
+	forget func() bool           // that the context will end
+	once   sync.Once             // the first end is the one that counts
+	result atomic.Pointer[error] // of the last attempt that gRPC has told the end of
+}
+
+// end ends the call.
+func (s *clientStream) end(err error) {
+	s.forget()
+	s.over(err)
+}
+
+// over ends the call where that may come before the stream has begun.
+func (s *clientStream) over(err error) {
+	s.once.Do(func() {
+		if err == errPanicked {
+			s.call.exit()
+			return
+		}
+		s.call.end(err)
+		s.call.exit()
+	})
+}
+
+// finished is told by gRPC how the stream ended; if an interceptor below makes several attempts, how
+// one of them did. So it ends the call only where there is no other attempt: the connection
+// is closed, or the time that the service config allows is over.
+func (s *clientStream) finished(err error) {
+	s.result.Store(&err)
+	if code := codeOf(err); code == codes.Canceled || code == codes.DeadlineExceeded {
+		s.over(err)
+	}
+}
+
+// Header ends the call where there is none, since the stream has ended by then. gRPC returns no
+// error with that.
+func (s *clientStream) Header() (metadata.MD, error) {
+	md, err := s.ClientStream.Header()
+	if err != nil {
+		s.end(err)
+	} else if result := s.result.Load(); md == nil && result != nil {
+		s.end(*result)
+	}
+	return md, err
+}
+
+// SendMsg ends the call with an error, unless that is io.EOF: then RecvMsg knows the outcome.
+func (s *clientStream) SendMsg(m any) error {
+	err := s.ClientStream.SendMsg(m)
+	if err != nil && err != io.EOF {
+		s.end(err)
+	}
+	return err
+}
+
+// RecvMsg ends the call with the last response, or the error that comes instead.
+func (s *clientStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	switch {
+	case err == io.EOF, err == nil && s.single:
+		s.end(nil)
+	case err != nil:
+		s.end(err)
+	}
+	return err
+}

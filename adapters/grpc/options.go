@@ -1,0 +1,81 @@
+package penstockgrpc
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"github.com/penstock-go/penstock/adapters/nethttp"
+	"github.com/penstock-go/penstock/api"
+)
+
+// Option changes how calls are guarded. Of two that say different things the later one holds.
+type Option func(*guard)
+
+// On has calls go through a guard of one's own, and not through the default one.
+func On(g *api.Guard) Option { return func(to *guard) { to.api = g } }
+
+// Context has calls come in through the named context, see api.WithContext.
+func Context(name string) Option { return func(to *guard) { to.context = name } }
+
+// Origin says who makes a call; "" is nobody in particular. Without it nobody does: that
+// metadata can be believed, somebody has to say. See [VerifiedPeer].
+func Origin(of func(ctx context.Context, fullMethod string) string) Option {
+	return func(to *guard) { to.origin = of }
+}
+
+// Resource names the resource of a call, as "/package.Service/Method" says what it is. The name ""
+// lets the call pass unguarded. It is asked about every call, also those that are
+// unguarded otherwise, see [Unguarded], or unknown to the server. Names should be few:
+// see the caps of api.Config for what happens to others.
+func Resource(name func(fullMethod string) string) Option {
+	return func(to *guard) { to.resource = name }
+}
+
+// WithOptions has calls made with what f returns for them, besides what the other options
+// say: units, priority, arguments, endpoint. Of a stream req is nil.
+func WithOptions(f func(ctx context.Context, req any, fullMethod string) []api.Option) Option {
+	return func(to *guard) { to.options = f }
+}
+
+// FailureCodes has breakers take these codes for failures, and no others. The codes of a client
+// are those of a server and ResourceExhausted, if nobody says otherwise.
+func FailureCodes(failures ...codes.Code) Option {
+	set := codeSet(failures...)
+	return func(to *guard) { to.failures, to.failure = set, nil }
+}
+
+// Failure says which errors breakers take for failures, instead of the rules that the
+// package's documentation has, a call that was canceled included. It is not asked about
+// panics, nor about refusals.
+func Failure(f func(err error) bool) Option { return func(to *guard) { to.failure = f } }
+
+// Unknown is the resource of all calls of a server that only its grpc.UnknownServiceHandler
+// serves.
+const Unknown = "__unmatched__"
+
+// Unguarded reports whether a method is let pass unguarded if [Resource] doesn't say
+// otherwise: those of health checks and reflection.
+func Unguarded(fullMethod string) bool {
+	return strings.HasPrefix(fullMethod, "/grpc.health.") || strings.HasPrefix(fullMethod, "/grpc.reflection.")
+}
+
+// VerifiedPeer is who the client of a TLS connection is by a certificate that the server has
+// verified: its SPIFFE ID, else its first DNS name, else its common name. It is for [Origin].
+func VerifiedPeer(ctx context.Context, _ string) string {
+	p, _ := peer.FromContext(ctx)
+	if p == nil {
+		return ""
+	}
+	info, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok {
+		return ""
+	}
+	return verified(&http.Request{TLS: &info.State})
+}
+
+var verified = nethttp.VerifiedPeer()

@@ -1,0 +1,70 @@
+package penstockgrpc
+
+import (
+	"errors"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/penstock-go/penstock/adapters/refusal"
+)
+
+// refused is a refusal with the status that tells of it.
+type refused struct {
+	err      error // that of api.Entry
+	status   *status.Status
+	pushback string
+	told     bool // to the client whose call it is
+}
+
+func refuse(err error) *refused {
+	s := refusal.Of(err).GRPC()
+	if s.Code == refusal.OK { // none that is known
+		return &refused{err: err, status: status.New(codes.Internal, "the call could not be made")}
+	}
+	st := status.New(codes.Code(s.Code), s.Message)
+	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: s.Reason, Domain: s.Domain, Metadata: s.Metadata}}
+	if s.RetryDelay > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(s.RetryDelay)})
+	}
+	if with, err := st.WithDetails(details...); err == nil { // or a name is no UTF-8, and goes untold
+		st = with
+	}
+	return &refused{err: err, status: st, pushback: s.Pushback}
+}
+
+// Error names the rule, as that of the *api.BlockError. The status doesn't.
+func (r *refused) Error() string { return r.err.Error() }
+
+// Unwrap returns what api.Entry returned.
+func (r *refused) Unwrap() error { return r.err }
+
+// GRPCStatus is for status.FromError.
+func (r *refused) GRPCStatus() *status.Status { return r.status }
+
+// tell makes the error of a server's call one that tells the client of a refusal, if that is
+// what it is: of the call, or of one that its handler made. The trailer is the call's.
+func tell(err error, trailer func(metadata.MD)) error {
+	if refusal.Of(err).Reason == refusal.None {
+		return err
+	}
+	r, ok := errors.AsType[*refused](err)
+	switch _, own := status.FromError(err); {
+	case ok && r.told:
+		return err
+	case ok: // of this package: by an interceptor of a server, or by that of a client of the handler's
+		r = refuse(r.err)
+	case own:
+		return err
+	default:
+		r = refuse(err)
+	}
+	if r.told = true; r.pushback != "" {
+		trailer(metadata.Pairs(refusal.PushbackTrailer, r.pushback))
+	}
+	return r
+}

@@ -1,0 +1,65 @@
+package penstockgrpc
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/penstock-go/penstock/api"
+)
+
+// ServerOptions are the options of a server that guard all that it serves. They chain: other
+// interceptors stand before or after as the options do.
+func ServerOptions(opts ...Option) []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(UnaryServerInterceptor(opts...)),
+		grpc.ChainStreamInterceptor(StreamServerInterceptor(opts...)),
+	}
+}
+
+// UnaryServerInterceptor guards the methods of a server that have one request and one response.
+func UnaryServerInterceptor(opts ...Option) grpc.UnaryServerInterceptor {
+	g := newGuard(serverFailures, opts)
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		trailer := func(md metadata.MD) { _ = grpc.SetTrailer(ctx, md) } // fails where no server made the context
+		c, guarded, err := g.enter(ctx, req, info.FullMethod, true, api.Inbound())
+		if err != nil {
+			return nil, tell(err, trailer)
+		}
+		if !guarded {
+			return next(ctx, req)
+		}
+		defer c.exit()
+		resp, err := next(c.below(), req)
+		c.end(err)
+		return resp, tell(err, trailer)
+	}
+}
+
+// StreamServerInterceptor guards the methods of a server that have streams.
+func StreamServerInterceptor(opts ...Option) grpc.StreamServerInterceptor {
+	g := newGuard(serverFailures, opts)
+	return func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+		c, guarded, err := g.enter(s.Context(), nil, info.FullMethod, srv != nil, api.Inbound(), api.LongLived())
+		if err != nil {
+			return tell(err, s.SetTrailer)
+		}
+		if !guarded {
+			return next(srv, s)
+		}
+		defer c.exit()
+		err = next(srv, &serverStream{s, c.below()})
+		c.end(err)
+		return tell(err, s.SetTrailer)
+	}
+}
+
+// serverStream is a stream with a context of its own.
+type serverStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context is the handler's context.
+func (s *serverStream) Context() context.Context { return s.ctx }
