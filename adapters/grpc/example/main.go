@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log"
 	"net"
-	"time"
 
 	penstockgrpc "github.com/penstock-go/penstock/adapters/grpc"
 	"github.com/penstock-go/penstock/api"
@@ -21,7 +20,7 @@ type service struct{ pb.UnimplementedTestServiceServer }
 func (service) EmptyCall(context.Context, *pb.Empty) (*pb.Empty, error) { return &pb.Empty{}, nil }
 
 func main() {
-	limit := flow.Rule{Resource: "/grpc.testing.TestService/EmptyCall", Threshold: 3, Interval: time.Minute}
+	limit := flow.Rule{Resource: "/grpc.testing.TestService/EmptyCall", Threshold: 3}
 	if err := api.LoadRules(api.RuleSet{Flow: []flow.Rule{limit}}); err != nil {
 		log.Fatal(err)
 	}
@@ -32,10 +31,9 @@ func main() {
 	server := grpc.NewServer(penstockgrpc.ServerOptions()...) // the one line
 	pb.RegisterTestServiceServer(server, service{})
 	go func() { log.Fatal(server.Serve(listener)) }()
-	plain := grpc.WithTransportCredentials(insecure.NewCredentials())
-	conn, _ := grpc.NewClient(listener.Addr().String(), plain) // it dials later
-	for n := range 5 {
-		_, err := pb.NewTestServiceClient(conn).EmptyCall(context.Background(), &pb.Empty{})
-		fmt.Println("call", n+1, err)
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	for n := 1; n <= 5 && err == nil; n++ {
+		_, refusal := pb.NewTestServiceClient(conn).EmptyCall(context.Background(), &pb.Empty{})
+		fmt.Println("call", n, refusal)
 	}
 }
