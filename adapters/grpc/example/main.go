@@ -15,7 +15,9 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-type service struct{ pb.UnimplementedTestServiceServer }
+type service struct {
+	pb.UnimplementedTestServiceServer
+}
 
 func (service) EmptyCall(context.Context, *pb.Empty) (*pb.Empty, error) { return &pb.Empty{}, nil }
 
