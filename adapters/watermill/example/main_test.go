@@ -1,0 +1,10 @@
+package main
+
+func Example() {
+	main()
+	// Output:
+	// sent a mail
+	// sent a mail
+	// sent a mail
+	// sent a mail
+}
