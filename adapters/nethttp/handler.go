@@ -14,6 +14,7 @@ func Handler(mux Mux, opts ...Option) http.Handler {
 	g := NewGuard(opts...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, pattern := mux.Handler(r)
+		r.Pattern = pattern // what is around sees it too: the mux routes a copy of the request
 		if g.looks {
 			setPathValues(r, pattern)
 		}

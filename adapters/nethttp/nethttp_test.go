@@ -118,8 +118,10 @@ func TestPathValues(t *testing.T) {
 		got = nethttp.PathValue("id")(r) + "|" + nethttp.PathValue("rest")(r)
 		return nil
 	}))
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/u/a%2Fb/x/y/z", nil))
+	r := httptest.NewRequest("GET", "/u/a%2Fb/x/y/z", nil)
+	h.ServeHTTP(httptest.NewRecorder(), r)
 	assert.Equal(t, "a/b|y/z", got)
+	assert.Equal(t, "GET /u/{id}/x/{rest...}", r.Pattern, "for loggers around the guard")
 }
 
 func TestValues(t *testing.T) {
