@@ -143,13 +143,9 @@ func (c *controller) takePlain(inv *core.Invocation, v *argument.Value) *core.Bl
 	}
 	x.heat.add(now, n)
 	if c.rule.Behavior == TokenBucket {
-		if held, ok := x.takeTokens(now, n, q); ok {
-			x.passed++
-			s.mu.Unlock()
-			inv.Reserve(held)
-			return nil
-		}
-	} else if b := x.bucket.at(now, int64(c.rule.Interval), q); b.fits(n, q) {
+		return c.takeToken(inv, x, n, q)
+	}
+	if b := x.bucket.at(now, int64(c.rule.Interval), q); b.fits(n, q) {
 		x.use(b, n)
 		x.passed++
 		s.mu.Unlock()

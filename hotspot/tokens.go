@@ -56,6 +56,21 @@ func (x *cell) takeTokens(now, n int64, q *quota) (held core.Reservation, ok boo
 	return core.Reservation{Holder: (*tokenUnits)(x), Units: n, Token: taken.No, Undo: taken.At}, ok
 }
 
+// takeToken is takePlain once the cell is found. The caller holds the lock, which is free then.
+func (c *controller) takeToken(inv *core.Invocation, x *cell, n int64, q *quota) (block *core.BlockError) {
+	s := x.shard
+	if held, ok := x.takeTokens(inv.Now(), n, q); ok {
+		x.passed++
+		s.mu.Unlock()
+		inv.Reserve(held)
+		return nil
+	}
+	x.refused++
+	block = c.refuse(x, n, q)
+	s.mu.Unlock()
+	return block
+}
+
 // tokenUnits are units that a call took from a cell's token bucket.
 type tokenUnits cell
 

@@ -57,9 +57,12 @@ var scenarios = []scenario{
 	{name: "one system rule", of: clock, most: 5.4, instructions: 2133,
 		setup: calls{opts: inbound, rules: rules.Set{
 			System: []system.Rule{{Metric: system.QPS, Threshold: 1e9}}}}.setup},
-	{name: "one hotspot rule", of: clock, most: 5.3, instructions: 2066,
+	{name: "one hotspot rule", of: clock, most: 5.3, instructions: 2129,
 		setup: calls{opts: forAnn, rules: rules.Set{
 			Hotspot: []hotspot.Rule{{Resource: hot, Param: "user", Threshold: 1e9}}}}.setup},
+	{name: "a value's token", of: clock, most: 5.5, instructions: 2289,
+		setup: calls{opts: forAnn, rules: rules.Set{Hotspot: []hotspot.Rule{
+			{Resource: hot, Param: "user", Threshold: 1e9, Behavior: hotspot.TokenBucket, Burst: 1e9}}}}.setup},
 	{name: "one isolation rule", of: clock, most: 4.7, instructions: 1885, setup: calls{rules: rules.Set{
 		Isolation: []isolation.Rule{{Resource: hot, Threshold: 1e9}}}}.setup},
 	// The window is so long that no count sees one end, which would be 200,000 instructions once.
