@@ -144,8 +144,9 @@ func (k *valueKeeper) judgeValue(l *ledger, c *call, value int, units int64) opi
 	case threshold == 0:
 		return refuse
 	case k.murky || k.loose[c.resource] && !k.names(value):
-		// It may share what others take, and when its bucket was filled is not known.
-		return opinion{passes: true, refuses: true, most: k.rule.MaxWait}
+		// It may share what others take, and when its bucket was filled is not known. Who queues
+		// may be overtaken, and waits for at most twice as long as it was told.
+		return opinion{passes: true, refuses: true, most: 2 * k.rule.MaxWait}
 	case k.rule.Metric == hotspot.Concurrency:
 		var held int64
 		for _, n := range v.held {
