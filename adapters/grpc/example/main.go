@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net"
@@ -23,11 +24,8 @@ func (service) EmptyCall(context.Context, *pb.Empty) (*pb.Empty, error) { return
 
 func main() {
 	limit := flow.Rule{Resource: "/grpc.testing.TestService/EmptyCall", Threshold: 3}
-	if err := api.LoadRules(api.RuleSet{Flow: []flow.Rule{limit}}); err != nil {
-		log.Fatal(err)
-	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	if err := errors.Join(err, api.LoadRules(api.RuleSet{Flow: []flow.Rule{limit}})); err != nil {
 		log.Fatal(err)
 	}
 	server := grpc.NewServer(penstockgrpc.ServerOptions()...) // the one line
