@@ -138,8 +138,8 @@ func (e Entry) resource() string {
 		return ""
 	}
 	name := e.inv.beyond
-	if name == "" {
-		name = e.inv.resource.Name()
+	if r := e.inv.resource; r != e.inv.engine.resources.overflow {
+		name = r.Name()
 	}
 	e.inv.word.And(^uint64(flagBusy))
 	return name

@@ -22,6 +22,7 @@ type Invocation struct {
 	held        []Reservation
 	completions []Completion
 	last        *Resource // that the previous call asked for
+	beyond      string    // the name that the call asks for, set only if it is beyond the cap
 	leak        *watched  // nil unless leaks are watched for; it belongs to the state as held does
 	params      []param
 	values      []Occurrence           // what ArgValues returned last
@@ -41,7 +42,6 @@ type call struct {
 	ctx      context.Context
 	context  *Context
 	resource *Resource
-	beyond   string // the name that the call asked for, if the resource stands for those beyond the cap
 	bound    *binding
 
 	began int64         // when the call asked to enter

@@ -62,9 +62,10 @@ func (e *BlockError) note(lane uint32, now int64) (refusals int64, due bool) {
 	if r == nil {
 		return 0, false
 	}
-	r.total.Add(lane, 1)
 	if record := r.record.Load(); record != nil {
-		record.Refused.Add(lane, 1)
+		stat.AddBoth(&r.total, &record.Refused, lane, 1)
+	} else {
+		r.total.Add(lane, 1)
 	}
 	next := r.nextLog.Load()
 	if next != 0 && now < next || !r.nextLog.CompareAndSwap(next, now+logPause) {

@@ -30,6 +30,18 @@ func (t *Tally) Add(lane uint32, n int64) {
 	}
 }
 
+// AddBoth is Add on two tallies, for hardly more instructions than one.
+func AddBoth(t, u *Tally, lane uint32, n int64) {
+	i := lane % tallyCells
+	if a, b := t.cells.Load(), u.cells.Load(); a != nil && b != nil { // as in Add
+		a[i].n.Add(n)
+		b[i].n.Add(n)
+		return
+	}
+	t.Add(lane, n)
+	u.Add(lane, n)
+}
+
 // Load is what was counted so far. Between two loads it never decreases.
 func (t *Tally) Load() int64 {
 	cells := t.cells.Load()
