@@ -21,8 +21,8 @@ type Figures struct {
 type LimitFigures struct {
 	Resource string
 	Limit    int64 // the learned one, in units
-	// InForce is the limit at the moment, which is moved up and down around Limit to see
-	// what that does; it is 0 in shadow mode, which enforces no limit.
+	// InForce is the limit at the moment: the rule moves it up and down around Limit and
+	// watches what becomes of the response times. It is 0 in shadow mode, which enforces none.
 	InForce int64
 	// FloorRT is how long a call takes when fewer are in flight than the limit, and
 	// LimitRT when there are more; 0 as long as that isn't known.

@@ -25,10 +25,10 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// What no rule of its kind reads is refused, with what to do about it, from Go and in a file,
-// whatever the mode; what one reads is taken; and what comes out of api.Rules goes in again, as
-// it is and through a file. That is so for every field of every family, under all that its
-// enumerations can say. known bug 134
+// A field that a rule does not read is refused, with advice, from Go and in a file and in every
+// mode; a field that it reads is accepted; and the rules that api.Rules returns can be loaded
+// again, as they are and through a file. The test tries every field of every family, under all
+// values of its enumerations. known bug 134
 func TestFieldsThatAreNotRead(t *testing.T) {
 	const s = time.Second
 	t.Run("flow", func(t *testing.T) {

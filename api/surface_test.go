@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// What has a name in api and another package is one thing.
+// A type that has a name in api and in another package is the same type.
 var (
 	_ api.Admitted    = core.Entry{}
 	_ *api.BlockError = (*core.BlockError)(nil)

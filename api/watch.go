@@ -43,9 +43,10 @@ type watch struct {
 // is missing, empty or wrong leaves the last good rules in force, and is logged.
 // They stay in force after the watch.
 //
-// In a bubble of testing/synctest on Linux it doesn't return: what waits there for the system to
-// tell of changes is never durably blocked, so the bubble's time stands still, and with it the
-// time for which a file must lie still. Take [Guard.LoadRulesFile] there, which starts nothing.
+// In a bubble of testing/synctest on Linux WatchRules doesn't return: its goroutine that waits
+// for the system's notice of a change is never durably blocked, so the bubble's clock stands
+// still, and the time never passes for which a file must be unchanged before it is read. Use
+// [Guard.LoadRulesFile] there, which starts no goroutine.
 //
 // A Guard has one source of rules: while it watches a file, to watch another or to
 // load rules is a [*SourceError]. There has to be one path: more are for later, when

@@ -37,7 +37,7 @@ type Figures struct {
 	// InFlight is the calls that entered and did not exit.
 	InFlight int64
 	// Waiting is the units that prioritized calls borrowed from buckets that have
-	// not begun, and those that calls wait for in the line of an isolation rule. Only a
+	// not begun, and those that calls wait for in the queue of an isolation rule. Only a
 	// node that such a rule looks at can have some.
 	Waiting int64
 }

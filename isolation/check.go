@@ -10,7 +10,7 @@ type Rules struct {
 	revision    uint64
 	controllers []*controller // all of them
 	// private are rules in force whose semaphore is their own. They come first: they have no
-	// line, so a call that is refused here waits for nothing.
+	// queue, so a call that is refused here waits for nothing.
 	private []*controller
 	// tightest is, of those in force on the semaphore where every call counts, the one that
 	// admits least; nil if there is none. What it admits the others do too.

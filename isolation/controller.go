@@ -73,7 +73,7 @@ func (c *controller) claim(inv *core.Invocation, revision uint64) stat.Claim {
 }
 
 // queues reports whether the call may wait in the rule's queue. A call waits in one
-// line only, so the rules that share the calls beyond the cap have none.
+// queue only, so the rules that share the calls beyond the cap have none.
 func (c *controller) queues(inv *core.Invocation) bool {
 	return c.rule.Mode == spec.Shadow || c.owner == sharedSemaphore && !inv.Awaits()
 }

@@ -13,20 +13,20 @@ package stat
 // overtaken by at most what those cost that it found, prioritized ones aside, and it itself:
 // whoever overtook it was paid by them, none of which has paid more than its cost. Where all
 // cost the same, every second one at least that is served is not prioritized, as long as any
-// such waits that is overtaken; and whoever was told a wait waits for twice as long at most,
-// and one cost. More than half would let them wait for three times as long or more. Less
-// would make who overtakes wait behind two or more.
+// such waits that is overtaken; and a waiter that was told a wait waits for twice as long at
+// most, and one cost. More than half would let waiters wait for three times as long or more. Less
+// would make a waiter that overtakes stay behind two or more.
 //
-// An order that was given stands: one that is prioritized is overtaken by nobody, and who
-// comes later, prioritized or not, changes no place before that of the last one that is.
+// An order that was given stands: one that is prioritized is overtaken by nobody, and a waiter
+// that comes later, prioritized or not, changes no place before that of the last one that is.
 //
 // # What is kept of it
 //
-// What one has paid is with who stands right before it: only the first one behind a
+// The payments of a waiter are kept by the waiter right before it: only the first one behind a
 // prioritized one can have paid in part. If the last prioritized one leaves, the one before it
 // is the last again, with what was paid when it came; so one that leaves is as good as never
 // having come. Those that were behind the one that left can be overtaken again, at most as
-// many as it had passed over when it came: nobody walks farther than who comes is paid by.
+// many as it had passed over when it came: an arrival passes no more waiters than pay for it.
 type ranks[W ranked[W]] struct {
 	length     int
 	head, tail W
@@ -35,11 +35,11 @@ type ranks[W ranked[W]] struct {
 	cost  Moment // of all
 	front Moment // of all up to last, with it
 	paid  Moment // by the first, to those that were served
-	// overtook is what all cost together that ever overtook. It may wrap around.
+	// overtook is the cost of all together that ever overtook. It may wrap around.
 	overtook Moment
 }
 
-// ranked is a pointer to what waits: a call's place in the queue of a semaphore, or its turn.
+// ranked is a pointer to a waiter: a call's place in the queue of a semaphore, or its turn.
 type ranked[W any] interface {
 	comparable
 	rank() *place[W]
@@ -51,18 +51,18 @@ type place[W any] struct {
 	cost          Moment
 	first         bool // prioritized
 	ahead         bool // stands before last, or is it: nobody overtakes it
-	// paid is what the one behind has paid: for this one, which is prioritized, and those
+	// paid is the payment of the waiter behind: for this one, which is prioritized, and those
 	// before it.
 	paid Moment
-	// since is overtook when it was told its place; of one that stands ahead, what has
-	// overtaken it since then.
+	// since is overtook when it was told its place; of one that stands ahead, the cost of
+	// all that have overtaken it since then.
 	since Moment
 }
 
 // spot is where one that is prioritized comes to stand.
 type spot[W any] struct {
 	behind W      // nil if it is first
-	ahead  Moment // what all before it cost
+	ahead  Moment // the cost of all before it
 	paid   Moment // by the one behind it then
 }
 
@@ -141,7 +141,7 @@ func (r *ranks[W]) undo(cost Moment) {
 	}
 }
 
-// pushed is what has overtaken w since it was told its place.
+// pushed is the cost of all that have overtaken w since it was told its place.
 func (r *ranks[W]) pushed(w W) Moment {
 	p := w.rank()
 	if p.ahead {
@@ -219,7 +219,7 @@ func (r *ranks[W]) remove(w W) {
 	case w == r.last:
 		r.retreat(before)
 	case p.first:
-	case before != none: // what it has paid goes with it
+	case before != none: // its payments go with it
 		before.rank().paid = Moment{}
 	default:
 		r.paid = Moment{}

@@ -113,9 +113,9 @@ func (c *Manual) Now() int64 {
 // Advance moves the clock by d. It stops at every wake time on the way, in order,
 // ties in order of going to sleep, and lets that one sleeper run until its call
 // has returned (or it sleeps again) before it goes on. A sleeper whose context ended
-// before it was reached doesn't wake up. What engines do every so often, such as to sample
-// the machine, happens on the way too, a million times at most, and then once more at the
-// end. Advance must not be called from within a guarded call that it would have to wait for.
+// before it was reached doesn't wake up. Engines do their repeated work on the way too, such
+// as sampling the machine: a million times at most, and then once more at the end. Advance
+// must not be called from within a guarded call that it would have to wait for.
 func (c *Manual) Advance(d time.Duration) {
 	c.advancing.Lock()
 	defer c.advancing.Unlock()
