@@ -117,7 +117,7 @@ func token(inFlight int64, inv *core.Invocation) int64 {
 
 // Complete learns from the end of a call, unless its response time says nothing.
 func (l *limit) Complete(inv *core.Invocation, token int64) {
-	if inv.RT() == core.Untimed {
+	if inv.LongLived() {
 		return
 	}
 	waited := token >> inFlightBits * 1000

@@ -47,7 +47,9 @@ func (e Entry) Exit() {
 			shared.Gosched() // Context or Fail is reading a handful of fields
 		case word.CompareAndSwap(w, (e.generation+1)<<flagBits):
 			e.inv.failed = w&flagFailed != 0
-			e.inv.longLived = e.inv.longLived || w&flagLongLived != 0
+			if w&flagLongLived != 0 {
+				e.inv.longLived = true
+			}
 			e.inv.exit()
 			return
 		}

@@ -94,6 +94,9 @@ func (inv *Invocation) Began() int64 { return inv.began }
 // borrowed the begin of the bucket that it borrowed from.
 func (inv *Invocation) Runs() int64 { return max(inv.now, inv.runs) }
 
+// LongLived reports whether the call has no response time, see the option.
+func (inv *Invocation) LongLived() bool { return inv.longLived }
+
 // RT is the response time of the call that exits now, from when it asked to enter: never
 // negative, but for [Untimed].
 func (inv *Invocation) RT() time.Duration {

@@ -40,14 +40,23 @@ func (Statistic) Blocked(inv *core.Invocation, _ *core.BlockError) {
 
 // Completed counts the end of the call where its admission was counted.
 func (Statistic) Completed(inv *core.Invocation) {
-	rt := inv.RT()
+	if inv.LongLived() {
+		longLived(inv)
+		return
+	}
+	rt := inv.Now() - inv.Began()
 	for i, n := range inv.Counted() {
-		switch {
-		case !inv.Writes(i):
-		case rt == core.Untimed:
+		if inv.Writes(i) {
+			n.AddComplete(inv.Lane(), inv.Now(), inv.Units(), rt, inv.Failed())
+		}
+	}
+}
+
+// longLived is Completed for a call that has no response time.
+func longLived(inv *core.Invocation) {
+	for i, n := range inv.Counted() {
+		if inv.Writes(i) {
 			n.AddLongLived(inv.Lane(), inv.Now(), inv.Units(), inv.Failed())
-		default:
-			n.AddComplete(inv.Lane(), inv.Now(), inv.Units(), int64(rt), inv.Failed())
 		}
 	}
 }

@@ -133,12 +133,11 @@ func (t *Table) Rules() []Rule {
 
 // Complete tells the rules of a call that has ended, if it was inbound.
 func (t *Table) Complete(inv *core.Invocation, _ int64) {
-	rt := inv.RT()
-	if !inv.Inbound() || rt == core.Untimed {
+	if !inv.Inbound() || inv.LongLived() {
 		return
 	}
 	for _, g := range t.timed {
-		g.times.add(inv.Now(), int64(rt))
+		g.times.add(inv.Now(), int64(inv.RT()))
 	}
 }
 
