@@ -30,7 +30,9 @@ var uses = map[string][]func(core.Entry) bool{
 			panic(errBroken)
 		},
 	},
-	"Context": {func(e core.Entry) bool { return e.Context() == context.Background() }},
+	"SetLongLived": {func(e core.Entry) bool { e.SetLongLived(); return true }},
+	"Context":      {func(e core.Entry) bool { return e.Context() == context.Background() }},
+	"ContextIn":    {func(e core.Entry) bool { return e.ContextIn(new(core.Nested)) == context.Background() }},
 }
 
 // A new method of Entry needs its uses here.
@@ -160,7 +162,7 @@ func TestUseAfterExit(t *testing.T) {
 				u.check(0)
 			}
 			totals := r.Totals()
-			if totals.Entered != u.entered || totals.Exited != u.entered || totals.Exception != u.failed {
+			if totals.Entered != u.entered || totals.Exited != u.entered || totals.Exception != u.failed || totals.LongLived != 0 {
 				u.harmed++
 			}
 			entered.Add(u.entered)
