@@ -47,7 +47,7 @@ var Cases = []Case{
 	{Name: "a wildcard is one resource", Run: func(s *Stage) error {
 		for id := range 20 {
 			if resp, _, err := s.get(fmt.Sprintf("/users/%d", id)); err != nil || resp.StatusCode != http.StatusOK {
-				return fmt.Errorf("%d: %v", id, err)
+				return fmt.Errorf("%d: %w", id, err)
 			}
 		}
 		return s.counted(s.name("GET", "/users/{id}"), figures{pass: 20, done: 20})
@@ -152,7 +152,7 @@ var Cases = []Case{
 		}
 		cancel()
 		if err := <-result; !errors.Is(err, context.Canceled) {
-			return fmt.Errorf("the client got %v", err)
+			return fmt.Errorf("the client got: %w", err)
 		}
 		return s.counted(s.name("GET", "/ok"), figures{pass: 1, block: 1, done: 1})
 	}},
@@ -219,7 +219,7 @@ var Cases = []Case{
 	{Name: "paths that no route serves are one resource", Run: func(s *Stage) error {
 		for n := range 500 {
 			if resp, _, err := s.get(fmt.Sprintf("/no/%d", n)); err != nil || resp.StatusCode != http.StatusNotFound {
-				return fmt.Errorf("%v: %v", resp, err)
+				return fmt.Errorf("%v: %w", resp, err)
 			}
 		}
 		return s.fewResources()
@@ -330,7 +330,7 @@ func (s *Stage) cancelWhileRunning(path string) error {
 	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("the client got %v", err)
+		return fmt.Errorf("the client got: %w", err)
 	}
 	return nil
 }
