@@ -1,11 +1,6 @@
 package penstockchi_test
 
 import (
-	"io"
-	"log"
-	"net/http"
-	"net/http/httptest"
-
 	"testing"
 
 	"github.com/go-chi/chi/v5"
@@ -21,16 +16,7 @@ func start(t testing.TB, routes []conformance.Route, opts ...nethttp.Option) str
 	for _, route := range routes {
 		r.Method(route.Method, route.Pattern, route.Handler)
 	}
-	return serve(t, r)
-}
-
-// serve serves on the loopback interface until the test ends.
-func serve(t testing.TB, h http.Handler) string {
-	s := httptest.NewUnstartedServer(h)
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.Start()
-	t.Cleanup(s.Close)
-	return s.URL
+	return conformance.Serve(t, r)
 }
 
 func TestConformance(t *testing.T) {

@@ -1,10 +1,7 @@
 package conformance_test
 
 import (
-	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -100,17 +97,10 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 				for _, r := range routes {
 					mux.Handle(r.Method+" "+r.Pattern, r.Handler)
 				}
-				s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				return conformance.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					_, pattern := mux.Handler(r)
 					broken.serve(g, w, r, pattern, mux)
 				}))
-				s.Config.ErrorLog = log.New(io.Discard, "", 0)
-				s.Start()
-				t.Cleanup(func() {
-					s.CloseClientConnections()
-					s.Close()
-				})
-				return s.URL
 			}}
 			for _, want := range broken.cases {
 				found := false

@@ -13,7 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,6 +44,26 @@ type Server struct {
 	// Lacks are the names of cases that the framework can't have, with the reason.
 	Lacks map[string]string
 }
+
+// Serve serves h on the loopback interface until the test ends, and returns its URL. What the
+// server logs of panics nobody sees.
+func Serve(t testing.TB, h http.Handler) (url string) {
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Start()
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s.URL
+}
+
+// Colons writes a pattern as frameworks do whose wildcards begin with a colon.
+func Colons(pattern string) string {
+	return wildcard.ReplaceAllString(pattern, ":$1")
+}
+
+var wildcard = regexp.MustCompile(`\{(\w+)\}`)
 
 // Run runs all cases.
 func Run(t *testing.T, s Server) {
@@ -247,7 +270,8 @@ func (s *Stage) do(ctx context.Context, method, path, body string, header ...str
 	return resp, string(text), err
 }
 
-// until waits for a condition.
+// until waits for a condition that other goroutines bring about, which nobody tells of: so it
+// looks every millisecond.
 func (s *Stage) until(what string, ok func() bool) error {
 	for end := time.Now().Add(s.patience); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {

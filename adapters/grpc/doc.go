@@ -32,10 +32,10 @@
 //
 // # Failures
 //
-// What breakers take for a failure of the resource: the codes Unknown, DeadlineExceeded,
-// Internal, Unavailable and DataLoss, of a client ResourceExhausted as well, and a panic, which
-// goes on as it is. See [FailureCodes] and [Failure]. None are: a call that its caller has
-// canceled by then, and a refusal that the handler got from a call of its own. A handler that
+// Breakers count the codes Unknown, DeadlineExceeded, Internal, Unavailable and DataLoss as
+// failures of the resource, of a client ResourceExhausted as well, and a panic, which goes on as
+// it is. See [FailureCodes] and [Failure]. They don't count a call that its caller has canceled
+// by then, or a refusal that the handler got from a call of its own. A handler that
 // makes a status of such a refusal calls refusal.Tell, so that it is known.
 //
 // # Streams

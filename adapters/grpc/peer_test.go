@@ -14,7 +14,7 @@ import (
 	penstockgrpc "github.com/penstock-go/penstock/adapters/grpc"
 )
 
-// Who a client is, only a certificate tells that the server has verified.
+// A client is known by a certificate only if the server has verified that.
 func TestVerifiedPeer(t *testing.T) {
 	spiffe, web := &url.URL{Scheme: "spiffe", Host: "acme", Path: "/billing"}, &url.URL{Scheme: "https", Host: "acme"}
 	all := &x509.Certificate{URIs: []*url.URL{web, spiffe}, DNSNames: []string{"billing.acme"}, Subject: pkix.Name{CommonName: "billing"}}

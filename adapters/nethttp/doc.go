@@ -20,9 +20,9 @@
 //
 // # Failures
 //
-// What breakers take for a failure of the resource: a status of 500 and above, and a panic.
-// None are: a request that its client has given up by then, a refusal that the handler got
-// from a call of its own and answered by refusal.Write, and http.ErrAbortHandler when the
+// Breakers count a status of 500 and above as a failure of the resource, and a panic. They
+// don't count a request that its client has given up by then, a refusal that the handler got
+// from a call of its own and answered by refusal.Write, or http.ErrAbortHandler when the
 // client is gone.
 //
 // # Streams

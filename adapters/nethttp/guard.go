@@ -3,6 +3,7 @@ package nethttp
 import (
 	"maps"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/penstock-go/penstock/adapters/refusal"
@@ -148,7 +149,7 @@ func (g *Guard) handle(at route) *api.Handle {
 		}
 		more := make(map[route]*api.Handle, len(*routes)+1)
 		maps.Copy(more, *routes)
-		more[at] = h
+		more[route{at.method, strings.Clone(at.pattern)}] = h // a host is a part of its URL
 		if g.routes.CompareAndSwap(routes, &more) {
 			return h
 		}

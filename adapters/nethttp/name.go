@@ -3,6 +3,7 @@ package nethttp
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -26,29 +27,18 @@ func (g *Guard) name(at route) string {
 
 // known is the method, if HTTP knows it.
 func known(m string) string {
-	switch m {
-	case "": // as in requests of clients
+	if m == "" { // as in requests of clients
 		return http.MethodGet
-	case http.MethodGet:
-		return http.MethodGet
-	case http.MethodHead:
-		return http.MethodHead
-	case http.MethodPost:
-		return http.MethodPost
-	case http.MethodPut:
-		return http.MethodPut
-	case http.MethodPatch:
-		return http.MethodPatch
-	case http.MethodDelete:
-		return http.MethodDelete
-	case http.MethodConnect:
-		return http.MethodConnect
-	case http.MethodOptions:
-		return http.MethodOptions
-	case http.MethodTrace:
-		return http.MethodTrace
+	}
+	if i := slices.Index(methods, m); i >= 0 {
+		return methods[i] // m may be a part of the whole request
 	}
 	return OtherMethod
+}
+
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodConnect, http.MethodOptions, http.MethodTrace,
 }
 
 // setPathValues has the request know what the wildcards of its route's pattern stand for before

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/adapters/conformance"
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
@@ -205,7 +206,7 @@ func TestWriters(t *testing.T) {
 
 func transported(t *testing.T, set api.RuleSet, h http.HandlerFunc, opts ...nethttp.Option) (*api.Guard, *http.Client, string) {
 	g := newGuard(t, set)
-	url := serve(t, h)
+	url := conformance.Serve(t, h)
 	inner := &http.Transport{}
 	c := &http.Client{Transport: nethttp.Transport(inner, append(opts, nethttp.On(g),
 		nethttp.Resource(func(*http.Request, string) string { return "remote" }))...)}

@@ -15,9 +15,9 @@ import (
 //
 // A refusal is the error of the client's method: errors.As finds the *api.BlockError below
 // the *url.Error, and errors.Is api.ErrBlocked. A call lasts until the response's body has
-// been read or closed, as its connection does. What breakers take for a failure: an error,
-// unless the request was canceled, a status of 500 and above, and 429. Of [Failure], err is that
-// of the transport or of reading the body.
+// been read or closed, as its connection does. Breakers count an error as a failure, unless
+// the request was canceled, a status of 500 and above, and 429. The err that [Failure] gets is
+// that of the transport, or of reading the body.
 //
 // Options about responses to clients have no meaning here.
 func Transport(next http.RoundTripper, opts ...Option) http.RoundTripper {

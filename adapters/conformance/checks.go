@@ -1,0 +1,159 @@
+package conformance
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/penstock-go/penstock/adapters/refusal"
+)
+
+// says checks a response's status.
+func says(resp *http.Response, err error, status int) error {
+	if err == nil && resp.StatusCode != status {
+		err = fmt.Errorf("the status is %s, not %d", resp.Status, status)
+	}
+	return err
+}
+
+// refuses checks the refusal of a second request.
+func refuses(status int, retry bool) func(*Stage) error {
+	return func(s *Stage) error {
+		if _, _, err := s.get("/ok", "X-User", "ann"); err != nil {
+			return err
+		}
+		resp, body, err := s.get("/ok", "X-User", "ann")
+		if err := refused(resp, body, err, status, retry); err != nil {
+			return err
+		}
+		if f := s.figures(s.name("GET", "/ok")); f.block == 0 || f.failed != 0 {
+			return fmt.Errorf("counted %+v", f)
+		}
+		return nil
+	}
+}
+
+// refused checks the response of a refusal.
+func refused(resp *http.Response, body string, err error, status int, retry bool) error {
+	if err := says(resp, err, status); err != nil {
+		return err
+	}
+	if got := resp.Header.Get("Retry-After"); retry == (got == "") || got == "0" {
+		return fmt.Errorf("Retry-After is %q", got)
+	}
+	if got := resp.Header.Get("Cache-Control"); got != "no-store" {
+		return fmt.Errorf("Cache-Control is %q", got)
+	}
+	if got := resp.Header.Get("Content-Type"); got != refusal.ProblemType {
+		return fmt.Errorf("the content is of type %q", got)
+	}
+	var problem struct {
+		Title  string
+		Status int
+	}
+	if err := json.Unmarshal([]byte(body), &problem); err != nil || problem.Status != status || problem.Title == "" {
+		return fmt.Errorf("the body is %q: %w", body, err)
+	}
+	return nil
+}
+
+// outcome checks how a response with a status is counted.
+func outcome(status int, failed int64) func(*Stage) error {
+	return func(s *Stage) error {
+		resp, _, err := s.get(fmt.Sprintf("/status?is=%d", status))
+		if err := says(resp, err, status); err != nil {
+			return err
+		}
+		return s.counted(s.name("GET", "/status"), figures{pass: 1, done: 1, failed: failed})
+	}
+}
+
+// holding calls f while a request is held by its handler.
+func (s *Stage) holding(path string, f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := s.get(path)
+		done <- err
+	}()
+	if err := s.arrived(); err != nil {
+		return err
+	}
+	err := f()
+	if err := s.letGo(); err != nil {
+		return err
+	}
+	return errors.Join(err, <-done)
+}
+
+// cancelWhileRunning has the client leave while the handler runs.
+func (s *Stage) cancelWhileRunning(path string) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := s.do(ctx, http.MethodGet, path, "")
+		done <- err
+	}()
+	defer cancel()
+	if err := s.arrived(); err != nil {
+		return err
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("the client got: %w", err)
+	}
+	return nil
+}
+
+// socket has a handler take over the connection, and checks how many calls are in flight then.
+func socket(inFlight int64, want figures) func(*Stage) error {
+	return func(s *Stage) error {
+		at, err := url.Parse(s.URL)
+		if err != nil {
+			return err
+		}
+		conn, err := net.DialTimeout("tcp", at.Host, s.patience)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(s.patience)); err != nil {
+			return err
+		}
+		fmt.Fprintf(conn, "GET /socket HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n", at.Host)
+		from := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(from, nil)
+		if err := says(resp, err, http.StatusSwitchingProtocols); err != nil {
+			return err
+		}
+		fmt.Fprint(conn, "hello\n")
+		if err := s.arrived(); err != nil {
+			return err
+		}
+		line, err := from.ReadString('\n')
+		if line != "hello\n" {
+			return fmt.Errorf("the echo is %q: %w", line, err)
+		}
+		name := s.name("GET", "/socket")
+		if f := s.figures(name); f.inFlight != inFlight {
+			return fmt.Errorf("%d calls are in flight, not %d", f.inFlight, inFlight)
+		}
+		if err := s.letGo(); err != nil {
+			return err
+		}
+		return s.counted(name, want)
+	}
+}
+
+// fewResources checks that there are no more than routes, and two.
+func (s *Stage) fewResources() error {
+	if n, most := len(s.Guard.Tree().Resources), len(s.routes())+2; n > most {
+		return fmt.Errorf("there are %d resources, more than %d:\n%s", n, most, s.tree())
+	}
+	return nil
+}
