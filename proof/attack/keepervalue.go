@@ -134,8 +134,11 @@ func (k *valueKeeper) names(value int) bool {
 
 // tells reports whether the log knows when the value has a token again.
 func (k *valueKeeper) tells(c *call, value int) bool {
-	return k.rule.Behavior == hotspot.TokenBucket && !math.IsInf(k.cost(value), 1) && !k.murky && (!k.loose[c.resource] || k.names(value))
+	return k.rule.Behavior == hotspot.TokenBucket && !math.IsInf(k.cost(value), 1) && !k.murky && !k.shares(c, value)
 }
+
+// shares reports whether the value may have to share what the rule gives those it has no room for.
+func (k *valueKeeper) shares(c *call, value int) bool { return k.loose[c.resource] && !k.names(value) }
 
 func (k *valueKeeper) judgeValue(l *ledger, c *call, value int, units int64) opinion {
 	threshold, _ := k.exception(value)
@@ -143,7 +146,7 @@ func (k *valueKeeper) judgeValue(l *ledger, c *call, value int, units int64) opi
 	switch {
 	case threshold == 0:
 		return refuse
-	case k.murky || k.loose[c.resource] && !k.names(value):
+	case k.murky || k.shares(c, value):
 		// It may share what others take, and when its bucket was filled is not known. Who queues
 		// may be overtaken, and waits for at most twice as long as it was told.
 		return opinion{passes: true, refuses: true, most: 2 * k.rule.MaxWait}
@@ -206,6 +209,7 @@ func (k *valueKeeper) took(l *ledger, c *call) {
 			v.held[c] = units
 		case k.rule.Behavior == hotspot.Throttle:
 			cost := float64(units) * k.cost(value)
+			v.queue.shared = k.shares(c, value)
 			v.queue.give(c, l.now, cost, cost)
 		case k.rule.Behavior == hotspot.TokenBucket:
 			v.tokens.take(c, l.now, units)

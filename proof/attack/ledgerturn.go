@@ -13,6 +13,7 @@ type turnLog struct {
 	waiting []turn  // in order, unless it is loose
 	loose   bool    // somebody who waits was overtaken, or may have been: only bounds are known
 	tail    float64 // when the last of them has its turn at the latest, if it is loose
+	shared  bool    // others that are logged elsewhere queue with these: turns may come later than here
 }
 
 // turn is the turn of a call that waits for it. It lies between two times.
@@ -46,7 +47,7 @@ func (q *turnLog) wait(now int64, low, high float64, first bool) (least, most fl
 	at := sinceStart(now)
 	least, most = q.last(at)
 	if first {
-		least, _ = q.latest()
+		least = q.overtakable()
 	}
 	return max(0, least+low-at), max(0, most+high-at)
 }
@@ -74,6 +75,21 @@ func (q *turnLog) last(at float64) (least, most float64) {
 // up after it is left open.
 func (q *turnLog) latest() (least, most float64) {
 	return q.came[len(q.came)-1].least, q.came[len(q.came)-1].most
+}
+
+// overtakable is the earliest that the turn can be which a prioritized call comes after. Where
+// others queue as well, one that has come here may still be to come: only who runs has had it.
+func (q *turnLog) overtakable() (least float64) {
+	if !q.shared {
+		least, _ = q.latest()
+		return least
+	}
+	for _, t := range q.came {
+		if t.call == nil || t.call.passedAt != 0 {
+			least = t.least
+		}
+	}
+	return least
 }
 
 // give gives the call the next turn.
@@ -133,7 +149,9 @@ func (q *turnLog) passLoose(at float64) {
 		}
 		t.call.due = max(t.call.due, t.most)
 		least, most := q.latest()
-		t.least, t.most = max(t.least, least), max(t.most, most)
+		if t.most = max(t.most, most); !q.shared {
+			t.least = max(t.least, least)
+		}
 		q.came = append(q.came, t)
 	}
 	if q.waiting = still; len(still) == 0 {
