@@ -224,9 +224,10 @@ func (n *named) oneLine(text string) {
 	require.True(n.t, utf8.ValidString(text))
 }
 
-// checkText checks that the tree as text has a line for each node.
+// checkText checks that the tree as text has a line for each node, below one that says what
+// the figures are of.
 func (n *named) checkText(tree inspect.Tree) {
-	nodes, shown := 0, 0
+	nodes, shown := 0, 1
 	for _, at := range tree.Walk() {
 		nodes++
 		if at.Kind != inspect.NodeEntrance || len(at.Children) > 0 {

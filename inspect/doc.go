@@ -5,10 +5,11 @@
 //
 //	inspect.Snapshot(engine).WriteText(os.Stdout)
 //
-//	machine-root
-//	└─ http                     pass 98/s  block 12/s  rt 3.1ms  in-flight 4
-//	   └─ GET /orders           pass 98/s  block 12/s  rt 3.1ms  in-flight 4
-//	      └─ sql orders.select  pass 98/s  block 0/s   rt 1.2ms  in-flight 1
+//	                            last second         last minute             in
+//	machine-root                pass  block     rt  pass  block     rt  flight
+//	└─ http                       98     12  3.1ms  5873    719  3.4ms       4
+//	   └─ GET /orders             98     12  3.1ms  5873    719  3.4ms       4
+//	      └─ sql orders.select    98      0  1.2ms  5873      0  1.3ms       1
 //
 // [Tree.WriteSentinel] writes the same in the words of alibaba/Sentinel's tree
 // command, [Tree.MarshalJSON] for programs. [Handler] serves all of it.

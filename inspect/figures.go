@@ -42,7 +42,8 @@ type Figures struct {
 	Waiting int64
 }
 
-// Rates are the counts of the second window per second.
+// Rates are the counts of the second window per second: extrapolated where Interval is not
+// a second.
 func (f *Figures) Rates() stat.Rates {
 	if f.Interval <= 0 {
 		return stat.Rates{}
@@ -76,7 +77,7 @@ func (f *Figures) MaxComplete() int64 {
 	return most
 }
 
-// MaxCompleteRate is [Figures.MaxComplete] per second: the rate if every bucket
+// MaxCompleteRate is [Figures.MaxComplete] per second, extrapolated: the rate if every bucket
 // were like the best one. Sentinel calls it maxSuccessQps.
 func (f *Figures) MaxCompleteRate() float64 {
 	if f.Interval <= 0 {

@@ -135,7 +135,7 @@ func TestWaiting(t *testing.T) {
 	n, ok := tree.Call("web", "orders")
 	require.EqualValues(t, 1, found(t, n, ok).Waiting)
 	require.EqualValues(t, 1, tree.Root.Waiting)
-	require.Contains(t, text(t, tree), "in-flight 0  waiting 1\n")
+	require.Contains(t, text(t, tree), " 0  waiting 1\n")
 
 	l.clock.Advance(time.Second)
 	calls.Wait()

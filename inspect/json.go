@@ -34,12 +34,13 @@ func (t Tree) MarshalJSON() ([]byte, error) {
 //
 //	name, kind            kind is root, entrance, call, resource, origin or inbound
 //	overflow              true if it stands for all names beyond a cap, else absent
-//	passPerSecond         units admitted, over the second window;
-//	                      also block, total, complete, exception and occupied
+//	passPerSecond         units admitted, over the second window, extrapolated to a
+//	                      second if core.Config.Interval is another time; also block,
+//	                      total, complete, exception and occupied
 //	avgRtMs, minRtMs      response times over the second window; minRtMs is absent
 //	                      and avgRtMs 0 if no call completed
 //	maxCompletePerBucket  units completed in the best bucket of the second window
-//	maxCompletePerSecond  the rate if every bucket were like it
+//	maxCompletePerSecond  extrapolated: the rate if every bucket were like it
 //	inFlight              calls
 //	waiting               units borrowed from buckets that have not begun, or in a queue for permits
 //	second, lastSecond, minute, lifetime

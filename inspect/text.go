@@ -5,18 +5,30 @@ import (
 	"io"
 	"iter"
 	"strconv"
+	"time"
 
 	"github.com/penstock-go/penstock/internal/shown"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
 )
 
-// nameWidth is what a name gets at least, however deep it stands.
-const nameWidth = 12
+// How many columns a name gets: in a line of 80 with ordinary figures, and at least, however
+// deep it stands.
+const (
+	labelWidth = 30
+	nameWidth  = 12
+)
 
 // WriteText writes the tree for people, one node a line, contexts without calls
-// left out. Beside a call stands the most urgent of what rules tell of its resource. Below
+// left out. Each line has the units that passed and were refused and the mean response time,
+// in the last second (or what core.Config.Interval is, see [Figures.Second]) and in the last
+// minute, and the calls in flight. Units are counts and no rates, so none is extrapolated;
+// from 100,000 on they are rounded, as in 123k.
+//
+// Beside a call stands the most urgent of what rules tell of its resource. Below
 // the tree stands what may need attention: calls that wait, slots that panicked, caps that
-// were reached, what rules in shadow mode would have refused, and what else rules tell. It
-// returns the first error of w.
+// were reached, which rules refused most, what rules in shadow mode would have refused, and
+// what else rules tell. It returns the first error of w.
 func (t Tree) WriteText(w io.Writer) error { return t.view().writeText(w) }
 
 func (v view) writeText(w io.Writer) error {
@@ -25,6 +37,9 @@ func (v view) writeText(w io.Writer) error {
 		t.fit(line)
 	}
 	out := bufio.NewWriter(w)
+	if t != nil {
+		t.writeSpans(out, v.head.Root.Interval)
+	}
 	for line := range v.lines {
 		if err := t.write(out, line); err != nil {
 			return err
@@ -75,7 +90,7 @@ func (v view) lines(yield func(*cells) bool) {
 		}
 		line.text, line.ends = line.text[:0], line.ends[:0]
 		if n.depth == 0 {
-			line.end(shown.Append(line.text, n.Name, shown.LabelWidth))
+			line.end(shown.Append(line.text, n.Name, labelWidth))
 		} else {
 			branch, below := "├─ ", "│  "
 			if n.last {
@@ -87,7 +102,7 @@ func (v view) lines(yield func(*cells) bool) {
 			guide := guides[n.depth]
 			guides[n.depth+1] = append(append(guides[n.depth+1][:0], guide...), below...)
 			text := append(append(line.text, guide...), branch...)
-			line.end(shown.Append(text, n.Name, max(nameWidth, shown.LabelWidth-shown.Columns(text))))
+			line.end(shown.Append(text, n.Name, max(nameWidth, labelWidth-shown.Columns(text))))
 			n.describe(line)
 			if n.Kind == NodeCall {
 				if mark := v.details.of(n.Name).mark(); mark != "" {
@@ -103,21 +118,27 @@ func (v view) lines(yield func(*cells) bool) {
 
 // describe adds the figures of a line.
 func (f *Figures) describe(line *cells) {
-	rates := f.Rates()
-	line.end(append(shown.AppendNumber(append(line.text, "pass "...), rates.Pass), "/s"...))
-	line.end(append(shown.AppendNumber(append(line.text, "block "...), rates.Block), "/s"...))
-	if f.Second.Timed() > 0 {
-		line.end(shown.AppendDuration(append(line.text, "rt "...), f.AvgRT()))
-	} else {
-		line.end(append(line.text, "rt -"...))
+	for _, c := range [...]*stat.Counts{&f.Second, &f.Minute} {
+		line.end(shown.AppendCount(line.text, c.Pass))
+		line.end(shown.AppendCount(line.text, c.Block))
+		if c.Timed() > 0 {
+			line.end(shown.AppendDuration(line.text, c.AvgRT()))
+		} else {
+			line.end(append(line.text, '-'))
+		}
 	}
-	line.end(strconv.AppendInt(append(line.text, "in-flight "...), f.InFlight, 10))
+	line.end(shown.AppendCount(line.text, f.InFlight))
 	if f.Waiting > 0 {
 		line.end(strconv.AppendInt(append(line.text, "waiting "...), f.Waiting, 10))
 	}
 }
 
-// table is the widths of columns that lines are aligned in.
+// headings are above the figures of a line: the root's line has them. Three each are of one
+// span of time; the last goes on from the "in" above it.
+var headings = [...]string{"pass", "block", "rt", "pass", "block", "rt", "flight"}
+
+// table is the widths of columns that lines are aligned in: the name, the figures, and what
+// else there is.
 type table []int
 
 // fit makes the columns as wide as a line needs that has figures.
@@ -125,23 +146,62 @@ func (t *table) fit(line *cells) {
 	if len(line.ends) == 1 {
 		return
 	}
+	if *t == nil {
+		*t = append(*t, len(node.RootName))
+		for _, heading := range headings {
+			*t = append(*t, len(heading))
+		}
+	}
 	for i, text := range line.all() {
 		if i == len(*t) {
 			*t = append(*t, 0)
 		}
 		(*t)[i] = max((*t)[i], shown.Columns(text))
 	}
-	(*t)[0] = min((*t)[0], shown.LabelWidth) // a line that is deeper stands out
+	(*t)[0] = min((*t)[0], labelWidth) // a line that is deeper stands out
+}
+
+// writeSpans writes the line above the headings.
+func (t table) writeSpans(out *bufio.Writer, interval time.Duration) {
+	latest := "last second"
+	if interval != time.Second {
+		latest = "last " + shown.Duration(interval)
+	}
+	pad(out, t[0])
+	for i, span := range [...]string{latest, "last minute"} {
+		of := t[1+3*i:]
+		pad(out, 2)
+		out.WriteString(span)
+		pad(out, of[0]+2+of[1]+2+of[2]-len(span))
+	}
+	pad(out, t[len(headings)])
+	out.WriteString("in\n")
 }
 
 func (t table) write(out *bufio.Writer, line *cells) error {
+	if len(line.ends) == 1 && t != nil {
+		for _, heading := range headings {
+			line.end(append(line.text, heading...))
+		}
+	}
 	for i, text := range line.all() {
+		if i > 0 {
+			pad(out, 2)
+		}
+		figure := i > 0 && i <= len(headings)
+		if figure {
+			pad(out, t[i]-shown.Columns(text))
+		}
 		out.Write(text)
-		if i+1 < len(line.ends) {
-			for range max(0, t[i]-shown.Columns(text)) + 2 {
-				out.WriteByte(' ')
-			}
+		if !figure && i+1 < len(line.ends) {
+			pad(out, t[i]-shown.Columns(text))
 		}
 	}
 	return out.WriteByte('\n')
+}
+
+func pad(out *bufio.Writer, columns int) {
+	for range columns {
+		out.WriteByte(' ')
+	}
 }

@@ -2,6 +2,8 @@ package inspect_test
 
 import (
 	"fmt"
+	"math"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/internal/shown"
 )
 
 // shop is an engine with the traffic of the examples below.
@@ -33,15 +36,43 @@ func shop(t *testing.T) *lab {
 }
 
 func TestTextOfATree(t *testing.T) {
-	require.Equal(t, `machine-root
-├─ http                     pass 98/s  block 12/s  rt 742µs  in-flight 1
-│  └─ GET /orders           pass 98/s  block 12/s  rt 742µs  in-flight 1
-│     └─ sql orders.select  pass 21/s  block 0/s   rt 1.2ms  in-flight 1
-└─ jobs                     pass 2/s   block 0/s   rt 0ms    in-flight 0
-   └─ sql orders.select     pass 2/s   block 0/s   rt 0ms    in-flight 0
+	l := shop(t)
+	require.Equal(t, `                            last second         last minute             in
+machine-root                pass  block     rt  pass  block     rt  flight
+├─ http                       98     12  742µs    98     12  742µs       1
+│  └─ GET /orders             98     12  742µs    98     12  742µs       1
+│     └─ sql orders.select    21      0  1.2ms    21      0  1.2ms       1
+└─ jobs                        2      0    0ms     2      0    0ms       0
+   └─ sql orders.select        2      0    0ms     2      0    0ms       0
 
 flow rule flow:GET /orders: refused 12 calls
-`, text(t, shop(t).tree()))
+`, text(t, l.tree()))
+
+	l.clock.Advance(time.Second)
+	l.call(from("jobs", ""), 3, 5*time.Millisecond, "sql orders.select")
+	require.Equal(t, `                            last second       last minute             in
+machine-root                pass  block   rt  pass  block     rt  flight
+├─ http                        0      0    -    98     12  742µs       1
+│  └─ GET /orders              0      0    -    98     12  742µs       1
+│     └─ sql orders.select     0      0    -    21      0  1.2ms       1
+└─ jobs                        3      0  5ms     5      0    3ms       0
+   └─ sql orders.select        3      0  5ms     5      0    3ms       0
+
+flow rule flow:GET /orders: refused 12 calls
+`, text(t, l.tree()))
+}
+
+// One call a minute is seen whenever somebody looks.
+func TestTextShowsLowTraffic(t *testing.T) {
+	l := newLab(t, core.Config{})
+	for range 3 {
+		l.call(anywhere, 1, 0, "report")
+		for range 59 {
+			l.clock.Advance(time.Second)
+			require.Regexp(t, `(?m)─ report( +\S+){3} +1 +0 +0ms +0$`, text(t, l.tree()))
+		}
+		l.clock.Advance(time.Second)
+	}
 }
 
 // The ten rules that refused most are named, the others counted.
@@ -100,8 +131,8 @@ var hostile = map[string]string{
 	`"quoted"`:                             `"quoted"`,
 	"订单 查询":                                "订单 查询",
 	"café":                                 "café",
-	strings.Repeat("x", pattern.MaxName):   strings.Repeat("x", 27) + "…",
-	strings.Repeat("订", pattern.MaxName/3): strings.Repeat("订", 13) + "…",
+	strings.Repeat("x", pattern.MaxName):   strings.Repeat("x", 23) + "…",
+	strings.Repeat("订", pattern.MaxName/3): strings.Repeat("订", 11) + "…",
 }
 
 func TestANameIsOneLineWhateverItHolds(t *testing.T) {
@@ -109,9 +140,10 @@ func TestANameIsOneLineWhateverItHolds(t *testing.T) {
 		l := newLab(t, core.Config{})
 		l.call(from("web", ""), 1, 0, name)
 		lines := strings.Split(text(t, l.tree()), "\n")
-		require.Len(t, lines, 4, "%.30q", name)
-		require.Regexp(t, `^   └─ \S.*  pass 1/s  block 0/s  rt 0ms  in-flight 0$`, lines[2])
-		label := strings.TrimRight(strings.TrimPrefix(strings.Split(lines[2], "  pass")[0], "   └─ "), " ")
+		require.Len(t, lines, 5, "%.30q", name)
+		figures := regexp.MustCompile(` {5,}1 {6}0  0ms {5}1 {6}0  0ms {7}0$`)
+		require.Regexp(t, figures, lines[3])
+		label := strings.TrimPrefix(figures.ReplaceAllString(lines[3], ""), "   └─ ")
 		require.Equal(t, want, label)
 
 		lines = strings.Split(sentinel(t, l.tree()), "\n")
@@ -122,46 +154,64 @@ func TestANameIsOneLineWhateverItHolds(t *testing.T) {
 	}
 }
 
+// Whatever the names and the figures, calls nested five deep have 80 columns.
 func TestOrdinaryNamesFitAnOrdinaryTerminal(t *testing.T) {
 	l := newLab(t, core.Config{})
 	ctx := from("http", "")
-	for range 7 {
-		name := "POST /warehouses/{id}/shelves/{shelf}/items" + strings.Repeat("!", len(l.tree().Resources))
-		e := l.enter(ctx, name)
+	for i := range 4 {
+		name := "POST /warehouses/{id}/shelves/{shelf}/items" + strings.Repeat("!", i)
+		e := l.enter(ctx, name, core.Units(1<<20))
 		defer e.Exit()
+		l.call(e.Context(), 800, 0, name+"/1", core.Units(1<<20))
 		ctx = e.Context()
 	}
-	for line := range strings.Lines(text(t, l.tree())) {
-		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
+	l.call(ctx, 1, 123456*time.Microsecond, "sql")
+	lines := strings.Split(text(t, l.tree()), "\n")
+	require.Len(t, lines, 2+1+4+4+1+1)
+	for _, line := range lines {
+		require.LessOrEqual(t, utf8.RuneCountInString(line), 80, line)
 	}
 }
 
 func TestFiguresAreShort(t *testing.T) {
 	for _, c := range []struct {
-		interval time.Duration
-		calls    int
-		took     time.Duration
-		want     string
+		interval    time.Duration
+		calls       int
+		took        time.Duration
+		since, want string
 	}{
-		{time.Second, 1, 0, "pass 1/s  block 0/s  rt 0ms "},
-		{time.Second, 12345, 0, "pass 12345/s  block 0/s  rt 0ms "},
-		{2 * time.Second, 1, 999 * time.Nanosecond, "pass 0.5/s  block 0/s  rt 999ns "},
-		{2 * time.Second, 39, 1500 * time.Nanosecond, "pass 20/s  block 0/s  rt 1.5µs "},
-		{time.Minute, 1, 12345 * time.Microsecond, "pass 0.02/s  block 0/s  rt 12ms "},
-		{time.Minute, 1, 9_960 * time.Microsecond, "pass 0.02/s  block 0/s  rt 10ms "},
-		{time.Minute, 1, 2 * time.Second, "pass 0.02/s  block 0/s  rt 2s "},
-		{time.Minute, 1, 40 * time.Second, "pass 0.02/s  block 0/s  rt 40s "},
+		{time.Second, 1, 0, "last second", "1 0 0ms"},
+		{time.Second, 12345, 0, "last second", "12345 0 0ms"},
+		{2 * time.Second, 1, 999 * time.Nanosecond, "last 2s", "1 0 999ns"},
+		{2 * time.Second, 39, 1500 * time.Nanosecond, "last 2s", "39 0 1.5µs"},
+		{100 * time.Millisecond, 7, 0, "last 100ms", "7 0 0ms"},
+		{time.Minute, 1, 12345 * time.Microsecond, "last 60s", "1 0 12ms"},
+		{time.Minute, 1, 9_960 * time.Microsecond, "last 60s", "1 0 10ms"},
+		{time.Minute, 1, 2 * time.Second, "last 60s", "1 0 2s"},
+		{time.Minute, 1, 40 * time.Second, "last 60s", "1 0 40s"},
 	} {
 		l := newLab(t, core.Config{Interval: c.interval})
 		l.call(anywhere, c.calls, c.took, "orders")
-		require.Contains(t, text(t, l.tree()), c.want)
+		lines := strings.Split(text(t, l.tree()), "\n")
+		require.Regexp(t, `^ +`+c.since+` +last minute +in$`, lines[0])
+		want := "└─ orders " + c.want + " " + c.want + " 0"
+		require.Equal(t, want, strings.Join(strings.Fields(lines[3]), " "), "two spans, and none extrapolated")
+	}
+}
+
+func TestCountsHaveFiveColumnsAtMost(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0", 99_999: "99999", 100_000: "100k", 123_499: "123k", 999_999: "1000k", 1_000_000: "1M",
+		1_250_000: "1.2M", 12_345_678: "12M", 5_000_000_000: "5G", math.MaxInt64: "9.2E", -1: "-1",
+	} {
+		require.Equal(t, want, string(shown.AppendCount(nil, n)))
 	}
 }
 
 func TestNothingCompletedIsNoResponseTime(t *testing.T) {
 	l := newLab(t, core.Config{})
 	defer l.enter(anywhere, "orders").Exit()
-	require.Contains(t, text(t, l.tree()), "rt -  in-flight 1\n")
+	require.Regexp(t, `orders +1 +0 +- +1 +0 +- +1\n`, text(t, l.tree()))
 }
 
 func TestSentinelText(t *testing.T) {

@@ -26,13 +26,14 @@ func Example() {
 	// export   passed
 	// export   blocked
 	//
-	// machine-root
-	// ├─ batch              pass 1/s  block 0/s  rt 2ms  in-flight 0
-	// │  └─ nightly export  pass 1/s  block 0/s  rt 2ms  in-flight 0
-	// │     └─ sql orders   pass 2/s  block 1/s  rt 1ms  in-flight 0
-	// └─ web                pass 5/s  block 7/s  rt 1ms  in-flight 0
-	//    └─ GET /orders     pass 5/s  block 7/s  rt 1ms  in-flight 0
-	//       └─ sql orders   pass 5/s  block 0/s  rt 1ms  in-flight 0
+	//                       last second       last minute           in
+	// machine-root          pass  block   rt  pass  block   rt  flight
+	// ├─ batch                 1      0  2ms     1      0  2ms       0
+	// │  └─ nightly export     1      0  2ms     1      0  2ms       0
+	// │     └─ sql orders      2      1  1ms     2      1  1ms       0
+	// └─ web                   5      7  1ms     5      7  1ms       0
+	//    └─ GET /orders        5      7  1ms     5      7  1ms       0
+	//       └─ sql orders      5      0  1ms     5      0  1ms       0
 	//
 	// flow rule flow:GET /orders:origin=other: refused 6 calls
 	// flow rule flow:GET /orders:origin=acme: refused 1 call

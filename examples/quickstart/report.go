@@ -53,7 +53,7 @@ func (c *console) report(r result) error {
 	if err := r.tree.WriteText(&tree); err != nil {
 		return err
 	}
-	c.printf("\nThe tree of calls, over the last second:\n\n%s\n", tree.String())
+	c.printf("\nThe tree of calls:\n\n%s\n", tree.String())
 
 	switch {
 	case broken != nil:

@@ -22,6 +22,18 @@ func AppendNumber(to []byte, v float64) []byte {
 	return strconv.AppendFloat(to, v, 'f', 0, 64)
 }
 
+// AppendCount appends a number of things: exactly below 100,000, then rounded, as in 123k or 1.2M.
+func AppendCount(to []byte, n int64) []byte {
+	if n < 100_000 {
+		return strconv.AppendInt(to, n, 10)
+	}
+	v, units := float64(n)/1000, "kMGTPE"
+	for v >= 1000 {
+		v, units = v/1000, units[1:]
+	}
+	return append(AppendNumber(to, v), units[0])
+}
+
 // Duration is short rather than exact: two digits or more.
 func Duration(d time.Duration) string { return string(AppendDuration(nil, d)) }
 
