@@ -16,11 +16,16 @@ import (
 // A call that will not leave, and finds nobody in the queue, has its turn for good, though
 // that is to come, unless a prioritized call has ever asked for a turn at the resource. One that
 // may leave, or be overtaken, is in the queue until then.
+//
+// One that is prioritized overtakes. Where its own turn is not awaited, because the rule only
+// watches, it does so only among its like: calls that wait since the rule was enforced are
+// pushed back by nobody who doesn't wait.
 func (inv *Invocation) TakeTurn(q *stat.Turns, cost stat.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
 	if overtakes := &inv.resource.overtakes; inv.prioritized && !overtakes.Load() {
 		overtakes.Store(true)
 	}
-	at, wait := q.Next(inv.now, cost, inv.prioritized)
+	first := inv.prioritized && (awaited || !q.Awaited())
+	at, wait := q.Next(inv.now, cost, first)
 	switch {
 	case wait > maxWait:
 		return wait, false
@@ -32,7 +37,7 @@ func (inv *Invocation) TakeTurn(q *stat.Turns, cost stat.Moment, maxWait time.Du
 			inv.WaitAtLeast(wait)
 		}
 	default:
-		inv.queueTurn(q, at, cost, awaited)
+		inv.queueTurn(q, at, cost, first, awaited)
 	}
 	return wait, true
 }
@@ -54,10 +59,10 @@ func (inv *Invocation) holdTurn(q *stat.Turns, at, before stat.Moment) {
 }
 
 // queueTurn puts the call into the queue.
-func (inv *Invocation) queueTurn(q *stat.Turns, at, cost stat.Moment, awaited bool) {
+func (inv *Invocation) queueTurn(q *stat.Turns, at, cost stat.Moment, first, awaited bool) {
 	x := inv.nextTurn()
-	x.awaited = awaited
-	q.Queue(&x.Turn, inv.now, at, cost, inv.prioritized)
+	x.Awaited = awaited
+	q.Queue(&x.Turn, inv.now, at, cost, first)
 	inv.queues = inv.queues || awaited
 	inv.movable = inv.movable || awaited
 	inv.reserve(0, 0, 0, false).Holder = x
@@ -73,10 +78,7 @@ func (h turnsHolder) GiveBack(r *Reservation, now int64) {
 
 // turn is a turn that a call waits for in a queue. It belongs to the invocation, and serves
 // one call after the other.
-type turn struct {
-	stat.Turn
-	awaited bool // the call doesn't run before
-}
+type turn struct{ stat.Turn }
 
 func (x *turn) GiveBack(_ *Reservation, now int64) { x.Leave(now) }
 
@@ -128,7 +130,7 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 func (inv *Invocation) lookForTurns(firm, slept int64) (last int64) {
 	last = firm
 	for _, x := range inv.turns {
-		if at := x.Come(inv.now, slept); x.awaited {
+		if at := x.Come(inv.now, slept); x.Awaited {
 			last = max(last, at)
 		}
 	}

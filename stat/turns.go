@@ -62,6 +62,8 @@ type Turns struct {
 	ran   Moment // the latest turn that was granted
 	queue ranks[*Turn]
 
+	awaited int // those in the queue whose calls don't run before
+
 	came uint64 // how many ever came to the queue
 	late uint64 // the last of those who may sleep for too long, by that number; 0 if nobody does
 	seen int64  // the latest time at which anybody looked while there was a queue
@@ -83,6 +85,9 @@ type Turn struct {
 	alarm      Alarm
 	state      state
 	lingers    bool // the call waits for something later besides
+	// Awaited says that the call doesn't run before. The call sets it, but not while it is in
+	// the queue.
+	Awaited bool
 
 	// What only the call looks at.
 	inQueue bool // for all that it knows
@@ -157,6 +162,10 @@ func (t *Turns) spot(now int64, cost Moment) spot[*Turn] {
 // Empty reports whether nobody is in the queue. The caller holds the lock.
 func (t *Turns) Empty() bool { return t.queue.length == 0 }
 
+// Awaited reports whether a call in the queue doesn't run before its turn. The caller holds
+// the lock.
+func (t *Turns) Awaited() bool { return t.awaited > 0 }
+
 // Grant gives a call the turn that Next has said, for good: its time has come, or nobody is
 // in the queue. It returns what was granted latest before. The caller holds the lock.
 func (t *Turns) Grant(at Moment) (before Moment) {
@@ -195,6 +204,9 @@ func (t *Turns) Queue(x *Turn, now int64, at, cost Moment, first bool) {
 	t.came++
 	x.of, x.at, x.until, x.number, x.state = t, at, at.ns, t.came, waits
 	x.inQueue, x.lingers = true, false
+	if x.Awaited {
+		t.awaited++
+	}
 	if first {
 		t.queue.overtake(x, cost, t.spot(now, cost))
 	} else {
@@ -272,6 +284,7 @@ func (x *Turn) Leave(now int64) {
 	switch x.state {
 	case waits:
 		t.queue.remove(x)
+		t.left(x)
 		t.moveUp()
 	case granted:
 		t.undo(x.at, x.before)
@@ -314,11 +327,19 @@ func (t *Turns) due(now int64) bool {
 // grant gives the first in the queue its turn, not before a time.
 func (t *Turns) grant(x *Turn, notBefore int64) {
 	t.queue.serve(x)
+	t.left(x)
 	x.state = granted
 	x.before, x.at = t.ran, t.ran.plus(x.cost).orNow(notBefore)
 	t.ran = x.at
 	if !x.lingers { // or it is of no use to the call
 		t.tell(x, x.at)
+	}
+}
+
+// left is told of each that is in the queue no more.
+func (t *Turns) left(x *Turn) {
+	if x.Awaited {
+		t.awaited--
 	}
 }
 

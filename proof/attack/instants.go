@@ -32,7 +32,7 @@ func instants(r *round) error {
 		for now, before := range renamed {
 			l.known[now] = l.known[before]
 		}
-		l.load(keepersOf(set), idsOf(set), renamed)
+		l.load(set, renamed)
 		return nil
 	}
 	if err := load(set, nil); err != nil {

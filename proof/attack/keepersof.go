@@ -8,6 +8,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
@@ -186,4 +187,13 @@ func idsOf(set rules.Set) (ids []ruleID) {
 		ids = append(ids, ruleID{core.KindFlow, rule.ID})
 	}
 	return ids
+}
+
+// queuesInShadow reports whether a rule in shadow mode has calls queue.
+func queuesInShadow(set rules.Set) bool {
+	return slices.ContainsFunc(set.Flow, func(r flow.Rule) bool {
+		return r.Mode == spec.Shadow && (r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle)
+	}) || slices.ContainsFunc(set.Hotspot, func(r hotspot.Rule) bool {
+		return r.Mode == spec.Shadow && r.Behavior == hotspot.Throttle
+	})
 }

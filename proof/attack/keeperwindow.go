@@ -81,28 +81,40 @@ func (k *windowKeeper) took(l *ledger, c *call) {
 	now := w.number(l.now)
 	put := charge{call: c, units: c.units, first: now, last: now, sure: true}
 	if c.sleeps > 0 && c.prioritized {
-		run := min(w.number(l.now+int64(c.sleeps)), now+int64(w.buckets)) // it looks no further ahead
-		surely, perhaps := w.fits(now, c.units, k.low, k.high)
-		then, thenPerhaps := w.fits(run, c.units, k.low, k.high)
-		put.last = max(run, w.number(l.now+int64(occupyTimeout))) // wherever it borrowed
-		if surely || !k.borrows {
-			put.last = run // it stays, or moves
-		}
-		if !perhaps {
-			put.first = now + 1
-		}
-		if surely && !thenPerhaps {
-			put.last = now
-		}
-		only := c.opinion.least == c.opinion.most && c.sleeps == c.opinion.most
-		if !slices.ContainsFunc(l.keepers, mayQueue) { // it sleeps until the bucket in which it runs
-			put.last, only = min(put.last, run), k.allFit(l, c, p, run)
-		}
-		if only && then {
-			put.first, put.last = run, run
-		}
+		put.first, put.last = k.bucketsOf(l, c, w)
 	}
 	w.add(put)
+}
+
+// bucketsOf is from which to which bucket a call that sleeps, and may have borrowed, is charged.
+func (k *windowKeeper) bucketsOf(l *ledger, c *call, w *windowLog) (first, last int64) {
+	now := w.number(l.now)
+	surely, perhaps := w.fits(now, c.units, k.low, k.high)
+	if first = now; !perhaps {
+		first = now + 1
+	}
+	furthest := now + int64(w.buckets) // it looks no further ahead
+	if l.watched {                     // when it wakes first doesn't tell when it runs
+		return first, furthest
+	}
+	run := min(w.number(l.now+int64(c.sleeps)), furthest)
+	then, thenPerhaps := w.fits(run, c.units, k.low, k.high)
+	last = max(run, w.number(l.now+int64(occupyTimeout))) // wherever it borrowed
+	if surely || !k.borrows {
+		last = run // it stays, or moves
+	}
+	if surely && !thenPerhaps {
+		last = now
+	}
+	only := c.opinion.least == c.opinion.most && c.sleeps == c.opinion.most
+	if !slices.ContainsFunc(l.keepers, mayQueue) { // it sleeps until the bucket in which it runs
+		p, _ := k.where(l, c)
+		last, only = min(last, run), k.allFit(l, c, p, run)
+	}
+	if only && then {
+		return run, run
+	}
+	return first, last
 }
 
 // allFit reports whether the call surely fits in a bucket by all rules that count in this

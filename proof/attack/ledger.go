@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/rules"
 )
 
 // ledger is a log of calls, kept beside an engine: who came and when, who was let in,
@@ -23,6 +24,7 @@ type ledger struct {
 	asked   map[string]bool
 	known   map[ruleID]bool // rules that were there before, in whatever mode
 	sleepy  bool            // some rule has had calls wait, that was not for a permit
+	watched bool            // a rule in shadow mode has a queue: a call that waits may wake for its turn there, and sleep on
 }
 
 // keeper is what the log says about one rule.
@@ -147,9 +149,10 @@ func (l *ledger) left(c *call) {
 	}
 }
 
-// load puts other rules in force, of which all are every one, whatever its mode. A keeper
-// follows the one of the same rule, or of that which was renamed.
-func (l *ledger) load(keepers []keeper, all []ruleID, renamed map[ruleID]ruleID) {
+// load puts other rules in force. A keeper follows the one of the same rule, or of that which
+// was renamed.
+func (l *ledger) load(set rules.Set, renamed map[ruleID]ruleID) {
+	keepers := keepersOf(set)
 	for _, old := range l.keepers {
 		for q := range turnsOf(old) { // whose turns stand, whatever becomes of the rule
 			for _, t := range q.waiting {
@@ -165,10 +168,10 @@ func (l *ledger) load(keepers []keeper, all []ruleID, renamed map[ruleID]ruleID)
 			k.follow(l, nil)
 		}
 	}
-	for _, id := range all {
+	for _, id := range idsOf(set) {
 		l.known[id] = true
 	}
-	l.keepers = keepers
+	l.keepers, l.watched = keepers, queuesInShadow(set)
 	l.sleepy = l.sleepy || slices.ContainsFunc(keepers, func(k keeper) bool {
 		w, window := k.(*windowKeeper)
 		return turns(k) || window && w.borrows

@@ -84,7 +84,7 @@ func (v *verdictRound) load(set rules.Set, renamed map[ruleID]ruleID) error {
 	for now, before := range renamed {
 		v.ledger.known[now] = v.ledger.known[before]
 	}
-	v.ledger.load(keepersOf(v.set), idsOf(v.set), renamed)
+	v.ledger.load(v.set, renamed)
 	v.stage.settle()
 	return v.look()
 }
