@@ -54,15 +54,21 @@ func (t *tokenLog) missing(now int64) (least, most, cost float64) {
 	return least, most, cost
 }
 
-// judge is what a bucket that holds size says to a call of so many units. Only sums of whole
-// nanoseconds are exact.
+// exact reports whether all that is missing is a sum of whole nanoseconds: a bucket and its log
+// add up fractions each in its own way.
+func (t *tokenLog) exact() bool {
+	return !slices.ContainsFunc(t.events[1:], func(e tokenEvent) bool { return e.call == nil }) &&
+		t.events[0].cost == math.Trunc(t.events[0].cost)
+}
+
+// judge is what a bucket that holds size says to a call of so many units.
 func (t *tokenLog) judge(now, units, size int64) opinion {
 	least, most, cost := t.missing(now)
 	if units > size {
 		return refuse
 	}
 	off := 0.0
-	if least != math.Trunc(least) || most != math.Trunc(most) || cost != math.Trunc(cost) {
+	if !t.exact() {
 		off = hair
 	}
 	room := float64(size-units) * cost

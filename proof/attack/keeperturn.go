@@ -3,6 +3,7 @@ package main
 import (
 	"iter"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -12,13 +13,16 @@ type turnKeeper struct {
 	low, high float64 // ns a unit
 	maxWait   time.Duration
 	queues    map[place]*turnLog
-	murky     bool // it may remember turns that nobody knows of
+	murky     bool    // it may remember turns that nobody knows of
+	unknown   []*call // that may have some of them
 }
 
 func (k *turnKeeper) at(p place) *turnLog {
 	q := k.queues[p]
 	if q == nil {
-		q = newTurnLog(k.murky)
+		if q = newTurnLog(); k.murky {
+			q = murkyTurnLog(k.unknown)
+		}
 		k.queues[p] = q
 	}
 	return q
@@ -49,10 +53,10 @@ func (k *turnKeeper) left(l *ledger, c *call) {
 func (k *turnKeeper) follow(l *ledger, before keeper) {
 	k.queues = make(map[place]*turnLog)
 	if old, ok := before.(*turnKeeper); ok && old.same == k.same {
-		k.queues, k.murky = old.queues, old.murky
+		k.queues, k.murky, k.unknown = old.queues, old.murky, old.unknown
 		return
 	}
-	k.murky = before != nil || l.known[k.is()]
+	k.murky, k.unknown = before != nil || l.known[k.is()], slices.Clone(l.waiting)
 }
 
 // turnsOf yields the turns that a rule has given, of each of its queues.

@@ -95,7 +95,7 @@ func (k *valueKeeper) log(resource string, value int) *valueLog {
 	at := valueAt{resource, value}
 	v := k.values[at]
 	if v == nil {
-		v = &valueLog{filling: filling{filled: math.MinInt64}, took: make(map[*call]taken), queue: newTurnLog(false), tokens: newTokenLog(false, k.cost(value)), held: make(map[*call]int64)}
+		v = &valueLog{filling: filling{filled: math.MinInt64}, took: make(map[*call]taken), queue: newTurnLog(), tokens: newTokenLog(false, k.cost(value)), held: make(map[*call]int64)}
 		k.values[at] = v
 		if _, named := k.exception(value); !named {
 			if k.seen[resource]++; k.seen[resource] > k.rule.MaxValues {
@@ -276,7 +276,7 @@ func (k *valueKeeper) takeOver(l *ledger, v *valueLog, before hotspot.Behavior, 
 	case k.rule.Behavior == hotspot.TokenBucket:
 		v.tokens = newTokenLog(true, cost)
 	case k.rule.Behavior == hotspot.Throttle && before == hotspot.TokenBucket:
-		v.queue = newTurnLog(true)
+		v.queue = murkyTurnLog(slices.Clone(l.waiting))
 	}
 	if k.rule.Behavior == hotspot.TokenBucket {
 		v.tokens.refill(l.now, cost)

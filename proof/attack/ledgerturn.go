@@ -14,6 +14,7 @@ type turnLog struct {
 	loose   bool    // somebody who waits was overtaken, or may have been: only bounds are known
 	tail    float64 // when the last of them has its turn at the latest, if it is loose
 	shared  bool    // others that are logged elsewhere queue with these: turns may come later than here
+	unknown []*call // those that may wait here without a turn in the log, since the rule had a queue before
 }
 
 // turn is the turn of a call that waits for it. It lies between two times.
@@ -29,13 +30,13 @@ const hair = 4
 // never is before every turn.
 const never = -1e18
 
-// newTurnLog returns one that has given no turn, or perhaps some that nobody knows of.
-func newTurnLog(murky bool) *turnLog {
-	first := turn{least: never, most: never}
-	if murky {
-		first.most = -never
-	}
-	return &turnLog{came: []turn{first}}
+// newTurnLog returns one that has given no turn.
+func newTurnLog() *turnLog { return &turnLog{came: []turn{{least: never, most: never}}} }
+
+// murkyTurnLog returns one that may have given turns that nobody knows of, perhaps to some who
+// still wait.
+func murkyTurnLog(waiting []*call) *turnLog {
+	return &turnLog{came: []turn{{least: never, most: -never}}, unknown: waiting}
 }
 
 func sinceStart(t int64) float64 { return float64(t - start.UnixNano()) }
@@ -96,6 +97,11 @@ func (q *turnLog) overtakable() (least float64) {
 func (q *turnLog) give(c *call, now int64, low, high float64) {
 	least, most := q.wait(now, low, high, c.prioritized)
 	at := sinceStart(now)
+	if c.prioritized {
+		for _, w := range q.unknown {
+			w.due = math.Inf(1)
+		}
+	}
 	switch {
 	case c.prioritized && len(q.waiting) > 0:
 		q.overtake(at, high)

@@ -178,6 +178,6 @@ var sections = []section{
 		{141, "Penstock", "who was overtaken and then moves up is told too late, or never", ""},
 		{142, "token buckets", "the bucket of a value is forgotten before it is full, and begins anew", ""},
 		{143, "Penstock", "what a rule has refused is forgotten with the resource where it did", ""},
-		{144, "Penstock", "prioritized calls that a rule only watches push back calls that wait since it was enforced", ""},
+		{144, "Penstock", "a call that a rule only watches pushes back one that waits", ""},
 	}},
 }
