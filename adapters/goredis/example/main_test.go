@@ -1,0 +1,9 @@
+package main
+
+func Example() {
+	main()
+	// Output:
+	// 1 <nil>
+	// 2 <nil>
+	// not asked
+}

@@ -1,0 +1,264 @@
+// Package penstockgoredis guards clients of go-redis, all of them: of one server, of a cluster, a
+// ring or by sentinels. One line does it:
+//
+//	client.AddHook(penstockgoredis.Hook("cache"))
+//
+// A command that no rule refuses is sent as an outbound call of the resource "redis cache", and so
+// is a pipeline or a transaction: one round trip, one call. Where rules have a call wait, it
+// waits before it takes a connection. So a limit of calls at once also keeps the pool free.
+//
+// # Names
+//
+// The name of the resource is "redis" and what the hook was told, the same for all commands;
+// [PerCommand] has each command be a resource of its own, "redis cache get". Keys are never a part
+// of it, and names that Redis does not know are [Other], so nobody can make resources without
+// bound. What go-redis sends for itself is not guarded: the handshake of a connection, and
+// UNWATCH and DISCARD, without which a connection would go back to the pool with keys that it
+// watches.
+//
+// # Refusals
+//
+// A refusal is the error of the command, and of each command of a pipeline: errors.Is finds
+// api.ErrBlocked and errors.As the *api.BlockError. go-redis does not try again for it. Nothing
+// of a transaction that is refused has been sent.
+//
+// # Failures
+//
+// Breakers count what goes wrong on the way: no connection, none that is free, a timeout, a
+// broken connection; and replies by which a server says that it can't serve, such as
+// LOADING, CLUSTERDOWN or OOM, see [Unable]. They don't count redis.Nil, a transaction that another
+// one overtook (redis.TxFailedErr), replies that tell the program of its own mistake,
+// or what the program has canceled.
+//
+// # Blocking commands
+//
+// A command that waits at the server until there is something (BLPOP, XREAD with BLOCK, WAIT) has no
+// response time, see api.LongLived. It holds its place in a limit of calls at once as long
+// as it waits.
+//
+// # Limits
+//
+// Subscriptions are not guarded: go-redis asks no hook about them. Retries by go-redis are one
+// call: the hook is above them. A pipeline of a cluster's client is one call, to however many
+// nodes it goes. Give the hook to the client, or to its nodes (ClusterOptions.NewClient), but
+// not to both: each counts a call.
+//
+// Everything here is safe for concurrent use.
+package penstockgoredis
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/api"
+)
+
+// Option changes how commands are guarded. Of two that say different things the later one
+// holds.
+type Option func(*hook)
+
+// On has calls go through a guard of one's own, and not through the default one.
+func On(g *api.Guard) Option { return func(to *hook) { to.api = g } }
+
+// PerCommand has each command be a resource of its own, as "redis cache get". Pipelines are
+// "redis cache pipeline", and transactions "redis cache multi".
+func PerCommand() Option { return func(to *hook) { to.perCommand = true } }
+
+// Resource names the resource of a command, or of a pipeline's commands; "" lets them pass
+// unguarded. Names should be few: see the caps of api.Config for what happens to others.
+func Resource(name func(cmds []redis.Cmder) string) Option {
+	return func(to *hook) { to.resource = name }
+}
+
+// WithOptions has calls made with what f returns for them: priority, arguments, units. A call
+// takes one unit otherwise, a pipeline too, since a rule would never let one pass that has
+// more commands than the rule has units. Where that is no danger, Units has each command
+// count:
+//
+//	func(_ context.Context, cmds []redis.Cmder) []api.Option { return []api.Option{api.Units(len(cmds))} }
+func WithOptions(f func(ctx context.Context, cmds []redis.Cmder) []api.Option) Option {
+	return func(to *hook) { to.options = f }
+}
+
+// Failure says which errors breakers take for failures, instead of the rules that the package's
+// documentation has. It is not asked about panics, nor about refusals. Of a pipeline it is
+// asked about the error of each command, until one is a failure.
+func Failure(f func(error) bool) Option { return func(to *hook) { to.failure = f } }
+
+// Other stands for commands that neither Redis nor one of its modules has.
+const Other = "_OTHER"
+
+type hook struct {
+	api        *api.Guard // nil for the default one
+	name       string     // of the resource, or the beginning of it
+	perCommand bool
+	resource   func(cmds []redis.Cmder) string
+	options    func(ctx context.Context, cmds []redis.Cmder) []api.Option
+	failure    func(error) bool
+}
+
+// Hook is for the method AddHook of a client. The name tells its resource from those of other
+// clients, "" if there are none: "redis cache", "redis".
+func Hook(name string, opts ...Option) redis.Hook {
+	h := &hook{name: strings.TrimSpace("redis " + name)}
+	for _, o := range opts {
+		o(h)
+	}
+	return h
+}
+
+// DialHook guards nothing: a connection is made for a command, and fails with it.
+func (h *hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook guards single commands.
+func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		one := [1]redis.Cmder{cmd}
+		return h.guard(ctx, one[:], func() error { return next(ctx, cmd) })
+	}
+}
+
+// ProcessPipelineHook guards pipelines and transactions.
+func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		return h.guard(ctx, cmds, func() error { return next(ctx, cmds) })
+	}
+}
+
+func (h *hook) guard(ctx context.Context, cmds []redis.Cmder, next func() error) error {
+	name := h.nameOf(cmds)
+	if name == "" {
+		return next()
+	}
+	e, err := h.enter(ctx, name, cmds)
+	if err != nil {
+		for _, cmd := range cmds {
+			cmd.SetErr(err) // whoever looks at a command of a pipeline would find that all is well
+		}
+		return err
+	}
+	defer e.Exit()
+	returned := false
+	defer func() {
+		if !returned {
+			e.Fail(errPanicked)
+		}
+	}()
+	err = next()
+	returned = true
+	e.Fail(h.failed(ctx, cmds, err))
+	return err
+}
+
+func (h *hook) enter(ctx context.Context, name string, cmds []redis.Cmder) (api.Admitted, error) {
+	var opts []api.Option
+	if slices.ContainsFunc(cmds, blocks) {
+		opts = append(opts, api.LongLived())
+	}
+	if h.options != nil {
+		opts = append(opts, h.options(ctx, cmds)...)
+	}
+	if h.api != nil {
+		return h.api.Entry(ctx, name, opts...)
+	}
+	return api.Entry(ctx, name, opts...)
+}
+
+// nameOf is the resource, "" for commands that are not guarded.
+func (h *hook) nameOf(cmds []redis.Cmder) string {
+	switch {
+	case own(cmds):
+		return ""
+	case h.resource != nil:
+		return h.resource(cmds)
+	case !h.perCommand:
+		return h.name
+	case cmds[0].Name() == "multi":
+		return h.name + " multi"
+	case len(cmds) > 1:
+		return h.name + " pipeline"
+	}
+	return h.name + " " + command(cmds[0].Name())
+}
+
+// own reports whether all of the commands are such as go-redis sends for itself, to set up a
+// connection and to clean it.
+func own(cmds []redis.Cmder) bool {
+	for _, cmd := range cmds {
+		switch cmd.Name() {
+		case "hello", "auth", "select", "client", "readonly", "readwrite", "asking", "unwatch", "discard", "reset", "quit":
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// blocks reports whether the server may keep the reply until there is something to reply.
+func blocks(cmd redis.Cmder) bool {
+	switch cmd.Name() {
+	case "blpop", "brpop", "brpoplpush", "blmove", "blmpop", "bzpopmin", "bzpopmax", "bzmpop", "wait", "waitaof", "monitor":
+		return true
+	case "xread", "xreadgroup":
+		for _, arg := range cmd.Args() { // streams come last, and may have any name
+			text, _ := arg.(string)
+			switch strings.ToLower(text) {
+			case "block":
+				return true
+			case "streams":
+				return false
+			}
+		}
+	}
+	return false
+}
+
+// failed is what breakers are told, nil if nothing failed. One command of a pipeline is enough,
+// whatever became of those before it.
+func (h *hook) failed(ctx context.Context, cmds []redis.Cmder, err error) error {
+	if err == nil {
+		return nil
+	}
+	if h.isFailure(ctx, err) {
+		return err
+	}
+	for _, cmd := range cmds {
+		if err := cmd.Err(); err != nil && h.isFailure(ctx, err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *hook) isFailure(ctx context.Context, err error) bool {
+	switch {
+	case refusal.Of(err).Reason != refusal.None: // of another hook
+		return false
+	case h.failure != nil:
+		return h.failure(err)
+	case errors.Is(err, context.Canceled), errors.Is(ctx.Err(), context.Canceled), errors.Is(err, redis.ErrClosed):
+		return false
+	}
+	_, reply := errors.AsType[redis.Error](err)
+	return !reply || Unable(err)
+}
+
+// Unable reports whether err is a reply by which a server says that it can't serve now, as it is
+// and whatever it is asked: it loads its data, has no memory or too many clients, its
+// cluster is incomplete, a script keeps it busy.
+func Unable(err error) bool {
+	for _, prefix := range []string{"LOADING ", "BUSY ", "OOM ", "MISCONF ", "CLUSTERDOWN ", "MASTERDOWN ", "TRYAGAIN ",
+		"NOREPLICAS ", "READONLY ", "max number of clients"} {
+		if redis.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+var errPanicked = errors.New("the command panicked")

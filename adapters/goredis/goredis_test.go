@@ -1,0 +1,372 @@
+package penstockgoredis_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	penstockgoredis "github.com/penstock-go/penstock/adapters/goredis"
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/isolation"
+)
+
+const every = ".*"
+
+var (
+	none = api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 0}}}
+	once = api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour}}}
+)
+
+// A command is a call of the client's resource. What sets the connection up is none.
+func TestCommands(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *stage) {
+		s.rules(api.RuleSet{Isolation: []isolation.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1}}})
+		c := s.client()
+		require.NoError(t, c.Set(t.Context(), "a", "1", 0).Err())
+		assert.Equal(t, "1", c.Get(t.Context(), "a").Val())
+		assert.Equal(t, figures{pass: 2}, s.figures("redis cache"))
+		assert.Equal(t, []string{"redis cache"}, s.names())
+	})
+}
+
+// A refusal is the command's error, which go-redis does not try again, and nothing is sent.
+func TestRefusals(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *stage) {
+		s.rules(once)
+		c := s.client()
+		require.NoError(t, c.Incr(t.Context(), "n").Err())
+		err := c.Incr(t.Context(), "n").Err()
+		require.ErrorIs(t, err, api.ErrBlocked)
+		assert.Equal(t, api.KindFlow, api.KindOf(err))
+		assert.Equal(t, figures{pass: 1, block: 1}, s.figures("redis cache"))
+		assert.Equal(t, "1", s.bare.Get(t.Context(), "n").Val())
+	})
+}
+
+// Every command of a pipeline that is refused has the error: whoever looks at one finds it. So it is
+// with a transaction, of which nothing is sent.
+func TestRefusedPipelines(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *stage) {
+		s.rules(none)
+		c := s.client()
+		for name, pipe := range map[string]redis.Pipeliner{"pipeline": c.Pipeline(), "transaction": c.TxPipeline()} {
+			a, b := pipe.Incr(t.Context(), "a"), pipe.Get(t.Context(), "b")
+			_, err := pipe.Exec(t.Context())
+			for _, err := range []error{err, a.Err(), b.Err()} {
+				assert.ErrorIs(t, err, api.ErrBlocked, name)
+			}
+		}
+		assert.Equal(t, figures{block: 2}, s.figures("redis cache"))
+		assert.EqualValues(t, 0, s.bare.Exists(t.Context(), "a").Val())
+	})
+}
+
+// A pipeline is one call of one unit, unless somebody says otherwise.
+func TestUnitsOfPipelines(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *stage) {
+		s.rules(once)
+		three := func(c *redis.Client) error {
+			_, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+				for range 3 {
+					p.Incr(t.Context(), "n")
+				}
+				return nil
+			})
+			return err
+		}
+		require.NoError(t, three(s.client()))
+		assert.Equal(t, figures{pass: 1}, s.figures("redis cache"))
+		err := three(s.client(penstockgoredis.PerCommand(), penstockgoredis.WithOptions(func(_ context.Context, cmds []redis.Cmder) []api.Option {
+			return []api.Option{api.Units(len(cmds))}
+		})))
+		require.ErrorIs(t, err, api.ErrBlocked, "three commands, and one unit an hour")
+		assert.Equal(t, figures{block: 3}, s.figures("redis cache pipeline"))
+	})
+}
+
+// Names are few, whatever a program sends, and never keys.
+func TestNames(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *stage) {
+		c := s.client(penstockgoredis.PerCommand())
+		for n := range 200 {
+			_ = c.Set(t.Context(), fmt.Sprint("key", n), n, 0).Err()
+			_ = c.Do(t.Context(), fmt.Sprint("X", n), "y").Err()
+		}
+		_ = c.Do(t.Context(), "GeT", "key1").Err()
+		for _, pipe := range []redis.Pipeliner{c.Pipeline(), c.TxPipeline()} {
+			pipe.Get(t.Context(), "key1")
+			pipe.Get(t.Context(), "key2")
+			_, err := pipe.Exec(t.Context())
+			require.NoError(t, err)
+		}
+		_ = s.client(penstockgoredis.Resource(func(cmds []redis.Cmder) string { return "kv " + cmds[0].Name() })).Ping(t.Context()).Err()
+		_ = s.client(penstockgoredis.Resource(func([]redis.Cmder) string { return "" })).Ping(t.Context()).Err()
+		assert.ElementsMatch(t, []string{"redis cache set", "redis cache get", "redis cache _OTHER", "redis cache pipeline", "redis cache multi", "kv ping"}, s.names())
+		assert.Equal(t, figures{pass: 1}, s.figures("redis cache get"))
+		assert.Equal(t, figures{pass: 200}, s.figures("redis cache _OTHER"), "a command that there is not is the program's own mistake")
+	})
+}
+
+// A connection goes back to the pool only when it watches no keys any more, also where the
+// transaction is refused, and every command.
+func TestRefusedTransactionsUnwatch(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *stage) {
+		c := s.client()
+		var sent below
+		c.AddHook(&sent)
+		err := c.Watch(t.Context(), func(tx *redis.Tx) error {
+			s.rules(none)
+			_, err := tx.TxPipelined(t.Context(), func(p redis.Pipeliner) error { return p.Incr(t.Context(), "b").Err() })
+			return err
+		}, "a")
+		require.ErrorIs(t, err, api.ErrBlocked)
+		assert.Contains(t, sent.names, "watch")
+		assert.Equal(t, "unwatch", sent.names[len(sent.names)-1])
+	})
+}
+
+// What a program waits for at the server is long-lived, and in flight as long as it waits.
+func TestBlockingCommands(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *stage) {
+		s.rules(api.RuleSet{Isolation: []isolation.Rule{{Resource: "redis cache", Threshold: 1}}})
+		c := s.client()
+		popped := make(chan []string, 1)
+		go func() { popped <- c.BLPop(t.Context(), 0, "queue").Val() }()
+		require.Eventually(t, func() bool { return s.figures("redis cache").inFlight == 1 }, 20*time.Second, time.Millisecond)
+		require.ErrorIs(t, c.Ping(t.Context()).Err(), api.ErrBlocked)
+		require.NoError(t, s.bare.RPush(t.Context(), "queue", "x").Err())
+		assert.Equal(t, []string{"queue", "x"}, <-popped)
+		assert.Equal(t, figures{pass: 1, block: 1, long: 1}, s.figures("redis cache"))
+
+		require.NoError(t, s.bare.XAdd(t.Context(), &redis.XAddArgs{Stream: "block", Values: []string{"a", "b"}}).Err())
+		for _, block := range []time.Duration{time.Millisecond, -1} {
+			require.NoError(t, c.XRead(t.Context(), &redis.XReadArgs{Streams: []string{"block", "0"}, Block: block}).Err())
+		}
+		assert.Equal(t, figures{pass: 3, block: 1, long: 2}, s.figures("redis cache"), "a stream may be named block")
+	})
+}
+
+// A subscription passes no hook.
+func TestSubscriptions(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *stage) {
+		s.rules(none)
+		sub := s.client().Subscribe(t.Context(), "news")
+		defer sub.Close()
+		_, err := sub.Receive(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, s.bare.Publish(t.Context(), "news", "x").Err())
+		m, err := sub.ReceiveMessage(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, "x", m.Payload)
+	})
+}
+
+// Who waits for a rule holds no connection.
+func TestWaitingTakesNoConnection(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *stage) {
+		s.rules(api.RuleSet{Flow: []flow.Rule{{Resource: "redis cache", Threshold: 1, Interval: time.Hour, Behavior: flow.Throttle, MaxWait: 2 * time.Hour}}})
+		c := s.client()
+		require.NoError(t, c.Ping(t.Context()).Err())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		got := make(chan error, 1)
+		go func() { got <- c.Ping(ctx).Err() }()
+		require.Eventually(t, func() bool { return s.guard.Tree().Waiting == 1 }, 20*time.Second, time.Millisecond)
+		pool := c.PoolStats()
+		assert.Equal(t, pool.TotalConns, pool.IdleConns)
+		cancel()
+		require.ErrorIs(t, <-got, context.Canceled)
+		assert.Equal(t, figures{pass: 1, block: 1}, s.figures("redis cache"))
+	})
+}
+
+// What breakers take for a failure, and what not.
+func TestFailures(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *stage) {
+		full := func(t *testing.T) { // of a server that has no memory
+			if err := s.bare.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+				t.Skip("it has as much memory as it likes")
+			}
+			t.Cleanup(func() { _ = s.bare.ConfigSet(context.Background(), "maxmemory", "0").Err() })
+		}
+		require.NoError(t, s.bare.Set(t.Context(), "text", "x", 0).Err())
+		for name, c := range map[string]struct {
+			run    func(t *testing.T, c *redis.Client) error
+			opts   []penstockgoredis.Option
+			failed int64
+		}{
+			"no such key":     {run: func(t *testing.T, c *redis.Client) error { return c.Get(t.Context(), "none").Err() }},
+			"the wrong type":  {run: func(t *testing.T, c *redis.Client) error { return c.LPush(t.Context(), "text", "x").Err() }},
+			"no such command": {run: func(t *testing.T, c *redis.Client) error { return c.Do(t.Context(), "gte", "x").Err() }},
+			"closed":          {run: func(t *testing.T, c *redis.Client) error { _ = c.Close(); return c.Ping(t.Context()).Err() }},
+			"overtaken": {run: func(t *testing.T, c *redis.Client) error {
+				return c.Watch(t.Context(), func(tx *redis.Tx) error {
+					require.NoError(t, s.bare.Set(t.Context(), "watched", "x", 0).Err())
+					_, err := tx.TxPipelined(t.Context(), func(p redis.Pipeliner) error { return p.Get(t.Context(), "watched").Err() })
+					require.ErrorIs(t, err, redis.TxFailedErr)
+					return err
+				}, "watched")
+			}},
+			"canceled": {run: func(t *testing.T, c *redis.Client) error {
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				return c.Ping(ctx).Err()
+			}},
+			"the deadline has come": {failed: 1, run: func(t *testing.T, c *redis.Client) error {
+				ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+				defer cancel()
+				return c.Ping(ctx).Err()
+			}},
+			"no memory": {failed: 1, run: func(t *testing.T, c *redis.Client) error { full(t); return c.Set(t.Context(), "b", "x", 0).Err() }},
+			"no memory, after what is no failure": {failed: 1, run: func(t *testing.T, c *redis.Client) error {
+				full(t)
+				_, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+					p.Get(t.Context(), "none")
+					p.Set(t.Context(), "b", "x", 0)
+					return nil
+				})
+				require.ErrorIs(t, err, redis.Nil)
+				return err
+			}},
+			"what the user says": {failed: 1, opts: []penstockgoredis.Option{penstockgoredis.Failure(func(error) bool { return true })},
+				run: func(t *testing.T, c *redis.Client) error { return c.Get(t.Context(), "none").Err() }},
+			"what the user says is none": {opts: []penstockgoredis.Option{penstockgoredis.Failure(func(error) bool { return false })},
+				run: func(t *testing.T, c *redis.Client) error {
+					ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+					defer cancel()
+					return c.Ping(ctx).Err()
+				}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				before := s.figures("redis cache")
+				require.Error(t, c.run(t, s.client(c.opts...)))
+				after := s.figures("redis cache")
+				assert.Equal(t, c.failed, after.failed-before.failed)
+				assert.Greater(t, after.pass, before.pass)
+				assert.Zero(t, after.inFlight)
+			})
+		}
+	})
+}
+
+// A connection that can't be made, or breaks, is a failure of the command: one, however often
+// go-redis tries.
+func TestBrokenConnections(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *stage) {
+		for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
+			"none": func(context.Context, string, string) (net.Conn, error) { return nil, errOwn },
+			"broken": func(ctx context.Context, network, addr string) (net.Conn, error) {
+				c, err := s.dial(ctx, network, addr)
+				if err == nil {
+					_ = c.Close()
+				}
+				return c, err
+			},
+		} {
+			o := s.options()
+			o.Dialer = dial
+			c := redis.NewClient(o)
+			c.AddHook(penstockgoredis.Hook(name, penstockgoredis.On(s.guard)))
+			require.Error(t, c.Ping(t.Context()).Err())
+			_ = c.Close()
+			assert.Equal(t, figures{pass: 1, failed: 1}, s.figures("redis "+name))
+		}
+	})
+}
+
+// The replies by which a server says that it can't serve.
+func TestUnable(t *testing.T) {
+	for text, unable := range map[string]bool{
+		"LOADING Redis is loading the dataset in memory": true, "ERR max number of clients reached": true, "OOM command not allowed": true,
+		"BUSY Redis is busy running a script": true, "READONLY You can't write against a read only replica.": true,
+		"BUSYGROUP Consumer Group name already exists": false, "WRONGTYPE Operation against a key": false, "ERR syntax error": false,
+	} {
+		assert.Equal(t, unable, penstockgoredis.Unable(reply(text)), text)
+	}
+	assert.False(t, penstockgoredis.Unable(errOwn))
+}
+
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
+// A hook below that panics leaks nothing, and the panic goes on.
+func TestPanics(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *stage) {
+		c := s.client()
+		c.AddHook(&below{panics: true})
+		assert.PanicsWithValue(t, "no", func() { _ = c.Ping(t.Context()).Err() })
+		assert.Equal(t, figures{pass: 1, failed: 1}, s.figures("redis cache"))
+	})
+}
+
+// below is a hook below the guard: it notes what is sent, or panics.
+type below struct {
+	names  []string
+	panics bool
+}
+
+func (b *below) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (b *below) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if b.panics {
+			panic("no")
+		}
+		b.names = append(b.names, cmd.Name())
+		return next(ctx, cmd)
+	}
+}
+
+func (b *below) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// The hook of a cluster's client counts each command once, and so does that of its nodes, whose
+// refusals the cluster's client does not try at others.
+func TestClusters(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *stage) {
+		for _, nodes := range []bool{false, true} {
+			name := fmt.Sprint("nodes ", nodes)
+			hook := penstockgoredis.Hook(name, penstockgoredis.On(s.guard))
+			c := redis.NewClusterClient(&redis.ClusterOptions{
+				Dialer: s.dial, MaxRedirects: 5, MinRetryBackoff: time.Microsecond, MaxRetryBackoff: time.Microsecond,
+				ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+					return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: "127.0.0.1:1"}}}}, nil
+				},
+				NewClient: func(o *redis.Options) *redis.Client {
+					o.Dialer = s.dial
+					c := redis.NewClient(o)
+					if nodes {
+						c.AddHook(hook)
+					}
+					return c
+				},
+			})
+			if !nodes {
+				c.AddHook(hook)
+			}
+			s.rules(api.RuleSet{})
+			require.NoError(t, c.Set(t.Context(), "a", "1", 0).Err())
+			before := s.figures("redis " + name)
+			require.NoError(t, c.Set(t.Context(), "a", "1", 0).Err())
+			after := s.figures("redis " + name)
+			assert.EqualValues(t, 1, after.pass-before.pass, name)
+			s.rules(none)
+			require.ErrorIs(t, c.Incr(t.Context(), "a").Err(), api.ErrBlocked)
+			_, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error { return p.Incr(t.Context(), "a").Err() })
+			require.ErrorIs(t, err, api.ErrBlocked)
+			assert.EqualValues(t, 2, s.figures("redis "+name).block, name)
+			assert.Equal(t, "1", s.bare.Get(t.Context(), "a").Val())
+			require.NoError(t, c.Close())
+		}
+	})
+}
