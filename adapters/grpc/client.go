@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/penstock-go/penstock/adapters/internal/rpc"
 	"github.com/penstock-go/penstock/api"
 )
 
@@ -24,7 +25,7 @@ func DialOptions(opts ...Option) []grpc.DialOption {
 
 // UnaryClientInterceptor guards a client's calls of methods that have one request and one response.
 func UnaryClientInterceptor(opts ...Option) grpc.UnaryClientInterceptor {
-	g := newGuard(clientFailures, opts)
+	g := newGuard(rpc.ClientFailures, opts)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 		next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		c, guarded, err := g.enter(ctx, req, method, true)
@@ -34,16 +35,16 @@ func UnaryClientInterceptor(opts ...Option) grpc.UnaryClientInterceptor {
 		if !guarded {
 			return next(ctx, method, req, reply, cc, opts...)
 		}
-		defer c.exit()
+		defer c.Exit()
 		err = next(ctx, method, req, reply, cc, opts...)
-		c.end(err)
+		c.End(err)
 		return err
 	}
 }
 
 // StreamClientInterceptor guards a client's calls of methods that have streams.
 func StreamClientInterceptor(opts ...Option) grpc.StreamClientInterceptor {
-	g := newGuard(clientFailures, opts)
+	g := newGuard(rpc.ClientFailures, opts)
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn,
 		method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		c, guarded, err := g.enter(ctx, nil, method, true, api.LongLived())
@@ -58,7 +59,7 @@ func StreamClientInterceptor(opts ...Option) grpc.StreamClientInterceptor {
 		opened := false
 		defer func() {
 			if !opened {
-				s.end(errPanicked)
+				s.end(rpc.ErrPanicked)
 			}
 		}()
 		s.ClientStream, err = next(ctx, desc, cc, method, append(opts[:len(opts):len(opts)], grpc.OnFinish(s.finished))...)
@@ -75,7 +76,7 @@ func StreamClientInterceptor(opts ...Option) grpc.StreamClientInterceptor {
 // doesn't call Context itself, since a stream whose Context was called is not retried.
 type clientStream struct {
 	grpc.ClientStream
-	call   *call
+	call   *rpc.Call
 	single bool                  // there is one response
 	forget func() bool           // that the context will end
 	once   sync.Once             // the first end is the one that counts
@@ -91,12 +92,12 @@ func (s *clientStream) end(err error) {
 // over ends the call where that may come before the stream has begun.
 func (s *clientStream) over(err error) {
 	s.once.Do(func() {
-		if err == errPanicked {
-			s.call.exit()
+		if err == rpc.ErrPanicked {
+			s.call.Exit()
 			return
 		}
-		s.call.end(err)
-		s.call.exit()
+		s.call.End(err)
+		s.call.Exit()
 	})
 }
 
@@ -105,7 +106,7 @@ func (s *clientStream) over(err error) {
 // is closed, or the time that the service config allows is over.
 func (s *clientStream) finished(err error) {
 	s.result.Store(&err)
-	if code := codeOf(err); code == codes.Canceled || code == codes.DeadlineExceeded {
+	if code := codes.Code(codeOf(err)); code == codes.Canceled || code == codes.DeadlineExceeded {
 		s.over(err)
 	}
 }

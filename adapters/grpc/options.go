@@ -3,12 +3,12 @@ package penstockgrpc
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
+	"github.com/penstock-go/penstock/adapters/internal/rpc"
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 )
@@ -17,10 +17,10 @@ import (
 type Option func(*guard)
 
 // On has calls go through a guard of one's own, and not through the default one.
-func On(g *api.Guard) Option { return func(to *guard) { to.api = g } }
+func On(g *api.Guard) Option { return func(to *guard) { to.API = g } }
 
 // Context has calls come in through the named context, see api.WithContext.
-func Context(name string) Option { return func(to *guard) { to.context = name } }
+func Context(name string) Option { return func(to *guard) { to.Context = name } }
 
 // Origin says who makes a call; "" is nobody in particular. Without it nobody does: that
 // metadata can be believed, somebody has to say. See [VerifiedPeer].
@@ -45,24 +45,22 @@ func WithOptions(f func(ctx context.Context, req any, fullMethod string) []api.O
 // FailureCodes has breakers take these codes for failures, and no others. The codes of a client
 // are those of a server and ResourceExhausted, if nobody says otherwise.
 func FailureCodes(failures ...codes.Code) Option {
-	set := codeSet(failures...)
-	return func(to *guard) { to.failures, to.failure = set, nil }
+	set := rpc.Codes(failures...)
+	return func(to *guard) { to.Failures, to.Failure = set, nil }
 }
 
 // Failure says which errors breakers take for failures, instead of the rules that the
 // package's documentation has, a call that was canceled included. It is not asked about
 // panics, nor about refusals.
-func Failure(f func(err error) bool) Option { return func(to *guard) { to.failure = f } }
+func Failure(f func(err error) bool) Option { return func(to *guard) { to.Failure = f } }
 
 // Unknown is the resource of all calls of a server that only its grpc.UnknownServiceHandler
 // serves.
-const Unknown = "__unmatched__"
+const Unknown = rpc.Unknown
 
 // Unguarded reports whether a method is let pass unguarded if [Resource] doesn't say
 // otherwise: those of health checks and reflection.
-func Unguarded(fullMethod string) bool {
-	return strings.HasPrefix(fullMethod, "/grpc.health.") || strings.HasPrefix(fullMethod, "/grpc.reflection.")
-}
+func Unguarded(fullMethod string) bool { return rpc.Unguarded(fullMethod) }
 
 // VerifiedPeer is who the client of a TLS connection is by a certificate that the server has
 // verified: its SPIFFE ID, else its first DNS name, else its common name. It is for [Origin].

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/penstock-go/penstock/adapters/internal/rpc"
 	"github.com/penstock-go/penstock/api"
 )
 
@@ -20,7 +21,7 @@ func ServerOptions(opts ...Option) []grpc.ServerOption {
 
 // UnaryServerInterceptor guards the methods of a server that have one request and one response.
 func UnaryServerInterceptor(opts ...Option) grpc.UnaryServerInterceptor {
-	g := newGuard(serverFailures, opts)
+	g := newGuard(rpc.ServerFailures, opts)
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		trailer := func(md metadata.MD) { _ = grpc.SetTrailer(ctx, md) } // fails where no server made the context
 		c, guarded, err := g.enter(ctx, req, info.FullMethod, true, api.Inbound())
@@ -30,16 +31,16 @@ func UnaryServerInterceptor(opts ...Option) grpc.UnaryServerInterceptor {
 		if !guarded {
 			return next(ctx, req)
 		}
-		defer c.exit()
-		resp, err := next(c.below(), req)
-		c.end(err)
+		defer c.Exit()
+		resp, err := next(c.Below(), req)
+		c.End(err)
 		return resp, tell(err, trailer)
 	}
 }
 
 // StreamServerInterceptor guards the methods of a server that have streams.
 func StreamServerInterceptor(opts ...Option) grpc.StreamServerInterceptor {
-	g := newGuard(serverFailures, opts)
+	g := newGuard(rpc.ServerFailures, opts)
 	return func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 		c, guarded, err := g.enter(s.Context(), nil, info.FullMethod, srv != nil, api.Inbound(), api.LongLived())
 		if err != nil {
@@ -48,9 +49,9 @@ func StreamServerInterceptor(opts ...Option) grpc.StreamServerInterceptor {
 		if !guarded {
 			return next(srv, s)
 		}
-		defer c.exit()
-		err = next(srv, &serverStream{s, c.below()})
-		c.end(err)
+		defer c.Exit()
+		err = next(srv, &serverStream{s, c.Below()})
+		c.End(err)
 		return tell(err, s.SetTrailer)
 	}
 }

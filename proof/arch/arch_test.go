@@ -50,8 +50,10 @@ var layers = []layer{
 	{"inspect", "internal/shown rules core core/spec node stat"},
 	{"api", "inspect rules slots core core/clocks core/spec node stat host " + families},
 
-	{"adapters/refusal", public},                       // how a refusal is told
-	{"adapters/nethttp", public + " adapters/refusal"}, // guards handlers of net/http
+	{"adapters/refusal", public},                                // how a refusal is told
+	{"adapters/nethttp", public + " adapters/refusal"},          // guards handlers of net/http
+	{"adapters/internal/rpc", public + " adapters/refusal"},     // guards remote procedure calls
+	{"adapters/internal/rpctest", public + " adapters/refusal"}, // the cases of those
 	{"adapters/*", public + " adapters/refusal adapters/nethttp"},
 	{"exporter/*", public},
 	{"datasource/*", public},

@@ -1,0 +1,125 @@
+package penstockconnect_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	penstockconnect "github.com/penstock-go/penstock/adapters/connect"
+	"github.com/penstock-go/penstock/adapters/internal/rpctest"
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/flow"
+)
+
+// post calls a procedure as somebody does who knows nothing but HTTP.
+func post(h http.Handler, procedure string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, procedure, strings.NewReader("{}"))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// Who knows nothing but HTTP reads the status, and when to come again.
+func TestARefusalOverHTTP(t *testing.T) {
+	for name, c := range map[string]struct {
+		set    api.RuleSet
+		status int
+		header http.Header
+	}{
+		"flow": {api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: unary, Threshold: 0, Interval: time.Hour}}}, 429, nil},
+		"token bucket": {api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: unary, Threshold: 1, Interval: time.Hour, Behavior: flow.TokenBucket}}},
+			429, http.Header{"Retry-After": {"3600"}, "Grpc-Retry-Pushback-Ms": {"3600000"}}},
+		"authority": {api.RuleSet{Authority: []authority.Rule{{ID: "secret", Resource: unary, List: authority.Deny, Origins: []string{"ann"}}}},
+			403, http.Header{"Grpc-Retry-Pushback-Ms": {"-1"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, err := api.New(api.Config{Clock: api.NewManualClock(time.Unix(1_700_000_000, 0))})
+			require.NoError(t, err)
+			defer g.Close()
+			require.NoError(t, g.LoadRules(c.set))
+			h := handlers(&rpctest.Service{Unary: func(context.Context) error { return nil }}, connect.WithInterceptors(
+				penstockconnect.Interceptor(options(rpctest.Options{Guard: g, Origin: "ann"})...)))
+			w := post(h, unary)
+			if w.Code == http.StatusOK {
+				w = post(h, unary)
+			}
+			assert.Equal(t, c.status, w.Code)
+			assert.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+			for name, value := range c.header {
+				assert.Equal(t, value, w.Header()[name])
+			}
+			assert.Contains(t, w.Body.String(), "google.rpc.ErrorInfo")
+			assert.NotContains(t, w.Body.String(), "secret")
+		})
+	}
+}
+
+// A response that has not been modified is an error of connect, and no failure.
+func TestNotModifiedIsNoFailure(t *testing.T) {
+	g := guard(t, api.RuleSet{})
+	h := handlers(&rpctest.Service{Unary: func(context.Context) error { return connect.NewNotModifiedError(nil) }},
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects), connect.WithInterceptors(penstockconnect.Interceptor(penstockconnect.On(g))))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, unary+"?encoding=json&message=%7B%7D", nil))
+	assert.Equal(t, http.StatusNotModified, w.Code, w.Body)
+	counted(t, g, unary, 1, 0, 0)
+}
+
+// A handler that aborts because its client has gone has not failed; otherwise it has.
+func TestAborts(t *testing.T) {
+	for name, failed := range map[string]int64{"the client is gone": 0, "the client is there": 1} {
+		t.Run(name, func(t *testing.T) {
+			g := guard(t, api.RuleSet{})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			h := handlers(&rpctest.Service{Unary: func(context.Context) error {
+				if failed == 0 {
+					cancel()
+				}
+				panic(http.ErrAbortHandler)
+			}}, connect.WithInterceptors(penstockconnect.Interceptor(penstockconnect.On(g))))
+			r := httptest.NewRequestWithContext(ctx, http.MethodPost, unary, strings.NewReader("{}"))
+			r.Header.Set("Content-Type", "application/json")
+			assert.PanicsWithError(t, http.ErrAbortHandler.Error(), func() { h.ServeHTTP(httptest.NewRecorder(), r) })
+			counted(t, g, unary, 1, failed, 0)
+		})
+	}
+}
+
+// A refused probe would have the process restarted.
+func TestHealthIsNotGuarded(t *testing.T) {
+	g := guard(t, api.RuleSet{Flow: []flow.Rule{{Resource: ".*", Match: api.MatchRegex, Threshold: 0}}})
+	const check = "/grpc.health.v1.Health/Check"
+	h := connect.NewUnaryHandler(check, func(context.Context, *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
+		return connect.NewResponse(&emptypb.Empty{}), nil
+	}, connect.WithInterceptors(penstockconnect.Interceptor(penstockconnect.On(g))))
+	assert.Equal(t, http.StatusOK, post(h, check).Code)
+	assert.Empty(t, g.Tree().Resources)
+}
+
+// A refusal that a handler got from its own client goes on as it is, and names no rule.
+func TestARefusalOfAHandlersClient(t *testing.T) {
+	inside := guard(t, api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: unary, Threshold: 0}}})
+	client := connect.NewClient[emptypb.Empty, emptypb.Empty](http.DefaultClient, "http://127.0.0.1:1"+unary,
+		connect.WithInterceptors(penstockconnect.Interceptor(penstockconnect.On(inside))))
+	g := guard(t, api.RuleSet{})
+	w := post(handlers(&rpctest.Service{Unary: func(ctx context.Context) error {
+		_, err := client.CallUnary(ctx, connect.NewRequest(&emptypb.Empty{}))
+		return errors.Join(err, io.EOF)
+	}}, connect.WithInterceptors(penstockconnect.Interceptor(penstockconnect.On(g)))), unary)
+	assert.Equal(t, http.StatusTooManyRequests, w.Code)
+	assert.NotContains(t, w.Body.String(), "secret")
+	counted(t, g, unary, 1, 0, 0)
+}

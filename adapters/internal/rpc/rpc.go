@@ -1,0 +1,154 @@
+// Package rpc is what the adapters of frameworks for remote procedure calls have in common: which
+// calls are guarded, what is below them, and which of their ends are failures. Codes are the
+// numbers of gRPC. Everything here is safe for concurrent use, unless it says otherwise.
+package rpc
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+
+	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/api"
+)
+
+// Unknown is the resource of all calls of methods that a server doesn't know.
+const Unknown = "__unmatched__"
+
+// Unguarded reports whether a method is let pass unguarded if nobody says otherwise: those of
+// health checks and reflection.
+func Unguarded(fullMethod string) bool {
+	return strings.HasPrefix(fullMethod, "/grpc.health.") || strings.HasPrefix(fullMethod, "/grpc.reflection.")
+}
+
+// Codes is the set of these codes, a bit for each. Codes above 31 have no meaning, and are 31.
+func Codes[C ~uint32](of ...C) (set uint32) {
+	for _, c := range of {
+		set |= 1 << min(uint32(c), 31)
+	}
+	return set
+}
+
+// The codes that breakers take for failures if nobody says otherwise: Unknown, DeadlineExceeded,
+// Internal, Unavailable and DataLoss, and of clients ResourceExhausted.
+const (
+	ServerFailures uint32 = 1<<2 | 1<<4 | 1<<13 | 1<<14 | 1<<15
+	ClientFailures        = ServerFailures | 1<<8
+)
+
+// Guard is how calls are guarded. Failures and CodeOf are to be set.
+type Guard struct {
+	API      *api.Guard // nil for the default one
+	Context  string
+	Failures uint32             // a set of codes
+	CodeOf   func(error) uint32 // that the framework gives an error
+	Failure  func(error) bool   // instead of Failures; nil for those
+	Abort    error              // with which a handler panics whose client may be gone; nil if none does so
+}
+
+// Call is one call that was admitted. But for its context, it is for the goroutine that makes or
+// serves the call.
+type Call struct {
+	guard *Guard
+	ctx   context.Context // of the caller
+	entry api.Admitted
+	scope scope
+	ended bool // what was guarded has returned
+}
+
+// scope is the context of a handler. Calls of the handler are counted below its own, and
+// refusals that it makes a status of are told here.
+type scope struct {
+	context.Context
+	refused atomic.Bool
+}
+
+// Value returns what the context has, and itself as the listener of [refusal.Tell].
+func (s *scope) Value(key any) any {
+	if key == refusal.ListenerKey() {
+		return s
+	}
+	return s.Context.Value(key)
+}
+
+// Refused notes that the handler answers with a refusal, which is none of its failures; nor is
+// it one of a guard around.
+func (s *scope) Refused(err error) {
+	s.refused.Store(true)
+	refusal.Tell(s.Context, err)
+}
+
+// Enter asks for the resource of a call that the origin makes, "" for nobody in particular. Its error is
+// that of [api.Entry].
+func (g *Guard) Enter(ctx context.Context, name, origin string, opts ...api.Option) (*Call, error) {
+	c := &Call{guard: g, ctx: ctx}
+	if g.Context != "" {
+		ctx = api.WithContext(ctx, g.Context)
+	}
+	if origin != "" {
+		ctx = api.WithOrigin(ctx, origin)
+	}
+	var err error
+	if g.API != nil {
+		c.entry, err = g.API.Entry(ctx, name, opts...)
+	} else {
+		c.entry, err = api.Entry(ctx, name, opts...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Below is the context of a server's handler.
+func (c *Call) Below() context.Context {
+	c.scope.Context = c.entry.Context()
+	return &c.scope
+}
+
+// End says how the call ended; err is what the handler or the client's invoker returned.
+func (c *Call) End(err error) {
+	c.ended = true
+	c.entry.Fail(c.failed(err))
+}
+
+// Exit ends the call. It must be deferred itself, so that it sees a panic, which goes on. Unless
+// the caller is gone, it does not recover, so the stack stays as it is.
+func (c *Call) Exit() {
+	switch {
+	case c.ended:
+	case c.guard.Abort == nil || c.ctx.Err() == nil:
+		c.entry.Fail(ErrPanicked)
+	default:
+		p := recover()
+		if err, ok := p.(error); !ok || !errors.Is(err, c.guard.Abort) {
+			c.entry.Fail(ErrPanicked)
+		}
+		if p != nil { // or the goroutine ends
+			defer panic(p)
+		}
+	}
+	c.entry.Exit()
+}
+
+// failed is what breakers are told of an outcome, nil if it is no failure.
+func (c *Call) failed(err error) error {
+	switch g := c.guard; {
+	case err == nil, c.scope.refused.Load(), refusal.Of(err).Reason != refusal.None:
+		return nil
+	case g.Failure != nil:
+		if !g.Failure(err) {
+			return nil
+		}
+	case errors.Is(c.ctx.Err(), context.Canceled), g.Failures&(1<<min(g.CodeOf(err), 31)) == 0:
+		return nil
+	}
+	if errors.Is(err, context.Canceled) { // of something else, and the engine would take it for no failure
+		return errors.New(err.Error())
+	}
+	return err
+}
+
+// ErrPanicked is what breakers are told of a panic.
+var ErrPanicked = errors.New("the handler panicked")

@@ -1,0 +1,249 @@
+package rpctest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/adapters/internal/rpc"
+	"github.com/penstock-go/penstock/adapters/internal/rpctest"
+	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/api"
+)
+
+// status is the error of a framework without a network.
+type status struct {
+	rpctest.Told
+	err error
+}
+
+func (s *status) Error() string { return s.Text }
+func (s *status) Unwrap() error { return s.err }
+
+func code(err error) uint32 {
+	s, ok := errors.AsType[*status](err)
+	switch {
+	case err == nil:
+		return rpctest.OK
+	case ok:
+		return s.Code
+	case errors.Is(err, context.Canceled):
+		return rpctest.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return rpctest.DeadlineExceeded
+	}
+	return rpctest.Unknown
+}
+
+// told is what a client is sent of an error.
+func told(err error) rpctest.Told {
+	if s, ok := errors.AsType[*status](err); ok {
+		return s.Told
+	}
+	return rpctest.Told{Code: code(err)}
+}
+
+// tell makes a status of the error of a refusal.
+func tell(err error) error {
+	why := refusal.Of(err)
+	if _, ok := errors.AsType[*status](err); ok || why.Reason == refusal.None {
+		return err
+	}
+	g := why.GRPC()
+	return &status{rpctest.Told{Code: g.Code, Reason: g.Reason, Domain: g.Domain, RetryDelay: g.RetryDelay, Text: g.Message}, err}
+}
+
+// guarded runs a call of a method, and ends it when that has returned.
+type guarded func(ctx context.Context, g *rpc.Guard, name string, o rpctest.Options, run func(context.Context) error, opts ...api.Option) error
+
+func ours(ctx context.Context, g *rpc.Guard, name string, o rpctest.Options, run func(context.Context) error, opts ...api.Option) error {
+	if o.User != "" {
+		opts = append(opts, api.Param("user", o.User))
+	}
+	c, err := g.Enter(ctx, name, o.Origin, opts...)
+	if err != nil {
+		return tell(err)
+	}
+	defer c.Exit()
+	err = run(c.Below())
+	c.End(err)
+	return tell(err)
+}
+
+// direct is a framework without a network, in which the server's calls are guarded by at, and the
+// client's by ours.
+func direct(at guarded) rpctest.Framework {
+	const unary, stream = "/test/Unary", "/test/Stream"
+	return rpctest.Framework{
+		Unary: unary, Stream: stream, Told: told,
+		Error: func(code rpctest.Code, text string) error { return &status{Told: rpctest.Told{Code: code, Text: text}} },
+		Start: func(t testing.TB, s *rpctest.Service, atServer, atClient rpctest.Options) rpctest.Client {
+			guard := func(o rpctest.Options, failures uint32) *rpc.Guard {
+				g := &rpc.Guard{API: o.Guard, Context: o.Context, Failures: failures, CodeOf: code, Failure: o.Failure}
+				if o.FailureCodes != nil {
+					g.Failures = rpc.Codes(o.FailureCodes...)
+				}
+				return g
+			}
+			server, client := guard(atServer, rpc.ServerFailures), guard(atClient, rpc.ClientFailures)
+			serve := func(ctx context.Context, name string, run func(context.Context) error, opts ...api.Option) (err error) {
+				defer func() {
+					if p := recover(); p != nil {
+						s.Recovered()
+						err = &status{Told: rpctest.Told{Code: rpctest.Internal, Text: fmt.Sprint(p)}}
+					}
+				}()
+				if atServer.Resource != nil {
+					name = atServer.Resource(name)
+				}
+				if ctx = s.Around(ctx); name == "" {
+					return run(ctx)
+				}
+				return at(ctx, server, name, atServer, run, append(opts, api.Inbound())...)
+			}
+			// sent is what is left of an error when it has come to the client.
+			sent := func(err error) error {
+				if err != nil {
+					err = &status{Told: told(err)}
+				}
+				return err
+			}
+			return rpctest.Client{
+				Unary: func(ctx context.Context) error {
+					call := func(context.Context) error {
+						result := make(chan error, 1)
+						go func() { result <- sent(serve(ctx, unary, s.Unary)) }()
+						select {
+						case err := <-result:
+							return err
+						case <-ctx.Done():
+							return sent(ctx.Err())
+						}
+					}
+					if atClient.Resource != nil && atClient.Resource(unary) == "" {
+						return call(ctx)
+					}
+					return ours(ctx, client, unary, atClient, call)
+				},
+				Stream: func(ctx context.Context) (rpctest.Stream, error) {
+					c, err := client.Enter(ctx, stream, "", api.LongLived())
+					if err != nil {
+						return rpctest.Stream{}, tell(err)
+					}
+					ctx, cancel := context.WithCancel(ctx)
+					responses, result := make(chan struct{}), make(chan error, 1)
+					go func() {
+						err := sent(serve(ctx, stream, func(ctx context.Context) error {
+							return s.Stream(ctx, func() error {
+								select {
+								case responses <- struct{}{}:
+									return nil
+								case <-ctx.Done():
+									return ctx.Err()
+								}
+							})
+						}, api.LongLived()))
+						c.End(err)
+						c.Exit()
+						result <- err
+						cancel()
+					}()
+					return rpctest.Stream{Leave: cancel, Recv: func() error {
+						select {
+						case <-responses:
+							return nil
+						case err := <-result:
+							if err == nil {
+								err = io.EOF
+							}
+							return err
+						}
+					}}, nil
+				},
+			}
+		},
+	}
+}
+
+func TestCases(t *testing.T) { rpctest.Run(t, direct(ours)) }
+
+// An adapter as somebody might write one, with one mistake that adapters of other libraries have. The
+// table notices each, in at least these cases.
+func TestTheTableNoticesBrokenAdapters(t *testing.T) {
+	// plain is what everybody writes first, but for what end does of the result.
+	plain := func(end func(e api.Admitted, run func() error) error) guarded {
+		return func(ctx context.Context, g *rpc.Guard, name string, _ rpctest.Options, run func(context.Context) error, opts ...api.Option) error {
+			e, err := g.API.Entry(ctx, name, opts...)
+			if err != nil {
+				return tell(err)
+			}
+			return end(e, func() error { return run(e.Context()) })
+		}
+	}
+	for mistake, broken := range map[string]struct {
+		at    guarded
+		cases []string
+	}{
+		"a panic leaks the entry": {plain(func(e api.Admitted, run func() error) error {
+			err := run()
+			e.Exit()
+			return err
+		}), []string{"a panic is a failure and leaks nothing", "a panic of a stream is a failure and leaks nothing"}},
+		"failures are not reported": {plain(func(e api.Admitted, run func() error) error {
+			defer e.Exit()
+			return run()
+		}), []string{"the code 2", "the code 14", "refused by a breaker", "an error of the deadline is a failure", "a panic is a failure and leaks nothing"}},
+		"every error is a failure": {plain(func(e api.Admitted, run func() error) (err error) {
+			defer e.ExitOn(&err)
+			return run()
+		}), []string{"the code 5", "the code 1", "a client that leaves while the handler runs is no failure"}},
+		"a nested refusal is a failure": {plain(func(e api.Admitted, run func() error) error {
+			err := tell(run())
+			e.Fail(errors.New("as it reads"))
+			e.Exit()
+			return err
+		}), []string{"a nested refusal is told, and no failure", "a nested refusal that the handler tells as Unavailable is no failure"}},
+		"the call ends before it runs": {plain(func(e api.Admitted, run func() error) error {
+			e.Exit()
+			return run()
+		}), []string{"refused by isolation", "a stream is one call until its end"}},
+		"a refusal is a bare error": {func(ctx context.Context, g *rpc.Guard, name string, _ rpctest.Options, run func(context.Context) error, opts ...api.Option) error {
+			return g.API.Do(ctx, name, run, opts...)
+		}, []string{"refused by flow", "a call that waits until its deadline", "a stream is refused", "a nested refusal is told, and no failure"}},
+		"calls of the handler are counted elsewhere": {func(ctx context.Context, g *rpc.Guard, name string, o rpctest.Options, run func(context.Context) error, opts ...api.Option) error {
+			return ours(ctx, g, name, o, func(context.Context) error { return run(ctx) }, opts...)
+		}, []string{"nested calls are counted below the call", "nested calls of a stream are counted below it",
+			"a nested refusal that the handler tells as Unavailable is no failure"}},
+		"nobody is the origin": {func(ctx context.Context, g *rpc.Guard, name string, o rpctest.Options, run func(context.Context) error, opts ...api.Option) error {
+			return ours(ctx, g, name, rpctest.Options{}, run, opts...)
+		}, []string{"refused by authority", "refused by a hotspot rule"}},
+		"it waits on nobody's behalf": {func(ctx context.Context, g *rpc.Guard, name string, o rpctest.Options, run func(context.Context) error, opts ...api.Option) error {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			return ours(ctx, g, name, o, run, opts...)
+		}, []string{"a client that leaves while it waits takes nothing"}},
+	} {
+		t.Run(mistake, func(t *testing.T) {
+			for _, name := range broken.cases {
+				found := false
+				for _, c := range rpctest.Cases() {
+					if c.Name != name {
+						continue
+					}
+					// Of an adapter that is right, no case needs as long, but on a machine that stands still: and then
+					// this test passes, it does not fail.
+					found, c.Patience = true, 200*time.Millisecond
+					if err := c.Check(t, direct(broken.at)); err == nil {
+						t.Errorf("nobody notices in the case %q", name)
+					}
+				}
+				if !found {
+					t.Errorf("there is no case %q", name)
+				}
+			}
+		})
+	}
+}

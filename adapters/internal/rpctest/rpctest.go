@@ -1,0 +1,376 @@
+// Package rpctest is what adapters of frameworks for remote procedure calls are held to: one table
+// of cases, each run against a real server of the framework on the loopback interface, with a
+// real client. It is for tests.
+//
+//	rpctest.Run(t, rpctest.Framework{Start: start, Error: toError, Told: told})
+//
+// After each case nothing is in flight, nor waits.
+package rpctest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core/clocks"
+)
+
+// Code is the number of a gRPC status.
+type Code = uint32
+
+// The codes that cases name.
+const (
+	OK                Code = 0
+	Canceled          Code = 1
+	Unknown           Code = 2
+	DeadlineExceeded  Code = 4
+	NotFound          Code = 5
+	PermissionDenied  Code = 7
+	ResourceExhausted Code = 8
+	Internal          Code = 13
+	Unavailable       Code = 14
+	DataLoss          Code = 15
+)
+
+// Framework is one with the adapter that is looked at.
+type Framework struct {
+	// Start serves s, guarded as a user would, and returns a client that is guarded likewise, or an
+	// unguarded one if the adapter has none for clients. Both are gone when the test has ended.
+	Start func(t testing.TB, s *Service, server, client Options) Client
+	// Unary and Stream are the resources of the two methods.
+	Unary, Stream string
+	// Error is an error with that code, as handlers return it.
+	Error func(code Code, text string) error
+	// Told is what a client reads from an error that it got.
+	Told func(err error) Told
+	// NoClients says why the adapter has none for clients; then they count nothing.
+	NoClients string
+	// Lacks are the names of cases that the framework can't have, with the reason.
+	Lacks map[string]string
+}
+
+// Service is what the server has: two methods.
+type Service struct {
+	// Unary is a method with one request and one response.
+	Unary func(ctx context.Context) error
+	// Stream is a method with a stream of responses.
+	Stream func(ctx context.Context, send func() error) error
+	// Around is to be called with the context of each call before that is guarded.
+	Around func(context.Context) context.Context
+	// Recovered is to be told that a panic came up past the guard.
+	Recovered func()
+}
+
+// Client calls the service.
+type Client struct {
+	Unary func(ctx context.Context) error
+	// Stream opens the stream: recv returns io.EOF at its end, leave closes it before that. Nil if
+	// there are no streams.
+	Stream func(ctx context.Context) (s Stream, err error)
+}
+
+// Stream is a stream as its client has it.
+type Stream struct {
+	Recv  func() error // io.EOF at the end
+	Leave func()       // before the end; nil if the framework has no such thing
+}
+
+// Options are those that an adapter has, of a server or a client.
+type Options struct {
+	Guard   *api.Guard
+	Context string
+	// Origin is who makes each call, and User the argument "user" of each; "" is none.
+	Origin, User string
+	Resource     func(method string) string    // nil for what is usual
+	FailureCodes []Code                        // nil for what is usual
+	Failure      func(err error) (failed bool) // nil for what is usual
+}
+
+// Told is what a client reads from an error.
+type Told struct {
+	Code           Code
+	Reason, Domain string // of ErrorInfo
+	RetryDelay     time.Duration
+	Text           string // all that was sent
+}
+
+// Case is one thing that an adapter must do.
+type Case struct {
+	Name           string
+	Server, Client api.RuleSet
+	ServerOpts     Options
+	ClientOpts     Options
+	// Unary and Stream are what the handlers do; nil for nothing, and for three responses.
+	Unary  func(*Stage, context.Context) error
+	Stream func(s *Stage, ctx context.Context, send func() error) error
+	Run    func(*Stage) error
+	// Late says that the server gives calls a deadline, which comes when the case says so.
+	Late bool
+	// Patience is how long the case waits for what is bound to happen; 0 means 20 seconds.
+	Patience time.Duration
+}
+
+// Run runs all cases.
+func Run(t *testing.T, f Framework) {
+	known := make(map[string]bool)
+	for _, c := range Cases() {
+		known[c.Name] = true
+		t.Run(c.Name, func(t *testing.T) {
+			if why := f.Lacks[c.Name]; why != "" {
+				t.Skip(why)
+			}
+			if err := c.Check(t, f); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for name := range f.Lacks {
+		if !known[name] {
+			t.Errorf("there is no case %q", name)
+		}
+	}
+}
+
+// Stage is what a case runs on: a server on the loopback interface, and a client.
+type Stage struct {
+	Framework
+	client         Client
+	of             [2]*api.Guard   // of the server and of the client
+	ctx            context.Context // ends when the case takes too long
+	held, release  chan struct{}   // of hold
+	late           chan struct{}   // closed when the deadline of calls has come that wait
+	over           chan struct{}   // closed when the case is
+	comes, panicks atomic.Int64    // calls that came to the server, and panics that came up past the guard
+	patience       time.Duration
+}
+
+const (
+	server = 0
+	client = 1
+)
+
+// Check runs the case, and returns what the adapter does wrong.
+func (c *Case) Check(t testing.TB, f Framework) error {
+	s := &Stage{Framework: f, held: make(chan struct{}), release: make(chan struct{}), late: make(chan struct{}),
+		over: make(chan struct{}), patience: cmp.Or(c.Patience, 20*time.Second)}
+	defer close(s.over)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer time.AfterFunc(s.patience, cancel).Stop()
+	s.ctx = ctx
+	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
+	for i, set := range []api.RuleSet{c.Server, c.Client} {
+		g, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			return err
+		}
+		defer g.Close()
+		if err := g.LoadRules(set); err != nil {
+			return err
+		}
+		s.of[i] = g
+	}
+	serverOpts, clientOpts := c.ServerOpts, c.ClientOpts
+	serverOpts.Guard, clientOpts.Guard = s.of[server], s.of[client]
+	s.client = f.Start(t, &Service{
+		Unary: func(ctx context.Context) error {
+			if c.Unary == nil {
+				return nil
+			}
+			return c.Unary(s, ctx)
+		},
+		Stream: func(ctx context.Context, send func() error) error {
+			if c.Stream != nil {
+				return c.Stream(s, ctx, send)
+			}
+			return errors.Join(send(), send(), send())
+		},
+		Around: func(ctx context.Context) context.Context {
+			s.comes.Add(1)
+			if !c.Late {
+				return ctx
+			}
+			return &deadline{ctx, s.late}
+		},
+		Recovered: func() { s.panicks.Add(1) },
+	}, serverOpts, clientOpts)
+	if err := c.Run(s); err != nil {
+		return err
+	}
+	return s.until("nothing is in flight", func() bool {
+		for _, g := range s.of {
+			tree := g.Tree()
+			if tree.Waiting != 0 {
+				return false
+			}
+			for _, n := range tree.Resources {
+				if n.InFlight != 0 {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}
+
+// deadline is a context whose deadline has come when late is closed.
+type deadline struct {
+	context.Context
+	late chan struct{}
+}
+
+func (d *deadline) Done() <-chan struct{} { return d.late }
+
+func (d *deadline) Err() error {
+	select {
+	case <-d.late:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// hold says that a handler runs, and waits until it is released or nobody waits for it any more.
+func hold(s *Stage, ctx context.Context) error {
+	select {
+	case s.held <- struct{}{}:
+	case <-s.over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-s.release:
+		return nil
+	case <-s.over:
+		return nil
+	case <-ctx.Done():
+		return s.Error(Internal, "as handlers say that fail for it")
+	}
+}
+
+// arrived waits until a handler holds.
+func (s *Stage) arrived() error {
+	select {
+	case <-s.held:
+		return nil
+	case <-time.After(s.patience):
+		return errors.New("the handler does not get there")
+	}
+}
+
+// letGo lets a handler go on.
+func (s *Stage) letGo() error {
+	select {
+	case s.release <- struct{}{}:
+		return nil
+	case <-time.After(s.patience):
+		return errors.New("the handler does not wait")
+	}
+}
+
+func (s *Stage) call() error { return s.client.Unary(s.ctx) }
+
+// drain opens the stream and reads it to its end.
+func (s *Stage) drain() error {
+	stream, err := s.client.Stream(s.ctx)
+	if err != nil {
+		return err
+	}
+	return stream.toEnd()
+}
+
+func (s Stream) toEnd() error {
+	for {
+		if err := s.Recv(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// waiting makes a call, ends it as soon as it waits for a rule, and returns its error.
+func (s *Stage) waiting(at int, call func() error, end func()) error {
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	err := s.until("the call waits", func() bool { return s.of[at].Tree().Waiting == 1 })
+	end()
+	return errors.Join(err, <-done)
+}
+
+// until waits for a condition that other goroutines bring about, which nobody tells of: so it
+// looks every millisecond.
+func (s *Stage) until(what string, ok func() bool) error {
+	for end := time.Now().Add(s.patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("it never comes to pass that %s\nserver:\n%s\nclient:\n%s", what, text(s.of[server]), text(s.of[client]))
+		}
+	}
+	return nil
+}
+
+func text(g *api.Guard) string {
+	var to strings.Builder
+	_ = g.Tree().WriteText(&to)
+	return to.String()
+}
+
+// figures are what a resource has counted.
+type figures struct{ pass, block, done, failed, long, inFlight int64 }
+
+func (s *Stage) figures(at int, resource string) (f figures) {
+	if n, ok := s.of[at].Tree().Resource(resource); ok {
+		c := n.Lifetime
+		f = figures{c.Pass, c.Block, c.Complete, c.Exception, c.LongLived, n.InFlight}
+	}
+	return f
+}
+
+// counted waits until a resource has counted that. Where the adapter has nothing for clients, they
+// count nothing.
+func (s *Stage) counted(at int, resource string, want figures) error {
+	if at == client && s.NoClients != "" {
+		want = figures{}
+	}
+	err := s.until(fmt.Sprintf("%q has counted %+v", resource, want), func() bool { return s.figures(at, resource) == want })
+	if err != nil {
+		return fmt.Errorf("%+v: %w", s.figures(at, resource), err)
+	}
+	return nil
+}
+
+// is checks the code of an error.
+func (s *Stage) is(err error, want Code) error {
+	got := OK
+	if err != nil {
+		got = s.Told(err).Code
+	}
+	if got != want {
+		return fmt.Errorf("the code is %d, not %d: %w", got, want, err)
+	}
+	return nil
+}
+
+// refused checks the error of a refusal.
+func (s *Stage) refused(err error, code Code, reason string, retry bool) error {
+	if err := s.is(err, code); err != nil {
+		return err
+	}
+	told := s.Told(err)
+	if told.Reason != reason || told.Domain != "penstock" || told.RetryDelay > 0 != retry {
+		return fmt.Errorf("told is %+v", told)
+	}
+	if strings.Contains(told.Text, "secret") {
+		return fmt.Errorf("the rule is named: %s", told.Text)
+	}
+	return nil
+}
