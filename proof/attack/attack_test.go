@@ -84,6 +84,12 @@ func TestCommandReports(t *testing.T) {
 		{"sound", "all is well", "things; things", func(r *round) error { r.checked.Add(1); return nil }},
 		{"unsound", "nothing is broken", "things; things", broken},
 		{"panicky", "nothing panics", "things; things", func(*round) error { panic("oh") }},
+		{"wordy", "nothing is broken", "things; things", func(r *round) error {
+			for i := range 10 * kept {
+				r.step("step %d", i)
+			}
+			return errBroken
+		}},
 		{"left", "nothing is left", "things; things", func(r *round) error {
 			r.cleanup(func() error { return errors.New("something is left") })
 			return nil
@@ -109,6 +115,11 @@ func TestCommandReports(t *testing.T) {
 	require.Equal(t, 1, status)
 	_, what, _ := strings.Cut(out, "BROKEN")
 	require.Contains(t, out2, what, "the same again")
+
+	_, out, _ = run("-only", "wordy")
+	require.Equal(t, kept, strings.Count(out, "  step "), "the latest")
+	_, out, _ = run("-only", "wordy", "-round", "1")
+	require.Equal(t, 10*kept, strings.Count(out, "  step "), "all, of a round that is made alone")
 
 	status, out, _ = run("-only", "panicky")
 	require.Equal(t, 1, status)

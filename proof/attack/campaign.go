@@ -72,7 +72,7 @@ func (c *campaign) run() *finding {
 		}
 		began := time.Now()
 		r := newRound(c.seed, c.attacks[next].name, number)
-		r.timed = c.timed
+		r.timed, r.alone = c.timed, c.round > 0
 		reason := c.make(c.attacks[next], r)
 		t.rounds++
 		t.offered += r.offered.Load()

@@ -6,7 +6,8 @@
 //	go run ./proof/attack -list               the attacks, and what each demands
 //
 // It prints what it offered and what it checked. At the first promise that is broken it
-// stops, says which and what came before, and how to see it again, and exits with 1.
+// stops, says which and what came before, and how to see it again, and exits with 1. A round that
+// is made alone, with -round, tells all of its steps.
 //
 // An attack is a function in a file of its own and a line in attack.go. It makes one
 // round after the other, each from a seed, so that a round can be made again: exactly,

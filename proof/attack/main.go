@@ -19,7 +19,7 @@ func command(args []string, out, errs io.Writer) int {
 		lasts = flags.Duration("for", time.Minute, "how long to go on")
 		seed  = flags.Uint64("seed", uint64(time.Now().UnixNano()), "of everything that is random")
 		only  = flags.String("only", "", "the attacks to make, as in `order,queues`; all unless given")
-		round = flags.Int("round", 0, "make this round alone, as a failure says")
+		round = flags.Int("round", 0, "make this round alone, as a failure says, and tell all of its steps")
 		list  = flags.Bool("list", false, "say what each attack holds the engine to")
 	)
 	if err := flags.Parse(args); err != nil {

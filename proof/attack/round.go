@@ -26,6 +26,7 @@ type round struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	timed   bool // what depends on the machine's speed is looked at, too
+	alone   bool // the only round that is made: all of its steps are told
 	offered atomic.Int64
 	checked atomic.Int64
 
@@ -42,14 +43,14 @@ func newRound(seed uint64, attack string, number int) *round {
 	return r
 }
 
-// kept is how many steps of a round are told when it fails.
+// kept is how many steps of a round are told when it fails, the latest, unless it is made alone.
 const kept = 30
 
 // step notes what the round does, to be told if it fails.
 func (r *round) step(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.steps) >= 4*kept {
+	if len(r.steps) >= 4*kept && !r.alone {
 		r.steps = slices.Delete(r.steps, 0, 3*kept)
 	}
 	r.steps = append(r.steps, fmt.Sprintf(format, args...))
@@ -58,6 +59,9 @@ func (r *round) step(format string, args ...any) {
 func (r *round) last() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.alone {
+		return slices.Clone(r.steps)
+	}
 	return slices.Clone(r.steps[max(0, len(r.steps)-kept):])
 }
 
