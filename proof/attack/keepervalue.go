@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/hotspot"
@@ -21,7 +22,8 @@ type valueKeeper struct {
 	loose map[string]bool
 	// murky is a rule that was not enforced before, or named other values, so that what it
 	// remembers isn't known.
-	murky bool
+	murky   bool
+	unknown []*call // that may have turns of which the log doesn't know
 }
 
 type valueAt struct {
@@ -96,6 +98,10 @@ func (k *valueKeeper) log(resource string, value int) *valueLog {
 	v := k.values[at]
 	if v == nil {
 		v = &valueLog{filling: filling{filled: math.MinInt64}, took: make(map[*call]taken), queue: newTurnLog(), tokens: newTokenLog(false, k.cost(value)), held: make(map[*call]int64)}
+		if k.murky {
+			v.queue = murkyTurnLog(k.unknown)
+			v.queue.bounded = true
+		}
 		k.values[at] = v
 		if _, named := k.exception(value); !named {
 			if k.seen[resource]++; k.seen[resource] > k.rule.MaxValues {
@@ -148,8 +154,8 @@ func (k *valueKeeper) judgeValue(l *ledger, c *call, value int, units int64) opi
 		return refuse
 	case k.murky || k.shares(c, value):
 		// It may share what others take, and when its bucket was filled is not known. Who queues
-		// may be overtaken, and waits for at most twice as long as it was told.
-		return opinion{passes: true, refuses: true, most: 2 * k.rule.MaxWait}
+		// may be overtaken, and waits for at most twice as long as it was told and what it costs.
+		return opinion{passes: true, refuses: true, most: 2*k.rule.MaxWait + time.Duration(float64(units)*k.cost(value))}
 	case k.rule.Metric == hotspot.Concurrency:
 		var held int64
 		for _, n := range v.held {
@@ -255,12 +261,14 @@ func (k *valueKeeper) follow(l *ledger, before keeper) {
 	old, ok := before.(*valueKeeper)
 	switch {
 	case !ok:
-		k.murky = l.known[k.is()]
+		k.murky, k.unknown = l.known[k.is()], slices.Clone(l.waiting)
 	case old.rule.Index == k.rule.Index && old.rule.Param == k.rule.Param && old.rule.Resource == k.rule.Resource && old.rule.Match == k.rule.Match:
-		k.values, k.seen, k.loose, k.murky = old.values, old.seen, old.loose, old.murky
-		k.murky = k.murky || !slices.EqualFunc(k.rule.Exceptions, old.rule.Exceptions, sameValue)
+		k.values, k.seen, k.loose, k.murky, k.unknown = old.values, old.seen, old.loose, old.murky, old.unknown
+		if !k.murky && !slices.EqualFunc(k.rule.Exceptions, old.rule.Exceptions, sameValue) {
+			k.murky, k.unknown = true, slices.Clone(l.waiting)
+		}
 		for at, v := range k.values {
-			k.takeOver(l, v, old.rule.Behavior, k.cost(at.value))
+			k.takeOver(l, v, old.rule.Behavior, old.cost(at.value), k.cost(at.value))
 		}
 		for name, n := range k.seen {
 			k.loose[name] = k.loose[name] || n > k.rule.MaxValues
@@ -269,8 +277,14 @@ func (k *valueKeeper) follow(l *ledger, before keeper) {
 }
 
 // takeOver has a value go on under a rule of perhaps another behavior: what a queue hands to
-// a bucket, or that to a queue, is left open, and so is a bucket that the rule had before.
-func (k *valueKeeper) takeOver(l *ledger, v *valueLog, before hotspot.Behavior, cost float64) {
+// a bucket, or that to a queue, is left open, and so is a bucket that the rule had before, or for
+// how long those wait of whose queue only a bound is known if others overtake that cost more now.
+func (k *valueKeeper) takeOver(l *ledger, v *valueLog, before hotspot.Behavior, costBefore, cost float64) {
+	if cost > costBefore && (v.queue.bounded || v.queue.shared) {
+		for _, t := range v.queue.waiting {
+			t.call.due = math.Inf(1)
+		}
+	}
 	switch {
 	case k.rule.Behavior == before:
 	case k.rule.Behavior == hotspot.TokenBucket:

@@ -21,14 +21,16 @@ type windowKeeper struct {
 // occupyTimeout is the engine's default.
 const occupyTimeout = 500 * time.Millisecond
 
+// at is the window of a place. Where that varies, the engine makes one when a call needs it first:
+// as long as no call has taken there, it may still begin with what is known of the calls by then.
 func (k *windowKeeper) at(l *ledger, p place) *windowLog {
 	w := k.windows[p]
-	if w == nil {
-		since := k.since
-		if k.varies { // where a rule before this one refuses, the engine has not made it yet
-			since = math.MaxInt64
-		}
-		w = l.seeded(p, k.shape, since)
+	switch {
+	case w != nil:
+	case k.varies:
+		w = l.seeded(p, k.shape, math.MaxInt64)
+	default:
+		w = l.seeded(p, k.shape, k.since)
 		k.windows[p] = w
 	}
 	w.forget(l.now)
@@ -78,6 +80,7 @@ func (k *windowKeeper) took(l *ledger, c *call) {
 	}
 	p, _ := k.where(l, c)
 	w := k.at(l, p)
+	k.windows[p] = w
 	now := w.number(l.now)
 	put := charge{call: c, units: c.units, first: now, last: now, sure: true}
 	if c.sleeps > 0 && c.prioritized {
@@ -149,10 +152,11 @@ func (k *windowKeeper) ran(l *ledger, c *call) {
 		return // it will be seeded when it is needed first
 	}
 	w := k.at(l, p)
+	now := w.number(l.now)
 	if w.had[c] {
+		w.ran(c, now, !k.varies)
 		return
 	}
-	now := w.number(l.now)
 	w.add(charge{call: c, units: c.units, first: now, last: now, sure: !k.varies})
 }
 

@@ -120,13 +120,13 @@ func (l *ledger) judge(c *call) (all opinion, refusers []keeper) {
 
 // took notes that a call was let in, or waits.
 func (l *ledger) took(c *call) {
-	if c.waits() {
-		l.waiting = append(l.waiting, c)
-	}
 	for _, k := range l.keepers {
 		if k.concerns(l, c) {
 			k.took(l, c)
 		}
+	}
+	if c.waits() {
+		l.waiting = append(l.waiting, c)
 	}
 }
 
@@ -156,7 +156,7 @@ func (l *ledger) load(set rules.Set, renamed map[ruleID]ruleID) {
 	for _, old := range l.keepers {
 		for q := range turnsOf(old) { // whose turns stand, whatever becomes of the rule
 			for _, t := range q.waiting {
-				t.call.due = max(t.call.due, t.most)
+				t.call.due = max(t.call.due, q.latestOf(t))
 			}
 		}
 	}

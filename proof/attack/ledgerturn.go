@@ -14,6 +14,7 @@ type turnLog struct {
 	loose   bool    // somebody who waits was overtaken, or may have been: only bounds are known
 	tail    float64 // when the last of them has its turn at the latest, if it is loose
 	shared  bool    // others that are logged elsewhere queue with these: turns may come later than here
+	bounded bool    // how long calls wait here is bounded by what their opinion says
 	unknown []*call // those that may wait here without a turn in the log, since the rule had a queue before
 }
 

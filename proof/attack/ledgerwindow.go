@@ -38,6 +38,7 @@ type charge struct {
 	units       int64
 	first, last int64
 	sure        bool
+	waited      bool // the call waited when the window was seeded, and had perhaps taken
 }
 
 // windowLog is what a window must have counted.
@@ -52,6 +53,16 @@ func newWindowLog(s shape) *windowLog { return &windowLog{shape: s, had: make(ma
 func (w *windowLog) add(c charge) {
 	w.charges = append(w.charges, c)
 	w.had[c.call] = true
+}
+
+// ran is told of a call that runs and was charged. Where it waited when the window was seeded, it
+// counts from now on at the latest.
+func (w *windowLog) ran(c *call, now int64, sure bool) {
+	for i := range w.charges {
+		if ch := &w.charges[i]; ch.call == c && ch.waited {
+			ch.first, ch.last, ch.sure, ch.waited = min(ch.first, now), max(ch.last, now), sure, false
+		}
+	}
 }
 
 // sums are the least and the most units that may count when a bucket is the newest.
@@ -128,7 +139,7 @@ func (w *windowLog) borrow(now, units, limit int64, timeout time.Duration) (wait
 // forget drops what counts no more.
 func (w *windowLog) forget(now int64) {
 	head := w.number(now)
-	w.charges = slices.DeleteFunc(w.charges, func(c charge) bool { return c.last+w.span() <= head })
+	w.charges = slices.DeleteFunc(w.charges, func(c charge) bool { return !c.waited && c.last+w.span() <= head })
 }
 
 // reshaped is a window of another shape that begins with what this one holds. Where in
@@ -138,7 +149,7 @@ func (w *windowLog) reshaped(to shape, now int64) *windowLog {
 	next.had = w.had
 	head := w.number(now)
 	for _, c := range w.charges {
-		if c.last+w.span() <= head {
+		if c.last+w.span() <= head && !c.waited {
 			continue
 		}
 		kept := c.first+w.span() > head
@@ -157,7 +168,8 @@ func (w *windowLog) reshaped(to shape, now int64) *windowLog {
 const coarse = int64(time.Second)
 
 // seeded is a window that begins with what a node has counted: to the second, and for a
-// minute. Where another rule has such a window already, it may know more.
+// minute. Where another rule has such a window already, it may know more: calls that waited are
+// counted there from when they came, and those that wait, in a bucket that may be to come.
 // What passed before a time may be forgotten.
 func (l *ledger) seeded(p place, s shape, since int64) *windowLog {
 	w := newWindowLog(s)
@@ -165,11 +177,16 @@ func (l *ledger) seeded(p place, s shape, since int64) *windowLog {
 		if !p.counts(c) {
 			continue
 		}
-		from := c.passedAt - c.passedAt%coarse
+		from := min(c.came, c.passedAt-c.passedAt%coarse)
 		w.add(charge{
 			call: c, units: c.units, first: s.number(from), last: s.number(l.now),
 			sure: c.passedAt >= since && l.since(c.passedAt) < time.Minute-2*time.Duration(coarse),
 		})
+	}
+	for _, c := range l.waiting {
+		if p.counts(c) {
+			w.add(charge{call: c, units: c.units, first: s.number(c.came), last: s.number(l.now) + int64(s.buckets), waited: true})
+		}
 	}
 	w.forget(l.now)
 	return w
