@@ -1,0 +1,211 @@
+package sqldriver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+
+	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/api"
+)
+
+// Option changes how calls are guarded. Of two that say different things the later one holds.
+type Option func(*guard)
+
+// On has calls go through a guard of one's own, and not through the default one.
+func On(g *api.Guard) Option { return func(to *guard) { to.api = g } }
+
+// WithOptions has statements run with what f returns for them: priority, arguments, units. The
+// query is "" and args are nil where a transaction begins.
+func WithOptions(f func(ctx context.Context, query string, args []driver.NamedValue) []api.Option) Option {
+	return func(to *guard) { to.options = f }
+}
+
+// Failure says which errors breakers take for failures, instead of the rules that the package's
+// documentation has. It is not asked about panics, refusals and driver.ErrBadConn.
+func Failure(f func(error) bool) Option { return func(to *guard) { to.failure = f } }
+
+// Open opens a database as sql.Open does, guarded. The name tells its resource from those
+// of other databases: "sql orders", or "sql" if it is empty.
+func Open(driverName, dsn, name string, opts ...Option) (*sql.DB, error) {
+	db, err := sql.Open(driverName, dsn)
+	if err != nil {
+		return nil, err
+	}
+	d := db.Driver()
+	if err := db.Close(); err != nil { // it has no connection yet
+		return nil, err
+	}
+	c, err := newGuard(name, opts).connector(d, dsn)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(c), nil
+}
+
+// Connector guards what c connects to, for sql.OpenDB. The name is as in [Open].
+func Connector(c driver.Connector, name string, opts ...Option) driver.Connector {
+	return &connector{c, newGuard(name, opts)}
+}
+
+// Driver guards all databases that are opened by d, for sql.Register. The name is as in [Open].
+func Driver(d driver.Driver, name string, opts ...Option) driver.Driver {
+	return &guardedDriver{d, newGuard(name, opts)}
+}
+
+// Named returns a context whose statements are calls of "sql" and that name, as "sql orders.select".
+// Names should be few: see the caps of api.Config for what happens to others.
+func Named(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, nameKey{}, "sql "+name)
+}
+
+type nameKey struct{}
+
+// Unwrap returns the driver's own connection of one that sql.Conn.Raw shows, and others as
+// they are.
+func Unwrap(conn any) any {
+	if c, ok := conn.(interface{ unwrap() driver.Conn }); ok {
+		return c.unwrap()
+	}
+	return conn
+}
+
+// guard is what options make: how calls are guarded.
+type guard struct {
+	api     *api.Guard // nil for the default one
+	name    string     // of the resource
+	options func(ctx context.Context, query string, args []driver.NamedValue) []api.Option
+	failure func(error) bool
+}
+
+func newGuard(name string, opts []Option) *guard {
+	g := &guard{name: "sql"}
+	if name != "" {
+		g.name += " " + name
+	}
+	for _, o := range opts {
+		o(g)
+	}
+	return g
+}
+
+func (g *guard) entry(ctx context.Context, name string, opts ...api.Option) (api.Admitted, error) {
+	if g.api != nil {
+		return g.api.Entry(ctx, name, opts...)
+	}
+	return api.Entry(ctx, name, opts...)
+}
+
+// nameIn is the resource of statements with that context.
+func (g *guard) nameIn(ctx context.Context) string {
+	if name, ok := ctx.Value(nameKey{}).(string); ok {
+		return name
+	}
+	return g.name
+}
+
+// failed is what breakers are told of an error, nil if nothing failed.
+func (g *guard) failed(ctx context.Context, err error, fresh bool) error {
+	switch {
+	case err == nil, refusal.Of(err).Reason != refusal.None:
+		return nil
+	case errors.Is(err, driver.ErrBadConn): // and database/sql tries another, which is a call of its own
+		if !fresh {
+			return nil
+		}
+	case g.failure != nil:
+		if !g.failure(err) {
+			return nil
+		}
+	case errors.Is(err, context.Canceled), errors.Is(ctx.Err(), context.Canceled), errors.Is(err, sql.ErrNoRows), ownFault(err):
+		return nil
+	}
+	return err
+}
+
+// ownFault reports whether the server says, by its SQLSTATE, that the statement is to blame.
+func ownFault(err error) bool {
+	var state interface{ SQLState() string }
+	if !errors.As(err, &state) || len(state.SQLState()) != 5 {
+		return false
+	}
+	switch state.SQLState()[:2] {
+	case "08", "53", "57", "58", "XX": // connections, resources, the operator, the system, a defect
+		return false
+	}
+	return true
+}
+
+var errPanicked = errors.New("the driver panicked")
+
+// connector connects through a guard.
+type connector struct {
+	driver.Connector
+	guard *guard
+}
+
+// Connect makes a connection, or returns a refusal.
+func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
+	return c.guard.connect(ctx, func() (driver.Conn, error) { return c.Connector.Connect(ctx) })
+}
+
+// Close closes the driver's connector, if that can be closed.
+func (c *connector) Close() error {
+	if closer, ok := c.Connector.(io.Closer); ok {
+		return closer.Close()
+	}
+	return nil
+}
+
+func (g *guard) connect(ctx context.Context, open func() (driver.Conn, error)) (driver.Conn, error) {
+	e, err := g.entry(ctx, g.name+" connect")
+	if err != nil {
+		return nil, err
+	}
+	k := &call{Admitted: e, guard: g, ctx: ctx, fresh: true}
+	defer k.panicked()
+	c, err := open()
+	k.end(err)
+	if err != nil {
+		return nil, err
+	}
+	return wrapConn(g, c), nil
+}
+
+func (g *guard) connector(d driver.Driver, dsn string) (driver.Connector, error) {
+	if d, ok := d.(driver.DriverContext); ok {
+		c, err := d.OpenConnector(dsn)
+		if err != nil {
+			return nil, err
+		}
+		return &connector{c, g}, nil
+	}
+	return &connector{dsnConnector{d, dsn}, g}, nil
+}
+
+// dsnConnector is a connector for a driver that has none.
+type dsnConnector struct {
+	driver driver.Driver
+	dsn    string
+}
+
+func (d dsnConnector) Connect(context.Context) (driver.Conn, error) { return d.driver.Open(d.dsn) }
+func (d dsnConnector) Driver() driver.Driver                        { return d.driver }
+
+// guardedDriver opens databases through a guard.
+type guardedDriver struct {
+	driver.Driver
+	guard *guard
+}
+
+// Open is for those who don't look for OpenConnector.
+func (d *guardedDriver) Open(dsn string) (driver.Conn, error) {
+	return d.guard.connect(context.Background(), func() (driver.Conn, error) { return d.Driver.Open(dsn) })
+}
+
+// OpenConnector opens a database.
+func (d *guardedDriver) OpenConnector(dsn string) (driver.Connector, error) {
+	return d.guard.connector(d.Driver, dsn)
+}

@@ -1,0 +1,199 @@
+package sqldriver
+
+import (
+	"context"
+	"database/sql/driver"
+	"io"
+	"reflect"
+)
+
+// stmt is a prepared statement whose runs are guarded. Of its optional interfaces the same is true
+// as of those of a conn.
+type stmt struct {
+	driver.Stmt
+	conn  *conn
+	query string
+	first *call // has been asked for already, nil if none has
+}
+
+// wrapStmt adds a ColumnConverter where the driver has one: database/sql converts arguments otherwise
+// where there is none.
+func wrapStmt(s *stmt) driver.Stmt {
+	if c, ok := s.Stmt.(columnConverter); ok {
+		return struct {
+			*stmt
+			columnConverter
+		}{s, c}
+	}
+	return s
+}
+
+// enter asks for the resource, unless that has been done.
+func (s *stmt) enter(ctx context.Context, args []driver.NamedValue) (*call, error) {
+	if k := s.first; k != nil {
+		s.first, k.ended = nil, false
+		return k, nil
+	}
+	return s.conn.enter(ctx, s.query, args)
+}
+
+// Close closes the statement. If it has not run, its arguments could not be converted.
+func (s *stmt) Close() error {
+	if s.first != nil {
+		s.first.end(nil)
+		s.first = nil
+	}
+	return s.Stmt.Close()
+}
+
+// CheckNamedValue is that of the driver's statement, or else of its connection, if it has one.
+func (s *stmt) CheckNamedValue(v *driver.NamedValue) error {
+	if n, ok := s.Stmt.(driver.NamedValueChecker); ok {
+		return n.CheckNamedValue(v)
+	}
+	return s.conn.CheckNamedValue(v)
+}
+
+// ExecContext runs the statement, or returns a refusal.
+func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	d, modern := s.Stmt.(driver.StmtExecContext)
+	values, err := positional(args, modern)
+	if err != nil {
+		return nil, err
+	}
+	k, err := s.enter(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	defer k.panicked()
+	var result driver.Result
+	if modern {
+		result, err = d.ExecContext(ctx, args)
+	} else if err = ctx.Err(); err == nil {
+		result, err = oldStmt(s.Stmt).Exec(values)
+	}
+	k.end(err)
+	return result, err
+}
+
+// QueryContext runs the statement, or returns a refusal.
+func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	d, modern := s.Stmt.(driver.StmtQueryContext)
+	values, err := positional(args, modern)
+	if err != nil {
+		return nil, err
+	}
+	k, err := s.enter(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	defer k.panicked()
+	var found driver.Rows
+	if modern {
+		found, err = d.QueryContext(ctx, args)
+	} else if err = ctx.Err(); err == nil {
+		found, err = oldStmt(s.Stmt).Query(values)
+	}
+	return k.rows(found, err)
+}
+
+// rows are the result of a query: the call ends when they are closed, which database/sql does when
+// all have been read. It does what rows of a driver do that lack an optional interface, where
+// the driver's lack it.
+type rows struct {
+	driver.Rows
+	call *call
+	err  error // that is not the end
+}
+
+func (k *call) rows(found driver.Rows, err error) (driver.Rows, error) {
+	if err != nil {
+		k.end(err)
+		return nil, err
+	}
+	k.conn.used, k.ended = true, true // it goes on
+	return &rows{Rows: found, call: k}, nil
+}
+
+// Close closes the rows and ends the call.
+func (r *rows) Close() error {
+	r.call.ended = false
+	defer r.call.panicked()
+	err := r.Rows.Close()
+	if r.err == nil {
+		r.err = err
+	}
+	r.call.end(r.err)
+	return err
+}
+
+// Next reads a row.
+func (r *rows) Next(dest []driver.Value) error {
+	err := r.Rows.Next(dest)
+	r.note(err)
+	return err
+}
+
+// note keeps an error that is not the end.
+func (r *rows) note(err error) {
+	if err != nil && err != io.EOF { //nolint:errorlint // as database/sql does
+		r.err = err
+	}
+}
+
+// HasNextResultSet is that of the driver, if it has one.
+func (r *rows) HasNextResultSet() bool {
+	n, ok := r.Rows.(driver.RowsNextResultSet)
+	return ok && n.HasNextResultSet()
+}
+
+// NextResultSet is that of the driver, if it has one.
+func (r *rows) NextResultSet() error {
+	n, ok := r.Rows.(driver.RowsNextResultSet)
+	if !ok {
+		return io.EOF
+	}
+	err := n.NextResultSet()
+	r.note(err)
+	return err
+}
+
+// ColumnTypeScanType is that of the driver, if it has one.
+func (r *rows) ColumnTypeScanType(i int) reflect.Type {
+	if t, ok := r.Rows.(driver.RowsColumnTypeScanType); ok {
+		return t.ColumnTypeScanType(i)
+	}
+	return reflect.TypeFor[any]()
+}
+
+// ColumnTypeDatabaseTypeName is that of the driver, if it has one.
+func (r *rows) ColumnTypeDatabaseTypeName(i int) string {
+	if t, ok := r.Rows.(driver.RowsColumnTypeDatabaseTypeName); ok {
+		return t.ColumnTypeDatabaseTypeName(i)
+	}
+	return ""
+}
+
+// ColumnTypeLength is that of the driver, if it has one.
+func (r *rows) ColumnTypeLength(i int) (length int64, ok bool) {
+	if t, has := r.Rows.(driver.RowsColumnTypeLength); has {
+		return t.ColumnTypeLength(i)
+	}
+	return 0, false
+}
+
+// ColumnTypeNullable is that of the driver, if it has one.
+func (r *rows) ColumnTypeNullable(i int) (nullable, ok bool) {
+	if t, has := r.Rows.(driver.RowsColumnTypeNullable); has {
+		return t.ColumnTypeNullable(i)
+	}
+	return false, false
+}
+
+// ColumnTypePrecisionScale is that of the driver, if it has one.
+func (r *rows) ColumnTypePrecisionScale(i int) (precision, scale int64, ok bool) {
+	if t, has := r.Rows.(driver.RowsColumnTypePrecisionScale); has {
+		return t.ColumnTypePrecisionScale(i)
+	}
+	return 0, 0, false
+}
