@@ -48,7 +48,7 @@ func NewGuard(opts ...Option) *Guard {
 	for _, o := range opts {
 		o(g)
 	}
-	g.looks = g.origin != nil || g.resource != nil || g.options != nil || len(g.params) > 0
+	g.looks = g.origin != nil || g.resource != nil || g.options != nil || len(g.params) > 0 || g.failure != nil || g.refuse != nil
 	g.routes.Store(new(map[route]*api.Handle))
 	return g
 }
@@ -64,7 +64,7 @@ func (g *Guard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // Looks reports whether an option looks at requests, and so perhaps at path values: they are to
-// be set before [Guard.Begin] then.
+// be set before [Guard.Begin] then. If none does, a request needs no more than its method and context.
 func (g *Guard) Looks() bool { return g.looks }
 
 // Begin asks for the resource of a request's route. The pattern is the router's; it may begin

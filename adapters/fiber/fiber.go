@@ -1,0 +1,102 @@
+// Package penstockfiber guards servers that are built with fiber, version 3:
+//
+//	app := fiber.New()
+//	app.Use(recover.New(), penstockfiber.Middleware())
+//
+// Each route is a resource of its own, "GET /users/:id"; requests that no route serves, also
+// those that are answered by 405, share "GET __unmatched__". What calls, names, failures and
+// refusals are, the package nethttp says, whose options it takes. They see a copy of the request
+// without its body, so nothing of fiber's buffers is kept.
+//
+// Calls that the handler makes with c.Context() are counted below the request; c itself is no such
+// context. Handlers return errors, of which fiber makes responses later. An error counts as its
+// status if it is a *fiber.Error, and otherwise as a 500. A handler may return the refusal of a call
+// of its own: it is answered as one, and is no failure.
+//
+// A call whose response is streamed lasts until that has been sent. A handler that takes over
+// the connection, as WebSockets do, ends the call by that, or holds it until the connection's
+// handler returns with nethttp.HoldHijacked.
+//
+// fiber never says that a client has left: who waits for a rule waits on, at most as long as the
+// rule lets it. Guard what is inside of its timeout middleware, whose handlers run on. Constraints of
+// routes that a program has registered itself are not asked for names.
+package penstockfiber
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/gofiber/fiber/v3"
+
+	"github.com/penstock-go/penstock/adapters/nethttp"
+	"github.com/penstock-go/penstock/api"
+)
+
+// Middleware guards the routes of an App or a Group.
+func Middleware(opts ...nethttp.Option) fiber.Handler {
+	g, routes := nethttp.NewGuard(opts...), new(router)
+	return func(c fiber.Ctx) error {
+		at := routes.find(c, g.Looks())
+		w, r := &writer{to: c.Response()}, request(c, at, g.Looks())
+		x, err := g.Begin(w, r, r.Method, at.pattern)
+		if err != nil {
+			g.Refuse(w, r, err)
+			return nil
+		}
+		sent := false // by fiber, and only then the call is over
+		defer func() {
+			if !sent {
+				x.Close()
+			}
+		}()
+		c.SetContext(x.Request().Context())
+		err = c.Next()
+		status := c.Response().StatusCode()
+		switch of, ok := errors.AsType[*fiber.Error](err); {
+		case ok:
+			status = of.Code
+		case err != nil:
+			status = fiber.StatusInternalServerError
+		}
+		x.End(status, err)
+		if errors.Is(err, api.ErrBlocked) {
+			c.Response().ResetBody()
+			g.Refuse(w, r, err)
+			return nil
+		}
+		if sent = outlives(c, x); sent {
+			w.to = nil // or the call would keep what it is to end with
+		}
+		return err
+	}
+}
+
+// outlives reports whether the call goes on when its handlers have returned: then it ends when fiber
+// has sent the response, or when whoever took over the connection returns.
+func outlives(c fiber.Ctx, x *nethttp.Exchange) bool {
+	if c.Response().StatusCode() == fiber.StatusSwitchingProtocols || isEventStream(c.Response()) {
+		x.LongLived()
+	}
+	hijacked := c.RequestCtx().Hijacked()
+	if hijacked {
+		x.Release()
+	}
+	if !hijacked && !c.Response().IsBodyStream() {
+		return false
+	}
+	end := &closer{x}
+	runtime.AddCleanup(end, (*nethttp.Exchange).Close, x) // see closer
+	c.RequestCtx().SetUserValue(x, end)
+	return true
+}
+
+// closer is a value of a request, which fasthttp closes when it is done with that. It forgets a request
+// whose connection breaks while it is taken over: then the call ends when nobody
+// knows the value any more.
+type closer struct{ x *nethttp.Exchange }
+
+// Close ends the call. Another time it does nothing.
+func (c *closer) Close() error {
+	c.x.Close()
+	return nil
+}

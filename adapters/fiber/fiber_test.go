@@ -1,0 +1,88 @@
+package penstockfiber_test
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v3"
+	"github.com/gofiber/fiber/v3/middleware/recover"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
+
+	"github.com/penstock-go/penstock/adapters/conformance"
+	penstockfiber "github.com/penstock-go/penstock/adapters/fiber"
+	"github.com/penstock-go/penstock/adapters/nethttp"
+)
+
+// handler makes one of fiber of one of net/http, which runs with fiber's context. One that takes over
+// the connection gets it when fasthttp gives it away, after the middleware.
+func handler(h http.HandlerFunc) fiber.Handler {
+	return func(c fiber.Ctx) error {
+		ctx, given, done := c.Context(), make(chan struct{}), make(chan struct{})
+		fasthttpadaptor.NewFastHTTPHandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer close(done)
+			h(&taken{w, given}, r.WithContext(ctx))
+		})(c.RequestCtx())
+		if c.RequestCtx().Hijacked() {
+			c.RequestCtx().Hijack(func(net.Conn) {
+				close(given)
+				<-done
+			})
+		}
+		return nil
+	}
+}
+
+// taken is a response whose connection can be taken over when it is given.
+type taken struct {
+	http.ResponseWriter
+	given chan struct{}
+}
+
+func (w *taken) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *taken) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := w.ResponseWriter.(http.Hijacker).Hijack()
+	<-w.given
+	return conn, rw, err
+}
+
+// serve serves an App on the loopback interface until the test ends, and returns its URL.
+func serve(t testing.TB, app *fiber.App) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.Server().MaxIdleWorkerDuration = 10 * time.Millisecond // so long the last goroutine of fasthttp takes to end
+	served := make(chan error, 1)
+	go func() { served <- app.Listener(listener, fiber.ListenConfig{DisableStartupMessage: true}) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // what is still open is closed at once
+		_ = app.ShutdownWithContext(ctx)
+		_ = listener.Close()
+		<-served
+	})
+	return "http://" + listener.Addr().String()
+}
+
+func start(t testing.TB, routes []conformance.Route, opts ...nethttp.Option) string {
+	app := fiber.New()
+	app.Use(recover.New(), penstockfiber.Middleware(opts...))
+	for _, route := range routes {
+		app.Add([]string{route.Method}, conformance.Colons(route.Pattern), handler(route.Handler))
+	}
+	return serve(t, app)
+}
+
+func TestConformance(t *testing.T) {
+	const never = "fiber never says that a client has left"
+	conformance.Run(t, conformance.Server{Start: start, Pattern: conformance.Colons, Lacks: map[string]string{
+		"an abort under a dead client is none":                      never,
+		"a client that leaves while the handler runs is no failure": never,
+		"a client that leaves while it waits takes nothing":         never,
+	}})
+}

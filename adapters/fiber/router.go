@@ -1,0 +1,96 @@
+package penstockfiber
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gofiber/fiber/v3"
+	"github.com/valyala/fasthttp"
+)
+
+// route is one of the App's, "" if none serves the request, with what its wildcards stand for.
+type route struct {
+	pattern string
+	params  []param
+}
+
+type param struct{ name, value string }
+
+// router finds the route that will serve a request. fiber tells it to handlers of that route only, and
+// a middleware comes before them. So there is a twin of the App that has the same routes and
+// says which one it is.
+type router struct{ twin atomic.Pointer[twin] }
+
+type twin struct {
+	of      *fiber.App
+	count   uint32 // of handlers that the App had then
+	serve   fasthttp.RequestHandler
+	lookups sync.Pool // of *lookup
+}
+
+// lookup is a request of the twin.
+type lookup struct {
+	ctx    fasthttp.RequestCtx
+	params bool // are asked for
+	found  route
+}
+
+type lookupKey struct{}
+
+// find returns the route of a request, with the values of its wildcards if params are asked for.
+func (r *router) find(c fiber.Ctx, params bool) route {
+	if c.Matched() { // the middleware is one of a single route
+		return found(c, c.FullPath(), params)
+	}
+	t := r.twin.Load()
+	if app := c.App(); t == nil || t.of != app || t.count != app.HandlersCount() {
+		t = newTwin(app)
+		r.twin.Store(t) // of two that do so, both are right
+	}
+	l := t.lookups.Get().(*lookup)
+	defer t.lookups.Put(l)
+	l.params, l.found = params, route{}
+	l.ctx.Request.Header.SetMethod(c.Method())
+	l.ctx.URI().SetPathBytes(c.Request().URI().PathOriginal())
+	t.serve(&l.ctx)
+	return l.found
+}
+
+func newTwin(of *fiber.App) *twin {
+	like := of.Config()
+	app := fiber.New(fiber.Config{
+		CaseSensitive: like.CaseSensitive, StrictRouting: like.StrictRouting, UnescapePath: like.UnescapePath,
+		RequestMethods: like.RequestMethods, RegexHandler: like.RegexHandler, DisableHeadAutoRegister: true,
+		ErrorHandler: func(c fiber.Ctx, _ error) error {
+			c.Response().Reset()
+			return nil
+		},
+	})
+	for _, r := range of.GetRoutes(true) {
+		app.Add([]string{r.Method}, r.Path, func(c fiber.Ctx) error {
+			l := c.RequestCtx().UserValue(lookupKey{}).(*lookup)
+			l.found = found(c, r.Path, l.params)
+			return nil
+		})
+	}
+	t := &twin{of: of, count: of.HandlersCount(), serve: app.Handler()}
+	t.lookups.New = func() any {
+		l := new(lookup)
+		l.ctx.Init(new(fasthttp.Request), nil, nil)
+		l.ctx.SetUserValue(lookupKey{}, l)
+		return l
+	}
+	return t
+}
+
+// found is the route that c has come to.
+func found(c fiber.Ctx, pattern string, params bool) route {
+	at := route{pattern: pattern}
+	if params {
+		for _, name := range c.Route().Params {
+			at.params = append(at.params, param{name, strings.Clone(c.Params(name))})
+		}
+	}
+	return at
+}
