@@ -81,18 +81,21 @@ func sixFamilies() func(int) {
 }
 
 // turnAtOnce are calls of a throttle that have their turn when they come.
-func turnAtOnce() func(int) {
-	return calls{rules: rules.Set{Flow: []flow.Rule{{Resource: hot, Threshold: 1e9, Behavior: flow.Throttle}}}}.setup()
+func turnAtOnce(opts []core.Option) func() func(int) {
+	return calls{opts: opts, rules: rules.Set{
+		Flow: []flow.Rule{{Resource: hot, Threshold: 1e9, Behavior: flow.Throttle}}}}.setup
 }
 
 // turnAwaited are calls of a throttle that wait for their turn each.
-func turnAwaited() func(int) {
-	g := newGuard(api.Config{Clock: new(moved)}, rules.Set{
-		Flow: []flow.Rule{{Resource: hot, Threshold: 100, Behavior: flow.Throttle}}})
-	return func(n int) {
-		for range n {
-			e, _ := g.Entry(context.Background(), hot)
-			e.Exit()
+func turnAwaited(ctx context.Context, opts ...core.Option) func() func(int) {
+	return func() func(int) {
+		g := newGuard(api.Config{Clock: new(moved)}, rules.Set{
+			Flow: []flow.Rule{{Resource: hot, Threshold: 100, Behavior: flow.Throttle}}})
+		return func(n int) {
+			for range n {
+				e, _ := g.Entry(ctx, hot, opts...)
+				e.Exit()
+			}
 		}
 	}
 }

@@ -70,6 +70,8 @@ var scenarios = []scenario{
 		Adaptive: []adaptive.Rule{{Resource: hot, Window: adaptive.MaxWindow}}}}.setup},
 	{name: "one breaker rule", of: clock, most: 4.5, instructions: 1737, setup: calls{rules: rules.Set{
 		Breaker: []breaker.Rule{{Resource: hot, Threshold: 0.5}}}}.setup},
+	{name: "a row of failures", of: clock, most: 4.5, instructions: 1784, setup: calls{rules: rules.Set{
+		Breaker: []breaker.Rule{{Resource: hot, Strategy: breaker.ConsecutiveErrors, Threshold: 5}}}}.setup},
 	{name: "one outlier rule", of: clock, most: 7, instructions: 2560,
 		setup: calls{opts: toEndpoint, rules: rules.Set{
 			Outlier: []outlier.Rule{{Resource: hot, Threshold: 0.5}}}}.setup},
@@ -84,9 +86,14 @@ var scenarios = []scenario{
 		Flow: []flow.Rule{{Resource: hot, Threshold: 1, Interval: 24 * time.Hour}}}}.setup},
 	{name: "blocked by second", of: "one rule", most: 1.4, instructions: 1656,
 		setup: calls{rules: twoFamilies(0)}.setup},
-	{name: "a turn at once", of: "one rule", most: 1.8, instructions: 2224, setup: turnAtOnce},
+	{name: "a turn at once", of: "one rule", most: 1.8, instructions: 2224, setup: turnAtOnce(nil)},
+	{name: "a prioritized turn", of: "one rule", most: 1.9, instructions: 2310, setup: turnAtOnce(prioritized)},
 	// It waits on a clock that the wait moves, so that the machine's timers are no part of it.
-	{name: "a turn awaited", of: "one rule", most: 2.2, instructions: 2952, setup: turnAwaited},
+	{name: "a turn awaited", of: "one rule", most: 2.2, instructions: 2952, setup: turnAwaited(context.Background())},
+	// Who may leave, or be overtaken, is in the queue meanwhile, and can be woken.
+	{name: "one that can be left", of: "one rule", most: 7.5, instructions: 7496, setup: turnAwaited(endsSometime)},
+	{name: "a prioritized one", of: "one rule", most: 7.5, instructions: 6714,
+		setup: turnAwaited(context.Background(), prioritized...)},
 	{name: "a token", of: "one rule", most: 1.6, instructions: 1890, setup: calls{rules: rules.Set{
 		Flow: []flow.Rule{{Resource: hot, Threshold: 1e9, Behavior: flow.TokenBucket, Burst: 1e9}}}}.setup},
 	{name: "no token left", of: "one rule", most: 1.1, instructions: 1356, setup: calls{rules: rules.Set{
@@ -116,9 +123,10 @@ var scenarios = []scenario{
 
 // What calls say of themselves.
 var (
-	fromApp     = api.WithOrigin(api.WithContext(context.Background(), "web"), "app")
-	inbound     = []core.Option{api.Inbound()}
-	forAnn      = []core.Option{api.Param("user", "ann")}
-	toEndpoint  = []core.Option{api.Endpoint("10.0.0.1:80")}
-	prioritized = []core.Option{api.Prioritized()}
+	fromApp         = api.WithOrigin(api.WithContext(context.Background(), "web"), "app")
+	inbound         = []core.Option{api.Inbound()}
+	endsSometime, _ = context.WithCancel(context.Background())
+	forAnn          = []core.Option{api.Param("user", "ann")}
+	toEndpoint      = []core.Option{api.Endpoint("10.0.0.1:80")}
+	prioritized     = []core.Option{api.Prioritized()}
 )
