@@ -1,6 +1,7 @@
-// Priority shows a call that a full limit does not refuse: a prioritized one borrows
-// from the next bucket of the window, waits until it begins, and counts there. So
-// important calls get through a burst, and the limit holds all the same.
+// Priority shows what prioritized calls get that others don't. A full limit does not refuse
+// one: it borrows from the next bucket of the window, waits until that begins, and counts
+// there. So important calls get through a burst, and the limit holds all the same. In a queue
+// it goes before those that wait, and every second call that leaves is one of the others.
 //
 //	go run ./examples/priority
 package main
@@ -12,6 +13,7 @@ import (
 	"log"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/api"
@@ -32,7 +34,10 @@ func run(w io.Writer) error {
 		return err
 	}
 	defer guard.Close()
-	err = guard.LoadRules(api.RuleSet{Flow: []flow.Rule{{Resource: "POST /pay", Threshold: 10}}})
+	err = guard.LoadRules(api.RuleSet{Flow: []flow.Rule{
+		{Resource: "POST /pay", Threshold: 10},
+		{Resource: "POST /mail", Threshold: 10, Behavior: flow.Throttle, MaxWait: time.Second},
+	}})
 	if err != nil {
 		return err
 	}
@@ -63,5 +68,35 @@ func run(w io.Writer) error {
 	passed := pay(api.Prioritized())
 	say("... has waited for the next bucket: %t", passed)
 	say("12 calls: %d pass, for one of the 10 was borrowed", burst())
+
+	clock.SetSleep(api.SleepPark) // from here on, calls wait until the clock is moved
+	calls := []string{"newsletter 1", "newsletter 2", "newsletter 3", "receipt 1", "receipt 2"}
+	left := make(chan string, len(calls)+1)
+	ctx, cancel := context.WithCancel(context.Background()) // as that of a request
+	defer cancel()
+	mail := func(name string, opts ...api.Option) {
+		err := guard.Do(ctx, "POST /mail", func(context.Context) error {
+			left <- name
+			return nil
+		}, opts...)
+		if err != nil {
+			left <- name + ": " + err.Error()
+		}
+	}
+	mail("newsletter 0")
+	say("%s leaves, and five queue: %s", <-left, strings.Join(calls, ", "))
+	for i, name := range calls {
+		if strings.HasPrefix(name, "receipt") {
+			go mail(name, api.Prioritized())
+		} else {
+			go mail(name)
+		}
+		clock.AwaitParked(i + 1)
+	}
+	for waiting := len(calls); waiting > 0; waiting-- {
+		clock.AwaitParked(waiting) // who was overtaken wakes when it was told, and waits on
+		clock.Advance(100 * time.Millisecond)
+		say("%s", <-left)
+	}
 	return nil
 }
