@@ -27,7 +27,9 @@ import (
 	"runtime"
 
 	"github.com/gofiber/fiber/v3"
+	"github.com/valyala/fasthttp"
 
+	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 )
@@ -37,18 +39,14 @@ func Middleware(opts ...nethttp.Option) fiber.Handler {
 	g, routes := nethttp.NewGuard(opts...), new(router)
 	return func(c fiber.Ctx) error {
 		at := routes.find(c, g.Looks())
-		w, r := &writer{to: c.Response()}, request(c, at, g.Looks())
+		w := &response.Writer{To: c.Response(), HeaderOf: &c.Response().Header}
+		r := request(c, at, g.Looks())
 		x, err := g.Begin(w, r, r.Method, at.pattern)
 		if err != nil {
 			g.Refuse(w, r, err)
 			return nil
 		}
-		sent := false // by fiber, and only then the call is over
-		defer func() {
-			if !sent {
-				x.Close()
-			}
-		}()
+		defer x.Close()
 		c.SetContext(x.Request().Context())
 		err = c.Next()
 		status := c.Response().StatusCode()
@@ -64,39 +62,35 @@ func Middleware(opts ...nethttp.Option) fiber.Handler {
 			g.Refuse(w, r, err)
 			return nil
 		}
-		if sent = outlives(c, x); sent {
-			w.to = nil // or the call would keep what it is to end with
+		if status == fiber.StatusSwitchingProtocols || response.IsEventStream(string(c.Response().Header.ContentType())) {
+			x.LongLived()
 		}
+		if c.RequestCtx().Hijacked() {
+			x.Release()
+			endWith(c.RequestCtx(), x)
+		} else if c.Response().IsBodyStream() {
+			endWith(c.RequestCtx(), x)
+		}
+		w.To, w.HeaderOf = nil, nil // or the call would keep what it is to end with
 		return err
 	}
 }
 
-// outlives reports whether the call goes on when its handlers have returned: then it ends when fiber
-// has sent the response, or when whoever took over the connection returns.
-func outlives(c fiber.Ctx, x *nethttp.Exchange) bool {
-	if c.Response().StatusCode() == fiber.StatusSwitchingProtocols || isEventStream(c.Response()) {
-		x.LongLived()
-	}
-	hijacked := c.RequestCtx().Hijacked()
-	if hijacked {
-		x.Release()
-	}
-	if !hijacked && !c.Response().IsBodyStream() {
-		return false
-	}
-	end := &closer{x}
-	runtime.AddCleanup(end, (*nethttp.Exchange).Close, x) // see closer
-	c.RequestCtx().SetUserValue(x, end)
-	return true
+// endWith has a call end when fiber has sent the response, or when whoever took over the connection
+// returns.
+func endWith(c *fasthttp.RequestCtx, x *nethttp.Exchange) {
+	with := &closer{x.Later()}
+	runtime.AddCleanup(with, func(end func()) { end() }, with.end) // see closer
+	c.SetUserValue(x, with)
 }
 
 // closer is a value of a request, which fasthttp closes when it is done with that. It forgets a request
 // whose connection breaks while it is taken over: then the call ends when nobody
 // knows the value any more.
-type closer struct{ x *nethttp.Exchange }
+type closer struct{ end func() }
 
 // Close ends the call. Another time it does nothing.
 func (c *closer) Close() error {
-	c.x.Close()
+	c.end()
 	return nil
 }

@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -120,10 +122,13 @@ func TestNames(t *testing.T) {
 // What is kept of a request is a copy: fiber uses its buffers for the next one.
 func TestNothingOfTheBuffersIsKept(t *testing.T) {
 	g := guard(t, api.RuleSet{Hotspot: []hotspot.Rule{{ID: "ids", Resource: "GET /users/:id", Param: "id", Threshold: 1, Interval: time.Hour}}})
+	var mu sync.Mutex
 	var seen []*http.Request
 	app := fiber.New()
 	app.Use(penstockfiber.Middleware(nethttp.On(g), nethttp.Origin(nethttp.Header("X-App")), nethttp.Param("id", nethttp.PathValue("id")),
 		nethttp.WithOptions(func(r *http.Request) []api.Option {
+			mu.Lock()
+			defer mu.Unlock()
 			seen = append(seen, r)
 			return nil
 		})))
@@ -141,7 +146,10 @@ func TestNothingOfTheBuffersIsKept(t *testing.T) {
 		_ = resp.Body.Close()
 		require.Equal(t, 200, resp.StatusCode, n)
 	}
-	for n, r := range seen {
+	mu.Lock()
+	all := slices.Clone(seen)
+	mu.Unlock()
+	for n, r := range all {
 		want, app := fmt.Sprint(n), fmt.Sprintf("app%d", n)
 		cookie, err := r.Cookie("c")
 		require.NoError(t, err)

@@ -1,12 +1,10 @@
 package penstockfiber
 
 import (
-	"bytes"
 	"net/http"
 	"net/url"
 
 	"github.com/gofiber/fiber/v3"
-	"github.com/valyala/fasthttp"
 )
 
 // request is what the options of package nethttp see of a request: a copy, since fiber uses its
@@ -30,49 +28,4 @@ func request(c fiber.Ctx, at route, whole bool) *http.Request {
 		r.SetPathValue(p.name, p.value)
 	}
 	return r.WithContext(c.Context())
-}
-
-// writer is a response of fiber for code that knows those of net/http.
-type writer struct {
-	to     *fasthttp.Response
-	header http.Header
-	wrote  bool
-}
-
-// Header are the headers that are to be set.
-func (w *writer) Header() http.Header {
-	if w.header == nil {
-		w.header = make(http.Header)
-	}
-	return w.header
-}
-
-// WriteHeader sets the headers, but for the length, which fasthttp knows.
-func (w *writer) WriteHeader(status int) {
-	if w.wrote {
-		return
-	}
-	w.wrote = true
-	w.to.SetStatusCode(status)
-	for name, values := range w.header {
-		if name == fiber.HeaderContentLength {
-			continue
-		}
-		w.to.Header.Del(name)
-		for _, v := range values {
-			w.to.Header.Add(name, v)
-		}
-	}
-}
-
-// Write appends to the body.
-func (w *writer) Write(b []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	w.to.AppendBody(b)
-	return len(b), nil
-}
-
-func isEventStream(r *fasthttp.Response) bool {
-	kind, _, _ := bytes.Cut(r.Header.ContentType(), []byte(";"))
-	return bytes.EqualFold(bytes.TrimSpace(kind), []byte("text/event-stream"))
 }

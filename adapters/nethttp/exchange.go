@@ -24,6 +24,7 @@ type Exchange struct {
 	status   int
 	err      error
 	ended    bool // the handler has returned
+	goesOn   bool // when Close comes, see Later
 }
 
 // scope is the context of a request that runs. Calls of the handler are counted below its
@@ -73,11 +74,21 @@ func (x *Exchange) Release() {
 // error, where handlers return one.
 func (x *Exchange) End(status int, err error) { x.status, x.err, x.ended = status, err, true }
 
+// Later has the call go on when its handler has returned, for frameworks that send responses
+// then, or give connections away: it ends when the function that is returned is called, from
+// any goroutine, and again if that pleases, and not with Close. It is for after [Exchange.End].
+func (x *Exchange) Later() (end func()) {
+	x.goesOn = true
+	return func() { x.close(nil) }
+}
+
 // Close ends the call. It must be deferred itself, so that it sees a panic of the handler,
 // which goes on.
 func (x *Exchange) Close() {
 	if x.ended {
-		x.close(nil)
+		if !x.goesOn {
+			x.close(nil)
+		}
 		return
 	}
 	if x.original.Context().Err() == nil { // whatever it is, it is a failure; and its stack stays as it is

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/refusal"
 )
 
@@ -67,7 +68,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	e.Fail(t.failure(r, resp.StatusCode, nil))
-	if resp.StatusCode == http.StatusSwitchingProtocols || isEventStream(resp.Header) {
+	if resp.StatusCode == http.StatusSwitchingProtocols || response.IsEventStream(first(resp.Header["Content-Type"])) {
 		e.SetLongLived()
 	}
 	if resp.Body == nil || resp.Body == http.NoBody {

@@ -5,7 +5,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
+
+	"github.com/penstock-go/penstock/adapters/internal/response"
 )
 
 // writer is the http.ResponseWriter that a guarded handler sees: it notes the status. Types
@@ -43,14 +44,9 @@ func (w *writer) note(status int) {
 		return
 	}
 	w.wrote, w.exchange.status = true, status
-	if status == http.StatusSwitchingProtocols || isEventStream(w.Header()) {
+	if status == http.StatusSwitchingProtocols || response.IsEventStream(first(w.Header()["Content-Type"])) {
 		w.exchange.LongLived()
 	}
-}
-
-func isEventStream(h http.Header) bool {
-	kind, _, _ := strings.Cut(first(h["Content-Type"]), ";")
-	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
 }
 
 func (w *writer) flush() {

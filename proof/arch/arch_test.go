@@ -50,10 +50,11 @@ var layers = []layer{
 	{"inspect", "internal/shown rules core core/spec node stat"},
 	{"api", "inspect rules slots core core/clocks core/spec node stat host " + families},
 
-	{"adapters/refusal", public},                                // how a refusal is told
-	{"adapters/nethttp", public + " adapters/refusal"},          // guards handlers of net/http
-	{"adapters/internal/rpc", public + " adapters/refusal"},     // guards remote procedure calls
-	{"adapters/internal/rpctest", public + " adapters/refusal"}, // the cases of those
+	{"adapters/refusal", public},                                                  // how a refusal is told
+	{"adapters/internal/response", ""},                                            // responses that are none of net/http
+	{"adapters/nethttp", public + " adapters/refusal adapters/internal/response"}, // guards handlers of net/http
+	{"adapters/internal/rpc", public + " adapters/refusal"},                       // guards remote procedure calls
+	{"adapters/internal/rpctest", public + " adapters/refusal"},                   // the cases of those
 	{"adapters/*", public + " adapters/refusal adapters/nethttp"},
 	{"exporter/*", public},
 	{"datasource/*", public},

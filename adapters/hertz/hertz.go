@@ -1,0 +1,83 @@
+// Package penstockhertz guards servers that are built with hertz:
+//
+//	h := server.Default(server.WithSenseClientDisconnection(true))
+//	h.Use(penstockhertz.Middleware())
+//
+// Each route is a resource of its own, "GET /users/:id"; requests that no route serves, also
+// those that are answered by 405, share "GET __unmatched__". What calls, names, failures and
+// refusals are, the package nethttp says, whose options it takes. They see a copy of the request
+// without its body, so nothing of hertz' buffers is kept.
+//
+// Calls that the handler makes with its context.Context are counted below the request; the
+// *app.RequestContext is no such context. A handler that gets a refusal from a call of its own answers
+// by [Refuse], and has not failed.
+//
+// A call whose response is a stream lasts until that has been sent. A handler that takes over
+// the connection ends the call by that, or holds it until the connection's handler returns with
+// nethttp.HoldHijacked.
+//
+// hertz ends a request's context when the client leaves only where server.WithSenseClientDisconnection
+// says so. Without it, who waits for a rule waits on, at most as long as the rule lets it.
+// Timeouts whose handlers run on belong above this middleware.
+package penstockhertz
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/cloudwego/hertz/pkg/app"
+
+	"github.com/penstock-go/penstock/adapters/internal/response"
+	"github.com/penstock-go/penstock/adapters/nethttp"
+	"github.com/penstock-go/penstock/adapters/refusal"
+)
+
+// Middleware guards the routes that come after it.
+func Middleware(opts ...nethttp.Option) app.HandlerFunc {
+	g := nethttp.NewGuard(opts...)
+	return func(ctx context.Context, c *app.RequestContext) {
+		w, r := writer(c), request(ctx, c, g.Looks())
+		x, err := g.Begin(w, r, r.Method, c.FullPath())
+		if err != nil {
+			c.Abort()
+			g.Refuse(w, r, err)
+			return
+		}
+		defer x.Close()
+		c.Next(x.Request().Context())
+		var last error
+		if e := c.Errors.Last(); e != nil {
+			last = e.Err
+		}
+		status := c.Response.StatusCode()
+		x.End(status, last)
+		if status == http.StatusSwitchingProtocols || response.IsEventStream(string(c.Response.Header.ContentType())) {
+			x.LongLived()
+		}
+		hijacked := c.Hijacked()
+		if hijacked {
+			x.Release()
+		}
+		if (hijacked || c.Response.IsBodyStream()) && !c.IsExiled() {
+			end, finished := x.Later(), c.Finished()
+			go func() {
+				<-finished
+				end()
+			}()
+		}
+	}
+}
+
+// Refuse answers a request because of err, the error of a call of its own that did not run, as
+// refusal.Write does. ctx is the handler's. It reports whether err is such an error; if not, it does nothing.
+func Refuse(ctx context.Context, c *app.RequestContext, err error) bool {
+	if refusal.Of(err).Reason == refusal.None {
+		return false
+	}
+	c.Response.ResetBody()
+	return refusal.Write(writer(c), request(ctx, c, false), err)
+}
+
+func writer(c *app.RequestContext) *response.Writer {
+	return &response.Writer{To: &c.Response, HeaderOf: &c.Response.Header}
+}

@@ -1,0 +1,36 @@
+package penstockhertz
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/cloudwego/hertz/pkg/app"
+	"github.com/cloudwego/hertz/pkg/network"
+)
+
+// request is what the options of package nethttp see of a request: a copy, since hertz uses its
+// buffers again. Where none of them looks, it has no more than the method and the context.
+func request(ctx context.Context, c *app.RequestContext, whole bool) *http.Request {
+	r := &http.Request{Method: string(c.Method())}
+	if !whole {
+		return r.WithContext(ctx)
+	}
+	from, uri := &c.Request, c.URI()
+	r.URL = &url.URL{Path: string(uri.Path()), RawPath: string(uri.PathOriginal()), RawQuery: string(uri.QueryString())}
+	r.RequestURI, r.Host = string(from.RequestURI()), string(from.Host())
+	r.Proto, r.ProtoMajor, r.ProtoMinor = from.Header.GetProtocol(), 1, 1
+	r.RemoteAddr = c.RemoteAddr().String()
+	if conn, ok := c.GetConn().(network.ConnTLSer); ok {
+		state := conn.ConnectionState()
+		r.TLS = &state
+	}
+	r.ContentLength, r.Body, r.Pattern = int64(from.Header.ContentLength()), http.NoBody, c.FullPath()
+	r.Header = make(http.Header)
+	from.Header.VisitAll(func(name, value []byte) { r.Header.Add(string(name), string(value)) })
+	for _, p := range c.Params {
+		r.SetPathValue(p.Key, strings.Clone(p.Value))
+	}
+	return r.WithContext(ctx)
+}

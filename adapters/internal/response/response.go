@@ -1,0 +1,60 @@
+// Package response is what adapters have in common whose frameworks' responses are none of net/http.
+package response
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Writer is such a response for code that knows those of net/http. It is for one goroutine.
+type Writer struct {
+	To interface {
+		SetStatusCode(status int)
+		AppendBody(b []byte)
+	}
+	HeaderOf interface { // the headers of To
+		Del(name string)
+		Add(name, value string)
+	}
+	header http.Header
+	wrote  bool
+}
+
+// Header are the headers that are to be set.
+func (w *Writer) Header() http.Header {
+	if w.header == nil {
+		w.header = make(http.Header)
+	}
+	return w.header
+}
+
+// WriteHeader sets the headers, but for the length, which the framework knows.
+func (w *Writer) WriteHeader(status int) {
+	if w.wrote {
+		return
+	}
+	w.wrote = true
+	w.To.SetStatusCode(status)
+	for name, values := range w.header {
+		if name == "Content-Length" {
+			continue
+		}
+		w.HeaderOf.Del(name)
+		for _, v := range values {
+			w.HeaderOf.Add(name, v)
+		}
+	}
+}
+
+// Write appends to the body.
+func (w *Writer) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	w.To.AppendBody(b)
+	return len(b), nil
+}
+
+// IsEventStream reports whether a content type is that of server-sent events.
+func IsEventStream(contentType string) bool {
+	kind, _, _ := strings.Cut(contentType, ";")
+	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
+}
