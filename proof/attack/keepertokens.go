@@ -58,7 +58,7 @@ func (t *tokenLog) missing(now int64) (least, most, cost float64) {
 // add up fractions each in its own way.
 func (t *tokenLog) exact() bool {
 	return !slices.ContainsFunc(t.events[1:], func(e tokenEvent) bool { return e.call == nil }) &&
-		t.events[0].cost == math.Trunc(t.events[0].cost)
+		whole(t.events[0].cost)
 }
 
 // judge is what a bucket that holds size says to a call of so many units.

@@ -33,8 +33,7 @@ func (k *turnKeeper) judge(l *ledger, c *call) opinion {
 		return refuse
 	}
 	p, _ := k.where(l, c)
-	least, most := k.at(p).wait(l.now, k.low*float64(c.units), k.high*float64(c.units), c.prioritized)
-	return turnOpinion(least, most, k.maxWait)
+	return k.at(p).judge(l.now, k.low*float64(c.units), k.high*float64(c.units), c.prioritized, k.maxWait)
 }
 
 func (k *turnKeeper) took(l *ledger, c *call) {

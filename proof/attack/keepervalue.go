@@ -167,8 +167,7 @@ func (k *valueKeeper) judgeValue(l *ledger, c *call, value int, units int64) opi
 		return pass
 	case k.rule.Behavior == hotspot.Throttle:
 		cost := float64(units) * k.cost(value)
-		least, most := v.queue.wait(l.now, cost, cost, c.prioritized)
-		return turnOpinion(least, most, k.rule.MaxWait)
+		return v.queue.judge(l.now, cost, cost, c.prioritized, k.rule.MaxWait)
 	case k.rule.Behavior == hotspot.TokenBucket:
 		return v.tokens.judge(l.now, units, k.size())
 	case math.Floor(threshold) == 0:

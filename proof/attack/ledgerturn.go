@@ -14,6 +14,7 @@ type turnLog struct {
 	loose   bool    // somebody who waits was overtaken, or may have been: only bounds are known
 	tail    float64 // when the last of them has its turn at the latest, if it is loose
 	shared  bool    // others that are logged elsewhere queue with these: turns may come later than here
+	parts   bool    // some turn cost a fraction of a nanosecond: sums may be a hair off, also whole ones
 	bounded bool    // how long calls wait here is bounded by what their opinion says
 	unknown []*call // those that may wait here without a turn in the log, since the rule had a queue before
 }
@@ -41,6 +42,9 @@ func murkyTurnLog(waiting []*call) *turnLog {
 }
 
 func sinceStart(t int64) float64 { return float64(t - start.UnixNano()) }
+
+// whole reports whether a cost is in whole nanoseconds.
+func whole(cost float64) bool { return cost == math.Trunc(cost) }
 
 // wait is how long a call would wait that comes now and costs from low to high. One that is
 // prioritized may be next, or last.
@@ -110,6 +114,7 @@ func (q *turnLog) give(c *call, now int64, low, high float64) {
 		q.tail = at + most
 	}
 	q.waiting = append(q.waiting, turn{c, at + least, at + most, low, high})
+	q.parts = q.parts || !whole(low) || !whole(high)
 	q.pass(now)
 }
 
@@ -207,10 +212,11 @@ func (q *turnLog) leaveLate(c *call) {
 	}
 }
 
-// turnOpinion is what a throttle may say of a call that would wait so long.
-func turnOpinion(least, most float64, maxWait time.Duration) opinion {
+// judge is what a throttle may say of a call that costs from low to high.
+func (q *turnLog) judge(now int64, low, high float64, first bool, maxWait time.Duration) opinion {
+	least, most := q.wait(now, low, high, first)
 	off := 0.0
-	if least != math.Trunc(least) || most != math.Trunc(most) {
+	if q.parts || !whole(low) || !whole(high) {
 		off = hair
 	}
 	return opinion{passes: least <= float64(maxWait)+off, refuses: most > float64(maxWait)-off}
