@@ -1,6 +1,7 @@
 package penstockchi_test
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/go-chi/chi/v5"
@@ -10,15 +11,15 @@ import (
 	"github.com/penstock-go/penstock/adapters/nethttp"
 )
 
-func start(t testing.TB, routes []conformance.Route, opts ...nethttp.Option) string {
+func handler(_ testing.TB, routes []conformance.Route, opts ...nethttp.Option) http.Handler {
 	r := chi.NewRouter()
 	r.Use(penstockchi.Middleware(opts...))
 	for _, route := range routes {
 		r.Method(route.Method, route.Pattern, route.Handler)
 	}
-	return conformance.Serve(t, r)
+	return r
 }
 
 func TestConformance(t *testing.T) {
-	conformance.Run(t, conformance.Server{Start: start})
+	conformance.Run(t, conformance.Server{Handler: handler})
 }

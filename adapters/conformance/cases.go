@@ -25,6 +25,8 @@ const every = ".*"
 
 var once = []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour}}
 
+var oneAtOnce = api.RuleSet{Isolation: []isolation.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, MaxQueue: 1, MaxWait: time.Hour}}}
+
 // Cases are what every adapter must do.
 var Cases = []Case{
 	{Name: "a request that passes", Run: func(s *Stage) error {
@@ -48,6 +50,14 @@ var Cases = []Case{
 			}
 		}
 		return s.counted(s.name("GET", "/users/{id}"), figures{pass: 20, done: 20})
+	}},
+	{Name: "a query is no part of the resource", Run: func(s *Stage) error {
+		for n := range 20 {
+			if _, _, err := s.get(fmt.Sprintf("/ok?n=%d", n)); err != nil {
+				return err
+			}
+		}
+		return s.counted(s.name("GET", "/ok"), figures{pass: 20, done: 20})
 	}},
 
 	{Name: "refused by flow", Set: api.RuleSet{Flow: once}, Run: refuses(http.StatusTooManyRequests, true)},
@@ -153,6 +163,47 @@ var Cases = []Case{
 		}
 		return s.counted(s.name("GET", "/ok"), figures{pass: 1, block: 1, done: 1})
 	}},
+	{Name: "a client that leaves before its body is read leaks nothing", only: netHTTP, Set: oneAtOnce, Run: func(s *Stage) error {
+		return s.queued("POST", "/echo", func(leave func()) error {
+			leave() // which HTTP/1 notices only as the body is read
+			return nil
+		}, nil)
+	}},
+	{Name: "a deadline that comes while the request waits", only: netHTTP, Set: oneAtOnce, Run: func(s *Stage) error {
+		return s.queued("GET", "/hold", func(func()) error {
+			close(s.late)
+			return s.counted(s.name("GET", "/hold"), figures{pass: 1, block: 1, inFlight: 1})
+		}, func(resp *http.Response, body string, err error) error {
+			return refused(resp, body, err, http.StatusServiceUnavailable, false)
+		})
+	}},
+	{Name: "a body that is only sent if it is wanted", only: netHTTP, Set: api.RuleSet{Flow: once}, Run: func(s *Stage) error {
+		for _, wanted := range []bool{true, false} {
+			body := &watched{Reader: strings.NewReader("abc")}
+			resp, text, err := s.send(context.Background(), http.MethodPost, "/echo", body, "Expect", "100-continue")
+			switch {
+			case body.read.Load() != wanted:
+				return fmt.Errorf("the body is sent: %t", body.read.Load())
+			case !wanted:
+				return refused(resp, text, err, http.StatusTooManyRequests, true)
+			case says(resp, err, http.StatusOK) != nil || text != "abc":
+				return fmt.Errorf("%q: %w", text, says(resp, err, http.StatusOK))
+			}
+		}
+		return nil
+	}},
+	{Name: "a client is who its certificate says", only: overTLS, Opts: []nethttp.Option{nethttp.Origin(nethttp.VerifiedPeer())},
+		Set: api.RuleSet{Authority: []authority.Rule{{Resource: every, Match: api.MatchRegex, List: authority.Deny, Origins: []string{peer}}}},
+		Run: func(s *Stage) error {
+			resp, body, err := s.get("/ok")
+			if err := refused(resp, body, err, http.StatusForbidden, false); err != nil {
+				return err
+			}
+			if n, ok := s.Guard.Tree().Origin(s.name("GET", "/ok"), peer); !ok || n.Lifetime.Block != 1 || resp.ProtoMajor != 2 {
+				return fmt.Errorf("HTTP/%d: the origin is not %s:\n%s", resp.ProtoMajor, peer, s.tree())
+			}
+			return nil
+		}},
 
 	{Name: "a nested refusal is no failure", Set: api.RuleSet{Flow: []flow.Rule{{Resource: "nested", Threshold: 0}},
 		Breaker: []breaker.Rule{}}, Run: func(s *Stage) error {
@@ -203,14 +254,17 @@ var Cases = []Case{
 			if want := fmt.Sprintf("data: %d\n", n); line != want {
 				return fmt.Errorf("the event is %q: %w", line, err)
 			}
+			if f := s.figures(s.name("GET", "/events")); f.inFlight != 1 {
+				return fmt.Errorf("the stream goes on, and %d calls are in flight", f.inFlight)
+			}
 			if err := s.arrived(); err != nil {
 				return err
 			}
 		}
 		return s.counted(s.name("GET", "/events"), figures{pass: 1, done: 1, long: 1})
 	}},
-	{Name: "a connection that is taken over ends the call", Run: socket(0, figures{pass: 1, done: 1})},
-	{Name: "a connection that is taken over is held if told so", Opts: []nethttp.Option{nethttp.HoldHijacked()},
+	{Name: "a connection that is taken over ends the call", only: hijacks, Run: socket(0, figures{pass: 1, done: 1})},
+	{Name: "a connection that is taken over is held if told so", only: hijacks, Opts: []nethttp.Option{nethttp.HoldHijacked()},
 		Run: socket(1, figures{pass: 1, done: 1, long: 1})},
 
 	{Name: "paths that no route serves are one resource", Run: func(s *Stage) error {

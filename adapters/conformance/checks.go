@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/adapters/refusal"
@@ -89,6 +92,65 @@ func (s *Stage) holding(path string, f func() error) error {
 		return err
 	}
 	return errors.Join(err, <-done)
+}
+
+// queued calls f while a request waits for another one on the same path, then lets that one go, and
+// looks at what has become of the first, if it is told to. A request that is a POST keeps its route
+// busy by its body.
+func (s *Stage) queued(method, path string, f func(leave func()) error, check func(*http.Response, string, error) error) error {
+	type outcome struct {
+		resp *http.Response
+		body string
+		err  error
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	first, second := make(chan outcome, 1), make(chan outcome, 1)
+	body, end := io.Pipe()
+	ask := func(ctx context.Context, to chan outcome, body io.Reader, header ...string) {
+		resp, text, err := s.send(ctx, method, path, body, header...)
+		to <- outcome{resp, text, err}
+	}
+	if method == http.MethodGet {
+		go ask(context.Background(), first, nil)
+		if err := s.arrived(); err != nil {
+			return err
+		}
+	} else {
+		go ask(context.Background(), first, body)
+		if err := s.until("the first request runs", func() bool { return s.figures(s.name(method, path)).inFlight == 1 }); err != nil {
+			return err
+		}
+	}
+	var header []string
+	if check != nil {
+		header = []string{"X-Deadline", "yes"}
+	}
+	go ask(ctx, second, strings.NewReader("abc"), header...)
+	if err := s.until("the second request waits", func() bool { return s.Guard.Tree().Waiting == 1 }); err != nil {
+		return err
+	}
+	err := f(cancel)
+	if method == http.MethodGet {
+		err = errors.Join(err, s.letGo())
+	}
+	_ = end.Close()
+	one, two := <-first, <-second
+	if check != nil {
+		err = errors.Join(err, check(two.resp, two.body, two.err))
+	}
+	return errors.Join(err, says(one.resp, one.err, http.StatusOK))
+}
+
+// watched is a body that notes whether it is read.
+type watched struct {
+	io.Reader
+	read atomic.Bool
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	w.read.Store(true)
+	return w.Reader.Read(p)
 }
 
 // cancelWhileRunning has the client leave while the handler runs.

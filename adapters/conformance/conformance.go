@@ -2,9 +2,10 @@
 // cases, each run against a real server of its framework on the loopback interface, with
 // real clients. It is for tests.
 //
-//	conformance.Run(t, conformance.Server{Start: start})
+//	conformance.Run(t, conformance.Server{Handler: handler})
 //
-// After each case nothing is in flight, nor waits.
+// After each case nothing is in flight, nor waits. Frameworks on net/http are run twice, by
+// HTTP/1 and by HTTP/2 over TLS.
 package conformance
 
 import (
@@ -13,10 +14,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,8 +33,11 @@ type Route struct {
 	Handler         http.HandlerFunc
 }
 
-// Server is a framework with the adapter that is looked at.
+// Server is a framework with the adapter that is looked at. It has a Handler or a Start.
 type Server struct {
+	// Handler has the routes, guarded with these options as a user would. It is for
+	// frameworks on net/http.
+	Handler func(t testing.TB, routes []Route, opts ...nethttp.Option) http.Handler
 	// Start serves the routes, guarded with these options as a user would, and returns its
 	// URL. It stops when the test ends.
 	Start func(t testing.TB, routes []Route, opts ...nethttp.Option) (url string)
@@ -43,18 +46,16 @@ type Server struct {
 	Pattern func(string) string
 	// Lacks are the names of cases that the framework can't have, with the reason.
 	Lacks map[string]string
+
+	two bool // HTTP/2, over TLS
 }
 
 // Serve serves h on the loopback interface until the test ends, and returns its URL. What the
 // server logs of panics nobody sees.
 func Serve(t testing.TB, h http.Handler) (url string) {
-	s := httptest.NewUnstartedServer(h)
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s := unstarted(h)
 	s.Start()
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-	})
+	t.Cleanup(func() { stop(s) })
 	return s.URL
 }
 
@@ -67,9 +68,25 @@ var wildcard = regexp.MustCompile(`\{(\w+)\}`)
 
 // Run runs all cases.
 func Run(t *testing.T, s Server) {
-	known := make(map[string]bool)
+	if s.Handler == nil {
+		s.run(t)
+	} else {
+		t.Run("HTTP/1", s.run)
+		s.two = true
+		t.Run("HTTP/2", s.run)
+	}
+	for name := range s.Lacks {
+		if !slices.ContainsFunc(Cases, func(c Case) bool { return c.Name == name }) {
+			t.Errorf("there is no case %q", name)
+		}
+	}
+}
+
+func (s Server) run(t *testing.T) {
 	for _, c := range Cases {
-		known[c.Name] = true
+		if c.only == netHTTP && s.Handler == nil || c.only == overTLS && !s.two || c.only == hijacks && s.two {
+			continue
+		}
 		t.Run(c.Name, func(t *testing.T) {
 			if why := s.Lacks[c.Name]; why != "" {
 				t.Skip(why)
@@ -79,12 +96,14 @@ func Run(t *testing.T, s Server) {
 			}
 		})
 	}
-	for name := range s.Lacks {
-		if !known[name] {
-			t.Errorf("there is no case %q", name)
-		}
-	}
 }
+
+// What a case can be for.
+const (
+	netHTTP = iota + 1 // frameworks on net/http
+	overTLS            // servers that ask for certificates
+	hijacks            // HTTP/1, where a handler can take over a connection
+)
 
 // Case is one thing that an adapter must do.
 type Case struct {
@@ -94,6 +113,8 @@ type Case struct {
 	Run  func(*Stage) error
 	// Patience is how long the case waits for what is bound to happen; 0 means 20 seconds.
 	Patience time.Duration
+
+	only int // 0 is for all
 }
 
 // Check runs the case, and returns what the adapter does wrong.
@@ -106,10 +127,23 @@ func (c *Case) Check(t testing.TB, s Server) error {
 	if err := g.LoadRules(c.Set); err != nil {
 		return err
 	}
-	st := &Stage{patience: cmp.Or(c.Patience, 20*time.Second), Guard: g, server: s, client: &http.Client{Transport: &http.Transport{}, Timeout: cmp.Or(c.Patience, 20*time.Second)}, held: make(chan struct{}), release: make(chan struct{}), over: make(chan struct{})}
+	st := &Stage{
+		patience: cmp.Or(c.Patience, 20*time.Second), Guard: g, server: s,
+		held: make(chan struct{}), release: make(chan struct{}), over: make(chan struct{}), late: make(chan struct{}),
+	}
+	transport := &http.Transport{ExpectContinueTimeout: st.patience}
+	st.client = &http.Client{Transport: transport, Timeout: st.patience}
 	defer close(st.over)
 	defer st.client.CloseIdleConnections()
-	st.URL = s.Start(t, st.routes(), append([]nethttp.Option{nethttp.On(g)}, c.Opts...)...)
+	opts := append([]nethttp.Option{nethttp.On(g)}, c.Opts...)
+	switch {
+	case s.Handler == nil:
+		st.URL = s.Start(t, st.routes(), opts...)
+	case s.two:
+		st.URL = serveTLS(t, st.deadlines(s.Handler(t, st.routes(), opts...)), transport)
+	default:
+		st.URL = Serve(t, st.deadlines(s.Handler(t, st.routes(), opts...)))
+	}
 	if err := c.Run(st); err != nil {
 		return err
 	}
@@ -134,6 +168,7 @@ type Stage struct {
 	client        *http.Client
 	held, release chan struct{} // of handlers that say when they have got somewhere, and wait
 	over          chan struct{} // closed when the case is
+	late          chan struct{} // closed when the deadline of requests comes that have one
 }
 
 // routes are what every server has.
@@ -204,6 +239,33 @@ func (s *Stage) routes() []Route {
 	}
 }
 
+// deadlines gives requests that say so a deadline, which comes when the case closes late.
+func (s *Stage) deadlines(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Deadline") != "" {
+			r = r.WithContext(&late{r.Context(), s.late})
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// late is a context whose deadline comes when it is told so.
+type late struct {
+	context.Context
+	done chan struct{}
+}
+
+func (l *late) Done() <-chan struct{} { return l.done }
+
+func (l *late) Err() error {
+	select {
+	case <-l.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 // arrive is for handlers: they have got somewhere.
 func (s *Stage) arrive() {
 	select {
@@ -254,7 +316,11 @@ func (s *Stage) get(path string, header ...string) (*http.Response, string, erro
 }
 
 func (s *Stage) do(ctx context.Context, method, path, body string, header ...string) (*http.Response, string, error) {
-	r, err := http.NewRequestWithContext(ctx, method, s.URL+path, strings.NewReader(body))
+	return s.send(ctx, method, path, strings.NewReader(body), header...)
+}
+
+func (s *Stage) send(ctx context.Context, method, path string, body io.Reader, header ...string) (*http.Response, string, error) {
+	r, err := http.NewRequestWithContext(ctx, method, s.URL+path, body)
 	if err != nil {
 		return nil, "", err
 	}

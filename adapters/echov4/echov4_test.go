@@ -2,6 +2,7 @@ package penstockecho_test
 
 import (
 	"io"
+	"net/http"
 	"testing"
 
 	"github.com/labstack/echo/v4"
@@ -12,16 +13,16 @@ import (
 	"github.com/penstock-go/penstock/adapters/nethttp"
 )
 
-func start(t testing.TB, routes []conformance.Route, opts ...nethttp.Option) string {
+func handler(_ testing.TB, routes []conformance.Route, opts ...nethttp.Option) http.Handler {
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
 	e.Use(middleware.Recover(), penstockecho.Middleware(opts...))
 	for _, route := range routes {
 		e.Add(route.Method, conformance.Colons(route.Pattern), echo.WrapHandler(route.Handler))
 	}
-	return conformance.Serve(t, e)
+	return e
 }
 
 func TestConformance(t *testing.T) {
-	conformance.Run(t, conformance.Server{Start: start, Pattern: conformance.Colons})
+	conformance.Run(t, conformance.Server{Handler: handler, Pattern: conformance.Colons})
 }

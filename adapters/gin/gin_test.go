@@ -2,6 +2,7 @@ package penstockgin_test
 
 import (
 	"io"
+	"net/http"
 	"testing"
 
 	"github.com/gin-gonic/gin"
@@ -11,16 +12,16 @@ import (
 	"github.com/penstock-go/penstock/adapters/nethttp"
 )
 
-func start(t testing.TB, routes []conformance.Route, opts ...nethttp.Option) string {
+func handler(_ testing.TB, routes []conformance.Route, opts ...nethttp.Option) http.Handler {
 	r := gin.New()
 	r.Use(gin.RecoveryWithWriter(io.Discard), penstockgin.Middleware(opts...))
 	r.HandleMethodNotAllowed = true
 	for _, route := range routes {
 		r.Handle(route.Method, conformance.Colons(route.Pattern), func(c *gin.Context) { route.Handler(c.Writer, c.Request) })
 	}
-	return conformance.Serve(t, r)
+	return r
 }
 
 func TestConformance(t *testing.T) {
-	conformance.Run(t, conformance.Server{Start: start, Pattern: conformance.Colons})
+	conformance.Run(t, conformance.Server{Handler: handler, Pattern: conformance.Colons})
 }

@@ -17,16 +17,16 @@ func mux(routes []conformance.Route, around func(http.Handler) http.Handler) *ht
 }
 
 func TestHandler(t *testing.T) {
-	conformance.Run(t, conformance.Server{Start: func(t testing.TB, routes []conformance.Route, opts ...nethttp.Option) string {
-		return conformance.Serve(t, nethttp.Handler(mux(routes, func(h http.Handler) http.Handler { return h }), opts...))
+	conformance.Run(t, conformance.Server{Handler: func(_ testing.TB, routes []conformance.Route, opts ...nethttp.Option) http.Handler {
+		return nethttp.Handler(mux(routes, func(h http.Handler) http.Handler { return h }), opts...)
 	}})
 }
 
 func TestMiddleware(t *testing.T) {
 	const inside = "routes alone are guarded"
 	conformance.Run(t, conformance.Server{
-		Start: func(t testing.TB, routes []conformance.Route, opts ...nethttp.Option) string {
-			return conformance.Serve(t, mux(routes, nethttp.Middleware(opts...)))
+		Handler: func(_ testing.TB, routes []conformance.Route, opts ...nethttp.Option) http.Handler {
+			return mux(routes, nethttp.Middleware(opts...))
 		},
 		Lacks: map[string]string{"requests without a route can be refused": inside},
 	})
