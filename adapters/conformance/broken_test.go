@@ -1,6 +1,9 @@
 package conformance_test
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -46,6 +49,17 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 		"resources are raw paths": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, _ string, next http.Handler) {
 			g.Serve(w, r, r.URL.Path, next)
 		}, []string{"a wildcard is one resource", "paths that no route serves are one resource"}},
+		"resources are URLs with their query": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
+			g.Serve(w, r, pattern+"?"+r.URL.RawQuery, next)
+		}, []string{"a query is no part of the resource"}},
+		"the body is read before it asks": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			g.Serve(w, r, pattern, next)
+		}, []string{"a body that is only sent if it is wanted"}},
+		"the request's deadline is not its own": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
+			g.Serve(w, r.WithContext(context.WithoutCancel(r.Context())), pattern, next)
+		}, []string{"a deadline that comes while the request waits"}},
 		"failures are not reported": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
 			x, err := g.Begin(w, r, r.Method, pattern)
 			if err != nil {
@@ -92,15 +106,15 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 		}, []string{"events arrive one by one, and have no response time", "a connection that is taken over ends the call"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := conformance.Server{Start: func(t testing.TB, routes []conformance.Route, opts ...nethttp.Option) string {
+			server := conformance.Server{Handler: func(_ testing.TB, routes []conformance.Route, opts ...nethttp.Option) http.Handler {
 				g, mux := nethttp.NewGuard(opts...), http.NewServeMux()
 				for _, r := range routes {
 					mux.Handle(r.Method+" "+r.Pattern, r.Handler)
 				}
-				return conformance.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					_, pattern := mux.Handler(r)
 					broken.serve(g, w, r, pattern, mux)
-				}))
+				})
 			}}
 			for _, want := range broken.cases {
 				found := false

@@ -366,3 +366,62 @@ func TestRefuse(t *testing.T) {
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 	assert.Equal(t, http.StatusGone, w.Code)
 }
+
+// Inside of a TimeoutHandler the call lasts as long as its handler, also when the client has long
+// been told that it takes too long.
+func TestInsideOfATimeoutHandler(t *testing.T) {
+	g := newGuard(t, api.RuleSet{})
+	arrived, release, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	guarded := nethttp.Middleware(nethttp.On(g), nethttp.Resource(func(*http.Request, string) string { return "slow" }))(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(arrived); <-release }))
+	h := http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(left)
+		guarded.ServeHTTP(w, r)
+	}), time.Millisecond, "too slow")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	<-arrived
+	n, _ := g.Tree().Resource("slow")
+	assert.EqualValues(t, 1, n.InFlight)
+	close(release)
+	<-left
+	n, _ = g.Tree().Resource("slow")
+	assert.Zero(t, n.InFlight)
+}
+
+// A status below 200 comes before the one that counts.
+func TestEarlyResponses(t *testing.T) {
+	g := newGuard(t, api.RuleSet{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		w.WriteHeader(http.StatusInternalServerError)
+	})
+	resp, err := http.Get(conformance.Serve(t, nethttp.Handler(mux, nethttp.On(g))))
+	require.NoError(t, err)
+	resp.Body.Close()
+	assert.Equal(t, http.StatusInternalServerError, resp.StatusCode)
+	http.DefaultClient.CloseIdleConnections()
+	n, _ := g.Tree().Resource("GET /")
+	assert.EqualValues(t, 1, n.Lifetime.Exception)
+}
+
+// A request that its handler passes on within the mux is one call.
+func TestForwardsEnterOnce(t *testing.T) {
+	g := newGuard(t, api.RuleSet{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /new/{id}", ok)
+	mux.HandleFunc("GET /old/{id}", func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path = "/new/" + r.PathValue("id")
+		mux.ServeHTTP(w, r)
+	})
+	w := httptest.NewRecorder()
+	nethttp.Handler(mux, nethttp.On(g)).ServeHTTP(w, httptest.NewRequest("GET", "/old/7", nil))
+	assert.Equal(t, "ok", w.Body.String())
+	var names []string
+	for _, n := range g.Tree().Resources {
+		names = append(names, fmt.Sprint(n.Name, " ", n.Lifetime.Pass))
+	}
+	assert.Equal(t, []string{"GET /old/{id} 1"}, names)
+}

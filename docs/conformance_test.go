@@ -1,0 +1,43 @@
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The cases that the page on traps names are there: as a test's function, or as the name of a case.
+func TestEveryTrapHasACase(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("adapters", "conformance.md"))
+	require.NoError(t, err)
+	named := regexp.MustCompile("`([a-z0-9/]+)` ([^;|]+)")
+	traps, cases := 0, 0
+	for row := range strings.SplitSeq(string(page), "\n") {
+		if !strings.HasPrefix(row, "| ") || strings.HasSuffix(row, "| cases |") {
+			continue
+		}
+		traps++
+		_, row, _ = strings.Cut(strings.TrimPrefix(row, "| "), "|")
+		for _, m := range named.FindAllStringSubmatch(row, -1) {
+			cases++
+			folder, name := m[1], strings.TrimSpace(m[2])
+			name, _, _ = strings.Cut(name, ", which")
+			files, err := filepath.Glob(filepath.Join("..", "adapters", filepath.FromSlash(folder), "*.go"))
+			require.NoError(t, err)
+			found := false
+			for _, file := range files {
+				source, err := os.ReadFile(file)
+				require.NoError(t, err)
+				found = found || strings.Contains(string(source), `"`+name+`"`) || strings.Contains(string(source), "func "+name+"(")
+			}
+			assert.True(t, found, "adapters/%s has no case %q", folder, name)
+		}
+	}
+	assert.Greater(t, traps, 29)
+	assert.Greater(t, cases, 50)
+}
