@@ -30,17 +30,18 @@ import (
 // holding is a rule of each family, in which every field that can hold something that is
 // shared holds something.
 func holding() rules.Set {
+	others := []string{"none", "health"} // "*" is about orders, and nothing has a rule of its own
 	return rules.Set{
-		Authority: []authority.Rule{{Resource: "orders", Origins: []string{"app", "web"}}},
+		Authority: []authority.Rule{{Resource: "*", Exclude: others, Origins: []string{"app", "web"}}},
 		System:    []system.Rule{{Metric: system.QPS, Threshold: 1e9}},
 		Hotspot: []hotspot.Rule{{
-			Resource: "orders", Param: "user", Threshold: 0, Exceptions: []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 1e9}},
+			Resource: "*", Exclude: others, Param: "user", Threshold: 0, Exceptions: []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 1e9}},
 		}},
-		Flow:      []flow.Rule{{Resource: "orders", Threshold: 1e9}},
-		Isolation: []isolation.Rule{{Resource: "orders", Threshold: 1e9}},
-		Adaptive:  []adaptive.Rule{{Resource: "orders"}},
+		Flow:      []flow.Rule{{Resource: "*", Exclude: others, Threshold: 1e9}},
+		Isolation: []isolation.Rule{{Resource: "*", Exclude: others, Threshold: 1e9}},
+		Adaptive:  []adaptive.Rule{{Resource: "*", Exclude: others}},
 		Breaker:   []breaker.Rule{{Resource: "*", Exclude: []string{"orders", "health"}, MinCalls: 1}},
-		Outlier:   []outlier.Rule{{Resource: "orders", Threshold: 1}},
+		Outlier:   []outlier.Rule{{Resource: "*", Exclude: others, Threshold: 1}},
 	}
 }
 

@@ -30,7 +30,7 @@ import (
 // enums are the last value of every enumeration that users meet.
 var enums = []fmt.Stringer{
 	authority.Deny, breaker.ConsecutiveErrors, breaker.ForcedClosed, breaker.ForceClosed, core.KindCustom, clocks.SleepAdvance,
-	spec.MatchRegex, spec.Off, flow.Concurrency, flow.Chain, flow.Ring, flow.TokenBucket, hotspot.Concurrency, hotspot.TokenBucket,
+	spec.MatchPath, spec.Off, flow.Concurrency, flow.Chain, flow.Ring, flow.TokenBucket, hotspot.Concurrency, hotspot.TokenBucket,
 	inspect.NodeInbound, system.QPS, system.Gate, refusal.Invalid, refusal.XRateLimit,
 }
 

@@ -56,7 +56,6 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			fits: fits,
 			fields: map[string]field[flow.Rule]{
 				"id":              {say: func(r *flow.Rule) { r.ID = "mine" }},
-				"resource":        {say: func(r *flow.Rule) { r.Resource = "carts" }},
 				"threshold":       {say: func(r *flow.Rule) { r.Threshold = 7 }},
 				"interval":        {func(r *flow.Rule) { r.Interval = 2 * s }, func(r flow.Rule) bool { return r.Metric == flow.QPS }},
 				"buckets":         {func(r *flow.Rule) { r.Buckets = 4 }, windowed},
@@ -80,7 +79,6 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			fits:  func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS || r.Behavior == hotspot.Reject },
 			fields: map[string]field[hotspot.Rule]{
 				"id":          {say: func(r *hotspot.Rule) { r.ID = "mine" }},
-				"resource":    {say: func(r *hotspot.Rule) { r.Resource = "carts" }},
 				"index":       {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.At(0), "" }},
 				"param":       {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.Index{}, "tenant" }},
 				"ignoreEmpty": {say: func(r *hotspot.Rule) { r.IgnoreEmpty = true }},
@@ -105,12 +103,8 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 					r.SlowRT = s
 				}
 			},
-			also: []func(*breaker.Rule){func(r *breaker.Rule) { r.Resource = breaker.AnyResource }},
-			fits: func(r breaker.Rule) bool { return r.Resource != breaker.AnyResource || r.Match == spec.MatchExact },
 			fields: map[string]field[breaker.Rule]{
 				"id":           {say: func(r *breaker.Rule) { r.ID = "mine" }},
-				"resource":     {say: func(*breaker.Rule) {}}, // see also
-				"exclude":      {func(r *breaker.Rule) { r.Exclude = []string{"x"} }, func(r breaker.Rule) bool { return r.Resource == breaker.AnyResource }},
 				"threshold":    {say: func(r *breaker.Rule) { r.Threshold = 0.5 }},
 				"slowRT":       {func(r *breaker.Rule) { r.SlowRT = 2 * s }, func(r breaker.Rule) bool { return r.Strategy == breaker.SlowRatio }},
 				"minCalls":     {func(r *breaker.Rule) { r.MinCalls = 9 }, counts},
@@ -135,7 +129,6 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			},
 			fields: map[string]field[outlier.Rule]{
 				"id":           {say: func(r *outlier.Rule) { r.ID = "mine" }},
-				"resource":     {say: func(r *outlier.Rule) { r.Resource = "carts" }},
 				"maxEjected":   {say: func(r *outlier.Rule) { r.MaxEjected = 0.25 }},
 				"maxEndpoints": {say: func(r *outlier.Rule) { r.MaxEndpoints = 20 }},
 				"forgetAfter":  {say: func(r *outlier.Rule) { r.ForgetAfter = time.Hour }},
@@ -158,7 +151,6 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			also:  []func(*isolation.Rule){queue},
 			fields: map[string]field[isolation.Rule]{
 				"id":        {say: func(r *isolation.Rule) { r.ID = "mine" }},
-				"resource":  {say: func(r *isolation.Rule) { r.Resource = "carts" }},
 				"threshold": {say: func(r *isolation.Rule) { r.Threshold = 7 }},
 				"maxQueue":  {say: queue},
 				"maxWait":   {say: queue},
@@ -173,12 +165,11 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			in:    func(s *rules.Set) *[]adaptive.Rule { return &s.Adaptive },
 			least: func(r *adaptive.Rule) { r.Resource = "orders" },
 			fields: map[string]field[adaptive.Rule]{
-				"id":       {say: func(r *adaptive.Rule) { r.ID = "mine" }},
-				"resource": {say: func(r *adaptive.Rule) { r.Resource = "carts" }},
-				"floor":    {say: func(r *adaptive.Rule) { r.Floor = 3 }},
-				"ceiling":  {say: func(r *adaptive.Rule) { r.Ceiling = 300 }},
-				"start":    {say: func(r *adaptive.Rule) { r.Start = 30 }},
-				"window":   {say: func(r *adaptive.Rule) { r.Window = 2 * s }},
+				"id":      {say: func(r *adaptive.Rule) { r.ID = "mine" }},
+				"floor":   {say: func(r *adaptive.Rule) { r.Floor = 3 }},
+				"ceiling": {say: func(r *adaptive.Rule) { r.Ceiling = 300 }},
+				"start":   {say: func(r *adaptive.Rule) { r.Start = 30 }},
+				"window":  {say: func(r *adaptive.Rule) { r.Window = 2 * s }},
 			},
 		}.check(t)
 	})
@@ -209,7 +200,6 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			least: func(r *authority.Rule) { r.Resource, r.Origins = "orders", []string{"app"} },
 			fields: map[string]field[authority.Rule]{
 				"id":             {say: func(r *authority.Rule) { r.ID = "mine" }},
-				"resource":       {say: func(r *authority.Rule) { r.Resource = "carts" }},
 				"origins":        {say: func(r *authority.Rule) { r.Origins = []string{"app", "web"} }},
 				"allowAnonymous": {func(r *authority.Rule) { r.AllowAnonymous = true }, func(r authority.Rule) bool { return r.List == authority.Allow }},
 			},
@@ -236,8 +226,11 @@ type field[R any] struct {
 func (f reading[R]) check(t *testing.T) {
 	g := newGuard(t, api.Config{Host: busy{}, ColdFactor: 7})
 	refused := 0
+	f = f.aboutResources()
 	for kind := range f.kinds(t) {
-		f.least(&kind)
+		if f.least(&kind); kind.Info().Wild() {
+			setResource(&kind, kind.Info().Resource+"/*")
+		}
 		for _, also := range append([]func(*R){func(*R) {}}, f.also...) {
 			rule := kind
 			also(&rule)
@@ -245,6 +238,35 @@ func (f reading[R]) check(t *testing.T) {
 		}
 	}
 	t.Logf("%d refused", refused)
+}
+
+// aboutResources adds the fields that say which resources the rules are about, if any do.
+func (f reading[R]) aboutResources() reading[R] {
+	if _, has := reflect.TypeFor[R]().FieldByName("Resource"); !has {
+		return f
+	}
+	f.fields["resource"] = field[R]{say: func(r *R) {
+		switch info := (*r).Info(); {
+		case info.Wild():
+			setResource(r, "carts/*")
+		case !info.Default():
+			setResource(r, "carts")
+		}
+	}}
+	f.fields["exclude"] = field[R]{
+		func(r *R) { reflect.ValueOf(r).Elem().FieldByName("Exclude").Set(reflect.ValueOf([]string{"x"})) },
+		func(r R) bool { return r.Info().Wild() || r.Info().Default() },
+	}
+	f.also = append(f.also, func(r *R) {
+		if (*r).Info().Match == spec.MatchExact {
+			setResource(r, spec.AnyResource)
+		}
+	})
+	return f
+}
+
+func setResource[R any](r *R, name string) {
+	reflect.ValueOf(r).Elem().FieldByName("Resource").SetString(name)
 }
 
 // kinds yields a rule for everything that the enumerations can say. On the way it looks

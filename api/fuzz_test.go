@@ -135,7 +135,7 @@ func newNamed(t *testing.T, resource, origin, in string) *named {
 		{ID: resource, Resource: resource, Threshold: 2},
 		{Resource: resource, Threshold: 1, Origin: flow.OriginOther},
 	}, forAll...)})
-	require.Equal(t, n.nameable(), err == nil, "%v", err)
+	require.Equal(t, utf8.ValidString(resource), err == nil, "%v", err)
 	return n
 }
 
@@ -144,8 +144,8 @@ var forAll = []flow.Rule{
 	{Resource: ".*", Match: spec.MatchRegex, Threshold: 0, Mode: spec.Shadow},
 }
 
-// nameable reports whether a rule can name the resource.
-func (n *named) nameable() bool { return utf8.ValidString(n.resource) }
+// nameable reports whether a rule can name the resource, and it alone.
+func (n *named) nameable() bool { return utf8.ValidString(n.resource) && n.resource != api.AnyResource }
 
 // recording counts what it is told to log.
 type recording struct {

@@ -68,9 +68,14 @@ const (
 
 // The ways in which a rule names resources.
 const (
-	MatchExact = spec.MatchExact // the resource of that very name
-	MatchRegex = spec.MatchRegex // those whose whole names a regular expression matches
+	MatchExact  = spec.MatchExact  // the resource of that very name
+	MatchRegex  = spec.MatchRegex  // those whose whole names a regular expression matches
+	MatchPrefix = spec.MatchPrefix // those whose names begin with what is before the star at the end
+	MatchPath   = spec.MatchPath   // those whose names are the same between slashes, where a star is any part
 )
+
+// AnyResource is the Resource of a rule for all resources without a rule of their own.
+const AnyResource = spec.AnyResource
 
 // The modes of a rule.
 const (

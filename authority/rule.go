@@ -1,7 +1,7 @@
 package authority
 
 import (
-	"slices"
+	"reflect"
 	"strings"
 
 	"github.com/penstock-go/penstock/core/spec"
@@ -17,12 +17,19 @@ type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
 	// predecessor when rules are loaded anew. Made from the fields if empty.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name given to api.Entry. Required.
+	// Resource is the name given to api.Entry, or what Match says. Required. "*" is every
+	// resource that no other enforced rule of the family is about.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources: api.MatchExact, the zero value, or
-	// api.MatchRegex for a regular expression (RE2) that must match a whole name,
-	// where a dot matches every character.
+	// Match says how Resource names resources. The zero value is api.MatchExact.
+	// api.MatchPrefix is all whose names begin as Resource does before the star at its end, as
+	// in "GET /users/*". api.MatchPath compares what is between slashes, where a star is any
+	// part, as in "GET /users/*/orders". Of those two a rule is about a name only if no
+	// enforced rule of the family says more of it. api.MatchRegex is a regular expression (RE2)
+	// that must match a whole name, where a dot matches every character; it is about all
+	// names that it matches.
 	Match spec.Match `yaml:"match,omitempty"`
+	// Exclude lists names that "*", a prefix or a path is not about.
+	Exclude []string `yaml:"exclude,omitempty"`
 	// List is what Origins means. The zero value is Allow.
 	List List `yaml:"list,omitempty"`
 	// Origins are the callers that the rule names. Blanks around a name are dropped;
@@ -38,6 +45,7 @@ type Rule struct {
 // Normalized returns the rule with every default written out and its names trimmed,
 // or the first field that can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
+	r.Exclude = spec.Names(r.Exclude)
 	switch {
 	case r.Resource == "":
 		return r, spec.BadField("resource", "is required: name the resource whose callers the rule lists")
@@ -77,7 +85,7 @@ func (r Rule) Normalized() (Rule, error) {
 
 // Info tells the rule table what it needs to know.
 func (r Rule) Info() spec.Info {
-	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Mode: r.Mode}
+	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
 // WithID returns the rule with another ID.
@@ -90,10 +98,7 @@ func (r Rule) WithID(id string) Rule {
 func (r Rule) Like() string { return r.madeID() }
 
 // Equal reports whether two rules are the same in every field.
-func (r Rule) Equal(other Rule) bool {
-	return r.ID == other.ID && r.Resource == other.Resource && r.Match == other.Match && r.List == other.List &&
-		slices.Equal(r.Origins, other.Origins) && r.AllowAnonymous == other.AllowAnonymous && r.Mode == other.Mode
-}
+func (r Rule) Equal(other Rule) bool { return reflect.DeepEqual(r, other) }
 
 // madeID names a rule by the fields that make it that rule, so that an edited list is
 // still the same rule.

@@ -36,7 +36,7 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 // Names says what the rules name.
 func (t *Table) Names(names *core.Names) {
 	for _, r := range t.All() {
-		if r.Mode != spec.Enforce || r.Match == spec.MatchRegex {
+		if r.Mode != spec.Enforce || !r.Info().Named() {
 			continue
 		}
 		names.Resource(r.Resource)

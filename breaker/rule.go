@@ -2,7 +2,6 @@ package breaker
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,15 +21,19 @@ type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
 	// predecessor when rules are loaded anew. Made from the fields if empty.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name given to api.Entry. Required. "*" is every resource that
-	// no other enforced breaker rule is about, each with a breaker of its own.
+	// Resource is the name given to api.Entry, or what Match says. Required. "*" is every
+	// resource that no other enforced rule of the family is about. Every
+	// resource that it is about has a breaker of its own.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources: api.MatchExact, the zero value, or
-	// api.MatchRegex for a regular expression (RE2) that must match a whole name,
-	// where a dot matches every character. Every resource that matches has a breaker
-	// of its own.
+	// Match says how Resource names resources. The zero value is api.MatchExact.
+	// api.MatchPrefix is all whose names begin as Resource does before the star at its end, as
+	// in "GET /users/*". api.MatchPath compares what is between slashes, where a star is any
+	// part, as in "GET /users/*/orders". Of those two a rule is about a name only if no
+	// enforced rule of the family says more of it. api.MatchRegex is a regular expression (RE2)
+	// that must match a whole name, where a dot matches every character; it is about all
+	// names that it matches.
 	Match spec.Match `yaml:"match,omitempty"`
-	// Exclude lists resources that a rule for "*" is not about.
+	// Exclude lists names that "*", a prefix or a path is not about.
 	Exclude []string `yaml:"exclude,omitempty"`
 	// Strategy is what trips the breaker. The zero value is ErrorRatio.
 	Strategy Strategy `yaml:"strategy,omitempty"`
@@ -66,10 +69,6 @@ type Rule struct {
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
-// AnyResource is the Resource of a rule for all that have no breaker rule of their
-// own.
-const AnyResource = "*"
-
 // DefaultInterval is how far back calls count where a rule doesn't say. A resource that is
 // called once a second has the five calls in it that a breaker looks at by default.
 const DefaultInterval = 10 * time.Second
@@ -87,6 +86,7 @@ const (
 // Normalized returns the rule with every default written out, or the first field that
 // can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
+	r.Exclude = spec.Names(r.Exclude)
 	if err := r.checkNames(); err != nil {
 		return r, err
 	}
@@ -104,9 +104,6 @@ func (r Rule) Normalized() (Rule, error) {
 	if err := r.checkNumbers(); err != nil {
 		return r, err
 	}
-	if len(r.Exclude) == 0 {
-		r.Exclude = nil // so that no exceptions have one form
-	}
 	if r.ID == "" {
 		r.ID = r.madeID()
 	}
@@ -117,22 +114,9 @@ func (r Rule) checkNames() error {
 	switch {
 	case r.Resource == "":
 		return spec.BadField("resource", `is required: name the resource that the breaker is for, or write "*" for all`)
-	case r.isDefault() && r.Match == spec.MatchRegex:
-		return spec.BadField("match", `is %v, but resource "*" is no regular expression: remove it`, r.Match)
-	case !r.isDefault() && len(r.Exclude) > 0:
-		return spec.BadField("exclude", `only goes with resource "*": remove it`)
-	case slices.Contains(r.Exclude, ""):
-		return spec.BadField("exclude", "lists an empty name: remove it")
-	}
-	for _, name := range r.Exclude {
-		if err := spec.CheckName("exclude", name); err != nil {
-			return err
-		}
 	}
 	return r.Info().Check()
 }
-
-func (r Rule) isDefault() bool { return r.Resource == AnyResource }
 
 func (r Rule) checkEnums() error {
 	switch {

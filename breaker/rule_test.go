@@ -30,8 +30,8 @@ func TestDefaults(t *testing.T) {
 func TestRefusedRules(t *testing.T) {
 	for want, r := range map[string]breaker.Rule{
 		`resource: is required: name the resource that the breaker is for, or write "*" for all`:                                                 {},
-		`match: is regex, but resource "*" is no regular expression: remove it`:                                                                  {Resource: "*", Match: spec.MatchRegex},
-		`exclude: only goes with resource "*": remove it`:                                                                                        {Resource: "orders", Exclude: []string{"a"}},
+		`match: is regex, but resource "*" is every resource without a rule of its own: remove it`:                                               {Resource: "*", Match: spec.MatchRegex},
+		`exclude: only goes with resource "*", a prefix or a path: remove it`:                                                                    {Resource: "orders", Exclude: []string{"a"}},
 		`exclude: lists an empty name: remove it`:                                                                                                {Resource: "*", Exclude: []string{""}},
 		"resource: is not a valid regular expression: missing closing ): \"(\"":                                                                  {Resource: "(", Match: spec.MatchRegex},
 		"strategy: 9 is unknown: use breaker.ErrorRatio, breaker.ErrorCount, breaker.SlowRatio or breaker.ConsecutiveErrors":                     {Resource: "a", Strategy: 9},

@@ -12,10 +12,7 @@ import (
 
 // Info tells the rule table what it needs to know.
 func (r Rule) Info() spec.Info {
-	return spec.Info{
-		ID: r.ID, Resource: r.Resource, Match: r.Match, Mode: r.Mode,
-		Default: r.isDefault(), Except: r.Exclude,
-	}
+	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
 // WithID returns the rule with another ID.

@@ -23,7 +23,7 @@ func (p private) String() string { return fmt.Sprintf("%s, revision %d", p.rule,
 // overflow resource only those whose name it matches. An associated rule only looks, at
 // everybody.
 func (r Rule) private(resource string) bool {
-	return r.Relation != Associated && (r.Mode == spec.Shadow || r.Match == spec.MatchRegex && resource == node.OverflowName)
+	return r.Relation != Associated && (r.Mode == spec.Shadow || !r.Info().Named() && resource == node.OverflowName)
 }
 
 // meterAfter names the window or semaphore of a rule that comes after old, which may be nil.
@@ -95,7 +95,7 @@ func (r Rule) windowed() bool { return r.Metric == QPS && r.Behavior.windows() }
 // matches, of which the first is under way.
 func (c *controller) seed(n *node.StatisticNode, old *controller) *stat.Window {
 	switch {
-	case old == nil && c.rule.Match == spec.MatchRegex && c.resource.Name() == node.OverflowName:
+	case old == nil && !c.rule.Info().Named() && c.resource.Name() == node.OverflowName:
 		empty, _ := stat.NewWindow(c.meter.Shape) // which the rule was loaded with
 		return empty
 	case old == nil, old.rule.Mode == spec.Shadow && !c.rule.private(c.resource.Name()):

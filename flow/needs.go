@@ -47,7 +47,7 @@ func (t *Table) Looks(need func(resource string, n core.Need)) {
 		return
 	}
 	for _, r := range t.looking {
-		if r.Match == spec.MatchRegex {
+		if !r.Info().Named() {
 			need(r.Ref, r.need(r.meterAfter(nil, r.Resource, 0)))
 		}
 	}

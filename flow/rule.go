@@ -24,13 +24,20 @@ type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
 	// predecessor when rules are loaded anew. Made from the fields if empty.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name given to api.Entry. Required.
+	// Resource is the name given to api.Entry, or what Match says. Required. "*" is every
+	// resource that no other enforced rule of the family is about. Every
+	// resource that it is about has a limit of its own.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources: api.MatchExact, the zero value, or
-	// api.MatchRegex for a regular expression (RE2) that must match a whole name,
-	// where a dot matches every character. Every resource that matches has a limit
-	// of its own.
+	// Match says how Resource names resources. The zero value is api.MatchExact.
+	// api.MatchPrefix is all whose names begin as Resource does before the star at its end, as
+	// in "GET /users/*". api.MatchPath compares what is between slashes, where a star is any
+	// part, as in "GET /users/*/orders". Of those two a rule is about a name only if no
+	// enforced rule of the family says more of it. api.MatchRegex is a regular expression (RE2)
+	// that must match a whole name, where a dot matches every character; it is about all
+	// names that it matches.
 	Match spec.Match `yaml:"match,omitempty"`
+	// Exclude lists names that "*", a prefix or a path is not about.
+	Exclude []string `yaml:"exclude,omitempty"`
 	// Threshold is the limit: units per Interval for QPS, units at once for
 	// Concurrency. Finite and not negative; 0 blocks everything. A fraction
 	// counts only where it can: 1.5 admits one call per interval, but spaces a
@@ -111,6 +118,7 @@ const (
 // out, or the first field that can't be honoured as a [spec.FieldError]. coldFactor is
 // the engine's.
 func (r Rule) Normalized(coldFactor int) (Rule, error) {
+	r.Exclude = spec.Names(r.Exclude)
 	if err := r.checkNames(); err != nil {
 		return r, err
 	}

@@ -3,6 +3,7 @@ package flow
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
@@ -13,7 +14,7 @@ import (
 
 // Info tells the rule table what it needs to know.
 func (r Rule) Info() spec.Info {
-	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Mode: r.Mode}
+	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
 // WithID returns the rule with another ID.
@@ -26,7 +27,7 @@ func (r Rule) WithID(id string) Rule {
 func (r Rule) Like() string { return r.madeID() }
 
 // Equal reports whether two rules are the same in every field.
-func (r Rule) Equal(other Rule) bool { return r == other }
+func (r Rule) Equal(other Rule) bool { return reflect.DeepEqual(r, other) }
 
 // Table is the compiled flow rules of one revision. It implements core.Family.
 type Table struct {
@@ -113,7 +114,7 @@ func (t *Table) Names(names *core.Names) {
 		if r.Mode != spec.Enforce {
 			continue
 		}
-		if r.Match != spec.MatchRegex {
+		if r.Info().Named() {
 			names.Resource(r.Resource)
 			if r.Relation == Direct && r.Origin != OriginDefault && r.Origin != OriginOther {
 				names.Origin(r.Resource, r.Origin)
@@ -124,7 +125,7 @@ func (t *Table) Names(names *core.Names) {
 			names.Resource(r.Ref)
 		case Chain:
 			names.Context(r.Ref)
-			if r.Match != spec.MatchRegex {
+			if r.Info().Named() {
 				names.Call(r.Resource, r.Ref)
 			}
 		}

@@ -27,12 +27,20 @@ type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its predecessor
 	// when rules are loaded anew. Made from the fields if empty.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name given to api.Entry. Required.
+	// Resource is the name given to api.Entry, or what Match says. Required. "*" is every
+	// resource that no other enforced rule of the family is about. Every
+	// resource that it is about has limits of its own for its values.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources: api.MatchExact, the zero value, or
-	// api.MatchRegex for a regular expression (RE2) that must match a whole name.
-	// The values of every resource that matches have limits of their own.
+	// Match says how Resource names resources. The zero value is api.MatchExact.
+	// api.MatchPrefix is all whose names begin as Resource does before the star at its end, as
+	// in "GET /users/*". api.MatchPath compares what is between slashes, where a star is any
+	// part, as in "GET /users/*/orders". Of those two a rule is about a name only if no
+	// enforced rule of the family says more of it. api.MatchRegex is a regular expression (RE2)
+	// that must match a whole name, where a dot matches every character; it is about all
+	// names that it matches.
 	Match spec.Match `yaml:"match,omitempty"`
+	// Exclude lists names that "*", a prefix or a path is not about.
+	Exclude []string `yaml:"exclude,omitempty"`
 	// Index is which of the arguments given with api.Args is looked at: At(0) is the
 	// first, At(-1) the last of each call.
 	Index Index `yaml:"index,omitempty"`
@@ -101,6 +109,7 @@ const defaultMaxValues = 10_000
 // Normalized returns the rule with the default of every field that it reads written out,
 // or the first field that can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
+	r.Exclude = spec.Names(r.Exclude)
 	if err := r.checkNames(); err != nil {
 		return r, err
 	}
@@ -255,7 +264,7 @@ func (r Rule) source() string {
 
 // Info tells the rule table what it needs to know.
 func (r Rule) Info() spec.Info {
-	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Mode: r.Mode}
+	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
 // WithID returns the rule with another ID.
@@ -269,13 +278,13 @@ func (r Rule) Like() string { return r.madeID() }
 
 // Equal reports whether two rules are the same in every field.
 func (r Rule) Equal(other Rule) bool {
-	if !slices.Equal(r.Exceptions, other.Exceptions) {
+	if !slices.Equal(r.Exceptions, other.Exceptions) || !slices.Equal(r.Exclude, other.Exclude) {
 		return false
 	}
 	return r.fields() == other.fields()
 }
 
-// fields are all but the exceptions, to be compared.
+// fields are all but the lists, to be compared.
 func (r Rule) fields() any {
 	return [...]any{
 		r.ID, r.Resource, r.Match, r.Index, r.Param, r.IgnoreEmpty, r.Threshold, r.Interval, r.Burst,

@@ -49,7 +49,7 @@ type private struct{ _ byte }
 // that semaphore is also that of the rule which goes on from it.
 func (r Rule) owner(resource string, old *controller) any {
 	switch {
-	case r.Mode != spec.Shadow && !(r.Match == spec.MatchRegex && resource == node.OverflowName):
+	case r.Mode != spec.Shadow && (r.Info().Named() || resource != node.OverflowName):
 		return sharedSemaphore
 	case old != nil && old.owner != sharedSemaphore:
 		return old.owner

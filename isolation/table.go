@@ -1,6 +1,8 @@
 package isolation
 
 import (
+	"reflect"
+
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
@@ -10,7 +12,7 @@ import (
 
 // Info tells the rule table what it needs to know.
 func (r Rule) Info() spec.Info {
-	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Mode: r.Mode}
+	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
 // WithID returns the rule with another ID.
@@ -23,7 +25,7 @@ func (r Rule) WithID(id string) Rule {
 func (r Rule) Like() string { return r.madeID() }
 
 // Equal reports whether two rules are the same in every field.
-func (r Rule) Equal(other Rule) bool { return r == other }
+func (r Rule) Equal(other Rule) bool { return reflect.DeepEqual(r, other) }
 
 // Table is the compiled isolation rules of one revision. It implements core.Family.
 type Table struct {

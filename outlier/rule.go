@@ -21,13 +21,20 @@ type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
 	// predecessor when rules are loaded anew. Made from the fields if empty.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name given to api.Entry. Required.
+	// Resource is the name given to api.Entry, or what Match says. Required. "*" is every
+	// resource that no other enforced rule of the family is about. Every
+	// resource that it is about has endpoints of its own.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources: api.MatchExact, the zero value, or
-	// api.MatchRegex for a regular expression (RE2) that must match a whole name,
-	// where a dot matches every character. Every resource that matches has endpoints
-	// of its own.
+	// Match says how Resource names resources. The zero value is api.MatchExact.
+	// api.MatchPrefix is all whose names begin as Resource does before the star at its end, as
+	// in "GET /users/*". api.MatchPath compares what is between slashes, where a star is any
+	// part, as in "GET /users/*/orders". Of those two a rule is about a name only if no
+	// enforced rule of the family says more of it. api.MatchRegex is a regular expression (RE2)
+	// that must match a whole name, where a dot matches every character; it is about all
+	// names that it matches.
 	Match spec.Match `yaml:"match,omitempty"`
+	// Exclude lists names that "*", a prefix or a path is not about.
+	Exclude []string `yaml:"exclude,omitempty"`
 	// MaxEjected is the largest share of the endpoints that is ejected at once. Above 0,
 	// up to 1; 0 means 0.5. One is never ejected, whatever the share.
 	MaxEjected float64 `yaml:"maxEjected,omitempty"`
@@ -86,11 +93,9 @@ const (
 // Normalized returns the rule with every default written out, or the first field that
 // can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
-	switch r.Resource {
-	case "":
+	r.Exclude = spec.Names(r.Exclude)
+	if r.Resource == "" {
 		return r, spec.BadField("resource", "is required: name the resource whose endpoints are judged")
-	case breaker.AnyResource:
-		return r, spec.BadField("resource", `does not stand for all resources here: name one, or write resource: ".*" and match: regex`)
 	}
 	if r.Mode > spec.Off {
 		return r, spec.BadField("mode", "%d is unknown: use api.Enforce, api.Shadow or api.Off", r.Mode)
@@ -138,7 +143,7 @@ func fits(ejected, n int, share float64) bool {
 // breaker is the rule of a single endpoint.
 func (r Rule) breaker() breaker.Rule {
 	return breaker.Rule{
-		ID: r.ID, Resource: r.Resource, Match: r.Match, Mode: r.Mode,
+		ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode,
 		Strategy: r.Strategy, Threshold: r.Threshold, SlowRT: r.SlowRT,
 		MinCalls: r.MinCalls, Interval: r.Interval, Buckets: r.Buckets,
 		Recovery: r.Recovery, Probes: r.Probes, ProbeTimeout: r.ProbeTimeout,

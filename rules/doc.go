@@ -8,6 +8,8 @@
 //	flow:
 //	  - id: orders                # made from the fields when absent
 //	    resource: GET /orders
+//	    match: exact              # or prefix, path, regex
+//	    exclude: [GET /health]    # prefix, path and "*": names that it is not about
 //	    threshold: 100            # per interval (qps) or at once (concurrency)
 //	    interval: 1s              # 10ms to 24h
 //	    buckets: 2                # default 2 for a plain interval of 1s, 10 otherwise and for strict

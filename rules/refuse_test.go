@@ -118,7 +118,7 @@ func TestParseRefuses(t *testing.T) {
 		{"flow: [{threshold: 1}]", "r.yaml:1:8: flow[0].resource: is required: name the resource that the rule limits"},
 		{"flow:\n  - resource: a\n    relation: chain\n", "r.yaml:2:5: flow[0].ref: is required by relation chain: name the context that the rule applies to"},
 		{"flow: [{resource: a, ref: b}]", "r.yaml:1:27: flow[0].ref: has no meaning for relation direct: remove it, or set relation to associated or chain"},
-		{"flow: [{resource: a, match: glob, threshold: 1}]", `r.yaml:1:29: flow[0].match: unknown match "glob": use exact, regex`},
+		{"flow: [{resource: a, match: glob, threshold: 1}]", `r.yaml:1:29: flow[0].match: unknown match "glob": use exact, regex, prefix, path`},
 		{"flow: [{resource: a, regex: maybe, threshold: 1}]", `r.yaml:1:29: flow[0].regex: must be true or false, not the text "maybe"`},
 		{"flow: [{resource: a, regex: true, match: exact, threshold: 1}]",
 			`r.yaml:1:35: flow[0].match: is set twice, as match and by its alias regex: keep one`},

@@ -96,13 +96,13 @@ func TestDumpRefuses(t *testing.T) {
 // some when it compared (issue 563).
 func TestEveryFieldCounts(t *testing.T) {
 	everyFieldCounts(t, full, flow.Rule{
-		ID: "other", Resource: "other", Threshold: 7, Interval: time.Minute, Buckets: 6,
+		ID: "other", Resource: "other", Exclude: []string{"x"}, Threshold: 7, Interval: time.Minute, Buckets: 6,
 		Metric: flow.Concurrency, Origin: "other", Relation: flow.Direct, Ref: "other", Behavior: flow.Reject,
 		WarmUpPeriod: time.Minute, ColdFactor: 7, MaxWait: time.Minute, Burst: 7, Window: flow.Ring, Mode: spec.Off,
 		MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Bytes(7),
 	}, func(r flow.Rule) Set { return Set{Flow: []flow.Rule{r}} })
 	everyFieldCounts(t, authority.Rule{ID: "a", Resource: "a", Origins: []string{"a b"}}, authority.Rule{
-		ID: "other", Resource: "other", Match: spec.MatchRegex, List: authority.Deny, Origins: []string{"a", "b"}, AllowAnonymous: true, Mode: spec.Off,
+		ID: "other", Resource: "other", Match: spec.MatchRegex, Exclude: []string{"x"}, List: authority.Deny, Origins: []string{"a", "b"}, AllowAnonymous: true, Mode: spec.Off,
 	}, func(r authority.Rule) Set { return Set{Authority: []authority.Rule{r}} })
 	everyFieldCounts(t, system.Rule{ID: "a", Metric: system.QPS, Threshold: 1, Interval: time.Second, Buckets: 2}, system.Rule{
 		ID: "other", Metric: system.CPU, Threshold: 7, MaxRT: 1, Interval: time.Minute, Buckets: 6, Strict: true,

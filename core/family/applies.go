@@ -9,40 +9,13 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// byDefault is a rule for every name that no other rule is about which is enforced.
-type byDefault struct {
-	rule   int
-	except map[string]struct{}
-}
-
-func newByDefault(rule int, except []string) byDefault {
-	d := byDefault{rule, make(map[string]struct{}, len(except))}
-	for _, name := range except {
-		d.except[name] = struct{}{}
-	}
-	return d
-}
-
-func (d byDefault) excepts(name string) bool {
-	_, excepted := d.except[name]
-	return excepted
-}
-
 // which are the rules that apply to a name and are not off, in order, given the
 // expressions that match it.
-func (t *Table[R, C]) which(name string, matched pattern.Matched) []int {
-	which := slices.Clone(t.exact[name])
+func (t *Table[R, C]) which(name string, matched pattern.Matched) (which []int) {
 	for _, e := range matched.List {
 		which = append(which, t.expressions.Rules[e]...)
 	}
-	enforced := func(i int) bool { return t.rules[i].Info().Mode == spec.Enforce }
-	if !slices.ContainsFunc(which, enforced) {
-		for _, d := range t.defaults {
-			if !d.excepts(name) {
-				which = append(which, d.rule)
-			}
-		}
-	}
+	which = t.selection.choose(name, which, func(i int) bool { return t.rules[i].Info().Mode == spec.Enforce })
 	slices.Sort(which)
 	return which
 }
@@ -58,21 +31,21 @@ func (t *Table[R, C]) For(name string) []R {
 
 // applies reports whether what rule i has at a resource is to be kept there. which are the
 // rules that apply to it, or if it is not known yet which expressions match, the others. A
-// rule that is off keeps what is there, since its expression is not compiled; and the
+// rule that is off keeps what is there, since it is not looked for; and the
 // overflow resource stands for any name, so every rule but those about other names may come
 // to apply there.
 func (t *Table[R, C]) applies(i int, at *core.Site, which []int) bool {
 	name := at.Resource.Name()
 	info := t.rules[i].Info()
 	switch {
-	case !info.Default && info.Match != spec.MatchRegex:
+	case info.Named():
 		return info.Resource == name
 	case info.Mode == spec.Off || name == node.OverflowName:
 		return true
-	case !at.Pending:
+	case !at.Pending || info.Wild():
 		_, applies := slices.BinarySearch(which, i)
 		return applies
-	case info.Default:
+	case info.Default():
 		return true // as long as it is not known that another rule is about the name
 	}
 	return at.Matched.Has(t.patterns[i], name)

@@ -54,7 +54,7 @@ func (t *Compiled[R, C]) Itself() *Compiled[R, C] { return t }
 // outside the caps is one more for the others.
 func (t Compiled[R, C]) Names(names *core.Names) {
 	for _, rule := range t.All() {
-		if info := rule.Info(); info.Mode == spec.Enforce && info.Match != spec.MatchRegex && !info.Default {
+		if info := rule.Info(); info.Mode == spec.Enforce && info.Named() {
 			names.Resource(info.Resource)
 		}
 	}

@@ -90,7 +90,7 @@ func (t *Table[R, C]) Hold(at *core.Site) []*C {
 		which = slices.DeleteFunc(which, t.atHomeOnly)
 	}
 	if name := at.Resource.Name(); name != at.Name {
-		which = append(which, t.exact[name]...)
+		which = append(which, t.selection.about(name)...)
 		slices.Sort(which)
 		which = slices.Compact(which)
 	}
@@ -122,7 +122,7 @@ func (t *Table[R, C]) Hold(at *core.Site) []*C {
 // enforced gets nodes for what it names, so that it need not; what is in shadow mode gets none.
 func (t *Table[R, C]) atHomeOnly(rule int) bool {
 	info := t.rules[rule].Info()
-	return info.Mode == spec.Shadow && info.Match != spec.MatchRegex && !info.Default && info.Resource != node.OverflowName
+	return info.Mode == spec.Shadow && info.Named() && info.Resource != node.OverflowName
 }
 
 // carry has what was held go by these rules.

@@ -159,9 +159,9 @@ func TestRulesGoOnFromThoseBefore(t *testing.T) {
 		{"another resource", []rule{{id: "r", resource: "carts", value: 1}}, "none"},
 		{"a pattern that matches", []rule{{id: "r", resource: "or.*", match: spec.MatchRegex, value: 1}}, "built"},
 		{"a pattern that doesn't", []rule{{id: "r", resource: "ca.*", match: spec.MatchRegex, value: 1}}, "none"},
-		{"for what others are not about", []rule{{id: "r", byDefault: true}}, "built"},
-		{"which they are", []rule{{id: "r", byDefault: true}, {id: "s", resource: "or.*", match: spec.MatchRegex}}, "fresh"},
-		{"but for those", []rule{{id: "r", byDefault: true, resource: "orders,carts"}}, "none"},
+		{"for what others are not about", []rule{{id: "r", resource: "*"}}, "built"},
+		{"which they are", []rule{{id: "r", resource: "*"}, {id: "s", resource: "or.*", match: spec.MatchRegex}}, "fresh"},
+		{"but for those", []rule{{id: "r", resource: "*", exclude: "orders,carts"}}, "none"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e, _ := newEngine(t, core.Config{})

@@ -19,12 +19,11 @@ type Table[R spec.Rule[R], C any] struct {
 	revision uint64
 
 	rules       []R
-	records     []*core.Record   // of the rules
-	numbers     map[string]int   // of the rules, by ID
-	exact       map[string][]int // by the name that they are about; not those that are off
+	records     []*core.Record // of the rules
+	numbers     map[string]int // of the rules, by ID
+	selection   selection      // of the rules that are not off, by the name
 	expressions pattern.Expressions
 	patterns    []*pattern.Expression // of the rules; nil for those that have none or are off
-	defaults    []byDefault           // for what the others are not about
 
 	before     uint64               // the revision that successors are about
 	successors map[string]successor // by the ID of the older rule
@@ -58,17 +57,12 @@ func NewTable[R spec.Rule[R], C any](revision uint64, rules []R, maker Maker[R, 
 		maker: maker, revision: revision,
 		rules:   spec.Clone(rules),
 		numbers: make(map[string]int, len(rules)),
-		exact:   make(map[string][]int, len(rules)),
 	}
 	for i, rule := range t.rules {
 		info := rule.Info()
 		t.numbers[info.ID] = i
-		switch {
-		case info.Mode == spec.Off || info.Match == spec.MatchRegex:
-		case info.Default:
-			t.defaults = append(t.defaults, newByDefault(i, info.Except))
-		default:
-			t.exact[info.Resource] = append(t.exact[info.Resource], i)
+		if info.Mode != spec.Off && info.Match != spec.MatchRegex {
+			t.selection.add(i, info)
 		}
 	}
 	if err := t.compile(previous); err != nil {

@@ -19,15 +19,16 @@ type rule struct {
 	match        spec.Match
 	mode         spec.Mode
 	value        int
-	compared     *int // counts the calls of Equal
-	byDefault    bool // then resource lists what it leaves out
+	compared     *int   // counts the calls of Equal
+	exclude      string // names, with commas
 }
 
 func (r rule) Info() spec.Info {
-	if r.byDefault {
-		return spec.Info{ID: r.id, Resource: "*", Mode: r.mode, Default: true, Except: strings.Split(r.resource, ",")}
+	info := spec.Info{ID: r.id, Resource: r.resource, Match: r.match, Mode: r.mode}
+	if r.exclude != "" {
+		info.Exclude = strings.Split(r.exclude, ",")
 	}
-	return spec.Info{ID: r.id, Resource: r.resource, Match: r.match, Mode: r.mode}
+	return info
 }
 
 func (r rule) Like() string { return r.resource }
@@ -133,13 +134,13 @@ func TestTableBoundsItsPatterns(t *testing.T) {
 // A default rule is for what no other rule in force is about, and not for what it
 // leaves out.
 func TestTableDefaultRules(t *testing.T) {
-	all := rule{id: "all", resource: "x,y", byDefault: true}
+	all := rule{id: "all", resource: "*", exclude: "x,y"}
 	tb := table(t, all,
 		rule{id: "own", resource: "own"},
 		rule{id: "pattern", resource: "p.*", match: spec.MatchRegex},
 		rule{id: "shadow", resource: "shadow", mode: spec.Shadow},
 		rule{id: "off", resource: "off", mode: spec.Off},
-		rule{id: "off by default", byDefault: true, mode: spec.Off})
+		rule{id: "off by default", resource: "*", mode: spec.Off})
 	for name, want := range map[string]string{
 		"a": "all", "x": "", "y": "", "own": "own", "pay": "pattern", "shadow": "all shadow", "off": "all", "x,y": "all",
 	} {

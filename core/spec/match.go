@@ -5,11 +5,17 @@ type Match uint8
 
 // The ways in which a rule names resources.
 const (
-	MatchExact Match = iota // the resource of that very name
-	MatchRegex              // every resource whose whole name the regular expression (RE2) matches
+	MatchExact  Match = iota // the resource of that very name
+	MatchRegex               // every resource whose whole name the regular expression (RE2) matches
+	MatchPrefix              // every resource whose name begins with what is before the star at the end
+	MatchPath                // every resource whose name is the same between slashes, where a star is any part
 )
 
-var matchNames = []string{"exact", "regex"}
+// AnyResource is the Resource of a rule for all resources that no other rule of its family is
+// about which is enforced. Its Match is [MatchExact].
+const AnyResource = "*"
+
+var matchNames = []string{"exact", "regex", "prefix", "path"}
 
 // String returns the name used in rule files.
 func (m Match) String() string { return EnumName("match", matchNames, uint8(m)) }

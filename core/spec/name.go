@@ -9,3 +9,11 @@ func CheckName(field, name string) error {
 	}
 	return nil
 }
+
+// Names is a list of names as a normalized rule has it: none have one form.
+func Names(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}

@@ -4,13 +4,20 @@ package spec
 type Info struct {
 	ID       string
 	Resource string
-	Match    Match // how Resource is to be read
+	Match    Match    // how Resource is to be read
+	Exclude  []string // names that it is not about, though Resource says so
 	Mode     Mode
-	// Default makes it a rule for every resource that no other rule is about which is
-	// enforced, whatever Resource says, and which Except doesn't list.
-	Default bool
-	Except  []string
 }
+
+// Default reports whether it is a rule for resources that have none of their own.
+func (i Info) Default() bool { return i.Match == MatchExact && i.Resource == AnyResource }
+
+// Named reports whether Resource is the name of the one resource that the rule is about.
+func (i Info) Named() bool { return i.Match == MatchExact && i.Resource != AnyResource }
+
+// Wild reports whether Resource has a star for what isn't said: of the rules that have, one
+// is about a name only if no rule is which says more of it.
+func (i Info) Wild() bool { return i.Match == MatchPrefix || i.Match == MatchPath }
 
 // Rule is a rule that a Table of package family can hold, normalized.
 type Rule[R any] interface {

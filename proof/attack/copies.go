@@ -8,6 +8,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -51,7 +52,7 @@ func copiesInForce(r *round) error {
 	g, _ := r.guard(api.Config{})
 	set := rules.Set{
 		Authority: []authority.Rule{{Resource: "vault", Origins: []string{"ann"}}},
-		Breaker:   []breaker.Rule{{ID: "rest", Resource: breaker.AnyResource, Threshold: 1, MinCalls: 1, Exclude: []string{"vault"}}},
+		Breaker:   []breaker.Rule{{ID: "rest", Resource: spec.AnyResource, Threshold: 1, MinCalls: 1, Exclude: []string{"vault"}}},
 	}
 	if err := g.LoadRules(set); err != nil {
 		return err

@@ -219,7 +219,7 @@ func drawBreaker(r *round, id string) breaker.Rule {
 		}
 		rule.Resource, rule.Match = drawName(r)
 		if r.one(4) {
-			rule.Resource, rule.Match = breaker.AnyResource, spec.MatchExact
+			rule.Resource, rule.Match = spec.AnyResource, spec.MatchExact
 			rule.Exclude = append(rule.Exclude, pick(r, resources...))
 		}
 		if rule.Strategy == breaker.SlowRatio {

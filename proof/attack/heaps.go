@@ -89,7 +89,7 @@ var heaps = []heapShape{
 	}, toEach},
 	{"one breaker for all, with exceptions", func(set *rules.Set, i int) {
 		if i == 0 {
-			set.Breaker = append(set.Breaker, breaker.Rule{ID: "all", Resource: breaker.AnyResource, Threshold: 1})
+			set.Breaker = append(set.Breaker, breaker.Rule{ID: "all", Resource: spec.AnyResource, Threshold: 1})
 		}
 		set.Breaker[0].Exclude = append(set.Breaker[0].Exclude, fmt.Sprint("x", i))
 	}, toEach},

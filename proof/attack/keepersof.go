@@ -169,7 +169,7 @@ func keepersOf(set rules.Set) (keepers []keeper) {
 		// No call fails here, but some are slow.
 		if rule.Strategy == breaker.SlowRatio {
 			here := about(rule.Resource, rule.Match)
-			if rule.Resource == breaker.AnyResource {
+			if rule.Resource == spec.AnyResource {
 				here = about(".*", spec.MatchRegex)
 			}
 			add(rule.Mode, &looseKeeper{keeperOf: keeperOf{ruleID{core.KindBreaker, rule.ID}, here}, says: either})

@@ -179,5 +179,6 @@ var sections = []section{
 		{142, "token buckets", "the bucket of a value is forgotten before it is full, and begins anew", ""},
 		{143, "Penstock", "what a rule has refused is forgotten with the resource where it did", ""},
 		{144, "Penstock", "a call that a rule only watches pushes back one that waits", ""},
+		{145, "Penstock", "a name has not the rules that say most of it", ""},
 	}},
 }

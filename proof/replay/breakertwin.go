@@ -85,10 +85,10 @@ func (p *player) loadTwins(rules []breaker.Rule) {
 func (p *player) watching(resource string) (twins []*twin) {
 	own := false
 	for _, r := range p.breakers {
-		own = own || r.Mode == spec.Enforce && r.Resource != breaker.AnyResource && coversName(r, resource)
+		own = own || r.Mode == spec.Enforce && !r.Info().Default() && coversName(r, resource)
 	}
 	for _, r := range p.breakers {
-		if r.Mode == spec.Off || !coversName(r, resource) || r.Resource == breaker.AnyResource && own {
+		if r.Mode == spec.Off || !coversName(r, resource) || r.Resource == spec.AnyResource && own {
 			continue
 		}
 		i := slices.IndexFunc(p.twins, func(t *twin) bool { return t.rule.ID == r.ID && t.resource == resource })
@@ -103,7 +103,7 @@ func (p *player) watching(resource string) (twins []*twin) {
 
 func coversName(r breaker.Rule, resource string) bool {
 	switch {
-	case r.Resource == breaker.AnyResource:
+	case r.Resource == spec.AnyResource:
 		return !slices.Contains(r.Exclude, resource)
 	case r.Match == spec.MatchRegex:
 		return wholeMatch(r.Resource, resource)

@@ -127,7 +127,7 @@ func (p *player) adoptFlow(java []JavaFlowRule, dropped []Dropped) error {
 	if err != nil {
 		return err
 	}
-	same := slices.EqualFunc(p.rules, active, func(a, b activeRule) bool { return a.Rule == b.Rule })
+	same := slices.EqualFunc(p.rules, active, func(a, b activeRule) bool { return a.Rule.Equal(b.Rule) })
 	for _, old := range p.rules {
 		if !same && slices.ContainsFunc(active, func(r activeRule) bool { return r.ID == old.ID }) {
 			p.carried[old.ID] = true

@@ -108,7 +108,7 @@ func (t *flowTwin) goOn(old, rules []activeRule, id string) {
 	}
 	before, now := find(old), find(rules)
 	switch {
-	case before.Rule == now.Rule:
+	case before.Rule.Equal(now.Rule):
 	case before.warms() && now.warms():
 		t.warm = t.warm.under(now)
 	default:

@@ -63,7 +63,7 @@ func TranslateBreakers(rules, defaults []JavaBreakerRule) (native []breaker.Rule
 	own = translate(rules)
 	except := without
 	for i, rule := range defaults {
-		rule.Resource = breaker.AnyResource
+		rule.Resource = spec.AnyResource
 		defaults[i] = rule
 	}
 	for _, rule := range translate(defaults) {

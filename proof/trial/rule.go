@@ -49,6 +49,8 @@ func change(t *testing.T, f reflect.Value, others []any) {
 		f.SetUint(f.Uint() + 1)
 	case reflect.Float64:
 		f.SetFloat(math.Nextafter(f.Float(), 10))
+	case reflect.Slice:
+		f.Set(reflect.MakeSlice(f.Type(), f.Len()+1, f.Len()+1))
 	default:
 		t.Fatalf("a field of type %v: give another value for it", f.Type())
 	}
