@@ -19,22 +19,26 @@ import (
 func reshape(r *round, set rules.Set) (next rules.Set, renamed map[ruleID]ruleID) {
 	renamed = make(map[ruleID]ruleID)
 	next = set
-	next.Flow = reshapeFamily(r, set.Flow, core.KindFlow, renamed, func(old flow.Rule) flow.Rule {
+	flowMode := func(rule *flow.Rule) *spec.Mode { return &rule.Mode }
+	next.Flow = reshapeFamily(r, set.Flow, core.KindFlow, renamed, flowMode, func(old flow.Rule) flow.Rule {
 		return draw(func() flow.Rule {
 			rule := drawFlow(r, old.ID)
 			rule.Resource, rule.Match, rule.Origin, rule.Relation, rule.Ref = old.Resource, old.Match, old.Origin, old.Relation, old.Ref
 			return rule
 		}, normalizedFlow)
 	})
-	next.Hotspot = reshapeFamily(r, set.Hotspot, core.KindHotspot, renamed, func(old hotspot.Rule) hotspot.Rule {
+	hotspotMode := func(rule *hotspot.Rule) *spec.Mode { return &rule.Mode }
+	next.Hotspot = reshapeFamily(r, set.Hotspot, core.KindHotspot, renamed, hotspotMode, func(old hotspot.Rule) hotspot.Rule {
 		rule := drawHotspot(r, old.ID)
 		rule.Resource, rule.Match, rule.Index, rule.Param = old.Resource, old.Match, old.Index, old.Param
 		return rule
 	})
-	next.System = reshapeFamily(r, set.System, core.KindSystem, renamed, func(old system.Rule) system.Rule {
+	systemMode := func(rule *system.Rule) *spec.Mode { return &rule.Mode }
+	next.System = reshapeFamily(r, set.System, core.KindSystem, renamed, systemMode, func(old system.Rule) system.Rule {
 		return drawSystem(r, old.ID)
 	})
-	next.Isolation = reshapeFamily(r, set.Isolation, core.KindIsolation, renamed, func(old isolation.Rule) isolation.Rule {
+	isolationMode := func(rule *isolation.Rule) *spec.Mode { return &rule.Mode }
+	next.Isolation = reshapeFamily(r, set.Isolation, core.KindIsolation, renamed, isolationMode, func(old isolation.Rule) isolation.Rule {
 		rule := drawIsolation(r, old.ID)
 		rule.Resource, rule.Match = old.Resource, old.Match
 		return rule
@@ -42,7 +46,8 @@ func reshape(r *round, set rules.Set) (next rules.Set, renamed map[ruleID]ruleID
 	return next, renamed
 }
 
-func reshapeFamily[R spec.Rule[R]](r *round, old []R, kind core.Kind, renamed map[ruleID]ruleID, change func(R) R) []R {
+func reshapeFamily[R spec.Rule[R]](r *round, old []R, kind core.Kind, renamed map[ruleID]ruleID,
+	mode func(*R) *spec.Mode, change func(R) R) []R {
 	next := slices.Clone(old)
 	alike := make(map[string]int)
 	for _, rule := range old {
@@ -53,6 +58,8 @@ func reshapeFamily[R spec.Rule[R]](r *round, old []R, kind core.Kind, renamed ma
 		case 0, 1, 2:
 			next[i] = change(rule)
 		case 3:
+			*mode(&next[i]) = drawMode(r)
+		case 4:
 			// Who is followed is only clear where no two rules are alike.
 			if alike[rule.Like()] == 1 {
 				next[i] = rule.WithID(rule.Info().ID + "'")
