@@ -294,13 +294,8 @@ func streams() []Case {
 				s.counted(server, s.Stream, figures{pass: 1, done: 1, long: 1}))
 		}},
 	}
-	for i, c := range list {
-		list[i].Run = func(s *Stage) error {
-			if s.client.Stream == nil {
-				return errors.New("there are no streams: the case is to be among those that the framework lacks")
-			}
-			return c.Run(s)
-		}
+	for i := range list {
+		list[i].OfStream = true
 	}
 	return list
 }

@@ -112,6 +112,8 @@ type Case struct {
 	Unary  func(*Stage, context.Context) error
 	Stream func(s *Stage, ctx context.Context, send func() error) error
 	Run    func(*Stage) error
+	// OfStream says that the case needs streams.
+	OfStream bool
 	// Late says that the server gives calls a deadline, which comes when the case says so.
 	Late bool
 	// Patience is how long the case waits for what is bound to happen; 0 means 20 seconds.
@@ -304,7 +306,10 @@ func (s *Stage) waiting(at int, call func() error, end func()) error {
 	go func() { done <- call() }()
 	err := s.until("the call waits", func() bool { return s.of[at].Tree().Waiting == 1 })
 	end()
-	return errors.Join(err, <-done)
+	if result := <-done; err == nil {
+		err = result
+	}
+	return err
 }
 
 // until waits for a condition that other goroutines bring about, which nobody tells of: so it

@@ -1,0 +1,135 @@
+package penstockkratos_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	kerrors "github.com/go-kratos/kratos/v2/errors"
+	khttp "github.com/go-kratos/kratos/v2/transport/http"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	penstockkratos "github.com/penstock-go/penstock/adapters/kratos"
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/flow"
+)
+
+// guard is one with these rules, until the test ends.
+func guard(t *testing.T, set api.RuleSet) *api.Guard {
+	g, err := api.New(api.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = g.Close() })
+	require.NoError(t, g.LoadRules(set))
+	return g
+}
+
+// names are those of all resources.
+func names(g *api.Guard) (list []string) {
+	for _, n := range g.Tree().Resources {
+		list = append(list, n.Name)
+	}
+	return list
+}
+
+// A route without generated code, whose handler calls the middleware.
+func route(srv *khttp.Server, path string, handler func(ctx context.Context) error) {
+	srv.Route("/").GET(path, func(c khttp.Context) error {
+		out, err := c.Middleware(func(ctx context.Context, _ any) (any, error) { return &emptypb.Empty{}, handler(ctx) })(c, nil)
+		if err != nil {
+			return err
+		}
+		return c.Result(http.StatusOK, out)
+	})
+}
+
+// Where nobody names operations, neither paths nor what isn't there make resources.
+func TestNamesWithoutOperations(t *testing.T) {
+	atServer, atClient := guard(t, api.RuleSet{}), guard(t, api.RuleSet{})
+	address := serveHTTP(t, func(srv *khttp.Server) {
+		route(srv, "/users/{id}", func(context.Context) error { return nil })
+		route(srv, "/plain", func(context.Context) error { return nil })
+	}, khttp.Middleware(penstockkratos.Server(penstockkratos.On(atServer))))
+	client := dialHTTP(t, address, penstockkratos.On(atClient))
+	for n := range 50 {
+		require.NoError(t, client.Invoke(t.Context(), http.MethodGet, fmt.Sprintf("/users/%d", n), nil, &emptypb.Empty{}))
+		err := client.Invoke(t.Context(), http.MethodGet, fmt.Sprintf("/no/%d", n), nil, &emptypb.Empty{})
+		assert.Equal(t, http.StatusNotFound, kerrors.Code(err), err)
+	}
+	require.NoError(t, client.Invoke(t.Context(), http.MethodGet, "/plain", nil, &emptypb.Empty{}))
+	assert.ElementsMatch(t, []string{"GET /users/{id}", "GET /plain"}, names(atServer))
+	assert.Equal(t, []string{"GET " + address}, names(atClient))
+	n, _ := atClient.Tree().Resource("GET " + address)
+	assert.Equal(t, [3]int64{101, 0, 0}, [3]int64{n.Lifetime.Complete, n.Lifetime.Exception, n.InFlight})
+}
+
+// Who knows nothing but HTTP reads the status, and when to come again.
+func TestARefusalOverHTTP(t *testing.T) {
+	g := guard(t, api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: "GET /x", Threshold: 1, Interval: time.Hour}}})
+	address := serveHTTP(t, func(srv *khttp.Server) { route(srv, "/x", func(context.Context) error { return nil }) },
+		khttp.Middleware(penstockkratos.Server(penstockkratos.On(g))))
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for _, status := range []int{200, 429} {
+		resp, err := client.Get("http://" + address + "/x")
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		_ = resp.Body.Close()
+		require.Equal(t, status, resp.StatusCode)
+		if status == 429 {
+			assert.NotEmpty(t, resp.Header.Get("Retry-After"))
+			assert.Equal(t, "no-store", resp.Header.Get("Cache-Control"))
+			assert.Contains(t, string(body), "FLOW_BLOCKED")
+			assert.NotContains(t, string(body), "secret")
+		}
+	}
+}
+
+// Errors of kratos that gRPC has no code for count by their status.
+func TestCodesOfHTTPThatGRPCHasNot(t *testing.T) {
+	for status, failed := range map[int]int64{418: 0, 422: 0, 499: 0, 500: 1, 502: 1, 501: 0, 507: 1} {
+		g := guard(t, api.RuleSet{})
+		address := serveHTTP(t, func(srv *khttp.Server) {
+			route(srv, "/x", func(context.Context) error {
+				return fmt.Errorf("below: %w", kerrors.New(status, "", "").WithCause(errors.New("a cause")))
+			})
+		}, khttp.Middleware(penstockkratos.Server(penstockkratos.On(g))))
+		err := dialHTTP(t, address).Invoke(t.Context(), http.MethodGet, "/x", nil, &emptypb.Empty{})
+		assert.Equal(t, status, kerrors.Code(err), err)
+		n, _ := g.Tree().Resource("GET /x")
+		assert.Equal(t, [2]int64{1, failed}, [2]int64{n.Lifetime.Complete, n.Lifetime.Exception}, status)
+	}
+}
+
+// A refusal below two middlewares is told once, and is no failure of either.
+func TestTwoMiddlewares(t *testing.T) {
+	outer, inner := guard(t, api.RuleSet{}), guard(t, api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: "GET /x", Threshold: 0}}})
+	address := serveHTTP(t, func(srv *khttp.Server) { route(srv, "/x", func(context.Context) error { return nil }) },
+		khttp.Middleware(penstockkratos.Server(penstockkratos.On(outer)), penstockkratos.Server(penstockkratos.On(inner))))
+	err := dialHTTP(t, address).Invoke(t.Context(), http.MethodGet, "/x", nil, &emptypb.Empty{})
+	assert.Equal(t, "FLOW_BLOCKED", kerrors.Reason(err), err)
+	n, _ := outer.Tree().Resource("GET /x")
+	assert.Equal(t, [2]int64{1, 0}, [2]int64{n.Lifetime.Complete, n.Lifetime.Exception})
+}
+
+// A middleware that no transport has called lets everything pass.
+func TestWithoutATransport(t *testing.T) {
+	g := guard(t, api.RuleSet{Flow: []flow.Rule{{Resource: ".*", Match: api.MatchRegex, Threshold: 0}}})
+	pass := func(context.Context, any) (any, error) { return "ok", nil }
+	for _, m := range []any{
+		first(penstockkratos.Server(penstockkratos.On(g))(pass)(t.Context(), nil)),
+		first(penstockkratos.Client(penstockkratos.On(g))(pass)(t.Context(), nil)),
+	} {
+		assert.Equal(t, "ok", m)
+	}
+	assert.Empty(t, strings.Join(names(g), ""))
+}
+
+func first(v any, _ error) any { return v }
