@@ -39,7 +39,8 @@
 //
 // kratos asks its middleware once for each message of a stream: streams of gRPC are for the
 // interceptors of the package penstockgrpc. What a handler of HTTP writes itself the middleware does
-// not see, but for the error that it returns. Requests that no route serves never come to it.
+// not see, but for the error that it returns: [Filter] is for such routes. Requests that no route
+// serves never come to it.
 //
 // Everything here is safe for concurrent use.
 package penstockkratos

@@ -1,0 +1,39 @@
+package penstockkratos
+
+import (
+	"net/http"
+
+	"github.com/go-kratos/kratos/v2/transport"
+	khttp "github.com/go-kratos/kratos/v2/transport/http"
+	"github.com/gorilla/mux"
+
+	"github.com/penstock-go/penstock/adapters/nethttp"
+)
+
+// Filter guards routes of HTTP whose handlers write the response themselves, such as downloads,
+// events and WebSockets, as the package nethttp says, whose options it takes:
+//
+//	files := server.Route("/files", penstockkratos.Filter())
+//
+// It sees the status, and a stream until its end. It is for the filters of a route or a group, not for those of a
+// server, which know no route yet; and besides [Server] for handlers only that don't call
+// its middleware.
+func Filter(opts ...nethttp.Option) khttp.FilterFunc {
+	g := nethttp.NewGuard(opts...)
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			pattern := ""
+			if t, ok := transport.FromServerContext(r.Context()); ok {
+				if h, ok := t.(khttp.Transporter); ok {
+					pattern = h.PathTemplate()
+				}
+			}
+			if g.Looks() {
+				for name, value := range mux.Vars(r) {
+					r.SetPathValue(name, value)
+				}
+			}
+			g.Serve(w, r, pattern, next)
+		})
+	}
+}

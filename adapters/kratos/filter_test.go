@@ -1,0 +1,50 @@
+package penstockkratos_test
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	khttp "github.com/go-kratos/kratos/v2/transport/http"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/penstock-go/penstock/adapters/conformance"
+	penstockkratos "github.com/penstock-go/penstock/adapters/kratos"
+	"github.com/penstock-go/penstock/adapters/nethttp"
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/hotspot"
+)
+
+func TestConformance(t *testing.T) {
+	conformance.Run(t, conformance.Server{
+		Start: func(t testing.TB, routes []conformance.Route, opts ...nethttp.Option) string {
+			return "http://" + serveHTTP(t, func(srv *khttp.Server) {
+				srv.ErrorLog = log.New(io.Discard, "", 0)
+				guarded := srv.Route("/", penstockkratos.Filter(opts...))
+				for _, r := range routes {
+					guarded.Handle(r.Method, r.Pattern, func(c khttp.Context) error {
+						r.Handler(c.Response(), c.Request())
+						return nil
+					})
+				}
+			}, khttp.NotFoundHandler(http.NotFoundHandler()), khttp.MethodNotAllowedHandler(http.NotFoundHandler()))
+		},
+		Lacks: map[string]string{"requests without a route can be refused": "kratos asks filters of routes only"},
+	})
+}
+
+// A filter's options see what the wildcards of the route stand for.
+func TestPathValues(t *testing.T) {
+	g := guard(t, api.RuleSet{Hotspot: []hotspot.Rule{{Resource: "GET /users/{id}", Param: "id", Threshold: 1, Interval: time.Hour}}})
+	srv := khttp.NewServer()
+	srv.Route("/users", penstockkratos.Filter(nethttp.On(g), nethttp.Param("id", nethttp.PathValue("id")))).
+		GET("/{id}", func(c khttp.Context) error { return c.String(http.StatusOK, "user") })
+	for n, path := range []string{"/users/1", "/users/2", "/users/1"} {
+		w := httptest.NewRecorder()
+		srv.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		assert.Equal(t, []int{200, 200, 429}[n], w.Code)
+	}
+}
