@@ -1,8 +1,6 @@
 package penstockkratos_test
 
 import (
-	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -20,17 +18,17 @@ import (
 
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Server{
-		Start: func(t testing.TB, routes []conformance.Route, opts ...nethttp.Option) string {
-			return "http://" + serveHTTP(t, func(srv *khttp.Server) {
-				srv.ErrorLog = log.New(io.Discard, "", 0)
-				guarded := srv.Route("/", penstockkratos.Filter(opts...))
-				for _, r := range routes {
-					guarded.Handle(r.Method, r.Pattern, func(c khttp.Context) error {
-						r.Handler(c.Response(), c.Request())
-						return nil
-					})
-				}
-			}, khttp.NotFoundHandler(http.NotFoundHandler()), khttp.MethodNotAllowedHandler(http.NotFoundHandler()))
+		Handler: func(_ testing.TB, routes []conformance.Route, opts ...nethttp.Option) http.Handler {
+			srv := khttp.NewServer(khttp.Timeout(0), khttp.NotFoundHandler(http.NotFoundHandler()),
+				khttp.MethodNotAllowedHandler(http.NotFoundHandler()))
+			guarded := srv.Route("/", penstockkratos.Filter(opts...))
+			for _, r := range routes {
+				guarded.Handle(r.Method, r.Pattern, func(c khttp.Context) error {
+					r.Handler(c.Response(), c.Request())
+					return nil
+				})
+			}
+			return srv
 		},
 		Lacks: map[string]string{"requests without a route can be refused": "kratos asks filters of routes only"},
 	})
