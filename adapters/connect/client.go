@@ -50,7 +50,7 @@ func (s *clientStream) end(err error) {
 
 func (s *clientStream) over(err error) {
 	s.once.Do(func() {
-		if err != rpc.ErrPanicked {
+		if err != rpc.ErrPanicked { //nolint:errorlint // it is the error itself
 			s.call.End(err)
 		}
 		s.call.Exit()

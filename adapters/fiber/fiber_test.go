@@ -64,7 +64,7 @@ func serve(t testing.TB, app *fiber.App) string {
 		cancel() // what is still open is closed at once
 		_ = app.ShutdownWithContext(ctx)
 		_ = listener.Close()
-		<-served
+		<-served //nolint:errcheck // it is shut down, which is all
 	})
 	return "http://" + listener.Addr().String()
 }

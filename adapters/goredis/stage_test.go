@@ -39,7 +39,7 @@ func everywhere(t *testing.T, test func(t *testing.T, s *stage)) {
 		if err != nil {
 			t.Skip("NOT TESTED AGAINST A REAL REDIS: redis-server is not installed (Debian: apt-get install redis-server)")
 		}
-		dir, err := os.MkdirTemp("", "redis") // the path of a socket must be short
+		dir, err := os.MkdirTemp("", "redis") //nolint:usetesting // the path of a socket must be short
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
 		socket := filepath.Join(dir, "s")

@@ -533,7 +533,7 @@ func ends() []testCase {
 				return err
 			}
 			const halfDuplex = "/grpc.testing.TestService/HalfDuplexCall"
-			if f := of(s.client, halfDuplex); err != io.EOF || f.inFlight != 1 {
+			if f := of(s.client, halfDuplex); !errors.Is(err, io.EOF) || f.inFlight != 1 {
 				return fmt.Errorf("%w: counted %+v", err, f)
 			}
 			return errors.Join(is(drain(stream), codes.Unimplemented), s.counted(s.client, halfDuplex, ok))
@@ -667,7 +667,7 @@ func (c *counting) AfterFunc(func()) (stop func() bool) {
 // drain reads a stream to its end; of io.EOF it returns nil.
 func drain[T any](stream interface{ Recv() (T, error) }) error {
 	for {
-		if _, err := stream.Recv(); err == io.EOF {
+		if _, err := stream.Recv(); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err

@@ -92,7 +92,7 @@ func (s *clientStream) end(err error) {
 // over ends the call where that may come before the stream has begun.
 func (s *clientStream) over(err error) {
 	s.once.Do(func() {
-		if err == rpc.ErrPanicked {
+		if err == rpc.ErrPanicked { //nolint:errorlint // it is the error itself
 			s.call.Exit()
 			return
 		}
@@ -126,7 +126,7 @@ func (s *clientStream) Header() (metadata.MD, error) {
 // SendMsg ends the call with an error, unless that is io.EOF: then RecvMsg knows the outcome.
 func (s *clientStream) SendMsg(m any) error {
 	err := s.ClientStream.SendMsg(m)
-	if err != nil && err != io.EOF {
+	if err != nil && err != io.EOF { //nolint:errorlint // gRPC returns it as it is
 		s.end(err)
 	}
 	return err
@@ -136,7 +136,7 @@ func (s *clientStream) SendMsg(m any) error {
 func (s *clientStream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
 	switch {
-	case err == io.EOF, err == nil && s.single:
+	case err == io.EOF, err == nil && s.single: //nolint:errorlint // gRPC returns it as it is
 		s.end(nil)
 	case err != nil:
 		s.end(err)

@@ -226,7 +226,7 @@ func (s *stage) StreamingOutputCall(_ *pb.StreamingOutputCallRequest, to grpc.Se
 
 func (s *stage) StreamingInputCall(from grpc.ClientStreamingServer[pb.StreamingInputCallRequest, pb.StreamingInputCallResponse]) error {
 	for {
-		if _, err := from.Recv(); err == io.EOF {
+		if _, err := from.Recv(); errors.Is(err, io.EOF) {
 			return from.SendAndClose(&pb.StreamingInputCallResponse{})
 		} else if err != nil {
 			return err
@@ -236,7 +236,7 @@ func (s *stage) StreamingInputCall(from grpc.ClientStreamingServer[pb.StreamingI
 
 func (s *stage) FullDuplexCall(both grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error {
 	for {
-		if _, err := both.Recv(); err == io.EOF {
+		if _, err := both.Recv(); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err

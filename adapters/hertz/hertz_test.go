@@ -88,7 +88,7 @@ func serve(t testing.TB, add func(*server.Hertz)) string {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = h.Shutdown(ctx)
-		<-ran
+		<-ran //nolint:errcheck // it is shut down, which is all
 	})
 	return "http://" + listener.Addr().String()
 }

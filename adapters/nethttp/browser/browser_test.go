@@ -76,7 +76,7 @@ func TestBrowser(t *testing.T) {
 		seen <- string(text)
 	})
 	url := conformance.Serve(t, nethttp.Handler(mux, nethttp.On(g)))
-	dir, err := os.MkdirTemp("", "chromium")
+	dir, err := os.MkdirTemp("", "chromium") //nolint:usetesting // what the browser still writes must not fail the test
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
 	browser := exec.Command(binary, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",

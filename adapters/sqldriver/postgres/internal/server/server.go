@@ -23,7 +23,7 @@ func Start(t testing.TB) (dsn string) {
 	if bin == "" {
 		t.Skip("NOT TESTED AGAINST A REAL POSTGRESQL: it is not installed (Debian: apt-get install postgresql)")
 	}
-	dir, err := os.MkdirTemp("", "pg") // the path of a socket must be short
+	dir, err := os.MkdirTemp("", "pg") //nolint:usetesting // the path of a socket must be short
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	var as *syscall.Credential
