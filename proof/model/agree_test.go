@@ -2,10 +2,14 @@ package model
 
 import (
 	"fmt"
+	"math"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -65,6 +69,7 @@ func (m *machine) agree(t *rapid.T) {
 			if f.ID == l.rule.ID {
 				same(t, "refused by "+f.ID, f.Refused, l.refused)
 				same(t, "refused in shadow mode by "+f.ID, f.ShadowBlocked, l.shadowBlocked)
+				m.agreeOnTokens(t, l, f)
 			}
 		}
 	}
@@ -110,6 +115,41 @@ func (m *machine) agreeOn(t *rapid.T, p place, n *node.StatisticNode) {
 				same(t, name+"units of a semaphore", g.InUse(), twin.inUse())
 			}
 		}
+	}
+}
+
+// agreeOnTokens compares how many tokens are left of the bucket of a rule.
+func (m *machine) agreeOnTokens(t *rapid.T, l *limiter, f core.RuleFigures) {
+	t.Helper()
+	if l.rule.Behavior != flow.TokenBucket || l.rule.Threshold == 0 || l.rule.Mode == spec.Off {
+		return
+	}
+	b := f.Details.(flow.Buckets).Buckets[0]
+	same(t, "size of the bucket of "+f.ID, b.Size, l.size())
+	if left := l.bucket.left(m.twin.now, l.size()); math.Abs(b.Tokens-left) > 1e-6 {
+		t.Fatalf("tokens of %s: %v; the twin: %v", f.ID, b.Tokens, left)
+	}
+}
+
+// agreeOnRetry compares when a call of one unit may come again.
+func (m *machine) agreeOnRetry(t *rapid.T, c *call, refusal *core.BlockError) {
+	t.Helper()
+	var want time.Duration
+	switch l := c.by; {
+	case l.rule.Threshold == 0:
+		return
+	case l.rule.Behavior == flow.Throttle:
+		one := *c
+		one.units = 1
+		_, wait := l.queue.next(m.twin.now, m.twin.costOf(l, &one), false)
+		want = max(0, wait-l.rule.MaxWait)
+	case l.rule.Behavior == flow.TokenBucket && c.units <= l.size():
+		want = l.bucket.retryAfter(m.twin.now, l.size())
+	default:
+		return
+	}
+	if wait, known := refusal.RetryAfter(); !known || max(0, wait) != want {
+		t.Fatalf("%v may come again after %v, known %v; the twin: %v", c, wait, known, want)
 	}
 }
 

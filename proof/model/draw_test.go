@@ -30,7 +30,7 @@ var step = rapid.OneOf(
 // back is how far the clock is set back.
 var back = rapid.SampledFrom([]time.Duration{ms, 9 * ms, 11 * ms, 100 * ms, 499 * ms, 500 * ms, time.Second, 10 * time.Second, time.Hour, 365 * 24 * time.Hour})
 
-// rule draws a rule with a given ID; one in a few is not valid.
+// rule draws a rule with a given ID, that says only what it reads.
 func rule(t *rapid.T, id string) flow.Rule {
 	r := flow.Rule{
 		ID:        id,
@@ -49,21 +49,42 @@ func rule(t *rapid.T, id string) flow.Rule {
 	case flow.Associated:
 		r.Ref = rapid.SampledFrom(resources).Draw(t, "ref")
 	}
-	if r.Metric == flow.QPS {
-		r.Behavior = rapid.SampledFrom([]flow.Behavior{flow.Reject, flow.Reject, flow.WarmUp, flow.Throttle, flow.WarmUpThrottle}).Draw(t, "behavior")
+	r.Behavior = rapid.SampledFrom([]flow.Behavior{
+		flow.Reject, flow.Reject, flow.WarmUp, flow.Throttle, flow.Throttle, flow.WarmUpThrottle, flow.TokenBucket,
+	}).Draw(t, "behavior")
+	r.WarmUpPeriod = rapid.SampledFrom([]time.Duration{time.Second, 3 * time.Second, 10 * time.Second}).Draw(t, "warm-up period")
+	r.ColdFactor = rapid.SampledFrom([]int{2, 3, 5}).Draw(t, "cold factor")
+	r.MaxWait = rapid.SampledFrom([]time.Duration{1, 200 * ms, 500 * ms, 5 * time.Second}).Draw(t, "longest wait")
+	r.Burst = rapid.SampledFrom([]int{0, 0, 1, 2, 5, 10}).Draw(t, "burst")
+	if rapid.IntRange(0, 3).Draw(t, "ring") != 0 {
+		r.Window = flow.Ring
 	}
-	switch r.Behavior {
-	case flow.WarmUp, flow.WarmUpThrottle:
-		r.WarmUpPeriod = rapid.SampledFrom([]time.Duration{time.Second, 3 * time.Second, 10 * time.Second}).Draw(t, "warm-up period")
-		r.ColdFactor = rapid.SampledFrom([]int{2, 3, 5}).Draw(t, "cold factor")
+	return meaningful(r)
+}
+
+// meaningful is the rule without what one of its metric, relation and behavior doesn't read, and
+// with a behavior that goes with those.
+func meaningful(r flow.Rule) flow.Rule {
+	if r.Metric == flow.Concurrency {
+		r.Behavior, r.Interval = flow.Reject, 0
 	}
-	switch r.Behavior {
-	case flow.Throttle, flow.WarmUpThrottle:
-		r.MaxWait = rapid.SampledFrom([]time.Duration{1, 200 * ms, 500 * ms, 5 * time.Second}).Draw(t, "longest wait")
-	default:
-		if r.Metric == flow.QPS && rapid.IntRange(0, 3).Draw(t, "ring") != 0 {
-			r.Window = flow.Ring
-		}
+	if r.Relation == flow.Associated && r.Behavior != flow.WarmUp {
+		r.Behavior = flow.Reject
+	}
+	if r.Relation == flow.Direct {
+		r.Ref = ""
+	}
+	if r.Metric == flow.Concurrency || r.Behavior != flow.Reject && r.Behavior != flow.WarmUp {
+		r.Buckets, r.Window = 0, flow.Strict
+	}
+	if r.Behavior != flow.WarmUp && r.Behavior != flow.WarmUpThrottle {
+		r.WarmUpPeriod, r.ColdFactor = 0, 0
+	}
+	if r.Behavior != flow.Throttle && r.Behavior != flow.WarmUpThrottle {
+		r.MaxWait = 0
+	}
+	if r.Behavior != flow.TokenBucket {
+		r.Burst = 0
 	}
 	return r
 }
@@ -100,11 +121,12 @@ func changed(t *rapid.T, set []flow.Rule) []flow.Rule {
 	case "whose":
 		r.Origin, r.Relation, r.Ref = other.Origin, other.Relation, other.Ref
 	case "how":
-		r.Behavior, r.WarmUpPeriod, r.ColdFactor, r.MaxWait = other.Behavior, other.WarmUpPeriod, other.ColdFactor, other.MaxWait
+		r.Behavior, r.WarmUpPeriod, r.ColdFactor, r.MaxWait, r.Burst = other.Behavior, other.WarmUpPeriod, other.ColdFactor, other.MaxWait, other.Burst
 	case "all":
 		*r = other
 	case "remove":
 		return slices.Delete(set, i, i+1)
 	}
+	*r = meaningful(*r)
 	return set
 }

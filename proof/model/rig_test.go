@@ -128,13 +128,17 @@ func (s *stumbler) GiveBack(*core.Reservation, int64) {
 	s.step("giveBack")
 }
 
-func (s *stumbler) Recheck(*core.Invocation) core.Verdict {
-	s.step("recheck")
-	return core.Verdict{}
-}
-
 func (s *stumbler) Passed(*core.Invocation)                    { s.step("passed") }
 func (s *stumbler) Blocked(*core.Invocation, *core.BlockError) { s.step("blocked") }
 func (s *stumbler) Completed(*core.Invocation)                 { s.step("completed") }
+
+// doubter is a stumbler that is asked again after a wait: no call that waits knows then that
+// it will run.
+type doubter struct{ *stumbler }
+
+func (s doubter) Recheck(*core.Invocation) core.Verdict {
+	s.step("recheck")
+	return core.Verdict{}
+}
 
 var phases = []string{"prepare", "ask", "take", "giveBack", "recheck", "passed", "blocked", "completed"}

@@ -25,6 +25,8 @@ type twin struct {
 	rules      []*limiter        // as declared; what is off has one only if it was on
 	tallies    map[string]*tally // of the rules, by ID
 	entered    map[string]bool   // resources that a call has asked for
+	overtakes  map[string]bool   // resources where a prioritized call has asked for a turn
+	doubts     bool              // slots are asked again after a wait
 	places     map[place]bool    // nodes that calls have made, or rules that hold and name them
 }
 
@@ -60,6 +62,8 @@ type call struct {
 	wake     int64    // of a call that waits, as things stand
 	firm     int64    // and not before, whatever becomes of its turns
 	turns    []*turn  // in queues
+	endless  bool     // its context never ends
+	stays    bool     // so, if nobody is asked again after a wait, it doesn't leave
 	by       *limiter // the rule that it waits for, or that refused it
 	wait     time.Duration
 }
@@ -140,21 +144,18 @@ func (t *twin) decide(c *call, left time.Duration) verdict {
 	if longest.wait > 0 && left < longest.wait {
 		return verdict{refused: longest.by}
 	}
+	c.stays = c.endless && longest.wait > 0 && !t.doubts
 	longest = verdict{}
 	takers := t.of(c.resource)
 	slices.SortStableFunc(takers, func(a, b *limiter) int {
 		return cmp.Or(a.breadth()-b.breadth(), cmp.Compare(a.abundance(), b.abundance()))
 	})
 	for _, l := range takers {
-		if !t.applies(l, c) {
+		if l.shadow() || !t.applies(l, c) {
 			continue
 		}
 		v := t.take(l, c)
 		switch {
-		case l.rule.Mode == spec.Shadow:
-			if v.refused != nil {
-				l.shadowBlocked++
-			}
 		case v.refused != nil:
 			return v
 		case v.borrowed:
@@ -166,6 +167,11 @@ func (t *twin) decide(c *call, left time.Duration) verdict {
 			longest = v
 		}
 	}
+	for _, l := range t.of(c.resource) { // of calls that all others have let pass
+		if l.shadow() && t.applies(l, c) && t.take(l, c).refused != nil {
+			l.shadowBlocked++
+		}
+	}
 	return longest
 }
 
@@ -174,6 +180,11 @@ func (t *twin) refuse(c *call, by *limiter) {
 	c.state, c.at, c.by = blocked, max(c.began, t.now), by
 	by.refused++
 	t.leaveTurns(c)
+	for _, l := range t.rules {
+		if l.bucket != nil {
+			l.bucket.giveBack(c, t.now)
+		}
+	}
 	for _, w := range t.windows {
 		w.remove(c)
 	}

@@ -75,13 +75,17 @@ func (t *twin) newLimiter(r flow.Rule, old *limiter) *limiter {
 		}
 	}
 	if old != nil {
-		l.queue = old.queue // also if it does not queue, for when it does again
+		l.queue, l.bucket = old.queue, old.bucket // also if it has no use for them, for when it has again
 	}
 	if l.queue == nil && l.queues() {
 		l.queue = new(queue)
 	}
+	if l.bucket == nil && l.rule.Behavior == flow.TokenBucket {
+		l.bucket = newBucket(r.Interval, r.Threshold)
+	}
+	t.takeOver(l, old)
 	l.own, l.era = t.meterOf(l, old)
-	if !l.queues() && r.Mode != spec.Off {
+	if (l.meters() || r.Metric == flow.Concurrency) && r.Mode != spec.Off {
 		t.open(l, old)
 	}
 	return l

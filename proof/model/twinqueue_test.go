@@ -8,15 +8,38 @@ import (
 )
 
 // queue is the turns of a throttle, in units of 2^-32 ns: those that were granted, and
-// those that are waited for, each a cost after the one before it.
-type queue struct{ granted, waiting []*turn }
+// those that are waited for in the order in which they come, each a cost after the one before it.
+type queue struct {
+	granted, waiting []*turn
+	paid             payment // to those that were granted
+}
 
 type turn struct {
-	call    *call
+	call    *call // nil if it is the last unit of a token bucket that the queue goes on from
 	queue   *queue
 	awaited bool // the call doesn't run before
+	first   bool // it overtakes
 	cost    *big.Int
 	at      *big.Int // as things stand, if it is waited for
+
+	// paid is what the turn behind it had paid for it and those before it, when it came; before
+	// is what the queue knew of payments when it was granted.
+	paid, before payment
+}
+
+// payment is what a turn that waits has paid to those that overtook it: never more than its
+// own cost.
+type payment struct {
+	by  *turn
+	sum *big.Int
+}
+
+// of is what x has paid, if it is known of.
+func (p payment) of(x *turn) *big.Int {
+	if p.by == x {
+		return p.sum
+	}
+	return new(big.Int)
 }
 
 // parts is a time in units of 2^-32 ns.
@@ -30,10 +53,10 @@ func whole(at *big.Int) int64 {
 	return math.MaxInt64
 }
 
-// next is the turn that a call would get now: a cost after the last one, or at once.
-func (q *queue) next(now int64, cost *big.Int) (*big.Int, time.Duration) {
-	q.advance(now)
-	all := slices.Concat(q.granted, q.waiting)
+// after is the turn that one would get behind i of those that wait: a cost after the last of
+// them, or at once.
+func (q *queue) after(i int, now int64, cost *big.Int) (*big.Int, time.Duration) {
+	all := slices.Concat(q.granted, q.waiting[:i])
 	if len(all) == 0 {
 		return parts(now), 0
 	}
@@ -48,14 +71,71 @@ func (q *queue) next(now int64, cost *big.Int) (*big.Int, time.Duration) {
 	}
 }
 
-// take has a call take a turn that next has said.
-func (q *queue) take(c *call, at, cost *big.Int, wait time.Duration, awaited bool) {
-	x := &turn{call: c, queue: q, awaited: awaited, cost: cost, at: at}
+// spot is behind how many of those that wait one comes that overtakes, and what the next one has
+// paid then. It stands behind the last that has overtaken. The others pay for it in their order,
+// each with what is left of its own cost; it stands before the first that can pay all that is due.
+func (q *queue) spot(now int64, cost *big.Int) (i int, paid payment) {
+	paid = q.paid
+	for j, x := range q.waiting {
+		if x.first {
+			i, paid = j+1, x.paid
+		}
+	}
+	for due := cost; i < len(q.waiting); i++ {
+		x := q.waiting[i]
+		has, pays := new(big.Int).Sub(x.cost, paid.of(x)), due
+		if at, _ := q.after(0, now, cost); i == 0 && len(q.granted) > 0 { // the time since the latest turn
+			pays = new(big.Int).Sub(at, q.granted[len(q.granted)-1].at)
+		}
+		if pays.Cmp(has) <= 0 {
+			return i, payment{x, new(big.Int).Add(paid.of(x), pays)}
+		}
+		if due = new(big.Int).Sub(due, has); due.Sign() < 0 {
+			due = new(big.Int)
+		}
+	}
+	return i, payment{}
+}
+
+// next is the turn that a call would get now, and how long it would wait for it.
+func (q *queue) next(now int64, cost *big.Int, first bool) (*big.Int, time.Duration) {
+	q.advance(now)
+	i := len(q.waiting)
+	if first {
+		i, _ = q.spot(now, cost)
+	}
+	return q.after(i, now, cost)
+}
+
+// take has a call take the turn that next has said. One that is for good is granted at once.
+func (q *queue) take(c *call, now int64, cost *big.Int, first, awaited, forGood bool) {
+	at, wait := q.next(now, cost, first)
+	x := &turn{call: c, queue: q, awaited: awaited, first: first, cost: cost, at: at}
 	c.turns = append(c.turns, x)
-	if wait == 0 {
+	i, paid := len(q.waiting), payment{}
+	if first {
+		i, paid = q.spot(now, cost)
+	}
+	switch {
+	case wait == 0 || forGood && len(q.waiting) == 0:
+		x.before = q.paid
+		if len(q.waiting) > 0 {
+			q.paid = paid
+		}
 		q.granted = append(q.granted, x)
-	} else {
-		q.waiting = append(q.waiting, x)
+	default:
+		x.paid = paid
+		q.waiting = slices.Insert(q.waiting, i, x)
+	}
+	q.line()
+}
+
+// line puts those that wait a cost behind each other.
+func (q *queue) line() {
+	for i, x := range q.waiting {
+		if before := slices.Concat(q.granted, q.waiting[:i]); len(before) > 0 {
+			x.at = new(big.Int).Add(before[len(before)-1].at, x.cost)
+		}
 	}
 }
 
@@ -67,7 +147,11 @@ func (q *queue) advance(now int64) {
 }
 
 func (q *queue) grant() {
-	q.granted = append(q.granted, q.waiting[0])
+	x := q.waiting[0]
+	if x.before = q.paid; x.first {
+		q.paid = x.paid
+	}
+	q.granted = append(q.granted, x)
 	q.waiting = q.waiting[1:]
 }
 
@@ -86,35 +170,70 @@ func (x *turn) leave(now int64) {
 	if i := slices.Index(q.waiting, x); i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 	} else if n := len(q.granted); n > 0 && q.granted[n-1] == x {
-		q.granted = q.granted[:n-1]
+		q.granted, q.paid = q.granted[:n-1], x.before
 	} else {
 		return
 	}
-	for i, w := range q.waiting {
-		w.at = parts(now)
-		if before := slices.Concat(q.granted, q.waiting[:i]); len(before) > 0 {
-			if at := new(big.Int).Add(before[len(before)-1].at, w.cost); i > 0 || whole(at) >= now {
-				w.at = at
-			}
+	if len(q.waiting) > 0 {
+		if q.waiting[0].at, _ = q.after(0, now, q.waiting[0].cost); whole(q.waiting[0].at) <= now {
+			q.grant()
 		}
 	}
-	if len(q.waiting) > 0 && q.waiting[0].at.Cmp(parts(now)) == 0 {
-		q.grant()
-	}
+	q.line()
 	q.advance(now)
 }
 
-// leaveTurns has a call leave all its queues, and others wake when their turns are now.
+// last is the latest turn of all, or will be, nil if there was none.
+func (q *queue) last() *big.Int {
+	all := slices.Concat(q.granted, q.waiting)
+	if len(all) == 0 {
+		return nil
+	}
+	return all[len(all)-1].at
+}
+
+// follow has all turns from now on come after a time, unless calls wait.
+func (q *queue) follow(at *big.Int) {
+	if before := q.last(); len(q.waiting) == 0 && (before == nil || before.Cmp(at) < 0) {
+		q.granted = append(q.granted, &turn{queue: q, at: at})
+	}
+}
+
+// takeTurn has a call take a turn of a rule. One that is prioritized overtakes; where its own
+// turn is not awaited it pushes nobody back who waits. One that never leaves has its turn for
+// good if nobody waits, as long as no call of the resource has ever asked to overtake.
+func (t *twin) takeTurn(l *limiter, c *call) verdict {
+	awaited := !l.shadow()
+	first := c.prioritized && (awaited || !slices.ContainsFunc(l.queue.waiting, func(x *turn) bool { return x.awaited }))
+	if c.prioritized {
+		t.overtakes[c.resource] = true
+	}
+	cost := t.costOf(l, c)
+	_, wait := l.queue.next(t.now, cost, first)
+	if wait > l.rule.MaxWait {
+		return verdict{refused: l}
+	}
+	l.queue.take(c, t.now, cost, first, awaited, c.stays && !t.overtakes[c.resource])
+	t.rewake()
+	return verdict{wait: wait, by: l}
+}
+
+// leaveTurns has a call leave all its queues.
 func (t *twin) leaveTurns(c *call) {
 	for _, x := range c.turns {
 		x.leave(t.now)
 	}
-	for _, other := range t.calls {
-		if other.state == waiting && len(other.turns) > 0 {
-			other.wake = other.firm
-			for _, x := range other.turns {
+	t.rewake()
+}
+
+// rewake says anew when the calls wake that wait for turns.
+func (t *twin) rewake() {
+	for _, c := range t.calls {
+		if c.state == waiting && len(c.turns) > 0 {
+			c.wake = c.firm
+			for _, x := range c.turns {
 				if x.awaited {
-					other.wake = max(other.wake, whole(x.at))
+					c.wake = max(c.wake, whole(x.at))
 				}
 			}
 		}

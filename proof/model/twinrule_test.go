@@ -21,8 +21,9 @@ type limiter struct {
 	era    node.Era
 	own    owner // of its meters
 	warm   *warmth
-	queue  *queue
-	*tally // of the rule, whatever resource it is about
+	queue  *queue  // what the rule has, or had before it got another behavior
+	bucket *bucket // the same
+	*tally         // of the rule, whatever resource it is about
 }
 
 // tally is the calls that a rule has refused, or in shadow mode would have.
@@ -32,7 +33,9 @@ func (l *limiter) queues() bool {
 	return l.rule.Behavior == flow.Throttle || l.rule.Behavior == flow.WarmUpThrottle
 }
 
-func (l *limiter) meters() bool { return l.rule.Metric == flow.QPS && !l.queues() }
+func (l *limiter) meters() bool {
+	return l.rule.Metric == flow.QPS && !l.queues() && l.rule.Behavior != flow.TokenBucket
+}
 
 // shape is that of the rule's window, nothing if it has none.
 func (l *limiter) shape() stat.Shape {
@@ -141,8 +144,10 @@ func (t *twin) fits(l *limiter, c *call) (wait time.Duration, ok bool) {
 	case l.rule.Threshold == 0:
 		return 0, false
 	case l.queues():
-		_, wait := l.queue.next(t.now, t.costOf(l, c))
+		_, wait := l.queue.next(t.now, t.costOf(l, c), c.prioritized)
 		return wait, wait <= l.rule.MaxWait
+	case l.rule.Behavior == flow.TokenBucket:
+		return 0, l.bucket.fits(t.now, c.units, l.size())
 	case l.rule.Metric == flow.Concurrency:
 		return 0, t.semaphoreOn(l.where(c), l.own).inUse()+c.units <= int64(l.rule.Threshold)
 	}
@@ -166,13 +171,13 @@ func (t *twin) take(l *limiter, c *call) verdict {
 	case l.rule.Threshold == 0:
 		return no
 	case l.queues():
-		cost := t.costOf(l, c)
-		at, wait := l.queue.next(t.now, cost)
-		if wait > l.rule.MaxWait {
+		return t.takeTurn(l, c)
+	case l.rule.Behavior == flow.TokenBucket:
+		if !l.bucket.fits(t.now, c.units, l.size()) {
 			return no
 		}
-		l.queue.take(c, at, cost, wait, l.rule.Mode == spec.Enforce)
-		return verdict{wait: wait, by: l}
+		l.bucket.take(c, t.now, c.units)
+		return verdict{}
 	case l.rule.Metric == flow.Concurrency:
 		g := t.semaphoreOn(l.where(c), l.own)
 		units := c.units
