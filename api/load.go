@@ -65,13 +65,18 @@ func (g *Guard) load(set RuleSet) error {
 	})
 }
 
-// LoadRulesFile loads the rules of a file once, as [Guard.LoadRules] does.
+// LoadRulesFile loads the rules of a file once, as [Guard.LoadRules] does. The file may be one
+// of Sentinel's; the Logger gets the warnings of [rules.ParseWith].
 func (g *Guard) LoadRulesFile(path string) error {
-	set, err := rules.Load(path)
+	parsed, err := rules.LoadWith(path, rules.ParseOptions{})
 	if err != nil {
 		return err
 	}
-	return g.loadByHand(set) // a file says 0 where it means 0
+	if err := g.loadByHand(parsed.Set); err != nil { // a file says 0 where it means 0
+		return err
+	}
+	parsed.Warn(g.engine.Logger())
+	return nil
 }
 
 // Rules are the rules in force, with their defaults written out. They are the caller's

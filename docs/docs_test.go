@@ -4,6 +4,7 @@ package docs_test
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -22,6 +23,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/sentinel"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/proof/books"
@@ -72,6 +74,68 @@ func TestRuleFilesShown(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Every file of Sentinel's that is shown loads, and becomes the native one that is shown after it.
+// One without is refused with the error, or loads with the warning, that is.
+func TestFilesOfSentinelShown(t *testing.T) {
+	shown := blocks(t, "sentinel.md")
+	for i, b := range shown {
+		if b.info != "json" {
+			continue
+		}
+		require.Less(t, i+1, len(shown))
+		parsed, err := rules.ParseWith("rules.json", []byte(b.text), rules.ParseOptions{})
+		switch next := shown[i+1]; next.info {
+		case "yaml":
+			if assert.NoError(t, err, b.text) {
+				text, err := parsed.Set.YAML()
+				assert.NoError(t, err)
+				assert.Equal(t, next.text, string(text))
+				assert.Empty(t, parsed.Warnings, b.text)
+				assert.NoError(t, newGuard(t, nil).LoadRules(parsed.Set), b.text)
+			}
+		case "text warning":
+			if assert.NoError(t, err, b.text) && assert.Len(t, parsed.Warnings, 1, b.text) {
+				assert.Equal(t, next.text, parsed.Warnings[0].String()+"\n")
+			}
+		case "text error":
+			if assert.Error(t, err, b.text) {
+				assert.Equal(t, next.text, err.Error()+"\n")
+			}
+		default:
+			t.Errorf("a block of json is followed by one marked %q", next.info)
+		}
+	}
+}
+
+// Every key of Sentinel's rules has a row, and every warning a paragraph.
+func TestEveryKeyOfSentinelIsDescribed(t *testing.T) {
+	text, err := os.ReadFile("sentinel.md")
+	require.NoError(t, err)
+	for _, rule := range []any{
+		sentinel.JavaFlow{}, sentinel.JavaBreaker{}, sentinel.JavaHotspot{}, sentinel.JavaItem{}, sentinel.JavaSystem{}, sentinel.JavaAuthority{},
+		sentinel.GoFlow{}, sentinel.GoBreaker{}, sentinel.GoHotspot{}, sentinel.GoItem{}, sentinel.GoSystem{}, sentinel.GoIsolation{},
+	} {
+		for field := range reflect.TypeOf(rule).Fields() {
+			key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+			assert.Regexp(t, "(?m)^\\|.*`"+key+"`", string(text), "a row of a table, for %T", rule)
+		}
+	}
+	sources, err := filepath.Glob("../internal/sentinel/*.go")
+	require.NoError(t, err)
+	foreign, err := filepath.Glob("../rules/foreign*.go")
+	require.NoError(t, err)
+	named := 0
+	for _, path := range append(sources, foreign...) {
+		source, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`(?:Warning\{|\{\{|d\.warn\()"([a-z-]+)"`).FindAllStringSubmatch(string(source), -1) {
+			assert.Contains(t, string(text), "\n| `"+m[1]+"` |", "a row of the warnings")
+			named++
+		}
+	}
+	assert.Greater(t, named, 8)
 }
 
 func TestEveryFieldIsDescribed(t *testing.T) {

@@ -15,8 +15,24 @@ import (
 // decoder turns a tree of nodes into rules and collects what is wrong.
 type decoder struct {
 	*faults
-	rules    int // read or about to be, of all families
-	patterns int // steps of their regular expressions so far
+	speaks   Dialect // the dialect of the file
+	rules    int     // read or about to be, of all families
+	patterns int     // steps of their regular expressions so far
+	warnings []Warning
+}
+
+// warn notes what a rule of another dialect can't say here. Beyond so many, one says that there
+// are more.
+func (d *decoder) warn(name string, at place, path, format string, args ...any) {
+	told := faults{file: d.file}
+	switch told.add(at, path, format, args...); len(d.warnings) {
+	case maxFaults + 1:
+		return
+	case maxFaults:
+		told.list[0] = &FileError{File: d.file, Problem: fmt.Sprintf("there is more: these were the first %d warnings", maxFaults)}
+		name = "more"
+	}
+	d.warnings = append(d.warnings, Warning{name, *told.list[0]})
 }
 
 // set reads the native dialect.
@@ -30,13 +46,13 @@ func (d *decoder) set(root *yaml.Node) Set {
 		d.add(placeOf(root), "", "must be a mapping of rule families, as in `flow: []`, not %s", describe(root))
 		return set
 	}
-	if len(root.Content) == 0 {
+	if len(root.Content) == 0 || len(root.Content) == 2 && valueOf(root, dialectKey) != nil {
 		d.add(placeOf(root), "", "%s", noRules)
 	}
 	for e := range d.entries(root, "") {
 		if f, ok := known[e.key.Value]; ok {
 			f.decode(d, e.value, &set)
-		} else {
+		} else if e.key.Value != dialectKey {
 			d.addUnknown(e.key, e.key.Value, slices.Sorted(maps.Keys(known)))
 		}
 	}
@@ -53,6 +69,9 @@ type field struct {
 	index     int
 	omitEmpty bool
 }
+
+// unread is the index of a field that may be there and means nothing.
+const unread = -1
 
 // fieldsOf returns the fields of a rule type in order, named by yaml tags.
 func fieldsOf(t reflect.Type) []field {
@@ -84,12 +103,15 @@ func (d *decoder) structure(n *yaml.Node, path string, into reflect.Value, field
 			d.add(placeOf(e.key), path+"."+key, "is set twice, as match and by its alias regex: keep one")
 			continue
 		}
-		values[key] = e.value
 		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
 		if i < 0 {
 			d.addUnknown(e.key, path+"."+clip(key), keysOf(fields))
 			continue
 		}
+		if fields[i].index == unread || d.speaks > Native && isNull(e.value) { // null says nothing to Sentinel
+			continue
+		}
+		values[key] = e.value
 		if f := into.Field(fields[i].index); holdsStructs(f.Type()) {
 			d.structures(e.value, path+"."+key, f)
 		} else if problem := readValue(e.value, f); problem != "" {
@@ -126,6 +148,10 @@ func holdsStructs(t reflect.Type) bool {
 func (d *decoder) structures(n *yaml.Node, path string, into reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
 		d.add(placeOf(n), path, "must be a list, not %s", describe(n))
+		return
+	}
+	if len(n.Content) > MaxRules { // no rule has more, and to read them takes room
+		d.add(placeOf(n), path, "has %d items, the most is %d", len(n.Content), MaxRules)
 		return
 	}
 	fields := fieldsOf(into.Type().Elem())

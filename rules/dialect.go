@@ -1,75 +1,217 @@
 package rules
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/penstock-go/penstock/core/spec"
 )
 
-// dialect is a way to write rules. The same key means different things in
-// different dialects (controlBehavior 1 warms up in one and throttles in
-// another), so a whole file is read as one dialect or not at all.
-type dialect struct {
-	name   string
-	detect func(root *yaml.Node) *yaml.Node // the node that gives it away, or nil
-	decode func(d *decoder, root *yaml.Node) Set
+// Dialect is a way to write rules. The same key means different things in different ones
+// (controlBehavior 1 warms up in one and throttles in another), so a whole file is read as one
+// dialect or not at all. The zero value is [Detect].
+type Dialect uint8
+
+// The dialects.
+const (
+	Detect       Dialect = iota // the one that the file's keys tell of
+	Native                      // ours
+	SentinelJava                // what alibaba/Sentinel for Java reads: FlowRule, DegradeRule and so on
+	SentinelGo                  // what sentinel-golang reads
+	dialects
+)
+
+var dialectNames = []string{"detect", "native", "sentinel-java", "sentinel-go"}
+
+// String returns the name used in rule files.
+func (d Dialect) String() string { return spec.EnumName("dialect", dialectNames, uint8(d)) }
+
+// MarshalText writes the name used in rule files.
+func (d Dialect) MarshalText() ([]byte, error) {
+	return spec.MarshalEnum("dialect", dialectNames, uint8(d))
 }
 
-// dialects are tried in order.
-var dialects = []dialect{
-	foreign("alibaba/Sentinel", []string{"count", "grade"}, []string{"limitApp"}, []string{"paramIdx"}, []string{"highestSystemLoad"}),
-	foreign("sentinel-golang", []string{"tokenCalculateStrategy"}, []string{"statIntervalInMs"}, []string{"retryTimeoutMs"}, []string{"triggerCount"}),
-	native,
+// UnmarshalText reads the name used in rule files.
+func (d *Dialect) UnmarshalText(text []byte) error {
+	v, err := spec.ParseEnum("dialect", dialectNames, text)
+	*d = Dialect(v)
+	return err
 }
 
-var native = dialect{
-	name:   "native",
-	detect: func(root *yaml.Node) *yaml.Node { return root },
-	decode: (*decoder).set,
-}
+const dialectKey = "dialect"
 
-func dialectOf(root *yaml.Node) dialect {
-	i := slices.IndexFunc(dialects, func(l dialect) bool { return l.detect(root) != nil })
-	return dialects[i]
-}
+// speakers is a set of dialects.
+type speakers uint8
 
-// foreign is a dialect that is recognized and refused. Each telltale is a set
-// of keys that only a rule of this dialect has together.
-func foreign(name string, telltales ...[]string) dialect {
-	detect := func(root *yaml.Node) *yaml.Node { return findRule(root, telltales) }
-	return dialect{
-		name:   name,
-		detect: detect,
-		decode: func(d *decoder, root *yaml.Node) Set {
-			d.add(placeOf(detect(root)), "", "this is a rule file of %s, whose keys mean other things here: write its rules as docs/rules.md says", name)
-			return Set{}
-		},
+// list returns the dialects, Detect not among them.
+func (s speakers) list() (all []Dialect) {
+	for d := Native; d < dialects; d++ {
+		if s&(1<<d) != 0 {
+			all = append(all, d)
+		}
 	}
+	return all
 }
 
-// findRule returns the first mapping below n that has all keys of one of the
-// telltales, or nil. Checking the tree has bounded its depth.
-func findRule(n *yaml.Node, telltales [][]string) *yaml.Node {
-	if n.Kind == yaml.MappingNode {
-		for _, keys := range telltales {
-			if !slices.ContainsFunc(keys, func(key string) bool { return !hasKey(n, key) }) {
-				return n
+// String names the dialects, as in "native or sentinel-go".
+func (s speakers) String() string {
+	var names []string
+	for _, d := range s.list() {
+		names = append(names, d.String())
+	}
+	return strings.Join(names, " or ")
+}
+
+// everyDialect is the set of all.
+const everyDialect = speakers(1<<dialects - 1<<Native)
+
+// knownKeys says which dialects know a key of a rule, and knownLists which know the name of a
+// list of rules. A key that none knows says nothing: it is a mistake in any of them.
+var knownKeys, knownLists = known()
+
+func known() (keys, lists map[string]speakers) {
+	keys, lists = make(map[string]speakers), make(map[string]speakers)
+	add := func(to map[string]speakers, names []string, d Dialect) {
+		for _, name := range names {
+			to[name] |= 1 << d
+		}
+	}
+	for _, f := range families {
+		add(lists, []string{f.key()}, Native)
+		add(keys, f.fieldKeys(), Native)
+	}
+	add(keys, []string{"regex"}, Native) // an alias
+	for dialect, all := range foreignLists {
+		for _, l := range all {
+			add(keys, l.keys(), dialect)
+			add(lists, l.names(), dialect)
+		}
+	}
+	return keys, lists
+}
+
+// sign is a key that tells of dialects.
+type sign struct {
+	key  string
+	at   place
+	tell speakers
+}
+
+// signs are what the keys of a file tell, those of the lists and those of the rules in them: of
+// those that tell the same, the first.
+func signs(root *yaml.Node) (all []sign) {
+	note := func(key *yaml.Node, tell speakers) {
+		if tell != 0 && !slices.ContainsFunc(all, func(s sign) bool { return s.tell == tell }) {
+			all = append(all, sign{key.Value, placeOf(key), tell})
+		}
+	}
+	rule := func(n *yaml.Node) {
+		if n.Kind != yaml.MappingNode {
+			return
+		}
+		for i := 0; i < len(n.Content); i += 2 {
+			note(n.Content[i], knownKeys[n.Content[i].Value])
+		}
+	}
+	switch {
+	case root.Kind == yaml.SequenceNode:
+		for _, item := range root.Content {
+			rule(item)
+		}
+	case isSystemObject(root):
+		rule(root)
+	case root.Kind == yaml.MappingNode:
+		for i := 0; i < len(root.Content); i += 2 {
+			key, value := root.Content[i], root.Content[i+1]
+			note(key, speakersOfList(key.Value))
+			rule(value) // one object in the place of a list
+			if value.Kind == yaml.SequenceNode {
+				for _, item := range value.Content {
+					rule(item)
+				}
 			}
 		}
 	}
-	for _, child := range n.Content {
-		if found := findRule(child, telltales); found != nil {
-			return found
+	return all
+}
+
+// dialectOf returns the dialect of a file, or Detect after reporting why it can't be told.
+// told is what the caller says.
+func (d *decoder) dialectOf(root *yaml.Node, told Dialect) Dialect {
+	if value := valueOf(root, dialectKey); value != nil {
+		var declared Dialect
+		switch err := declared.UnmarshalText([]byte(value.Value)); {
+		case !isText(value):
+			d.add(placeOf(value), dialectKey, "%s", notText(value))
+			return Detect
+		case err != nil:
+			d.add(placeOf(value), dialectKey, "%v", err)
+			return Detect
+		case told != Detect && declared != Detect && told != declared:
+			d.add(placeOf(value), dialectKey, "is %v, but the file is to be read as %v", declared, told)
+			return Detect
+		case declared != Detect:
+			told = declared
+		}
+	}
+	if told != Detect {
+		return told
+	}
+	found := signs(root)
+	may := everyDialect
+	for i, s := range found {
+		if may&s.tell != 0 {
+			may &= s.tell
+			continue
+		}
+		other := found[0] // in case no two of them disagree, only all together
+		if j := slices.IndexFunc(found[:i], func(o sign) bool { return o.tell&s.tell == 0 }); j > 0 {
+			other = found[j]
+		}
+		d.add(s.at, "", "%s is a key of %v, and %s at %v one of %v: a file is of one dialect; `%s: native` or the like at its top says of which",
+			clip(s.key), s.tell, clip(other.key), other.at, other.tell, dialectKey)
+		return Detect
+	}
+	if root.Kind != yaml.SequenceNode && may&(1<<Native) != 0 {
+		return Native
+	}
+	foreign := may &^ (1 << Native)
+	// A list of what might as well be native rules can be meant as such, and isn't one.
+	evident := slices.ContainsFunc(found, func(s sign) bool { return s.tell&(1<<Native) == 0 })
+	if all := foreign.list(); len(all) == 1 && evident {
+		return all[0]
+	}
+	if root.Kind == yaml.SequenceNode {
+		d.add(placeOf(root), "", "must be a mapping of rule families, as in `flow: []`, not a list; if it is one of %v, name its dialect and family, as in `{%s: sentinel-go, flow: []}`",
+			foreign, dialectKey)
+	} else {
+		d.add(placeOf(root), "", "can't be told to be of %v: say which, as in `%s: sentinel-go`", foreign, dialectKey)
+	}
+	return Detect
+}
+
+// valueOf returns the value of a key of a mapping, or nil.
+func valueOf(mapping *yaml.Node, key string) *yaml.Node {
+	if mapping.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i < len(mapping.Content); i += 2 {
+		if isText(mapping.Content[i]) && mapping.Content[i].Value == key {
+			return mapping.Content[i+1]
 		}
 	}
 	return nil
 }
 
-func hasKey(mapping *yaml.Node, key string) bool {
-	for i := 0; i < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == key {
-			return true
-		}
-	}
-	return false
+// A Warning is about what a rule of Sentinel's says and a rule of ours can't, or what it means
+// otherwise here. Name is the heading that explains it in docs/sentinel.md, as in "never-opens".
+type Warning struct {
+	Name string
+	FileError
 }
+
+// String returns file:line:column: path: problem (name).
+func (w Warning) String() string { return fmt.Sprintf("%v (%s)", &w.FileError, w.Name) }

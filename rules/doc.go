@@ -35,5 +35,8 @@
 //
 //	rules.yaml:7:5: flow[0].treshold: unknown field (did you mean "threshold"?)
 //
+// Files of alibaba/Sentinel and of sentinel-golang are read as well, and told from native ones
+// by their keys; see [Dialect] and [ParseWith].
+//
 // Importing the package starts nothing.
 package rules

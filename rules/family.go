@@ -15,6 +15,7 @@ import (
 // family is what reading, writing and comparing need to know of a rule family.
 type family interface {
 	key() string                                     // its key in the file
+	fieldKeys() []string                             // the keys of its rules
 	count(s *Set) int                                // how many rules it has in s
 	own(s *Set)                                      // puts copies in the place of those of s
 	decode(d *decoder, list *yaml.Node, s *Set)      // reads its rules into s
@@ -37,9 +38,10 @@ type rulesOf[R spec.Rule[R]] struct {
 	then       string       // what such a rule does
 }
 
-func (f rulesOf[R]) key() string      { return f.kind.String() }
-func (f rulesOf[R]) count(s *Set) int { return len(*f.in(s)) }
-func (f rulesOf[R]) own(s *Set)       { *f.in(s) = spec.Clone(*f.in(s)) }
+func (f rulesOf[R]) key() string         { return f.kind.String() }
+func (f rulesOf[R]) fieldKeys() []string { return keysOf(fieldsOf(reflect.TypeFor[R]())) }
+func (f rulesOf[R]) count(s *Set) int    { return len(*f.in(s)) }
+func (f rulesOf[R]) own(s *Set)          { *f.in(s) = spec.Clone(*f.in(s)) }
 
 // located is a rule in a file.
 type located struct {
@@ -48,21 +50,10 @@ type located struct {
 }
 
 func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
-	switch {
-	case isNull(list):
-		d.add(placeOf(list), f.key(), "has no value: write `%s: []` for no rules", f.key())
-		return
-	case list.Kind != yaml.SequenceNode:
-		d.add(placeOf(list), f.key(), "must be a list of rules, not %s", describe(list))
+	if !d.isList(list, f.key()) {
 		return
 	}
-	if d.rules += len(list.Content); d.rules > MaxRules {
-		d.add(placeOf(list), f.key(), "brings the file to %d rules, the most is %d", d.rules, MaxRules)
-		return
-	}
-	var rules []R // stays nil if there are none, so that no rules have one form
-	var twins spec.Twins[R]
-	var accepted []located // as in twins
+	var read reading[R]
 	fields := fieldsOf(reflect.TypeFor[R]())
 	for i, node := range list.Content {
 		if d.full() {
@@ -74,28 +65,84 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 		if !ok {
 			continue
 		}
-		if !d.affords(rule.Info(), path, values) {
+		missing := missingKey(fields, values, rule)
+		if !f.accept(d, &read, rule, source{node, path, values, missing, nil}) {
 			return
 		}
-		norm, err := f.normalized(rule)
-		if err != nil {
-			d.addRuleError(err, path, node, values)
-			continue
-		}
-		if missing := missingKey(fields, values, rule); missing != "" {
-			d.add(placeOf(node), path+"."+missing, "is required: write 0 if you mean 0")
-			continue
-		}
-		switch j, same := twins.Add(norm, rule.Info().ID != ""); {
-		case same:
-			d.add(placeOf(node), path, "is the same rule as %s at %v: remove one", accepted[j].path, accepted[j].at)
-		case j >= 0:
-			d.add(placeOf(values["id"]), path+".id", "%q is already the id of %s at %v", clip(rule.Info().ID), accepted[j].path, accepted[j].at)
-		}
-		accepted = append(accepted, located{path, placeOf(node)})
-		rules = append(rules, rule)
 	}
-	*f.in(s) = rules
+	*f.in(s) = read.rules
+}
+
+// isList reports whether n is a list of rules, for which the file has room.
+func (d *decoder) isList(n *yaml.Node, path string) bool {
+	switch {
+	case isNull(n):
+		d.add(placeOf(n), path, "has no value: write `%s: []` for no rules", clip(path))
+	case n.Kind != yaml.SequenceNode:
+		d.add(placeOf(n), path, "must be a list of rules, not %s", describe(n))
+	default:
+		d.rules += len(n.Content)
+		return d.hasRoom(n, path)
+	}
+	return false
+}
+
+// hasRoom reports whether the file has no more rules than it may, n being the last one.
+func (d *decoder) hasRoom(n *yaml.Node, path string) bool {
+	if d.rules > MaxRules {
+		d.add(placeOf(n), path, "brings the file to %d rules, the most is %d", d.rules, MaxRules)
+		return false
+	}
+	return true
+}
+
+// reading are the rules of one family as they are read.
+type reading[R spec.Rule[R]] struct {
+	rules    []R // stays nil if there are none, so that no rules have one form
+	twins    spec.Twins[R]
+	accepted []located // as in twins
+}
+
+// source is where a rule of a file comes from.
+type source struct {
+	node    *yaml.Node
+	path    string
+	values  map[string]*yaml.Node     // by key
+	missing string                    // a key that must be there and isn't, or ""
+	called  func(field string) string // what the file calls a field; nil if as we do
+}
+
+// accept adds a rule to those that are read, or reports why not. It returns false if there
+// is no use in reading on.
+func (f rulesOf[R]) accept(d *decoder, read *reading[R], rule R, from source) bool {
+	if !d.affords(rule.Info(), from.path, from.values) {
+		return false
+	}
+	norm, err := f.normalized(rule)
+	if err != nil {
+		if bad, ok := errors.AsType[*spec.FieldError](err); ok && from.called != nil {
+			err = &spec.FieldError{Field: from.called(bad.Field), Problem: bad.Problem}
+		}
+		d.addRuleError(err, from.path, from.node, from.values)
+		return true
+	}
+	if from.missing != "" {
+		d.addMissing(from.node, from.path, from.missing)
+		return true
+	}
+	switch j, same := read.twins.Add(norm, rule.Info().ID != ""); {
+	case same:
+		d.add(placeOf(from.node), from.path, "is the same rule as %s at %v: remove one", read.accepted[j].path, read.accepted[j].at)
+	case j >= 0:
+		d.add(placeOf(from.values["id"]), from.path+".id", "%q is already the id of %s at %v", clip(rule.Info().ID), read.accepted[j].path, read.accepted[j].at)
+	}
+	read.accepted = append(read.accepted, located{from.path, placeOf(from.node)})
+	read.rules = append(read.rules, rule)
+	return true
+}
+
+func (d *decoder) addMissing(rule *yaml.Node, path, key string) {
+	d.add(placeOf(rule), path+"."+key, "is required: write 0 if you mean 0")
 }
 
 // affords reports whether the regular expressions are small enough so far, all

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -68,7 +70,8 @@ func FuzzParse(f *testing.F) {
 	f.Add(string(text))
 
 	f.Fuzz(func(t *testing.T, data string) {
-		set, err := Parse("r.yaml", []byte(data))
+		parsed, err := ParseWith("r.yaml", []byte(data), ParseOptions{})
+		set := parsed.Set
 		strict, notJSON := Parse("r.json", []byte(data))
 		if notJSON == nil {
 			require.NoError(t, err, "JSON is read under every name")
@@ -107,9 +110,67 @@ func FuzzParse(f *testing.F) {
 		}
 		requireLoads(t, set)
 		requireReadsBack(t, set)
-		if notJSON == nil {
+		if notJSON == nil && parsed.Dialect == Native {
 			requireSameTexts(t, data, set)
 		}
+	})
+}
+
+// FuzzDialects shows what becomes of any text that is said to be of one dialect, or that shows it.
+// What is accepted loads, and converts to native text that is read back as the same rules. What
+// is refused says where, and so do warnings. A file that shows its dialect is the same if it
+// is told.
+func FuzzDialects(f *testing.F) {
+	for _, file := range []string{"native.yaml", "java.json", "go.json"} {
+		text, err := os.ReadFile(filepath.Join("testdata", "dialects", file))
+		require.NoError(f, err)
+		for d := range dialects {
+			f.Add(string(text), uint8(d), "")
+		}
+	}
+	for _, data := range []string{
+		"[]", "{}", "[[]]", "[{}]", "null", `[{"resource": "*", "count": 1}]`, `[{"count": 1e999, "grade": -9223372036854775808}]`,
+		`[{"resource": "a", "count": 1e-300, "grade": 1, "timeWindow": 9223372036854775807, "statIntervalMs": 9223372036854775807}]`,
+		`[{"resource": "a", "count": 1e300, "grade": 0, "timeWindow": 2147483647, "slowRatioThreshold": 5e-324}]`,
+		`[{"id": -0, "resource": "<<", "count": -0.0, "limitApp": "default,", "strategy": 2, "refResource": "a"}]`,
+		`[{"resource": "a", "paramIdx": -1000, "count": 1.5, "paramFlowItemList": [{"object": 1e400, "count": 1, "classType": "double"}, {"object": "NaN", "count": 1, "classType": "float"}]}]`,
+		`[{"resource": "a", "paramKey": "p", "threshold": 1, "specificItems": [{"valKind": 3, "valStr": "Inf", "threshold": 1}, {"valKind": 2, "valStr": "T", "threshold": 0}]}]`,
+		`[{"avgRt": 1e300, "maxThread": 0.5, "qps": 0}, {"avgRt": 5e-324}]`, `[{"metricType": 1, "triggerCount": 0}, {"metricType": 3, "triggerCount": 1e300}]`,
+		`[{"resource": "a", "limitApp": ", b ,,b", "strategy": 1}, {"resource": "a", "limitApp": ","}]`,
+		`{"dialect": "sentinel-java", "flow-Rules": [{"resource": "a", "count": 1, "clusterConfig": [[]]}], "degrade": []}`,
+		`[{"resource": "a", "tokenCalculateStrategy": 2, "lowMemUsageThreshold": 9, "highMemUsageThreshold": 1, "memLowWaterMarkBytes": 1, "memHighWaterMarkBytes": 9223372036854775807}]`,
+	} {
+		for d := range dialects {
+			f.Add(data, uint8(d), "")
+			f.Add(data, uint8(d), "flow")
+		}
+	}
+	f.Fuzz(func(t *testing.T, data string, dialect uint8, family string) {
+		opts := ParseOptions{Dialect: Dialect(dialect) % dialects, Family: family}
+		p, err := ParseWith("r.yaml", []byte(data), opts)
+		if err != nil {
+			require.Zero(t, p)
+			requirePlaces(t, "r.yaml", data, err)
+			return
+		}
+		require.NotEqual(t, Detect, p.Dialect)
+		require.LessOrEqual(t, p.Set.Len(), MaxRules)
+		require.LessOrEqual(t, len(p.Warnings), maxFaults+1)
+		for i, w := range p.Warnings[:min(len(p.Warnings), maxFaults)] {
+			requirePlaces(t, "r.yaml", data, &p.Warnings[i].FileError)
+			require.NotEmpty(t, w.Name)
+		}
+		if opts.Dialect == Detect {
+			opts.Dialect = p.Dialect
+			told, err := ParseWith("r.yaml", []byte(data), opts)
+			require.NoError(t, err)
+			require.Equal(t, p, told)
+		}
+		for _, r := range p.Set.Flow {
+			requireInRange(t, r)
+		}
+		requireLoads(t, p.Set)
+		requireReadsBack(t, p.Set)
 	})
 }
 

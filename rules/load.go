@@ -16,11 +16,17 @@ import (
 // Errors of the file system are as package os returns them, those of the
 // content as Parse does.
 func Load(path string) (Set, error) {
+	p, err := LoadWith(path, ParseOptions{})
+	return p.Set, err
+}
+
+// LoadWith is to [Load] as [ParseWith] is to [Parse].
+func LoadWith(path string, opts ParseOptions) (Parsed, error) {
 	data, _, err := readFile(path)
 	if err != nil {
-		return Set{}, err
+		return Parsed{}, err
 	}
-	return Parse(path, data)
+	return ParseWith(path, data, opts)
 }
 
 // readFile returns the content of the regular file at path.

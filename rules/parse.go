@@ -2,7 +2,11 @@ package rules
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
+	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -22,8 +26,8 @@ const (
 
 const noRules = "holds no rules: write `flow: []` to remove every rule"
 
-// Parse reads a rule file, YAML or JSON. name is what errors call it; one that
-// ends in .json must hold JSON.
+// Parse reads a rule file, YAML or JSON, in any [Dialect]. name is what errors call it; one that
+// ends in .json must hold JSON. See [ParseWith], which returns the warnings too.
 //
 // Every rule is checked as loading it would. Unknown and repeated keys, wrong
 // types, numbers that aren't finite, durations without a unit, rules that are
@@ -34,20 +38,74 @@ const noRules = "holds no rules: write `flow: []` to remove every rule"
 //
 // The rules are as written: defaults aren't filled in.
 func Parse(name string, data []byte) (Set, error) {
+	parsed, err := ParseWith(name, data, ParseOptions{})
+	return parsed.Set, err
+}
+
+// ParseOptions say how to read a rule file. The zero value goes by what is in it.
+type ParseOptions struct {
+	// Dialect is what the file is written in. A file whose own `dialect:` is another one is
+	// an error.
+	Dialect Dialect
+	// Family is which rules the file holds, for a list of Sentinel's rules without a name:
+	// flow, degrade and so on, as in [SentinelJava] and [SentinelGo] files of several
+	// lists. It is not used where the file says so itself.
+	Family string
+}
+
+// Parsed is what a rule file holds.
+type Parsed struct {
+	Set     Set
+	Dialect Dialect // never Detect
+	// Warnings are about what rules of Sentinel say that has no meaning here, or
+	// another one: up to 20, in the order of the file. A native file has none.
+	Warnings []Warning
+}
+
+// Warn logs the warnings, a line each.
+func (p Parsed) Warn(log *slog.Logger) {
+	for _, w := range p.Warnings {
+		log.Warn("penstock: a rule is not all that it says to Sentinel", "at", w.String())
+	}
+}
+
+// ParseWith is [Parse] with options. A file of Sentinel's rules is translated: what its
+// rules leave to Sentinel's defaults, ours say. What they say that can't be said here is an
+// error or a warning, unless Sentinel doesn't read it in that place either. On error, Parsed is
+// zero.
+//
+// Without [ParseOptions].Dialect, and without a key `dialect` at the top of the file, its other
+// keys tell the dialect. One with keys that belong to different ones is refused, and so is one
+// that may be of either Sentinel. A list without a name around it is never native.
+func ParseWith(name string, data []byte, opts ParseOptions) (Parsed, error) {
 	d := &decoder{faults: &faults{file: name}}
 	root := d.tree(data)
 	if root == nil {
-		return Set{}, d.err()
+		return Parsed{}, d.err()
 	}
 	d.checkTree(root, 1)
 	if d.err() != nil {
-		return Set{}, d.err() // the rest would only follow from it
+		return Parsed{}, d.err() // the rest would only follow from it
 	}
-	set := dialectOf(root).decode(d, root)
+	if opts.Dialect >= dialects {
+		return Parsed{}, fmt.Errorf("unknown %v", opts.Dialect)
+	}
+	p := Parsed{Dialect: d.dialectOf(root, opts.Dialect)}
+	switch p.Dialect {
+	case Detect: // which is reported
+	case Native:
+		p.Set = d.set(root)
+	default:
+		p.Set = d.foreign(root, p.Dialect, opts.Family)
+	}
 	if err := d.err(); err != nil {
-		return Set{}, err
+		return Parsed{}, err
 	}
-	return set, nil
+	p.Warnings = d.warnings
+	slices.SortStableFunc(p.Warnings[:min(len(p.Warnings), maxFaults)], func(a, b Warning) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return p, nil
 }
 
 // tree returns the root node of data, or nil after reporting why there is none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -140,15 +141,15 @@ func (w *Watcher) look(ctx context.Context) (again bool) {
 
 // replace puts the content of s in force.
 func (w *Watcher) replace(s snapshot) (Change, error) {
-	set, err := Parse(w.path, s.data)
+	parsed, err := ParseWith(w.path, s.data, ParseOptions{})
 	if err != nil {
 		return Change{}, err
 	}
-	if err := w.tryApply(set); err != nil {
+	if err := w.tryApply(parsed.Set); err != nil {
 		return Change{}, fmt.Errorf("%s: applying: %w", w.path, err)
 	}
-	change := Diff(w.good, set)
-	w.good = set
+	change := Diff(w.good.Set, parsed.Set)
+	w.good = parsed
 	return change, nil
 }
 
@@ -169,6 +170,9 @@ func (w *Watcher) report(s snapshot, change Change, err error) {
 	w.seen = s
 	w.seen.data = nil
 	r := Reload{Time: s.taken, Path: w.path, Hash: s.hash.String(), Change: change, Err: err}
+	if err == nil {
+		r.Warnings = slices.Clone(w.good.Warnings)
+	}
 	first := w.status.LastSuccess.IsZero() // nobody else writes there
 	w.record(r)
 	_ = survive(func() {
@@ -176,11 +180,12 @@ func (w *Watcher) report(s snapshot, change Change, err error) {
 			w.log.Error("penstock: rule file not loaded, the last good rules stay", "path", r.Path, "error", err)
 			return
 		}
-		about := []any{"path", r.Path, "hash", r.Hash, "rules", w.good.Len(), "change", change.String()}
+		about := []any{"path", r.Path, "hash", r.Hash, "rules", w.good.Set.Len(), "change", change.String()}
 		if !first && !change.Empty() {
 			about = append(about, "what", change.told())
 		}
 		w.log.Info("penstock: rule file loaded", about...)
+		w.good.Warn(w.log)
 	})
 	if w.hook == nil {
 		return
@@ -205,7 +210,7 @@ func (w *Watcher) record(r Reload) {
 	s := &w.status
 	s.OK = r.Err == nil
 	if s.OK {
-		s.LastSuccess, s.Hash, s.Rules = r.Time, r.Hash, w.good.Len()
+		s.LastSuccess, s.Hash, s.Rules = r.Time, r.Hash, w.good.Set.Len()
 		s.Successes++
 	} else {
 		s.LastFailure, s.LastError = r.Time, r.Err

@@ -199,11 +199,11 @@ func (s Set) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what [Set.MarshalJSON] writes, as strictly as [Parse].
 func (s *Set) UnmarshalJSON(data []byte) error {
-	set, err := Parse("", data)
+	p, err := ParseWith("", data, ParseOptions{Dialect: Native})
 	if err != nil {
 		return err
 	}
-	*s = set
+	*s = p.Set
 	return nil
 }
 

@@ -27,7 +27,9 @@ type Reload struct {
 	Path   string
 	Hash   string // the first 12 hex digits of the content's SHA-256; "" if it couldn't be read
 	Change Change // from what was applied before; none on error
-	Err    error  // of reading, of parsing, or of apply
+	// Warnings are about rules of Sentinel's, see [ParseWith]. They are logged, too.
+	Warnings []Warning
+	Err      error // of reading, of parsing, or of apply
 }
 
 // Status is how watching a file stands.
@@ -61,7 +63,7 @@ type Watcher struct {
 	// Used by Watch, then by the goroutine it starts.
 	dirs    *dirs
 	retry   time.Duration // until the next look, while polling
-	good    Set           // in force
+	good    Parsed        // in force
 	seen    snapshot      // what was reported last
 	pending snapshot      // read once, to be read again before it is believed
 	tries   int           // pending in a row

@@ -44,8 +44,10 @@ var layers = []layer{
 	{"system", "internal/shared core core/family core/sampler core/pattern core/spec node stat"},
 	{"authority", "internal/shared core core/family core/spec node stat"},
 
+	{"internal/sentinel", "core/spec stat " + families}, // the rules of both Sentinels, and what they are here
+
 	{"slots", "core node stat"},
-	{"rules", "core core/pattern core/spec " + families},
+	{"rules", "internal/sentinel core core/pattern core/spec " + families},
 
 	{"inspect", "internal/shown rules core core/spec node stat"},
 	{"api", "inspect rules slots core core/clocks core/spec node stat host " + families},

@@ -1,0 +1,110 @@
+package sentinel
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/hotspot"
+)
+
+// JavaHotspot is a ParamFlowRule.
+type JavaHotspot struct {
+	ID                ID         `yaml:"id,omitempty"`
+	Resource          string     `yaml:"resource,omitempty"`
+	LimitApp          string     `yaml:"limitApp,omitempty"`
+	Regex             bool       `yaml:"regex,omitempty"`
+	Grade             int        `yaml:"grade,omitempty"` // 0 calls in flight, 1 per second
+	ParamIdx          int        `yaml:"paramIdx"`
+	Count             float64    `yaml:"count"`
+	ControlBehavior   int        `yaml:"controlBehavior,omitempty"` // 2 throttle, or else reject
+	MaxQueueingTimeMs int        `yaml:"maxQueueingTimeMs,omitempty"`
+	BurstCount        int        `yaml:"burstCount,omitempty"`
+	DurationInSec     int        `yaml:"durationInSec,omitempty"`
+	ParamFlowItemList []JavaItem `yaml:"paramFlowItemList,omitempty"`
+	ClusterMode       bool       `yaml:"clusterMode,omitempty"`
+}
+
+// JavaItem is a ParamFlowItem: a value with a limit of its own.
+type JavaItem struct {
+	Object    Text   `yaml:"object"`
+	ClassType string `yaml:"classType,omitempty"` // as in int or java.lang.Integer; text unless known
+	Count     int    `yaml:"count"`
+}
+
+// JavaHotspotUnset is what Java takes where a file says nothing.
+var JavaHotspotUnset = JavaHotspot{Grade: 1, DurationInSec: 1}
+
+var javaHotspotMetrics = []hotspot.Metric{hotspot.Concurrency, hotspot.QPS}
+
+const javaThrottle = 2
+
+// Check says why Java drops the rule.
+func (r JavaHotspot) Check() error {
+	var f first
+	f.bad(blank(r.Resource), "resource", needsResource)
+	f.bad(!(r.Count >= 0), "count", "is %v: use a number from 0 on", r.Count)
+	f.bad(r.BurstCount < 0, "burstCount", "is %d: use a number from 0 on", r.BurstCount)
+	f.bad(r.DurationInSec <= 0, "durationInSec", "is %d: use a number of seconds from 1 on", r.DurationInSec)
+	return f.err
+}
+
+// Native is the rule in our terms. To Java every threshold is a whole number.
+func (r JavaHotspot) Native() (rules []hotspot.Rule, warnings []Warning, err error) {
+	if err := errCluster(r.ClusterMode); err != nil {
+		return nil, nil, err
+	}
+	n := hotspot.Rule{
+		ID: string(r.ID), Resource: r.Resource, Match: matchOf(r.Regex), Index: hotspot.At(r.ParamIdx), Threshold: math.Trunc(r.Count),
+	}
+	if n.Threshold != r.Count {
+		warnings = append(warnings, Warning{"whole-numbers", "count", "has a fraction, which is left out, as Sentinel does"})
+	}
+	if n.Metric, err = meaning("grade", r.Grade, javaHotspotMetrics); err != nil {
+		return nil, nil, err
+	}
+	if n.Metric == hotspot.QPS {
+		n.Interval = unlessDefault(period(r.DurationInSec, time.Second))
+		switch r.ControlBehavior {
+		case javaThrottle:
+			n.Behavior, n.MaxWait = hotspot.Throttle, patience(r.MaxQueueingTimeMs)
+		default:
+			n.Burst = r.BurstCount
+			if r.ControlBehavior != 0 {
+				warnings = append(warnings, Warning{"no-warm-up", "controlBehavior",
+					"is read as 0, reject, as Sentinel does: a hotspot rule has that and 2, throttle"})
+			}
+		}
+	}
+	for i, item := range r.ParamFlowItemList {
+		v, err := item.value()
+		if err != nil {
+			return nil, nil, spec.BadField("paramFlowItemList", "number %d: %q is no %s", i, item.Object, item.ClassType)
+		}
+		n.Exceptions = append(n.Exceptions, hotspot.Exception{Value: hotspot.ValueOf(v), Threshold: float64(item.Count)})
+	}
+	return []hotspot.Rule{n}, append(warnings, noCallers(r.LimitApp)...), nil
+}
+
+// javaTypes are the types of values, by the names that Java has for them.
+var javaTypes = map[string]func(string) (any, error){
+	"int": wholeNumber, "java.lang.Integer": wholeNumber,
+	"long": wholeNumber, "java.lang.Long": wholeNumber,
+	"short": wholeNumber, "java.lang.Short": wholeNumber,
+	"byte": wholeNumber, "java.lang.Byte": wholeNumber,
+	"double": decimal, "java.lang.Double": decimal,
+	"float": decimal, "java.lang.Float": decimal,
+	"boolean": boolean, "java.lang.Boolean": boolean,
+}
+
+func (i JavaItem) value() (any, error) {
+	if parse := javaTypes[i.ClassType]; parse != nil {
+		return parse(string(i.Object))
+	}
+	return string(i.Object), nil
+}
+
+func wholeNumber(s string) (any, error) { return strconv.ParseInt(s, 10, 64) }
+func decimal(s string) (any, error)     { return strconv.ParseFloat(s, 64) }
+func boolean(s string) (any, error)     { return strconv.ParseBool(s) }

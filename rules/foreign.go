@@ -1,0 +1,299 @@
+package rules
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/sentinel"
+)
+
+// foreignRule is a rule as another library writes it, see package sentinel.
+type foreignRule[R any] interface {
+	Check() error
+	Native() ([]R, []sentinel.Warning, error)
+}
+
+// foreignList is what reading needs to know of one kind of list in another dialect.
+type foreignList interface {
+	names() []string     // what it may be called, see listName; its own name first
+	keys() []string      // of its rules
+	telltales() []string // one of which every rule of it has, and no rule of another list that has its keys
+	decode(d *decoder, list *yaml.Node, path string, s *Set)
+}
+
+// listName is the name of a list without the ways in which people write it: flowRules, flow-rules
+// and flow_rule are flow. What begins with a capital is a mistake in any dialect.
+func listName(key string) string {
+	if strings.ToLower(key[:min(1, len(key))]) != key[:min(1, len(key))] {
+		return key
+	}
+	key = strings.ToLower(listDashes.Replace(key))
+	return strings.TrimSuffix(strings.TrimSuffix(key, "s"), "rule")
+}
+
+var listDashes = strings.NewReplacer("-", "", "_", "")
+
+// speakersOfList says which dialects have a list of this name. A native one is written as it is.
+func speakersOfList(key string) speakers {
+	return knownLists[key]&(1<<Native) | knownLists[listName(key)]&^(1<<Native)
+}
+
+// rulesFrom is the list whose rules are of type F, and become rules of type R.
+type rulesFrom[F foreignRule[R], R spec.Rule[R]] struct {
+	called  []string
+	telling []string // every rule of it has one of these
+	ignored []string // keys that are there and mean nothing
+	unset   F        // what is meant where a file says nothing
+	// fields are what the native fields are called there, if otherwise.
+	fields map[string]string
+	// field is the same where it depends on the rule.
+	field func(R, string) string
+	// onlyFirst says that there the first rule of a resource counts, and here all do.
+	onlyFirst bool
+}
+
+func (l rulesFrom[F, R]) names() []string { return l.called }
+
+func (l rulesFrom[F, R]) keys() []string { return keysOf(l.structure()) }
+
+func (l rulesFrom[F, R]) telltales() []string { return l.telling }
+
+// structure are the fields of F, and after them what is ignored.
+func (l rulesFrom[F, R]) structure() []field {
+	fields := fieldsOf(reflect.TypeFor[F]())
+	for _, key := range l.ignored {
+		fields = append(fields, field{key, unread, true})
+	}
+	return fields
+}
+
+// native is the row of the family that the rules become part of.
+func (l rulesFrom[F, R]) native() rulesOf[R] {
+	i := slices.IndexFunc(families, func(f family) bool { _, ok := f.(rulesOf[R]); return ok })
+	return families[i].(rulesOf[R])
+}
+
+func (l rulesFrom[F, R]) decode(d *decoder, list *yaml.Node, path string, s *Set) {
+	if !d.isList(list, path) {
+		return
+	}
+	to := l.native()
+	var read reading[R]
+	fields := l.structure()
+	named, limited := make(map[string]bool), make(map[string]bool)
+	for i, node := range list.Content {
+		if d.full() {
+			return
+		}
+		path, rule := fmt.Sprintf("%s[%d]", path, i), l.unset
+		values, ok := d.structure(node, path, reflect.ValueOf(&rule).Elem(), fields)
+		if !ok {
+			continue
+		}
+		if missing := missingKey(fields, values, rule); missing != "" {
+			d.addMissing(node, path, missing)
+			continue
+		}
+		if err := rule.Check(); err != nil {
+			d.addRuleError(err, path, node, values)
+			continue
+		}
+		natives, warnings, err := rule.Native()
+		if err != nil {
+			d.addRuleError(err, path, node, values)
+			continue
+		}
+		if d.rules += max(0, len(natives)-1); !d.hasRoom(node, path) { // the first is counted with the list
+			return
+		}
+		for _, w := range warnings {
+			d.warn(w.Name, placeOfField(values, w.Field, node), path+"."+w.Field, "%s", w.Text)
+		}
+		for _, n := range natives {
+			info := n.Info()
+			if info.Match == spec.MatchExact && info.Resource == "*" {
+				d.add(placeOfField(values, "resource", node), path+".resource", "is \"*\", which is one name there, and stands for all of them here: name the resource")
+				continue
+			}
+			if info.ID != "" && named[info.ID] {
+				d.warn("same-id", placeOfField(values, "id", node), path+".id", "is that of another rule; Sentinel doesn't look at it, and this rule goes without")
+				n = n.WithID("")
+			}
+			named[info.ID] = true
+			if l.onlyFirst && limited[info.Resource] {
+				d.warn("second-rule", placeOfField(values, "resource", node), path+".resource", "has an earlier rule, and for Sentinel it is the only one; here both hold")
+			}
+			limited[info.Resource] = true
+			from := source{node, path, values, "", func(f string) string { return l.fieldOf(n, f) }}
+			if !to.accept(d, &read, n, from) {
+				return
+			}
+		}
+	}
+	*to.in(s) = append(*to.in(s), read.rules...)
+}
+
+// fieldOf is what a native field is called.
+func (l rulesFrom[F, R]) fieldOf(rule R, native string) string {
+	if l.field != nil {
+		if name := l.field(rule, native); name != "" {
+			return name
+		}
+	}
+	if name, ok := l.fields[native]; ok {
+		return name
+	}
+	return native
+}
+
+func placeOfField(values map[string]*yaml.Node, field string, rule *yaml.Node) place {
+	if value, ok := values[field]; ok {
+		return placeOf(value)
+	}
+	return placeOf(rule)
+}
+
+// refusedList is one that can't be read yet.
+type refusedList struct {
+	called, known, telling []string
+	why                    string
+}
+
+func (l refusedList) names() []string     { return l.called }
+func (l refusedList) keys() []string      { return l.known }
+func (l refusedList) telltales() []string { return l.telling }
+
+func (l refusedList) decode(d *decoder, list *yaml.Node, path string, _ *Set) {
+	if list.Kind == yaml.SequenceNode && len(list.Content) == 0 {
+		return
+	}
+	d.add(placeOf(list), path, "%s", l.why)
+}
+
+// foreign reads a file of another dialect.
+func (d *decoder) foreign(root *yaml.Node, dialect Dialect, family string) (set Set) {
+	d.speaks = dialect
+	lists := foreignLists[dialect]
+	switch {
+	case root.Kind == yaml.SequenceNode:
+		if l := d.familyOf(root, lists, family); l != nil {
+			l.decode(d, root, "", &set)
+		}
+	case isSystemObject(root):
+		l := named(lists, systemList)
+		l.decode(d, listOf(root), systemList, &set)
+	case root.Kind != yaml.MappingNode:
+		d.add(placeOf(root), "", "must be a list of rules, or an object of such lists, not %s", describe(root))
+	default:
+		d.namedLists(root, lists, &set)
+	}
+	return set
+}
+
+// namedLists reads an object of lists.
+func (d *decoder) namedLists(root *yaml.Node, lists []foreignList, set *Set) {
+	there := make(map[string]*yaml.Node) // by the list's own name
+	for e := range d.entries(root, "") {
+		if e.key.Value == dialectKey {
+			continue
+		}
+		l := named(lists, e.key.Value)
+		if l == nil {
+			d.addUnknown(e.key, clip(e.key.Value), ownNames(lists))
+			continue
+		}
+		own := l.names()[0]
+		if first := there[own]; first != nil {
+			d.add(placeOf(e.key), clip(e.key.Value), "is there twice, first as %s at %v: keep one", clip(first.Value), placeOf(first))
+			continue
+		}
+		there[own] = e.key
+		list := e.value
+		if own == systemList && isSystemObject(list) {
+			list = listOf(list)
+		}
+		l.decode(d, list, clip(e.key.Value), set)
+	}
+	if len(there) == 0 && d.err() == nil {
+		d.add(placeOf(root), "", "%s", noRules)
+	}
+}
+
+// familyOf returns what a list without a name is a list of, or nil after reporting why it can't be
+// told: the one that has all keys of all rules, and a telltale in one of them.
+func (d *decoder) familyOf(root *yaml.Node, lists []foreignList, family string) foreignList {
+	if family != "" {
+		if l := named(lists, family); l != nil {
+			return l
+		}
+		d.add(placeOf(root), "", "is to be read as %q, which is no family of %v: use %s", clip(family), d.speaks, strings.Join(ownNames(lists), ", "))
+		return nil
+	}
+	keys := d.meaningful(root.Content)
+	may := slices.DeleteFunc(slices.Clone(lists), func(l foreignList) bool {
+		known := l.keys()
+		return slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(known, key) }) ||
+			!slices.ContainsFunc(l.telltales(), func(key string) bool { return slices.Contains(keys, key) })
+	})
+	if len(may) == 1 {
+		return may[0]
+	}
+	d.add(placeOf(root), "", "doesn't tell which family its rules are of: say it (--family), or name the list, as in `{%s: %v, %s: []}`, with one of %s",
+		dialectKey, d.speaks, ownNames(lists)[0], strings.Join(ownNames(lists), ", "))
+	return nil
+}
+
+// meaningful are the keys of rules that mean something in the dialect.
+func (d *decoder) meaningful(rules []*yaml.Node) (keys []string) {
+	for _, rule := range rules {
+		if rule.Kind != yaml.MappingNode {
+			continue
+		}
+		for i := 0; i < len(rule.Content); i += 2 {
+			if key := rule.Content[i].Value; knownKeys[key]&(1<<d.speaks) != 0 && !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// named returns the list that is called so, or nil.
+func named(lists []foreignList, key string) foreignList {
+	i := slices.IndexFunc(lists, func(l foreignList) bool { return slices.Contains(l.names(), listName(key)) })
+	if i < 0 {
+		return nil
+	}
+	return lists[i]
+}
+
+func ownNames(lists []foreignList) (names []string) {
+	for _, l := range lists {
+		names = append(names, l.names()[0])
+	}
+	return names
+}
+
+// isSystemObject reports whether n is a SystemRule of Java, of which a file may have one
+// without a list around it.
+func isSystemObject(n *yaml.Node) bool {
+	if n.Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		if n.Content[i+1].Kind == yaml.ScalarNode && slices.Contains(systemTelling, n.Content[i].Value) {
+			return true
+		}
+	}
+	return false
+}
+
+// listOf is the list that has n only.
+func listOf(n *yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: n.Line, Column: n.Column, Content: []*yaml.Node{n}}
+}

@@ -1,0 +1,152 @@
+package rules
+
+import (
+	"slices"
+
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/sentinel"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/system"
+)
+
+// dashboard are the keys that Sentinel's dashboard adds to the rules that it stores, and that
+// the library which reads them doesn't know.
+var dashboard = []string{"app", "ip", "port", "gmtCreate", "gmtModified"}
+
+// systemList is the list that Java may have one rule in the place of.
+const systemList = "system"
+
+// systemTelling are the thresholds of a SystemRule of Java.
+var systemTelling = func() (keys []string) {
+	for _, f := range sentinel.JavaSystemFields {
+		keys = append(keys, f.Name)
+	}
+	return keys
+}()
+
+// foreignLists has one row for each kind of list of the other dialects. The first name is the one
+// that messages use; names are as listName leaves them.
+var foreignLists = map[Dialect][]foreignList{
+	SentinelJava: {
+		rulesFrom[sentinel.JavaFlow, flow.Rule]{
+			called:  []string{"flow"},
+			telling: []string{"count"},
+			ignored: append([]string{"clusterConfig"}, dashboard...),
+			unset:   sentinel.JavaFlowUnset,
+			fields: map[string]string{
+				"threshold": "count", "origin": "limitApp", "metric": "grade", "relation": "strategy", "ref": "refResource",
+				"behavior": "controlBehavior", "maxWait": "maxQueueingTimeMs", "warmUpPeriod": "warmUpPeriodSec", "match": "regex",
+			},
+		},
+		rulesFrom[sentinel.JavaBreaker, breaker.Rule]{
+			called:  []string{"degrade", "circuitbreaker"},
+			telling: []string{"timeWindow"},
+			ignored: append([]string{"rtSlowRequestAmount"}, dashboard...),
+			unset:   sentinel.JavaBreakerUnset,
+			fields: map[string]string{
+				"slowRT": "count", "strategy": "grade", "minCalls": "minRequestAmount", "interval": "statIntervalMs",
+				"recovery": "timeWindow", "probeTimeout": "timeWindow", "match": "regex",
+			},
+			field: func(r breaker.Rule, native string) string {
+				switch {
+				case native != "threshold":
+					return ""
+				case r.Strategy == breaker.SlowRatio:
+					return "slowRatioThreshold"
+				}
+				return "count"
+			},
+		},
+		rulesFrom[sentinel.JavaHotspot, hotspot.Rule]{
+			called:  []string{"paramflow", "param", "hotparam", "hotspot"},
+			telling: []string{"paramIdx"},
+			ignored: append([]string{"clusterConfig"}, dashboard...),
+			unset:   sentinel.JavaHotspotUnset,
+			fields: map[string]string{
+				"threshold": "count", "index": "paramIdx", "metric": "grade", "behavior": "controlBehavior", "burst": "burstCount",
+				"interval": "durationInSec", "maxWait": "maxQueueingTimeMs", "exceptions": "paramFlowItemList", "match": "regex",
+			},
+		},
+		rulesFrom[sentinel.JavaSystem, system.Rule]{
+			called:  []string{systemList},
+			telling: systemTelling,
+			ignored: append([]string{"resource", "limitApp", "regex"}, dashboard...),
+			unset:   sentinel.JavaSystemUnset,
+			field: func(r system.Rule, native string) string {
+				i := slices.IndexFunc(sentinel.JavaSystemFields, func(f sentinel.JavaSystemField) bool { return f.Metric == r.Metric })
+				if native == "id" || i < 0 {
+					return ""
+				}
+				return sentinel.JavaSystemFields[i].Name
+			},
+		},
+		rulesFrom[sentinel.JavaAuthority, authority.Rule]{
+			called:    []string{"authority", "auth"},
+			telling:   []string{"limitApp"},
+			ignored:   dashboard,
+			fields:    map[string]string{"origins": "limitApp", "list": "strategy", "match": "regex"},
+			onlyFirst: true,
+		},
+		refusedList{
+			called: []string{"gwflow", "gatewayflow", "gateway", "gw"},
+			known: append([]string{
+				"id", "resource", "resourceMode", "grade", "count", "intervalSec", "controlBehavior", "burst", "maxQueueingTimeoutMs", "paramItem",
+			}, dashboard...),
+			telling: []string{"resourceMode", "intervalSec", "burst", "maxQueueingTimeoutMs", "paramItem"},
+			why:     "has rules of a gateway, which are not read yet: write a flow or a hotspot rule for each route",
+		},
+		refusedList{
+			called:  []string{"gwapigroup", "gatewayapi", "gwapi", "apidefinition"},
+			known:   append([]string{"id", "apiName", "predicateItems"}, dashboard...),
+			telling: []string{"apiName", "predicateItems"},
+			why:     "has API groups of a gateway, which are not read yet: write the routes as resources",
+		},
+	},
+	SentinelGo: {
+		rulesFrom[sentinel.GoFlow, flow.Rule]{
+			called: []string{"flow"},
+			telling: []string{
+				"tokenCalculateStrategy", "controlBehavior", "relationStrategy", "statIntervalInMs", "warmUpPeriodSec", "warmUpColdFactor", "lowMemUsageThreshold",
+			},
+			fields: map[string]string{
+				"relation": "relationStrategy", "ref": "refResource", "behavior": "controlBehavior", "maxWait": "maxQueueingTimeMs",
+				"warmUpPeriod": "warmUpPeriodSec", "coldFactor": "warmUpColdFactor", "interval": "statIntervalInMs", "buckets": "statIntervalInMs",
+				"memoryThreshold": "highMemUsageThreshold", "lowMemory": "memLowWaterMarkBytes", "highMemory": "memHighWaterMarkBytes", "match": "regex",
+			},
+			field: func(r flow.Rule, native string) string {
+				if native == "threshold" && r.MemoryThreshold != 0 {
+					return "lowMemUsageThreshold"
+				}
+				return ""
+			},
+		},
+		rulesFrom[sentinel.GoBreaker, breaker.Rule]{
+			called:  []string{"circuitbreaker", "degrade"},
+			telling: []string{"retryTimeoutMs", "statIntervalMs", "maxAllowedRtMs", "minRequestAmount", "probeNum"},
+			fields: map[string]string{
+				"slowRT": "maxAllowedRtMs", "minCalls": "minRequestAmount", "interval": "statIntervalMs",
+				"buckets": "statSlidingWindowBucketCount", "recovery": "retryTimeoutMs", "probeTimeout": "retryTimeoutMs", "probes": "probeNum",
+			},
+		},
+		rulesFrom[sentinel.GoHotspot, hotspot.Rule]{
+			called:  []string{"hotspot", "hotspotparam", "hotspotparamflow", "hotparam", "paramflow"},
+			telling: []string{"paramIndex", "paramKey", "burstCount", "durationInSec", "paramsMaxCapacity", "specificItems"},
+			fields: map[string]string{
+				"index": "paramIndex", "param": "paramKey", "metric": "metricType", "behavior": "controlBehavior", "burst": "burstCount",
+				"interval": "durationInSec", "maxWait": "maxQueueingTimeMs", "exceptions": "specificItems", "maxValues": "paramsMaxCapacity",
+			},
+		},
+		rulesFrom[sentinel.GoSystem, system.Rule]{
+			called:  []string{"system"},
+			telling: []string{"triggerCount"},
+			fields:  map[string]string{"metric": "metricType", "threshold": "triggerCount", "maxRT": "triggerCount"},
+		},
+		rulesFrom[sentinel.GoIsolation, isolation.Rule]{
+			called:  []string{"isolation"},
+			telling: []string{"metricType"},
+		},
+	},
+}
