@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/internal/sentinel"
 )
 
 // JavaAuthorityRule is an authority rule of Java Sentinel.
@@ -21,34 +22,37 @@ type JavaAuthorityRule struct {
 func TranslateAuthority(rules []JavaAuthorityRule) (native []authority.Rule, later []string, dropped []Dropped) {
 	seen := make(map[string]bool)
 	for _, r := range rules {
-		if strings.TrimSpace(r.Resource) == "" || strings.TrimSpace(r.LimitApp) == "" {
-			dropped = append(dropped, Dropped{r.ID, true, "has no resource or no origins"})
+		rule := r.java()
+		if err := rule.Check(); err != nil {
+			dropped = append(dropped, Dropped{r.ID, true, err.Error()})
 			continue
 		}
 		if seen[r.Resource] {
 			later = append(later, r.ID)
 		}
 		seen[r.Resource] = true
-		n := authority.Rule{ID: r.ID, Resource: r.Resource, AllowAnonymous: true}
-		if r.Strategy == "black" {
-			n.List, n.AllowAnonymous = authority.Deny, false
+		n, _, err := rule.Native()
+		if err == nil {
+			n[0], err = n[0].Normalized()
 		}
-		for _, name := range r.origins() {
-			if name = strings.TrimSpace(name); name != "" && !slices.Contains(n.Origins, name) {
-				n.Origins = append(n.Origins, name)
-			}
-		}
-		if n, err := n.Normalized(); err != nil {
+		if err != nil {
 			dropped = append(dropped, Dropped{r.ID, false, err.Error()})
 		} else {
-			native = append(native, n)
+			native = append(native, n...)
 		}
 	}
 	return native, later, dropped
 }
 
+// java is the rule as a file of Java's has it.
+func (r JavaAuthorityRule) java() sentinel.JavaAuthority {
+	return sentinel.JavaAuthority{
+		ID: sentinel.ID(r.ID), Resource: r.Resource, LimitApp: r.LimitApp, Strategy: number([]string{"white", "black"}, r.Strategy, 0),
+	}
+}
+
 // origins are the names as Java takes them, blanks included.
-func (r JavaAuthorityRule) origins() []string { return strings.Split(r.LimitApp, ",") }
+func (r JavaAuthorityRule) origins() []string { return r.java().Callers() }
 
 // lists is what the runner knows of the authority rules.
 type lists struct {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/sentinel"
 )
 
 // JavaHotspotRule is a parameter flow rule of Java Sentinel, with names for its numbers.
@@ -33,67 +33,55 @@ type JavaItem struct {
 }
 
 // TranslateHotspot gives the native rules that behave as the Java ones do, in their
-// order. To Java every threshold is a whole number.
+// order.
 func TranslateHotspot(rules []JavaHotspotRule) (native []hotspot.Rule, dropped []Dropped, err error) {
 	for _, r := range rules {
-		if reason := r.invalid(); reason != "" {
-			dropped = append(dropped, Dropped{r.ID, true, reason})
-			continue
-		}
-		n, err := r.native()
+		rule, err := r.java()
 		if err != nil {
 			return nil, nil, err
 		}
-		native = append(native, n)
+		if err := rule.Check(); err != nil {
+			dropped = append(dropped, Dropped{r.ID, true, err.Error()})
+			continue
+		}
+		n, _, err := rule.Native()
+		if err != nil {
+			return nil, nil, err
+		}
+		full, err := n[0].Normalized()
+		if err != nil {
+			return nil, nil, err
+		}
+		native = append(native, full)
 	}
 	return native, dropped, nil
 }
 
-func (r JavaHotspotRule) invalid() string {
-	switch {
-	case strings.TrimSpace(r.Resource) == "":
-		return "has no resource"
-	case !(r.Count >= 0):
-		return "has a negative count"
-	case r.BurstCount < 0:
-		return "has a negative burst"
-	case r.seconds() <= 0:
-		return "has no duration"
-	}
-	return ""
-}
+func (r JavaHotspotRule) seconds() int64 { return int64(orElse(r.DurationSec, 1)) }
 
-func (r JavaHotspotRule) seconds() int64 {
-	if r.DurationSec == nil {
-		return 1
-	}
-	return *r.DurationSec
-}
+// javaTypes are what Java calls the types of arguments. It takes others for text.
+var javaTypes = map[string]string{"int64": "long", "float64": "double", "bool": "boolean"}
 
-func (r JavaHotspotRule) native() (hotspot.Rule, error) {
-	n := hotspot.Rule{
-		ID: r.ID, Resource: r.Resource, Index: hotspot.At(r.ParamIndex), Threshold: float64(int64(r.Count)),
-	}
-	if r.Grade != "concurrency" {
-		n.Interval = time.Duration(r.seconds()) * time.Second
-	}
-	switch {
-	case r.Grade == "concurrency":
-		n.Metric = hotspot.Concurrency
-	case r.ControlBehavior == "throttle":
-		n.Behavior = hotspot.Throttle
-		n.MaxWait = max(1, time.Duration(r.MaxQueueingTimeMs)*time.Millisecond) // 0 would be the default
-	default:
-		n.Burst = r.BurstCount
+// java is the rule as a file of Java's has it.
+func (r JavaHotspotRule) java() (rule sentinel.JavaHotspot, err error) {
+	unset := sentinel.JavaHotspotUnset
+	rule = sentinel.JavaHotspot{
+		ID: sentinel.ID(r.ID), Resource: r.Resource, ParamIdx: r.ParamIndex, Count: r.Count, BurstCount: r.BurstCount,
+		Grade:             number(grades, r.Grade, unset.Grade),
+		ControlBehavior:   number(behaviors, r.ControlBehavior, unset.ControlBehavior),
+		DurationInSec:     orElse(r.DurationSec, unset.DurationInSec),
+		MaxQueueingTimeMs: int(r.MaxQueueingTimeMs),
 	}
 	for _, item := range r.Items {
 		v, err := argumentOf(item.Value)
 		if err != nil {
-			return n, err
+			return rule, err
 		}
-		n.Exceptions = append(n.Exceptions, hotspot.Exception{Value: argument.Of(v), Threshold: float64(int64(item.Count))})
+		rule.ParamFlowItemList = append(rule.ParamFlowItemList, sentinel.JavaItem{
+			Object: sentinel.Text(fmt.Sprint(v)), ClassType: javaTypes[fmt.Sprintf("%T", v)], Count: int(item.Count),
+		})
 	}
-	return n.Normalized()
+	return rule, nil
 }
 
 // argumentOf is an argument of a call: text, a whole number, a decimal one, a boolean,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/host"
+	"github.com/penstock-go/penstock/internal/sentinel"
 	"github.com/penstock-go/penstock/stat"
 	"github.com/penstock-go/penstock/system"
 )
@@ -22,65 +23,49 @@ type JavaSystemRule struct {
 	MaxCpuUsage    *float64 `json:"maxCpuUsage"`
 }
 
-// thresholds are those that Java takes from the rule.
-func (r JavaSystemRule) thresholds() map[system.Metric]float64 {
-	set := make(map[system.Metric]float64)
-	for metric, v := range map[system.Metric]*float64{
-		system.QPS: r.MaxQps, system.Concurrency: r.MaxConcurrency, system.RT: r.MaxAvgRtMs,
-		system.Load: r.MaxLoad, system.CPU: r.MaxCpuUsage,
+// java is the rule as a file of Java's has it. A limit of the CPU that is above 1 is none to Java.
+func (r JavaSystemRule) java() sentinel.JavaSystem {
+	rule := sentinel.JavaSystemUnset
+	for into, v := range map[*float64]*float64{
+		&rule.QPS: r.MaxQps, &rule.MaxThread: r.MaxConcurrency, &rule.AvgRT: r.MaxAvgRtMs, &rule.HighestSystemLoad: r.MaxLoad, &rule.HighestCPUUsage: r.MaxCpuUsage,
 	} {
-		if v != nil && *v >= 0 && !(metric == system.CPU && *v > 1) {
-			set[metric] = *v
+		if v != nil && !(into == &rule.HighestCPUUsage && *v > 1) {
+			*into = *v
 		}
 	}
-	return set
+	return rule
 }
 
-// javaChecks are the names that Java has for its checks, in its order.
-var javaChecks = []struct {
-	metric system.Metric
-	name   string
-}{
-	{system.QPS, "qps"}, {system.Concurrency, "thread"}, {system.RT, "rt"}, {system.Load, "load"}, {system.CPU, "cpu"},
+// javaChecks are the names that Java has for its checks.
+var javaChecks = map[system.Metric]string{
+	system.QPS: "qps", system.Concurrency: "thread", system.RT: "rt", system.Load: "load", system.CPU: "cpu",
 }
 
 // TranslateSystem gives the native rules that behave as the Java ones do: of each kind
 // the smallest threshold, in the order in which Java checks, with the names that Java
 // reports. off says that Java turns all checks off, since the last rule sets nothing.
 func TranslateSystem(rules []JavaSystemRule, shape stat.Shape) (native []system.Rule, off bool, dropped []Dropped) {
-	least := make(map[system.Metric]float64)
+	least := make(map[system.Metric]system.Rule)
 	for _, r := range rules {
-		set := r.thresholds()
+		set := r.java().In(shape)
 		off = len(set) == 0
 		if off {
 			dropped = append(dropped, Dropped{r.ID, false, "sets no threshold"})
 		}
-		for metric, v := range set {
-			if before, ok := least[metric]; !ok || v < before {
-				least[metric] = v
+		for _, n := range set {
+			if before, ok := least[n.Metric]; !ok || n.Threshold < before.Threshold || n.MaxRT < before.MaxRT {
+				least[n.Metric] = n
 			}
 		}
 	}
-	for _, check := range javaChecks {
-		v, ok := least[check.metric]
+	for _, check := range sentinel.JavaSystemFields {
+		n, ok := least[check.Metric]
 		if !ok {
 			continue
 		}
-		n := system.Rule{ID: check.name, Metric: check.metric, Threshold: v}
-		switch check.metric {
-		case system.QPS:
-			n.Interval, n.Buckets = shape.Interval, shape.Buckets
-			n.Threshold *= shape.Interval.Seconds()
-		case system.RT:
-			n.Interval, n.Buckets = shape.Interval, shape.Buckets
-			n.Threshold, n.MaxRT = 0, fromMs(v)
-		case system.Load:
-			n.Strategy = system.BBR
-		case system.CPU:
-			n.Strategy = system.Gate
-		}
-		if n, err := n.Normalized(); err != nil {
-			dropped = append(dropped, Dropped{check.name, false, err.Error()})
+		n, err := n.WithID(javaChecks[n.Metric]).Normalized()
+		if err != nil {
+			dropped = append(dropped, Dropped{n.ID, false, err.Error()})
 		} else {
 			native = append(native, n)
 		}

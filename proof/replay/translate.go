@@ -1,12 +1,12 @@
 package replay
 
 import (
-	"fmt"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/sentinel"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -34,141 +34,90 @@ type Dropped struct {
 	Reason string
 }
 
+// The numbers that Java has for what the traces have names for.
+var (
+	grades     = []string{"concurrency", "qps"}
+	strategies = []string{"direct", "associate", "chain"}
+	behaviors  = []string{"reject", "warmUp", "throttle", "warmUpThrottle"}
+)
+
+// number is that of a name; other if there is none, and -1, which Java doesn't know, for one that
+// isn't known here.
+func number(names []string, name string, other int) int {
+	if name == "" {
+		return other
+	}
+	return slices.Index(names, name)
+}
+
+// orElse is the number that a trace gives, or the one that Java takes if there is none.
+func orElse(given *int64, other int) int {
+	if given == nil {
+		return other
+	}
+	return int(*given)
+}
+
 // TranslateFlow gives the native rules that behave as the Java ones do, in their
 // order. shape is the second window that Java counts in, coldFactor its cold
 // factor.
-//
-// A Java threshold is per second whatever the window; a native one is per
-// interval. A Java throttle looks at no window, and its threshold stays per
-// second. A Java concurrency rule ignores its behavior.
 func TranslateFlow(rules []JavaFlowRule, shape stat.Shape, coldFactor int) (native []flow.Rule, dropped []Dropped) {
-	var kept []JavaFlowRule
-	for _, rule := range rules {
-		rule = rule.withDefaults()
-		if reason := rule.invalid(); reason != "" {
-			dropped = append(dropped, Dropped{rule.ID, true, reason})
-			continue
-		}
-		if id, twice := duplicate(kept, rule); twice {
-			dropped = append(dropped, Dropped{rule.ID, true, "is the same as " + id})
-			continue
-		}
-		kept = append(kept, rule)
-		n, err := rule.native(shape, coldFactor)
+	return translate(rules, JavaFlowRule.java, func(r sentinel.JavaFlow) (flow.Rule, error) {
+		n, err := r.In(shape, coldFactor)
 		if err != nil {
-			dropped = append(dropped, Dropped{rule.ID, false, err.Error()})
-			continue
+			return n, err
 		}
-		native = append(native, n)
-	}
-	return native, dropped
+		return n.Normalized(coldFactor)
+	})
 }
 
-func (r JavaFlowRule) withDefaults() JavaFlowRule {
-	r.LimitApp = orElse(strings.TrimSpace(r.LimitApp) != "", r.LimitApp, "default")
-	r.Grade = orElse(r.Grade != "", r.Grade, "qps")
-	r.Strategy = orElse(r.Strategy != "", r.Strategy, "direct")
-	r.ControlBehavior = orElse(r.ControlBehavior != "", r.ControlBehavior, "reject")
-	if r.WarmUpPeriodSec == nil {
-		r.WarmUpPeriodSec = new(int64(10))
+// java is the rule as a file of Java's has it.
+func (r JavaFlowRule) java() (id string, rule sentinel.JavaFlow) {
+	unset := sentinel.JavaFlowUnset
+	rule = sentinel.JavaFlow{
+		Resource: r.Resource, LimitApp: r.LimitApp, Regex: r.Regex, Count: r.Count, RefResource: r.RefResource,
+		Grade:             number(grades, r.Grade, unset.Grade),
+		Strategy:          number(strategies, r.Strategy, unset.Strategy),
+		ControlBehavior:   number(behaviors, r.ControlBehavior, unset.ControlBehavior),
+		WarmUpPeriodSec:   orElse(r.WarmUpPeriodSec, unset.WarmUpPeriodSec),
+		MaxQueueingTimeMs: orElse(r.MaxQueueingTimeMs, unset.MaxQueueingTimeMs),
 	}
-	if r.MaxQueueingTimeMs == nil {
-		r.MaxQueueingTimeMs = new(int64(500))
+	if strings.TrimSpace(r.LimitApp) == "" {
+		rule.LimitApp = flow.OriginDefault
 	}
-	return r
-}
-
-func orElse(ok bool, value, other string) string {
-	if ok {
-		return value
-	}
-	return other
-}
-
-// invalid says why Java drops the rule, "" if it keeps it. Of a concurrency rule
-// it looks at neither strategy nor behavior.
-func (r JavaFlowRule) invalid() string {
-	blank := func(s string) bool { return strings.TrimSpace(s) == "" }
-	switch {
-	case blank(r.Resource):
-		return "has no resource"
-	case !(r.Count >= 0):
-		return "has a negative count"
-	case r.Grade != "qps":
-		return ""
-	case r.Strategy != "direct" && blank(r.RefResource):
-		return "has no reference resource"
-	case strings.HasPrefix(r.ControlBehavior, "warmUp") && *r.WarmUpPeriodSec <= 0:
-		return "has no warm-up period"
-	case r.queues() && *r.MaxQueueingTimeMs <= 0:
-		return "has no queueing time"
-	}
-	return ""
+	return r.ID, rule
 }
 
 func (r JavaFlowRule) queues() bool {
-	return r.ControlBehavior == "throttle" || r.ControlBehavior == "warmUpThrottle"
+	_, rule := r.java()
+	return rule.Queues()
 }
 
-// duplicate finds a rule that is the same in everything but the ID: to Java they
+// translate gives the native rules for those of a trace, in their order, and those that there
+// are none for. java is the ID of a rule, and the rest of it: to Java, rules that have all of it in common
 // are one.
-func duplicate(kept []JavaFlowRule, rule JavaFlowRule) (id string, found bool) {
-	key := func(r JavaFlowRule) any {
-		return [...]any{r.Resource, r.Regex, r.LimitApp, r.Grade, r.Count, r.Strategy, r.RefResource,
-			r.ControlBehavior, *r.WarmUpPeriodSec, *r.MaxQueueingTimeMs}
-	}
-	for _, k := range kept {
-		if key(k) == key(rule) {
-			return k.ID, true
+func translate[R any, J interface {
+	comparable
+	Check() error
+}, N spec.Rule[N]](rules []R, java func(R) (string, J), native func(J) (N, error)) (natives []N, dropped []Dropped) {
+	kept := make(map[J]string)
+	for _, r := range rules {
+		id, rule := java(r)
+		if err := rule.Check(); err != nil {
+			dropped = append(dropped, Dropped{id, true, err.Error()})
+			continue
 		}
+		if first, twice := kept[rule]; twice {
+			dropped = append(dropped, Dropped{id, true, "is the same as " + first})
+			continue
+		}
+		kept[rule] = id
+		n, err := native(rule)
+		if err != nil {
+			dropped = append(dropped, Dropped{id, false, err.Error()})
+			continue
+		}
+		natives = append(natives, n.WithID(id))
 	}
-	return "", false
-}
-
-var (
-	metrics   = map[string]flow.Metric{"qps": flow.QPS, "concurrency": flow.Concurrency}
-	relations = map[string]flow.Relation{"direct": flow.Direct, "associate": flow.Associated, "chain": flow.Chain}
-	behaviors = map[string]flow.Behavior{
-		"reject": flow.Reject, "warmUp": flow.WarmUp, "throttle": flow.Throttle, "warmUpThrottle": flow.WarmUpThrottle,
-	}
-)
-
-func matchOf(regex bool) spec.Match {
-	if regex {
-		return spec.MatchRegex
-	}
-	return spec.MatchExact
-}
-
-// native is the rule in our words, or the first field that we can't honour.
-func (r JavaFlowRule) native(shape stat.Shape, coldFactor int) (flow.Rule, error) {
-	n := flow.Rule{
-		ID: r.ID, Resource: r.Resource, Match: matchOf(r.Regex), Origin: r.LimitApp,
-		Threshold: r.Count,
-	}
-	var known [3]bool
-	n.Metric, known[0] = metrics[r.Grade]
-	n.Relation, known[1] = relations[r.Strategy]
-	n.Behavior, known[2] = behaviors[r.ControlBehavior]
-	if known != [3]bool{true, true, true} {
-		return n, fmt.Errorf("unknown grade %q, strategy %q or behavior %q", r.Grade, r.Strategy, r.ControlBehavior)
-	}
-	if n.Relation != flow.Direct {
-		n.Ref = r.RefResource
-	}
-	switch {
-	case n.Metric == flow.Concurrency:
-		n.Behavior = flow.Reject
-	case r.queues():
-		n.Interval = time.Second
-		n.MaxWait = time.Duration(*r.MaxQueueingTimeMs) * time.Millisecond
-	default:
-		n.Interval, n.Buckets, n.Window = shape.Interval, shape.Buckets, flow.Ring
-		n.Threshold = r.Count * shape.Interval.Seconds()
-	}
-	if n.Behavior == flow.WarmUp || n.Behavior == flow.WarmUpThrottle {
-		n.WarmUpPeriod = time.Duration(*r.WarmUpPeriodSec) * time.Second
-		n.ColdFactor = coldFactor
-	}
-	return n.Normalized(coldFactor)
+	return natives, dropped
 }
