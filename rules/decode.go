@@ -70,6 +70,9 @@ type field struct {
 	omitEmpty bool
 }
 
+// twoNames says of a field that is set twice by what names. Only sentinel-golang's have two but for match.
+var twoNames = map[bool]string{false: "as match and by its alias regex: keep one", true: "with a small and with a capital letter: keep one"}
+
 // unread is the index of a field that may be there and means nothing.
 const unread = -1
 
@@ -98,9 +101,9 @@ func (d *decoder) structure(n *yaml.Node, path string, into reflect.Value, field
 				continue
 			}
 		}
-		key := e.key.Value
+		key := d.fieldKey(e.key.Value)
 		if _, twice := values[key]; twice {
-			d.add(placeOf(e.key), path+"."+key, "is set twice, as match and by its alias regex: keep one")
+			d.add(placeOf(e.key), path+"."+e.key.Value, "is set twice, %s", twoNames[d.speaks == SentinelGo])
 			continue
 		}
 		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
@@ -120,6 +123,29 @@ func (d *decoder) structure(n *yaml.Node, path string, into reflect.Value, field
 	}
 	return values, len(d.list) == before
 }
+
+// fieldKey is the key of a field as the struct has it: sentinel-golang reads its own names of
+// fields too, which begin with a capital.
+func (d *decoder) fieldKey(key string) string {
+	if d.speaks == SentinelGo {
+		return lowered(key)
+	}
+	return key
+}
+
+// lowered begins with a small letter.
+func lowered(key string) string {
+	switch {
+	case key == "ID":
+		return "id"
+	case !capital(key):
+		return key
+	}
+	return strings.ToLower(key[:1]) + key[1:]
+}
+
+// capital reports whether a key begins with one.
+func capital(key string) bool { return key != "" && 'A' <= key[0] && key[0] <= 'Z' }
 
 // regexAlias reads `regex: true`, as files have it from before there was match, as
 // `match: regex`. It returns no key if it has reported something.

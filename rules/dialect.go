@@ -108,16 +108,22 @@ func signs(root *yaml.Node) (all []sign) {
 			all = append(all, sign{key.Value, placeOf(key), tell})
 		}
 	}
+	list := root.Kind == yaml.SequenceNode
 	rule := func(n *yaml.Node) {
 		if n.Kind != yaml.MappingNode {
 			return
 		}
 		for i := 0; i < len(n.Content); i += 2 {
-			note(n.Content[i], knownKeys[n.Content[i].Value])
+			key := n.Content[i]
+			tell := knownKeys[key.Value]
+			if tell == 0 && list { // elsewhere a capital may be a mistake in a native file
+				tell = knownKeys[lowered(key.Value)] & (1 << SentinelGo)
+			}
+			note(key, tell)
 		}
 	}
 	switch {
-	case root.Kind == yaml.SequenceNode:
+	case list:
 		for _, item := range root.Content {
 			rule(item)
 		}
@@ -207,7 +213,7 @@ func valueOf(mapping *yaml.Node, key string) *yaml.Node {
 }
 
 // A Warning is about what a rule of Sentinel's says and a rule of ours can't, or what it means
-// otherwise here. Name is the heading that explains it in docs/sentinel.md, as in "never-opens".
+// otherwise here. Name is that of a row in docs/sentinel.md, as in "never-opens".
 type Warning struct {
 	Name string
 	FileError

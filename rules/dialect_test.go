@@ -122,6 +122,12 @@ func TestFilesOfSentinel(t *testing.T) {
 				{Resource: "a", Origins: []string{"b", "c"}, AllowAnonymous: true}, {Resource: "d", List: authority.Deny, Origins: []string{"b"}}}}},
 		"isolation of Go": {
 			`[{"resource": "a", "metricType": 0, "threshold": 20}]`, SentinelGo, Set{Isolation: []isolation.Rule{{Resource: "a", Threshold: 20}}}},
+		"as Go calls its fields": {
+			`[{"Resource": "a", "MetricType": 0, "Threshold": 20}, {"ID": "b", "Resource": "b", "metricType": 0, "Threshold": 20}]`,
+			SentinelGo, Set{Isolation: []isolation.Rule{{Resource: "a", Threshold: 20}, {ID: "b", Resource: "b", Threshold: 20}}}},
+		"of an old Java": {
+			`[{"resource": "a", "count": 9, "grade": 2, "passCount": 0, "timeWindow": 60}]`,
+			SentinelJava, Set{Breaker: []breaker.Rule{{Resource: "a", Strategy: breaker.ErrorCount, Threshold: 10, MinCalls: 5, Interval: time.Second, Buckets: 1, Recovery: time.Minute}}}},
 		"by memory": {
 			`[{"resource": "a", "tokenCalculateStrategy": 2, "controlBehavior": 0, "lowMemUsageThreshold": 1000, "highMemUsageThreshold": 100, "memLowWaterMarkBytes": 1024, "memHighWaterMarkBytes": 2048}]`,
 			SentinelGo, limits(ring(flow.Rule{Resource: "a", Threshold: 1000, MemoryThreshold: 100, LowMemory: flow.Bytes(1024), HighMemory: flow.Bytes(2048)}))},
@@ -189,6 +195,7 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		{`[{"resource": "a", "count": 1, "count": 1}]`, "r:1:32: [0].count: is set twice, first at 1:20"},
 		{`[{"resource": "a", "count": 1, "limitapp": "b"}]`, "r:1:32: [0].limitapp: unknown field (did you mean \"limitApp\"?)"},
 		{`[{"resource": "a", "grade": 1, "controlBehavior": 0, "limitApp": "b", "strategy": 0, "count": null}]`, "r:1:2: [0].count: is required: write 0 if you mean 0"},
+		{`[{"resource": "a", "controlBehavior": 0, "Threshold": 1, "threshold": 1}]`, "r:1:58: [0].threshold: is set twice, with a small and with a capital letter: keep one"},
 		{`{"flow": [{"resource": "a", "count": 1}], "flowRules": []}`, "r:1:43: flowRules: is there twice, first as flow at 1:2: keep one"},
 		{`{"flow": [{"resource": "a", "count": 1}], "degrades": null}`, "r:1:55: degrades: has no value: write `degrades: []` for no rules"},
 		{`{"flow": [{"resource": "a", "count": 1}], "degrad": []}`, "r:1:43: degrad: unknown field (did you mean \"degrade\"?)"},

@@ -29,7 +29,7 @@ type foreignList interface {
 // listName is the name of a list without the ways in which people write it: flowRules, flow-rules
 // and flow_rule are flow. What begins with a capital is a mistake in any dialect.
 func listName(key string) string {
-	if strings.ToLower(key[:min(1, len(key))]) != key[:min(1, len(key))] {
+	if capital(key) {
 		return key
 	}
 	key = strings.ToLower(listDashes.Replace(key))
@@ -90,33 +90,14 @@ func (l rulesFrom[F, R]) decode(d *decoder, list *yaml.Node, path string, s *Set
 		if d.full() {
 			return
 		}
-		path, rule := fmt.Sprintf("%s[%d]", path, i), l.unset
-		values, ok := d.structure(node, path, reflect.ValueOf(&rule).Elem(), fields)
-		if !ok {
-			continue
-		}
-		if missing := missingKey(fields, values, rule); missing != "" {
-			d.addMissing(node, path, missing)
-			continue
-		}
-		if err := rule.Check(); err != nil {
-			d.addRuleError(err, path, node, values)
-			continue
-		}
-		natives, warnings, err := rule.Native()
-		if err != nil {
-			d.addRuleError(err, path, node, values)
-			continue
-		}
+		path := fmt.Sprintf("%s[%d]", path, i)
+		natives, values := l.translated(d, node, path, fields)
 		if d.rules += max(0, len(natives)-1); !d.hasRoom(node, path) { // the first is counted with the list
 			return
 		}
-		for _, w := range warnings {
-			d.warn(w.Name, placeOfField(values, w.Field, node), path+"."+w.Field, "%s", w.Text)
-		}
 		for _, n := range natives {
 			info := n.Info()
-			if info.Match == spec.MatchExact && info.Resource == "*" {
+			if info.Default() {
 				d.add(placeOfField(values, "resource", node), path+".resource", "is \"*\", which is one name there, and stands for all of them here: name the resource")
 				continue
 			}
@@ -136,6 +117,33 @@ func (l rulesFrom[F, R]) decode(d *decoder, list *yaml.Node, path string, s *Set
 		}
 	}
 	*to.in(s) = append(*to.in(s), read.rules...)
+}
+
+// translated reads a rule and returns the native ones, none after reporting why not, and the
+// values of the rule by key.
+func (l rulesFrom[F, R]) translated(d *decoder, node *yaml.Node, path string, fields []field) (natives []R, values map[string]*yaml.Node) {
+	rule := l.unset
+	values, ok := d.structure(node, path, reflect.ValueOf(&rule).Elem(), fields)
+	if !ok {
+		return nil, nil
+	}
+	if missing := missingKey(fields, values, rule); missing != "" {
+		d.addMissing(node, path, missing)
+		return nil, nil
+	}
+	var warnings []sentinel.Warning
+	err := rule.Check()
+	if err == nil {
+		natives, warnings, err = rule.Native()
+	}
+	if err != nil {
+		d.addRuleError(err, path, node, values)
+		return nil, nil
+	}
+	for _, w := range warnings {
+		d.warn(w.Name, placeOfField(values, w.Field, node), path+"."+w.Field, "%s", w.Text)
+	}
+	return natives, values
 }
 
 // fieldOf is what a native field is called.
@@ -255,7 +263,8 @@ func (d *decoder) meaningful(rules []*yaml.Node) (keys []string) {
 			continue
 		}
 		for i := 0; i < len(rule.Content); i += 2 {
-			if key := rule.Content[i].Value; knownKeys[key]&(1<<d.speaks) != 0 && !slices.Contains(keys, key) {
+			key := d.fieldKey(rule.Content[i].Value)
+			if knownKeys[key]&(1<<d.speaks) != 0 && !slices.Contains(keys, key) {
 				keys = append(keys, key)
 			}
 		}

@@ -44,7 +44,7 @@ var foreignLists = map[Dialect][]foreignList{
 		rulesFrom[sentinel.JavaBreaker, breaker.Rule]{
 			called:  []string{"degrade", "circuitbreaker"},
 			telling: []string{"timeWindow"},
-			ignored: append([]string{"rtSlowRequestAmount"}, dashboard...),
+			ignored: append([]string{"rtSlowRequestAmount", "passCount"}, dashboard...),
 			unset:   sentinel.JavaBreakerUnset,
 			fields: map[string]string{
 				"slowRT": "count", "strategy": "grade", "minCalls": "minRequestAmount", "interval": "statIntervalMs",
