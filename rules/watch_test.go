@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,7 +180,10 @@ func TestWatchKeepsTheLastGood(t *testing.T) {
 			p.waitFor(1)
 			for n := 2; n < 4; n++ {
 				c.spoil(t, path)
-				require.ErrorContains(t, p.waitForError(), c.want)
+				// A busy machine lets the watcher see what restore has done on its way, too.
+				for err := p.waitForError(); !strings.Contains(err.Error(), c.want); {
+					err = p.waitForError()
+				}
 				restore(n)
 				p.waitFor(n)
 			}
