@@ -4,8 +4,9 @@
 //	r.Use(penstockchi.Middleware())
 //
 // Each route is a resource of its own, "GET /users/{id}", wherever the middleware stands:
-// above all routes, in a group, or in a router that is mounted. What calls, names, failures
-// and refusals are, the package nethttp says, whose options it takes.
+// above all routes, in a group, or in a router that is mounted. HEAD of a route that is there
+// for GET counts as that. What calls, names, failures and refusals are, the package nethttp says,
+// whose options it takes.
 package penstockchi
 
 import (
@@ -47,6 +48,12 @@ func pattern(r *http.Request, values bool) string {
 	defer contexts.Put(found)
 	found.Reset()
 	p := routed.Routes.Find(found, r.Method, path)
+	if p == "" && r.Method == http.MethodHead { // middleware.GetHead lets GET serve it
+		found.Reset()
+		if p = routed.Routes.Find(found, http.MethodGet, path); p != "" {
+			p = http.MethodGet + " " + p
+		}
+	}
 	if p != "" && values {
 		for i, name := range found.URLParams.Keys {
 			r.SetPathValue(name, found.URLParams.Values[i])

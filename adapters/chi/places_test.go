@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -62,5 +63,29 @@ func TestPlaces(t *testing.T) {
 			require.True(t, ok, g.Tree().Resources)
 			assert.EqualValues(t, 1, n.Lifetime.Pass)
 		})
+	}
+}
+
+// Where chi has GET serve HEAD, a rule for GET is for both.
+func TestHeadIsServedByGet(t *testing.T) {
+	g, err := api.New(api.Config{})
+	require.NoError(t, err)
+	defer g.Close()
+	guard := penstockchi.Middleware(nethttp.On(g))
+	for _, use := range [][]func(http.Handler) http.Handler{{guard, middleware.GetHead}, {middleware.GetHead, guard}} {
+		r := chi.NewRouter()
+		r.Use(use...)
+		r.Get("/users/{id}", func(http.ResponseWriter, *http.Request) {})
+		r.Head("/own", func(http.ResponseWriter, *http.Request) {})
+		for _, path := range []string{"/users/7", "/own"} {
+			w := httptest.NewRecorder()
+			r.ServeHTTP(w, httptest.NewRequest(http.MethodHead, path, nil))
+			assert.Equal(t, http.StatusOK, w.Code)
+		}
+	}
+	for _, name := range []string{"GET /users/{id}", "HEAD /own"} {
+		n, ok := g.Tree().Resource(name)
+		require.True(t, ok, name)
+		assert.EqualValues(t, 2, n.Lifetime.Pass, name)
 	}
 }

@@ -120,7 +120,7 @@ func (i *interceptor) enter(ctx context.Context, of Call) (c *rpc.Call, err erro
 		opts = append(opts, i.options(ctx, of)...)
 	}
 	if c, err = guard.Enter(ctx, name, origin, opts...); err != nil {
-		return nil, refuse(err)
+		return nil, refuse(err, of.Peer.Protocol)
 	}
 	return c, nil
 }
@@ -143,7 +143,7 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		}
 		resp, err := next(c.Below(), req)
 		c.End(err)
-		return resp, tell(err)
+		return resp, tell(err, req.Peer().Protocol)
 	}
 }
 
@@ -160,7 +160,7 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 		defer c.Exit()
 		err = next(c.Below(), conn)
 		c.End(err)
-		return tell(err)
+		return tell(err, conn.Peer().Protocol)
 	}
 }
 

@@ -3,6 +3,7 @@ package penstockconnect_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -64,6 +65,24 @@ func TestARefusalOverHTTP(t *testing.T) {
 			assert.NotContains(t, w.Body.String(), "secret")
 		})
 	}
+}
+
+// What gRPC tells of a refusal goes into trailers: none that HTTP has no place for, which a server
+// would log each time.
+func TestARefusalByGRPC(t *testing.T) {
+	g, err := api.New(api.Config{Clock: api.NewManualClock(time.Unix(1_700_000_000, 0))})
+	require.NoError(t, err)
+	defer g.Close()
+	require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{{Resource: unary, Threshold: 0}}}))
+	h := handlers(&rpctest.Service{Unary: func(context.Context) error { return nil }}, connect.WithInterceptors(
+		penstockconnect.Interceptor(options(rpctest.Options{Guard: g})...)))
+	r := httptest.NewRequest(http.MethodPost, unary, strings.NewReader("\x00\x00\x00\x00\x00"))
+	r.Header.Set("Content-Type", "application/grpc+proto")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	told := fmt.Sprint(w.Result().Header, w.Result().Trailer)
+	assert.Contains(t, told, "Grpc-Status:[8]")
+	assert.NotContains(t, told, "Cache-Control")
 }
 
 // A response that has not been modified is an error of connect, and no failure.

@@ -23,8 +23,8 @@ func (r *refused) Error() string { return r.message }
 // Unwrap returns what api.Entry returned.
 func (r *refused) Unwrap() error { return r.err }
 
-// refuse makes connect's error of that of api.Entry.
-func refuse(err error) *connect.Error {
+// refuse makes connect's error of that of api.Entry, for a client that speaks a protocol.
+func refuse(err error, protocol string) *connect.Error {
 	why := refusal.Of(err)
 	s := why.GRPC()
 	if s.Code == refusal.OK { // none that is known
@@ -40,7 +40,11 @@ func refuse(err error) *connect.Error {
 			told.AddDetail(detail)
 		}
 	}
-	why.SetHeaders(told.Meta().Set, refusal.NoHeaders)
+	why.SetHeaders(func(name, value string) {
+		if name != "Cache-Control" || protocol == connect.ProtocolConnect { // which is no trailer, as others send it
+			told.Meta().Set(name, value)
+		}
+	}, refusal.NoHeaders)
 	if s.Pushback != "" {
 		told.Meta().Set(refusal.PushbackTrailer, s.Pushback)
 	}
@@ -49,12 +53,12 @@ func refuse(err error) *connect.Error {
 
 // tell makes the error of a server's call one that tells the client of a refusal, if that is
 // what it is: of a call that its handler made.
-func tell(err error) error {
+func tell(err error, protocol string) error {
 	if refusal.Of(err).Reason == refusal.None {
 		return err
 	}
 	if _, ok := errors.AsType[*connect.Error](err); ok { // the handler's own, or that of an Interceptor
 		return err
 	}
-	return refuse(err)
+	return refuse(err, protocol)
 }

@@ -4,7 +4,8 @@
 //	e.Use(penstockecho.Middleware())
 //
 // Each route is a resource of its own, "GET /users/:id"; requests that no route serves, also
-// those that are answered by 405, share "GET __unmatched__". What calls, names, failures and
+// those that are answered by 405, share "GET __unmatched__", one for each
+// method. What calls, names, failures and
 // refusals are, the package nethttp says, whose options it takes.
 //
 // Handlers return errors, of which echo makes responses later. An error counts as the status

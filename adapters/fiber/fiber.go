@@ -4,7 +4,8 @@
 //	app.Use(recover.New(), penstockfiber.Middleware())
 //
 // Each route is a resource of its own, "GET /users/:id"; requests that no route serves, also
-// those that are answered by 405, share "GET __unmatched__". What calls, names, failures and
+// those that are answered by 405, share "GET __unmatched__", one for each
+// method. HEAD of a route that is there for GET counts as that. What calls, names, failures and
 // refusals are, the package nethttp says, whose options it takes. They see a copy of the request
 // without its body, so nothing of fiber's buffers is kept.
 //
@@ -41,7 +42,7 @@ func Middleware(opts ...nethttp.Option) fiber.Handler {
 		at := routes.find(c, g.Looks())
 		w := &response.Writer{To: c.Response(), HeaderOf: &c.Response().Header}
 		r := request(c, at, g.Looks())
-		x, err := g.Begin(w, r, r.Method, at.pattern)
+		x, err := g.Begin(w, r, at.method, at.pattern)
 		if err != nil {
 			g.Refuse(w, r, err)
 			return nil

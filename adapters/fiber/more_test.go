@@ -111,10 +111,18 @@ func TestNames(t *testing.T) {
 		method, path, _ := strings.Cut(path, " ")
 		do(t, app, method, path)
 	}
-	assert.ElementsMatch(t, []string{"GET /single/:id", "GET /v1/users/:id<int>", "HEAD /v1/users/:id<int>", "GET /v1/users/:name", "GET /v1/files/*",
+	assert.ElementsMatch(t, []string{"GET /single/:id", "GET /v1/users/:id<int>", "GET /v1/users/:name", "GET /v1/files/*",
 		"PUT /v1/any", "POST /v1/sub/deep/:a-:b?", "GET __unmatched__", "POST __unmatched__"}, names(g))
+	n, _ := g.Tree().Resource("GET /v1/users/:id<int>")
+	assert.EqualValues(t, 2, n.Lifetime.Pass, "HEAD gets round no rule for GET")
+	do(t, app, "HEAD", "/single/1")
+	n, _ = g.Tree().Resource("GET /single/:id")
+	assert.EqualValues(t, 2, n.Lifetime.Pass, "nor does it on a route of its own")
+	app.Head("/v1/only", ok)
 	app.Get("/v1/later", ok)
 	app.RebuildTree()
+	do(t, app, "HEAD", "/v1/only")
+	assert.Contains(t, names(g), "HEAD /v1/only", "which is there for HEAD alone")
 	do(t, app, "GET", "/v1/later")
 	assert.Contains(t, names(g), "GET /v1/later")
 }

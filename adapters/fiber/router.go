@@ -9,10 +9,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// route is one of the App's, "" if none serves the request, with what its wildcards stand for.
+// route is one of the App's, "" if none serves the request, with what its wildcards stand for. Its
+// method is that by which it is named: a route for GET serves HEAD too.
 type route struct {
-	pattern string
-	params  []param
+	method, pattern string
+	params          []param
 }
 
 type param struct{ name, value string }
@@ -24,7 +25,8 @@ type router struct{ twin atomic.Pointer[twin] }
 
 type twin struct {
 	of      *fiber.App
-	count   uint32 // of handlers that the App had then
+	count   uint32          // of handlers that the App had then
+	gets    map[string]bool // the patterns of routes for GET
 	serve   fasthttp.RequestHandler
 	lookups sync.Pool // of *lookup
 }
@@ -41,20 +43,29 @@ type lookupKey struct{}
 // find returns the route of a request, with the values of its wildcards if params are asked for.
 func (r *router) find(c fiber.Ctx, params bool) route {
 	if c.Matched() { // the middleware is one of a single route
-		return found(c, c.FullPath(), params)
+		at := found(c, c.Method(), c.FullPath(), params)
+		if at.method == fiber.MethodHead && r.twinOf(c.App()).gets[at.pattern] {
+			at.method = fiber.MethodGet
+		}
+		return at
 	}
-	t := r.twin.Load()
-	if app := c.App(); t == nil || t.of != app || t.count != app.HandlersCount() {
-		t = newTwin(app)
-		r.twin.Store(t) // of two that do so, both are right
-	}
+	t := r.twinOf(c.App())
 	l := t.lookups.Get().(*lookup)
 	defer t.lookups.Put(l)
-	l.params, l.found = params, route{}
+	l.params, l.found = params, route{method: c.Method()}
 	l.ctx.Request.Header.SetMethod(c.Method())
 	l.ctx.URI().SetPathBytes(c.Request().URI().PathOriginal())
 	t.serve(&l.ctx)
 	return l.found
+}
+
+func (r *router) twinOf(app *fiber.App) *twin {
+	t := r.twin.Load()
+	if t == nil || t.of != app || t.count != app.HandlersCount() {
+		t = newTwin(app)
+		r.twin.Store(t) // of two that do so, both are right
+	}
+	return t
 }
 
 func newTwin(of *fiber.App) *twin {
@@ -67,14 +78,24 @@ func newTwin(of *fiber.App) *twin {
 			return nil
 		},
 	})
-	for _, r := range of.GetRoutes(true) {
+	routes, gets := of.GetRoutes(true), make(map[string]bool)
+	for _, r := range routes {
+		if r.Method == fiber.MethodGet {
+			gets[r.Path] = true
+		}
+	}
+	for _, r := range routes {
+		method := r.Method
+		if method == fiber.MethodHead && gets[r.Path] {
+			method = fiber.MethodGet
+		}
 		app.Add([]string{r.Method}, r.Path, func(c fiber.Ctx) error {
 			l := c.RequestCtx().UserValue(lookupKey{}).(*lookup)
-			l.found = found(c, r.Path, l.params)
+			l.found = found(c, method, r.Path, l.params)
 			return nil
 		})
 	}
-	t := &twin{of: of, count: of.HandlersCount(), serve: app.Handler()}
+	t := &twin{of: of, count: of.HandlersCount(), gets: gets, serve: app.Handler()}
 	t.lookups.New = func() any {
 		l := new(lookup)
 		l.ctx.Init(new(fasthttp.Request), nil, nil)
@@ -85,8 +106,8 @@ func newTwin(of *fiber.App) *twin {
 }
 
 // found is the route that c has come to.
-func found(c fiber.Ctx, pattern string, params bool) route {
-	at := route{pattern: pattern}
+func found(c fiber.Ctx, method, pattern string, params bool) route {
+	at := route{method: method, pattern: pattern}
 	if params {
 		for _, name := range c.Route().Params {
 			at.params = append(at.params, param{name, strings.Clone(c.Params(name))})

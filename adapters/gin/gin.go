@@ -4,7 +4,7 @@
 //	router.Use(gin.Recovery(), penstockgin.Middleware())
 //
 // Each route is a resource of its own, "GET /users/:id"; requests that no route serves share
-// "GET __unmatched__". What calls, names, failures and refusals are, the package nethttp
+// "GET __unmatched__", one for each method. What calls, names, failures and refusals are, the package nethttp
 // says, whose options it takes.
 //
 // A middleware that writes responses because of c.Errors belongs below this one: what counts

@@ -119,19 +119,19 @@ func (h *hook) DialHook(next redis.DialHook) redis.DialHook { return next }
 func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		one := [1]redis.Cmder{cmd}
-		return h.guard(ctx, one[:], func() error { return next(ctx, cmd) })
+		return h.guard(ctx, one[:], false, func() error { return next(ctx, cmd) })
 	}
 }
 
 // ProcessPipelineHook guards pipelines and transactions.
 func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		return h.guard(ctx, cmds, func() error { return next(ctx, cmds) })
+		return h.guard(ctx, cmds, true, func() error { return next(ctx, cmds) })
 	}
 }
 
-func (h *hook) guard(ctx context.Context, cmds []redis.Cmder, next func() error) error {
-	name := h.nameOf(cmds)
+func (h *hook) guard(ctx context.Context, cmds []redis.Cmder, pipeline bool, next func() error) error {
+	name := h.nameOf(cmds, pipeline)
 	if name == "" {
 		return next()
 	}
@@ -170,7 +170,7 @@ func (h *hook) enter(ctx context.Context, name string, cmds []redis.Cmder) (api.
 }
 
 // nameOf is the resource, "" for commands that are not guarded.
-func (h *hook) nameOf(cmds []redis.Cmder) string {
+func (h *hook) nameOf(cmds []redis.Cmder, pipeline bool) string {
 	switch {
 	case own(cmds):
 		return ""
@@ -180,7 +180,7 @@ func (h *hook) nameOf(cmds []redis.Cmder) string {
 		return h.name
 	case cmds[0].Name() == "multi":
 		return h.name + " multi"
-	case len(cmds) > 1:
+	case pipeline:
 		return h.name + " pipeline"
 	}
 	return h.name + " " + command(cmds[0].Name())

@@ -106,6 +106,9 @@ func TestNames(t *testing.T) {
 			_, err := pipe.Exec(t.Context())
 			require.NoError(t, err)
 		}
+		_, err := c.Pipelined(t.Context(), func(pipe redis.Pipeliner) error { return pipe.Get(t.Context(), "key1").Err() })
+		require.NoError(t, err)
+		assert.Equal(t, figures{pass: 2}, s.figures("redis cache pipeline"), "of one command too")
 		_ = s.client(penstockgoredis.Resource(func(cmds []redis.Cmder) string { return "kv " + cmds[0].Name() })).Ping(t.Context()).Err()
 		_ = s.client(penstockgoredis.Resource(func([]redis.Cmder) string { return "" })).Ping(t.Context()).Err()
 		assert.ElementsMatch(t, []string{"redis cache set", "redis cache get", "redis cache _OTHER", "redis cache pipeline", "redis cache multi", "kv ping"}, s.names())

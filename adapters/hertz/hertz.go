@@ -4,7 +4,8 @@
 //	h.Use(penstockhertz.Middleware())
 //
 // Each route is a resource of its own, "GET /users/:id"; requests that no route serves, also
-// those that are answered by 405, share "GET __unmatched__". What calls, names, failures and
+// those that are answered by 405, share "GET __unmatched__", one for each
+// method. What calls, names, failures and
 // refusals are, the package nethttp says, whose options it takes. They see a copy of the request
 // without its body, so nothing of hertz' buffers is kept.
 //

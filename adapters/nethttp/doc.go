@@ -16,7 +16,7 @@
 //
 // Paths and methods are chosen by clients, so neither makes resources without bound: the
 // name is the pattern's, methods that HTTP does not know are "_OTHER", and requests that no
-// route serves, also those that are answered by 405, share "GET __unmatched__" and the like.
+// route serves, also those that are answered by 405, share "GET __unmatched__", one for each method.
 //
 // # Failures
 //

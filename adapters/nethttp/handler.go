@@ -1,6 +1,9 @@
 package nethttp
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // Mux is what routes requests: an *http.ServeMux.
 type Mux interface {
@@ -12,14 +15,23 @@ type Mux interface {
 // Handler guards all that mux serves, each route as a resource of its own.
 func Handler(mux Mux, opts ...Option) http.Handler {
 	g := NewGuard(opts...)
+	_, standard := mux.(*http.ServeMux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, pattern := mux.Handler(r)
+		next, pattern := mux.Handler(r)
+		if !standard || r.Pattern != "" || r.RequestURI == "*" || hasWildcard(pattern) {
+			next = mux
+		} // or all that the mux would do is look for that handler once more
 		r.Pattern = pattern // what is around sees it too: the mux routes a copy of the request
 		if g.looks {
 			setPathValues(r, pattern)
 		}
-		g.Serve(w, r, pattern, mux)
+		g.Serve(w, r, pattern, next)
 	})
+}
+
+// hasWildcard reports whether a mux tells its handlers a part of the path.
+func hasWildcard(pattern string) bool {
+	return strings.Contains(strings.TrimSuffix(pattern, "{$}"), "{")
 }
 
 // Middleware guards single handlers. One that a mux routes to is the resource of its

@@ -1,6 +1,7 @@
 package nethttp_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -123,6 +124,38 @@ func TestPathValues(t *testing.T) {
 	h.ServeHTTP(httptest.NewRecorder(), r)
 	assert.Equal(t, "a/b|y/z", got)
 	assert.Equal(t, "GET /u/{id}/x/{rest...}", r.Pattern, "for loggers around the guard")
+}
+
+// A mux is asked once for what has no wildcard, and does what it does otherwise: redirects, says
+// which methods there are, refuses "*", and forgets what a mux around it has found in the path.
+func TestHandlerServesAsTheMuxDoes(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /a", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "a %s %q %q", r.Pattern, r.PathValue("id"), r.PathValue("outer"))
+	})
+	mux.HandleFunc("/tree/{$}", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "tree ", r.Pattern) })
+	mux.HandleFunc("/u/{id}", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "u %s %q %q", r.Pattern, r.PathValue("id"), r.PathValue("outer"))
+	})
+	around := func(h http.Handler) http.Handler {
+		outer := http.NewServeMux()
+		outer.Handle("/{outer}", h)
+		outer.Handle("/u/{outer}", h)
+		return outer
+	}
+	guarded := nethttp.Handler(mux, nethttp.On(newGuard(t, api.RuleSet{})))
+	for _, target := range []string{"GET /a", "HEAD /a", "POST /a", "GET /tree/", "GET /tree", "GET /u/7", "GET /none", "GET //a", "OPTIONS *", "GET *", "CONNECT /a"} {
+		for name, wrap := range map[string]func(http.Handler) http.Handler{"alone": func(h http.Handler) http.Handler { return h }, "within": around} {
+			answer := func(h http.Handler) string {
+				r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(target + " HTTP/1.1\r\nHost: x\r\n\r\n")))
+				require.NoError(t, err)
+				w := httptest.NewRecorder()
+				wrap(h).ServeHTTP(w, r)
+				return fmt.Sprint(w.Code, w.Header(), w.Body)
+			}
+			assert.Equal(t, answer(mux), answer(guarded), "%s %s", name, target)
+		}
+	}
 }
 
 func TestValues(t *testing.T) {

@@ -39,7 +39,9 @@
 //
 // # Limits
 //
-// A driver is below the pool of connections. A call that waits for a rule holds a
+// A driver that can do no more than prepare statements (neither driver.ExecerContext nor
+// driver.QueryerContext) has prepared one before that is refused, and where preparing fails, nothing
+// counts. A driver is below the pool of connections. A call that waits for a rule holds a
 // connection while it waits, and a limit of calls at once that is above DB.SetMaxOpenConns never
 // refuses: guard above the DB, by api.Call, where that matters. Code that looks for the driver's own
 // connection in sql.Conn.Raw finds it by [Unwrap].

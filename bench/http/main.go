@@ -41,12 +41,14 @@ const many = 1e9
 type server struct {
 	framework, guard string
 	handler          http.Handler
+	path             string // what is asked for
 }
 
 func servers() []server {
 	const body = "ok"
+	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) })
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /orders/{id}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) })
+	mux.Handle("GET /orders/{id}", answer)
 	limiter := rate.NewLimiter(many, many)
 	withGin := func(use ...gin.HandlerFunc) http.Handler {
 		r := gin.New()
@@ -60,18 +62,29 @@ func servers() []server {
 		e.GET("/orders/:id", func(c *echo.Context) error { return c.String(http.StatusOK, body) })
 		return e
 	}
-	return []server{
-		{"net/http", "none", mux},
-		{"net/http", "Penstock", nethttp.Handler(mux)},
-		{"net/http", "x/time/rate", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	plain := http.NewServeMux()
+	plain.Handle("GET /orders", answer)
+	single := http.NewServeMux()
+	single.Handle("GET /orders", nethttp.Middleware()(answer))
+	limited := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !limiter.Allow() {
 				http.Error(w, "too many", http.StatusTooManyRequests)
 				return
 			}
-			mux.ServeHTTP(w, r)
-		})},
-		{"gin", "none", withGin()},
-		{"gin", "Penstock", withGin(penstockgin.Middleware())},
+			next.ServeHTTP(w, r)
+		})
+	}
+	const one, all = "/orders/7", "/orders"
+	return []server{
+		{"net/http", "none", plain, all},
+		{"net/http", "Penstock, Handler", nethttp.Handler(plain), all},
+		{"net/http", "Penstock, Middleware", single, all},
+		{"net/http", "x/time/rate", limited(plain), all},
+		{"net/http, a wildcard", "none", mux, one},
+		{"net/http, a wildcard", "Penstock, Handler", nethttp.Handler(mux), one},
+		{"gin", "none", withGin(), one},
+		{"gin", "Penstock", withGin(penstockgin.Middleware()), one},
 		{"gin", "sentinel-golang", withGin(func(c *gin.Context) {
 			e, blocked := sentinel.Entry(c.Request.Method+":"+c.FullPath(), sentinel.WithTrafficType(base.Inbound), sentinel.WithResourceType(base.ResTypeWeb))
 			if blocked != nil {
@@ -80,9 +93,9 @@ func servers() []server {
 			}
 			defer e.Exit()
 			c.Next()
-		})},
-		{"echo", "none", withEcho()},
-		{"echo", "Penstock", withEcho(penstockecho.Middleware())},
+		}), one},
+		{"echo", "none", withEcho(), one},
+		{"echo", "Penstock", withEcho(penstockecho.Middleware()), one},
 		{"echo", "sentinel-golang", withEcho(func(next echo.HandlerFunc) echo.HandlerFunc {
 			return func(c *echo.Context) error {
 				e, blocked := sentinel.Entry(c.Request().Method+":"+c.Path(), sentinel.WithTrafficType(base.Inbound), sentinel.WithResourceType(base.ResTypeWeb))
@@ -92,7 +105,7 @@ func servers() []server {
 				defer e.Exit()
 				return next(c)
 			}
-		})},
+		}), one},
 	}
 }
 
@@ -107,7 +120,7 @@ func main() {
 		log.Fatal(err)
 	}
 	err := api.LoadRules(api.RuleSet{Flow: []flow.Rule{
-		{Resource: "GET /orders/{id}", Threshold: 1e6}, {Resource: "GET /orders/:id", Threshold: 1e6},
+		{Resource: "GET /orders", Threshold: 1e6}, {Resource: "GET /orders/{id}", Threshold: 1e6}, {Resource: "GET /orders/:id", Threshold: 1e6},
 	}})
 	if err != nil {
 		log.Fatal(err)
@@ -116,7 +129,7 @@ func main() {
 	took := make([][]time.Duration, len(all))
 	clients := make([]func(int) time.Duration, len(all))
 	for i, s := range all {
-		clients[i] = client(s.handler)
+		clients[i] = client(s)
 		clients[i](*requests)
 	}
 	for round := range *rounds {
@@ -133,7 +146,7 @@ func main() {
 	fmt.Println("| server | guard | allocations a request | time of a request |\n|---|---|---|---|")
 	for i, s := range all {
 		bare := slices.IndexFunc(all, func(b server) bool { return b.framework == s.framework })
-		n := allocations(s.handler)
+		n := allocations(s)
 		if i == bare {
 			fmt.Printf("| %s | %s | %.0f | 1 |\n", s.framework, s.guard, n)
 			continue
@@ -142,19 +155,19 @@ func main() {
 		for round := range took[i] {
 			ratios = append(ratios, float64(took[i][round])/float64(took[bare][round]))
 		}
-		fmt.Printf("| %s | %s | +%.0f | x %.3f |\n", s.framework, s.guard, n-allocations(all[bare].handler), median(ratios))
+		fmt.Printf("| %s | %s | +%.0f | x %.3f |\n", s.framework, s.guard, n-allocations(all[bare]), median(ratios))
 	}
 }
 
 // client starts the server and returns what makes requests on one connection.
-func client(h http.Handler) func(requests int) time.Duration {
+func client(s server) func(requests int) time.Duration {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
-	go func() { log.Fatal(http.Serve(l, h)) }()
+	go func() { log.Fatal(http.Serve(l, s.handler)) }()
 	c := &http.Client{Transport: &http.Transport{}}
-	at := "http://" + l.Addr().String() + "/orders/7"
+	at := "http://" + l.Addr().String() + s.path
 	return func(requests int) time.Duration {
 		began := time.Now()
 		for range requests {
@@ -172,10 +185,10 @@ func client(h http.Handler) func(requests int) time.Duration {
 }
 
 // allocations are those of serving one request, without the server's own.
-func allocations(h http.Handler) float64 {
-	r := httptest.NewRequest(http.MethodGet, "/orders/7", nil)
+func allocations(s server) float64 {
+	r := httptest.NewRequest(http.MethodGet, s.path, nil)
 	w := discard{make(http.Header)}
-	return testing.AllocsPerRun(500, func() { h.ServeHTTP(w, r) })
+	return testing.AllocsPerRun(500, func() { s.handler.ServeHTTP(w, r) })
 }
 
 type discard struct{ header http.Header }
