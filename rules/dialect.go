@@ -193,10 +193,20 @@ func (d *decoder) dialectOf(root *yaml.Node, told Dialect) Dialect {
 	if root.Kind == yaml.SequenceNode {
 		d.add(placeOf(root), "", "must be a mapping of rule families, as in `flow: []`, not a list; if it is one of %v, name its dialect and family, as in `{%s: sentinel-go, flow: []}`",
 			foreign, dialectKey)
-	} else {
-		d.add(placeOf(root), "", "can't be told to be of %v: say which, as in `%s: sentinel-go`", foreign, dialectKey)
+		return Detect
 	}
+	strange := found[slices.IndexFunc(found, func(s sign) bool { return s.tell&(1<<Native) == 0 })]
+	d.add(strange.at, clip(strange.key), "unknown field%s; if the file is one of %v, say which, as in `%s: sentinel-go`",
+		suggestion(strange.key, nativeKeys()), foreign, dialectKey)
 	return Detect
+}
+
+// nativeKeys are those of the lists of rules.
+func nativeKeys() (keys []string) {
+	for _, f := range families {
+		keys = append(keys, f.key())
+	}
+	return keys
 }
 
 // valueOf returns the value of a key of a mapping, or nil.

@@ -153,7 +153,7 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		{`[{"resource": "a", "threshold": 1}]`, "r:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-go, name its dialect and family, as in `{dialect: sentinel-go, flow: []}`"},
 		{`[{"resource": "a", "grade": 1, "strategy": 0}]`, "r:1:1: doesn't tell which family its rules are of: say it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
 		{`[{"resource": "a", "count": 1, "paramIdx": 0}, {"resource": "a", "count": 1, "timeWindow": 1}]`, "r:1:1: doesn't tell which family its rules are of: say it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
-		{`{"flowRules": []}`, "r:1:1: can't be told to be of sentinel-java or sentinel-go: say which, as in `dialect: sentinel-go`"},
+		{`{"flowRules": []}`, "r:1:2: flowRules: unknown field; if the file is one of sentinel-java or sentinel-go, say which, as in `dialect: sentinel-go`"},
 		{`{"dialect": "java", "flow": []}`, "r:1:13: dialect: unknown dialect \"java\": use detect, native, sentinel-java, sentinel-go"},
 		{`{"dialect": 1, "flow": []}`, "r:1:13: dialect: must be text, not 1: if it is meant as text, write \"1\""},
 		{`{"dialect": "sentinel-go"}`, "r:1:1: holds no rules: write `flow: []` to remove every rule"},

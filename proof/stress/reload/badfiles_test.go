@@ -119,13 +119,13 @@ var badFiles = []badFile{
 	{name: "a family twice", data: good + good, at: "3:1", says: "flow: is set twice, first at 1:1"},
 	{name: "a key that is a number", data: good + "1: []\n", at: "3:1", says: "a key must be text, not 1"},
 	{name: "a family in capitals", data: "FLOW: []\n", at: "1:1", says: `FLOW: unknown field (did you mean "flow"?)`},
-	{name: "a rule file of Sentinel", data: `[{"resource": "a", "limitApp": "default", "grade": 1, "count": 20}]`, at: "1:2", says: "this is a rule file of alibaba/Sentinel,"},
-	{name: "a rule file of sentinel-golang", data: `[{"resource": "a", "tokenCalculateStrategy": 0, "controlBehavior": 0, "threshold": 20}]`, at: "1:2", says: "this is a rule file of sentinel-golang,"},
+	{name: "a rule file of Sentinel", data: `[{"resource": "a", "limitApp": "default", "grade": 1, "count": 20, "clusterMode": true}]`, at: "1:83", says: "[0].clusterMode: is true, and rules for a whole cluster are not read yet"},
+	{name: "a rule file of sentinel-golang", data: `[{"resource": "a", "tokenCalculateStrategy": 9, "controlBehavior": 0, "threshold": 20}]`, at: "1:46", says: "[0].tokenCalculateStrategy: is 9: use a number from 0 to 2"},
 
 	// Fields.
 	{name: "an unknown field", data: rule("threshold: 1, treshold: 2"), at: "2:38", says: `flow[0].treshold: unknown field (did you mean "threshold"?)`},
 	{name: "a field in capitals", data: rule("Threshold: 1"), at: "2:24", says: `flow[0].Threshold: unknown field (did you mean "threshold"?)`},
-	{name: "a field of Sentinel", data: rule("threshold: 1, limitApp: default"), at: "2:5", says: "this is a rule file of alibaba/Sentinel,"},
+	{name: "a field of Sentinel", data: rule("threshold: 1, limitApp: default"), at: "2:38", says: "limitApp is a key of sentinel-java, and threshold at 2:24 one of native or sentinel-go"},
 	{name: "a field twice", data: rule("threshold: 1, threshold: 1"), at: "2:38", says: "flow[0].threshold: is set twice, first at 2:24"},
 	{name: "no resource", data: "flow:\n  - {threshold: 1}\n", at: "2:5", says: "flow[0].resource: is required: name the resource that the"},
 	{name: "an empty resource", data: "flow:\n  - {resource: '', threshold: 1}\n", at: "2:16", says: "flow[0].resource: is required: name the resource that the"},
