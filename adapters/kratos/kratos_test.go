@@ -89,7 +89,7 @@ func run(t testing.TB, s transport.Server) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // what is still open is closed at once
 		_ = s.Stop(ctx)
-		<-ended
+		_ = <-ended // how it ends when it is stopped
 	})
 }
 
