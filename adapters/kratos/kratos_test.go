@@ -83,13 +83,16 @@ func listen(t testing.TB) net.Listener {
 
 // run runs a server until the test ends.
 func run(t testing.TB, s transport.Server) {
-	ended := make(chan error, 1)
-	go func() { ended <- s.Start(context.Background()) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.Start(context.Background())
+	}()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // what is still open is closed at once
 		_ = s.Stop(ctx)
-		_ = <-ended // how it ends when it is stopped
+		<-ended
 	})
 }
 
