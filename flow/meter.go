@@ -65,6 +65,12 @@ func ownerOf(m node.Meter) (owner private, own bool) {
 	return owner, own
 }
 
+// owned reports whether a rule has the meters to itself.
+func owned(m node.Meter) bool {
+	_, own := ownerOf(m)
+	return own
+}
+
 // inShadow reports whether the rule's meters keep no node. The node of the overflow resource
 // never leaves: a rule that comes to hold there goes on in the meters it had in shadow mode.
 func (r Rule) inShadow(resource string) bool {
@@ -77,8 +83,7 @@ func (r Rule) goesOnFrom(old *controller, resource string) bool {
 	if old == nil || old.rule.Mode == spec.Off || !r.sameCalls(old.rule) {
 		return false
 	}
-	_, own := ownerOf(old.meter)
-	return r.private(resource) == own && r.inShadow(resource) == old.rule.inShadow(resource)
+	return r.private(resource) == owned(old.meter) && r.inShadow(resource) == old.rule.inShadow(resource)
 }
 
 // sameCalls reports whether the rules are about the same calls of a resource.
@@ -102,6 +107,8 @@ func (c *controller) seed(n *node.StatisticNode, old *controller) *stat.Window {
 		return nil // a shadow rule doesn't know what really passed
 	case !c.rule.sameCalls(old.rule):
 		return nil // it counted other calls
+	case old.rule.Mode == spec.Off && !owned(old.meter):
+		return nil // it counted nothing; another rule's window of that shape may know of less than the node
 	case old.window != nil:
 		return old.window
 	}

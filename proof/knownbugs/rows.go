@@ -180,5 +180,6 @@ var sections = []section{
 		{143, "Penstock", "what a rule has refused is forgotten with the resource where it did", ""},
 		{144, "Penstock", "a call that a rule only watches pushes back one that waits", ""},
 		{145, "Penstock", "a name has not the rules that say most of it", ""},
+		{146, "Penstock", "a rule that was off comes back and forgets what its node has counted", ""},
 	}},
 }
