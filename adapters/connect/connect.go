@@ -45,10 +45,10 @@
 //
 // # Limits
 //
-// The request of a unary call has been read when a rule is asked: nethttp.Handler guards before
-// that, but its refusals are none that clients of gRPC understand. Who the client of a TLS
-// connection is connect doesn't say; a middleware of net/http around it can put it into the
-// context, for [Origin].
+// The request of a unary call has been read when a rule is asked. nethttp.Handler guards before
+// that, but clients of gRPC don't understand its refusals. connect doesn't say whose certificate
+// the client of a TLS connection has; a middleware of net/http around it can put the name into
+// the context, for [Origin].
 //
 // Everything here is safe for concurrent use.
 package penstockconnect

@@ -32,7 +32,7 @@ func post(h http.Handler, procedure string) *httptest.ResponseRecorder {
 	return w
 }
 
-// Who knows nothing but HTTP reads the status, and when to come again.
+// A client that knows nothing but HTTP reads the status, and when to come again.
 func TestARefusalOverHTTP(t *testing.T) {
 	for name, c := range map[string]struct {
 		set    api.RuleSet

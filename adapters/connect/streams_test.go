@@ -131,7 +131,7 @@ func TestARefusedStream(t *testing.T) {
 	assert.Empty(t, stream.ResponseTrailer())
 }
 
-// What panics below while a stream is opened leaks nothing.
+// An interceptor below that panics while a stream is opened leaks no entry.
 func TestAStreamThatPanicsWhenItIsOpened(t *testing.T) {
 	g := guard(t, api.RuleSet{})
 	client := dial(t, both, echoes(), connect.WithInterceptors(penstockconnect.Interceptor(penstockconnect.On(g)), panicking{}))

@@ -18,9 +18,9 @@
 // the connection, as WebSockets do, ends the call by that, or holds it until the connection's
 // handler returns with nethttp.HoldHijacked.
 //
-// fiber never says that a client has left: who waits for a rule waits on, at most as long as the
-// rule lets it. Guard what is inside of its timeout middleware, whose handlers run on. Constraints of
-// routes that a program has registered itself are not asked for names.
+// fiber never says that a client has left: a call that waits for a rule waits on, at most as long as
+// the rule lets it. fiber's timeout middleware leaves its handlers running: guard the handler inside
+// of it. Names ignore the constraints on routes that a program has registered itself.
 package penstockfiber
 
 import (

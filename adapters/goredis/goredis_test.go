@@ -24,7 +24,7 @@ var (
 	once = api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour}}}
 )
 
-// A command is a call of the client's resource. What sets the connection up is none.
+// A command is a call of the client's resource. The commands that set a connection up are not guarded.
 func TestCommands(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		s.rules(api.RuleSet{Isolation: []isolation.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1}}})
@@ -171,7 +171,7 @@ func TestSubscriptions(t *testing.T) {
 	})
 }
 
-// Who waits for a rule holds no connection.
+// A call that waits for a rule holds no connection.
 func TestWaitingTakesNoConnection(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		s.rules(api.RuleSet{Flow: []flow.Rule{{Resource: "redis cache", Threshold: 1, Interval: time.Hour, Behavior: flow.Throttle, MaxWait: 2 * time.Hour}}})
@@ -195,7 +195,7 @@ func TestFailures(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		full := func(t *testing.T) { // of a server that has no memory
 			if err := s.bare.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-				t.Skip("it has as much memory as it likes")
+				t.Skip("the server in memory has no limit of memory; the real one does")
 			}
 			t.Cleanup(func() { _ = s.bare.ConfigSet(context.Background(), "maxmemory", "0").Err() })
 		}

@@ -18,7 +18,8 @@
 // nethttp.HoldHijacked.
 //
 // hertz ends a request's context when the client leaves only where server.WithSenseClientDisconnection
-// says so. Without it, who waits for a rule waits on, at most as long as the rule lets it.
+// says so. Without it a call that waits for a rule waits on, at most as long as the rule
+// lets it.
 // Timeouts whose handlers run on belong above this middleware.
 package penstockhertz
 

@@ -69,7 +69,7 @@ func TestNamesWithoutOperations(t *testing.T) {
 	assert.Equal(t, [3]int64{101, 0, 0}, [3]int64{n.Lifetime.Complete, n.Lifetime.Exception, n.InFlight})
 }
 
-// Who knows nothing but HTTP reads the status, and when to come again.
+// A client that knows nothing but HTTP reads the status, and when to come again.
 func TestARefusalOverHTTP(t *testing.T) {
 	g := guard(t, api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: "GET /x", Threshold: 1, Interval: time.Hour}}})
 	address := serveHTTP(t, func(srv *khttp.Server) { route(srv, "/x", func(context.Context) error { return nil }) },

@@ -19,24 +19,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
 // Code is the number of a gRPC status.
-type Code = uint32
+type Code = refusal.Code
 
 // The codes that cases name.
 const (
-	OK                Code = 0
-	Canceled          Code = 1
+	OK                     = refusal.OK
+	Canceled               = refusal.Canceled
 	Unknown           Code = 2
-	DeadlineExceeded  Code = 4
+	DeadlineExceeded       = refusal.DeadlineExceeded
 	NotFound          Code = 5
-	PermissionDenied  Code = 7
-	ResourceExhausted Code = 8
-	Internal          Code = 13
-	Unavailable       Code = 14
+	PermissionDenied       = refusal.PermissionDenied
+	ResourceExhausted      = refusal.ResourceExhausted
+	Internal               = refusal.Internal
+	Unavailable            = refusal.Unavailable
 	DataLoss          Code = 15
 )
 
