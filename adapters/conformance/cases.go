@@ -257,7 +257,7 @@ var Cases = []Case{
 			if f := s.figures(s.name("GET", "/events")); f.inFlight != 1 {
 				return fmt.Errorf("the stream goes on, and %d calls are in flight", f.inFlight)
 			}
-			if err := s.arrived(); err != nil {
+			if err := s.meet.Arrived(); err != nil {
 				return err
 			}
 		}

@@ -84,11 +84,11 @@ func (s *Stage) holding(path string, f func() error) error {
 		_, _, err := s.get(path)
 		done <- err
 	}()
-	if err := s.arrived(); err != nil {
+	if err := s.meet.Arrived(); err != nil {
 		return err
 	}
 	err := f()
-	if err := s.letGo(); err != nil {
+	if err := s.meet.LetGo(); err != nil {
 		return err
 	}
 	return errors.Join(err, <-done)
@@ -113,7 +113,7 @@ func (s *Stage) queued(method, path string, f func(leave func()) error, check fu
 	}
 	if method == http.MethodGet {
 		go ask(context.Background(), first, nil)
-		if err := s.arrived(); err != nil {
+		if err := s.meet.Arrived(); err != nil {
 			return err
 		}
 	} else {
@@ -132,7 +132,7 @@ func (s *Stage) queued(method, path string, f func(leave func()) error, check fu
 	}
 	err := f(cancel)
 	if method == http.MethodGet {
-		err = errors.Join(err, s.letGo())
+		err = errors.Join(err, s.meet.LetGo())
 	}
 	_ = end.Close()
 	one, two := <-first, <-second
@@ -162,7 +162,7 @@ func (s *Stage) cancelWhileRunning(path string) error {
 		done <- err
 	}()
 	defer cancel()
-	if err := s.arrived(); err != nil {
+	if err := s.meet.Arrived(); err != nil {
 		return err
 	}
 	cancel()
@@ -179,12 +179,12 @@ func socket(inFlight int64, want figures) func(*Stage) error {
 		if err != nil {
 			return err
 		}
-		conn, err := net.DialTimeout("tcp", at.Host, s.patience)
+		conn, err := net.DialTimeout("tcp", at.Host, s.meet.Patience)
 		if err != nil {
 			return err
 		}
 		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(s.patience)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(s.meet.Patience)); err != nil {
 			return err
 		}
 		fmt.Fprintf(conn, "GET /socket HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n", at.Host)
@@ -194,7 +194,7 @@ func socket(inFlight int64, want figures) func(*Stage) error {
 			return err
 		}
 		fmt.Fprint(conn, "hello\n")
-		if err := s.arrived(); err != nil {
+		if err := s.meet.Arrived(); err != nil {
 			return err
 		}
 		line, err := from.ReadString('\n')
@@ -205,7 +205,7 @@ func socket(inFlight int64, want figures) func(*Stage) error {
 		if f := s.figures(name); f.inFlight != inFlight {
 			return fmt.Errorf("%d calls are in flight, not %d", f.inFlight, inFlight)
 		}
-		if err := s.letGo(); err != nil {
+		if err := s.meet.LetGo(); err != nil {
 			return err
 		}
 		return s.counted(name, want)

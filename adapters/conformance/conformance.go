@@ -11,7 +11,6 @@ package conformance
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock-go/penstock/adapters/internal/meet"
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
@@ -128,12 +128,11 @@ func (c *Case) Check(t testing.TB, s Server) error {
 		return err
 	}
 	st := &Stage{
-		patience: cmp.Or(c.Patience, 20*time.Second), Guard: g, server: s,
-		held: make(chan struct{}), release: make(chan struct{}), over: make(chan struct{}), late: make(chan struct{}),
+		Guard: g, server: s, late: make(chan struct{}), meet: meet.New(cmp.Or(c.Patience, meet.Patience)),
 	}
-	transport := &http.Transport{ExpectContinueTimeout: st.patience}
-	st.client = &http.Client{Transport: transport, Timeout: st.patience}
-	defer close(st.over)
+	transport := &http.Transport{ExpectContinueTimeout: st.meet.Patience}
+	st.client = &http.Client{Transport: transport, Timeout: st.meet.Patience}
+	defer close(st.meet.Over)
 	defer st.client.CloseIdleConnections()
 	opts := append([]nethttp.Option{nethttp.On(g)}, c.Opts...)
 	switch {
@@ -163,12 +162,10 @@ type Stage struct {
 	URL   string
 	Guard *api.Guard
 
-	patience      time.Duration
-	server        Server
-	client        *http.Client
-	held, release chan struct{} // of handlers that say when they have got somewhere, and wait
-	over          chan struct{} // closed when the case is
-	late          chan struct{} // closed when the deadline of requests comes that have one
+	server Server
+	client *http.Client
+	meet   *meet.Point   // of the case and handlers that say when they have got somewhere, and wait
+	late   chan struct{} // closed when the deadline of requests comes that have one
 }
 
 // routes are what every server has.
@@ -189,7 +186,7 @@ func (s *Stage) routes() []Route {
 		{"GET", "/proxy", func(_ http.ResponseWriter, r *http.Request) { // as httputil.ReverseProxy, when its client has gone
 			s.arrive()
 			select {
-			case <-s.over:
+			case <-s.meet.Over:
 			case <-r.Context().Done():
 			}
 			panic(http.ErrAbortHandler)
@@ -197,8 +194,8 @@ func (s *Stage) routes() []Route {
 		{"GET", "/hold", func(w http.ResponseWriter, r *http.Request) {
 			s.arrive()
 			select {
-			case <-s.release:
-			case <-s.over:
+			case <-s.meet.Release:
+			case <-s.meet.Over:
 			case <-r.Context().Done():
 				w.WriteHeader(http.StatusInternalServerError) // as handlers do that fail for it
 			}
@@ -269,36 +266,16 @@ func (l *late) Err() error {
 // arrive is for handlers: they have got somewhere.
 func (s *Stage) arrive() {
 	select {
-	case s.held <- struct{}{}:
-	case <-s.over:
+	case s.meet.Held <- struct{}{}:
+	case <-s.meet.Over:
 	}
 }
 
 // wait is for handlers: until the case lets them go on.
 func (s *Stage) wait() {
 	select {
-	case <-s.release:
-	case <-s.over:
-	}
-}
-
-// arrived waits until a handler has got there.
-func (s *Stage) arrived() error {
-	select {
-	case <-s.held:
-		return nil
-	case <-time.After(s.patience):
-		return errors.New("the handler does not get there")
-	}
-}
-
-// letGo lets a handler go on.
-func (s *Stage) letGo() error {
-	select {
-	case s.release <- struct{}{}:
-		return nil
-	case <-time.After(s.patience):
-		return errors.New("the handler does not wait")
+	case <-s.meet.Release:
+	case <-s.meet.Over:
 	}
 }
 
@@ -336,13 +313,10 @@ func (s *Stage) send(ctx context.Context, method, path string, body io.Reader, h
 	return resp, string(text), err
 }
 
-// until waits for a condition that other goroutines bring about, which nobody tells of: so it
-// looks every millisecond.
+// until waits for a condition that other goroutines bring about.
 func (s *Stage) until(what string, ok func() bool) error {
-	for end := time.Now().Add(s.patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			return fmt.Errorf("it never comes to pass that %s; the tree is\n%s", what, s.tree())
-		}
+	if !meet.Until(s.meet.Patience, ok) {
+		return fmt.Errorf("it never comes to pass that %s; the tree is\n%s", what, s.tree())
 	}
 	return nil
 }

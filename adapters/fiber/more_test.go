@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	penstockfiber "github.com/penstock-go/penstock/adapters/fiber"
+	"github.com/penstock-go/penstock/adapters/internal/meet"
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
@@ -235,10 +236,8 @@ func TestAConnectionThatBreaksWhenItIsTakenOver(t *testing.T) {
 	})
 }
 
-// until waits for what other goroutines bring about, which nobody tells of.
+// until waits for what other goroutines bring about.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		require.True(t, time.Now().Before(end), "it never comes to pass")
-	}
+	require.True(t, meet.Until(meet.Patience, ok), "it never comes to pass")
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	penstockhertz "github.com/penstock-go/penstock/adapters/hertz"
+	"github.com/penstock-go/penstock/adapters/internal/meet"
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
@@ -36,17 +37,15 @@ func guard(t *testing.T, set api.RuleSet) *api.Guard {
 
 // client keeps connections, until the test ends.
 func client(t *testing.T) *http.Client {
-	c := &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}
+	c := &http.Client{Transport: &http.Transport{}, Timeout: meet.Patience}
 	t.Cleanup(c.CloseIdleConnections)
 	return c
 }
 
-// until waits for what other goroutines bring about, which nobody tells of.
+// until waits for what other goroutines bring about.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		require.True(t, time.Now().Before(end), "it never comes to pass")
-	}
+	require.True(t, meet.Until(meet.Patience, ok), "it never comes to pass")
 }
 
 // A handler answers with the refusal of a call of its own, and an error that it leaves behind counts

@@ -52,11 +52,13 @@ var layers = []layer{
 	{"inspect", "internal/shown rules core core/spec node stat"},
 	{"api", "inspect rules slots core core/clocks core/spec node stat host " + families},
 
-	{"adapters/refusal", public},                                                  // how a refusal is told
-	{"adapters/internal/response", ""},                                            // responses that are none of net/http
-	{"adapters/nethttp", public + " adapters/refusal adapters/internal/response"}, // guards handlers of net/http
-	{"adapters/internal/rpc", public + " adapters/refusal"},                       // guards remote procedure calls
-	{"adapters/internal/rpctest", public + " adapters/refusal"},                   // the cases of those
+	{"adapters/refusal", public},                                                                   // how a refusal is told
+	{"adapters/internal/response", ""},                                                             // responses that are none of net/http
+	{"adapters/nethttp", public + " adapters/refusal adapters/internal/response"},                  // guards handlers of net/http
+	{"adapters/internal/rpc", public + " adapters/refusal"},                                        // guards remote procedure calls
+	{"adapters/internal/meet", ""},                                                                 // how cases and handlers wait for each other
+	{"adapters/internal/rpctest", public + " adapters/refusal adapters/internal/meet"},             // the cases of those
+	{"adapters/conformance", public + " adapters/refusal adapters/nethttp adapters/internal/meet"}, // the cases of servers of HTTP
 	{"adapters/*", public + " adapters/refusal adapters/nethttp"},
 	{"exporter/*", public},
 	{"datasource/*", public},

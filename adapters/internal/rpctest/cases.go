@@ -75,11 +75,11 @@ func unary() []Case {
 		{Name: "refused by isolation", Server: oneByOne, Unary: hold, Run: func(s *Stage) error {
 			done := make(chan error, 1)
 			go func() { done <- s.call() }()
-			if err := s.arrived(); err != nil {
+			if err := s.meet.Arrived(); err != nil {
 				return err
 			}
 			err := s.refused(s.call(), ResourceExhausted, "ISOLATION_BLOCKED", false)
-			if err := s.letGo(); err != nil {
+			if err := s.meet.LetGo(); err != nil {
 				return err
 			}
 			return errors.Join(err, <-done)
@@ -148,7 +148,7 @@ func unary() []Case {
 			defer cancel()
 			done := make(chan error, 1)
 			go func() { done <- s.client.Unary(ctx) }()
-			if err := s.arrived(); err != nil {
+			if err := s.meet.Arrived(); err != nil {
 				return err
 			}
 			cancel()
@@ -222,7 +222,7 @@ func streams() []Case {
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(stream.Recv(), s.arrived()); err != nil {
+			if err := errors.Join(stream.Recv(), s.meet.Arrived()); err != nil {
 				return err
 			}
 			if f := s.figures(server, s.Stream); f != (figures{pass: 1, inFlight: 1}) && f != (figures{pass: 1, inFlight: 1, long: 1}) {
@@ -234,7 +234,7 @@ func streams() []Case {
 			if err := s.refused(s.drain(), ResourceExhausted, "ISOLATION_BLOCKED", false); err != nil {
 				return err
 			}
-			if err := s.letGo(); err != nil {
+			if err := s.meet.LetGo(); err != nil {
 				return err
 			}
 			return errors.Join(stream.toEnd(), s.counted(server, s.Stream, figures{pass: 1, block: 1, done: 1, long: 1}))
@@ -306,7 +306,7 @@ func endless(s *Stage, ctx context.Context, send func() error) error {
 	select {
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-s.over:
+	case <-s.meet.Over:
 	}
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock-go/penstock/adapters/internal/meet"
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core/clocks"
@@ -148,11 +149,9 @@ type Stage struct {
 	client         Client
 	of             [2]*api.Guard   // of the server and of the client
 	ctx            context.Context // ends when the case takes too long
-	held, release  chan struct{}   // of hold
+	meet           *meet.Point     // of the case and handlers that hold
 	late           chan struct{}   // closed when the deadline of calls has come that wait
-	over           chan struct{}   // closed when the case is
 	comes, panicks atomic.Int64    // calls that came to the server, and panics that came up past the guard
-	patience       time.Duration
 }
 
 const (
@@ -162,12 +161,11 @@ const (
 
 // Check runs the case, and returns what the adapter does wrong.
 func (c *Case) Check(t testing.TB, f Framework) error {
-	s := &Stage{Framework: f, held: make(chan struct{}), release: make(chan struct{}), late: make(chan struct{}),
-		over: make(chan struct{}), patience: cmp.Or(c.Patience, 20*time.Second)}
-	defer close(s.over)
+	s := &Stage{Framework: f, late: make(chan struct{}), meet: meet.New(cmp.Or(c.Patience, meet.Patience))}
+	defer close(s.meet.Over)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	defer time.AfterFunc(s.patience, cancel).Stop()
+	defer time.AfterFunc(s.meet.Patience, cancel).Stop()
 	s.ctx = ctx
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 	for i, set := range []api.RuleSet{c.Server, c.Client} {
@@ -244,39 +242,19 @@ func (d *deadline) Err() error {
 // hold says that a handler runs, and waits until it is released or nobody waits for it any more.
 func hold(s *Stage, ctx context.Context) error {
 	select {
-	case s.held <- struct{}{}:
-	case <-s.over:
+	case s.meet.Held <- struct{}{}:
+	case <-s.meet.Over:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
-	case <-s.release:
+	case <-s.meet.Release:
 		return nil
-	case <-s.over:
+	case <-s.meet.Over:
 		return nil
 	case <-ctx.Done():
 		return s.Error(Internal, "as handlers say that fail for it")
-	}
-}
-
-// arrived waits until a handler holds.
-func (s *Stage) arrived() error {
-	select {
-	case <-s.held:
-		return nil
-	case <-time.After(s.patience):
-		return errors.New("the handler does not get there")
-	}
-}
-
-// letGo lets a handler go on.
-func (s *Stage) letGo() error {
-	select {
-	case s.release <- struct{}{}:
-		return nil
-	case <-time.After(s.patience):
-		return errors.New("the handler does not wait")
 	}
 }
 
@@ -313,13 +291,10 @@ func (s *Stage) waiting(at int, call func() error, end func()) error {
 	return err
 }
 
-// until waits for a condition that other goroutines bring about, which nobody tells of: so it
-// looks every millisecond.
+// until waits for a condition that other goroutines bring about.
 func (s *Stage) until(what string, ok func() bool) error {
-	for end := time.Now().Add(s.patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			return fmt.Errorf("it never comes to pass that %s\nserver:\n%s\nclient:\n%s", what, text(s.of[server]), text(s.of[client]))
-		}
+	if !meet.Until(s.meet.Patience, ok) {
+		return fmt.Errorf("it never comes to pass that %s\nserver:\n%s\nclient:\n%s", what, text(s.of[server]), text(s.of[client]))
 	}
 	return nil
 }
