@@ -32,7 +32,7 @@ func whole(set Set) int {
 
 // probe is a Watcher that a test looks at.
 type probe struct {
-	*Watcher
+	*fileWatch
 	t       *testing.T
 	reloads chan Reload
 	applied chan Set
@@ -43,7 +43,7 @@ func startProbe(t *testing.T, path string, tune tuning) *probe {
 	t.Helper()
 	p := &probe{t: t, reloads: make(chan Reload, 10_000), applied: make(chan Set, 10_000), refuse: make(chan error, 1)}
 	var err error
-	p.Watcher, err = watch(t.Context(), path, p.apply, WatchConfig{OnReload: p.note, Logger: slog.New(slog.DiscardHandler)}, tune)
+	p.fileWatch, err = watch(t.Context(), path, p.apply, WatchConfig{OnReload: p.note, Logger: slog.New(slog.DiscardHandler)}, tune)
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	return p

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -34,7 +33,7 @@ const maxTries = 20
 var errUnsettled = errors.New("the file keeps changing: write a new one and rename it")
 
 // loadFirst loads the file for the first time.
-func (w *Watcher) loadFirst(ctx context.Context) error {
+func (w *fileWatch) loadFirst(ctx context.Context) error {
 	s := w.read()
 	// A file that was written just now may be so still.
 	for tries := 0; s.err == nil && time.Since(s.modified) < w.tune.longest; tries++ {
@@ -58,7 +57,7 @@ func (w *Watcher) loadFirst(ctx context.Context) error {
 	if s.err != nil {
 		return s.err
 	}
-	change, err := w.replace(s)
+	change, err := w.replace(s.data)
 	if err == nil {
 		w.report(s, change, nil)
 	}
@@ -66,7 +65,7 @@ func (w *Watcher) loadFirst(ctx context.Context) error {
 }
 
 // run looks at the file whenever something happened, and now and then.
-func (w *Watcher) run(ctx context.Context) {
+func (w *fileWatch) run(ctx context.Context) {
 	defer close(w.done)
 	defer w.cancel()
 	defer w.dirs.close()
@@ -99,7 +98,7 @@ func (w *Watcher) run(ctx context.Context) {
 }
 
 // untilPoll returns how long to wait for events before looking without.
-func (w *Watcher) untilPoll() time.Duration {
+func (w *fileWatch) untilPoll() time.Duration {
 	if w.dirs.blind == nil {
 		w.retry = 0
 		return w.tune.poll
@@ -110,7 +109,7 @@ func (w *Watcher) untilPoll() time.Duration {
 
 // look reads the file, reloads it if it is new and lies still, and reports
 // whether to look again after the quiet period.
-func (w *Watcher) look(ctx context.Context) (again bool) {
+func (w *fileWatch) look(ctx context.Context) (again bool) {
 	w.watchDirs()
 	s := w.read()
 	switch {
@@ -130,7 +129,7 @@ func (w *Watcher) look(ctx context.Context) (again bool) {
 	w.pending, w.tries = snapshot{}, 0
 	change, err := Change{}, s.err
 	if err == nil { // also content that was applied before: other rules may be in force by now
-		change, err = w.replace(s)
+		change, err = w.replace(s.data)
 	}
 	if err != nil && ctx.Err() != nil {
 		return false // apply may have failed for that
@@ -139,87 +138,15 @@ func (w *Watcher) look(ctx context.Context) (again bool) {
 	return false
 }
 
-// replace puts the content of s in force.
-func (w *Watcher) replace(s snapshot) (Change, error) {
-	parsed, err := ParseWith(w.path, s.data, ParseOptions{})
-	if err != nil {
-		return Change{}, err
-	}
-	if err := w.tryApply(parsed.Set); err != nil {
-		return Change{}, fmt.Errorf("%s: applying: %w", w.path, err)
-	}
-	change := Diff(w.good.Set, parsed.Set)
-	w.good = parsed
-	return change, nil
-}
-
-// tryApply is apply, to which a panic is an error like any other: the watcher must
-// outlive it, and with it the program.
-func (w *Watcher) tryApply(set Set) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return w.apply(set.Clone()) // what changes next is told by comparing with it
-}
-
-// report tells the outcome for s to the status, the log and the hook. The latter two
-// may panic, which is told if it can be.
-func (w *Watcher) report(s snapshot, change Change, err error) {
+// report tells the outcome for s.
+func (w *fileWatch) report(s snapshot, change Change, err error) {
 	w.seen = s
 	w.seen.data = nil
-	r := Reload{Time: s.taken, Path: w.path, Hash: s.hash.String(), Change: change, Err: err}
-	if err == nil {
-		r.Warnings = slices.Clone(w.good.Warnings)
-	}
-	first := w.status.LastSuccess.IsZero() // nobody else writes there
-	w.record(r)
-	_ = survive(func() {
-		if err != nil {
-			w.log.Error("penstock: rule file not loaded, the last good rules stay", "path", r.Path, "error", err)
-			return
-		}
-		about := []any{"path", r.Path, "hash", r.Hash, "rules", w.good.Set.Len(), "change", change.String()}
-		if !first && !change.Empty() {
-			about = append(about, "what", change.told())
-		}
-		w.log.Info("penstock: rule file loaded", about...)
-		w.good.Warn(w.log)
-	})
-	if w.hook == nil {
-		return
-	}
-	if p := survive(func() { w.hook(r) }); p != nil {
-		_ = survive(func() {
-			w.log.Error("penstock: watching rule file: OnReload panicked", "path", w.path, "panic", fmt.Sprint(p))
-		})
-	}
-}
-
-// survive runs f and returns what it panicked with.
-func survive(f func()) (reason any) {
-	defer func() { reason = recover() }()
-	f()
-	return nil
-}
-
-func (w *Watcher) record(r Reload) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := &w.status
-	s.OK = r.Err == nil
-	if s.OK {
-		s.LastSuccess, s.Hash, s.Rules = r.Time, r.Hash, w.good.Set.Len()
-		s.Successes++
-	} else {
-		s.LastFailure, s.LastError = r.Time, r.Err
-		s.Failures++
-	}
+	w.Watcher.report(Reload{Time: s.taken, Hash: s.hash.String(), Change: change, Err: err})
 }
 
 // watchDirs follows the path to the directories to watch.
-func (w *Watcher) watchDirs() {
+func (w *fileWatch) watchDirs() {
 	w.dirs.follow(w.file)
 	w.mu.Lock()
 	was, is := w.status.Polling, w.dirs.blind != nil

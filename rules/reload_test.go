@@ -195,7 +195,7 @@ func TestReloadHandsOutCopies(t *testing.T) {
 		return nil
 	}}
 	for round := range 2 {
-		change, err := w.replace(snapshot{data: data})
+		change, err := w.replace(data)
 		require.NoError(t, err)
 		require.Equal(t, round == 1, change.Empty(), "%v", change.Lines())
 	}

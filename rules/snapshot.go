@@ -28,7 +28,7 @@ type snapshot struct {
 	err      error
 }
 
-func (w *Watcher) read() snapshot {
+func (w *fileWatch) read() snapshot {
 	s := snapshot{taken: time.Now()}
 	data, info, err := readFile(w.file)
 	s.done = time.Now()

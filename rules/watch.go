@@ -47,29 +47,35 @@ type Status struct {
 	Failures    uint64
 }
 
-// Watcher keeps applying a rule file as it changes. Make one with [Watch]. Its
+// Watcher keeps applying rules as they change. Make one with [Watch]. Its
 // methods are safe for concurrent use.
 type Watcher struct {
-	path  string // as given
-	file  string // absolute: the working directory may change
+	path  string // of the file, as given
 	apply func(Set) error
 	hook  func(Reload)
 	log   *slog.Logger
-	tune  tuning
 
 	cancel context.CancelFunc
-	done   chan struct{}
+	done   chan struct{} // closed when whatever watches has ended
 
-	// Used by Watch, then by the goroutine it starts.
-	dirs    *dirs
-	retry   time.Duration // until the next look, while polling
-	good    Parsed        // in force
-	seen    snapshot      // what was reported last
-	pending snapshot      // read once, to be read again before it is believed
-	tries   int           // pending in a row
+	good Parsed // in force; used by who watches
 
 	mu     sync.Mutex
 	status Status
+}
+
+// fileWatch is a file that a Watcher watches. It is used by [Watch], then by the goroutine
+// that starts.
+type fileWatch struct {
+	*Watcher
+	file string // absolute: the working directory may change
+	tune tuning
+
+	dirs    *dirs
+	retry   time.Duration // until the next look, while polling
+	seen    snapshot      // what was reported last
+	pending snapshot      // read once, to be read again before it is believed
+	tries   int           // pending in a row
 }
 
 // Watch loads the rule file at path (see [Load]), hands it to apply, and does
@@ -95,28 +101,19 @@ type Watcher struct {
 // rules stay. Each outcome is told once: content that failed isn't tried again
 // until it changes. The Set that apply gets is its own.
 func Watch(ctx context.Context, path string, apply func(Set) error, cfg WatchConfig) (*Watcher, error) {
-	return watch(ctx, path, apply, cfg, defaultTuning)
+	w, err := watch(ctx, path, apply, cfg, defaultTuning)
+	if err != nil {
+		return nil, err
+	}
+	return w.Watcher, nil
 }
 
-func watch(ctx context.Context, path string, apply func(Set) error, cfg WatchConfig, tune tuning) (*Watcher, error) {
+func watch(ctx context.Context, path string, apply func(Set) error, cfg WatchConfig, tune tuning) (*fileWatch, error) {
 	file, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	w := &Watcher{
-		path:   path,
-		file:   file,
-		apply:  apply,
-		hook:   cfg.OnReload,
-		log:    cfg.Logger,
-		tune:   tune,
-		done:   make(chan struct{}),
-		status: Status{Path: path},
-	}
-	if w.log == nil {
-		w.log = slog.Default()
-	}
-	w.dirs = openDirs(tune.notify)
+	w := &fileWatch{Watcher: newWatcher(path, apply, cfg), file: file, tune: tune, dirs: openDirs(tune.notify)}
 	w.watchDirs() // before reading, lest a change falls between
 	if err := w.loadFirst(ctx); err != nil {
 		w.dirs.close()
@@ -125,6 +122,21 @@ func watch(ctx context.Context, path string, apply func(Set) error, cfg WatchCon
 	ctx, w.cancel = context.WithCancel(ctx)
 	go w.run(ctx)
 	return w, nil
+}
+
+func newWatcher(path string, apply func(Set) error, cfg WatchConfig) *Watcher {
+	w := &Watcher{
+		path:   path,
+		apply:  apply,
+		hook:   cfg.OnReload,
+		log:    cfg.Logger,
+		done:   make(chan struct{}),
+		status: Status{Path: path},
+	}
+	if w.log == nil {
+		w.log = slog.Default()
+	}
+	return w
 }
 
 // Close stops watching. When it returns, apply and OnReload aren't running and

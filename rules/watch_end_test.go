@@ -66,7 +66,7 @@ func nothingRuns(t *testing.T) {
 	for late := time.Now().Add(giveUp); ; runtime.Gosched() {
 		stacks := make([]byte, 1<<20)
 		text := string(stacks[:runtime.Stack(stacks, true)])
-		if !strings.Contains(text, "rules.(*Watcher).run") && !strings.Contains(text, "fsnotify") && !strings.Contains(text, "rules.openDirs") {
+		if !strings.Contains(text, "rules.(*fileWatch).run") && !strings.Contains(text, "fsnotify") && !strings.Contains(text, "rules.openDirs") {
 			return
 		}
 		if time.Now().After(late) {
