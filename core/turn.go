@@ -13,9 +13,9 @@ import (
 // the rule says wait, for at least as long. If not, it runs when it may, and has its turn
 // then.
 //
-// A call that will not leave, and finds nobody in the queue, has its turn for good, though
-// that is to come, unless a prioritized call has ever asked for a turn at the resource. One that
-// may leave, or be overtaken, is in the queue until then.
+// A call that will not leave, and finds the queue settled, has its turn for good, though that is
+// to come, unless a prioritized call has ever asked for a turn at the resource. One that may
+// leave, be overtaken or move up is in the queue until then.
 //
 // One that is prioritized overtakes. Where its own turn is not awaited, because the rule only
 // watches, it does so only among its like: calls that wait since the rule was enforced are
@@ -31,7 +31,7 @@ func (inv *Invocation) TakeTurn(q *stat.Turns, cost stat.Moment, maxWait time.Du
 		return wait, false
 	case wait == 0:
 		inv.holdTurn(q, at, q.Grant(at))
-	case q.Empty() && inv.willStay() && !inv.resource.overtakes.Load():
+	case q.Settled() && inv.willStay() && !inv.resource.overtakes.Load():
 		inv.holdTurn(q, at, q.Grant(at))
 		if awaited {
 			inv.WaitAtLeast(wait)

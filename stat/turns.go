@@ -64,9 +64,10 @@ type Turns struct {
 
 	awaited int // those in the queue whose calls don't run before
 
-	came uint64 // how many ever came to the queue
-	late uint64 // the last of those who may sleep for too long, by that number; 0 if nobody does
-	seen int64  // the latest time at which anybody looked while there was a queue
+	came   uint64 // how many ever came to the queue
+	late   uint64 // the last of those who may sleep for too long, by that number; 0 if nobody does
+	unseen uint64 // whose turn was granted latest, by that number, unless the call has looked; or 0
+	seen   int64  // the latest time at which anybody looked while there was a queue
 }
 
 // Turn is one call's turn, or its place in the queue for one. It is the call's: a call
@@ -162,6 +163,11 @@ func (t *Turns) spot(now int64, cost Moment) spot[*Turn] {
 // Empty reports whether nobody is in the queue. The caller holds the lock.
 func (t *Turns) Empty() bool { return t.queue.length == 0 }
 
+// Settled reports whether a turn that is granted now, for a time to come, stays where it is:
+// nobody is in the queue, and the call whose turn was granted latest has looked. Before it has,
+// it may find that its client has left. The caller holds the lock.
+func (t *Turns) Settled() bool { return t.queue.length == 0 && t.unseen == 0 }
+
 // Awaited reports whether a call in the queue doesn't run before its turn. The caller holds
 // the lock.
 func (t *Turns) Awaited() bool { return t.awaited > 0 }
@@ -172,7 +178,7 @@ func (t *Turns) Grant(at Moment) (before Moment) {
 	if t.queue.length > 0 { // or nobody would be: it overtakes them
 		t.queue.overtakeAtOnce(at.minus(t.ran))
 	}
-	before, t.ran = t.ran, at
+	before, t.ran, t.unseen = t.ran, at, 0
 	return before
 }
 
@@ -226,6 +232,7 @@ func (x *Turn) Come(now, slept int64) (at int64) {
 	for x.state == waits && t.due(max(now, slept)) { // those behind it will look themselves
 		t.grant(t.queue.first(), longAgo)
 	}
+	x.looked()
 	t.rouse()
 	if x.state == waits {
 		x.at = x.at.plus(t.queue.pushed(x))
@@ -265,6 +272,7 @@ func (x *Turn) Run() {
 		t := x.of
 		t.grant(t.queue.first(), longAgo)
 	}
+	x.looked()
 	x.of.rouse()
 	x.inQueue = false
 }
@@ -281,6 +289,7 @@ func (x *Turn) Leave(now int64) {
 	if t.queue.length > 0 {
 		t.look(now)
 	}
+	x.looked()
 	switch x.state {
 	case waits:
 		t.queue.remove(x)
@@ -330,9 +339,16 @@ func (t *Turns) grant(x *Turn, notBefore int64) {
 	t.left(x)
 	x.state = granted
 	x.before, x.at = t.ran, t.ran.plus(x.cost).orNow(notBefore)
-	t.ran = x.at
+	t.ran, t.unseen = x.at, x.number
 	if !x.lingers { // or it is of no use to the call
 		t.tell(x, x.at)
+	}
+}
+
+// looked is told that the call knows where it stands, or is gone.
+func (x *Turn) looked() {
+	if x.state != waits && x.of.unseen == x.number {
+		x.of.unseen = 0
 	}
 }
 

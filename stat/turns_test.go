@@ -200,6 +200,23 @@ func TestGrantedTurnIsGivenUp(t *testing.T) {
 	assert.EqualValues(t, 430, s.comes(250, 1).until, "a second time does nothing")
 }
 
+// known bug 147: the turn of a call that has not looked since may still be given up. Who comes
+// meanwhile moves up then, also if it was to stay.
+func TestTurnOfACallThatHasNotLooked(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	assert.True(t, s.q.Settled())
+	big, small := s.comes(0, 3), s.comes(0, 1)
+	big.Leave(150)
+	require.Equal(t, granted, small.state)
+	assert.False(t, s.q.Settled(), "small has not looked")
+	last := s.comes(150, 1)
+	small.Leave(150)
+	assert.EqualValues(t, 150, last.looks())
+	last.Come(150, 150)
+	assert.True(t, s.q.Settled())
+}
+
 // A first call that doesn't run leaves the queue as it was.
 func TestNoTraceOfACallThatLeaves(t *testing.T) {
 	s := newSpaced(t)

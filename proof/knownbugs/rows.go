@@ -181,5 +181,6 @@ var sections = []section{
 		{144, "Penstock", "a call that a rule only watches pushes back one that waits", ""},
 		{145, "Penstock", "a name has not the rules that say most of it", ""},
 		{146, "Penstock", "a rule that was off comes back and forgets what its node has counted", ""},
+		{147, "Penstock", "a call waits for a turn that was given up at that instant", ""},
 	}},
 }
