@@ -49,6 +49,8 @@ var layers = []layer{
 	{"slots", "core node stat"},
 	{"rules", "internal/sentinel core core/pattern core/spec " + families},
 
+	{"rules/internal/schemagen", "rules core/argument core/pattern core/spec stat " + families}, // writes the schema that rules embeds
+
 	{"inspect", "internal/shown rules core core/spec node stat"},
 	{"api", "inspect rules slots core core/clocks core/spec node stat host " + families},
 

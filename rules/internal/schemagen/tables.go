@@ -1,0 +1,186 @@
+package main
+
+import (
+	"github.com/penstock-go/penstock/adaptive"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/outlier"
+	"github.com/penstock-go/penstock/stat"
+	"github.com/penstock-go/penstock/system"
+)
+
+// span is the range of a number. Where the least is above 0, 0 is allowed too: it means the
+// default.
+type span struct{ least, most float64 }
+
+// spans are the ranges of the fields that are numbers, by the family's key and the field's.
+var spans = map[string]span{
+	"flow.threshold":       {0, flow.MaxThreshold},
+	"flow.buckets":         {0, stat.MaxBuckets},
+	"flow.coldFactor":      {2, flow.MaxColdFactor},
+	"flow.burst":           {0, flow.MaxBurst},
+	"flow.memoryThreshold": {0, flow.MaxThreshold},
+
+	"hotspot.threshold":            {0, hotspot.MaxThreshold},
+	"hotspot.burst":                {0, hotspot.MaxBurst},
+	"hotspot.maxValues":            {0, hotspot.MaxMaxValues},
+	"hotspot.exceptions.threshold": {0, hotspot.MaxThreshold},
+
+	"system.threshold": {0, system.MaxThreshold},
+	"system.buckets":   {0, stat.MaxBuckets},
+
+	"isolation.threshold": {0, isolation.MaxThreshold},
+	"isolation.maxQueue":  {0, isolation.MaxMaxQueue},
+
+	"adaptive.floor":   {0, adaptive.MaxCeiling},
+	"adaptive.ceiling": {0, adaptive.MaxCeiling},
+	"adaptive.start":   {0, adaptive.MaxCeiling},
+
+	"breaker.threshold": {0, breaker.MaxThreshold},
+	"breaker.minCalls":  {0, breaker.MaxMinCalls},
+	"breaker.buckets":   {0, stat.MaxBuckets},
+	"breaker.probes":    {0, breaker.MaxProbes},
+
+	"outlier.maxEjected":   {0, 1},
+	"outlier.maxEndpoints": {2, outlier.MaxMaxEndpoints},
+	"outlier.threshold":    {0, breaker.MaxThreshold},
+	"outlier.minCalls":     {0, breaker.MaxMinCalls},
+	"outlier.buckets":      {0, stat.MaxBuckets},
+	"outlier.probes":       {0, breaker.MaxProbes},
+}
+
+// The lengths of texts and lists. The loader counts bytes, of which a character is one at least.
+var (
+	shortest = map[string]int{
+		"resource": 1, "authority.origins": 1, "authority.origins.": 1, "exclude.": 1, // with a dot at the end: their items
+	}
+	longest = map[string]int{
+		"exclude.": pattern.MaxName, "authority.origins.": pattern.MaxName, "resource": pattern.MaxName,
+		"flow.origin": pattern.MaxName, "flow.ref": pattern.MaxName,
+		"hotspot.exceptions": hotspot.MaxExceptions, "hotspot.exceptions.value": argument.MaxText,
+	}
+)
+
+// A case is what else holds where a field has one of some values. That it is not written is one
+// of them where it means one.
+type when struct {
+	field  string
+	values []string
+	then   []clause
+}
+
+// clause is about some fields.
+type clause struct {
+	fields []string
+	must   demand
+	value  any // of most, above and below
+}
+
+type demand int
+
+const (
+	unread   demand = iota // be absent, or say what being absent says
+	needed                 // be there
+	stated                 // be there, and say something
+	oneOf                  // be one of the values
+	most                   // be at most the value
+	inside                 // be above 0, and at most the value if there is one
+	below                  // be below the value
+	empty                  // be an empty list, or absent
+	matching               // match the expression
+	other                  // be another value
+)
+
+var (
+	noWindow     = clause{fields: []string{"buckets", "strict"}, must: unread}
+	noWarmUp     = clause{fields: []string{"warmUpPeriod", "coldFactor"}, must: unread}
+	noWait       = clause{fields: []string{"maxWait"}, must: unread}
+	noBurst      = clause{fields: []string{"burst"}, must: unread}
+	noMemory     = clause{fields: []string{"memoryThreshold", "lowMemory", "highMemory"}, must: unread}
+	noInterval   = clause{fields: []string{"interval"}, must: unread}
+	rejectOnly   = clause{fields: []string{"behavior"}, must: oneOf, value: []string{"reject"}}
+	aShare       = clause{fields: []string{"threshold"}, must: most, value: 1}
+	slowSaid     = clause{fields: []string{"slowRT"}, must: stated}
+	noSlow       = clause{fields: []string{"slowRT"}, must: unread}
+	anExpression = clause{fields: []string{"resource"}, must: other, value: spec.AnyResource}
+	noExclude    = clause{fields: []string{"exclude"}, must: empty}
+	noStatistics = clause{fields: []string{"minCalls", "interval", "buckets"}, must: unread}
+)
+
+// breakers are the cases of the two families that have breakers.
+var breakers = []when{
+	{"strategy", []string{"errorRatio"}, []clause{aShare, noSlow}},
+	{"strategy", []string{"slowRatio"}, []clause{aShare, slowSaid}},
+	{"strategy", []string{"errorCount"}, []clause{noSlow}},
+	{"strategy", []string{"consecutiveErrors"}, []clause{noSlow, noStatistics}},
+}
+
+// cases are what the loader refuses of a rule though each field by itself is right, by family.
+var cases = map[string][]when{
+	"flow": {
+		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noWindow}},
+		{"behavior", []string{"reject"}, []clause{noWarmUp, noWait, noBurst}},
+		{"behavior", []string{"warmUp"}, []clause{noWait, noBurst, noMemory}},
+		{"behavior", []string{"throttle"}, []clause{noWindow, noWarmUp, noBurst}},
+		{"behavior", []string{"warmUpThrottle"}, []clause{noWindow, noBurst, noMemory}},
+		{"behavior", []string{"tokenBucket"}, []clause{noWindow, noWarmUp, noWait, noMemory}},
+		{"relation", []string{"direct"}, []clause{{fields: []string{"ref"}, must: unread}}},
+		{"relation", []string{"associated"}, []clause{
+			{fields: []string{"ref"}, must: stated},
+			{fields: []string{"behavior"}, must: oneOf, value: []string{"reject", "warmUp"}},
+		}},
+		{"relation", []string{"chain"}, []clause{{fields: []string{"ref"}, must: stated}}},
+	},
+	"hotspot": {
+		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst}},
+		{"behavior", []string{"reject", "tokenBucket"}, []clause{noWait}},
+		{"behavior", []string{"throttle"}, []clause{noBurst}},
+	},
+	"system": {
+		{"metric", []string{"load", "cpu", "concurrency"}, []clause{noInterval, noWindow}},
+		{"metric", []string{"rt"}, []clause{
+			{fields: []string{"threshold", "strict"}, must: unread}, {fields: []string{"maxRT"}, must: stated},
+		}},
+		{"metric", []string{"rt", "concurrency", "qps"}, []clause{{fields: []string{"strategy"}, must: unread}}},
+		{"metric", []string{"load", "cpu", "concurrency", "qps"}, []clause{
+			{fields: []string{"threshold"}, must: needed}, {fields: []string{"maxRT"}, must: unread},
+		}},
+		{"metric", []string{"load"}, []clause{{fields: []string{"threshold"}, must: inside}}},
+		{"metric", []string{"cpu"}, []clause{{fields: []string{"threshold"}, must: inside}, {fields: []string{"threshold"}, must: below, value: 1}}},
+	},
+	"authority": {
+		{"list", []string{"deny", "black"}, []clause{{fields: []string{"allowAnonymous"}, must: unread}}},
+	},
+	"breaker": breakers,
+	"outlier": breakers,
+}
+
+// names are the cases of the families whose rules name resources.
+var names = []when{
+	{"match", []string{"regex"}, []clause{anExpression, noExclude}},
+	{"regex", []string{"true"}, []clause{anExpression, noExclude}},
+	{"match", []string{"prefix"}, []clause{{fields: []string{"resource"}, must: matching, value: `^[^*]+\*$`}}},
+	{"match", []string{"path"}, []clause{
+		{fields: []string{"resource"}, must: matching, value: `/`},
+		{fields: []string{"resource"}, must: matching, value: `(^|/)\*(/|$)|^\* /`}, // a part that is a star
+	}},
+}
+
+// partners are fields that say something only together: where one of the first does, all of the
+// second must.
+var partners = map[string][][2][]string{
+	"flow": {
+		{{"memoryThreshold"}, {"lowMemory", "highMemory"}},
+		{{"lowMemory"}, {"memoryThreshold", "highMemory"}},
+		{{"highMemory"}, {"memoryThreshold", "lowMemory"}},
+	},
+	"isolation": {
+		{{"maxQueue"}, {"maxWait", "threshold"}},
+		{{"maxWait"}, {"maxQueue"}},
+	},
+}
