@@ -22,21 +22,21 @@ func Load(path string) (Set, error) {
 
 // LoadWith is to [Load] as [ParseWith] is to [Parse].
 func LoadWith(path string, opts ParseOptions) (Parsed, error) {
-	data, _, err := readFile(path)
+	data, _, err := readFile(path, MaxFileSize)
 	if err != nil {
 		return Parsed{}, err
 	}
 	return ParseWith(path, data, opts)
 }
 
-// readFile returns the content of the regular file at path.
-func readFile(path string) ([]byte, os.FileInfo, error) {
+// readFile returns the content of the regular file at path, of at most so many bytes.
+func readFile(path string, most int64) ([]byte, os.FileInfo, error) {
 	// Opening a device can already do something, so ask what it is first.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := checkFile(path, info); err != nil {
+	if err := checkFile(path, info, most); err != nil {
 		return nil, nil, err
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|openFlags, 0)
@@ -49,20 +49,20 @@ func readFile(path string) ([]byte, os.FileInfo, error) {
 	if info, err = f.Stat(); err != nil {
 		return nil, nil, err
 	}
-	if err := checkFile(path, info); err != nil {
+	if err := checkFile(path, info, most); err != nil {
 		return nil, nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1)) // it may have grown
+	data, err := io.ReadAll(io.LimitReader(f, most+1)) // it may have grown
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(data) > MaxFileSize {
-		return nil, nil, tooLarge(path, int64(len(data)))
+	if int64(len(data)) > most {
+		return nil, nil, tooLarge(path, int64(len(data)), most)
 	}
 	return data, info, nil
 }
 
-func checkFile(path string, info os.FileInfo) error {
+func checkFile(path string, info os.FileInfo, most int64) error {
 	switch {
 	case info.IsDir():
 		return &FileError{File: path, Problem: "is a directory, not a file"}
@@ -70,12 +70,12 @@ func checkFile(path string, info os.FileInfo) error {
 		return &FileError{File: path, Problem: "is not a regular file"}
 	case anyoneMayWrite(info):
 		return &FileError{File: path, Problem: fmt.Sprintf("every user can write it (mode %#o): run chmod o-w", info.Mode().Perm())}
-	case info.Size() > MaxFileSize:
-		return tooLarge(path, info.Size())
+	case info.Size() > most:
+		return tooLarge(path, info.Size(), most)
 	}
 	return nil
 }
 
-func tooLarge(path string, size int64) error {
-	return &FileError{File: path, Problem: fmt.Sprintf("has %d bytes or more, the most is %d", size, MaxFileSize)}
+func tooLarge(path string, size, most int64) error {
+	return &FileError{File: path, Problem: fmt.Sprintf("has %d bytes or more, the most is %d", size, most)}
 }

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // replace parses data and puts it in force.
@@ -41,14 +42,19 @@ func (w *Watcher) report(r Reload) {
 	w.record(r)
 	_ = survive(func() {
 		if r.Err != nil {
-			w.log.Error("penstock: rule file not loaded, the last good rules stay", "path", r.Path, "error", r.Err)
+			w.log.Error("penstock: "+w.what+" not loaded, the last good rules stay", w.key, r.Path, "error", r.Err)
 			return
 		}
-		about := []any{"path", r.Path, "hash", r.Hash, "rules", w.good.Set.Len(), "change", r.Change.String()}
+		about := []any{w.key, r.Path, "hash", r.Hash, "rules", w.good.Set.Len(), "change", r.Change.String()}
 		if !first && !r.Change.Empty() {
 			about = append(about, "what", r.Change.told())
 		}
-		w.log.Info("penstock: rule file loaded", about...)
+		if r.Cached.IsZero() {
+			w.log.Info("penstock: "+w.what+" loaded", about...)
+		} else {
+			about = append(about, "age", r.Time.Sub(r.Cached).Round(time.Second))
+			w.log.Warn("penstock: "+w.what+" not reached, the rules are from its cache", about...)
+		}
 		w.good.Warn(w.log)
 	})
 	if w.hook == nil {
@@ -56,7 +62,7 @@ func (w *Watcher) report(r Reload) {
 	}
 	if p := survive(func() { w.hook(r) }); p != nil {
 		_ = survive(func() {
-			w.log.Error("penstock: watching rule file: OnReload panicked", "path", w.path, "panic", fmt.Sprint(p))
+			w.log.Error("penstock: watching "+w.what+": OnReload panicked", w.key, w.path, "panic", fmt.Sprint(p))
 		})
 	}
 }
@@ -68,6 +74,15 @@ func survive(f func()) (reason any) {
 	return nil
 }
 
+// confirm notes that the content which was tried last is still there, as this revision.
+func (w *Watcher) confirm(revision string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := &w.status; s.OK { // it is in force
+		s.Revision, s.Confirmed = revision, time.Now()
+	}
+}
+
 func (w *Watcher) record(r Reload) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,6 +90,10 @@ func (w *Watcher) record(r Reload) {
 	s.OK = r.Err == nil
 	if s.OK {
 		s.LastSuccess, s.Hash, s.Rules = r.Time, r.Hash, w.good.Set.Len()
+		s.Revision, s.Cached, s.Confirmed = r.Revision, r.Cached, r.Time
+		if !r.Cached.IsZero() {
+			s.Confirmed = r.Cached
+		}
 		s.Successes++
 	} else {
 		s.LastFailure, s.LastError = r.Time, r.Err

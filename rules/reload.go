@@ -114,6 +114,7 @@ func (w *fileWatch) look(ctx context.Context) (again bool) {
 	s := w.read()
 	switch {
 	case s.sameContent(w.seen):
+		w.confirm("")
 		w.pending, w.tries = snapshot{}, 0
 		return false
 	case !s.sameFile(w.pending):

@@ -9,6 +9,8 @@ import (
 // hash identifies the content of a file. The zero hash is no content.
 type hash [sha256.Size]byte
 
+func hashOf(data []byte) hash { return sha256.Sum256(data) }
+
 // String returns the first 12 hex digits of the hash, which tell the versions of a file apart
 // and can be read out: what sha256sum begins with. "" for the zero hash.
 func (h hash) String() string {
@@ -30,13 +32,13 @@ type snapshot struct {
 
 func (w *fileWatch) read() snapshot {
 	s := snapshot{taken: time.Now()}
-	data, info, err := readFile(w.file)
+	data, info, err := readFile(w.file, MaxFileSize)
 	s.done = time.Now()
 	if err != nil {
 		s.err = err
 		return s
 	}
-	s.data, s.hash, s.modified = data, sha256.Sum256(data), info.ModTime()
+	s.data, s.hash, s.modified = data, hashOf(data), info.ModTime()
 	return s
 }
 

@@ -20,7 +20,8 @@ func TestStatus(t *testing.T) {
 		start := time.Now()
 		first := p.Status()
 		assert.Regexp(t, "^[0-9a-f]{12}$", first.Hash)
-		assert.Equal(t, Status{Path: path, Watching: true, OK: true, Hash: first.Hash, Rules: 1, LastSuccess: first.LastSuccess, Successes: 1}, first)
+		assert.Equal(t, Status{Path: path, Watching: true, OK: true, Hash: first.Hash, Rules: 1,
+			Confirmed: first.LastSuccess, LastSuccess: first.LastSuccess, Successes: 1}, first)
 
 		write(t, path, []byte("flow: 1"))
 		fake.touch()
@@ -35,10 +36,14 @@ func TestStatus(t *testing.T) {
 		after(settled)
 		r := <-p.reloads
 		want.OK, want.Successes, want.Rules = true, 2, 3
-		want.LastSuccess, want.Hash = r.Time, r.Hash
+		want.LastSuccess, want.Confirmed, want.Hash = r.Time, r.Time, r.Hash
 		assert.Equal(t, want, p.Status())
 		assert.NotEqual(t, first.Hash, r.Hash)
 
+		after(time.Minute)
+		assert.Less(t, time.Since(p.Status().Confirmed), defaultTuning.poll+settled, "a look that finds the same confirms it")
+
+		want.Confirmed = p.Status().Confirmed
 		p.Close()
 		want.Watching = false
 		assert.Equal(t, want, p.Status(), "all else is as it was")

@@ -21,24 +21,29 @@ type WatchConfig struct {
 }
 
 // Reload is one outcome of watching: new rules are in force, or Err says why
-// the last good ones stay.
+// the last good ones stay, if there are any.
 type Reload struct {
-	Time   time.Time
-	Path   string
-	Hash   string // the first 12 hex digits of the content's SHA-256; "" if it couldn't be read
-	Change Change // from what was applied before; none on error
+	Time     time.Time
+	Path     string    // of the file, or the name of the source
+	Hash     string    // the first 12 hex digits of the content's SHA-256; "" if it couldn't be read
+	Revision string    // what the source calls the content; "" of a file, or if it couldn't be read
+	Cached   time.Time // when the rules were written to the cache that they are from; else zero
+	Change   Change    // from what was applied before; none on error
 	// Warnings are about rules of Sentinel's, see [ParseWith]. They are logged, too.
 	Warnings []Warning
 	Err      error // of reading, of parsing, or of apply
 }
 
-// Status is how watching a file stands.
+// Status is how watching a file or a source stands.
 type Status struct {
-	Path        string
+	Path        string    // of the file, or the name of the source
 	Watching    bool      // it has not ended
 	OK          bool      // the last reload succeeded
-	Polling     bool      // the system doesn't tell of changes; the file is read every few seconds
+	Polling     bool      // of a file: the system doesn't tell of changes; the file is read every few seconds
 	Hash        string    // of the content in force
+	Revision    string    // what the source calls that; "" of a file
+	Cached      time.Time // when that was written to the cache that it is from; zero if it is not
+	Confirmed   time.Time // when file or source was last seen to hold that
 	Rules       int       // in force
 	LastSuccess time.Time // never zero
 	LastFailure time.Time // zero if there was none
@@ -47,10 +52,12 @@ type Status struct {
 	Failures    uint64
 }
 
-// Watcher keeps applying rules as they change. Make one with [Watch]. Its
+// Watcher keeps applying rules as they change. Make one with [Watch] or [WatchSource]. Its
 // methods are safe for concurrent use.
 type Watcher struct {
-	path  string // of the file, as given
+	path  string // of the file, as given, or the name of the source
+	what  string // it is that is watched, for the log
+	key   string // of path in the log
 	apply func(Set) error
 	hook  func(Reload)
 	log   *slog.Logger
@@ -127,6 +134,8 @@ func watch(ctx context.Context, path string, apply func(Set) error, cfg WatchCon
 func newWatcher(path string, apply func(Set) error, cfg WatchConfig) *Watcher {
 	w := &Watcher{
 		path:   path,
+		what:   "rule file",
+		key:    "path",
 		apply:  apply,
 		hook:   cfg.OnReload,
 		log:    cfg.Logger,

@@ -1,0 +1,76 @@
+package rules
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// cache is a file that keeps a document of a source: a line of JSON that describes the
+// document, and then its bytes.
+//
+// A program may be killed while it writes, and the machine may lose its power. So a
+// document is written to a file of its own, which takes the name of the cache once all
+// of it is on the disk; see [replaceFile]. Whatever else may happen to a file, the
+// hash of the document tells.
+type cache struct {
+	path   string
+	source string // its name: the rules of another source are none
+	disk   disk
+}
+
+// cached is what a cache keeps.
+type cached struct {
+	Document
+	saved time.Time
+}
+
+// cacheHead is the line that describes a document.
+type cacheHead struct {
+	Format   string    `json:"format"`
+	Source   string    `json:"source"`
+	Revision string    `json:"revision"`
+	Saved    time.Time `json:"saved"`
+	SHA256   string    `json:"sha256"`
+}
+
+const (
+	cacheFormat  = "penstock rules 1"
+	maxCacheHead = 16 << 10 // bytes
+)
+
+func (c *cache) write(doc cached) error {
+	h := hashOf(doc.Data)
+	head, err := json.Marshal(cacheHead{cacheFormat, c.source, doc.Revision, doc.saved, hex.EncodeToString(h[:])})
+	if err != nil {
+		return err
+	}
+	if len(head) >= maxCacheHead {
+		return fmt.Errorf("%s: the name of the source and the revision have %d bytes, the most is %d", c.path, len(head), maxCacheHead-1)
+	}
+	return replaceFile(c.disk, c.path, nil, 0o600, append(append(head, '\n'), doc.Data...))
+}
+
+func (c *cache) read() (cached, error) {
+	fail := func(format string, args ...any) (cached, error) {
+		return cached{}, &FileError{File: c.path, Problem: cut(printable(fmt.Sprintf(format, args...)), maxShown)}
+	}
+	text, _, err := readFile(c.path, maxCacheHead+MaxFileSize)
+	if err != nil {
+		return cached{}, err
+	}
+	line, data, _ := bytes.Cut(text, []byte("\n"))
+	var head cacheHead
+	if err := json.Unmarshal(line, &head); err != nil || head.Format != cacheFormat {
+		return fail("is no cache of rules")
+	}
+	if head.Source != c.source {
+		return fail("is the cache of another source, %q", clip(head.Source))
+	}
+	if h := hashOf(data); head.SHA256 != hex.EncodeToString(h[:]) {
+		return fail("is damaged: its content has another hash than it says")
+	}
+	return cached{Document{data, head.Revision}, head.Saved}, nil
+}

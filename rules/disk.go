@@ -1,0 +1,102 @@
+package rules
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// disk is what replacing a file does to a file system, step by step, so that tests can stop it
+// at any.
+type disk interface {
+	create(path string, mode os.FileMode) (diskFile, error) // which must not exist
+	rename(from, to string) error
+	remove(path string) error
+	syncDir(path string) error
+}
+
+type diskFile interface {
+	io.WriteCloser
+	// resemble gives the file the mode and, as far as the system lets it, the owner of another one.
+	resemble(like os.FileInfo) error
+	Sync() error
+}
+
+// replaceFile replaces the file at path by one that holds data, or makes it. At no time is
+// there less at path than the old content or the new, also where the process is killed or
+// the machine stops: the data is on the disk before it has the name, and the name is before
+// replaceFile returns. The new file is like the old one, if there is any, or else of the mode.
+//
+// If the error is not nil the content is the old one, but for an error in the very last step.
+func replaceFile(d disk, path string, like os.FileInfo, mode os.FileMode, data []byte) error {
+	temp := filepath.Join(filepath.Dir(path), tempPrefix(path)+rand.Text())
+	f, err := d.create(temp, mode)
+	if err != nil {
+		return err
+	}
+	if like != nil {
+		err = f.resemble(like)
+	}
+	if err == nil {
+		_, err = f.Write(data)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = d.rename(temp, path)
+	}
+	if err != nil {
+		return errors.Join(err, d.remove(temp))
+	}
+	return d.syncDir(filepath.Dir(path))
+}
+
+// tempPrefix is what the names of files begin with that are to replace the one at path.
+func tempPrefix(path string) string { return "." + filepath.Base(path) + ".new-" }
+
+// leftoverAfter is how old a file must be that nobody can be writing any more.
+const leftoverAfter = time.Hour
+
+// removeLeftovers removes the files of processes that were killed while they replaced the one
+// at path.
+func removeLeftovers(path string) {
+	dir := filepath.Dir(path)
+	entries, _ := os.ReadDir(dir) // what can't be seen stays
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), tempPrefix(path)) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > leftoverAfter {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// realDisk is the disk of the machine.
+type realDisk struct{}
+
+func (realDisk) create(path string, mode os.FileMode) (diskFile, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return nil, err
+	}
+	return realFile{f}, nil
+}
+
+func (realDisk) rename(from, to string) error { return os.Rename(from, to) }
+func (realDisk) remove(path string) error     { return os.Remove(path) }
+
+type realFile struct{ *os.File }
+
+func (f realFile) resemble(like os.FileInfo) error {
+	takeOwner(f.File, like) // first: it may take bits off the mode
+	return f.Chmod(like.Mode().Perm())
+}
