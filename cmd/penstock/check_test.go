@@ -1,0 +1,198 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const tenMistakes = `flow:
+  - resource: GET /orders
+    treshold: 100               # a misspelt key
+  - resource: GET /users
+    threshold: 100
+    interval: 500               # a duration without its unit
+  - resource: GET /search
+    threshold: 100
+    behavior: warmup            # a name that does not exist
+  - resource: GET /stock
+    threshold: -1               # a negative limit
+  - {id: a, resource: GET /a, threshold: 1}
+  - {id: a, resource: GET /b, threshold: 2}   # an id that is there already
+  - resource: GET /items/(.*
+    match: regex                # an expression that is none
+    threshold: 1
+isolation: {resource: GET /x, threshold: 1}   # no list
+breaker:
+  - resource: POST /payments
+    strategy: errorRatio
+    threshold: 50               # a ratio above 1
+  - strategy: errorCount        # no resource
+    threshold: 5
+brakers: []                     # a family that does not exist
+`
+
+// A file with ten different mistakes: all of them, with the line and the column, in one run.
+func TestTenMistakes(t *testing.T) {
+	file := write(t, "rules.yaml", tenMistakes)
+	r := penstock(t, "", "check", "--json", file)
+	assert.Equal(t, exitErrors, r.code)
+	var told struct {
+		Files []struct {
+			File, Dialect string
+			Rules         int
+		}
+		Errors, Warnings int
+		Found            []struct {
+			Severity, File, Field, Problem string
+			Line, Column                   int
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.out), &told))
+	assert.Equal(t, 10, told.Errors)
+	assert.Zero(t, told.Warnings)
+	lines := strings.Split(tenMistakes, "\n")
+	var found []string
+	for _, f := range told.Found {
+		assert.Equal(t, "error", f.Severity)
+		assert.Equal(t, file, f.File)
+		assert.NotEmpty(t, f.Problem)
+		text := lines[f.Line-1][f.Column-1:]
+		text, _, _ = strings.Cut(text, " ")
+		found = append(found, f.Field+" at "+text)
+	}
+	assert.Equal(t, []string{
+		"flow[0].treshold at treshold:",
+		"flow[1].interval at 500",
+		"flow[2].behavior at warmup",
+		"flow[3].threshold at -1",
+		"flow[5].id at a,",
+		"flow[6].resource at GET",
+		"isolation at {resource:",
+		"breaker[0].threshold at 50",
+		"breaker[1].resource at strategy:",
+		"brakers at brakers:",
+	}, found)
+
+	r = penstock(t, "", "check", file)
+	assert.Equal(t, exitErrors, r.code)
+	assert.Equal(t, 10, strings.Count(r.out, ": error: "))
+	assert.Contains(t, r.out, file+":6:15: error: flow[1].interval: must be a duration with its unit, as in 500ms or 500s\n"+
+		"  6 |     interval: 500               # a duration without its unit\n"+
+		"    |               ^\n")
+	assert.True(t, strings.HasSuffix(r.out, file+": 10 errors\n"))
+
+	r = penstock(t, "", "check", "--format", "github", file)
+	assert.Equal(t, 10, strings.Count(r.out, "::error file="))
+	assert.Contains(t, r.out, "::error file="+file+",line=11,col=16,title=flow[3].threshold::flow[3].threshold: is -1: use a finite number from 0 to 1e+15\n")
+}
+
+// What is wrong with any file is told in one run, and with all of them together.
+func TestSeveralFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.yaml":        "flow:\n  - {id: orders, resource: GET /orders, threshold: 1}\n  - {id: twice, resource: GET /a, threshold: 1}\n",
+		"b.yml":         "flow:\n  - resource: GET /b\n    threshold: 1\n    id: twice\nbreaker:\n  - {id: orders, resource: GET /b, strategy: errorCount, threshold: 5}\n",
+		"c.json":        `{"flow": [{"resource": "GET /c"}]}`,
+		"d.yaml":        "flow:\n  - resource: [\n",
+		"e.json":        `[{"resource": "POST /payments", "grade": 1, "count": 1, "timeWindow": 10}]`,
+		".hidden.yaml":  "no: rules",
+		"README.md":     "no rules either",
+		"sub/deep.yaml": "nor: these",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	t.Chdir(dir)
+	r := penstock(t, "", "check", ".")
+	assert.Equal(t, exitErrors, r.code)
+	assert.Equal(t, `c.json:1:11: error: flow[0].threshold: is required: write 0 if you mean 0
+  1 | {"flow": [{"resource": "GET /c"}]}
+    |           ^
+d.yaml:2:3: error: is not YAML: did not find expected node content
+  2 |   - resource: [
+    |   ^
+e.json:1:54: warning: [0].count: is 1, and Sentinel opens above it, which is never: the rule is read as `+"`mode: off`"+`; write a smaller ratio (never-opens)
+  1 | … "POST /payments", "grade": 1, "count": 1, "timeWindow": 10}]
+    |                                          ^
+b.yml:4:9: error: flow[0].id: "twice" is already the id of a flow rule at a.yaml:3:10: an id is of one rule in all files
+  4 |     id: twice
+    |         ^
+5 files: 3 errors, 1 warning
+`, r.out)
+
+	r = penstock(t, "flow: []", "check", "a.yaml", "missing.yaml", "sub/deep.yaml", "-")
+	assert.Equal(t, exitErrors, r.code)
+	assert.Contains(t, r.out, "missing.yaml: error: no such file or directory\n")
+	assert.Contains(t, r.out, "sub/deep.yaml:1:1: error: nor: unknown field\n")
+	assert.Contains(t, r.out, "4 files: 2 errors\n")
+
+	assert.Contains(t, penstock(t, "", "check", "a.yaml", "a.yaml").err, "a.yaml: named twice")
+	require.NoError(t, os.Mkdir("empty", 0o755))
+	assert.Contains(t, penstock(t, "", "check", "empty").err, "empty: no rule file is in this directory")
+	assert.Equal(t, result{exitOK, "2 files: ok, 3 rules\n", ""}, penstock(t, "", "check", "a.yaml", write(t, "f.yaml", "flow:\n  - {resource: x, threshold: 1}\n")))
+}
+
+// Warnings are no errors, unless somebody wants them to be.
+func TestStrict(t *testing.T) {
+	java := write(t, "java.json", `[{"resource": "POST /payments", "grade": 1, "count": 1, "timeWindow": 10}]`)
+	assert.Equal(t, exitOK, penstock(t, "", "check", java).code)
+	assert.Equal(t, exitFindings, penstock(t, "", "check", "--strict", java).code)
+	r := penstock(t, "", "check", "--strict", "--format", "github", java)
+	assert.Equal(t, exitFindings, r.code)
+	assert.Contains(t, r.out, "::warning file="+java+",line=1,col=54,title=never-opens::[0].count: is 1")
+	bad := write(t, "bad.yaml", "flow: 1")
+	assert.Equal(t, exitErrors, penstock(t, "", "check", "--strict", java, bad).code, "errors weigh more")
+}
+
+// What the dialect and the family are, files may leave to the flags.
+func TestDialectByFlag(t *testing.T) {
+	list := `[{"resource": "GET /orders"}]`
+	r := penstock(t, list, "check", "-")
+	assert.Equal(t, exitErrors, r.code)
+	assert.Contains(t, r.out, "stdin:1:1: error: must be a mapping of rule families")
+	r = penstock(t, `[{"resource": "GET /orders", "threshold": 5}]`, "check", "--dialect", "sentinel-go", "--family", "flow", "-")
+	assert.Equal(t, result{exitOK, "stdin: ok, 1 rule\n", ""}, r)
+}
+
+// What a file holds can't steer the terminal that its errors are shown on.
+func TestExcerpts(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	for _, c := range []struct {
+		name, source string
+		line, column int
+		text, caret  string
+		shown        bool
+	}{
+		{"a line", "a: 1\nb: 2\n", 2, 4, "b: 2", "   ^", true},
+		{"beyond its end", "a: 1\n", 1, 9, "a: 1", "    ^", true},
+		{"a tab", "a:\t1\n", 1, 4, "a: 1", "   ^", true},
+		{"control characters", "a: \x1b[31m\u202e\n", 1, 4, "a: ·[31m·", "   ^", true},
+		{"a long one", long, 1, 1, long[:68] + "…", "^", true},
+		{"the middle of it", long, 1, 101, "…" + long[:68] + "…", strings.Repeat(" ", 41) + "^", true},
+		{"its end", long, 1, 201, "…" + long[:40], strings.Repeat(" ", 41) + "^", true},
+		{"no place", "a", 0, 0, "", "", false},
+		{"no such line", "a", 5, 1, "", "", false},
+		{"an empty line", "a\n\nb", 2, 1, "", "", false},
+		{"no text", "\xff\xfe", 1, 1, "", "", false},
+		{"carriage returns", "a: 1\r\nb: 2\r\n", 2, 1, "b: 2", "^", true},
+	} {
+		text, caret, shown := excerpt([]byte(c.source), c.line, c.column)
+		assert.Equal(t, c.shown, shown, c.name)
+		assert.Equal(t, c.text, text, c.name)
+		assert.Equal(t, c.caret, caret, c.name)
+	}
+}
+
+func TestAnnotationsAreEscaped(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a,b:c%.yaml")
+	require.NoError(t, os.WriteFile(name, []byte("flow:\n  - {resource: a, 'b%': 1}\n"), 0o644))
+	r := penstock(t, "", "check", "--format", "github", name)
+	assert.Contains(t, r.out, "a%2Cb%3Ac%25.yaml,line=2,col=19")
+	assert.Contains(t, r.out, "::flow[0].b%25: unknown field")
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *command) convert() *cobra.Command {
+	var parse parseFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "convert [FILE|-]",
+		Short: "Write rules of any dialect as a native file",
+		Long: `Convert reads a rule file of alibaba/Sentinel for Java, of sentinel-golang, or
+a native one, and writes a native file that means the same to standard output:
+YAML, or JSON with --json. What has another meaning here, or none, is told on
+standard error. Comments of the file are not kept.
+
+Exit code: 0, or 1 if the file is not understood.`,
+		Example: `  penstock convert --from sentinel-java flow-rules.json >rules.yaml
+  penstock convert --from sentinel-go --family flow rules.json
+  curl -s localhost:8719/getRules?type=flow | penstock convert`,
+		Args:              args(0, 1, "one file, or - for standard input"),
+		ValidArgsFunction: ruleFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts, err := parse.options(cmd)
+			if err != nil {
+				return err
+			}
+			_, set, faults, err := c.readAll(append(args, stdin)[:1], opts)
+			if err != nil {
+				return err
+			}
+			if err := c.report(c.err, faults); err != nil {
+				return err
+			}
+			if slices.ContainsFunc(faults, func(f fault) bool { return !f.warning }) {
+				return exit(exitErrors)
+			}
+			text, err := set.YAML()
+			if asJSON && err == nil {
+				var compact []byte
+				if compact, err = set.MarshalJSON(); err == nil {
+					var indented bytes.Buffer
+					err = json.Indent(&indented, compact, "", "  ")
+					text = append(indented.Bytes(), '\n')
+				}
+			}
+			if err != nil {
+				return err
+			}
+			_, err = c.out.Write(text)
+			return err
+		},
+	}
+	parse.add(cmd, "from")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return cmd
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the transcripts of docs/command.md anew")
+
+const page = "../../docs/command.md"
+
+var fenced = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```$")
+
+// What the page shows is what happens. A block that names a file, as in "yaml rules.yaml", is that
+// file; one of console is commands and what they print, both streams, one after the other in one
+// folder.
+func TestDocs(t *testing.T) {
+	path, err := filepath.Abs(page)
+	require.NoError(t, err)
+	text := read(t, path)
+	t.Chdir(t.TempDir())
+	shown := make(map[string]bool) // commands
+	now := fenced.ReplaceAllStringFunc(text, func(block string) string {
+		m := fenced.FindStringSubmatch(block)
+		language, name, _ := strings.Cut(m[1], " ")
+		switch {
+		case name != "":
+			require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+			require.NoError(t, os.WriteFile(name, []byte(m[2]), 0o644))
+		case language == "console":
+			var b strings.Builder
+			for line := range strings.Lines(m[2]) {
+				command, ok := strings.CutPrefix(line, "$ ")
+				if !ok {
+					continue
+				}
+				command = strings.TrimSuffix(command, "\n")
+				b.WriteString("$ " + command + "\n" + played(t, command, shown))
+			}
+			return "```" + m[1] + "\n" + b.String() + "```"
+		}
+		return block
+	})
+	c := &command{streams: streams{env: os.Getenv}}
+	for _, cmd := range c.root().Commands() {
+		if !cmd.Hidden && cmd.Name() != "help" {
+			assert.True(t, shown[cmd.Name()], "a transcript of %s", cmd.Name())
+		}
+	}
+	for line := range strings.Lines(now) {
+		if strings.HasPrefix(line, "$ ") {
+			assert.LessOrEqual(t, len(line), 81, line)
+		}
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(now), 0o644))
+		return
+	}
+	assert.Equal(t, text, now, "go test -run TestDocs -update writes it anew")
+}
+
+// played carries out a command line of a transcript and returns what a terminal would show.
+func played(t *testing.T, line string, shown map[string]bool) string {
+	t.Helper()
+	line, status := strings.CutSuffix(line, "; echo $?")
+	line, file, into := strings.Cut(line, " >")
+	args := words(line)
+	require.NotEmpty(t, args)
+	if args[0] == "cat" {
+		return read(t, args[1])
+	}
+	require.Equal(t, "penstock", args[0], line)
+	shown[args[1]] = true
+	var out, all bytes.Buffer
+	std := streams{strings.NewReader(""), &all, &all, func(string) string { return "" }, time.Now}
+	if into {
+		std.out = &out
+	}
+	t.Setenv("SOURCE_DATE_EPOCH", "1767225600")
+	code := run(args[1:], std)
+	if into {
+		require.NoError(t, os.WriteFile(file, out.Bytes(), 0o644))
+	}
+	text := all.String()
+	if args[1] == "version" {
+		text = "penstock v0.1.0\ngo1.26.0 linux/amd64\n" // of a build like any other
+	}
+	if status {
+		return text + strconv.Itoa(code) + "\n"
+	}
+	assert.Zero(t, code, "%s: a transcript shows an exit code that is not 0:\n%s", line, text)
+	return text
+}
+
+// words are those of a command line, with quotes.
+func words(line string) (all []string) {
+	for _, m := range regexp.MustCompile(`"([^"]*)"|(\S+)`).FindAllStringSubmatch(line, -1) {
+		all = append(all, m[1]+m[2])
+	}
+	return all
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// rate is a number of calls in a time, as in 150/s.
+type rate struct {
+	perSecond float64
+	text      string
+}
+
+func (r *rate) String() string { return r.text }
+func (r *rate) Type() string   { return "calls/time" }
+
+func (r *rate) Set(s string) error {
+	number, unit, _ := strings.Cut(s, "/")
+	calls, err := strconv.ParseFloat(number, 64)
+	if err != nil || calls <= 0 || math.IsInf(calls, 0) {
+		return fmt.Errorf("write calls and a time, as in 150/s, 9000/m or 1/10s")
+	}
+	if unit == "" {
+		unit = "s"
+	}
+	if unit[0] < '0' || unit[0] > '9' {
+		unit = "1" + unit
+	}
+	d, err := time.ParseDuration(unit)
+	if err != nil || d <= 0 {
+		return fmt.Errorf("%q is no time: write s, m, h, or as in 1/10s", unit)
+	}
+	*r = rate{calls / d.Seconds(), s}
+	return nil
+}
+
+// share is a part of all calls, as in 10% or 0.1.
+type share struct {
+	of   float64
+	text string
+}
+
+func (s *share) String() string { return s.text }
+func (s *share) Type() string   { return "share" }
+
+func (s *share) Set(text string) error {
+	number, percent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0 && v <= 1) {
+		return fmt.Errorf("write a share from 0%% to 100%%, as in 10%% or 0.1")
+	}
+	*s = share{v, text}
+	return nil
+}
+
+// arguments are the values of --arg, as in user=alice or 0=42.
+type arguments struct{ list []argument }
+
+func (a *arguments) String() string { return "" }
+func (a *arguments) Type() string   { return "K=V" }
+
+// mostArgs bounds the number of an argument.
+const mostArgs = 100
+
+func (a *arguments) Set(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return fmt.Errorf("write a name or a number from 0, and a value, as in user=alice or 0=42")
+	}
+	if i, err := strconv.Atoi(name); err == nil && (i < 0 || i >= mostArgs) {
+		return fmt.Errorf("arguments are numbered from 0 to %d", mostArgs-1)
+	}
+	i := slices.IndexFunc(a.list, func(b argument) bool { return b.name == name })
+	if i < 0 {
+		i, a.list = len(a.list), append(a.list, argument{name: name})
+	}
+	a.list[i].values = append(a.list[i].values, argumentValue(value))
+	return nil
+}
+
+// argumentValue is what a value means: as in a rule file, a number, true or false, or text, which
+// quotes make of anything.
+func argumentValue(s string) any {
+	if text, err := strconv.Unquote(s); err == nil && s[0] == '"' {
+		return text
+	}
+	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return i
+	}
+	if f, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+		return f
+	}
+	switch s {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	return s
+}
+
+// callerFlags are the flags that say who calls.
+type callerFlags struct {
+	caller
+	args arguments
+}
+
+func (f *callerFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.origin, "origin", "", "the caller's `name`")
+	cmd.Flags().StringVar(&f.context, "context", "", "the `name` of the way in, for rules by chain")
+	cmd.Flags().Var(&f.args, "arg", "an argument, by its name or its number from 0")
+	cmd.Flags().BoolVar(&f.internal, "internal", false, "not from outside: no system rules")
+}
+
+func (f *callerFlags) of() caller {
+	f.caller.args = f.args.list
+	return f.caller
+}
+
+// short is a duration as people read it.
+func short(d time.Duration) string {
+	switch {
+	case d >= 10*time.Second:
+		d = d.Round(time.Second)
+	case d >= time.Second:
+		d = d.Round(10 * time.Millisecond)
+	case d >= 10*time.Millisecond:
+		d = d.Round(time.Millisecond)
+	case d >= time.Millisecond:
+		d = d.Round(10 * time.Microsecond)
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

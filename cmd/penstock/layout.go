@@ -1,0 +1,380 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/penstock-go/penstock/rules"
+)
+
+// errComment says that the parser would have lost a comment, or moved it to where it is none.
+var errComment = errors.New("is left as it is: a comment would be lost. Put each on a line of its own above what it is about, or at the end of that line")
+
+// formatted returns the text of a file in its one form. It fails for a file that can't be loaded,
+// that is none of ours, or that would mean something else.
+func (f ruleFile) formatted() ([]byte, error) {
+	switch {
+	case f.err != nil:
+		return nil, f.err
+	case f.parsed.Dialect != rules.Native:
+		return nil, fmt.Errorf("is a file of %v: penstock convert makes a native one of it", f.parsed.Dialect)
+	}
+	text, err := formatYAML(f.data)
+	if json.Valid(f.data) {
+		text, err = formatJSON(f.data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	again, err := rules.ParseWith(f.name, text, rules.ParseOptions{})
+	if err != nil || !reflect.DeepEqual(again.Set, f.parsed.Set) {
+		return nil, errors.New("is left as it is: formatted, it would mean something else. Please report it, with the file")
+	}
+	return text, nil
+}
+
+// keyOrder are the keys of rules by family, in the order in which they are written; those of a
+// list within a rule by the family and the list, as in "hotspot.exceptions".
+var keyOrder = orderOfKeys()
+
+func orderOfKeys() map[string][]string {
+	order := make(map[string][]string)
+	var add func(name string, t reflect.Type)
+	add = func(name string, t reflect.Type) {
+		for f := range t.Fields() {
+			key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			order[name] = append(order[name], key)
+			if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
+				add(name+"."+key, f.Type.Elem())
+			}
+		}
+	}
+	for f := range reflect.TypeFor[rules.Set]().Fields() {
+		key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		add(key, f.Type.Elem())
+	}
+	return order
+}
+
+// rank is where a key is written. The alias regex is written where match is.
+func rank(order []string, key string) int {
+	if key == "regex" {
+		key = "match"
+	}
+	if i := slices.Index(order, key); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// arrange puts the keys of all rules below n in their order, and takes away the styles that the
+// author's editor left. name is what n belongs to.
+func arrange(n *yaml.Node, name string) {
+	switch n.Kind {
+	case yaml.DocumentNode:
+		arrange(n.Content[0], name)
+	case yaml.SequenceNode:
+		for _, item := range n.Content {
+			arrange(item, name)
+			raise(item)
+		}
+	case yaml.MappingNode:
+		pairs := make([][2]*yaml.Node, 0, len(n.Content)/2)
+		for i := 0; i < len(n.Content); i += 2 {
+			pairs = append(pairs, [2]*yaml.Node{n.Content[i], n.Content[i+1]})
+			below := n.Content[i].Value
+			if name != "" {
+				below = name + "." + below
+			}
+			arrange(n.Content[i+1], below)
+		}
+		if order, ok := keyOrder[name]; ok {
+			slices.SortStableFunc(pairs, func(a, b [2]*yaml.Node) int {
+				return rank(order, a[0].Value) - rank(order, b[0].Value)
+			})
+		}
+		n.Content = n.Content[:0]
+		for _, p := range pairs {
+			n.Content = append(n.Content, p[0], p[1])
+		}
+	}
+}
+
+// raise puts what stands above the first key of an item above the item: there is no line for it
+// between the dash and the key.
+func raise(item *yaml.Node) {
+	if item.Kind != yaml.MappingNode || len(item.Content) == 0 || item.Style&yaml.FlowStyle != 0 {
+		return
+	}
+	first := item.Content[0]
+	for line := range strings.Lines(first.HeadComment) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, emptyMark) {
+			continue
+		}
+		if item.HeadComment != "" {
+			item.HeadComment += "\n"
+		}
+		item.HeadComment += line
+	}
+	first.HeadComment = ""
+}
+
+// emptyMark is how the comment begins that stands for an empty line.
+const emptyMark = "#penstock-empty-line"
+
+// formatYAML formats a file of YAML. The parser keeps comments and forgets empty lines, so these
+// go through it as comments that nobody has written.
+func formatYAML(data []byte) ([]byte, error) {
+	data = bytes.ReplaceAll(bytes.TrimPrefix(data, []byte("\uFEFF")), []byte("\r\n"), []byte("\n"))
+	before := comments(data)
+	mark := emptyMark
+	for bytes.Contains(data, []byte(mark)) {
+		mark += "-"
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(markEmpty(data, mark), &doc); err != nil {
+		return nil, err
+	}
+	arrange(&doc, "")
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := errors.Join(enc.Encode(&doc), enc.Close()); err != nil {
+		return nil, err
+	}
+	text := align(unmark(out.Bytes(), mark))
+	if !slices.Equal(before, comments(text)) {
+		return nil, errComment
+	}
+	return text, nil
+}
+
+// markEmpty puts a comment in the place of every run of empty lines, as far indented as what
+// follows, unless it is within a text of several lines.
+func markEmpty(data []byte, mark string) []byte {
+	within := textLines(data)
+	lines := strings.Split(strings.TrimRight(string(data), "\n \t"), "\n")
+	var out []string
+	for i, line := range lines {
+		switch {
+		case strings.TrimSpace(line) != "" || within[i+1]:
+			out = append(out, line)
+		case len(out) > 0 && strings.TrimSpace(out[len(out)-1]) != mark:
+			next := i + 1
+			for strings.TrimSpace(lines[next]) == "" { // the last line isn't empty
+				next++
+			}
+			out = append(out, lines[next][:indentOf(lines[next])]+mark)
+		}
+	}
+	return []byte(strings.Join(out, "\n") + "\n")
+}
+
+func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+
+// textLines are the lines, from 1, that belong to a text of several.
+func textLines(data []byte) map[int]bool {
+	within := make(map[int]bool)
+	var doc yaml.Node
+	if yaml.Unmarshal(data, &doc) != nil {
+		return within
+	}
+	end := bytes.Count(data, []byte("\n")) + 1
+	var scalars []*yaml.Node
+	var walk func(n *yaml.Node)
+	walk = func(n *yaml.Node) {
+		if n.Kind == yaml.ScalarNode {
+			scalars = append(scalars, n)
+		}
+		for _, child := range n.Content {
+			walk(child)
+		}
+	}
+	walk(&doc)
+	for i, n := range scalars {
+		if !strings.Contains(n.Value, "\n") && n.Style&(yaml.LiteralStyle|yaml.FoldedStyle|yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) == 0 {
+			continue
+		}
+		last := end + 1
+		if i+1 < len(scalars) {
+			last = scalars[i+1].Line
+		}
+		if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 && !strings.Contains(n.Value, "\n") {
+			continue // on one line, but for what is folded, which no rule has a use for
+		}
+		for line := n.Line; line < last; line++ {
+			within[line] = true
+		}
+	}
+	return within
+}
+
+// opens reports whether a line is a key whose value is on the lines that follow.
+func opens(line string) bool {
+	if at := commentAt(line); at >= 0 {
+		line = strings.TrimRight(line[:at], " ")
+	}
+	return strings.HasSuffix(line, ":")
+}
+
+// unmark makes empty lines of the comments again, none at the begin or end of a list or of the
+// file, and no two.
+func unmark(text []byte, mark string) []byte {
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n ")
+		if strings.TrimSpace(line) == mark {
+			line = ""
+		}
+		if line != "" || len(out) > 0 && out[len(out)-1] != "" && !opens(out[len(out)-1]) {
+			out = append(out, line)
+		}
+	}
+	return []byte(strings.TrimRight(strings.Join(out, "\n"), "\n") + "\n")
+}
+
+// align puts the comments at the ends of lines that follow each other below each other.
+func align(text []byte) []byte {
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	for i := 0; i < len(lines); {
+		j, width := i, 0
+		for ; j < len(lines); j++ {
+			at := commentAt(lines[j])
+			if at <= 0 || strings.TrimSpace(lines[j][:at]) == "" {
+				break
+			}
+			width = max(width, len([]rune(strings.TrimRight(lines[j][:at], " "))))
+		}
+		for k := i; k < j; k++ {
+			at := commentAt(lines[k])
+			code := strings.TrimRight(lines[k][:at], " ")
+			lines[k] = code + strings.Repeat(" ", width-len([]rune(code))+2) + lines[k][at:]
+		}
+		i = max(j, i+1)
+	}
+	return []byte(strings.Join(lines, "\n") + "\n")
+}
+
+// commentAt returns where the comment of a line begins, or -1. A line within a text of several
+// is taken for one of its own.
+func commentAt(line string) int {
+	quote := byte(0)
+	for i := 0; i < len(line); i++ {
+		switch ch := line[i]; {
+		case quote == '"' && ch == '\\':
+			i++
+		case quote != 0:
+			if ch == quote {
+				quote = 0
+			}
+		case (ch == '"' || ch == '\'') && (i == 0 || strings.IndexByte(" [{,:", line[i-1]) >= 0):
+			quote = ch
+		case ch == '#' && (i == 0 || line[i-1] == ' ' || line[i-1] == '\t'):
+			return i
+		}
+	}
+	return -1
+}
+
+// comments returns the comments of a file, sorted.
+func comments(data []byte) (all []string) {
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimRight(line, " \t\r\n")
+		if at := commentAt(line); at >= 0 {
+			all = append(all, line[at:])
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// formatJSON formats a file of JSON.
+func formatJSON(data []byte) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var compact bytes.Buffer
+	if err := arrangeJSON(&compact, dec, ""); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, compact.Bytes(), "", "  "); err != nil {
+		return nil, err
+	}
+	return append(out.Bytes(), '\n'), nil
+}
+
+// arrangeJSON writes the next value, the keys of rules in their order.
+func arrangeJSON(out *bytes.Buffer, dec *json.Decoder, name string) error {
+	token, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	switch token {
+	case json.Delim('['):
+		out.WriteByte('[')
+		for first := true; dec.More(); first = false {
+			if !first {
+				out.WriteByte(',')
+			}
+			if err := arrangeJSON(out, dec, name); err != nil {
+				return err
+			}
+		}
+		out.WriteByte(']')
+		_, err = dec.Token()
+		return err
+	case json.Delim('{'):
+		var keys []string
+		values := make(map[string]string)
+		for dec.More() {
+			token, err := dec.Token()
+			if err != nil {
+				return err
+			}
+			key := token.(string)
+			below := key
+			if name != "" {
+				below = name + "." + key
+			}
+			var value bytes.Buffer
+			if err := arrangeJSON(&value, dec, below); err != nil {
+				return err
+			}
+			keys, values[key] = append(keys, key), value.String()
+		}
+		if order, ok := keyOrder[name]; ok {
+			slices.SortStableFunc(keys, func(a, b string) int { return rank(order, a) - rank(order, b) })
+		}
+		out.WriteByte('{')
+		for i, key := range keys {
+			if i > 0 {
+				out.WriteByte(',')
+			}
+			if err := writeScalar(out, key); err != nil {
+				return err
+			}
+			out.WriteString(":" + values[key])
+		}
+		out.WriteByte('}')
+		_, err = dec.Token()
+		return err
+	}
+	return writeScalar(out, token)
+}
+
+func writeScalar(out *bytes.Buffer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	out.Write(bytes.TrimRight(b.Bytes(), "\n"))
+	return err
+}

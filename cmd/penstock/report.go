@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/penstock-go/penstock/rules"
+)
+
+// fault is something that is wrong with a file, or that its author should know.
+type fault struct {
+	rules.FileError
+	code    string // of a warning, as in "never-opens"; "" of an error
+	warning bool
+	source  []byte // the file, for the line
+}
+
+// severity is what a fault is called.
+func (f fault) severity() string {
+	if f.warning {
+		return "warning"
+	}
+	return "error"
+}
+
+// faultsOf returns the errors of files that err joins. What is none of a file is left out, unless
+// nothing else is there.
+func faultsOf(err error) []fault {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []fault
+		for _, e := range joined.Unwrap() {
+			all = append(all, faultsOf(e)...)
+		}
+		return all
+	}
+	if e, ok := errors.AsType[*rules.FileError](err); ok {
+		return []fault{{FileError: *e}}
+	}
+	return nil
+}
+
+// report writes faults for people: place and problem, and the line with a caret.
+func (c *command) report(w io.Writer, faults []fault) error {
+	var b bytes.Buffer
+	for _, f := range faults {
+		color := red
+		if f.warning {
+			color = yellow
+		}
+		at := f.FileError
+		at.Path, at.Problem = "", ""
+		place := strings.TrimSuffix(at.Error(), ": ")
+		problem := f.Problem
+		if f.Path != "" {
+			problem = f.Path + ": " + problem
+		}
+		if f.code != "" {
+			problem += " (" + f.code + ")"
+		}
+		fmt.Fprintf(&b, "%s: %s: %s\n", c.paint(w, bold, place), c.paint(w, color, f.severity()), problem)
+		if line, caret, ok := excerpt(f.source, f.Line, f.Column); ok {
+			number := strconv.Itoa(f.Line)
+			gutter := strings.Repeat(" ", len(number))
+			fmt.Fprintf(&b, "  %s %s\n", c.paint(w, blue, number+" |"), line)
+			fmt.Fprintf(&b, "  %s %s\n", c.paint(w, blue, gutter+" |"), c.paint(w, green, caret))
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// What of a long line is shown: so many characters, so many of them before the caret.
+const (
+	excerptWidth  = 68
+	excerptBefore = 40
+)
+
+// excerpt returns a line of a file and a line with a caret below its column, both without what
+// could steer a terminal; of a long one, the part around the column.
+func excerpt(source []byte, line, column int) (text, caret string, ok bool) {
+	if line < 1 || column < 1 {
+		return "", "", false
+	}
+	lines := bytes.Split(source, []byte("\n"))
+	if line > len(lines) {
+		return "", "", false
+	}
+	s := strings.TrimRight(string(lines[line-1]), "\r")
+	if line == 1 {
+		s = strings.TrimPrefix(s, "\uFEFF")
+	}
+	if strings.TrimSpace(s) == "" || !utf8.ValidString(s) {
+		return "", "", false
+	}
+	chars := []rune(s)
+	for i, r := range chars {
+		if r == '\t' {
+			chars[i] = ' ' // as wide as the column says
+		} else if !unicode.IsPrint(r) {
+			chars[i] = '·'
+		}
+	}
+	at := min(column-1, len(chars))
+	before, after := "", ""
+	from := 0
+	if len(chars) > excerptWidth && at > excerptBefore {
+		from, before = at-excerptBefore, "…"
+	}
+	to := min(len(chars), from+excerptWidth)
+	if to < len(chars) {
+		after = "…"
+	}
+	text = strings.TrimRight(before+string(chars[from:to])+after, " ")
+	return text, strings.Repeat(" ", utf8.RuneCountInString(before)+at-from) + "^", true
+}
+
+// jsonFault is a fault as programs read it.
+type jsonFault struct {
+	Severity string `json:"severity"`
+	File     string `json:"file"`
+	Line     int    `json:"line,omitempty"`
+	Column   int    `json:"column,omitempty"`
+	Field    string `json:"field,omitempty"`
+	Code     string `json:"code,omitempty"`
+	Problem  string `json:"problem"`
+}
+
+func toJSON(faults []fault) []jsonFault {
+	all := make([]jsonFault, len(faults))
+	for i, f := range faults {
+		all[i] = jsonFault{f.severity(), f.File, f.Line, f.Column, f.Path, f.code, f.Problem}
+	}
+	return all
+}
+
+// writeJSON writes a value with indentation.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// annotations writes faults as GitHub Actions reads them from a log, each at its line.
+func annotations(w io.Writer, faults []fault) error {
+	var b strings.Builder
+	for _, f := range faults {
+		properties := []string{"file=" + property(f.File)}
+		if f.Line > 0 {
+			properties = append(properties, fmt.Sprintf("line=%d,col=%d", f.Line, f.Column))
+		}
+		title := f.Path
+		if f.code != "" {
+			title = f.code
+		}
+		if title != "" {
+			properties = append(properties, "title="+property(title))
+		}
+		text := f.Problem
+		if f.Path != "" {
+			text = f.Path + ": " + text
+		}
+		fmt.Fprintf(&b, "::%s %s::%s\n", f.severity(), strings.Join(properties, ","), data.Replace(text))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// data escapes what ends a message there.
+var data = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+
+// property escapes besides what ends a property.
+func property(s string) string {
+	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(data.Replace(s))
+}
+
+// count is a number and what it counts.
+func count(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + one + "s"
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes. Those of diff are its own, as those of diff(1) are.
+const (
+	exitOK       = 0
+	exitErrors   = 1 // of the files, or of how the command was called
+	exitFindings = 2 // only findings, and check --strict
+)
+
+// exit is an error that is told already, or nothing to tell: only the code is left.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// run carries out a command line and returns its exit code.
+func run(args []string, std streams) int {
+	c := &command{streams: std, color: auto}
+	root := c.root()
+	root.SetArgs(args)
+	err := root.Execute()
+	if err == nil {
+		return exitOK
+	}
+	if code, told := errors.AsType[exit](err); told {
+		return int(code)
+	}
+	c.tell(err)
+	if c.trouble != 0 {
+		return c.trouble
+	}
+	return exitErrors
+}
+
+// command is one run of the program.
+type command struct {
+	streams
+	color   colorMode
+	trouble int // what to exit with for errors, if not exitErrors
+}
+
+// tell writes an error to people: what the files have wrong as check shows it.
+func (c *command) tell(err error) {
+	if faults := faultsOf(err); len(faults) > 0 {
+		_ = c.report(c.err, faults)
+		return
+	}
+	fmt.Fprintf(c.err, "%s %s\n", c.paint(c.err, red, "penstock:"), strings.TrimSpace(err.Error()))
+	if u, ok := errors.AsType[usageError](err); ok {
+		fmt.Fprintf(c.err, "See %s --help.\n", u.command)
+	}
+}
+
+func (c *command) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "penstock",
+		Short: "Check, convert, compare and try rule files",
+		Long: `Penstock works on rule files: native ones, YAML or JSON, and those of
+alibaba/Sentinel for Java and sentinel-golang.
+
+The exit code is 0 if all is well and 1 for errors; check --strict exits with
+2 where there are findings only, and diff as diff(1) does. A file called -
+is standard input.`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help does it
+	root.PersistentFlags().Var(&c.color, "color", "colors: auto (on a terminal), always, never")
+	_ = root.RegisterFlagCompletionFunc("color", fixed(colorNames...))
+	root.AddCommand(
+		c.check(), c.convert(), c.diff(), c.format(), c.new(), c.try(), c.man(), c.version(),
+	)
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveDefault)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
+	return root
+}
+
+// usageError is an error of how a command was called.
+type usageError struct {
+	error
+	command string
+}
+
+func usage(cmd *cobra.Command, err error) error { return usageError{err, cmd.CommandPath()} }
+
+// args is a check of the number of arguments whose error says what is missing.
+func args(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		switch {
+		case len(given) < least:
+			return usage(cmd, fmt.Errorf("%s needs %s", cmd.Name(), what))
+		case most >= 0 && len(given) > most:
+			return usage(cmd, fmt.Errorf("%s takes %s: %q is too much", cmd.Name(), what, given[most]))
+		}
+		return nil
+	}
+}
+
+// fixed completes one of several words.
+func fixed(words ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// ruleFiles completes names of rule files.
+func ruleFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+}

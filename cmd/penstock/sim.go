@@ -1,0 +1,172 @@
+package main
+
+import (
+	"container/heap"
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/host"
+)
+
+// simulation runs calls on a clock of its own, which moves from one event to the next: a call that
+// comes, one whose wait is over, one that has done its work, an alarm of the engine. Each
+// call is a coroutine, and only one of them runs at any time, so the same calls come to the same
+// end on every machine. It is the Clock and the Host of the engine that is tried.
+type simulation struct {
+	now    int64
+	events events
+	order  int
+	runs   *fiber   // the call that runs, or nil
+	asleep []*fiber // whose sleep a context can end, in the order in which they went to sleep
+	active int      // calls that have begun and not ended
+	busy   machine
+}
+
+// machine is how busy the machine seems to rules that look at it.
+type machine struct{ load, cpu, memory float64 }
+
+// fiber is a call.
+type fiber struct {
+	next  func() (struct{}, bool)
+	yield func(struct{}) bool
+	ctx   context.Context // of its sleep
+	naps  int             // how often it has slept
+}
+
+// event is something that happens at a time; those of one time, in the order in which they were planned.
+type event struct {
+	at    int64
+	order int
+	do    func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].order < e[j].order
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := len(*e) - 1
+	x := (*e)[last]
+	(*e)[last] = event{}
+	*e = (*e)[:last]
+	return x
+}
+
+func newSimulation(start time.Time, busy machine) *simulation {
+	return &simulation{now: start.UnixNano(), busy: busy}
+}
+
+// at plans an event.
+func (s *simulation) at(t int64, do func()) {
+	s.order++
+	heap.Push(&s.events, event{max(t, s.now), s.order, do})
+}
+
+// call begins a call, which is the only thing that runs until it sleeps or ends.
+func (s *simulation) call(do func()) {
+	f := new(fiber)
+	f.next, _ = iter.Pull(func(yield func(struct{}) bool) {
+		f.yield = yield
+		do()
+		s.active--
+	})
+	s.active++
+	s.resume(f)
+}
+
+// resume runs a call until it sleeps or ends, and then those whose sleep that has ended.
+func (s *simulation) resume(f *fiber) {
+	s.runs = f
+	f.next()
+	s.runs = nil
+	for i := 0; i < len(s.asleep); i++ {
+		select {
+		case <-s.asleep[i].ctx.Done():
+			s.resume(s.asleep[i])
+			return // that has looked at all of them
+		default:
+		}
+	}
+}
+
+// step moves the clock to the next event, which happens then. It returns false if there is none.
+func (s *simulation) step() bool {
+	if len(s.events) == 0 {
+		return false
+	}
+	e := heap.Pop(&s.events).(event)
+	s.now = e.at
+	e.do()
+	return true
+}
+
+// Now is the time.
+func (s *simulation) Now() int64 { return s.now }
+
+// Sleep has the call that runs wait for d, or until ctx ends.
+func (s *simulation) Sleep(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil || d <= 0 {
+		return err
+	}
+	f := s.runs
+	f.ctx = ctx
+	f.naps++
+	nap, over := f.naps, false
+	s.at(s.now+int64(d), func() {
+		if f.naps == nap {
+			over = true
+			s.resume(f)
+		}
+	})
+	if ctx.Done() != nil {
+		s.asleep = append(s.asleep, f)
+	}
+	f.yield(struct{}{})
+	f.naps++
+	if i := slices.Index(s.asleep, f); i >= 0 {
+		s.asleep = slices.Delete(s.asleep, i, i+1)
+	}
+	if over {
+		return nil
+	}
+	return ctx.Err()
+}
+
+// Alarm has ring called when d has passed.
+func (s *simulation) Alarm(d time.Duration, ring func()) (stop func()) {
+	stopped := false
+	s.at(s.now+int64(d), func() {
+		if !stopped {
+			ring()
+		}
+	})
+	return func() { stopped = true }
+}
+
+// Load is what the machine is said to have.
+func (s *simulation) Load(int64) (float64, error) { return s.busy.load, nil }
+
+// CPU likewise.
+func (s *simulation) CPU(int64) (float64, error) { return s.busy.cpu, nil }
+
+// Memory likewise, of a machine with 16 GiB.
+func (s *simulation) Memory(int64) (host.Memory, error) {
+	const limit = 16 << 30
+	return host.Memory{Used: int64(s.busy.memory * limit), Limit: limit}, nil
+}
+
+// callContext is the context of a call whose caller waits only until a time on the clock of the
+// simulation.
+type callContext struct {
+	context.Context
+	deadline int64
+}
+
+// Deadline is when the caller gives up.
+func (c callContext) Deadline() (time.Time, bool) { return time.Unix(0, c.deadline), true }

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// traffic is the calls that are played.
+type traffic struct {
+	resource string
+	caller
+	rate       float64 // a second
+	length     time.Duration
+	responds   time.Duration // how long the guarded code takes
+	patience   time.Duration // how long a caller waits; 0 is for as long as the rule says
+	priority   float64       // share
+	failures   float64       // share
+	random     bool          // calls come at random times
+	seed       uint64
+	endpoints  []string
+	units      int
+	busy       machine
+	progressed func(share float64)
+}
+
+// mostCalls is how many calls are played at most: some seconds' work.
+const mostCalls = 5_000_000
+
+// outcome is what became of the calls.
+type outcome struct {
+	seconds  []second
+	waits    []time.Duration // of the calls that passed after a wait, sorted
+	asked    int
+	passed   int
+	refused  int
+	longest  time.Duration // until the last call has ended
+	by       []refusals    // those that refused most first
+	shadow   []refusals    // what rules in shadow mode would have refused
+	breakers []string
+}
+
+// second is what happened within one.
+type second struct {
+	asked, passed, refused int
+	waited                 int           // calls that passed after a wait
+	waits                  time.Duration // all together
+	longest                time.Duration
+	inFlight               int // at most
+}
+
+// refusals are the calls that a rule refused.
+type refusals struct {
+	Rule  string `json:"rule"` // family and id
+	Calls int    `json:"calls"`
+}
+
+// start is when the traffic begins: the begin of a second, as of every other unit.
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// play plays the traffic through an engine with these rules.
+func (t traffic) play(set rules.Set) (out outcome, err error) {
+	sim := newSimulation(start, t.busy)
+	guard, err := api.New(api.Config{Clock: sim, Host: sim, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return out, err
+	}
+	defer guard.Close()
+	if err := guard.LoadRules(set); err != nil {
+		return out, err
+	}
+	guard.OnBreaker(func(ch breaker.Change) {
+		out.breakers = append(out.breakers, fmt.Sprintf("%v after %v: %v -> %v", ch.Rule, short(ch.At.Sub(start)), ch.From, ch.To))
+	})
+	p := player{traffic: t, sim: sim, guard: guard, out: &out, by: make(map[string]int)}
+	// A stream of random numbers for each purpose: more failures don't make other calls prioritized.
+	p.arrivals, p.priorities, p.fails = stream(t.seed, 1), stream(t.seed, 2), stream(t.seed, 3)
+	p.arrive(0)
+	for (p.coming || sim.active > 0) && p.err == nil && sim.step() {
+	}
+	out.longest = time.Duration(sim.now - start.UnixNano())
+	slices.Sort(out.waits)
+	out.by = ranked(p.by)
+	shadow := make(map[string]int)
+	for _, r := range guard.Tree().Rules {
+		if r.ShadowBlocked > 0 {
+			shadow[r.Kind.String()+" "+r.ID] += int(r.ShadowBlocked)
+		}
+	}
+	out.shadow = ranked(shadow)
+	return out, p.err
+}
+
+func stream(seed, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }
+
+func ranked(by map[string]int) []refusals {
+	all := make([]refusals, 0, len(by))
+	for rule, calls := range by {
+		all = append(all, refusals{rule, calls})
+	}
+	slices.SortFunc(all, func(a, b refusals) int {
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Rule, b.Rule))
+	})
+	return all
+}
+
+// player is one play of the traffic.
+type player struct {
+	traffic
+	sim                         *simulation
+	guard                       *api.Guard
+	out                         *outcome
+	by                          map[string]int
+	arrivals, priorities, fails *rand.Rand
+	number                      int  // of the next call
+	coming                      bool // there is one
+	inFlight                    int
+	err                         error
+}
+
+// arrive plans the next call, so long after the start.
+func (p *player) arrive(after float64) {
+	if p.coming = after < p.length.Seconds(); !p.coming {
+		return
+	}
+	p.sim.at(start.UnixNano()+int64(after*1e9), func() {
+		n := p.number
+		p.number++
+		if p.random {
+			p.arrive(after + p.arrivals.ExpFloat64()/p.rate)
+		} else {
+			p.arrive(float64(p.number) / p.rate)
+		}
+		if p.progressed != nil {
+			p.progressed(after / p.length.Seconds())
+		}
+		p.sim.call(func() { p.call(n) })
+	})
+}
+
+// second is the row of the present time.
+func (p *player) second() *second {
+	i := int((p.sim.now - start.UnixNano()) / int64(time.Second))
+	for len(p.out.seconds) <= i {
+		p.out.seconds = append(p.out.seconds, second{inFlight: p.inFlight})
+	}
+	return &p.out.seconds[i]
+}
+
+var errFailed = errors.New("failed")
+
+// call is what a caller does.
+func (p *player) call(n int) {
+	begun := p.sim.now
+	p.out.asked++
+	p.second().asked++
+	ctx, opts := p.options(n)
+	if p.priorities.Float64() < p.priority {
+		opts = append(opts, api.Prioritized())
+	}
+	fails := p.fails.Float64() < p.failures
+	if p.patience > 0 {
+		ctx = callContext{ctx, begun + int64(p.patience)}
+	}
+	if len(p.endpoints) > 0 {
+		opts = append(opts, api.Endpoint(p.endpoints[n%len(p.endpoints)]))
+	}
+	if p.units > 1 {
+		opts = append(opts, api.Units(p.units))
+	}
+	e, err := p.guard.Entry(ctx, p.resource, opts...)
+	row := p.second()
+	if err != nil {
+		block, ok := errors.AsType[*api.BlockError](err)
+		if !ok {
+			p.err = err
+			return
+		}
+		p.out.refused++
+		row.refused++
+		p.by[block.Kind.String()+" "+block.Rule]++
+		return
+	}
+	p.out.passed++
+	row.passed++
+	if waited := time.Duration(p.sim.now - begun); waited > 0 {
+		row.waited++
+		row.waits += waited
+		row.longest = max(row.longest, waited)
+		p.out.waits = append(p.out.waits, waited)
+	}
+	p.inFlight++
+	row.inFlight = max(row.inFlight, p.inFlight)
+	err = p.sim.Sleep(context.Background(), p.responds)
+	if fails {
+		err = errFailed
+	}
+	p.inFlight--
+	e.ExitOn(&err)
+}
+
+// caller says who calls, and with what.
+type caller struct {
+	origin   string
+	context  string
+	args     []argument
+	internal bool // the call doesn't come from outside
+}
+
+// argument is a name, or a number, and the values that calls have in turn.
+type argument struct {
+	name   string
+	values []any
+}
+
+// options are those of call number n.
+func (c caller) options(n int) (context.Context, []api.Option) {
+	ctx := context.Background()
+	if c.context != "" {
+		ctx = api.WithContext(ctx, c.context)
+	}
+	if c.origin != "" {
+		ctx = api.WithOrigin(ctx, c.origin)
+	}
+	var opts []api.Option
+	if !c.internal {
+		opts = append(opts, api.Inbound())
+	}
+	var args []any
+	for _, a := range c.args {
+		value := a.values[n%len(a.values)]
+		i, err := strconv.Atoi(a.name)
+		if err != nil {
+			opts = append(opts, api.Param(a.name, value))
+			continue
+		}
+		for len(args) <= i {
+			args = append(args, nil)
+		}
+		args[i] = value
+	}
+	if args != nil {
+		opts = append(opts, api.Args(args...))
+	}
+	return ctx, opts
+}

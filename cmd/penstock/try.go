@@ -1,0 +1,315 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/penstock-go/penstock/rules"
+)
+
+func (c *command) try() *cobra.Command {
+	who := new(callerFlags)
+	calls := rate{100, "100/s"}
+	var priority, failures, cpu, memory share
+	var t traffic
+	var svg string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "try RULES RESOURCE",
+		Short: "Play traffic through rules, and show what passes",
+		Long: `Try loads a rule file, or all of a directory, and plays calls to one resource
+through the real engine, on a clock of its own: minutes take moments, and the
+same command comes to the same figures on every machine. It shows what passes
+second by second, what is refused and by which rule, and how long calls wait.
+
+Calls come evenly, or with --random as those of many independent callers. Each
+takes the time that --rt says, so that limits of calls at once fill up, and
+queues are as long as they would be. Which calls are prioritized or fail is
+drawn by --seed. Of --arg with one name, calls have the values in turn.
+
+Exit code: 0, or 1 for errors, whatever passes.`,
+		Example: `  penstock try rules.yaml "GET /orders" --rate 150/s --for 10s
+  penstock try rules.yaml "POST /reports" --rate 20/s --rt 200ms --random
+  penstock try rules.yaml "GET /search" --arg user=ann --arg user=bob
+  penstock try rules.yaml "POST /payments" --errors 60% --svg payments.svg`,
+		Args:              args(2, 2, "a rule file or directory, and a resource"),
+		ValidArgsFunction: c.rulesThenResource,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t.resource, t.caller, t.rate = args[1], who.of(), calls.perSecond
+			t.priority, t.failures = priority.of, failures.of
+			t.busy.cpu, t.busy.memory = cpu.of, memory.of
+			if err := t.check(); err != nil {
+				return usage(cmd, err)
+			}
+			set, err := c.load(args[0])
+			if err != nil {
+				return err
+			}
+			p := c.progress("playing")
+			t.progressed = p.at
+			out, err := t.play(set)
+			p.done()
+			if err != nil {
+				return err
+			}
+			if svg != "" {
+				if err := os.WriteFile(svg, []byte(drawing(t, calls.text, out)), 0o644); err != nil {
+					return err
+				}
+			}
+			if asJSON {
+				return writeJSON(c.out, jsonOutcome(out))
+			}
+			_, err = fmt.Fprint(c.out, c.table(t, calls.text, out))
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.Var(&calls, "rate", "how many calls come")
+	f.DurationVar(&t.length, "for", 10*time.Second, "how long calls come")
+	f.DurationVar(&t.responds, "rt", 20*time.Millisecond, "how long a call takes once it runs")
+	f.Var(&priority, "priority", "prioritized calls, as in 10%")
+	f.Var(&failures, "errors", "calls that fail, as in 5%")
+	f.BoolVar(&t.random, "random", false, "calls come at random times")
+	f.Uint64Var(&t.seed, "seed", 1, "what is drawn at random")
+	f.DurationVar(&t.patience, "timeout", 0, "how long a caller waits (default: as rules say)")
+	f.IntVar(&t.units, "units", 1, "units that a call takes")
+	f.StringArrayVar(&t.endpoints, "endpoint", nil, "who serves the calls; of several, in turn")
+	who.add(cmd)
+	f.Var(&cpu, "cpu", "CPU use of the machine, as in 90%")
+	f.Float64Var(&t.busy.load, "load", 0, "load of the machine")
+	f.Var(&memory, "memory", "memory in use, as in 80%")
+	f.StringVar(&svg, "svg", "", "write a chart to this `file`, too")
+	f.BoolVar(&asJSON, "json", false, "write JSON")
+	f.SortFlags = false
+	return cmd
+}
+
+func (t traffic) check() error {
+	switch {
+	case t.resource == "":
+		return fmt.Errorf("the resource has no name")
+	case t.length <= 0:
+		return fmt.Errorf("--for is %v: calls come for some time, as in 10s", t.length)
+	case t.responds < 0:
+		return fmt.Errorf("--rt is %v: a call takes no less than 0s", t.responds)
+	case t.patience < 0:
+		return fmt.Errorf("--timeout is %v: a caller waits for some time, as in 1s", t.patience)
+	case t.units < 1:
+		return fmt.Errorf("--units is %d: a call takes at least 1", t.units)
+	case t.busy.load < 0:
+		return fmt.Errorf("--load is %v: it is at least 0", t.busy.load)
+	case t.rate*t.length.Seconds() > mostCalls:
+		return fmt.Errorf("%.0f calls are too many, the most is %d: lower --rate or --for", t.rate*t.length.Seconds(), mostCalls)
+	}
+	return nil
+}
+
+// rulesThenResource completes a rule file, and then the resources that it names.
+func (c *command) rulesThenResource(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		if len(args) > 1 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return ruleFiles(cmd, args, part)
+	}
+	_, set, _, err := c.readAll(args, rules.ParseOptions{})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return resources(set), cobra.ShellCompDirectiveNoFileComp
+}
+
+// tableRows is how many rows a table has at most: several seconds are one row of a long play.
+const tableRows = 60
+
+// step is how many seconds are a row, of so many.
+func step(seconds int) int {
+	for _, n := range []int{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800} {
+		if (seconds+n-1)/n <= tableRows {
+			return n
+		}
+	}
+	return 3600 * (1 + seconds/3600/tableRows)
+}
+
+// rows joins seconds to rows of n.
+func rows(seconds []second, n int) (all []second) {
+	for part := range slices.Chunk(seconds, n) {
+		var row second
+		for _, s := range part {
+			row.asked += s.asked
+			row.passed += s.passed
+			row.refused += s.refused
+			row.waited += s.waited
+			row.waits += s.waits
+			row.longest = max(row.longest, s.longest)
+			row.inFlight = max(row.inFlight, s.inFlight)
+		}
+		all = append(all, row)
+	}
+	return all
+}
+
+const barWidth = 24 // with it, a line has 80 characters
+
+// table is the outcome as text.
+func (c *command) table(t traffic, rate string, out outcome) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s for %s, each takes %s%s\n\n", t.resource, rateOf(rate), short(t.length), short(t.responds), drawn(t))
+	n := step(len(out.seconds))
+	all := rows(out.seconds, n)
+	most := 1
+	for _, r := range all {
+		most = max(most, r.passed+r.refused)
+	}
+	fmt.Fprintln(&b, c.paint(c.out, bold, "  second   asked  passed refused  mean wait  in flight"))
+	for i, r := range all {
+		wait := "-"
+		if r.waited > 0 {
+			wait = short(r.waits / time.Duration(r.waited))
+		}
+		passed, refused := bars(r.passed, r.refused, most)
+		line := fmt.Sprintf("%8d %7d %7d %7d %10s %10d", i*n+1, r.asked, r.passed, r.refused, wait, r.inFlight)
+		if bar := c.paint(c.out, green, strings.Repeat("█", passed)) + c.paint(c.out, red, strings.Repeat("░", refused)); bar != "" {
+			line += "  " + bar
+		}
+		fmt.Fprintln(&b, line)
+	}
+	fmt.Fprintf(&b, "%8s %7d %7d %7d\n\n", "all", out.asked, out.passed, out.refused)
+	for _, line := range summary(out) {
+		fmt.Fprintln(&b, line)
+	}
+	return b.String()
+}
+
+// bars are how long the bars of a row are, most being the longest one.
+func bars(passed, refused, most int) (p, r int) {
+	length := func(n int) int {
+		if n == 0 {
+			return 0
+		}
+		return max(1, (n*barWidth+most/2)/most)
+	}
+	p = min(length(passed), barWidth-min(refused, 1))
+	return p, min(length(refused), barWidth-p)
+}
+
+// rateOf writes out the unit that was left out.
+func rateOf(text string) string {
+	if !strings.Contains(text, "/") {
+		return text + "/s"
+	}
+	return text
+}
+
+// drawn says what of the traffic is drawn at random.
+func drawn(t traffic) string {
+	var what []string
+	if t.random {
+		what = append(what, "random times")
+	}
+	if t.priority > 0 {
+		what = append(what, fmt.Sprintf("%s prioritized", percent(t.priority)))
+	}
+	if t.failures > 0 {
+		what = append(what, fmt.Sprintf("%s fail", percent(t.failures)))
+	}
+	if len(what) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\n(%s; seed %d)", strings.Join(what, ", "), t.seed)
+}
+
+func percent(share float64) string {
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", 100*share), ".0") + " %"
+}
+
+// mostTold is how many rules, and how many turns of breakers, are told.
+const mostTold = 10
+
+// summary is what the figures come to.
+func summary(out outcome) (lines []string) {
+	if out.asked == 0 {
+		return []string{"No call came."}
+	}
+	line := fmt.Sprintf("%s of %d calls passed (%s)", amount(out.passed, out.asked), out.asked, percent(float64(out.passed)/float64(out.asked)))
+	if waits := out.waits; len(waits) > 0 {
+		line += fmt.Sprintf(", %d after a wait:\nhalf of those within %s, 99 of 100 within %s, all within %s", len(waits),
+			short(quantile(waits, 0.5)), short(quantile(waits, 0.99)), short(waits[len(waits)-1]))
+	}
+	lines = append(lines, line+".")
+	list := func(what string, all []refusals) {
+		for i, r := range all {
+			if i == mostTold {
+				lines = append(lines, fmt.Sprintf("... and %s.", count(len(all)-i, "other rule")))
+				break
+			}
+			lines = append(lines, fmt.Sprintf("%s rule %s: %s.", strings.TrimSpace(r.Rule[:strings.IndexByte(r.Rule, ' ')]), r.Rule[strings.IndexByte(r.Rule, ' ')+1:],
+				fmt.Sprintf(what, count(r.Calls, "call"))))
+		}
+	}
+	list("refused %s", out.by)
+	list("would have refused %s (shadow)", out.shadow)
+	for i, turn := range out.breakers {
+		if i == mostTold {
+			lines = append(lines, fmt.Sprintf("... and %s.", count(len(out.breakers)-i, "other turn")))
+			break
+		}
+		lines = append(lines, "breaker "+turn)
+	}
+	return lines
+}
+
+func amount(n, of int) string {
+	switch n {
+	case 0:
+		return "None"
+	case of:
+		return "All"
+	}
+	return fmt.Sprint(n)
+}
+
+// quantile of sorted durations.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}
+
+type jsonSecond struct {
+	Second      int     `json:"second"`
+	Asked       int     `json:"asked"`
+	Passed      int     `json:"passed"`
+	Refused     int     `json:"refused"`
+	Waited      int     `json:"waited"`
+	MeanWait    float64 `json:"meanWaitSeconds"`
+	LongestWait float64 `json:"longestWaitSeconds"`
+	InFlight    int     `json:"inFlight"`
+}
+
+type jsonTry struct {
+	Asked     int          `json:"asked"`
+	Passed    int          `json:"passed"`
+	Refused   int          `json:"refused"`
+	RefusedBy []refusals   `json:"refusedBy"`
+	Shadow    []refusals   `json:"shadow"`
+	Breakers  []string     `json:"breakers"`
+	Seconds   []jsonSecond `json:"seconds"`
+}
+
+func jsonOutcome(out outcome) jsonTry {
+	j := jsonTry{out.asked, out.passed, out.refused, out.by, out.shadow, append([]string{}, out.breakers...), nil}
+	for i, s := range out.seconds {
+		row := jsonSecond{Second: i + 1, Asked: s.asked, Passed: s.passed, Refused: s.refused, Waited: s.waited, LongestWait: s.longest.Seconds(), InFlight: s.inFlight}
+		if s.waited > 0 {
+			row.MeanWait = (s.waits / time.Duration(s.waited)).Seconds()
+		}
+		j.Seconds = append(j.Seconds, row)
+	}
+	return j
+}
