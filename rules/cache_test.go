@@ -3,6 +3,7 @@ package rules
 import (
 	"bufio"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -71,9 +72,7 @@ func (d *crashDisk) syncDir(string) error {
 		return errStopped
 	}
 	d.durable = map[string]*crashFile{}
-	for path, f := range d.files {
-		d.durable[path] = f
-	}
+	maps.Copy(d.durable, d.files)
 	return nil
 }
 

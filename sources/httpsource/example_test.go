@@ -1,0 +1,76 @@
+package httpsource_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/sources/httpsource"
+)
+
+func ExampleNew() {
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"7"`)
+		_, _ = io.WriteString(w, "flow: [{resource: GET /orders, threshold: 100}]")
+	}))
+	defer store.Close()
+
+	source, err := httpsource.New(store.URL+"/orders/rules.yaml", httpsource.Config{
+		Header: http.Header{"Authorization": {"Bearer secret"}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	w, err := rules.WatchSource(context.Background(), source,
+		func(set rules.Set) error { // a Guard has a WatchSource that does this
+			fmt.Println("apply", set.Len(), "rule")
+			return nil
+		},
+		rules.SourceConfig{WatchConfig: rules.WatchConfig{Logger: slog.New(slog.DiscardHandler)}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer w.Close()
+	fmt.Println(w.Status().OK, w.Status().Revision)
+	// Output:
+	// apply 1 rule
+	// true "7"
+}
+
+// To change the rules, read them, and write what is to be in their place. Where somebody else
+// was faster, nothing is written.
+func ExampleSource_Write() {
+	text := "flow: [{resource: GET /orders, threshold: 100}]"
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodGet:
+			w.Header().Set("ETag", `"7"`)
+			_, _ = io.WriteString(w, text)
+		case r.Header.Get("If-Match") != `"7"`:
+			w.WriteHeader(http.StatusPreconditionFailed)
+		default:
+			w.Header().Set("ETag", `"8"`)
+		}
+	}))
+	defer store.Close()
+
+	ctx := context.Background()
+	source, _ := httpsource.New(store.URL+"/orders/rules.yaml", httpsource.Config{})
+	doc, _ := source.Next(ctx, "")
+	set, _ := rules.Parse(source.Name(), doc.Data)
+	set.Flow[0].Threshold = 200
+	changed, _ := set.YAML()
+
+	fmt.Println(source.Write(ctx, changed, doc.Revision))
+	_, err := source.Write(ctx, changed, `"6"`)
+	fmt.Println(err)
+	// Output:
+	// "8" <nil>
+	// the document has changed since it was read: status 412 Precondition Failed
+}

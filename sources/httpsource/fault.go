@@ -1,0 +1,114 @@
+package httpsource
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/rules"
+)
+
+// statusOf is the error of a status that isn't one to go on with. The text of the server is left
+// out: it says what it likes.
+func statusOf(r *http.Response) error {
+	err := errors.New(strings.TrimSpace(fmt.Sprintf("status %d %s", r.StatusCode, http.StatusText(r.StatusCode))))
+	if r.StatusCode == http.StatusNotFound || r.StatusCode == http.StatusGone {
+		err = fmt.Errorf("%w: %w", rules.ErrNotFound, err)
+	}
+	if wait := retryAfter(r.Header.Get("Retry-After"), time.Now()); wait > 0 {
+		err = laterError{err, wait}
+	}
+	return err
+}
+
+// laterError is an error of which the server said when to ask again.
+type laterError struct {
+	error
+	wait time.Duration
+}
+
+// RetryAfter is what package rules looks for.
+func (e laterError) RetryAfter() time.Duration { return e.wait }
+
+func (e laterError) Unwrap() error { return e.error }
+
+const longestWait = 24 * time.Hour // so that nothing overflows
+
+// retryAfter reads the header: seconds, or a date. What it doesn't understand is 0.
+func retryAfter(value string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
+		return min(time.Duration(seconds)*time.Second, longestWait)
+	}
+	if date, err := http.ParseTime(value); err == nil {
+		return max(0, min(date.Sub(now), longestWait))
+	}
+	return 0
+}
+
+// concealed is an error without what is secret. What it was is found by errors.Is and
+// by RetryAfter, and printed by nobody.
+type concealed struct {
+	text  string
+	cause error
+}
+
+func (e concealed) Error() string { return e.text }
+
+// Is finds what the error was, without giving it away.
+func (e concealed) Is(target error) bool { return errors.Is(e.cause, target) }
+
+// RetryAfter is how long the server asked to be left alone, or 0.
+func (e concealed) RetryAfter() time.Duration {
+	if later, ok := errors.AsType[laterError](e.cause); ok {
+		return later.wait
+	}
+	return 0
+}
+
+// conceal takes out of an error what net/http and transports put there of the request.
+func (s *Source) conceal(err error) error {
+	cause := err
+	if outer, ok := errors.AsType[*url.Error](err); ok { // its text begins with the URL
+		cause = outer.Err
+	}
+	return concealed{s.hidden.Replace(cause.Error()), err}
+}
+
+const shortestSecret = 4 // characters: to take out fewer would spoil every text
+
+// hide returns what replaces the secrets of an address and of headers.
+func hide(u *url.URL, header http.Header) *strings.Replacer {
+	var secrets []string
+	add := func(texts ...string) {
+		for _, text := range texts {
+			secrets = append(secrets, text, url.QueryEscape(text), url.PathEscape(text))
+		}
+	}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		add(u.User.Username(), password, u.User.String())
+	}
+	add(u.RawQuery, u.Fragment)
+	for _, values := range u.Query() {
+		add(values...)
+	}
+	for _, values := range header {
+		for _, value := range values {
+			add(value)
+			add(strings.Fields(value)...) // as in Bearer TOKEN
+		}
+	}
+	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < shortestSecret || s == "Bearer" || s == "Basic" })
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) // one may be part of another
+	var pairs []string
+	for _, secret := range slices.Compact(secrets) {
+		pairs = append(pairs, secret, "(hidden)")
+	}
+	return strings.NewReplacer(pairs...)
+}

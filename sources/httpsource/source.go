@@ -1,0 +1,251 @@
+package httpsource
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/rules"
+)
+
+// Config says how to reach a document. The zero value is right for most.
+type Config struct {
+	// Name is what logs and errors call the source, and what its cache is known by. "" is the URL
+	// without what may be secret: user, password, query and fragment.
+	Name string
+	// Client sends the requests. It is neither changed nor closed. nil is a client of the source's
+	// own: it goes by the proxies of the environment, waits 3 s for a connection and 5 s
+	// for an answer to begin, and keeps no connection between requests, so that nothing
+	// is left when watching ends.
+	//
+	// Where the client has no CheckRedirect of its own, redirects lead to the same host
+	// only, never from https to http, and to 5 at most: what goes with a request,
+	// such as Header, is meant for nobody else.
+	Client *http.Client
+	// Header goes with every request. It is copied.
+	Header http.Header
+	// Poll is the time between two questions, at least a second. Each is up to a fifth sooner or
+	// later. 0 is 10 seconds.
+	Poll time.Duration
+	// Timeout is how long one request may take, from the connection to the last byte, at
+	// least 10 ms. 0 is 10 seconds.
+	Timeout time.Duration
+}
+
+const (
+	defaultPoll    = 10 * time.Second
+	leastPoll      = time.Second
+	defaultTimeout = 10 * time.Second
+	leastTimeout   = 10 * time.Millisecond
+	maxRedirects   = 5
+	maxETag        = 1 << 10 // bytes
+)
+
+// Source is the document at a URL: a [rules.Source], and a [rules.Writer] if the server
+// understands PUT with If-Match. Make one with [New]. It is safe for concurrent use, and starts
+// nothing.
+//
+// Its revisions are the strong or weak ETag that the server sends, or else Last-Modified, or else
+// the hash of the content.
+type Source struct {
+	name    string
+	url     string
+	client  *http.Client
+	header  http.Header
+	poll    time.Duration
+	timeout time.Duration
+	hidden  *strings.Replacer // takes what is secret out of a text
+
+	limit func(context.Context, time.Duration) (context.Context, context.CancelFunc) // that tests replace
+}
+
+// New returns the source of the document at a URL of http or https. A path that ends in
+// .json says that the document is JSON. Nothing is asked yet.
+func New(address string, cfg Config) (*Source, error) {
+	u, err := url.Parse(address)
+	switch {
+	// What package url says of an address holds parts of it, which may be those of a password.
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, errors.New("httpsource: the address is no URL of http or https with a host")
+	case cfg.Poll != 0 && cfg.Poll < leastPoll:
+		return nil, fmt.Errorf("httpsource: Poll is %v, the least is %v", cfg.Poll, leastPoll)
+	case cfg.Timeout != 0 && cfg.Timeout < leastTimeout:
+		return nil, fmt.Errorf("httpsource: Timeout is %v, the least is %v", cfg.Timeout, leastTimeout)
+	}
+	s := &Source{
+		name:    cfg.Name,
+		url:     address,
+		header:  cfg.Header.Clone(),
+		poll:    cfg.Poll,
+		timeout: cfg.Timeout,
+		hidden:  hide(u, cfg.Header),
+		limit:   context.WithTimeout,
+	}
+	if s.header == nil {
+		s.header = http.Header{}
+	}
+	if s.name == "" {
+		s.name = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	}
+	if s.poll == 0 {
+		s.poll = defaultPoll
+	}
+	if s.timeout == 0 {
+		s.timeout = defaultTimeout
+	}
+	client := http.Client{Transport: ownTransport()}
+	if cfg.Client != nil {
+		client = *cfg.Client
+	}
+	if client.CheckRedirect == nil {
+		client.CheckRedirect = sameHost
+	}
+	s.client = &client
+	return s, nil
+}
+
+// ownTransport is that of the default client, less what outlives a request.
+func ownTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: 3 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    5 * time.Second,
+		ResponseHeaderTimeout:  5 * time.Second,
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+		DisableKeepAlives:      true,
+		ForceAttemptHTTP2:      true,
+	}
+}
+
+// sameHost is the CheckRedirect of a client without one.
+func sameHost(next *http.Request, before []*http.Request) error {
+	from, to := before[len(before)-1].URL, next.URL
+	switch {
+	case len(before) > maxRedirects:
+		return fmt.Errorf("more than %d redirects", maxRedirects)
+	case from.Scheme == "https" && to.Scheme != "https":
+		return errors.New("redirected from https to another scheme")
+	case from.Hostname() != to.Hostname() || from.Scheme == to.Scheme && from.Host != to.Host:
+		return errors.New("redirected to another host: set Config.Client.CheckRedirect to allow that")
+	}
+	return nil
+}
+
+// Name returns [Config.Name], or the URL without what may be secret.
+func (s *Source) Name() string { return s.name }
+
+// Next implements [rules.Source]. With a revision it waits for the time of Config.Poll
+// and asks once: if the document is the same the error is [rules.ErrUnchanged].
+//
+// Status 404 and 410 are [rules.ErrNotFound]; any but 200 and 304 is an error, which has the
+// method RetryAfter if the server said when to come again.
+func (s *Source) Next(ctx context.Context, after string) (rules.Document, error) {
+	if after != "" {
+		timer := time.NewTimer(s.poll - s.poll/5 + rand.N(2*s.poll/5))
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return rules.Document{}, ctx.Err()
+		case <-timer.C:
+		}
+	}
+	header, conditional := http.Header{}, true
+	switch {
+	case isETag(after):
+		header.Set("If-None-Match", after)
+	case after != "" && !strings.HasPrefix(after, hashed):
+		header.Set("If-Modified-Since", after)
+	default:
+		header.Set("Cache-Control", "no-cache") // what a proxy keeps may be old
+		conditional = false
+	}
+	var doc rules.Document
+	err := s.exchange(ctx, http.MethodGet, header, nil, func(r *http.Response) (err error) {
+		switch {
+		case r.StatusCode == http.StatusNotModified && conditional:
+			return rules.ErrUnchanged
+		case r.StatusCode != http.StatusOK:
+			return statusOf(r)
+		}
+		if doc.Data, err = body(r); err == nil {
+			doc.Revision = revision(r.Header, doc.Data)
+		}
+		return err
+	})
+	if err == nil && doc.Revision == after {
+		err = rules.ErrUnchanged // the server doesn't look at conditions
+	}
+	if err != nil {
+		return rules.Document{}, err
+	}
+	return doc, nil
+}
+
+// exchange sends one request and hands the response over.
+func (s *Source) exchange(ctx context.Context, method string, header http.Header, data []byte, use func(*http.Response) error) error {
+	ctx, cancel := s.limit(ctx, s.timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, s.url, newReader(data))
+	if err != nil {
+		return s.conceal(err)
+	}
+	request.Header = s.header.Clone()
+	maps.Copy(request.Header, header)
+	response, err := s.client.Do(request)
+	if err == nil {
+		defer response.Body.Close()
+		err = use(response)
+	}
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return s.conceal(err)
+}
+
+// body returns the content of a response, of which one byte too many is enough.
+func body(r *http.Response) ([]byte, error) {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" && !r.Uncompressed {
+		return nil, fmt.Errorf("the content is encoded as %.20q, which wasn't asked for", encoding)
+	}
+	if r.ProtoMajor == 1 && r.Close && r.ContentLength < 0 && len(r.TransferEncoding) == 0 && !r.Uncompressed {
+		return nil, errors.New("the response ends with the connection, so one that is cut short can't be told: the server must send Content-Length")
+	}
+	return io.ReadAll(io.LimitReader(r.Body, rules.MaxFileSize+1))
+}
+
+// hashed is what a revision begins with that is a hash.
+const hashed = "sha256:"
+
+// revision returns what tells the content apart from others.
+func revision(header http.Header, data []byte) string {
+	if tag := header.Get("ETag"); isETag(tag) {
+		return tag
+	}
+	if modified := header.Get("Last-Modified"); modified != "" {
+		if _, err := http.ParseTime(modified); err == nil {
+			return modified
+		}
+	}
+	sum := sha256.Sum256(data)
+	return hashed + hex.EncodeToString(sum[:])
+}
+
+// isETag reports whether a server may have meant this to be compared with, and it can be.
+func isETag(tag string) bool {
+	opaque := strings.TrimPrefix(tag, "W/")
+	return len(tag) <= maxETag && len(opaque) >= 2 && strings.HasPrefix(opaque, `"`) && strings.HasSuffix(opaque, `"`)
+}

@@ -1,0 +1,62 @@
+package httpsource
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/penstock-go/penstock/rules"
+)
+
+// Write implements [rules.Writer] by a PUT with If-Match, or with If-None-Match if there is to be no
+// document yet. Since only strong ETags can be compared so, another revision is an
+// error, and nothing is sent. Status 409 and 412 are [rules.ErrConflict]. It asks once, whatever
+// comes of it; where no answer came, the document may have been written.
+//
+// The server has to look at the conditions, which not every one does that knows PUT.
+func (s *Source) Write(ctx context.Context, data []byte, after string) (revision string, err error) {
+	if _, err := rules.Parse(s.name, data); err != nil {
+		return "", err
+	}
+	header := http.Header{"Content-Type": {"application/yaml"}}
+	if strings.EqualFold(path.Ext(s.name), ".json") {
+		header.Set("Content-Type", "application/json")
+	}
+	switch {
+	case after == "":
+		header.Set("If-None-Match", "*")
+	case !isETag(after) || strings.HasPrefix(after, "W/"):
+		return "", errors.New("the document has no strong ETag, so the server can't tell whether it is still the same")
+	default:
+		header.Set("If-Match", after)
+	}
+	err = s.exchange(ctx, http.MethodPut, header, data, func(r *http.Response) error {
+		if r.Request.Method != http.MethodPut {
+			return errors.New("redirected to a page that tells of the document: it was not written")
+		}
+		switch r.StatusCode {
+		case http.StatusOK, http.StatusCreated, http.StatusNoContent:
+			if tag := r.Header.Get("ETag"); isETag(tag) {
+				revision = tag
+			}
+			return nil
+		case http.StatusConflict, http.StatusPreconditionFailed:
+			return fmt.Errorf("%w: %w", rules.ErrConflict, statusOf(r))
+		}
+		return statusOf(r)
+	})
+	return revision, err
+}
+
+// newReader reads data; nil is no body.
+func newReader(data []byte) io.Reader {
+	if data == nil {
+		return http.NoBody
+	}
+	return bytes.NewReader(data)
+}
