@@ -72,6 +72,19 @@ func Call[T any](ctx context.Context, resource string, fn func(context.Context) 
 	return CallOn(ctx, Default(), resource, fn, opts...)
 }
 
+// Explain says what the rules would make of a call if it came now: which of them apply, in
+// the order in which they are asked, and why; what each one measures, what it allows and what
+// is left; and when a call that is refused would no longer be. It takes what [Entry] takes:
+//
+//	x, err := api.Explain(api.WithOrigin(ctx, "acme"), "GET /orders", api.Param("user", "u-17"))
+//
+// Nothing is counted, reserved or kept for it; see [core.Engine.Explain]. The errors are
+// those of Entry for a call that can't be judged. An Explanation prints as text, on lines of at most 80
+// columns, and can be written as JSON.
+func Explain(ctx context.Context, resource string, opts ...Option) (Explanation, error) {
+	return Default().Explain(ctx, resource, opts...)
+}
+
 // WithContext returns a context whose calls come in through the named context, as in
 // WithContext(ctx, "http"); see [core.WithContext].
 func WithContext(ctx context.Context, name string) context.Context {

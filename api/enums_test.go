@@ -30,7 +30,7 @@ import (
 
 // enums are the last value of every enumeration that users meet.
 var enums = []fmt.Stringer{
-	authority.Deny, breaker.ConsecutiveErrors, breaker.ForcedClosed, breaker.ForceClosed, core.KindCustom, clocks.SleepAdvance,
+	authority.Deny, breaker.ConsecutiveErrors, breaker.ForcedClosed, breaker.ForceClosed, core.KindCustom, core.Unknown, clocks.SleepAdvance,
 	spec.MatchPath, spec.Off, flow.Concurrency, flow.Chain, flow.Ring, flow.TokenBucket, hotspot.Concurrency, hotspot.TokenBucket,
 	inspect.NodeInbound, rules.SentinelGo, system.QPS, system.Gate, refusal.Invalid, refusal.XRateLimit,
 }

@@ -73,6 +73,12 @@ func CallOn[T any](ctx context.Context, g *Guard, resource string, fn func(conte
 	return fn(e.Context())
 }
 
+// Explain says what the rules would make of a call if it came now, and counts nothing; see
+// the function [Explain].
+func (g *Guard) Explain(ctx context.Context, resource string, opts ...Option) (Explanation, error) {
+	return g.engine.Explain(ctx, resource, opts)
+}
+
 // Tree is a copy of the tree with all figures: each counter exact, the counters of
 // a node not one instant.
 func (g *Guard) Tree() inspect.Tree { return inspect.Snapshot(g.engine) }

@@ -32,6 +32,8 @@ type (
 	Reload = rules.Reload
 	// Status is how watching a rule file stands, see [Guard.Status].
 	Status = rules.Status
+	// Explanation says what the rules would make of a call, see [Explain].
+	Explanation = core.Explanation
 	// Config describes a Guard. The zero value is right for production: the standard
 	// chain of slots, the machine's clock, slog.Default().
 	Config = core.Config

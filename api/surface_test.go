@@ -50,6 +50,8 @@ var (
 	_ func(context.Context, string, func(context.Context) (int, error), ...api.Option) (int, error) = api.Call[int]
 	_ func(context.Context, string) context.Context                                                 = api.WithContext
 	_ func(context.Context, string) context.Context                                                 = api.WithOrigin
+	_ func(context.Context, string, ...api.Option) (api.Explanation, error)                         = api.Explain
+	_ func(*api.Guard, context.Context, string, ...api.Option) (api.Explanation, error)             = (*api.Guard).Explain
 	_ func() api.Option                                                                             = api.Inbound
 	_ func(int) api.Option                                                                          = api.Units
 	_ func() api.Option                                                                             = api.Prioritized

@@ -43,10 +43,11 @@ type prepared struct {
 	built map[any]any // controllers, by those that they were built from
 }
 
-// lookUp finds the rules that are in force for a resource by that name, at a time.
-func (e *Engine) lookUp(r *Resource, name string, now int64) *binding {
+// lookUp finds the rules that are in force for a resource by that name, at a time. called says
+// that a call looks for them, and not somebody who only wants to know.
+func (e *Engine) lookUp(r *Resource, name string, now int64, called bool) *binding {
 	if r == e.resources.overflow {
-		return e.lookUpBeyond(name, now)
+		return e.lookUpBeyond(name, now, called)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +56,7 @@ func (e *Engine) lookUp(r *Resource, name string, now int64) *binding {
 	if last != nil && last.set == set {
 		return last
 	}
-	b := e.bind(set, r, last, search{name: name, matched: set.match(name, last), called: true}, r.built(set), now)
+	b := e.bind(set, r, last, search{name: name, matched: set.match(name, last), called: called}, r.built(set), now)
 	r.rebind(set, b)
 	return b
 }
@@ -89,10 +90,10 @@ func (r *Resource) turn(set *Ruleset) *binding {
 // lookUpBeyond finds the rules for a name beyond the cap. The calls share a node and its
 // limits, but each is subject to the rules of its own name. So they are found for each call,
 // and matched before the lock is taken that all of them want.
-func (e *Engine) lookUpBeyond(name string, now int64) *binding {
+func (e *Engine) lookUpBeyond(name string, now int64, called bool) *binding {
 	for {
 		set := e.rules.Load()
-		s := search{name: name, matched: set.match(name, nil), called: true}
+		s := search{name: name, matched: set.match(name, nil), called: called}
 		if b := e.bindBeyond(set, s, now); b != nil {
 			return b
 		}
@@ -181,7 +182,7 @@ func (r *Resource) queuesCalls() bool {
 func (e *Engine) heed(inv *Invocation) {
 	r := inv.resource
 	if b := r.bound.Load(); r != e.resources.overflow && (b == nil || b.set != e.rules.Load()) {
-		e.lookUp(r, r.Name(), inv.now)
+		e.lookUp(r, r.Name(), inv.now, true)
 	}
 }
 
@@ -191,6 +192,7 @@ type search struct {
 	matched [kinds]pattern.Matched
 	pending bool // not everything is: the name is still to be matched
 	called  bool // a call looks for them
+	looks   bool // nobody will be judged by what is built, see Site.Looks
 }
 
 // match finds the expressions of all families that match a name. last, which may be nil, is
@@ -226,14 +228,14 @@ func (e *Engine) bind(set *Ruleset, r *Resource, last *binding, s search, built 
 		}
 		at := &Site{
 			Resource: r, Now: now, Held: last.heldBy(Kind(kind)), Name: s.name, Matched: s.matched[kind], Pending: s.pending,
-			Asked: s.called || r.Entered(), built: built,
+			Asked: s.called || r.Entered(), Looks: s.looks, built: built,
 		}
 		b.rules[kind] = family.Bind(at)
 		ruled = ruled || b.rules[kind] != nil
 		if at.Held != nil {
 			b.held = append(b.held, kept{Kind(kind), at.Held})
 		}
-		if at.last != nil {
+		if at.last != nil && !s.looks {
 			sites = append(sites, at)
 		}
 	}

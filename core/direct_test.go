@@ -49,6 +49,7 @@ func (q *quick) Take(inv *core.Invocation) (v core.Verdict) {
 func (q *quick) Match(string, any, uint64) (none pattern.Matched) { return none }
 func (q *quick) Known(any, uint64) (none pattern.Matched)         { return none }
 func (q *quick) Latest() uint64                                   { return 0 }
+func (q *quick) Choices(string, string) []core.Choice             { return nil }
 func (q *quick) Bind(*core.Site) core.Checker                     { return q }
 func (q *quick) Names(*core.Names)                                {}
 func (q *quick) Needs(any, uint64, func(core.Need))               {}

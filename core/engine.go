@@ -223,6 +223,11 @@ func (e *Engine) newResource(name string) *Resource {
 	if name == node.OverflowName && e.resources.overflow != nil {
 		return e.resources.overflow
 	}
+	return e.alone(name)
+}
+
+// alone returns a resource that is in no registry.
+func (e *Engine) alone(name string) *Resource {
 	both := &struct { // side by side: a call needs both
 		Resource
 		cluster node.ClusterNode

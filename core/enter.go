@@ -63,7 +63,7 @@ func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 	e := inv.engine
 	inv.resource = r
 	if inv.bound = r.bound.Load(); inv.bound == nil || inv.bound.set != e.rules.Load() || r == e.resources.overflow {
-		inv.bound = e.lookUp(r, name, inv.now)
+		inv.bound = e.lookUp(r, name, inv.now, true)
 		if r == e.resources.overflow {
 			inv.beyond = name
 		}

@@ -42,6 +42,9 @@ type Family interface {
 	// matched. Looks tells the same of resources that the rules only look at.
 	Needs(held any, known uint64, need func(Need))
 	Looks(need func(resource string, n Need))
+	// Choices say of each rule that is about a name whether it applies there, and why: at the
+	// resource of that name, or at another one's where the name is beyond the cap.
+	Choices(name, resource string) []Choice
 	// Figures says what each rule has done.
 	Figures() []RuleFigures
 	// EachError calls f with the refusal of every rule and resource.

@@ -20,6 +20,10 @@ type Site struct {
 	Matched pattern.Matched // what matches the name; if pending, what is known of that
 	Pending bool            // the name has not been matched yet: that is for a call to do
 	Asked   bool            // a call has come to the resource
+	// Looks says that nobody will be judged by what is built: somebody wants to know what the rules
+	// would have at the resource, which stands alone. It is forgotten then, nothing that
+	// BeforeUse was told is called, and nothing of other resources must be touched.
+	Looks bool
 
 	built map[any]any // controllers, by those that they were built from; nil if nobody asks
 	last  []func(now int64)

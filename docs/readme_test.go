@@ -32,6 +32,7 @@ var (
 	_ = endpoint
 	_ = pick
 	_ = failures
+	_ = explained
 )
 
 func orders(w http.ResponseWriter, r *http.Request) {
@@ -111,6 +112,12 @@ func failures() {
 	api.FailWhen("GET /orders", func(err error) bool {
 		return !errors.Is(err, sql.ErrNoRows) && !errors.Is(err, context.Canceled)
 	})
+}
+
+func explained(ctx context.Context) error {
+	x, err := api.Explain(api.WithOrigin(ctx, "acme"), "GET /orders", api.Param("user", "u-17"))
+	fmt.Print(x)
+	return err
 }
 
 func TestCodeShown(t *testing.T) {

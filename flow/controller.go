@@ -57,7 +57,8 @@ type controller struct {
 	before *node.Meter
 }
 
-func newController(e *core.Engine, now int64, revision uint64, r Rule, record *core.Record, resource *core.Resource, old *controller) (*controller, *succession) {
+func newController(e *core.Engine, at *core.Site, revision uint64, r Rule, record *core.Record, old *controller) (*controller, *succession) {
+	resource := at.Resource
 	c := &controller{rule: r, record: record, engine: e, resource: resource, meter: r.meterAfter(old, resource.Name(), revision), limit: r.limit()}
 	c.next = new(shared.Pointer[controller])
 	if r.Relation == Direct && r.Origin == OriginDefault {
@@ -68,7 +69,7 @@ func newController(e *core.Engine, now int64, revision uint64, r Rule, record *c
 		before = old.refusal
 	}
 	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindFlow, Resource: resource.Name(), Rule: r.ID, Origin: r.Origin}, c, record, before)
-	if r.Relation == Associated && r.Mode == spec.Enforce {
+	if r.Relation == Associated && r.Mode == spec.Enforce && !at.Looks {
 		c.ref = e.PinResource(r.Ref)
 	}
 	if r.Behavior.warmsUp() && r.Threshold > 0 {
@@ -92,10 +93,10 @@ func newController(e *core.Engine, now int64, revision uint64, r Rule, record *c
 		c.size = r.size()
 		c.tooMany = core.NewBlockError(*c.refusal, never{c}, record, c.refusal)
 	}
-	if r.Mode == spec.Off { // it only keeps what it has for later
+	if r.Mode == spec.Off || at.Looks { // it only keeps what it has for later, or looks
 		return c, nil
 	}
-	s := c.openMeters(now, old)
+	s := c.openMeters(at.Now, old)
 	c.plain = r.Mode == spec.Enforce && r.Threshold > 0 && c.node != nil && c.window != nil && c.warm == nil && c.memory == nil
 	return c, s
 }
@@ -242,7 +243,11 @@ func (c *controller) limitAt(now int64, n *node.StatisticNode) int64 {
 	case c.warm == nil:
 		return c.limit
 	}
-	rate := c.warm.at(now, n)
+	return c.warmLimit(c.warm.at(now, n))
+}
+
+// warmLimit is the limit at a rate of the warm-up.
+func (c *controller) warmLimit(rate float64) int64 {
 	if rate >= c.warm.perSecond {
 		return c.limit // what the interval's seconds make of it may lie a hair below
 	}

@@ -46,7 +46,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	maker := family.Maker[Rule, controller]{
 		Normalized: func(r Rule) (Rule, error) { return r.Normalized(e.Config().ColdFactor) },
 		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
-			c, s := newController(e, at.Now, revision, r, record, at.Resource, old)
+			c, s := newController(e, at, revision, r, record, old)
 			if s != nil {
 				at.BeforeUse(s.complete)
 			}

@@ -125,6 +125,22 @@ func (w *warmUp) at(now int64, n *node.StatisticNode) float64 {
 	return math.Float64frombits(w.rate.Load())
 }
 
+// look is at without a trace: a warm-up of its own is settled.
+func (w *warmUp) look(now int64, n *node.StatisticNode) float64 {
+	next := &warmUp{
+		perSecond: w.perSecond, factor: w.factor, floor: w.floor, refillMax: w.refillMax, rounds: w.rounds,
+		warning: w.warning, full: w.full, slope: w.slope,
+	}
+	next.until.Store(math.MinInt64)
+	w.mu.Lock()
+	next.stored, next.filled, next.begun, next.share, next.used = w.stored, w.filled, w.begun, w.share, w.used
+	w.mu.Unlock()
+	if next.begun {
+		next.publish()
+	}
+	return next.at(now, n)
+}
+
 // passed is what the bucket has to lose: of the last second, or if nothing is rounded, of
 // the time since it was settled on the same node. The caller holds mu.
 func (w *warmUp) passed(now int64, n *node.StatisticNode) float64 {

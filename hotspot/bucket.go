@@ -37,14 +37,14 @@ func (b bucket) at(now int64, interval int64, q *quota) bucket {
 // fits reports whether n units more are within the limit.
 func (b bucket) fits(n int64, q *quota) bool { return !q.none && b.used <= q.size-n }
 
-// room is how long after now one unit fits if nobody else comes.
-func (b bucket) room(now, interval int64, q *quota) time.Duration {
-	if b.at(now, interval, q).fits(1, q) {
+// room is how long after now n units fit if nobody else comes; n is at most the size.
+func (b bucket) room(now, n, interval int64, q *quota) time.Duration {
+	if b.at(now, interval, q).fits(n, q) {
 		return 0
 	}
 	// Something is earned when more than an interval has passed: enough, if so much time
 	// has that what is missing is earned.
-	after := max(interval+1, earning(b.used-q.size+1, interval, q.units))
+	after := max(interval+1, earning(b.used-q.size+n, interval, q.units))
 	return time.Duration(max(0, b.filled+after-now))
 }
 

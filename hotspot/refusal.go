@@ -81,7 +81,7 @@ func (c *controller) retry(x *cell, now int64, q *quota) (wait time.Duration, kn
 		b := c.tokensOf(x.shard, x, &x.value, now, q)
 		return b.RetryAfter(now, 1, q.size), true
 	}
-	return x.bucket.room(now, int64(c.rule.Interval), q), true
+	return x.bucket.room(now, 1, int64(c.rule.Interval), q), true
 }
 
 // retryTurn is when a turn that follows last may be had.

@@ -184,16 +184,22 @@ func (s *shard) firstAfter(q *quota) stat.Moment {
 }
 
 func (s *shard) add(v argument.Value, hash uint64, now int64, q *quota) *cell {
+	c := s.made(v.Clone(), hash, now, q)
+	s.cells.add(&c)
+	return &c
+}
+
+// made is the cell that a value gets.
+func (s *shard) made(v argument.Value, hash uint64, now int64, q *quota) cell {
 	c := s.newCell(now, q)
-	c.value, c.hash = v.Clone(), hash
+	c.value, c.hash = v, hash
 	if first := s.firstAfter(q); first != stat.LongAgo() {
 		c.turns().NotBefore(first)
 	}
 	if q.unit != (stat.Moment{}) {
 		c.tokenBucket(now, q)
 	}
-	s.cells.add(&c)
-	return &c
+	return c
 }
 
 // forget drops the cell under the hand.

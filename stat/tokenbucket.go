@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
+	"sort"
 	"time"
 )
 
@@ -163,6 +164,11 @@ func (b *TokenBucket) Left(now, size int64) float64 {
 		return float64(size)
 	}
 	return max(0, float64(size)-missing.nanoseconds()/b.unit.nanoseconds())
+}
+
+// Whole is the most units that fit at now into a bucket that holds size.
+func (b *TokenBucket) Whole(now, size int64) int64 {
+	return int64(sort.Search(int(size), func(n int) bool { return !b.Fits(now, int64(n)+1, size) }))
 }
 
 func (m Moment) nanoseconds() float64 { return float64(m.ns) + float64(m.frac)/(1<<32) }

@@ -185,6 +185,19 @@ func (w *Window) RetryAfter(now, n, limit int64) (time.Duration, bool) {
 	return time.Duration(max(0, first*w.width-now)), true
 }
 
+// Room is the most units that [Window.Fits] would admit at now, 0 if none.
+func (w *Window) Room(now, limit int64) int64 {
+	w.lock()
+	defer w.unlock()
+	w.roll(now)
+	total, most := w.total, w.total
+	for b := w.head + 1; w.waiting != 0 && b <= w.head+w.ahead && b < w.head+w.span; b++ {
+		total += *w.at(b) - *w.at(b - w.span)
+		most = max(most, total)
+	}
+	return max(0, limit-most)
+}
+
 // The methods below need mu.
 
 // roll opens the bucket of now and all before it. It is the only place where

@@ -41,7 +41,7 @@ var layers = []layer{
 	{"breaker", "internal/shared internal/shown core core/family core/spec node stat"},
 	{"outlier", "internal/shared internal/shown core core/family core/spec node stat breaker"},
 	{"hotspot", "internal/shared internal/shown core core/family core/spec core/argument node stat"},
-	{"system", "internal/shared core core/family core/sampler core/pattern core/spec node stat"},
+	{"system", "internal/shared internal/shown core core/family core/sampler core/pattern core/spec node stat"},
 	{"authority", "internal/shared core core/family core/spec node stat"},
 
 	{"internal/sentinel", "core/spec stat " + families}, // the rules of both Sentinels, and what they are here

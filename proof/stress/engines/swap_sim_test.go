@@ -21,6 +21,7 @@ func (revision) Take(*core.Invocation) core.Verdict               { return core.
 func (revision) Match(string, any, uint64) (none pattern.Matched) { return none }
 func (revision) Known(any, uint64) (none pattern.Matched)         { return none }
 func (revision) Latest() uint64                                   { return 0 }
+func (revision) Choices(string, string) []core.Choice             { return nil }
 func (revision) Names(n *core.Names)                              { n.Resource("a") }
 func (revision) Needs(any, uint64, func(core.Need))               {}
 func (revision) Looks(func(string, core.Need))                    {}

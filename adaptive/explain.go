@@ -1,0 +1,33 @@
+package adaptive
+
+import (
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+)
+
+// Explain says what each rule would make of the call.
+func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
+	for _, c := range slices.Concat(rs.controllers, rs.shadows) {
+		all = append(all, c.explain(inv))
+	}
+	return all
+}
+
+// explain is ask, with what it goes by, and without a trace. A rule in shadow mode goes by the
+// calls that it would have admitted.
+func (c *controller) explain(inv *core.Invocation) core.Judgement {
+	owner := c.owner
+	if c.rule.Mode == spec.Shadow {
+		owner = c.shadowOwner
+	}
+	n := &inv.Resource().StatisticNode
+	g, j := n.LookSemaphore(owner), core.Judgement{Rule: c.rule.ID}
+	if !c.limit.fits(n, g, inv.Units(), int64(c.rule.Ceiling)) {
+		j.Outcome = core.Refused
+	}
+	limit, _ := c.Limit()
+	j.Measures = []core.Measure{core.MeasureUnits("units in flight", g.InUse(), int64(limit))}
+	return j
+}

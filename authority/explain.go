@@ -1,0 +1,34 @@
+package authority
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// Explain says what each rule makes of the caller.
+func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
+	for _, c := range slices.Concat(rs.controllers, rs.shadows) {
+		j := core.Judgement{Rule: c.rule.ID, Why: c.why(inv.Origin())}
+		if !c.admits(inv.Origin()) {
+			j.Outcome = core.Refused
+		}
+		all = append(all, j)
+	}
+	return all
+}
+
+func (c *controller) why(origin string) string {
+	list := fmt.Sprintf("the %s list", c.rule.List)
+	_, named := c.named[origin]
+	switch {
+	case origin == "" && c.rule.AllowAnonymous:
+		return "it allows callers without an origin"
+	case origin == "":
+		return "the caller has no origin, so it is not on " + list
+	case named:
+		return "the caller is on " + list
+	}
+	return "the caller is not on " + list
+}

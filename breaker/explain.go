@@ -1,0 +1,72 @@
+package breaker
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// Explain says what each breaker would make of the call.
+func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
+	for _, c := range slices.Concat(rs.controllers, rs.shadows) {
+		j := core.Judgement{Rule: c.rule.ID}
+		c.machine.explain(inv, &j)
+		all = append(all, j)
+	}
+	return all
+}
+
+// Explain adds to a judgement what the breaker would make of a call.
+func (s Single) Explain(inv *core.Invocation, j *core.Judgement) { s.machine.explain(inv, j) }
+
+// explain is asks, with what it goes by, and without a trace.
+func (m *machine) explain(inv *core.Invocation, j *core.Judgement) {
+	now, t := inv.Now(), m.terms.Load()
+	if !m.lets(now) {
+		wait, known := m.retryAfter(now)
+		j.Refuse(inv, wait, known)
+	}
+	s := m.status(now)
+	j.Why = "it is " + s.State.String()
+	switch {
+	case s.State == HalfOpen:
+		j.Why += fmt.Sprintf(", %d of %d probes out", s.Probes, t.Probes)
+	case s.State == Open && j.Outcome == core.Passes:
+		j.Why += ", and due: the call is a probe"
+	case s.State == Closed:
+		j.Measures = []core.Measure{t.measure(s)}
+		if t.Strategy != ConsecutiveErrors {
+			j.Why += fmt.Sprintf("; %d calls completed, it opens at %d or more", s.Calls, t.MinCalls)
+		}
+	}
+}
+
+// lets is asks, and counts nobody's turn.
+func (m *machine) lets(now int64) bool {
+	switch state, _ := m.state(); state {
+	case Closed, ForcedClosed:
+		return true
+	case Recovering:
+		step := rampStep(now-m.since.Load(), m.terms.Load().Ramp)
+		return step == len(rampShares) || m.turn.Load()%rampShares[step] == 0
+	}
+	return now >= m.gate.Load()
+}
+
+// measure is what the breaker goes by while it is closed.
+func (t *terms) measure(s Status) core.Measure {
+	m := core.Measure{Of: "failed calls", Measured: float64(s.Bad), Limit: t.Threshold}
+	switch t.Strategy {
+	case ConsecutiveErrors:
+		m.Of = "failed calls in a row"
+		return m
+	case SlowRatio:
+		m.Of = "slow calls"
+	}
+	m.Of += " in " + t.Interval.String()
+	if !t.Strategy.counts() {
+		m.Of, m.Measured = "share of "+m.Of, float64(s.Bad)/float64(max(1, s.Calls))
+	}
+	return m
+}

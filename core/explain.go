@@ -1,0 +1,329 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shown"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Explanation says what the rules would make of a call if it came now, see
+// [Engine.Explain]. It is a copy, and safe for concurrent use.
+type Explanation struct {
+	Resource string    `json:"resource"`
+	Context  string    `json:"context"`
+	Origin   string    `json:"origin,omitempty"`
+	At       time.Time `json:"at"`       // as of when, in UTC
+	Revision uint64    `json:"revision"` // of the rules
+	// Node is the name of the resource in the tree on which the call would be counted: its own,
+	// or that of all names beyond the cap. Empty if there is none yet: no call has come for it.
+	Node    string  `json:"node,omitempty"`
+	Outcome Outcome `json:"outcome"`
+	// GivesUp says that the call is refused because its context has ended, or will before it runs.
+	GivesUp bool `json:"givesUp,omitempty"`
+	// By is which of Rules decided, the first that refuses or else the one to wait for longest;
+	// -1 where the call passes.
+	By int `json:"by"`
+	// Runs is when the call would run: At, or after its wait. Zero if it is refused, and if
+	// it would wait for calls that end.
+	Runs time.Time `json:"runs,omitzero"`
+	// Next is when a call that is refused now would no longer be, if nobody else comes before.
+	// Zero if it is not refused, and if nobody can tell: that depends on calls that end, or no
+	// time helps.
+	Next time.Time `json:"next,omitzero"`
+	// Rules are those that apply to the resource, and slots of the program's own, in the order in
+	// which the chain asks them.
+	Rules []ExplainedRule `json:"rules"`
+	// LeftOut are rules that are about the name and don't apply to it.
+	LeftOut []Choice `json:"leftOut,omitempty"`
+}
+
+// ExplainedRule is a rule that applies, and what it makes of the call.
+type ExplainedRule struct {
+	Choice
+	Judgement
+}
+
+// Choice says why a rule applies to a name, or is left out though its resource would match.
+type Choice struct {
+	Kind     Kind       `json:"kind"`
+	ID       string     `json:"id"`                 // of a slot of the program's own its name
+	Resource string     `json:"resource,omitempty"` // as in the rule: a name or a pattern
+	Match    spec.Match `json:"match"`
+	Mode     spec.Mode  `json:"mode"`
+	Reason   string     `json:"reason"` // why it applies, or doesn't
+	Applies  bool       `json:"-"`
+}
+
+// Judgement is what one rule makes of a call, in whatever mode it is: one in shadow mode
+// keeps no call out.
+type Judgement struct {
+	Rule    string    `json:"-"` // its ID
+	Outcome Outcome   `json:"outcome"`
+	Why     string    `json:"why,omitempty"` // what the measures don't say
+	Runs    time.Time `json:"runs,omitzero"` // of a call that waits; zero if that is for calls that end
+	Next    time.Time `json:"next,omitzero"` // of a call that is refused, as in Explanation
+	// About says that Next is only near: by then the limit has moved, or the call may borrow.
+	About    bool      `json:"about,omitempty"`
+	Measures []Measure `json:"measures,omitempty"`
+}
+
+// Measure is a figure that a rule goes by, and what it allows. Of what is measured the call
+// itself is no part.
+type Measure struct {
+	Of       string  `json:"of"`            // what is measured, as in "units in 1s"
+	For      string  `json:"for,omitempty"` // which value, caller or endpoint, where the rule tells them apart
+	Measured float64 `json:"measured"`
+	Limit    float64 `json:"limit"`          // as it is now, where it moves
+	Unit     string  `json:"unit,omitempty"` // of both, "" for units, calls and shares
+	// Remaining is how many units would be admitted by the rule now, in calls of one; nil where no
+	// number tells.
+	Remaining *int64 `json:"remaining,omitempty"`
+}
+
+// Outcome is what becomes of a call.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Passes    Outcome = iota
+	Waits             // and runs then, unless its context ends before
+	Refused           // or would be, if the rule weren't in shadow mode
+	NotJudged         // the rule is not about such calls
+	Unknown           // a slot of the program's own doesn't explain itself
+)
+
+var outcomeNames = []string{"passes", "waits", "refused", "notJudged", "unknown"}
+
+// String returns the name used in JSON.
+func (o Outcome) String() string { return spec.EnumName("outcome", outcomeNames, uint8(o)) }
+
+// MarshalText writes the name used in JSON.
+func (o Outcome) MarshalText() ([]byte, error) {
+	return spec.MarshalEnum("outcome", outcomeNames, uint8(o))
+}
+
+// UnmarshalText reads the name used in JSON.
+func (o *Outcome) UnmarshalText(text []byte) error {
+	v, err := spec.ParseEnum("outcome", outcomeNames, text)
+	*o = Outcome(v)
+	return err
+}
+
+// Explainer is a [Checker] that can tell what it would make of a call: the rules of every
+// family, and slots of a user's own that want to.
+//
+// Explain is called for a call that does not take place: it has what is given with a call, but
+// nothing is counted for it. So Explain takes nothing, notes nothing, and leaves no trace. It
+// returns a judgement for each rule that would judge the call, in the order in which they are
+// asked; one of a slot of a user's own needs no Rule. It is called under no lock, and by any
+// number of goroutines at once.
+type Explainer interface {
+	Explain(*Invocation) []Judgement
+}
+
+// Explain says what the rules would make of a call if it came now: which apply, in the order
+// in which the chain asks them, why, what each of them measures, and when a call that is refused
+// would no longer be. It takes what [Engine.Enter] takes, and returns the errors of that for
+// calls that can't be judged.
+//
+// Nothing is counted, reserved or kept for it: a resource, a caller or a value that there is
+// not yet isn't there afterwards either. It takes the locks that a reader of the tree takes,
+// for as long. It allocates what it returns, and for a resource that is not there what its
+// rules would hold. In the tree it is not seen.
+//
+// What it says is what the next call meets, if nobody comes between, no call ends, and its
+// context doesn't; of what others do meanwhile nobody knows. Where a tree is at one of its caps,
+// the next call may find room that has become free.
+func (e *Engine) Explain(ctx context.Context, name string, opts []Option) (Explanation, error) {
+	inv, err := e.begin(ctx, name, opts)
+	if err != nil {
+		return Explanation{}, err
+	}
+	defer inv.recycle()
+	known := inv.look(name)
+	x := Explanation{
+		Resource: name, Context: inv.ContextName(), Origin: inv.Origin(),
+		At: time.Unix(0, inv.now).UTC(), Revision: inv.bound.set.Revision, By: -1,
+	}
+	if known {
+		x.Node = inv.resource.Name()
+	}
+	var chosen [kinds]map[string]Choice
+	for kind, family := range inv.bound.set.families {
+		if family == nil {
+			continue
+		}
+		chosen[kind] = make(map[string]Choice)
+		for _, c := range family.Choices(name, inv.resource.Name()) {
+			if c.Kind = Kind(kind); c.Applies {
+				chosen[kind][c.ID] = c
+			} else {
+				x.LeftOut = append(x.LeftOut, c)
+			}
+		}
+	}
+	for _, slot := range e.chain.checking {
+		slot, _, _ := slot.in(inv.bound)
+		own := Choice{Kind: KindCustom, ID: slot.name, Reason: "a slot of the program's own"}
+		explainer, ok := slot.checker.(Explainer)
+		if !ok && (slot.checker != nil || slot.rechecker != nil) {
+			x.Rules = append(x.Rules, ExplainedRule{own, Judgement{Outcome: Unknown, Why: "it does not explain itself"}})
+		}
+		if !ok {
+			continue
+		}
+		for _, j := range explainer.Explain(inv) {
+			c, ok := chosen[slot.kind][j.Rule]
+			if !ok {
+				c = own
+			}
+			x.Rules = append(x.Rules, ExplainedRule{c, j})
+		}
+	}
+	x.conclude(inv)
+	return x, nil
+}
+
+// conclude finds what the rules together make of the call.
+func (x *Explanation) conclude(inv *Invocation) {
+	x.Runs = x.At
+	for i := range x.Rules {
+		r := &x.Rules[i]
+		if r.Mode != spec.Enforce {
+			continue
+		}
+		switch r.Outcome {
+		case Refused:
+			if x.Outcome != Refused {
+				x.Outcome, x.By, x.Next = Refused, i, r.Next
+			} else if !x.Next.IsZero() && (r.Next.IsZero() || r.Next.After(x.Next)) {
+				x.Next = r.Next
+			}
+		case Waits:
+			longer := r.Runs.IsZero() || !x.Runs.IsZero() && r.Runs.After(x.Runs)
+			if x.Outcome == Refused || x.By >= 0 && !longer {
+				break
+			}
+			x.Outcome, x.By = Waits, i
+			if longer {
+				x.Runs = r.Runs
+			}
+		case Unknown:
+			if x.Outcome == Passes {
+				x.Outcome = Unknown
+			}
+		}
+	}
+	if x.Outcome == Waits && !inv.inTime(max(0, x.Runs.Sub(x.At))) {
+		x.Outcome, x.GivesUp = Refused, true
+	}
+	if x.Outcome == Refused {
+		x.Runs = time.Time{}
+	}
+}
+
+// look finds for a call that does not take place what it would find. What is not there stands
+// alone, seen by nobody else; known is whether the resource was there.
+func (inv *Invocation) look(name string) (known bool) {
+	e := inv.engine
+	r, known := e.FindResource(name)
+	if !known && !e.resources.HasPlace(name) {
+		r, known = e.resources.overflow, true
+	}
+	if !known {
+		r = e.alone(name)
+	}
+	inv.bound = e.lookAt(r, name, inv.now)
+	inv.resource = r
+	inv.node = e.tree.LookCall(r.ClusterNode, inv.ContextName())
+	if origin := inv.Origin(); origin != "" {
+		inv.origin = e.tree.LookOrigin(r.ClusterNode, origin)
+	}
+	return known
+}
+
+// lookAt is lookUp for somebody who only wants to know. What the rules in force have at the
+// resource stands; what they come to have there for the first time is built beside it, and not
+// kept. Only where the resource goes by older rules yet, which it does until the update has come to
+// it, is it brought up to date: what is handed over is handed over once.
+func (e *Engine) lookAt(r *Resource, name string, now int64) *binding {
+	beyond := r == e.resources.overflow
+	set := e.rules.Load()
+	if b := r.bound.Load(); b != nil && b.set == set && !beyond {
+		return b
+	}
+	s := search{name: name, looks: true}
+	if beyond {
+		s.matched = set.match(name, nil)
+	}
+	r.mu.Lock()
+	last := r.turn(set)
+	if last != nil && last.set == set {
+		r.mu.Unlock()
+		return last
+	}
+	if last != nil && last.revision != set.Revision {
+		r.mu.Unlock()
+		return e.lookUp(r, name, now, false)
+	}
+	r.mu.Unlock()
+	if !beyond {
+		s.matched = set.match(name, last)
+	}
+	return e.bind(set, e.alone(r.Name()), last, s, nil, now)
+}
+
+// after is the time of the call and so much more.
+func (inv *Invocation) after(wait time.Duration) time.Time {
+	return time.Unix(0, inv.now+int64(wait)).UTC()
+}
+
+// Refuse says that the call is refused, and when it would no longer be, if that is known.
+func (j *Judgement) Refuse(inv *Invocation, after time.Duration, known bool) {
+	j.Outcome = Refused
+	if known {
+		j.Next = inv.after(max(0, after))
+	}
+}
+
+// JudgeWait says that the call waits for so long, or where that is not ok, that it is refused
+// until the wait is no more than maxWait.
+func (j *Judgement) JudgeWait(inv *Invocation, wait time.Duration, ok bool, maxWait time.Duration) {
+	switch {
+	case !ok:
+		j.Refuse(inv, wait-maxWait, true)
+	case wait > 0:
+		j.Outcome, j.Runs = Waits, inv.after(wait)
+	}
+}
+
+// JudgeTokens says what becomes of a call of n units by a token bucket that holds size.
+func (j *Judgement) JudgeTokens(inv *Invocation, b stat.TokenBucket, n, size int64) {
+	switch {
+	case n > size:
+		j.Outcome = Refused
+	case !b.Fits(inv.now, n, size):
+		j.Refuse(inv, b.RetryAfter(inv.now, n, size), true)
+	}
+}
+
+// MeasureUnits is a measure of units of which a limit admits so many.
+func MeasureUnits(of string, used, limit int64) Measure {
+	left := max(0, limit-used)
+	return Measure{Of: of, Measured: float64(used), Limit: float64(limit), Remaining: &left}
+}
+
+// MeasureTokens is a measure of a token bucket that holds size.
+func MeasureTokens(b stat.TokenBucket, now, size int64) Measure {
+	left := b.Whole(now, size)
+	return Measure{Of: "tokens taken", Measured: float64(size) - b.Left(now, size), Limit: float64(size), Remaining: &left}
+}
+
+// MeasureTurns is a measure of a queue for turns: how long the call would wait for its own, and
+// how many more there are.
+func MeasureTurns(wait, maxWait time.Duration, left *int64) Measure {
+	return Measure{Of: "wait for a turn", Measured: shown.Millis(wait), Limit: shown.Millis(maxWait), Unit: "ms", Remaining: left}
+}

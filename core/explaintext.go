@@ -1,0 +1,149 @@
+package core
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shown"
+)
+
+// textWidth is how many columns the lines of an explanation have at most.
+const textWidth = 80
+
+// String is the explanation as text, for people: first what becomes of the call, then each
+// rule that applies, then those that were left out. No line has more than 80 columns.
+func (x Explanation) String() string {
+	t := new(explainText)
+	t.line(0, "%s%s%s", shown.Label(x.Resource), named(", from ", x.Origin), named(", in context ", x.Context))
+	t.line(0, "%s", x.verdict())
+	for i := range x.Rules {
+		t.rule(&x, &x.Rules[i])
+	}
+	if len(x.Rules) == 0 {
+		t.line(0, "no rule applies")
+	}
+	if len(x.LeftOut) > 0 {
+		t.line(0, "")
+		t.line(0, "left out:")
+	}
+	for _, c := range x.LeftOut {
+		t.line(2, "%v %s: %s", c.Kind, shown.Label(c.ID), c.Reason)
+	}
+	return t.String()
+}
+
+// WriteTo writes what String returns.
+func (x Explanation) WriteTo(w io.Writer) (int64, error) {
+	n, err := io.WriteString(w, x.String())
+	return int64(n), err
+}
+
+func named(before, name string) string {
+	if name == "" {
+		return ""
+	}
+	return before + shown.Name(name, 16)
+}
+
+// verdict is what becomes of the call, in words.
+func (x *Explanation) verdict() string {
+	if x.Outcome == Unknown {
+		return "no rule refuses it; slots of the program's own may"
+	}
+	if x.By < 0 {
+		return "passes"
+	}
+	by := fmt.Sprintf("%v %s", x.Rules[x.By].Kind, shown.Label(x.Rules[x.By].ID))
+	switch {
+	case x.GivesUp:
+		return "refused, as its context ends before " + by + " lets it run"
+	case x.Outcome == Waits && x.Runs.IsZero():
+		return "waits by " + by + " for calls that end"
+	case x.Outcome == Waits:
+		return fmt.Sprintf("waits %s by %s", shown.Duration(x.Runs.Sub(x.At)), by)
+	case x.Next.IsZero():
+		return "refused by " + by
+	}
+	return fmt.Sprintf("refused by %s, for %s more", by, shown.Duration(x.Next.Sub(x.At)))
+}
+
+// explainText is lines of limited width.
+type explainText struct{ strings.Builder }
+
+// line writes a line of printable text, cut where it is too long.
+func (t *explainText) line(indent int, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if most := textWidth - indent; shown.Columns([]byte(text)) > most {
+		width, end := 1, 0 // of the dots
+		for i, r := range text {
+			if width += shown.Columns([]byte(string(r))); width > most {
+				end = i
+				break
+			}
+		}
+		text = text[:end] + "…"
+	}
+	if text != "" {
+		t.WriteString(strings.Repeat(" ", indent) + text)
+	}
+	t.WriteByte('\n')
+}
+
+func (t *explainText) rule(x *Explanation, r *ExplainedRule) {
+	mode := ""
+	if r.Mode != spec.Enforce {
+		mode = fmt.Sprintf(" (%v)", r.Mode)
+	}
+	t.line(0, "")
+	t.line(0, "%v %s%s: %s", r.Kind, shown.Label(r.ID), mode, r.outcome(x.At))
+	if r.Resource != "" {
+		t.line(2, "%s: %s", shown.Label(r.Resource), r.Reason)
+	} else {
+		t.line(2, "%s", r.Reason)
+	}
+	switch {
+	case r.Why == "":
+	case r.Kind == KindCustom:
+		t.line(2, "%s", shown.Name(r.Why, textWidth)) // which the program says
+	default:
+		t.line(2, "%s", r.Why)
+	}
+	for _, m := range r.Measures {
+		t.line(2, "%s", m.text())
+	}
+}
+
+// outcome is what the rule makes of the call, in words.
+func (r *ExplainedRule) outcome(at time.Time) string {
+	switch {
+	case r.Outcome == NotJudged:
+		return "not about this call"
+	case r.Outcome == Waits && r.Runs.IsZero():
+		return "waits for calls that end"
+	case r.Outcome == Waits:
+		return "waits " + shown.Duration(r.Runs.Sub(at))
+	case r.Outcome == Refused && r.Next.IsZero():
+		return "refused"
+	case r.Outcome == Refused && r.About:
+		return "refused, for about " + shown.Duration(r.Next.Sub(at)) + " more"
+	case r.Outcome == Refused:
+		return "refused, for " + shown.Duration(r.Next.Sub(at)) + " more"
+	}
+	return r.Outcome.String()
+}
+
+// text is the measure in words.
+func (m *Measure) text() string {
+	of := shown.Name(m.Of, textWidth)
+	if m.For != "" {
+		of = shown.Name(m.For, 24) + ": " + of
+	}
+	text := fmt.Sprintf("%s: %s%s of %s%s", of, shown.Number(m.Measured), shown.Name(m.Unit, 8), shown.Number(m.Limit), shown.Name(m.Unit, 8))
+	if m.Remaining != nil {
+		text += ", " + string(shown.AppendCount(nil, *m.Remaining)) + " left"
+	}
+	return text
+}

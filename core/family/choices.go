@@ -1,0 +1,88 @@
+package family
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/node"
+)
+
+// Choices say of each rule that is about a name whether it applies there, and why: at a
+// resource, which is of that name, or of another where that is beyond the cap. Expressions
+// are matched for it anew.
+func (t *Table[R, C]) Choices(name, resource string) (choices []core.Choice) {
+	which := t.which(name, t.match(name, pattern.Matched{}))
+	if resource == node.OverflowName && name != resource {
+		which = slices.DeleteFunc(which, t.atHomeOnly)
+		which = append(which, t.selection.about(resource)...)
+		slices.Sort(which)
+	}
+	for i, rule := range t.All() {
+		info := rule.Info()
+		_, applies := slices.BinarySearch(which, i)
+		if !applies && !about(info, name) {
+			continue
+		}
+		c := core.Choice{ID: info.ID, Resource: info.Resource, Match: info.Match, Mode: info.Mode, Applies: applies}
+		switch {
+		case applies:
+			c.Reason = why(info)
+		case info.Mode == spec.Off:
+			c.Reason = "it is off"
+		case slices.Contains(info.Exclude, name):
+			c.Reason = "it excludes the name"
+		case info.Named():
+			c.Reason = "it is in shadow mode, and the name is beyond the cap on resources"
+		default:
+			c.Reason = t.nearer(which, info)
+		}
+		choices = append(choices, c)
+	}
+	return choices
+}
+
+// why says how a rule comes to apply.
+func why(info spec.Info) string {
+	switch {
+	case info.Default():
+		return "no other rule is about the name"
+	case info.Named():
+		return "it names the resource"
+	case info.Match == spec.MatchRegex:
+		return "its expression matches the name"
+	}
+	return fmt.Sprintf("its %s matches the name", info.Match)
+}
+
+// nearer says which of the rules that apply keeps another one away: the nearest, or for one that
+// is about all resources any expression.
+func (t *Table[R, C]) nearer(which []int, info spec.Info) string {
+	for _, i := range which {
+		other := t.rules[i].Info()
+		if other.Mode == spec.Enforce && (other.Match != spec.MatchRegex || info.Default()) {
+			return fmt.Sprintf("rule %q is nearer to the name", other.ID)
+		}
+	}
+	return "another rule is nearer to the name"
+}
+
+// about reports whether a rule is about a name, also if it is off or others are nearer.
+func about(info spec.Info, name string) bool {
+	switch {
+	case info.Default():
+		return true
+	case info.Named():
+		return info.Resource == name
+	case info.Match == spec.MatchRegex && info.Mode != spec.Off:
+		return false // it would apply
+	case info.Match == spec.MatchRegex:
+		x, err := pattern.Compile(info.Resource, 1, false)
+		return err == nil && pattern.Matched{}.Has(x, name) // which has not been matched
+	}
+	var w pattern.Wildcards
+	w.Add(info.Resource, info.Match == spec.MatchPath)
+	return len(w.Match(name)) > 0
+}

@@ -1,0 +1,155 @@
+package hotspot
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Explain says what each rule would make of the values of the call.
+func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
+	for _, c := range slices.Concat(rs.controllers, rs.shadows) {
+		j := core.Judgement{Rule: c.rule.ID, Outcome: core.NotJudged, Why: "the call has no " + c.rule.argument()}
+		for i, o := range c.occurrences(inv) {
+			var one core.Judgement
+			m := c.explain(inv, o.Value, inv.Units()*o.Times, &one)
+			m.For = o.Value.String()
+			one.Rule, one.Measures = j.Rule, append(j.Measures, m)
+			if i > 0 {
+				one = worse(j, one)
+			}
+			j = one
+		}
+		all = append(all, j)
+	}
+	return all
+}
+
+// argument says where the values come from, in words.
+func (r Rule) argument() string {
+	if r.Index.given {
+		return fmt.Sprintf("argument %v", r.Index)
+	}
+	return fmt.Sprintf("value of %q", r.Param)
+}
+
+// worse is what two values make of one call.
+func worse(a, b core.Judgement) core.Judgement {
+	a.Measures = b.Measures
+	switch {
+	case b.Outcome != core.Refused && a.Outcome == core.Refused,
+		b.Outcome == core.Passes && a.Outcome == core.Waits,
+		b.Outcome == core.Waits && a.Outcome == core.Waits && !b.Runs.After(a.Runs),
+		b.Outcome == a.Outcome && a.Outcome == core.Passes:
+		return a
+	case b.Outcome == core.Refused && a.Outcome == core.Refused && (a.Next.IsZero() || !b.Next.IsZero() && a.Next.After(b.Next)):
+		return a
+	}
+	return b
+}
+
+// explain is what would become of n units of a value, without a trace: a value that the rule
+// doesn't know yet is not known to it afterwards.
+func (c *controller) explain(inv *core.Invocation, v argument.Value, n int64, j *core.Judgement) core.Measure {
+	now, q, hash := inv.Now(), c.quotaOf(v), v.Hash()
+	s := c.values.shard(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.cells.find(&v, hash); x != nil {
+		return c.explainCell(inv, x, n, q, j)
+	}
+	fresh := s.made(v, hash, now, q)
+	leaves, ok := s.findsRoom(now, c)
+	if q != &c.quota || ok {
+		if leaves != nil && q == &c.quota && c.rule.Behavior == Throttle {
+			fresh.turns().NotBefore(leaves.last()) // as the floor will say
+		}
+		m := c.explainCell(inv, &fresh, n, q, j)
+		j.About = j.About || leaves != nil && !j.Next.IsZero() // whose place it gets may be another one then
+		return m
+	}
+	var asked core.Judgement
+	c.explainCell(inv, &fresh, n, q, &asked)
+	m := c.explainRest(inv, s, n, j)
+	if asked.Outcome == core.Refused && j.Outcome != core.Refused {
+		*j = asked
+	}
+	j.Why = "the rule knows as many values as it may; others share the limit of this one"
+	j.About = !j.Next.IsZero()
+	return m
+}
+
+// findsRoom reports whether a value that the rule doesn't name would get a cell, and whose it
+// would be if somebody has to leave, see obtain. The caller holds the lock.
+func (s *shard) findsRoom(now int64, rule *controller) (leaves *cell, ok bool) {
+	if len(s.ring) < s.room {
+		return nil, true
+	}
+	for i := 1; i <= min(maxLook, len(s.ring)) && len(s.ring) == s.room; i++ { // or one more is not enough
+		if x := s.ring[(s.hand+i)%len(s.ring)]; rule.forgettable(x, now) {
+			return x, true
+		}
+	}
+	return nil, false
+}
+
+// explainCell is fits, with what it goes by. The caller holds the lock of the shard.
+func (c *controller) explainCell(inv *core.Invocation, x *cell, n int64, q *quota, j *core.Judgement) core.Measure {
+	now, perInterval := inv.Now(), "units in "+c.rule.Interval.String()
+	switch {
+	case q.none:
+		j.Outcome, j.Why = core.Refused, "its threshold admits no unit"
+		return core.MeasureUnits(perInterval, 0, 0)
+	case c.rule.Behavior == TokenBucket:
+		b := c.tokensOf(x.shard, x, &x.value, now, q)
+		j.JudgeTokens(inv, b, n, q.size)
+		return core.MeasureTokens(b, now, q.size)
+	case c.rule.Behavior == Throttle:
+		return c.explainTurn(inv, x, n, q, j)
+	case c.rule.Metric == Concurrency:
+		used := x.inFlight()
+		if used > q.units-n {
+			j.Outcome = core.Refused
+		}
+		return core.MeasureUnits("units in flight", used, q.units)
+	}
+	b := x.bucket.at(now, int64(c.rule.Interval), q)
+	if !b.fits(n, q) {
+		j.Refuse(inv, x.bucket.room(now, n, int64(c.rule.Interval), q), n <= q.size)
+	}
+	return core.MeasureUnits(perInterval, b.used, q.size)
+}
+
+func (c *controller) explainTurn(inv *core.Invocation, x *cell, n int64, q *quota, j *core.Judgement) core.Measure {
+	now, first := inv.Now(), inv.Prioritized()
+	wait := x.wait(now, q.cost(n), first)
+	j.JudgeWait(inv, wait, wait <= c.rule.MaxWait, c.rule.MaxWait)
+	j.About = j.Outcome == core.Refused && first
+	if first && x.queue != nil && !x.queue.Empty() {
+		return core.MeasureTurns(wait, c.rule.MaxWait, nil) // those that overtake have other turns
+	}
+	left := x.last().TurnsWithin(now, q.cost(1), c.rule.MaxWait)
+	return core.MeasureTurns(wait, c.rule.MaxWait, &left)
+}
+
+// explainRest is explainCell for the values that have no cell. The caller holds the lock.
+func (c *controller) explainRest(inv *core.Invocation, s *shard, n int64, j *core.Judgement) core.Measure {
+	m := c.explainCell(inv, &s.rest, n, &c.quota, j)
+	if c.quota.none || !c.rule.fills() || c.rule.Behavior != Reject {
+		return m
+	}
+	w, now := s.window, inv.Now() // which is what limits the rest, see takeFromRest
+	if w == nil {
+		w, _ = stat.NewWindow(stat.Shape{Interval: c.rule.Interval, Buckets: 1})
+	}
+	if j.Outcome != core.Refused && !w.Fits(now, n, c.quota.units) {
+		wait, known := w.RetryAfter(now, n, c.quota.units)
+		j.Refuse(inv, wait, known)
+	}
+	m = core.MeasureUnits(m.Of, w.Sum(now), c.quota.units)
+	*m.Remaining = w.Room(now, c.quota.units)
+	return m
+}

@@ -1,0 +1,54 @@
+package isolation
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+)
+
+// Explain says what each rule would make of the call.
+func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
+	asked := slices.Clone(rs.private)
+	if rs.tightest != nil {
+		asked = append(asked, rs.tightest)
+	}
+	for _, c := range slices.Concat(asked, rs.shadows) {
+		all = append(all, c.explain(inv, rs.revision))
+	}
+	for _, c := range rs.controllers {
+		if c.rule.Mode == spec.Enforce && !slices.Contains(asked, c) {
+			all = append(all, core.Judgement{
+				Rule: c.rule.ID, Outcome: core.NotJudged, Why: fmt.Sprintf("rule %q admits no more than it does", rs.tightest.rule.ID),
+			})
+		}
+	}
+	return all
+}
+
+// explain is ask, with what it goes by, and without a trace.
+func (c *controller) explain(inv *core.Invocation, revision uint64) core.Judgement {
+	n := &inv.Resource().StatisticNode
+	g, claim := n.LookSemaphore(c.owner), c.claim(inv, revision)
+	n.Settle(g)
+	at := claim
+	at.Queue = 0
+	j, queued := core.Judgement{Rule: c.rule.ID}, g.Queued()
+	switch {
+	case g.MayJoin(at):
+	case g.MayJoin(claim):
+		j.Outcome = core.Waits
+	default:
+		j.Outcome = core.Refused
+	}
+	used := core.MeasureUnits("units in flight", g.InUse(), claim.Limit)
+	if queued > 0 {
+		*used.Remaining = 0
+	}
+	j.Measures = []core.Measure{used}
+	if c.rule.MaxQueue > 0 && c.queues(inv) {
+		j.Measures = append(j.Measures, core.MeasureUnits("calls queued", queued, int64(c.rule.MaxQueue)))
+	}
+	return j
+}

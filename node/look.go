@@ -1,0 +1,86 @@
+package node
+
+import "github.com/penstock-go/penstock/stat"
+
+// To look is to find the nodes that a call would be counted on, and make none: those that
+// are not there yet stand alone, and are the caller's.
+
+// HasPlace reports whether [Registry.Obtain] would find or make the member of that name as
+// things stand; idle members may make room when it is asked to.
+func (r *Registry[T, V]) HasPlace(name string) bool {
+	if _, ok := r.Find(name); ok || !r.budget.full() {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pinned[name]
+}
+
+// LookCall is the node of a resource's calls in a context; "" is the default context.
+func (t *Tree) LookCall(c *ClusterNode, context string) *DefaultNode {
+	if context == "" {
+		context = DefaultContext
+	}
+	entrance, ok := t.entrances.Find(context)
+	switch {
+	case ok:
+	case context == OverflowName || !t.entrances.HasPlace(context):
+		context, entrance = OverflowName, t.overflow
+	default:
+		entrance = &EntranceNode{name: context}
+	}
+	if n, ok := c.calls.Find(context); ok {
+		return n
+	}
+	if !c.calls.HasPlace(context) {
+		if n, ok := c.calls.Find(OverflowName); ok {
+			return n
+		}
+		entrance = t.overflow
+	}
+	n := &DefaultNode{entrance: entrance, cluster: c}
+	n.Init(t.layout)
+	return n
+}
+
+// LookOrigin is the node of a caller of the resource.
+func (t *Tree) LookOrigin(c *ClusterNode, name string) *OriginNode {
+	if o, ok := c.origins.Find(name); ok {
+		return o
+	}
+	if !c.origins.HasPlace(name) {
+		if o := c.OverflowOrigin(); o != nil {
+			return o
+		}
+		return t.newOrigin(OverflowName, true)
+	}
+	return t.newOrigin(name, false)
+}
+
+// LookWindow is the window that meters as told, or where there is none, one that says what it
+// would if it were made now.
+func (n *StatisticNode) LookWindow(now int64, meter Meter) (w *stat.Window, found bool) {
+	if w := n.FindWindow(meter); w != nil {
+		return w, true
+	}
+	w, err := stat.NewWindow(meter.Shape)
+	if err != nil {
+		panic(err) // as in Window
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.SeedWindow(w, now, n.past)
+	return w, false
+}
+
+// LookSemaphore is the node's semaphore for owner, or one that says what it would.
+func (n *StatisticNode) LookSemaphore(owner any) *stat.Semaphore {
+	if g := n.seeded().semaphore(owner); g != nil {
+		return g
+	}
+	g := new(stat.Semaphore)
+	if countsAll(owner) {
+		g.Acquire(n.UnitsInFlight())
+	}
+	return g
+}

@@ -1,0 +1,40 @@
+package outlier
+
+import (
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// Explain says what each rule would make of the call to its endpoint.
+func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
+	for _, c := range slices.Concat(rs.controllers, rs.shadows) {
+		j := core.Judgement{Rule: c.rule.ID}
+		c.explain(inv, &j)
+		all = append(all, j)
+	}
+	return all
+}
+
+// explain is asks, with what it goes by. What time has done to the pool is done, as by anybody
+// who looks; nothing else.
+func (c *controller) explain(inv *core.Invocation, j *core.Judgement) {
+	addr := inv.Endpoint()
+	if addr == "" {
+		j.Outcome, j.Why = core.NotJudged, "the call names no endpoint"
+		return
+	}
+	p := c.pool
+	p.site.mu.Lock()
+	defer p.site.mu.Unlock()
+	p.tidy(inv.Now())
+	who := p.known[addr]
+	if who == nil {
+		j.Why = "the endpoint is not known"
+		return
+	}
+	who.breaker.Explain(inv, j)
+	for i := range j.Measures {
+		j.Measures[i].For = addr
+	}
+}

@@ -1,0 +1,98 @@
+package system
+
+import (
+	"fmt"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shown"
+)
+
+// Choices say of each rule that it is about every resource, unless it is off.
+func (t *Table) Choices(string, string) (choices []core.Choice) {
+	for _, r := range t.gates.All() {
+		c := core.Choice{ID: r.ID, Mode: r.Mode, Applies: r.Mode != spec.Off, Reason: "it is about all inbound calls"}
+		if !c.Applies {
+			c.Reason = "it is off"
+		}
+		choices = append(choices, c)
+	}
+	return choices
+}
+
+// Explain says what each rule would make of the call.
+func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
+	for _, i := range rs.holding {
+		all = append(all, rs.rules[i].explain(inv))
+	}
+	for _, g := range rs.shadows {
+		all = append(all, g.explain(inv))
+	}
+	return all
+}
+
+// explain is fits, with what it goes by, and without a trace.
+func (g *gate) explain(inv *core.Invocation) core.Judgement {
+	j := core.Judgement{Rule: g.rule.ID}
+	if !inv.Inbound() {
+		j.Outcome, j.Why = core.NotJudged, "the call is not inbound"
+		return j
+	}
+	now, units := inv.Now(), inv.Units()
+	ok, m := true, core.Measure{}
+	switch g.rule.Metric {
+	case QPS:
+		ok = g.limit > 0 && g.window.Fits(now, units, g.limit)
+		m = core.MeasureUnits("inbound units in "+g.rule.Interval.String(), g.window.Sum(now), g.limit)
+		*m.Remaining = g.window.Room(now, g.limit)
+	case Concurrency:
+		semaphore := g.inbound.LookSemaphore(g.meter.Owner)
+		g.inbound.Settle(semaphore)
+		ok = semaphore.Fits(units, g.limit)
+		m = core.MeasureUnits("inbound units in flight", semaphore.InUse(), g.limit)
+	case RT:
+		mean := g.times.mean(now)
+		ok = mean <= int64(g.rule.MaxRT)
+		m = core.Measure{Of: "mean response time in " + g.rule.Interval.String(), Unit: "ms",
+			Measured: float64(mean) / 1e6, Limit: shown.Millis(g.rule.MaxRT)}
+	default:
+		ok, m = g.explainMachine(now, &j)
+	}
+	if !ok {
+		var wait, known = g.RetryAfter()
+		if g.window != nil {
+			wait, known = g.window.RetryAfter(now, units, g.limit)
+		}
+		j.Refuse(inv, wait, known)
+	}
+	j.Measures = append([]core.Measure{m}, j.Measures...)
+	return j
+}
+
+// explainMachine is explain for rules that go by the load or the CPU use.
+func (g *gate) explainMachine(now int64, j *core.Judgement) (ok bool, m core.Measure) {
+	reading := g.reading.Value()
+	m = core.Measure{Of: g.rule.Metric.String(), Measured: max(0, reading), Limit: g.rule.Threshold}
+	if reading == sampler.Unknown {
+		j.Why = "the machine has not been read yet"
+	}
+	above := reading > g.rule.Threshold
+	switch {
+	case g.ceiling != nil:
+		most := g.ceiling.units.Load()
+		if most == none {
+			return true, m
+		}
+		used := g.unitsInFlight()
+		j.Why = fmt.Sprintf("it admits up to %d in flight, and one more, as learned while the %s was above", most, g.rule.Metric)
+		u := core.MeasureUnits("inbound units in flight", used, most)
+		u.Remaining = nil
+		j.Measures = append(j.Measures, u)
+		return used <= most, m
+	case above && g.rule.Strategy == BBR && g.servable(now):
+		j.Why = "it is above, but no more calls are in flight than are served"
+		return true, m
+	}
+	return !above, m
+}
