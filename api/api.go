@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -10,8 +9,6 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/inspect"
 )
-
-var errClosed = errors.New("penstock: the guard is closed")
 
 var (
 	defaultGuard  atomic.Pointer[Guard]
@@ -116,21 +113,24 @@ func Args(args ...any) Option { return core.Args(args...) }
 // Param attaches a value to a call under a name; see [core.Param].
 func Param[T any](name string, value T) Option { return core.Param(name, value) }
 
-// LoadRules replaces all rules of the default Guard, or none; see
+// LoadRules replaces the rules that were loaded by hand into the default Guard, or none; see
 // [Guard.LoadRules].
 func LoadRules(set RuleSet) error { return Default().LoadRules(set) }
 
 // LoadRulesFile loads the rules of a file once.
 func LoadRulesFile(path string) error { return Default().LoadRulesFile(path) }
 
-// WatchRules loads the rules of a file now, and again whenever it changes; see
+// WatchRules loads the rules of files and directories now, and again whenever one changes; see
 // [Guard.WatchRules].
 func WatchRules(ctx context.Context, paths ...string) error {
 	return Default().WatchRules(ctx, paths...)
 }
 
-// OnReload has f told of every outcome of watching a file; see [Guard.OnReload].
+// OnReload has f told of every outcome of watching files; see [Guard.OnReload].
 func OnReload(f func(Reload)) { Default().OnReload(f) }
+
+// LaterWins lets later sources replace rules of earlier ones; see [Guard.LaterWins].
+func LaterWins() { Default().LaterWins() }
 
 // Rules are the rules in force, with their defaults written out.
 func Rules() RuleSet { return Default().Rules() }

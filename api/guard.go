@@ -2,35 +2,28 @@ package api
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/slots"
 )
 
-// Guard is what guarded code talks to, and where rules come from: loaded by hand or from
-// a file that it watches. It judges nothing itself; that does its [core.Engine]. The
+// Guard is what guarded code talks to, and where rules come from: loaded by hand and from
+// files that it watches. It judges nothing itself; that does its [core.Engine]. The
 // package functions use one, and you may have several. It owns no goroutine, except while
-// it watches a rule file; where it looks for leaks, and while a rule looks at the machine,
+// it watches rule files; where it looks for leaks, and while a rule looks at the machine,
 // it owns a timer.
 type Guard struct {
 	engine *core.Engine
-	logger *slog.Logger
+	loader *rules.Loader // where the rules of all sources become one set, that load puts in force
 	set    atomic.Pointer[RuleSet]
 
-	loading  sync.Mutex // one load at a time; guards the following
-	source   *watch     // that says what the rules are; nil if nobody does
-	watched  Status     // of the last watch that is over
-	last     int64      // the number of that watch
-	watches  int64      // how many have begun
-	listener func(Reload)
-	warned   map[string]bool // of what LoadRules has told the log last
-	closed   bool
-	watching sync.WaitGroup // none begins once the Guard is closed
+	warning sync.Mutex
+	warned  map[string]bool // of what LoadRules has told the log last
 }
 
 // New returns a Guard without rules, or says what in the configuration it can't
@@ -43,7 +36,8 @@ func New(cfg Config) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Guard{engine: engine, logger: cfg.Logger}
+	g := &Guard{engine: engine}
+	g.loader = rules.NewLoader(g.load, cfg.Logger)
 	return g, g.load(RuleSet{}) // every family has its table from the start
 }
 
@@ -91,7 +85,7 @@ func (g *Guard) Leaks() []core.Leak { return g.engine.Leaks() }
 // the caller's choice: mount it on a loopback listener unless you mean otherwise.
 func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rules) }
 
-// Close stops watching a rule file, flushes the block log and ends the reports of
+// Close stops watching rule files, flushes the block log and ends the reports of
 // leaks. When it returns no goroutine remains.
 //
 // Calls are still judged and counted afterwards, by the rules that are in force; figures
@@ -99,12 +93,6 @@ func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rule
 // are not read any more: rules that go by them keep to the last readings. Closing twice is
 // fine.
 func (g *Guard) Close() error {
-	g.loading.Lock()
-	g.closed = true
-	if g.source != nil {
-		g.source.end()
-	}
-	g.loading.Unlock()
-	g.watching.Wait()
+	g.loader.Close()
 	return g.engine.Close()
 }

@@ -7,28 +7,20 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// LoadRules replaces all rules, or none if one of them can't be honoured. Rules
-// that did not change go on as they are; changed ones take over the state of those
-// with the same ID. The set is copied: the caller may go on to change it. While a file
-// is watched this is a [*SourceError].
+// LoadRules replaces the rules that were loaded by hand before, or none if one of them can't
+// be honoured. Those of files that are watched stay, and all are in force together; an id that
+// is in both is an error, unless [Guard.LaterWins] says otherwise. Rules that did not change go
+// on as they are; changed ones take over the state of those with the same ID. The set is copied:
+// the caller may go on to change it.
 //
 // A field that was forgotten is 0, and a rule whose threshold is 0 refuses everything. The
 // Logger is warned of such rules, see [rules.Set.Warnings], once as long as they are loaded.
 func (g *Guard) LoadRules(set RuleSet) error {
-	if err := g.loadByHand(set); err != nil {
+	if err := g.loader.Load(set); err != nil {
 		return err
 	}
 	g.warn(set.Warnings()) // under no lock: a log handler may load rules
 	return nil
-}
-
-func (g *Guard) loadByHand(set RuleSet) error {
-	g.loading.Lock()
-	defer g.loading.Unlock()
-	if err := g.taken(); err != nil {
-		return err
-	}
-	return g.load(set)
 }
 
 // warn logs the warnings that the last load didn't have.
@@ -37,10 +29,10 @@ func (g *Guard) warn(warnings []string) {
 	for _, text := range warnings {
 		warned[text] = true
 	}
-	g.loading.Lock()
+	g.warning.Lock()
 	old := g.warned
 	g.warned = warned
-	g.loading.Unlock()
+	g.warning.Unlock()
 	warnings = slices.DeleteFunc(slices.Clone(warnings), func(text string) bool { return old[text] })
 	for _, text := range warnings[:min(len(warnings), maxWarnings)] {
 		g.engine.Logger().Warn("penstock: a rule has a threshold of 0; give it one if that was forgotten", "rule", text)
@@ -53,7 +45,7 @@ func (g *Guard) warn(warnings []string) {
 // maxWarnings is how many rules a load warns of one by one.
 const maxWarnings = 10
 
-// load is LoadRules for the source of the rules. The caller holds the lock.
+// load puts a set in force: that of all sources.
 func (g *Guard) load(set RuleSet) error {
 	return g.engine.Update(func(b *core.RulesetBuilder) error {
 		compiled, err := set.Compile(b)
@@ -65,18 +57,15 @@ func (g *Guard) load(set RuleSet) error {
 	})
 }
 
-// LoadRulesFile loads the rules of a file once, as [Guard.LoadRules] does. The file may be one
-// of Sentinel's; the Logger gets the warnings of [rules.ParseWith].
+// LoadRulesFile loads the rules of a file once, as [Guard.LoadRules] does and in the place of
+// what that loaded. The file may be one of Sentinel's; the Logger gets the warnings of
+// [rules.ParseWith].
 func (g *Guard) LoadRulesFile(path string) error {
-	parsed, err := rules.LoadWith(path, rules.ParseOptions{})
-	if err != nil {
-		return err
+	parsed, err := g.loader.LoadFile(path) // a file says 0 where it means 0
+	if err == nil {
+		parsed.Warn(g.engine.Logger())
 	}
-	if err := g.loadByHand(parsed.Set); err != nil { // a file says 0 where it means 0
-		return err
-	}
-	parsed.Warn(g.engine.Logger())
-	return nil
+	return err
 }
 
 // Rules are the rules in force, with their defaults written out. They are the caller's

@@ -30,10 +30,14 @@ type (
 	RuleSet = rules.Set
 	// Reload is one outcome of watching a rule file.
 	Reload = rules.Reload
-	// Status is how watching a rule file stands, see [Guard.Status].
+	// Status is how the sources of the rules stand, see [Guard.Status].
 	Status = rules.Status
 	// Explanation says what the rules would make of a call, see [Explain].
 	Explanation = core.Explanation
+	// Revision is one state of the rules of all sources, see [Guard.Revisions].
+	Revision = rules.Revision
+	// SourceError says that a source of the rules was declared twice.
+	SourceError = rules.SourceError
 	// Config describes a Guard. The zero value is right for production: the standard
 	// chain of slots, the machine's clock, slog.Default().
 	Config = core.Config

@@ -87,6 +87,10 @@ var (
 	_ func(*api.Guard, string) error                                                                = (*api.Guard).LoadRulesFile
 	_ func(*api.Guard, context.Context, ...string) error                                            = (*api.Guard).WatchRules
 	_ func(*api.Guard) api.Status                                                                   = (*api.Guard).Status
+	_ func()                                                                                        = api.LaterWins
+	_ func(*api.Guard)                                                                              = (*api.Guard).LaterWins
+	_ func(*api.Guard) []api.Revision                                                               = (*api.Guard).Revisions
+	_ func(*api.Guard, uint64) error                                                                = (*api.Guard).Rollback
 	_ func(*api.Guard) api.RuleSet                                                                  = (*api.Guard).Rules
 	_ func(*api.Guard) inspect.Tree                                                                 = (*api.Guard).Tree
 	_ func(*api.Guard) []core.Leak                                                                  = (*api.Guard).Leaks

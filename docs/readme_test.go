@@ -33,6 +33,8 @@ var (
 	_ = pick
 	_ = failures
 	_ = explained
+	_ = together
+	_ = back
 )
 
 func orders(w http.ResponseWriter, r *http.Request) {
@@ -117,6 +119,20 @@ func failures() {
 func explained(ctx context.Context) error {
 	x, err := api.Explain(api.WithOrigin(ctx, "acme"), "GET /orders", api.Param("user", "u-17"))
 	fmt.Print(x)
+	return err
+}
+
+func together(ctx context.Context) error {
+	err := api.WatchRules(ctx, "base.yaml", "orders.yaml", "rules.d")
+	return err
+}
+
+func back(guard *api.Guard) error {
+	for _, r := range guard.Revisions() {
+		fmt.Println(r) // 7 6b3d0f9a51c2 +0 ~1 -0 orders.yaml
+		fmt.Println(strings.Join(r.Change.Lines(), "\n"))
+	}
+	err := guard.Rollback(6)
 	return err
 }
 

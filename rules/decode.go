@@ -18,6 +18,7 @@ type decoder struct {
 	speaks   Dialect // the dialect of the file
 	rules    int     // read or about to be, of all families
 	patterns int     // steps of their regular expressions so far
+	places   places  // of the rules that are accepted
 	warnings []Warning
 }
 

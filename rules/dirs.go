@@ -33,7 +33,7 @@ func notifyBySystem() (*notifier, error) {
 	return &notifier{w, w.Events, w.Errors}, nil
 }
 
-// dirs watches the directories that decide what a path leads to.
+// dirs watches the directories that decide what paths lead to.
 type dirs struct {
 	told    <-chan error           // receives when something happened; an error if part of it is unknown
 	blind   error                  // why changes aren't told, or nil
@@ -93,16 +93,16 @@ func (d *dirs) close() {
 
 var errRestless = errors.New("the directories on the way to the file keep changing")
 
-// follow watches the directories that decide what path leads to now, and stops
-// watching others.
-func (d *dirs) follow(path string) {
+// follow watches the directories that decide what is read now, and stops watching
+// others.
+func (d *dirs) follow(deciding func() []string) {
 	if d.notify == nil {
 		return
 	}
 	// What changes between finding out a directory and watching it isn't told,
 	// so find out again until there is nothing new to watch.
 	for range 10 {
-		wanted := lookups(path)
+		wanted := deciding()
 		for dir := range d.watched {
 			if !slices.Contains(wanted, dir) {
 				d.forget(dir)

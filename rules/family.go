@@ -22,6 +22,8 @@ type family interface {
 	encode(s *Set, first, n int) (*yaml.Node, error) // writes up to n of those of s, from first on
 	diff(old, new *Set, c *Change)                   // adds to c what differs
 	warn(s *Set, to []string) []string               // appends what it warns of, see [Set.Warnings]
+	name(s, named *Set) error                        // its rules with their IDs written out, see content
+	combine(c *combination)                          // its part of combining
 
 	// compile makes those of s part of the next revision, and returns them in the place of
 	// those of s, with their defaults written out.
@@ -136,7 +138,9 @@ func (f rulesOf[R]) accept(d *decoder, read *reading[R], rule R, from source) bo
 	case j >= 0:
 		d.add(placeOf(from.values["id"]), from.path+".id", "%q is already the id of %s at %v", clip(rule.Info().ID), read.accepted[j].path, read.accepted[j].at)
 	}
-	read.accepted = append(read.accepted, located{from.path, placeOf(from.node)})
+	at := located{from.path, placeOf(from.node)}
+	read.accepted = append(read.accepted, at)
+	d.places[f.key()] = append(d.places[f.key()], at)
 	read.rules = append(read.rules, rule)
 	return true
 }

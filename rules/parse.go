@@ -78,17 +78,26 @@ func (p Parsed) Warn(log *slog.Logger) {
 // keys tell the dialect. One with keys that belong to different ones is refused, and so is one
 // that may be of either Sentinel. A list without a name around it is never native.
 func ParseWith(name string, data []byte, opts ParseOptions) (Parsed, error) {
-	d := &decoder{faults: &faults{file: name}}
+	p, _, err := parse(name, data, opts)
+	return p, err
+}
+
+// places are where the rules of a file are: by family, in their order.
+type places map[string][]located
+
+// parse is ParseWith, and tells where the rules are.
+func parse(name string, data []byte, opts ParseOptions) (Parsed, places, error) {
+	d := &decoder{faults: &faults{file: name}, places: make(places)}
 	root := d.tree(data)
 	if root == nil {
-		return Parsed{}, d.err()
+		return Parsed{}, nil, d.err()
 	}
 	d.checkTree(root, 1)
 	if d.err() != nil {
-		return Parsed{}, d.err() // the rest would only follow from it
+		return Parsed{}, nil, d.err() // the rest would only follow from it
 	}
 	if opts.Dialect >= dialects {
-		return Parsed{}, fmt.Errorf("unknown %v", opts.Dialect)
+		return Parsed{}, nil, fmt.Errorf("unknown %v", opts.Dialect)
 	}
 	p := Parsed{Dialect: d.dialectOf(root, opts.Dialect)}
 	switch p.Dialect {
@@ -99,13 +108,13 @@ func ParseWith(name string, data []byte, opts ParseOptions) (Parsed, error) {
 		p.Set = d.foreign(root, p.Dialect, opts.Family)
 	}
 	if err := d.err(); err != nil {
-		return Parsed{}, err
+		return Parsed{}, nil, err
 	}
 	p.Warnings = d.warnings
 	slices.SortStableFunc(p.Warnings[:min(len(p.Warnings), maxFaults)], func(a, b Warning) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return p, nil
+	return p, d.places, nil
 }
 
 // tree returns the root node of data, or nil after reporting why there is none.

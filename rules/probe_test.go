@@ -32,18 +32,22 @@ func whole(set Set) int {
 
 // probe is a Watcher that a test looks at.
 type probe struct {
-	*fileWatch
+	*Watcher
 	t       *testing.T
 	reloads chan Reload
 	applied chan Set
 	refuse  chan error // what apply returns next, if anything
 }
 
+func newProbe(t *testing.T) *probe {
+	return &probe{t: t, reloads: make(chan Reload, 10_000), applied: make(chan Set, 10_000), refuse: make(chan error, 1)}
+}
+
 func startProbe(t *testing.T, path string, tune tuning) *probe {
 	t.Helper()
-	p := &probe{t: t, reloads: make(chan Reload, 10_000), applied: make(chan Set, 10_000), refuse: make(chan error, 1)}
+	p := newProbe(t)
 	var err error
-	p.fileWatch, err = watch(t.Context(), path, p.apply, WatchConfig{OnReload: p.note, Logger: slog.New(slog.DiscardHandler)}, tune)
+	p.Watcher, err = watch(t.Context(), path, p.apply, WatchConfig{OnReload: p.note, Logger: slog.New(slog.DiscardHandler)}, tune)
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	return p
@@ -73,7 +77,7 @@ func (p *probe) waitFor(n int) {
 				return
 			}
 		case <-late:
-			p.t.Fatalf("a set of %d rules did not come: %+v", n, p.Status())
+			p.t.Fatalf("a set of %d rules did not come", n)
 		}
 	}
 }

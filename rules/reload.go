@@ -1,16 +1,17 @@
 package rules
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"time"
 )
 
 // tuning is what tests change.
 type tuning struct {
 	quiet   time.Duration // how long a file must lie still
-	longest time.Duration // how long to wait for that
+	longest time.Duration // how long to wait for that, and how long a file must be gone
 	poll    time.Duration // between looks that nothing asked for
 	retry   time.Duration // the same while polling: the first time, then doubling
 	retries time.Duration // up to this
@@ -27,47 +28,65 @@ var defaultTuning = tuning{
 }
 
 // maxTries is how often a file may read differently in a row before that is
-// reported.
+// reported, and others don't wait for it any more.
 const maxTries = 20
 
 var errUnsettled = errors.New("the file keeps changing: write a new one and rename it")
 
-// loadFirst loads the file for the first time.
-func (w *fileWatch) loadFirst(ctx context.Context) error {
-	s := w.read()
+// loadFirst loads everything for the first time.
+func (w *fileWatch) loadFirst() error {
+	all := w.read()
 	// A file that was written just now may be so still.
-	for tries := 0; s.err == nil && time.Since(s.modified) < w.tune.longest; tries++ {
+	for tries := 0; w.young(all); tries++ {
 		if tries == maxTries {
-			return fmt.Errorf("%s: %w", w.path, errUnsettled)
+			return fmt.Errorf("%s: %w", w.names(), errUnsettled)
 		}
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-w.member.ctx.Done():
+			return w.member.ctx.Err()
 		case <-time.After(w.tune.quiet):
 		}
 		again := w.read()
-		if again.sameFile(s) {
+		if slices.EqualFunc(again, all, sight.sameFile) {
 			break
 		}
-		s = again
+		all = again
 	}
-	if err := ctx.Err(); err != nil {
+	if err := w.member.ctx.Err(); err != nil {
 		return err
 	}
-	if s.err != nil {
-		return s.err
+	var first []news
+	for _, s := range all {
+		first = append(first, w.believe(s))
 	}
-	change, err := w.replace(s.data)
-	if err == nil {
-		w.report(s, change, nil)
-	}
-	return err
+	return w.member.begin(first...)
 }
 
-// run looks at the file whenever something happened, and now and then.
-func (w *fileWatch) run(ctx context.Context) {
-	defer close(w.done)
-	defer w.cancel()
+// young reports whether all could be read, and a file was written just now.
+func (w *fileWatch) young(all []sight) bool {
+	return !slices.ContainsFunc(all, func(s sight) bool { return s.err != nil }) &&
+		slices.ContainsFunc(all, func(s sight) bool { return time.Since(s.modified) < w.tune.longest })
+}
+
+// believe takes what was seen for what it is.
+func (w *fileWatch) believe(s sight) news {
+	n := news{pieceName: s.pieceName, dir: s.dir, left: s.left, taken: s.taken, hash: s.hash, err: s.err}
+	if s.data != nil {
+		n.parsed, n.places, n.err = parse(s.name, s.data, ParseOptions{})
+	}
+	delete(w.pending, s.pieceName)
+	delete(w.tries, s.pieceName)
+	s.data = nil
+	if w.seen[s.pieceName] = s; s.left {
+		delete(w.seen, s.pieceName)
+	}
+	return n
+}
+
+// run looks at the files whenever something happened, and now and then.
+func (w *fileWatch) run() {
+	ctx := w.member.ctx
+	defer w.member.leave()
 	defer w.dirs.close()
 	soon := newDebounce(w.tune.quiet, w.tune.longest)
 	poll := time.NewTimer(w.untilPoll())
@@ -78,7 +97,7 @@ func (w *fileWatch) run(ctx context.Context) {
 		case err := <-w.dirs.told:
 			if err != nil {
 				_ = survive(func() {
-					w.log.Warn("penstock: watching rule file: changes may go untold", "path", w.path, "error", err)
+					w.member.loader.logger().Warn("penstock: watching rules: changes may go untold", "source", w.names(), "error", err)
 				})
 			}
 			soon.touch()
@@ -90,7 +109,7 @@ func (w *fileWatch) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if again := w.look(ctx); again {
+		if again := w.look(); again {
 			soon.touch()
 		}
 		poll.Reset(w.untilPoll())
@@ -107,57 +126,89 @@ func (w *fileWatch) untilPoll() time.Duration {
 	return w.retry
 }
 
-// look reads the file, reloads it if it is new and lies still, and reports
-// whether to look again after the quiet period.
-func (w *fileWatch) look(ctx context.Context) (again bool) {
+// look reads the files, hands over those that are new, once all of these lie still, and reports
+// whether to look again after the quiet period. One that has not come to lie for too long is
+// reported, once, and the others don't wait for it.
+func (w *fileWatch) look() (again bool) {
 	w.watchDirs()
-	s := w.read()
-	switch {
-	case s.sameContent(w.seen):
-		w.confirm("")
-		w.pending, w.tries = snapshot{}, 0
-		return false
-	case !s.sameFile(w.pending):
-		w.pending = s
-		if w.tries++; w.tries == maxTries {
-			err := fmt.Errorf("%s: %w", w.path, errUnsettled)
-			w.report(snapshot{taken: s.taken, err: err}, Change{}, err)
+	var still []sight
+	var fresh []news
+	wait := false
+	for _, s := range w.read() {
+		name := s.pieceName
+		if s.sameContent(w.seen[name]) {
+			w.member.confirm(name, "")
+			delete(w.pending, name)
+			delete(w.tries, name)
+			continue
 		}
-		return true
-	case s.taken.Sub(w.pending.done) < w.tune.quiet: // a poll came in between, or reading took long
-		return true
+		quiet := w.tune.quiet
+		if s.left { // a way to write a file anew removes it first
+			quiet = w.tune.longest
+		}
+		last, met := w.pending[name]
+		switch same := met && s.sameFile(last); {
+		case same && s.taken.Sub(last.done) >= quiet: // otherwise a poll came in between, or reading took long
+			still = append(still, s)
+			continue
+		case !same:
+			s.data = nil
+			w.pending[name] = s
+			if w.tries[name]++; w.tries[name] == maxTries {
+				err := fmt.Errorf("%s: %w", name.name, errUnsettled)
+				w.seen[name] = sight{pieceName: name, dir: s.dir, err: err}
+				fresh = append(fresh, news{pieceName: name, dir: s.dir, taken: s.taken, err: err})
+			}
+		}
+		again = true
+		wait = wait || w.tries[name] < maxTries
 	}
-	w.pending, w.tries = snapshot{}, 0
-	change, err := Change{}, s.err
-	if err == nil { // also content that was applied before: other rules may be in force by now
-		change, err = w.replace(s.data)
+	if !wait {
+		for _, s := range still {
+			fresh = append(fresh, w.believe(s))
+		}
 	}
-	if err != nil && ctx.Err() != nil {
-		return false // apply may have failed for that
+	if len(fresh) > 0 {
+		_ = w.member.take(fresh...) // which tells
 	}
-	w.report(s, change, err)
-	return false
+	return again
 }
 
-// report tells the outcome for s.
-func (w *fileWatch) report(s snapshot, change Change, err error) {
-	w.seen = s
-	w.seen.data = nil
-	w.Watcher.report(Reload{Time: s.taken, Hash: s.hash.String(), Change: change, Err: err})
-}
-
-// watchDirs follows the path to the directories to watch.
+// watchDirs follows the paths to the directories to watch.
 func (w *fileWatch) watchDirs() {
-	w.dirs.follow(w.file)
-	w.mu.Lock()
-	was, is := w.status.Polling, w.dirs.blind != nil
-	w.status.Polling = is
-	w.mu.Unlock()
+	w.dirs.follow(w.directories)
+	m, l := w.member, w.member.loader
+	l.mu.Lock()
+	was, is := m.polling, w.dirs.blind != nil
+	m.polling = is
+	l.mu.Unlock()
 	_ = survive(func() {
 		if is && !was {
-			w.log.Warn("penstock: watching rule file: changes can't be told, polling instead", "path", w.path, "error", w.dirs.blind)
+			l.logger().Warn("penstock: watching rules: changes can't be told, polling instead", "source", w.names(), "error", w.dirs.blind)
 		} else if was && !is {
-			w.log.Info("penstock: watching rule file: changes are told again", "path", w.path)
+			l.logger().Info("penstock: watching rules: changes are told again", "source", w.names())
 		}
 	})
+}
+
+// directories are those that decide what the paths lead to now.
+func (w *fileWatch) directories() (all []string) {
+	add := func(path string) {
+		for _, dir := range lookups(path) {
+			if !slices.Contains(all, dir) {
+				all = append(all, dir)
+			}
+		}
+	}
+	for _, r := range w.roots {
+		add(r.file)
+		if !r.dir {
+			continue
+		}
+		names, _ := ruleFiles(r.file)             // the next look tells what is wrong
+		for _, name := range append(names, "*") { // of what comes, the directory itself decides
+			add(filepath.Join(r.file, name))
+		}
+	}
+	return all
 }

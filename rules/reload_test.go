@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -182,23 +184,27 @@ func TestReloadAfterAnOverflow(t *testing.T) {
 
 // apply may do with its Set what it likes: the next change is told from what the file said.
 func TestReloadHandsOutCopies(t *testing.T) {
-	data := []byte("authority:\n  - {resource: a, origins: [app]}\nbreaker:\n  - {resource: '*', exclude: [b], threshold: 1}\n")
-	first := true
-	w := &Watcher{path: "rules.yaml", apply: func(set Set) error {
-		if !first {
+	const file = "authority:\n  - {resource: a, origins: [app]}\nbreaker:\n  - {resource: '*', exclude: [b], threshold: 1}\n"
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "rules.yaml")
+		write(t, path, []byte(file))
+		tune := defaultTuning
+		tune.notify = newFake().open
+		told := make(chan Reload, 10)
+		w, err := watch(t.Context(), path, func(set Set) error {
+			set.Authority[0].Origins[0] = "somebody else"
+			set.Breaker[0].Exclude[0] = "c"
+			set.Breaker[0].Threshold = 0.5
 			return nil
-		}
-		first = false
-		set.Authority[0].Origins[0] = "somebody else"
-		set.Breaker[0].Exclude[0] = "c"
-		set.Breaker[0].Threshold = 0.5
-		return nil
-	}}
-	for round := range 2 {
-		change, err := w.replace(data)
+		}, WatchConfig{OnReload: func(r Reload) { told <- r }, Logger: slog.New(slog.DiscardHandler)}, tune)
 		require.NoError(t, err)
-		require.Equal(t, round == 1, change.Empty(), "%v", change.Lines())
-	}
+		require.False(t, (<-told).Change.Empty())
+		write(t, path, []byte(file+"# the same rules\n"))
+		after(time.Minute)
+		change := (<-told).Change
+		require.True(t, change.Empty(), "%v", change.Lines())
+		w.Close()
+	})
 }
 
 // Content that comes back is applied again before it is told as loaded: others may have
@@ -234,14 +240,15 @@ func TestReloadTellsNothingAfterTheEnd(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, _ *fakeNotifier, p *probe) {
 		ctx, end := context.WithCancel(t.Context())
 		log := make(chan Reload, 10)
-		tune := p.tune
+		tune := defaultTuning
 		tune.notify = newFake().open
-		w, err := watch(ctx, path, func(Set) error { return ctx.Err() }, WatchConfig{
+		apply := func() error { return ctx.Err() }
+		w, err := watch(ctx, path, func(Set) error { return apply() }, WatchConfig{
 			OnReload: func(r Reload) { log <- r }, Logger: slog.New(slog.DiscardHandler),
 		}, tune)
 		require.NoError(t, err)
 		require.NoError(t, (<-log).Err)
-		w.apply = func(Set) error {
+		apply = func() error {
 			end()
 			return ctx.Err()
 		}

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,21 +16,23 @@ import (
 func TestReadingTakesNoPartOfTheQuietPeriod(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, rulesOfSize(1))
-	p := startProbe(t, path, defaultTuning)
+	p := newProbe(t)
+	l := NewLoader(p.apply, slog.New(slog.DiscardHandler))
+	w, err := l.declare(t.Context(), []string{path}, false, defaultTuning)
+	require.NoError(t, err)
+	defer w.member.leave()
+	defer w.dirs.close()
 	p.waitFor(1)
-	p.Close() // what follows is its own goroutine's
 	write(t, path, rulesOfSize(2))
 	require.NoError(t, os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0)))
-	p.dirs = openDirs(notifyBySystem)
-	defer p.dirs.close()
 
-	first := p.read()
+	first := w.read()[0]
 	first.taken = first.taken.Add(-time.Hour) // it began to read, and came to it just now
-	p.pending = first
-	assert.True(t, p.look(t.Context()), "to be read again")
+	w.pending[first.pieceName] = first
+	assert.True(t, w.look(), "to be read again")
 	assert.Empty(t, p.applied)
 	first.done = first.taken
-	p.pending = first
-	assert.False(t, p.look(t.Context()))
+	w.pending[first.pieceName] = first
+	assert.False(t, w.look())
 	p.waitFor(2)
 }

@@ -3,6 +3,11 @@ package rules
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -20,8 +25,12 @@ func (h hash) String() string {
 	return hex.EncodeToString(h[:6])
 }
 
-// snapshot is the file as it was read at one time, or why it couldn't be.
-type snapshot struct {
+// sight is a file as it was read at one time, or why it couldn't be; or a directory, which has no
+// content.
+type sight struct {
+	pieceName
+	dir      bool
+	left     bool // a file that was in its directory and is not any more
 	taken    time.Time
 	done     time.Time // when reading was over; it may have taken its time
 	data     []byte
@@ -30,9 +39,21 @@ type snapshot struct {
 	err      error
 }
 
-func (w *fileWatch) read() snapshot {
-	s := snapshot{taken: time.Now()}
-	data, info, err := readFile(w.file, MaxFileSize)
+// read reads everything that is watched.
+func (w *fileWatch) read() (all []sight) {
+	for i, r := range w.roots {
+		if r.dir {
+			all = append(all, w.readDir(i, r)...)
+		} else {
+			all = append(all, readSight(pieceName{i, r.name}, r.file))
+		}
+	}
+	return all
+}
+
+func readSight(name pieceName, file string) sight {
+	s := sight{pieceName: name, taken: time.Now()}
+	data, info, err := readFile(file, MaxFileSize)
 	s.done = time.Now()
 	if err != nil {
 		s.err = err
@@ -42,13 +63,77 @@ func (w *fileWatch) read() snapshot {
 	return s
 }
 
+// readDir reads a directory and its files. If it can't be read, nothing is known of the files.
+func (w *fileWatch) readDir(order int, r root) []sight {
+	d := sight{pieceName: pieceName{order, r.name}, dir: true, taken: time.Now()}
+	var names []string
+	names, d.err = ruleFiles(r.file)
+	d.done = time.Now()
+	all := []sight{d}
+	if d.err != nil {
+		return all
+	}
+	for _, name := range names {
+		all = append(all, readSight(pieceName{order, filepath.Join(r.name, name)}, filepath.Join(r.file, name)))
+	}
+	for name, s := range w.seen {
+		if name.order == order && !s.dir && !slices.Contains(names, filepath.Base(name.name)) {
+			all = append(all, sight{pieceName: name, left: true, taken: d.taken, done: d.done})
+		}
+	}
+	slices.SortFunc(all, func(a, b sight) int { return a.compare(b.pieceName) })
+	return all
+}
+
+// maxFiles is how many rule files a directory may have.
+const maxFiles = 1000
+
+// ruleFiles returns the names of the rule files of a directory, in their order.
+func ruleFiles(dir string) (names []string, err error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if anyoneMayWrite(info) {
+		return nil, &FileError{File: dir, Problem: fmt.Sprintf("every user can add rule files (mode %#o): run chmod o-w", info.Mode().Perm())}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if isRuleFile(name) && !isDirectory(filepath.Join(dir, name)) {
+			names = append(names, name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return nil, &FileError{File: dir, Problem: "has no rule file (*.yaml, *.yml, *.json)"}
+	case len(names) > maxFiles:
+		return nil, &FileError{File: dir, Problem: fmt.Sprintf("has %d rule files, the most is %d", len(names), maxFiles)}
+	}
+	return names, nil
+}
+
+// isRuleFile reports whether a name in a directory is that of a rule file, and not of what is
+// hidden (a Kubernetes volume has ..data), or what an editor keeps beside it.
+func isRuleFile(name string) bool {
+	return !strings.ContainsAny(name[:1], ".#~") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // sameContent reports whether loading s would end as loading o did.
-func (s snapshot) sameContent(o snapshot) bool {
-	return s.hash == o.hash && errText(s.err) == errText(o.err)
+func (s sight) sameContent(o sight) bool {
+	return s.left == o.left && s.hash == o.hash && errText(s.err) == errText(o.err)
 }
 
 // sameFile reports whether, besides, nobody wrote between the two.
-func (s snapshot) sameFile(o snapshot) bool {
+func (s sight) sameFile(o sight) bool {
 	return s.sameContent(o) && s.modified.Equal(o.modified)
 }
 

@@ -20,7 +20,7 @@ func TestStatus(t *testing.T) {
 		start := time.Now()
 		first := p.Status()
 		assert.Regexp(t, "^[0-9a-f]{12}$", first.Hash)
-		assert.Equal(t, Status{Path: path, Watching: true, OK: true, Hash: first.Hash, Rules: 1,
+		assert.Equal(t, Status{Source: path, Watching: true, OK: true, Hash: first.Hash, Rules: 1,
 			Confirmed: first.LastSuccess, LastSuccess: first.LastSuccess, Successes: 1}, first)
 
 		write(t, path, []byte("flow: 1"))
@@ -72,11 +72,11 @@ func TestReloadLogs(t *testing.T) {
 		w.Close()
 		lines := strings.SplitAfter(strings.TrimSpace(log.String()), "\n")
 		for i, want := range []string{
-			`level=INFO msg="penstock: rule file loaded" path=` + path + ` hash=` + first + ` rules=1 change="+1 ~0 -0"` + "\n",
-			`level=WARN msg="penstock: watching rule file: changes can't be told, polling instead" path=` + path + ` error="no space left on device"`,
-			`level=ERROR msg="penstock: rule file not loaded, the last good rules stay" path=` + path + ` error="` + path + `:1:7: flow: must be a list of rules, not 1\n`,
-			`level=WARN msg="penstock: watching rule file: changes may go untold" path=` + path + ` error="fsnotify: queue or buffer overflow"`,
-			`level=INFO msg="penstock: watching rule file: changes are told again" path=` + path,
+			`level=INFO msg="penstock: rules loaded" source=` + path + ` hash=` + first + ` revision=1 rules=1 change="+1 ~0 -0"` + "\n",
+			`level=WARN msg="penstock: watching rules: changes can't be told, polling instead" source=` + path + ` error="no space left on device"`,
+			`level=ERROR msg="penstock: rules not loaded, the last good ones stay" source=` + path + ` error="` + path + `:1:7: flow: must be a list of rules, not 1\n`,
+			`level=WARN msg="penstock: watching rules: changes may go untold" source=` + path + ` error="fsnotify: queue or buffer overflow"`,
+			`level=INFO msg="penstock: watching rules: changes are told again" source=` + path,
 		} {
 			require.Greater(t, len(lines), i)
 			assert.Contains(t, lines[i], want)
@@ -125,7 +125,7 @@ func TestReloadLogsWhatChanged(t *testing.T) {
 				after(time.Second)
 				hash := w.Status().Hash
 				w.Close()
-				assert.Contains(t, log.String(), ` msg="penstock: rule file loaded" path=`+path+` hash=`+hash+` rules=`)
+				assert.Contains(t, log.String(), ` msg="penstock: rules loaded" source=`+path+` hash=`+hash+` revision=`)
 				assert.Contains(t, log.String(), tt.what)
 				assert.NotRegexp(t, "[0-9a-f]{13}", log.String())
 				assert.Less(t, log.Len(), 1000)

@@ -2,9 +2,10 @@ package rules
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"path/filepath"
-	"sync"
+	"strings"
 	"time"
 )
 
@@ -20,69 +21,11 @@ type WatchConfig struct {
 	Logger *slog.Logger
 }
 
-// Reload is one outcome of watching: new rules are in force, or Err says why
-// the last good ones stay, if there are any.
-type Reload struct {
-	Time     time.Time
-	Path     string    // of the file, or the name of the source
-	Hash     string    // the first 12 hex digits of the content's SHA-256; "" if it couldn't be read
-	Revision string    // what the source calls the content; "" of a file, or if it couldn't be read
-	Cached   time.Time // when the rules were written to the cache that they are from; else zero
-	Change   Change    // from what was applied before; none on error
-	// Warnings are about rules of Sentinel's, see [ParseWith]. They are logged, too.
-	Warnings []Warning
-	Err      error // of reading, of parsing, or of apply
-}
-
-// Status is how watching a file or a source stands.
-type Status struct {
-	Path        string    // of the file, or the name of the source
-	Watching    bool      // it has not ended
-	OK          bool      // the last reload succeeded
-	Polling     bool      // of a file: the system doesn't tell of changes; the file is read every few seconds
-	Hash        string    // of the content in force
-	Revision    string    // what the source calls that; "" of a file
-	Cached      time.Time // when that was written to the cache that it is from; zero if it is not
-	Confirmed   time.Time // when file or source was last seen to hold that
-	Rules       int       // in force
-	LastSuccess time.Time // never zero
-	LastFailure time.Time // zero if there was none
-	LastError   error     // of LastFailure; stays after a later success
-	Successes   uint64    // reloads, the first load included
-	Failures    uint64
-}
-
-// Watcher keeps applying rules as they change. Make one with [Watch] or [WatchSource]. Its
+// Watcher keeps applying rules as they change. Make one with [Watch]. Its
 // methods are safe for concurrent use.
 type Watcher struct {
-	path  string // of the file, as given, or the name of the source
-	what  string // it is that is watched, for the log
-	key   string // of path in the log
-	apply func(Set) error
-	hook  func(Reload)
-	log   *slog.Logger
-
-	cancel context.CancelFunc
-	done   chan struct{} // closed when whatever watches has ended
-
-	good Parsed // in force; used by who watches
-
-	mu     sync.Mutex
-	status Status
-}
-
-// fileWatch is a file that a Watcher watches. It is used by [Watch], then by the goroutine
-// that starts.
-type fileWatch struct {
-	*Watcher
-	file string // absolute: the working directory may change
-	tune tuning
-
-	dirs    *dirs
-	retry   time.Duration // until the next look, while polling
-	seen    snapshot      // what was reported last
-	pending snapshot      // read once, to be read again before it is believed
-	tries   int           // pending in a row
+	loader *Loader
+	files  *fileWatch
 }
 
 // Watch loads the rule file at path (see [Load]), hands it to apply, and does
@@ -107,64 +50,109 @@ type fileWatch struct {
 // While the file is missing, empty, wrong or refused by apply, the last good
 // rules stay. Each outcome is told once: content that failed isn't tried again
 // until it changes. The Set that apply gets is its own.
+//
+// To watch several files, or directories, take a [Loader].
 func Watch(ctx context.Context, path string, apply func(Set) error, cfg WatchConfig) (*Watcher, error) {
-	w, err := watch(ctx, path, apply, cfg, defaultTuning)
+	return watch(ctx, path, apply, cfg, defaultTuning)
+}
+
+func watch(ctx context.Context, path string, apply func(Set) error, cfg WatchConfig, tune tuning) (*Watcher, error) {
+	l := NewLoader(func(set Set) error { return apply(set.Clone()) }, cfg.Logger)
+	l.OnReload(cfg.OnReload)
+	w, err := l.watch(ctx, []string{path}, false, tune)
 	if err != nil {
 		return nil, err
 	}
-	return w.Watcher, nil
-}
-
-func watch(ctx context.Context, path string, apply func(Set) error, cfg WatchConfig, tune tuning) (*fileWatch, error) {
-	file, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
-	}
-	w := &fileWatch{Watcher: newWatcher(path, apply, cfg), file: file, tune: tune, dirs: openDirs(tune.notify)}
-	w.watchDirs() // before reading, lest a change falls between
-	if err := w.loadFirst(ctx); err != nil {
-		w.dirs.close()
-		return nil, err
-	}
-	ctx, w.cancel = context.WithCancel(ctx)
-	go w.run(ctx)
-	return w, nil
-}
-
-func newWatcher(path string, apply func(Set) error, cfg WatchConfig) *Watcher {
-	w := &Watcher{
-		path:   path,
-		what:   "rule file",
-		key:    "path",
-		apply:  apply,
-		hook:   cfg.OnReload,
-		log:    cfg.Logger,
-		done:   make(chan struct{}),
-		status: Status{Path: path},
-	}
-	if w.log == nil {
-		w.log = slog.Default()
-	}
-	return w
+	return &Watcher{l, w}, nil
 }
 
 // Close stops watching. When it returns, apply and OnReload aren't running and
 // won't be called again, and nothing is left. The rules stay in force. Closing
 // twice is fine.
-func (w *Watcher) Close() {
-	w.cancel()
-	<-w.done
-}
+func (w *Watcher) Close() { w.loader.Close() }
 
 // Status returns how watching stands now.
-func (w *Watcher) Status() Status {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := w.status
-	select {
-	case <-w.done:
-	default:
-		s.Watching = true
-	}
-	return s
+func (w *Watcher) Status() Status { return w.loader.Status().Sources[0] }
+
+// Watch declares files, and directories of files, as sources of the rules. It loads all of them
+// now, and again whenever one changes, until ctx ends or the Loader is closed. If the first load
+// fails Watch returns the error, and nothing of it is in force or runs.
+//
+// Of a directory, the files count whose names end in .yaml, .yml or .json, in the order of their
+// names: each is a source, called by its path. Left out are hidden files, those that begin with #
+// or ~, and directories in it. Files may come and go: one that has been gone for a second takes
+// its rules along. A directory that can't be read, that every user can write, or that has no rule
+// file is a mistake like any other: what its files had good last stays.
+//
+// Files are watched as [Watch] says. What changes at the same time is put in force by the same
+// swap, as when a rule moves from one file to another, unless a file keeps changing.
+func (l *Loader) Watch(ctx context.Context, paths ...string) error {
+	_, err := l.watch(ctx, paths, true, defaultTuning)
+	return err
 }
+
+// watch is Watch. Directories may be refused.
+func (l *Loader) watch(ctx context.Context, paths []string, directories bool, tune tuning) (*fileWatch, error) {
+	w, err := l.declare(ctx, paths, directories, tune)
+	if err == nil {
+		go w.run()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, errClosed
+	}
+	return w, err
+}
+
+// declare is watch as far as the first load.
+func (l *Loader) declare(ctx context.Context, paths []string, directories bool, tune tuning) (*fileWatch, error) {
+	if len(paths) == 0 {
+		return nil, errors.New(`penstock: nothing to watch: give the path of a rule file or of a directory, as in WatchRules(ctx, "rules.yaml")`)
+	}
+	w := &fileWatch{tune: tune, seen: make(map[pieceName]sight), pending: make(map[pieceName]sight), tries: make(map[pieceName]int)}
+	for _, path := range paths {
+		file, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		w.roots = append(w.roots, root{path, file, directories && isDirectory(file)})
+	}
+	m, err := l.join(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	w.member = m
+	w.dirs = openDirs(tune.notify)
+	w.watchDirs() // before reading, lest a change falls between
+	if err := w.loadFirst(); err != nil {
+		w.dirs.close()
+		m.leave()
+		return nil, err
+	}
+	return w, nil
+}
+
+// fileWatch watches files and directories. It is used by who declares them, then by the
+// goroutine that starts.
+type fileWatch struct {
+	member *member
+	roots  []root
+	tune   tuning
+
+	dirs    *dirs
+	retry   time.Duration       // until the next look, while polling
+	seen    map[pieceName]sight // what was reported last
+	pending map[pieceName]sight // read once, to be read again before it is believed
+	tries   map[pieceName]int   // pending in a row
+}
+
+// root is a path that is watched.
+type root struct {
+	name string // the path as given
+	file string // absolute: the working directory may change
+	dir  bool   // it was a directory when it was declared
+}
+
+// names are the paths, as the log tells them.
+func (w *fileWatch) names() string { return strings.Join(w.member.names, ", ") }

@@ -234,5 +234,5 @@ func TestWatchFollowsNoWorkingDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	replace(t, path, rulesOfSize(2))
 	p.waitFor(2)
-	assert.Equal(t, "rules.yaml", p.Status().Path)
+	assert.Equal(t, "rules.yaml", p.Status().Source)
 }

@@ -133,8 +133,8 @@ func (c *console) reloaded(r api.Reload) {
 	case r.Err != nil:
 		c.printf("! %s\n  The last good rules stay.\n", strings.ReplaceAll(r.Err.Error(), "\n", "\n! "))
 	case r.Change.Empty():
-		c.printf("* %s was written; no rule changed.\n", r.Path)
+		c.printf("* %s was written; no rule changed.\n", r.Source)
 	default:
-		c.printf("* %s changed:\n    %s\n", r.Path, strings.Join(r.Change.Lines(), "\n    "))
+		c.printf("* %s changed:\n    %s\n", r.Source, strings.Join(r.Change.Lines(), "\n    "))
 	}
 }

@@ -18,7 +18,7 @@ var attacks = []attack{
 	{"breakers", "breakers open when they must, only then, and recover", "calls; verdicts and states", breakers},
 	{"machines", "system rules hold a machine that is overloaded for real", "calls; verdicts", machines},
 	{"learners", "an adaptive rule finds what a service can do", "calls; verdicts", learners},
-	{"sources", "one source has its way, and what is told as loaded is in force", "loads; outcomes", sources},
+	{"sources", "sources go together or tell why not, and what is told as loaded is in force", "loads; outcomes", sources},
 	{"readers", "readers that stall cost a bounded memory", "readers; pages", readers},
 	{"values", "each value has a limit of its own, and equal ones one", "calls; verdicts", values},
 	{"verdicts", "each verdict is the one that a log of the calls demands", "calls; verdicts and waits", verdicts},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,9 +16,10 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// sources watches files and loads rules by hand at the same time. Only one of them may
-// have its way, and the others must hear whose it is; what is reported as loaded must be in
-// force; and a watch that has ended must do nothing, and leave nothing behind.
+// sources watches files and loads rules by hand at the same time. All of it must be in force
+// together; whoever has an id that another source has must be refused and hear whose it is; what
+// is reported as loaded must be in force; a rollback must bring back what was; and a watch that
+// has ended must do nothing, and leave nothing behind.
 func sources(r *round) error {
 	switch r.IntN(6) {
 	case 0, 1:
@@ -45,11 +47,11 @@ type sourceRound struct {
 // reloaded is told of every outcome, and looks whether what is told as loaded is in force.
 func (s *sourceRound) reloaded(reload rules.Reload) {
 	if reload.Err == nil {
-		text, err := os.ReadFile(reload.Path)
-		if set, wrong := rules.Parse(reload.Path, text); err == nil && wrong == nil {
-			if in, file := say(s.guard.Rules()), say(set); in != file {
+		text, err := os.ReadFile(reload.Source)
+		if set, wrong := rules.Parse(reload.Source, text); err == nil && wrong == nil {
+			if in, file := s.guard.Rules(), say(set); !holds(in, set) {
 				s.mu.Lock()
-				s.broken = errors.Join(s.broken, fmt.Errorf("told as loaded:\n%s\nin force:\n%s", file, in))
+				s.broken = errors.Join(s.broken, fmt.Errorf("told as loaded:\n%s\nin force:\n%s", file, say(in)))
 				s.mu.Unlock()
 			}
 		}
@@ -85,7 +87,25 @@ func (s *sourceRound) distinct() rules.Set {
 	return rules.Set{Flow: []flow.Rule{rule}}
 }
 
-// refused checks that a source was refused in the name of the file that is watched.
+// holds reports whether all flow rules of a set are in another.
+func holds(all, some rules.Set) bool {
+	for _, rule := range some.Flow {
+		if !slices.ContainsFunc(all.Flow, rule.Equal) {
+			return false
+		}
+	}
+	return true
+}
+
+// together is a set of the rules of all, in their order.
+func together(all ...rules.Set) (sum rules.Set) {
+	for _, set := range all {
+		sum.Flow = append(sum.Flow, set.Flow...)
+	}
+	return sum
+}
+
+// refused checks that a source was refused in the name of the file that it doesn't go with.
 func refused(what, path string, err error) error {
 	switch {
 	case err == nil:
@@ -97,18 +117,29 @@ func refused(what, path string, err error) error {
 }
 
 func (s *sourceRound) play() error {
-	first := s.distinct()
-	path := s.file(first)
+	first, beside, mine := s.distinct(), s.distinct(), s.distinct()
+	path, other := s.file(first), s.file(beside)
 	ctx, end := context.WithCancel(s.ctx)
 	defer end()
 	if err := s.guard.WatchRules(ctx, path); err != nil {
 		return err
 	}
-	other := s.file(s.distinct())
+	if err := s.guard.WatchRules(s.ctx, other); err != nil {
+		return err
+	}
+	if err := s.guard.LoadRules(mine); err != nil {
+		return err
+	}
+	all := together(first, beside, mine)
+	clash := s.distinct()
+	clash.Flow[0].ID = first.Flow[0].ID
+	second := s.file(clash)
 	tries := map[string]func() error{
-		"a second watch":     func() error { return s.guard.WatchRules(s.ctx, other) },
-		"a load by hand":     func() error { return s.guard.LoadRules(s.distinct()) },
-		"a load from a file": func() error { return s.guard.LoadRulesFile(other) },
+		"a second watch of it":       func() error { return s.guard.WatchRules(s.ctx, path) },
+		"a watch with an id of it":   func() error { return s.guard.WatchRules(s.ctx, second) },
+		"a load with an id of it":    func() error { return s.guard.LoadRules(clash) },
+		"a file with an id of it":    func() error { return s.guard.LoadRulesFile(second) },
+		"two watches, one with such": func() error { return s.guard.WatchRules(s.ctx, s.file(s.distinct()), second) },
 	}
 	for what, try := range tries {
 		s.offered.Add(1)
@@ -116,31 +147,53 @@ func (s *sourceRound) play() error {
 		if err := refused(what, path, try()); err != nil {
 			return err
 		}
-		if in := say(s.guard.Rules()); in != say(first) {
+		if in := say(s.guard.Rules()); in != say(all) {
 			return fmt.Errorf("%s was refused, and these are in force:\n%s", what, in)
 		}
 	}
-	second := s.distinct()
-	for _, next := range []rules.Set{second, first} { // there and back
-		s.write(path, next)
+	next := s.distinct()
+	for _, file := range []rules.Set{next, first} { // there and back
+		s.write(path, file)
 		s.offered.Add(1)
-		if err := s.await(next); err != nil {
+		if err := s.await(together(file, beside, mine)); err != nil {
 			return err
 		}
 	}
+	if err := s.back(together(next, beside, mine)); err != nil {
+		return err
+	}
 	end()
-	mine := s.distinct()
 	if err := s.guard.LoadRules(mine); err != nil {
 		return fmt.Errorf("the watch has ended, and a load is refused: %w", err)
 	}
-	s.write(path, second)
-	if err := s.guard.WatchRules(s.ctx, other); err != nil {
-		return fmt.Errorf("the watch has ended, and another one is refused: %w", err)
+	s.write(path, next)
+	if in := say(s.guard.Rules()); in != say(together(beside, mine)) {
+		return fmt.Errorf("a watch has ended, rules were loaded, and these are in force:\n%s", in)
 	}
-	s.checked.Add(2)
+	if err := s.guard.WatchRules(s.ctx, second); err != nil {
+		return fmt.Errorf("the watch has ended, and another one with its ids is refused: %w", err)
+	}
+	s.checked.Add(3)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.broken
+}
+
+// back rolls back by one revision, whose rules are known, and then takes that back.
+func (s *sourceRound) back(then rules.Set) error {
+	for range 2 {
+		now := s.guard.Rules()
+		all := s.guard.Revisions()
+		if err := s.guard.Rollback(all[len(all)-2].Number); err != nil {
+			return err
+		}
+		if in := say(s.guard.Rules()); in != say(then) {
+			return fmt.Errorf("rolled back to:\n%s\nin force:\n%s", say(then), in)
+		}
+		then = now
+	}
+	s.checked.Add(2)
+	return nil
 }
 
 // await returns when rules are in force.

@@ -59,14 +59,17 @@ func TestListenerReenters(t *testing.T) {
 		g.Tree()
 		e, _ := g.Entry(ctx, "orders")
 		e.Exit()
-		if r.Path != first {
+		if r.Source != first {
 			return
 		}
 		byHand := rules.Set{Flow: []flow.Rule{{Resource: "orders"}}}
-		assert.ErrorAs(t, g.LoadRules(byHand), new(*api.SourceError))
-		assert.ErrorAs(t, g.WatchRules(t.Context(), second), new(*api.SourceError))
+		assert.ErrorAs(t, g.WatchRules(t.Context(), first), new(*api.SourceError))
+		assert.ErrorContains(t, g.WatchRules(t.Context(), second), "in "+first, "which has a rule of the same id")
+		assert.NoError(t, g.LoadRules(byHand))
+		assert.Greater(t, g.Rules().Len(), 1)
 		cancel()
 		assert.NoError(t, g.LoadRules(byHand))
+		assert.Equal(t, 1, g.Rules().Len(), "the rules of the watch that has ended")
 		assert.NoError(t, g.LoadRulesFile(second))
 		assert.NoError(t, g.WatchRules(t.Context(), second))
 	}
@@ -96,7 +99,7 @@ func TestWatchersComeAndGoWhileTheyTell(t *testing.T) {
 			for i := range 3 {
 				ctx, cancel := context.WithCancel(t.Context())
 				err := g.WatchRules(ctx, path)
-				for errors.As(err, new(*api.SourceError)) { // another is the source
+				for errors.As(err, new(*rules.FileError)) { // another watch has rules of the same ids
 					runtime.Gosched()
 					err = g.WatchRules(ctx, path)
 				}

@@ -1,0 +1,202 @@
+package rules
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/penstock-go/penstock/core/spec"
+)
+
+// content is what a source said at one time. What it says does not change.
+type content struct {
+	parsed Parsed
+	places places
+	hash   hash
+
+	// named are the rules with the IDs that they have in their source written out. So they keep
+	// them beside the rules of others: the number on a made ID tells apart the rules of one
+	// source, and no source renumbers those of another.
+	// They are made when they are first needed, under the lock of the Loader.
+	named   *Set
+	invalid error // why some can't be, which no file has
+}
+
+// name makes the named rules, if they are not there.
+func (c *content) name() *Set {
+	if c.named == nil {
+		c.named = new(Set)
+		for _, f := range families {
+			if err := f.name(&c.parsed.Set, c.named); err != nil {
+				c.invalid = errors.Join(c.invalid, err)
+			}
+		}
+	}
+	return c.named
+}
+
+// contentOf is the content of rules that come from code.
+func contentOf(set Set) *content {
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%#v", set) // a hash takes everything
+	return &content{parsed: Parsed{Set: set, Dialect: Native}, hash: hash(h.Sum(nil))}
+}
+
+// name puts the rules of s into named, with their IDs written out if they are valid.
+func (f rulesOf[R]) name(s, named *Set) error {
+	rules := slices.Clone(*f.in(s))
+	norms, err := spec.Normalize(f.kind, rules, f.normalized)
+	for i, norm := range norms {
+		rules[i] = rules[i].WithID(norm.Info().ID)
+	}
+	*f.in(named) = rules
+	return err
+}
+
+// said is what a piece says in a combination: nothing, if there is no content.
+type said struct {
+	piece   *piece
+	content *content
+}
+
+// rule is where a rule of it is, and what it is called there.
+func (s said) rule(family string, i int) (at place, path string) {
+	if all := s.content.places[family]; i < len(all) {
+		return all[i].at, all[i].path
+	}
+	return place{}, fmt.Sprintf("%s[%d]", family, i)
+}
+
+// Override tells of a rule that is not in force since a later source has one with its ID, see
+// [Loader.LaterWins].
+type Override struct {
+	Family string // its key in the file, as in "flow"
+	ID     string
+	Source string // whose rule it is
+	By     string // the source whose rule is in force instead
+}
+
+// String says it in a line.
+func (o Override) String() string {
+	return fmt.Sprintf("%s %s of %s, by %s", o.Family, quoted(o.ID), o.Source, o.By)
+}
+
+// conflict is an ID that two pieces have.
+type conflict struct {
+	family         string
+	id             string
+	earlier, later ref
+}
+
+// ref is a rule of a piece in a combination.
+type ref struct{ piece, rule int }
+
+// combination is what comes of combining pieces.
+type combination struct {
+	pieces    []said
+	laterWins bool
+	set       Set
+	conflicts []conflict
+	overrides []Override
+}
+
+// combine makes one Set of all pieces, in their order. Where a rule has the ID of one of an
+// earlier piece, the earlier one is left out if the later wins, and otherwise it is a conflict.
+// What one piece says alone is as the piece says it.
+func combine(pieces []said, laterWins bool) combination {
+	c := combination{pieces: pieces, laterWins: laterWins}
+	var sole *content
+	contents := 0
+	for _, p := range pieces {
+		if p.content != nil {
+			sole = p.content
+			contents++
+		}
+	}
+	if contents == 1 {
+		c.set = sole.parsed.Set
+		return c
+	}
+	for _, f := range families {
+		f.combine(&c)
+	}
+	return c
+}
+
+func (f rulesOf[R]) combine(c *combination) {
+	total := 0
+	for _, p := range c.pieces {
+		if p.content != nil {
+			total += f.count(p.content.name())
+		}
+	}
+	if total == 0 {
+		return
+	}
+	of := make(map[string]ref, total) // by ID: the last so far
+	beaten := make(map[ref]bool)
+	for i, p := range c.pieces {
+		if p.content == nil {
+			continue
+		}
+		for j, rule := range *f.in(p.content.name()) {
+			id, here := rule.Info().ID, ref{i, j}
+			earlier, met := of[id]
+			switch of[id] = here; {
+			case !met, earlier.piece == i: // which only invalid rules have, and the engine will tell
+			case c.laterWins:
+				beaten[earlier] = true
+				c.overrides = append(c.overrides, Override{f.key(), id, c.pieces[earlier.piece].piece.name, p.piece.name})
+			default:
+				c.conflicts = append(c.conflicts, conflict{f.key(), id, earlier, here})
+			}
+		}
+	}
+	all := make([]R, 0, total)
+	for i, p := range c.pieces {
+		if p.content == nil {
+			continue
+		}
+		for j, rule := range *f.in(p.content.name()) {
+			if !beaten[ref{i, j}] {
+				all = append(all, rule)
+			}
+		}
+	}
+	*f.in(&c.set) = all
+}
+
+// told returns the conflicts as errors of the pieces that are to blame, as they see them: joined,
+// and up to a limit each.
+func (c *combination) told(blamed map[*piece]bool) map[*piece]error {
+	found := make(map[*piece]*faults)
+	tell := func(mine, other ref, x conflict) {
+		me, they := c.pieces[mine.piece], c.pieces[other.piece]
+		if !blamed[me.piece] {
+			return
+		}
+		f := found[me.piece]
+		if f == nil {
+			f = &faults{file: me.piece.name}
+			found[me.piece] = f
+		}
+		at, path := me.rule(x.family, mine.rule)
+		there, name := they.rule(x.family, other.rule)
+		where := they.piece.name
+		if there != (place{}) {
+			where += ":" + there.String()
+		}
+		f.add(at, path, "the id %q is also that of %s in %s: give each its own, remove one, or declare that the later source wins",
+			clip(x.id), name, where)
+	}
+	for _, x := range c.conflicts {
+		tell(x.later, x.earlier, x)
+		tell(x.earlier, x.later, x)
+	}
+	errs := make(map[*piece]error, len(found))
+	for p, f := range found {
+		errs[p] = f.err()
+	}
+	return errs
+}

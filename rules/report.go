@@ -1,0 +1,190 @@
+package rules
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Reload is one outcome of a source that is watched: new rules are in force, or Err says why
+// the last good ones stay.
+type Reload struct {
+	Time   time.Time
+	Source string // its name: the path of a file
+	Hash   string // the first 12 hex digits of the content's SHA-256; "" if it couldn't be read
+	Number uint64 // of the revision in force, see [Revision]
+	Change Change // from what this source had in force before; none on error
+
+	Revision string    // what the source calls the content; "" of a file, or if it couldn't be read
+	Cached   time.Time // when the rules were written to the cache that they are from; else zero
+
+	// Left tells that the file has left its directory, and its rules are not in force any more.
+	Left bool
+	// Overrides are the rules of this source that others have the better of, and those of
+	// others of which it has; see [Loader.LaterWins].
+	Overrides []Override
+	// Warnings are about rules of Sentinel's, see [ParseWith]. They are logged, too.
+	Warnings []Warning
+	Err      error // of reading, of parsing, of going with the other sources, or of applying
+}
+
+// Status is how a source stands, or all of them together.
+type Status struct {
+	Source      string    // its name; of all together the names, with commas
+	Watching    bool      // it has not ended; of all, some have not
+	OK          bool      // its last outcome is that it was loaded; of all, each one's is
+	Polling     bool      // the system doesn't tell of changes; files are read every few seconds
+	Pinned      bool      // it has what it had at an earlier time, see [Loader.Rollback]
+	Hash        string    // of the content in force; of all, that of the revision
+	Revision    string    // what the source calls the content; "" of a file, and of all
+	Cached      time.Time // when that was written to the cache that it is from; zero if it is not, and of all
+	Confirmed   time.Time // when the source was last seen to hold that; of all, the earliest
+	Rules       int       // in force
+	LastSuccess time.Time // zero if there was none
+	LastFailure time.Time // zero if there was none
+	LastError   error     // of LastFailure; stays after a later success
+	Successes   uint64    // loads, the first one included
+	Failures    uint64
+	Overrides   []Override // see [Reload]
+
+	// These are of all together, and zero in that of one source.
+	Number  uint64   // of the revision in force
+	Sources []Status // each one, in their order
+}
+
+// Status returns how the sources stand, and each of them in Sources: those that are declared and
+// whose first load succeeded, and those that have ended and whose rules are still in force.
+func (l *Loader) Status() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := Status{OK: true, Number: l.number, Rules: l.set.Len(), Overrides: slices.Clone(l.over)}
+	if n := len(l.history); n > 0 {
+		all.Hash = l.history[n-1].Hash
+	}
+	members := slices.Clone(l.members)
+	slices.SortStableFunc(members, func(a, b *member) int { return a.number - b.number })
+	var names []string
+	for _, m := range members {
+		if !m.begun && !m.kept {
+			continue
+		}
+		for _, p := range m.pieces {
+			if m.names == nil && p.good == nil { // code that says nothing
+				continue
+			}
+			s := p.status
+			s.Watching, s.Polling = m.watched && !m.gone(), m.polling
+			s.Overrides = slices.Clone(s.Overrides)
+			names = append(names, s.Source)
+			all.Sources = append(all.Sources, s)
+			all.Watching = all.Watching || s.Watching
+			all.OK = all.OK && s.OK
+			all.Polling = all.Polling || s.Polling
+			all.Pinned = all.Pinned || s.Pinned
+			all.Successes += s.Successes
+			all.Failures += s.Failures
+			if !s.Confirmed.IsZero() && (all.Confirmed.IsZero() || s.Confirmed.Before(all.Confirmed)) {
+				all.Confirmed = s.Confirmed
+			}
+			if s.LastSuccess.After(all.LastSuccess) {
+				all.LastSuccess = s.LastSuccess
+			}
+			if s.LastFailure.After(all.LastFailure) {
+				all.LastFailure, all.LastError = s.LastFailure, s.LastError
+			}
+		}
+	}
+	if len(all.Sources) == 0 {
+		return Status{}
+	}
+	all.Source = strings.Join(names, ", ")
+	return all
+}
+
+// report is an outcome that is to be told.
+type report struct {
+	member *member
+	first  bool // success of the source
+	rules  int  // that it has
+	Reload
+}
+
+// tell tells the log and the listeners of outcomes, unless their source has ended meanwhile. Both
+// may panic, which is told if it can be.
+func (l *Loader) tell(reports []report) {
+	l.mu.Lock()
+	if l.closed || len(reports) == 0 {
+		l.mu.Unlock()
+		return
+	}
+	l.running.Add(1)
+	l.mu.Unlock()
+	defer l.running.Done()
+	for _, r := range reports {
+		if r.member.names == nil || r.member.gone() { // code knows what it loads
+			continue
+		}
+		_ = survive(func() { r.log(l.logger()) })
+		if r.member.listener == nil {
+			continue
+		}
+		if p := survive(func() { r.member.listener(r.Reload) }); p != nil {
+			_ = survive(func() {
+				l.logger().Error("penstock: watching rules: OnReload panicked", "source", r.Source, "panic", fmt.Sprint(p))
+			})
+		}
+	}
+}
+
+func (r report) log(log *slog.Logger) {
+	if r.Err != nil {
+		log.Error("penstock: rules not loaded, the last good ones stay", "source", r.Source, "error", r.Err)
+		return
+	}
+	about := []any{"source", r.Source, "hash", r.Hash, "revision", r.Number, "rules", r.rules, "change", r.Change.String()}
+	if !r.first && !r.Change.Empty() {
+		about = append(about, "what", r.Change.told())
+	}
+	if len(r.Overrides) > 0 {
+		about = append(about, "overrides", toldOverrides(r.Overrides))
+	}
+	text := "penstock: rules loaded"
+	if r.Left {
+		text = "penstock: a rule file has left its directory, and its rules with it"
+	}
+	if r.Cached.IsZero() {
+		log.Info(text, about...)
+	} else {
+		about = append(about, "age", r.Time.Sub(r.Cached).Round(time.Second))
+		log.Warn("penstock: a source was not reached, its rules are from the cache", about...)
+	}
+	Parsed{Warnings: r.Warnings}.Warn(log)
+}
+
+// toldOverrides are the overrides in a line, as far as a log has room for them.
+func toldOverrides(all []Override) string {
+	var texts []string
+	for _, o := range all[:min(len(all), maxTold)] {
+		texts = append(texts, o.String())
+	}
+	if more := len(all) - maxTold; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (l *Loader) logger() *slog.Logger {
+	if l.log == nil {
+		return slog.Default()
+	}
+	return l.log
+}
+
+// survive runs f and returns what it panicked with.
+func survive(f func()) (reason any) {
+	defer func() { reason = recover() }()
+	f()
+	return nil
+}

@@ -1,0 +1,140 @@
+package rules
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// MaxRevisions is how many revisions are kept.
+const MaxRevisions = 10
+
+// Revision is one state of the rules of all sources together.
+type Revision struct {
+	Number uint64 // from 1, one more at each swap that changes what a source says
+	// Hash is the first 12 hex digits of a SHA-256, equal wherever the same contents are
+	// combined in the same order: that of the content, if one source has rules, and
+	// otherwise that of all of theirs, one after the other.
+	Hash         string
+	Time         time.Time
+	Sources      []string   // whose content changed, or that are gone
+	Change       Change     // of what is in force, from the revision before
+	Rules        int        // in force
+	Overrides    []Override // in force, see [Loader.LaterWins]
+	RolledBackTo uint64     // the revision that [Loader.Rollback] brought back; 0 if it was a load
+}
+
+// String says it in a line, as in "7 6b3d0f9a51c2 +1 ~0 -0 rules.yaml".
+func (r Revision) String() string {
+	return fmt.Sprintf("%d %s %v %s", r.Number, r.Hash, r.Change, strings.Join(r.Sources, ", "))
+}
+
+// kept is a revision that can be brought back.
+type kept struct {
+	Revision
+	pieces []keptPiece // those that had rules, in their order
+}
+
+type keptPiece struct {
+	pieceName
+	member  int
+	content *content
+}
+
+// stamp completes the revision by its hash and the time.
+func (k *kept) stamp() {
+	k.Time = time.Now()
+	switch len(k.pieces) {
+	case 0:
+	case 1:
+		k.Hash = k.pieces[0].content.hash.String()
+	default:
+		h := sha256.New()
+		for _, p := range k.pieces {
+			_, _ = h.Write(p.content.hash[:]) // a hash takes everything
+		}
+		k.Hash = hash(h.Sum(nil)).String()
+	}
+}
+
+// Revisions are the last [MaxRevisions] of them, the newest last: that is the one in force.
+func (l *Loader) Revisions() []Revision {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]Revision, len(l.history))
+	for i, k := range l.history {
+		all[i] = k.Revision
+	}
+	return all
+}
+
+// Rollback brings back the rules of an earlier revision, as a new one. It is an error if that
+// revision is not kept any more, and if its rules can't be put in force; nothing changes then.
+//
+// Each source that said something else then is pinned to that: it stays in force until the
+// source has news, which is when its content changes, a file that leaves its directory
+// included. A look that finds a file as it was changes nothing, and neither does an error. The
+// news of one source end the pin of no other. A source that had no rules then, has none until
+// its news. One that is gone by now has again those it had, until a source of its name has news
+// or a Rollback to a revision without it.
+//
+// To roll back to the newest revision does nothing; to one before an earlier Rollback undoes
+// that. Listeners are not told, the log is.
+func (l *Loader) Rollback(number uint64) error {
+	l.loading.Lock()
+	done, err := l.rollBack(number)
+	l.loading.Unlock()
+	if err == nil && done.Number != 0 {
+		_ = survive(func() {
+			l.logger().Info("penstock: rolled back", "to", number, "revision", done.Number, "hash", done.Hash,
+				"rules", done.Rules, "change", done.Change.String(), "what", done.Change.told())
+		})
+	}
+	return err
+}
+
+func (l *Loader) rollBack(number uint64) (done Revision, err error) {
+	i := slices.IndexFunc(l.history, func(k kept) bool { return k.Number == number })
+	switch {
+	case i < 0 && len(l.history) == 0:
+		return done, fmt.Errorf("penstock: there is no revision %d, for no rules were loaded", number)
+	case i < 0:
+		return done, fmt.Errorf("penstock: revision %d is not kept: there are %d to %d", number, l.history[0].Number, l.number)
+	case i == len(l.history)-1:
+		return done, nil
+	}
+	then := l.history[i].contents()
+	plan := l.plan()
+	for i, s := range plan {
+		plan[i].content = then[s.piece.name]
+		delete(then, s.piece.name)
+	}
+	var back []*member // sources that are gone
+	for _, p := range l.history[i].pieces {
+		if c := then[p.name]; c != nil {
+			m := &member{loader: l, number: p.member, ctx: context.Background(), kept: true}
+			m.pieces = []*piece{{pieceName: p.pieceName, member: m, taken: time.Now(), wanted: c, status: Status{Source: p.name, OK: true}}}
+			back = append(back, m)
+			plan = append(plan, said{m.pieces[0], c})
+		}
+	}
+	inOrder(plan)
+	l.mu.Lock()
+	laterWins := l.laterWins
+	l.mu.Unlock()
+	if err := l.apply(combine(plan, laterWins).set); err != nil {
+		return done, err
+	}
+	l.mu.Lock()
+	l.members = append(l.members, back...)
+	l.mu.Unlock()
+	before := l.number
+	l.commit(combine(plan, laterWins), nil, number)
+	if l.number == before {
+		return done, nil
+	}
+	return l.history[len(l.history)-1].Revision, nil
+}

@@ -1,0 +1,309 @@
+package rules
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// plan is what each piece is to say now, in the order of the sources. What was declared by one
+// that has ended is not in it, nor what a live source of its name stands for now. The caller
+// holds a lock.
+func (l *Loader) plan() []said {
+	live := make(map[string]bool)
+	for _, m := range l.members {
+		for _, p := range m.pieces {
+			live[p.name] = live[p.name] || m.names != nil && !m.gone() && !p.left
+		}
+	}
+	var all []said
+	for _, m := range l.members {
+		for _, p := range m.pieces {
+			if !m.gone() && !((m.kept || p.yields) && live[p.name]) {
+				all = append(all, said{p, p.next()})
+			}
+		}
+	}
+	inOrder(all)
+	return all
+}
+
+func inOrder(all []said) {
+	slices.SortStableFunc(all, func(a, b said) int {
+		return cmp.Or(cmp.Compare(a.piece.member.number, b.piece.member.number), a.piece.compare(b.piece.pieceName))
+	})
+}
+
+// attempt is one load on its way: fresh are the pieces with news, and refused are those that stay
+// with what is in force of them, and why.
+type attempt struct {
+	plan    []said
+	fresh   []*piece
+	refused map[*piece]error
+}
+
+// load puts in force what the pieces say. fresh are those with news. What the others say and
+// could not have is tried along with it; where that is the trouble it gives way first, and then
+// what is fresh does. What gives way stays with what is in force of it, and the rest goes on;
+// but if all of the fresh is wanted as a whole, a part of it is an error.
+//
+// It returns what is to be told of it, and the errors of what is fresh. The caller holds
+// loading.
+func (l *Loader) load(fresh []*piece, whole bool, apply func(Set) error) ([]report, error) {
+	l.mu.Lock()
+	laterWins := l.laterWins
+	l.mu.Unlock()
+	a := &attempt{l.plan(), fresh, make(map[*piece]error)}
+	for {
+		c := combine(a.plan, laterWins)
+		var errs map[*piece]error
+		if len(c.conflicts) > 0 {
+			errs = c.told(a.givingWay(c.concerned()))
+		} else if err := apply(c.set); err != nil {
+			errs = make(map[*piece]error)
+			for p := range a.givingWay(nil) {
+				errs[p] = p.whyNot(err)
+			}
+		} else {
+			return append(l.refuseAll(a), l.commit(c, a, 0)...), a.errors()
+		}
+		for i, s := range a.plan { // at least one gives way each time, so this comes to an end
+			if err := errs[s.piece]; err != nil {
+				a.refused[s.piece] = err
+				a.plan[i].content = s.piece.good
+			}
+		}
+		if whole && a.errors() != nil {
+			return nil, a.errors()
+		}
+		if !a.hasNews() {
+			return l.refuseAll(a), a.errors()
+		}
+	}
+}
+
+// givingWay is which of the pieces concerned (nil: of all) give way: those that could not have
+// what they want before, or else those that are fresh.
+func (a *attempt) givingWay(concerned map[*piece]bool) map[*piece]bool {
+	stale, fresh := make(map[*piece]bool), make(map[*piece]bool)
+	for _, s := range a.plan {
+		p := s.piece
+		switch {
+		case a.refused[p] != nil || concerned != nil && !concerned[p]:
+		case slices.Contains(a.fresh, p):
+			fresh[p] = true
+		case s.content != p.good:
+			stale[p] = true
+		}
+	}
+	if len(stale) > 0 {
+		return stale
+	}
+	return fresh
+}
+
+// hasNews reports whether anything is left to be put in force.
+func (a *attempt) hasNews() bool {
+	return slices.ContainsFunc(a.plan, func(s said) bool {
+		return a.refused[s.piece] == nil && (s.content != s.piece.good || slices.Contains(a.fresh, s.piece))
+	})
+}
+
+// errors are those of what is fresh.
+func (a *attempt) errors() error {
+	var errs []error
+	for _, p := range a.fresh {
+		if err := a.refused[p]; err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return joined(errs)
+}
+
+func joined(errs []error) error {
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+// whyNot is the error of applying as it is told of the piece.
+func (p *piece) whyNot(err error) error {
+	if p.wanted != nil && p.wanted.invalid != nil {
+		err = p.wanted.invalid // that of applying tells places among all rules
+	}
+	if p.member.names == nil {
+		return err
+	}
+	return fmt.Errorf("%s: applying: %w", p.name, err)
+}
+
+// refuseAll notes the errors of what is fresh. What others want and still can't have was told.
+func (l *Loader) refuseAll(a *attempt) (reports []report) {
+	for _, p := range a.fresh {
+		if err := a.refused[p]; err != nil {
+			reports = append(reports, l.refuse(p, err))
+		}
+	}
+	return reports
+}
+
+// refuse notes that what is in force of the piece stays.
+func (l *Loader) refuse(p *piece, err error) report {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := &p.status
+	s.OK, s.Pinned, s.LastFailure, s.LastError = false, p.pinned, p.taken, err
+	s.Failures++
+	return report{member: p.member, Reload: Reload{Time: p.taken, Source: p.name, Hash: p.heard.hash.String(), Revision: p.heard.revision,
+		Number: l.number, Err: err}}
+}
+
+// commit notes that a combination is in force: of the attempt, or of a Rollback to a revision.
+func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []report) {
+	next := kept{Revision: Revision{Rules: c.set.Len(), Overrides: c.overrides, RolledBackTo: back}}
+	planned := make(map[*piece]bool, len(c.pieces))
+	changes := make(map[*piece]Change)
+	for _, s := range c.pieces {
+		p := s.piece
+		planned[p] = true
+		if s.content != nil {
+			next.pieces = append(next.pieces, keptPiece{p.pieceName, p.member.number, s.content})
+		}
+		if a != nil && a.refused[p] == nil && (s.content != p.good || slices.Contains(a.fresh, p)) {
+			changes[p] = Diff(setOf(p.good), setOf(s.content))
+		}
+	}
+	changed := l.compare(&next, c.set)
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.set, l.over = c.set, c.overrides
+	if changed {
+		l.number++
+		next.Number = l.number
+		l.history = append(l.history[max(0, len(l.history)-MaxRevisions+1):len(l.history):len(l.history)], next)
+	}
+	for _, s := range c.pieces {
+		p := s.piece
+		p.good = s.content
+		if back != 0 {
+			p.pinned = !same(p.good, p.wanted)
+		}
+		is := &p.status
+		is.Hash, is.Rules, is.Pinned = hashIn(p.good), setOf(p.good).Len(), p.pinned
+		is.Overrides = overridesOf(p.name, c.overrides)
+		change, news := changes[p]
+		if !news {
+			continue
+		}
+		first, silent := is.LastSuccess.IsZero(), p.dir && (is.OK || is.LastSuccess.IsZero())
+		is.OK, is.LastSuccess = true, p.taken
+		is.Revision, is.Cached, is.Confirmed = p.heard.revision, p.heard.cached, p.taken
+		if !is.Cached.IsZero() {
+			is.Confirmed = is.Cached
+		}
+		is.Successes++
+		if silent {
+			continue
+		}
+		r := report{member: p.member, first: first, rules: is.Rules}
+		r.Reload = Reload{Time: p.taken, Source: p.name, Hash: is.Hash, Number: l.number, Change: change,
+			Revision: is.Revision, Cached: is.Cached, Left: p.left, Overrides: is.Overrides}
+		if p.good != nil {
+			r.Warnings = slices.Clone(p.good.parsed.Warnings)
+		}
+		reports = append(reports, r)
+	}
+	l.clear(planned)
+	return reports
+}
+
+// clear lets go of what a swap was without. The caller holds both locks.
+func (l *Loader) clear(planned map[*piece]bool) {
+	l.members = slices.DeleteFunc(l.members, func(m *member) bool {
+		if !m.begun && !m.kept && m.names != nil {
+			return false // it begins
+		}
+		m.pieces = slices.DeleteFunc(m.pieces, func(p *piece) bool {
+			return !planned[p] || p.good == nil && (p.left || m.kept)
+		})
+		return m.gone() || m.kept && len(m.pieces) == 0
+	})
+}
+
+// compare completes what is kept of a swap by how it differs from the one before, and reports
+// whether it does.
+func (l *Loader) compare(next *kept, set Set) bool {
+	var last kept
+	if len(l.history) > 0 {
+		last = l.history[len(l.history)-1]
+	}
+	if slices.EqualFunc(next.pieces, last.pieces, func(a, b keptPiece) bool {
+		return a.name == b.name && a.content.hash == b.content.hash
+	}) {
+		return false
+	}
+	before, after := last.contents(), next.contents()
+	for _, p := range next.pieces {
+		if !same(before[p.name], p.content) {
+			next.Sources = append(next.Sources, p.name)
+		}
+	}
+	for _, p := range last.pieces {
+		if after[p.name] == nil {
+			next.Sources = append(next.Sources, p.name)
+		}
+	}
+	if one := next.Sources; len(one) == 1 && len(last.Overrides)+len(next.Overrides) == 0 {
+		next.Change = Diff(setOf(before[one[0]]), setOf(after[one[0]]))
+	} else {
+		next.Change = Diff(l.set, set)
+	}
+	next.stamp()
+	return true
+}
+
+// setOf are the rules of a content, none if there is none.
+func setOf(c *content) Set {
+	if c == nil {
+		return Set{}
+	}
+	return c.parsed.Set
+}
+
+func hashIn(c *content) string {
+	if c == nil {
+		return ""
+	}
+	return c.hash.String()
+}
+
+// same reports whether two contents are, or none is.
+func same(a, b *content) bool {
+	return a == b || a != nil && b != nil && a.hash == b.hash
+}
+
+// concerned are the pieces that have an ID which another has.
+func (c *combination) concerned() map[*piece]bool {
+	all := make(map[*piece]bool)
+	for _, x := range c.conflicts {
+		all[c.pieces[x.earlier.piece].piece] = true
+		all[c.pieces[x.later.piece].piece] = true
+	}
+	return all
+}
+
+// contents are those of the pieces, by name.
+func (k kept) contents() map[string]*content {
+	all := make(map[string]*content, len(k.pieces))
+	for _, p := range k.pieces {
+		all[p.name] = p.content
+	}
+	return all
+}
+
+func overridesOf(name string, all []Override) []Override {
+	return slices.DeleteFunc(slices.Clone(all), func(o Override) bool { return o.Source != name && o.By != name })
+}
