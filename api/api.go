@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/rules"
 )
 
 var (
@@ -124,6 +125,12 @@ func LoadRulesFile(path string) error { return Default().LoadRulesFile(path) }
 // [Guard.WatchRules].
 func WatchRules(ctx context.Context, paths ...string) error {
 	return Default().WatchRules(ctx, paths...)
+}
+
+// WatchSource loads the rules of a running store now, and again whenever they change; see
+// [Guard.WatchSource].
+func WatchSource(ctx context.Context, source rules.Source, opts SourceOptions) error {
+	return Default().WatchSource(ctx, source, opts)
 }
 
 // OnReload has f told of every outcome of watching files; see [Guard.OnReload].

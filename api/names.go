@@ -34,6 +34,8 @@ type (
 	Status = rules.Status
 	// Explanation says what the rules would make of a call, see [Explain].
 	Explanation = core.Explanation
+	// SourceOptions say how to watch a store, see [Guard.WatchSource].
+	SourceOptions = rules.SourceOptions
 	// Revision is one state of the rules of all sources, see [Guard.Revisions].
 	Revision = rules.Revision
 	// SourceError says that a source of the rules was declared twice.

@@ -64,6 +64,8 @@ var (
 	_ func(error) api.Kind                                                                          = api.KindOf
 	_ func(time.Time) *api.ManualClock                                                              = api.NewManualClock
 	_ func(context.Context, ...string) error                                                        = api.WatchRules
+	_ func(context.Context, rules.Source, api.SourceOptions) error                                  = api.WatchSource
+	_ func(*api.Guard, context.Context, rules.Source, api.SourceOptions) error                      = (*api.Guard).WatchSource
 	_ func(func(api.Reload))                                                                        = api.OnReload
 	_ func(*api.Guard, func(api.Reload))                                                            = (*api.Guard).OnReload
 	_ func() api.RuleSet                                                                            = api.Rules

@@ -1,6 +1,10 @@
 package api
 
-import "context"
+import (
+	"context"
+
+	"github.com/penstock-go/penstock/rules"
+)
 
 // WatchRules declares rule files, and directories of rule files, as sources of the rules: it
 // loads all of them now, and again whenever one changes, until ctx ends or the Guard is closed.
@@ -23,6 +27,17 @@ import "context"
 // [Guard.LoadRulesFile] there, which starts no goroutine.
 func (g *Guard) WatchRules(ctx context.Context, paths ...string) error {
 	return g.loader.Watch(ctx, paths...)
+}
+
+// WatchSource declares a running store as a source of the rules, such as one of package
+// sources/httpsource: it loads the rules now, and again whenever they change, until ctx ends or the
+// Guard is closed. They are combined with those of all other sources, as [Guard.WatchRules] says.
+//
+// While the store is away, or what it has is missing, empty or wrong, its last good rules stay in
+// force. At the start it has 5 s to answer; then the rules are those of the Cache file, if there
+// are any. See [rules.Loader.WatchSource].
+func (g *Guard) WatchSource(ctx context.Context, source rules.Source, opts SourceOptions) error {
+	return g.loader.WatchSource(ctx, source, opts)
 }
 
 // OnReload has f told of every outcome of the sources that are declared from now on, that of

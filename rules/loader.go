@@ -194,7 +194,8 @@ func (m *member) leave() {
 	l.running.Done()
 }
 
-// begin is the first load of a member: all of it or nothing.
+// begin is the first load of a member: all of it or nothing. Without any news it says nothing
+// yet.
 func (m *member) begin(all ...news) error {
 	l := m.loader
 	var errs []error
@@ -205,6 +206,14 @@ func (m *member) begin(all ...news) error {
 	}
 	if err := joined(errs); err != nil {
 		return err
+	}
+	if len(all) == 0 { // there is nothing to swap
+		l.loading.Lock()
+		defer l.loading.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		m.begun = true
+		return m.ctx.Err()
 	}
 	reports, err := func() ([]report, error) {
 		l.loading.Lock()
@@ -259,6 +268,15 @@ func (m *member) take(all ...news) error {
 	return joined(errs)
 }
 
+// holds reports whether what is in force of a piece is the content of a hash.
+func (m *member) holds(name pieceName, h hash) bool {
+	m.loader.mu.Lock()
+	defer m.loader.mu.Unlock()
+	return slices.ContainsFunc(m.pieces, func(p *piece) bool {
+		return p.pieceName == name && p.good != nil && p.good.hash == h
+	})
+}
+
 // confirm notes that a piece was seen to say, under this revision, what it said last.
 func (m *member) confirm(name pieceName, revision string) {
 	m.loader.mu.Lock()
@@ -293,7 +311,9 @@ func (m *member) hear(n news) *piece {
 	if n.err != nil {
 		return p
 	}
-	p.pinned, p.left, p.wanted = false, n.left, nil
+	said := p.wanted
+	p.pinned = p.pinned && !n.left && said != nil && said.hash == n.hash && !same(said, p.good) // it says what it said
+	p.left, p.wanted = n.left, nil
 	if !n.left && n.hash != (hash{}) {
 		p.wanted = l.known(n.name, n.hash, func() *content { return &content{parsed: n.parsed, places: n.places, hash: n.hash} })
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // A Source is a place that a rule file is kept in, other than the file system: what
-// WatchSource watches.
+// [Loader.WatchSource] watches.
 //
 // Its methods may be called from several goroutines. Neither its name nor its errors may
 // hold a password, a token or the like, since both are logged. A client that a Source was
@@ -16,7 +16,7 @@ import (
 //
 //	RetryAfter() time.Duration
 //
-// which WatchSource keeps to, up to five minutes.
+// which [Loader.WatchSource] keeps to, up to five minutes.
 type Source interface {
 	// Name says in logs, errors and cache files which source this is. It is always the
 	// same. Where it ends in .json the document must be JSON.

@@ -200,9 +200,11 @@ func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []repor
 		}
 		first, silent := is.LastSuccess.IsZero(), p.dir && (is.OK || is.LastSuccess.IsZero())
 		is.OK, is.LastSuccess = true, p.taken
-		is.Revision, is.Cached, is.Confirmed = p.heard.revision, p.heard.cached, p.taken
-		if !is.Cached.IsZero() {
-			is.Confirmed = is.Cached
+		if !p.pinned { // and so has what it says
+			is.Revision, is.Cached, is.Confirmed = p.heard.revision, p.heard.cached, p.taken
+			if !is.Cached.IsZero() {
+				is.Confirmed = is.Cached
+			}
 		}
 		is.Successes++
 		if silent {

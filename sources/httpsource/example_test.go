@@ -7,7 +7,10 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 
+	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/sources/httpsource"
 )
@@ -26,21 +29,22 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	w, err := rules.WatchSource(context.Background(), source,
-		func(set rules.Set) error { // a Guard has a WatchSource that does this
-			fmt.Println("apply", set.Len(), "rule")
-			return nil
-		},
-		rules.SourceConfig{WatchConfig: rules.WatchConfig{Logger: slog.New(slog.DiscardHandler)}})
+	guard, err := api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer w.Close()
-	fmt.Println(w.Status().OK, w.Status().Revision)
+	defer guard.Close()
+	dir, _ := os.MkdirTemp("", "example") // in a program, a directory of its own
+	defer os.RemoveAll(dir)
+	err = guard.WatchSource(context.Background(), source, api.SourceOptions{Cache: filepath.Join(dir, "rules.cache")})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(guard.Rules().Len(), guard.Status().OK, guard.Status().Sources[0].Revision)
 	// Output:
-	// apply 1 rule
-	// true "7"
+	// 1 true "7"
 }
 
 // To change the rules, read them, and write what is to be in their place. Where somebody else

@@ -215,11 +215,11 @@ func (w *watched) apply(set rules.Set) error {
 	return nil
 }
 
-func (w *watched) config() rules.SourceConfig {
-	return rules.SourceConfig{WatchConfig: rules.WatchConfig{
-		OnReload: func(r rules.Reload) { w.reloads <- r },
-		Logger:   slog.New(slog.NewTextHandler(w, nil)),
-	}}
+// watch has a Loader of its own watch the source.
+func (w *watched) watch(source *Source, opts rules.SourceOptions) (*rules.Loader, error) {
+	l := rules.NewLoader(w.apply, slog.New(slog.NewTextHandler(w, nil)))
+	l.OnReload(func(r rules.Reload) { w.reloads <- r })
+	return l, l.WatchSource(w.t.Context(), source, opts)
 }
 
 // next waits for what a channel gets next.
@@ -262,7 +262,7 @@ func TestServersThatMisbehave(t *testing.T) {
 				return ctx, cancel
 			}
 			w := newWatched(t)
-			watcher, err := rules.WatchSource(t.Context(), source, w.apply, w.config())
+			watcher, err := w.watch(source, rules.SourceOptions{})
 			require.NoError(t, err)
 			defer watcher.Close()
 			require.Equal(t, 2, next(t, w.applied))
@@ -309,9 +309,9 @@ func TestServerThatIsGone(t *testing.T) {
 	require.NoError(t, err)
 	source.poll = time.Millisecond
 	w := newWatched(t)
-	cfg := w.config()
-	cfg.Cache = filepath.Join(t.TempDir(), "cache")
-	watcher, err := rules.WatchSource(t.Context(), source, w.apply, cfg)
+	var opts rules.SourceOptions
+	opts.Cache = filepath.Join(t.TempDir(), "cache")
+	watcher, err := w.watch(source, opts)
 	require.NoError(t, err)
 	require.Equal(t, 2, next(t, w.applied))
 	require.NoError(t, next(t, w.reloads).Err)
@@ -321,7 +321,7 @@ func TestServerThatIsGone(t *testing.T) {
 	watcher.Close()
 	require.Empty(t, w.applied)
 
-	again, err := rules.WatchSource(t.Context(), source, w.apply, cfg)
+	again, err := w.watch(source, opts)
 	require.NoError(t, err)
 	defer again.Close()
 	require.Equal(t, 2, next(t, w.applied))
@@ -384,7 +384,7 @@ func TestServersThatMisbehaveForAnHour(t *testing.T) {
 	for _, c := range misbehaviours {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, good(2), func(t *testing.T, s *server, source *Source, w *watched) {
-				watcher, err := rules.WatchSource(t.Context(), source, w.apply, w.config())
+				watcher, err := w.watch(source, rules.SourceOptions{})
 				require.NoError(t, err)
 				<-w.reloads
 				s.behave(c.serve)
@@ -416,16 +416,16 @@ func TestColdStart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "cache")
 			inBubble(t, good(2), func(t *testing.T, s *server, source *Source, w *watched) {
-				cfg := w.config()
-				cfg.Cache = path
-				watcher, err := rules.WatchSource(t.Context(), source, w.apply, cfg)
+				var opts rules.SourceOptions
+				opts.Cache = path
+				watcher, err := w.watch(source, opts)
 				require.NoError(t, err)
 				watcher.Close()
 				require.Equal(t, `"2"`, (<-w.reloads).Revision)
 
 				s.behave(c.serve)
 				began := time.Now()
-				watcher, err = rules.WatchSource(t.Context(), source, w.apply, cfg)
+				watcher, err = w.watch(source, opts)
 				require.NoError(t, err)
 				require.Less(t, time.Since(began), 6*time.Second)
 				require.Len(t, w.applied, 2)
@@ -433,9 +433,9 @@ func TestColdStart(t *testing.T) {
 				require.Error(t, (<-w.reloads).Err)
 				watcher.Close()
 
-				cfg.Cache = ""
+				opts.Cache = ""
 				began = time.Now()
-				_, err = rules.WatchSource(t.Context(), source, w.apply, cfg)
+				_, err = w.watch(source, opts)
 				require.Error(t, err)
 				require.Less(t, time.Since(began), 6*time.Second)
 			})
@@ -447,7 +447,7 @@ func TestColdStart(t *testing.T) {
 // minutes for the document.
 func TestPolls(t *testing.T) {
 	inBubble(t, good(2), func(t *testing.T, s *server, source *Source, w *watched) {
-		watcher, err := rules.WatchSource(t.Context(), source, w.apply, w.config())
+		watcher, err := w.watch(source, rules.SourceOptions{})
 		require.NoError(t, err)
 		<-s.asked
 		last, reads := time.Now(), 0
@@ -474,7 +474,7 @@ func TestPolls(t *testing.T) {
 // A server that says when to come again is asked then.
 func TestServerSaysWhenToComeAgain(t *testing.T) {
 	inBubble(t, good(2), func(t *testing.T, s *server, source *Source, w *watched) {
-		watcher, err := rules.WatchSource(t.Context(), source, w.apply, w.config())
+		watcher, err := w.watch(source, rules.SourceOptions{})
 		require.NoError(t, err)
 		<-s.asked
 		s.behave(func(w http.ResponseWriter, _ *http.Request) {

@@ -1,0 +1,304 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"time"
+)
+
+// SourceOptions say how to watch a source. The zero value is ready to use.
+type SourceOptions struct {
+	// Cache is the path of a file that keeps the rules which were accepted last, for a start
+	// while the source can't be reached. Its directory must exist; the file is made, and
+	// only its owner can read it. Each source, and each process, needs its own. "" is none.
+	Cache string
+	// StartEmpty has WatchSource succeed if neither source nor cache has rules. Those of the
+	// other sources are in force alone then, until the source has some.
+	StartEmpty bool
+}
+
+// How a source is asked.
+const (
+	coldStart    = 5 * time.Second        // at the start, until the cache is good enough
+	longestRead  = 30 * time.Second       // for an answer that is due at once
+	rereadAfter  = 5 * time.Minute        // a read that goes by no revision; ± 10 %
+	leastBetween = time.Second            // answers, whatever the source does
+	firstBackOff = 100 * time.Millisecond // up to this after a first failure, then doubling
+	mostBackOff  = 30 * time.Second       // up to this
+	mostCold     = time.Second            // up to this while a program waits for its start
+	mostAsked    = 5 * time.Minute        // the longest that a source may ask for
+	healthyAfter = time.Minute            // without a failure, the next is a first one
+	maxReasons   = 10                     // that are told before rules are loaded again
+)
+
+var (
+	errNoCache  = errors.New("and there is no cache")
+	errNotAsked = errors.New("the source says that its document is unchanged, and was asked for whatever there is")
+)
+
+// sourceWatch is a source that is watched. It is used by who declares it, then by the goroutine
+// that starts.
+type sourceWatch struct {
+	member *member
+	name   pieceName
+	source Source
+	after  string          // the revision to ask with; "" reads whatever there is
+	seen   hash            // of the content that was tried last; none after a failure to get any
+	told   map[string]bool // failures that were reported since rules were loaded
+	reread time.Time       // when to ask without a revision
+
+	failures int       // with no healthy time in between
+	healthy  time.Time // since when there was none; zero after one
+
+	cache  *cache // nil if there is none
+	kept   hash   // of what was written there
+	unkept bool   // it couldn't be the last time
+}
+
+// WatchSource declares a source of the rules, by its name. It loads its rules now, and again
+// whenever they change, until ctx ends or the Loader is closed.
+//
+// Rules are only ever replaced by others that are right. While the source can't be reached or
+// refuses to answer, and while its document is missing, empty, wrong or refused, its last good
+// rules stay: only `flow: []`, or another empty list, removes all. Each such reason is told
+// once until rules are loaded again. How old the rules are is shown, as Confirmed in [Status],
+// and nothing goes by it.
+//
+// After a failure the source is asked again within 100 ms, then 200 ms and so on up to 30 s, at
+// random times, so that many programs don't return at the same one. It starts anew after a
+// minute without failures. Every 5 minutes the document is read whatever its revision
+// is. Answers that come sooner are asked for once a second.
+//
+// The first load gives the source 5 s to answer. A document that is missing or wrong
+// is an answer. If that fails, the rules are those of the Cache file, which is told
+// with their age; without any, WatchSource returns the error and leaves nothing running,
+// unless StartEmpty says otherwise.
+//
+// A panic of the source is a failure like any other.
+func (l *Loader) WatchSource(ctx context.Context, source Source, opts SourceOptions) error {
+	name, err := nameOf(source)
+	if err != nil {
+		return err
+	}
+	m, err := l.join(ctx, []string{name})
+	if err != nil {
+		return err
+	}
+	w := &sourceWatch{member: m, name: pieceName{0, name}, source: source, told: map[string]bool{}}
+	if opts.Cache != "" {
+		w.cache = &cache{path: opts.Cache, source: name, disk: realDisk{}}
+		removeLeftovers(opts.Cache)
+	}
+	if err := w.loadFirst(opts.StartEmpty); err != nil {
+		m.leave()
+		return err
+	}
+	go w.run()
+	return nil
+}
+
+func nameOf(source Source) (name string, err error) {
+	if p := survive(func() { name = source.Name() }); p != nil { // also of nil
+		return "", fmt.Errorf("the name of a source of rules: panic: %v", p)
+	}
+	if name == "" {
+		return "", errors.New("a source of rules has no name")
+	}
+	return printable(name), nil
+}
+
+// loadFirst loads the rules for the first time: from the source, or else from the cache.
+func (w *sourceWatch) loadFirst(startEmpty bool) error {
+	failure := w.loadCold()
+	if failure == nil || w.member.gone() {
+		return failure
+	}
+	err := errNoCache
+	if w.cache != nil {
+		err = w.loadCache()
+	}
+	switch {
+	case w.member.gone():
+		return w.member.ctx.Err()
+	case err == nil:
+	case !startEmpty:
+		return fmt.Errorf("%w; %w", failure, err)
+	default:
+		if w.cache != nil && !errors.Is(err, fs.ErrNotExist) {
+			w.warn("penstock: the cache of a source can't be used", err)
+		}
+		if err := w.member.begin(); err != nil {
+			return err
+		}
+	}
+	w.tell(failure)
+	return nil
+}
+
+// loadCold loads what the source has, if it says so soon.
+func (w *sourceWatch) loadCold() error {
+	late := time.Now().Add(coldStart)
+	for {
+		doc, err := w.ask("", time.Until(late))
+		if err == nil {
+			if err = w.member.begin(w.read(doc)); err == nil {
+				w.keep(doc)
+			}
+			return err
+		}
+		delay := max(min(w.backOff(), mostCold), askedFor(err))
+		if errors.Is(err, ErrNotFound) || time.Until(late) <= delay || !sleep(w.member.ctx, delay) {
+			return err
+		}
+	}
+}
+
+// loadCache loads what the cache has.
+func (w *sourceWatch) loadCache() error {
+	kept, err := w.cache.read()
+	if err != nil {
+		return err
+	}
+	n := w.parse(kept.Document)
+	n.cached = kept.saved
+	if err := w.member.begin(n); err != nil {
+		return fmt.Errorf("of the cache %s: %w", w.cache.path, err)
+	}
+	return nil
+}
+
+// run asks the source again and again.
+func (w *sourceWatch) run() {
+	defer w.member.leave()
+	for sleep(w.member.ctx, w.look()) {
+	}
+}
+
+// look asks the source once, does what its answer means, and returns how long to wait before
+// it is asked again.
+func (w *sourceWatch) look() time.Duration {
+	began := time.Now()
+	after, limit := w.after, w.reread.Sub(began)
+	if limit <= 0 || after == "" {
+		after, limit = "", longestRead
+	}
+	doc, err := w.ask(after, limit)
+	switch {
+	case w.member.gone():
+		return 0
+	case err == nil:
+		w.take(doc)
+	case errors.Is(err, ErrUnchanged):
+		w.member.confirm(w.name, w.after)
+	case after != "" && !time.Now().Before(w.reread): // it has been asked long enough
+		return 0
+	default:
+		w.after, w.seen = "", hash{} // the next document is handed over, whatever it is
+		w.tell(err)
+		return max(w.backOff(), askedFor(err))
+	}
+	if w.healthy.IsZero() {
+		w.healthy = time.Now()
+	}
+	return leastBetween - time.Since(began)
+}
+
+// ask asks the source, to which a panic is an error like any other.
+func (w *sourceWatch) ask(after string, limit time.Duration) (doc Document, err error) {
+	ctx, cancel := context.WithTimeout(w.member.ctx, limit)
+	defer cancel()
+	if p := survive(func() { doc, err = w.source.Next(ctx, after) }); p != nil {
+		err = fmt.Errorf("panic: %v", p)
+	}
+	if after == "" && errors.Is(err, ErrUnchanged) {
+		err = errNotAsked
+	}
+	if err != nil {
+		return Document{}, fmt.Errorf("%s: %w", w.name.name, err)
+	}
+	return doc, nil
+}
+
+// take hands a document over, unless it is the one that was handed over last.
+func (w *sourceWatch) take(doc Document) {
+	same := hashOf(doc.Data) == w.seen
+	n := w.read(doc)
+	switch {
+	case same:
+		w.member.confirm(w.name, doc.Revision)
+	case n.err != nil:
+		w.tell(n.err)
+		return
+	case w.member.take(n) == nil:
+		clear(w.told)
+	}
+	w.keep(doc)
+}
+
+// read notes that a document was read, and parses it.
+func (w *sourceWatch) read(doc Document) news {
+	n := w.parse(doc)
+	w.seen, w.after = n.hash, doc.Revision
+	w.reread = n.taken.Add(rereadAfter - rereadAfter/10 + rand.N(rereadAfter/5))
+	return n
+}
+
+func (w *sourceWatch) parse(doc Document) news {
+	n := news{pieceName: w.name, taken: time.Now(), hash: hashOf(doc.Data), revision: doc.Revision}
+	n.parsed, n.places, n.err = parse(w.name.name, doc.Data, ParseOptions{})
+	return n
+}
+
+// keep writes a document to the cache if it is in force and not there yet.
+func (w *sourceWatch) keep(doc Document) {
+	h := hashOf(doc.Data)
+	if w.cache == nil || w.kept == h || !w.member.holds(w.name, h) {
+		return
+	}
+	err := w.cache.write(cached{doc, time.Now()})
+	if err == nil {
+		w.kept = h
+	} else if !w.unkept {
+		w.warn("penstock: the cache of a source can't be written", err)
+	}
+	w.unkept = err != nil
+}
+
+func (w *sourceWatch) warn(text string, err error) {
+	_ = survive(func() { w.member.loader.logger().Warn(text, "source", w.name.name, "error", err) })
+}
+
+// tell reports a failure, unless it was told since rules were loaded last.
+func (w *sourceWatch) tell(err error) {
+	if w.told[err.Error()] || len(w.told) == maxReasons {
+		return
+	}
+	w.told[err.Error()] = true
+	_ = w.member.take(news{pieceName: w.name, taken: time.Now(), err: err}) // which it returns
+}
+
+// backOff returns how long to wait after one more failure.
+func (w *sourceWatch) backOff() time.Duration {
+	if !w.healthy.IsZero() && time.Since(w.healthy) >= healthyAfter {
+		w.failures = 0
+	}
+	w.healthy = time.Time{}
+	most := mostBackOff
+	if w.failures < 16 { // beyond, it would only overflow
+		most = min(most, firstBackOff<<w.failures)
+	}
+	w.failures++
+	return rand.N(most)
+}
+
+// askedFor returns how long the source asked to be left alone with its error.
+func askedFor(err error) time.Duration {
+	var later interface{ RetryAfter() time.Duration }
+	if !errors.As(err, &later) {
+		return 0
+	}
+	return min(later.RetryAfter(), mostAsked)
+}

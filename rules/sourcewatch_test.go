@@ -1,0 +1,674 @@
+package rules
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// store is a source in memory. It answers as next says, or else with its document.
+type store struct {
+	name string
+
+	mu      sync.Mutex
+	doc     Document
+	next    func(ctx context.Context, after string) (Document, error)
+	changed chan struct{} // closed when doc or next is another
+	asked   []question
+}
+
+type question struct {
+	at    time.Time
+	after string
+}
+
+func newStore(data []byte) *store {
+	s := &store{name: "store", changed: make(chan struct{})}
+	s.put("1", data)
+	return s
+}
+
+func (s *store) put(revision string, data []byte) { s.set(Document{data, revision}, nil) }
+
+func (s *store) answer(next func(ctx context.Context, after string) (Document, error)) {
+	s.set(Document{}, next)
+}
+
+func (s *store) fail(err error) {
+	s.answer(func(context.Context, string) (Document, error) { return Document{}, err })
+}
+
+func (s *store) set(doc Document, next func(context.Context, string) (Document, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doc, s.next = doc, next
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *store) Name() string { return s.name }
+
+func (s *store) Next(ctx context.Context, after string) (Document, error) {
+	s.mu.Lock()
+	s.asked = append(s.asked, question{time.Now(), after})
+	s.mu.Unlock()
+	for {
+		s.mu.Lock()
+		doc, next, changed := s.doc, s.next, s.changed
+		s.mu.Unlock()
+		if next != nil {
+			return next(ctx, after)
+		}
+		if doc.Revision != after {
+			return doc, nil
+		}
+		select {
+		case <-ctx.Done():
+			return Document{}, ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// questions returns what was asked since it was called last.
+func (s *store) questions() []question {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked := s.asked
+	s.asked = nil
+	return asked
+}
+
+// sourceProbe is a watched store that a test looks at. The rules in force are never none
+// unless the test says that they may be.
+type sourceProbe struct {
+	loader *Loader
+	*store
+	t       *testing.T
+	log     bytes.Buffer
+	reloads []Reload
+	applied []int // how many rules each time
+	refuse  error
+	mayBe   bool // empty
+}
+
+func (p *sourceProbe) apply(set Set) error {
+	if p.refuse != nil {
+		return p.refuse
+	}
+	if !p.mayBe {
+		assert.Positive(p.t, whole(set), "half a document was applied, or none")
+	}
+	p.applied = append(p.applied, whole(set))
+	return nil
+}
+
+// start watches the store with a Loader of its own.
+func (p *sourceProbe) start(opts SourceOptions) error {
+	p.loader = NewLoader(p.apply, slog.New(slog.NewTextHandler(&p.log, nil)))
+	p.loader.OnReload(func(r Reload) { p.reloads = append(p.reloads, r) })
+	return p.loader.WatchSource(p.t.Context(), p.store, opts)
+}
+
+func (p *sourceProbe) Close()         { p.loader.Close() }
+func (p *sourceProbe) Status() Status { return p.loader.Status().Sources[0] }
+
+// toldSince returns what was reported since it was called last. The goroutines of the bubble rest.
+func (p *sourceProbe) toldSince() []Reload {
+	told := p.reloads
+	p.reloads = nil
+	return told
+}
+
+// onSource runs a test with a watched store that holds two rules.
+func onSource(t *testing.T, test func(t *testing.T, p *sourceProbe)) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &sourceProbe{t: t, store: newStore(rulesOfSize(2))}
+		require.NoError(t, p.start(SourceOptions{}))
+		defer p.Close()
+		synctest.Wait()
+		require.Len(t, p.toldSince(), 1)
+		test(t, p)
+	})
+}
+
+// Whatever a source answers, the last good rules stay; the reason is told once, however often
+// it is asked; and new rules are in force once it has some.
+func TestSourceKeepsTheLastGoodRules(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  func(*store)
+		why  string
+	}{
+		{"unreachable", func(s *store) { s.fail(errors.New("connection refused")) }, "store: connection refused"},
+		{"missing", func(s *store) { s.fail(fmt.Errorf("status 404: %w", ErrNotFound)) }, "store: status 404: there is no such document"},
+		{"refused", func(s *store) { s.fail(errors.New("status 401")) }, "store: status 401"},
+		{"hangs", func(s *store) {
+			s.answer(func(ctx context.Context, _ string) (Document, error) { <-ctx.Done(); return Document{}, ctx.Err() })
+		}, "store: context deadline exceeded"},
+		{"empty", func(s *store) { s.put("2", nil) }, "store:1:1: holds no rules: write `flow: []` to remove every rule"},
+		{"blank", func(s *store) { s.put("2", []byte(" \n\n")) }, "store:1:1: holds no rules: write `flow: []` to remove every rule"},
+		{"null", func(s *store) { s.put("2", []byte("null")) }, "store:1:1: holds no rules: write `flow: []` to remove every rule"},
+		{"a key without a value", func(s *store) { s.put("2", []byte("flow:")) }, "store:1:6: flow: has no value: write `flow: []` for no rules"},
+		{"garbage", func(s *store) { s.put("2", []byte("<html>\x00")) }, "store:1:7: "},
+		{"half", func(s *store) { s.put("2", []byte("flow: [{resource: a, thr")) }, "store:1:"},
+		{"too large", func(s *store) { s.put("2", bytes.Repeat([]byte("#"), MaxFileSize+1)) }, "store: has 1048577 bytes, the most is 1048576"},
+		{"panics", func(s *store) { s.answer(func(context.Context, string) (Document, error) { panic("oops") }) }, "store: panic: oops"},
+		{"unchanged and not asked", func(s *store) { s.fail(ErrUnchanged) }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			onSource(t, func(t *testing.T, p *sourceProbe) {
+				before := p.Status()
+				c.set(p.store)
+				after(time.Hour)
+				if c.why != "" {
+					told := p.toldSince()
+					require.Len(t, told, 1)
+					assert.ErrorContains(t, told[0].Err, c.why)
+					s := p.Status()
+					assert.False(t, s.OK)
+					assert.True(t, s.Watching)
+					assert.Equal(t, before.Hash, s.Hash)
+					assert.Equal(t, before.Revision, s.Revision)
+					assert.Equal(t, 2, s.Rules)
+					assert.Less(t, s.Confirmed.Sub(before.Confirmed), 6*time.Minute, "how old they are shows")
+				}
+				require.Equal(t, []int{2}, p.applied)
+
+				p.toldSince()
+				p.put("0", rulesOfSize(3)) // an older revision is another one
+				after(longestRead + mostBackOff)
+				told := p.toldSince()
+				require.Len(t, told, 1)
+				require.NoError(t, told[0].Err)
+				require.Equal(t, []int{2, 3}, p.applied)
+				assert.Equal(t, "0", p.Status().Revision)
+				assert.True(t, p.Status().OK)
+			})
+		})
+	}
+}
+
+// Only an empty list removes the rules.
+func TestSourceIsClearedByAnEmptyList(t *testing.T) {
+	onSource(t, func(t *testing.T, p *sourceProbe) {
+		p.mayBe = true
+		p.put("2", []byte("flow: []"))
+		after(leastBetween)
+		require.Equal(t, []int{2, 0}, p.applied)
+		require.Equal(t, "+0 ~0 -2", p.toldSince()[0].Change.String())
+	})
+}
+
+// A source that comes and goes is told when it goes and when it comes, and rules that come back are
+// applied again: others may be in force by now.
+func TestSourceThatComesBack(t *testing.T) {
+	onSource(t, func(t *testing.T, p *sourceProbe) {
+		for range 3 {
+			p.fail(errors.New("away"))
+			after(time.Minute)
+			require.EqualError(t, p.Status().LastError, "store: away")
+			require.Len(t, p.toldSince(), 1)
+			p.put("1", rulesOfSize(2))
+			after(mostBackOff)
+			told := p.toldSince()
+			require.Len(t, told, 1)
+			require.NoError(t, told[0].Err)
+			require.True(t, told[0].Change.Empty())
+			require.True(t, p.Status().OK)
+		}
+		require.Equal(t, []int{2, 2, 2, 2}, p.applied)
+	})
+}
+
+// Each reason is told once until rules are loaded again, and never more than ten.
+func TestSourceTellsEachReasonOnce(t *testing.T) {
+	onSource(t, func(t *testing.T, p *sourceProbe) {
+		n := 0
+		p.answer(func(context.Context, string) (Document, error) {
+			n++
+			return Document{}, fmt.Errorf("reason %d", n%3)
+		})
+		after(time.Hour)
+		require.Len(t, p.toldSince(), 3)
+		p.answer(func(context.Context, string) (Document, error) {
+			n++
+			return Document{}, fmt.Errorf("port %d", n)
+		})
+		after(time.Hour)
+		require.Len(t, p.toldSince(), maxReasons-3)
+	})
+}
+
+// What apply refuses is an error like any other, and tried again when the content changes.
+func TestSourceWhoseRulesAreRefused(t *testing.T) {
+	onSource(t, func(t *testing.T, p *sourceProbe) {
+		p.refuse = errors.New("no")
+		p.put("2", rulesOfSize(3))
+		after(time.Hour)
+		told := p.toldSince()
+		require.Len(t, told, 1)
+		require.EqualError(t, told[0].Err, "store: applying: no")
+		p.refuse = nil
+		p.put("3", rulesOfSize(4))
+		after(leastBetween)
+		require.Equal(t, []int{2, 4}, p.applied)
+	})
+}
+
+// After a failure the next question comes within 100 ms, 200 ms and so on up to 30 s, at random
+// times. Only a minute without failures starts that anew.
+func TestSourceBackOff(t *testing.T) {
+	onSource(t, func(t *testing.T, p *sourceProbe) {
+		gaps := func() (gaps []time.Duration) {
+			asked := p.questions()
+			for i := range asked[1:] {
+				gaps = append(gaps, asked[i+1].at.Sub(asked[i].at))
+			}
+			return gaps
+		}
+		p.questions()
+		p.fail(errors.New("away"))
+		after(24 * time.Hour)
+		failing := gaps()
+		require.Greater(t, len(failing), 24*60*2)
+		sum, most := time.Duration(0), 2*firstBackOff // the first question was asked before
+		for i, gap := range failing {
+			require.Less(t, gap, most, "gap %d", i)
+			most = min(2*most, mostBackOff)
+			sum += gap
+		}
+		assert.InDelta(t, mostBackOff/2, sum/time.Duration(len(failing)), float64(time.Second), "full jitter")
+
+		p.put("1", rulesOfSize(2))
+		after(healthyAfter - mostBackOff)
+		p.questions()
+		p.fail(errors.New("away"))
+		after(time.Hour)
+		first := gaps()[:9]
+		assert.Greater(t, first[0]+first[1]+first[2]+first[3]+first[4]+first[5]+first[6]+first[7]+first[8], 10*time.Second, "a short recovery is none")
+
+		p.put("1", rulesOfSize(2))
+		after(mostBackOff + healthyAfter)
+		p.questions()
+		p.fail(errors.New("away"))
+		after(time.Hour)
+		assert.Less(t, gaps()[0], 2*firstBackOff)
+	})
+}
+
+type later struct {
+	error
+	d time.Duration
+}
+
+func (l later) RetryAfter() time.Duration { return l.d }
+
+// A source may ask to be left alone, though not for long.
+func TestSourceAsksForTime(t *testing.T) {
+	for _, c := range []struct{ asked, least, most time.Duration }{
+		{-time.Minute, 0, 2 * firstBackOff},
+		{time.Minute, time.Minute, time.Minute},
+		{time.Hour, mostAsked, mostAsked},
+	} {
+		onSource(t, func(t *testing.T, p *sourceProbe) {
+			p.questions()
+			p.fail(fmt.Errorf("busy: %w", later{errors.New("status 503"), c.asked}))
+			after(10 * time.Minute)
+			asked := p.questions()
+			gap := asked[1].at.Sub(asked[0].at)
+			assert.GreaterOrEqual(t, gap, c.least)
+			assert.LessOrEqual(t, gap, c.most)
+		})
+	}
+}
+
+// Every five minutes the document is read whatever its revision is, also of a source that blocks.
+func TestSourceIsReadAnew(t *testing.T) {
+	onSource(t, func(t *testing.T, p *sourceProbe) {
+		p.questions()
+		after(10 * time.Hour)
+		last := time.Time{}
+		reads := 0
+		for _, q := range p.questions() {
+			if q.after != "" {
+				continue
+			}
+			if !last.IsZero() {
+				assert.GreaterOrEqual(t, q.at.Sub(last), 4*time.Minute+30*time.Second)
+				assert.Less(t, q.at.Sub(last), 5*time.Minute+32*time.Second)
+			}
+			last = q.at
+			reads++
+		}
+		assert.Greater(t, reads, 108)
+		require.Empty(t, p.toldSince())
+		require.Less(t, time.Since(p.Status().Confirmed), 6*time.Minute)
+
+		p.put("1", rulesOfSize(5)) // of the same revision
+		after(6 * time.Minute)
+		require.Equal(t, []int{2, 5}, p.applied)
+		p.put("9", rulesOfSize(5)) // the same content
+		after(leastBetween)
+		require.Equal(t, []int{2, 5}, p.applied)
+		require.Equal(t, "9", p.Status().Revision)
+	})
+}
+
+// A source that doesn't wait is asked once a second.
+func TestSourceThatDoesNotWait(t *testing.T) {
+	for name, next := range map[string]func(context.Context, string) (Document, error){
+		"unchanged": func(_ context.Context, after string) (Document, error) {
+			if after == "" {
+				return Document{rulesOfSize(2), "1"}, nil
+			}
+			return Document{}, ErrUnchanged
+		},
+		"the same":    func(context.Context, string) (Document, error) { return Document{rulesOfSize(2), "1"}, nil },
+		"no revision": func(context.Context, string) (Document, error) { return Document{rulesOfSize(2), ""}, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onSource(t, func(t *testing.T, p *sourceProbe) {
+				p.answer(next)
+				after(2 * leastBetween)
+				p.questions()
+				after(time.Hour)
+				assert.LessOrEqual(t, len(p.questions()), 3601)
+				assert.Empty(t, p.toldSince())
+				assert.LessOrEqual(t, time.Since(p.Status().Confirmed), leastBetween)
+			})
+		})
+	}
+}
+
+// A start takes less than six seconds whatever the source does: the rules are those of the cache,
+// told as such, and replaced by those of the source.
+func TestColdStart(t *testing.T) {
+	hang := func(ctx context.Context, _ string) (Document, error) { <-ctx.Done(); return Document{}, ctx.Err() }
+	fail := func(err error) func(context.Context, string) (Document, error) {
+		return func(context.Context, string) (Document, error) { return Document{}, err }
+	}
+	for _, c := range []struct {
+		name string
+		next func(context.Context, string) (Document, error)
+		most time.Duration
+		why  string
+	}{
+		{"hangs", hang, coldStart, "store: context deadline exceeded"},
+		{"unreachable", fail(errors.New("connection refused")), coldStart, "store: connection refused"},
+		{"panics", func(context.Context, string) (Document, error) { panic("oops") }, coldStart, "store: panic: oops"},
+		{"asks for time", fail(later{errors.New("busy"), time.Minute}), 0, "store: busy"},
+		{"missing", fail(ErrNotFound), 0, "store: there is no such document"},
+		{"wrong", func(context.Context, string) (Document, error) { return Document{[]byte("flow: 1"), "x"}, nil }, 0,
+			"store:1:7: flow: must be a list of rules, not 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "cache")
+				p := &sourceProbe{t: t, store: newStore(rulesOfSize(2))}
+				var opts SourceOptions
+				opts.Cache = path
+				start := func() error {
+					began := time.Now()
+					err := p.start(opts)
+					assert.LessOrEqual(t, time.Since(began), c.most)
+					assert.Less(t, time.Since(began), 6*time.Second)
+					return err
+				}
+
+				p.answer(c.next)
+				require.ErrorContains(t, start(), c.why)
+				require.Empty(t, p.reloads, "what an error says isn't told")
+
+				opts.StartEmpty = true
+				require.NoError(t, start())
+				require.Empty(t, p.applied)
+				require.EqualError(t, p.toldSince()[0].Err, c.why)
+				require.False(t, p.Status().OK)
+				p.put("1", rulesOfSize(2))
+				after(mostAsked)
+				require.Equal(t, []int{2}, p.applied)
+				require.NoError(t, p.toldSince()[0].Err)
+				saved := p.Status().LastSuccess
+				p.Close()
+				opts.StartEmpty = false
+
+				after(time.Hour)
+				p.answer(c.next)
+				require.NoError(t, start())
+				require.Equal(t, []int{2, 2}, p.applied)
+				told := p.toldSince()
+				require.Len(t, told, 2)
+				require.NoError(t, told[0].Err)
+				assert.True(t, saved.Equal(told[0].Cached))
+				assert.Equal(t, "1", told[0].Revision)
+				assert.EqualError(t, told[1].Err, c.why)
+				assert.Contains(t, p.log.String(), `level=WARN msg="penstock: a source was not reached, its rules are from the cache" source=store hash=`)
+				assert.Contains(t, p.log.String(), " age=1h")
+				s := p.Status()
+				assert.False(t, s.OK)
+				assert.True(t, saved.Equal(s.Cached))
+				assert.True(t, saved.Equal(s.Confirmed))
+				assert.Equal(t, 2, s.Rules)
+
+				p.put("1", rulesOfSize(2))
+				after(mostAsked)
+				told = p.toldSince()
+				require.Len(t, told, 1)
+				require.NoError(t, told[0].Err)
+				assert.Zero(t, told[0].Cached)
+				assert.Zero(t, p.Status().Cached)
+				assert.True(t, p.Status().OK)
+				p.Close()
+			})
+		})
+	}
+}
+
+// A store that comes up while a program starts is waited for.
+func TestColdStartWaitsForTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &sourceProbe{t: t, store: newStore(nil)}
+		p.fail(errors.New("away"))
+		time.AfterFunc(3900*time.Millisecond, func() { p.put("1", rulesOfSize(2)) })
+		require.NoError(t, p.start(SourceOptions{}))
+		p.Close()
+		require.Equal(t, []int{2}, p.applied)
+		require.Len(t, p.toldSince(), 1, "that it wasn't there at first is nobody's business")
+	})
+}
+
+// A cache that isn't right is no cache.
+func TestCacheThatIsNotRight(t *testing.T) {
+	good := func(t *testing.T, source string) []byte {
+		c := &cache{path: filepath.Join(t.TempDir(), "good"), source: source, disk: realDisk{}}
+		require.NoError(t, c.write(cached{Document{rulesOfSize(2), "1"}, time.Now()}))
+		data, _, err := readFile(c.path, 1<<20)
+		require.NoError(t, err)
+		return data
+	}
+	for _, c := range []struct {
+		name string
+		data func(t *testing.T) []byte
+		why  string
+	}{
+		{"empty", func(*testing.T) []byte { return nil }, "is no cache of rules"},
+		{"a rule file", func(*testing.T) []byte { return rulesOfSize(2) }, "is no cache of rules"},
+		{"another version", func(*testing.T) []byte { return []byte(`{"format":"penstock rules 2"}` + "\n") }, "is no cache of rules"},
+		{"of another source", func(t *testing.T) []byte { return good(t, "other") }, `is the cache of another source, "other"`},
+		{"cut", func(t *testing.T) []byte { return bytes.TrimSuffix(good(t, "store"), []byte("threshold: 2}\n")) }, "is damaged: its content has another hash than it says"},
+		{"changed", func(t *testing.T) []byte {
+			return bytes.ReplaceAll(good(t, "store"), []byte("threshold: 2"), []byte("threshold: 9"))
+		},
+			"is damaged: its content has another hash than it says"},
+		{"too large", func(t *testing.T) []byte { return append(good(t, "store"), make([]byte, 2<<20)...) }, "bytes or more, the most is"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			data := c.data(t)
+			synctest.Test(t, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "cache")
+				write(t, path, data)
+				p := &sourceProbe{t: t, store: newStore(nil)}
+				p.fail(errors.New("away"))
+				var opts SourceOptions
+				opts.Cache = path
+				err := p.start(opts)
+				require.ErrorContains(t, err, "store: away; "+path+": ")
+				require.ErrorContains(t, err, c.why)
+				opts.StartEmpty = true
+				require.NoError(t, p.start(opts))
+				require.Empty(t, p.applied)
+				assert.Contains(t, p.log.String(), `level=WARN msg="penstock: the cache of a source can't be used" source=store error=`)
+				p.Close()
+			})
+		})
+	}
+}
+
+// A cache that can't be written is a warning, each time that it begins, and tried again.
+func TestCacheThatCannotBeWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "later")
+		p := &sourceProbe{t: t, store: newStore(rulesOfSize(2))}
+		var opts SourceOptions
+		opts.Cache = filepath.Join(dir, "cache")
+		require.NoError(t, p.start(opts))
+		after(time.Hour)
+		assert.Equal(t, 1, strings.Count(p.log.String(), `level=WARN msg="penstock: the cache of a source can't be written" source=store error="open `))
+		replaceDir(t, dir)
+		after(6 * time.Minute)
+		p.Close()
+		c := cache{path: opts.Cache, source: "store"}
+		kept, err := c.read()
+		require.NoError(t, err)
+		require.Equal(t, rulesOfSize(2), kept.Data)
+	})
+}
+
+// What is wrong with a source itself is said at once.
+func TestSourceWithoutAName(t *testing.T) {
+	l := NewLoader(func(Set) error { return nil }, nil)
+	require.ErrorContains(t, l.WatchSource(t.Context(), nil, SourceOptions{}), "the name of a source of rules: panic: ")
+	require.EqualError(t, l.WatchSource(t.Context(), &store{}, SourceOptions{}), "a source of rules has no name")
+	l.Close()
+	require.ErrorIs(t, l.WatchSource(t.Context(), newStore(rulesOfSize(1)), SourceOptions{}), errClosed)
+}
+
+// When its context ends, or when the Loader is closed, nothing of a watched source is left, and
+// nothing more is told.
+func TestSourceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		s := newStore(rulesOfSize(2))
+		var refusing bool
+		told := 0
+		l := NewLoader(func(Set) error {
+			if refusing {
+				end()
+				return ctx.Err()
+			}
+			return nil
+		}, slog.New(slog.DiscardHandler))
+		l.OnReload(func(Reload) { told++ })
+		require.NoError(t, l.WatchSource(ctx, s, SourceOptions{}))
+		after(time.Minute)
+		refusing = true
+		s.put("2", rulesOfSize(3))
+		after(time.Minute)
+		require.Error(t, ctx.Err(), "it was not asked")
+		require.Equal(t, 1, told)
+		require.False(t, l.Status().Watching)
+		require.ErrorIs(t, l.WatchSource(ctx, s, SourceOptions{}), context.Canceled)
+		l.Close()
+	})
+}
+
+// A source and others are in force together, one that starts empty without its rules until it has some;
+// what doesn't go with the others is tried again when these have changed, and is in the
+// cache once it is in force.
+func TestSourceAmongOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := func(id string) []byte { return fmt.Appendf(nil, "flow: [{id: %s, resource: a, threshold: 1}]", id) }
+		set := func(id string) Set {
+			set, err := Parse("", one(id))
+			require.NoError(t, err)
+			return set
+		}
+		var inForce []string
+		l := NewLoader(func(set Set) error {
+			inForce = nil
+			for _, r := range set.Flow {
+				inForce = append(inForce, r.ID)
+			}
+			return nil
+		}, slog.New(slog.DiscardHandler))
+		defer l.Close()
+		require.NoError(t, l.Load(set("a")))
+		first, second := newStore(nil), newStore(one("b"))
+		first.name, second.name = "first", "second"
+		first.fail(errors.New("away"))
+		require.NoError(t, l.WatchSource(t.Context(), first, SourceOptions{StartEmpty: true}))
+		require.Equal(t, []string{"a"}, inForce)
+		path := filepath.Join(t.TempDir(), "cache")
+		require.NoError(t, l.WatchSource(t.Context(), second, SourceOptions{Cache: path}))
+		require.Equal(t, []string{"a", "b"}, inForce)
+		require.ErrorAs(t, l.WatchSource(t.Context(), second, SourceOptions{}), new(*SourceError))
+
+		first.put("1", one("c"))
+		after(time.Minute)
+		require.Equal(t, []string{"a", "c", "b"}, inForce)
+		second.put("2", one("a"))
+		after(time.Minute)
+		require.Equal(t, []string{"a", "c", "b"}, inForce)
+		s := l.Status().Sources[2]
+		require.False(t, s.OK)
+		require.ErrorContains(t, s.LastError, `the id "a" is also that of flow[0] in code`)
+		c := cache{path: path, source: "second"}
+		kept, err := c.read()
+		require.NoError(t, err)
+		require.Equal(t, one("b"), kept.Data)
+
+		require.NoError(t, l.Load(set("d")))
+		require.Equal(t, []string{"d", "c", "a"}, inForce)
+		after(6 * time.Minute)
+		kept, err = c.read()
+		require.NoError(t, err)
+		require.Equal(t, one("a"), kept.Data)
+	})
+}
+
+// A source that is away for a while, and says then what it said before, doesn't end a Rollback; what
+// is new does.
+func TestSourceKeepsARollback(t *testing.T) {
+	onSource(t, func(t *testing.T, p *sourceProbe) {
+		p.put("2", rulesOfSize(3))
+		after(time.Minute)
+		require.NoError(t, p.loader.Rollback(1))
+		require.Equal(t, []int{2, 3, 2}, p.applied)
+		after(time.Hour)
+		require.True(t, p.Status().Pinned)
+		p.fail(errors.New("away"))
+		after(time.Minute)
+		p.put("2", rulesOfSize(3))
+		after(time.Minute)
+		s := p.Status()
+		require.True(t, s.OK)
+		require.True(t, s.Pinned)
+		require.Equal(t, 2, s.Rules)
+		p.put("3", rulesOfSize(4))
+		after(time.Minute)
+		require.False(t, p.Status().Pinned)
+		require.Equal(t, 4, p.applied[len(p.applied)-1])
+	})
+}
