@@ -106,7 +106,7 @@ func (f *crashFile) Close() error {
 }
 
 // A cache whose writer is stopped at any step, by kill -9 or by a power failure, reads back: as what it
-// was before or as what was to be written.
+// was before or as what was to be written. known bug 152
 func TestCacheIsWholeAtEveryStep(t *testing.T) {
 	old, fresh := rulesOfSize(3), rulesOfSize(7)
 	dir := t.TempDir()

@@ -144,7 +144,7 @@ func onSource(t *testing.T, test func(t *testing.T, p *sourceProbe)) {
 }
 
 // Whatever a source answers, the last good rules stay; the reason is told once, however often
-// it is asked; and new rules are in force once it has some.
+// it is asked; and new rules are in force once it has some. known bug 148
 func TestSourceKeepsTheLastGoodRules(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -268,7 +268,7 @@ func TestSourceWhoseRulesAreRefused(t *testing.T) {
 }
 
 // After a failure the next question comes within 100 ms, 200 ms and so on up to 30 s, at random
-// times. Only a minute without failures starts that anew.
+// times. Only a minute without failures starts that anew. known bug 149
 func TestSourceBackOff(t *testing.T) {
 	onSource(t, func(t *testing.T, p *sourceProbe) {
 		gaps := func() (gaps []time.Duration) {
@@ -335,6 +335,7 @@ func TestSourceAsksForTime(t *testing.T) {
 }
 
 // Every five minutes the document is read whatever its revision is, also of a source that blocks.
+// known bug 150
 func TestSourceIsReadAnew(t *testing.T) {
 	onSource(t, func(t *testing.T, p *sourceProbe) {
 		p.questions()
@@ -393,7 +394,7 @@ func TestSourceThatDoesNotWait(t *testing.T) {
 }
 
 // A start takes less than six seconds whatever the source does: the rules are those of the cache,
-// told as such, and replaced by those of the source.
+// told as such, and replaced by those of the source. known bug 151
 func TestColdStart(t *testing.T) {
 	hang := func(ctx context.Context, _ string) (Document, error) { <-ctx.Done(); return Document{}, ctx.Err() }
 	fail := func(err error) func(context.Context, string) (Document, error) {

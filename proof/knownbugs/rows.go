@@ -182,5 +182,12 @@ var sections = []section{
 		{145, "Penstock", "a name has not the rules that say most of it", ""},
 		{146, "Penstock", "a rule that was off comes back and forgets what its node has counted", ""},
 		{147, "Penstock", "a call waits for a turn that was given up at that instant", ""},
+		{148, "Kubernetes informers", "a document that is deleted clears the rules", ""},
+		{149, "Consul watchers", "a store that refuses is asked again almost at once, for ever", ""},
+		{150, "etcd watchers", "what the watch has missed is never read", ""},
+		{151, "Nacos clients", "rules of a file from who knows when, in silence", ""},
+		{152, "programs that rename", "the name is on the disk before the data: an empty file after a crash", ""},
+		{153, "HTTP clients", "an answer that was cut short is taken for whole", ""},
+		{154, "HTTP clients", "the error that is logged has the URL, and that the token", ""},
 	}},
 }

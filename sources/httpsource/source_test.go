@@ -64,7 +64,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// No error says what is secret, whoever has put it there.
+// No error says what is secret, whoever has put it there. known bug 154
 func TestErrorsHoldNoSecrets(t *testing.T) {
 	cause := errors.New("cause")
 	client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
