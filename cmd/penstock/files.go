@@ -30,8 +30,7 @@ type ruleFile struct {
 }
 
 // expand returns the files that the arguments stand for: those that they name, and of a
-// directory every rule file in it, in the order of their names. What is below it, and names that
-// begin with a dot, are left out.
+// directory every rule file in it, in the order of their names, as api.WatchRules takes them.
 func expand(args []string) (names []string, err error) {
 	for _, arg := range args {
 		if info, err := os.Stat(arg); arg == stdin || err != nil || !info.IsDir() {
@@ -66,7 +65,7 @@ func expand(args []string) (names []string, err error) {
 }
 
 func isRuleFile(name string) bool {
-	return !strings.HasPrefix(name, ".") && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name)))
+	return !strings.ContainsAny(name[:1], ".#~") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
 // read reads one file.

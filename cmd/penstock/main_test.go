@@ -153,6 +153,12 @@ func TestVersionAndManPages(t *testing.T) {
 	}
 }
 
+func TestSchema(t *testing.T) {
+	assert.Equal(t, result{exitOK, string(rules.Schema()), ""}, penstock(t, "", "schema"))
+	first, _, _ := strings.Cut(string(starter), "\n")
+	assert.Equal(t, "# yaml-language-server: $schema="+rules.SchemaURL, first, "the starter names it")
+}
+
 // A completion script for each shell, and words for what is typed.
 func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {

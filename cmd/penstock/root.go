@@ -75,11 +75,10 @@ is standard input.`,
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help does it
 	root.PersistentFlags().Var(&c.color, "color", "colors: auto (on a terminal), always, never")
 	_ = root.RegisterFlagCompletionFunc("color", fixed(colorNames...))
 	root.AddCommand(
-		c.check(), c.convert(), c.diff(), c.format(), c.new(), c.try(), c.man(), c.version(),
+		c.check(), c.convert(), c.diff(), c.format(), c.new(), c.schema(), c.try(), c.man(), c.version(),
 	)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveDefault)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
