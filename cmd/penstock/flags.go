@@ -108,22 +108,38 @@ func argumentValue(s string) any {
 	return s
 }
 
-// callerFlags are the flags that say who calls.
+// callerFlags are the flags that say who calls, with what, and on what machine.
 type callerFlags struct {
 	caller
-	args arguments
+	args        arguments
+	busy        machine
+	cpu, memory share
 }
 
 func (f *callerFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.origin, "origin", "", "the caller's `name`")
-	cmd.Flags().StringVar(&f.context, "context", "", "the `name` of the way in, for rules by chain")
-	cmd.Flags().Var(&f.args, "arg", "an argument, by its name or its number from 0")
-	cmd.Flags().BoolVar(&f.internal, "internal", false, "not from outside: no system rules")
+	flags := cmd.Flags()
+	flags.StringVar(&f.origin, "origin", "", "the caller's `name`")
+	flags.StringVar(&f.context, "context", "", "the `name` of the way in, for rules by chain")
+	flags.Var(&f.args, "arg", "an argument, by its name or its number from 0")
+	flags.IntVar(&f.units, "units", 1, "units that a call takes")
+	flags.StringArrayVar(&f.endpoints, "endpoint", nil, "the `address` of who serves a call")
+	flags.BoolVar(&f.internal, "internal", false, "not from outside: no system rules")
+	flags.Var(&f.cpu, "cpu", "CPU use of the machine, as in 90%")
+	flags.Float64Var(&f.busy.load, "load", 0, "load of the machine")
+	flags.Var(&f.memory, "memory", "memory in use, as in 80%")
 }
 
-func (f *callerFlags) of() caller {
+// of returns what the flags say.
+func (f *callerFlags) of() (caller, machine, error) {
 	f.caller.args = f.args.list
-	return f.caller
+	f.busy.cpu, f.busy.memory = f.cpu.of, f.memory.of
+	switch {
+	case f.units < 1:
+		return f.caller, f.busy, fmt.Errorf("--units is %d: a call takes at least 1", f.units)
+	case f.busy.load < 0:
+		return f.caller, f.busy, fmt.Errorf("--load is %v: it is at least 0", f.busy.load)
+	}
+	return f.caller, f.busy, nil
 }
 
 // short is a duration as people read it.

@@ -187,7 +187,6 @@ func textLines(data []byte) map[int]bool {
 	if yaml.Unmarshal(data, &doc) != nil {
 		return within
 	}
-	end := bytes.Count(data, []byte("\n")) + 1
 	var scalars []*yaml.Node
 	var walk func(n *yaml.Node)
 	walk = func(n *yaml.Node) {
@@ -200,15 +199,12 @@ func textLines(data []byte) map[int]bool {
 	}
 	walk(&doc)
 	for i, n := range scalars {
-		if !strings.Contains(n.Value, "\n") && n.Style&(yaml.LiteralStyle|yaml.FoldedStyle|yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) == 0 {
+		if !strings.Contains(n.Value, "\n") && n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
 			continue
 		}
-		last := end + 1
+		last := bytes.Count(data, []byte("\n")) + 2
 		if i+1 < len(scalars) {
 			last = scalars[i+1].Line
-		}
-		if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 && !strings.Contains(n.Value, "\n") {
-			continue // on one line, but for what is folded, which no rule has a use for
 		}
 		for line := n.Line; line < last; line++ {
 			within[line] = true
@@ -228,9 +224,14 @@ func opens(line string) bool {
 // unmark makes empty lines of the comments again, none at the begin or end of a list or of the
 // file, and no two.
 func unmark(text []byte, mark string) []byte {
+	within := textLines(text)
 	var out []string
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimRight(line, "\n ")
+	for i, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
+		if within[i+1] {
+			out = append(out, line)
+			continue
+		}
+		line = strings.TrimRight(line, " ")
 		if strings.TrimSpace(line) == mark {
 			line = ""
 		}
@@ -243,10 +244,10 @@ func unmark(text []byte, mark string) []byte {
 
 // align puts the comments at the ends of lines that follow each other below each other.
 func align(text []byte) []byte {
-	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	lines, within := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), textLines(text)
 	for i := 0; i < len(lines); {
 		j, width := i, 0
-		for ; j < len(lines); j++ {
+		for ; j < len(lines) && !within[j+1]; j++ {
 			at := commentAt(lines[j])
 			if at <= 0 || strings.TrimSpace(lines[j][:at]) == "" {
 				break
@@ -263,8 +264,8 @@ func align(text []byte) []byte {
 	return []byte(strings.Join(lines, "\n") + "\n")
 }
 
-// commentAt returns where the comment of a line begins, or -1. A line within a text of several
-// is taken for one of its own.
+// commentAt returns where the comment of a line begins, or -1. A line of a text of several is taken
+// for one of its own.
 func commentAt(line string) int {
 	quote := byte(0)
 	for i := 0; i < len(line); i++ {

@@ -28,8 +28,6 @@ type traffic struct {
 	failures   float64       // share
 	random     bool          // calls come at random times
 	seed       uint64
-	endpoints  []string
-	units      int
 	busy       machine
 	progressed func(share float64)
 }
@@ -48,6 +46,7 @@ type outcome struct {
 	by       []refusals    // those that refused most first
 	shadow   []refusals    // what rules in shadow mode would have refused
 	breakers []string
+	ruled    bool // a rule is about the resource
 }
 
 // second is what happened within one.
@@ -70,15 +69,11 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // play plays the traffic through an engine with these rules.
 func (t traffic) play(set rules.Set) (out outcome, err error) {
-	sim := newSimulation(start, t.busy)
-	guard, err := api.New(api.Config{Clock: sim, Host: sim, Logger: slog.New(slog.DiscardHandler)})
+	sim, guard, err := t.busy.guard(set)
 	if err != nil {
 		return out, err
 	}
 	defer guard.Close()
-	if err := guard.LoadRules(set); err != nil {
-		return out, err
-	}
 	guard.OnBreaker(func(ch breaker.Change) {
 		out.breakers = append(out.breakers, fmt.Sprintf("%v after %v: %v -> %v", ch.Rule, short(ch.At.Sub(start)), ch.From, ch.To))
 	})
@@ -93,12 +88,26 @@ func (t traffic) play(set rules.Set) (out outcome, err error) {
 	out.by = ranked(p.by)
 	shadow := make(map[string]int)
 	for _, r := range guard.Tree().Rules {
+		out.ruled = out.ruled || r.Asked
 		if r.ShadowBlocked > 0 {
 			shadow[r.Kind.String()+" "+r.ID] += int(r.ShadowBlocked)
 		}
 	}
 	out.shadow = ranked(shadow)
 	return out, p.err
+}
+
+// guard returns a guard with these rules on a machine of this kind, and its clock.
+func (m machine) guard(set rules.Set) (*simulation, *api.Guard, error) {
+	sim := newSimulation(start, m)
+	guard, err := api.New(api.Config{Clock: sim, Host: sim, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := guard.LoadRules(set); err != nil {
+		return nil, nil, errors.Join(err, guard.Close())
+	}
+	return sim, guard, nil
 }
 
 func stream(seed, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }
@@ -172,12 +181,6 @@ func (p *player) call(n int) {
 	if p.patience > 0 {
 		ctx = callContext{ctx, begun + int64(p.patience)}
 	}
-	if len(p.endpoints) > 0 {
-		opts = append(opts, api.Endpoint(p.endpoints[n%len(p.endpoints)]))
-	}
-	if p.units > 1 {
-		opts = append(opts, api.Units(p.units))
-	}
 	e, err := p.guard.Entry(ctx, p.resource, opts...)
 	row := p.second()
 	if err != nil {
@@ -211,10 +214,12 @@ func (p *player) call(n int) {
 
 // caller says who calls, and with what.
 type caller struct {
-	origin   string
-	context  string
-	args     []argument
-	internal bool // the call doesn't come from outside
+	origin    string
+	context   string
+	args      []argument
+	units     int
+	endpoints []string // calls go to them in turn
+	internal  bool     // the call doesn't come from outside
 }
 
 // argument is a name, or a number, and the values that calls have in turn.
@@ -232,9 +237,12 @@ func (c caller) options(n int) (context.Context, []api.Option) {
 	if c.origin != "" {
 		ctx = api.WithOrigin(ctx, c.origin)
 	}
-	var opts []api.Option
+	opts := []api.Option{api.Units(c.units)}
 	if !c.internal {
 		opts = append(opts, api.Inbound())
+	}
+	if len(c.endpoints) > 0 {
+		opts = append(opts, api.Endpoint(c.endpoints[n%len(c.endpoints)]))
 	}
 	var args []any
 	for _, a := range c.args {

@@ -15,7 +15,7 @@ import (
 func (c *command) try() *cobra.Command {
 	who := new(callerFlags)
 	calls := rate{100, "100/s"}
-	var priority, failures, cpu, memory share
+	var priority, failures share
 	var t traffic
 	var svg string
 	var asJSON bool
@@ -30,7 +30,8 @@ second by second, what is refused and by which rule, and how long calls wait.
 Calls come evenly, or with --random as those of many independent callers. Each
 takes the time that --rt says, so that limits of calls at once fill up, and
 queues are as long as they would be. Which calls are prioritized or fail is
-drawn by --seed. Of --arg with one name, calls have the values in turn.
+drawn by --seed. Of --arg with one name, calls have the values in turn, and
+so of --endpoint.
 
 Exit code: 0, or 1 for errors, whatever passes.`,
 		Example: `  penstock try rules.yaml "GET /orders" --rate 150/s --for 10s
@@ -40,9 +41,11 @@ Exit code: 0, or 1 for errors, whatever passes.`,
 		Args:              args(2, 2, "a rule file or directory, and a resource"),
 		ValidArgsFunction: c.rulesThenResource,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t.resource, t.caller, t.rate = args[1], who.of(), calls.perSecond
-			t.priority, t.failures = priority.of, failures.of
-			t.busy.cpu, t.busy.memory = cpu.of, memory.of
+			var err error
+			if t.caller, t.busy, err = who.of(); err != nil {
+				return usage(cmd, err)
+			}
+			t.resource, t.rate, t.priority, t.failures = args[1], calls.perSecond, priority.of, failures.of
 			if err := t.check(); err != nil {
 				return usage(cmd, err)
 			}
@@ -78,12 +81,7 @@ Exit code: 0, or 1 for errors, whatever passes.`,
 	f.BoolVar(&t.random, "random", false, "calls come at random times")
 	f.Uint64Var(&t.seed, "seed", 1, "what is drawn at random")
 	f.DurationVar(&t.patience, "timeout", 0, "how long a caller waits (default: as rules say)")
-	f.IntVar(&t.units, "units", 1, "units that a call takes")
-	f.StringArrayVar(&t.endpoints, "endpoint", nil, "who serves the calls; of several, in turn")
 	who.add(cmd)
-	f.Var(&cpu, "cpu", "CPU use of the machine, as in 90%")
-	f.Float64Var(&t.busy.load, "load", 0, "load of the machine")
-	f.Var(&memory, "memory", "memory in use, as in 80%")
 	f.StringVar(&svg, "svg", "", "write a chart to this `file`, too")
 	f.BoolVar(&asJSON, "json", false, "write JSON")
 	f.SortFlags = false
@@ -100,10 +98,6 @@ func (t traffic) check() error {
 		return fmt.Errorf("--rt is %v: a call takes no less than 0s", t.responds)
 	case t.patience < 0:
 		return fmt.Errorf("--timeout is %v: a caller waits for some time, as in 1s", t.patience)
-	case t.units < 1:
-		return fmt.Errorf("--units is %d: a call takes at least 1", t.units)
-	case t.busy.load < 0:
-		return fmt.Errorf("--load is %v: it is at least 0", t.busy.load)
 	case t.rate*t.length.Seconds() > mostCalls:
 		return fmt.Errorf("%.0f calls are too many, the most is %d: lower --rate or --for", t.rate*t.length.Seconds(), mostCalls)
 	}
@@ -244,6 +238,9 @@ func summary(out outcome) (lines []string) {
 			short(quantile(waits, 0.5)), short(quantile(waits, 0.99)), short(waits[len(waits)-1]))
 	}
 	lines = append(lines, line+".")
+	if !out.ruled {
+		lines = append(lines, "No rule is about these calls: is the name of the resource right?")
+	}
 	list := func(what string, all []refusals) {
 		for i, r := range all {
 			if i == mostTold {

@@ -197,6 +197,14 @@ func TestTryRefusesBadRules(t *testing.T) {
 	assert.Empty(t, r.out)
 }
 
+// A name that no rule is about is told, in case it is misspelt.
+func TestTryWithoutRule(t *testing.T) {
+	set := "flow:\n  - {resource: GET /orders, threshold: 100}\n"
+	hint := "\nNo rule is about these calls: is the name of the resource right?\n"
+	assert.Contains(t, penstock(t, set, "try", "-", "GET /oders", "--for", "1s").out, hint)
+	assert.NotContains(t, penstock(t, set, "try", "-", "GET /orders", "--for", "1s").out, hint)
+}
+
 func TestBars(t *testing.T) {
 	for _, c := range []struct{ passed, refused, most, p, r int }{
 		{0, 0, 1, 0, 0}, {10, 0, 10, 24, 0}, {0, 10, 10, 0, 24}, {5, 5, 10, 12, 12}, {1, 999, 1000, 1, 23}, {999, 1, 1000, 23, 1},
