@@ -6,6 +6,7 @@
 //	penstock convert --from sentinel-java flow.json # a native file of one of Sentinel's
 //	penstock diff old.yaml new.yaml                 # which rules differ, and in which fields
 //	penstock fmt -w rules.yaml                      # keys in order, comments kept
+//	penstock explain rules.yaml "GET /orders"       # which rules a call would meet, and why
 //	penstock try rules.yaml "GET /orders" --rate 150/s --for 10s
 //
 // Nothing here opens a connection, and only fmt -w, new, man and try --svg write files.

@@ -78,7 +78,7 @@ is standard input.`,
 	root.PersistentFlags().Var(&c.color, "color", "colors: auto (on a terminal), always, never")
 	_ = root.RegisterFlagCompletionFunc("color", fixed(colorNames...))
 	root.AddCommand(
-		c.check(), c.convert(), c.diff(), c.format(), c.new(), c.schema(), c.try(), c.man(), c.version(),
+		c.check(), c.convert(), c.diff(), c.explain(), c.format(), c.new(), c.schema(), c.try(), c.man(), c.version(),
 	)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveDefault)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *command) explain() *cobra.Command {
+	who := new(callerFlags)
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "explain RULES RESOURCE",
+		Short: "Tell which rules a call would meet, and why",
+		Long: `Explain loads a rule file, or all of a directory, and tells which rules a call
+to a resource would meet: in the order in which they are asked, why each
+applies, and what it measures and allows. Rules that are about the name and
+do not apply stand below, with the reason: others say more of it, say.
+
+The engine is a fresh one, so nothing is used up yet; in a program,
+api.Explain tells the same as of now.
+
+Exit code: 0, or 1 for errors, whatever becomes of the call.`,
+		Example: `  penstock explain rules.yaml "GET /orders"
+  penstock explain rules.yaml "GET /orders" --origin acme
+  penstock explain rules/ "GET /search" --arg user=ann --arg 0=7`,
+		Args:              args(2, 2, "a rule file or directory, and a resource"),
+		ValidArgsFunction: c.rulesThenResource,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			caller, busy, err := who.of()
+			if err == nil {
+				err = caller.alone()
+			}
+			if err != nil {
+				return usage(cmd, err)
+			}
+			set, err := c.load(args[0])
+			if err != nil {
+				return err
+			}
+			_, guard, err := busy.guard(set)
+			if err != nil {
+				return err
+			}
+			defer guard.Close()
+			ctx, opts := caller.options(0)
+			x, err := guard.Explain(ctx, args[1], opts...)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(c.out, x)
+			}
+			_, err = x.WriteTo(c.out)
+			return err
+		},
+	}
+	who.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+// alone reports what a single call can't have.
+func (c caller) alone() error {
+	for _, a := range c.args {
+		if len(a.values) > 1 {
+			return fmt.Errorf("--arg %s is there twice: a call has one", a.name)
+		}
+	}
+	if len(c.endpoints) > 1 {
+		return fmt.Errorf("--endpoint is there twice: a call has one")
+	}
+	return nil
+}
