@@ -78,6 +78,34 @@ func TestColor(t *testing.T) {
 	assert.False(t, c.colored(null), "a terminal that knows no colors")
 }
 
+// Long work shows how far it is, on a terminal only, not at once and not all the time.
+func TestProgress(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer null.Close()
+	now := start
+	c := &command{streams: streams{err: null, env: func(string) string { return "" }, now: func() time.Time { return now }}}
+	p := c.progress("playing")
+	p.at(0.1)
+	assert.False(t, p.visible, "work that is over soon shows nothing")
+	now = now.Add(progressAfter)
+	p.at(0.2)
+	assert.True(t, p.visible)
+	assert.Equal(t, now, p.told)
+	now = now.Add(progressEvery / 2)
+	p.at(0.3)
+	assert.NotEqual(t, now, p.told)
+	p.done()
+
+	var text bytes.Buffer
+	c.err = &text
+	p = c.progress("playing")
+	now = now.Add(time.Hour)
+	p.at(0.5)
+	p.done()
+	assert.Empty(t, text.String())
+}
+
 // Every command says what is wrong with how it was called, and where to read on.
 func TestUsage(t *testing.T) {
 	for _, c := range []struct {
