@@ -57,9 +57,12 @@ func (c *cache) read() (cached, error) {
 	fail := func(format string, args ...any) (cached, error) {
 		return cached{}, &FileError{File: c.path, Problem: cut(printable(fmt.Sprintf(format, args...)), maxShown)}
 	}
-	text, _, err := readFile(c.path, maxCacheHead+MaxFileSize)
+	text, info, err := readFile(c.path, maxCacheHead+MaxFileSize)
 	if err != nil {
 		return cached{}, err
+	}
+	if belongsToOther(info) { // who may have put it there
+		return fail("belongs to another user")
 	}
 	line, data, _ := bytes.Cut(text, []byte("\n"))
 	var head cacheHead

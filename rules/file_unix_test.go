@@ -85,3 +85,17 @@ func TestFileWaitsForOthers(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
+
+// A cache that another user has put there is none.
+func TestCacheOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	c := &cache{path: filepath.Join(t.TempDir(), "cache"), source: "store", disk: realDisk{}}
+	require.NoError(t, c.write(cached{Document{rulesOfSize(2), "1"}, time.Now()}))
+	_, err := c.read()
+	require.NoError(t, err)
+	require.NoError(t, os.Chown(c.path, 12345, -1))
+	_, err = c.read()
+	require.EqualError(t, err, c.path+": belongs to another user")
+}

@@ -119,6 +119,7 @@ type piece struct {
 	dir    bool      // it is a directory
 	taken  time.Time // when it was last looked at
 	heard  news      // then
+	said   news      // when wanted was
 	status Status
 }
 
@@ -311,9 +312,9 @@ func (m *member) hear(n news) *piece {
 	if n.err != nil {
 		return p
 	}
-	said := p.wanted
-	p.pinned = p.pinned && !n.left && said != nil && said.hash == n.hash && !same(said, p.good) // it says what it said
-	p.left, p.wanted = n.left, nil
+	again := !n.left && p.wanted != nil && p.wanted.hash == n.hash // which is no news
+	p.pinned = p.pinned && again && !same(p.wanted, p.good)
+	p.said, p.left, p.wanted = p.heard, n.left, nil
 	if !n.left && n.hash != (hash{}) {
 		p.wanted = l.known(n.name, n.hash, func() *content { return &content{parsed: n.parsed, places: n.places, hash: n.hash} })
 	}

@@ -134,7 +134,7 @@ func (w *sourceWatch) loadFirst(startEmpty bool) error {
 			return err
 		}
 	}
-	w.tell(failure)
+	w.tell(news{pieceName: w.name, taken: time.Now(), err: failure})
 	return nil
 }
 
@@ -197,7 +197,7 @@ func (w *sourceWatch) look() time.Duration {
 		return 0
 	default:
 		w.after, w.seen = "", hash{} // the next document is handed over, whatever it is
-		w.tell(err)
+		w.tell(news{pieceName: w.name, taken: time.Now(), err: err})
 		return max(w.backOff(), askedFor(err))
 	}
 	if w.healthy.IsZero() {
@@ -224,26 +224,27 @@ func (w *sourceWatch) ask(after string, limit time.Duration) (doc Document, err 
 
 // take hands a document over, unless it is the one that was handed over last.
 func (w *sourceWatch) take(doc Document) {
-	same := hashOf(doc.Data) == w.seen
-	n := w.read(doc)
-	switch {
-	case same:
+	if hashOf(doc.Data) == w.seen {
+		w.noted(doc)
 		w.member.confirm(w.name, doc.Revision)
-	case n.err != nil:
-		w.tell(n.err)
-		return
-	case w.member.take(n) == nil:
+	} else if n := w.read(doc); n.err != nil {
+		w.tell(n)
+	} else if w.member.take(n) == nil {
 		clear(w.told)
 	}
 	w.keep(doc)
 }
 
+// noted notes that a document was read.
+func (w *sourceWatch) noted(doc Document) {
+	w.seen, w.after = hashOf(doc.Data), doc.Revision
+	w.reread = time.Now().Add(rereadAfter - rereadAfter/10 + rand.N(rereadAfter/5))
+}
+
 // read notes that a document was read, and parses it.
 func (w *sourceWatch) read(doc Document) news {
-	n := w.parse(doc)
-	w.seen, w.after = n.hash, doc.Revision
-	w.reread = n.taken.Add(rereadAfter - rereadAfter/10 + rand.N(rereadAfter/5))
-	return n
+	w.noted(doc)
+	return w.parse(doc)
 }
 
 func (w *sourceWatch) parse(doc Document) news {
@@ -272,12 +273,11 @@ func (w *sourceWatch) warn(text string, err error) {
 }
 
 // tell reports a failure, unless it was told since rules were loaded last.
-func (w *sourceWatch) tell(err error) {
-	if w.told[err.Error()] || len(w.told) == maxReasons {
-		return
+func (w *sourceWatch) tell(n news) {
+	if why := n.err.Error(); !w.told[why] && len(w.told) < maxReasons {
+		w.told[why] = true
+		_ = w.member.take(n) // which returns n.err
 	}
-	w.told[err.Error()] = true
-	_ = w.member.take(news{pieceName: w.name, taken: time.Now(), err: err}) // which it returns
 }
 
 // backOff returns how long to wait after one more failure.

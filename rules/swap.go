@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // plan is what each piece is to say now, in the order of the sources. What was declared by one
@@ -194,6 +195,9 @@ func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []repor
 		is := &p.status
 		is.Hash, is.Rules, is.Pinned = hashIn(p.good), setOf(p.good).Len(), p.pinned
 		is.Overrides = overridesOf(p.name, c.overrides)
+		if p.pinned { // to what the source called otherwise then
+			is.Revision, is.Cached = "", time.Time{}
+		}
 		change, news := changes[p]
 		if !news {
 			continue
@@ -201,7 +205,7 @@ func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []repor
 		first, silent := is.LastSuccess.IsZero(), p.dir && (is.OK || is.LastSuccess.IsZero())
 		is.OK, is.LastSuccess = true, p.taken
 		if !p.pinned { // and so has what it says
-			is.Revision, is.Cached, is.Confirmed = p.heard.revision, p.heard.cached, p.taken
+			is.Revision, is.Cached, is.Confirmed = p.said.revision, p.said.cached, p.taken
 			if !is.Cached.IsZero() {
 				is.Confirmed = is.Cached
 			}

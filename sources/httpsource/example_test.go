@@ -65,7 +65,7 @@ func ExampleSource_Write() {
 	defer store.Close()
 
 	ctx := context.Background()
-	source, _ := httpsource.New(store.URL+"/orders/rules.yaml", httpsource.Config{})
+	source, _ := httpsource.New(store.URL+"/orders/rules.yaml", httpsource.Config{Name: "orders"})
 	doc, _ := source.Next(ctx, "")
 	set, _ := rules.Parse(source.Name(), doc.Data)
 	set.Flow[0].Threshold = 200
@@ -76,5 +76,5 @@ func ExampleSource_Write() {
 	fmt.Println(err)
 	// Output:
 	// "8" <nil>
-	// the document has changed since it was read: status 412 Precondition Failed
+	// orders: the document has changed since it was read: status 412 Precondition Failed
 }

@@ -34,8 +34,8 @@ type Config struct {
 	Client *http.Client
 	// Header goes with every request. It is copied.
 	Header http.Header
-	// Poll is the time between two questions, at least a second. Each is up to a fifth sooner or
-	// later. 0 is 10 seconds.
+	// Poll is the time between two questions, from a second to a day. Each is up to a fifth
+	// sooner or later. 0 is 10 seconds. The document is read every 5 minutes in any case.
 	Poll time.Duration
 	// Timeout is how long one request may take, from the connection to the last byte, at
 	// least 10 ms. 0 is 10 seconds.
@@ -45,6 +45,7 @@ type Config struct {
 const (
 	defaultPoll    = 10 * time.Second
 	leastPoll      = time.Second
+	mostPoll       = 24 * time.Hour
 	defaultTimeout = 10 * time.Second
 	leastTimeout   = 10 * time.Millisecond
 	maxRedirects   = 5
@@ -77,8 +78,8 @@ func New(address string, cfg Config) (*Source, error) {
 	// What package url says of an address holds parts of it, which may be those of a password.
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("httpsource: the address is no URL of http or https with a host")
-	case cfg.Poll != 0 && cfg.Poll < leastPoll:
-		return nil, fmt.Errorf("httpsource: Poll is %v, the least is %v", cfg.Poll, leastPoll)
+	case cfg.Poll != 0 && (cfg.Poll < leastPoll || cfg.Poll > mostPoll):
+		return nil, fmt.Errorf("httpsource: Poll is %v, the least is %v and the most %v", cfg.Poll, leastPoll, mostPoll)
 	case cfg.Timeout != 0 && cfg.Timeout < leastTimeout:
 		return nil, fmt.Errorf("httpsource: Timeout is %v, the least is %v", cfg.Timeout, leastTimeout)
 	}

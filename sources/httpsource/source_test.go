@@ -33,7 +33,8 @@ func TestNewRefuses(t *testing.T) {
 		{"https:///rules.yaml", Config{}, "the address is no URL"},
 		{"http://user:canary%zz@host/", Config{}, "the address is no URL"},
 		{"http://user:cana/ry@host/", Config{}, "the address is no URL"},
-		{"http://host", Config{Poll: time.Millisecond}, "Poll is 1ms, the least is 1s"},
+		{"http://host", Config{Poll: time.Millisecond}, "Poll is 1ms, the least is 1s and the most 24h0m0s"},
+		{"http://host", Config{Poll: 1 << 62}, "and the most 24h0m0s"},
 		{"http://host", Config{Poll: -1}, "Poll is -1ns, the least is 1s"},
 		{"http://host", Config{Timeout: time.Millisecond}, "Timeout is 1ms, the least is 10ms"},
 	} {

@@ -23,6 +23,13 @@ func (s *Source) Write(ctx context.Context, data []byte, after string) (revision
 	if _, err := rules.Parse(s.name, data); err != nil {
 		return "", err
 	}
+	if revision, err = s.put(ctx, data, after); err != nil {
+		return "", fmt.Errorf("%s: %w", s.name, err)
+	}
+	return revision, nil
+}
+
+func (s *Source) put(ctx context.Context, data []byte, after string) (revision string, err error) {
 	header := http.Header{"Content-Type": {"application/yaml"}}
 	if strings.EqualFold(path.Ext(s.name), ".json") {
 		header.Set("Content-Type", "application/json")
