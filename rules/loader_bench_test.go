@@ -1,0 +1,47 @@
+package rules
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// One rule of 10,000 in 20 files changes: what it takes from the file as it was read to rules that
+// are in force, and to the report of it.
+func BenchmarkOneFileOfTwentyChanges(b *testing.B) {
+	engine, err := core.NewEngine(core.Config{Chain: slots.Default()})
+	require.NoError(b, err)
+	var told Change
+	l := NewLoader(func(set Set) error {
+		return engine.Update(func(builder *core.RulesetBuilder) error {
+			_, err := set.Compile(builder)
+			return err
+		})
+	}, slog.New(slog.DiscardHandler))
+	l.OnReload(func(r Reload) { told = r.Change })
+	dir := b.TempDir()
+	paths := manyFiles(b, dir)
+	tune := defaultTuning
+	tune.notify = func() (*notifier, error) { return nil, errNoSpace }
+	w, err := l.declare(b.Context(), paths, false, tune)
+	require.NoError(b, err)
+	defer w.member.leave()
+	one, err := Load(paths[7])
+	require.NoError(b, err)
+	s := sight{pieceName: pieceName{7, paths[7]}, taken: time.Now()}
+	for i := 0; b.Loop(); i++ {
+		b.StopTimer()
+		one.Flow[250].Threshold = float64(1 + i)
+		s.data, err = one.YAML()
+		s.hash = hashOf(s.data)
+		require.NoError(b, err)
+		b.StartTimer()
+		require.NoError(b, w.member.take(w.believe(s)))
+	}
+	require.Len(b, told.Lines(), 1)
+}
