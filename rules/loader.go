@@ -238,7 +238,7 @@ func (m *member) begin(all ...news) error {
 }
 
 // take is what the member says after its first load. It returns why that is not in force, if it
-// isn't. To hand over what did not change would end a Rollback: see confirm.
+// is not. What a Rollback keeps out, since the source says what it said then, is no error.
 func (m *member) take(all ...news) error {
 	l := m.loader
 	l.loading.Lock()

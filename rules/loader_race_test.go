@@ -18,7 +18,7 @@ import (
 
 // Sources come, change and go at once, clash with each other over one ID, and listeners load and
 // look. At any time each source has in force what it had good last, the ID that they fight
-// over stands once, and after its end nobody is told anything of a source. known bug 147
+// over stands once, and after its end nobody is told anything of a source. known bug 155
 func TestLoaderAtOnce(t *testing.T) {
 	var inForce atomic.Pointer[Set]
 	inForce.Store(new(Set))

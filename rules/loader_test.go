@@ -168,7 +168,7 @@ func TestLoaderKeepsWhatEachHadGood(t *testing.T) {
 }
 
 // An ID in two sources is told of the one with news, by both names and places, and is tried again
-// when the other one changes. What stands in the way of nobody goes on. known bug 147
+// when the other one changes. What stands in the way of nobody goes on. known bug 155
 func TestLoaderConflicts(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		one, two := b.file("one.yaml", "a 1"), b.file("two.yaml", "b 1")
@@ -217,12 +217,12 @@ func TestLoaderMadeIDs(t *testing.T) {
 	})
 }
 
-// What changes at the same time is in force at the same time. known bug 148
+// What changes at the same time is in force at the same time. known bug 156
 func TestLoaderMovesARuleWithoutAGap(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.declare(b.file("one.yaml", "a 1, b 1"), b.file("two.yaml", "c 1"))
 		b.file("one.yaml", "b 1")
-		after(20 * time.Millisecond)
+		after(defaultTuning.poll + quiet/2) // it was looked at once
 		b.file("two.yaml", "c 1, a 1")
 		b.settle()
 		b.has("b 1, c 1, a 1")
@@ -296,7 +296,7 @@ func TestLoaderDirectory(t *testing.T) {
 	})
 }
 
-// A directory that is gone, empty or anybody's to write leaves the rules. known bug 149
+// A directory that is gone, empty or anybody's to write leaves the rules. known bug 157
 func TestLoaderDirectoryAway(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.file("d/10.yaml", "a 1")

@@ -20,6 +20,9 @@ type Reload struct {
 	Revision string    // what the source calls the content; "" of a file, or if it couldn't be read
 	Cached   time.Time // when the rules were written to the cache that they are from; else zero
 
+	// Pinned tells that the source is right again, with what it said when it was rolled back: so
+	// what it had in force stays, see [Loader.Rollback].
+	Pinned bool
 	// Left tells that the file has left its directory, and its rules are not in force any more.
 	Left bool
 	// Overrides are the rules of this source that others have the better of, and those of
@@ -151,7 +154,10 @@ func (r report) log(log *slog.Logger) {
 		about = append(about, "overrides", toldOverrides(r.Overrides))
 	}
 	text := "penstock: rules loaded"
-	if r.Left {
+	switch {
+	case r.Pinned:
+		text = "penstock: rules are right again, a rollback keeps earlier ones in force"
+	case r.Left:
 		text = "penstock: a rule file has left its directory, and its rules with it"
 	}
 	if r.Cached.IsZero() {

@@ -54,7 +54,7 @@ func TestRevisions(t *testing.T) {
 	})
 }
 
-// A rollback pins each source until its own next content. known bug 150
+// A rollback pins each source until its own next content. known bug 158
 func TestRollbackPins(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		one, two := b.file("one.yaml", "a 1"), b.file("two.yaml", "b 1")
@@ -94,8 +94,15 @@ func TestRollbackPins(t *testing.T) {
 		assert.False(t, s.Sources[0].Pinned)
 		assert.True(t, s.Sources[1].Pinned)
 		b.file("two.yaml", "b 2") // as it was when it was rolled back
-		b.settle()                // 7
-		b.has("a 3, b 2, c 0")
+		b.settle()
+		b.has("a 3, b 1, c 0")
+		require.Len(t, b.told, 1)
+		assert.True(t, b.told[0].Pinned)
+		assert.True(t, b.Status().Pinned && b.Status().OK)
+		b.file("two.yaml", "b 3")
+		b.settle() // 7
+		b.has("a 3, b 3, c 0")
+		assert.False(t, b.told[0].Pinned)
 		assert.False(t, b.Status().Pinned)
 
 		require.NoError(t, b.Rollback(6))
@@ -103,7 +110,7 @@ func TestRollbackPins(t *testing.T) {
 		require.NoError(t, b.Rollback(8)) // the newest
 		b.has("a 3, b 1, c 0")
 		require.NoError(t, b.Rollback(7)) // which takes it back
-		b.has("a 3, b 2, c 0")
+		b.has("a 3, b 3, c 0")
 		assert.False(t, b.Status().Pinned)
 		require.NoError(t, b.Rollback(3)) // when code said nothing
 		b.has("a 2, b 2")

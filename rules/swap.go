@@ -216,7 +216,7 @@ func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []repor
 		}
 		r := report{member: p.member, first: first, rules: is.Rules}
 		r.Reload = Reload{Time: p.taken, Source: p.name, Hash: is.Hash, Number: l.number, Change: change,
-			Revision: is.Revision, Cached: is.Cached, Left: p.left, Overrides: is.Overrides}
+			Revision: is.Revision, Cached: is.Cached, Pinned: p.pinned, Left: p.left, Overrides: is.Overrides}
 		if p.good != nil {
 			r.Warnings = slices.Clone(p.good.parsed.Warnings)
 		}

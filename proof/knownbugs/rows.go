@@ -189,5 +189,9 @@ var sections = []section{
 		{152, "programs that rename", "the name is on the disk before the data: an empty file after a crash", ""},
 		{153, "HTTP clients", "an answer that was cut short is taken for whole", ""},
 		{154, "HTTP clients", "the error that is logged has the URL, and that the token", ""},
+		{155, "Penstock", "two sources have an id: one holds in silence, or all wait for the mistake", ""},
+		{156, "Penstock", "a rule moves from file to file, and for a moment it is nowhere", ""},
+		{157, "Penstock", "a directory is away for a while, and all its rules go along", ""},
+		{158, "Penstock", "a rollback is undone by whoever loads next, or shuts the remedy out", ""},
 	}},
 }
