@@ -14,8 +14,9 @@ func (c *command) explain() *cobra.Command {
 		Short: "Tell which rules a call would meet, and why",
 		Long: `Explain loads a rule file, or all of a directory, and tells which rules a call
 to a resource would meet: in the order in which they are asked, why each
-applies, and what it measures and allows. Rules that are about the name and
-do not apply stand below, with the reason: others say more of it, say.
+applies, and what it measures and allows. Below stand rules that are about the
+name and do not apply, each with the reason, such as that another rule is
+nearer to the name.
 
 The engine is a fresh one, so nothing is used up yet; in a program,
 api.Explain tells the same as of now.

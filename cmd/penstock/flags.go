@@ -26,6 +26,7 @@ func (r *rate) Set(s string) error {
 	if err != nil || calls <= 0 || math.IsInf(calls, 0) {
 		return fmt.Errorf("write calls and a time, as in 150/s, 9000/m or 1/10s")
 	}
+	after := unit
 	if unit == "" {
 		unit = "s"
 	}
@@ -34,7 +35,7 @@ func (r *rate) Set(s string) error {
 	}
 	d, err := time.ParseDuration(unit)
 	if err != nil || d <= 0 {
-		return fmt.Errorf("%q is no time: write s, m, h, or as in 1/10s", unit)
+		return fmt.Errorf("%q is not a unit of time: write calls and a time, as in 150/s, 9000/m or 1/10s", after)
 	}
 	*r = rate{calls / d.Seconds(), s}
 	return nil

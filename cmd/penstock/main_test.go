@@ -123,7 +123,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"diff", "a", "b", "c"}, `"c" is too much`, exitTrouble},
 		{[]string{"try", "x"}, "try needs a rule file or directory, and a resource", exitErrors},
 		{[]string{"try", "x", "y", "--rate", "fast"}, "write calls and a time, as in 150/s, 9000/m or 1/10s", exitErrors},
-		{[]string{"try", "x", "y", "--rate", "5/w"}, `"1w" is no time`, exitErrors},
+		{[]string{"try", "x", "y", "--rate", "5/w"}, `"w" is not a unit of time`, exitErrors},
 		{[]string{"try", "x", "y", "--rate", "1e9/s"}, "10000000000 calls are too many", exitErrors},
 		{[]string{"try", "x", "y", "--errors", "200%"}, "write a share from 0% to 100%", exitErrors},
 		{[]string{"try", "x", "y", "--arg", "user"}, "write a name or a number from 0, and a value", exitErrors},
