@@ -35,6 +35,7 @@ var (
 	_ = explained
 	_ = together
 	_ = back
+	_ = overridden
 )
 
 func orders(w http.ResponseWriter, r *http.Request) {
@@ -127,12 +128,19 @@ func together(ctx context.Context) error {
 	return err
 }
 
-func back(guard *api.Guard) error {
+func overridden(ctx context.Context) error {
+	api.LaterWins()
+	err := api.WatchRules(ctx, "base.yaml", "orders.yaml")
+	return err
+}
+
+func back() error {
+	guard := api.Default() // of api.WatchRules and the like; or your own, of api.New
 	for _, r := range guard.Revisions() {
 		fmt.Println(r) // 7 6b3d0f9a51c2 +0 ~1 -0 orders.yaml
 		fmt.Println(strings.Join(r.Change.Lines(), "\n"))
 	}
-	err := guard.Rollback(6)
+	err := guard.Rollback(6) // or guard.Status().Number - 1, the one before
 	return err
 }
 
