@@ -112,7 +112,7 @@ func nameOf(source Source) (name string, err error) {
 
 // loadFirst loads the rules for the first time: from the source, or else from the cache.
 func (w *sourceWatch) loadFirst(startEmpty bool) error {
-	failure := w.loadCold()
+	doc, failure := w.loadCold()
 	if failure == nil || w.member.gone() {
 		return failure
 	}
@@ -134,12 +134,18 @@ func (w *sourceWatch) loadFirst(startEmpty bool) error {
 			return err
 		}
 	}
-	w.tell(news{pieceName: w.name, taken: time.Now(), err: failure})
+	if doc == nil {
+		w.tell(news{pieceName: w.name, taken: time.Now(), err: failure})
+		return nil
+	}
+	w.seen = hash{} // handed over again it is told, and tried when others have changed
+	w.take(*doc)
 	return nil
 }
 
-// loadCold loads what the source has, if it says so soon.
-func (w *sourceWatch) loadCold() error {
+// loadCold loads what the source has, if it says so soon. On error it returns the document that is
+// to blame, if there is any.
+func (w *sourceWatch) loadCold() (*Document, error) {
 	late := time.Now().Add(coldStart)
 	for {
 		doc, err := w.ask("", time.Until(late))
@@ -147,11 +153,11 @@ func (w *sourceWatch) loadCold() error {
 			if err = w.member.begin(w.read(doc)); err == nil {
 				w.keep(doc)
 			}
-			return err
+			return &doc, err
 		}
 		delay := max(min(w.backOff(), mostCold), askedFor(err))
 		if errors.Is(err, ErrNotFound) || time.Until(late) <= delay || !sleep(w.member.ctx, delay) {
-			return err
+			return nil, err
 		}
 	}
 }
@@ -206,11 +212,14 @@ func (w *sourceWatch) look() time.Duration {
 	return leastBetween - time.Since(began)
 }
 
-// ask asks the source, to which a panic is an error like any other.
+// ask asks the source. A panic is an error like any other.
 func (w *sourceWatch) ask(after string, limit time.Duration) (doc Document, err error) {
 	ctx, cancel := context.WithTimeout(w.member.ctx, limit)
 	defer cancel()
-	if p := survive(func() { doc, err = w.source.Next(ctx, after) }); p != nil {
+	if p := survive(func() {
+		doc, err = w.source.Next(ctx, after)
+		_, _ = errors.Is(err, ErrUnchanged), askedFor(err) // methods of the source's error, such as a nil pointer
+	}); p != nil {
 		err = fmt.Errorf("panic: %v", p)
 	}
 	if after == "" && errors.Is(err, ErrUnchanged) {

@@ -653,6 +653,71 @@ func TestSourceAmongOthers(t *testing.T) {
 	})
 }
 
+// What a source says at the start and could not have, since it doesn't go with the others, is
+// tried again when these have changed, whether it started from its cache or empty.
+func TestColdStartThatDoesNotGoWithOthers(t *testing.T) {
+	for _, fromCache := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var inForce []string
+			l := NewLoader(func(set Set) error {
+				inForce = nil
+				for _, r := range set.Flow {
+					inForce = append(inForce, r.ID)
+				}
+				return nil
+			}, slog.New(slog.DiscardHandler))
+			defer l.Close()
+			one := func(id string) []byte { return fmt.Appendf(nil, "flow: [{id: %s, resource: a, threshold: 1}]", id) }
+			set, err := Parse("", one("a"))
+			require.NoError(t, err)
+			require.NoError(t, l.Load(set))
+
+			opts := SourceOptions{StartEmpty: !fromCache, Cache: filepath.Join(t.TempDir(), "cache")}
+			before := []string{"a"}
+			if fromCache {
+				c := cache{path: opts.Cache, source: "store", disk: realDisk{}}
+				require.NoError(t, c.write(cached{Document{one("b"), "1"}, time.Now()}))
+				before = append(before, "b")
+			}
+			s := newStore(one("a"))
+			require.NoError(t, l.WatchSource(t.Context(), s, opts))
+			require.Equal(t, before, inForce)
+			is := l.Status().Sources[1]
+			require.False(t, is.OK)
+			require.EqualValues(t, 1, is.Failures)
+			require.ErrorContains(t, is.LastError, `the id "a" is also that of flow[0] in code`)
+
+			require.NoError(t, l.Load(Set{}))
+			require.Equal(t, []string{"a"}, inForce)
+			is = l.Status().Sources[0]
+			require.True(t, is.OK)
+			require.Equal(t, "1", is.Revision)
+			require.Zero(t, is.Cached)
+		})
+	}
+}
+
+// absent is an error whose methods need what a nil pointer doesn't have.
+type absent struct{ wait time.Duration }
+
+func (e *absent) Error() string             { return e.wait.String() }
+func (e *absent) RetryAfter() time.Duration { return e.wait }
+
+// An error whose methods panic, as those of a nil pointer may, is a failure like any other.
+func TestSourceWhoseErrorsPanic(t *testing.T) {
+	onSource(t, func(t *testing.T, p *sourceProbe) {
+		p.answer(func(context.Context, string) (Document, error) { return Document{}, (*absent)(nil) })
+		after(time.Minute)
+		told := p.toldSince()
+		require.Len(t, told, 1)
+		require.ErrorContains(t, told[0].Err, "store: panic: runtime error: invalid memory address")
+		require.Equal(t, 2, p.Status().Rules)
+		p.put("2", rulesOfSize(3))
+		after(time.Minute)
+		require.True(t, p.Status().OK)
+	})
+}
+
 // A source that is away for a while, and says then what it said before, doesn't end a Rollback; what
 // is new does.
 func TestSourceKeepsARollback(t *testing.T) {
