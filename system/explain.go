@@ -40,7 +40,8 @@ func (g *gate) explain(inv *core.Invocation) core.Judgement {
 		return j
 	}
 	now, units := inv.Now(), inv.Units()
-	ok, m := true, core.Measure{}
+	var ok bool
+	var m core.Measure
 	switch g.rule.Metric {
 	case QPS:
 		ok = g.limit > 0 && g.window.Fits(now, units, g.limit)

@@ -210,7 +210,8 @@ func (p *pair) checkNext(c call) {
 		early := p.explain(c)
 		require.Equal(p, core.Refused, of(early).Outcome, "%s %+v\n%v\n%v\n%+v", c.text, r, x, early, p.set)
 		if early.Outcome == core.Refused {
-			p.enter(c)
+			ran, _ := p.enter(c)
+			require.False(p, ran, "%s, a nanosecond too early", c.text)
 		}
 		p.advance(1)
 		due := p.explain(c)
