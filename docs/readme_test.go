@@ -138,7 +138,7 @@ func back() error {
 	guard := api.Default() // of api.WatchRules and the like; or your own, of api.New
 	for _, r := range guard.Revisions() {
 		fmt.Println(r) // 7 6b3d0f9a51c2 +0 ~1 -0 orders.yaml
-		fmt.Println(strings.Join(r.Change.Lines(), "\n"))
+		fmt.Print(r.Change.Text())
 	}
 	err := guard.Rollback(6) // or guard.Status().Number - 1, the one before
 	return err

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/penstock-go/penstock/core/spec"
 	"gopkg.in/yaml.v3"
@@ -76,6 +77,44 @@ func (c Change) Lines() []string {
 	return lines
 }
 
+const maxColumns = 80 // of a text
+
+// Text returns the change for people to read: the numbers, and the rules as [Change.Lines] has them.
+// Nothing is wider than 80 columns. Where a changed rule would be, its fields have lines of
+// their own, and so has the new value where a field would be:
+//
+//	+0 ~2 -0
+//	~ flow orders: threshold 100 -> 200
+//	~ flow "the reports that are made at night":
+//	    threshold 5 -> 10
+//	    behavior reject -> throttle
+func (c Change) Text() string {
+	lines := []string{c.String()}
+	for i, line := range c.Lines() {
+		changed := i - len(c.Added)
+		if utf8.RuneCountInString(line) <= maxColumns || changed < 0 || changed >= len(c.Changed) {
+			lines = append(lines, line)
+			continue
+		}
+		r := c.Changed[changed]
+		lines = append(lines, "~ "+RuleChange{Family: r.Family, ID: r.ID}.String()+":")
+		for _, f := range r.Fields {
+			line := "    " + f.String()
+			if utf8.RuneCountInString(line) > maxColumns {
+				lines = append(lines, "    "+f.Key+" "+quoted(f.Old))
+				line = "      -> " + quoted(f.New)
+			}
+			lines = append(lines, line)
+		}
+	}
+	for i, line := range lines {
+		if utf8.RuneCountInString(line) > maxColumns {
+			lines[i] = cut(line, maxColumns-1)
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
 const (
 	maxTold     = 10  // rules of a change that the log names
 	maxToldText = 400 // characters of what it says of one
@@ -101,9 +140,14 @@ func (r RuleChange) String() string {
 	b.WriteString(r.Family + " " + quoted(r.ID))
 	for i, f := range r.Fields {
 		b.WriteString([]string{": ", ", "}[min(i, 1)])
-		fmt.Fprintf(&b, "%s %s -> %s", f.Key, quoted(f.Old), quoted(f.New))
+		b.WriteString(f.String())
 	}
 	return b.String()
+}
+
+// String returns the field and its values, as in "threshold 100 -> 200".
+func (f FieldChange) String() string {
+	return fmt.Sprintf("%s %s -> %s", f.Key, quoted(f.Old), quoted(f.New))
 }
 
 // quoted returns s, short and in quotes unless it is a plain word.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 
@@ -61,4 +62,30 @@ func TestChangeLinesAreLines(t *testing.T) {
 	for _, line := range Diff(Set{}, golden).Lines() {
 		assert.NotRegexp(t, `[\x00-\x1F\x7F\x{85}\x{2028}]`, line)
 	}
+}
+
+func TestChangeText(t *testing.T) {
+	night, many := "the reports that are made at night", strings.Repeat("caller, ", 20)
+	old := Set{Flow: []flow.Rule{{ID: "orders", Resource: "a", Threshold: 100}, {ID: night, Resource: "b", Threshold: 5}, {ID: "gone", Resource: "c"}}}
+	new := Set{Flow: []flow.Rule{
+		{ID: strings.Repeat("\n", 60), Resource: "d"}, {ID: "orders", Resource: "a", Threshold: 200},
+		{ID: night, Resource: "b", Threshold: 10, Behavior: flow.Throttle, Origin: many},
+	}}
+	change := Diff(old, new)
+	assert.Equal(t, `+1 ~2 -1
++ flow "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\…
+~ flow orders: threshold 100 -> 200
+~ flow "the reports that are made at night":
+    threshold 5 -> 10
+    buckets 50 -> 0
+    origin default
+      -> "caller, caller, caller, caller, caller, caller, caller, call…"
+    behavior reject -> throttle
+    maxWait 0s -> 500ms
+- flow gone
+`, change.Text())
+	for line := range strings.Lines(change.Text()) {
+		assert.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80)
+	}
+	assert.Equal(t, "+0 ~0 -0\n", Change{}.Text())
 }
