@@ -20,6 +20,7 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
@@ -42,6 +43,8 @@ func holding() rules.Set {
 		Adaptive:  []adaptive.Rule{{Resource: "*", Exclude: others}},
 		Breaker:   []breaker.Rule{{Resource: "*", Exclude: []string{"orders", "health"}, MinCalls: 1}},
 		Outlier:   []outlier.Rule{{Resource: "*", Exclude: others, Threshold: 1}},
+		Groups:    []gateway.Group{{ID: "shop", Paths: []gateway.Path{{Path: "/orders"}}}},
+		Gateway:   []gateway.Rule{{Group: "shop", Threshold: 1e9}},
 	}
 }
 
@@ -85,6 +88,9 @@ func TestRulesAreCopiedInAndOut(t *testing.T) {
 		{name: "of the tables", set: ofTables},
 		{name: "of the tables for one resource", set: ofTablesForOne, part: true},
 	} {
+		if s.name == "of the tables" {
+			s.set.Groups, s.set.Gateway = holding().Groups, holding().Gateway // which have none of their own
+		}
 		if !s.part {
 			filled(t, reflect.ValueOf(s.set), s.name)
 		}

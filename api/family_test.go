@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
@@ -37,6 +38,11 @@ var shut = map[string]struct {
 	"Adaptive":  {set: rules.Set{Adaptive: []adaptive.Rule{{Resource: "orders", Ceiling: 2}}}, kind: core.KindAdaptive, hold: true},
 	"Breaker":   {set: rules.Set{Breaker: []breaker.Rule{{Resource: "orders", MinCalls: 1}}}, kind: core.KindBreaker, trip: true},
 	"Outlier":   {set: rules.Set{Outlier: []outlier.Rule{{Resource: "orders", MinCalls: 1}}}, kind: core.KindOutlier, trip: true},
+	"Groups": {set: rules.Set{
+		Groups:  []gateway.Group{{ID: "orders", Paths: []gateway.Path{{Path: "/orders"}}}},
+		Gateway: []gateway.Rule{{Group: "orders", Threshold: 0}},
+	}, kind: core.KindFlow},
+	"Gateway": {set: rules.Set{Gateway: []gateway.Rule{{Route: "orders", Threshold: 0}}}, kind: core.KindFlow},
 }
 
 // A rule of each family, loaded as users do, is seen to block. A family without a

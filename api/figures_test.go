@@ -22,6 +22,9 @@ import (
 // stays as rules are loaded meanwhile, and goes on when the resource comes back. known bug 143
 func TestFiguresOutliveTheirResources(t *testing.T) {
 	for field := range reflect.TypeFor[rules.Set]().Fields() {
+		if field.Name == "Groups" || field.Name == "Gateway" {
+			continue // no families: their rules are those of others
+		}
 		for _, mode := range []spec.Mode{spec.Enforce, spec.Shadow} {
 			t.Run(field.Name+"/"+mode.String(), func(t *testing.T) {
 				row := shut[field.Name]

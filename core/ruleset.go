@@ -17,6 +17,7 @@ type Ruleset struct {
 	pending *binding // see pendingBinding; the update's
 
 	completers []Completer // see RulesetBuilder.OnComplete
+	attached   any
 }
 
 // Family is the compiled rules of one family.
@@ -71,6 +72,9 @@ const (
 
 // Rules is the present rule set.
 func (e *Engine) Rules() *Ruleset { return e.rules.Load() }
+
+// Attached is what was attached to the set, see [RulesetBuilder.Attach]; nil if nothing was.
+func (s *Ruleset) Attached() any { return s.attached }
 
 // Family returns the compiled rules of a family, or nil.
 func (s *Ruleset) Family(kind Kind) Family { return s.families[kind] }

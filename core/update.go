@@ -20,6 +20,10 @@ func (b *RulesetBuilder) Compiled(kind Kind) Family { return b.next.families[kin
 // Put sets the compiled rules of a family.
 func (b *RulesetBuilder) Put(kind Kind, family Family) { b.next.families[kind] = family }
 
+// Attach has v come into force with the revision, and go with it, for those who ask
+// [Ruleset.Attached]: what judges no call, but must be of the same revision as what does.
+func (b *RulesetBuilder) Attach(v any) { b.next.attached = v }
+
 // OnComplete has a completer hear of the end of every call while the revision is in force,
 // under whatever rules the call was let in; its token is 0.
 func (b *RulesetBuilder) OnComplete(c Completer) { b.next.completers = append(b.next.completers, c) }

@@ -46,7 +46,7 @@ func contentOf(set Set) *content {
 // name puts the rules of s into named, with their IDs written out if they are valid.
 func (f rulesOf[R]) name(s, named *Set) error {
 	rules := slices.Clone(*f.in(s))
-	norms, err := spec.Normalize(f.kind, rules, f.normalized)
+	norms, err := spec.Normalize(f, rules, f.normalized)
 	for i, norm := range norms {
 		rules[i] = rules[i].WithID(norm.Info().ID)
 	}

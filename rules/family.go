@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -33,6 +34,7 @@ type family interface {
 // rulesOf is the family whose rules are of type R, a struct with yaml keys.
 type rulesOf[R spec.Rule[R]] struct {
 	kind       core.Kind
+	list       string // the key, where the rules are of no family
 	in         func(*Set) *[]R
 	normalized func(R) (R, error)
 	build      func(*core.RulesetBuilder, []R) error
@@ -40,7 +42,8 @@ type rulesOf[R spec.Rule[R]] struct {
 	then       string       // what such a rule does
 }
 
-func (f rulesOf[R]) key() string         { return f.kind.String() }
+func (f rulesOf[R]) key() string         { return cmp.Or(f.list, f.kind.String()) }
+func (f rulesOf[R]) String() string      { return f.key() }
 func (f rulesOf[R]) fieldKeys() []string { return keysOf(fieldsOf(reflect.TypeFor[R]())) }
 func (f rulesOf[R]) count(s *Set) int    { return len(*f.in(s)) }
 func (f rulesOf[R]) own(s *Set)          { *f.in(s) = spec.Clone(*f.in(s)) }
@@ -208,7 +211,11 @@ func (f rulesOf[R]) encode(s *Set, first, n int) (*yaml.Node, error) {
 	return list, nil
 }
 
-func (f rulesOf[R]) compile(b *core.RulesetBuilder, s *Set) error {
+func (f rulesOf[R]) compile(b *core.RulesetBuilder, s *Set) (err error) {
+	if f.build == nil {
+		*f.in(s), err = spec.Normalize(f, spec.Clone(*f.in(s)), f.normalized)
+		return err
+	}
 	if err := f.build(b, *f.in(s)); err != nil {
 		return err
 	}

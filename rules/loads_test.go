@@ -17,6 +17,7 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
@@ -43,6 +44,11 @@ var bases = Set{
 	Adaptive:  []adaptive.Rule{{Resource: "a"}},
 	Breaker:   []breaker.Rule{{Resource: "a", Threshold: 0.5}, {Resource: "*", Exclude: []string{"b"}}, {Resource: "a", Strategy: breaker.SlowRatio, SlowRT: 1}},
 	Outlier:   []outlier.Rule{{Resource: "a", Threshold: 0.5}},
+	Groups:    []gateway.Group{{ID: "g", Paths: []gateway.Path{{Path: "/a"}, {Path: "/a/*", Match: spec.MatchPrefix}}}},
+	Gateway: []gateway.Rule{
+		{Route: "a", Threshold: 1}, {Route: "a", Param: gateway.ClientIP, Threshold: 1, Burst: 1},
+		{Route: "a", Param: gateway.Header, Name: "X-A", Value: "b", Threshold: 1, Behavior: hotspot.Throttle},
+	},
 }
 
 // nasty are values that are more than themselves to somebody.
@@ -59,6 +65,9 @@ var nasty = map[reflect.Type][]any{
 	reflect.TypeFor[[]string]():      {[]string(nil), []string{}, []string{"a"}, []string{"<<", "a,b", ""}, []string{" a", "b\n"}, []string{"\xff"}, []string{"a", "a"}},
 	reflect.TypeFor[flow.Watermark](): {
 		flow.Watermark{}, flow.Share(0.1), flow.Share(1), flow.Share(math.NaN()), flow.Share(5e-324), flow.Bytes(1), flow.Bytes(-1), flow.Bytes(1 << 40), flow.Bytes(math.MaxInt64), flow.Bytes(1<<60 + 1),
+	},
+	reflect.TypeFor[[]gateway.Path](): {
+		[]gateway.Path(nil), []gateway.Path{{Path: "/"}}, []gateway.Path{{Path: "a", Match: spec.MatchRegex}, {Path: "/*/b", Match: spec.MatchPath}}, []gateway.Path{{Path: "\xff"}}, []gateway.Path{{Path: "/\n"}},
 	},
 	reflect.TypeFor[hotspot.Index](): {hotspot.Index{}, hotspot.At(0), hotspot.At(-1), hotspot.At(1000), hotspot.At(math.MaxInt)},
 	reflect.TypeFor[[]hotspot.Exception](): {
@@ -132,6 +141,12 @@ func normalize(set Set) (_ Set, err error) {
 	set.Breaker, e = spec.Normalize(core.KindBreaker, set.Breaker, breaker.Rule.Normalized)
 	keep(e)
 	set.Outlier, e = spec.Normalize(core.KindOutlier, set.Outlier, outlier.Rule.Normalized)
+	keep(e)
+	set.Groups, e = spec.Normalize(core.KindNone, set.Groups, gateway.Group.Normalized)
+	keep(e)
+	set.Gateway, e = spec.Normalize(core.KindNone, set.Gateway, gateway.Rule.Normalized)
+	keep(e)
+	_, e = gateway.NewTable(set.Groups, set.Gateway)
 	keep(e)
 	return set, err
 }

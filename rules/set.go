@@ -3,6 +3,7 @@ package rules
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strconv"
 
 	"gopkg.in/yaml.v3"
@@ -12,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
@@ -31,11 +33,18 @@ type Set struct {
 	Adaptive  []adaptive.Rule  `yaml:"adaptive"`
 	Breaker   []breaker.Rule   `yaml:"breaker"`
 	Outlier   []outlier.Rule   `yaml:"outlier"`
+	// Groups and Gateway are for gateways: groups of paths, and limits of routes and groups, which
+	// are flow and hotspot rules once they are in force.
+	Groups  []gateway.Group `yaml:"groups"`
+	Gateway []gateway.Rule  `yaml:"gateway"`
 }
 
 // coldFactor is the engine's default. Reading a rule needs one to check the
 // rule against; it isn't written into the rule.
 const coldFactor = 3
+
+// The keys of what is no family.
+const groupsKey, gatewayKey = "groups", "gateway"
 
 // families has one row for each family, in the order of the file's keys, which is also the
 // one in which they are compiled. A new family is a field of Set and a row here.
@@ -100,6 +109,18 @@ var families = []family{
 		zero:       func(r outlier.Rule) bool { return r.Threshold == 0 },
 		then:       "ejects an endpoint at its first bad call",
 	},
+	rulesOf[gateway.Group]{
+		list:       groupsKey,
+		in:         func(s *Set) *[]gateway.Group { return &s.Groups },
+		normalized: gateway.Group.Normalized,
+	},
+	rulesOf[gateway.Rule]{
+		list:       gatewayKey,
+		in:         func(s *Set) *[]gateway.Rule { return &s.Gateway },
+		normalized: gateway.Rule.Normalized,
+		zero:       func(r gateway.Rule) bool { return r.Threshold == 0 },
+		then:       "refuses every request that it is about",
+	},
 }
 
 // Clone returns a copy that shares nothing with s: to change the one, however deep,
@@ -124,12 +145,38 @@ func (s Set) Len() int {
 // see [core.Engine.Update]. It returns them with their defaults written out, or the first
 // reason not to accept one.
 func (s Set) Compile(b *core.RulesetBuilder) (Set, error) {
+	flows, hotspots := len(s.Flow), len(s.Hotspot)
+	if len(s.Groups)+len(s.Gateway) > 0 {
+		if err := s.compileGateway(b); err != nil {
+			return Set{}, err
+		}
+	}
 	for _, f := range families {
 		if err := f.compile(b, &s); err != nil {
 			return Set{}, err
 		}
 	}
+	s.Flow, s.Hotspot = s.Flow[:flows:flows], s.Hotspot[:hotspots:hotspots]
 	return s, nil
+}
+
+// compileGateway adds what the rules of gateways become, behind what the families have.
+func (s *Set) compileGateway(b *core.RulesetBuilder) error {
+	for _, f := range families {
+		if f.key() == groupsKey || f.key() == gatewayKey {
+			if err := f.compile(b, s); err != nil {
+				return err
+			}
+		}
+	}
+	table, err := gateway.NewTable(s.Groups, s.Gateway)
+	if err != nil {
+		return err
+	}
+	b.Attach(table)
+	flows, hotspots := gateway.Compiled(s.Gateway)
+	s.Flow, s.Hotspot = slices.Concat(s.Flow, flows), slices.Concat(s.Hotspot, hotspots)
+	return nil
 }
 
 // YAML returns the set as a rule file that [Parse] reads back to an equal set.

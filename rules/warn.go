@@ -26,7 +26,7 @@ func (f rulesOf[R]) warn(s *Set, warnings []string) []string {
 	for i, rule := range *f.in(s) {
 		if info := rule.Info(); info.Mode == spec.Enforce && f.zero(rule) {
 			warnings = append(warnings, fmt.Sprintf("%v[%d] %q: threshold is 0, so the rule %s",
-				f.kind, i, cmp.Or(info.ID, info.Resource), f.then))
+				f, i, cmp.Or(info.ID, info.Resource), f.then))
 		}
 	}
 	return warnings

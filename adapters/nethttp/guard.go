@@ -1,6 +1,7 @@
 package nethttp
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"strings"
@@ -34,7 +35,8 @@ type Guard struct {
 	refuse       func(w http.ResponseWriter, r *http.Request, err error)
 	headers      refusal.Headers
 	holdHijacked bool
-	looks        bool // at requests, and perhaps at path values
+	clientIP     Value // for the rules of gateways; nil is ClientIP()
+	looks        bool  // at requests, and perhaps at path values
 
 	routes atomic.Pointer[map[route]*api.Handle] // replaced as a whole
 }
@@ -78,39 +80,25 @@ func (g *Guard) Begin(w http.ResponseWriter, r *http.Request, method, pattern st
 	if err != nil {
 		return nil, err
 	}
+	return g.exchange(w, r, e, guarded), nil
+}
+
+// exchange is a request that runs.
+func (g *Guard) exchange(w http.ResponseWriter, r *http.Request, e api.Admitted, guarded bool) *Exchange {
 	x := newExchange(w)
 	x.guard, x.entry, x.original, x.request = g, e, r, r
 	if guarded {
 		e.ContextIn(&x.scope.Nested)
 		x.request = r.WithContext(&x.scope)
 	}
-	return x, nil
+	return x
 }
 
 // entry asks for the resource; ok is false if the request is not to be guarded.
 func (g *Guard) entry(r *http.Request, method, pattern string, inbound bool) (e api.Admitted, ok bool, err error) {
-	ctx, at := r.Context(), route{known(method), pattern}
-	if g.context != "" {
-		ctx = api.WithContext(ctx, g.context)
-	}
-	if g.origin != nil {
-		if origin := g.origin(r); origin != "" {
-			ctx = api.WithOrigin(ctx, origin)
-		}
-	}
+	at := route{known(method), pattern}
 	var room [4]api.Option
-	opts := room[:0]
-	if inbound {
-		opts = append(opts, api.Inbound())
-	}
-	for _, p := range g.params {
-		if value := p.value(r); value != "" {
-			opts = append(opts, api.Param(p.name, value))
-		}
-	}
-	if g.options != nil {
-		opts = append(opts, g.options(r)...)
-	}
+	ctx, opts := g.call(r, inbound, room[:0])
 	if g.resource == nil {
 		e, err = g.handle(at).Entry(ctx, opts...)
 		return e, true, err
@@ -125,6 +113,32 @@ func (g *Guard) entry(r *http.Request, method, pattern string, inbound bool) (e 
 		e, err = api.Entry(ctx, name, opts...)
 	}
 	return e, true, err
+}
+
+// call is what goes with a request's call: where it comes from, and what is attached to it, which is
+// appended to opts.
+func (g *Guard) call(r *http.Request, inbound bool, opts []api.Option) (context.Context, []api.Option) {
+	ctx := r.Context()
+	if g.context != "" {
+		ctx = api.WithContext(ctx, g.context)
+	}
+	if g.origin != nil {
+		if origin := g.origin(r); origin != "" {
+			ctx = api.WithOrigin(ctx, origin)
+		}
+	}
+	if inbound {
+		opts = append(opts, api.Inbound())
+	}
+	for _, p := range g.params {
+		if value := p.value(r); value != "" {
+			opts = append(opts, api.Param(p.name, value))
+		}
+	}
+	if g.options != nil {
+		opts = append(opts, g.options(r)...)
+	}
+	return ctx, opts
 }
 
 // maxRoutes is how many handles are kept: most routers have fewer, and clients may ask for any

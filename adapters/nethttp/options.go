@@ -66,6 +66,11 @@ func RateLimitHeaders(form refusal.Headers) Option { return func(to *Guard) { to
 // before they return, so that a limit of concurrent calls holds for open connections.
 func HoldHijacked() Option { return func(to *Guard) { to.holdHijacked = true } }
 
+// GatewayClients says how [Gateway] finds the client of a request, for rules whose param is clientIP, as
+// in GatewayClients(ClientNetwork(64, ClientIP(proxies...))). Without it that is [ClientIP]
+// without proxies: the other end of the connection.
+func GatewayClients(of Value) Option { return func(to *Guard) { to.clientIP = of } }
+
 type param struct {
 	name  string
 	value Value

@@ -72,6 +72,23 @@ func ClientIP(proxies ...netip.Prefix) Value {
 	}
 }
 
+// ClientNetwork is the network of so many bits that an IPv6 address is in, such as 64, for a client who
+// has a whole network has all of its addresses. IPv4 addresses, and what is no address, stay as they are.
+func ClientNetwork(bits int, of Value) Value {
+	return func(r *http.Request) string {
+		value := of(r)
+		address, err := netip.ParseAddr(value)
+		if err != nil || address.Is4() {
+			return value
+		}
+		network, err := address.Prefix(bits)
+		if err != nil {
+			return value
+		}
+		return network.String()
+	}
+}
+
 // VerifiedPeer is who the client of a TLS connection is by a certificate that the server has
 // verified: its SPIFFE ID, else its first DNS name, else its common name.
 func VerifiedPeer() Value {

@@ -15,7 +15,7 @@ import (
 const families = "flow isolation adaptive breaker outlier hotspot system authority"
 
 // public is what programs and nested modules may build on.
-const public = "api inspect rules sources/httpsource slots core core/argument core/clocks core/family core/pattern core/sampler core/spec node stat host " + families
+const public = "api inspect rules gateway sources/httpsource slots core core/argument core/clocks core/family core/pattern core/sampler core/spec node stat host " + families
 
 // layers says which packages of this module each package may import, lowest layer first.
 // A name ending in /* stands for every package below that folder.
@@ -44,12 +44,14 @@ var layers = []layer{
 	{"system", "internal/shared internal/shown core core/family core/sampler core/pattern core/spec node stat"},
 	{"authority", "internal/shared core core/family core/spec node stat"},
 
-	{"internal/sentinel", "core/spec stat " + families}, // the rules of both Sentinels, and what they are here
+	{"gateway", "core core/pattern core/spec flow hotspot"}, // groups of paths, and rules that become those of families
+
+	{"internal/sentinel", "core/spec stat gateway " + families}, // the rules of both Sentinels, and what they are here
 
 	{"slots", "core node stat"},
-	{"rules", "internal/sentinel core core/pattern core/spec " + families},
+	{"rules", "internal/sentinel core core/pattern core/spec gateway " + families},
 
-	{"rules/internal/schemagen", "rules core/argument core/pattern core/spec stat " + families}, // writes the schema that rules embeds
+	{"rules/internal/schemagen", "rules core/argument core/pattern core/spec stat gateway " + families}, // writes the schema that rules embeds
 
 	{"sources/httpsource", "rules"}, // rules from a server of HTTP
 
@@ -73,6 +75,7 @@ var layers = []layer{
 	{"examples/customslot", "api core slots"},                // extends the chain
 	{"examples/quickstart", "api inspect " + families},       // keeps a whole tree
 	{"examples/nethttp", "api adapters/nethttp " + families}, // a whole server
+	{"examples/gateway", "api adapters/nethttp " + families}, // likewise
 	{"examples/memory", "api host " + families},              // plays a host of its own
 	{"examples/system", "api host " + families},              // likewise
 	{"examples/*", "api " + families},                        // one import, and what rules in Go need

@@ -114,6 +114,9 @@ func (g *generator) structure(t reflect.Type, path string) (object, error) {
 	described := object{{"type", "object"}}
 	var all []object
 	_, named := t.FieldByName("Match")
+	if _, about := t.FieldByName("Resource"); !about {
+		named = false // of a part of a rule, which names no resource
+	}
 	if named {
 		fields = append(fields, member{"regex", object{
 			{"description", "The same as match: regex if true, and as match: exact if false, as older files have it."},
@@ -132,7 +135,7 @@ func (g *generator) structure(t reflect.Type, path string) (object, error) {
 	if len(required) > 0 {
 		described = append(described, member{"required", required})
 	}
-	if _, ok := t.FieldByName("Param"); ok {
+	if _, ok := t.FieldByName("Index"); ok {
 		described = append(described, member{"oneOf", []object{
 			{{"required", []string{"index"}}},
 			{{"required", []string{"param"}}, {"properties", object{{"param", object{{"minLength", 1}}}}}},

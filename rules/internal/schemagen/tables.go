@@ -7,6 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
@@ -46,6 +47,10 @@ var spans = map[string]span{
 	"breaker.buckets":   {0, stat.MaxBuckets},
 	"breaker.probes":    {0, breaker.MaxProbes},
 
+	"gateway.threshold": {0, max(flow.MaxThreshold, hotspot.MaxThreshold)},
+	"gateway.burst":     {0, hotspot.MaxBurst},
+	"gateway.maxValues": {0, hotspot.MaxMaxValues},
+
 	"outlier.maxEjected":   {0, 1},
 	"outlier.maxEndpoints": {2, outlier.MaxMaxEndpoints},
 	"outlier.threshold":    {0, breaker.MaxThreshold},
@@ -57,11 +62,13 @@ var spans = map[string]span{
 // The lengths of texts and lists. The loader counts bytes, of which a character is one at least.
 var (
 	shortest = map[string]int{
-		"resource": 1, "authority.origins": 1, "authority.origins.": 1, "exclude.": 1, // with a dot at the end: their items
+		"resource": 1, "groups.id": 1, "groups.paths": 1, "groups.paths.path": 1, "authority.origins": 1, "authority.origins.": 1, "exclude.": 1, // with a dot at the end: their items
 	}
 	longest = map[string]int{
 		"exclude.": pattern.MaxName, "authority.origins.": pattern.MaxName, "resource": pattern.MaxName,
 		"flow.origin": pattern.MaxName, "flow.ref": pattern.MaxName,
+		"groups.id": pattern.MaxName, "groups.paths": gateway.MaxPaths, "groups.paths.path": pattern.MaxName,
+		"gateway.route": pattern.MaxName, "gateway.group": pattern.MaxName, "gateway.name": pattern.MaxName, "gateway.value": pattern.MaxName,
 		"hotspot.exceptions": hotspot.MaxExceptions, "hotspot.exceptions.value": argument.MaxText,
 	}
 )
@@ -158,6 +165,17 @@ var cases = map[string][]when{
 	},
 	"breaker": breakers,
 	"outlier": breakers,
+	"gateway": partsOfGateways,
+}
+
+// partsOfGateways are the cases of a gateway's rules.
+var partsOfGateways = []when{
+	{"param", []string{"none"}, []clause{{fields: []string{"name", "value", "valueMatch", "maxValues"}, must: unread}}},
+	{"param", []string{"clientIP", "host"}, []clause{{fields: []string{"name"}, must: unread}}},
+	{"param", []string{"header", "query", "cookie"}, []clause{{fields: []string{"name"}, must: stated}}},
+	{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst}},
+	{"behavior", []string{"reject", "tokenBucket"}, []clause{noWait}},
+	{"behavior", []string{"throttle"}, []clause{noBurst}},
 }
 
 // names are the cases of the families whose rules name resources.

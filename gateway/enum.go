@@ -1,0 +1,62 @@
+package gateway
+
+import "github.com/penstock-go/penstock/core/spec"
+
+// Param is something that a request carries.
+type Param uint8
+
+// The params.
+const (
+	None     Param = iota // nothing: all requests share the limit
+	ClientIP              // the address of the client, as the adapter finds it
+	Host                  // the host that is asked for
+	Header                // a header
+	Query                 // a parameter of the query
+	Cookie                // a cookie
+)
+
+var paramNames = []string{"none", "clientIP", "host", "header", "query", "cookie"}
+
+// named reports whether there are several of it, with names.
+func (p Param) named() bool { return p == Header || p == Query || p == Cookie }
+
+// String returns the name used in rule files.
+func (p Param) String() string { return spec.EnumName("param", paramNames, uint8(p)) }
+
+// MarshalText writes the name used in rule files.
+func (p Param) MarshalText() ([]byte, error) { return spec.MarshalEnum("param", paramNames, uint8(p)) }
+
+// UnmarshalText reads the name used in rule files.
+func (p *Param) UnmarshalText(text []byte) error {
+	v, err := spec.ParseEnum("param", paramNames, text)
+	*p = Param(v)
+	return err
+}
+
+// ValueMatch says which values a rule looks at.
+type ValueMatch uint8
+
+// The ways to match a value.
+const (
+	Exact    ValueMatch = iota // that value
+	Prefix                     // those that begin with it
+	Regex                      // those that the regular expression (RE2) matches as a whole
+	Contains                   // those that have it in them
+)
+
+var matchNames = []string{"exact", "prefix", "regex", "contains"}
+
+// String returns the name used in rule files.
+func (m ValueMatch) String() string { return spec.EnumName("valueMatch", matchNames, uint8(m)) }
+
+// MarshalText writes the name used in rule files.
+func (m ValueMatch) MarshalText() ([]byte, error) {
+	return spec.MarshalEnum("valueMatch", matchNames, uint8(m))
+}
+
+// UnmarshalText reads the name used in rule files.
+func (m *ValueMatch) UnmarshalText(text []byte) error {
+	v, err := spec.ParseEnum("valueMatch", matchNames, text)
+	*m = ValueMatch(v)
+	return err
+}

@@ -1,0 +1,203 @@
+package gateway_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/gateway"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/trial"
+)
+
+func TestMain(m *testing.M) { books.Main(m) }
+
+func table(t *testing.T, groups []gateway.Group, rules ...gateway.Rule) *gateway.Table {
+	t.Helper()
+	for i := range groups {
+		var err error
+		groups[i], err = groups[i].Normalized()
+		require.NoError(t, err)
+	}
+	for i := range rules {
+		var err error
+		rules[i], err = rules[i].Normalized()
+		require.NoError(t, err)
+	}
+	made, err := gateway.NewTable(groups, rules)
+	require.NoError(t, err)
+	return made
+}
+
+func TestGroupsOfAPath(t *testing.T) {
+	made := table(t, []gateway.Group{
+		{ID: "shop", Paths: []gateway.Path{{Path: "/orders"}, {Path: "/orders/*", Match: spec.MatchPrefix}}},
+		{ID: "carts", Paths: []gateway.Path{{Path: "/carts/*/items", Match: spec.MatchPath}}},
+		{ID: "numbers", Paths: []gateway.Path{{Path: `/[a-z]+/\d+`, Match: spec.MatchRegex}}},
+		{ID: "all", Paths: []gateway.Path{{Path: "/*", Match: spec.MatchPrefix}}},
+		{ID: "root", Paths: []gateway.Path{{Path: "/"}}},
+	})
+	long := strings.Repeat("x", 2000)
+	for path, want := range map[string]string{
+		"/orders":               "shop all",
+		"/orders/":              "shop all",
+		"/orders/7":             "shop numbers all",
+		"//orders//7":           "shop numbers all",
+		"/x/../orders/./7":      "shop numbers all",
+		"/../../orders":         "shop all",
+		"/ordersx":              "all",
+		"/Orders":               "all",
+		"/carts/7/items":        "carts all",
+		"/carts/7/items/":       "carts all",
+		"/carts/7/8/items":      "all",
+		"/":                     "all root",
+		"":                      "all root",
+		"/" + long:              "numbers all",
+		"/orders/" + long:       "shop numbers all",
+		"/carts/" + long + "/x": "numbers all",
+		"*":                     "all",
+	} {
+		assert.Equal(t, want, strings.Join(made.Groups(path), " "), "%.40q", path)
+	}
+	var none *gateway.Table
+	assert.Empty(t, none.Groups("/orders"))
+	assert.Empty(t, none.Values("orders"))
+}
+
+func TestRuleBecomes(t *testing.T) {
+	flows, hotspots := gateway.Compiled([]gateway.Rule{
+		{ID: "a", Route: "r", Threshold: 5, Interval: time.Minute, Behavior: hotspot.Throttle, MaxWait: time.Second, Mode: spec.Shadow},
+		{ID: "b", Group: "g", Threshold: 5, Metric: hotspot.Concurrency},
+		{ID: "c", Group: "g", Threshold: 5, Behavior: hotspot.TokenBucket, Burst: 7},
+		{ID: "d", Route: "r", Param: gateway.ClientIP, Threshold: 5, Burst: 2, MaxValues: 9},
+		{ID: "e", Route: "r", Param: gateway.Header, Name: "x-a", Value: "b", ValueMatch: gateway.Prefix, Threshold: 5, Metric: hotspot.Concurrency},
+	})
+	assert.Equal(t, []flow.Rule{
+		{ID: "a", Resource: "r", Threshold: 5, Interval: time.Minute, Behavior: flow.Throttle, MaxWait: time.Second, Mode: spec.Shadow},
+		{ID: "b", Resource: "g", Threshold: 5, Metric: flow.Concurrency},
+		{ID: "c", Resource: "g", Threshold: 5, Behavior: flow.TokenBucket, Burst: 7},
+	}, flows)
+	assert.Equal(t, []hotspot.Rule{
+		{ID: "d", Resource: "r", Param: "gateway clientIP", Threshold: 5, Burst: 2, MaxValues: 9},
+		{ID: "e", Resource: "r", Param: "gateway header x-a prefix b", Threshold: 5, Metric: hotspot.Concurrency},
+	}, hotspots)
+}
+
+// Each field is compared.
+func TestEveryFieldCounts(t *testing.T) {
+	trial.EveryFieldCounts(t, gateway.Rule{ID: "a", Route: "r", Threshold: 1})
+	trial.EveryFieldCounts(t, gateway.Group{ID: "a", Paths: []gateway.Path{{Path: "/"}}}, []gateway.Path{{Path: "/b"}})
+}
+
+func TestMadeIDs(t *testing.T) {
+	ids := make(map[string]gateway.Rule)
+	for _, r := range []gateway.Rule{
+		{Route: "a"}, {Group: "a"}, {Route: "a", Param: gateway.ClientIP}, {Route: "a", Param: gateway.Header, Name: "X"},
+		{Route: "a", Param: gateway.Query, Name: "X"}, {Route: "a", Param: gateway.Header, Name: "X", Value: "v"},
+		{Route: "a", Param: gateway.Header, Name: "X", Value: "v", ValueMatch: gateway.Contains},
+	} {
+		r.Threshold = 1
+		norm, err := r.Normalized()
+		require.NoError(t, err)
+		assert.NotContains(t, ids, norm.ID)
+		ids[norm.ID] = norm
+		changed := norm
+		changed.Threshold, changed.ID = 2, ""
+		changed, err = changed.Normalized()
+		require.NoError(t, err)
+		assert.Equal(t, norm.ID, changed.ID, "an edited threshold is the same rule")
+	}
+	assert.Contains(t, ids, "gateway:route=a:header x")
+}
+
+func TestRuleRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		rule  gateway.Rule
+		field string
+	}{
+		{gateway.Rule{}, "route"},
+		{gateway.Rule{Route: "a", Group: "b"}, "group"},
+		{gateway.Rule{Route: "*"}, "route"},
+		{gateway.Rule{Route: strings.Repeat("a", 2000)}, "route"},
+		{gateway.Rule{Route: "a", Param: 99}, "param"},
+		{gateway.Rule{Route: "a", Param: gateway.Header}, "name"},
+		{gateway.Rule{Route: "a", Param: gateway.Host, Name: "x"}, "name"},
+		{gateway.Rule{Route: "a", Name: "x"}, "name"},
+		{gateway.Rule{Route: "a", Value: "x"}, "value"},
+		{gateway.Rule{Route: "a", Param: gateway.Host, ValueMatch: gateway.Prefix}, "valueMatch"},
+		{gateway.Rule{Route: "a", Param: gateway.Host, Value: "(", ValueMatch: gateway.Regex}, "value"},
+		{gateway.Rule{Route: "a", Param: gateway.Host, Value: "x", ValueMatch: 99}, "valueMatch"},
+		{gateway.Rule{Route: "a", MaxValues: 5}, "maxValues"},
+		{gateway.Rule{Route: "a", Burst: 5}, "burst"},
+		{gateway.Rule{Route: "a", Threshold: math.NaN()}, "threshold"},
+		{gateway.Rule{Route: "a", Threshold: -1}, "threshold"},
+		{gateway.Rule{Route: "a", Param: gateway.Host, Threshold: math.Inf(1)}, "threshold"},
+		{gateway.Rule{Route: "a", Behavior: 99}, "behavior"},
+		{gateway.Rule{Route: "a", Metric: 99}, "metric"},
+		{gateway.Rule{Route: "a", Param: gateway.Host, Behavior: 99}, "behavior"},
+		{gateway.Rule{Route: "a", MaxWait: time.Second}, "maxWait"},
+		{gateway.Rule{Route: "a", Metric: hotspot.Concurrency, Interval: time.Second}, "interval"},
+		{gateway.Rule{Route: "a", Mode: 99}, "mode"},
+	} {
+		_, err := tt.rule.Normalized()
+		require.Error(t, err, "%+v", tt.rule)
+		assert.True(t, strings.HasPrefix(err.Error(), tt.field+": "), "%+v: %v", tt.rule, err)
+	}
+	for _, tt := range []struct {
+		group gateway.Group
+		field string
+	}{
+		{gateway.Group{Paths: []gateway.Path{{Path: "/"}}}, "id"},
+		{gateway.Group{ID: "a"}, "paths"},
+		{gateway.Group{ID: "a", Paths: make([]gateway.Path, 1001)}, "paths"},
+		{gateway.Group{ID: "a", Paths: []gateway.Path{{Path: "a"}}}, "paths"},
+		{gateway.Group{ID: "a", Paths: []gateway.Path{{Path: "/a", Match: spec.MatchPrefix}}}, "paths"},
+		{gateway.Group{ID: "a", Paths: []gateway.Path{{Path: "(", Match: spec.MatchRegex}}}, "paths"},
+	} {
+		_, err := tt.group.Normalized()
+		require.Error(t, err, "%+v", tt.group)
+		assert.True(t, strings.HasPrefix(err.Error(), tt.field+": "), "%+v: %v", tt.group, err)
+	}
+}
+
+func TestTableRefuses(t *testing.T) {
+	_, err := gateway.NewTable(nil, []gateway.Rule{{ID: "a", Group: "shop", Threshold: 1}})
+	require.EqualError(t, err, `gateway[0].group: is "shop", and there is no such group: add it to groups`)
+	var groups []gateway.Group
+	for i := range 10 {
+		groups = append(groups, gateway.Group{ID: fmt.Sprint(i), Paths: []gateway.Path{{Path: "/a{999}b{999}c{999}d{999}e{999}f{999}", Match: spec.MatchRegex}}})
+	}
+	_, err = gateway.NewTable(groups, nil)
+	require.ErrorContains(t, err, "brings the regular expressions to")
+}
+
+func TestValues(t *testing.T) {
+	rule := func(value string, match gateway.ValueMatch) gateway.Rule {
+		return gateway.Rule{Route: "r", Param: gateway.Header, Name: "X-Tenant", Value: value, ValueMatch: match, Threshold: 1}
+	}
+	made := table(t, nil, rule("", gateway.Exact), rule("a.c", gateway.Exact), rule("a.", gateway.Prefix), rule("a.c", gateway.Regex), rule(".c", gateway.Contains),
+		gateway.Rule{ID: "twin", Route: "r", Param: gateway.Header, Name: "x-tenant", Threshold: 9},
+		gateway.Rule{ID: "off", Route: "r", Param: gateway.Host, Threshold: 9, Mode: spec.Off})
+	values := made.Values("r")
+	require.Len(t, values, 5, "each once, and none for a rule that is off")
+	for value, want := range map[string][5]bool{
+		"":     {},
+		"a.c":  {true, true, true, true, true},
+		"abc":  {true, false, false, true, false},
+		"a.cd": {true, false, true, false, true},
+		"x":    {true},
+	} {
+		for i := range values {
+			assert.Equal(t, want[i], values[i].Takes(value), "%q by %s", value, values[i].Attachment)
+		}
+	}
+	assert.Empty(t, made.Values("other"))
+}

@@ -1,0 +1,87 @@
+package gateway
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/spec"
+)
+
+// Group is paths that are limited together, as a resource of that name beside their routes:
+//
+//	gateway.Group{ID: "shop", Paths: []gateway.Path{{Path: "/orders"}, {Path: "/orders/*", Match: api.MatchPrefix}}}
+//
+// A request belongs to every group that has its path.
+type Group struct {
+	// ID is the name of the group, and of the resource. Required.
+	ID string `yaml:"id,omitempty"`
+	// Paths are what belongs to it. At least one.
+	Paths []Path `yaml:"paths"`
+}
+
+// Path is one path, or what Match says.
+type Path struct {
+	// Path begins with a slash, unless it is an expression. Required.
+	Path string `yaml:"path"`
+	// Match says how Path is to be read. The zero value is api.MatchExact. api.MatchPrefix is
+	// all paths that begin as Path does before the star at its end. api.MatchPath
+	// compares what is between slashes, where a star is any part. api.MatchRegex is a regular
+	// expression (RE2) that must match a whole path.
+	Match spec.Match `yaml:"match,omitempty"`
+}
+
+// MaxPaths is how many paths a group has at most.
+const MaxPaths = 1000
+
+// Normalized returns the group, or the first field that can't be honoured as a
+// [spec.FieldError].
+func (g Group) Normalized() (Group, error) {
+	if g.ID == "" {
+		return g, spec.BadField("id", "is required: it is the name of the group, which rules are about")
+	}
+	if err := spec.CheckName("id", g.ID); err != nil {
+		return g, err
+	}
+	switch {
+	case len(g.Paths) == 0:
+		return g, spec.BadField("paths", "is required: a group without paths has no requests")
+	case len(g.Paths) > MaxPaths:
+		return g, spec.BadField("paths", "are %d: a group has at most %d", len(g.Paths), MaxPaths)
+	}
+	for _, p := range g.Paths {
+		if p.Match != spec.MatchRegex && !strings.HasPrefix(p.Path, "/") {
+			return g, spec.BadField("paths", "has %q: a path begins with a slash", p.Path)
+		}
+		if err := (spec.Info{Resource: p.Path, Match: p.Match}).Check(); err != nil {
+			return g, spec.BadField("paths", "has %q, which can't be: %v", p.Path, err)
+		}
+	}
+	return g, nil
+}
+
+// Info tells the rule files what they need to know.
+func (g Group) Info() spec.Info { return spec.Info{ID: g.ID, Resource: g.ID} }
+
+// WithID returns the group with another name.
+func (g Group) WithID(id string) Group {
+	g.ID = id
+	return g
+}
+
+// Like is the name: a group with another one is another group.
+func (g Group) Like() string { return g.ID }
+
+// Equal reports whether two groups are the same in every field.
+func (g Group) Equal(other Group) bool { return reflect.DeepEqual(g, other) }
+
+// size is what its expressions cost.
+func (g Group) size() (steps int) {
+	for _, p := range g.Paths {
+		if p.Match == spec.MatchRegex {
+			more, _ := pattern.Size(p.Path)
+			steps += more
+		}
+	}
+	return steps
+}

@@ -1,0 +1,188 @@
+package gateway
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+)
+
+// Rule limits a route or a group of a gateway. One of the two and Threshold are enough:
+//
+//	gateway.Rule{Group: "shop", Threshold: 100}
+//	gateway.Rule{Route: "GET /search", Param: gateway.ClientIP, Threshold: 5}
+//
+// The first admits a hundred requests a second to all that belongs to the group, the second
+// five to each client. A rule without Param is a flow rule of the resource, one with it a
+// hotspot rule; what a field means is written there.
+type Rule struct {
+	// ID names the rule in errors, logs and figures, and ties it to its predecessor when
+	// rules are loaded anew. Made from the fields if empty. No flow or hotspot rule may have it too.
+	ID string `yaml:"id,omitempty"`
+	// Route is the resource of a route, as the gateway names it.
+	Route string `yaml:"route,omitempty"`
+	// Group is the ID of a [Group], instead of a route.
+	Group string `yaml:"group,omitempty"`
+	// Param is what each value of has the limit. The zero value is none: all requests share it.
+	Param Param `yaml:"param,omitempty"`
+	// Name is which header, query parameter or cookie. Required for those, refused for others.
+	Name string `yaml:"name,omitempty"`
+	// Value has the rule look only at values that are it, or what ValueMatch says. "" is all values.
+	Value string `yaml:"value,omitempty"`
+	// ValueMatch says how Value is to be read. The zero value is [Exact].
+	ValueMatch ValueMatch `yaml:"valueMatch,omitempty"`
+	// Threshold is the limit: requests per Interval for hotspot.QPS, requests at once for
+	// hotspot.Concurrency. 0 blocks everything.
+	Threshold float64 `yaml:"threshold"`
+	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second.
+	Interval time.Duration `yaml:"interval,omitempty"`
+	// Burst is how many requests may come beyond, see hotspot.Rule; without Param only with behavior
+	// hotspot.TokenBucket.
+	Burst int `yaml:"burst,omitempty"`
+	// Metric is what Threshold counts. The zero value is hotspot.QPS.
+	Metric hotspot.Metric `yaml:"metric,omitempty"`
+	// Behavior is what happens beyond the limit. The zero value is hotspot.Reject.
+	Behavior hotspot.Behavior `yaml:"behavior,omitempty"`
+	// MaxWait is the longest queueing time of hotspot.Throttle. 0 means 500 ms.
+	MaxWait time.Duration `yaml:"maxWait,omitempty"`
+	// MaxValues is how many values the rule tells apart at most; others share limits. 0 means
+	// 10,000. Only with Param.
+	MaxValues int `yaml:"maxValues,omitempty"`
+	// Mode says whether the verdict holds. The zero value is api.Enforce.
+	Mode spec.Mode `yaml:"mode,omitempty"`
+}
+
+// Target is the resource that the rule is about.
+func (r Rule) Target() string {
+	if r.Group != "" {
+		return r.Group
+	}
+	return r.Route
+}
+
+// Normalized returns the rule with the default of every field that it reads written out, or the
+// first field that can't be honoured as a [spec.FieldError].
+func (r Rule) Normalized() (Rule, error) {
+	switch {
+	case r.Route == "" && r.Group == "":
+		return r, spec.BadField("route", "is required, or group: say what the rule limits")
+	case r.Route != "" && r.Group != "":
+		return r, spec.BadField("group", "does not go with route: a rule limits one of them")
+	case r.Route == spec.AnyResource:
+		return r, spec.BadField("route", `is "*": name the route, or write a flow or a hotspot rule for all resources`)
+	case int(r.Param) >= len(paramNames):
+		return r, spec.BadField("param", "%d is unknown: use gateway.None, ClientIP, Host, Header, Query or Cookie", r.Param)
+	case int(r.ValueMatch) >= len(matchNames):
+		return r, spec.BadField("valueMatch", "%d is unknown: use gateway.Exact, Prefix, Regex or Contains", r.ValueMatch)
+	case r.Param.named() && r.Name == "":
+		return r, spec.BadField("name", "is required: say which %v", r.Param)
+	case !r.Param.named() && r.Name != "":
+		return r, spec.BadField("name", "has no meaning for param %v: remove it", r.Param)
+	case r.Param == None && r.Value != "":
+		return r, spec.BadField("value", "has no meaning without a param: remove it")
+	case r.Value == "" && r.ValueMatch != Exact:
+		return r, spec.BadField("valueMatch", "has no meaning without a value: remove it")
+	case r.Param == None && r.MaxValues != 0:
+		return r, spec.BadField("maxValues", "has no meaning without a param: remove it")
+	case r.Param == None && r.Burst != 0 && r.Behavior != hotspot.TokenBucket:
+		return r, spec.BadField("burst", "has no meaning without a param for behavior %v: set behavior to tokenBucket, or remove it", r.Behavior)
+	}
+	for _, x := range [...]struct{ field, text string }{{"route", r.Route}, {"group", r.Group}, {"name", r.Name}, {"value", r.Value}} {
+		if err := spec.CheckName(x.field, x.text); err != nil {
+			return r, err
+		}
+	}
+	if r.ValueMatch == Regex {
+		if _, err := pattern.Size(r.Value); err != nil {
+			return r, spec.BadField("value", "%v", err)
+		}
+	}
+	if r.Param == Header {
+		r.Name = strings.ToLower(r.Name)
+	}
+	if r.ID == "" {
+		r.ID = r.madeID()
+	}
+	if r.Param == None {
+		f, err := r.Flow().Normalized(coldFactor)
+		r.Interval, r.MaxWait = f.Interval, f.MaxWait
+		return r, err
+	}
+	h, err := r.Hotspot().Normalized()
+	r.Interval, r.MaxWait, r.MaxValues = h.Interval, h.MaxWait, h.MaxValues
+	return r, err
+}
+
+// coldFactor is that of no rule of a gateway: none warms up.
+const coldFactor = 3
+
+// Flow is what a rule without a param becomes.
+func (r Rule) Flow() flow.Rule {
+	behaviors := []flow.Behavior{hotspot.Reject: flow.Reject, hotspot.Throttle: flow.Throttle, hotspot.TokenBucket: flow.TokenBucket}
+	f := flow.Rule{
+		ID: r.ID, Resource: r.Target(), Threshold: r.Threshold, Interval: r.Interval, Burst: r.Burst, MaxWait: r.MaxWait, Mode: r.Mode,
+		Behavior: flow.Behavior(255), Metric: flow.Metric(255),
+	}
+	if int(r.Behavior) < len(behaviors) {
+		f.Behavior = behaviors[r.Behavior]
+	}
+	switch r.Metric {
+	case hotspot.QPS:
+		f.Metric = flow.QPS
+	case hotspot.Concurrency:
+		f.Metric = flow.Concurrency
+	}
+	return f
+}
+
+// Hotspot is what a rule with a param becomes.
+func (r Rule) Hotspot() hotspot.Rule {
+	return hotspot.Rule{
+		ID: r.ID, Resource: r.Target(), Param: r.attachment(), Threshold: r.Threshold, Interval: r.Interval, Burst: r.Burst,
+		Metric: r.Metric, Behavior: r.Behavior, MaxWait: r.MaxWait, MaxValues: r.MaxValues, Mode: r.Mode,
+	}
+}
+
+// attachment is the name under which the values are attached to calls.
+func (r Rule) attachment() string {
+	name := "gateway " + r.Param.String()
+	if r.Name != "" {
+		name += " " + r.Name
+	}
+	if r.Value != "" {
+		name += " " + r.ValueMatch.String() + " " + r.Value
+	}
+	return name
+}
+
+// Info tells the rule files what they need to know.
+func (r Rule) Info() spec.Info { return spec.Info{ID: r.ID, Resource: r.Target(), Mode: r.Mode} }
+
+// WithID returns the rule with another ID.
+func (r Rule) WithID(id string) Rule {
+	r.ID = id
+	return r
+}
+
+// Like names what makes the rule that rule, whatever its ID.
+func (r Rule) Like() string { return r.madeID() }
+
+// Equal reports whether two rules are the same in every field.
+func (r Rule) Equal(other Rule) bool { return reflect.DeepEqual(r, other) }
+
+// madeID names a rule by the fields that make it that rule, so that an edited threshold is
+// still the same rule.
+func (r Rule) madeID() string {
+	id := "gateway:route=" + r.Route
+	if r.Group != "" {
+		id = "gateway:group=" + r.Group
+	}
+	if r.Param != None {
+		id += ":" + strings.TrimPrefix(r.attachment(), "gateway ")
+	}
+	return id
+}

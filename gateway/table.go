@@ -1,0 +1,189 @@
+package gateway
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+)
+
+// Table is the groups and rules of one revision as adapters go by them. It doesn't change, and is
+// safe for concurrent use. A nil one has no groups and asks for no values.
+type Table struct {
+	names  []string         // of the groups
+	exact  map[string][]int // groups, by path
+	wild   pattern.Wildcards
+	groups [][]int // by their numbers in wild
+	regex  []expression
+	values map[string][]Value // by the resource
+}
+
+// expression is one of a group.
+type expression struct {
+	*pattern.Expression
+	group int
+}
+
+// Value is something that calls of a resource are to carry.
+type Value struct {
+	Attachment string // the name under which it is attached, see api.Param
+	Param      Param
+	Name       string // of the header, lower-case, query parameter or cookie
+
+	match ValueMatch
+	value string
+	regex *pattern.Expression
+}
+
+// NewTable compiles groups and rules, which must be normalized. A rule about a group that there
+// isn't is an error.
+func NewTable(groups []Group, rules []Rule) (*Table, error) {
+	t := &Table{exact: make(map[string][]int), values: make(map[string][]Value)}
+	size := 0
+	for i, g := range groups {
+		if size += g.size(); size > pattern.MaxTotal {
+			return nil, fmt.Errorf("groups[%d] %q brings the regular expressions to %d steps, the most is %d", i, g.ID, size, pattern.MaxTotal)
+		}
+		t.names = append(t.names, g.ID)
+		for _, p := range g.Paths {
+			if err := t.add(i, p); err != nil {
+				return nil, fmt.Errorf("groups[%d] %q: %w", i, g.ID, err)
+			}
+		}
+	}
+	for i, r := range rules {
+		if r.Group != "" && !slices.Contains(t.names, r.Group) {
+			return nil, fmt.Errorf("gateway[%d].%w", i, spec.BadField("group", "is %q, and there is no such group: add it to groups", r.Group))
+		}
+		if err := t.addValue(r, &size); err != nil {
+			return nil, fmt.Errorf("gateway[%d].%w", i, err)
+		}
+	}
+	return t, nil
+}
+
+func (t *Table) add(group int, p Path) error {
+	switch p.Match {
+	case spec.MatchExact:
+		t.exact[p.Path] = append(t.exact[p.Path], group)
+	case spec.MatchRegex:
+		x, err := pattern.Compile(p.Path, 1, false)
+		if err != nil {
+			return err
+		}
+		t.regex = append(t.regex, expression{x, group})
+	default:
+		n := t.wild.Add(p.Path, p.Match == spec.MatchPath)
+		if n == len(t.groups) {
+			t.groups = append(t.groups, nil)
+		}
+		t.groups[n] = append(t.groups[n], group)
+	}
+	return nil
+}
+
+// addValue notes what the calls of the rule's resource are to carry for it, each thing once.
+func (t *Table) addValue(r Rule, size *int) error {
+	target := r.Target()
+	same := func(v Value) bool { return v.Attachment == r.attachment() }
+	if r.Param == None || r.Mode == spec.Off || slices.ContainsFunc(t.values[target], same) {
+		return nil
+	}
+	v := Value{Attachment: r.attachment(), Param: r.Param, Name: r.Name, match: r.ValueMatch, value: r.Value}
+	if r.ValueMatch == Regex {
+		more, err := pattern.Size(r.Value)
+		if err == nil {
+			v.regex, err = pattern.Compile(r.Value, 1, false)
+		}
+		if err != nil {
+			return spec.BadField("value", "%v", err)
+		}
+		if *size += more; *size > pattern.MaxTotal {
+			return spec.BadField("value", "brings the regular expressions to %d steps, the most is %d", *size, pattern.MaxTotal)
+		}
+	}
+	t.values[target] = append(t.values[target], v)
+	return nil
+}
+
+// Groups are those that a path belongs to, in the order in which they were declared. The path is
+// that of the URL, decoded; it is cleaned before, so that "//" and ".." lead nobody around a
+// limit. A path of more than [pattern.MaxName] bytes belongs to every group that has an expression.
+func (t *Table) Groups(requested string) (names []string) {
+	if t == nil || len(t.names) == 0 {
+		return nil
+	}
+	var found []int
+	cleaned := path.Clean("/" + requested)
+	for _, p := range [...]string{cleaned, cleaned + "/"} {
+		if p != cleaned && (cleaned == "/" || !strings.HasSuffix(requested, "/")) {
+			break
+		}
+		found = append(found, t.exact[p]...)
+		for _, n := range t.wild.Match(p) {
+			found = append(found, t.groups[n]...)
+		}
+		for _, x := range t.regex {
+			if len(p) > pattern.MaxName || (pattern.Matched{}).Has(x.Expression, p) {
+				found = append(found, x.group)
+			}
+		}
+	}
+	slices.Sort(found)
+	for _, i := range slices.Compact(found) {
+		names = append(names, t.names[i])
+	}
+	return names
+}
+
+// Values are what the calls of a resource are to carry. The slice must not be changed.
+func (t *Table) Values(resource string) []Value {
+	if t == nil {
+		return nil
+	}
+	return t.values[resource]
+}
+
+// Takes reports whether a rule looks at a value. It looks at none that is empty, and at long ones by
+// what their beginnings are.
+func (v *Value) Takes(value string) bool {
+	switch {
+	case value == "":
+		return false
+	case v.value == "":
+		return true
+	}
+	switch v.match {
+	case Prefix:
+		return strings.HasPrefix(value, v.value)
+	case Contains:
+		return strings.Contains(value, v.value)
+	case Regex:
+		return len(value) > pattern.MaxName || (pattern.Matched{}).Has(v.regex, value)
+	}
+	return value == v.value
+}
+
+// Compiled are the flow and hotspot rules that normalized rules become.
+func Compiled(rules []Rule) (flows []flow.Rule, hotspots []hotspot.Rule) {
+	for _, r := range rules {
+		if r.Param == None {
+			flows = append(flows, r.Flow())
+		} else {
+			hotspots = append(hotspots, r.Hotspot())
+		}
+	}
+	return flows, hotspots
+}
+
+// Of is the table of the rules that are in force in an engine, nil if they have none.
+func Of(e *core.Engine) *Table {
+	t, _ := e.Rules().Attached().(*Table)
+	return t
+}
