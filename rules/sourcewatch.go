@@ -113,8 +113,11 @@ func nameOf(source Source) (name string, err error) {
 // loadFirst loads the rules for the first time: from the source, or else from the cache.
 func (w *sourceWatch) loadFirst(startEmpty bool) error {
 	doc, failure := w.loadCold()
-	if failure == nil || w.member.gone() {
-		return failure
+	if failure == nil {
+		return nil
+	}
+	if w.member.gone() {
+		return w.member.ctx.Err()
 	}
 	err := errNoCache
 	if w.cache != nil {
