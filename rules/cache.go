@@ -42,6 +42,9 @@ const (
 )
 
 func (c *cache) write(doc cached) error {
+	if _, err := Load(c.path); err == nil { // who named it meant another file
+		return &FileError{File: c.path, Problem: "is a rule file, which a cache would replace: give the cache a file of its own"}
+	}
 	h := hashOf(doc.Data)
 	head, err := json.Marshal(cacheHead{cacheFormat, c.source, doc.Revision, doc.saved, hex.EncodeToString(h[:])})
 	if err != nil {
@@ -68,6 +71,9 @@ func (c *cache) read() (cached, error) {
 	var head cacheHead
 	if err := json.Unmarshal(line, &head); err != nil || head.Format != cacheFormat {
 		return fail("is no cache of rules")
+	}
+	if head.Saved.IsZero() {
+		return fail("is damaged: it doesn't say when it was written")
 	}
 	if head.Source != c.source {
 		return fail("is the cache of another source, %q", clip(head.Source))

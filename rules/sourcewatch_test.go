@@ -531,6 +531,10 @@ func TestCacheThatIsNotRight(t *testing.T) {
 			return bytes.ReplaceAll(good(t, "store"), []byte("threshold: 2"), []byte("threshold: 9"))
 		},
 			"is damaged: its content has another hash than it says"},
+		{"without its age", func(t *testing.T) []byte {
+			return bytes.Replace(good(t, "store"), []byte(`"saved"`), []byte(`"saves"`), 1)
+		},
+			"is damaged: it doesn't say when it was written"},
 		{"too large", func(t *testing.T) []byte { return append(good(t, "store"), make([]byte, 2<<20)...) }, "bytes or more, the most is"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -572,6 +576,24 @@ func TestCacheThatCannotBeWritten(t *testing.T) {
 		kept, err := c.read()
 		require.NoError(t, err)
 		require.Equal(t, rulesOfSize(2), kept.Data)
+	})
+}
+
+// A cache whose path is that of a rule file, by mistake, doesn't replace the rules.
+func TestCacheIsNoRuleFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "rules.yaml")
+		write(t, path, rulesOfSize(1))
+		p := &sourceProbe{t: t, store: newStore(rulesOfSize(2))}
+		require.NoError(t, p.start(SourceOptions{Cache: path}))
+		p.put("2", rulesOfSize(3))
+		after(time.Minute)
+		p.Close()
+		require.Equal(t, []int{2, 3}, p.applied)
+		require.Equal(t, 1, strings.Count(p.log.String(), "is a rule file, which a cache would replace: give the cache a file of its own"))
+		set, err := Load(path)
+		require.NoError(t, err)
+		require.Equal(t, 1, set.Len())
 	})
 }
 
