@@ -141,7 +141,7 @@ func (c *command) summary(files []ruleFile, errs, warnings int) string {
 	}
 	in := count(len(files), "file")
 	if len(files) == 1 {
-		in = files[0].name
+		in = harmless(files[0].name)
 	}
 	var found []string
 	if errs > 0 {

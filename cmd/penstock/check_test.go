@@ -196,3 +196,15 @@ func TestAnnotationsAreEscaped(t *testing.T) {
 	assert.Contains(t, r.out, "a%2Cb%3Ac%25.yaml,line=2,col=19")
 	assert.Contains(t, r.out, "::flow[0].b%25: unknown field")
 }
+
+// The name of a file can't steer a terminal, nor look like lines of its own.
+func TestCheckNamesThatSteer(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a\x1b[31m\nb.yaml: ok.yaml")
+	if err := os.WriteFile(file, []byte("flow: 1"), 0o644); err != nil {
+		t.Skip(err) // a system without such names
+	}
+	r := penstock(t, "", "check", file)
+	assert.Equal(t, exitErrors, r.code)
+	assert.Contains(t, r.out+r.err, "a·[31m·b.yaml: ok.yaml:1:7: error: flow: must be a list of rules, not 1\n")
+	assert.NotContains(t, r.out+r.err, "\x1b")
+}

@@ -23,7 +23,7 @@ func (r *rate) Type() string   { return "calls/time" }
 func (r *rate) Set(s string) error {
 	number, unit, _ := strings.Cut(s, "/")
 	calls, err := strconv.ParseFloat(number, 64)
-	if err != nil || calls <= 0 || math.IsInf(calls, 0) {
+	if err != nil || !(calls > 0) || math.IsInf(calls, 0) { // NaN is not more than 0
 		return fmt.Errorf("write calls and a time, as in 150/s, 9000/m or 1/10s")
 	}
 	after := unit

@@ -117,6 +117,14 @@ func TestFormatTexts(t *testing.T) {
 	assert.Contains(t, r.out, "  - resource: |-\n      a\n\n\n      b # no comment\n    threshold: 1\n")
 }
 
+// A mapping in a row that a comment follows gets no comma at its end, and is done at once.
+func TestFormatRowBeforeAComment(t *testing.T) {
+	const want = "flow:\n  - {resource: x, threshold: 1}\n  # of the first\n\n  # of the second\n\n  - resource: y\n    threshold: 2\n"
+	const text = "flow:\n  - {threshold: 1, resource: x}\n  # of the first\n# of the second\n\n  - threshold: 2\n    resource: y\n"
+	assert.Equal(t, result{exitOK, want, ""}, penstock(t, text, "fmt"))
+	assert.Equal(t, result{exitOK, want, ""}, penstock(t, want, "fmt"))
+}
+
 func TestFormatJSON(t *testing.T) {
 	const want = `{
   "dialect": "native",

@@ -26,9 +26,13 @@ func (f ruleFile) formatted() ([]byte, error) {
 	case f.parsed.Dialect != rules.Native:
 		return nil, fmt.Errorf("is a file of %v: penstock convert makes a native one of it", f.parsed.Dialect)
 	}
-	text, err := formatYAML(f.data)
+	format := formatYAML
 	if json.Valid(f.data) {
-		text, err = formatJSON(f.data)
+		format = formatJSON
+	}
+	text, err := format(f.data)
+	if err == nil { // a second time, for commas that the encoder adds before a comment
+		text, err = format(text)
 	}
 	if err != nil {
 		return nil, err

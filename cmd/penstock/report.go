@@ -56,7 +56,7 @@ func (c *command) report(w io.Writer, faults []fault) error {
 		}
 		at := f.FileError
 		at.Path, at.Problem = "", ""
-		place := strings.TrimSuffix(at.Error(), ": ")
+		place := harmless(strings.TrimSuffix(at.Error(), ": "))
 		problem := f.Problem
 		if f.Path != "" {
 			problem = f.Path + ": " + problem
@@ -74,6 +74,16 @@ func (c *command) report(w io.Writer, faults []fault) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// harmless returns a name without what could steer a terminal or end a line.
+func harmless(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '·'
+	}, name)
 }
 
 // What of a long line is shown: so many characters, so many of them before the caret.
@@ -99,14 +109,7 @@ func excerpt(source []byte, line, column int) (text, caret string, ok bool) {
 	if strings.TrimSpace(s) == "" || !utf8.ValidString(s) {
 		return "", "", false
 	}
-	chars := []rune(s)
-	for i, r := range chars {
-		if r == '\t' {
-			chars[i] = ' ' // as wide as the column says
-		} else if !unicode.IsPrint(r) {
-			chars[i] = '·'
-		}
-	}
+	chars := []rune(harmless(strings.ReplaceAll(s, "\t", " "))) // as wide as the column says
 	at := min(column-1, len(chars))
 	before, after := "", ""
 	from := 0

@@ -263,3 +263,10 @@ func TestTryExamples(t *testing.T) {
 	_, err := os.Stat(file)
 	require.NoError(t, err)
 }
+
+func TestRateIsANumber(t *testing.T) {
+	for _, rate := range []string{"NaN/s", "Inf/s", "0/s", "-1/s"} {
+		r := penstock(t, "flow: [{resource: a, threshold: 1}]", "try", "-", "a", "--rate", rate)
+		assert.Equal(t, exitErrors, r.code, rate)
+	}
+}
