@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,9 +22,10 @@ import (
 // bench is a Loader whose sources lie in a directory, on fake time.
 type bench struct {
 	*Loader
-	t       *testing.T
-	dir     string
-	fake    *fakeNotifier
+	t   *testing.T
+	dir string
+
+	mu      sync.Mutex // several watches may tell at once
 	inForce Set
 	applied int
 	refuse  error
@@ -32,9 +34,11 @@ type bench struct {
 
 func onBench(t *testing.T, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{t: t, dir: t.TempDir(), fake: newFake()}
+		b := &bench{t: t, dir: t.TempDir()}
 		require.NoError(t, os.Chmod(b.dir, 0o700))
 		b.Loader = NewLoader(func(set Set) error {
+			b.mu.Lock()
+			defer b.mu.Unlock()
 			if b.refuse != nil {
 				return b.refuse
 			}
@@ -42,7 +46,11 @@ func onBench(t *testing.T, test func(t *testing.T, b *bench)) {
 			b.applied++
 			return nil
 		}, slog.New(slog.DiscardHandler))
-		b.OnReload(func(r Reload) { b.told = append(b.told, r) })
+		b.OnReload(func(r Reload) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.told = append(b.told, r)
+		})
 		defer b.Close()
 		test(t, b)
 	})
@@ -85,8 +93,22 @@ func (b *bench) try(paths ...string) (end func(), err error) {
 
 // settle lets the watches see what there is: they poll.
 func (b *bench) settle() {
-	b.told = nil
+	b.forget()
 	after(2 * defaultTuning.poll)
+}
+
+// forget forgets what the listener was told.
+func (b *bench) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.told = nil
+}
+
+// refusing has sets refused from now on, or accepted again.
+func (b *bench) refusing(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refuse = err
 }
 
 // has fails unless these rules are in force, in this order.
@@ -345,7 +367,7 @@ func TestLoaderDirectoryBridgesAGap(t *testing.T) {
 		b.file("d/20.yaml", "b 1")
 		b.declare(filepath.Join(b.dir, "d"))
 		require.NoError(t, os.Remove(path))
-		b.told = nil
+		b.forget()
 		after(30*time.Second + 900*time.Millisecond)
 		b.file("d/10.yaml", "a 2")
 		after(2 * time.Second)
@@ -358,7 +380,7 @@ func TestLoaderDirectoryBridgesAGap(t *testing.T) {
 func TestLoaderAFileThatNeverSettles(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.declare(b.file("one.yaml", "a 1"), b.file("two.yaml", "b 1"))
-		b.told = nil
+		b.forget()
 		b.file("two.yaml", "b 2")
 		for i := range 2000 { // a minute
 			replace(t, filepath.Join(b.dir, "one.yaml"), fmt.Appendf(nil, "flow: [] # %d\n", i))
@@ -374,14 +396,14 @@ func TestLoaderRefused(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.declare(b.file("one.yaml", "a 1"))
 		b.declare(b.file("two.yaml", "b 1"))
-		b.refuse = errors.New("no")
+		b.refusing(errors.New("no"))
 		b.file("one.yaml", "a 2")
 		b.settle()
 		assert.Equal(t, []string{"one.yaml: applying: no"}, b.outcomes())
 		require.EqualError(t, b.Load(Set{Flow: []flow.Rule{{Resource: "c"}}}), "no")
 		b.settle()
 		assert.Empty(t, b.outcomes())
-		b.refuse = nil
+		b.refusing(nil)
 		b.has("a 1, b 1")
 		b.file("two.yaml", "b 2")
 		b.settle()

@@ -63,7 +63,7 @@ func TestRollbackPins(t *testing.T) {
 		b.settle() // 2
 		b.file("two.yaml", "b 2")
 		b.settle() // 3
-		b.told = nil
+		b.forget()
 		require.NoError(t, b.Rollback(1))
 		b.has("a 1, b 1")
 		assert.Empty(t, b.told)
@@ -125,9 +125,9 @@ func TestRollbackRefused(t *testing.T) {
 		b.declare(b.file("one.yaml", "a 1"))
 		b.file("one.yaml", "a 2")
 		b.settle()
-		b.refuse = os.ErrInvalid
+		b.refusing(os.ErrInvalid)
 		require.ErrorIs(t, b.Rollback(1), os.ErrInvalid)
-		b.refuse = nil
+		b.refusing(nil)
 		b.has("a 2")
 		assert.Len(t, b.Revisions(), 2)
 		assert.False(t, b.Status().Pinned)
