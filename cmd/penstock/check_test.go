@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/rules"
 )
 
 const tenMistakes = `flow:
@@ -207,4 +209,15 @@ func TestCheckNamesThatSteer(t *testing.T) {
 	assert.Equal(t, exitErrors, r.code)
 	assert.Contains(t, r.out+r.err, "a·[31m·b.yaml: ok.yaml:1:7: error: flow: must be a list of rules, not 1\n")
 	assert.NotContains(t, r.out+r.err, "\x1b")
+}
+
+// Of what can't be a rule file nothing is read: neither of a device or a pipe, nor of a file that is too large.
+func TestWhatIsNoRuleFileIsNotRead(t *testing.T) {
+	large := filepath.Join(t.TempDir(), "large.yaml")
+	require.NoError(t, os.WriteFile(large, make([]byte, rules.MaxFileSize+1), 0o644))
+	for _, name := range []string{large, filepath.Dir(large), os.DevNull} {
+		f := new(command).read(name, rules.ParseOptions{})
+		assert.Error(t, f.err, name)
+		assert.Empty(t, f.data, name)
+	}
 }

@@ -85,7 +85,10 @@ func (c *command) read(name string, opts rules.ParseOptions) ruleFile {
 		f.err = &rules.FileError{File: name, Problem: pathErr.Err.Error()}
 		return f
 	}
-	f.data, _ = os.ReadFile(name) // for the lines that errors are about
+	// The lines that errors are about are not worth waiting for a pipe, nor a device without an end.
+	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && info.Size() <= rules.MaxFileSize {
+		f.data, _ = os.ReadFile(name)
+	}
 	return f
 }
 
