@@ -50,8 +50,16 @@ func (f rulesOf[R]) own(s *Set)          { *f.in(s) = spec.Clone(*f.in(s)) }
 
 // located is a rule in a file.
 type located struct {
-	path string
-	at   place
+	path   string
+	at     place
+	fields []locatedField // what the file says of it
+}
+
+// locatedField is a value in a file, by the key that the native dialect has for its field.
+type locatedField struct {
+	key    string
+	called string // its key in the file
+	at     place
 }
 
 func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
@@ -106,6 +114,14 @@ type reading[R spec.Rule[R]] struct {
 	rules    []R // stays nil if there are none, so that no rules have one form
 	twins    spec.Twins[R]
 	accepted []located // as in twins
+	keys     []string  // of the fields, once they were needed
+}
+
+func (r *reading[R]) keysOf(f rulesOf[R]) []string {
+	if r.keys == nil {
+		r.keys = f.fieldKeys()
+	}
+	return r.keys
 }
 
 // source is where a rule of a file comes from.
@@ -115,6 +131,21 @@ type source struct {
 	values  map[string]*yaml.Node     // by key
 	missing string                    // a key that must be there and isn't, or ""
 	called  func(field string) string // what the file calls a field; nil if as we do
+}
+
+// fields are where the values are of those of the keys that the file has.
+func (s source) fields(keys []string) (all []locatedField) {
+	all = make([]locatedField, 0, len(s.values))
+	for _, key := range keys {
+		called := key
+		if s.called != nil {
+			called = s.called(key)
+		}
+		if value := s.values[called]; value != nil {
+			all = append(all, locatedField{key, called, placeOf(value)})
+		}
+	}
+	return all
 }
 
 // accept adds a rule to those that are read, or reports why not. It returns false if there
@@ -141,7 +172,7 @@ func (f rulesOf[R]) accept(d *decoder, read *reading[R], rule R, from source) bo
 	case j >= 0:
 		d.add(placeOf(from.values["id"]), from.path+".id", "%q is already the id of %s at %v", clip(rule.Info().ID), read.accepted[j].path, read.accepted[j].at)
 	}
-	at := located{from.path, placeOf(from.node)}
+	at := located{from.path, placeOf(from.node), from.fields(read.keysOf(f))}
 	read.accepted = append(read.accepted, at)
 	d.places[f.key()] = append(d.places[f.key()], at)
 	read.rules = append(read.rules, rule)
