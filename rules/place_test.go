@@ -17,7 +17,7 @@ func TestPlace(t *testing.T) {
 		rule               int
 		field, want        string
 	}{
-		{"r.yaml", native, "flow", 0, "threshold", "r.yaml:2:29: flow[0].threshold: "},
+		{"r.yaml", native, "flow", 0, "threshold", "r.yaml:2:30: flow[0].threshold: "},
 		{"r.yaml", native, "flow", 0, "maxWait", "r.yaml:2:5: flow[0]: "},
 		{"r.yaml", native, "flow", 1, "", "r.yaml:3:5: flow[1]: "},
 		{"r.yaml", native, "flow", 1, "threshold", "r.yaml:5:16: flow[1].threshold: "},

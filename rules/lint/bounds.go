@@ -1,0 +1,35 @@
+package lint
+
+import (
+	"math"
+	"time"
+
+	"github.com/penstock-go/penstock/flow"
+)
+
+// most is how many units a flow rule lets in at most in any interval of length d, whatever comes,
+// or infinity.
+func most(r flow.Rule, d time.Duration) float64 {
+	perInterval := math.Floor(r.Threshold)
+	intervals := math.Ceil(float64(d) / float64(r.Interval))
+	rate := r.Threshold * float64(d) / float64(r.Interval)
+	switch {
+	case r.Metric != flow.QPS:
+		return math.Inf(1)
+	case r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle:
+		return math.Floor(rate + r.MaxWait.Seconds()*r.Threshold/r.Interval.Seconds() + 1) // it lets them in as they come, to wait
+	case r.Behavior == flow.TokenBucket:
+		return math.Floor(rate + float64(r.Burst) + 1)
+	case r.Window == flow.Ring:
+		return 2 * intervals * perInterval // in any of its intervals twice the limit
+	}
+	return intervals * perInterval
+}
+
+// everybody reports whether a flow rule counts all calls of its resource.
+func everybody(r flow.Rule) bool {
+	return r.Relation == flow.Direct && r.Origin == flow.OriginDefault
+}
+
+// counted reports whether a flow rule counts whole units, so that a fraction is lost.
+func counted(r flow.Rule) bool { return r.Behavior == flow.Reject || r.Behavior == flow.WarmUp }

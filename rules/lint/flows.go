@@ -1,0 +1,156 @@
+package lint
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+)
+
+// flows looks at each flow rule by itself.
+func (l *linter) flows() {
+	const family = "flow"
+	access := l.list("authority")
+	for i, r := range l.set.Flow {
+		if r.Mode == spec.Off {
+			continue
+		}
+		switch whole := math.Floor(r.Threshold); {
+		case !counted(r) || whole == r.Threshold:
+		case whole == 0:
+			l.add("PN009", Warning, family, i, "threshold", "a threshold of %v lets nothing in: whole units are counted; for one call in a longer time make interval longer, or throttle", r.Threshold)
+		default:
+			l.add("PN016", Notice, family, i, "threshold", "a threshold of %v lets %v in: whole units are counted; the fraction counts with behavior throttle or tokenBucket", r.Threshold, whole)
+		}
+		l.warmUp(i, r)
+		l.waits(family, i, r.Threshold > 0 && (r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle), r.MaxWait, distance(r.Interval, r.Threshold))
+		if counted(r) && r.Metric == flow.QPS && r.Window == flow.Strict {
+			l.coarse(family, i, r.Buckets)
+		}
+		if r.Behavior == flow.TokenBucket && r.Burst == 0 && r.Threshold > r.Interval.Seconds() {
+			l.add("PN021", Notice, family, i, "behavior", "without a burst the bucket holds one token: calls pass one by one, at least %v apart, and one that comes a little early is refused; add burst", distance(r.Interval, r.Threshold))
+		}
+		if r.MemoryThreshold != 0 && r.HighMemory == flow.Share(1) {
+			l.add("PN017", Notice, family, i, "highMemory", "a share of 1 is all the memory there is: a process is stopped before it gets there, so memoryThreshold never holds; use 0.9, say")
+		}
+		l.refers(i, r)
+		if named := r.Origin != flow.OriginDefault && r.Origin != flow.OriginOther; named && r.Info().Named() {
+			for _, j := range access.about(r.Resource) {
+				if a := l.set.Authority[j]; slices.Contains(a.Origins, r.Origin) == (a.List == authority.Deny) {
+					l.add("PN018", Warning, family, i, "origin", "no call of %q gets here: %s refuses that caller", r.Origin, l.at("authority", j))
+					break
+				}
+			}
+		}
+	}
+}
+
+// distance is the time between two units of a throttle.
+func distance(interval time.Duration, threshold float64) time.Duration {
+	return time.Duration(min(float64(interval)/threshold, float64(math.MaxInt64/2)))
+}
+
+// warmUp looks at whether there is anything to warm up.
+func (l *linter) warmUp(i int, r flow.Rule) {
+	if r.Behavior != flow.WarmUp && r.Behavior != flow.WarmUpThrottle || r.Threshold == 0 {
+		return
+	}
+	perSecond := r.Threshold / r.Interval.Seconds()
+	tokens := 2 * r.WarmUpPeriod.Seconds() * perSecond / float64(1+r.ColdFactor) // between cold and warm
+	switch {
+	case r.Behavior == flow.WarmUp && r.Threshold < 2:
+		l.add("PN008", Warning, "flow", i, "threshold", "a threshold of %v is one call an interval cold as well as warm: there is nothing to warm up", r.Threshold)
+	case tokens < 1:
+		l.add("PN008", Warning, "flow", i, "warmUpPeriod", "at %v calls a second, %v is over with the first call: make warmUpPeriod longer, or leave out the warm-up", float32(perSecond), r.WarmUpPeriod)
+	case r.Behavior == flow.WarmUp && r.WarmUpPeriod < r.Interval:
+		l.add("PN008", Warning, "flow", i, "warmUpPeriod", "the limit of an interval of %v has risen after %v, before the first interval is over: make warmUpPeriod longer, or interval shorter", r.Interval, r.WarmUpPeriod)
+	}
+}
+
+// waits looks at a queue whose turns are a distance apart.
+func (l *linter) waits(family string, i int, queues bool, maxWait, distance time.Duration) {
+	switch timeout := l.opts.CallerTimeout; {
+	case !queues || maxWait <= 1: // which is how a rule says that nobody is to wait
+	case maxWait < distance:
+		l.add("PN011", Warning, family, i, "maxWait", "nobody ever waits: the next turn is %v away, and maxWait is %v; make maxWait longer, or reject", distance, maxWait)
+	case timeout > 0 && maxWait > timeout:
+		l.add("PN006", Warning, family, i, "maxWait", "calls wait for up to %v, and callers for %v: whoever waits longer works for nobody; make maxWait shorter", maxWait, timeout)
+	}
+}
+
+// coarse looks at a strict window.
+func (l *linter) coarse(family string, i, buckets int) {
+	const fewest = 5
+	if buckets < fewest {
+		l.add("PN015", Notice, family, i, "buckets", "a strict window of %d buckets lets %d/%d of the threshold in under steady load: leave buckets out, or write strict: false for Sentinel's window", buckets, buckets, buckets+1)
+	}
+}
+
+// refers looks at what a rule refers to.
+func (l *linter) refers(i int, r flow.Rule) {
+	seen := l.opts.Seen
+	switch {
+	case r.Relation == flow.Associated && r.Info().Named() && r.Ref == r.Resource:
+		l.add("PN003", Warning, "flow", i, "ref", "the rule looks at its own resource and takes nothing there, so calls that come at once all pass: leave out relation and ref")
+	case seen == nil:
+	case r.Relation == flow.Associated && !slices.Contains(seen.Resources, r.Ref):
+		l.add("PN003", Warning, "flow", i, "ref", "no call has asked for %q, and until one does the rule limits nothing: is the name right?", r.Ref)
+	case r.Relation == flow.Chain && !slices.Contains(seen.Contexts, r.Ref):
+		l.add("PN003", Warning, "flow", i, "ref", "no call has come in through a context %q, and the rule is about no others: it is a name that api.WithContext gives, not that of a resource", r.Ref)
+	}
+}
+
+// shadowed finds rules that never decide since another one is stricter wherever they look.
+func (l *linter) shadowed() {
+	shadowed(l, "flow", l.set.Flow, stricterFlow)
+	shadowed(l, "hotspot", l.set.Hotspot, stricterHotspot)
+	shadowed(l, "isolation", l.set.Isolation, stricterIsolation)
+	for i := range l.set.System {
+		if j := stricterSystem(l.set.System, i); j >= 0 {
+			l.tellShadowed("system", i, j)
+		}
+	}
+}
+
+func shadowed[R spec.Rule[R]](l *linter, family string, rules []R, stricter func(strict, loose R) bool) {
+	for _, group := range groups(l.list(family).infos) {
+		group = slices.DeleteFunc(group, func(i int) bool { return rules[i].Info().Mode != spec.Enforce })
+		for _, i := range group {
+			j := slices.IndexFunc(group, func(j int) bool {
+				// Of two that are as strict as each other, the later one is in vain.
+				return i != j && stricter(rules[j], rules[i]) && (j < i || !stricter(rules[i], rules[j]))
+			})
+			if j >= 0 && !rules[i].WithID("").Equal(rules[group[j]].WithID("")) { // which is told otherwise
+				l.tellShadowed(family, i, group[j])
+			}
+		}
+	}
+}
+
+func (l *linter) tellShadowed(family string, i, j int) {
+	l.add("PN002", Warning, family, i, "threshold", "the rule never decides: %s lets no more in, whatever comes; remove one, or correct what it says", l.at(family, j))
+}
+
+// stricterFlow reports whether whatever strict lets in loose would.
+func stricterFlow(strict, loose flow.Rule) bool {
+	switch {
+	case !everybody(strict) || loose.Relation == flow.Associated || loose.MemoryThreshold != 0:
+		return false
+	case loose.Metric == flow.Concurrency:
+		return strict.Metric == flow.Concurrency && math.Floor(strict.Threshold) <= math.Floor(loose.Threshold)
+	case loose.Behavior != flow.Reject || strict.Metric != flow.QPS:
+		return false
+	}
+	same := strict.Interval == loose.Interval && strict.Buckets == loose.Buckets && strict.Window == loose.Window
+	if counted(strict) && same {
+		return math.Floor(strict.Threshold) <= math.Floor(loose.Threshold)
+	}
+	over := loose.Interval
+	if loose.Window == flow.Strict { // it looks back for a bucket more
+		over += loose.Interval / time.Duration(loose.Buckets)
+	}
+	return most(strict, over) <= math.Floor(loose.Threshold)
+}

@@ -1,0 +1,151 @@
+// Package lint finds rules that load but can't do what whoever wrote them thinks: a limit that a
+// stricter one keeps from ever deciding, a queue in which there is no room for anybody, a breaker
+// that the limit before it keeps from ever opening.
+//
+// [Check] looks at a rule file, or at a set of rules. What it finds has a code, under which
+// docs/lint.md says what it means, when it is right to leave things as they are, and what to do otherwise.
+// With what a guard has [Seen], it also finds rules for what never comes.
+//
+// A finding is no error: the rules are in force as they say.
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// Severity says how likely a finding is a mistake. The zero value is [Warning].
+type Severity uint8
+
+// The severities, the worst first.
+const (
+	Warning Severity = iota // something that the rule says never happens
+	Notice                  // it happens, and surprises many
+)
+
+var severityNames = []string{"warning", "notice"}
+
+// String returns the severity's name.
+func (s Severity) String() string { return spec.EnumName("severity", severityNames, uint8(s)) }
+
+// MarshalText writes the severity's name.
+func (s Severity) MarshalText() ([]byte, error) {
+	return spec.MarshalEnum("severity", severityNames, uint8(s))
+}
+
+// UnmarshalText reads the severity's name.
+func (s *Severity) UnmarshalText(text []byte) error {
+	v, err := spec.ParseEnum("severity", severityNames, text)
+	*s = Severity(v)
+	return err
+}
+
+// Finding is something about a rule that its author may not know.
+type Finding struct {
+	Code     string // as in "PN001": that of a section of docs/lint.md
+	Severity Severity
+	Family   string // the key of the rule's family, as in "flow"
+	Rule     int    // which rule of the family, from 0
+	// Place is where, with what and what to do in its Problem.
+	Place rules.FileError
+}
+
+// String returns file:line:column: path: problem (code).
+func (f Finding) String() string { return fmt.Sprintf("%v (%s)", &f.Place, f.Code) }
+
+// Options say what rules are looked at with. The zero value takes nothing for granted.
+type Options struct {
+	// CallerTimeout is how long callers wait for an answer. 0 is not known.
+	CallerTimeout time.Duration
+	// Seen is what a guard has seen since it has the rules; nil is not known.
+	Seen *Seen
+	// ColdFactor is the engine's, see [core.Config]. 0 means 3, as there.
+	ColdFactor int
+}
+
+// Seen is what a guard has seen of calls. What is not there is taken as never seen, so there
+// should have been some traffic.
+type Seen struct {
+	Resources []string // that calls asked for
+	Contexts  []string // in which calls came
+	Inbound   bool     // whether a call was inbound
+	// Arguments reports whether a call of the resource had a value for a hotspot rule, by the rule's ID.
+	// nil is not known.
+	Arguments func(id string) bool
+}
+
+// Check looks at the rules of a file, and returns what it finds: the worst first, and otherwise in
+// the order of the file.
+func Check(p rules.Parsed, opts Options) []Finding {
+	return check(p.Set, p.Place, opts)
+}
+
+// CheckSet is [Check] for rules that come from no file, or from several: their places are those
+// in their families.
+func CheckSet(set rules.Set, opts Options) []Finding {
+	return check(set, rules.Parsed{}.Place, opts)
+}
+
+func check(set rules.Set, place func(family string, i int, field string) rules.FileError, opts Options) []Finding {
+	l := &linter{opts: opts, place: place, set: set}
+	l.opts.ColdFactor = cmp.Or(opts.ColdFactor, 3)
+	l.read()
+	for _, look := range looks {
+		look(l)
+	}
+	slices.SortStableFunc(l.found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.Column, b.Place.Column),
+			cmp.Compare(a.Code, b.Code))
+	})
+	return l.found
+}
+
+// looks are what is looked for.
+var looks = []func(*linter){
+	(*linter).duplicates, (*linter).shadowed, (*linter).patterns, (*linter).unseen,
+	(*linter).flows, (*linter).hotspots, (*linter).systems, (*linter).isolations, (*linter).breakers,
+}
+
+// linter is one look at rules.
+type linter struct {
+	opts  Options
+	place func(family string, i int, field string) rules.FileError
+	set   rules.Set // with the defaults of what could be normalized written out
+	lists []list    // of the families whose rules name resources
+	found []Finding
+}
+
+// add notes a finding about a field of a rule, or about the rule if field is "".
+func (l *linter) add(code string, s Severity, family string, rule int, field, format string, args ...any) {
+	at := l.place(family, rule, field)
+	at.Problem = fmt.Sprintf(format, args...)
+	l.found = append(l.found, Finding{code, s, family, rule, at})
+}
+
+// at names another rule for a sentence: by its place in the file, or else in its family.
+func (l *linter) at(family string, rule int) string {
+	at := l.place(family, rule, "")
+	if at.Line == 0 {
+		return at.Path
+	}
+	return fmt.Sprintf("%s at %d:%d", at.Path, at.Line, at.Column)
+}
+
+// Worst is how many findings [Log] writes one by one.
+const Worst = 5
+
+// Log writes the worst findings, a line each, and how many more there are.
+func Log(log *slog.Logger, found []Finding) {
+	for _, f := range found[:min(len(found), Worst)] {
+		log.Warn("penstock: a rule may not do what it was written for, see docs/lint.md", "code", f.Code, "at", f.Place.Error())
+	}
+	if more := len(found) - Worst; more > 0 {
+		log.Warn("penstock: more rules may not do what they were written for; penstock check lists all", "findings", more)
+	}
+}

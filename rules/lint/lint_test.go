@@ -1,0 +1,157 @@
+package lint_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/rules/lint"
+)
+
+func TestMain(m *testing.M) { books.Main(m) }
+
+// told is what a section says that the linter knows besides the file.
+var told = map[string]lint.Options{
+	"PN001": {Seen: &lint.Seen{Resources: []string{"GET /orders", "GET /users/7"}}},
+	"PN003": {Seen: &lint.Seen{Resources: []string{"POST /orders", "GET /orders"}, Contexts: []string{"http"}}},
+	"PN004": {Seen: &lint.Seen{Resources: []string{"GET /orders"}, Arguments: func(id string) bool { return strings.Contains(id, "tenant") }}},
+	"PN005": {Seen: &lint.Seen{Resources: []string{"GET /orders"}}},
+	"PN006": {CallerTimeout: 2 * time.Second},
+	"PN022": {CallerTimeout: 2 * time.Second},
+}
+
+// section is what the page says of a code.
+type section struct{ code, fails, finding, passes string }
+
+var (
+	headings = regexp.MustCompile(`(?m)^## (PN\d{3}): \S.*$`)
+	fences   = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```$")
+)
+
+func sections(t *testing.T) (all []section) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/lint.md")
+	require.NoError(t, err)
+	at := headings.FindAllSubmatchIndex(page, -1)
+	for i, h := range at {
+		end := len(page)
+		if i+1 < len(at) {
+			end = at[i+1][0]
+		}
+		blocks := fences.FindAllSubmatch(page[h[1]:end], -1)
+		var s section
+		s.code = string(page[h[2]:h[3]])
+		require.Len(t, blocks, 3, s.code)
+		for j, info := range []string{"yaml fails", "text finding", "yaml passes"} {
+			require.Equal(t, info, string(blocks[j][1]), s.code)
+		}
+		s.fails, s.finding, s.passes = string(blocks[0][2]), string(blocks[1][2]), string(blocks[2][2])
+		all = append(all, s)
+	}
+	return all
+}
+
+func check(t *testing.T, text string, opts lint.Options) (lines string) {
+	t.Helper()
+	p, err := rules.ParseWith("rules.yaml", []byte(text), rules.ParseOptions{})
+	require.NoError(t, err, text)
+	for _, f := range lint.Check(p, opts) {
+		lines += f.String() + "\n"
+	}
+	return lines
+}
+
+// Of each code the page shows a file with just those findings that it shows, and one without any.
+func TestPage(t *testing.T) {
+	for _, s := range sections(t) {
+		t.Run(s.code, func(t *testing.T) {
+			found := check(t, s.fails, told[s.code])
+			assert.Equal(t, s.finding, found)
+			for line := range strings.Lines(found) {
+				assert.Contains(t, line, "("+s.code+")")
+			}
+			assert.Empty(t, check(t, s.passes, told[s.code]))
+		})
+	}
+}
+
+// The page has a section for every code, in their order.
+func TestEveryCodeHasASection(t *testing.T) {
+	var want, got []string
+	sources, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, path := range sources {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`l\.add\("(PN\d+)"`).FindAllSubmatch(source, -1) {
+			want = append(want, string(m[1]))
+		}
+	}
+	slices.Sort(want)
+	for _, s := range sections(t) {
+		got = append(got, s.code)
+	}
+	assert.Equal(t, slices.Compact(want), got)
+}
+
+// What the linter says of the rule files of this repository: nothing but what is true. Those of
+// tests have a few rules that are odd on purpose.
+func TestRuleFilesOfThisRepository(t *testing.T) {
+	odd := map[string][]string{
+		"rules/testdata/set.json": {"PN011 flow[4]", "PN015 system[2]", "PN017 flow[9]"},
+		"rules/testdata/set.yaml": {"PN011 flow[4]", "PN015 system[2]", "PN017 flow[9]"},
+	}
+	files := make(map[string]string)
+	for _, root := range []string{"../../examples", "../../adapters", "../../rules/testdata", "../../cmd"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && (filepath.Ext(path) == ".yaml" || filepath.Ext(path) == ".json") {
+				text, err := os.ReadFile(path)
+				require.NoError(t, err)
+				files[filepath.ToSlash(strings.TrimPrefix(path, filepath.FromSlash("../../")))] = string(text)
+			}
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	pages, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	adapters, err := filepath.Glob("../../docs/adapters/*.md")
+	require.NoError(t, err)
+	for _, page := range append(append(pages, adapters...), "../../README.md") {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, m := range fences.FindAllSubmatch(text, -1) {
+			if info := string(m[1]); info == "yaml" || info == "json" {
+				files[filepath.Base(page)+": "+string(m[2])] = string(m[2])
+			}
+		}
+	}
+	looked := 0
+	for name, text := range files {
+		p, err := rules.ParseWith("rules.yaml", []byte(text), rules.ParseOptions{})
+		if err != nil {
+			continue // no rule file, or one that is wrong
+		}
+		looked++
+		var found []string
+		for _, f := range lint.Check(p, lint.Options{}) {
+			found = append(found, fmt.Sprintf("%s %s[%d]", f.Code, f.Family, f.Rule))
+		}
+		assert.Equal(t, odd[name], found, name)
+	}
+	assert.Greater(t, looked, 40)
+}

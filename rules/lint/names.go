@@ -1,0 +1,146 @@
+package lint
+
+import (
+	"slices"
+
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/spec"
+)
+
+// names finds which rules of a family are about a name. It has only the enforced ones: others
+// keep nobody away.
+type names struct {
+	infos    []spec.Info // of all rules
+	named    map[string][]int
+	wild     pattern.Wildcards
+	patterns [][]int // by their numbers in wild
+	matches  []matcher
+	rest     []int // for any resource
+}
+
+// matcher is the expression of a rule.
+type matcher struct {
+	rule        int
+	expressions *pattern.Expressions
+}
+
+func namesOf[R spec.Rule[R]](list []R) *names {
+	n := &names{named: make(map[string][]int)}
+	for i, rule := range list {
+		info := rule.Info()
+		n.infos = append(n.infos, info)
+		switch {
+		case info.Mode != spec.Enforce:
+		case info.Default():
+			n.rest = append(n.rest, i)
+		case info.Named():
+			n.named[info.Resource] = append(n.named[info.Resource], i)
+		case info.Match == spec.MatchRegex:
+			if x := expression(info.Resource); x != nil {
+				n.matches = append(n.matches, matcher{i, x})
+			}
+		default:
+			number := n.wild.Add(info.Resource, info.Match == spec.MatchPath)
+			if number == len(n.patterns) {
+				n.patterns = append(n.patterns, nil)
+			}
+			n.patterns[number] = append(n.patterns[number], i)
+		}
+	}
+	return n
+}
+
+// expression is a regular expression, or nil if it is none.
+func expression(text string) *pattern.Expressions {
+	x, err := pattern.Compile(text, 1, false)
+	if err != nil {
+		return nil
+	}
+	return &pattern.Expressions{Revision: 1, List: []*pattern.Expression{x}}
+}
+
+func matches(x *pattern.Expressions, name string) bool {
+	return len(x.Match(name, false, pattern.Matched{}).List) > 0
+}
+
+// about returns the rules about a name.
+func (n *names) about(name string) (rules []int) {
+	for _, m := range n.matches {
+		if matches(m.expressions, name) {
+			rules = append(rules, m.rule)
+		}
+	}
+	if named := n.named[name]; len(named) > 0 {
+		return append(rules, named...)
+	}
+	for _, number := range n.wild.Match(name) {
+		if near := n.without(n.patterns[number], name); len(near) > 0 {
+			return append(rules, near...)
+		}
+	}
+	if len(rules) > 0 { // an expression is a rule of the name's own
+		return rules
+	}
+	return n.without(n.rest, name)
+}
+
+// without leaves out the rules that exclude the name.
+func (n *names) without(rules []int, name string) (left []int) {
+	for _, i := range rules {
+		if !slices.Contains(n.infos[i].Exclude, name) {
+			left = append(left, i)
+		}
+	}
+	return left
+}
+
+// covers returns what reports whether a rule could be about a name, if no other rule is nearer.
+func covers(info spec.Info) func(name string) bool {
+	switch {
+	case info.Default():
+		return func(string) bool { return true }
+	case info.Match == spec.MatchRegex:
+		x := expression(info.Resource)
+		return func(name string) bool { return x != nil && matches(x, name) }
+	case info.Wild():
+		var w pattern.Wildcards
+		w.Add(info.Resource, info.Match == spec.MatchPath)
+		return func(name string) bool { return len(w.Match(name)) > 0 }
+	}
+	return func(name string) bool { return name == info.Resource }
+}
+
+// alike are rules of a family that are about the same names, as they say it.
+type alike struct {
+	resource string
+	match    spec.Match
+	exclude  string
+}
+
+// maxAlike is how many rules with the same names are compared with each other.
+const maxAlike = 100
+
+// groups are the rules of a family that have the same names, those that are off left out; in the
+// order of their first.
+func groups(infos []spec.Info) (all [][]int) {
+	number := make(map[alike]int, len(infos))
+	for i, info := range infos {
+		if info.Mode == spec.Off {
+			continue
+		}
+		key := alike{info.Resource, info.Match, ""}
+		for _, name := range info.Exclude {
+			key.exclude += name + "\x00"
+		}
+		n, met := number[key]
+		if !met {
+			n = len(all)
+			number[key] = n
+			all = append(all, nil)
+		}
+		if len(all[n]) < maxAlike {
+			all[n] = append(all[n], i)
+		}
+	}
+	return slices.DeleteFunc(all, func(g []int) bool { return len(g) < 2 })
+}

@@ -1,0 +1,186 @@
+package lint
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/system"
+)
+
+// hotspots looks at each hotspot rule by itself.
+func (l *linter) hotspots() {
+	const family = "hotspot"
+	for i, r := range l.set.Hotspot {
+		if r.Mode == spec.Off {
+			continue
+		}
+		counts := r.Behavior == hotspot.Reject
+		switch whole := math.Floor(r.Threshold); {
+		case !counts || whole == r.Threshold:
+		case whole == 0:
+			l.add("PN009", Warning, family, i, "threshold", "a threshold of %v lets nothing in of any value: whole units are counted; for one call in a longer time make interval longer, or use tokenBucket", r.Threshold)
+		default:
+			l.add("PN016", Notice, family, i, "threshold", "a threshold of %v lets %v in: whole units are counted; the fraction counts with behavior throttle or tokenBucket", r.Threshold, whole)
+		}
+		for _, x := range r.Exceptions {
+			switch {
+			case x.Threshold == r.Threshold:
+				l.add("PN020", Notice, family, i, "exceptions", "the exception for %v has the rule's own threshold: remove it, or give it another", x.Value)
+			case counts && x.Threshold > 0 && x.Threshold < 1:
+				l.add("PN009", Warning, family, i, "exceptions", "the threshold of %v for %v lets nothing in: whole units are counted", x.Threshold, x.Value)
+			}
+		}
+		l.waits(family, i, r.Threshold > 0 && r.Behavior == hotspot.Throttle, r.MaxWait, distance(r.Interval, r.Threshold))
+		if r.Behavior == hotspot.TokenBucket && r.Burst == 0 && r.Threshold > r.Interval.Seconds() {
+			l.add("PN021", Notice, family, i, "behavior", "without a burst the bucket of a value holds one token: its calls pass one by one, at least %v apart, and one that comes a little early is refused; add burst", distance(r.Interval, r.Threshold))
+		}
+		if seen := l.opts.Seen; seen != nil && seen.Arguments != nil && slices.ContainsFunc(seen.Resources, covers(r.Info())) && !seen.Arguments(r.ID) {
+			l.add("PN004", Warning, family, i, argument(r), "calls come without the argument that the rule looks at, so it limits nothing: pass it, by api.Param or api.Args")
+		}
+	}
+}
+
+// argument is the field that says which one a rule looks at.
+func argument(r hotspot.Rule) string {
+	if r.Param != "" {
+		return "param"
+	}
+	return "index"
+}
+
+// stricterHotspot reports whether whatever strict lets in loose would.
+func stricterHotspot(strict, loose hotspot.Rule) bool {
+	return strict.Index == loose.Index && strict.Param == loose.Param && strict.Metric == loose.Metric &&
+		strict.Behavior == hotspot.Reject && loose.Behavior == hotspot.Reject && strict.Interval == loose.Interval &&
+		len(strict.Exceptions) == 0 && len(loose.Exceptions) == 0 && (loose.IgnoreEmpty || !strict.IgnoreEmpty) && strict.MaxValues == loose.MaxValues &&
+		math.Floor(strict.Threshold) <= math.Floor(loose.Threshold) && strict.Burst <= loose.Burst
+}
+
+// systems looks at the system rules.
+func (l *linter) systems() {
+	const family = "system"
+	for i, r := range l.set.System {
+		if r.Mode == spec.Off {
+			continue
+		}
+		if l.opts.Seen != nil && !l.opts.Seen.Inbound {
+			l.add("PN005", Warning, family, i, "", "no call is inbound, and system rules look at no other: mark what comes from outside with api.Inbound()")
+		}
+		if r.Metric != system.QPS && r.Metric != system.Concurrency {
+			continue
+		}
+		switch whole := math.Floor(r.Threshold); {
+		case whole == r.Threshold:
+		case whole == 0:
+			l.add("PN009", Warning, family, i, "threshold", "a threshold of %v lets nothing in: whole units are counted", r.Threshold)
+		default:
+			l.add("PN016", Notice, family, i, "threshold", "a threshold of %v lets %v in: whole units are counted", r.Threshold, whole)
+		}
+		if r.Strict {
+			l.coarse(family, i, r.Buckets)
+		}
+	}
+}
+
+// stricterSystem returns a rule that keeps rule i from ever deciding, or -1.
+func stricterSystem(rules []system.Rule, i int) int {
+	loose := rules[i]
+	if len(rules) > maxAlike || loose.Mode != spec.Enforce {
+		return -1
+	}
+	return slices.IndexFunc(rules, func(strict system.Rule) bool {
+		if strict.ID == loose.ID && strict.Equal(loose) || strict.Mode != spec.Enforce || strict.Metric != loose.Metric || strict.Interval != loose.Interval ||
+			strict.Buckets != loose.Buckets || strict.Strict != loose.Strict {
+			return false
+		}
+		switch loose.Metric {
+		case system.QPS, system.Concurrency:
+			return math.Floor(strict.Threshold) < math.Floor(loose.Threshold)
+		case system.RT:
+			return strict.MaxRT < loose.MaxRT
+		}
+		return false
+	})
+}
+
+// isolations looks at each isolation rule by itself.
+func (l *linter) isolations() {
+	const family = "isolation"
+	flows := l.list("flow")
+	for i, r := range l.set.Isolation {
+		if r.Mode == spec.Off || r.MaxQueue == 0 {
+			continue
+		}
+		if timeout := l.opts.CallerTimeout; timeout > 0 && r.MaxWait > timeout {
+			l.add("PN006", Warning, family, i, "maxWait", "calls wait for up to %v, and callers for %v: whoever waits longer works for nobody; make maxWait shorter", r.MaxWait, timeout)
+		}
+		if !r.Info().Named() {
+			continue
+		}
+		for _, j := range flows.about(r.Resource) {
+			if f := l.set.Flow[j]; everybody(f) && f.Metric == flow.Concurrency && f.Threshold <= float64(r.Threshold) {
+				l.add("PN019", Warning, family, i, "maxQueue", "nobody ever waits: %s lets %v calls in at once, those that wait included, and the rule runs %d; remove that one, or make its threshold %d", l.at("flow", j), math.Floor(f.Threshold), r.Threshold, r.Threshold+r.MaxQueue)
+				break
+			}
+		}
+	}
+}
+
+// stricterIsolation reports whether whatever strict lets in loose would: of several rules the one
+// with the lowest threshold decides.
+func stricterIsolation(strict, loose isolation.Rule) bool {
+	if strict.Threshold != loose.Threshold {
+		return strict.Threshold < loose.Threshold
+	}
+	return strict.MaxQueue <= loose.MaxQueue && strict.MaxWait <= loose.MaxWait
+}
+
+// breakers looks at what can keep a breaker from ever opening.
+func (l *linter) breakers() {
+	for i, r := range l.set.Breaker {
+		l.breaker("breaker", i, r)
+	}
+	for i, r := range l.set.Outlier {
+		l.breaker("outlier", i, breaker.Rule{
+			Resource: r.Resource, Match: r.Match, Mode: r.Mode, Strategy: r.Strategy, Threshold: r.Threshold, SlowRT: r.SlowRT, MinCalls: r.MinCalls, Interval: r.Interval,
+		})
+	}
+}
+
+func (l *linter) breaker(family string, i int, r breaker.Rule) {
+	if r.Mode == spec.Off {
+		return
+	}
+	if timeout := l.opts.CallerTimeout; timeout > 0 && r.Strategy == breaker.SlowRatio && r.SlowRT >= timeout {
+		l.add("PN022", Warning, family, i, "slowRT", "callers wait for %v, and a call counts as slow after %v: none lasts that long; make slowRT shorter", timeout, r.SlowRT)
+	}
+	if r.Strategy == breaker.ConsecutiveErrors || !r.Info().Named() {
+		return
+	}
+	field, need := "minCalls", float64(r.MinCalls)
+	if r.Strategy == breaker.ErrorCount && math.Ceil(r.Threshold) > need {
+		field, need = "threshold", math.Ceil(r.Threshold)
+	}
+	for _, j := range l.list("flow").about(r.Resource) {
+		f := l.set.Flow[j]
+		if n := most(f, r.Interval); everybody(f) && n > 0 && n < need {
+			l.add("PN010", Warning, family, i, field, "the breaker never opens: it needs %v calls in %v, and %s lets in %v at most; lower what it needs, or make interval at least %v", need, r.Interval, l.at("flow", j), n, enough(f, need))
+			return
+		}
+	}
+}
+
+// enough is how long a flow rule takes to let so many units in.
+func enough(f flow.Rule, units float64) time.Duration {
+	perInterval := f.Threshold
+	if counted(f) {
+		perInterval = math.Floor(perInterval)
+	}
+	return time.Duration(min(math.Ceil(units/perInterval)*float64(f.Interval), float64(24*time.Hour))).Round(time.Millisecond)
+}

@@ -1,0 +1,121 @@
+package lint
+
+import (
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	"github.com/penstock-go/penstock/core/spec"
+)
+
+// duplicates finds rules that differ in nothing but their ID.
+func (l *linter) duplicates() {
+	for _, x := range l.lists {
+		for _, group := range groups(x.infos) {
+			first := make(map[string]int)
+			for _, i := range group {
+				says := x.says(i)
+				j, met := first[says]
+				if !met {
+					first[says] = i
+					continue
+				}
+				l.add("PN007", Warning, x.family, i, "id", "the rule says the same as %s but for its id, and what the one lets in the other does: remove one", l.at(x.family, j))
+			}
+		}
+	}
+}
+
+// patterns finds what can't be reached by how rules name resources.
+func (l *linter) patterns() {
+	for _, x := range l.lists {
+		all := slices.IndexFunc(x.infos, func(info spec.Info) bool {
+			return info.Match == spec.MatchRegex && info.Mode == spec.Enforce && matchesAll(info.Resource)
+		})
+		for i, info := range x.infos {
+			switch {
+			case info.Mode == spec.Off:
+			case info.Default() && all >= 0:
+				l.add("PN013", Warning, x.family, i, "resource", `the rule is never about any name: "*" is for those without a rule of their own, and %s is one of every name; make one rule of the two, or say there what it is for`, l.at(x.family, all))
+			case info.Named() && looksLikeExpression(info.Resource):
+				l.add("PN014", Warning, x.family, i, "resource", "%q looks like a regular expression and is read as the name of one resource: add `match: regex`", info.Resource)
+			}
+			covered := covers(info)
+			for j, name := range info.Exclude {
+				switch {
+				case info.Mode == spec.Off:
+				case !covered(name):
+					l.add("PN012", Warning, x.family, i, "exclude", "%q is excluded, and %q is not about it anyway: correct the name, or remove it", name, info.Resource)
+				case slices.Contains(info.Exclude[:j], name):
+					l.add("PN012", Notice, x.family, i, "exclude", "%q is excluded twice: remove one", name)
+				}
+			}
+		}
+	}
+}
+
+// matchesAll reports whether an expression matches every name that is not empty.
+func matchesAll(text string) bool {
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	for err == nil && parsed.Op == syntax.OpCapture {
+		parsed = parsed.Sub[0]
+	}
+	return err == nil && (parsed.Op == syntax.OpStar || parsed.Op == syntax.OpPlus) &&
+		(parsed.Sub[0].Op == syntax.OpAnyChar || parsed.Sub[0].Op == syntax.OpAnyCharNotNL)
+}
+
+// looksLikeExpression reports whether a name has what hardly any name has, and many expressions.
+func looksLikeExpression(name string) bool {
+	return strings.Contains(name, ".*") || strings.Contains(name, ".+") || strings.Contains(name, `\d`) || strings.Contains(name, `\w`) ||
+		strings.HasPrefix(name, "^") || strings.HasSuffix(name, "$") && strings.ContainsAny(name, "*+([")
+}
+
+// unseen finds rules for what a guard has never seen.
+func (l *linter) unseen() {
+	seen := l.opts.Seen
+	if seen == nil {
+		return
+	}
+	for _, x := range l.lists {
+		for i, info := range x.infos {
+			if info.Mode == spec.Off || info.Default() {
+				continue
+			}
+			if info.Named() && slices.Contains(seen.Resources, info.Resource) || !info.Named() && slices.ContainsFunc(seen.Resources, covers(info)) {
+				continue
+			}
+			switch name := nearest(info.Resource, seen.Resources); {
+			case info.Named() && strings.Contains(info.Resource, "*") && slices.ContainsFunc(seen.Resources, covers(asPattern(info))):
+				l.add("PN001", Warning, x.family, i, "resource", "no call has asked for a resource of the name %q; as a pattern it is about some that were asked for: add `match: prefix` or `match: path`", info.Resource)
+			case info.Named() && name != "":
+				l.add("PN001", Warning, x.family, i, "resource", "no call has asked for %q, but some for %q: is the name right?", info.Resource, name)
+			default:
+				l.add("PN001", Warning, x.family, i, "resource", "no call has asked for %q yet: is the name right?", info.Resource)
+			}
+		}
+	}
+}
+
+// asPattern is what a name with a star might be meant as.
+func asPattern(info spec.Info) spec.Info {
+	info.Match = spec.MatchPath
+	if strings.HasSuffix(info.Resource, "*") && strings.Count(info.Resource, "*") == 1 {
+		info.Match = spec.MatchPrefix
+	}
+	if info.Check() != nil {
+		info.Match = spec.MatchExact
+	}
+	return info
+}
+
+// nearest returns the name that differs only in capitals, blanks, slashes or dashes, or "".
+func nearest(name string, names []string) string {
+	plain := strings.NewReplacer(" ", "", "/", "", "-", "", "_", "", ".", "").Replace
+	want := strings.ToLower(plain(name))
+	for _, n := range names {
+		if strings.ToLower(plain(n)) == want {
+			return n
+		}
+	}
+	return ""
+}
