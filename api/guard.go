@@ -38,6 +38,7 @@ func New(cfg Config) (*Guard, error) {
 	}
 	g := &Guard{engine: engine}
 	g.loader = rules.NewLoader(g.load, cfg.Logger)
+	g.loader.OnLoaded(g.lint)
 	return g, g.load(RuleSet{}) // every family has its table from the start
 }
 

@@ -59,11 +59,12 @@ func (g *Guard) load(set RuleSet) error {
 
 // LoadRulesFile loads the rules of a file once, as [Guard.LoadRules] does and in the place of
 // what that loaded. The file may be one of Sentinel's; the Logger gets the warnings of
-// [rules.ParseWith].
+// [rules.ParseWith], and the worst of what package lint finds.
 func (g *Guard) LoadRulesFile(path string) error {
 	parsed, err := g.loader.LoadFile(path) // a file says 0 where it means 0
 	if err == nil {
 		parsed.Warn(g.engine.Logger())
+		g.lint(parsed)
 	}
 	return err
 }

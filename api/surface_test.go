@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/inspect"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/rules/lint"
 )
 
 // A type that has a name in api and in another package is the same type.
@@ -94,6 +95,7 @@ var (
 	_ func(*api.Guard) []api.Revision                                                               = (*api.Guard).Revisions
 	_ func(*api.Guard, uint64) error                                                                = (*api.Guard).Rollback
 	_ func(*api.Guard) api.RuleSet                                                                  = (*api.Guard).Rules
+	_ func(*api.Guard, lint.Options) []lint.Finding                                                 = (*api.Guard).Lint
 	_ func(*api.Guard) inspect.Tree                                                                 = (*api.Guard).Tree
 	_ func(*api.Guard) []core.Leak                                                                  = (*api.Guard).Leaks
 	_ func(*api.Guard) http.Handler                                                                 = (*api.Guard).Handler

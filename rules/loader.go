@@ -52,6 +52,7 @@ type Loader struct {
 
 	// These are guarded by mu.
 	listener  func(Reload)
+	inspector func(Parsed)
 	laterWins bool
 	closed    bool
 
@@ -423,6 +424,14 @@ func (l *Loader) OnReload(f func(Reload)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listener = f
+}
+
+// OnLoaded has f look at what each source holds that comes into force from now on, before
+// listeners are told. nil, as in the beginning, is nobody. It may be called by several at once.
+func (l *Loader) OnLoaded(f func(Parsed)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inspector = f
 }
 
 // Close ends all sources but code. When it returns, nothing of them runs, and nobody is told

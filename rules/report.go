@@ -111,6 +111,7 @@ type report struct {
 	member *member
 	first  bool // success of the source
 	rules  int  // that it has
+	parsed Parsed
 	Reload
 }
 
@@ -123,6 +124,7 @@ func (l *Loader) tell(reports []report) {
 		return
 	}
 	l.running.Add(1)
+	inspector := l.inspector
 	l.mu.Unlock()
 	defer l.running.Done()
 	for _, r := range reports {
@@ -130,14 +132,21 @@ func (l *Loader) tell(reports []report) {
 			continue
 		}
 		_ = survive(func() { r.log(l.logger()) })
-		if r.member.listener == nil {
-			continue
+		if inspector != nil && r.Err == nil && !r.Left {
+			l.call("OnLoaded", r.Source, func() { inspector(r.parsed) })
 		}
-		if p := survive(func() { r.member.listener(r.Reload) }); p != nil {
-			_ = survive(func() {
-				l.logger().Error("penstock: watching rules: OnReload panicked", "source", r.Source, "panic", fmt.Sprint(p))
-			})
+		if r.member.listener != nil {
+			l.call("OnReload", r.Source, func() { r.member.listener(r.Reload) })
 		}
+	}
+}
+
+// call calls a function of the user's, whose panic is logged if it can be.
+func (l *Loader) call(name, source string, f func()) {
+	if p := survive(f); p != nil {
+		_ = survive(func() {
+			l.logger().Error("penstock: watching rules: "+name+" panicked", "source", source, "panic", fmt.Sprint(p))
+		})
 	}
 }
 

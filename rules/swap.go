@@ -218,7 +218,8 @@ func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []repor
 		r.Reload = Reload{Time: p.taken, Source: p.name, Hash: is.Hash, Number: l.number, Change: change,
 			Revision: is.Revision, Cached: is.Cached, Pinned: p.pinned, Left: p.left, Overrides: is.Overrides}
 		if p.good != nil {
-			r.Warnings = slices.Clone(p.good.parsed.Warnings)
+			r.parsed = p.good.parsed
+			r.Warnings = slices.Clone(r.parsed.Warnings)
 		}
 		reports = append(reports, r)
 	}

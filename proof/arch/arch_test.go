@@ -15,7 +15,7 @@ import (
 const families = "flow isolation adaptive breaker outlier hotspot system authority"
 
 // public is what programs and nested modules may build on.
-const public = "api inspect rules gateway sources/httpsource slots core core/argument core/clocks core/family core/pattern core/sampler core/spec node stat host " + families
+const public = "api inspect rules rules/lint gateway sources/httpsource slots core core/argument core/clocks core/family core/pattern core/sampler core/spec node stat host " + families
 
 // layers says which packages of this module each package may import, lowest layer first.
 // A name ending in /* stands for every package below that folder.
@@ -51,12 +51,13 @@ var layers = []layer{
 	{"slots", "core node stat"},
 	{"rules", "internal/sentinel core core/pattern core/spec gateway " + families},
 
+	{"rules/lint", "rules core core/pattern core/spec " + families},
 	{"rules/internal/schemagen", "rules core/argument core/pattern core/spec stat gateway " + families}, // writes the schema that rules embeds
 
 	{"sources/httpsource", "rules"}, // rules from a server of HTTP
 
 	{"inspect", "internal/shown rules core core/spec node stat"},
-	{"api", "inspect rules slots core core/clocks core/spec node stat host " + families},
+	{"api", "inspect rules rules/lint slots core core/clocks core/spec node stat host " + families},
 
 	{"adapters/refusal", public},                                                                   // how a refusal is told
 	{"adapters/internal/response", ""},                                                             // responses that are none of net/http

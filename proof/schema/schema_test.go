@@ -67,7 +67,7 @@ func TestIsASchema(t *testing.T) {
 func TestExamples(t *testing.T) {
 	schema := compiled(t)
 	found := 0
-	for _, folder := range []string{"examples", "adapters"} {
+	for _, folder := range []string{"examples", "adapters", "cmd/penstock/starter.yaml"} {
 		require.NoError(t, filepath.WalkDir(filepath.Join("..", "..", folder), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.Contains("*.yaml *.yml", "*"+filepath.Ext(path)) || filepath.Ext(path) == "" {
 				return err
@@ -85,7 +85,7 @@ func TestExamples(t *testing.T) {
 			return nil
 		}))
 	}
-	assert.GreaterOrEqual(t, found, 2)
+	assert.GreaterOrEqual(t, found, 3)
 }
 
 var fence = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```$")

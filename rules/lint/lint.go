@@ -16,6 +16,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -72,12 +73,10 @@ type Options struct {
 // Seen is what a guard has seen of calls. What is not there is taken as never seen, so there
 // should have been some traffic.
 type Seen struct {
-	Resources []string // that calls asked for
-	Contexts  []string // in which calls came
-	Inbound   bool     // whether a call was inbound
-	// Arguments reports whether a call of the resource had a value for a hotspot rule, by the rule's ID.
-	// nil is not known.
-	Arguments func(id string) bool
+	Resources []string           // that calls asked for
+	Contexts  []string           // in which calls came
+	Inbound   bool               // a call was inbound
+	Rules     []core.RuleFigures // what each rule has done
 }
 
 // Check looks at the rules of a file, and returns what it finds: the worst first, and otherwise in
@@ -137,15 +136,17 @@ func (l *linter) at(family string, rule int) string {
 	return fmt.Sprintf("%s at %d:%d", at.Path, at.Line, at.Column)
 }
 
-// Worst is how many findings [Log] writes one by one.
-const Worst = 5
+// worst is how many findings Log writes one by one.
+const worst = 5
 
-// Log writes the worst findings, a line each, and how many more there are.
+// Log writes the worst of the warnings, a line each, and how many more there are. Notices it leaves
+// out.
 func Log(log *slog.Logger, found []Finding) {
-	for _, f := range found[:min(len(found), Worst)] {
+	found = slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return f.Severity != Warning })
+	for _, f := range found[:min(len(found), worst)] {
 		log.Warn("penstock: a rule may not do what it was written for, see docs/lint.md", "code", f.Code, "at", f.Place.Error())
 	}
-	if more := len(found) - Worst; more > 0 {
-		log.Warn("penstock: more rules may not do what they were written for; penstock check lists all", "findings", more)
+	if more := len(found) - worst; more > 0 {
+		log.Warn("penstock: more rules may not do what they were written for; penstock check lists all", "rules", more)
 	}
 }

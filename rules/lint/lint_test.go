@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/rules/lint"
@@ -25,7 +27,10 @@ func TestMain(m *testing.M) { books.Main(m) }
 var told = map[string]lint.Options{
 	"PN001": {Seen: &lint.Seen{Resources: []string{"GET /orders", "GET /users/7"}}},
 	"PN003": {Seen: &lint.Seen{Resources: []string{"POST /orders", "GET /orders"}, Contexts: []string{"http"}}},
-	"PN004": {Seen: &lint.Seen{Resources: []string{"GET /orders"}, Arguments: func(id string) bool { return strings.Contains(id, "tenant") }}},
+	"PN004": {Seen: &lint.Seen{Resources: []string{"GET /orders"}, Rules: []core.RuleFigures{
+		{Kind: core.KindHotspot, ID: "hotspot:GET /orders:param=user", Asked: true, Details: hotspot.Figures{}},
+		{Kind: core.KindHotspot, ID: "hotspot:GET /orders:param=tenant", Asked: true, Details: hotspot.Figures{Top: []hotspot.ValueFigures{{Passed: 1}}}},
+	}}},
 	"PN005": {Seen: &lint.Seen{Resources: []string{"GET /orders"}}},
 	"PN006": {CallerTimeout: 2 * time.Second},
 	"PN022": {CallerTimeout: 2 * time.Second},

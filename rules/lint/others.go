@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
@@ -40,9 +41,21 @@ func (l *linter) hotspots() {
 		if r.Behavior == hotspot.TokenBucket && r.Burst == 0 && r.Threshold > r.Interval.Seconds() {
 			l.add("PN021", Notice, family, i, "behavior", "without a burst the bucket of a value holds one token: its calls pass one by one, at least %v apart, and one that comes a little early is refused; add burst", distance(r.Interval, r.Threshold))
 		}
-		if seen := l.opts.Seen; seen != nil && seen.Arguments != nil && slices.ContainsFunc(seen.Resources, covers(r.Info())) && !seen.Arguments(r.ID) {
+		if l.opts.Seen != nil && slices.ContainsFunc(l.opts.Seen.Rules, withoutValue(r.ID)) {
 			l.add("PN004", Warning, family, i, argument(r), "calls come without the argument that the rule looks at, so it limits nothing: pass it, by api.Param or api.Args")
 		}
+	}
+}
+
+// withoutValue returns what reports whether figures are of the rule of an ID, and a call that it could be
+// about has come, but none with a value.
+func withoutValue(id string) func(core.RuleFigures) bool {
+	return func(r core.RuleFigures) bool {
+		if r.Kind != core.KindHotspot || r.ID != id || !r.Asked {
+			return false
+		}
+		f, ok := r.Details.(hotspot.Figures)
+		return ok && len(f.Top) == 0 && f.Overflowed == 0
 	}
 }
 

@@ -1,0 +1,43 @@
+package api
+
+import (
+	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/rules/lint"
+)
+
+// Lint looks at the rules in force for what can't do what it was written for, the worst first; see
+// docs/lint.md. What [lint.Options] say of what was seen comes from the Guard's tree if they have
+// none, so a Guard is asked once there has been some traffic. The rules may come from anywhere:
+// what is found has the place in its family, as in "flow[0]", and none in a file.
+func (g *Guard) Lint(opts lint.Options) []lint.Finding {
+	if opts.Seen == nil {
+		opts.Seen = seen(g.Tree())
+	}
+	if opts.ColdFactor == 0 {
+		opts.ColdFactor = g.engine.Config().ColdFactor
+	}
+	return lint.CheckSet(g.Rules(), opts)
+}
+
+// seen is what a tree tells of the calls that came.
+func seen(tree inspect.Tree) *lint.Seen {
+	s := &lint.Seen{Inbound: called(tree.Inbound), Rules: tree.Rules}
+	for _, r := range tree.Resources {
+		s.Resources = append(s.Resources, r.Name)
+	}
+	for _, c := range tree.Root.Children {
+		if called(c) { // one that a rule names is there without
+			s.Contexts = append(s.Contexts, c.Name)
+		}
+	}
+	return s
+}
+
+// called reports whether a call was counted at a node.
+func called(n inspect.Node) bool { return n.Lifetime.Pass+n.Lifetime.Block > 0 }
+
+// lint logs what may be wrong with a file whose rules are in force.
+func (g *Guard) lint(p rules.Parsed) {
+	lint.Log(g.engine.Logger(), lint.Check(p, lint.Options{ColdFactor: g.engine.Config().ColdFactor}))
+}
