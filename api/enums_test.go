@@ -26,6 +26,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/inspect"
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/rules/lint"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -33,7 +34,7 @@ import (
 var enums = []fmt.Stringer{
 	authority.Deny, breaker.ConsecutiveErrors, breaker.ForcedClosed, breaker.ForceClosed, core.KindCustom, core.Unknown, clocks.SleepAdvance,
 	spec.MatchPath, spec.Off, flow.Concurrency, flow.Chain, flow.Ring, flow.TokenBucket, hotspot.Concurrency, hotspot.TokenBucket,
-	inspect.NodeInbound, rules.SentinelGo, system.QPS, system.Gate, gateway.Cookie, gateway.Contains, refusal.Invalid, refusal.XRateLimit,
+	inspect.NodeInbound, rules.SentinelGo, lint.Notice, system.QPS, system.Gate, gateway.Cookie, gateway.Contains, refusal.Invalid, refusal.XRateLimit,
 }
 
 // between are those that packages have between each other, which nobody gets to see.
