@@ -108,6 +108,9 @@ func FuzzParse(f *testing.F) {
 			require.True(t, r.MaxEndpoints == 0 || r.MaxEndpoints >= 2 && r.MaxEndpoints <= 10_000, "maxEndpoints %v", r.MaxEndpoints)
 			require.True(t, r.ForgetAfter >= 0 && r.ForgetAfter <= 24*time.Hour, "forgetAfter %v", r.ForgetAfter)
 		}
+		if parsed.Dialect == Native && !looksLikeJSON([]byte(data)) {
+			require.NoError(t, states([]byte(data), set), "%s", data)
+		}
 		requireLoads(t, set)
 		requireReadsBack(t, set)
 		if notJSON == nil && parsed.Dialect == Native {
