@@ -12,6 +12,7 @@ import (
 // content is what a source said at one time. What it says does not change.
 type content struct {
 	parsed Parsed
+	places places
 	hash   hash
 
 	// named are the rules with the IDs that they have in their source written out. So they keep
@@ -61,7 +62,7 @@ type said struct {
 
 // rule is where a rule of it is, and what it is called there.
 func (s said) rule(family string, i int) (at place, path string) {
-	if all := s.content.parsed.places[family]; i < len(all) {
+	if all := s.content.places[family]; i < len(all) {
 		return all[i].at, all[i].path
 	}
 	return place{}, fmt.Sprintf("%s[%d]", family, i)

@@ -138,6 +138,7 @@ type news struct {
 	taken  time.Time
 	hash   hash
 	parsed Parsed
+	places places
 	dir    bool  // it is a directory
 	left   bool  // the file has left its directory
 	err    error // of reading or parsing
@@ -316,7 +317,7 @@ func (m *member) hear(n news) *piece {
 	p.pinned = p.pinned && again && !same(p.wanted, p.good)
 	p.said, p.left, p.wanted = p.heard, n.left, nil
 	if !n.left && n.hash != (hash{}) {
-		p.wanted = l.known(n.name, n.hash, func() *content { return &content{parsed: n.parsed, hash: n.hash} })
+		p.wanted = l.known(n.name, n.hash, func() *content { return &content{parsed: n.parsed, places: n.places, hash: n.hash} })
 	}
 	return p
 }
@@ -354,11 +355,11 @@ func (l *Loader) LoadFile(path string) (Parsed, error) {
 	if err != nil {
 		return Parsed{}, err
 	}
-	parsed, err := ParseWith(path, data, ParseOptions{})
+	parsed, at, err := parse(path, data, ParseOptions{})
 	if err != nil {
 		return Parsed{}, err
 	}
-	return parsed, l.loadCode(path, true, &content{parsed: parsed, hash: hashOf(data)})
+	return parsed, l.loadCode(path, true, &content{parsed: parsed, places: at, hash: hashOf(data)})
 }
 
 func (l *Loader) loadCode(name string, yields bool, c *content) error {

@@ -65,13 +65,10 @@ type Parsed struct {
 	places places
 }
 
-// places are where the rules of a file are: by family, in their order.
-type places map[string][]located
-
-// Place returns where the file says what it does about a field of the rule in place i of a
-// family, by their keys in native files. Its Problem is empty, and its Path is as the file calls the field. Where the
-// file doesn't have the field, or field is "", it is where the rule is. A rule that isn't of the
-// file is nowhere: there, only Path is set.
+// Place returns where the file has a field of the rule in place i of a family, by their keys in
+// native files. Its Path is as the file calls the field, and its Problem is empty. Where the file
+// doesn't have the field, or field is "", it is where the rule is. A rule that isn't of the file
+// is nowhere: there, only Path is set.
 func (p Parsed) Place(family string, i int, field string) FileError {
 	all := p.places[family]
 	if i < 0 || i >= len(all) {
@@ -102,17 +99,26 @@ func (p Parsed) Warn(log *slog.Logger) {
 // keys tell the dialect. One with keys that belong to different ones is refused, and so is one
 // that may be of either Sentinel. A list without a name around it is never native.
 func ParseWith(name string, data []byte, opts ParseOptions) (Parsed, error) {
+	p, _, err := parse(name, data, opts)
+	return p, err
+}
+
+// places are where the rules of a file are: by family, in their order.
+type places map[string][]located
+
+// parse is ParseWith, and tells where the rules are.
+func parse(name string, data []byte, opts ParseOptions) (Parsed, places, error) {
 	d := &decoder{faults: &faults{file: name}, places: make(places)}
 	root := d.tree(data)
 	if root == nil {
-		return Parsed{}, d.err()
+		return Parsed{}, nil, d.err()
 	}
 	d.checkTree(root, 1)
 	if d.err() != nil {
-		return Parsed{}, d.err() // the rest would only follow from it
+		return Parsed{}, nil, d.err() // the rest would only follow from it
 	}
 	if opts.Dialect >= dialects {
-		return Parsed{}, fmt.Errorf("unknown %v", opts.Dialect)
+		return Parsed{}, nil, fmt.Errorf("unknown %v", opts.Dialect)
 	}
 	p := Parsed{Dialect: d.dialectOf(root, opts.Dialect)}
 	switch p.Dialect {
@@ -123,14 +129,14 @@ func ParseWith(name string, data []byte, opts ParseOptions) (Parsed, error) {
 		p.Set = d.foreign(root, p.Dialect, opts.Family)
 	}
 	if err := d.err(); err != nil {
-		return Parsed{}, err
+		return Parsed{}, nil, err
 	}
 	p.file, p.places = name, d.places
 	p.Warnings = d.warnings
 	slices.SortStableFunc(p.Warnings[:min(len(p.Warnings), maxFaults)], func(a, b Warning) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return p, nil
+	return p, d.places, nil
 }
 
 // tree returns the root node of data, or nil after reporting why there is none.

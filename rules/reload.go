@@ -72,7 +72,7 @@ func (w *fileWatch) young(all []sight) bool {
 func (w *fileWatch) believe(s sight) news {
 	n := news{pieceName: s.pieceName, dir: s.dir, left: s.left, taken: s.taken, hash: s.hash, err: s.err}
 	if s.data != nil {
-		n.parsed, n.err = ParseWith(s.name, s.data, ParseOptions{})
+		n.parsed, n.places, n.err = parse(s.name, s.data, ParseOptions{})
 	}
 	delete(w.pending, s.pieceName)
 	delete(w.tries, s.pieceName)

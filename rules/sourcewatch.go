@@ -264,7 +264,7 @@ func (w *sourceWatch) read(doc Document) news {
 
 func (w *sourceWatch) parse(doc Document) news {
 	n := news{pieceName: w.name, taken: time.Now(), hash: hashOf(doc.Data), revision: doc.Revision}
-	n.parsed, n.err = ParseWith(w.name.name, doc.Data, ParseOptions{})
+	n.parsed, n.places, n.err = parse(w.name.name, doc.Data, ParseOptions{})
 	return n
 }
 

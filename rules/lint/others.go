@@ -72,7 +72,16 @@ func stricterHotspot(strict, loose hotspot.Rule) bool {
 	return strict.Index == loose.Index && strict.Param == loose.Param && strict.Metric == loose.Metric &&
 		strict.Behavior == hotspot.Reject && loose.Behavior == hotspot.Reject && strict.Interval == loose.Interval &&
 		len(strict.Exceptions) == 0 && len(loose.Exceptions) == 0 && (loose.IgnoreEmpty || !strict.IgnoreEmpty) && strict.MaxValues == loose.MaxValues &&
-		math.Floor(strict.Threshold) <= math.Floor(loose.Threshold) && strict.Burst <= loose.Burst
+		enoughFor(strict, loose)
+}
+
+// enoughFor reports whether a value's bucket of loose is never empty if strict's decides first. Buckets are filled up
+// once an interval is over, each at a time of its own: two of strict's can be used up within one of loose's.
+func enoughFor(strict, loose hotspot.Rule) bool {
+	if loose.Metric == hotspot.Concurrency {
+		return math.Floor(strict.Threshold) <= math.Floor(loose.Threshold)
+	}
+	return 2*(math.Floor(strict.Threshold)+float64(strict.Burst)) <= math.Floor(loose.Threshold)
 }
 
 // systems looks at the system rules.
