@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/rules/lint"
 )
 
 var dialectNames = []string{rules.Native.String(), rules.SentinelJava.String(), rules.SentinelGo.String()}
@@ -16,7 +18,7 @@ var dialectNames = []string{rules.Native.String(), rules.SentinelJava.String(), 
 type parseFlags struct{ dialect, family string }
 
 func (p *parseFlags) add(cmd *cobra.Command, name string) {
-	cmd.Flags().StringVar(&p.dialect, name, "", "read the files as "+orList(dialectNames)+"\n(default: told by their keys)")
+	cmd.Flags().StringVar(&p.dialect, name, "", "read them as "+orList(dialectNames)+"\n(default: told by their keys)")
 	cmd.Flags().StringVar(&p.family, "family", "", "which rules a list without a name holds,\nas in flow or degrade")
 	_ = cmd.RegisterFlagCompletionFunc(name, fixed(dialectNames...))
 }
@@ -38,6 +40,7 @@ func (c *command) check() *cobra.Command {
 	var parse parseFlags
 	var strict, asJSON bool
 	var format string
+	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "check FILE|DIR|-...",
 		Short: "Tell all that is wrong with rule files",
@@ -46,8 +49,12 @@ of every file, with its line and column. Of a directory it reads the files
 that end in .yaml, .yml or .json. The files are taken together: an id that
 two of them have is a mistake.
 
+Where there is no error, it also tells of rules that load and can't do what
+their author thinks, by codes that docs/lint.md explains, and of what rules
+of Sentinel say that has another meaning here.
+
 Exit code: 0 if programs would load the files, 1 if not; with --strict, 2
-where they would, but there are warnings.`,
+where they would, but there are warnings or notices.`,
 		Example: `  penstock check rules.yaml
   penstock check --strict base.yaml services/
   penstock check --format github rules/`,
@@ -68,11 +75,15 @@ where they would, but there are warnings.`,
 			if err != nil {
 				return err
 			}
+			if !failed(faults) {
+				faults = append(faults, findings(files, timeout)...)
+			}
 			return c.checked(files, faults, format, strict)
 		},
 	}
 	parse.add(cmd, "dialect")
-	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 2 if there are warnings")
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 2 if there are warnings or notices")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long callers wait for an answer,\nfor rules that make them wait longer")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
 	cmd.Flags().StringVar(&format, "format", "text", "how to tell: "+orList(formats))
 	_ = cmd.RegisterFlagCompletionFunc("format", fixed(formats...))
@@ -81,15 +92,24 @@ where they would, but there are warnings.`,
 
 var formats = []string{"text", "json", "github"}
 
+// findings are what the linter has to say of the files together.
+func findings(files []ruleFile, timeout time.Duration) (found []fault) {
+	parsed := make([]rules.Parsed, len(files))
+	sources := make(map[string][]byte)
+	for i, f := range files {
+		parsed[i], sources[f.name] = f.parsed, f.data
+	}
+	for _, f := range lint.CheckFiles(parsed, lint.Options{CallerTimeout: timeout}) {
+		found = append(found, fault{f.Place, severity(f.Severity.String()), f.Code, sources[f.Place.File]})
+	}
+	return found
+}
+
 // checked tells what was found, and returns what the exit code says of it.
 func (c *command) checked(files []ruleFile, faults []fault, format string, strict bool) (err error) {
-	errs, warnings := 0, 0
+	of := make(map[severity]int)
 	for _, f := range faults {
-		if f.warning {
-			warnings++
-		} else {
-			errs++
-		}
+		of[f.severity]++
 	}
 	switch format {
 	case "json":
@@ -97,21 +117,22 @@ func (c *command) checked(files []ruleFile, faults []fault, format string, stric
 			Files    []jsonFile  `json:"files"`
 			Errors   int         `json:"errors"`
 			Warnings int         `json:"warnings"`
+			Notices  int         `json:"notices"`
 			Found    []jsonFault `json:"found"`
-		}{jsonFiles(files), errs, warnings, toJSON(faults)})
+		}{jsonFiles(files), of[isError], of[isWarning], of[isNotice], toJSON(faults)})
 	case "github":
 		err = annotations(c.out, faults)
 	default:
 		if err = c.report(c.out, faults); err == nil {
-			_, err = fmt.Fprintln(c.out, c.summary(files, errs, warnings))
+			_, err = fmt.Fprintln(c.out, c.summary(files, of))
 		}
 	}
 	switch {
 	case err != nil:
 		return err
-	case errs > 0:
+	case of[isError] > 0:
 		return exit(exitErrors)
-	case warnings > 0 && strict:
+	case len(faults) > 0 && strict:
 		return exit(exitFindings)
 	}
 	return nil
@@ -134,7 +155,8 @@ func jsonFiles(files []ruleFile) (all []jsonFile) {
 	return all
 }
 
-func (c *command) summary(files []ruleFile, errs, warnings int) string {
+// summary is the last line.
+func (c *command) summary(files []ruleFile, of map[severity]int) string {
 	ruleCount := 0
 	for _, f := range files {
 		ruleCount += f.parsed.Set.Len()
@@ -144,14 +166,13 @@ func (c *command) summary(files []ruleFile, errs, warnings int) string {
 		in = harmless(files[0].name)
 	}
 	var found []string
-	if errs > 0 {
-		found = append(found, c.paint(c.out, red, count(errs, "error")))
+	if of[isError] == 0 {
+		found = append(found, c.paint(c.out, green, "ok"), count(ruleCount, "rule"))
 	}
-	if warnings > 0 {
-		found = append(found, c.paint(c.out, yellow, count(warnings, "warning")))
+	for _, s := range []severity{isError, isWarning, isNotice} {
+		if of[s] > 0 {
+			found = append(found, c.paint(c.out, severityColors[s], count(of[s], s.String())))
+		}
 	}
-	if errs > 0 {
-		return in + ": " + strings.Join(found, ", ")
-	}
-	return in + ": " + strings.Join(append([]string{c.paint(c.out, green, "ok"), count(ruleCount, "rule")}, found...), ", ")
+	return in + ": " + strings.Join(found, ", ")
 }

@@ -122,7 +122,7 @@ d.yaml:2:3: error: is not YAML: did not find expected node content
 e.json:1:54: warning: [0].count: is 1, and Sentinel opens above it, which is never: the rule is read as `+"`mode: off`"+`; write a smaller ratio (never-opens)
   1 | … "POST /payments", "grade": 1, "count": 1, "timeWindow": 10}]
     |                                          ^
-b.yml:4:9: error: flow[0].id: "twice" is already the id of a flow rule at a.yaml:3:10: an id is of one rule in all files
+b.yml:4:9: error: flow[0].id: the id "twice" is also that of flow[1] in a.yaml:3:5: give each its own, or remove one
   4 |     id: twice
     |         ^
 5 files: 3 errors, 1 warning
@@ -150,6 +150,52 @@ func TestStrict(t *testing.T) {
 	assert.Contains(t, r.out, "::warning file="+java+",line=1,col=54,title=never-opens::[0].count: is 1")
 	bad := write(t, "bad.yaml", "flow: 1")
 	assert.Equal(t, exitErrors, penstock(t, "", "check", "--strict", java, bad).code, "errors weigh more")
+}
+
+// Rules of two files that have no ids are one and the same if their ids would be, as where a program loads both.
+func TestMadeIDs(t *testing.T) {
+	a := write(t, "a.yaml", "flow:\n  - {resource: GET /a, threshold: 1}\n  - {resource: GET /orders, threshold: 1}\n")
+	b := write(t, "b.json", `{"flow": [{"resource": "GET /orders", "threshold": 2}]}`)
+	r := penstock(t, "", "check", a, b)
+	assert.Equal(t, exitErrors, r.code)
+	assert.Contains(t, r.out, b+`:1:11: error: flow[0]: the id "flow:GET /orders" is also that of flow[1] in `+a+":3:5: give each its own, or remove one\n")
+}
+
+// What the linter has to say is told where there is no error, with a code; of all files together.
+func TestFindings(t *testing.T) {
+	base := write(t, "base.yaml", "flow:\n  - {id: all, resource: GET /orders, threshold: 100}\n")
+	mine := write(t, "mine.yaml", `flow:
+  - id: mobile
+    resource: GET /orders
+    origin: mobile
+    threshold: 150
+  - id: odd
+    resource: GET /odd
+    threshold: 2.5
+`)
+	r := penstock(t, "", "check", base, mine)
+	assert.Equal(t, exitOK, r.code)
+	assert.Regexp(t, `^\S*mine.yaml:5:16: warning: flow\[0\].threshold: the rule never decides: flow\[0\] at \S*base.yaml:2:5 .* \(PN002\)
+  5 \|     threshold: 150
+    \|                \^
+\S*mine.yaml:8:16: notice: flow\[1\].threshold: .* \(PN016\)
+  8 \|     threshold: 2.5
+    \|                \^
+2 files: ok, 3 rules, 1 warning, 1 notice
+$`, r.out)
+	assert.Equal(t, exitFindings, penstock(t, "", "check", "--strict", base, mine).code)
+	r = penstock(t, "", "check", "--format", "github", base, mine)
+	assert.Contains(t, r.out, "::notice file="+mine+",line=8,col=16,title=PN016::flow[1].threshold: ")
+	assert.Equal(t, exitOK, penstock(t, "", "check", "--strict", base).code)
+
+	slow := write(t, "slow.yaml", "flow:\n  - {resource: a, threshold: 5, behavior: throttle, maxWait: 3s}\n")
+	assert.Equal(t, exitOK, penstock(t, "", "check", "--strict", slow).code)
+	r = penstock(t, "", "check", "--strict", "--timeout", "1s", slow)
+	assert.Equal(t, exitFindings, r.code)
+	assert.Contains(t, r.out, "(PN006)")
+
+	bad := write(t, "bad.yaml", "flow: 1")
+	assert.NotContains(t, penstock(t, "", "check", base, mine, bad).out, "PN002", "there are errors to mend first")
 }
 
 // What the dialect and the family are, files may leave to the flags.

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 
 	"github.com/spf13/cobra"
 )
@@ -37,7 +36,7 @@ Exit code: 0, or 1 if the file is not understood.`,
 			if err := c.report(c.err, faults); err != nil {
 				return err
 			}
-			if slices.ContainsFunc(faults, func(f fault) bool { return !f.warning }) {
+			if failed(faults) {
 				return exit(exitErrors)
 			}
 			text, err := set.YAML()

@@ -66,7 +66,11 @@ func TestDocs(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(now), 0o644))
 		return
 	}
-	assert.Equal(t, text, now, "go test -run TestDocs -update writes it anew")
+	var differ []string
+	for _, h := range hunks(strings.Split(text, "\n"), strings.Split(now, "\n")) {
+		differ = append(append(differ, h.head()), h.lines...)
+	}
+	assert.Empty(t, strings.Join(differ, "\n"), "go test -run TestDocs -update writes it anew")
 }
 
 // played carries out a command line of a transcript and returns what a terminal would show.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -109,7 +108,7 @@ func (c *command) readAll(args []string, opts rules.ParseOptions) (files []ruleF
 		}
 		faults = append(faults, found...)
 		for _, w := range f.parsed.Warnings {
-			faults = append(faults, fault{FileError: w.FileError, code: w.Name, warning: true, source: f.data})
+			faults = append(faults, fault{FileError: w.FileError, severity: isWarning, code: w.Name, source: f.data})
 		}
 	}
 	set, twice := combine(files)
@@ -122,46 +121,46 @@ func (c *command) load(arg string) (rules.Set, error) {
 	if err != nil {
 		return rules.Set{}, err
 	}
-	faults = slices.DeleteFunc(faults, func(f fault) bool { return f.warning })
-	if len(faults) > 0 {
-		_ = c.report(c.err, faults)
+	if failed(faults) {
+		_ = c.report(c.err, slices.DeleteFunc(faults, func(f fault) bool { return f.severity != isError }))
 		return rules.Set{}, exit(exitErrors)
 	}
 	return set, nil
 }
 
 // combine returns the rules of all files as one set, and the rules whose id is that of one in
-// another file: together they are refused.
+// another file: together they are refused. A rule without an id has one made of its fields, here as
+// where a program loads the files.
 func combine(files []ruleFile) (set rules.Set, faults []fault) {
-	first := make(map[string]*ruleFile) // by family and id
+	type owner struct {
+		file *ruleFile
+		rule int
+	}
+	first := make(map[string]owner) // by family and id
 	all := reflect.ValueOf(&set).Elem()
 	for i := range files {
 		f := &files[i]
-		of := reflect.ValueOf(f.parsed.Set)
-		for n := range all.NumField() {
-			list := of.Field(n)
-			family, _, _ := strings.Cut(all.Type().Field(n).Tag.Get("yaml"), ",")
-			for r := range list.Len() {
-				id := list.Index(r).Interface().(interface{ Info() spec.Info }).Info().ID
-				key := family + " " + id
-				if other := first[key]; id != "" && other != nil && other != f {
-					faults = append(faults, sameID(f, other, family, id))
-				} else if id != "" {
-					first[key] = f
-				}
+		for n, list := range reflect.ValueOf(f.parsed.Set).Fields() {
+			all.FieldByIndex(n.Index).Set(reflect.AppendSlice(all.FieldByIndex(n.Index), list))
+		}
+		number := make(map[string]int) // of the next rule of a family
+		for _, r := range rules.Diff(rules.Set{}, f.parsed.Set).Added {
+			rule := number[r.Family]
+			number[r.Family]++
+			key := r.Family + " " + r.ID
+			if other, twice := first[key]; twice {
+				faults = append(faults, sameID(f, rule, other.file, other.rule, r))
+			} else {
+				first[key] = owner{f, rule}
 			}
-			all.Field(n).Set(reflect.AppendSlice(all.Field(n), list))
 		}
 	}
 	return set, faults
 }
 
-func sameID(f, other *ruleFile, family, id string) fault {
-	line, column, path := findID(f.data, family, id)
-	earlier := other.name
-	if l, c, _ := findID(other.data, family, id); l > 0 {
-		earlier = fmt.Sprintf("%s:%d:%d", earlier, l, c)
-	}
-	return fault{source: f.data, FileError: rules.FileError{File: f.name, Line: line, Column: column, Path: path,
-		Problem: fmt.Sprintf("%q is already the id of a %s rule at %s: an id is of one rule in all files", id, family, earlier)}}
+func sameID(f *ruleFile, rule int, other *ruleFile, otherRule int, r rules.RuleChange) fault {
+	at, earlier := f.parsed.Place(r.Family, rule, "id"), other.parsed.Place(r.Family, otherRule, "")
+	at.Problem = fmt.Sprintf("the id %q is also that of %s in %s:%d:%d: give each its own, or remove one",
+		r.ID, earlier.Path, earlier.File, earlier.Line, earlier.Column)
+	return fault{FileError: at, source: f.data}
 }

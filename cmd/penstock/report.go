@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -17,17 +19,27 @@ import (
 // fault is something that is wrong with a file, or that its author should know.
 type fault struct {
 	rules.FileError
-	code    string // of a warning, as in "never-opens"; "" of an error
-	warning bool
-	source  []byte // the file, for the line
+	severity severity
+	code     string // as in "never-opens" or "PN002"; "" of an error
+	source   []byte // the file, for the line
 }
 
-// severity is what a fault is called.
-func (f fault) severity() string {
-	if f.warning {
-		return "warning"
-	}
-	return "error"
+// severity is how bad a fault is. The zero value is an error.
+type severity string
+
+const (
+	isError   severity = ""
+	isWarning severity = "warning"
+	isNotice  severity = "notice"
+)
+
+func (s severity) String() string { return cmp.Or(string(s), "error") }
+
+var severityColors = map[severity]string{isError: red, isWarning: yellow, isNotice: blue}
+
+// failed reports whether one of them is an error.
+func failed(faults []fault) bool {
+	return slices.ContainsFunc(faults, func(f fault) bool { return f.severity == isError })
 }
 
 // faultsOf returns the errors of files that err joins. What is none of a file is left out, unless
@@ -50,10 +62,6 @@ func faultsOf(err error) []fault {
 func (c *command) report(w io.Writer, faults []fault) error {
 	var b bytes.Buffer
 	for _, f := range faults {
-		color := red
-		if f.warning {
-			color = yellow
-		}
 		at := f.FileError
 		at.Path, at.Problem = "", ""
 		place := harmless(strings.TrimSuffix(at.Error(), ": "))
@@ -64,7 +72,7 @@ func (c *command) report(w io.Writer, faults []fault) error {
 		if f.code != "" {
 			problem += " (" + f.code + ")"
 		}
-		fmt.Fprintf(&b, "%s: %s: %s\n", c.paint(w, bold, place), c.paint(w, color, f.severity()), problem)
+		fmt.Fprintf(&b, "%s: %s: %s\n", c.paint(w, bold, place), c.paint(w, severityColors[f.severity], f.severity.String()), problem)
 		if line, caret, ok := excerpt(f.source, f.Line, f.Column); ok {
 			number := strconv.Itoa(f.Line)
 			gutter := strings.Repeat(" ", len(number))
@@ -138,7 +146,7 @@ type jsonFault struct {
 func toJSON(faults []fault) []jsonFault {
 	all := make([]jsonFault, len(faults))
 	for i, f := range faults {
-		all[i] = jsonFault{f.severity(), f.File, f.Line, f.Column, f.Path, f.code, f.Problem}
+		all[i] = jsonFault{f.severity.String(), f.File, f.Line, f.Column, f.Path, f.code, f.Problem}
 	}
 	return all
 }
@@ -170,7 +178,7 @@ func annotations(w io.Writer, faults []fault) error {
 		if f.Path != "" {
 			text = f.Path + ": " + text
 		}
-		fmt.Fprintf(&b, "::%s %s::%s\n", f.severity(), strings.Join(properties, ","), data.Replace(text))
+		fmt.Fprintf(&b, "::%s %s::%s\n", f.severity, strings.Join(properties, ","), data.Replace(text))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -13,7 +13,9 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
@@ -82,24 +84,49 @@ type Seen struct {
 // Check looks at the rules of a file, and returns what it finds: the worst first, and otherwise in
 // the order of the file.
 func Check(p rules.Parsed, opts Options) []Finding {
-	return check(p.Set, p.Place, opts)
+	return check(p.Set, p.Place, false, opts)
 }
 
-// CheckSet is [Check] for rules that come from no file, or from several: their places are those
-// in their families.
+// CheckFiles is [Check] for files whose rules are in force together, as those of a directory: also rules of
+// different files are compared. Rule counts through all files, and a finding's place is in the file that has the rule.
+func CheckFiles(files []rules.Parsed, opts Options) []Finding {
+	if len(files) == 1 {
+		return Check(files[0], opts)
+	}
+	var set rules.Set
+	begins := make(map[string][]int) // of each file, by family: how many rules come before
+	all := reflect.ValueOf(&set).Elem()
+	for _, p := range files {
+		for f, list := range reflect.ValueOf(p.Set).Fields() {
+			family, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			to := all.FieldByIndex(f.Index)
+			begins[family] = append(begins[family], to.Len())
+			to.Set(reflect.AppendSlice(to, list))
+		}
+	}
+	return check(set, func(family string, i int, field string) rules.FileError {
+		file := 0
+		for file+1 < len(files) && begins[family][file+1] <= i {
+			file++
+		}
+		return files[file].Place(family, i-begins[family][file], field)
+	}, true, opts)
+}
+
+// CheckSet is [Check] for rules that come from no file: their places are those in their families.
 func CheckSet(set rules.Set, opts Options) []Finding {
-	return check(set, rules.Parsed{}.Place, opts)
+	return check(set, rules.Parsed{}.Place, false, opts)
 }
 
-func check(set rules.Set, place func(family string, i int, field string) rules.FileError, opts Options) []Finding {
-	l := &linter{opts: opts, place: place, set: set}
+func check(set rules.Set, place func(family string, i int, field string) rules.FileError, several bool, opts Options) []Finding {
+	l := &linter{opts: opts, place: place, several: several, set: set}
 	l.opts.ColdFactor = cmp.Or(opts.ColdFactor, 3)
 	l.read()
 	for _, look := range looks {
 		look(l)
 	}
 	slices.SortStableFunc(l.found, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.Column, b.Place.Column),
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Place.File, b.Place.File), cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.Column, b.Place.Column),
 			cmp.Compare(a.Code, b.Code))
 	})
 	return l.found
@@ -113,11 +140,12 @@ var looks = []func(*linter){
 
 // linter is one look at rules.
 type linter struct {
-	opts  Options
-	place func(family string, i int, field string) rules.FileError
-	set   rules.Set // with the defaults of what could be normalized written out
-	lists []list    // of the families whose rules name resources
-	found []Finding
+	opts    Options
+	place   func(family string, i int, field string) rules.FileError
+	several bool      // files
+	set     rules.Set // with the defaults of what could be normalized written out
+	lists   []list    // of the families whose rules name resources
+	found   []Finding
 }
 
 // add notes a finding about a field of a rule, or about the rule if field is "".
@@ -132,6 +160,9 @@ func (l *linter) at(family string, rule int) string {
 	at := l.place(family, rule, "")
 	if at.Line == 0 {
 		return at.Path
+	}
+	if l.several {
+		return fmt.Sprintf("%s at %s:%d:%d", at.Path, at.File, at.Line, at.Column)
 	}
 	return fmt.Sprintf("%s at %d:%d", at.Path, at.Line, at.Column)
 }

@@ -160,3 +160,26 @@ func TestRuleFilesOfThisRepository(t *testing.T) {
 	}
 	assert.Greater(t, looked, 40)
 }
+
+// Rules of several files are compared with each other, and each finding is in the file that has the rule.
+func TestSeveralFiles(t *testing.T) {
+	var files []rules.Parsed
+	for name, text := range map[string]string{
+		"a.yaml": "flow:\n  - {id: x, resource: GET /x, threshold: 1}\n  - {id: all, resource: GET /orders, threshold: 100}\n",
+		"b.yaml": "flow:\n  - {id: half, resource: GET /x, threshold: 0.5}\nisolation:\n  - {resource: GET /x, threshold: 1}\n",
+		"c.yaml": "flow:\n  - {id: mobile, origin: mobile, resource: GET /orders, threshold: 150}\n",
+	} {
+		p, err := rules.ParseWith(name, []byte(text), rules.ParseOptions{})
+		require.NoError(t, err)
+		files = append(files, p)
+	}
+	slices.SortFunc(files, func(a, b rules.Parsed) int { return strings.Compare(a.Place("", 0, "").File, b.Place("", 0, "").File) })
+	var found []string
+	for _, f := range lint.CheckFiles(files, lint.Options{}) {
+		found = append(found, f.String())
+	}
+	require.Len(t, found, 3)
+	assert.Regexp(t, `^a.yaml:2:\d+: flow\[0\].*flow\[0\] at b.yaml:2:5.*\(PN002\)$`, found[0])
+	assert.Regexp(t, `^b.yaml:2:\d+: flow\[0\].threshold: .*\(PN009\)$`, found[1])
+	assert.Regexp(t, `^c.yaml:2:\d+: flow\[0\].*flow\[1\] at a.yaml:3:5.*\(PN002\)$`, found[2])
+}
