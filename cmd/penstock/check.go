@@ -38,6 +38,7 @@ func orList(words []string) string {
 
 func (c *command) check() *cobra.Command {
 	var parse parseFlags
+	var how together
 	var strict, asJSON bool
 	var format string
 	var timeout time.Duration
@@ -47,7 +48,7 @@ func (c *command) check() *cobra.Command {
 		Long: `Check reads rule files as a program would load them, and tells every mistake
 of every file, with its line and column. Of a directory it reads the files
 that end in .yaml, .yml or .json. The files are taken together: an id that
-two of them have is a mistake.
+two of them have is a mistake, unless --later-wins says otherwise.
 
 Where there is no error, it also tells of rules that load and can't do what
 their author thinks, by codes that docs/lint.md explains, and of what rules
@@ -61,8 +62,8 @@ where they would, but there are warnings or notices.`,
 		Args:              args(1, -1, "files, directories, or - for standard input"),
 		ValidArgsFunction: ruleFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts, err := parse.options(cmd)
-			if err != nil {
+			var err error
+			if how.ParseOptions, err = parse.options(cmd); err != nil {
 				return err
 			}
 			switch {
@@ -71,7 +72,7 @@ where they would, but there are warnings or notices.`,
 			case asJSON:
 				format = "json"
 			}
-			files, _, faults, err := c.readAll(args, opts)
+			files, _, faults, err := c.readAll(args, how)
 			if err != nil {
 				return err
 			}
@@ -82,6 +83,7 @@ where they would, but there are warnings or notices.`,
 		},
 	}
 	parse.add(cmd, "dialect")
+	how.add(cmd)
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 2 if there are warnings or notices")
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long callers wait for an answer,\nfor rules that make them wait longer")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
@@ -132,7 +134,7 @@ func (c *command) checked(files []ruleFile, faults []fault, format string, stric
 		return err
 	case of[isError] > 0:
 		return exit(exitErrors)
-	case len(faults) > 0 && strict:
+	case strict && slices.ContainsFunc(faults, func(f fault) bool { return f.code != overrides }):
 		return exit(exitFindings)
 	}
 	return nil
@@ -159,7 +161,7 @@ func jsonFiles(files []ruleFile) (all []jsonFile) {
 func (c *command) summary(files []ruleFile, of map[severity]int) string {
 	ruleCount := 0
 	for _, f := range files {
-		ruleCount += f.parsed.Set.Len()
+		ruleCount += f.parsed.Set.Len() - len(f.over)
 	}
 	in := count(len(files), "file")
 	if len(files) == 1 {

@@ -161,6 +161,30 @@ func TestMadeIDs(t *testing.T) {
 	assert.Contains(t, r.out, b+`:1:11: error: flow[0]: the id "flow:GET /orders" is also that of flow[1] in `+a+":3:5: give each its own, or remove one\n")
 }
 
+// Where later files win, what they replace is told, and nothing else is said of it; so it is for every command.
+func TestLaterWins(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.yaml": "flow:\n  - {id: orders, resource: GET /orders, threshold: 10}\n  - {id: users, resource: GET /users, threshold: 1}\n",
+		"b.yaml": "flow:\n  - {id: orders, resource: GET /orders, threshold: 50}\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	assert.Equal(t, exitErrors, penstock(t, "", "check", dir).code)
+	assert.Equal(t, exitErrors, penstock(t, "", "try", dir, "GET /orders").code)
+	t.Chdir(dir)
+	r := penstock(t, "", "check", "--strict", "--later-wins", ".")
+	assert.Equal(t, result{exitOK, `b.yaml:2:10: notice: flow[0].id: the rule holds in the place of flow[0] in a.yaml:2:5 (overrides)
+  2 |   - {id: orders, resource: GET /orders, threshold: 50}
+    |          ^
+2 files: ok, 2 rules, 1 notice
+`, ""}, r)
+	assert.Contains(t, penstock(t, "", "try", "--later-wins", ".", "GET /orders", "--rate", "100/s", "--for", "1s").out, "\n50 of 100 calls passed")
+	assert.Contains(t, penstock(t, "", "explain", "--later-wins", ".", "GET /orders").out, "units in 1s: 0 of 50")
+	one := write(t, "one.yaml", "flow:\n  - {id: users, resource: GET /users, threshold: 1}\n  - {id: orders, resource: GET /orders, threshold: 50}\n")
+	assert.Equal(t, result{}, penstock(t, "", "diff", "--later-wins", ".", one))
+}
+
 // What the linter has to say is told where there is no error, with a code; of all files together.
 func TestFindings(t *testing.T) {
 	base := write(t, "base.yaml", "flow:\n  - {id: all, resource: GET /orders, threshold: 100}\n")

@@ -29,7 +29,7 @@ Exit code: 0, or 1 if the file is not understood.`,
 			if err != nil {
 				return err
 			}
-			_, set, faults, err := c.readAll(append(args, stdin)[:1], opts)
+			_, set, faults, err := c.readAll(append(args, stdin)[:1], together{ParseOptions: opts})
 			if err != nil {
 				return err
 			}

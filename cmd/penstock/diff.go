@@ -17,6 +17,7 @@ const (
 )
 
 func (c *command) diff() *cobra.Command {
+	var how together
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
@@ -36,11 +37,11 @@ Exit code: 0 if nothing differs, 1 if something does, 2 for errors.`,
 			if args[0] == stdin && args[1] == stdin {
 				return usage(cmd, errors.New("only one of the two can be standard input"))
 			}
-			old, err := c.load(args[0])
+			old, err := c.load(args[0], how)
 			if err != nil {
 				return trouble(err)
 			}
-			new, err := c.load(args[1])
+			new, err := c.load(args[1], how)
 			if err != nil {
 				return trouble(err)
 			}
@@ -56,6 +57,7 @@ Exit code: 0 if nothing differs, 1 if something does, 2 for errors.`,
 			return err
 		},
 	}
+	how.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	check := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -8,6 +8,7 @@ import (
 
 func (c *command) explain() *cobra.Command {
 	who := new(callerFlags)
+	var how together
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "explain RULES RESOURCE",
@@ -35,7 +36,7 @@ Exit code: 0, or 1 for errors, whatever becomes of the call.`,
 			if err != nil {
 				return usage(cmd, err)
 			}
-			set, err := c.load(args[0])
+			set, err := c.load(args[0], how)
 			if err != nil {
 				return err
 			}
@@ -57,6 +58,7 @@ Exit code: 0, or 1 for errors, whatever becomes of the call.`,
 		},
 	}
 	who.add(cmd)
+	how.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	cmd.Flags().SortFlags = false
 	return cmd

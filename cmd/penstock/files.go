@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -26,6 +29,7 @@ type ruleFile struct {
 	data   []byte
 	parsed rules.Parsed
 	err    error
+	over   map[ruleRef]bool // rules of it that one of a later file holds in place of
 }
 
 // expand returns the files that the arguments stand for: those that they name, and of a
@@ -91,15 +95,26 @@ func (c *command) read(name string, opts rules.ParseOptions) ruleFile {
 	return f
 }
 
+// together says how files are taken together.
+type together struct {
+	rules.ParseOptions
+	laterWins bool // of two rules with one id, that of the later file holds
+}
+
+// add adds the flag.
+func (o *together) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.laterWins, "later-wins", false, "of two files with one id, the later one's rule\nholds, as after api.LaterWins")
+}
+
 // readAll reads the files that the arguments stand for, and what they are together. faults are
 // those of all of them.
-func (c *command) readAll(args []string, opts rules.ParseOptions) (files []ruleFile, set rules.Set, faults []fault, err error) {
+func (c *command) readAll(args []string, opts together) (files []ruleFile, set rules.Set, faults []fault, err error) {
 	names, err := expand(args)
 	if err != nil {
 		return nil, set, nil, err
 	}
 	for _, name := range names {
-		files = append(files, c.read(name, opts))
+		files = append(files, c.read(name, opts.ParseOptions))
 	}
 	for _, f := range files {
 		found := faultsOf(f.err)
@@ -111,13 +126,13 @@ func (c *command) readAll(args []string, opts rules.ParseOptions) (files []ruleF
 			faults = append(faults, fault{FileError: w.FileError, severity: isWarning, code: w.Name, source: f.data})
 		}
 	}
-	set, twice := combine(files)
+	set, twice := combine(files, opts.laterWins)
 	return files, set, append(faults, twice...), nil
 }
 
 // load is readAll for commands that need rules without faults.
-func (c *command) load(arg string) (rules.Set, error) {
-	_, set, faults, err := c.readAll([]string{arg}, rules.ParseOptions{})
+func (c *command) load(arg string, opts together) (rules.Set, error) {
+	_, set, faults, err := c.readAll([]string{arg}, opts)
 	if err != nil {
 		return rules.Set{}, err
 	}
@@ -128,39 +143,78 @@ func (c *command) load(arg string) (rules.Set, error) {
 	return set, nil
 }
 
-// combine returns the rules of all files as one set, and the rules whose id is that of one in
-// another file: together they are refused. A rule without an id has one made of its fields, here as
-// where a program loads the files.
-func combine(files []ruleFile) (set rules.Set, faults []fault) {
-	type owner struct {
-		file *ruleFile
-		rule int
-	}
-	first := make(map[string]owner) // by family and id
-	all := reflect.ValueOf(&set).Elem()
+// overrides is the code of a rule that holds in the place of another. It is what was asked for.
+const overrides = "overrides"
+
+// combine returns the rules of all files as one set. Rules whose id is that of one in another file
+// are refused together, unless the later one is to hold: then the earlier one is turned off in its
+// file, and is not in the set. A rule without an id has one made of its fields, as where a program
+// loads the files.
+func combine(files []ruleFile, laterWins bool) (set rules.Set, faults []fault) {
+	first := make(map[string]ruleRef) // by family and id
 	for i := range files {
 		f := &files[i]
-		for n, list := range reflect.ValueOf(f.parsed.Set).Fields() {
-			all.FieldByIndex(n.Index).Set(reflect.AppendSlice(all.FieldByIndex(n.Index), list))
-		}
 		number := make(map[string]int) // of the next rule of a family
 		for _, r := range rules.Diff(rules.Set{}, f.parsed.Set).Added {
-			rule := number[r.Family]
+			here, key := ruleRef{f, r.Family, number[r.Family]}, r.Family+" "+r.ID
 			number[r.Family]++
-			key := r.Family + " " + r.ID
-			if other, twice := first[key]; twice {
-				faults = append(faults, sameID(f, rule, other.file, other.rule, r))
-			} else {
-				first[key] = owner{f, rule}
+			other, twice := first[key]
+			if first[key] = here; !twice {
+				continue
+			}
+			at, at2 := here.place("id"), other.place("")
+			at.Problem = fmt.Sprintf("the id %q is also that of %s in %s:%d:%d: give each its own, or remove one", r.ID, at2.Path, at2.File, at2.Line, at2.Column)
+			told := fault{FileError: at, source: f.data}
+			if laterWins {
+				told.Problem = fmt.Sprintf("the rule holds in the place of %s in %s:%d:%d", at2.Path, at2.File, at2.Line, at2.Column)
+				told.severity, told.code = isNotice, overrides
+				other.turnOff()
+			}
+			faults = append(faults, told)
+		}
+	}
+	all := reflect.ValueOf(&set).Elem()
+	for i := range files {
+		for n, list := range reflect.ValueOf(files[i].parsed.Set).Fields() {
+			to := all.FieldByIndex(n.Index)
+			for r := range list.Len() {
+				if !files[i].over[ruleRef{&files[i], keyOf(n), r}] {
+					to.Set(reflect.Append(to, list.Index(r)))
+				}
 			}
 		}
 	}
 	return set, faults
 }
 
-func sameID(f *ruleFile, rule int, other *ruleFile, otherRule int, r rules.RuleChange) fault {
-	at, earlier := f.parsed.Place(r.Family, rule, "id"), other.parsed.Place(r.Family, otherRule, "")
-	at.Problem = fmt.Sprintf("the id %q is also that of %s in %s:%d:%d: give each its own, or remove one",
-		r.ID, earlier.Path, earlier.File, earlier.Line, earlier.Column)
-	return fault{FileError: at, source: f.data}
+// keyOf is what files call a field.
+func keyOf(f reflect.StructField) string {
+	key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return key
+}
+
+// ruleRef is a rule of a file.
+type ruleRef struct {
+	file   *ruleFile
+	family string
+	number int
+}
+
+func (r ruleRef) place(field string) rules.FileError {
+	return r.file.parsed.Place(r.family, r.number, field)
+}
+
+// turnOff marks the rule as one that another holds in place of, and turns it off for whoever
+// looks at its file alone.
+func (r ruleRef) turnOff() {
+	f := r.file
+	if f.over == nil {
+		f.over, f.parsed.Set = make(map[ruleRef]bool), f.parsed.Set.Clone()
+	}
+	f.over[r] = true
+	for n, list := range reflect.ValueOf(&f.parsed.Set).Elem().Fields() {
+		if keyOf(n) == r.family {
+			list.Index(r.number).FieldByName("Mode").Set(reflect.ValueOf(spec.Off))
+		}
+	}
 }

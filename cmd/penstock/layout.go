@@ -53,7 +53,7 @@ func orderOfKeys() map[string][]string {
 	var add func(name string, t reflect.Type)
 	add = func(name string, t reflect.Type) {
 		for f := range t.Fields() {
-			key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			key := keyOf(f)
 			order[name] = append(order[name], key)
 			if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
 				add(name+"."+key, f.Type.Elem())
@@ -61,7 +61,7 @@ func orderOfKeys() map[string][]string {
 		}
 	}
 	for f := range reflect.TypeFor[rules.Set]().Fields() {
-		key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		key := keyOf(f)
 		add(key, f.Type.Elem())
 	}
 	return order

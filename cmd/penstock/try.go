@@ -8,12 +8,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/penstock-go/penstock/rules"
 )
 
 func (c *command) try() *cobra.Command {
 	who := new(callerFlags)
+	var how together
 	calls := rate{100, "100/s"}
 	var priority, failures share
 	var t traffic
@@ -49,7 +48,7 @@ Exit code: 0, or 1 for errors, whatever passes.`,
 			if err := t.check(); err != nil {
 				return usage(cmd, err)
 			}
-			set, err := c.load(args[0])
+			set, err := c.load(args[0], how)
 			if err != nil {
 				return err
 			}
@@ -82,6 +81,7 @@ Exit code: 0, or 1 for errors, whatever passes.`,
 	f.Uint64Var(&t.seed, "seed", 1, "what is drawn at random")
 	f.DurationVar(&t.patience, "timeout", 0, "how long a caller waits (default: as rules say)")
 	who.add(cmd)
+	how.add(cmd)
 	f.StringVar(&svg, "svg", "", "write a chart to this `file`, too")
 	f.BoolVar(&asJSON, "json", false, "write JSON")
 	f.SortFlags = false
@@ -112,7 +112,7 @@ func (c *command) rulesThenResource(cmd *cobra.Command, args []string, part stri
 		}
 		return ruleFiles(cmd, args, part)
 	}
-	_, set, _, err := c.readAll(args, rules.ParseOptions{})
+	_, set, _, err := c.readAll(args, together{})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
