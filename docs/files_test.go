@@ -1,6 +1,8 @@
 package docs_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,4 +27,14 @@ func TestFilesThatPagesNameExist(t *testing.T) {
 		}
 	}
 	require.Greater(t, named, 50, "are they found at all?")
+}
+
+// The transcripts of command.md were played as the page has them now. The test that plays them is of another
+// module: the go command doesn't see that the page has changed, but for this sum.
+func TestTranscriptsArePlayed(t *testing.T) {
+	text, err := os.ReadFile("command.md")
+	require.NoError(t, err)
+	sum, err := os.ReadFile("../cmd/penstock/testdata/command.md.sha256")
+	require.NoError(t, err)
+	assert.Equal(t, fmt.Sprintf("%x\n", sha256.Sum256(text)), string(sum), "in cmd/penstock: go test -run TestDocs -update")
 }
