@@ -85,7 +85,8 @@ where they would, but there are warnings or notices.`,
 	parse.add(cmd, "dialect")
 	how.add(cmd)
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 2 if there are warnings or notices")
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long callers wait for an answer,\nfor rules that make them wait longer")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0,
+		"how long callers wait for an answer,\nfor rules that make them wait longer")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
 	cmd.Flags().StringVar(&format, "format", "text", "how to tell: "+orList(formats))
 	_ = cmd.RegisterFlagCompletionFunc("format", fixed(formats...))

@@ -152,7 +152,8 @@ func TestStrict(t *testing.T) {
 	assert.Equal(t, exitErrors, penstock(t, "", "check", "--strict", java, bad).code, "errors weigh more")
 }
 
-// Rules of two files that have no ids are one and the same if their ids would be, as where a program loads both.
+// Rules of two files that have no ids are one and the same if their ids would be, as where a program
+// loads both.
 func TestMadeIDs(t *testing.T) {
 	a := write(t, "a.yaml", "flow:\n  - {resource: GET /a, threshold: 1}\n  - {resource: GET /orders, threshold: 1}\n")
 	b := write(t, "b.json", `{"flow": [{"resource": "GET /orders", "threshold": 2}]}`)
@@ -161,7 +162,8 @@ func TestMadeIDs(t *testing.T) {
 	assert.Contains(t, r.out, b+`:1:11: error: flow[0]: the id "flow:GET /orders" is also that of flow[1] in `+a+":3:5: give each its own, or remove one\n")
 }
 
-// Where later files win, what they replace is told, and nothing else is said of it; so it is for every command.
+// Where later files win, what they replace is told, and nothing else is said of it; so it is for
+// every command.
 func TestLaterWins(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

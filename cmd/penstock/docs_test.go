@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts of docs/command.md anew")
 
-// The page is not of this module, so the go command takes the outcome of an earlier run for good though it has changed.
-// Its sum is of this module; package docs_test holds it against the page.
+// The page is not of this module, so the go command takes the outcome of an earlier run for good
+// though it has changed. Its sum is of this module; package docs_test holds it against the page.
 const (
 	page    = "../../docs/command.md"
 	pageSum = "testdata/command.md.sha256"

@@ -103,7 +103,8 @@ type together struct {
 
 // add adds the flag.
 func (o *together) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.laterWins, "later-wins", false, "of two files with one id, the later one's rule\nholds, as after api.LaterWins")
+	cmd.Flags().BoolVar(&o.laterWins, "later-wins", false,
+		"of two files with one id, the later one's rule\nholds, as after api.LaterWins")
 }
 
 // readAll reads the files that the arguments stand for, and what they are together. faults are
@@ -162,11 +163,12 @@ func combine(files []ruleFile, laterWins bool) (set rules.Set, faults []fault) {
 			if first[key] = here; !twice {
 				continue
 			}
-			at, at2 := here.place("id"), other.place("")
-			at.Problem = fmt.Sprintf("the id %q is also that of %s in %s:%d:%d: give each its own, or remove one", r.ID, at2.Path, at2.File, at2.Line, at2.Column)
+			at, earlier := here.place("id"), other.place("")
+			there := fmt.Sprintf("%s in %s:%d:%d", earlier.Path, earlier.File, earlier.Line, earlier.Column)
+			at.Problem = fmt.Sprintf("the id %q is also that of %s: give each its own, or remove one", r.ID, there)
 			told := fault{FileError: at, source: f.data}
 			if laterWins {
-				told.Problem = fmt.Sprintf("the rule holds in the place of %s in %s:%d:%d", at2.Path, at2.File, at2.Line, at2.Column)
+				told.Problem = "the rule holds in the place of " + there
 				told.severity, told.code = isNotice, overrides
 				other.turnOff()
 			}

@@ -15,7 +15,8 @@ import (
 )
 
 // errComment says that the parser would have lost a comment, or moved it to where it is none.
-var errComment = errors.New("is left as it is: a comment would be lost. Put each on a line of its own above what it is about, or at the end of that line")
+var errComment = errors.New("is left as it is: a comment would be lost. " +
+	"Put each on a line of its own above what it is about, or at the end of that line")
 
 // formatted returns the text of a file in its one form. It fails for a file that can't be loaded,
 // that is none of ours, or that would mean something else.

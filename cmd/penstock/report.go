@@ -72,7 +72,8 @@ func (c *command) report(w io.Writer, faults []fault) error {
 		if f.code != "" {
 			problem += " (" + f.code + ")"
 		}
-		fmt.Fprintf(&b, "%s: %s: %s\n", c.paint(w, bold, place), c.paint(w, severityColors[f.severity], f.severity.String()), problem)
+		kind := c.paint(w, severityColors[f.severity], f.severity.String())
+		fmt.Fprintf(&b, "%s: %s: %s\n", c.paint(w, bold, place), kind, problem)
 		if line, caret, ok := excerpt(f.source, f.Line, f.Column); ok {
 			number := strconv.Itoa(f.Line)
 			gutter := strings.Repeat(" ", len(number))

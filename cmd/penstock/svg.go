@@ -31,18 +31,21 @@ func drawing(t traffic, rate string, out outcome) string {
 	}
 	top := ceiling(most)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img">`+"\n", svgWidth, svgHeight, svgWidth, svgHeight)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img">`+"\n",
+		svgWidth, svgHeight, svgWidth, svgHeight)
 	title := fmt.Sprintf("%s: %s for %s", t.resource, rateOf(rate), short(t.length))
 	fmt.Fprintf(&b, "<title>%s</title>\n", escaped(title))
 	text := func(x, y float64, anchor, color, s string) {
-		fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" %s>%s</text>`+"\n", x, y, anchor, color, svgFont, escaped(s))
+		fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" %s>%s</text>`+"\n",
+			x, y, anchor, color, svgFont, escaped(s))
 	}
 	text(svgLeft, 18, "start", svgText, title)
 	text(svgLeft, 34, "start", svgPassed, fmt.Sprintf("■ passed %d", out.passed))
 	text(svgLeft+130, 34, "start", svgRefused, fmt.Sprintf("■ refused %d", out.refused))
 	for i := range svgGridLines + 1 {
 		y := svgTop + svgInnerHeight*(1-float64(i)/svgGridLines)
-		fmt.Fprintf(&b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="%s"/>`+"\n", svgLeft, y, svgWidth-svgRight, y, svgLine)
+		fmt.Fprintf(&b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="%s"/>`+"\n",
+			svgLeft, y, svgWidth-svgRight, y, svgLine)
 		text(svgLeft-6, y+4, "end", svgText, fmt.Sprint(top*i/svgGridLines))
 	}
 	width := float64(svgInnerWidth) / float64(max(1, len(all)))

@@ -75,7 +75,8 @@ func (t traffic) play(set rules.Set) (out outcome, err error) {
 	}
 	defer guard.Close()
 	guard.OnBreaker(func(ch breaker.Change) {
-		out.breakers = append(out.breakers, fmt.Sprintf("%v after %v: %v -> %v", ch.Rule, short(ch.At.Sub(start)), ch.From, ch.To))
+		turn := fmt.Sprintf("%v after %v: %v -> %v", ch.Rule, short(ch.At.Sub(start)), ch.From, ch.To)
+		out.breakers = append(out.breakers, turn)
 	})
 	p := player{traffic: t, sim: sim, guard: guard, out: &out, by: make(map[string]int)}
 	// A stream of random numbers for each purpose: more failures don't make other calls prioritized.

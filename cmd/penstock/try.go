@@ -98,25 +98,26 @@ func (t traffic) check() error {
 		return fmt.Errorf("--rt is %v: a call takes no less than 0s", t.responds)
 	case t.patience < 0:
 		return fmt.Errorf("--timeout is %v: a caller waits for some time, as in 1s", t.patience)
-	case t.rate*t.length.Seconds() > mostCalls:
-		return fmt.Errorf("%.0f calls are too many, the most is %d: lower --rate or --for", t.rate*t.length.Seconds(), mostCalls)
+	}
+	if calls := t.rate * t.length.Seconds(); calls > mostCalls {
+		return fmt.Errorf("%.0f calls are too many, the most is %d: lower --rate or --for", calls, mostCalls)
 	}
 	return nil
 }
 
 // rulesThenResource completes a rule file, and then the resources that it names.
-func (c *command) rulesThenResource(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
-	if len(args) != 1 {
-		if len(args) > 1 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
+func (c *command) rulesThenResource(
+	cmd *cobra.Command, args []string, part string,
+) (words []string, then cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
 		return ruleFiles(cmd, args, part)
+	case 1:
+		if _, set, _, err := c.readAll(args, together{}); err == nil {
+			words = resources(set)
+		}
 	}
-	_, set, _, err := c.readAll(args, together{})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return resources(set), cobra.ShellCompDirectiveNoFileComp
+	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
 // tableRows is how many rows a table has at most: several seconds are one row of a long play.
@@ -155,7 +156,8 @@ const barWidth = 24 // with it, a line has 80 characters
 // table is the outcome as text.
 func (c *command) table(t traffic, rate string, out outcome) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s for %s, each takes %s%s\n\n", t.resource, rateOf(rate), short(t.length), short(t.responds), drawn(t))
+	fmt.Fprintf(&b, "%s: %s for %s, each takes %s%s\n\n",
+		t.resource, rateOf(rate), short(t.length), short(t.responds), drawn(t))
 	n := step(len(out.seconds))
 	all := rows(out.seconds, n)
 	most := 1
@@ -170,10 +172,8 @@ func (c *command) table(t traffic, rate string, out outcome) string {
 		}
 		passed, refused := bars(r.passed, r.refused, most)
 		line := fmt.Sprintf("%8d %7d %7d %7d %10s %10d", i*n+1, r.asked, r.passed, r.refused, wait, r.inFlight)
-		if bar := c.paint(c.out, green, strings.Repeat("█", passed)) + c.paint(c.out, red, strings.Repeat("░", refused)); bar != "" {
-			line += "  " + bar
-		}
-		fmt.Fprintln(&b, line)
+		bar := c.paint(c.out, green, strings.Repeat("█", passed)) + c.paint(c.out, red, strings.Repeat("░", refused))
+		fmt.Fprintln(&b, strings.TrimRight(line+"  "+bar, " "))
 	}
 	fmt.Fprintf(&b, "%8s %7d %7d %7d\n\n", "all", out.asked, out.passed, out.refused)
 	for _, line := range summary(out) {
@@ -232,7 +232,8 @@ func summary(out outcome) (lines []string) {
 	if out.asked == 0 {
 		return []string{"No call came."}
 	}
-	line := fmt.Sprintf("%s of %d calls passed (%s)", amount(out.passed, out.asked), out.asked, percent(float64(out.passed)/float64(out.asked)))
+	line := fmt.Sprintf("%s of %d calls passed (%s)",
+		amount(out.passed, out.asked), out.asked, percent(float64(out.passed)/float64(out.asked)))
 	if waits := out.waits; len(waits) > 0 {
 		line += fmt.Sprintf(", %d after a wait:\nhalf of those within %s, 99 of 100 within %s, all within %s", len(waits),
 			short(quantile(waits, 0.5)), short(quantile(waits, 0.99)), short(waits[len(waits)-1]))
@@ -247,8 +248,8 @@ func summary(out outcome) (lines []string) {
 				lines = append(lines, fmt.Sprintf("... and %s.", count(len(all)-i, "other rule")))
 				break
 			}
-			lines = append(lines, fmt.Sprintf("%s rule %s: %s.", strings.TrimSpace(r.Rule[:strings.IndexByte(r.Rule, ' ')]), r.Rule[strings.IndexByte(r.Rule, ' ')+1:],
-				fmt.Sprintf(what, count(r.Calls, "call"))))
+			family, id, _ := strings.Cut(r.Rule, " ")
+			lines = append(lines, fmt.Sprintf("%s rule %s: "+what+".", family, id, count(r.Calls, "call")))
 		}
 	}
 	list("refused %s", out.by)
@@ -302,7 +303,10 @@ type jsonTry struct {
 func jsonOutcome(out outcome) jsonTry {
 	j := jsonTry{out.asked, out.passed, out.refused, out.by, out.shadow, append([]string{}, out.breakers...), nil}
 	for i, s := range out.seconds {
-		row := jsonSecond{Second: i + 1, Asked: s.asked, Passed: s.passed, Refused: s.refused, Waited: s.waited, LongestWait: s.longest.Seconds(), InFlight: s.inFlight}
+		row := jsonSecond{
+			Second: i + 1, Asked: s.asked, Passed: s.passed, Refused: s.refused,
+			Waited: s.waited, LongestWait: s.longest.Seconds(), InFlight: s.inFlight,
+		}
 		if s.waited > 0 {
 			row.MeanWait = (s.waits / time.Duration(s.waited)).Seconds()
 		}

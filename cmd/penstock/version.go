@@ -15,7 +15,8 @@ func (c *command) version() *cobra.Command {
 		Args:  args(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			info, _ := debug.ReadBuildInfo()
-			_, err := fmt.Fprintf(c.out, "penstock %s\n%s %s/%s\n", versionOf(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(c.out, "penstock %s\n%s %s/%s\n",
+				versionOf(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}
