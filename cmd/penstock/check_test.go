@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -160,6 +162,39 @@ func TestMadeIDs(t *testing.T) {
 	r := penstock(t, "", "check", a, b)
 	assert.Equal(t, exitErrors, r.code)
 	assert.Contains(t, r.out, b+`:1:11: error: flow[0]: the id "flow:GET /orders" is also that of flow[1] in `+a+":3:5: give each its own, or remove one\n")
+}
+
+// What check says of files together is what a program that watches them meets.
+func TestAsWatched(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"good/a.yaml":  "flow:\n  - {resource: GET /a, threshold: 1}\n",
+		"good/b.json":  `{"flow": [{"resource": "GET /b", "threshold": 1}]}`,
+		"good/#c.yaml": "no rules",
+		"twice/a.yaml": "flow:\n  - {resource: GET /a, threshold: 1}\n",
+		"twice/b.yaml": "flow:\n  - {resource: GET /a, threshold: 2}\n",
+		"bad/a.yaml":   "flow: 1",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	loads := func(laterWins bool, paths ...string) bool {
+		g, err := api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		if laterWins {
+			g.LaterWins()
+		}
+		err = g.WatchRules(t.Context(), paths...)
+		require.NoError(t, g.Close())
+		return err == nil
+	}
+	for _, paths := range [][]string{{"good"}, {"twice"}, {"bad"}, {"good", "bad"}, {"good/a.yaml", "twice/b.yaml"}, {"good/b.json", "twice/b.yaml"}} {
+		for i, p := range paths {
+			paths[i] = filepath.Join(dir, p)
+		}
+		assert.Equal(t, loads(false, paths...), penstock(t, "", append([]string{"check"}, paths...)...).code == exitOK, "%q", paths)
+		assert.Equal(t, loads(true, paths...), penstock(t, "", append([]string{"check", "--later-wins"}, paths...)...).code == exitOK, "%q", paths)
+	}
 }
 
 // Where later files win, what they replace is told, and nothing else is said of it; so it is for

@@ -216,7 +216,9 @@ func (r ruleRef) turnOff() {
 	f.over[r] = true
 	for n, list := range reflect.ValueOf(&f.parsed.Set).Elem().Fields() {
 		if keyOf(n) == r.family {
-			list.Index(r.number).FieldByName("Mode").Set(reflect.ValueOf(spec.Off))
+			if mode := list.Index(r.number).FieldByName("Mode"); mode.IsValid() {
+				mode.Set(reflect.ValueOf(spec.Off))
+			}
 		}
 	}
 }
