@@ -11,25 +11,29 @@ func (c *command) convert() *cobra.Command {
 	var parse parseFlags
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "convert [FILE|-]",
+		Use:   "convert [FILE|DIR|-]...",
 		Short: "Write rules of any dialect as a native file",
 		Long: `Convert reads a rule file of alibaba/Sentinel for Java, of sentinel-golang, or
 a native one, and writes a native file that means the same to standard output:
-YAML, or JSON with --json. What has another meaning here, or none, is told on
-standard error. Comments of the file are not kept.
+YAML, or JSON with --json. Several files become one. What has another meaning
+here, or none, is told on standard error. Comments of the files are not kept.
 
 Exit code: 0, or 1 if the file is not understood.`,
 		Example: `  penstock convert --from sentinel-java flow-rules.json >rules.yaml
   penstock convert --from sentinel-go --family flow rules.json
+  penstock convert flow-rules.json degrade-rules.json >rules.yaml
   curl -s localhost:8719/getRules?type=flow | penstock convert`,
-		Args:              args(0, 1, "one file, or - for standard input"),
+		Args:              args(0, -1, "files, directories, or - for standard input"),
 		ValidArgsFunction: ruleFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts, err := parse.options(cmd)
 			if err != nil {
 				return err
 			}
-			_, set, faults, err := c.readAll(append(args, stdin)[:1], together{ParseOptions: opts})
+			if len(args) == 0 {
+				args = []string{stdin}
+			}
+			_, set, faults, err := c.readAll(args, together{ParseOptions: opts})
 			if err != nil {
 				return err
 			}

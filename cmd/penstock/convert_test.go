@@ -38,6 +38,17 @@ func TestTwentyRulesInThreeDialects(t *testing.T) {
 	assert.Equal(t, result{exitOK, want, ""}, penstock(t, want, "fmt"))
 }
 
+// A list of each family in a file of its own, as users of Java have them, becomes one file.
+func TestConvertSeveralFiles(t *testing.T) {
+	flows := write(t, "flow.json", `[{"resource": "GET /orders", "grade": 1, "count": 100}]`)
+	breakers := write(t, "degrade.json", `[{"resource": "POST /payments", "grade": 2, "count": 9, "timeWindow": 10}]`)
+	r := penstock(t, "", "convert", flows, breakers)
+	require.Equal(t, exitOK, r.code, r.err)
+	set := parse(t, r.out)
+	assert.Len(t, set.Flow, 1)
+	assert.Len(t, set.Breaker, 1)
+}
+
 // What has no meaning here is told on standard error, so that the output stays a rule file.
 func TestConvertTells(t *testing.T) {
 	r := penstock(t, `[{"resource": "POST /payments", "grade": 1, "count": 1, "timeWindow": 10}]`, "convert", "--from", "sentinel-java")
