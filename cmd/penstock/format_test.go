@@ -248,16 +248,14 @@ func drawFile(rng *rand.Rand) string {
 	return b.String()
 }
 
-// The rule files of this repository stay what they are.
-func TestFormatExamples(t *testing.T) {
+// The rule files of this repository are as the command would have them.
+func TestExamples(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "*", "*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
-		text := read(t, file)
-		r := penstock(t, text, "fmt")
-		require.Equal(t, exitOK, r.code, r.err)
-		assert.Equal(t, parse(t, text), parse(t, r.out), file)
+		assert.Equal(t, result{}, penstock(t, "", "fmt", "-d", file))
+		assert.Equal(t, exitOK, penstock(t, "", "check", "--strict", file).code, file)
 	}
 }
 
