@@ -218,6 +218,8 @@ func TestLaterWins(t *testing.T) {
 `, ""}, r)
 	assert.Contains(t, penstock(t, "", "try", "--later-wins", ".", "GET /orders", "--rate", "100/s", "--for", "1s").out, "\n50 of 100 calls passed")
 	assert.Contains(t, penstock(t, "", "explain", "--later-wins", ".", "GET /orders").out, "units in 1s: 0 of 50")
+	assert.Contains(t, penstock(t, "", "explain", "a.yaml", "b.yaml", "--later-wins", "GET /orders").out, "0 of 50")
+	assert.Contains(t, penstock(t, "", "explain", "b.yaml", "a.yaml", "--later-wins", "GET /orders").out, "0 of 10")
 	one := write(t, "one.yaml", "flow:\n  - {id: users, resource: GET /users, threshold: 1}\n  - {id: orders, resource: GET /orders, threshold: 50}\n")
 	assert.Equal(t, result{}, penstock(t, "", "diff", "--later-wins", ".", one))
 }

@@ -37,11 +37,11 @@ Exit code: 0 if nothing differs, 1 if something does, 2 for errors.`,
 			if args[0] == stdin && args[1] == stdin {
 				return usage(cmd, errors.New("only one of the two can be standard input"))
 			}
-			old, err := c.load(args[0], how)
+			old, err := c.load(args[:1], how)
 			if err != nil {
 				return trouble(err)
 			}
-			new, err := c.load(args[1], how)
+			new, err := c.load(args[1:], how)
 			if err != nil {
 				return trouble(err)
 			}

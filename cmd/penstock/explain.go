@@ -11,9 +11,9 @@ func (c *command) explain() *cobra.Command {
 	var how together
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "explain RULES RESOURCE",
+		Use:   "explain RULES... RESOURCE",
 		Short: "Tell which rules a call would meet, and why",
-		Long: `Explain loads a rule file, or all of a directory, and tells which rules a call
+		Long: `Explain loads rule files, or all of a directory, and tells which rules a call
 to a resource would meet: in the order in which they are asked, why each
 applies, and what it measures and allows. Below stand rules that are about the
 name and do not apply, each with the reason, such as that another rule is
@@ -26,9 +26,10 @@ Exit code: 0, or 1 for errors, whatever becomes of the call.`,
 		Example: `  penstock explain rules.yaml "GET /orders"
   penstock explain rules.yaml "GET /orders" --origin acme
   penstock explain rules/ "GET /search" --arg user=ann --arg 0=7`,
-		Args:              args(2, 2, "a rule file or directory, and a resource"),
+		Args:              args(2, -1, "rule files or directories, and a resource"),
 		ValidArgsFunction: c.rulesThenResource,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			paths, resource := rulesAndResource(args)
 			caller, busy, err := who.of()
 			if err == nil {
 				err = caller.alone()
@@ -36,7 +37,7 @@ Exit code: 0, or 1 for errors, whatever becomes of the call.`,
 			if err != nil {
 				return usage(cmd, err)
 			}
-			set, err := c.load(args[0], how)
+			set, err := c.load(paths, how)
 			if err != nil {
 				return err
 			}
@@ -46,7 +47,7 @@ Exit code: 0, or 1 for errors, whatever becomes of the call.`,
 			}
 			defer guard.Close()
 			ctx, opts := caller.options(0)
-			x, err := guard.Explain(ctx, args[1], opts...)
+			x, err := guard.Explain(ctx, resource, opts...)
 			if err != nil {
 				return err
 			}

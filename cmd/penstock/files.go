@@ -132,8 +132,8 @@ func (c *command) readAll(args []string, opts together) (files []ruleFile, set r
 }
 
 // load is readAll for commands that need rules without faults.
-func (c *command) load(arg string, opts together) (rules.Set, error) {
-	_, set, faults, err := c.readAll([]string{arg}, opts)
+func (c *command) load(args []string, opts together) (rules.Set, error) {
+	_, set, faults, err := c.readAll(args, opts)
 	if err != nil {
 		return rules.Set{}, err
 	}

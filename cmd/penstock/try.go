@@ -19,9 +19,9 @@ func (c *command) try() *cobra.Command {
 	var svg string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "try RULES RESOURCE",
+		Use:   "try RULES... RESOURCE",
 		Short: "Play traffic through rules, and show what passes",
-		Long: `Try loads a rule file, or all of a directory, and plays calls to one resource
+		Long: `Try loads rule files, or all of a directory, and plays calls to one resource
 through the real engine, on a clock of its own: minutes take moments, and the
 same command comes to the same figures on every machine. It shows what passes
 second by second, what is refused and by which rule, and how long calls wait.
@@ -37,18 +37,20 @@ Exit code: 0, or 1 for errors, whatever passes.`,
   penstock try rules.yaml "POST /reports" --rate 20/s --rt 200ms --random
   penstock try rules.yaml "GET /search" --arg user=ann --arg user=bob
   penstock try rules.yaml "POST /payments" --errors 60% --svg payments.svg`,
-		Args:              args(2, 2, "a rule file or directory, and a resource"),
+		Args:              args(2, -1, "rule files or directories, and a resource"),
 		ValidArgsFunction: c.rulesThenResource,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			paths, resource := rulesAndResource(args)
+			t.resource = resource
 			var err error
 			if t.caller, t.busy, err = who.of(); err != nil {
 				return usage(cmd, err)
 			}
-			t.resource, t.rate, t.priority, t.failures = args[1], calls.perSecond, priority.of, failures.of
+			t.rate, t.priority, t.failures = calls.perSecond, priority.of, failures.of
 			if err := t.check(); err != nil {
 				return usage(cmd, err)
 			}
-			set, err := c.load(args[0], how)
+			set, err := c.load(paths, how)
 			if err != nil {
 				return err
 			}
@@ -105,17 +107,21 @@ func (t traffic) check() error {
 	return nil
 }
 
+// rulesAndResource takes arguments apart: the last one is a resource.
+func rulesAndResource(args []string) (paths []string, resource string) {
+	last := len(args) - 1
+	return args[:last], args[last]
+}
+
 // rulesThenResource completes a rule file, and then the resources that it names.
 func (c *command) rulesThenResource(
 	cmd *cobra.Command, args []string, part string,
 ) (words []string, then cobra.ShellCompDirective) {
-	switch len(args) {
-	case 0:
+	if len(args) == 0 {
 		return ruleFiles(cmd, args, part)
-	case 1:
-		if _, set, _, err := c.readAll(args, together{}); err == nil {
-			words = resources(set)
-		}
+	}
+	if _, set, _, err := c.readAll(args, together{}); err == nil {
+		words = resources(set)
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
