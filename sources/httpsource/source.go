@@ -77,7 +77,7 @@ func New(address string, cfg Config) (*Source, error) {
 	switch {
 	// What package url says of an address holds parts of it, which may be those of a password.
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, errors.New("httpsource: the address is no URL of http or https with a host")
+		return nil, errors.New("httpsource: write an http or https URL with a host, as in https://config.internal/r.yaml")
 	case cfg.Poll != 0 && (cfg.Poll < leastPoll || cfg.Poll > mostPoll):
 		return nil, fmt.Errorf("httpsource: Poll is %v, the least is %v and the most %v", cfg.Poll, leastPoll, mostPoll)
 	case cfg.Timeout != 0 && cfg.Timeout < leastTimeout:
