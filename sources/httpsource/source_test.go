@@ -27,12 +27,12 @@ func TestNewRefuses(t *testing.T) {
 		cfg     Config
 		why     string
 	}{
-		{"", Config{}, "the address is no URL"},
-		{"rules.yaml", Config{}, "the address is no URL"},
-		{"file:///etc/rules.yaml", Config{}, "the address is no URL"},
-		{"https:///rules.yaml", Config{}, "the address is no URL"},
-		{"http://user:canary%zz@host/", Config{}, "the address is no URL"},
-		{"http://user:cana/ry@host/", Config{}, "the address is no URL"},
+		{"", Config{}, "write an http or https URL with a host"},
+		{"rules.yaml", Config{}, "write an http or https URL with a host"},
+		{"file:///etc/rules.yaml", Config{}, "write an http or https URL with a host"},
+		{"https:///rules.yaml", Config{}, "write an http or https URL with a host"},
+		{"http://user:canary%zz@host/", Config{}, "write an http or https URL with a host"},
+		{"http://user:cana/ry@host/", Config{}, "write an http or https URL with a host"},
 		{"http://host", Config{Poll: time.Millisecond}, "Poll is 1ms, the least is 1s and the most 24h0m0s"},
 		{"http://host", Config{Poll: 1 << 62}, "and the most 24h0m0s"},
 		{"http://host", Config{Poll: -1}, "Poll is -1ns, the least is 1s"},
