@@ -349,7 +349,8 @@ func (l *Loader) Load(set Set) error {
 }
 
 // LoadFile is Load with the rules of a file, after whose path the source is called then. A watch
-// of that file takes its place.
+// of that file takes its place; while there is one, which has something else in force, LoadFile is
+// a [*SourceError].
 func (l *Loader) LoadFile(path string) (Parsed, error) {
 	data, _, err := readFile(path, MaxFileSize)
 	if err != nil {
@@ -372,6 +373,10 @@ func (l *Loader) tryCode(name string, yields bool, c *content) (reports []report
 	l.loading.Lock()
 	defer l.loading.Unlock()
 	l.mu.Lock()
+	if yields && l.watchedOtherwise(name, c) { // it would not be in force
+		l.mu.Unlock()
+		return nil, &SourceError{name}
+	}
 	i := slices.IndexFunc(l.members, func(m *member) bool { return !m.watched && m.names == nil && !m.kept })
 	var m *member
 	if i >= 0 {
@@ -406,6 +411,15 @@ func (l *Loader) tryCode(name string, yields bool, c *content) (reports []report
 		l.mu.Unlock()
 	}
 	return reports, err
+}
+
+// watchedOtherwise reports whether a file is watched, and something else than c is in force of it.
+func (l *Loader) watchedOtherwise(name string, c *content) bool {
+	return slices.ContainsFunc(l.members, func(m *member) bool {
+		return m.names != nil && !m.gone() && slices.ContainsFunc(m.pieces, func(p *piece) bool {
+			return p.name == name && !p.left && !same(p.good, c)
+		})
+	})
 }
 
 // LaterWins declares that from the next load on two sources may have rules with one ID: that of
