@@ -370,10 +370,10 @@ func originals(t testing.TB) []string {
 // A thousand changes of valid files, the same ones in each run, and a thousand others: each file is
 // still valid and read as what it states, by another reading of it, or refused at the change.
 //
-// At the change is within a line of it; of what fits the rest of its rule no longer, such as a field that the
-// changed behavior doesn't read or a key that is gone, it is that rule or its field; of a family that is another
-// one now, its rules. Where the text is not even
-// YAML it is where the scanner stops, which is not before the change.
+// At the change is within a line of it; of what fits the rest of its rule no longer, such as a
+// field that the changed behavior doesn't read or a key that is gone, it is that rule or its
+// field; of a family that is another one now, its rules. Where the text is not even YAML it is
+// where the scanner stops, which is not before the change.
 func TestMutations(t *testing.T) {
 	all := originals(t)
 	for _, rng := range []*rand.Rand{rand.New(rand.NewPCG(15, 1000)), chance.Source(t)} {
@@ -401,8 +401,8 @@ func TestMutations(t *testing.T) {
 
 var placed = regexp.MustCompile(`\bat (\d+):\d+`)
 
-// told reports whether an error tells of the change within a line of it, and whether it does so at the
-// change.
+// told reports whether an error tells of the change within a line of it, and whether it does so at
+// the change.
 func (m mutant) told(t *testing.T, err error) (line, ok bool) {
 	t.Helper()
 	all := []error{err}
@@ -432,8 +432,8 @@ func (m mutant) told(t *testing.T, err error) (line, ok bool) {
 	return line, line || ok
 }
 
-// ruleOf returns the first and the last line of the rule that a path begins with, and the line of the
-// key of its family; 0 if there is none.
+// ruleOf returns the first and the last line of the rule that a path begins with, and the line of
+// the key of its family; 0 if there is none.
 func (m mutant) ruleOf(path string) (first, last, family int) {
 	key, rest, _ := strings.Cut(path, "[")
 	number, _, _ := strings.Cut(rest, "]")

@@ -165,9 +165,9 @@ func (j judge) agree(t *testing.T, rule map[string]any) (taken bool) {
 	return refused == nil
 }
 
-// For every field of every family, alone and beside others, the schema and the loader agree. Every field
-// is right in some rule, and makes a right one wrong: so a field that is new, that is
-// gone, or whose range has changed is found.
+// For every field of every family, alone and beside others, the schema and the loader agree. Every
+// field is right in some rule, and makes a right one wrong: so a field that is new, that is gone,
+// or whose range has changed is found.
 func TestSchemaAgreesWithTheLoader(t *testing.T) {
 	schema := compiled(t)
 	used := make(map[string]bool)

@@ -62,8 +62,8 @@ func TestIsASchema(t *testing.T) {
 	require.NoError(t, meta.Validate(instance(t, rules.Schema())))
 }
 
-// Every rule file that somebody may copy names the schema in its first line, by an address that is right
-// wherever the copy lies, and is valid.
+// Every rule file that somebody may copy names the schema in its first line, by an address that is
+// right wherever the copy lies, and is valid.
 func TestExamples(t *testing.T) {
 	schema := compiled(t)
 	found := 0

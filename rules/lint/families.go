@@ -26,7 +26,8 @@ func listOf[R spec.Rule[R]](family string, rules []R) list {
 	return list{family, namesOf(rules), func(i int) string { return fmt.Sprintf("%#v", rules[i].WithID("")) }}
 }
 
-// read writes the defaults of all rules out. A rule that can't be loaded stays as it is, and is off.
+// read writes the defaults of all rules out. A rule that can't be loaded stays as it is, and is
+// off.
 func (l *linter) read() {
 	coldFactor := l.opts.ColdFactor
 	l.set.Authority = written(l.set.Authority, authority.Rule.Normalized, func(r *authority.Rule) *spec.Mode { return &r.Mode })
@@ -55,7 +56,7 @@ func written[R any](rules []R, normalized func(R) (R, error), mode func(*R) *spe
 	return all
 }
 
-// listOf is that of a family.
+// list is what there is to look at of a family.
 func (l *linter) list(family string) list {
 	return l.lists[slices.IndexFunc(l.lists, func(x list) bool { return x.family == family })]
 }

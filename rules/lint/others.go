@@ -47,8 +47,8 @@ func (l *linter) hotspots() {
 	}
 }
 
-// withoutValue returns what reports whether figures are of the rule of an ID, and a call that it could be
-// about has come, but none with a value.
+// withoutValue returns what reports whether figures are of the rule of an ID, and a call that it
+// could be about has come, but none with a value.
 func withoutValue(id string) func(core.RuleFigures) bool {
 	return func(r core.RuleFigures) bool {
 		if r.Kind != core.KindHotspot || r.ID != id || !r.Asked {
@@ -75,8 +75,9 @@ func stricterHotspot(strict, loose hotspot.Rule) bool {
 		enoughFor(strict, loose)
 }
 
-// enoughFor reports whether a value's bucket of loose is never empty if strict's decides first. Buckets are filled up
-// once an interval is over, each at a time of its own: two of strict's can be used up within one of loose's.
+// enoughFor reports whether a value's bucket of loose is never empty if strict's decides first.
+// Buckets are filled up once an interval is over, each at a time of its own: two of strict's can
+// be used up within one of loose's.
 func enoughFor(strict, loose hotspot.Rule) bool {
 	if loose.Metric == hotspot.Concurrency {
 		return math.Floor(strict.Threshold) <= math.Floor(loose.Threshold)

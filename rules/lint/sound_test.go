@@ -19,9 +19,9 @@ import (
 	"github.com/penstock-go/penstock/rules/lint"
 )
 
-// What the linter says never happens does not happen in the engine: a rule that never decides can be left
-// out and every call is decided the same, one that lets nothing in lets nothing in, a breaker that never
-// opens doesn't. Random rules, random calls.
+// What the linter says never happens does not happen in the engine: a rule that never decides can
+// be left out and every call is decided the same, one that lets nothing in lets nothing in, a
+// breaker that never opens doesn't. Random rules, random calls.
 func TestWhatNeverHappens(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 5))
 	met := make(map[string]int)
@@ -90,8 +90,8 @@ func drawn(rng *rand.Rand) flow.Rule {
 	return r
 }
 
-// play tells of each call whether it passed (+), was refused by a flow rule (-) or by a breaker (o). It is not
-// ok if the rules can't be loaded.
+// play tells of each call whether it passed (+), was refused by a flow rule (-) or by a breaker
+// (o). It is not ok if the rules can't be loaded.
 func play(t *testing.T, set rules.Set, seed uint64) (verdicts string, ok bool) {
 	t.Helper()
 	clock := api.NewManualClock(time.Unix(1000, 0))

@@ -95,7 +95,8 @@ func (g *generator) native() (definitions object, err error) {
 	}}}, definitions...), nil
 }
 
-// structure describes a rule, or what is in a list of one. path is the key of its family, and of the list.
+// structure describes a rule, or what is in a list of one. path is the key of its family, and of
+// the list.
 func (g *generator) structure(t reflect.Type, path string) (object, error) {
 	fields := object{}
 	var required []string
