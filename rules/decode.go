@@ -118,6 +118,9 @@ func (d *decoder) structure(n *yaml.Node, path string, into reflect.Value, field
 		values[key] = e.value
 		if f := into.Field(fields[i].index); holdsStructs(f.Type()) {
 			d.structures(e.value, path+"."+key, f)
+		} else if f.Kind() == reflect.Pointer && f.Type().Elem().Kind() == reflect.Struct {
+			f.Set(reflect.New(f.Type().Elem()))
+			d.structure(e.value, path+"."+key, f.Elem(), fieldsOf(f.Type().Elem()))
 		} else if problem := readValue(e.value, f); problem != "" {
 			d.add(placeOf(e.value), path+"."+key, "%s", problem)
 		}

@@ -170,9 +170,6 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 
 		// What can't be said here, or not yet.
 		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 1}}]`, "r:1:47: [0].clusterMode: is true, and rules for a whole cluster are not read yet: as a limit of this process alone the rule would mean something else, so write false if that is what you mean"},
-		{`[{"resource": "route", "resourceMode": 0, "count": 1, "intervalSec": 1}]`, "r:1:1: has rules of a gateway, which are not read yet: write a flow or a hotspot rule for each route"},
-		{`[{"apiName": "shop", "predicateItems": [{"pattern": "/shop/**", "matchStrategy": 1}]}]`, "r:1:1: has API groups of a gateway, which are not read yet: write the routes as resources"},
-		{`{"gw-flow": [{"resource": "a", "count": 1}], "gw-api-group": []}`, "r:1:13: gw-flow: has rules of a gateway, which are not read yet: write a flow or a hotspot rule for each route"},
 		{`[{"resource": "a", "count": 1, "strategy": 1, "refResource": "b", "controlBehavior": 2}]`, "r:1:86: [0].controlBehavior: throttle does not go with relation associated, whose traffic is another resource's: use reject or warmUp"},
 		{`[{"resource": "a(?=b)", "regex": true, "count": 1}]`, "r:1:15: [0].resource: is not a valid regular expression: invalid or unsupported Perl syntax: \"(?=\""},
 		{`[{"resource": "*", "count": 1}]`, "r:1:15: [0].resource: is \"*\", which is one name there, and stands for all of them here: name the resource"},
@@ -276,7 +273,7 @@ func TestWarnings(t *testing.T) {
 			"r:1:32: [0].limitApp: is left out: the rule is for all callers, as in Sentinel, which doesn't read it in rules of this kind (no-callers)"},
 		{`[{"resource": "a", "paramIdx": 0, "count": 1.5}]`, "r:1:44: [0].count: has a fraction, which is left out, as Sentinel does (whole-numbers)"},
 		{`[{"resource": "a", "paramIdx": 0, "count": 1, "controlBehavior": 1}]`,
-			"r:1:66: [0].controlBehavior: is read as 0, reject, as Sentinel does: a hotspot rule has that and 2, throttle (no-warm-up)"},
+			"r:1:66: [0].controlBehavior: is read as 0, reject, as Sentinel does: a rule about values has that and 2, throttle (no-warm-up)"},
 		{`[{"resource": "a", "limitApp": "b", "strategy": 0}, {"resource": "a", "limitApp": "c", "strategy": 1}]`,
 			"r:1:66: [1].resource: has an earlier rule, and for Sentinel it is the only one; here both hold (second-rule)"},
 		{`[{"id": 3, "resource": "a", "count": 1}, {"id": 3, "resource": "b", "count": 1}]`,

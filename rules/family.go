@@ -170,7 +170,11 @@ func (f rulesOf[R]) accept(d *decoder, read *reading[R], rule R, from source) bo
 	case same:
 		d.add(placeOf(from.node), from.path, "is the same rule as %s at %v: remove one", read.accepted[j].path, read.accepted[j].at)
 	case j >= 0:
-		d.add(placeOf(from.values["id"]), from.path+".id", "%q is already the id of %s at %v", clip(rule.Info().ID), read.accepted[j].path, read.accepted[j].at)
+		id := "id"
+		if from.called != nil {
+			id = from.called(id)
+		}
+		d.add(placeOf(from.values[id]), from.path+"."+id, "%q is already the id of %s at %v", clip(rule.Info().ID), read.accepted[j].path, read.accepted[j].at)
 	}
 	at := located{from.path, placeOf(from.node), from.fields(read.keysOf(f))}
 	read.accepted = append(read.accepted, at)

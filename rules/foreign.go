@@ -55,6 +55,8 @@ type rulesFrom[F foreignRule[R], R spec.Rule[R]] struct {
 	field func(R, string) string
 	// onlyFirst says that there the first rule of a resource counts, and here all do.
 	onlyFirst bool
+	// keyed says that the id is no number of a dashboard's, but what the others are about.
+	keyed bool
 }
 
 func (l rulesFrom[F, R]) names() []string { return l.called }
@@ -101,7 +103,7 @@ func (l rulesFrom[F, R]) decode(d *decoder, list *yaml.Node, path string, s *Set
 				d.add(placeOfField(values, "resource", node), path+".resource", "is \"*\", which is one name there, and stands for all of them here: name the resource")
 				continue
 			}
-			if info.ID != "" && named[info.ID] {
+			if info.ID != "" && named[info.ID] && !l.keyed {
 				d.warn("same-id", placeOfField(values, "id", node), path+".id", "is that of another rule; Sentinel doesn't look at it, and this rule goes without")
 				n = n.WithID("")
 			}
@@ -164,23 +166,6 @@ func placeOfField(values map[string]*yaml.Node, field string, rule *yaml.Node) p
 		return placeOf(value)
 	}
 	return placeOf(rule)
-}
-
-// refusedList is one that can't be read yet.
-type refusedList struct {
-	called, known, telling []string
-	why                    string
-}
-
-func (l refusedList) names() []string     { return l.called }
-func (l refusedList) keys() []string      { return l.known }
-func (l refusedList) telltales() []string { return l.telling }
-
-func (l refusedList) decode(d *decoder, list *yaml.Node, path string, _ *Set) {
-	if list.Kind == yaml.SequenceNode && len(list.Content) == 0 {
-		return
-	}
-	d.add(placeOf(list), path, "%s", l.why)
 }
 
 // foreign reads a file of another dialect.

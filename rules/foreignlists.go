@@ -6,6 +6,7 @@ import (
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/sentinel"
 	"github.com/penstock-go/penstock/isolation"
@@ -90,19 +91,23 @@ var foreignLists = map[Dialect][]foreignList{
 			fields:    map[string]string{"origins": "limitApp", "list": "strategy", "match": "regex"},
 			onlyFirst: true,
 		},
-		refusedList{
-			called: []string{"gwflow", "gatewayflow", "gateway", "gw"},
-			known: append([]string{
-				"id", "resource", "resourceMode", "grade", "count", "intervalSec", "controlBehavior", "burst", "maxQueueingTimeoutMs", "paramItem",
-			}, dashboard...),
+		rulesFrom[sentinel.JavaGateway, gateway.Rule]{
+			called:  []string{"gwflow", "gatewayflow", "gateway", "gw"},
 			telling: []string{"resourceMode", "intervalSec", "burst", "maxQueueingTimeoutMs", "paramItem"},
-			why:     "has rules of a gateway, which are not read yet: write a flow or a hotspot rule for each route",
+			ignored: append([]string{"clusterConfig"}, dashboard...),
+			unset:   sentinel.JavaGatewayUnset,
+			fields: map[string]string{
+				"threshold": "count", "route": "resource", "group": "resource", "metric": "grade", "interval": "intervalSec",
+				"behavior": "controlBehavior", "maxWait": "maxQueueingTimeoutMs",
+				"param": "paramItem", "name": "paramItem", "value": "paramItem", "valueMatch": "paramItem",
+			},
 		},
-		refusedList{
+		rulesFrom[sentinel.JavaAPI, gateway.Group]{
 			called:  []string{"gwapigroup", "gatewayapi", "gwapi", "apidefinition"},
-			known:   append([]string{"id", "apiName", "predicateItems"}, dashboard...),
 			telling: []string{"apiName", "predicateItems"},
-			why:     "has API groups of a gateway, which are not read yet: write the routes as resources",
+			ignored: dashboard,
+			fields:  map[string]string{"id": "apiName", "paths": "predicateItems"},
+			keyed:   true,
 		},
 	},
 	SentinelGo: {

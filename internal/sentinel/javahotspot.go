@@ -58,9 +58,7 @@ func (r JavaHotspot) Native() (rules []hotspot.Rule, warnings []Warning, err err
 	n := hotspot.Rule{
 		ID: string(r.ID), Resource: r.Resource, Match: matchOf(r.Regex), Index: hotspot.At(r.ParamIdx), Threshold: math.Trunc(r.Count),
 	}
-	if n.Threshold != r.Count {
-		warnings = append(warnings, Warning{"whole-numbers", "count", "has a fraction, which is left out, as Sentinel does"})
-	}
+	warnings = fraction(r.Count)
 	if n.Metric, err = meaning("grade", r.Grade, javaHotspotMetrics); err != nil {
 		return nil, nil, err
 	}
@@ -72,8 +70,7 @@ func (r JavaHotspot) Native() (rules []hotspot.Rule, warnings []Warning, err err
 		default:
 			n.Burst = r.BurstCount
 			if r.ControlBehavior != 0 {
-				warnings = append(warnings, Warning{"no-warm-up", "controlBehavior",
-					"is read as 0, reject, as Sentinel does: a hotspot rule has that and 2, throttle"})
+				warnings = append(warnings, noWarmUp())
 			}
 		}
 	}
@@ -85,6 +82,19 @@ func (r JavaHotspot) Native() (rules []hotspot.Rule, warnings []Warning, err err
 		n.Exceptions = append(n.Exceptions, hotspot.Exception{Value: hotspot.ValueOf(v), Threshold: float64(item.Count)})
 	}
 	return []hotspot.Rule{n}, append(warnings, noCallers(r.LimitApp)...), nil
+}
+
+// fraction warns of a threshold that Java cuts to a whole number.
+func fraction(count float64) []Warning {
+	if math.Trunc(count) == count {
+		return nil
+	}
+	return []Warning{{"whole-numbers", "count", "has a fraction, which is left out, as Sentinel does"}}
+}
+
+func noWarmUp() Warning {
+	return Warning{"no-warm-up", "controlBehavior",
+		"is read as 0, reject, as Sentinel does: a rule about values has that and 2, throttle"}
 }
 
 // javaTypes are the types of values, by the names that Java has for them.

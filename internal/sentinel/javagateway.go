@@ -1,0 +1,191 @@
+package sentinel
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/gateway"
+	"github.com/penstock-go/penstock/hotspot"
+)
+
+// JavaGateway is a GatewayFlowRule. To Java it is a ParamFlowRule, also without a paramItem.
+type JavaGateway struct {
+	ID                   ID         `yaml:"id,omitempty"`
+	Resource             string     `yaml:"resource,omitempty"`
+	ResourceMode         int        `yaml:"resourceMode,omitempty"` // 0 a route, 1 an API group
+	Grade                int        `yaml:"grade,omitempty"`        // 0 calls in flight, 1 per interval
+	Count                float64    `yaml:"count"`
+	IntervalSec          int        `yaml:"intervalSec,omitempty"`
+	ControlBehavior      int        `yaml:"controlBehavior,omitempty"` // 2 throttle, or else reject
+	Burst                int        `yaml:"burst,omitempty"`
+	MaxQueueingTimeoutMs int        `yaml:"maxQueueingTimeoutMs,omitempty"`
+	ParamItem            *JavaParam `yaml:"paramItem,omitempty"` // nil: all requests share the limit
+	ClusterMode          bool       `yaml:"clusterMode,omitempty"`
+}
+
+// JavaParam is a GatewayParamFlowItem: what each value of has the limit.
+type JavaParam struct {
+	Index         int    `yaml:"index,omitempty"`         // Sentinel's own affair
+	ParseStrategy int    `yaml:"parseStrategy,omitempty"` // 0 client IP, 1 host, 2 header, 3 query, 4 cookie
+	FieldName     string `yaml:"fieldName,omitempty"`
+	Pattern       string `yaml:"pattern,omitempty"`
+	MatchStrategy int    `yaml:"matchStrategy,omitempty"` // 0 exact, 1 prefix, 2 regex, 3 contains
+}
+
+// JavaGatewayUnset is what Java takes where a file says nothing.
+var JavaGatewayUnset = JavaGateway{Grade: 1, IntervalSec: 1, MaxQueueingTimeoutMs: 500}
+
+var (
+	javaParams  = []gateway.Param{gateway.ClientIP, gateway.Host, gateway.Header, gateway.Query, gateway.Cookie}
+	javaMatches = []gateway.ValueMatch{gateway.Exact, gateway.Prefix, gateway.Regex, gateway.Contains}
+)
+
+// Check says why Java drops the rule.
+func (r JavaGateway) Check() error {
+	var f first
+	f.bad(blank(r.Resource), "resource", needsResource)
+	f.bad(!(r.Count >= 0), "count", "is %v: use a number from 0 on", r.Count)
+	f.bad(r.Burst < 0, "burst", "is %d: use a number from 0 on", r.Burst)
+	f.bad(r.IntervalSec <= 0, "intervalSec", "is %d: use a number of seconds from 1 on", r.IntervalSec)
+	f.bad(r.ControlBehavior < 0, "controlBehavior", "is %d: use 0, reject, or 2, throttle", r.ControlBehavior)
+	if p := r.ParamItem; p != nil {
+		named := p.ParseStrategy >= 2 && p.ParseStrategy < len(javaParams)
+		f.bad(named && blank(p.FieldName), "paramItem", "needs fieldName: say which header, query parameter or cookie")
+	}
+	return f.err
+}
+
+// Native is the rule in our terms. To Java every threshold is a whole number.
+func (r JavaGateway) Native() (rules []gateway.Rule, warnings []Warning, err error) {
+	if err := errCluster(r.ClusterMode); err != nil {
+		return nil, nil, err
+	}
+	n := gateway.Rule{ID: string(r.ID), Threshold: math.Trunc(r.Count)}
+	warnings = fraction(r.Count)
+	switch r.ResourceMode {
+	case 0:
+		n.Route = r.Resource
+	case 1:
+		n.Group = r.Resource
+	default:
+		return nil, nil, spec.BadField("resourceMode", "is %d: use 0 for a route, or 1 for an API group", r.ResourceMode)
+	}
+	if n.Metric, err = meaning("grade", r.Grade, javaHotspotMetrics); err != nil {
+		return nil, nil, err
+	}
+	if p := r.ParamItem; p != nil {
+		more, err := p.applyTo(&n)
+		if err != nil {
+			return nil, nil, err
+		}
+		warnings = append(warnings, more...)
+	}
+	if n.Metric == hotspot.QPS {
+		n.Interval = unlessDefault(period(r.IntervalSec, time.Second))
+		switch {
+		case r.ControlBehavior == javaThrottle:
+			n.Behavior, n.MaxWait = hotspot.Throttle, patience(r.MaxQueueingTimeoutMs)
+		case n.Param == gateway.None && r.Burst > 0 && n.Threshold >= 1:
+			// Java fills a bucket of as many as both; ours has room for one more than its burst.
+			n.Behavior, n.Burst = hotspot.TokenBucket, int(min(n.Threshold+float64(r.Burst), math.MaxInt32))-1
+		case n.Param != gateway.None:
+			n.Burst = r.Burst
+		}
+		if r.ControlBehavior != 0 && r.ControlBehavior != javaThrottle {
+			warnings = append(warnings, noWarmUp())
+		}
+	}
+	return []gateway.Rule{n}, warnings, nil
+}
+
+// applyTo has the rule go by the values of the parameter.
+func (p JavaParam) applyTo(n *gateway.Rule) (warnings []Warning, err error) {
+	if n.Param, err = meaning("paramItem", p.ParseStrategy, javaParams); err != nil {
+		return nil, err
+	}
+	if n.Param != gateway.ClientIP && n.Param != gateway.Host {
+		n.Name = p.FieldName
+	}
+	if p.Pattern == "" {
+		return nil, nil
+	}
+	n.Value = p.Pattern
+	if n.ValueMatch, err = meaning("paramItem", p.MatchStrategy, javaMatches); err != nil {
+		return nil, err
+	}
+	if n.ValueMatch == gateway.Prefix {
+		warnings = append(warnings, Warning{"prefix-of-a-value", "paramItem",
+			"has matchStrategy 1, prefix, for which Sentinel takes every value; here the rule looks only at those that begin so"})
+	}
+	return warnings, nil
+}
+
+// JavaAPI is an ApiDefinition: paths that belong together.
+type JavaAPI struct {
+	ID             ID         `yaml:"id,omitempty"` // the dashboard's own
+	APIName        string     `yaml:"apiName"`
+	PredicateItems []JavaPath `yaml:"predicateItems"`
+}
+
+// JavaPath is an ApiPathPredicateItem.
+type JavaPath struct {
+	Pattern       string `yaml:"pattern"`
+	MatchStrategy int    `yaml:"matchStrategy,omitempty"` // 0 exact, 1 a pattern as in /orders/**, 2 regex
+}
+
+// Check says why Java drops the definition.
+func (a JavaAPI) Check() error {
+	var f first
+	f.bad(blank(a.APIName), "apiName", "is required: Sentinel drops a definition without")
+	f.bad(len(a.PredicateItems) == 0, "predicateItems", "is empty: Sentinel drops a definition without paths")
+	return f.err
+}
+
+// Native is the group in our terms.
+func (a JavaAPI) Native() (groups []gateway.Group, warnings []Warning, err error) {
+	g := gateway.Group{ID: a.APIName}
+	for i, item := range a.PredicateItems {
+		paths, err := item.native()
+		if err != nil {
+			return nil, nil, spec.BadField("predicateItems", "number %d: %v", i, err)
+		}
+		g.Paths = append(g.Paths, paths...)
+	}
+	return []gateway.Group{g}, nil, nil
+}
+
+func (p JavaPath) native() ([]gateway.Path, error) {
+	switch p.MatchStrategy {
+	case 0:
+		return []gateway.Path{{Path: p.Pattern}}, nil
+	case 1:
+		return antPaths(p.Pattern)
+	case 2:
+		return []gateway.Path{{Path: p.Pattern, Match: spec.MatchRegex}}, nil
+	}
+	return nil, spec.BadField("matchStrategy", "is %d: use 0 for a path, 1 for a pattern, or 2 for an expression", p.MatchStrategy)
+}
+
+// antPaths are the paths that a pattern of Ant is about: a star is any part of a path, and two at the
+// end are whatever follows, if anything.
+func antPaths(pattern string) ([]gateway.Path, error) {
+	base, all := strings.CutSuffix(pattern, "/**")
+	stars := false
+	for part := range strings.SplitSeq(base, "/") {
+		stars = stars || part == "*"
+		if part != "*" && strings.ContainsAny(part, "*?{}") || stars && all {
+			return nil, spec.BadField("pattern", "%q has wildcards that can't be written here: use matchStrategy 2 with a regular expression", pattern)
+		}
+	}
+	switch {
+	case stars:
+		return []gateway.Path{{Path: base, Match: spec.MatchPath}}, nil
+	case !all:
+		return []gateway.Path{{Path: base}}, nil
+	case base == "":
+		return []gateway.Path{{Path: "/*", Match: spec.MatchPrefix}}, nil
+	}
+	return []gateway.Path{{Path: base}, {Path: base + "/*", Match: spec.MatchPrefix}}, nil
+}
