@@ -86,11 +86,12 @@ func (g *Guard) Leaks() []core.Leak { return g.engine.Leaks() }
 // the caller's choice: mount it on a loopback listener unless you mean otherwise.
 func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rules) }
 
-// Close stops watching rule files, flushes the block log and ends the reports of
-// leaks. When it returns no goroutine remains.
+// Close stops watching rule files and sources, flushes the block log and ends the reports of
+// leaks. When it returns no goroutine remains, nor anything that tells listeners: one that
+// calls Close waits for itself without end.
 //
 // Calls are still judged and counted afterwards, by the rules that are in force; figures
-// can be read, and rules loaded by hand, but no file is watched. Load, CPU and memory use
+// can be read, and rules loaded by hand, but nothing is watched. Load, CPU and memory use
 // are not read any more: rules that go by them keep to the last readings. Closing twice is
 // fine.
 func (g *Guard) Close() error {

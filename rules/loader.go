@@ -450,7 +450,8 @@ func (l *Loader) OnLoaded(f func(Parsed)) {
 }
 
 // Close ends all sources but code. When it returns, nothing of them runs, and nobody is told
-// anything any more. The rules stay in force, and code may load others. Closing twice is fine.
+// anything any more; so a listener that calls it waits for itself without end. The rules stay in
+// force, and code may load others. Closing twice is fine.
 func (l *Loader) Close() {
 	l.mu.Lock()
 	l.closed = true
