@@ -292,7 +292,7 @@ func TestExplainInvalid(t *testing.T) {
 	g, _ := quiet(t, api.Config{})
 	_, err := g.Explain(t.Context(), "")
 	require.ErrorIs(t, err, api.ErrInvalid)
-	_, err = g.Explain(t.Context(), "orders", api.Units(1<<40))
+	_, err = g.Explain(t.Context(), "orders", api.Units(1<<30))
 	require.ErrorIs(t, err, api.ErrInvalid)
 	var none context.Context // as Entry takes it
 	x, err := g.Explain(none, "orders")
