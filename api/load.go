@@ -57,8 +57,8 @@ func (g *Guard) load(set RuleSet) error {
 	})
 }
 
-// LoadRulesFile loads the rules of a file once, as [Guard.LoadRules] does and in the place of
-// what that loaded. The file may be one of Sentinel's; the Logger gets the warnings of
+// LoadRulesFile loads the rules of a file once, as [Guard.LoadRules] does; they replace the
+// rules that it loaded. The file may be one of Sentinel's; the Logger gets the warnings of
 // [rules.ParseWith], and the worst of what package lint finds. While the file is watched, and
 // something else is in force of it, the error is a [*SourceError].
 func (g *Guard) LoadRulesFile(path string) error {

@@ -71,7 +71,7 @@ func TestEndedWatchLeavesNothing(t *testing.T) {
 	assert.Len(t, g.Rules().Flow, 2000)
 }
 
-// What code loads, and what each watch brings, is in force together. A source is declared once at
+// The rules that code loads and those of every watch are in force together. A source is declared once at
 // a time, and an id that two have is an error of the one that comes later, which names both. Once
 // its context ends a watch has no say any more, even if it has not noticed yet, and the next load
 // is without it. known bug 112

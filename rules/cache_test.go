@@ -225,7 +225,7 @@ const cacheToWrite = "PENSTOCK_TEST_CACHE" // names the file for TestCacheWriter
 func TestCacheWriterProcess(t *testing.T) {
 	path := os.Getenv(cacheToWrite)
 	if path == "" {
-		t.Skip("for another test")
+		t.Skip("this is the process that TestCacheSurvivesKills starts and kills; it needs a file from it")
 	}
 	c := &cache{path: path, source: "store", disk: realDisk{}}
 	for n := 1; ; n = n%500 + 1 {

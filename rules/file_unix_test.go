@@ -89,7 +89,7 @@ func TestFileWaitsForOthers(t *testing.T) {
 // A cache that another user has put there is none.
 func TestCacheOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give a file away")
+		t.Skip("only root can make a file that belongs to another user")
 	}
 	c := &cache{path: filepath.Join(t.TempDir(), "cache"), source: "store", disk: realDisk{}}
 	require.NoError(t, c.write(cached{Document{rulesOfSize(2), "1"}, time.Now()}))

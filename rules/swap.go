@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// plan is what each piece is to say now, in the order of the sources. What was declared by one
-// that has ended is not in it, nor what a live source of its name stands for now. The caller
-// holds a lock.
+// plan is what each piece is to say now, in the order of the sources. It leaves out the
+// pieces of sources that have ended, and pieces that a live source of the same name replaces. The
+// caller holds a lock.
 func (l *Loader) plan() []said {
 	live := make(map[string]bool)
 	for _, m := range l.members {

@@ -1,6 +1,10 @@
 package stat
 
-import "math"
+import (
+	"math"
+	"sort"
+	"time"
+)
 
 // Moment is a point in time, or a length of it, in nanoseconds and 2^-32 of one, so that
 // a rate whose cost is no whole number of nanoseconds doesn't drift.
@@ -64,4 +68,18 @@ func (m Moment) orNow(now int64) Moment {
 		return m
 	}
 	return Moment{ns: now}
+}
+
+// Wait is how long a call at now waits for a turn that follows m by its cost.
+func (m Moment) Wait(now int64, cost Moment) time.Duration {
+	return time.Duration(m.plus(cost).orNow(now).ns - now)
+}
+
+// TurnsWithin is how many turns after m, each a cost after the one before, are at most maxWait
+// away at now: 2^30 at most.
+func (m Moment) TurnsWithin(now int64, cost Moment, maxWait time.Duration) int64 {
+	first := m.plus(cost).orNow(now)
+	return int64(sort.Search(1<<30, func(n int) bool {
+		return first.plus(cost.Times(int64(n))).ns-now > int64(maxWait)
+	}))
 }

@@ -1,7 +1,6 @@
 package stat
 
 import (
-	"sort"
 	"time"
 
 	"github.com/penstock-go/penstock/internal/shared"
@@ -122,20 +121,6 @@ func (t *Turns) Wait(now int64, cost Moment, first bool) time.Duration {
 		return wait
 	}
 	return t.Last().Wait(now, cost)
-}
-
-// Wait is how long a call at now waits for a turn that follows m by its cost.
-func (m Moment) Wait(now int64, cost Moment) time.Duration {
-	return time.Duration(m.plus(cost).orNow(now).ns - now)
-}
-
-// TurnsWithin is how many turns after m, each a cost after the one before, are at most maxWait
-// away at now: 2^30 at most.
-func (m Moment) TurnsWithin(now int64, cost Moment, maxWait time.Duration) int64 {
-	first := m.plus(cost).orNow(now)
-	return int64(sort.Search(1<<30, func(n int) bool {
-		return first.plus(cost.Times(int64(n))).ns-now > int64(maxWait)
-	}))
 }
 
 // Follow reports whether all turns that are given from now on come after m, or will if

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -311,9 +312,10 @@ func TestAnnotationsAreEscaped(t *testing.T) {
 // The name of a file can't steer a terminal, nor look like lines of its own.
 func TestCheckNamesThatSteer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a\x1b[31m\nb.yaml: ok.yaml")
-	if err := os.WriteFile(file, []byte("flow: 1"), 0o644); err != nil {
-		t.Skip(err) // a system without such names
+	if runtime.GOOS == "windows" {
+		t.Skip("names of files on Windows can't have control characters")
 	}
+	require.NoError(t, os.WriteFile(file, []byte("flow: 1"), 0o644))
 	r := penstock(t, "", "check", file)
 	assert.Equal(t, exitErrors, r.code)
 	assert.Contains(t, r.out+r.err, "a·[31m·b.yaml: ok.yaml:1:7: error: flow: must be a list of rules, not 1\n")

@@ -15,8 +15,8 @@ func (c *command) convert() *cobra.Command {
 		Short: "Write rules of any dialect as a native file",
 		Long: `Convert reads a rule file of alibaba/Sentinel for Java, of sentinel-golang, or
 a native one, and writes a native file that means the same to standard output:
-YAML, or JSON with --json. Several files become one. What has another meaning
-here, or none, is told on standard error. Comments of the files are not kept.
+YAML, or JSON with --json. Several files become one. Fields that mean something
+else here, or nothing, are told on standard error. Comments are not kept.
 
 Exit code: 0, or 1 if the file is not understood.`,
 		Example: `  penstock convert --from sentinel-java flow-rules.json >rules.yaml

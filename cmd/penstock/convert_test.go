@@ -49,7 +49,7 @@ func TestConvertSeveralFiles(t *testing.T) {
 	assert.Len(t, set.Breaker, 1)
 }
 
-// What has no meaning here is told on standard error, so that the output stays a rule file.
+// A field that has no meaning here is told on standard error, so that the output stays a rule file.
 func TestConvertTells(t *testing.T) {
 	r := penstock(t, `[{"resource": "POST /payments", "grade": 1, "count": 1, "timeWindow": 10}]`, "convert", "--from", "sentinel-java")
 	assert.Equal(t, exitOK, r.code)

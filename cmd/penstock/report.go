@@ -95,7 +95,7 @@ func harmless(name string) string {
 	}, name)
 }
 
-// What of a long line is shown: so many characters, so many of them before the caret.
+// A long line is cut to an excerpt of so many characters, so many of them before the caret.
 const (
 	excerptWidth  = 68
 	excerptBefore = 40

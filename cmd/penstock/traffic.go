@@ -44,7 +44,7 @@ type outcome struct {
 	refused  int
 	longest  time.Duration // until the last call has ended
 	by       []refusals    // those that refused most first
-	shadow   []refusals    // what rules in shadow mode would have refused
+	shadow   []refusals    // the refusals of rules in shadow mode, which let calls pass
 	breakers []string
 	ruled    bool // a rule is about the resource
 }
