@@ -23,6 +23,24 @@ func (g *Guard) LoadRules(set RuleSet) error {
 	return nil
 }
 
+// EditRules is [Guard.LoadRules] with what edit makes of the rules that were loaded by hand last:
+// nobody loads others in between. An error of edit is returned as it is, and nothing has changed
+// then. Rules of files and stores that are watched are not among those that edit gets, and stay
+// as they are. While edit runs, [Guard.Rules] and [Guard.Status] can be asked, and nothing must be
+// loaded or watched.
+func (g *Guard) EditRules(edit func(loaded RuleSet) (RuleSet, error)) error {
+	var set RuleSet
+	err := g.loader.Edit(func(loaded RuleSet) (made RuleSet, err error) {
+		set, err = edit(loaded)
+		return set, err
+	})
+	if err != nil {
+		return err
+	}
+	g.warn(set.Warnings())
+	return nil
+}
+
 // warn logs the warnings that the last load didn't have.
 func (g *Guard) warn(warnings []string) {
 	warned := make(map[string]bool, len(warnings))

@@ -87,6 +87,7 @@ var (
 	_ func(*api.Guard, context.Context, string, ...api.Option) (api.Admitted, error)                = (*api.Guard).Entry
 	_ func(*api.Guard, context.Context, string, func(context.Context) error, ...api.Option) error   = (*api.Guard).Do
 	_ func(*api.Guard, api.RuleSet) error                                                           = (*api.Guard).LoadRules
+	_ func(*api.Guard, func(api.RuleSet) (api.RuleSet, error)) error                                = (*api.Guard).EditRules
 	_ func(*api.Guard, string) error                                                                = (*api.Guard).LoadRulesFile
 	_ func(*api.Guard, context.Context, ...string) error                                            = (*api.Guard).WatchRules
 	_ func(*api.Guard) api.Status                                                                   = (*api.Guard).Status

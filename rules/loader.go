@@ -363,25 +363,66 @@ func (l *Loader) LoadFile(path string) (Parsed, error) {
 	return parsed, l.loadCode(path, true, &content{parsed: parsed, places: at, hash: hashOf(data)})
 }
 
+// Edit is Load with what edit makes of the rules that code says, those of a file that was loaded
+// once included. An error of edit is returned as it is, and nothing has changed then. No source
+// loads anything while edit runs; so it can look at what is in force, and must not load, or declare
+// a source, itself. The Set that it gets is its own.
+func (l *Loader) Edit(edit func(Set) (Set, error)) error {
+	reports, err := l.editCode(edit)
+	l.tell(reports)
+	return err
+}
+
+func (l *Loader) editCode(edit func(Set) (Set, error)) ([]report, error) {
+	l.loading.Lock()
+	defer l.loading.Unlock()
+	l.mu.Lock()
+	var said Set
+	if m := l.code(); m != nil && len(m.pieces) > 0 {
+		said = setOf(m.pieces[0].good).Clone()
+	}
+	l.mu.Unlock()
+	set, err := edit(said)
+	if err != nil {
+		return nil, err
+	}
+	var c *content
+	if set.Len() > 0 {
+		c = contentOf(set.Clone())
+	}
+	return l.loadingCode(codeName, false, c)
+}
+
 func (l *Loader) loadCode(name string, yields bool, c *content) error {
 	reports, err := l.tryCode(name, yields, c)
 	l.tell(reports)
 	return err
 }
 
-func (l *Loader) tryCode(name string, yields bool, c *content) (reports []report, err error) {
+func (l *Loader) tryCode(name string, yields bool, c *content) ([]report, error) {
 	l.loading.Lock()
 	defer l.loading.Unlock()
+	return l.loadingCode(name, yields, c)
+}
+
+// code is the member that is code, nil if code says nothing. The caller holds a lock.
+func (l *Loader) code() *member {
+	i := slices.IndexFunc(l.members, func(m *member) bool { return !m.watched && m.names == nil && !m.kept })
+	if i < 0 {
+		return nil
+	}
+	return l.members[i]
+}
+
+// loadingCode makes c what code says. The caller holds loading.
+func (l *Loader) loadingCode(name string, yields bool, c *content) (reports []report, err error) {
 	l.mu.Lock()
 	if yields && l.watchedOtherwise(name, c) { // it would not be in force
 		l.mu.Unlock()
 		return nil, &SourceError{name}
 	}
-	i := slices.IndexFunc(l.members, func(m *member) bool { return !m.watched && m.names == nil && !m.kept })
-	var m *member
-	if i >= 0 {
-		m = l.members[i]
-	} else {
+	m := l.code()
+	if m == nil {
 		m = l.newMember(context.Background())
 	}
 	before := m.pieces

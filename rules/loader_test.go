@@ -438,3 +438,50 @@ func TestLoaderEnds(t *testing.T) {
 		b.has("c 0")
 	})
 }
+
+// Two edits at a time lose nothing, and an error of one leaves all as it was.
+func TestLoaderEdit(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		rule := func(name string) flow.Rule { return flow.Rule{ID: name, Resource: name, Threshold: 1} }
+		b.declare(b.file("rules.yaml", "file 1"))
+		require.NoError(t, b.Load(Set{Flow: []flow.Rule{rule("by-hand")}}))
+
+		var edits sync.WaitGroup
+		for i := range 10 {
+			edits.Go(func() {
+				assert.NoError(t, b.Edit(func(loaded Set) (Set, error) {
+					loaded.Flow = append(loaded.Flow, rule(fmt.Sprint("edit-", i)))
+					return loaded, nil
+				}))
+			})
+		}
+		edits.Wait()
+		assert.Len(t, b.inForce.Flow, 12, "one of the file, one by hand, ten edits")
+
+		bad := errors.New("no")
+		before := b.applied
+		err := b.Edit(func(loaded Set) (Set, error) {
+			assert.Len(t, loaded.Flow, 11, "those of the file are not to be edited")
+			loaded.Flow[0].Threshold = 5 // of a copy
+			return Set{}, bad
+		})
+		assert.Equal(t, bad, err)
+		assert.Equal(t, before, b.applied)
+
+		err = b.Edit(func(loaded Set) (Set, error) {
+			loaded.Flow = append(loaded.Flow, rule("file"))
+			return loaded, nil
+		})
+		require.ErrorContains(t, err, "rules.yaml")
+		require.NoError(t, b.Edit(func(loaded Set) (Set, error) {
+			assert.Len(t, loaded.Flow, 11)
+			assert.EqualValues(t, 1, loaded.Flow[0].Threshold)
+			return Set{}, nil
+		}))
+		assert.Len(t, b.inForce.Flow, 1, "an empty Set is nothing loaded by hand")
+		require.NoError(t, b.Edit(func(loaded Set) (Set, error) {
+			assert.Zero(t, loaded.Len())
+			return loaded, nil
+		}))
+	})
+}
