@@ -15,7 +15,7 @@ import (
 const families = "flow isolation adaptive breaker outlier hotspot system authority"
 
 // public is what programs and nested modules may build on.
-const public = "api inspect rules rules/lint gateway sources/httpsource slots core core/argument core/clocks core/family core/pattern core/sampler core/spec node stat host " + families
+const public = "api inspect rules rules/lint gateway sources/httpsource slots cluster cluster/storetest core core/argument core/clocks core/family core/pattern core/sampler core/spec node stat host " + families
 
 // layers says which packages of this module each package may import, lowest layer first.
 // A name ending in /* stands for every package below that folder.
@@ -27,11 +27,13 @@ var layers = []layer{
 	{"stat", "internal/shared"},
 	{"host", ""}, // what the files of the system tell of it
 	{"node", "internal/shared stat"},
-	{"core/clocks", "internal/shared stat"},  // what an engine tells the time by
-	{"core/argument", ""},                    // what the arguments of calls are worth
-	{"core/pattern", ""},                     // the expressions that match names, and what they may cost
-	{"core/spec", "core/pattern"},            // what rules of all families have in common as they are written
-	{"core/sampler", "internal/shared host"}, // the machine, read as long as a rule goes by it
+	{"core/clocks", "internal/shared stat"},                   // what an engine tells the time by
+	{"core/argument", ""},                                     // what the arguments of calls are worth
+	{"core/pattern", ""},                                      // the expressions that match names, and what they may cost
+	{"core/spec", "core/pattern"},                             // what rules of all families have in common as they are written
+	{"core/sampler", "internal/shared host"},                  // the machine, read as long as a rule goes by it
+	{"cluster", "internal/shared core/clocks core/spec stat"}, // limits that several processes share
+	{"cluster/storetest", "cluster stat"},                     // the cases that stores are held to
 	{"core", "internal/shared internal/shown node stat host core/clocks core/argument core/pattern core/spec core/sampler"},
 	{"core/family", "core core/pattern core/spec node stat"}, // which rules apply, and what they hold
 

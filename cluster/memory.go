@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Memory is a [Store] within one process: for tests, for simulations, and for engines that
+// share limits with each other and with nobody else. It does what a store must, exactly, by the
+// clock that it was made with, and keeps nothing longer than needed.
+type Memory struct {
+	clock interface{ Now() int64 }
+
+	mu   sync.Mutex
+	keys map[string]*record
+	due  expiries
+}
+
+// record is what stands under a key.
+type record struct {
+	key     string
+	value   value
+	expires int64 // when it may go
+	due     int64 // when it is looked at, not later than that
+}
+
+// value executes the commands of its kind; it refuses those of others.
+type value interface {
+	// do returns how long after now it is to be kept.
+	do(c Command, now int64) (keep time.Duration, ok bool)
+}
+
+// NewMemory returns an empty store that goes by a clock: a clocks.Clock, or anything else that
+// shows the nanoseconds since 1970. It may go back.
+func NewMemory(clock interface{ Now() int64 }) *Memory {
+	return &Memory{clock: clock, keys: map[string]*record{}}
+}
+
+// Do executes the commands. It doesn't wait, and so it doesn't look at the context.
+func (m *Memory) Do(_ context.Context, batch []Command) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.clock.Now()
+	m.expire(now)
+	for _, c := range batch {
+		m.do(c, now)
+	}
+}
+
+// Start is Do.
+func (m *Memory) Start(ctx context.Context, batch []Command, done func()) {
+	m.Do(ctx, batch)
+	done()
+}
+
+// Shard is 0: there is one.
+func (m *Memory) Shard(string) int { return 0 }
+
+// Keys is how many keys there are.
+func (m *Memory) Keys() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.expire(m.clock.Now())
+	return len(m.keys)
+}
+
+// Delete lets go of a key, as a store does that evicts it. It reports whether there was one.
+func (m *Memory) Delete(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.keys[key]
+	delete(m.keys, key)
+	return ok
+}
+
+// Flush lets go of all keys.
+func (m *Memory) Flush() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.keys)
+	m.due = nil
+}
+
+// do executes one command. The caller holds mu.
+func (m *Memory) do(c Command, now int64) {
+	o := c.Result()
+	r := m.keys[o.Key]
+	if r != nil && r.expires <= now {
+		delete(m.keys, o.Key)
+		r = nil
+	}
+	made := r == nil
+	if made {
+		r = &record{key: o.Key, value: newValue(c)}
+		if r.value == nil {
+			o.Err = fmt.Errorf("a command of type %T: %w", c, ErrNotExecuted)
+			return
+		}
+	}
+	keep, ok := r.value.do(c, now)
+	if !ok {
+		o.Err = fmt.Errorf("key %q, a command of type %T: %w", o.Key, c, ErrForeign)
+		return
+	}
+	o.Err = nil
+	r.expires = now + int64(keep)
+	if made {
+		m.keys[o.Key] = r
+		r.due = r.expires
+		heap.Push(&m.due, r)
+	}
+}
+
+// newValue is what a command makes of a key that doesn't exist, nil for a command that is unknown.
+func newValue(c Command) value {
+	switch c.(type) {
+	case *Take:
+		return new(memoryWindow)
+	case *Turn:
+		return new(memoryTurns)
+	case *Permits:
+		return new(memoryPermits)
+	case *Presence:
+		return new(memoryPresence)
+	}
+	return nil
+}
+
+// expire lets go of keys whose time has come. Each key is in due once, at a time that was right
+// when it came there: what lives longer by now goes back. The caller holds mu.
+func (m *Memory) expire(now int64) {
+	for len(m.due) > 0 && m.due[0].due <= now {
+		r := m.due[0]
+		switch {
+		case m.keys[r.key] != r: // it was deleted, and perhaps made anew
+			heap.Pop(&m.due)
+		case r.expires > now:
+			r.due = r.expires
+			heap.Fix(&m.due, 0)
+		default:
+			delete(m.keys, r.key)
+			heap.Pop(&m.due)
+		}
+	}
+}
+
+// expiries are the records by when they are looked at.
+type expiries []*record
+
+func (e expiries) Len() int           { return len(e) }
+func (e expiries) Less(i, j int) bool { return e[i].due < e[j].due }
+func (e expiries) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+func (e *expiries) Push(r any)        { *e = append(*e, r.(*record)) }
+
+func (e *expiries) Pop() any {
+	last := len(*e) - 1
+	r := (*e)[last]
+	(*e)[last] = nil
+	*e = (*e)[:last]
+	return r
+}

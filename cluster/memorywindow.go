@@ -1,0 +1,202 @@
+package cluster
+
+import "time"
+
+// memoryWindow is the window of a [Take] in a [Memory]. The ring has a slot for each bucket that
+// counts and for each that can be borrowed from:
+//
+//	head-span+1 ... head (the newest that was current) | head+1 ... head+ahead
+type memoryWindow struct {
+	ring   Ring
+	span   int64
+	ahead  int64
+	counts []int64
+	head   int64
+	last   int64 // no bucket after it holds units; head or later
+	epoch  int64
+
+	members, before int64 // that took in head, and in the bucket before
+	seen            map[int64]sighting
+}
+
+// sighting is the last command of a member, and head then.
+type sighting struct{ seq, head int64 }
+
+func (w *memoryWindow) do(c Command, clock int64) (keep time.Duration, ok bool) {
+	t, ok := c.(*Take)
+	if !ok || w.counts != nil && w.ring != t.Ring {
+		return 0, false
+	}
+	now := w.roll(t, clock)
+	w.settle(t)
+	t.Reply = TakeReply{
+		Bucket: w.head, Current: w.head, Left: time.Duration(w.ring.Begins(w.head+1) - now),
+		Now: clock, Epoch: w.epoch,
+	}
+	w.grant(t, now)
+	t.Reply.Active = w.active()
+	t.Reply.Free = w.free(t.Limit, now)
+	return w.life(), true
+}
+
+func (w *memoryWindow) life() time.Duration {
+	return time.Duration(w.last-w.head+int64(w.ring.Shape.Buckets)+3) * w.ring.Shape.Width()
+}
+
+// roll brings the ring to the time of the clock, and returns the time that the command goes by.
+func (w *memoryWindow) roll(t *Take, clock int64) (now int64) {
+	to := t.Bucket(clock)
+	switch {
+	case w.counts == nil:
+		*w = memoryWindow{ring: t.Ring, span: t.Span(), ahead: int64(t.Shape.Buckets), seen: map[int64]sighting{}}
+		w.counts = make([]int64, w.span+w.ahead)
+		w.head, w.last, w.epoch = to, to, t.NewEpoch
+	case to <= w.head-w.span:
+		w.fold(to, t.NewEpoch)
+	case to < w.head:
+		return w.ring.Begins(w.head)
+	case to > w.head:
+		w.advance(to)
+	}
+	return clock
+}
+
+// fold moves all units to a bucket, under a new epoch: hand-backs name buckets that are no more.
+func (w *memoryWindow) fold(to, epoch int64) {
+	var total int64
+	for _, n := range w.counts {
+		total += n
+	}
+	clear(w.counts)
+	for member, s := range w.seen {
+		w.seen[member] = sighting{s.seq, to}
+	}
+	w.head, w.last, w.epoch = to, to, epoch
+	w.members, w.before = 0, 0
+	*w.at(to) = total
+}
+
+// advance opens buckets, and forgets those that they push out.
+func (w *memoryWindow) advance(to int64) {
+	if to-w.head >= int64(len(w.counts)) {
+		clear(w.counts)
+	} else {
+		for b := w.head + 1; b <= to; b++ {
+			*w.at(b - w.span) = 0 // its slot is now the farthest bucket ahead
+		}
+	}
+	w.before = 0
+	if to == w.head+1 {
+		w.before = w.members
+	}
+	w.members = 0
+	w.head = to
+	w.last = max(w.last, to)
+	for member, s := range w.seen {
+		if to-s.head > w.span+w.ahead {
+			delete(w.seen, member)
+		}
+	}
+}
+
+// settle counts the member, and does what the command says of units that are out.
+func (w *memoryWindow) settle(t *Take) {
+	if t.Need|t.Want != 0 && t.Seen != w.head {
+		w.members++
+	}
+	fresh := t.Seq > w.seen[t.Member].seq
+	if fresh {
+		w.seen[t.Member] = sighting{t.Seq, w.head}
+	}
+	if !fresh || t.Epoch != w.epoch {
+		return
+	}
+	for _, back := range t.Backs {
+		if w.keeps(back.Bucket) {
+			held := w.at(back.Bucket)
+			*held -= min(back.Units, *held)
+		}
+	}
+	for _, charge := range t.Charges {
+		if b := min(charge.Bucket, w.head); w.keeps(b) {
+			*w.at(b) += charge.Units
+		}
+	}
+}
+
+// grant decides.
+func (w *memoryWindow) grant(t *Take, now int64) {
+	r := &t.Reply
+	if t.Ahead && t.Seen+1 > w.head {
+		r.Bucket = min(t.Seen+1, w.head+w.ahead)
+	}
+	r.Room = w.room(r.Bucket, t.Limit)
+	if t.Epoch != 0 && t.Epoch != w.epoch || t.Need|t.Want == 0 {
+		return
+	}
+	switch {
+	case t.Need <= r.Room:
+		r.Granted = max(t.Need, min(t.Want, r.Room/w.active()))
+		r.Room -= r.Granted
+		w.put(r.Bucket, r.Granted)
+	case t.Borrow > 0:
+		w.borrow(t, now)
+	}
+}
+
+// borrow grants the need in the first coming bucket that it fits.
+func (w *memoryWindow) borrow(t *Take, now int64) {
+	for b := w.head + 1; b <= w.head+w.ahead && w.ring.Begins(b) < now+int64(t.Borrow); b++ {
+		if room := w.room(b, t.Limit); t.Need <= room {
+			t.Reply.Bucket, t.Reply.Granted, t.Reply.Room = b, t.Need, room-t.Need
+			w.put(b, t.Need)
+			return
+		}
+	}
+}
+
+// room is how many units fit a bucket: in each window that contains it. Windows that end after
+// the last bucket which holds units hold less than those before.
+func (w *memoryWindow) room(bucket, limit int64) int64 {
+	most := int64(0)
+	for end := bucket; end < bucket+w.span && end <= max(bucket, w.last); end++ {
+		most = max(most, w.sum(end))
+	}
+	return max(0, limit-most)
+}
+
+// sum is what the window that ends with a bucket holds.
+func (w *memoryWindow) sum(end int64) (sum int64) {
+	for b := max(end-w.span, w.head-w.span) + 1; b <= min(end, w.last); b++ {
+		sum += *w.at(b)
+	}
+	return sum
+}
+
+// free is how long it is until a unit fits.
+func (w *memoryWindow) free(limit, now int64) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	for b := w.head; ; b++ {
+		if w.room(b, limit) > 0 {
+			return time.Duration(max(0, w.ring.Begins(b)-now))
+		}
+	}
+}
+
+func (w *memoryWindow) active() int64 { return max(1, w.members, w.before) }
+
+func (w *memoryWindow) keeps(bucket int64) bool {
+	return bucket > w.head-w.span && bucket <= w.head+w.ahead
+}
+
+func (w *memoryWindow) put(bucket, n int64) {
+	*w.at(bucket) += n
+	w.last = max(w.last, bucket)
+}
+
+func (w *memoryWindow) at(bucket int64) *int64 {
+	size := int64(len(w.counts))
+	return &w.counts[((bucket%size)+size)%size]
+}

@@ -1,0 +1,116 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core/spec"
+)
+
+// Rule is what a rule says of a limit that a cluster shares. The zero value says that the limit is
+// this process's alone. In a rule file it is
+//
+//	cluster: {scope: global, onFailure: local, timeout: 20ms}
+//
+// where each may be left out; `cluster: {}` is a global limit.
+type Rule struct {
+	// Scope says whether the cluster shares the limit, and how. The zero value is None.
+	Scope Scope `yaml:"scope,omitempty"`
+	// OnFailure is what becomes of calls while the store is away. The zero value is Local.
+	OnFailure OnFailure `yaml:"onFailure,omitempty"`
+	// Timeout is the longest that a call waits for the store in total, however many rules it
+	// lacks something for. 1 ms to 1 s; 0 means 20 ms.
+	Timeout time.Duration `yaml:"timeout,omitempty"`
+}
+
+// The ranges of Rule.Timeout.
+const (
+	DefaultTimeout = 20 * time.Millisecond
+	MinTimeout     = time.Millisecond
+	MaxTimeout     = time.Second
+)
+
+// Shared reports whether the cluster shares the limit.
+func (r Rule) Shared() bool { return r.Scope != None }
+
+// Begin is called before the fields of a file are read: what says nothing else is global.
+func (r *Rule) Begin() { r.Scope = Global }
+
+// Check returns the first field that can't be honoured, as a [spec.FieldError] of a rule with
+// that ID.
+func (r Rule) Check(id string) error {
+	switch {
+	case int(r.Scope) >= len(scopeNames):
+		return spec.BadField("cluster.scope", "%d is unknown: use cluster.Global or cluster.PerMember", r.Scope)
+	case int(r.OnFailure) >= len(onFailureNames):
+		return spec.BadField("cluster.onFailure", "%d is unknown: use cluster.Local, cluster.Open or cluster.Closed", r.OnFailure)
+	case !r.Shared() && r != Rule{}:
+		return spec.BadField("cluster.scope", "is none, under which onFailure and timeout have no meaning: remove them, or set scope to global or perMember")
+	case !r.Shared():
+		return nil
+	case id == "":
+		return spec.BadField("id", "is required by cluster: every member must call the rule the same")
+	case r.Timeout != 0:
+		return spec.CheckDuration("cluster.timeout", r.Timeout, MinTimeout, MaxTimeout)
+	}
+	return nil
+}
+
+// Normalized returns the rule with its defaults written out.
+func (r Rule) Normalized() Rule {
+	if r.Shared() && r.Timeout == 0 {
+		r.Timeout = DefaultTimeout
+	}
+	return r
+}
+
+// Scope says who shares a limit.
+type Scope uint8
+
+// The scopes.
+const (
+	None      Scope = iota // nobody: it is this process's alone
+	Global                 // all members together have it
+	PerMember              // all members together have it once for each of them
+)
+
+var scopeNames = []string{"none", "global", "perMember"}
+
+// String returns the name used in rule files.
+func (s Scope) String() string { return spec.EnumName("scope", scopeNames, uint8(s)) }
+
+// MarshalText writes the name used in rule files.
+func (s Scope) MarshalText() ([]byte, error) { return spec.MarshalEnum("scope", scopeNames, uint8(s)) }
+
+// UnmarshalText reads the name used in rule files.
+func (s *Scope) UnmarshalText(text []byte) error {
+	v, err := spec.ParseEnum("scope", scopeNames, text)
+	*s = Scope(v)
+	return err
+}
+
+// OnFailure is what becomes of calls while the store is away.
+type OnFailure uint8
+
+// What there is.
+const (
+	Local  OnFailure = iota // each member has its share: the limit divided by the number of members
+	Open                    // all pass
+	Closed                  // none passes but those of leases that are still good
+)
+
+var onFailureNames = []string{"local", "open", "closed"}
+
+// String returns the name used in rule files.
+func (f OnFailure) String() string { return spec.EnumName("onFailure", onFailureNames, uint8(f)) }
+
+// MarshalText writes the name used in rule files.
+func (f OnFailure) MarshalText() ([]byte, error) {
+	return spec.MarshalEnum("onFailure", onFailureNames, uint8(f))
+}
+
+// UnmarshalText reads the name used in rule files.
+func (f *OnFailure) UnmarshalText(text []byte) error {
+	v, err := spec.ParseEnum("onFailure", onFailureNames, text)
+	*f = OnFailure(v)
+	return err
+}

@@ -1,0 +1,240 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Store is what members share. Everything in it is counted by its own clock. It is safe for
+// concurrent use. What a store must do, package storetest checks.
+type Store interface {
+	// Do executes commands whose keys are all on one shard, each of them atomically and in
+	// this order, in one round trip. It fills in the reply or the error of each and returns
+	// when all have one, at the latest when ctx ends. It never sends a command again unless
+	// the store has certainly not executed it.
+	Do(ctx context.Context, batch []Command)
+	// Shard says where a key is: keys of one number may be in one batch, and are out of
+	// reach together. A store that is one server says 0.
+	Shard(key string) int
+}
+
+// Starter is a [Store] that need not be waited for: Start begins what Do does and has done
+// called once, when the batch has its replies, by any goroutine, perhaps before Start returns.
+// A member calls it instead of Do. It is for stores within the process, so that a cluster runs
+// on a clock that a test moves.
+type Starter interface {
+	Start(ctx context.Context, batch []Command, done func())
+}
+
+// Command is a [Take], a [Turn], a [Permits] or a [Presence].
+type Command interface {
+	// Result is what the command has in common with others: its key and its error.
+	Result() *Outcome
+}
+
+// Outcome is where a command goes, and whether it was executed.
+type Outcome struct {
+	Key string
+	// Err is nil if Reply holds what the store said. Otherwise nobody knows whether the
+	// command was executed, unless it is [ErrNotExecuted].
+	Err error
+}
+
+// Result returns the receiver.
+func (o *Outcome) Result() *Outcome { return o }
+
+// ErrNotExecuted is wrapped by the error of a command that the store has certainly not executed, nor
+// ever will.
+var ErrNotExecuted = errors.New("the store did not execute the command")
+
+// ErrForeign is wrapped by the error of a command whose key holds something that no member wrote.
+var ErrForeign = errors.New("the key holds a value that is not of this library")
+
+// MostNumber is the first integer that stores need not be able to count to: 2^53. All numbers
+// in commands and replies, durations in nanoseconds apart, are below.
+const MostNumber = 1 << 53
+
+// Caller says which member sends a command, and which of its commands it is.
+type Caller struct {
+	// Member is the incarnation: a random number from 1 on, drawn when a member joins.
+	Member int64
+	// Seq grows with each command that the member sends to a key, from 1 on. What a store would
+	// count twice it refuses where it has seen this number, or a higher one, from this member.
+	Seq int64
+}
+
+// Units are units in a bucket.
+type Units struct {
+	Bucket int64 // the number of the bucket
+	Units  int64
+}
+
+// Ring is a window as the store keeps it: a shape, and where its buckets begin.
+// Bucket b begins at Phase + b × width, in the store's time since 1970. A window counts
+// Span buckets, the current one included; those before it are forgotten.
+type Ring struct {
+	Shape stat.Shape
+	Phase time.Duration // at least 0, less than a bucket
+}
+
+// Span is how many buckets count: one more than the shape has if it is strict.
+func (r Ring) Span() int64 {
+	if r.Shape.Strict {
+		return int64(r.Shape.Buckets) + 1
+	}
+	return int64(r.Shape.Buckets)
+}
+
+// Bucket is the number of the bucket at a time, in nanoseconds since 1970.
+func (r Ring) Bucket(now int64) int64 {
+	width := int64(r.Shape.Width())
+	b := (now - int64(r.Phase)) / width
+	if (now-int64(r.Phase))%width < 0 {
+		b--
+	}
+	return b
+}
+
+// Begins is when a bucket begins, in nanoseconds since 1970.
+func (r Ring) Begins(bucket int64) int64 {
+	return int64(r.Phase) + bucket*int64(r.Shape.Width())
+}
+
+// Take leases units of a window, and hands units back.
+//
+// The store executes it in this order. now is its clock, but never before the start of
+// head, the newest bucket that was ever current: a borrowed bucket doesn't move head. Where
+// the clock is behind head by the whole ring (Span buckets) or more, all units that the key holds
+// are moved to the bucket that is current by the clock, under a new epoch, and head with them.
+//
+//  1. A key that doesn't exist, or was just moved as above, has NewEpoch as its epoch.
+//  2. A bucket counts the members that asked for units (Need or Want) and whose Seen was another. active is
+//     that of the current bucket, this one included, or that of the one before, if that is more; at least 1.
+//  3. If Epoch is the key's and Seq was not seen: Backs are taken out of their buckets, as far as these
+//     hold so much, and Charges are added, whatever the limit; a bucket that no longer counts is
+//     ignored, and what is charged to one that has not begun goes to the current one.
+//  4. If Epoch is neither 0 nor the key's, nothing is granted: the member has to charge first what it
+//     has admitted. Nor if Need and Want are 0.
+//  5. The target is the current bucket, or with Ahead the one after Seen, if that has not begun.
+//     n units fit a bucket if every window that contains it, up to the one that ends with the last bucket
+//     that holds units, holds at most Limit-n. If Need doesn't fit nothing is granted there; else
+//     max(Need, min(Want, room/active)), where room is how many units fit.
+//  6. If Need fits nothing and Borrow is not 0, the first coming bucket that begins before
+//     now+Borrow, at most Shape.Buckets ahead, where Need fits is granted Need.
+//
+// The key lives for another (Buckets+3) × width, and longer by as much as the last bucket that holds units
+// lies ahead. What was seen of a member is kept for Span+Buckets buckets after its last command.
+type Take struct {
+	Outcome
+	Caller
+	Ring
+	Limit int64 // units in a window, floored
+	Need  int64 // at least so many, or none
+	Want  int64 // more are welcome
+	// Seen is the bucket that was current by the last reply to a Take that asked for units, 0 if
+	// there was none.
+	Seen  int64
+	Ahead bool // rather of the coming bucket; then Borrow is 0
+	// Borrow is how long a call may wait for Need to fit a coming bucket; 0: it may not.
+	Borrow time.Duration
+
+	Epoch    int64 // the key's by the last reply; 0 if the member has nothing there that counts
+	NewEpoch int64 // a random number from 1 on, for a key that is made anew
+	Backs    []Units
+	Charges  []Units
+
+	Reply TakeReply
+}
+
+// TakeReply is what the store says to a [Take].
+type TakeReply struct {
+	Granted int64 // units
+	Bucket  int64 // that they were charged in
+	Current int64 // the bucket that is current
+	// Left is the time left in the current bucket: more than 0, at most its width.
+	Left time.Duration
+	Room int64 // how many units more fit the target bucket
+	// Free is how long it is until a unit fits, if nobody hands any back; 0 if one does now, or
+	// if the limit is 0.
+	Free   time.Duration
+	Active int64 // members, see Take
+	Now    int64 // what the store's clock shows, in nanoseconds since 1970: also where it has been set back
+	Epoch  int64
+}
+
+// Turn leases turns of a throttle. The store keeps when the last turn is that it gave away.
+// The first turn is Need × Spacing after that, or now if that has passed; each further one is of
+// one unit, Spacing after the one before. If the first would be more than Within from now
+// nothing is given. Where the clock has been set back since the last command, the last turn is
+// moved by as much. A command that is executed twice gives turns twice: those of one reply are lost.
+// The key lives for at least a minute after the last turn.
+type Turn struct {
+	Outcome
+	Spacing time.Duration // of two units, from 1 ns to 24 h
+	Need    int64         // units of the call that gets the first turn
+	Want    int64         // units in all, if that is more
+	Within  time.Duration
+
+	Reply TurnReply
+}
+
+// TurnReply is what the store says to a [Turn].
+type TurnReply struct {
+	Granted int64         // units: none, or Need or, if that is more, Want
+	Wait    time.Duration // until the first turn, also if it was not given
+	Now     int64         // see TakeReply
+}
+
+// Permits sets how many permits of a semaphore the member holds. It says so in absolute
+// numbers: said twice, it is the same.
+//
+// The store first lets go of the permits of members that have expired. If it has seen Seq, or a
+// higher one, it changes nothing but the time at which this member expires. Otherwise, where
+// others is what the other members hold, and held what this one does:
+//
+//	keeps  max(Claim, min(held, Want)), also beyond the limit: calls that run have been let in
+//	free   Limit - others - keeps, at least 0
+//	holds  keeps if Need is beyond keeps + free; else max(keeps, Need, min(Want, keeps + free/active))
+//
+// Active are the members that hold any, this one included. A member expires Expiry after its
+// last command. One that holds 0 is no member, but its Seq is kept until then. Where the clock has been
+// set back since the last command, the times at which members expire are moved by as much.
+type Permits struct {
+	Outcome
+	Caller
+	Limit  int64
+	Claim  int64 // permits of calls that run
+	Need   int64 // permits in all: with less the call that asks is refused
+	Want   int64 // permits in all that are welcome; what the member holds beyond is given back
+	Expiry time.Duration
+
+	Reply PermitsReply
+}
+
+// PermitsReply is what the store says to a [Permits].
+type PermitsReply struct {
+	Held   int64 // by this member
+	Total  int64 // by all
+	Active int64 // members that hold any
+	Now    int64 // see TakeReply
+}
+
+// Presence says that a member is there, and asks how many are. Those that have not said so
+// for Expiry are not. Where the clock has been set back, see [Permits].
+type Presence struct {
+	Outcome
+	Caller
+	Expiry time.Duration
+	Leave  bool // the member goes
+
+	Reply PresenceReply
+}
+
+// PresenceReply is what the store says to a [Presence].
+type PresenceReply struct {
+	Members int64 // this one included, unless it leaves
+	Now     int64 // see TakeReply
+}

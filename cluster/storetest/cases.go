@@ -1,0 +1,298 @@
+package storetest
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/stat"
+)
+
+var cases = []struct {
+	name  string
+	moves bool // the clock of the store
+	run   func(*stage)
+}{
+	{name: "no more than the limit", run: func(s *stage) {
+		w := s.window("w", s.hours(2, false), 10)
+		s.equal("granted", w.take(1, 1, 8), 8)
+		s.equal("beyond the limit", w.take(1, 3, 3), 0)
+		s.equal("the rest", w.take(1, 1, 5), 2)
+		s.equal("of nothing", w.take(1, 1, 1), 0)
+	}},
+	{name: "the need comes before the share", run: func(s *stage) {
+		w := s.window("w", s.hours(2, false), 100)
+		for member := range int64(4) {
+			w.seen = 0 // as of members that see this bucket for the first time
+			w.take(1+member, 1, 1)
+		}
+		s.equal("a quarter of the room", w.take(1, 1, 100), 24)
+		s.equal("a need", w.take(2, 50, 100), 50)
+	}},
+	{name: "a hand-back counts once", run: func(s *stage) {
+		w := s.window("w", s.hours(2, true), 10)
+		s.equal("granted", w.take(1, 10, 10), 10)
+		back := w.command(1, 0, 0)
+		back.Backs = []cluster.Units{{Bucket: w.seen, Units: 4}}
+		w.send(back)
+		w.send(back) // as of a proxy that tries again
+		s.equal("what came back", w.take(1, 1, 10), 4)
+		s.equal("more than once", w.take(1, 1, 10), 0)
+	}},
+	{name: "a hand-back that was overtaken doesn't count", run: func(s *stage) {
+		w := s.window("w", s.hours(2, true), 10)
+		s.equal("granted", w.take(1, 10, 10), 10)
+		late := w.command(1, 0, 0)
+		late.Backs = []cluster.Units{{Bucket: w.seen, Units: 4}}
+		w.take(1, 1, 1)
+		w.send(late)
+		s.equal("room", w.take(1, 1, 10), 0)
+	}},
+	{name: "a hand-back of another epoch doesn't count", run: func(s *stage) {
+		w := s.window("w", s.hours(2, true), 10)
+		s.equal("granted", w.take(1, 10, 10), 10)
+		back := w.command(1, 0, 0)
+		back.Epoch++
+		back.Backs = []cluster.Units{{Bucket: w.seen, Units: 4}}
+		w.send(back)
+		s.equal("room", w.take(1, 1, 10), 0)
+	}},
+	{name: "a hand-back is no more than the bucket holds", run: func(s *stage) {
+		w := s.window("w", s.hours(2, true), 10)
+		s.equal("granted", w.take(1, 3, 3), 3)
+		back := w.command(1, 0, 0)
+		back.Backs = []cluster.Units{{Bucket: w.seen, Units: 5}, {Bucket: w.seen, Units: 5}, {Bucket: w.seen - 1, Units: 5}, {Bucket: w.seen - 100, Units: 5}}
+		w.send(back)
+		s.equal("room", w.take(1, 1, 100), 10)
+	}},
+	{name: "a charge counts beyond the limit", run: func(s *stage) {
+		w := s.window("w", s.hours(3, false), 10)
+		w.take(1, 1, 1)
+		charge := w.command(1, 1, 1)
+		charge.Charges = []cluster.Units{{Bucket: w.seen, Units: 20}, {Bucket: w.seen + 1, Units: 1}, {Bucket: w.seen - 2, Units: 1}, {Bucket: w.seen - 3, Units: 7}}
+		s.equal("granted with it", w.send(charge).Granted, 0)
+		back := w.command(1, 1, 100)
+		back.Backs = []cluster.Units{{Bucket: w.seen, Units: 22}}
+		s.equal("granted when it is back", w.send(back).Granted, 9)
+	}},
+	{name: "who doesn't know the epoch charges first", run: func(s *stage) {
+		w := s.window("w", s.hours(2, false), 10)
+		w.take(1, 1, 1)
+		stranger := w.command(2, 1, 1)
+		stranger.Epoch++
+		s.equal("granted", w.send(stranger).Granted, 0)
+		s.equal("granted then", w.take(2, 1, 1), 1)
+	}},
+	{name: "ahead is the next bucket", run: func(s *stage) {
+		w := s.window("w", s.hours(2, false), 10)
+		s.equal("now", w.take(1, 1, 4), 4)
+		next := w.command(1, 1, 100)
+		next.Ahead = true
+		r := w.send(next)
+		s.equal("then", r.Granted, 6)
+		s.equal("its bucket", r.Bucket, r.Current+1)
+		s.equal("room now", w.take(1, 1, 100), 0)
+	}},
+	{name: "who may wait borrows", run: func(s *stage) {
+		w := s.window("w", s.hours(2, true), 10)
+		w.take(1, 10, 10)
+		c := w.command(1, 3, 100)
+		c.Borrow = time.Hour
+		s.equal("too soon", w.send(c).Granted, 0)
+		c = w.command(1, 3, 100)
+		c.Borrow = 10 * time.Hour
+		s.equal("beyond what can be borrowed from", w.send(c).Granted, 0)
+		w = s.window("plain", s.hours(2, false), 10)
+		w.take(1, 10, 10)
+		c = w.command(1, 3, 100)
+		c.Borrow = 10 * time.Hour
+		r := w.send(c)
+		s.equal("granted", r.Granted, 3)
+		s.equal("its bucket", r.Bucket, r.Current+2)
+		s.equal("a probe", w.take(1, 1, 1), 0)
+	}},
+	{name: "each key for itself, in one batch", run: func(s *stage) {
+		ring := s.hours(2, false)
+		var batch []cluster.Command
+		shard := 0
+		for i := range 64 {
+			w := s.window(string(rune('A'+i)), ring, int64(i))
+			if i == 0 {
+				shard = s.store.Shard(w.name)
+			}
+			if s.store.Shard(w.name) == shard {
+				batch = append(batch, w.command(1, 1, 100))
+			}
+		}
+		s.do(batch...)
+	}},
+	{name: "at once, by many", run: func(s *stage) {
+		ring := s.hours(2, false)
+		key := s.key("w")
+		var granted atomic.Int64
+		var all sync.WaitGroup
+		for member := range int64(8) {
+			all.Go(func() {
+				for seq := range int64(25) {
+					t := &cluster.Take{
+						Outcome: cluster.Outcome{Key: key}, Caller: cluster.Caller{Member: 1 + member, Seq: 1 + seq}, Ring: ring,
+						Limit: 100, Need: 1, Want: 1, NewEpoch: 1 + member,
+					}
+					s.store.Do(s.Context(), []cluster.Command{t})
+					if t.Err != nil {
+						s.Error(t.Err)
+						return
+					}
+					granted.Add(t.Reply.Granted)
+				}
+			})
+		}
+		all.Wait()
+		s.equal("granted", granted.Load(), 100)
+	}},
+	{name: "a key of another kind is told", run: func(s *stage) {
+		w := s.window("k", s.hours(2, false), 10)
+		w.take(1, 1, 1)
+		for _, c := range []cluster.Command{
+			&cluster.Turn{Outcome: cluster.Outcome{Key: w.name}, Spacing: time.Second, Need: 1},
+			&cluster.Permits{Outcome: cluster.Outcome{Key: w.name}, Caller: s.caller(1), Limit: 1, Need: 1, Want: 1, Expiry: time.Second},
+			&cluster.Presence{Outcome: cluster.Outcome{Key: w.name}, Caller: s.caller(1), Expiry: time.Second},
+		} {
+			s.store.Do(s.Context(), []cluster.Command{c})
+			if err := c.Result().Err; !errors.Is(err, cluster.ErrForeign) {
+				s.Errorf("%T: %v", c, err)
+			}
+		}
+		s.equal("granted after it", w.take(1, 1, 1), 1)
+	}},
+	{name: "every command has its answer, also when time is over", run: func(s *stage) {
+		w := s.window("k", s.hours(2, false), 10)
+		t := w.command(1, 1, 1)
+		s.store.Do(gone(), []cluster.Command{t})
+		if (t.Err == nil) == (t.Reply == cluster.TakeReply{}) {
+			s.Errorf("error %v and reply %+v", t.Err, t.Reply)
+		}
+	}},
+	{name: "turns are spaced", run: func(s *stage) {
+		turn := func(need, want int64, within time.Duration) cluster.TurnReply {
+			c := &cluster.Turn{Outcome: cluster.Outcome{Key: s.key("t")}, Spacing: time.Hour, Need: need, Want: want, Within: within}
+			s.do(c)
+			return c.Reply
+		}
+		s.equal("the first", int64(turn(3, 3, 0).Wait), 0)
+		s.equal("no time to wait", turn(1, 1, time.Minute).Granted, 0)
+		s.equal("some in a row", turn(1, 5, 2*time.Hour).Granted, 5)
+		s.equal("after those", int64(turn(2, 2, 10*time.Hour).Wait.Round(time.Hour)), int64(7*time.Hour))
+	}},
+	{name: "permits are absolute", run: func(s *stage) {
+		ask := func(member, claim, need, want int64) *cluster.Permits {
+			return &cluster.Permits{Outcome: cluster.Outcome{Key: s.key("p")}, Caller: s.caller(member), Limit: 10, Claim: claim,
+				Need: need, Want: want, Expiry: time.Hour}
+		}
+		held := func(c *cluster.Permits) int64 {
+			s.do(c)
+			return c.Reply.Held
+		}
+		s.equal("the first", held(ask(1, 0, 1, 4)), 4)
+		more := ask(1, 4, 6, 6)
+		s.equal("more", held(more), 6)
+		s.equal("said twice", held(more), 6)
+		s.equal("a need that doesn't fit", held(ask(2, 0, 5, 5)), 0)
+		s.equal("one that does", held(ask(2, 0, 4, 8)), 4)
+		s.equal("calls that run", held(ask(3, 5, 5, 5)), 5)
+		late := ask(1, 0, 0, 0)
+		s.equal("given back", held(ask(1, 2, 2, 2)), 2)
+		s.equal("overtaken", held(late), 2)
+	}},
+	{name: "members come and go", run: func(s *stage) {
+		say := func(member int64, leave bool) int64 {
+			c := &cluster.Presence{Outcome: cluster.Outcome{Key: s.key("m")}, Caller: s.caller(member), Expiry: time.Hour, Leave: leave}
+			s.do(c)
+			return c.Reply.Members
+		}
+		s.equal("one", say(1, false), 1)
+		s.equal("two", say(2, false), 2)
+		s.equal("the same", say(2, false), 2)
+		s.equal("one leaves", say(1, true), 1)
+		s.equal("the other leaves", say(2, true), 0)
+	}},
+	{name: "random takes", run: func(s *stage) {
+		for _, buckets := range []int{1, 2, 10} {
+			for _, strict := range []bool{false, true} {
+				s.randomTakes(stat.Shape{Interval: 20 * time.Millisecond, Buckets: buckets, Strict: strict})
+			}
+		}
+	}},
+	{name: "random turns", run: (*stage).randomTurns},
+	{name: "random permits", run: (*stage).randomPermits},
+
+	{name: "a clock that is set back stands still", moves: true, run: func(s *stage) {
+		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10}}
+		w := s.window("w", ring, 10)
+		w.take(1, 5, 5)
+		head := w.seen
+		s.cfg.Advance(-500 * time.Millisecond)
+		r := w.send(w.command(1, 5, 5))
+		s.equal("granted", r.Granted, 5)
+		s.equal("in the bucket that was current", r.Bucket, head)
+		s.equal("which lasts", int64(r.Left), int64(100*time.Millisecond))
+	}},
+	{name: "a clock that is set back by far forgets nothing", moves: true, run: func(s *stage) {
+		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}}
+		w := s.window("w", ring, 10)
+		w.take(1, 3, 3)
+		s.cfg.Advance(150 * time.Millisecond)
+		w.take(1, 3, 3)
+		epoch := w.epoch
+		s.cfg.Advance(-time.Hour)
+		if c := w.command(1, 1, 100); w.send(c).Granted != 0 || w.epoch == epoch {
+			s.Fatalf("%s", text(c))
+		}
+		s.equal("the rest", w.take(1, 1, 100), 4)
+		s.cfg.Advance(time.Second)
+		s.equal("while they count", w.take(1, 1, 100), 0)
+		s.cfg.Advance(100 * time.Millisecond)
+		s.equal("after it", w.take(1, 1, 100), 10)
+	}},
+	{name: "what is borrowed outlives its key's idle time", moves: true, run: func(s *stage) {
+		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
+		w := s.window("w", ring, 10)
+		w.take(1, 10, 10)
+		c := w.command(1, 10, 10)
+		c.Borrow = time.Minute
+		r := w.send(c)
+		s.equal("granted", r.Granted, 10)
+		s.cfg.Advance(time.Duration(r.Bucket-r.Current) * ring.Shape.Width())
+		s.equal("when it has come", w.take(1, 1, 1), 0)
+		s.cfg.Advance(ring.Shape.Width())
+		s.equal("while it counts", w.take(1, 1, 1), 0)
+		s.cfg.Advance(ring.Shape.Width())
+		s.equal("after it", w.take(1, 1, 1), 1)
+	}},
+	{name: "a key that nobody uses goes, and comes with another epoch", moves: true, run: func(s *stage) {
+		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10}}
+		w := s.window("w", ring, 10)
+		w.take(1, 10, 10)
+		epoch := w.epoch
+		s.cfg.Advance(1300 * time.Millisecond)
+		w.epoch = 0
+		s.equal("granted", w.take(1, 10, 10), 10)
+		if w.epoch == epoch {
+			s.Fatal("the epoch is the old one")
+		}
+	}},
+	{name: "permits of a member that is gone expire", moves: true, run: func(s *stage) {
+		ask := func(member int64) int64 {
+			c := &cluster.Permits{Outcome: cluster.Outcome{Key: s.key("p")}, Caller: s.caller(member), Limit: 10, Need: 10, Want: 10, Expiry: time.Second}
+			s.do(c)
+			return c.Reply.Held
+		}
+		s.equal("one", ask(1), 10)
+		s.cfg.Advance(999 * time.Millisecond)
+		s.equal("the other", ask(2), 0)
+		s.cfg.Advance(time.Millisecond)
+		s.equal("the other then", ask(2), 10)
+	}},
+}

@@ -1,0 +1,251 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+)
+
+// model is what stands under a key, by the words of the contract.
+type model interface {
+	// check plays a command that the store has executed, at the time that the reply says.
+	check(s *stage, c cluster.Command)
+}
+
+func newModel(c cluster.Command) model {
+	switch c.(type) {
+	case *cluster.Take:
+		return new(takes)
+	case *cluster.Turn:
+		return new(turns)
+	case *cluster.Permits:
+		return &permits{held: map[int64]int64{}, seq: map[int64]int64{}, expires: map[int64]int64{}}
+	default:
+		return &presence{expires: map[int64]int64{}}
+	}
+}
+
+// same fails the case unless the reply is what the model says.
+func same[T comparable](s *stage, c cluster.Command, got, want T) {
+	if got != want {
+		s.Fatalf("%s\nthe model says %+v", text(c), want)
+	}
+}
+
+// takes is a window: how many units each bucket holds.
+type takes struct {
+	made    bool
+	expires int64
+	epoch   int64
+	head    int64
+	units   map[int64]int64
+	askers  map[int64]int64 // by bucket
+	seq     map[int64]int64 // by member
+	seenAt  map[int64]int64
+}
+
+func (m *takes) check(s *stage, c cluster.Command) {
+	t := c.(*cluster.Take)
+	got := t.Reply
+	clock := got.Now
+	width := int64(t.Shape.Width())
+	bucket := t.Bucket(clock)
+	if m.made && clock >= m.expires && got.Epoch == t.NewEpoch {
+		m.made = false // a store may keep a key for longer
+	}
+	switch {
+	case !m.made:
+		*m = takes{made: true, epoch: t.NewEpoch, head: bucket, units: map[int64]int64{}, askers: map[int64]int64{},
+			seq: map[int64]int64{}, seenAt: map[int64]int64{}}
+	case bucket <= m.head-t.Span():
+		var all int64
+		for b, n := range m.units {
+			if b > m.head-t.Span() {
+				all += n
+			}
+		}
+		m.units, m.askers, m.head, m.epoch = map[int64]int64{bucket: all}, map[int64]int64{}, bucket, t.NewEpoch
+		for member := range m.seenAt {
+			m.seenAt[member] = bucket
+		}
+	}
+	m.head = max(m.head, bucket)
+	now := max(clock, t.Begins(m.head))
+
+	asks := t.Need > 0 || t.Want > 0
+	if asks && t.Seen != m.head {
+		m.askers[m.head]++
+	}
+	active := max(1, m.askers[m.head], m.askers[m.head-1])
+
+	for member, at := range m.seenAt {
+		if m.head-at > t.Span()+int64(t.Shape.Buckets) {
+			delete(m.seq, member)
+			delete(m.seenAt, member)
+		}
+	}
+	fresh := t.Seq > m.seq[t.Member]
+	if fresh {
+		m.seq[t.Member], m.seenAt[t.Member] = t.Seq, m.head
+	}
+	if fresh && t.Epoch == m.epoch {
+		for _, u := range t.Backs {
+			if u.Bucket > m.head-t.Span() {
+				m.units[u.Bucket] = max(0, m.units[u.Bucket]-u.Units)
+			}
+		}
+		for _, u := range t.Charges {
+			if u.Bucket > m.head-t.Span() {
+				m.units[min(u.Bucket, m.head)] += u.Units
+			}
+		}
+	}
+
+	want := cluster.TakeReply{Bucket: m.head, Current: m.head, Left: time.Duration(t.Begins(m.head) + width - now),
+		Active: active, Now: clock, Epoch: m.epoch}
+	if t.Ahead && t.Seen+1 > m.head {
+		want.Bucket = min(t.Seen+1, m.head+int64(t.Shape.Buckets))
+	}
+	want.Room = m.room(t, want.Bucket)
+	if asks && (t.Epoch == 0 || t.Epoch == m.epoch) {
+		if t.Need <= want.Room {
+			want.Granted = max(t.Need, min(t.Want, want.Room/active))
+			m.units[want.Bucket] += want.Granted
+			want.Room -= want.Granted
+		} else {
+			for b := m.head + 1; b <= m.head+int64(t.Shape.Buckets) && t.Begins(b)-now < int64(t.Borrow); b++ {
+				if room := m.room(t, b); t.Need <= room {
+					want.Bucket, want.Granted, want.Room = b, t.Need, room-t.Need
+					m.units[b] += t.Need
+					break
+				}
+			}
+		}
+	}
+	for b := m.head; t.Limit > 0; b++ {
+		if m.room(t, b) > 0 {
+			want.Free = time.Duration(max(0, t.Begins(b)-now))
+			break
+		}
+	}
+	same(s, c, got, want)
+
+	last := m.head
+	for b, n := range m.units {
+		if n > 0 {
+			last = max(last, b)
+		}
+	}
+	m.expires = clock + (last-m.head+int64(t.Shape.Buckets)+3)*width
+}
+
+// room is how many units fit a bucket: look at each window that contains it.
+func (m *takes) room(t *cluster.Take, bucket int64) int64 {
+	room := t.Limit
+	for end := bucket; end < bucket+t.Span(); end++ {
+		in := int64(0)
+		for b, n := range m.units {
+			if b > end-t.Span() && b <= end && b > m.head-t.Span() {
+				in += n
+			}
+		}
+		room = min(room, t.Limit-in)
+	}
+	return max(0, room)
+}
+
+// turns is when the last turn is.
+type turns struct {
+	any      bool
+	last, at int64
+}
+
+func (m *turns) check(s *stage, c cluster.Command) {
+	t := c.(*cluster.Turn)
+	now := t.Reply.Now
+	if m.any && now < m.at {
+		m.last -= m.at - now
+	}
+	m.at = now
+	first := now
+	if m.any && now < m.last+int64(time.Minute) {
+		first = max(now, m.last+t.Need*int64(t.Spacing))
+	}
+	want := cluster.TurnReply{Wait: time.Duration(first - now), Now: now}
+	if want.Wait <= t.Within {
+		want.Granted = max(t.Need, t.Want)
+		m.any, m.last = true, first+(want.Granted-t.Need)*int64(t.Spacing)
+	}
+	same(s, c, t.Reply, want)
+}
+
+// permits is what each member holds.
+type permits struct {
+	held, seq, expires map[int64]int64
+	at                 int64
+}
+
+func (m *permits) check(s *stage, c cluster.Command) {
+	p := c.(*cluster.Permits)
+	now := p.Reply.Now
+	forget(m.expires, &m.at, now, func(member int64) {
+		delete(m.held, member)
+		delete(m.seq, member)
+	})
+	m.expires[p.Member] = now + int64(p.Expiry)
+	if p.Seq > m.seq[p.Member] {
+		m.seq[p.Member] = p.Seq
+		others, active := int64(0), int64(1)
+		for member, n := range m.held {
+			if member != p.Member && n > 0 {
+				others += n
+				active++
+			}
+		}
+		keeps := max(p.Claim, min(m.held[p.Member], p.Want))
+		free := max(0, p.Limit-others-keeps)
+		if p.Need <= keeps+free {
+			keeps = max(keeps, p.Need, min(p.Want, keeps+free/active))
+		}
+		m.held[p.Member] = keeps
+	}
+	want := cluster.PermitsReply{Held: m.held[p.Member], Now: now}
+	for _, n := range m.held {
+		if n > 0 {
+			want.Total += n
+			want.Active++
+		}
+	}
+	same(s, c, p.Reply, want)
+}
+
+// presence is when each member expires.
+type presence struct {
+	expires map[int64]int64
+	at      int64
+}
+
+func (m *presence) check(s *stage, c cluster.Command) {
+	p := c.(*cluster.Presence)
+	now := p.Reply.Now
+	forget(m.expires, &m.at, now, func(int64) {})
+	m.expires[p.Member] = now + int64(p.Expiry)
+	if p.Leave {
+		delete(m.expires, p.Member)
+	}
+	same(s, c, p.Reply, cluster.PresenceReply{Members: int64(len(m.expires)), Now: now})
+}
+
+// forget lets go of members whose time has come. Where the clock was set back their times are too.
+func forget(expires map[int64]int64, at *int64, now int64, gone func(member int64)) {
+	for member := range expires {
+		if now < *at {
+			expires[member] -= *at - now
+		}
+		if expires[member] <= now {
+			delete(expires, member)
+			gone(member)
+		}
+	}
+	*at = now
+}

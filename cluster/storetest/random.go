@@ -1,0 +1,114 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// member is what one that sends random commands knows.
+type member struct {
+	seen, epoch int64
+	known       []int64 // buckets that it was granted units in
+}
+
+// randomTakes has some members send commands of any sort, also ones that no member would.
+func (s *stage) randomTakes(shape stat.Shape) {
+	r := s.random
+	width := int64(shape.Width() / time.Microsecond)
+	ring := cluster.Ring{Shape: shape, Phase: time.Duration(r.Int64N(width)) * time.Microsecond}
+	key := s.key(fmt.Sprintf("w-%d-%t", shape.Buckets, shape.Strict))
+	members := make([]member, 4)
+	var last *cluster.Take
+	for range s.cfg.Commands {
+		if s.cfg.Advance != nil {
+			d := time.Duration(r.Int64N(width)) * time.Microsecond
+			switch r.IntN(40) {
+			case 0:
+				d *= 20
+			case 1:
+				d *= -2
+			case 2:
+				d *= -30
+			}
+			s.cfg.Advance(d)
+		}
+		if last != nil && r.IntN(10) == 0 {
+			again := *last // a proxy tries again
+			s.do(&again)
+			continue
+		}
+		id := r.IntN(len(members))
+		m := &members[id]
+		t := &cluster.Take{
+			Outcome: cluster.Outcome{Key: key}, Caller: s.caller(int64(1 + id)), Ring: ring, Limit: []int64{20, 20, 20, 7, 0}[r.IntN(5)],
+			Need: r.Int64N(8), Seen: m.seen, Epoch: m.epoch, NewEpoch: 1 + r.Int64N(cluster.MostNumber-1),
+		}
+		t.Want = t.Need * r.Int64N(3)
+		switch r.IntN(6) {
+		case 0:
+			t.Epoch = 0
+		case 1:
+			t.Ahead = true
+		case 2:
+			t.Borrow = time.Duration(r.Int64N(3*width)) * time.Microsecond
+		}
+		for range r.IntN(3) {
+			u := cluster.Units{Bucket: m.seen + r.Int64N(7) - 4, Units: r.Int64N(5)}
+			if len(m.known) > 0 && r.IntN(4) > 0 {
+				u.Bucket = m.known[r.IntN(len(m.known))]
+			}
+			if r.IntN(3) > 0 {
+				t.Backs = append(t.Backs, u)
+			} else {
+				t.Charges = append(t.Charges, u)
+			}
+		}
+		s.do(t)
+		m.seen, m.epoch, last = t.Reply.Current, t.Reply.Epoch, t
+		if m.known = append(m.known, t.Reply.Bucket); len(m.known) > 3 {
+			m.known = m.known[1:]
+		}
+	}
+}
+
+// randomTurns asks for turns that lie as closely as commands come.
+func (s *stage) randomTurns() {
+	r := s.random
+	for range s.cfg.Commands {
+		if s.cfg.Advance != nil {
+			s.cfg.Advance(time.Duration(r.Int64N(500)-50) * time.Microsecond)
+		}
+		s.do(&cluster.Turn{
+			Outcome: cluster.Outcome{Key: s.key("t")}, Spacing: time.Duration(1+r.Int64N(200)) * time.Microsecond,
+			Need: 1 + r.Int64N(3), Want: r.Int64N(8), Within: time.Duration(r.Int64N(2000)) * time.Microsecond,
+		})
+	}
+}
+
+// randomPermits has members come, ask, give back and stay away.
+func (s *stage) randomPermits() {
+	r := s.random
+	var last *cluster.Permits
+	for range s.cfg.Commands {
+		if s.cfg.Advance != nil {
+			s.cfg.Advance(time.Duration(r.Int64N(500)-20) * time.Millisecond)
+		}
+		if last != nil && r.IntN(10) == 0 {
+			again := *last
+			s.do(&again)
+			continue
+		}
+		last = &cluster.Permits{
+			Outcome: cluster.Outcome{Key: s.key("p")}, Caller: s.caller(1 + r.Int64N(5)), Limit: []int64{20, 20, 9}[r.IntN(3)],
+			Claim: max(0, r.Int64N(12)-6), Want: r.Int64N(20), Expiry: time.Duration(1+r.Int64N(2000)) * time.Millisecond,
+		}
+		last.Need = last.Claim + r.Int64N(5)
+		s.do(last)
+		s.do(&cluster.Presence{
+			Outcome: cluster.Outcome{Key: s.key("m")}, Caller: s.caller(1 + r.Int64N(5)), Expiry: last.Expiry, Leave: r.IntN(6) == 0,
+		})
+	}
+}

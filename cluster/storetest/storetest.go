@@ -1,0 +1,159 @@
+// Package storetest is what every [cluster.Store] is held to: named cases, and random commands beside
+// a model that is too simple to be wrong. It is for tests.
+//
+//	storetest.Run(t, storetest.Config{New: func(t testing.TB) cluster.Store { ... }})
+//
+// The model goes by the time that each reply carries, so a store on a real server is
+// checked as it is, however fast it answers. What needs a clock that can be set is checked where
+// there is one.
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Config says which store is tested, and how.
+type Config struct {
+	// New returns a store. Nothing is in it under the keys of the test, which are random.
+	New func(t testing.TB) cluster.Store
+	// Advance moves the clock of the store that New returned last, also back. nil if it can't be
+	// moved.
+	Advance func(d time.Duration)
+	// Commands is how many random ones there are of each kind; 0 means 5,000.
+	Commands int
+	// Seed is where the random numbers begin; 0 means 1.
+	Seed uint64
+}
+
+// Run runs all cases.
+func Run(t *testing.T, cfg Config) {
+	if cfg.Commands == 0 {
+		cfg.Commands = 5000
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if c.moves && cfg.Advance == nil {
+				t.Skip("the clock of the store can't be set")
+			}
+			seed := max(cfg.Seed, 1)
+			s := &stage{TB: t, cfg: cfg, store: cfg.New(t), random: rand.New(rand.NewPCG(seed, 0)), models: map[string]model{}}
+			s.tag = fmt.Sprintf("{penstock:storetest:%x-", rand.Uint64())
+			c.run(s)
+			if t.Failed() {
+				t.Logf("seed %d", seed)
+			}
+		})
+	}
+}
+
+// stage is what a case runs on: a store, and the model of each key.
+type stage struct {
+	testing.TB
+	cfg    Config
+	store  cluster.Store
+	random *rand.Rand
+	tag    string
+	models map[string]model
+	seqs   int64
+}
+
+// key is a name in the store. All keys of a case may be on different shards.
+func (s *stage) key(name string) string { return s.tag + name + "}" }
+
+// caller is the next command of a member.
+func (s *stage) caller(member int64) cluster.Caller {
+	s.seqs++
+	return cluster.Caller{Member: member, Seq: s.seqs}
+}
+
+// do executes commands of one shard, and compares what the store says with the model.
+func (s *stage) do(batch ...cluster.Command) {
+	s.Helper()
+	s.store.Do(s.Context(), batch)
+	for i, c := range batch {
+		if err := c.Result().Err; err != nil {
+			s.Fatalf("command %d of %d, %s: %v", i+1, len(batch), text(c), err)
+		}
+		key := c.Result().Key
+		if s.models[key] == nil {
+			s.models[key] = newModel(c)
+		}
+		s.models[key].check(s, c)
+	}
+}
+
+// text is a command with its reply.
+func text(c cluster.Command) string { return fmt.Sprintf("%+v", reflect.ValueOf(c).Elem().Interface()) }
+
+// hours is a ring whose present bucket lasts for the whole case: it began half a bucket ago.
+func (s *stage) hours(buckets int, strict bool) cluster.Ring {
+	const width = time.Hour
+	probe := &cluster.Presence{Outcome: cluster.Outcome{Key: s.key("clock")}, Caller: s.caller(1), Expiry: time.Minute}
+	s.store.Do(s.Context(), []cluster.Command{probe})
+	if probe.Err != nil {
+		s.Fatal(probe.Err)
+	}
+	begin := time.Duration(probe.Reply.Now) - width/2
+	return cluster.Ring{
+		Shape: stat.Shape{Interval: time.Duration(buckets) * width, Buckets: buckets, Strict: strict},
+		Phase: (begin % width).Truncate(time.Microsecond),
+	}
+}
+
+// window is a key with what the members that take there know of it.
+type window struct {
+	*stage
+	ring  cluster.Ring
+	limit int64
+	name  string
+	epoch int64
+	seen  int64
+}
+
+func (s *stage) window(name string, ring cluster.Ring, limit int64) *window {
+	return &window{stage: s, ring: ring, limit: limit, name: s.key(name)}
+}
+
+// command is one of a member that knows what the last reply said.
+func (w *window) command(member, need, want int64) *cluster.Take {
+	return &cluster.Take{
+		Outcome: cluster.Outcome{Key: w.name}, Caller: w.caller(member), Ring: w.ring, Limit: w.limit,
+		Need: need, Want: want, Seen: w.seen, Epoch: w.epoch, NewEpoch: 1 + w.random.Int64N(cluster.MostNumber-1),
+	}
+}
+
+// send executes it and notes what the reply says.
+func (w *window) send(t *cluster.Take) cluster.TakeReply {
+	w.Helper()
+	w.do(t)
+	w.epoch, w.seen = t.Reply.Epoch, t.Reply.Current
+	return t.Reply
+}
+
+func (w *window) take(member, need, want int64) int64 {
+	w.Helper()
+	return w.send(w.command(member, need, want)).Granted
+}
+
+// equal fails the case unless got is what is wanted.
+func (s *stage) equal(what string, got, want int64) {
+	s.Helper()
+	if got != want {
+		s.Fatalf("%s: %d, want %d", what, got, want)
+	}
+}
+
+// gone is a context that has ended.
+func gone() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
