@@ -137,20 +137,11 @@ func (c *Counters) AppendHistory(history []Bucket[Counts], now int64) []Bucket[C
 	c.settleAll(now)
 	var seconds [minuteBuckets]Counts
 	oldest := startOfMinute(now)
-	add := func(start int64, counts *Counts) {
+	c.eachOfMinute(now, func(start int64, counts Counts) {
 		if i := (min(start, now) - oldest) / int64(time.Second); start >= oldest {
-			seconds[i].Add(counts)
+			seconds[i].Add(&counts)
 		}
-	}
-	for p := range c.all() {
-		for start, counts := range p.minute.all(now) {
-			add(start, &counts)
-		}
-		for b := range p.live() {
-			counts := b.counts()
-			add(b.start.Load(), &counts)
-		}
-	}
+	})
 	for i := range seconds {
 		if !seconds[i].empty() {
 			history = append(history, Bucket[Counts]{Start: oldest + int64(i)*int64(time.Second), Value: seconds[i]})
