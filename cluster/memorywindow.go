@@ -127,8 +127,8 @@ func (w *memoryWindow) settle(t *Take) {
 // grant decides.
 func (w *memoryWindow) grant(t *Take, now int64) {
 	r := &t.Reply
-	if t.Ahead && t.Seen+1 > w.head {
-		r.Bucket = min(t.Seen+1, w.head+w.ahead)
+	if t.Ahead > w.head {
+		r.Bucket = min(t.Ahead, w.head+w.ahead)
 	}
 	r.Room = w.room(r.Bucket, t.Limit)
 	if t.Epoch != 0 && t.Epoch != w.epoch || t.Need|t.Want == 0 {

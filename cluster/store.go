@@ -118,7 +118,7 @@ func (r Ring) Begins(bucket int64) int64 {
 //     ignored, and what is charged to one that has not begun goes to the current one.
 //  4. If Epoch is neither 0 nor the key's, nothing is granted: the member has to charge first what it
 //     has admitted. Nor if Need and Want are 0.
-//  5. The target is the current bucket, or with Ahead the one after Seen, if that has not begun.
+//  5. The target is Ahead if that has not begun, at most Shape.Buckets ahead; else the current bucket.
 //     n units fit a bucket if every window that contains it, up to the one that ends with the last bucket
 //     that holds units, holds at most Limit-n. If Need doesn't fit nothing is granted there; else
 //     max(Need, min(Want, room/active)), where room is how many units fit.
@@ -136,8 +136,10 @@ type Take struct {
 	Want  int64 // more are welcome
 	// Seen is the bucket that was current by the last reply to a Take that asked for units, 0 if
 	// there was none.
-	Seen  int64
-	Ahead bool // rather of the coming bucket; then Borrow is 0
+	Seen int64
+	// Ahead is the coming bucket that units are wanted of, 0 if they are of the current one. Then
+	// Borrow is 0.
+	Ahead int64
 	// Borrow is how long a call may wait for Need to fit a coming bucket; 0: it may not.
 	Borrow time.Duration
 

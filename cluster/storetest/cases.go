@@ -89,7 +89,7 @@ var cases = []struct {
 		w := s.window("w", s.hours(2, false), 10)
 		s.equal("now", w.take(1, 1, 4), 4)
 		next := w.command(1, 1, 100)
-		next.Ahead = true
+		next.Ahead = w.seen + 1
 		r := w.send(next)
 		s.equal("then", r.Granted, 6)
 		s.equal("its bucket", r.Bucket, r.Current+1)

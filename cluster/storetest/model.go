@@ -103,8 +103,8 @@ func (m *takes) check(s *stage, c cluster.Command) {
 
 	want := cluster.TakeReply{Bucket: m.head, Current: m.head, Left: time.Duration(t.Begins(m.head) + width - now),
 		Active: active, Now: clock, Epoch: m.epoch}
-	if t.Ahead && t.Seen+1 > m.head {
-		want.Bucket = min(t.Seen+1, m.head+int64(t.Shape.Buckets))
+	if t.Ahead > m.head {
+		want.Bucket = min(t.Ahead, m.head+int64(t.Shape.Buckets))
 	}
 	want.Room = m.room(t, want.Bucket)
 	if asks && (t.Epoch == 0 || t.Epoch == m.epoch) {

@@ -51,7 +51,7 @@ func (s *stage) randomTakes(shape stat.Shape) {
 		case 0:
 			t.Epoch = 0
 		case 1:
-			t.Ahead = true
+			t.Ahead = m.seen + r.Int64N(4)
 		case 2:
 			t.Borrow = time.Duration(r.Int64N(3*width)) * time.Microsecond
 		}
