@@ -82,6 +82,12 @@ func (s checkingSlot) in(b *binding) (slot checkingSlot, holds bool, shadows Sha
 
 // checkingAt names the slot whose turn a step of a stage is.
 func (c *Chain) checkingAt(b *binding, at stage, step int) string {
+	if last := len(b.checkers) - len(b.sharers); at == wanting || at < shadowing && step >= last {
+		if at != wanting {
+			step -= last
+		}
+		return b.sharers[step].slot
+	}
 	for _, slot := range c.checking {
 		slot, takesPart, shadows := slot.in(b)
 		switch at {

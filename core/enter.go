@@ -71,6 +71,13 @@ func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 
 	var v Verdict
 	at := inv.walk(preparing, &v)
+	for at == mayWait && v.Wait == untilFetched && inv.lacksSome() {
+		if _, by, cause := inv.fetch(); by != nil {
+			return Entry{}, inv.refuse(by, cause)
+		}
+		v = Verdict{}
+		at = inv.walk(asking, &v)
+	}
 	if at == mayWait {
 		if at = taking; !inv.able(&v) {
 			at = returning
@@ -99,7 +106,7 @@ func (inv *Invocation) able(v *Verdict) (ok bool) {
 	}()
 	if ok = inv.inTime(v.Wait); ok {
 		*v = Verdict{}
-		inv.stays = inv.ctx.Done() == nil && len(inv.bound.recheckers) == 0
+		inv.stays = inv.ctx.Done() == nil && !inv.bound.leaves
 	} else {
 		*v = Verdict{Block: by}
 	}

@@ -30,10 +30,11 @@ type Invocation struct {
 	index       *places                // of what is held and left, where that is much
 	turns       []*turn                // that the call waits for in queues; behind them, those of earlier calls
 	nap         clocks.Nap
+	fetching    *fetching // what the call lacks; nil until one of those that the invocation served lacked something
 
 	// It fills up whole cache lines (on 64 bits; a test pins it), so that the
 	// invocations of two processors, side by side on the heap, never share one.
-	_ [40]byte
+	_ [32]byte
 
 	call // everything about the present call; reset as a whole
 }
@@ -74,7 +75,13 @@ type call struct {
 	counted  int  // of nodes, on how many the call is counted as passed
 	joint    bool // the second of nodes is the resource's, and includes what the call node counts
 
-	longLived bool // here, where it makes no call larger
+	longLived bool // here, where they make no call larger
+
+	wants   bool // it lacks something, or has
+	later   bool // it still lacks something, which it fetches after its wait, or when it has taken
+	fleets  bool // it holds something that it must not take along through a wait
+	fetches bool // it has fetched something
+	fetched bool // it has done so after a wait
 }
 
 // Engine is the engine that the call runs through.

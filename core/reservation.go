@@ -17,7 +17,7 @@ type Reservation struct {
 	Undo      int64 // the holder's own
 	UntilExit bool
 
-	follows   int32           // number, from 1 on, of the reservation that this one follows; 0 for others
+	follows   int32           // number, from 1 on, of the reservation that this one follows; 0 for others, or fleeting
 	window    *stat.Window    // the window that Token is a bucket of, or nil
 	semaphore *stat.Semaphore // that the units are of, or nil
 }
@@ -26,6 +26,10 @@ type Reservation struct {
 type Holder interface {
 	GiveBack(r *Reservation, now int64)
 }
+
+// fleeting follows nothing: it is a reservation that is good from Undo on, and not for long, see
+// fetch.go.
+const fleeting = -1
 
 // confirmed is the Token of units of a semaphore whose call has been counted too.
 const confirmed = 1
@@ -77,7 +81,7 @@ func (inv *Invocation) GiveBackFrom(n int) {
 		last := len(inv.held) - 1
 		r := &inv.held[last]
 		inv.held = inv.held[:last]
-		if r.follows != 0 && int(r.follows) <= n {
+		if r.follows > 0 && int(r.follows) <= n {
 			kept = append(kept, *r)
 		} else {
 			r.giveBack(inv.now)

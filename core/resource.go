@@ -43,6 +43,8 @@ type binding struct {
 	checkers   []Checker       // those of the chain that have something to say here, in its order
 	recheckers []Rechecker     // as many of them as are asked again after a wait
 	shadows    []ShadowChecker // those with rules in shadow mode
+	sharers    []sharer        // the last of the checkers: those that may have to fetch something
+	leaves     bool            // a call may be refused after a wait: by a rechecker or a sharer
 	direct     bool            // each takes without being asked, if it must: see Invocation.direct
 	wary       bool            // and as there are several, they are asked after a refusal
 }
@@ -92,7 +94,18 @@ func (c *Chain) bind(b *binding) *binding {
 		if slot.rechecker != nil {
 			b.recheckers = append(b.recheckers, slot.rechecker)
 		}
+		if sharing, ok := slot.checker.(interface{ Shares() Sharer }); ok {
+			if s := sharing.Shares(); s != nil {
+				b.sharers = append(b.sharers, sharer{s, slot.name})
+			}
+		}
 	}
+	for _, s := range b.sharers {
+		b.checkers = append(b.checkers, s.Sharer)
+		direct, ok := s.Sharer.(interface{ Direct() bool })
+		b.direct = b.direct && len(b.checkers) == 1 && ok && direct.Direct()
+	}
+	b.leaves = len(b.recheckers)+len(b.sharers) > 0
 	b.wary = b.direct && len(b.checkers) > 1
 	return b
 }

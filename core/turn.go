@@ -48,7 +48,7 @@ func (inv *Invocation) WaitAtLeast(wait time.Duration) { inv.firm = max(inv.firm
 
 // willStay reports whether the call is known not to leave a queue before its turn.
 func (inv *Invocation) willStay() bool {
-	return inv.stays || inv.ctx == context.Background() && len(inv.bound.recheckers) == 0
+	return inv.stays || inv.ctx == context.Background() && !inv.bound.leaves
 }
 
 // holdTurn notes a turn that the call has for good.

@@ -11,10 +11,20 @@ import (
 // then for its turn in the queue, and asks again about what is a state rather than a
 // count.
 func (inv *Invocation) queue(v Verdict) (Entry, error) {
+	if v.Wait <= 0 && !inv.Awaits() {
+		return inv.goOn()
+	}
+	if inv.fleets {
+		inv.handBack(v.Wait)
+		inv.later = true // what it takes along is looked at again
+	}
 	returned, by, cause := inv.wait(v)
 	defer returned()
 	if by != nil {
 		return Entry{}, inv.refuse(by, cause)
+	}
+	if inv.later {
+		return inv.goOn()
 	}
 	v = Verdict{}
 	if inv.walk(rechecking, &v) == refused {

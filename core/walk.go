@@ -15,6 +15,7 @@ const (
 	asking     // every checker looks, see direct
 	taking     // every checker decides
 	shadowing  // rules in shadow mode decide about calls that were not refused
+	wanting    // what the call lacks is found, see fetch.go
 	rechecking // those that are asked again after a wait
 	admitting  // the recorders hear that the call was admitted
 	returning  // what the call holds goes back
@@ -24,7 +25,8 @@ const (
 
 	stops // what follows is where it stops
 
-	mayWait // asked: the call would have to wait, and it isn't known whether it can
+	mayWait // asked: the call would have to wait, and it isn't known whether it can, or lacks something
+	lacks   // what it wants is known
 	waits   // taken: it has to wait
 	admitted
 	refused
@@ -75,8 +77,10 @@ func (inv *Invocation) steps(v *Verdict) (at stage) {
 			inv.step = i
 			said := bound.checkers[i].Ask(inv)
 			if said.Block != nil {
-				v.Block = said.Block
-				break
+				if v.refused(said) {
+					break
+				}
+				continue
 			}
 			v.longest(said)
 		}
@@ -124,6 +128,9 @@ func (inv *Invocation) steps(v *Verdict) (at stage) {
 			if inv.shadow(); inv.waits {
 				return waits
 			}
+		} else if inv.stage == wanting {
+			inv.findWants()
+			return lacks
 		} else { // rechecking
 			for i := inv.step; i < len(bound.recheckers); i++ {
 				inv.step = i
@@ -225,7 +232,7 @@ func (inv *Invocation) slotAt(at stage, step int) string {
 	switch at {
 	case preparing:
 		slot = chain.preparers[step]
-	case asking, taking, shadowing, rechecking:
+	case asking, taking, shadowing, wanting, rechecking:
 		return chain.checkingAt(inv.bound, at, step)
 	case admitting:
 		if step < len(chain.passed) {

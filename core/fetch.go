@@ -1,0 +1,276 @@
+package core
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// # What a call fetches
+//
+// The limits of some rules are not this process's alone: others take of them as well, and what is
+// known of them is elsewhere, behind a [Fetcher]. Of such a limit the process has some units at
+// hand, on a lease. As long as they last, a call takes of them like of any other limit. A call
+// that lacks units fetches them, and waits for that:
+//
+//   - All rules are asked, those of shared limits last. A call that some rule refuses lacks
+//     nothing. One that lacks units fetches all that it lacks in one round, before it takes
+//     anything. What it gets it holds from then on. The clock is read again, and the rules
+//     are asked again.
+//   - To take never fetches. A call that lacks units then, since it was not asked before or
+//     others were quicker, fetches them when all others have taken.
+//   - Units of a lease are good for a short time only (Want.Fleeting). A call that has to wait for
+//     another rule does not take them along: it gives them back, or has not taken them, and
+//     fetches them after its wait. Then it waits once more at most, for what it got.
+//
+// However often a call fetches, it waits for that no longer than the longest timeout of what it
+// lacked first.
+
+// Fetcher fetches what calls lack of limits that this process shares with others.
+type Fetcher interface {
+	// Fetch decides about all wants, and reserves what it grants. It waits at most so long;
+	// where that is 0 it decides by what it has. The error is that of the context, if that
+	// ended before; then nothing is reserved.
+	Fetch(ctx context.Context, atMost time.Duration, wants []Want) error
+}
+
+// Want is what a call lacks of one limit.
+type Want struct {
+	Limit   any           // the fetcher's own
+	Units   int64         // that the call takes
+	MaxWait time.Duration // up to which it would wait for what it is granted; 0: it would not
+
+	// Holder takes back what is granted; By refuses the call if nothing is. Timeout is how long
+	// the call may wait for the answer.
+	Holder  Holder
+	By      *BlockError
+	Timeout time.Duration
+	// UntilExit says that the call holds it until it exits, Fleeting that it is good for a
+	// short time only: a call that waits longer for something else must not take it along.
+	UntilExit, Fleeting bool
+
+	// What the fetcher says: whether it is granted, its own Token for it, and for how long the
+	// call has to wait then before it may run; Borrowed if that is for a coming bucket, in
+	// which it is counted.
+	Got      bool
+	Token    int64
+	Wait     time.Duration
+	Borrowed bool
+}
+
+// Sharer is a [Checker] for the rules of a family whose limits are shared. The rules of a family
+// that has such give it to whom asks for it, nil if there are none:
+//
+//	Shares() Sharer
+//
+// It is asked, and takes, after all other checkers. Where the call holds of a limit already, as it
+// does what it has fetched, it is neither asked nor takes once more (see [Invocation.HeldFor]).
+type Sharer interface {
+	Checker
+	// Wants has the call want all that it doesn't hold, see [Invocation.Want], or not any more: it
+	// is asked after a wait as well, see [Invocation.HandBack].
+	Wants(*Invocation)
+}
+
+// sharer is one with the name of its slot.
+type sharer struct {
+	Sharer
+	slot string
+}
+
+// fetching is what a call lacks.
+type fetching struct {
+	from  Fetcher
+	wants []Want
+	left  int64 // of the time that it may wait for them, once it fetches
+}
+
+// lacking is what a checker refuses with that would not: it can't tell yet.
+var lacking = new(BlockError)
+
+// untilFetched is the wait of a call that lacks something. One that has to wait for another rule
+// fetches after that.
+const untilFetched = time.Nanosecond
+
+// Want notes what the call lacks. Where that was found in Ask, the verdict returned is what Ask
+// returns, once all other rules of the checker were asked: if one refuses the call, it lacks
+// nothing.
+func (inv *Invocation) Want(from Fetcher, w Want) Verdict {
+	if inv.fetching == nil {
+		inv.fetching = new(fetching)
+	}
+	if !inv.wants { // what is there is an earlier call's, which was refused
+		inv.fetching.clear()
+		inv.wants = true
+	}
+	inv.fetching.from = from
+	inv.fetching.wants = append(inv.fetching.wants, w)
+	return Verdict{Block: lacking}
+}
+
+// refused notes a verdict that does not admit the call, and reports whether it refuses it.
+func (v *Verdict) refused(said Verdict) (refuses bool) {
+	if said.Block == lacking {
+		v.Wait = max(v.Wait, untilFetched)
+		return false
+	}
+	v.Block = said.Block
+	return true
+}
+
+// findWants finds what the call still lacks.
+func (inv *Invocation) findWants() {
+	for i, all := inv.step, inv.bound.sharers; i < len(all); i++ {
+		inv.step = i
+		all[i].Wants(inv)
+	}
+}
+
+// Lacks reports whether a verdict is that of a call that lacks something.
+func (v Verdict) Lacks() bool { return v.Block == lacking }
+
+// WantLater has the call fetch what it lacks when all have taken, after its wait if it has one.
+func (inv *Invocation) WantLater() {
+	inv.later = true
+	inv.waits = true
+}
+
+// Patient reports whether the call may wait for what it fetches: not if it has done so already.
+func (inv *Invocation) Patient() bool { return !inv.fetched }
+
+// HeldFor returns what the call holds by a holder, and for how long it has to wait before that is
+// good; nil if it holds nothing.
+func (inv *Invocation) HeldFor(h Holder) (r *Reservation, wait time.Duration) {
+	for i := range inv.held {
+		if r := &inv.held[i]; r.Holder == h {
+			return r, time.Duration(max(0, r.Undo-inv.now))
+		}
+	}
+	return nil, 0
+}
+
+// ReserveLeased notes units of a lease, which the call must not take along through a wait.
+func (inv *Invocation) ReserveLeased(h Holder, units, token int64) {
+	r := inv.reserve(units, token, 0, false)
+	r.Holder, r.follows = h, fleeting
+	inv.fleets = true
+}
+
+// lacksSome reports whether the call is known to lack something.
+func (inv *Invocation) lacksSome() bool { return inv.wants && len(inv.fetching.wants) > 0 }
+
+// clear keeps nothing alive.
+func (f *fetching) clear() {
+	clear(f.wants)
+	f.wants, f.from = f.wants[:0], nil
+}
+
+// fetch fetches what the call lacks, and has it hold that. It returns the longest wait for what
+// it got, or else who refuses the call, and the error of the context if that has ended. Where the
+// fetcher or the clock panics, or ends the goroutine, the call is refused.
+func (inv *Invocation) fetch() (v Verdict, by *BlockError, cause error) {
+	f, e, over := inv.fetching, inv.engine, false
+	by = inv.named(f.wants[0].By)
+	defer func() {
+		f.clear()
+		if !over {
+			_ = inv.refuse(by, nil)
+		}
+	}()
+	if !inv.fetches {
+		inv.fetches, f.left = true, 0
+		for i := range f.wants {
+			f.left = max(f.left, int64(f.wants[i].Timeout))
+		}
+	}
+	e.waiting.Add(1)
+	defer e.waiting.Add(-1)
+	first, began := len(inv.held), inv.now
+	if cause = f.from.Fetch(inv.ctx, time.Duration(max(0, f.left)), f.wants); cause == nil {
+		by = nil
+		for i := range f.wants {
+			switch w := &f.wants[i]; {
+			case w.Got:
+				inv.hold(w)
+				v.longest(Verdict{Wait: w.Wait, By: w.By, Borrowed: w.Borrowed})
+			case by == nil:
+				by = inv.named(w.By)
+			}
+		}
+	}
+	inv.now = max(inv.now, e.Now()) // when the call holds what it got: the clock may panic
+	f.left -= inv.now - began
+	for i := range inv.held[first:] {
+		if r := &inv.held[first+i]; r.Undo > 0 {
+			r.Undo += inv.now
+		}
+	}
+	over = true
+	return v, by, cause
+}
+
+// hold notes what was granted. Its Undo is first for how long the call has to wait.
+func (inv *Invocation) hold(w *Want) {
+	r := inv.reserve(w.Units, w.Token, int64(max(0, w.Wait)), w.UntilExit)
+	if r.Holder = w.Holder; w.Fleeting {
+		r.follows, inv.fleets = fleeting, true
+	}
+}
+
+// handBack gives back, before the call waits for so long or for a permit, what is not good for as
+// long. What is good only when the wait is over, it waits for.
+func (inv *Invocation) handBack(wait time.Duration) {
+	until := inv.now + int64(wait)
+	if inv.Awaits() {
+		until = math.MaxInt64
+	}
+	for i := len(inv.held) - 1; i >= 0; i-- {
+		if r := &inv.held[i]; r.follows == fleeting && r.Undo < until {
+			inv.HandBack(r)
+		}
+	}
+}
+
+// HandBack gives back one of the reservations, which the call then doesn't hold any more.
+func (inv *Invocation) HandBack(r *Reservation) {
+	r.giveBack(inv.now)
+	*r = Reservation{Holder: nothing{}} // the numbers of the others stand, see follows
+}
+
+// nothing is the holder of what was handed back.
+type nothing struct{}
+
+func (nothing) GiveBack(*Reservation, int64) {}
+
+// goOn is what follows the wait of a call that still lacks something, or may.
+func (inv *Invocation) goOn() (Entry, error) {
+	v, by, cause := inv.fetchLater()
+	switch {
+	case by != nil:
+		return Entry{}, inv.refuse(by, cause)
+	case v.Wait > 0:
+		return inv.queue(v)
+	}
+	if inv.walk(rechecking, &v) == refused {
+		inv.recycle()
+		return Entry{}, v.Block
+	}
+	return inv.entry(), nil
+}
+
+// fetchLater fetches what the call lacks when it has taken, and waited. It returns what fetch
+// does.
+func (inv *Invocation) fetchLater() (v Verdict, by *BlockError, cause error) {
+	if inv.wants { // before its wait
+		inv.fetching.clear()
+	}
+	inv.walk(wanting, &v)
+	inv.later = false
+	if inv.lacksSome() {
+		v, by, cause = inv.fetch()
+	}
+	if inv.fetched = true; v.Wait > 0 {
+		inv.firm = v.Wait // its turns have come
+	}
+	return v, by, cause
+}
