@@ -1,0 +1,114 @@
+package penstockredis
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/cluster"
+)
+
+// answers are the errors of a server after which it has certainly not executed the script, by the word that
+// they begin with. Scripts read before they write, and what is written first is what a server
+// refuses that is full, read-only or not allowed to write.
+var answers = map[string]string{
+	"NOSCRIPT":    "the server doesn't know the script",
+	"MOVED":       "the key has moved to another server of the cluster",
+	"ASK":         "the key is being moved to another server of the cluster",
+	"TRYAGAIN":    "the keys are being moved to another server of the cluster",
+	"CLUSTERDOWN": "the cluster doesn't serve this key",
+	"MASTERDOWN":  "the server has lost its master",
+	"LOADING":     "the server is loading its data",
+	"READONLY":    "the server is a replica, or was made one",
+	"OOM":         "the server has no memory left: raise maxmemory",
+	"MISCONF":     "the server takes no writes, as it can't save them",
+	"NOREPLICAS":  "the server takes no writes, as it has too few replicas",
+	"BUSY":        "the server is busy with somebody's script",
+	"NOAUTH":      "the server wants a password",
+	"WRONGPASS":   "the server refuses the user or the password",
+	"NOPERM":      "the user may not do that: see the commands in docs/cluster.md",
+}
+
+// errDenied says that the user may not do what a script does. It may have done something before.
+var errDenied = errors.New("the user may not do that: see the commands in docs/cluster.md")
+
+// foreigners are the answers about a key that somebody else has written to.
+var foreigners = []string{"WRONGTYPE", "FOREIGN"}
+
+// explained is the error of a command as package cluster wants it.
+func explained(err error) error {
+	if denied(err) {
+		return fmt.Errorf("%w (%w)", errDenied, err)
+	}
+	if word := wordOf(err); word != "" {
+		for _, foreigner := range foreigners {
+			if word == foreigner {
+				return fmt.Errorf("%w (%w)", cluster.ErrForeign, err)
+			}
+		}
+		return fmt.Errorf("%s: %w (%w)", answers[word], cluster.ErrNotExecuted, err)
+	}
+	if unsent(err) {
+		return fmt.Errorf("%w (%w)", cluster.ErrNotExecuted, err)
+	}
+	return err
+}
+
+// denied reports whether a script was refused a command, in the words of version 7.0 and before, or of 7.2.
+func denied(err error) bool {
+	if !isAnswer(err) {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, "user executing the script can't run this command") ||
+		strings.HasPrefix(text, "NOPERM ") && strings.Contains(text, "user_script")
+}
+
+// wordOf is the answer's name, if it has one that is known. Servers before 7.0 put what a command
+// within a script was answered behind words of their own.
+func wordOf(err error) string {
+	if !isAnswer(err) {
+		return ""
+	}
+	text := err.Error()
+	first, rest, _ := strings.Cut(text, " ")
+	if known(first) {
+		return first
+	}
+	if first != "ERR" || !strings.Contains(rest, "script") {
+		return ""
+	}
+	for word := range strings.FieldsFuncSeq(rest, func(r rune) bool { return r < 'A' || r > 'Z' }) {
+		if known(word) {
+			return word
+		}
+	}
+	return ""
+}
+
+func known(word string) bool {
+	if answers[word] != "" {
+		return true
+	}
+	for _, foreigner := range foreigners {
+		if word == foreigner {
+			return true
+		}
+	}
+	return false
+}
+
+// isAnswer reports whether the error is what the server said, as opposed to one on the way.
+func isAnswer(err error) bool {
+	var answer redis.Error
+	return errors.As(err, &answer)
+}
+
+// unsent reports whether there was no connection to send the command by.
+func unsent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
+}

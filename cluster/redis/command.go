@@ -1,0 +1,120 @@
+package penstockredis
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+)
+
+// most is the largest number that scripts are given: Lua counts in doubles.
+const most = cluster.MostNumber - 1
+
+// call is a command as the server gets it.
+type call struct {
+	script script
+	args   []any // EVALSHA or EVAL, the script, the number of keys, keys, arguments
+	reply  func(numbers []int64)
+	replys int // how many numbers the reply has
+}
+
+// encode returns the script for a command and what it is called with.
+func (s *scripts) encode(c cluster.Command) (call, error) {
+	key := c.Result().Key
+	switch c := c.(type) {
+	case *cluster.Take:
+		return s.encodeTake(key, c)
+	case *cluster.Turn:
+		return s.encodeTurn(key, c)
+	case *cluster.Permits:
+		args := []any{c.Member, c.Seq, whole(c.Limit), whole(c.Claim), whole(c.Need), whole(c.Want), micro(c.Expiry)}
+		return newCall(s.permits, []any{key, key + ":expiries"}, args, 4, func(n []int64) {
+			c.Reply = cluster.PermitsReply{Held: n[0], Total: n[1], Active: n[2], Now: nano(n[3])}
+		}), nil
+	case *cluster.Presence:
+		args := []any{c.Member, micro(c.Expiry), flag(c.Leave)}
+		return newCall(s.presence, []any{key}, args, 2, func(n []int64) {
+			c.Reply = cluster.PresenceReply{Members: n[0], Now: nano(n[1])}
+		}), nil
+	}
+	return call{}, fmt.Errorf("a command of type %T is unknown: %w", c, cluster.ErrNotExecuted)
+}
+
+func (s *scripts) encodeTake(key string, c *cluster.Take) (call, error) {
+	if err := c.Shape.Validate(); err != nil {
+		return call{}, fmt.Errorf("%w: %w", err, cluster.ErrNotExecuted)
+	}
+	args := make([]any, 0, 16+2*(len(c.Backs)+len(c.Charges)))
+	args = append(args,
+		int64(c.Shape.Width()), int64(c.Phase), c.Span(), c.Shape.Buckets,
+		whole(c.Limit), whole(c.Need), whole(c.Want),
+		c.Seen, c.Ahead, whole(int64(c.Borrow)),
+		c.Member, c.Seq, c.Epoch, c.NewEpoch, len(c.Backs), len(c.Charges))
+	for _, list := range [][]cluster.Units{c.Backs, c.Charges} {
+		for _, u := range list {
+			args = append(args, u.Bucket, whole(u.Units))
+		}
+	}
+	return newCall(s.take, []any{key}, args, 9, func(n []int64) {
+		c.Reply = cluster.TakeReply{
+			Granted: n[0], Bucket: n[1], Current: n[2], Left: time.Duration(n[3]), Room: n[4],
+			Free: time.Duration(n[5]), Active: n[6], Now: nano(n[7]), Epoch: n[8],
+		}
+	}), nil
+}
+
+func (s *scripts) encodeTurn(key string, c *cluster.Turn) (call, error) {
+	units := max(c.Need, c.Want)
+	if c.Spacing < 1 || units < 0 || units > most/2/int64(c.Spacing) {
+		return call{}, fmt.Errorf("turns for %d units %v apart: %w", units, c.Spacing, cluster.ErrNotExecuted)
+	}
+	args := []any{int64(c.Spacing), c.Need, c.Want, min(whole(int64(c.Within)), most/2)}
+	return newCall(s.turn, []any{key}, args, 3, func(n []int64) {
+		c.Reply = cluster.TurnReply{Granted: n[0], Wait: time.Duration(n[1]), Now: nano(n[2])}
+	}), nil
+}
+
+func newCall(s script, keys, args []any, replys int, reply func([]int64)) call {
+	all := make([]any, 0, 3+len(keys)+len(args))
+	all = append(all, "evalsha", s.sha, len(keys))
+	all = append(all, keys...)
+	return call{script: s, args: append(all, args...), replys: replys, reply: reply}
+}
+
+// whole has the call carry the script's text, for a server that doesn't know it.
+func (c *call) whole() []any {
+	args := append([]any(nil), c.args...)
+	args[0], args[1] = "eval", c.script.text
+	return args
+}
+
+// decode fills in the reply.
+func (c *call) decode(answer any) error {
+	values, ok := answer.([]any)
+	if !ok || len(values) != c.replys {
+		return fmt.Errorf("the store said %v, which is no reply to this command", answer)
+	}
+	numbers := make([]int64, len(values))
+	for i, v := range values {
+		if numbers[i], ok = v.(int64); !ok {
+			return fmt.Errorf("the store said %v, of which number %d is no integer", answer, i+1)
+		}
+	}
+	c.reply(numbers)
+	return nil
+}
+
+func whole(n int64) int64 { return min(max(n, 0), most) }
+
+// micro is a duration in whole microseconds, rather more than less.
+func micro(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
+
+func nano(micros int64) int64 { return min(micros, math.MaxInt64/1000) * 1000 }
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

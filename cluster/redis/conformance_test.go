@@ -1,0 +1,31 @@
+package penstockredis_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	penstockredis "github.com/penstock-go/penstock/cluster/redis"
+	"github.com/penstock-go/penstock/cluster/storetest"
+)
+
+// The store does what every store has to, by a server's own clock.
+func TestConformance(t *testing.T) {
+	client := patient(t, start(t))
+	storetest.Run(t, storetest.Config{
+		New: func(testing.TB) cluster.Store { return penstockredis.Patient(client) },
+	})
+}
+
+// The same by a clock that is moved, also back.
+func TestConformanceOfMovedClocks(t *testing.T) {
+	client := patient(t, start(t))
+	var advance func(time.Duration)
+	storetest.Run(t, storetest.Config{
+		New: func(t testing.TB) (store cluster.Store) {
+			store, advance = movable(t, client)
+			return store
+		},
+		Advance: func(d time.Duration) { advance(d) },
+	})
+}

@@ -1,0 +1,50 @@
+package penstockredis
+
+import (
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ClockKey holds the time of a [Movable] store, in microseconds.
+const ClockKey = "{penstock:test}clock"
+
+// movableClock has scripts go by a clock that stands until a test sets it. Keys expire by it.
+const movableClock = `
+local real, due = redis, '{penstock:test}due'
+now = tonumber(real.call('GET', '` + ClockKey + `'))
+for _, key in ipairs(KEYS) do
+  local at = real.call('ZSCORE', due, key)
+  if at and tonumber(at) <= now then
+    real.call('DEL', key)
+    real.call('ZREM', due, key)
+  end
+end
+local redis = {error_reply = real.error_reply, call = function(name, key, ...)
+  if name == 'PEXPIRE' then return real.call('ZADD', due, text(now + ... * 1000), key) end
+  if name == 'PTTL' then return math.floor(((number(real.call('ZSCORE', due, key)) or 0) - now) / 1000) end
+  return real.call(name, key, ...)
+end}
+`
+
+// Patient returns a store that waits for its server for as long as a test takes.
+func Patient(client redis.UniversalClient) *Store {
+	s := &Store{client: client, timeout: time.Hour, scripts: makeScripts(clock)}
+	if c, ok := client.(*redis.ClusterClient); ok {
+		s.slots = newSlots(c)
+	}
+	return s
+}
+
+// Movable is [Patient], and goes by the clock under [ClockKey].
+func Movable(client redis.UniversalClient) *Store {
+	s := Patient(client)
+	s.scripts = makeScripts(clock + movableClock)
+	return s
+}
+
+// SlotOf is the slot of a key.
+var SlotOf = slotOf
+
+// Explained is what becomes of the error of a server.
+var Explained = explained

@@ -1,0 +1,283 @@
+package penstockredis_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/cluster"
+	penstockredis "github.com/penstock-go/penstock/cluster/redis"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// lasting is a window whose bucket is current for a day.
+var lasting = cluster.Ring{Shape: stat.Shape{Interval: 24 * time.Hour, Buckets: 1}}
+
+var seqs atomic.Int64
+
+// take is a command of its own member.
+func take(key string, need int64) *cluster.Take {
+	return &cluster.Take{
+		Outcome: cluster.Outcome{Key: "{" + key + "}"}, Caller: cluster.Caller{Member: 1, Seq: seqs.Add(1)}, Ring: lasting,
+		Limit: 1000, Need: need, Want: need, NewEpoch: 1,
+	}
+}
+
+func do(s cluster.Store, c cluster.Command) error {
+	s.Do(context.Background(), []cluster.Command{c})
+	return c.Result().Err
+}
+
+// What a server answers that can't serve a command is told by name, and the next command is served as soon as
+// it can again.
+func TestNamedAnswers(t *testing.T) {
+	s := start(t)
+	client := patient(t, s)
+	store := penstockredis.Patient(client)
+	set := func(args ...any) func() {
+		return func() { require.NoError(t, client.Do(t.Context(), args...).Err()) }
+	}
+	require.NoError(t, do(store, take("k", 1)))
+	for _, c := range []struct {
+		name       string
+		break_, ok func()
+		want       error
+		says       string
+	}{
+		{"full", set("config", "set", "maxmemory", 1), set("config", "set", "maxmemory", 0), cluster.ErrNotExecuted, "no memory left"},
+		{"a replica", set("replicaof", "127.0.0.1", 1), set("replicaof", "no", "one"), cluster.ErrNotExecuted, "replica"},
+		{"a stale replica", func() {
+			set("config", "set", "replica-serve-stale-data", "no")()
+			set("replicaof", "127.0.0.1", 1)()
+		}, set("replicaof", "no", "one"), cluster.ErrNotExecuted, "lost its master"},
+		{"too few replicas", set("config", "set", "min-replicas-to-write", 1), set("config", "set", "min-replicas-to-write", 0),
+			cluster.ErrNotExecuted, "too few replicas"},
+		{"scripts flushed", set("script", "flush"), func() {}, nil, ""},
+		{"flushed", set("flushall"), func() {}, nil, ""},
+		{"a string", set("set", "{k}", "theirs"), set("del", "{k}"), cluster.ErrForeign, "not of this library"},
+		{"a hash", func() {
+			set("del", "{k}")()
+			set("hset", "{k}", "name", "theirs")()
+		}, set("del", "{k}"), cluster.ErrForeign, "not of this library"},
+		{"a hash with our names", func() {
+			set("del", "{k}")()
+			set("hset", "{k}", "h", "theirs")()
+		}, set("del", "{k}"), cluster.ErrForeign, "not of this library"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.break_()
+			err := do(store, take("k", 1))
+			if c.want == nil {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, c.want)
+				require.ErrorContains(t, err, c.says)
+			}
+			c.ok()
+			require.NoError(t, do(store, take("k", 1)))
+		})
+	}
+}
+
+// A batch has an error for each command that has one, and replies for the others.
+func TestErrorsAreOfOneCommand(t *testing.T) {
+	client := patient(t, start(t))
+	store := penstockredis.Patient(client)
+	require.NoError(t, client.Set(t.Context(), "{b}", "theirs", 0).Err())
+	a, b, c := take("a", 1), take("b", 1), take("c", 2)
+	store.Do(t.Context(), []cluster.Command{a, b, &stranger{}, c})
+	require.NoError(t, a.Err)
+	require.ErrorIs(t, b.Err, cluster.ErrForeign)
+	require.NoError(t, c.Err)
+	assert.EqualValues(t, 2, c.Reply.Granted)
+	assert.ErrorIs(t, do(store, &stranger{}), cluster.ErrNotExecuted)
+}
+
+// stranger is a command that the store doesn't know.
+type stranger struct{ cluster.Outcome }
+
+// Nobody listens: certainly nothing was executed.
+func TestServerAway(t *testing.T) {
+	s := start(t)
+	store, err := penstockredis.Open("redis://" + s.Addr + "?timeout=1s")
+	require.NoError(t, err)
+	defer store.Close()
+	s.Kill()
+	for range 3 {
+		require.Error(t, do(store, take("k", 1)))
+	}
+	require.NoError(t, s.Revive())
+	require.Eventually(t, func() bool { return do(store, take("k", 1)) == nil }, patience, 10*time.Millisecond)
+}
+
+// A server that says nothing is waited for no longer than the timeout, and the error says that nobody knows.
+func TestServerStopped(t *testing.T) {
+	s := start(t)
+	store, err := penstockredis.Open("redis://" + s.Addr)
+	require.NoError(t, err)
+	defer store.Close()
+	require.Eventually(t, func() bool { return do(store, take("k", 1)) == nil }, patience, time.Millisecond)
+	require.NoError(t, s.Stop())
+	err = do(store, take("k", 1))
+	require.NoError(t, s.Continue())
+	require.Error(t, err)
+	require.NotErrorIs(t, err, cluster.ErrNotExecuted)
+}
+
+// A reply that is lost after the script was executed is not asked for again: a hand-back would count twice.
+func TestNothingIsSentAgain(t *testing.T) {
+	s := start(t)
+	p := through(t, s.Addr)
+	store, err := penstockredis.Open("redis://" + p.addr + "?timeout=1s")
+	require.NoError(t, err)
+	defer store.Close()
+	require.Eventually(t, func() bool { return do(store, take("k", 100)) == nil }, patience, time.Millisecond)
+	first := take("k", 1)
+	require.Eventually(t, func() bool { return do(store, first) == nil }, patience, time.Millisecond)
+
+	sent := p.scripts.Load()
+	p.lose.Store(true)
+	back := take("k", 0)
+	back.Want, back.Epoch = 0, first.Reply.Epoch
+	back.Backs = []cluster.Units{{Bucket: first.Reply.Current, Units: 40}}
+	err = do(store, back)
+	require.Error(t, err)
+	require.NotErrorIs(t, err, cluster.ErrNotExecuted)
+	p.lose.Store(false)
+	require.EqualValues(t, sent+1, p.scripts.Load())
+}
+
+// through is a proxy before a server.
+func through(t *testing.T, to string) *proxy {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := &proxy{addr: l.Addr().String()}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { p.serve(from, to) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.each(func(c net.Conn) { _ = c.Close() })
+		all.Wait()
+	})
+	return p
+}
+
+// proxy counts the scripts that it passes on, and may lose what the server replies.
+type proxy struct {
+	addr    string
+	scripts atomic.Int64
+	lose    atomic.Bool
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (p *proxy) each(f func(net.Conn)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		f(c)
+	}
+}
+
+func (p *proxy) serve(from net.Conn, address string) {
+	defer from.Close()
+	to, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	p.mu.Lock()
+	p.conns = append(p.conns, from, to)
+	p.mu.Unlock()
+	go func() {
+		defer from.Close()
+		_, _ = io.Copy(to, watched{from, p})
+	}()
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := to.Read(buffer)
+		if err != nil || p.lose.Load() {
+			return
+		}
+		if _, err := from.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// watched counts scripts as they pass.
+type watched struct {
+	io.Reader
+	p *proxy
+}
+
+func (w watched) Read(b []byte) (int, error) {
+	n, err := w.Reader.Read(b)
+	w.p.scripts.Add(int64(strings.Count(string(b[:n]), "evalsha")))
+	return n, err
+}
+
+// commands are all that a user needs, in the words of docs/cluster.md.
+const commands = "+evalsha +eval +script|load +time +hmget +hgetall +hget +hkeys +hset +hdel +pexpire +pttl " +
+	"+zadd +zrem +zscore +zcard +zrange +zrangebyscore +zremrangebyscore +info"
+
+// A server that has what is needed passes. What is missing is said in a sentence.
+func TestProbe(t *testing.T) {
+	s := start(t)
+	client := patient(t, s)
+	require.NoError(t, client.Do(t.Context(), append([]any{"acl", "setuser", "shop", "on", ">secret", "resetkeys", "~{penstock:*"}, words(commands)...)...).Err())
+	probe := func() error {
+		store, err := penstockredis.Open("redis://shop:secret@" + s.Addr + "?timeout=1s")
+		require.NoError(t, err)
+		defer store.Close()
+		for {
+			err := store.Probe(t.Context())
+			if !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) {
+				return err
+			}
+		}
+	}
+	require.NoError(t, probe())
+
+	require.NoError(t, client.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err())
+	require.EqualError(t, probe(), `maxmemory-policy is "allkeys-lru", which evicts counters before they are due, and with each goes a limit: set noeviction`)
+	require.NoError(t, client.ConfigSet(t.Context(), "maxmemory-policy", "noeviction").Err())
+
+	for _, command := range strings.Fields(commands) {
+		require.NoError(t, client.Do(t.Context(), "acl", "setuser", "shop", "-"+command[1:]).Err())
+		require.ErrorContains(t, probe(), "see the commands in docs/cluster.md", command)
+		require.NoError(t, client.Do(t.Context(), "acl", "setuser", "shop", command).Err())
+	}
+	require.NoError(t, client.Do(t.Context(), "replicaof", "127.0.0.1", "1").Err())
+	require.ErrorContains(t, probe(), "the server is a replica: limits are kept by masters")
+}
+
+func words(s string) (all []any) {
+	for _, word := range strings.Fields(s) {
+		all = append(all, word)
+	}
+	return all
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}

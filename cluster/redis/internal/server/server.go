@@ -1,0 +1,160 @@
+// Package server starts Redis servers for tests and measurements, and ends them.
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// ErrNotInstalled says that there is no redis-server here.
+var ErrNotInstalled = errors.New("NOT TESTED AGAINST A REAL REDIS: redis-server is not installed (Debian: apt-get install redis-server)")
+
+// Server is a Redis on a port of this machine that is its own. It keeps nothing on disk.
+type Server struct {
+	Addr    string
+	dir     string
+	file    string
+	args    []string
+	process *exec.Cmd
+	ended   chan struct{}
+}
+
+// Start starts a server with further arguments and returns when it answers. Its files are in dir.
+func Start(dir string, args ...string) (*Server, error) { return StartWith(dir, "", args...) }
+
+// StartWith is [Start] of a server that reads, and may write, a file, as Sentinels do.
+func StartWith(dir, file string, args ...string) (*Server, error) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		return nil, ErrNotInstalled
+	}
+	s := &Server{dir: dir, file: file, args: args}
+	for {
+		addr, err := freeAddr()
+		if err != nil {
+			return nil, err
+		}
+		s.Addr = addr
+		switch err := s.Revive(); {
+		case err == nil:
+			return s, nil
+		case !errors.Is(err, errTaken):
+			return nil, err
+		}
+	}
+}
+
+var errTaken = errors.New("somebody else listens on the port")
+
+// freeAddr is an address that nobody listened on a moment ago. The port leaves room for that of a
+// cluster's bus, which is 10,000 higher.
+func freeAddr() (string, error) {
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return "", err
+		}
+		addr := l.Addr().(*net.TCPAddr)
+		_ = l.Close()
+		if addr.Port < 55000 {
+			return addr.String(), nil
+		}
+	}
+}
+
+// Revive starts it on the same port.
+func (s *Server) Revive() error {
+	_, port, _ := net.SplitHostPort(s.Addr)
+	log := filepath.Join(s.dir, "log"+port)
+	args := []string{"--bind", "127.0.0.1", "--port", port, "--dir", s.dir, "--logfile", log}
+	if s.file != "" {
+		args = append([]string{s.file}, args...)
+	} else {
+		args = append(args, "--save", "", "--appendonly", "no", "--cluster-config-file", "nodes"+port+".conf")
+	}
+	p := exec.Command("redis-server", append(args, s.args...)...)
+	_ = os.Remove(log)
+	if err := p.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = p.Wait()
+		close(ended)
+	}()
+	s.process, s.ended = p, ended
+	for !s.answers() {
+		select {
+		case <-ended:
+			s.process = nil
+			said, _ := os.ReadFile(log)
+			if bytes.Contains(said, []byte("in use")) {
+				return errTaken
+			}
+			return fmt.Errorf("redis-server has ended: %s", said)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// answers reports whether it is this server that answers at the address.
+func (s *Server) answers() bool {
+	said, err := Ask(s.Addr, "INFO server")
+	return err == nil && bytes.Contains(said, []byte("process_id:"+strconv.Itoa(s.process.Process.Pid)+"\r\n"))
+}
+
+// Ask sends a command and returns its first reply, raw: for what no client is needed. An error reply is one
+// that begins with a minus.
+func Ask(addr, command string) ([]byte, error) {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if _, err := fmt.Fprintf(c, "%s\r\n", command); err != nil {
+		return nil, err
+	}
+	r := bufio.NewReader(c)
+	line, err := r.ReadBytes('\n')
+	if err != nil || line[0] != '$' {
+		return line, err
+	}
+	n, err := strconv.Atoi(string(bytes.TrimSpace(line[1:])))
+	if err != nil || n < 0 {
+		return nil, err
+	}
+	said := make([]byte, n)
+	for at := 0; at < n; {
+		m, err := r.Read(said[at:])
+		if err != nil {
+			return nil, err
+		}
+		at += m
+	}
+	return said, nil
+}
+
+// Kill ends it at once, and returns when it is gone.
+func (s *Server) Kill() {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Process.Kill()
+	<-s.ended
+	s.process = nil
+}
+
+// Stop has it do nothing, as a machine that is suspended, until [Server.Continue].
+func (s *Server) Stop() error { return s.process.Process.Signal(syscall.SIGSTOP) }
+
+// Continue has it go on.
+func (s *Server) Continue() error { return s.process.Process.Signal(syscall.SIGCONT) }

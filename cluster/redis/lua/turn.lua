@@ -1,0 +1,30 @@
+-- A throttle: leases turns in a row. See cluster.Turn.
+--
+-- KEYS[1] is a hash. t: when the last command came. a: the nanoseconds from then to the last turn
+-- that was given, less than 0 if that had passed; none if no turn was.
+local key = KEYS[1]
+local spacing, need, want, within = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local got = redis.call('HMGET', key, 't', 'a')
+local at, last = number(got[1]), number(got[2])
+if not at and (got[1] or got[2] or #redis.call('HKEYS', key) > 0) then return foreign() end
+
+local first = 0
+if last then
+  -- Where the clock was set back, the last turn is moved by as much.
+  last = last - math.max(0, now - at) * 1000
+  first = math.max(0, last + need * spacing)
+end
+local granted = 0
+if first <= within then
+  granted = math.max(need, want)
+  last = first + (granted - need) * spacing
+end
+if last then
+  redis.call('HSET', key, 't', text(now), 'a', text(last))
+else
+  redis.call('HSET', key, 't', text(now))
+end
+-- A call of several units goes by turns that are long past.
+local lives = math.max(0, last or 0) + math.max(60e9, within + 64 * spacing)
+redis.call('PEXPIRE', key, text(math.ceil(lives / 1e6)))
+return {granted, math.min(first, 9e15), now}

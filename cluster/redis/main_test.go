@@ -1,0 +1,20 @@
+package penstockredis_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/proof/books"
+)
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(silent{})
+	books.Main(m)
+}
+
+// silent is a log of go-redis.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}

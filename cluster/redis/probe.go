@@ -1,0 +1,97 @@
+package penstockredis
+
+import (
+	"context"
+	_ "embed" // of the probe's script
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed lua/probe.lua
+var probeText string
+
+// Probe asks the server, or each master of a cluster, whether it can keep limits. What is missing is in the
+// error, a sentence each: a version before 5, a policy that evicts keys, commands that the user
+// may not use, scripts that don't run. It writes keys of its own, which are gone within a second, and loads
+// the scripts. A server that is away is an error too.
+func (s *Store) Probe(ctx context.Context) error {
+	problems := s.probeScripts(ctx)
+	if s.slots == nil {
+		return errors.Join(append(problems, s.probeServer(ctx, s.client)...)...)
+	}
+	found := make(chan []error)
+	go func() {
+		err := s.slots.cluster.ForEachMaster(ctx, func(ctx context.Context, server *redis.Client) error {
+			for _, err := range s.probeServer(ctx, server) {
+				found <- []error{fmt.Errorf("%s: %w", server.Options().Addr, err)}
+			}
+			return nil
+		})
+		if err != nil {
+			found <- []error{fmt.Errorf("the cluster's servers are unknown: %w", err)}
+		}
+		close(found)
+	}()
+	for more := range found {
+		problems = append(problems, more...)
+	}
+	return errors.Join(problems...)
+}
+
+// probeScripts tries each command that the scripts use.
+func (s *Store) probeScripts(ctx context.Context) (problems []error) {
+	key := "{penstock:probe:" + strconv.FormatUint(rand.Uint64(), 36) + "}"
+	denied, err := s.client.Eval(ctx, probeText, []string{key, key + ":set"}).StringSlice()
+	if err != nil {
+		return []error{fmt.Errorf("scripts don't run: %w", explained(err))}
+	}
+	for _, command := range denied {
+		problems = append(problems, fmt.Errorf("scripts can't use %s: see the commands in docs/cluster.md", command))
+	}
+	return problems
+}
+
+// probeServer asks one server what it is, and has it load the scripts.
+func (s *Store) probeServer(ctx context.Context, server redis.Cmdable) (problems []error) {
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	for _, script := range []script{s.scripts.take, s.scripts.turn, s.scripts.permits, s.scripts.presence} {
+		if err := server.ScriptLoad(ctx, script.text).Err(); err != nil {
+			wrong("scripts can't be loaded: %w", explained(err))
+			break
+		}
+	}
+	// Who may load may not necessarily execute. This one changes nothing that anybody could see.
+	if err := server.EvalSha(ctx, s.scripts.presence.sha, nil).Err(); wordOf(err) == "NOPERM" {
+		wrong("scripts don't run: %w", explained(err))
+	}
+	text, err := server.Info(ctx).Result()
+	if err != nil {
+		wrong("the version and the eviction policy are unknown, as INFO fails: %w", explained(err))
+		return problems
+	}
+	info := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
+	version, _, _ := strings.Cut(info["redis_version"], ".")
+	if n, err := strconv.Atoi(version); err != nil || n < 5 {
+		wrong("the version is %q: 5.0 or later is needed", info["redis_version"])
+	}
+	if policy := info["maxmemory_policy"]; policy != "noeviction" {
+		wrong("maxmemory-policy is %q, which evicts counters before they are due, and with each goes a limit: set noeviction", policy)
+	}
+	if info["role"] == "slave" {
+		wrong("the server is a replica: limits are kept by masters")
+	}
+	if s.slots == nil && info["cluster_enabled"] == "1" {
+		wrong("the server is one of a Redis Cluster: use redis+cluster:// or a *redis.ClusterClient")
+	}
+	return problems
+}

@@ -1,0 +1,40 @@
+package penstockredis
+
+import (
+	"crypto/sha1"
+	_ "embed"
+	"encoding/hex"
+)
+
+// clock tells all scripts the time.
+//
+//go:embed lua/clock.lua
+var clock string
+
+//go:embed lua/take.lua
+var takeBody string
+
+//go:embed lua/turn.lua
+var turnBody string
+
+//go:embed lua/permits.lua
+var permitsBody string
+
+//go:embed lua/presence.lua
+var presenceBody string
+
+// script is a Lua script, and the name under which a server keeps it.
+type script struct{ text, sha string }
+
+// scripts are all of them.
+type scripts struct{ take, turn, permits, presence script }
+
+// makeScripts returns the scripts as they begin with a prelude.
+func makeScripts(prelude string) *scripts {
+	make := func(body string) script {
+		text := prelude + body
+		sum := sha1.Sum([]byte(text))
+		return script{text: text, sha: hex.EncodeToString(sum[:])}
+	}
+	return &scripts{take: make(takeBody), turn: make(turnBody), permits: make(permitsBody), presence: make(presenceBody)}
+}

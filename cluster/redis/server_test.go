@@ -1,0 +1,52 @@
+package penstockredis_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	penstockredis "github.com/penstock-go/penstock/cluster/redis"
+	"github.com/penstock-go/penstock/cluster/redis/internal/server"
+)
+
+// patience is longer than anything here takes on a machine that does much else.
+const patience = 10 * time.Minute
+
+// start starts a Redis that ends with the test. Where there is none the test skips.
+func start(t testing.TB, args ...string) *server.Server {
+	t.Helper()
+	return startWith(t, "", args...)
+}
+
+// startWith starts one that reads a file.
+func startWith(t testing.TB, file string, args ...string) *server.Server {
+	t.Helper()
+	s, err := server.StartWith(t.TempDir(), file, args...)
+	if err == server.ErrNotInstalled {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// patient is a client that waits as long as it takes.
+func patient(t testing.TB, s *server.Server) *redis.Client {
+	c := redis.NewClient(&redis.Options{
+		Addr: s.Addr, MaxRetries: -1, ContextTimeoutEnabled: true, Protocol: 2, PipelinePoolSize: -1,
+		ReadTimeout: patience, WriteTimeout: patience, DialTimeout: patience, PoolTimeout: patience,
+	})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// movable is a store with a clock that stands until it is moved, and what moves it.
+func movable(t testing.TB, client *redis.Client) (*penstockredis.Store, func(time.Duration)) {
+	require.NoError(t, client.Set(context.Background(), penstockredis.ClockKey, time.Now().UnixMicro(), 0).Err())
+	return penstockredis.Movable(client), func(d time.Duration) {
+		require.NoError(t, client.IncrBy(context.Background(), penstockredis.ClockKey, d.Microseconds()).Err())
+	}
+}

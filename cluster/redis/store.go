@@ -1,0 +1,295 @@
+package penstockredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/cluster"
+)
+
+// Store is a [cluster.Store] in a Redis or a Valkey. It is safe for concurrent use. A store that
+// [Open] returned has to be closed.
+//
+// It sends no command twice, but for one that the server has certainly not executed since it doesn't
+// know the script, or is moving the key elsewhere. The error of a command that was certainly not executed, for
+// these reasons or others, wraps [cluster.ErrNotExecuted].
+type Store struct {
+	client  redis.UniversalClient
+	owned   bool // by the store: Close closes it
+	timeout time.Duration
+	scripts *scripts
+	slots   *slots // nil unless it is a Redis Cluster
+}
+
+var _ cluster.Store = (*Store)(nil)
+
+// New returns a store that uses a client of the caller's, who closes it afterwards. The client is refused unless
+// it leaves it to others to try again: MaxRetries and MaxRedirects -1, ContextTimeoutEnabled, and a
+// ReadTimeout and WriteTimeout of at most a second, which is the longest that a command then takes.
+// It asks the network nothing.
+func New(client redis.UniversalClient) (*Store, error) {
+	s := &Store{client: client, scripts: makeScripts(clock)}
+	var problems []error
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	check := func(retries int, contexts bool, timeouts ...time.Duration) {
+		if retries > 0 {
+			wrong("MaxRetries must be -1: a command that is sent again can hand units back twice")
+		}
+		if !contexts {
+			wrong("ContextTimeoutEnabled must be set: calls would wait for a server that is slow")
+		}
+		for _, timeout := range timeouts {
+			if timeout <= 0 || timeout > time.Second {
+				wrong("ReadTimeout and WriteTimeout must be from 1 ns to 1 s, not %v", timeout)
+			}
+			s.timeout = max(s.timeout, timeout)
+		}
+	}
+	switch client := client.(type) {
+	case *redis.Client:
+		o := client.Options()
+		check(o.MaxRetries, o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout)
+	case *redis.ClusterClient:
+		o := client.Options()
+		check(o.MaxRetries, o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout)
+		if o.MaxRedirects > 0 {
+			wrong("MaxRedirects must be -1: go-redis also sends commands again that way")
+		}
+		if o.ReadOnly {
+			wrong("ReadOnly, RouteByLatency and RouteRandomly must not be set: limits are kept by masters")
+		}
+		s.slots = newSlots(client)
+	default:
+		wrong("a %T is not supported: use a *redis.Client or a *redis.ClusterClient", client)
+	}
+	if problems != nil {
+		return nil, fmt.Errorf("penstockredis: %w", errors.Join(problems...))
+	}
+	return s, nil
+}
+
+// Close closes the client, if it is the store's own.
+func (s *Store) Close() error {
+	if s.slots != nil {
+		s.slots.wait()
+	}
+	if !s.owned {
+		return nil
+	}
+	return s.client.Close()
+}
+
+// Shard says which server of a cluster has the key, as far as the store has heard; 0 where there is one
+// server. It asks the network nothing.
+func (s *Store) Shard(key string) int {
+	if s.slots == nil {
+		return 0
+	}
+	return s.slots.shard(key)
+}
+
+// Do executes the commands: see [cluster.Store]. It returns when ctx ends or the timeout is over, whichever
+// is earlier.
+func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var now []*pending
+	for _, c := range batch {
+		call, err := s.scripts.encode(c)
+		if err != nil {
+			c.Result().Err = err
+			continue
+		}
+		now = append(now, &pending{call: call, outcome: c.Result(), args: call.args})
+	}
+	s.send(ctx, s.client, now)
+	moved := false
+	var unknown []*pending
+	asked := map[string][]*pending{}
+	for _, p := range now {
+		switch wordOf(p.err) {
+		case "NOSCRIPT":
+			p.args = p.whole()
+			unknown = append(unknown, p)
+		case "ASK":
+			if server, ok := redis.IsAskError(p.err); ok {
+				p.args = p.whole()
+				asked[server] = append(asked[server], p)
+			}
+		case "MOVED":
+			moved = true
+		}
+	}
+	s.send(ctx, s.client, unknown)
+	for server, calls := range asked {
+		if client := s.slots.client(ctx, server); client != nil {
+			s.ask(ctx, client, calls)
+		}
+	}
+	if s.slots != nil {
+		s.slots.heard(moved)
+	}
+	for _, p := range now {
+		p.outcome.Err = p.err
+		if p.err != nil {
+			p.outcome.Err = explained(p.err)
+		}
+	}
+}
+
+// pending is a call on its way.
+type pending struct {
+	call
+	outcome *cluster.Outcome
+	args    []any
+	err     error
+}
+
+// send has the calls executed in one pipeline, and fills in their replies or errors.
+func (s *Store) send(ctx context.Context, client redis.Cmdable, calls []*pending) {
+	s.pipeline(ctx, client, calls, false)
+}
+
+// ask does so at a server that a key is being moved to.
+func (s *Store) ask(ctx context.Context, client redis.Cmdable, calls []*pending) {
+	s.pipeline(ctx, client, calls, true)
+}
+
+func (s *Store) pipeline(ctx context.Context, client redis.Cmdable, calls []*pending, asking bool) {
+	if len(calls) == 0 {
+		return
+	}
+	pipe := client.Pipeline()
+	answers := make([]*redis.Cmd, len(calls))
+	for i, p := range calls {
+		if asking {
+			pipe.Do(ctx, "asking")
+		}
+		answers[i] = pipe.Do(ctx, p.args...)
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	for i, p := range calls {
+		answer, err := answers[i].Result()
+		if err == nil {
+			err = p.decode(answer)
+		}
+		p.err = err
+	}
+}
+
+// slots says which server has which slot of a Redis Cluster.
+type slots struct {
+	cluster *redis.ClusterClient
+	table   atomic.Pointer[[slotCount]uint16]
+
+	mu      sync.Mutex
+	asking  bool
+	asked   time.Time
+	numbers map[string]uint16 // of servers, by their address
+	group   sync.WaitGroup
+}
+
+const (
+	slotCount = 16384
+	// A table of slots is read anew at most as often.
+	slotsEvery   = time.Second
+	slotsTimeout = time.Second
+)
+
+func newSlots(client *redis.ClusterClient) *slots {
+	return &slots{cluster: client, numbers: map[string]uint16{}}
+}
+
+// shard is the number of the server that has the key's slot; 0 as long as that is unknown.
+func (s *slots) shard(key string) int {
+	if table := s.table.Load(); table != nil {
+		return int(table[slotOf(key)])
+	}
+	return 0
+}
+
+// heard reads the table in the background, if there is none or a key was elsewhere.
+func (s *slots) heard(moved bool) {
+	if !moved && s.table.Load() != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asking || time.Since(s.asked) < slotsEvery {
+		return
+	}
+	s.asking, s.asked = true, time.Now()
+	s.group.Go(s.read)
+}
+
+func (s *slots) read() {
+	ctx, cancel := context.WithTimeout(context.Background(), slotsTimeout)
+	defer cancel()
+	ranges, err := s.cluster.ClusterSlots(ctx).Result()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asking = false
+	if err != nil || len(ranges) == 0 {
+		return
+	}
+	table := new([slotCount]uint16)
+	for _, r := range ranges {
+		if len(r.Nodes) == 0 {
+			continue
+		}
+		number, ok := s.numbers[r.Nodes[0].Addr]
+		if !ok {
+			number = uint16(len(s.numbers))
+			s.numbers[r.Nodes[0].Addr] = number
+		}
+		for slot := max(0, r.Start); slot <= min(r.End, slotCount-1); slot++ {
+			table[slot] = number
+		}
+	}
+	s.table.Store(table)
+}
+
+// wait returns when nothing is read any more.
+func (s *slots) wait() { s.group.Wait() }
+
+// client is the client of a master by its address, nil if there is none.
+func (s *slots) client(ctx context.Context, server string) (found *redis.Client) {
+	var mu sync.Mutex
+	_ = s.cluster.ForEachMaster(ctx, func(_ context.Context, client *redis.Client) error {
+		if client.Options().Addr == server {
+			mu.Lock()
+			defer mu.Unlock()
+			found = client
+		}
+		return nil
+	})
+	return found
+}
+
+// slotOf is the slot of a key in a Redis Cluster: CRC16 (XMODEM) of its hash tag.
+func slotOf(key string) uint16 {
+	if _, rest, ok := strings.Cut(key, "{"); ok {
+		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
+			key = tag
+		}
+	}
+	var crc uint16
+	for i := range len(key) {
+		crc ^= uint16(key[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc % slotCount
+}

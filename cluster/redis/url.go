@@ -1,0 +1,183 @@
+package penstockredis
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/penstock-go/penstock/cluster"
+)
+
+const (
+	// defaultTimeout is the longest that a command takes, unless the URL says otherwise.
+	defaultTimeout = 20 * time.Millisecond
+	// Connections are made in the background, also when the call that needed one has given up.
+	dialTimeout = time.Second
+)
+
+// schemes are what a URL may begin with.
+var schemes = map[string]func(url string) (redis.UniversalClient, time.Duration, error){
+	"redis":           openSingle,
+	"rediss":          openSingle,
+	"unix":            openSingle,
+	"redis+cluster":   openCluster,
+	"rediss+cluster":  openCluster,
+	"redis+sentinel":  openSentinel,
+	"rediss+sentinel": openSentinel,
+}
+
+// ours are the parameters of go-redis that a URL must not set, and why.
+var ours = map[string]string{
+	"max_retries":               "commands are never sent again: a hand-back would count twice",
+	"max_redirects":             "commands are never sent again: a hand-back would count twice",
+	"min_retry_backoff":         "commands are never sent again",
+	"max_retry_backoff":         "commands are never sent again",
+	"dialer_retries":            "nobody waits for a server that is away",
+	"dialer_retry_timeout":      "nobody waits for a server that is away",
+	"dial_timeout":              "connections are made in the background",
+	"read_timeout":              "use timeout",
+	"write_timeout":             "use timeout",
+	"pool_timeout":              "use timeout",
+	"read_only":                 "limits are kept by masters",
+	"replica_only":              "limits are kept by masters",
+	"route_by_latency":          "limits are kept by masters",
+	"route_randomly":            "limits are kept by masters",
+	"use_disconnected_replicas": "limits are kept by masters",
+}
+
+// Stores are the schemes of URLs for api.Config.Stores, each with [Open].
+func Stores() map[string]func(url string) (cluster.Store, error) {
+	stores := map[string]func(string) (cluster.Store, error){}
+	for scheme := range schemes {
+		stores[scheme] = func(url string) (cluster.Store, error) { return Open(url) }
+	}
+	return stores
+}
+
+// Open returns a store by its URL. It asks the network nothing, and so it works while the server is away.
+//
+//	redis://user:password@host:6379/0           one server
+//	rediss://...                                by TLS
+//	unix:///run/redis.sock                      by a socket
+//	redis+cluster://host:6379?addr=host2:6379   a Redis Cluster, by some of its servers
+//	redis+sentinel://host:26379/0?master_name=shop&addr=host2:26379&password=...
+//	                                            the master that Sentinels name
+//
+// What go-redis reads from URLs may be there, but for what has to be as it is: retries, redirects, timeouts and
+// replicas. A parameter of our own is timeout, the longest that a command takes: from 1ms to 1s, 20ms
+// if it is missing. Errors never quote the URL, which may hold a password.
+func Open(address string) (*Store, error) {
+	scheme, _, _ := strings.Cut(address, ":")
+	open := schemes[scheme]
+	if open == nil {
+		return nil, fmt.Errorf("penstockredis: the URL must begin with one of %s",
+			strings.Join(slices.Sorted(maps.Keys(schemes)), "://, ")+"://")
+	}
+	client, timeout, err := open(address)
+	if err != nil {
+		return nil, fmt.Errorf("penstockredis: %w", err)
+	}
+	s, err := New(client)
+	if err != nil {
+		_ = client.Close()
+		return nil, err
+	}
+	s.owned, s.timeout = true, timeout
+	return s, nil
+}
+
+// plain takes what is ours out of a URL, and leaves one that go-redis reads.
+func plain(address string) (string, time.Duration, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", 0, errors.New("the URL can't be read: in user and password, what is neither letter nor digit is to be written as %XX")
+	}
+	query := u.Query()
+	for name := range query {
+		if why := ours[name]; why != "" {
+			return "", 0, fmt.Errorf("the URL must not set %s: %s", name, why)
+		}
+	}
+	timeout := defaultTimeout
+	if text := query.Get("timeout"); text != "" {
+		timeout, err = time.ParseDuration(text)
+		if err != nil || timeout < time.Millisecond || timeout > time.Second {
+			return "", 0, fmt.Errorf("the URL's timeout %q must be from 1ms to 1s", text)
+		}
+	}
+	query.Del("timeout")
+	u.RawQuery = query.Encode()
+	u.Scheme, _, _ = strings.Cut(u.Scheme, "+")
+	return u.String(), timeout, nil
+}
+
+// unread is the error of a URL that go-redis doesn't read. Where a password has a slash in it, the
+// path is a part of that.
+func unread(err error) error {
+	for _, quoting := range []string{"database number", "URL path"} {
+		if strings.Contains(err.Error(), quoting) {
+			return errors.New("the path of the URL must be the number of a database, as in redis://host:6379/0")
+		}
+	}
+	return err
+}
+
+var quiet = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+
+func openSingle(address string) (redis.UniversalClient, time.Duration, error) {
+	address, timeout, err := plain(address)
+	if err != nil {
+		return nil, 0, err
+	}
+	o, err := redis.ParseURL(address)
+	if err != nil {
+		return nil, 0, unread(err)
+	}
+	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
+	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout, o.DialTimeout = timeout, timeout, timeout, dialTimeout
+	o.MaintNotificationsConfig, o.DisableIdentity = quiet, true
+	o.Protocol, o.PipelinePoolSize = max(o.Protocol, 2), -1
+	return redis.NewClient(o), timeout, nil
+}
+
+func openCluster(address string) (redis.UniversalClient, time.Duration, error) {
+	address, timeout, err := plain(address)
+	if err != nil {
+		return nil, 0, err
+	}
+	o, err := redis.ParseClusterURL(address)
+	if err != nil {
+		return nil, 0, unread(err)
+	}
+	o.MaxRetries, o.MaxRedirects, o.DialerRetries, o.ContextTimeoutEnabled = -1, -1, 1, true
+	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout, o.DialTimeout = timeout, timeout, timeout, dialTimeout
+	o.MaintNotificationsConfig, o.DisableIdentity = quiet, true
+	o.Protocol, o.PipelinePoolSize = max(o.Protocol, 2), -1
+	return redis.NewClusterClient(o), timeout, nil
+}
+
+func openSentinel(address string) (redis.UniversalClient, time.Duration, error) {
+	address, timeout, err := plain(address)
+	if err != nil {
+		return nil, 0, err
+	}
+	o, err := redis.ParseFailoverURL(address)
+	if err != nil {
+		return nil, 0, unread(err)
+	}
+	if o.MasterName == "" {
+		return nil, 0, errors.New("the URL must name the master that the Sentinels watch: ?master_name=...")
+	}
+	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
+	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout, o.DialTimeout = timeout, timeout, timeout, dialTimeout
+	o.DisableIdentity = true
+	o.Protocol, o.PipelinePoolSize = max(o.Protocol, 2), -1
+	return redis.NewFailoverClient(o), timeout, nil
+}
