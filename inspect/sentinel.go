@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"bufio"
-	"bytes"
 	"io"
 	"strconv"
 	"strings"
@@ -40,11 +39,11 @@ func (v view) writeSentinel(w io.Writer) error {
 		line = shown.Append(line, name, sentinelWidth)
 		line = strconv.AppendInt(append(line, "(t:"...), n.InFlight, 10)
 		rates := n.Rates()
-		line = appendJavaDouble(append(line, " pq:"...), rates.Pass)
-		line = appendJavaDouble(append(line, " bq:"...), rates.Block)
-		line = appendJavaDouble(append(line, " tq:"...), n.TotalRate())
-		line = appendJavaDouble(append(line, " rt:"...), avgRTMillis(&n.Second))
-		line = appendJavaDouble(append(line, " prq:"...), rates.Complete)
+		line = shown.AppendJavaDouble(append(line, " pq:"...), rates.Pass)
+		line = shown.AppendJavaDouble(append(line, " bq:"...), rates.Block)
+		line = shown.AppendJavaDouble(append(line, " tq:"...), n.TotalRate())
+		line = shown.AppendJavaDouble(append(line, " rt:"...), avgRTMillis(&n.Second))
+		line = shown.AppendJavaDouble(append(line, " prq:"...), rates.Complete)
 		line = strconv.AppendInt(append(line, " 1mp:"...), n.Minute.Pass, 10)
 		line = strconv.AppendInt(append(line, " 1mb:"...), n.Minute.Block, 10)
 		line = strconv.AppendInt(append(line, " 1mt:"...), n.Minute.Total(), 10)
@@ -59,13 +58,3 @@ func (v view) writeSentinel(w io.Writer) error {
 // sentinelWidth is what a name is cut at here: far enough out for every name that
 // means something.
 const sentinelWidth = 256
-
-// appendJavaDouble formats a number as Java does: with a decimal point always.
-func appendJavaDouble(to []byte, v float64) []byte {
-	begin := len(to)
-	to = strconv.AppendFloat(to, v, 'f', -1, 64)
-	if !bytes.Contains(to[begin:], []byte(".")) {
-		to = append(to, ".0"...)
-	}
-	return to
-}

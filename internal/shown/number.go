@@ -71,3 +71,13 @@ func Few(n int, text func(i int) string) string {
 	}
 	return b.String()
 }
+
+// AppendJavaDouble formats a number as Java does: with a decimal point always.
+func AppendJavaDouble(to []byte, v float64) []byte {
+	begin := len(to)
+	to = strconv.AppendFloat(to, v, 'f', -1, 64)
+	if !bytes.Contains(to[begin:], []byte(".")) {
+		to = append(to, ".0"...)
+	}
+	return to
+}

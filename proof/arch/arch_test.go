@@ -61,6 +61,8 @@ var layers = []layer{
 	{"inspect", "internal/shown rules core core/spec node stat"},
 	{"api", "inspect rules rules/lint slots core core/clocks core/spec node stat host " + families},
 
+	{"transport/sentinel", public + " internal/sentinel internal/shown"}, // the command API of Sentinel
+
 	{"adapters/refusal", public},                                                                   // how a refusal is told
 	{"adapters/internal/response", ""},                                                             // responses that are none of net/http
 	{"adapters/nethttp", public + " adapters/refusal adapters/internal/response"},                  // guards handlers of net/http

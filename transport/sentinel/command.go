@@ -1,0 +1,240 @@
+package sentinel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/internal/shown"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// command is one path of the API.
+type command struct {
+	name   string
+	about  string // as Sentinel describes it
+	writes bool   // it changes something, so it takes POST only, and AllowRuleWrites
+	run    func(h *handler, ask question) (reply, error)
+}
+
+// commands are all that there are, in the order in which the command api lists them. The others of
+// Sentinel's need what Penstock does otherwise: they are unknown.
+func commands() []command {
+	return []command{
+		{name: "api", about: "get all available command handlers", run: (*handler).api},
+		{name: "version", about: "get sentinel version", run: func(*handler, question) (reply, error) { return text(version), nil }},
+		{name: "basicInfo", about: "get sentinel config info", run: (*handler).basicInfo},
+		{name: "getSwitch", about: "get sentinel switch status", run: func(*handler, question) (reply, error) { return text("Sentinel switch value: true"), nil }},
+		{name: "systemStatus", about: "get system status", run: (*handler).systemStatus},
+		{name: "metric", about: "get and aggregate metrics, accept param: startTime={startTime}&endTime={endTime}&maxLines={maxLines}&identify={resourceName}", run: (*handler).metric},
+		{name: "clusterNode", about: "get all clusterNode VO, use type=notZero to ignore those nodes with totalRequest <=0", run: (*handler).clusterNodes},
+		{name: "clusterNodeById", about: "get clusterNode VO by id, request param: id={resourceName}", run: (*handler).clusterNode},
+		{name: "cnode", about: "get clusterNode metrics by id, request param: id={resourceName}", run: (*handler).cnode},
+		{name: "origin", about: "get origin clusterNode by id, request param: id={resourceName}", run: (*handler).origin},
+		{name: "tree", about: "get metrics in tree mode, use id to specify detailed tree root", run: (*handler).tree},
+		{name: "jsonTree", about: "get tree node VO start from root node", run: (*handler).jsonTree},
+		{name: "getRules", about: "get all active rules by type, request param: type={ruleType}", run: (*handler).getRules},
+		{name: "setRules", about: "modify the rules, accept param: type={ruleType}&data={ruleJson}", writes: true, run: (*handler).setRules},
+		{name: "getParamFlowRules", about: "Get all parameter flow rules", run: (*handler).getParamRules},
+		{name: "setParamFlowRules", about: "Set parameter flow rules, while previous rules will be replaced.", writes: true, run: (*handler).setParamRules},
+		{name: "getClusterMode", about: "get cluster mode status", run: (*handler).clusterMode},
+	}
+}
+
+// question is what a command is asked.
+type question struct {
+	url.Values
+	from string // the address of who asks
+}
+
+// reply is what a command answers.
+type reply struct {
+	contentType string
+	body        []byte
+}
+
+func text(s string) reply { return reply{"text/plain; charset=utf-8", []byte(s)} }
+
+// object is a value as JSON.
+func object(v any) (reply, error) {
+	body, err := json.Marshal(v)
+	return reply{"application/json; charset=utf-8", body}, err
+}
+
+// refused is why a command doesn't do what it is asked, and the status that says so.
+type refused struct {
+	status int
+	why    string
+}
+
+func (r *refused) Error() string { return r.why }
+
+func refuse(status int, format string, args ...any) error {
+	return &refused{status, fmt.Sprintf(format, args...)}
+}
+
+func badRequest(format string, args ...any) error {
+	return refuse(http.StatusBadRequest, format, args...)
+}
+
+// handler answers commands. One is answered at a time, so that however many ask, one goroutine looks
+// at the nodes and one answer is in the making; what was made is sent with nothing held.
+type handler struct {
+	guard *api.Guard
+	*checked
+	commands []command
+	cross    *http.CrossOriginProtection
+	one      sync.Mutex
+}
+
+func newHandler(guard *api.Guard, c *checked) *handler {
+	return &handler{guard: guard, checked: c, commands: commands(), cross: http.NewCrossOriginProtection()}
+}
+
+const (
+	maxForm  = 3 * rules.MaxFileSize // of quotes and braces a form makes three bytes
+	maxShown = 100                   // columns of what a refusal repeats
+)
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	answer, err := h.answer(w, r)
+	status := http.StatusOK
+	if err != nil {
+		status, answer = http.StatusBadRequest, text(err.Error())
+		if no, ok := errors.AsType[*refused](err); ok {
+			status = no.status
+		}
+	}
+	w.Header().Set("Content-Type", answer.contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(answer.body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(answer.body) // fails when the client has gone
+}
+
+func (h *handler) answer(w http.ResponseWriter, r *http.Request) (reply, error) {
+	if !h.allows(r.RemoteAddr) {
+		return reply{}, refuse(http.StatusForbidden, "your address is not among those that the command API serves (AllowFrom)")
+	}
+	if !h.knows(r.Host) {
+		return reply{}, refuse(http.StatusForbidden, "ask for the command API by its IP address: its names are not known to it (Hosts)")
+	}
+	name := strings.TrimPrefix(r.URL.Path, "/")
+	if strings.TrimSpace(name) == "" {
+		return reply{}, badRequest("Invalid command")
+	}
+	for i := range h.commands {
+		if c := &h.commands[i]; c.name == name {
+			return h.run(c, w, r)
+		}
+	}
+	return reply{}, badRequest("Unknown command `%s`", shown.Name(name, maxShown))
+}
+
+func (h *handler) run(c *command, w http.ResponseWriter, r *http.Request) (reply, error) {
+	switch {
+	case r.Method == http.MethodPost:
+		if err := h.cross.Check(r); err != nil {
+			return reply{}, refuse(http.StatusForbidden, "a web page of another site can't ask this")
+		}
+		if err := form(w, r); err != nil {
+			return reply{}, err
+		}
+	case c.writes || r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", http.MethodPost)
+		if !c.writes {
+			w.Header().Set("Allow", "GET, HEAD, POST")
+		}
+		return reply{}, refuse(http.StatusMethodNotAllowed, "%s doesn't go by %.20s", c.name, r.Method)
+	}
+	if c.writes && !h.AllowRuleWrites {
+		return reply{}, refuse(http.StatusForbidden, "rules can't be changed from here (AllowRuleWrites)")
+	}
+	from, _, _ := net.SplitHostPort(r.RemoteAddr)
+	if r.Form == nil {
+		r.Form = r.URL.Query()
+	}
+	h.one.Lock()
+	defer h.one.Unlock()
+	return c.run(h, question{r.Form, from})
+}
+
+// form reads a form that was sent.
+func form(w http.ResponseWriter, r *http.Request) error {
+	kind := r.Header.Get("Content-Type")
+	if name, _, err := mime.ParseMediaType(kind); kind != "" && (err != nil || name != "application/x-www-form-urlencoded") {
+		return refuse(http.StatusUnsupportedMediaType, "Only form-encoded post request is supported")
+	}
+	if r.ContentLength <= 0 {
+		return refuse(http.StatusLengthRequired, "No legal Content-Length")
+	}
+	if kind == "" {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	err := r.ParseForm()
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		return refuse(http.StatusRequestEntityTooLarge, "the form is longer than %d bytes", maxForm)
+	}
+	if err != nil {
+		return badRequest("the form can't be read")
+	}
+	return nil
+}
+
+func (h *handler) api(question) (reply, error) {
+	type about struct {
+		URL  string `json:"url"`
+		Desc string `json:"desc"`
+	}
+	var all []about
+	for _, c := range h.commands {
+		all = append(all, about{"/" + c.name, c.about})
+	}
+	return object(all)
+}
+
+func (h *handler) basicInfo(question) (reply, error) {
+	ip := h.IP
+	if ip == "" {
+		ip = h.ownIP()
+	}
+	return object(struct {
+		Machine string `json:"machine"`
+		IP      string `json:"ip"`
+	}{hostname(), ip})
+}
+
+// ownIP is an address of the machine: the one that it listens at, or the first that is no loopback.
+func (h *handler) ownIP() string {
+	if ip := h.at.Addr(); !ip.IsUnspecified() {
+		return ip.WithZone("").String()
+	}
+	all, _ := net.InterfaceAddrs()
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().IsGlobalUnicast() {
+			return p.Addr().String()
+		}
+	}
+	return "127.0.0.1"
+}
+
+// clusterMode is that of a program which is neither client nor server of a cluster of Sentinel's.
+func (h *handler) clusterMode(question) (reply, error) {
+	return object(struct {
+		Mode            int   `json:"mode"`
+		LastModified    int64 `json:"lastModified"`
+		ClientAvailable bool  `json:"clientAvailable"`
+		ServerAvailable bool  `json:"serverAvailable"`
+	}{Mode: -1})
+}

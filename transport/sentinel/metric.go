@@ -1,0 +1,141 @@
+package sentinel
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Names in the metrics that are those of no resource.
+const (
+	inboundTotal = "__total_inbound_traffic__"
+	systemLoad   = "__system_load__"
+	cpuUsage     = "__cpu_usage__"
+)
+
+const (
+	usualLines = 6_000
+	maxLines   = 12_000
+)
+
+// second is what a node counted in one second.
+type second struct {
+	name     string
+	start    int64 // ns
+	counts   stat.Counts
+	inFlight int64 // as it ended
+}
+
+// metric is a line for each resource and second from startTime to endTime, both included, in which
+// something was counted: of the last minute, and of seconds that are over.
+func (h *handler) metric(ask question) (reply, error) {
+	if strings.TrimSpace(ask.Get("startTime")) == "" {
+		return text(""), nil
+	}
+	from, err := wholeMillis(ask, "startTime", 0)
+	if err != nil {
+		return reply{}, err
+	}
+	to, err := wholeMillis(ask, "endTime", 1<<50)
+	if err != nil {
+		return reply{}, err
+	}
+	usual := int64(maxLines)
+	if ask.Get("endTime") == "" {
+		usual = usualLines
+	}
+	lines, err := wholeMillis(ask, "maxLines", usual)
+	if err != nil {
+		return reply{}, err
+	}
+	most := int(min(maxLines, max(0, lines)))
+
+	engine := h.guard.Engine()
+	now := engine.Now()
+	identity := ask.Get("identity")
+	var all []second
+	var history []stat.Bucket[stat.Counts]
+	collect := func(name string, n *node.StatisticNode) {
+		if identity != "" && name != identity {
+			return
+		}
+		history = n.AppendHistory(history[:0], now)
+		inFlight := n.InFlight()
+		for _, b := range slices.Backward(history) { // back from now, to what was in flight then
+			over := now-b.Start >= int64(time.Second)
+			if at := b.Start / int64(time.Millisecond); over && at >= from/1000*1000 && at <= to && counted(&b.Value) {
+				all = append(all, second{name, b.Start, b.Value, inFlight})
+			}
+			inFlight -= b.Value.Entered - b.Value.Exited
+		}
+	}
+	var resources []*core.Resource
+	engine.EachResource(func(r *core.Resource) {
+		if r.Entered() {
+			resources = append(resources, r)
+		}
+	})
+	for _, r := range resources {
+		collect(r.Name(), &r.StatisticNode)
+	}
+	collect(inboundTotal, &engine.Tree().Inbound().StatisticNode)
+	slices.SortFunc(all, func(a, b second) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), strings.Compare(a.name, b.name))
+	})
+
+	var out bytes.Buffer
+	for _, s := range all[:min(most, len(all))] {
+		c := &s.counts
+		thin(&out, s.start, s.name, c.Pass, c.Block, c.Complete, c.Exception, c.AvgRT().Milliseconds(), c.Occupied, max(0, s.inFlight))
+	}
+	if identity == "" {
+		begun := now - now%int64(time.Second)
+		for _, r := range []struct {
+			name string
+			of   sampler.Quantity
+		}{{systemLoad, sampler.MachineLoad}, {cpuUsage, sampler.MachineCPU}} {
+			if v := engine.Sampler().Reading(r.of).Value(); v > 0 { // as long as a rule goes by it
+				thin(&out, begun, r.name, int64(v*10_000), 0, 0, 0, 0, 0, 0)
+			}
+		}
+	}
+	return text(out.String()), nil
+}
+
+func counted(c *stat.Counts) bool {
+	return c.Pass > 0 || c.Block > 0 || c.Complete > 0 || c.Exception > 0 || c.Occupied > 0
+}
+
+var lineName = strings.NewReplacer("|", "_", "\n", "_", "\r", "_", "\u2028", "_", "\u2029", "_", "\x85", "_", "\x00", "_")
+
+// thin writes a line of metrics: the second in ms, the name, pass, block, success, exception, the
+// mean response time in ms, occupied, calls in flight, and the kind of resource, which isn't known
+// here.
+func thin(out *bytes.Buffer, start int64, name string, figures ...int64) {
+	line := strconv.AppendInt(out.AvailableBuffer(), start/int64(time.Millisecond), 10)
+	line = append(append(line, '|'), lineName.Replace(name)...)
+	for _, v := range figures {
+		line = strconv.AppendInt(append(line, '|'), v, 10)
+	}
+	out.Write(append(line, "|0\n"...))
+}
+
+func wholeMillis(ask question, name string, usual int64) (int64, error) {
+	value := strings.TrimSpace(ask.Get(name))
+	if value == "" {
+		return usual, nil
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return 0, badRequest("%s must be a whole number", name)
+	}
+	return n, nil
+}

@@ -1,0 +1,221 @@
+package sentinel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/sentinel"
+	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
+)
+
+// family is one type of rules that a dashboard reads and writes.
+type family interface {
+	// write returns those of the rules that Sentinel has too, as a JSON array.
+	write(rules.Set) string
+	// push returns mine with its family as a dashboard wants it that was shown all, see
+	// sentinel.JavaWriter.Push. mine are rules among all.
+	push(mine, all, pushed rules.Set) (rules.Set, error)
+}
+
+// familyOf is one family.
+type familyOf[R spec.Rule[R]] struct {
+	kind       core.Kind
+	in         func(*rules.Set) *[]R
+	normalized func(R) (R, error)
+	writer     sentinel.JavaWriter[R]
+}
+
+func normalFlow(r flow.Rule) (flow.Rule, error) { return r.Normalized(sentinel.JavaColdFactor) }
+
+// hotType is what a list of hotspot rules is called among the others; its commands have names of
+// their own.
+const hotType = "paramFlow"
+
+// families are the families by the type that commands ask for, in lower case.
+var families = map[string]family{
+	"flow":      familyOf[flow.Rule]{core.KindFlow, func(s *rules.Set) *[]flow.Rule { return &s.Flow }, normalFlow, sentinel.JavaFlows},
+	"degrade":   familyOf[breaker.Rule]{core.KindBreaker, func(s *rules.Set) *[]breaker.Rule { return &s.Breaker }, breaker.Rule.Normalized, sentinel.JavaBreakers},
+	"system":    familyOf[system.Rule]{core.KindSystem, func(s *rules.Set) *[]system.Rule { return &s.System }, system.Rule.Normalized, sentinel.JavaSystems},
+	"authority": familyOf[authority.Rule]{core.KindAuthority, func(s *rules.Set) *[]authority.Rule { return &s.Authority }, authority.Rule.Normalized, sentinel.JavaAuthorities},
+}
+
+var hotFamily = familyOf[hotspot.Rule]{core.KindHotspot, func(s *rules.Set) *[]hotspot.Rule { return &s.Hotspot }, hotspot.Rule.Normalized, sentinel.JavaHotspots}
+
+func (f familyOf[R]) write(set rules.Set) string { return f.writer.WriteAll(*f.in(&set)) }
+
+func (f familyOf[R]) push(mine, all, pushed rules.Set) (rules.Set, error) {
+	full, err := spec.Normalize(f.kind, *f.in(&mine), f.normalized)
+	if err != nil {
+		return mine, err
+	}
+	var others []R
+	for _, r := range *f.in(&all) {
+		if !slices.ContainsFunc(full, func(m R) bool { return m.Info().ID == r.Info().ID }) {
+			others = append(others, r)
+		}
+	}
+	list, fixed := f.writer.Push(full, others, *f.in(&pushed))
+	if fixed != nil {
+		return mine, &fixedError{f.kind, (*fixed).Info().ID}
+	}
+	*f.in(&mine) = list
+	return mine, nil
+}
+
+// fixedError says that a rule can't be changed from here.
+type fixedError struct {
+	kind core.Kind
+	id   string
+}
+
+func (e *fixedError) Error() string {
+	return fmt.Sprintf("the %v rule %q can't be changed", e.kind, e.id)
+}
+
+var errType = badRequest("invalid type")
+
+func familyFor(ask question) (family, string, error) {
+	kind := strings.ToLower(ask.Get("type"))
+	f := families[kind]
+	if f == nil {
+		return nil, "", errType
+	}
+	return f, kind, nil
+}
+
+func (h *handler) getRules(ask question) (reply, error) {
+	f, _, err := familyFor(ask)
+	if err != nil {
+		return reply{}, err
+	}
+	return h.tell(f), nil
+}
+
+func (h *handler) getParamRules(question) (reply, error) { return h.tell(hotFamily), nil }
+
+func (h *handler) tell(f family) reply {
+	return reply{"application/json; charset=utf-8", []byte(f.write(h.guard.Rules()))}
+}
+
+func (h *handler) setRules(ask question) (reply, error) {
+	f, kind, err := familyFor(ask)
+	if err != nil {
+		return reply{}, err
+	}
+	return h.set(f, kind, ask)
+}
+
+func (h *handler) setParamRules(ask question) (reply, error) {
+	if strings.TrimSpace(ask.Get("data")) == "" {
+		return reply{}, badRequest("Bad data")
+	}
+	return h.set(hotFamily, hotType, ask)
+}
+
+// set replaces the rules of a family by those that were sent, all of them or none.
+func (h *handler) set(f family, kind string, ask question) (reply, error) {
+	pushed, err := rules.ParseWith(kind+"-rules.json", decoded(ask.Get("data")),
+		rules.ParseOptions{Dialect: rules.SentinelJava, Family: kind})
+	if err != nil {
+		return reply{}, err
+	}
+	var change rules.Change
+	edit := func(mine rules.Set) (rules.Set, error) {
+		set, err := f.push(mine, h.guard.Rules(), pushed.Set)
+		if fixed, ok := errors.AsType[*fixedError](err); ok {
+			return set, fmt.Errorf("the %v rule %q is of %s, which can't be written from here: it must stay as it is", fixed.kind, fixed.id, h.others())
+		}
+		change = rules.Diff(mine, set)
+		return set, err
+	}
+	where := "memory"
+	if h.Store == nil {
+		err = h.guard.EditRules(edit)
+	} else {
+		where = h.Store.Name()
+		err = h.write(edit)
+	}
+	log := h.guard.Engine().Logger()
+	if err != nil {
+		log.Warn("penstock: rules that were sent by Sentinel's command API are refused", "type", kind, "from", ask.from, "error", err)
+		return reply{}, err
+	}
+	log.Info("penstock: rules were changed by Sentinel's command API", "type", kind, "from", ask.from, "in", where,
+		"change", change.String(), "what", strings.Join(change.Lines(), "; "))
+	pushed.Warn(log)
+	return text("success"), nil
+}
+
+// decoded is the list in data: Sentinel decodes it once more than the form says, and a client may
+// count on that.
+func decoded(data string) []byte {
+	if !json.Valid([]byte(data)) {
+		if again, err := url.QueryUnescape(data); err == nil && json.Valid([]byte(again)) {
+			return []byte(again)
+		}
+	}
+	return []byte(data)
+}
+
+// others names the sources of rules that aren't written from here.
+func (h *handler) others() string {
+	var names []string
+	for _, s := range h.guard.Status().Sources {
+		if s.Source != "code" && (h.Store == nil || s.Source != h.Store.Name()) {
+			names = append(names, s.Source)
+		}
+	}
+	if len(names) == 0 {
+		return "another source"
+	}
+	return strings.Join(names, ", ")
+}
+
+const storeTimeout = 5 * time.Second
+
+// write edits the document of the store.
+func (h *handler) write(edit func(rules.Set) (rules.Set, error)) error {
+	ctx, done := context.WithTimeout(context.Background(), storeTimeout)
+	defer done()
+	var mine rules.Set
+	doc, err := h.Store.Next(ctx, "")
+	switch {
+	case err == nil:
+		parsed, err := rules.ParseWith(h.Store.Name(), doc.Data, rules.ParseOptions{})
+		if err != nil {
+			return err
+		}
+		if parsed.Dialect != rules.Native {
+			return fmt.Errorf("%s holds rules of %v: convert it first, and what is written is native", h.Store.Name(), parsed.Dialect)
+		}
+		mine = parsed.Set
+	case !errors.Is(err, rules.ErrNotFound):
+		return err
+	}
+	set, err := edit(mine)
+	if err != nil {
+		return err
+	}
+	text, err := set.YAML()
+	if strings.HasSuffix(h.Store.Name(), ".json") {
+		text, err = set.MarshalJSON()
+	}
+	if err != nil {
+		return err
+	}
+	_, err = h.Store.Write(ctx, text, doc.Revision)
+	return err
+}
