@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 STEPS := test race short386 standalone adapters examples quickstart perfcheck attack bench figures known-bugs lint golangci fuzz fmt
 
-STEPS += known-bugs-share bench-scale bench-windows microbench
+STEPS += kills known-bugs-share bench-scale bench-windows microbench
 .PHONY: help ci $(STEPS)
 
 help: ## list the targets
@@ -22,6 +22,7 @@ bench-scale: ## the same calls on 1 to 16 processors: one table, kept in docs
 bench-windows: ## kinds of windows on the same traffic: tables and picture, kept in docs
 microbench: ## the root module's Go benchmarks: BENCH=regexp BENCHTIME=200ms
 figures: ## the checks that tell a number, and one table: FIGURES=long for a night
+kills: ## 1,000 kill -9 of a process that writes the metric log
 known-bugs-share: ## a few of the next, others at each commit
 known-bugs: ## put known mistakes into a copy of the tree: do the tests notice?
 lint: ## gofmt, go vet, go fix -diff, staticcheck

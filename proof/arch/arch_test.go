@@ -15,7 +15,7 @@ import (
 const families = "flow isolation adaptive breaker outlier hotspot system authority"
 
 // public is what programs and nested modules may build on.
-const public = "api inspect rules rules/lint gateway sources/httpsource slots cluster cluster/storetest core core/argument core/clocks core/family core/pattern core/sampler core/spec node stat host " + families
+const public = "api inspect metriclog rules rules/lint gateway sources/httpsource slots cluster cluster/storetest core core/argument core/clocks core/family core/pattern core/sampler core/spec node stat host " + families
 
 // layers says which packages of this module each package may import, lowest layer first.
 // A name ending in /* stands for every package below that folder.
@@ -59,6 +59,7 @@ var layers = []layer{
 	{"sources/httpsource", "rules"}, // rules from a server of HTTP
 
 	{"inspect", "internal/shown rules core core/spec node stat"},
+	{"metriclog", "core core/clocks node stat"}, // what is counted, in Sentinel's files
 	{"api", "inspect rules rules/lint slots core core/clocks core/spec node stat host " + families},
 
 	{"transport/sentinel", public + " internal/sentinel internal/shown"}, // the command API of Sentinel

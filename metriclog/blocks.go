@@ -1,0 +1,256 @@
+package metriclog
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
+)
+
+// Blocks is a slot that counts refusals for the block log, by the second, resource, rule and
+// caller. A Guard has it in its chain:
+//
+//	blocks := new(metriclog.Blocks)
+//	guard, err := api.New(api.Config{Chain: slots.Default().With(blocks, core.After("log"))})
+//	...
+//	log, err := metriclog.Start(guard.Engine(), metriclog.Config{App: "shop", Blocks: blocks})
+//
+// A refusal waits for no other and for no writer: where all of its shards are in use, or there
+// are 6,000 kinds of refusals within a second already, it counts under [node.OverflowName].
+// Without a Log that reads them, it keeps so many and no more. The zero value is ready. It is
+// safe for concurrent use, by one engine and one Log.
+type Blocks struct {
+	shards   [blockShards]blockShard
+	unlisted atomic.Int64 // units that found no place
+}
+
+const (
+	blockShards = 8
+	maxBlocks   = 6_000
+)
+
+type blockShard struct {
+	mu     sync.Mutex
+	counts map[blockKey]int64
+	spare  map[blockKey]int64 // empty, for the next time that counts is taken
+	_      [40]byte           // to a cache line
+}
+
+// blockKey is a line of the block log without its count.
+type blockKey struct {
+	second                        int64 // since 1970
+	kind                          core.Kind
+	resource, whose, origin, rule string
+}
+
+// Name is "blockLog".
+func (*Blocks) Name() string { return "blockLog" }
+
+// Blocked counts the refusal.
+func (b *Blocks) Blocked(inv *core.Invocation, e *core.BlockError) {
+	key := blockKey{
+		second: time.Unix(0, inv.Now()).Unix(), kind: e.Kind,
+		resource: inv.Resource().Name(), whose: e.Origin, origin: inv.Origin(), rule: e.Rule,
+	}
+	lane := inv.Lane()
+	for i := range uint32(blockShards) {
+		s := &b.shards[(lane+i)%blockShards]
+		if s.mu.TryLock() {
+			ok := s.add(key, inv.Units())
+			s.mu.Unlock()
+			if !ok {
+				break
+			}
+			return
+		}
+	}
+	b.unlisted.Add(inv.Units())
+}
+
+// add reports whether there was room for it. The caller holds mu.
+func (s *blockShard) add(key blockKey, n int64) bool {
+	if _, ok := s.counts[key]; !ok && len(s.counts) >= maxBlocks/blockShards {
+		return false
+	}
+	if s.counts == nil {
+		s.counts = make(map[blockKey]int64)
+	}
+	s.counts[key] += n
+	return true
+}
+
+// take moves what was counted into sums.
+func (s *blockShard) take(sums map[blockKey]int64) {
+	s.mu.Lock()
+	counts := s.counts
+	s.counts, s.spare = s.spare, nil
+	s.mu.Unlock()
+	for key, n := range counts {
+		sums[key] += n
+	}
+	clear(counts)
+	s.mu.Lock()
+	s.spare = counts
+	s.mu.Unlock()
+}
+
+// exceptions is what Sentinel calls a refusal of a kind.
+var exceptions = map[core.Kind]string{
+	core.KindAuthority: "AuthorityException", core.KindSystem: "SystemBlockException", core.KindHotspot: "ParamFlowException",
+	core.KindFlow: "FlowException", core.KindBreaker: "DegradeException",
+	// These have no counterpart there.
+	core.KindIsolation: "IsolationException", core.KindAdaptive: "AdaptiveException", core.KindOutlier: "OutlierException",
+	core.KindCustom: "BlockException", core.KindNone: "BlockException",
+}
+
+// blockFile is the file that the block log is written to.
+type blockFile struct {
+	path     string
+	from     *Blocks
+	maxBytes int64
+	maxFiles int
+	location *time.Location
+
+	file *os.File
+	size int64
+	sums map[blockKey]int64 // that were taken and not written
+}
+
+// flush writes what was refused before a second.
+func (f *blockFile) flush(before int64) error {
+	if f.sums == nil {
+		f.sums = make(map[blockKey]int64)
+	}
+	for i := range f.from.shards {
+		f.from.shards[i].take(f.sums)
+	}
+	if n := f.from.unlisted.Swap(0); n > 0 {
+		f.sums[blockKey{second: before - 1, resource: node.OverflowName}] += n
+	}
+	var keys []blockKey
+	for key := range f.sums {
+		if key.second < before {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b blockKey) int {
+		return cmp.Or(cmp.Compare(a.second, b.second), strings.Compare(a.resource, b.resource), cmp.Compare(a.kind, b.kind),
+			strings.Compare(a.rule, b.rule), strings.Compare(a.whose, b.whose), strings.Compare(a.origin, b.origin))
+	})
+	var lines []byte
+	for _, key := range keys {
+		lines = append(key.append(lines, f.location, f.sums[key]), '\n')
+		delete(f.sums, key)
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return f.write(lines)
+}
+
+// append appends the line of so many refusals, without its end.
+func (k *blockKey) append(b []byte, location *time.Location, n int64) []byte {
+	b = time.Unix(k.second, 0).In(location).AppendFormat(b, time.DateTime)
+	b = append(b, "|1|"...)
+	for i, part := range [...]string{k.resource, exceptions[k.kind], cmp.Or(k.whose, "default"), k.origin, k.rule} {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, cleanOf(part, ",|")...)
+	}
+	return strconv.AppendInt(append(b, separator), n, 10)
+}
+
+// write appends lines by one write, to another file if this one would be too large. Where that
+// fails they are lost, and no part of them stays.
+func (f *blockFile) write(lines []byte) error {
+	if f.file != nil && f.size > 0 && f.size+int64(len(lines)) > f.maxBytes {
+		_ = f.close()
+		if err := f.shift(); err != nil {
+			return err
+		}
+	}
+	if f.file == nil {
+		if err := f.open(); err != nil {
+			return err
+		}
+	}
+	if _, err := f.file.Write(lines); err != nil {
+		return errors.Join(err, f.file.Truncate(f.size), f.close())
+	}
+	f.size += int64(len(lines))
+	return nil
+}
+
+// open opens the file that is there, or makes one. What a crash has left of a line is taken off.
+func (f *blockFile) open() (err error) {
+	if f.file, err = os.OpenFile(f.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o644); err != nil {
+		return err
+	}
+	f.size, err = wholeLines(f.file)
+	if err == nil {
+		err = f.file.Truncate(f.size)
+	}
+	if err != nil {
+		return errors.Join(err, f.close())
+	}
+	return nil
+}
+
+// wholeLines is where the last line of a file ends that has an end.
+func wholeLines(f *os.File) (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	var b [4096]byte
+	for end := info.Size(); end > 0; {
+		part := b[:min(end, int64(len(b)))]
+		if _, err := f.ReadAt(part, end-int64(len(part))); err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
+			return end - int64(len(part)) + int64(i) + 1, nil
+		}
+		end -= int64(len(part))
+	}
+	return 0, nil
+}
+
+// shift gives each file the next number; the oldest is no more.
+func (f *blockFile) shift() error {
+	name := func(i int) string {
+		if i == 0 {
+			return f.path
+		}
+		return f.path + "." + strconv.Itoa(i)
+	}
+	if f.maxFiles == 1 {
+		return os.Remove(f.path)
+	}
+	for i := f.maxFiles - 2; i >= 0; i-- {
+		if err := os.Rename(name(i), name(i+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *blockFile) close() error {
+	if f.file == nil {
+		return nil
+	}
+	err := f.file.Close()
+	f.file = nil
+	return err
+}

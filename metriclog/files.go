@@ -1,0 +1,81 @@
+package metriclog
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const indexSuffix = ".idx"
+
+// BaseName is what the names of the files of an application's metric log begin with, as
+// Sentinel has it: in the application's name, dots and what doesn't belong into a file name are
+// hyphens. A pid of 0 is left out.
+func BaseName(app string, pid int) string {
+	app = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`./\:*?"<>|`, r) || r <= ' ' {
+			return '-'
+		}
+		return r
+	}, app)
+	return app + "-metrics.log" + pidSuffix(pid)
+}
+
+func pidSuffix(pid int) string {
+	if pid == 0 {
+		return ""
+	}
+	return ".pid" + strconv.Itoa(pid)
+}
+
+// file is a file of the metric log: of a day, the first one or a further one.
+type file struct {
+	path   string
+	day    string
+	number int
+}
+
+var dated = regexp.MustCompile(`^\.(\d{4}-\d{2}-\d{2})(?:\.(\d{1,9}))?$`)
+
+// list returns the files of a metric log, the oldest first.
+func list(dir, base string) ([]file, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []file
+	for _, e := range entries {
+		rest, ok := strings.CutPrefix(e.Name(), base)
+		parts := dated.FindStringSubmatch(rest)
+		if !ok || parts == nil || e.IsDir() {
+			continue
+		}
+		n, _ := strconv.Atoi(parts[2])
+		files = append(files, file{filepath.Join(dir, e.Name()), parts[1], n})
+	}
+	slices.SortFunc(files, func(a, b file) int {
+		return cmp.Or(strings.Compare(a.day, b.day), cmp.Compare(a.number, b.number))
+	})
+	return files, nil
+}
+
+// next is the file that comes after those that are there.
+func next(files []file, dir, base, day string) file {
+	f := file{day: day}
+	for _, other := range files {
+		if other.day == day {
+			f.number = max(f.number, other.number+1)
+		}
+	}
+	name := base + "." + day
+	if f.number > 0 {
+		name += fmt.Sprintf(".%d", f.number)
+	}
+	f.path = filepath.Join(dir, name)
+	return f
+}

@@ -1,0 +1,300 @@
+package metriclog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+)
+
+// Config says where the logs lie and how large they become. The zero value is as Sentinel has
+// it: ~/logs/csp, and 50 MiB in each of 8 files.
+type Config struct {
+	Dir      string // made if it is not there; "" is logs/csp in the user's home
+	App      string // what the files are called after; "" is the name of the program
+	PID      bool   // whether names have the number of the process, for several in one directory
+	MaxBytes int64  // of a file of the metric log; 0 is 50 MiB, and 1 KiB the least
+	MaxFiles int    // of the metric log, without the indexes; 0 is 8
+
+	// Blocks is what the block log tells of: a slot that stands in the chain of the engine.
+	// Without one there is no block log.
+	Blocks     *Blocks
+	BlockBytes int64 // of a file of the block log; 0 is 300 MiB, and 1 KiB the least
+	BlockFiles int   // of the block log; 0 is 3
+
+	// Location is what dates are in, and when a day begins; nil is time.Local.
+	Location *time.Location
+}
+
+const leastBytes = 1 << 10
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Dir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return c, fmt.Errorf("metriclog: Config.Dir is empty, and there is no home: %w", err)
+		}
+		c.Dir = filepath.Join(home, "logs", "csp")
+	}
+	if c.App == "" {
+		c.App = filepath.Base(os.Args[0])
+	}
+	if c.Location == nil {
+		c.Location = time.Local
+	}
+	for _, size := range []struct {
+		name         string
+		n            *int64
+		usual, least int64
+	}{
+		{"MaxBytes", &c.MaxBytes, 50 << 20, leastBytes},
+		{"BlockBytes", &c.BlockBytes, 300 << 20, leastBytes},
+	} {
+		if *size.n == 0 {
+			*size.n = size.usual
+		}
+		if *size.n < size.least {
+			return c, fmt.Errorf("metriclog: Config.%s is %d: use %d or more, or 0 for %d", size.name, *size.n, size.least, size.usual)
+		}
+	}
+	if c.MaxFiles == 0 {
+		c.MaxFiles = 8
+	}
+	if c.BlockFiles == 0 {
+		c.BlockFiles = 3
+	}
+	if c.MaxFiles < 1 || c.BlockFiles < 1 {
+		return c, fmt.Errorf("metriclog: Config.MaxFiles is %d and BlockFiles %d: use 1 or more, or 0 for 8 and 3", c.MaxFiles, c.BlockFiles)
+	}
+	return c, nil
+}
+
+// Log writes the metric log and the block log of an engine. It owns a timer, which reads what
+// the engine has counted when a second of its clock is over; no call ever waits for it. A log that
+// is behind, since the disk is slow, catches up with what is at most a minute old. It is safe for
+// concurrent use.
+type Log struct {
+	engine *core.Engine
+	config Config
+	base   string
+	blocks *blockFile // nil if there is no block log
+
+	mu     sync.Mutex
+	next   time.Time // the first second that was not written
+	output output
+	ended  bool
+	failed time.Time // when a failure was told last
+	stop   func()    // the timer
+}
+
+// Start begins to write the logs of an engine, with the second in which it is called. The error
+// says what in the configuration it can't honour, or that the directory can't be made. Files are
+// made when there is something to write.
+func Start(e *core.Engine, config Config) (*Log, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(config.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("metriclog: %w", err)
+	}
+	pid := 0
+	if config.PID {
+		pid = os.Getpid()
+	}
+	l := &Log{engine: e, config: config, base: BaseName(config.App, pid), next: second(e.Now())}
+	l.output = output{dir: config.Dir, base: l.base, maxBytes: config.MaxBytes, maxFiles: config.MaxFiles}
+	if config.Blocks != nil {
+		l.blocks = &blockFile{
+			path: filepath.Join(config.Dir, "sentinel-block.log"+pidSuffix(pid)), from: config.Blocks,
+			maxBytes: config.BlockBytes, maxFiles: config.BlockFiles, location: config.Location,
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.arm()
+	return l, nil
+}
+
+// second is the begin of the second that a time of an engine falls in.
+func second(now int64) time.Time { return time.Unix(0, now).Truncate(time.Second) }
+
+// arm sets the timer for the end of the present second. The caller holds mu.
+func (l *Log) arm() {
+	now := time.Unix(0, l.engine.Now())
+	l.stop = clocks.Alarm(l.engine.Config().Clock, second(now.UnixNano()).Add(time.Second).Sub(now), l.ring)
+}
+
+func (l *Log) ring() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return
+	}
+	defer func() { // a clock of the user's that panics must not end the process, nor the log
+		if reason := recover(); reason != nil {
+			l.tell(fmt.Errorf("a panic was recovered: %v", reason))
+			l.stop = clocks.Alarm(l.engine.Config().Clock, time.Second, l.ring)
+		}
+	}()
+	l.flush()
+	l.arm()
+}
+
+// flush writes the seconds that are over. The caller holds mu.
+func (l *Log) flush() {
+	until := second(l.engine.Now())
+	var err error
+	rows := Rows(l.engine, l.next, until)
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && rows[n].At.Equal(rows[0].At) {
+			n++
+		}
+		err = errors.Join(err, l.output.write(rows[0].At.In(l.config.Location), rows[:n]))
+		rows = rows[n:]
+	}
+	l.next = until
+	if l.blocks != nil {
+		err = errors.Join(err, l.blocks.flush(until.Unix()))
+	}
+	if err != nil {
+		l.tell(err)
+	}
+}
+
+// tell logs that something was not written, once a minute at most. The caller holds mu.
+func (l *Log) tell(err error) {
+	if now := time.Now(); now.Sub(l.failed) >= time.Minute {
+		l.failed = now
+		l.engine.Logger().Error("penstock: metric log: a second was not written", "error", err)
+	}
+}
+
+// Find searches the files of the log, see the function [Find].
+func (l *Log) Find(q Query) ([]Row, error) { return Find(l.config.Dir, l.base, q) }
+
+// Close writes the seconds that are over, ends the timer and closes the files. The second that
+// is running is lost. Closing twice is fine.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return nil
+	}
+	l.ended = true
+	l.stop()
+	l.flush()
+	err := l.output.close()
+	if l.blocks != nil {
+		err = errors.Join(err, l.blocks.close())
+	}
+	return err
+}
+
+// output is the file that the metric log is written to, and its index.
+type output struct {
+	dir, base string
+	maxBytes  int64
+	maxFiles  int
+
+	day     string // of the file, "" if there is none
+	data    *os.File
+	index   *os.File
+	size    int64 // of data
+	entries int64 // of index
+	buffer  []byte
+}
+
+// write writes the rows of a second. Where that fails, what was written of it is taken back, so
+// that what follows begins on a line of its own.
+func (o *output) write(at time.Time, rows []Row) error {
+	o.buffer = o.buffer[:0]
+	for _, row := range rows {
+		row.At = at
+		o.buffer = append(row.Append(o.buffer), '\n')
+	}
+	day := at.Format(time.DateOnly)
+	if o.day != day || o.size > 0 && o.size+int64(len(o.buffer)) > o.maxBytes {
+		if err := o.roll(day); err != nil {
+			return err
+		}
+	}
+	var entry [entrySize]byte
+	binary.BigEndian.PutUint64(entry[:], uint64(at.Unix()))
+	binary.BigEndian.PutUint64(entry[8:], uint64(o.size))
+	// The entry comes first: a reader that finds it without its lines finds the end of the file,
+	// and one without an entry would miss the lines.
+	_, err := o.index.Write(entry[:])
+	if err == nil {
+		_, err = o.data.Write(o.buffer)
+	}
+	if err != nil {
+		if err := errors.Join(o.data.Truncate(o.size), o.index.Truncate(o.entries*entrySize)); err != nil {
+			o.day = "" // begin another file
+		}
+		return err
+	}
+	o.size += int64(len(o.buffer))
+	o.entries++
+	return nil
+}
+
+// roll begins another file, removes the oldest, and points the link to it.
+func (o *output) roll(day string) error {
+	_ = o.close() // each second was written, or told as lost, when it was over
+	for {
+		files, err := list(o.dir, o.base)
+		if err != nil {
+			return err
+		}
+		f := next(files, o.dir, o.base, day)
+		o.data, err = os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o644)
+		if errors.Is(err, os.ErrExist) {
+			continue // another process was faster
+		}
+		if err != nil {
+			return err
+		}
+		if o.index, err = os.OpenFile(f.path+indexSuffix, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_TRUNC, 0o644); err != nil {
+			return errors.Join(err, o.close())
+		}
+		o.day, o.size, o.entries = day, 0, 0
+		for len(files) >= o.maxFiles {
+			_, _ = os.Remove(files[0].path), os.Remove(files[0].path+indexSuffix) // or another process has
+			files = files[1:]
+		}
+		o.link(f.path)
+		return nil
+	}
+}
+
+// link has the base name lead to the file; where the system has no links, nothing does.
+func (o *output) link(path string) {
+	name := filepath.Join(o.dir, o.base)
+	if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink == 0 {
+		return // somebody else's
+	}
+	temp := fmt.Sprintf("%s.%d.link", name, os.Getpid())
+	_ = os.Remove(temp) // left by a crash
+	if os.Symlink(filepath.Base(path), temp) == nil && os.Rename(temp, name) != nil {
+		_ = os.Remove(temp)
+	}
+}
+
+func (o *output) close() (err error) {
+	o.day = ""
+	for _, f := range []**os.File{&o.data, &o.index} {
+		if *f != nil {
+			err = errors.Join(err, (*f).Close())
+			*f = nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,406 @@
+package metriclog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/proof/chance"
+)
+
+// The files of two seconds, to the byte, as a Sentinel writes them.
+func TestFiles(t *testing.T) {
+	clock := clocks.NewManual(start.Add(300 * time.Millisecond))
+	e, l := newLogged(t, clock, Config{})
+	entry, err := e.Enter(core.WithOrigin(t.Context(), "app|a"), "GET /orders", []core.Option{core.Inbound(), core.Units(3)})
+	require.NoError(t, err)
+	clock.Advance(4600 * time.Microsecond)
+	entry.Fail(errors.New("x"))
+	entry.Exit()
+	_, err = e.Enter(core.WithOrigin(t.Context(), "app|a"), "closed", []core.Option{core.Units(2)})
+	require.Error(t, err)
+	require.Error(t, call(t, e, "closed", 1))
+	assert.Empty(t, names(t, l.config.Dir), "nothing is over yet")
+	clock.Advance(3 * time.Second)
+	require.NoError(t, call(t, e, "a\nb|c", 1))
+	entry, err = e.Enter(t.Context(), "GET /orders", nil)
+	require.NoError(t, err)
+	clock.Advance(time.Second)
+	entry.Exit()
+
+	dir := l.config.Dir
+	assert.Equal(t, []string{"sentinel-block.log", "shop-metrics.log", "shop-metrics.log.2026-01-02", "shop-metrics.log.2026-01-02.idx"}, names(t, dir))
+	assert.Equal(t, []string{
+		"1767366000000|2026-01-02 15:00:00|GET /orders|3|0|3|3|5|0|0|0",
+		"1767366000000|2026-01-02 15:00:00|__total_inbound_traffic__|3|0|3|3|5|0|0|0",
+		"1767366000000|2026-01-02 15:00:00|closed|0|3|0|0|0|0|0|0",
+		"1767366003000|2026-01-02 15:00:03|GET /orders|1|0|0|0|0|0|1|0",
+		"1767366003000|2026-01-02 15:00:03|a_b_c|1|0|1|0|0|0|0|0",
+	}, lines(t, dir, "shop-metrics.log.2026-01-02"))
+	assert.Equal(t, lines(t, dir, "shop-metrics.log.2026-01-02"), lines(t, dir, "shop-metrics.log"), "the link")
+	index, err := os.ReadFile(filepath.Join(dir, "shop-metrics.log.2026-01-02.idx"))
+	require.NoError(t, err)
+	first := len(strings.Join(lines(t, dir, "shop-metrics.log")[:3], "\n")) + 1
+	want := binary.BigEndian.AppendUint64(nil, 1767366000)
+	want = binary.BigEndian.AppendUint64(want, 0)
+	want = binary.BigEndian.AppendUint64(want, 1767366003)
+	want = binary.BigEndian.AppendUint64(want, uint64(first))
+	assert.Equal(t, want, index)
+	assert.Equal(t, []string{
+		"2026-01-02 15:00:00|1|closed,FlowException,default,,shut|1",
+		"2026-01-02 15:00:00|1|closed,FlowException,default,app_a,shut|2",
+	}, lines(t, dir, "sentinel-block.log"))
+}
+
+// Closing writes what is over, and what comes later is not written.
+func TestClose(t *testing.T) {
+	clock := clocks.NewManual(start)
+	e, l := newLogged(t, clock, Config{})
+	require.NoError(t, call(t, e, "orders", 2))
+	clock.Advance(time.Second)
+	require.NoError(t, call(t, e, "orders", 1))
+	require.NoError(t, l.Close())
+	clock.Advance(5 * time.Second)
+	require.NoError(t, l.Close())
+	rows, err := l.Find(Query{From: start})
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	assert.EqualValues(t, 2, rows[0].Pass)
+}
+
+// A log that comes late, since the clock jumped, has the last minute all the same.
+func TestRows(t *testing.T) {
+	clock := clocks.NewManual(start)
+	e, err := core.NewEngine(core.Config{Clock: clock, Chain: core.NewChain()})
+	require.NoError(t, err)
+	assert.Empty(t, Rows(e, time.Time{}, start.Add(time.Hour)))
+	e, l := newLogged(t, clock, Config{})
+	require.NoError(t, l.Close())
+	for range 70 {
+		require.NoError(t, call(t, e, "orders", 1))
+		clock.Advance(time.Second)
+	}
+	require.NoError(t, call(t, e, "orders", 1)) // the second that is running
+	rows := Rows(e, time.Time{}, start.Add(time.Hour))
+	require.Len(t, rows, 59)
+	assert.Equal(t, []time.Time{start.Add(11 * time.Second), start.Add(69 * time.Second)}, []time.Time{rows[0].At, rows[58].At})
+	rows = Rows(e, start.Add(20*time.Second+700*time.Millisecond), start.Add(22*time.Second))
+	require.Len(t, rows, 2)
+	assert.Equal(t, Row{At: start.Add(20 * time.Second), Resource: "orders", Pass: 1, Complete: 1}, rows[0])
+}
+
+func TestConfig(t *testing.T) {
+	c, err := Config{Dir: "x"}.withDefaults()
+	require.NoError(t, err)
+	assert.Equal(t, []any{int64(50 << 20), 8, int64(300 << 20), 3, time.Local}, []any{c.MaxBytes, c.MaxFiles, c.BlockBytes, c.BlockFiles, c.Location})
+	assert.NotEmpty(t, c.App)
+	for want, c := range map[string]Config{
+		"metriclog: Config.MaxBytes is 5: use 1024 or more, or 0 for 52428800":               {MaxBytes: 5},
+		"metriclog: Config.BlockBytes is -5: use 1024 or more, or 0 for 314572800":           {BlockBytes: -5},
+		"metriclog: Config.MaxFiles is -1 and BlockFiles 3: use 1 or more, or 0 for 8 and 3": {MaxFiles: -1},
+		"metriclog: Config.MaxFiles is 8 and BlockFiles -2: use 1 or more, or 0 for 8 and 3": {BlockFiles: -2},
+	} {
+		c.Dir = "x"
+		_, err := c.withDefaults()
+		assert.EqualError(t, err, want)
+	}
+	t.Setenv("HOME", "/nobody's")
+	t.Setenv("USERPROFILE", "/nobody's")
+	c, err = Config{}.withDefaults()
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join("/nobody's", "logs", "csp"), c.Dir)
+	_, err = Start(nil, Config{Dir: os.Args[0]})
+	assert.ErrorContains(t, err, "metriclog: mkdir")
+	assert.Equal(t, "a-b-c-metrics.log.pid12", BaseName("a.b/c", 12))
+}
+
+// The oldest files go; other files, and those of other logs, stay.
+func TestRetention(t *testing.T) {
+	clock := clocks.NewManual(start)
+	dir := t.TempDir()
+	for _, other := range []string{"shop-metrics.log.pid7.2026-01-01", "shop-metrics.log.2026-01-01.lck", "shop-metrics.log.old", "my-shop-metrics.log.2026-01-01"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, other), nil, 0o644))
+	}
+	others := names(t, dir)
+	e, _ := newLogged(t, clock, Config{Dir: dir, MaxBytes: leastBytes, MaxFiles: 3})
+	for range 200 {
+		require.NoError(t, call(t, e, "orders", 1))
+		clock.Advance(time.Second)
+	}
+	left := slices.DeleteFunc(names(t, dir), func(name string) bool { return slices.Contains(others, name) })
+	require.Len(t, left, 7, "%q", left) // three files with their indexes, and the link
+	assert.Equal(t, "shop-metrics.log", left[0])
+	for _, name := range left[1:] {
+		info, err := os.Stat(filepath.Join(dir, name))
+		require.NoError(t, err)
+		assert.LessOrEqual(t, info.Size(), int64(leastBytes))
+		assert.Regexp(t, `^shop-metrics\.log\.2026-01-02\.\d+(\.idx)?$`, name)
+	}
+	for _, name := range others {
+		assert.FileExists(t, filepath.Join(dir, name))
+	}
+}
+
+// The block log shifts its files, and goes on with one that is there.
+func TestBlockFiles(t *testing.T) {
+	clock := clocks.NewManual(start)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "sentinel-block.log")
+	require.NoError(t, os.WriteFile(path, []byte("before\n2026-01-02 14:59:59|1|closed,FlowException,default,,shut|12"), 0o644))
+	e, _ := newLogged(t, clock, Config{Dir: dir, BlockBytes: leastBytes, BlockFiles: 3})
+	const perFile = leastBytes / 59 // bytes of a line
+	for i := range 4 * perFile {
+		require.Error(t, call(t, e, "closed", 1+i%9))
+		clock.Advance(time.Second)
+		if i == 0 {
+			assert.Equal(t, []string{"before", "2026-01-02 15:00:00|1|closed,FlowException,default,,shut|1"}, lines(t, path))
+		}
+	}
+	var all []string
+	for _, name := range []string{".2", ".1", ""} {
+		all = append(all, lines(t, path+name)...)
+	}
+	assert.NoFileExists(t, path+".3")
+	require.Greater(t, len(all), 2*perFile)
+	for i, line := range all {
+		n := 4*perFile - len(all) + i
+		assert.Equal(t, fmt.Sprintf("%s|1|closed,FlowException,default,,shut|%d", start.Add(time.Duration(n)*time.Second).Format(time.DateTime), 1+n%9), line)
+	}
+}
+
+// More kinds of refusals than there is room for are told together.
+func TestBlocksHaveACap(t *testing.T) {
+	clock := clocks.NewManual(start)
+	e, l := newLogged(t, clock, Config{})
+	const calls = 3 * maxBlocks
+	for i := range calls {
+		_, err := e.Enter(core.WithOrigin(t.Context(), fmt.Sprint("app", i)), "closed", nil)
+		require.Error(t, err)
+	}
+	clock.Advance(time.Second)
+	all := lines(t, l.config.Dir, "sentinel-block.log")
+	assert.LessOrEqual(t, len(all), maxBlocks+1)
+	listed := int64(len(all) - 1)
+	assert.Equal(t, fmt.Sprintf("2026-01-02 15:00:00|1|%s,BlockException,default,,|%d", node.OverflowName, calls-listed), all[0])
+}
+
+// Calls never wait for the writer: refusals while a shard is taken go elsewhere, and none is lost
+// or counted twice.
+func TestBlocksConserve(t *testing.T) {
+	clock := clocks.NewManual(start)
+	e, l := newLogged(t, clock, Config{})
+	const callers, each = 8, 500
+	done := make(chan error)
+	for range callers {
+		go func() { done <- call(t, e, "closed", each) }()
+	}
+	for n := 0; n < callers; {
+		select {
+		case err := <-done:
+			assert.Error(t, err)
+			n++
+		default:
+			l.mu.Lock()
+			assert.NoError(t, l.blocks.flush(start.Unix()))
+			l.mu.Unlock()
+		}
+	}
+	clock.Advance(time.Second)
+	sum := 0
+	for _, line := range lines(t, l.config.Dir, "sentinel-block.log") {
+		var n int
+		_, err := fmt.Sscan(line[strings.LastIndexByte(line, '|')+1:], &n)
+		require.NoError(t, err)
+		sum += n
+	}
+	assert.Equal(t, callers*each, sum)
+}
+
+// What a disk takes only in part is taken back: what follows is whole.
+func TestFullDisk(t *testing.T) {
+	clock := clocks.NewManual(start)
+	e, l := newLogged(t, clock, Config{})
+	require.NoError(t, call(t, e, "orders", 1))
+	require.Error(t, call(t, e, "closed", 1))
+	clock.Advance(time.Second)
+	l.mu.Lock()
+	whole, part := l.output.index, l.blocks.file
+	shut, err := os.Open(whole.Name())
+	require.NoError(t, err)
+	l.output.index = shut // which can't be written
+	l.blocks.file = shut
+	l.mu.Unlock()
+	require.NoError(t, call(t, e, "orders", 2))
+	require.Error(t, call(t, e, "closed", 2))
+	clock.Advance(time.Second) // fails, and begins others
+	require.NoError(t, call(t, e, "orders", 3))
+	require.Error(t, call(t, e, "closed", 3))
+	clock.Advance(time.Second)
+	require.NoError(t, errors.Join(whole.Close(), part.Close()))
+	rows, err := l.Find(Query{Resource: "orders"})
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+	assert.Equal(t, []int64{1, 3}, []int64{rows[0].Pass, rows[1].Pass})
+	assert.Len(t, lines(t, l.config.Dir, "sentinel-block.log"), 2)
+}
+
+func TestParseRow(t *testing.T) {
+	row := Row{At: start, Resource: "a", Pass: 1, Block: 2, Complete: 3, Exception: 4, AvgRT: 5 * time.Millisecond, Occupied: 6, InFlight: 7, Class: 8}
+	for _, line := range []string{string(row.Append(nil)), string(row.AppendThin(nil))} {
+		read, err := ParseRow(line)
+		require.NoError(t, err)
+		assert.Equal(t, row, read)
+	}
+	assert.Equal(t, "1767366000000|a|1|2|3|4|5|6|7|8", string(row.AppendThin(nil)))
+	for line, want := range map[string]string{
+		"":                                       "metriclog: a line of 1 columns: use 11, or 10 without a date",
+		"1|2|3|4|5|6|7|8|9":                      "metriclog: a line of 9 columns: use 11, or 10 without a date",
+		"1|yesterday|a|1|2|3|4|5|6|7|8":          `metriclog: "yesterday" is no date`,
+		"1|a|1|2|3|four|5|6|7|8":                 `metriclog: "four" is no whole number`,
+		"1|a|1|2|3|99999999999999999999|5|6|7|8": `metriclog: "99999999999999999999" is no whole number`,
+	} {
+		_, err := ParseRow(line)
+		assert.EqualError(t, err, want)
+	}
+}
+
+// Whatever a name contains, its row is one line, and reads back.
+func FuzzRow(f *testing.F) {
+	for _, name := range []string{"GET /orders", "a|b", "a\nb\r\u2028\u0085", "\x1b[31m", "\x00", "\xff", "ü 漢", strings.Repeat("x", 1000)} {
+		f.Add(name, int64(3), int64(1767366000), int64(1500))
+	}
+	f.Fuzz(func(t *testing.T, name string, pass, at, rt int64) {
+		row := Row{At: time.Unix(at%(1<<32), 0).UTC(), Resource: name, Pass: pass, AvgRT: time.Duration(rt%(1<<20)) * time.Millisecond}
+		for _, line := range [][]byte{row.Append(nil), row.AppendThin(nil)} {
+			require.NotContains(t, string(line), "\n")
+			require.NotContains(t, string(line), "\r")
+			read, err := ParseRow(string(line))
+			require.NoError(t, err)
+			row.Resource = clean(name)
+			require.Equal(t, row, read)
+		}
+	})
+}
+
+// A day is found again while it is written, and after: each second by itself, ranges, single
+// resources, and as many rows as were asked for. The indexes lead to the byte.
+func TestADay(t *testing.T) {
+	seconds := 24 * 60 * 60
+	switch {
+	case testing.Short():
+		seconds = 20 * 60
+	case raceDetector:
+		seconds = 3 * 60 * 60 // as long as the day without it
+	}
+	rng := chance.Source(t)
+	begin := start.Truncate(24 * time.Hour).Add(24*time.Hour - time.Duration(seconds/3)*time.Second) // midnight is a third on
+	clock := clocks.NewManual(begin)
+	e, l := newLogged(t, clock, Config{MaxBytes: int64(seconds) * 5, MaxFiles: 1000})
+	var want []Row
+	check := func() {
+		from, width := rng.IntN(seconds), 1+rng.IntN(600)
+		q := Query{From: begin.Add(time.Duration(from)*time.Second + 300*time.Millisecond), Limit: 1 + rng.IntN(4*width)}
+		if rng.IntN(3) > 0 {
+			q.To = q.From.Truncate(time.Second).Add(time.Duration(width) * time.Second)
+		}
+		if rng.IntN(3) == 0 {
+			q.Resource = []string{"a|b", "closed", "none"}[rng.IntN(3)]
+		}
+		var expect []Row
+		for _, row := range want {
+			if row.At.Unix() >= q.From.Unix() && (q.To.IsZero() || row.At.Before(q.To)) && (q.Resource == "" || row.Resource == clean(q.Resource)) {
+				if len(expect) >= q.Limit && !row.At.Equal(expect[len(expect)-1].At) {
+					break
+				}
+				expect = append(expect, row)
+			}
+		}
+		found, err := l.Find(q)
+		require.NoError(t, err)
+		require.Equal(t, expect, found, "%+v", q)
+	}
+	for i := range seconds {
+		at := begin.Add(time.Duration(i) * time.Second)
+		if n := rng.IntN(4); n > 0 {
+			require.NoError(t, call(t, e, "a|b", n))
+			want = append(want, Row{At: at, Resource: "a_b", Pass: int64(n), Complete: int64(n)})
+		}
+		if n := rng.IntN(3); n > 0 {
+			require.Error(t, call(t, e, "closed", n))
+			want = append(want, Row{At: at, Resource: "closed", Block: int64(n)})
+		}
+		clock.Advance(time.Second)
+		if rng.IntN(seconds/100) == 0 {
+			check()
+		}
+	}
+	for range 100 {
+		check()
+	}
+	all, err := l.Find(Query{Limit: maxLimit})
+	require.NoError(t, err)
+	require.Equal(t, want[:len(all)], all)
+
+	files, err := list(l.config.Dir, l.base)
+	require.NoError(t, err)
+	require.Greater(t, len(files), 10)
+	entries := 0
+	for _, f := range files {
+		data, err := os.ReadFile(f.path)
+		require.NoError(t, err)
+		index, err := os.ReadFile(f.path + indexSuffix)
+		require.NoError(t, err)
+		require.Zero(t, len(index)%entrySize)
+		last := int64(-1)
+		for ; len(index) > 0; index = index[entrySize:] {
+			second, offset := int64(binary.BigEndian.Uint64(index)), int64(binary.BigEndian.Uint64(index[8:]))
+			require.Greater(t, second, last)
+			require.True(t, offset == 0 || data[offset-1] == '\n')
+			require.True(t, strings.HasPrefix(string(data[offset:]), fmt.Sprint(second, "000|")))
+			last = second
+			entries++
+		}
+		require.Equal(t, f.day, time.Unix(last, 0).UTC().Format(time.DateOnly))
+	}
+	distinct := slices.CompactFunc(slices.Clone(want), func(a, b Row) bool { return a.At.Equal(b.At) })
+	assert.Equal(t, len(distinct), entries)
+	t.Log(len(want), "rows in", len(files), "files")
+}
+
+// Files of two processes, of which each has its own, are searched as one log.
+func TestTwoProcesses(t *testing.T) {
+	clock := clocks.NewManual(start)
+	dir := t.TempDir()
+	a, l := newLogged(t, clock, Config{Dir: dir})
+	b, _ := newLogged(t, clock, Config{Dir: dir})
+	for range 5 {
+		require.NoError(t, call(t, a, "a", 1))
+		require.NoError(t, call(t, b, "b", 1))
+		clock.Advance(time.Second)
+	}
+	rows, err := l.Find(Query{Limit: 3})
+	require.NoError(t, err)
+	require.Len(t, rows, 4)
+	assert.Equal(t, []time.Time{start, start, start.Add(time.Second), start.Add(time.Second)}, []time.Time{rows[0].At, rows[1].At, rows[2].At, rows[3].At})
+}
+
+// A refusal allocates nothing for the log, once its kind is known.
+func TestBlocksAllocateNothing(t *testing.T) {
+	clock := clocks.NewManual(start)
+	e, _ := newLogged(t, clock, Config{})
+	require.Error(t, call(t, e, "closed", 100))
+	ctx := t.Context()
+	assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = e.Enter(ctx, "closed", nil) }))
+}

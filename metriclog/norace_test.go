@@ -1,0 +1,5 @@
+//go:build !race
+
+package metriclog
+
+const raceDetector = false

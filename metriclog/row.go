@@ -1,0 +1,106 @@
+package metriclog
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Row is what one resource has counted in one second.
+type Row struct {
+	At        time.Time     // when the second began
+	Resource  string        // as a file has it: see [Row.Append]
+	Pass      int64         // units admitted
+	Block     int64         // units refused
+	Complete  int64         // units completed, with an error or without
+	Exception int64         // units completed with an error
+	AvgRT     time.Duration // of the calls that completed; whole milliseconds in a file
+	Occupied  int64         // units among Pass that were borrowed from a coming bucket
+	InFlight  int64         // calls, when the row was made
+	Class     int           // what Sentinel calls classification: 0
+}
+
+const separator = '|'
+
+// Append appends the line of the row in a file of the metric log, without its end; the date is
+// in the location of At. In the name, what separates columns or lines or can't be printed is an
+// underscore.
+func (r Row) Append(b []byte) []byte {
+	b = append(strconv.AppendInt(b, r.At.UnixMilli(), 10), separator)
+	b = append(r.At.AppendFormat(b, time.DateTime), separator)
+	return r.rest(b)
+}
+
+// AppendThin appends the row without the date, as the command "metric" of Sentinel's command
+// API answers it.
+func (r Row) AppendThin(b []byte) []byte {
+	return r.rest(append(strconv.AppendInt(b, r.At.UnixMilli(), 10), separator))
+}
+
+func (r Row) rest(b []byte) []byte {
+	b = append(b, clean(r.Resource)...)
+	rt := r.AvgRT.Round(time.Millisecond).Milliseconds()
+	for _, n := range [...]int64{r.Pass, r.Block, r.Complete, r.Exception, rt, r.Occupied, r.InFlight, int64(r.Class)} {
+		b = strconv.AppendInt(append(b, separator), n, 10)
+	}
+	return b
+}
+
+// The columns of a line, with the date and without.
+const (
+	columns     = 11
+	thinColumns = columns - 1
+)
+
+// ParseRow reads a line that [Row.Append] or [Row.AppendThin] wrote, or a Sentinel, without its
+// end. The time is in UTC.
+func ParseRow(line string) (Row, error) {
+	parts := strings.Split(line, string(separator))
+	if len(parts) == columns {
+		if _, err := time.Parse(time.DateTime, parts[1]); err != nil {
+			return Row{}, fmt.Errorf("metriclog: %q is no date", parts[1])
+		}
+		parts = append(parts[:1], parts[2:]...)
+	}
+	if len(parts) != thinColumns {
+		return Row{}, fmt.Errorf("metriclog: a line of %d columns: use %d, or %d without a date", len(parts), columns, thinColumns)
+	}
+	var numbers [thinColumns]int64
+	for i, part := range parts {
+		if i == 1 {
+			continue
+		}
+		n, err := strconv.ParseInt(part, 10, 64)
+		if err != nil {
+			return Row{}, fmt.Errorf("metriclog: %q is no whole number", part)
+		}
+		numbers[i] = n
+	}
+	return Row{
+		At: time.UnixMilli(numbers[0]).UTC(), Resource: parts[1],
+		Pass: numbers[2], Block: numbers[3], Complete: numbers[4], Exception: numbers[5],
+		AvgRT: time.Duration(numbers[6]) * time.Millisecond, Occupied: numbers[7], InFlight: numbers[8], Class: int(numbers[9]),
+	}, nil
+}
+
+// clean is a name as a file has it.
+func clean(name string) string { return cleanOf(name, string(separator)) }
+
+// cleanOf is a name with underscores for the separators and for what would end its line.
+func cleanOf(name, separators string) string {
+	unfit := func(r rune) bool {
+		return r == utf8.RuneError || !unicode.IsPrint(r) && r != ' ' || strings.ContainsRune(separators, r)
+	}
+	if strings.IndexFunc(name, unfit) < 0 {
+		return name
+	}
+	return strings.Map(func(r rune) rune {
+		if unfit(r) {
+			return '_'
+		}
+		return r
+	}, name)
+}

@@ -1,0 +1,56 @@
+package metriclog
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Rows reads what an engine still knows of the last minute, without any file: the whole seconds
+// from the one that from falls in up to to, which is left out, and so is the second that is
+// still running. The inbound calls of all resources have rows of their own, under
+// [node.InboundName]. Seconds in which nothing happened have none. The oldest come first,
+// then they are sorted by name. Times are in UTC.
+func Rows(e *core.Engine, from, to time.Time) []Row {
+	now := e.Now()
+	view, err := stat.NewView(e.Tree().Layout(), time.Minute, 60)
+	if err != nil {
+		panic(err) // the last minute is kept whatever the layout is
+	}
+	_, running := view.Range(now)
+	keep := func(start int64) bool {
+		at := start / int64(time.Second)
+		return start < running && at >= from.Unix() && at*int64(time.Second) == start && time.Unix(0, start).Before(to)
+	}
+	var rows []Row
+	var buckets []stat.Bucket[stat.Counts]
+	read := func(name string, n *node.StatisticNode) {
+		buckets = view.AppendBuckets(buckets[:0], &n.Counters, now, keep)
+		for i := range buckets {
+			c := &buckets[i].Value
+			if *c == (stat.Counts{}) {
+				continue
+			}
+			rows = append(rows, Row{
+				At: time.Unix(0, buckets[i].Start).UTC(), Resource: name,
+				Pass: c.Pass, Block: c.Block, Complete: c.Complete, Exception: c.Exception,
+				AvgRT: c.AvgRT(), Occupied: c.Occupied, InFlight: n.InFlight(),
+			})
+		}
+	}
+	e.EachResource(func(r *core.Resource) {
+		if r.Entered() {
+			read(r.Name(), &r.StatisticNode)
+		}
+	})
+	read(node.InboundName, &e.Tree().Inbound().StatisticNode)
+	slices.SortStableFunc(rows, func(a, b Row) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Resource, b.Resource))
+	})
+	return rows
+}
