@@ -1,6 +1,7 @@
 package penstockredis
 
 import (
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -40,6 +41,16 @@ func Patient(client redis.UniversalClient) *Store {
 func Movable(client redis.UniversalClient) *Store {
 	s := Patient(client)
 	s.scripts = makeScripts(clock + movableClock)
+	return s
+}
+
+// Mistaken is [Movable] with a mistake in the script of windows.
+func Mistaken(client redis.UniversalClient, old, mistake string) *Store {
+	if strings.Count(takeBody, old) != 1 {
+		panic("the script says " + old + " not once")
+	}
+	s := Movable(client)
+	s.scripts.take = makeScript(clock+movableClock, strings.Replace(takeBody, old, mistake, 1))
 	return s
 }
 

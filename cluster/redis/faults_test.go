@@ -1,12 +1,11 @@
 package penstockredis_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/penstock-go/penstock/cluster"
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
+	"github.com/penstock-go/penstock/cluster/redis/internal/server"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -135,104 +135,36 @@ func TestServerStopped(t *testing.T) {
 
 // A reply that is lost after the script was executed is not asked for again: a hand-back would count twice.
 func TestNothingIsSentAgain(t *testing.T) {
-	s := start(t)
-	p := through(t, s.Addr)
-	store, err := penstockredis.Open("redis://" + p.addr + "?timeout=1s")
+	var sent atomic.Int64
+	var lose atomic.Bool
+	p, err := server.NewProxy(start(t).Addr, func(command []byte) server.Fate {
+		if !bytes.Contains(command, []byte("evalsha")) {
+			return server.Pass
+		}
+		sent.Add(1)
+		if lose.Load() {
+			return server.Lose
+		}
+		return server.Pass
+	})
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+	store, err := penstockredis.Open("redis://" + p.Addr + "?timeout=1s")
 	require.NoError(t, err)
 	defer store.Close()
 	require.Eventually(t, func() bool { return do(store, take("k", 100)) == nil }, patience, time.Millisecond)
 	first := take("k", 1)
 	require.Eventually(t, func() bool { return do(store, first) == nil }, patience, time.Millisecond)
 
-	sent := p.scripts.Load()
-	p.lose.Store(true)
+	before := sent.Load()
+	lose.Store(true)
 	back := take("k", 0)
 	back.Want, back.Epoch = 0, first.Reply.Epoch
 	back.Backs = []cluster.Units{{Bucket: first.Reply.Current, Units: 40}}
 	err = do(store, back)
 	require.Error(t, err)
 	require.NotErrorIs(t, err, cluster.ErrNotExecuted)
-	p.lose.Store(false)
-	require.EqualValues(t, sent+1, p.scripts.Load())
-}
-
-// through is a proxy before a server.
-func through(t *testing.T, to string) *proxy {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	p := &proxy{addr: l.Addr().String()}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			from, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() { p.serve(from, to) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		p.each(func(c net.Conn) { _ = c.Close() })
-		all.Wait()
-	})
-	return p
-}
-
-// proxy counts the scripts that it passes on, and may lose what the server replies.
-type proxy struct {
-	addr    string
-	scripts atomic.Int64
-	lose    atomic.Bool
-
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-func (p *proxy) each(f func(net.Conn)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.conns {
-		f(c)
-	}
-}
-
-func (p *proxy) serve(from net.Conn, address string) {
-	defer from.Close()
-	to, err := net.Dial("tcp", address)
-	if err != nil {
-		return
-	}
-	defer to.Close()
-	p.mu.Lock()
-	p.conns = append(p.conns, from, to)
-	p.mu.Unlock()
-	go func() {
-		defer from.Close()
-		_, _ = io.Copy(to, watched{from, p})
-	}()
-	buffer := make([]byte, 1<<16)
-	for {
-		n, err := to.Read(buffer)
-		if err != nil || p.lose.Load() {
-			return
-		}
-		if _, err := from.Write(buffer[:n]); err != nil {
-			return
-		}
-	}
-}
-
-// watched counts scripts as they pass.
-type watched struct {
-	io.Reader
-	p *proxy
-}
-
-func (w watched) Read(b []byte) (int, error) {
-	n, err := w.Reader.Read(b)
-	w.p.scripts.Add(int64(strings.Count(string(b[:n]), "evalsha")))
-	return n, err
+	require.EqualValues(t, before+1, sent.Load())
 }
 
 // commands are all that a user needs, in the words of docs/cluster.md.

@@ -31,10 +31,14 @@ type scripts struct{ take, turn, permits, presence script }
 
 // makeScripts returns the scripts as they begin with a prelude.
 func makeScripts(prelude string) *scripts {
-	make := func(body string) script {
-		text := prelude + body
-		sum := sha1.Sum([]byte(text))
-		return script{text: text, sha: hex.EncodeToString(sum[:])}
+	return &scripts{
+		take: makeScript(prelude, takeBody), turn: makeScript(prelude, turnBody),
+		permits: makeScript(prelude, permitsBody), presence: makeScript(prelude, presenceBody),
 	}
-	return &scripts{take: make(takeBody), turn: make(turnBody), permits: make(permitsBody), presence: make(presenceBody)}
+}
+
+func makeScript(prelude, body string) script {
+	text := prelude + body
+	sum := sha1.Sum([]byte(text))
+	return script{text: text, sha: hex.EncodeToString(sum[:])}
 }

@@ -1,0 +1,304 @@
+package penstockredis_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/cluster"
+	penstockredis "github.com/penstock-go/penstock/cluster/redis"
+	"github.com/penstock-go/penstock/cluster/redis/internal/server"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// ledger is a window as the contract has it, by definition: how many units each bucket has. It is a state
+// of the model that histories are checked against.
+type ledger struct {
+	clock, epoch, head  int64 // the epoch is 0 if there is no key
+	units, askers, seqs map[int64]int64
+}
+
+// play is what becomes of a ledger by a command, and what the command is told.
+func (l ledger) play(t *cluster.Take) (ledger, cluster.TakeReply) {
+	l.units, l.askers, l.seqs = maps.Clone(l.units), maps.Clone(l.askers), maps.Clone(l.seqs)
+	now := t.Bucket(l.clock)
+	switch {
+	case l.epoch == 0:
+		l.epoch, l.head, l.units, l.askers, l.seqs = t.NewEpoch, now, map[int64]int64{}, map[int64]int64{}, map[int64]int64{}
+	case now <= l.head-t.Span():
+		l.epoch, l.units, l.head = t.NewEpoch, map[int64]int64{now: l.sum(t, l.head-t.Span()+1, math.MaxInt64)}, now
+		clear(l.askers)
+	}
+	l.head = max(l.head, now)
+	maps.DeleteFunc(l.units, func(b, n int64) bool { return b <= l.head-t.Span() || n == 0 })
+	maps.DeleteFunc(l.askers, func(b, _ int64) bool { return b < l.head-1 })
+	if t.Need+t.Want > 0 && t.Seen != l.head {
+		l.askers[l.head]++
+	}
+	if t.Seq > l.seqs[t.Member] {
+		l.seqs[t.Member] = t.Seq
+		if t.Epoch == l.epoch {
+			for _, back := range t.Backs {
+				l.units[back.Bucket] -= min(back.Units, l.units[back.Bucket])
+			}
+		}
+	}
+	reply := cluster.TakeReply{Bucket: l.head, Current: l.head, Active: max(1, l.askers[l.head], l.askers[l.head-1]), Epoch: l.epoch}
+	if t.Ahead > l.head {
+		reply.Bucket = min(t.Ahead, l.head+int64(t.Shape.Buckets))
+	}
+	reply.Room = l.room(t, reply.Bucket)
+	if t.Need+t.Want > 0 && (t.Epoch == 0 || t.Epoch == l.epoch) {
+		if t.Need <= reply.Room {
+			reply.Granted = max(t.Need, min(t.Want, reply.Room/reply.Active))
+		}
+		begins := max(l.clock, t.Begins(l.head))
+		for b := l.head + 1; t.Need > reply.Room && reply.Granted == 0 && b <= l.head+int64(t.Shape.Buckets); b++ {
+			if t.Begins(b) < begins+int64(t.Borrow) && t.Need <= l.room(t, b) {
+				reply.Bucket, reply.Granted, reply.Room = b, t.Need, l.room(t, b)
+			}
+		}
+		l.units[reply.Bucket] += reply.Granted
+		reply.Room -= reply.Granted
+	}
+	maps.DeleteFunc(l.units, func(_, n int64) bool { return n == 0 })
+	return l, reply
+}
+
+// room is how many units fit each window that has the bucket.
+func (l ledger) room(t *cluster.Take, bucket int64) int64 {
+	room := t.Limit
+	for end := bucket; end < bucket+t.Span(); end++ {
+		room = min(room, t.Limit-l.sum(t, end-t.Span()+1, end))
+	}
+	return max(0, room)
+}
+
+// sum is what the buckets have, the first and the last included.
+func (l ledger) sum(t *cluster.Take, first, last int64) (sum int64) {
+	for b, n := range l.units {
+		if b >= first && b <= last && b > l.head-t.Span() {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// step is one operation of a history: a command, or the clock that is set by some nanoseconds.
+type step struct {
+	take *cluster.Take
+	by   int64
+}
+
+// told is what became of a command as far as its sender knows.
+type told struct {
+	reply cluster.TakeReply
+	known bool
+}
+
+// histories checks that commands are linearizable: in some order that agrees with when they were sent and answered,
+// each was executed as the contract says, and those that nobody knows of were executed once or not at all.
+var histories = (&porcupine.NondeterministicModel{
+	Init: func() []any { return []any{ledger{}} },
+	Step: func(state, input, output any) []any {
+		l, in, out := state.(ledger), input.(step), output.(told)
+		if in.take == nil {
+			l.clock += in.by
+			return []any{l}
+		}
+		if !out.known {
+			done, _ := l.play(in.take)
+			return []any{l, done}
+		}
+		if l.clock == 0 || in.by != 0 { // the server's own clock
+			l.clock = out.reply.Now
+		}
+		done, reply := l.play(in.take)
+		got := out.reply
+		if got.Now != l.clock {
+			return nil
+		}
+		got.Now, got.Left, got.Free = 0, 0, 0
+		if got != reply {
+			return nil
+		}
+		return []any{done}
+	},
+	Equal: func(a, b any) bool { return reflect.DeepEqual(a, b) },
+}).ToModel()
+
+// play has four members lease, borrow, hand back and repeat themselves at one window, and returns the history.
+// Without a clock to move, each command's own time is what its reply says.
+func play(store cluster.Store, ring cluster.Ring, seed uint64, repeated func(*cluster.Take) bool, advance func(time.Duration)) []porcupine.Operation {
+	begin := time.Now()
+	var mu sync.Mutex
+	var history []porcupine.Operation
+	note := func(o porcupine.Operation) {
+		mu.Lock()
+		defer mu.Unlock()
+		history = append(history, o)
+	}
+	own := int64(0)
+	if advance == nil {
+		own = 1
+	}
+	var members sync.WaitGroup
+	for member := range int64(4) {
+		members.Go(func() {
+			r := rand.New(rand.NewPCG(seed, uint64(member)))
+			known := cluster.TakeReply{}
+			for seq := range int64(12) {
+				if advance != nil && r.IntN(4) == 0 {
+					d := time.Duration(r.Int64N(2*int64(ring.Shape.Width()))) / time.Microsecond * time.Microsecond
+					switch r.IntN(8) {
+					case 0:
+						d = -d
+					case 1:
+						d = -time.Hour
+					}
+					call := time.Since(begin)
+					advance(d)
+					note(porcupine.Operation{ClientId: int(member), Input: step{by: int64(d)}, Call: int64(call), Output: told{}, Return: int64(time.Since(begin))})
+				}
+				c := &cluster.Take{
+					Outcome: cluster.Outcome{Key: "{history}"}, Caller: cluster.Caller{Member: 1 + member, Seq: 1 + seq}, Ring: ring,
+					Limit: 20, Need: r.Int64N(8), Seen: known.Current, Epoch: known.Epoch, NewEpoch: 1 + r.Int64N(cluster.MostNumber-1),
+				}
+				c.Want = c.Need * r.Int64N(3)
+				switch r.IntN(4) {
+				case 0:
+					c.Ahead = known.Current + 1
+				case 1:
+					c.Borrow = time.Duration(r.Int64N(3 * int64(ring.Shape.Width())))
+				}
+				if known.Granted > 0 && r.IntN(2) == 0 {
+					c.Backs = []cluster.Units{{Bucket: known.Bucket, Units: 1 + r.Int64N(known.Granted)}}
+				}
+				o := porcupine.Operation{ClientId: int(member), Input: step{take: c, by: own}, Call: int64(time.Since(begin))}
+				store.Do(context.Background(), []cluster.Command{c})
+				o.Return = int64(time.Since(begin))
+				o.Output = told{reply: c.Reply, known: c.Err == nil}
+				if c.Err != nil {
+					o.Return = math.MaxInt64
+				} else {
+					known = c.Reply
+				}
+				note(o)
+				if repeated(c) { // once more, by a proxy
+					o.Output, o.Return = told{}, math.MaxInt64
+					note(o)
+				}
+			}
+		})
+	}
+	members.Wait()
+	return history
+}
+
+var historyShapes = []stat.Shape{
+	{Interval: time.Second, Buckets: 1}, {Interval: time.Second, Buckets: 2, Strict: true}, {Interval: time.Second, Buckets: 5},
+}
+
+// By the server's own clock.
+func TestHistories(t *testing.T) {
+	client := patient(t, start(t))
+	store := penstockredis.Patient(client)
+	for seed := range uint64(20) {
+		shape := historyShapes[seed%3]
+		ring := cluster.Ring{Shape: shape, Phase: shape.Width() / 3}
+		require.NoError(t, client.FlushAll(t.Context()).Err())
+		history := play(store, ring, seed, func(*cluster.Take) bool { return false }, nil)
+		require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(histories, history, 0), "seed %d", seed)
+	}
+}
+
+// By a way on which replies get lost after the command was executed, commands before, and some come twice; and
+// by a clock that is set forward and back.
+func TestHistoriesOfLostAndRepeatedCommands(t *testing.T) {
+	s := start(t)
+	client := patient(t, s)
+	for seed := range uint64(30) {
+		history := playBadly(t, s, client, seed, penstockredis.Movable)
+		require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(histories, history, 0), "seed %d", seed)
+	}
+}
+
+// The check finds what was wrong once, or could be.
+func TestHistoriesOfMistakes(t *testing.T) {
+	s := start(t)
+	client := patient(t, s)
+	for name, c := range map[string]struct{ old, mistake string }{
+		"borrowed buckets move time":           {"target, granted = i, need\n", "target, granted = i, need\n        set('h', text(current - span + i))\n"},
+		"hand-backs count twice":               {"if seq > last then", "if true then"},
+		"hand-backs of another epoch count":    {"if epoch == has then", "if true then"},
+		"only the present window is looked at": {"return math.max(0, limit - most[i])", "return math.max(0, limit - sums[span])"},
+		"a clock that is set back forgets":     {"set('u' .. text(current), text(sum))", "got[5 + span] = nil"},
+		"nobody is told of a new epoch":        {"(epoch == 0 or epoch == has)", "true"},
+		"a hand-back is more than there was":   {"n = math.max(n, -u[i])", ""},
+		"shares are of the limit":              {"math.floor(left / active)", "limit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := uint64(0); ; seed++ {
+				history := playBadly(t, s, client, seed, func(way redis.UniversalClient) *penstockredis.Store {
+					return penstockredis.Mistaken(way, c.old, c.mistake)
+				})
+				if porcupine.CheckOperationsTimeout(histories, history, 0) == porcupine.Illegal {
+					return
+				}
+				require.Less(t, seed, uint64(500), "nothing was found")
+			}
+		})
+	}
+}
+
+// playBadly is play by a way that loses and repeats.
+func playBadly(t *testing.T, s *server.Server, client *redis.Client, seed uint64, open func(redis.UniversalClient) *penstockredis.Store) []porcupine.Operation {
+	var mu sync.Mutex
+	r := rand.New(rand.NewPCG(seed, 100))
+	var repeats [][]byte
+	p, err := server.NewProxy(s.Addr, func(command []byte) server.Fate {
+		if !bytes.Contains(command, []byte("evalsha")) {
+			return server.Pass
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch r.IntN(24) {
+		case 0:
+			return server.Lose
+		case 1:
+			return server.Drop
+		case 2:
+			repeats = append(repeats, command)
+			return server.Repeat
+		}
+		return server.Pass
+	})
+	require.NoError(t, err)
+	defer p.Close()
+	require.NoError(t, client.FlushDB(t.Context()).Err())
+	_, advance := movable(t, client)
+	micros, err := client.Get(t.Context(), penstockredis.ClockKey).Int64()
+	require.NoError(t, err)
+	way := patient(t, &server.Server{Addr: p.Addr})
+	defer way.Close()
+	history := play(open(way), cluster.Ring{Shape: historyShapes[seed%3]}, seed, func(c *cluster.Take) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.ContainsFunc(repeats, func(command []byte) bool {
+			return bytes.Contains(command, fmt.Appendf(nil, "\r\n%d\r\n", c.NewEpoch))
+		})
+	}, advance)
+	return append(history, porcupine.Operation{Input: step{by: micros * 1000}, Call: -2, Output: told{}, Return: -1})
+}
