@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -44,10 +45,8 @@ func explained(err error) error {
 		return fmt.Errorf("%w (%w)", errDenied, err)
 	}
 	if word := wordOf(err); word != "" {
-		for _, foreigner := range foreigners {
-			if word == foreigner {
-				return fmt.Errorf("%w (%w)", cluster.ErrForeign, err)
-			}
+		if slices.Contains(foreigners, word) {
+			return fmt.Errorf("%w (%w)", cluster.ErrForeign, err)
 		}
 		return fmt.Errorf("%s: %w (%w)", answers[word], cluster.ErrNotExecuted, err)
 	}
@@ -93,12 +92,7 @@ func known(word string) bool {
 	if answers[word] != "" {
 		return true
 	}
-	for _, foreigner := range foreigners {
-		if word == foreigner {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(foreigners, word)
 }
 
 // isAnswer reports whether the error is what the server said, as opposed to one on the way.

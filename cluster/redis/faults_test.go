@@ -193,7 +193,7 @@ func TestProbe(t *testing.T) {
 	require.EqualError(t, probe(), `maxmemory-policy is "allkeys-lru", which evicts counters before they are due, and with each goes a limit: set noeviction`)
 	require.NoError(t, client.ConfigSet(t.Context(), "maxmemory-policy", "noeviction").Err())
 
-	for _, command := range strings.Fields(commands) {
+	for command := range strings.FieldsSeq(commands) {
 		require.NoError(t, client.Do(t.Context(), "acl", "setuser", "shop", "-"+command[1:]).Err())
 		require.ErrorContains(t, probe(), "see the commands in docs/cluster.md", command)
 		require.NoError(t, client.Do(t.Context(), "acl", "setuser", "shop", command).Err())
@@ -203,7 +203,7 @@ func TestProbe(t *testing.T) {
 }
 
 func words(s string) (all []any) {
-	for _, word := range strings.Fields(s) {
+	for word := range strings.FieldsSeq(s) {
 		all = append(all, word)
 	}
 	return all
