@@ -131,6 +131,8 @@ func TestNoAllocations(t *testing.T) {
 				e.Exit()
 			}
 			assert.Zero(t, testing.AllocsPerRun(1000, call))
+			defer g.Engine().KeepRefusals()()
+			assert.Zero(t, testing.AllocsPerRun(1000, call), "with the last refusals kept")
 		})
 	}
 }

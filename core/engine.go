@@ -87,6 +87,7 @@ type Engine struct {
 	nextLog  shared.Int64 // of internal failures
 	failWhen shared.Pointer[failWhen]
 	blockLog blockLog
+	keepers  shared.Int64 // who wants the last refusals kept
 }
 
 // NewEngine returns an engine without rules. The configuration must have a chain.

@@ -51,9 +51,11 @@ func NewBlockError(b BlockError, rule Refuser, record *Record, with *BlockError)
 // resource.
 const logPause = int64(time.Second)
 
-// NoteRefusal counts a refusal of the call for the block log. When a line is due, at most
-// once a second, it returns how many there were since the last one.
+// NoteRefusal counts a refusal of the call for the block log, and keeps it among the last ones
+// of its resource where somebody asked for those. When a line is due, at most once a second, it
+// returns how many there were since the last one.
 func (inv *Invocation) NoteRefusal(b *BlockError) (refusals int64, due bool) {
+	inv.keep(b)
 	return b.note(inv.lane, inv.now)
 }
 

@@ -29,6 +29,7 @@ type Resource struct {
 	overtakes shared.Bool
 
 	reasons shared.Pointer[map[string]*BlockError] // see Invocation.Refuse; replaced as a whole
+	recent  shared.Pointer[recent]                 // nil if none are kept
 }
 
 // binding is the rules of one resource in one rule set, and what they hold there. It
@@ -129,6 +130,7 @@ func (r *Resource) Idle(now int64) bool {
 // depart lets go of the rule set when the resource leaves: it may be long until it comes
 // back, or is forgotten. What the rules hold here goes with it.
 func (r *Resource) depart() {
+	r.recent.Store(nil)
 	for {
 		b := r.bound.Load()
 		if b == nil || b.set == nil || r.bound.CompareAndSwap(b, &binding{revision: b.revision, held: b.held, known: b.known}) {

@@ -1,0 +1,121 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/shared"
+)
+
+// Refusal is one of the last refusals of a resource: those within a second that one rule had for
+// one caller, together. See [Engine.Refusals].
+type Refusal struct {
+	First, Last time.Time // when, on the engine's clock, in UTC
+	Count       int64     // calls, at least: see Engine.Refusals
+	Context     string    // that the first of them came in through
+	Origin      string    // whose calls they are, "" if nobody said
+	Block       *BlockError
+}
+
+// recentRefusals is how many refusals are kept of a resource.
+const recentRefusals = 16
+
+// recent is the last refusals of a resource, in a ring. A call never waits for another one to note
+// its refusal: that is a sample for people, and the counters have the number.
+type recent struct {
+	mu   shared.Mutex
+	ring [recentRefusals]noted
+	next int // where the next one goes: the oldest is there
+}
+
+// noted is a Refusal as it is kept. Its Block stands for the rest of it.
+type noted struct {
+	first, last, count int64
+	block              *BlockError
+	context, origin    string
+}
+
+// note keeps a refusal of the call, unless somebody else is at it.
+func (r *recent) note(inv *Invocation, b *BlockError) {
+	if !r.mu.TryLock() {
+		return
+	}
+	defer r.mu.Unlock()
+	origin := inv.Origin()
+	for i := range r.ring {
+		n := &r.ring[i]
+		if n.block == b && n.origin == origin && inv.now-n.first < int64(time.Second) {
+			n.last = max(n.last, inv.now)
+			n.count++
+			return
+		}
+	}
+	r.ring[r.next] = noted{inv.now, inv.now, 1, b, inv.ContextName(), origin}
+	r.next = (r.next + 1) % len(r.ring)
+}
+
+// list is what is in the ring, the newest first.
+func (r *recent) list() (all []Refusal) {
+	r.mu.Lock()
+	ring, next := r.ring, r.next
+	r.mu.Unlock()
+	for i := range ring {
+		n := &ring[(next+len(ring)-1-i)%len(ring)]
+		if n.block == nil {
+			break
+		}
+		all = append(all, Refusal{
+			First: time.Unix(0, n.first).UTC(), Last: time.Unix(0, n.last).UTC(),
+			Count: n.count, Context: n.context, Origin: n.origin, Block: n.block,
+		})
+	}
+	slices.SortStableFunc(all, func(a, b Refusal) int { return b.Last.Compare(a.Last) })
+	return all
+}
+
+// KeepRefusals has the engine keep the last refusals of each resource, until everybody who asked
+// for it has called release, which may be called twice. It costs a refused call some 20 ns, and 1.4 KB for
+// each resource that refuses any; a call allocates nothing for it but the first that a resource refuses.
+func (e *Engine) KeepRefusals() (release func()) {
+	e.keepers.Add(1)
+	var done shared.Bool
+	return func() {
+		if done.Swap(true) {
+			return
+		}
+		if e.keepers.Add(-1) == 0 {
+			e.EachResource(func(r *Resource) { r.recent.Store(nil) })
+		}
+	}
+}
+
+// Refusals are the last refusals of a resource, the newest first: 16 at most, in which those of
+// one rule and caller within a second are one. None are kept unless somebody asked for that, see
+// [Engine.KeepRefusals]. It is a sample: of calls that are refused at the same instant one is noted, so a
+// Count may be less than there were, and the counters of the resource have the number. Names
+// beyond the cap of the tree have theirs together, under [node.OverflowName].
+func (e *Engine) Refusals(resource string) []Refusal {
+	if e.keepers.Load() == 0 {
+		return nil
+	}
+	if r, ok := e.FindResource(resource); ok {
+		if kept := r.recent.Load(); kept != nil {
+			return kept.list()
+		}
+	}
+	return nil
+}
+
+// keep notes a refusal of the call, if somebody wants to see it.
+func (inv *Invocation) keep(b *BlockError) {
+	if inv.engine.keepers.Load() == 0 {
+		return
+	}
+	at := &inv.resource.recent
+	kept := at.Load()
+	for kept == nil {
+		at.CompareAndSwap(nil, new(recent))
+		kept = at.Load()
+	}
+	kept.note(inv, b)
+}
