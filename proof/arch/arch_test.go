@@ -62,7 +62,8 @@ var layers = []layer{
 	{"metriclog", "core core/clocks node stat"}, // what is counted, in Sentinel's files
 	{"api", "inspect rules rules/lint slots core core/clocks core/spec node stat host " + families},
 
-	{"transport/sentinel", public + " internal/sentinel internal/shown"}, // the command API of Sentinel
+	{"transport/sentinel", public + " internal/sentinel internal/shown"},                 // the command API of Sentinel
+	{"console", "internal/shown api inspect rules core core/spec node stat " + families}, // the dashboard and its API
 
 	{"adapters/refusal", public},                                                                   // how a refusal is told
 	{"adapters/internal/response", ""},                                                             // responses that are none of net/http

@@ -1,0 +1,161 @@
+package console
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// access is what a route asks of who comes.
+type access uint8
+
+const (
+	open    access = iota // the page, which has no data
+	reads                 // data: the read token or the write token, if there is a read token
+	changes               // changes something, or shows what would change: the write token always
+)
+
+// route is one row of the table that the mux is made of, and the tests go through.
+type route struct {
+	method, pattern string
+	access          access
+	serve           func(http.ResponseWriter, *http.Request) error
+}
+
+// problem is an error that its reader gets to see, with a status.
+type problem struct {
+	status int
+	text   string
+}
+
+func (p *problem) Error() string { return p.text }
+
+func refuse(status int, format string, args ...any) *problem {
+	return &problem{status, fmt.Sprintf(format, args...)}
+}
+
+// policy is what the page may load and who may embed it: itself, and nobody.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// handler is everything that is served. In order: how many at once, the name under which the
+// server was asked, the route, where the request comes from, and its token.
+func (c *console) handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range c.routes() {
+		mux.HandleFunc(r.method+" "+r.pattern, func(w http.ResponseWriter, req *http.Request) {
+			err := c.admit(r, req)
+			if err == nil {
+				err = r.serve(w, req)
+			}
+			if err != nil {
+				writeProblem(w, err)
+			}
+		})
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.requests.Add(1)
+		defer c.requests.Done()
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-store")
+		h.Set("Content-Security-Policy", policy)
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Referrer-Policy", "no-referrer")
+		if !c.knows(r.Host) {
+			writeProblem(w, refuse(http.StatusForbidden, "the console is not served under this name: Config.Hosts has those that are"))
+			return
+		}
+		if r.URL.Path != eventsPath { // which has a limit of its own
+			select {
+			case c.answering <- struct{}{}:
+				defer func() { <-c.answering }()
+			default:
+				h.Set("Retry-After", "1")
+				writeProblem(w, refuse(http.StatusServiceUnavailable, "too many requests at once: try again"))
+				return
+			}
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// knows reports whether the console may be asked under this name, with whatever port: that may be
+// forwarded. A name that resolves to this machine is not enough: any site can have one.
+func (c *console) knows(hostPort string) bool {
+	host, bracketed := hostPort, false
+	if h, _, err := net.SplitHostPort(hostPort); err == nil {
+		host, bracketed = h, strings.HasPrefix(hostPort, "[")
+	} else if inner, ok := strings.CutPrefix(hostPort, "["); ok {
+		host, bracketed = strings.CutSuffix(inner, "]")
+	}
+	if strings.Contains(host, ":") != bracketed {
+		return false
+	}
+	return slices.ContainsFunc(c.config.Hosts, func(known string) bool {
+		return strings.EqualFold(strings.Trim(known, "[]"), host)
+	})
+}
+
+// admit says why a request is not answered, if it is not. Where a request for data comes from another site, the
+// browser would not show that the answer, but it would be made.
+func (c *console) admit(route route, r *http.Request) error {
+	if route.access == open {
+		return nil
+	}
+	asked := *r
+	asked.Method = http.MethodPost // what reads is held to the same
+	if err := c.origins.Check(&asked); err != nil {
+		return refuse(http.StatusForbidden, "%v", err)
+	}
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	writes := isToken(token, c.config.WriteToken)
+	switch {
+	case route.access == changes && !c.config.WriteRules:
+		return refuse(http.StatusForbidden, "rules can't be changed here: Config.WriteRules is off")
+	case route.access == changes && !writes:
+		return refuse(http.StatusUnauthorized, "the write token is missing or wrong")
+	case route.access == reads && c.config.ReadToken != "" && !writes && !isToken(token, c.config.ReadToken):
+		return refuse(http.StatusUnauthorized, "the token is missing or wrong")
+	}
+	return nil
+}
+
+// isToken compares in a time that tells nothing of the token, nor of its length.
+func isToken(given, token string) bool {
+	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(token))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && token != ""
+}
+
+func writeProblem(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	if p, ok := err.(*problem); ok {
+		status = p.status
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	body, _ := json.Marshal(map[string]string{"error": err.Error()}) // texts can be written
+	w.Header().Set("Content-Type", jsonType)
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+const jsonType = "application/json; charset=utf-8"
+
+// reply answers with a value as JSON.
+func reply(w http.ResponseWriter, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", jsonType)
+	_, _ = w.Write(body) // fails when the client has gone
+	return nil
+}

@@ -1,0 +1,291 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
+)
+
+func TestResourcesAreListedByTraffic(t *testing.T) {
+	l := newLab(t, Config{}, api.RuleSet{Flow: []flow.Rule{{ID: "few", Resource: "orders", Threshold: 2}}})
+	l.call(1, "quiet")
+	l.call(5, "orders")
+	l.clock.Advance(time.Second)
+	l.call(1, "orders")
+	l.call(3, "Search")
+	var got resourcesReply
+	l.get("/api/resources", &got)
+	require.Len(t, got.Resources, 3)
+	orders := got.Resources[0]
+	assert.Equal(t, "orders", orders.Name)
+	assert.Equal(t, 3, got.Total)
+	assert.Equal(t, begin.Unix()+1, got.EndUnix)
+	assert.Equal(t, []int64{2, 0}, orders.History.Pass[58:])
+	assert.Equal(t, []int64{3, 1}, orders.History.Block[58:])
+	assert.EqualValues(t, 2, orders.LastSecond.Pass)
+	assert.EqualValues(t, 4, orders.Minute.Block)
+	assert.Equal(t, "Search", got.Resources[1].Name)
+	assert.Equal(t, "quiet", got.Resources[2].Name)
+
+	l.get("/api/resources?q=SEAR", &got)
+	assert.Equal(t, 1, got.Total)
+	l.get("/api/resources?limit=1&offset=1", &got)
+	assert.Equal(t, 3, got.Total)
+	assert.Equal(t, "Search", got.Resources[0].Name)
+	l.get("/api/resources?offset=9", &got)
+	assert.Empty(t, got.Resources)
+	assert.Equal(t, http.StatusBadRequest, l.do(request("GET", "/api/resources?limit=-1", "")).Code)
+}
+
+func TestAResourceWithAllThereIsOfIt(t *testing.T) {
+	l := newLab(t, Config{}, api.RuleSet{
+		Flow: []flow.Rule{
+			{ID: "all", Resource: "orders", Threshold: 20, Interval: 2 * time.Second},
+			{ID: "acme", Resource: "orders", Origin: "acme", Threshold: 4},
+			{ID: "try", Resource: "orders", Threshold: 1, Mode: spec.Shadow},
+		},
+		Isolation: []isolation.Rule{{ID: "four", Resource: "orders", Threshold: 4}},
+		Hotspot:   []hotspot.Rule{{ID: "users", Resource: "orders", Param: "user", Threshold: 100}},
+	})
+	acme := core.WithOrigin(core.WithContext(t.Context(), "web"), "acme")
+	require.Equal(t, 2, l.callFrom(acme, 6, "orders", core.Param("user", "ann")))
+	l.call(1, "orders", core.Param("user", "<b>"))
+	e, err := l.guard.Entry(t.Context(), "orders")
+	require.NoError(t, err)
+	defer e.Exit()
+
+	var got resource
+	var raw struct{ Rules []struct{ ID, Kind string } }
+	l.get("/api/resources/orders", &raw)
+	w := l.do(request("GET", "/api/resource?name=orders", ""))
+	require.Equal(t, 200, w.Code)
+	var generic map[string]any
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &generic))
+	answer, err := l.console.resource("orders")
+	require.NoError(t, err)
+	got = *answer
+	assert.EqualValues(t, 1, got.InFlight)
+	assert.EqualValues(t, 6, got.Lifetime.Pass)
+	assert.EqualValues(t, 2, got.History.Block[59])
+	require.NotNil(t, got.Limit)
+	assert.InDelta(t, 10, *got.Limit, 1e-9, "20 in 2 s")
+	require.Len(t, got.Origins, 1)
+	assert.Equal(t, "acme", got.Origins[0].Name)
+	assert.Equal(t, []hotValue{{"users", `"ann"`, 4, 0, 0}, {"users", `"<b>"`, 1, 0, 0}}, got.HotValues)
+	full := map[string]float64{}
+	for _, r := range got.Rules {
+		if r.Full != nil {
+			full[r.ID] = *r.Full
+		}
+	}
+	assert.Equal(t, map[string]float64{"all": 0.3, "acme": 1, "try": 1, "four": 0.25}, full)
+	require.Len(t, got.Refusals, 1)
+	assert.Equal(t, refusal{
+		First: begin, Last: begin, Count: 2, Kind: core.KindFlow, Rule: "acme", Context: "web", Origin: "acme",
+		Reason: `flow rule "acme" blocked "orders"`,
+	}, got.Refusals[0])
+
+	assert.Equal(t, http.StatusNotFound, l.do(request("GET", "/api/resource?name=none", "")).Code)
+	assert.Equal(t, http.StatusNotFound, l.do(request("GET", "/api/resources/none", "")).Code)
+}
+
+// Whatever a name contains, its resource is found.
+func TestNamesThatArePaths(t *testing.T) {
+	l := newLab(t, Config{}, api.RuleSet{})
+	for _, name := range []string{"GET /orders/{id}", "a//b", "..", "a?b#c", "<script>alert(1)</script>", "日本\u2028\x00\n", "%2e"} {
+		l.call(1, name)
+		var got struct{ Name string }
+		l.get("/api/resource?name="+url.QueryEscape(name), &got)
+		assert.Equal(t, name, got.Name)
+		if name != ".." {
+			l.get("/api/resources/"+url.PathEscape(name), &got)
+			assert.Equal(t, name, got.Name)
+		}
+	}
+	w := l.do(request("GET", "/api/resources", ""))
+	assert.NotContains(t, w.Body.String(), "<script>", "JSON is safe to embed")
+}
+
+func TestRulesAndHowFullTheyAre(t *testing.T) {
+	l := newLab(t, Config{}, api.RuleSet{Flow: []flow.Rule{
+		{ID: "any", Resource: "o.*", Match: spec.MatchRegex, Threshold: 10},
+		{ID: "try", Resource: "orders", Threshold: 1, Mode: spec.Shadow},
+		{ID: "closed", Resource: "closed", Threshold: 0},
+		{ID: "off", Resource: "orders", Threshold: 1, Mode: spec.Off},
+	}})
+	l.call(5, "orders")
+	l.call(2, "other")
+	var raw struct {
+		Writable bool
+		Rules    []struct {
+			ID            string
+			ShadowBlocked int64
+			Full          *float64
+			Rule          struct{ Threshold float64 }
+			Measures      []struct {
+				Resource        string
+				Measured, Limit float64
+			}
+		}
+		Sources []struct{ Source string }
+	}
+	l.get("/api/rules", &raw)
+	require.Len(t, raw.Rules, 4)
+	assert.False(t, raw.Writable)
+	assert.Equal(t, "code", raw.Sources[0].Source)
+	wide := raw.Rules[0]
+	assert.EqualValues(t, 10, wide.Rule.Threshold)
+	require.Len(t, wide.Measures, 2)
+	assert.Equal(t, "orders", wide.Measures[0].Resource, "the fullest is the first")
+	assert.Equal(t, "other", wide.Measures[1].Resource)
+	assert.InDelta(t, 0.5, *wide.Full, 1e-9)
+	assert.EqualValues(t, 4, raw.Rules[1].ShadowBlocked)
+	assert.InDelta(t, 1, *raw.Rules[1].Full, 1e-9)
+	assert.Nil(t, raw.Rules[2].Full, "it refuses every call and measures nothing")
+	assert.Nil(t, raw.Rules[3].Full)
+}
+
+func TestExplain(t *testing.T) {
+	l := newLab(t, Config{}, api.RuleSet{
+		Flow:    []flow.Rule{{ID: "acme", Resource: "orders", Origin: "acme", Threshold: 0}},
+		Hotspot: []hotspot.Rule{{ID: "users", Resource: "orders", Param: "user", Threshold: 0}, {ID: "first", Resource: "orders", Index: hotspot.At(0), Threshold: 0}},
+	})
+	outcome := func(query string) string {
+		var got struct {
+			Outcome string
+			By      int
+			Rules   []struct{ ID string }
+			Text    string
+		}
+		l.get("/api/explain?resource=orders&"+query, &got)
+		require.NotEmpty(t, got.Text)
+		if got.By < 0 {
+			return got.Outcome
+		}
+		return got.Outcome + " by " + got.Rules[got.By].ID
+	}
+	assert.Equal(t, "passes", outcome("origin=globex&units=3&inbound=true&prioritized=false&context=web&endpoint=a"))
+	assert.Equal(t, "refused by acme", outcome("origin=acme"))
+	assert.Equal(t, "refused by users", outcome("arg.user=ann"))
+	assert.Equal(t, "refused by first", outcome("arg.0=7"))
+	for _, bad := range []string{"", "resource=a&units=x", "resource=a&inbound=x", "resource=a&arg.100=1", "resource=a&what=1"} {
+		assert.Equal(t, http.StatusBadRequest, l.do(request("GET", "/api/explain?"+bad, "")).Code, bad)
+	}
+	_, known := l.guard.Engine().FindResource("nobody")
+	l.get("/api/explain?resource=nobody", &struct{}{})
+	_, now := l.guard.Engine().FindResource("nobody")
+	assert.Equal(t, known, now, "to look makes nothing")
+}
+
+func TestBreakersAndWhatTheyDid(t *testing.T) {
+	l := newLab(t, Config{}, api.RuleSet{Breaker: []breaker.Rule{{ID: "b", Resource: "orders", MinCalls: 1, Recovery: time.Second}}})
+	e, err := l.guard.Entry(t.Context(), "orders")
+	require.NoError(t, err)
+	e.Fail(errors.New("x"))
+	e.Exit()
+	var got struct {
+		Breakers []breaker.Status
+		Changes  []breakerChange
+	}
+	l.get("/api/breakers", &got)
+	require.Len(t, got.Breakers, 1)
+	require.Len(t, got.Changes, 1)
+	assert.Equal(t, breaker.Open, got.Changes[0].To)
+	var list resourcesReply
+	l.get("/api/resources", &list)
+	assert.Equal(t, []string{"breaker open"}, list.Resources[0].Marks)
+	one, err := l.console.resource("orders")
+	require.NoError(t, err)
+	assert.Len(t, one.Changes, 1)
+	assert.Len(t, one.Breakers, 1)
+
+	var line timeline
+	for i := range 3 * timelineLength / 2 {
+		line.add(breaker.Change{Rule: fmt.Sprint(i)})
+	}
+	all := line.of("")
+	assert.Len(t, all, timelineLength)
+	assert.Equal(t, "1499", all[0].Rule)
+	assert.Equal(t, "500", all[timelineLength-1].Rule)
+}
+
+func TestTheTreeIsThatOfInspect(t *testing.T) {
+	l := newLab(t, Config{}, api.RuleSet{})
+	l.call(1, "orders")
+	w := l.do(request("GET", "/api/tree", ""))
+	want, err := json.Marshal(l.guard.Tree())
+	require.NoError(t, err)
+	assert.JSONEq(t, string(want), w.Body.String())
+}
+
+func TestFramesTellWhatHappened(t *testing.T) {
+	l := newLab(t, Config{}, api.RuleSet{
+		Flow:    []flow.Rule{{ID: "few", Resource: "orders", Threshold: 2}},
+		Breaker: []breaker.Rule{{ID: "b", Resource: "sql", MinCalls: 1}},
+	})
+	f := newFrames(l.console)
+	assert.Nil(t, f.next(), "no second is over")
+	l.call(5, "orders")
+	l.call(1, "idle")
+	e, err := l.guard.Entry(t.Context(), "sql")
+	require.NoError(t, err)
+	e.Fail(errors.New("x"))
+	e.Exit()
+	l.clock.Advance(time.Second)
+	require.NoError(t, l.guard.LoadRules(api.RuleSet{Flow: []flow.Rule{{ID: "few", Resource: "orders", Threshold: 3}}}))
+	assert.Equal(t, `event: frame
+data: {"at":"2026-03-01T12:00:01Z","endUnix":1772366400,"waiting":0,"resources":[["idle",1,0,1,0,0,0,0],["orders",2,3,2,0,0,0,0],["sql",1,0,1,1,0,0,0]]}
+
+event: burst
+data: {"at":"2026-03-01T12:00:01Z","resource":"orders","blocked":3}
+
+event: reload
+data: {"at":"2026-03-01T12:00:01Z","revision":2,"hash":"`+l.guard.Status().Hash+`","change":"+0 ~1 -1","sources":["code"]}
+
+event: breaker
+data: {"at":"2026-03-01T12:00:00Z","rule":"b","resource":"sql","from":"closed","to":"open","value":1}
+
+`, sorted(string(f.next())))
+	assert.Nil(t, f.next())
+	l.clock.Advance(time.Second)
+	assert.Contains(t, string(f.next()), `"resources":[]}`)
+	l.call(9, "orders")
+	l.clock.Advance(time.Second)
+	assert.NotContains(t, string(f.next()), "event: burst", "it goes on")
+	l.clock.Advance(6 * time.Second)
+	f.next()
+	l.call(9, "orders")
+	l.clock.Advance(time.Second)
+	assert.Contains(t, string(f.next()), "event: burst")
+}
+
+// sorted has the rows of a frame in the order of their names: resources come in wide.
+func sorted(frame string) string {
+	head, rest, _ := strings.Cut(frame, `"resources":[`)
+	rows, tail, _ := strings.Cut(rest, "]}")
+	list := strings.Split(strings.TrimSuffix(rows, "]"), "],")
+	for i := range list {
+		for j := range i {
+			if list[i] < list[j] {
+				list[i], list[j] = list[j], list[i]
+			}
+		}
+	}
+	return head + `"resources":[` + strings.Join(list, "],") + "]]}" + tail
+}

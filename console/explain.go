@@ -1,0 +1,96 @@
+package console
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// serveExplain says what the rules would make of a call if it came now.
+func (c *console) serveExplain(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	ctx := core.WithOrigin(core.WithContext(r.Context(), q.Get("context")), q.Get("origin"))
+	opts, err := optionsOf(q)
+	if err != nil {
+		return err
+	}
+	x, err := c.guard.Explain(ctx, q.Get("resource"), opts...)
+	if err != nil {
+		return refuse(http.StatusBadRequest, "%v", err)
+	}
+	return reply(w, struct {
+		core.Explanation
+		Text string `json:"text"`
+	}{x, x.String()})
+}
+
+// mostArgs bounds the number of an argument.
+const mostArgs = 100
+
+// optionsOf are what a query says of a call.
+func optionsOf(q url.Values) (opts []core.Option, err error) {
+	var args []any
+	for _, key := range slices.Sorted(maps.Keys(q)) {
+		value := q.Get(key)
+		switch {
+		case value == "" || slices.Contains([]string{"resource", "context", "origin"}, key):
+		case key == "units":
+			n, err := wholeNumber(q, key, 1)
+			if err != nil {
+				return nil, err
+			}
+			opts = append(opts, core.Units(n))
+		case key == "inbound" || key == "prioritized":
+			on, err := strconv.ParseBool(value)
+			if err != nil {
+				return nil, refuse(http.StatusBadRequest, "%s is %q: use true or false", key, shortened(value))
+			}
+			if on && key == "inbound" {
+				opts = append(opts, core.Inbound())
+			} else if on {
+				opts = append(opts, core.Prioritized())
+			}
+		case key == "endpoint":
+			opts = append(opts, core.Endpoint(value))
+		case strings.HasPrefix(key, "arg."):
+			name := strings.TrimPrefix(key, "arg.")
+			i, err := strconv.Atoi(name)
+			switch {
+			case err != nil:
+				opts = append(opts, core.Param(name, argumentOf(value)))
+			case i < 0 || i >= mostArgs:
+				return nil, refuse(http.StatusBadRequest, "arguments are numbered from 0 to %d", mostArgs-1)
+			default:
+				args = append(args, make([]any, max(0, i+1-len(args)))...)
+				args[i] = argumentOf(value)
+			}
+		default:
+			return nil, refuse(http.StatusBadRequest, "%q is not known: use resource, context, origin, units, inbound, prioritized, endpoint and arg.NAME", shortened(key))
+		}
+	}
+	if args != nil {
+		opts = append(opts, core.Args(args...))
+	}
+	return opts, nil
+}
+
+// argumentOf is what a value means: a number, true or false, or text, which quotes make of anything.
+func argumentOf(text string) any {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	var v any
+	if json.Unmarshal([]byte(text), &v) == nil {
+		switch v.(type) {
+		case bool, float64, string:
+			return v
+		}
+	}
+	return text
+}

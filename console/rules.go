@@ -1,0 +1,315 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/node"
+)
+
+// rule is a rule in force, what it has done, and how full it is.
+type rule struct {
+	core.RuleFigures
+	Rule     json.RawMessage `json:"rule,omitempty"` // as a rule file has it
+	Measures []measure       `json:"measures,omitempty"`
+	// Full is the largest share of a limit that is used up, over Measures; absent where there is none.
+	Full *float64 `json:"full,omitempty"`
+}
+
+// measure is what a rule measures at one resource.
+type measure struct {
+	Resource string       `json:"resource"`
+	Outcome  core.Outcome `json:"outcome"` // of a call of one unit, if it came now
+	core.Measure
+}
+
+// ruleTexts are the rules as a rule file has them, by kind and ID. They are made once for a revision.
+type ruleTexts struct {
+	revision uint64
+	texts    map[ruleName]json.RawMessage
+	set      api.RuleSet
+}
+
+type ruleName struct{ kind, id string }
+
+// of brings the texts up to date. Gateway rules are the rules of families that they become, which
+// have no text.
+func (t *ruleTexts) of(g *api.Guard) {
+	revision := g.Engine().Rules().Revision
+	if t.texts != nil && t.revision == revision {
+		return
+	}
+	*t = ruleTexts{revision: revision, texts: make(map[ruleName]json.RawMessage), set: g.Rules()}
+	lists, err := listsOf(t.set)
+	if err != nil {
+		return // no file could express one of them, so they are shown without
+	}
+	for kind, list := range lists {
+		for _, text := range list {
+			var named struct{ ID string }
+			if json.Unmarshal(text, &named) == nil {
+				t.texts[ruleName{kind, named.ID}] = text
+			}
+		}
+	}
+}
+
+// listsOf are the rules of a set as a rule file has them, by family.
+func listsOf(set api.RuleSet) (lists map[string][]json.RawMessage, err error) {
+	text, err := set.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(text, &lists)
+	}
+	return lists, err
+}
+
+// ruleList is every rule in force, without measures. The caller holds making.
+func (c *console) ruleList() []rule {
+	c.rules.of(c.guard)
+	figures := c.guard.Engine().Rules().RuleFigures()
+	all := make([]rule, len(figures))
+	for i, f := range figures {
+		all[i] = rule{RuleFigures: f, Rule: c.rules.texts[ruleName{f.Kind.String(), f.ID}]}
+	}
+	return all
+}
+
+// What is looked at to tell how full rules are, and how much of it is told of one rule.
+const (
+	measuredResources = 1_000
+	measuredOrigins   = 8
+	toldMeasures      = 5
+)
+
+// measure has the rules say what they measure at one resource: for a call of nobody, and for calls
+// of those whom rules name or who have called.
+func (c *console) measure(name string, add func(core.ExplainedRule)) {
+	origins := []string{""}
+	if r, ok := c.guard.Engine().FindResource(name); ok {
+		for origin := range r.Origins().All() {
+			if origins = append(origins, origin); len(origins) > measuredOrigins {
+				break
+			}
+		}
+	}
+	for i := 0; i < len(origins); i++ {
+		x, err := c.guard.Explain(core.WithOrigin(context.Background(), origins[i]), name, core.Inbound())
+		if err != nil {
+			continue // no call can have that name
+		}
+		for _, r := range x.Rules {
+			if origins[i] != "" {
+				for m := range r.Measures {
+					r.Measures[m].For = cmp.Or(r.Measures[m].For, origins[i])
+				}
+			}
+			add(r)
+		}
+	}
+}
+
+// note adds what a rule measures at a resource, once.
+func (r *rule) note(name string, x core.ExplainedRule, byOrigin bool) {
+	for _, m := range x.Measures {
+		if !byOrigin && m.For != "" && x.Kind == core.KindFlow {
+			m.For = ""
+		}
+		one := measure{name, x.Outcome, m}
+		if !slices.ContainsFunc(r.Measures, func(o measure) bool { return o.Resource == name && o.Of == m.Of && o.For == m.For }) {
+			r.Measures = append(r.Measures, one)
+		}
+	}
+}
+
+// fill sorts the measures, the fullest first, and tells how full that is.
+func (r *rule) fill() {
+	slices.SortStableFunc(r.Measures, func(a, b measure) int { return cmp.Compare(b.share(), a.share()) })
+	r.Measures = r.Measures[:min(len(r.Measures), toldMeasures)]
+	if len(r.Measures) > 0 {
+		full := r.Measures[0].share()
+		r.Full = &full
+	}
+}
+
+// share is how much of the limit is used up; all of it where the limit is 0.
+func (m *measure) share() float64 {
+	switch {
+	case m.Limit > 0:
+		return math.Round(m.Measured/m.Limit*1e4) / 1e4
+	case m.Unit == "": // nothing is let through
+		return 1
+	}
+	return 0
+}
+
+// byOrigin reports whether a rule measures callers apart.
+func (c *console) byOrigin(r *rule) bool {
+	if r.Kind != core.KindFlow {
+		return true
+	}
+	i := slices.IndexFunc(c.rules.set.Flow, func(f flow.Rule) bool { return f.ID == r.ID })
+	return i >= 0 && c.rules.set.Flow[i].Origin != flow.OriginDefault
+}
+
+// rulesOf are the rules that apply to a resource, in the order in which they are asked.
+func (c *console) rulesOf(name string, all []rule) []rule {
+	found := []rule{}
+	c.measure(name, func(x core.ExplainedRule) {
+		at := slices.IndexFunc(found, func(r rule) bool { return r.Kind == x.Kind && r.ID == x.ID })
+		if at < 0 {
+			i := slices.IndexFunc(all, func(r rule) bool { return r.Kind == x.Kind && r.ID == x.ID })
+			if i < 0 {
+				return // a slot of the program's own
+			}
+			at, found = len(found), append(found, all[i])
+		}
+		found[at].note(name, x, c.byOrigin(&found[at]))
+	})
+	for i := range found {
+		found[i].fill()
+	}
+	return found
+}
+
+// limit is what the strictest of the flow rules lets through in a second, whoever calls.
+func (c *console) limit(rules []rule) *float64 {
+	var least *float64
+	for i := range rules {
+		r := &rules[i]
+		at := slices.IndexFunc(c.rules.set.Flow, func(f flow.Rule) bool { return f.ID == r.ID })
+		if r.Kind != core.KindFlow || at < 0 {
+			continue
+		}
+		f := c.rules.set.Flow[at]
+		if f.Mode != spec.Enforce || f.Metric != flow.QPS || f.Relation != flow.Direct || f.Origin != flow.OriginDefault {
+			continue
+		}
+		limit := f.Threshold
+		for _, m := range r.Measures {
+			if strings.HasPrefix(m.Of, "units in ") { // as it is now, where it moves
+				limit = m.Limit
+			}
+		}
+		limit /= max(f.Interval, time.Millisecond).Seconds()
+		if least == nil || limit < *least {
+			least = &limit
+		}
+	}
+	return least
+}
+
+type rulesReply struct {
+	At       time.Time      `json:"at"`
+	Revision uint64         `json:"revision"`
+	Hash     string         `json:"hash,omitempty"`
+	Writable bool           `json:"writable"`
+	Sources  []sourceStatus `json:"sources"`
+	Rules    []rule         `json:"rules"`
+}
+
+// sourceStatus is how a source of the rules stands.
+type sourceStatus struct {
+	Source      string    `json:"source"`
+	OK          bool      `json:"ok"`
+	Watching    bool      `json:"watching"`
+	Pinned      bool      `json:"pinned,omitempty"`
+	Rules       int       `json:"rules"`
+	LastSuccess time.Time `json:"lastSuccess,omitzero"`
+	LastFailure time.Time `json:"lastFailure,omitzero"`
+	LastError   string    `json:"lastError,omitempty"`
+}
+
+// serveRules lists the rules in force and how full they are.
+func (c *console) serveRules(w http.ResponseWriter, _ *http.Request) error {
+	return reply(w, c.ruleReply())
+}
+
+func (c *console) ruleReply() rulesReply {
+	c.making.Lock()
+	defer c.making.Unlock()
+	status := c.guard.Status()
+	answer := rulesReply{
+		At: c.reader().at(), Revision: status.Number, Hash: status.Hash, Writable: c.config.WriteRules,
+		Sources: []sourceStatus{}, Rules: c.ruleList(),
+	}
+	for _, s := range status.Sources {
+		one := sourceStatus{
+			Source: s.Source, OK: s.OK, Watching: s.Watching, Pinned: s.Pinned, Rules: s.Rules,
+			LastSuccess: s.LastSuccess, LastFailure: s.LastFailure,
+		}
+		if s.LastError != nil {
+			one.LastError = s.LastError.Error()
+		}
+		answer.Sources = append(answer.Sources, one)
+	}
+	index := make(map[ruleName]*rule, len(answer.Rules))
+	byOrigin := make(map[*rule]bool)
+	var names []string // those that rules name first, others as far as there is room
+	for i := range answer.Rules {
+		r := &answer.Rules[i]
+		index[ruleName{r.Kind.String(), r.ID}] = r
+		byOrigin[r] = c.byOrigin(r)
+		if _, ok := c.guard.Engine().FindResource(r.Resource); ok {
+			names = append(names, r.Resource)
+		}
+	}
+	c.each(func(r *core.Resource, overflow bool) {
+		if !overflow && len(names) < 2*measuredResources {
+			names = append(names, r.Name())
+		}
+	})
+	seen := make(map[string]bool)
+	for _, name := range names {
+		if seen[name] || name == node.OverflowName {
+			continue
+		}
+		if seen[name] = true; len(seen) > measuredResources {
+			break
+		}
+		c.measure(name, func(x core.ExplainedRule) {
+			if r := index[ruleName{x.Kind.String(), x.ID}]; r != nil && r.Mode != spec.Off {
+				r.note(name, x, byOrigin[r])
+			}
+		})
+	}
+	for i := range answer.Rules {
+		answer.Rules[i].fill()
+	}
+	return answer
+}
+
+// hotValue is a value that a hotspot rule is asked for much.
+type hotValue struct {
+	Rule     string `json:"rule"`
+	Value    string `json:"value"`
+	Passed   int64  `json:"passed"`
+	Refused  int64  `json:"refused"`
+	InFlight int64  `json:"inFlight"`
+}
+
+func hotValuesOf(r rule, resource string) (all []hotValue) {
+	f, ok := r.Details.(hotspot.Figures)
+	if !ok {
+		return nil
+	}
+	for _, v := range f.Top {
+		if v.Resource == resource {
+			all = append(all, hotValue{r.ID, v.Value, v.Passed, v.Refused, v.InFlight})
+		}
+	}
+	return all
+}
+
+type breakerStatus = breaker.Status

@@ -1,0 +1,221 @@
+package console
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/internal/shown"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// edit is what is asked to be changed of the rules that code has loaded.
+type edit struct {
+	// Rules are as in a rule file: each takes the place of the one of its family and ID, or is
+	// added.
+	Rules json.RawMessage `json:"rules,omitempty"`
+	// Remove are rules to be taken out.
+	Remove []ruleID `json:"remove,omitempty"`
+	// Proof is what the diff of this very change came with. Only /api/rules/apply reads it.
+	Proof string `json:"proof,omitempty"`
+}
+
+type ruleID struct {
+	Kind string `json:"kind"`
+	ID   string `json:"id"`
+}
+
+// change is what an edit would do.
+type change struct {
+	Change string `json:"change"` // as in "+0 ~1 -0"
+	Diff   string `json:"diff"`   // for people
+	Proof  string `json:"proof"`  // that this diff was shown, for /api/rules/apply
+	lines  []string
+}
+
+// errShown ends an edit that was only to be shown.
+var errShown = errors.New("shown")
+
+// serveDiff shows what an edit would change, and changes nothing.
+func (c *console) serveDiff(w http.ResponseWriter, r *http.Request) error {
+	e, err := readEdit(w, r)
+	if err != nil {
+		return err
+	}
+	var made change
+	err = c.guard.EditRules(func(loaded api.RuleSet) (api.RuleSet, error) {
+		if _, made, err = e.apply(loaded); err != nil {
+			return api.RuleSet{}, err
+		}
+		return api.RuleSet{}, errShown
+	})
+	if !errors.Is(err, errShown) {
+		return unacceptable(err)
+	}
+	return reply(w, made)
+}
+
+// serveApply applies an edit whose diff was shown, if that is still what it does.
+func (c *console) serveApply(w http.ResponseWriter, r *http.Request) error {
+	e, err := readEdit(w, r)
+	if err != nil {
+		return err
+	}
+	var made change
+	err = c.guard.EditRules(func(loaded api.RuleSet) (set api.RuleSet, err error) {
+		if set, made, err = e.apply(loaded); err != nil {
+			return set, err
+		}
+		if subtle.ConstantTimeCompare([]byte(made.Proof), []byte(e.Proof)) != 1 {
+			return set, refuse(http.StatusConflict, "this is not the change that was shown: ask /api/rules/diff for it and send its proof")
+		}
+		return set, nil
+	})
+	log := c.guard.Engine().Logger()
+	if err != nil {
+		log.Warn("penstock: console: rules not changed", "from", r.RemoteAddr, "error", shown.Name(err.Error(), loggedWidth))
+		return unacceptable(err)
+	}
+	status := c.guard.Status()
+	log.Info("penstock: console: rules changed", "from", r.RemoteAddr, "change", made.Change, "what", made.told(),
+		"revision", status.Number, "hash", status.Hash)
+	return reply(w, struct {
+		Revision uint64 `json:"revision"`
+		Hash     string `json:"hash"`
+		change
+	}{status.Number, status.Hash, made})
+}
+
+// What the log gets of a change.
+const (
+	loggedWidth = 400
+	loggedLines = 10
+)
+
+// told is the change in one line, as far as a log has room for it.
+func (c change) told() string {
+	lines := c.lines
+	more := len(lines) - loggedLines
+	lines = slices.Clone(lines[:min(len(lines), loggedLines)])
+	for i := range lines {
+		lines[i] = shown.Name(lines[i], loggedWidth)
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// unacceptable is an error of rules that don't go, alone or with those of other sources.
+func unacceptable(err error) error {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p
+	}
+	return refuse(http.StatusUnprocessableEntity, "%v", err)
+}
+
+func readEdit(w http.ResponseWriter, r *http.Request) (e edit, err error) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return e, refuse(http.StatusUnsupportedMediaType, "send JSON, with Content-Type: application/json")
+	}
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, bodySize))
+	in.DisallowUnknownFields()
+	if err = in.Decode(&e); err == nil {
+		if _, more := in.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("there is more behind the object")
+		}
+	}
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return e, refuse(http.StatusRequestEntityTooLarge, "the most is %d bytes", bodySize)
+	}
+	if err != nil {
+		return e, refuse(http.StatusBadRequest, "%v", err)
+	}
+	return e, nil
+}
+
+// apply makes the set that the edit asks for, and says what that changes.
+func (e edit) apply(loaded api.RuleSet) (set api.RuleSet, made change, err error) {
+	lists, err := listsOf(loaded)
+	if err != nil {
+		return set, made, refuse(http.StatusConflict, "the rules that are loaded can't be written down, so they can't be changed here: %v", err)
+	}
+	ids := make(map[string][]string) // those of loaded, in its order, also those that are made from the fields
+	for _, r := range rules.Diff(api.RuleSet{}, loaded).Added {
+		ids[r.Family] = append(ids[r.Family], r.ID)
+	}
+	if len(e.Rules) > 0 {
+		if err := e.put(lists, ids); err != nil {
+			return set, made, err
+		}
+	}
+	for _, r := range e.Remove {
+		at := slices.Index(ids[r.Kind], r.ID)
+		if at < 0 {
+			return set, made, refuse(http.StatusUnprocessableEntity,
+				"%s rule %q is not among those that code has loaded: change it where it comes from", shortened(r.Kind), shortened(r.ID))
+		}
+		lists[r.Kind], ids[r.Kind] = slices.Delete(lists[r.Kind], at, at+1), slices.Delete(ids[r.Kind], at, at+1)
+	}
+	for kind, list := range lists {
+		if len(list) == 0 {
+			delete(lists, kind)
+		}
+	}
+	if len(lists) > 0 {
+		text, err := json.Marshal(lists)
+		if err != nil {
+			return set, made, err
+		}
+		if err := set.UnmarshalJSON(text); err != nil {
+			return set, made, err
+		}
+	}
+	diff := rules.Diff(loaded, set)
+	if diff.Empty() {
+		return set, made, refuse(http.StatusUnprocessableEntity, "nothing would change")
+	}
+	before, err := loaded.MarshalJSON()
+	if err != nil {
+		return set, made, err
+	}
+	after, err := set.MarshalJSON()
+	if err != nil {
+		return set, made, err
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\n%s\n%s", len(before), before, after))
+	return set, change{diff.String(), diff.Text(), hex.EncodeToString(sum[:]), diff.Lines()}, nil
+}
+
+// put puts rules in the place of those with their IDs, or behind the others. They are checked by
+// themselves first, so that what is said of them is about what was sent.
+func (e edit) put(lists map[string][]json.RawMessage, ids map[string][]string) error {
+	var set api.RuleSet
+	if err := set.UnmarshalJSON(e.Rules); err != nil {
+		return err
+	}
+	sent, err := listsOf(set)
+	if err != nil {
+		return err
+	}
+	next := make(map[string]int)
+	for _, r := range rules.Diff(api.RuleSet{}, set).Added {
+		text := sent[r.Family][next[r.Family]]
+		next[r.Family]++
+		if at := slices.Index(ids[r.Family], r.ID); at >= 0 {
+			lists[r.Family][at] = text
+		} else {
+			lists[r.Family], ids[r.Family] = append(lists[r.Family], text), append(ids[r.Family], r.ID)
+		}
+	}
+	return nil
+}
