@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/internal/shown"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
@@ -282,7 +283,7 @@ func (c *console) resource(name string) (*resource, error) {
 	}
 	all := c.ruleList()
 	answer.Rules = c.rulesOf(name, all)
-	answer.Limit = c.limit(answer.Rules)
+	answer.Limit = limitOf(answer.Rules)
 	for _, r := range all {
 		answer.HotValues = append(answer.HotValues, hotValuesOf(r, name)...)
 	}
@@ -319,7 +320,7 @@ func (c *console) refusals(name string) []refusal {
 			First: r.First, Last: r.Last, Count: r.Count, Kind: r.Block.Kind, Rule: r.Block.Rule,
 			Context: r.Context, Origin: r.Origin, Reason: strings.TrimPrefix(r.Block.Error(), "penstock: "),
 		}
-		if r.Block.Kind == core.KindHotspot {
+		if r.Block.Value != (argument.Value{}) {
 			one.Value = r.Block.Value.String()
 		}
 		all = append(all, one)

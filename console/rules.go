@@ -14,8 +14,6 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -39,7 +37,6 @@ type measure struct {
 type ruleTexts struct {
 	revision uint64
 	texts    map[ruleName]json.RawMessage
-	set      api.RuleSet
 }
 
 type ruleName struct{ kind, id string }
@@ -51,8 +48,8 @@ func (t *ruleTexts) of(g *api.Guard) {
 	if t.texts != nil && t.revision == revision {
 		return
 	}
-	*t = ruleTexts{revision: revision, texts: make(map[ruleName]json.RawMessage), set: g.Rules()}
-	lists, err := listsOf(t.set)
+	*t = ruleTexts{revision: revision, texts: make(map[ruleName]json.RawMessage)}
+	lists, err := listsOf(g.Rules())
 	if err != nil {
 		return // no file could express one of them, so they are shown without
 	}
@@ -95,7 +92,7 @@ const (
 
 // measure has the rules say what they measure at one resource: for a call of nobody, and for calls
 // of those whom rules name or who have called.
-func (c *console) measure(name string, add func(core.ExplainedRule)) {
+func (c *console) measure(name string, add func(x core.ExplainedRule, origin string)) {
 	origins := []string{""}
 	if r, ok := c.guard.Engine().FindResource(name); ok {
 		for origin := range r.Origins().All() {
@@ -104,31 +101,24 @@ func (c *console) measure(name string, add func(core.ExplainedRule)) {
 			}
 		}
 	}
-	for i := 0; i < len(origins); i++ {
-		x, err := c.guard.Explain(core.WithOrigin(context.Background(), origins[i]), name, core.Inbound())
+	for _, origin := range origins {
+		x, err := c.guard.Explain(core.WithOrigin(context.Background(), origin), name, core.Inbound())
 		if err != nil {
 			continue // no call can have that name
 		}
 		for _, r := range x.Rules {
-			if origins[i] != "" {
-				for m := range r.Measures {
-					r.Measures[m].For = cmp.Or(r.Measures[m].For, origins[i])
-				}
-			}
-			add(r)
+			add(r, origin)
 		}
 	}
 }
 
-// note adds what a rule measures at a resource, once.
-func (r *rule) note(name string, x core.ExplainedRule, byOrigin bool) {
+// note adds what a rule measures at a resource, once. origin is whose call it was, for rules that
+// tell callers apart.
+func (r *rule) note(name string, x core.ExplainedRule, origin string) {
 	for _, m := range x.Measures {
-		if !byOrigin && m.For != "" && x.Kind == core.KindFlow {
-			m.For = ""
-		}
-		one := measure{name, x.Outcome, m}
+		m.For = cmp.Or(m.For, origin)
 		if !slices.ContainsFunc(r.Measures, func(o measure) bool { return o.Resource == name && o.Of == m.Of && o.For == m.For }) {
-			r.Measures = append(r.Measures, one)
+			r.Measures = append(r.Measures, measure{name, x.Outcome, m})
 		}
 	}
 }
@@ -154,19 +144,25 @@ func (m *measure) share() float64 {
 	return 0
 }
 
-// byOrigin reports whether a rule measures callers apart.
-func (c *console) byOrigin(r *rule) bool {
-	if r.Kind != core.KindFlow {
-		return true
-	}
-	i := slices.IndexFunc(c.rules.set.Flow, func(f flow.Rule) bool { return f.ID == r.ID })
-	return i >= 0 && c.rules.set.Flow[i].Origin != flow.OriginDefault
+// terms are what a rule says of whom it limits, and to how much, as far as rules of several families do.
+type terms struct {
+	Origin, Metric, Relation string
+	Threshold                float64
+	Interval                 string
 }
+
+func (r *rule) terms() (t terms) {
+	_ = json.Unmarshal(r.Rule, &t) // what a rule doesn't say is ""
+	return t
+}
+
+// ofAll reports whether the rule is about all callers together.
+func (t terms) ofAll() bool { return t.Origin == "" || t.Origin == "default" }
 
 // rulesOf are the rules that apply to a resource, in the order in which they are asked.
 func (c *console) rulesOf(name string, all []rule) []rule {
 	found := []rule{}
-	c.measure(name, func(x core.ExplainedRule) {
+	c.measure(name, func(x core.ExplainedRule, origin string) {
 		at := slices.IndexFunc(found, func(r rule) bool { return r.Kind == x.Kind && r.ID == x.ID })
 		if at < 0 {
 			i := slices.IndexFunc(all, func(r rule) bool { return r.Kind == x.Kind && r.ID == x.ID })
@@ -175,7 +171,10 @@ func (c *console) rulesOf(name string, all []rule) []rule {
 			}
 			at, found = len(found), append(found, all[i])
 		}
-		found[at].note(name, x, c.byOrigin(&found[at]))
+		if found[at].terms().ofAll() {
+			origin = ""
+		}
+		found[at].note(name, x, origin)
 	})
 	for i := range found {
 		found[i].fill()
@@ -183,26 +182,24 @@ func (c *console) rulesOf(name string, all []rule) []rule {
 	return found
 }
 
-// limit is what the strictest of the flow rules lets through in a second, whoever calls.
-func (c *console) limit(rules []rule) *float64 {
+// limitOf is what the strictest of the flow rules lets through in a second, whoever calls.
+func limitOf(rules []rule) *float64 {
 	var least *float64
 	for i := range rules {
 		r := &rules[i]
-		at := slices.IndexFunc(c.rules.set.Flow, func(f flow.Rule) bool { return f.ID == r.ID })
-		if r.Kind != core.KindFlow || at < 0 {
+		t := r.terms()
+		interval, err := time.ParseDuration(t.Interval)
+		direct := (t.Metric == "" || t.Metric == "qps") && (t.Relation == "" || t.Relation == "direct")
+		if r.Kind != core.KindFlow || r.Mode != spec.Enforce || !t.ofAll() || !direct || err != nil || interval <= 0 {
 			continue
 		}
-		f := c.rules.set.Flow[at]
-		if f.Mode != spec.Enforce || f.Metric != flow.QPS || f.Relation != flow.Direct || f.Origin != flow.OriginDefault {
-			continue
-		}
-		limit := f.Threshold
+		limit := t.Threshold
 		for _, m := range r.Measures {
 			if strings.HasPrefix(m.Of, "units in ") { // as it is now, where it moves
 				limit = m.Limit
 			}
 		}
-		limit /= max(f.Interval, time.Millisecond).Seconds()
+		limit /= interval.Seconds()
 		if least == nil || limit < *least {
 			least = &limit
 		}
@@ -255,12 +252,12 @@ func (c *console) ruleReply() rulesReply {
 		answer.Sources = append(answer.Sources, one)
 	}
 	index := make(map[ruleName]*rule, len(answer.Rules))
-	byOrigin := make(map[*rule]bool)
+	ofAll := make(map[*rule]bool)
 	var names []string // those that rules name first, others as far as there is room
 	for i := range answer.Rules {
 		r := &answer.Rules[i]
 		index[ruleName{r.Kind.String(), r.ID}] = r
-		byOrigin[r] = c.byOrigin(r)
+		ofAll[r] = r.terms().ofAll()
 		if _, ok := c.guard.Engine().FindResource(r.Resource); ok {
 			names = append(names, r.Resource)
 		}
@@ -278,9 +275,12 @@ func (c *console) ruleReply() rulesReply {
 		if seen[name] = true; len(seen) > measuredResources {
 			break
 		}
-		c.measure(name, func(x core.ExplainedRule) {
+		c.measure(name, func(x core.ExplainedRule, origin string) {
 			if r := index[ruleName{x.Kind.String(), x.ID}]; r != nil && r.Mode != spec.Off {
-				r.note(name, x, byOrigin[r])
+				if ofAll[r] {
+					origin = ""
+				}
+				r.note(name, x, origin)
 			}
 		})
 	}
@@ -290,7 +290,7 @@ func (c *console) ruleReply() rulesReply {
 	return answer
 }
 
-// hotValue is a value that a hotspot rule is asked for much.
+// hotValue is a value that a rule limits by itself, and that is asked for much.
 type hotValue struct {
 	Rule     string `json:"rule"`
 	Value    string `json:"value"`
@@ -299,14 +299,22 @@ type hotValue struct {
 	InFlight int64  `json:"inFlight"`
 }
 
+// hotValuesOf are those of a rule at a resource, as the details of its family have them.
 func hotValuesOf(r rule, resource string) (all []hotValue) {
-	f, ok := r.Details.(hotspot.Figures)
-	if !ok {
+	text, err := json.Marshal(r.Details)
+	var details struct {
+		Top []struct {
+			Resource string
+			hotValue
+		}
+	}
+	if err != nil || json.Unmarshal(text, &details) != nil {
 		return nil
 	}
-	for _, v := range f.Top {
+	for _, v := range details.Top {
 		if v.Resource == resource {
-			all = append(all, hotValue{r.ID, v.Value, v.Passed, v.Refused, v.InFlight})
+			v.Rule = r.ID
+			all = append(all, v.hotValue)
 		}
 	}
 	return all

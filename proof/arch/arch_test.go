@@ -62,8 +62,9 @@ var layers = []layer{
 	{"metriclog", "core core/clocks node stat"}, // what is counted, in Sentinel's files
 	{"api", "inspect rules rules/lint slots core core/clocks core/spec node stat host " + families},
 
-	{"transport/sentinel", public + " internal/sentinel internal/shown"},                 // the command API of Sentinel
-	{"console", "internal/shown api inspect rules core core/spec node stat " + families}, // the dashboard and its API
+	{"transport/sentinel", public + " internal/sentinel internal/shown"},                           // the command API of Sentinel
+	{"console", "internal/shown api inspect rules core core/spec node stat " + families},           // the dashboard and its API
+	{"console", "internal/shown api inspect rules breaker core core/argument core/spec node stat"}, // the dashboard and its API
 
 	{"adapters/refusal", public},                                                                   // how a refusal is told
 	{"adapters/internal/response", ""},                                                             // responses that are none of net/http
