@@ -63,7 +63,6 @@ var layers = []layer{
 	{"api", "inspect rules rules/lint slots core core/clocks core/spec node stat host " + families},
 
 	{"transport/sentinel", public + " internal/sentinel internal/shown"},                           // the command API of Sentinel
-	{"console", "internal/shown api inspect rules core core/spec node stat " + families},           // the dashboard and its API
 	{"console", "internal/shown api inspect rules breaker core core/argument core/spec node stat"}, // the dashboard and its API
 
 	{"adapters/refusal", public},                                                                   // how a refusal is told
