@@ -7,7 +7,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/api"
@@ -146,9 +145,9 @@ func (m *measure) share() float64 {
 
 // terms are what a rule says of whom it limits, and to how much, as far as rules of several families do.
 type terms struct {
-	Origin, Metric, Relation string
-	Threshold                float64
-	Interval                 string
+	Origin, Relation string
+	Threshold        float64
+	Interval         string
 }
 
 func (r *rule) terms() (t terms) {
@@ -182,26 +181,30 @@ func (c *console) rulesOf(name string, all []rule) []rule {
 	return found
 }
 
-// limitOf is what the strictest of the flow rules lets through in a second, whoever calls.
+// limitOf is what the strictest rule of a rate lets through in a second, whoever calls.
 func limitOf(rules []rule) *float64 {
 	var least *float64
 	for i := range rules {
 		r := &rules[i]
 		t := r.terms()
 		interval, err := time.ParseDuration(t.Interval)
-		direct := (t.Metric == "" || t.Metric == "qps") && (t.Relation == "" || t.Relation == "direct")
-		if r.Kind != core.KindFlow || r.Mode != spec.Enforce || !t.ofAll() || !direct || err != nil || interval <= 0 {
+		if r.Mode != spec.Enforce || !t.ofAll() || t.Relation != "" && t.Relation != "direct" || err != nil || interval <= 0 {
 			continue
 		}
-		limit := t.Threshold
 		for _, m := range r.Measures {
-			if strings.HasPrefix(m.Of, "units in ") { // as it is now, where it moves
+			limit := t.Threshold
+			switch {
+			case m.For != "": // which is one of many
+				continue
+			case m.Of == "units in "+interval.String(): // as it is now, where it moves
 				limit = m.Limit
+			case m.Of == "wait for a turn" || m.Of == "tokens taken":
+			default:
+				continue
 			}
-		}
-		limit /= interval.Seconds()
-		if least == nil || limit < *least {
-			least = &limit
+			if limit /= interval.Seconds(); least == nil || limit < *least {
+				least = &limit
+			}
 		}
 	}
 	return least
