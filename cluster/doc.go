@@ -2,7 +2,7 @@
 //
 // What they share is in a [Store] that people already run: a Redis or a Valkey (package
 // cluster/redis), or, for one process, tests and simulations, a [Memory]. Each engine is a
-// member. A member doesn't ask the store call by call. It takes a lease of units from the
+// [Member]. A member doesn't ask the store call by call. It takes a lease of units from the
 // store and spends it locally:
 //
 //	call ──> Window.TryAdd ──> lease (one compare-and-swap)         most calls end here

@@ -1,0 +1,29 @@
+package cluster
+
+import "time"
+
+// demand is how many units a second calls want, by a moving average over a horizon.
+type demand struct {
+	rate  float64 // units a nanosecond
+	at    int64
+	units int64 // wanted since
+}
+
+// horizonOf is how far ahead a member leases: a third of a bucket, but from 20 ms to 1 s.
+func horizonOf(width time.Duration) int64 {
+	return int64(min(max(width/3, 20*time.Millisecond), time.Second))
+}
+
+// look brings the average to now.
+func (d *demand) look(now, horizon int64) {
+	passed := now - d.at
+	if passed < horizon/16 { // too short to tell
+		return
+	}
+	share := float64(passed) / float64(passed+horizon)
+	d.rate += (float64(d.units)/float64(passed) - d.rate) * share
+	d.at, d.units = now, 0
+}
+
+// over is how many units will be wanted in a time.
+func (d *demand) over(t int64) int64 { return int64(min(d.rate*float64(t)+0.5, mostUnits)) }

@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-go/penstock/core/clocks"
+)
+
+// Need is what a call lacks of a limit, and what [Member.Fetch] got for it.
+type Need struct {
+	Limit Limit
+	Units int64
+	// MaxWait is how long the call may wait before it runs: for a coming bucket of a window, 0 if it may not
+	// borrow; for its turn, of a throttle.
+	MaxWait time.Duration
+
+	// Got says that the call has the units now; otherwise it is refused.
+	Got   bool
+	Token int64         // for Cancel of a window
+	Wait  time.Duration // the call may run after that
+}
+
+// waiter is a call that waits for units of one limit.
+type waiter struct {
+	need    *Need
+	round   *round
+	decided bool // under the mutex of the limit
+}
+
+// round is what a call waits for: that all its needs are decided.
+type round struct {
+	open atomic.Int64
+	wake func()
+}
+
+// decide says what has become of a need. The caller holds the limit's mutex, and sets the need before.
+func (w *waiter) decide(got bool) {
+	if w.decided {
+		return
+	}
+	w.decided = true
+	w.need.Got = got
+	if w.round.open.Add(-1) == 0 {
+		w.round.wake()
+	}
+}
+
+// Fetch gets what a call lacks of limits of this member, all in one round, and waits for it at most
+// for atMost. What it gets is the call's: it stands in Got and Token. Where the
+// store doesn't answer in time, each limit decides as its rule says. With atMost 0 nothing is waited for.
+//
+// The error is the context's; then the call has nothing.
+func (m *Member) Fetch(ctx context.Context, atMost time.Duration, needs []Need) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	now := m.now()
+	sleep, wake := clocks.Wakeable(ctx)
+	defer wake.Done()
+	r := &round{wake: wake.Now}
+	r.open.Store(int64(len(needs)))
+	waiters := make([]waiter, len(needs))
+	for i := range needs {
+		waiters[i] = waiter{need: &needs[i], round: r}
+		needs[i].Got, needs[i].Token, needs[i].Wait = false, 0, 0
+		needs[i].Limit.enter(&waiters[i], now)
+	}
+	m.flush()
+	if r.open.Load() > 0 && atMost > 0 {
+		m.waited.Add(1)
+		_ = m.clock.Sleep(sleep, atMost) // whatever ended it, what is decided by now counts
+	}
+	now = m.clock.Now()
+	for i := range waiters {
+		needs[i].Limit.expire(&waiters[i], now)
+	}
+	if err := ctx.Err(); err != nil {
+		for i := range needs {
+			if needs[i].Got {
+				needs[i].Limit.giveBack(&needs[i])
+			}
+		}
+		return err
+	}
+	return nil
+}

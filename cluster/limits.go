@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/shared"
+)
+
+// Limit is what a call may lack something of: a [Window].
+type Limit interface {
+	// Timeout is the longest that a call waits for the store.
+	Timeout() time.Duration
+
+	// enter decides what a call needs if it can be decided at once, or else has it wait.
+	enter(w *waiter, now int64)
+	// expire decides for a call that has waited for as long as it may.
+	expire(w *waiter, now int64)
+	// giveBack gives back what a call was granted.
+	giveBack(n *Need)
+}
+
+// Answer is what a limit says to a call that asks.
+type Answer uint8
+
+// What it says.
+const (
+	Fits    Answer = iota // take it
+	Lacks                 // the store must be asked, see [Member.Fetch]
+	Refuses               // there is no room, as far as the member knows
+)
+
+var answerNames = []string{"fits", "lacks", "refuses"}
+
+// String returns the name.
+func (a Answer) String() string {
+	if int(a) < len(answerNames) {
+		return answerNames[a]
+	}
+	return "answer(?)"
+}
+
+// limits are the limits of a member that somebody uses, by key. One that nobody refers to
+// any more goes as soon as it has nothing left to do.
+type limits map[string]held
+
+// held is a limit that stays as long as others hold it.
+type held interface {
+	// limit is nil if it has gone.
+	limit() handled
+}
+
+// handled is a limit as the member sees it.
+type handled interface {
+	keyed
+	// on is its shard.
+	on() *shard
+	// drop gives up what is leased: nobody knows any more until when it is good.
+	drop(now int64)
+	// leave hands back all that can be.
+	leave(now int64)
+}
+
+// weakly holds a limit of a type.
+type weakly[T any] struct{ p shared.Weak[T] }
+
+func (w weakly[T]) limit() handled {
+	if v := w.p.Value(); v != nil {
+		return any(v).(handled)
+	}
+	return nil
+}
+
+// limitOf is the limit of a key, made if there is none. ok is false where the key has one of another type.
+func limitOf[T any](m *Member, key string, made func() *T) (limit *T, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if h := m.limits[key]; h != nil {
+		if w, same := h.(weakly[T]); !same {
+			return nil, false
+		} else if v := w.p.Value(); v != nil {
+			return v, true
+		}
+	}
+	limit = made()
+	if m.limits == nil {
+		m.limits = limits{}
+	}
+	mine := weakly[T]{shared.MakeWeak(limit)}
+	m.limits[key] = mine
+	runtime.AddCleanup(limit, func(key string) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.limits[key] == held(mine) { // or it was made anew meanwhile
+			delete(m.limits, key)
+		}
+	}, key)
+	return limit, true
+}
+
+// each calls f for all limits that there are.
+func (m *Member) each(f func(handled)) {
+	m.mu.Lock()
+	all := make([]held, 0, len(m.limits))
+	for _, h := range m.limits {
+		all = append(all, h)
+	}
+	m.mu.Unlock()
+	for _, h := range all {
+		if l := h.limit(); l != nil {
+			f(l)
+		}
+	}
+}
+
+// dropLeases gives up what is leased on a shard, or on all for nil.
+func (m *Member) dropLeases(s *shard) {
+	now := m.clock.Now()
+	m.each(func(l handled) {
+		if s == nil || l.on() == s {
+			l.drop(now)
+		}
+	})
+}
+
+// handBackAll is the last that the limits of a member do.
+func (m *Member) handBackAll() {
+	now := m.clock.Now()
+	m.each(func(l handled) { l.leave(now) })
+}

@@ -1,0 +1,162 @@
+package cluster
+
+import (
+	"time"
+)
+
+// lot is units that were granted in one bucket, and when they may be spent by the member's clock.
+type lot struct {
+	number       uint32 // from 1 on; 0 is none
+	bucket       int64
+	epoch        int64
+	starts, ends int64
+	granted      int64
+	measured     int64 // units of it whose spending the demand has counted
+	borrowed     bool  // for calls that wait for it, not for the lease
+}
+
+// lots are the latest ones, so that what was taken of one is given back there.
+type lots struct {
+	ring [16]lot
+	last uint32
+}
+
+// find returns the lot of a number, nil if it is forgotten.
+func (l *lots) find(number uint32) *lot {
+	if at := &l.ring[number%uint32(len(l.ring))]; number != 0 && at.number == number {
+		return at
+	}
+	return nil
+}
+
+// of returns the lot of a bucket that isn't over, nil if there is none.
+func (l *lots) of(bucket, epoch, now int64, borrowed bool) *lot {
+	for i := range l.ring {
+		if at := &l.ring[i]; at.number != 0 && at.bucket == bucket && at.epoch == epoch && at.borrowed == borrowed && at.ends > now {
+			return at
+		}
+	}
+	return nil
+}
+
+// end has no lot be good any longer.
+func (l *lots) end(now int64) {
+	for i := range l.ring {
+		l.ring[i].ends = min(l.ring[i].ends, now)
+	}
+}
+
+// add makes a lot, and forgets the oldest one.
+func (l *lots) add(x lot) *lot {
+	if l.last++; l.last == 0 {
+		l.last++
+	}
+	x.number = l.last
+	at := &l.ring[x.number%uint32(len(l.ring))]
+	*at = x
+	return at
+}
+
+// lotOf is the lot that a reply grants, if it is good for any time at all.
+//
+// The store read its clock between sent and received. So what it says is left of a bucket ends no
+// earlier than counted from sent, and a bucket that is to come has begun when it has counted from
+// received. Clocks run at rates that differ by a thousandth at most.
+func (w *Window) lotOf(r *TakeReply, sent, received int64) lot {
+	width := w.ring.Shape.Width()
+	l := lot{bucket: r.Bucket, epoch: r.Epoch, starts: received, granted: r.Granted}
+	left := r.Left
+	if ahead := r.Bucket - r.Current; ahead > 0 {
+		l.starts += longer(left+time.Duration(ahead-1)*width) + w.m.lag
+		left += time.Duration(ahead) * width
+		l.ends = min(sent+shorter(left), l.starts+longest)
+	} else {
+		l.ends = sent + shorter(min(left, time.Duration(longest)))
+	}
+	l.ends -= w.m.lag
+	return l
+}
+
+// longest is how long a lease is good at most.
+const longest = int64(time.Second)
+
+func shorter(d time.Duration) int64 { return int64(d) - int64(d)/drift }
+func longer(d time.Duration) int64  { return int64(d) + int64(d)/drift }
+
+// account is what the member has admitted, bucket by bucket, as long as it counts: in order of the
+// buckets.
+type account []admitted
+
+type admitted struct {
+	bucket  int64
+	at      int64 // when, by the member's clock: the latest of these units
+	counted int64 // units that the store knows of
+	own     int64 // units that it has yet to be told of
+	told    int64 // units that the command on its way tells of
+}
+
+// of returns the entry of a bucket, made if there is none.
+func (a *account) of(bucket int64) *admitted {
+	i := len(*a)
+	for i > 0 && (*a)[i-1].bucket > bucket {
+		i--
+	}
+	if i > 0 && (*a)[i-1].bucket == bucket {
+		return &(*a)[i-1]
+	}
+	*a = append(*a, admitted{})
+	copy((*a)[i+1:], (*a)[i:])
+	(*a)[i] = admitted{bucket: bucket}
+	return &(*a)[i]
+}
+
+// forget lets go of the buckets up to one.
+func (a *account) forget(last int64) {
+	n := 0
+	for n < len(*a) && (*a)[n].bucket <= last {
+		n++
+	}
+	*a = append((*a)[:0], (*a)[n:]...)
+}
+
+// anew is what to do when the store has forgotten all: it has to be told of everything.
+func (a account) anew() {
+	for i := range a {
+		a[i].own += a[i].counted + a[i].told
+		a[i].counted, a[i].told = 0, 0
+	}
+}
+
+// owes reports whether there is something to tell.
+func (a account) owes() bool {
+	for i := range a {
+		if a[i].own > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// tell returns what the store has to be told of.
+func (a account) tell() (charges []Units) {
+	for i := range a {
+		if a[i].own > 0 {
+			charges = append(charges, Units{a[i].bucket, a[i].own})
+			a[i].told += a[i].own
+			a[i].own = 0
+		}
+	}
+	return charges
+}
+
+// heard notes whether the store was told.
+func (a account) heard(ok bool) {
+	for i := range a {
+		if ok {
+			a[i].counted += a[i].told
+		} else {
+			a[i].own += a[i].told
+		}
+		a[i].told = 0
+	}
+}

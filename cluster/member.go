@@ -1,0 +1,174 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-go/penstock/core/clocks"
+)
+
+// Config says what a member goes by. Store and Clock are required.
+type Config struct {
+	Store Store
+	Clock clocks.Clock
+	// Namespace is whose limits they are: members of other namespaces share none. "" is one too.
+	Namespace string
+	// Members is how many there are expected to be; 0 if nobody knows. It counts while the store is away
+	// and for rules per member, and the highest number seen in ten minutes does if that is more.
+	Members int
+	// Timeout is how long the store has for an answer; 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Secret is what values of hotspot rules are hashed with. It is the same for all members.
+	Secret string
+	// Logger hears once that the store is away, and once that it is back; nil is nobody.
+	Logger *slog.Logger
+	// Seed makes what the member draws by chance repeatable; 0 is by chance.
+	Seed uint64
+}
+
+// Member is one process of a cluster: an engine's part in the limits that it shares. It is
+// safe for concurrent use. It starts no goroutine but for its alarm and for requests to the
+// store, and none remains after Close.
+type Member struct {
+	cfg     Config
+	clock   clocks.Clock
+	starter Starter // the store, if it is one
+	id      int64
+	lag     int64        // by how much a reading of the clock may be late
+	wall    func() int64 // the machine's wall clock, nil beside a clock that tests move
+
+	members  atomic.Int64 // see Members
+	requests atomic.Int64
+	waited   atomic.Int64
+	running  sync.WaitGroup // requests
+
+	// mu is the last lock: who holds it takes no other.
+	mu     sync.Mutex
+	random *rand.Rand
+	agenda agenda
+	shards map[int]*shard
+	limits limits
+	presence
+	wallAhead int64 // of the clock, when it was last looked at
+}
+
+// Join makes a member of a cluster. It doesn't wait for the store: one that is away is the same at the start as
+// later.
+func Join(cfg Config) (*Member, error) {
+	switch {
+	case cfg.Store == nil:
+		return nil, errors.New("cluster: a member needs a Store")
+	case cfg.Clock == nil:
+		return nil, errors.New("cluster: a member needs a Clock")
+	case cfg.Members < 0 || cfg.Members > mostMembers:
+		return nil, fmt.Errorf("cluster: %d members: use 1 to %d, or 0 if nobody knows", cfg.Members, mostMembers)
+	}
+	if cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout); cfg.Timeout < MinTimeout || cfg.Timeout > MaxTimeout {
+		return nil, fmt.Errorf("cluster: a timeout of %v: use %v to %v", cfg.Timeout, MinTimeout, MaxTimeout)
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	m := &Member{cfg: cfg, clock: cfg.Clock, shards: map[int]*shard{}}
+	m.starter, _ = cfg.Store.(Starter)
+	m.random = rand.New(rand.NewPCG(cmp.Or(cfg.Seed, rand.Uint64()), cmp.Or(cfg.Seed, rand.Uint64())))
+	m.id = 1 + m.random.Int64N(MostNumber-1)
+	switch cfg.Clock.(type) {
+	case *clocks.System:
+		m.wall = wall
+	case *clocks.Coarse:
+		m.wall, m.lag = wall, int64(2*time.Millisecond) // a tick, and what it may be late by
+	}
+	if m.wall != nil {
+		m.wallAhead = m.wall() - m.clock.Now()
+	}
+	m.appear()
+	m.probe()
+	return m, nil
+}
+
+const mostMembers = 1 << 20
+
+func wall() int64 { return time.Now().UnixNano() }
+
+// Close hands back what is unspent, says that the member goes and waits until both have been
+// sent or have failed. Afterwards its limits do as their rules say for a store that is away.
+func (m *Member) Close() {
+	m.mu.Lock()
+	closed := m.agenda.closed
+	m.agenda.closed = true
+	if m.agenda.stop != nil {
+		m.agenda.stop()
+	}
+	m.mu.Unlock()
+	if closed {
+		return
+	}
+	m.handBackAll()
+	m.leave()
+	m.flush()
+	m.running.Wait()
+	for _, s := range m.allShards() {
+		s.away.Store(true)
+		s.probeAt.Store(never)
+	}
+}
+
+// Members is the number of members that limits are shared by while the store is away: what
+// the configuration says, or the highest number seen in ten minutes if that is more; at least 1.
+func (m *Member) Members() int64 { return m.members.Load() }
+
+// now is the time, and the occasion to see that the machine was suspended.
+func (m *Member) now() int64 {
+	now := m.clock.Now()
+	if m.wall == nil {
+		return now
+	}
+	ahead := m.wall() - now
+	m.mu.Lock()
+	parted := ahead - m.wallAhead
+	m.wallAhead = ahead
+	m.mu.Unlock()
+	if parted > suspended || parted < -suspended {
+		m.dropLeases(nil)
+	}
+	return now
+}
+
+// suspended is how far the wall clock and the monotonic one part before leases are dropped: the
+// latter stands still while a machine is suspended, and the store goes on.
+const suspended = int64(10 * time.Millisecond)
+
+// chance is a random number from 0 up to n, n excluded.
+func (m *Member) chance(n int64) int64 {
+	if n <= 0 {
+		return 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.random.Int64N(n)
+}
+
+// probe has the store say what it lacks, if it can.
+func (m *Member) probe() {
+	p, ok := m.cfg.Store.(interface{ Probe(context.Context) error })
+	if !ok {
+		return
+	}
+	m.running.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), probePatience)
+		defer cancel()
+		if err := p.Probe(ctx); err != nil {
+			m.cfg.Logger.Warn("the store of cluster rules can't do what they need", "error", err)
+		}
+	})
+}
+
+const probePatience = 5 * time.Second

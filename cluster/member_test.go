@@ -1,0 +1,250 @@
+package cluster_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// tenth is a window of a second in ten buckets.
+var tenth = stat.Shape{Interval: time.Second, Buckets: 10}
+
+func join(t *testing.T, store cluster.Store, clock clocks.Clock) *cluster.Member {
+	t.Helper()
+	m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Namespace: "test", Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+func share(t *testing.T, m *cluster.Member, threshold float64, on cluster.OnFailure) *cluster.Window {
+	t.Helper()
+	w, err := m.Window(m.Key("orders"), cluster.WindowConfig{Shape: tenth, Threshold: threshold, Rule: cluster.Rule{Scope: cluster.Global, OnFailure: on}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// fetch is a call that waits for the store.
+func fetch(t *testing.T, m *cluster.Member, w *cluster.Window, units int64) cluster.Need {
+	t.Helper()
+	needs := []cluster.Need{{Limit: w, Units: units}}
+	if err := m.Fetch(t.Context(), w.Timeout(), needs); err != nil {
+		t.Fatal(err)
+	}
+	return needs[0]
+}
+
+func TestMembersShareAWindow(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := cluster.NewMemory(clock)
+	a, b := join(t, store, clock), join(t, store, clock)
+	wa, wb := share(t, a, 1000, cluster.Closed), share(t, b, 1000, cluster.Closed)
+	admitted := 0
+	for range 2000 {
+		for _, w := range []*cluster.Window{wa, wb} {
+			if _, ok := w.TryAdd(clock.Now(), 1); ok {
+				admitted++
+			}
+		}
+	}
+	if admitted < 900 || admitted > 1000 {
+		t.Fatalf("%d admitted at once, of 1000", admitted)
+	}
+}
+
+func TestFetchReserves(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	m := join(t, cluster.NewMemory(clock), clock)
+	w := share(t, m, 10, cluster.Closed)
+	if a := w.Ask(clock.Now(), 4); a != cluster.Lacks {
+		t.Fatal(a)
+	}
+	n := fetch(t, m, w, 4)
+	if !n.Got || n.Wait != 0 {
+		t.Fatalf("%+v", n)
+	}
+	if n := fetch(t, m, w, 7); n.Got {
+		t.Fatalf("%+v", n)
+	}
+	if a := w.Ask(clock.Now(), 7); a != cluster.Refuses {
+		t.Fatal(a)
+	}
+	if wait, ok := w.RetryAfter(clock.Now(), 7); !ok || wait <= 0 || wait > time.Second {
+		t.Fatal(wait, ok)
+	}
+	if a := w.Ask(clock.Now(), 1); a == cluster.Refuses {
+		t.Fatal("a refused 7 refuses a 1")
+	}
+	if a := w.Ask(clock.Now(), 11); a != cluster.Refuses {
+		t.Fatal("more than the limit:", a)
+	}
+	if _, ok := w.RetryAfter(clock.Now(), 11); ok {
+		t.Fatal("more than the limit never fits")
+	}
+	w.Cancel(n.Token, 4)
+	if _, ok := w.TryAdd(clock.Now(), 4); !ok {
+		t.Fatal("what was given back is gone")
+	}
+}
+
+func TestFetchOfACallThatHasGone(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	m := join(t, cluster.NewMemory(clock), clock)
+	w := share(t, m, 10, cluster.Closed)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := m.Fetch(ctx, time.Second, []cluster.Need{{Limit: w, Units: 10}}); err != context.Canceled {
+		t.Fatal(err)
+	}
+	if n := fetch(t, m, w, 10); !n.Got {
+		t.Fatal("it took them along")
+	}
+}
+
+func TestLeaseGoesBackByItself(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := cluster.NewMemory(clock)
+	a, b := join(t, store, clock), join(t, store, clock)
+	wa, wb := share(t, a, 900, cluster.Closed), share(t, b, 900, cluster.Closed)
+	fetch(t, a, wa, 100) // and as many again, which nobody spends
+	if n := fetch(t, b, wb, 760); n.Got {
+		t.Fatal("there are no more than 700")
+	}
+	clock.Advance(300 * time.Millisecond)
+	if n := fetch(t, b, wb, 760); !n.Got {
+		t.Fatal("what nobody has spent is not there")
+	}
+}
+
+func TestCloseHandsBack(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := cluster.NewMemory(clock)
+	a, b := join(t, store, clock), join(t, store, clock)
+	wa, wb := share(t, a, 900, cluster.Closed), share(t, b, 900, cluster.Closed)
+	fetch(t, a, wa, 100)
+	a.Close()
+	if n := fetch(t, b, wb, 800); !n.Got {
+		t.Fatal("what nobody has spent is not there")
+	}
+}
+
+// down is a store that is away.
+type down struct{}
+
+func (down) Shard(string) int { return 0 }
+
+func (down) Do(_ context.Context, batch []cluster.Command) {
+	for _, c := range batch {
+		c.Result().Err = cluster.ErrNotExecuted
+	}
+}
+
+func (d down) Start(ctx context.Context, batch []cluster.Command, done func()) {
+	d.Do(ctx, batch)
+	done()
+}
+
+func TestStoreThatIsAway(t *testing.T) {
+	for on, want := range map[cluster.OnFailure]int{cluster.Local: 25, cluster.Open: 200, cluster.Closed: 0} {
+		t.Run(on.String(), func(t *testing.T) {
+			clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+			m, err := cluster.Join(cluster.Config{Store: down{}, Clock: clock, Members: 4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			w := share(t, m, 100, on)
+			got := 0
+			for range 200 {
+				if n := fetch(t, m, w, 1); n.Got {
+					got++
+				}
+			}
+			if got != want {
+				t.Fatalf("%d admitted, want %d", got, want)
+			}
+			if f := w.Figures(); !f.Away || f.Requests > 20 {
+				t.Fatalf("%+v", f)
+			}
+		})
+	}
+}
+
+func TestShareOfLessThanOne(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	m, err := cluster.Join(cluster.Config{Store: down{}, Clock: clock, Members: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	w := share(t, m, 4, cluster.Local)
+	got := 0
+	for range 600 { // a minute: a call a second and member is 4 × 60 / 10, if it could be shared out
+		if n := fetch(t, m, w, 1); n.Got {
+			got++
+		}
+		clock.Advance(100 * time.Millisecond)
+	}
+	if got != 20 { // one in three seconds
+		t.Fatalf("%d admitted, want 20", got)
+	}
+}
+
+// On real goroutines no unit is spent twice, and all come back.
+func TestLeaseIsSpentOnce(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	m := join(t, cluster.NewMemory(clock), clock)
+	w := share(t, m, 5000, cluster.Closed)
+	fetch(t, m, w, 1000)
+	var admitted atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for i := range 4000 {
+				token, ok := w.TryAdd(clock.Now(), 1)
+				if ok && i%2 == 0 {
+					w.Cancel(token, 1)
+				} else if ok {
+					admitted.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for n := fetch(t, m, w, 1); n.Got; n = fetch(t, m, w, 1) {
+		admitted.Add(1)
+	}
+	if n := admitted.Load(); n != 4000 {
+		t.Fatalf("%d admitted beside 1000, of 5000: %+v", n, w.Figures())
+	}
+}
+
+func TestSpendingAllocatesNothing(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	m := join(t, cluster.NewMemory(clock), clock)
+	w := share(t, m, 1e6, cluster.Closed)
+	fetch(t, m, w, 100_000)
+	now := clock.Now()
+	if n := testing.AllocsPerRun(1000, func() {
+		if token, ok := w.TryAdd(now, 1); ok {
+			w.Cancel(token, 1)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	fetch(t, m, w, 900_000)
+	fetch(t, m, w, 900_000)
+	if n := testing.AllocsPerRun(1000, func() { w.Ask(now, 500_000) }); n != 0 {
+		t.Errorf("%v allocations of a call that is refused", n)
+	}
+}

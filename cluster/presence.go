@@ -1,0 +1,78 @@
+package cluster
+
+import "time"
+
+// presence is how a member says that it is there, and how many it has seen.
+type presence struct {
+	beat  *beat
+	seen  [10]int64 // the highest number of members, minute by minute
+	epoch int64     // the minute of the latest
+}
+
+// beat is the key of the members.
+type beat struct {
+	m      *Member
+	shard  *shard
+	task   task
+	seq    int64
+	leaves bool
+}
+
+const (
+	beatEvery  = int64(time.Second)
+	beatExpiry = 3 * time.Second
+)
+
+// appear begins to say that the member is there.
+func (m *Member) appear() {
+	m.members.Store(max(1, int64(m.cfg.Members)))
+	b := &beat{m: m, shard: m.shardOf(m.Key("members"))}
+	b.task.do = b.post
+	m.beat = b
+	m.plan(&b.task, m.clock.Now()+m.chance(beatEvery/10))
+}
+
+// leave says that the member goes.
+func (m *Member) leave() {
+	m.mu.Lock()
+	m.beat.leaves = true
+	m.mu.Unlock()
+	m.post(m.beat.shard, m.beat, m.clock.Now())
+}
+
+func (b *beat) post(now int64) {
+	b.m.post(b.shard, b, now)
+	b.m.plan(&b.task, now+beatEvery)
+	b.m.highest(now, 0)
+}
+
+func (b *beat) command(int64) Command {
+	b.m.mu.Lock()
+	defer b.m.mu.Unlock()
+	b.seq++
+	return &Presence{Outcome: Outcome{Key: b.m.Key("members")}, Caller: Caller{b.m.id, b.seq}, Expiry: beatExpiry, Leave: b.leaves}
+}
+
+func (b *beat) answered(c Command, _, received int64, err error) {
+	if err == nil {
+		b.m.highest(received, c.(*Presence).Reply.Members)
+	}
+}
+
+// highest notes how many members there are, and says how many there were at most in ten minutes.
+func (m *Member) highest(now, members int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	minute := now / int64(time.Minute)
+	for m.epoch < minute {
+		m.epoch = max(m.epoch+1, minute-int64(len(m.seen)))
+		m.seen[m.epoch%int64(len(m.seen))] = 0
+	}
+	at := &m.seen[minute%int64(len(m.seen))]
+	*at = max(*at, members)
+	most := max(1, int64(m.cfg.Members))
+	for _, n := range m.seen {
+		most = max(most, n)
+	}
+	m.members.Store(most)
+}

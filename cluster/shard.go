@@ -1,0 +1,283 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-go/penstock/core/clocks"
+)
+
+// shard is a part of the store that answers or not as a whole: whether it is away, and
+// what is to be sent there.
+//
+// A store is away after mostFailures in a row; one that is slow fails too. From then on nobody asks it
+// and nobody waits for it. Every now and then, at a moment drawn by chance, one command is let through,
+// and with its answer the store is back.
+type shard struct {
+	number  int
+	away    atomic.Bool
+	probeAt atomic.Int64 // from when on a command is let through while it is away
+
+	// Under Member.mu:
+	due      []keyed
+	failures int
+	probing  bool
+	since    int64 // it is in this state
+	outages  int64
+	clock    storeClock
+}
+
+const (
+	mostFailures = 5
+	mostInBatch  = 64
+	probeEvery   = int64(time.Second)
+	never        = int64(1<<63 - 1)
+)
+
+// keyed is what a member knows of one key: it makes commands, one at a time.
+type keyed interface {
+	// command is the one to send now, nil if there is none.
+	command(now int64) Command
+	// answered says what has become of it. With an error there is no reply, and nothing of the
+	// command may be read that a store writes.
+	answered(c Command, sent, received int64, err error)
+}
+
+// shardOf is where a key is.
+func (m *Member) shardOf(key string) *shard {
+	number := m.cfg.Store.Shard(key)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.shards[number]
+	if s == nil {
+		s = &shard{number: number}
+		m.shards[number] = s
+	}
+	return s
+}
+
+func (m *Member) allShards() (all []*shard) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.shards {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *shard) int { return a.number - b.number })
+	return all
+}
+
+// post notes that a key has something to send, for the next flush. It returns false if the
+// store is away and nobody is to ask it.
+func (m *Member) post(s *shard, k keyed, now int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.away.Load() {
+		if s.probing || now < s.probeAt.Load() {
+			return false
+		}
+		s.probing = true
+	}
+	s.due = append(s.due, k)
+	return true
+}
+
+// flush sends what was posted, in batches. The caller holds no lock.
+func (m *Member) flush() {
+	for {
+		s, keys := m.takeDue()
+		if s == nil {
+			return
+		}
+		now := m.clock.Now()
+		b := &batch{member: m, shard: s, commands: make([]Command, 0, len(keys)), keys: keys[:0]}
+		for _, k := range keys {
+			if c := k.command(now); c != nil {
+				b.commands = append(b.commands, c)
+				b.keys = append(b.keys, k)
+			}
+		}
+		if len(b.commands) == 0 {
+			m.mu.Lock()
+			s.probing = false
+			m.mu.Unlock()
+			continue
+		}
+		b.send()
+	}
+}
+
+// takeDue takes keys of one shard off those that are due.
+func (m *Member) takeDue() (*shard, []keyed) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.shards {
+		if n := min(len(s.due), mostInBatch); n > 0 {
+			keys := slices.Clone(s.due[:n])
+			s.due = slices.Delete(s.due, 0, n)
+			return s, keys
+		}
+	}
+	return nil, nil
+}
+
+// batch is one round trip.
+type batch struct {
+	member   *Member
+	shard    *shard
+	commands []Command
+	keys     []keyed
+	sent     int64
+	over     atomic.Bool
+}
+
+// send sends it, and doesn't wait unless the store answers at once.
+func (b *batch) send() {
+	m := b.member
+	m.requests.Add(int64(len(b.commands)))
+	ctx, cancel := context.WithCancel(context.Background())
+	b.sent = m.clock.Now()
+	stop := clocks.Alarm(m.clock, m.cfg.Timeout, func() {
+		cancel()
+		b.finish(false)
+	})
+	done := func() {
+		stop()
+		cancel()
+		b.finish(true)
+	}
+	if m.starter != nil {
+		m.starter.Start(ctx, b.commands, done)
+		return
+	}
+	m.running.Go(func() {
+		m.cfg.Store.Do(ctx, b.commands)
+		done()
+	})
+}
+
+// finish tells the keys what has become of their commands, once. Where time is over, the store may be
+// writing replies still, and nobody looks at them.
+func (b *batch) finish(answered bool) {
+	if !b.over.CompareAndSwap(false, true) {
+		return
+	}
+	m := b.member
+	received := m.now()
+	good := answered
+	for _, c := range b.commands {
+		if answered {
+			err := c.Result().Err
+			good = good && (err == nil || errors.Is(err, ErrForeign))
+		}
+	}
+	if answered {
+		if now, ok := saysNow(b.commands); ok && m.stepped(b.shard, now, b.sent, received) {
+			m.dropLeases(b.shard)
+		}
+	}
+	m.judge(b.shard, good, received)
+	for i, c := range b.commands {
+		err := errLate
+		if answered {
+			err = c.Result().Err
+		}
+		b.keys[i].answered(c, b.sent, received, err)
+	}
+	m.flush()
+}
+
+var errLate = errors.New("the store didn't answer in time")
+
+// judge notes whether the store has answered.
+func (m *Member) judge(s *shard, good bool, now int64) {
+	m.mu.Lock()
+	s.probing = false
+	turned := false
+	switch {
+	case good:
+		s.failures = 0
+		turned = s.away.Load()
+	case s.away.Load():
+		s.probeAt.Store(now + probeEvery/2 + m.random.Int64N(probeEvery/2))
+	default:
+		s.failures++
+		turned = s.failures == mostFailures
+		s.probeAt.Store(now + probeEvery/2 + m.random.Int64N(probeEvery/2))
+	}
+	if turned {
+		s.away.Store(!good)
+		s.since = now
+		if !good {
+			s.outages++
+		}
+	}
+	m.mu.Unlock()
+	switch {
+	case turned && good:
+		m.cfg.Logger.Info("the store of cluster rules is back", "shard", s.number)
+	case turned:
+		m.cfg.Logger.Warn("the store of cluster rules is away: they do as their onFailure says", "shard", s.number)
+	}
+}
+
+// storeClock is how far the store's clock is ahead of the member's: between low and high, at a time.
+type storeClock struct {
+	known     bool
+	low, high int64
+	at        int64
+	steps     int64
+}
+
+// The clocks' rates differ by a thousandth at most, and a clock that was set by less than stepTolerance
+// has not been set.
+const (
+	drift         = 1000
+	stepTolerance = int64(5 * time.Millisecond)
+)
+
+// stepped notes what the store's clock shows, and reports whether it was set since the last
+// time.
+func (m *Member) stepped(s *shard, shows, sent, received int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := &s.clock
+	low, high := shows-received, shows-sent
+	may := stepTolerance + (received-c.at)/drift
+	step := c.known && (low > c.high+may || high < c.low-may)
+	if step {
+		c.steps++
+	}
+	c.known, c.low, c.high, c.at = true, low, high, received
+	return step
+}
+
+// storeTime is what the store's clock shows at now, as far as the member knows.
+func (m *Member) storeTime(s *shard, now int64) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return now + (s.clock.low+s.clock.high)/2
+}
+
+// saysNow is what the store's clock showed at the last command that it has executed.
+func saysNow(batch []Command) (now int64, ok bool) {
+	for _, c := range batch {
+		if c.Result().Err != nil {
+			continue
+		}
+		ok = true
+		switch c := c.(type) {
+		case *Take:
+			now = c.Reply.Now
+		case *Turn:
+			now = c.Reply.Now
+		case *Permits:
+			now = c.Reply.Now
+		case *Presence:
+			now = c.Reply.Now
+		}
+	}
+	return now, ok
+}

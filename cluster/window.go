@@ -1,0 +1,355 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// WindowConfig says which window members share.
+type WindowConfig struct {
+	// Shape is that of the window. Its buckets last at least four times Timeout, and whole microseconds.
+	Shape     stat.Shape
+	Threshold float64 // units in an interval, floored
+	Rule
+}
+
+// Window is a window that members share, as one of them has it. What is said in [stat.Window] about limits and
+// shapes holds for all members together, in the store's time. It is safe for concurrent use, and its methods
+// never wait and never ask the store. Where they lack units they have the member ask for more in
+// the background; a call that would wait for those uses [Member.Fetch].
+//
+// Invariants, under mu: the units in lease are of the lot cur, whose bucket was current when it began and is until
+// it ends; next is a lot of a coming bucket, with all its units. What was granted and is neither spent
+// nor in one of them is in backs until it is sent. account has what was spent of lots that are
+// over, and what was admitted without the store.
+type Window struct {
+	lease lease
+
+	refusedUntil shared.Int64  // until then needs beyond room are refused
+	room         shared.Int64  // how much the store said there is
+	missed       shared.Int64  // units that were refused, since the store was asked
+	refused      shared.Int64  // calls, ever
+	threshold    shared.Uint64 // its bits
+	rule         shared.Pointer[Rule]
+
+	m       *Member
+	key     string
+	shard   *shard
+	ring    Ring
+	horizon int64
+
+	mu       sync.Mutex
+	task     task
+	lots     lots
+	cur      uint32 // the lot in lease, 0 if none
+	next     uint32
+	nextLeft int64 // units of next
+	wanted   demand
+	seq      int64
+	epoch    int64 // the key's, 0 if unknown
+	seen     int64 // Take.Seen
+	current  int64 // the bucket that was current, by the last reply
+	edgeLow  int64 // it ends then at the earliest,
+	edgeHigh int64 // and then at the latest
+	aheadAt  int64 // when the next lot is to be fetched; never if it was
+	pause    int64 // no background request for more before that
+	active   int64 // members, by the last reply
+	grown    int64 // what was granted last
+	short    int64 // units that were missing, or about to be, since the last command
+	backs    []Units
+	backAt   int64
+	account  account
+	waiters  []*waiter
+	asking   *waiter // whose need the latest command has
+	inFlight *Take
+	posted   bool
+	left     bool // the member has gone
+	broken   bool // the key is no window
+	retryAt  int64
+
+	fallback fallback
+	requests int64
+	waited   int64
+}
+
+// Window returns the window of a key. All that use the same key and shape have one. It does nothing by
+// itself until it is used, and needs no closing.
+func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
+	if err := cfg.Shape.Validate(); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	timeout, width := cfg.Normalized().Timeout, cfg.Shape.Width()
+	switch {
+	case width < 4*timeout:
+		return nil, fmt.Errorf("cluster: buckets of %v: they last at least four times the timeout, %v; use fewer buckets or a longer interval", width, 4*timeout)
+	case width%time.Microsecond != 0:
+		return nil, fmt.Errorf("cluster: buckets of %v: they last whole microseconds", width)
+	case !validThreshold(cfg.Threshold):
+		return nil, errThreshold
+	}
+	shape := fmt.Sprintf("%d/%d/%t", cfg.Shape.Interval, cfg.Shape.Buckets, cfg.Shape.Strict)
+	key = m.Key("window", key, shape)
+	shard := m.shardOf(key)
+	w, ok := limitOf(m, key, func() *Window {
+		w := &Window{m: m, key: key, shard: shard, horizon: horizonOf(width), active: 1, aheadAt: never, backAt: never}
+		w.ring = Ring{Shape: cfg.Shape, Phase: time.Duration(phaseOf(key, int64(width)))}
+		w.task.do = w.turn
+		return w
+	})
+	if !ok {
+		return nil, errors.New("cluster: the key is that of another kind of limit")
+	}
+	w.Configure(cfg.Threshold, cfg.Rule)
+	return w, nil
+}
+
+var errThreshold = errors.New("cluster: a threshold is a number from 0 to 2^30")
+
+func validThreshold(x float64) bool { return x >= 0 && x <= mostUnits } // NaN is neither
+
+// Configure gives the window another threshold, and another rule but for its shape. What was admitted
+// counts on.
+func (w *Window) Configure(threshold float64, rule Rule) {
+	rule = rule.Normalized()
+	w.rule.Store(&rule)
+	w.threshold.Store(math.Float64bits(threshold))
+}
+
+// Timeout is the longest that a call waits for the store.
+func (w *Window) Timeout() time.Duration { return w.rule.Load().Timeout }
+
+// limit is what the window holds.
+func (w *Window) limit() int64 {
+	threshold := math.Float64frombits(w.threshold.Load())
+	if w.rule.Load().Scope == PerMember {
+		threshold *= float64(w.m.Members())
+	}
+	return int64(min(threshold, mostUnits))
+}
+
+// Ask says what TryAdd would do. It takes nothing; a call that is refused counts as such.
+func (w *Window) Ask(now, n int64) (a Answer) {
+	if w.lease.has(now, n) {
+		return Fits
+	}
+	if a = Refuses; !w.refuses(now, n) {
+		w.mu.Lock()
+		a = w.ask(now, n)
+		w.mu.Unlock()
+	}
+	if a == Refuses {
+		w.miss(n)
+	}
+	return a
+}
+
+// refuses reports whether the store has said that there is no room.
+func (w *Window) refuses(now, n int64) bool {
+	return now < w.refusedUntil.Load() && n > w.room.Load() || n > w.limit()
+}
+
+// ask is Ask, with mu.
+func (w *Window) ask(now, n int64) Answer {
+	w.roll(now)
+	switch {
+	case w.lease.has(now, n):
+		return Fits
+	case w.refuses(now, n):
+		return Refuses
+	case w.away():
+		return w.askAway(now, n)
+	}
+	return Lacks
+}
+
+// TryAdd takes n units at now if the member has them. The token is what [Window.Cancel] wants. Where it has
+// not, it says false and has more fetched, unless there are none.
+func (w *Window) TryAdd(now, n int64) (token int64, ok bool) {
+	number, ran, ok := w.lease.take(now, n)
+	if !ok {
+		return w.tryAdd(now, n)
+	}
+	if ran {
+		w.kick(now)
+	}
+	return leased(number), true
+}
+
+// tryAdd is TryAdd without a lease.
+func (w *Window) tryAdd(now, n int64) (token int64, ok bool) {
+	if w.refuses(now, n) {
+		w.miss(n)
+		return 0, false
+	}
+	w.mu.Lock()
+	w.roll(now)
+	token, ok = w.spend(now, n)
+	post := false
+	if !ok {
+		if away := w.away(); away {
+			token, ok = w.takeAway(now, n)
+		}
+		w.short += n
+		post = w.want(now)
+	}
+	w.mu.Unlock()
+	if !ok {
+		w.miss(n)
+	}
+	if post {
+		w.m.flush()
+	}
+	return token, ok
+}
+
+// spend takes units of the lease, with mu.
+func (w *Window) spend(now, n int64) (token int64, ok bool) {
+	number, _, ok := w.lease.take(now, n)
+	return leased(number), ok
+}
+
+// miss counts a call that is refused.
+func (w *Window) miss(n int64) {
+	w.missed.Add(n)
+	w.refused.Add(1)
+}
+
+// kick has more fetched, as few are left.
+func (w *Window) kick(now int64) {
+	w.mu.Lock()
+	w.short++
+	post := w.want(now)
+	w.mu.Unlock()
+	if post {
+		w.m.flush()
+	}
+}
+
+// A token says where units are from, in its last two bits: from a lot, whose number is before them, from the
+// window of the fallback, whose bucket is, or from nowhere.
+const (
+	fromLot = iota
+	fromFallback
+	fromNowhere
+	tokenBits = 2
+)
+
+func leased(number uint32) int64 { return int64(number)<<tokenBits | fromLot }
+
+// Cancel gives n units back that TryAdd or Fetch took and that are not used: to the lease, to the
+// store if the lease is over, or to the fallback.
+func (w *Window) Cancel(token, n int64) {
+	number := uint32(token >> tokenBits)
+	if token&(1<<tokenBits-1) != fromLot {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.cancelAway(token, n)
+		return
+	}
+	if w.lease.giveBack(number, n) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.lots.find(number)
+	switch {
+	case l == nil || l.epoch != w.epoch:
+		return // nobody can say any more where they are
+	case number == w.cur:
+		if w.lease.giveBack(number, n) { // it began since
+			return
+		}
+	case number == w.next:
+		w.nextLeft += n
+		return
+	}
+	e := w.account.of(l.bucket)
+	e.counted = max(0, e.counted-n)
+	w.handBack(l.bucket, n)
+	w.schedule(w.m.clock.Now())
+}
+
+// Holds reports whether a call that was granted units, and has waited since, may run at now: their
+// bucket is current.
+func (w *Window) Holds(now, token int64) bool {
+	if token&(1<<tokenBits-1) != fromLot {
+		return w.holdsAway(now, token)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.lots.find(uint32(token >> tokenBits))
+	return l != nil && l.epoch == w.epoch && now >= l.starts && now < l.ends
+}
+
+// RetryAfter is how long after now n units may fit, as far as the member knows; false if they never
+// will.
+func (w *Window) RetryAfter(now, n int64) (time.Duration, bool) {
+	if n > w.limit() {
+		return 0, false
+	}
+	if until := w.refusedUntil.Load(); now < until && n > w.room.Load() {
+		return time.Duration(until - now), true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.away() {
+		return w.retryAway(now, n)
+	}
+	return 0, true
+}
+
+// WindowFigures are what a window has done. The counters only grow.
+type WindowFigures struct {
+	Leased   int64 `json:"leased"`         // units that are ready to be spent
+	Refused  int64 `json:"refusedLocally"` // calls, without asking the store
+	Requests int64 `json:"storeRequests"`  // commands that were sent
+	Waited   int64 `json:"waitedForStore"` // calls
+	Active   int64 `json:"active"`         // members that take, by the last reply
+	Away     bool  `json:"away"`           // the store doesn't answer
+	Limit    int64 `json:"limit"`          // of all members together
+}
+
+// Figures are what the window has done.
+func (w *Window) Figures() WindowFigures {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return WindowFigures{
+		Leased: unitsOf(w.lease.word.Load()), Refused: w.refused.Load(), Requests: w.requests, Waited: w.waited,
+		Active: w.active, Away: w.away(), Limit: w.limit(),
+	}
+}
+
+// Succeed has the window begin with what another one, whose place it takes, has admitted and
+// still counts.
+func (w *Window) Succeed(old *Window) {
+	if w == old {
+		return
+	}
+	old.mu.Lock()
+	now := w.m.clock.Now()
+	old.roll(now)
+	entries := append(account(nil), old.account...)
+	if l := old.lots.find(old.cur); l != nil {
+		entries = append(entries, admitted{bucket: l.bucket, counted: l.granted - unitsOf(old.lease.word.Load())})
+	}
+	old.mu.Unlock()
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range entries {
+		to := w.account.of(w.ring.Bucket(old.ring.Begins(e.bucket+1) - 1))
+		to.own += e.counted + e.own + e.told
+		to.at = now
+	}
+}
+
+func (w *Window) on() *shard { return w.shard }
+
+// away reports whether the store is to be done without. It needs mu.
+func (w *Window) away() bool { return w.broken || w.shard.away.Load() }

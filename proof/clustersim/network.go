@@ -1,0 +1,188 @@
+package clustersim
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+)
+
+// Server is the store of a world, with a clock of its own and a replica that is a little behind.
+type Server struct {
+	world  *World
+	Clock  *Clock
+	memory *cluster.Memory
+	// Replica is by how much it is behind; 0 if there is none.
+	Replica time.Duration
+	late    *replica
+	Down    bool
+	// Commands is how many it has executed, Busiest how many in its busiest 50 ms.
+	Commands, Busiest int64
+	slot, inSlot      int64
+
+	rings map[string]cluster.Ring
+	heads map[string]int64
+	book  *Book
+}
+
+type replica struct {
+	clock  *frozen
+	memory *cluster.Memory
+	queue  []written
+}
+
+type written struct {
+	at, shows int64
+	batch     []cluster.Command
+}
+
+// frozen is a clock that shows what it is told.
+type frozen struct {
+	now  int64
+	live *Clock // goes by it instead, if it isn't nil
+}
+
+func (f *frozen) Now() int64 {
+	if f.live != nil {
+		return f.live.Now()
+	}
+	return f.now
+}
+
+// NewServer starts a store.
+func (w *World) NewServer(behind time.Duration) *Server {
+	s := &Server{world: w, Clock: w.NewClock(0, 1), Replica: behind, rings: map[string]cluster.Ring{}, heads: map[string]int64{}}
+	s.memory = cluster.NewMemory(s.Clock)
+	s.late = newReplica()
+	return s
+}
+
+func newReplica() *replica {
+	clock := new(frozen)
+	return &replica{clock: clock, memory: cluster.NewMemory(clock)}
+}
+
+// Flush has the store lose everything.
+func (s *Server) Flush() { s.memory.Flush() }
+
+// Delete has the store lose the key of a window, which it reports having had.
+func (s *Server) Delete(key string) bool { return s.memory.Delete(key) }
+
+// Failover has the replica take its place. What it hasn't heard of is lost.
+func (s *Server) Failover() {
+	s.catchUp()
+	s.memory = s.late.memory
+	s.late.clock.live = s.Clock
+	s.late = newReplica()
+	s.Replica = 0 // nobody has set one up again
+}
+
+func (s *Server) catchUp() {
+	for len(s.late.queue) > 0 && s.late.queue[0].at <= s.world.now-int64(s.Replica) {
+		x := s.late.queue[0]
+		s.late.queue = s.late.queue[1:]
+		s.late.clock.now = x.shows
+		s.late.memory.Do(context.Background(), x.batch)
+	}
+}
+
+func (s *Server) execute(batch []cluster.Command) {
+	if s.Replica > 0 {
+		s.late.queue = append(s.late.queue, written{s.world.now, s.Clock.Now(), clone(batch)})
+		s.catchUp()
+	}
+	s.Commands += int64(len(batch))
+	if slot := s.world.now / int64(50*time.Millisecond); slot != s.slot {
+		s.slot, s.inSlot = slot, 0
+	}
+	s.inSlot += int64(len(batch))
+	s.Busiest = max(s.Busiest, s.inSlot)
+	s.memory.Do(context.Background(), batch)
+	for _, c := range batch {
+		if t, ok := c.(*cluster.Take); ok && t.Err == nil {
+			s.rings[t.Key] = t.Ring
+			if from := s.heads[t.Key]; t.Reply.Current < from {
+				s.book.fold(t.Ring, from, t.Reply.Current)
+			}
+			s.heads[t.Key] = t.Reply.Current
+		}
+	}
+}
+
+// clone copies commands, as they were sent.
+func clone(batch []cluster.Command) []cluster.Command {
+	copies := make([]cluster.Command, len(batch))
+	for i, c := range batch {
+		switch c := c.(type) {
+		case *cluster.Take:
+			x := *c
+			copies[i] = &x
+		case *cluster.Turn:
+			x := *c
+			copies[i] = &x
+		case *cluster.Permits:
+			x := *c
+			copies[i] = &x
+		case *cluster.Presence:
+			x := *c
+			copies[i] = &x
+		}
+	}
+	return copies
+}
+
+// Link is the way of one member to the store. It is a cluster.Store.
+type Link struct {
+	server *Server
+	clock  *Clock
+	// Latency of each way, plus up to Jitter.
+	Latency, Jitter time.Duration
+	// The chance that a batch is lost on its way, that its replies are, and that somebody in between sends
+	// it once more, some time later.
+	LostBefore, LostAfter, Repeated float64
+	Cut                             bool // nothing goes through
+}
+
+// NewLink connects a member.
+func (s *Server) NewLink(c *Clock) *Link { return &Link{server: s, clock: c} }
+
+// Do is never called: the link is a Starter.
+func (l *Link) Do(context.Context, []cluster.Command) { panic("a link is a Starter") }
+
+// Shard is 0.
+func (l *Link) Shard(string) int { return 0 }
+
+func (l *Link) way() time.Duration {
+	d := l.Latency
+	if l.Jitter > 0 {
+		d += time.Duration(l.server.world.Random.Int64N(int64(l.Jitter)))
+	}
+	return max(d, 1)
+}
+
+// Start sends a batch.
+func (l *Link) Start(_ context.Context, batch []cluster.Command, done func()) {
+	w := l.server.world
+	random := w.Random
+	if l.Cut || random.Float64() < l.LostBefore {
+		return
+	}
+	if random.Float64() < l.Repeated {
+		again := clone(batch)
+		w.After(l.way()+time.Duration(random.Int64N(int64(60*time.Millisecond))), func() {
+			if !l.server.Down {
+				l.server.execute(again)
+			}
+		})
+	}
+	w.After(l.way(), func() {
+		if l.server.Down {
+			return
+		}
+		l.server.execute(batch)
+		if l.Cut || random.Float64() < l.LostAfter {
+			return
+		}
+		l.clock.in(l.way(), done)
+	})
+}
