@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Limit is what a call may lack something of: a [Window].
+// Limit is what a call may lack something of: a [Window], a [Throttle] or a [Semaphore].
 type Limit interface {
 	// Timeout is the longest that a call waits for the store.
 	Timeout() time.Duration

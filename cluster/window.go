@@ -103,7 +103,7 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 		return w
 	})
 	if !ok {
-		return nil, errors.New("cluster: the key is that of another kind of limit")
+		return nil, errOtherKind
 	}
 	w.Configure(cfg.Threshold, cfg.Rule)
 	return w, nil

@@ -1,0 +1,377 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// SemaphoreConfig says which permits members share.
+type SemaphoreConfig struct {
+	Threshold float64 // permits at once, floored
+	// Expiry is how long the permits of a member that has died are held; from 1 s to 1 min, 0 means 2 s.
+	Expiry time.Duration
+	Rule
+}
+
+// Semaphore is how many calls of all members may run at once. A member says to the store in absolute numbers how many
+// permits it holds; it holds some more than it uses where the limit is large, and gives back those that it hasn't used
+// for idlePermits. A member that says nothing for Expiry has lost its permits: one that is stopped for longer, or cut off,
+// may find them given away while its calls still run. It is safe for concurrent use, and waits for nothing; see [Window].
+//
+// Invariant, under mu: what the store counts for this member is held at least, while expires is to come; a
+// command on its way that asks for less lowers held as it is sent, one that asks for more raises it with
+// the reply. So used beyond held is what was admitted without the store, or before the permits were lost.
+type Semaphore struct {
+	m     *Member
+	key   string
+	shard *shard
+
+	mu       sync.Mutex
+	cfg      SemaphoreConfig
+	task     task
+	used     int64 // by calls that run
+	peak     int64 // used at most, since permits were given back last
+	held     int64
+	expires  int64
+	renewAt  int64
+	idleAt   int64
+	refused  int64 // until then what is beyond held is refused
+	active   int64
+	short    int64 // permits that were missing since the last command
+	seq      int64
+	waiters  []*waiter
+	inFlight *Permits
+	posted   bool
+	left     bool
+	figures  WindowFigures
+}
+
+const (
+	idlePermits   = int64(100 * time.Millisecond)
+	defaultExpiry = 2 * time.Second
+)
+
+// Semaphore returns the semaphore of a key. All that use the same key have one, and the latest configuration
+// holds.
+func (m *Member) Semaphore(key string, cfg SemaphoreConfig) (*Semaphore, error) {
+	cfg.Expiry = cmp.Or(cfg.Expiry, defaultExpiry)
+	switch {
+	case cfg.Expiry < time.Second || cfg.Expiry > time.Minute:
+		return nil, fmt.Errorf("cluster: an expiry of %v: use 1s to 1m", cfg.Expiry)
+	case !validThreshold(cfg.Threshold):
+		return nil, errThreshold
+	}
+	key = m.Key("semaphore", key)
+	shard := m.shardOf(key)
+	s, ok := limitOf(m, key, func() *Semaphore {
+		s := &Semaphore{m: m, key: key, shard: shard, active: 1, idleAt: never}
+		s.task.do = s.turn
+		return s
+	})
+	if !ok {
+		return nil, errOtherKind
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cfg.Rule = cfg.Normalized()
+	s.cfg = cfg
+	return s, nil
+}
+
+// Timeout is the longest that a call waits for the store.
+func (s *Semaphore) Timeout() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cfg.Timeout
+}
+
+// Ask says what TryAcquire would do. It takes nothing; a call that is refused counts as such.
+func (s *Semaphore) Ask(now, n int64) Answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.ask(now, n)
+	if a == Refuses {
+		s.figures.Refused++
+	}
+	return a
+}
+
+func (s *Semaphore) ask(now, n int64) Answer {
+	switch {
+	case s.used+n <= s.good(now):
+		return Fits
+	case n > s.limit() || now < s.refused:
+		return Refuses
+	case !s.shard.away.Load():
+		return Lacks
+	case s.fitsAway(n):
+		return Fits
+	}
+	return Refuses
+}
+
+// TryAcquire takes n permits if the member has them. Where it has not, more are asked for.
+func (s *Semaphore) TryAcquire(now, n int64) bool {
+	s.mu.Lock()
+	a := s.ask(now, n)
+	post := false
+	switch a {
+	case Fits:
+		s.take(n)
+	case Refuses:
+		s.figures.Refused++
+	}
+	if a == Lacks || s.shard.away.Load() {
+		s.short += n
+		post = s.want(now)
+	}
+	s.mu.Unlock()
+	if post {
+		s.m.flush()
+	}
+	return a == Fits
+}
+
+// Release gives n permits back that TryAcquire or Fetch took.
+func (s *Semaphore) Release(now, n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = max(0, s.used-n)
+	s.serve(now)
+	if s.held > s.used && s.idleAt == never {
+		s.idleAt = now + idlePermits
+		s.schedule(now)
+	}
+}
+
+// Figures are what the semaphore has done; Leased are permits that the member holds.
+func (s *Semaphore) Figures() WindowFigures {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.figures
+	f.Leased, f.Active, f.Limit, f.Away = s.held, s.active, s.limit(), s.shard.away.Load()
+	return f
+}
+
+// The methods below need mu, but for those of keyed, handled and Limit.
+
+func (s *Semaphore) limit() int64 {
+	threshold := s.cfg.Threshold
+	if s.cfg.Scope == PerMember {
+		threshold *= float64(s.m.Members())
+	}
+	return int64(min(threshold, mostUnits))
+}
+
+// good is how many permits the member holds by now.
+func (s *Semaphore) good(now int64) int64 {
+	if now >= s.expires {
+		return 0
+	}
+	return s.held
+}
+
+func (s *Semaphore) take(n int64) {
+	s.used += n
+	s.peak = max(s.peak, s.used)
+}
+
+// fitsAway reports whether n permits fit without the store.
+func (s *Semaphore) fitsAway(n int64) bool {
+	switch s.cfg.OnFailure {
+	case Open:
+		return true
+	case Local:
+		// A share of less than one permit is one: a permit that nobody could ever take would be none.
+		return s.used+n <= max(min(1, s.limit()), s.limit()/s.m.Members())
+	}
+	return false
+}
+
+func (s *Semaphore) want(now int64) bool {
+	if s.inFlight != nil || s.posted || s.left || !s.due(now) {
+		return false
+	}
+	s.posted = s.m.post(s.shard, s, now)
+	return s.posted
+}
+
+func (s *Semaphore) due(now int64) bool {
+	return len(s.waiters) > 0 || s.short > 0 || s.held > 0 && now >= s.renewAt || now >= s.idleAt ||
+		s.used > s.held && now >= s.renewAt
+}
+
+func (s *Semaphore) schedule(now int64) {
+	at := s.idleAt
+	if s.held > 0 || s.used > 0 {
+		at = min(at, max(s.renewAt, now+int64(time.Millisecond)))
+	}
+	if s.inFlight != nil || s.left || at == never {
+		s.m.unplan(&s.task)
+		return
+	}
+	if s.shard.away.Load() {
+		at = max(at, now+idlePermits)
+	}
+	s.m.plan(&s.task, at)
+}
+
+func (s *Semaphore) turn(now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.want(now) {
+		s.schedule(now)
+	}
+}
+
+func (s *Semaphore) command(now int64) Command {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.posted = false
+	if s.inFlight != nil {
+		return nil
+	}
+	c := &Permits{Outcome: Outcome{Key: s.key}, Limit: s.limit(), Claim: s.used, Need: s.used, Want: s.held, Expiry: s.cfg.Expiry}
+	if now >= s.idleAt {
+		c.Want = max(s.used, s.peak)
+		s.peak = s.used
+		s.idleAt = never
+		if c.Want > s.used {
+			s.idleAt = now + idlePermits
+		}
+	}
+	if len(s.waiters) > 0 || s.short > 0 {
+		c.Need = s.used + max(1, s.short)
+		if len(s.waiters) > 0 {
+			c.Need = s.used + s.waiters[0].need.Units
+		}
+		want := s.used + s.short
+		for _, x := range s.waiters {
+			want += x.need.Units
+		}
+		if s.limit() >= 2*s.active { // some more, for the next calls
+			want += (want + 3) / 4
+		}
+		c.Want = max(c.Want, c.Need, want)
+		if s.idleAt == never {
+			s.idleAt = now + idlePermits
+		}
+	}
+	s.short = 0
+	s.held = min(s.held, max(c.Want, c.Claim)) // what is given back is not used any more
+	s.seq++
+	c.Caller = Caller{s.m.id, s.seq}
+	s.inFlight = c
+	s.figures.Requests++
+	return c
+}
+
+func (s *Semaphore) answered(command Command, sent, received int64, err error) {
+	c := command.(*Permits)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight = nil
+	s.renewAt = received + int64(s.cfg.Expiry)/3
+	if err != nil {
+		s.renewAt = received + int64(s.cfg.Expiry)/8
+		for _, x := range s.waiters {
+			s.decideAway(x)
+		}
+		s.waiters = nil
+		s.schedule(received)
+		return
+	}
+	s.held, s.active = c.Reply.Held, max(1, c.Reply.Active)
+	s.expires = sent + shorter(s.cfg.Expiry) - s.m.lag
+	s.refused = 0
+	s.serve(received)
+	if c.Need > c.Claim && c.Reply.Held < c.Need {
+		s.refused = received + turnsAhead/2 + s.m.chance(turnsAhead) // nobody can say when one comes free
+		for _, x := range s.waiters {
+			s.figures.Refused++
+			x.decide(false)
+		}
+		s.waiters = nil
+	}
+	s.want(received)
+	s.schedule(received)
+}
+
+// serve gives calls that wait the permits that there are.
+func (s *Semaphore) serve(now int64) {
+	s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool {
+		if s.used+x.need.Units <= s.good(now) {
+			s.take(x.need.Units)
+			x.decide(true)
+		}
+		return x.decided
+	})
+}
+
+func (s *Semaphore) decideAway(x *waiter) {
+	ok := s.fitsAway(x.need.Units)
+	if ok {
+		s.take(x.need.Units)
+	}
+	x.decide(ok)
+}
+
+func (s *Semaphore) enter(x *waiter, now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch a := s.ask(now, x.need.Units); {
+	case a == Fits:
+		s.take(x.need.Units)
+		x.decide(true)
+	case a == Refuses:
+		s.figures.Refused++
+		x.decide(false)
+	default:
+		s.figures.Waited++
+		s.waiters = append(s.waiters, x)
+	}
+	if s.shard.away.Load() {
+		s.short = 1
+	}
+	s.want(now)
+}
+
+func (s *Semaphore) expire(x *waiter, _ int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x.decided {
+		return
+	}
+	s.waiters = slices.DeleteFunc(s.waiters, func(y *waiter) bool { return x == y })
+	s.decideAway(x)
+}
+
+func (s *Semaphore) giveBack(n *Need) { s.Release(s.m.clock.Now(), n.Units) }
+
+func (s *Semaphore) on() *shard { return s.shard }
+
+// drop has the permits renewed at once: until when they are good, nobody knows.
+func (s *Semaphore) drop(now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.renewAt = now
+	s.schedule(now)
+}
+
+// leave gives all permits back but those of calls that run.
+func (s *Semaphore) leave(now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.waiters {
+		s.decideAway(x)
+	}
+	s.waiters = nil
+	s.idleAt, s.peak = now, s.used
+	s.left = true
+	if s.held > 0 && !s.posted && s.inFlight == nil {
+		s.posted = s.m.post(s.shard, s, now)
+	}
+}

@@ -1,0 +1,341 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ThrottleConfig says which turns members share.
+type ThrottleConfig struct {
+	Interval  time.Duration // from 1 ms to 24 h
+	Threshold float64       // turns in an interval, more than 0
+	Rule
+}
+
+// Throttle spaces the calls of all members: each unit has its turn, Interval / Threshold after the one before. A lease is
+// some turns in a row, of at most turnsAhead, that the member gives to its calls; those that nobody takes are lost. The rate is
+// exact; two calls of different members may be closer than the spacing by a round trip, as each counts its
+// turns from when the reply came. It is safe for concurrent use, and waits for nothing; see [Window].
+type Throttle struct {
+	m     *Member
+	key   string
+	shard *shard
+
+	mu       sync.Mutex
+	cfg      ThrottleConfig
+	next     int64 // when the next turn of the lease is
+	left     int64 // turns of the lease
+	spacing  int64 // of the lease
+	last     int64 // no turn that the store gives away is earlier than a spacing after that
+	short    int64 // units that were missing since the last command
+	wanted   demand
+	waiters  []*waiter
+	asking   *waiter // whose need the latest command has
+	inFlight *Turn
+	posted   bool
+	own      int64 // the latest turn that was given without the store
+	figures  WindowFigures
+}
+
+const turnsAhead = int64(20 * time.Millisecond)
+
+// Throttle returns the throttle of a key. All that use the same key have one, and the latest configuration
+// holds.
+func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
+	switch {
+	case cfg.Interval < time.Millisecond || cfg.Interval > 24*time.Hour:
+		return nil, fmt.Errorf("cluster: an interval of %v: use 1ms to 24h", cfg.Interval)
+	case !validThreshold(cfg.Threshold) || cfg.Threshold == 0:
+		return nil, errThreshold
+	}
+	key = m.Key("throttle", key)
+	shard := m.shardOf(key)
+	t, ok := limitOf(m, key, func() *Throttle { return &Throttle{m: m, key: key, shard: shard} })
+	if !ok {
+		return nil, errOtherKind
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	cfg.Rule = cfg.Normalized()
+	t.cfg = cfg
+	return t, nil
+}
+
+var errOtherKind = errors.New("cluster: the key is that of another kind of limit")
+
+// Timeout is the longest that a call waits for the store. Its turn it may wait for longer.
+func (t *Throttle) Timeout() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cfg.Timeout
+}
+
+// spaced is the time between two units, rounded up. It needs mu.
+func (t *Throttle) spaced() int64 {
+	threshold := t.cfg.Threshold
+	if t.cfg.Scope == PerMember {
+		threshold *= float64(t.m.Members())
+	}
+	return int64(min(math.Ceil(float64(t.cfg.Interval)/threshold), float64(24*time.Hour)))
+}
+
+// Ask says what TryTake would do, and which wait it would say. It takes nothing.
+func (t *Throttle) Ask(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if wait, ok := t.turn(now, n, maxWait, false); ok {
+		return Fits, wait
+	}
+	switch {
+	case t.refuses(now, n, maxWait):
+		t.figures.Refused++
+		return Refuses, 0
+	case t.shard.away.Load():
+		if wait, ok := t.turnAway(now, n, maxWait, false); ok {
+			return Fits, wait
+		}
+		t.figures.Refused++
+		return Refuses, 0
+	}
+	return Lacks, 0
+}
+
+// TryTake takes the turn of a call of n units, if the member has it and the call need not wait for it longer than
+// maxWait. Where it has none, more are fetched.
+func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Duration, ok bool) {
+	t.mu.Lock()
+	post := false
+	switch wait, ok = t.turn(now, n, maxWait, true); {
+	case ok:
+		t.wanted.units += n
+	case t.refuses(now, n, maxWait):
+		t.figures.Refused++
+	case t.shard.away.Load():
+		wait, ok = t.turnAway(now, n, maxWait, true)
+		t.short += n
+		post = t.want(now)
+	default:
+		t.short += n
+		post = t.want(now)
+	}
+	t.mu.Unlock()
+	if post {
+		t.m.flush()
+	}
+	return wait, ok
+}
+
+// RetryAfter is how long after now a call may have its turn within maxWait, as far as the member knows.
+func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duration, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last := t.last
+	if t.shard.away.Load() {
+		last = t.own
+	}
+	return until(last+n*t.spaced()-int64(maxWait), now), true
+}
+
+// Figures are what the throttle has done; Leased are turns.
+func (t *Throttle) Figures() WindowFigures {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.figures
+	f.Leased, f.Away = t.left, t.shard.away.Load()
+	return f
+}
+
+// The methods below need mu, but for those of keyed, handled and Limit.
+
+// turn gives a call the turn that its last unit has. Turns that have passed are lost.
+func (t *Throttle) turn(now, n int64, maxWait time.Duration, take bool) (wait time.Duration, ok bool) {
+	if t.left > 0 && t.next < now {
+		lost := min(t.left, (now-t.next+t.spacing-1)/t.spacing)
+		t.next += lost * t.spacing
+		t.left -= lost
+	}
+	at := t.next + (n-1)*t.spacing
+	if n > t.left || at-now > int64(maxWait) {
+		return 0, false
+	}
+	if take {
+		t.next = at + t.spacing
+		t.left -= n
+	}
+	return time.Duration(at - now), true
+}
+
+// refuses reports whether the store's next turn is too late: turns that were given away stay so.
+func (t *Throttle) refuses(now, n int64, maxWait time.Duration) bool {
+	return t.last+n*t.spaced()-now > int64(maxWait)
+}
+
+// turnAway is turn without the store.
+func (t *Throttle) turnAway(now, n int64, maxWait time.Duration, take bool) (wait time.Duration, ok bool) {
+	switch t.cfg.OnFailure {
+	case Open:
+		return 0, true
+	case Closed:
+		return 0, false
+	}
+	at := max(now, max(t.own, t.last)+n*t.spaced()*t.m.Members())
+	if at-now > int64(maxWait) {
+		return 0, false
+	}
+	if take {
+		t.own = at
+	}
+	return time.Duration(at - now), true
+}
+
+// want posts the throttle if there is something to ask for.
+func (t *Throttle) want(now int64) bool {
+	if t.inFlight != nil || t.posted || t.short == 0 && len(t.waiters) == 0 {
+		return false
+	}
+	t.posted = t.m.post(t.shard, t, now)
+	return t.posted
+}
+
+func (t *Throttle) command(now int64) Command {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.posted = false
+	short := t.short
+	t.short = 0
+	if t.inFlight != nil || short == 0 && len(t.waiters) == 0 {
+		return nil
+	}
+	t.wanted.look(now, turnsAhead)
+	spacing := t.spaced()
+	c := &Turn{Outcome: Outcome{Key: t.key}, Spacing: time.Duration(spacing), Need: 1, Within: time.Duration(turnsAhead)}
+	if len(t.waiters) > 0 {
+		t.asking = t.waiters[0]
+		c.Need, c.Within = t.asking.need.Units, t.asking.need.MaxWait
+		short = 0
+		for _, x := range t.waiters {
+			short += x.need.Units
+		}
+	}
+	c.Want = max(c.Need, min(max(short, t.wanted.over(turnsAhead)), turnsAhead/spacing))
+	t.inFlight = c
+	t.figures.Requests++
+	return c
+}
+
+func (t *Throttle) answered(command Command, sent, received int64, err error) {
+	c := command.(*Turn)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.inFlight = nil
+	if err != nil {
+		t.failAll(received)
+		return
+	}
+	r := &c.Reply
+	spacing := int64(c.Spacing)
+	first := received + longer(r.Wait) + t.m.lag
+	if r.Granted == 0 {
+		t.last = sent + shorter(r.Wait) - c.Need*spacing
+	} else {
+		t.last = sent + shorter(r.Wait) + (r.Granted-c.Need)*spacing
+		// What was left of the last lease is lost. The first turn is one, of however many units.
+		t.next, t.left, t.spacing = first, r.Granted-c.Need+1, spacing
+	}
+	t.serve(c, received)
+	t.want(received)
+}
+
+// serve gives calls that wait their turns, and refuses those that the store has none for in time.
+func (t *Throttle) serve(c *Turn, now int64) {
+	if x := t.asking; c.Reply.Granted > 0 && len(t.waiters) > 0 && t.waiters[0] == x {
+		t.waiters = t.waiters[1:]
+		x.need.Wait = until(t.next, now)
+		t.left--
+		t.next += t.spacing
+		t.wanted.units += c.Need
+		x.decide(true)
+	}
+	t.waiters = slices.DeleteFunc(t.waiters, func(x *waiter) bool {
+		n, maxWait := x.need.Units, x.need.MaxWait
+		if wait, ok := t.turn(now, n, maxWait, true); ok {
+			x.need.Wait = wait
+			t.wanted.units += n
+			x.decide(true)
+		} else if t.refuses(now, n, maxWait) {
+			t.figures.Refused++
+			x.decide(false)
+		}
+		return x.decided
+	})
+}
+
+func (t *Throttle) failAll(now int64) {
+	for _, x := range t.waiters {
+		t.decideAway(x, now)
+	}
+	t.waiters = nil
+}
+
+func (t *Throttle) decideAway(x *waiter, now int64) {
+	wait, ok := t.turnAway(now, x.need.Units, x.need.MaxWait, true)
+	x.need.Wait = wait
+	x.decide(ok)
+}
+
+func (t *Throttle) enter(x *waiter, now int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, maxWait := x.need.Units, x.need.MaxWait
+	wait, ok := t.turn(now, n, maxWait, true)
+	switch {
+	case ok:
+		x.need.Wait = wait
+		t.wanted.units += n
+		x.decide(true)
+	case t.refuses(now, n, maxWait):
+		t.figures.Refused++
+		x.decide(false)
+	case t.shard.away.Load():
+		t.decideAway(x, now)
+		t.short += n
+		t.want(now)
+	default:
+		t.figures.Waited++
+		t.waiters = append(t.waiters, x)
+		t.want(now)
+	}
+}
+
+func (t *Throttle) expire(x *waiter, now int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x.decided {
+		return
+	}
+	t.waiters = slices.DeleteFunc(t.waiters, func(y *waiter) bool { return x == y })
+	t.decideAway(x, now)
+}
+
+// giveBack does nothing: the turn is lost.
+func (t *Throttle) giveBack(*Need) {}
+
+func (t *Throttle) on() *shard { return t.shard }
+
+// drop forgets the lease, and what is known of the store's turns: its clock was set.
+func (t *Throttle) drop(int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left, t.last = 0, 0
+}
+
+func (t *Throttle) leave(now int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left = 0
+	t.failAll(now)
+}

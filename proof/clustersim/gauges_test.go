@@ -1,0 +1,154 @@
+package clustersim
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+)
+
+// members are some that share, by links that delay and lose.
+func members(w *World, s *Server, most int) []*Node {
+	r := w.Random
+	nodes := make([]*Node, 1+r.IntN(most))
+	for i := range nodes {
+		c := w.NewClock(time.Duration(r.Int64N(int64(time.Hour))), 1+(r.Float64()-0.5)/1000)
+		l := s.NewLink(c)
+		l.Latency = time.Duration(r.Int64N(int64(3 * time.Millisecond)))
+		l.Jitter = time.Duration(1 + r.Int64N(int64(3*time.Millisecond)))
+		l.LostBefore, l.LostAfter, l.Repeated = r.Float64()/10, r.Float64()/10, r.Float64()/10
+		nodes[i] = s.NewNode(c, l, 0)
+	}
+	return nodes
+}
+
+// permits plays calls that run for a while, and returns by how many permits the limit was exceeded.
+func permits(t *testing.T, seed uint64) (over, most int64) {
+	w := NewWorld(seed)
+	defer w.End()
+	r := w.Random
+	s := w.NewServer(0)
+	limit := []int64{1, 6, 40}[r.IntN(3)]
+	running := int64(0)
+	for _, n := range members(w, s, 4) {
+		g, err := n.Member.Semaphore("g", cluster.SemaphoreConfig{Threshold: float64(limit), Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := func(units int64) {
+			running += units
+			most = max(most, running)
+			_ = n.Clock.Sleep(context.Background(), time.Duration(r.Int64N(int64(200*time.Millisecond))))
+			running -= units
+			g.Release(n.Clock.Now(), units)
+		}
+		for range 10 + r.IntN(60) {
+			units := 1 + r.Int64N(3)
+			w.After(time.Duration(r.Int64N(int64(1500*time.Millisecond))), func() {
+				n.Clock.Call(func() {
+					switch now := n.Clock.Now(); g.Ask(now, units) {
+					case cluster.Fits:
+						if g.TryAcquire(now, units) {
+							run(units)
+						}
+					case cluster.Lacks:
+						need := []cluster.Need{{Limit: g, Units: units}}
+						if err := n.Member.Fetch(context.Background(), g.Timeout(), need); err != nil {
+							t.Error(err)
+						}
+						if need[0].Got {
+							run(units)
+						}
+					}
+				})
+			})
+		}
+		if r.IntN(3) == 0 {
+			at, d := time.Duration(r.Int64N(int64(time.Second))), time.Duration(r.Int64N(int64(time.Second)))
+			w.After(at, func() { n.Link.Cut = true })
+			w.After(at+d, func() { n.Link.Cut = false })
+		}
+	}
+	w.Run(3 * time.Second)
+	if running != 0 {
+		t.Errorf("seed %d: %d run in the end", seed, running)
+	}
+	return max(0, most-limit), most
+}
+
+func TestPermits(t *testing.T) {
+	some := int64(0)
+	for i := range uint64(*schedules) / 4 {
+		over, most := permits(t, *seed+i)
+		if over > 0 {
+			t.Fatalf("seed %d: %d permits beyond the limit", *seed+i, over)
+		}
+		some += most
+	}
+	if some == 0 {
+		t.Fatal("nobody ran")
+	}
+}
+
+// A call is never closer to another one of its member than its cost, and to one of another member by at
+// most a round trip less; and no more calls run than the rate has turns for.
+func TestTurns(t *testing.T) {
+	some := 0
+	for i := range uint64(*schedules) / 4 {
+		seed := *seed + i
+		w := NewWorld(seed)
+		r := w.Random
+		s := w.NewServer(0)
+		spacing := []time.Duration{500 * time.Microsecond, 5 * time.Millisecond, 50 * time.Millisecond}[r.IntN(3)]
+		var ran []int64
+		nodes := members(w, s, 4)
+		for _, n := range nodes {
+			g, err := n.Member.Throttle("t", cluster.ThrottleConfig{Interval: time.Second, Threshold: float64(time.Second / spacing),
+				Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := func(wait time.Duration) {
+				_ = n.Clock.Sleep(context.Background(), wait)
+				ran = append(ran, w.Now())
+			}
+			for range 10 + r.IntN(60) {
+				maxWait := time.Duration(r.Int64N(int64(100 * time.Millisecond)))
+				w.After(time.Duration(r.Int64N(int64(500*time.Millisecond))), func() {
+					n.Clock.Call(func() {
+						now := n.Clock.Now()
+						switch a, _ := g.Ask(now, 1, maxWait); a {
+						case cluster.Fits:
+							if wait, ok := g.TryTake(now, 1, maxWait); ok {
+								run(wait)
+							}
+						case cluster.Lacks:
+							need := []cluster.Need{{Limit: g, Units: 1, MaxWait: maxWait}}
+							if err := n.Member.Fetch(context.Background(), g.Timeout(), need); err != nil {
+								t.Error(err)
+							}
+							if need[0].Got {
+								run(need[0].Wait)
+							}
+						}
+					})
+				})
+			}
+		}
+		w.Run(2 * time.Second)
+		w.End()
+		const roundTrip = 13 * time.Millisecond // at most, and what clocks differ by
+		for k := range ran {
+			for j := range k {
+				if turns := int64(k - j); ran[k]-ran[j] < turns*int64(spacing)-int64(roundTrip) {
+					t.Fatalf("seed %d: %d turns of %v in %v", seed, turns, spacing, time.Duration(ran[k]-ran[j]))
+				}
+			}
+		}
+		some += len(ran)
+	}
+	if some == 0 {
+		t.Fatal("nobody ran")
+	}
+}
