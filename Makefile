@@ -12,7 +12,7 @@ test: ## every test of every module in go.work
 race: ## the same, with the race detector (needs a C compiler)
 short386: ## the short tests on 32 bits
 standalone: ## the short tests of each module without the workspace
-adapters: ## the adapters that are modules of their own, and cluster/redis
+adapters: ## the adapters that are modules of their own, cluster/redis and the exporters
 examples: ## the examples' tests in a copy outside of the repository
 quickstart: ## run examples/quickstart
 perfcheck: ## does a call cost more than it may? Noise can't trip it

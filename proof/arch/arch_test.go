@@ -73,7 +73,8 @@ var layers = []layer{
 	{"adapters/internal/rpctest", public + " adapters/refusal adapters/internal/meet"},             // the cases of those
 	{"adapters/conformance", public + " adapters/refusal adapters/nethttp adapters/internal/meet"}, // the cases of servers of HTTP
 	{"adapters/*", public + " adapters/refusal adapters/nethttp"},
-	{"exporter/*", public},
+	{"exporter/internal/series", "api core stat"}, // labels that are bounded
+	{"exporter/*", public + " exporter/internal/series"},
 	{"datasource/*", public},
 	{"cluster/*", public},
 	{"cmd/*", public},

@@ -1,0 +1,176 @@
+// Package series is what exporters of metrics have in common: what each resource has counted, under
+// labels that are bounded in number and length, whatever callers ask for.
+package series
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Other is the label of all resources beyond the most that have labels of their own.
+const Other = "__other__"
+
+// UsualMost is how many resources have labels of their own where nobody says otherwise.
+const UsualMost = 500
+
+// maxLabel is the most bytes of a label.
+const maxLabel = 128
+
+// Resource is what a resource has counted since it was first asked for, or all others together.
+type Resource struct {
+	Label    string
+	Totals   stat.Counts
+	InFlight int64
+}
+
+// Reader reads the resources of a Guard. A resource that has a label keeps it as long as it is
+// there, and one that is among the others stays there as long; so no sum ever falls because one
+// changes places, or leaves: what the others have counted is added up as it comes. It is safe for
+// concurrent use.
+type Reader struct {
+	guard *api.Guard
+	most  int
+
+	mu    sync.Mutex
+	named map[string]bool        // with labels of their own
+	rest  map[string]stat.Counts // of the others, what is in other already
+	other stat.Counts
+}
+
+// NewReader returns a reader that gives so many resources labels of their own; 0 is UsualMost.
+func NewReader(guard *api.Guard, most int) *Reader {
+	if most <= 0 {
+		most = UsualMost
+	}
+	return &Reader{guard: guard, most: most, named: make(map[string]bool), rest: make(map[string]stat.Counts)}
+}
+
+// Resources are those that calls have asked for, by label; the others last, if there were any.
+func (r *Reader) Resources() []Resource {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	type found struct {
+		name string
+		Resource
+	}
+	var all []found
+	seen := make(map[string]bool)
+	r.guard.Engine().EachResource(func(res *core.Resource) {
+		if res.Entered() && !seen[res.Name()] {
+			seen[res.Name()] = true
+			all = append(all, found{res.Name(), Resource{Label(res.Name()), res.Totals(), res.InFlight()}})
+		}
+	})
+	for name := range r.named {
+		if !seen[name] {
+			delete(r.named, name)
+		}
+	}
+	for name := range r.rest {
+		if !seen[name] {
+			delete(r.rest, name)
+		}
+	}
+	slices.SortFunc(all, func(a, b found) int { // the busiest first, so that at the start they get the labels
+		if d := b.Totals.Total() - a.Totals.Total(); d != 0 {
+			return int(max(min(d, 1), -1))
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	var resources []Resource
+	others := Resource{Label: Other}
+	for _, f := range all {
+		before, among := r.rest[f.name]
+		if !among && (r.named[f.name] || len(r.named) < r.most) {
+			r.named[f.name] = true
+			resources = append(resources, f.Resource)
+			continue
+		}
+		if f.Totals.Entered < before.Entered || f.Totals.Block < before.Block {
+			before = stat.Counts{} // it has left and come back
+		}
+		addDifference(&r.other, &f.Totals, &before)
+		r.rest[f.name] = f.Totals
+		others.InFlight += f.InFlight
+	}
+	slices.SortFunc(resources, func(a, b Resource) int { return strings.Compare(a.Label, b.Label) })
+	if r.other != (stat.Counts{}) {
+		others.Totals = r.other
+		resources = append(resources, others)
+	}
+	return resources
+}
+
+// addDifference adds to sum what came between two readings of counters, of which each may be a
+// little older than another.
+func addDifference(sum, now, before *stat.Counts) {
+	since := func(now, before int64) int64 { return max(now-before, 0) }
+	sum.Pass += since(now.Pass, before.Pass)
+	sum.Block += since(now.Block, before.Block)
+	sum.Exception += since(now.Exception, before.Exception)
+	sum.Complete += since(now.Complete, before.Complete)
+	sum.Occupied += since(now.Occupied, before.Occupied)
+	sum.Entered += since(now.Entered, before.Entered)
+	sum.Exited += since(now.Exited, before.Exited)
+	sum.LongLived += since(now.LongLived, before.LongLived)
+	sum.RT += max(now.RT-before.RT, 0)
+}
+
+// LabelOf is the label under which a resource stands at the moment, of rules and breakers that
+// name one.
+func (r *Reader) LabelOf(resource string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, among := r.rest[resource]; among || !r.named[resource] && len(r.named) >= r.most {
+		return Other
+	}
+	return Label(resource)
+}
+
+// Label is a name as a label: UTF-8, and of 128 bytes at most. One that is cut ends with a digest
+// of the whole, so that two names are never one label.
+func Label(name string) string {
+	if len(name) <= maxLabel && utf8.ValidString(name) {
+		return name
+	}
+	digest := sha256.Sum256([]byte(name))
+	end := "~" + hex.EncodeToString(digest[:8])
+	label := strings.ToValidUTF8(name, "\uFFFD")
+	for len(label) > maxLabel-len(end) {
+		_, size := utf8.DecodeLastRuneInString(label)
+		label = label[:len(label)-size]
+	}
+	return label + end
+}
+
+// Threshold is what a rule allows.
+type Threshold struct {
+	Rule, Type, Resource string // as in the rule, as a label
+	Value                float64
+}
+
+// Thresholds are those of the flow, isolation and hotspot rules in force.
+func (r *Reader) Thresholds() (all []Threshold) {
+	set := r.guard.Rules()
+	add := func(kind core.Kind, id, resource string, value float64) {
+		all = append(all, Threshold{Label(id), kind.String(), Label(resource), value})
+	}
+	for i := range set.Flow {
+		add(core.KindFlow, set.Flow[i].ID, set.Flow[i].Resource, set.Flow[i].Threshold)
+	}
+	for i := range set.Isolation {
+		add(core.KindIsolation, set.Isolation[i].ID, set.Isolation[i].Resource, float64(set.Isolation[i].Threshold))
+	}
+	for i := range set.Hotspot {
+		add(core.KindHotspot, set.Hotspot[i].ID, set.Hotspot[i].Resource, set.Hotspot[i].Threshold)
+	}
+	return all
+}
