@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -112,9 +113,7 @@ func (d dashboard) ask(method, at, body string, header http.Header) (int, string
 	d.t.Helper()
 	request, err := http.NewRequestWithContext(d.t.Context(), method, at, strings.NewReader(body))
 	require.NoError(d.t, err)
-	for name, all := range header {
-		request.Header[name] = all
-	}
+	maps.Copy(request.Header, header)
 	request.Header.Set("User-Agent", "Apache-HttpAsyncClient/4.1.3 (Java/1.8.0_292)")
 	response, err := http.DefaultTransport.RoundTrip(request)
 	require.NoError(d.t, err)
