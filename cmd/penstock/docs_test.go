@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/console"
 )
 
 var update = flag.Bool("update", false, "write the transcripts of docs/command.md anew")
@@ -41,10 +43,13 @@ func TestDocs(t *testing.T) {
 	text := read(t, path)
 	t.Chdir(t.TempDir())
 	shown := make(map[string]bool) // commands
+	program := shop(t, console.Config{})
 	now := fenced.ReplaceAllStringFunc(text, func(block string) string {
 		m := fenced.FindStringSubmatch(block)
 		language, name, _ := strings.Cut(m[1], " ")
 		switch {
+		case language == "screen":
+			return "```" + m[1] + "\n" + read(t, filepath.Join(filepath.Dir(sumPath), name)) + "```"
 		case name != "":
 			require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
 			require.NoError(t, os.WriteFile(name, []byte(m[2]), 0o644))
@@ -56,7 +61,7 @@ func TestDocs(t *testing.T) {
 					continue
 				}
 				command = strings.TrimSuffix(command, "\n")
-				b.WriteString("$ " + command + "\n" + played(t, command, shown))
+				b.WriteString("$ " + command + "\n" + played(t, command, shown, program))
 			}
 			return "```" + m[1] + "\n" + b.String() + "```"
 		}
@@ -86,8 +91,9 @@ func TestDocs(t *testing.T) {
 	assert.Empty(t, strings.Join(differ, "\n"), "go test -run TestDocs -update writes it anew")
 }
 
-// played carries out a command line of a transcript and returns what a terminal would show.
-func played(t *testing.T, line string, shown map[string]bool) string {
+// played carries out a command line of a transcript and returns what a terminal would show. Commands
+// that ask a program have one to ask.
+func played(t *testing.T, line string, shown map[string]bool, program *served) string {
 	t.Helper()
 	line, status := strings.CutSuffix(line, "; echo $?")
 	line, file, into := strings.Cut(line, " >")
@@ -99,7 +105,7 @@ func played(t *testing.T, line string, shown map[string]bool) string {
 	require.Equal(t, "penstock", args[0], line)
 	shown[args[1]] = true
 	var out, all bytes.Buffer
-	std := streams{strings.NewReader(""), &all, &all, func(string) string { return "" }, time.Now}
+	std := streams{in: strings.NewReader(""), out: &all, err: &all, env: func(string) string { return "" }, now: time.Now, transport: program}
 	if into {
 		std.out = &out
 	}

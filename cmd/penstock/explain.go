@@ -11,7 +11,7 @@ func (c *command) explain() *cobra.Command {
 	var how together
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "explain RULES... RESOURCE",
+		Use:   "explain RULES...|URL RESOURCE",
 		Short: "Tell which rules a call would meet, and why",
 		Long: `Explain loads rule files, or all of a directory, and tells which rules a call
 to a resource would meet: in the order in which they are asked, why each
@@ -19,16 +19,22 @@ applies, and what it measures and allows. Below stand rules that are about the
 name and do not apply, each with the reason, such as that another rule is
 nearer to the name.
 
-The engine is a fresh one, so nothing is used up yet; in a program,
-api.Explain tells the same as of now.
+The engine is a fresh one, so nothing is used up yet. With the address of a
+running program's console in the place of rule files, that program tells the
+same as of now; the flags about its machine mean nothing then.
 
 Exit code: 0, or 1 for errors, whatever becomes of the call.`,
 		Example: `  penstock explain rules.yaml "GET /orders"
   penstock explain rules.yaml "GET /orders" --origin acme
+  penstock explain http://127.0.0.1:8719 "GET /orders"
   penstock explain rules/ "GET /search" --arg user=ann --arg 0=7`,
 		Args:              args(2, -1, "rule files or directories, and a resource"),
 		ValidArgsFunction: c.rulesThenResource,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			remote := isAddress(args[0])
+			if remote && len(args) > 2 {
+				return usage(cmd, fmt.Errorf("explain takes one address of a program, and a resource: %q is too much", args[2]))
+			}
 			paths, resource := rulesAndResource(args)
 			caller, busy, err := who.of()
 			if err == nil {
@@ -36,6 +42,9 @@ Exit code: 0, or 1 for errors, whatever becomes of the call.`,
 			}
 			if err != nil {
 				return usage(cmd, err)
+			}
+			if remote {
+				return c.explainAt(args[0], resource, caller, asJSON)
 			}
 			set, err := c.load(paths, how)
 			if err != nil {

@@ -24,7 +24,7 @@ type result struct {
 func penstock(t *testing.T, in string, args ...string) result {
 	t.Helper()
 	var out, err bytes.Buffer
-	code := run(args, streams{strings.NewReader(in), &out, &err, func(string) string { return "" }, time.Now})
+	code := run(args, streams{in: strings.NewReader(in), out: &out, err: &err, env: func(string) string { return "" }, now: time.Now})
 	return result{code, out.String(), err.String()}
 }
 

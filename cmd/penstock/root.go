@@ -61,9 +61,10 @@ func (c *command) tell(err error) {
 func (c *command) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "penstock",
-		Short: "Check, convert, compare and try rule files",
+		Short: "Check, convert, compare and try rule files, and watch programs",
 		Long: `Penstock works on rule files: native ones, YAML or JSON, and those of
-alibaba/Sentinel for Java and sentinel-golang.
+alibaba/Sentinel for Java and sentinel-golang; and it shows running programs
+that serve a console: top, tree, resources, rules, and explain with an address.
 
 The exit code is 0 if all is well and 1 for errors; check --strict exits with
 2 where there are findings only, and diff as diff(1) does. A file called -
@@ -79,6 +80,7 @@ is standard input.`,
 	_ = root.RegisterFlagCompletionFunc("color", fixed(colorNames...))
 	root.AddCommand(
 		c.check(), c.convert(), c.diff(), c.explain(), c.format(), c.new(), c.schema(), c.try(), c.man(), c.version(),
+		c.top(), c.tree(), c.resources(), c.rules(),
 	)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveDefault)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })

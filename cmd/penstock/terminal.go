@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -14,10 +15,15 @@ type streams struct {
 	out, err io.Writer
 	env      func(string) string
 	now      func() time.Time // for progress only
+
+	transport http.RoundTripper          // how programs are asked; nil is by the network
+	pause     func(d time.Duration) bool // waits, or says that it was interrupted; nil is for real
 }
 
 // system is what the process has.
-func system() streams { return streams{os.Stdin, os.Stdout, os.Stderr, os.Getenv, time.Now} }
+func system() streams {
+	return streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, now: time.Now}
+}
 
 // colorMode is when colors are used.
 type colorMode string

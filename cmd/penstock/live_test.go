@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/console"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+)
+
+// served is a program with a console, whose clock stands still.
+type served struct {
+	*api.Guard
+	t     *testing.T
+	clock *api.ManualClock
+	url   string
+}
+
+// serve runs a console until the test is over.
+func serve(t *testing.T, cfg console.Config) *served {
+	t.Helper()
+	s := &served{t: t, clock: api.NewManualClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
+	var err error
+	s.Guard, err = api.New(api.Config{Clock: s.clock, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	ctx, end := context.WithCancel(context.Background())
+	listening := make(chan string, 1)
+	cfg.Addr, cfg.Listening = "127.0.0.1:0", func(url string) { listening <- url }
+	var running sync.WaitGroup
+	running.Go(func() { assert.NoError(t, console.ListenAndServe(ctx, s.Guard, cfg)) })
+	t.Cleanup(func() {
+		end()
+		running.Wait()
+		assert.NoError(t, s.Close())
+	})
+	s.url = <-listening
+	return s
+}
+
+// RoundTrip asks the program, whatever it is asked as.
+func (s *served) RoundTrip(r *http.Request) (*http.Response, error) {
+	at, err := url.Parse(s.url)
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.URL.Host, r.Host, r.Close = at.Host, at.Host, true
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// shop is a program that has had two minutes of traffic: orders, of which some are refused, with a
+// query below them, and searches by two callers.
+func shop(t *testing.T, cfg console.Config) *served {
+	s := serve(t, cfg)
+	require.NoError(t, s.LoadRules(api.RuleSet{
+		Flow: []flow.Rule{
+			{ID: "orders", Resource: "GET /orders", Threshold: 16},
+			{ID: "search", Resource: "GET /search", Threshold: 2, Mode: spec.Shadow},
+		},
+		Hotspot: []hotspot.Rule{{ID: "users", Resource: "GET /search", Param: "user", Threshold: 100}},
+	}))
+	for second := range 75 {
+		s.clock.Advance(600 * time.Millisecond)
+		s.call(t, 4+second%9, "http", "GET /orders", "", "sql orders.select")
+		s.call(t, 1+second%3, "http", "GET /search", []string{"acme", "zeta"}[second%2], "")
+		s.clock.AdvanceTo(time.Date(2026, 3, 1, 12, 0, second+1, 0, time.UTC).UnixNano())
+	}
+	return s
+}
+
+func (s *served) call(t *testing.T, n int, by, resource, origin, below string) {
+	t.Helper()
+	ctx := api.WithOrigin(api.WithContext(t.Context(), by), origin)
+	for range n {
+		err := s.Do(ctx, resource, func(ctx context.Context) error {
+			s.clock.Advance(2 * time.Millisecond)
+			if below == "" {
+				return nil
+			}
+			return s.Do(ctx, below, func(context.Context) error {
+				s.clock.Advance(time.Millisecond)
+				return nil
+			})
+		}, api.Param("user", "ann"))
+		if err != nil {
+			require.ErrorIs(t, err, api.ErrBlocked)
+		}
+	}
+}
+
+// ask runs the command against a program.
+func (s *served) ask(t *testing.T, args ...string) result {
+	t.Helper()
+	var out, errs strings.Builder
+	code := run(args, streams{in: strings.NewReader(""), out: &out, err: &errs, env: func(string) string { return "" }, now: time.Now, transport: s})
+	return result{code, out.String(), errs.String()}
+}
+
+func TestLiveOnce(t *testing.T) {
+	s := shop(t, console.Config{})
+	tree := s.ask(t, "tree")
+	assert.Equal(t, result{out: tree.out}, tree)
+	var own strings.Builder
+	require.NoError(t, s.Tree().WriteText(&own))
+	ours := slices.DeleteFunc(strings.SplitAfter(own.String(), "\n"), func(line string) bool { return strings.Contains(line, "hottest") })
+	assert.Equal(t, strings.Join(ours, ""), tree.out, "as the program itself writes it, but for what only one family tells")
+
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"resources", "http://shop"}, []string{"resource  ", "GET /orders  ", "sql orders.select  "}},
+		{[]string{"rules", "shop:8719"}, []string{"code: 3 rules\n", "flow       orders ", "flow       search ", "hotspot    users "}},
+		{[]string{"explain", "http://shop", "GET /orders"}, []string{"GET /orders", "orders"}},
+		{[]string{"explain", "http://shop", "GET /search", "--arg", "user=ann", "--origin", "acme"}, []string{"users", "ann"}},
+		{[]string{"tree", "--json"}, []string{`"root": {`}},
+		{[]string{"resources", "--json"}, []string{`"total": 3`}},
+		{[]string{"rules", "--json"}, []string{`"revision": 1`}},
+		{[]string{"explain", "http://shop", "GET /orders", "--json"}, []string{`"resource": "GET /orders"`}},
+	} {
+		got := s.ask(t, c.args...)
+		assert.Zero(t, got.code, "%v: %s", c.args, got.err)
+		assert.Empty(t, got.err)
+		for _, want := range c.want {
+			assert.Contains(t, got.out, want, "%v", c.args)
+		}
+		if c.args[len(c.args)-1] != "--json" {
+			for line := range strings.Lines(got.out) {
+				assert.LessOrEqual(t, len([]rune(line)), 81, line)
+			}
+		}
+	}
+}
+
+// With --watch it is printed again and again, until somebody interrupts.
+func TestWatch(t *testing.T) {
+	s := shop(t, console.Config{})
+	var out strings.Builder
+	rounds := 0
+	code := run([]string{"resources", "--watch"}, streams{out: &out, err: io.Discard, env: func(string) string { return "" }, transport: s, pause: func(d time.Duration) bool {
+		assert.Equal(t, time.Second, d)
+		rounds++
+		s.call(t, 1, "http", "new "+string(rune('a'+rounds)), "", "")
+		return rounds < 3
+	}})
+	assert.Zero(t, code)
+	assert.Equal(t, 3, strings.Count(out.String(), "resource  "))
+	assert.Equal(t, 2, strings.Count(out.String(), "new b"))
+	assert.Equal(t, 1, strings.Count(out.String(), "new c"))
+}
+
+// What goes wrong is told in words, and a token is told to nobody else.
+func TestLiveTrouble(t *testing.T) {
+	const token = "canary-token-0123456789"
+	s := shop(t, console.Config{ReadToken: token})
+	got := s.ask(t, "resources")
+	assert.Equal(t, 1, got.code)
+	assert.Equal(t, "penstock: 127.0.0.1:8719 wants a token: set PENSTOCK_TOKEN\n", got.err)
+
+	var out, errs strings.Builder
+	std := streams{out: &out, err: &errs, env: func(name string) string {
+		if name == tokenName {
+			return token
+		}
+		return ""
+	}, transport: s}
+	assert.Zero(t, run([]string{"resources"}, std), errs.String())
+	assert.Contains(t, out.String(), "GET /orders")
+
+	answers := []struct {
+		status     int
+		text, body string
+		want       string
+	}{
+		{404, "404 Not Found", "", "penstock: shop answers 404 Not Found: is there a console of Penstock?\n"},
+		{400, "400 Bad Request", `{"error":"no \u001b[31m such thing"}`, `penstock: shop: no \x1b[31m such thing` + "\n"},
+		{302, "302 Found", "", "penstock: shop answers 302 Found: is there a console of Penstock?\n"},
+		{200, "200 OK", "[]x", "penstock: shop answers what is no JSON of a console: invalid character 'x' after top-level value\n"},
+	}
+	for _, a := range answers {
+		errs.Reset()
+		asked := 0
+		std.transport = tripper(func(r *http.Request) (*http.Response, error) {
+			asked++
+			return &http.Response{StatusCode: a.status, Status: a.text, Header: http.Header{"Location": {"http://elsewhere"}},
+				Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
+		})
+		assert.Equal(t, 1, run([]string{"resources", "shop"}, std))
+		assert.Equal(t, 1, asked, "a redirection is not followed")
+		assert.Equal(t, a.want, errs.String())
+	}
+	errs.Reset()
+	std.transport = tripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") })
+	assert.Equal(t, 1, run([]string{"tree", "http://user:secret@shop"}, std))
+	assert.Equal(t, "penstock: shop doesn't answer: connection refused\n", errs.String())
+	assert.Equal(t, 1, run([]string{"top", "shop"}, std), "before the screen is taken")
+
+	for _, args := range [][]string{{"tree", "ftp://shop"}, {"tree", "http://"}, {"tree", "a", "b"}, {"explain", "http://shop"}, {"explain", "http://shop", "a", "b"}} {
+		assert.Equal(t, 1, run(args, std), args)
+	}
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestTexts(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 9999: "9999", 10_000: "10k", 123_456: "123k", 1_000_000: "1.0M", 12_345_678: "12M", 1_999_999_999: "1.9G", 5e12: "5.0T"} {
+		assert.Equal(t, want, tally(n))
+	}
+	for ms, want := range map[float64]string{0.05: "50µs", 0.5: "0.5ms", 9.94: "9.9ms", 12: "12ms", 1500: "1.5s", 65_000: "65s"} {
+		assert.Equal(t, want, millis(ms, 1))
+	}
+	assert.Equal(t, "-", millis(0, 0))
+	assert.Equal(t, `a\x1b[31m\nb\u202e`, safe("a\x1b[31m\nb\u202e", 80))
+	assert.Equal(t, "abc…", safe("abcdef", 4))
+	assert.Equal(t, " ▁▄█", sparks([]float64{0, 1, 50, 100}, 4))
+	assert.Equal(t, "▁█", sparks([]float64{0, 1, 50, 100, 7}, 2), "the highest of several, the newest last")
+	assert.Equal(t, "", sparks(nil, 5))
+	assert.Equal(t, "   ", sparks(make([]float64, 3), 5))
+	assert.Equal(t, "██████████ 130 %", fullness(1.3))
+	assert.Equal(t, "·········· -0 %", strings.ReplaceAll(fullness(-1), "  0", "-0"))
+}
+
+// golden holds a text against a file of testdata.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := "testdata/" + name
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	assert.Equal(t, read(t, path), text, "go test -run %s -update writes it anew", t.Name())
+}

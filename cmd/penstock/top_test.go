@@ -1,0 +1,215 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/console"
+)
+
+// screen is what top would be on a terminal.
+type screen struct {
+	top
+	t *testing.T
+}
+
+func newScreen(t *testing.T, s *served) *screen {
+	c := &command{streams: streams{env: func(string) string { return "" }, transport: s}}
+	p, err := c.program("")
+	require.NoError(t, err)
+	sc := &screen{newTop(p, false), t}
+	sc.answer(sc.Init())
+	return sc
+}
+
+// answer has the program answer.
+func (s *screen) answer(cmd tea.Cmd) {
+	s.t.Helper()
+	if cmd != nil {
+		s.send(cmd())
+	}
+}
+
+func (s *screen) send(msg tea.Msg) tea.Cmd {
+	s.t.Helper()
+	m, cmd := s.Update(msg)
+	s.top = m.(top)
+	return cmd
+}
+
+// press presses keys, and has the program answer what they ask.
+func (s *screen) press(keys ...string) {
+	s.t.Helper()
+	special := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "pgdown": tea.KeyPgDown, "pgup": tea.KeyPgUp,
+		"home": tea.KeyHome, "end": tea.KeyEnd, "backspace": tea.KeyBackspace, "space": tea.KeySpace}
+	for _, key := range keys {
+		msg := tea.KeyPressMsg{Code: special[key]}
+		if msg.Code == 0 {
+			msg = tea.KeyPressMsg{Code: []rune(key)[0], Text: key}
+		}
+		require.Equal(s.t, key, msg.String())
+		if cmd := s.send(msg); cmd != nil {
+			answer := cmd()
+			if f, ok := answer.(frame); ok {
+				assert.False(s.t, f.periodic, "a key begins no second round of questions")
+			}
+			s.send(answer)
+		}
+	}
+}
+
+// text is the screen, after a look whether it fits.
+func (s *screen) text() string {
+	s.t.Helper()
+	text := s.View().Content
+	lines := strings.Split(text, "\n")
+	assert.Len(s.t, lines, s.height)
+	for _, line := range lines {
+		assert.LessOrEqual(s.t, ansi.StringWidth(line), s.width, line)
+	}
+	return text + "\n"
+}
+
+// The screen of 80 by 24, in each of its views.
+func TestTopScreens(t *testing.T) {
+	s := newScreen(t, shop(t, console.Config{}))
+	golden(t, "top-tree.txt", s.text())
+	s.press("t")
+	golden(t, "top-list.txt", s.text())
+	s.press("enter")
+	golden(t, "top-resource.txt", s.text())
+	s.press("esc", "?")
+	golden(t, "top-help.txt", s.text())
+	assert.True(t, s.View().AltScreen)
+}
+
+func TestTopSortsAndFinds(t *testing.T) {
+	s := newScreen(t, shop(t, console.Config{}))
+	names := func() string {
+		var all []string
+		for _, r := range s.rows() {
+			all = append(all, r.label)
+		}
+		return strings.Join(all, ", ")
+	}
+	assert.Equal(t, "machine-root, http, GET /orders, sql orders.select, GET /search", names())
+	s.press("s", "r")
+	assert.Equal(t, "machine-root, http, GET /search, GET /orders, sql orders.select", names(), "by name, from the last")
+	s.press("r", "t")
+	assert.Equal(t, "GET /orders, GET /search, sql orders.select", names())
+	s.press("s")
+	assert.Equal(t, "GET /orders, GET /search, sql orders.select", names(), "by blocks")
+	s.press("s")
+	assert.Equal(t, "GET /orders, GET /search, sql orders.select", names(), "by response times")
+	s.press("s", "s")
+	assert.Equal(t, "GET /orders, sql orders.select, GET /search", names(), "by traffic again")
+
+	s.press("/", "Q", "L", "x", "backspace")
+	assert.Contains(t, s.text(), "find: QL")
+	assert.Equal(t, "sql orders.select", names())
+	s.press("enter", "t")
+	assert.Equal(t, "machine-root, http, GET /orders, sql orders.select", names(), "with what is above it")
+	s.press("/", "n", "o", "n", "e", "enter")
+	assert.Contains(t, s.text(), "no resource is called so")
+	s.press("down", "enter", "esc")
+	assert.Contains(t, s.text(), "machine-root")
+}
+
+// The choice stays with its row as others come and go, and the screen follows it.
+func TestTopMoves(t *testing.T) {
+	program := shop(t, console.Config{})
+	for i := range 40 {
+		program.call(t, i+1, "http", "many "+string(rune('A'+i)), "", "")
+	}
+	s := newScreen(t, program)
+	s.press("t", "end")
+	row, ok := s.chosenRow()
+	require.True(t, ok)
+	last := row.label
+	assert.Contains(t, s.text(), "◂")
+	s.press("up", "up", "pgup", "pgup", "pgup", "home", "down", "pgdown", "k", "j")
+	row, _ = s.chosenRow()
+	assert.Contains(t, s.text(), row.label)
+	s.press("end")
+	program.call(t, 500, "http", "newest", "", "")
+	s.answer(s.Init())
+	row, _ = s.chosenRow()
+	assert.Equal(t, last, row.label)
+	assert.Contains(t, s.text(), last)
+	for _, size := range []tea.WindowSizeMsg{{Width: 200, Height: 60}, {Width: 40, Height: 10}, {Width: 1, Height: 1}, {Width: 80, Height: 24}} {
+		s.send(size)
+		s.text()
+		s.press("t")
+		s.text()
+		s.press("t", "enter")
+		s.text()
+		s.press("down", "pgdown", "end", "home", "esc")
+	}
+}
+
+// A program that doesn't answer any more leaves what was there, and is asked again each second.
+func TestTopTrouble(t *testing.T) {
+	s := newScreen(t, shop(t, console.Config{}))
+	cmd := s.send(frame{err: errors.New("shop doesn't answer:\n\x1b[2J"), periodic: true})
+	assert.NotNil(t, cmd, "the next question")
+	assert.Contains(t, s.text(), `shop doesn't answer:\n\x1b[2J; trying on`)
+	assert.Contains(t, s.text(), "GET /orders")
+	assert.NotNil(t, s.send(tick{}))
+	s.answer(s.Init())
+	assert.NotContains(t, s.text(), "trying on")
+
+	empty := newScreen(t, serve(t, console.Config{}))
+	assert.Contains(t, empty.text(), "machine-root")
+	empty.press("t")
+	assert.Contains(t, empty.text(), "no call has come yet")
+	empty.press("down", "enter", "end")
+
+	fresh := &screen{newTop(s.program, false), t}
+	assert.Contains(t, fresh.text(), "asking…")
+}
+
+// While it stands still, answers change nothing.
+func TestTopStandsStill(t *testing.T) {
+	program := shop(t, console.Config{})
+	s := newScreen(t, program)
+	s.press("space")
+	before := s.text()
+	assert.Contains(t, before, "standing still")
+	program.call(t, 3, "http", "newest", "", "")
+	s.answer(s.Init())
+	assert.Equal(t, before, s.text())
+	s.press("space")
+	s.answer(s.Init())
+	assert.Contains(t, s.text(), "newest")
+}
+
+func TestTopEnds(t *testing.T) {
+	s := newScreen(t, shop(t, console.Config{}))
+	_, cmd := s.Update(tea.KeyPressMsg{Code: 'q', Text: "q"})
+	assert.Equal(t, tea.QuitMsg{}, cmd())
+	_, cmd = s.Update(tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl})
+	assert.Equal(t, tea.QuitMsg{}, cmd())
+	s.press("down", "down", "enter")
+	require.NotEmpty(t, s.open)
+	s.press("q")
+	assert.Empty(t, s.open, "back first")
+}
+
+// Colors change nothing else.
+func TestTopColors(t *testing.T) {
+	s := newScreen(t, shop(t, console.Config{}))
+	s.press("down")
+	plain := strings.ReplaceAll(s.text(), "◂", "")
+	s.colors = true
+	colored := s.text()
+	assert.Contains(t, colored, "\x1b[7m")
+	for i, line := range strings.Split(ansi.Strip(colored), "\n") {
+		assert.Equal(t, strings.TrimRight(strings.Split(plain, "\n")[i], " "), strings.TrimRight(line, " "))
+	}
+}
