@@ -3,6 +3,7 @@
 STEPS := test race short386 standalone adapters examples quickstart perfcheck attack bench figures known-bugs lint golangci fuzz fmt
 
 STEPS += kills known-bugs-share bench-scale bench-windows microbench
+STEPS += cluster-exact
 .PHONY: help ci $(STEPS)
 
 help: ## list the targets
@@ -13,6 +14,7 @@ race: ## the same, with the race detector (needs a C compiler)
 short386: ## the short tests on 32 bits
 standalone: ## the short tests of each module without the workspace
 adapters: ## the adapters that are modules of their own, cluster/redis and the exporters
+cluster-exact: ## processes that share limits on a real Redis while all sorts of things happen: EXACTFOR=60s
 examples: ## the examples' tests in a copy outside of the repository
 quickstart: ## run examples/quickstart
 perfcheck: ## does a call cost more than it may? Noise can't trip it

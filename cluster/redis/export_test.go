@@ -44,6 +44,24 @@ func Movable(client redis.UniversalClient) *Store {
 	return s
 }
 
+// offsetClock has scripts go by the server's clock, set forward or back by what is under [ClockKey].
+const offsetClock = `
+now = now + (tonumber(redis.call('GET', '` + ClockKey + `') or '0'))
+`
+
+// Offset returns a store by that clock, with the timeout that the client has.
+func Offset(client *redis.Client) *Store {
+	return &Store{client: client, timeout: client.Options().ReadTimeout, scripts: makeScripts(clock + offsetClock)}
+}
+
+// LookScript says what the time is by that clock, which bucket is head, and the epoch.
+const LookScript = `
+local clock = redis.call('TIME')
+local now = clock[1] * 1000000 + clock[2] + (tonumber(redis.call('GET', '` + ClockKey + `') or '0'))
+local got = redis.call('HMGET', KEYS[1], 'h', 'e')
+return {now, tonumber(got[1] or '0'), tonumber(got[2] or '0')}
+`
+
 // Mistaken is [Movable] with a mistake in the script of windows.
 func Mistaken(client redis.UniversalClient, old, mistake string) *Store {
 	if strings.Count(takeBody, old) != 1 {

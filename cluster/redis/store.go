@@ -86,8 +86,8 @@ func (s *Store) Close() error {
 	return s.client.Close()
 }
 
-// Shard says which server of a cluster has the key, as far as the store has heard; 0 where there is one
-// server. It asks the network nothing.
+// Shard says which server of a cluster has the key, or, as long as the store has not heard, in which part of the
+// slots it lies; 0 where there is one server. It asks the network nothing.
 func (s *Store) Shard(key string) int {
 	if s.slots == nil {
 		return 0
@@ -198,6 +198,7 @@ type slots struct {
 
 const (
 	slotCount = 16384
+	slotPart  = slotCount / 16
 	// A table of slots is read anew at most as often.
 	slotsEvery   = time.Second
 	slotsTimeout = time.Second
@@ -207,12 +208,14 @@ func newSlots(client *redis.ClusterClient) *slots {
 	return &slots{cluster: client, numbers: map[string]uint16{}}
 }
 
-// shard is the number of the server that has the key's slot; 0 as long as that is unknown.
+// shard is the number of the server that has the key's slot, or a number for a part of the slots, as long as
+// that is unknown.
 func (s *slots) shard(key string) int {
+	slot := slotOf(key)
 	if table := s.table.Load(); table != nil {
-		return int(table[slotOf(key)])
+		return int(table[slot])
 	}
-	return 0
+	return slotCount + int(slot)/slotPart
 }
 
 // heard reads the table in the background, if there is none or a key was elsewhere.
