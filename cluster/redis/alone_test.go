@@ -1,0 +1,251 @@
+package penstockredis_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/cluster"
+	penstockredis "github.com/penstock-go/penstock/cluster/redis"
+	"github.com/penstock-go/penstock/cluster/redis/internal/server"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// alone is a member on a store that has trouble, with three windows for each onFailure.
+type alone struct {
+	*testing.T
+	server *server.Server
+	client *redis.Client
+	slow   atomic.Bool
+	clock  *clocks.System
+	groups []*group
+}
+
+// group is a member, all of whose rules do the same while the store is away.
+type group struct {
+	failure cluster.OnFailure
+	member  *cluster.Member
+	windows []*cluster.Window
+}
+
+const (
+	aloneLimit   = 4000
+	aloneMembers = 4
+)
+
+func newAlone(t *testing.T) *alone {
+	a := &alone{T: t, server: start(t), clock: clocks.NewSystem()}
+	a.client = patient(t, a.server)
+	p, err := server.NewProxy(a.server.Addr, func([]byte) server.Fate {
+		for a.slow.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		return server.Pass
+	})
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+	t.Cleanup(func() { a.slow.Store(false) })
+	for _, failure := range []cluster.OnFailure{cluster.Local, cluster.Open, cluster.Closed} {
+		a.groups = append(a.groups, a.join("redis://"+p.Addr, failure))
+	}
+	return a
+}
+
+func (a *alone) join(url string, failure cluster.OnFailure) *group {
+	store, err := penstockredis.Open(url)
+	require.NoError(a, err)
+	a.Cleanup(func() { _ = store.Close() })
+	g := &group{failure: failure}
+	g.member, err = cluster.Join(cluster.Config{Store: store, Clock: a.clock, Namespace: "alone-" + failure.String(), Members: aloneMembers})
+	require.NoError(a, err)
+	a.Cleanup(g.member.Close)
+	for _, name := range []string{"a", "b", "c"} {
+		w, err := g.member.Window(name, cluster.WindowConfig{
+			Shape: stat.Shape{Interval: time.Second, Buckets: 2}, Threshold: aloneLimit,
+			Rule: cluster.Rule{Scope: cluster.Global, OnFailure: failure},
+		})
+		require.NoError(a, err)
+		g.windows = append(g.windows, w)
+	}
+	return g
+}
+
+// call makes a call under one rule. It reports whether the call was admitted, and whether it waited for the store in vain.
+func (a *alone) call(g *group, w *cluster.Window) (admitted, inVain bool) {
+	now := a.clock.Now()
+	if _, ok := w.TryAdd(now, 1); ok {
+		return true, false
+	}
+	if w.Ask(now, 1) != cluster.Lacks {
+		return false, false
+	}
+	need := []cluster.Need{{Limit: w, Units: 1}}
+	require.NoError(a, g.member.Fetch(a.Context(), w.Timeout(), need))
+	return need[0].Got, !need[0].Got
+}
+
+// shared waits until all rules are shared by the store.
+func (a *alone) shared() {
+	for _, g := range a.groups {
+		for _, w := range g.windows {
+			require.Eventually(a, func() bool {
+				admitted, _ := a.call(g, w)
+				return admitted && !w.Figures().Away && w.Figures().Leased > 0
+			}, patience, time.Millisecond)
+		}
+	}
+}
+
+// away waits until nobody asks the store, and checks that few calls have waited for it until then, and what
+// becomes of calls from then on.
+func (a *alone) away() {
+	for _, g := range a.groups {
+		inVain := 0
+		require.Eventually(a, func() bool {
+			is := true
+			for _, w := range g.windows {
+				if _, vain := a.call(g, w); vain {
+					inVain++
+				}
+				is = is && w.Figures().Away
+			}
+			return is
+		}, patience, time.Millisecond)
+		require.LessOrEqual(a, inVain, 20, "%v: calls that waited in vain", g.failure)
+
+		begin, admitted := time.Now(), 0
+		const calls = 3 * aloneLimit
+		for range calls {
+			ok, vain := a.call(g, g.windows[0])
+			require.False(a, vain, "%v: a call waited", g.failure)
+			if ok {
+				admitted++
+			}
+		}
+		switch intervals := int(time.Since(begin)/time.Second) + 2; g.failure {
+		case cluster.Local:
+			assert.Positive(a, admitted)
+			assert.LessOrEqual(a, admitted, 2*intervals*aloneLimit/aloneMembers)
+		case cluster.Open:
+			assert.Equal(a, calls, admitted)
+		case cluster.Closed:
+			assert.Zero(a, admitted)
+		}
+	}
+}
+
+// The store is away, in every way that there is: few calls wait for it, each rule does what it says, and
+// when it is back the limits are shared again.
+func TestAlone(t *testing.T) {
+	set := func(a *alone, args ...any) { require.NoError(a, a.client.Do(a.Context(), args...).Err()) }
+	for _, c := range []struct {
+		name          string
+		trouble, heal func(a *alone)
+	}{
+		{"killed", func(a *alone) { a.server.Kill() }, func(a *alone) { require.NoError(a, a.server.Revive()) }},
+		{"stopped", func(a *alone) { require.NoError(a, a.server.Stop()) }, func(a *alone) { require.NoError(a, a.server.Continue()) }},
+		{"slow", func(a *alone) { a.slow.Store(true) }, func(a *alone) { a.slow.Store(false) }},
+		{"full", func(a *alone) { set(a, "config", "set", "maxmemory", 1) }, func(a *alone) { set(a, "config", "set", "maxmemory", 0) }},
+		{"a replica", func(a *alone) { set(a, "replicaof", "127.0.0.1", 1) }, func(a *alone) { set(a, "replicaof", "no", "one") }},
+		{"foreign values", func(a *alone) {
+			for _, key := range a.client.Keys(a.Context(), "{penstock:*").Val() {
+				set(a, "set", key, "theirs")
+			}
+		}, func(a *alone) { set(a, "flushall") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAlone(t)
+			a.shared()
+			c.trouble(a)
+			a.away()
+			c.heal(a)
+			a.shared()
+		})
+	}
+}
+
+// What the store has forgotten or lost is no reason to be away: the limits stay shared.
+func TestForgetfulStore(t *testing.T) {
+	a := newAlone(t)
+	for _, command := range []string{"flushall", "script flush", "flushall"} {
+		a.shared()
+		require.NoError(t, a.client.Do(t.Context(), words(command)...).Err())
+		a.shared()
+	}
+	a.server.Kill() // and comes back empty
+	require.NoError(t, a.server.Revive())
+	a.shared()
+}
+
+// A process that starts while the store is down works, and shares when it is up.
+func TestStartWhileTheStoreIsDown(t *testing.T) {
+	a := newAlone(t)
+	a.server.Kill()
+	a.groups = nil
+	for _, failure := range []cluster.OnFailure{cluster.Local, cluster.Open, cluster.Closed} {
+		a.groups = append(a.groups, a.join("redis://"+a.server.Addr, failure))
+	}
+	a.away()
+	require.NoError(t, a.server.Revive())
+	a.shared()
+}
+
+// One of three servers is away: only the rules whose keys it has do without.
+func TestRulesOfOneShardAway(t *testing.T) {
+	c := startThree(t)
+	store, err := penstockredis.Open(c.url(""))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = store.Close() })
+	require.Eventually(t, func() bool { // until it knows who has what
+		_ = do(store, take(c.keyAt(0), 1))
+		return store.Shard(c.keyAt(0)) < 3
+	}, patience, time.Millisecond)
+	clock := clocks.NewSystem()
+	m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Namespace: "shards"})
+	require.NoError(t, err)
+	t.Cleanup(m.Close)
+	a := &alone{T: t, clock: clock}
+	g := &group{member: m, failure: cluster.Closed}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
+		w, err := m.Window(name, cluster.WindowConfig{
+			Shape: stat.Shape{Interval: time.Second, Buckets: 2}, Threshold: aloneLimit, Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed},
+		})
+		require.NoError(t, err)
+		g.windows = append(g.windows, w)
+	}
+	a.groups = []*group{g}
+	a.shared()
+	c.servers[1].Kill()
+	require.Eventually(t, func() bool {
+		away := 0
+		for _, w := range g.windows {
+			_, _ = a.call(g, w)
+			if w.Figures().Away {
+				away++
+			}
+		}
+		return away > 0 && away < len(g.windows)
+	}, patience, time.Millisecond)
+	require.NoError(t, c.servers[1].Revive())
+}
+
+// After some seconds of calls only the keys of the last intervals are there.
+func TestKeysExpire(t *testing.T) {
+	a := newAlone(t)
+	a.shared()
+	require.NotZero(t, a.client.DBSize(t.Context()).Val())
+	for _, key := range a.client.Keys(t.Context(), "*").Val() {
+		left := a.client.PTTL(t.Context(), key).Val()
+		assert.Positive(t, left, key)
+		assert.LessOrEqual(t, left, time.Minute, key)
+	}
+	for _, g := range a.groups {
+		g.member.Close()
+	}
+	require.Eventually(t, func() bool { return a.client.DBSize(t.Context()).Val() == 0 }, patience, 10*time.Millisecond)
+}
