@@ -3,7 +3,7 @@
 STEPS := test race short386 standalone adapters examples quickstart perfcheck attack bench figures known-bugs lint golangci fuzz fmt
 
 STEPS += kills known-bugs-share bench-scale bench-windows microbench
-STEPS += cluster-exact
+STEPS += cluster-exact cluster-compare
 .PHONY: help ci $(STEPS)
 
 help: ## list the targets
@@ -15,6 +15,7 @@ short386: ## the short tests on 32 bits
 standalone: ## the short tests of each module without the workspace
 adapters: ## the adapters that are modules of their own, cluster/redis and the exporters
 cluster-exact: ## processes that share limits on a real Redis while all sorts of things happen: EXACTFOR=60s
+cluster-compare: ## ways to hold a limit in a Redis, measured on one server: one table, kept in docs
 examples: ## the examples' tests in a copy outside of the repository
 quickstart: ## run examples/quickstart
 perfcheck: ## does a call cost more than it may? Noise can't trip it
