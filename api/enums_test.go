@@ -18,6 +18,7 @@ import (
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
@@ -35,10 +36,11 @@ var enums = []fmt.Stringer{
 	authority.Deny, breaker.ConsecutiveErrors, breaker.ForcedClosed, breaker.ForceClosed, core.KindCustom, core.Unknown, clocks.SleepAdvance,
 	spec.MatchPath, spec.Off, flow.Concurrency, flow.Chain, flow.Ring, flow.TokenBucket, hotspot.Concurrency, hotspot.TokenBucket,
 	inspect.NodeInbound, rules.SentinelGo, lint.Notice, system.QPS, system.Gate, gateway.Cookie, gateway.Contains, refusal.Invalid, refusal.XRateLimit,
+	cluster.PerMember, cluster.Closed,
 }
 
 // between are those that packages have between each other, which nobody gets to see.
-var between = []any{core.RoleCluster}
+var between = []any{core.RoleCluster, cluster.Refuses}
 
 // Every enumeration is its name in JSON, as a value and as a key, and is read back; what has
 // no name is an error, and is printed as its number.

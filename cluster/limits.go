@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
@@ -34,10 +35,7 @@ var answerNames = []string{"fits", "lacks", "refuses"}
 
 // String returns the name.
 func (a Answer) String() string {
-	if int(a) < len(answerNames) {
-		return answerNames[a]
-	}
-	return "answer(?)"
+	return spec.EnumName("answer", answerNames, uint8(a))
 }
 
 // limits are the limits of a member that somebody uses, by key. One that nobody refers to

@@ -138,6 +138,70 @@ func TestCloseHandsBack(t *testing.T) {
 	}
 }
 
+// windowKey is the key under which a store has the window of share.
+func windowKey(m *cluster.Member) string {
+	return m.Key("window", m.Key("orders"), "1000000000/10/false")
+}
+
+// A store that has lost a key knows nothing of what was admitted: members tell it before they
+// take more.
+func TestKeyThatWasEvictedIsCharged(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := cluster.NewMemory(clock)
+	m := join(t, store, clock)
+	w := share(t, m, 1000, cluster.Closed)
+	admitted := int64(0)
+	for i := range 9 {
+		for n := fetch(t, m, w, 1); n.Got; n = fetch(t, m, w, 1) {
+			admitted++
+			if i == 4 && admitted%100 == 0 {
+				break
+			}
+		}
+		if i == 3 && !store.Delete(windowKey(m)) {
+			t.Fatal("there is no such key")
+		}
+		clock.Advance(50 * time.Millisecond)
+	}
+	if admitted > 1000 {
+		t.Fatalf("%d admitted within 450ms, of 1000 a second", admitted)
+	}
+	if admitted < 1000 {
+		t.Fatalf("%d admitted", admitted)
+	}
+}
+
+// A call that may wait is granted units of a coming bucket. That doesn't make it the current one: what others
+// are granted then is of the bucket that is.
+func TestBorrowingMovesNoTime(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	m := join(t, cluster.NewMemory(clock), clock)
+	w := share(t, m, 10, cluster.Closed)
+	for range 10 {
+		if n := fetch(t, m, w, 1); !n.Got || n.Wait != 0 {
+			t.Fatalf("%+v", n)
+		}
+	}
+	needs := []cluster.Need{{Limit: w, Units: 10, MaxWait: 2 * time.Second}}
+	if err := m.Fetch(t.Context(), w.Timeout(), needs); err != nil || !needs[0].Got || needs[0].Wait < 800*time.Millisecond {
+		t.Fatalf("%+v, %v", needs[0], err)
+	}
+	if w.Holds(clock.Now(), needs[0].Token) {
+		t.Fatal("its bucket has not begun")
+	}
+	clock.Advance(needs[0].Wait)
+	if !w.Holds(clock.Now(), needs[0].Token) {
+		t.Fatal("its bucket has begun")
+	}
+	if n := fetch(t, m, w, 1); n.Got {
+		t.Fatal("an eleventh in a second")
+	}
+	clock.Advance(time.Second + 100*time.Millisecond)
+	if n := fetch(t, m, w, 10); !n.Got {
+		t.Fatal("the window is empty")
+	}
+}
+
 // down is a store that is away.
 type down struct{}
 

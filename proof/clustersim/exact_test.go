@@ -24,38 +24,38 @@ func exact(seed uint64) (over int64, admitted int64) {
 	buckets := []int{1, 2, 10}[r.IntN(3)]
 	width := []time.Duration{80, 100, 250}[r.IntN(3)] * time.Millisecond
 	limit := []int64{5, 60, 1000}[r.IntN(3)]
-	book := s.NewBook(limit)
 	cfg := cluster.WindowConfig{
 		Shape:     stat.Shape{Interval: time.Duration(buckets) * width, Buckets: buckets, Strict: r.IntN(2) == 0},
 		Threshold: float64(limit), Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed},
 	}
-	nodes := make([]*Node, 1+r.IntN(4))
-	for i := range nodes {
+	book := s.NewBook("w", cfg)
+	book.Keeps = true
+	callers := make([]*Caller, 1+r.IntN(4))
+	for i := range callers {
 		c := w.NewClock(time.Duration(r.Int64N(int64(time.Hour))), 1+(r.Float64()-0.5)/1000)
 		l := s.NewLink(c)
 		l.Latency = time.Duration(r.Int64N(int64(4 * time.Millisecond)))
 		l.Jitter = time.Duration(r.Int64N(int64(8 * time.Millisecond)))
 		l.LostBefore, l.LostAfter, l.Repeated = r.Float64()/10, r.Float64()/10, r.Float64()/10
-		nodes[i] = s.NewNode(c, l, 0)
-		nodes[i].Share("w", cfg, book)
+		callers[i] = s.NewNode(c, l, 0).Share(book)
 	}
 	back := false
 	span := int64(time.Duration(buckets+4) * width)
 	for range 60 + r.IntN(120) {
-		n := nodes[r.IntN(len(nodes))]
+		c := callers[r.IntN(len(callers))]
 		units := 1 + r.Int64N(max(1, limit/4))
 		borrow := time.Duration(0)
 		if r.IntN(6) == 0 {
 			borrow = time.Duration(r.Int64N(int64(3 * width)))
 		}
 		w.After(time.Duration(r.Int64N(span)), func() {
-			if !n.Clock.Stopped() {
-				n.Take(units, borrow)
+			if !c.node.Clock.Stopped() {
+				c.Take(units, borrow)
 			}
 		})
 	}
 	for range r.IntN(4) {
-		n := nodes[r.IntN(len(nodes))]
+		n := callers[r.IntN(len(callers))].node
 		at, d := time.Duration(r.Int64N(span)), time.Duration(r.Int64N(int64(3*width)))
 		switch r.IntN(4) {
 		case 0: // paused

@@ -22,7 +22,10 @@ type Server struct {
 
 	rings map[string]cluster.Ring
 	heads map[string]int64
-	book  *Book
+	books map[string]*Book
+	taken map[taker]int64 // commands in the present bucket
+	// MostTaken is how many commands a member has sent for one key in one bucket at most.
+	MostTaken int64
 }
 
 type replica struct {
@@ -51,7 +54,8 @@ func (f *frozen) Now() int64 {
 
 // NewServer starts a store.
 func (w *World) NewServer(behind time.Duration) *Server {
-	s := &Server{world: w, Clock: w.NewClock(0, 1), Replica: behind, rings: map[string]cluster.Ring{}, heads: map[string]int64{}}
+	s := &Server{world: w, Clock: w.NewClock(0, 1), Replica: behind, rings: map[string]cluster.Ring{}, heads: map[string]int64{},
+		books: map[string]*Book{}, taken: map[taker]int64{}}
 	s.memory = cluster.NewMemory(s.Clock)
 	s.late = newReplica()
 	return s
@@ -102,11 +106,32 @@ func (s *Server) execute(batch []cluster.Command) {
 		if t, ok := c.(*cluster.Take); ok && t.Err == nil {
 			s.rings[t.Key] = t.Ring
 			if from := s.heads[t.Key]; t.Reply.Current < from {
-				s.book.fold(t.Ring, from, t.Reply.Current)
+				s.books[t.Key].fold(t.Ring, from, t.Reply.Current)
 			}
+			s.count(t)
 			s.heads[t.Key] = t.Reply.Current
 		}
 	}
+}
+
+// taker is a member and a key.
+type taker struct {
+	member int64
+	key    string
+}
+
+// count counts a command of a member. What it sent in buckets that are over is forgotten.
+func (s *Server) count(t *cluster.Take) {
+	if t.Reply.Current != s.heads[t.Key] {
+		for x := range s.taken {
+			if x.key == t.Key {
+				delete(s.taken, x)
+			}
+		}
+	}
+	x := taker{t.Member, t.Key}
+	s.taken[x]++
+	s.MostTaken = max(s.MostTaken, s.taken[x])
 }
 
 // clone copies commands, as they were sent.

@@ -2,9 +2,11 @@ package clustersim
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/stat"
 )
 
 // Node is one member.
@@ -12,13 +14,6 @@ type Node struct {
 	Clock  *Clock
 	Link   *Link
 	Member *cluster.Member
-	Window *cluster.Window
-
-	Admitted, Refused, Asked, Waited int64 // units, but Waited: calls
-	Calls                            int64
-	Longest                          time.Duration // that a call has waited
-	timeout                          time.Duration
-	book                             *Book
 }
 
 // NewNode joins one. Its seed is drawn.
@@ -30,77 +25,102 @@ func (s *Server) NewNode(c *Clock, link *Link, members int) *Node {
 	return &Node{Clock: c, Link: link, Member: m}
 }
 
-// Share has the node share a window, whose admissions go to a book.
-func (n *Node) Share(name string, cfg cluster.WindowConfig, book *Book) {
-	w, err := n.Member.Window(n.Member.Key(name), cfg)
+// Caller is the calls of a node under one window.
+type Caller struct {
+	Window *cluster.Window
+
+	Calls, Waited     int64
+	Admitted, Refused int64         // units
+	Longest           time.Duration // that a call has waited for the store
+	node              *Node
+	book              *Book
+}
+
+// Share has the node share the window of a book.
+func (n *Node) Share(book *Book) *Caller {
+	w, err := n.Member.Window(n.Member.Key(book.name), book.config)
 	if err != nil {
 		panic(err)
 	}
-	n.Window, n.book, n.timeout = w, book, w.Timeout()
+	shape := book.config.Shape
+	book.key = n.Member.Key("window", n.Member.Key(book.name), fmt.Sprintf("%d/%d/%t", shape.Interval, shape.Buckets, shape.Strict))
+	book.server.books[book.key] = book
+	return &Caller{Window: w, node: n, book: book}
 }
 
 // Take is a call of so many units, as the engine makes it: ask, fetch what lacks, take. It may
 // borrow if borrow isn't 0.
-func (n *Node) Take(units int64, borrow time.Duration) {
-	n.Calls++
-	n.Asked += units
-	now := n.Clock.Now()
-	switch n.Window.Ask(now, units) {
+func (c *Caller) Take(units int64, borrow time.Duration) {
+	c.Calls++
+	now := c.node.Clock.Now()
+	switch c.Window.Ask(now, units) {
 	case cluster.Fits:
-		if _, ok := n.Window.TryAdd(now, units); ok {
-			n.admit(units)
+		if _, ok := c.Window.TryAdd(now, units); ok {
+			c.admit(units)
 			return
 		}
 	case cluster.Refuses:
 		if borrow == 0 {
-			n.Refused += units
+			c.Refused += units
 			return
 		}
 	}
-	n.Clock.Call(func() {
-		need := []cluster.Need{{Limit: n.Window, Units: units, MaxWait: borrow}}
-		if err := n.Member.Fetch(context.Background(), n.timeout, need); err != nil {
-			panic(err)
-		}
-		if waited := time.Duration(n.Clock.Now() - now); waited > 0 {
-			n.Waited++
-			n.Longest = max(n.Longest, waited)
-		}
-		switch {
-		case !need[0].Got:
-			n.Refused += units
-		case need[0].Wait > 0:
-			_ = n.Clock.Sleep(context.Background(), need[0].Wait)
-			if n.Window.Holds(n.Clock.Now(), need[0].Token) {
-				n.admit(units)
-			} else {
-				n.Window.Cancel(need[0].Token, units)
-			}
-		default:
-			n.admit(units)
-		}
-	})
+	c.node.Clock.Call(func() { c.fetch(now, units, borrow) })
 }
 
-func (n *Node) admit(units int64) {
-	n.Admitted += units
-	n.book.admit(units)
+func (c *Caller) fetch(now, units int64, borrow time.Duration) {
+	clock := c.node.Clock
+	need := []cluster.Need{{Limit: c.Window, Units: units, MaxWait: borrow}}
+	if err := c.node.Member.Fetch(context.Background(), c.Window.Timeout(), need); err != nil {
+		panic(err)
+	}
+	if waited := time.Duration(clock.Now() - now); waited > 0 {
+		c.Waited++
+		c.Longest = max(c.Longest, waited)
+	}
+	switch {
+	case !need[0].Got:
+		c.Refused += units
+	case need[0].Wait == 0:
+		c.admit(units)
+	default:
+		_ = clock.Sleep(context.Background(), need[0].Wait)
+		if c.Window.Holds(clock.Now(), need[0].Token) {
+			c.admit(units)
+		} else {
+			c.Window.Cancel(need[0].Token, units)
+		}
+	}
+}
+
+func (c *Caller) admit(units int64) {
+	c.Admitted += units
+	c.book.admit(units)
 }
 
 // Book is what all members together have admitted of one window, in the store's time.
 type Book struct {
+	Most int64 // in a window
+	// Keeps says that MostIn is to be asked.
+	Keeps bool
+
 	server *Server
-	limit  int64
+	name   string
 	key    string
+	config cluster.WindowConfig
+	limit  int64
 	units  map[int64]int64
-	Most   int64 // in a window
+	sum    int64
+	newest int64
 	log    []admission
 }
 
-// NewBook is for the only window of a server.
-func (s *Server) NewBook(limit int64) *Book {
-	s.book = &Book{server: s, limit: limit, units: map[int64]int64{}}
-	return s.book
+// admission is units at a true time.
+type admission struct{ at, units int64 }
+
+// NewBook is for a window that nodes will share.
+func (s *Server) NewBook(name string, cfg cluster.WindowConfig) *Book {
+	return &Book{server: s, name: name, config: cfg, limit: int64(cfg.Threshold), units: map[int64]int64{}}
 }
 
 // fold follows the store where its clock was set back by far: what counted counts on, in the bucket that is
@@ -111,31 +131,34 @@ func (b *Book) fold(ring cluster.Ring, from, to int64) {
 		all += b.units[x]
 	}
 	b.units = map[int64]int64{to: all}
+	b.newest = 0
 }
 
 // admit counts units at the store's time, which is never before its newest bucket.
 func (b *Book) admit(units int64) {
-	if b.key == "" {
-		for key := range b.server.rings {
-			b.key = key
-		}
-		if b.key == "" {
-			return // nothing came from the store yet: it was away
-		}
+	if b.Keeps {
+		b.log = append(b.log, admission{b.server.world.now, units})
 	}
-	ring := b.server.rings[b.key]
+	ring, ok := b.server.rings[b.key]
+	if !ok {
+		return // nothing came from the store yet: it was away
+	}
 	bucket := max(ring.Bucket(b.server.Clock.Now()), b.server.heads[b.key])
 	b.units[bucket] += units
-	b.log = append(b.log, admission{b.server.world.now, units})
-	sum := int64(0)
-	for x := bucket - ring.Span() + 1; x <= bucket; x++ {
-		sum += b.units[x]
+	if bucket == b.newest {
+		b.sum += units
+	} else {
+		b.newest, b.sum = bucket, 0
+		for x := bucket - ring.Span() + 1; x <= bucket; x++ {
+			b.sum += b.units[x]
+		}
+		delete(b.units, bucket-2*ring.Span())
 	}
-	b.Most = max(b.Most, sum)
+	b.Most = max(b.Most, b.sum)
 }
 
-// admission is units at a true time.
-type admission struct{ at, units int64 }
+// Over is by how many units the limit was exceeded at most.
+func (b *Book) Over() int64 { return max(0, b.Most-b.limit) }
 
 // MostIn is the most that was admitted in any true interval of a length, its end excluded.
 func (b *Book) MostIn(d time.Duration) (most int64) {
@@ -151,5 +174,11 @@ func (b *Book) MostIn(d time.Duration) (most int64) {
 	return most
 }
 
-// Over is by how many units the limit was exceeded at most.
-func (b *Book) Over() int64 { return max(0, b.Most-b.limit) }
+// Local is a window of this process with the same traffic: what could be admitted at most.
+func (b *Book) Local() *stat.Window {
+	w, err := stat.NewWindow(b.config.Shape)
+	if err != nil {
+		panic(err)
+	}
+	return w
+}

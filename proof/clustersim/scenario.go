@@ -1,0 +1,125 @@
+package clustersim
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Setup is a cluster and its traffic: calls at random moments, as many at each member.
+type Setup struct {
+	Members, Keys int
+	Limit         int64 // of each key, in an interval
+	Shape         stat.Shape
+	RoundTrip     time.Duration // on average; a third of it varies
+	Offered       float64       // of the limit
+	Units         int64         // of a call
+	For           time.Duration // after a second for warming up, or two intervals
+	// Moves has all traffic come to one member at a time, the next one after so long.
+	Moves time.Duration
+}
+
+// Outcome is what has come of it.
+type Outcome struct {
+	Over      int64         // units beyond the limit, at worst
+	Used      float64       // admitted, of what one window in one process would have admitted
+	Waited    float64       // calls that waited for the store, or for a lease to begin
+	Longest   time.Duration // that one did
+	Requests  float64       // commands a member, key and bucket
+	Most      int64         // commands of a member for a key in one bucket
+	Peak      float64       // commands in the busiest 50 ms, of the mean
+	Fair      float64       // admitted by the member with the least, of that with the most
+	PerSecond float64       // commands
+}
+
+// Play plays it.
+func Play(setup Setup, seed uint64) (o Outcome) {
+	w := NewWorld(seed)
+	defer w.End()
+	r := w.Random
+	s := w.NewServer(0)
+	cfg := cluster.WindowConfig{Shape: setup.Shape, Threshold: float64(setup.Limit), Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}}
+	keys := max(1, setup.Keys)
+	books, locals := make([]*Book, keys), make([]*stat.Window, keys)
+	for k := range books {
+		books[k] = s.NewBook(string(rune('a'+k)), cfg)
+		locals[k] = books[k].Local()
+	}
+	local := int64(0)
+	callers := make([][]*Caller, setup.Members)
+	for i := range callers {
+		c := w.NewClock(time.Duration(r.Int64N(int64(time.Hour))), 1+(r.Float64()-0.5)/1000)
+		l := s.NewLink(c)
+		l.Latency, l.Jitter = setup.RoundTrip/3, setup.RoundTrip/3
+		n := s.NewNode(c, l, 0)
+		for k := range books {
+			callers[i] = append(callers[i], n.Share(books[k]))
+		}
+	}
+	rate := setup.Offered * float64(setup.Limit) / setup.Shape.Interval.Seconds() / float64(setup.Units) // calls a second and key
+	if setup.Moves == 0 {
+		rate /= float64(setup.Members)
+	}
+	begin := w.now
+	call := func(c *Caller, k int) {
+		if _, ok := locals[k].TryAdd(w.now, setup.Units, setup.Limit); ok {
+			local += setup.Units
+		}
+		c.Take(setup.Units, 0)
+	}
+	for i := range callers {
+		if setup.Moves > 0 && i > 0 {
+			break
+		}
+		for k, c := range callers[i] {
+			var next func()
+			next = func() {
+				if setup.Moves > 0 {
+					c = callers[int((w.now-begin)/int64(setup.Moves))%setup.Members][k]
+				}
+				call(c, k)
+				w.After(time.Duration(r.ExpFloat64()/rate*float64(time.Second)), next)
+			}
+			w.After(time.Duration(r.ExpFloat64()/rate*float64(time.Second)), next)
+		}
+	}
+	warm := max(time.Second, 2*setup.Shape.Interval)
+	w.Run(warm)
+	local = 0
+	s.Commands, s.Busiest, s.MostTaken = 0, 0, 0
+	for _, of := range callers {
+		for _, c := range of {
+			c.Calls, c.Waited, c.Admitted, c.Longest = 0, 0, 0, 0
+		}
+	}
+	w.Run(setup.For)
+
+	var calls, waited, admitted int64
+	least, most := int64(-1), int64(0)
+	for _, of := range callers {
+		mine := int64(0)
+		for _, c := range of {
+			calls += c.Calls
+			waited += c.Waited
+			mine += c.Admitted
+			o.Longest = max(o.Longest, c.Longest)
+		}
+		admitted += mine
+		if most = max(most, mine); least < 0 || mine < least {
+			least = mine
+		}
+	}
+	for _, b := range books {
+		o.Over = max(o.Over, b.Over())
+	}
+	buckets := setup.For.Seconds() / setup.Shape.Width().Seconds()
+	o.Used = float64(admitted) / float64(max(1, local))
+	o.Waited = float64(waited) / float64(max(1, calls))
+	o.Requests = float64(s.Commands) / float64(setup.Members*keys) / buckets
+	o.Most = s.MostTaken
+	o.PerSecond = float64(s.Commands) / setup.For.Seconds()
+	o.Peak = float64(s.Busiest) / (o.PerSecond / 20)
+	o.Fair = float64(least) / float64(max(1, most))
+	return o
+}

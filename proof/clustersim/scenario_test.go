@@ -1,0 +1,62 @@
+package clustersim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/stat"
+)
+
+var second = stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}
+
+// While there is room, and where there is none, few calls wait, few commands are sent, and what a window in
+// one process would admit is admitted, evenly.
+func TestPrice(t *testing.T) {
+	const roundTrip = 2 * time.Millisecond
+	for _, offered := range []float64{0.8, 1.2, 1.5, 2} {
+		o := Play(Setup{Members: 10, Limit: 10_000, Shape: second, RoundTrip: roundTrip, Offered: offered, Units: 1, For: 3 * time.Second}, 1)
+		used, wait := 0.95, 2.0
+		if offered >= 1.5 {
+			used = 0.98
+		}
+		if offered > 1 {
+			wait = 4
+		}
+		switch most := wait * float64(roundTrip) / float64(second.Width()); {
+		case o.Over > 0:
+			t.Errorf("%v offered: %d beyond the limit", offered, o.Over)
+		case o.Used < used:
+			t.Errorf("%v offered: %.3f used", offered, o.Used)
+		case o.Waited > most || o.Longest > 2*roundTrip+roundTrip:
+			t.Errorf("%v offered: %.3f of the calls wait, for up to %v", offered, o.Waited, o.Longest)
+		case o.Requests > 6 || o.Most > 20:
+			t.Errorf("%v offered: %.1f commands a bucket, at most %d", offered, o.Requests, o.Most)
+		case o.Fair < 0.85: // 2,700 units a member: partly chance
+			t.Errorf("%v offered: one has %.2f of another", offered, o.Fair)
+		}
+	}
+}
+
+// Where traffic goes from member to member, the limit follows it.
+func TestFollows(t *testing.T) {
+	o := Play(Setup{Members: 20, Limit: 10_000, Shape: second, RoundTrip: time.Millisecond, Offered: 1.2, Units: 1, For: 6 * time.Second, Moves: time.Second}, 1)
+	if o.Over > 0 || o.Used < 0.95 || o.Most > 20 {
+		t.Errorf("%+v", o)
+	}
+}
+
+// Buckets of different keys begin at different times, so the store's load is even.
+func TestLoadIsSpread(t *testing.T) {
+	o := Play(Setup{Members: 4, Keys: 100, Limit: 10_000, Shape: second, RoundTrip: time.Millisecond, Offered: 0.9, Units: 20, For: time.Second}, 1)
+	if o.Over > 0 || o.Peak > 2 {
+		t.Errorf("%+v", o)
+	}
+}
+
+// Leases of the next bucket pay: most calls don't meet the edge of a bucket.
+func TestEdges(t *testing.T) {
+	o := Play(Setup{Members: 10, Limit: 10_000, Shape: second, RoundTrip: 2 * time.Millisecond, Offered: 0.9, Units: 1, For: 2 * time.Second}, 1)
+	if o.Waited > 0.025 {
+		t.Errorf("%.3f of the calls wait", o.Waited)
+	}
+}
