@@ -33,6 +33,7 @@ func exact(seed uint64) (over int64, admitted int64) {
 	callers := make([]*Caller, 1+r.IntN(4))
 	for i := range callers {
 		c := w.NewClock(time.Duration(r.Int64N(int64(time.Hour))), 1+(r.Float64()-0.5)/1000)
+		c.Late = time.Duration(r.IntN(2)) * time.Duration(r.Int64N(int64(40*time.Millisecond)))
 		l := s.NewLink(c)
 		l.Latency = time.Duration(r.Int64N(int64(4 * time.Millisecond)))
 		l.Jitter = time.Duration(r.Int64N(int64(8 * time.Millisecond)))
@@ -83,8 +84,12 @@ func exact(seed uint64) (over int64, admitted int64) {
 	return book.Over(), book.Most
 }
 
+// known bug 160, known bug 163
 func TestExact(t *testing.T) {
 	some := int64(0)
+	if testing.Short() {
+		*schedules = min(*schedules, 1000)
+	}
 	for i := range uint64(*schedules) {
 		over, most := exact(*seed + i)
 		if over > 0 {

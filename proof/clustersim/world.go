@@ -90,6 +90,8 @@ func (e *events) Pop() any {
 // Clock is what one machine of the world has for a clock: it has its own rate, and stands for the time of a
 // process, which can be stopped for a while. It is a clocks.Clock.
 type Clock struct {
+	Late time.Duration // that alarms are at most
+
 	world   *World
 	ahead   int64 // of the truth, at since
 	since   int64
@@ -138,8 +140,13 @@ func (c *Clock) in(d time.Duration, f func()) (cancel func()) {
 	return func() { over = true }
 }
 
-// Alarm has ring called when d has passed.
-func (c *Clock) Alarm(d time.Duration, ring func()) (stop func()) { return c.in(d, ring) }
+// Alarm has ring called when d has passed, or somewhat later.
+func (c *Clock) Alarm(d time.Duration, ring func()) (stop func()) {
+	if c.Late > 0 {
+		d += time.Duration(c.world.Random.Int64N(int64(c.Late)))
+	}
+	return c.in(d, ring)
+}
 
 // Call runs f as a call that may sleep on this clock.
 func (c *Clock) Call(f func()) {

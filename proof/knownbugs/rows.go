@@ -193,5 +193,10 @@ var sections = []section{
 		{156, "Penstock", "a rule moves from file to file, and for a moment it is nowhere", ""},
 		{157, "Penstock", "a directory is away for a while, and all its rules go along", ""},
 		{158, "Penstock", "a rollback is undone by whoever loads next, or shuts the remedy out", ""},
+		{159, "Penstock", "borrowed units make a coming bucket current: all that counts is forgotten", ""},
+		{160, "Redis clients", "units that are handed back count twice, as the client tries again", ""},
+		{161, "Penstock", "a store evicts a counter, and the whole limit is there again", ""},
+		{162, "Penstock", "all members and all limits ask the store at the same moment", ""},
+		{163, "gubernator, Doorman", "a lease is spent in another bucket than the one that it was charged in", ""},
 	}},
 }

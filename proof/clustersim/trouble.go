@@ -1,0 +1,137 @@
+package clustersim
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Trouble is something that goes wrong, and by how much a limit may be exceeded then.
+type Trouble struct {
+	Name  string
+	Bound float64 // of the limit, in one interval
+	// guess is how many members each believes that there are; 0 for as many as there are.
+	guess  int
+	uneven bool
+	// offered is how much traffic there is, of the limit; 0 is twice as much.
+	offered float64
+	begin   func(*stage, time.Duration) // for so long
+}
+
+// stage is where it happens: a cluster under twice the traffic that its limit admits.
+type stage struct {
+	world   *World
+	server  *Server
+	book    *Book
+	guess   int
+	callers []*Caller
+}
+
+// join puts a new member in a place.
+func (s *stage) join(place int) {
+	r := s.world.Random
+	l := s.server.NewLink(s.world.NewClock(time.Duration(r.Int64N(int64(time.Hour))), 1+(r.Float64()-0.5)/1000))
+	l.Latency, l.Jitter = 500*time.Microsecond, time.Millisecond
+	s.callers[place] = s.server.NewNode(l.clock, l, s.guess).Share(s.book)
+}
+
+const (
+	troubleMembers = 8
+	troubleLimit   = 1600
+)
+
+// Troubles are all that the page names.
+var Troubles = []Trouble{
+	{Name: "batches and replies lost, repeated, late", Bound: 1, begin: func(s *stage, d time.Duration) {
+		for _, c := range s.callers {
+			l := c.node.Link
+			l.LostBefore, l.LostAfter, l.Repeated, l.Jitter = 0.05, 0.05, 0.2, 8*time.Millisecond
+			s.world.After(d, func() { l.LostBefore, l.LostAfter, l.Repeated = 0, 0, 0 })
+		}
+	}},
+	{Name: "members stopped and going on", Bound: 1, begin: func(s *stage, d time.Duration) {
+		for i, c := range s.callers[:4] {
+			c.node.Clock.Stop(d / time.Duration(1+i))
+		}
+	}},
+	{Name: "a member gone, a new one there", Bound: 1, begin: func(s *stage, d time.Duration) {
+		c := s.callers[0]
+		c.node.Member.Close()
+		c.node.Clock.Stop(time.Hour)
+		s.world.After(d, func() { s.join(0) })
+	}},
+	{Name: "3 of 8 members cut off", Bound: 1 + 3.0/8, begin: func(s *stage, d time.Duration) {
+		for _, c := range s.callers[:3] {
+			c.node.Link.Cut = true
+			s.world.After(d, func() { c.node.Link.Cut = false })
+		}
+	}},
+	{Name: "the store away, even traffic up to the limit", Bound: 1, offered: 0.95, begin: func(s *stage, d time.Duration) {
+		s.server.Down = true
+		s.world.After(d, func() { s.server.Down = false })
+	}},
+	{Name: "the store away, even traffic beyond it", Bound: 2 - 1.0/8, begin: func(s *stage, d time.Duration) {
+		s.server.Down = true
+		s.world.After(d, func() { s.server.Down = false })
+	}},
+	{Name: "the store away, traffic moves", Bound: 2 - 1.0/8, uneven: true, begin: func(s *stage, d time.Duration) {
+		s.server.Down = true
+		s.world.After(d, func() { s.server.Down = false })
+	}},
+	{Name: "the store away, members believe in 4", Bound: 2, guess: 4, begin: func(s *stage, d time.Duration) {
+		s.server.Down = true
+		s.world.After(d, func() { s.server.Down = false })
+	}},
+	{Name: "all keys lost", Bound: 2, begin: func(s *stage, _ time.Duration) { s.server.Flush() }},
+	{Name: "a replica takes over, 100 ms behind", Bound: 2, begin: func(s *stage, _ time.Duration) { s.server.Failover() }},
+	{Name: "the clock of the store jumps ahead by 300 ms", Bound: 2, begin: func(s *stage, _ time.Duration) { s.server.Clock.Step(300 * time.Millisecond) }},
+	{Name: "it jumps ahead by an hour", Bound: 2, begin: func(s *stage, _ time.Duration) { s.server.Clock.Step(time.Hour) }},
+	{Name: "it jumps back by 50 ms", Bound: 1, begin: func(s *stage, _ time.Duration) { s.server.Clock.Step(-50 * time.Millisecond) }},
+	{Name: "it jumps back by an hour", Bound: 1, begin: func(s *stage, _ time.Duration) { s.server.Clock.Step(-time.Hour) }},
+}
+
+// Play plays it with a seed, and returns the most that was admitted in an interval that passed, of the
+// limit.
+func (tr Trouble) Play(seed uint64) float64 {
+	w := NewWorld(seed)
+	defer w.End()
+	r := w.Random
+	s := w.NewServer(100 * time.Millisecond)
+	shape := stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}
+	book := s.NewBook("w", cluster.WindowConfig{Shape: shape, Threshold: troubleLimit, Rule: cluster.Rule{Scope: cluster.Global}})
+	book.Keeps = true
+	st := &stage{world: w, server: s, book: book, guess: tr.guess, callers: make([]*Caller, troubleMembers)}
+	for i := range st.callers {
+		st.join(i)
+	}
+	turned := false
+	for i := range st.callers {
+		var next func()
+		next = func() {
+			c := st.callers[i]
+			if tr.uneven && !turned { // until then one member has all
+				c = st.callers[0]
+			}
+			if !c.node.Clock.Stopped() {
+				c.Take(1, 0)
+			}
+			w.After(time.Duration(r.ExpFloat64()*float64(time.Second)*troubleMembers/(cmp.Or(tr.offered, 2)*troubleLimit)), next)
+		}
+		w.After(time.Duration(r.Int64N(int64(10*time.Millisecond))), next)
+	}
+	w.Run(2500*time.Millisecond + time.Duration(r.Int64N(int64(time.Second))))
+	turned = true
+	tr.begin(st, 1500*time.Millisecond+time.Duration(r.Int64N(int64(500*time.Millisecond))))
+	w.Run(4 * time.Second)
+	return float64(book.MostIn(shape.Interval)) / troubleLimit
+}
+
+// Worst is the worst of some seeds.
+func (tr Trouble) Worst(seeds int) (worst float64) {
+	for seed := range uint64(seeds) {
+		worst = max(worst, tr.Play(1+seed))
+	}
+	return worst
+}
