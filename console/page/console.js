@@ -383,8 +383,8 @@ function showResource(name) {
     h("p", null, h("a", { href: "#/" }, "← all resources")),
     h("h1", null, bdi(name)),
     h("div", { "data-part": "figures", class: "figures" }), chartBox,
-    section("Rules", "rules"), section("Last refusals", "refusals"), section("Callers", "origins"),
-    section("Hot values", "hot"), section("Breakers", "breakers"),
+    ...section("Rules", "rules"), ...section("Last refusals", "refusals"), ...section("Callers", "origins"),
+    ...section("Hot values", "hot"), ...section("Breakers", "breakers"),
     h("h2", null, "Explain"), explainForm(name));
   let plot = bigChart(chartBox), data;
   const stop = new AbortController();

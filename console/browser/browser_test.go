@@ -1,0 +1,406 @@
+// Package browser_test has a real browser use the dashboard of package console.
+package browser_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/console"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
+)
+
+var write = flag.String("write", "", "the folder for screenshots; none are made otherwise")
+
+const writeToken = "the-write-token-of-the-tests"
+
+// patience is for a machine that is busy; nothing takes that long.
+const patience = 2 * time.Minute
+
+// session is a browser that looks at the console of a guard.
+type session struct {
+	*testing.T
+	guard *api.Guard
+	url   string
+	ctx   context.Context
+
+	mu       sync.Mutex
+	problems []string
+}
+
+// open starts a console of a guard and a browser that looks at it. At the end the browser must have
+// nothing to complain of.
+func open(t *testing.T, set api.RuleSet, cfg console.Config) *session {
+	t.Helper()
+	binary := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			binary = path
+			break
+		}
+	}
+	if binary == "" {
+		t.Skip("NOT TESTED WITH A BROWSER: chromium is not installed (Debian: apt-get install chromium)")
+	}
+	s := &session{T: t}
+	var err error
+	s.guard, err = api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.guard.Close()) })
+	require.NoError(t, s.guard.LoadRules(set))
+
+	serving, stop := context.WithCancel(context.Background())
+	urls, ended := make(chan string, 1), make(chan error, 1)
+	cfg.Addr, cfg.Listening = "127.0.0.1:0", func(url string) { urls <- url }
+	go func() { ended <- console.ListenAndServe(serving, s.guard, cfg) }()
+	t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
+	select {
+	case s.url = <-urls:
+	case err := <-ended:
+		ended <- nil
+		require.NoError(t, err)
+	}
+
+	dir, err := os.MkdirTemp("", "chromium") //nolint:usetesting // what the browser still writes must not fail the test
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	allocator, endBrowser := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(binary), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(dir),
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(patience), chromedp.WindowSize(1200, 800))...)
+	t.Cleanup(endBrowser)
+	tab, endTab := chromedp.NewContext(allocator, chromedp.WithErrorf(t.Logf)) // such as events that are too new for it
+	t.Cleanup(endTab)
+	var end context.CancelFunc
+	s.ctx, end = context.WithTimeout(tab, 8*time.Minute)
+	t.Cleanup(end)
+	chromedp.ListenTarget(s.ctx, s.listen)
+	s.run(chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(`window.violations = [];
+			addEventListener("securitypolicyviolation", e => violations.push(e.violatedDirective + " " + e.blockedURI), true);`).Do(ctx)
+		return err
+	}), log.Enable(), chromedp.Navigate(s.url))
+	t.Cleanup(func() {
+		if t.Failed() {
+			return
+		}
+		var violations []string
+		s.run(chromedp.Evaluate("violations", &violations))
+		assert.Empty(t, violations, "the report of the page's policy")
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		assert.Empty(t, s.problems, "the browser's console")
+	})
+	return s
+}
+
+// listen notes what the browser complains of.
+func (s *session) listen(event any) {
+	problem := ""
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		problem = e.ExceptionDetails.Error()
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning {
+			problem = fmt.Sprint("console.", e.Type)
+			for _, arg := range e.Args {
+				problem += " " + string(arg.Value)
+			}
+		}
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.LevelError {
+			problem = e.Entry.Text + " " + e.Entry.URL
+		}
+	}
+	if problem != "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.problems = append(s.problems, problem)
+	}
+}
+
+func (s *session) run(actions ...chromedp.Action) {
+	s.Helper()
+	require.NoError(s, chromedp.Run(s.ctx, actions...))
+}
+
+// until waits until an expression of the page is true. It asks from outside: the page's policy lets nobody make
+// code of texts inside.
+func (s *session) until(expression string) {
+	s.Helper()
+	for end := time.Now().Add(patience); ; {
+		var done bool
+		err := chromedp.Run(s.ctx, chromedp.Evaluate(expression, &done))
+		if err == nil && done {
+			return
+		}
+		if time.Now().After(end) {
+			var text string
+			_ = chromedp.Run(s.ctx, chromedp.Evaluate("document.body.innerText", &text))
+			require.NoError(s, err)
+			require.Fail(s, "the page doesn't come to "+expression, "it says:\n%.2000s", text)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// goTo opens a view.
+func (s *session) goTo(hash string) {
+	s.Helper()
+	s.run(chromedp.Evaluate("location.hash = "+quote(hash), nil))
+}
+
+// shows waits until an element has a text in it.
+func (s *session) shows(selector, text string) {
+	s.Helper()
+	s.until(fmt.Sprintf("!!document.querySelector(%s)?.textContent.includes(%s)", quote(selector), quote(text)))
+}
+
+func quote(text string) string {
+	data, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // any text can be written
+	}
+	return string(data)
+}
+
+func (s *session) call(resource string, opts ...api.Option) error {
+	e, err := s.guard.Entry(context.Background(), resource, opts...)
+	e.Exit()
+	return err
+}
+
+// every calls f again and again until the test ends.
+func (s *session) every(pause time.Duration, f func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-quit:
+				return
+			case <-time.After(pause):
+				f()
+			}
+		}
+	}()
+	s.Cleanup(func() { close(quit); <-done })
+}
+
+// A block is seen in the list within two seconds. A machine that is held up meanwhile gets another try.
+func TestABlockAppearsWithinTwoSeconds(t *testing.T) {
+	s := open(t, api.RuleSet{Flow: []flow.Rule{{ID: "few", Resource: "busy", Threshold: 20}}}, console.Config{})
+	s.every(10*time.Millisecond, func() { _ = s.call("busy") })
+	s.shows("#resources", "busy")
+	s.until(`document.getElementById("state").textContent === "live"`)
+	best := time.Hour
+	for i := 0; best > 2*time.Second && i < 20; i++ {
+		name := fmt.Sprint("closed ", i)
+		set := s.guard.Rules()
+		set.Flow = append(set.Flow, flow.Rule{ID: name, Resource: name, Threshold: 0})
+		require.NoError(t, s.guard.LoadRules(set))
+		begin := time.Now()
+		require.ErrorIs(t, s.call(name), api.ErrBlocked)
+		s.until(fmt.Sprintf(`[...document.querySelectorAll("#event-list li")].some(l => l.textContent.includes(%s))`, quote(name+" began to block: 1 ")))
+		best = min(best, time.Since(begin))
+	}
+	t.Logf("a block was seen after %v", best)
+	assert.LessOrEqual(t, best, 2*time.Second)
+	s.until(`[...document.querySelectorAll("#resources tbody tr")].some(tr => tr.textContent.includes("closed 0"))`)
+	s.goTo("#/r/closed%200")
+	s.shows("main", `flow rule "closed 0" blocked "closed 0"`) // its reason
+}
+
+// A limit is changed in the page, shown first, and traffic follows.
+func TestALimitIsChanged(t *testing.T) {
+	s := open(t, api.RuleSet{Flow: []flow.Rule{{ID: "few", Resource: "orders", Threshold: 0}}},
+		console.Config{WriteToken: writeToken, WriteRules: true})
+	s.every(20*time.Millisecond, func() { _ = s.call("orders") })
+	s.goTo("#/r/orders")
+	s.run(chromedp.WaitVisible(`button[aria-label="Change the rule few"]`))
+	s.shows("[data-part=figures]", "block/s")
+	s.run(
+		chromedp.Click(`button[aria-label="Change the rule few"]`), chromedp.WaitVisible("#edit-text"),
+		chromedp.SetValue("#edit-text", `{"id": "few", "resource": "orders", "threshold": 100000}`), chromedp.Click("#edit-show"),
+		chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", writeToken), chromedp.Click("#token-dialog button[value=ok]"),
+	)
+	s.shows("#edit-diff", "threshold 0 -> 100000")
+	assert.EqualValues(t, 0, s.guard.Rules().Flow[0].Threshold, "it was only shown")
+	s.run(chromedp.Click("#edit-apply"), chromedp.WaitNotVisible("#edit-dialog"))
+	s.until(`/limit\/s\s*100\.0k/.test(document.querySelector("[data-part=figures]").innerText)`)
+	s.until(`/pass\/s\s*[1-9]/.test(document.querySelector("[data-part=figures]").innerText)`)
+	assert.EqualValues(t, 100000, s.guard.Rules().Flow[0].Threshold)
+	// The server answered 401 once, which the browser tells its console.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.problems = slices.DeleteFunc(s.problems, func(p string) bool { return strings.Contains(p, "401") })
+}
+
+var hostile = []string{
+	"<script>alert(1)</script>", "<img src=x onerror=alert(1)>", `"><svg onload=alert(1)>`, "javascript:alert(1)", "{{7*7}}${7*7}",
+	"a\u202egnp.exe", "line\nbreak\x00\x1b[31m", "../../etc", "..", "?q=1#x", "%2e%2e%2f", "\u2028", strings.Repeat("long ", 150), "日本語", "' OR 1=1 --",
+}
+
+// A thousand resources, and names with markup: all are listed, found by typing, and opened; names stay text.
+func TestManyResourcesAndHostileNames(t *testing.T) {
+	s := open(t, api.RuleSet{}, console.Config{})
+	const many = 1000
+	for i := range many {
+		require.NoError(t, s.call(fmt.Sprintf("GET /items/%04d", i)))
+	}
+	for _, name := range hostile {
+		require.NoError(t, s.call(name, api.Inbound()))
+		e, err := s.guard.Entry(api.WithOrigin(api.WithContext(t.Context(), name), name), name)
+		require.NoError(t, err)
+		e.Exit()
+	}
+	s.every(time.Millisecond, func() { _ = s.call(fmt.Sprintf("GET /items/%04d", rand.N(many))) })
+	s.until(fmt.Sprintf(`document.querySelectorAll("#resources tbody tr").length === %d`, many+len(hostile)))
+	s.until(`document.querySelectorAll("#resources .uplot").length > 10`)
+	var charts int
+	s.run(chromedp.Evaluate(`document.querySelectorAll("#resources .uplot").length`, &charts))
+	assert.Less(t, charts, 300, "only what is on the screen is drawn")
+
+	s.run(chromedp.SendKeys("#search", "items/0777"))
+	s.until(`document.querySelectorAll("#resources tbody tr").length === 1`)
+	s.run(chromedp.SendKeys("#search", "\r"))
+	s.shows("h1", "GET /items/0777")
+
+	for _, name := range hostile {
+		s.run(chromedp.Evaluate("location.hash = '#/r/' + encodeURIComponent("+quote(name)+")", nil))
+		s.until(`document.querySelector("[data-part=origins] td") !== null`)
+		var heading string
+		s.run(chromedp.Evaluate(`document.querySelector("h1").textContent`, &heading))
+		if !strings.ContainsAny(name, "\u202e\n\x00\x1b\u2028") {
+			assert.Equal(t, name, heading)
+		} else {
+			assert.Contains(t, heading, `\u`, "%q", name)
+		}
+	}
+	for _, hash := range []string{"#/tree", "#/rules", "#/breakers", "#/explain", "#/"} {
+		s.goTo(hash)
+		s.until(`document.querySelector("nav a[aria-current]")?.getAttribute("href") === ` + quote(hash))
+		s.until(`document.querySelector("main").innerText.length > 20`)
+	}
+	var markup int
+	s.run(chromedp.Evaluate(`document.querySelectorAll("main script, main img, main svg, main iframe").length`, &markup))
+	assert.Zero(t, markup)
+}
+
+// Everything can be reached by keys, and has a name for those who listen.
+func TestKeyboardAndNames(t *testing.T) {
+	s := open(t, api.RuleSet{}, console.Config{})
+	for _, name := range []string{"alpha", "beta"} {
+		require.NoError(t, s.call(name))
+	}
+	s.until(`document.querySelectorAll("#resources tbody tr").length === 2`)
+	s.run(chromedp.KeyEvent("/"))
+	s.until(`document.activeElement.id === "search"`)
+	s.run(chromedp.SetValue("#search", ""), chromedp.KeyEvent("beta\r")) // DevTools type the slash though the page takes it
+	s.shows("h1", "beta")
+	s.run(chromedp.Evaluate(`document.activeElement.blur()`, nil), chromedp.KeyEvent("\x1b"))
+	s.until(`location.hash === "#/"`)
+	for key, hash := range map[string]string{"2": "#/tree", "3": "#/rules", "4": "#/breakers", "5": "#/explain", "1": "#/"} {
+		s.run(chromedp.KeyEvent(key))
+		s.until("location.hash === " + quote(hash))
+	}
+	s.goTo("#/")
+	var unnamed []string
+	s.run(chromedp.Evaluate(`[...document.querySelectorAll("button, a, input:not([type=hidden]), textarea")].filter(e => e.offsetParent &&
+		!(e.textContent.trim() || e.getAttribute("aria-label") || e.labels?.length)).map(e => e.outerHTML)`, &unnamed))
+	assert.Empty(t, unnamed)
+	for _, selector := range []string{"main", "nav[aria-label]", "[aria-live]", "html[lang]", "a.skip", "table caption", "th[scope=col]"} {
+		s.until("document.querySelector(" + quote(selector) + ") !== null")
+	}
+}
+
+// shop is traffic for pictures.
+func shop(t *testing.T) *session {
+	s := open(t, api.RuleSet{
+		Flow: []flow.Rule{
+			{ID: "orders", Resource: "GET /orders/{id}", Threshold: 60},
+			{ID: "search", Resource: "GET /search", Behavior: flow.WarmUp, Threshold: 40},
+			{ID: "acme", Resource: "GET /catalog", Origin: "acme", Threshold: 20},
+			{ID: "catalog-trial", Resource: "GET /catalog", Threshold: 25, Mode: spec.Shadow},
+		},
+		Isolation: []isolation.Rule{{ID: "reports", Resource: "POST /reports", Threshold: 4}},
+		Hotspot:   []hotspot.Rule{{ID: "users", Resource: "GET /orders/{id}", Param: "user", Threshold: 15}},
+		Breaker:   []breaker.Rule{{ID: "sql", Resource: "sql items.search", MinCalls: 5, Threshold: 0.5, Recovery: 2 * time.Second, Interval: time.Second}},
+	}, console.Config{})
+	began := time.Now()
+	guarded := func(ctx context.Context, origin, name, below string, opts ...api.Option) {
+		go func() {
+			_ = s.guard.Do(api.WithOrigin(api.WithContext(ctx, "http"), origin), name, func(ctx context.Context) error {
+				return s.guard.Do(ctx, below, func(context.Context) error {
+					time.Sleep(time.Duration(1+rand.N(6)) * time.Millisecond)
+					if below == "sql items.search" && int(time.Since(began).Seconds())%12 > 8 {
+						return errors.New("the database is away")
+					}
+					return nil
+				})
+			}, append(opts, api.Inbound())...)
+		}()
+	}
+	ctx := context.Background()
+	origins, users := []string{"acme", "globex", "initech"}, []string{"ann", "ben", "eve", "eve", "eve"}
+	s.every(10*time.Millisecond, func() {
+		guarded(ctx, origins[rand.N(3)], "GET /orders/{id}", "cache orders", api.Param("user", users[rand.N(5)]))
+	})
+	s.every(18*time.Millisecond, func() { guarded(ctx, origins[rand.N(3)], "GET /search", "sql items.search") })
+	s.every(25*time.Millisecond, func() { guarded(ctx, origins[rand.N(2)], "GET /catalog", "cache catalog") })
+	s.every(60*time.Millisecond, func() { guarded(ctx, "", "POST /reports", "sql reports.insert") })
+	return s
+}
+
+// TestScreenshots makes the pictures of the documentation:
+//
+//	go test -run '^TestScreenshots$' -write ../../docs .
+func TestScreenshots(t *testing.T) {
+	if *write == "" {
+		t.Skip("makes pictures where -write says: make screenshots")
+	}
+	s := shop(t)
+	s.shows("#resources", "GET /orders/{id}")
+	time.Sleep(45 * time.Second) // so that there is a history to see
+	for _, shot := range []struct {
+		name, hash, scheme string
+		width, height      int64
+	}{
+		{"console-light", "#/", "light", 1200, 640},
+		{"console-dark", "#/r/" + "GET%20%2Forders%2F%7Bid%7D", "dark", 1200, 1100},
+		{"console-narrow", "#/", "light", 390, 760},
+	} {
+		var picture []byte
+		s.run(
+			emulation.SetDeviceMetricsOverride(shot.width, shot.height, 1, shot.width < 500),
+			emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: shot.scheme}}),
+			chromedp.Navigate(s.url+"/"), chromedp.Evaluate("location.hash = "+quote(shot.hash), nil),
+			chromedp.Sleep(3*time.Second), chromedp.CaptureScreenshot(&picture),
+		)
+		require.NoError(t, os.WriteFile(filepath.Join(*write, shot.name+".png"), picture, 0o644))
+	}
+}
