@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -31,6 +33,12 @@ type Guard struct {
 func New(cfg Config) (*Guard, error) {
 	if cfg.Chain == nil {
 		cfg.Chain = slots.Default()
+	}
+	if cfg.Percentiles {
+		if !slices.Contains(cfg.Chain.Names(), slots.Statistic{}.Name()) {
+			return nil, errors.New("penstock: Config.Percentiles with a Config.Chain without the slot statistic: leave one out")
+		}
+		cfg.Chain = cfg.Chain.With(slots.Percentiles{}, core.After(slots.Statistic{}.Name()))
 	}
 	engine, err := core.NewEngine(cfg)
 	if err != nil {

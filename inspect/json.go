@@ -39,6 +39,8 @@ func (t Tree) MarshalJSON() ([]byte, error) {
 //	                      total, complete, exception and occupied
 //	avgRtMs, minRtMs      response times over the second window; minRtMs is absent
 //	                      and avgRtMs 0 if no call completed
+//	p50Ms, p95Ms, p99Ms   of a resource, percentiles of the response times of the last minute,
+//	                      within 3.1 %; absent unless core.Config.Percentiles is on and calls completed
 //	maxCompletePerBucket  units completed in the best bucket of the second window
 //	maxCompletePerSecond  extrapolated: the rate if every bucket were like it
 //	inFlight              calls
@@ -107,6 +109,9 @@ type nodeJSON struct {
 	MinRTMs              *float64 `json:"minRtMs,omitempty"`
 	MaxCompletePerBucket int64    `json:"maxCompletePerBucket"`
 	MaxCompletePerSecond float64  `json:"maxCompletePerSecond"`
+	P50Ms                *float64 `json:"p50Ms,omitempty"`
+	P95Ms                *float64 `json:"p95Ms,omitempty"`
+	P99Ms                *float64 `json:"p99Ms,omitempty"`
 	InFlight             int64    `json:"inFlight"`
 	Waiting              int64    `json:"waiting"`
 
@@ -116,6 +121,8 @@ type nodeJSON struct {
 	Lifetime   countsJSON `json:"lifetime"`
 
 	Details []core.ResourceDetails `json:"details,omitempty"`
+
+	percentiles [3]float64 // what P50Ms and so on point to
 }
 
 type countsJSON struct {
@@ -162,6 +169,10 @@ func (j *nodeJSON) of(n *Node) {
 	j.Minute.of(&n.Minute)
 	j.Lifetime.of(&n.Lifetime)
 	j.MinRTMs = j.Second.MinRTMs
+	if p := &n.Percentiles; p.Count > 0 {
+		j.percentiles = [...]float64{shown.Millis(p.P50), shown.Millis(p.P95), shown.Millis(p.P99)}
+		j.P50Ms, j.P95Ms, j.P99Ms = &j.percentiles[0], &j.percentiles[1], &j.percentiles[2]
+	}
 }
 
 func (j *countsJSON) of(c *stat.Counts) {

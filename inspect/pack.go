@@ -67,6 +67,9 @@ func (w *packer) all(first, depth int, sum *Figures) {
 			sum.add(&w.node.Figures)
 		}
 		w.places = w.from.below(w.places, &p, depth)
+		if p.cluster != nil {
+			w.to.times.add(p.name, p.cluster.Percentiles(w.from.now))
+		}
 		w.put(&w.node, len(w.places)-end)
 		w.all(end, depth+1, nil)
 	}

@@ -13,6 +13,7 @@ import (
 type packed struct {
 	head    Tree
 	details details
+	times   times
 
 	// The nodes stand one after the other, parents before children, and so do their
 	// names. The calls of an entrance come before it, since it is their sum.
@@ -46,7 +47,7 @@ func (p *packed) end(count int) packedPlace { return packedPlace{len(p.nodes), l
 
 // size is about how many bytes it takes.
 func (p *packed) size() int {
-	size := cap(p.nodes) + p.named + sizeOf(p.names) + sizeOf(p.entrances) + sizeOf(p.details) + sizeOf(p.head.Rules)
+	size := cap(p.nodes) + p.named + sizeOf(p.names) + sizeOf(p.entrances) + sizeOf(p.details) + sizeOf(p.head.Rules) + p.times.size()
 	for i := range p.head.Rules {
 		size += weight(reflect.ValueOf(&p.head.Rules[i].Details).Elem())
 	}

@@ -33,7 +33,7 @@ func (r reader) copy(p *place, depth int, details details) Node {
 		below = append(below, r.copy(&q, depth+1, details))
 	}
 	if p.kind == NodeResource {
-		n.Origins, n.Details = below, details.of(p.name)
+		n.Origins, n.Details, n.Percentiles = below, details.of(p.name), p.cluster.Percentiles(r.now)
 	} else {
 		n.Children = below
 	}

@@ -25,7 +25,8 @@ const (
 // minute, and the calls in flight. Units are counts and no rates, so none is extrapolated;
 // from 100,000 on they are rounded, as in 123k.
 //
-// Beside a call stands the most urgent of what rules tell of its resource. Below
+// Beside a call stand the percentiles of its resource's response times in the last minute, in all
+// contexts, where core.Config.Percentiles is on, and the most urgent of what rules tell of it. Below
 // the tree stands what may need attention: calls that wait, slots that panicked, caps that
 // were reached, which rules refused most, what rules in shadow mode would have refused, and
 // what else rules tell. It returns the first error of w.
@@ -105,6 +106,7 @@ func (v view) lines(yield func(*cells) bool) {
 			line.end(shown.Append(text, n.Name, max(nameWidth, labelWidth-shown.Columns(text))))
 			n.describe(line)
 			if n.Kind == NodeCall {
+				v.times.describe(line, n.Name)
 				if mark := v.details.of(n.Name).mark(); mark != "" {
 					line.end(append(line.text, mark...))
 				}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
 )
 
 // Tree is a copy of everything that an engine counts. Nothing in it changes any
@@ -55,6 +56,9 @@ type Node struct {
 	Children []Node
 	// Origins are the callers of a resource, sorted by name.
 	Origins []Node
+	// Percentiles are those of the response times of a resource within the last minute, the
+	// zero value where core.Config.Percentiles is off or nothing completed.
+	Percentiles stat.Percentiles
 	// Details are what rules tell of a resource, in the order of the rules, in types of
 	// their families.
 	Details []core.ResourceDetails

@@ -17,6 +17,7 @@ type visit struct {
 type view struct {
 	head      *Tree // without what hangs below the root, and without resources
 	details   details
+	times     times
 	calls     iter.Seq[visit] // the root and all below
 	resources iter.Seq[visit] // each followed by its callers
 }
@@ -25,6 +26,7 @@ func (t *Tree) view() view {
 	return view{
 		head:      t,
 		details:   newDetails(t.Rules),
+		times:     newTimes(t.Resources),
 		calls:     t.Root.visits,
 		resources: func(yield func(visit) bool) { visitAll(t.Resources, 0, yield) },
 	}

@@ -53,6 +53,19 @@ func BenchmarkLeakAfter(b *testing.B) {
 	}
 }
 
+// What percentiles cost a call, beside BenchmarkNoRule.
+func BenchmarkPercentiles(b *testing.B) {
+	chain := slots.Default().With(slots.Percentiles{}, core.After("statistic"))
+	e, err := core.NewEngine(core.Config{Chain: chain})
+	require.NoError(b, err)
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		entry, _ := e.Enter(ctx, "GET /orders", nil)
+		entry.Exit()
+	}
+}
+
 func BenchmarkRejectRule(b *testing.B) {
 	e := newEngine(b, core.Config{}, flow.Rule{Resource: "GET /orders", Threshold: 1e9})
 	ctx := context.Background()

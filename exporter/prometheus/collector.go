@@ -127,7 +127,11 @@ func (c *Collector) resources(m metrics) {
 		m.counter(c.entries, float64(t.Block), r.Label, "block")
 		m.counter(c.errors, float64(t.Exception), r.Label)
 		m.gauge(c.inFlight, float64(r.InFlight), r.Label)
-		s, err := prometheus.NewConstSummary(c.duration, uint64(max(t.Timed(), 0)), t.RT.Seconds(), nil, r.Label)
+		var quantiles map[float64]float64
+		if p := &r.Percentiles; p.Count > 0 {
+			quantiles = map[float64]float64{0.5: p.P50.Seconds(), 0.95: p.P95.Seconds(), 0.99: p.P99.Seconds()}
+		}
+		s, err := prometheus.NewConstSummary(c.duration, uint64(max(t.Timed(), 0)), t.RT.Seconds(), quantiles, r.Label)
 		m.send(c.duration, s, err)
 	}
 	inbound := c.guard.Engine().Tree().Inbound().Totals()

@@ -327,3 +327,25 @@ func Example() {
 	// Output:
 	// 2 series: what passed, and what was refused
 }
+
+// With percentiles, the durations have quantiles, of the last minute.
+func TestQuantiles(t *testing.T) {
+	clock := api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
+	g, err := api.New(api.Config{Clock: clock, Percentiles: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, g.Close()) })
+	c := penstockprometheus.NewCollector(g, penstockprometheus.Config{})
+	call(t, g, clock, "orders", 10, nil)
+	require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
+# HELP penstock_entry_duration_seconds Response times of the calls that completed.
+# TYPE penstock_entry_duration_seconds summary
+penstock_entry_duration_seconds{resource="orders",quantile="0.5"} 0.00199831
+penstock_entry_duration_seconds{resource="orders",quantile="0.95"} 0.00199831
+penstock_entry_duration_seconds{resource="orders",quantile="0.99"} 0.00199831
+penstock_entry_duration_seconds_sum{resource="orders"} 0.02
+penstock_entry_duration_seconds_count{resource="orders"} 10
+`), "penstock_entry_duration_seconds"))
+	problems, err := testutil.CollectAndLint(c)
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+}

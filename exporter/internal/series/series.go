@@ -29,6 +29,9 @@ type Resource struct {
 	Label    string
 	Totals   stat.Counts
 	InFlight int64
+	// Percentiles are those of the last minute; the zero value of the others, and where
+	// Config.Percentiles is off.
+	Percentiles stat.Percentiles
 }
 
 // Reader reads the resources of a Guard. A resource that has a label keeps it as long as it is
@@ -63,10 +66,11 @@ func (r *Reader) Resources() []Resource {
 	}
 	var all []found
 	seen := make(map[string]bool)
+	now := r.guard.Engine().Now()
 	r.guard.Engine().EachResource(func(res *core.Resource) {
 		if res.Entered() && !seen[res.Name()] {
 			seen[res.Name()] = true
-			all = append(all, found{res.Name(), Resource{Label(res.Name()), res.Totals(), res.InFlight()}})
+			all = append(all, found{res.Name(), Resource{Label(res.Name()), res.Totals(), res.InFlight(), res.Percentiles(now)}})
 		}
 	})
 	for name := range r.named {
