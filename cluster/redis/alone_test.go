@@ -75,7 +75,8 @@ func (a *alone) join(url string, failure cluster.OnFailure) *group {
 	return g
 }
 
-// call makes a call under one rule. It reports whether the call was admitted, and whether it waited for the store in vain.
+// call makes a call under one rule. It reports whether the call was admitted, and whether it
+// waited for the store in vain.
 func (a *alone) call(g *group, w *cluster.Window) (admitted, inVain bool) {
 	now := a.clock.Now()
 	if _, ok := w.TryAdd(now, 1); ok {
@@ -101,8 +102,8 @@ func (a *alone) shared() {
 	}
 }
 
-// away waits until nobody asks the store, and checks that few calls have waited for it until then, and what
-// becomes of calls from then on.
+// away waits until nobody asks the store, and checks that few calls have waited for it until
+// then, and what becomes of calls from then on.
 func (a *alone) away() {
 	for _, g := range a.groups {
 		inVain := 0
@@ -139,8 +140,8 @@ func (a *alone) away() {
 	}
 }
 
-// The store is away, in every way that there is: few calls wait for it, each rule does what it says, and
-// when it is back the limits are shared again.
+// The store is away, in every way that there is: few calls wait for it, each rule does what it
+// says, and when it is back the limits are shared again.
 func TestAlone(t *testing.T) {
 	set := func(a *alone, args ...any) { require.NoError(a, a.client.Do(a.Context(), args...).Err()) }
 	for _, c := range []struct {

@@ -12,9 +12,9 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 )
 
-// answers are the errors of a server after which it has certainly not executed the script, by the word that
-// they begin with. Scripts read before they write, and what is written first is what a server
-// refuses that is full, read-only or not allowed to write.
+// answers are the errors of a server after which it has certainly not executed the script, by the
+// word that they begin with. Scripts read before they write, and what is written first is what a
+// server refuses that is full, read-only or not allowed to write.
 var answers = map[string]string{
 	"NOSCRIPT":    "the server doesn't know the script",
 	"MOVED":       "the key has moved to another server of the cluster",
@@ -56,7 +56,8 @@ func explained(err error) error {
 	return err
 }
 
-// denied reports whether a script was refused a command, in the words of version 7.0 and before, or of 7.2.
+// denied reports whether a script was refused a command, in the words of version 7.0 and before,
+// or of 7.2.
 func denied(err error) bool {
 	if !isAnswer(err) {
 		return false
@@ -104,5 +105,6 @@ func isAnswer(err error) bool {
 // unsent reports whether there was no connection to send the command by.
 func unsent(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
+	return errors.As(err, &op) && op.Op == "dial" ||
+		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
 }

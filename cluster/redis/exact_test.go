@@ -27,10 +27,10 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Processes at full speed share limits on one Redis, while all sorts of things happen to them and to it. Each
-// looks again and again which bucket is current in the store's time, and notes what it admitted between two looks.
-// Only what lies wholly inside a window convicts, so a machine that is slow makes the check see less, and
-// nothing else. `make cluster-exact` takes its time.
+// Processes at full speed share limits on one Redis, while all sorts of things happen to them and
+// to it. Each looks again and again which bucket is current in the store's time, and notes what
+// it admitted between two looks. Only what lies wholly inside a window convicts, so a machine
+// that is slow makes the check see less, and nothing else. `make cluster-exact` takes its time.
 
 var (
 	exactFor  = flag.Duration("exact.for", 3*time.Second, "how long each part of TestExact takes")
@@ -73,8 +73,8 @@ type exactJob struct {
 	Seed        uint64
 }
 
-// admitted are units that a process admitted between two looks at a limit, by which the buckets From and To were
-// current, both under one epoch.
+// admitted are units that a process admitted between two looks at a limit, by which the buckets
+// From and To were current, both under one epoch.
 type admitted struct {
 	Rule            int
 	Epoch, From, To int64
@@ -272,7 +272,8 @@ func (r *looked) settled(looks int64) (done []admitted) {
 		}
 	}
 	r.notes = rest
-	// A worker that has read the number of looks and not noted anything yet may be far behind: then its note is lost.
+	// A worker that has read the number of looks and not noted anything yet may be far behind:
+	// then its note is lost.
 	if forget := oldest - 1000 - r.first; forget > 0 {
 		r.looks = slices.Delete(r.looks, 0, int(forget))
 		r.first += forget
@@ -331,7 +332,8 @@ func (x worker) fetch(ctx context.Context, n int64, first bool) {
 	x.mine.note(before, x.look.number.Load(), n)
 }
 
-// exactly runs eight processes while trouble happens, and returns for each limit the most units of a window.
+// exactly runs eight processes while trouble happens, and returns for each limit the most units
+// of a window.
 func exactly(t *testing.T, trouble func(x *exactStage)) []int64 {
 	seed := *exactSeed
 	if seed == 0 {
@@ -464,8 +466,8 @@ func (x *exactStage) clock(by time.Duration) {
 	require.NoError(x, x.client.IncrBy(x.Context(), penstockredis.ClockKey, by.Microseconds()).Err())
 }
 
-// No window is over its limit, whoever dies, sleeps, loses replies or repeats commands, and whether the store stops or its
-// clock is set back by more than the window.
+// No window is over its limit, whoever dies, sleeps, loses replies or repeats commands, and
+// whether the store stops or its clock is set back by more than the window.
 func TestExact(t *testing.T) {
 	var rules []exactRule
 	most := exactly(t, func(x *exactStage) {
@@ -498,8 +500,9 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// Where the store forgets, or its clock jumps, the bound is one limit more. A clock that is set back by less than
-// the window has units that were leased of the next bucket spent before that begins anew.
+// Where the store forgets, or its clock jumps, the bound is one limit more. A clock that is set
+// back by less than the window has units that were leased of the next bucket spent before that
+// begins anew.
 func TestExactButForOneLimit(t *testing.T) {
 	var rules []exactRule
 	most := exactly(t, func(x *exactStage) {

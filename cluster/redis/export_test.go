@@ -44,7 +44,8 @@ func Movable(client redis.UniversalClient) *Store {
 	return s
 }
 
-// offsetClock has scripts go by the server's clock, set forward or back by what is under [ClockKey].
+// offsetClock has scripts go by the server's clock, set forward or back by what is under
+// [ClockKey].
 const offsetClock = `
 now = now + (tonumber(redis.call('GET', '` + ClockKey + `') or '0'))
 `

@@ -37,8 +37,8 @@ func do(s cluster.Store, c cluster.Command) error {
 	return c.Result().Err
 }
 
-// What a server answers that can't serve a command is told by name, and the next command is served as soon as
-// it can again.
+// What a server answers that can't serve a command is told by name, and the next command is
+// served as soon as it can again.
 func TestNamedAnswers(t *testing.T) {
 	s := start(t)
 	client := patient(t, s)
@@ -119,7 +119,8 @@ func TestServerAway(t *testing.T) {
 	require.Eventually(t, func() bool { return do(store, take("k", 1)) == nil }, patience, 10*time.Millisecond)
 }
 
-// A server that says nothing is waited for no longer than the timeout, and the error says that nobody knows.
+// A server that says nothing is waited for no longer than the timeout, and the error says that
+// nobody knows.
 func TestServerStopped(t *testing.T) {
 	s := start(t)
 	store, err := penstockredis.Open("redis://" + s.Addr)
@@ -133,7 +134,8 @@ func TestServerStopped(t *testing.T) {
 	require.NotErrorIs(t, err, cluster.ErrNotExecuted)
 }
 
-// A reply that is lost after the script was executed is not asked for again: a hand-back would count twice.
+// A reply that is lost after the script was executed is not asked for again: a hand-back would
+// count twice.
 func TestNothingIsSentAgain(t *testing.T) {
 	var sent atomic.Int64
 	var lose atomic.Bool

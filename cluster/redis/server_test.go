@@ -2,6 +2,7 @@ package penstockredis_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func start(t testing.TB, args ...string) *server.Server {
 func startWith(t testing.TB, file string, args ...string) *server.Server {
 	t.Helper()
 	s, err := server.StartWith(t.TempDir(), file, args...)
-	if err == server.ErrNotInstalled {
+	if errors.Is(err, server.ErrNotInstalled) {
 		t.Skip(err)
 	}
 	require.NoError(t, err)

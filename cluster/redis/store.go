@@ -17,9 +17,9 @@ import (
 // Store is a [cluster.Store] in a Redis or a Valkey. It is safe for concurrent use. A store that
 // [Open] returned has to be closed.
 //
-// It sends no command twice, but for one that the server has certainly not executed since it doesn't
-// know the script, or is moving the key elsewhere. The error of a command that was certainly not executed, for
-// these reasons or others, wraps [cluster.ErrNotExecuted].
+// It sends no command twice, but for one that the server has certainly not executed since it
+// doesn't know the script, or is moving the key elsewhere. The error of a command that was
+// certainly not executed, for these reasons or others, wraps [cluster.ErrNotExecuted].
 type Store struct {
 	client  redis.UniversalClient
 	owned   bool // by the store: Close closes it
@@ -30,10 +30,10 @@ type Store struct {
 
 var _ cluster.Store = (*Store)(nil)
 
-// New returns a store that uses a client of the caller's, who closes it afterwards. The client is refused unless
-// it leaves it to others to try again: MaxRetries and MaxRedirects -1, ContextTimeoutEnabled, and a
-// ReadTimeout and WriteTimeout of at most a second, which is the longest that a command then takes.
-// It asks the network nothing.
+// New returns a store that uses a client of the caller's, who closes it afterwards. The client is
+// refused unless it leaves it to others to try again: MaxRetries and MaxRedirects -1,
+// ContextTimeoutEnabled, and a ReadTimeout and WriteTimeout of at most a second, which is the
+// longest that a command then takes. It asks the network nothing.
 func New(client redis.UniversalClient) (*Store, error) {
 	s := &Store{client: client, scripts: makeScripts(clock)}
 	var problems []error
@@ -86,8 +86,8 @@ func (s *Store) Close() error {
 	return s.client.Close()
 }
 
-// Shard says which server of a cluster has the key, or, as long as the store has not heard, in which part of the
-// slots it lies; 0 where there is one server. It asks the network nothing.
+// Shard says which server of a cluster has the key, or, as long as the store has not heard, in
+// which part of the slots it lies; 0 where there is one server. It asks the network nothing.
 func (s *Store) Shard(key string) int {
 	if s.slots == nil {
 		return 0
@@ -95,8 +95,8 @@ func (s *Store) Shard(key string) int {
 	return s.slots.shard(key)
 }
 
-// Do executes the commands: see [cluster.Store]. It returns when ctx ends or the timeout is over, whichever
-// is earlier.
+// Do executes the commands: see [cluster.Store]. It returns when ctx ends or the timeout is over,
+// whichever is earlier.
 func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -208,8 +208,8 @@ func newSlots(client *redis.ClusterClient) *slots {
 	return &slots{cluster: client, numbers: map[string]uint16{}}
 }
 
-// shard is the number of the server that has the key's slot, or a number for a part of the slots, as long as
-// that is unknown.
+// shard is the number of the server that has the key's slot, or a number for a part of the slots,
+// as long as that is unknown.
 func (s *slots) shard(key string) int {
 	slot := slotOf(key)
 	if table := s.table.Load(); table != nil {
@@ -235,6 +235,7 @@ func (s *slots) heard(moved bool) {
 func (s *slots) read() {
 	ctx, cancel := context.WithTimeout(context.Background(), slotsTimeout)
 	defer cancel()
+	//lint:ignore SA1019 servers before 7.0 don't know the command that has taken its place
 	ranges, err := s.cluster.ClusterSlots(ctx).Result()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -61,7 +61,8 @@ func Stores() map[string]func(url string) (cluster.Store, error) {
 	return stores
 }
 
-// Open returns a store by its URL. It asks the network nothing, and so it works while the server is away.
+// Open returns a store by its URL. It asks the network nothing, and so it works while the server
+// is away.
 //
 //	redis://user:password@host:6379/0           one server
 //	rediss://...                                by TLS
@@ -70,9 +71,10 @@ func Stores() map[string]func(url string) (cluster.Store, error) {
 //	redis+sentinel://host:26379/0?master_name=shop&addr=host2:26379&password=...
 //	                                            the master that Sentinels name
 //
-// What go-redis reads from URLs may be there, but for what has to be as it is: retries, redirects, timeouts and
-// replicas. A parameter of our own is timeout, the longest that a command takes: from 1ms to 1s, 20ms
-// if it is missing. Errors never quote the URL, which may hold a password.
+// What go-redis reads from URLs may be there, but for what has to be as it is: retries,
+// redirects, timeouts and replicas. A parameter of our own is timeout, the longest that a command
+// takes: from 1ms to 1s, 20ms if it is missing. Errors never quote the URL, which may hold a
+// password.
 func Open(address string) (*Store, error) {
 	scheme, _, _ := strings.Cut(address, ":")
 	open := schemes[scheme]
@@ -97,7 +99,8 @@ func Open(address string) (*Store, error) {
 func plain(address string) (string, time.Duration, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return "", 0, errors.New("the URL can't be read: in user and password, what is neither letter nor digit is to be written as %XX")
+		return "", 0, errors.New("the URL can't be read: in user and password, " +
+			"what is neither letter nor digit is to be written as %XX")
 	}
 	query := u.Query()
 	for name := range query {
@@ -173,7 +176,7 @@ func openSentinel(address string) (redis.UniversalClient, time.Duration, error) 
 		return nil, 0, unread(err)
 	}
 	if o.MasterName == "" {
-		return nil, 0, errors.New("the URL must name the master that the Sentinels watch: ?master_name=...")
+		return nil, 0, errors.New("the URL must name the master that the Sentinels watch, as master_name")
 	}
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
 	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout, o.DialTimeout = timeout, timeout, timeout, dialTimeout

@@ -30,8 +30,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A URL that would have commands sent again, or calls wait, is refused with a sentence. None of them
-// quotes the URL.
+// A URL that would have commands sent again, or calls wait, is refused with a sentence. None of
+// them quotes the URL.
 func TestRefusedURLs(t *testing.T) {
 	for url, want := range map[string]string{
 		"":                                   "the URL must begin with one of redis://, redis+cluster://, redis+sentinel://, rediss://,",
@@ -46,7 +46,7 @@ func TestRefusedURLs(t *testing.T) {
 		"redis://h?timeout=20":               `the URL's timeout "20" must be from 1ms to 1s`,
 		"redis://h/secret?timeout=20ms":      "the path of the URL must be the number of a database",
 		"redis://h?timout=20ms":              "unexpected option: timout",
-		"redis+sentinel://h":                 "the URL must name the master that the Sentinels watch: ?master_name=...",
+		"redis+sentinel://h":                 "the URL must name the master that the Sentinels watch, as master_name",
 	} {
 		_, err := penstockredis.Open(url)
 		require.ErrorContains(t, err, want, url)
@@ -85,7 +85,8 @@ func TestRefusedClients(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// What the server certainly didn't execute is told apart from what nobody knows, in the words of each version.
+// What the server certainly didn't execute is told apart from what nobody knows, in the words of
+// each version.
 func TestExplained(t *testing.T) {
 	for said, want := range map[string]error{
 		"NOSCRIPT No matching script.": cluster.ErrNotExecuted,
@@ -106,8 +107,8 @@ func TestExplained(t *testing.T) {
 	} {
 		err := penstockredis.Explained(answer(said))
 		require.ErrorContains(t, err, said)
-		assert.Equal(t, want == cluster.ErrNotExecuted, errors.Is(err, cluster.ErrNotExecuted), said)
-		assert.Equal(t, want == cluster.ErrForeign, errors.Is(err, cluster.ErrForeign), said)
+		assert.Equal(t, errors.Is(want, cluster.ErrNotExecuted), errors.Is(err, cluster.ErrNotExecuted), said)
+		assert.Equal(t, errors.Is(want, cluster.ErrForeign), errors.Is(err, cluster.ErrForeign), said)
 	}
 	assert.NotErrorIs(t, penstockredis.Explained(errors.New("OOM")), cluster.ErrNotExecuted, "not the server's word")
 }

@@ -45,7 +45,8 @@ if seq > last then
   total, held = total - held + holds, holds
 end
 
-redis.call('HSET', key, 'p', text(total), 'n', text(active), 'c', text(now), 'm' .. member, text(held) .. ' ' .. text(last))
+redis.call('HSET', key, 'p', text(total), 'n', text(active), 'c', text(now),
+  'm' .. member, text(held) .. ' ' .. text(last))
 local entries = {text(now + expiry), member}
 for i = 1, #moved, 2 do
   if moved[i] ~= member then

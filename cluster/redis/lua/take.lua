@@ -50,7 +50,8 @@ if not head or not has then
   has = newEpoch
   set('e', text(has))
 elseif current <= head - span then
-  -- The clock was set back by the ring or more: all that counts or is to come is moved to where it is now.
+  -- The clock was set back by the ring or more: all that counts or is to come is moved to where
+  -- it is now.
   local all = redis.call('HGETALL', key)
   local sum = 0
   for i = 1, #all, 2 do

@@ -33,7 +33,8 @@ const (
 	workers = 8 // of each member
 	limit   = 5000
 	offered = 3 * limit // a second, during a burst
-	// A burst lasts from burst/2 before a full second to burst/2 after it; there is one every two seconds.
+	// A burst lasts from burst/2 before a full second to burst/2 after it; there is one every two
+	// seconds.
 	burst = 800 * time.Millisecond
 )
 
@@ -201,8 +202,8 @@ func naive(addr string, _ int) (func(context.Context) bool, func()) {
 	}, func() { _ = c.Close() }
 }
 
-// envoy does what envoyproxy/ratelimit does by default: it counts in a key of the window, sets it to expire in the same round
-// trip, and doesn't ask again for a window that it has seen full.
+// envoy does what envoyproxy/ratelimit does by default: it counts in a key of the window, sets it
+// to expire in the same round trip, and doesn't ask again for a window that it has seen full.
 func envoy(addr string, _ int) (func(context.Context) bool, func()) {
 	c := client(addr)
 	var mu sync.Mutex

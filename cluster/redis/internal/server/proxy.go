@@ -20,8 +20,8 @@ const (
 	Lose
 	// Drop loses the command, with the connection.
 	Drop
-	// Repeat hands the command on twice, one after the other, as a proxy does that tries again, and gives back
-	// the second reply.
+	// Repeat hands the command on twice, one after the other, as a proxy does that tries again,
+	// and gives back the second reply.
 	Repeat
 )
 
@@ -39,8 +39,8 @@ type Proxy struct {
 	shut  bool
 }
 
-// NewProxy returns a proxy to a server. The function says what becomes of each command, which it sees as it
-// is sent; it is called by many at once.
+// NewProxy returns a proxy to a server. The function says what becomes of each command, which it
+// sees as it is sent; it is called by many at once.
 func NewProxy(to string, fate func(command []byte) Fate) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

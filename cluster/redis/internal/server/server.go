@@ -16,7 +16,8 @@ import (
 )
 
 // ErrNotInstalled says that there is no redis-server here.
-var ErrNotInstalled = errors.New("NOT TESTED AGAINST A REAL REDIS: redis-server is not installed (Debian: apt-get install redis-server)")
+var ErrNotInstalled = errors.New("NOT TESTED AGAINST A REAL REDIS: " +
+	"redis-server is not installed (Debian: apt-get install redis-server)")
 
 // Server is a Redis on a port of this machine that is its own. It keeps nothing on disk.
 type Server struct {
@@ -112,8 +113,8 @@ func (s *Server) answers() bool {
 	return err == nil && bytes.Contains(said, []byte("process_id:"+strconv.Itoa(s.process.Process.Pid)+"\r\n"))
 }
 
-// Ask sends a command and returns its first reply, raw: for what no client is needed. An error reply is one
-// that begins with a minus.
+// Ask sends a command and returns its first reply, raw: for what no client is needed. An error
+// reply is one that begins with a minus.
 func Ask(addr, command string) ([]byte, error) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
