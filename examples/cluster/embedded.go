@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/rpc"
+	"sync"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core/clocks"
+)
+
+// keep keeps a store in this process's memory, also for others, and says at which address they
+// find it. It's enough for a laptop: when this process ends, what was counted is gone.
+func keep() (cluster.Store, string, error) {
+	store := cluster.NewMemory(clocks.NewSystem())
+	server := rpc.NewServer()
+	if err := server.RegisterName("Store", &remote{store}); err != nil {
+		return nil, "", err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, "", err
+	}
+	go server.Accept(l)
+	return store, l.Addr().String(), nil
+}
+
+// Request is a batch of commands on its way to the store. Reply is the same, with what the store
+// said.
+type (
+	Request struct{ Commands []Command }
+	Reply   struct{ Commands []Command }
+	Command struct {
+		Take     *cluster.Take
+		Turn     *cluster.Turn
+		Permits  *cluster.Permits
+		Presence *cluster.Presence
+	}
+)
+
+func (c Command) of() cluster.Command {
+	switch {
+	case c.Take != nil:
+		return c.Take
+	case c.Turn != nil:
+		return c.Turn
+	case c.Permits != nil:
+		return c.Permits
+	default:
+		return c.Presence
+	}
+}
+
+// remote executes what others send.
+type remote struct{ store cluster.Store }
+
+// Do executes a batch.
+func (r *remote) Do(in *Request, out *Reply) error {
+	batch := make([]cluster.Command, len(in.Commands))
+	for i, c := range in.Commands {
+		batch[i] = c.of()
+	}
+	r.store.Do(context.Background(), batch)
+	for _, c := range batch {
+		if err := c.Result().Err; err != nil {
+			return err
+		}
+	}
+	out.Commands = in.Commands
+	return nil
+}
+
+// dialed is a store that another process keeps.
+type dialed struct {
+	address string
+	mu      sync.Mutex
+	client  *rpc.Client
+}
+
+func dial(address string) *dialed { return &dialed{address: address} }
+
+// Shard is 0: there is one.
+func (d *dialed) Shard(string) int { return 0 }
+
+// Do sends the commands, once, and waits for what the store says.
+func (d *dialed) Do(ctx context.Context, batch []cluster.Command) {
+	err := d.do(ctx, batch)
+	for _, c := range batch {
+		c.Result().Err = err
+	}
+}
+
+func (d *dialed) do(ctx context.Context, batch []cluster.Command) error {
+	client, err := d.connected()
+	if err != nil {
+		return errors.Join(err, cluster.ErrNotExecuted)
+	}
+	in, out := &Request{}, &Reply{}
+	for _, c := range batch {
+		switch c := c.(type) {
+		case *cluster.Take:
+			in.Commands = append(in.Commands, Command{Take: c})
+		case *cluster.Turn:
+			in.Commands = append(in.Commands, Command{Turn: c})
+		case *cluster.Permits:
+			in.Commands = append(in.Commands, Command{Permits: c})
+		case *cluster.Presence:
+			in.Commands = append(in.Commands, Command{Presence: c})
+		}
+	}
+	call := client.Go("Store.Do", in, out, make(chan *rpc.Call, 1))
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-call.Done:
+	}
+	if call.Error != nil {
+		d.forget(client)
+		return call.Error
+	}
+	for i, c := range batch {
+		switch c := c.(type) {
+		case *cluster.Take:
+			c.Reply = out.Commands[i].Take.Reply
+		case *cluster.Turn:
+			c.Reply = out.Commands[i].Turn.Reply
+		case *cluster.Permits:
+			c.Reply = out.Commands[i].Permits.Reply
+		case *cluster.Presence:
+			c.Reply = out.Commands[i].Presence.Reply
+		}
+	}
+	return nil
+}
+
+func (d *dialed) connected() (*rpc.Client, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.client != nil {
+		return d.client, nil
+	}
+	c, err := net.DialTimeout("tcp", d.address, time.Second)
+	if err != nil {
+		return nil, err
+	}
+	d.client = rpc.NewClient(c)
+	return d.client, nil
+}
+
+// forget has the next command connect anew.
+func (d *dialed) forget(client *rpc.Client) {
+	_ = client.Close()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.client == client {
+		d.client = nil
+	}
+}

@@ -1,0 +1,214 @@
+// Cluster is three processes that share one limit:
+//
+//	GOWORK=off go run -C examples/cluster .
+//
+// It starts itself three times. Each process offers more calls than a third of the limit, and the
+// limit holds for all of them together. After some seconds one is killed, and the others take
+// what it leaves; then it comes back.
+//
+// What they share is in a store that one of them keeps and the others reach over the network. With
+//
+//	GOWORK=off go run -C examples/cluster . -redis redis://127.0.0.1:6379
+//
+// it is in a Redis. The files, in the order to read them: member.go (a process of the cluster),
+// main.go, embedded.go (the store that a process keeps, for those who have no Redis at hand).
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	limit   = 1000 // calls a second, of all processes together
+	offered = 800  // by each of them
+	members = 3
+)
+
+func main() {
+	redis := flag.String("redis", "", "the URL of a Redis; without it, one of the processes keeps the store")
+	seconds := flag.Int("seconds", 12, "how long it runs")
+	flag.Parse()
+	if job := os.Getenv(jobVariable); job != "" {
+		exit(member(job, os.Stdin, os.Stdout))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	exit(run(ctx, settings{out: os.Stdout, redis: *redis, seconds: *seconds}))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cluster:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// settings are what a test sets otherwise.
+type settings struct {
+	out     io.Writer
+	redis   string
+	seconds int
+}
+
+// processes are what runs, as the one that started them sees them.
+type processes struct {
+	store string // its address, or the URL of a Redis
+
+	mu       sync.Mutex
+	admitted [members]map[int64]int // calls, by the second
+}
+
+// process is one of them.
+type process struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	ended chan struct{}
+}
+
+// end has the process leave the cluster, and waits until it has.
+func (p *process) end() {
+	_ = p.stdin.Close()
+	<-p.ended
+}
+
+// run starts the processes, and prints a line a second.
+func run(ctx context.Context, s settings) error {
+	c := &processes{store: s.redis}
+	var running [members]*process
+	defer func() {
+		for _, p := range running {
+			if p != nil {
+				p.end()
+			}
+		}
+	}()
+	for i := range running {
+		p, err := c.start(i)
+		if err != nil {
+			return err
+		}
+		running[i] = p
+	}
+	where := s.redis
+	if where == "" {
+		where = "process 1"
+	}
+	fmt.Fprintf(s.out, "%d processes offer %d calls a second each; all together may make %d. The store is in %s.\n\n",
+		members, offered, limit, where)
+	fmt.Fprintf(s.out, "%6s %11s %11s %11s %7s %7s\n", "second", "process 1", "process 2", "process 3", "sum", "limit")
+	for second := 1; second <= s.seconds; second++ {
+		now := time.Now()
+		next := now.Truncate(time.Second).Add(time.Second)
+		if err := sleep(ctx, next.Sub(now)+200*time.Millisecond); err != nil {
+			return nil // Ctrl-C
+		}
+		fmt.Fprintln(s.out, c.line(second, next.Unix()-1))
+		switch second {
+		case s.seconds / 3:
+			_ = running[1].cmd.Process.Kill()
+			<-running[1].ended
+			fmt.Fprintln(s.out, "       process 2 is killed")
+		case 2 * s.seconds / 3:
+			p, err := c.start(1)
+			if err != nil {
+				return err
+			}
+			running[1] = p
+			fmt.Fprintln(s.out, "       process 2 is started again")
+		}
+	}
+	return nil
+}
+
+// line is what was admitted in a second.
+func (c *processes) line(second int, unix int64) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%6d", second)
+	sum := 0
+	for _, admitted := range c.admitted {
+		n, ok := admitted[unix]
+		if ok {
+			fmt.Fprintf(&b, " %11d", n)
+		} else {
+			fmt.Fprintf(&b, " %11s", "-")
+		}
+		sum += n
+	}
+	fmt.Fprintf(&b, " %7d %7d", sum, limit)
+	return b.String()
+}
+
+// start starts process i. Without a Redis, the first one keeps the store and says where.
+func (c *processes) start(i int) (*process, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(job{Store: c.store})
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), jobVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &process{cmd: cmd, stdin: stdin, ended: make(chan struct{})}
+	lines := bufio.NewScanner(stdout)
+	if !lines.Scan() {
+		_ = cmd.Wait()
+		return nil, errors.New("a process has ended before it began")
+	}
+	c.store = lines.Text()
+	c.mu.Lock()
+	c.admitted[i] = map[int64]int{}
+	c.mu.Unlock()
+	go func() {
+		for lines.Scan() {
+			var second int64
+			var n int
+			if _, err := fmt.Sscan(lines.Text(), &second, &n); err == nil {
+				c.mu.Lock()
+				c.admitted[i][second] = n
+				c.mu.Unlock()
+			}
+		}
+		_ = cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The processes that the example starts are this program: a test's are tests.
+func TestMain(m *testing.M) {
+	if job := os.Getenv(jobVariable); job != "" {
+		exit(member(job, os.Stdin, os.Stdout))
+	}
+	os.Exit(m.Run())
+}
+
+func TestRun(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), settings{out: &out, seconds: 6}))
+	check(t, out.String(), "process 1")
+}
+
+// check reads what was printed: a line for each second, and what became of process 2.
+func check(t *testing.T, text, store string) {
+	assert.Contains(t, text, "3 processes offer 800 calls a second each; all together may make 1000. The store is in "+store+".\n")
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	require.Len(t, lines, 1+1+1+6+2, text)
+	assert.Contains(t, text, "process 2 is killed\n")
+	assert.Contains(t, text, "process 2 is started again\n")
+}
+
+func TestRunOnRedis(t *testing.T) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip("NOT TESTED AGAINST A REAL REDIS: redis-server is not installed (Debian: apt-get install redis-server)")
+	}
+	dir, err := os.MkdirTemp("", "redis") //nolint:usetesting // the path of a socket must be short
+	require.NoError(t, err)
+	defer os.RemoveAll(dir)
+	socket := dir + "/s"
+	server := exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir)
+	require.NoError(t, server.Start())
+	defer func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	}()
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), settings{out: &out, seconds: 6, redis: "unix://" + socket}))
+	check(t, out.String(), "unix://"+socket)
+}
