@@ -310,3 +310,63 @@ func TestSpendingAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations of a call that is refused", n)
 	}
 }
+
+// slow is a store that has to be waited for, as one on a server.
+type slow struct{ cluster.Store }
+
+// Members on goroutines, with a store that answers on others: never more than the limit, all of it if asked for
+// long enough, and nothing is left running.
+func TestOnGoroutines(t *testing.T) {
+	clock := clocks.NewSystem()
+	store := slow{cluster.NewMemory(clock)}
+	var admitted atomic.Int64
+	var all sync.WaitGroup
+	for range 3 {
+		m, err := cluster.Join(cluster.Config{Store: store, Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := cluster.WindowConfig{Shape: stat.Shape{Interval: 24 * time.Hour, Buckets: 1, Strict: true}, Threshold: 2000}
+		cfg.Rule = cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed, Timeout: cluster.MaxTimeout}
+		w, err := m.Window(m.Key("orders"), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := m.Semaphore(m.Key("orders"), cluster.SemaphoreConfig{Threshold: 5, Rule: cfg.Rule})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var calls sync.WaitGroup
+		for range 4 {
+			calls.Go(func() {
+				for i := range 400 {
+					needs := []cluster.Need{{Limit: w, Units: 1}, {Limit: g, Units: 1}}
+					if err := m.Fetch(t.Context(), cluster.MaxTimeout, needs); err != nil {
+						t.Error(err)
+					}
+					if needs[1].Got {
+						g.Release(clock.Now(), 1)
+					}
+					switch {
+					case !needs[0].Got:
+					case i%3 == 0:
+						w.Cancel(needs[0].Token, 1)
+					default:
+						admitted.Add(1)
+					}
+					if token, ok := w.TryAdd(clock.Now(), 1); ok {
+						w.Cancel(token, 1)
+					}
+				}
+			})
+		}
+		all.Go(func() {
+			calls.Wait()
+			m.Close()
+		})
+	}
+	all.Wait()
+	if n := admitted.Load(); n > 2000 || n == 0 {
+		t.Fatalf("%d admitted of 2000", n)
+	}
+}

@@ -25,6 +25,7 @@ func (w *Window) roll(now int64) {
 		w.nextLeft = 0
 		width, ahead := w.ring.Shape.Width(), time.Duration(l.bucket-w.current)
 		w.enterBucket(now, l.bucket, w.edgeLow+shorter(ahead*width), w.edgeHigh+longer(ahead*width))
+		w.grown = l.granted
 		w.serve(now)
 	}
 }
@@ -91,6 +92,7 @@ func (w *Window) enterBucket(now, bucket, low, high int64) {
 		third := min(int64(w.ring.Shape.Width())/3, longest)
 		w.aheadAt = max(now, low-w.m.chance(third)-third/16)
 		w.account.forget(bucket - w.ring.Span())
+		w.grown = 0 // a lease that is over ran out for another reason
 	}
 	w.current, w.edgeLow, w.edgeHigh = bucket, low, high
 }

@@ -15,7 +15,7 @@ type Setup struct {
 	RoundTrip     time.Duration // on average; a third of it varies
 	Offered       float64       // of the limit
 	Units         int64         // of a call
-	For           time.Duration // after a second for warming up, or two intervals
+	For           time.Duration // after a second for warming up, or an interval
 	// Moves has all traffic come to one member at a time, the next one after so long.
 	Moves time.Duration
 }
@@ -84,7 +84,7 @@ func Play(setup Setup, seed uint64) (o Outcome) {
 			w.After(time.Duration(r.ExpFloat64()/rate*float64(time.Second)), next)
 		}
 	}
-	warm := max(time.Second, 2*setup.Shape.Interval)
+	warm := max(time.Second, setup.Shape.Interval)
 	w.Run(warm)
 	local = 0
 	s.Commands, s.Busiest, s.MostTaken = 0, 0, 0
