@@ -1,7 +1,7 @@
 -- A window: leases units of a bucket, and takes units back. See cluster.Take.
 --
 -- KEYS[1] is a hash. h: the number of head, the newest bucket that was ever current.
--- e: the epoch. u<bucket>: units. a<bucket>: members that have taken while it was current.
+-- e: the epoch. l: no bucket after it holds units. u<bucket>: units. a<bucket>: members that have taken while it was current.
 -- s<member>: the member's highest seq, and head when it was seen.
 local key = KEYS[1]
 local width, phase, span, buckets = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -26,13 +26,9 @@ if passed < 0 then
   current, passed = current - 1, passed + width
 end
 
--- The fields that a call looks at: u[i] is bucket current-span+i, so the current one is u[span].
+-- The fields that a call looks at, but for units.
 local function read()
-  local names = {'h', 'e', 's' .. member, 'a' .. text(current), 'a' .. text(current - 1)}
-  for i = 1, span + buckets do
-    names[i + 5] = 'u' .. text(current - span + i)
-  end
-  return redis.call('HMGET', key, unpack(names))
+  return redis.call('HMGET', key, 'h', 'e', 's' .. member, 'a' .. text(current), 'a' .. text(current - 1), 'l')
 end
 
 local write, written, drop = {}, {}, {}
@@ -42,8 +38,8 @@ local function set(name, value)
   write[#write + 1] = value
 end
 
-local u = {}
-local got = read()
+local u = {} -- u[i] is bucket current-span+i, so the current one is u[span]
+local got, moved = read(), false
 local head, has = number(got[1]), number(got[2])
 if not head or not has then
   if got[1] or got[2] or #redis.call('HKEYS', key) > 0 then return foreign() end
@@ -61,15 +57,24 @@ elseif current <= head - span then
   end
   has = newEpoch
   set('e', text(has))
-  got = {}
-  got[5 + span] = text(sum)
+  got, moved = {}, true
+  u[span] = sum
   set('u' .. text(current), text(sum))
 elseif current < head then -- it was set back a little, and stands still until it gets there
   current, passed = head, 0
   got = read()
 end
+local latest = number(got[6]) or current
+if head and not moved then
+  local names = {}
+  for i = 1, span + math.max(0, math.min(buckets, latest - current)) do
+    names[i] = 'u' .. text(current - span + i)
+  end
+  local units = redis.call('HMGET', key, unpack(names))
+  for i = 1, #names do u[i] = number(units[i]) end
+end
 for i = 1, span + buckets do
-  u[i] = number(got[i + 5]) or 0
+  u[i] = u[i] or 0
 end
 
 if head ~= current then
@@ -168,6 +173,7 @@ if asks and (epoch == 0 or epoch == has) then
   end
 end
 if granted > 0 then
+  if target > span and current - span + target > latest then set('l', text(current - span + target)) end
   u[target] = u[target] + granted
   changed[target] = true
   sum()

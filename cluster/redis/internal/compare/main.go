@@ -39,13 +39,22 @@ const (
 )
 
 func main() {
-	bursts := flag.Int("bursts", 5, "how many bursts each way gets")
+	bursts := flag.Int("bursts", 5, "how many bursts each way gets; 0 measures only what many rules cost")
 	write := flag.Bool("write", false, "write the table into docs/cluster.md")
 	flag.Parse()
+	cost, err := load()
+	if err != nil {
+		log.Fatal(err)
+	}
+	if *bursts == 0 {
+		fmt.Print(cost)
+		return
+	}
 	table, err := run(*bursts)
 	if err != nil {
 		log.Fatal(err)
 	}
+	table += "\n" + cost
 	fmt.Print(table)
 	if *write {
 		if err := put("docs/cluster.md", table); err != nil {

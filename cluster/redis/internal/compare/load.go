@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	penstockredis "github.com/penstock-go/penstock/cluster/redis"
+	"github.com/penstock-go/penstock/cluster/redis/internal/server"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/stat"
+)
+
+const (
+	loadMembers = 20
+	loadRules   = 30
+	loadLimit   = 10_000 // of each rule
+	loadBatch   = 20     // units of a call
+	loadSeconds = 8
+)
+
+// timed is a store that notes how long its answers take.
+type timed struct {
+	*penstockredis.Store
+	mu   sync.Mutex
+	took []time.Duration
+}
+
+func (s *timed) Do(ctx context.Context, batch []cluster.Command) {
+	begin := time.Now()
+	s.Store.Do(ctx, batch)
+	took := time.Since(begin)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.took = append(s.took, took)
+}
+
+// load has many members use many hot rules, just below their limits, and says what that costs the
+// server.
+func load() (string, error) {
+	dir, err := os.MkdirTemp("", "compare")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	s, err := server.Start(dir)
+	if err != nil {
+		return "", err
+	}
+	defer s.Kill()
+	ask := client(s.Addr)
+	defer ask.Close()
+	clock := clocks.NewSystem()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var stores []*timed
+	var all sync.WaitGroup
+	for range loadMembers {
+		opened, err := penstockredis.Open("redis://" + s.Addr)
+		if err != nil {
+			return "", err
+		}
+		store := &timed{Store: opened}
+		stores = append(stores, store)
+		m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Namespace: "load", Members: loadMembers})
+		if err != nil {
+			return "", err
+		}
+		defer func() {
+			m.Close()
+			_ = opened.Close()
+		}()
+		var windows []*cluster.Window
+		for i := range loadRules {
+			w, err := m.Window(fmt.Sprint("rule ", i), cluster.WindowConfig{
+				Shape: stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}, Threshold: loadLimit,
+				Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed},
+			})
+			if err != nil {
+				return "", err
+			}
+			windows = append(windows, w)
+		}
+		all.Go(func() { traffic(ctx, m, windows, clock) })
+	}
+	time.Sleep(2 * time.Second)
+	for _, s := range stores {
+		s.mu.Lock()
+		s.took = nil
+		s.mu.Unlock()
+	}
+	if err := ask.ConfigResetStat(ctx).Err(); err != nil {
+		return "", err
+	}
+	before, begin := usage(ask), time.Now()
+	time.Sleep(loadSeconds * time.Second)
+	after, seconds := usage(ask), time.Since(begin).Seconds()
+	var scripts, micros float64
+	stats := ask.InfoMap(ctx, "commandstats").Item("Commandstats", "cmdstat_evalsha")
+	if _, err := fmt.Sscanf(stats, "calls=%f,usec=%f", &scripts, &micros); err != nil {
+		return "", fmt.Errorf("the server's statistics are %q: %w", stats, err)
+	}
+	var took []time.Duration
+	for _, s := range stores {
+		s.mu.Lock()
+		took = append(took, s.took...)
+		s.mu.Unlock()
+	}
+	stop()
+	all.Wait()
+	slices.Sort(took)
+	return fmt.Sprintf("%d members with %d hot rules of %d a second, 10 buckets: "+
+		"%.0f scripts a second of %.1f µs each in %.0f round trips, %.0f %% of one core of Redis; "+
+		"the median round trip takes %v and the 99th of a hundred %v.\n",
+		loadMembers, loadRules, loadLimit, scripts/seconds, micros/scripts, float64(len(took))/seconds, 100*(after.seconds-before.seconds)/seconds,
+		took[len(took)/2].Round(10*time.Microsecond), took[len(took)*99/100].Round(10*time.Microsecond)), nil
+}
+
+// traffic is what one member gets: its part of nine tenths of each limit.
+func traffic(ctx context.Context, m *cluster.Member, windows []*cluster.Window, clock *clocks.System) {
+	const each = time.Second * loadBatch * loadMembers * 10 / (9 * loadLimit)
+	begin := time.Now()
+	for n := 0; ctx.Err() == nil; n++ {
+		time.Sleep(time.Until(begin.Add(time.Duration(n) * each)))
+		for _, w := range windows {
+			now := clock.Now()
+			if _, ok := w.TryAdd(now, loadBatch); ok || w.Ask(now, loadBatch) != cluster.Lacks {
+				continue
+			}
+			go func() {
+				_ = m.Fetch(ctx, w.Timeout(), []cluster.Need{{Limit: w, Units: loadBatch}})
+			}()
+		}
+	}
+}
