@@ -148,6 +148,9 @@ func (inv *Invocation) Origin() string {
 	return inv.context.origin
 }
 
+// Context is what the caller passed, never nil. Slots may read its values; they must not keep it.
+func (inv *Invocation) Context() context.Context { return inv.ctx }
+
 // ContextName is the name of the context that the call came in through.
 func (inv *Invocation) ContextName() string {
 	if inv.context == nil || inv.context.name == "" {
