@@ -281,7 +281,7 @@ func TestPanicInAHolder(t *testing.T) {
 			semaphore := new(stat.Semaphore)
 			armed := true
 			checker := &fake{name: "checker", take: func(inv *core.Invocation) core.Verdict {
-				bucket, ok := window.TryAdd(inv.Now(), 1, 100)
+				bucket, ok := window.TryAdd(0, inv.Now(), 1, 100)
 				require.True(t, ok)
 				inv.ReserveBucket(window, bucket, 100)
 				semaphore.Acquire(1)

@@ -29,7 +29,7 @@ func newTaker(t *testing.T) *taker {
 	require.NoError(t, err)
 	k := &taker{window: window}
 	k.fake = fake{name: "taker", take: func(inv *core.Invocation) core.Verdict {
-		bucket, ok := k.window.TryAdd(inv.Now(), inv.Units(), 100)
+		bucket, ok := k.window.TryAdd(0, inv.Now(), inv.Units(), 100)
 		require.True(t, ok)
 		inv.ReserveBucket(k.window, bucket, 100)
 		k.semaphore.Acquire(inv.Units())

@@ -160,7 +160,7 @@ func (inv *Invocation) MeterBucket(w *stat.Window) {
 	if inv.Follow(); inv.FindBucket(w) != nil {
 		return
 	}
-	bucket := w.AddAt(inv.now, inv.Runs(), inv.units)
+	bucket := w.AddAt(inv.lane, inv.now, inv.Runs(), inv.units)
 	if inv.Follow(); inv.FindBucket(w) != nil { // it was handed over in between
 		w.Cancel(bucket, inv.units)
 	}

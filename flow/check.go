@@ -45,7 +45,7 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 // wait.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	if c := rs.sole; c != nil && inv.HeldBucket(c.window) == nil { // as below, for most calls
-		if bucket, ok := c.window.TryAdd(inv.Now(), inv.Units(), c.limit); ok {
+		if bucket, ok := c.window.TryAdd(inv.Lane(), inv.Now(), inv.Units(), c.limit); ok {
 			inv.ReserveBucket(c.window, bucket, c.limit)
 			if c.next.Load() == nil { // looked at after it took, see takeBucket
 				return core.Verdict{}
@@ -279,7 +279,7 @@ func (c *controller) takeIn(inv *core.Invocation, w *stat.Window, limit int64) c
 	if held := inv.FindBucket(w); held != nil {
 		return c.share(inv, w, held, limit)
 	}
-	if bucket, ok := w.TryAdd(now, units, limit); ok {
+	if bucket, ok := w.TryAdd(inv.Lane(), now, units, limit); ok {
 		inv.ReserveBucket(w, bucket, limit)
 		return core.Verdict{}
 	}

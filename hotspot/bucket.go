@@ -113,7 +113,7 @@ func (x *cell) use(b bucket, n int64) {
 // caller holds the lock.
 func (s *shard) takeFromRest(now, n int64, rule *controller) (core.Reservation, bool) {
 	w := s.restWindow(now, rule.rule.Interval)
-	bucket, ok := w.TryAdd(now, n, rule.quota.units)
+	bucket, ok := w.TryAdd(0, now, n, rule.quota.units)
 	if !ok {
 		return core.Reservation{}, false
 	}

@@ -59,8 +59,8 @@ func TestWaitingOfANode(t *testing.T) {
 	n := NewStatisticNode(layout(t))
 	require.Zero(t, n.Waiting(epoch))
 	long := Meter{Shape: stat.Shape{Interval: 10 * time.Second, Buckets: 10}}
-	n.Window(epoch, long, nil).AddAt(epoch, epoch+seconds(1), 5)
-	n.Window(epoch, perSecond, nil).AddAt(epoch, epoch+seconds(1), 3)
+	n.Window(epoch, long, nil).AddAt(0, epoch, epoch+seconds(1), 5)
+	n.Window(epoch, perSecond, nil).AddAt(0, epoch, epoch+seconds(1), 3)
 	require.EqualValues(t, 5, n.Waiting(epoch), "one call borrows from all of them")
 	require.False(t, n.Idle(epoch+seconds(5)))
 	require.True(t, n.Idle(epoch+seconds(60)))
@@ -77,7 +77,7 @@ func TestWindowIsSeeded(t *testing.T) {
 	require.EqualValues(t, 9, n.Window(now, long, nil).Sum(now))
 
 	old := n.FindWindow(perSecond)
-	old.Add(now, 2)
+	old.AddAt(0, now, now, 2)
 	strict := perSecond
 	strict.Shape.Strict = true
 	require.EqualValues(t, 7, n.Window(now, strict, old).Sum(now), "from the window that it replaces")
@@ -137,14 +137,14 @@ func TestWindowAdmitsNobodyBeforeItIsSeeded(t *testing.T) {
 				dropMeters(n, strict)
 				var admitted atomic.Int64
 				enter := func() {
-					if _, ok := n.Window(epoch, perSecond, seed).TryAdd(epoch, 1, limit); ok {
+					if _, ok := n.Window(epoch, perSecond, seed).TryAdd(0, epoch, 1, limit); ok {
 						admitted.Add(1)
 					}
 				}
 				together(enter, enter, func() {
 					for range 100 {
 						if w := n.FindWindow(perSecond); w != nil {
-							if _, ok := w.TryAdd(epoch, 1, limit); ok {
+							if _, ok := w.TryAdd(0, epoch, 1, limit); ok {
 								admitted.Add(1)
 							}
 							break
@@ -204,7 +204,7 @@ func TestWindowMissesNobody(t *testing.T) {
 				for range 5 {
 					n.AddPass(lane, epoch, 1)
 					for _, w := range n.Windows() {
-						w.Add(epoch, 1)
+						w.AddAt(0, epoch, epoch, 1)
 					}
 				}
 			}
@@ -310,7 +310,7 @@ func TestNodesDoNotAllocateInUse(t *testing.T) {
 		tree.Call(tree.Entrance("web", epoch), c, nil, epoch).AddPass(0, epoch, 1)
 		tree.Origin(c, "mobile", epoch).AddPass(0, epoch, 1)
 		c.MarkEntered()
-		n.Window(epoch, perSecond, nil).Add(epoch, 1)
+		n.Window(epoch, perSecond, nil).AddAt(0, epoch, epoch, 1)
 		n.FindWindow(perSecond)
 		if g := n.NeedSemaphore(nil); g.TryAcquire(1, 1) {
 			g.Release(1)

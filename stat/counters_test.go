@@ -683,7 +683,7 @@ func TestSeededWindowsMissNothing(t *testing.T) {
 				lane, n, to := r.Uint32N(4), r.Int64N(10), sides[r.IntN(len(sides))]
 				to.AddPass(lane, now, n)
 				for _, w := range real {
-					w.Add(now, n)
+					w.AddAt(0, now, now, n)
 				}
 				switch r.IntN(30) {
 				case 0:

@@ -19,13 +19,13 @@ func TestWindowReseed(t *testing.T) {
 	require.NoError(t, err)
 	next, err := NewWindow(Shape{Interval: 2 * time.Second, Buckets: 10, Strict: true})
 	require.NoError(t, err)
-	old.Add(now, 3)
+	old.AddAt(0, now, now, 3)
 	now += second / 2
 	_, _, ok := old.TryBorrow(now, 2, 3, time.Second)
 	require.True(t, ok)
 	next.SeedFrom(old, now)
-	next.Add(now, 1)
-	old.Add(now, 1)
+	next.AddAt(0, now, now, 1)
+	old.AddAt(0, now, now, 1)
 	next.Reseed(old, now, func() {})
 	assert.Equal(t, int64(4), next.Sum(now))
 	assert.Equal(t, int64(2), next.Waiting(now))
@@ -49,7 +49,7 @@ func TestWindowReseedUnderCallers(t *testing.T) {
 		var announced atomic.Bool
 		var passed atomic.Int64
 		published := make(chan struct{})
-		take := func(w *Window) bool { _, ok := w.TryAdd(now, 1, limit); return ok }
+		take := func(w *Window) bool { _, ok := w.TryAdd(0, now, 1, limit); return ok }
 		var callers sync.WaitGroup
 		for range 3 {
 			callers.Go(func() {

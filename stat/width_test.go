@@ -20,13 +20,13 @@ func TestTwoToTheFortyUnits(t *testing.T) {
 		now := epoch
 		for i := range calls {
 			now = epoch + int64(i)*int64(apart)
-			_, ok := w.TryAdd(now, MaxUnits, units)
+			_, ok := w.TryAdd(0, now, MaxUnits, units)
 			require.True(t, ok, "call %d", i)
 			require.True(t, g.TryAcquire(MaxUnits, units))
 			c.AddPass(uint32(i), now, MaxUnits)
 			c.AddComplete(uint32(i), now, MaxUnits, int64(time.Hour), false)
 		}
-		_, ok := w.TryAdd(now, 1, units)
+		_, ok := w.TryAdd(0, now, 1, units)
 		require.False(t, ok)
 		require.False(t, g.TryAcquire(1, units))
 		require.Equal(t, units, w.Sum(now))

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/lending"
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
@@ -28,12 +29,16 @@ import (
 // head never decreases; a caller whose time is older than head's bucket joins it.
 //
 // The ring is in this file; windowsum.go has how calls are decided without mu (see
-// [Window.TryAdd]), windowborrow.go borrowing, windowseed.go how one window takes over
+// [Window.TryAdd]), windowlend.go how those far from the limit don't even share a word,
+// windowborrow.go borrowing, windowseed.go how one window takes over
 // what another has counted, and windowera.go how calls find what they hold there.
 type Window struct {
-	newest shared.Int64  // mirrors head
-	sum    shared.Uint64 // mirrors total, or is ahead of it; see packed
-	era    shared.Uint64 // changes under mu
+	newest  shared.Int64            // mirrors head
+	sum     shared.Uint64           // mirrors total, or is ahead of it; see packed
+	era     shared.Uint64           // changes under mu
+	credits shared.Pointer[credits] // nil while nothing was ever lent, or nothing for long; changes under mu
+
+	failed shared.Uint32 // how many exchanges of sum have, in this bucket
 
 	mu      shared.Mutex
 	width   int64   // of a bucket, ns
@@ -43,6 +48,8 @@ type Window struct {
 	waiting int64   // sum of the buckets ahead
 	counts  []int64 // ring of span+ahead buckets
 	total   int64   // of the buckets that count
+	lent    int64   // to lanes since it was collected last, spent or not; all of it counts in head
+	lentAt  int64   // number of the bucket in which something was lent last
 	born    uint64  // the era in which it took over another's place
 	heirs   []heir  // that it was handed over to, the latest last; replaced as a whole
 	retired bool
@@ -61,6 +68,9 @@ func NewWindow(shape Shape) (*Window, error) {
 	w.head = number(never, w.width)
 	w.newest.Store(w.head)
 	w.sum.Store(w.packed())
+	if lending.Always {
+		w.credits.Store(newCredits())
+	}
 	return w, nil
 }
 
@@ -70,7 +80,9 @@ func (w *Window) Fits(now, n, limit int64) bool {
 	if now < (w.newest.Load()+1)*w.width {
 		switch sum := w.sum.Load(); {
 		case int64(sum&mostTotal) > limit-n:
-			return false
+			if sum&lent == 0 {
+				return false
+			}
 		case sum < locked:
 			return true // nothing is borrowed
 		}
@@ -85,7 +97,8 @@ func (w *Window) Fits(now, n, limit int64) bool {
 // bucket, only at the present.
 func (w *Window) HasRoom(now, n, limit int64) bool {
 	if now < (w.newest.Load()+1)*w.width {
-		if total := int64(w.sum.Load() & mostTotal); total < mostTotal {
+		sum := w.sum.Load()
+		if total := int64(sum & mostTotal); total < mostTotal && (total <= limit-n || sum&lent == 0) {
 			return total <= limit-n
 		}
 	}
@@ -95,16 +108,11 @@ func (w *Window) HasRoom(now, n, limit int64) bool {
 	return w.total <= limit-n
 }
 
-// Add counts n units at now, whatever the total.
-func (w *Window) Add(now, n int64) {
-	w.AddAt(now, now, n)
-}
-
-// AddAt counts n units in the bucket of a time that may lie ahead of now, as
-// far as the window can look ahead. It returns the bucket.
-func (w *Window) AddAt(now, at, n int64) (bucket int64) {
+// AddAt counts n units on a lane, whatever the total, in the bucket of a time that may lie
+// ahead of now, as far as the window can look ahead. It returns the bucket.
+func (w *Window) AddAt(lane uint32, now, at, n int64) (bucket int64) {
 	if at <= now {
-		bucket, _ = w.TryAdd(now, n, math.MaxInt64)
+		bucket, _ = w.TryAdd(lane, now, n, math.MaxInt64)
 		return bucket
 	}
 	w.lock()
@@ -118,7 +126,7 @@ func (w *Window) AddAt(now, at, n int64) (bucket int64) {
 // Cancel takes n units out of the bucket they were counted in, if it still
 // counts or is still to come, and out of every window that they were handed over to.
 func (w *Window) Cancel(bucket, n int64) {
-	w.lock()
+	w.close() // what is lent may stay so: n units of the bucket are not
 	bucket, era := w.find(bucket)
 	if w.keeps(bucket) {
 		w.put(bucket, -n)
@@ -206,6 +214,8 @@ func (w *Window) roll(now int64) {
 	if now < (w.head+1)*w.width { // not a division where nothing is to do
 		return
 	}
+	w.collect() // what is lent is of the bucket that ends
+	w.rest(now)
 	to := number(now, w.width)
 	if to-w.head >= int64(len(w.counts)) {
 		clear(w.counts)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/lending"
 	"github.com/penstock-go/penstock/proof/schedules"
 )
 
@@ -28,9 +29,11 @@ func (m *naive) clone() *naive {
 }
 
 func newContest(s *schedules.Schedule) *contest {
-	c := &contest{s: s, limit: 1 + s.Rand.Int64N(3)}
+	c := &contest{s: s, limit: 1 + s.Rand.Int64N(4)}
 	shape := Shape{Buckets: 1 + s.Rand.IntN(3), Strict: s.Rand.IntN(2) == 0}
 	shape.Interval = time.Duration(shape.Buckets) * 10 * time.Millisecond
+	lending.Always = s.Rand.IntN(2) == 0
+	defer func() { lending.Always = false }()
 	w, err := NewWindow(shape)
 	if err != nil {
 		panic(err)
@@ -55,13 +58,17 @@ func (c *contest) time() int64 {
 	return epoch + []int64{-1, -1, 0, 0, 1, c.w.width - 1, c.w.width, c.w.span * c.w.width}[c.s.Rand.IntN(8)]
 }
 
+// tryAdd goes by the limit or a lower one: rules with other limits share a window.
 func (c *contest) tryAdd(now, n int64) (bucket int64, ok bool) {
+	lane, limit := c.s.Rand.Uint32N(2), c.limit-c.s.Rand.Int64N(2)
 	c.history.Do(func() (func() string, func(*naive) bool) {
-		bucket, ok = c.w.TryAdd(now, n, c.limit)
-		return func() string { return fmt.Sprintf("TryAdd at %d, %d of %d: %v", now-epoch, n, c.limit, ok) },
+		bucket, ok = c.w.TryAdd(lane, now, n, limit)
+		return func() string {
+				return fmt.Sprintf("TryAdd on %d at %d, %d of %d: %v", lane, now-epoch, n, limit, ok)
+			},
 			func(m *naive) bool {
 				m.roll(now)
-				fits := m.fits(m.head, n, c.limit)
+				fits := m.fits(m.head, n, limit)
 				if fits {
 					m.add(m.head, n)
 				}
@@ -281,11 +288,11 @@ func TestSimWindowEverySchedule(t *testing.T) {
 		if err != nil {
 			panic(err)
 		}
-		w.Add(epoch-1, 1)
+		w.AddAt(0, epoch-1, epoch-1, 1)
 		var admitted int
 		for _, now := range []int64{epoch - 1, epoch - 1, epoch, epoch} {
 			s.Go(func() {
-				if _, ok := w.TryAdd(now, 1, 3); ok {
+				if _, ok := w.TryAdd(0, now, 1, 3); ok {
 					admitted++
 				}
 			})

@@ -70,7 +70,7 @@ func (l *lineage) handOver(t testing.TB, r *rand.Rand, i int) {
 	reseed := r.IntN(2) == 0
 	var before *placed
 	if reseed {
-		told := next.w.AddAt(l.now, l.now, 3)
+		told := next.w.AddAt(0, l.now, l.now, 3)
 		before = l.place(j, next.m.head, 3)
 		l.hold(before, told)
 	}
@@ -118,7 +118,7 @@ func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
 			return fmt.Sprintf("%d goes on from %d", len(l.windows)-1, i)
 		case 1:
 			at := l.now + r.Int64N(m.width*(m.ahead+3))
-			told := w.AddAt(l.now, at, n)
+			told := w.AddAt(0, l.now, at, n)
 			m.roll(l.now)
 			l.hold(l.place(i, m.clamp(m.number(at)), n), told)
 			return fmt.Sprintf("AddAt in %d", i)
@@ -132,7 +132,7 @@ func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
 			}
 			return fmt.Sprintf("TryBorrow in %d", i)
 		}
-		told, ok := w.TryAdd(l.now, n, limit)
+		told, ok := w.TryAdd(0, l.now, n, limit)
 		m.roll(l.now)
 		assert.Equal(t, m.fits(m.head, n, limit), ok)
 		if ok {
@@ -258,7 +258,7 @@ func TestWindowOfManyEras(t *testing.T) {
 			}
 		}
 		handOver(3)
-		bucket, ok := w.TryAdd(epoch, 1, 10)
+		bucket, ok := w.TryAdd(0, epoch, 1, 10)
 		require.True(t, ok)
 		_, borrowed, ok := w.TryBorrow(epoch, 1, 10, time.Second)
 		require.True(t, ok)

@@ -1,14 +1,15 @@
 package stat
 
 // TryAdd counts n units at now if the window then holds at most limit, and
-// returns the bucket they were counted in.
+// returns the bucket they were counted in. The lane is the caller's choice, as in
+// [Counters]: callers that run at the same time should use different ones.
 //
 // # Without the lock
 //
 // While nothing is borrowed and nobody holds mu, sum is open: it has the number of the
 // newest bucket and the exact total in one word, and a call that finds room there counts by
 // compare-and-swap of the whole. A call that holds mu has closed the word first and added what
-// was counted so to the newest bucket (see [Window.lock]), so a swap never meets a
+// was counted so to the newest bucket (see [Window.close]), so a swap never meets a
 // window that is being changed, and the total that it was decided on is the one that
 // it changes.
 //
@@ -19,43 +20,62 @@ package stat
 // order in which the call came at that instant refuses it too, also while the word is
 // closed: then it says what was before, and the goroutine that closed it comes after. If it leaves
 // room and sum is open for that bucket, the swap is the instant at which the call is admitted.
+// Where something is lent the total is too high by that, and refuses nobody (see [Window.spend]).
 //
 // The word has 20 bits of the bucket's number. A caller that is held up between load
-// and swap for exactly a multiple of 2^20 buckets and finds the same total is within
-// the limit all the same. Only the bucket that it is told is long gone, so that units
-// which it gives back stay until theirs is.
+// and swap for exactly a multiple of 2^20 buckets (5.8 hours at 50 a second) and finds the same
+// total is within the limit all the same. Only the bucket that it is told is long gone, so that
+// units which it gives back stay until theirs is.
 //
 // The word has the era's mark too, so a swap never counts in a later era than that of the
 // word that was loaded, and the caller knows whether what it counted was handed over.
-func (w *Window) TryAdd(now, n, limit int64) (bucket int64, ok bool) {
+func (w *Window) TryAdd(lane uint32, now, n, limit int64) (bucket int64, ok bool) {
 	for {
 		newest := w.newest.Load()
 		if now >= (newest+1)*w.width {
-			return w.tryAdd(now, n, limit)
+			return w.tryAdd(lane, now, n, limit)
 		}
 		sum := w.sum.Load()
 		total := int64(sum & mostTotal)
-		if total > limit-n {
+		if total > limit-n && sum&lent == 0 {
 			return 0, false
 		}
-		if sum&(locked|newestBits) != uint64(newest)<<totalBits&newestBits || uint64(total+n) >= mostTotal {
-			return w.tryAdd(now, n, limit)
+		if c := w.credits.Load(); c != nil {
+			if bucket, ok = w.spend(c.of(lane), now, n, limit); ok {
+				return bucket, true
+			}
+			if total > limit-n || c.part(limit-n-total) > 0 {
+				return w.tryAdd(lane, now, n, limit)
+			}
+		}
+		if sum&(locked|newestBits) != uint64(newest)<<newestAt&newestBits || uint64(total+n) >= mostTotal {
+			return w.tryAdd(lane, now, n, limit)
 		}
 		if w.sum.CompareAndSwap(sum, sum+uint64(n)) {
-			if sum&eraBits == 0 {
-				return newest, true
-			}
-			return stamp(newest, eraOf(sum, w.era.Load())), true
+			return w.stampOf(newest, sum), true
 		}
+		w.contend()
 	}
 }
 
+// stampOf is the bucket as a caller is told it that counted there by the word.
+func (w *Window) stampOf(bucket int64, sum uint64) int64 {
+	if sum&eraBits == 0 {
+		return bucket
+	}
+	return stamp(bucket, eraOf(sum, w.era.Load()))
+}
+
 // tryAdd is TryAdd with the lock.
-func (w *Window) tryAdd(now, n, limit int64) (bucket int64, ok bool) {
-	w.lock()
+func (w *Window) tryAdd(lane uint32, now, n, limit int64) (bucket int64, ok bool) {
+	w.close()
+	if w.total > limit-n {
+		w.collect()
+	}
 	w.roll(now)
 	if ok = w.fits(w.head, n, limit); ok {
 		w.put(w.head, n)
+		w.lend(lane, limit)
 	}
 	bucket = w.stamp(w.head)
 	w.unlock()
@@ -63,14 +83,16 @@ func (w *Window) tryAdd(now, n, limit int64) (bucket int64, ok bool) {
 }
 
 // The word of a window's sum: whether it takes the lock to count, a mark of the era, the
-// last bits of the number of the newest bucket, and the total.
+// last bits of the number of the newest bucket, whether something is lent, and the total.
 const (
-	totalBits  = 40
+	totalBits  = 39
 	mostTotal  = 1<<totalBits - 1 // or more; then it takes the lock
+	lent       = 1 << totalBits
+	newestAt   = totalBits + 1
 	locked     = 1 << 63
 	eraAt      = 60
 	eraBits    = locked - 1<<eraAt
-	newestBits = 1<<eraAt - 1<<totalBits
+	newestBits = 1<<eraAt - 1<<newestAt
 	eraMarks   = 7
 )
 
@@ -87,16 +109,25 @@ func eraOf(word, now uint64) uint64 { return now - (now-word&eraBits>>eraAt)%era
 
 // packed is the word that says what stands under mu.
 func (w *Window) packed() uint64 {
-	word := eraMark(w.era.Load())<<eraAt | uint64(w.head)<<totalBits&newestBits | uint64(min(max(w.total, 0), mostTotal))
+	word := eraMark(w.era.Load())<<eraAt | uint64(w.head)<<newestAt&newestBits | uint64(min(max(w.total, 0), mostTotal))
 	if w.waiting != 0 || w.total < 0 || w.total >= mostTotal {
 		word |= locked
+	}
+	if w.lent != 0 {
+		word |= lent
 	}
 	return word
 }
 
-// lock takes mu and closes the word. What was counted without the lock is now in the
-// newest bucket.
+// lock takes mu, closes the word and collects what is lent: what is under mu now is all there is.
 func (w *Window) lock() {
+	w.close()
+	w.collect()
+}
+
+// close takes mu and closes the word. What was counted without the lock is now in the
+// newest bucket. So is what lanes may still spend.
+func (w *Window) close() {
 	w.mu.Lock()
 	if w.sum.Load() >= locked { // it was left so
 		return
@@ -109,9 +140,14 @@ func (w *Window) lock() {
 // unlock shows what has become of the window, all at once, and opens the word if calls may
 // be counted without the lock.
 func (w *Window) unlock() {
-	w.sum.Store(w.packed()) // before newest, see TryAdd
+	w.show(0)
+	w.mu.Unlock()
+}
+
+// show stores what stands under mu where it is read without; in the word are those bits as well.
+func (w *Window) show(bits uint64) {
+	w.sum.Store(w.packed() | bits) // before newest, see TryAdd
 	if w.newest.Load() != w.head {
 		w.newest.Store(w.head)
 	}
-	w.mu.Unlock()
 }

@@ -193,7 +193,7 @@ func (g *gate) takeIn(inv *core.Invocation, w *stat.Window) bool {
 		held.Undo = min(held.Undo, g.limit)
 		return true
 	}
-	bucket, ok := w.TryAdd(inv.Now(), inv.Units(), g.limit)
+	bucket, ok := w.TryAdd(inv.Lane(), inv.Now(), inv.Units(), g.limit)
 	if ok {
 		inv.ReserveBucket(w, bucket, g.limit)
 	}

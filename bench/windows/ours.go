@@ -25,7 +25,7 @@ func NewOurs(limit int64, interval time.Duration, buckets int, strict bool) *Our
 
 // Allow counts a call at now if there is room for it.
 func (o *Ours) Allow(now int64) bool {
-	_, ok := o.window.TryAdd(now, 1, o.limit)
+	_, ok := o.window.TryAdd(0, now, 1, o.limit)
 	return ok
 }
 

@@ -120,9 +120,9 @@ func TestUnsettledSeesWhatNobodyHolds(t *testing.T) {
 
 	later := clock.Now() + int64(49*time.Hour)
 	w := r.Windows()[0]
-	w.Add(later, 5)
+	w.AddAt(0, later, later, 5)
 	assert.Equal(t, []string{"orders|units in a window two days on|5"}, whats(Unsettled(e)))
-	w.AddAt(later, later+int64(time.Second), 7)
+	w.AddAt(0, later, later+int64(time.Second), 7)
 	assert.Equal(t, []string{"orders|units borrowed|7", "orders|units in a window two days on|5"}, whats(Unsettled(e)))
 }
 

@@ -85,7 +85,7 @@ func history(t *rapid.T, shape stat.Shape, limit int64) (grants []grant) {
 		}
 		switch {
 		case what == "add":
-			if bucket, ok := w.TryAdd(seen, n, limit); ok {
+			if bucket, ok := w.TryAdd(0, seen, n, limit); ok {
 				grants = append(grants, grant{newest, n, bucket}) // who is late comes when the newest did
 			}
 		case what == "borrow":
@@ -112,7 +112,7 @@ func TestIntervalBoundsAreTight(t *testing.T) {
 		require.NoError(t, err)
 		var grants []grant
 		for now := int64(shape.Width()) - 1; now < int64(4*time.Second); now++ {
-			if bucket, ok := w.TryAdd(now, 10, 10); ok {
+			if bucket, ok := w.TryAdd(0, now, 10, 10); ok {
 				grants = append(grants, grant{now, 10, bucket})
 				now = (bucket + 1) * int64(shape.Width()) // to the next edge
 			}

@@ -83,6 +83,7 @@ type windowOp struct {
 	what          string
 	now, n, limit int64
 	bucket        int64 // to cancel in
+	lane          uint32
 }
 
 type windowAnswer struct {
@@ -98,7 +99,7 @@ func (o windowOp) String() string {
 
 // windowLike is what can be checked: the window, and one that is broken.
 type windowLike interface {
-	TryAdd(now, n, limit int64) (bucket int64, ok bool)
+	TryAdd(lane uint32, now, n, limit int64) (bucket int64, ok bool)
 	TryBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool)
 	Cancel(bucket, n int64)
 	Sum(now int64) int64
@@ -109,7 +110,7 @@ const longestLoan = 40 * ms
 func (o windowOp) on(w windowLike) (a windowAnswer) {
 	switch o.what {
 	case "add":
-		a.bucket, a.ok = w.TryAdd(o.now, o.n, o.limit)
+		a.bucket, a.ok = w.TryAdd(o.lane, o.now, o.n, o.limit)
 	case "borrow":
 		a.wait, a.bucket, a.ok = w.TryBorrow(o.now, o.n, o.limit, longestLoan)
 	case "cancel":
@@ -182,7 +183,7 @@ func useWindow(r *recorder, client int, rnd *rand.Rand, w windowLike, shape stat
 		if rnd.IntN(3) == 0 {
 			now = clock.Add(rnd.Int64N(width + width/2))
 		}
-		o := windowOp{now: now, n: 1 + rnd.Int64N(2), limit: 3}
+		o := windowOp{now: now, n: 1 + rnd.Int64N(2), limit: 3, lane: uint32(client)}
 		switch p := rnd.IntN(10); {
 		case p < 5:
 			o.what = "add"
@@ -235,12 +236,12 @@ type checkThenAct struct {
 	between func()
 }
 
-func (w checkThenAct) TryAdd(now, n, limit int64) (bucket int64, ok bool) {
+func (w checkThenAct) TryAdd(lane uint32, now, n, limit int64) (bucket int64, ok bool) {
 	if w.Sum(now)+n > limit {
 		return 0, false
 	}
 	w.between()
-	return w.Window.TryAdd(now, n, 1<<40)
+	return w.Window.TryAdd(lane, now, n, 1<<40)
 }
 
 // The checker sees what it is for: two callers who both looked before either counted.

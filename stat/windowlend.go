@@ -1,0 +1,101 @@
+package stat
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/internal/lending"
+)
+
+// Lending: where many processors contend for sum, lanes are lent units ahead of their calls.
+//
+// # Invariants
+//
+//  1. What is lent counts in the newest bucket, in total and in sum, from before it can be spent
+//     until after it no longer can: a unit is charged in sum before it is put into a lane's cell,
+//     and taken out of the cell before it is taken off. So at every instant sum is at least what was
+//     admitted and not yet expired, plus what lanes hold.
+//  2. After [Window.collect] no lane holds anything. It comes before head moves, before anything
+//     is borrowed and before the window is handed over: what lanes hold is of the newest bucket
+//     and the present era.
+//  3. Nothing is lent while units are borrowed: then the word is closed, and each call looks ahead.
+//  4. The word says whether something is lent. Where it doesn't, total is exact.
+//
+// A call that spends has loaded the cell, then newest, then sum, and nobody has collected since, or
+// the cell would be another by its version. So the bucket that it loaded is still the newest,
+// and at the load of sum its units were lent: by (1) what was admitted and its own n units were
+// together at most the total there, which is within its limit. That load is the instant at which it is
+// admitted. Other calls may have other limits on the same window; each looks at its own.
+//
+// A call is refused by a total in which nothing is lent, or under mu after collecting. So the
+// verdicts are those of a window that never lends.
+
+// spend takes n units of what was lent to a lane; false if it has not so many or the call would have
+// to look further.
+func (w *Window) spend(c *credit, now, n, limit int64) (bucket int64, ok bool) {
+	word := c.word.Load() // first, see above
+	if int64(word&creditUnits) < max(n, 1) { // none at all would say nothing
+		return 0, false
+	}
+	newest := w.newest.Load()
+	sum := w.sum.Load()
+	if now >= (newest+1)*w.width || int64(sum&mostTotal) > limit || !c.spend(word, n) {
+		return 0, false
+	}
+	return w.stampOf(newest, sum), true
+}
+
+// contend notes that an exchange of the word has failed, and makes cells when there were many.
+func (w *Window) contend() {
+	if w.failed.Add(1) != lending.After {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.credits.Load() == nil {
+		w.lentAt = w.head
+		w.credits.Store(newCredits())
+	}
+}
+
+// The methods below need mu.
+
+// lend puts a part of the room into the cell of a lane.
+func (w *Window) lend(lane uint32, limit int64) {
+	c := w.credits.Load()
+	if c == nil || w.waiting != 0 {
+		return
+	}
+	n := c.part(min(limit, mostTotal-1) - w.total)
+	if n == 0 {
+		return
+	}
+	w.put(w.head, n)
+	w.lent += n
+	w.lentAt = w.head
+	w.show(locked) // before anybody can spend it, in the bucket that it is lent in
+	c.of(lane).add(n)
+}
+
+// collect takes back what lanes have not spent.
+func (w *Window) collect() {
+	if w.lent == 0 {
+		return
+	}
+	if n := w.credits.Load().collect(); n != 0 {
+		w.put(w.head, -n)
+	}
+	w.lent = 0
+}
+
+// rest drops the cells if nothing was lent for a minute. Nothing is lent now.
+func (w *Window) rest(now int64) {
+	if w.failed.Load() != 0 {
+		w.failed.Store(0)
+	}
+	if w.credits.Load() != nil && !lending.Always && now-w.lentAt*w.width > int64(idle) {
+		w.credits.Store(nil)
+	}
+}
+
+// idle is how long cells outlast the contention that they were made for.
+const idle = time.Minute

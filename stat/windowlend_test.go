@@ -1,0 +1,174 @@
+package stat
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/internal/lending"
+)
+
+// lender is a window that lends, with the bucket of now open.
+func lender(t *testing.T, interval time.Duration, buckets int, strict bool, now int64) *Window {
+	w := newWindow(t, interval, buckets, strict)
+	w.AddAt(0, now, now, 0)
+	w.credits.CompareAndSwap(nil, newCredits())
+	w.lentAt = w.head
+	return w
+}
+
+// lanesHold is what was lent and not yet spent.
+func (w *Window) lanesHold() (units int64) {
+	if c := w.credits.Load(); c != nil {
+		for i := range c.cells {
+			units += int64(c.cells[i].word.Load() & creditUnits)
+		}
+	}
+	return units
+}
+
+// A window has cells after contention, not before, and gives them back when nothing was lent for
+// a minute; so it costs what it is said to.
+func TestWindowLendsWhereContended(t *testing.T) {
+	w := newWindow(t, time.Second, 10, false)
+	if !lending.Always {
+		for range int64(1000) {
+			_, ok := w.TryAdd(0, epoch, 1, 1<<30)
+			require.True(t, ok)
+		}
+		for range lending.After - 1 {
+			w.contend()
+		}
+		require.Nil(t, w.credits.Load())
+		w.TryAdd(0, epoch+ms(100), 1, 1<<30) // in another bucket it begins again
+		for range lending.After - 1 {
+			w.contend()
+		}
+		require.Nil(t, w.credits.Load(), "each bucket counts its own")
+		w.contend()
+	}
+	cells := w.credits.Load()
+	require.NotNil(t, cells)
+	require.EqualValues(t, 128, unsafe.Sizeof(credit{}))
+	require.Equal(t, lanesOf(lending.Procs()), len(cells.cells))
+
+	now := epoch + ms(100)
+	w.TryAdd(1, now, 1, 1<<30)
+	held := w.lanesHold()
+	require.Positive(t, held)
+	before := w.sum.Load()
+	for range held {
+		_, ok := w.TryAdd(1, now, 1, 1<<30)
+		require.True(t, ok)
+	}
+	require.Equal(t, before, w.sum.Load(), "calls that spend write to no common word")
+	require.Zero(t, w.lanesHold())
+
+	if !lending.Always {
+		w.Sum(now + int64(59*time.Second))
+		require.NotNil(t, w.credits.Load())
+		w.Sum(now + int64(61*time.Second))
+		require.Nil(t, w.credits.Load(), "after an idle minute they are given back")
+	}
+}
+
+// What lanes hold refuses nobody: the last unit of the limit is had from any lane, and nothing of
+// it counts for readers.
+func TestWindowCollectsBeforeItRefuses(t *testing.T) {
+	const limit = 10_000
+	w := lender(t, time.Second, 10, false, epoch)
+	bucket, ok := w.TryAdd(1, epoch, 3, limit)
+	require.True(t, ok)
+	require.Positive(t, w.lanesHold())
+	require.True(t, w.HasRoom(epoch, limit-3, limit))
+	require.True(t, w.Fits(epoch, limit-3, limit))
+	require.False(t, w.Fits(epoch, limit-2, limit))
+	require.EqualValues(t, 3, w.Sum(epoch))
+
+	w.TryAdd(1, epoch, 1, limit)
+	require.Positive(t, w.lanesHold())
+	w.Cancel(bucket, 3)
+	require.Positive(t, w.lanesHold(), "who gives back collects nothing")
+	require.EqualValues(t, limit-1, w.Room(epoch, limit))
+
+	w.TryAdd(1, epoch, 1, limit)
+	_, ok = w.TryAdd(0, epoch, limit-2, limit)
+	require.True(t, ok, "what the other lane holds is room")
+	_, ok = w.TryAdd(1, epoch, 1, limit)
+	require.False(t, ok)
+	require.EqualValues(t, limit, w.Sum(epoch))
+
+	// Nothing is lent now: then refusals need no lock, and calls under a lower limit are refused too.
+	w.mu.Lock()
+	_, ok = w.TryAdd(0, epoch, 1, limit)
+	w.mu.Unlock()
+	require.False(t, ok)
+}
+
+// What is lent is of its bucket: it can't be spent in the next.
+func TestLentUnitsEndWithTheirBucket(t *testing.T) {
+	w := lender(t, time.Second, 2, false, epoch)
+	w.TryAdd(0, epoch, 1, 1000)
+	held := w.lanesHold()
+	require.Positive(t, held)
+	require.EqualValues(t, 1, w.Sum(epoch+ms(500)))
+	require.Zero(t, w.lanesHold())
+	w.TryAdd(0, epoch+ms(500), 1, 1000)
+	require.EqualValues(t, 1, w.Sum(epoch+ms(1000)), "what was taken in the first bucket has expired")
+	w.TryBorrow(epoch+ms(1000), 1, 1, time.Second)
+	w.TryAdd(0, epoch+ms(1000), 1, 1000)
+	require.Zero(t, w.lanesHold(), "nothing is lent while units are borrowed")
+}
+
+// Callers on all lanes, with several limits, while others read, give back and move the time:
+// each interval admits exactly the highest limit, and none is refused while there is room.
+func TestLendingWindowIsExact(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		w := lender(t, time.Second, 10, strict, epoch)
+		const limit, callers = 2_000, 8
+		now := epoch
+		for round := range 40 {
+			now += int64(2 * time.Second)
+			var admitted, early atomic.Int64
+			var all sync.WaitGroup
+			for lane := range uint32(callers) {
+				all.Go(func() {
+					for i := 0; ; i++ {
+						mine := int64(limit)
+						if lane%2 == 1 {
+							mine = limit / 2
+						}
+						bucket, ok := w.TryAdd(lane, now, 1, mine)
+						switch {
+						case !ok:
+							if round%2 == 0 && w.Sum(now) < mine {
+								early.Add(1) // nobody gives back: there was room
+							}
+							return
+						case i%7 == 0 && round%2 == 1:
+							w.Cancel(bucket, 1)
+						default:
+							admitted.Add(1)
+						}
+					}
+				})
+			}
+			all.Wait()
+			// Those that gave back may have made the last of the others leave: what is free then is had.
+			for {
+				if _, ok := w.TryAdd(0, now, 1, limit); !ok {
+					break
+				}
+				admitted.Add(1)
+			}
+			require.EqualValues(t, limit, admitted.Load(), "round %d", round)
+			require.EqualValues(t, limit, w.Sum(now), "round %d", round)
+			assert.Zero(t, early.Load(), "round %d: refused while there was room", round)
+		}
+	}
+}
