@@ -20,7 +20,8 @@ import (
 //  3. Nothing is lent while units are borrowed: then the word is closed, and each call looks ahead.
 //  4. The word says whether something is lent. Where it doesn't, total is exact.
 //
-// A call that spends has loaded the cell, then newest, then sum, and nobody has collected since, or
+// A call that spends has found its time before the end of the newest bucket, which only moves on. It
+// has loaded the cell, then newest, then sum, and nobody has collected since, or
 // the cell would be another by its version. So the bucket that it loaded is still the newest,
 // and at the load of sum its units were lent: by (1) what was admitted and its own n units were
 // together at most the total there, which is within its limit. That load is the instant at which it is
@@ -30,15 +31,15 @@ import (
 // verdicts are those of a window that never lends.
 
 // spend takes n units of what was lent to a lane; false if it has not so many or the call would have
-// to look further.
-func (w *Window) spend(c *credit, now, n, limit int64) (bucket int64, ok bool) {
+// to look further. The call's time is before the end of a bucket that was the newest.
+func (w *Window) spend(c *credit, n, limit int64) (bucket int64, ok bool) {
 	word := c.word.Load() // first, see above
-	if int64(word&creditUnits) < max(n, 1) { // none at all would say nothing
+	if int64(word&creditUnits) < max(n, 1) {
 		return 0, false
 	}
 	newest := w.newest.Load()
 	sum := w.sum.Load()
-	if now >= (newest+1)*w.width || int64(sum&mostTotal) > limit || !c.spend(word, n) {
+	if int64(sum&mostTotal) > limit || !c.spend(word, n) {
 		return 0, false
 	}
 	return w.stampOf(newest, sum), true

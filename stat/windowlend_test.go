@@ -77,7 +77,7 @@ func TestWindowLendsWhereContended(t *testing.T) {
 	}
 }
 
-// What lanes hold refuses nobody: the last unit of the limit is had from any lane, and nothing of
+// known bug 164: what lanes hold refuses nobody: the last unit of the limit is had from any lane, and nothing of
 // it counts for readers.
 func TestWindowCollectsBeforeItRefuses(t *testing.T) {
 	const limit = 10_000
@@ -110,15 +110,14 @@ func TestWindowCollectsBeforeItRefuses(t *testing.T) {
 	require.False(t, ok)
 }
 
-// What is lent is of its bucket: it can't be spent in the next.
+// known bug 164: what is lent is of its bucket: it can't be spent in the next.
 func TestLentUnitsEndWithTheirBucket(t *testing.T) {
 	w := lender(t, time.Second, 2, false, epoch)
 	w.TryAdd(0, epoch, 1, 1000)
-	held := w.lanesHold()
-	require.Positive(t, held)
-	require.EqualValues(t, 1, w.Sum(epoch+ms(500)))
-	require.Zero(t, w.lanesHold())
-	w.TryAdd(0, epoch+ms(500), 1, 1000)
+	require.Positive(t, w.lanesHold())
+	w.TryAdd(1, epoch+ms(500), 1, 1000)
+	require.Zero(t, w.credits.Load().of(0).word.Load()&creditUnits)
+	require.EqualValues(t, 2, w.Sum(epoch+ms(500)))
 	require.EqualValues(t, 1, w.Sum(epoch+ms(1000)), "what was taken in the first bucket has expired")
 	w.TryBorrow(epoch+ms(1000), 1, 1, time.Second)
 	w.TryAdd(0, epoch+ms(1000), 1, 1000)

@@ -41,7 +41,7 @@ func (w *Window) TryAdd(lane uint32, now, n, limit int64) (bucket int64, ok bool
 			return 0, false
 		}
 		if c := w.credits.Load(); c != nil {
-			if bucket, ok = w.spend(c.of(lane), now, n, limit); ok {
+			if bucket, ok = w.spend(c.of(lane), n, limit); ok {
 				return bucket, true
 			}
 			if total > limit-n || c.part(limit-n-total) > 0 {

@@ -198,5 +198,6 @@ var sections = []section{
 		{161, "Penstock", "a store evicts a counter, and the whole limit is there again", ""},
 		{162, "Penstock", "all members and all limits ask the store at the same moment", ""},
 		{163, "gubernator, Doorman", "a lease is spent in another bucket than the one that it was charged in", ""},
+		{164, "counters that lend", "what lanes hold refuses a call, or is spent where it doesn't count", ""},
 	}},
 }
