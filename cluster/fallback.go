@@ -54,7 +54,7 @@ func (w *Window) localWindow(now int64) *stat.Window {
 		w.closeLease(now)
 		w.closeNext(now)
 		for _, e := range w.account {
-			own.AddAt(min(e.at, now), min(e.at, now), e.counted+e.own+e.told)
+			own.AddAt(0, min(e.at, now), min(e.at, now), e.counted+e.own+e.told)
 		}
 	}
 	f.own, f.share = own, part
@@ -83,7 +83,7 @@ func (w *Window) takeAway(now, n int64) (token int64, ok bool) {
 		return fromNowhere, true
 	case Local:
 		if own := w.localWindow(now); own != nil {
-			if bucket, ok := own.TryAdd(now, n, w.fallback.share.units); ok {
+			if bucket, ok := own.TryAdd(0, now, n, w.fallback.share.units); ok {
 				w.admitOwn(now, n)
 				return bucket<<tokenBits | fromFallback, true
 			}
