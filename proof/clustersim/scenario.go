@@ -63,7 +63,7 @@ func Play(setup Setup, seed uint64) (o Outcome) {
 	}
 	begin := w.now
 	call := func(c *Caller, k int) {
-		if _, ok := locals[k].TryAdd(w.now, setup.Units, setup.Limit); ok {
+		if _, ok := locals[k].TryAdd(0, w.now, setup.Units, setup.Limit); ok {
 			local += setup.Units
 		}
 		c.Take(setup.Units, 0)
