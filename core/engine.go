@@ -77,6 +77,7 @@ type Engine struct {
 	tree      *node.Tree
 	resources *resources
 	rules     shared.Pointer[Ruleset]
+	keepers   shared.Int64 // how many want the last refusals kept; each refusal reads it, so it is beside what seldom changes
 	updating  shared.Mutex // one update at a time
 	leaks     *leakWatch   // nil if nobody asked for it
 	sampler   *sampler.Sampler
@@ -93,7 +94,6 @@ type Engine struct {
 	nextLog  shared.Int64 // of internal failures
 	failWhen shared.Pointer[failWhen]
 	blockLog blockLog
-	keepers  shared.Int64 // who wants the last refusals kept
 }
 
 // NewEngine returns an engine without rules. The configuration must have a chain.

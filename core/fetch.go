@@ -108,16 +108,6 @@ func (inv *Invocation) Want(from Fetcher, w Want) Verdict {
 	return Verdict{Block: lacking}
 }
 
-// refused notes a verdict that does not admit the call, and reports whether it refuses it.
-func (v *Verdict) refused(said Verdict) (refuses bool) {
-	if said.Block == lacking {
-		v.Wait = max(v.Wait, untilFetched)
-		return false
-	}
-	v.Block = said.Block
-	return true
-}
-
 // findWants finds what the call still lacks.
 func (inv *Invocation) findWants() {
 	for i, all := inv.step, inv.bound.sharers; i < len(all); i++ {

@@ -106,11 +106,8 @@ func (e *Engine) Refusals(resource string) []Refusal {
 	return nil
 }
 
-// keep notes a refusal of the call, if somebody wants to see it.
+// keep notes a refusal of the call: somebody wants to see it.
 func (inv *Invocation) keep(b *BlockError) {
-	if inv.engine.keepers.Load() == 0 {
-		return
-	}
 	at := &inv.resource.recent
 	kept := at.Load()
 	for kept == nil {

@@ -55,7 +55,9 @@ const logPause = int64(time.Second)
 // of its resource where somebody asked for those. When a line is due, at most once a second, it
 // returns how many there were since the last one.
 func (inv *Invocation) NoteRefusal(b *BlockError) (refusals int64, due bool) {
-	inv.keep(b)
+	if inv.engine.keepers.Load() != 0 {
+		inv.keep(b)
+	}
 	return b.note(inv.lane, inv.now)
 }
 

@@ -77,10 +77,11 @@ func (inv *Invocation) steps(v *Verdict) (at stage) {
 			inv.step = i
 			said := bound.checkers[i].Ask(inv)
 			if said.Block != nil {
-				if v.refused(said) {
+				if said.Block != lacking {
+					v.Block = said.Block
 					break
 				}
-				continue
+				said = Verdict{Wait: untilFetched}
 			}
 			v.longest(said)
 		}
