@@ -4,6 +4,7 @@ STEPS := test race short386 standalone adapters examples quickstart perfcheck at
 
 STEPS += kills known-bugs-share bench-scale bench-windows microbench
 STEPS += cluster-exact cluster-compare
+STEPS += screenshots
 .PHONY: help ci $(STEPS)
 
 help: ## list the targets
@@ -13,10 +14,11 @@ test: ## every test of every module in go.work
 race: ## the same, with the race detector (needs a C compiler)
 short386: ## the short tests on 32 bits
 standalone: ## the short tests of each module without the workspace
-adapters: ## the adapters that are modules of their own, cluster/redis and the exporters
+adapters: ## the adapters that are modules of their own, cluster/redis, the exporters, and the console in a browser
 cluster-exact: ## processes that share limits on a real Redis while all sorts of things happen: EXACTFOR=60s
 cluster-compare: ## ways to hold a limit in a Redis, measured on one server: one table, kept in docs
 examples: ## the examples' tests in a copy outside of the repository
+screenshots: ## the pictures of the dashboard in docs, made by Chromium of the quickstart
 quickstart: ## run examples/quickstart
 perfcheck: ## does a call cost more than it may? Noise can't trip it
 attack: ## hurt engines from outside for a minute: ATTACKFLAGS='-for 8h -only storms'

@@ -2,11 +2,12 @@
 package browser_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -27,12 +28,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/console"
-	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/isolation"
 )
 
 var write = flag.String("write", "", "the folder for screenshots; none are made otherwise")
@@ -320,7 +317,7 @@ func TestKeyboardAndNames(t *testing.T) {
 	s.until(`document.querySelectorAll("#resources tbody tr").length === 2`)
 	s.run(chromedp.KeyEvent("/"))
 	s.until(`document.activeElement.id === "search"`)
-	s.run(chromedp.SetValue("#search", ""), chromedp.KeyEvent("beta\r")) // DevTools type the slash though the page takes it
+	s.run(chromedp.Evaluate(`document.getElementById("search").value = ""`, nil), chromedp.KeyEvent("beta\r")) // DevTools type the slash though the page takes it
 	s.shows("h1", "beta")
 	s.run(chromedp.Evaluate(`document.activeElement.blur()`, nil), chromedp.KeyEvent("\x1b"))
 	s.until(`location.hash === "#/"`)
@@ -338,54 +335,46 @@ func TestKeyboardAndNames(t *testing.T) {
 	}
 }
 
-// shop is traffic for pictures.
-func shop(t *testing.T) *session {
-	s := open(t, api.RuleSet{
-		Flow: []flow.Rule{
-			{ID: "orders", Resource: "GET /orders/{id}", Threshold: 60},
-			{ID: "search", Resource: "GET /search", Behavior: flow.WarmUp, Threshold: 40},
-			{ID: "acme", Resource: "GET /catalog", Origin: "acme", Threshold: 20},
-			{ID: "catalog-trial", Resource: "GET /catalog", Threshold: 25, Mode: spec.Shadow},
-		},
-		Isolation: []isolation.Rule{{ID: "reports", Resource: "POST /reports", Threshold: 4}},
-		Hotspot:   []hotspot.Rule{{ID: "users", Resource: "GET /orders/{id}", Param: "user", Threshold: 15}},
-		Breaker:   []breaker.Rule{{ID: "sql", Resource: "sql items.search", MinCalls: 5, Threshold: 0.5, Recovery: 2 * time.Second, Interval: time.Second}},
-	}, console.Config{})
-	began := time.Now()
-	guarded := func(ctx context.Context, origin, name, below string, opts ...api.Option) {
-		go func() {
-			_ = s.guard.Do(api.WithOrigin(api.WithContext(ctx, "http"), origin), name, func(ctx context.Context) error {
-				return s.guard.Do(ctx, below, func(context.Context) error {
-					time.Sleep(time.Duration(1+rand.N(6)) * time.Millisecond)
-					if below == "sql items.search" && int(time.Since(began).Seconds())%12 > 8 {
-						return errors.New("the database is away")
-					}
-					return nil
-				})
-			}, append(opts, api.Inbound())...)
-		}()
+// quickstart runs the example, and returns the address of its dashboard.
+func quickstart(t *testing.T) (url string) {
+	program := filepath.Join(t.TempDir(), "quickstart")
+	build := exec.Command("go", "build", "-o", program, "./examples/quickstart")
+	build.Dir = "../.."
+	text, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	run := exec.Command(program, "-serve")
+	run.Dir = build.Dir
+	out, err := run.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, run.Start())
+	t.Cleanup(func() { _ = run.Process.Kill(); _ = run.Wait() })
+	lines := bufio.NewScanner(out)
+	found := false
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if found && line != "" {
+			go func() { _, _ = io.Copy(io.Discard, out) }() // lest it waits for a reader
+			return line
+		}
+		found = found || strings.HasSuffix(line, "The dashboard is at")
 	}
-	ctx := context.Background()
-	origins, users := []string{"acme", "globex", "initech"}, []string{"ann", "ben", "eve", "eve", "eve"}
-	s.every(10*time.Millisecond, func() {
-		guarded(ctx, origins[rand.N(3)], "GET /orders/{id}", "cache orders", api.Param("user", users[rand.N(5)]))
-	})
-	s.every(18*time.Millisecond, func() { guarded(ctx, origins[rand.N(3)], "GET /search", "sql items.search") })
-	s.every(25*time.Millisecond, func() { guarded(ctx, origins[rand.N(2)], "GET /catalog", "cache catalog") })
-	s.every(60*time.Millisecond, func() { guarded(ctx, "", "POST /reports", "sql reports.insert") })
-	return s
+	require.Fail(t, "the quickstart doesn't say where its dashboard is")
+	return ""
 }
 
 // TestScreenshots makes the pictures of the documentation:
 //
-//	go test -run '^TestScreenshots$' -write ../../docs .
+//	make screenshots
 func TestScreenshots(t *testing.T) {
 	if *write == "" {
 		t.Skip("makes pictures where -write says: make screenshots")
 	}
-	s := shop(t)
+	url := quickstart(t) // which ends after the browser
+	s := open(t, api.RuleSet{}, console.Config{})
+	s.url = url
+	s.run(chromedp.Navigate(s.url))
 	s.shows("#resources", "GET /orders/{id}")
-	time.Sleep(45 * time.Second) // so that there is a history to see
+	time.Sleep(65 * time.Second) // so that there is a whole history to see
 	for _, shot := range []struct {
 		name, hash, scheme string
 		width, height      int64

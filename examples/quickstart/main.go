@@ -9,7 +9,7 @@
 //	go run ./examples/quickstart -serve
 //
 // goes on until Ctrl-C, so that you can send requests of your own and edit the rules
-// while they are at work.
+// while they are at work. It prints the address of the dashboard.
 //
 // The exit code is 0, after Ctrl-C too, and 1 if something failed or a limit did not
 // hold. The files, in the order to read them: rules.yaml, server.go (how a service is
@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
+	dashboard "github.com/penstock-go/penstock/console"
 )
 
 func main() {
@@ -105,7 +106,15 @@ func run(ctx context.Context, s settings) (err error) {
 	defer func() { err = errors.Join(err, shutDown(server, served)) }()
 
 	url := "http://" + listener.Addr().String()
-	out.intro(url, file, guard.Rules().Len(), s.seconds)
+	page := ""
+	if s.seconds == 0 {
+		var stop func() error
+		if page, stop, err = serveDashboard(ctx, guard); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	out.intro(url, page, file, guard.Rules().Len(), s.seconds)
 
 	load := startLoad(ctx, url, s.seconds)
 	defer load.stop()
@@ -113,6 +122,23 @@ func run(ctx context.Context, s settings) (err error) {
 	result.rules = guard.Rules()
 	result.edited = loads.Load() > 1
 	return out.report(result)
+}
+
+// serveDashboard serves the dashboard of the guard, at its usual address if that is free. stop ends it.
+func serveDashboard(ctx context.Context, guard *api.Guard) (url string, stop func() error, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	for _, addr := range []string{dashboard.DefaultAddr, "127.0.0.1:0"} {
+		urls, served := make(chan string, 1), make(chan error, 1)
+		cfg := dashboard.Config{Addr: addr, Listening: func(url string) { urls <- url }}
+		go func() { served <- dashboard.ListenAndServe(ctx, guard, cfg) }()
+		select {
+		case url = <-urls:
+			return url, func() error { cancel(); return <-served }, nil
+		case err = <-served:
+		}
+	}
+	cancel()
+	return "", nil, err
 }
 
 // shutDown ends the server, which has a while for the calls in flight.

@@ -127,6 +127,12 @@ func TestUnknownKeysAreRefused(t *testing.T) {
 		status, _ := get(t, out.url()+path)
 		assert.Equal(t, http.StatusOK, status, path)
 	}
+	page := regexp.MustCompile(`The dashboard is at\s+(http://[\d.:]+)`).FindStringSubmatch(out.String())
+	require.NotNil(t, page, out.String())
+	for _, path := range []string{"/", "/api/resources"} {
+		status, _ := get(t, page[1]+path)
+		assert.Equal(t, http.StatusOK, status, path)
+	}
 	cancel()
 	require.NoError(t, <-ended)
 }

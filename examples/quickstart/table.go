@@ -48,14 +48,18 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-func (c *console) intro(url, file string, n, seconds int) {
+func (c *console) intro(url, page, file string, n, seconds int) {
 	c.printf("A server at %s under the %d rules of\n%s.\n\n", url, n, file)
 	if seconds > 0 {
 		c.printf("It gets more requests than they allow, for %d s; Ctrl-C ends it earlier.\n"+
 			"A wait is the time that a call had to queue before it passed.\n\n", seconds)
 		return
 	}
-	c.printf(`It gets more requests than they allow, until Ctrl-C. In another terminal:
+	c.printf(`It gets more requests than they allow, until Ctrl-C. The dashboard is at
+
+  %[3]s
+
+In another terminal:
 
   curl -i %[1]s/hello
       three times: the third is refused and told when to retry
@@ -69,7 +73,7 @@ func (c *console) intro(url, file string, n, seconds int) {
 Edit %[2]s, say the threshold of orders:
 what you save holds within a second, and the table shows it.
 
-`, url, file)
+`, url, file, page)
 }
 
 // watch prints a line each second until the load or ctx ends, and returns what the

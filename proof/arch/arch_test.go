@@ -81,13 +81,13 @@ var layers = []layer{
 	{"cmd/*", public},
 	{"bench", public + " proof/source proof/tables"},
 
-	{"examples/customslot", "api core slots"},                // extends the chain
-	{"examples/quickstart", "api inspect " + families},       // keeps a whole tree
-	{"examples/nethttp", "api adapters/nethttp " + families}, // a whole server
-	{"examples/gateway", "api adapters/nethttp " + families}, // likewise
-	{"examples/memory", "api host " + families},              // plays a host of its own
-	{"examples/system", "api host " + families},              // likewise
-	{"examples/*", "api " + families},                        // one import, and what rules in Go need
+	{"examples/customslot", "api core slots"},                  // extends the chain
+	{"examples/quickstart", "api console inspect " + families}, // keeps a whole tree, and shows the dashboard
+	{"examples/nethttp", "api adapters/nethttp " + families},   // a whole server
+	{"examples/gateway", "api adapters/nethttp " + families},   // likewise
+	{"examples/memory", "api host " + families},                // plays a host of its own
+	{"examples/system", "api host " + families},                // likewise
+	{"examples/*", "api " + families},                          // one import, and what rules in Go need
 
 	{"proof/*", "*"}, // the tests' machinery: tools, and tests of the whole
 }
