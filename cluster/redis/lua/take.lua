@@ -122,9 +122,13 @@ if seq > last then
   end
 end
 
--- most[i] is the largest sum of a window that ends with u[i] or later, as far as buckets can be
--- borrowed: what comes after that is only less.
+local target = span
+if ahead > current then target = math.min(ahead - current + span, span + buckets) end
+
+-- most[i] is the largest sum of a window that ends with u[i] or later. Windows that end after u[size]
+-- hold less than the one that ends with it.
 local size = span + buckets
+if borrow == 0 then size = math.max(target, math.min(size, latest - current + span)) end
 local sums, most = {}, {}
 local function sum()
   local total = 0
@@ -137,7 +141,7 @@ local function sum()
   most[size + 1] = 0
   for i = size, span, -1 do most[i] = math.max(sums[i], most[i + 1]) end
 end
--- room is how many units more fit a bucket. Only the current one has windows that end before that.
+-- room is how many units more fit a bucket. Only the current one has windows that end before size.
 local function room(i)
   if i == span and 2 * span - 1 < size then
     local highest = 0
@@ -156,8 +160,6 @@ if asks and seen ~= current then
   set('a' .. text(current), text(here))
 end
 
-local target = span
-if ahead > current then target = math.min(ahead - current + span, size) end
 local granted, left = 0, room(target)
 if asks and (epoch == 0 or epoch == has) then
   if need <= left then
@@ -176,11 +178,17 @@ if granted > 0 then
   if target > span and current - span + target > latest then set('l', text(current - span + target)) end
   u[target] = u[target] + granted
   changed[target] = true
+end
+-- While the current bucket has room, nobody needs the sums as they are now.
+local rest = left - granted
+local full = target ~= span or rest == 0
+if full then
   sum()
+  rest = room(target)
 end
 
 local free = 0
-if limit > 0 and room(span) == 0 then
+if full and limit > 0 and room(span) == 0 then
   local i, total = span, 0
   repeat
     i = i + 1
@@ -212,4 +220,4 @@ for _, name in ipairs(drop) do
   if not written[name] then redis.call('HDEL', key, name) end
 end
 redis.call('PEXPIRE', key, text(math.ceil(lives * width / 1000000)))
-return {granted, current - span + target, current, width - passed, room(target), free, active, now, has}
+return {granted, current - span + target, current, width - passed, rest, free, active, now, has}
