@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 STEPS := test race short386 standalone adapters examples quickstart perfcheck attack bench figures known-bugs lint golangci fuzz fmt
 
-STEPS += kills known-bugs-share bench-scale bench-windows microbench
+STEPS += cluster-sim kills known-bugs-share bench-scale bench-windows microbench
 STEPS += cluster-exact cluster-compare
 STEPS += screenshots
 .PHONY: help ci $(STEPS)
@@ -25,6 +25,7 @@ attack: ## hurt engines from outside for a minute: ATTACKFLAGS='-for 8h -only st
 bench: ## ours beside other libraries: one table, kept in docs; BENCHFLAGS=-short tries it
 bench-scale: ## the same calls on 1 to 16 processors: one table, kept in docs
 bench-windows: ## kinds of windows on the same traffic: tables and picture, kept in docs
+cluster-sim: ## clusters on a virtual clock: tables and picture, kept in docs; SIMFLAGS=-short tries it
 microbench: ## the root module's Go benchmarks: BENCH=regexp BENCHTIME=200ms
 figures: ## the checks that tell a number, and one table: FIGURES=long for a night
 kills: ## 1,000 kill -9 of a process that writes the metric log

@@ -15,6 +15,7 @@ type Trouble struct {
 	// guess is how many members each believes that there are; 0 for as many as there are.
 	guess  int
 	uneven bool
+	closed bool // nothing is decided without the store
 	// offered is how much traffic there is, of the limit; 0 is twice as much.
 	offered float64
 	begin   func(*stage, time.Duration) // for so long
@@ -44,7 +45,7 @@ const (
 
 // Troubles are all that the page names.
 var Troubles = []Trouble{
-	{Name: "batches and replies lost, repeated, late", Bound: 1, begin: func(s *stage, d time.Duration) {
+	{Name: "batches lost, repeated and late, with closed", Bound: 1, closed: true, begin: func(s *stage, d time.Duration) {
 		for _, c := range s.callers {
 			l := c.node.Link
 			l.LostBefore, l.LostAfter, l.Repeated, l.Jitter = 0.05, 0.05, 0.2, 8*time.Millisecond
@@ -100,7 +101,11 @@ func (tr Trouble) Play(seed uint64) float64 {
 	r := w.Random
 	s := w.NewServer(100 * time.Millisecond)
 	shape := stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}
-	book := s.NewBook("w", cluster.WindowConfig{Shape: shape, Threshold: troubleLimit, Rule: cluster.Rule{Scope: cluster.Global}})
+	rule := cluster.Rule{Scope: cluster.Global}
+	if tr.closed {
+		rule.OnFailure = cluster.Closed
+	}
+	book := s.NewBook("w", cluster.WindowConfig{Shape: shape, Threshold: troubleLimit, Rule: rule})
 	book.Keeps = true
 	st := &stage{world: w, server: s, book: book, guess: tr.guess, callers: make([]*Caller, troubleMembers)}
 	for i := range st.callers {
