@@ -39,14 +39,12 @@ func serve(t *testing.T, cfg console.Config) *served {
 	var err error
 	s.Guard, err = api.New(api.Config{Clock: s.clock, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	ctx, end := context.WithCancel(context.Background())
 	listening := make(chan string, 1)
 	cfg.Addr, cfg.Listening = "127.0.0.1:0", func(url string) { listening <- url }
 	var running sync.WaitGroup
-	running.Go(func() { assert.NoError(t, console.ListenAndServe(ctx, s.Guard, cfg)) })
+	running.Go(func() { assert.NoError(t, console.ListenAndServe(t.Context(), s.Guard, cfg)) })
 	t.Cleanup(func() {
-		end()
-		running.Wait()
+		running.Wait() // its context has ended
 		assert.NoError(t, s.Close())
 	})
 	s.url = <-listening

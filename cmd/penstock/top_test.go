@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"html"
 	"strings"
 	"testing"
 
@@ -212,4 +214,37 @@ func TestTopColors(t *testing.T) {
 	for i, line := range strings.Split(ansi.Strip(colored), "\n") {
 		assert.Equal(t, strings.TrimRight(strings.Split(plain, "\n")[i], " "), strings.TrimRight(line, " "))
 	}
+}
+
+// The picture in the documentation is of a screen with colors.
+func TestTopPicture(t *testing.T) {
+	s := newScreen(t, shop(t, console.Config{}))
+	s.press("t", "enter")
+	s.colors = true
+	golden(t, "top.svg", picture(s.text(), s.width))
+}
+
+// picture draws a screen: each piece of one color begins where it does on a terminal.
+func picture(screen string, width int) string {
+	const across, down, margin = 8.4, 18, 12
+	lines := strings.Split(strings.TrimSuffix(screen, "\n"), "\n")
+	wide, high := float64(width)*across+2*margin, len(lines)*down+2*margin
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0[1]f %[2]d" width="%.0[1]f" height="%[2]d" font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="14" fill="#d8dee9">`+"\n", wide, high)
+	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" rx="8" fill="#1d2230"/>`+"\n")
+	styles := map[string]string{red: ` fill="#f07178"`, yellow: ` fill="#ffcb6b"`, bold: ` font-weight="bold"`, faint: ` fill="#7f8aa3"`, inverse: ` fill="#82aaff"`}
+	for i, line := range lines {
+		at, style := 0, ""
+		for piece := range strings.SplitSeq(line, "\x1b[") {
+			if code, rest, ok := strings.Cut(piece, "m"); ok && (code == "0" || styles[code] != "") {
+				piece, style = rest, styles[code]
+			}
+			if text := strings.TrimRight(piece, " "); text != "" {
+				fmt.Fprintf(&b, `<text x="%.1f" y="%d"%s xml:space="preserve" textLength="%.1f">%s</text>`+"\n",
+					margin+float64(at)*across, margin+down*(i+1)-5, style, float64(ansi.StringWidth(text))*across, html.EscapeString(text))
+			}
+			at += ansi.StringWidth(piece)
+		}
+	}
+	return b.String() + "</svg>\n"
 }
