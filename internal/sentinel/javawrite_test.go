@@ -130,7 +130,7 @@ func writes[R spec.Rule[R]](t *testing.T, name string, w sentinel.JavaWriter[R],
 }
 
 // Each row is what a program has, as IDs of flow rules with their thresholds, what a dashboard
-// sends, and what becomes of it.
+// sends, and what becomes of it. known bug 165
 func TestJavaPush(t *testing.T) {
 	rule := func(resource string, threshold float64) flow.Rule {
 		return flow.Rule{ID: "id-" + resource, Resource: resource, Threshold: threshold}

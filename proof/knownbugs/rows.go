@@ -199,5 +199,8 @@ var sections = []section{
 		{162, "Penstock", "all members and all limits ask the store at the same moment", ""},
 		{163, "gubernator, Doorman", "a lease is spent in another bucket than the one that it was charged in", ""},
 		{164, "counters that lend", "what lanes hold refuses a call, or is spent where it doesn't count", ""},
+		{165, "Sentinel", "a dashboard that saves removes the rules that it was not shown", ""},
+		{166, "Sentinel", "a form on a page of another site sets rules", ""},
+		{167, "Penstock", "a second that has only begun is told, and never asked for again", ""},
 	}},
 }
