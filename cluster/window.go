@@ -240,7 +240,8 @@ const (
 	tokenBits = 2
 )
 
-func leased(number uint32) int64 { return int64(number)<<tokenBits | fromLot }
+// leased is the token of a lot: fromLot is 0.
+func leased(number uint32) int64 { return int64(number) << tokenBits }
 
 // Cancel gives n units back that TryAdd or Fetch took and that are not used: to the lease, to the
 // store if the lease is over, or to the fallback.
