@@ -58,11 +58,7 @@ func (inv *Invocation) NoteRefusal(b *BlockError) (refusals int64, due bool) {
 	if inv.engine.keepers.Load() != 0 {
 		inv.keep(b)
 	}
-	return b.note(inv.lane, inv.now)
-}
-
-func (e *BlockError) note(lane uint32, now int64) (refusals int64, due bool) {
-	r := e.refusals
+	r, lane, now := b.refusals, inv.lane, inv.now
 	if r == nil {
 		return 0, false
 	}
@@ -75,7 +71,7 @@ func (e *BlockError) note(lane uint32, now int64) (refusals int64, due bool) {
 	if next != 0 && now < next || !r.nextLog.CompareAndSwap(next, now+logPause) {
 		return 0, false
 	}
-	return e.unlogged(), true
+	return b.unlogged(), true
 }
 
 // unlogged returns the refusals that no line has told yet, which are told now.

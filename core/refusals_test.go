@@ -10,6 +10,13 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 )
 
+// note has a call note the refusal.
+func (e *BlockError) note(lane uint32, now int64) (refusals int64, due bool) {
+	inv := Invocation{engine: new(Engine), lane: lane}
+	inv.now = now
+	return inv.NoteRefusal(e)
+}
+
 // Every refusal is told exactly once, in one line or another.
 func TestNoteConservesRefusals(t *testing.T) {
 	record := new(Record)
