@@ -191,6 +191,16 @@ func (n *StatisticNode) Semaphores() []MeteredSemaphore {
 // Metered reports whether any rule looks at the node.
 func (n *StatisticNode) Metered() bool { return n.meters.Load() != nil }
 
+// SoleWindow is the window of the node in which every call counts, if it meters nothing else;
+// otherwise nil.
+func (n *StatisticNode) SoleWindow() *stat.Window {
+	m := n.meters.Load()
+	if m == nil || len(m.windows) != 1 || len(m.semaphores) != 0 || !m.windows[0].all {
+		return nil
+	}
+	return m.windows[0].Window
+}
+
 // Judged reports whether a rule that holds looks at the node.
 func (n *StatisticNode) Judged() bool {
 	held := func(owner any) bool { return !isShadow(owner) }

@@ -24,7 +24,9 @@ func (Statistic) Passed(inv *core.Invocation) {
 		}
 		inv.MarkCounted()
 		if n.Metered() { // after counting: see node.StatisticNode.NeedSemaphore
-			meter(inv, n)
+			if w := n.SoleWindow(); w == nil || inv.HeldBucket(w) == nil { // nearly all calls hold what there is
+				meter(inv, n)
+			}
 		}
 	}
 }
