@@ -30,6 +30,24 @@ package stat
 // The word has the era's mark too, so a swap never counts in a later era than that of the
 // word that was loaded, and the caller knows whether what it counted was handed over.
 func (w *Window) TryAdd(lane uint32, now, n, limit int64) (bucket int64, ok bool) {
+	if newest := w.newest.Load(); now < (newest+1)*w.width {
+		sum := w.sum.Load()
+		total := int64(sum & mostTotal)
+		if total > limit-n && sum&lent == 0 {
+			return 0, false
+		}
+		if w.credits.Load() == nil && w.open(sum, newest, total+n) {
+			if w.sum.CompareAndSwap(sum, sum+uint64(n)) {
+				return w.stampOf(newest, sum), true
+			}
+			w.contend()
+		}
+	}
+	return w.tryAddOn(lane, now, n, limit)
+}
+
+// tryAddOn is TryAdd where that is not over at once.
+func (w *Window) tryAddOn(lane uint32, now, n, limit int64) (bucket int64, ok bool) {
 	for {
 		newest := w.newest.Load()
 		if now >= (newest+1)*w.width {
@@ -48,7 +66,7 @@ func (w *Window) TryAdd(lane uint32, now, n, limit int64) (bucket int64, ok bool
 				return w.tryAdd(lane, now, n, limit)
 			}
 		}
-		if sum&(locked|newestBits) != uint64(newest)<<newestAt&newestBits || uint64(total+n) >= mostTotal {
+		if !w.open(sum, newest, total+n) {
 			return w.tryAdd(lane, now, n, limit)
 		}
 		if w.sum.CompareAndSwap(sum, sum+uint64(n)) {
@@ -56,6 +74,11 @@ func (w *Window) TryAdd(lane uint32, now, n, limit int64) (bucket int64, ok bool
 		}
 		w.contend()
 	}
+}
+
+// open reports whether a call may be counted by a swap of the word, which then has such a total.
+func (w *Window) open(sum uint64, newest, total int64) bool {
+	return sum&(locked|newestBits) == uint64(newest)<<newestAt&newestBits && uint64(total) < mostTotal
 }
 
 // stampOf is the bucket as a caller is told it that counted there by the word.
