@@ -42,6 +42,7 @@ func holding() rules.Set {
 		Isolation: []isolation.Rule{{Resource: "*", Exclude: others, Threshold: 1e9}},
 		Adaptive:  []adaptive.Rule{{Resource: "*", Exclude: others}},
 		Breaker:   []breaker.Rule{{Resource: "*", Exclude: []string{"orders", "health"}, MinCalls: 1}},
+		Cluster:   []rules.Cluster{{Namespace: "shop"}},
 		Outlier:   []outlier.Rule{{Resource: "*", Exclude: others, Threshold: 1}},
 		Groups:    []gateway.Group{{ID: "shop", Paths: []gateway.Path{{Path: "/orders"}}}},
 		Gateway:   []gateway.Rule{{Group: "shop", Threshold: 1e9}},
@@ -69,6 +70,7 @@ func TestRulesAreCopiedInAndOut(t *testing.T) {
 		Adaptive:  families.Family(core.KindAdaptive).(*adaptive.Table).Rules(),
 		Breaker:   families.Family(core.KindBreaker).(*breaker.Table).Rules(),
 		Outlier:   families.Family(core.KindOutlier).(*outlier.Table).Rules(),
+		Cluster:   g.Rules().Cluster,
 	}
 	ofTablesForOne := rules.Set{
 		Authority: families.Family(core.KindAuthority).(*authority.Table).For("orders"),

@@ -43,6 +43,9 @@ var shut = map[string]struct {
 		Gateway: []gateway.Rule{{Group: "orders", Threshold: 0}},
 	}, kind: core.KindFlow},
 	"Gateway": {set: rules.Set{Gateway: []gateway.Rule{{Route: "orders", Threshold: 0}}}, kind: core.KindFlow},
+	"Cluster": {set: rules.Set{
+		Cluster: []rules.Cluster{{Namespace: "shop"}}, Flow: []flow.Rule{{Resource: "orders", Threshold: 0}},
+	}, kind: core.KindFlow},
 }
 
 // A rule of each family, loaded as users do, is seen to block. A family without a

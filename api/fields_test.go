@@ -15,6 +15,8 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
@@ -40,6 +42,9 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 		cold := func(r flow.Rule) bool { return !warms(r) && r.Behavior != flow.TokenBucket }
 		bucket := func(r flow.Rule) bool { return r.Behavior == flow.TokenBucket }
 		memory := func(r *flow.Rule) {
+			if r.Cluster.Shared() { // with which it doesn't go
+				return
+			}
 			r.MemoryThreshold, r.LowMemory, r.HighMemory = 2, flow.Share(0.4), flow.Share(0.9)
 		}
 		fits := func(r flow.Rule) bool {
@@ -69,6 +74,13 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"memoryThreshold": {memory, cold},
 				"lowMemory":       {memory, cold},
 				"highMemory":      {memory, cold},
+				"cluster": {func(r *flow.Rule) {
+					if r.MemoryThreshold == 0 {
+						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Open, Timeout: 10 * time.Millisecond}
+					}
+				}, func(r flow.Rule) bool {
+					return r.Metric == flow.QPS && r.Behavior == flow.Reject && r.Relation == flow.Direct
+				}},
 			},
 		}.check(t)
 	})
@@ -205,7 +217,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			},
 		}.check(t)
 	})
-	assert.Equal(t, 8+2, reflect.TypeFor[rules.Set]().NumField(), "every family is here; what is of gateways is in package gateway")
+	assert.Equal(t, 8+2+1, reflect.TypeFor[rules.Set]().NumField(), "every family is here; what is of gateways is in package gateway, and the last is no rule")
 }
 
 // reading says which rules of a family read what.
@@ -224,7 +236,8 @@ type field[R any] struct {
 }
 
 func (f reading[R]) check(t *testing.T) {
-	g := newGuard(t, api.Config{Host: busy{}, ColdFactor: 7})
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	g := newGuard(t, api.Config{Host: busy{}, ColdFactor: 7, Clock: clock, Cluster: cluster.Config{Store: cluster.NewMemory(clock)}})
 	refused := 0
 	f = f.aboutResources()
 	for kind := range f.kinds(t) {

@@ -24,6 +24,10 @@ type Guard struct {
 	loader *rules.Loader // where the rules of all sources become one set, that load puts in force
 	set    atomic.Pointer[RuleSet]
 
+	sharing    sync.Mutex
+	membership *membership // in a cluster; guarded by sharing, and changed by loads, one at a time
+	left       bool        // it is over, and there will be no other; guarded by sharing
+
 	warning sync.Mutex
 	warned  map[string]bool // of what LoadRules has told the log last
 }
@@ -94,7 +98,7 @@ func (g *Guard) Leaks() []core.Leak { return g.engine.Leaks() }
 // the caller's choice: mount it on a loopback listener unless you mean otherwise.
 func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rules) }
 
-// Close stops watching rule files and sources, flushes the block log and ends the reports of
+// Close stops watching rule files and sources, leaves the cluster, flushes the block log and ends the reports of
 // leaks. When it returns no goroutine remains, nor anything that tells listeners: one that
 // calls Close waits for itself without end.
 //
@@ -104,5 +108,6 @@ func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rule
 // fine.
 func (g *Guard) Close() error {
 	g.loader.Close()
+	g.leave()
 	return g.engine.Close()
 }

@@ -65,14 +65,39 @@ const maxWarnings = 10
 
 // load puts a set in force: that of all sources.
 func (g *Guard) load(set RuleSet) error {
-	return g.engine.Update(func(b *core.RulesetBuilder) error {
+	old, _ := g.share()
+	var next *membership
+	published := false
+	defer func() { // in an error, a panic, or the end of the goroutine
+		if !published && next != old {
+			next.leave()
+		}
+	}()
+	err := g.engine.Update(func(b *core.RulesetBuilder) (err error) {
+		if next, err = g.join(set); err != nil {
+			return err
+		}
+		b.Member = next.of()
 		compiled, err := set.Compile(b)
 		if err != nil {
 			return err
 		}
-		b.BeforePublishing(func(int64) { g.set.Store(&compiled) })
+		b.BeforePublishing(func(int64) {
+			published = true
+			g.sharing.Lock()
+			g.membership = next
+			g.sharing.Unlock()
+			g.set.Store(&compiled)
+		})
 		return nil
 	})
+	if published && next != old {
+		old.leave()
+	}
+	if _, left := g.share(); left {
+		next.leave() // the Guard was closed meanwhile
+	}
+	return err
 }
 
 // LoadRulesFile loads the rules of a file once, as [Guard.LoadRules] does; they replace the

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/stat"
 )
 
 // Rule is what a rule says of a limit that a cluster shares. The zero value says that the limit is
@@ -21,6 +22,9 @@ type Rule struct {
 	// lacks something for. 1 ms to 1 s; 0 means 20 ms.
 	Timeout time.Duration `yaml:"timeout,omitempty"`
 }
+
+// Buckets is how many buckets a window has that members share, unless its rule says so.
+const Buckets = 10
 
 // The ranges of Rule.Timeout.
 const (
@@ -51,6 +55,30 @@ func (r Rule) Check(id string) error {
 		return spec.BadField("id", "is required by cluster: every member must call the rule the same")
 	case r.Timeout != 0:
 		return spec.CheckDuration("cluster.timeout", r.Timeout, MinTimeout, MaxTimeout)
+	}
+	return nil
+}
+
+// CheckWindow returns why members can't share a window of that shape under a threshold, as a
+// [spec.FieldError]. The rule has passed Check.
+func (r Rule) CheckWindow(shape stat.Shape, threshold float64) error {
+	least := 4 * r.Normalized().Timeout
+	switch width := shape.Width(); {
+	case width < least:
+		return spec.BadField("buckets", "are of %v each: those of a limit that a cluster shares last at least %v, four times the longest wait for the store; use fewer, or a longer interval", width, least)
+	case width%time.Microsecond != 0:
+		return spec.BadField("buckets", "are of %v each: those of a limit that a cluster shares last whole microseconds", width)
+	}
+	return r.CheckThreshold(threshold)
+}
+
+// MaxThreshold is the highest limit that members can share.
+const MaxThreshold = 1 << 30
+
+// CheckThreshold returns why members can't share a limit, as a [spec.FieldError].
+func (r Rule) CheckThreshold(threshold float64) error {
+	if threshold > MaxThreshold {
+		return spec.BadField("threshold", "is %v: a cluster shares limits up to %d", threshold, MaxThreshold)
 	}
 	return nil
 }

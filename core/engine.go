@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/host"
@@ -58,6 +59,13 @@ type Config struct {
 	Failure func(error) bool
 	// Chain is the order of the slots; for a Guard nil is slots.Default().
 	Chain *Chain
+	// Cluster is the part of this process in a cluster, for rules whose limits its members share: the
+	// store, a namespace, how many members there are. The zero value has none. Clock and Logger
+	// are those above unless it says otherwise. A Guard joins while such rules are in force; a
+	// rule file may say it in the place of this, see rules.Cluster.
+	Cluster cluster.Config
+	// Stores open the stores that rule files name, each by the scheme of the URL.
+	Stores map[string]func(url string) (cluster.Store, error)
 	// Host tells rules the load, the CPU use and the memory use; nil is this
 	// machine, see [host.Local].
 	Host host.Source

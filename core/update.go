@@ -1,8 +1,13 @@
 package core
 
+import "github.com/penstock-go/penstock/cluster"
+
 // RulesetBuilder collects the families of the next revision.
 type RulesetBuilder struct {
-	Engine   *Engine
+	Engine *Engine
+	// Member has what the rules share with other processes. nil if there is no store for it, see
+	// family.Compile.
+	Member   *cluster.Member
 	previous *Ruleset
 	next     *Ruleset
 	last     []func(now int64)

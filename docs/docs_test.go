@@ -19,6 +19,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/host"
@@ -219,7 +220,10 @@ func (idle) Memory(int64) (host.Memory, error) {
 
 func newGuard(t *testing.T, clock *clocks.Manual) *api.Guard {
 	t.Helper()
-	cfg := api.Config{Host: idle{}}
+	t.Setenv("REDIS_PASSWORD", "secret")
+	cfg := api.Config{Host: idle{}, Stores: map[string]func(string) (cluster.Store, error){
+		"rediss": func(string) (cluster.Store, error) { return cluster.NewMemory(clocks.NewSystem()), nil },
+	}}
 	if clock != nil {
 		cfg.Clock = clock
 	}

@@ -16,6 +16,7 @@ type Rules struct {
 	takers      []*controller // the order in which they take, see breadth and abundance
 	spared      []*controller // need not take, see spare
 	sole        *controller   // the only one that holds, if it is plain; or nil
+	shared      []*controller // those that hold whose limits a cluster shares, see shares
 	shadows     []*controller
 	// named are the callers that some rule names, by the mode of the rule that wants
 	// to know: one that holds sees what such rules name, a shadow rule all names.
@@ -85,10 +86,18 @@ func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.controllers) > 0, l
 // Shadow lets every shadow rule take.
 func (rs *Rules) Shadow(inv *core.Invocation) {
 	for _, c := range rs.shadows {
-		if n := c.counts(inv, rs); n != nil && c.take(inv, n).Block != nil {
+		if n := c.counts(inv, rs); n != nil && c.shadow(inv, n, rs) {
 			c.record.ShadowBlocked.Add(inv.Lane(), 1)
 		}
 	}
+}
+
+// shadow takes, and reports whether the rule would refuse the call.
+func (c *controller) shadow(inv *core.Invocation, n *node.StatisticNode, rs *Rules) (refuses bool) {
+	if c.lease != nil {
+		return c.leased(inv, rs).Shadow(inv, inv.Units())
+	}
+	return c.take(inv, n).Block != nil
 }
 
 // Direct reports whether one rule takes for all, and has nobody wait in a queue.

@@ -28,6 +28,7 @@ type controller struct {
 	memory *memoryLimit // nil unless it goes by the memory in use
 	queue  *throttle    // nil unless calls queue
 	bucket *bucket      // nil unless it is a token bucket
+	lease  *lease       // nil unless a cluster shares the limit
 	spare  spare        // what the rule had before it got another behavior
 	meter  node.Meter
 
@@ -57,7 +58,8 @@ type controller struct {
 	before *node.Meter
 }
 
-func newController(e *core.Engine, at *core.Site, revision uint64, r Rule, record *core.Record, old *controller) (*controller, *succession) {
+func newController(t *Table, at *core.Site, r Rule, record *core.Record, old *controller) (*controller, *succession) {
+	e, revision := t.Engine, t.Revision
 	resource := at.Resource
 	c := &controller{rule: r, record: record, engine: e, resource: resource, meter: r.meterAfter(old, resource.Name(), revision), limit: r.limit()}
 	c.next = new(shared.Pointer[controller])
@@ -93,6 +95,10 @@ func newController(e *core.Engine, at *core.Site, revision uint64, r Rule, recor
 		c.size = r.size()
 		c.tooMany = core.NewBlockError(*c.refusal, never{c}, record, c.refusal)
 	}
+	if r.leases() {
+		c.lease = newLease(c, t.Member)
+		return c, nil
+	}
 	if r.Mode == spec.Off || at.Looks { // it only keeps what it has for later, or looks
 		return c, nil
 	}
@@ -110,7 +116,7 @@ func (c *controller) openMeters(now int64, old *controller) *succession {
 	}
 	var s *succession
 	switch {
-	case !c.rule.windowed() || !c.rule.goesOnFrom(old, c.resource.Name()) || !old.rule.windowed():
+	case !c.rule.metered() || !c.rule.goesOnFrom(old, c.resource.Name()) || !old.rule.metered():
 	case c.meter == old.meter:
 		c.next = old.next
 	default:
@@ -294,6 +300,8 @@ func (c *controller) RetryAfter() (wait time.Duration, known bool) {
 	switch {
 	case c.rule.Threshold == 0:
 		return 0, false
+	case c.lease != nil:
+		return c.lease.retryAfter(now)
 	case c.queue != nil:
 		return c.queue.retryAfter(now, c.costOf(1, now, &c.resource.StatisticNode), c.rule.MaxWait), true
 	case c.bucket != nil:

@@ -11,10 +11,12 @@ import (
 
 // Explain says what each rule would make of the call.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
-	for _, controllers := range [...][]*controller{rs.controllers, rs.shadows} {
+	for _, controllers := range [...][]*controller{rs.controllers, rs.shared, rs.shadows} {
 		for _, c := range controllers {
 			j := core.Judgement{Rule: c.rule.ID}
-			if n := c.looksAt(inv, rs); n != nil {
+			if n := c.looksAt(inv, rs); n != nil && c.lease != nil {
+				c.explainShared(inv, rs, &j)
+			} else if n != nil {
 				c.explain(inv, n, &j)
 			} else {
 				j.Outcome, j.Why = core.NotJudged, c.concern(inv, rs)
@@ -66,6 +68,10 @@ func (c *controller) explain(inv *core.Invocation, n *node.StatisticNode, j *cor
 	if len(j.Measures) > 0 && c.rule.Relation == Associated {
 		j.Measures[0].For, j.Measures[0].Remaining = c.rule.Ref, nil // such calls take nothing there
 	}
+}
+
+func (c *controller) explainShared(inv *core.Invocation, rs *Rules, j *core.Judgement) {
+	j.Measures = []core.Measure{c.leased(inv, rs).Explain(inv, inv.Units(), "units in "+c.rule.Interval.String(), j)}
 }
 
 func (c *controller) explainQueue(inv *core.Invocation, n *node.StatisticNode, j *core.Judgement) {

@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
 // Figures are the details of a rule whose threshold moves with the memory in use. Those of a
-// token bucket are [Buckets]; other flow rules have none.
+// token bucket are [Buckets], those of a limit that a cluster shares family.SharedFigures; other
+// flow rules have none.
 type Figures struct {
 	Threshold float64 `json:"threshold"` // that holds at the moment
 	// Memory is the use that it goes by, as it was when it was sampled last: a share, or
@@ -25,6 +27,8 @@ func (t *Table) Figures() []core.RuleFigures {
 		switch {
 		case r.Mode == spec.Off:
 			return nil
+		case r.leases():
+			return t.sharedFigures(controllers)
 		case r.Behavior == TokenBucket:
 			return bucketsOf(controllers)
 		case !r.watchesMemory():
@@ -33,6 +37,17 @@ func (t *Table) Figures() []core.RuleFigures {
 		m := newMemoryLimit(t.Engine.Sampler(), r)
 		return Figures{m.threshold(), max(0, m.reading.Value())}
 	})
+}
+
+// sharedFigures are those of a rule whose limit a cluster shares.
+func (t *Table) sharedFigures(controllers []*controller) core.Details {
+	f := family.NewSharedFigures(t.Member)
+	for _, c := range controllers {
+		for _, w := range c.lease.windows() {
+			f.Add(w)
+		}
+	}
+	return f
 }
 
 // Lines tell the threshold, and why it is that.

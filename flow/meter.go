@@ -29,7 +29,7 @@ func (r Rule) private(resource string) bool {
 // meterAfter names the window or semaphore of a rule that comes after old, which may be nil.
 // One that comes to another shape gets a window that there never was.
 func (r Rule) meterAfter(old *controller, resource string, revision uint64) (m node.Meter) {
-	if r.windowed() {
+	if r.metered() {
 		m.Shape = r.shape()
 	}
 	goesOn := r.goesOnFrom(old, resource)
@@ -46,7 +46,7 @@ func (r Rule) meterAfter(old *controller, resource string, revision uint64) (m n
 		m.Owner = node.ShadowOwner{Of: m.Owner}
 	}
 	switch {
-	case !goesOn || !r.windowed() || !old.rule.windowed():
+	case !goesOn || !r.metered() || !old.rule.metered():
 	case m.Shape == old.meter.Shape:
 		m.Era = old.meter.Era
 	default:
@@ -93,6 +93,9 @@ func (r Rule) sameCalls(old Rule) bool {
 
 // windowed reports whether the rule counts in windows.
 func (r Rule) windowed() bool { return r.Metric == QPS && r.Behavior.windows() }
+
+// metered reports whether those are windows of nodes, and not what a cluster shares.
+func (r Rule) metered() bool { return r.windowed() && !r.leases() }
 
 // seed is the window that a new one on node n goes on from: that of the rule before
 // it was changed or its node was replaced. nil leaves that to what the node counted. On the

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
@@ -47,8 +48,8 @@ type Rule struct {
 	// metric QPS.
 	Interval time.Duration `yaml:"interval,omitempty"`
 	// Buckets divide Interval; as each ends, what it counted is forgotten. 0
-	// means 50. In a Ring it means 2 for an interval of one second, else 10. Only with
-	// metric QPS, and behavior Reject or WarmUp.
+	// means 50. In a Ring it means 2 for an interval of one second, else 10, and 10 where a cluster shares
+	// the limit. Only with metric QPS, and behavior Reject or WarmUp.
 	Buckets int `yaml:"buckets,omitempty"`
 	// Metric is what Threshold counts. The zero value is QPS.
 	Metric Metric `yaml:"metric,omitempty"`
@@ -91,6 +92,9 @@ type Rule struct {
 	// one. In files it is strict: false for a Ring. Only with metric QPS, and behavior
 	// Reject or WarmUp.
 	Window Window `yaml:"strict,omitempty"`
+	// Cluster says that several processes share the limit, and how. The zero value says that it is
+	// this process's alone. Needs an ID, and metric QPS with behavior Reject.
+	Cluster cluster.Rule `yaml:"cluster,omitempty"`
 	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
@@ -128,6 +132,10 @@ func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	if err := r.checkRead(); err != nil {
 		return r, err
 	}
+	if err := r.checkShared(); err != nil {
+		return r, err
+	}
+	r.Cluster = r.Cluster.Normalized()
 	r.Origin = cmp.Or(r.Origin, OriginDefault)
 	if r.Relation == Chain && r.Ref == node.SentinelDefaultContext {
 		r.Ref = node.DefaultContext
@@ -136,7 +144,9 @@ func (r Rule) Normalized(coldFactor int) (Rule, error) {
 		r.Interval = cmp.Or(r.Interval, time.Second)
 	}
 	if r.windowed() && r.Buckets == 0 {
-		r.Buckets = r.Window.buckets(r.Interval)
+		if r.Buckets = r.Window.buckets(r.Interval); r.Shared() {
+			r.Buckets = cluster.Buckets
+		}
 	}
 	if r.Behavior.warmsUp() {
 		r.WarmUpPeriod = cmp.Or(r.WarmUpPeriod, 10*time.Second)
@@ -229,6 +239,11 @@ func (r Rule) checkNumbers() error {
 	if r.windowed() {
 		if err := r.shape().Validate(); err != nil {
 			return spec.BadField("buckets", "%v", err)
+		}
+	}
+	if r.Shared() {
+		if err := r.Cluster.CheckWindow(r.shape(), r.Threshold); err != nil {
+			return err
 		}
 	}
 	if r.Behavior.warmsUp() {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
@@ -182,7 +183,7 @@ func TestRuleDefaults(t *testing.T) {
 // A field that Equal forgot would keep a changed rule from taking effect.
 // known bug 71
 func TestRuleEqualSeesEveryField(t *testing.T) {
-	trial.EveryFieldCounts(t, flow.Rule{ID: "r", Resource: "orders", Threshold: 5}, flow.Share(0.5))
+	trial.EveryFieldCounts(t, flow.Rule{ID: "r", Resource: "orders", Threshold: 5}, flow.Share(0.5), cluster.Rule{Scope: cluster.Global})
 }
 
 // Two rules differ in their IDs, made ones too, and a rule keeps its ID when its

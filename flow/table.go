@@ -42,11 +42,11 @@ type Table struct {
 // rule with the same ID.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	e := b.Engine
-	t, revision := new(Table), b.Revision()
+	t := new(Table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: func(r Rule) (Rule, error) { return r.Normalized(e.Config().ColdFactor) },
 		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
-			c, s := newController(e, at, revision, r, record, old)
+			c, s := newController(t, at, r, record, old)
 			if s != nil {
 				at.BeforeUse(s.complete)
 			}
@@ -89,6 +89,7 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 	}
 	rs := new(Rules)
 	rs.controllers, rs.shadows = family.ByMode(controllers, func(c *controller) spec.Mode { return c.rule.Mode })
+	rs.controllers, rs.shared = split(rs.controllers)
 	rs.takers = slices.Clone(rs.controllers)
 	slices.SortStableFunc(rs.takers, func(a, b *controller) int {
 		return cmp.Or(a.rule.breadth()-b.rule.breadth(), cmp.Compare(a.rule.abundance(), b.rule.abundance()))
@@ -106,6 +107,18 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 		}
 	}
 	return rs
+}
+
+// split takes out those whose limits a cluster shares.
+func split(all []*controller) (own, shared []*controller) {
+	for _, c := range all {
+		if c.lease != nil {
+			shared = append(shared, c)
+		} else {
+			own = append(own, c)
+		}
+	}
+	return own, shared
 }
 
 // Names says what the rules name.

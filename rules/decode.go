@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/spec"
 	"gopkg.in/yaml.v3"
 )
@@ -87,11 +89,20 @@ func fieldsOf(t reflect.Type) []field {
 	return fields
 }
 
+// mappings are examples of what a structure is written as.
+var mappings = exampleOf{reflect.TypeFor[cluster.Rule](): "{scope: global}", reflect.TypeFor[Cluster](): "{redis: redis://cache.internal:6379/0}"}
+
+type exampleOf map[reflect.Type]string
+
+func (e exampleOf) of(t reflect.Type) string {
+	return cmp.Or(e[t], "{resource: GET /orders, threshold: 100}")
+}
+
 // structure reads a mapping into a struct and returns the nodes of the values
 // by key. It is not ok if something had to be reported.
 func (d *decoder) structure(n *yaml.Node, path string, into reflect.Value, fields []field) (values map[string]*yaml.Node, ok bool) {
 	if n.Kind != yaml.MappingNode {
-		d.add(placeOf(n), path, "must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not %s", describe(n))
+		d.add(placeOf(n), path, "must be a mapping, as in `%s`, not %s", mappings.of(into.Type()), describe(n))
 		return nil, false
 	}
 	before := len(d.list)
@@ -121,6 +132,11 @@ func (d *decoder) structure(n *yaml.Node, path string, into reflect.Value, field
 		} else if f.Kind() == reflect.Pointer && f.Type().Elem().Kind() == reflect.Struct {
 			f.Set(reflect.New(f.Type().Elem()))
 			d.structure(e.value, path+"."+key, f.Elem(), fieldsOf(f.Type().Elem()))
+		} else if isStructure(f.Type()) {
+			if b, ok := f.Addr().Interface().(interface{ Begin() }); ok {
+				b.Begin()
+			}
+			d.structure(e.value, path+"."+key, f, fieldsOf(f.Type()))
 		} else if problem := readValue(e.value, f); problem != "" {
 			d.add(placeOf(e.value), path+"."+key, "%s", problem)
 		}
@@ -167,6 +183,11 @@ func (d *decoder) regexAlias(e entry, path string) entry {
 	key.Value = "match"
 	value.Tag, value.Value = "!!str", match.String()
 	return entry{&key, &value}
+}
+
+// isStructure reports whether a field is a mapping of its own.
+func isStructure(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && t.NumField() > 0 && t.Field(0).Tag.Get("yaml") != ""
 }
 
 // holdsStructs reports whether a field is a list of mappings.

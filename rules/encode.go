@@ -30,7 +30,10 @@ func encodeStruct(rule reflect.Value, fields []field) (*yaml.Node, error) {
 // writeField returns what [decoder.structure] reads for one field: a value, or a list of
 // mappings.
 func writeField(v reflect.Value) (*yaml.Node, error) {
-	if !holdsStructs(v.Type()) {
+	switch {
+	case isStructure(v.Type()):
+		return encodeStruct(v, fieldsOf(v.Type()))
+	case !holdsStructs(v.Type()):
 		return writeValue(v)
 	}
 	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -18,6 +20,8 @@ type family interface {
 	key() string                                     // its key in the file
 	fieldKeys() []string                             // the keys of its rules
 	count(s *Set) int                                // how many rules it has in s
+	bare(s *Set) bool                                // a file has those of s as a mapping, in no list
+	shared(s *Set) bool                              // some of those of s have limits that a cluster shares
 	own(s *Set)                                      // puts copies in the place of those of s
 	decode(d *decoder, list *yaml.Node, s *Set)      // reads its rules into s
 	encode(s *Set, first, n int) (*yaml.Node, error) // writes up to n of those of s, from first on
@@ -35,6 +39,7 @@ type family interface {
 type rulesOf[R spec.Rule[R]] struct {
 	kind       core.Kind
 	list       string // the key, where the rules are of no family
+	single     bool   // there is one at most, which a file has in no list
 	in         func(*Set) *[]R
 	normalized func(R) (R, error)
 	build      func(*core.RulesetBuilder, []R) error
@@ -46,7 +51,14 @@ func (f rulesOf[R]) key() string         { return cmp.Or(f.list, f.kind.String()
 func (f rulesOf[R]) String() string      { return f.key() }
 func (f rulesOf[R]) fieldKeys() []string { return keysOf(fieldsOf(reflect.TypeFor[R]())) }
 func (f rulesOf[R]) count(s *Set) int    { return len(*f.in(s)) }
-func (f rulesOf[R]) own(s *Set)          { *f.in(s) = spec.Clone(*f.in(s)) }
+func (f rulesOf[R]) bare(s *Set) bool    { return f.single && f.count(s) == 1 }
+func (f rulesOf[R]) shared(s *Set) bool {
+	return slices.ContainsFunc(*f.in(s), func(rule R) bool {
+		r, ok := any(rule).(interface{ Shared() bool })
+		return ok && r.Shared()
+	})
+}
+func (f rulesOf[R]) own(s *Set) { *f.in(s) = spec.Clone(*f.in(s)) }
 
 // located is a rule in a file.
 type located struct {
@@ -63,6 +75,9 @@ type locatedField struct {
 }
 
 func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
+	if f.single && list.Kind == yaml.MappingNode {
+		list = listOf(list)
+	}
 	if !d.isList(list, f.key()) {
 		return
 	}
@@ -74,6 +89,9 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 		}
 		var rule R
 		path := fmt.Sprintf("%s[%d]", f.key(), i)
+		if f.single && len(list.Content) == 1 {
+			path = f.key()
+		}
 		values, ok := d.structure(node, path, reflect.ValueOf(&rule).Elem(), fields)
 		if !ok {
 			continue
@@ -174,7 +192,7 @@ func (f rulesOf[R]) accept(d *decoder, read *reading[R], rule R, from source) bo
 		if from.called != nil {
 			id = from.called(id)
 		}
-		d.add(placeOf(from.values[id]), from.path+"."+id, "%q is already the id of %s at %v", clip(rule.Info().ID), read.accepted[j].path, read.accepted[j].at)
+		d.add(placeOfField(from.values, id, from.node), from.path+"."+id, "%q is already the id of %s at %v", clip(rule.Info().ID), read.accepted[j].path, read.accepted[j].at)
 	}
 	at := located{from.path, placeOf(from.node), from.fields(read.keysOf(f))}
 	read.accepted = append(read.accepted, at)
@@ -223,7 +241,8 @@ func (d *decoder) addRuleError(err error, path string, rule *yaml.Node, values m
 		return
 	}
 	at := rule
-	if value, present := values[bad.Field]; present {
+	key, _, _ := strings.Cut(bad.Field, ".") // of a field of a field
+	if value, present := values[key]; present {
 		at = value
 	}
 	d.add(placeOf(at), path+"."+bad.Field, "%s", bad.Problem)
@@ -239,6 +258,9 @@ func (f rulesOf[R]) encode(s *Set, first, n int) (*yaml.Node, error) {
 			return nil, fmt.Errorf("%s[%d].%w", f.key(), i, err)
 		}
 		list.Content = append(list.Content, node)
+	}
+	if f.bare(s) {
+		return list.Content[0], nil
 	}
 	if len(list.Content) == 0 {
 		list.Style = yaml.FlowStyle // a block list can't be empty

@@ -37,6 +37,8 @@ type Set struct {
 	// are flow and hotspot rules once they are in force.
 	Groups  []gateway.Group `yaml:"groups"`
 	Gateway []gateway.Rule  `yaml:"gateway"`
+	// Cluster says where limits are shared, in one item at most.
+	Cluster []Cluster `yaml:"cluster"`
 }
 
 // coldFactor is the engine's default. Reading a rule needs one to check the
@@ -44,7 +46,7 @@ type Set struct {
 const coldFactor = 3
 
 // The keys of what is no family.
-const groupsKey, gatewayKey = "groups", "gateway"
+const groupsKey, gatewayKey, clusterKey = "groups", "gateway", "cluster"
 
 // families has one row for each family, in the order of the file's keys, which is also the
 // one in which they are compiled. A new family is a field of Set and a row here.
@@ -121,6 +123,12 @@ var families = []family{
 		zero:       func(r gateway.Rule) bool { return r.Threshold == 0 },
 		then:       "refuses every request that it is about",
 	},
+	rulesOf[Cluster]{
+		list:       clusterKey,
+		single:     true,
+		in:         func(s *Set) *[]Cluster { return &s.Cluster },
+		normalized: Cluster.Normalized,
+	},
 }
 
 // Clone returns a copy that shares nothing with s: to change the one, however deep,
@@ -132,7 +140,7 @@ func (s Set) Clone() Set {
 	return s
 }
 
-// Len returns the number of rules of all families.
+// Len returns the number of rules of all families, and of whatever else is listed.
 func (s Set) Len() int {
 	n := 0
 	for _, f := range families {
@@ -226,7 +234,11 @@ func (s Set) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(strconv.AppendQuote(b, f.key()), ":["...)
+		b = append(strconv.AppendQuote(b, f.key()), ':')
+		bare := f.bare(&s)
+		if !bare {
+			b = append(b, '[')
+		}
 		for first := 0; first < f.count(&s); first += part {
 			list, err := f.encode(&s, first, part)
 			if err != nil {
@@ -235,11 +247,18 @@ func (s Set) MarshalJSON() ([]byte, error) {
 			if first > 0 {
 				b = append(b, ',')
 			}
-			if b, err = appendAll(b, list.Content, ",,"); err != nil {
+			if bare {
+				b, err = appendJSON(b, list)
+			} else {
+				b, err = appendAll(b, list.Content, ",,")
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
-		b = append(b, ']')
+		if !bare {
+			b = append(b, ']')
+		}
 	}
 	return append(b, '}'), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/system"
@@ -99,7 +100,7 @@ func TestEveryFieldCounts(t *testing.T) {
 		ID: "other", Resource: "other", Exclude: []string{"x"}, Threshold: 7, Interval: time.Minute, Buckets: 6,
 		Metric: flow.Concurrency, Origin: "other", Relation: flow.Direct, Ref: "other", Behavior: flow.Reject,
 		WarmUpPeriod: time.Minute, ColdFactor: 7, MaxWait: time.Minute, Burst: 7, Window: flow.Ring, Mode: spec.Off,
-		MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Bytes(7),
+		MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Bytes(7), Cluster: cluster.Rule{Scope: cluster.PerMember},
 	}, func(r flow.Rule) Set { return Set{Flow: []flow.Rule{r}} })
 	everyFieldCounts(t, authority.Rule{ID: "a", Resource: "a", Origins: []string{"a b"}}, authority.Rule{
 		ID: "other", Resource: "other", Match: spec.MatchRegex, Exclude: []string{"x"}, List: authority.Deny, Origins: []string{"a", "b"}, AllowAnonymous: true, Mode: spec.Off,

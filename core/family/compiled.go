@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/core/spec"
@@ -17,7 +18,8 @@ import (
 type Compiled[R spec.Rule[R], C any] struct {
 	*Table[R, C]
 	Engine   *core.Engine
-	Revision uint64 // of the rules
+	Member   *cluster.Member // of the rules whose limits a cluster shares; nil if there is none
+	Revision uint64          // of the rules
 	kind     core.Kind
 }
 
@@ -34,6 +36,9 @@ func Compile[R spec.Rule[R], C any](b *core.RulesetBuilder, kind core.Kind, rule
 	if err != nil {
 		return err
 	}
+	if err := checkShared(b, kind, normalized); err != nil {
+		return err
+	}
 	var previous *Table[R, C]
 	if f, ok := b.Previous(kind).(Compiling[R, C]); ok {
 		previous = f.Itself().Table
@@ -42,7 +47,7 @@ func Compile[R spec.Rule[R], C any](b *core.RulesetBuilder, kind core.Kind, rule
 	if err != nil {
 		return fmt.Errorf("%v: %w", kind, err)
 	}
-	*into.Itself() = Compiled[R, C]{table, b.Engine, b.Revision(), kind}
+	*into.Itself() = Compiled[R, C]{table, b.Engine, b.Member, b.Revision(), kind}
 	b.Put(kind, into)
 	return nil
 }

@@ -35,10 +35,10 @@ var layers = []layer{
 	{"core/sampler", "internal/shared host"},                  // the machine, read as long as a rule goes by it
 	{"cluster", "internal/shared core/clocks core/spec stat"}, // limits that several processes share
 	{"cluster/storetest", "cluster stat"},                     // the cases that stores are held to
-	{"core", "internal/shared internal/shown node stat host core/clocks core/argument core/pattern core/spec core/sampler"},
-	{"core/family", "core core/pattern core/spec node stat"}, // which rules apply, and what they hold
+	{"core", "cluster internal/shared internal/shown node stat host core/clocks core/argument core/pattern core/spec core/sampler"},
+	{"core/family", "cluster core core/pattern core/spec node stat"}, // which rules apply, and what they hold
 
-	{"flow", "internal/shared internal/shown core core/family core/sampler core/spec node stat"},
+	{"flow", "cluster internal/shared internal/shown core core/family core/sampler core/spec node stat"},
 	{"isolation", "internal/shared core core/family core/spec node stat"},
 	{"adaptive", "internal/shared internal/shown core core/family core/spec node stat"},
 	{"breaker", "internal/shared internal/shown core core/family core/spec node stat"},
@@ -52,7 +52,7 @@ var layers = []layer{
 	{"internal/sentinel", "core/spec stat gateway " + families}, // the rules of both Sentinels, and what they are here
 
 	{"slots", "core node stat"},
-	{"rules", "internal/sentinel core core/pattern core/spec gateway " + families},
+	{"rules", "internal/sentinel cluster core core/pattern core/spec gateway " + families},
 
 	{"rules/lint", "rules core core/pattern core/spec " + families},
 	{"rules/internal/schemagen", "rules core/argument core/pattern core/spec stat gateway " + families}, // writes the schema that rules embeds
@@ -61,7 +61,7 @@ var layers = []layer{
 
 	{"inspect", "internal/shown rules core core/spec node stat"},
 	{"metriclog", "core core/clocks node stat"}, // what is counted, in Sentinel's files
-	{"api", "inspect rules rules/lint slots core core/clocks core/spec node stat host " + families},
+	{"api", "cluster inspect rules rules/lint slots core core/clocks core/spec node stat host " + families},
 
 	{"transport/sentinel", public + " internal/sentinel internal/shown"},                           // the command API of Sentinel
 	{"console", "internal/shown api inspect rules breaker core core/argument core/spec node stat"}, // the dashboard and its API

@@ -76,12 +76,17 @@ func (g *generator) native() (definitions object, err error) {
 		if err != nil {
 			return nil, err
 		}
-		lists = append(lists, member{key, object{
+		list := object{
 			{"description", g.docs.about(rule, rule)},
 			{"type", "array"},
 			{"maxItems", rules.MaxRules},
 			{"items", object{{"$ref", "#/definitions/" + key}}},
-		}})
+		}
+		if rule == reflect.TypeFor[rules.Cluster]() { // or a list of one
+			one := object{{"$ref", "#/definitions/" + key}}
+			list = object{list[0], {"anyOf", []object{one, {{"type", "array"}, {"maxItems", 1}, {"items", one}}}}}
+		}
+		lists = append(lists, member{key, list})
 		definitions = append(definitions, member{key, described})
 	}
 	var some []object
@@ -292,6 +297,10 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 			return nil, fmt.Errorf("has no range: add one to spans")
 		}
 		return append(append(described, member{"type", kind}), s.describe()...), nil
+	}
+	if field.Type.Kind() == reflect.Struct {
+		of, err := g.structure(field.Type, within)
+		return append(described, of...), err
 	}
 	if field.Type.Kind() == reflect.Slice && field.Type.Elem().Kind() == reflect.Struct {
 		items, err := g.structure(field.Type.Elem(), within)

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
+	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/stat"
 	"github.com/penstock-go/penstock/system"
 )
@@ -26,6 +27,8 @@ var spans = map[string]span{
 	"flow.coldFactor":      {2, flow.MaxColdFactor},
 	"flow.burst":           {0, flow.MaxBurst},
 	"flow.memoryThreshold": {0, flow.MaxThreshold},
+
+	"cluster.members": {0, rules.MaxMembers},
 
 	"hotspot.threshold":            {0, hotspot.MaxThreshold},
 	"hotspot.burst":                {0, hotspot.MaxBurst},

@@ -1,0 +1,145 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// membership is a Guard's part in a cluster, nil for none. It lasts as long as rules are in force whose
+// limits are shared there.
+type membership struct {
+	at     rules.Cluster
+	member *cluster.Member
+	store  io.Closer // of a store that the Guard opened, nil of others
+}
+
+// join returns the membership that a set wants: the one that the Guard has, if that is it.
+func (g *Guard) join(set RuleSet) (*membership, error) {
+	has, left := g.share()
+	switch {
+	case left:
+		return has, nil
+	case !set.Shared():
+		return nil, nil
+	}
+	var at rules.Cluster
+	if len(set.Cluster) > 0 {
+		at = set.Cluster[0]
+	}
+	if has != nil && has.at == at {
+		return has, nil
+	}
+	m := &membership{at: at}
+	config := g.engine.Config().Cluster
+	switch {
+	case at.Redis != "" && config.Store != nil:
+		return nil, fmt.Errorf("cluster.%w", spec.BadField("redis", "is said beside a store that the program has in api.Config.Cluster: remove one of them"))
+	case at.Redis != "":
+		store, err := g.open(at.Redis)
+		if err != nil {
+			return nil, fmt.Errorf("cluster.%w", err)
+		}
+		config.Store = store
+		m.store, _ = store.(io.Closer)
+	case config.Store == nil:
+		return nil, nil // the first rule that needs one is told
+	}
+	config.Namespace, config.Members = cmp.Or(at.Namespace, config.Namespace), cmp.Or(at.Members, config.Members)
+	if config.Clock == nil {
+		config.Clock = g.engine.Config().Clock
+	}
+	if config.Logger == nil {
+		config.Logger = g.engine.Logger()
+	}
+	member, err := cluster.Join(config)
+	if err != nil {
+		m.leave()
+		return nil, err
+	}
+	m.member = member
+	return m, nil
+}
+
+// leave ends the membership.
+func (m *membership) leave() {
+	if m == nil {
+		return
+	}
+	if m.member != nil {
+		m.member.Close()
+	}
+	if m.store != nil {
+		_ = m.store.Close() // nobody needs it any more
+	}
+}
+
+// share is the membership, and whether it is over.
+func (g *Guard) share() (m *membership, left bool) {
+	g.sharing.Lock()
+	defer g.sharing.Unlock()
+	return g.membership, g.left
+}
+
+// leave ends the membership of the Guard for good. Rules in force do as they say for a store that is away.
+func (g *Guard) leave() {
+	g.sharing.Lock()
+	g.left = true
+	m := g.membership
+	g.sharing.Unlock()
+	m.leave()
+}
+
+// of is the member, nil if there is none.
+func (m *membership) of() *cluster.Member {
+	if m == nil {
+		return nil
+	}
+	return m.member
+}
+
+// open opens the store of a URL.
+func (g *Guard) open(text string) (cluster.Store, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, spec.BadField("redis", "is no URL")
+	}
+	stores := g.engine.Config().Stores
+	open := stores[u.Scheme]
+	if open == nil {
+		return nil, spec.BadField("redis", "begins with %q, which nothing opens: %s", u.Scheme+"://", schemes(stores))
+	}
+	if password, ok := u.User.Password(); ok && strings.HasPrefix(password, "$") {
+		secret, ok := os.LookupEnv(password[1:])
+		if !ok {
+			return nil, spec.BadField("redis", "names the variable %s, which the environment does not have", password[1:])
+		}
+		u.User = url.UserPassword(u.User.Username(), secret)
+	}
+	store, err := open(u.String())
+	if err != nil {
+		return nil, spec.BadField("redis", "can't be opened: %v", err)
+	}
+	return store, nil
+}
+
+// schemes says what is opened.
+func schemes(stores map[string]func(string) (cluster.Store, error)) string {
+	if len(stores) == 0 {
+		return "give api.Config.Stores what opens such a store, as package cluster/redis has it"
+	}
+	var all []string
+	for scheme := range stores {
+		all = append(all, scheme+"://")
+	}
+	slices.Sort(all)
+	return "api.Config.Stores has " + strings.Join(all, ", ")
+}

@@ -1,0 +1,406 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/proof/books"
+)
+
+// outage is a store that can be away.
+type outage struct {
+	*cluster.Memory
+	away atomic.Bool
+}
+
+var errAway = errors.New("away")
+
+func (s *outage) Start(ctx context.Context, batch []cluster.Command, done func()) {
+	if !s.away.Load() {
+		s.Memory.Start(ctx, batch, done)
+		return
+	}
+	for _, c := range batch {
+		c.Result().Err = errAway
+	}
+	done()
+}
+
+// fleet is some Guards that share limits, on one clock and one store.
+type fleet struct {
+	*testing.T
+	clock  *api.ManualClock
+	store  cluster.Store
+	guards []*api.Guard
+
+	members int // that are expected
+}
+
+func newFleet(t *testing.T, n int, set ...flow.Rule) *fleet {
+	f := &fleet{T: t, clock: clocks.NewManual(time.Unix(1_800_000_000, 0))}
+	f.clock.SetSleep(clocks.SleepAdvance)
+	f.store = cluster.NewMemory(f.clock)
+	for range n {
+		f.join(set...)
+	}
+	return f
+}
+
+func (f *fleet) join(set ...flow.Rule) *api.Guard {
+	f.Helper()
+	g, err := api.New(api.Config{
+		Clock: f.clock, Logger: slog.New(slog.DiscardHandler),
+		Cluster: cluster.Config{Store: f.store, Namespace: "test", Members: f.members, Seed: uint64(len(f.guards) + 1)},
+	})
+	require.NoError(f, err)
+	f.Cleanup(func() { assert.NoError(f, g.Close()) })
+	books.Keep(f, g.Engine())
+	require.NoError(f, g.LoadRules(api.RuleSet{Flow: set}))
+	f.guards = append(f.guards, g)
+	return g
+}
+
+// call makes a call at a Guard and reports whether it ran.
+func (f *fleet) call(g *api.Guard, opts ...api.Option) bool {
+	entry, err := g.Entry(f.Context(), "orders", opts...)
+	entry.Exit()
+	return err == nil
+}
+
+// pour has all Guards call in turn, and returns how many calls of each ran.
+func (f *fleet) pour(rounds int) (ran []int) {
+	ran = make([]int, len(f.guards))
+	for range rounds {
+		for i, g := range f.guards {
+			if f.call(g) {
+				ran[i]++
+			}
+		}
+	}
+	return ran
+}
+
+func sum(all []int) (n int) {
+	for _, x := range all {
+		n += x
+	}
+	return n
+}
+
+var orders = flow.Rule{ID: "orders", Resource: "orders", Threshold: 100, Cluster: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}}
+
+// However many members there are, they admit no more than the limit in any interval, and not much less.
+func TestMembersShareAFlowLimit(t *testing.T) {
+	for _, n := range []int{1, 3, 8} {
+		t.Run(fmt.Sprint(n, " members"), func(t *testing.T) {
+			f := newFleet(t, n, orders)
+			var ran []int // by steps of 10 ms
+			for range 500 {
+				ran = append(ran, sum(f.pour(1)))
+				f.clock.Advance(10 * time.Millisecond)
+			}
+			window, most, total := 0, 0, 0
+			for i, x := range ran {
+				window, total = window+x, total+x
+				if i >= 100 {
+					window -= ran[i-100]
+				}
+				most = max(most, window)
+			}
+			assert.LessOrEqual(t, most, 100)
+			assert.GreaterOrEqual(t, total, min(100, n*100)*4, "in five seconds")
+		})
+	}
+}
+
+// While the store is away each rule does as it says, and no call waits for long.
+func TestStoreOfAClusterIsAway(t *testing.T) {
+	for on, want := range map[cluster.OnFailure][2]int{
+		cluster.Closed: {0, 0}, cluster.Open: {300, 300}, cluster.Local: {45, 50}, // half of the limit each
+	} {
+		t.Run(on.String(), func(t *testing.T) {
+			rule := orders
+			rule.Cluster.OnFailure = on
+			f := newFleet(t, 0)
+			store := &outage{Memory: cluster.NewMemory(f.clock)}
+			f.store = store
+			store.away.Store(true)
+			f.members = 2
+			f.join(rule)
+			f.clock.SetSleep(clocks.SleepAdvance)
+			f.pour(20) // which it takes to learn that
+			f.clock.Advance(3 * time.Second)
+			slept := len(f.clock.Slept())
+			ran := f.pour(300)[0]
+			assert.GreaterOrEqual(t, ran, want[0])
+			assert.LessOrEqual(t, ran, want[1])
+			assert.Len(t, f.clock.Slept(), slept, "nobody waits for it")
+			assert.Contains(t, f.line("orders"), "store away")
+		})
+	}
+}
+
+// line is what the tree says of a rule.
+func (f *fleet) line(rule string) (text string) {
+	f.Helper()
+	for _, r := range f.guards[0].Engine().Rules().RuleFigures() {
+		if r.ID == rule && r.Details != nil {
+			text += fmt.Sprint(r.Details.Lines(time.Unix(0, f.clock.Now())))
+		}
+	}
+	return text
+}
+
+// What a rule shares, the tree tells.
+func TestFiguresOfASharedLimit(t *testing.T) {
+	f := newFleet(t, 2, orders)
+	f.pour(100)
+	var figures family.SharedFigures
+	for _, r := range f.guards[0].Engine().Rules().RuleFigures() {
+		if r.Kind == api.KindFlow {
+			figures = r.Details.(family.SharedFigures)
+		}
+	}
+	assert.Positive(t, figures.Requests)
+	assert.Positive(t, figures.Refused)
+	assert.Equal(t, "up", figures.Store)
+	assert.Contains(t, f.line("orders"), "store up")
+}
+
+// A guard that has no store says what it lacks, in a file with its place.
+func TestASharedLimitNeedsAStore(t *testing.T) {
+	g := newGuard(t, api.Config{})
+	err := g.LoadRules(api.RuleSet{Flow: []flow.Rule{orders}})
+	require.ErrorContains(t, err, "flow[0].cluster: needs a store")
+	require.ErrorContains(t, err, "api.Config.Cluster.Store")
+	off := orders
+	off.Mode = api.Off
+	require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{off}}))
+
+	set, err := api.ParseRules("rules.yaml", []byte("cluster: {redis: rediss://cache:6379/0}\nflow:\n  - {id: orders, resource: orders, threshold: 5, cluster: {}}\n"))
+	require.NoError(t, err)
+	assert.Equal(t, cluster.Rule{Scope: cluster.Global}, set.Flow[0].Cluster)
+	require.ErrorContains(t, g.LoadRules(set), `cluster.redis: begins with "rediss://", which nothing opens: give api.Config.Stores`)
+}
+
+// closer is a store that notes that it was closed.
+type closer struct {
+	cluster.Store
+	closed *int
+}
+
+func (c closer) Close() error {
+	*c.closed++
+	return nil
+}
+
+// A rule file names the store, whose password is in the environment; the Guard opens it as long as
+// rules need it.
+func TestAStoreThatAFileNames(t *testing.T) {
+	t.Setenv("ORDERS_PASSWORD", "s3cr:et")
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	var opened []string
+	closed := 0
+	g := newGuard(t, api.Config{Clock: clock, Stores: map[string]func(string) (cluster.Store, error){
+		"rediss": func(url string) (cluster.Store, error) {
+			opened = append(opened, url)
+			return closer{cluster.NewMemory(clock), &closed}, nil
+		},
+	}})
+	load := func(text string) error {
+		set, err := api.ParseRules("rules.yaml", []byte(text))
+		if err != nil {
+			return err
+		}
+		return g.LoadRules(set)
+	}
+	const store, rule = "cluster: {redis: 'rediss://app:$ORDERS_PASSWORD@cache:6379/0', namespace: shop, members: 3}\n",
+		"flow: [{id: orders, resource: orders, threshold: 5, cluster: {}}]\n"
+	require.NoError(t, load(store+"flow: []\n"))
+	assert.Empty(t, opened, "no rule needs it")
+	require.NoError(t, load(store+rule))
+	require.NoError(t, load(store+"flow: [{id: orders, resource: orders, threshold: 6, cluster: {}}]\n"))
+	assert.Equal(t, []string{"rediss://app:s3cr%3Aet@cache:6379/0"}, opened)
+	assert.Error(t, load(store+"flow: [{id: orders, resource: orders, threshold: 5, cluster: {}}, {id: a, resource: a, threshold: 1, lowMemory: 0.5}]\n"))
+	assert.Error(t, load("cluster: {redis: 'rediss://other:6379/0'}\n"+rule+"breaker: [{resource: a, strategy: slowRatio, threshold: 1}]\n"))
+	assert.Zero(t, closed, "what failed changes nothing")
+	require.NoError(t, load("cluster: {redis: 'rediss://other:6379/0'}\n"+rule))
+	assert.Equal(t, 1, closed)
+	assert.Len(t, opened, 2)
+	require.NoError(t, load("flow: []\n"))
+	assert.Equal(t, 2, closed)
+
+	for text, want := range map[string]string{
+		"cluster: {redis: 'rediss://:secret@cache'}\nflow: []\n":                                "has a password",
+		"cluster: {redis: cache}\nflow: []\n":                                                   "is no URL",
+		"cluster: {members: -1}\nflow: []\n":                                                    "is -1",
+		"cluster: {namespace: 'a{b}'}\nflow: []\n":                                              "has a brace",
+		"cluster: {redis: 'redis://cache'}\n" + rule:                                            "api.Config.Stores has rediss://",
+		"cluster: {redis: 'rediss://:$ORDERS_NOT_THERE@cache'}\n" + rule:                        "names the variable ORDERS_NOT_THERE",
+		"cluster: [{members: 1}, {members: 2}]\nflow: []\n":                                     `"cluster" is already the id`,
+		"flow: [{resource: a, threshold: 1, cluster: {}}]\n":                                    "flow[0].id: is required by cluster",
+		"flow: [{id: a, resource: a, threshold: 1, cluster: {scope: none, onFailure: open}}]\n": "flow[0].cluster.scope: is none",
+		"flow: [{id: a, resource: a, threshold: 1, cluster: global}]\n":                         "must be a mapping, as in `{scope: global}`",
+		"flow: [{id: a, resource: a, threshold: 1, interval: 100ms, cluster: {}}]\n":            "buckets: are of 10ms each",
+		"flow: [{id: a, resource: a, threshold: 2e9, cluster: {}}]\n":                           "a cluster shares limits up to",
+		"flow: [{id: a, resource: a, threshold: 1, cluster: {timeout: 2s}}]\n":                  "flow[0].cluster.timeout: is 2s",
+		"flow: [{id: a, resource: a, threshold: 1, behavior: warmUp, cluster: {}}]\n":           "how warm a resource is",
+	} {
+		assert.ErrorContains(t, load(text), want, text)
+	}
+}
+
+// A new threshold holds at once, and what was admitted counts on; so it does in windows of another shape,
+// and for a rule that was the process's alone.
+func TestSharedLimitsAreReloaded(t *testing.T) {
+	f := newFleet(t, 2, orders)
+	f.pour(100)
+	load := func(r flow.Rule) {
+		for _, g := range f.guards {
+			require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{r}}))
+		}
+	}
+	more := orders
+	more.Threshold = 150
+	load(more)
+	f.clock.Advance(150 * time.Millisecond)
+	ran := sum(f.pour(100))
+	assert.LessOrEqual(t, ran, 50)
+	assert.Positive(t, ran)
+
+	f.clock.Advance(2 * time.Second)
+	alone := orders
+	alone.Cluster = cluster.Rule{}
+	load(alone)
+	assert.Equal(t, 200, sum(f.pour(150)), "each has its own")
+	f.clock.Advance(2 * time.Second)
+	load(orders)
+	assert.LessOrEqual(t, sum(f.pour(150)), 100)
+}
+
+// A rule in shadow mode shares with nobody whose rule is in force, keeps out no call, and counts those that it
+// would have refused.
+func TestASharedLimitInShadowMode(t *testing.T) {
+	shadow := orders
+	shadow.Mode = api.Shadow
+	f := newFleet(t, 2, shadow)
+	for range 3 {
+		assert.Equal(t, []int{100, 100}, f.pour(100))
+		f.clock.Advance(100 * time.Millisecond)
+	}
+	figures := f.guards[0].Engine().Rules().RuleFigures()[0]
+	assert.Zero(t, figures.Refused)
+	assert.Positive(t, figures.ShadowBlocked)
+	assert.Empty(t, f.clock.Slept(), "no call waits for such a rule")
+	f.join(orders)
+	assert.Greater(t, f.pour(100)[2], 80)
+}
+
+// A call that takes of the lease allocates nothing, nor does one that is refused without the store.
+func TestASharedLimitAllocatesNothing(t *testing.T) {
+	rule := orders
+	rule.Threshold = 1e6
+	f := newFleet(t, 1, rule)
+	for range 100 { // until leases are as large as the demand
+		f.pour(500)
+		f.clock.Advance(5 * time.Millisecond)
+	}
+	assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(f.guards[0]) }))
+	rule.Threshold = 10
+	f = newFleet(t, 1, rule)
+	f.pour(100)
+	assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(f.guards[0]) }))
+}
+
+// Explain says what is at hand, and leaves no trace.
+func TestExplainASharedLimit(t *testing.T) {
+	f := newFleet(t, 1, orders)
+	x, err := f.guards[0].Explain(t.Context(), "orders")
+	require.NoError(t, err)
+	assert.Equal(t, core.Passes, x.Outcome)
+	assert.Equal(t, "the store of the cluster would be asked", x.Rules[0].Why)
+	f.pour(200)
+	before := f.line("orders")
+	x, err = f.guards[0].Explain(t.Context(), "orders")
+	require.NoError(t, err)
+	assert.Equal(t, core.Refused, x.Outcome)
+	assert.False(t, x.Next.IsZero())
+	assert.Equal(t, "units in 1s, on a lease", x.Rules[0].Measures[0].Of)
+	assert.Equal(t, before, f.line("orders"))
+}
+
+// The refusal says when to come again.
+func TestRetryAfterOfASharedLimit(t *testing.T) {
+	f := newFleet(t, 1, orders)
+	f.pour(200)
+	_, err := f.guards[0].Entry(t.Context(), "orders")
+	var block *api.BlockError
+	require.ErrorAs(t, err, &block)
+	wait, known := block.RetryAfter()
+	require.True(t, known)
+	assert.Positive(t, wait)
+	assert.LessOrEqual(t, wait, 1100*time.Millisecond)
+}
+
+// Each caller that no rule names has a limit of its own, which the members share.
+func TestSharedLimitsOfCallers(t *testing.T) {
+	rule := orders
+	rule.Origin, rule.Threshold = flow.OriginOther, 40
+	f := newFleet(t, 2, rule)
+	ran := map[string]int{}
+	for range 100 {
+		for _, origin := range []string{"a", "b"} {
+			for _, g := range f.guards {
+				if entry, err := g.Entry(api.WithOrigin(t.Context(), origin), "orders"); err == nil {
+					entry.Exit()
+					ran[origin]++
+				}
+			}
+		}
+	}
+	for _, n := range ran {
+		assert.LessOrEqual(t, n, 40)
+		assert.Greater(t, n, 30)
+	}
+	assert.Len(t, ran, 2)
+}
+
+// A call that waits for its turn takes no units along through the wait: it fetches them after it, when
+// they count.
+func TestACallThatWaitsForAnotherRuleFetchesAfterwards(t *testing.T) {
+	turns := flow.Rule{ID: "turns", Resource: "orders", Threshold: 2, Behavior: flow.Throttle, MaxWait: 10 * time.Second}
+	f := newFleet(t, 1, orders, turns)
+	require.True(t, f.call(f.guards[0]))
+	began := f.clock.Now()
+	for range 4 {
+		require.True(t, f.call(f.guards[0]))
+	}
+	assert.Equal(t, 2*time.Second, time.Duration(f.clock.Now()-began))
+}
+
+// A prioritized call that does not fit waits for a coming bucket.
+func TestPrioritizedCallsBorrowOfASharedLimit(t *testing.T) {
+	f := newFleet(t, 1, orders)
+	f.pour(150)
+	f.clock.Advance(950 * time.Millisecond) // the first bucket ends soon
+	require.False(t, f.call(f.guards[0]))
+	began := f.clock.Now()
+	require.True(t, f.call(f.guards[0], api.Prioritized()))
+	waited := time.Duration(f.clock.Now() - began)
+	assert.Positive(t, waited)
+	assert.Less(t, waited, 500*time.Millisecond)
+}

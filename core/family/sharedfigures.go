@@ -1,0 +1,46 @@
+package family
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core"
+)
+
+// SharedFigures are the details of a rule whose limit a cluster shares, over all resources.
+type SharedFigures struct {
+	Members  int64 `json:"members"`        // that the limit is divided by while the store is away
+	Leased   int64 `json:"leased"`         // units at hand
+	Refused  int64 `json:"refusedLocally"` // calls, without asking the store
+	Requests int64 `json:"storeRequests"`
+	Waited   int64 `json:"waitedForStore"` // calls
+	// Store is "up", or "away" while it doesn't answer.
+	Store string `json:"store"`
+}
+
+// NewSharedFigures returns those of a rule of which there is no limit yet.
+func NewSharedFigures(m *cluster.Member) SharedFigures {
+	return SharedFigures{Members: m.Members(), Store: "up"}
+}
+
+// Add adds those of one of its limits.
+func (f *SharedFigures) Add(w *SharedWindow) {
+	x := w.window.Figures()
+	f.Leased += x.Leased
+	f.Refused += x.Refused
+	f.Requests += x.Requests
+	f.Waited += x.Waited
+	if x.Away {
+		f.Store = "away"
+	}
+}
+
+// Lines tell all of them.
+func (f SharedFigures) Lines(time.Time) []string {
+	return []string{fmt.Sprintf("%d members, store %s, %d units leased, %d store requests, %d calls waited for it, %d refused without it",
+		f.Members, f.Store, f.Leased, f.Requests, f.Waited, f.Refused)}
+}
+
+// Resources are none: nothing needs to stand beside a resource's calls.
+func (f SharedFigures) Resources() []core.ResourceDetails { return nil }
