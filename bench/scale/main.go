@@ -65,12 +65,14 @@ func processors(all int) (list []int) {
 	return list
 }
 
-// table measures each row on each number of processors.
+// table measures each row on each number of processors, shared and with a Guard for each.
 func table(plan measure.Plan, processors []int) string {
 	var cases []measure.Case
 	for _, r := range rows {
-		for _, n := range processors {
-			cases = append(cases, measure.Case{Procs: n, Callers: n, Start: func() measure.Work { return r.start(n) }})
+		for _, each := range []bool{false, true} {
+			for _, n := range processors {
+				cases = append(cases, measure.Case{Procs: n, Callers: n, Start: func() measure.Work { return r.start(n, each) }})
+			}
 		}
 	}
 	results := measure.Run(plan, cases)
@@ -78,18 +80,21 @@ func table(plan measure.Plan, processors []int) string {
 	for _, n := range processors {
 		head = append(head, fmt.Sprint(n))
 	}
-	out := report.NewTable(head...)
-	for i, r := range rows {
-		cells := []string{r.name}
+	out := report.NewTable(append(head, "apart")...)
+	for i := range rows {
+		shared, apart := results[2*i*len(processors):], results[(2*i+1)*len(processors):]
+		cells := []string{rows[i].name}
 		for k := range processors {
-			at := results[i*len(processors)+k].NS.Median
+			at := shared[k].NS.Median
 			cell := report.Number(1000 / at)
 			if k > 0 {
-				cell += " " + fmt.Sprintf("%4.1f×", results[i*len(processors)].NS.Median/at)
+				cell += " " + fmt.Sprintf("%4.1f×", shared[0].NS.Median/at)
 			}
 			cells = append(cells, cell)
 		}
-		out.Row("", cells...)
+		last := len(processors) - 1
+		out.Row("", append(cells, fmt.Sprintf("%.0f %%", 100*apart[last].NS.Median/shared[last].NS.Median))...)
 	}
-	return "Million calls a second of one hot resource, and the gain over one processor.\nown: each processor calls a resource of its own.\n\n" + out.String()
+	return "Million calls a second of one hot resource, and the gain over one processor.\n" +
+		"apart: how much that is, on all processors, of a Guard for each of them.\n\n" + out.String()
 }

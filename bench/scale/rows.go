@@ -2,9 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"time"
+	"sync/atomic"
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/bench/measure"
@@ -12,6 +11,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
 )
 
 const (
@@ -19,22 +19,26 @@ const (
 	enough   = 1e9 // a limit that nobody reaches
 )
 
-// row is a kind of traffic.
+// row is a kind of traffic on one hot resource.
 type row struct {
-	name  string
-	start func(callers int) measure.Work
+	name string
+	// start has all callers share a Guard, or each have one of its own: then processors have
+	// nothing in common.
+	start func(callers int, each bool) measure.Work
 }
 
 var rows = []row{
 	{"two clock readings", clockReadings},
+	{"and a shared CAS", exchanges},
 	{"no rule", guarded(rules.Set{}, nil)},
-	{"reject rule", guarded(one(flow.Rule{Threshold: enough}), nil)},
-	{"strict rule", guarded(one(flow.Rule{Threshold: enough, Window: flow.Strict}), nil)},
-	{"coarse clock", guarded(one(flow.Rule{Threshold: enough}), coarse)},
+	{"strict rule", guarded(one(flow.Rule{Threshold: enough}), nil)},
+	{"reject rule, a ring", guarded(one(flow.Rule{Threshold: enough, Window: flow.Ring}), nil)},
+	{"refused, limit 0", guarded(one(flow.Rule{}), nil)},
+	{"100 a second", guarded(one(flow.Rule{Threshold: 100}), nil)},
+	{"100,000 a second", guarded(one(flow.Rule{Threshold: 100_000}), nil)},
 	{"concurrency rule", guarded(rules.Set{Isolation: []isolation.Rule{{Resource: resource, Threshold: enough}}}, nil)},
-	{"nearly all refused", guarded(one(flow.Rule{Threshold: 1, Interval: 24 * time.Hour}), nil)},
-	{"own, no rule", apart(false)},
-	{"own, reject rule", apart(true)},
+	{"system QPS", guarded(rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: enough}}}, nil, api.Inbound())},
+	{"coarse clock", guarded(one(flow.Rule{Threshold: enough}), coarse)},
 }
 
 func one(r flow.Rule) rules.Set {
@@ -47,46 +51,63 @@ func coarse() (clocks.Clock, func()) {
 	return clock, func() { clock.Close() }
 }
 
-func clockReadings(int) measure.Work { return measure.Work{Call: measure.Readings} }
+// clockReadings is the unit.
+func clockReadings(int, bool) measure.Work { return measure.Work{Call: measure.Readings} }
 
-// guarded has all callers call one resource.
-func guarded(set rules.Set, clock func() (clocks.Clock, func())) func(int) measure.Work {
-	return func(int) measure.Work {
-		cfg, closed := api.Config{}, func() {}
-		if clock != nil {
-			cfg.Clock, closed = clock()
+// exchanges is the least that an exact limit costs which all processors write to.
+func exchanges(callers int, each bool) measure.Work {
+	words := make([]struct {
+		atomic.Uint64
+		_ [120]byte
+	}, callers)
+	return measure.Work{Call: func(caller, n int) {
+		if !each {
+			caller = 0
 		}
-		g := guard(cfg, set)
-		return measure.Work{
-			Stop: func() { g.Close(); closed() },
-			Call: func(_, n int) { calls(g, resource, n) },
-		}
-	}
-}
-
-// apart has each caller call a resource of its own.
-func apart(limited bool) func(int) measure.Work {
-	return func(callers int) measure.Work {
-		var set rules.Set
-		names := make([]string, callers)
-		for i := range names {
-			names[i] = fmt.Sprintf("GET /r/%02d", i)
-			if limited {
-				set.Flow = append(set.Flow, flow.Rule{Resource: names[i], Threshold: enough})
+		for range n {
+			measure.Readings(caller, 1)
+			for w := &words[caller]; ; {
+				if old := w.Load(); w.CompareAndSwap(old, old+1) {
+					break
+				}
 			}
 		}
-		g := guard(api.Config{}, set)
+	}}
+}
+
+func guarded(set rules.Set, clock func() (clocks.Clock, func()), options ...api.Option) func(int, bool) measure.Work {
+	return func(callers int, each bool) measure.Work {
+		guards := make([]*api.Guard, callers)
+		var closed []func()
+		for i := range guards {
+			if i > 0 && !each {
+				guards[i] = guards[0]
+				continue
+			}
+			cfg := api.Config{}
+			if clock != nil {
+				var stop func()
+				cfg.Clock, stop = clock()
+				closed = append(closed, stop)
+			}
+			guards[i] = guard(cfg, set)
+			closed = append([]func(){func() { guards[i].Close() }}, closed...)
+		}
 		return measure.Work{
-			Stop: func() { g.Close() },
-			Call: func(caller, n int) { calls(g, names[caller], n) },
+			Stop: func() {
+				for _, end := range closed {
+					end()
+				}
+			},
+			Call: func(caller, n int) { calls(guards[caller], n, options) },
 		}
 	}
 }
 
-func calls(g *api.Guard, resource string, n int) {
+func calls(g *api.Guard, n int, options []api.Option) {
 	ctx := context.Background()
 	for range n {
-		e, _ := g.Entry(ctx, resource)
+		e, _ := g.Entry(ctx, resource, options...)
 		e.Exit()
 	}
 }
