@@ -118,7 +118,7 @@ func (w *Window) cancelAway(token, n int64) {
 }
 
 // holdsAway is Holds for what the fallback granted.
-func (w *Window) holdsAway(now, token int64) bool {
+func (w *Window) holdsAway(token int64) bool {
 	if token&(1<<tokenBits-1) != fromFallback {
 		return true
 	}

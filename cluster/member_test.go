@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -103,7 +104,7 @@ func TestFetchOfACallThatHasGone(t *testing.T) {
 	w := share(t, m, 10, cluster.Closed)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := m.Fetch(ctx, time.Second, []cluster.Need{{Limit: w, Units: 10}}); err != context.Canceled {
+	if err := m.Fetch(ctx, time.Second, []cluster.Need{{Limit: w, Units: 10}}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if n := fetch(t, m, w, 10); !n.Got {

@@ -280,7 +280,7 @@ func (w *Window) Cancel(token, n int64) {
 // bucket is current.
 func (w *Window) Holds(now, token int64) bool {
 	if token&(1<<tokenBits-1) != fromLot {
-		return w.holdsAway(now, token)
+		return w.holdsAway(token)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -135,7 +136,7 @@ func isToken(given, token string) bool {
 
 func writeProblem(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
-	if p, ok := err.(*problem); ok {
+	if p, ok := errors.AsType[*problem](err); ok {
 		status = p.status
 	}
 	if status == http.StatusUnauthorized {

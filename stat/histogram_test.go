@@ -19,7 +19,7 @@ func TestHistogramBuckets(t *testing.T) {
 		require.LessOrEqual(t, math.Abs(told-float64(rt)), 0.0304*float64(rt), "%d is told as %f", rt, told)
 	}
 	last := -1
-	for rt := int64(0); rt < 1<<12; rt++ {
+	for rt := range int64(1 << 12) {
 		check(rt)
 		bucket := bucketOf(rt)
 		require.True(t, bucket == last || bucket == last+1)
@@ -27,7 +27,7 @@ func TestHistogramBuckets(t *testing.T) {
 	}
 	for shift := 4; shift < 40; shift++ {
 		for step := range int64(16) {
-			low := int64(16+step) << (shift - 4)
+			low := (16 + step) << (shift - 4)
 			check(low)
 			require.Equal(t, bucketOf(low-1)+1, bucketOf(low))
 		}
