@@ -147,7 +147,7 @@ func back() error {
 func TestCodeShown(t *testing.T) {
 	source, err := os.ReadFile("readme_test.go")
 	require.NoError(t, err)
-	for _, page := range []string{"rules.md", "../README.md"} {
+	for _, page := range append(pagesOfRules(t), "../README.md") {
 		for _, b := range blocks(t, page) {
 			if b.info == "go" {
 				assert.Contains(t, unindented(string(source)), unindented(b.text), "%s: this code isn't tested", page)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// shape is that of a window, as docs/rules.md describes it.
+// shape is that of a window, as docs/rules/flow.md describes it.
 type shape struct {
 	interval time.Duration
 	buckets  int

@@ -88,7 +88,7 @@ func (p *loaded) judge(rule system.Rule, admitted bool) error {
 	return nil
 }
 
-// servable is the BBR check of docs/rules.md: at most one call in flight, or no more than
+// servable is the BBR check of docs/rules/system.md: at most one call in flight, or no more than
 // throughput times least response time, of the last second and of the last whole one.
 func (p *loaded) servable(now int64) (bool, string) {
 	if p.InFlight() <= 1 {

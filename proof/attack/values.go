@@ -147,7 +147,7 @@ func generic[T any]() any { type key struct{ v [0]T }; return key{v: [0]T{}} }
 // standing are values each of which is one of its own.
 var standing = []any{new(pair), new(pair), make(map[int]int), make(map[int]int), make(chan int), make(chan int), new(named)}
 
-// worthTheSame is what docs/rules.md says of equal values, in its own words.
+// worthTheSame is what docs/rules/hotspot.md says of equal values, in its own words.
 func worthTheSame(a, b any) bool {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	for _, v := range []*reflect.Value{&x, &y} {

@@ -24,7 +24,7 @@ type taken struct {
 }
 
 // queue is the turn that a call gets, and how many are before it that are waited for. Each
-// that is overtaken pays with its cost, once; see docs/rules.md.
+// that is overtaken pays with its cost, once; see docs/rules/priority.md.
 func (q *turns) queue(c *call, cost turn) (at turn, behind int, paid turn) {
 	now := c.asked
 	q.advance(now)

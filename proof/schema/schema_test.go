@@ -95,8 +95,10 @@ func TestFilesThatPagesShow(t *testing.T) {
 	schema := compiled(t)
 	pages, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
+	families, err := filepath.Glob("../../docs/rules/*.md")
+	require.NoError(t, err)
 	shown := 0
-	for _, page := range append(pages, "../../README.md") {
+	for _, page := range append(append(pages, families...), "../../README.md") {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, m := range fence.FindAllSubmatch(text, -1) {

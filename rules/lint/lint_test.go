@@ -134,9 +134,9 @@ func TestRuleFilesOfThisRepository(t *testing.T) {
 	}
 	pages, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
-	adapters, err := filepath.Glob("../../docs/adapters/*.md")
+	below, err := filepath.Glob("../../docs/*/*.md") // of adapters, and of each family of rules
 	require.NoError(t, err)
-	for _, page := range append(append(pages, adapters...), "../../README.md") {
+	for _, page := range append(append(pages, below...), "../../README.md") {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, m := range fences.FindAllSubmatch(text, -1) {
