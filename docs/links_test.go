@@ -15,7 +15,7 @@ import (
 var (
 	heading = regexp.MustCompile(`(?m)^#{1,6} +(.+)$`)
 	named   = regexp.MustCompile(`<a id="([^"]+)">`)
-	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	link    = regexp.MustCompile(`(?:\]\(|(?:src|srcset|href)=")([^)\s"]+)[)"]`)
 	linked  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	dropped = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )

@@ -380,6 +380,7 @@ func TestScreenshots(t *testing.T) {
 		width, height      int64
 	}{
 		{"console-light", "#/", "light", 1200, 640},
+		{"console-list-dark", "#/", "dark", 1200, 640},
 		{"console-dark", "#/r/" + "GET%20%2Forders%2F%7Bid%7D", "dark", 1200, 1100},
 		{"console-narrow", "#/", "light", 390, 760},
 	} {

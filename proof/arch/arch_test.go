@@ -85,6 +85,7 @@ var layers = []layer{
 	{"examples/quickstart", "api console inspect " + families}, // keeps a whole tree, and shows the dashboard
 	{"examples/nethttp", "api adapters/nethttp " + families},   // a whole server
 	{"examples/gateway", "api adapters/nethttp " + families},   // likewise
+	{"examples/hello", "api adapters/nethttp console"},         // the program of the first page
 	{"examples/memory", "api host " + families},                // plays a host of its own
 	{"examples/system", "api host " + families},                // likewise
 	{"examples/*", "api " + families},                          // one import, and what rules in Go need
