@@ -4,7 +4,7 @@ STEPS := test race short386 standalone adapters examples quickstart perfcheck at
 
 STEPS += cluster-sim kills known-bugs-share bench-scale bench-windows microbench
 STEPS += cluster-exact cluster-compare
-STEPS += screenshots
+STEPS += screenshots pictures
 .PHONY: help ci $(STEPS)
 
 help: ## list the targets
@@ -19,6 +19,7 @@ cluster-exact: ## processes that share limits on a real Redis while all sorts of
 cluster-compare: ## ways to hold a limit in a Redis, measured on one server: one table, kept in docs
 examples: ## the examples' tests in a copy outside of the repository
 screenshots: ## the pictures of the dashboard in docs, made by Chromium of the quickstart
+pictures: ## the pictures of the pages on rules, drawn from what an engine does
 quickstart: ## run examples/quickstart
 perfcheck: ## does a call cost more than it may? Noise can't trip it
 attack: ## hurt engines from outside for a minute: ATTACKFLAGS='-for 8h -only storms'

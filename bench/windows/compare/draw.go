@@ -48,8 +48,14 @@ func drawn() string {
     .limit { stroke: #1f2328; stroke-width: 1.5; stroke-dasharray: 6 4 }
     .in { fill: #d7e8fb; stroke: #0b5cad; stroke-width: 1.5 }
     .beyond { fill: #e9827c }
+    .card { fill: #ffffff; stroke: #d1d9e0 }
+    @media (prefers-color-scheme: dark) {
+      text { fill: #e6edf3 } .note { fill: #9198a1 } .over { fill: #f0625a }
+      .card { fill: #0d1117; stroke: #3d444d } .box { fill: #151b23; stroke: #3d444d } .edge { stroke: #656c76 }
+      .limit { stroke: #e6edf3 } .in { fill: #173a5e; stroke: #79b8ff } .beyond { fill: #b3423c }
+    }
   </style>
-  <rect x="1" y="1" width="918" height="788" rx="12" fill="#ffffff" stroke="#d1d9e0" stroke-width="2"/>
+  <rect class="card" x="1" y="1" width="918" height="788" rx="12" stroke-width="2"/>
   <text class="head" x="40" y="42">A burst across an edge: calls let in during the last second</text>
   <text class="note" x="40" y="66">Limit 100 a second. 100 calls come in the millisecond before a whole second, then ten each millisecond.</text>
 `)
