@@ -87,7 +87,10 @@ func TestAResourceWithAllThereIsOfIt(t *testing.T) {
 	assert.InDelta(t, 10, *got.Limit, 1e-9, "20 in 2 s")
 	require.Len(t, got.Origins, 1)
 	assert.Equal(t, "acme", got.Origins[0].Name)
-	assert.Equal(t, []hotValue{{"users", `"ann"`, 4, 0, 0}, {"users", `"<b>"`, 1, 0, 0}}, got.HotValues)
+	assert.Equal(t, []hotValue{
+		{"users", `"ann"`, 4, 0, 0, core.MeasureUnits("units in 1s", 4, 100), 0.04},
+		{"users", `"<b>"`, 1, 0, 0, core.MeasureUnits("units in 1s", 1, 100), 0.01},
+	}, got.HotValues)
 	full := map[string]float64{}
 	for _, r := range got.Rules {
 		if r.Full != nil {
@@ -103,6 +106,42 @@ func TestAResourceWithAllThereIsOfIt(t *testing.T) {
 
 	assert.Equal(t, http.StatusNotFound, l.do(request("GET", "/api/resource?name=none", "")).Code)
 	assert.Equal(t, http.StatusNotFound, l.do(request("GET", "/api/resources/none", "")).Code)
+}
+
+// Where percentiles are counted they stand beside the mean of the minute, and nowhere where they aren't.
+func TestPercentilesStandBesideTheMean(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		l := newLabOf(t, api.Config{Percentiles: on}, Config{}, api.RuleSet{})
+		for i := range 100 {
+			e, err := l.guard.Entry(t.Context(), "orders")
+			require.NoError(t, err)
+			took := time.Millisecond
+			if i%10 == 0 {
+				took = 100 * time.Millisecond
+			}
+			l.clock.Advance(took)
+			e.Exit()
+		}
+		var list struct {
+			Percentiles bool
+			Resources   []struct{ Minute map[string]float64 }
+		}
+		var one struct{ Minute, LastSecond, Lifetime map[string]float64 }
+		l.get("/api/resources", &list)
+		l.get("/api/resource?name=orders", &one)
+		assert.Equal(t, on, list.Percentiles)
+		for _, minute := range []map[string]float64{list.Resources[0].Minute, one.Minute} {
+			if !on {
+				assert.NotContains(t, minute, "p50Ms")
+				continue
+			}
+			assert.InEpsilon(t, 1, minute["p50Ms"], 0.031)
+			assert.InEpsilon(t, 100, minute["p95Ms"], 0.031)
+			assert.InEpsilon(t, 100, minute["p99Ms"], 0.031)
+		}
+		assert.NotContains(t, one.LastSecond, "p50Ms")
+		assert.NotContains(t, one.Lifetime, "p50Ms")
+	}
 }
 
 // Whatever a name contains, its resource is found.

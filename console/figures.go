@@ -26,6 +26,11 @@ type figures struct {
 	Occupied  int64    `json:"occupied"`
 	AvgRTMs   float64  `json:"avgRtMs"`
 	MinRTMs   *float64 `json:"minRtMs,omitempty"`
+
+	// Percentiles, of a resource's minute only; absent unless core.Config.Percentiles is on and calls completed.
+	P50Ms *float64 `json:"p50Ms,omitempty"`
+	P95Ms *float64 `json:"p95Ms,omitempty"`
+	P99Ms *float64 `json:"p99Ms,omitempty"`
 }
 
 func figuresOf(c *stat.Counts) figures {
@@ -100,6 +105,16 @@ func (r *reader) history(n *node.StatisticNode) *history {
 	return h
 }
 
+// minute is the last minute of a resource, with percentiles where they are counted.
+func (r *reader) minute(of *core.Resource, h *history) figures {
+	f := figuresOf(&h.minute)
+	if p := of.Percentiles(r.now); p.Count > 0 {
+		ms := [...]float64{shown.Millis(p.P50), shown.Millis(p.P95), shown.Millis(p.P99)}
+		f.P50Ms, f.P95Ms, f.P99Ms = &ms[0], &ms[1], &ms[2]
+	}
+	return f
+}
+
 // each calls f with every resource that a call has asked for.
 func (c *console) each(f func(r *core.Resource, overflow bool)) {
 	engine := c.guard.Engine()
@@ -150,10 +165,11 @@ func (c *console) serveResources(w http.ResponseWriter, r *http.Request) error {
 }
 
 type resourcesReply struct {
-	At        time.Time `json:"at"`
-	EndUnix   int64     `json:"endUnix"`
-	Total     int       `json:"total"`
-	Resources []brief   `json:"resources"`
+	At          time.Time `json:"at"`
+	EndUnix     int64     `json:"endUnix"`
+	Total       int       `json:"total"`
+	Percentiles bool      `json:"percentiles"` // are counted
+	Resources   []brief   `json:"resources"`
 }
 
 func (c *console) resources(query string, limit, offset int) resourcesReply {
@@ -179,14 +195,14 @@ func (c *console) resources(query string, limit, offset int) resourcesReply {
 	slices.SortFunc(all, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(b.traffic, a.traffic), strings.Compare(a.Name(), b.Name()))
 	})
-	answer := resourcesReply{At: read.at(), EndUnix: read.endUnix(), Total: len(all), Resources: []brief{}}
+	answer := resourcesReply{At: read.at(), EndUnix: read.endUnix(), Total: len(all), Resources: []brief{}, Percentiles: c.guard.Engine().Config().Percentiles}
 	all = all[min(offset, len(all)):]
 	marks := c.marks()
 	for _, r := range all[:min(limit, len(all))] {
 		h := read.history(&r.StatisticNode)
 		answer.Resources = append(answer.Resources, brief{
 			Name: r.Name(), Overflow: r.overflow, InFlight: r.InFlight(), Waiting: r.Waiting(read.now),
-			LastSecond: figuresOf(&h.lastSecond), Minute: figuresOf(&h.minute), Marks: marks[r.Name()],
+			LastSecond: figuresOf(&h.lastSecond), Minute: read.minute(r.Resource, h), Marks: marks[r.Name()],
 			History: briefHistory{h.Pass, h.Block, h.RTMs},
 		})
 	}
@@ -277,7 +293,7 @@ func (c *console) resource(name string) (*resource, error) {
 	answer := &resource{
 		At: read.at(), EndUnix: read.endUnix(), Name: found.Name(), Overflow: name == node.OverflowName,
 		InFlight: found.InFlight(), Waiting: found.Waiting(read.now),
-		LastSecond: figuresOf(&h.lastSecond), Minute: figuresOf(&h.minute), Lifetime: figuresOf(&total), History: h,
+		LastSecond: figuresOf(&h.lastSecond), Minute: read.minute(found, h), Lifetime: figuresOf(&total), History: h,
 		Origins: read.origins(found), HotValues: []hotValue{},
 		Breakers: []breakerStatus{}, Changes: c.changes.of(name), Refusals: c.refusals(name),
 	}

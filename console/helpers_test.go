@@ -60,9 +60,16 @@ func (l *logged) String() string {
 
 func newLab(t *testing.T, cfg Config, set api.RuleSet) *lab {
 	t.Helper()
+	return newLabOf(t, api.Config{}, cfg, set)
+}
+
+// newLabOf is of a guard that is configured otherwise than usual.
+func newLabOf(t *testing.T, of api.Config, cfg Config, set api.RuleSet) *lab {
+	t.Helper()
 	l := &lab{T: t, clock: api.NewManualClock(begin), log: new(logged)}
 	var err error
-	l.guard, err = api.New(api.Config{Clock: l.clock, Logger: slog.New(slog.NewTextHandler(l.log, nil))})
+	of.Clock, of.Logger = l.clock, slog.New(slog.NewTextHandler(l.log, nil))
+	l.guard, err = api.New(of)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, l.guard.Close()) })
 	books.Keep(t, l.guard.Engine())

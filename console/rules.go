@@ -124,16 +124,16 @@ func (r *rule) note(name string, x core.ExplainedRule, origin string) {
 
 // fill sorts the measures, the fullest first, and tells how full that is.
 func (r *rule) fill() {
-	slices.SortStableFunc(r.Measures, func(a, b measure) int { return cmp.Compare(b.share(), a.share()) })
+	slices.SortStableFunc(r.Measures, func(a, b measure) int { return cmp.Compare(share(b.Measure), share(a.Measure)) })
 	r.Measures = r.Measures[:min(len(r.Measures), toldMeasures)]
 	if len(r.Measures) > 0 {
-		full := r.Measures[0].share()
+		full := share(r.Measures[0].Measure)
 		r.Full = &full
 	}
 }
 
 // share is how much of the limit is used up; all of it where the limit is 0.
-func (m *measure) share() float64 {
+func share(m core.Measure) float64 {
 	switch {
 	case m.Limit > 0:
 		return math.Round(m.Measured/m.Limit*1e4) / 1e4
@@ -295,11 +295,13 @@ func (c *console) ruleReply() rulesReply {
 
 // hotValue is a value that a rule limits by itself, and that is asked for much.
 type hotValue struct {
-	Rule     string `json:"rule"`
-	Value    string `json:"value"`
-	Passed   int64  `json:"passed"`
-	Refused  int64  `json:"refused"`
-	InFlight int64  `json:"inFlight"`
+	Rule     string       `json:"rule"`
+	Value    string       `json:"value"`
+	Passed   int64        `json:"passed"`
+	Refused  int64        `json:"refused"`
+	InFlight int64        `json:"inFlight"`
+	Measure  core.Measure `json:"measure"`
+	Full     float64      `json:"full"` // the share of its limit that is used up
 }
 
 // hotValuesOf are those of a rule at a resource, as the details of its family have them.
@@ -316,7 +318,7 @@ func hotValuesOf(r rule, resource string) (all []hotValue) {
 	}
 	for _, v := range details.Top {
 		if v.Resource == resource {
-			v.Rule = r.ID
+			v.Rule, v.Full = r.ID, share(v.Measure)
 			all = append(all, v.hotValue)
 		}
 	}

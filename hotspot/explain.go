@@ -98,41 +98,48 @@ func (s *shard) findsRoom(now int64, rule *controller) (leaves *cell, ok bool) {
 
 // explainCell is fits, with what it goes by. The caller holds the lock of the shard.
 func (c *controller) explainCell(inv *core.Invocation, x *cell, n int64, q *quota, j *core.Judgement) core.Measure {
-	now, perInterval := inv.Now(), "units in "+c.rule.Interval.String()
+	now, first := inv.Now(), inv.Prioritized()
 	switch {
 	case q.none:
 		j.Outcome, j.Why = core.Refused, "its threshold admits no unit"
-		return core.MeasureUnits(perInterval, 0, 0)
 	case c.rule.Behavior == TokenBucket:
-		b := c.tokensOf(x.shard, x, &x.value, now, q)
-		j.JudgeTokens(inv, b, n, q.size)
-		return core.MeasureTokens(b, now, q.size)
+		j.JudgeTokens(inv, c.tokensOf(x.shard, x, &x.value, now, q), n, q.size)
 	case c.rule.Behavior == Throttle:
-		return c.explainTurn(inv, x, n, q, j)
+		wait := x.wait(now, q.cost(n), first)
+		j.JudgeWait(inv, wait, wait <= c.rule.MaxWait, c.rule.MaxWait)
+		j.About = j.Outcome == core.Refused && first
 	case c.rule.Metric == Concurrency:
-		used := x.inFlight()
-		if used > q.units-n {
+		if x.inFlight() > q.units-n {
 			j.Outcome = core.Refused
 		}
-		return core.MeasureUnits("units in flight", used, q.units)
+	default:
+		if b := x.bucket.at(now, int64(c.rule.Interval), q); !b.fits(n, q) {
+			j.Refuse(inv, x.bucket.room(now, n, int64(c.rule.Interval), q), n <= q.size)
+		}
 	}
-	b := x.bucket.at(now, int64(c.rule.Interval), q)
-	if !b.fits(n, q) {
-		j.Refuse(inv, x.bucket.room(now, n, int64(c.rule.Interval), q), n <= q.size)
-	}
-	return core.MeasureUnits(perInterval, b.used, q.size)
+	return c.measure(x, now, n, q, first)
 }
 
-func (c *controller) explainTurn(inv *core.Invocation, x *cell, n int64, q *quota, j *core.Judgement) core.Measure {
-	now, first := inv.Now(), inv.Prioritized()
-	wait := x.wait(now, q.cost(n), first)
-	j.JudgeWait(inv, wait, wait <= c.rule.MaxWait, c.rule.MaxWait)
-	j.About = j.Outcome == core.Refused && first
-	if first && x.queue != nil && !x.queue.Empty() {
-		return core.MeasureTurns(wait, c.rule.MaxWait, nil) // those that overtake have other turns
+// measure is how much of its limit a value uses, as a call of n units finds it. The caller holds
+// the lock of the shard.
+func (c *controller) measure(x *cell, now, n int64, q *quota, first bool) core.Measure {
+	perInterval := "units in " + c.rule.Interval.String()
+	switch {
+	case q.none:
+		return core.MeasureUnits(perInterval, 0, 0)
+	case c.rule.Behavior == TokenBucket:
+		return core.MeasureTokens(c.tokensOf(x.shard, x, &x.value, now, q), now, q.size)
+	case c.rule.Behavior == Throttle:
+		wait := x.wait(now, q.cost(n), first)
+		if first && x.queue != nil && !x.queue.Empty() {
+			return core.MeasureTurns(wait, c.rule.MaxWait, nil) // those that overtake have other turns
+		}
+		left := x.last().TurnsWithin(now, q.cost(1), c.rule.MaxWait)
+		return core.MeasureTurns(wait, c.rule.MaxWait, &left)
+	case c.rule.Metric == Concurrency:
+		return core.MeasureUnits("units in flight", x.inFlight(), q.units)
 	}
-	left := x.last().TurnsWithin(now, q.cost(1), c.rule.MaxWait)
-	return core.MeasureTurns(wait, c.rule.MaxWait, &left)
+	return core.MeasureUnits(perInterval, x.bucket.at(now, int64(c.rule.Interval), q).used, q.size)
 }
 
 // explainRest is explainCell for the values that have no cell. The caller holds the lock.

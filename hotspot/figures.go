@@ -31,6 +31,8 @@ type ValueFigures struct {
 	Passed   int64  `json:"passed"` // calls
 	Refused  int64  `json:"refused"`
 	InFlight int64  `json:"inFlight"` // units, where the rule limits those
+	// Measure is how much of its limit the value uses now.
+	Measure core.Measure `json:"measure"`
 }
 
 // Figures says what each rule has done, over all resources, and what it knows of values.
@@ -82,17 +84,18 @@ type hot struct {
 	ValueFigures
 }
 
-// add notes a value if it is among the hottest.
-func (t *top) add(h hot) {
+// add notes a value if it is among the hottest, and returns where, until the next is added; or nil.
+func (t *top) add(h hot) *hot {
 	i, _ := slices.BinarySearchFunc(*t, h, func(a, b hot) int {
 		return cmp.Or(cmp.Compare(b.heat, a.heat), cmp.Compare(b.Passed+b.Refused, a.Passed+a.Refused),
 			strings.Compare(a.value.String(), b.value.String()), strings.Compare(a.Resource, b.Resource))
 	})
 	if i == topValues {
-		return
+		return nil
 	}
 	*t = slices.Insert(*t, i, h)
 	*t = (*t)[:min(len(*t), topValues)]
+	return &(*t)[i]
 }
 
 func (t top) figures() []ValueFigures {
@@ -114,10 +117,13 @@ func (c *controller) tell(f *Figures, hottest *top) {
 			return
 		}
 		f.Values++
-		if x.passed+x.refused > 0 {
-			hottest.add(hot{x.heat.at(now), x.value, ValueFigures{
-				Resource: c.refusal.Resource, Passed: x.passed, Refused: x.refused, InFlight: x.held,
-			}})
+		if x.passed+x.refused == 0 {
+			return
+		}
+		if h := hottest.add(hot{x.heat.at(now), x.value, ValueFigures{
+			Resource: c.refusal.Resource, Passed: x.passed, Refused: x.refused, InFlight: x.held,
+		}}); h != nil {
+			h.Measure = c.measure(x, now, 1, c.quotaOf(x.value), false)
 		}
 	})
 }

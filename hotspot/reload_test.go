@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
@@ -99,7 +100,37 @@ func TestEachResourceOfAPatternHasItsOwnValues(t *testing.T) {
 	f := g.details("r")
 	assert.Equal(t, 2, f.Values)
 	assert.Equal(t, []hotspot.ValueFigures{
-		{Resource: "orders", Value: `"ann"`, Passed: 2, Refused: 1},
-		{Resource: "order 7", Value: `"ann"`, Passed: 1},
+		{Resource: "orders", Value: `"ann"`, Passed: 2, Refused: 1, Measure: core.MeasureUnits("units in 1s", 2, 2)},
+		{Resource: "order 7", Value: `"ann"`, Passed: 1, Measure: core.MeasureUnits("units in 1s", 1, 2)},
 	}, f.Top)
+}
+
+// What is told of a hot value is what a call of it would be told.
+func TestHotValuesTellHowFullTheyAre(t *testing.T) {
+	for name, r := range map[string]hotspot.Rule{
+		"reject":      {Threshold: 4},
+		"throttle":    {Threshold: 4, Behavior: hotspot.Throttle, MaxWait: 2 * time.Second},
+		"tokens":      {Threshold: 4, Burst: 3, Behavior: hotspot.TokenBucket},
+		"concurrency": {Threshold: 4, Metric: hotspot.Concurrency},
+		"exception":   {Threshold: 100, Exceptions: []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 3}}},
+		"nothing":     {Threshold: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.ID, r.Param = "r", "user"
+			g := newGuard(t, r)
+			for range 2 {
+				e, err := g.Enter(t.Context(), "orders", []core.Option{user("ann")})
+				if err == nil {
+					defer e.Exit()
+				}
+			}
+			x, err := g.Explain(t.Context(), "orders", []core.Option{user("ann")})
+			require.NoError(t, err)
+			want := x.Rules[0].Measures[0]
+			want.For = ""
+			top := g.details("r").Top
+			require.Len(t, top, 1)
+			assert.Equal(t, want, top[0].Measure)
+		})
+	}
 }

@@ -112,8 +112,11 @@ type (
 	figuresJSON struct {
 		Pass, Block, Complete, Exception int64
 		AvgRTMs                          float64
+		percentilesJSON
 	}
-	historyJSON struct {
+	// percentilesJSON are nil where percentiles are not counted, or nothing completed.
+	percentilesJSON struct{ P50Ms, P95Ms, P99Ms *float64 }
+	historyJSON     struct {
 		Pass, Block []int64
 		RTMs        []float64
 	}
@@ -126,9 +129,10 @@ type (
 		History            historyJSON
 	}
 	resourcesJSON struct {
-		At        time.Time
-		Total     int
-		Resources []resourceJSON
+		At          time.Time
+		Total       int
+		Percentiles bool
+		Resources   []resourceJSON
 	}
 	detailJSON struct {
 		resourceJSON
@@ -143,6 +147,7 @@ type (
 		HotValues []struct {
 			Rule, Value     string
 			Passed, Refused int64
+			Full            *float64
 		}
 		Rules    []ruleJSON
 		Refusals []struct {

@@ -33,11 +33,15 @@ type served struct {
 }
 
 // serve runs a console until the test is over.
-func serve(t *testing.T, cfg console.Config) *served {
+func serve(t *testing.T, cfg console.Config, change ...func(*api.Config)) *served {
 	t.Helper()
 	s := &served{t: t, clock: api.NewManualClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
 	var err error
-	s.Guard, err = api.New(api.Config{Clock: s.clock, Logger: slog.New(slog.DiscardHandler)})
+	of := api.Config{Clock: s.clock, Logger: slog.New(slog.DiscardHandler)}
+	for _, f := range change {
+		f(&of)
+	}
+	s.Guard, err = api.New(of)
 	require.NoError(t, err)
 	listening := make(chan string, 1)
 	cfg.Addr, cfg.Listening = "127.0.0.1:0", func(url string) { listening <- url }
@@ -64,8 +68,8 @@ func (s *served) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // shop is a program that has had two minutes of traffic: orders, of which some are refused, with a
 // query below them, and searches by two callers.
-func shop(t *testing.T, cfg console.Config) *served {
-	s := serve(t, cfg)
+func shop(t *testing.T, cfg console.Config, change ...func(*api.Config)) *served {
+	s := serve(t, cfg, change...)
 	require.NoError(t, s.LoadRules(api.RuleSet{
 		Flow: []flow.Rule{
 			{ID: "orders", Resource: "GET /orders", Threshold: 16},
@@ -144,6 +148,17 @@ func TestLiveOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+func withPercentiles(cfg *api.Config) { cfg.Percentiles = true }
+
+// Where percentiles are counted, they stand wherever response times do.
+func TestLivePercentiles(t *testing.T) {
+	s := shop(t, console.Config{}, withPercentiles)
+	golden(t, "resources-percentiles.txt", s.ask(t, "resources").out)
+	tree := s.ask(t, "tree").out
+	assert.Equal(t, 3, strings.Count(tree, "p95 "), tree)
+	assert.Contains(t, tree, "p50 2.9ms p95")
 }
 
 // With --watch it is printed again and again, until somebody interrupts.

@@ -77,25 +77,48 @@ func (c *command) resources() *cobra.Command {
 		`Resources prints the resources of a running program, those with most traffic in
 the last minute first: what passed and was refused in the last second and the
 last minute, the mean response time, calls in flight, and a bar for each three
-seconds of the minute, of all that asked.`,
+seconds of the minute, of all that asked. Where percentiles are counted, there
+are the median and the 95th and 99th percentile of response times of the last
+minute, in the place of their mean and of the bars.`,
 		"api/resources", query, func(out io.Writer, p *program, ctx context.Context) error {
 			all, err := answer[resourcesJSON](ctx, p, "api/resources", query)
 			if err != nil {
 				return err
 			}
-			line := func(name, pass, block, rt, minute, refused, flight, bars string) {
-				fmt.Fprintln(out, strings.TrimRight(padded(name, 22)+fmt.Sprintf(" %6s %6s %7s %7s %7s %5s", pass, block, rt, minute, refused, flight)+"  "+bars, " "))
-			}
-			line("resource", "pass/s", "blk/s", "rt", "pass/m", "block/m", "in", "last minute")
-			for _, r := range all.Resources {
-				line(safe(r.Name, 22), tally(r.LastSecond.Pass), tally(r.LastSecond.Block), millis(r.Minute.AvgRTMs, r.Minute.Complete),
-					tally(r.Minute.Pass), tally(r.Minute.Block), tally(r.InFlight), sparks(asked(r.History), 12))
-			}
+			writeResources(out, all)
 			if more := all.Total - len(all.Resources); more > 0 {
 				fmt.Fprintf(out, "and %d more\n", more)
 			}
 			return nil
 		})
+}
+
+func writeResources(out io.Writer, all resourcesJSON) {
+	line := func(name, pass, block, times, minute, refused, flight, bars string) {
+		fmt.Fprintln(out, strings.TrimRight(padded(name, 22)+fmt.Sprintf(" %6s %6s %7s %7s %7s %5s", pass, block, times, minute, refused, flight)+"  "+bars, " "))
+	}
+	times, bars := "rt", "last minute"
+	if all.Percentiles {
+		times, bars = fmt.Sprintf("%7s %6s %6s", "p50", "p95", "p99"), ""
+	}
+	line("resource", "pass/s", "blk/s", times, "pass/m", "block/m", "in", bars)
+	for _, r := range all.Resources {
+		if all.Percentiles {
+			times = fmt.Sprintf("%7s %6s %6s", percentile(r.Minute.P50Ms), percentile(r.Minute.P95Ms), percentile(r.Minute.P99Ms))
+		} else {
+			times, bars = millis(r.Minute.AvgRTMs, r.Minute.Complete), sparks(asked(r.History), 12)
+		}
+		line(safe(r.Name, 22), tally(r.LastSecond.Pass), tally(r.LastSecond.Block), times,
+			tally(r.Minute.Pass), tally(r.Minute.Block), tally(r.InFlight), bars)
+	}
+}
+
+// percentile is one of response times, nil if there is none.
+func percentile(ms *float64) string {
+	if ms == nil {
+		return "-"
+	}
+	return millis(*ms, 1)
 }
 
 func (c *command) rules() *cobra.Command {
@@ -209,6 +232,7 @@ type treeJSON struct {
 	Waiting, Failures, Leaked int64
 	Caps                      inspect.Caps
 	Root                      nodeJSON
+	Resources                 []nodeJSON
 	Rules                     []struct {
 		Kind                   core.Kind
 		ID, Resource           string
@@ -225,6 +249,7 @@ type nodeJSON struct {
 	InFlight, Waiting          int64
 	Second, LastSecond, Minute countsJSON
 	Children                   []nodeJSON
+	percentilesJSON
 }
 
 type countsJSON struct {
@@ -234,6 +259,9 @@ type countsJSON struct {
 
 func (t treeJSON) tree() inspect.Tree {
 	tree := inspect.Tree{At: t.At, Waiting: t.Waiting, Failures: t.Failures, Leaked: t.Leaked, Caps: t.Caps, Root: t.Root.node()}
+	for _, r := range t.Resources {
+		tree.Resources = append(tree.Resources, r.node())
+	}
 	for _, r := range t.Rules {
 		tree.Rules = append(tree.Rules, core.RuleFigures{
 			Kind: r.Kind, ID: r.ID, Resource: r.Resource, Mode: r.Mode, Asked: r.Asked, Refused: r.Refused, ShadowBlocked: r.ShadowBlocked,
@@ -246,6 +274,9 @@ func (n nodeJSON) node() inspect.Node {
 	node := inspect.Node{Name: n.Name, Kind: n.Kind, Overflow: n.Overflow, Figures: inspect.Figures{
 		Interval: time.Second, Second: n.Second.counts(), Minute: n.Minute.counts(), InFlight: n.InFlight, Waiting: n.Waiting,
 	}}
+	if n.P50Ms != nil && n.P95Ms != nil && n.P99Ms != nil {
+		node.Percentiles = stat.Percentiles{Count: 1, P50: duration(*n.P50Ms), P95: duration(*n.P95Ms), P99: duration(*n.P99Ms)}
+	}
 	for _, c := range n.Children {
 		node.Children = append(node.Children, c.node())
 	}
@@ -255,8 +286,12 @@ func (n nodeJSON) node() inspect.Node {
 func (c countsJSON) counts() stat.Counts {
 	return stat.Counts{
 		Pass: c.Pass, Block: c.Block, Complete: c.Complete, Exception: c.Exception, Occupied: c.Occupied,
-		Entered: c.Entered, Exited: c.Exited, LongLived: c.LongLived, RT: time.Duration(c.RTMs * float64(time.Millisecond)),
+		Entered: c.Entered, Exited: c.Exited, LongLived: c.LongLived, RT: duration(c.RTMs),
 	}
+}
+
+func duration(ms float64) time.Duration {
+	return time.Duration(math.Round(ms * float64(time.Millisecond)))
 }
 
 // safe is a text that comes from a program as a terminal may have it: on one line, no wider than

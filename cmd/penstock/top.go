@@ -352,6 +352,7 @@ func (m top) treeRows(rows []row, n *nodeJSON, above, guide, below string, resou
 		r.name = n.Name
 		if res := resources[n.Name]; res != nil {
 			r.figures.History, r.figures.Marks = res.History, res.Marks
+			r.figures.Minute.percentilesJSON = res.Minute.percentilesJSON
 		}
 	}
 	own := len(rows)
@@ -428,7 +429,9 @@ q               end
 
 pass/s and blk/s are units of the last second that is over, rt is the mean of
 the last minute, in is calls in flight, and the bars are all that asked in the
-last minute; in the tree, those of the resource in all contexts.
+last minute; in the tree, those of the resource in all contexts. Where the
+program counts percentiles, p95 is what 95 of 100 calls of the resource took at
+most, in the last minute and all contexts.
 `
 
 func (m top) title() string {
@@ -478,7 +481,11 @@ func (m top) body() []string {
 		return []string{"asking…"}
 	}
 	name, width := m.columns()
-	heads := padded("resource", name) + fmt.Sprintf(" %6s %6s %7s %5s  ", "pass/s", "blk/s", "rt", "in") + "last minute"
+	times := fmt.Sprintf("%7s", "rt")
+	if m.frame.resources.Percentiles {
+		times += fmt.Sprintf(" %6s", "p95")
+	}
+	heads := padded("resource", name) + fmt.Sprintf(" %6s %6s %s %5s  ", "pass/s", "blk/s", times, "in") + "last minute"
 	lines := []string{m.paint(faint, m.line(heads))}
 	rows := m.rows()
 	if len(rows) == 0 {
@@ -498,7 +505,10 @@ func (m top) body() []string {
 
 // columns are the widths of names and of bars.
 func (m top) columns() (name, sparks int) {
-	const figures = 31 // and the blanks between, and the mark of the choice
+	figures := 31 // columns of them, with the blanks between, and the mark of the choice
+	if m.frame.resources.Percentiles {
+		figures += 7
+	}
 	room := max(20, m.width-figures)
 	name = max(14, room*3/5)
 	return name, max(0, m.width-figures-name)
@@ -516,7 +526,11 @@ func (m top) row(r *row, chosen bool, name, width int) string {
 		tail = safe(f.Marks[0], width)
 	}
 	text := padded(label, name) + fmt.Sprintf(" %6s ", tally(f.LastSecond.Pass))
-	rest := fmt.Sprintf(" %7s %5s  ", millis(f.Minute.AvgRTMs, f.Minute.Complete), tally(f.InFlight)) + tail
+	times := fmt.Sprintf("%7s", millis(f.Minute.AvgRTMs, f.Minute.Complete))
+	if m.frame.resources.Percentiles {
+		times += fmt.Sprintf(" %6s", percentile(f.Minute.P95Ms))
+	}
+	rest := fmt.Sprintf(" %s %5s  ", times, tally(f.InFlight)) + tail
 	if chosen {
 		if !m.colors {
 			return m.line(padded(text+block+rest, m.width-1) + "◂")
@@ -546,6 +560,9 @@ func (m top) detailLines() []string {
 	chart("passed", floats(d.History.Pass), tally(d.LastSecond.Pass)+"/s")
 	chart("blocked", floats(d.History.Block), tally(d.LastSecond.Block)+"/s")
 	chart("rt", d.History.RTMs, millis(d.Minute.AvgRTMs, d.Minute.Complete))
+	if d.Minute.P50Ms != nil {
+		lines = append(lines, m.line(fmt.Sprintf("        p50 %s, p95 %s, p99 %s", percentile(d.Minute.P50Ms), percentile(d.Minute.P95Ms), percentile(d.Minute.P99Ms))))
+	}
 	text := fmt.Sprintf("last minute: %s passed, %s blocked, %s failed · in flight: %s", tally(d.Minute.Pass), tally(d.Minute.Block), tally(d.Minute.Exception), tally(d.InFlight))
 	if d.Waiting > 0 {
 		text += ", waiting: " + tally(d.Waiting)
@@ -573,9 +590,13 @@ func (m top) detailLines() []string {
 		}
 		lines = append(lines, "")
 	}
-	if part(padded("value", 36)+fmt.Sprintf("%8s %8s", "passed", "refused"), len(d.HotValues)) {
+	if part(padded("value", 36)+fmt.Sprintf("%8s %8s  full", "passed", "refused"), len(d.HotValues)) {
 		for _, v := range d.HotValues {
-			lines = append(lines, m.line(padded(safe(v.Value, 35), 36)+fmt.Sprintf("%8s %8s", tally(v.Passed), tally(v.Refused))))
+			line := padded(safe(v.Value, 35), 36) + fmt.Sprintf("%8s %8s", tally(v.Passed), tally(v.Refused))
+			if v.Full != nil {
+				line += "  " + fullness(*v.Full)
+			}
+			lines = append(lines, m.line(line))
 		}
 		lines = append(lines, "")
 	}

@@ -91,6 +91,13 @@ func TestTopScreens(t *testing.T) {
 	assert.True(t, s.View().AltScreen)
 }
 
+func TestTopPercentiles(t *testing.T) {
+	s := newScreen(t, shop(t, console.Config{}, withPercentiles))
+	golden(t, "top-tree-percentiles.txt", s.text())
+	s.press("t", "enter")
+	golden(t, "top-resource-percentiles.txt", s.text())
+}
+
 func TestTopSortsAndFinds(t *testing.T) {
 	s := newScreen(t, shop(t, console.Config{}))
 	names := func() string {

@@ -78,12 +78,13 @@ const post = (path, value) => get(path, {
 
 const known = new Map(); // by name
 let end = 0;             // the last whole second
+let timed = false;       // percentiles are counted
 
 function learn(r) {
   const whole = list => list.slice(0, minute - 1); // the last one has just begun
   known.set(r.name, {
     name: r.name, overflow: r.overflow, inFlight: r.inFlight, waiting: r.waiting, marks: r.marks || [],
-    pass: whole(r.history.pass), block: whole(r.history.block), rt: whole(r.history.rtMs),
+    pass: whole(r.history.pass), block: whole(r.history.block), rt: whole(r.history.rtMs), p95: r.minute.p95Ms,
   });
 }
 
@@ -92,6 +93,7 @@ async function loadResources() {
   known.clear();
   all.resources.forEach(learn);
   end = all.endUnix - 1;
+  timed = all.percentiles;
   view.resources?.();
 }
 
@@ -143,12 +145,12 @@ const on = {
 };
 
 let marking;
-function loadMarks() { // soon, and once for many
+function loadMarks() { // what frames don't tell: soon, and once for many
   marking ||= setTimeout(() => {
     marking = undefined;
     get("/api/resources?limit=10000").then(all => all.resources.forEach(r => {
       const own = known.get(r.name);
-      if (own) own.marks = r.marks || [];
+      if (own) { own.marks = r.marks || []; own.p95 = r.minute.p95Ms; }
     })).then(() => view.marks?.()).catch(() => {});
   }, 300);
 }
@@ -231,17 +233,17 @@ function part(box, key, value, make) {
 function showResources() {
   const body = h("tbody");
   const head = h("p", { class: "dim", role: "status" });
-  main.replaceChildren(
-    h("h1", null, "Resources"), head,
-    h("div", { class: "scroll" }, h("table", { id: "resources" },
+  const sheet = h("table", { id: "resources" },
       h("caption", { class: "hidden" }, "Resources, those with most traffic in the last minute first"),
       h("thead", null, h("tr", null,
         h("th", { scope: "col" }, "Resource"),
         h("th", { scope: "col", class: "n" }, "pass/s"), h("th", { scope: "col", class: "n" }, "block/s"),
         h("th", { scope: "col" }, "last minute"),
         h("th", { scope: "col", class: "n wide" }, "RT"), h("th", { scope: "col", class: "wide" }, "RT, last minute"),
+        h("th", { scope: "col", class: "n wide p95", title: "95 of 100 calls of the last minute were no slower" }, "p95"),
         h("th", { scope: "col", class: "n wide" }, "in flight"), h("th", { scope: "col", class: "n wide" }, "blocked/min"))),
-      body)));
+      body);
+  main.replaceChildren(h("h1", null, "Resources"), head, h("div", { class: "scroll" }, sheet));
   const rows = new Map();
   const seen = new Set(); // rows on the screen: only they have charts and are kept up to date
   const watch = new IntersectionObserver(entries => entries.forEach(e => {
@@ -262,7 +264,7 @@ function showResources() {
     }
     row.sparks[0].plot.setData([seconds, r.pass, r.block]);
     row.sparks[1].plot.setData([seconds, r.rt]);
-    const texts = [, whole(last(r.pass)), whole(last(r.block)), , ms(last(r.rt)), , String(r.inFlight), whole(sum(r.block))];
+    const texts = [, whole(last(r.pass)), whole(last(r.block)), , ms(last(r.rt)), , ms(r.p95), String(r.inFlight), whole(sum(r.block))];
     texts.forEach((text, i) => { if (row.cells[i].textContent !== text) row.cells[i].textContent = text; });
     const marks = r.marks.join("\n");
     if (row.marks !== marks) {
@@ -273,7 +275,7 @@ function showResources() {
   }
   function rowOf(r) {
     const row = { of: r, marks: "", link: link(r.name) };
-    const classes = ["name", "n pass", "n", "s", "n wide rt", "s wide", "n wide", "n wide"];
+    const classes = ["name", "n pass", "n", "s", "n wide rt", "s wide", "n wide rt p95", "n wide", "n wide"];
     row.cells = classes.map((c, i) => i ? h("td", { class: c }) : h("th", { class: "name", scope: "row" }, row.link));
     row.cells[0].className = "name";
     row.tr = h("tr", null, row.cells);
@@ -287,6 +289,7 @@ function showResources() {
     const query = $("search").value.trim().toLowerCase();
     const list = [...known.values()].filter(r => !query || r.name.toLowerCase().includes(query))
       .map(r => [r, sum(r.pass) + sum(r.block)]).sort((a, b) => b[1] - a[1] || (a[0].name < b[0].name ? -1 : 1)).map(p => p[0]);
+    sheet.classList.toggle("timed", timed);
     head.textContent = query ? list.length + " of " + known.size + " resources" : known.size + " resources, those with most traffic first";
     const order = JSON.stringify(list.map(r => r.name));
     if (order === sorted) return;
@@ -309,6 +312,7 @@ function showResources() {
     frame: () => {
       // Rows stay where they are while somebody is at them.
       if (ticks++ % 3 === 0 && !body.matches(":hover") && !body.contains(document.activeElement)) sort();
+      if (timed && ticks % 5 === 0) loadMarks();
       seen.forEach(draw);
     },
     search: sort,
@@ -328,20 +332,19 @@ const section = (title, key) => [h("h2", null, title), h("div", { "data-part": k
 const table = (heads, rows, none) => rows.length === 0 ? h("p", { class: "empty" }, none) :
   h("table", null, h("thead", null, h("tr", null, heads.map(t => h("th", { scope: "col" }, t)))), h("tbody", null, rows.map(cells => h("tr", null, cells.map(c => h("td", null, c))))));
 
-function fullness(r) {
-  if (r.full === undefined) return h("span", { class: "dim" }, "–");
+function fullness(full, m) {
+  if (full === undefined) return h("span", { class: "dim" }, "–");
   const i = h("i");
-  i.style.width = Math.min(100, r.full * 100) + "%";
-  const m = r.measures[0];
-  const text = share(r.full) + " (" + whole(m.measured) + " of " + whole(m.limit) + (m.unit ? " " + m.unit : "") + ", " + m.of + (m.for ? ", " + label(m.for) : "") + ")";
-  return h("span", null, h("span", { class: "full" + (r.full >= 1 ? " over" : r.full >= .8 ? " much" : ""), "aria-hidden": "true" }, i), text);
+  i.style.width = Math.min(100, full * 100) + "%";
+  const text = share(full) + " (" + whole(m.measured) + " of " + whole(m.limit) + (m.unit ? " " + m.unit : "") + ", " + m.of + (m.for ? ", " + label(m.for) : "") + ")";
+  return h("span", null, h("span", { class: "full" + (full >= 1 ? " over" : full >= .8 ? " much" : ""), "aria-hidden": "true" }, i), text);
 }
 
 function ruleRow(r, writable) {
   return [
     [h("span", { class: "dim" }, r.kind + " "), bdi(r.id), r.mode !== "enforce" && h("span", { class: "mark plain" }, r.mode)],
     h("code", null, label(summary(r.rule))),
-    fullness(r),
+    fullness(r.full, r.measures?.[0]),
     r.mode === "shadow" ? whole(r.shadowBlocked) + " would have been" : whole(r.refused),
     writable && r.rule ? h("button", { type: "button", onclick: () => edit(r), "aria-label": "Change the rule " + label(r.id) }, "Change") : "",
   ];
@@ -421,8 +424,8 @@ function showResource(name) {
       list.map(r => [clock(r.last), String(r.count), label(r.reason), r.origin ? bdi(r.origin) : "", r.value ? bdi(r.value) : ""]), "None was refused lately."));
     part(main, "origins", data.origins, list => table(["Caller", "pass/s", "block/s", "passed in a minute", "blocked in a minute", "in flight"],
       list.map(o => [bdi(o.name), whole(o.lastSecond.pass), whole(o.lastSecond.block), whole(o.minute.pass), whole(o.minute.block), String(o.inFlight)]), "No call has said who makes it."));
-    part(main, "hot", data.hotValues, list => table(["Value", "Rule", "Passed", "Refused", "In flight"],
-      list.map(v => [bdi(v.value), bdi(v.rule), whole(v.passed), whole(v.refused), String(v.inFlight)]), "No rule limits single values here."));
+    part(main, "hot", data.hotValues, list => table(["Value", "Rule", "How full now", "Passed", "Refused", "In flight"],
+      list.map(v => [bdi(v.value), bdi(v.rule), fullness(v.full, v.measure), whole(v.passed), whole(v.refused), String(v.inFlight)]), "No rule limits single values here."));
     part(main, "breakers", [data.breakers, data.changes], () => [
       table(["Breaker", "State", "Calls", "Bad", "Next probe"], data.breakers.map(b => [bdi(b.rule), h("b", { class: b.state === "closed" ? "pass" : "block" }, b.state),
         whole(b.calls), whole(b.bad), b.retryAt ? clock(b.retryAt) : ""]), "No breaker watches this resource."),
@@ -437,8 +440,9 @@ function showTree() {
   const box = h("div", { class: "tree" });
   main.replaceChildren(h("h1", null, "Tree"), h("p", { class: "dim" }, "Calls by the context that they came in through, and below the call that they are nested in: units a second that passed, were blocked, and the response time."), box);
   const folded = new Set(), built = new Map();
+  let times = new Map(); // p95 by resource, where somebody counts them
   const stop = new AbortController();
-  const figures = n => whole(n.lastSecond.pass) + " pass, " + whole(n.lastSecond.block) + " block, " + ms(n.lastSecond.exited ? n.lastSecond.rtMs / n.lastSecond.exited : 0) + (n.inFlight ? ", " + n.inFlight + " in flight" : "");
+  const figures = n => whole(n.lastSecond.pass) + " pass, " + whole(n.lastSecond.block) + " block, " + ms(n.lastSecond.exited ? n.lastSecond.rtMs / n.lastSecond.exited : 0) + (times.has(n.name) && n.kind === "call" ? ", p95 " + ms(times.get(n.name)) : "") + (n.inFlight ? ", " + n.inFlight + " in flight" : "");
   function node(n, path) {
     path += "\n" + n.kind + n.name;
     const numbers = h("span", { class: "n" }, figures(n));
@@ -453,7 +457,8 @@ function showTree() {
   let was = "";
   async function load() {
     try {
-      const { root } = await get("/api/tree", { signal: stop.signal });
+      const { root, resources } = await get("/api/tree", { signal: stop.signal });
+      times = new Map((resources || []).filter(r => r.p95Ms !== undefined).map(r => [r.name, r.p95Ms]));
       const list = paths(root, "", []), shape = list.map(p => p[0]).join();
       if (shape === was) { // only numbers have changed
         for (const [path, n] of list) { const e = built.get(path); if (e) e.textContent = figures(n); }
