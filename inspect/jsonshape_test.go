@@ -86,4 +86,9 @@ type jsonLimit struct {
 type jsonValue struct {
 	Resource, Value           string
 	Passed, Refused, InFlight int64
+	Measure                   struct {
+		Of              string
+		Measured, Limit float64
+		Remaining       *int64
+	}
 }

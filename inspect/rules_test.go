@@ -108,6 +108,8 @@ func TestTreeTellsTheHottestValues(t *testing.T) {
 	for _, v := range got.Rules[0].Details.Top {
 		require.Equal(t, "r", v.Resource)
 		require.Contains(t, []string{`"ann"`, `"bob\n"`, `"cid"`}, v.Value)
+		require.Equal(t, "units in 1s", v.Measure.Of)
+		require.LessOrEqual(t, v.Measure.Measured, v.Measure.Limit)
 	}
 	require.NotZero(t, got.Rules[0].Details.Overflowed)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -9,7 +10,7 @@ import (
 func (c *command) explain() *cobra.Command {
 	who := new(callerFlags)
 	var how together
-	var asJSON bool
+	var asJSON, watch bool
 	cmd := &cobra.Command{
 		Use:   "explain RULES...|URL RESOURCE",
 		Short: "Tell which rules a call would meet, and why",
@@ -26,7 +27,7 @@ same as of now; the flags about its machine mean nothing then.
 Exit code: 0, or 1 for errors, whatever becomes of the call.`,
 		Example: `  penstock explain rules.yaml "GET /orders"
   penstock explain rules.yaml "GET /orders" --origin acme
-  penstock explain http://127.0.0.1:8719 "GET /orders"
+  penstock explain http://127.0.0.1:8719 "GET /orders" --watch
   penstock explain rules/ "GET /search" --arg user=ann --arg 0=7`,
 		Args:              args(2, -1, "rule files or directories, and a resource"),
 		ValidArgsFunction: c.rulesThenResource,
@@ -44,7 +45,10 @@ Exit code: 0, or 1 for errors, whatever becomes of the call.`,
 				return usage(cmd, err)
 			}
 			if remote {
-				return c.explainAt(args[0], resource, caller, asJSON)
+				return c.explainAt(args[0], resource, caller, asJSON, watch)
+			}
+			if watch {
+				return usage(cmd, errors.New("--watch is for a running program: its address stands in the place of rule files"))
 			}
 			set, err := c.load(paths, how)
 			if err != nil {
@@ -70,6 +74,7 @@ Exit code: 0, or 1 for errors, whatever becomes of the call.`,
 	who.add(cmd)
 	how.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.Flags().BoolVar(&watch, "watch", false, "again each second, of a running program")
 	cmd.Flags().SortFlags = false
 	return cmd
 }

@@ -164,18 +164,31 @@ func TestLivePercentiles(t *testing.T) {
 // With --watch it is printed again and again, until somebody interrupts.
 func TestWatch(t *testing.T) {
 	s := shop(t, console.Config{})
-	var out strings.Builder
-	rounds := 0
-	code := run([]string{"resources", "--watch"}, streams{out: &out, err: io.Discard, env: func(string) string { return "" }, transport: s, pause: func(d time.Duration) bool {
-		assert.Equal(t, time.Second, d)
-		rounds++
-		s.call(t, 1, "http", "new "+string(rune('a'+rounds)), "", "")
-		return rounds < 3
-	}})
-	assert.Zero(t, code)
-	assert.Equal(t, 3, strings.Count(out.String(), "resource  "))
-	assert.Equal(t, 2, strings.Count(out.String(), "new b"))
-	assert.Equal(t, 1, strings.Count(out.String(), "new c"))
+	watched := func(args ...string) string {
+		var out, errs strings.Builder
+		rounds := 0
+		code := run(append(args, "--watch"), streams{out: &out, err: &errs, env: func(string) string { return "" }, transport: s, pause: func(d time.Duration) bool {
+			assert.Equal(t, time.Second, d)
+			rounds++
+			s.call(t, 1, "http", "new "+string(rune('a'+rounds)), "", "")
+			s.call(t, 1, "http", "GET /orders", "", "")
+			return rounds < 3
+		}})
+		assert.Zero(t, code, errs.String())
+		return out.String()
+	}
+	out := watched("resources")
+	assert.Equal(t, 3, strings.Count(out, "resource  "))
+	assert.Equal(t, 2, strings.Count(out, "new b"))
+	assert.Equal(t, 1, strings.Count(out, "new c"))
+	s.clock.Advance(2 * time.Second)
+	out = watched("explain", "http://shop", "GET /orders")
+	for _, want := range []string{"0 of 16", "1 of 16", "2 of 16"} {
+		assert.Contains(t, out, want)
+	}
+	got := s.ask(t, "explain", "rules.yaml", "GET /orders", "--watch")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.err, "--watch is for a running program")
 }
 
 // What goes wrong is told in words, and a token is told to nobody else.

@@ -177,7 +177,7 @@ func fullness(full float64) string {
 }
 
 // explainAt tells what the rules of a running program would make of a call.
-func (c *command) explainAt(address, resource string, caller caller, asJSON bool) error {
+func (c *command) explainAt(address, resource string, caller caller, asJSON, watch bool) error {
 	p, err := c.program(address)
 	if err != nil {
 		return err
@@ -201,20 +201,21 @@ func (c *command) explainAt(address, resource string, caller caller, asJSON bool
 		}
 		query.Set("arg."+a.name, string(value))
 	}
-	ctx := context.Background()
-	if asJSON {
-		body, err := p.ask(ctx, "api/explain", query)
+	return c.watching(watch, func(ctx context.Context, out io.Writer) error {
+		if asJSON {
+			body, err := p.ask(ctx, "api/explain", query)
+			if err != nil {
+				return err
+			}
+			return indented(out, body)
+		}
+		x, err := answer[struct{ Text string }](ctx, p, "api/explain", query)
 		if err != nil {
 			return err
 		}
-		return indented(c.out, body)
-	}
-	x, err := answer[struct{ Text string }](ctx, p, "api/explain", query)
-	if err != nil {
+		_, err = io.WriteString(out, lines(x.Text))
 		return err
-	}
-	_, err = io.WriteString(c.out, lines(x.Text))
-	return err
+	})
 }
 
 // lines is a text of several lines in which nothing steers a terminal.

@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -28,8 +29,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/console"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 )
 
 var write = flag.String("write", "", "the folder for screenshots; none are made otherwise")
@@ -66,7 +69,7 @@ func open(t *testing.T, set api.RuleSet, cfg console.Config) *session {
 	}
 	s := &session{T: t}
 	var err error
-	s.guard, err = api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})
+	s.guard, err = api.New(api.Config{Logger: slog.New(slog.DiscardHandler), Percentiles: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, s.guard.Close()) })
 	require.NoError(t, s.guard.LoadRules(set))
@@ -255,6 +258,40 @@ func TestALimitIsChanged(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.problems = slices.DeleteFunc(s.problems, func(p string) bool { return strings.Contains(p, "401") })
+}
+
+// What a resource's page tells beside its chart: percentiles, how full hot values are, what a shadow rule would
+// have refused, and what a breaker did.
+func TestAResourcesPage(t *testing.T) {
+	s := open(t, api.RuleSet{
+		Flow:    []flow.Rule{{ID: "try", Resource: "orders", Threshold: 0, Mode: api.Shadow}},
+		Hotspot: []hotspot.Rule{{ID: "users", Resource: "orders", Param: "user", Threshold: 4, Interval: time.Hour}},
+		Breaker: []breaker.Rule{{ID: "wary", Resource: "orders", MinCalls: 5, Recovery: time.Hour}},
+	}, console.Config{})
+	for i := range 5 {
+		e, err := s.guard.Entry(t.Context(), "orders", api.Param("user", "ann"))
+		if i < 4 {
+			require.NoError(t, err)
+		}
+		e.Exit()
+	}
+	s.shows("#resources thead th.p95", "p95")
+	s.until(`/(ms|s)$/.test(document.querySelector("#resources td.p95")?.textContent)`)
+	s.goTo("#/r/orders")
+	s.until(`["p50", "p95", "p99"].every(p => document.querySelector("[data-part=figures]").innerText.includes(p))`)
+	s.shows("[data-part=hot]", "100 % (4 of 4, units in 1h0m0s)")
+	s.shows("[data-part=rules]", "4 would have been")
+	for range 5 {
+		e, err := s.guard.Entry(t.Context(), "orders")
+		if err == nil {
+			e.Fail(errors.New("no"))
+			e.Exit()
+		}
+	}
+	s.shows("[data-part=breakers] ol", "closed → open")
+	s.until(`document.querySelector("[data-part=breakers] .bar i.open") !== null`)
+	s.goTo("#/breakers")
+	s.shows("[data-part=changes]", "closed → open")
 }
 
 var hostile = []string{
