@@ -11,8 +11,17 @@ import (
 
 const pageFile = "docs/reliability.md"
 
-// keep puts the table and its commands into the page.
-func keep(page string, t table) error { return tables.Keep(page, "figures", "\n"+kept(t)+"\n") }
+// keep puts the table and its commands into the page, and their summary at its beginning.
+func keep(page string, t table) error {
+	if err := tables.Keep(page, "figures", "\n"+kept(t)+"\n"); err != nil {
+		return err
+	}
+	return keepSummary(page, t)
+}
+
+func keepSummary(page string, t table) error {
+	return tables.Keep(page, "summary", "\n"+summary(t)+"\n")
+}
 
 func kept(t table) string {
 	var b strings.Builder

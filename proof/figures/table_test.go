@@ -62,6 +62,7 @@ func TestTable(t *testing.T) {
 }
 
 const (
+	top   = "<!-- summary: begin, written by go run ./proof/figures -write -->\n<!-- summary: end -->\n"
 	begin = "<!-- figures: begin, written by go run ./proof/figures -write -->\n"
 	end   = "<!-- figures: end -->\n"
 )
@@ -74,7 +75,7 @@ func TestKeep(t *testing.T) {
 		require.NoError(t, err)
 		return string(text)
 	}
-	write("before\n" + begin + "old\n" + end + "after\n")
+	write("before\n" + top + begin + "old\n" + end + "after\n")
 	require.NoError(t, keep(page, sample))
 	golden(t, "page.md", read())
 
