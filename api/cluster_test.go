@@ -51,16 +51,25 @@ type fleet struct {
 }
 
 func newFleet(t *testing.T, n int, set ...flow.Rule) *fleet {
+	return newFleetOf(t, n, api.RuleSet{Flow: set})
+}
+
+func newFleetOf(t *testing.T, n int, set api.RuleSet) *fleet {
 	f := &fleet{T: t, clock: clocks.NewManual(time.Unix(1_800_000_000, 0))}
 	f.clock.SetSleep(clocks.SleepAdvance)
 	f.store = cluster.NewMemory(f.clock)
 	for range n {
-		f.join(set...)
+		f.joinWith(set)
 	}
 	return f
 }
 
 func (f *fleet) join(set ...flow.Rule) *api.Guard {
+	f.Helper()
+	return f.joinWith(api.RuleSet{Flow: set})
+}
+
+func (f *fleet) joinWith(set api.RuleSet) *api.Guard {
 	f.Helper()
 	g, err := api.New(api.Config{
 		Clock: f.clock, Logger: slog.New(slog.DiscardHandler),
@@ -69,7 +78,7 @@ func (f *fleet) join(set ...flow.Rule) *api.Guard {
 	require.NoError(f, err)
 	f.Cleanup(func() { assert.NoError(f, g.Close()) })
 	books.Keep(f, g.Engine())
-	require.NoError(f, g.LoadRules(api.RuleSet{Flow: set}))
+	require.NoError(f, g.LoadRules(set))
 	f.guards = append(f.guards, g)
 	return g
 }

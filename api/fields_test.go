@@ -79,7 +79,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Open, Timeout: 10 * time.Millisecond}
 					}
 				}, func(r flow.Rule) bool {
-					return r.Metric == flow.QPS && r.Behavior == flow.Reject && r.Relation == flow.Direct
+					return !warms(r) && !bucket(r) && r.Relation == flow.Direct
 				}},
 			},
 		}.check(t)

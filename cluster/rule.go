@@ -72,6 +72,27 @@ func (r Rule) CheckWindow(shape stat.Shape, threshold float64) error {
 	return r.CheckThreshold(threshold)
 }
 
+// CheckTurns returns why members can't share a throttle that lets threshold units pass per interval, as a
+// [spec.FieldError]. The rule has passed Check.
+func (r Rule) CheckTurns(threshold float64, interval time.Duration) error {
+	if threshold <= 0 {
+		return nil // none passes
+	}
+	switch spacing := float64(interval) / threshold; {
+	case spacing > float64(maxSpacing):
+		return spec.BadField("threshold", "is %v per %v: members share turns that are at most %v apart", threshold, interval, maxSpacing)
+	case spacing < float64(minSpacing):
+		return spec.BadField("threshold", "is %v per %v: members share turns that are at least %v apart", threshold, interval, minSpacing)
+	}
+	return r.CheckThreshold(threshold)
+}
+
+// The spacing of turns is whole nanoseconds: the rate of the closest is right to one in a thousand.
+const (
+	minSpacing = time.Microsecond
+	maxSpacing = 24 * time.Hour
+)
+
 // MaxThreshold is the highest limit that members can share.
 const MaxThreshold = 1 << 30
 

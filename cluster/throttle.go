@@ -83,25 +83,23 @@ func (t *Throttle) spaced() int64 {
 	return int64(min(math.Ceil(float64(t.cfg.Interval)/threshold), float64(24*time.Hour)))
 }
 
-// Ask says what TryTake would do, and which wait it would say. It takes nothing.
+// Ask says what TryTake would do, and which wait it would say. It takes nothing; a call that is refused counts as
+// such.
 func (t *Throttle) Ask(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if wait, ok := t.turn(now, n, maxWait, false); ok {
-		return Fits, wait
-	}
-	switch {
-	case t.refuses(now, n, maxWait):
+	a, wait := t.look(now, n, maxWait)
+	if a == Refuses {
 		t.figures.Refused++
-		return Refuses, 0
-	case t.shard.away.Load():
-		if wait, ok := t.turnAway(now, n, maxWait, false); ok {
-			return Fits, wait
-		}
-		t.figures.Refused++
-		return Refuses, 0
 	}
-	return Lacks, 0
+	return a, wait
+}
+
+// Look is Ask, and leaves no trace: nor does it count a call that is refused.
+func (t *Throttle) Look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.look(now, n, maxWait)
 }
 
 // TryTake takes the turn of a call of n units, if the member has it and the call need not wait for it longer than
@@ -150,6 +148,22 @@ func (t *Throttle) Figures() WindowFigures {
 }
 
 // The methods below need mu, but for those of keyed, handled and Limit.
+
+func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
+	if wait, ok := t.turn(now, n, maxWait, false); ok {
+		return Fits, wait
+	}
+	switch {
+	case t.refuses(now, n, maxWait):
+		return Refuses, 0
+	case t.shard.away.Load():
+		if wait, ok := t.turnAway(now, n, maxWait, false); ok {
+			return Fits, wait
+		}
+		return Refuses, 0
+	}
+	return Lacks, 0
+}
 
 // turn gives a call the turn that its last unit has. Turns that have passed are lost.
 func (t *Throttle) turn(now, n int64, maxWait time.Duration, take bool) (wait time.Duration, ok bool) {

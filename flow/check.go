@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
@@ -12,11 +13,12 @@ import (
 // Rules are the flow rules of one resource, compiled. They are safe for concurrent
 // use.
 type Rules struct {
-	controllers []*controller // those that hold, as declared: the order in which they are asked
-	takers      []*controller // the order in which they take, see breadth and abundance
-	spared      []*controller // need not take, see spare
-	sole        *controller   // the only one that holds, if it is plain; or nil
-	shared      []*controller // those that hold whose limits a cluster shares, see shares
+	controllers []*controller      // those that hold, as declared: the order in which they are asked
+	takers      []*controller      // the order in which they take, see breadth and abundance
+	spared      []*controller      // need not take, see spare
+	sole        *controller        // the only one that holds, if it is plain; or nil
+	sharing     []*controller      // those that hold whose limits a cluster shares
+	shared      family.SharedRules // the same, as they are asked
 	shadows     []*controller
 	// named are the callers that some rule names, by the mode of the rule that wants
 	// to know: one that holds sees what such rules name, a shadow rule all names.

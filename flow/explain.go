@@ -11,7 +11,7 @@ import (
 
 // Explain says what each rule would make of the call.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
-	for _, controllers := range [...][]*controller{rs.controllers, rs.shared, rs.shadows} {
+	for _, controllers := range [...][]*controller{rs.controllers, rs.sharing, rs.shadows} {
 		for _, c := range controllers {
 			j := core.Judgement{Rule: c.rule.ID}
 			if n := c.looksAt(inv, rs); n != nil && c.lease != nil {
@@ -71,7 +71,7 @@ func (c *controller) explain(inv *core.Invocation, n *node.StatisticNode, j *cor
 }
 
 func (c *controller) explainShared(inv *core.Invocation, rs *Rules, j *core.Judgement) {
-	j.Measures = []core.Measure{c.leased(inv, rs).Explain(inv, inv.Units(), "units in "+c.rule.Interval.String(), j)}
+	j.Measures = []core.Measure{c.leased(inv, rs).Explain(inv, inv.Units(), j)}
 }
 
 func (c *controller) explainQueue(inv *core.Invocation, n *node.StatisticNode, j *core.Judgement) {

@@ -43,7 +43,7 @@ func (t *Table) Figures() []core.RuleFigures {
 func (t *Table) sharedFigures(controllers []*controller) core.Details {
 	f := family.NewSharedFigures(t.Member)
 	for _, c := range controllers {
-		for _, w := range c.lease.windows() {
+		for _, w := range c.lease.limits() {
 			f.Add(w)
 		}
 	}

@@ -59,7 +59,7 @@ func (t *Table) Looks(need func(resource string, n core.Need)) {
 }
 
 // counts reports whether the rule counts with a meter of a node.
-func (r Rule) counts() bool { return r.Metric == Concurrency || r.metered() }
+func (r Rule) counts() bool { return r.Metric == Concurrency && !r.leases() || r.metered() }
 
 // need is a meter as the rule needs it.
 func (r Rule) need(m node.Meter) core.Need {

@@ -93,7 +93,7 @@ type Rule struct {
 	// Reject or WarmUp.
 	Window Window `yaml:"strict,omitempty"`
 	// Cluster says that several processes share the limit, and how. The zero value says that it is
-	// this process's alone. Needs an ID, and metric QPS with behavior Reject.
+	// this process's alone. Needs an ID, relation Direct, and behavior Reject or Throttle.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
 	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
@@ -241,10 +241,8 @@ func (r Rule) checkNumbers() error {
 			return spec.BadField("buckets", "%v", err)
 		}
 	}
-	if r.Shared() {
-		if err := r.Cluster.CheckWindow(r.shape(), r.Threshold); err != nil {
-			return err
-		}
+	if err := r.checkSharedNumbers(); err != nil {
+		return err
 	}
 	if r.Behavior.warmsUp() {
 		if err := spec.CheckDuration("warmUpPeriod", r.WarmUpPeriod, MinWarmUpPeriod, MaxWarmUpPeriod); err != nil {

@@ -28,11 +28,9 @@ func (r Rule) checkShared() error {
 	case r.Relation != Direct:
 		local = fmt.Sprintf("relation %s: what another resource or a single context has counted, each process knows for itself; remove it, or set relation to direct", r.Relation)
 	case r.Behavior.warmsUp():
-		local = fmt.Sprintf("behavior %s: how warm a resource is, each process knows for itself; remove it, or set behavior to reject", r.Behavior)
-	case r.Metric == Concurrency:
-		local = "metric concurrency: a cluster shares limits on what passes per interval; remove it, or set metric to qps"
-	case r.Behavior != Reject:
-		local = fmt.Sprintf("behavior %s: a cluster shares what is rejected beyond a limit; remove it, or set behavior to reject", r.Behavior)
+		local = fmt.Sprintf("behavior %s: how warm a resource is, each process knows for itself; remove it, or set behavior to reject or throttle", r.Behavior)
+	case r.Behavior == TokenBucket:
+		local = "behavior tokenBucket: members share windows, turns and permits, and each process has its tokens for itself; remove it, or set behavior to reject or throttle"
 	case r.MemoryThreshold != 0:
 		local = "memoryThreshold: how much memory is in use, each process knows for itself; remove it, or memoryThreshold"
 	}
@@ -42,13 +40,26 @@ func (r Rule) checkShared() error {
 	return r.Cluster.Check(r.ID)
 }
 
+// checkSharedNumbers returns why members can't share the limit.
+func (r Rule) checkSharedNumbers() error {
+	switch {
+	case !r.Shared():
+		return nil
+	case r.Metric == Concurrency:
+		return r.Cluster.CheckThreshold(r.Threshold)
+	case r.Behavior == Throttle:
+		return r.Cluster.CheckTurns(r.Threshold, r.Interval)
+	}
+	return r.Cluster.CheckWindow(r.shape(), r.Threshold)
+}
+
 // lease is what a controller has of a limit that a cluster shares.
 type lease struct {
-	all *family.SharedWindow // nil for a rule that holds for each caller by itself
+	all family.Shared // nil for a rule that holds for each caller by itself
 
 	member *cluster.Member
 	mu     sync.Mutex
-	of     map[*node.OriginNode]*family.SharedWindow // of single callers
+	of     map[*node.OriginNode]family.Shared // of single callers
 }
 
 // maxLeased is how many callers are remembered: what is not is found again by its key.
@@ -57,16 +68,23 @@ const maxLeased = 4096
 func newLease(c *controller, m *cluster.Member) *lease {
 	l := &lease{member: m}
 	if c.rule.Origin != OriginOther {
-		l.all = c.sharedWindow(m, c.rule.Origin)
+		l.all = c.sharedLimit(m, c.rule.Origin)
 	}
 	return l
 }
 
-// sharedWindow is the window that the rule shares for a caller. Nobody else has it: a rule in shadow
-// mode shares with none that is in force.
-func (c *controller) sharedWindow(m *cluster.Member, origin string) *family.SharedWindow {
-	key := m.Key("flow", c.rule.ID, c.resource.Name(), origin, c.rule.Mode.String())
-	return family.NewSharedWindow(m, key, cluster.WindowConfig{Shape: c.rule.shape(), Threshold: c.rule.Threshold, Rule: c.rule.Cluster}, c.refusal)
+// sharedLimit is the limit that the rule shares for a caller. Nobody else has it: a rule in shadow mode
+// shares with none that is in force.
+func (c *controller) sharedLimit(m *cluster.Member, origin string) family.Shared {
+	r := &c.rule
+	key := m.Key("flow", r.ID, c.resource.Name(), origin, r.Mode.String())
+	switch {
+	case r.Metric == Concurrency:
+		return family.NewSharedSemaphore(c.engine, m, key, cluster.SemaphoreConfig{Threshold: r.Threshold, Rule: r.Cluster}, c.refusal)
+	case r.Behavior == Throttle:
+		return family.NewSharedThrottle(m, key, cluster.ThrottleConfig{Interval: r.Interval, Threshold: r.Threshold, Rule: r.Cluster}, r.MaxWait, c.refusal)
+	}
+	return family.NewSharedWindow(m, key, cluster.WindowConfig{Shape: r.shape(), Threshold: r.Threshold, Rule: r.Cluster}, true, c.refusal)
 }
 
 // retryAfter is when one more unit may fit, which is not known of callers.
@@ -77,8 +95,8 @@ func (l *lease) retryAfter(now int64) (time.Duration, bool) {
 	return l.all.RetryAfter(now)
 }
 
-// leased is the window that the call counts in, nil if the rule, one of rs, is not about it.
-func (c *controller) leased(inv *core.Invocation, rs *Rules) *family.SharedWindow {
+// leased is the limit that the call counts in, nil if the rule, one of rs, is not about it.
+func (c *controller) leased(inv *core.Invocation, rs *Rules) family.Shared {
 	switch {
 	case c.counts(inv, rs) == nil:
 		return nil
@@ -89,75 +107,47 @@ func (c *controller) leased(inv *core.Invocation, rs *Rules) *family.SharedWindo
 }
 
 // leasedFor is leased for a caller by itself.
-func (c *controller) leasedFor(n *node.OriginNode) *family.SharedWindow {
+func (c *controller) leasedFor(n *node.OriginNode) family.Shared {
 	l := c.lease
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.of[n]
 	if w == nil {
 		if l.of == nil || len(l.of) == maxLeased {
-			l.of = make(map[*node.OriginNode]*family.SharedWindow)
+			l.of = make(map[*node.OriginNode]family.Shared)
 		}
-		w = c.sharedWindow(l.member, n.Name())
+		w = c.sharedLimit(l.member, n.Name())
 		l.of[n] = w
 	}
 	return w
 }
 
-// windows are those that calls have come for.
-func (l *lease) windows() []*family.SharedWindow {
+// limits are those that calls have come for.
+func (l *lease) limits() []family.Shared {
 	if l.all != nil {
-		return []*family.SharedWindow{l.all}
+		return []family.Shared{l.all}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Values(l.of))
 }
 
-// shares are the rules in force whose limits a cluster shares.
-type shares struct{ *Rules }
-
 // Shares are the rules whose limits a cluster shares, nil if there are none.
-func (rs *Rules) Shares() core.Sharer {
-	if len(rs.shared) == 0 {
-		return nil
-	}
-	return shares{rs}
+func (rs *Rules) Shares() core.Sharer { return rs.shared.Sharer() }
+
+// sharing is a rule in force whose limit a cluster shares, one of rs.
+type sharing struct {
+	*controller
+	rs *Rules
 }
 
-// Direct reports whether there is one such rule: nobody else needs to be asked before it takes.
-func (s shares) Direct() bool { return len(s.shared) == 1 }
-
-// Ask returns the first refusal, or else that the call lacks something, or its longest wait.
-func (s shares) Ask(inv *core.Invocation) core.Verdict {
-	var all family.Answers
-	patience := family.Patience(inv)
-	for _, c := range s.shared {
-		if w := c.leased(inv, s.Rules); w != nil && all.Add(w.Ask(inv, inv.Units(), patience)) {
-			break
-		}
+// Limit is the one that the call counts in.
+func (s *sharing) Limit(inv *core.Invocation, i int) (family.Shared, int64) {
+	if i > 0 {
+		return nil, 0
 	}
-	return all.Verdict
+	return s.leased(inv, s.rs), inv.Units()
 }
 
-// Take lets every rule take. It returns the first refusal, or else the longest wait.
-func (s shares) Take(inv *core.Invocation) core.Verdict {
-	var all family.Answers
-	patience := family.Patience(inv)
-	for _, c := range s.shared {
-		if w := c.leased(inv, s.Rules); w != nil && all.Add(w.Take(inv, inv.Units(), patience)) {
-			break
-		}
-	}
-	return all.Verdict
-}
-
-// Wants has the call want what it doesn't hold.
-func (s shares) Wants(inv *core.Invocation) {
-	patience := family.Patience(inv)
-	for _, c := range s.shared {
-		if w := c.leased(inv, s.Rules); w != nil {
-			w.Want(inv, inv.Units(), patience)
-		}
-	}
-}
+// Direct reports whether no call waits for its turn.
+func (s *sharing) Direct() bool { return s.rule.Behavior != Throttle }

@@ -89,7 +89,10 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 	}
 	rs := new(Rules)
 	rs.controllers, rs.shadows = family.ByMode(controllers, func(c *controller) spec.Mode { return c.rule.Mode })
-	rs.controllers, rs.shared = split(rs.controllers)
+	rs.controllers, rs.sharing = split(rs.controllers)
+	for _, c := range rs.sharing {
+		rs.shared = append(rs.shared, &sharing{c, rs})
+	}
 	rs.takers = slices.Clone(rs.controllers)
 	slices.SortStableFunc(rs.takers, func(a, b *controller) int {
 		return cmp.Or(a.rule.breadth()-b.rule.breadth(), cmp.Compare(a.rule.abundance(), b.rule.abundance()))

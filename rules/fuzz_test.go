@@ -15,7 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/host"
@@ -217,10 +219,15 @@ func requireLoads(t *testing.T, set Set) {
 	t.Helper()
 	e, err := core.NewEngine(core.Config{Chain: slots.Default(), Host: idle{}, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
+	clock := clocks.NewManual(time.Unix(1, 0))
+	member, err := cluster.Join(cluster.Config{Store: cluster.NewMemory(clock), Clock: clock})
+	require.NoError(t, err)
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+		b.Member = member
 		_, err := set.Compile(b)
 		return err
 	}))
+	member.Close()
 	require.NoError(t, e.Close())
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
@@ -37,6 +38,7 @@ var bases = Set{
 	},
 	Flow: []flow.Rule{
 		{Resource: "a", Threshold: 1}, {Resource: "a", Threshold: 1, Behavior: flow.WarmUpThrottle},
+		{ID: "f", Resource: "a", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}}, {ID: "f", Resource: "a", Threshold: 1, Behavior: flow.Throttle, Cluster: cluster.Rule{Scope: cluster.PerMember}},
 		{Resource: "a", Threshold: 1, Relation: flow.Chain, Ref: "c", Origin: "app"},
 		{Resource: "a", Threshold: 100, MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Share(0.9)},
 	},
@@ -44,6 +46,7 @@ var bases = Set{
 	Adaptive:  []adaptive.Rule{{Resource: "a"}},
 	Breaker:   []breaker.Rule{{Resource: "a", Threshold: 0.5}, {Resource: "*", Exclude: []string{"b"}}, {Resource: "a", Strategy: breaker.SlowRatio, SlowRT: 1}},
 	Outlier:   []outlier.Rule{{Resource: "a", Threshold: 0.5}},
+	Cluster:   []Cluster{{Redis: "redis://cache:6379/0", Namespace: "n", Members: 2}},
 	Groups:    []gateway.Group{{ID: "g", Paths: []gateway.Path{{Path: "/a"}, {Path: "/a/*", Match: spec.MatchPrefix}}}},
 	Gateway: []gateway.Rule{
 		{Route: "a", Threshold: 1}, {Route: "a", Param: gateway.ClientIP, Threshold: 1, Burst: 1},
@@ -68,6 +71,10 @@ var nasty = map[reflect.Type][]any{
 	},
 	reflect.TypeFor[[]gateway.Path](): {
 		[]gateway.Path(nil), []gateway.Path{{Path: "/"}}, []gateway.Path{{Path: "a", Match: spec.MatchRegex}, {Path: "/*/b", Match: spec.MatchPath}}, []gateway.Path{{Path: "\xff"}}, []gateway.Path{{Path: "/\n"}},
+	},
+	reflect.TypeFor[cluster.Rule](): {
+		cluster.Rule{}, cluster.Rule{Scope: cluster.Global}, cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: 3 * time.Millisecond},
+		cluster.Rule{OnFailure: cluster.Open}, cluster.Rule{Scope: 9}, cluster.Rule{Scope: cluster.Global, Timeout: math.MaxInt64},
 	},
 	reflect.TypeFor[hotspot.Index](): {hotspot.Index{}, hotspot.At(0), hotspot.At(-1), hotspot.At(1000), hotspot.At(math.MaxInt)},
 	reflect.TypeFor[[]hotspot.Exception](): {
@@ -145,6 +152,8 @@ func normalize(set Set) (_ Set, err error) {
 	set.Groups, e = spec.Normalize(core.KindNone, set.Groups, gateway.Group.Normalized)
 	keep(e)
 	set.Gateway, e = spec.Normalize(core.KindNone, set.Gateway, gateway.Rule.Normalized)
+	keep(e)
+	set.Cluster, e = spec.Normalize(core.KindNone, set.Cluster, Cluster.Normalized)
 	keep(e)
 	_, e = gateway.NewTable(set.Groups, set.Gateway)
 	keep(e)

@@ -29,45 +29,70 @@ func checkShared[R spec.Rule[R]](b *core.RulesetBuilder, kind core.Kind, rules [
 const needsStore = "needs a store that the members share: say `cluster: {redis: URL}` at the top of the rule file, " +
 	"with what opens it in api.Config.Stores, or set api.Config.Cluster.Store"
 
-// SharedWindow is a window of a rule that a cluster shares, at one resource, or for one caller or value
-// there. Calls take of it as its lease has units, and fetch what they lack, see core.Fetcher. It
-// is safe for concurrent use.
+// Shared is a limit of a rule that a cluster shares, at one resource, or for one caller or value
+// there: a [SharedWindow], a [SharedThrottle] or a [SharedSemaphore]. Calls take of it as its lease has, and
+// fetch what they lack, see core.Fetcher. It is safe for concurrent use.
+type Shared interface {
+	core.Holder
+	// Ask says what the rule makes of a call of n units.
+	Ask(inv *core.Invocation, n int64) core.Verdict
+	// Take takes n units of the lease. A call for which there are none fetches them later.
+	Take(inv *core.Invocation, n int64) core.Verdict
+	// Want has a call that has taken, and perhaps waited, want n units unless it still holds them.
+	Want(inv *core.Invocation, n int64)
+	// Shadow takes n units for a rule in shadow mode, and reports whether that would have refused the
+	// call. A call never waits for such a rule: one that lacks units passes, and has more fetched for those
+	// after it.
+	Shadow(inv *core.Invocation, n int64) (refuses bool)
+	// RetryAfter is how long after now one unit may fit; false if nobody can say.
+	RetryAfter(now int64) (time.Duration, bool)
+	// Explain is Ask, with what it goes by, and without a trace.
+	Explain(inv *core.Invocation, n int64, j *core.Judgement) core.Measure
+
+	figures() cluster.WindowFigures
+}
+
+// SharedWindow is a window that members share.
 type SharedWindow struct {
-	fetcher fetcher
-	window  *cluster.Window
-	refusal *core.BlockError
+	fetcher  fetcher
+	window   *cluster.Window
+	refusal  *core.BlockError
+	interval time.Duration
+	borrows  bool
 }
 
-// NewSharedWindow returns the window of a key, which refuses calls with refusal. The rule that it is of has
-// been checked: see cluster.Rule.
-func NewSharedWindow(m *cluster.Member, key string, c cluster.WindowConfig, refusal *core.BlockError) *SharedWindow {
-	w, err := m.Window(key, c)
+// NewSharedWindow returns the window of a key, which refuses calls with refusal. In one that borrows,
+// prioritized calls wait for a coming bucket. The rule that it is of has been checked: see cluster.Rule.
+func NewSharedWindow(m *cluster.Member, key string, c cluster.WindowConfig, borrows bool, refusal *core.BlockError) *SharedWindow {
+	return &SharedWindow{fetcher{m}, must(m.Window(key, c)), refusal, c.Shape.Interval, borrows}
+}
+
+// must is for what was checked.
+func must[T any](limit T, err error) T {
 	if err != nil {
-		panic(err) // the rule was checked
+		panic(err)
 	}
-	return &SharedWindow{fetcher{m}, w, refusal}
+	return limit
 }
 
-// Ask says what the rule makes of a call of n units, which would wait less than patience for a coming
-// bucket.
-func (w *SharedWindow) Ask(inv *core.Invocation, n int64, patience time.Duration) core.Verdict {
+// Ask is that of [Shared].
+func (w *SharedWindow) Ask(inv *core.Invocation, n int64) core.Verdict {
 	if r, wait := inv.HeldFor(w); r != nil {
 		return w.waits(wait)
 	}
-	switch w.window.Ask(inv.Now(), n) {
-	case cluster.Fits:
+	a := w.window.Ask(inv.Now(), n)
+	if a == cluster.Fits {
 		return core.Verdict{}
-	case cluster.Refuses:
-		if patience == 0 {
-			return core.Verdict{Block: w.refusal}
-		}
+	}
+	patience := w.patience(inv)
+	if a == cluster.Refuses && patience == 0 {
+		return core.Verdict{Block: w.refusal}
 	}
 	return inv.Want(w.fetcher, w.want(n, patience))
 }
 
-// Take takes n units of the lease. A call that waits, or for which there are none, fetches them
-// later.
-func (w *SharedWindow) Take(inv *core.Invocation, n int64, patience time.Duration) core.Verdict {
+// Take is that of [Shared]. A call that waits fetches units later, too.
+func (w *SharedWindow) Take(inv *core.Invocation, n int64) core.Verdict {
 	if r, wait := inv.HeldFor(w); r != nil {
 		return w.waits(wait)
 	}
@@ -76,7 +101,7 @@ func (w *SharedWindow) Take(inv *core.Invocation, n int64, patience time.Duratio
 			inv.ReserveLeased(w, n, token)
 			return core.Verdict{}
 		}
-		if patience == 0 && w.refuses(inv.Now(), n) {
+		if w.patience(inv) == 0 && w.refuses(inv.Now(), n) {
 			return core.Verdict{Block: w.refusal}
 		}
 	}
@@ -84,19 +109,18 @@ func (w *SharedWindow) Take(inv *core.Invocation, n int64, patience time.Duratio
 	return core.Verdict{}
 }
 
-// Want has a call that has taken, and perhaps waited, want n units unless it still holds them.
-func (w *SharedWindow) Want(inv *core.Invocation, n int64, patience time.Duration) {
+// Want is that of [Shared].
+func (w *SharedWindow) Want(inv *core.Invocation, n int64) {
 	if r, wait := inv.HeldFor(w); r != nil {
 		if wait > 0 || w.window.Holds(inv.Now(), r.Token) {
 			return
 		}
 		inv.HandBack(r)
 	}
-	inv.Want(w.fetcher, w.want(n, patience))
+	inv.Want(w.fetcher, w.want(n, w.patience(inv)))
 }
 
-// Shadow takes n units for a rule in shadow mode, and reports whether that would have refused the call. A
-// call never waits for such a rule: one that lacks units passes, and has more fetched for those after it.
+// Shadow is that of [Shared].
 func (w *SharedWindow) Shadow(inv *core.Invocation, n int64) (refuses bool) {
 	if token, ok := w.window.TryAdd(inv.Now(), n); ok {
 		inv.ReserveUnits(w, n, token)
@@ -114,9 +138,17 @@ func (w *SharedWindow) refuses(now, n int64) bool {
 // GiveBack gives back what a call took that does not run with it.
 func (w *SharedWindow) GiveBack(r *core.Reservation, _ int64) { w.window.Cancel(r.Token, r.Units) }
 
-// RetryAfter is how long after now one unit may fit; false if it never will.
+// RetryAfter is that of [Shared].
 func (w *SharedWindow) RetryAfter(now int64) (time.Duration, bool) {
 	return w.window.RetryAfter(now, 1)
+}
+
+// patience is less than how long a call waits for a coming bucket: a prioritized one, once.
+func (w *SharedWindow) patience(inv *core.Invocation) time.Duration {
+	if !w.borrows || !inv.Prioritized() || !inv.Patient() {
+		return 0
+	}
+	return inv.Engine().Config().OccupyTimeout
 }
 
 func (w *SharedWindow) waits(wait time.Duration) core.Verdict {
@@ -132,20 +164,27 @@ func (w *SharedWindow) want(n int64, patience time.Duration) core.Want {
 	}
 }
 
-// Explain is Ask, with what it goes by, and without a trace.
-func (w *SharedWindow) Explain(inv *core.Invocation, n int64, of string, j *core.Judgement) core.Measure {
+// Explain is that of [Shared].
+func (w *SharedWindow) Explain(inv *core.Invocation, n int64, j *core.Judgement) core.Measure {
 	f := w.window.Figures()
 	switch wait, known := w.window.RetryAfter(inv.Now(), n); {
 	case wait > 0 || !known:
 		j.Refuse(inv, wait, known)
 		j.About = known
 	case f.Away:
-		j.Why = "the store of the cluster is away"
+		j.Why = storeAway
 	case f.Leased < n:
-		j.Why = "the store of the cluster would be asked"
+		j.Why = wouldAsk
 	}
-	return core.Measure{Of: of + ", on a lease", Measured: float64(f.Leased), Limit: float64(f.Limit)}
+	return core.Measure{Of: "units in " + w.interval.String() + ", on a lease", Measured: float64(f.Leased), Limit: float64(f.Limit)}
 }
+
+const (
+	storeAway = "the store of the cluster is away"
+	wouldAsk  = "the store of the cluster would be asked"
+)
+
+func (w *SharedWindow) figures() cluster.WindowFigures { return w.window.Figures() }
 
 // fetcher fetches what calls lack.
 type fetcher struct{ *cluster.Member }
@@ -166,19 +205,84 @@ func (f fetcher) Fetch(ctx context.Context, atMost time.Duration, wants []core.W
 	return nil
 }
 
-// Patience is less than how long a call waits for a coming bucket: a prioritized one, once.
-func Patience(inv *core.Invocation) time.Duration {
-	if !inv.Prioritized() || !inv.Patient() {
-		return 0
-	}
-	return inv.Engine().Config().OccupyTimeout
+// SharedRule is a rule in force whose limits a cluster shares, at one resource.
+type SharedRule interface {
+	// Limit is the i-th limit of the rule that the call takes of, and how many units; nil if there are
+	// not so many.
+	Limit(inv *core.Invocation, i int) (Shared, int64)
 }
 
-// Answers are what several shared limits say of a call.
-type Answers struct{ core.Verdict }
+// SharedRules are those of one family at one resource, as they are asked. They implement
+// core.Sharer.
+type SharedRules []SharedRule
 
-// Add adds what one says, and reports whether that is a refusal.
-func (a *Answers) Add(v core.Verdict) (refused bool) {
+// Sharer is them as what Shares returns, nil for none.
+func (rs SharedRules) Sharer() core.Sharer {
+	if len(rs) == 0 {
+		return nil
+	}
+	return rs
+}
+
+// Direct reports whether there is one limit, and no call waits for its turn there: nobody else needs to be
+// asked before it takes.
+func (rs SharedRules) Direct() bool {
+	direct, ok := rs[0].(interface{ Direct() bool })
+	return len(rs) == 1 && ok && direct.Direct()
+}
+
+// Ask returns the first refusal, or else that the call lacks something, or its longest wait.
+func (rs SharedRules) Ask(inv *core.Invocation) core.Verdict {
+	var all answers
+	for _, r := range rs {
+		for i := 0; ; i++ {
+			l, n := r.Limit(inv, i)
+			if l == nil {
+				break
+			}
+			if all.add(l.Ask(inv, n)) {
+				return all.Verdict
+			}
+		}
+	}
+	return all.Verdict
+}
+
+// Take lets every rule take. It returns the first refusal, or else the longest wait.
+func (rs SharedRules) Take(inv *core.Invocation) core.Verdict {
+	var all answers
+	for _, r := range rs {
+		for i := 0; ; i++ {
+			l, n := r.Limit(inv, i)
+			if l == nil {
+				break
+			}
+			if all.add(l.Take(inv, n)) {
+				return all.Verdict
+			}
+		}
+	}
+	return all.Verdict
+}
+
+// Wants has the call want what it doesn't hold.
+func (rs SharedRules) Wants(inv *core.Invocation) {
+	for _, r := range rs {
+		for i := 0; ; i++ {
+			l, n := r.Limit(inv, i)
+			if l == nil {
+				break
+			}
+			l.Want(inv, n)
+		}
+	}
+}
+
+// answers are what several shared limits say of a call.
+type answers struct{ core.Verdict }
+
+// add adds what one says, and reports whether that is a refusal.
+func (a *answers) add(v core.Verdict) (refused bool) {
 	switch {
 	case v.Block != nil && !v.Lacks():
 		a.Verdict = v

@@ -25,8 +25,8 @@ func NewSharedFigures(m *cluster.Member) SharedFigures {
 }
 
 // Add adds those of one of its limits.
-func (f *SharedFigures) Add(w *SharedWindow) {
-	x := w.window.Figures()
+func (f *SharedFigures) Add(l Shared) {
+	x := l.figures()
 	f.Leased += x.Leased
 	f.Refused += x.Refused
 	f.Requests += x.Requests

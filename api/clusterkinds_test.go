@@ -1,0 +1,375 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/flow"
+)
+
+var (
+	turns = flow.Rule{
+		ID: "turns", Resource: "orders", Threshold: 10, Behavior: flow.Throttle, MaxWait: 10 * time.Second,
+		Cluster: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed},
+	}
+	permits = flow.Rule{
+		ID: "permits", Resource: "orders", Threshold: 10, Metric: flow.Concurrency,
+		Cluster: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed},
+	}
+)
+
+// withFailure is the rule with another OnFailure.
+func withFailure(r flow.Rule, on cluster.OnFailure) flow.Rule {
+	r.Cluster.OnFailure = on
+	return r
+}
+
+// open makes calls at a Guard until one is refused, or so many run.
+func (f *fleet) open(g *api.Guard, most int, opts ...api.Option) (entries []api.Admitted) {
+	for range most {
+		entry, err := g.Entry(f.Context(), "orders", opts...)
+		if err != nil {
+			break
+		}
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+func exitAll(entries []api.Admitted) {
+	for _, e := range entries {
+		e.Exit()
+	}
+}
+
+// The calls of all members come one after the other, as far apart as the rule says, and no turn is left out.
+func TestMembersShareAThrottle(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		t.Run(fmt.Sprint(n, " members"), func(t *testing.T) {
+			f := newFleet(t, n, turns)
+			began, last := f.clock.Now(), int64(0)
+			for i := range 30 {
+				require.True(t, f.call(f.guards[i%n]))
+				if i > 0 {
+					require.GreaterOrEqual(t, time.Duration(f.clock.Now()-last), 100*time.Millisecond-100*time.Microsecond, "clocks may differ by a thousandth")
+				}
+				last = f.clock.Now()
+			}
+			assert.InDelta(t, 2.9, time.Duration(last-began).Seconds(), 0.1)
+		})
+	}
+}
+
+// A call whose turn is too far away is refused at once, and told when to come again. A turn that was
+// given stays so.
+func TestASharedThrottleRefuses(t *testing.T) {
+	rule := turns
+	rule.MaxWait = 30 * time.Millisecond
+	f := newFleet(t, 2, rule)
+	require.True(t, f.call(f.guards[0]))
+	_, err := f.guards[1].Entry(t.Context(), "orders")
+	var block *api.BlockError
+	require.ErrorAs(t, err, &block)
+	assert.Equal(t, "turns", block.Rule)
+	wait, known := block.RetryAfter()
+	require.True(t, known)
+	assert.InDelta(t, 0.07, wait.Seconds(), 0.01)
+	f.clock.Advance(wait + time.Millisecond)
+	began := f.clock.Now()
+	require.True(t, f.call(f.guards[1]))
+	assert.InDelta(t, 0.03, time.Duration(f.clock.Now()-began).Seconds(), 0.01)
+
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, f.clock.Now()).Add(5*time.Millisecond))
+	defer cancel()
+	f.clock.Advance(90 * time.Millisecond)
+	_, err = f.guards[0].Entry(ctx, "orders")
+	require.Error(t, err, "its deadline comes first")
+}
+
+// However many members there are, no more units are in flight than the limit, and those that one gives back
+// another can have.
+func TestMembersShareConcurrency(t *testing.T) {
+	f := newFleet(t, 3, permits)
+	var all []api.Admitted
+	for range 20 { // what a member holds for its next calls comes back after a while
+		for _, g := range f.guards {
+			all = append(all, f.open(g, 2)...)
+			require.LessOrEqual(t, len(all), 10)
+		}
+		f.clock.Advance(50 * time.Millisecond)
+	}
+	assert.Len(t, all, 10)
+	_, err := f.guards[0].Entry(t.Context(), "orders")
+	var block *api.BlockError
+	require.ErrorAs(t, err, &block)
+	_, known := block.RetryAfter()
+	assert.False(t, known, "it depends on calls that exit")
+
+	f.clock.Advance(10 * time.Second) // long calls keep their permits
+	assert.Empty(t, f.open(f.guards[1], 1))
+	exitAll(all)
+	f.clock.Advance(time.Second)
+	all = f.open(f.guards[2], 20)
+	assert.Len(t, all, 10)
+	exitAll(all)
+}
+
+// A call that another rule refuses gives its units back.
+func TestARefusedCallGivesSharedPermitsBack(t *testing.T) {
+	f := newFleet(t, 1, permits)
+	g := f.guards[0]
+	none := orders
+	none.Threshold = 1
+	require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{permits, none}}))
+	exitAll(f.open(g, 1))
+	for range 50 {
+		require.Empty(t, f.open(g, 1))
+	}
+	require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{permits}}))
+	all := f.open(g, 20)
+	assert.Len(t, all, 10)
+	exitAll(all)
+}
+
+// Turns and permits that were given count on under a new threshold, and no permit of a call that runs is lost.
+func TestSharedTurnsAndPermitsAreReloaded(t *testing.T) {
+	f := newFleet(t, 2, permits)
+	load := func(r flow.Rule) {
+		for _, g := range f.guards {
+			require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{r}}))
+		}
+	}
+	all := f.open(f.guards[0], 6)
+	require.Len(t, all, 6)
+	more := permits
+	more.Threshold = 12
+	load(more)
+	f.clock.Advance(200 * time.Millisecond)
+	rest := f.open(f.guards[1], 20)
+	assert.Len(t, rest, 6)
+	exitAll(all)
+	exitAll(rest)
+	f.clock.Advance(time.Second)
+	load(permits)
+	all = f.open(f.guards[1], 20)
+	assert.Len(t, all, 10)
+	exitAll(all)
+
+	load(turns)
+	require.True(t, f.call(f.guards[0]))
+	slower := turns
+	slower.Threshold = 2
+	load(slower)
+	began := f.clock.Now()
+	require.True(t, f.call(f.guards[1]))
+	assert.InDelta(t, 0.5, time.Duration(f.clock.Now()-began).Seconds(), 0.01)
+}
+
+// In shadow mode, such rules keep no call waiting and none out.
+func TestSharedTurnsAndPermitsInShadowMode(t *testing.T) {
+	for _, rule := range []flow.Rule{turns, permits} {
+		t.Run(rule.ID, func(t *testing.T) {
+			rule.Mode, rule.MaxWait = api.Shadow, 0
+			if rule.Behavior == flow.Throttle {
+				rule.MaxWait = time.Millisecond
+			}
+			f := newFleet(t, 2, rule)
+			var all []api.Admitted
+			for range 3 {
+				for _, g := range f.guards {
+					all = append(all, f.open(g, 30)...)
+				}
+				f.clock.Advance(20 * time.Millisecond)
+			}
+			assert.Len(t, all, 180)
+			exitAll(all)
+			figures := f.guards[0].Engine().Rules().RuleFigures()[0]
+			assert.Zero(t, figures.Refused)
+			assert.Positive(t, figures.ShadowBlocked)
+			assert.Empty(t, f.clock.Slept())
+		})
+	}
+}
+
+// While the store is away, throttles and limits of concurrency do as they say as well: with local, each of two members
+// has half.
+func TestStoreOfSharedTurnsAndPermitsIsAway(t *testing.T) {
+	for on, want := range map[cluster.OnFailure]struct{ permits, turns int }{
+		cluster.Closed: {0, 0}, cluster.Open: {40, 40}, cluster.Local: {5, 5},
+	} {
+		t.Run(on.String(), func(t *testing.T) {
+			away := func(rule flow.Rule) *fleet {
+				f := newFleet(t, 0)
+				store := &outage{Memory: cluster.NewMemory(f.clock)}
+				f.store, f.members = store, 2
+				store.away.Store(true)
+				f.join(withFailure(rule, on))
+				f.pour(20)
+				f.clock.Advance(3 * time.Second)
+				return f
+			}
+			f := away(permits)
+			all := f.open(f.guards[0], 40)
+			assert.Len(t, all, want.permits)
+			assert.Contains(t, f.line("permits"), "store away")
+			exitAll(all)
+
+			rule := turns
+			rule.MaxWait = 10 * time.Millisecond
+			f = away(rule)
+			slept, ran := len(f.clock.Slept()), 0
+			for range 40 {
+				if f.call(f.guards[0]) {
+					ran++
+				}
+				f.clock.Advance(25 * time.Millisecond)
+			}
+			assert.InDelta(t, want.turns, ran, 1)
+			if on != cluster.Local {
+				assert.Len(t, f.clock.Slept(), slept, "nobody waits for it")
+			}
+		})
+	}
+}
+
+// slow is a store that never answers in time.
+type slow struct{ cluster.Store }
+
+func (slow) Start(context.Context, []cluster.Command, func()) {}
+
+// However many shared limits a call lacks, it waits for the store no longer than one timeout in all; and after
+// a few calls nobody waits.
+func TestACallUnderThreeSharedRulesWaitsForOneTimeout(t *testing.T) {
+	for _, on := range []cluster.OnFailure{cluster.Local, cluster.Open, cluster.Closed} {
+		t.Run(on.String(), func(t *testing.T) {
+			f := newFleet(t, 0)
+			f.store = slow{cluster.NewMemory(f.clock)}
+			f.join(withFailure(orders, on), withFailure(turns, on), withFailure(permits, on))
+			waited := 0
+			for range 30 {
+				before := len(f.clock.Slept())
+				_ = f.call(f.guards[0])
+				total := time.Duration(0)
+				for _, d := range f.clock.Slept()[before:] {
+					if total += d; d > 0 {
+						waited++
+					}
+				}
+				require.LessOrEqual(t, total, cluster.DefaultTimeout)
+				f.clock.Advance(500 * time.Millisecond) // turns of the throttle are to have come
+			}
+			assert.LessOrEqual(t, waited, 20)
+		})
+	}
+}
+
+// counted is a store that counts its round trips.
+type counted struct {
+	*cluster.Memory
+	trips atomic.Int64
+}
+
+func (s *counted) Start(ctx context.Context, batch []cluster.Command, done func()) {
+	s.trips.Add(1)
+	s.Memory.Start(ctx, batch, done)
+}
+
+// What a call lacks of several limits it fetches in one round.
+func TestSharedLimitsAreFetchedInOneRound(t *testing.T) {
+	f := newFleet(t, 0)
+	store := &counted{Memory: cluster.NewMemory(f.clock)}
+	f.store = store
+	f.join(orders, turns, permits)
+	f.clock.Advance(150 * time.Millisecond)
+	before := store.trips.Load()
+	require.True(t, f.call(f.guards[0]))
+	assert.EqualValues(t, 1, store.trips.Load()-before)
+}
+
+// A call that has its turn or its permits at hand allocates nothing, nor does one that is refused without the
+// store.
+func TestSharedTurnsAndPermitsAllocateNothing(t *testing.T) {
+	fast := turns
+	fast.Threshold, fast.MaxWait = 1e6, time.Millisecond
+	f := newFleet(t, 1, fast)
+	next := func() {
+		f.clock.Advance(time.Microsecond)
+		f.call(f.guards[0])
+	}
+	for range 50_000 { // until leases are as large as the demand
+		next()
+	}
+	assert.Zero(t, testing.AllocsPerRun(1000, next))
+
+	f = newFleet(t, 1, permits)
+	exitAll(f.open(f.guards[0], 5))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(f.guards[0]) }))
+	all := f.open(f.guards[0], 10)
+	assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(f.guards[0]) }))
+	exitAll(all)
+}
+
+// Explain says what is at hand, and leaves no trace.
+func TestExplainSharedTurnsAndPermits(t *testing.T) {
+	f := newFleet(t, 1, turns)
+	explain := func() api.Explanation {
+		before := f.line("turns") + f.line("permits")
+		x, err := f.guards[0].Explain(t.Context(), "orders")
+		require.NoError(t, err)
+		require.Equal(t, before, f.line("turns")+f.line("permits"))
+		return x
+	}
+	assert.Equal(t, "the store of the cluster would be asked", explain().Rules[0].Why)
+	brief := turns
+	brief.MaxWait = 10 * time.Millisecond
+	require.NoError(t, f.guards[0].LoadRules(api.RuleSet{Flow: []flow.Rule{brief}}))
+	require.True(t, f.call(f.guards[0]))
+	x := explain()
+	assert.Equal(t, core.Refused, x.Outcome)
+	assert.False(t, x.Next.IsZero())
+
+	require.NoError(t, f.guards[0].LoadRules(api.RuleSet{Flow: []flow.Rule{permits}}))
+	assert.Equal(t, core.Passes, explain().Outcome)
+	all := f.open(f.guards[0], 20)
+	x = explain()
+	assert.Equal(t, core.Refused, x.Outcome)
+	assert.Equal(t, core.Measure{Of: "units in flight, held by this member", Measured: 10, Limit: 10}, x.Rules[0].Measures[0])
+	exitAll(all)
+}
+
+// The tree tells of them what it tells of windows.
+func TestFiguresOfSharedTurnsAndPermits(t *testing.T) {
+	f := newFleet(t, 1, turns, permits)
+	f.pour(5)
+	for _, r := range f.guards[0].Engine().Rules().RuleFigures() {
+		figures := r.Details.(family.SharedFigures)
+		assert.Positive(t, figures.Requests, r.ID)
+		assert.Positive(t, figures.Waited, r.ID)
+		assert.Equal(t, "up", figures.Store, r.ID)
+	}
+}
+
+// What members can't share is refused with a sentence.
+func TestSharedTurnsThatCannotBeCounted(t *testing.T) {
+	for want, change := range map[string]func(*flow.Rule){
+		"members share turns that are at least 1µs apart":      func(r *flow.Rule) { r.Threshold = 2e6 },
+		"members share turns that are at most 24h0m0s apart":   func(r *flow.Rule) { r.Threshold, r.Interval = 0.5, 24*time.Hour },
+		"flow[0].cluster: has no meaning for behavior tokenBu": func(r *flow.Rule) { r.Behavior, r.MaxWait = flow.TokenBucket, 0 },
+		"flow[0].cluster: has no meaning for behavior warmUpT": func(r *flow.Rule) { r.Behavior = flow.WarmUpThrottle },
+		"a cluster shares limits up to":                        func(r *flow.Rule) { r.Threshold, r.Interval = 2e9, 24*time.Hour },
+	} {
+		rule := turns
+		change(&rule)
+		assert.ErrorContains(t, newGuard(t, api.Config{}).LoadRules(api.RuleSet{Flow: []flow.Rule{rule}}), want)
+	}
+}
