@@ -117,15 +117,18 @@ func (w *Window) cancelAway(token, n int64) {
 	}
 }
 
-// holdsAway is Holds for what the fallback granted.
-func (w *Window) holdsAway(token int64) bool {
+// holdsAway is Holds for what was granted without the store: until that is back, and what counts in the
+// fallback's window in its bucket only. It needs mu.
+func (w *Window) holdsAway(now, token int64) bool {
 	if token&(1<<tokenBits-1) != fromFallback {
-		return true
+		return w.fallback.on
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	own := w.fallback.own
-	return own != nil && own.Within(token>>tokenBits, math.MaxInt64)
+	if own == nil {
+		return false
+	}
+	current, _ := own.TryAdd(0, now, 0, math.MaxInt64)
+	return current == token>>tokenBits
 }
 
 // retryAway is RetryAfter while the store is away. It needs mu.

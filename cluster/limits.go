@@ -96,6 +96,34 @@ func limitOf[T any](m *Member, key string, made func() *T) (limit *T, ok bool) {
 	return limit, true
 }
 
+// shapes are the windows that names had last: a name has another window for each shape.
+type shapes map[string]weakly[Window]
+
+// latest notes that a name has a window, and returns the one of another shape that it had before,
+// nil if there is none.
+func (s *shapes) latest(m *Member, name string, w *Window) (old *Window) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if h, ok := (*s)[name]; ok {
+		if old = h.p.Value(); old == w {
+			return nil
+		}
+	}
+	if *s == nil {
+		*s = shapes{}
+	}
+	mine := weakly[Window]{shared.MakeWeak(w)}
+	(*s)[name] = mine
+	runtime.AddCleanup(w, func(name string) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if (*s)[name] == mine {
+			delete(*s, name)
+		}
+	}, name)
+	return old
+}
+
 // each calls f for all limits that there are.
 func (m *Member) each(f func(handled)) {
 	m.mu.Lock()

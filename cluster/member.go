@@ -55,6 +55,7 @@ type Member struct {
 	agenda agenda
 	shards map[int]*shard
 	limits limits
+	shapes shapes
 	presence
 	wallAhead int64 // of the clock, when it was last looked at
 }

@@ -91,7 +91,7 @@ func (m *Member) flush() {
 		if s == nil {
 			return
 		}
-		now := m.clock.Now()
+		now := m.now()
 		b := &batch{member: m, shard: s, commands: make([]Command, 0, len(keys)), keys: keys[:0]}
 		for _, k := range keys {
 			if c := k.command(now); c != nil {

@@ -78,8 +78,8 @@ type Window struct {
 	waited   int64
 }
 
-// Window returns the window of a key. All that use the same key and shape have one. It does nothing by
-// itself until it is used, and needs no closing.
+// Window returns the window of a key. All that use the same key and shape have one; one of another shape begins
+// with what the one before it has admitted here, if that is still in use. It needs no closing.
 func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 	if err := cfg.Shape.Validate(); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
@@ -94,7 +94,8 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 		return nil, errThreshold
 	}
 	shape := fmt.Sprintf("%d/%d/%t", cfg.Shape.Interval, cfg.Shape.Buckets, cfg.Shape.Strict)
-	key = m.Key("window", key, shape)
+	name := key
+	key = m.Key("window", name, shape)
 	shard := m.shardOf(key)
 	w, ok := limitOf(m, key, func() *Window {
 		w := &Window{m: m, key: key, shard: shard, horizon: horizonOf(width), active: 1, aheadAt: never, backAt: never}
@@ -106,6 +107,9 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 		return nil, errOtherKind
 	}
 	w.Configure(cfg.Threshold, cfg.Rule)
+	if old := m.shapes.latest(m, name, w); old != nil {
+		w.succeed(old)
+	}
 	return w, nil
 }
 
@@ -277,13 +281,14 @@ func (w *Window) Cancel(token, n int64) {
 }
 
 // Holds reports whether a call that was granted units, and has waited since, may run at now: their
-// bucket is current.
+// bucket is current, or, for what was granted without the store, that of the fallback is, and the store is away
+// still. A call that may not gives them back and wants others.
 func (w *Window) Holds(now, token int64) bool {
-	if token&(1<<tokenBits-1) != fromLot {
-		return w.holdsAway(token)
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if token&(1<<tokenBits-1) != fromLot {
+		return w.holdsAway(now, token)
+	}
 	l := w.lots.find(uint32(token >> tokenBits))
 	return l != nil && l.epoch == w.epoch && now >= l.starts && now < l.ends
 }
@@ -326,12 +331,9 @@ func (w *Window) Figures() WindowFigures {
 	}
 }
 
-// Succeed has the window begin with what another one, whose place it takes, has admitted and
-// still counts.
-func (w *Window) Succeed(old *Window) {
-	if w == old {
-		return
-	}
+// succeed has the window begin with what another one, whose place it takes, has admitted and
+// still counts: the store is told at once.
+func (w *Window) succeed(old *Window) {
 	old.mu.Lock()
 	now := w.m.clock.Now()
 	old.roll(now)
@@ -342,11 +344,17 @@ func (w *Window) Succeed(old *Window) {
 	old.mu.Unlock()
 
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	for _, e := range entries {
-		to := w.account.of(w.ring.Bucket(old.ring.Begins(e.bucket+1) - 1))
-		to.own += e.counted + e.own + e.told
-		to.at = now
+		if n := e.counted + e.own + e.told; n > 0 {
+			to := w.account.of(w.ring.Bucket(old.ring.Begins(e.bucket+1) - 1))
+			to.own += n
+			to.at = now
+		}
+	}
+	post := w.account.owes() && w.want(now)
+	w.mu.Unlock()
+	if post {
+		w.m.flush()
 	}
 }
 

@@ -196,8 +196,8 @@ func (w *Window) hasCommand(now int64) bool {
 		return true
 	case len(w.backs) > 0 && now >= w.backAt:
 		return true
-	case w.fallback.on:
-		return true // the store is back, or may be
+	case w.fallback.on, w.account.owes():
+		return true // the store is back, or may be, or knows too little
 	case w.short > 0 && now >= w.pause:
 		return true
 	case !w.leases():

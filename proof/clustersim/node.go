@@ -51,6 +51,7 @@ func (n *Node) Share(book *Book) *Caller {
 // Take is a call of so many units, as the engine makes it: ask, fetch what lacks, take. It may
 // borrow if borrow isn't 0.
 func (c *Caller) Take(units int64, borrow time.Duration) {
+	defer c.node.Clock.wake() // calls that this one has woken
 	c.Calls++
 	now := c.node.Clock.Now()
 	switch c.Window.Ask(now, units) {

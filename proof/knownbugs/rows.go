@@ -202,5 +202,7 @@ var sections = []section{
 		{165, "Sentinel", "a dashboard that saves removes the rules that it was not shown", ""},
 		{166, "Sentinel", "a form on a page of another site sets rules", ""},
 		{167, "Penstock", "a second that has only begun is told, and never asked for again", ""},
+		{168, "Penstock", "a call that has waited runs with units of an interval that is over", ""},
+		{169, "Penstock", "a shared rule that changes its shape begins with nothing", ""},
 	}},
 }
