@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"hash/fnv"
 	"io"
 )
 
@@ -40,8 +39,7 @@ func digest(secret []byte, parts []string) string {
 // phaseOf is where the buckets of a key begin, in whole microseconds, so that those of different keys
 // begin at different times.
 func phaseOf(key string, width int64) int64 {
-	h := fnv.New64a()
-	_, _ = io.WriteString(h, key)
+	h := sha256.Sum256([]byte(key))
 	const microsecond = 1000
-	return int64(h.Sum64()%uint64(max(1, width/microsecond))) * microsecond
+	return int64(binary.BigEndian.Uint64(h[:])%uint64(max(1, width/microsecond))) * microsecond
 }

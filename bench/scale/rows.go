@@ -29,11 +29,11 @@ type row struct {
 }
 
 var rows = []row{
-	{"two clock readings", clockReadings},
+	{"clock read twice", clockReadings},
 	{"and a shared CAS", exchanges},
 	{"no rule", guarded(rules.Set{}, nil)},
 	{"strict rule", guarded(one(flow.Rule{Threshold: enough}), nil)},
-	{"reject rule, a ring", guarded(one(flow.Rule{Threshold: enough, Window: flow.Ring}), nil)},
+	{"reject, a ring", guarded(one(flow.Rule{Threshold: enough, Window: flow.Ring}), nil)},
 	{"refused, limit 0", guarded(one(flow.Rule{}), nil)},
 	{"100 a second", guarded(one(flow.Rule{Threshold: 100}), nil)},
 	// In 20 ms, as long as a batch of calls: what a second has saved up is not for this to measure.
