@@ -9,37 +9,43 @@ import (
 
 var second = stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}
 
-// While there is room, and where there is none, few calls wait, few commands are sent, and what a window in
-// one process would admit is admitted, evenly.
+// While there is room, and where there is none, few calls wait, none for long, few commands are sent, and what a
+// window in one process would admit is admitted, evenly. docs/cluster.md promises these figures.
 func TestPrice(t *testing.T) {
-	const roundTrip = 2 * time.Millisecond
-	for _, offered := range []float64{0.8, 1.2, 1.5, 2} {
-		o := Play(Setup{Members: 10, Limit: 10_000, Shape: second, RoundTrip: roundTrip, Offered: offered, Units: 1, For: 3 * time.Second}, 1)
-		used, wait := 0.95, 2.0
-		if offered >= 1.5 {
-			used = 0.98
-		}
-		if offered > 1 {
-			wait = 4
-		}
-		switch most := wait * float64(roundTrip) / float64(second.Width()); {
-		case o.Over > 0:
-			t.Errorf("%v offered: %d beyond the limit", offered, o.Over)
-		case o.Used < used:
-			t.Errorf("%v offered: %.3f used", offered, o.Used)
-		case o.Waited > most || o.Longest > 2*roundTrip+roundTrip:
-			t.Errorf("%v offered: %.3f of the calls wait, for up to %v", offered, o.Waited, o.Longest)
-		case o.Requests > 6 || o.Most > 20:
-			t.Errorf("%v offered: %.1f commands a bucket, at most %d", offered, o.Requests, o.Most)
-		case o.Fair < 0.85: // 2,700 units a member: partly chance
-			t.Errorf("%v offered: one has %.2f of another", offered, o.Fair)
+	length := 12 * time.Second // which is 10,000 units a member and more
+	if testing.Short() {
+		length = 3 * time.Second
+	}
+	for _, roundTrip := range []time.Duration{time.Millisecond, 5 * time.Millisecond} {
+		for _, offered := range []float64{0.8, 0.95, 1.2, 1.5, 2} {
+			o := Play(Setup{Members: 10, Limit: 10_000, Shape: second, RoundTrip: roundTrip, Offered: offered, Units: 1, For: length}, 1)
+			used, wait := 0.95, 2.0
+			if offered >= 1.5 {
+				used = 0.98
+			}
+			if offered > 1 {
+				wait = 4
+			}
+			longest := 2 * (roundTrip + roundTrip/3) // of which a third varies
+			switch most := wait * float64(roundTrip) / float64(second.Width()); {
+			case o.Over > 0:
+				t.Errorf("%v offered, %v: %d beyond the limit", offered, roundTrip, o.Over)
+			case o.Used < used:
+				t.Errorf("%v offered, %v: %.3f used", offered, roundTrip, o.Used)
+			case o.Waited > most || o.Longest > longest:
+				t.Errorf("%v offered, %v: %.3f of the calls wait, for up to %v", offered, roundTrip, o.Waited, o.Longest)
+			case o.Requests > 6 || o.Most > 20:
+				t.Errorf("%v offered, %v: %.1f commands a bucket, at most %d", offered, roundTrip, o.Requests, o.Most)
+			case o.Fair < 0.9 && !testing.Short():
+				t.Errorf("%v offered, %v: one has %.2f of another", offered, roundTrip, o.Fair)
+			}
 		}
 	}
 }
 
-// Where traffic goes from member to member, the limit follows it.
+// Where all traffic goes from one member to another each interval, the limit follows it within that.
 func TestFollows(t *testing.T) {
-	o := Play(Setup{Members: 20, Limit: 10_000, Shape: second, RoundTrip: time.Millisecond, Offered: 1.2, Units: 1, For: 6 * time.Second, Moves: time.Second}, 1)
+	o := Play(Setup{Members: 20, Limit: 10_000, Shape: second, RoundTrip: 5 * time.Millisecond, Offered: 1.2, Units: 1, For: 6 * time.Second, Moves: time.Second}, 1)
 	if o.Over > 0 || o.Used < 0.95 || o.Most > 20 {
 		t.Errorf("%+v", o)
 	}
