@@ -64,7 +64,7 @@ func pagesOfRules(t *testing.T) []string {
 // Every rule file that is shown loads. One marked bad is refused with the error
 // that is shown after it.
 func TestRuleFilesShown(t *testing.T) {
-	for _, page := range append(pagesOfRules(t), "../README.md") {
+	for _, page := range append(pagesOfRules(t), "../README.md", "migrating.md") {
 		shown := blocks(t, page)
 		for i, b := range shown {
 			if !strings.HasPrefix(b.info, "yaml") {
@@ -90,7 +90,7 @@ func TestRuleFilesShown(t *testing.T) {
 // Every file of Sentinel's that is shown loads, and becomes the native one that is shown after it.
 // One without is refused with the error, or loads with the warning, that is.
 func TestFilesOfSentinelShown(t *testing.T) {
-	shown := blocks(t, "sentinel.md")
+	shown := append(blocks(t, "sentinel.md"), blocks(t, "migrating.md")...)
 	for i, b := range shown {
 		if b.info != "json" {
 			continue

@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +27,8 @@ var (
 	_ = serve
 	_ = load
 	_ = run
+	_ = told
+	_ = after
 	_ = name
 	_ = param
 	_ = args
@@ -69,6 +73,28 @@ func run(ctx context.Context, db *sql.DB, query, id string) (order string, _ err
 		return db.QueryRowContext(ctx, query, id).Scan(&order)
 	})
 	return order, err
+}
+
+func told(ctx context.Context, order string, charge func(context.Context, string) error) {
+	err := api.Do(ctx, "payments", func(ctx context.Context) error {
+		return charge(ctx, order)
+	})
+	switch {
+	case errors.Is(err, api.ErrBlocked): // a rule refused: charge was not called
+	case err != nil: // charge failed, and breakers know
+	}
+}
+
+func after(ctx context.Context, work func() error) error {
+	e, err := api.Entry(ctx, "GET /orders", api.Inbound())
+	if err != nil {
+		return err
+	}
+	defer e.Exit()
+	if err := work(); err != nil {
+		e.Fail(err)
+	}
+	return nil
 }
 
 func name(ctx context.Context) context.Context {
@@ -152,16 +178,37 @@ func back() error {
 	return err
 }
 
+// Code that a page shows stands in a file of Go, which is compiled, and there in one piece.
 func TestCodeShown(t *testing.T) {
-	source, err := os.ReadFile("readme_test.go")
-	require.NoError(t, err)
-	for _, page := range append(pagesOfRules(t), "../README.md") {
+	sources := goFiles(t)
+	for _, page := range append(pagesOfRules(t), "../README.md", "migrating.md") {
 		for _, b := range blocks(t, page) {
-			if b.info == "go" && !strings.HasPrefix(b.text, "package main\n") { // TestProgramShown
-				assert.Contains(t, unindented(string(source)), unindented(b.text), "%s: this code isn't tested", page)
+			if b.info == "go" {
+				shown := unindented(b.text)
+				assert.True(t, slices.ContainsFunc(sources, func(source string) bool { return strings.Contains(source, shown) }),
+					"%s: no file of Go has this:\n%s", page, b.text)
 			}
 		}
 	}
+}
+
+// goFiles are the texts of all files of Go in the repository.
+func goFiles(t *testing.T) (texts []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || len(d.Name()) > 2 && d.Name()[0] == '.'):
+			return filepath.SkipDir
+		case filepath.Ext(path) == ".go":
+			text, err := os.ReadFile(path)
+			texts = append(texts, unindented(string(text)))
+			return err
+		}
+		return nil
+	}))
+	return texts
 }
 
 func unindented(code string) string {

@@ -1,0 +1,68 @@
+// A call with limits and a breaker by Penstock, and with retries, a time limit and a fallback by failsafe-go.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/failsafe-go/failsafe-go"
+	"github.com/failsafe-go/failsafe-go/fallback"
+	"github.com/failsafe-go/failsafe-go/retrypolicy"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
+)
+
+func main() {
+	err := api.LoadRules(api.RuleSet{Breaker: []breaker.Rule{{
+		ID: "prices", Resource: "prices", Strategy: breaker.ConsecutiveErrors, Threshold: 5, Recovery: time.Minute,
+	}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	ask := &service{}
+	price := guarded(ask.price)
+	for _, down := range []int{0, 2, 100, 100} { // how many attempts fail
+		ask.attempts, ask.down = 0, down
+		answer, err := price(context.Background())
+		fmt.Printf("%d attempts: %s, %v\n", ask.attempts, answer, err)
+	}
+}
+
+// guarded adds what Penstock doesn't do. Each attempt is a call of its own, so retries count against limits, and
+// the breaker sees every failure. The last policy is next to the call.
+func guarded(ask func(context.Context) (string, error)) func(context.Context) (string, error) {
+	executor := failsafe.With(
+		fallback.NewWithResult("yesterday's price"),
+		retrypolicy.NewBuilder[string]().
+			AbortOnErrors(api.ErrBlocked). // a refusal is no reason to ask again at once
+			WithMaxRetries(3).WithBackoff(time.Millisecond, 10*time.Millisecond).
+			Build(),
+	)
+	return func(ctx context.Context) (string, error) {
+		return executor.WithContext(ctx).GetWithExecution(func(x failsafe.Execution[string]) (string, error) {
+			return api.Call(x.Context(), "prices", func(ctx context.Context) (string, error) {
+				// Inside of the call: context.DeadlineExceeded is a failure to the breaker. A timeout of
+				// failsafe-go outside cancels the context, and context.Canceled is none.
+				ctx, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				return ask(ctx)
+			})
+		})
+	}
+}
+
+// service stands for one elsewhere.
+type service struct{ attempts, down int }
+
+func (s *service) price(context.Context) (string, error) {
+	s.attempts++
+	if s.attempts <= s.down {
+		return "", errors.New("503 Service Unavailable")
+	}
+	return "12.99", nil
+}
