@@ -162,7 +162,7 @@ func TestSecurityMatrix(t *testing.T) {
 	}
 }
 
-// A name that resolves to this machine is not enough, and there are many ways to write one.
+// known bug 172. A name that resolves to this machine is not enough, and there are many ways to write one.
 func TestHosts(t *testing.T) {
 	l := newLab(t, Config{Hosts: []string{"console.example", "[fd00::1]"}}, api.RuleSet{})
 	for host, ok := range map[string]bool{

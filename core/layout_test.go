@@ -14,3 +14,8 @@ func TestInvocationFillsCacheLines(t *testing.T) {
 		assert.Zero(t, unsafe.Sizeof(Invocation{})%64)
 	}
 }
+
+// The ring of a resource's last refusals is as small as KeepRefusals says.
+func TestRecentRefusalsAreSmall(t *testing.T) {
+	assert.LessOrEqual(t, unsafe.Sizeof(recent{}), uintptr(1152))
+}

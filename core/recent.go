@@ -74,8 +74,9 @@ func (r *recent) list() (all []Refusal) {
 }
 
 // KeepRefusals has the engine keep the last refusals of each resource, until everybody who asked
-// for it has called release, which may be called twice. It costs a refused call some 20 ns, and 1.4 KB for
-// each resource that refuses any; a call allocates nothing for it but the first that a resource refuses.
+// for it has called release, which may be called twice. It costs a refused call some 16 ns
+// (BenchmarkBlockedAndKept in package slots), and 1.1 KB for each resource that refuses any; a call allocates nothing for it
+// but the first that a resource refuses.
 func (e *Engine) KeepRefusals() (release func()) {
 	e.keepers.Add(1)
 	var done shared.Bool
@@ -106,13 +107,21 @@ func (e *Engine) Refusals(resource string) []Refusal {
 	return nil
 }
 
-// keep notes a refusal of the call: somebody wants to see it.
+// keep notes a refusal of the call: somebody wants to see it, or did when the call looked. A ring that
+// is made after the last of them has let go is let go as well: either the call sees that nobody is left,
+// or whoever was the last comes by after the ring was made.
 func (inv *Invocation) keep(b *BlockError) {
 	at := &inv.resource.recent
 	kept := at.Load()
-	for kept == nil {
-		at.CompareAndSwap(nil, new(recent))
-		kept = at.Load()
+	if kept == nil {
+		kept = new(recent)
+		if at.CompareAndSwap(nil, kept) && inv.engine.keepers.Load() == 0 {
+			at.Store(nil)
+			return
+		}
+		if kept = at.Load(); kept == nil {
+			return // let go meanwhile
+		}
 	}
 	kept.note(inv, b)
 }

@@ -85,6 +85,17 @@ func BenchmarkBlocked(b *testing.B) {
 	}
 }
 
+// What keeping the last refusals costs a refused call, beside BenchmarkBlocked.
+func BenchmarkBlockedAndKept(b *testing.B) {
+	e := newEngine(b, core.Config{}, flow.Rule{Resource: "GET /orders", Threshold: 0})
+	defer e.KeepRefusals()()
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = e.Enter(ctx, "GET /orders", nil)
+	}
+}
+
 func BenchmarkNoRuleParallel(b *testing.B) {
 	e := newEngine(b, core.Config{})
 	ctx := context.Background()

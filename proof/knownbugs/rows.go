@@ -134,8 +134,8 @@ var sections = []section{
 		{101, "wurk, gobreaker", "a script that Redis Cluster refuses", "cluster"},
 	}},
 	{"Logs, metrics, memory", []row{
-		{102, "Sentinel, sentinel-golang", "a metric log's index breaks as the file turns", "metric log"},
-		{103, "Sentinel", "a metric log skips seconds", "metric log"},
+		{102, "Sentinel, sentinel-golang", "a metric log's index breaks as the file turns", ""},
+		{103, "Sentinel", "a metric log skips seconds", ""},
 		{104, "Sentinel, sentinel-golang", "a line break in a name forges a record", ""},
 		{105, "sentinel-golang", "a node for each name ever seen, for ever", ""},
 		{106, "Sentinel and others", "the same with names and addresses that callers choose", ""},
@@ -204,5 +204,9 @@ var sections = []section{
 		{167, "Penstock", "a second that has only begun is told, and never asked for again", ""},
 		{168, "Penstock", "a call that has waited runs with units of an interval that is over", ""},
 		{169, "Penstock", "a shared rule that changes its shape begins with nothing", ""},
+		{170, "Penstock", "what was kept to be looked at is made anew as the last one lets go, and stays", ""},
+		{171, "Penstock", "counters that only grow: what was taken before the last time is taken again", ""},
+		{172, "servers on loopback", "any name that resolves to this machine is served: a web page reads all", ""},
+		{173, "Penstock", "what finds no room in a bounded table is told nowhere", ""},
 	}},
 }
