@@ -140,6 +140,9 @@ func (c *Chain) With(s Slot, where Position) *Chain {
 	return NewChain(slices.Insert(slices.Clone(c.slots), i, s)...)
 }
 
+// Slots are the slots in order.
+func (c *Chain) Slots() []Slot { return slices.Clone(c.slots) }
+
 // Names are the names of the slots in order.
 func (c *Chain) Names() []string {
 	names := make([]string, len(c.slots))

@@ -15,15 +15,11 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/slots"
 )
 
 // Blocks is a slot that counts refusals for the block log, by the second, resource, rule and
-// caller. A Guard has it in its chain:
-//
-//	blocks := new(metriclog.Blocks)
-//	guard, err := api.New(api.Config{Chain: slots.Default().With(blocks, core.After("log"))})
-//	...
-//	log, err := metriclog.Start(guard.Engine(), metriclog.Config{App: "shop", Blocks: blocks})
+// caller. [Chain] has it; in another chain it is to stand after the slot log.
 //
 // A refusal waits for no other and for no writer: where all of its shards are in use, or there
 // are 6,000 kinds of refusals within a second already, it counts under [node.OverflowName].
@@ -32,6 +28,26 @@ import (
 type Blocks struct {
 	shards   [blockShards]blockShard
 	unlisted atomic.Int64 // units that found no place
+}
+
+// Chain is the standard chain with a slot Blocks in it. A Guard that has it has a block log beside its
+// metric log:
+//
+//	guard, err := api.New(api.Config{Chain: metriclog.Chain()})
+//	...
+//	log, err := metriclog.Start(guard.Engine(), metriclog.Config{App: "shop"})
+func Chain() *core.Chain {
+	return slots.Default().With(new(Blocks), core.After(slots.Log{}.Name()))
+}
+
+// blocksOf is the slot in the chain of an engine, nil if there is none.
+func blocksOf(e *core.Engine) *Blocks {
+	for _, s := range e.Config().Chain.Slots() {
+		if b, ok := s.(*Blocks); ok {
+			return b
+		}
+	}
+	return nil
 }
 
 const (

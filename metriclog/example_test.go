@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/metriclog"
-	"github.com/penstock-go/penstock/slots"
 )
 
 func ExampleStart() {
@@ -19,13 +17,12 @@ func ExampleStart() {
 	}
 	defer os.RemoveAll(dir)
 	clock := api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
-	blocks := new(metriclog.Blocks)
-	guard, err := api.New(api.Config{Clock: clock, Chain: slots.Default().With(blocks, core.After("log"))})
+	guard, err := api.New(api.Config{Clock: clock, Chain: metriclog.Chain()})
 	if err != nil {
 		panic(err)
 	}
 	defer guard.Close()
-	log, err := metriclog.Start(guard.Engine(), metriclog.Config{Dir: dir, App: "shop", Blocks: blocks})
+	log, err := metriclog.Start(guard.Engine(), metriclog.Config{Dir: dir, App: "shop"})
 	if err != nil {
 		panic(err)
 	}

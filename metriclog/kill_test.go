@@ -21,7 +21,6 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/chance"
-	"github.com/penstock-go/penstock/slots"
 )
 
 const (
@@ -43,14 +42,13 @@ func TestWriterProcess(t *testing.T) {
 	}
 	first, err := strconv.ParseInt(os.Getenv(killedFirst), 10, 64)
 	require.NoError(t, err)
-	blocks := new(Blocks)
 	clock := clocks.NewManual(time.Unix(first, 0))
-	e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: slots.Default().With(blocks, core.After("log"))})
+	e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: Chain()})
 	require.NoError(t, err)
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
 		return flow.Compile(b, []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}})
 	}))
-	_, err = Start(e, Config{Dir: dir, App: "shop", MaxBytes: 2 << 10, MaxFiles: 1 << 20, Blocks: blocks, BlockBytes: 2 << 10, BlockFiles: 1 << 10, Location: time.UTC})
+	_, err = Start(e, Config{Dir: dir, App: "shop", MaxBytes: 2 << 10, MaxFiles: 1 << 20, BlockBytes: 2 << 10, BlockFiles: 1 << 10, Location: time.UTC})
 	require.NoError(t, err)
 	for second := first; ; second++ {
 		for range passes(second) {

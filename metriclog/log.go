@@ -22,9 +22,6 @@ type Config struct {
 	MaxBytes int64  // of a file of the metric log; 0 is 50 MiB, and 1 KiB the least
 	MaxFiles int    // of the metric log, without the indexes; 0 is 8
 
-	// Blocks is what the block log tells of: a slot that stands in the chain of the engine.
-	// Without one there is no block log.
-	Blocks     *Blocks
 	BlockBytes int64 // of a file of the block log; 0 is 300 MiB, and 1 KiB the least
 	BlockFiles int   // of the block log; 0 is 3
 
@@ -93,7 +90,8 @@ type Log struct {
 	stop   func()    // the timer
 }
 
-// Start begins to write the logs of an engine, with the second in which it is called. The error
+// Start begins to write the logs of an engine, with the second in which it is called: the metric log, and
+// the block log where a slot [Blocks] stands in the engine's chain, as in [Chain]. The error
 // says what in the configuration it can't honour, or that the directory can't be made. Files are
 // made when there is something to write.
 func Start(e *core.Engine, config Config) (*Log, error) {
@@ -110,9 +108,9 @@ func Start(e *core.Engine, config Config) (*Log, error) {
 	}
 	l := &Log{engine: e, config: config, base: BaseName(config.App, pid), next: second(e.Now())}
 	l.output = output{dir: config.Dir, base: l.base, maxBytes: config.MaxBytes, maxFiles: config.MaxFiles}
-	if config.Blocks != nil {
+	if blocks := blocksOf(e); blocks != nil {
 		l.blocks = &blockFile{
-			path: filepath.Join(config.Dir, "sentinel-block.log"+pidSuffix(pid)), from: config.Blocks,
+			path: filepath.Join(config.Dir, "sentinel-block.log"+pidSuffix(pid)), from: blocks,
 			maxBytes: config.BlockBytes, maxFiles: config.BlockFiles, location: config.Location,
 		}
 	}

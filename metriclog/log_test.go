@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,8 +17,10 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/slots"
 )
 
 // The files of two seconds, to the byte, as a Sentinel writes them.
@@ -418,4 +421,26 @@ func TestBlocksAllocateNothing(t *testing.T) {
 	require.Error(t, call(t, e, "closed", 100))
 	ctx := t.Context()
 	assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = e.Enter(ctx, "closed", nil) }))
+}
+
+// Without the slot there is no block log, and one that stands in a chain of the program's own is found.
+func TestBlockLogWhereTheSlotIs(t *testing.T) {
+	for _, with := range []bool{false, true} {
+		clock, chain := clocks.NewManual(start), slots.Default()
+		if with {
+			chain = chain.With(new(Blocks), core.Before("authority"))
+		}
+		e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: chain})
+		require.NoError(t, err)
+		require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+			return flow.Compile(b, []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}})
+		}))
+		l, err := Start(e, Config{Dir: t.TempDir(), App: "shop"})
+		require.NoError(t, err)
+		require.Error(t, call(t, e, "closed", 1))
+		clock.Advance(time.Second)
+		require.NoError(t, l.Close())
+		require.NoError(t, e.Close())
+		assert.Equal(t, with, slices.Contains(names(t, l.config.Dir), "sentinel-block.log"))
+	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/books"
-	"github.com/penstock-go/penstock/slots"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -24,9 +23,8 @@ var start = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 // newLogged returns an engine whose calls of "closed" are refused, with a log of it.
 func newLogged(t testing.TB, clock *clocks.Manual, config Config, rules ...flow.Rule) (*core.Engine, *Log) {
 	t.Helper()
-	config.Blocks = new(Blocks)
 	clock.SetSleep(clocks.SleepAdvance)
-	e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: slots.Default().With(config.Blocks, core.After("log"))})
+	e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: Chain()})
 	require.NoError(t, err)
 	rules = append(rules, flow.Rule{ID: "shut", Resource: "closed", Threshold: 0})
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }))

@@ -204,7 +204,7 @@ var sections = []section{
 		{167, "Penstock", "a second that has only begun is told, and never asked for again", ""},
 		{168, "Penstock", "a call that has waited runs with units of an interval that is over", ""},
 		{169, "Penstock", "a shared rule that changes its shape begins with nothing", ""},
-		{170, "Penstock", "what was kept to be looked at is made anew as the last one lets go, and stays", ""},
+		{170, "Penstock", "what is kept for those who look is made as the last one goes, and stays", ""},
 		{171, "Penstock", "counters that only grow: what was taken before is taken again", ""},
 		{172, "servers on loopback", "any name that resolves to this machine is served: a web page reads all", ""},
 		{173, "Penstock", "what finds no room in a bounded table is told nowhere", ""},
