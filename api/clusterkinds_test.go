@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/isolation"
 )
 
 var (
@@ -27,6 +28,30 @@ var (
 		Cluster: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed},
 	}
 )
+
+// permitSets makes a rule that shares so many permits.
+type permitSets func(n int, on cluster.OnFailure, mode api.Mode) api.RuleSet
+
+// sharedPermits are the families that have such.
+var sharedPermits = map[string]permitSets{
+	"flow": func(n int, on cluster.OnFailure, mode api.Mode) api.RuleSet {
+		r := withFailure(permits, on)
+		r.Threshold, r.Mode = float64(n), mode
+		return api.RuleSet{Flow: []flow.Rule{r}}
+	},
+	"isolation": func(n int, on cluster.OnFailure, mode api.Mode) api.RuleSet {
+		return api.RuleSet{Isolation: []isolation.Rule{{
+			ID: "permits", Resource: "orders", Threshold: n, Cluster: cluster.Rule{Scope: cluster.Global, OnFailure: on}, Mode: mode,
+		}}}
+	},
+}
+
+// forPermits runs a test with each of them.
+func forPermits(t *testing.T, test func(t *testing.T, set permitSets)) {
+	for name, set := range sharedPermits {
+		t.Run(name, func(t *testing.T) { test(t, set) })
+	}
+}
 
 // withFailure is the rule with another OnFailure.
 func withFailure(r flow.Rule, on cluster.OnFailure) flow.Rule {
@@ -98,8 +123,10 @@ func TestASharedThrottleRefuses(t *testing.T) {
 
 // However many members there are, no more units are in flight than the limit, and those that one gives back
 // another can have.
-func TestMembersShareConcurrency(t *testing.T) {
-	f := newFleet(t, 3, permits)
+func TestMembersShareConcurrency(t *testing.T) { forPermits(t, testSharedPermits) }
+
+func testSharedPermits(t *testing.T, set permitSets) {
+	f := newFleetOf(t, 3, set(10, cluster.Closed, api.Enforce))
 	var all []api.Admitted
 	for range 20 { // what a member holds for its next calls comes back after a while
 		for _, g := range f.guards {
@@ -126,50 +153,59 @@ func TestMembersShareConcurrency(t *testing.T) {
 
 // A call that another rule refuses gives its units back.
 func TestARefusedCallGivesSharedPermitsBack(t *testing.T) {
-	f := newFleet(t, 1, permits)
-	g := f.guards[0]
-	none := orders
-	none.Threshold = 1
-	require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{permits, none}}))
-	exitAll(f.open(g, 1))
-	for range 50 {
-		require.Empty(t, f.open(g, 1))
-	}
-	require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{permits}}))
-	all := f.open(g, 20)
-	assert.Len(t, all, 10)
-	exitAll(all)
+	forPermits(t, func(t *testing.T, set permitSets) {
+		f := newFleet(t, 1)
+		g := f.guards[0]
+		both := set(10, cluster.Closed, api.Enforce)
+		last := orders
+		last.ID, last.Threshold = "last", 1
+		both.Flow = append(both.Flow, last)
+		require.NoError(t, g.LoadRules(both))
+		exitAll(f.open(g, 1))
+		for range 50 {
+			require.Empty(t, f.open(g, 1))
+		}
+		require.NoError(t, g.LoadRules(set(10, cluster.Closed, api.Enforce)))
+		all := f.open(g, 20)
+		assert.Len(t, all, 10)
+		exitAll(all)
+	})
 }
 
-// Turns and permits that were given count on under a new threshold, and no permit of a call that runs is lost.
-func TestSharedTurnsAndPermitsAreReloaded(t *testing.T) {
-	f := newFleet(t, 2, permits)
-	load := func(r flow.Rule) {
-		for _, g := range f.guards {
-			require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{r}}))
+// Permits that were given count on under a new threshold: none of a call that runs is lost.
+func TestSharedPermitsAreReloaded(t *testing.T) {
+	forPermits(t, func(t *testing.T, set permitSets) {
+		f := newFleetOf(t, 2, set(10, cluster.Closed, api.Enforce))
+		load := func(set api.RuleSet) {
+			for _, g := range f.guards {
+				require.NoError(t, g.LoadRules(set))
+			}
 		}
-	}
-	all := f.open(f.guards[0], 6)
-	require.Len(t, all, 6)
-	more := permits
-	more.Threshold = 12
-	load(more)
-	f.clock.Advance(200 * time.Millisecond)
-	rest := f.open(f.guards[1], 20)
-	assert.Len(t, rest, 6)
-	exitAll(all)
-	exitAll(rest)
-	f.clock.Advance(time.Second)
-	load(permits)
-	all = f.open(f.guards[1], 20)
-	assert.Len(t, all, 10)
-	exitAll(all)
+		all := f.open(f.guards[0], 6)
+		require.Len(t, all, 6)
+		load(set(12, cluster.Closed, api.Enforce))
+		f.clock.Advance(200 * time.Millisecond)
+		rest := f.open(f.guards[1], 20)
+		assert.Len(t, rest, 6)
+		exitAll(all)
+		exitAll(rest)
+		f.clock.Advance(time.Second)
+		load(set(10, cluster.Closed, api.Enforce))
+		all = f.open(f.guards[1], 20)
+		assert.Len(t, all, 10)
+		exitAll(all)
+	})
+}
 
-	load(turns)
+// So do turns.
+func TestSharedTurnsAreReloaded(t *testing.T) {
+	f := newFleet(t, 2, turns)
 	require.True(t, f.call(f.guards[0]))
 	slower := turns
 	slower.Threshold = 2
-	load(slower)
+	for _, g := range f.guards {
+		require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{slower}}))
+	}
 	began := f.clock.Now()
 	require.True(t, f.call(f.guards[1]))
 	assert.InDelta(t, 0.5, time.Duration(f.clock.Now()-began).Seconds(), 0.01)
@@ -177,13 +213,16 @@ func TestSharedTurnsAndPermitsAreReloaded(t *testing.T) {
 
 // In shadow mode, such rules keep no call waiting and none out.
 func TestSharedTurnsAndPermitsInShadowMode(t *testing.T) {
-	for _, rule := range []flow.Rule{turns, permits} {
-		t.Run(rule.ID, func(t *testing.T) {
-			rule.Mode, rule.MaxWait = api.Shadow, 0
-			if rule.Behavior == flow.Throttle {
-				rule.MaxWait = time.Millisecond
-			}
-			f := newFleet(t, 2, rule)
+	sets := map[string]api.RuleSet{}
+	for name, set := range sharedPermits {
+		sets[name] = set(10, cluster.Closed, api.Shadow)
+	}
+	shadow := turns
+	shadow.Mode, shadow.MaxWait = api.Shadow, time.Millisecond
+	sets["turns"] = api.RuleSet{Flow: []flow.Rule{shadow}}
+	for name, set := range sets {
+		t.Run(name, func(t *testing.T) {
+			f := newFleetOf(t, 2, set)
 			var all []api.Admitted
 			for range 3 {
 				for _, g := range f.guards {
@@ -207,26 +246,31 @@ func TestStoreOfSharedTurnsAndPermitsIsAway(t *testing.T) {
 	for on, want := range map[cluster.OnFailure]struct{ permits, turns int }{
 		cluster.Closed: {0, 0}, cluster.Open: {40, 40}, cluster.Local: {5, 5},
 	} {
-		t.Run(on.String(), func(t *testing.T) {
-			away := func(rule flow.Rule) *fleet {
-				f := newFleet(t, 0)
-				store := &outage{Memory: cluster.NewMemory(f.clock)}
-				f.store, f.members = store, 2
-				store.away.Store(true)
-				f.join(withFailure(rule, on))
-				f.pour(20)
-				f.clock.Advance(3 * time.Second)
-				return f
-			}
-			f := away(permits)
-			all := f.open(f.guards[0], 40)
-			assert.Len(t, all, want.permits)
-			assert.Contains(t, f.line("permits"), "store away")
-			exitAll(all)
-
-			rule := turns
+		away := func(t *testing.T, set api.RuleSet) *fleet {
+			f := newFleet(t, 0)
+			store := &outage{Memory: cluster.NewMemory(f.clock)}
+			f.store, f.members = store, 2
+			store.away.Store(true)
+			f.joinWith(set)
+			f.pour(20)
+			f.clock.Advance(3 * time.Second)
+			return f
+		}
+		for name, set := range sharedPermits {
+			t.Run(fmt.Sprint(name, " ", on), func(t *testing.T) {
+				f := away(t, set(10, on, api.Enforce))
+				slept := len(f.clock.Slept())
+				all := f.open(f.guards[0], 40)
+				assert.Len(t, all, want.permits)
+				assert.Len(t, f.clock.Slept(), slept, "nobody waits for it")
+				assert.Contains(t, f.line("permits"), "store away")
+				exitAll(all)
+			})
+		}
+		t.Run(fmt.Sprint("turns ", on), func(t *testing.T) {
+			rule := withFailure(turns, on)
 			rule.MaxWait = 10 * time.Millisecond
-			f = away(rule)
+			f := away(t, api.RuleSet{Flow: []flow.Rule{rule}})
 			slept, ran := len(f.clock.Slept()), 0
 			for range 40 {
 				if f.call(f.guards[0]) {
@@ -254,7 +298,9 @@ func TestACallUnderThreeSharedRulesWaitsForOneTimeout(t *testing.T) {
 		t.Run(on.String(), func(t *testing.T) {
 			f := newFleet(t, 0)
 			f.store = slow{cluster.NewMemory(f.clock)}
-			f.join(withFailure(orders, on), withFailure(turns, on), withFailure(permits, on))
+			set := sharedPermits["isolation"](10, on, api.Enforce)
+			set.Flow = []flow.Rule{withFailure(orders, on), withFailure(turns, on), withFailure(permits, on)}
+			f.joinWith(set)
 			waited := 0
 			for range 30 {
 				before := len(f.clock.Slept())
@@ -289,7 +335,9 @@ func TestSharedLimitsAreFetchedInOneRound(t *testing.T) {
 	f := newFleet(t, 0)
 	store := &counted{Memory: cluster.NewMemory(f.clock)}
 	f.store = store
-	f.join(orders, turns, permits)
+	set := sharedPermits["isolation"](10, cluster.Closed, api.Enforce)
+	set.Flow = []flow.Rule{orders, turns, permits}
+	f.joinWith(set)
 	f.clock.Advance(150 * time.Millisecond)
 	before := store.trips.Load()
 	require.True(t, f.call(f.guards[0]))
@@ -311,12 +359,14 @@ func TestSharedTurnsAndPermitsAllocateNothing(t *testing.T) {
 	}
 	assert.Zero(t, testing.AllocsPerRun(1000, next))
 
-	f = newFleet(t, 1, permits)
-	exitAll(f.open(f.guards[0], 5))
-	assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(f.guards[0]) }))
-	all := f.open(f.guards[0], 10)
-	assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(f.guards[0]) }))
-	exitAll(all)
+	forPermits(t, func(t *testing.T, set permitSets) {
+		f := newFleetOf(t, 1, set(10, cluster.Closed, api.Enforce))
+		exitAll(f.open(f.guards[0], 5))
+		assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(f.guards[0]) }))
+		all := f.open(f.guards[0], 10)
+		assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(f.guards[0]) }))
+		exitAll(all)
+	})
 }
 
 // Explain says what is at hand, and leaves no trace.
@@ -338,24 +388,29 @@ func TestExplainSharedTurnsAndPermits(t *testing.T) {
 	assert.Equal(t, core.Refused, x.Outcome)
 	assert.False(t, x.Next.IsZero())
 
-	require.NoError(t, f.guards[0].LoadRules(api.RuleSet{Flow: []flow.Rule{permits}}))
-	assert.Equal(t, core.Passes, explain().Outcome)
-	all := f.open(f.guards[0], 20)
-	x = explain()
-	assert.Equal(t, core.Refused, x.Outcome)
-	assert.Equal(t, core.Measure{Of: "units in flight, held by this member", Measured: 10, Limit: 10}, x.Rules[0].Measures[0])
-	exitAll(all)
+	for name, set := range sharedPermits {
+		require.NoError(t, f.guards[0].LoadRules(set(10, cluster.Closed, api.Enforce)))
+		assert.Equal(t, core.Passes, explain().Outcome, name)
+		all := f.open(f.guards[0], 20)
+		x = explain()
+		assert.Equal(t, core.Refused, x.Outcome, name)
+		assert.Equal(t, core.Measure{Of: "units in flight, held by this member", Measured: 10, Limit: 10}, x.Rules[0].Measures[0], name)
+		exitAll(all)
+	}
 }
 
 // The tree tells of them what it tells of windows.
 func TestFiguresOfSharedTurnsAndPermits(t *testing.T) {
-	f := newFleet(t, 1, turns, permits)
+	f := newFleetOf(t, 1, api.RuleSet{
+		Flow:      []flow.Rule{turns, permits},
+		Isolation: sharedPermits["isolation"](10, cluster.Closed, api.Enforce).Isolation,
+	})
 	f.pour(5)
 	for _, r := range f.guards[0].Engine().Rules().RuleFigures() {
 		figures := r.Details.(family.SharedFigures)
-		assert.Positive(t, figures.Requests, r.ID)
-		assert.Positive(t, figures.Waited, r.ID)
-		assert.Equal(t, "up", figures.Store, r.ID)
+		assert.Positive(t, figures.Requests, r.Kind)
+		assert.Positive(t, figures.Waited, r.Kind)
+		assert.Equal(t, "up", figures.Store, r.Kind)
 	}
 }
 
@@ -372,4 +427,6 @@ func TestSharedTurnsThatCannotBeCounted(t *testing.T) {
 		change(&rule)
 		assert.ErrorContains(t, newGuard(t, api.Config{}).LoadRules(api.RuleSet{Flow: []flow.Rule{rule}}), want)
 	}
+	queue := isolation.Rule{ID: "queue", Resource: "orders", Threshold: 5, MaxQueue: 3, MaxWait: time.Second, Cluster: cluster.Rule{Scope: cluster.Global}}
+	assert.ErrorContains(t, newGuard(t, api.Config{}).LoadRules(api.RuleSet{Isolation: []isolation.Rule{queue}}), "isolation[0].cluster: has no meaning for maxQueue")
 }

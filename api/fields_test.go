@@ -156,7 +156,11 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 		}.check(t)
 	})
 	t.Run("isolation", func(t *testing.T) {
-		queue := func(r *isolation.Rule) { r.MaxQueue, r.MaxWait = 3, 2*s }
+		queue := func(r *isolation.Rule) {
+			if !r.Cluster.Shared() { // with which it doesn't go
+				r.MaxQueue, r.MaxWait = 3, 2*s
+			}
+		}
 		reading[isolation.Rule]{
 			in:    func(s *rules.Set) *[]isolation.Rule { return &s.Isolation },
 			least: func(r *isolation.Rule) { r.Resource, r.Threshold = "orders", 5 },
@@ -166,6 +170,11 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"threshold": {say: func(r *isolation.Rule) { r.Threshold = 7 }},
 				"maxQueue":  {say: queue},
 				"maxWait":   {say: queue},
+				"cluster": {func(r *isolation.Rule) {
+					if r.MaxQueue == 0 { // with which it doesn't go
+						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: time.Millisecond}
+					}
+				}, nil},
 			},
 		}.check(t)
 		// maxWait is read where there is a queue: one without the other is refused.

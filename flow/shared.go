@@ -141,8 +141,8 @@ type sharing struct {
 	rs *Rules
 }
 
-// Limit is the one that the call counts in.
-func (s *sharing) Limit(inv *core.Invocation, i int) (family.Shared, int64) {
+// SharedLimit is the one that the call counts in.
+func (s *sharing) SharedLimit(inv *core.Invocation, i int) (family.Shared, int64) {
 	if i > 0 {
 		return nil, 0
 	}

@@ -2,6 +2,7 @@ package isolation
 
 import (
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
 )
 
 // Rules are the isolation rules of one resource, compiled. They are safe for
@@ -15,7 +16,9 @@ type Rules struct {
 	// tightest is, of those in force on the semaphore where every call counts, the one that
 	// admits least; nil if there is none. What it admits the others do too.
 	tightest *controller
-	shadows  []*controller
+	// shared are those in force whose permits a cluster shares.
+	shared  family.SharedRules
+	shadows []*controller
 }
 
 // Ask returns the first refusal, taking nothing.
@@ -100,6 +103,12 @@ func (c *controller) join(inv *core.Invocation, revision uint64) bool {
 // until it gets its units, or exits, or would have been refused. That is noticed when
 // the next call comes.
 func (c *controller) shadow(inv *core.Invocation, revision uint64) {
+	if c.lease != nil {
+		if c.lease.Shadow(inv, inv.Units()) {
+			c.record.ShadowBlocked.Add(inv.Lane(), 1)
+		}
+		return
+	}
 	g := c.resource.NeedSemaphore(c.owner)
 	if expired := g.Expire(inv.Now()); expired > 0 {
 		c.record.ShadowBlocked.Add(inv.Lane(), int64(expired))

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
@@ -22,18 +23,22 @@ type controller struct {
 	refusal   *core.BlockError
 	owner     any             // of the semaphore
 	semaphore *stat.Semaphore // of that owner when the rule was compiled, nil if it is off
+	lease     family.Shared   // what a cluster shares instead; or nil
 
 	record *core.Record
 }
 
-func newController(r Rule, record *core.Record, resource *core.Resource, old *controller) *controller {
+func newController(t *Table, r Rule, record *core.Record, resource *core.Resource, old *controller) *controller {
 	c := &controller{rule: r, record: record, resource: resource, owner: r.owner(resource.Name(), old)}
 	var before *core.BlockError
 	if old != nil {
 		before = old.refusal
 	}
 	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindIsolation, Resource: resource.Name(), Rule: r.ID}, c, record, before)
-	if r.Mode != spec.Off {
+	switch {
+	case r.leases():
+		c.share(t.Engine, t.Member)
+	case r.Mode != spec.Off:
 		c.semaphore = resource.NeedSemaphore(c.owner) // so that it counts from now on
 	}
 	return c
@@ -49,7 +54,7 @@ type private struct{ _ byte }
 // that semaphore is also that of the rule which goes on from it.
 func (r Rule) owner(resource string, old *controller) any {
 	switch {
-	case r.Mode != spec.Shadow && (r.Info().Named() || resource != node.OverflowName):
+	case r.leases() || r.Mode != spec.Shadow && (r.Info().Named() || resource != node.OverflowName):
 		return sharedSemaphore
 	case old != nil && old.owner != sharedSemaphore:
 		return old.owner

@@ -18,7 +18,12 @@ func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 		all = append(all, c.explain(inv, rs.revision))
 	}
 	for _, c := range rs.controllers {
-		if c.rule.Mode == spec.Enforce && !slices.Contains(asked, c) {
+		if c.rule.Mode != spec.Enforce {
+			continue
+		}
+		if c.lease != nil {
+			all = append(all, c.explain(inv, rs.revision))
+		} else if !slices.Contains(asked, c) {
 			all = append(all, core.Judgement{
 				Rule: c.rule.ID, Outcome: core.NotJudged, Why: fmt.Sprintf("rule %q admits no more than it does", rs.tightest.rule.ID),
 			})
@@ -29,6 +34,11 @@ func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 
 // explain is ask, with what it goes by, and without a trace.
 func (c *controller) explain(inv *core.Invocation, revision uint64) core.Judgement {
+	if c.lease != nil {
+		j := core.Judgement{Rule: c.rule.ID}
+		j.Measures = []core.Measure{c.lease.Explain(inv, inv.Units(), &j)}
+		return j
+	}
 	n := &inv.Resource().StatisticNode
 	g, claim := n.LookSemaphore(c.owner), c.claim(inv, revision)
 	n.Settle(g)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/spec"
 )
 
@@ -40,6 +41,9 @@ type Rule struct {
 	// MaxWait is the longest time in the queue, up to 24 h. Required with MaxQueue, refused
 	// without.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
+	// Cluster says that several processes share the limit, and how. The zero value says that it is
+	// this process's alone. Needs an ID, and no MaxQueue.
+	Cluster cluster.Rule `yaml:"cluster,omitempty"`
 	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
@@ -58,6 +62,7 @@ func (r Rule) Normalized() (Rule, error) {
 	if err := r.check(); err != nil {
 		return r, err
 	}
+	r.Cluster = r.Cluster.Normalized()
 	if r.ID == "" {
 		r.ID = r.madeID()
 	}
@@ -82,7 +87,7 @@ func (r Rule) check() error {
 	case r.MaxQueue > 0 && r.Threshold == 0:
 		return spec.BadField("maxQueue", "does not go with threshold 0, under which nobody's turn ever comes: leave out maxQueue and maxWait")
 	}
-	return nil
+	return r.checkShared()
 }
 
 // madeID names a rule by the fields that make it that rule, so that an edited

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/isolation"
@@ -75,7 +76,9 @@ func TestRuleAccepts(t *testing.T) {
 }
 
 // Two rules that differ in any field differ. known bug 71
-func TestRuleEquality(t *testing.T) { trial.EveryFieldCounts(t, isolation.Rule{}) }
+func TestRuleEquality(t *testing.T) {
+	trial.EveryFieldCounts(t, isolation.Rule{}, cluster.Rule{Scope: cluster.Global})
+}
 
 func TestRuleIDs(t *testing.T) {
 	trial.IDs(t, core.KindIsolation, isolation.Rule.Normalized, isolation.Rule{Resource: "orders", Threshold: 5}, isolation.Rule{Resource: "orders", Threshold: 7})

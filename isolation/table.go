@@ -36,15 +36,16 @@ type Table struct {
 // in flight or in a queue stays there, whatever becomes of the rules: a higher limit lets
 // the first in the queue run at once, and where no rule is left, all do.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
+	t := new(Table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
 		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
-			return newController(r, record, at.Resource, old)
+			return newController(t, r, record, at.Resource, old)
 		},
 		Rule:    func(c *controller) *Rule { return &c.rule },
 		Refusal: func(c *controller) *core.BlockError { return c.refusal },
 	}
-	return family.Compile(b, core.KindIsolation, rules, maker, new(Table))
+	return family.Compile(b, core.KindIsolation, rules, maker, t)
 }
 
 // Bind returns the rules of a resource or nil. Where it is known which rules apply, it tells
@@ -56,6 +57,8 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 		switch {
 		case c.rule.Mode == spec.Shadow:
 			rs.shadows = append(rs.shadows, c)
+		case c.lease != nil:
+			rs.shared = append(rs.shared, c)
 		case c.owner != sharedSemaphore:
 			rs.private = append(rs.private, c)
 		case rs.tightest == nil || c.rule.tighter(rs.tightest.rule) < 0:
@@ -84,7 +87,7 @@ func (t *Table) Needs(held any, known uint64, need func(core.Need)) {
 	}
 	h, _ := held.(*family.Held[Rule, controller])
 	for c := range h.All() {
-		if c.rule.Mode != spec.Off || c.owner != sharedSemaphore {
+		if c.lease == nil && (c.rule.Mode != spec.Off || c.owner != sharedSemaphore) {
 			need(semaphore(c.owner))
 		}
 	}

@@ -42,7 +42,7 @@ var bases = Set{
 		{Resource: "a", Threshold: 1, Relation: flow.Chain, Ref: "c", Origin: "app"},
 		{Resource: "a", Threshold: 100, MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Share(0.9)},
 	},
-	Isolation: []isolation.Rule{{Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: 1}},
+	Isolation: []isolation.Rule{{Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: 1}, {ID: "i", Resource: "a", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}}},
 	Adaptive:  []adaptive.Rule{{Resource: "a"}},
 	Breaker:   []breaker.Rule{{Resource: "a", Threshold: 0.5}, {Resource: "*", Exclude: []string{"b"}}, {Resource: "a", Strategy: breaker.SlowRatio, SlowRT: 1}},
 	Outlier:   []outlier.Rule{{Resource: "a", Threshold: 0.5}},

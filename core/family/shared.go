@@ -207,9 +207,9 @@ func (f fetcher) Fetch(ctx context.Context, atMost time.Duration, wants []core.W
 
 // SharedRule is a rule in force whose limits a cluster shares, at one resource.
 type SharedRule interface {
-	// Limit is the i-th limit of the rule that the call takes of, and how many units; nil if there are
+	// SharedLimit is the i-th limit of the rule that the call takes of, and how many units; nil if there are
 	// not so many.
-	Limit(inv *core.Invocation, i int) (Shared, int64)
+	SharedLimit(inv *core.Invocation, i int) (Shared, int64)
 }
 
 // SharedRules are those of one family at one resource, as they are asked. They implement
@@ -236,7 +236,7 @@ func (rs SharedRules) Ask(inv *core.Invocation) core.Verdict {
 	var all answers
 	for _, r := range rs {
 		for i := 0; ; i++ {
-			l, n := r.Limit(inv, i)
+			l, n := r.SharedLimit(inv, i)
 			if l == nil {
 				break
 			}
@@ -253,7 +253,7 @@ func (rs SharedRules) Take(inv *core.Invocation) core.Verdict {
 	var all answers
 	for _, r := range rs {
 		for i := 0; ; i++ {
-			l, n := r.Limit(inv, i)
+			l, n := r.SharedLimit(inv, i)
 			if l == nil {
 				break
 			}
@@ -269,7 +269,7 @@ func (rs SharedRules) Take(inv *core.Invocation) core.Verdict {
 func (rs SharedRules) Wants(inv *core.Invocation) {
 	for _, r := range rs {
 		for i := 0; ; i++ {
-			l, n := r.Limit(inv, i)
+			l, n := r.SharedLimit(inv, i)
 			if l == nil {
 				break
 			}

@@ -39,7 +39,7 @@ var layers = []layer{
 	{"core/family", "cluster core core/pattern core/spec node stat"}, // which rules apply, and what they hold
 
 	{"flow", "cluster internal/shared internal/shown core core/family core/sampler core/spec node stat"},
-	{"isolation", "internal/shared core core/family core/spec node stat"},
+	{"isolation", "cluster internal/shared core core/family core/spec node stat"},
 	{"adaptive", "internal/shared internal/shown core core/family core/spec node stat"},
 	{"breaker", "internal/shared internal/shown core core/family core/spec node stat"},
 	{"outlier", "internal/shared internal/shown core core/family core/spec node stat breaker"},

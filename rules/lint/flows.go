@@ -117,7 +117,7 @@ func (l *linter) shadowed() {
 
 func shadowed[R spec.Rule[R]](l *linter, family string, rules []R, stricter func(strict, loose R) bool) {
 	for _, group := range groups(l.list(family).infos) {
-		group = slices.DeleteFunc(group, func(i int) bool { return rules[i].Info().Mode != spec.Enforce })
+		group = slices.DeleteFunc(group, func(i int) bool { return rules[i].Info().Mode != spec.Enforce || shared(rules[i]) })
 		for _, i := range group {
 			j := slices.IndexFunc(group, func(j int) bool {
 				// Of two that are as strict as each other, the later one is in vain.
@@ -128,6 +128,13 @@ func shadowed[R spec.Rule[R]](l *linter, family string, rules []R, stricter func
 			}
 		}
 	}
+}
+
+// shared reports whether a cluster shares the limit of a rule: what others take of it, a rule that is this
+// process's alone knows nothing of, and the other way round.
+func shared(rule any) bool {
+	r, ok := rule.(interface{ Shared() bool })
+	return ok && r.Shared()
 }
 
 func (l *linter) tellShadowed(family string, i, j int) {

@@ -183,3 +183,17 @@ func TestSeveralFiles(t *testing.T) {
 	assert.Regexp(t, `^b.yaml:2:\d+: flow\[0\].threshold: .*\(PN009\)$`, found[1])
 	assert.Regexp(t, `^c.yaml:2:\d+: flow\[0\].*flow\[1\] at a.yaml:3:5.*\(PN002\)$`, found[2])
 }
+
+// A rule that shares its limit decides where a stricter one of this process alone does not: others take of it too.
+func TestASharedLimitIsNotInVain(t *testing.T) {
+	p, err := rules.ParseWith("rules.yaml", []byte(`
+flow:
+  - {id: a, resource: GET /x, threshold: 10}
+  - {id: b, resource: GET /x, threshold: 100, cluster: {}}
+isolation:
+  - {id: c, resource: GET /x, threshold: 10}
+  - {id: d, resource: GET /x, threshold: 100, cluster: {}}
+`), rules.ParseOptions{})
+	require.NoError(t, err)
+	assert.Empty(t, lint.Check(p, lint.Options{}))
+}

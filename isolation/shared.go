@@ -1,0 +1,61 @@
+package isolation
+
+import (
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/core/spec"
+)
+
+// Shared reports whether a cluster shares the limit of the rule.
+func (r Rule) Shared() bool { return r.Cluster.Shared() }
+
+// leases reports whether calls take of a lease: a rule that refuses every call needs none.
+func (r Rule) leases() bool { return r.Shared() && r.Threshold > 0 && r.Mode != spec.Off }
+
+// checkShared refuses what each process can only know for itself.
+func (r Rule) checkShared() error {
+	if r.Shared() && r.MaxQueue > 0 {
+		return spec.BadField("cluster", "has no meaning for maxQueue: when a permit comes free, each process knows only of its own calls; remove it, or maxQueue and maxWait")
+	}
+	if err := r.Cluster.Check(r.ID); err != nil || !r.Shared() {
+		return err
+	}
+	return r.Cluster.CheckThreshold(float64(r.Threshold))
+}
+
+// share makes the lease of the rule. Nobody else has it: a rule in shadow mode shares with none that
+// is in force.
+func (c *controller) share(e *core.Engine, m *cluster.Member) {
+	key := m.Key("isolation", c.rule.ID, c.resource.Name(), c.rule.Mode.String())
+	limit := cluster.SemaphoreConfig{Threshold: float64(c.rule.Threshold), Rule: c.rule.Cluster}
+	c.lease = family.NewSharedSemaphore(e, m, key, limit, c.refusal)
+}
+
+// Shares are the rules whose permits a cluster shares, nil if there are none.
+func (rs *Rules) Shares() core.Sharer { return rs.shared.Sharer() }
+
+// SharedLimit is the lease.
+func (c *controller) SharedLimit(inv *core.Invocation, i int) (family.Shared, int64) {
+	if i > 0 {
+		return nil, 0
+	}
+	return c.lease, inv.Units()
+}
+
+// Direct says that no call waits for its turn.
+func (*controller) Direct() bool { return true }
+
+// Figures says what each rule has done, over all resources, and what is leased.
+func (t *Table) Figures() []core.RuleFigures {
+	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
+		if !r.leases() {
+			return nil
+		}
+		f := family.NewSharedFigures(t.Member)
+		for _, c := range controllers {
+			f.Add(c.lease)
+		}
+		return f
+	})
+}
