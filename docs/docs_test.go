@@ -64,7 +64,7 @@ func pagesOfRules(t *testing.T) []string {
 // Every rule file that is shown loads. One marked bad is refused with the error
 // that is shown after it.
 func TestRuleFilesShown(t *testing.T) {
-	for _, page := range append(pagesOfRules(t), "../README.md", "migrating.md") {
+	for _, page := range append(pagesOfRules(t), "../README.md", "migrating.md", "choosing.md") {
 		shown := blocks(t, page)
 		for i, b := range shown {
 			if !strings.HasPrefix(b.info, "yaml") {

@@ -3,11 +3,27 @@ package docs_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+// Each of the ten questions ends in a rule file, which TestRuleFilesShown loads.
+func TestEveryQuestionEndsInARule(t *testing.T) {
+	text, err := os.ReadFile("choosing.md")
+	require.NoError(t, err)
+	questions := regexp.MustCompile(`(?ms)^## \d+\. .*?(?:^## |\z)`)
+	rest, found := string(text), 0
+	for at := questions.FindStringIndex(rest); at != nil; at = questions.FindStringIndex(rest) {
+		question := rest[at[0] : at[1]-len("## ")]
+		assert.Contains(t, question, "\n```yaml\n", question)
+		rest = rest[at[1]-len("## "):]
+		found++
+	}
+	assert.Equal(t, 10, found)
+}
 
 // The rule files that migrating.md shows beside other libraries are those that examples/migrating plays beside them.
 func TestPairsShownArePlayed(t *testing.T) {
