@@ -4,7 +4,7 @@ STEPS := test race short386 standalone adapters examples quickstart perfcheck at
 
 STEPS += cluster-sim kills known-bugs-share bench-scale bench-windows microbench
 STEPS += cluster-exact cluster-compare
-STEPS += screenshots pictures
+STEPS += screenshots pictures pgo
 .PHONY: help ci $(STEPS)
 
 help: ## list the targets
@@ -22,6 +22,7 @@ screenshots: ## the pictures of the dashboard in docs, made by Chromium of the q
 pictures: ## the pictures of the pages on rules, drawn from what an engine does
 quickstart: ## run examples/quickstart
 perfcheck: ## does a call cost more than it may? Noise can't trip it
+pgo: ## the profile for other people's builds in docs, and perfcheck with it
 attack: ## hurt engines from outside for a minute: ATTACKFLAGS='-for 8h -only storms'
 bench: ## ours beside other libraries: one table, kept in docs; BENCHFLAGS=-short tries it
 bench-scale: ## the same calls on 1 to 16 processors: one table, kept in docs
