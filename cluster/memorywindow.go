@@ -61,11 +61,18 @@ func (w *memoryWindow) roll(t *Take, clock int64) (now int64) {
 	return clock
 }
 
-// fold moves all units to a bucket, under a new epoch: hand-backs name buckets that are no more.
+// fold moves all units to a bucket, under a new epoch: hand-backs name buckets that are no more. Those of coming
+// buckets count once more where they may still be spent.
 func (w *memoryWindow) fold(to, epoch int64) {
-	var total int64
+	var total, coming, far int64
 	for _, n := range w.counts {
 		total += n
+	}
+	for b := w.head + 1; b <= w.last; b++ {
+		if n := *w.at(b); n > 0 {
+			coming += n
+			far = min(b-w.head+1, w.ahead)
+		}
 	}
 	clear(w.counts)
 	for member, s := range w.seen {
@@ -74,6 +81,9 @@ func (w *memoryWindow) fold(to, epoch int64) {
 	w.head, w.last, w.epoch = to, to, epoch
 	w.members, w.before = 0, 0
 	*w.at(to) = total
+	if coming > 0 {
+		w.put(to+far, coming)
+	}
 }
 
 // advance opens buckets, and forgets those that they push out.

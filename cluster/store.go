@@ -108,7 +108,9 @@ func (r Ring) Begins(bucket int64) int64 {
 // The store executes it in this order. now is its clock, but never before the start of
 // head, the newest bucket that was ever current: a borrowed bucket doesn't move head. Where
 // the clock is behind head by the whole ring (Span buckets) or more, all units that the key holds
-// are moved to the bucket that is current by the clock, under a new epoch, and head with them.
+// are moved to the bucket that is current by the clock, under a new epoch, and head with them. Those of coming buckets,
+// which members may spend yet, are counted there and once more ahead of it: by a bucket more than the last of them
+// lay ahead, at most Shape.Buckets.
 //
 //  1. A key that doesn't exist, or was just moved as above, has NewEpoch as its epoch.
 //  2. A bucket counts the members that asked for units (Need or Want) and whose Seen was another. active is

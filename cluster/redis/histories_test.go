@@ -39,7 +39,12 @@ func (l ledger) play(t *cluster.Take) (ledger, cluster.TakeReply) {
 	case l.epoch == 0:
 		l.epoch, l.head, l.units, l.askers, l.seqs = t.NewEpoch, now, map[int64]int64{}, map[int64]int64{}, map[int64]int64{}
 	case now <= l.head-t.Span():
-		l.epoch, l.units, l.head = t.NewEpoch, map[int64]int64{now: l.sum(t, l.head-t.Span()+1, math.MaxInt64)}, now
+		moved := map[int64]int64{now: l.sum(t, l.head-t.Span()+1, math.MaxInt64)}
+		if coming := l.sum(t, l.head+1, math.MaxInt64); coming > 0 {
+			last := slices.Max(slices.Collect(maps.Keys(l.units)))
+			moved[now+min(last-l.head+1, int64(t.Shape.Buckets))] = coming
+		}
+		l.epoch, l.units, l.head = t.NewEpoch, moved, now
 		clear(l.askers)
 	}
 	l.head = max(l.head, now)

@@ -256,6 +256,21 @@ var cases = []struct {
 		s.cfg.Advance(100 * time.Millisecond)
 		s.equal("after it", w.take(1, 1, 100), 10)
 	}},
+	{name: "a clock that is set back by far forgets nothing that is to come", moves: true, run: func(s *stage) {
+		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2, Strict: true}}
+		w := s.window("w", ring, 5)
+		w.send(w.command(1, 0, 0))
+		c := w.command(1, 4, 4)
+		c.Ahead = w.seen + 1
+		s.equal("ahead", w.send(c).Granted, 4)
+		s.cfg.Advance(-1500 * time.Millisecond) // just the ring
+		w.send(w.command(1, 0, 0))
+		s.equal("while all counts", w.take(1, 1, 1), 0)
+		s.cfg.Advance(1500 * time.Millisecond) // they may have been spent half a second ago
+		s.equal("what was to come", w.take(1, 1, 5), 1)
+		s.cfg.Advance(1500 * time.Millisecond)
+		s.equal("after it", w.take(1, 1, 5), 5)
+	}},
 	{name: "what is borrowed outlives its key's idle time", moves: true, run: func(s *stage) {
 		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
 		w := s.window("w", ring, 10)

@@ -208,5 +208,6 @@ var sections = []section{
 		{171, "Penstock", "counters that only grow: what was taken before is taken again", ""},
 		{172, "servers on loopback", "any name that resolves to this machine is served: a web page reads all", ""},
 		{173, "Penstock", "what finds no room in a bounded table is told nowhere", ""},
+		{174, "Penstock", "a store's clock is set back: borrowed units count before they are spent", ""},
 	}},
 }

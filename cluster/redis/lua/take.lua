@@ -47,12 +47,17 @@ if not head or not has then
   set('e', text(has))
 elseif current <= head - span then
   -- The clock was set back by the ring or more: all that counts or is to come is moved to where
-  -- it is now.
+  -- it is now. What is to come counts once more where it may still be spent.
   local all = redis.call('HGETALL', key)
-  local sum = 0
+  local sum, coming, far = 0, 0, 0
   for i = 1, #all, 2 do
     local kind, rest = string.match(all[i], '^([uas])(.*)$')
-    if kind == 'u' and tonumber(rest) > head - span then sum = sum + tonumber(all[i + 1]) end
+    local ahead, n = kind == 'u' and tonumber(rest) - head or -span, tonumber(all[i + 1])
+    if ahead > -span then sum = sum + n end
+    if ahead > 0 and n > 0 then
+      coming = coming + n
+      far = math.max(far, math.min(ahead + 1, buckets))
+    end
     if kind then drop[#drop + 1] = all[i] end
   end
   has = newEpoch
@@ -60,6 +65,12 @@ elseif current <= head - span then
   got, moved = {}, true
   u[span] = sum
   set('u' .. text(current), text(sum))
+  if coming > 0 then
+    u[span + far] = coming
+    set('u' .. text(current + far), text(coming))
+    set('l', text(current + far))
+    got[6] = text(current + far)
+  end
 elseif current < head then -- it was set back a little, and stands still until it gets there
   current, passed = head, 0
   got = read()
