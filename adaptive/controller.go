@@ -70,7 +70,7 @@ func (c *controller) take(inv *core.Invocation) bool {
 	}
 	n := &c.resource.StatisticNode
 	g := n.NeedSemaphore(c.owner)
-	if !c.limit.take(n, g, inv.Units(), int64(c.rule.Ceiling)) {
+	if !c.limit.take(n, g, inv.Lane(), inv.Units(), int64(c.rule.Ceiling)) {
 		return false
 	}
 	inv.ReserveSemaphore(g)
@@ -90,10 +90,10 @@ func (c *controller) shadow(inv *core.Invocation) {
 	all := n.NeedSemaphore(c.owner)
 	inv.OnComplete(c.limit, token(all.InUse()+inv.Units(), inv))
 	if _, shared := c.owner.(node.Shared); !shared {
-		all.Acquire(inv.Units())
+		all.Acquire(inv.Lane(), inv.Units())
 		inv.ReserveSemaphore(all)
 	}
-	if g := n.NeedSemaphore(c.shadowOwner); c.limit.take(n, g, inv.Units(), int64(c.rule.Ceiling)) {
+	if g := n.NeedSemaphore(c.shadowOwner); c.limit.take(n, g, inv.Lane(), inv.Units(), int64(c.rule.Ceiling)) {
 		inv.ReserveSemaphore(g)
 	} else {
 		c.record.ShadowBlocked.Add(inv.Lane(), 1)

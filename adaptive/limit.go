@@ -123,16 +123,16 @@ func (l *limit) fits(n *node.StatisticNode, g *stat.Semaphore, units, most int64
 	}
 }
 
-// take takes units of a semaphore, of which there may be so many.
-func (l *limit) take(n *node.StatisticNode, g *stat.Semaphore, units, most int64) bool {
+// take takes units of a semaphore on a lane, of which there may be so many.
+func (l *limit) take(n *node.StatisticNode, g *stat.Semaphore, lane uint32, units, most int64) bool {
 	for {
 		word := l.word.Load()
 		c := claim(word, units)
 		join := func() bool {
 			if alone(c, most) {
-				return g.TryAcquire(units, units)
+				return g.TryAcquire(lane, units, units)
 			}
-			got, _ := g.Join(c)
+			got, _ := g.Join(lane, c)
 			return got
 		}
 		got := join() || n.Settle(g) && join()

@@ -24,7 +24,7 @@ func TestLimitsOfOthersAreOthers(t *testing.T) {
 	owner, _ := l.owners(false)
 	g := home.NeedSemaphore(owner)
 	l.adopt(r.terms(), home, owner)
-	g.Acquire(5)
+	g.Acquire(0, 5)
 
 	old := claim(l.word.Load(), 1) // who holds it is held up
 	for range 1<<16 - 2 {
@@ -35,6 +35,6 @@ func TestLimitsOfOthersAreOthers(t *testing.T) {
 	l.enforce()
 	l.mu.Unlock()
 
-	got, _ := g.Join(old)
+	got, _ := g.Join(0, old)
 	assert.False(t, got, "%d units in flight, the limit is 2", g.InUse())
 }

@@ -39,7 +39,7 @@ func (q *quick) Take(inv *core.Invocation) (v core.Verdict) {
 	if q.during != nil {
 		q.during()
 	}
-	if !q.semaphore.TryAcquire(inv.Units(), q.limit) {
+	if !q.semaphore.TryAcquire(inv.Lane(), inv.Units(), q.limit) {
 		return core.Verdict{Block: refusal(q.name)}
 	}
 	inv.ReserveSemaphore(&q.semaphore)

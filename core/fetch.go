@@ -223,7 +223,7 @@ func (inv *Invocation) handBack(wait time.Duration) {
 
 // HandBack gives back one of the reservations, which the call then doesn't hold any more.
 func (inv *Invocation) HandBack(r *Reservation) {
-	r.giveBack(inv.now)
+	r.giveBack(inv)
 	*r = Reservation{Holder: nothing{}} // the numbers of the others stand, see follows
 }
 

@@ -284,7 +284,7 @@ func TestPanicInAHolder(t *testing.T) {
 				bucket, ok := window.TryAdd(0, inv.Now(), 1, 100)
 				require.True(t, ok)
 				inv.ReserveBucket(window, bucket, 100)
-				semaphore.Acquire(1)
+				semaphore.Acquire(0, 1)
 				inv.ReserveSemaphore(semaphore)
 				if armed {
 					inv.Reserve(core.Reservation{Holder: badHolder{}, UntilExit: tt.until})

@@ -32,7 +32,7 @@ func newTaker(t *testing.T) *taker {
 		bucket, ok := k.window.TryAdd(0, inv.Now(), inv.Units(), 100)
 		require.True(t, ok)
 		inv.ReserveBucket(k.window, bucket, 100)
-		k.semaphore.Acquire(inv.Units())
+		k.semaphore.Acquire(inv.Lane(), inv.Units())
 		inv.ReserveSemaphore(&k.semaphore)
 		return core.Verdict{}
 	}}

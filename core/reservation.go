@@ -34,16 +34,16 @@ const fleeting = -1
 // confirmed is the Token of units of a semaphore whose call has been counted too.
 const confirmed = 1
 
-func (r *Reservation) giveBack(now int64) {
+func (r *Reservation) giveBack(inv *Invocation) {
 	switch {
 	case r.window != nil:
 		r.window.Cancel(r.Token, r.Units)
 	case r.semaphore == nil:
-		r.Holder.GiveBack(r, now)
+		r.Holder.GiveBack(r, inv.now)
 	case r.Token == confirmed:
 		r.semaphore.ReleaseConfirmed(r.Units)
 	default:
-		r.semaphore.Release(r.Units)
+		r.semaphore.Release(inv.lane, r.Units)
 	}
 }
 
@@ -84,7 +84,7 @@ func (inv *Invocation) GiveBackFrom(n int) {
 		if r.follows > 0 && int(r.follows) <= n {
 			kept = append(kept, *r)
 		} else {
-			r.giveBack(inv.now)
+			r.giveBack(inv)
 		}
 		*r = Reservation{}
 	}
@@ -199,7 +199,7 @@ func (inv *Invocation) MeterSemaphore(g *stat.Semaphore) {
 
 func (inv *Invocation) meterSemaphore(g *stat.Semaphore, r *Reservation) {
 	if r == nil {
-		g.Acquire(inv.units)
+		g.Acquire(inv.lane, inv.units)
 		inv.ReserveSemaphore(g)
 		r = &inv.held[len(inv.held)-1]
 	}
@@ -265,7 +265,7 @@ func (inv *Invocation) release() {
 	held := inv.held
 	for i := len(held) - 1; i >= 0; i-- {
 		r := &held[i]
-		if r.UntilExit && (r.semaphore == nil || r.Token == confirmed || !r.semaphore.TryRelease(r.Units)) {
+		if r.UntilExit && (r.semaphore == nil || r.Token == confirmed || !r.semaphore.TryRelease(r.Units) && !r.semaphore.TryReleaseOn(inv.lane, r.Units)) {
 			inv.held = held[:i+1]
 			inv.unwind(false)
 			break
@@ -315,7 +315,7 @@ func (inv *Invocation) unwindSome(all bool) {
 		r := &inv.held[i]
 		inv.held = inv.held[:i]
 		if all || r.UntilExit {
-			r.giveBack(inv.now)
+			r.giveBack(inv)
 		}
 	}
 	done = true

@@ -242,7 +242,7 @@ func (c *controller) takePermits(inv *core.Invocation, n *node.StatisticNode, li
 		}
 		return core.Verdict{}
 	}
-	if g.TryAcquire(inv.Units(), limit) || n.Settle(g) && g.TryAcquire(inv.Units(), limit) {
+	if g.TryAcquire(inv.Lane(), inv.Units(), limit) || n.Settle(g) && g.TryAcquire(inv.Lane(), inv.Units(), limit) {
 		inv.ReserveSemaphore(g)
 		return core.Verdict{}
 	}

@@ -75,7 +75,8 @@ func (c *controller) ask(inv *core.Invocation, revision uint64) bool {
 // take takes units, or a place in the queue that the call waits for. The semaphore that is at hand
 // may have left the node when the rules changed; then it gives nothing away like that.
 func (c *controller) take(inv *core.Invocation, revision uint64) bool {
-	if c.semaphore.TryJoin(inv.Units(), int64(c.rule.Threshold), revision) {
+	n, limit := inv.Units(), int64(c.rule.Threshold)
+	if c.semaphore.TryJoin(n, limit, revision) || c.semaphore.TryJoinOn(inv.Lane(), n, limit, revision) {
 		inv.ReserveSemaphore(c.semaphore)
 		return true
 	}
@@ -86,9 +87,9 @@ func (c *controller) take(inv *core.Invocation, revision uint64) bool {
 func (c *controller) join(inv *core.Invocation, revision uint64) bool {
 	n := &c.resource.StatisticNode
 	g, claim := n.NeedSemaphore(c.owner), c.claim(inv, revision)
-	got, place := g.Join(claim)
+	got, place := g.Join(inv.Lane(), claim)
 	if !got && n.Settle(g) && place == nil { // a call that has a place got from Settle what there was
-		got, place = g.Join(claim)
+		got, place = g.Join(inv.Lane(), claim)
 	}
 	switch {
 	case got:
@@ -113,7 +114,7 @@ func (c *controller) shadow(inv *core.Invocation, revision uint64) {
 	if expired := g.Expire(inv.Now()); expired > 0 {
 		c.record.ShadowBlocked.Add(inv.Lane(), int64(expired))
 	}
-	switch got, place := g.Join(c.claim(inv, revision)); {
+	switch got, place := g.Join(inv.Lane(), c.claim(inv, revision)); {
 	case got:
 		inv.ReserveSemaphore(g)
 	case place != nil:

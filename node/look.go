@@ -80,7 +80,7 @@ func (n *StatisticNode) LookSemaphore(owner any) *stat.Semaphore {
 	}
 	g := new(stat.Semaphore)
 	if countsAll(owner) {
-		g.Acquire(n.UnitsInFlight())
+		g.Acquire(0, n.UnitsInFlight())
 	}
 	return g
 }

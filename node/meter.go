@@ -132,6 +132,7 @@ func (n *StatisticNode) metersIdle(now int64) bool {
 		if g.InUse() != 0 || g.Queued() != 0 {
 			return false
 		}
+		g.Rest()
 	}
 	return true
 }

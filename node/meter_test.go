@@ -165,7 +165,7 @@ func TestSemaphoreAdmitsNobodyBeforeItIsSeeded(t *testing.T) {
 		dropMeters(n)
 		var admitted atomic.Int64
 		enter := func() {
-			if n.NeedSemaphore(nil).TryAcquire(1, limit) {
+			if n.NeedSemaphore(nil).TryAcquire(0, 1, limit) {
 				admitted.Add(1)
 			}
 		}
@@ -179,7 +179,7 @@ func TestSemaphoreSettlesUnderway(t *testing.T) {
 	n := NewStatisticNode(layout(t))
 	n.AddPass(0, epoch, 3)
 	g := n.NeedSemaphore(nil)
-	require.True(t, g.TryAcquire(1, 4))
+	require.True(t, g.TryAcquire(0, 1, 4))
 	require.True(t, g.Settling())
 	n.AddPass(0, epoch, 1)
 	g.Confirm(1)
@@ -235,9 +235,9 @@ func TestSemaphoreMadeUnderTraffic(t *testing.T) {
 					var held *stat.Semaphore
 					if ruled.Load() {
 						g := n.NeedSemaphore(nil)
-						if !g.TryAcquire(1, limit) {
+						if !g.TryAcquire(0, 1, limit) {
 							n.Settle(g)
-							if !g.TryAcquire(1, limit) {
+							if !g.TryAcquire(0, 1, limit) {
 								continue
 							}
 						}
@@ -252,7 +252,7 @@ func TestSemaphoreMadeUnderTraffic(t *testing.T) {
 					confirmed := false
 					if g := n.Semaphore(nil); g != nil {
 						if held == nil {
-							g.Acquire(1)
+							g.Acquire(0, 1)
 							held = g
 						}
 						if g.Settling() {
@@ -273,7 +273,7 @@ func TestSemaphoreMadeUnderTraffic(t *testing.T) {
 					case confirmed:
 						held.ReleaseConfirmed(1)
 					case held != nil:
-						held.Release(1)
+						held.Release(0, 1)
 					}
 					n.AddComplete(lane, epoch, 1, 1, false)
 				}
@@ -312,8 +312,8 @@ func TestNodesDoNotAllocateInUse(t *testing.T) {
 		c.MarkEntered()
 		n.Window(epoch, perSecond, nil).AddAt(0, epoch, epoch, 1)
 		n.FindWindow(perSecond)
-		if g := n.NeedSemaphore(nil); g.TryAcquire(1, 1) {
-			g.Release(1)
+		if g := n.NeedSemaphore(nil); g.TryAcquire(0, 1, 1) {
+			g.Release(0, 1)
 		}
 		n.Retired()
 	}))

@@ -169,8 +169,8 @@ func TestTreeKeepsWhatIsMetered(t *testing.T) {
 	long := Meter{Shape: stat.Shape{Interval: 10 * time.Minute, Buckets: 2}}
 	for name, hold := range map[string]func(n *StatisticNode){
 		"a window":        func(n *StatisticNode) { n.Window(epoch, long, nil).AddAt(0, epoch, epoch, 1) },
-		"a semaphore":     func(n *StatisticNode) { n.NeedSemaphore(nil).Acquire(1) },
-		"a shadow's":      func(n *StatisticNode) { n.NeedSemaphore("rule").Acquire(1) },
+		"a semaphore":     func(n *StatisticNode) { n.NeedSemaphore(nil).Acquire(0, 1) },
+		"a shadow's":      func(n *StatisticNode) { n.NeedSemaphore("rule").Acquire(0, 1) },
 		"a borrowed unit": func(n *StatisticNode) { n.Window(epoch, long, nil).AddAt(0, epoch, epoch+seconds(300), 1) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -71,10 +71,11 @@ func (g *Semaphore) MayJoin(c Claim) bool {
 	case !c.First: // it would stand behind everybody
 		return false
 	}
-	g.mu.Lock() // it may fit although others are in the queue: two readings can't tell
-	defer g.mu.Unlock()
+	g.lock() // it may fit although others are in the queue: two readings can't tell
 	l := &g.queue
-	return l.length < c.Queue || l.next(&c) && g.Fits(c.Units, c.limit(l))
+	may := l.length < c.Queue || l.next(&c) && g.total() <= c.limit(l)-c.Units
+	g.release()
+	return may
 }
 
 // limit is what the claim's would be once it has joined.
@@ -85,24 +86,25 @@ func (c *Claim) limit(l *queue) int64 {
 	return c.Limit
 }
 
-// TryJoin takes units as [Semaphore.Join] would if that is plain without a look at the
-// line: nobody is in it, nothing is unseen, and its limit is that of the caller's
-// revision. If it takes none, that says nothing.
+// TryJoin takes units as [Semaphore.Join] would if that takes no more than a look at the
+// word: nobody is in the line, nothing is unseen or lent, and its limit is that of the
+// caller's revision. If it takes none, that says nothing.
 func (g *Semaphore) TryJoin(n, limit int64, revision uint64) bool {
-	limit = min(limit, mostInUse)
-	for w := g.word.Load(); w&frozen == 0 && w>>markShift == markOf(revision) && total(w) <= limit-n; w = g.word.Load() {
-		if g.word.CompareAndSwap(w, w+uint64(n)*oneUnit) {
-			return true
-		}
-	}
-	return false
+	w := g.word.Load()
+	return plain(w) && w>>markShift == markOf(revision) && total(w) <= min(limit, mostInUse)-n && g.exchange(w, n)
 }
 
-// Join takes units as [Semaphore.TryAcquire] does, unless somebody is in the queue before the
+// TryJoinOn is TryJoin where processors contend for the semaphore: it looks at what is lent to the
+// lane as well.
+func (g *Semaphore) TryJoinOn(lane uint32, n, limit int64, revision uint64) bool {
+	return g.take(lane, n, min(limit, mostInUse), markOf(revision)) == taken
+}
+
+// Join takes units on a lane as [Semaphore.TryAcquire] does, unless somebody is in the queue before the
 // call. If it can't, the call gets a place in the queue, if that is shorter than c.Queue and
 // the units could ever be had. Neither got nor a place: refused.
-func (g *Semaphore) Join(c Claim) (got bool, place *Waiter) {
-	if g.TryJoin(c.Units, c.Limit, c.Revision) {
+func (g *Semaphore) Join(lane uint32, c Claim) (got bool, place *Waiter) {
+	if g.TryJoin(c.Units, c.Limit, c.Revision) || g.TryJoinOn(lane, c.Units, c.Limit, c.Revision) {
 		return true, nil
 	}
 	if !g.MayJoin(c) {

@@ -21,7 +21,7 @@ type crew struct {
 // joins has a call ask for units. It returns its place, nil if it got them at once.
 func (c *crew) joins(name string, units int64, first bool) *Waiter {
 	c.t.Helper()
-	got, w := c.g.Join(Claim{Units: units, First: first, Queue: 10, Limit: c.limit, Revision: 1})
+	got, w := c.g.Join(0, Claim{Units: units, First: first, Queue: 10, Limit: c.limit, Revision: 1})
 	if got {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (c *crew) joins(name string, units int64, first bool) *Waiter {
 
 func (c *crew) refuses(claim Claim) {
 	c.t.Helper()
-	got, w := c.g.Join(claim)
+	got, w := c.g.Join(0, claim)
 	assert.False(c.t, got)
 	assert.Nil(c.t, w)
 	assert.False(c.t, c.g.MayJoin(claim))
@@ -57,11 +57,11 @@ func TestQueueIsServedInOrder(t *testing.T) {
 		if len(c.woken) == 0 {
 			n = 2
 		}
-		c.g.Release(n)
+		c.g.Release(0, n)
 		assert.Equal(t, want, c.woken)
 		assert.EqualValues(t, 2, c.g.InUse())
 	}
-	c.g.Release(2)
+	c.g.Release(0, 2)
 	assert.Zero(t, c.g.InUse())
 }
 
@@ -75,9 +75,9 @@ func TestBatchInTheQueueIsNotOvertaken(t *testing.T) {
 	assert.Empty(t, c.woken)
 	c.refuses(Claim{Units: 1, Limit: 5, Revision: 1})
 	require.Nil(t, c.joins("first", 1, true), "who goes before the batch and fits runs")
-	c.g.Release(1)
+	c.g.Release(0, 1)
 	assert.Empty(t, c.woken)
-	c.g.Release(3)
+	c.g.Release(0, 3)
 	assert.Equal(t, []string{"batch", "small"}, c.woken)
 }
 
@@ -89,17 +89,17 @@ func TestQueueIsOvertakenByAsMuchAsItAsksFor(t *testing.T) {
 	c.joins("batch", 4, false)
 	for range 4 {
 		require.Nil(t, c.joins("first", 1, true))
-		c.g.Release(1)
+		c.g.Release(0, 1)
 	}
 	waits := c.joins("too many", 1, true)
 	require.NotNil(t, waits)
 	c.refuses(Claim{Units: 1, First: true, Queue: 2, Limit: 5, Revision: 1})
-	c.g.Release(3)
+	c.g.Release(0, 3)
 	assert.Equal(t, []string{"batch", "too many"}, c.woken)
 	waits.Leave()
 	c.joins("b", 4, false)
 	require.Nil(t, c.joins("first", 1, true))
-	c.g.Release(5)
+	c.g.Release(0, 5)
 	assert.Equal(t, []string{"batch", "too many", "b"}, c.woken)
 }
 
@@ -140,7 +140,7 @@ func TestLeavingTheLine(t *testing.T) {
 	last.Leave()
 	assert.EqualValues(t, 2, c.g.InUse(), "a second time does nothing")
 	next.Leave()
-	c.g.Release(1)
+	c.g.Release(0, 1)
 	assert.Zero(t, c.g.InUse())
 	assert.Zero(t, c.g.Queued())
 }
@@ -158,30 +158,30 @@ func TestLimitOfAQueueChanges(t *testing.T) {
 	c.g.SetLimit(4, 1)
 	assert.Equal(t, []string{"b", "batch"}, c.woken, "who can't fit any more has lost the place")
 	assert.EqualValues(t, 3, c.g.InUse(), "who runs keeps what it has")
-	c.g.Release(2)
+	c.g.Release(0, 2)
 	assert.Equal(t, []string{"b", "batch"}, c.woken)
 	c.joins("d", 1, false) // under the rules of revision 1, limit 2
 	assert.EqualValues(t, 2, c.g.Queued())
 	c.g.SetLimit(5, Open)
 	assert.Equal(t, []string{"b", "batch", "c", "d"}, c.woken, "without a limit all run")
-	c.g.Release(3)
+	c.g.Release(0, 3)
 	assert.Zero(t, c.g.InUse())
 }
 
 func TestExpiredPlaces(t *testing.T) {
 	var g Semaphore
 	claim := Claim{Units: 1, Queue: 10, Limit: 1, Revision: 1}
-	got, _ := g.Join(claim)
+	got, _ := g.Join(0, claim)
 	require.True(t, got)
 	var places []*Waiter
 	for until := range int64(4) { // 0 never expires
 		claim.Until = until
-		_, w := g.Join(claim)
+		_, w := g.Join(0, claim)
 		places = append(places, w)
 	}
 	assert.Zero(t, g.Expire(1))
 	assert.Equal(t, 2, g.Expire(3))
-	g.Release(1)
+	g.Release(0, 1)
 	assert.True(t, places[0].Granted())
 	for _, w := range places {
 		w.Leave()
@@ -223,7 +223,7 @@ func TestQueueUnderLoad(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, uint64(caller)))
 		for range n {
 			c := Claim{Units: 1 + r.Int64N(3), First: r.IntN(4) == 0, Queue: r.IntN(40), Limit: limit, Revision: 1}
-			got, w := g.Join(c)
+			got, w := g.Join(0, c)
 			if w != nil {
 				woken := make(chan struct{})
 				w.Attend(func() { close(woken) })
@@ -243,7 +243,7 @@ func TestQueueUnderLoad(t *testing.T) {
 			case w != nil:
 				w.Leave()
 			case got:
-				g.Release(c.Units)
+				g.Release(0, c.Units)
 			}
 		}
 	})
@@ -259,18 +259,18 @@ func TestQueueUnderLoad(t *testing.T) {
 // known bug 60
 func TestQueueWakesUnderNoLock(t *testing.T) {
 	for name, free := range map[string]func(*Semaphore){
-		"release":   func(g *Semaphore) { g.Release(1) },
+		"release":   func(g *Semaphore) { g.Release(0, 1) },
 		"limit":     func(g *Semaphore) { g.SetLimit(2, 2) },
-		"new limit": func(g *Semaphore) { g.Join(Claim{Units: 1, Queue: 9, Limit: 2, Revision: 2}) },
+		"new limit": func(g *Semaphore) { g.Join(0, Claim{Units: 1, Queue: 9, Limit: 2, Revision: 2}) },
 		"expire":    func(g *Semaphore) { g.Expire(8) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var g Semaphore
 			claim := Claim{Units: 1, Queue: 9, Limit: 1, Revision: 1, Until: 7}
-			g.Join(claim)
+			g.Join(0, claim)
 			woken := 0
 			for range 3 {
-				_, w := g.Join(claim)
+				_, w := g.Join(0, claim)
 				w.Attend(func() {
 					woken++
 					w.Granted()

@@ -1,6 +1,9 @@
 package stat
 
 import (
+	"math"
+
+	"github.com/penstock-go/penstock/internal/lending"
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
@@ -41,8 +44,12 @@ import (
 // something unseen, or the semaphore retired. So a queued call misses no unit that is given
 // back: before the word was frozen it was in the total that let nobody in, and later it
 // goes by mu.
+//
+// Where processors contend for the word, calls don't even share that: see [Semaphore.take].
 type Semaphore struct {
-	word shared.Uint64 // see above, and pack
+	word    shared.Uint64           // see above, and pack
+	credits shared.Pointer[credits] // what is lent to lanes; nil while nothing was, or not for long; changes under mu
+	failed  shared.Uint32           // how many exchanges of word have, since anything was collected
 
 	settling shared.Bool  // mirrors unseen > 0 || expecting
 	queued   shared.Int64 // mirrors the length of the queue
@@ -56,39 +63,50 @@ type Semaphore struct {
 	queue     queue
 }
 
-// The word has, from the lowest bit on: whether it is frozen, the total of what is held
-// and unseen, and the mark of the revision that the limit of the queue is from. A mark
-// comes back after 65,535 revisions: for the limit of an old one to be taken for the
-// present one's, a call would have to be held up for that many.
+// The word has, from the lowest bit on: whether it is frozen, whether it lends, the total of
+// what is held, unseen and lent, and the mark of the revision that the limit of the queue is
+// from. A mark comes back after 65,535 revisions: for the limit of an old one to be taken for
+// the present one's, a call would have to be held up for that many.
 const (
 	frozen    = 1
-	oneUnit   = 2
+	lends     = 2
+	oneUnit   = 4
 	markShift = 48
-	// mostInUse is the highest limit there is: 67 million calls of the largest.
-	mostInUse = 1<<46 - 1
+	// mostInUse is the highest limit there is: 33 million calls of the largest.
+	mostInUse = 1<<45 - 1
 )
 
 // total may be below 0, if more was given back than taken.
-func total(word uint64) int64 { return int64(word<<(64-markShift)) >> (64 - markShift + 1) }
+func total(word uint64) int64 { return int64(word<<(64-markShift)) >> (64 - markShift + 2) }
 
 // markOf is never 0, which is that of a semaphore that has no limit yet.
 func markOf(revision uint64) uint64 { return 1 + revision%(1<<16-1) }
 
-// TryAcquire takes n units if the total stays within limit.
-func (g *Semaphore) TryAcquire(n, limit int64) bool {
+// TryAcquire takes n units if the total stays within limit. The lane is the caller's choice, as
+// in [Counters]: callers that run at the same time should use different ones.
+func (g *Semaphore) TryAcquire(lane uint32, n, limit int64) bool {
 	limit = min(limit, mostInUse)
-	for w := g.word.Load(); total(w) <= limit-n; w = g.word.Load() {
-		if w&frozen != 0 {
-			return g.tryAcquire(n, limit)
+	w := g.word.Load()
+	if total(w) > limit-n {
+		if w&lends == 0 {
+			return false
 		}
-		if g.word.CompareAndSwap(w, w+uint64(n)*oneUnit) {
-			return true
-		}
+	} else if plain(w) && g.exchange(w, n) {
+		return true
 	}
-	return false
+	return g.tryAcquire(lane, n, limit)
 }
 
-func (g *Semaphore) tryAcquire(n, limit int64) bool {
+// plain reports whether the word is all that matters.
+func plain(w uint64) bool { return w&(frozen|lends) == 0 && !lending.Always }
+
+func (g *Semaphore) tryAcquire(lane uint32, n, limit int64) bool {
+	switch g.take(lane, n, limit, 0) {
+	case taken:
+		return true
+	case full:
+		return false
+	}
 	g.lock()
 	ok := g.total() <= limit-n
 	if ok {
@@ -98,46 +116,60 @@ func (g *Semaphore) tryAcquire(n, limit int64) bool {
 	return ok
 }
 
-// Acquire takes n units whatever the total.
-func (g *Semaphore) Acquire(n int64) { g.change(n) }
+// Acquire takes n units on a lane whatever the total.
+func (g *Semaphore) Acquire(lane uint32, n int64) {
+	if w := g.word.Load(); !plain(w) || !g.exchange(w, n) {
+		g.tryAcquire(lane, n, math.MaxInt64)
+	}
+}
 
-// Release gives back n units that were acquired.
-func (g *Semaphore) Release(n int64) { g.change(-n) }
-
-func (g *Semaphore) change(n int64) {
-	if g.tryChange(n) {
+// Release gives back on a lane n units that were acquired, on whichever.
+func (g *Semaphore) Release(lane uint32, n int64) {
+	if g.TryRelease(n) || g.TryReleaseOn(lane, n) {
 		return
 	}
 	g.lock()
-	g.add(n)
+	g.add(-n)
 	g.unlock()
 }
 
-// TryRelease is Release where nobody can be waiting for the units. It returns false if
-// somebody may be, and has done nothing then.
-func (g *Semaphore) TryRelease(n int64) bool { return g.tryChange(-n) }
-
-func (g *Semaphore) tryChange(n int64) bool {
-	for w := g.word.Load(); w&frozen == 0; w = g.word.Load() {
-		if g.word.CompareAndSwap(w, w+uint64(n)*oneUnit) {
-			return true
-		}
-	}
-	return false
+// TryRelease is Release where that takes no more than a look at the word: nobody can be waiting
+// for the units. It returns false if somebody may be, and has done nothing then.
+func (g *Semaphore) TryRelease(n int64) bool {
+	w := g.word.Load()
+	return plain(w) && g.exchange(w, -n)
 }
 
 // Fits reports whether n more units would stay within limit, without taking
 // them.
-func (g *Semaphore) Fits(n, limit int64) bool { return g.InUse() <= min(limit, mostInUse)-n }
+func (g *Semaphore) Fits(n, limit int64) bool {
+	left := min(limit, mostInUse) - n
+	w := g.word.Load()
+	return total(w) <= left || w&lends != 0 && g.collected() <= left
+}
 
 // InUse is the units in flight.
-func (g *Semaphore) InUse() int64 { return total(g.word.Load()) }
+func (g *Semaphore) InUse() int64 {
+	if w := g.word.Load(); w&lends == 0 {
+		return total(w)
+	}
+	return g.collected()
+}
+
+// collected is the total once nothing is lent.
+func (g *Semaphore) collected() int64 {
+	g.lock()
+	n := g.total()
+	g.release()
+	return n
+}
 
 // Held is the units that were acquired and not released: 0 when all is done.
 func (g *Semaphore) Held() int64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.InUse() - g.unseen // where any are unseen the word is frozen
+	g.lock()
+	n := g.total() - g.unseen
+	g.release()
+	return n
 }
 
 // Begin makes the semaphore expect a [Semaphore.Seed]. It comes before the semaphore can be
@@ -207,11 +239,14 @@ func (g *Semaphore) Retire() {
 	g.unlock()
 }
 
-// lock begins a change: from here to unlock the word is the caller's.
+// lock begins a change: from here to unlock the word is the caller's, and nothing is lent.
 func (g *Semaphore) lock() {
 	g.mu.Lock()
 	if g.next = g.word.Load(); g.next&frozen == 0 { // only holders of mu freeze it
 		g.next = g.word.Or(frozen) | frozen
+	}
+	if g.next&lends != 0 {
+		g.collect()
 	}
 }
 
@@ -227,6 +262,9 @@ func (g *Semaphore) unlock() {
 func (g *Semaphore) release() {
 	if !g.expecting && g.unseen == 0 && g.queue.length == 0 && !g.retired {
 		g.next &^= frozen
+		if lending.Always || g.failed.Load() >= lending.After {
+			g.lend()
+		}
 	}
 	g.word.Store(g.next)
 	g.mu.Unlock()

@@ -5,8 +5,11 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/internal/lending"
 )
 
 func TestSemaphoreScripts(t *testing.T) {
@@ -15,7 +18,7 @@ func TestSemaphoreScripts(t *testing.T) {
 		want any
 	}
 	take := func(n, limit int64) func(*Semaphore) any {
-		return func(g *Semaphore) any { return g.TryAcquire(n, limit) }
+		return func(g *Semaphore) any { return g.TryAcquire(0, n, limit) }
 	}
 	fits := func(n, limit int64) func(*Semaphore) any { return func(g *Semaphore) any { return g.Fits(n, limit) } }
 	does := func(f func(*Semaphore)) func(*Semaphore) any {
@@ -25,7 +28,7 @@ func TestSemaphoreScripts(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"it takes up to the limit": {
 			{take(2, 3), true}, {take(2, 3), false}, {fits(2, 3), false}, {fits(1, 3), true}, {take(1, 3), true}, {take(1, 3), false},
-			{does(func(g *Semaphore) { g.Release(2) }), int64(1)},
+			{does(func(g *Semaphore) { g.Release(0, 2) }), int64(1)},
 			{take(2, 3), true},
 		},
 		"a limit below what is in use": {
@@ -33,7 +36,7 @@ func TestSemaphoreScripts(t *testing.T) {
 		},
 		"a limit of zero": {{take(1, 0), false}, {fits(1, 0), false}},
 		"whatever the total": {
-			{does(func(g *Semaphore) { g.Acquire(7) }), int64(7)}, {take(1, 7), false}, {take(1, 8), true},
+			{does(func(g *Semaphore) { g.Acquire(0, 7) }), int64(7)}, {take(1, 7), false}, {take(1, 8), true},
 		},
 		"huge costs": { // known bug 34
 			{take(1, 1), true},
@@ -41,7 +44,7 @@ func TestSemaphoreScripts(t *testing.T) {
 			{take(1<<32-1, 1), false}, {fits(math.MaxInt64, math.MaxInt64), false},
 			{take(math.MaxInt64-1, math.MaxInt64), false}, // nobody asks for so many, and there is no room for them
 			{take(mostInUse-1, math.MaxInt64), true}, {take(1, math.MaxInt64), false}, {fits(1, math.MaxInt64), false},
-			{does(func(g *Semaphore) { g.Release(mostInUse) }), int64(0)},
+			{does(func(g *Semaphore) { g.Release(0, mostInUse) }), int64(0)},
 		},
 		"calls that it never saw": {
 			{does(func(g *Semaphore) { g.Seed(3) }), int64(3)},
@@ -51,7 +54,7 @@ func TestSemaphoreScripts(t *testing.T) {
 			{does(func(g *Semaphore) { g.ReleaseUnseen(2) }), int64(3)}, // one was left
 			{does(func(g *Semaphore) { g.ReleaseUnseen(2) }), int64(3)},
 			{func(g *Semaphore) any { return g.Held() }, int64(3)},
-			{does(func(g *Semaphore) { g.Release(3) }), int64(0)},
+			{does(func(g *Semaphore) { g.Release(0, 3) }), int64(0)},
 		},
 		"seeds that are settled": {
 			{settling, false},
@@ -88,10 +91,13 @@ func TestSemaphoreScripts(t *testing.T) {
 
 // A refused call changes nothing and needs no lock.
 func TestSemaphoreRefusesWithoutTheLock(t *testing.T) { // known bug 22
+	if lending.Always {
+		t.Skip("it always lends, and collects that before it refuses")
+	}
 	g := new(Semaphore)
-	require.True(t, g.TryAcquire(3, 3))
+	require.True(t, g.TryAcquire(0, 3, 3))
 	g.mu.Lock()
-	require.False(t, g.TryAcquire(1, 3))
+	require.False(t, g.TryAcquire(0, 1, 3))
 	require.False(t, g.Fits(1, 3))
 	g.mu.Unlock()
 	require.EqualValues(t, 3, g.Held())
@@ -116,7 +122,7 @@ func TestSemaphoreUnderACrowd(t *testing.T) {
 					running.Add(-1)
 					g.ReleaseUnseen(1)
 				}
-				if !g.TryAcquire(n, limit) {
+				if !g.TryAcquire(0, n, limit) {
 					continue
 				}
 				now := running.Add(n)
@@ -126,7 +132,7 @@ func TestSemaphoreUnderACrowd(t *testing.T) {
 					runtime.Gosched()
 				}
 				running.Add(-n)
-				g.Release(n)
+				g.Release(0, n)
 			}
 		})
 		require.LessOrEqual(t, peak.Load(), int64(limit))
@@ -143,14 +149,14 @@ func TestSemaphoreIsFilled(t *testing.T) {
 			g.Seed(seeded)
 			var in, wrong atomic.Int64
 			inStep(4, rounds(4_000), func(int, int) {
-				if g.TryAcquire(1, seeded+1) {
+				if g.TryAcquire(0, 1, seeded+1) {
 					in.Add(1)
 				}
 			}, func(int) {
 				if in.Swap(0) != 1 {
 					wrong.Add(1)
 				}
-				g.Release(g.Held())
+				g.Release(0, g.Held())
 			})
 			require.Zero(t, wrong.Load())
 		})
@@ -160,9 +166,9 @@ func TestSemaphoreIsFilled(t *testing.T) {
 func TestSemaphoreDoesNotAllocate(t *testing.T) {
 	g := new(Semaphore)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		g.TryAcquire(1, 1)
-		g.TryAcquire(1, 1)
-		g.Release(1)
+		g.TryAcquire(0, 1, 1)
+		g.TryAcquire(0, 1, 1)
+		g.Release(0, 1)
 	}))
 }
 
@@ -171,8 +177,8 @@ func BenchmarkSemaphore(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if g.TryAcquire(1, 1000) {
-				g.Release(1)
+			if g.TryAcquire(0, 1, 1000) {
+				g.Release(0, 1)
 			}
 		}
 	})
@@ -182,16 +188,149 @@ func BenchmarkSemaphore(b *testing.B) {
 // those who hold units give them back.
 func TestRetiredSemaphore(t *testing.T) {
 	g := new(Semaphore)
-	require.False(t, g.TryJoin(1, 2, 1), "it has no limit yet")
+	join := func(n, limit int64, revision uint64) bool {
+		return g.TryJoin(n, limit, revision) || g.TryJoinOn(0, n, limit, revision)
+	}
+	require.False(t, join(1, 2, 1), "it has no limit yet")
 	g.SetLimit(1, 2)
-	require.True(t, g.TryJoin(1, 2, 1))
-	require.False(t, g.TryJoin(1, 2, 2), "another revision may have another limit")
-	require.False(t, g.TryJoin(2, 2, 1))
+	require.True(t, join(1, 2, 1))
+	require.False(t, join(1, 2, 2), "another revision may have another limit")
+	require.False(t, join(2, 2, 1))
 	g.Retire()
-	require.False(t, g.TryJoin(1, 2, 1))
-	got, _ := g.Join(Claim{Units: 1, Limit: 2, Revision: 1})
+	require.False(t, join(1, 2, 1))
+	got, _ := g.Join(0, Claim{Units: 1, Limit: 2, Revision: 1})
 	require.True(t, got)
-	g.Release(2)
-	require.False(t, g.TryJoin(1, 2, 1))
+	g.Release(0, 2)
+	require.False(t, join(1, 2, 1))
 	require.Zero(t, g.Held())
+}
+
+// contend has a semaphore lend, as after many exchanges of its word that failed.
+func contend(g *Semaphore) {
+	for range lending.After {
+		g.contend()
+	}
+}
+
+// known bug 164: what a call leaves with its lane is there for the next one, and counts nowhere else; who refuses,
+// joins the queue or looks collects it first.
+func TestSemaphoreThatLends(t *testing.T) {
+	for name, does := range map[string]func(g *Semaphore){
+		"who would be refused": func(g *Semaphore) {
+			require.True(t, g.TryAcquire(2, 3, 3))
+			require.False(t, g.TryAcquire(2, 1, 3))
+		},
+		"who looks": func(g *Semaphore) {
+			require.True(t, g.Fits(3, 3))
+			require.False(t, g.Fits(4, 3))
+			require.Zero(t, g.InUse())
+			require.Zero(t, g.Held())
+		},
+		"who joins": func(g *Semaphore) {
+			got, _ := g.Join(2, Claim{Units: 3, Limit: 3, Revision: 1, Queue: 1})
+			require.True(t, got)
+			_, w := g.Join(2, Claim{Units: 1, Limit: 3, Revision: 1, Queue: 1})
+			require.False(t, g.TryReleaseOn(0, 2), "somebody waits for them")
+			g.Release(0, 2)
+			require.True(t, w.Granted())
+		},
+		"new rules": func(g *Semaphore) {
+			g.SetLimit(2, 1)
+			got, _ := g.Join(0, Claim{Units: 2, Limit: 1, Revision: 2})
+			require.False(t, got)
+		},
+		"who has none in the lane": func(g *Semaphore) {
+			require.True(t, g.TryAcquire(1, 1, 4))
+			require.EqualValues(t, 4, total(g.word.Load()), "3 are with lane 0")
+			require.EqualValues(t, 1, g.InUse())
+		},
+		"who takes them": func(g *Semaphore) {
+			word := g.word.Load()
+			require.True(t, g.TryAcquire(0, 2, 3))
+			require.True(t, g.TryJoinOn(0, 1, 3, 1))
+			require.True(t, g.TryReleaseOn(0, 3))
+			g.Acquire(0, 2)
+			g.Release(0, 2)
+			require.Equal(t, word, g.word.Load(), "nobody has written to the word")
+		},
+		"many": func(g *Semaphore) {
+			g.Acquire(0, 10*mostCredit)
+			for range 10 * mostCredit {
+				g.Release(0, 1)
+			}
+			require.LessOrEqual(t, total(g.word.Load()), int64(mostCredit), "a lane keeps so many")
+		},
+		"what is not used any more": func(g *Semaphore) {
+			g.Rest()
+			require.Zero(t, g.InUse())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := new(Semaphore)
+			g.SetLimit(1, 3)
+			contend(g)
+			require.True(t, g.TryAcquire(0, 3, 3))
+			g.Release(0, 3)
+			require.EqualValues(t, 3, total(g.word.Load()), "with lane 0")
+			does(g)
+		})
+	}
+}
+
+// known bug 2: goroutines on lanes of their own and on shared ones, of several limits: never
+// more run than the highest, and all is given back.
+func TestSemaphoreThatLendsUnderACrowd(t *testing.T) {
+	const limit = 24
+	g := new(Semaphore)
+	var running, over, refused atomic.Int64
+	crowd(16, func(i int) {
+		n, mine := int64(1+i%3), int64(limit-i%2)
+		for step := range rounds(8000) {
+			if step%64 == i {
+				contend(g)
+			}
+			if step%512 == i {
+				g.Rest()
+			}
+			if !g.TryAcquire(uint32(i%5), n, mine) {
+				refused.Add(1)
+				continue
+			}
+			if running.Add(n) > limit {
+				over.Add(1)
+			}
+			if step%16 == 0 {
+				runtime.Gosched()
+			}
+			running.Add(-n)
+			g.Release(uint32(i%7), n)
+		}
+	})
+	require.Zero(t, over.Load())
+	require.Zero(t, g.InUse())
+	t.Logf("%d of %d refused", refused.Load(), 16*rounds(8000))
+}
+
+// known bug 164: a semaphore that nobody contends for needs nothing more than before; one that is contended has
+// a cell of 128 bytes for each lane, until it rests.
+func TestMemoryOfASemaphoreThatLends(t *testing.T) {
+	if lending.Always {
+		t.Skip("it always lends")
+	}
+	g := new(Semaphore)
+	for range 1000 {
+		g.Acquire(0, 1)
+		g.Release(0, 1)
+	}
+	require.Nil(t, g.credits.Load())
+	contend(g)
+	cells := g.credits.Load().cells
+	require.LessOrEqual(t, len(cells), maxLanes)
+	require.EqualValues(t, 128, unsafe.Sizeof(cells[0]))
+	g.Acquire(0, 1)
+	g.Release(0, 1)
+	require.True(t, g.Rest())
+	require.Nil(t, g.credits.Load())
+	require.Zero(t, g.InUse())
+	require.False(t, g.Rest())
 }

@@ -205,7 +205,7 @@ func (g *gate) takePermits(inv *core.Invocation) bool {
 	if inv.HoldsSemaphore(semaphore) {
 		return g.hasPermits(0)
 	}
-	if semaphore.TryAcquire(inv.Units(), g.limit) || g.inbound.Settle(semaphore) && semaphore.TryAcquire(inv.Units(), g.limit) {
+	if semaphore.TryAcquire(inv.Lane(), inv.Units(), g.limit) || g.inbound.Settle(semaphore) && semaphore.TryAcquire(inv.Lane(), inv.Units(), g.limit) {
 		inv.ReserveSemaphore(semaphore)
 		return true
 	}

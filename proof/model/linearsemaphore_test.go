@@ -35,18 +35,19 @@ var semaphoreModel = porcupine.Model{
 }
 
 type semaphoreLike interface {
-	TryAcquire(n, limit int64) bool
-	Release(n int64)
+	TryAcquire(lane uint32, n, limit int64) bool
+	Release(lane uint32, n int64)
 	InUse() int64
 }
 
-func (o semaphoreOp) on(g semaphoreLike) int64 {
+func (o semaphoreOp) on(g semaphoreLike, client int) int64 {
+	lane := uint32(client)
 	switch {
 	case o.n == 0:
 		return g.InUse()
 	case o.n < 0:
-		g.Release(-o.n)
-	case g.TryAcquire(o.n, o.limit):
+		g.Release(lane, -o.n)
+	case g.TryAcquire(lane, o.n, o.limit):
 		return o.n
 	}
 	return 0
@@ -70,7 +71,7 @@ func TestSemaphoreIsLinearizable(t *testing.T) {
 					o.n = -1 - rnd.Int64N(held)
 				}
 				r.do(client, rnd, o, func() any {
-					got := o.on(&g)
+					got := o.on(&g, client)
 					if o.n > 0 {
 						held += got
 					} else {
@@ -95,12 +96,12 @@ type looseSemaphore struct {
 	between func()
 }
 
-func (g looseSemaphore) TryAcquire(n, limit int64) bool {
+func (g looseSemaphore) TryAcquire(lane uint32, n, limit int64) bool {
 	if !g.Fits(n, limit) {
 		return false
 	}
 	g.between()
-	g.Acquire(n)
+	g.Acquire(lane, n)
 	return true
 }
 
@@ -110,7 +111,7 @@ func TestBrokenSemaphoreIsFound(t *testing.T) {
 	g := looseSemaphore{new(stat.Semaphore), func() { looked.Done(); looked.Wait() }}
 	r := together(2, 0, 0, func(r *recorder, client int, rnd *rand.Rand) {
 		o := semaphoreOp{2, 3}
-		r.do(client, rnd, o, func() any { return o.on(g) })
+		r.do(client, rnd, o, func() any { return o.on(g, client) })
 	})
 	assert.False(t, porcupine.CheckOperations(semaphoreModel, r.history()), "%+v", r.history())
 }

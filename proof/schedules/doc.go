@@ -17,8 +17,8 @@
 //			var g stat.Semaphore
 //			for range 3 {
 //				s.Go(func() {
-//					if g.TryAcquire(1, 1) {
-//						g.Release(1)
+//					if g.TryAcquire(0, 1, 1) {
+//						g.Release(0, 1)
 //					}
 //				})
 //			}

@@ -1,0 +1,179 @@
+package stat
+
+import "github.com/penstock-go/penstock/internal/lending"
+
+// attempt is what came of trying to take units without the lock.
+type attempt uint8
+
+const (
+	unsure attempt = iota // the lock has to be asked
+	taken
+	full // they don't fit
+)
+
+// mostCredit is the most units that a lane keeps: as many short calls as one processor has going
+// at a time. What long ones hold goes back by the word.
+const mostCredit = 64
+
+// take tries to take n units within limit without the lock. Where mark isn't 0, the word has to have
+// it.
+//
+// # A semaphore that lends
+//
+// Once enough exchanges of the word have failed, it says that it lends: from then on a call that ends
+// leaves its units with its lane, where the total still counts them, and the next call there
+// takes them. So a call writes to the cell of its lane alone, and the word is only read. What lanes
+// hold is collected by [Semaphore.lock], before anything is decided that it matters for, and it is
+// not lent again until as many exchanges have failed anew. So whoever looks often, or is
+// refused often, has the semaphore go by the word.
+//
+// At every instant the total is what is held, unseen and with lanes: a call that takes from a lane, or
+// leaves something there, changes what is held by what it changes the cell by. The holder of mu
+// freezes the word first, then changes each cell, empty ones too, to a later version without
+// units, takes what was there off the total, and only then thaws the word or says that nothing is
+// lent. Each change of a cell changes its version (see [credits]), and a call loads the cell before
+// the word. So:
+//
+//   - A call that takes from its lane, and has seen a total within its limit, comes at the instant
+//     of that load. The units were with the lane then, as the cell did not change: what was
+//     held was at least that much less than the total, whatever limits others have.
+//   - A call that leaves units with its lane has seen the word lend, and not frozen. If somebody
+//     freezes it afterwards, either the cell is collected after the call, with the units, or
+//     before it, and then the call fails. So nothing is with lanes once they are collected, and none
+//     while somebody is in the queue, who would wait for it: the word is frozen then.
+//   - A call is refused only by a word that doesn't lend, whose total is what is held, or by the lock.
+//   - A call that finds no units in its lane takes them by the word, if the total leaves room. It is
+//     not less than what is held, so the limit holds.
+//
+// The cells are let go by [Semaphore.Rest]. A call that has them at hand still must not leave units
+// there: they are dropped, which is said in each of them for good.
+func (g *Semaphore) take(lane uint32, n, limit int64, mark uint64) attempt {
+	for {
+		c, credit := g.cell(lane) // before the word
+		w := g.word.Load()
+		switch {
+		case mark != 0 && w>>markShift != mark:
+			return unsure
+		case total(w) > limit-n && w&lends == 0:
+			return full
+		case w&frozen != 0:
+			return unsure
+		case c != nil && units(credit) >= n && total(w) <= limit:
+			if c.spend(credit, n) {
+				return taken
+			}
+		case total(w) > limit-n:
+			return unsure
+		case w&lends == 0 && g.contend():
+		case g.exchange(w, n):
+			return taken
+		}
+	}
+}
+
+// TryReleaseOn is TryRelease where processors contend for the semaphore: it may leave the units with the
+// lane.
+func (g *Semaphore) TryReleaseOn(lane uint32, n int64) bool {
+	for {
+		c, credit := g.cell(lane) // before the word
+		w := g.word.Load()
+		switch {
+		case w&frozen != 0:
+			return false
+		case w&lends != 0 && c != nil && units(credit) <= mostCredit-n:
+			if c.word.CompareAndSwap(credit, credit+creditChange+uint64(n)) {
+				return true
+			}
+		case w&lends == 0 && g.contend():
+		case g.exchange(w, -n):
+			return true
+		}
+	}
+}
+
+// dropped are the units of a cell that was let go.
+const dropped = creditUnits
+
+func units(credit uint64) int64 { return int64(credit & creditUnits) }
+
+// cell is the cell of a lane and what is there, nil if there is none.
+func (g *Semaphore) cell(lane uint32) (c *credit, credit uint64) {
+	cells := g.credits.Load()
+	if cells == nil {
+		return nil, 0
+	}
+	c = cells.of(lane)
+	if credit = c.word.Load(); credit&creditUnits == dropped {
+		return nil, 0
+	}
+	return c, credit
+}
+
+// exchange changes the total by the word.
+func (g *Semaphore) exchange(w uint64, n int64) bool {
+	return g.word.CompareAndSwap(w, w+uint64(n)*oneUnit)
+}
+
+// contend notes that an exchange of the word has failed: or else a call would not have come here while
+// that is all that matters. It reports whether it has had the word say anew if it lends.
+func (g *Semaphore) contend() bool {
+	if g.failed.Add(1) != lending.After && !lending.Always {
+		return false
+	}
+	g.refresh()
+	return true
+}
+
+// refresh has the word say anew whether it lends.
+func (g *Semaphore) refresh() {
+	g.lock()
+	g.release()
+}
+
+// Rest lets go of what the semaphore needs while processors contend for it, until they do again, and
+// reports whether there was such a thing.
+func (g *Semaphore) Rest() bool {
+	if g.credits.Load() == nil {
+		return false
+	}
+	g.lock()
+	c := g.credits.Load()
+	if c != nil {
+		c.recall(dropped) // nothing is lent: see lock
+		g.credits.Store(nil)
+	}
+	g.failed.Store(0)
+	g.release()
+	return c != nil
+}
+
+// The methods below need lock.
+
+// lend has the word lend.
+func (g *Semaphore) lend() {
+	if g.credits.Load() == nil {
+		g.credits.Store(newCredits())
+	}
+	g.next |= lends
+}
+
+// collect takes off the total what lanes hold.
+func (g *Semaphore) collect() {
+	g.add(-g.credits.Load().recall(0))
+	g.next &^= lends
+	g.failed.Store(0)
+}
+
+// recall takes from all lanes what they hold, and returns how much that was. It changes every cell, for
+// units come back without the owner's lock: who loaded a cell before leaves nothing there.
+func (c *credits) recall(leave uint64) (sum int64) {
+	for i := range c.cells {
+		w := &c.cells[i].word
+		credit := w.Load()
+		for !w.CompareAndSwap(credit, (credit|creditUnits)+1+leave) {
+			credit = w.Load()
+		}
+		sum += units(credit)
+	}
+	return sum
+}
