@@ -68,7 +68,7 @@ var scenarios = []scenario{
 	// The window is so long that no count sees one end, which would be 200,000 instructions once.
 	{name: "one adaptive rule", of: clock, most: 7, instructions: 2759, setup: calls{rules: rules.Set{
 		Adaptive: []adaptive.Rule{{Resource: hot, Window: adaptive.MaxWindow}}}}.setup},
-	{name: "one breaker rule", of: clock, most: 4.5, instructions: 1737, setup: calls{rules: rules.Set{
+	{name: "one breaker rule", of: clock, most: 4.5, instructions: 1785, setup: calls{rules: rules.Set{
 		Breaker: []breaker.Rule{{Resource: hot, Threshold: 0.5}}}}.setup},
 	{name: "a row of failures", of: clock, most: 4.5, instructions: 1784, setup: calls{rules: rules.Set{
 		Breaker: []breaker.Rule{{Resource: hot, Strategy: breaker.ConsecutiveErrors, Threshold: 5}}}}.setup},
@@ -76,7 +76,7 @@ var scenarios = []scenario{
 		setup: calls{opts: toEndpoint, rules: rules.Set{
 			Outlier: []outlier.Rule{{Resource: hot, Threshold: 0.5}}}}.setup},
 
-	{name: "two families", of: "one rule", most: 1.6, instructions: 2100, setup: calls{rules: twoFamilies(1e9)}.setup},
+	{name: "two families", of: "one rule", most: 1.6, instructions: 2164, setup: calls{rules: twoFamilies(1e9)}.setup},
 	{name: "six families", of: clock, most: 10, instructions: 4010, setup: sixFamilies},
 	{name: "ten rules", of: "one rule", most: 1.6, instructions: 2019, setup: calls{rules: flowRules(10)}.setup},
 	{name: "rules elsewhere", of: "one rule", most: 1.4, instructions: 1833,
