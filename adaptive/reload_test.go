@@ -26,7 +26,7 @@ func TestReload(t *testing.T) {
 
 	s.load(rule, adaptive.Rule{Resource: "others"})
 	s.load(rule)
-	assert.Equal(t, learned, s.limit(), "not even the round begins anew")
+	assert.Equal(t, learned, s.limit(), "not even the round starts over")
 
 	rule.Start = 50
 	s.load(rule)

@@ -12,11 +12,10 @@ func Ignore(err error) error { return core.Ignore(err) }
 // [Guard.FailWhen].
 func FailWhen(resource string, failed func(error) bool) { Default().FailWhen(resource, failed) }
 
-// FailWhen says which errors of the calls of one resource, of exactly that name, are failures,
-// in place of Config.Failure: those for which failed is true. What is none counts as a call that
+// FailWhen says which errors of the calls of one resource, of exactly that name, are failures, in
+// place of Config.Failure: those for which failed is true. Any other error counts as a call that
 // went well. nil takes back what was said before. It holds for errors that are reported from now
-// on, whatever rules are loaded, and must be safe for concurrent use; see
-// [core.Engine.FailWhen].
+// on, whatever rules are loaded, and must be safe for concurrent use; see [core.Engine.FailWhen].
 func (g *Guard) FailWhen(resource string, failed func(error) bool) {
 	g.engine.FailWhen(resource, failed)
 }
@@ -47,9 +46,9 @@ func (g *Guard) OnBreaker(f func(breaker.Change)) (remove func()) {
 	return g.breakerTable().Listeners().Add(f)
 }
 
-// ForceBreaker makes the breaker of a rule on a resource, or with an empty resource all
-// breakers of the rule, refuse or admit every call, until it is forced otherwise or let
-// go of by [breaker.NotForced]. Loading rules doesn't end it, unless the rule is gone.
+// ForceBreaker makes the breaker of a rule on a resource, or with an empty resource all breakers
+// of the rule, refuse or admit every call, until it is forced otherwise or released by
+// [breaker.NotForced]. Loading rules doesn't end it, unless the rule is gone.
 func (g *Guard) ForceBreaker(rule, resource string, f breaker.Force) error {
 	return g.breakerTable().Force(rule, resource, f)
 }

@@ -1,5 +1,5 @@
-// Package api is what guarded code calls, and all that it imports. Code that writes
-// rules in Go adds the packages of their families, as flow; rule files need none.
+// Package api is what guarded code calls, and all that it imports. Code that writes rules in Go
+// adds the packages of their families, such as flow; rule files need none.
 //
 //	e, err := api.Entry(ctx, "GET /orders")
 //	if err != nil {

@@ -88,7 +88,7 @@ func ExampleGuard_FailWhen() {
 	// penstock: breaker rule "breaker:GET /orders:consecutiveErrors" blocked "GET /orders"
 }
 
-// A call that is never exited holds its permits for ever. With LeakAfter, the guard
+// A call that is never exited holds its permits forever. With LeakAfter, the guard
 // says who made it.
 func ExampleGuard_Leaks() {
 	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))

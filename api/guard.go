@@ -14,11 +14,10 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// Guard is what guarded code talks to, and where rules come from: loaded by hand and from
-// files that it watches. It judges nothing itself; that does its [core.Engine]. The
-// package functions use one, and you may have several. It owns no goroutine, except while
-// it watches rule files; where it looks for leaks, and while a rule looks at the machine,
-// it owns a timer.
+// Guard is what guarded code talks to, and where rules come from: loaded by hand and from files
+// that it watches. It judges nothing itself; its [core.Engine] does. The package functions use
+// one, and you may have several. It owns no goroutine, except while it watches rule files; where
+// it looks for leaks, and while a rule looks at the machine, it owns a timer.
 type Guard struct {
 	engine *core.Engine
 	loader *rules.Loader // where the rules of all sources become one set, that load puts in force
@@ -98,9 +97,9 @@ func (g *Guard) Leaks() []core.Leak { return g.engine.Leaks() }
 // the caller's choice: mount it on a loopback listener unless you mean otherwise.
 func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rules) }
 
-// Close stops watching rule files and sources, leaves the cluster, flushes the block log and ends the reports of
-// leaks. When it returns no goroutine remains, nor anything that tells listeners: one that
-// calls Close waits for itself without end.
+// Close stops watching rule files and sources, leaves the cluster, flushes the block log and ends
+// the reports of leaks. When it returns no goroutine remains, and no listener is called any more;
+// a listener that calls Close waits for itself forever.
 //
 // Calls are still judged and counted afterwards, by the rules that are in force; figures
 // can be read, and rules loaded by hand, but nothing is watched. Load, CPU and memory use

@@ -6,10 +6,9 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// Handle is the name of one resource, looked up when it is first called, and anew only
-// after the resource has left the tree, or while it has no place there, or on another
-// Guard: for guarded code that runs very often, or calls many resources in turn. Keep
-// it in a variable:
+// Handle is the name of one resource, looked up when it is first called, and again only after the
+// resource has left the tree, or while it has no place there, or on another Guard: for guarded
+// code that runs very often, or calls many resources in turn. Keep it in a variable:
 //
 //	var orders = api.Resource("GET /orders")
 //

@@ -24,10 +24,10 @@ func (g *Guard) LoadRules(set RuleSet) error {
 }
 
 // EditRules is [Guard.LoadRules] with what edit makes of the rules that were loaded by hand last:
-// nobody loads others in between. An error of edit is returned as it is, and nothing has changed
+// no other load comes in between. An error of edit is returned as it is, and nothing has changed
 // then. Rules of files and stores that are watched are not among those that edit gets, and stay
-// as they are. While edit runs, [Guard.Rules] and [Guard.Status] can be asked, and nothing must be
-// loaded or watched.
+// as they are. While edit runs, [Guard.Rules] and [Guard.Status] can be asked, and nothing must
+// be loaded or watched.
 func (g *Guard) EditRules(edit func(loaded RuleSet) (RuleSet, error)) error {
 	var set RuleSet
 	err := g.loader.Edit(func(loaded RuleSet) (made RuleSet, err error) {

@@ -55,8 +55,8 @@ type (
 var (
 	// ErrBlocked is what every refusal is.
 	ErrBlocked = core.ErrBlocked
-	// ErrInvalid is what a call is refused with that can't be judged: one without a
-	// name, for example.
+	// ErrInvalid is what a call that can't be judged is refused with: one without a name, for
+	// example.
 	ErrInvalid = core.ErrInvalid
 )
 

@@ -10,16 +10,16 @@ import (
 // loads all of them now, and again whenever one changes, until ctx ends or the Guard is closed.
 // The first load must succeed as a whole; later, a file that is missing, empty or wrong leaves
 // its last good rules in force, and is logged. The rules of a watch that has ended stay in force
-// until the next load of whatever source, which is without them.
+// until the next load of any source, which is without them.
 //
 // The rules of all sources are in force together: those of several calls of WatchRules, and what
-// [Guard.LoadRules] has loaded. They are combined in the order in which the sources were declared,
-// and put in force by one swap. An id in two of them is an error that names both, and the source
-// that brought it up stays with what it had; see [Guard.LaterWins]. A source that is declared
-// while it is one already is a [*SourceError].
+// [Guard.LoadRules] has loaded. They are combined in the order in which the sources were
+// declared, and put in force by one swap. An id in two of them is an error that names both, and
+// the source that brought the second one keeps what it had; see [Guard.LaterWins]. A source that
+// is declared while it is one already is a [*SourceError].
 //
-// Of a directory, the files count whose names end in .yaml, .yml or .json, in the order of their
-// names, and they may come and go; see [rules.Loader.Watch], which has the details.
+// In a directory, the files whose names end in .yaml, .yml or .json are read, in the order of
+// their names; they may come and go; see [rules.Loader.Watch], which has the details.
 //
 // In a bubble of testing/synctest on Linux WatchRules doesn't return: its goroutine that waits
 // for the system's notice of a change is never durably blocked, so the bubble's clock stands
@@ -50,7 +50,7 @@ func (g *Guard) OnReload(f func(Reload)) { g.loader.OnReload(f) }
 // rules of a file for all. See [rules.Loader.LaterWins].
 func (g *Guard) LaterWins() { g.loader.LaterWins() }
 
-// Status is how the sources of the rules stand together, and in Sources each by itself. It is
+// Status is the state of all sources of the rules together, and in Sources that of each. It is
 // zero if there are none.
 func (g *Guard) Status() Status { return g.loader.Status() }
 

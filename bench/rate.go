@@ -25,14 +25,14 @@ import (
 var rates = usable([]contender{
 	{"penstock", "", penstockRate},
 	{sentinelGo, "check and count are two steps: not exact under concurrency", sentinelRate},
-	{"failsafe-go, executor", "no tree, no names, no statistics; starts anew each second", failsafeRate},
+	{"failsafe-go, executor", "no tree, no names, no statistics; resets each second", failsafeRate},
 	{"failsafe-go, limiter alone", "as above, and nothing runs or is recorded", failsafeRateAlone},
 	{"x/time/rate", "a token bucket alone: no tree, no names, no statistics", timeRate},
 	{"juju/ratelimit", "a token bucket alone: no tree, no names, no statistics", jujuRate},
 	{"RussellLuo/slidingwindow", "a weighted window alone: no tree, no names, no statistics", slidingRate},
-	{"sethvargo/go-limiter", "keys, but no tree, no statistics; starts anew each interval", sethvargoRate},
+	{"sethvargo/go-limiter", "keys, but no tree, no statistics; resets each interval", sethvargoRate},
 	{"throttled/v2, memstore", "GCRA with keys, but no tree, no statistics", throttledRate},
-	{"ulule/limiter/v3, memory", "keys, but no tree, no statistics; starts anew each interval", ululeRate},
+	{"ulule/limiter/v3, memory", "keys, but no tree, no statistics; resets each interval", ululeRate},
 	{"uber-go/ratelimit", "waits only, refuses nobody; no tree, no names, no statistics", uberRate},
 })
 

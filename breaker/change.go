@@ -31,11 +31,11 @@ func (c Change) notify() {
 	}
 }
 
-// Listeners are told of every change of a breaker. They are called by whoever caused
-// it, one after the other and under no lock: a listener may make guarded calls, load
-// rules, force breakers, and add or remove listeners. A panic in one is counted and
-// logged like that of a slot, and the others are told all the same. The zero value has
-// none. It is safe for concurrent use.
+// Listeners are told of every change of a breaker. They are called by the call or the load that
+// caused it, one after the other and under no lock: a listener may make guarded calls, load
+// rules, force breakers, and add or remove listeners. A panic in one is counted and logged like
+// that of a slot, and the others are told all the same. The zero value has none. It is safe for
+// concurrent use.
 type Listeners struct {
 	mu   shared.Mutex
 	list shared.Pointer[[]*listener] // replaced as a whole

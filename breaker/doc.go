@@ -1,7 +1,7 @@
-// Package breaker stops calling what does not work. A breaker watches how the calls
-// of a resource end. If too many fail or are slow it opens: calls are refused at once,
-// which spares the callers the wait and the resource the load. After a while it lets
-// a few probes through, and by what becomes of them it closes again or stays open.
+// Package breaker stops calling what does not work. A breaker watches how the calls of a resource
+// end. If too many fail or are slow it opens: calls are refused at once, which spares the callers
+// the wait and the resource the load. After a while it lets a few probes through, and closes
+// again or stays open, depending on how they end.
 //
 // What trips a breaker is the rule's strategy:
 //

@@ -19,7 +19,7 @@ import (
 // takes over its state.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
-	// predecessor when rules are loaded anew. Made from the fields if empty.
+	// predecessor when rules are reloaded. Made from the fields if empty.
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name given to api.Entry, or what Match says. Required. "*" is every
 	// resource that no other enforced rule of the family is about. Every
@@ -51,7 +51,7 @@ type Rule struct {
 	// Interval is how far back calls count. 10 ms to 24 h; 0 means ten seconds.
 	Interval time.Duration `yaml:"interval,omitempty"`
 	// Buckets divide Interval; as each ends, what the oldest counted is forgotten. 0
-	// means 10. With 1, counting starts anew at every multiple of Interval.
+	// means 10. With 1, counting restarts at every multiple of Interval.
 	Buckets int `yaml:"buckets,omitempty"`
 	// Recovery is how long the breaker stays open before it lets probes through. 1 ms
 	// to 24 h; 0 means 5 s.

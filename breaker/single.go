@@ -2,11 +2,11 @@ package breaker
 
 import "time"
 
-// Single is a breaker by itself, for code that judges by one what is no resource: package
-// outlier has one for each endpoint of a resource. Nobody is told of its changes. A call
+// Single is a breaker by itself, for code that judges something other than a resource by it:
+// package outlier has one for each endpoint of a resource. Nobody is told of its changes. A call
 // goes through Admit, and then through Complete, or GiveBack if it doesn't run.
 //
-// Its owner has a lock of his own: of two methods that change it, one runs at a time.
+// Its owner needs a lock: methods that change it must not run at the same time.
 type Single struct{ machine *machine }
 
 // Terms are a rule as breakers go by it. Those of one rule share them.
@@ -70,5 +70,5 @@ func (s Single) RetryAfter(now int64) (wait time.Duration, known bool) {
 	return s.machine.retryAfter(now)
 }
 
-// Status is what it does at the moment. Whose it is, its owner knows.
+// Status is what it does at the moment. Its owner knows what it is of.
 func (s Single) Status(now int64) Status { return s.machine.status(now) }

@@ -27,7 +27,7 @@ func TestErrorRatio(t *testing.T) {
 		{1100 * ms, "f", "pass", "open-halfOpen halfOpen-open"},
 		{2099 * ms, "g", "b", ""},
 		{2100 * ms, "g", "pass", "open-halfOpen halfOpen-closed"},
-		{2100 * ms, "ffff", "pass x4", ""}, // counting began anew
+		{2100 * ms, "ffff", "pass x4", ""}, // counting restarted
 	})
 }
 
@@ -95,7 +95,7 @@ func TestSlowRatio(t *testing.T) {
 }
 
 // Counts slide: what is older than the interval does not matter, and what is younger
-// does, wherever a bucket begins. With one bucket they start anew at each interval.
+// does, wherever a bucket begins. With one bucket they restart at each interval.
 func TestSlidingStatistics(t *testing.T) {
 	rule := breaker.Rule{
 		ID: "b", Resource: "orders", Strategy: breaker.ErrorCount, Threshold: 4, MinCalls: 1, Interval: time.Second, Recovery: time.Second,

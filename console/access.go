@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// access is what a route asks of who comes.
+// access is what a route asks of its clients.
 type access uint8
 
 const (

@@ -89,7 +89,8 @@ func (h *hub) run() {
 	}
 }
 
-// send hands a frame to every stream. It returns false if there is none, and then who joins starts anew.
+// send hands a frame to every stream. It returns false if there is none, and then the next client
+// starts from nothing.
 func (h *hub) send(frame []byte) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

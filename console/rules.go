@@ -89,8 +89,8 @@ const (
 	toldMeasures      = 5
 )
 
-// measure has the rules say what they measure at one resource: for a call of nobody, and for calls
-// of those whom rules name or who have called.
+// measure has the rules say what they measure at one resource: for a call of nobody, and for
+// calls of callers that rules name or that have called.
 func (c *console) measure(name string, add func(x core.ExplainedRule, origin string)) {
 	origins := []string{""}
 	if r, ok := c.guard.Engine().FindResource(name); ok {

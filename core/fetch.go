@@ -156,8 +156,8 @@ func (f *fetching) clear() {
 }
 
 // fetch fetches what the call lacks, and has it hold that. It returns the longest wait for what
-// it got, or else who refuses the call, and the error of the context if that has ended. Where the
-// fetcher or the clock panics, or ends the goroutine, the call is refused.
+// it got, or else the rule that refuses the call, and the error of the context if that has ended.
+// Where the fetcher or the clock panics, or ends the goroutine, the call is refused.
 func (inv *Invocation) fetch() (v Verdict, by *BlockError, cause error) {
 	f, e, over := inv.fetching, inv.engine, false
 	by = inv.named(f.wants[0].By)

@@ -37,7 +37,7 @@ func TestManualClockAtItsEnds(t *testing.T) {
 	c := clocks.NewManual(year1900)
 	c.AdvanceTo(math.MaxInt64)
 	assert.Equal(t, year2100.UnixNano(), c.Now())
-	require.NoError(t, c.Sleep(t.Context(), time.Second), "nobody is parked for ever")
+	require.NoError(t, c.Sleep(t.Context(), time.Second), "nobody is parked forever")
 
 	c = clocks.NewManual(year2100.Add(-time.Second))
 	c.SetSleep(clocks.SleepAdvance)

@@ -99,7 +99,7 @@ func TestTimeOfAClockThatIsNotSet(t *testing.T) {
 }
 
 // Whatever a clock does, time goes back by less than a reading's grain, and between
-// two steps it passes as on the clock. A clock that is left alone loses no more than
+// two steps it passes as on the clock. A clock that nobody sets loses no more than
 // twice the tolerance, a grain and what passed between two readings; from then on its
 // time is the clock's. known bug 30
 func TestTimeOfAClockThatLeaps(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 // leave, be overtaken or move up is in the queue until then.
 //
 // One that is prioritized overtakes. Where its own turn is not awaited, because the rule only
-// watches, it does so only among its like: calls that wait since the rule was enforced are
-// pushed back by nobody who doesn't wait.
+// watches, it does so only among its like: calls that wait since the rule was enforced are not
+// pushed back by a call that doesn't wait.
 func (inv *Invocation) TakeTurn(q *stat.Turns, cost stat.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
 	if overtakes := &inv.resource.overtakes; inv.prioritized && !overtakes.Load() {
 		overtakes.Store(true)

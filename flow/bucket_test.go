@@ -179,7 +179,7 @@ func TestTokenBucketOfCallsThatLeave(t *testing.T) {
 	assert.Equal(t, "pass", g.outcome("orders"))
 	g.at(100 * ms)
 	early := g.parks(t)
-	g.clock.SetSleep(clocks.SleepRecord) // what must not wait would wait for ever
+	g.clock.SetSleep(clocks.SleepRecord) // what must not wait would wait forever
 	assert.Equal(t, "block", g.outcome("orders"))
 	g.clock.SetSleep(clocks.SleepPark)
 	g.at(150 * ms)

@@ -95,7 +95,7 @@ func TestConcurrencyThresholdChanges(t *testing.T) {
 }
 
 // A rule that is loaded at the very moment at which a call exits doesn't count that
-// call for ever.
+// call forever.
 func TestConcurrencyRuleComesWhileACallExits(t *testing.T) {
 	for _, place := range []core.Position{core.Before("statistic"), core.After("statistic")} {
 		var g *guard

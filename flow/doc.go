@@ -1,6 +1,6 @@
-// Package flow limits how much traffic a resource gets: so many calls in an
-// interval ([QPS]) or so many at once ([Concurrency]), counted over everybody,
-// one caller, one path of calls, or another resource.
+// Package flow limits how much traffic a resource gets: so many calls in an interval ([QPS]) or
+// so many at once ([Concurrency]), counted over all callers, one caller, one path of calls, or
+// another resource.
 //
 // What a call over the limit meets is the rule's behavior:
 //

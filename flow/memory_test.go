@@ -130,7 +130,7 @@ func TestThresholdMovesWithinTheWindow(t *testing.T) {
 	assert.Equal(t, 90, g.passes(99, "orders"))
 }
 
-// Units in flight beyond a limit that has fallen are left alone, and nobody comes in
+// Units in flight beyond a limit that has fallen go on, and no call comes in
 // until enough of them have gone.
 func TestConcurrencyByMemory(t *testing.T) {
 	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Metric: flow.Concurrency, Threshold: 10, MemoryThreshold: 2}))

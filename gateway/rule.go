@@ -21,7 +21,7 @@ import (
 // hotspot rule; what a field means is written there.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its predecessor when
-	// rules are loaded anew. Made from the fields if empty. No flow or hotspot rule may have it too.
+	// rules are reloaded. Made from the fields if empty. No flow or hotspot rule may have it too.
 	ID string `yaml:"id,omitempty"`
 	// Route is the resource of a route, as the gateway names it.
 	Route string `yaml:"route,omitempty"`

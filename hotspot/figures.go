@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Figures are the details of a rule: what it knows of single values.
+// Figures are the details of a rule: what it knows of each value.
 type Figures struct {
 	Values   int   `json:"values"`   // that it knows at the moment
 	InFlight int64 `json:"inFlight"` // units of all of them, where the rule limits those

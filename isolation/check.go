@@ -59,7 +59,7 @@ func (rs *Rules) Shadow(inv *core.Invocation) {
 	}
 }
 
-// Direct reports whether nobody is queued, and all count on one semaphore.
+// Direct reports whether no call is queued, and all count on one semaphore.
 func (rs *Rules) Direct() bool {
 	return rs.tightest != nil && rs.tightest.rule.MaxQueue == 0 && len(rs.private) == 0
 }

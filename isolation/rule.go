@@ -16,7 +16,7 @@ import (
 // rule that differs from an older one with the same ID takes over its state.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
-	// predecessor when rules are loaded anew. Made from the fields if empty.
+	// predecessor when rules are reloaded. Made from the fields if empty.
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name given to api.Entry, or what Match says. Required. "*" is every
 	// resource that no other enforced rule of the family is about. Every

@@ -13,9 +13,9 @@ import (
 
 const indexSuffix = ".idx"
 
-// BaseName is what the names of the files of an application's metric log begin with, as
-// Sentinel has it: in the application's name, dots and what doesn't belong into a file name are
-// hyphens. A pid of 0 is left out.
+// BaseName is what the names of the files of an application's metric log begin with, as Sentinel
+// has it: in the application's name, dots and what doesn't belong in a file name are hyphens. A
+// pid of 0 is left out.
 func BaseName(app string, pid int) string {
 	app = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`./\:*?"<>|`, r) || r <= ' ' {

@@ -72,9 +72,9 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Log writes the metric log and the block log of an engine. It owns a timer, which reads what
-// the engine has counted when a second of its clock is over; no call ever waits for it. A log that
-// is behind, since the disk is slow, catches up with what is at most a minute old. It is safe for
+// Log writes the metric log and the block log of an engine. It owns a timer, which reads what the
+// engine has counted when a second of its clock is over; no call ever waits for it. A log that
+// has fallen behind, because the disk is slow, catches up on the last minute. It is safe for
 // concurrent use.
 type Log struct {
 	engine *core.Engine

@@ -301,7 +301,7 @@ func TestBudgetUnderACrowd(t *testing.T) {
 }
 
 // The promise of Registry: a call that counts on a member and then looks at the
-// mark is never lost, whoever evicts meanwhile. Each use here lasts for ever, so
+// mark is never lost, whoever evicts meanwhile. Each use here lasts forever, so
 // each must be found in the registry at the end, on a member or one that took over.
 func TestRegistryLosesNoMemberInUse(t *testing.T) {
 	r := random(t)

@@ -1,9 +1,9 @@
-// Package outlier stops calling single endpoints that do not work, while others that
-// serve the same resource do. The code says whom a call goes to (api.Endpoint). Each
-// endpoint has a breaker, as package breaker describes it. One whose breaker trips is
-// ejected: calls to it are refused, so that a load balancer picks another. When its
-// recovery time is over it gets probes, and by what becomes of them it is back in
-// service or stays out. A call of which nobody says whom it goes to is not judged.
+// Package outlier stops calling endpoints that do not work, while others that serve the same
+// resource do. The code says whom a call goes to (api.Endpoint). Each endpoint has a breaker, as
+// package breaker describes it. One whose breaker trips is ejected: calls to it are refused, so
+// that a load balancer picks another. When its recovery time is over it gets probes, and by what
+// becomes of them it is back in service or stays out. A call of which nobody says whom it goes to
+// is not judged.
 //
 //	              trips, and the share allows it
 //	in service ------------------------------------> ejected: open, half-open

@@ -182,7 +182,7 @@ func TestReload(t *testing.T) {
 	g.load()
 	assert.Empty(t, g.out())
 	g.load(rule)
-	assert.Zero(t, g.details().Endpoints, "a rule that was gone begins anew")
+	assert.Zero(t, g.details().Endpoints, "a rule that was gone starts over")
 }
 
 // Each resource has endpoints of its own.

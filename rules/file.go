@@ -47,9 +47,9 @@ func (f File) Next(ctx context.Context, after string) (Document, error) {
 }
 
 // Write implements [Writer]: it writes another file in the same directory and gives that the
-// name, so that who reads sees the old content or the new one. Mode, group and, where the
-// process may, owner are those of the old file; a new one has mode 0644 less the umask. A symbolic
-// link is refused, since it would be replaced and not what it leads to; name that instead.
+// name, so that readers see the old content or the new one. Mode, group and, where the process
+// may, owner are those of the old file; a new one has mode 0644 less the umask. A symbolic link
+// is refused, since it would be replaced and not what it leads to; name that instead.
 //
 // It waits for other writers until ctx ends.
 func (f File) Write(ctx context.Context, data []byte, after string) (revision string, err error) {

@@ -12,7 +12,7 @@ const openFlags = syscall.O_NONBLOCK
 
 func anyoneMayWrite(info os.FileInfo) bool { return info.Mode().Perm()&0o002 != 0 }
 
-// belongsToOther reports whether the file is that of a user other than who asks.
+// belongsToOther reports whether the file is that of a user other than the present one.
 func belongsToOther(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) != os.Geteuid()

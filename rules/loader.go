@@ -17,21 +17,21 @@ import (
 // itself is for those who put rules in force in their own way. Make it with [NewLoader]. Its
 // methods are safe for concurrent use.
 //
-// What holds, whoever loads what at the same time:
+// What holds, whatever is loaded at the same time:
 //
 //   - What is in force is the combination of what each source had good last, the last swap of all
-//     the sources included. A source that is missing or wrong, or goes with the others no more,
-//     stays with what it had, and the others go on.
-//   - What a source says and could not have, since it doesn't go with the rest, is tried again
-//     whenever another source has news: the mistake may be mended at either end.
+//     the sources included. A source that is missing or wrong, or conflicts with the others,
+//     keeps what it had, and the others go on.
+//   - Rules of a source that could not come into force, because of such a conflict, are tried
+//     again whenever another source changes: the mistake may be fixed in either.
 //   - A source whose context has ended says nothing more, from that instant on. What it said last
 //     stays in force until the next swap, which is without it.
-//   - What is told as loaded is in force.
+//   - What is reported as loaded is in force.
 //
 // This is why: loads run one after the other, under the lock `loading`, and each looks under it
-// whether the context of its source has ended. So who ends a source and loads then, comes after
-// it: what the source still finds meets the end. That the source has noticed its end is not
-// waited for, since a listener may end the source that tells it. A load works out what each
+// whether the context of its source has ended. So code that ends a source and then loads comes
+// after it: what the source still finds meets the end. It does not wait until the source has
+// noticed its end, since a listener may end the source that tells it. A load works out what each
 // source is to say, has the combination applied, and only if that succeeds is anything written
 // down; the outcome is told after, outside the lock. So a listener may load, declare sources and
 // roll back; only [Loader.Close] waits for it.
@@ -348,9 +348,9 @@ func (l *Loader) Load(set Set) error {
 	return l.loadCode(codeName, false, contentOf(set.Clone()))
 }
 
-// LoadFile is Load with the rules of a file, after whose path the source is called then. A watch
-// of that file takes its place; while there is one, which has something else in force, LoadFile is
-// a [*SourceError].
+// LoadFile is Load with the rules of a file, whose path is then the name of the source. A watch
+// of that file takes its place; while there is one, which has something else in force, LoadFile
+// is a [*SourceError].
 func (l *Loader) LoadFile(path string) (Parsed, error) {
 	data, _, err := readFile(path, MaxFileSize)
 	if err != nil {
@@ -505,8 +505,8 @@ func (l *Loader) Close() {
 	l.running.Wait()
 }
 
-// survivingApply is apply, to which a panic is an error like any other: who watches must
-// outlive it, and with it the program.
+// survivingApply is apply, to which a panic is an error like any other: a watch must outlive it,
+// and with it the program.
 func (l *Loader) survivingApply(set Set) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -376,7 +376,7 @@ func TestLoaderDirectoryBridgesAGap(t *testing.T) {
 	})
 }
 
-// A file that never lies still is told, and keeps no other waiting for ever.
+// A file that never lies still is told, and keeps no other waiting forever.
 func TestLoaderAFileThatNeverSettles(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.declare(b.file("one.yaml", "a 1"), b.file("two.yaml", "b 1"))

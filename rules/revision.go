@@ -81,8 +81,8 @@ func (l *Loader) Revisions() []Revision {
 // its news. One that is gone by now has again those it had, until a source of its name has news
 // or a Rollback to a revision without it.
 //
-// To roll back to the newest revision does nothing; to one before an earlier Rollback undoes
-// that. Listeners are not told, the log is.
+// Rolling back to the newest revision does nothing; rolling back to one before an earlier
+// Rollback undoes that. Listeners are not told, the log is.
 func (l *Loader) Rollback(number uint64) error {
 	l.loading.Lock()
 	done, err := l.rollBack(number)

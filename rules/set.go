@@ -131,8 +131,8 @@ var families = []family{
 	},
 }
 
-// Clone returns a copy that shares nothing with s: to change the one, however deep,
-// doesn't change the other.
+// Clone returns a copy that shares nothing with s: changing the one, however deep, doesn't change
+// the other.
 func (s Set) Clone() Set {
 	for _, f := range families {
 		f.own(&s)

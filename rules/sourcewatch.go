@@ -39,8 +39,8 @@ var (
 	errNotAsked = errors.New("the source says that its document is unchanged, and was asked for whatever there is")
 )
 
-// sourceWatch is a source that is watched. It is used by who declares it, then by the goroutine
-// that starts.
+// sourceWatch is a source that is watched. It is used by the goroutine that declares it, then by
+// the goroutine that starts.
 type sourceWatch struct {
 	member *member
 	name   pieceName
@@ -309,7 +309,7 @@ func (w *sourceWatch) backOff() time.Duration {
 	return rand.N(most)
 }
 
-// askedFor returns how long the source asked to be left alone with its error.
+// askedFor returns how long the source, by its error, asks not to be asked again.
 func askedFor(err error) time.Duration {
 	var later interface{ RetryAfter() time.Duration }
 	if !errors.As(err, &later) {

@@ -315,7 +315,7 @@ type later struct {
 
 func (l later) RetryAfter() time.Duration { return l.d }
 
-// A source may ask to be left alone, though not for long.
+// A source may ask not to be asked for a while, though not for long.
 func TestSourceAsksForTime(t *testing.T) {
 	for _, c := range []struct{ asked, least, most time.Duration }{
 		{-time.Minute, 0, 2 * firstBackOff},

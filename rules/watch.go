@@ -33,16 +33,14 @@ type Watcher struct {
 // closed. If the first load or its apply fails, Watch returns the error and
 // leaves nothing running.
 //
-// The directory is watched, not the file, and so is every directory in which
-// a symbolic link on the way to the file stands. So all of these are seen:
-// writing in place, renaming a new file over the old one, deleting and
-// re-creating it or its directory, and the swapped links of a Kubernetes
-// volume. After a change the file must lie still for 50 ms (or a second must
-// have passed) and read the same twice before it is believed: what is caught
-// half-written is read again. Still, whoever writes should write a new file
-// and rename it, for nothing tells half a file that stays so from a whole one.
-// In case no change is told, the file is read every 30 s; where changes can't
-// be told at all, every 5 s.
+// The directory is watched, not the file, and so is every directory in which a symbolic link on
+// the way to the file stands. So all of these are seen: writing in place, renaming a new file
+// over the old one, deleting and re-creating it or its directory, and the swapped links of a
+// Kubernetes volume. After a change the file must not change for 50 ms (or a second must have
+// passed) and must read the same twice before it is believed: a file that is half written is read
+// again. Still, write a new file and rename it: a file that is left half written can't be told
+// from a whole one. In case a notification is lost, the file is read every 30 s as well; where
+// the system sends none at all, every 5 s.
 //
 // In a bubble of testing/synctest on Linux it doesn't return, since the time there stands still
 // as long as anything waits for the system: take [Load] in such tests.
@@ -51,7 +49,7 @@ type Watcher struct {
 // rules stay. Each outcome is told once: content that failed isn't tried again
 // until it changes. The Set that apply gets is its own.
 //
-// To watch several files, or directories, take a [Loader].
+// To watch several files, or directories, use a [Loader].
 func Watch(ctx context.Context, path string, apply func(Set) error, cfg WatchConfig) (*Watcher, error) {
 	return watch(ctx, path, apply, cfg, defaultTuning)
 }
@@ -133,8 +131,8 @@ func (l *Loader) declare(ctx context.Context, paths []string, directories bool, 
 	return w, nil
 }
 
-// fileWatch watches files and directories. It is used by who declares them, then by the
-// goroutine that starts.
+// fileWatch watches files and directories. It is used by the goroutine that declares them, then
+// by the goroutine that starts.
 type fileWatch struct {
 	member *member
 	roots  []root

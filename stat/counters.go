@@ -32,9 +32,9 @@ import (
 //
 // # Counters that include others
 //
-// Where every call that is counted on one node counts on another as well, it is counted
-// on the one, and the other includes it (see [Counters.Include]): readers add the two up.
-// So the call writes once. Readers take mu of both, of who includes first.
+// Where every call that is counted on one node counts on another as well, it is counted on the
+// one, and the other includes it (see [Counters.Include]): readers add the two up. So the call
+// writes once. Readers take mu of both, first that of the Counters that include.
 type Counters struct {
 	layout *Layout
 	lanes  []shared.Pointer[lane]  // a power of two of them, each made on first use

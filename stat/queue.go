@@ -236,7 +236,7 @@ func (w *Waiter) Leave() {
 func (g *Semaphore) fits(n int64) bool { return g.total() <= g.queue.limit-n }
 
 // advance gives what is free to the first in the queue, in order: a call that needs much is
-// not overtaken by one that needs little, or might wait for ever. It needs lock.
+// not overtaken by one that needs little, or might wait forever. It needs lock.
 func (g *Semaphore) advance(up *woken) {
 	for w := g.queue.first(); w != nil && g.fits(w.claim.Units); w = g.queue.first() {
 		g.dequeue(w, granted)

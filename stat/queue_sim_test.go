@@ -149,7 +149,7 @@ func (m *queueTwin) leave(caller int, units int64) {
 // units and give them back, while the limit changes, the time of some is over, and the
 // semaphore retires. What they are told could have
 // been told one after the other by the twin; who waits is woken (or the
-// callers would wait for ever, which fails); and in the end nothing is held.
+// callers would wait forever, which fails); and in the end nothing is held.
 func TestSimQueue(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		lending.Always = s.Rand.IntN(2) == 0

@@ -212,7 +212,7 @@ func TestUnseenUnitsGoToTheLine(t *testing.T) {
 }
 
 // known bug 2, 58, 59, 62: 64 goroutines, a limit of 8 units. Never more than that is
-// held; nobody waits for ever; nothing is left.
+// held; nobody waits forever; nothing is left.
 func TestQueueUnderLoad(t *testing.T) {
 	const limit = 8
 	n := rounds(10_000)

@@ -16,7 +16,7 @@ import (
 // A semaphore may be made while calls are in flight. [Semaphore.Seed] tells it how many;
 // as they end, [Semaphore.ReleaseUnseen] counts them down. The number comes from
 // counters that were read while calls came and went, so it may be too high, never
-// too low, and what is too much would stay for ever. So the semaphore settles: while
+// too low, and what is too much would stay forever. So the semaphore settles: while
 // some are unseen, each call that is counted in those counters and held here says
 // so ([Semaphore.Confirm]); what the counters show in flight beyond the confirmed is an
 // upper bound of the unseen, and [Semaphore.Settle] takes it. Each bound is safe, and

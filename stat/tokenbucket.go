@@ -27,7 +27,7 @@ import (
 // A caller that was held up since it read the clock is judged at the latest time at which
 // any call took, or what has come back until then would be refused to it.
 //
-// It is not safe for concurrent use: who has it has a lock for it.
+// It is not safe for concurrent use: its owner has a lock for it.
 type TokenBucket struct {
 	tat   Moment
 	unit  Moment // what a unit costs; zero until [TokenBucket.SetUnit]

@@ -33,11 +33,11 @@ import (
 // # Which calls are pushed back
 //
 // A call that is prioritized comes between the latest turn that was granted and those to come:
-// all whose time has come are granted before it is looked where it stands. It pushes those
-// that it overtakes back by its cost. Where it runs at once, though somebody else was to run
-// next, it pushes them back by the time since the latest turn, if that is longer, and that
-// is what they pay with. A place in the queue or a turn that was granted is pushed back by
-// nobody who isn't prioritized, and by no more than ranks says.
+// all whose time has come are granted before it is looked where it stands. It pushes those that
+// it overtakes back by its cost. Where it runs at once, though somebody else was to run next, it
+// pushes them back by the time since the latest turn, if that is longer, and that is what they
+// pay with. A place in the queue or a turn that was granted is pushed back by no call that isn't
+// prioritized, and by no more than ranks says.
 //
 // # Which calls are woken
 //

@@ -570,7 +570,7 @@ func TestWindowRefusesWithoutTheLock(t *testing.T) {
 					require.True(t, ok, "%d used, %d of %d", used, n, limit)
 					continue
 				}
-				w.lock() // a refusal that needs it would wait for ever
+				w.lock() // a refusal that needs it would wait forever
 				_, ok := w.TryAdd(0, epoch, n, limit)
 				_, late := w.TryAdd(0, epoch-1e12, n, limit)
 				w.unlock()

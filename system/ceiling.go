@@ -51,7 +51,7 @@ func gather(n *node.StatisticNode, now int64, window time.Duration) (e evidence,
 // below, it rises: in steps that are the smaller the closer the reading is, so that
 // it settles. A rule that limits goes on to do so although the reading has fallen, for
 // it has fallen because the rule limits: a gate that opens then lets all in that it
-// kept out, and so swings for ever. It stops when it has refused nobody for a while.
+// kept out, and so swings forever. It stops when it has refused nobody for a while.
 type ceiling struct {
 	units   shared.Int64 // none while the rule doesn't limit
 	refused shared.Bool  // since the last sample

@@ -81,7 +81,7 @@ func amplitude(v []float64) float64 {
 // Three times as many calls come as the machine can serve. After ten samples a steady
 // rule has settled: what is admitted swings by less than a fifth of its mean, nearly
 // all that the machine can do is done, and no queue is left. A gate swings between all
-// and nothing for ever, which shows that the plant is one that can swing.
+// and nothing forever, which shows that the plant is one that can swing.
 // known bug 92
 func TestPlantSettles(t *testing.T) {
 	const settling = 10

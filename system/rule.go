@@ -19,7 +19,7 @@ import (
 // reads is an error; the zero value of a field says nothing.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
-	// predecessor when rules are loaded anew. Made from the fields if empty.
+	// predecessor when rules are reloaded. Made from the fields if empty.
 	ID string `yaml:"id,omitempty"`
 	// Metric is the trigger. Required.
 	Metric Metric `yaml:"metric"`

@@ -502,7 +502,7 @@ func TestExact(t *testing.T) {
 
 // Where the store forgets, or its clock jumps, the bound is one limit more. A clock that is set
 // back by less than the window has units that were leased of the next bucket spent before that
-// begins anew.
+// starts over.
 func TestExactButForOneLimit(t *testing.T) {
 	var rules []exactRule
 	most := exactly(t, func(x *exactStage) {

@@ -23,7 +23,7 @@ of lines below each other. Comments stay, and so do the order of rules and
 single empty lines. What a file means never changes.
 
 Without -w, -d or --check, the formatted text goes to standard output. A file
-of Sentinel's is to be converted first, and one with errors is left alone.
+of Sentinel's is to be converted first, and one with errors is not touched.
 
 Exit code: 0; 1 for errors, and where -d or --check finds a file that is not
 formatted.`,
@@ -79,7 +79,7 @@ formatted.`,
 	return cmd
 }
 
-// tellOf tells why a file is left alone.
+// tellOf tells why a file is not touched.
 func (c *command) tellOf(f ruleFile, err error) {
 	faults := faultsOf(err)
 	for i := range faults {

@@ -140,7 +140,7 @@ func TestFormatJSON(t *testing.T) {
 	assert.Equal(t, result{exitOK, want, ""}, penstock(t, want, "fmt"))
 }
 
-// A file that can't be read, that is none of ours or that would lose something is left alone, and
+// A file that can't be read, that is none of ours or that would lose something is not touched, and
 // the others are formatted.
 func TestFormatLeavesAlone(t *testing.T) {
 	dir := t.TempDir()

@@ -46,7 +46,7 @@ import (
 // passes between two readings has made up for the rest.
 //
 // That happens once for a step, and a difference between processors may come before
-// it. So from a source that is left alone, twice the tolerance, a grain and what
+// it. So from a source that nobody sets, twice the tolerance, a grain and what
 // passes between two readings are the most that is lost; then time passes as there.
 type Steady struct {
 	source Clock

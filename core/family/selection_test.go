@@ -163,7 +163,7 @@ func TestRulesThatApply(t *testing.T) {
 	}
 }
 
-// A rule with a star goes on where it did as others come and go, and begins anew where one that
+// A rule with a star goes on where it did as others come and go, and starts over where one that
 // says more was in force meanwhile.
 func TestNearestRuleGoesOn(t *testing.T) {
 	e, _ := newEngine(t, core.Config{})

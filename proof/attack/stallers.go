@@ -20,7 +20,7 @@ import (
 // stallers has readers ask while a page is being made, which is made for as long as it is
 // told, and stall as they read. Those that come meanwhile must share what they get, and get
 // nothing older than their question; what they share must stay what it is until the last has
-// read it; what all hold must be bounded; and nobody may keep the handler waiting for ever.
+// read it; what all hold must be bounded; and nobody may keep the handler waiting forever.
 func stallers(r *round) error {
 	s := &stallRound{round: r, making: make(chan struct{}), goOn: make(chan struct{})}
 	s.guard, _ = r.bareGuard(api.Config{Caps: node.Caps{Resources: 2000, Calls: 2000}})

@@ -63,7 +63,7 @@ func (e concealed) Error() string { return e.text }
 // Is finds what the error was, without giving it away.
 func (e concealed) Is(target error) bool { return errors.Is(e.cause, target) }
 
-// RetryAfter is how long the server asked to be left alone, or 0.
+// RetryAfter is how long to wait before the next request, as the server says, or 0.
 func (e concealed) RetryAfter() time.Duration {
 	if later, ok := errors.AsType[laterError](e.cause); ok {
 		return later.wait

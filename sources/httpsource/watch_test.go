@@ -114,7 +114,7 @@ func hang(begin string) http.HandlerFunc {
 	}
 }
 
-// drip writes a byte after the other, for ever.
+// drip writes a byte after the other, forever.
 func drip(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -176,7 +176,7 @@ var misbehaviours = []struct {
 	{"answers 500", status(500), "status 500 Internal Server Error", false},
 	{"answers 503", status(503), "status 503 Service Unavailable", false},
 	{"answers 599", status(599), "status 599", false},
-	{"answers 304 for ever", status(304), "", false},
+	{"answers 304 forever", status(304), "", false},
 	{"redirects to itself", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, r.URL.Path+"?again-canary", http.StatusFound)
 	},

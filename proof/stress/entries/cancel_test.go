@@ -162,7 +162,7 @@ func TestPlaceOfACancelledCallIsFree(t *testing.T) {
 
 // On the machine's clock, in fake time: many callers in one queue, most of whose
 // contexts end at the instant of some grant. Whoever is let in comes no sooner than the
-// rule says after the one before, nobody waits for ever, and nothing is held in the end.
+// rule says after the one before, nobody waits forever, and nothing is held in the end.
 func TestManyCancelledWaits(t *testing.T) {
 	for round := range figure.Size(2, 10, 100, 1000) {
 		rnd := random(t, uint64(round))

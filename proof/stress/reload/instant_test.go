@@ -171,7 +171,7 @@ func TestLoadsDontWarmUp(t *testing.T) {
 }
 
 // A queue belongs to its rule: who removes the rule lets calls go unspaced, and one
-// that is loaded later begins anew. It admits no more than a queue does. So does a bucket.
+// that is loaded later starts over. It admits no more than a queue does. So does a bucket.
 func TestRemovedQueueIsForgotten(t *testing.T) {
 	queue := flow.Rule{Resource: "orders", Threshold: 10, Behavior: flow.Throttle}
 	bucket := flow.Rule{Resource: "orders", Threshold: 10, Behavior: flow.TokenBucket, Burst: 5}

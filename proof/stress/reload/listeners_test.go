@@ -82,7 +82,7 @@ func TestListenerReenters(t *testing.T) {
 }
 
 // Files are watched one after the other, each while those before it may still tell what
-// they saw. Nobody waits for ever, nobody is told anything after the end, and Close leaves
+// they saw. Nobody waits forever, nobody is told anything after the end, and Close leaves
 // nothing.
 // known bug 75, 108
 func TestWatchersComeAndGoWhileTheyTell(t *testing.T) {
