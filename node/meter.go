@@ -114,11 +114,13 @@ func (m *meters) addSemaphore(g MeteredSemaphore) {
 	m.semaphores = append(m.semaphores, g)
 }
 
+// metersIdle is Idle for the meters of a node whose counters are.
 func (n *StatisticNode) metersIdle(now int64) bool {
 	m := n.meters.Load()
 	if m == nil {
 		return true
 	}
+	m.rest()
 	for _, w := range m.windows {
 		if !isShadow(w.Owner) && (w.Sum(now) != 0 || w.Waiting(now) != 0) {
 			return false
@@ -132,9 +134,18 @@ func (n *StatisticNode) metersIdle(now int64) bool {
 		if g.InUse() != 0 || g.Queued() != 0 {
 			return false
 		}
-		g.Rest()
 	}
 	return true
+}
+
+// rest lets go of what the meters need while processors contend for them. The node's counters are idle.
+func (m *meters) rest() {
+	for _, w := range m.windows {
+		w.Rest()
+	}
+	for _, g := range m.semaphores {
+		g.Rest()
+	}
 }
 
 func (m *meters) window(meter Meter) *stat.Window {

@@ -58,6 +58,20 @@ func (w *Window) contend() {
 	}
 }
 
+// Rest lets go of what the window needs while processors contend for it, until they do again, and
+// reports whether there was such a thing. A window that is in use does so by itself, as a bucket ends.
+func (w *Window) Rest() bool {
+	if w.credits.Load() == nil || lending.Always {
+		return false
+	}
+	w.lock()
+	rested := w.credits.Load() != nil
+	w.credits.Store(nil) // no lane holds anything: who has a cell at hand finds nothing there to spend
+	w.failed.Store(0)
+	w.unlock()
+	return rested
+}
+
 // The methods below need mu.
 
 // lend puts a part of the room into the cell of a lane.

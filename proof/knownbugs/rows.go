@@ -144,7 +144,7 @@ var sections = []section{
 	}},
 	{"Penstock's own", []row{
 		{109, "Penstock", "what rules are shown as is what is in force: changing it opens", ""},
-		{110, "Penstock", "a check for nil reads the counter of another processor", ""},
+		{110, "Penstock", "a refusal touches what other processors write: even a check for nil may", ""},
 		{111, "Penstock", "a file is no longer watched, and what it held is kept to the end", ""},
 		{112, "Penstock", "two sources overwrite each other in silence: the last one holds", ""},
 		{113, "Penstock", "rules are told as loaded, and others are in force", ""},
