@@ -96,12 +96,21 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"ignoreEmpty": {say: func(r *hotspot.Rule) { r.IgnoreEmpty = true }},
 				"threshold":   {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
 				"interval":    {func(r *hotspot.Rule) { r.Interval = 2 * s }, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS }},
-				"burst": {func(r *hotspot.Rule) { r.Burst = 3 }, func(r hotspot.Rule) bool {
+				"burst": {func(r *hotspot.Rule) {
+					if !r.Cluster.Shared() {
+						r.Burst = 3
+					}
+				}, func(r hotspot.Rule) bool {
 					return r.Metric == hotspot.QPS && r.Behavior != hotspot.Throttle
 				}},
 				"maxWait":    {func(r *hotspot.Rule) { r.MaxWait = 2 * s }, func(r hotspot.Rule) bool { return r.Behavior == hotspot.Throttle }},
 				"exceptions": {say: func(r *hotspot.Rule) { r.Exceptions = []hotspot.Exception{{Value: hotspot.ValueOf("x"), Threshold: 1}} }},
 				"maxValues":  {say: func(r *hotspot.Rule) { r.MaxValues = 12 }},
+				"cluster": {func(r *hotspot.Rule) {
+					if r.Burst == 0 { // with which it doesn't go
+						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: time.Millisecond}
+					}
+				}, func(r hotspot.Rule) bool { return r.Behavior != hotspot.TokenBucket }},
 			},
 		}.check(t)
 	})

@@ -25,6 +25,10 @@ type Config struct {
 	Members int
 	// Timeout is how long the store has for an answer; 0 means DefaultTimeout.
 	Timeout time.Duration
+	// ValueCalls is for how many calls a second this member asks the store for the sake of single values of
+	// hotspot rules. Those beyond it do as their rules say for a store that is away. 0 means
+	// DefaultValueCalls.
+	ValueCalls int
 	// Secret is what values of hotspot rules are hashed with. It is the same for all members.
 	Secret string
 	// Logger hears once that the store is away, and once that it is back; nil is nobody.
@@ -56,6 +60,7 @@ type Member struct {
 	shards map[int]*shard
 	limits limits
 	shapes shapes
+	budget budget
 	presence
 	wallAhead int64 // of the clock, when it was last looked at
 }
@@ -73,6 +78,9 @@ func Join(cfg Config) (*Member, error) {
 	}
 	if cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout); cfg.Timeout < MinTimeout || cfg.Timeout > MaxTimeout {
 		return nil, fmt.Errorf("cluster: a timeout of %v: use %v to %v", cfg.Timeout, MinTimeout, MaxTimeout)
+	}
+	if cfg.ValueCalls = cmp.Or(cfg.ValueCalls, DefaultValueCalls); cfg.ValueCalls < 0 {
+		return nil, fmt.Errorf("cluster: %d calls a second for single values: use 1 or more, or 0 for %d", cfg.ValueCalls, DefaultValueCalls)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

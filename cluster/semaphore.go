@@ -13,6 +13,7 @@ type SemaphoreConfig struct {
 	Threshold float64 // permits at once, floored
 	// Expiry is how long the permits of a member that has died are held; from 1 s to 1 min, 0 means 2 s.
 	Expiry time.Duration
+	Value  bool // it is that of a single value, see Config.ValueCalls
 	Rule
 }
 
@@ -133,7 +134,7 @@ func (s *Semaphore) TryAcquire(now, n int64) bool {
 	}
 	if a == Lacks || s.shard.away.Load() {
 		s.short += n
-		post = s.want(now)
+		post = s.m.mayAsk(s.cfg.Value, now) && s.want(now)
 	}
 	s.mu.Unlock()
 	if post {
@@ -336,6 +337,9 @@ func (s *Semaphore) enter(x *waiter, now int64) {
 	case a == Refuses:
 		s.figures.Refused++
 		x.decide(false)
+	case !s.m.mayAsk(s.cfg.Value, now):
+		s.decideAway(x)
+		return
 	default:
 		s.figures.Waited++
 		s.waiters = append(s.waiters, x)

@@ -13,6 +13,7 @@ import (
 type ThrottleConfig struct {
 	Interval  time.Duration // from 1 ms to 24 h
 	Threshold float64       // turns in an interval, more than 0
+	Value     bool          // it is that of a single value, see Config.ValueCalls
 	Rule
 }
 
@@ -112,13 +113,12 @@ func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Durat
 		t.wanted.units += n
 	case t.refuses(now, n, maxWait):
 		t.figures.Refused++
-	case t.shard.away.Load():
-		wait, ok = t.turnAway(now, n, maxWait, true)
-		t.short += n
-		post = t.want(now)
 	default:
+		if t.shard.away.Load() {
+			wait, ok = t.turnAway(now, n, maxWait, true)
+		}
 		t.short += n
-		post = t.want(now)
+		post = t.m.mayAsk(t.cfg.Value, now) && t.want(now)
 	}
 	t.mu.Unlock()
 	if post {
@@ -318,6 +318,8 @@ func (t *Throttle) enter(x *waiter, now int64) {
 		t.decideAway(x, now)
 		t.short += n
 		t.want(now)
+	case !t.m.mayAsk(t.cfg.Value, now):
+		t.decideAway(x, now)
 	default:
 		t.figures.Waited++
 		t.waiters = append(t.waiters, x)

@@ -16,6 +16,7 @@ type WindowConfig struct {
 	// Shape is that of the window. Its buckets last at least four times Timeout, and whole microseconds.
 	Shape     stat.Shape
 	Threshold float64 // units in an interval, floored
+	Value     bool    // it is that of a single value, see Config.ValueCalls
 	Rule
 }
 
@@ -40,6 +41,7 @@ type Window struct {
 
 	m       *Member
 	key     string
+	value   bool
 	shard   *shard
 	ring    Ring
 	horizon int64
@@ -98,7 +100,7 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 	key = m.Key("window", name, shape)
 	shard := m.shardOf(key)
 	w, ok := limitOf(m, key, func() *Window {
-		w := &Window{m: m, key: key, shard: shard, horizon: horizonOf(width), active: 1, aheadAt: never, backAt: never}
+		w := &Window{value: cfg.Value, m: m, key: key, shard: shard, horizon: horizonOf(width), active: 1, aheadAt: never, backAt: never}
 		w.ring = Ring{Shape: cfg.Shape, Phase: time.Duration(phaseOf(key, int64(width)))}
 		w.task.do = w.turn
 		return w
@@ -122,7 +124,9 @@ func validThreshold(x float64) bool { return x >= 0 && x <= mostUnits } // NaN i
 func (w *Window) Configure(threshold float64, rule Rule) {
 	rule = rule.Normalized()
 	w.rule.Store(&rule)
-	w.threshold.Store(math.Float64bits(threshold))
+	if before := w.threshold.Swap(math.Float64bits(threshold)); math.Float64frombits(before) < threshold {
+		w.refusedUntil.Store(0) // there may be room
+	}
 }
 
 // Timeout is the longest that a call waits for the store.
@@ -200,7 +204,7 @@ func (w *Window) tryAdd(now, n int64) (token int64, ok bool) {
 			token, ok = w.takeAway(now, n)
 		}
 		w.short += n
-		post = w.want(now)
+		post = w.m.mayAsk(w.value, now) && w.want(now)
 	}
 	w.mu.Unlock()
 	if !ok {

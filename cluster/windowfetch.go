@@ -19,6 +19,8 @@ func (w *Window) enter(x *waiter, now int64) {
 	case w.away():
 		w.decideAway(x, now)
 		w.want(now)
+	case !w.m.mayAsk(w.value, now):
+		w.decideAway(x, now)
 	default:
 		w.waited++
 		w.waiters = append(w.waiters, x)

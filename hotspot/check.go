@@ -5,14 +5,17 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Rules are the hotspot rules of one resource, compiled. They are safe for concurrent
 // use.
 type Rules struct {
-	controllers []*controller // as declared, those that hold
-	plain       *controller   // the only one of them, if it is plain; or nil
+	controllers []*controller      // as declared, those that hold
+	sharing     []*controller      // those that hold whose limits a cluster shares
+	shared      family.SharedRules // the same, as they are asked
+	plain       *controller        // the only one of them, if it is plain; or nil
 	shadows     []*controller
 }
 
@@ -61,6 +64,12 @@ func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.controllers) > 0, l
 // back here.
 func (rs *Rules) Shadow(inv *core.Invocation) {
 	for _, c := range rs.shadows {
+		if c.member != nil {
+			if c.shadowShared(inv) {
+				c.record.ShadowBlocked.Add(inv.Lane(), 1)
+			}
+			continue
+		}
 		before := inv.Reservations()
 		for _, o := range c.occurrences(inv) {
 			if _, block := c.take(inv, o.Value, inv.Units()*o.Times); block != nil {

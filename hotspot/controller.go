@@ -3,6 +3,7 @@ package hotspot
 import (
 	"slices"
 
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
@@ -12,6 +13,7 @@ import (
 type controller struct {
 	rule    Rule
 	engine  *core.Engine
+	member  *cluster.Member // where its limits are shared, nil if they are not
 	refusal *core.BlockError
 
 	quota      quota
@@ -23,8 +25,11 @@ type controller struct {
 
 // newController returns the controller of a rule that goes on from old, if there is
 // one. What must not happen before the rules are published is done by publish.
-func newController(e *core.Engine, r Rule, record *core.Record, resource *core.Resource, old *controller) (c *controller, publish func(now int64)) {
-	c = &controller{rule: r, record: record, engine: e, quota: r.quota(r.Threshold)}
+func newController(t *Table, r Rule, record *core.Record, resource *core.Resource, old *controller) (c *controller, publish func(now int64)) {
+	c = &controller{rule: r, record: record, engine: t.Engine, quota: r.quota(r.Threshold)}
+	if r.leases() {
+		c.member = t.Member
+	}
 	goesOn := old != nil && old.rule.source() == r.source()
 	if len(r.Exceptions) > 0 {
 		c.exceptions = make(map[argument.Value]*quota, len(r.Exceptions))
@@ -98,8 +103,10 @@ func (c *controller) sole(inv *core.Invocation) (v *argument.Value, sole bool) {
 // if it were new. The caller holds the lock of its shard.
 func (c *controller) forgettable(x *cell, now int64) bool {
 	switch {
-	case x.held > 0:
+	case x.held > 0, x.lease != nil && x.lease.keeps(now):
 		return false
+	case c.rule.leases():
+		return true
 	case c.rule.Metric == Concurrency:
 		return true
 	case c.rule.Behavior == Throttle:

@@ -11,7 +11,7 @@ import (
 
 // Explain says what each rule would make of the values of the call.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
-	for _, c := range slices.Concat(rs.controllers, rs.shadows) {
+	for _, c := range slices.Concat(rs.controllers, rs.sharing, rs.shadows) {
 		j := core.Judgement{Rule: c.rule.ID, Outcome: core.NotJudged, Why: "the call has no " + c.rule.argument()}
 		for i, o := range c.occurrences(inv) {
 			var one core.Judgement
@@ -54,6 +54,9 @@ func worse(a, b core.Judgement) core.Judgement {
 // explain is what would become of n units of a value, without a trace: a value that the rule
 // doesn't know yet is not known to it afterwards.
 func (c *controller) explain(inv *core.Invocation, v argument.Value, n int64, j *core.Judgement) core.Measure {
+	if c.member != nil {
+		return c.explainShared(inv, v, n, j)
+	}
 	now, q, hash := inv.Now(), c.quotaOf(v), v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()

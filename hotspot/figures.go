@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
@@ -21,6 +22,8 @@ type Figures struct {
 	Overflowed int64 `json:"overflowed"`
 	// Top are the values that are asked for most, ten at most, the most first.
 	Top []ValueFigures `json:"top,omitempty"`
+	// Cluster is what a cluster shares, nil if the limits are this process's alone.
+	Cluster *family.SharedFigures `json:"cluster,omitempty"`
 }
 
 // ValueFigures is what a rule has done with one value of a resource since it got to know
@@ -37,12 +40,16 @@ type ValueFigures struct {
 
 // Figures says what each rule has done, over all resources, and what it knows of values.
 func (t *Table) Figures() []core.RuleFigures {
-	return t.FiguresWith(func(_ Rule, controllers []*controller) core.Details {
+	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
 		if len(controllers) == 0 {
 			return nil
 		}
 		var f Figures
 		var hottest top
+		if r.leases() {
+			shared := family.NewSharedFigures(t.Member)
+			f.Cluster = &shared
+		}
 		for _, c := range controllers {
 			c.tell(&f, &hottest)
 		}
@@ -52,7 +59,12 @@ func (t *Table) Figures() []core.RuleFigures {
 }
 
 // Lines tell how many values there are, and those that are asked for most.
-func (f Figures) Lines(time.Time) []string {
+func (f Figures) Lines(at time.Time) []string {
+	if f.Cluster != nil {
+		alone := f
+		alone.Cluster = nil
+		return append(alone.Lines(at), f.Cluster.Lines(at)...)
+	}
 	if f.Values == 0 {
 		return nil
 	}
@@ -112,6 +124,9 @@ func (c *controller) tell(f *Figures, hottest *top) {
 	now := c.engine.Now()
 	c.values.each(func(x *cell) {
 		f.InFlight += x.held
+		if f.Cluster != nil && x.lease != nil {
+			f.Cluster.Add(x.lease.Shared)
+		}
 		if x.isRest() {
 			f.Overflowed += x.shard.overflowed
 			return
@@ -123,7 +138,11 @@ func (c *controller) tell(f *Figures, hottest *top) {
 		if h := hottest.add(hot{x.heat.at(now), x.value, ValueFigures{
 			Resource: c.refusal.Resource, Passed: x.passed, Refused: x.refused, InFlight: x.held,
 		}}); h != nil {
-			h.Measure = c.measure(x, now, 1, c.quotaOf(x.value), false)
+			if x.lease != nil && x.lease.rule == c {
+				h.Measure = x.lease.Measure()
+			} else {
+				h.Measure = c.measure(x, now, 1, c.quotaOf(x.value), false)
+			}
 		}
 	})
 }

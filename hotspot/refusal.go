@@ -60,6 +60,12 @@ func (r *refusal) RetryAfter() (wait time.Duration, known bool) {
 	now := c.engine.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c.member != nil && r.cell.isRest() {
+		return c.retryShared(r.cell, now)
+	}
+	if c.member != nil {
+		return c.retryShared(s.cells.find(&r.cell.value, r.cell.hash), now)
+	}
 	if r.cell.isRest() {
 		return c.restRetry(s, now)
 	}

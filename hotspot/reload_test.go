@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
@@ -17,7 +18,7 @@ import (
 // Two rules that differ in any field differ. known bug 71
 func TestRuleEqualSeesEveryField(t *testing.T) {
 	trial.EveryFieldCounts(t, hotspot.Rule{Resource: "orders", Param: "user", Threshold: 5},
-		hotspot.At(1), []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 9}})
+		hotspot.At(1), []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 9}}, cluster.Rule{Scope: cluster.Global})
 }
 
 // known bug 72

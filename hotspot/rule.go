@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
@@ -74,6 +75,9 @@ type Rule struct {
 	// MaxValues is how many values the rule tells apart at most, those of Exceptions
 	// not counted. 1 to 1,000,000; 0 means 10,000. What is beyond them shares limits.
 	MaxValues int `yaml:"maxValues,omitempty"`
+	// Cluster says that several processes share the limits of values, and how. The zero value says that they
+	// are this process's alone. Needs an ID, and behavior Reject or Throttle without Burst.
+	Cluster cluster.Rule `yaml:"cluster,omitempty"`
 	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
@@ -116,6 +120,10 @@ func (r Rule) Normalized() (Rule, error) {
 	if err := r.checkEnums(); err != nil {
 		return r, err
 	}
+	if err := r.checkShared(); err != nil {
+		return r, err
+	}
+	r.Cluster = r.Cluster.Normalized()
 	if r.Interval == 0 && r.Metric == QPS {
 		r.Interval = time.Second
 	}
@@ -205,7 +213,7 @@ func (r Rule) checkNumbers() error {
 	if r.MaxValues < 1 || r.MaxValues > MaxMaxValues {
 		return spec.BadField("maxValues", "is %d: use a number from 1 to %d, or leave it out for %d", r.MaxValues, MaxMaxValues, defaultMaxValues)
 	}
-	return nil
+	return r.checkSharedLimit(r.Threshold)
 }
 
 func (r Rule) checkThreshold(field string, threshold float64) error {
@@ -235,6 +243,9 @@ func (r Rule) checkExceptions() error {
 		}
 		seen[x.Value] = i
 		if err := r.checkThreshold("exceptions", x.Threshold); err != nil {
+			return err
+		}
+		if err := r.checkSharedLimit(x.Threshold); err != nil {
 			return err
 		}
 	}
@@ -288,7 +299,7 @@ func (r Rule) Equal(other Rule) bool {
 func (r Rule) fields() any {
 	return [...]any{
 		r.ID, r.Resource, r.Match, r.Index, r.Param, r.IgnoreEmpty, r.Threshold, r.Interval, r.Burst,
-		r.Metric, r.Behavior, r.MaxWait, r.MaxValues, r.Mode,
+		r.Metric, r.Behavior, r.MaxWait, r.MaxValues, r.Cluster, r.Mode,
 	}
 }
 

@@ -69,6 +69,9 @@ type cell struct {
 	held    int64             // units in flight
 	era     uint64            // of the shard when the cell was made, if something of the rest was in flight
 
+	lease *valueLease // what a cluster shares of the value, nil if nothing yet
+	used  int64       // when it was asked for last
+
 	passed, refused int64 // calls
 	heat            heat
 	refusal         *refusal // nil if the value was not refused yet

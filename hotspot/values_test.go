@@ -29,7 +29,7 @@ func newRule(t testing.TB, r Rule) *controller {
 	slot := core.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} })
 	e, err := core.NewEngine(core.Config{Clock: clocks.NewManual(time.Unix(1e9, 0)), Chain: core.NewChain(named{slot}), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	c, publish := newController(e, r, new(core.Record), e.PinResource("orders"), nil)
+	c, publish := newController(tableOf(e), r, new(core.Record), e.PinResource("orders"), nil)
 	publish(0)
 	return c
 }
@@ -166,4 +166,11 @@ func TestKeptValuesAreCopies(t *testing.T) {
 		}
 		assert.NotSame(t, at(v), at(kept))
 	}
+}
+
+// tableOf is a table of an engine, without rules.
+func tableOf(e *core.Engine) *Table {
+	t := new(Table)
+	t.Engine = e
+	return t
 }

@@ -174,3 +174,14 @@ func (v Value) Clone() Value {
 	}
 	return v
 }
+
+// Key is what all processes know the value by, other than [Value.Hash]. Texts of more than [MaxText] bytes that
+// begin alike have one, and so have all values of a type that is none of Go's scalar ones.
+func (v Value) Key() string {
+	bits := v.bits
+	if v.kind >= valueLong {
+		bits = 0 // a hash that each process makes by itself
+	}
+	key := binary.BigEndian.AppendUint64([]byte{byte(v.kind)}, bits)
+	return string(append(key, v.text...))
+}

@@ -49,6 +49,11 @@ type Shared interface {
 	// Explain is Ask, with what it goes by, and without a trace.
 	Explain(inv *core.Invocation, n int64, j *core.Judgement) core.Measure
 
+	// Measure is what Explain goes by.
+	Measure() core.Measure
+	// Idle reports whether nothing is lost if the limit is forgotten at now.
+	Idle(now int64) bool
+
 	figures() cluster.WindowFigures
 }
 
@@ -176,6 +181,12 @@ func (w *SharedWindow) Explain(inv *core.Invocation, n int64, j *core.Judgement)
 	case f.Leased < n:
 		j.Why = wouldAsk
 	}
+	return w.Measure()
+}
+
+// Measure is that of [Shared].
+func (w *SharedWindow) Measure() core.Measure {
+	f := w.window.Figures()
 	return core.Measure{Of: "units in " + w.interval.String() + ", on a lease", Measured: float64(f.Leased), Limit: float64(f.Limit)}
 }
 
@@ -183,6 +194,9 @@ const (
 	storeAway = "the store of the cluster is away"
 	wouldAsk  = "the store of the cluster would be asked"
 )
+
+// Idle is that of [Shared].
+func (w *SharedWindow) Idle(now int64) bool { return w.window.Idle(now) }
 
 func (w *SharedWindow) figures() cluster.WindowFigures { return w.window.Figures() }
 

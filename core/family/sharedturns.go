@@ -107,8 +107,16 @@ func (t *SharedThrottle) Explain(inv *core.Invocation, n int64, j *core.Judgemen
 	if f.Away {
 		j.Why = storeAway
 	}
-	return core.Measure{Of: "turns, on a lease", Measured: float64(f.Leased)}
+	return t.Measure()
 }
+
+// Measure is that of [Shared].
+func (t *SharedThrottle) Measure() core.Measure {
+	return core.Measure{Of: "turns, on a lease", Measured: float64(t.throttle.Figures().Leased)}
+}
+
+// Idle is that of [Shared].
+func (t *SharedThrottle) Idle(now int64) bool { return t.throttle.Idle(now) }
 
 func (t *SharedThrottle) figures() cluster.WindowFigures { return t.throttle.Figures() }
 
@@ -205,7 +213,16 @@ func (s *SharedSemaphore) Explain(inv *core.Invocation, n int64, j *core.Judgeme
 	if f.Away {
 		j.Why = storeAway
 	}
+	return s.Measure()
+}
+
+// Measure is that of [Shared].
+func (s *SharedSemaphore) Measure() core.Measure {
+	f := s.semaphore.Figures()
 	return core.Measure{Of: "units in flight, held by this member", Measured: float64(f.Leased), Limit: float64(f.Limit)}
 }
+
+// Idle is that of [Shared].
+func (s *SharedSemaphore) Idle(int64) bool { return s.semaphore.Idle() }
 
 func (s *SharedSemaphore) figures() cluster.WindowFigures { return s.semaphore.Figures() }

@@ -43,7 +43,7 @@ var layers = []layer{
 	{"adaptive", "internal/shared internal/shown core core/family core/spec node stat"},
 	{"breaker", "internal/shared internal/shown core core/family core/spec node stat"},
 	{"outlier", "internal/shared internal/shown core core/family core/spec node stat breaker"},
-	{"hotspot", "internal/shared internal/shown core core/family core/spec core/argument node stat"},
+	{"hotspot", "cluster internal/shared internal/shown core core/family core/spec core/argument node stat"},
 	{"system", "internal/shared internal/shown core core/family core/sampler core/pattern core/spec node stat"},
 	{"authority", "internal/shared core core/family core/spec node stat"},
 

@@ -1,0 +1,219 @@
+package api_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/hotspot"
+)
+
+var users = hotspot.Rule{
+	ID: "users", Resource: "orders", Param: "user", Threshold: 20,
+	Cluster: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed},
+}
+
+func ofUsers(r hotspot.Rule) api.RuleSet { return api.RuleSet{Hotspot: []hotspot.Rule{r}} }
+
+// of makes calls with a value, and returns how many ran.
+func (f *fleet) of(g *api.Guard, user any, calls int) (ran int) {
+	for range calls {
+		if f.call(g, api.Param("user", user)) {
+			ran++
+		}
+	}
+	return ran
+}
+
+// Each value has a limit of its own, which the members share, also where it is an exception; what equals in one
+// member equals in all.
+func TestMembersShareLimitsOfValues(t *testing.T) {
+	rule := users
+	rule.Exceptions = []hotspot.Exception{{Value: hotspot.ValueOf("batch"), Threshold: 40}, {Value: hotspot.ValueOf("none"), Threshold: 0}}
+	f := newFleetOf(t, 3, ofUsers(rule))
+	ran := map[any]int{}
+	for range 50 {
+		for _, user := range []any{"ann", 7, "7", "batch", "none"} {
+			for _, g := range f.guards {
+				ran[user] += f.of(g, user, 1)
+			}
+		}
+	}
+	assert.Equal(t, map[any]int{"ann": 20, 7: 20, "7": 20, "batch": 40, "none": 0}, ran)
+	_, err := f.guards[0].Entry(t.Context(), "orders", api.Param("user", "ann"))
+	var block *api.BlockError
+	require.ErrorAs(t, err, &block)
+	assert.Equal(t, hotspot.ValueOf("ann"), block.Value)
+	wait, known := block.RetryAfter()
+	assert.True(t, known)
+	assert.Positive(t, wait)
+	assert.True(t, f.call(f.guards[0]), "a call without the argument is not limited")
+	f.clock.Advance(2 * time.Second)
+	assert.Equal(t, 20, f.of(f.guards[1], "ann", 50))
+}
+
+// Turns and permits of values are shared as well, and permits come back.
+func TestMembersShareTurnsAndPermitsOfValues(t *testing.T) {
+	rule := users
+	rule.Behavior, rule.Threshold, rule.MaxWait = hotspot.Throttle, 10, time.Second
+	f := newFleetOf(t, 2, ofUsers(rule))
+	began := f.clock.Now()
+	for i := range 11 {
+		require.Equal(t, 1, f.of(f.guards[i%2], "ann", 1))
+	}
+	assert.InDelta(t, 1, time.Duration(f.clock.Now()-began).Seconds(), 0.01)
+
+	rule = users
+	rule.Metric, rule.Threshold = hotspot.Concurrency, 4
+	f = newFleetOf(t, 2, ofUsers(rule))
+	for range 3 {
+		all := f.open(f.guards[0], 3, api.Param("user", "ann"))
+		f.clock.Advance(time.Second)
+		all = append(all, f.open(f.guards[1], 3, api.Param("user", "ann"))...)
+		assert.Len(t, all, 4)
+		exitAll(all)
+		f.clock.Advance(time.Second)
+	}
+}
+
+// While the store is away, values have what their rule says, too.
+func TestStoreOfSharedValuesIsAway(t *testing.T) {
+	for on, want := range map[cluster.OnFailure]int{cluster.Closed: 0, cluster.Open: 60, cluster.Local: 10} {
+		t.Run(on.String(), func(t *testing.T) {
+			rule := users
+			rule.Cluster.OnFailure = on
+			f := newFleet(t, 0)
+			store := &outage{Memory: cluster.NewMemory(f.clock)}
+			f.store, f.members = store, 2
+			store.away.Store(true)
+			g := f.joinWith(ofUsers(rule))
+			f.of(g, "ann", 20)
+			f.clock.Advance(3 * time.Second)
+			slept := len(f.clock.Slept())
+			assert.InDelta(t, want, f.of(g, "bob", 60), 1)
+			assert.Len(t, f.clock.Slept(), slept, "nobody waits for it")
+			assert.Contains(t, f.line("users"), "store away")
+		})
+	}
+}
+
+// Values that are asked for now and then cost no more requests than the member may spend on them; beyond, each has its
+// part of the limit.
+func TestColdValuesHaveABudget(t *testing.T) {
+	rule := users
+	rule.Cluster.OnFailure = cluster.Local
+	f := newFleet(t, 0)
+	store := &counted{Memory: cluster.NewMemory(f.clock)}
+	f.store, f.members = store, 4
+	g := f.joinWith(ofUsers(rule))
+	before := store.trips.Load()
+	for i := range 3000 {
+		require.Equal(t, 1, f.of(g, i, 1))
+	}
+	trips := store.trips.Load() - before
+	assert.LessOrEqual(t, trips, int64(cluster.DefaultValueCalls+10))
+	assert.GreaterOrEqual(t, trips, int64(cluster.DefaultValueCalls))
+	assert.Equal(t, 5, f.of(g, "late", 30), "a quarter of the limit")
+	f.clock.Advance(2 * time.Second)
+	assert.Equal(t, 20, f.of(g, "late", 30))
+}
+
+// No more values have a limit of their own than the rule may know; those beyond share one, with those of all members.
+func TestValuesBeyondTheCapShareALimit(t *testing.T) {
+	rule := users
+	rule.MaxValues, rule.Threshold = 10, 2
+	f := newFleetOf(t, 2, ofUsers(rule))
+	ran := 0
+	for i := range 200 {
+		ran += f.of(f.guards[i%2], i, 1)
+	}
+	assert.LessOrEqual(t, ran, 2*10+2)
+	figures := f.guards[0].Engine().Rules().RuleFigures()[0].Details.(hotspot.Figures)
+	assert.Equal(t, 10, figures.Values)
+	f.clock.Advance(3 * time.Second)
+	assert.Equal(t, 2, f.of(f.guards[0], "new", 5), "who hasn't been there for a while makes room")
+}
+
+// The tree says what values have asked for, and what is shared. A call that takes of a lease allocates nothing, nor
+// does one that is refused.
+func TestFiguresOfSharedValues(t *testing.T) {
+	f := newFleetOf(t, 1, ofUsers(users))
+	g := f.guards[0]
+	f.of(g, "ann", 50)
+	figures := g.Engine().Rules().RuleFigures()[0].Details.(hotspot.Figures)
+	require.Len(t, figures.Top, 1)
+	assert.Equal(t, `"ann"`, figures.Top[0].Value)
+	assert.EqualValues(t, 20, figures.Top[0].Passed)
+	assert.Equal(t, core.Measure{Of: "units in 1s, on a lease", Limit: 20}, figures.Top[0].Measure)
+	assert.Positive(t, figures.Cluster.Requests)
+	assert.Contains(t, f.line("users"), "store up")
+	assert.Contains(t, f.line("users"), `hottest "ann" (20 passed`)
+	ann := []api.Option{api.Param("user", "ann")}
+	assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(g, ann...) }))
+
+	figures = g.Engine().Rules().RuleFigures()[0].Details.(hotspot.Figures)
+	x, err := g.Explain(t.Context(), "orders", ann...)
+	require.NoError(t, err)
+	assert.Equal(t, core.Refused, x.Outcome)
+	x, err = g.Explain(t.Context(), "orders", api.Param("user", "bob"))
+	require.NoError(t, err)
+	assert.Equal(t, "the store of the cluster would be asked", x.Rules[0].Why)
+	assert.Equal(t, figures, g.Engine().Rules().RuleFigures()[0].Details, "explaining leaves no trace")
+
+	rule := users
+	rule.Threshold = 1e6
+	require.NoError(t, g.LoadRules(ofUsers(rule)))
+	for range 100 { // until leases are as large as the demand
+		f.of(g, "ann", 500)
+		f.clock.Advance(5 * time.Millisecond)
+	}
+	assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(g, ann...) }))
+}
+
+// A new threshold holds at once, and what was admitted counts on; in shadow mode no call is kept out or waits.
+func TestSharedValuesAreReloaded(t *testing.T) {
+	f := newFleetOf(t, 1, ofUsers(users))
+	g := f.guards[0]
+	assert.Equal(t, 20, f.of(g, "ann", 50))
+	more := users
+	more.Threshold = 30
+	require.NoError(t, g.LoadRules(ofUsers(more)))
+	f.clock.Advance(150 * time.Millisecond)
+	assert.Equal(t, 10, f.of(g, "ann", 50))
+
+	more.Mode = api.Shadow
+	require.NoError(t, g.LoadRules(ofUsers(more)))
+	slept := len(f.clock.Slept())
+	assert.Equal(t, 100, f.of(g, "bob", 100))
+	assert.Len(t, f.clock.Slept(), slept)
+	assert.Positive(t, g.Engine().Rules().RuleFigures()[0].ShadowBlocked)
+}
+
+// What members can't share of values is refused with a sentence.
+func TestSharedValuesThatCannotBeCounted(t *testing.T) {
+	for want, change := range map[string]func(*hotspot.Rule){
+		"hotspot[0].cluster: has no meaning for behavior tokenBucket": func(r *hotspot.Rule) { r.Behavior = hotspot.TokenBucket },
+		"hotspot[0].cluster: has no meaning for burst":                func(r *hotspot.Rule) { r.Burst = 3 },
+		"hotspot[0].interval: is 50ms: a cluster shares limits":       func(r *hotspot.Rule) { r.Interval = 50 * time.Millisecond },
+		"hotspot[0].id: is required by cluster":                       func(r *hotspot.Rule) { r.ID = "" },
+		"hotspot[0].cluster: needs a store":                           func(*hotspot.Rule) {},
+	} {
+		rule := users
+		change(&rule)
+		assert.ErrorContains(t, newGuard(t, api.Config{}).LoadRules(ofUsers(rule)), want)
+	}
+	for _, interval := range []time.Duration{80 * time.Millisecond, 100 * time.Millisecond, 777 * time.Millisecond} {
+		rule := users
+		rule.Interval = interval
+		f := newFleetOf(t, 2, ofUsers(rule))
+		ran := f.of(f.guards[0], "ann", 15) + f.of(f.guards[1], "ann", 15)
+		assert.LessOrEqual(t, ran, 20, fmt.Sprint(interval))
+		assert.Greater(t, ran, 15, fmt.Sprint(interval))
+	}
+}

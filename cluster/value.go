@@ -1,0 +1,65 @@
+package cluster
+
+// # Limits of single values
+//
+// A value that is asked for often has a lease like any other limit. One that is asked for now and then would cost a
+// round trip a call, and callers may send any number of such. So a member asks the store for the sake of
+// so many calls a second as [Config].ValueCalls says. Beyond them, the limit of a value that lacks units does as its rule
+// says for a store that is away. What leases ask for by themselves, ahead of the calls, doesn't count.
+
+// budget is for how many calls the store was asked, for single values. It needs Member.mu.
+type budget struct {
+	second int64 // of the member's clock
+	spent  int64 // in it
+}
+
+// DefaultValueCalls is what Config.ValueCalls is if nothing is said.
+const DefaultValueCalls = 1000
+
+// mayAsk reports whether the store may be asked for the sake of a call, which is under the limit of a single value
+// or not.
+func (m *Member) mayAsk(value bool, now int64) bool {
+	if !value {
+		return true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if second := now / int64(beatEvery); second != m.budget.second {
+		m.budget = budget{second: second}
+	}
+	if m.budget.spent >= int64(m.cfg.ValueCalls) {
+		return false
+	}
+	m.budget.spent++
+	return true
+}
+
+// Idle reports whether the window can be forgotten: what it has is worth nothing, or goes back by itself, and a
+// new one begins with what the store knows.
+func (w *Window) Idle(now int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.inFlight != nil || len(w.waiters) > 0 {
+		return false
+	}
+	for _, e := range w.account {
+		if e.own+e.told > 0 && now-e.at < (w.ring.Span()+1)*int64(w.ring.Shape.Width()) {
+			return false // the store has yet to be told
+		}
+	}
+	return w.fallback.own == nil || w.fallback.own.Sum(now) == 0
+}
+
+// Idle reports whether the throttle can be forgotten: all turns that it has given have come.
+func (t *Throttle) Idle(now int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.inFlight == nil && len(t.waiters) == 0 && now >= max(t.own, t.last, t.next)
+}
+
+// Idle reports whether the semaphore can be forgotten: no call has a permit.
+func (s *Semaphore) Idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used == 0 && s.inFlight == nil && len(s.waiters) == 0
+}

@@ -1,0 +1,197 @@
+package hotspot
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Shared reports whether a cluster shares the limits of the rule.
+func (r Rule) Shared() bool { return r.Cluster.Shared() }
+
+// leases reports whether calls take of leases.
+func (r Rule) leases() bool { return r.Shared() && r.Mode != spec.Off }
+
+// checkShared refuses what each process can only know for itself.
+func (r Rule) checkShared() error {
+	local := ""
+	switch {
+	case !r.Shared():
+	case r.Behavior == TokenBucket:
+		local = "behavior tokenBucket: members share windows, turns and permits, and each process has its tokens for itself; remove it, or set behavior to reject or throttle"
+	case r.Burst != 0:
+		local = "burst: members share windows, in which nothing is saved up; remove it, or burst"
+	}
+	if local != "" {
+		return spec.BadField("cluster", "has no meaning for %s", local)
+	}
+	return r.Cluster.Check(r.ID)
+}
+
+// checkSharedLimit returns why members can't share a limit of the rule.
+func (r Rule) checkSharedLimit(threshold float64) error {
+	switch {
+	case !r.Shared():
+		return nil
+	case r.Metric == Concurrency:
+		return r.Cluster.CheckThreshold(threshold)
+	case r.Behavior == Throttle:
+		return r.Cluster.CheckTurns(threshold, r.Interval)
+	}
+	if r.Cluster.CheckWindow(r.shape(), 1) != nil {
+		least := 4 * r.Cluster.Normalized().Timeout
+		return spec.BadField("interval", "is %v: a cluster shares limits per %v and more, four times the longest wait for the store, and per whole microseconds", r.Interval, least)
+	}
+	return r.Cluster.CheckThreshold(threshold)
+}
+
+// shape is that of the windows that members share: as many buckets as the interval has room for, ten at
+// most.
+func (r Rule) shape() stat.Shape {
+	s := stat.Shape{Interval: r.Interval, Buckets: cluster.Buckets, Strict: true}
+	for s.Buckets > 1 && (s.Validate() != nil || r.Cluster.CheckWindow(s, 1) != nil) {
+		s.Buckets--
+	}
+	return s
+}
+
+// What members share of a value is in its cell, so as many values have such a limit as the rule may know.
+// Those beyond them have the limit of the rest together, with those of all members. A value that has been
+// forgotten loses nothing: its limit is in the store, and is found again by its key.
+
+// SharedLimit is that of the i-th value of the call. Such rules are always asked before they take.
+func (c *controller) SharedLimit(inv *core.Invocation, i int) (family.Shared, int64) {
+	all := c.occurrences(inv)
+	if i >= len(all) {
+		return nil, 0
+	}
+	n := inv.Units() * all[i].Times
+	return c.leaseOf(inv.Now(), all[i].Value, n), n
+}
+
+// leaseOf is what a cluster shares of a value.
+func (c *controller) leaseOf(now int64, v argument.Value, n int64) *valueLease {
+	q, hash := c.quotaOf(v), v.Hash()
+	s := c.values.shard(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.obtain(v, hash, now, q, c)
+	if x.lease == nil || x.lease.rule != c {
+		x.lease = c.newLease(x, q)
+	}
+	x.used = now
+	return x.lease
+}
+
+// newLease makes the lease of a cell. The caller holds the lock of its shard.
+func (c *controller) newLease(x *cell, q *quota) *valueLease {
+	r, m := &c.rule, c.member
+	key := m.Key("hotspot", r.ID, c.refusal.Resource, r.Mode.String())
+	if x.isRest() {
+		key = m.Key(key, "rest")
+	} else {
+		key = m.ValueKey(key, x.value.Key())
+	}
+	says := c.refuse(x, 1, q)
+	l := &valueLease{cell: x, rule: c}
+	switch {
+	case r.Metric == Concurrency:
+		l.Shared = family.NewSharedSemaphore(c.engine, m, key, cluster.SemaphoreConfig{Threshold: q.limit, Rule: r.Cluster, Value: true}, says)
+	case r.Behavior == Throttle && !q.none:
+		l.Shared = family.NewSharedThrottle(m, key, cluster.ThrottleConfig{Interval: r.Interval, Threshold: q.limit, Rule: r.Cluster, Value: true}, r.MaxWait, says)
+	default:
+		l.Shared = family.NewSharedWindow(m, key, cluster.WindowConfig{Shape: r.shape(), Threshold: q.limit, Rule: r.Cluster, Value: true}, false, says)
+	}
+	return l
+}
+
+// valueLease is what a cluster shares of the value of a cell. It notes what becomes of calls.
+type valueLease struct {
+	family.Shared
+	cell *cell
+	rule *controller
+}
+
+// Ask notes a refusal.
+func (l *valueLease) Ask(inv *core.Invocation, n int64) core.Verdict {
+	v := l.Shared.Ask(inv, n)
+	if v.Block != nil && !v.Lacks() {
+		l.note(inv.Now(), n, false)
+	}
+	return v
+}
+
+// Take notes whether the call passed.
+func (l *valueLease) Take(inv *core.Invocation, n int64) core.Verdict {
+	v := l.Shared.Take(inv, n)
+	l.note(inv.Now(), n, v.Block == nil)
+	return v
+}
+
+func (l *valueLease) note(now, n int64, passed bool) {
+	s := l.cell.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.cell.heat.add(now, n)
+	if passed {
+		l.cell.passed++
+	} else {
+		l.cell.refused++
+	}
+}
+
+// keeps reports whether what the cell has may not be forgotten yet: somebody has asked for it lately, or
+// something of it is in flight. The caller holds the lock of the shard.
+func (l *valueLease) keeps(now int64) bool {
+	return now-l.cell.used < int64(max(l.rule.rule.Interval, l.rule.rule.MaxWait, time.Second)) || !l.Idle(now)
+}
+
+// shadow is what a rule in shadow mode would make of the call.
+func (c *controller) shadowShared(inv *core.Invocation) (refuses bool) {
+	before := inv.Reservations()
+	for i := 0; ; i++ {
+		l, n := c.SharedLimit(inv, i)
+		switch {
+		case l == nil:
+			return false
+		case l.Shadow(inv, n):
+			inv.GiveBackFrom(before)
+			return true
+		}
+	}
+}
+
+// explainShared is explain for a value whose limit a cluster shares.
+func (c *controller) explainShared(inv *core.Invocation, v argument.Value, n int64, j *core.Judgement) core.Measure {
+	hash := v.Hash()
+	s := c.values.shard(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.cells.find(&v, hash)
+	if x == nil && c.quotaOf(v) == &c.quota && len(s.ring) >= s.room {
+		x = &s.rest
+	}
+	if x != nil && x.lease != nil && x.lease.rule == c {
+		return x.lease.Explain(inv, n, j)
+	}
+	q := c.quotaOf(v)
+	if q.none {
+		j.Outcome, j.Why = core.Refused, "its threshold admits no unit"
+	} else {
+		j.Why = "the store of the cluster would be asked"
+	}
+	return core.Measure{Of: "units, on a lease", Limit: q.limit}
+}
+
+// retryShared is when one more unit of a cell's value may fit. The caller holds the lock of its shard.
+func (c *controller) retryShared(x *cell, now int64) (wait time.Duration, known bool) {
+	if x == nil || x.lease == nil {
+		return 0, c.rule.Metric == QPS
+	}
+	return x.lease.RetryAfter(now)
+}
