@@ -8,14 +8,17 @@ package penstockprometheus
 
 import (
 	"errors"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/exporter/internal/series"
+	"github.com/penstock-go/penstock/hotspot"
 )
 
 // Config says what a Collector shows. The zero value is right for most.
@@ -36,6 +39,7 @@ type Collector struct {
 
 	mu          sync.Mutex
 	transitions map[transition]float64
+	grown       map[string]grown
 
 	entries, errors, duration, inFlight *prometheus.Desc
 	inbound, inboundErrors              *prometheus.Desc
@@ -43,6 +47,9 @@ type Collector struct {
 	refusals, shadowRefusals, threshold *prometheus.Desc
 	breakerState, breakerTransitions    *prometheus.Desc
 	reloads, lastReload                 *prometheus.Desc
+	values, valueOverflows              *prometheus.Desc
+	members, leased, away               *prometheus.Desc
+	requests, waited, withoutStore      *prometheus.Desc
 	cpu, load, memory                   *prometheus.Desc
 	nodes, nodesMax, overflows          *prometheus.Desc
 }
@@ -53,7 +60,7 @@ type transition struct{ resource, rule, from, to string }
 // NewCollector returns a Collector of a Guard. It counts the changes of breakers from now on,
 // until it is closed.
 func NewCollector(guard *api.Guard, config Config) *Collector {
-	c := &Collector{guard: guard, reader: series.NewReader(guard, config.MaxResources), transitions: make(map[transition]float64)}
+	c := &Collector{guard: guard, reader: series.NewReader(guard, config.MaxResources), transitions: make(map[transition]float64), grown: make(map[string]grown)}
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		d := prometheus.NewDesc("penstock_"+name, help, labels, config.ConstLabels)
 		c.descs = append(c.descs, d)
@@ -71,6 +78,14 @@ func NewCollector(guard *api.Guard, config Config) *Collector {
 	c.refusals = desc("rule_refusals_total", "Calls that a rule has refused since it was loaded.", "rule", "type")
 	c.shadowRefusals = desc("rule_shadow_refusals_total", "Calls that a rule in shadow mode would have refused.", "rule", "type")
 	c.threshold = desc("rule_threshold", "What a flow, isolation or hotspot rule allows.", "resource", "rule", "type")
+	c.values = desc("hotspot_values", "Values that a hotspot rule tells apart at the moment.", "rule")
+	c.valueOverflows = desc("hotspot_value_overflows_total", "How often a value found no place and shared a limit with others.", "rule")
+	c.members = desc("cluster_members", "Members by which a shared limit is divided while the store is away.", "rule", "type")
+	c.leased = desc("cluster_leased", "Units of a shared limit that are at hand here.", "rule", "type")
+	c.away = desc("cluster_fallback", "1 while the store of a shared limit doesn't answer, and calls are judged without it.", "rule", "type")
+	c.requests = desc("cluster_lease_requests_total", "Requests to the store of a shared limit.", "rule", "type")
+	c.waited = desc("cluster_waits_total", "Calls that waited for the store of a shared limit.", "rule", "type")
+	c.withoutStore = desc("cluster_local_refusals_total", "Calls that a shared limit refused without asking the store.", "rule", "type")
 	c.breakerState = desc("circuit_breaker_state", "1 for the state that a breaker is in, 0 for the others.", "resource", "rule", "state")
 	c.breakerTransitions = desc("circuit_breaker_transitions_total", "Changes of breakers from one state to another.", "resource", "rule", "from", "to")
 	c.reloads = desc("rules_reloads_total", "Loads of a source of rules, by result: success or failure.", "source", "result")
@@ -141,14 +156,46 @@ func (c *Collector) resources(m metrics) {
 }
 
 func (c *Collector) rules(m metrics) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.grown
+	c.grown = make(map[string]grown) // without rules that are gone
+	grow := func(of, rule, kind string, now int64) float64 {
+		key := strings.Join([]string{of, kind, rule}, "\x00")
+		g := before[key]
+		c.grown[key] = grown{now, g.total + float64(max(now-g.last, 0))}
+		return c.grown[key].total
+	}
 	for _, f := range c.guard.Engine().Rules().RuleFigures() {
 		rule, kind := series.Label(f.ID), f.Kind.String()
 		m.counter(c.refusals, float64(f.Refused), rule, kind)
 		m.counter(c.shadowRefusals, float64(f.ShadowBlocked), rule, kind)
+		switch d := f.Details.(type) {
+		case hotspot.Figures:
+			m.gauge(c.values, float64(d.Values), rule)
+			m.counter(c.valueOverflows, grow("values", rule, kind, d.Overflowed), rule)
+		case family.SharedFigures:
+			away := 0.0
+			if d.Store == "away" {
+				away = 1
+			}
+			m.gauge(c.members, float64(d.Members), rule, kind)
+			m.gauge(c.leased, float64(d.Leased), rule, kind)
+			m.gauge(c.away, away, rule, kind)
+			m.counter(c.requests, grow("requests", rule, kind, d.Requests), rule, kind)
+			m.counter(c.waited, grow("waited", rule, kind, d.Waited), rule, kind)
+			m.counter(c.withoutStore, grow("refused", rule, kind, d.Refused), rule, kind)
+		}
 	}
 	for _, t := range c.reader.Thresholds() {
 		m.gauge(c.threshold, t.Value, t.Resource, t.Rule, t.Type)
 	}
+}
+
+// grown is a counter that never falls, of a sum that does: what a rule counts at a resource leaves with it.
+type grown struct {
+	last  int64
+	total float64
 }
 
 // states are the states of breakers.

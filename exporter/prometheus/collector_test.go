@@ -23,6 +23,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/cluster"
 	penstockprometheus "github.com/penstock-go/penstock/exporter/prometheus"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
@@ -345,6 +346,75 @@ penstock_entry_duration_seconds{resource="orders",quantile="0.99"} 0.00199831
 penstock_entry_duration_seconds_sum{resource="orders"} 0.02
 penstock_entry_duration_seconds_count{resource="orders"} 10
 `), "penstock_entry_duration_seconds"))
+	problems, err := testutil.CollectAndLint(c)
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+}
+
+// store is one that can be away.
+type store struct {
+	*cluster.Memory
+	away bool
+}
+
+func (s *store) Start(ctx context.Context, batch []cluster.Command, done func()) {
+	if !s.away {
+		s.Memory.Start(ctx, batch, done)
+		return
+	}
+	for _, c := range batch {
+		c.Result().Err = errors.New("away")
+	}
+	done()
+}
+
+// What rules tell of single values and of shared limits.
+func TestValuesAndSharedLimits(t *testing.T) {
+	clock := api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
+	clock.SetSleep(api.SleepAdvance)
+	shared := &store{Memory: cluster.NewMemory(clock)}
+	g, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Cluster: cluster.Config{Store: shared, Members: 3}})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, g.Close()) })
+	require.NoError(t, g.LoadRules(api.RuleSet{
+		Flow:    []flow.Rule{{ID: "all", Resource: "orders", Threshold: 4, Cluster: cluster.Rule{Scope: cluster.Global}}},
+		Hotspot: []hotspot.Rule{{ID: "each", Resource: "orders", Param: "user", Threshold: 1000, MaxValues: 2}},
+	}))
+	c := penstockprometheus.NewCollector(g, penstockprometheus.Config{})
+	for i := range 9 {
+		call(t, g, clock, "orders", 1, nil, api.Param("user", i))
+	}
+	gather := func() map[string]float64 {
+		registry := prometheus.NewPedanticRegistry()
+		require.NoError(t, registry.Register(c))
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		all := make(map[string]float64)
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				all[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+		return all
+	}
+	first := gather()
+	assert.EqualValues(t, 2, first["penstock_hotspot_values"])
+	assert.Positive(t, first["penstock_hotspot_value_overflows_total"])
+	assert.EqualValues(t, 3, first["penstock_cluster_members"])
+	assert.Positive(t, first["penstock_cluster_lease_requests_total"])
+	assert.Zero(t, first["penstock_cluster_fallback"])
+	assert.Equal(t, first, gather(), "a scrape changes nothing")
+
+	shared.away = true
+	clock.Advance(5 * time.Second)
+	call(t, g, clock, "orders", 3, nil)
+	assert.EqualValues(t, 1, gather()["penstock_cluster_fallback"])
+	clock.Advance(3 * time.Minute) // the resource leaves, and with it what was counted there
+	require.Positive(t, g.Engine().Tree().Evict(clock.Now()))
+	last := gather()
+	for _, name := range []string{"penstock_hotspot_value_overflows_total", "penstock_cluster_lease_requests_total"} {
+		assert.GreaterOrEqual(t, last[name], first[name], name)
+	}
 	problems, err := testutil.CollectAndLint(c)
 	require.NoError(t, err)
 	assert.Empty(t, problems)
