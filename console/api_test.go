@@ -18,6 +18,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
 )
@@ -198,6 +199,36 @@ func TestRulesAndHowFullTheyAre(t *testing.T) {
 	assert.InDelta(t, 1, *raw.Rules[1].Full, 1e-9)
 	assert.Nil(t, raw.Rules[2].Full, "it refuses every call and measures nothing")
 	assert.Nil(t, raw.Rules[3].Full)
+}
+
+// Gateway rules are at work as rules of other families, and shown as they were written.
+func TestGatewayRulesAreShownAsWritten(t *testing.T) {
+	l := newLab(t, Config{WriteToken: writeToken, WriteRules: true}, api.RuleSet{Gateway: []gateway.Rule{
+		{ID: "all", Route: "orders", Threshold: 3}, {ID: "each", Route: "orders", Param: gateway.ClientIP, Threshold: 9},
+	}})
+	l.call(1, "orders")
+	var got struct {
+		Rules []struct {
+			ID, Kind, List, Resource string
+			Full                     *float64
+			Rule                     struct {
+				Route, Param string
+				Threshold    float64
+			}
+		}
+	}
+	l.get("/api/rules", &got)
+	require.Len(t, got.Rules, 2)
+	for _, r := range got.Rules {
+		assert.Equal(t, "gateway", r.List, r.ID)
+		assert.Equal(t, "orders", r.Resource)
+		assert.Equal(t, "orders", r.Rule.Route)
+		assert.Equal(t, map[string]float64{"all": 3, "each": 9}[r.ID], r.Rule.Threshold)
+	}
+	var made change
+	require.Equal(t, 200, post(l, "/api/rules/diff", `{"rules":{"gateway":[{"id":"all","route":"orders","threshold":7}]}}`, &made))
+	assert.Equal(t, "+0 ~1 -0", made.Change)
+	assert.Contains(t, made.Diff, "threshold 3 -> 7")
 }
 
 func TestExplain(t *testing.T) {

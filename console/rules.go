@@ -20,6 +20,7 @@ import (
 type rule struct {
 	core.RuleFigures
 	Rule     json.RawMessage `json:"rule,omitempty"` // as a rule file has it
+	List     string          `json:"list,omitempty"` // in which a rule file has it, where that is not called as Kind is
 	Measures []measure       `json:"measures,omitempty"`
 	// Full is the largest share of a limit that is used up, over Measures; absent where there is none.
 	Full *float64 `json:"full,omitempty"`
@@ -40,8 +41,7 @@ type ruleTexts struct {
 
 type ruleName struct{ kind, id string }
 
-// of brings the texts up to date. Gateway rules are the rules of families that they become, which
-// have no text.
+// of brings the texts up to date.
 func (t *ruleTexts) of(g *api.Guard) {
 	revision := g.Engine().Rules().Revision
 	if t.texts != nil && t.revision == revision {
@@ -71,6 +71,9 @@ func listsOf(set api.RuleSet) (lists map[string][]json.RawMessage, err error) {
 	return lists, err
 }
 
+// gatewayList is the list of rules that are at work as flow or hotspot rules.
+const gatewayList = "gateway"
+
 // ruleList is every rule in force, without measures. The caller holds making.
 func (c *console) ruleList() []rule {
 	c.rules.of(c.guard)
@@ -78,6 +81,9 @@ func (c *console) ruleList() []rule {
 	all := make([]rule, len(figures))
 	for i, f := range figures {
 		all[i] = rule{RuleFigures: f, Rule: c.rules.texts[ruleName{f.Kind.String(), f.ID}]}
+		if text, ok := c.rules.texts[ruleName{gatewayList, f.ID}]; ok && all[i].Rule == nil {
+			all[i].Rule, all[i].List = text, gatewayList // no flow or hotspot rule has its ID
+		}
 	}
 	return all
 }

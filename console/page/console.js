@@ -342,7 +342,7 @@ function fullness(full, m) {
 
 function ruleRow(r, writable) {
   return [
-    [h("span", { class: "dim" }, r.kind + " "), bdi(r.id), r.mode !== "enforce" && h("span", { class: "mark plain" }, r.mode)],
+    [h("span", { class: "dim" }, (r.list || r.kind) + " "), bdi(r.id), r.mode !== "enforce" && h("span", { class: "mark plain" }, r.mode)],
     h("code", null, label(summary(r.rule))),
     fullness(r.full, r.measures?.[0]),
     r.mode === "shadow" ? whole(r.shadowBlocked) + " would have been" : whole(r.refused),
@@ -555,14 +555,14 @@ function edit(r) {
   const box = $("edit-dialog"), text = $("edit-text"), apply = $("edit-apply"), error = $("edit-error"), diff = $("edit-diff");
   let shown;
   const reset = () => { shown = undefined; apply.disabled = true; diff.textContent = ""; error.textContent = ""; };
-  $("edit-title").textContent = "Change the " + r.kind + " rule " + label(r.id);
+  $("edit-title").textContent = "Change the " + (r.list || r.kind) + " rule " + label(r.id);
   text.value = JSON.stringify({ ...r.rule, id: r.id }, null, 2);
   reset();
   text.oninput = reset;
   const send = async (path, more) => {
     error.textContent = "";
     try {
-      return await post(path, { rules: { [r.kind]: [JSON.parse(text.value)] }, ...more });
+      return await post(path, { rules: { [r.list || r.kind]: [JSON.parse(text.value)] }, ...more });
     } catch (e) { error.textContent = label(e.message); }
   };
   $("edit-cancel").onclick = () => box.close();
