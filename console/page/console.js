@@ -207,8 +207,8 @@ function bigChart(box) {
   const plot = new uPlot({
     width: box.clientWidth || 600, height: 220, cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (u, lo, hi) => [0, Math.max(hi * 1.05, 1)] } },
-    axes: [axis, { ...axis, size: 52 }],
-    series: [{ label: "time" }, line("offered", "offered", { width: 1 }), line("passed", "pass"), line("blocked", "block"), line("limit", "limit", { dash: [6, 4] })],
+    axes: [{ ...axis, space: 90, values: (u, ticks) => ticks.map(t => clock(t * 1000)) }, { ...axis, size: 52 }],
+    series: [{ label: "time", value: (u, t) => t == null ? "–" : clock(t * 1000) }, line("offered", "offered", { width: 1 }), line("passed", "pass"), line("blocked", "block"), line("limit", "limit", { dash: [6, 4] })],
   }, [[], [], [], [], []], box);
   new ResizeObserver(() => box.isConnected && plot.setSize({ width: box.clientWidth, height: 220 })).observe(box);
   return plot;

@@ -73,7 +73,8 @@ func run(ctx context.Context, s settings) (err error) {
 	guard, err := api.New(api.Config{
 		// The engine logs refusals, at most a line a second for each rule. Here the
 		// table tells, and lines in between would garble it.
-		Logger: slog.New(slog.DiscardHandler),
+		Logger:      slog.New(slog.DiscardHandler),
+		Percentiles: s.seconds == 0, // the dashboard shows them
 	})
 	if err != nil {
 		return err
