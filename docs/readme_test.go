@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
 )
@@ -28,6 +29,8 @@ var (
 	_ = load
 	_ = run
 	_ = told
+	_ = perUser
+	_ = vip
 	_ = after
 	_ = name
 	_ = param
@@ -113,6 +116,22 @@ func args(ctx context.Context, reportName string, from, to time.Time) (api.Admit
 	return e, err
 }
 
+func perUser(mux *http.ServeMux, userOf nethttp.Value) http.Handler {
+	handler := nethttp.Handler(mux, nethttp.Param("user", userOf)) // userOf is func(*http.Request) string
+	return handler
+}
+
+func vip(ctx context.Context, mux *http.ServeMux, isVIP func(*http.Request) bool) (http.Handler, api.Admitted, error) {
+	handler := nethttp.Handler(mux, nethttp.WithOptions(func(r *http.Request) []api.Option {
+		if isVIP(r) {
+			return []api.Option{api.Prioritized()}
+		}
+		return nil
+	}))
+	e, err := api.Entry(ctx, "POST /reports", api.Prioritized())
+	return handler, e, err
+}
+
 func again(w http.ResponseWriter, err error) {
 	if blocked, ok := errors.AsType[*api.BlockError](err); ok {
 		if seconds, known := blocked.RetryAfterIn(time.Second); known {
@@ -181,7 +200,7 @@ func back() error {
 // Code that a page shows stands in a file of Go, which is compiled, and there in one piece.
 func TestCodeShown(t *testing.T) {
 	sources := goFiles(t)
-	for _, page := range append(pagesOfRules(t), "../README.md", "migrating.md") {
+	for _, page := range append(pagesOfRules(t), "../README.md", "migrating.md", "choosing.md") {
 		for _, b := range blocks(t, page) {
 			if b.info == "go" {
 				shown := unindented(b.text)

@@ -1,0 +1,115 @@
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	inCode   = regexp.MustCompile("`([^`\n]+)`")
+	making   = regexp.MustCompile(`^(?:[A-Z]+=\S+ )*make ([a-z][a-z0-9-]*)`)
+	going    = regexp.MustCompile(`\bgo (?:run|test|build|vet|generate) [^|;&#>]*`)
+	inFolder = regexp.MustCompile(`-C (\S+)`)
+	packages = regexp.MustCompile(`(?:^|\s)(\.(?:/[\w.-]+)*/?)(?:\s|$)`)
+	running  = regexp.MustCompile(`-run '?([\w^$|]+)'?`)
+	command  = regexp.MustCompile(`(?:^|\$ |/cmd/)penstock ([a-z]+)\b`)
+)
+
+// Commands that pages name can be given: the target, the package, the test or the subcommand is there.
+func TestCommandsShownExist(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
+	require.NoError(t, err)
+	subcommands, err := os.ReadFile("command.md")
+	require.NoError(t, err)
+	found := make(map[string]int)
+	for _, page := range pagesWithCommands(t) {
+		for _, line := range code(t, page) {
+			for _, m := range making.FindAllStringSubmatch(line, -1) {
+				found["make"]++
+				assert.Contains(t, "\n"+string(makefile), "\n"+m[1]+":", "%s: %s", page, line)
+			}
+			for _, m := range command.FindAllStringSubmatch(line, -1) {
+				found["penstock"]++
+				assert.True(t, regexp.MustCompile("(?m)^\\|.*`"+m[1]+"`.*\\|").Match(subcommands), "%s: %s", page, line)
+			}
+			for _, call := range going.FindAllString(line, -1) {
+				folder := ".."
+				if m := inFolder.FindStringSubmatch(call); m != nil {
+					folder = filepath.Join(folder, filepath.FromSlash(m[1]))
+				}
+				for _, m := range packages.FindAllStringSubmatch(inFolder.ReplaceAllString(call, ""), -1) {
+					found["go"]++
+					path := filepath.Join(folder, filepath.FromSlash(strings.TrimSuffix(m[1], "...")))
+					if !assert.DirExists(t, path, "%s: %s", page, line) {
+						continue
+					}
+					written := strings.HasPrefix(line, "FIGURES=figures ") // by make figures, of the commit that it ran on
+					if run := running.FindStringSubmatch(call); run != nil && run[1] != "^$" && !written {
+						found["run"]++
+						assert.True(t, hasTest(t, path, regexp.MustCompile(run[1])), "%s: %s: no such test", page, line)
+					}
+				}
+			}
+		}
+	}
+	for _, kind := range []string{"make", "penstock", "go", "run"} {
+		assert.Positive(t, found[kind], kind)
+	}
+}
+
+// pagesWithCommands are those whose commands are given from the root of the repository.
+func pagesWithCommands(t *testing.T) []string {
+	t.Helper()
+	found := []string{"../README.md", "../CONTRIBUTING.md", "../examples/README.md"}
+	for _, pattern := range []string{"*.md", "rules/*.md"} {
+		pages, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		found = append(found, pages...)
+	}
+	return found
+}
+
+// code is each line of a page's code, and what stands between backquotes.
+func code(t *testing.T, page string) (lines []string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	for _, b := range blocks(t, page) {
+		for line := range strings.Lines(b.text) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	for line := range strings.Lines(fence.ReplaceAllString(string(text), "")) {
+		if indented, ok := strings.CutPrefix(line, "    "); ok {
+			lines = append(lines, strings.TrimSpace(indented))
+		}
+		for _, m := range inCode.FindAllStringSubmatch(line, -1) {
+			lines = append(lines, m[1])
+		}
+	}
+	return lines
+}
+
+// hasTest says whether a folder, or one below, has a test, an example or a fuzz target of such a name.
+func hasTest(t *testing.T, folder string, name *regexp.Regexp) (found bool) {
+	t.Helper()
+	functions := regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz)\w*)\(`)
+	require.NoError(t, filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range functions.FindAllStringSubmatch(string(text), -1) {
+			found = found || name.MatchString(m[1])
+		}
+		return err
+	}))
+	return found
+}
