@@ -39,6 +39,8 @@ var (
 	_ = logged
 	_ = chained
 	_ = bad
+	_ = (*connections).Take
+	_ = (*connections).GiveBack
 )
 
 func watched(ctx context.Context, token string) error {
@@ -82,7 +84,7 @@ func converted() ([]byte, error) {
 
 func proxied(target *url.URL, route func(*http.Request) string) {
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
-	http.ListenAndServe(":8080", nethttp.Gateway(proxy, route))
+	log.Fatal(http.ListenAndServe(":8080", nethttp.Gateway(proxy, route)))
 }
 
 func listed(ctx context.Context) error {
