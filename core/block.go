@@ -50,9 +50,9 @@ var ErrBlocked = errors.New("penstock: blocked")
 // counted nowhere.
 var ErrInvalid = errors.New("penstock: invalid call")
 
-// BlockError says which rule refused a call. There is one for each rule and resource, made
-// when the rule is, and where a rule limits single values one for each that was refused. So
-// refusing allocates nothing, and an error knows of no single call.
+// BlockError says which rule refused a call. There is one for each rule and resource, made when
+// the rule is, and where a rule limits values, one for each value that was refused. So refusing
+// allocates nothing, and an error says nothing of one particular call.
 type BlockError struct {
 	Kind     Kind           // the family of the rule
 	Resource string         // what the call asked for

@@ -40,9 +40,9 @@ func WithContext(ctx context.Context, name string) context.Context {
 	return carrying(ctx, &Context{name: name, origin: ContextOf(ctx).Origin()})
 }
 
-// WithOrigin returns a context whose calls are made by origin; "" is nobody in
-// particular. They stay in the named context that ctx has, and nested in the call whose
-// context it is, if it is one's. A nil ctx is [context.Background].
+// WithOrigin returns a context whose calls are made by origin; "" is nobody in particular. They
+// stay in the named context that ctx has, and nested in the call that ctx belongs to, if any. A
+// nil ctx is [context.Background].
 //
 // An origin should come from something trusted, not from a header of the request. With
 // one of more than [pattern.MaxName] bytes every call is refused.

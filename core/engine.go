@@ -29,8 +29,8 @@ type Config struct {
 	// the tree shows; rules have intervals of their own.
 	Interval time.Duration
 	Buckets  int
-	// OccupyTimeout is what a prioritized call waits less than for a borrowed
-	// bucket. 0 means 500 ms; at most 24 h.
+	// OccupyTimeout bounds the wait of a prioritized call for a borrowed bucket, which is
+	// shorter. 0 means 500 ms; at most 24 h.
 	OccupyTimeout time.Duration
 	// ColdFactor divides the threshold of a cold resource where a warm-up rule
 	// doesn't say otherwise. 0 means 3; 2 to 1000.
@@ -298,11 +298,11 @@ func (e *Engine) failed(reason any, now int64, slot func() string) {
 	e.Logger().Error(message, attrs...)
 }
 
-// Close flushes what the block log has not told yet, and ends the reports of leaks and
-// what is done [Engine.Every] so often; when it returns none of them runs, so a handler
-// of the log must not call it. Calls are still judged and counted afterwards, by the rules
-// that are in force. Load, CPU and memory use are not read any more: rules that go by them
-// keep to the last readings. Closing twice is fine.
+// Close flushes what the block log has not written yet, and ends the reports of leaks and what is
+// done [Engine.Every] so often; when it returns none of them runs, so a handler of the log must
+// not call it. Calls are still judged and counted afterwards, by the rules that are in force.
+// Load, CPU and memory use are not read any more: rules that go by them keep to the last
+// readings. Closing twice is fine.
 func (e *Engine) Close() error {
 	if e.leaks != nil {
 		e.leaks.close()

@@ -6,12 +6,11 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Entry is an admitted call. It is a small value to be exited once, from any
-// goroutine and in any order; further exits do nothing, also when the state
-// behind it serves another call by then. The zero value is an entry of nothing:
-// all its methods do nothing. It is safe for concurrent use.
+// Entry is an admitted call. It is a small value to be exited once, from any goroutine and in any
+// order; further exits do nothing, also when the state behind it serves another call by then. The
+// zero value is an entry of no call: all its methods do nothing. It is safe for concurrent use.
 //
-// # How a stale handle harms nobody
+// # Why a stale handle does no harm
 //
 // The state carries a word: a generation and a few flags. An entry remembers the
 // generation it was given. Exit moves the word to the next generation by

@@ -129,14 +129,13 @@ type Explainer interface {
 // would no longer be. It takes what [Engine.Enter] takes, and returns the errors of that for
 // calls that can't be judged.
 //
-// Nothing is counted, reserved or kept for it: a resource, a caller or a value that there is
-// not yet isn't there afterwards either. It takes the locks that a reader of the tree takes,
-// for as long. It allocates what it returns, and for a resource that is not there what its
-// rules would hold. In the tree it is not seen.
+// Nothing is counted, reserved or kept for it: it creates no resource, caller or value. It takes
+// the locks that a reader of the tree takes, for as long. It allocates what it returns, and for a
+// resource that is not there what its rules would hold. In the tree it is not seen.
 //
-// What it says is what the next call meets, if nobody comes between, no call ends, and its
-// context doesn't; of what others do meanwhile nobody knows. Where a tree is at one of its caps,
-// the next call may find room that has become free.
+// What it says is what the next call meets, if no other call comes or ends before, and its
+// context doesn't end. Where a tree is at one of its caps, the next call may find room that has
+// become free.
 func (e *Engine) Explain(ctx context.Context, name string, opts []Option) (Explanation, error) {
 	inv, err := e.begin(ctx, name, opts)
 	if err != nil {

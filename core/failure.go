@@ -25,10 +25,10 @@ func (e *ignored) Unwrap() error { return e.error }
 // published is not changed any more.
 type failWhen map[string]func(error) bool
 
-// FailWhen says which errors of the calls of one resource, of exactly that name, are failures,
-// in place of [Config].Failure: those for which failed is true. What is none counts as a call
-// that went well, so failed should tell what the resource answers for from what its callers do,
-// such as context.Canceled. nil takes back what was said before.
+// FailWhen says which errors of the calls of one resource, of exactly that name, are failures, in
+// place of [Config].Failure: those for which failed is true. Any other error counts as a call
+// that went well, so failed should separate what the resource is responsible for from what its
+// callers do, such as context.Canceled. nil takes back what was said before.
 //
 // It holds for errors that are reported from now on, whatever rules are loaded and whether the
 // resource is there or not. As Config.Failure it is not asked about refusals, errors marked by

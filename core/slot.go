@@ -17,11 +17,11 @@ type Preparer interface {
 // Checker judges a call: the rules of a family that apply to its resource (see
 // [Family].Bind), or a slot of a user's own.
 //
-// Take decides. What it grants it reserves on the invocation (see [Invocation.Reserve]),
-// and a refusal by a later slot gives that back. Ask is the early look: it takes nothing,
-// and a refusal here spares the call, and everybody else, what others would have taken for
-// it. It may say how long the call would wait; one that can't wait for so long is refused
-// then. Nobody may rely on having been asked: a call may come to Take at once.
+// Take decides. What it grants it reserves on the invocation (see [Invocation.Reserve]), and a
+// refusal by a later slot gives that back. Ask is the early look: it takes nothing, and a refusal
+// here spares the call, and everybody else, what others would have taken for it. It may say how
+// long the call would wait; one that can't wait for so long is refused then. No Checker may rely
+// on having been asked: a call may come to Take at once.
 //
 // A Checker may have more methods:
 //
