@@ -18,11 +18,11 @@ func TestMain(m *testing.M) { books.Main(m) }
 
 // What the pages show is what the engine does now, twice, and a page shows it.
 func TestPicturesAreCurrent(t *testing.T) {
-	pages := ""
+	var pages strings.Builder
 	for _, name := range []string{"flow", "breaker", "hotspot"} {
 		text, err := os.ReadFile("../../docs/rules/" + name + ".md")
 		require.NoError(t, err)
-		pages += string(text)
+		pages.Write(text)
 	}
 	for _, p := range pictures {
 		drawn, err := p.draw()
@@ -33,7 +33,7 @@ func TestPicturesAreCurrent(t *testing.T) {
 		shown, err := os.ReadFile("../../docs/rules/" + p.name)
 		require.NoError(t, err)
 		assert.Equal(t, drawn, string(shown), "%s: make pictures", p.name)
-		assert.Contains(t, pages, "]("+p.name+")")
+		assert.Contains(t, pages.String(), "]("+p.name+")")
 
 		for d := xml.NewDecoder(strings.NewReader(drawn)); ; {
 			if _, err := d.Token(); errors.Is(err, io.EOF) {
