@@ -151,6 +151,10 @@ func TestAlone(t *testing.T) {
 		{"killed", func(a *alone) { a.server.Kill() }, func(a *alone) { require.NoError(a, a.server.Revive()) }},
 		{"stopped", func(a *alone) { require.NoError(a, a.server.Stop()) }, func(a *alone) { require.NoError(a, a.server.Continue()) }},
 		{"slow", func(a *alone) { a.slow.Store(true) }, func(a *alone) { a.slow.Store(false) }},
+		{"evicting all", func(a *alone) {
+			set(a, "config", "set", "maxmemory-policy", "allkeys-random")
+			set(a, "config", "set", "maxmemory", 1)
+		}, func(a *alone) { set(a, "config", "set", "maxmemory", 0) }},
 		{"full", func(a *alone) { set(a, "config", "set", "maxmemory", 1) }, func(a *alone) { set(a, "config", "set", "maxmemory", 0) }},
 		{"a replica", func(a *alone) { set(a, "replicaof", "127.0.0.1", 1) }, func(a *alone) { set(a, "replicaof", "no", "one") }},
 		{"foreign values", func(a *alone) {
@@ -180,6 +184,25 @@ func TestForgetfulStore(t *testing.T) {
 	}
 	a.server.Kill() // and comes back empty
 	require.NoError(t, a.server.Revive())
+	a.shared()
+}
+
+// Half of the members are cut off: they do what their rules say, and the others share on.
+func TestHalfCutOff(t *testing.T) {
+	a := newAlone(t)
+	all := a.groups
+	for _, failure := range []cluster.OnFailure{cluster.Local, cluster.Open, cluster.Closed} {
+		all = append(all, a.join("redis://"+a.server.Addr, failure)) // by another way
+	}
+	cut, others := all[:3], all[3:]
+	a.shared()
+	a.slow.Store(true)
+	a.groups = cut
+	a.away()
+	a.groups = others
+	a.shared()
+	a.slow.Store(false)
+	a.groups = all
 	a.shared()
 }
 

@@ -256,6 +256,13 @@ var cases = []struct {
 		s.cfg.Advance(100 * time.Millisecond)
 		s.equal("after it", w.take(1, 1, 100), 10)
 	}},
+	{name: "large counts", run: func(s *stage) {
+		const most = cluster.MostNumber - 1
+		w := s.window("w", s.hours(1, false), most)
+		s.equal("granted", w.take(1, most-1, most-1), most-1)
+		s.equal("the rest", w.take(2, 1, 1), 1)
+		s.equal("beyond it", w.take(1, 1, 1), 0)
+	}},
 	{name: "a clock that is set back by far forgets nothing that is to come", moves: true, run: func(s *stage) {
 		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2, Strict: true}}
 		w := s.window("w", ring, 5)

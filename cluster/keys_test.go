@@ -1,0 +1,71 @@
+package cluster_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// An hour of 1,000 rules and 100,000 hot values: of each kind of limit only those keys exist that were used within the
+// last intervals. known bug 99
+func TestKeysOfAnHour(t *testing.T) {
+	clock := &hands{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano()}
+	store := cluster.NewMemory(clock)
+	ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}}
+	r := rand.New(rand.NewPCG(1, 0))
+	const rules, values = 1000, 100_000
+	keys := make([]string, rules+values)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("{%d}", i)
+	}
+	until := map[int]int64{} // when the key of a limit may go
+	use := func(i int) {
+		o := cluster.Outcome{Key: keys[i]}
+		var c cluster.Command
+		var keeps time.Duration
+		switch i % 10 {
+		default:
+			c, keeps = &cluster.Take{Outcome: o, Caller: cluster.Caller{Member: 1, Seq: 1}, Ring: ring, Limit: 10, Need: 1, NewEpoch: 1}, 13*ring.Shape.Width()
+		case 1:
+			c, keeps = &cluster.Turn{Outcome: o, Spacing: time.Millisecond, Need: 1}, time.Minute+time.Second
+		case 2:
+			c, keeps = &cluster.Permits{Outcome: o, Caller: cluster.Caller{Member: 1, Seq: 1}, Limit: 10, Need: 1, Want: 1, Expiry: 2 * time.Second}, 2*time.Second
+		}
+		store.Do(t.Context(), []cluster.Command{c})
+		if err := c.Result().Err; err != nil {
+			t.Fatal(err)
+		}
+		until[i] = clock.now + int64(keeps)
+	}
+	most := 0
+	for second := range 3600 {
+		for range 100 {
+			use(r.IntN(rules))
+		}
+		for range 100 { // values that are hot for some seconds
+			use(rules + (second/10*281+r.IntN(300))%values)
+		}
+		clock.now += int64(time.Second)
+		for i, at := range until {
+			if at <= clock.now {
+				delete(until, i)
+			}
+		}
+		most = max(most, len(until))
+		if n := store.Keys(); n > len(until) {
+			t.Fatalf("%d keys after %d s, of which %d are in use", n, second, len(until))
+		}
+	}
+	if most < 100 {
+		t.Fatalf("%d keys in use at most", most)
+	}
+	clock.now += int64(2 * time.Minute)
+	if n := store.Keys(); n != 0 {
+		t.Fatalf("%d keys that nobody uses", n)
+	}
+	t.Logf("at most %d keys at once", most)
+}

@@ -1,0 +1,50 @@
+package penstockredis_test
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/cluster"
+	penstockredis "github.com/penstock-go/penstock/cluster/redis"
+	"github.com/penstock-go/penstock/stat"
+)
+
+var keysFor = flag.Duration("keys.for", time.Second, "how long TestHotKeysExpire goes on")
+
+// 1,000 rules, and hot values that are others each time: on a server as well only those keys exist that
+// were used within the last intervals. `make cluster-exact` has it take a minute. known bug 99
+func TestHotKeysExpire(t *testing.T) {
+	client := patient(t, start(t))
+	store := penstockredis.Patient(client)
+	ring := cluster.Ring{Shape: stat.Shape{Interval: 200 * time.Millisecond, Buckets: 2}}
+	lives := 5 * ring.Shape.Width() // after the last use
+	seq, value, most := int64(0), 0, int64(0)
+	for begin := time.Now(); time.Since(begin) < *keysFor; {
+		batch := make([]cluster.Command, 0, 64)
+		for i := range 64 {
+			seq++
+			key := fmt.Sprintf("{rule %d}", seq%1000)
+			if i%2 == 0 {
+				value++
+				key = fmt.Sprintf("{value %d}", value)
+			}
+			batch = append(batch, &cluster.Take{
+				Outcome: cluster.Outcome{Key: key}, Caller: cluster.Caller{Member: 1, Seq: seq}, Ring: ring, Limit: 1000, Need: 1, NewEpoch: seq,
+			})
+		}
+		store.Do(t.Context(), batch)
+		for _, c := range batch {
+			require.NoError(t, c.Result().Err)
+		}
+		most = max(most, client.DBSize(t.Context()).Val())
+	}
+	for _, key := range client.Keys(t.Context(), "*").Val() {
+		require.LessOrEqual(t, client.PTTL(t.Context(), key).Val(), lives, key)
+	}
+	require.Eventually(t, func() bool { return client.DBSize(t.Context()).Val() == 0 }, patience, 10*time.Millisecond)
+	t.Logf("%d values and 1000 rules, at most %d keys at once", value, most)
+}
