@@ -84,9 +84,13 @@ func limitOf[T any](m *Member, key string, made func() *T) (limit *T, ok bool) {
 	if m.limits == nil {
 		m.limits = limits{}
 	}
-	mine := weakly[T]{shared.MakeWeak(limit)}
+	mine, member := weakly[T]{shared.MakeWeak(limit)}, shared.MakeWeak(m)
 	m.limits[key] = mine
 	runtime.AddCleanup(limit, func(key string) {
+		m := member.Value()
+		if m == nil {
+			return
+		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if m.limits[key] == held(mine) { // or it was made anew meanwhile
@@ -101,24 +105,28 @@ type shapes map[string]weakly[Window]
 
 // latest notes that a name has a window, and returns the one of another shape that it had before,
 // nil if there is none.
-func (s *shapes) latest(m *Member, name string, w *Window) (old *Window) {
+func (m *Member) latest(name string, w *Window) (old *Window) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if h, ok := (*s)[name]; ok {
+	if h, ok := m.shapes[name]; ok {
 		if old = h.p.Value(); old == w {
 			return nil
 		}
 	}
-	if *s == nil {
-		*s = shapes{}
+	if m.shapes == nil {
+		m.shapes = shapes{}
 	}
-	mine := weakly[Window]{shared.MakeWeak(w)}
-	(*s)[name] = mine
+	mine, member := weakly[Window]{shared.MakeWeak(w)}, shared.MakeWeak(m)
+	m.shapes[name] = mine
 	runtime.AddCleanup(w, func(name string) {
+		m := member.Value()
+		if m == nil {
+			return
+		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if (*s)[name] == mine {
-			delete(*s, name)
+		if m.shapes[name] == mine {
+			delete(m.shapes, name)
 		}
 	}, name)
 	return old

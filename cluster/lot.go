@@ -93,7 +93,10 @@ type admitted struct {
 	counted int64 // units that the store knows of
 	own     int64 // units that it has yet to be told of
 	told    int64 // units that the command on its way tells of
+	shown   int64 // units of all these that windows of other shapes know of, see Window.succeed
 }
+
+func (e admitted) units() int64 { return e.counted + e.own + e.told }
 
 // of returns the entry of a bucket, made if there is none.
 func (a *account) of(bucket int64) *admitted {
@@ -124,6 +127,13 @@ func (a account) anew() {
 	for i := range a {
 		a[i].own += a[i].counted + a[i].told
 		a[i].counted, a[i].told = 0, 0
+	}
+}
+
+// show notes that others know of all this.
+func (a account) show() {
+	for i := range a {
+		a[i].shown = a[i].units()
 	}
 }
 

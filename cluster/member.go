@@ -49,6 +49,7 @@ type Member struct {
 	wall    func() int64 // the machine's wall clock, nil beside a clock that tests move
 
 	members  atomic.Int64 // see Members
+	seq      atomic.Int64 // of the last command, see caller
 	requests atomic.Int64
 	waited   atomic.Int64
 	running  sync.WaitGroup // requests
@@ -133,6 +134,10 @@ func (m *Member) Close() {
 // Members is the number of members that limits are shared by while the store is away: what
 // the configuration says, or the highest number seen in ten minutes if that is more; at least 1.
 func (m *Member) Members() int64 { return m.members.Load() }
+
+// caller names the next command. The numbers of all keys are one row: a limit that nobody used for a while, and
+// that is made anew, goes on with a higher one than the store has seen of the key.
+func (m *Member) caller() Caller { return Caller{m.id, m.seq.Add(1)} }
 
 // now is the time, and the occasion to see that the machine was suspended.
 func (m *Member) now() int64 {

@@ -14,7 +14,6 @@ type beat struct {
 	m      *Member
 	shard  *shard
 	task   task
-	seq    int64
 	leaves bool
 }
 
@@ -49,8 +48,7 @@ func (b *beat) post(now int64) {
 func (b *beat) command(int64) Command {
 	b.m.mu.Lock()
 	defer b.m.mu.Unlock()
-	b.seq++
-	return &Presence{Outcome: Outcome{Key: b.m.Key("members")}, Caller: Caller{b.m.id, b.seq}, Expiry: beatExpiry, Leave: b.leaves}
+	return &Presence{Outcome: Outcome{Key: b.m.Key("members")}, Caller: b.m.caller(), Expiry: beatExpiry, Leave: b.leaves}
 }
 
 func (b *beat) answered(c Command, _, received int64, err error) {

@@ -42,7 +42,6 @@ type Semaphore struct {
 	refused  int64 // until then what is beyond held is refused
 	active   int64
 	short    int64 // permits that were missing since the last command
-	seq      int64
 	waiters  []*waiter
 	inFlight *Permits
 	posted   bool
@@ -270,8 +269,7 @@ func (s *Semaphore) command(now int64) Command {
 	}
 	s.short = 0
 	s.held = min(s.held, max(c.Want, c.Claim)) // what is given back is not used any more
-	s.seq++
-	c.Caller = Caller{s.m.id, s.seq}
+	c.Caller = s.m.caller()
 	s.inFlight = c
 	s.figures.Requests++
 	return c

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,7 +54,6 @@ type Window struct {
 	next     uint32
 	nextLeft int64 // units of next
 	wanted   demand
-	seq      int64
 	epoch    int64 // the key's, 0 if unknown
 	seen     int64 // Take.Seen
 	current  int64 // the bucket that was current, by the last reply
@@ -70,6 +70,7 @@ type Window struct {
 	waiters  []*waiter
 	asking   *waiter // whose need the latest command has
 	inFlight *Take
+	outdated *Take // the one on its way when the window took another one's place, or lost its own: see succeed
 	posted   bool
 	left     bool // the member has gone
 	broken   bool // the key is no window
@@ -109,7 +110,7 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 		return nil, errOtherKind
 	}
 	w.Configure(cfg.Threshold, cfg.Rule)
-	if old := m.shapes.latest(m, name, w); old != nil {
+	if old := m.latest(name, w); old != nil {
 		w.succeed(old)
 	}
 	return w, nil
@@ -335,26 +336,33 @@ func (w *Window) Figures() WindowFigures {
 	}
 }
 
-// succeed has the window begin with what another one, whose place it takes, has admitted and
-// still counts: the store is told at once.
+// succeed has the window go on from what another one, whose place it takes, has admitted and still counts:
+// the store is told at once. What either has leased goes back, for it was leased without a look at what the other
+// has admitted, and so does what the store is about to grant.
 func (w *Window) succeed(old *Window) {
-	old.mu.Lock()
 	now := w.m.clock.Now()
+	old.mu.Lock()
 	old.roll(now)
-	entries := append(account(nil), old.account...)
-	if l := old.lots.find(old.cur); l != nil {
-		entries = append(entries, admitted{bucket: l.bucket, counted: l.granted - unitsOf(old.lease.word.Load())})
-	}
+	old.closeLease(now)
+	old.closeNext(now)
+	old.outdated = old.inFlight
+	entries := slices.Clone(old.account)
+	old.account.show()
 	old.mu.Unlock()
 
 	w.mu.Lock()
+	w.closeLease(now)
+	w.closeNext(now)
+	w.outdated = w.inFlight
+	w.refusedUntil.Store(0) // there is room for what goes back
 	for _, e := range entries {
-		if n := e.counted + e.own + e.told; n > 0 {
+		if n := e.units() - e.shown; n > 0 {
 			to := w.account.of(w.ring.Bucket(old.ring.Begins(e.bucket+1) - 1))
 			to.own += n
 			to.at = now
 		}
 	}
+	w.account.show() // the other one knows of all this
 	post := w.account.owes() && w.want(now)
 	w.mu.Unlock()
 	if post {

@@ -2,8 +2,10 @@ package cluster_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/clocks"
@@ -112,6 +114,96 @@ func TestAnotherShape(t *testing.T) {
 	if windows[0] != old {
 		t.Fatal("a shape has one window")
 	}
+}
+
+// What two windows of one name have admitted counts once in each, however often one takes the other's place.
+func TestShapesInTurn(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	m := join(t, cluster.NewMemory(clock), clock)
+	left := int64(1000)
+	for turn := range 20 {
+		shape := stat.Shape{Interval: 10 * time.Second, Buckets: []int{2, 5}[turn%2]}
+		w, err := m.Window("orders", cluster.WindowConfig{Shape: shape, Threshold: 1000, Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 25 {
+			if !fetch(t, m, w, 1).Got {
+				t.Fatalf("turn %d: refused with %d left", turn, left)
+			}
+			left--
+		}
+	}
+	runtime.KeepAlive(m)
+}
+
+// A window that comes back after another shape has been tried admits no more than there is room for, whatever
+// it had leased before. known bug 169
+func TestShapeTriedAndRolledBack(t *testing.T) {
+	for seed := range int64(400) {
+		clock := clocks.NewManual(time.Unix(1_800_000_000, seed*7919000))
+		m := join(t, cluster.NewMemory(clock), clock)
+		windows := [2]*cluster.Window{}
+		// admit has calls come that want more than there is, and returns how many were admitted.
+		admit := func(i int) (admitted int) {
+			var err error
+			if windows[i], err = m.Window("orders", cluster.WindowConfig{
+				Shape: stat.Shape{Interval: time.Second, Buckets: []int{2, 5}[i], Strict: true}, Threshold: 100, Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed},
+			}); err != nil {
+				t.Fatal(err)
+			}
+			for pause := range 2 {
+				clock.Advance(time.Duration(10*pause) * time.Millisecond)
+				for range 100 {
+					if _, ok := windows[i].TryAdd(clock.Now(), 1); ok || fetch(t, m, windows[i], 1).Got {
+						admitted++
+					}
+				}
+			}
+			return admitted
+		}
+		admit(0)
+		clock.Advance(time.Duration(900+seed*7) * time.Millisecond)
+		if tried, back := admit(1), admit(0); tried+back > 100 {
+			t.Fatalf("seed %d: %d admitted, then %d within 40 ms", seed, tried, back)
+		}
+	}
+}
+
+// A window that nobody used, and that is made anew, tells the store what was admitted as well: its commands are
+// no repeated ones. known bug 169
+func TestWindowMadeAnew(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	m := join(t, cluster.NewMemory(clock), clock)
+	use := func(buckets int) *cluster.Window {
+		w, err := m.Window("orders", cluster.WindowConfig{
+			Shape: stat.Shape{Interval: 10 * time.Second, Buckets: buckets}, Threshold: 100, Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	admit := func(w *cluster.Window) (admitted int) {
+		for range 30 {
+			if fetch(t, m, w, 1).Got {
+				admitted++
+			}
+			fetch(t, m, w, 1000) // has the store asked
+		}
+		return admitted
+	}
+	total := admit(use(2))
+	old := weak.Make(use(2))
+	w := use(5)
+	for old.Value() != nil {
+		runtime.GC() // nobody uses the first one
+	}
+	total += admit(w) + admit(w)
+	if total += admit(use(2)); total > 100 {
+		t.Fatalf("%d admitted", total)
+	}
+	runtime.KeepAlive(w)
 }
 
 // A machine that was suspended has a lease of a bucket that is over. It drops the lease when it sees that its

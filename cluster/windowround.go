@@ -275,8 +275,7 @@ func (w *Window) command(now int64) Command {
 		t.Epoch = w.epoch
 	}
 	t.NewEpoch = unknownEpoch + 1 + w.m.chance(MostNumber-unknownEpoch-1)
-	w.seq++
-	t.Caller = Caller{w.m.id, w.seq}
+	t.Caller = w.m.caller()
 	w.inFlight = t
 	w.requests++
 	w.schedule(now)
@@ -291,7 +290,8 @@ func (w *Window) answered(c Command, sent, received int64, err error) {
 	t := c.(*Take)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.inFlight = nil
+	outdated := t == w.outdated
+	w.inFlight, w.outdated = nil, nil
 	if err != nil {
 		w.failed(t, received, err)
 		return
@@ -313,6 +313,10 @@ func (w *Window) answered(c Command, sent, received int64, err error) {
 	}
 	if t.Epoch == 0 || t.Epoch == r.Epoch {
 		w.granted(t, sent, received)
+	}
+	if outdated {
+		w.closeLease(received)
+		w.closeNext(received)
 	}
 	w.serve(received)
 	w.want(received)
