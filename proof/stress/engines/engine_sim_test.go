@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/lending"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/schedules"
@@ -24,10 +25,11 @@ var (
 	silent = slog.New(slog.DiscardHandler)
 )
 
-// newEngine returns an engine on the schedule's clock. In the end it must hold
-// nothing.
+// newEngine returns an engine on the schedule's clock, whose counters lend from the beginning or once they are
+// contended. In the end it must hold nothing.
 func newEngine(s *schedules.Schedule, chain *core.Chain, caps node.Caps, rules ...flow.Rule) *core.Engine {
 	s.Clock().Set(start)
+	lending.Always = s.Rand.IntN(2) == 0
 	e, err := core.NewEngine(core.Config{Clock: s.Clock(), Chain: chain, Caps: caps, Logger: silent})
 	if err != nil {
 		panic(err)
