@@ -128,6 +128,9 @@ func (l *limit) take(n *node.StatisticNode, g *stat.Semaphore, lane uint32, unit
 	for {
 		word := l.word.Load()
 		c := claim(word, units)
+		if g.TryJoin(c.Units, c.Limit, c.Revision) { // Join would, by way of a copy of the claim
+			return true
+		}
 		join := func() bool {
 			if alone(c, most) {
 				return g.TryAcquire(lane, units, units)
