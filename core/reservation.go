@@ -265,7 +265,8 @@ func (inv *Invocation) release() {
 	held := inv.held
 	for i := len(held) - 1; i >= 0; i-- {
 		r := &held[i]
-		if r.UntilExit && (r.semaphore == nil || r.Token == confirmed || !r.semaphore.TryRelease(r.Units) && !r.semaphore.TryReleaseOn(inv.lane, r.Units)) {
+		if r.UntilExit && (r.semaphore == nil || r.Token == confirmed ||
+			!r.semaphore.TryRelease(r.Units) && !r.semaphore.TryReleaseOn(inv.lane, r.Units)) {
 			inv.held = held[:i+1]
 			inv.unwind(false)
 			break

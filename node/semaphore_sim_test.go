@@ -134,9 +134,9 @@ func TestSimSemaphoreUnderTraffic(t *testing.T) {
 	})
 }
 
-// known bug 164: what semaphores and windows need while callers contend for them is let go once their node was
-// idle for a minute and somebody reads the node or looks for room, and not before: also where buckets are
-// longer than that, and where rules are in shadow mode.
+// known bug 164: what semaphores and windows need while callers contend for them is let go once
+// their node was idle for a minute and somebody reads the node or looks for room, and not before:
+// also where buckets are longer than that, and where rules are in shadow mode.
 func TestSimIdleNodeNeedsNoLanes(t *testing.T) {
 	var contended [3]int
 	schedules.Random(t, func(s *schedules.Schedule) {

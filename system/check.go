@@ -205,7 +205,8 @@ func (g *gate) takePermits(inv *core.Invocation) bool {
 	if inv.HoldsSemaphore(semaphore) {
 		return g.hasPermits(0)
 	}
-	if semaphore.TryAcquire(inv.Lane(), inv.Units(), g.limit) || g.inbound.Settle(semaphore) && semaphore.TryAcquire(inv.Lane(), inv.Units(), g.limit) {
+	acquire := func() bool { return semaphore.TryAcquire(inv.Lane(), inv.Units(), g.limit) }
+	if acquire() || g.inbound.Settle(semaphore) && acquire() {
 		inv.ReserveSemaphore(semaphore)
 		return true
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// lines notes which cache lines a call touches, by the atomics and mutexes there, and from where. It is a
-// scheduler that leaves everything as it is.
+// lines notes which cache lines a call touches, by the atomics and mutexes there, and from where.
+// It is a scheduler that leaves everything as it is.
 type lines struct {
 	touched map[uintptr]string
 	written map[uintptr]string
@@ -66,10 +66,11 @@ func watch(call func()) *lines {
 	return l
 }
 
-// A call that is refused writes to no cache line that a call on another lane touches, whatever rule
-// refuses it, or processors would wait for each other all the time where most calls are refused.
-// The values of hotspot rules have a mutex each, and are not among them. What the compiler reads beside the atomics is not seen here: see TestTallyLaneTouchesItsOwnCell
-// in package stat. known bug 110
+// A call that is refused writes to no cache line that a call on another lane touches, whatever
+// rule refuses it, or processors would wait for each other all the time where most calls are
+// refused. The values of hotspot rules have a mutex each, and are not among them. What the compiler
+// reads beside the atomics is not seen here: see TestTallyLaneTouchesItsOwnCell in package
+// stat. known bug 110
 func TestSimRefusalsShareNothing(t *testing.T) {
 	const hot = "hot"
 	type setup = func(b *core.RulesetBuilder) error
