@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
@@ -168,8 +169,10 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		{`{"flow": [{"resource": "a", "count": 1}], "isolation": []}`, "r:1:43: isolation is a key of native or sentinel-go, and count at 1:29 one of sentinel-java: a file is of one dialect; `dialect: native` or the like at its top says of which; see docs/migrating.md"},
 		{`{"dialect": "sentinel-go", "flow": [{"resource": "a", "threshold": 1, "limitApp": "b"}]}`, "r:1:71: flow[0].limitApp: unknown field"},
 
-		// What can't be said here, or not yet.
-		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 1}}]`, "r:1:47: [0].clusterMode: is true, and rules for a whole cluster are not read yet: as a limit of this process alone the rule would mean something else, so write false if that is what you mean"},
+		// What can't be said here.
+		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 0}}]`, "r:1:70: [0].clusterConfig: needs flowId, a number from 1 on, by which all members know the rule: Sentinel drops a rule without"},
+		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 1, "thresholdType": 2}}]`, "r:1:70: [0].clusterConfig: has thresholdType 2: use 0 for a threshold for each member, or 1 for one that all have together"},
+		{`[{"resource": "a", "count": 1, "clusterMode": true, "controlBehavior": 1, "clusterConfig": {"flowId": 1}}]`, "r:1:47: [0].clusterMode: has no meaning for behavior warmUp: how warm a resource is, each process knows for itself; remove it, or set behavior to reject or throttle"},
 		{`[{"resource": "a", "count": 1, "strategy": 1, "refResource": "b", "controlBehavior": 2}]`, "r:1:86: [0].controlBehavior: throttle does not go with relation associated, whose traffic is another resource's: use reject or warmUp"},
 		{`[{"resource": "a(?=b)", "regex": true, "count": 1}]`, "r:1:15: [0].resource: is not a valid regular expression: invalid or unsupported Perl syntax: \"(?=\""},
 		{`[{"resource": "*", "count": 1}]`, "r:1:15: [0].resource: is \"*\", which is one name there, and stands for all of them here: name the resource"},
@@ -219,7 +222,7 @@ func TestFilesOfSentinelTellAllErrors(t *testing.T) {
 	assert.EqualError(t, err, strings.Join([]string{
 		`flow.json:2:30: [0].count: must be a number like 100 or 0.5, not the text "x"`,
 		`flow.json:3:52: [1].controlBehavior: is 9: use a number from 0 to 3`,
-		`flow.json:4:48: [2].clusterMode: is true, and rules for a whole cluster are not read yet: as a limit of this process alone the rule would mean something else, so write false if that is what you mean`,
+		`flow.json:4:3: [2].clusterConfig: needs flowId, a number from 1 on, by which all members know the rule: Sentinel drops a rule without`,
 		`flow.json:5:21: [3].cout: unknown field (did you mean "count"?)`,
 		`flow.json:6:30: [4].count: is 1e+30: use a finite number from 0 to 1e+15`,
 	}, "\n"))
@@ -343,4 +346,21 @@ func TestWarningsOfAWatchedFile(t *testing.T) {
 	assert.Equal(t, "never-opens", told[0].Warnings[0].Name)
 	assert.Equal(t, path, told[0].Warnings[0].File)
 	assert.Equal(t, 1, strings.Count(log.String(), "(never-opens)"), log.String())
+}
+
+// Rules with clusterMode are rules that a cluster shares, under an id that all members make alike.
+func TestClusterModeOfSentinel(t *testing.T) {
+	set, err := Parse("r.json", []byte(`{"flow": [
+  {"id": 3, "resource": "a", "count": 100, "clusterMode": true, "clusterConfig": {"flowId": 7, "thresholdType": 1, "sampleCount": 5, "windowIntervalMs": 2000, "strategy": 0}},
+  {"resource": "b", "count": 5, "clusterMode": true, "clusterConfig": {"flowId": 8, "fallbackToLocalWhenFail": false}},
+  {"resource": "c", "count": 5, "clusterMode": false, "clusterConfig": {"flowId": 9}}
+], "paramFlow": [{"resource": "d", "paramIdx": 0, "count": 5, "clusterMode": true, "clusterConfig": {"flowId": 10, "thresholdType": 1}}]}`))
+	require.NoError(t, err)
+	assert.Equal(t, []flow.Rule{
+		{ID: "flowId-7", Resource: "a", Threshold: 200, Interval: 2 * time.Second, Buckets: 5, Window: flow.Ring, Cluster: cluster.Rule{Scope: cluster.Global}},
+		{ID: "flowId-8", Resource: "b", Threshold: 5, Buckets: 10, Window: flow.Ring, Cluster: cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Open}},
+		{Resource: "c", Threshold: 5, Buckets: 2, Window: flow.Ring},
+	}, set.Flow)
+	assert.Equal(t, "flowId-10", set.Hotspot[0].ID)
+	assert.Equal(t, cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Open}, set.Hotspot[0].Cluster)
 }

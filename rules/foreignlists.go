@@ -35,11 +35,12 @@ var foreignLists = map[Dialect][]foreignList{
 		rulesFrom[sentinel.JavaFlow, flow.Rule]{
 			called:  []string{"flow"},
 			telling: []string{"count"},
-			ignored: append([]string{"clusterConfig"}, dashboard...),
+			ignored: dashboard,
 			unset:   sentinel.JavaFlowUnset,
 			fields: map[string]string{
 				"threshold": "count", "origin": "limitApp", "metric": "grade", "relation": "strategy", "ref": "refResource",
 				"behavior": "controlBehavior", "maxWait": "maxQueueingTimeMs", "warmUpPeriod": "warmUpPeriodSec", "match": "regex",
+				"cluster": "clusterMode", "interval": "clusterConfig", "buckets": "clusterConfig",
 			},
 		},
 		rulesFrom[sentinel.JavaBreaker, breaker.Rule]{
@@ -64,11 +65,12 @@ var foreignLists = map[Dialect][]foreignList{
 		rulesFrom[sentinel.JavaHotspot, hotspot.Rule]{
 			called:  []string{"paramflow", "param", "hotparam", "hotspot"},
 			telling: []string{"paramIdx"},
-			ignored: append([]string{"clusterConfig"}, dashboard...),
+			ignored: dashboard,
 			unset:   sentinel.JavaHotspotUnset,
 			fields: map[string]string{
 				"threshold": "count", "index": "paramIdx", "metric": "grade", "behavior": "controlBehavior", "burst": "burstCount",
 				"interval": "durationInSec", "maxWait": "maxQueueingTimeMs", "exceptions": "paramFlowItemList", "match": "regex",
+				"cluster": "clusterMode",
 			},
 		},
 		rulesFrom[sentinel.JavaSystem, system.Rule]{

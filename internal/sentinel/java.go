@@ -28,7 +28,7 @@ func errCluster(on bool) error {
 	if !on {
 		return nil
 	}
-	return spec.BadField("clusterMode", "is true, and rules for a whole cluster are not read yet: as a limit of this process alone the rule would mean something else, so write false if that is what you mean")
+	return spec.BadField("clusterMode", "is true, and rules of gateways are not shared by a cluster: as a limit of this process alone the rule would mean something else, so write false if that is what you mean")
 }
 
 // JavaFlow is a FlowRule.
@@ -45,6 +45,8 @@ type JavaFlow struct {
 	WarmUpPeriodSec   int     `yaml:"warmUpPeriodSec,omitempty"`
 	MaxQueueingTimeMs int     `yaml:"maxQueueingTimeMs,omitempty"`
 	ClusterMode       bool    `yaml:"clusterMode,omitempty"`
+
+	ClusterConfig *JavaCluster `yaml:"clusterConfig,omitempty"` // read with ClusterMode only
 }
 
 // JavaFlowUnset is what Java takes where a file says nothing.
@@ -93,8 +95,11 @@ func (r JavaFlow) Native() ([]flow.Rule, []Warning, error) {
 // ignores its behavior.
 func (r JavaFlow) In(shape stat.Shape, coldFactor int) (n flow.Rule, err error) {
 	n = flow.Rule{ID: string(r.ID), Resource: r.Resource, Match: matchOf(r.Regex), Threshold: r.Count}
-	if err := errCluster(r.ClusterMode); err != nil {
-		return n, err
+	if r.ClusterMode {
+		if n.ID, n.Cluster, err = r.ClusterConfig.shared(true); err != nil {
+			return n, err
+		}
+		shape.Interval, shape.Buckets = r.ClusterConfig.window()
 	}
 	if !blank(r.LimitApp) && r.LimitApp != everyCaller {
 		n.Origin = r.LimitApp

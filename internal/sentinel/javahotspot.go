@@ -24,6 +24,8 @@ type JavaHotspot struct {
 	DurationInSec     int        `yaml:"durationInSec,omitempty"`
 	ParamFlowItemList []JavaItem `yaml:"paramFlowItemList,omitempty"`
 	ClusterMode       bool       `yaml:"clusterMode,omitempty"`
+
+	ClusterConfig *JavaCluster `yaml:"clusterConfig,omitempty"` // read with ClusterMode only
 }
 
 // JavaItem is a ParamFlowItem: a value with a limit of its own.
@@ -52,11 +54,13 @@ func (r JavaHotspot) Check() error {
 
 // Native is the rule in our terms. To Java every threshold is a whole number.
 func (r JavaHotspot) Native() (rules []hotspot.Rule, warnings []Warning, err error) {
-	if err := errCluster(r.ClusterMode); err != nil {
-		return nil, nil, err
-	}
 	n := hotspot.Rule{
 		ID: string(r.ID), Resource: r.Resource, Match: matchOf(r.Regex), Index: hotspot.At(r.ParamIdx), Threshold: math.Trunc(r.Count),
+	}
+	if r.ClusterMode {
+		if n.ID, n.Cluster, err = r.ClusterConfig.shared(false); err != nil {
+			return nil, nil, err
+		}
 	}
 	warnings = fraction(r.Count)
 	if n.Metric, err = meaning("grade", r.Grade, javaHotspotMetrics); err != nil {

@@ -49,7 +49,7 @@ var layers = []layer{
 
 	{"gateway", "core core/pattern core/spec flow hotspot"}, // groups of paths, and rules that become those of families
 
-	{"internal/sentinel", "core/spec stat gateway " + families}, // the rules of both Sentinels, and what they are here
+	{"internal/sentinel", "cluster core/spec stat gateway " + families}, // the rules of both Sentinels, and what they are here
 
 	{"slots", "core node stat"},
 	{"rules", "internal/sentinel cluster core core/pattern core/spec gateway " + families},
