@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,7 +52,8 @@ func serve(ctx context.Context, guard *api.Guard, cfg Config, listener net.Liste
 		url = "https://"
 	}
 	url += listener.Addr().String()
-	listener = &bounded{Listener: listener, room: make(chan struct{}, cfg.Streams+spareConns)}
+	places := newBounded(listener, cfg.Streams+spareConns)
+	listener = places
 	if cfg.TLS != nil {
 		secure := cfg.TLS.Clone()
 		secure.NextProtos = []string{"http/1.1"} // so that a stream is a connection, which can have a deadline
@@ -65,6 +67,7 @@ func serve(ctx context.Context, guard *api.Guard, cfg Config, listener net.Liste
 		ReadTimeout:       requestTime,
 		WriteTimeout:      requestTime,
 		IdleTimeout:       idleTime,
+		ConnState:         places.note,
 		MaxHeaderBytes:    headerSize,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          slog.NewLogLogger(guard.Engine().Logger().Handler(), slog.LevelDebug),
@@ -92,21 +95,75 @@ func serve(ctx context.Context, guard *api.Guard, cfg Config, listener net.Liste
 	return err
 }
 
-// bounded is a listener with so many connections at most; others wait until one ends, which takes idle
-// and slow ones no longer than their deadlines.
+// bounded is a listener with so many connections at most. A further one takes the place of the one that has been
+// idle for longest. If none is, it waits until one ends or becomes idle, which takes slow ones no longer than their
+// deadlines.
 type bounded struct {
 	net.Listener
 	room chan struct{}
+
+	mu      sync.Mutex
+	idle    []*boundedConn // the one that has been for longest first
+	waiting bool           // a connection that needs a place
+}
+
+func newBounded(l net.Listener, most int) *bounded {
+	return &bounded{Listener: l, room: make(chan struct{}, most)}
 }
 
 func (b *bounded) Accept() (net.Conn, error) {
-	b.room <- struct{}{}
+	select {
+	case b.room <- struct{}{}:
+	default:
+		b.makeRoom()
+	}
 	conn, err := b.Listener.Accept()
 	if err != nil {
 		<-b.room
 		return nil, err
 	}
 	return &boundedConn{Conn: conn, room: b.room}, nil
+}
+
+// makeRoom waits for a place.
+func (b *bounded) makeRoom() {
+	var longest *boundedConn
+	b.mu.Lock()
+	if b.waiting = len(b.idle) == 0; !b.waiting {
+		longest, b.idle = b.idle[0], b.idle[1:]
+	}
+	b.mu.Unlock()
+	if longest != nil {
+		_ = longest.Close() // its owner sees that when it looks
+	}
+	b.room <- struct{}{}
+	b.mu.Lock()
+	b.waiting = false
+	b.mu.Unlock()
+}
+
+// note is what a server's ConnState is to be.
+func (b *bounded) note(c net.Conn, state http.ConnState) {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	conn, ok := c.(*boundedConn)
+	if !ok {
+		return
+	}
+	b.mu.Lock()
+	b.idle = slices.DeleteFunc(b.idle, func(other *boundedConn) bool { return other == conn })
+	end := state == http.StateIdle && b.waiting
+	switch {
+	case end:
+		b.waiting = false
+	case state == http.StateIdle:
+		b.idle = append(b.idle, conn)
+	}
+	b.mu.Unlock()
+	if end {
+		_ = conn.Close() // as above
+	}
 }
 
 type boundedConn struct {

@@ -246,3 +246,41 @@ func TestThePage(t *testing.T) {
 	}
 	assert.LessOrEqual(t, total, 100_000, "bytes compressed")
 }
+
+// Connections that ask once and then say nothing keep nobody out: they give way to those that come. Neither do those
+// that become idle while somebody waits.
+func TestIdleConnectionsGiveWay(t *testing.T) {
+	slow := make(chan struct{})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			<-slow
+		}
+	}))
+	places := newBounded(server.Listener, 2)
+	server.Listener, server.Config.ConnState = places, places.note
+	server.Start()
+	t.Cleanup(server.Close)
+	get := func(path string) {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", path)
+		require.NoError(t, err)
+		if path == "/slow" {
+			return
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil) // no deadline: it fails by the time limit of the tests
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+	}
+	for range 10 {
+		get("/")
+	}
+	get("/slow")
+	for range 10 { // beside it
+		get("/")
+	}
+	get("/slow")
+	close(slow)
+	get("/")
+}
