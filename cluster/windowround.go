@@ -158,10 +158,19 @@ func (w *Window) more(now int64) int64 {
 	return max(w.ahead(now), 2*w.grown)
 }
 
-// gap reports whether a lease begins in a moment, and the bucket may be over: what waits for it
-// need not ask the store.
+// gap reports whether a lease begins in a moment that has what all wait for, and the bucket may be over: nobody
+// need ask the store.
 func (w *Window) gap(now int64) bool {
-	return w.next != 0 && now >= w.edgeLow-(w.edgeHigh-w.edgeLow) && w.waiters[0].need.Units <= w.nextLeft
+	if w.next == 0 || now < w.edgeLow-(w.edgeHigh-w.edgeLow) {
+		return false
+	}
+	left := w.nextLeft
+	for _, x := range w.waiters {
+		if left -= x.need.Units; left < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // wantsNext reports whether it is time to fetch the lease of the next bucket.

@@ -59,7 +59,7 @@ func TestConvertTells(t *testing.T) {
 	r = penstock(t, `[{"resource": "GET /orders", "count": 5, "clusterMode": true}]`, "convert")
 	assert.Equal(t, exitErrors, r.code)
 	assert.Empty(t, r.out)
-	assert.Contains(t, r.err, "[0].clusterMode: is true")
+	assert.Contains(t, r.err, "[0].clusterConfig: needs flowId")
 
 	r = penstock(t, "flow:\n  - {resource: GET /orders, threshold: 1}\n", "convert", "--from", "sentinel-java")
 	assert.Equal(t, exitErrors, r.code)

@@ -119,7 +119,7 @@ var badFiles = []badFile{
 	{name: "a family twice", data: good + good, at: "3:1", says: "flow: is set twice, first at 1:1"},
 	{name: "a key that is a number", data: good + "1: []\n", at: "3:1", says: "a key must be text, not 1"},
 	{name: "a family in capitals", data: "FLOW: []\n", at: "1:1", says: `FLOW: unknown field (did you mean "flow"?)`},
-	{name: "a rule file of Sentinel", data: `[{"resource": "a", "limitApp": "default", "grade": 1, "count": 20, "clusterMode": true}]`, at: "1:83", says: "[0].clusterMode: is true, and rules for a whole cluster are not read yet"},
+	{name: "a rule file of Sentinel", data: `[{"resource": "a", "limitApp": "default", "grade": 1, "count": 20, "clusterMode": true}]`, at: "1:2", says: "[0].clusterConfig: needs flowId"},
 	{name: "a rule file of sentinel-golang", data: `[{"resource": "a", "tokenCalculateStrategy": 9, "controlBehavior": 0, "threshold": 20}]`, at: "1:46", says: "[0].tokenCalculateStrategy: is 9: use a number from 0 to 2"},
 
 	// Fields.
