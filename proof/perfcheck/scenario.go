@@ -63,7 +63,7 @@ var scenarios = []scenario{
 	{name: "a value's token", of: clock, most: 5.5, instructions: 2289,
 		setup: calls{opts: forAnn, rules: rules.Set{Hotspot: []hotspot.Rule{
 			{Resource: hot, Param: "user", Threshold: 1e9, Behavior: hotspot.TokenBucket, Burst: 1e9}}}}.setup},
-	{name: "one isolation rule", of: clock, most: 4.7, instructions: 1885, setup: calls{rules: rules.Set{
+	{name: "one isolation rule", of: clock, most: 4.7, instructions: 1941, setup: calls{rules: rules.Set{
 		Isolation: []isolation.Rule{{Resource: hot, Threshold: 1e9}}}}.setup},
 	// The window is so long that no count sees one end, which would be 200,000 instructions once.
 	{name: "one adaptive rule", of: clock, most: 7, instructions: 2759, setup: calls{rules: rules.Set{
@@ -89,10 +89,10 @@ var scenarios = []scenario{
 	{name: "a turn at once", of: "one rule", most: 1.8, instructions: 2224, setup: turnAtOnce(nil)},
 	{name: "a prioritized turn", of: "one rule", most: 1.9, instructions: 2310, setup: turnAtOnce(prioritized)},
 	// It waits on a clock that the wait moves, so that the machine's timers are no part of it.
-	{name: "a turn awaited", of: "one rule", most: 2.2, instructions: 2952, setup: turnAwaited(context.Background())},
+	{name: "a turn awaited", of: "one rule", most: 2.2, instructions: 3037, setup: turnAwaited(context.Background())},
 	// Who may leave, or be overtaken, is in the queue meanwhile, and can be woken.
 	{name: "one that can be left", of: "one rule", most: 7.5, instructions: 7496, setup: turnAwaited(endsSometime)},
-	{name: "a prioritized one", of: "one rule", most: 7.5, instructions: 6714,
+	{name: "a prioritized one", of: "one rule", most: 7.5, instructions: 6907,
 		setup: turnAwaited(context.Background(), prioritized...)},
 	{name: "a token", of: "one rule", most: 1.6, instructions: 1890, setup: calls{rules: rules.Set{
 		Flow: []flow.Rule{{Resource: hot, Threshold: 1e9, Behavior: flow.TokenBucket, Burst: 1e9}}}}.setup},
