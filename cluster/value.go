@@ -24,7 +24,7 @@ func (m *Member) mayAsk(value bool, now int64) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if second := now / int64(beatEvery); second != m.budget.second {
+	if second := now / beatEvery; second != m.budget.second {
 		m.budget = budget{second: second}
 	}
 	if m.budget.spent >= int64(m.cfg.ValueCalls) {

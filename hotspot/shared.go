@@ -71,11 +71,11 @@ func (c *controller) SharedLimit(inv *core.Invocation, i int) (family.Shared, in
 		return nil, 0
 	}
 	n := inv.Units() * all[i].Times
-	return c.leaseOf(inv.Now(), all[i].Value, n), n
+	return c.leaseOf(inv.Now(), all[i].Value), n
 }
 
 // leaseOf is what a cluster shares of a value.
-func (c *controller) leaseOf(now int64, v argument.Value, n int64) *valueLease {
+func (c *controller) leaseOf(now int64, v argument.Value) *valueLease {
 	q, hash := c.quotaOf(v), v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()

@@ -26,7 +26,7 @@ func queued(rule flow.Rule, calls []arrival) error {
 	defer g.Close()
 	begin := clock.Now()
 	since := func() time.Duration { return time.Duration(clock.Now() - begin) }
-	ended := make(chan error, len(calls))
+	ended := make(chan struct{}, len(calls))
 	for i := range calls {
 		c := &calls[i]
 		clock.AdvanceTo(begin + int64(c.comes))
@@ -48,7 +48,7 @@ func queued(rule flow.Rule, calls []arrival) error {
 				c.runs = since()
 				e.Exit()
 			}
-			ended <- nil
+			ended <- struct{}{}
 		}
 		if x.Outcome != core.Waits {
 			come()
