@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -19,6 +20,7 @@ import (
 	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/rules"
 )
 
 // outage is a store that can be away.
@@ -271,6 +273,35 @@ func TestAStoreThatAFileNames(t *testing.T) {
 	} {
 		assert.ErrorContains(t, load(text), want, text)
 	}
+}
+
+// stuck is a store that never answers, whatever its context says.
+type stuck struct{ done chan struct{} }
+
+func (stuck) Shard(string) int { return 0 }
+
+func (s stuck) Do(context.Context, []cluster.Command) { <-s.done }
+
+// A store that never returns keeps neither rules from being loaded nor a Guard from being closed.
+func TestAStoreThatNeverReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := stuck{make(chan struct{})}
+		g, err := api.New(api.Config{Stores: map[string]func(string) (cluster.Store, error){
+			"stuck": func(string) (cluster.Store, error) { return store, nil },
+		}})
+		require.NoError(t, err)
+		alone := orders
+		alone.Cluster.OnFailure = cluster.Local
+		for _, at := range []string{"stuck://a", "stuck://b"} {
+			set := api.RuleSet{Cluster: []rules.Cluster{{Redis: at, Members: 2}}, Flow: []flow.Rule{alone}}
+			require.NoError(t, g.LoadRules(set))
+			entry, err := g.Entry(t.Context(), "orders")
+			require.NoError(t, err, "its share")
+			entry.Exit()
+		}
+		require.NoError(t, g.Close())
+		close(store.done)
+	})
 }
 
 // A new threshold holds at once, and what was admitted counts on; so it does in windows of another shape,

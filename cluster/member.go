@@ -39,7 +39,7 @@ type Config struct {
 
 // Member is one process of a cluster: an engine's part in the limits that it shares. It is
 // safe for concurrent use. It starts no goroutine but for its alarm and for requests to the
-// store, and none remains after Close.
+// store, and none remains after Close, unless the store never returns.
 type Member struct {
 	cfg     Config
 	clock   clocks.Clock
@@ -52,7 +52,9 @@ type Member struct {
 	seq      atomic.Int64 // of the last command, see caller
 	requests atomic.Int64
 	waited   atomic.Int64
+	panicked atomic.Int64   // when a panic of the store was told last
 	running  sync.WaitGroup // requests
+	endProbe func()         // nil if there is none
 
 	// mu is the last lock: who holds it takes no other.
 	mu     sync.Mutex
@@ -110,6 +112,7 @@ func wall() int64 { return time.Now().UnixNano() }
 
 // Close hands back what is unspent, says that the member goes and waits until both have been
 // sent or have failed. Afterwards its limits do as their rules say for a store that is away.
+// A store that doesn't return when its time is over is waited for no longer than a second more.
 func (m *Member) Close() {
 	m.mu.Lock()
 	closed := m.agenda.closed
@@ -124,12 +127,25 @@ func (m *Member) Close() {
 	m.handBackAll()
 	m.leave()
 	m.flush()
-	m.running.Wait()
+	if m.endProbe != nil {
+		m.endProbe()
+	}
+	returned := make(chan struct{})
+	go func() {
+		m.running.Wait()
+		close(returned)
+	}()
+	select {
+	case <-returned:
+	case <-time.After(m.cfg.Timeout + closePatience): // the machine's time: it may be that nobody moves the member's
+	}
 	for _, s := range m.allShards() {
 		s.away.Store(true)
 		s.probeAt.Store(never)
 	}
 }
+
+const closePatience = time.Second
 
 // Members is the number of members that limits are shared by while the store is away: what
 // the configuration says, or the highest number seen in ten minutes if that is more; at least 1.
@@ -176,12 +192,15 @@ func (m *Member) probe() {
 	if !ok {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), probePatience)
+	m.endProbe = cancel
 	m.running.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), probePatience)
 		defer cancel()
-		if err := p.Probe(ctx); err != nil {
-			m.cfg.Logger.Warn("the store of cluster rules can't do what they need", "error", err)
-		}
+		m.calls(func() {
+			if err := p.Probe(ctx); err != nil {
+				m.cfg.Logger.Warn("the store of cluster rules can't do what they need", "error", err)
+			}
+		})
 	})
 }
 

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ type shard struct {
 	// Under Member.mu:
 	due      []keyed
 	failures int
+	calling  int // calls of the store that have not returned
 	probing  bool
 	since    int64 // it is in this state
 	outages  int64
@@ -33,6 +35,7 @@ type shard struct {
 const (
 	mostFailures = 5
 	mostInBatch  = 64
+	mostCalling  = 64 // of a store that is away, and perhaps never returns
 	probeEvery   = int64(time.Second)
 	never        = int64(1<<63 - 1)
 )
@@ -75,7 +78,7 @@ func (m *Member) post(s *shard, k keyed, now int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s.away.Load() {
-		if s.probing || now < s.probeAt.Load() {
+		if s.probing || now < s.probeAt.Load() || s.calling >= mostCalling {
 			return false
 		}
 		s.probing = true
@@ -143,20 +146,52 @@ func (b *batch) send() {
 		cancel()
 		b.finish(false)
 	})
-	done := func() {
+	end := func(answered bool) {
 		stop()
 		cancel()
-		b.finish(true)
+		b.finish(answered)
 	}
 	if m.starter != nil {
-		m.starter.Start(ctx, b.commands, done)
+		if !m.calls(func() { m.starter.Start(ctx, b.commands, func() { end(true) }) }) {
+			end(false)
+		}
 		return
 	}
+	b.calling(1)
 	m.running.Go(func() {
-		m.cfg.Store.Do(ctx, b.commands)
-		done()
+		answered := false
+		defer func() { // also where the store ends the goroutine
+			b.calling(-1)
+			end(answered)
+		}()
+		answered = m.calls(func() { m.cfg.Store.Do(ctx, b.commands) })
 	})
 }
+
+// calling notes that n calls of the store more have not returned.
+func (b *batch) calling(n int) {
+	b.member.mu.Lock()
+	defer b.member.mu.Unlock()
+	b.shard.calling += n
+}
+
+// calls calls the store's code, and reports whether it returned. A panic is that of somebody else's code: it
+// counts as a failure of the store, and is told once in panicEvery.
+func (m *Member) calls(store func()) (returned bool) {
+	defer func() {
+		if returned {
+			return
+		}
+		reason, now := recover(), m.clock.Now()
+		if last := m.panicked.Load(); (last == 0 || now-last >= panicEvery) && m.panicked.CompareAndSwap(last, now) {
+			m.cfg.Logger.Error("the store of cluster rules panicked, or ended its goroutine", "panic", reason, "stack", string(debug.Stack()))
+		}
+	}()
+	store()
+	return true
+}
+
+const panicEvery = int64(time.Minute)
 
 // finish tells the keys what has become of their commands, once. Where time is over, the store may be
 // writing replies still, and nobody looks at them.
@@ -169,8 +204,9 @@ func (b *batch) finish(answered bool) {
 	good := answered
 	for _, c := range b.commands {
 		if answered {
-			err := c.Result().Err
-			good = good && (err == nil || errors.Is(err, ErrForeign))
+			o := c.Result()
+			o.Err = checked(c, o.Err)
+			good = good && (o.Err == nil || errors.Is(o.Err, ErrForeign))
 		}
 	}
 	if answered {
@@ -189,7 +225,38 @@ func (b *batch) finish(answered bool) {
 	m.flush()
 }
 
-var errLate = errors.New("the store didn't answer in time")
+var (
+	errLate    = errors.New("the store didn't answer in time")
+	errNoReply = errors.New("the store said nothing, or what can't be")
+)
+
+// checked is the error of a command that a store has executed as it says: there is one too if what stands there is no
+// reply. Nothing that is leased by such a one could be counted.
+func checked(c Command, err error) error {
+	if err != nil {
+		return err
+	}
+	ok := false
+	switch c := c.(type) {
+	case *Take:
+		r := &c.Reply
+		ok = r.Now != 0 && r.Epoch > 0 && r.Left > 0 && r.Left <= c.Shape.Width() && r.Free >= 0 && r.Room >= 0 &&
+			r.Granted >= 0 && r.Granted <= max(c.Need, c.Want) &&
+			r.Bucket >= r.Current && r.Bucket-r.Current <= int64(c.Shape.Buckets)
+	case *Turn:
+		r := &c.Reply
+		ok = r.Now != 0 && r.Wait >= 0 && r.Granted >= 0 && r.Granted <= max(c.Need, c.Want)
+	case *Permits:
+		r := &c.Reply
+		ok = r.Now != 0 && r.Held >= 0 && r.Held <= max(c.Claim, c.Need, c.Want)
+	case *Presence:
+		ok = c.Reply.Now != 0 && c.Reply.Members >= 0
+	}
+	if !ok {
+		return errNoReply
+	}
+	return nil
+}
 
 // judge notes whether the store has answered.
 func (m *Member) judge(s *shard, good bool, now int64) {

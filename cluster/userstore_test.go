@@ -1,0 +1,155 @@
+package cluster_test
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core/clocks"
+)
+
+// custom is a store whose code is somebody else's.
+type custom func(context.Context, []cluster.Command)
+
+func (custom) Shard(string) int { return 0 }
+
+func (f custom) Do(ctx context.Context, batch []cluster.Command) { f(ctx, batch) }
+
+// starting is one that need not be waited for.
+type starting struct{ custom }
+
+func (s starting) Start(ctx context.Context, batch []cluster.Command, done func()) {
+	s.custom(ctx, batch)
+	done()
+}
+
+// What a store does that is none: it counts as one that is away, and each member has its share.
+func TestStoreThatIsNone(t *testing.T) {
+	replies := func(take cluster.TakeReply) custom {
+		return func(_ context.Context, batch []cluster.Command) {
+			for _, c := range batch {
+				if c, ok := c.(*cluster.Take); ok {
+					c.Reply = take
+				}
+			}
+		}
+	}
+	now := time.Unix(1_800_000_000, 0)
+	good := cluster.TakeReply{Granted: 1, Bucket: 18_000_000_000, Current: 18_000_000_000, Left: time.Millisecond, Active: 1, Now: now.UnixNano(), Epoch: 1}
+	bad := func(change func(*cluster.TakeReply)) custom {
+		r := good
+		change(&r)
+		return replies(r)
+	}
+	for name, do := range map[string]custom{
+		"panics":            func(context.Context, []cluster.Command) { panic("a store's mistake") },
+		"panics with nil":   func(context.Context, []cluster.Command) { panic(nil) },
+		"ends goroutine":    func(context.Context, []cluster.Command) { runtime.Goexit() },
+		"answers nothing":   func(context.Context, []cluster.Command) {},
+		"grants less":       bad(func(r *cluster.TakeReply) { r.Granted = -1 }),
+		"grants too much":   bad(func(r *cluster.TakeReply) { r.Granted = 1 << 40 }),
+		"grants the past":   bad(func(r *cluster.TakeReply) { r.Bucket-- }),
+		"grants the future": bad(func(r *cluster.TakeReply) { r.Bucket += 11 }),
+		"has no time":       bad(func(r *cluster.TakeReply) { r.Now = 0 }),
+		"has no epoch":      bad(func(r *cluster.TakeReply) { r.Epoch = 0 }),
+		"has no bucket":     bad(func(r *cluster.TakeReply) { r.Left = 0 }),
+		"has a long bucket": bad(func(r *cluster.TakeReply) { r.Left = time.Hour }),
+	} {
+		stores := map[string]cluster.Store{"do": do, "start": starting{do}}
+		if name == "ends goroutine" {
+			delete(stores, "start") // that is the goroutine of the caller
+		}
+		for how, store := range stores {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					m, err := cluster.Join(cluster.Config{Store: store, Clock: clocks.NewSystem(), Members: 4})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer m.Close()
+					w := share(t, m, 100, cluster.Local)
+					got := 0
+					for range 200 {
+						if n := fetch(t, m, w, 1); n.Got {
+							got++
+						}
+						synctest.Wait()
+					}
+					if f := w.Figures(); got != 25 || !f.Away || f.Requests > 20 {
+						t.Fatalf("%d admitted, want 25; %+v", got, f)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A panic is told with its stack, and no more than once a minute.
+func TestPanicOfAStoreIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		store := custom(func(context.Context, []cluster.Command) { panic("a store's mistake") })
+		m, err := cluster.Join(cluster.Config{Store: starting{store}, Clock: clocks.NewSystem(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := share(t, m, 100, cluster.Closed)
+		for range 50 {
+			fetch(t, m, w, 1)
+			time.Sleep(time.Second)
+		}
+		m.Close()
+		synctest.Wait()
+		if n := strings.Count(log.String(), "a store's mistake"); n != 1 || !strings.Contains(log.String(), "userstore_test.go") {
+			t.Errorf("told %d times: %s", n, log.String())
+		}
+	})
+}
+
+// A store whose Do never returns is away, is asked no more than so often, and doesn't keep a member from leaving.
+func TestStoreThatNeverReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var mu sync.Mutex
+		hanging := 0
+		store := custom(func(context.Context, []cluster.Command) {
+			mu.Lock()
+			hanging++
+			mu.Unlock()
+			<-release
+		})
+		m, err := cluster.Join(cluster.Config{Store: store, Clock: clocks.NewSystem(), Members: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := share(t, m, 100, cluster.Local)
+		got := 0
+		for range 200 {
+			if n := fetch(t, m, w, 1); n.Got {
+				got++
+			}
+		}
+		if f := w.Figures(); !f.Away || got < 25 || got > 50 {
+			t.Errorf("%d admitted, %+v", got, f)
+		}
+		time.Sleep(time.Hour)
+		mu.Lock()
+		if hanging > 70 {
+			t.Errorf("%d calls of a store that answers none", hanging)
+		}
+		mu.Unlock()
+		begin := time.Now()
+		m.Close()
+		if took := time.Since(begin); took > 2*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		close(release)
+		synctest.Wait()
+	})
+}
