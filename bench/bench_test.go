@@ -146,6 +146,9 @@ func TestEveryPartIsPrinted(t *testing.T) {
 	}
 	assert.Len(t, b.rows, 7, "no rule, and six jobs that sentinel-golang does too")
 	assert.NotContains(t, b.brief(), "NaN")
+	for _, row := range b.rows {
+		assert.Len(t, row.ratios, 4, row.what)
+	}
 }
 
 func TestVerdicts(t *testing.T) {
@@ -188,18 +191,14 @@ func BenchmarkWays(b *testing.B) {
 }
 
 func BenchmarkContenders(b *testing.B) {
-	for _, job := range []struct {
-		name       string
-		contenders []contender
-		closed     int
-	}{
-		{"rate", rates, 0}, {"refused", without(rates, "uber-go/ratelimit"), 1},
-		{"concurrency", concurrencies, 0}, {"full", concurrencies, 1},
-		{"breaker", breakers, 0}, {"open", breakers, 1},
-	} {
+	for _, job := range jobs {
+		asked := keys{all: 1}
+		if job.refused {
+			asked.closed = 1
+		}
 		for _, c := range job.contenders {
-			b.Run(job.name+"/"+strings.ReplaceAll(c.name, " ", "-"), func(b *testing.B) {
-				l := c.open(keys{all: 1, closed: job.closed})
+			b.Run(job.part+"/"+strings.ReplaceAll(c.name, " ", "-"), func(b *testing.B) {
+				l := c.open(asked)
 				if l.stop != nil {
 					defer l.stop()
 				}

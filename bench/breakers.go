@@ -11,7 +11,6 @@ import (
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 	"github.com/sony/gobreaker/v2"
 
-	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -38,24 +37,13 @@ func penstockBreaker(asked keys) limits {
 			Resource: name, Strategy: breaker.ErrorCount, Threshold: 1, MinCalls: 1, Interval: 10 * time.Second, Recovery: never,
 		})
 	}
-	g := guard(api.Config{}, set)
+	g, stop := guardFor(asked, set)
 	for key, name := range list {
 		if asked.isClosed(key) {
 			_ = g.Do(background, name, failing)
 		}
 	}
-	return limits{
-		stop: func() { g.Close() },
-		call: func(key int, work func()) bool {
-			e, err := g.Entry(background, list[key])
-			if err != nil {
-				return false
-			}
-			work()
-			e.Exit()
-			return true
-		},
-	}
+	return guarded(g, stop, list)
 }
 
 func failsafeBreaker(asked keys) limits {

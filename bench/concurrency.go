@@ -18,7 +18,7 @@ var concurrencies = usable([]contender{
 		for key, name := range list {
 			set.Isolation = append(set.Isolation, isolation.Rule{Resource: name, Threshold: permits(asked, key)})
 		}
-		return penstock(list, set)
+		return penstock(asked, list, set)
 	}},
 	{"penstock, flow", "", func(asked keys) limits {
 		var set rules.Set
@@ -26,7 +26,7 @@ var concurrencies = usable([]contender{
 		for key, name := range list {
 			set.Flow = append(set.Flow, flow.Rule{Resource: name, Threshold: float64(permits(asked, key)), Metric: flow.Concurrency})
 		}
-		return penstock(list, set)
+		return penstock(asked, list, set)
 	}},
 	{sentinelGo, "check and count are two steps: not exact under concurrency", sentinelConcurrency},
 	{"failsafe-go, executor", "no tree, no names, no statistics", func(asked keys) limits {

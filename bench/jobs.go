@@ -23,6 +23,7 @@ type contender struct {
 type keys struct {
 	all, closed int
 	named       bool // the limit of a key is found by its name
+	cached      bool // the library reads a clock that it keeps, not the machine's
 }
 
 func (k keys) isClosed(key int) bool { return key >= k.all-k.closed }

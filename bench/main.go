@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,17 +73,33 @@ type bench struct {
 	sizes
 	procs    int
 	progress *report.Progress
-	rows     []string // of the README's table
+	rows     []brief // of the README's table
 }
 
 // brief is what one caller's call costs beside the library that does the same work: the
 // README has it.
 func (b *bench) brief() string {
-	return "| A call under | Penstock | " + sentinelGo + " |\n|---|---|---|\n" + strings.Join(b.rows, "")
+	text := "| A call under | Penstock | " + sentinelGo + " | Penstock, coarse clock | " + sentinelGo + ", cached clock |\n|---|---|---|---|---|\n"
+	for _, row := range b.rows {
+		text += "| " + row.what + " | " + strings.Join(row.ratios, " | ") + " |\n"
+	}
+	return text
 }
 
-func (b *bench) inBrief(what, ours, theirs string) {
-	b.rows = append(b.rows, fmt.Sprintf("| %s | %s | %s |\n", what, ours, theirs))
+// brief is a row of the README's table.
+type brief struct {
+	what   string
+	ratios []string
+}
+
+// inBrief adds cells to a row, which is a new one if there is none of what it measures.
+func (b *bench) inBrief(what string, ratios ...string) {
+	at := slices.IndexFunc(b.rows, func(row brief) bool { return row.what == what })
+	if at < 0 {
+		at = len(b.rows)
+		b.rows = append(b.rows, brief{what: what})
+	}
+	b.rows[at].ratios = append(b.rows[at].ratios, ratios...)
 }
 
 // sizes are how much is measured.
@@ -122,28 +139,29 @@ type part struct {
 	run  func(b *bench) string
 }
 
-var parts = []part{
-	{"targets", (*bench).targets},
-	{"rate", func(b *bench) string {
-		return b.job("A LIMIT OF CALLS A SECOND, all pass", rates, false)
-	}},
-	{"refused", func(b *bench) string {
-		return b.job("A LIMIT OF CALLS, nearly all refused", without(rates, "uber-go/ratelimit"), true)
-	}},
-	{"concurrency", func(b *bench) string {
-		return b.job("A LIMIT OF CALLS AT THE SAME TIME, all pass", concurrencies, false)
-	}},
-	{"full", func(b *bench) string {
-		return b.job("A LIMIT OF CALLS AT THE SAME TIME, all refused", concurrencies, true)
-	}},
-	{"breaker", func(b *bench) string {
-		return b.job("A BREAKER, closed", breakers, false)
-	}},
-	{"open", func(b *bench) string {
-		return b.job("A BREAKER, open", breakers, true)
-	}},
-	{"mix", (*bench).mix},
+// job is something that several libraries do.
+type job struct {
+	part, title string
+	contenders  []contender
+	refused     bool
 }
+
+var jobs = []job{
+	{"rate", "A LIMIT OF CALLS A SECOND, all pass", rates, false},
+	{"refused", "A LIMIT OF CALLS, nearly all refused", without(rates, "uber-go/ratelimit"), true},
+	{"concurrency", "A LIMIT OF CALLS AT THE SAME TIME, all pass", concurrencies, false},
+	{"full", "A LIMIT OF CALLS AT THE SAME TIME, all refused", concurrencies, true},
+	{"breaker", "A BREAKER, closed", breakers, false},
+	{"open", "A BREAKER, open", breakers, true},
+}
+
+var parts = func() []part {
+	list := []part{{"targets", (*bench).targets}}
+	for _, j := range jobs {
+		list = append(list, part{j.part, func(b *bench) string { return b.job(j, false) }})
+	}
+	return append(list, part{"mix", (*bench).mix}, part{"cached", (*bench).cached}) // the last: see cacheTime
+}()
 
 func partNames() (names []string) {
 	for _, p := range parts {

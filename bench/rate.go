@@ -46,23 +46,37 @@ func penstockRate(asked keys) limits {
 		}
 		set.Flow = append(set.Flow, rule)
 	}
-	return penstock(list, set)
+	return penstock(asked, list, set)
 }
 
-// penstock guards calls by the names of their keys.
-func penstock(list []string, set rules.Set) limits {
-	g := guard(api.Config{}, set)
-	return limits{
-		stop: func() { g.Close() },
-		call: func(key int, work func()) bool {
-			e, err := g.Entry(background, list[key])
-			if err != nil {
-				return false
-			}
-			work()
-			e.Exit()
-			return true
-		},
+func penstock(asked keys, list []string, set rules.Set) limits {
+	g, stop := guardFor(asked, set)
+	return guarded(g, stop, list)
+}
+
+// guarded guards calls by the names of their keys.
+func guarded(g *api.Guard, stop func(), list []string) limits {
+	return limits{stop: stop, call: func(key int, work func()) bool {
+		e, err := g.Entry(background, list[key])
+		if err != nil {
+			return false
+		}
+		work()
+		e.Exit()
+		return true
+	}}
+}
+
+// guardFor is a guard whose clock is the one that is asked for.
+func guardFor(asked keys, set rules.Set) (g *api.Guard, stop func()) {
+	cfg, done := api.Config{}, func() {}
+	if asked.cached {
+		cfg, done = coarse()
+	}
+	g = guard(cfg, set)
+	return g, func() {
+		g.Close()
+		done()
 	}
 }
 

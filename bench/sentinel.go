@@ -9,6 +9,7 @@ import (
 	"github.com/alibaba/sentinel-golang/core/flow"
 	"github.com/alibaba/sentinel-golang/core/isolation"
 	"github.com/alibaba/sentinel-golang/logging"
+	"github.com/alibaba/sentinel-golang/util"
 )
 
 const sentinelGo = "sentinel-golang"
@@ -38,8 +39,16 @@ func sentinelLimits(list []string) limits {
 	}}
 }
 
+// cacheTime is what UseCacheTime of its configuration does at its start: from then on a
+// goroutine reads the clock each millisecond, and calls read what that has found. Nothing
+// ends it, so whoever measures without it does so before.
+var cacheTime = sync.OnceFunc(util.StartTimeTicker)
+
 func sentinelNames(job string, asked keys) []string {
 	startSentinel()
+	if asked.cached {
+		cacheTime()
+	}
 	list := names(asked.all)
 	for key, name := range list {
 		list[key] = job + " " + name

@@ -156,7 +156,7 @@ func (b *bench) lines(m *measured) (lines []line) {
 
 	const aim = "aim %s; quickest tenth %s ×; %s ns"
 	ns := func(name string) string { return report.Number(m.ways[name].NS.Median) }
-	b.inBrief("no rule", report.Number(ratio("no rule"))+" ×", "")
+	b.inBrief("no rule", report.Number(ratio("no rule"))+" ×", "", "", "")
 	add(atMost(noRule, ratio("no rule"), 2.7, " ×"), aim, "2.2", quick("no rule"), ns("no rule"))
 	add(atMost(oneRule, pass, 3.0, " ×"), aim, "2.5", quick("one reject rule"), ns("one reject rule"))
 	add(atMost(fourNodes, ratio("four nodes"), 4.2, " ×"), aim, "3.5", quick("four nodes"), ns("four nodes"))
