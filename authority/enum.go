@@ -1,6 +1,6 @@
 package authority
 
-import "github.com/penstock-go/penstock/core/spec"
+import "github.com/penstock-go/penstock/internal/shown"
 
 // List is what the names of a rule mean.
 type List uint8
@@ -11,13 +11,13 @@ const (
 	Deny              // these callers may not, everybody else may
 )
 
-var listNames = []string{"allow", "deny"}
+var listNames = shown.NewEnum[List]("list", "allow", "deny")
 
 // String returns the name used in rule files.
-func (l List) String() string { return spec.EnumName("list", listNames, uint8(l)) }
+func (l List) String() string { return listNames.Name(l) }
 
 // MarshalText writes the name used in rule files.
-func (l List) MarshalText() ([]byte, error) { return spec.MarshalEnum("list", listNames, uint8(l)) }
+func (l List) MarshalText() ([]byte, error) { return listNames.Marshal(l) }
 
 // UnmarshalText reads the name used in rule files, or what Sentinel calls it: white for
 // allow, black for deny.
@@ -28,7 +28,5 @@ func (l *List) UnmarshalText(text []byte) error {
 	case "black":
 		text = []byte("deny")
 	}
-	v, err := spec.ParseEnum("list", listNames, text)
-	*l = List(v)
-	return err
+	return listNames.Parse(text, l)
 }

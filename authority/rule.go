@@ -49,7 +49,7 @@ func (r Rule) Normalized() (Rule, error) {
 	switch {
 	case r.Resource == "":
 		return r, spec.BadField("resource", "is required: name the resource whose callers the rule lists")
-	case int(r.List) >= len(listNames):
+	case !listNames.Has(r.List):
 		return r, spec.BadField("list", "%d is unknown: use authority.Allow or authority.Deny", r.List)
 	case r.AllowAnonymous && r.List == Deny:
 		return r, spec.BadField("allowAnonymous", "has no meaning for a deny list, which lets callers without an origin through: remove it")

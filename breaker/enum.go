@@ -1,6 +1,6 @@
 package breaker
 
-import "github.com/penstock-go/penstock/core/spec"
+import "github.com/penstock-go/penstock/internal/shown"
 
 // Strategy is what trips a breaker.
 type Strategy uint8
@@ -14,25 +14,19 @@ const (
 	ConsecutiveErrors
 )
 
-var strategyNames = []string{"errorRatio", "errorCount", "slowRatio", "consecutiveErrors"}
+var strategyNames = shown.NewEnum[Strategy]("strategy", "errorRatio", "errorCount", "slowRatio", "consecutiveErrors")
 
 // String returns the name used in rule files.
-func (s Strategy) String() string { return spec.EnumName("strategy", strategyNames, uint8(s)) }
+func (s Strategy) String() string { return strategyNames.Name(s) }
 
 // counts reports whether the threshold is a number of calls and not a share.
 func (s Strategy) counts() bool { return s == ErrorCount || s == ConsecutiveErrors }
 
 // MarshalText writes the name used in rule files.
-func (s Strategy) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("strategy", strategyNames, uint8(s))
-}
+func (s Strategy) MarshalText() ([]byte, error) { return strategyNames.Marshal(s) }
 
 // UnmarshalText reads the name used in rule files.
-func (s *Strategy) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("strategy", strategyNames, text)
-	*s = Strategy(v)
-	return err
-}
+func (s *Strategy) UnmarshalText(text []byte) error { return strategyNames.Parse(text, s) }
 
 // State is what a breaker does with calls.
 type State uint8
@@ -48,22 +42,16 @@ const (
 	states
 )
 
-var stateNames = []string{"closed", "open", "halfOpen", "recovering", "forcedOpen", "forcedClosed"}
+var stateNames = shown.NewEnum[State]("state", "closed", "open", "halfOpen", "recovering", "forcedOpen", "forcedClosed")
 
 // String returns the state's name.
-func (s State) String() string { return spec.EnumName("state", stateNames, uint8(s)) }
+func (s State) String() string { return stateNames.Name(s) }
 
 // MarshalText writes the state's name.
-func (s State) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("state", stateNames, uint8(s))
-}
+func (s State) MarshalText() ([]byte, error) { return stateNames.Marshal(s) }
 
 // UnmarshalText reads the state's name.
-func (s *State) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("state", stateNames, text)
-	*s = State(v)
-	return err
-}
+func (s *State) UnmarshalText(text []byte) error { return stateNames.Parse(text, s) }
 
 // Legal reports whether a breaker goes from one state to another by itself or by
 // force. From a state to itself it never does.
@@ -99,19 +87,13 @@ const (
 	ForceClosed              // it lets every call pass
 )
 
-var forceNames = []string{"notForced", "forceOpen", "forceClosed"}
+var forceNames = shown.NewEnum[Force]("force", "notForced", "forceOpen", "forceClosed")
 
 // String returns the name.
-func (f Force) String() string { return spec.EnumName("force", forceNames, uint8(f)) }
+func (f Force) String() string { return forceNames.Name(f) }
 
 // MarshalText writes the name.
-func (f Force) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("force", forceNames, uint8(f))
-}
+func (f Force) MarshalText() ([]byte, error) { return forceNames.Marshal(f) }
 
 // UnmarshalText reads the name.
-func (f *Force) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("force", forceNames, text)
-	*f = Force(v)
-	return err
-}
+func (f *Force) UnmarshalText(text []byte) error { return forceNames.Parse(text, f) }

@@ -120,7 +120,7 @@ func (r Rule) checkNames() error {
 
 func (r Rule) checkEnums() error {
 	switch {
-	case int(r.Strategy) >= len(strategyNames):
+	case !strategyNames.Has(r.Strategy):
 		return spec.BadField("strategy", "%d is unknown: use breaker.ErrorRatio, breaker.ErrorCount, breaker.SlowRatio or breaker.ConsecutiveErrors", r.Strategy)
 	case r.Mode > spec.Off:
 		return spec.BadField("mode", "%d is unknown: use api.Enforce, api.Shadow or api.Off", r.Mode)

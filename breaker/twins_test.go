@@ -117,7 +117,7 @@ func (tw *twins) alike() {
 
 func twinRule(r *rand.Rand) Rule {
 	rule := randomRule(r)
-	rule.Strategy = Strategy(r.IntN(len(strategyNames)))
+	rule.Strategy = Strategy(r.IntN(int(ConsecutiveErrors) + 1))
 	if rule.Strategy == ConsecutiveErrors {
 		rule.MinCalls, rule.Interval, rule.Buckets = 0, 0, 0
 		return rule

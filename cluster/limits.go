@@ -4,8 +4,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/internal/shown"
 )
 
 // Limit is what a call may lack something of: a [Window], a [Throttle] or a [Semaphore].
@@ -31,12 +31,10 @@ const (
 	Refuses               // there is no room, as far as the member knows
 )
 
-var answerNames = []string{"fits", "lacks", "refuses"}
+var answerNames = shown.NewEnum[Answer]("answer", "fits", "lacks", "refuses")
 
 // String returns the name.
-func (a Answer) String() string {
-	return spec.EnumName("answer", answerNames, uint8(a))
-}
+func (a Answer) String() string { return answerNames.Name(a) }
 
 // limits are the limits of a member that somebody uses, by key. One that nobody refers to
 // any more goes as soon as it has nothing left to do.

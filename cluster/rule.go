@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shown"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -43,9 +44,9 @@ func (r *Rule) Begin() { r.Scope = Global }
 // that ID.
 func (r Rule) Check(id string) error {
 	switch {
-	case int(r.Scope) >= len(scopeNames):
+	case !scopeNames.Has(r.Scope):
 		return spec.BadField("cluster.scope", "%d is unknown: use cluster.Global or cluster.PerMember", r.Scope)
-	case int(r.OnFailure) >= len(onFailureNames):
+	case !onFailureNames.Has(r.OnFailure):
 		return spec.BadField("cluster.onFailure", "%d is unknown: use cluster.Local, cluster.Open or cluster.Closed", r.OnFailure)
 	case !r.Shared() && r != Rule{}:
 		return spec.BadField("cluster.scope", "is none, under which onFailure and timeout have no meaning: remove them, or set scope to global or perMember")
@@ -122,20 +123,16 @@ const (
 	PerMember              // all members together have it once for each of them
 )
 
-var scopeNames = []string{"none", "global", "perMember"}
+var scopeNames = shown.NewEnum[Scope]("scope", "none", "global", "perMember")
 
 // String returns the name used in rule files.
-func (s Scope) String() string { return spec.EnumName("scope", scopeNames, uint8(s)) }
+func (s Scope) String() string { return scopeNames.Name(s) }
 
 // MarshalText writes the name used in rule files.
-func (s Scope) MarshalText() ([]byte, error) { return spec.MarshalEnum("scope", scopeNames, uint8(s)) }
+func (s Scope) MarshalText() ([]byte, error) { return scopeNames.Marshal(s) }
 
 // UnmarshalText reads the name used in rule files.
-func (s *Scope) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("scope", scopeNames, text)
-	*s = Scope(v)
-	return err
-}
+func (s *Scope) UnmarshalText(text []byte) error { return scopeNames.Parse(text, s) }
 
 // OnFailure is what becomes of calls while the store is away.
 type OnFailure uint8
@@ -147,19 +144,13 @@ const (
 	Closed                  // none passes but those of leases that are still good
 )
 
-var onFailureNames = []string{"local", "open", "closed"}
+var onFailureNames = shown.NewEnum[OnFailure]("onFailure", "local", "open", "closed")
 
 // String returns the name used in rule files.
-func (f OnFailure) String() string { return spec.EnumName("onFailure", onFailureNames, uint8(f)) }
+func (f OnFailure) String() string { return onFailureNames.Name(f) }
 
 // MarshalText writes the name used in rule files.
-func (f OnFailure) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("onFailure", onFailureNames, uint8(f))
-}
+func (f OnFailure) MarshalText() ([]byte, error) { return onFailureNames.Marshal(f) }
 
 // UnmarshalText reads the name used in rule files.
-func (f *OnFailure) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("onFailure", onFailureNames, text)
-	*f = OnFailure(v)
-	return err
-}
+func (f *OnFailure) UnmarshalText(text []byte) error { return onFailureNames.Parse(text, f) }

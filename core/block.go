@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/argument"
-	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shown"
 )
 
 // Kind is a family of rules.
@@ -27,20 +27,16 @@ const (
 	kinds
 )
 
-var kindNames = []string{"none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier", "custom"}
+var kindNames = shown.NewEnum[Kind]("kind", "none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier", "custom")
 
 // String returns the family's name, as in rule files.
-func (k Kind) String() string { return spec.EnumName("kind", kindNames, uint8(k)) }
+func (k Kind) String() string { return kindNames.Name(k) }
 
 // MarshalText writes the family's name, as in rule files.
-func (k Kind) MarshalText() ([]byte, error) { return spec.MarshalEnum("kind", kindNames, uint8(k)) }
+func (k Kind) MarshalText() ([]byte, error) { return kindNames.Marshal(k) }
 
 // UnmarshalText reads the family's name, as in rule files.
-func (k *Kind) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("kind", kindNames, text)
-	*k = Kind(v)
-	return err
-}
+func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Parse(text, k) }
 
 // ErrBlocked is what every refusal is: errors.Is(err, ErrBlocked).
 var ErrBlocked = errors.New("penstock: blocked")

@@ -95,22 +95,16 @@ const (
 	Unknown           // a slot of the program's own doesn't explain itself
 )
 
-var outcomeNames = []string{"passes", "waits", "refused", "notJudged", "unknown"}
+var outcomeNames = shown.NewEnum[Outcome]("outcome", "passes", "waits", "refused", "notJudged", "unknown")
 
 // String returns the name used in JSON.
-func (o Outcome) String() string { return spec.EnumName("outcome", outcomeNames, uint8(o)) }
+func (o Outcome) String() string { return outcomeNames.Name(o) }
 
 // MarshalText writes the name used in JSON.
-func (o Outcome) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("outcome", outcomeNames, uint8(o))
-}
+func (o Outcome) MarshalText() ([]byte, error) { return outcomeNames.Marshal(o) }
 
 // UnmarshalText reads the name used in JSON.
-func (o *Outcome) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("outcome", outcomeNames, text)
-	*o = Outcome(v)
-	return err
-}
+func (o *Outcome) UnmarshalText(text []byte) error { return outcomeNames.Parse(text, o) }
 
 // Explainer is a [Checker] that can tell what it would make of a call: the rules of every
 // family, and slots of a user's own that want to.

@@ -3,7 +3,7 @@ package flow
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shown"
 )
 
 // Metric is what a threshold counts.
@@ -15,22 +15,16 @@ const (
 	Concurrency               // units in flight: entered, or waiting to, and not exited
 )
 
-var metricNames = []string{"qps", "concurrency"}
+var metricNames = shown.NewEnum[Metric]("metric", "qps", "concurrency")
 
 // String returns the name used in rule files.
-func (m Metric) String() string { return spec.EnumName("metric", metricNames, uint8(m)) }
+func (m Metric) String() string { return metricNames.Name(m) }
 
 // MarshalText writes the name used in rule files.
-func (m Metric) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("metric", metricNames, uint8(m))
-}
+func (m Metric) MarshalText() ([]byte, error) { return metricNames.Marshal(m) }
 
 // UnmarshalText reads the name used in rule files.
-func (m *Metric) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("metric", metricNames, text)
-	*m = Metric(v)
-	return err
-}
+func (m *Metric) UnmarshalText(text []byte) error { return metricNames.Parse(text, m) }
 
 // Relation is whose traffic a rule counts.
 type Relation uint8
@@ -42,22 +36,16 @@ const (
 	Chain                      // the resource's own, as far as it comes in through the context Ref
 )
 
-var relationNames = []string{"direct", "associated", "chain"}
+var relationNames = shown.NewEnum[Relation]("relation", "direct", "associated", "chain")
 
 // String returns the name used in rule files.
-func (r Relation) String() string { return spec.EnumName("relation", relationNames, uint8(r)) }
+func (r Relation) String() string { return relationNames.Name(r) }
 
 // MarshalText writes the name used in rule files.
-func (r Relation) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("relation", relationNames, uint8(r))
-}
+func (r Relation) MarshalText() ([]byte, error) { return relationNames.Marshal(r) }
 
 // UnmarshalText reads the name used in rule files.
-func (r *Relation) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("relation", relationNames, text)
-	*r = Relation(v)
-	return err
-}
+func (r *Relation) UnmarshalText(text []byte) error { return relationNames.Parse(text, r) }
 
 // Behavior is what a call over the limit meets.
 type Behavior uint8
@@ -71,22 +59,16 @@ const (
 	TokenBucket                    // it is refused, but so many may come at once as are in the bucket
 )
 
-var behaviorNames = []string{"reject", "warmUp", "throttle", "warmUpThrottle", "tokenBucket"}
+var behaviorNames = shown.NewEnum[Behavior]("behavior", "reject", "warmUp", "throttle", "warmUpThrottle", "tokenBucket")
 
 // String returns the name used in rule files.
-func (b Behavior) String() string { return spec.EnumName("behavior", behaviorNames, uint8(b)) }
+func (b Behavior) String() string { return behaviorNames.Name(b) }
 
 // MarshalText writes the name used in rule files.
-func (b Behavior) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("behavior", behaviorNames, uint8(b))
-}
+func (b Behavior) MarshalText() ([]byte, error) { return behaviorNames.Marshal(b) }
 
 // UnmarshalText reads the name used in rule files.
-func (b *Behavior) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("behavior", behaviorNames, text)
-	*b = Behavior(v)
-	return err
-}
+func (b *Behavior) UnmarshalText(text []byte) error { return behaviorNames.Parse(text, b) }
 
 func (b Behavior) warmsUp() bool { return b == WarmUp || b == WarmUpThrottle }
 func (b Behavior) queues() bool  { return b == Throttle || b == WarmUpThrottle }
@@ -107,22 +89,16 @@ const (
 	Ring
 )
 
-var windowNames = []string{"strict", "ring"}
+var windowNames = shown.NewEnum[Window]("window", "strict", "ring")
 
 // String returns strict or ring.
-func (w Window) String() string { return spec.EnumName("window", windowNames, uint8(w)) }
+func (w Window) String() string { return windowNames.Name(w) }
 
 // MarshalText writes strict or ring.
-func (w Window) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("window", windowNames, uint8(w))
-}
+func (w Window) MarshalText() ([]byte, error) { return windowNames.Marshal(w) }
 
 // UnmarshalText reads strict or ring.
-func (w *Window) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("window", windowNames, text)
-	*w = Window(v)
-	return err
-}
+func (w *Window) UnmarshalText(text []byte) error { return windowNames.Parse(text, w) }
 
 // Bool is what strict is in a rule file.
 func (w Window) Bool() bool { return w == Strict }

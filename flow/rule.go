@@ -181,17 +181,17 @@ func (r Rule) checkNames() error {
 
 func (r Rule) checkEnums() error {
 	switch {
-	case int(r.Metric) >= len(metricNames):
+	case !metricNames.Has(r.Metric):
 		return spec.BadField("metric", "%d is unknown: use flow.QPS or flow.Concurrency", r.Metric)
-	case int(r.Relation) >= len(relationNames):
+	case !relationNames.Has(r.Relation):
 		return spec.BadField("relation", "%d is unknown: use flow.Direct, flow.Associated or flow.Chain", r.Relation)
-	case int(r.Behavior) >= len(behaviorNames):
+	case !behaviorNames.Has(r.Behavior):
 		return spec.BadField("behavior", "%d is unknown: use flow.Reject, flow.WarmUp, flow.Throttle, flow.WarmUpThrottle or flow.TokenBucket", r.Behavior)
 	case r.Metric == Concurrency && r.Behavior != Reject:
 		return spec.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
 	case r.Relation == Associated && !r.Behavior.windows():
 		return spec.BadField("behavior", "%s does not go with relation associated, whose traffic is another resource's: use reject or warmUp", r.Behavior)
-	case int(r.Window) >= len(windowNames):
+	case !windowNames.Has(r.Window):
 		return spec.BadField("strict", "%d is unknown: use flow.Strict or flow.Ring", r.Window)
 	}
 	return nil

@@ -1,6 +1,6 @@
 package gateway
 
-import "github.com/penstock-go/penstock/core/spec"
+import "github.com/penstock-go/penstock/internal/shown"
 
 // Param is something that a request carries.
 type Param uint8
@@ -15,23 +15,19 @@ const (
 	Cookie                // a cookie
 )
 
-var paramNames = []string{"none", "clientIP", "host", "header", "query", "cookie"}
+var paramNames = shown.NewEnum[Param]("param", "none", "clientIP", "host", "header", "query", "cookie")
 
 // named reports whether there are several of it, with names.
 func (p Param) named() bool { return p == Header || p == Query || p == Cookie }
 
 // String returns the name used in rule files.
-func (p Param) String() string { return spec.EnumName("param", paramNames, uint8(p)) }
+func (p Param) String() string { return paramNames.Name(p) }
 
 // MarshalText writes the name used in rule files.
-func (p Param) MarshalText() ([]byte, error) { return spec.MarshalEnum("param", paramNames, uint8(p)) }
+func (p Param) MarshalText() ([]byte, error) { return paramNames.Marshal(p) }
 
 // UnmarshalText reads the name used in rule files.
-func (p *Param) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("param", paramNames, text)
-	*p = Param(v)
-	return err
-}
+func (p *Param) UnmarshalText(text []byte) error { return paramNames.Parse(text, p) }
 
 // ValueMatch says which values a rule looks at.
 type ValueMatch uint8
@@ -44,19 +40,13 @@ const (
 	Contains                   // those that have it in them
 )
 
-var matchNames = []string{"exact", "prefix", "regex", "contains"}
+var matchNames = shown.NewEnum[ValueMatch]("valueMatch", "exact", "prefix", "regex", "contains")
 
 // String returns the name used in rule files.
-func (m ValueMatch) String() string { return spec.EnumName("valueMatch", matchNames, uint8(m)) }
+func (m ValueMatch) String() string { return matchNames.Name(m) }
 
 // MarshalText writes the name used in rule files.
-func (m ValueMatch) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("valueMatch", matchNames, uint8(m))
-}
+func (m ValueMatch) MarshalText() ([]byte, error) { return matchNames.Marshal(m) }
 
 // UnmarshalText reads the name used in rule files.
-func (m *ValueMatch) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("valueMatch", matchNames, text)
-	*m = ValueMatch(v)
-	return err
-}
+func (m *ValueMatch) UnmarshalText(text []byte) error { return matchNames.Parse(text, m) }

@@ -74,9 +74,9 @@ func (r Rule) Normalized() (Rule, error) {
 		return r, spec.BadField("group", "does not go with route: a rule limits one of them")
 	case r.Route == spec.AnyResource:
 		return r, spec.BadField("route", `is "*": name the route, or write a flow or a hotspot rule for all resources`)
-	case int(r.Param) >= len(paramNames):
+	case !paramNames.Has(r.Param):
 		return r, spec.BadField("param", "%d is unknown: use gateway.None, ClientIP, Host, Header, Query or Cookie", r.Param)
-	case int(r.ValueMatch) >= len(matchNames):
+	case !matchNames.Has(r.ValueMatch):
 		return r, spec.BadField("valueMatch", "%d is unknown: use gateway.Exact, Prefix, Regex or Contains", r.ValueMatch)
 	case r.Param.named() && r.Name == "":
 		return r, spec.BadField("name", "is required: say which %v", r.Param)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shown"
 )
 
 // Metric is what a threshold counts.
@@ -16,22 +16,16 @@ const (
 	Concurrency               // units of a value in flight
 )
 
-var metricNames = []string{"qps", "concurrency"}
+var metricNames = shown.NewEnum[Metric]("metric", "qps", "concurrency")
 
 // String returns the name used in rule files.
-func (m Metric) String() string { return spec.EnumName("metric", metricNames, uint8(m)) }
+func (m Metric) String() string { return metricNames.Name(m) }
 
 // MarshalText writes the name used in rule files.
-func (m Metric) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("metric", metricNames, uint8(m))
-}
+func (m Metric) MarshalText() ([]byte, error) { return metricNames.Marshal(m) }
 
 // UnmarshalText reads the name used in rule files.
-func (m *Metric) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("metric", metricNames, text)
-	*m = Metric(v)
-	return err
-}
+func (m *Metric) UnmarshalText(text []byte) error { return metricNames.Parse(text, m) }
 
 // Behavior is what a call over the limit meets.
 type Behavior uint8
@@ -43,22 +37,16 @@ const (
 	TokenBucket                 // it is refused, but so many may come at once as are in the bucket
 )
 
-var behaviorNames = []string{"reject", "throttle", "tokenBucket"}
+var behaviorNames = shown.NewEnum[Behavior]("behavior", "reject", "throttle", "tokenBucket")
 
 // String returns the name used in rule files.
-func (b Behavior) String() string { return spec.EnumName("behavior", behaviorNames, uint8(b)) }
+func (b Behavior) String() string { return behaviorNames.Name(b) }
 
 // MarshalText writes the name used in rule files.
-func (b Behavior) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("behavior", behaviorNames, uint8(b))
-}
+func (b Behavior) MarshalText() ([]byte, error) { return behaviorNames.Marshal(b) }
 
 // UnmarshalText reads the name used in rule files.
-func (b *Behavior) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("behavior", behaviorNames, text)
-	*b = Behavior(v)
-	return err
-}
+func (b *Behavior) UnmarshalText(text []byte) error { return behaviorNames.Parse(text, b) }
 
 // Index is the place of an argument; see [At]. The zero Index is none.
 type Index struct {

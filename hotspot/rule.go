@@ -165,9 +165,9 @@ func (r Rule) checkNames() error {
 
 func (r Rule) checkEnums() error {
 	switch {
-	case int(r.Metric) >= len(metricNames):
+	case !metricNames.Has(r.Metric):
 		return spec.BadField("metric", "%d is unknown: use hotspot.QPS or hotspot.Concurrency", r.Metric)
-	case int(r.Behavior) >= len(behaviorNames):
+	case !behaviorNames.Has(r.Behavior):
 		return spec.BadField("behavior", "%d is unknown: use hotspot.Reject, hotspot.Throttle or hotspot.TokenBucket", r.Behavior)
 	case r.Metric == Concurrency && r.Behavior != Reject:
 		return spec.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)

@@ -1,6 +1,6 @@
 package inspect
 
-import "github.com/penstock-go/penstock/core/spec"
+import "github.com/penstock-go/penstock/internal/shown"
 
 // NodeKind is what a [Node] stands for.
 type NodeKind uint8
@@ -16,17 +16,13 @@ const (
 	NodeInbound                  // the inbound calls of all resources
 )
 
-var kindNames = []string{"root", "entrance", "call", "resource", "origin", "inbound"}
+var kindNames = shown.NewEnum[NodeKind]("kind", "root", "entrance", "call", "resource", "origin", "inbound")
 
 // String returns the name used in JSON.
-func (k NodeKind) String() string { return spec.EnumName("kind", kindNames, uint8(k)) }
+func (k NodeKind) String() string { return kindNames.Name(k) }
 
 // MarshalText writes the name used in JSON.
-func (k NodeKind) MarshalText() ([]byte, error) { return spec.MarshalEnum("kind", kindNames, uint8(k)) }
+func (k NodeKind) MarshalText() ([]byte, error) { return kindNames.Marshal(k) }
 
 // UnmarshalText reads the name used in JSON.
-func (k *NodeKind) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("kind", kindNames, text)
-	*k = NodeKind(v)
-	return err
-}
+func (k *NodeKind) UnmarshalText(text []byte) error { return kindNames.Parse(text, k) }

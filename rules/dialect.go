@@ -7,7 +7,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shown"
 )
 
 // Dialect is a way to write rules. The same key means different things in different ones
@@ -24,22 +24,16 @@ const (
 	dialects
 )
 
-var dialectNames = []string{"detect", "native", "sentinel-java", "sentinel-go"}
+var dialectNames = shown.NewEnum[Dialect]("dialect", "detect", "native", "sentinel-java", "sentinel-go")
 
 // String returns the name used in rule files.
-func (d Dialect) String() string { return spec.EnumName("dialect", dialectNames, uint8(d)) }
+func (d Dialect) String() string { return dialectNames.Name(d) }
 
 // MarshalText writes the name used in rule files.
-func (d Dialect) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("dialect", dialectNames, uint8(d))
-}
+func (d Dialect) MarshalText() ([]byte, error) { return dialectNames.Marshal(d) }
 
 // UnmarshalText reads the name used in rule files.
-func (d *Dialect) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("dialect", dialectNames, text)
-	*d = Dialect(v)
-	return err
-}
+func (d *Dialect) UnmarshalText(text []byte) error { return dialectNames.Parse(text, d) }
 
 const dialectKey = "dialect"
 

@@ -203,15 +203,15 @@ func byID[R spec.Rule[R]](rules []R) map[string]R {
 func fieldChanges(old, new reflect.Value) []FieldChange {
 	var changes []FieldChange
 	for _, f := range fieldsOf(old.Type()) {
-		if o, n := shown(old.Field(f.index)), shown(new.Field(f.index)); o != n {
+		if o, n := written(old.Field(f.index)), written(new.Field(f.index)); o != n {
 			changes = append(changes, FieldChange{f.key, o, n})
 		}
 	}
 	return changes
 }
 
-// shown returns a value as a rule file would say it, also one that no file can.
-func shown(v reflect.Value) string {
+// written returns a value as a rule file would say it, also one that no file can.
+func written(v reflect.Value) string {
 	if v.IsZero() && v.Kind() == reflect.Struct {
 		return ""
 	}

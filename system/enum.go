@@ -2,7 +2,7 @@ package system
 
 import (
 	"github.com/penstock-go/penstock/core/sampler"
-	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shown"
 )
 
 // Metric is what a rule looks at: its trigger.
@@ -18,25 +18,16 @@ const (
 	QPS                       // inbound units that pass per interval
 )
 
-var metricNames = []string{"none", "load", "cpu", "rt", "concurrency", "qps"}
+var metricNames = shown.NewEnum[Metric]("metric", "none", "load", "cpu", "rt", "concurrency", "qps")
 
 // String returns the name used in rule files.
-func (m Metric) String() string { return spec.EnumName("metric", metricNames, uint8(m)) }
+func (m Metric) String() string { return metricNames.Name(m) }
 
 // MarshalText writes the name used in rule files.
-func (m Metric) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("metric", metricNames, uint8(m))
-}
+func (m Metric) MarshalText() ([]byte, error) { return metricNames.Marshal(m) }
 
 // UnmarshalText reads the name used in rule files.
-func (m *Metric) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("metric", metricNames[1:], text)
-	if err != nil {
-		return err
-	}
-	*m = Metric(v + 1)
-	return nil
-}
+func (m *Metric) UnmarshalText(text []byte) error { return metricNames.ParseFrom(Load, text, m) }
 
 // sampled reports whether the metric is read off the machine.
 func (m Metric) sampled() bool { return m == Load || m == CPU }
@@ -71,19 +62,13 @@ const (
 	Gate
 )
 
-var strategyNames = []string{"steady", "bbr", "gate"}
+var strategyNames = shown.NewEnum[Strategy]("strategy", "steady", "bbr", "gate")
 
 // String returns the name used in rule files.
-func (s Strategy) String() string { return spec.EnumName("strategy", strategyNames, uint8(s)) }
+func (s Strategy) String() string { return strategyNames.Name(s) }
 
 // MarshalText writes the name used in rule files.
-func (s Strategy) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("strategy", strategyNames, uint8(s))
-}
+func (s Strategy) MarshalText() ([]byte, error) { return strategyNames.Marshal(s) }
 
 // UnmarshalText reads the name used in rule files.
-func (s *Strategy) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("strategy", strategyNames, text)
-	*s = Strategy(v)
-	return err
-}
+func (s *Strategy) UnmarshalText(text []byte) error { return strategyNames.Parse(text, s) }

@@ -85,9 +85,9 @@ func (r Rule) checkEnums() error {
 	switch {
 	case r.Metric == None:
 		return spec.BadField("metric", "is required, a rule without a trigger can never act: use load, cpu, rt, concurrency or qps")
-	case int(r.Metric) >= len(metricNames):
+	case !metricNames.Has(r.Metric):
 		return spec.BadField("metric", "%d is unknown: use system.Load, system.CPU, system.RT, system.Concurrency or system.QPS", r.Metric)
-	case int(r.Strategy) >= len(strategyNames):
+	case !strategyNames.Has(r.Strategy):
 		return spec.BadField("strategy", "%d is unknown: use system.Steady, system.BBR or system.Gate", r.Strategy)
 	case r.Mode > spec.Off:
 		return spec.BadField("mode", "%d is unknown: use api.Enforce, api.Shadow or api.Off", r.Mode)

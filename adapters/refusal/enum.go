@@ -1,6 +1,6 @@
 package refusal
 
-import "github.com/penstock-go/penstock/core/spec"
+import "github.com/penstock-go/penstock/internal/shown"
 
 // Reason is why a call did not run.
 type Reason uint8
@@ -14,20 +14,16 @@ const (
 	Invalid        // it names nothing, has a name that is too long, or takes too many units
 )
 
-var reasons = []string{"none", "blocked", "gaveUp", "gone", "invalid"}
+var reasons = shown.NewEnum[Reason]("reason", "none", "blocked", "gaveUp", "gone", "invalid")
 
 // String returns the reason's name.
-func (r Reason) String() string { return spec.EnumName("reason", reasons, uint8(r)) }
+func (r Reason) String() string { return reasons.Name(r) }
 
 // MarshalText writes the reason's name.
-func (r Reason) MarshalText() ([]byte, error) { return spec.MarshalEnum("reason", reasons, uint8(r)) }
+func (r Reason) MarshalText() ([]byte, error) { return reasons.Marshal(r) }
 
 // UnmarshalText reads the reason's name.
-func (r *Reason) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("reason", reasons, text)
-	*r = Reason(v)
-	return err
-}
+func (r *Reason) UnmarshalText(text []byte) error { return reasons.Parse(text, r) }
 
 // Headers is the form in which a refusal tells the limit. Limits tell outsiders what a
 // service can take, so the zero value tells none. Retry-After is told in any case.
@@ -41,17 +37,13 @@ const (
 	XRateLimit         // the same with X- before it
 )
 
-var forms = []string{"none", "draft10", "legacy", "xRateLimit"}
+var forms = shown.NewEnum[Headers]("headers", "none", "draft10", "legacy", "xRateLimit")
 
 // String returns the form's name.
-func (h Headers) String() string { return spec.EnumName("headers", forms, uint8(h)) }
+func (h Headers) String() string { return forms.Name(h) }
 
 // MarshalText writes the form's name.
-func (h Headers) MarshalText() ([]byte, error) { return spec.MarshalEnum("headers", forms, uint8(h)) }
+func (h Headers) MarshalText() ([]byte, error) { return forms.Marshal(h) }
 
 // UnmarshalText reads the form's name.
-func (h *Headers) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("headers", forms, text)
-	*h = Headers(v)
-	return err
-}
+func (h *Headers) UnmarshalText(text []byte) error { return forms.Parse(text, h) }

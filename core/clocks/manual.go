@@ -3,10 +3,11 @@ package clocks
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/shown"
 )
 
 // SleepMode is what a [Manual] does with a caller that wants to wait.
@@ -24,33 +25,16 @@ const (
 	SleepAdvance
 )
 
-var sleepModeNames = []string{"park", "record", "advance"}
+var sleepModeNames = shown.NewEnum[SleepMode]("sleepMode", "park", "record", "advance")
 
 // String returns the name.
-func (m SleepMode) String() string {
-	if int(m) < len(sleepModeNames) {
-		return sleepModeNames[m]
-	}
-	return fmt.Sprintf("sleepMode(%d)", uint8(m))
-}
+func (m SleepMode) String() string { return sleepModeNames.Name(m) }
 
 // MarshalText writes the name.
-func (m SleepMode) MarshalText() ([]byte, error) {
-	if int(m) >= len(sleepModeNames) {
-		return nil, fmt.Errorf("sleepMode %d has no name", uint8(m))
-	}
-	return []byte(sleepModeNames[m]), nil
-}
+func (m SleepMode) MarshalText() ([]byte, error) { return sleepModeNames.Marshal(m) }
 
 // UnmarshalText reads the name.
-func (m *SleepMode) UnmarshalText(text []byte) error {
-	i := slices.Index(sleepModeNames, string(text))
-	if i < 0 {
-		return fmt.Errorf("unknown sleepMode %q: use park, record, advance", text)
-	}
-	*m = SleepMode(i)
-	return nil
-}
+func (m *SleepMode) UnmarshalText(text []byte) error { return sleepModeNames.Parse(text, m) }
 
 // Manual is a clock for tests: it stands still until it is told to move, so
 // that rules that act over minutes are tested in microseconds. It goes from the year 1900

@@ -1,5 +1,7 @@
 package spec
 
+import "github.com/penstock-go/penstock/internal/shown"
+
 // Match says how a rule's Resource names resources. The zero value is [MatchExact].
 type Match uint8
 
@@ -15,17 +17,13 @@ const (
 // about which is enforced. Its Match is [MatchExact].
 const AnyResource = "*"
 
-var matchNames = []string{"exact", "regex", "prefix", "path"}
+var matchNames = shown.NewEnum[Match]("match", "exact", "regex", "prefix", "path")
 
 // String returns the name used in rule files.
-func (m Match) String() string { return EnumName("match", matchNames, uint8(m)) }
+func (m Match) String() string { return matchNames.Name(m) }
 
 // MarshalText writes the name used in rule files.
-func (m Match) MarshalText() ([]byte, error) { return MarshalEnum("match", matchNames, uint8(m)) }
+func (m Match) MarshalText() ([]byte, error) { return matchNames.Marshal(m) }
 
 // UnmarshalText reads the name used in rule files.
-func (m *Match) UnmarshalText(text []byte) error {
-	v, err := ParseEnum("match", matchNames, text)
-	*m = Match(v)
-	return err
-}
+func (m *Match) UnmarshalText(text []byte) error { return matchNames.Parse(text, m) }

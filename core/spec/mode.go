@@ -1,5 +1,7 @@
 package spec
 
+import "github.com/penstock-go/penstock/internal/shown"
+
 // Mode says what a rule's verdict does. The zero value is [Enforce].
 type Mode uint8
 
@@ -10,17 +12,13 @@ const (
 	Off                 // the rule is kept but not asked
 )
 
-var modeNames = []string{"enforce", "shadow", "off"}
+var modeNames = shown.NewEnum[Mode]("mode", "enforce", "shadow", "off")
 
 // String returns the name used in rule files.
-func (m Mode) String() string { return EnumName("mode", modeNames, uint8(m)) }
+func (m Mode) String() string { return modeNames.Name(m) }
 
 // MarshalText writes the name used in rule files.
-func (m Mode) MarshalText() ([]byte, error) { return MarshalEnum("mode", modeNames, uint8(m)) }
+func (m Mode) MarshalText() ([]byte, error) { return modeNames.Marshal(m) }
 
 // UnmarshalText reads the name used in rule files.
-func (m *Mode) UnmarshalText(text []byte) error {
-	v, err := ParseEnum("mode", modeNames, text)
-	*m = Mode(v)
-	return err
-}
+func (m *Mode) UnmarshalText(text []byte) error { return modeNames.Parse(text, m) }

@@ -1,6 +1,6 @@
 // Package shown makes text of names that may come from outside, for people: in a tree
 // and in a log. Whatever a name holds, it stays on one line, steers no terminal and is
-// no longer than it may be.
+// no longer than it may be. [Enum] is the names that the values of a type have in files and in JSON.
 package shown
 
 import (

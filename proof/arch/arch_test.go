@@ -23,18 +23,18 @@ const public = "api inspect metriclog rules rules/lint gateway sources/httpsourc
 var layers = []layer{
 	{"internal/shared", ""},  // sync and sync/atomic, or what schedule tests put in their place
 	{"internal/lending", ""}, // when counters lend to lanes, and how much
-	{"internal/shown", ""},   // names and numbers as text, for people
+	{"internal/shown", ""},   // names and numbers as text, for people and in files
 
 	{"stat", "internal/lending internal/shared"},
 	{"host", ""}, // what the files of the system tell of it
 	{"node", "internal/shared stat"},
-	{"core/clocks", "internal/shared stat"},                   // what an engine tells the time by
-	{"core/argument", ""},                                     // what the arguments of calls are worth
-	{"core/pattern", ""},                                      // the expressions that match names, and what they may cost
-	{"core/spec", "core/pattern"},                             // what rules of all families have in common as they are written
-	{"core/sampler", "internal/shared host"},                  // the machine, read as long as a rule goes by it
-	{"cluster", "internal/shared core/clocks core/spec stat"}, // limits that several processes share
-	{"cluster/storetest", "cluster stat"},                     // the cases that stores are held to
+	{"core/clocks", "internal/shared internal/shown stat"}, // what an engine tells the time by
+	{"core/argument", ""},                                                    // what the arguments of calls are worth
+	{"core/pattern", ""},                                                     // the expressions that match names, and what they may cost
+	{"core/spec", "internal/shown core/pattern"},                             // what rules of all families have in common as they are written
+	{"core/sampler", "internal/shared host"},                                 // the machine, read as long as a rule goes by it
+	{"cluster", "internal/shared internal/shown core/clocks core/spec stat"}, // limits that several processes share
+	{"cluster/storetest", "cluster stat"},                                    // the cases that stores are held to
 	{"core", "cluster internal/shared internal/shown node stat host core/clocks core/argument core/pattern core/spec core/sampler"},
 	{"core/family", "cluster core core/pattern core/spec node stat"}, // which rules apply, and what they hold
 
@@ -45,16 +45,16 @@ var layers = []layer{
 	{"outlier", "internal/shared internal/shown core core/family core/spec node stat breaker"},
 	{"hotspot", "cluster internal/shared internal/shown core core/family core/spec core/argument node stat"},
 	{"system", "internal/shared internal/shown core core/family core/sampler core/pattern core/spec node stat"},
-	{"authority", "internal/shared core core/family core/spec node stat"},
+	{"authority", "internal/shared internal/shown core core/family core/spec node stat"},
 
-	{"gateway", "core core/pattern core/spec flow hotspot"}, // groups of paths, and rules that become those of families
+	{"gateway", "internal/shown core core/pattern core/spec flow hotspot"}, // groups of paths, and rules that become those of families
 
 	{"internal/sentinel", "cluster core/spec stat gateway " + families}, // the rules of both Sentinels, and what they are here
 
 	{"slots", "core node stat"},
-	{"rules", "internal/sentinel cluster core core/pattern core/spec gateway " + families},
+	{"rules", "internal/sentinel internal/shown cluster core core/pattern core/spec gateway " + families},
 
-	{"rules/lint", "rules core core/pattern core/spec " + families},
+	{"rules/lint", "internal/shown rules core core/pattern core/spec " + families},
 	{"rules/internal/schemagen", "rules core/argument core/pattern core/spec stat gateway " + families}, // writes the schema that rules embeds
 
 	{"sources/httpsource", "rules"}, // rules from a server of HTTP
@@ -66,7 +66,7 @@ var layers = []layer{
 	{"transport/sentinel", public + " internal/sentinel internal/shown"},                           // the command API of Sentinel
 	{"console", "internal/shown api inspect rules breaker core core/argument core/spec node stat"}, // the dashboard and its API
 
-	{"adapters/refusal", public},                                                                   // how a refusal is told
+	{"adapters/refusal", public + " internal/shown"},                                               // how a refusal is told
 	{"adapters/internal/response", ""},                                                             // responses that are none of net/http
 	{"adapters/nethttp", public + " adapters/refusal adapters/internal/response"},                  // guards handlers of net/http
 	{"adapters/internal/rpc", public + " adapters/refusal"},                                        // guards remote procedure calls

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shown"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -32,22 +32,16 @@ const (
 	Notice                  // it happens, and surprises many
 )
 
-var severityNames = []string{"warning", "notice"}
+var severityNames = shown.NewEnum[Severity]("severity", "warning", "notice")
 
 // String returns the severity's name.
-func (s Severity) String() string { return spec.EnumName("severity", severityNames, uint8(s)) }
+func (s Severity) String() string { return severityNames.Name(s) }
 
 // MarshalText writes the severity's name.
-func (s Severity) MarshalText() ([]byte, error) {
-	return spec.MarshalEnum("severity", severityNames, uint8(s))
-}
+func (s Severity) MarshalText() ([]byte, error) { return severityNames.Marshal(s) }
 
 // UnmarshalText reads the severity's name.
-func (s *Severity) UnmarshalText(text []byte) error {
-	v, err := spec.ParseEnum("severity", severityNames, text)
-	*s = Severity(v)
-	return err
-}
+func (s *Severity) UnmarshalText(text []byte) error { return severityNames.Parse(text, s) }
 
 // Finding is something about a rule that its author may not know.
 type Finding struct {

@@ -1,0 +1,50 @@
+package shown
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Enum is the names of the values of an enumeration, from 0 on in their order.
+type Enum[E ~uint8] struct {
+	kind  string // what errors call it
+	names []string
+}
+
+// NewEnum returns the names of the values of E, of which errors speak as kind.
+func NewEnum[E ~uint8](kind string, names ...string) Enum[E] { return Enum[E]{kind, names} }
+
+// Has reports whether a value has a name.
+func (e Enum[E]) Has(v E) bool { return int(v) < len(e.names) }
+
+// Name returns the name of a value, and for one without a name something like "mode(7)".
+func (e Enum[E]) Name(v E) string {
+	if !e.Has(v) {
+		return fmt.Sprintf("%s(%d)", e.kind, uint8(v))
+	}
+	return e.names[v]
+}
+
+// Marshal returns the name of a value, or an error for one without a name.
+func (e Enum[E]) Marshal(v E) ([]byte, error) {
+	if !e.Has(v) {
+		return nil, fmt.Errorf("%s %d has no name", e.kind, uint8(v))
+	}
+	return []byte(e.names[v]), nil
+}
+
+// Parse sets v to the value whose name is text, or else to 0; the error lists the names.
+func (e Enum[E]) Parse(text []byte, v *E) error { return e.ParseFrom(0, text, v) }
+
+// ParseFrom is Parse for the values from least on.
+func (e Enum[E]) ParseFrom(least E, text []byte, v *E) error {
+	names := e.names[least:]
+	i := slices.Index(names, string(text))
+	if i < 0 {
+		*v = 0
+		return fmt.Errorf("unknown %s %q: use %s", e.kind, text, strings.Join(names, ", "))
+	}
+	*v = least + E(i)
+	return nil
+}
