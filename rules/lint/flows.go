@@ -77,7 +77,7 @@ func (l *linter) waits(family string, i int, queues bool, maxWait, distance time
 	case maxWait < distance:
 		l.add("PN011", Warning, family, i, "maxWait", "nobody ever waits: the next turn is %v away, and maxWait is %v; make maxWait longer, or reject", distance, maxWait)
 	case timeout > 0 && maxWait > timeout:
-		l.add("PN006", Warning, family, i, "maxWait", "calls wait for up to %v, and callers for %v: whoever waits longer works for nobody; make maxWait shorter", maxWait, timeout)
+		l.add("PN006", Warning, family, i, "maxWait", "calls wait for up to %v, but their callers give up after %v: make maxWait shorter", maxWait, timeout)
 	}
 }
 

@@ -141,7 +141,7 @@ func (l *linter) isolations() {
 			continue
 		}
 		if timeout := l.opts.CallerTimeout; timeout > 0 && r.MaxWait > timeout {
-			l.add("PN006", Warning, family, i, "maxWait", "calls wait for up to %v, and callers for %v: whoever waits longer works for nobody; make maxWait shorter", r.MaxWait, timeout)
+			l.add("PN006", Warning, family, i, "maxWait", "calls wait for up to %v, but their callers give up after %v: make maxWait shorter", r.MaxWait, timeout)
 		}
 		if !r.Info().Named() {
 			continue
