@@ -53,6 +53,15 @@ func notUnderRace(t *testing.T) {
 	}
 }
 
+// allocatesNothing runs f so many times, and once before. Where allocations can't be told (see notUnderRace) the
+// test goes on with what f did.
+func allocatesNothing(t *testing.T, runs int, f func()) {
+	t.Helper()
+	if n := testing.AllocsPerRun(runs, f); !raceDetector {
+		assert.Zero(t, n)
+	}
+}
+
 // Passing and blocking allocate nothing, whatever the behavior, as long as nobody
 // waits.
 func TestNoAllocations(t *testing.T) {

@@ -359,11 +359,11 @@ func TestASharedLimitAllocatesNothing(t *testing.T) {
 		f.pour(500)
 		f.clock.Advance(5 * time.Millisecond)
 	}
-	assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(f.guards[0]) }))
+	allocatesNothing(t, 100, func() { f.call(f.guards[0]) })
 	rule.Threshold = 10
 	f = newFleet(t, 1, rule)
 	f.pour(100)
-	assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(f.guards[0]) }))
+	allocatesNothing(t, 100, func() { f.call(f.guards[0]) })
 }
 
 // Explain says what is at hand, and leaves no trace.

@@ -357,14 +357,14 @@ func TestSharedTurnsAndPermitsAllocateNothing(t *testing.T) {
 	for range 50_000 { // until leases are as large as the demand
 		next()
 	}
-	assert.Zero(t, testing.AllocsPerRun(1000, next))
+	allocatesNothing(t, 1000, next)
 
 	forPermits(t, func(t *testing.T, set permitSets) {
 		f := newFleetOf(t, 1, set(10, cluster.Closed, api.Enforce))
 		exitAll(f.open(f.guards[0], 5))
-		assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(f.guards[0]) }))
+		allocatesNothing(t, 100, func() { f.call(f.guards[0]) })
 		all := f.open(f.guards[0], 10)
-		assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(f.guards[0]) }))
+		allocatesNothing(t, 100, func() { f.call(f.guards[0]) })
 		exitAll(all)
 	})
 }

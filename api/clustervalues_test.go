@@ -155,7 +155,7 @@ func TestFiguresOfSharedValues(t *testing.T) {
 	assert.Contains(t, f.line("users"), "store up")
 	assert.Contains(t, f.line("users"), `hottest "ann" (20 passed`)
 	ann := []api.Option{api.Param("user", "ann")}
-	assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(g, ann...) }))
+	allocatesNothing(t, 100, func() { f.call(g, ann...) })
 
 	figures = g.Engine().Rules().RuleFigures()[0].Details.(hotspot.Figures)
 	x, err := g.Explain(t.Context(), "orders", ann...)
@@ -173,7 +173,7 @@ func TestFiguresOfSharedValues(t *testing.T) {
 		f.of(g, "ann", 500)
 		f.clock.Advance(5 * time.Millisecond)
 	}
-	assert.Zero(t, testing.AllocsPerRun(100, func() { f.call(g, ann...) }))
+	allocatesNothing(t, 100, func() { f.call(g, ann...) })
 }
 
 // A new threshold holds at once, and what was admitted counts on; in shadow mode no call is kept out or waits.
