@@ -21,8 +21,8 @@ var SecondWindow = stat.Shape{Interval: time.Second, Buckets: 2}
 // JavaColdFactor divides the threshold of a cold resource.
 const JavaColdFactor = 3
 
-// everyCaller is what limitApp says where no caller is meant.
-const everyCaller = flow.OriginDefault
+// EveryCaller is what limitApp says where no caller is meant.
+const EveryCaller = flow.OriginDefault
 
 func errCluster(on bool) error {
 	if !on {
@@ -52,16 +52,18 @@ type JavaFlow struct {
 // JavaFlowUnset is what Java takes where a file says nothing.
 var JavaFlowUnset = JavaFlow{Grade: 1, WarmUpPeriodSec: 10, MaxQueueingTimeMs: 500}
 
+// What the numbers of a FlowRule stand for.
 var (
-	javaMetrics   = []flow.Metric{flow.Concurrency, flow.QPS}
-	javaRelations = []flow.Relation{flow.Direct, flow.Associated, flow.Chain}
-	javaBehaviors = []flow.Behavior{flow.Reject, flow.WarmUp, flow.Throttle, flow.WarmUpThrottle}
+	JavaMetrics   = []flow.Metric{flow.Concurrency, flow.QPS}
+	JavaRelations = []flow.Relation{flow.Direct, flow.Associated, flow.Chain}
+	JavaBehaviors = []flow.Behavior{flow.Reject, flow.WarmUp, flow.Throttle, flow.WarmUpThrottle}
 )
 
 // Queues reports whether the rule makes calls wait, if it is about their rate.
 func (r JavaFlow) Queues() bool { return r.ControlBehavior == 2 || r.ControlBehavior == 3 }
 
-func (r JavaFlow) warmsUp() bool { return r.ControlBehavior == 1 || r.ControlBehavior == 3 }
+// WarmsUp reports whether the rule warms up, if it is about the rate of calls.
+func (r JavaFlow) WarmsUp() bool { return r.ControlBehavior == 1 || r.ControlBehavior == 3 }
 
 // Check says why Java drops the rule. Of one on calls in flight it looks at neither the strategy
 // nor the behavior.
@@ -72,7 +74,7 @@ func (r JavaFlow) Check() error {
 	f.bad(!(r.Count >= 0), "count", "is %v: use a number from 0 on", r.Count)
 	f.bad(r.Grade != 0 && r.Grade != 1, "grade", "is %d: use 1 for calls per second, or 0 for calls in flight", r.Grade)
 	f.bad(rate && r.Strategy != 0 && blank(r.RefResource), "refResource", "is required by strategy %d", r.Strategy)
-	f.bad(rate && r.warmsUp() && r.WarmUpPeriodSec <= 0, "warmUpPeriodSec", "is %d: use a number of seconds from 1 on", r.WarmUpPeriodSec)
+	f.bad(rate && r.WarmsUp() && r.WarmUpPeriodSec <= 0, "warmUpPeriodSec", "is %d: use a number of seconds from 1 on", r.WarmUpPeriodSec)
 	f.bad(rate && r.Queues() && r.MaxQueueingTimeMs <= 0, "maxQueueingTimeMs", "is %d: use a number of milliseconds from 1 on", r.MaxQueueingTimeMs)
 	return f.err
 }
@@ -101,13 +103,13 @@ func (r JavaFlow) In(shape stat.Shape, coldFactor int) (n flow.Rule, err error) 
 		}
 		shape.Interval, shape.Buckets = r.ClusterConfig.window()
 	}
-	if !blank(r.LimitApp) && r.LimitApp != everyCaller {
+	if !blank(r.LimitApp) && r.LimitApp != EveryCaller {
 		n.Origin = r.LimitApp
 	}
-	if n.Metric, err = meaning("grade", r.Grade, javaMetrics); err != nil {
+	if n.Metric, err = meaning("grade", r.Grade, JavaMetrics); err != nil {
 		return n, err
 	}
-	if n.Relation, err = meaning("strategy", r.Strategy, javaRelations); err != nil {
+	if n.Relation, err = meaning("strategy", r.Strategy, JavaRelations); err != nil {
 		return n, err
 	}
 	if n.Relation != flow.Direct {
@@ -116,7 +118,7 @@ func (r JavaFlow) In(shape stat.Shape, coldFactor int) (n flow.Rule, err error) 
 	if n.Metric == flow.Concurrency {
 		return n, nil
 	}
-	if n.Behavior, err = meaning("controlBehavior", r.ControlBehavior, javaBehaviors); err != nil {
+	if n.Behavior, err = meaning("controlBehavior", r.ControlBehavior, JavaBehaviors); err != nil {
 		return n, err
 	}
 	if r.Queues() {
@@ -125,7 +127,7 @@ func (r JavaFlow) In(shape stat.Shape, coldFactor int) (n flow.Rule, err error) 
 		n.Interval, n.Buckets, n.Window = unlessDefault(shape.Interval), shape.Buckets, flow.Ring
 		n.Threshold = r.Count * shape.Interval.Seconds()
 	}
-	if r.warmsUp() {
+	if r.WarmsUp() {
 		n.WarmUpPeriod = period(r.WarmUpPeriodSec, time.Second)
 		n.ColdFactor = coldFactor
 	}
@@ -149,7 +151,8 @@ type JavaBreaker struct {
 // JavaBreakerUnset is what Java takes where a file says nothing.
 var JavaBreakerUnset = JavaBreaker{SlowRatioThreshold: 1, MinRequestAmount: 5, StatIntervalMs: 1000}
 
-var javaStrategies = []breaker.Strategy{breaker.SlowRatio, breaker.ErrorRatio, breaker.ErrorCount}
+// JavaStrategies are what the numbers of a DegradeRule stand for.
+var JavaStrategies = []breaker.Strategy{breaker.SlowRatio, breaker.ErrorRatio, breaker.ErrorCount}
 
 // Check says why Java drops the rule.
 func (r JavaBreaker) Check() error {
@@ -177,7 +180,7 @@ func (r JavaBreaker) Native() (rules []breaker.Rule, warnings []Warning, err err
 	}
 	n.ProbeTimeout = probeTimeout(n.Recovery)
 	above := func(ratio float64) float64 { return math.Nextafter(ratio, 2) }
-	if n.Strategy, err = meaning("grade", r.Grade, javaStrategies); err != nil {
+	if n.Strategy, err = meaning("grade", r.Grade, JavaStrategies); err != nil {
 		return nil, nil, err
 	}
 	switch n.Strategy {
@@ -199,7 +202,7 @@ func (r JavaBreaker) Native() (rules []breaker.Rule, warnings []Warning, err err
 
 // noCallers warns of a caller that is named where Sentinel doesn't look.
 func noCallers(limitApp string) []Warning {
-	if blank(limitApp) || limitApp == everyCaller {
+	if blank(limitApp) || limitApp == EveryCaller {
 		return nil
 	}
 	return []Warning{{"no-callers", "limitApp", "is left out: the rule is for all callers, as in Sentinel, which doesn't read it in rules of this kind"}}
@@ -291,7 +294,8 @@ type JavaAuthority struct {
 	Strategy int    `yaml:"strategy,omitempty"` // 0 these only, 1 all but these
 }
 
-var javaLists = []authority.List{authority.Allow, authority.Deny}
+// JavaLists are what the numbers of an AuthorityRule stand for.
+var JavaLists = []authority.List{authority.Allow, authority.Deny}
 
 // Check says why Java drops the rule.
 func (r JavaAuthority) Check() error {
@@ -304,7 +308,7 @@ func (r JavaAuthority) Check() error {
 // Native is the rule in our terms: callers without an origin pass, and the blanks around a name
 // don't belong to it.
 func (r JavaAuthority) Native() ([]authority.Rule, []Warning, error) {
-	list, err := meaning("strategy", r.Strategy, javaLists)
+	list, err := meaning("strategy", r.Strategy, JavaLists)
 	n := authority.Rule{
 		ID: string(r.ID), Resource: r.Resource, Match: matchOf(r.Regex), List: list, AllowAnonymous: list == authority.Allow,
 	}

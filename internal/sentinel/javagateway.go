@@ -72,7 +72,7 @@ func (r JavaGateway) Native() (rules []gateway.Rule, warnings []Warning, err err
 	default:
 		return nil, nil, spec.BadField("resourceMode", "is %d: use 0 for a route, or 1 for an API group", r.ResourceMode)
 	}
-	if n.Metric, err = meaning("grade", r.Grade, javaHotspotMetrics); err != nil {
+	if n.Metric, err = meaning("grade", r.Grade, JavaHotspotMetrics); err != nil {
 		return nil, nil, err
 	}
 	if p := r.ParamItem; p != nil {
@@ -85,7 +85,7 @@ func (r JavaGateway) Native() (rules []gateway.Rule, warnings []Warning, err err
 	if n.Metric == hotspot.QPS {
 		n.Interval = unlessDefault(period(r.IntervalSec, time.Second))
 		switch {
-		case r.ControlBehavior == javaThrottle:
+		case r.ControlBehavior == JavaThrottle:
 			n.Behavior, n.MaxWait = hotspot.Throttle, patience(r.MaxQueueingTimeoutMs)
 		case n.Param == gateway.None && r.Burst > 0 && n.Threshold >= 1:
 			// Java fills a bucket of as many as both; ours has room for one more than its burst.
@@ -93,7 +93,7 @@ func (r JavaGateway) Native() (rules []gateway.Rule, warnings []Warning, err err
 		case n.Param != gateway.None:
 			n.Burst = r.Burst
 		}
-		if r.ControlBehavior != 0 && r.ControlBehavior != javaThrottle {
+		if r.ControlBehavior != 0 && r.ControlBehavior != JavaThrottle {
 			warnings = append(warnings, noWarmUp())
 		}
 	}

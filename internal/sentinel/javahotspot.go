@@ -38,9 +38,11 @@ type JavaItem struct {
 // JavaHotspotUnset is what Java takes where a file says nothing.
 var JavaHotspotUnset = JavaHotspot{Grade: 1, DurationInSec: 1}
 
-var javaHotspotMetrics = []hotspot.Metric{hotspot.Concurrency, hotspot.QPS}
+// JavaHotspotMetrics are what the grades of a ParamFlowRule stand for.
+var JavaHotspotMetrics = []hotspot.Metric{hotspot.Concurrency, hotspot.QPS}
 
-const javaThrottle = 2
+// JavaThrottle is the ControlBehavior of one that makes calls wait.
+const JavaThrottle = 2
 
 // Check says why Java drops the rule.
 func (r JavaHotspot) Check() error {
@@ -63,13 +65,13 @@ func (r JavaHotspot) Native() (rules []hotspot.Rule, warnings []Warning, err err
 		}
 	}
 	warnings = fraction(r.Count)
-	if n.Metric, err = meaning("grade", r.Grade, javaHotspotMetrics); err != nil {
+	if n.Metric, err = meaning("grade", r.Grade, JavaHotspotMetrics); err != nil {
 		return nil, nil, err
 	}
 	if n.Metric == hotspot.QPS {
 		n.Interval = unlessDefault(period(r.DurationInSec, time.Second))
 		switch r.ControlBehavior {
-		case javaThrottle:
+		case JavaThrottle:
 			n.Behavior, n.MaxWait = hotspot.Throttle, patience(r.MaxQueueingTimeMs)
 		default:
 			n.Burst = r.BurstCount

@@ -25,17 +25,18 @@ import (
 type family interface {
 	// write returns those of the rules that Sentinel has too, as a JSON array.
 	write(rules.Set) string
-	// push returns mine with its family as a dashboard wants it that was shown all, see
-	// sentinel.JavaWriter.Push. mine are rules among all.
+	// push returns mine with its family as a dashboard wants it that was shown all, see merge.
+	// mine are rules among all.
 	push(mine, all, pushed rules.Set) (rules.Set, error)
 }
 
-// familyOf is one family.
-type familyOf[R spec.Rule[R]] struct {
+// familyOf is one family, with the rules R, which Java has as J.
+type familyOf[J javaRule[R], R spec.Rule[R]] struct {
 	kind       core.Kind
 	in         func(*rules.Set) *[]R
 	normalized func(R) (R, error)
-	writer     sentinel.JavaWriter[R]
+	said       func(R) J          // the rule as Java says it, as far as it can
+	keep       func(new, old R) R // new, with what Java can't say as old has it
 }
 
 func normalFlow(r flow.Rule) (flow.Rule, error) { return r.Normalized(sentinel.JavaColdFactor) }
@@ -46,17 +47,31 @@ const hotType = "paramFlow"
 
 // families are the families by the type that commands ask for, in lower case.
 var families = map[string]family{
-	"flow":      familyOf[flow.Rule]{core.KindFlow, func(s *rules.Set) *[]flow.Rule { return &s.Flow }, normalFlow, sentinel.JavaFlows},
-	"degrade":   familyOf[breaker.Rule]{core.KindBreaker, func(s *rules.Set) *[]breaker.Rule { return &s.Breaker }, breaker.Rule.Normalized, sentinel.JavaBreakers},
-	"system":    familyOf[system.Rule]{core.KindSystem, func(s *rules.Set) *[]system.Rule { return &s.System }, system.Rule.Normalized, sentinel.JavaSystems},
-	"authority": familyOf[authority.Rule]{core.KindAuthority, func(s *rules.Set) *[]authority.Rule { return &s.Authority }, authority.Rule.Normalized, sentinel.JavaAuthorities},
+	"flow":      flowFamily,
+	"degrade":   breakerFamily,
+	"system":    systemFamily,
+	"authority": authorityFamily,
 }
 
-var hotFamily = familyOf[hotspot.Rule]{core.KindHotspot, func(s *rules.Set) *[]hotspot.Rule { return &s.Hotspot }, hotspot.Rule.Normalized, sentinel.JavaHotspots}
+var (
+	flowFamily = familyOf[sentinel.JavaFlow, flow.Rule]{
+		core.KindFlow, func(s *rules.Set) *[]flow.Rule { return &s.Flow }, normalFlow, saidFlow, keepFlow,
+	}
+	breakerFamily = familyOf[sentinel.JavaBreaker, breaker.Rule]{
+		core.KindBreaker, func(s *rules.Set) *[]breaker.Rule { return &s.Breaker }, breaker.Rule.Normalized, saidBreaker, keepBreaker,
+	}
+	systemFamily = familyOf[sentinel.JavaSystem, system.Rule]{
+		core.KindSystem, func(s *rules.Set) *[]system.Rule { return &s.System }, system.Rule.Normalized, saidSystem, keepSystem,
+	}
+	authorityFamily = familyOf[sentinel.JavaAuthority, authority.Rule]{
+		core.KindAuthority, func(s *rules.Set) *[]authority.Rule { return &s.Authority }, authority.Rule.Normalized, saidAuthority, keepAuthority,
+	}
+	hotFamily = familyOf[sentinel.JavaHotspot, hotspot.Rule]{
+		core.KindHotspot, func(s *rules.Set) *[]hotspot.Rule { return &s.Hotspot }, hotspot.Rule.Normalized, saidHotspot, keepHotspot,
+	}
+)
 
-func (f familyOf[R]) write(set rules.Set) string { return f.writer.WriteAll(*f.in(&set)) }
-
-func (f familyOf[R]) push(mine, all, pushed rules.Set) (rules.Set, error) {
+func (f familyOf[J, R]) push(mine, all, pushed rules.Set) (rules.Set, error) {
 	full, err := spec.Normalize(f.kind, *f.in(&mine), f.normalized)
 	if err != nil {
 		return mine, err
@@ -67,7 +82,7 @@ func (f familyOf[R]) push(mine, all, pushed rules.Set) (rules.Set, error) {
 			others = append(others, r)
 		}
 	}
-	list, fixed := f.writer.Push(full, others, *f.in(&pushed))
+	list, fixed := f.merge(full, others, *f.in(&pushed))
 	if fixed != nil {
 		return mine, &fixedError{f.kind, (*fixed).Info().ID}
 	}

@@ -1,4 +1,4 @@
-package sentinel_test
+package sentinel
 
 import (
 	"encoding/json"
@@ -43,7 +43,7 @@ func TestJavaWriter(t *testing.T) {
 		{flow.Rule{Resource: "a", Threshold: 100, Behavior: flow.WarmUp, ColdFactor: 5}, ""},
 	}
 	for i, c := range flows {
-		writes(t, fmt.Sprint("flow ", i), sentinel.JavaFlows, c.rule, c.want)
+		writes(t, fmt.Sprint("flow ", i), flowFamily, c.rule, c.want)
 	}
 	breakerJSON := func(grade int, count, ratio float64) string {
 		return fmt.Sprintf(`{"resource":"a","limitApp":"default","regex":false,"grade":%d,"count":%v,"slowRatioThreshold":%v,"timeWindow":5,"minRequestAmount":5,"statIntervalMs":10000}`, grade, count, ratio)
@@ -65,7 +65,7 @@ func TestJavaWriter(t *testing.T) {
 		{breaker.Rule{Resource: "a", Threshold: 0.5, Ramp: time.Second}, ""},
 	}
 	for i, c := range breakers {
-		writes(t, fmt.Sprint("breaker ", i), sentinel.JavaBreakers, c.rule, c.want)
+		writes(t, fmt.Sprint("breaker ", i), breakerFamily, c.rule, c.want)
 	}
 	hotspots := []struct {
 		rule hotspot.Rule
@@ -86,7 +86,7 @@ func TestJavaWriter(t *testing.T) {
 		{hotspot.Rule{Resource: "a", Index: hotspot.At(0), Threshold: 5, Exceptions: []hotspot.Exception{{Value: hotspot.ValueOf("x"), Threshold: 0.5}}}, ""},
 	}
 	for i, c := range hotspots {
-		writes(t, fmt.Sprint("hotspot ", i), sentinel.JavaHotspots, c.rule, c.want)
+		writes(t, fmt.Sprint("hotspot ", i), hotFamily, c.rule, c.want)
 	}
 	systemJSON := func(load, cpu, qps, rt, threads float64) string {
 		return fmt.Sprintf(`{"highestSystemLoad":%v,"highestCpuUsage":%v,"qps":%v,"avgRt":%v,"maxThread":%v}`, load, cpu, qps, rt, threads)
@@ -103,7 +103,7 @@ func TestJavaWriter(t *testing.T) {
 		{system.Rule{Metric: system.QPS, Threshold: 100, Interval: time.Minute}, ""},
 	}
 	for i, c := range systems {
-		writes(t, fmt.Sprint("system ", i), sentinel.JavaSystems, c.rule, c.want)
+		writes(t, fmt.Sprint("system ", i), systemFamily, c.rule, c.want)
 	}
 	authorities := []struct {
 		rule authority.Rule
@@ -115,13 +115,13 @@ func TestJavaWriter(t *testing.T) {
 		{authority.Rule{Resource: "a", Origins: []string{"x,y"}, List: authority.Deny}, ""},
 	}
 	for i, c := range authorities {
-		writes(t, fmt.Sprint("authority ", i), sentinel.JavaAuthorities, c.rule, c.want)
+		writes(t, fmt.Sprint("authority ", i), authorityFamily, c.rule, c.want)
 	}
 }
 
-func writes[R spec.Rule[R]](t *testing.T, name string, w sentinel.JavaWriter[R], rule R, want string) {
+func writes[J javaRule[R], R spec.Rule[R]](t *testing.T, name string, f familyOf[J, R], rule R, want string) {
 	t.Helper()
-	got, ok := w.Write(rule)
+	got, ok := f.object(rule)
 	assert.Equal(t, want != "", ok, name)
 	assert.Equal(t, want, got, name)
 	if ok {
@@ -171,7 +171,7 @@ func TestJavaPush(t *testing.T) {
 		return all
 	}
 	for _, c := range rows {
-		got, refused := sentinel.JavaFlows.Push(full(c.mine), full(c.others), c.pushed)
+		got, refused := flowFamily.merge(full(c.mine), full(c.others), c.pushed)
 		if c.refused != "" {
 			require.NotNil(t, refused, c.name)
 			assert.Equal(t, c.refused, refused.ID, c.name)
@@ -189,7 +189,7 @@ func TestJavaPushAndShow(t *testing.T) {
 		java.Resource, java.Grade, java.Count, java.TimeWindow = "a", 1, count, 10
 		rules, _, err := java.Native()
 		require.NoError(t, err)
-		shown, ok := sentinel.JavaBreakers.Write(rules[0])
+		shown, ok := breakerFamily.object(rules[0])
 		require.True(t, ok)
 		var back struct{ Count float64 }
 		require.NoError(t, json.Unmarshal([]byte(shown), &back))

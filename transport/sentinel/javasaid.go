@@ -1,0 +1,176 @@
+package sentinel
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/sentinel"
+	"github.com/penstock-go/penstock/system"
+)
+
+// A value that is in no list of meanings is -1, and refused when it is read.
+
+func saidFlow(r flow.Rule) sentinel.JavaFlow {
+	j := sentinel.JavaFlowUnset
+	j.Resource, j.LimitApp, j.Regex = r.Resource, r.Origin, r.Match == spec.MatchRegex
+	j.Grade, j.Count = slices.Index(sentinel.JavaMetrics, r.Metric), r.Threshold
+	j.Strategy, j.RefResource = slices.Index(sentinel.JavaRelations, r.Relation), r.Ref
+	if r.Metric == flow.Concurrency {
+		return j
+	}
+	j.ControlBehavior = slices.Index(sentinel.JavaBehaviors, r.Behavior)
+	if j.WarmsUp() {
+		j.WarmUpPeriodSec = int(r.WarmUpPeriod / time.Second)
+	}
+	if j.Queues() {
+		j.MaxQueueingTimeMs = int(r.MaxWait / time.Millisecond)
+	}
+	return j
+}
+
+func keepFlow(new, old flow.Rule) flow.Rule {
+	new.ID = old.ID
+	if new.Metric == old.Metric && new.Behavior == old.Behavior && old.Buckets > 0 {
+		new.Window, new.Buckets = old.Window, old.Buckets
+	}
+	return new
+}
+
+// below is the number above which Java opens for a breaker that opens at a threshold here. Of the
+// two that differ by the last bit it is the one that people would write.
+func below(threshold float64) float64 {
+	least := math.Nextafter(threshold, -1)
+	if len(strconv.FormatFloat(least, 'g', -1, 64)) < len(strconv.FormatFloat(threshold, 'g', -1, 64)) {
+		return least
+	}
+	return threshold
+}
+
+func saidBreaker(r breaker.Rule) sentinel.JavaBreaker {
+	j := sentinel.JavaBreakerUnset
+	j.Resource, j.LimitApp, j.Regex = r.Resource, sentinel.EveryCaller, r.Match == spec.MatchRegex
+	j.Grade = slices.Index(sentinel.JavaStrategies, r.Strategy)
+	j.TimeWindow = int(r.Recovery / time.Second)
+	j.MinRequestAmount = r.MinCalls
+	j.StatIntervalMs = int(r.Interval / time.Millisecond)
+	switch r.Strategy {
+	case breaker.SlowRatio:
+		j.Count, j.SlowRatioThreshold = float64(r.SlowRT/time.Millisecond), below(r.Threshold)
+	case breaker.ErrorRatio:
+		j.Count = below(r.Threshold)
+		if r.Threshold == 1 { // above which nothing is
+			j.Count = math.Nextafter(1, 0)
+		}
+	case breaker.ErrorCount:
+		j.Count = max(0, r.Threshold-1)
+	}
+	return j
+}
+
+func keepBreaker(new, old breaker.Rule) breaker.Rule {
+	new.ID, new.Buckets, new.Probes, new.ProbeTimeout = old.ID, old.Buckets, old.Probes, old.ProbeTimeout
+	switch {
+	case new.Strategy != old.Strategy:
+	case new.Strategy == breaker.ErrorCount && old.Threshold == 0 && new.Threshold == 1, // the first one, both
+		new.Strategy != breaker.ErrorCount && new.Threshold == math.Nextafter(old.Threshold, 2):
+		new.Threshold = old.Threshold
+	}
+	return new
+}
+
+func saidHotspot(r hotspot.Rule) sentinel.JavaHotspot {
+	j := sentinel.JavaHotspotUnset
+	j.Resource, j.LimitApp, j.Regex = r.Resource, sentinel.EveryCaller, r.Match == spec.MatchRegex
+	j.Grade, j.Count = slices.Index(sentinel.JavaHotspotMetrics, r.Metric), r.Threshold
+	j.ParamIdx, _ = strconv.Atoi(r.Index.String())
+	if r.Metric == hotspot.QPS {
+		j.DurationInSec = int(r.Interval / time.Second)
+		j.BurstCount = r.Burst
+		if r.Behavior == hotspot.Throttle {
+			j.ControlBehavior, j.MaxQueueingTimeMs = sentinel.JavaThrottle, int(r.MaxWait/time.Millisecond)
+		}
+	}
+	for _, e := range r.Exceptions {
+		value := e.Value.Scalar()
+		j.ParamFlowItemList = append(j.ParamFlowItemList, sentinel.JavaItem{
+			Object: sentinel.Text(javaText(value)), ClassType: javaType(value), Count: int(e.Threshold),
+		})
+	}
+	return j
+}
+
+// javaText is a value as an item has it.
+func javaText(value any) string {
+	if f, ok := value.(float64); ok {
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	var text sentinel.Text
+	_ = text.SetScalar(value) // takes everything
+	return string(text)
+}
+
+// javaType is what the dashboard calls the type of a value.
+func javaType(value any) string {
+	switch v := value.(type) {
+	case int64:
+		if v == int64(int32(v)) {
+			return "int"
+		}
+		return "long"
+	case float64:
+		return "double"
+	case bool:
+		return "boolean"
+	}
+	return "java.lang.String"
+}
+
+func keepHotspot(new, old hotspot.Rule) hotspot.Rule {
+	new.ID, new.MaxValues, new.IgnoreEmpty = old.ID, old.MaxValues, old.IgnoreEmpty
+	return new
+}
+
+func saidSystem(r system.Rule) sentinel.JavaSystem {
+	j := sentinel.JavaSystemUnset
+	switch r.Metric {
+	case system.QPS:
+		j.QPS = r.Threshold
+	case system.Concurrency:
+		j.MaxThread = r.Threshold
+	case system.RT:
+		j.AvgRT = float64(r.MaxRT) / float64(time.Millisecond)
+	case system.Load:
+		j.HighestSystemLoad = r.Threshold
+	case system.CPU:
+		j.HighestCPUUsage = r.Threshold
+	}
+	return j
+}
+
+func keepSystem(new, old system.Rule) system.Rule {
+	new.ID = old.ID
+	if new.Metric == old.Metric {
+		new.Buckets, new.Strict, new.Strategy = old.Buckets, old.Strict, old.Strategy
+	}
+	return new
+}
+
+func saidAuthority(r authority.Rule) sentinel.JavaAuthority {
+	return sentinel.JavaAuthority{
+		Resource: r.Resource, Regex: r.Match == spec.MatchRegex,
+		LimitApp: strings.Join(r.Origins, ","), Strategy: slices.Index(sentinel.JavaLists, r.List),
+	}
+}
+
+func keepAuthority(new, old authority.Rule) authority.Rule {
+	new.ID = old.ID
+	return new
+}
