@@ -113,6 +113,15 @@ func (a *account) of(bucket int64) *admitted {
 	return &(*a)[i]
 }
 
+// join counts what another entry does.
+func (e *admitted) join(f admitted) {
+	e.at = max(e.at, f.at)
+	e.counted += f.counted
+	e.own += f.own
+	e.told += f.told
+	e.shown += f.shown
+}
+
 // forget lets go of the buckets up to one.
 func (a *account) forget(last int64) {
 	n := 0

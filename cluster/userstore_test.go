@@ -29,7 +29,7 @@ func (s starting) Start(ctx context.Context, batch []cluster.Command, done func(
 	done()
 }
 
-// What a store does that is none: it counts as one that is away, and each member has its share.
+// What a store does that is none: it counts as one that is away, and each member has its share. known bug 175
 func TestStoreThatIsNone(t *testing.T) {
 	replies := func(take cluster.TakeReply) custom {
 		return func(_ context.Context, batch []cluster.Command) {
@@ -113,6 +113,7 @@ func TestPanicOfAStoreIsTold(t *testing.T) {
 }
 
 // A store whose Do never returns is away, is asked no more than so often, and doesn't keep a member from leaving.
+// known bug 175
 func TestStoreThatNeverReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -152,4 +153,57 @@ func TestStoreThatNeverReturns(t *testing.T) {
 		close(release)
 		synctest.Wait()
 	})
+}
+
+// ahead is a clock that is so far ahead of another.
+type ahead struct {
+	clocks.Clock
+	by time.Duration
+}
+
+func (a ahead) Now() int64 { return a.Clock.Now() + int64(a.by) }
+
+// What a member admitted before it first reached the store counts there, wherever the store's clock stands. known bug 176
+func TestChargedByTheTimeOfTheStore(t *testing.T) {
+	for _, by := range []time.Duration{-time.Hour, 0, time.Hour} {
+		clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+		memory := cluster.NewMemory(ahead{clock, by})
+		away := true
+		m := join(t, starting{func(ctx context.Context, batch []cluster.Command) {
+			if away {
+				down{}.Do(ctx, batch)
+				return
+			}
+			memory.Do(ctx, batch)
+		}}, clock)
+		shape := tenth
+		shape.Strict = true
+		w, err := m.Window("orders", cluster.WindowConfig{Shape: shape, Threshold: 100, Rule: cluster.Rule{Scope: cluster.Global}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const steps = 50 // a second
+		var admitted []int
+		for step := range 4 * steps {
+			away = step < steps*3/2
+			n := 0
+			for range 20 {
+				if fetch(t, m, w, 1).Got {
+					n++
+				}
+			}
+			admitted = append(admitted, n)
+			clock.Advance(time.Second / steps)
+		}
+		in, most := 0, 0
+		for i, n := range admitted {
+			if in += n; i >= steps {
+				in -= admitted[i-steps]
+			}
+			most = max(most, in)
+		}
+		if f := w.Figures(); most > 100 || most < 90 || f.Away {
+			t.Errorf("a store that is %v ahead: %d of 100 admitted in a second, %+v", by, most, f)
+		}
+	}
 }

@@ -358,6 +358,12 @@ func (w *Window) renew(epoch, now int64) {
 		w.closeNext(now)
 		w.backs = nil
 		w.account.anew()
+	} else { // what was admitted before is in buckets of a time that was perhaps not the store's
+		before := w.account
+		w.account = nil
+		for _, e := range before {
+			w.account.of(w.ring.Bucket(w.m.storeTime(w.shard, e.at))).join(e)
+		}
 	}
 	w.epoch = epoch
 }

@@ -209,5 +209,7 @@ var sections = []section{
 		{172, "servers on loopback", "any name that resolves to this machine is served: a web page reads all", ""},
 		{173, "Penstock", "what finds no room in a bounded table is told nowhere", ""},
 		{174, "Penstock", "a store's clock is set back: borrowed units count before they are spent", ""},
+		{175, "Penstock", "a store of the user's panics, never returns or fills in nothing", ""},
+		{176, "Penstock", "a member that never reached the store charges it by the wrong clock", ""},
 	}},
 }
