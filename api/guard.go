@@ -41,7 +41,7 @@ func New(cfg Config) (*Guard, error) {
 		if !slices.Contains(cfg.Chain.Names(), slots.Statistic{}.Name()) {
 			return nil, errors.New("penstock: Config.Percentiles with a Config.Chain without the slot statistic: leave one out")
 		}
-		cfg.Chain = cfg.Chain.With(slots.Percentiles{}, core.After(slots.Statistic{}.Name()))
+		cfg.Chain = cfg.Chain.Replace(slots.Percentiles{})
 	}
 	engine, err := core.NewEngine(cfg)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,4 +61,42 @@ func TestPercentiles(t *testing.T) {
 	}
 	_, err := New(Config{Percentiles: true, Chain: core.NewChain()})
 	assert.EqualError(t, err, "penstock: Config.Percentiles with a Config.Chain without the slot statistic: leave one out")
+}
+
+// BenchmarkPercentilesCost is what percentiles add to a call in the median of paired runs, beside
+// what two readings of the clock cost. The three take turns, so that what else the machine does
+// meets all of them.
+func BenchmarkPercentilesCost(b *testing.B) {
+	const calls = 1_000
+	ctx := context.Background()
+	timed := func(f func()) float64 {
+		begin := time.Now()
+		for range calls {
+			f()
+		}
+		return float64(time.Since(begin)) / calls
+	}
+	call := func(on bool) func() {
+		g, err := New(Config{Percentiles: on})
+		require.NoError(b, err)
+		b.Cleanup(func() { _ = g.Close() })
+		return func() {
+			e, _ := g.Entry(ctx, "orders")
+			e.Exit()
+		}
+	}
+	off, on, began := call(false), call(true), time.Now()
+	var more, clock []float64
+	for b.Loop() {
+		for range 100 {
+			less := timed(off)
+			more = append(more, timed(on)-less)
+			clock = append(clock, timed(func() { _, _ = time.Since(began), time.Since(began) }))
+		}
+	}
+	slices.Sort(more)
+	slices.Sort(clock)
+	b.ReportMetric(more[len(more)/2], "more-ns/call")
+	b.ReportMetric(clock[len(clock)/2], "two-clock-readings-ns")
+	b.ReportMetric(100*more[len(more)/2]/clock[len(clock)/2], "%of-two-readings")
 }

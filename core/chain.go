@@ -140,6 +140,21 @@ func (c *Chain) With(s Slot, where Position) *Chain {
 	return NewChain(slices.Insert(slices.Clone(c.slots), i, s)...)
 }
 
+// Replace returns a new chain with a slot in the place of the one of its name. It panics if
+// there is no such.
+func (c *Chain) Replace(s Slot) *Chain {
+	list, found := slices.Clone(c.slots), false
+	for i := range list {
+		if list[i].Name() == s.Name() {
+			list[i], found = s, true
+		}
+	}
+	if !found {
+		panic(fmt.Sprintf("penstock: no slot %q in the chain: it has %q", s.Name(), c.Names()))
+	}
+	return NewChain(list...)
+}
+
 // Slots are the slots in order.
 func (c *Chain) Slots() []Slot { return slices.Clone(c.slots) }
 

@@ -45,9 +45,9 @@ type Config struct {
 	LeakAfter time.Duration
 	// Percentiles has a Guard count how long the calls of each resource took, and tell the
 	// median and the 95th and 99th percentile of the last minute wherever response times are
-	// shown. It costs a call some nanoseconds, and a resource as much memory as
-	// [stat.Histogram] says: 66 KiB at most. An engine without a Guard
-	// has slots.Percentiles in its chain instead.
+	// shown. It costs a call about two nanoseconds, and a resource some 7 KiB; 48 KiB, and 5 KiB for
+	// each lane, at the most. An engine without a Guard has slots.Percentiles in its chain
+	// instead of slots.Statistic.
 	Percentiles bool
 	// Logger gets the block log, leaks, reloads and internal failures; nil is
 	// slog.Default().

@@ -68,8 +68,6 @@ type ClusterNode struct {
 	overflowOrigin shared.Pointer[OriginNode]
 
 	included shared.Pointer[DefaultNode] // the first of calls, for good
-
-	times shared.Pointer[stat.Histogram] // made on first use
 }
 
 // Name is the resource's name.
@@ -98,25 +96,6 @@ func (n *ClusterNode) Included() *DefaultNode { return n.included.Load() }
 
 // Origins are the nodes of the resource by caller.
 func (n *ClusterNode) Origins() *Registry[OriginNode, *OriginNode] { return &n.origins }
-
-// AddRT counts the response time of a call of the resource for [ClusterNode.Percentiles].
-func (n *ClusterNode) AddRT(lane uint32, now, rt int64) {
-	h := n.times.Load()
-	if h == nil {
-		n.times.CompareAndSwap(nil, new(stat.Histogram))
-		h = n.times.Load()
-	}
-	h.Add(lane, now, rt)
-}
-
-// Percentiles are those of the response times of the last minute, as far as they were counted
-// by [ClusterNode.AddRT].
-func (n *ClusterNode) Percentiles(now int64) stat.Percentiles {
-	if h := n.times.Load(); h != nil {
-		return h.Percentiles(now)
-	}
-	return stat.Percentiles{}
-}
 
 // OverflowOrigin is the node of the callers beyond the cap, nil if there were
 // none.

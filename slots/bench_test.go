@@ -55,7 +55,7 @@ func BenchmarkLeakAfter(b *testing.B) {
 
 // What percentiles cost a call, beside BenchmarkNoRule.
 func BenchmarkPercentiles(b *testing.B) {
-	chain := slots.Default().With(slots.Percentiles{}, core.After("statistic"))
+	chain := slots.Default().Replace(slots.Percentiles{})
 	e, err := core.NewEngine(core.Config{Chain: chain})
 	require.NoError(b, err)
 	ctx := context.Background()

@@ -2,17 +2,27 @@ package slots
 
 import "github.com/penstock-go/penstock/core"
 
-// Percentiles counts how long the calls of each resource took, so that percentiles of it can be
-// told: see [core.Config].Percentiles, which puts it into the chain. Calls without a response
-// time are left out.
-type Percentiles struct{}
+// Percentiles is [Statistic] that also counts how long the calls of each resource took, so that
+// percentiles of it can be told: see [core.Config].Percentiles, which puts it into the chain in
+// the place of Statistic. Calls without a response time are left out.
+type Percentiles struct{ Statistic }
 
-// Name is "percentiles".
-func (Percentiles) Name() string { return "percentiles" }
-
-// Completed counts the response time of the call.
+// Completed counts the end of the call where its admission was counted.
 func (Percentiles) Completed(inv *core.Invocation) {
-	if !inv.LongLived() {
-		inv.Resource().AddRT(inv.Lane(), inv.Now(), inv.Now()-inv.Began())
+	if inv.LongLived() {
+		longLived(inv)
+		return
+	}
+	rt := inv.Now() - inv.Began()
+	resource := 0 // the call node, if that of the resource includes it
+	if inv.Writes(1) {
+		resource = 1
+	}
+	for i, n := range inv.Counted() {
+		if i == resource {
+			n.AddTimed(inv.Lane(), inv.Now(), inv.Units(), rt, inv.Failed())
+		} else if inv.Writes(i) {
+			n.AddComplete(inv.Lane(), inv.Now(), inv.Units(), rt, inv.Failed())
+		}
 	}
 }

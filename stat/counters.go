@@ -46,6 +46,7 @@ type Counters struct {
 	moved    int64              // when the newest bucket ended whose counts are there
 	passed   int64              // the same of those that were moved out of a lane
 	relieved *LeapArray[Counts] // moved out before its time or never in a lane, still in the second window
+	times    *histogram         // of calls that were timed, or nil
 	part     *Counters          // included, or nil
 }
 
@@ -197,6 +198,8 @@ func (c *Counters) turn(p *shared.Pointer[lane], now int64) *laneBucket {
 	if start <= newest.start.Load() {
 		return newest // another call turned it since
 	}
+	c.beginSlice(start)
+	c.gather(l, false)
 	b := l.slot(start, c.layout)
 	if b.start.Load() != never { // nobody was ever sent there
 		c.move(b)
@@ -298,6 +301,7 @@ func (c *Counters) live() iter.Seq[*laneBucket] {
 // settle moves every expired bucket. The caller holds mu.
 func (c *Counters) settle(now int64) {
 	c.shrink(now)
+	c.gatherAll()
 	expired := floor(now, c.layout.fine) - c.layout.interval
 	for b := range c.live() {
 		if b.start.Load() <= expired {
@@ -318,6 +322,9 @@ func (c *Counters) shrink(now int64) {
 	if !c.minute.empty() && c.moved <= startOfMinute(now) {
 		c.minute = minute{}
 	}
+	if c.times != nil && c.times.start < sinceSlice(now) && c.Lanes() == 0 {
+		c.times = nil
+	}
 }
 
 // letGo takes out a lane. A call that was sent there before adds what nobody reads, sees the mark
@@ -325,6 +332,7 @@ func (c *Counters) shrink(now int64) {
 // swapped is in what was found there, and a call that adds after sees the mark. No call that
 // comes now is sent there: its buckets have the oldest start there is.
 func (c *Counters) letGo(p *shared.Pointer[lane], l *lane) {
+	c.gather(l, true) // first: a call whose end is found there has added to its bucket before
 	for i := range l.buckets {
 		counts := l.buckets[i].leave()
 		c.totals.Add(&counts)

@@ -19,6 +19,14 @@ func (l *tallied) add(n int64, count func()) {
 	l.certain += n
 }
 
+// completing is how the end of a call is counted, timed or not.
+func completing(timed bool) func(c *Counters, lane uint32, now, n, rt int64, failed bool) {
+	if timed {
+		return (*Counters).AddTimed
+	}
+	return (*Counters).AddComplete
+}
+
 // simCounters are fresh ones, and their layout.
 func simCounters(buckets int) (*Counters, *Layout) {
 	layout, err := NewLayout(time.Second, buckets, 1)
@@ -56,7 +64,13 @@ func (l *tallied) read(s *schedules.Schedule, c *Counters, certain int64) Counts
 // there when it began, none that was not there when it ended, and never a total that goes back. In
 // the end every count is in the totals, and in the second window or the minute as long as
 // those last.
-func TestSimCounters(t *testing.T) {
+func TestSimCounters(t *testing.T) { simCountersLate(t, false) }
+
+// The same where calls are timed.
+func TestSimTimed(t *testing.T) { simCountersLate(t, true) }
+
+func simCountersLate(t *testing.T, timed bool) {
+	complete := completing(timed)
 	schedules.Random(t, func(s *schedules.Schedule) {
 		c, layout := simCounters(2)
 		side := sided(s, c)
@@ -71,7 +85,7 @@ func TestSimCounters(t *testing.T) {
 			to := side()
 			s.Go(func() {
 				pass.add(n, func() { to.AddPass(i%lanes, first, n) })
-				done.add(n, func() { to.AddComplete(i%lanes, second, n, 5, false) })
+				done.add(n, func() { complete(to, i%lanes, second, n, 5, false) })
 			})
 		}
 		reads := []int64{time(), time()}
@@ -102,6 +116,9 @@ func TestSimCounters(t *testing.T) {
 			if m := c.Minute(newest); m.Pass != pass.certain || m.Complete != done.certain {
 				s.Failf("the minute has %d passed and %d completed, want %d and %d", m.Pass, m.Complete, pass.certain, done.certain)
 			}
+			if n := c.Percentiles(newest).Count; timed && n != totals.Exited {
+				s.Failf("percentiles are of %d calls, %d exited", n, totals.Exited)
+			}
 			if n := c.InFlight(); n != 0 {
 				s.Failf("%d in flight in the end", n)
 			}
@@ -118,7 +135,13 @@ func TestSimCounters(t *testing.T) {
 // known bug 7: callers count on lanes that readers let go, since nobody came for more than a
 // minute: some were sent to a bucket long ago and only add now. Every count is in the totals, and
 // no reader sees more calls exited than entered.
-func TestSimCountersRest(t *testing.T) {
+func TestSimCountersRest(t *testing.T) { simCountersRest(t, false) }
+
+// The same where calls are timed.
+func TestSimTimedRest(t *testing.T) { simCountersRest(t, true) }
+
+func simCountersRest(t *testing.T, timed bool) {
+	complete := completing(timed)
 	schedules.Random(t, func(s *schedules.Schedule) {
 		c, _ := simCounters(1 + s.Rand.IntN(2))
 		side := sided(s, c)
@@ -134,7 +157,7 @@ func TestSimCountersRest(t *testing.T) {
 					return
 				}
 				pass.add(n, func() { to.AddPass(i%2, in, n) })
-				done.add(n, func() { to.AddComplete(i%2, out, n, 5, true) })
+				done.add(n, func() { complete(to, i%2, out, n, 5, true) })
 			})
 		}
 		for range 2 {
@@ -207,7 +230,13 @@ func TestSimCountersTurnEverySchedule(t *testing.T) {
 // known bug 3, 5: the words of a bucket are so full that who adds moves out what is there,
 // while others add, turn the lane or let it go, and readers read. No count is lost, none
 // comes twice, and as long as the second window has the bucket it has all of them.
-func TestSimCountersRelieve(t *testing.T) {
+func TestSimCountersRelieve(t *testing.T) { simCountersRelieve(t, false) }
+
+// The same where calls are timed.
+func TestSimTimedRelieve(t *testing.T) { simCountersRelieve(t, true) }
+
+func simCountersRelieve(t *testing.T, timed bool) {
+	complete := completing(timed)
 	schedules.Random(t, func(s *schedules.Schedule) {
 		c, layout := simCounters(1 + s.Rand.IntN(2))
 		to := sided(s, c)()
@@ -218,7 +247,12 @@ func TestSimCountersRelieve(t *testing.T) {
 		}
 		b := to.bucket(0, epoch)
 		b.pass.Store(uint64(most.Entered)<<amountBits | uint64(most.Pass))
-		b.complete.Store(uint64(most.Exited)<<amountBits | uint64(most.RT))
+		full := &b.complete
+		if timed {
+			_, words := to.openOctave(&to.lanes[0], epoch, 0)
+			full = &words[2]
+		}
+		full.Store(uint64(most.Exited)<<amountBits | uint64(most.RT))
 		var pass, done, rt tallied
 		pass.add(most.Pass, func() {})
 		done.add(most.Complete, func() {})
@@ -231,7 +265,7 @@ func TestSimCountersRelieve(t *testing.T) {
 			newest = max(newest, in, out)
 			s.Go(func() {
 				pass.add(n, func() { to.AddPass(0, in, n) })
-				done.add(n, func() { rt.add(took, func() { to.AddComplete(0, out, n, took, false) }) })
+				done.add(n, func() { rt.add(took, func() { complete(to, 0, out, n, took, false) }) })
 			})
 		}
 		rest := s.Rand.IntN(3) == 0

@@ -190,7 +190,11 @@ func TestCountersAreTheirLedger(t *testing.T) {
 						rt += []int64{shortRT, ms(3_600_000)}[r.IntN(2)]
 					}
 					failed := r.IntN(2) == 0
-					to.AddComplete(lane, at, n, rt, failed)
+					if r.IntN(2) == 0 {
+						to.AddComplete(lane, at, n, rt, failed)
+					} else {
+						to.AddTimed(lane, at, n, rt, failed)
+					}
 					d := Counts{Complete: n, Exited: 1, RT: time.Duration(max(rt, 0)), minRT: max(rt, 0) + 1}
 					if failed {
 						d.Exception = n

@@ -8,54 +8,55 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Histogram counts response times of the last minute by their length, so that it can be said
-// which of them a share of the calls stayed below. The zero value is ready and holds nothing until
-// the first Add. It is safe for concurrent use.
+// laneTimes counts the calls that complete on a lane by how long they took, for [Counters.AddTimed].
+// Its words are packed as that of a bucket for the calls that completed (see pack), and a call adds
+// to one of them instead: so to know how long calls took costs no further write.
 //
-// Its buckets are log-linear: sixteen between each power of two and the next. A response time is
-// told as a value between the bounds of its bucket, chosen so that it is wrong by the same
-// share at both: 1/33, which is 3.03 %. Below 16 ns each has a bucket of its own, and what takes
-// longer than 18 minutes counts as that.
+// The words have no time. They are of the newest bucket of the lane, and whoever turns the lane,
+// or reads, moves what is there to where relieve moves the counts of a bucket, and to the
+// histogram; it holds mu. Everything said of a bucket's words there holds for these: they are
+// swapped, so that a count is in what was found or stays for the next to find, and those of a lane
+// that was let go have a mark, by which a late adder moves on what it added. Only who holds mu makes an
+// octave, so none comes into a lane that was let go.
+type laneTimes struct {
+	octaves [histogramOctaves]shared.Pointer[octave]
+}
+
+// octave is the sixteen words between a power of two and the next. It is made when a call took
+// that long: most resources have few.
+type octave [1 << octaveBits]shared.Uint64
+
+// histogram counts the calls of the last minute by how long they took, in slices of five seconds:
+// the latest as it is, those before it packed. Its buckets are log-linear: sixteen between each
+// power of two and the next. A response time is told as a value between the bounds of its
+// bucket, chosen so that it is wrong by the same share at both: 1/33, which is 3.03 %. Below 16 ns
+// each has a bucket of its own, and what takes longer than 18 minutes counts as that.
 //
-// # No count is lost or doubled
-//
-// A call adds one to a word that only ever grows, on a stripe that it shares with few others, and
-// takes no lock. Every five seconds the call that is first, or a reader, takes what all stripes have
-// by then, less what they had the last time, as one more slice of the minute; it holds mu. So a
-// count is in exactly one slice, or after the latest: at worst in the one after its own or before
-// it, if it was added while that was taken. The words are of 32 bits and may overflow: only differences
-// are looked at.
+// It belongs to Counters, whose mu guards it, and is made by the first call that is timed.
 //
 // # Memory
 //
-// A stripe, of which there are eight at most and as few as calls run at the same time, takes 2.3 KiB,
-// what was taken the last time another 2.3 KiB, and a slice two or three bytes for each bucket in
-// it. That is about 6 KiB where calls take from 1 to 100 ms on two processors, and 66 KiB at the most.
-type Histogram struct {
-	stripes [histogramStripes]shared.Pointer[histogramStripe]
-	end     shared.Int64 // of the slice that is running; set before the first stripe
-
-	mu     shared.Mutex
-	taken  *[histogramBuckets]uint32 // of all stripes, with the latest slice
+// The latest slice takes 2.3 KiB and each other two or three bytes for each bucket in it; a lane
+// 0.3 KiB and 128 bytes for each octave that calls on it took. That is about 7 KiB where calls
+// take from 1 to 100 ms on two processors. At the most, for calls of all lengths from
+// nanoseconds to minutes in each slice, it is 48 KiB, and 5 KiB for each lane.
+type histogram struct {
+	start  int64 // of the latest slice
+	latest [histogramBuckets]uint32
 	slices [histogramSlices]histogramSlice
 }
 
 const (
-	histogramStripes = 8
-
-	// histogramSlices are those that are over. Together with the one that is running they are
-	// the last 55 to 60 seconds.
+	// histogramSlices are those before the latest. Together with it they are the last 55 to
+	// 60 seconds.
 	histogramSlices     = 11
 	histogramSliceWidth = int64(5 * time.Second)
 
 	octaveBits       = 4       // sixteen buckets for each power of two
 	longestRT        = 1 << 40 // 18 minutes
-	histogramBuckets = (40 - octaveBits + 1) << octaveBits
+	histogramOctaves = 40 - octaveBits + 1
+	histogramBuckets = histogramOctaves << octaveBits
 )
-
-type histogramStripe struct {
-	counts [histogramBuckets]shared.Uint32
-}
 
 // histogramSlice is what came in five seconds: of each bucket that has some, how many buckets lie
 // between it and the one before, and how many came.
@@ -64,16 +65,11 @@ type histogramSlice struct {
 	counts []byte
 }
 
-// bucketOf is where a response time counts.
-func bucketOf(rt int64) int {
-	if rt >= longestRT {
-		rt = longestRT - 1
-	}
-	if rt < 1<<octaveBits {
-		return int(max(rt, 0))
-	}
-	shift := bits.Len64(uint64(rt)) - octaveBits - 1
-	return shift<<octaveBits + int(rt>>shift)
+// bucketOf is where a response time counts: in which octave, and where in it.
+func bucketOf(rt int64) (octave, step int) {
+	rt = min(rt, longestRT-1)
+	octave = bits.Len64(uint64(rt)|(1<<octaveBits-1)) - octaveBits
+	return octave, int(rt>>max(octave-1, 0)) & (1<<octaveBits - 1)
 }
 
 // valueOf is what the response times of a bucket are told as.
@@ -87,40 +83,143 @@ func valueOf(bucket int) time.Duration {
 	return time.Duration(2 * (float64(low) / float64(low+high)) * float64(high)) // the harmonic mean
 }
 
-// Add counts the response time of a call on a lane, see [Counters].
-func (h *Histogram) Add(lane uint32, now, rt int64) {
-	s := h.stripes[lane%histogramStripes].Load()
-	if s == nil {
-		s = h.stripe(lane, now)
+// AddTimed is [Counters.AddComplete] for calls of which [Counters.Percentiles] are to be told.
+func (c *Counters) AddTimed(lane uint32, now, n, rt int64, failed bool) {
+	rt = max(rt, 0)
+	class, step := bucketOf(rt)
+	p := &c.lanes[lane&uint32(len(c.lanes)-1)]
+	l := p.Load()
+	if l == nil || !l.newest.Load().reaches(now, c.layout) {
+		c.open(lane, now)
+		l = p.Load()
 	}
-	if now >= h.end.Load() && h.mu.TryLock() {
-		h.turn(now)
-		h.mu.Unlock()
+	words := l.octave(class)
+	if words == nil {
+		l, words = c.openOctave(p, now, class)
 	}
-	s.counts[bucketOf(rt)].Add(1)
+	b := l.newest.Load() // of the same lane: if that is let go, the mark in its words says so of both
+	if failed {
+		b.exception.Add(n)
+	}
+	if lowest := b.minRT.Load(); lowest == 0 || rt < lowest-1 {
+		b.lowerMinRT(rt)
+	}
+	if n != 1 {
+		b.more.Add(n - 1)
+	}
+	if rt > shortRT {
+		b.longRT.Add(rt)
+		rt = 0
+	}
+	if words[step].Add(pack(rt))&halfFull != 0 {
+		c.relieveTimed(l, b)
+	}
 }
 
-// stripe makes a stripe if it is not there.
-func (h *Histogram) stripe(lane uint32, now int64) *histogramStripe {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.taken == nil {
-		h.taken = new([histogramBuckets]uint32)
-		h.end.Store(floor(now, histogramSliceWidth) + histogramSliceWidth)
+// octave returns nil if it is not there.
+func (l *lane) octave(class int) *octave {
+	if l != nil {
+		if t := l.times.Load(); t != nil {
+			return t.octaves[class].Load()
+		}
 	}
-	p := &h.stripes[lane%histogramStripes]
+	return nil
+}
+
+// relieveTimed is relieve for a call that was timed.
+func (c *Counters) relieveTimed(l *lane, b *laneBucket) {
+	c.mu.Lock()
+	c.gather(l, false)
+	gone := b.start.Load() == left
+	c.mu.Unlock()
+	if gone {
+		c.relieve(b)
+	}
+}
+
+// openOctave makes an octave if it is not there, on a lane that is not let go. It returns both.
+func (c *Counters) openOctave(p *shared.Pointer[lane], now int64, class int) (*lane, *octave) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if p.Load() == nil {
-		p.Store(new(histogramStripe))
+		p.CompareAndSwap(nil, newLane(c.layout, now))
 	}
-	return p.Load()
+	l := p.Load()
+	if c.times == nil {
+		c.times = &histogram{start: never}
+	}
+	c.beginSlice(l.newest.Load().start.Load())
+	t := l.times.Load()
+	if t == nil {
+		t = new(laneTimes)
+		l.times.Store(t)
+	}
+	if t.octaves[class].Load() == nil {
+		t.octaves[class].Store(new(octave))
+	}
+	return l, t.octaves[class].Load()
 }
 
-// turn closes the slice that was running if it is over. The caller holds mu.
-func (h *Histogram) turn(now int64) {
-	end := h.end.Load()
-	if h.taken == nil || now < end {
+// gather moves what completed on a lane, and was timed, to the minute, the totals and the
+// histogram, and reports whether there was any; from a lane that leaves or has left to the totals
+// alone. The caller holds mu.
+func (c *Counters) gather(l *lane, leaves bool) bool {
+	t := l.times.Load()
+	if t == nil {
+		return false
+	}
+	start, empty := l.newest.Load().start.Load(), uint64(0)
+	if leaves || start == left {
+		start, empty = left, leftBit
+	}
+	var sum Counts
+	for i := range t.octaves {
+		words := t.octaves[i].Load()
+		if words == nil {
+			continue
+		}
+		for j := range words {
+			if words[j].Load() == empty {
+				continue
+			}
+			calls, rt := unpack(words[j].Swap(empty) &^ empty)
+			sum.Exited += calls
+			sum.RT += time.Duration(rt)
+			if start != left {
+				c.times.latest[i<<octaveBits+j] += uint32(calls)
+			}
+		}
+	}
+	if sum.Exited == 0 {
+		return false
+	}
+	sum.Complete = sum.Exited
+	c.enter(start, &sum)
+	return true
+}
+
+// gatherAll does so on all lanes.
+func (c *Counters) gatherAll() (any bool) {
+	if c.times == nil {
+		return false
+	}
+	for i := range c.lanes {
+		if l := c.lanes[i].Load(); l != nil && c.gather(l, false) {
+			any = true
+		}
+	}
+	return any
+}
+
+// beginSlice closes the latest slice of the histogram, if there is one, when that of start comes.
+// Whoever opens a bucket on a lane calls it first. So what is on any lane then is of the slice that
+// is closed, or of one before it if it came late. The caller holds mu.
+func (c *Counters) beginSlice(start int64) {
+	h := c.times
+	if start = floor(start, histogramSliceWidth); h == nil || start <= h.start {
 		return
 	}
+	c.gatherAll()
 	oldest := &h.slices[0]
 	for i := range h.slices {
 		if h.slices[i].start < oldest.start {
@@ -128,58 +227,33 @@ func (h *Histogram) turn(now int64) {
 		}
 	}
 	counts, last := oldest.counts[:0], -1
-	for i, n := range h.running() {
+	for i, n := range h.latest {
 		if n > 0 {
 			counts = binary.AppendUvarint(binary.AppendUvarint(counts, uint64(i-last-1)), uint64(n))
 			last = i
-			h.taken[i] += n
 		}
 	}
 	if 2*len(counts) < cap(counts) { // of a time when more was to be kept
 		counts = append(make([]byte, 0, len(counts)), counts...)
 	}
-	oldest.start, oldest.counts = end-histogramSliceWidth, counts
-	h.end.Store(floor(now, histogramSliceWidth) + histogramSliceWidth)
+	oldest.start, oldest.counts = h.start, counts
+	h.start, h.latest = start, [histogramBuckets]uint32{}
 }
 
-// running is what came since the latest slice. The caller holds mu.
-func (h *Histogram) running() (counts [histogramBuckets]uint32) {
-	for i := range h.stripes {
-		if s := h.stripes[i].Load(); s != nil {
-			for j := range counts {
-				counts[j] += s.counts[j].Load()
-			}
+// sinceSlice is when the oldest slice begins that counts at now.
+func sinceSlice(now int64) int64 {
+	return floor(now, histogramSliceWidth) - histogramSlices*histogramSliceWidth
+}
+
+// addTo adds what counts at now to sums, and returns how many calls that are.
+func (h *histogram) addTo(sums *[histogramBuckets]int64, now int64) (count int64) {
+	since := sinceSlice(now)
+	if h.start >= since {
+		for i, n := range h.latest {
+			sums[i] += int64(n)
+			count += int64(n)
 		}
 	}
-	for j := range counts {
-		counts[j] -= h.taken[j]
-	}
-	return counts
-}
-
-// Percentiles say how long calls of the last minute took: P95 is what 95 of 100 stayed at or
-// below. The zero value says that none completed.
-type Percentiles struct {
-	Count         int64 // calls
-	P50, P95, P99 time.Duration
-}
-
-// Percentiles are those of the last 55 to 60 seconds. They are within 3.1 % of the response time
-// that has that rank.
-func (h *Histogram) Percentiles(now int64) Percentiles {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.taken == nil {
-		return Percentiles{}
-	}
-	h.turn(now)
-	var sums [histogramBuckets]int64
-	p := Percentiles{}
-	for i, n := range h.running() {
-		sums[i] = int64(n)
-		p.Count += int64(n)
-	}
-	since := floor(now, histogramSliceWidth) - histogramSlices*histogramSliceWidth
 	for i := range h.slices {
 		s := &h.slices[i]
 		if s.start < since {
@@ -192,8 +266,36 @@ func (h *Histogram) Percentiles(now int64) Percentiles {
 			rest = rest[size+more:]
 			bucket += int(gap) + 1
 			sums[bucket] += int64(n)
-			p.Count += int64(n)
+			count += int64(n)
 		}
+	}
+	return count
+}
+
+// Percentiles say how long calls of the last minute took: P95 is what 95 of 100 stayed at or
+// below. The zero value says that none completed.
+type Percentiles struct {
+	Count         int64 // calls
+	P50, P95, P99 time.Duration
+}
+
+// Percentiles are those of the last 55 to 60 seconds, as far as calls were counted by
+// [Counters.AddTimed]. They are within 3.1 % of the response time that has that rank.
+func (c *Counters) Percentiles(now int64) Percentiles {
+	c.lock()
+	defer c.unlock()
+	var sums [histogramBuckets]int64
+	p := Percentiles{}
+	for side := range c.all() {
+		if side.times != nil {
+			side.settle(now)
+		}
+		if side.times != nil { // it was not too old
+			p.Count += side.times.addTo(&sums, now)
+		}
+	}
+	if p.Count == 0 {
+		return p
 	}
 	var below int64
 	for i, n := range sums {

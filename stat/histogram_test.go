@@ -11,33 +11,41 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func bucket(rt int64) int {
+	class, step := bucketOf(rt)
+	return class<<octaveBits + step
+}
+
+// timing are counters that nothing was counted on.
+func timing(t testing.TB) *Counters { return newCounters(newLayout(t, time.Second, 2, 4)) }
+
 // Each response time is told within 3.1 %, and the buckets follow each other without a gap.
 func TestHistogramBuckets(t *testing.T) {
 	rng := random(t)
 	check := func(rt int64) {
-		told := float64(valueOf(bucketOf(rt)))
+		told := float64(valueOf(bucket(rt)))
 		require.LessOrEqual(t, math.Abs(told-float64(rt)), 0.0304*float64(rt), "%d is told as %f", rt, told)
 	}
 	last := -1
 	for rt := range int64(1 << 12) {
 		check(rt)
-		bucket := bucketOf(rt)
-		require.True(t, bucket == last || bucket == last+1)
-		last = bucket
+		b := bucket(rt)
+		require.True(t, b == last || b == last+1)
+		last = b
 	}
 	for shift := 4; shift < 40; shift++ {
 		for step := range int64(16) {
 			low := (16 + step) << (shift - 4)
 			check(low)
-			require.Equal(t, bucketOf(low-1)+1, bucketOf(low))
+			require.Equal(t, bucket(low-1)+1, bucket(low))
 		}
 	}
 	for range rounds(100_000) {
 		check(rng.Int64N(1 << (1 + rng.IntN(40))))
 	}
-	assert.Equal(t, histogramBuckets-1, bucketOf(longestRT-1))
-	assert.Equal(t, histogramBuckets-1, bucketOf(math.MaxInt64))
-	assert.Zero(t, bucketOf(-5))
+	assert.Equal(t, histogramBuckets-1, bucket(longestRT-1))
+	assert.Equal(t, histogramBuckets-1, bucket(math.MaxInt64))
+	assert.Zero(t, bucket(0))
 }
 
 // known bug 171. The percentiles of random traffic are those of the sorted list of what completed in the last
@@ -45,7 +53,8 @@ func TestHistogramBuckets(t *testing.T) {
 func TestPercentilesAgainstAList(t *testing.T) {
 	rng := random(t)
 	for range rounds(20) {
-		var h Histogram
+		h := timing(t)
+		sides := including(t, h, rng.IntN(2))
 		require.Zero(t, h.Percentiles(epoch))
 		type event struct{ at, rt int64 }
 		var events []event
@@ -56,7 +65,7 @@ func TestPercentilesAgainstAList(t *testing.T) {
 				now += ms(rng.Int64N(100_000)) // nothing for a while
 			}
 			rt := int64(math.Exp(rng.NormFloat64()*2 + 14))
-			h.Add(uint32(rng.IntN(16)), now, rt)
+			sides[rng.IntN(len(sides))].AddTimed(rng.Uint32(), now, 1, rt, false)
 			events = append(events, event{now, rt})
 			if rng.IntN(50) > 0 {
 				continue
@@ -87,7 +96,7 @@ func TestPercentilesAgainstAList(t *testing.T) {
 
 // Many callers at once, and a reader: nothing is lost or counted twice, however slices turn.
 func TestHistogramConserves(t *testing.T) {
-	var h Histogram
+	h := timing(t)
 	const callers = 8
 	each := rounds(20_000)
 	done := make(chan struct{})
@@ -102,73 +111,88 @@ func TestHistogramConserves(t *testing.T) {
 	}()
 	crowd(callers, func(g int) {
 		for i := range each {
-			h.Add(uint32(g), epoch+ms(int64(40_000*i/each)), int64(i))
+			h.AddTimed(uint32(g), epoch+ms(int64(40_000*i/each)), 1, int64(i), false)
 		}
 	})
 	<-done
 	assert.EqualValues(t, callers*each, h.Percentiles(epoch+ms(40_000)).Count)
+	assert.EqualValues(t, callers*each, h.Totals().Exited)
+	assert.EqualValues(t, int64(callers)*int64(each)*int64(each-1)/2, h.Totals().RT)
 }
 
-// A word that overflows is no loss.
-func TestHistogramOverflows(t *testing.T) {
-	var h Histogram
-	h.Add(0, epoch, 5)
-	h.stripes[0].Load().counts[5].Store(math.MaxUint32)
-	h.taken[5] = math.MaxUint32
-	for range 10 {
-		h.Add(0, epoch, 5)
-	}
-	assert.Equal(t, Percentiles{10, 5, 5, 5}, h.Percentiles(epoch))
-	assert.Equal(t, Percentiles{10, 5, 5, 5}, h.Percentiles(epoch+ms(6000)))
-}
-
-// What a histogram takes is what its comment says, and it keeps no more after busy times.
+// What a histogram takes is what its comment says, it keeps no more after busy times, and
+// nothing when calls have stayed away for long.
 func TestHistogramMemory(t *testing.T) {
-	assert.LessOrEqual(t, unsafe.Sizeof(histogramStripe{}), uintptr(2400))
-	size := func(h *Histogram) int {
-		n := int(unsafe.Sizeof(*h)) + int(unsafe.Sizeof(*h.taken))
-		for i := range h.stripes {
-			if s := h.stripes[i].Load(); s != nil {
-				n += int(unsafe.Sizeof(*s))
+	size := func(h *Counters) int {
+		if h.times == nil {
+			return 0
+		}
+		n := int(unsafe.Sizeof(*h.times))
+		for i := range h.lanes {
+			if l := h.lanes[i].Load(); l != nil && l.times.Load() != nil {
+				n += int(unsafe.Sizeof(laneTimes{}))
+				for j := range l.times.Load().octaves {
+					if l.times.Load().octaves[j].Load() != nil {
+						n += int(unsafe.Sizeof(octave{}))
+					}
+				}
 			}
 		}
-		for i := range h.slices {
-			n += cap(h.slices[i].counts)
+		for i := range h.times.slices {
+			n += cap(h.times.slices[i].counts)
 		}
 		return n
 	}
 	rng := random(t)
-	var usual, worst Histogram
+	usual, worst := timing(t), timing(t)
 	for now := epoch; now < epoch+ms(120_000); now += ms(5) {
-		usual.Add(uint32(now/ms(5)%2), now, ms(1)+rng.Int64N(ms(99)))
+		usual.AddTimed(uint32(now/ms(5)%2), now, 1, ms(1)+rng.Int64N(ms(99)), false)
 	}
-	assert.LessOrEqual(t, size(&usual), 12<<10)
+	assert.LessOrEqual(t, size(usual), 8<<10)
+	const lanes = 8
+	require.Len(t, worst.lanes, lanes)
 	for now := epoch; now < epoch+ms(120_000); now += ms(5000) {
-		for lane := range uint32(8) {
+		for lane := range uint32(lanes) {
 			for bucket := range histogramBuckets {
-				worst.Add(lane, now, int64(valueOf(bucket)))
-			}
-			for bucket := range histogramBuckets {
-				worst.stripes[lane].Load().counts[bucket].Add(1 << 25)
+				worst.AddTimed(lane, now, 1, int64(valueOf(bucket)), false)
 			}
 		}
+		worst.gatherAll()
+		for bucket := range histogramBuckets {
+			worst.times.latest[bucket] += 1 << 28
+		}
 	}
-	assert.LessOrEqual(t, size(&worst), 66<<10)
+	assert.LessOrEqual(t, size(worst), 48<<10+lanes*(5<<10+100))
 	for now := epoch + ms(120_000); now < epoch+ms(240_000); now += ms(1000) {
-		worst.Add(0, now, 5)
+		worst.AddTimed(0, now, 1, 5, false)
+		worst.Second(now)
 	}
-	assert.LessOrEqual(t, size(&worst), 23<<10)
+	assert.LessOrEqual(t, size(worst), 11<<10)
+	worst.Second(epoch + ms(310_000))
+	assert.Zero(t, size(worst))
 }
 
-func TestHistogramAllocatesNothing(t *testing.T) {
+// Counters that were timed can be idle, and are found idle.
+func TestTimedCountersRest(t *testing.T) {
+	c := timing(t)
+	c.AddPass(0, epoch, 1)
+	assert.False(t, c.Idle(epoch+ms(300_000)))
+	c.AddTimed(0, epoch+ms(300_000), 1, ms(300_000), false)
+	assert.False(t, c.Idle(epoch+ms(300_000)))
+	assert.True(t, c.Idle(epoch+ms(600_000)))
+	assert.Zero(t, c.Lanes())
+	assert.Equal(t, time.Duration(ms(300_000)), c.Totals().RT)
+}
+
+func TestTimingAllocatesNothing(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates")
 	}
-	var h Histogram
+	h := timing(t)
 	now := epoch
 	add := func() {
 		now += ms(300)
-		h.Add(1, now, now%1000)
+		h.AddTimed(1, now, 1, now%1000, false)
 		h.Percentiles(now)
 	}
 	for range 1000 {
@@ -177,11 +201,11 @@ func TestHistogramAllocatesNothing(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(1000, add))
 }
 
-func BenchmarkHistogram(b *testing.B) {
-	var h Histogram
+func BenchmarkTimed(b *testing.B) {
+	h := timing(b)
 	rt := int64(0)
 	for b.Loop() {
 		rt += 37
-		h.Add(1, epoch+rt, rt&(1<<24-1))
+		h.AddTimed(1, epoch+rt, 1, rt&(1<<24-1), false)
 	}
 }

@@ -36,6 +36,7 @@ func (b *laneBucket) reaches(now int64, layout *Layout) bool {
 type lane struct {
 	newest  shared.Pointer[laneBucket]
 	buckets []laneBucket
+	times   shared.Pointer[laneTimes] // of calls that are timed; nil before the first
 }
 
 // twoBuckets is a lane that has two, as most have, in one object: what a call at random
@@ -43,7 +44,7 @@ type lane struct {
 // runtime puts a word before an object of that size.
 type twoBuckets struct {
 	lane
-	_       [32]byte
+	_       [24]byte
 	buckets [2]laneBucket
 }
 

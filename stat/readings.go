@@ -65,6 +65,7 @@ func (c *Counters) Totals() Counts {
 	defer c.unlock()
 	var sum Counts
 	for p := range c.all() {
+		p.gatherAll()
 		sum.Add(&p.totals)
 		for b := range p.live() {
 			counts := b.counts()
@@ -107,6 +108,7 @@ func (c *Counters) inFlight(known func() int64) (calls, units int64) {
 // is also seen to have entered. The caller holds the lock.
 func (c *Counters) flying(known func() int64) (calls, units int64) {
 	for p := range c.all() {
+		p.gatherAll()
 		calls, units = calls-p.totals.Exited, units-p.totals.Complete
 		for b := range p.live() {
 			n, u := b.completed()
@@ -193,6 +195,9 @@ func (c *Counters) rests(now int64) bool {
 		return false
 	}
 	c.shrink(now)
+	if c.gatherAll() {
+		return false
+	}
 	for b := range c.live() {
 		if counts := b.counts(); b.start.Load() >= since && !counts.empty() {
 			return false

@@ -205,7 +205,7 @@ var sections = []section{
 		{168, "Penstock", "a call that has waited runs with units of an interval that is over", ""},
 		{169, "Penstock", "a shared rule that changes its shape begins with nothing", ""},
 		{170, "Penstock", "what is kept for those who look is made as the last one goes, and stays", ""},
-		{171, "Penstock", "counters that only grow: what was taken before is taken again", ""},
+		{171, "Penstock", "counters of which slices are taken: what was taken before is taken again", ""},
 		{172, "servers on loopback", "any name that resolves to this machine is served: a web page reads all", ""},
 		{173, "Penstock", "what finds no room in a bounded table is told nowhere", ""},
 		{174, "Penstock", "a store's clock is set back: borrowed units count before they are spent", ""},
