@@ -3,25 +3,15 @@ package adaptive
 import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/family"
-	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Rules are the adaptive rules of one resource, compiled. They are safe for concurrent
 // use.
-type Rules struct {
-	controllers []*controller // as declared, those that hold
-	shadows     []*controller
-}
-
-func newRules(controllers []*controller) *Rules {
-	rs := new(Rules)
-	rs.controllers, rs.shadows = family.ByMode(controllers, func(c *controller) spec.Mode { return c.rule.Mode })
-	return rs
-}
+type Rules struct{ family.Rules[controller] }
 
 // Ask returns the first refusal, taking nothing.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
-	for _, c := range rs.controllers {
+	for _, c := range rs.Holding {
 		if !c.ask(inv) {
 			return core.Verdict{Block: c.refusal}
 		}
@@ -48,16 +38,13 @@ func (rs *Rules) Recheck(inv *core.Invocation) core.Verdict {
 }
 
 func (rs *Rules) take(inv *core.Invocation) core.Verdict {
-	for _, c := range rs.controllers {
+	for _, c := range rs.Holding {
 		if !c.take(inv) {
 			return core.Verdict{Block: c.refusal}
 		}
 	}
 	return core.Verdict{}
 }
-
-// Modes says which rules there are.
-func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.controllers) > 0, len(rs.shadows) > 0 }
 
 // Shadow has the shadow rules decide about a call that doesn't wait.
 func (rs *Rules) Shadow(inv *core.Invocation) {
@@ -67,7 +54,7 @@ func (rs *Rules) Shadow(inv *core.Invocation) {
 }
 
 func (rs *Rules) shadow(inv *core.Invocation) {
-	for _, c := range rs.shadows {
+	for _, c := range rs.Shadows {
 		c.shadow(inv)
 	}
 }

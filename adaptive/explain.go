@@ -9,7 +9,7 @@ import (
 
 // Explain says what each rule would make of the call.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
-	for _, c := range slices.Concat(rs.controllers, rs.shadows) {
+	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		all = append(all, c.explain(inv))
 	}
 	return all

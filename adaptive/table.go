@@ -62,7 +62,7 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 	if len(controllers) == 0 {
 		return nil
 	}
-	return newRules(controllers)
+	return &Rules{t.ByMode(controllers)}
 }
 
 // Needs tells which semaphores the rules at a resource count with. Of one that a rule has to

@@ -5,7 +5,6 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/family"
-	"github.com/penstock-go/penstock/core/spec"
 )
 
 // controller is one rule at work on one resource.
@@ -49,21 +48,12 @@ func (c *controller) admits(origin string) bool {
 
 // Rules are the authority rules of one resource, compiled. They are safe for
 // concurrent use.
-type Rules struct {
-	controllers []*controller // as declared, those that hold
-	shadows     []*controller
-}
-
-func newRules(controllers []*controller) *Rules {
-	rs := new(Rules)
-	rs.controllers, rs.shadows = family.ByMode(controllers, func(c *controller) spec.Mode { return c.rule.Mode })
-	return rs
-}
+type Rules struct{ family.Rules[controller] }
 
 // Ask returns the first refusal.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	origin := inv.Origin()
-	for _, c := range rs.controllers {
+	for _, c := range rs.Holding {
 		if !c.admits(origin) {
 			return core.Verdict{Block: c.refusal}
 		}
@@ -77,12 +67,9 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict { return rs.Ask(inv) }
 // Direct is true: to ask first spares nothing.
 func (rs *Rules) Direct() bool { return true }
 
-// Modes says which rules there are.
-func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.controllers) > 0, len(rs.shadows) > 0 }
-
 // Shadow counts what shadow rules would have refused.
 func (rs *Rules) Shadow(inv *core.Invocation) {
-	for _, c := range rs.shadows {
+	for _, c := range rs.Shadows {
 		if !c.admits(inv.Origin()) {
 			c.record.ShadowBlocked.Add(inv.Lane(), 1)
 		}

@@ -9,7 +9,7 @@ import (
 
 // Explain says what each rule makes of the caller.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
-	for _, c := range slices.Concat(rs.controllers, rs.shadows) {
+	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID, Why: c.why(inv.Origin())}
 		if !c.admits(inv.Origin()) {
 			j.Outcome = core.Refused

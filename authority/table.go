@@ -30,7 +30,7 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 	if len(controllers) == 0 {
 		return nil
 	}
-	return newRules(controllers)
+	return &Rules{t.ByMode(controllers)}
 }
 
 // Names says what the rules name.

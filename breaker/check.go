@@ -3,24 +3,14 @@ package breaker
 import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/family"
-	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Rules are the breakers of one resource, compiled. They are safe for concurrent use.
-type Rules struct {
-	controllers []*controller // as declared, those that hold
-	shadows     []*controller
-}
-
-func newRules(controllers []*controller) *Rules {
-	rs := new(Rules)
-	rs.controllers, rs.shadows = family.ByMode(controllers, func(c *controller) spec.Mode { return c.rule.Mode })
-	return rs
-}
+type Rules struct{ family.Rules[controller] }
 
 // Ask returns the first refusal, taking nothing.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
-	for _, c := range rs.controllers {
+	for _, c := range rs.Holding {
 		if !c.ask(inv) {
 			return core.Verdict{Block: c.refusal}
 		}
@@ -40,8 +30,8 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 // Recheck decides about a call that has waited. Of several all are asked again before any
 // takes, as they were before the wait.
 func (rs *Rules) Recheck(inv *core.Invocation) core.Verdict {
-	if len(rs.controllers) > 1 {
-		for _, c := range rs.controllers {
+	if len(rs.Holding) > 1 {
+		for _, c := range rs.Holding {
 			if !c.stands(inv) && !c.ask(inv) {
 				return core.Verdict{Block: c.refusal}
 			}
@@ -55,16 +45,13 @@ func (rs *Rules) Recheck(inv *core.Invocation) core.Verdict {
 }
 
 func (rs *Rules) take(inv *core.Invocation) core.Verdict {
-	for _, c := range rs.controllers {
+	for _, c := range rs.Holding {
 		if !c.take(inv) {
 			return core.Verdict{Block: c.refusal}
 		}
 	}
 	return core.Verdict{}
 }
-
-// Modes says which rules there are.
-func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.controllers) > 0, len(rs.shadows) > 0 }
 
 // Shadow has the shadow rules decide about a call that doesn't wait.
 func (rs *Rules) Shadow(inv *core.Invocation) {
@@ -74,14 +61,14 @@ func (rs *Rules) Shadow(inv *core.Invocation) {
 }
 
 func (rs *Rules) shadow(inv *core.Invocation) {
-	for _, c := range rs.shadows {
+	for _, c := range rs.Shadows {
 		c.take(inv)
 	}
 }
 
 // Direct reports whether the breaker need not be asked: where it is the only one that
 // holds. Of several the first that refuses is named, and none before it takes a probe.
-func (rs *Rules) Direct() bool { return len(rs.controllers) == 1 }
+func (rs *Rules) Direct() bool { return len(rs.Holding) == 1 }
 
 // idle reports whether the breaker can be forgotten.
 func (c *controller) idle(now int64) bool { return c.machine.idle(now) }

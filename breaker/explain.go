@@ -9,7 +9,7 @@ import (
 
 // Explain says what each breaker would make of the call.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
-	for _, c := range slices.Concat(rs.controllers, rs.shadows) {
+	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID}
 		c.machine.explain(inv, &j)
 		all = append(all, j)

@@ -68,7 +68,7 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 	if len(controllers) == 0 {
 		return nil
 	}
-	return newRules(controllers)
+	return &Rules{t.ByMode(controllers)}
 }
 
 // each calls f with the breakers of a rule, or of all rules, in the order of the rules

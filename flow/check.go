@@ -13,13 +13,13 @@ import (
 // Rules are the flow rules of one resource, compiled. They are safe for concurrent
 // use.
 type Rules struct {
-	controllers []*controller      // those that hold, as declared: the order in which they are asked
-	takers      []*controller      // the order in which they take, see breadth and abundance
-	spared      []*controller      // need not take, see spare
-	sole        *controller        // the only one that holds, if it is plain; or nil
-	sharing     []*controller      // those that hold whose limits a cluster shares
-	shared      family.SharedRules // the same, as they are asked
-	shadows     []*controller
+	family.Rules[controller] // those that a cluster shares apart; they are asked in this order
+
+	takers  []*controller      // the order in which they take, see breadth and abundance
+	spared  []*controller      // need not take, see spare
+	sole    *controller        // the only one that holds, if it is plain; or nil
+	sharing []*controller      // those that hold whose limits a cluster shares
+	shared  family.SharedRules // the same, as they are asked
 	// named are the callers that some rule names, by the mode of the rule that wants
 	// to know: one that holds sees what such rules name, a shadow rule all names.
 	named [2]map[string]bool
@@ -29,7 +29,7 @@ type Rules struct {
 // nothing.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	var longest core.Verdict
-	for _, c := range rs.controllers {
+	for _, c := range rs.Holding {
 		n := c.counts(inv, rs)
 		if n == nil {
 			continue
@@ -82,12 +82,9 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	return longest
 }
 
-// Modes says which rules there are.
-func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.controllers) > 0, len(rs.shadows) > 0 }
-
 // Shadow lets every shadow rule take.
 func (rs *Rules) Shadow(inv *core.Invocation) {
-	for _, c := range rs.shadows {
+	for _, c := range rs.Shadows {
 		if n := c.counts(inv, rs); n != nil && c.shadow(inv, n, rs) {
 			c.record.ShadowBlocked.Add(inv.Lane(), 1)
 		}

@@ -11,7 +11,7 @@ import (
 
 // Explain says what each rule would make of the call.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
-	for _, controllers := range [...][]*controller{rs.controllers, rs.sharing, rs.shadows} {
+	for _, controllers := range [...][]*controller{rs.Holding, rs.sharing, rs.Shadows} {
 		for _, c := range controllers {
 			j := core.Judgement{Rule: c.rule.ID}
 			if n := c.looksAt(inv, rs); n != nil && c.lease != nil {

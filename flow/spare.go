@@ -33,7 +33,7 @@ func (rs *Rules) refusal(inv *core.Invocation, c *controller, v core.Verdict) co
 	if len(rs.spared) == 0 || !c.plain {
 		return v
 	}
-	for _, other := range rs.controllers {
+	for _, other := range rs.Holding {
 		if other == c {
 			break
 		}

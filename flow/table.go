@@ -88,18 +88,18 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 		return nil
 	}
 	rs := new(Rules)
-	rs.controllers, rs.shadows = family.ByMode(controllers, func(c *controller) spec.Mode { return c.rule.Mode })
-	rs.controllers, rs.sharing = split(rs.controllers)
+	rs.Rules = t.ByMode(controllers)
+	rs.sharing = rs.TakeOut(func(c *controller) bool { return c.lease != nil })
 	for _, c := range rs.sharing {
 		rs.shared = append(rs.shared, &sharing{c, rs})
 	}
-	rs.takers = slices.Clone(rs.controllers)
+	rs.takers = slices.Clone(rs.Holding)
 	slices.SortStableFunc(rs.takers, func(a, b *controller) int {
 		return cmp.Or(a.rule.breadth()-b.rule.breadth(), cmp.Compare(a.rule.abundance(), b.rule.abundance()))
 	})
 	rs.spare()
-	if len(rs.controllers) == 1 && rs.controllers[0].plain {
-		rs.sole = rs.controllers[0]
+	if len(rs.Holding) == 1 && rs.Holding[0].plain {
+		rs.sole = rs.Holding[0]
 	}
 	for mode := range rs.named {
 		rs.named[mode] = make(map[string]bool)
@@ -110,18 +110,6 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 		}
 	}
 	return rs
-}
-
-// split takes out those whose limits a cluster shares.
-func split(all []*controller) (own, shared []*controller) {
-	for _, c := range all {
-		if c.lease != nil {
-			shared = append(shared, c)
-		} else {
-			own = append(own, c)
-		}
-	}
-	return own, shared
 }
 
 // Names says what the rules name.

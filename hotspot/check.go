@@ -12,16 +12,16 @@ import (
 // Rules are the hotspot rules of one resource, compiled. They are safe for concurrent
 // use.
 type Rules struct {
-	controllers []*controller      // as declared, those that hold
-	sharing     []*controller      // those that hold whose limits a cluster shares
-	shared      family.SharedRules // the same, as they are asked
-	plain       *controller        // the only one of them, if it is plain; or nil
-	shadows     []*controller
+	family.Rules[controller] // those that a cluster shares apart
+
+	sharing []*controller      // those that hold whose limits a cluster shares
+	shared  family.SharedRules // the same, as they are asked
+	plain   *controller        // the only one that holds, if it is plain; or nil
 }
 
 // Ask returns the first refusal, taking nothing.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
-	for _, c := range rs.controllers {
+	for _, c := range rs.Holding {
 		for _, o := range c.occurrences(inv) {
 			if block := c.ask(inv.Now(), o.Value, inv.Units()*o.Times, inv.Prioritized()); block != nil {
 				return core.Verdict{Block: block}
@@ -43,7 +43,7 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 		}
 	}
 	var longest core.Verdict
-	for _, c := range rs.controllers {
+	for _, c := range rs.Holding {
 		for _, o := range c.occurrences(inv) {
 			wait, block := c.take(inv, o.Value, inv.Units()*o.Times)
 			if block != nil {
@@ -57,13 +57,10 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	return longest
 }
 
-// Modes says which rules there are.
-func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.controllers) > 0, len(rs.shadows) > 0 }
-
 // Shadow lets every shadow rule take. What one took before it would have refused is given
 // back here.
 func (rs *Rules) Shadow(inv *core.Invocation) {
-	for _, c := range rs.shadows {
+	for _, c := range rs.Shadows {
 		if c.member != nil {
 			if c.shadowShared(inv) {
 				c.record.ShadowBlocked.Add(inv.Lane(), 1)

@@ -3,7 +3,6 @@ package hotspot
 import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/family"
-	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Table is the compiled hotspot rules of one revision. It implements core.Family.
@@ -37,27 +36,15 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 		return nil
 	}
 	rs := new(Rules)
-	rs.controllers, rs.shadows = family.ByMode(controllers, func(c *controller) spec.Mode { return c.rule.Mode })
-	rs.controllers, rs.sharing = split(rs.controllers)
+	rs.Rules = t.ByMode(controllers)
+	rs.sharing = rs.TakeOut(func(c *controller) bool { return c.member != nil })
 	for _, c := range rs.sharing {
 		rs.shared = append(rs.shared, c)
 	}
-	if len(rs.controllers) == 1 && rs.controllers[0].plain() {
-		rs.plain = rs.controllers[0]
+	if len(rs.Holding) == 1 && rs.Holding[0].plain() {
+		rs.plain = rs.Holding[0]
 	}
 	return rs
-}
-
-// split takes out those whose limits a cluster shares.
-func split(all []*controller) (own, sharing []*controller) {
-	for _, c := range all {
-		if c.member != nil {
-			sharing = append(sharing, c)
-		} else {
-			own = append(own, c)
-		}
-	}
-	return own, sharing
 }
 
 // Shares are the rules whose limits a cluster shares, nil if there are none.

@@ -6,21 +6,11 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/family"
-	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Rules are the outlier rules of one resource, compiled. They are safe for concurrent
 // use.
-type Rules struct {
-	controllers []*controller // as declared, those that hold
-	shadows     []*controller
-}
-
-func newRules(controllers []*controller) *Rules {
-	rs := new(Rules)
-	rs.controllers, rs.shadows = family.ByMode(controllers, func(c *controller) spec.Mode { return c.rule.Mode })
-	return rs
-}
+type Rules struct{ family.Rules[controller] }
 
 // Ask returns the first refusal, taking nothing.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
@@ -28,7 +18,7 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	if addr == "" {
 		return core.Verdict{}
 	}
-	for _, c := range rs.controllers {
+	for _, c := range rs.Holding {
 		if !c.asks(inv, addr) {
 			return core.Verdict{Block: c.refusal}
 		}
@@ -59,16 +49,13 @@ func (rs *Rules) take(inv *core.Invocation, again bool) core.Verdict {
 	if addr == "" {
 		return core.Verdict{}
 	}
-	for _, c := range rs.controllers {
+	for _, c := range rs.Holding {
 		if !c.take(inv, addr, again) {
 			return core.Verdict{Block: c.refusal}
 		}
 	}
 	return core.Verdict{}
 }
-
-// Modes says which rules there are.
-func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.controllers) > 0, len(rs.shadows) > 0 }
 
 // Shadow has the shadow rules decide about a call that doesn't wait.
 func (rs *Rules) Shadow(inv *core.Invocation) {
@@ -82,7 +69,7 @@ func (rs *Rules) shadow(inv *core.Invocation, again bool) {
 	if addr == "" {
 		return
 	}
-	for _, c := range rs.shadows {
+	for _, c := range rs.Shadows {
 		c.take(inv, addr, again)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 // Explain says what each rule would make of the call to its endpoint.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
-	for _, c := range slices.Concat(rs.controllers, rs.shadows) {
+	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID}
 		c.explain(inv, &j)
 		all = append(all, j)

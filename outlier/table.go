@@ -58,7 +58,7 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 	if len(controllers) == 0 {
 		return nil
 	}
-	return newRules(controllers)
+	return &Rules{t.ByMode(controllers)}
 }
 
 // siteOf is what the rules of a resource have in common.

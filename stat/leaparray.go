@@ -104,11 +104,6 @@ func (a *LeapArray[T]) at(now, t int64) (*Bucket[T], bool) {
 	return b, true
 }
 
-// counts. Nothing is changed.
-func (a *LeapArray[T]) Previous(now int64) (*Bucket[T], bool) {
-	return a.at(now, max(floor(now, a.width), a.newest)-a.width)
-}
-
 // All yields the opened buckets that count at now, oldest first. Nothing is
 // changed.
 func (a *LeapArray[T]) All(now int64) iter.Seq[*Bucket[T]] {

@@ -57,7 +57,7 @@ func TestLeapArrayScripts(t *testing.T) {
 		return *b
 	}
 	previous := func(a *LeapArray[int], at int64) any {
-		b, ok := a.Previous(at)
+		b, ok := a.at(at, max(floor(at, a.width), a.newest)-a.width)
 		if !ok {
 			return "none"
 		}
@@ -252,7 +252,7 @@ func TestLeapArrayIsItsTwin(t *testing.T) {
 				got = append(got, *b)
 			}
 			require.Equal(t, want, got)
-			previous, ok := a.Previous(at)
+			previous, ok := a.at(at, max(floor(at, a.width), a.newest)-a.width)
 			value, there := opened[current-width]
 			require.Equal(t, there && buckets > 1, ok)
 			if ok {

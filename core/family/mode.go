@@ -2,14 +2,38 @@ package family
 
 import "github.com/penstock-go/penstock/core/spec"
 
-// ByMode parts the controllers of rules that are not off.
-func ByMode[C any](all []*C, mode func(*C) spec.Mode) (hold, shadow []*C) {
+// Rules are the controllers of a resource, as their rules were declared. The Rules of a family
+// embed them, and so know what core.ShadowChecker asks for.
+type Rules[C any] struct {
+	Holding []*C // of rules whose verdict holds
+	Shadows []*C // of rules in shadow mode
+}
+
+// ByMode parts the controllers that [Table.Hold] returns.
+func (t *Table[R, C]) ByMode(all []*C) (rs Rules[C]) {
 	for _, c := range all {
-		if mode(c) == spec.Shadow {
-			shadow = append(shadow, c)
+		if (*t.maker.Rule(c)).Info().Mode == spec.Shadow {
+			rs.Shadows = append(rs.Shadows, c)
 		} else {
-			hold = append(hold, c)
+			rs.Holding = append(rs.Holding, c)
 		}
 	}
-	return hold, shadow
+	return rs
+}
+
+// Modes says which rules there are.
+func (rs *Rules[C]) Modes() (hold, shadow bool) { return len(rs.Holding) > 0, len(rs.Shadows) > 0 }
+
+// TakeOut removes those of rules whose limits a cluster shares from those that hold, and returns them.
+func (rs *Rules[C]) TakeOut(shared func(*C) bool) (out []*C) {
+	all := rs.Holding
+	rs.Holding = nil
+	for _, c := range all {
+		if shared(c) {
+			out = append(out, c)
+		} else {
+			rs.Holding = append(rs.Holding, c)
+		}
+	}
+	return out
 }
