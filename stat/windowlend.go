@@ -30,19 +30,13 @@ import (
 // A call is refused by a total in which nothing is lent, or under mu after collecting. So the
 // verdicts are those of a window that never lends.
 
-// spend takes n units of what was lent to a lane; false if it has not so many or the call would have
-// to look further. The call's time is before the end of a bucket that was the newest.
-func (w *Window) spend(c *credit, n, limit int64) (bucket int64, ok bool) {
-	word := c.word.Load() // first, see above
-	if int64(word&creditUnits) < max(n, 1) {
-		return 0, false
+// cell is the cell of a lane and what is there, and all of them; nil if there are none.
+func (w *Window) cell(lane uint32) (all *credits, cell *credit, credit uint64) {
+	if all = w.credits.Load(); all == nil {
+		return nil, nil, 0
 	}
-	newest := w.newest.Load()
-	sum := w.sum.Load()
-	if int64(sum&mostTotal) > limit || !c.spend(word, n) {
-		return 0, false
-	}
-	return w.stampOf(newest, sum), true
+	cell = all.of(lane)
+	return all, cell, cell.word.Load()
 }
 
 // contend notes that an exchange of the word has failed, and makes cells when there were many.

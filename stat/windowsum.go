@@ -20,7 +20,7 @@ package stat
 // order in which the call came at that instant refuses it too, also while the word is
 // closed: then it says what was before, and the goroutine that closed it comes after. If it leaves
 // room and sum is open for that bucket, the swap is the instant at which the call is admitted.
-// Where something is lent the total is too high by that, and refuses nobody (see [Window.spend]).
+// Where something is lent the total is too high by that, and refuses nobody (see windowlend.go).
 //
 // The word has 20 bits of the bucket's number. A caller that is held up between load
 // and swap for exactly a multiple of 2^20 buckets (5.8 hours at 50 a second) and finds the same
@@ -49,22 +49,21 @@ func (w *Window) TryAdd(lane uint32, now, n, limit int64) (bucket int64, ok bool
 // tryAddOn is TryAdd where that is not over at once.
 func (w *Window) tryAddOn(lane uint32, now, n, limit int64) (bucket int64, ok bool) {
 	for {
+		c, cell, credit := w.cell(lane) // first, see windowlend.go
 		newest := w.newest.Load()
 		if now >= (newest+1)*w.width {
 			return w.tryAdd(lane, now, n, limit)
 		}
 		sum := w.sum.Load()
 		total := int64(sum & mostTotal)
+		if units(credit) >= max(n, 1) && total <= limit && cell.spend(credit, n) {
+			return w.stampOf(newest, sum), true
+		}
 		if total > limit-n && sum&lent == 0 {
 			return 0, false
 		}
-		if c := w.credits.Load(); c != nil {
-			if bucket, ok = w.spend(c.of(lane), n, limit); ok {
-				return bucket, true
-			}
-			if total > limit-n || c.part(limit-n-total) > 0 {
-				return w.tryAdd(lane, now, n, limit)
-			}
+		if c != nil && (total > limit-n || c.part(limit-n-total) > 0) {
+			return w.tryAdd(lane, now, n, limit)
 		}
 		if !w.open(sum, newest, total+n) {
 			return w.tryAdd(lane, now, n, limit)
