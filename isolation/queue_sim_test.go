@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/lending"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/schedules"
@@ -21,9 +22,11 @@ const maxWait = 10 * time.Millisecond
 
 var silent = slog.New(slog.DiscardHandler)
 
-// newSim returns an engine on the schedule's clock. In the end it must hold nothing.
+// newSim returns an engine on the schedule's clock, whose counters lend from the beginning or once they are
+// contended. In the end it must hold nothing.
 func newSim(s *schedules.Schedule, chain *core.Chain) *core.Engine {
 	s.Clock().Set(start.UnixNano())
+	lending.Always = s.Rand.IntN(2) == 0
 	e, err := core.NewEngine(core.Config{Clock: s.Clock(), Chain: chain, Logger: silent})
 	if err != nil {
 		panic(err)
@@ -182,6 +185,7 @@ func TestSimThrottleThenLine(t *testing.T) {
 func TestSimQueuedCallsEverySchedule(t *testing.T) {
 	schedules.SampleOrAll(t, 3_000_000, func(s *schedules.Schedule) {
 		e := newSim(s, core.NewChain(core.FamilySlot(core.KindIsolation))) // the others would only add steps
+		lending.Always = false                                             // or there would be too many
 		loadSim(s, e, nil, isolation.Rule{ID: "line", Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: maxWait})
 		running := 0
 		quits := &quitter{Context: context.Background()}
