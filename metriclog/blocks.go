@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -210,7 +211,7 @@ func (f *blockFile) write(lines []byte) error {
 
 // open opens the file that is there, or makes one. What a crash has left of a line is taken off.
 func (f *blockFile) open() (err error) {
-	if f.file, err = os.OpenFile(f.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o644); err != nil {
+	if f.file, err = openOwn(f.path); err != nil {
 		return err
 	}
 	f.size, err = wholeLines(f.file)
@@ -221,6 +222,30 @@ func (f *blockFile) open() (err error) {
 		return errors.Join(err, f.close())
 	}
 	return nil
+}
+
+// openOwn opens a file to append to it, or makes it. It follows no link and opens no device, whatever
+// others put there meanwhile: what is made was not there, and what is opened is written to only
+// if it is the regular file that was seen.
+func openOwn(path string) (*os.File, error) {
+	seen, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o644)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !seen.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file: %v", path, seen.Mode())
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if opened, err := file.Stat(); err != nil || !os.SameFile(seen, opened) {
+		return nil, errors.Join(fmt.Errorf("%s was replaced while it was opened", path), err, file.Close())
+	}
+	return file, nil
 }
 
 // wholeLines is where the last line of a file ends that has an end.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -75,8 +76,8 @@ func (q *Query) read(path string) (rows []Row, err error) {
 		return nil, err
 	}
 	defer data.Close()
-	offset, err := q.offset(path + indexSuffix)
-	if err != nil || offset < 0 {
+	offset, err := q.offset(data)
+	if err != nil {
 		return nil, err
 	}
 	if _, err := data.Seek(offset, io.SeekStart); err != nil {
@@ -107,40 +108,53 @@ func (q *Query) read(path string) (rows []Row, err error) {
 // entrySize is what a second takes in an index.
 const entrySize = 16
 
-// offset is where to begin to read for the first second that was asked for, -1 if the file has
-// none so late. A file without an index is read from its begin.
-func (q *Query) offset(path string) (int64, error) {
-	index, err := os.Open(path)
+// offset is where in data to begin to read for the first second that was asked for. Without an index, or with one that is damaged, that is the begin.
+func (q *Query) offset(data *os.File) (int64, error) {
+	index, err := os.ReadFile(data.Name() + indexSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	defer index.Close()
-	info, err := index.Stat()
+	info, err := data.Stat()
 	if err != nil {
 		return 0, err
 	}
-	if info.Size() == 0 {
-		return 0, nil // perhaps the index alone could not be written
-	}
-	var failed error
-	entry := func(i int) (second, offset int64) {
-		var b [entrySize]byte
-		if _, err := index.ReadAt(b[:], int64(i)*entrySize); err != nil {
-			failed = err
+	var entries []entry
+	last := entry{math.MinInt64, -1}
+	for ; len(index) >= entrySize; index = index[entrySize:] {
+		e := entry{int64(binary.BigEndian.Uint64(index)), int64(binary.BigEndian.Uint64(index[8:]))}
+		if e.second < last.second || e.offset <= last.offset || e.offset > info.Size() {
+			return 0, nil
 		}
-		return int64(binary.BigEndian.Uint64(b[:])), int64(binary.BigEndian.Uint64(b[8:]) & math.MaxInt64)
+		entries, last = append(entries, e), e
 	}
-	entries := int(info.Size() / entrySize)
-	i := sort.Search(entries, func(i int) bool {
-		second, _ := entry(i)
-		return second >= q.From.Unix()
-	})
-	if i == entries || failed != nil {
-		return -1, failed
+	i := sort.Search(len(entries), func(i int) bool { return entries[i].second >= q.From.Unix() })
+	// That seconds and offsets ascend makes it likely that all are right. Those between which the
+	// first second lies must be, or rows would be missing.
+	for _, e := range entries[max(i-1, 0):min(i+1, len(entries))] {
+		if !e.begins(data, info.Size()) {
+			return 0, nil
+		}
 	}
-	_, offset := entry(i)
-	return offset, failed
+	if i == 0 { // or there are no entries: perhaps the index alone could not be written
+		return 0, nil
+	}
+	return entries[min(i, len(entries)-1)].offset, nil // after the last entry there may be more, if some are lost
+}
+
+// entry is what an index has of a second: where its lines begin.
+type entry struct{ second, offset int64 }
+
+// begins reports whether the lines of the second begin there, or the data ends there.
+func (e entry) begins(data *os.File, size int64) bool {
+	if e.offset == size {
+		return true
+	}
+	var b [32]byte
+	n, _ := data.ReadAt(b[:], e.offset)
+	at, _, _ := strings.Cut(string(b[:n]), "|")
+	ms, err := strconv.ParseInt(at, 10, 64)
+	return err == nil && time.UnixMilli(ms).Unix() == e.second
 }

@@ -141,15 +141,14 @@ func (l *Log) ring() {
 			l.stop = clocks.Alarm(l.engine.Config().Clock, time.Second, l.ring)
 		}
 	}()
-	l.flush()
+	l.flush(second(l.engine.Now()))
 	l.arm()
 }
 
-// flush writes the seconds that are over. The caller holds mu.
-func (l *Log) flush() {
-	until := second(l.engine.Now())
+// flush writes the seconds before until. The caller holds mu.
+func (l *Log) flush(until time.Time) {
 	var err error
-	rows := Rows(l.engine, l.next, until)
+	rows := rowsUntil(l.engine, l.engine.Now(), l.next, until)
 	for len(rows) > 0 {
 		n := 1
 		for n < len(rows) && rows[n].At.Equal(rows[0].At) {
@@ -178,8 +177,8 @@ func (l *Log) tell(err error) {
 // Find searches the files of the log, see the function [Find].
 func (l *Log) Find(q Query) ([]Row, error) { return Find(l.config.Dir, l.base, q) }
 
-// Close writes the seconds that are over, ends the timer and closes the files. The second that
-// is running is lost. Closing twice is fine.
+// Close writes what was counted so far, also in the second that is running, ends the timer and
+// closes the files. Closing twice is fine.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,7 +187,7 @@ func (l *Log) Close() error {
 	}
 	l.ended = true
 	l.stop()
-	l.flush()
+	l.flush(second(l.engine.Now()).Add(time.Second))
 	err := l.output.close()
 	if l.blocks != nil {
 		err = errors.Join(err, l.blocks.close())
@@ -260,7 +259,8 @@ func (o *output) roll(day string) error {
 		if err != nil {
 			return err
 		}
-		if o.index, err = os.OpenFile(f.path+indexSuffix, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_TRUNC, 0o644); err != nil {
+		_ = os.Remove(f.path + indexSuffix) // of a file that is gone, or a link to somewhere else
+		if o.index, err = os.OpenFile(f.path+indexSuffix, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
 			return errors.Join(err, o.close())
 		}
 		o.day, o.size, o.entries = day, 0, 0

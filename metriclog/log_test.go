@@ -67,20 +67,86 @@ func TestFiles(t *testing.T) {
 	}, lines(t, dir, "sentinel-block.log"))
 }
 
-// Closing writes what is over, and what comes later is not written.
+// Closing writes what was counted by then, also in the second that is running, and what comes later
+// is not written.
 func TestClose(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
 	require.NoError(t, call(t, e, "orders", 2))
 	clock.Advance(time.Second)
 	require.NoError(t, call(t, e, "orders", 1))
+	require.Error(t, call(t, e, "closed", 1))
 	require.NoError(t, l.Close())
+	require.NoError(t, call(t, e, "orders", 7))
 	clock.Advance(5 * time.Second)
 	require.NoError(t, l.Close())
-	rows, err := l.Find(Query{From: start})
+	rows, err := l.Find(Query{From: start, Resource: "orders"})
 	require.NoError(t, err)
-	require.Len(t, rows, 1)
+	require.Len(t, rows, 2)
 	assert.EqualValues(t, 2, rows[0].Pass)
+	assert.EqualValues(t, 1, rows[1].Pass)
+	assert.Len(t, lines(t, l.config.Dir, "sentinel-block.log"), 1)
+}
+
+// Whichever byte of an index is wrong, and however many entries it lacks at its begin, all rows are found.
+func TestADamagedIndex(t *testing.T) {
+	clock := clocks.NewManual(start)
+	e, l := newLogged(t, clock, Config{})
+	for range 5 {
+		require.NoError(t, call(t, e, "orders", 1))
+		clock.Advance(2 * time.Second)
+	}
+	path := filepath.Join(l.config.Dir, "shop-metrics.log.2026-01-02.idx")
+	good, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Len(t, good, 5*entrySize)
+	check := func(index []byte, what ...any) {
+		require.NoError(t, os.WriteFile(path, index, 0o600))
+		for second := range 10 {
+			rows, err := l.Find(Query{From: start.Add(time.Duration(second) * time.Second)})
+			require.NoError(t, err)
+			require.Len(t, rows, 5-(second+1)/2, "from second %d, %v", second, what)
+		}
+	}
+	check(good, "whole")
+	for i := range good {
+		for _, flip := range []byte{1, 2, 0x80, 0xff} {
+			bad := slices.Clone(good)
+			bad[i] ^= flip
+			check(bad, "byte", i, flip)
+		}
+	}
+	check(good[:3*entrySize+5], "cut")
+}
+
+// What somebody put where a log is to be written is not written to, and the reason is told.
+func TestPlantedLinks(t *testing.T) {
+	clock := clocks.NewManual(start)
+	e, l := newLogged(t, clock, Config{})
+	other := filepath.Join(t.TempDir(), "other")
+	for _, there := range []bool{false, true} {
+		if there {
+			require.NoError(t, os.WriteFile(other, []byte("precious"), 0o600))
+		}
+		for _, name := range []string{"sentinel-block.log", "shop-metrics.log.2026-01-02.idx"} {
+			path := filepath.Join(l.config.Dir, name)
+			_ = os.Remove(path)
+			if err := os.Symlink(other, path); err != nil {
+				t.Skip("no links here: ", err)
+			}
+		}
+		l.output.day = "" // begin another file
+		_ = os.Remove(filepath.Join(l.config.Dir, "shop-metrics.log.2026-01-02"))
+		require.Error(t, call(t, e, "closed", 1))
+		require.ErrorContains(t, l.blocks.flush(e.Now()), "is no regular file")
+		clock.Advance(time.Second)
+		data, err := os.ReadFile(other)
+		assert.Equal(t, there, err == nil)
+		assert.Equal(t, map[bool]string{true: "precious"}[there], string(data))
+		rows, err := l.Find(Query{From: start})
+		require.NoError(t, err)
+		assert.NotEmpty(t, rows)
+	}
 }
 
 // known bug 103. A timer that comes late, on a busy machine, writes all seconds since the last time.

@@ -18,14 +18,21 @@ import (
 // then they are sorted by name. Times are in UTC.
 func Rows(e *core.Engine, from, to time.Time) []Row {
 	now := e.Now()
+	if running := second(now); to.After(running) {
+		to = running
+	}
+	return rowsUntil(e, now, from, to)
+}
+
+// rowsUntil is Rows with the second that is running, if to is later.
+func rowsUntil(e *core.Engine, now int64, from, to time.Time) []Row {
 	view, err := stat.NewView(e.Tree().Layout(), time.Minute, 60)
 	if err != nil {
 		panic(err) // the last minute is kept whatever the layout is
 	}
-	_, running := view.Range(now)
 	keep := func(start int64) bool {
 		at := start / int64(time.Second)
-		return start < running && at >= from.Unix() && at*int64(time.Second) == start && time.Unix(0, start).Before(to)
+		return at >= from.Unix() && at*int64(time.Second) == start && time.Unix(0, start).Before(to)
 	}
 	var rows []Row
 	var buckets []stat.Bucket[stat.Counts]
