@@ -207,9 +207,7 @@ var (
 // piece, and imports elsewhere.
 func TestCodeShown(t *testing.T) {
 	sources := goFiles(t)
-	pages, err := filepath.Glob("*.md")
-	require.NoError(t, err)
-	for _, page := range append(append(pages, pagesOfRules(t)...), "../README.md") {
+	for _, page := range pagesWithCommands(t) {
 		for _, b := range blocks(t, page) {
 			if b.info != "go" {
 				continue

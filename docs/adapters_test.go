@@ -1,0 +1,69 @@
+package docs_test
+
+import (
+	"database/sql"
+	"log"
+	"net/http"
+	"net/netip"
+
+	"github.com/penstock-go/penstock/adapters/nethttp"
+	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/adapters/sqldriver"
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/flow"
+)
+
+// The code on the pages of adapters that are no modules of their own. That of the others stands in their modules, in
+// page_test.go.
+var (
+	_ = listened
+	_ = handled
+	_ = optioned
+	_ = billed
+	_ = transported
+	_ = opened
+)
+
+func listened(mux *http.ServeMux) error {
+	err := api.LoadRules(api.RuleSet{Flow: []flow.Rule{{Resource: "GET /users/{id}", Threshold: 10}}}) // a second
+
+	log.Fatal(http.ListenAndServe(":8080", nethttp.Handler(mux)))
+	return err
+}
+
+func handled(mux *http.ServeMux, orders http.Handler) {
+	mux.Handle("GET /orders", nethttp.Middleware()(orders))
+}
+
+func optioned(proxies []netip.Prefix) {
+	nethttp.Origin(nethttp.VerifiedPeer())                     // of client certificates
+	nethttp.Origin(nethttp.TrustedHeader("X-App", proxies...)) // what your proxies say
+
+	nethttp.Param("user", nethttp.Header("X-User"))
+	nethttp.Param("ip", nethttp.ClientIP(proxies...)) // X-Forwarded-For of these only
+	nethttp.Param("id", nethttp.PathValue("id"))
+}
+
+func billed(w http.ResponseWriter, r *http.Request) {
+	e, err := api.Entry(r.Context(), "billing")
+	if err != nil {
+		refusal.Write(w, r, err)
+		return
+	}
+	defer e.Exit()
+}
+
+func transported() *http.Client {
+	client := &http.Client{Transport: nethttp.Transport(nil)}
+	return client
+}
+
+func opened(dsn string) (*sql.DB, error) {
+	err := api.LoadRules(api.RuleSet{Flow: []flow.Rule{{Resource: "sql orders", Threshold: 10}}}) // a second
+	if err != nil {
+		return nil, err
+	}
+
+	db, err := sqldriver.Open("pgx", dsn, "orders") // in place of sql.Open("pgx", dsn)
+	return db, err
+}
