@@ -10,6 +10,7 @@ import (
 	"github.com/penstock-go/penstock/bench/measure"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
@@ -40,12 +41,19 @@ var rows = []row{
 	{"100,000 a second", guarded(one(flow.Rule{Threshold: 2_000, Interval: 20 * time.Millisecond, Buckets: 20}), nil)},
 	{"concurrency rule", guarded(rules.Set{Isolation: []isolation.Rule{{Resource: resource, Threshold: enough}}}, nil)},
 	{"system QPS", guarded(rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: enough}}}, nil, api.Inbound())},
+	// A value's mutex and counts are shared by all its calls, refused ones too.
+	{"one hot value", guarded(ofValues(enough), nil, api.Param("user", "ann"))},
+	{"a value refused", guarded(ofValues(0), nil, api.Param("user", "ann"))},
 	{"coarse clock", guarded(one(flow.Rule{Threshold: enough}), coarse)},
 }
 
 func one(r flow.Rule) rules.Set {
 	r.Resource = resource
 	return rules.Set{Flow: []flow.Rule{r}}
+}
+
+func ofValues(threshold float64) rules.Set {
+	return rules.Set{Hotspot: []hotspot.Rule{{Resource: resource, Param: "user", Threshold: threshold}}}
 }
 
 func coarse() (clocks.Clock, func()) {
