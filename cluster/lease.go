@@ -9,7 +9,7 @@ import "github.com/penstock-go/penstock/internal/shared"
 // before the word that names its lot. So a call that loads the word first and the end then
 // finds the end of that lot, or of a later one; and then the swap fails.
 //
-// Only who holds the window's mutex puts units in and takes the word away; calls take units, and give
+// Only the holder of the window's mutex puts units in and takes the word away; calls take units, and give
 // them back to the lot that they are of.
 type lease struct {
 	word shared.Uint64 // number of the lot, 32 bits, and units, 32 bits
@@ -59,7 +59,7 @@ func (l *lease) giveBack(number uint32, n int64) bool {
 	}
 }
 
-// The methods below are for who holds the window's mutex.
+// The methods below are for the holder of the window's mutex.
 
 // open begins a lot. There is none.
 func (l *lease) open(number uint32, units, end int64) {

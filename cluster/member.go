@@ -56,7 +56,7 @@ type Member struct {
 	running  sync.WaitGroup // requests
 	endProbe func()         // nil if there is none
 
-	// mu is the last lock: who holds it takes no other.
+	// mu is the last lock: its holder takes no other.
 	mu     sync.Mutex
 	random *rand.Rand
 	agenda agenda

@@ -44,7 +44,7 @@ type prepared struct {
 }
 
 // lookUp finds the rules that are in force for a resource by that name, at a time. called says
-// that a call looks for them, and not somebody who only wants to know.
+// that a call looks for them, and not a reader.
 func (e *Engine) lookUp(r *Resource, name string, now int64, called bool) *binding {
 	if r == e.resources.overflow {
 		return e.lookUpBeyond(name, now, called)

@@ -238,7 +238,7 @@ func (inv *Invocation) look(name string) (known bool) {
 	return known
 }
 
-// lookAt is lookUp for somebody who only wants to know. What the rules in force have at the
+// lookAt is lookUp for readers. What the rules in force have at the
 // resource stands; what they come to have there for the first time is built beside it, and not
 // kept. Only where the resource goes by older rules yet, which it does until the update has come to
 // it, is it brought up to date: what is handed over is handed over once.

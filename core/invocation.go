@@ -98,7 +98,7 @@ func (inv *Invocation) Now() int64 { return inv.now }
 func (inv *Invocation) Began() int64 { return inv.began }
 
 // Runs is the time whose bucket the call is metered in: Now, or for a call that
-// borrowed the begin of the bucket that it borrowed from.
+// borrowed the beginning of the bucket that it borrowed from.
 func (inv *Invocation) Runs() int64 { return max(inv.now, inv.runs) }
 
 // LongLived reports whether the call has no response time, see the option.

@@ -129,12 +129,12 @@ func (n *ClusterNode) Idle(now int64) bool {
 	return overflow == nil || overflow.Idle(now)
 }
 
-// AnyLeft reports whether the resource's node, or one of its call's, has left the tree: who
-// has counted a call on them asks.
+// AnyLeft reports whether the resource's node, or one of its call's, has left the tree. It is for
+// callers that have counted a call on them.
 //
 // The resource comes first. It is marked, found idle, removed, and then its call and origin
 // nodes are, all under one lock; a goroutine that brings it back does so after, and brings only
-// nodes of his own. So where the resource has no mark, either it is marked later and then found to
+// nodes of its own. So where the resource has no mark, either it is marked later and then found to
 // be in use, or what was removed with it has its mark by now.
 func AnyLeft(resource *ClusterNode, nodes []*StatisticNode) bool {
 	if resource.Retired() {

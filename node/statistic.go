@@ -44,7 +44,7 @@ func (n *StatisticNode) Idle(now int64) bool {
 
 // Waiting is the units that wait: borrowed from coming buckets (the most that any of
 // the node's windows holds, since one call borrows from all of them), or in a queue for
-// permits. Who asks that reads the node: if it is idle, its meters let go of what they need
+// permits. To ask that is to read the node: if it is idle, its meters let go of what they need
 // under load, as counters do that are read.
 func (n *StatisticNode) Waiting(now int64) int64 {
 	if m := n.meters.Load(); m != nil && n.Counters.Idle(now) {

@@ -11,7 +11,7 @@ func (c *Counts) Pack(b []byte) []byte {
 	return b
 }
 
-// Unpack sets the counts to those that [Counts.Pack] has put at the begin of b, and
+// Unpack sets the counts to those that [Counts.Pack] has put at the beginning of b, and
 // returns what follows them. Other bytes give other counts, or panic.
 func (c *Counts) Unpack(b []byte) []byte {
 	for _, n := range c.numbers() {

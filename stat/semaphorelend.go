@@ -165,7 +165,7 @@ func (g *Semaphore) collect() {
 }
 
 // recall takes from all lanes what they hold, and returns how much that was. It changes every cell, for
-// units come back without the owner's lock: who loaded a cell before leaves nothing there.
+// units come back without the owner's lock: a caller that loaded a cell before leaves nothing there.
 func (c *credits) recall(leave uint64) (sum int64) {
 	for i := range c.cells {
 		w := &c.cells[i].word

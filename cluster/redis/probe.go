@@ -65,7 +65,7 @@ func (s *Store) probeServer(ctx context.Context, server redis.Cmdable) (problems
 			break
 		}
 	}
-	// Who may load may not necessarily execute. This one changes nothing that anybody could see.
+	// A user that may load may not be allowed to execute. This one changes nothing that anybody could see.
 	if err := server.EvalSha(ctx, s.scripts.presence.sha, nil).Err(); wordOf(err) == "NOPERM" {
 		wrong("scripts don't run: %w", explained(err))
 	}

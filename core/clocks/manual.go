@@ -70,7 +70,7 @@ type sleeper struct {
 }
 
 // NewManual returns a clock that stands at start and parks goroutines that sleep. The zero
-// time stands for the begin of 1970, another one out of range for the nearer end.
+// time stands for the beginning of 1970, another one out of range for the nearer end.
 func NewManual(start time.Time) *Manual {
 	c := new(Manual)
 	if !start.IsZero() {
