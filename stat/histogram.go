@@ -168,8 +168,11 @@ func (c *Counters) gather(l *lane, leaves bool) bool {
 	if t == nil {
 		return false
 	}
-	start, empty := l.newest.Load().start.Load(), uint64(0)
-	if leaves || start == left {
+	start, empty, mark := l.newest.Load().start.Load(), uint64(0), uint64(0)
+	switch {
+	case start == left:
+		empty, mark = leftBit, leftBit
+	case leaves: // the highest bit of a word is still one of its count
 		start, empty = left, leftBit
 	}
 	var sum Counts
@@ -179,10 +182,10 @@ func (c *Counters) gather(l *lane, leaves bool) bool {
 			continue
 		}
 		for j := range words {
-			if words[j].Load() == empty {
+			if empty == mark && words[j].Load() == empty {
 				continue
 			}
-			calls, rt := unpack(words[j].Swap(empty) &^ empty)
+			calls, rt := unpack(words[j].Swap(empty) &^ mark)
 			sum.Exited += calls
 			sum.RT += time.Duration(rt)
 			if start != left {
