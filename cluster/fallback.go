@@ -144,8 +144,12 @@ func (w *Window) retryAway(now, n int64) (time.Duration, bool) {
 // decideAway decides for a call that has asked in vain. It needs mu.
 func (w *Window) decideAway(x *waiter, now int64) {
 	token, ok := w.takeAway(now, x.need.Units)
-	if !ok {
+	switch {
+	case ok:
+	case x.waited:
 		w.miss(x.need.Units)
+	default:
+		w.refuse(x.need.Units)
 	}
 	x.need.Token = token
 	x.decide(ok)

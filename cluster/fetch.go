@@ -26,6 +26,7 @@ type Need struct {
 type waiter struct {
 	need    *Need
 	round   *round
+	waited  bool // for the store
 	decided bool // under the mutex of the limit
 }
 

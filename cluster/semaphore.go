@@ -297,7 +297,6 @@ func (s *Semaphore) answered(command Command, sent, received int64, err error) {
 	if c.Need > c.Claim && c.Reply.Held < c.Need {
 		s.refused = received + turnsAhead/2 + s.m.chance(turnsAhead) // nobody can say when one comes free
 		for _, x := range s.waiters {
-			s.figures.Refused++
 			x.decide(false)
 		}
 		s.waiters = nil

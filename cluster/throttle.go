@@ -281,7 +281,6 @@ func (t *Throttle) serve(c *Turn, now int64) {
 			t.wanted.units += n
 			x.decide(true)
 		} else if t.refuses(now, n, maxWait) {
-			t.figures.Refused++
 			x.decide(false)
 		}
 		return x.decided

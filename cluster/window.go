@@ -35,7 +35,7 @@ type Window struct {
 
 	refusedUntil shared.Int64  // until then needs beyond room are refused
 	room         shared.Int64  // how much the store said there is
-	missed       shared.Int64  // units that were refused, since the store was asked
+	missed       shared.Int64  // units that calls lacked, since the store was asked
 	refused      shared.Int64  // calls, ever
 	threshold    shared.Uint64 // its bits
 	rule         shared.Pointer[Rule]
@@ -153,7 +153,7 @@ func (w *Window) Ask(now, n int64) (a Answer) {
 		w.mu.Unlock()
 	}
 	if a == Refuses {
-		w.miss(n)
+		w.refuse(n)
 	}
 	return a
 }
@@ -193,22 +193,26 @@ func (w *Window) TryAdd(now, n int64) (token int64, ok bool) {
 // tryAdd is TryAdd without a lease.
 func (w *Window) tryAdd(now, n int64) (token int64, ok bool) {
 	if w.refuses(now, n) {
-		w.miss(n)
+		w.refuse(n)
 		return 0, false
 	}
 	w.mu.Lock()
 	w.roll(now)
 	token, ok = w.spend(now, n)
-	post := false
+	post, away := false, false
 	if !ok {
-		if away := w.away(); away {
+		if away = w.away(); away {
 			token, ok = w.takeAway(now, n)
 		}
 		w.short += n
 		post = w.m.mayAsk(w.value, now) && w.want(now)
 	}
 	w.mu.Unlock()
-	if !ok {
+	switch {
+	case ok:
+	case away:
+		w.refuse(n)
+	default: // the call may have it fetched
 		w.miss(n)
 	}
 	if post {
@@ -223,11 +227,14 @@ func (w *Window) spend(now, n int64) (token int64, ok bool) {
 	return leased(number), ok
 }
 
-// miss counts a call that is refused.
-func (w *Window) miss(n int64) {
-	w.missed.Add(n)
+// refuse counts a call that is refused without asking the store.
+func (w *Window) refuse(n int64) {
+	w.miss(n)
 	w.refused.Add(1)
 }
+
+// miss counts units that a call lacks.
+func (w *Window) miss(n int64) { w.missed.Add(n) }
 
 // kick has more fetched, as few are left.
 func (w *Window) kick(now int64) {

@@ -14,7 +14,7 @@ func (w *Window) enter(x *waiter, now int64) {
 		x.need.Token = token
 		x.decide(true)
 	case w.refuses(now, n) && x.need.MaxWait == 0:
-		w.miss(n)
+		w.refuse(n)
 		x.decide(false)
 	case w.away():
 		w.decideAway(x, now)
@@ -22,6 +22,7 @@ func (w *Window) enter(x *waiter, now int64) {
 	case !w.m.mayAsk(w.value, now):
 		w.decideAway(x, now)
 	default:
+		x.waited = true
 		w.waited++
 		w.waiters = append(w.waiters, x)
 		w.want(now)
