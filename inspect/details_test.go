@@ -70,6 +70,6 @@ func TestDetailsOfAnyFamily(t *testing.T) {
 	require.Len(t, found(t, orderNode, ok).Details, 4)
 	data, err := json.Marshal(tree)
 	require.NoError(t, err)
-	require.Contains(t, string(data), `"mode":"enforce","asked":false,"refused":3,"shadowBlocked":0,"details":{"note":"seen"}}]}`)
+	require.Contains(t, string(data), `"mode":"enforce","asked":false,"refused":3,"shadowBlocked":0,"details":{"note":"seen"},"lines":["note seen","at 12:00:00"],"marks":[{"resource":"orders","text":"calm","urgency":0},`)
 	require.Contains(t, string(data), `"details":[{"Rule":"new","Text":"calm"}]`)
 }

@@ -79,6 +79,34 @@ func newHeadJSON(t *Tree) headJSON {
 	}
 }
 
+// ruleJSON is a rule's figures, and what the text of a tree says of them.
+type ruleJSON struct {
+	*core.RuleFigures
+	Lines []string   `json:"lines,omitempty"` // see core.Details
+	Marks []markJSON `json:"marks,omitempty"`
+}
+
+// markJSON is what stands beside the calls of a resource.
+type markJSON struct {
+	Resource string `json:"resource"`
+	Text     string `json:"text"`
+	Urgency  int    `json:"urgency"`
+}
+
+func newRuleJSON(r *core.RuleFigures, at time.Time) ruleJSON {
+	rule := ruleJSON{RuleFigures: r}
+	if r.Details == nil {
+		return rule
+	}
+	rule.Lines = r.Details.Lines(at)
+	for _, d := range r.Details.Resources() {
+		if text, urgency := d.Mark(); text != "" {
+			rule.Marks = append(rule.Marks, markJSON{d.About(), text, urgency})
+		}
+	}
+	return rule
+}
+
 type capsJSON struct {
 	Resources usageJSON `json:"resources"`
 	Contexts  usageJSON `json:"contexts"`

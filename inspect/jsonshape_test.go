@@ -63,6 +63,11 @@ type jsonRule struct {
 	Asked                    bool
 	Refused, ShadowBlocked   int64
 	Details                  jsonDetails
+	Lines                    []string
+	Marks                    []struct {
+		Resource, Text string
+		Urgency        int
+	}
 }
 
 // jsonDetails are those of the rules of every kind.

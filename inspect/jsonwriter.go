@@ -82,7 +82,8 @@ func (j *jsonWriter) tree(v view) {
 		if i > 0 {
 			j.text(",")
 		}
-		j.encode(&v.head.Rules[i], false)
+		rule := newRuleJSON(&v.head.Rules[i], v.head.At)
+		j.encode(&rule, false)
 	}
 	j.text("]}")
 }

@@ -70,7 +70,8 @@ func TestTreeTellsOfMemory(t *testing.T) {
 	require.NoError(t, err)
 	var got jsonTree
 	decode(t, data, &got)
-	require.Equal(t, jsonRule{Kind: "flow", ID: "share", Resource: "r", Mode: "enforce", Details: jsonDetails{Threshold: 20, Memory: 0.5}}, got.Rules[0])
+	require.Equal(t, jsonRule{Kind: "flow", ID: "share", Resource: "r", Mode: "enforce", Details: jsonDetails{Threshold: 20, Memory: 0.5},
+		Lines: []string{"threshold 20, memory 50 %"}}, got.Rules[0])
 
 	m.err = errors.New("gone")
 	l.Sampler().Sample()

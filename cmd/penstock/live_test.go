@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -120,8 +119,8 @@ func TestLiveOnce(t *testing.T) {
 	assert.Equal(t, result{out: tree.out}, tree)
 	var own strings.Builder
 	require.NoError(t, s.Tree().WriteText(&own))
-	ours := slices.DeleteFunc(strings.SplitAfter(own.String(), "\n"), func(line string) bool { return strings.Contains(line, "hottest") })
-	assert.Equal(t, strings.Join(ours, ""), tree.out, "as the program itself writes it, but for what only one family tells")
+	assert.Contains(t, tree.out, "hottest")
+	assert.Equal(t, own.String(), tree.out, "as the program itself writes it")
 
 	for _, c := range []struct {
 		args []string

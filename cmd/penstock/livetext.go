@@ -240,8 +240,40 @@ type treeJSON struct {
 		Mode                   spec.Mode
 		Asked                  bool
 		Refused, ShadowBlocked int64
+		ruleDetails
 	}
 }
+
+// ruleDetails are what a rule's family has the program say of it, ready to be shown.
+type ruleDetails struct {
+	Told  []string `json:"lines"`
+	Marks []mark
+}
+
+func (d ruleDetails) Lines(time.Time) []string {
+	all := make([]string, len(d.Told))
+	for i, line := range d.Told {
+		all[i] = safe(line, mostShown)
+	}
+	return all
+}
+
+func (d ruleDetails) Resources() []core.ResourceDetails {
+	all := make([]core.ResourceDetails, len(d.Marks))
+	for i := range all {
+		all[i] = d.Marks[i]
+	}
+	return all
+}
+
+// mark is what stands beside the calls of a resource.
+type mark struct {
+	Resource, Text string
+	Urgency        int
+}
+
+func (m mark) About() string       { return m.Resource }
+func (m mark) Mark() (string, int) { return safe(m.Text, mostShown), m.Urgency }
 
 type nodeJSON struct {
 	Name                       string
@@ -266,6 +298,7 @@ func (t treeJSON) tree() inspect.Tree {
 	for _, r := range t.Rules {
 		tree.Rules = append(tree.Rules, core.RuleFigures{
 			Kind: r.Kind, ID: r.ID, Resource: r.Resource, Mode: r.Mode, Asked: r.Asked, Refused: r.Refused, ShadowBlocked: r.ShadowBlocked,
+			Details: r.ruleDetails,
 		})
 	}
 	return tree
