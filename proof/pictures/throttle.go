@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/penstock-go/penstock/api"
@@ -27,9 +28,18 @@ func queued(rule flow.Rule, calls []arrival) error {
 	begin := clock.Now()
 	since := func() time.Duration { return time.Duration(clock.Now() - begin) }
 	ended := make(chan struct{}, len(calls))
+	// step moves the clock on, and waits until all calls that have come wait again or have noted when they ran.
+	step := func(come int) {
+		clock.Advance(time.Millisecond)
+		for len(ended)+clock.Parked() < come {
+			runtime.Gosched()
+		}
+	}
 	for i := range calls {
 		c := &calls[i]
-		clock.AdvanceTo(begin + int64(c.comes))
+		for since() < c.comes {
+			step(i)
+		}
 		var opts []api.Option
 		if c.prioritized {
 			opts = append(opts, api.Prioritized())
@@ -58,9 +68,8 @@ func queued(rule flow.Rule, calls []arrival) error {
 		go come()
 		clock.AwaitParked(waiting + 1)
 	}
-	clock.Advance(time.Minute)
-	for range calls {
-		<-ended
+	for len(ended) < len(calls) {
+		step(len(calls))
 	}
 	return nil
 }
