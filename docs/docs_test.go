@@ -225,6 +225,7 @@ func newGuard(t *testing.T, clock *clocks.Manual) *api.Guard {
 	t.Helper()
 	t.Setenv("REDIS_PASSWORD", "secret")
 	cfg := api.Config{Host: idle{}, Stores: map[string]func(string) (cluster.Store, error){
+		"redis":  func(string) (cluster.Store, error) { return cluster.NewMemory(clocks.NewSystem()), nil },
 		"rediss": func(string) (cluster.Store, error) { return cluster.NewMemory(clocks.NewSystem()), nil },
 	}}
 	if clock != nil {

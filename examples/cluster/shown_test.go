@@ -11,7 +11,7 @@ var _ = opened
 // opened is what docs/cluster.md shows.
 func opened() (*api.Guard, error) {
 	guard, err := api.New(api.Config{Stores: map[string]func(string) (cluster.Store, error){
-		"rediss": func(url string) (cluster.Store, error) { return penstockredis.Open(url) },
+		"redis": func(url string) (cluster.Store, error) { return penstockredis.Open(url) },
 	}})
 	return guard, err
 }
