@@ -79,11 +79,12 @@ type bench struct {
 // brief is what one caller's call costs beside the library that does the same work: the
 // README has it.
 func (b *bench) brief() string {
-	text := "| A call under | Penstock | " + sentinelGo + " | Penstock, coarse clock | " + sentinelGo + ", cached clock |\n|---|---|---|---|---|\n"
+	var text strings.Builder
+	text.WriteString("| A call under | Penstock | " + sentinelGo + " | Penstock, coarse clock | " + sentinelGo + ", cached clock |\n|---|---|---|---|---|\n")
 	for _, row := range b.rows {
-		text += "| " + row.what + " | " + strings.Join(row.ratios, " | ") + " |\n"
+		text.WriteString("| " + row.what + " | " + strings.Join(row.ratios, " | ") + " |\n")
 	}
-	return text
+	return text.String()
 }
 
 // brief is a row of the README's table.
