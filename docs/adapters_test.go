@@ -2,7 +2,6 @@ package docs_test
 
 import (
 	"database/sql"
-	"log"
 	"net/http"
 	"net/netip"
 
@@ -26,9 +25,10 @@ var (
 
 func listened(mux *http.ServeMux) error {
 	err := api.LoadRules(api.RuleSet{Flow: []flow.Rule{{Resource: "GET /users/{id}", Threshold: 10}}}) // a second
-
-	log.Fatal(http.ListenAndServe(":8080", nethttp.Handler(mux)))
-	return err
+	if err != nil {
+		return err
+	}
+	return http.ListenAndServe(":8080", nethttp.Handler(mux))
 }
 
 func handled(mux *http.ServeMux, orders http.Handler) {
