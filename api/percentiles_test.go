@@ -63,9 +63,9 @@ func TestPercentiles(t *testing.T) {
 	assert.EqualError(t, err, "penstock: Config.Percentiles with a Config.Chain without the slot statistic: leave one out")
 }
 
-// BenchmarkPercentilesCost is what percentiles add to a call in the median of paired runs, beside
-// what two readings of the clock cost. The three take turns, so that what else the machine does
-// meets all of them.
+// BenchmarkPercentilesCost measures what percentiles add to a call, in the median of paired runs,
+// beside the cost of two readings of the clock. The three measurements take turns, so that other
+// work of the machine slows all of them.
 func BenchmarkPercentilesCost(b *testing.B) {
 	const calls = 1_000
 	ctx := context.Background()
