@@ -82,7 +82,6 @@ var ways = []way{
 	{name: "ten rules", rules: ten()},
 	{name: "rules elsewhere", rules: elsewhere(10_000), config: manyNames},
 
-	{name: "reject, strict", rules: one(flow.Rule{Threshold: enough, Window: flow.Strict})},
 	{name: "concurrency", rules: one(flow.Rule{Threshold: enough, Metric: flow.Concurrency})},
 	{name: "warm-up", rules: one(flow.Rule{Threshold: enough, Behavior: flow.WarmUp})},
 	{name: "throttle, no wait", rules: one(flow.Rule{Threshold: enough, Behavior: flow.Throttle})},
@@ -100,7 +99,6 @@ var ways = []way{
 	{name: "six families", rules: six(), ctx: fromApp, opts: []core.Option{api.Inbound(), api.Param("user", "u-1")}},
 	{name: "one of each family", rules: each(), ctx: fromApp, opts: []core.Option{api.Inbound(), api.Param("user", "u-1"), api.Endpoint(endpoint)}},
 
-	{name: "refused: reject, strict", rules: one(flow.Rule{Threshold: 1, Interval: never, Window: flow.Strict}), refused: true},
 	{name: "refused: concurrency", rules: one(flow.Rule{Metric: flow.Concurrency}), refused: true},
 	{name: "refused: warm-up", rules: one(flow.Rule{Threshold: 1, Interval: never, Behavior: flow.WarmUp}), refused: true},
 	{name: "refused: throttle", rules: one(flow.Rule{Threshold: 1, Interval: never, Behavior: flow.Throttle}), refused: true},
