@@ -49,9 +49,14 @@ type keyed interface {
 	answered(c Command, sent, received int64, err error)
 }
 
+// nowhere is the number of the shard of keys of which the store couldn't say where they are: it
+// panicked. Each of them has batches of its own, as nobody knows whether two may be in one. Before
+// each the store is asked once more, and as long as it panics it is away.
+const nowhere = -1
+
 // shardOf is where a key is.
 func (m *Member) shardOf(key string) *shard {
-	number := m.cfg.Store.Shard(key)
+	number := m.askShard(key)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.shards[number]
@@ -60,6 +65,14 @@ func (m *Member) shardOf(key string) *shard {
 		m.shards[number] = s
 	}
 	return s
+}
+
+// askShard is what the store says, or nowhere. The first batch tells of the panic: rules are being
+// loaded now, and a log handler may load some.
+func (m *Member) askShard(key string) (number int) {
+	number = nowhere
+	defer func() { _ = recover() }()
+	return m.cfg.Store.Shard(key)
 }
 
 func (m *Member) allShards() (all []*shard) {
@@ -117,7 +130,11 @@ func (m *Member) takeDue() (*shard, []keyed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.shards {
-		if n := min(len(s.due), mostInBatch); n > 0 {
+		most := mostInBatch
+		if s.number == nowhere {
+			most = 1
+		}
+		if n := min(len(s.due), most); n > 0 {
 			keys := slices.Clone(s.due[:n])
 			s.due = slices.Delete(s.due, 0, n)
 			return s, keys
@@ -152,7 +169,10 @@ func (b *batch) send() {
 		b.finish(answered)
 	}
 	if m.starter != nil {
-		if !m.calls(func() { m.starter.Start(ctx, b.commands, func() { end(true) }) }) {
+		if !m.calls(func() {
+			b.locate()
+			m.starter.Start(ctx, b.commands, func() { end(true) })
+		}) {
 			end(false)
 		}
 		return
@@ -164,8 +184,19 @@ func (b *batch) send() {
 			b.calling(-1)
 			end(answered)
 		}()
-		answered = m.calls(func() { m.cfg.Store.Do(ctx, b.commands) })
+		answered = m.calls(func() {
+			b.locate()
+			m.cfg.Store.Do(ctx, b.commands)
+		})
 	})
+}
+
+// locate asks the store where the key of the batch is, if it couldn't say so before. It panics if
+// the store still can't.
+func (b *batch) locate() {
+	if b.shard.number == nowhere {
+		b.member.cfg.Store.Shard(b.commands[0].Result().Key)
+	}
 }
 
 // calling notes that n calls of the store more have not returned.

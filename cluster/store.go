@@ -17,8 +17,9 @@ type Store interface {
 	// the store has certainly not executed it. A panic, and a reply that can't be one, such
 	// as that of a command that was not filled in, count as a store that doesn't answer.
 	Do(ctx context.Context, batch []Command)
-	// Shard says where a key is: keys of one number may be in one batch, and are out of
-	// reach together. A store that is one server says 0.
+	// Shard says where a key is, from 0 on: keys of one number may be in one batch, and are out of
+	// reach together. A store that is one server says 0. It returns at once. A panic counts as a
+	// store that doesn't answer, until it is asked again and says a number.
 	Shard(key string) int
 }
 

@@ -2,10 +2,12 @@ package cluster_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,6 +155,96 @@ func TestStoreThatNeverReturns(t *testing.T) {
 		close(release)
 		synctest.Wait()
 	})
+}
+
+// lost is a store that now and then can't say where a key is.
+type lost struct {
+	cluster.Store
+	panics atomic.Bool
+	most   atomic.Int64 // commands in a batch
+}
+
+func (s *lost) Shard(key string) int {
+	if s.panics.Load() {
+		panic("no idea where " + key + " is")
+	}
+	return s.Store.Shard(key)
+}
+
+func (s *lost) Do(ctx context.Context, batch []cluster.Command) {
+	s.most.Store(max(s.most.Load(), int64(len(batch))))
+	s.Store.Do(ctx, batch)
+}
+
+// lostAtOnce is one that need not be waited for.
+type lostAtOnce struct{ *lost }
+
+func (s lostAtOnce) Start(ctx context.Context, batch []cluster.Command, done func()) {
+	s.Do(ctx, batch)
+	done()
+}
+
+// A store that panics when it is asked where a key is counts as one that is away, until it can say
+// so: each member has its share, and keys of which nobody knows where they are share no batch.
+// known bug 175
+func TestStoreThatCannotSayWhereAKeyIs(t *testing.T) {
+	for _, atOnce := range []bool{false, true} {
+		t.Run(fmt.Sprint("at once ", atOnce), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log strings.Builder
+				clock := clocks.NewSystem()
+				store := &lost{Store: cluster.NewMemory(clock)}
+				store.panics.Store(true)
+				cfg := cluster.Config{Store: store, Clock: clock, Members: 4, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+				if atOnce {
+					cfg.Store = lostAtOnce{store}
+				}
+				m, err := cluster.Join(cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := share(t, m, 100, cluster.Local)
+				other, err := m.Semaphore("other", cluster.SemaphoreConfig{Threshold: 8, Rule: cluster.Rule{Scope: cluster.Global}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				calls := func(n int) (got int) {
+					for range n {
+						needs := []cluster.Need{{Limit: w, Units: 1}, {Limit: other, Units: 1}}
+						if err := m.Fetch(t.Context(), w.Timeout(), needs); err != nil {
+							t.Fatal(err)
+						}
+						if needs[0].Got {
+							got++
+						}
+						if needs[1].Got {
+							other.Release(clock.Now(), 1)
+						}
+						synctest.Wait()
+					}
+					return got
+				}
+				if got, f := calls(200), w.Figures(); got != 25 || !f.Away || f.Requests > 20 {
+					t.Errorf("%d admitted, want 25; %+v", got, f)
+				}
+				store.panics.Store(false)
+				time.Sleep(3 * time.Second)
+				calls(5)
+				time.Sleep(2 * time.Second)
+				if got, f := calls(150), w.Figures(); got != 100 || f.Away {
+					t.Errorf("%d admitted when it is back, want 100; %+v", got, f)
+				}
+				if n := store.most.Load(); n > 1 {
+					t.Errorf("%d commands in a batch, of keys that may be anywhere", n)
+				}
+				m.Close()
+				synctest.Wait()
+				if n := strings.Count(log.String(), "no idea where"); n != 1 {
+					t.Errorf("told %d times: %s", n, log.String())
+				}
+			})
+		})
+	}
 }
 
 // ahead is a clock that is so far ahead of another.
