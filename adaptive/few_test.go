@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 // Few calls that take long and differ much: so few that a round is judged by what there
@@ -27,7 +28,7 @@ func TestFewCalls(t *testing.T) {
 	sum := map[int]float64{}
 	runs, off := 0, 0
 	many := figure.Size(6, 8, 40, 250)
-	if raceDetector {
+	if race.Enabled {
 		many = 1
 	}
 	for i := range many {
@@ -45,7 +46,7 @@ func TestFewCalls(t *testing.T) {
 			runs++
 		}
 	}
-	if raceDetector {
+	if race.Enabled {
 		return // two stretches say nothing of all
 	}
 	worst := 0.0

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 // at is a rule whose limit in force is n until it has learned for a minute.
@@ -83,7 +84,7 @@ func TestLimitFallsBelowWhatIsInFlight(t *testing.T) {
 func TestExactForACrowd(t *testing.T) {
 	const crowd = 64
 	rounds := figure.Size(300, 10_000, 10_000, 100_000)
-	if raceDetector {
+	if race.Enabled {
 		rounds = min(rounds, 300)
 	}
 	g := newGuardWith(t, core.Config{Clock: clocks.NewSystem()}, at(2))
@@ -147,7 +148,7 @@ func TestExactForACrowd(t *testing.T) {
 func TestLearnsUnderACrowd(t *testing.T) {
 	const most = 12
 	calls := figure.Size(200, 10_000, 10_000, 100_000)
-	if raceDetector {
+	if race.Enabled {
 		calls = min(calls, 500)
 	}
 	rule := adaptive.Rule{ID: "learn", Resource: "orders", Ceiling: most, Window: 10 * ms}

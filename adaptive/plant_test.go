@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 // plant is a size: so many workers, and what a call takes. The knee is at as many
@@ -123,7 +124,7 @@ func seeds() []uint64 {
 // sizes are the plants from number i on to run: in an ordinary run up to number j.
 func sizes(i, j int) []plant {
 	switch {
-	case raceDetector:
+	case race.Enabled:
 		return plants[i : i+1]
 	case figure.Size(0, 0, 1, 1) == 1:
 		return plants[i:]

@@ -24,6 +24,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -44,28 +45,9 @@ func newGuard(t testing.TB, cfg api.Config, set ...flow.Rule) *api.Guard {
 	return g
 }
 
-// notUnderRace skips a test of allocations: under the race detector a sync.Pool drops
-// some of what it is given, at random.
-func notUnderRace(t *testing.T) {
-	t.Helper()
-	if raceDetector {
-		t.Skip("under the race detector a sync.Pool drops some of what it is given")
-	}
-}
-
-// allocatesNothing runs f so many times, and once before. Where allocations can't be told (see notUnderRace) the
-// test goes on with what f did.
-func allocatesNothing(t *testing.T, runs int, f func()) {
-	t.Helper()
-	if n := testing.AllocsPerRun(runs, f); !raceDetector {
-		assert.Zero(t, n)
-	}
-}
-
 // Passing and blocking allocate nothing, whatever the behavior, as long as nobody
 // waits.
 func TestNoAllocations(t *testing.T) {
-	notUnderRace(t)
 	const enough = 1e9
 	for _, tt := range []struct {
 		name      string
@@ -139,16 +121,15 @@ func TestNoAllocations(t *testing.T) {
 				}
 				e.Exit()
 			}
-			assert.Zero(t, testing.AllocsPerRun(1000, call))
+			race.AllocatesNothing(t, 1000, call)
 			defer g.Engine().KeepRefusals()()
-			assert.Zero(t, testing.AllocsPerRun(1000, call), "with the last refusals kept")
+			race.AllocatesNothing(t, 1000, call)
 		})
 	}
 }
 
 // The same for the families that come before flow.
 func TestNoAllocationsOfAuthorityAndSystemRules(t *testing.T) {
-	notUnderRace(t)
 	const enough = 1e9
 	callers := func(r authority.Rule) rules.Set {
 		r.Resource = "GET /orders"
@@ -195,7 +176,7 @@ func TestNoAllocationsOfAuthorityAndSystemRules(t *testing.T) {
 				}
 				e.Exit()
 			}
-			assert.Zero(t, testing.AllocsPerRun(1000, call))
+			race.AllocatesNothing(t, 1000, call)
 		})
 	}
 }
@@ -209,7 +190,6 @@ func (busy) Memory(int64) (host.Memory, error) { return host.Memory{Used: 75, Li
 
 // The same for hotspot rules, with values that the rule has met.
 func TestNoAllocationsWithValues(t *testing.T) {
-	notUnderRace(t)
 	const enough = 1e9
 	day := 24 * time.Hour
 	type name string
@@ -274,7 +254,7 @@ func TestNoAllocationsWithValues(t *testing.T) {
 					}
 					e.Exit()
 				}
-				assert.Zero(t, testing.AllocsPerRun(1000, call))
+				race.AllocatesNothing(t, 1000, call)
 			})
 		}
 	}
@@ -283,7 +263,6 @@ func TestNoAllocationsWithValues(t *testing.T) {
 // The same for outlier rules, with endpoints that the rule has met; nor does it to ask whom
 // to avoid while that is nobody.
 func TestNoAllocationsWithEndpoints(t *testing.T) {
-	notUnderRace(t)
 	for _, tt := range []struct {
 		name     string
 		mode     spec.Mode
@@ -300,7 +279,7 @@ func TestNoAllocationsWithEndpoints(t *testing.T) {
 			require.NoError(t, g.LoadRules(rules.Set{Outlier: []outlier.Rule{{
 				Resource: "GET /orders", MinCalls: 1, Recovery: 24 * time.Hour, Mode: tt.mode,
 			}}}))
-			assert.Zero(t, testing.AllocsPerRun(1000, func() { g.Ejected("GET /orders") }))
+			race.AllocatesNothing(t, 1000, func() { g.Ejected("GET /orders") })
 			for _, addr := range []string{"a", "b"} {
 				e, err := g.Entry(t.Context(), "GET /orders", api.Endpoint(addr))
 				require.NoError(t, err)
@@ -317,17 +296,16 @@ func TestNoAllocationsWithEndpoints(t *testing.T) {
 				}
 				e.Exit()
 			}
-			assert.Zero(t, testing.AllocsPerRun(1000, call))
+			race.AllocatesNothing(t, 1000, call)
 		})
 	}
 }
 
 func TestOptionLiteralsDoNotAllocate(t *testing.T) {
-	notUnderRace(t)
 	g := newGuard(t, api.Config{})
 	ctx := context.Background()
-	assert.Zero(t, testing.AllocsPerRun(1000, func() {
+	race.AllocatesNothing(t, 1000, func() {
 		e, _ := g.Entry(ctx, "GET /orders", api.Inbound(), api.Units(3), api.Prioritized())
 		e.Exit()
-	}))
+	})
 }

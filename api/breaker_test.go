@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -25,7 +26,6 @@ func succeed(context.Context) error { return nil }
 
 // Passing a breaker, being refused by one, failing, and probing allocate nothing.
 func TestBreakersDoNotAllocate(t *testing.T) {
-	notUnderRace(t)
 	slow := breaker.Rule{Strategy: breaker.SlowRatio, SlowRT: time.Second, Threshold: 1}
 	open := breaker.Rule{ID: "open", MinCalls: 1, Recovery: time.Hour}
 	for _, tt := range []struct {
@@ -81,7 +81,7 @@ func TestBreakersDoNotAllocate(t *testing.T) {
 				e.Fail(tt.fail)
 				e.Exit()
 			}
-			assert.Zero(t, testing.AllocsPerRun(1000, call))
+			race.AllocatesNothing(t, 1000, call)
 		})
 	}
 }

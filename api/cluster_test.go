@@ -20,6 +20,7 @@ import (
 	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -356,11 +357,11 @@ func TestASharedLimitAllocatesNothing(t *testing.T) {
 		f.pour(500)
 		f.clock.Advance(5 * time.Millisecond)
 	}
-	allocatesNothing(t, 100, func() { f.call(f.guards[0]) })
+	race.AllocatesNothing(t, 100, func() { f.call(f.guards[0]) })
 	rule.Threshold = 10
 	f = newFleet(t, 1, rule)
 	f.pour(100)
-	allocatesNothing(t, 100, func() { f.call(f.guards[0]) })
+	race.AllocatesNothing(t, 100, func() { f.call(f.guards[0]) })
 }
 
 // Explain says what is at hand, and leaves no trace.

@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 var (
@@ -357,14 +358,14 @@ func TestSharedTurnsAndPermitsAllocateNothing(t *testing.T) {
 	for range 50_000 { // until leases are as large as the demand
 		next()
 	}
-	allocatesNothing(t, 1000, next)
+	race.AllocatesNothing(t, 1000, next)
 
 	forPermits(t, func(t *testing.T, set permitSets) {
 		f := newFleetOf(t, 1, set(10, cluster.Closed, api.Enforce))
 		exitAll(f.open(f.guards[0], 5))
-		allocatesNothing(t, 100, func() { f.call(f.guards[0]) })
+		race.AllocatesNothing(t, 100, func() { f.call(f.guards[0]) })
 		all := f.open(f.guards[0], 10)
-		allocatesNothing(t, 100, func() { f.call(f.guards[0]) })
+		race.AllocatesNothing(t, 100, func() { f.call(f.guards[0]) })
 		exitAll(all)
 	})
 }

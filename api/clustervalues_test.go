@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 var users = hotspot.Rule{
@@ -155,7 +156,7 @@ func TestFiguresOfSharedValues(t *testing.T) {
 	assert.Contains(t, f.line("users"), "store up")
 	assert.Contains(t, f.line("users"), `hottest "ann" (20 passed`)
 	ann := []api.Option{api.Param("user", "ann")}
-	allocatesNothing(t, 100, func() { f.call(g, ann...) })
+	race.AllocatesNothing(t, 100, func() { f.call(g, ann...) })
 
 	figures = g.Engine().Rules().RuleFigures()[0].Details.(hotspot.Figures)
 	x, err := g.Explain(t.Context(), "orders", ann...)
@@ -173,7 +174,7 @@ func TestFiguresOfSharedValues(t *testing.T) {
 		f.of(g, "ann", 500)
 		f.clock.Advance(5 * time.Millisecond)
 	}
-	allocatesNothing(t, 100, func() { f.call(g, ann...) })
+	race.AllocatesNothing(t, 100, func() { f.call(g, ann...) })
 }
 
 // A new threshold holds at once, and what was admitted counts on; in shadow mode no call is kept out or waits.

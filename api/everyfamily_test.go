@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
@@ -14,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -58,7 +58,6 @@ func BenchmarkEveryFamily(b *testing.B) {
 
 // Passing and blocking allocate nothing where all families judge, whatever the value.
 func TestNoAllocationsWithEveryFamily(t *testing.T) {
-	notUnderRace(t)
 	blocked := map[string]func(*rules.Set){
 		"":          func(*rules.Set) {},
 		"authority": func(s *rules.Set) { s.Authority[0].List = authority.Deny },
@@ -91,7 +90,7 @@ func TestNoAllocationsWithEveryFamily(t *testing.T) {
 					e.Exit()
 				}
 				call()
-				assert.Zero(t, testing.AllocsPerRun(1000, call))
+				race.AllocatesNothing(t, 1000, call)
 			})
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -21,7 +22,7 @@ const callers = 64
 
 // hammerRounds is how often all callers come at one instant.
 func hammerRounds() int {
-	if testing.Short() || raceDetector {
+	if testing.Short() || race.Enabled {
 		return 200
 	}
 	return 10_000
@@ -145,7 +146,7 @@ func TestStarvation(t *testing.T) {
 				flow.Rule{ID: "crowd", Resource: "r", Threshold: 0.5, Interval: time.Hour, Origin: "crowd", Window: flow.Ring},
 			)
 			calls := figure.Size(4_000, 4_000, 500_000, 20_000_000)
-			if raceDetector {
+			if race.Enabled {
 				calls = 4_000
 			}
 			var over atomic.Bool

@@ -17,6 +17,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -181,11 +182,10 @@ func TestHandleWhileNodesLeave(t *testing.T) {
 }
 
 func TestHandleDoesNotAllocate(t *testing.T) {
-	notUnderRace(t)
 	g := newGuard(t, api.Config{}, flow.Rule{Resource: "GET /orders", Threshold: 1e9})
 	h, ctx := g.Resource("GET /orders"), t.Context()
-	assert.Zero(t, testing.AllocsPerRun(1000, func() {
+	race.AllocatesNothing(t, 1000, func() {
 		e, _ := h.Entry(ctx, api.Inbound(), api.Units(3))
 		e.Exit()
-	}))
+	})
 }

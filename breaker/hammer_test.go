@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/proof/trial"
 )
 
@@ -23,7 +24,7 @@ import (
 func TestProbesUnderFire(t *testing.T) {
 	const callers, probes = 64, 3
 	rounds := figure.Size(50, 2_000, 10_000, 100_000)
-	if raceDetector {
+	if race.Enabled {
 		rounds = figure.Size(20, 200, 500, 5_000)
 	}
 	rule := quick("b")
@@ -122,7 +123,7 @@ func next(changes map[uint64]breaker.Change, number uint64) (first breaker.Chang
 // breakers forced: whatever happens, quiet periods bring it back, and nothing is held.
 func TestEverythingAtOnce(t *testing.T) {
 	rounds := figure.Size(50, 400, 2_000, 50_000)
-	if raceDetector {
+	if race.Enabled {
 		rounds = figure.Size(20, 60, 200, 2_000)
 	}
 	rule := quick("b")

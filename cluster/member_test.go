@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -306,18 +307,14 @@ func TestSpendingAllocatesNothing(t *testing.T) {
 	w := share(t, m, 1e6, cluster.Closed)
 	fetch(t, m, w, 100_000)
 	now := clock.Now()
-	if n := testing.AllocsPerRun(1000, func() {
+	race.AllocatesNothing(t, 1000, func() {
 		if token, ok := w.TryAdd(now, 1); ok {
 			w.Cancel(token, 1)
 		}
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	})
 	fetch(t, m, w, 900_000)
 	fetch(t, m, w, 900_000)
-	if n := testing.AllocsPerRun(1000, func() { w.Ask(now, 500_000) }); n != 0 {
-		t.Errorf("%v allocations of a call that is refused", n)
-	}
+	race.AllocatesNothing(t, 1000, func() { w.Ask(now, 500_000) })
 }
 
 // slow is a store that has to be waited for, as one on a server.

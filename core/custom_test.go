@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -54,7 +55,7 @@ func TestRefuseAllocatesNothing(t *testing.T) {
 	reason := "maintenance"
 	e, _ := newEngine(t, core.Config{Chain: slots.Default().With(closed(&reason), core.After("outlier"))})
 	ctx := t.Context()
-	assert.Zero(t, testing.AllocsPerRun(1000, func() { _, _ = e.Enter(ctx, "orders", nil) }))
+	race.AllocatesNothing(t, 1000, func() { _, _ = e.Enter(ctx, "orders", nil) })
 }
 
 // Reasons that are made up call by call don't fill the memory.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 var errDown, errNotFound = errors.New("down"), errors.New("not found")
@@ -192,9 +193,9 @@ func TestFailWhenDoesNotAllocate(t *testing.T) {
 	e, _ := newEngine(t, core.Config{})
 	e.FailWhen("a", isDown)
 	ctx := t.Context()
-	assert.Zero(t, testing.AllocsPerRun(1000, func() {
+	race.AllocatesNothing(t, 1000, func() {
 		entry, _ := e.Enter(ctx, "a", nil)
 		entry.Fail(errDown)
 		entry.Exit()
-	}))
+	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -402,7 +403,7 @@ func TestLeasesAllocateNothing(t *testing.T) {
 		}
 	}
 	run()
-	assert.Zero(t, testing.AllocsPerRun(100, run))
+	race.AllocatesNothing(t, 100, run)
 	a.units = 0
-	assert.Zero(t, testing.AllocsPerRun(100, run))
+	race.AllocatesNothing(t, 100, run)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -304,9 +305,9 @@ func TestLeakWatchOffAndOn(t *testing.T) {
 	on, _ := newEngine(t, core.Config{LeakAfter: time.Second})
 	for _, e := range []*core.Engine{off, on} {
 		ctx := t.Context()
-		assert.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
+		race.AllocatesNothing(t, 1000, func() {
 			entry, _ := e.Enter(ctx, "orders", nil)
 			entry.Exit()
-		}), 0.05)
+		})
 	}
 }

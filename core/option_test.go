@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -85,7 +86,7 @@ func TestNoResourceName(t *testing.T) {
 func TestEntryDoesNotAllocate(t *testing.T) {
 	e, _ := newEngine(t, core.Config{Chain: slots.Default()})
 	ctx, errFailed := core.WithOrigin(core.WithContext(t.Context(), "web"), "app"), io.EOF
-	assert.Zero(t, testing.AllocsPerRun(1000, func() {
+	race.AllocatesNothing(t, 1000, func() {
 		entry, err := e.Enter(ctx, "orders", []core.Option{core.Inbound(), core.Units(3), core.Prioritized()})
 		if err != nil {
 			t.Error(err)
@@ -93,5 +94,5 @@ func TestEntryDoesNotAllocate(t *testing.T) {
 		entry.Fail(errFailed)
 		entry.Exit()
 		entry.Exit()
-	}))
+	})
 }

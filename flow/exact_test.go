@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -23,7 +24,7 @@ import (
 // many times slower.
 func rounds() int {
 	switch {
-	case raceDetector:
+	case race.Enabled:
 		return 400
 	case testing.Short():
 		return 2_000

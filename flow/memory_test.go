@@ -21,6 +21,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 // dial is a machine whose memory use a test sets.
@@ -418,7 +419,7 @@ func TestWatermark(t *testing.T) {
 // the lowest had come to hold more than that.
 func TestMemoryMovesUnderTraffic(t *testing.T) {
 	callers, rounds := 64, 10_000
-	if testing.Short() || raceDetector {
+	if testing.Short() || race.Enabled {
 		rounds = 500
 	}
 	d := new(dial)

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 func TestReject(t *testing.T) {
@@ -293,5 +294,5 @@ func TestRefusedCallsLeaveNothing(t *testing.T) {
 func TestRefusalAllocatesNothing(t *testing.T) {
 	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 0})
 	ctx := t.Context()
-	assert.Zero(t, testing.AllocsPerRun(1000, func() { _, _ = g.Enter(ctx, "orders", nil) }))
+	race.AllocatesNothing(t, 1000, func() { _, _ = g.Enter(ctx, "orders", nil) })
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 const crowd = 64
 
 func rounds() int {
 	switch {
-	case raceDetector:
+	case race.Enabled:
 		return 300
 	case testing.Short():
 		return 1000

@@ -21,6 +21,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -50,7 +51,7 @@ var paths = []string{"/tree", "/tree?format=sentinel", "/rules", "/rules?format=
 // However many readers there are, and however slowly they read, they hold less than 64
 // MiB beyond the tree. known bug 119
 func TestMemoryOfReaders(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector takes memory of its own; it looks at TestReadersOfBothKinds")
 	}
 	l, set := crowded(t, 10_000)

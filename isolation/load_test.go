@@ -17,6 +17,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 // On the real clock, in fake time: calls of 10 ms come all at once, some give up at
@@ -97,7 +98,7 @@ func TestCancelledWaitsLeaveNothing(t *testing.T) {
 func TestPermitsUnderLoad(t *testing.T) {
 	const goroutines, most = 64, 12
 	rounds := figure.Size(300, 10_000, 10_000, 100_000)
-	if raceDetector {
+	if race.Enabled {
 		rounds /= 20
 	}
 	g := newGuardWith(t, core.Config{Clock: clocks.NewSystem()}, queued(most, 30, time.Minute))
@@ -151,7 +152,7 @@ func TestPermitsUnderLoad(t *testing.T) {
 // The same without a queue, in rounds on one permit. known bug 2
 func TestNobodyGetsAPermitTwice(t *testing.T) {
 	rounds := figure.Size(300, 10_000, 10_000, 100_000)
-	if raceDetector {
+	if race.Enabled {
 		rounds /= 20
 	}
 	g := newGuard(t, isolation.Rule{Resource: "orders", Threshold: 8})

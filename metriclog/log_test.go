@@ -20,6 +20,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -385,7 +386,7 @@ func TestADay(t *testing.T) {
 	switch {
 	case testing.Short():
 		seconds = 20 * 60
-	case raceDetector:
+	case race.Enabled:
 		seconds = 3 * 60 * 60 // as long as the day without it
 	}
 	rng := chance.Source(t)
@@ -486,7 +487,7 @@ func TestBlocksAllocateNothing(t *testing.T) {
 	e, _ := newLogged(t, clock, Config{})
 	require.Error(t, call(t, e, "closed", 100))
 	ctx := t.Context()
-	assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = e.Enter(ctx, "closed", nil) }))
+	race.AllocatesNothing(t, 100, func() { _, _ = e.Enter(ctx, "closed", nil) })
 }
 
 // Without the slot there is no block log, and one that stands in a chain of the program's own is found.

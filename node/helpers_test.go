@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -19,7 +20,7 @@ var random = chance.Source
 // rounds is how often a test repeats something: less under the race detector, and
 // less with -short.
 func rounds(n int) int {
-	if raceDetector {
+	if race.Enabled {
 		n /= 8
 	}
 	if testing.Short() {

@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/proof/trial"
 )
 
@@ -25,7 +26,7 @@ import (
 func TestShareUnderFire(t *testing.T) {
 	const callers, endpoints, most, probes = 64, 6, 3, 2
 	rounds := figure.Size(50, 400, 10_000, 100_000)
-	if raceDetector {
+	if race.Enabled {
 		rounds = figure.Size(10, 50, 500, 5_000)
 	}
 	rule := quick("r")
@@ -99,7 +100,7 @@ func TestShareUnderFire(t *testing.T) {
 // are loaded and somebody looks. In the end quiet periods bring everybody back.
 func TestEverythingAtOnce(t *testing.T) {
 	rounds := figure.Size(50, 400, 2_000, 50_000)
-	if raceDetector {
+	if race.Enabled {
 		rounds = figure.Size(20, 60, 200, 2_000)
 	}
 	rule, other := quick("r"), quick("slow")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 var random = chance.Source
@@ -15,7 +16,7 @@ var random = chance.Source
 // rounds is how often a test repeats something: less under the race detector,
 // and less with -short.
 func rounds(n int) int {
-	if raceDetector {
+	if race.Enabled {
 		n /= 8
 	}
 	if testing.Short() {

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -185,7 +186,7 @@ func TestTimedCountersRest(t *testing.T) {
 }
 
 func TestTimingAllocatesNothing(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	h := timing(t)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -256,7 +257,7 @@ func TestShadow(t *testing.T) {
 // clock that stands still, 64 goroutines, and no more than the limit. known bug 1, 2
 func TestLimitsUnderConcurrency(t *testing.T) {
 	rounds := 10_000
-	if testing.Short() || raceDetector {
+	if testing.Short() || race.Enabled {
 		rounds = 300
 	}
 	for _, rule := range []system.Rule{{Metric: system.QPS, Threshold: 5}, {Metric: system.Concurrency, Threshold: 5}} {

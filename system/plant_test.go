@@ -11,6 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/proof/figure"
 	"github.com/penstock-go/penstock/proof/plant"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -86,7 +87,7 @@ func amplitude(v []float64) float64 {
 func TestPlantSettles(t *testing.T) {
 	const settling = 10
 	watched := figure.Size(30, 110, 400, 4000)
-	if raceDetector {
+	if race.Enabled {
 		watched = 30
 	}
 	for _, tt := range []struct {
@@ -156,7 +157,7 @@ func TestPlantOfMixedWorkSettles(t *testing.T) {
 // The load average is a minute late: what it says of now was true then. A rule that
 // heeds it finds its place all the same. known bug 92
 func TestPlantSettlesByItsLoad(t *testing.T) {
-	if testing.Short() || raceDetector {
+	if testing.Short() || race.Enabled {
 		t.Skip("a load average takes minutes, of which this test plays three")
 	}
 	p := newService(t, system.Rule{Metric: system.Load, Threshold: 10}, 4, fixed(10*ms, 40*ms))

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"github.com/penstock-go/penstock/proof/race"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +44,7 @@ func replayAll(t *testing.T, folders string, total *Report) (report *Report, all
 			}
 			traces += len(files)
 			for i, file := range files {
-				if raceDetector && i%16 != 0 {
+				if race.Enabled && i%16 != 0 {
 					continue // each has one caller: there is little to race, and it takes eight times as long
 				}
 				name, _ := filepath.Rel(folder, file)

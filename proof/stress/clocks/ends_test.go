@@ -28,6 +28,7 @@ import (
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -227,7 +228,7 @@ func TestStoriesAreTheSameAtTheEnds(t *testing.T) {
 	rnd := random(t)
 	const year2026, rest = 1_767_225_600_000_000_000, 50 * 24 * time.Hour // after that nothing is remembered
 	for i := range figure.Size(3, 8, 200, 2000) {
-		seed, sampled := rnd.Uint64(), i == 0 && !raceDetector // one goroutine has no races
+		seed, sampled := rnd.Uint64(), i == 0 && !race.Enabled // one goroutine has no races
 		want, took := story(t, seed, sampled, year2026, rest)
 		took = took.Truncate(time.Minute) + time.Minute // what is later than that is left out
 		whole := func(at int64) int64 { return at - at%int64(time.Minute) }
@@ -260,7 +261,7 @@ func TestEveryLeapWithinTheRange(t *testing.T) {
 	for i, from := range places {
 		for _, to := range places[i:] {
 			r := rand.New(rand.NewPCG(rnd.Uint64(), 0))
-			p := begun(t, rnd.Uint64(), from == firstTime && to == lastTime && !raceDetector, from)
+			p := begun(t, rnd.Uint64(), from == firstTime && to == lastTime && !race.Enabled, from)
 			several := func() {
 				for range 60 {
 					p.call(t, r)
@@ -322,7 +323,7 @@ func TestOwnClockBeyondTheEnds(t *testing.T) {
 	rnd := random(t)
 	shows := []int64{math.MinInt64, math.MinInt64 + 1, firstTime - 1, firstTime, -1, 0, lastTime, lastTime + 1, math.MaxInt64 - 1, math.MaxInt64}
 	rounds := figure.Size(20, 200, 2000, 20_000)
-	if raceDetector {
+	if race.Enabled {
 		rounds = 10 // one goroutine has no races
 	}
 	for range rounds {

@@ -8,6 +8,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 var sizes = []time.Duration{ms, 5 * ms, 10 * ms, 100 * ms, time.Second, 2 * time.Second, time.Minute, time.Hour, 24 * time.Hour, year}
@@ -20,7 +21,7 @@ func TestStepMatrix(t *testing.T) {
 	rnd := random(t)
 	begins := figure.Size(1, 1, 4, 40)
 	skip := figure.Size(5, 1, 1, 1) // of the sizes
-	if raceDetector {
+	if race.Enabled {
 		skip = 10 // one goroutine has no races
 	}
 	calls, cells := 0, 0

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 // uses are what can be done with a handle that is over, by the method. Each reports
@@ -84,7 +85,7 @@ func (u *user) enter() core.Entry {
 func TestUseAfterExit(t *testing.T) {
 	const users = 4
 	rounds := figure.Size(20_000, 800_000, 10_000_000, 50_000_000) / users
-	if raceDetector {
+	if race.Enabled {
 		rounds /= 6
 	}
 	rules := make([]flow.Rule, users)

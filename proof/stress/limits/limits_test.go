@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/chance"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -66,7 +67,7 @@ func (b *book) close(now, asked int64) (over, under int64) {
 // once, with those that were admitted counted where the guarded code is.
 func TestLimitsAgainstABook(t *testing.T) {
 	entries := figure.Size(200_000, 3_000_000, 100_000_000, 1_000_000_000)
-	if raceDetector {
+	if race.Enabled {
 		entries /= 10
 	}
 	r := rand.New(rand.NewPCG(*seed, 0))

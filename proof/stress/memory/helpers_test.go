@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/chance"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -26,7 +27,7 @@ var seed, random = chance.Seed, chance.Source
 // size is figure.Size, less under the race detector.
 func size(short, ordinary, figures, long int) int {
 	n := figure.Size(short, ordinary, figures, long)
-	if raceDetector {
+	if race.Enabled {
 		n = max(1, n/4)
 	}
 	return n

@@ -20,6 +20,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -32,7 +33,7 @@ import (
 func TestCollectionsAndSleepers(t *testing.T) {
 	sleepers := figure.Size(100, 1000, 5000, 20_000)
 	collections := figure.Size(10, 100, 200, 1000)
-	if raceDetector {
+	if race.Enabled {
 		sleepers, collections = min(sleepers, 200), min(collections, 10)
 	}
 	const busy, batch = 8, 20 // callers between two collections, and calls of each

@@ -18,6 +18,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/slots"
 )
@@ -115,7 +116,7 @@ func (yield) Take(*core.Invocation) (v core.Verdict) { return v }
 // known bug 18, 19, 20
 func TestEveryPair(t *testing.T) {
 	rounds := figure.Size(3, 30, 200, 5000)
-	if raceDetector {
+	if race.Enabled {
 		rounds = min(rounds, 6)
 	}
 	type tally struct{ refused, asked int }

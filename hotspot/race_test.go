@@ -1,5 +1,0 @@
-//go:build race
-
-package hotspot_test
-
-const raceDetector = true

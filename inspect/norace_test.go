@@ -1,5 +1,0 @@
-//go:build !race
-
-package inspect_test
-
-const raceDetector = false

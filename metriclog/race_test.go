@@ -1,5 +1,0 @@
-//go:build race
-
-package metriclog
-
-const raceDetector = true

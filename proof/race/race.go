@@ -1,0 +1,15 @@
+// Package race tells tests whether the race detector is on: there, long tests do less, and
+// allocations can't be counted.
+package race
+
+import "testing"
+
+// AllocatesNothing calls f, then calls it runs times more, and fails t if those calls allocated.
+// Under the race detector f is called as often, but allocations are not judged: a sync.Pool then
+// drops some of the objects it is given.
+func AllocatesNothing(t testing.TB, runs int, f func()) {
+	t.Helper()
+	if n := testing.AllocsPerRun(runs, f); n != 0 && !Enabled {
+		t.Errorf("%v allocations a call, want none", n)
+	}
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package clocks
-
-const raceDetector = false

@@ -1,5 +1,0 @@
-//go:build race
-
-package entries
-
-const raceDetector = true

@@ -1,5 +1,0 @@
-//go:build !race
-
-package limits
-
-const raceDetector = false

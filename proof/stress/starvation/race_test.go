@@ -1,5 +1,0 @@
-//go:build race
-
-package starvation
-
-const raceDetector = true

@@ -1,5 +1,0 @@
-//go:build race
-
-package stat
-
-const raceDetector = true
