@@ -26,6 +26,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 func newGuard(t testing.TB, set api.RuleSet) *api.Guard {
@@ -57,7 +58,7 @@ func TestAllocations(t *testing.T) {
 	w := nobody{make(http.Header)}
 	without := testing.AllocsPerRun(200, func() { mux.ServeHTTP(w, r) })
 	with := testing.AllocsPerRun(200, func() { guarded.ServeHTTP(w, r) })
-	if !raceEnabled { // which allocates
+	if !race.Enabled { // which allocates
 		assert.LessOrEqual(t, with-without, 3.0)
 	}
 }
@@ -71,7 +72,7 @@ func TestFloodsMakeNoResources(t *testing.T) {
 	mux.HandleFunc("/any/", ok)
 	h := nethttp.Handler(mux, nethttp.On(g))
 	n := 100_000
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		n = 5_000
 	}
 	for i := range n {
