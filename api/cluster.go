@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/spec"
@@ -15,11 +17,12 @@ import (
 )
 
 // membership is a Guard's part in a cluster, nil for none. It lasts as long as rules are in force whose
-// limits are shared there.
+// limits are shared there, or calls run that have permits of such.
 type membership struct {
 	at     rules.Cluster
 	member *cluster.Member
 	store  io.Closer // of a store that the Guard opened, nil of others
+	end    sync.Once
 }
 
 // join returns the membership that a set wants: the one that the Guard has, if that is it.
@@ -74,12 +77,41 @@ func (m *membership) leave() {
 	if m == nil {
 		return
 	}
-	if m.member != nil {
-		m.member.Close()
+	m.end.Do(func() {
+		if m.member != nil {
+			m.member.Close()
+		}
+		if m.store != nil {
+			_ = m.store.Close() // nobody needs it any more
+		}
+	})
+}
+
+// retire ends a membership when no call has permits of it any more. Until then the whole cluster, the
+// next membership of this Guard included, finds them taken.
+func (g *Guard) retire(m *membership) {
+	if m == nil {
+		return
 	}
-	if m.store != nil {
-		_ = m.store.Close() // nobody needs it any more
+	g.sharing.Lock()
+	left := g.left
+	if !left {
+		if g.retiring == nil {
+			g.retiring = map[*membership]bool{}
+		}
+		g.retiring[m] = true
 	}
+	g.sharing.Unlock()
+	if left {
+		m.leave()
+		return
+	}
+	m.member.Retire(func() {
+		m.leave()
+		g.sharing.Lock()
+		delete(g.retiring, m)
+		g.sharing.Unlock()
+	})
 }
 
 // share is the membership, and whether it is over.
@@ -89,13 +121,16 @@ func (g *Guard) share() (m *membership, left bool) {
 	return g.membership, g.left
 }
 
-// leave ends the membership of the Guard for good. Rules in force do as they say for a store that is away.
+// leave ends the memberships of the Guard for good. Rules in force do as they say for a store that is away.
 func (g *Guard) leave() {
 	g.sharing.Lock()
 	g.left = true
-	m := g.membership
+	all := slices.Collect(maps.Keys(g.retiring))
+	all = append(all, g.membership)
 	g.sharing.Unlock()
-	m.leave()
+	for _, m := range all {
+		m.leave()
+	}
 }
 
 // of is the member, nil if there is none.

@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -195,6 +196,42 @@ func TestSharedPermitsAreReloaded(t *testing.T) {
 		all = f.open(f.guards[1], 20)
 		assert.Len(t, all, 10)
 		exitAll(all)
+	})
+}
+
+// The last shared rule goes while calls have its permits, and comes back: those permits count as long
+// as the calls run, and no longer. known bug 177
+func TestSharedPermitsComeBack(t *testing.T) {
+	forPermits(t, func(t *testing.T, set permitSets) {
+		f := newFleet(t, 0)
+		g, err := api.New(api.Config{Clock: f.clock, Logger: slog.New(slog.DiscardHandler), Cluster: cluster.Config{Store: f.store}})
+		require.NoError(t, err)
+		defer g.Close()
+		load := func(set api.RuleSet) { require.NoError(t, g.LoadRules(set)) }
+		shared := set(10, cluster.Closed, api.Enforce)
+
+		load(shared)
+		all := f.open(g, 10)
+		require.Len(t, all, 10)
+		load(api.RuleSet{})
+		exitAll(all[:4])
+		f.clock.Advance(5 * time.Second) // more than permits of a member that is gone are held
+		load(shared)
+		rest := f.open(g, 10)
+		require.Len(t, rest, 4, "six run")
+		exitAll(all[4:])
+		f.clock.Advance(300 * time.Millisecond) // idle permits go back after a tenth of a second
+		rest = append(rest, f.open(g, 10)...)
+		require.Len(t, rest, 10)
+
+		exitAll(rest)
+		load(api.RuleSet{}) // no call has any: they go back with the member
+		load(shared)
+		rest = f.open(g, 20)
+		assert.Len(t, rest, 10)
+		load(api.RuleSet{})
+		require.NoError(t, g.Close()) // waits for no call
+		exitAll(rest)
 	})
 }
 

@@ -24,8 +24,9 @@ type Guard struct {
 	set    atomic.Pointer[RuleSet]
 
 	sharing    sync.Mutex
-	membership *membership // in a cluster; guarded by sharing, and changed by loads, one at a time
-	left       bool        // it is over, and there will be no other; guarded by sharing
+	membership *membership          // in a cluster; guarded by sharing, and changed by loads, one at a time
+	retiring   map[*membership]bool // those before it under which calls still run; guarded by sharing
+	left       bool                 // all are over, and there will be no other; guarded by sharing
 
 	warning sync.Mutex
 	warned  map[string]bool // of what LoadRules has told the log last

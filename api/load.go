@@ -92,7 +92,7 @@ func (g *Guard) load(set RuleSet) error {
 		return nil
 	})
 	if published && next != old {
-		old.leave()
+		g.retire(old)
 	}
 	if _, left := g.share(); left {
 		next.leave() // the Guard was closed meanwhile

@@ -147,6 +147,41 @@ func (m *Member) Close() {
 
 const closePatience = time.Second
 
+// Retire takes the member out of the cluster, but for permits of a [Semaphore] that calls have: it
+// holds them until those calls have given them back. Then, perhaps at once, it calls last, which is
+// to Close it. Retire doesn't wait. After a Close it calls nobody.
+func (m *Member) Retire(last func()) {
+	if m.permitsInUse() {
+		now := m.clock.Now()
+		m.each(func(l handled) {
+			if _, ok := l.(*Semaphore); !ok {
+				l.leave(now)
+			}
+		})
+		m.leave()
+		m.flush()
+	}
+	look := new(task)
+	look.do = func(now int64) {
+		if m.permitsInUse() {
+			m.plan(look, now+idlePermits)
+			return
+		}
+		last()
+	}
+	look.do(m.clock.Now())
+}
+
+// permitsInUse reports whether calls have permits, or are about to.
+func (m *Member) permitsInUse() (are bool) {
+	m.each(func(l handled) {
+		if s, ok := l.(*Semaphore); ok && !s.Idle() {
+			are = true
+		}
+	})
+	return are
+}
+
 // Members is the number of members that limits are shared by while the store is away: what
 // the configuration says, or the highest number seen in ten minutes if that is more; at least 1.
 func (m *Member) Members() int64 { return m.members.Load() }

@@ -40,6 +40,12 @@ func (m *Member) leave() {
 }
 
 func (b *beat) post(now int64) {
+	b.m.mu.Lock()
+	leaves := b.leaves
+	b.m.mu.Unlock()
+	if leaves {
+		return // it has said so
+	}
 	b.m.post(b.shard, b, now)
 	b.m.plan(&b.task, now+beatEvery)
 	b.m.highest(now, 0)

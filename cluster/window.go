@@ -380,4 +380,4 @@ func (w *Window) succeed(old *Window) {
 func (w *Window) on() *shard { return w.shard }
 
 // away reports whether the store is to be done without. It needs mu.
-func (w *Window) away() bool { return w.broken || w.shard.away.Load() }
+func (w *Window) away() bool { return w.left || w.broken || w.shard.away.Load() }

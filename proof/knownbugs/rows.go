@@ -211,5 +211,6 @@ var sections = []section{
 		{174, "Penstock", "a store's clock is set back: borrowed units count before they are spent", ""},
 		{175, "Penstock", "a store of the user's panics, never returns or fills in nothing", ""},
 		{176, "Penstock", "a member that never reached the store charges it by the wrong clock", ""},
+		{177, "Penstock", "a member leaves while calls run: their permits count too short or too long", ""},
 	}},
 }
