@@ -2,15 +2,17 @@ package clustersim
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
 )
 
-// When the store goes away, few calls wait for it and none for longer than its timeout; when it is back, members
-// return one after the other, and within two seconds all share the limit again.
+// When the store goes away, few calls wait for it and none for longer than its timeout; when it is
+// back, members return one after the other, and within two seconds all share the limit again.
 func TestOutage(t *testing.T) {
+	const within, step = 2 * time.Second, 10 * time.Millisecond
 	for seed := range uint64(5) {
 		w := NewWorld(seed)
 		s := w.NewServer(0)
@@ -58,25 +60,39 @@ func TestOutage(t *testing.T) {
 			}
 		}
 		s.Down = false
-		back := busiest(2 * time.Second)
-		t.Logf("%d commands in the busiest 50 ms, %d when it is back", steady, back)
-		if back > 2*steady {
-			t.Errorf("seed %d: %d commands in 50 ms when it is back, %d before", seed, back, steady)
+		s.Busiest = 0
+		var last time.Duration // until the last member was back
+		for at := time.Duration(0); at < within; at += step {
+			w.Run(step)
+			if slices.ContainsFunc(callers, func(c *Caller) bool { return c.Window.Figures().Away }) {
+				last = at + step
+			}
+		}
+		t.Logf("%d commands in the busiest 50 ms, %d when it is back; the last member is back after %v", steady, s.Busiest, last)
+		if s.Busiest > 2*steady {
+			t.Errorf("seed %d: %d commands in 50 ms when it is back, %d before", seed, s.Busiest, steady)
+		}
+		if last >= within {
+			t.Errorf("seed %d: a member is not back after %v", seed, within)
 		}
 		for _, c := range callers {
-			if c.Window.Figures().Away {
-				t.Errorf("seed %d: a member is not back", seed)
-			}
 			if c.Longest > cluster.DefaultTimeout+cluster.DefaultTimeout/1000 {
 				t.Errorf("seed %d: a call has waited for %v", seed, c.Longest)
 			}
 			c.Admitted = 0
 		}
-		w.Run(time.Second) // until which the outage counts
-		book.log = nil
+		book.log = nil // what was admitted on the way back may be beyond the limit: see docs/cluster.md
 		w.Run(2 * time.Second)
 		if most := book.MostIn(second.Interval); most > 10_000 || most < 9_500 {
 			t.Errorf("seed %d: %d admitted in a second", seed, most)
+		}
+		least, most := callers[0].Admitted, int64(0)
+		for _, c := range callers {
+			least, most = min(least, c.Admitted), max(most, c.Admitted)
+		}
+		t.Logf("within two seconds from then on, a member admits %d to %d", least, most)
+		if least < 500 {
+			t.Errorf("seed %d: one of %d members has admitted %d of %d", seed, members, least, 2*10_000)
 		}
 		w.End()
 	}
