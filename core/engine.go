@@ -74,8 +74,8 @@ type Config struct {
 // Engine runs calls through a chain under one set of rules, and counts them on
 // one tree. It doesn't know where its rules come from: files, and loads by hand, are
 // the business of a Guard in package api. It is safe for concurrent use. It owns no
-// goroutine, but a timer where it looks for leaks, and one for each thing that rules have
-// it do at intervals (see [Engine.Every]), until Close.
+// goroutine, but a timer where it looks for leaks, one while the log has more to tell than its first
+// lines, and one for each thing that rules have it do at intervals (see [Engine.Every]), until Close.
 type Engine struct {
 	config    Config
 	clock     clocks.Clock
@@ -97,11 +97,11 @@ type Engine struct {
 	pool     shared.Pool
 	nextLane shared.Uint32
 
-	waiting  shared.Int64
-	failures shared.Int64
-	nextLog  shared.Int64 // of internal failures
-	failWhen shared.Pointer[failWhen]
-	blockLog blockLog
+	waiting             shared.Int64
+	failures            shared.Int64
+	nextLog             shared.Int64 // of internal failures
+	failWhen            shared.Pointer[failWhen]
+	blockLog, changeLog lineLog
 }
 
 // NewEngine returns an engine without rules. The configuration must have a chain.
@@ -116,6 +116,8 @@ func NewEngine(config Config) (*Engine, error) {
 	}
 	e := &Engine{config: config, clock: config.Clock, steady: clocks.NewSteady(config.Clock), chain: config.Chain, resources: &resources{}}
 	e.system, _ = config.Clock.(*clocks.System)
+	e.blockLog.engine, e.blockLog.beyond = e, "penstock: blocked, not listed: too many rules and resources at once"
+	e.changeLog.engine, e.changeLog.beyond = e, "penstock: changes that are not listed: too many at once"
 	e.tree, err = node.NewTree(layout, config.Caps, e.resources)
 	if err != nil {
 		return nil, err
@@ -298,7 +300,7 @@ func (e *Engine) failed(reason any, now int64, slot func() string) {
 	e.Logger().Error(message, attrs...)
 }
 
-// Close flushes what the block log has not written yet, and ends the reports of leaks and what is
+// Close writes what the log has not told yet of refusals and changes of breakers, and ends the reports of leaks and what is
 // done [Engine.Every] so often; when it returns none of them runs, so a handler of the log must
 // not call it. Calls are still judged and counted afterwards, by the rules that are in force.
 // Load, CPU and memory use are not read any more: rules that go by them keep to the last
@@ -308,6 +310,6 @@ func (e *Engine) Close() error {
 		e.leaks.close()
 	}
 	e.endRepeats()
-	e.flushBlockLog()
+	e.flushLogs()
 	return nil
 }

@@ -26,10 +26,10 @@ type Record struct {
 // refusals is how often a rule refused calls of one resource, and how far the block log has told
 // it.
 type refusals struct {
-	total   stat.Tally
-	told    shared.Int64 // of total
-	nextLog shared.Int64
-	record  shared.Pointer[Record] // of the rule, where they count as well; nil if it has none
+	total  stat.Tally
+	told   shared.Int64 // of total
+	pace   LogPace
+	record shared.Pointer[Record] // of the rule, where they count as well; nil if it has none
 }
 
 // NewBlockError returns the refusal that b describes, counted in the record of its rule, and for
@@ -52,26 +52,22 @@ func NewBlockError(b BlockError, rule Refuser, record *Record, with *BlockError)
 const logPause = int64(time.Second)
 
 // NoteRefusal counts a refusal of the call for the block log, and keeps it among the last ones
-// of its resource where somebody asked for those. When a line is due, at most once a second, it
-// returns how many there were since the last one.
-func (inv *Invocation) NoteRefusal(b *BlockError) (refusals int64, due bool) {
+// of its resource where somebody asked for those. It reports whether a line is due, at most once a
+// second, which is for [Engine.LogBlocked] to write.
+func (inv *Invocation) NoteRefusal(b *BlockError) (due bool) {
 	if inv.engine.keepers.Load() != 0 {
 		inv.keep(b)
 	}
 	r, lane, now := b.refusals, inv.lane, inv.now
 	if r == nil {
-		return 0, false
+		return false
 	}
 	if record := r.record.Load(); record != nil {
 		stat.AddBoth(&r.total, &record.Refused, lane, 1)
 	} else {
 		r.total.Add(lane, 1)
 	}
-	next := r.nextLog.Load()
-	if next != 0 && now < next || !r.nextLog.CompareAndSwap(next, now+logPause) {
-		return 0, false
-	}
-	return b.unlogged(), true
+	return r.pace.due(now)
 }
 
 // unlogged returns the refusals that no line has told yet, which are told now.

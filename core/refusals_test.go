@@ -14,7 +14,10 @@ import (
 func (e *BlockError) note(lane uint32, now int64) (refusals int64, due bool) {
 	inv := Invocation{engine: new(Engine), lane: lane}
 	inv.now = now
-	return inv.NoteRefusal(e)
+	if !inv.NoteRefusal(e) {
+		return 0, false
+	}
+	return e.unlogged(), true
 }
 
 // Every refusal is told exactly once, in one line or another.

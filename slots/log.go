@@ -4,7 +4,8 @@ import "github.com/penstock-go/penstock/core"
 
 // Log writes the block log: at most one line a second for each rule and resource,
 // with the number of refusals since the last, and about 64 KiB of lines. Those that have
-// no room are told as one number in a later second.
+// no room are told as one number in a later second. What is left of a burst is told by a timer,
+// within two seconds of the line before.
 type Log struct{}
 
 // Name is "log".
@@ -12,7 +13,7 @@ func (Log) Name() string { return "log" }
 
 // Blocked counts the refusal and writes a line if one is due.
 func (Log) Blocked(inv *core.Invocation, b *core.BlockError) {
-	if n, due := inv.NoteRefusal(b); due {
-		inv.Engine().LogBlocked(b, n, inv.Now())
+	if inv.NoteRefusal(b) {
+		inv.Engine().LogBlocked(b, inv.Now())
 	}
 }

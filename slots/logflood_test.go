@@ -68,12 +68,7 @@ func TestBlockLogOfAFloodOfNames(t *testing.T) {
 	raw := rawHandler(&out)
 	clock := clocks.NewManual(start)
 	e := newEngine(t, core.Config{Clock: clock, Logger: slog.New(counting{slog.DiscardHandler, func(r slog.Record) {
-		r.Attrs(func(a slog.Attr) bool {
-			if a.Key == "count" {
-				told += a.Value.Int64()
-			}
-			return true
-		})
+		told += count(r)
 		if strings.Contains(r.Message, "not listed") {
 			unlisted++
 		}

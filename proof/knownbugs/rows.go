@@ -212,5 +212,6 @@ var sections = []section{
 		{175, "Penstock", "a store of the user's panics, never returns or fills in nothing", ""},
 		{176, "Penstock", "a member that never reached the store charges it by the wrong clock", ""},
 		{177, "Penstock", "a member leaves while calls run: their permits count too short or too long", ""},
+		{178, "Penstock", "the log tells the rest of a burst of refusals with the next one, or never", ""},
 	}},
 }
