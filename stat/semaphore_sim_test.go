@@ -88,29 +88,52 @@ func look(g *Semaphore, history *schedules.History[*int64], n, limit int64) {
 	})
 }
 
-// known bug 2: three callers and two permits. Never do all of them run side by side, and at
-// least two get to run.
+// known bug 2: exactly two of three callers that want a permit get one of two.
 func TestSimSemaphoreEverySchedule(t *testing.T) {
+	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
+		lending.Always = false
+		var g Semaphore
+		ran := 0
+		for range 3 {
+			s.Go(func() {
+				if g.TryAcquire(0, 1, 2) {
+					ran++
+				}
+			})
+		}
+		s.Check(func() {
+			if ran != 2 || g.Held() != 2 {
+				s.Failf("%d ran, %d held in the end", ran, g.Held())
+			}
+		})
+	})
+}
+
+// known bug 2: two callers want one of two permits each, and one of them then wants both. Never are
+// more than two out, and at least one of them gets some.
+func TestSimSemaphoreGivenBackEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
 		lending.Always = false
 		var g Semaphore
 		var running shared.Int64
 		ran := 0
-		for range 3 {
+		for _, wants := range [][]int64{{1, 2}, {1}} {
 			s.Go(func() {
-				if !g.TryAcquire(0, 1, 2) {
-					return
+				for _, n := range wants {
+					if !g.TryAcquire(0, n, 2) {
+						continue
+					}
+					ran++
+					if held := running.Add(n); held > 2 {
+						s.Failf("%d permits at the same time", held)
+					}
+					running.Add(-n)
+					g.Release(0, n)
 				}
-				ran++
-				if n := running.Add(1); n > 2 {
-					s.Failf("%d run side by side", n)
-				}
-				running.Add(-1)
-				g.Release(0, 1)
 			})
 		}
 		s.Check(func() {
-			if ran < 2 || g.Held() != 0 {
+			if ran < 1 || g.Held() != 0 {
 				s.Failf("%d ran, %d held in the end", ran, g.Held())
 			}
 		})
@@ -126,9 +149,11 @@ func TestSimSemaphoreThatLendsEverySchedule(t *testing.T) {
 		var g Semaphore
 		g.SetLimit(1, 1)
 		g.Acquire(0, 1)
-		running, ran := 1, 0
+		var running shared.Int64
+		running.Add(1)
+		ran := 0
 		s.Go(func() {
-			running--
+			running.Add(-1)
 			g.Release(0, 1)
 		})
 		for caller := range uint32(2) {
@@ -136,11 +161,11 @@ func TestSimSemaphoreThatLendsEverySchedule(t *testing.T) {
 				if !g.TryAcquire(caller, 1, 1) {
 					return
 				}
-				if running++; running > 1 {
-					s.Failf("%d run side by side", running)
+				if n := running.Add(1); n > 1 {
+					s.Failf("%d run side by side", n)
 				}
 				ran++
-				running--
+				running.Add(-1)
 				g.Release(caller, 1)
 			})
 		}
