@@ -350,27 +350,6 @@ func TestRegistryLosesNoMemberInUse(t *testing.T) {
 	require.Equal(t, len(names(registry)), budget.Used())
 }
 
-// A name has one member as long as anybody holds it; when nobody does, it is
-// forgotten.
-func TestRegistryRemembersWhoIsHeld(t *testing.T) {
-	registry, _ := newRegistry(newBudget(3))
-	held, _ := registry.Obtain("held", 0)
-	pinned, _ := registry.Obtain("pinned", 0)
-	registry.Obtain("forgotten", 0)
-	registry.Evict(0)
-	require.Empty(t, names(registry))
-	runtime.GC()
-	again, _ := registry.Obtain("held", 0)
-	require.Same(t, held, again)
-	require.False(t, held.retired.Load())
-	require.Same(t, pinned, registry.Pin("pinned"))
-	registry.Evict(0)
-	require.Len(t, registry.gone, 1, "only who may be in use is remembered")
-	registry.Evict(0)
-	runtime.KeepAlive(held)
-	runtime.KeepAlive(pinned)
-}
-
 // A name may be a piece of a request; only the name is kept.
 func TestRegistryKeepsACopyOfTheName(t *testing.T) {
 	request := "GET /orders HTTP/1.1"

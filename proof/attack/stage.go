@@ -58,6 +58,9 @@ func (s *stage) Now() int64 {
 	return s.now
 }
 
+// Alarm never rings: without this method the machine's timers would ring while the stage stands.
+func (*stage) Alarm(time.Duration, func()) (stop func()) { return func() {} }
+
 // Sleep lasts until the stage has moved by d, or the context has ended.
 func (s *stage) Sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil || d <= 0 {

@@ -72,6 +72,10 @@ func (c Clock) Advance(d time.Duration) {
 // Set sets the time.
 func (c Clock) Set(now int64) { c.s.now = now }
 
+// Alarm never rings: what an engine does at intervals is no part of a schedule, unless a test has
+// it done. Without this method the machine's timers would ring into schedules.
+func (Clock) Alarm(time.Duration, func()) (stop func()) { return func() {} }
+
 // Sleep returns when the clock has come d further, or the context has ended.
 func (c Clock) Sleep(ctx context.Context, d time.Duration) error {
 	wake := c.s.now + int64(d)

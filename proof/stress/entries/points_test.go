@@ -180,6 +180,9 @@ func (b *breaker) count(name string) int {
 	return b.seen[name] - 1
 }
 
+// Alarm never rings: one call at a time is what these tests are about.
+func (*clock) Alarm(time.Duration, func()) (stop func()) { return func() {} }
+
 func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 	c.at("clock before Sleep")
 	if c.cancel != nil {

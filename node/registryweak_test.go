@@ -1,0 +1,31 @@
+//go:build !sim
+
+package node
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A name has one member as long as anybody holds it; when nobody does, it is
+// forgotten. Schedules never forget: whether they do can't depend on the collector, see shared.Weak.
+func TestRegistryRemembersWhoIsHeld(t *testing.T) {
+	registry, _ := newRegistry(newBudget(3))
+	held, _ := registry.Obtain("held", 0)
+	pinned, _ := registry.Obtain("pinned", 0)
+	registry.Obtain("forgotten", 0)
+	registry.Evict(0)
+	require.Empty(t, names(registry))
+	runtime.GC()
+	again, _ := registry.Obtain("held", 0)
+	require.Same(t, held, again)
+	require.False(t, held.retired.Load())
+	require.Same(t, pinned, registry.Pin("pinned"))
+	registry.Evict(0)
+	require.Len(t, registry.gone, 1, "only who may be in use is remembered")
+	registry.Evict(0)
+	runtime.KeepAlive(held)
+	runtime.KeepAlive(pinned)
+}
