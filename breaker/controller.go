@@ -16,19 +16,31 @@ type controller struct {
 	machine  *machine
 	refusal  *core.BlockError
 	record   *core.Record
+	journal  *journal // as machine, that of all revisions
 }
 
 func newController(e *core.Engine, listeners *Listeners, r Rule, record *core.Record, resource string, old *controller) (c *controller, t *terms) {
-	t = &terms{Rule: r, resource: resource, tell: func(change Change) { listeners.tell(e, change) }}
 	c = &controller{rule: r, record: record, engine: e, resource: resource}
+	t = &terms{Rule: r, resource: resource, tell: func(change Change) {
+		c.log(change)
+		listeners.tell(e, change)
+	}}
 	var before *core.BlockError
 	if old != nil {
-		before, c.machine = old.refusal, old.machine
+		before, c.machine, c.journal = old.refusal, old.machine, old.journal
 	} else {
-		c.machine = newMachine(t)
+		c.machine, c.journal = newMachine(t), new(journal)
 	}
 	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindBreaker, Resource: resource, Rule: r.ID}, c, record, before)
 	return c, t
+}
+
+// log tells the log of a change. A handler of the log that panics keeps no listener from hearing.
+func (c *controller) log(change Change) {
+	c.engine.Shield(func() {
+		c.journal.note(change)
+		c.engine.Log(c.journal, change.At.UnixNano())
+	})
 }
 
 // RetryAfter is when the breaker lets somebody in, see [machine.retryAfter].

@@ -27,13 +27,15 @@ func (m *machine) explain(inv *core.Invocation, j *core.Judgement) {
 		wait, known := m.retryAfter(now)
 		j.Refuse(inv, wait, known)
 	}
-	s := m.status(now)
+	s, opened := m.statusAndCause(now)
 	j.Why = "it is " + s.State.String()
 	switch {
 	case s.State == HalfOpen:
 		j.Why += fmt.Sprintf(", %d of %d probes out", s.Probes, t.Probes)
 	case s.State == Open && j.Outcome == core.Passes:
 		j.Why += ", and due: the call is a probe"
+	case s.State == Open:
+		j.Why += ": " + opened.of(Open)
 	case s.State == Closed:
 		j.Measures = []core.Measure{t.measure(s)}
 		if t.Strategy != ConsecutiveErrors {
@@ -56,17 +58,24 @@ func (m *machine) lets(now int64) bool {
 
 // measure is what the breaker goes by while it is closed.
 func (t *terms) measure(s Status) core.Measure {
-	m := core.Measure{Of: "failed calls", Measured: float64(s.Bad), Limit: t.Threshold}
-	switch t.Strategy {
-	case ConsecutiveErrors:
-		m.Of = "failed calls in a row"
-		return m
-	case SlowRatio:
-		m.Of = "slow calls"
-	}
-	m.Of += " in " + t.Interval.String()
+	m := core.Measure{Of: t.counted(), Measured: float64(s.Bad), Limit: t.Threshold}
 	if !t.Strategy.counts() {
-		m.Of, m.Measured = "share of "+m.Of, float64(s.Bad)/float64(max(1, s.Calls))
+		m.Measured /= float64(max(1, s.Calls))
 	}
 	return m
+}
+
+// counted is what the threshold is compared with, in words.
+func (t *terms) counted() string {
+	of := "failed calls"
+	switch t.Strategy {
+	case ConsecutiveErrors:
+		return of + " in a row"
+	case SlowRatio:
+		of = "slow calls"
+	}
+	if !t.Strategy.counts() {
+		of = "share of " + of
+	}
+	return of + " in " + t.Interval.String()
 }

@@ -48,6 +48,7 @@ type machine struct {
 	results statistics
 	probes  []probe // that are waited for
 	good    int     // probes of the present state that went well
+	cause   cause   // why the present state began
 
 	barred bool // it may not trip; its owner's, see Single
 }
@@ -83,6 +84,7 @@ func (m *machine) enter(to State, now int64, value float64) Change {
 	from, _ := m.state()
 	t := m.terms.Load()
 	m.number++
+	m.cause = cause{from, value, t}
 	m.probes, m.good = m.probes[:0], 0
 	m.results.reset()
 	m.since.Store(now)

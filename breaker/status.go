@@ -46,6 +46,12 @@ func (c *controller) status(now int64) Status {
 
 // status is what the machine does; whose it is, others know.
 func (m *machine) status(now int64) Status {
+	s, _ := m.statusAndCause(now)
+	return s
+}
+
+// statusAndCause is status, and why the machine is in its state: nothing if it never was in another.
+func (m *machine) statusAndCause(now int64) (Status, cause) {
 	m.lock()
 	defer m.unlock()
 	now = max(m.latest, now)
@@ -63,7 +69,7 @@ func (m *machine) status(now int64) Status {
 	if gate := m.gate.Load(); gate != always && gate != never {
 		s.RetryAt = time.Unix(0, gate).UTC()
 	}
-	return s
+	return s, m.cause
 }
 
 // idle reports whether the breaker can be forgotten if its resource is not in use: it
