@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -32,6 +33,7 @@ func TestBreakersDoNotAllocate(t *testing.T) {
 		name  string
 		rules []breaker.Rule
 		force breaker.Force
+		step  time.Duration
 		trip  bool
 		fail  error
 		block bool
@@ -42,7 +44,7 @@ func TestBreakersDoNotAllocate(t *testing.T) {
 		{name: "for all", rules: []breaker.Rule{{Resource: "*", Threshold: 0.5}}},
 		{name: "open", rules: []breaker.Rule{open}, trip: true, block: true},
 		{name: "half-open, the probe is out", rules: []breaker.Rule{{ID: "open", MinCalls: 1, Recovery: time.Millisecond, ProbeTimeout: time.Hour}}, trip: true, block: true},
-		{name: "probing and failing", rules: []breaker.Rule{{ID: "open", MinCalls: 1, Recovery: time.Millisecond}}, trip: true, fail: errDown},
+		{name: "probing and failing", rules: []breaker.Rule{{ID: "open", MinCalls: 1, Recovery: time.Millisecond}}, trip: true, fail: errDown, step: time.Millisecond}, // a line of the log a second
 		{name: "shadow", rules: []breaker.Rule{{ID: "open", MinCalls: 1, Recovery: time.Hour, Mode: spec.Shadow}}, trip: true},
 		{name: "forced open", rules: []breaker.Rule{open}, force: breaker.ForceOpen, block: true},
 		{name: "forced closed", rules: []breaker.Rule{open}, force: breaker.ForceClosed, fail: errDown},
@@ -72,7 +74,7 @@ func TestBreakersDoNotAllocate(t *testing.T) {
 			calls := 0
 			call := func() {
 				if calls++; !tt.block {
-					clock.Advance(100 * time.Millisecond) // from bucket to bucket
+					clock.Advance(cmp.Or(tt.step, 100*time.Millisecond)) // from bucket to bucket
 				}
 				e, err := g.Entry(ctx, "GET /orders")
 				if (err != nil) != tt.block {
