@@ -1,15 +1,18 @@
 package console
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // access is what a route asks of its clients.
@@ -44,15 +47,19 @@ func refuse(status int, format string, args ...any) *problem {
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// handler is everything that is served. In order: how many at once, the name under which the
-// server was asked, the route, where the request comes from, and its token.
+// handler is everything that is served. In order: the name under which the server was asked, the
+// route, where the request comes from, its token, its body, and how many are answered at the same
+// time.
 func (c *console) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range c.routes() {
 		mux.HandleFunc(r.method+" "+r.pattern, func(w http.ResponseWriter, req *http.Request) {
 			err := c.admit(r, req)
+			if err == nil && r.access == changes {
+				err = c.readBody(w, req)
+			}
 			if err == nil {
-				err = r.serve(w, req)
+				err = c.answer(r, w, req)
 			}
 			if err != nil {
 				writeProblem(w, err)
@@ -69,22 +76,56 @@ func (c *console) handler() http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Referrer-Policy", "no-referrer")
+		if r.ContentLength != 0 && r.Body != nil {
+			// What no handler reads, the server reads after the answer: not for longer than this.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
+		}
 		if !c.knows(r.Host) {
 			writeProblem(w, refuse(http.StatusForbidden, "the console is not served under this name: Config.Hosts has those that are"))
 			return
 		}
-		if r.URL.Path != eventsPath { // which has a limit of its own
-			select {
-			case c.answering <- struct{}{}:
-				defer func() { <-c.answering }()
-			default:
-				h.Set("Retry-After", "1")
-				writeProblem(w, refuse(http.StatusServiceUnavailable, "too many requests at once: try again"))
-				return
-			}
-		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// answer serves a request if there is room among those that are being answered.
+func (c *console) answer(route route, w http.ResponseWriter, r *http.Request) error {
+	if route.pattern == eventsPath { // which has a limit of its own
+		return route.serve(w, r)
+	}
+	select {
+	case c.answering <- struct{}{}:
+		defer func() { <-c.answering }()
+		return route.serve(w, r)
+	default:
+		return tooMany(w)
+	}
+}
+
+// readBody reads the body of a request that was admitted. It does so before the request is among
+// those that are being answered, so that one whose client is slow keeps no other from that.
+func (c *console) readBody(w http.ResponseWriter, r *http.Request) error {
+	select {
+	case c.reading <- struct{}{}:
+		defer func() { <-c.reading }()
+	default:
+		return tooMany(w)
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTime))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodySize))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return refuse(http.StatusRequestEntityTooLarge, "the most is %d bytes", bodySize)
+	}
+	if err != nil {
+		return refuse(http.StatusBadRequest, "the body can't be read: %v", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
+}
+
+func tooMany(w http.ResponseWriter) error {
+	w.Header().Set("Retry-After", "1")
+	return refuse(http.StatusServiceUnavailable, "too many requests at once: try again")
 }
 
 // knows reports whether the console may be asked under this name, with whatever port: that may be

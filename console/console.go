@@ -14,7 +14,8 @@ type console struct {
 	config Config
 
 	origins   *http.CrossOriginProtection
-	answering chan struct{} // as many as are answered at once
+	reading   chan struct{} // as many as are being read
+	answering chan struct{} // as many as are being answered
 	requests  sync.WaitGroup
 	making    sync.Mutex // one answer is made at a time, so that readers take one processor at most
 	rules     ruleTexts  // guarded by making
@@ -28,6 +29,7 @@ func newConsole(guard *api.Guard, cfg Config) *console {
 	c := &console{
 		guard: guard, config: cfg,
 		origins:   http.NewCrossOriginProtection(),
+		reading:   make(chan struct{}, maxBodies),
 		answering: make(chan struct{}, maxRequests),
 		tree:      inspect.Handler(guard.Engine(), guard.Rules),
 	}

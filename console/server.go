@@ -22,8 +22,10 @@ const (
 	idleTime    = 30 * time.Second
 	headerSize  = 8 << 10
 	bodySize    = 1 << 20
-	maxRequests = 32 // that are being answered
-	spareConns  = 64 // beside those of streams
+	unreadTime  = time.Second // to send a body that nobody reads, as the request is refused
+	maxRequests = 32          // that are being answered
+	maxBodies   = 8           // that are being read, before that
+	spareConns  = 64          // beside those of streams
 	endTime     = time.Second
 )
 

@@ -12,7 +12,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -206,6 +208,79 @@ func TestLimitsOfRequests(t *testing.T) {
 	<-l.console.answering
 	assert.Equal(t, 200, l.do(request("GET", "/api/resources", "")).Code)
 	assert.Len(t, l.console.answering, maxRequests-1)
+}
+
+// Requests whose bodies are half sent are not among those that are being answered, however many
+// there are; nor may more than a few of them be read.
+func TestHalfSentBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, Config{WriteToken: writeToken, WriteRules: true}, api.RuleSet{})
+		var sending []*io.PipeWriter
+		var codes []int
+		var mu sync.Mutex
+		for range maxBodies + 3 {
+			r := request("POST", "/api/rules/diff", "{}", with(writeToken))
+			body, half := io.Pipe()
+			r.Body, r.ContentLength = body, 100
+			sending = append(sending, half)
+			go func() {
+				w := l.do(r)
+				mu.Lock()
+				defer mu.Unlock()
+				codes = append(codes, w.Code)
+			}()
+		}
+		synctest.Wait()
+		assert.Equal(t, []int{503, 503, 503}, codes)
+		assert.Empty(t, l.console.answering)
+		assert.Equal(t, 200, l.do(request("GET", "/api/resources", "")).Code)
+		for _, half := range sending {
+			go func() { // one that was refused reads no more
+				_, _ = io.WriteString(half, "{}")
+				_ = half.Close()
+			}()
+		}
+		synctest.Wait()
+		assert.Equal(t, []int{503, 503, 503, 422, 422, 422, 422, 422, 422, 422, 422}, codes)
+		assert.Empty(t, l.console.reading)
+		for _, half := range sending {
+			_ = half.CloseWithError(io.EOF)
+		}
+	})
+}
+
+// deadlines is a ResponseWriter that notes until when the request may be read.
+type deadlines struct {
+	http.ResponseWriter
+	until []time.Duration
+}
+
+func (d *deadlines) SetReadDeadline(at time.Time) error {
+	d.until = append(d.until, time.Until(at))
+	return nil
+}
+
+// A body that nobody reads, since the request is refused, has little time to be sent.
+func TestBodiesThatNobodyReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, Config{WriteToken: writeToken, WriteRules: true}, api.RuleSet{})
+		for _, tt := range []struct {
+			r    *http.Request
+			code int
+			want []time.Duration
+		}{
+			{request("POST", "/api/rules/diff", "{}", with(writeToken)), 422, []time.Duration{unreadTime, requestTime}},
+			{request("POST", "/api/rules/diff", "{}"), 401, []time.Duration{unreadTime}},
+			{request("POST", "/api/resources", "{}"), 405, []time.Duration{unreadTime}},
+			{request("GET", "/api/resources", ""), 200, nil},
+		} {
+			w := httptest.NewRecorder()
+			d := &deadlines{ResponseWriter: w}
+			l.handler.ServeHTTP(d, tt.r)
+			assert.Equal(t, tt.code, w.Code)
+			assert.Equal(t, tt.want, d.until)
+		}
+	})
 }
 
 func TestTLS(t *testing.T) {

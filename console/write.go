@@ -47,7 +47,7 @@ var errShown = errors.New("shown")
 
 // serveDiff shows what an edit would change, and changes nothing.
 func (c *console) serveDiff(w http.ResponseWriter, r *http.Request) error {
-	e, err := readEdit(w, r)
+	e, err := readEdit(r)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (c *console) serveDiff(w http.ResponseWriter, r *http.Request) error {
 
 // serveApply applies an edit whose diff was shown, if that is still what it does.
 func (c *console) serveApply(w http.ResponseWriter, r *http.Request) error {
-	e, err := readEdit(w, r)
+	e, err := readEdit(r)
 	if err != nil {
 		return err
 	}
@@ -123,19 +123,16 @@ func unacceptable(err error) error {
 	return refuse(http.StatusUnprocessableEntity, "%v", err)
 }
 
-func readEdit(w http.ResponseWriter, r *http.Request) (e edit, err error) {
+func readEdit(r *http.Request) (e edit, err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return e, refuse(http.StatusUnsupportedMediaType, "send JSON, with Content-Type: application/json")
 	}
-	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, bodySize))
+	in := json.NewDecoder(r.Body)
 	in.DisallowUnknownFields()
 	if err = in.Decode(&e); err == nil {
 		if _, more := in.Token(); !errors.Is(more, io.EOF) {
 			err = errors.New("there is more behind the object")
 		}
-	}
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return e, refuse(http.StatusRequestEntityTooLarge, "the most is %d bytes", bodySize)
 	}
 	if err != nil {
 		return e, refuse(http.StatusBadRequest, "%v", err)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/internal/shown"
@@ -94,20 +95,26 @@ type handler struct {
 	commands []command
 	cross    *http.CrossOriginProtection
 	one      sync.Mutex
+	reading  chan struct{} // forms, before that
 }
 
 func newHandler(guard *api.Guard, c *checked) *handler {
-	return &handler{guard: guard, checked: c, commands: commands(), cross: http.NewCrossOriginProtection()}
+	return &handler{guard: guard, checked: c, commands: commands(), cross: http.NewCrossOriginProtection(), reading: make(chan struct{}, maxForms)}
 }
 
 const (
 	maxForm  = 3 * rules.MaxFileSize // of quotes and braces a form makes three bytes
+	maxForms = 8                     // that are being read
 	maxShown = 100                   // columns of what a refusal repeats
 )
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
+	if r.ContentLength != 0 && r.Body != nil {
+		// What no command reads, the server reads after the answer: not for longer than this.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTimeout))
+	}
 	answer, err := h.answer(w, r)
 	status := http.StatusOK
 	if err != nil {
@@ -147,7 +154,7 @@ func (h *handler) run(c *command, w http.ResponseWriter, r *http.Request) (reply
 		if err := h.cross.Check(r); err != nil {
 			return reply{}, refuse(http.StatusForbidden, "a web page of another site can't ask this")
 		}
-		if err := form(w, r); err != nil {
+		if err := h.form(w, r); err != nil {
 			return reply{}, err
 		}
 	case c.writes || r.Method != http.MethodGet && r.Method != http.MethodHead:
@@ -169,8 +176,9 @@ func (h *handler) run(c *command, w http.ResponseWriter, r *http.Request) (reply
 	return c.run(h, question{r.Form, from})
 }
 
-// form reads a form that was sent.
-func form(w http.ResponseWriter, r *http.Request) error {
+// form reads a form that was sent. Only a few are read at the same time, so that those that are half
+// sent don't take the connections of all others.
+func (h *handler) form(w http.ResponseWriter, r *http.Request) error {
 	kind := r.Header.Get("Content-Type")
 	if name, _, err := mime.ParseMediaType(kind); kind != "" && (err != nil || name != "application/x-www-form-urlencoded") {
 		return refuse(http.StatusUnsupportedMediaType, "Only form-encoded post request is supported")
@@ -181,6 +189,14 @@ func form(w http.ResponseWriter, r *http.Request) error {
 	if kind == "" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
+	select {
+	case h.reading <- struct{}{}:
+		defer func() { <-h.reading }()
+	default:
+		w.Header().Set("Retry-After", "1")
+		return refuse(http.StatusServiceUnavailable, "too many forms at once: try again")
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTimeout))
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	err := r.ParseForm()
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {

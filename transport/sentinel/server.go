@@ -21,6 +21,7 @@ const (
 	maxHeader      = 8 << 10
 	headerTimeout  = 2 * time.Second
 	requestTimeout = 10 * time.Second
+	unreadTimeout  = time.Second // to send a form that nobody reads, as the request is refused
 	idleTimeout    = 30 * time.Second
 	lastWords      = time.Second // that requests have when ctx ends
 )

@@ -89,6 +89,52 @@ func TestPortIsTaken(t *testing.T) {
 	assert.Error(t, err)
 }
 
+// Forms that are half sent keep no other request from being answered, and only a few may be read.
+func TestHalfSentForms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guard, err := api.New(api.Config{Clock: api.NewManualClock(time.Unix(1_700_000_000, 0)), Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		defer guard.Close()
+		cfg := Config{App: "shop"}
+		c, err := cfg.check()
+		require.NoError(t, err)
+		h := newHandler(guard, &c)
+		ask := func(method string, body io.Reader) int {
+			r := httptest.NewRequest(method, "http://127.0.0.1:8719/version", body)
+			r.RemoteAddr, r.ContentLength = "127.0.0.1:1", 3
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			return w.Code
+		}
+		var sending []*io.PipeWriter
+		codes := make(chan int, maxForms+2)
+		for range maxForms + 2 {
+			body, half := io.Pipe()
+			sending = append(sending, half)
+			go func() { codes <- ask("POST", body) }()
+		}
+		synctest.Wait()
+		require.Len(t, codes, 2)
+		assert.Equal(t, 503, <-codes)
+		assert.Equal(t, 503, <-codes)
+		assert.Equal(t, 200, ask("GET", nil))
+		for _, half := range sending {
+			go func() { // one that was refused reads no more
+				_, _ = io.WriteString(half, "a=b")
+				_ = half.Close()
+			}()
+		}
+		synctest.Wait()
+		require.Len(t, codes, maxForms)
+		for range maxForms {
+			assert.Equal(t, 200, <-codes)
+		}
+		for _, half := range sending {
+			_ = half.CloseWithError(io.EOF)
+		}
+	})
+}
+
 // More connections than there may be wait, and are served as others go.
 func TestConnectionsAreBounded(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
