@@ -50,6 +50,8 @@ func TestCommandsShownExist(t *testing.T) {
 					if !assert.DirExists(t, path, "%s: %s", page, line) {
 						continue
 					}
+					assert.True(t, strings.Contains(line, "GOWORK=off") || inWorkspace(t, path),
+						"%s: %s: go.work leaves that module out: GOWORK=off", page, line)
 					if run := running.FindStringSubmatch(call); run != nil && run[1] != "^$" {
 						found["run"]++
 						assert.True(t, hasTest(t, path, regexp.MustCompile(run[1])), "%s: %s: no such test", page, line)
@@ -61,6 +63,21 @@ func TestCommandsShownExist(t *testing.T) {
 	for _, kind := range []string{"make", "penstock", "go", "run"} {
 		assert.Positive(t, found[kind], kind)
 	}
+}
+
+// inWorkspace tells whether the module that a folder belongs to is one of go.work.
+func inWorkspace(t *testing.T, folder string) bool {
+	t.Helper()
+	work, err := os.ReadFile("../go.work")
+	require.NoError(t, err)
+	for ; ; folder = filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			break
+		}
+	}
+	module, err := filepath.Rel("..", folder)
+	require.NoError(t, err)
+	return regexp.MustCompile(`(?m)^(?:use |\t)(?:\./)?` + regexp.QuoteMeta(filepath.ToSlash(module)) + `$`).Match(work)
 }
 
 // pagesWithCommands are all that speak of the tree as it is, and whose commands are given from the root of the

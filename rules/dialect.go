@@ -185,7 +185,7 @@ func (d *decoder) dialectOf(root *yaml.Node, told Dialect) Dialect {
 		return all[0]
 	}
 	if root.Kind == yaml.SequenceNode {
-		d.add(placeOf(root), "", "must be a mapping of rule families, as in `flow: []`, not a list; if it is one of %v, name its dialect and family, as in `{%s: sentinel-go, flow: []}`; see docs/migrating.md",
+		d.add(placeOf(root), "", "must be a mapping of rule families, as in `flow: []`, not a list; if it is one of %v, name its dialect and family, as in `{%q: \"sentinel-go\", \"flow\": []}`; see docs/migrating.md",
 			foreign, dialectKey)
 		return Detect
 	}

@@ -155,7 +155,7 @@ func TestFilesOfSentinel(t *testing.T) {
 func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
 		// What it is can't be told.
-		{`[{"resource": "a", "threshold": 1}]`, "r:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-go, name its dialect and family, as in `{dialect: sentinel-go, flow: []}`; see docs/migrating.md"},
+		{`[{"resource": "a", "threshold": 1}]`, "r:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/migrating.md"},
 		{`[{"resource": "a", "grade": 1, "strategy": 0}]`, "r:1:1: doesn't tell which family its rules are of: say it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
 		{`[{"resource": "a", "count": 1, "paramIdx": 0}, {"resource": "a", "count": 1, "timeWindow": 1}]`, "r:1:1: doesn't tell which family its rules are of: say it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
 		{`{"flowRules": []}`, "r:1:2: flowRules: unknown field; if the file is one of sentinel-java or sentinel-go, say which, as in `dialect: sentinel-go`; see docs/migrating.md"},

@@ -26,8 +26,8 @@ func TestParseRefuses(t *testing.T) {
 
 		// Wrong shapes.
 		{"flow", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not the text \"flow\""},
-		{"[]", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-java or sentinel-go, name its dialect and family, as in `{dialect: sentinel-go, flow: []}`; see docs/migrating.md"},
-		{"- resource: a", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-java or sentinel-go, name its dialect and family, as in `{dialect: sentinel-go, flow: []}`; see docs/migrating.md"},
+		{"[]", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-java or sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/migrating.md"},
+		{"- resource: a", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-java or sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/migrating.md"},
 		{"flow: 3", "r.yaml:1:7: flow: must be a list of rules, not 3"},
 		{"flow: {resource: a}", "r.yaml:1:7: flow: must be a list of rules, not a mapping"},
 		{"flow: [a]", "r.yaml:1:8: flow[0]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not the text \"a\""},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/rules/lint"
@@ -20,6 +21,12 @@ type parseFlags struct{ dialect, family string }
 func (p *parseFlags) add(cmd *cobra.Command, name string) {
 	cmd.Flags().StringVar(&p.dialect, name, "", "read them as "+orList(dialectNames)+"\n(default: told by their keys)")
 	cmd.Flags().StringVar(&p.family, "family", "", "which rules a list without a name holds,\nas in flow or degrade")
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, given string) pflag.NormalizedName {
+		if given == "dialect" || given == "from" { // each command takes both names
+			given = name
+		}
+		return pflag.NormalizedName(given)
+	})
 	_ = cmd.RegisterFlagCompletionFunc(name, fixed(dialectNames...))
 }
 

@@ -27,7 +27,9 @@ func TestTwentyRulesInThreeDialects(t *testing.T) {
 		assert.Equal(t, set, parsed.Set, file)
 		assert.Empty(t, parsed.Warnings, file)
 		assert.Equal(t, result{exitOK, want, ""}, penstock(t, "", "convert", path), file)
-		assert.Equal(t, result{exitOK, want, ""}, penstock(t, "", "convert", "--from", dialect.String(), path), file)
+		for _, flag := range []string{"--from", "--dialect"} {
+			assert.Equal(t, result{exitOK, want, ""}, penstock(t, "", "convert", flag, dialect.String(), path), file)
+		}
 		assert.Equal(t, result{exitOK, want, ""}, penstock(t, read(t, path), "convert"), "%s by standard input", file)
 		assert.Equal(t, result{}, penstock(t, "", "diff", path, filepath.Join("testdata", "twenty.yaml")), file)
 

@@ -29,7 +29,7 @@ Exit code: 0, or 1 for errors, whatever becomes of the call.`,
   penstock explain rules.yaml "GET /orders" --origin acme
   penstock explain http://127.0.0.1:8719 "GET /orders" --watch
   penstock explain rules/ "GET /search" --arg user=ann --arg 0=7`,
-		Args:              args(2, -1, "rule files or directories, and a resource"),
+		Args:              args(2, -1, "rule files or directories or the address of a program's console, and a resource"),
 		ValidArgsFunction: c.rulesThenResource,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			remote := isAddress(args[0])

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -71,6 +72,9 @@ func (p *program) ask(ctx context.Context, path string, query url.Values) ([]byt
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err
+		}
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			err = fmt.Errorf("%w; does the program serve a console there? See docs/console.md", err)
 		}
 		return nil, fmt.Errorf("%s doesn't answer: %w", p.at.Host, err)
 	}

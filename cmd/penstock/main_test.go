@@ -121,6 +121,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"diff", "-", "-"}, "only one of the two can be standard input", exitTrouble},
 		{[]string{"diff", "--jsn", "a", "b"}, "unknown flag: --jsn", exitTrouble},
 		{[]string{"diff", "a", "b", "c"}, `"c" is too much`, exitTrouble},
+		{[]string{"explain", "GET /orders"}, "explain needs rule files or directories or the address of a program's console, and a resource", exitErrors},
 		{[]string{"try", "x"}, "try needs rule files or directories, and a resource", exitErrors},
 		{[]string{"try", "x", "y", "--rate", "fast"}, "write calls and a time, as in 150/s, 9000/m or 1/10s", exitErrors},
 		{[]string{"try", "x", "y", "--rate", "5/w"}, `"w" is not a unit of time`, exitErrors},
