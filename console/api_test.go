@@ -201,6 +201,23 @@ func TestRulesAndHowFullTheyAre(t *testing.T) {
 	assert.Nil(t, raw.Rules[3].Full)
 }
 
+// A hotspot rule is as full as the fullest of its hottest values.
+func TestHowFullHotspotRulesAre(t *testing.T) {
+	l := newLab(t, Config{}, api.RuleSet{Hotspot: []hotspot.Rule{{ID: "users", Resource: "orders", Param: "user", Threshold: 10}}})
+	for user, calls := range map[string]int{"ann": 9, "bob": 3} {
+		for range calls {
+			e, err := l.guard.Entry(t.Context(), "orders", api.Param("user", user))
+			require.NoError(t, err)
+			e.Exit()
+		}
+	}
+	var raw struct{ Rules []struct{ Full *float64 } }
+	l.get("/api/rules", &raw)
+	require.Len(t, raw.Rules, 1)
+	require.NotNil(t, raw.Rules[0].Full)
+	assert.InDelta(t, 0.9, *raw.Rules[0].Full, 1e-9)
+}
+
 // Gateway rules are at work as rules of other families, and shown as they were written.
 func TestGatewayRulesAreShownAsWritten(t *testing.T) {
 	l := newLab(t, Config{WriteToken: writeToken, WriteRules: true}, api.RuleSet{Gateway: []gateway.Rule{

@@ -22,7 +22,8 @@ type rule struct {
 	Rule     json.RawMessage `json:"rule,omitempty"` // as a rule file has it
 	List     string          `json:"list,omitempty"` // in which a rule file has it, where that is not called as Kind is
 	Measures []measure       `json:"measures,omitempty"`
-	// Full is the largest share of a limit that is used up, over Measures; absent where there is none.
+	// Full is the largest share of a limit that is used up, over Measures and, in the list of all rules, the
+	// values that a hotspot rule tells of; absent where there is none.
 	Full *float64 `json:"full,omitempty"`
 }
 
@@ -133,8 +134,19 @@ func (r *rule) fill() {
 	slices.SortStableFunc(r.Measures, func(a, b measure) int { return cmp.Compare(share(b.Measure), share(a.Measure)) })
 	r.Measures = r.Measures[:min(len(r.Measures), toldMeasures)]
 	if len(r.Measures) > 0 {
-		full := share(r.Measures[0].Measure)
-		r.Full = &full
+		r.Full = new(share(r.Measures[0].Measure))
+	}
+}
+
+// fillByValue is fill, and looks at what the rule tells of values too: a call without one measures none of them.
+func (r *rule) fillByValue() {
+	r.fill()
+	if values, ok := r.Details.(interface{ Measures() []core.Measure }); ok {
+		for _, m := range values.Measures() {
+			if full := share(m); r.Full == nil || full > *r.Full {
+				r.Full = &full
+			}
+		}
 	}
 }
 
@@ -294,7 +306,7 @@ func (c *console) ruleReply() rulesReply {
 		})
 	}
 	for i := range answer.Rules {
-		answer.Rules[i].fill()
+		answer.Rules[i].fillByValue()
 	}
 	return answer
 }

@@ -81,6 +81,15 @@ func (f Figures) Lines(at time.Time) []string {
 	return []string{b.String()}
 }
 
+// Measures are how much of its limit each of the values in Top uses.
+func (f Figures) Measures() []core.Measure {
+	all := make([]core.Measure, len(f.Top))
+	for i, v := range f.Top {
+		all[i] = v.Measure
+	}
+	return all
+}
+
 // Resources are none: values are told of over all resources.
 func (f Figures) Resources() []core.ResourceDetails { return nil }
 
