@@ -75,7 +75,7 @@ func (m *Member) ring() {
 	for _, t := range due {
 		t.do(now)
 	}
-	m.flush()
+	m.flush(false)
 	m.mu.Lock()
 	m.arm()
 	m.mu.Unlock()

@@ -9,9 +9,9 @@ type demand struct {
 	units int64 // wanted since
 }
 
-// horizonOf is how far ahead a member leases: a third of a bucket, but from 20 ms to 1 s.
+// horizonOf is how far ahead a member leases: half a bucket, but from 20 ms to 1 s.
 func horizonOf(width time.Duration) int64 {
-	return int64(min(max(width/3, 20*time.Millisecond), time.Second))
+	return int64(min(max(width/2, 20*time.Millisecond), time.Second))
 }
 
 // look brings the average to now.

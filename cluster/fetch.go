@@ -27,6 +27,7 @@ type waiter struct {
 	need    *Need
 	round   *round
 	waited  bool // for the store
+	again   bool // the window has handed its lease back, and asks for this call once more
 	decided bool // under the mutex of the limit
 }
 
@@ -68,7 +69,7 @@ func (m *Member) Fetch(ctx context.Context, atMost time.Duration, needs []Need) 
 		needs[i].Got, needs[i].Token, needs[i].Wait = false, 0, 0
 		needs[i].Limit.enter(&waiters[i], now)
 	}
-	m.flush()
+	m.flush(true)
 	if r.open.Load() > 0 && atMost > 0 {
 		m.waited.Add(1)
 		_ = m.clock.Sleep(sleep, atMost) // whatever ended it, what is decided by now counts

@@ -126,7 +126,7 @@ func (m *Member) Close() {
 	}
 	m.handBackAll()
 	m.leave()
-	m.flush()
+	m.flush(true)
 	if m.endProbe != nil {
 		m.endProbe()
 	}
@@ -159,7 +159,7 @@ func (m *Member) Retire(last func()) {
 			}
 		})
 		m.leave()
-		m.flush()
+		m.flush(true)
 	}
 	look := new(task)
 	look.do = func(now int64) {

@@ -3,6 +3,8 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -129,6 +131,25 @@ func TestLeaseGoesBackByItself(t *testing.T) {
 		if clock.Advance(100 * time.Millisecond); i == 15 { // b may refuse for a second what was refused
 			t.Fatal("what nobody has spent is not there")
 		}
+	}
+}
+
+// What a member has leased for its other calls keeps no call of its own out: it goes back, and the
+// call asks once more. known bug 180
+func TestLeaseIsInNobodysWay(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	m := join(t, cluster.NewMemory(clock), clock)
+	w := share(t, m, 900, cluster.Closed)
+	fetch(t, m, w, 100)
+	if n := w.Figures().Leased; n < 50 {
+		t.Fatalf("%d leased", n)
+	}
+	if n := fetch(t, m, w, 801); n.Got {
+		t.Fatal("more than the limit")
+	}
+	fetch(t, m, w, 1)
+	if n := fetch(t, m, w, 799); !n.Got {
+		t.Fatalf("it has leased what the call needs: %+v", w.Figures())
 	}
 }
 
@@ -269,6 +290,70 @@ func TestShareOfLessThanOne(t *testing.T) {
 	}
 	if got != 20 { // one in three seconds
 		t.Fatalf("%d admitted, want 20", got)
+	}
+}
+
+// onItsWay is a store whose answers come when the test says so.
+type onItsWay struct {
+	*cluster.Memory
+	batches [][]cluster.Command
+	dones   []func()
+}
+
+func (s *onItsWay) Start(_ context.Context, batch []cluster.Command, done func()) {
+	s.batches = append(s.batches, batch)
+	s.dones = append(s.dones, done)
+}
+
+// answer has the oldest batch answered.
+func (s *onItsWay) answer() {
+	done := s.dones[0]
+	s.Do(context.Background(), s.batches[len(s.batches)-len(s.dones)])
+	s.dones = s.dones[1:]
+	done()
+}
+
+// What many keys have to send, and nobody waits for, goes in one batch when the one before is back, unless
+// there is a whole batch of it; what a call waits for goes at once. known bug 179
+func TestManyKeysFewBatches(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := &onItsWay{Memory: cluster.NewMemory(clock)}
+	m := join(t, store, clock)
+	window := func(i int) *cluster.Window {
+		w, err := m.Window(fmt.Sprint("rule ", i), cluster.WindowConfig{Shape: tenth, Threshold: 1e6, Rule: cluster.Rule{Scope: cluster.Global}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	sizes := func() (all []int) {
+		for _, b := range store.batches {
+			all = append(all, len(b))
+		}
+		return all
+	}
+	for i := range 30 {
+		window(i).TryAdd(clock.Now(), 1)
+	}
+	if got, want := sizes(), []int{1}; !slices.Equal(got, want) {
+		t.Fatalf("batches of %v, want %v", got, want)
+	}
+	store.answer()
+	if got, want := sizes(), []int{1, 29}; !slices.Equal(got, want) {
+		t.Fatalf("batches of %v, want %v", got, want)
+	}
+	for i := range 70 {
+		window(100+i).TryAdd(clock.Now(), 1)
+	}
+	if got, want := sizes(), []int{1, 29, 64}; !slices.Equal(got, want) {
+		t.Fatalf("batches of %v, want %v", got, want)
+	}
+	_ = m.Fetch(t.Context(), 0, []cluster.Need{{Limit: window(200), Units: 1}})
+	if got, want := sizes(), []int{1, 29, 64, 7}; !slices.Equal(got, want) {
+		t.Fatalf("batches of %v, want %v", got, want)
+	}
+	for len(store.dones) > 0 {
+		store.answer()
 	}
 }
 

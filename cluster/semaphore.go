@@ -137,7 +137,7 @@ func (s *Semaphore) TryAcquire(now, n int64) bool {
 	}
 	s.mu.Unlock()
 	if post {
-		s.m.flush()
+		s.m.flush(false)
 	}
 	return a == Fits
 }
@@ -202,7 +202,7 @@ func (s *Semaphore) want(now int64) bool {
 	if s.inFlight != nil || s.posted || s.left || !s.due(now) {
 		return false
 	}
-	s.posted = s.m.post(s.shard, s, now)
+	s.posted = s.m.post(s.shard, s, now, len(s.waiters) > 0)
 	return s.posted
 }
 
@@ -380,6 +380,6 @@ func (s *Semaphore) leave(now int64) {
 	s.idleAt, s.peak = now, s.used
 	s.left = true
 	if s.held > 0 && !s.posted && s.inFlight == nil {
-		s.posted = s.m.post(s.shard, s, now)
+		s.posted = s.m.post(s.shard, s, now, true)
 	}
 }

@@ -24,6 +24,8 @@ type shard struct {
 
 	// Under Member.mu:
 	due      []keyed
+	hurry    bool // calls wait for some of those
+	flying   int  // batches that are not finished
 	failures int
 	calling  int // calls of the store that have not returned
 	probing  bool
@@ -85,9 +87,9 @@ func (m *Member) allShards() (all []*shard) {
 	return all
 }
 
-// post notes that a key has something to send, for the next flush. It returns false if the
-// store is away and nobody is to ask it.
-func (m *Member) post(s *shard, k keyed, now int64) bool {
+// post notes that a key has something to send, for the next flush; hurry says that somebody waits for
+// it. It returns false if the store is away and nobody is to ask it.
+func (m *Member) post(s *shard, k keyed, now int64, hurry bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s.away.Load() {
@@ -97,13 +99,17 @@ func (m *Member) post(s *shard, k keyed, now int64) bool {
 		s.probing = true
 	}
 	s.due = append(s.due, k)
+	s.hurry = s.hurry || hurry
 	return true
 }
 
-// flush sends what was posted, in batches. The caller holds no lock.
-func (m *Member) flush() {
+// flush sends what was posted, in batches. What nobody waits for stays while another batch of its
+// shard is on its way, unless there is a whole batch of it: finish sends it. So a member with many
+// keys makes few round trips, of many commands each. With all, nothing stays. The caller holds no
+// lock.
+func (m *Member) flush(all bool) {
 	for {
-		s, keys := m.takeDue()
+		s, keys := m.takeDue(all)
 		if s == nil {
 			return
 		}
@@ -118,6 +124,7 @@ func (m *Member) flush() {
 		if len(b.commands) == 0 {
 			m.mu.Lock()
 			s.probing = false
+			s.flying--
 			m.mu.Unlock()
 			continue
 		}
@@ -125,8 +132,8 @@ func (m *Member) flush() {
 	}
 }
 
-// takeDue takes keys of one shard off those that are due.
-func (m *Member) takeDue() (*shard, []keyed) {
+// takeDue takes keys of one shard off those that are due, for a batch.
+func (m *Member) takeDue(all bool) (*shard, []keyed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.shards {
@@ -134,11 +141,15 @@ func (m *Member) takeDue() (*shard, []keyed) {
 		if s.number == nowhere {
 			most = 1
 		}
-		if n := min(len(s.due), most); n > 0 {
-			keys := slices.Clone(s.due[:n])
-			s.due = slices.Delete(s.due, 0, n)
-			return s, keys
+		n := min(len(s.due), most)
+		if n == 0 || n < most && s.flying > 0 && !s.hurry && !all {
+			continue
 		}
+		keys := slices.Clone(s.due[:n])
+		s.due = slices.Delete(s.due, 0, n)
+		s.hurry = s.hurry && len(s.due) > 0
+		s.flying++
+		return s, keys
 	}
 	return nil, nil
 }
@@ -231,6 +242,9 @@ func (b *batch) finish(answered bool) {
 		return
 	}
 	m := b.member
+	m.mu.Lock()
+	b.shard.flying--
+	m.mu.Unlock()
 	received := m.now()
 	good := answered
 	for _, c := range b.commands {
@@ -253,7 +267,7 @@ func (b *batch) finish(answered bool) {
 		}
 		b.keys[i].answered(c, b.sent, received, err)
 	}
-	m.flush()
+	m.flush(false)
 }
 
 var (

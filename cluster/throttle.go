@@ -122,7 +122,7 @@ func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Durat
 	}
 	t.mu.Unlock()
 	if post {
-		t.m.flush()
+		t.m.flush(false)
 	}
 	return wait, ok
 }
@@ -211,7 +211,7 @@ func (t *Throttle) want(now int64) bool {
 	if t.inFlight != nil || t.posted || t.short == 0 && len(t.waiters) == 0 {
 		return false
 	}
-	t.posted = t.m.post(t.shard, t, now)
+	t.posted = t.m.post(t.shard, t, now, len(t.waiters) > 0)
 	return t.posted
 }
 

@@ -158,9 +158,10 @@ func (w *Window) Ask(now, n int64) (a Answer) {
 	return a
 }
 
-// refuses reports whether the store has said that there is no room.
+// refuses reports whether the store has said that there is no room, also with what the lease has,
+// which would go back.
 func (w *Window) refuses(now, n int64) bool {
-	return now < w.refusedUntil.Load() && n > w.room.Load() || n > w.limit()
+	return now < w.refusedUntil.Load() && n > w.room.Load()+unitsOf(w.lease.word.Load()) || n > w.limit()
 }
 
 // ask is Ask, with mu.
@@ -216,7 +217,7 @@ func (w *Window) tryAdd(now, n int64) (token int64, ok bool) {
 		w.miss(n)
 	}
 	if post {
-		w.m.flush()
+		w.m.flush(false)
 	}
 	return token, ok
 }
@@ -236,14 +237,19 @@ func (w *Window) refuse(n int64) {
 // miss counts units that a call lacks.
 func (w *Window) miss(n int64) { w.missed.Add(n) }
 
-// kick has more fetched, as few are left.
+// kick has more fetched, as few are left, unless they will do. Either way it sees whether the machine
+// was suspended.
 func (w *Window) kick(now int64) {
 	w.mu.Lock()
-	w.short++
+	if now < w.pause || !w.suffices(now) {
+		w.short++
+	}
 	post := w.want(now)
 	w.mu.Unlock()
 	if post {
-		w.m.flush()
+		w.m.flush(false)
+	} else {
+		w.m.now()
 	}
 }
 
@@ -373,7 +379,7 @@ func (w *Window) succeed(old *Window) {
 	post := w.account.owes() && w.want(now)
 	w.mu.Unlock()
 	if post {
-		w.m.flush()
+		w.m.flush(false)
 	}
 }
 

@@ -11,6 +11,9 @@ import (
 // roll begins and ends leases.
 func (w *Window) roll(now int64) {
 	if w.cur != 0 && now >= w.lease.end.Load() {
+		if unitsOf(w.lease.word.Load()) > 0 {
+			w.grown = 0 // it hasn't run out: no reason to ask for more than that
+		}
 		w.closeLease(now)
 	}
 	l := w.lots.find(w.next)
@@ -71,12 +74,12 @@ func (w *Window) measure(now int64) {
 	w.wanted.look(now, w.horizon)
 }
 
-// handBack has units sent back with the next command, or by themselves.
+// handBack has units sent back with the next command, or by themselves if none comes soon.
 func (w *Window) handBack(bucket, n int64) {
 	if n <= 0 {
 		return
 	}
-	w.backAt = min(w.backAt, w.m.clock.Now()+w.m.chance(w.horizon/8))
+	w.backAt = min(w.backAt, w.m.clock.Now()+w.horizon/2+w.m.chance(w.horizon/8))
 	for i := range w.backs {
 		if w.backs[i].Bucket == bucket {
 			w.backs[i].Units += n
@@ -183,7 +186,13 @@ func (w *Window) wantsMore(now int64) bool {
 	if now < w.pause || w.current != 0 && now >= w.edgeLow && w.next != 0 {
 		return false
 	}
-	return unitsOf(w.lease.word.Load()) < w.lease.low.Load() && w.ahead(now) > 0
+	return unitsOf(w.lease.word.Load()) < w.lease.low.Load() && w.ahead(now) > 0 && !w.suffices(now)
+}
+
+// suffices reports whether the lease has half as many units again as calls are expected to want of it.
+func (w *Window) suffices(now int64) bool {
+	wants := w.ahead(now)
+	return wants > 0 && wants+wants/2 <= unitsOf(w.lease.word.Load())
 }
 
 // want posts the window if there is something to send, and reports whether it did.
@@ -191,7 +200,7 @@ func (w *Window) want(now int64) bool {
 	if w.inFlight != nil || w.posted || w.left || now < w.retryAt {
 		return false
 	}
-	if !w.hasCommand(now) || !w.m.post(w.shard, w, now) {
+	if !w.hasCommand(now) || !w.m.post(w.shard, w, now, len(w.waiters) > 0) {
 		w.schedule(now)
 		return false
 	}
@@ -374,6 +383,9 @@ func (w *Window) granted(t *Take, sent, received int64) {
 	if t.Need|t.Want == 0 {
 		return
 	}
+	if r.Granted == 0 && w.standsAside(t, received) {
+		return // the call asks once more, with what is handed back
+	}
 	limited := r.Granted < max(t.Need, t.Want)
 	if limited && t.Ahead <= r.Current {
 		w.limited(t, received)
@@ -408,6 +420,26 @@ func (w *Window) granted(t *Take, sent, received int64) {
 	}
 	l.granted, l.borrowed = 0, borrowed
 	w.put(w.lots.add(l), r.Granted, received)
+}
+
+// standsAside hands back what the member has leased, if a call that waits was refused only since it
+// needs that, and can't have it: it is less than the call needs. It does so once for a call.
+func (w *Window) standsAside(t *Take, now int64) bool {
+	if len(w.waiters) == 0 || w.waiters[0] != w.asking || w.asking.again || t.Need != w.asking.need.Units {
+		return false
+	}
+	lacks, lease := t.Need-t.Reply.Room, unitsOf(w.lease.word.Load())
+	switch {
+	case lacks <= lease:
+	case lacks <= lease+w.nextLeft && t.Need > w.nextLeft:
+		w.closeNext(now)
+	default:
+		return false
+	}
+	w.closeLease(now)
+	w.refusedUntil.Store(0)
+	w.asking.again = true
+	return true
 }
 
 // put has n units in a lot.
@@ -469,7 +501,7 @@ func (w *Window) leave(now int64) {
 	w.left = true
 	w.failAll(now)
 	if !w.posted && w.inFlight == nil && (len(w.backs) > 0 || w.account.owes()) {
-		w.posted = w.m.post(w.shard, w, now)
+		w.posted = w.m.post(w.shard, w, now, true)
 	}
 }
 

@@ -16,6 +16,9 @@ type Server struct {
 	Replica time.Duration
 	late    *replica
 	Down    bool
+	// Unready has it grant nothing of buckets that are to come, and not count who asks for that: as if
+	// no member did.
+	Unready bool
 	// Commands is how many it has executed, Busiest how many in its busiest 50 ms.
 	Commands, Busiest int64
 	slot, inSlot      int64
@@ -95,6 +98,7 @@ func (s *Server) execute(batch []cluster.Command) {
 		s.late.queue = append(s.late.queue, written{s.world.now, s.Clock.Now(), clone(batch)})
 		s.catchUp()
 	}
+	s.refuseNext(batch)
 	s.Commands += int64(len(batch))
 	if slot := s.world.now / int64(50*time.Millisecond); slot != s.slot {
 		s.slot, s.inSlot = slot, 0
@@ -110,6 +114,17 @@ func (s *Server) execute(batch []cluster.Command) {
 			}
 			s.count(t)
 			s.heads[t.Key] = t.Reply.Current
+		}
+	}
+}
+
+// refuseNext is Unready.
+func (s *Server) refuseNext(batch []cluster.Command) {
+	for _, c := range batch {
+		if t, ok := c.(*cluster.Take); ok && t.Ahead > 0 && s.Unready {
+			t.Need, t.Want = t.Limit+1, 0
+			s.Commands--
+			s.inSlot--
 		}
 	}
 }

@@ -18,6 +18,8 @@ type Setup struct {
 	For           time.Duration // after a second for warming up, or an interval
 	// Moves has all traffic come to one member at a time, the next one after so long.
 	Moves time.Duration
+	// Unready has no member lease of the next bucket.
+	Unready bool
 }
 
 // Outcome is what has come of it.
@@ -39,6 +41,7 @@ func Play(setup Setup, seed uint64) (o Outcome) {
 	defer w.End()
 	r := w.Random
 	s := w.NewServer(0)
+	s.Unready = setup.Unready
 	cfg := cluster.WindowConfig{Shape: setup.Shape, Threshold: float64(setup.Limit), Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}}
 	keys := max(1, setup.Keys)
 	books, locals := make([]*Book, keys), make([]*stat.Window, keys)

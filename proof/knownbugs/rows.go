@@ -213,5 +213,7 @@ var sections = []section{
 		{176, "Penstock", "a member that never reached the store charges it by the wrong clock", ""},
 		{177, "Penstock", "a member leaves while calls run: their permits count too short or too long", ""},
 		{178, "Penstock", "the log tells the rest of a burst of refusals with the next one, or never", ""},
+		{179, "Penstock", "each of many keys makes a round trip for itself: the store has no time", ""},
+		{180, "Penstock", "a member refuses a call, for good, what it has leased for its other calls", ""},
 	}},
 }

@@ -19,7 +19,7 @@ const (
 	loadMembers = 20
 	loadRules   = 30
 	loadLimit   = 10_000 // of each rule
-	loadBatch   = 20     // units of a call
+	loadBatch   = 5      // units of a call
 	loadSeconds = 8
 )
 
