@@ -81,6 +81,7 @@ type bucketUnits cell
 func (u *bucketUnits) GiveBack(r *core.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()
+	u.shard.settle((*cell)(u))
 	latest := &u.filling
 	switch r.Token {
 	case u.bucket.filled:

@@ -7,6 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/lending"
 )
 
 // Rules are the hotspot rules of one resource, compiled. They are safe for concurrent
@@ -36,7 +37,7 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	if c := rs.plain; c != nil {
 		if v, sole := c.sole(inv); sole {
-			return core.Verdict{Block: c.takePlain(inv, v)}
+			return core.Verdict{Block: c.takePlain(inv, inv.Lane(), inv.Now(), inv.Units(), v)}
 		}
 		if v := rs.Ask(inv); v.Block != nil { // or a value would count as passed for a call refused for another one
 			return v
@@ -89,6 +90,7 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.cells.find(&v, hash)
+	s.settle(x)
 	if c.fits(s, x, &v, now, n, q, first) {
 		return nil
 	}
@@ -129,27 +131,41 @@ func (c *controller) fits(s *shard, x *cell, v *argument.Value, now, n int64, q 
 }
 
 // takePlain is Take for a call with one value, nil for none, where the rule has a bucket
-// for each. It is the same as take, with nothing in it that doesn't matter here.
-func (c *controller) takePlain(inv *core.Invocation, v *argument.Value) *core.BlockError {
+// for each. It is the same as take, with nothing in it that doesn't matter here, and with what
+// lanes are lent. What is granted is reserved on inv.
+func (c *controller) takePlain(inv *core.Invocation, lane uint32, now, n int64, v *argument.Value) (block *core.BlockError) {
 	if v == nil {
 		return nil
 	}
-	now, n := inv.Now(), inv.Units()
-	q, hash := &c.quota, v.Hash()
+	hash := v.Hash()
+	s := c.values.shard(hash)
+	if h := s.hot.Load(); h != nil && h.hash == hash && h.rule == c && h.value == *v {
+		if decided, block := h.take(inv, lane, now, n); decided {
+			return block
+		}
+	}
+	waited := !s.mu.TryLock()
+	if waited {
+		s.mu.Lock()
+	}
+	x, q := s.cells.find(v, hash), &c.quota
+	if x == nil {
+		s.mu.Unlock()
+		held, block := c.grant(now, *v, n)
+		if block == nil {
+			inv.Reserve(held)
+		}
+		return block
+	}
 	if c.exceptions != nil {
 		q = c.quotaOf(*v)
 	}
-	s := c.values.shard(hash)
-	s.mu.Lock()
-	x := s.cells.find(v, hash)
-	if x == nil {
-		s.mu.Unlock()
-		_, block := c.take(inv, *v, n)
-		return block
+	if waited || lending.Always || s.hot.Load() != nil {
+		return c.takeContended(inv, lane, now, n, x, q, waited)
 	}
 	x.heat.add(now, n)
 	if c.rule.Behavior == TokenBucket {
-		return c.takeToken(inv, x, n, q)
+		return c.takeToken(inv, x, now, n, q)
 	}
 	if b := x.bucket.at(now, int64(c.rule.Interval), q); b.fits(n, q) {
 		x.use(b, n)
@@ -159,8 +175,24 @@ func (c *controller) takePlain(inv *core.Invocation, v *argument.Value) *core.Bl
 		return nil
 	}
 	x.refused++
-	block := c.refuse(x, n, q)
+	block = c.refuse(x, n, q)
 	s.mu.Unlock()
+	return block
+}
+
+// takeContended is takePlain where a value of the shard lends, or may come to. The caller holds the lock,
+// which is free then.
+func (c *controller) takeContended(inv *core.Invocation, lane uint32, now, n int64, x *cell, q *quota, waited bool) *core.BlockError {
+	s := x.shard
+	s.collect(c, x, now, n)
+	held, block := c.decide(x, now, n, q)
+	if c.rule.Behavior == Reject {
+		s.lend(c, x, q, lane, now, block, waited)
+	}
+	s.mu.Unlock()
+	if block == nil {
+		inv.Reserve(held)
+	}
 	return block
 }
 
@@ -183,7 +215,11 @@ func (c *controller) grant(now int64, v argument.Value, n int64) (held core.Rese
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.obtain(v, hash, now, q, c)
+	return c.decide(s.obtain(v, hash, now, q, c), now, n, q)
+}
+
+// decide is grant once the cell is found. The caller holds the lock.
+func (c *controller) decide(x *cell, now, n int64, q *quota) (held core.Reservation, block *core.BlockError) {
 	x.heat.add(now, n)
 	held, ok := c.takeFrom(x, now, n, q)
 	if !ok {

@@ -120,7 +120,7 @@ func (c *controller) forgettable(x *cell, now int64) bool {
 // idle reports whether all that the rule knows can be forgotten.
 func (c *controller) idle(now int64) bool {
 	idle := true
-	c.values.each(func(x *cell) {
+	c.values.each(now, func(x *cell) {
 		idle = idle && c.forgettable(x, now)
 	})
 	return idle

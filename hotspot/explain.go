@@ -59,7 +59,7 @@ func (c *controller) explain(inv *core.Invocation, v argument.Value, n int64, j 
 	}
 	now, q, hash := inv.Now(), c.quotaOf(v), v.Hash()
 	s := c.values.shard(hash)
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	if x := s.cells.find(&v, hash); x != nil {
 		return c.explainCell(inv, x, n, q, j)

@@ -131,7 +131,7 @@ func (t top) figures() []ValueFigures {
 // tell adds the values of a controller to the figures, and to the hottest.
 func (c *controller) tell(f *Figures, hottest *top) {
 	now := c.engine.Now()
-	c.values.each(func(x *cell) {
+	c.values.each(now, func(x *cell) {
 		f.InFlight += x.held
 		if f.Cluster != nil && x.lease != nil {
 			f.Cluster.Add(x.lease.Shared)

@@ -58,7 +58,7 @@ func (r *refusal) Limit() (float64, bool) { return r.rule.quotaOf(r.cell.value).
 func (r *refusal) RetryAfter() (wait time.Duration, known bool) {
 	c, s := r.rule, r.cell.shard
 	now := c.engine.Now()
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	if c.member != nil && r.cell.isRest() {
 		return c.retryShared(r.cell, now)

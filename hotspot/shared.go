@@ -137,6 +137,7 @@ func (l *valueLease) note(now, n int64, passed bool) {
 	s := l.cell.shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.settle(l.cell)
 	l.cell.heat.add(now, n)
 	if passed {
 		l.cell.passed++

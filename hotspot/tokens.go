@@ -57,9 +57,9 @@ func (x *cell) takeTokens(now, n int64, q *quota) (held core.Reservation, ok boo
 }
 
 // takeToken is takePlain once the cell is found. The caller holds the lock, which is free then.
-func (c *controller) takeToken(inv *core.Invocation, x *cell, n int64, q *quota) (block *core.BlockError) {
+func (c *controller) takeToken(inv *core.Invocation, x *cell, now, n int64, q *quota) (block *core.BlockError) {
 	s := x.shard
-	if held, ok := x.takeTokens(inv.Now(), n, q); ok {
+	if held, ok := x.takeTokens(now, n, q); ok {
 		x.passed++
 		s.mu.Unlock()
 		inv.Reserve(held)
@@ -86,7 +86,8 @@ func (u *tokenUnits) GiveBack(r *core.Reservation, _ int64) {
 func (vs *values) follow(c, old *controller, now int64) {
 	for i := range vs.shards {
 		s := &vs.shards[i]
-		s.mu.Lock()
+		s.lock()
+		s.cool(nil)
 		s.rule = c
 		s.cells.all(func(x *cell) { c.takeOver(x, old, now) })
 		c.takeOver(&s.rest, old, now) // the last: who gets a bucket above gets what it is so far

@@ -41,6 +41,8 @@ type shard struct {
 	hand  int     // the place in it to look at next
 	room  int     // how many cells may be in it
 
+	waited waiting // calls, for the lock
+
 	rule *controller // the latest: what the token buckets fill by
 
 	rest     cell          // of all values without a cell; its bucket is the window
@@ -49,6 +51,10 @@ type shard struct {
 	restAt   int64         // when it gave latest
 	floor    stat.Moment   // the latest turn that was forgotten
 	era      uint64        // grows when nothing of the rest is in flight any more
+
+	// hot is nil while no value is contended; see lend.go. It changes under the lock, and lies far from it, for
+	// others write there.
+	hot shared.Pointer[hotValue]
 
 	overflowed int64 // how often the rest was taken from
 
@@ -141,6 +147,7 @@ func (vs *values) shard(hash uint64) *shard { return &vs.shards[hash&uint64(len(
 // the rest. The rule says which cells can be forgotten. The caller holds the lock.
 func (s *shard) obtain(v argument.Value, hash uint64, now int64, q *quota, rule *controller) *cell {
 	if c := s.cells.find(&v, hash); c != nil {
+		s.settle(c)
 		return c
 	}
 	if q != &rule.quota {
@@ -152,7 +159,9 @@ func (s *shard) obtain(v argument.Value, hash uint64, now int64, q *quota, rule 
 		if s.hand++; s.hand >= len(s.ring) {
 			s.hand = 0
 		}
-		if c := s.ring[s.hand]; rule.forgettable(c, now) {
+		c := s.ring[s.hand]
+		s.settle(c)
+		if rule.forgettable(c, now) {
 			s.forget(c, now, rule)
 		}
 	}
@@ -207,6 +216,7 @@ func (s *shard) made(v argument.Value, hash uint64, now int64, q *quota) cell {
 
 // forget drops the cell under the hand.
 func (s *shard) forget(c *cell, now int64, rule *controller) {
+	s.cool(c)
 	s.floor = s.floor.Later(c.last())
 	if c.tokens != nil {
 		s.rest.tokenBucket(now, &rule.quota).GoOnFrom(c.tokens, now)
@@ -264,10 +274,11 @@ func (c *cell) wait(now int64, cost stat.Moment, first bool) time.Duration {
 func (c *cell) isRest() bool { return c == &c.shard.rest }
 
 // each calls f with every cell and the rests, under the lock of their shard.
-func (vs *values) each(f func(*cell)) {
+func (vs *values) each(now int64, f func(*cell)) {
 	for i := range vs.shards {
 		s := &vs.shards[i]
-		s.mu.Lock()
+		s.lock()
+		s.rests(now)
 		s.cells.all(f)
 		f(&s.rest)
 		s.mu.Unlock()

@@ -2,12 +2,10 @@ package stat
 
 import (
 	"fmt"
-	"math/bits"
 	"time"
-)
 
-// maxLanes is the most lanes that [Counters] are striped over.
-const maxLanes = 64
+	"github.com/penstock-go/penstock/internal/lending"
+)
 
 // maxLaneBuckets bounds what one lane costs: 8 KiB.
 const maxLaneBuckets = 128
@@ -41,7 +39,7 @@ func NewLayout(interval time.Duration, buckets, procs int) (*Layout, error) {
 		return nil, fmt.Errorf("stat: second window: %d buckets of %v need %d buckets of %v to part whole seconds, and %d is the most: choose a width that has a larger common divisor with 1s",
 			buckets, shape.Width(), l.buckets, time.Duration(l.fine), maxLaneBuckets)
 	}
-	l.lanes = lanesOf(procs)
+	l.lanes = lending.Lanes(procs)
 	return l, nil
 }
 
@@ -50,8 +48,6 @@ func (l *Layout) Interval() time.Duration { return time.Duration(l.interval) }
 
 // Lanes is the most lanes that a node may have, a power of two.
 func (l *Layout) Lanes() int { return l.lanes }
-
-func lanesOf(procs int) int { return 1 << bits.Len(uint(2*min(procs, maxLanes/2)-1)) }
 
 // oldest is the start of the oldest fine bucket that the second window counts
 // at now.

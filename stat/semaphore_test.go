@@ -325,7 +325,7 @@ func TestMemoryOfASemaphoreThatLends(t *testing.T) {
 	require.Nil(t, g.credits.Load())
 	contend(g)
 	cells := g.credits.Load().cells
-	require.LessOrEqual(t, len(cells), maxLanes)
+	require.LessOrEqual(t, len(cells), lending.MaxLanes)
 	require.EqualValues(t, 128, unsafe.Sizeof(cells[0]))
 	g.Acquire(0, 1)
 	g.Release(0, 1)

@@ -55,7 +55,7 @@ func TestWindowLendsWhereContended(t *testing.T) {
 	cells := w.credits.Load()
 	require.NotNil(t, cells)
 	require.EqualValues(t, 128, unsafe.Sizeof(credit{}))
-	require.Equal(t, lanesOf(lending.Procs()), len(cells.cells))
+	require.Equal(t, lending.Lanes(lending.Procs()), len(cells.cells))
 
 	now := epoch + ms(100)
 	w.TryAdd(1, now, 1, 1<<30)

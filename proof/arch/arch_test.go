@@ -21,9 +21,9 @@ const public = "api inspect metriclog rules rules/lint gateway sources/httpsourc
 // A name ending in /* stands for every package below that folder.
 // Only files that are not tests count: a test may use the layers above.
 var layers = []layer{
-	{"internal/shared", ""},  // sync and sync/atomic, or what schedule tests put in their place
-	{"internal/lending", ""}, // when counters lend to lanes, and how much
-	{"internal/shown", ""},   // names and numbers as text, for people and in files
+	{"internal/shared", ""},                 // sync and sync/atomic, or what schedule tests put in their place
+	{"internal/lending", "internal/shared"}, // when counters lend to lanes, and how much
+	{"internal/shown", ""},                  // names and numbers as text, for people and in files
 
 	{"stat", "internal/lending internal/shared"},
 	{"host", ""}, // what the files of the system tell of it
@@ -43,7 +43,7 @@ var layers = []layer{
 	{"adaptive", "internal/shared internal/shown core core/family core/spec node stat"},
 	{"breaker", "internal/shared internal/shown core core/family core/spec node stat"},
 	{"outlier", "internal/shared internal/shown core core/family core/spec node stat breaker"},
-	{"hotspot", "cluster internal/shared internal/shown core core/family core/spec core/argument node stat"},
+	{"hotspot", "cluster internal/lending internal/shared internal/shown core core/family core/spec core/argument node stat"},
 	{"system", "internal/shared internal/shown core core/family core/sampler core/pattern core/spec node stat"},
 	{"authority", "internal/shared internal/shown core core/family core/spec node stat"},
 

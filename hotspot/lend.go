@@ -1,0 +1,306 @@
+package hotspot
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/internal/lending"
+	"github.com/penstock-go/penstock/internal/shared"
+)
+
+// Lending: where many processors contend for one value of a shard, its cell lends units to the lanes of
+// callers ahead of their calls; and once its bucket is full, it says so where no lock is needed to
+// read it. Such a call writes to nothing but its lane. One value of a shard at a time does that, by the
+// quota of one controller: its hot value. It has no other cell than before, and every
+// decision that isn't made here is made there, under the lock.
+//
+// # Invariants
+//
+//  1. What lanes hold is used in the cell's bucket, from before it can be spent until after it no longer
+//     can. So what was admitted, and what lanes hold, is at most what is used; and the bucket
+//     doesn't change its filling meanwhile.
+//  2. While a refusal is shown, the bucket has no room for so many units, lent ones aside, and
+//     doesn't change its filling.
+//  3. settle ends both, counts what was done without the lock, and comes before anything of the
+//     cell is read or changed. There is one exception, takePlain in the same filling where there is room (see
+//     collect): it only makes the bucket fuller, which (1) and (2) outlast.
+//  4. filled and until are stored before anything is lent or shown, and not changed while it is. So is
+//     the tick of the cell's heat: until is not after its end.
+//
+// A call that spends has loaded the word of its lane, then until and filled, and exchanges that
+// word for another. So nobody has settled in between, or the word would be another by its version;
+// until and filled are of the filling that the units are used in, and it holds for the
+// call's time. By (1) the bucket had room for the call, at the exchange, which is when it is admitted.
+//
+// A call that is refused has loaded what is shown, then until, and then what is shown once more: the same, by its
+// number. So it was shown when until was loaded, which is when the call is refused: by (2)
+// its units didn't fit, lent ones aside.
+//
+// Both have been seen to be of the controller that the call is judged by. A value that is forgotten or
+// follows another rule is settled first, and nothing is lent or shown there ever after.
+//
+// Units are lent and refusals are shown again and again; to make the hot value takes memory, once
+// callers have waited for each other [lending.After] times in a second.
+type hotValue struct {
+	cell  *cell
+	rule  *controller
+	quota *quota
+	hash  uint64
+	value argument.Value
+
+	until   shared.Int64     // the last instant at which what is lent or shown holds
+	filled  shared.Int64     // of the bucket
+	refusal shared.Uint64    // number(32) | the fewest units that are refused(32), 0 if none is shown
+	block   *core.BlockError // set before a refusal is shown first, and never changed
+
+	lanes []hotLane // a power of two of them
+
+	// Under the lock of the shard.
+	lent int64 // since it was settled last, spent or not
+	used int64 // when something was lent or shown last, or it became the hot value
+}
+
+// hotLane fills two cache lines: processors fetch lines in pairs.
+type hotLane struct {
+	credit  lending.Credit
+	refused shared.Uint64 // calls(24) | units(40)
+
+	counted uint32 // version of credit: calls that spent have been counted up to it. Under the lock.
+	_       [108]byte
+}
+
+const (
+	fewestUnits = 1<<32 - 1 // of a refusal
+
+	refusedAt    = 40
+	refusedUnits = 1<<refusedAt - 1
+	// A caller that finds a half of the word full has it emptied. To overflow, 2^23 calls, or 2^19 of
+	// the largest, would have to be held up between adding and that.
+	refusedHalf = 1<<63 | 1<<(refusedAt-1)
+
+	// idleHot is how long a hot value outlasts the contention.
+	idleHot = time.Minute
+)
+
+func newHotValue(x *cell, c *controller, q *quota, now int64) *hotValue {
+	lanes := make([]hotLane, lending.Lanes(lending.Procs()))
+	return &hotValue{cell: x, rule: c, quota: q, hash: x.hash, value: x.value, lanes: lanes, used: now}
+}
+
+// take decides about n units if no lock is needed for that, and reserves them if they are admitted.
+func (h *hotValue) take(inv *core.Invocation, lane uint32, now, n int64) (decided bool, block *core.BlockError) {
+	l := &h.lanes[lane&uint32(len(h.lanes)-1)]
+	for {
+		credit := l.credit.Load() // first
+		refusal := h.refusal.Load()
+		if now > h.until.Load() {
+			return false, nil
+		}
+		if lending.Held(credit) >= n {
+			filled := h.filled.Load()
+			if l.credit.Spend(credit, n) {
+				inv.ReserveUnits((*bucketUnits)(h.cell), n, filled)
+				return true, nil
+			}
+			continue
+		}
+		if fewest := int64(refusal & fewestUnits); fewest == 0 || n < fewest {
+			return false, nil
+		}
+		if h.refusal.Load() == refusal {
+			h.refuse(l, n)
+			return true, h.block
+		}
+	}
+}
+
+// refuse counts a refused call on a lane. Whoever lets go of the hot value says so first, and then counts
+// what lanes have: either the call is counted there, or it finds that out and counts itself.
+func (h *hotValue) refuse(l *hotLane, n int64) {
+	if s := h.cell.shard; l.refused.Add(1<<refusedAt|uint64(n))&refusedHalf != 0 || s.hot.Load() != h {
+		s.mu.Lock()
+		h.settle()
+		s.mu.Unlock()
+	}
+}
+
+// The functions below need the lock of the shard.
+
+// settle has the cell as it would be if nothing had ever been lent or shown.
+func (h *hotValue) settle() {
+	if n := h.refusal.Load(); n&fewestUnits != 0 {
+		h.refusal.Store((n | fewestUnits) + 1)
+	}
+	x := h.cell
+	units := h.lent // that were spent or refused
+	for i := range h.lanes {
+		l := &h.lanes[i]
+		if h.lent != 0 {
+			left := l.credit.Collect()
+			if left != 0 {
+				l.counted++
+				x.bucket.used -= left
+				units -= left
+			}
+			version := lending.Version(l.credit.Load()) // it stays so: there is nothing to spend
+			x.passed += int64(version - l.counted)
+			l.counted = version
+		}
+		if l.refused.Load() != 0 {
+			refused := l.refused.Swap(0)
+			x.refused += int64(refused >> refusedAt)
+			units += int64(refused & refusedUnits)
+		}
+	}
+	h.lent = 0
+	x.heat.amount += units << 8
+}
+
+// collect settles what the cell has lent or shown, if that matters for n units that a call takes at now
+// under c.
+func (s *shard) collect(c *controller, x *cell, now, n int64) {
+	if h := s.hot.Load(); h != nil && h.cell == x && (h.rule != c || now > h.until.Load() || !x.bucket.fits(n, h.quota)) {
+		h.settle()
+	}
+}
+
+// settle is that of the cell's hot value, if it has one.
+func (s *shard) settle(x *cell) {
+	if h := s.hot.Load(); h != nil && h.cell == x {
+		h.settle()
+	}
+}
+
+// lock takes the lock of the shard, and settles.
+func (s *shard) lock() {
+	s.mu.Lock()
+	if h := s.hot.Load(); h != nil {
+		h.settle()
+	}
+}
+
+// cool lets go of the hot value if it is that of the cell, or of any where that is nil. What lanes
+// have counted since is counted by settle, or by those who come later: see refuse.
+func (s *shard) cool(x *cell) {
+	if h := s.hot.Load(); h != nil && (x == nil || h.cell == x) {
+		s.hot.Store(nil)
+		h.settle()
+	}
+}
+
+// rests lets go of the hot value where it was none for a minute.
+func (s *shard) rests(now int64) {
+	if h := s.hot.Load(); h != nil && !lending.Always && now-h.used > int64(idleHot) {
+		s.cool(nil)
+	}
+}
+
+// lend is what follows a call that was decided under the lock: its value may become the hot one, which
+// lends to the call's lane if that has passed, and shows the refusal if it has not.
+func (s *shard) lend(c *controller, x *cell, q *quota, lane uint32, now int64, block *core.BlockError, waited bool) {
+	s.rests(now)
+	h := s.hot.Load()
+	if h == nil || h.cell != x || h.rule != c {
+		if !lending.Always && !(waited && s.contend(x, now)) {
+			return
+		}
+		if h = s.heatUp(x, c, q, now); h == nil {
+			return
+		}
+	}
+	if block == nil {
+		h.lend(lane, now)
+	} else {
+		h.show(block, now)
+	}
+}
+
+// heatUp makes a value the hot one, unless another one is asked for half as much or more. Then it returns nil.
+func (s *shard) heatUp(x *cell, c *controller, q *quota, now int64) *hotValue {
+	if other := s.hot.Load(); other != nil && other.cell != x {
+		other.settle() // so that its heat is known
+		if x.heat.at(now) <= 2*other.cell.heat.at(now) {
+			return nil
+		}
+	}
+	s.cool(nil)
+	h := newHotValue(x, c, q, now)
+	s.hot.Store(h)
+	return h
+}
+
+// contend notes that a call for the cell has waited for the lock, and reports whether that was often
+// so within a second. Values that come by turns keep each other from it.
+func (s *shard) contend(x *cell, now int64) bool {
+	w := &s.waited
+	switch second := now >> 30; {
+	case w.second != second || w.times == 0:
+		w.cell, w.second, w.times = x, second, 1
+	case w.cell == x:
+		w.times++
+	default:
+		w.times--
+	}
+	if w.times < int64(lending.After) {
+		return false
+	}
+	w.times = 0
+	return true
+}
+
+// waiting is how often calls for one cell have waited for the lock of its shard.
+type waiting struct {
+	cell   *cell
+	second int64
+	times  int64
+}
+
+// good stores until when what is lent or shown from now on holds.
+func (h *hotValue) good() {
+	x := h.cell
+	until := (x.heat.tick+1)<<heatTick - 1
+	if !h.quota.none {
+		until = min(until, x.bucket.filled+int64(h.rule.rule.Interval))
+	}
+	if h.until.Load() != until || h.filled.Load() != x.bucket.filled {
+		h.until.Store(until)
+		h.filled.Store(x.bucket.filled)
+	}
+}
+
+// lend lends a part of the room to a lane.
+func (h *hotValue) lend(lane uint32, now int64) {
+	x := h.cell
+	n := lending.Units(h.quota.size-x.bucket.used, len(h.lanes))
+	if n == 0 {
+		return
+	}
+	h.good()
+	x.bucket.used += n // before anybody can spend it
+	h.lent += n
+	h.used = now
+	l := &h.lanes[lane&uint32(len(h.lanes)-1)]
+	l.credit.Lend(n)
+	l.counted++
+}
+
+// show shows that calls are refused, now that nothing is lent.
+func (h *hotValue) show(block *core.BlockError, now int64) {
+	x, fewest := h.cell, int64(1)
+	if !h.quota.none {
+		if x.bucket.filled == never || now-x.bucket.filled > int64(h.rule.rule.Interval) {
+			return // it depends on when they come
+		}
+		fewest = max(1, h.quota.size-x.bucket.used+1)
+	}
+	if fewest > fewestUnits {
+		return
+	}
+	h.good()
+	if h.block == nil {
+		h.block = block
+	}
+	h.used = now
+	h.refusal.Store(h.refusal.Load() + uint64(fewest))
+}
