@@ -24,6 +24,8 @@ type Figures struct {
 	Top []ValueFigures `json:"top,omitempty"`
 	// Cluster is what a cluster shares, nil if the limits are this process's alone.
 	Cluster *family.SharedFigures `json:"cluster,omitempty"`
+
+	lacks string // where calls came and none had a value: what they lacked
 }
 
 // ValueFigures is what a rule has done with one value of a resource since it got to know
@@ -40,7 +42,7 @@ type ValueFigures struct {
 
 // Figures says what each rule has done, over all resources, and what it knows of values.
 func (t *Table) Figures() []core.RuleFigures {
-	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
+	figures := t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
 		if len(controllers) == 0 {
 			return nil
 		}
@@ -56,6 +58,21 @@ func (t *Table) Figures() []core.RuleFigures {
 		f.Top = hottest.figures()
 		return f
 	})
+	for i, r := range t.All() {
+		if f, ok := figures[i].Details.(Figures); ok && f.Values == 0 && figures[i].Asked {
+			f.lacks = r.what()
+			figures[i].Details = f
+		}
+	}
+	return figures
+}
+
+// what is what the rule looks at, in words.
+func (r *Rule) what() string {
+	if r.Param != "" {
+		return "param " + shown.Label(r.Param)
+	}
+	return fmt.Sprintf("the argument at index %d", r.Index.at)
 }
 
 // Lines tell how many values there are, and those that are asked for most.
@@ -65,12 +82,19 @@ func (f Figures) Lines(at time.Time) []string {
 		alone.Cluster = nil
 		return append(alone.Lines(at), f.Cluster.Lines(at)...)
 	}
-	if f.Values == 0 {
+	switch {
+	case f.lacks != "":
+		return []string{"no values: no recent call had " + f.lacks}
+	case f.Values == 0:
 		return nil
 	}
 	const most = 3
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d values", f.Values)
+	many := "s"
+	if f.Values == 1 {
+		many = ""
+	}
+	fmt.Fprintf(&b, "%d value%s", f.Values, many)
 	for i, v := range f.Top[:min(len(f.Top), most)] {
 		b.WriteString([]string{"; hottest ", ", "}[min(i, 1)])
 		fmt.Fprintf(&b, "%s (%d passed, %d refused)", shown.Label(v.Value), v.Passed, v.Refused)

@@ -340,9 +340,9 @@ const codeName = "code"
 
 // Load makes a Set what code says, in the place of what it said before, or nothing if it can't be
 // put in force with what the other sources say. All that code loads is one source, called
-// "code", whose place among the others is that of its first load; a Set without rules is none.
+// "code", whose place among the others is that of its first load; an empty Set is none.
 func (l *Loader) Load(set Set) error {
-	if set.Len() == 0 {
+	if !set.says() {
 		return l.loadCode(codeName, false, nil)
 	}
 	return l.loadCode(codeName, false, contentOf(set.Clone()))
@@ -387,7 +387,7 @@ func (l *Loader) editCode(edit func(Set) (Set, error)) ([]report, error) {
 		return nil, err
 	}
 	var c *content
-	if set.Len() > 0 {
+	if set.says() {
 		c = contentOf(set.Clone())
 	}
 	return l.loadingCode(codeName, false, c)

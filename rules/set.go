@@ -140,13 +140,21 @@ func (s Set) Clone() Set {
 	return s
 }
 
-// Len returns the number of rules of all families, and of whatever else is listed.
+// Len returns the number of rules of all families, and of groups. What is no list, as Cluster, is
+// not counted.
 func (s Set) Len() int {
 	n := 0
 	for _, f := range families {
-		n += f.count(&s)
+		if !f.bare(&s) {
+			n += f.count(&s)
+		}
 	}
 	return n
+}
+
+// says reports whether the set has anything in it.
+func (s Set) says() bool {
+	return slices.ContainsFunc(families, func(f family) bool { return f.count(&s) > 0 })
 }
 
 // Compile makes the rules of all families part of the next revision of an engine's rules,

@@ -140,3 +140,13 @@ func TestEveryFamilyHasARow(t *testing.T) {
 		assert.Equal(t, typ.Field(i).Tag.Get("yaml"), f.key())
 	}
 }
+
+// What members of a cluster share is no rule, and yet a Set that has only that is put in force.
+func TestLenCountsRules(t *testing.T) {
+	set, err := Parse("a.yaml", []byte("cluster: {namespace: shop}\nflow:\n  - {resource: orders, threshold: 1}\n"))
+	require.NoError(t, err)
+	assert.Equal(t, 1, set.Len())
+	set.Flow = nil
+	assert.Zero(t, set.Len())
+	assert.Len(t, set.Cluster, 1)
+}
