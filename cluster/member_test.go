@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -251,7 +253,8 @@ func TestStoreThatIsAway(t *testing.T) {
 	for on, want := range map[cluster.OnFailure]int{cluster.Local: 25, cluster.Open: 200, cluster.Closed: 0} {
 		t.Run(on.String(), func(t *testing.T) {
 			clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
-			m, err := cluster.Join(cluster.Config{Store: down{}, Clock: clock, Members: 4})
+			var log strings.Builder
+			m, err := cluster.Join(cluster.Config{Store: down{}, Clock: clock, Members: 4, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -268,6 +271,9 @@ func TestStoreThatIsAway(t *testing.T) {
 			}
 			if f := w.Figures(); !f.Away || f.Requests > 20 {
 				t.Fatalf("%+v", f)
+			}
+			if s := log.String(); !strings.Contains(s, cluster.ErrNotExecuted.Error()) || !strings.Contains(s, "timeout=20ms") {
+				t.Errorf("the log doesn't say why: %s", s)
 			}
 		})
 	}

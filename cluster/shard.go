@@ -246,12 +246,17 @@ func (b *batch) finish(answered bool) {
 	b.shard.flying--
 	m.mu.Unlock()
 	received := m.now()
-	good := answered
+	good, why := answered, error(nil)
+	if !answered {
+		why = errLate
+	}
 	for _, c := range b.commands {
 		if answered {
 			o := c.Result()
 			o.Err = checked(c, o.Err)
-			good = good && (o.Err == nil || errors.Is(o.Err, ErrForeign))
+			if o.Err != nil && !errors.Is(o.Err, ErrForeign) {
+				good, why = false, o.Err
+			}
 		}
 	}
 	if answered {
@@ -259,7 +264,7 @@ func (b *batch) finish(answered bool) {
 			m.dropLeases(b.shard)
 		}
 	}
-	m.judge(b.shard, good, received)
+	m.judge(b.shard, good, received, why)
 	for i, c := range b.commands {
 		err := errLate
 		if answered {
@@ -303,8 +308,8 @@ func checked(c Command, err error) error {
 	return nil
 }
 
-// judge notes whether the store has answered.
-func (m *Member) judge(s *shard, good bool, now int64) {
+// judge notes whether the store has answered, and if not, why.
+func (m *Member) judge(s *shard, good bool, now int64, why error) {
 	m.mu.Lock()
 	s.probing = false
 	turned := false
@@ -331,7 +336,8 @@ func (m *Member) judge(s *shard, good bool, now int64) {
 	case turned && good:
 		m.cfg.Logger.Info("the store of cluster rules is back", "shard", s.number)
 	case turned:
-		m.cfg.Logger.Warn("the store of cluster rules is away: they do as their onFailure says", "shard", s.number)
+		m.cfg.Logger.Warn("the store of cluster rules is away: they do as their onFailure says", "shard", s.number,
+			"error", why, "timeout", m.cfg.Timeout)
 	}
 }
 
