@@ -1,6 +1,8 @@
 package hotspot
 
 import (
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -158,6 +160,48 @@ func TestRefusalsOfAHotValueAreCounted(t *testing.T) {
 	require.Zero(t, h.lanes[0].refused.Load(), "whoever finds it half full empties it")
 	_, refused, _ := c.figures(ann)
 	require.Equal(t, before+3, refused) // the first call of all was refused as well
+}
+
+// A crowd takes on all lanes, while some give back, others read and the bucket is filled up: each filling
+// admits exactly the limit, and each call is counted once.
+func TestHotValueUnderACrowd(t *testing.T) {
+	const limit, callers = 2000, 8
+	c, s := lender(t, limit)
+	var admitted, refused atomic.Int64
+	for round := range int64(20) {
+		now := lendStart + round*int64(2*time.Second)
+		s.lock()
+		s.heatUp(s.cells.find(&ann, ann.Hash()), c, &c.quota, now)
+		s.mu.Unlock()
+		var held atomic.Int64
+		var all sync.WaitGroup
+		for lane := range uint32(callers) {
+			all.Go(func() {
+				inv := new(core.Invocation)
+				for i := range limit {
+					block := c.takePlain(inv, lane, now, 1, &ann)
+					switch {
+					case block != nil:
+						refused.Add(1)
+					case i%7 == 0 && lane%2 == 0:
+						admitted.Add(1)
+						inv.GiveBackFrom(inv.Reservations() - 1)
+					default:
+						admitted.Add(1)
+						held.Add(1)
+					}
+					if i%100 == 0 {
+						c.figures(ann)
+						c.ask(now, bob, 1, false)
+					}
+				}
+			})
+		}
+		all.Wait()
+		require.EqualValues(t, limit, held.Load(), "round %d", round)
+	}
+	passed, all, used := c.figures(ann)
+	require.Equal(t, [3]int64{admitted.Load() + 1, refused.Load(), limit}, [3]int64{passed, all, used})
 }
 
 // Calls of a value that lends allocate nothing.
