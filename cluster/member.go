@@ -233,7 +233,7 @@ func (m *Member) probe() {
 		defer cancel()
 		m.calls(func() {
 			if err := p.Probe(ctx); err != nil {
-				m.cfg.Logger.Warn("the store of cluster rules can't do what they need", "error", err)
+				m.cfg.Logger.Warn("penstock: the store of cluster rules can't do what they need, or doesn't say", "error", err)
 			}
 		})
 	})

@@ -169,9 +169,17 @@ func (b *batch) send() {
 	m := b.member
 	m.requests.Add(int64(len(b.commands)))
 	ctx, cancel := context.WithCancel(context.Background())
+	patient := b.shard.away.Load()
+	if patient {
+		// Nobody waits. An answer that comes after Timeout is too late, as ever; but the connection
+		// that was made for it, and the scripts that were loaded, are there for the next probe.
+		ctx, cancel = context.WithTimeout(context.Background(), MaxTimeout)
+	}
 	b.sent = m.clock.Now()
 	stop := clocks.Alarm(m.clock, m.cfg.Timeout, func() {
-		cancel()
+		if !patient {
+			cancel()
+		}
 		b.finish(false)
 	})
 	end := func(answered bool) {
@@ -226,7 +234,7 @@ func (m *Member) calls(store func()) (returned bool) {
 		}
 		reason, now := recover(), m.clock.Now()
 		if last := m.panicked.Load(); (last == 0 || now-last >= panicEvery) && m.panicked.CompareAndSwap(last, now) {
-			m.cfg.Logger.Error("the store of cluster rules panicked, or ended its goroutine", "panic", reason, "stack", string(debug.Stack()))
+			m.cfg.Logger.Error("penstock: the store of cluster rules panicked, or ended its goroutine", "panic", reason, "stack", string(debug.Stack()))
 		}
 	}()
 	store()
@@ -334,9 +342,9 @@ func (m *Member) judge(s *shard, good bool, now int64, why error) {
 	m.mu.Unlock()
 	switch {
 	case turned && good:
-		m.cfg.Logger.Info("the store of cluster rules is back", "shard", s.number)
+		m.cfg.Logger.Info("penstock: the store of cluster rules is back", "shard", s.number)
 	case turned:
-		m.cfg.Logger.Warn("the store of cluster rules is away: they do as their onFailure says", "shard", s.number,
+		m.cfg.Logger.Warn("penstock: the store of cluster rules is away: they do as their onFailure says", "shard", s.number,
 			"error", why, "timeout", m.cfg.Timeout)
 	}
 }

@@ -13,7 +13,8 @@ import (
 type Store interface {
 	// Do executes commands whose keys are all on one shard, each of them atomically and in
 	// this order, in one round trip. It fills in the reply or the error of each and returns
-	// when all have one, at the latest when ctx ends. It never sends a command again unless
+	// when all have one, at the latest when ctx ends. ctx has a deadline where nobody waits: so long
+	// the store may take, whatever it allows itself otherwise, to connect for instance. It never sends a command again unless
 	// the store has certainly not executed it. A panic, and a reply that can't be one, such
 	// as that of a command that was not filled in, count as a store that doesn't answer.
 	Do(ctx context.Context, batch []Command)

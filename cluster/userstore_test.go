@@ -157,6 +157,45 @@ func TestStoreThatNeverReturns(t *testing.T) {
 	})
 }
 
+// A store whose connections take longer to make than a call may wait is away only until one of them
+// stands: what nobody waits for may take as long as that. known bug 181
+func TestStoreThatIsSlowToConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := clocks.NewSystem()
+		inner := cluster.NewMemory(clock)
+		var connected atomic.Bool
+		store := custom(func(ctx context.Context, batch []cluster.Command) {
+			if !connected.Load() {
+				select {
+				case <-time.After(300 * time.Millisecond):
+					connected.Store(true)
+				case <-ctx.Done():
+					return
+				}
+			}
+			inner.Do(ctx, batch)
+		})
+		m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Members: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		w := share(t, m, 100, cluster.Local)
+		begin := time.Now()
+		for time.Since(begin) < 3*time.Second {
+			asked := time.Now()
+			fetch(t, m, w, 1)
+			if took := time.Since(asked); took > cluster.DefaultTimeout {
+				t.Fatalf("a call waited for %v", took)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if f := w.Figures(); f.Away {
+			t.Errorf("the store is still away: %+v", f)
+		}
+	})
+}
+
 // lost is a store that now and then can't say where a key is.
 type lost struct {
 	cluster.Store

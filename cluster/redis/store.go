@@ -95,11 +95,14 @@ func (s *Store) Shard(key string) int {
 	return s.slots.shard(key)
 }
 
-// Do executes the commands: see [cluster.Store]. It returns when ctx ends or the timeout is over,
-// whichever is earlier.
+// Do executes the commands: see [cluster.Store]. It returns when ctx ends; where ctx has no deadline,
+// also when the timeout is over.
 func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
+	if _, patient := ctx.Deadline(); !patient {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+	}
 	var now []*pending
 	for _, c := range batch {
 		call, err := s.scripts.encode(c)

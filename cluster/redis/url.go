@@ -18,8 +18,9 @@ import (
 const (
 	// defaultTimeout is the longest that a command takes, unless the URL says otherwise.
 	defaultTimeout = 20 * time.Millisecond
-	// Connections are made in the background, also when the call that needed one has given up.
-	dialTimeout = time.Second
+	// longest is how long a connection may take, which is made in the background, and what nobody
+	// waits for. All else ends with its context before that.
+	longest = time.Second
 )
 
 // schemes are what a URL may begin with.
@@ -144,7 +145,7 @@ func openSingle(address string) (redis.UniversalClient, time.Duration, error) {
 		return nil, 0, unread(err)
 	}
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
-	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout, o.DialTimeout = timeout, timeout, timeout, dialTimeout
+	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout, o.DialTimeout = longest, longest, longest, longest
 	o.MaintNotificationsConfig, o.DisableIdentity = quiet, true
 	o.Protocol, o.PipelinePoolSize = max(o.Protocol, 2), -1
 	return redis.NewClient(o), timeout, nil
@@ -160,7 +161,7 @@ func openCluster(address string) (redis.UniversalClient, time.Duration, error) {
 		return nil, 0, unread(err)
 	}
 	o.MaxRetries, o.MaxRedirects, o.DialerRetries, o.ContextTimeoutEnabled = -1, -1, 1, true
-	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout, o.DialTimeout = timeout, timeout, timeout, dialTimeout
+	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout, o.DialTimeout = longest, longest, longest, longest
 	o.MaintNotificationsConfig, o.DisableIdentity = quiet, true
 	o.Protocol, o.PipelinePoolSize = max(o.Protocol, 2), -1
 	return redis.NewClusterClient(o), timeout, nil
@@ -179,7 +180,7 @@ func openSentinel(address string) (redis.UniversalClient, time.Duration, error) 
 		return nil, 0, errors.New("the URL must name the master that the Sentinels watch, as master_name")
 	}
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
-	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout, o.DialTimeout = timeout, timeout, timeout, dialTimeout
+	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout, o.DialTimeout = longest, longest, longest, longest
 	o.DisableIdentity = true
 	o.Protocol, o.PipelinePoolSize = max(o.Protocol, 2), -1
 	return redis.NewFailoverClient(o), timeout, nil

@@ -215,5 +215,6 @@ var sections = []section{
 		{178, "Penstock", "the log tells the rest of a burst of refusals with the next one, or never", ""},
 		{179, "Penstock", "each of many keys makes a round trip for itself: the store has no time", ""},
 		{180, "Penstock", "a member refuses a call, for good, what it has leased for its other calls", ""},
+		{181, "Penstock", "each probe of a store has only a call's time, in which none connects", ""},
 	}},
 }
