@@ -51,9 +51,9 @@ func SetDefault(g *Guard) (restore func()) {
 //     than pattern.MaxName bytes, or the count is above stat.MaxUnits; such a call is
 //     counted nowhere.
 //
-// The context is only looked at when a rule says wait: a nil one never ends, and
-// with one that has ended, or will before the call's turn, the call is refused at
-// once.
+// The context matters only if a rule makes the call wait. A nil context never ends. If the
+// context has ended, or its deadline comes before the call's turn, the call is refused
+// immediately.
 func Entry(ctx context.Context, resource string, opts ...Option) (Admitted, error) {
 	return Default().engine.Enter(ctx, resource, opts)
 }

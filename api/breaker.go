@@ -14,7 +14,7 @@ func FailWhen(resource string, failed func(error) bool) { Default().FailWhen(res
 
 // FailWhen says which errors of the calls of one resource, of exactly that name, are failures, in
 // place of Config.Failure: those for which failed is true. Any other error counts as a call that
-// went well. nil takes back what was said before. It holds for errors that are reported from now
+// went well. A nil failed restores Config.Failure. It holds for errors that are reported from now
 // on, whatever rules are loaded, and must be safe for concurrent use; see [core.Engine.FailWhen].
 func (g *Guard) FailWhen(resource string, failed func(error) bool) {
 	g.engine.FailWhen(resource, failed)

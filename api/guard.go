@@ -32,8 +32,8 @@ type Guard struct {
 	warned  map[string]bool // of what LoadRules has told the log last
 }
 
-// New returns a Guard without rules, or says what in the configuration it can't
-// honour.
+// New returns a Guard without rules. The error says which field of the configuration is
+// invalid.
 func New(cfg Config) (*Guard, error) {
 	if cfg.Chain == nil {
 		cfg.Chain = slots.Default()

@@ -6,10 +6,10 @@ import (
 	"github.com/penstock-go/penstock/rules/lint"
 )
 
-// Lint looks at the rules in force for what can't do what it was written for, the worst first; see
-// docs/lint.md. What [lint.Options] say of what was seen comes from the Guard's tree if they have
-// none, so a Guard is asked once there has been some traffic. The rules may come from anywhere:
-// what is found has the place in its family, as in "flow[0]", and none in a file.
+// Lint reports rules in force that can't do what they were written for, the worst first; see
+// docs/lint.md. Unless [lint.Options] has Seen, the traffic seen so far is taken from the Guard's
+// tree, so call Lint after there has been some traffic. The rules may come from anywhere: a
+// finding has the rule's place in its family, as in "flow[0]", but none in a file.
 func (g *Guard) Lint(opts lint.Options) []lint.Finding {
 	if opts.Seen == nil {
 		opts.Seen = seen(g.Tree())

@@ -7,9 +7,9 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// LoadRules replaces the rules that were loaded by hand before, or none if one of them can't
-// be honoured. Those of files that are watched stay, and all are in force together; an id that
-// is in both is an error, unless [Guard.LaterWins] says otherwise. Rules that did not change go
+// LoadRules replaces the rules that were loaded by hand before; if one of the new rules is
+// invalid, nothing changes. Rules of watched files stay, and all are in force together; an id
+// that occurs in both is an error, unless [Guard.LaterWins] says otherwise. Rules that did not change go
 // on as they are; changed ones take over the state of those with the same ID. The set is copied:
 // the caller may go on to change it.
 //

@@ -13,8 +13,8 @@ import (
 // The types that guarded code meets. They are those of other packages, under names that
 // need no further import.
 type (
-	// Admitted is a call that may run, as [Entry] returns it. It is to be exited once:
-	// by Exit, or by ExitOn, which also counts a failure as one.
+	// Admitted is a call that [Entry] has let through. Exit it once: by Exit, or by ExitOn,
+	// which also counts a failure.
 	Admitted = core.Entry
 	// BlockError is the refusal of a call: which rule refused it, and when to retry.
 	BlockError = core.BlockError

@@ -15,8 +15,8 @@ import (
 // The rules of all sources are in force together: those of several calls of WatchRules, and what
 // [Guard.LoadRules] has loaded. They are combined in the order in which the sources were
 // declared, and put in force by one swap. An id in two of them is an error that names both, and
-// the source that brought the second one keeps what it had; see [Guard.LaterWins]. A source that
-// is declared while it is one already is a [*SourceError].
+// the source that brought the second one keeps what it had; see [Guard.LaterWins]. To
+// declare a source a second time is a [*SourceError].
 //
 // In a directory, the files whose names end in .yaml, .yml or .json are read, in the order of
 // their names; they may come and go; see [rules.Loader.Watch], which has the details.

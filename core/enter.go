@@ -13,10 +13,10 @@ import (
 // [ErrInvalid], or one that wraps the context's error if that ended while the call
 // waited.
 //
-// The context is only looked at when a rule says wait: a nil one never ends, and
-// one that has ended refuses such a call at once, as does a deadline that comes
-// before the call's turn, if that is known. In a queue for a permit it is not, and the
-// call waits until its deadline.
+// The context matters only if a rule makes the call wait. A nil context never ends. If the
+// context has ended, or its deadline comes before the call's turn, the call is refused
+// immediately. In a queue for a permit the turn isn't known, and the call waits until the
+// deadline.
 //
 // A panic of a slot is recovered, see [Engine.Failures]. One of the clock or the
 // context goes on to the caller, and the call holds nothing.
