@@ -177,9 +177,12 @@ func TestReloadAndTheBlockLog(t *testing.T) {
 	}
 	assert.Equal(t, 1, strings.Count(log.String(), "\n"))
 	g.clock.Advance(time.Second)
+	assert.Equal(t, 2, strings.Count(log.String(), "\n"))
+	assert.Contains(t, log.String(), "count=99")
 	assert.Equal(t, "block", g.outcome("orders"))
 	assert.Equal(t, 2, strings.Count(log.String(), "\n"))
-	assert.Contains(t, log.String(), "count=100")
+	g.clock.Advance(time.Second)
+	assert.Equal(t, 3, strings.Count(log.String(), "\n"))
 }
 
 // What a rule has done is not forgotten when it changes.
