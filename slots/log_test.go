@@ -83,7 +83,7 @@ func TestBlockLogTellsTheRestOfABurst(t *testing.T) {
 			}
 			time.Sleep(700 * time.Millisecond)
 		}
-		time.Sleep(began.Add(2 * time.Second).Sub(time.Now()))
+		time.Sleep(time.Until(began.Add(2 * time.Second)))
 		synctest.Wait()
 		require.Len(t, log.all(), 4)
 		assert.Contains(t, log.all()[2], "resource=orders rule=none count=2")
