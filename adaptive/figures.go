@@ -27,7 +27,7 @@ type LimitFigures struct {
 	// FloorRT is how long a call takes when fewer are in flight than the limit, and
 	// LimitRT when there are more; 0 as long as that isn't known.
 	FloorRT, LimitRT time.Duration
-	Throughput       float64 // units completed a second when it looked last
+	Throughput       float64 // units completed per second when the rule last looked
 }
 
 // MarshalJSON writes resource, limit, inForce, floorRtMs, limitRtMs and
@@ -103,5 +103,5 @@ func (l LimitFigures) line() string {
 	return line
 }
 
-// Resources are none: nothing needs to stand beside a resource's calls.
+// Resources returns none: nothing needs to be shown beside a resource's calls.
 func (f Figures) Resources() []core.ResourceDetails { return nil }

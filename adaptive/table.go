@@ -39,7 +39,7 @@ type Table struct {
 func (t *Table) nextID() limitID { return limitID{t.Revision, t.limits.Add(1)} }
 
 // Compile makes adaptive rules part of the next revision of an engine's rules. Rules
-// that did not change go on as they are, those that did go on from what the rule with
+// that did not change carry on as they are; changed ones carry on from what the rule with
 // the same ID has learned.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	t := new(Table)
@@ -65,9 +65,8 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 	return &Rules{t.ByMode(controllers)}
 }
 
-// Needs tells which semaphores the rules at a resource count with. Of one that a rule has to
-// itself nobody else could tell later which calls are in flight, so it is kept while the rule is
-// off.
+// Needs tells which semaphores the rules at a resource count with. One that a rule has to itself
+// is kept while the rule is off: nobody else could tell later which calls are in flight.
 func (t *Table) Needs(held any, _ uint64, need func(core.Need)) {
 	h, _ := held.(*family.Held[Rule, controller])
 	for c := range h.All() {

@@ -50,8 +50,9 @@ func (w *waiter) decide(got bool) {
 }
 
 // Fetch gets what a call lacks of limits of this member, all in one round, and waits for it at most
-// for atMost. What it gets is the call's: it stands in Got and Token. Where the
-// store doesn't answer in time, each limit decides as its rule says. With atMost 0 nothing is waited for.
+// for atMost. What it gets is the call's: it is noted in Got and Token. Where the
+// store doesn't answer in time, each limit decides as its rule says. With atMost 0 it waits for
+// nothing.
 //
 // The error is the context's; then the call has nothing.
 func (m *Member) Fetch(ctx context.Context, atMost time.Duration, needs []Need) error {

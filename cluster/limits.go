@@ -24,7 +24,7 @@ type Limit interface {
 // Answer is what a limit says to a call that asks.
 type Answer uint8
 
-// What it says.
+// The answers.
 const (
 	Fits    Answer = iota // take it
 	Lacks                 // the store must be asked, see [Member.Fetch]

@@ -18,27 +18,30 @@ import (
 type Config struct {
 	Store Store
 	Clock clocks.Clock
-	// Namespace is whose limits they are: members of other namespaces share none. "" is one too.
+	// Namespace says whose limits they are: members of other namespaces share none of them. "" is
+	// a namespace too.
 	Namespace string
-	// Members is how many there are expected to be; 0 if nobody knows. It counts while the store is away
-	// and for rules per member, and the highest number seen in ten minutes does if that is more.
+	// Members is how many there are expected to be; 0 if nobody knows. It is used while the store
+	// is away and for rules per member, or the highest number seen in ten minutes if that is
+	// more.
 	Members int
 	// Timeout is how long the store has for an answer; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// ValueCalls is for how many calls a second this member asks the store for the sake of single values of
-	// hotspot rules. Those beyond it do as their rules say for a store that is away. 0 means
+	// ValueCalls is for how many calls a second this member asks the store about single values of
+	// hotspot rules. Calls beyond that are treated as their rules say for a store that is away. 0
+	// means
 	// DefaultValueCalls.
 	ValueCalls int
 	// Secret is what values of hotspot rules are hashed with. It is the same for all members.
 	Secret string
-	// Logger hears once that the store is away, and once that it is back; nil is nobody.
+	// Logger is told once that the store is away, and once that it is back; nil is nobody.
 	Logger *slog.Logger
 	// Seed makes what the member draws by chance repeatable; 0 is by chance.
 	Seed uint64
 }
 
 // Member is one process of a cluster: an engine's part in the limits that it shares. It is
-// safe for concurrent use. It starts no goroutine but for its alarm and for requests to the
+// safe for concurrent use. It starts no goroutine except for its alarm and for requests to the
 // store, and none remains after Close, unless the store never returns.
 type Member struct {
 	cfg     Config
@@ -68,7 +71,8 @@ type Member struct {
 	wallAhead int64 // of the clock, when it was last looked at
 }
 
-// Join makes a member of a cluster. It doesn't wait for the store: one that is away is the same at the start as
+// Join makes a member of a cluster. It doesn't wait for the store: one that is away at the start
+// is treated as one that goes away
 // later.
 func Join(cfg Config) (*Member, error) {
 	switch {
@@ -112,7 +116,7 @@ func wall() int64 { return time.Now().UnixNano() }
 
 // Close hands back what is unspent, says that the member goes and waits until both have been
 // sent or have failed. Afterwards its limits do as their rules say for a store that is away.
-// A store that doesn't return when its time is over is waited for no longer than a second more.
+// Close waits at most a second more for a store that doesn't return when its time is over.
 func (m *Member) Close() {
 	m.mu.Lock()
 	closed := m.agenda.closed
@@ -147,9 +151,9 @@ func (m *Member) Close() {
 
 const closePatience = time.Second
 
-// Retire takes the member out of the cluster, but for permits of a [Semaphore] that calls have: it
-// holds them until those calls have given them back. Then, perhaps at once, it calls last, which is
-// to Close it. Retire doesn't wait. After a Close it calls nobody.
+// Retire takes the member out of the cluster, except for permits of a [Semaphore] that calls
+// have: it holds them until those calls have given them back. Then, perhaps immediately, it calls
+// last, which must Close it. Retire doesn't wait. After a Close it calls nothing.
 func (m *Member) Retire(last func()) {
 	if m.permitsInUse() {
 		now := m.clock.Now()

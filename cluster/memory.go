@@ -67,7 +67,7 @@ func (m *Memory) Keys() int {
 	return len(m.keys)
 }
 
-// Delete lets go of a key, as a store does that evicts it. It reports whether there was one.
+// Delete lets go of a key, as a store that evicts it does. It reports whether there was one.
 func (m *Memory) Delete(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -37,7 +37,8 @@ const (
 // Shared reports whether the cluster shares the limit.
 func (r Rule) Shared() bool { return r.Scope != None }
 
-// Begin is called before the fields of a file are read: what says nothing else is global.
+// Begin is called before the fields of a file are read: a mapping that says nothing else is
+// global.
 func (r *Rule) Begin() { r.Scope = Global }
 
 // Check returns the first field that can't be honoured, as a [spec.FieldError] of a rule with
@@ -137,7 +138,7 @@ func (s *Scope) UnmarshalText(text []byte) error { return scopeNames.Parse(text,
 // OnFailure is what becomes of calls while the store is away.
 type OnFailure uint8
 
-// What there is.
+// The ways to go on without the store.
 const (
 	Local  OnFailure = iota // each member has its share: the limit divided by the number of members
 	Open                    // all pass

@@ -99,7 +99,7 @@ func (s *Semaphore) Ask(now, n int64) Answer {
 	return a
 }
 
-// Look is Ask, and leaves no trace: nor does it count a call that is refused.
+// Look is Ask without a trace: it doesn't count a call that is refused either.
 func (s *Semaphore) Look(now, n int64) Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *Semaphore) ask(now, n int64) Answer {
 	return Refuses
 }
 
-// TryAcquire takes n permits if the member has them. Where it has not, more are asked for.
+// TryAcquire takes n permits if the member has them. If it has not, it asks for more.
 func (s *Semaphore) TryAcquire(now, n int64) bool {
 	s.mu.Lock()
 	a := s.ask(now, n)

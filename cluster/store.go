@@ -9,18 +9,19 @@ import (
 )
 
 // Store is what members share. Everything in it is counted by its own clock. It is safe for
-// concurrent use. What a store must do, package storetest checks.
+// concurrent use. Package storetest checks what a store must do.
 type Store interface {
 	// Do executes commands whose keys are all on one shard, each of them atomically and in
 	// this order, in one round trip. It fills in the reply or the error of each and returns
-	// when all have one, at the latest when ctx ends. ctx has a deadline where nobody waits: so long
-	// the store may take, whatever it allows itself otherwise, to connect for instance. It never sends a command again unless
-	// the store has certainly not executed it. A panic, and a reply that can't be one, such
-	// as that of a command that was not filled in, count as a store that doesn't answer.
+	// when all have one, at the latest when ctx ends. Where nobody waits, ctx has a deadline: the
+	// store may take until then, whatever it allows itself otherwise, to connect for instance. It
+	// never sends a command again unless the store has certainly not executed it. A panic, and a
+	// reply that can't be one, such as that of a command that was not filled in, count as a store
+	// that doesn't answer.
 	Do(ctx context.Context, batch []Command)
 	// Shard says where a key is, from 0 on: keys of one number may be in one batch, and are out of
-	// reach together. A store that is one server says 0. It returns at once. A panic counts as a
-	// store that doesn't answer, until it is asked again and says a number.
+	// reach together. A store that is one server says 0. Shard returns immediately. A panic
+	// counts as a store that doesn't answer, until it is asked again and says a number.
 	Shard(key string) int
 }
 
@@ -116,8 +117,9 @@ func (r Ring) Begins(bucket int64) int64 {
 // lay ahead, at most Shape.Buckets.
 //
 //  1. A key that doesn't exist, or was just moved as above, has NewEpoch as its epoch.
-//  2. A bucket counts the members that asked for units (Need or Want) and whose Seen was another. active is
-//     that of the current bucket, this one included, or that of the one before, if that is more; at least 1.
+//  2. A bucket counts the members that asked for units (Need or Want) and whose Seen was another
+//     bucket. active is that of the current bucket, this one included, or that of the one before,
+//     if that is more; at least 1.
 //  3. If Epoch is the key's and Seq was not seen: Backs are taken out of their buckets, as far as these
 //     hold so much, and Charges are added, whatever the limit; a bucket that no longer counts is
 //     ignored, and what is charged to one that has not begun goes to the current one.
@@ -142,14 +144,14 @@ type Take struct {
 	// Seen is the bucket that was current by the last reply to a Take that asked for units, 0 if
 	// there was none.
 	Seen int64
-	// Ahead is the coming bucket that units are wanted of, 0 if they are of the current one. Then
-	// Borrow is 0.
+	// Ahead is the coming bucket from which units are wanted, 0 if they are from the current one.
+	// Then Borrow is 0.
 	Ahead int64
 	// Borrow is how long a call may wait for Need to fit a coming bucket; 0: it may not.
 	Borrow time.Duration
 
 	Epoch    int64 // the key's by the last reply; 0 if the member has nothing there that counts
-	NewEpoch int64 // a random number from 1 on, for a key that is made anew
+	NewEpoch int64 // a random number from 1 on, for a key that starts a new epoch
 	Backs    []Units
 	Charges  []Units
 
@@ -172,7 +174,7 @@ type TakeReply struct {
 	Epoch  int64
 }
 
-// Turn leases turns of a throttle. The store keeps when the last turn is that it gave away.
+// Turn leases turns of a throttle. The store keeps the time of the last turn that it gave away.
 // The first turn is Need × Spacing after that, or now if that has passed; each further one is of
 // one unit, Spacing after the one before. If the first would be more than Within from now
 // nothing is given. Where the clock has been set back since the last command, the last turn is
@@ -195,8 +197,8 @@ type TurnReply struct {
 	Now     int64         // see TakeReply
 }
 
-// Permits sets how many permits of a semaphore the member holds. It says so in absolute
-// numbers: said twice, it is the same.
+// Permits sets how many permits of a semaphore the member holds. It does so in absolute numbers:
+// to say it twice changes nothing.
 //
 // The store first lets go of the permits of members that have expired. If it has seen Seq, or a
 // higher one, it changes nothing but the time at which this member expires. Otherwise, where
@@ -229,8 +231,8 @@ type PermitsReply struct {
 	Now    int64 // see TakeReply
 }
 
-// Presence says that a member is there, and asks how many are. Those that have not said so
-// for Expiry are not. Where the clock has been set back, see [Permits].
+// Presence says that a member is there, and asks how many are. Members that have not said so for
+// Expiry don't count. Where the clock has been set back, see [Permits].
 type Presence struct {
 	Outcome
 	Caller

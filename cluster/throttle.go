@@ -68,7 +68,7 @@ func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 
 var errOtherKind = errors.New("cluster: the key is that of another kind of limit")
 
-// Timeout is the longest that a call waits for the store. Its turn it may wait for longer.
+// Timeout is the longest that a call waits for the store. It may wait longer for its turn.
 func (t *Throttle) Timeout() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +96,7 @@ func (t *Throttle) Ask(now, n int64, maxWait time.Duration) (Answer, time.Durati
 	return a, wait
 }
 
-// Look is Ask, and leaves no trace: nor does it count a call that is refused.
+// Look is Ask without a trace: it doesn't count a call that is refused either.
 func (t *Throttle) Look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

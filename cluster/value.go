@@ -13,7 +13,7 @@ type budget struct {
 	spent  int64 // in it
 }
 
-// DefaultValueCalls is what Config.ValueCalls is if nothing is said.
+// DefaultValueCalls is the default of Config.ValueCalls.
 const DefaultValueCalls = 1000
 
 // mayAsk reports whether the store may be asked for the sake of a call, which is under the limit of a single value

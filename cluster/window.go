@@ -21,10 +21,11 @@ type WindowConfig struct {
 	Rule
 }
 
-// Window is a window that members share, as one of them has it. What is said in [stat.Window] about limits and
-// shapes holds for all members together, in the store's time. It is safe for concurrent use, and its methods
-// never wait and never ask the store. Where they lack units they have the member ask for more in
-// the background; a call that would wait for those uses [Member.Fetch].
+// Window is a window that members share, as one of them sees it. What is said in [stat.Window]
+// about limits and shapes holds for all members together, in the store's time. It is safe for
+// concurrent use, and its methods never wait and never ask the store. Where they lack units they
+// have the member ask for more in the background; a call that would wait for those uses
+// [Member.Fetch].
 //
 // Invariants, under mu: the units in lease are of the lot cur, whose bucket was current when it began and is until
 // it ends; next is a lot of a coming bucket, with all its units. What was granted and is neither spent
@@ -120,8 +121,8 @@ var errThreshold = errors.New("cluster: a threshold is a number from 0 to 2^30")
 
 func validThreshold(x float64) bool { return x >= 0 && x <= mostUnits } // NaN is neither
 
-// Configure gives the window another threshold, and another rule but for its shape. What was admitted
-// counts on.
+// Configure gives the window another threshold and another rule; it keeps its shape. What was
+// admitted still counts.
 func (w *Window) Configure(threshold float64, rule Rule) {
 	rule = rule.Normalized()
 	w.rule.Store(&rule)
@@ -178,8 +179,8 @@ func (w *Window) ask(now, n int64) Answer {
 	return Lacks
 }
 
-// TryAdd takes n units at now if the member has them. The token is what [Window.Cancel] wants. Where it has
-// not, it says false and has more fetched, unless there are none.
+// TryAdd takes n units at now if the member has them. The token is what [Window.Cancel] wants. If
+// it has not, TryAdd returns false and has more fetched, unless there are none.
 func (w *Window) TryAdd(now, n int64) (token int64, ok bool) {
 	number, ran, ok := w.lease.take(now, n)
 	if !ok {
@@ -299,8 +300,8 @@ func (w *Window) Cancel(token, n int64) {
 }
 
 // Holds reports whether a call that was granted units, and has waited since, may run at now: their
-// bucket is current, or, for what was granted without the store, that of the fallback is, and the store is away
-// still. A call that may not gives them back and wants others.
+// bucket is current, or, for what was granted without the store, that of the fallback is, and the
+// store is still away. A call that may not run gives them back and wants others.
 func (w *Window) Holds(now, token int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,7 +22,8 @@ type Config struct {
 	// TLS is the configuration with the certificate to serve HTTPS; nil is HTTP.
 	TLS *tls.Config
 	// Insecure allows an address that others can reach without ReadToken or TLS. Whoever reaches it then
-	// sees names of resources and callers, traffic and rules, and may hear tokens on their way.
+	// sees names of resources and callers, traffic and rules, and may intercept tokens in
+	// transit.
 	Insecure bool
 
 	// ReadToken has to come with every request for data, as "Authorization: Bearer TOKEN"; ""
@@ -31,13 +32,13 @@ type Config struct {
 	// WriteToken has to come with every request that changes something, and may read as well. It is
 	// needed where WriteRules is set, and must differ from ReadToken.
 	WriteToken string
-	// WriteRules allows to change the rules that code has loaded (see api.Guard.LoadRules). Those of files
-	// and stores are changed where they are.
+	// WriteRules allows changing the rules that code has loaded (see api.Guard.LoadRules). Those
+	// of files and stores are changed where they are.
 	WriteRules bool
 
 	// Hosts are further names, without a port, under which browsers may ask for the console: "localhost", "127.0.0.1",
-	// "[::1]" and the host of Addr are always allowed. Under any other name it answers 403, lest a
-	// page of another site makes a browser ask under a name of its own.
+	// "[::1]" and the host of Addr are always allowed. Under any other name it answers 403, so
+	// that a page of another site can't make a browser ask under a name of its own.
 	Hosts []string
 
 	// Streams is how many clients of /api/events are served at once; 0 is 128. One beyond

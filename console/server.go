@@ -30,7 +30,7 @@ const (
 )
 
 // ListenAndServe serves the dashboard and its API of a Guard until ctx ends; then it returns nil,
-// when nothing of it runs any more. It returns an error at once if the configuration can't be
+// once nothing of it runs any more. It returns an error immediately if the configuration can't be
 // honoured or the address can't be listened on.
 //
 // While it serves, the engine keeps the last refusals of each resource (see

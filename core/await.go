@@ -31,8 +31,8 @@ func (inv *Invocation) ReservePlace(w *stat.Waiter) {
 // Await notes a place in the queue that the call must wait for: until units are granted
 // there, for at most maxWait. If that time or the context ends before, by refuses it.
 //
-// It waits for the event once it has waited for what other rules said. Whatever else
-// it was granted it holds meanwhile. So a call may be in one queue only: two calls,
+// That wait begins when the call has waited for what other rules said. The call holds meanwhile
+// whatever else it was granted. So a call may be in one queue only: two calls,
 // each next where the other one holds the units, would wait for each other. A rule
 // asks [Invocation.Awaits] before it queues a call.
 func (inv *Invocation) Await(w *stat.Waiter, maxWait time.Duration, by *BlockError) {

@@ -41,7 +41,7 @@ func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Parse(text, k
 // ErrBlocked is what every refusal is: errors.Is(err, ErrBlocked).
 var ErrBlocked = errors.New("penstock: blocked")
 
-// ErrInvalid is what a call is refused with that names no resource, has a name of more
+// ErrInvalid refuses a call that names no resource, has a name of more
 // than [pattern.MaxName] bytes or takes too many units: errors.Is(err, ErrInvalid). It is
 // counted nowhere.
 var ErrInvalid = errors.New("penstock: invalid call")
@@ -72,7 +72,7 @@ func (e *BlockError) Error() string {
 func (e *BlockError) Is(target error) bool { return target == ErrBlocked }
 
 // RetryAfter is how long it takes from now until the rule would admit one unit, if
-// nobody else comes before. It is known where that depends on time alone, and not on
+// nobody else comes first. It is known where that depends on time alone, and not on
 // calls that complete, and where any time helps. Other rules may refuse the call then.
 func (e *BlockError) RetryAfter() (wait time.Duration, known bool) {
 	if e.rule == nil {
@@ -85,7 +85,8 @@ func (e *BlockError) RetryAfter() (wait time.Duration, known bool) {
 }
 
 // RetryAfterIn is RetryAfter as headers have it: in whole units of time, rounded up, and
-// 1 at least: a caller that was refused a moment ago is not told to come at once, even if there is
+// 1 at least: a caller that was refused a moment ago is not told to come back immediately, even
+// if there is
 // room by now.
 func (e *BlockError) RetryAfterIn(unit time.Duration) (units int64, known bool) {
 	wait, known := e.RetryAfter()

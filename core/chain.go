@@ -141,7 +141,7 @@ func (c *Chain) With(s Slot, where Position) *Chain {
 }
 
 // Replace returns a new chain with a slot in the place of the one of its name. It panics if
-// there is no such.
+// there is no such slot.
 func (c *Chain) Replace(s Slot) *Chain {
 	list, found := slices.Clone(c.slots), false
 	for i := range list {

@@ -3,7 +3,7 @@ package core
 // Completer hears of the end of a call that it let in.
 type Completer interface {
 	// Complete is told the token that was left with [Invocation.OnComplete]. By then what
-	// the call held is back, and the rules may be others.
+	// the call held has been given back, and other rules may be in force.
 	Complete(inv *Invocation, token int64)
 }
 

@@ -16,7 +16,7 @@
 // asks every rule without taking (where that isn't in vain), lets every
 // rule take what it grants, waits once if some rule said so, asks again after a
 // wait (see [Rechecker]), and records the outcome. [Entry.Exit] records the
-// completion and gives back what was held. Whatever a rule granted stands as a
+// completion and gives back what was held. Whatever a rule granted is kept as a
 // [Reservation] on the invocation, so that a refusal further down the chain gives
 // everything back.
 package core

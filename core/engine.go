@@ -19,7 +19,7 @@ import (
 )
 
 // Config describes an engine, or a Guard of package api. The zero value is right for
-// production; NewEngine alone asks for a chain.
+// production; only NewEngine requires a chain.
 type Config struct {
 	// Clock tells the time; nil is the machine's monotonic clock. Tests use a
 	// [clocks.Manual]. Very dense traffic may want a [clocks.Coarse].
@@ -39,7 +39,7 @@ type Config struct {
 	Caps node.Caps
 	// LeakAfter turns on the search for leaks: a call that has not exited so long
 	// after it was admitted (or up to an eighth longer) is reported to the Logger,
-	// once, with the stack that asked for it, and counts in [Engine.Leaked]; see also
+	// once, with the stack of the code that asked for it, and counts in [Engine.Leaked]; see also
 	// [Engine.Leaks]. It costs about a microsecond a call. From 1 ms to 24 h; 0 is off
 	// and costs nothing.
 	LeakAfter time.Duration
@@ -54,8 +54,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Failure says which errors of guarded code are failures, see [Entry.Fail], unless
 	// [Engine.FailWhen] says so for their resource. nil is every error but [context.Canceled]. It is not asked about refusals and errors
-	// marked by [Ignore], which are none, and about panics, which are. It must be safe
-	// for concurrent use.
+	// marked by [Ignore], which are never failures, or about panics, which always are. It must be
+	// safe for concurrent use.
 	Failure func(error) bool
 	// Chain is the order of the slots; for a Guard nil is slots.Default().
 	Chain *Chain
@@ -300,11 +300,11 @@ func (e *Engine) failed(reason any, now int64, slot func() string) {
 	e.Logger().Error(message, attrs...)
 }
 
-// Close writes what the log has not told yet of refusals and changes of breakers, and ends the reports of leaks and what is
-// done [Engine.Every] so often; when it returns none of them runs, so a handler of the log must
-// not call it. Calls are still judged and counted afterwards, by the rules that are in force.
-// Load, CPU and memory use are not read any more: rules that go by them keep to the last
-// readings. Closing twice is fine.
+// Close writes what the log has not told yet of refusals and changes of breakers, and ends the
+// reports of leaks and what [Engine.Every] repeats; when it returns none of them runs, so a
+// handler of the log must not call it. Calls are still judged and counted afterwards, by the
+// rules that are in force. Load, CPU and memory use are not read any more: rules that go by them
+// keep to the last readings. Closing twice is fine.
 func (e *Engine) Close() error {
 	if e.leaks != nil {
 		e.leaks.close()

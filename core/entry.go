@@ -6,9 +6,10 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Entry is an admitted call. It is a small value to be exited once, from any goroutine and in any
-// order; further exits do nothing, also when the state behind it serves another call by then. The
-// zero value is an entry of no call: all its methods do nothing. It is safe for concurrent use.
+// Entry is an admitted call. It is a small value that must be exited once, from any goroutine and
+// in any order; further exits do nothing, also when the state behind it serves another call by
+// then. The zero value is an entry of no call: all its methods do nothing. It is safe for
+// concurrent use.
 //
 // # Why a stale handle does no harm
 //
@@ -100,7 +101,7 @@ func (e Entry) ExitOn(err *error) {
 }
 
 // Context returns a context for calls nested in this one: they are counted below
-// it, in the same context and from the same origin. It is made when asked for and
+// it, in the same context and from the same origin. It is made on demand and
 // may outlive the entry. An entry that is over gives [context.Background].
 func (e Entry) Context() context.Context { return e.ContextIn(new(Nested)) }
 
@@ -112,8 +113,8 @@ type Nested struct {
 	in   placed
 }
 
-// ContextIn is Context, made of what the caller has room for in an object of its own. Of an
-// entry that is over, or nothing, it makes nothing.
+// ContextIn is Context made in child, for which the caller has room in an object of its own. For
+// an entry that is over, or the zero one, it makes nothing.
 func (e Entry) ContextIn(child *Nested) context.Context {
 	if e.inv == nil || !e.set(flagBusy) {
 		child.Context = context.Background()

@@ -49,7 +49,7 @@ type ExplainedRule struct {
 // Choice says why a rule applies to a name, or is left out though its resource would match.
 type Choice struct {
 	Kind     Kind       `json:"kind"`
-	ID       string     `json:"id"`                 // of a slot of the program's own its name
+	ID       string     `json:"id"`                 // for a slot of the program's own, its name
 	Resource string     `json:"resource,omitempty"` // as in the rule: a name or a pattern
 	Match    spec.Match `json:"match"`
 	Mode     spec.Mode  `json:"mode"`
@@ -57,7 +57,7 @@ type Choice struct {
 	Applies  bool       `json:"-"`
 }
 
-// Judgement is what one rule makes of a call, in whatever mode it is: one in shadow mode
+// Judgement is what one rule makes of a call, whatever the rule's mode: one in shadow mode
 // keeps no call out.
 type Judgement struct {
 	Rule    string    `json:"-"` // its ID
@@ -70,8 +70,8 @@ type Judgement struct {
 	Measures []Measure `json:"measures,omitempty"`
 }
 
-// Measure is a figure that a rule goes by, and what it allows. Of what is measured the call
-// itself is no part.
+// Measure is a figure that a rule goes by, and what it allows. What is measured doesn't include
+// the call itself.
 type Measure struct {
 	Of       string  `json:"of"`            // what is measured, as in "units in 1s"
 	For      string  `json:"for,omitempty"` // which value, caller or endpoint, where the rule tells them apart
@@ -113,7 +113,7 @@ func (o *Outcome) UnmarshalText(text []byte) error { return outcomeNames.Parse(t
 // nothing is counted for it. So Explain takes nothing, notes nothing, and leaves no trace. It
 // returns a judgement for each rule that would judge the call, in the order in which they are
 // asked; one of a slot of a user's own needs no Rule. It is called under no lock, and by any
-// number of goroutines at once.
+// number of goroutines at the same time.
 type Explainer interface {
 	Explain(*Invocation) []Judgement
 }
@@ -282,7 +282,7 @@ func (j *Judgement) Refuse(inv *Invocation, after time.Duration, known bool) {
 	}
 }
 
-// JudgeWait says that the call waits for so long, or where that is not ok, that it is refused
+// JudgeWait says that the call waits for so long, or if ok is false, that it is refused
 // until the wait is no more than maxWait.
 func (j *Judgement) JudgeWait(inv *Invocation, wait time.Duration, ok bool, maxWait time.Duration) {
 	switch {

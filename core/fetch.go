@@ -58,13 +58,14 @@ type Want struct {
 	Borrowed bool
 }
 
-// Sharer is a [Checker] for the rules of a family whose limits are shared. The rules of a family
-// that has such give it to whom asks for it, nil if there are none:
+// Sharer is a [Checker] for the rules of a family whose limits are shared. Where a family can
+// have such rules, its Checker returns it on request, nil if there are none:
 //
 //	Shares() Sharer
 //
-// It is asked, and takes, after all other checkers. Where the call holds of a limit already, as it
-// does what it has fetched, it is neither asked nor takes once more (see [Invocation.HeldFor]).
+// It is asked, and takes, after all other checkers. Where the call already holds units of a
+// limit, such as what it has fetched, that limit is neither asked nor taken from again (see
+// [Invocation.HeldFor]).
 type Sharer interface {
 	Checker
 	// Wants has the call want all that it doesn't hold, see [Invocation.Want], or not any more: it
@@ -119,7 +120,8 @@ func (inv *Invocation) findWants() {
 // Lacks reports whether a verdict is that of a call that lacks something.
 func (v Verdict) Lacks() bool { return v.Block == lacking }
 
-// WantLater has the call fetch what it lacks when all have taken, after its wait if it has one.
+// WantLater has the call fetch what it lacks when all checkers have taken, after its wait if it
+// has one.
 func (inv *Invocation) WantLater() {
 	inv.later = true
 	inv.waits = true

@@ -38,11 +38,11 @@ type Details interface {
 }
 
 // ResourceDetails are what a rule has to tell of one resource. They are written as JSON
-// with the figures of the resource, and say there which rule theirs is, of which kind.
+// with the figures of the resource, and name there the rule they belong to, and its kind.
 type ResourceDetails interface {
 	// About is the resource's name.
 	About() string
-	// Mark is what stands beside the calls of the resource where they are shown as text,
+	// Mark is what is shown beside the calls of the resource in text,
 	// "" for nothing. Of several, only the one with the highest urgency does.
 	Mark() (text string, urgency int)
 }

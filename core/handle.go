@@ -7,9 +7,9 @@ import (
 )
 
 // Handle is the name of a resource with the resource that was found for it last, so that a call
-// by it looks nothing up. It is good for every engine and forever: where the resource has left
-// the tree, or another engine is asked, it is found anew. It is safe for concurrent use, and must
-// not be copied once used.
+// by it looks nothing up. It works with every engine and never expires: where the resource has
+// left the tree, or another engine is asked, it is looked up again. It is safe for concurrent
+// use, and must not be copied once used.
 //
 // It keeps no place in the tree: an idle resource leaves as if there were no handle, and
 // comes back with the next call. What a handle still points to then is the resource

@@ -105,7 +105,7 @@ func (inv *Invocation) Runs() int64 { return max(inv.now, inv.runs) }
 func (inv *Invocation) LongLived() bool { return inv.longLived }
 
 // RT is the response time of the call that exits now, from when it asked to enter: never
-// negative, but for [Untimed].
+// negative, except for [Untimed].
 func (inv *Invocation) RT() time.Duration {
 	if inv.longLived {
 		return Untimed
@@ -159,8 +159,8 @@ func (inv *Invocation) ContextName() string {
 	return inv.context.name
 }
 
-// Waits reports whether a rule that took before has said wait, or has the call stand in
-// line, so that it will wait before it runs, and be asked again then (see [Rechecker]).
+// Waits reports whether a rule that took before has said wait, or has queued the call, so that it
+// will wait before it runs, and be asked again then (see [Rechecker]).
 func (inv *Invocation) Waits() bool { return inv.waits }
 
 // Rules are the rules of a family for the resource, as the family's Bind returned them,

@@ -41,8 +41,9 @@ func Units(n int) Option {
 // Prioritized lets the call borrow from a coming bucket, and wait until it
 // begins, where a plain QPS rule would refuse it. Where a throttle or an isolation rule has
 // calls wait in a queue, it goes before those that are not prioritized: of those that leave
-// the queue it may be every second one at most. In a throttle, they wait for up to twice as
-// long as they were told, and one distance, which may be longer than the rule's MaxWait.
+// the queue, at most every second one may be prioritized. In a throttle, the others wait for up
+// to twice as long as they were told, and one distance, which may be longer than the rule's
+// MaxWait.
 func Prioritized() Option { return Option{kind: optionPrioritized} }
 
 // Args are the arguments of the call, for rules that look at them: nil is no value, "" is
@@ -77,7 +78,7 @@ func Endpoint(addr string) Option { return Option{kind: optionEndpoint, param: p
 // what it was granted until it exits, and may fail, as any other. But it has no response
 // time: the mean and the least leave it out, as do system rules for RT, breakers by slow
 // calls and adaptive limits. Breakers by slow calls don't count it at all, and take it as
-// good where it was a probe. Its end costs a lock; it is for calls that are few.
+// good where it was a probe. Its end costs a lock, so it is meant for calls that are few.
 func LongLived() Option { return Option{kind: optionLongLived} }
 
 func (inv *Invocation) apply(opts []Option) {

@@ -75,8 +75,8 @@ func (r *recent) list() (all []Refusal) {
 
 // KeepRefusals has the engine keep the last refusals of each resource, until everybody who asked
 // for it has called release, which may be called twice. It costs a refused call some 16 ns
-// (BenchmarkBlockedAndKept in package slots), and 1.1 KB for each resource that refuses any; a call allocates nothing for it
-// but the first that a resource refuses.
+// (BenchmarkKeepRefusals in package slots), and 1.1 KB for each resource that refuses any; a
+// call allocates nothing for it, except for the first that a resource refuses.
 func (e *Engine) KeepRefusals() (release func()) {
 	e.keepers.Add(1)
 	var done shared.Bool
@@ -94,7 +94,7 @@ func (e *Engine) KeepRefusals() (release func()) {
 // one rule and caller within a second are one. None are kept unless somebody asked for that, see
 // [Engine.KeepRefusals]. It is a sample: of calls that are refused at the same instant one is noted, so a
 // Count may be less than there were, and the counters of the resource have the number. Names
-// beyond the cap of the tree have theirs together, under [node.OverflowName].
+// beyond the cap of the tree share theirs, under [node.OverflowName].
 func (e *Engine) Refusals(resource string) []Refusal {
 	if e.keepers.Load() == 0 {
 		return nil

@@ -23,24 +23,25 @@ type Ruleset struct {
 // Family is the compiled rules of one family.
 type Family interface {
 	// Match finds the expressions that match a name. held is what the family keeps for the
-	// resource of that name, which has been matched with those of the rules up to a revision
-	// and is not again. Known is Match where nothing is to be matched that is not known then,
-	// and Latest the revision that brought the latest of the expressions.
+	// resource of that name, which has been matched with the expressions of the rules up to a
+	// revision and is not matched with those again. Known is Match without matching what is not
+	// known yet, and Latest the revision that brought the latest of the expressions.
 	Match(name string, held any, revision uint64) pattern.Matched
 	Known(held any, revision uint64) pattern.Matched
 	Latest() uint64
 	// Bind returns the rules that apply to a resource, nil if there are none, and leaves
 	// what they hold there (see Table.Hold of package family). What takes over from older rules does so
-	// in [Site.BeforeUse]. Of one set it is called under the resource's lock; but an update may
-	// call that of the next one meanwhile.
+	// in [Site.BeforeUse]. Bind of one set is called under the resource's lock; but an update may
+	// call Bind of the next set meanwhile.
 	Bind(at *Site) Checker
-	// Names says what the rules that are enforced name. It has a node outside the caps for as
-	// long.
+	// Names says what the enforced rules name, which has a node outside the caps for as long as
+	// they do.
 	Names(*Names)
 	// Needs tells which meters on the nodes of a resource the rules count with, given what
 	// they hold there and up to which revision its name has been matched; and if it is pending
-	// (see Table.Pending of package family), what those might that come to apply when its name is
-	// matched. Looks tells the same of resources that the rules only look at.
+	// (see Table.Pending of package family), which meters those rules might count with that come
+	// to apply when its name is matched. Looks tells the same of resources that the rules only
+	// look at.
 	Needs(held any, known uint64, need func(Need))
 	Looks(need func(resource string, n Need))
 	// Choices say of each rule that is about a name whether it applies there, and why: at the

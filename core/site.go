@@ -21,15 +21,15 @@ type Site struct {
 	Pending bool            // the name has not been matched yet: that is for a call to do
 	Asked   bool            // a call has come to the resource
 	// Looks says that nobody will be judged by what is built: somebody wants to know what the rules
-	// would have at the resource, which stands alone. It is forgotten then, nothing that
-	// BeforeUse was told is called, and nothing of other resources must be touched.
+	// would have at the resource, which stands alone. It is forgotten afterwards: nothing that
+	// BeforeUse was told is called, and nothing of other resources may be touched.
 	Looks bool
 
 	built map[any]any // controllers, by those that they were built from; nil if nobody asks
 	last  []func(now int64)
 }
 
-// NewSite is a resource, which need not be one of the engine's, as rules come to it that
+// NewSite returns the site of a resource, which need not be one of the engine's, for rules that
 // apply by its name. It is for a family that has a place of its own.
 func NewSite(r *Resource, now int64) *Site { return &Site{Resource: r, Now: now, Name: r.Name()} }
 
@@ -45,7 +45,7 @@ func (at *Site) HandOver(now int64) {
 	}
 }
 
-// Settled reports whether the rules are found that go for the resource by its own name.
+// Settled reports whether the rules that apply to the resource by its own name have been found.
 func (at *Site) Settled() bool { return !at.Pending && at.Name == at.Resource.Name() }
 
 // Successor is what the update that is under way has built before from a controller, nil if

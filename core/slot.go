@@ -21,7 +21,7 @@ type Preparer interface {
 // refusal by a later slot gives that back. Ask is the early look: it takes nothing, and a refusal
 // here spares the call, and everybody else, what others would have taken for it. It may say how
 // long the call would wait; one that can't wait for so long is refused then. No Checker may rely
-// on having been asked: a call may come to Take at once.
+// on having been asked: a call may come to Take directly.
 //
 // A Checker may have more methods:
 //

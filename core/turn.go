@@ -13,13 +13,13 @@ import (
 // the rule says wait, for at least as long. If not, it runs when it may, and has its turn
 // then.
 //
-// A call that will not leave, and finds the queue settled, has its turn for good, though that is
+// A call that will not leave, and finds the queue settled, keeps its turn, although that is still
 // to come, unless a prioritized call has ever asked for a turn at the resource. One that may
 // leave, be overtaken or move up is in the queue until then.
 //
-// One that is prioritized overtakes. Where its own turn is not awaited, because the rule only
-// watches, it does so only among its like: calls that wait since the rule was enforced are not
-// pushed back by a call that doesn't wait.
+// A prioritized call overtakes others. Where its own turn is not awaited, because the rule only
+// watches, it overtakes only calls like itself: calls that wait since the rule was enforced are
+// not pushed back by a call that doesn't wait.
 func (inv *Invocation) TakeTurn(q *stat.Turns, cost stat.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
 	if overtakes := &inv.resource.overtakes; inv.prioritized && !overtakes.Load() {
 		overtakes.Store(true)

@@ -18,7 +18,7 @@ import (
 //
 // The first admits a hundred requests a second to all that belongs to the group, the second
 // five to each client. A rule without Param is a flow rule of the resource, one with it a
-// hotspot rule; what a field means is written there.
+// hotspot rule; what a field means is described there.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its predecessor when
 	// rules are reloaded. Made from the fields if empty. No flow or hotspot rule may have it too.

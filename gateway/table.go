@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 )
 
-// Table is the groups and rules of one revision as adapters go by them. It doesn't change, and is
-// safe for concurrent use. A nil one has no groups and asks for no values.
+// Table holds the groups and rules of one revision in the form that adapters use. It doesn't
+// change, and is safe for concurrent use. A nil one has no groups and asks for no values.
 type Table struct {
 	names  []string         // of the groups
 	exact  map[string][]int // groups, by path
@@ -30,7 +30,7 @@ type expression struct {
 	group int
 }
 
-// Value is something that calls of a resource are to carry.
+// Value is something that calls of a resource must carry.
 type Value struct {
 	Attachment string // the name under which it is attached, see api.Param
 	Param      Param
@@ -41,8 +41,8 @@ type Value struct {
 	regex *pattern.Expression
 }
 
-// NewTable compiles groups and rules, which must be normalized. A rule about a group that there
-// isn't is an error.
+// NewTable compiles groups and rules, which must be normalized. A rule about a group that doesn't
+// exist is an error.
 func NewTable(groups []Group, rules []Rule) (*Table, error) {
 	t := &Table{exact: make(map[string][]int), values: make(map[string][]Value)}
 	size := 0
@@ -112,9 +112,10 @@ func (t *Table) addValue(r Rule, size *int) error {
 	return nil
 }
 
-// Groups are those that a path belongs to, in the order in which they were declared. The path is
-// that of the URL, decoded; it is cleaned before, so that "//" and ".." lead nobody around a
-// limit. A path of more than [pattern.MaxName] bytes belongs to every group that has an expression.
+// Groups returns the groups that a path belongs to, in the order in which they were declared. The
+// path is that of the URL, decoded; it is cleaned first, so that "//" and ".." lead nobody
+// around a limit. A path of more than [pattern.MaxName] bytes belongs to every group that has an
+// expression.
 func (t *Table) Groups(requested string) (names []string) {
 	if t == nil || len(t.names) == 0 {
 		return nil
@@ -142,7 +143,7 @@ func (t *Table) Groups(requested string) (names []string) {
 	return names
 }
 
-// Values are what the calls of a resource are to carry. The slice must not be changed.
+// Values returns what the calls of a resource must carry. The caller must not change the slice.
 func (t *Table) Values(resource string) []Value {
 	if t == nil {
 		return nil
@@ -150,8 +151,8 @@ func (t *Table) Values(resource string) []Value {
 	return t.values[resource]
 }
 
-// Takes reports whether a rule looks at a value. It looks at none that is empty, and at long ones by
-// what their beginnings are.
+// Takes reports whether a rule looks at a value. It never looks at an empty value, and goes by
+// the beginning of a long one.
 func (v *Value) Takes(value string) bool {
 	switch {
 	case value == "":
@@ -170,7 +171,7 @@ func (v *Value) Takes(value string) bool {
 	return value == v.value
 }
 
-// Compiled are the flow and hotspot rules that normalized rules become.
+// Compiled returns the flow and hotspot rules that normalized rules become.
 func Compiled(rules []Rule) (flows []flow.Rule, hotspots []hotspot.Rule) {
 	for _, r := range rules {
 		if r.Param == None {
@@ -182,7 +183,7 @@ func Compiled(rules []Rule) (flows []flow.Rule, hotspots []hotspot.Rule) {
 	return flows, hotspots
 }
 
-// Of is the table of the rules that are in force in an engine, nil if they have none.
+// Of returns the table of the rules that are in force in an engine, nil if they have none.
 func Of(e *core.Engine) *Table {
 	t, _ := e.Rules().Attached().(*Table)
 	return t

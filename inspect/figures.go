@@ -26,7 +26,7 @@ type Figures struct {
 
 	// History is the last 60 seconds, whole or begun, by the clock and oldest
 	// first, without those in which nothing was counted. Minute is their sum, and
-	// LastSecond the one that was over last.
+	// LastSecond the one that ended last.
 	History    []stat.Bucket[stat.Counts]
 	Minute     stat.Counts
 	LastSecond stat.Counts
@@ -51,7 +51,7 @@ func (f *Figures) Rates() stat.Rates {
 	return f.Second.Per(f.Interval)
 }
 
-// TotalRate is the units that asked per second of the second window, admitted or
+// TotalRate is the units asked for per second of the second window, admitted or
 // refused.
 func (f *Figures) TotalRate() float64 {
 	r := f.Rates()

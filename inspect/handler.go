@@ -25,8 +25,8 @@ const index = `penstock, read-only
 // HTTP: GET and HEAD only, and nothing is ever changed. The path / lists what there
 // is. Mount it below a prefix with [http.StripPrefix].
 //
-// It knows no users. Names of resources and callers, traffic and rules are for
-// whoever reaches it to see, so the caller decides which clients do: listen on a loopback
+// It knows no users. Whoever reaches it can see names of resources and callers, traffic and
+// rules, so the caller must decide which clients can reach it: listen on a loopback
 // address, or put authentication in front. A browser can be tricked into asking a
 // loopback address under another site's name, so put an allow-list of Host headers
 // in front as well where browsers run.
@@ -34,8 +34,8 @@ const index = `penstock, read-only
 // Readers that come at the same time share one copy of the nodes, which is rendered as
 // they read it. At most 256 readers are served at once, and at most 32 MiB of copies
 // kept for slow ones, of all paths together; a reader beyond gets 503 with Retry-After.
-// One that doesn't take 64 KiB a second is cut off after ten seconds. Where the server's
-// WriteTimeout is shorter, that holds.
+// One that doesn't take 64 KiB a second is cut off after ten seconds. If the server's
+// WriteTimeout is shorter, that applies instead.
 func Handler(e *core.Engine, set func() rules.Set) http.Handler {
 	h := newHandler(e, set)
 	mux := http.NewServeMux()

@@ -25,7 +25,7 @@ import (
 //	           rules of its kind tell, see type Figures of the kind's package
 //
 // Nodes are as [Node.MarshalJSON] says. Keys are never renamed or removed, but
-// others may come. Every number is finite.
+// others may be added. Every number is finite.
 func (t Tree) MarshalJSON() ([]byte, error) {
 	return marshal(func(j *jsonWriter) { j.tree(t.view()) })
 }
@@ -55,8 +55,8 @@ func (t Tree) MarshalJSON() ([]byte, error) {
 //
 // Counts are units: pass, block, total, complete, exception and occupied; calls:
 // entered and exited; and rtMs, the response times of the calls that exited added
-// up, with minRtMs, the least of them, absent if none did. A name that is not
-// UTF-8 has U+FFFD where it isn't. The history of the last minute is left out, for
+// up, with minRtMs, the least of them, absent if none did. In a name that is not valid UTF-8,
+// U+FFFD replaces what is invalid. The history of the last minute is left out, for
 // it would be most of the text.
 func (n Node) MarshalJSON() ([]byte, error) {
 	return marshal(func(j *jsonWriter) { j.nodes(n.visits) })

@@ -11,7 +11,7 @@ import (
 )
 
 // WriteSentinel writes the tree as alibaba/Sentinel's tree command does, for its
-// tools and for eyes that are used to it:
+// tools and for people who are used to it:
 //
 //	EntranceNode: machine-root(t:1 pq:2.0 bq:0.0 tq:2.0 rt:3.5 prq:1.0 1mp:2 1mb:0 1mt:2)
 //	-EntranceNode: http(t:1 pq:2.0 bq:0.0 tq:2.0 rt:3.5 prq:1.0 1mp:2 1mb:0 1mt:2)

@@ -25,9 +25,9 @@ const (
 // minute, and the calls in flight. Units are counts and no rates, so none is extrapolated;
 // from 100,000 on they are rounded, as in 123k.
 //
-// Beside a call stand the percentiles of its resource's response times in the last minute, in all
+// Beside a call are the percentiles of its resource's response times in the last minute, in all
 // contexts, where core.Config.Percentiles is on, and the most urgent of what rules tell of it. Below
-// the tree stands what may need attention: calls that wait, slots that panicked, caps that
+// the tree is what may need attention: calls that wait, slots that panicked, caps that
 // were reached, which rules refused most, what rules in shadow mode would have refused, and
 // what else rules tell. It returns the first error of w.
 func (t Tree) WriteText(w io.Writer) error { return t.view().writeText(w) }

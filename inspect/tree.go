@@ -15,7 +15,7 @@ import (
 // Tree is a copy of everything that an engine counts. Nothing in it changes any
 // more, so goroutines may share one as long as none writes to it.
 type Tree struct {
-	// At is the reading of the engine's clock that all figures are as of.
+	// At is the time of all figures, by the engine's clock.
 	At time.Time
 	// Root is above the entrances, each with the calls that came in there.
 	Root Node
@@ -51,7 +51,7 @@ type Node struct {
 	Figures
 
 	// Children are sorted by name: below the root the entrances, below an entrance
-	// and a call the calls nested there. Calls below the 100th level stand beside
+	// and a call the calls nested there. Calls below the 100th level are beside
 	// their caller instead of below it.
 	Children []Node
 	// Origins are the callers of a resource, sorted by name.
@@ -123,7 +123,7 @@ func (t Tree) Entrance(context string) (*Node, bool) {
 	return find(t.Root.Children, cmp.Or(context, node.DefaultContext))
 }
 
-// Call returns the node of a resource in a context, however deep it stands; "" is
+// Call returns the node of a resource in a context, however deep it is; "" is
 // the default context.
 func (t Tree) Call(context, resource string) (*Node, bool) {
 	entrance, ok := t.Entrance(context)

@@ -26,8 +26,8 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
-// Take decides about the endpoint by every rule, and returns the first refusal. About a
-// call that will wait it is decided when the wait is over.
+// Take decides about the endpoint by every rule, and returns the first refusal. A call that will
+// wait is decided about when the wait is over.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	if inv.Waits() {
 		return core.Verdict{}

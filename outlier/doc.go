@@ -1,9 +1,9 @@
 // Package outlier stops calling endpoints that do not work, while others that serve the same
-// resource do. The code says whom a call goes to (api.Endpoint). Each endpoint has a breaker, as
-// package breaker describes it. One whose breaker trips is ejected: calls to it are refused, so
-// that a load balancer picks another. When its recovery time is over it gets probes, and by what
-// becomes of them it is back in service or stays out. A call of which nobody says whom it goes to
-// is not judged.
+// resource do. The code says which endpoint a call goes to (api.Endpoint). Each endpoint has a
+// breaker, as package breaker describes it. One whose breaker trips is ejected: calls to it are
+// refused, so that a load balancer picks another. When its recovery time is over it gets probes,
+// and their outcome decides whether it returns to service or stays out. A call whose endpoint
+// nobody names is not judged.
 //
 //	              trips, and the share allows it
 //	in service ------------------------------------> ejected: open, half-open
@@ -14,7 +14,7 @@
 // # The share
 //
 // At most a share of the endpoints that were chosen lately is ejected, and never all: if
-// everything fails, it is not for want of a better endpoint. An endpoint that fails while
-// the share is used up stays in service until there is room. What an endpoint did is
-// counted on meanwhile.
+// everything fails, choosing another endpoint would not help. An endpoint that fails while
+// the share is used up stays in service until there is room. Its calls are still counted
+// meanwhile.
 package outlier

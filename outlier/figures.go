@@ -17,12 +17,12 @@ type Figures struct {
 	Endpoints int                   `json:"endpoints"` // that the rule knows at the moment
 	NotJudged int64                 `json:"notJudged"` // calls to endpoints that found no place among those
 	States    map[breaker.State]int `json:"states"`    // how many of the ejected endpoints are in each
-	// Ejected are sorted by resource and endpoint, a hundred of each resource at most. As
-	// JSON they are with their resources.
+	// Ejected are sorted by resource and endpoint, a hundred of each resource at most. In JSON
+	// they appear with their resources.
 	Ejected []EndpointStatus `json:"-"`
 }
 
-// EndpointStatus is what the breaker of an endpoint does at the moment.
+// EndpointStatus is the state of an endpoint's breaker at the moment.
 type EndpointStatus struct {
 	Endpoint string `json:"endpoint"`
 	breaker.Status
@@ -32,7 +32,7 @@ type EndpointStatus struct {
 const maxShown = 100
 
 // Figures says what each rule has done, over all resources: how many endpoints it knows,
-// to how many calls it had no place for theirs, and which are ejected.
+// how many calls went to endpoints that it had no place for, and which endpoints are ejected.
 func (t *Table) Figures() []core.RuleFigures {
 	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
 		if r.Mode == spec.Off || len(controllers) == 0 {
@@ -96,5 +96,5 @@ func (f Figures) Resources() []core.ResourceDetails {
 	return list
 }
 
-// Mark is none: calls to other endpoints go on.
+// Mark returns none: calls to other endpoints go on.
 func (s *EndpointStatus) Mark() (text string, urgency int) { return "", 0 }

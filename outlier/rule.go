@@ -14,9 +14,9 @@ import (
 //
 //	outlier.Rule{Resource: "payments", Threshold: 0.5}
 //
-// ejects an endpoint of whose calls half fail within ten seconds, if there were five, and up
-// to half of the endpoints at once. Two rules that are equal are the same rule; a rule
-// that differs from an older one with the same ID takes over its state.
+// ejects an endpoint when half of its calls within ten seconds fail, if there were at least five,
+// and at most half of the endpoints at the same time. Two rules that are equal are the same rule;
+// a rule that differs from an older one with the same ID takes over its state.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
 	// predecessor when rules are reloaded. Made from the fields if empty.

@@ -32,7 +32,7 @@ type Table struct {
 }
 
 // Compile makes outlier rules part of the next revision of an engine's rules. Rules
-// that did not change go on as they are, those that did take over the endpoints of the
+// that did not change carry on as they are; changed ones take over the endpoints of the
 // rule with the same ID.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	maker := family.Maker[Rule, controller]{
@@ -71,7 +71,7 @@ func siteOf(at *core.Site) *site {
 	return s
 }
 
-// Ejected lists the endpoints of a resource that calls are refused to at the moment,
+// Ejected lists the endpoints of a resource to which calls are refused at the moment,
 // sorted. Beyond the cap on resources, all names share their endpoints.
 func (t *Table) Ejected(resource string, now int64) []string {
 	r, ok := t.Engine.FindResource(resource)

@@ -13,7 +13,7 @@ import (
 //
 //	cluster: {redis: "rediss://cache.internal:6379/0", namespace: shop, members: 12}
 //
-// and of all sources one at most.
+// and at most one of all sources may say it.
 type Cluster struct {
 	// Redis is the URL of the store. Its scheme names what opens it, see api.Config.Stores. A password
 	// is a variable of the environment, as in rediss://app:$REDIS_PASSWORD@cache.internal:6379/0.

@@ -68,7 +68,7 @@ func (s said) rule(family string, i int) (at place, path string) {
 	return place{}, fmt.Sprintf("%s[%d]", family, i)
 }
 
-// Override tells of a rule that is not in force since a later source has one with its ID, see
+// Override tells of a rule that is not in force because a later source has one with its ID, see
 // [Loader.LaterWins].
 type Override struct {
 	Family string // its key in the file, as in "flow"

@@ -216,8 +216,8 @@ func valueOf(mapping *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// A Warning is about what a rule of Sentinel's says and a rule of ours can't, or what it means
-// otherwise here. Name is that of a row in docs/sentinel.md, as in "never-opens".
+// A Warning is about something that a rule of Sentinel's says and ours can't say, or that means
+// something else here. Name is that of a row in docs/sentinel.md, as in "never-opens".
 type Warning struct {
 	Name string
 	FileError

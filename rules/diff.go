@@ -33,8 +33,8 @@ type FieldChange struct {
 }
 
 // Diff returns what turns old into new. Rules are matched by family and ID; an
-// ID that isn't given is made from the fields, and from the second rule that
-// would get the same on it ends in "#2", "#3" and so on, in the order of the
+// ID that isn't given is made from the fields, and where several rules would get the same one,
+// those after the first have "#2", "#3" and so on at its end, in the order of the
 // set. Equal means equal with every default written out. The order of rules
 // isn't compared.
 //
@@ -80,8 +80,8 @@ func (c Change) Lines() []string {
 const maxColumns = 80 // of a text
 
 // Text returns the change for people to read: the numbers, and the rules as [Change.Lines] has them.
-// Nothing is wider than 80 columns. Where a changed rule would be, its fields have lines of
-// their own, and so has the new value where a field would be:
+// Nothing is wider than 80 columns. Where a changed rule would be wider, its fields have lines of
+// their own, and where a field would be, its new value has one:
 //
 //	+0 ~2 -0
 //	~ flow orders: threshold 100 -> 200

@@ -38,7 +38,7 @@
 // Files of alibaba/Sentinel and of sentinel-golang are read as well, and told from native ones
 // by their keys; see [Dialect] and [ParseWith].
 //
-// Editors know the keys, their types and their ranges by [Schema].
+// Editors learn the keys, their types and their ranges from [Schema].
 //
 // Importing the package starts nothing.
 package rules

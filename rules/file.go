@@ -28,7 +28,8 @@ const betweenLooks = time.Second
 // Name returns the path.
 func (f File) Name() string { return f.Path }
 
-// Next reads the file as [Load] does, at once, and a second later if it has the revision after.
+// Next reads the file as [Load] does, immediately, and again a second later if it has the
+// revision after.
 func (f File) Next(ctx context.Context, after string) (Document, error) {
 	doc, _, err := f.read()
 	if err == nil && doc.Revision == after {
@@ -46,10 +47,10 @@ func (f File) Next(ctx context.Context, after string) (Document, error) {
 	return doc, nil
 }
 
-// Write implements [Writer]: it writes another file in the same directory and gives that the
-// name, so that readers see the old content or the new one. Mode, group and, where the process
+// Write implements [Writer]: it writes another file in the same directory and renames it, so that
+// readers see the old content or the new one. Mode, group and, where the process
 // may, owner are those of the old file; a new one has mode 0644 less the umask. A symbolic link
-// is refused, since it would be replaced and not what it leads to; name that instead.
+// is refused, since the link would be replaced rather than its target; name the target instead.
 //
 // It waits for other writers until ctx ends.
 func (f File) Write(ctx context.Context, data []byte, after string) (revision string, err error) {

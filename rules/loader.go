@@ -13,24 +13,24 @@ import (
 
 // Loader combines what several sources say into one Set, and puts that in force by one swap. A
 // source is a file, a directory of files, or rules that code loads. Each has a name, and its
-// place is that in which it was declared. A Guard of package api has a Loader; to take one by
-// itself is for those who put rules in force in their own way. Make it with [NewLoader]. Its
+// place is that in which it was declared. A Guard of package api has a Loader; one by itself is
+// for programs that put rules in force in their own way. Make it with [NewLoader]. Its
 // methods are safe for concurrent use.
 //
 // What holds, whatever is loaded at the same time:
 //
-//   - What is in force is the combination of what each source had good last, the last swap of all
+//   - What is in force combines the last good rules of each source, the last swap of all
 //     the sources included. A source that is missing or wrong, or conflicts with the others,
 //     keeps what it had, and the others go on.
 //   - Rules of a source that could not come into force, because of such a conflict, are tried
 //     again whenever another source changes: the mistake may be fixed in either.
 //   - A source whose context has ended says nothing more, from that instant on. What it said last
-//     stays in force until the next swap, which is without it.
+//     stays in force until the next swap, which leaves it out.
 //   - What is reported as loaded is in force.
 //
 // This is why: loads run one after the other, under the lock `loading`, and each looks under it
 // whether the context of its source has ended. So code that ends a source and then loads comes
-// after it: what the source still finds meets the end. It does not wait until the source has
+// after it: what the source still finds comes too late. It does not wait until the source has
 // noticed its end, since a listener may end the source that tells it. A load works out what each
 // source is to say, has the combination applied, and only if that succeeds is anything written
 // down; the outcome is told after, outside the lock. So a listener may load, declare sources and
@@ -66,7 +66,7 @@ func NewLoader(apply func(Set) error, log *slog.Logger) *Loader {
 	return &Loader{apply: apply, log: log}
 }
 
-// SourceError says that a source was not declared since there is one of its name already.
+// SourceError says that a source was not declared because there is already one of its name.
 type SourceError struct {
 	Source string // its name
 }
@@ -338,9 +338,10 @@ func (l *Loader) known(name string, h hash, or func() *content) *content {
 // codeName is what rules are told by that come from code.
 const codeName = "code"
 
-// Load makes a Set what code says, in the place of what it said before, or nothing if it can't be
-// put in force with what the other sources say. All that code loads is one source, called
-// "code", whose place among the others is that of its first load; an empty Set is none.
+// Load makes a Set the rules that code says, in the place of those it said before, and changes
+// nothing if it can't be put in force with the rules of the other sources. All that code loads is
+// one source, called "code", whose place among the others is that of its first load; an empty Set
+// is none.
 func (l *Loader) Load(set Set) error {
 	if !set.says() {
 		return l.loadCode(codeName, false, nil)
@@ -349,8 +350,8 @@ func (l *Loader) Load(set Set) error {
 }
 
 // LoadFile is Load with the rules of a file, whose path is then the name of the source. A watch
-// of that file takes its place; while there is one, which has something else in force, LoadFile
-// is a [*SourceError].
+// of that file takes its place; while there is one that has something else in force, LoadFile
+// returns a [*SourceError].
 func (l *Loader) LoadFile(path string) (Parsed, error) {
 	data, _, err := readFile(path, MaxFileSize)
 	if err != nil {
@@ -363,10 +364,10 @@ func (l *Loader) LoadFile(path string) (Parsed, error) {
 	return parsed, l.loadCode(path, true, &content{parsed: parsed, places: at, hash: hashOf(data)})
 }
 
-// Edit is Load with what edit makes of the rules that code says, those of a file that was loaded
-// once included. An error of edit is returned as it is, and nothing has changed then. No source
-// loads anything while edit runs; so it can look at what is in force, and must not load, or declare
-// a source, itself. The Set that it gets is its own.
+// Edit is Load with what edit makes of the rules that code has loaded, including those of a file
+// that was loaded once. An error of edit is returned as it is, and nothing has changed then. No
+// source loads anything while edit runs; so it can look at what is in force, and must not load,
+// or declare a source, itself. The Set that it gets is its own.
 func (l *Loader) Edit(edit func(Set) (Set, error)) error {
 	reports, err := l.editCode(edit)
 	l.tell(reports)
@@ -463,9 +464,9 @@ func (l *Loader) watchedOtherwise(name string, c *content) bool {
 	})
 }
 
-// LaterWins declares that from the next load on two sources may have rules with one ID: that of
-// the later source is in force, in its place, and the other is not. Each such rule is told in
-// [Reload].Overrides, [Status].Overrides and the log. Without it, an ID in two sources is an
+// LaterWins declares that from the next load on two sources may have rules with one ID: the rule
+// of the later source is in force, in its place, and the other is not. Each such rule is reported
+// in [Reload].Overrides, [Status].Overrides and the log. Without it, an ID in two sources is an
 // error that names both.
 func (l *Loader) LaterWins() {
 	l.mu.Lock()
@@ -474,16 +475,17 @@ func (l *Loader) LaterWins() {
 }
 
 // OnReload has f told of every outcome of the sources that are declared from now on, that of
-// their first load included. There is one listener: the latest. nil, as in the beginning, is
-// none. Each source tells one outcome at a time, and several sources may tell at once.
+// their first load included. There is one listener: the latest. nil, the initial value, is none.
+// Each source tells one outcome at a time, and several sources may tell theirs at the same time.
 func (l *Loader) OnReload(f func(Reload)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listener = f
 }
 
-// OnLoaded has f look at what each source holds that comes into force from now on, before
-// listeners are told. nil, as in the beginning, is nobody. It may be called by several at once.
+// OnLoaded has f look at the rules of each source that come into force from now on, before
+// listeners are told. nil, the initial value, is nobody. f may be called by several goroutines at
+// the same time.
 func (l *Loader) OnLoaded(f func(Parsed)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -491,7 +493,7 @@ func (l *Loader) OnLoaded(f func(Parsed)) {
 }
 
 // Close ends all sources but code. When it returns, nothing of them runs, and nobody is told
-// anything any more; so a listener that calls it waits for itself without end. The rules stay in
+// anything any more; so a listener that calls it waits for itself forever. The rules stay in
 // force, and code may load others. Closing twice is fine.
 func (l *Loader) Close() {
 	l.mu.Lock()

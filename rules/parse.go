@@ -67,8 +67,8 @@ type Parsed struct {
 
 // Place returns where the file has a field of the rule in place i of a family, by their keys in
 // native files. Its Path is as the file calls the field, and its Problem is empty. Where the file
-// doesn't have the field, or field is "", it is where the rule is. A rule that isn't of the file
-// is nowhere: there, only Path is set.
+// doesn't have the field, or field is "", it is where the rule is. For a rule that isn't in the
+// file, only Path is set.
 func (p Parsed) Place(family string, i int, field string) FileError {
 	all := p.places[family]
 	if i < 0 || i >= len(all) {
@@ -91,12 +91,12 @@ func (p Parsed) Warn(log *slog.Logger) {
 }
 
 // ParseWith is [Parse] with options. A file of Sentinel's rules is translated: what its
-// rules leave to Sentinel's defaults, ours say. What they say that can't be said here is an
+// rules leave to Sentinel's defaults is written out in ours. What can't be said here is an
 // error or a warning, unless Sentinel doesn't read it in that place either. On error, Parsed is
 // zero.
 //
 // Without [ParseOptions].Dialect, and without a key `dialect` at the top of the file, its other
-// keys tell the dialect. One with keys that belong to different ones is refused, and so is one
+// keys tell the dialect. A file with keys of different dialects is refused, and so is one
 // that may be of either Sentinel. A list without a name around it is never native.
 func ParseWith(name string, data []byte, opts ParseOptions) (Parsed, error) {
 	p, _, err := parse(name, data, opts)

@@ -25,15 +25,15 @@ type Reload struct {
 	Pinned bool
 	// Left tells that the file has left its directory, and its rules are not in force any more.
 	Left bool
-	// Overrides are the rules of this source that others have the better of, and those of
-	// others of which it has; see [Loader.LaterWins].
+	// Overrides are the rules of this source that those of others replace, and the rules of
+	// others that its own replace; see [Loader.LaterWins].
 	Overrides []Override
 	// Warnings are about rules of Sentinel's, see [ParseWith]. They are logged, too.
 	Warnings []Warning
 	Err      error // of reading, of parsing, of going with the other sources, or of applying
 }
 
-// Status is how a source stands, or all of them together.
+// Status is the state of a source, or of all of them together.
 type Status struct {
 	Source      string    // its name; of all together the names, with commas
 	Watching    bool      // it has not ended; of all, some have not
@@ -57,8 +57,9 @@ type Status struct {
 	Sources []Status // each one, in their order
 }
 
-// Status returns how the sources stand, and each of them in Sources: those that are declared and
-// whose first load succeeded, and those that have ended and whose rules are still in force.
+// Status returns the state of the sources, and that of each of them in Sources: those that are
+// declared and whose first load succeeded, and those that have ended and whose rules are still in
+// force.
 func (l *Loader) Status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -60,7 +60,7 @@ func (k *kept) stamp() {
 	}
 }
 
-// Revisions are the last [MaxRevisions] of them, the newest last: that is the one in force.
+// Revisions returns the last [MaxRevisions] revisions, the newest last: that is the one in force.
 func (l *Loader) Revisions() []Revision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,9 +76,9 @@ func (l *Loader) Revisions() []Revision {
 //
 // Each source that said something else then is pinned to that: it stays in force until the
 // source has news, which is when its content changes, a file that leaves its directory
-// included. A look that finds a file as it was changes nothing, and neither does an error. The
-// news of one source end the pin of no other. A source that had no rules then, has none until
-// its news. One that is gone by now has again those it had, until a source of its name has news
+// included. A look that finds a file as it was changes nothing, and neither does an error. News
+// of one source doesn't end the pin of another. A source that had no rules then has none until it
+// has news. One that is gone by now gets back those it had, until a source of its name has news
 // or a Rollback to a revision without it.
 //
 // Rolling back to the newest revision does nothing; rolling back to one before an earlier

@@ -16,8 +16,9 @@ var schema []byte
 //	# yaml-language-server: $schema=https://raw.githubusercontent.com/penstock-go/penstock/main/docs/rules.schema.json
 const SchemaURL = "https://raw.githubusercontent.com/penstock-go/penstock/main/docs/rules.schema.json"
 
-// Schema returns the JSON Schema (draft 7) of native rule files, for editors and other tools. What
-// it refuses [Parse] refuses too. What a schema can't say it lets through: that a duration is too
-// long, that buckets don't divide an interval, that an expression is none, that an id is there
-// twice, and ways to write a value that are none of JSON's. The slice is the caller's own.
+// Schema returns the JSON Schema (draft 7) of native rule files, for editors and other tools.
+// Whatever it refuses, [Parse] refuses too. It lets through what a schema can't say: that a
+// duration is too long, that buckets don't divide an interval, that an expression is invalid,
+// that an id occurs twice, and ways to write a value that JSON doesn't have. The slice is the
+// caller's own.
 func Schema() []byte { return slices.Clone(schema) }

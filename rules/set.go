@@ -140,7 +140,8 @@ func (s Set) Clone() Set {
 	return s
 }
 
-// Len returns the number of rules of all families, and of groups. What is no list, as Cluster, is
+// Len returns the number of rules of all families, and of groups. What is not a list, such as
+// Cluster, is
 // not counted.
 func (s Set) Len() int {
 	n := 0

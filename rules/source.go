@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// A Source is a place that a rule file is kept in, other than the file system: what
+// A Source is a place where a rule file is kept, other than the file system: what
 // [Loader.WatchSource] watches.
 //
 // Its methods may be called from several goroutines. Neither its name nor its errors may
@@ -21,8 +21,8 @@ type Source interface {
 	// Name says in logs, errors and cache files which source this is. It is always the
 	// same. Where it ends in .json the document must be JSON.
 	Name() string
-	// Next returns the document as soon as its revision is another than after. With "" it
-	// returns the document at once. Otherwise it blocks until then, until ctx ends, or for a
+	// Next returns the document as soon as its revision differs from after. With "" it returns
+	// the document immediately. Otherwise it blocks until then, until ctx ends, or for a
 	// time of its own choosing; the last is [ErrUnchanged]. The error is [ErrNotFound] if
 	// there is no such document. An empty document is one like any other, which the
 	// caller has to judge. When ctx ends, so must Next.
@@ -31,9 +31,9 @@ type Source interface {
 
 // A Writer is a [Source] whose document can be replaced.
 type Writer interface {
-	// Write replaces the document by data if its revision is after; "" is that there is none
+	// Write replaces the document with data if its revision is after; "" means that there is none
 	// yet. Otherwise the error is [ErrConflict]: somebody else has written meanwhile, so
-	// read what that was, and decide anew. Data that [Parse] refuses is an error, and
+	// read what that was, and decide again. Data that [Parse] refuses is an error, and
 	// never written. On any other error the document may have been written all the same.
 	//
 	// The result is the revision of what was written, or "" where the store doesn't tell.
@@ -53,7 +53,7 @@ type Document struct {
 var (
 	// ErrUnchanged is returned by Next if the document still has the revision that it was given.
 	ErrUnchanged = errors.New("unchanged")
-	// ErrNotFound is that there is no document. It doesn't mean that there are no rules.
+	// ErrNotFound says that there is no document, which doesn't mean that there are no rules.
 	ErrNotFound = errors.New("there is no such document")
 	// ErrConflict is returned by Write if the document isn't the one that was to be replaced.
 	ErrConflict = errors.New("the document has changed since it was read")

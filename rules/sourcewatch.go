@@ -65,16 +65,16 @@ type sourceWatch struct {
 // refuses to answer, and while its document is missing, empty, wrong or refused, its last good
 // rules stay: only `flow: []`, or another empty list, removes all. Each such reason is told
 // once until rules are loaded again. How old the rules are is shown, as Confirmed in [Status],
-// and nothing goes by it.
+// and no decision depends on it.
 //
 // After a failure the source is asked again within 100 ms, then 200 ms and so on up to 30 s, at
-// random times, so that many programs don't return at the same one. It starts anew after a
+// random times, so that many programs don't return at the same time. It starts over after a
 // minute without failures. Every 5 minutes the document is read whatever its revision
-// is. Answers that come sooner are asked for once a second.
+// is. However soon answers come, they are asked for once a second at most.
 //
 // The first load gives the source 5 s to answer. A document that is missing or wrong
-// is an answer. If that fails, the rules are those of the Cache file, which is told
-// with their age; without any, WatchSource returns the error and leaves nothing running,
+// is an answer. If that fails, the rules are those of the Cache file, and their age is reported;
+// without any, WatchSource returns the error and leaves nothing running,
 // unless StartEmpty says otherwise.
 //
 // A panic of the source is a failure like any other.

@@ -34,7 +34,7 @@ type Watcher struct {
 // leaves nothing running.
 //
 // The directory is watched, not the file, and so is every directory in which a symbolic link on
-// the way to the file stands. So all of these are seen: writing in place, renaming a new file
+// the way to the file lies. So all of these are seen: writing in place, renaming a new file
 // over the old one, deleting and re-creating it or its directory, and the swapped links of a
 // Kubernetes volume. After a change the file must not change for 50 ms (or a second must have
 // passed) and must read the same twice before it is believed: a file that is half written is read
@@ -43,7 +43,7 @@ type Watcher struct {
 // the system sends none at all, every 5 s.
 //
 // In a bubble of testing/synctest on Linux it doesn't return, since the time there stands still
-// as long as anything waits for the system: take [Load] in such tests.
+// as long as anything waits for the system: use [Load] in such tests.
 //
 // While the file is missing, empty, wrong or refused by apply, the last good
 // rules stay. Each outcome is told once: content that failed isn't tried again
@@ -69,7 +69,7 @@ func watch(ctx context.Context, path string, apply func(Set) error, cfg WatchCon
 // twice is fine.
 func (w *Watcher) Close() { w.loader.Close() }
 
-// Status returns how watching stands now.
+// Status returns the present state of the watch.
 func (w *Watcher) Status() Status { return w.loader.Status().Sources[0] }
 
 // Watch declares files, and directories of files, as sources of the rules. It loads all of them
@@ -78,9 +78,9 @@ func (w *Watcher) Status() Status { return w.loader.Status().Sources[0] }
 //
 // Of a directory, the files count whose names end in .yaml, .yml or .json, in the order of their
 // names: each is a source, called by its path. Left out are hidden files, those that begin with #
-// or ~, and directories in it. Files may come and go: one that has been gone for a second takes
-// its rules along. A directory that can't be read, that every user can write, or that has no rule
-// file is a mistake like any other: what its files had good last stays.
+// or ~, and directories in it. Files may come and go: when one has been gone for a second, its
+// rules go too. A directory that can't be read, that every user can write, or that has no rule
+// file is a mistake like any other: the last good rules of its files stay.
 //
 // Files are watched as [Watch] says. What changes at the same time is put in force by the same
 // swap, as when a rule moves from one file to another, unless a file keeps changing.

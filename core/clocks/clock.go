@@ -63,8 +63,8 @@ func SleepCall(ctx context.Context, c Clock, d time.Duration, before func()) (re
 }
 
 // Alarm has ring called once, when d has passed on a clock. Beside clocks that can't call
-// back, by a method Alarm, the machine's timer runs: how a user's clock sleeps is made for
-// calls, and may well return at once.
+// back, by a method Alarm, the machine's timer runs: the Sleep of a user's clock is made for
+// calls, and may well return immediately.
 func Alarm(c Clock, d time.Duration, ring func()) (stop func()) {
 	if c, ok := c.(alarmClock); ok {
 		return c.Alarm(d, ring)

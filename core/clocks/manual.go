@@ -18,7 +18,7 @@ const (
 	// SleepPark holds the caller until the clock is advanced to its wake time,
 	// as a real clock would.
 	SleepPark SleepMode = iota
-	// SleepRecord returns at once and only notes what was asked for.
+	// SleepRecord returns immediately and only notes the wait.
 	SleepRecord
 	// SleepAdvance moves the clock by the wait: one caller, one thing after the
 	// other.
@@ -39,7 +39,7 @@ func (m *SleepMode) UnmarshalText(text []byte) error { return sleepModeNames.Par
 // Manual is a clock for tests: it stands still until it is told to move, so
 // that rules that act over minutes are tested in microseconds. It goes from the year 1900
 // to 2100 (UTC) and stands still at the end: a goroutine that would sleep beyond it wakes there, or
-// at once if it is there already, and no alarm rings any more. It is safe for concurrent use.
+// immediately if it is there already, and no alarm rings any more. It is safe for concurrent use.
 type Manual struct {
 	advancing sync.Mutex // one Advance at a time
 
@@ -295,7 +295,7 @@ func (c *Manual) await(ctx context.Context, s *sleeper) error {
 	return nil // also if the context ended since: the wake-up came first
 }
 
-// Slept lists every wait that was asked for, in order.
+// Slept lists every wait that was requested, in order.
 func (c *Manual) Slept() []time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

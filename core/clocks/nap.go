@@ -9,7 +9,7 @@ import (
 )
 
 // Nap is when a call that waits for turns looks whether they have come. Others may move
-// that up meanwhile, whether the call sleeps already or not yet; see package stat. It
+// that up meanwhile, whether or not the call is asleep yet; see package stat. It
 // serves one call after the other.
 //
 // Invariant, under mu: end is when the sleep ends that is on, or that is yet to come if that
@@ -23,7 +23,7 @@ type Nap struct {
 	kept  *time.Timer // for the next call, see bubbled
 }
 
-// MakeNap returns one that nobody has moved up.
+// MakeNap returns a Nap that nobody has moved up.
 func MakeNap() Nap { return Nap{end: never} }
 
 // movable is a sleep whose end can be moved up. If it is over that does nothing.
@@ -93,7 +93,8 @@ func (n *Nap) slept(until int64) int64 {
 	return min(until, n.end)
 }
 
-// Again forgets which calls have moved the nap up: what they had to tell is to be looked at next.
+// Again forgets which calls have moved the nap up: the caller looks next at what they had to
+// tell.
 func (n *Nap) Again() {
 	n.mu.Lock()
 	n.end, n.sleep = never, nil

@@ -19,8 +19,8 @@ import (
 // source. What passed between the last reading before the step and the first after it
 // is lost; nothing is gained.
 //
-// A caller reads latest first and the source then. Whatever is in latest, the source
-// had shown before; so a reading that is older is no caller who was held up: the
+// A caller reads latest first, then the source. Whatever is in latest, the source
+// had shown before; so an older reading doesn't mean that the caller was held up: the
 // source itself went back. By up to stepTolerance, that is taken for the difference
 // between two processors, and time stands still for as long: less than the shortest
 // interval that a rule can have. Readings that would differ by less than readingGrain
@@ -31,7 +31,7 @@ import (
 //
 // line changes with the offset and is odd meanwhile. A caller that finds it even and
 // the same before and after has an offset and a reading that belong together; one
-// that was held up in between reads anew, under the lock.
+// that was held up in between reads again, under the lock.
 //
 // # A step forward is time, unless it takes a step back
 //

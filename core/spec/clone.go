@@ -5,8 +5,8 @@ import (
 	"reflect"
 )
 
-// Clone returns rules with copies of all that they hold, however deep: whoever
-// changes the ones doesn't change the others. It panics where an exported field can hold
+// Clone returns rules with copies of all that they hold, however deep: changing one copy doesn't
+// change the other. It panics where an exported field can hold
 // what it doesn't copy, such as a map or a pointer; no field of a rule may.
 func Clone[R any](rules []R) []R {
 	list := reflect.ValueOf(&rules).Elem()

@@ -13,8 +13,8 @@ const (
 	MatchPath                // every resource whose name is the same between slashes, where a star is any part
 )
 
-// AnyResource is the Resource of a rule for all resources that no other rule of its family is
-// about which is enforced. Its Match is [MatchExact].
+// AnyResource is the Resource of a rule for all resources that no other enforced rule of its
+// family is about. Its Match is [MatchExact].
 const AnyResource = "*"
 
 var matchNames = shown.NewEnum[Match]("match", "exact", "regex", "prefix", "path")

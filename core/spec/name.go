@@ -10,7 +10,7 @@ func CheckName(field, name string) error {
 	return nil
 }
 
-// Names is a list of names as a normalized rule has it: none have one form.
+// Names returns a list of names as a normalized rule has it: an empty list has only one form.
 func Names(list []string) []string {
 	if len(list) == 0 {
 		return nil

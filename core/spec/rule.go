@@ -15,8 +15,8 @@ func (i Info) Default() bool { return i.Match == MatchExact && i.Resource == Any
 // Named reports whether Resource is the name of the one resource that the rule is about.
 func (i Info) Named() bool { return i.Match == MatchExact && i.Resource != AnyResource }
 
-// Wild reports whether Resource has a star for what isn't said: of the rules that have, one
-// is about a name only if no rule is which says more of it.
+// Wild reports whether Resource has a star for a part left open: such a rule is about a name only
+// if no more specific rule is.
 func (i Info) Wild() bool { return i.Match == MatchPrefix || i.Match == MatchPath }
 
 // Rule is a rule that a Table of package family can hold, normalized.

@@ -2,7 +2,7 @@ package spec
 
 import "fmt"
 
-// Twins finds rules that can't stand in one list: two that declare the same ID, or are the
+// Twins finds rules that can't be in one list: two that declare the same ID, or are the
 // same in every field. Rules whose IDs are made from their fields may share one: they
 // differ in the threshold, say, and get numbers, see [UniqueIDs]. The zero value has no rules.
 type Twins[R Rule[R]] struct {

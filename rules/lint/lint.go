@@ -1,4 +1,4 @@
-// Package lint finds rules that load but can't do what whoever wrote them thinks: a limit that a
+// Package lint finds rules that load but can't do what their author thinks: a limit that a
 // stricter one keeps from ever deciding, a queue in which there is no room for anybody, a breaker
 // that the limit before it keeps from ever opening.
 //
@@ -6,7 +6,7 @@
 // docs/lint.md says what it means, when it is right to leave things as they are, and what to do otherwise.
 // With what a guard has [Seen], it also finds rules for what never comes.
 //
-// A finding is no error: the rules are in force as they say.
+// A finding is not an error: the rules are in force as written.
 package lint
 
 import (
@@ -49,18 +49,18 @@ type Finding struct {
 	Severity Severity
 	Family   string // the key of the rule's family, as in "flow"
 	Rule     int    // which rule of the family, from 0
-	// Place is where, with what and what to do in its Problem.
+	// Place is where it is; its Problem says what it is and what to do about it.
 	Place rules.FileError
 }
 
 // String returns file:line:column: path: problem (code).
 func (f Finding) String() string { return fmt.Sprintf("%v (%s)", &f.Place, f.Code) }
 
-// Options say what rules are looked at with. The zero value takes nothing for granted.
+// Options say what is known beside the rules. The zero value takes nothing for granted.
 type Options struct {
 	// CallerTimeout is how long callers wait for an answer. 0 is not known.
 	CallerTimeout time.Duration
-	// Seen is what a guard has seen since it has the rules; nil is not known.
+	// Seen is what a guard has seen since it got the rules; nil is not known.
 	Seen *Seen
 	// ColdFactor is the engine's, see [core.Config]. 0 means 3, as there.
 	ColdFactor int
@@ -81,8 +81,9 @@ func Check(p rules.Parsed, opts Options) []Finding {
 	return check(p.Set, p.Place, false, opts)
 }
 
-// CheckFiles is [Check] for files whose rules are in force together, as those of a directory: also rules of
-// different files are compared. Rule counts through all files, and a finding's place is in the file that has the rule.
+// CheckFiles is [Check] for files whose rules are in force together, such as those of a
+// directory: rules of different files are compared too. Rule counts through all files, and a
+// finding's place is in the file that has the rule.
 func CheckFiles(files []rules.Parsed, opts Options) []Finding {
 	if len(files) == 1 {
 		return Check(files[0], opts)
@@ -164,8 +165,8 @@ func (l *linter) at(family string, rule int) string {
 // worst is how many findings Log writes one by one.
 const worst = 5
 
-// Log writes the worst of the warnings, a line each, and how many more there are. Notices it leaves
-// out.
+// Log writes the worst of the warnings, a line each, and how many more there are. It leaves
+// notices out.
 func Log(log *slog.Logger, found []Finding) {
 	found = slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return f.Severity != Warning })
 	for _, f := range found[:min(len(found), worst)] {
