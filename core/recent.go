@@ -74,7 +74,7 @@ func (r *recent) list() (all []Refusal) {
 }
 
 // KeepRefusals has the engine keep the last refusals of each resource, until everybody who asked
-// for it has called release, which may be called twice. It costs a refused call some 16 ns
+// for it has called release, which may be called twice. It costs a refused call 11 to 14 ns
 // (BenchmarkKeepRefusals in package slots), and 1.1 KB for each resource that refuses any; a
 // call allocates nothing for it, except for the first that a resource refuses.
 func (e *Engine) KeepRefusals() (release func()) {
