@@ -192,7 +192,7 @@ func TestHotValueUnderACrowd(t *testing.T) {
 					}
 					if i%100 == 0 {
 						c.figures(ann)
-						c.ask(now, bob, 1, false)
+						_ = c.ask(now, bob, 1, false)
 					}
 				}
 			})
@@ -210,7 +210,7 @@ func TestHotValueAllocatesNothing(t *testing.T) {
 		c, _ := lender(t, threshold)
 		inv := new(core.Invocation)
 		race.AllocatesNothing(t, 100, func() {
-			c.takePlain(inv, 1, lendStart, 1, &ann)
+			_ = c.takePlain(inv, 1, lendStart, 1, &ann)
 			inv.GiveBackFrom(0)
 		})
 	}
