@@ -25,8 +25,7 @@ type Rules struct {
 	named [2]map[string]bool
 }
 
-// Ask returns the first refusal, or else the longest wait as things stand, taking
-// nothing.
+// Ask returns the first refusal, or else the longest wait as of now. It takes nothing.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	var longest core.Verdict
 	for _, c := range rs.Holding {
@@ -99,7 +98,7 @@ func (c *controller) shadow(inv *core.Invocation, n *node.StatisticNode, rs *Rul
 	return c.take(inv, n).Block != nil
 }
 
-// Direct reports whether one rule takes for all, and has nobody wait in a queue.
+// Direct reports whether a single rule takes for all of them and makes no call wait in a queue.
 func (rs *Rules) Direct() bool { return len(rs.takers) == 1 && rs.takers[0].queue == nil }
 
 // ask reports whether the rule would admit the call as things stand, and after which

@@ -1,8 +1,8 @@
-// Package flow limits how much traffic a resource gets: so many calls in an interval ([QPS]) or
-// so many at once ([Concurrency]), counted over all callers, one caller, one path of calls, or
-// another resource.
+// Package flow limits how much traffic a resource gets: how many calls per interval ([QPS]) or
+// how many at the same time ([Concurrency]), counted over all callers, one caller, one path of
+// calls, or another resource.
 //
-// What a call over the limit meets is the rule's behavior:
+// The rule's behavior says what happens to a call over the limit:
 //
 //   - [Reject] refuses it. The limit is exact, whatever the concurrency. Most
 //     rules want this.

@@ -100,10 +100,10 @@ func (w Window) MarshalText() ([]byte, error) { return windowNames.Marshal(w) }
 // UnmarshalText reads strict or ring.
 func (w *Window) UnmarshalText(text []byte) error { return windowNames.Parse(text, w) }
 
-// Bool is what strict is in a rule file.
+// Bool returns the value of strict in a rule file.
 func (w Window) Bool() bool { return w == Strict }
 
-// SetBool reads what strict is in a rule file.
+// SetBool sets the window from the value of strict in a rule file.
 func (w *Window) SetBool(strict bool) {
 	if *w = Ring; strict {
 		*w = Strict

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Explain says what each rule would make of the call.
+// Explain says how each rule would judge the call.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 	for _, controllers := range [...][]*controller{rs.Holding, rs.sharing, rs.Shadows} {
 		for _, c := range controllers {

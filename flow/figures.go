@@ -20,8 +20,8 @@ type Figures struct {
 	Memory float64 `json:"memory,omitempty"`
 }
 
-// Figures says what each rule has done, over all resources, what holds of a threshold that
-// moves, and what is in its token buckets.
+// Figures says, over all resources, what each rule has done, what a threshold that moves is now,
+// and what is left in its token buckets.
 func (t *Table) Figures() []core.RuleFigures {
 	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
 		switch {
@@ -50,7 +50,7 @@ func (t *Table) sharedFigures(controllers []*controller) core.Details {
 	return f
 }
 
-// Lines tell the threshold, and why it is that.
+// Lines gives the threshold and says why it has that value.
 func (f Figures) Lines(time.Time) []string {
 	return []string{"threshold " + shown.Number(f.Threshold) + ", " + f.memory()}
 }
@@ -65,10 +65,10 @@ func (f Figures) memory() string {
 	return "memory " + shown.Number(f.Memory/(1<<20)) + " MiB"
 }
 
-// Resources are none: the threshold is the same for all.
+// Resources returns nothing: the threshold is the same for all resources.
 func (f Figures) Resources() []core.ResourceDetails { return nil }
 
-// Buckets are the details of a rule with behavior [TokenBucket].
+// Buckets holds the details of a rule with behavior [TokenBucket].
 type Buckets struct {
 	// Buckets are of single resources, sorted by name, a hundred at most.
 	Buckets []BucketFigures `json:"buckets"`
@@ -98,7 +98,7 @@ func bucketsOf(controllers []*controller) core.Details {
 	return f
 }
 
-// Lines tell how many tokens are left, of the buckets that are not full.
+// Lines says, for each bucket that is not full, how many tokens are left.
 func (f Buckets) Lines(time.Time) []string {
 	var list []BucketFigures
 	for _, b := range f.Buckets {
@@ -115,5 +115,5 @@ func (f Buckets) Lines(time.Time) []string {
 	})}
 }
 
-// Resources are none: nothing needs to stand beside a resource's calls.
+// Resources returns nothing: there is nothing to show beside a resource's calls.
 func (f Buckets) Resources() []core.ResourceDetails { return nil }

@@ -37,9 +37,9 @@ type Table struct {
 	looking []Rule      // the associated ones
 }
 
-// Compile makes flow rules part of the next revision of an engine's rules. Rules
-// that did not change go on as they are, those that did take over the state of the
-// rule with the same ID.
+// Compile makes flow rules part of the next revision of an engine's rules. Rules that did not
+// change keep running as they are; a changed rule takes over the state of the rule with the same
+// ID.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	e := b.Engine
 	t := new(Table)

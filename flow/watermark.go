@@ -14,10 +14,11 @@ type Watermark struct {
 	bytes int64
 }
 
-// Share is a share of the memory that the process may use, above 0 and up to 1.
+// Share returns a Watermark that is a share of the memory that the process may use: above 0, at
+// most 1.
 func Share(of float64) Watermark { return Watermark{share: of} }
 
-// Bytes is so many bytes.
+// Bytes returns a Watermark of n bytes.
 func Bytes(n int64) Watermark { return Watermark{bytes: n} }
 
 // The units of bytes, as of GOMEMLIMIT.
@@ -40,7 +41,7 @@ func (w Watermark) String() string {
 	return ""
 }
 
-// Scalar returns what a rule file says for the amount.
+// Scalar returns the amount as the value that a rule file has for it.
 func (w Watermark) Scalar() any {
 	switch {
 	case w.bytes != 0:
@@ -55,7 +56,7 @@ func (w Watermark) Scalar() any {
 	return nil
 }
 
-// SetScalar reads what a rule file says.
+// SetScalar sets the amount from its value in a rule file.
 func (w *Watermark) SetScalar(v any) error {
 	switch v := v.(type) {
 	case string:

@@ -79,7 +79,7 @@ func (rs *Rules) Shadow(inv *core.Invocation) {
 	}
 }
 
-// Direct reports whether there is one rule that holds, and it is plain.
+// Direct reports whether exactly one rule holds and that rule is plain.
 func (rs *Rules) Direct() bool { return rs.plain != nil }
 
 // ask returns nil if n units of a value would pass as things stand, prioritized or not, or else

@@ -2,7 +2,7 @@
 // each product, each tenant on its own. The value is that of an argument by its place
 // (api.Args, [At]) or of an attachment by its name (api.Param).
 //
-// What a call over the limit of its value meets:
+// What happens to a call over the limit of its value:
 //
 //   - metric [QPS], behavior [Reject]: it is refused. Each value has a bucket of
 //     Threshold units and Burst on top, which is filled up at the first call that comes

@@ -54,7 +54,7 @@ type Index struct {
 	at    int
 }
 
-// At is the argument in place n: 0 is the first one, -1 the last one.
+// At returns the place n of an argument: 0 is the first one, -1 the last one.
 func At(n int) Index { return Index{true, n} }
 
 // String returns the place, "" if there is none.
@@ -65,10 +65,10 @@ func (i Index) String() string {
 	return strconv.Itoa(i.at)
 }
 
-// Scalar returns what a rule file says for the place.
+// Scalar returns the place as the value that a rule file has for it.
 func (i Index) Scalar() any { return int64(i.at) }
 
-// SetScalar reads what a rule file says.
+// SetScalar sets the place from its value in a rule file.
 func (i *Index) SetScalar(v any) error {
 	n, ok := v.(int64)
 	if !ok || n < -MaxIndex || n > MaxIndex {

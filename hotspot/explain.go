@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Explain says what each rule would make of the values of the call.
+// Explain says how each rule would judge the values of the call.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.sharing, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID, Outcome: core.NotJudged, Why: "the call has no " + c.rule.argument()}

@@ -28,8 +28,8 @@ type Figures struct {
 	lacks string // where calls came and none had a value: what they lacked
 }
 
-// ValueFigures is what a rule has done with one value of a resource since it got to know
-// it.
+// ValueFigures says what a rule has done with one value of a resource since it first saw that
+// value.
 type ValueFigures struct {
 	Resource string `json:"resource"`
 	Value    string `json:"value"`  // as [argument.Value.String] shows it
@@ -40,7 +40,7 @@ type ValueFigures struct {
 	Measure core.Measure `json:"measure"`
 }
 
-// Figures says what each rule has done, over all resources, and what it knows of values.
+// Figures says what each rule has done, over all resources, and what it knows about values.
 func (t *Table) Figures() []core.RuleFigures {
 	figures := t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
 		if len(controllers) == 0 {
@@ -75,7 +75,7 @@ func (r *Rule) what() string {
 	return fmt.Sprintf("the argument at index %d", r.Index.at)
 }
 
-// Lines tell how many values there are, and those that are asked for most.
+// Lines says how many values there are, and which of them calls use most.
 func (f Figures) Lines(at time.Time) []string {
 	if f.Cluster != nil {
 		alone := f
@@ -105,7 +105,7 @@ func (f Figures) Lines(at time.Time) []string {
 	return []string{b.String()}
 }
 
-// Measures are how much of its limit each of the values in Top uses.
+// Measures says how much of its limit each of the values in Top uses.
 func (f Figures) Measures() []core.Measure {
 	all := make([]core.Measure, len(f.Top))
 	for i, v := range f.Top {
@@ -114,7 +114,7 @@ func (f Figures) Measures() []core.Measure {
 	return all
 }
 
-// Resources are none: values are told of over all resources.
+// Resources returns nothing: values are reported over all resources.
 func (f Figures) Resources() []core.ResourceDetails { return nil }
 
 // topValues is how many values of a rule are shown.

@@ -92,7 +92,7 @@ type Exception struct {
 	Threshold float64 `yaml:"threshold"`
 }
 
-// ValueOf returns the value of an exception that is for v, see [argument.Of].
+// ValueOf returns v as the value of an exception; see [argument.Of].
 func ValueOf(v any) argument.Value { return argument.Of(v) }
 
 // The ranges of a rule's fields.

@@ -10,9 +10,9 @@ type Table struct {
 	family.Compiled[Rule, controller]
 }
 
-// Compile makes hotspot rules part of the next revision of an engine's rules. Rules
-// that did not change go on as they are, those that did take over the values of the
-// rule with the same ID, unless they look at another argument.
+// Compile makes hotspot rules part of the next revision of an engine's rules. Rules that did not
+// change keep running as they are; a changed rule takes over the values of the rule with the same
+// ID, unless it looks at another argument.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	t := new(Table)
 	maker := family.Maker[Rule, controller]{
