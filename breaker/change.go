@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Change is a breaker that went from one state to another.
+// Change says that a breaker went from one state to another.
 type Change struct {
 	Rule     string // its ID
 	Resource string
@@ -18,8 +18,8 @@ type Change struct {
 	Value float64
 	// At is when, on the engine's clock.
 	At time.Time
-	// Number rises with every change of this breaker. Two callers may tell of theirs in
-	// another order than that in which they happened.
+	// Number rises with every change of this breaker. Two callers may report their changes in a
+	// different order from that in which they happened.
 	Number uint64
 
 	of *terms // nil if nothing has changed
@@ -34,7 +34,7 @@ func (c Change) notify() {
 // Listeners are told of every change of a breaker. They are called by the call or the load that
 // caused it, one after the other and under no lock: a listener may make guarded calls, load
 // rules, force breakers, and add or remove listeners. A panic in one is counted and logged like
-// that of a slot, and the others are told all the same. The zero value has none. It is safe for
+// that of a slot, and the others are still told. The zero value has none. It is safe for
 // concurrent use.
 type Listeners struct {
 	mu   shared.Mutex
@@ -43,8 +43,8 @@ type Listeners struct {
 
 type listener struct{ f func(Change) }
 
-// Add adds a listener, until remove is called. One that is being told meanwhile is not
-// waited for.
+// Add adds a listener; remove takes it away again, without waiting for a call of it that is still
+// running.
 func (l *Listeners) Add(f func(Change)) (remove func()) {
 	added := &listener{f}
 	l.edit(func(list []*listener) []*listener { return append(list, added) })

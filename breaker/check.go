@@ -18,8 +18,8 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
-// Take lets every breaker decide, and returns the first refusal. About a call that
-// will wait it is decided when the wait is over.
+// Take lets every breaker decide, and returns the first refusal. Whether a call that has to
+// wait is let in is decided when its wait is over.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	if inv.Waits() {
 		return core.Verdict{}
@@ -66,8 +66,8 @@ func (rs *Rules) shadow(inv *core.Invocation) {
 	}
 }
 
-// Direct reports whether the breaker need not be asked: where it is the only one that
-// holds. Of several the first that refuses is named, and none before it takes a probe.
+// Direct reports whether Ask can be skipped: when there is only one breaker that holds. If there
+// are several, the first that refuses is named, and none before it takes a probe.
 func (rs *Rules) Direct() bool { return len(rs.Holding) == 1 }
 
 // idle reports whether the breaker can be forgotten.

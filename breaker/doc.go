@@ -1,7 +1,7 @@
 // Package breaker stops calling what does not work. A breaker watches how the calls of a resource
-// end. If too many fail or are slow it opens: calls are refused at once, which spares the callers
-// the wait and the resource the load. After a while it lets a few probes through, and closes
-// again or stays open, depending on how they end.
+// end. If too many fail or are slow it opens: calls are refused immediately, which spares the
+// callers the wait and the resource the load. After a while it lets a few probes through, and
+// closes again or stays open, depending on how they end.
 //
 // What trips a breaker is the rule's strategy:
 //
@@ -24,9 +24,9 @@
 //	  +----------- recovering <---------------------------------+
 //	    three ramps are over        (closed at once without Ramp)
 //
-// Beside these it can be forced open or closed by hand, see [Table.Force].
+// In addition, it can be forced open or closed by hand, see [Table.Force].
 //
 // Every state has a number, and calls carry that of the state in which they were let
-// in. So a call that completes when the state is another changes nothing: only probes
-// decide a half-open breaker, and what failed before it closed doesn't open it again.
+// in. So a call that completes in a different state changes nothing: only probes decide a
+// half-open breaker, and what failed before it closed doesn't open it again.
 package breaker

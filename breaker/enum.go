@@ -53,8 +53,8 @@ func (s State) MarshalText() ([]byte, error) { return stateNames.Marshal(s) }
 // UnmarshalText reads the state's name.
 func (s *State) UnmarshalText(text []byte) error { return stateNames.Parse(text, s) }
 
-// Legal reports whether a breaker goes from one state to another by itself or by
-// force. From a state to itself it never does.
+// Legal reports whether a breaker can go from one state to another, by itself or by force. It
+// never goes from a state to itself.
 func Legal(from, to State) bool {
 	switch {
 	case from >= states || to >= states || from == to:

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// Explain says what each breaker would make of the call.
+// Explain says how each breaker would judge the call.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID}
@@ -17,7 +17,7 @@ func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// Explain adds to a judgement what the breaker would make of a call.
+// Explain adds to a judgement how the breaker would judge a call.
 func (s Single) Explain(inv *core.Invocation, j *core.Judgement) { s.machine.explain(inv, j) }
 
 // explain is asks, with what it goes by, and without a trace.

@@ -18,7 +18,7 @@ type Figures struct {
 	Breakers []Status `json:"-"`
 }
 
-// Figures says what each rule has done, over all resources, and what its breakers do.
+// Figures says what each rule has done, over all resources, and what state its breakers are in.
 func (t *Table) Figures() []core.RuleFigures {
 	now := t.Engine.Now()
 	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
@@ -34,7 +34,7 @@ func (t *Table) Figures() []core.RuleFigures {
 	})
 }
 
-// Lines tell of the breakers that are not closed.
+// Lines describes the breakers that are not closed.
 func (f Figures) Lines(at time.Time) []string {
 	var list []*Status
 	for i := range f.Breakers {
@@ -48,7 +48,7 @@ func (f Figures) Lines(at time.Time) []string {
 	return []string{shown.Few(len(list), func(i int) string { return list[i].Text(shown.Label(list[i].Resource), at) })}
 }
 
-// Resources are the breakers, each with its resource, as [*Status].
+// Resources returns the breakers, each with its resource, as [*Status].
 func (f Figures) Resources() []core.ResourceDetails {
 	list := make([]core.ResourceDetails, len(f.Breakers))
 	for i := range list {
@@ -57,13 +57,13 @@ func (f Figures) Resources() []core.ResourceDetails {
 	return list
 }
 
-// About is the resource.
+// About returns the name of the resource.
 func (s *Status) About() string { return s.Resource }
 
 // severity is the states but for Closed, the one last that calls feel most.
 var severity = []State{ForcedClosed, Recovering, HalfOpen, Open, ForcedOpen}
 
-// Mark is the state, unless that is closed. A breaker in shadow mode doesn't matter to
+// Mark returns the state, unless it is closed. A breaker in shadow mode makes no difference to
 // calls.
 func (s *Status) Mark() (text string, urgency int) {
 	if urgency = 1 + slices.Index(severity, s.State); urgency == 0 || s.Mode != spec.Enforce {
@@ -72,8 +72,8 @@ func (s *Status) Mark() (text string, urgency int) {
 	return "breaker " + s.State.String(), urgency
 }
 
-// Text says what a breaker does that is not closed, as of a time. name is what it is of, as
-// people are to read it.
+// Text says what a breaker that is not closed does at the given time. name is what the breaker
+// belongs to, in words for people.
 func (s *Status) Text(name string, at time.Time) string {
 	text := fmt.Sprintf("%s %v for %s", name, s.State, shown.Duration(at.Sub(s.Since)))
 	switch wait := s.RetryAt.Sub(at); {

@@ -2,9 +2,9 @@ package breaker
 
 import "fmt"
 
-// Force makes the breaker of a rule on a resource, or with an empty resource all of the rule,
-// refuse or admit every call, until it is forced otherwise or released by [NotForced]. That lasts
-// as long as the rule does: loading rules doesn't end it.
+// Force makes the breaker of a rule on a resource, or all breakers of the rule if resource is
+// empty, refuse or admit every call, until it is forced otherwise or released by [NotForced].
+// That lasts as long as the rule does: loading rules doesn't end it.
 func (t *Table) Force(rule, resource string, f Force) error {
 	if f > ForceClosed {
 		return fmt.Errorf("breaker: %v is unknown: use ForceOpen, ForceClosed or NotForced", f)

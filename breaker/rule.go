@@ -69,8 +69,8 @@ type Rule struct {
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
-// DefaultInterval is how far back calls count where a rule doesn't say. A resource that is
-// called once a second has the five calls in it that a breaker looks at by default.
+// DefaultInterval is how far back calls count if a rule doesn't say. It is long enough for a
+// resource that is called once a second to have the five calls that a breaker needs by default.
 const DefaultInterval = 10 * time.Second
 
 // The ranges of a rule's fields.

@@ -2,14 +2,14 @@ package breaker
 
 import "time"
 
-// Single is a breaker by itself, for code that judges something other than a resource by it:
-// package outlier has one for each endpoint of a resource. Nobody is told of its changes. A call
-// goes through Admit, and then through Complete, or GiveBack if it doesn't run.
+// Single is a breaker by itself, for code that uses it to judge something other than a resource:
+// package outlier has one for each endpoint of a resource. Its changes are not reported to
+// anyone. A call goes through Admit, and then through Complete, or GiveBack if it doesn't run.
 //
 // Its owner needs a lock: methods that change it must not run at the same time.
 type Single struct{ machine *machine }
 
-// Terms are a rule as breakers go by it. Those of one rule share them.
+// Terms are a rule in the form that breakers use. All breakers of one rule share them.
 type Terms struct{ terms }
 
 // NewTerms returns the terms of a rule, which must be normalized.
@@ -18,26 +18,26 @@ func NewTerms(r Rule) *Terms { return &Terms{terms{Rule: r}} }
 // NewSingle returns a breaker that is closed.
 func NewSingle(t *Terms) Single { return Single{newMachine(&t.terms)} }
 
-// State is what it does with calls.
+// State returns what the breaker does with calls.
 func (s Single) State() State {
 	state, _ := s.machine.state()
 	return state
 }
 
-// Asks reports whether it would let a call in as things stand.
+// Asks reports whether the breaker would let a call in as of now.
 func (s Single) Asks(now int64) bool {
 	ok, _ := s.machine.asks(now)
 	return ok
 }
 
-// Admit decides about a call. One that is let in carries a number, which is for the other
-// methods. A probe must be given back if it doesn't run.
+// Admit decides about a call. A call that is let in gets a number to pass to the other methods. A
+// probe must be given back if it doesn't run.
 func (s Single) Admit(now int64) (number uint64, probe, ok bool) {
 	got, _ := s.machine.admit(now)
 	return got.number, got.probe, got.ok
 }
 
-// Holds reports whether what a call got is still good.
+// Holds reports whether the number that a call got is still valid.
 func (s Single) Holds(number uint64) bool { return s.machine.holds(number) }
 
 // GiveBack takes back the probe of a call that doesn't run.
@@ -54,7 +54,7 @@ func (s Single) Complete(number uint64, now int64, rt time.Duration, failed, may
 	m.complete(number, now, rt, failed)
 }
 
-// Close makes it closed, as if it were new.
+// Close closes the breaker, as if it were new.
 func (s Single) Close(now int64) {
 	m := s.machine
 	m.lock()
@@ -62,7 +62,7 @@ func (s Single) Close(now int64) {
 	m.enter(Closed, m.advance(now), 0)
 }
 
-// Adopt goes on under other terms.
+// Adopt makes the breaker continue under other terms.
 func (s Single) Adopt(t *Terms, now int64) { s.machine.adopt(&t.terms, now) }
 
 // RetryAfter is how long until a call is let in, if that can be told.
@@ -70,5 +70,6 @@ func (s Single) RetryAfter(now int64) (wait time.Duration, known bool) {
 	return s.machine.retryAfter(now)
 }
 
-// Status is what it does at the moment. Its owner knows what it is of.
+// Status returns what the breaker does at the moment. What the breaker belongs to is for its
+// owner to fill in.
 func (s Single) Status(now int64) Status { return s.machine.status(now) }

@@ -26,8 +26,8 @@ type Status struct {
 	Probes int `json:"probes,omitempty"`
 }
 
-// Status lists the breakers in the order of their rules, then by resource. Those of
-// rules that are off are left out, and those that no call has needed yet.
+// Status lists the breakers in the order of their rules, then by resource. It leaves out those of
+// rules that are off and those that no call has needed yet.
 func (t *Table) Status() []Status {
 	var list []Status
 	t.each(func(c *controller) {

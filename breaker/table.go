@@ -34,13 +34,13 @@ type Table struct {
 	listeners *Listeners
 }
 
-// Listeners are told of every change of a breaker, under this revision of the rules and all
-// that follow.
+// Listeners returns those that are told of every change of a breaker, under this revision of the
+// rules and all later ones.
 func (t *Table) Listeners() *Listeners { return t.listeners }
 
-// Compile makes breaker rules part of the next revision of an engine's rules. Rules
-// that did not change go on as they are, those that did take over the state of the
-// rule with the same ID. So do the [Table.Listeners].
+// Compile makes breaker rules part of the next revision of an engine's rules. Rules that did not
+// change keep running as they are; a changed rule takes over the state of the rule with the same
+// ID. The [Table.Listeners] are kept too.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	e, listeners := b.Engine, new(Listeners)
 	if old, ok := b.Previous(core.KindBreaker).(*Table); ok {
