@@ -64,7 +64,7 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 // Take is Ask: there is nothing to take.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict { return rs.Ask(inv) }
 
-// Direct is true: to ask first spares nothing.
+// Direct is true: asking first would save nothing.
 func (rs *Rules) Direct() bool { return true }
 
 // Shadow counts what shadow rules would have refused.

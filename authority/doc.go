@@ -2,8 +2,8 @@
 // denylist those that may not.
 //
 // A caller is known by its origin, which the program gives with the context of a call
-// (see [core.WithContext]). Names are compared as they are, every letter of them; only
-// the blanks around a name in a list are dropped.
+// (see [core.WithContext]). Names are compared letter for letter; only the blanks around a name
+// in a list are dropped.
 //
 // Take an allowlist where you know which callers there are: a new one is refused until somebody
 // adds it. Take a denylist to keep some callers out of what everybody else may use.

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// Explain says what each rule makes of the caller.
+// Explain says how each rule judges the caller.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID, Why: c.why(inv.Origin())}

@@ -47,7 +47,7 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
-// Modes says which rules there are.
+// Modes says whether any rules hold and whether any are in shadow mode.
 func (rs *Rules) Modes() (hold, shadow bool) {
 	return rs.tightest != nil || len(rs.private) > 0, len(rs.shadows) > 0
 }

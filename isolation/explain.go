@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Explain says what each rule would make of the call.
+// Explain says how each rule would judge the call.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 	asked := slices.Clone(rs.private)
 	if rs.tightest != nil {

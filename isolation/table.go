@@ -33,8 +33,8 @@ type Table struct {
 }
 
 // Compile makes isolation rules part of the next revision of an engine's rules. A call
-// in flight or in a queue stays there, whatever becomes of the rules: a higher limit lets
-// the first in the queue run at once, and where no rule is left, all do.
+// in flight or in a queue stays there, whatever happens to the rules: a higher limit lets the
+// first in the queue run immediately, and if no rule is left, all of them run.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	t := new(Table)
 	maker := family.Maker[Rule, controller]{
@@ -48,9 +48,8 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	return family.Compile(b, core.KindIsolation, rules, maker, t)
 }
 
-// Bind returns the rules of a resource or nil. Where it is known which rules apply, it tells
-// those in the queue what the limit is now. Calls that come tell it too (see [stat.Claim]); but
-// there may come none.
+// Bind returns the rules of a resource or nil. If it is known which rules apply, it applies the
+// present limit to the queue. New calls do so too (see [stat.Claim]), but there may be none.
 func (t *Table) Bind(at *core.Site) core.Checker {
 	rs := &Rules{revision: t.Revision, controllers: t.Hold(at)}
 	for _, c := range rs.controllers {
@@ -78,9 +77,9 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 	return rs
 }
 
-// Needs tells which semaphores the rules at a resource count with. Of one that a rule has to
-// itself nobody else could tell later which calls are in flight, so it is kept while the rule is
-// off.
+// Needs tells which semaphores the rules at a resource count with. If a rule has a semaphore to
+// itself, nothing else could say later which of its calls are in flight, so it is kept while the
+// rule is off.
 func (t *Table) Needs(held any, known uint64, need func(core.Need)) {
 	semaphore := func(owner any) core.Need {
 		return core.Need{Role: core.RoleCluster, Semaphore: true, Meter: node.Meter{Owner: owner}}

@@ -100,7 +100,7 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
-// Modes says which rules there are.
+// Modes says whether any rules hold and whether any are in shadow mode.
 func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.holding) > 0, len(rs.shadows) > 0 }
 
 // Shadow has every shadow rule decide.
@@ -115,7 +115,7 @@ func (rs *Rules) Shadow(inv *core.Invocation) {
 	}
 }
 
-// Direct reports whether there is one rule that holds.
+// Direct reports whether exactly one rule holds.
 func (rs *Rules) Direct() bool { return len(rs.holding) == 1 }
 
 // fits reports whether the rule would admit the call as things stand.

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Choices say of each rule that it is about every resource, unless it is off.
+// Choices says that each rule is about every resource, unless it is off.
 func (t *Table) Choices(string, string) (choices []core.Choice) {
 	for _, r := range t.gates.All() {
 		c := core.Choice{ID: r.ID, Mode: r.Mode, Applies: r.Mode != spec.Off, Reason: "it is about all inbound calls"}
@@ -21,7 +21,7 @@ func (t *Table) Choices(string, string) (choices []core.Choice) {
 	return choices
 }
 
-// Explain says what each rule would make of the call.
+// Explain says how each rule would judge the call.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 	for _, i := range rs.holding {
 		all = append(all, rs.rules[i].explain(inv))

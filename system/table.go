@@ -14,8 +14,8 @@ import (
 // Table is the compiled system rules of one revision. It implements core.Family.
 //
 // A rule counts for all resources together, and tells calls of each resource apart
-// only where it refuses them. So the rules all stand at one place, the node of all inbound
-// calls, and at a resource are only its [refusals].
+// only where it refuses them. So all rules are kept in one place, the node of all inbound calls;
+// a resource keeps only its [refusals].
 type Table struct {
 	gates   *family.Table[everywhere, gate]
 	held    *family.Held[everywhere, gate]
@@ -38,9 +38,9 @@ func (r everywhere) Info() spec.Info {
 func (r everywhere) WithID(id string) everywhere { return everywhere{r.Rule.WithID(id)} }
 func (r everywhere) Equal(other everywhere) bool { return r.Rule.Equal(other.Rule) }
 
-// Compile makes system rules part of the next revision of an engine's rules. Rules
-// that did not change go on as they are, those that did take over the state of the
-// rule with the same ID.
+// Compile makes system rules part of the next revision of an engine's rules. Rules that did not
+// change keep running as they are; a changed rule takes over the state of the rule with the same
+// ID.
 func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	rules, err := spec.Normalize(core.KindSystem, rules, Rule.Normalized)
 	if err != nil {
@@ -144,10 +144,10 @@ func (t *Table) Complete(inv *core.Invocation, _ int64) {
 // Match says that no rule has an expression.
 func (t *Table) Match(string, any, uint64) (none pattern.Matched) { return none }
 
-// Known says the same.
+// Known returns nothing, since no rule has an expression.
 func (t *Table) Known(any, uint64) (none pattern.Matched) { return none }
 
-// Latest says the same.
+// Latest returns 0, since no rule has an expression.
 func (t *Table) Latest() uint64 { return 0 }
 
 // Bind returns the rules for the calls of a resource or nil.
@@ -175,7 +175,7 @@ func (t *Table) Names(*core.Names) {}
 // Needs says that no rule counts on a resource's nodes.
 func (t *Table) Needs(any, uint64, func(core.Need)) {}
 
-// Looks tells which meters of the node of all inbound calls the rules count with. That of a
+// Looks tells which meters of the node of all inbound calls the rules count with. The meter of a
 // rule that is off is not kept.
 func (t *Table) Looks(need func(resource string, n core.Need)) {
 	for _, g := range t.active.rules {
