@@ -57,8 +57,8 @@ func (t *Tree) LookOrigin(c *ClusterNode, name string) *OriginNode {
 	return t.newOrigin(name, false)
 }
 
-// LookWindow is the window that meters as told, or where there is none, one that says what it
-// would if it were made now.
+// LookWindow returns the window for meter or, if there is none, one that says what it would say
+// if it were made now.
 func (n *StatisticNode) LookWindow(now int64, meter Meter) (w *stat.Window, found bool) {
 	if w := n.FindWindow(meter); w != nil {
 		return w, true
@@ -73,7 +73,8 @@ func (n *StatisticNode) LookWindow(now int64, meter Meter) (w *stat.Window, foun
 	return w, false
 }
 
-// LookSemaphore is the node's semaphore for owner, or one that says what it would.
+// LookSemaphore returns the node's semaphore for owner or, if there is none, one that says what
+// it would say.
 func (n *StatisticNode) LookSemaphore(owner any) *stat.Semaphore {
 	if g := n.seeded().semaphore(owner); g != nil {
 		return g

@@ -7,19 +7,18 @@ import (
 )
 
 // Meter names one window of a node. Rules that agree on the shape share a
-// window, in which every call of the node counts. A rule that is not to count them
-// all has one to itself, named by Owner, in which counts what it admits. So has one
-// that changed its shape, in which every call counts all the same, see [Era].
+// window, in which every call of the node counts. A rule that must not count all calls has a
+// window to itself, named by Owner, in which only what it admits counts. A rule that changed its
+// shape has one too, but there every call counts; see [Era].
 type Meter struct {
 	Shape stat.Shape
 	Owner any // nil for the shared window; otherwise a comparable value
 	Era   Era
 }
 
-// Era tells windows of one shape apart. A rule that comes to another shape goes on in a
-// window that no rule had before it, and that it shares with none: what is there is
-// exactly what was handed over and what the rule took. Calls that still stand under
-// older rules may use the windows that these had.
+// Era tells windows of one shape apart. A rule that gets another shape continues in a window that
+// no rule had before it and that it shares with none: this holds exactly what was handed over and
+// what the rule took. Calls that are still judged by older rules may use the windows of those.
 type Era struct {
 	Rule     string // empty for the first
 	Revision uint64
@@ -35,8 +34,8 @@ type MeteredWindow struct {
 // All reports whether every call of the node counts in the window.
 func (w *MeteredWindow) All() bool { return w.all }
 
-// MeteredSemaphore is a semaphore of a node, with the rule it is for as in [Meter]. In one
-// that nobody owns, or [Shared], every call of the node counts.
+// MeteredSemaphore is a semaphore of a node. Owner names the rule it is for, as in [Meter]. If
+// nobody owns it, or its owner is [Shared], every call of the node counts in it.
 type MeteredSemaphore struct {
 	*stat.Semaphore
 	Owner any
@@ -51,9 +50,9 @@ type Shared string
 // All reports whether every call of the node counts in the semaphore.
 func (g *MeteredSemaphore) All() bool { return g.all }
 
-// ShadowOwner owns a meter for a rule in shadow mode. Of is its owner otherwise: if that
-// is nobody, every call of the node counts there, apart from what rules that hold look at. A
-// node leaves whatever such a meter says, as if it weren't there.
+// ShadowOwner owns a meter for a rule in shadow mode. Of is the owner that the meter would have
+// otherwise: if that is nobody, every call of the node counts there, apart from what enforced
+// rules look at. A node may leave whatever such a meter says, as if the meter weren't there.
 type ShadowOwner struct{ Of any }
 
 func isShadow(owner any) bool {
@@ -203,8 +202,8 @@ func (n *StatisticNode) Semaphores() []MeteredSemaphore {
 // Metered reports whether any rule looks at the node.
 func (n *StatisticNode) Metered() bool { return n.meters.Load() != nil }
 
-// SoleWindow is the window of the node in which every call counts, if it meters nothing else;
-// otherwise nil.
+// SoleWindow returns the window in which every call of the node counts, if the node meters
+// nothing else; otherwise nil.
 func (n *StatisticNode) SoleWindow() *stat.Window {
 	m := n.meters.Load()
 	if m == nil || len(m.windows) != 1 || len(m.semaphores) != 0 || !m.windows[0].all {
@@ -220,13 +219,12 @@ func (n *StatisticNode) Judged() bool {
 		slices.ContainsFunc(n.Semaphores(), func(g MeteredSemaphore) bool { return held(g.Owner) })
 }
 
-// Window returns the window that meters as told, made if there is none.
+// Window returns the window for meter, and makes it if there is none.
 //
-// A new window is published first and seeded then, from what the node counted
-// lately (or from seed, the window of the same rule in another shape): a call
-// that passes in between is counted twice, never not at all, and the error is
-// gone after one interval. A rule that is to decide by the window waits until it is
-// seeded. The shape must be valid.
+// A new window is published first and then seeded, from what the node counted lately (or from
+// seed, the window of the same rule in another shape): a call that passes in between may be
+// counted twice but is never missed, and the error is gone after one interval. A rule that needs
+// the window to decide waits until it is seeded. The shape must be valid.
 func (n *StatisticNode) Window(now int64, meter Meter, seed *stat.Window) *stat.Window {
 	if w := n.FindWindow(meter); w != nil {
 		return w
@@ -254,9 +252,9 @@ func (n *StatisticNode) Window(now int64, meter Meter, seed *stat.Window) *stat.
 	return w
 }
 
-// Remember has the windows that are made until [StatisticNode.Forget] begin with what the
-// node has counted by now: of rules that are in force and will get to it. What is remembered
-// already stays.
+// Remember makes the windows that are made until [StatisticNode.Forget] begin with what the node
+// has counted by now. They are for rules that are in force and will get to the node later. What
+// is already remembered is kept.
 func (n *StatisticNode) Remember(now int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -272,7 +270,7 @@ func (n *StatisticNode) Forget() {
 	n.past = nil
 }
 
-// FindWindow returns the window that meters as told, or nil.
+// FindWindow returns the window for meter, or nil.
 func (n *StatisticNode) FindWindow(meter Meter) *stat.Window {
 	return n.seeded().window(meter)
 }
@@ -294,11 +292,10 @@ func (n *StatisticNode) seeded() *meters {
 // code that counts a call there; code that decides wants [StatisticNode.NeedSemaphore].
 func (n *StatisticNode) Semaphore(owner any) *stat.Semaphore { return n.meters.Load().semaphore(owner) }
 
-// NeedSemaphore returns the node's semaphore for owner, made if there is none. Like a
-// window it is published first and seeded then, with the units in flight. Code that
-// counts a call counts it first and looks for a semaphore then, so every call that did
-// not see the semaphore is in the seed. Others may be in it as well, see
-// [StatisticNode.Settle].
+// NeedSemaphore returns the node's semaphore for owner, made if there is none. Like a window it
+// is published first and then seeded with the units in flight. Code that counts a call counts it
+// first and then looks for a semaphore, so every call that did not see the semaphore is in the
+// seed. Others may be in it too, see [StatisticNode.Settle].
 func (n *StatisticNode) NeedSemaphore(owner any) *stat.Semaphore {
 	if g := n.seeded().semaphore(owner); g != nil {
 		return g

@@ -5,8 +5,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// DefaultNode counts the calls of one resource in one context. It stands below
-// the node it was first called from, for good.
+// DefaultNode counts the calls of one resource in one context. Its place is below the node it was
+// first called from, and never changes.
 type DefaultNode struct {
 	entrance *EntranceNode
 	cluster  *ClusterNode
@@ -33,15 +33,15 @@ func (n *DefaultNode) Name() string { return n.cluster.name }
 // Context is the name of the context.
 func (n *DefaultNode) Context() string { return n.entrance.name }
 
-// Key is the same: the node is one of its resource's.
+// Key returns the name of the context: it tells the nodes of one resource apart.
 func (n *DefaultNode) Key() string { return n.entrance.name }
 
 // Cluster is the node of the resource over all contexts.
 func (n *DefaultNode) Cluster() *ClusterNode { return n.cluster }
 
 // Joint reports whether the resource's node includes what is counted here, see
-// [stat.Counters.Include]: then a call is to be counted on this node and not on that one.
-// So it is for the first context of each resource, for good.
+// [stat.Counters.Include]: then a call must be counted on this node and not on that one. That
+// holds for the first context of each resource, and never changes.
 func (n *DefaultNode) Joint() bool { return n.joint }
 
 // Retire marks the node as leaving the tree. Nothing can be placed below it then.
@@ -73,7 +73,7 @@ type ClusterNode struct {
 // Name is the resource's name.
 func (n *ClusterNode) Name() string { return n.name }
 
-// Key is the same.
+// Key returns the name.
 func (n *ClusterNode) Key() string { return n.name }
 
 // Entered reports whether a call has ever asked for the resource. A resource
@@ -90,8 +90,8 @@ func (n *ClusterNode) MarkEntered() {
 // Calls are the nodes of the resource by context.
 func (n *ClusterNode) Calls() *Registry[DefaultNode, *DefaultNode] { return &n.calls }
 
-// Included is the call node that the resource's includes (see [DefaultNode.Joint]), also
-// when it has left the tree; nil before the first call.
+// Included returns the call node that the resource's node includes (see [DefaultNode.Joint]),
+// even if it has left the tree; nil before the first call.
 func (n *ClusterNode) Included() *DefaultNode { return n.included.Load() }
 
 // Origins are the nodes of the resource by caller.
@@ -109,8 +109,8 @@ func (n *ClusterNode) Retire(leaving bool) {
 	n.origins.Retire(leaving)
 }
 
-// Idle reports whether the node can leave: it, its call nodes and its origin
-// nodes are all idle, and none of its call nodes has children.
+// Idle reports whether the node can leave: the node, its call nodes and its origin nodes are all
+// idle, and none of its call nodes has children.
 func (n *ClusterNode) Idle(now int64) bool {
 	if !n.StatisticNode.Idle(now) {
 		return false
@@ -129,8 +129,8 @@ func (n *ClusterNode) Idle(now int64) bool {
 	return overflow == nil || overflow.Idle(now)
 }
 
-// AnyLeft reports whether the resource's node, or one of its call's, has left the tree. It is for
-// callers that have counted a call on them.
+// AnyLeft reports whether the resource's node, or one of the call's nodes, has left the tree. It
+// is for callers that have counted a call on them.
 //
 // The resource comes first. It is marked, found idle, removed, and then its call and origin
 // nodes are, all under one lock; a goroutine that brings it back does so after, and brings only
@@ -158,7 +158,7 @@ type OriginNode struct {
 // Name is the caller's name.
 func (n *OriginNode) Name() string { return n.name }
 
-// Key is the same.
+// Key returns the name.
 func (n *OriginNode) Key() string { return n.name }
 
 // Retire marks the node as leaving.
@@ -175,7 +175,7 @@ type EntranceNode struct {
 // Name is the context's name.
 func (n *EntranceNode) Name() string { return n.name }
 
-// Key is the same.
+// Key returns the name.
 func (n *EntranceNode) Key() string { return n.name }
 
 // Retire marks the node as leaving. Nothing can be placed below it then.

@@ -50,18 +50,18 @@ type Member[T any] interface {
 	Idle(now int64) bool
 }
 
-// Registry keeps members by name, as many as its budget has places, and pinned
-// ones beside. When there is no place, idle members make room. It is safe for
-// concurrent use; finding a member takes no lock.
+// Registry keeps members by name: as many as its budget has places, and pinned ones in addition.
+// When there is no place, idle members make room. It is safe for concurrent use; finding a member
+// takes no lock.
 //
 // # A member in use does not get lost
 //
-// A call finds a member, is held up, and uses it when it may have left. Two things
-// make that harmless.
+// A call finds a member, is held up, and uses it when it may already have left. Two things make
+// that harmless.
 //
 // A name never has two members: one that has left is remembered weakly, and while
-// anybody holds it, its name gets it back and not another. So what a call takes or
-// counts on a member that has left stands when the next call comes.
+// anybody holds it, its name gets it back and not another. So what a call takes or counts on a
+// member that has left is still there for the next call.
 //
 // And it comes back: the registry marks the member, then looks whether it is idle,
 // and only then removes it; a call counts on the member, then looks at the mark. One
@@ -84,10 +84,9 @@ type policy[T any, V Member[T]] struct {
 	room   func(now int64) // makes idle members leave, here and elsewhere
 }
 
-// NewRegistry returns an empty registry. It makes its members with build and
-// tells left which have gone, both under its lock; when the budget is used up it
-// calls room, without the lock, which may evict here or in another registry that
-// shares the budget. left and room may be nil.
+// NewRegistry returns an empty registry. It makes its members with build and tells left which of
+// them are gone, both under its lock; when the budget is used up it calls room, without the lock,
+// which may evict here or in another registry that shares the budget. left and room may be nil.
 func NewRegistry[T any, V Member[T]](budget *Budget, build func(name string) V, left func(V), room func(now int64)) *Registry[T, V] {
 	return &Registry[T, V]{policy: &policy[T, V]{budget: budget, build: build, left: left, room: room}}
 }
@@ -154,7 +153,7 @@ func (r *Registry[T, V]) pin(name string, build func(name string) V) V {
 	return v
 }
 
-// Reserve is Pin for a member that need not be there yet.
+// Reserve is like Pin, but doesn't make the member if there is none yet.
 func (r *Registry[T, V]) Reserve(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,8 +175,8 @@ func (r *Registry[T, V]) reserve(name string) {
 const unpinnedAtOnce = 64
 
 // Unpin makes every pinned member that keep doesn't want an ordinary one. It may
-// take the budget beyond its cap; the next new name then finds no place. New names wait
-// for a few of the others at most.
+// take the budget beyond its cap; the next new name then finds no place. A new name waits while a
+// few members are handled, never for all of them.
 func (r *Registry[T, V]) Unpin(keep func(name string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

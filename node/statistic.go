@@ -5,11 +5,11 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// StatisticNode counts calls and, where a rule looks, meters them. It is safe
-// for concurrent use.
+// StatisticNode counts calls and, if a rule looks at it, meters them. It is safe for concurrent
+// use.
 //
-// What every call looks at stands first, here and in the nodes that begin with it: in
-// one or two cache lines.
+// The fields that every call reads come first, here and in the nodes that embed it, so that they
+// fit in one or two cache lines.
 type StatisticNode struct {
 	// retired is raised before a node leaves its registry. A call that counts on a node
 	// looks at it afterwards, see Registry.
@@ -24,8 +24,7 @@ type StatisticNode struct {
 	past *stat.Past   // that new windows begin with, see Remember; guarded by mu
 }
 
-// NewStatisticNode returns a node that stands alone, for tests and for counters
-// outside the tree.
+// NewStatisticNode returns a node by itself, for tests and for counters outside the tree.
 func NewStatisticNode(layout *stat.Layout) *StatisticNode {
 	n := new(StatisticNode)
 	n.Init(layout)
@@ -36,16 +35,16 @@ func NewStatisticNode(layout *stat.Layout) *StatisticNode {
 // it must bring it back: see [Registry.Restore], and [Tree.RestoreCall] for a call node.
 func (n *StatisticNode) Retired() bool { return n.retired.Load() }
 
-// Idle reports whether the node can leave: nothing in flight, nothing counted in
-// the second window, the last minute or any meter, and nothing borrowed.
+// Idle reports whether the node can leave: nothing is in flight, nothing was counted in the
+// second window, the last minute or any meter, and nothing is borrowed.
 func (n *StatisticNode) Idle(now int64) bool {
 	return n.Counters.Idle(now) && n.metersIdle(now)
 }
 
-// Waiting is the units that wait: borrowed from coming buckets (the most that any of
-// the node's windows holds, since one call borrows from all of them), or in a queue for
-// permits. To ask that is to read the node: if it is idle, its meters let go of what they need
-// under load, as counters do that are read.
+// Waiting returns the number of units that wait: borrowed from coming buckets (the most that any
+// of the node's windows holds, since one call borrows from all of them), or in a queue for
+// permits. Asking counts as reading the node: if the node is idle, its meters release what they
+// need only under load, as counters do when they are read.
 func (n *StatisticNode) Waiting(now int64) int64 {
 	if m := n.meters.Load(); m != nil && n.Counters.Idle(now) {
 		m.rest()

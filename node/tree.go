@@ -59,7 +59,7 @@ const sweepDepth = 16
 // so that a flood of new names doesn't become a flood of searches.
 const sweepPause = int64(time.Second)
 
-// Tree is all nodes of an engine. It is safe for concurrent use.
+// Tree holds all nodes of an engine. It is safe for concurrent use.
 type Tree struct {
 	layout    *stat.Layout
 	inbound   *ClusterNode
@@ -124,7 +124,7 @@ func (t *Tree) newCluster(name string) *ClusterNode {
 }
 
 // InitCluster makes the zero ClusterNode the node of a resource, with no calls and no
-// origins yet. It is for a caller that has one beside other things that a call needs.
+// origins yet. It is for a caller that keeps the node beside other things that a call needs.
 func (t *Tree) InitCluster(c *ClusterNode, name string) {
 	c.name = name
 	c.calls.policy, c.origins.policy = t.ofCalls, t.ofOrigins
@@ -140,7 +140,7 @@ func (t *Tree) newOrigin(name string, overflow bool) *OriginNode {
 // Inbound is the node of all inbound calls.
 func (t *Tree) Inbound() *ClusterNode { return t.inbound }
 
-// Layout is how the nodes count.
+// Layout returns the layout of the nodes' counters.
 func (t *Tree) Layout() *stat.Layout { return t.layout }
 
 // Entrances are the entrance nodes by context, without the overflow.
