@@ -58,10 +58,10 @@ func (c *Counters) Init(layout *Layout) {
 	}
 }
 
-// Include has c count whatever part counts too, from now on. It returns false, and does
-// nothing, if c includes others already: one is enough for nearly all, and readers need not
-// lock many. part must be fresh, without a part of its own, and seen by no caller yet: so
-// none of its calls was counted on c.
+// Include makes c count everything that part counts, from now on. It returns false, and does
+// nothing, if c includes others already: one is enough for nearly all, and readers need not lock
+// many. part must be fresh, without a part of its own, and seen by no caller yet: so none of its
+// calls was counted on c.
 func (c *Counters) Include(part *Counters) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,8 +129,8 @@ func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
 	}
 }
 
-// AddLongLived counts a call of n units as completed, and as an exception if it failed, which
-// has no response time. Such calls are few, so they may wait for the lock, and lanes need no
+// AddLongLived counts a call of n units that has no response time as completed, and as an
+// exception if it failed. Such calls are few, so they may wait for the lock, and lanes need no
 // word for them.
 func (c *Counters) AddLongLived(lane uint32, now, n int64, failed bool) {
 	counts := Counts{Complete: n, Exited: 1, LongLived: 1}

@@ -19,10 +19,10 @@ type Counts struct {
 	minRT int64
 }
 
-// Total is the units that asked: Pass and Block.
+// Total returns the units admitted and refused: Pass and Block.
 func (c *Counts) Total() int64 { return c.Pass + c.Block }
 
-// Timed is the calls completed that have a response time.
+// Timed returns the number of completed calls that have a response time.
 func (c *Counts) Timed() int64 { return c.Exited - c.LongLived }
 
 // AvgRT is the mean response time of a completed call, 0 if none completed that has one.
@@ -33,7 +33,7 @@ func (c *Counts) AvgRT() time.Duration {
 	return c.RT / time.Duration(c.Timed())
 }
 
-// MinRT is the smallest response time; false if no call completed that has one.
+// MinRT returns the smallest response time; false if no completed call has one.
 func (c *Counts) MinRT() (time.Duration, bool) {
 	return time.Duration(c.minRT - 1), c.minRT > 0
 }

@@ -83,7 +83,7 @@ func valueOf(bucket int) time.Duration {
 	return time.Duration(2 * (float64(low) / float64(low+high)) * float64(high)) // the harmonic mean
 }
 
-// AddTimed is [Counters.AddComplete] for calls of which [Counters.Percentiles] are to be told.
+// AddTimed is [Counters.AddComplete] for calls that [Counters.Percentiles] must include.
 func (c *Counters) AddTimed(lane uint32, now, n, rt int64, failed bool) {
 	rt = max(rt, 0)
 	class, step := bucketOf(rt)
@@ -275,8 +275,8 @@ func (h *histogram) addTo(sums *[histogramBuckets]int64, now int64) (count int64
 	return count
 }
 
-// Percentiles say how long calls of the last minute took: P95 is what 95 of 100 stayed at or
-// below. The zero value says that none completed.
+// Percentiles say how long calls of the last minute took: 95 of 100 took P95 or less. The zero
+// value says that none completed.
 type Percentiles struct {
 	Count         int64 // calls
 	P50, P95, P99 time.Duration

@@ -14,9 +14,8 @@ type Bucket[T any] struct {
 	Value T
 }
 
-// LeapArray is a ring of buckets over the last interval: the bucket of a time
-// stands in slot (time / width) mod buckets, and is recycled, with a zero
-// Value, when the ring comes round to it.
+// LeapArray is a ring of buckets over the last interval: the bucket of a time is in slot (time /
+// width) mod buckets, and is recycled, with a zero Value, when the ring comes round to it.
 //
 // Time only moves forward: once a bucket was opened, callers with an older time
 // join the newest one. A LeapArray is not safe for concurrent use; its owner

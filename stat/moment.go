@@ -40,7 +40,7 @@ func Cost(n int64, perUnit float64) Moment {
 // MomentOf is the moment so many nanoseconds after 1970, and so many 2^-32 of one.
 func MomentOf(ns int64, part uint32) Moment { return Moment{ns, part} }
 
-// Split is what [MomentOf] makes the moment of.
+// Split returns what [MomentOf] makes the moment from.
 func (m Moment) Split() (ns int64, part uint32) { return m.ns, m.frac }
 
 func (m Moment) plus(c Moment) Moment {

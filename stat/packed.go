@@ -2,8 +2,8 @@ package stat
 
 import "encoding/binary"
 
-// Pack appends the counts to b, in a few bytes where they are small: for those who keep
-// many for a while. [Counts.Unpack] reads them.
+// Pack appends the counts to b, in a few bytes if they are small: for code that keeps many of
+// them for a while. [Counts.Unpack] reads them.
 func (c *Counts) Pack(b []byte) []byte {
 	for _, n := range c.numbers() {
 		b = binary.AppendVarint(b, *n)

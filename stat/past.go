@@ -28,8 +28,8 @@ func (c *Counters) Past(now int64) *Past {
 // lies further back from whole seconds. A window with finer buckets or a longer
 // interval than these can't be seeded fully.
 //
-// With a past, which may be nil, it begins with that. Of what passed since it is only known
-// that it did, so it counts now.
+// With a past, which may be nil, it begins with that. What has passed since then counts as of
+// now, because nothing else is known about when it passed.
 func (c *Counters) SeedWindow(w *Window, now int64, past *Past) {
 	c.lock()
 	defer c.unlock()

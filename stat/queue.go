@@ -2,7 +2,7 @@ package stat
 
 import "math"
 
-// Claim is what a call wants of a [Semaphore] that has a queue.
+// Claim is what a call asks of a [Semaphore] that has a queue.
 type Claim struct {
 	Units int64
 	// First puts the call before those in the queue that are not First, as far as ranks lets
@@ -58,8 +58,8 @@ func (l *queue) next(c *Claim) bool {
 }
 
 // MayJoin reports whether [Semaphore.Join] would give the call units or a place, as
-// things stand. A no is an answer that Join could have given during the call. It takes no
-// lock but where the queue is full and the call may pass those in it.
+// things stand. If it says no, Join could have refused at some instant during the call. It takes
+// a lock only if the queue is full and the call may overtake those in it.
 func (g *Semaphore) MayJoin(c Claim) bool {
 	switch {
 	case c.Units > c.Limit:
@@ -87,8 +87,8 @@ func (c *Claim) limit(l *queue) int64 {
 }
 
 // TryJoin takes units as [Semaphore.Join] would if that takes no more than a look at the
-// word: nobody is in the line, nothing is unseen or lent, and its limit is that of the
-// caller's revision. If it takes none, that says nothing.
+// word: nobody is in the queue, nothing is unseen or lent, and its limit is that of the caller's
+// revision. If it takes none, that doesn't mean that the call is refused.
 func (g *Semaphore) TryJoin(n, limit int64, revision uint64) bool {
 	w := g.word.Load()
 	return plain(w) && w>>markShift == markOf(revision) && total(w) <= min(limit, mostInUse)-n && g.exchange(w, n)
@@ -102,7 +102,7 @@ func (g *Semaphore) TryJoinOn(lane uint32, n, limit int64, revision uint64) bool
 
 // Join takes units on a lane as [Semaphore.TryAcquire] does, unless somebody is in the queue before the
 // call. If it can't, the call gets a place in the queue, if that is shorter than c.Queue and
-// the units could ever be had. Neither got nor a place: refused.
+// the units could ever be had. With neither units nor a place, the call is refused.
 func (g *Semaphore) Join(lane uint32, c Claim) (got bool, place *Waiter) {
 	if g.TryJoin(c.Units, c.Limit, c.Revision) || g.TryJoinOn(lane, c.Units, c.Limit, c.Revision) {
 		return true, nil
@@ -130,7 +130,7 @@ func (g *Semaphore) Join(lane uint32, c Claim) (got bool, place *Waiter) {
 	return got, place
 }
 
-// Open is the limit of a semaphore that limits nobody any more.
+// Open is the limit of a semaphore that no longer limits anybody.
 const Open = math.MaxInt64
 
 // SetLimit says what the total may come to under a revision of the rules. An older
@@ -187,19 +187,19 @@ func (g *Semaphore) lose(up *woken, over func(*Claim) bool) (lost int) {
 // Queued is how many calls wait for units.
 func (g *Semaphore) Queued() int64 { return g.queued.Load() }
 
-// UnitsQueued is how many units they wait for.
+// UnitsQueued returns how many units the calls in the queue wait for.
 func (g *Semaphore) UnitsQueued() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.queue.cost.ns
 }
 
-// Semaphore is whose queue it is.
+// Semaphore returns the semaphore whose queue it is.
 func (w *Waiter) Semaphore() *Semaphore { return w.semaphore }
 
-// Attend has wake called once, when the call doesn't wait any more: now, if that is so
-// already. Any goroutine may call it, under no lock of the semaphore. Attend must be called
-// once only.
+// Attend makes wake be called once, when the call no longer waits: immediately, if it already
+// doesn't. Any goroutine may call it, under no lock of the semaphore. Attend must be called once
+// only.
 func (w *Waiter) Attend(wake func()) {
 	w.semaphore.mu.Lock()
 	over := w.state != waits

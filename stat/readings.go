@@ -75,24 +75,25 @@ func (c *Counters) Totals() Counts {
 	return sum
 }
 
-// InFlight is the calls that entered and did not exit. It is never negative.
+// InFlight returns the number of calls that have entered and not yet exited. It is never
+// negative.
 func (c *Counters) InFlight() int64 {
 	calls, _ := c.inFlight(func() int64 { return 0 })
 	return calls
 }
 
-// UnitsInFlight is the units of the calls in flight, or more while calls come and
-// go.
+// UnitsInFlight returns the units of the calls in flight. While calls come and go it may return
+// more.
 func (c *Counters) UnitsInFlight() int64 {
 	_, units := c.inFlight(func() int64 { return 0 })
 	return units
 }
 
-// UnitsBeside is the units in flight less those that known counts, or more while
-// calls come and go, never less. known must count units after they were counted
-// here and until their end is about to be; it is called between reading what ended
-// and reading what began. So what ended while this was read counts too much here,
-// and what known had not counted yet, and nothing counts too little.
+// UnitsBeside returns the units in flight less those that known counts. While calls come and go
+// it may return more, never less. known must count units after they were counted here and until
+// their end is about to be; it is called between reading what ended and reading what began. So
+// the result may be too high, by what ended while this was read and by what known had not counted
+// yet; it is never too low.
 func (c *Counters) UnitsBeside(known func() int64) int64 {
 	_, units := c.inFlight(known)
 	return units
@@ -126,7 +127,7 @@ func (c *Counters) flying(known func() int64) (calls, units int64) {
 	return calls, units
 }
 
-// History is the last 60 whole or begun seconds, oldest first, without those in
+// History returns the last 60 seconds, the present one included, oldest first, without those in
 // which nothing happened.
 func (c *Counters) History(now int64) []Bucket[Counts] {
 	return c.AppendHistory(nil, now)
@@ -175,7 +176,7 @@ func (c *Counters) LastSecond(now int64) Counts {
 
 // Idle reports whether nothing is in flight and nothing was counted within the
 // second window and the last minute. It moves nothing, so that looking at a node
-// doesn't make it larger; it makes one smaller that has rested.
+// doesn't make it larger; but it shrinks one that has rested.
 func (c *Counters) Idle(now int64) bool {
 	c.lock()
 	defer c.unlock()

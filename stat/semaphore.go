@@ -123,7 +123,7 @@ func (g *Semaphore) Acquire(lane uint32, n int64) {
 	}
 }
 
-// Release gives back on a lane n units that were acquired, on whichever.
+// Release gives back on a lane n units that were acquired, on that lane or any other.
 func (g *Semaphore) Release(lane uint32, n int64) {
 	if g.TryRelease(n) || g.TryReleaseOn(lane, n) {
 		return
@@ -181,7 +181,8 @@ func (g *Semaphore) Begin() {
 	g.unlock()
 }
 
-// Seed adds n units that were in flight before the semaphore was there, or more.
+// Seed adds n units for those that were in flight before the semaphore was there. n may be too
+// high, never too low.
 func (g *Semaphore) Seed(n int64) {
 	g.lock()
 	g.expecting = false

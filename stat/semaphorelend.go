@@ -130,8 +130,8 @@ func (g *Semaphore) refresh() {
 	g.release()
 }
 
-// Rest lets go of what the semaphore needs while processors contend for it, until they do again, and
-// reports whether there was such a thing.
+// Rest releases what the semaphore needs only while processors contend for it, until they do so
+// again, and reports whether there was anything to release.
 func (g *Semaphore) Rest() bool {
 	if g.credits.Load() == nil {
 		return false

@@ -28,7 +28,7 @@ type Shape struct {
 // Width is the length of one bucket.
 func (s Shape) Width() time.Duration { return s.Interval / time.Duration(s.Buckets) }
 
-// Validate says why a window can't have this shape, if it can't.
+// Validate returns an error that says why a window can't have this shape, or nil if it can.
 func (s Shape) Validate() error {
 	switch {
 	case s.Interval < MinInterval || s.Interval > MaxInterval:

@@ -2,9 +2,9 @@ package stat
 
 import "github.com/penstock-go/penstock/internal/shared"
 
-// Tally is a counter that many callers raise at once and few read: striped, so
-// that callers on different lanes don't contend. The zero value is ready and
-// holds nothing until the first Add. It is safe for concurrent use.
+// Tally is a counter that many callers raise at the same time and few read: striped, so that
+// callers on different lanes don't contend. The zero value is ready and holds nothing until the
+// first Add. It is safe for concurrent use.
 type Tally struct {
 	cells shared.Pointer[[tallyCells]tallyCell]
 }

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// TokenBucket lets units pass at a rate, and so many at once beyond it as the bucket holds.
-// It never has anybody wait: what doesn't fit is refused. It is the generic cell rate
-// algorithm of ITU-T I.371 and of the ATM Forum's Traffic Management 4.0, as virtual
-// scheduling (section 4.4.2 there): it keeps no tokens and no time of their last filling,
-// but one number, the theoretical arrival time, tat. That is when the bucket will be full.
-// What is missing is tat less the present, at the cost of a unit for each unit. So nothing is
-// ever filled up or rounded, however far the clock leaps, and no error grows.
+// TokenBucket lets units pass at a rate and, beyond it, as many together as the bucket holds. It
+// never makes anybody wait: what doesn't fit is refused. It is the generic cell rate algorithm of
+// ITU-T I.371 and of the ATM Forum's Traffic Management 4.0, as virtual scheduling (section 4.4.2
+// there): it keeps no tokens and no time of their last filling, but one number, the theoretical
+// arrival time, tat. That is when the bucket will be full. What is missing is tat less the
+// present, at the cost of a unit for each unit. So nothing is ever filled up or rounded, however
+// far the clock leaps, and no error grows.
 //
 // A call of n units passes if after it no more is missing than the bucket holds:
 //
@@ -24,10 +24,10 @@ import (
 // size plus the length of the interval. In one that is open at an end, that is so many units
 // as the rate has in it, rounded up, and one less than the bucket holds.
 //
-// A caller that was held up since it read the clock is judged at the latest time at which
-// any call took, or what has come back until then would be refused to it.
+// A caller that was held up since it read the clock is judged at the latest time at which any
+// call took; otherwise it would be refused what has come back until then.
 //
-// It is not safe for concurrent use: its owner has a lock for it.
+// It is not safe for concurrent use: its owner needs a lock for it.
 type TokenBucket struct {
 	tat   Moment
 	unit  Moment // what a unit costs; zero until [TokenBucket.SetUnit]
@@ -35,7 +35,7 @@ type TokenBucket struct {
 	taken int64  // units ever, less the latest ones that were given back
 }
 
-// MakeTokenBucket returns a bucket that is full, in which a unit has no cost yet.
+// MakeTokenBucket returns a full bucket in which a unit has no cost yet.
 func MakeTokenBucket() TokenBucket { return TokenBucket{tat: LongAgo(), seen: longAgo} }
 
 // UnitCost is the time from one unit to the next at so many per interval, rounded up: a rate
@@ -54,8 +54,8 @@ func UnitCost(interval time.Duration, perInterval float64) Moment {
 	return Moment{ns: int64(whole)}.plus(Moment{ns: int64(part) >> 32, frac: uint32(int64(part))})
 }
 
-// Times is the cost of n units, from 0 to 2^32, of which one costs m. It is exact; more than
-// 73 years are 73 years.
+// Times is the cost of n units, from 0 to 2^32, of which one costs m. It is exact, up to 73
+// years; a longer time counts as 73 years.
 func (m Moment) Times(n int64) Moment {
 	part := uint64(m.frac) * uint64(n)
 	high, low := bits.Mul64(uint64(m.ns), uint64(n))
@@ -66,8 +66,8 @@ func (m Moment) Times(n int64) Moment {
 	return Moment{ns: int64(low), frac: uint32(part)}
 }
 
-// Endless reports whether a cost is more than anybody waits for, so that [Moment.Times] and
-// [UnitCost] don't tell how much.
+// Endless reports whether a cost is longer than anybody waits, so that [Moment.Times] and
+// [UnitCost] no longer say how long.
 func (m Moment) Endless() bool { return m.ns >= maxCost }
 
 // before reports whether m is earlier than other.
@@ -96,7 +96,7 @@ func (b *TokenBucket) Fits(now, n, size int64) bool {
 	return ok
 }
 
-// Taken is what [TokenBucket.GiveBack] wants to know of a call that took.
+// Taken is what [TokenBucket.GiveBack] needs to know about a call that took units.
 type Taken struct {
 	At int64 // when it was judged
 	No int64 // the units that were taken up to it, and its own
@@ -193,13 +193,13 @@ func (b *TokenBucket) SetUnit(now int64, cost Moment) {
 	b.tat = Moment{ns: now}.plus(momentOf(missing))
 }
 
-// Follow has the bucket go on from where somebody else let the last unit pass, or will, at
-// that time.
+// Follow makes the bucket continue from the given time, at which something else let the last unit
+// pass, or will.
 func (b *TokenBucket) Follow(last Moment) { b.tat = b.tat.Later(last.plus(b.unit)) }
 
-// GoOnFrom has the bucket stand for old as well, which is full at now and forgotten: it judges
-// nobody at an earlier time than old would, now included. It is full itself, as far as it
-// stands for old.
+// GoOnFrom makes the bucket take the place of old too, which is full at now and is then
+// forgotten: from then on it judges nobody at a time earlier than old would have, or than now.
+// For what it takes over from old, it is full as well.
 func (b *TokenBucket) GoOnFrom(old *TokenBucket, now int64) { b.seen = max(b.seen, old.seen, now) }
 
 // Last is not earlier than the last time at which a unit passed.

@@ -6,22 +6,20 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Turns spaces calls evenly: each has its turn one cost after the one before it, and the
-// first after an idle time at once, whatever its cost. Idle time earns no credit. Calls
-// whose turn is to come form a queue: first come, first served, but for those that are
-// prioritized, see ranks. A call that leaves it leaves no
-// gap: those behind move up. It is safe for concurrent use, by the lock that it was made
-// with; some methods want their caller to hold it.
+// Turns spaces calls evenly: each has its turn one cost after the one before it, and the first
+// after an idle time comes immediately, whatever its cost. Idle time earns no credit. Calls whose
+// turn is to come form a queue: first come, first served, but for those that are prioritized, see
+// ranks. A call that leaves it leaves no gap: those behind move up. It is safe for concurrent
+// use, by the lock that it was made with; some methods want their caller to hold it.
 //
 // # Which call runs when
 //
 // Under the lock, ran is the latest turn that was granted, and those in the queue follow
-// it, each by its cost after the one before. So their turns stand nowhere: they are ran
-// and the costs up to there, and when somebody leaves, all behind have moved up at that
-// instant. A turn is granted, in this order, when its time has come, by whoever is first
-// to look: somebody who comes, leaves, or has slept until then. It is granted with the
-// time that it was due, not with the time of the look. So a call that is woken late
-// delays nobody.
+// it, each by its cost after the one before. So their turns are not stored: each is ran plus the
+// costs up to it, and when somebody leaves, all behind have moved up at that instant. A turn is
+// granted, in this order, when its time has come, by whoever is first to look: somebody who
+// comes, leaves, or has slept until then. It is granted with the time that it was due, not with
+// the time of the look. So a call that is woken late delays nobody.
 //
 // A turn that is granted stands. The next one is at least its own cost later, and it
 // moves up only to then. Where those who left would have it earlier than the time at which
@@ -33,9 +31,9 @@ import (
 // # Which calls are pushed back
 //
 // A call that is prioritized comes between the latest turn that was granted and those to come:
-// all whose time has come are granted before it is looked where it stands. It pushes those that
-// it overtakes back by its cost. Where it runs at once, though somebody else was to run next, it
-// pushes them back by the time since the latest turn, if that is longer, and that is what they
+// all turns whose time has come are granted before its place is determined. It pushes those that
+// it overtakes back by its cost. If it runs immediately although somebody else was to run next,
+// it pushes them back by the time since the latest turn, if that is longer, and that is what they
 // pay with. A place in the queue or a turn that was granted is pushed back by no call that isn't
 // prioritized, and by no more than ranks says.
 //
@@ -48,11 +46,11 @@ import (
 // after it has looked: others that leave only make it earlier.
 //
 // When somebody leaves, those behind sleep too long by
-// that. Only the first in the queue is told at once; the others are when they are first.
-// So a call that leaves costs no more for those behind it, and each is told once, unless
-// somebody leaves in between, and then one of the calls that leave pays for it.
-// Invariant, under the lock: if anybody in the queue sleeps for too long, its first sleeps
-// until its turn at most, and looks then; it grants what is due, and tells the next.
+// that. Only the first in the queue is told immediately; each of the others is told when it is
+// first. So a call that leaves costs no more for those behind it, and each is told once, unless
+// somebody leaves in between, and then one of the calls that leave pays for it. Invariant, under
+// the lock: if anybody in the queue sleeps for too long, its first sleeps until its turn at most,
+// and looks then; it grants what is due, and tells the next.
 //
 // A call is told under the lock: what it is told by is there as long as it is in the
 // queue, and may serve another call a moment later.
@@ -98,16 +96,16 @@ func (x *Turn) rank() *place[*Turn] { return &x.place }
 
 // Alarm wakes a call.
 type Alarm interface {
-	// MoveUp has the call wake at that time, or at once if it has passed, unless it
-	// would earlier. It is called under the lock of the turns, and so calls nothing of
-	// theirs.
+	// MoveUp makes the call wake at that time, or immediately if it has passed, unless it would
+	// wake earlier. It is called under the lock of the turns, and so calls nothing of theirs.
 	MoveUp(to int64)
 }
 
 // MakeTurn returns a turn for calls that the alarm wakes.
 func MakeTurn(alarm Alarm) Turn { return Turn{alarm: alarm} }
 
-// MakeTurns returns turns of which none was given. The lock guards them, and perhaps more.
+// MakeTurns returns Turns of which none has been given. The lock guards them, and may guard other
+// things too.
 func MakeTurns(lock *shared.Mutex) Turns { return Turns{lock: lock, ran: LongAgo()} }
 
 // Last is the latest turn of all that were given. The caller holds the lock.
@@ -128,8 +126,8 @@ func (t *Turns) Wait(now int64, cost Moment, first bool) time.Duration {
 // as m was granted. The caller holds the lock.
 func (t *Turns) Follow(m Moment) bool { return t.queue.length == 0 || t.ran.Later(m) == t.ran }
 
-// NotBefore has all turns that are given from now on come after m. There [Turns.Follow]
-// must have held. The caller holds the lock.
+// NotBefore makes all turns that are given from now on come after m. [Turns.Follow] must have
+// returned true for m. The caller holds the lock.
 func (t *Turns) NotBefore(m Moment) {
 	if t.queue.length == 0 {
 		t.ran = t.ran.Later(m)
@@ -167,7 +165,7 @@ func (t *Turns) Settled() bool { return t.queue.length == 0 && t.unseen == 0 }
 // the lock.
 func (t *Turns) Awaited() bool { return t.awaited > 0 }
 
-// Grant gives a call the turn that Next has said, for good: its time has come, or nobody is
+// Grant gives a call the turn that Next has said, which is final: its time has come, or nobody is
 // in the queue. It returns what was granted latest before. The caller holds the lock.
 func (t *Turns) Grant(at Moment) (before Moment) {
 	if t.queue.length > 0 { // or nobody would be: it overtakes them
@@ -215,10 +213,9 @@ func (t *Turns) Queue(x *Turn, now int64, at, cost Moment, first bool) {
 	}
 }
 
-// Come is when the turn comes, as far as is known: not later than that, unless others
-// overtake. The call asks at
-// now, and has slept until slept, though the clock may not show it. If that is not before
-// the turn, it is granted.
+// Come returns when the turn comes, as far as is known: no later than that, unless others
+// overtake. The call asks at now, and has slept until slept, though the clock may not show it. If
+// that is not before the turn, it is granted.
 func (x *Turn) Come(now, slept int64) (at int64) {
 	x.of.lock.Lock()
 	defer x.of.lock.Unlock()
@@ -238,9 +235,8 @@ func (x *Turn) Come(now, slept int64) (at int64) {
 	return x.at.ns
 }
 
-// Linger says that the call looks not before until, because it waits for something else
-// besides; if it is told to, it looks earlier. It reports whether the turn comes earlier
-// than that.
+// Linger says that the call won't look before until, because it also waits for something else; it
+// looks earlier if it is told to. It reports whether the turn comes earlier than that.
 func (x *Turn) Linger(until int64) bool {
 	if !x.inQueue {
 		return false
@@ -255,8 +251,8 @@ func (x *Turn) Linger(until int64) bool {
 	return true
 }
 
-// Run grants the turn before its time, and with it those of all that come before. The call
-// runs already.
+// Run grants the turn before its time, and with it those of all that come before. The call is
+// already running.
 func (x *Turn) Run() {
 	if !x.inQueue {
 		return
@@ -296,8 +292,8 @@ func (x *Turn) Leave(now int64) {
 	x.state, x.inQueue = gone, false
 }
 
-// Drop forgets what the turn was of, so that it keeps nothing alive. It leaves at now if
-// it is still in the queue.
+// Drop forgets what the turn belonged to, so that it keeps nothing alive. It leaves at now if it
+// is still in the queue.
 func (x *Turn) Drop(now int64) {
 	if x.inQueue {
 		x.Leave(now)

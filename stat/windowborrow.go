@@ -4,14 +4,12 @@ import "time"
 
 // Borrowing: units are counted in buckets that have not begun, and may change the bucket.
 
-// TryBorrow takes n units from a bucket that has not begun, so that the caller
-// may run when it begins. It returns how long that is, less than maxWait, and
-// the bucket.
+// TryBorrow takes n units from a bucket that has not begun, so that the caller may run when that
+// begins. It returns how long that takes, less than maxWait, and the bucket.
 //
 // Only what expires can be borrowed: a coming bucket has room as far as the
 // bucket that it pushes out has units. The arithmetic is that of
-// alibaba/Sentinel's StatisticNode.tryOccupyNext; that check and booking are one
-// step is ours.
+// alibaba/Sentinel's StatisticNode.tryOccupyNext; making check and booking one step is ours.
 func (w *Window) TryBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
 	w.lock()
 	defer w.unlock()
@@ -54,8 +52,8 @@ func (w *Window) Rebook(now, held, n, limit int64, maxWait time.Duration) (wait 
 }
 
 // Move carries n units from the bucket that holds them to the one of a later
-// time, if limit holds there too; otherwise they stay, as does what has been handed over
-// and not been followed. It returns the bucket that holds them now.
+// time, if limit holds there too; otherwise they stay, as do units that have been handed over and
+// not followed. It returns the bucket that holds them now.
 func (w *Window) Move(held, at, n, limit int64) int64 {
 	w.lock()
 	defer w.unlock()

@@ -56,8 +56,8 @@ func (h *heir) over(now int64) bool {
 	return !slices.ContainsFunc(h.to.heirs, func(next heir) bool { return !next.over(now) })
 }
 
-// Retire says that nobody decides by the window any more. What calls hold there they can
-// give back as ever.
+// Retire says that nobody decides by the window any more. Calls can still give back what they
+// hold there.
 func (w *Window) Retire() {
 	w.lock()
 	defer w.unlock()
@@ -92,9 +92,9 @@ type Held struct {
 	Bucket int64
 }
 
-// Follow says where else units are that were counted in the bucket, since the window was
-// handed over. From then on they are apart: the bucket that is returned stands for those in
-// this window only.
+// Follow says where else the units that were counted in the bucket are, since the window was
+// handed over. From then on they are separate: the returned bucket is only for those in this
+// window.
 func (w *Window) Follow(bucket int64) (here int64, elsewhere []Held) {
 	w.lock()
 	defer w.unlock()

@@ -52,8 +52,9 @@ func (w *Window) contend() {
 	}
 }
 
-// Rest lets go of what the window needs while processors contend for it, until they do again, and
-// reports whether there was such a thing. A window that is in use does so by itself, as a bucket ends.
+// Rest releases what the window needs only while processors contend for it, until they do so
+// again, and reports whether there was anything to release. A window that is in use does so by
+// itself, as a bucket ends.
 func (w *Window) Rest() bool {
 	if w.credits.Load() == nil || lending.Always {
 		return false

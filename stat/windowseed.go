@@ -33,7 +33,7 @@ func (w *Window) SeedFrom(old *Window, now int64) {
 
 // Reseed makes the window count what old counts and nothing else, and calls then, all in
 // one step: what old counts later, and only that, is missing. Both must be of the same
-// calls. What was taken here before is gone; to give it back does nothing.
+// calls. What was taken here before is gone; giving it back does nothing.
 func (w *Window) Reseed(old *Window, now int64, then func()) {
 	old.lock()
 	defer old.unlock()
