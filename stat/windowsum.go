@@ -36,7 +36,7 @@ func (w *Window) TryAdd(lane uint32, now, n, limit int64) (bucket int64, ok bool
 		if total > limit-n && sum&lent == 0 {
 			return 0, false
 		}
-		if w.credits.Load() == nil && w.open(sum, newest, total+n) {
+		if total <= limit-n && w.credits.Load() == nil && w.open(sum, newest, total+n) {
 			if w.sum.CompareAndSwap(sum, sum+uint64(n)) {
 				return w.stampOf(newest, sum), true
 			}
@@ -62,7 +62,7 @@ func (w *Window) tryAddOn(lane uint32, now, n, limit int64) (bucket int64, ok bo
 		if total > limit-n && sum&lent == 0 {
 			return 0, false
 		}
-		if c != nil && (total > limit-n || c.part(limit-n-total) > 0) {
+		if total > limit-n || c != nil && c.part(limit-n-total) > 0 { // also where it lends since this call looked
 			return w.tryAdd(lane, now, n, limit)
 		}
 		if !w.open(sum, newest, total+n) {
