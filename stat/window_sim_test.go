@@ -333,6 +333,36 @@ func TestSimWindowThatLends(t *testing.T) {
 	})
 }
 
+// known bug 164: a call that has found no lanes is late, and the bucket has turned and the window lends by the
+// time that it looks at the total. Of two calls with room for one, one gets in.
+func TestSimWindowThatBeginsToLendEverySchedule(t *testing.T) {
+	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
+		lending.Always = false
+		w, err := NewWindow(Shape{Interval: 10 * time.Millisecond, Buckets: 1})
+		if err != nil {
+			panic(err)
+		}
+		w.TryAdd(0, epoch-1, 1, 4)
+		admitted := 0
+		try := func() {
+			if _, ok := w.TryAdd(0, epoch, 1, 1); ok {
+				admitted++
+			}
+		}
+		s.Go(try)
+		s.Go(func() {
+			try()
+			w.contend()
+			w.TryAdd(1, epoch, 1, 4)
+		})
+		s.Check(func() {
+			if sum := w.Sum(epoch); admitted > 1 || sum != int64(admitted)+1 {
+				s.Failf("%d admitted within a limit of 1, and the window holds %d with another call", admitted, sum)
+			}
+		})
+	})
+}
+
 // known bug 1, 6: four callers across a bucket's turn, two of them late, for a window
 // with room for two.
 func TestSimWindowEverySchedule(t *testing.T) {
