@@ -78,7 +78,7 @@ func (r Rule) Normalized() (Rule, error) {
 		return r, err
 	}
 	if r.ID == "" {
-		r.ID = r.madeID()
+		r.ID = r.Like()
 	}
 	return r, nil
 }
@@ -102,9 +102,9 @@ func (r Rule) check() error {
 	return spec.CheckDuration("window", r.Window, MinWindow, MaxWindow)
 }
 
-// madeID names a rule by the fields that make it that rule, so that an edited floor or
+// Like names a rule by the fields that make it that rule, so that an edited floor or
 // ceiling is still the same rule.
-func (r Rule) madeID() string { return "adaptive:" + r.Resource }
+func (r Rule) Like() string { return "adaptive:" + r.Resource }
 
 func (r Rule) terms() terms {
 	return terms{

@@ -239,7 +239,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 }
 
 // reading says which rules of a family read what.
-type reading[R spec.Rule[R]] struct {
+type reading[R spec.Rule] struct {
 	in     func(*rules.Set) *[]R
 	least  func(*R)            // sets what a rule can't do without
 	also   []func(*R)          // make it another kind of rule, where no enumeration does

@@ -137,7 +137,7 @@ func TestNormalizedLeavesTheRuleAlone(t *testing.T) {
 	unique, err := spec.Normalize(core.KindAuthority, []authority.Rule{given, {Resource: "r", Origins: []string{"c"}}, {Resource: "r", List: authority.Deny, Origins: []string{"c"}}}, authority.Rule.Normalized)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"authority:r", "authority:r#2", "authority:r:deny"}, []string{unique[0].ID, unique[1].ID, unique[2].ID})
-	_, err = spec.Normalize(core.KindAuthority, []authority.Rule{given, got.WithID(""), given}, authority.Rule.Normalized)
+	_, err = spec.Normalize(core.KindAuthority, []authority.Rule{given, spec.WithID(got, ""), given}, authority.Rule.Normalized)
 	require.EqualError(t, err, "authority: rules 0 and 1 are the same: remove one")
 }
 

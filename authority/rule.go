@@ -1,7 +1,6 @@
 package authority
 
 import (
-	"reflect"
 	"strings"
 
 	"github.com/penstock-go/penstock/core/spec"
@@ -78,7 +77,7 @@ func (r Rule) Normalized() (Rule, error) {
 		r.Origins = append(r.Origins, name)
 	}
 	if r.ID == "" {
-		r.ID = r.madeID()
+		r.ID = r.Like()
 	}
 	return r, nil
 }
@@ -88,21 +87,9 @@ func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// WithID returns the rule with another ID.
-func (r Rule) WithID(id string) Rule {
-	r.ID = id
-	return r
-}
-
-// Like names what makes the rule that rule, whatever its ID.
-func (r Rule) Like() string { return r.madeID() }
-
-// Equal reports whether two rules are the same in every field.
-func (r Rule) Equal(other Rule) bool { return reflect.DeepEqual(r, other) }
-
-// madeID names a rule by the fields that make it that rule, so that an edited list is
+// Like names a rule by the fields that make it that rule, so that an edited list is
 // still the same rule.
-func (r Rule) madeID() string {
+func (r Rule) Like() string {
 	id := "authority:" + r.Resource
 	if r.List == Deny {
 		id += ":deny"

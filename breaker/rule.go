@@ -105,7 +105,7 @@ func (r Rule) Normalized() (Rule, error) {
 		return r, err
 	}
 	if r.ID == "" {
-		r.ID = r.madeID()
+		r.ID = r.Like()
 	}
 	return r, nil
 }
@@ -196,9 +196,9 @@ func (r Rule) checkStatistics() error {
 	return nil
 }
 
-// madeID names a rule by the fields that make it that rule, so that an edited
+// Like names a rule by the fields that make it that rule, so that an edited
 // threshold is still the same rule.
-func (r Rule) madeID() string {
+func (r Rule) Like() string {
 	id := []string{"breaker", r.Resource}
 	if r.Strategy != ErrorRatio {
 		id = append(id, r.Strategy.String())

@@ -159,7 +159,7 @@ func (r Rule) Normalized(coldFactor int) (Rule, error) {
 		return r, err
 	}
 	if r.ID == "" {
-		r.ID = r.madeID()
+		r.ID = r.Like()
 	}
 	return r, nil
 }
@@ -276,9 +276,9 @@ func (r Rule) shape() stat.Shape {
 // tell apart.
 func (r Rule) limit() int64 { return int64(math.Floor(r.Threshold)) }
 
-// madeID names a rule by the fields that make it that rule, so that an edited
+// Like names a rule by the fields that make it that rule, so that an edited
 // threshold is still the same rule.
-func (r Rule) madeID() string {
+func (r Rule) Like() string {
 	id := "flow:" + r.Resource
 	if r.Metric != QPS {
 		id += ":" + r.Metric.String()

@@ -3,7 +3,6 @@ package flow
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
@@ -16,18 +15,6 @@ import (
 func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
-
-// WithID returns the rule with another ID.
-func (r Rule) WithID(id string) Rule {
-	r.ID = id
-	return r
-}
-
-// Like names what makes the rule that rule, whatever its ID.
-func (r Rule) Like() string { return r.madeID() }
-
-// Equal reports whether two rules are the same in every field.
-func (r Rule) Equal(other Rule) bool { return reflect.DeepEqual(r, other) }
 
 // Table is the compiled flow rules of one revision. It implements core.Family.
 type Table struct {

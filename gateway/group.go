@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"reflect"
 	"strings"
 
 	"github.com/penstock-go/penstock/core/pattern"
@@ -63,17 +62,8 @@ func (g Group) Normalized() (Group, error) {
 // Info tells the rule files what they need to know.
 func (g Group) Info() spec.Info { return spec.Info{ID: g.ID, Resource: g.ID} }
 
-// WithID returns the group with another name.
-func (g Group) WithID(id string) Group {
-	g.ID = id
-	return g
-}
-
 // Like is the name: a group with another one is another group.
 func (g Group) Like() string { return g.ID }
-
-// Equal reports whether two groups are the same in every field.
-func (g Group) Equal(other Group) bool { return reflect.DeepEqual(g, other) }
 
 // size is what its expressions cost.
 func (g Group) size() (steps int) {

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"reflect"
 	"strings"
 	"time"
 
@@ -105,7 +104,7 @@ func (r Rule) Normalized() (Rule, error) {
 		r.Name = strings.ToLower(r.Name)
 	}
 	if r.ID == "" {
-		r.ID = r.madeID()
+		r.ID = r.Like()
 	}
 	if r.Param == None {
 		f, err := r.Flow().Normalized(coldFactor)
@@ -162,21 +161,9 @@ func (r Rule) attachment() string {
 // Info tells the rule files what they need to know.
 func (r Rule) Info() spec.Info { return spec.Info{ID: r.ID, Resource: r.Target(), Mode: r.Mode} }
 
-// WithID returns the rule with another ID.
-func (r Rule) WithID(id string) Rule {
-	r.ID = id
-	return r
-}
-
-// Like names what makes the rule that rule, whatever its ID.
-func (r Rule) Like() string { return r.madeID() }
-
-// Equal reports whether two rules are the same in every field.
-func (r Rule) Equal(other Rule) bool { return reflect.DeepEqual(r, other) }
-
-// madeID names a rule by the fields that make it that rule, so that an edited threshold is
+// Like names a rule by the fields that make it that rule, so that an edited threshold is
 // still the same rule.
-func (r Rule) madeID() string {
+func (r Rule) Like() string {
 	id := "gateway:route=" + r.Route
 	if r.Group != "" {
 		id = "gateway:group=" + r.Group

@@ -3,7 +3,6 @@ package hotspot
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
@@ -143,7 +142,7 @@ func (r Rule) Normalized() (Rule, error) {
 		r.Exceptions = nil // so that no exceptions have one form
 	}
 	if r.ID == "" {
-		r.ID = r.madeID()
+		r.ID = r.Like()
 	}
 	return r, nil
 }
@@ -252,9 +251,9 @@ func (r Rule) checkExceptions() error {
 	return nil
 }
 
-// madeID names a rule by the fields that make it that rule, so that an edited
+// Like names a rule by the fields that make it that rule, so that an edited
 // threshold is still the same rule.
-func (r Rule) madeID() string {
+func (r Rule) Like() string {
 	id := "hotspot:" + r.Resource + ":" + r.source()
 	if r.Metric != QPS {
 		id += ":" + r.Metric.String()
@@ -276,31 +275,6 @@ func (r Rule) source() string {
 // Info tells the rule table what it needs to know.
 func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
-}
-
-// WithID returns the rule with another ID.
-func (r Rule) WithID(id string) Rule {
-	r.ID = id
-	return r
-}
-
-// Like names what makes the rule that rule, whatever its ID.
-func (r Rule) Like() string { return r.madeID() }
-
-// Equal reports whether two rules are the same in every field.
-func (r Rule) Equal(other Rule) bool {
-	if !slices.Equal(r.Exceptions, other.Exceptions) || !slices.Equal(r.Exclude, other.Exclude) {
-		return false
-	}
-	return r.fields() == other.fields()
-}
-
-// fields are all but the lists, to be compared.
-func (r Rule) fields() any {
-	return [...]any{
-		r.ID, r.Resource, r.Match, r.Index, r.Param, r.IgnoreEmpty, r.Threshold, r.Interval, r.Burst,
-		r.Metric, r.Behavior, r.MaxWait, r.MaxValues, r.Cluster, r.Mode,
-	}
 }
 
 // quota is a limit as it is enforced.

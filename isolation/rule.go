@@ -64,7 +64,7 @@ func (r Rule) Normalized() (Rule, error) {
 	}
 	r.Cluster = r.Cluster.Normalized()
 	if r.ID == "" {
-		r.ID = r.madeID()
+		r.ID = r.Like()
 	}
 	return r, nil
 }
@@ -90,9 +90,9 @@ func (r Rule) check() error {
 	return r.checkShared()
 }
 
-// madeID names a rule by the fields that make it that rule, so that an edited
+// Like names a rule by the fields that make it that rule, so that an edited
 // threshold or queue is still the same rule.
-func (r Rule) madeID() string { return "isolation:" + r.Resource }
+func (r Rule) Like() string { return "isolation:" + r.Resource }
 
 // tighter orders rules by what they admit: the one that admits least is the first.
 func (r Rule) tighter(other Rule) int {

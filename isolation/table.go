@@ -1,8 +1,6 @@
 package isolation
 
 import (
-	"reflect"
-
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
@@ -14,18 +12,6 @@ import (
 func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
-
-// WithID returns the rule with another ID.
-func (r Rule) WithID(id string) Rule {
-	r.ID = id
-	return r
-}
-
-// Like names what makes the rule that rule, whatever its ID.
-func (r Rule) Like() string { return r.madeID() }
-
-// Equal reports whether two rules are the same in every field.
-func (r Rule) Equal(other Rule) bool { return reflect.DeepEqual(r, other) }
 
 // Table is the compiled isolation rules of one revision. It implements core.Family.
 type Table struct {

@@ -113,7 +113,7 @@ func (r Rule) Normalized() (Rule, error) {
 		return r, err
 	}
 	if r.ID == "" {
-		r.ID = r.madeID()
+		r.ID = r.Like()
 	}
 	return r, nil
 }
@@ -150,9 +150,9 @@ func (r Rule) breaker() breaker.Rule {
 	}
 }
 
-// madeID names a rule by the fields that make it that rule, so that an edited
+// Like names a rule by the fields that make it that rule, so that an edited
 // threshold is still the same rule.
-func (r Rule) madeID() string {
+func (r Rule) Like() string {
 	id := []string{"outlier", r.Resource}
 	if r.Strategy != breaker.ErrorRatio {
 		id = append(id, r.Strategy.String())

@@ -65,11 +65,5 @@ const clusterID = "cluster"
 // Info has the ID, and no resource of its own.
 func (c Cluster) Info() spec.Info { return spec.Info{ID: clusterID, Resource: spec.AnyResource} }
 
-// WithID returns the same.
-func (c Cluster) WithID(string) Cluster { return c }
-
 // Like is the same for all.
 func (c Cluster) Like() string { return clusterID }
-
-// Equal reports whether both say the same.
-func (c Cluster) Equal(other Cluster) bool { return c == other }

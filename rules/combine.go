@@ -48,7 +48,7 @@ func (f rulesOf[R]) name(s, named *Set) error {
 	rules := slices.Clone(*f.in(s))
 	norms, err := spec.Normalize(f, rules, f.normalized)
 	for i, norm := range norms {
-		rules[i] = rules[i].WithID(norm.Info().ID)
+		rules[i] = spec.WithID(rules[i], norm.Info().ID)
 	}
 	*f.in(named) = rules
 	return err

@@ -166,7 +166,7 @@ func (f rulesOf[R]) diff(old, new *Set, c *Change) {
 		change := RuleChange{Family: f.key(), ID: r.Info().ID}
 		if o, ok := was[change.ID]; !ok {
 			c.Added = append(c.Added, change)
-		} else if !o.Equal(r) {
+		} else if !spec.Equal(o, r) {
 			change.Fields = fieldChanges(reflect.ValueOf(o), reflect.ValueOf(r))
 			c.Changed = append(c.Changed, change)
 		}
@@ -192,7 +192,7 @@ func (f rulesOf[R]) identified(rules []R) []R {
 	return norms
 }
 
-func byID[R spec.Rule[R]](rules []R) map[string]R {
+func byID[R spec.Rule](rules []R) map[string]R {
 	index := make(map[string]R, len(rules))
 	for _, r := range rules {
 		index[r.Info().ID] = r

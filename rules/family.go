@@ -36,7 +36,7 @@ type family interface {
 }
 
 // rulesOf is the family whose rules are of type R, a struct with yaml keys.
-type rulesOf[R spec.Rule[R]] struct {
+type rulesOf[R spec.Rule] struct {
 	kind       core.Kind
 	list       string // the key, where the rules are of no family
 	single     bool   // there is one at most, which a file has in no list
@@ -128,7 +128,7 @@ func (d *decoder) hasRoom(n *yaml.Node, path string) bool {
 }
 
 // reading are the rules of one family as they are read.
-type reading[R spec.Rule[R]] struct {
+type reading[R spec.Rule] struct {
 	rules    []R // stays nil if there are none, so that no rules have one form
 	twins    spec.Twins[R]
 	accepted []located // as in twins

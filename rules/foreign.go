@@ -44,7 +44,7 @@ func speakersOfList(key string) speakers {
 }
 
 // rulesFrom is the list whose rules are of type F, and become rules of type R.
-type rulesFrom[F foreignRule[R], R spec.Rule[R]] struct {
+type rulesFrom[F foreignRule[R], R spec.Rule] struct {
 	called  []string
 	telling []string // every rule of it has one of these
 	ignored []string // keys that are there and mean nothing
@@ -105,7 +105,7 @@ func (l rulesFrom[F, R]) decode(d *decoder, list *yaml.Node, path string, s *Set
 			}
 			if info.ID != "" && named[info.ID] && !l.keyed {
 				d.warn("same-id", placeOfField(values, "id", node), path+".id", "is that of another rule; Sentinel doesn't look at it, and this rule goes without")
-				n = n.WithID("")
+				n = spec.WithID(n, "")
 			}
 			named[info.ID] = true
 			if l.onlyFirst && limited[info.Resource] {

@@ -76,7 +76,7 @@ func (r Rule) Normalized() (Rule, error) {
 		return r, err
 	}
 	if r.ID == "" {
-		r.ID = r.madeID()
+		r.ID = r.Like()
 	}
 	return r, nil
 }
@@ -142,18 +142,6 @@ func (r Rule) MayLack(key string) bool { return key == "threshold" && r.Metric =
 // Info tells the rule table what it needs to know. A system rule has no resource.
 func (r Rule) Info() spec.Info { return spec.Info{ID: r.ID, Mode: r.Mode} }
 
-// WithID returns the rule with another ID.
-func (r Rule) WithID(id string) Rule {
-	r.ID = id
-	return r
-}
-
-// Like names what makes the rule that rule, whatever its ID.
-func (r Rule) Like() string { return r.madeID() }
-
-// Equal reports whether two rules are the same in every field.
-func (r Rule) Equal(other Rule) bool { return r == other }
-
 func (r Rule) shape() stat.Shape {
 	return stat.Shape{Interval: r.Interval, Buckets: r.Buckets, Strict: r.Strict}
 }
@@ -162,6 +150,6 @@ func (r Rule) shape() stat.Shape {
 // apart.
 func (r Rule) limit() int64 { return int64(math.Floor(r.Threshold)) }
 
-// madeID names a rule by the field that makes it that rule, so that an edited
+// Like names a rule by the field that makes it that rule, so that an edited
 // threshold is still the same rule.
-func (r Rule) madeID() string { return "system:" + r.Metric.String() }
+func (r Rule) Like() string { return "system:" + r.Metric.String() }

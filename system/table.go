@@ -35,8 +35,6 @@ func (r everywhere) Info() spec.Info {
 	info.Resource = node.InboundName
 	return info
 }
-func (r everywhere) WithID(id string) everywhere { return everywhere{r.Rule.WithID(id)} }
-func (r everywhere) Equal(other everywhere) bool { return r.Rule.Equal(other.Rule) }
 
 // Compile makes system rules part of the next revision of an engine's rules. Rules that did not
 // change keep running as they are; a changed rule takes over the state of the rule with the same

@@ -15,7 +15,7 @@ import (
 // family's own table it leaves Bind to that, and what the family wants otherwise: Needs, if
 // its rules count on nodes, Looks, if on those of other resources, and Names, if they name
 // more than resources.
-type Compiled[R spec.Rule[R], C any] struct {
+type Compiled[R spec.Rule, C any] struct {
 	*Table[R, C]
 	Engine   *core.Engine
 	Member   *cluster.Member // of the rules whose limits a cluster shares; nil if there is none
@@ -24,14 +24,14 @@ type Compiled[R spec.Rule[R], C any] struct {
 }
 
 // Compiling is a family's own table, with a [Compiled] in it that Compile fills in.
-type Compiling[R spec.Rule[R], C any] interface {
+type Compiling[R spec.Rule, C any] interface {
 	core.Family
 	Itself() *Compiled[R, C]
 }
 
 // Compile makes rules, as they were declared, part of the next revision that b builds: the
 // family's own table into is put there. It returns the first reason not to accept them.
-func Compile[R spec.Rule[R], C any](b *core.RulesetBuilder, kind core.Kind, rules []R, maker Maker[R, C], into Compiling[R, C]) error {
+func Compile[R spec.Rule, C any](b *core.RulesetBuilder, kind core.Kind, rules []R, maker Maker[R, C], into Compiling[R, C]) error {
 	normalized, err := spec.Normalize(kind, rules, maker.Normalized)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (t *Table[R, C]) Pending(known uint64) bool {
 }
 
 // knownBefore is what older rules knew of a name.
-func knownBefore[R spec.Rule[R], C any](held any, revision uint64) pattern.Matched {
+func knownBefore[R spec.Rule, C any](held any, revision uint64) pattern.Matched {
 	known := pattern.Matched{Revision: revision}
 	if h, ok := held.(*Held[R, C]); ok {
 		known.List = h.matched

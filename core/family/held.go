@@ -14,7 +14,7 @@ import (
 // Held is what a family keeps for a resource: the controllers of those of its rules that
 // apply there, and what those that are off will go on from. It doesn't change: what comes
 // after it is made of it.
-type Held[R spec.Rule[R], C any] struct {
+type Held[R spec.Rule, C any] struct {
 	revision uint64 // of the rules
 	made     []made[C]
 	matched  []*pattern.Expression // that match the resource's name

@@ -72,10 +72,10 @@ func (f *compiled) kept(t *testing.T, name string) bound {
 
 func TestOneControllerForEachRuleAndResource(t *testing.T) {
 	e, _ := newEngine(t, core.Config{})
-	f := put(t, e, rule{id: "a", resource: ".*", match: spec.MatchRegex}, rule{id: "b", resource: "orders"})
+	f := put(t, e, rule{ID: "a", resource: ".*", match: spec.MatchRegex}, rule{ID: "b", resource: "orders"})
 	orders := f.bound(t, "orders")
 	require.Len(t, orders, 2)
-	assert.Equal(t, controller{rule{id: "a", resource: ".*", match: spec.MatchRegex}, "orders", nil}, *orders[0])
+	assert.Equal(t, controller{rule{ID: "a", resource: ".*", match: spec.MatchRegex}, "orders", nil}, *orders[0])
 	assert.Equal(t, orders, f.bound(t, "orders"))
 	require.Len(t, f.bound(t, "carts"), 1)
 	assert.NotSame(t, orders[0], f.bound(t, "carts")[0], "each resource has its own")
@@ -97,7 +97,7 @@ func TestOneControllerForEachRuleAndResource(t *testing.T) {
 // that on.
 func TestNamedResourcesAreReady(t *testing.T) {
 	e, _ := newEngine(t, core.Config{})
-	f := put(t, e, rule{id: "a", resource: "orders"}, rule{id: "b", resource: "x.*", match: spec.MatchRegex}, rule{id: "c", resource: "or.*", match: spec.MatchRegex})
+	f := put(t, e, rule{ID: "a", resource: "orders"}, rule{ID: "b", resource: "x.*", match: spec.MatchRegex}, rule{ID: "c", resource: "or.*", match: spec.MatchRegex})
 	require.Len(t, f.kept(t, "orders"), 1)
 	assert.Len(t, f.bound(t, "orders"), 2)
 	e.PinResource("xyz")
@@ -109,7 +109,7 @@ func TestNamedResourcesAreReady(t *testing.T) {
 // to the rules that are in force by then. known bug 87
 func TestResourcesTakeAlongWhatTheyHold(t *testing.T) {
 	e, clock := newEngine(t, core.Config{})
-	all, named := rule{id: "a", resource: ".*", match: spec.MatchRegex}, rule{id: "b", resource: "orders"}
+	all, named := rule{ID: "a", resource: ".*", match: spec.MatchRegex}, rule{ID: "b", resource: "orders"}
 	f := put(t, e, all, named)
 	before := f.bound(t, "orders")
 	entry, err := e.Enter(t.Context(), "carts", nil)
@@ -130,7 +130,7 @@ func TestResourcesTakeAlongWhatTheyHold(t *testing.T) {
 	all.value = 1
 	put(t, e, all, named)
 	all.value = 2
-	f = put(t, e, rule{id: "c", resource: ".*", match: spec.MatchRegex}, all, named)
+	f = put(t, e, rule{ID: "c", resource: ".*", match: spec.MatchRegex}, all, named)
 	again := f.bound(t, "carts")
 	require.Same(t, r, resource(t, e, "carts"), "somebody still has it")
 	require.Len(t, again, 2)
@@ -139,29 +139,29 @@ func TestResourcesTakeAlongWhatTheyHold(t *testing.T) {
 }
 
 func TestRulesGoOnFromThoseBefore(t *testing.T) {
-	before := rule{id: "r", resource: "orders", value: 1}
+	before := rule{ID: "r", resource: "orders", value: 1}
 	for _, tt := range []struct {
 		name string
 		next []rule
 		want string // same: the old controller; built: a new one from the old; fresh: a new one; none
 	}{
 		{"unchanged", []rule{before}, "same"},
-		{"changed", []rule{{id: "r", resource: "orders", value: 2}}, "built"},
-		{"mode changed", []rule{{id: "r", resource: "orders", value: 1, mode: spec.Shadow}}, "built"},
-		{"moved among others", []rule{{id: "x", resource: "orders"}, before}, "same"},
+		{"changed", []rule{{ID: "r", resource: "orders", value: 2}}, "built"},
+		{"mode changed", []rule{{ID: "r", resource: "orders", value: 1, mode: spec.Shadow}}, "built"},
+		{"moved among others", []rule{{ID: "x", resource: "orders"}, before}, "same"},
 		{"gone", nil, "none"},
-		{"off", []rule{{id: "r", resource: "orders", value: 1, mode: spec.Off}}, "built"},
-		{"another ID", []rule{{id: "s", resource: "orders", value: 1}}, "built"},
-		{"another ID, and changed", []rule{{id: "s", resource: "orders", value: 2}}, "built"},
-		{"a second one like it", []rule{before, {id: "s", resource: "orders", value: 1}}, "fresh"},
-		{"its ID for another, and another ID", []rule{{id: "r", resource: "orders", value: 2}, {id: "s", resource: "orders", value: 1}}, "fresh"},
-		{"its ID for another, and a number", []rule{{id: "r", resource: "orders", value: 2}, {id: "r#2", resource: "orders", value: 1}}, "built"},
-		{"another resource", []rule{{id: "r", resource: "carts", value: 1}}, "none"},
-		{"a pattern that matches", []rule{{id: "r", resource: "or.*", match: spec.MatchRegex, value: 1}}, "built"},
-		{"a pattern that doesn't", []rule{{id: "r", resource: "ca.*", match: spec.MatchRegex, value: 1}}, "none"},
-		{"for what others are not about", []rule{{id: "r", resource: "*"}}, "built"},
-		{"which they are", []rule{{id: "r", resource: "*"}, {id: "s", resource: "or.*", match: spec.MatchRegex}}, "fresh"},
-		{"but for those", []rule{{id: "r", resource: "*", exclude: "orders,carts"}}, "none"},
+		{"off", []rule{{ID: "r", resource: "orders", value: 1, mode: spec.Off}}, "built"},
+		{"another ID", []rule{{ID: "s", resource: "orders", value: 1}}, "built"},
+		{"another ID, and changed", []rule{{ID: "s", resource: "orders", value: 2}}, "built"},
+		{"a second one like it", []rule{before, {ID: "s", resource: "orders", value: 1}}, "fresh"},
+		{"its ID for another, and another ID", []rule{{ID: "r", resource: "orders", value: 2}, {ID: "s", resource: "orders", value: 1}}, "fresh"},
+		{"its ID for another, and a number", []rule{{ID: "r", resource: "orders", value: 2}, {ID: "r#2", resource: "orders", value: 1}}, "built"},
+		{"another resource", []rule{{ID: "r", resource: "carts", value: 1}}, "none"},
+		{"a pattern that matches", []rule{{ID: "r", resource: "or.*", match: spec.MatchRegex, value: 1}}, "built"},
+		{"a pattern that doesn't", []rule{{ID: "r", resource: "ca.*", match: spec.MatchRegex, value: 1}}, "none"},
+		{"for what others are not about", []rule{{ID: "r", resource: "*"}}, "built"},
+		{"which they are", []rule{{ID: "r", resource: "*"}, {ID: "s", resource: "or.*", match: spec.MatchRegex}}, "fresh"},
+		{"but for those", []rule{{ID: "r", resource: "*", exclude: "orders,carts"}}, "none"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e, _ := newEngine(t, core.Config{})
@@ -191,7 +191,7 @@ func TestRulesGoOnFromThoseBefore(t *testing.T) {
 // then that does not match any more, and back.
 func TestWhatIsOffGoesOn(t *testing.T) {
 	e, _ := newEngine(t, core.Config{})
-	on := rule{id: "a", resource: "or.*", match: spec.MatchRegex}
+	on := rule{ID: "a", resource: "or.*", match: spec.MatchRegex}
 	was := put(t, e, on).bound(t, "orders")[0]
 	off := on
 	off.mode, off.resource = spec.Off, "no.*"
@@ -209,12 +209,12 @@ func TestWhatIsOffGoesOn(t *testing.T) {
 // matched for it but what it has: then expressions are, with the next call.
 func TestLoadsWithoutCalls(t *testing.T) {
 	e, _ := newEngine(t, core.Config{})
-	a := rule{id: "a", resource: "or.*", match: spec.MatchRegex}
+	a := rule{ID: "a", resource: "or.*", match: spec.MatchRegex}
 	f := put(t, e, a)
 	was := f.bound(t, "orders")[0]
 	for i := range 5 {
 		a.value = i + 1
-		f = put(t, e, rule{id: fmt.Sprintf("b%d", i), resource: fmt.Sprintf("ord.*|%d", i), match: spec.MatchRegex}, a)
+		f = put(t, e, rule{ID: fmt.Sprintf("b%d", i), resource: fmt.Sprintf("ord.*|%d", i), match: spec.MatchRegex}, a)
 		kept := f.kept(t, "orders")
 		require.Len(t, kept, 1)
 		require.Same(t, was, kept[0].old)
@@ -223,11 +223,11 @@ func TestLoadsWithoutCalls(t *testing.T) {
 	}
 	found := f.bound(t, "orders")
 	require.Len(t, found, 2)
-	assert.Equal(t, "b4", found[0].rule.id)
+	assert.Equal(t, "b4", found[0].rule.ID)
 	assert.Same(t, was, found[1])
 
 	a.resource = "x.*"
-	assert.Len(t, put(t, e, a, rule{id: "b4", resource: "ord.*|4", match: spec.MatchRegex}).kept(t, "orders"), 1, "it no longer matches")
+	assert.Len(t, put(t, e, a, rule{ID: "b4", resource: "ord.*|4", match: spec.MatchRegex}).kept(t, "orders"), 1, "it no longer matches")
 }
 
 // While rules are replaced, nobody waits: not who calls a resource that is known, of which
@@ -235,7 +235,7 @@ func TestLoadsWithoutCalls(t *testing.T) {
 // new ones. known bug 126
 func TestNobodyWaitsForALoad(t *testing.T) {
 	e, _ := newEngine(t, core.Config{Caps: node.Caps{Resources: 5}})
-	rules := []rule{{id: "a", resource: "orders"}, {id: "b", resource: ".*", match: spec.MatchRegex}}
+	rules := []rule{{ID: "a", resource: "orders"}, {ID: "b", resource: ".*", match: spec.MatchRegex}}
 	put(t, e, rules...).bound(t, "orders")
 	calls := 0
 	call := func(name string) {

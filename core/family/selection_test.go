@@ -21,16 +21,16 @@ import (
 // Of the rules with stars the one that says most of a name is about it, unless one names it.
 func TestTableNearestRules(t *testing.T) {
 	tb := table(t,
-		rule{id: "any", resource: "*"},
-		rule{id: "users", resource: "GET /users/*", match: spec.MatchPrefix, exclude: "GET /users/me"},
-		rule{id: "get", resource: "GET *", match: spec.MatchPrefix},
-		rule{id: "user", resource: "GET /users/*", match: spec.MatchPath, exclude: "GET /users/me,GET /users/x"},
-		rule{id: "user too", resource: "GET /users/*", match: spec.MatchPath},
-		rule{id: "7", resource: "GET /users/7"},
-		rule{id: "watched", resource: "GET /users/8", mode: spec.Shadow},
-		rule{id: "star", resource: "GET /files/*"},
-		rule{id: "regex", resource: ".*/(7|9)", match: spec.MatchRegex},
-		rule{id: "watching", resource: "DELETE .*", match: spec.MatchRegex, mode: spec.Shadow},
+		rule{ID: "any", resource: "*"},
+		rule{ID: "users", resource: "GET /users/*", match: spec.MatchPrefix, exclude: "GET /users/me"},
+		rule{ID: "get", resource: "GET *", match: spec.MatchPrefix},
+		rule{ID: "user", resource: "GET /users/*", match: spec.MatchPath, exclude: "GET /users/me,GET /users/x"},
+		rule{ID: "user too", resource: "GET /users/*", match: spec.MatchPath},
+		rule{ID: "7", resource: "GET /users/7"},
+		rule{ID: "watched", resource: "GET /users/8", mode: spec.Shadow},
+		rule{ID: "star", resource: "GET /files/*"},
+		rule{ID: "regex", resource: ".*/(7|9)", match: spec.MatchRegex},
+		rule{ID: "watching", resource: "DELETE .*", match: spec.MatchRegex, mode: spec.Shadow},
 	)
 	for name, want := range map[string]string{
 		"GET /users/1":      "user user too",
@@ -55,7 +55,7 @@ func TestTableNearestRules(t *testing.T) {
 // drawRule returns a rule about some of few names.
 func drawRule(r *rand.Rand, id int) rule {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
-	drawn := rule{id: fmt.Sprint(id), mode: spec.Mode(r.IntN(3)), match: spec.Match(r.IntN(4))}
+	drawn := rule{ID: fmt.Sprint(id), mode: spec.Mode(r.IntN(3)), match: spec.Match(r.IntN(4))}
 	if r.IntN(2) == 0 {
 		drawn.mode = spec.Enforce
 	}
@@ -128,7 +128,7 @@ func about(rules []rule, name string) (ids []string) {
 			return slices.CompareFunc(a[:], b[:], cmp.Compare[string]) < 0
 		})
 		if applies {
-			ids = append(ids, r.id)
+			ids = append(ids, r.ID)
 		}
 	}
 	return ids
@@ -155,7 +155,7 @@ func TestRulesThatApply(t *testing.T) {
 			var bound []string
 			for _, c := range f.bound(t, name) {
 				if c.rule.mode != spec.Off { // which keep what they have
-					bound = append(bound, c.rule.id)
+					bound = append(bound, c.rule.ID)
 				}
 			}
 			require.Equal(t, want, strings.Join(bound, " "), "%q by %+v", name, rules)
@@ -167,14 +167,14 @@ func TestRulesThatApply(t *testing.T) {
 // says more was in force meanwhile.
 func TestNearestRuleGoesOn(t *testing.T) {
 	e, _ := newEngine(t, core.Config{})
-	users, other := rule{id: "users", resource: "users/*", match: spec.MatchPath}, rule{id: "x", resource: "x"}
+	users, other := rule{ID: "users", resource: "users/*", match: spec.MatchPath}, rule{ID: "x", resource: "x"}
 	f := put(t, e, users)
 	first, second := f.bound(t, "users/1"), f.bound(t, "users/2")
 	require.NotSame(t, first[0], second[0], "each has its own")
 	f = put(t, e, other, users)
 	assert.Same(t, first[0], f.bound(t, "users/1")[0])
-	f = put(t, e, users, rule{id: "1", resource: "users/1"})
-	assert.Equal(t, "1", f.bound(t, "users/1")[0].rule.id)
+	f = put(t, e, users, rule{ID: "1", resource: "users/1"})
+	assert.Equal(t, "1", f.bound(t, "users/1")[0].rule.ID)
 	assert.Same(t, second[0], f.bound(t, "users/2")[0])
 	f = put(t, e, users)
 	assert.NotSame(t, first[0], f.bound(t, "users/1")[0])
@@ -188,8 +188,8 @@ func TestRulesThatDoNotMatchCostNothing(t *testing.T) {
 		rules := make([]rule, 0, 2*n)
 		for i := range n {
 			rules = append(rules,
-				rule{id: fmt.Sprint("prefix", i), resource: fmt.Sprintf("GET /p%06d/*", i), match: spec.MatchPrefix},
-				rule{id: fmt.Sprint("path", i), resource: fmt.Sprintf("GET /p%06d/*/x", i), match: spec.MatchPath})
+				rule{ID: fmt.Sprint("prefix", i), resource: fmt.Sprintf("GET /p%06d/*", i), match: spec.MatchPrefix},
+				rule{ID: fmt.Sprint("path", i), resource: fmt.Sprintf("GET /p%06d/*/x", i), match: spec.MatchPath})
 		}
 		tb, err := family.NewTable(1, rules, maker, nil)
 		require.NoError(t, err)

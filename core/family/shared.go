@@ -14,7 +14,7 @@ import (
 type sharing interface{ Shared() bool }
 
 // checkShared returns the first of the rules whose limit nobody can share here.
-func checkShared[R spec.Rule[R]](b *core.RulesetBuilder, kind core.Kind, rules []R) error {
+func checkShared[R spec.Rule](b *core.RulesetBuilder, kind core.Kind, rules []R) error {
 	if b.Member != nil {
 		return nil
 	}

@@ -24,7 +24,7 @@ func (t *Table[R, C]) successor(revision uint64, c *C) (rule int, unchanged, ok 
 		return s.rule, s.unchanged, ok
 	}
 	i, ok := t.numbers[id]
-	return i, ok && t.rules[i].Equal(*old), ok
+	return i, ok && spec.Equal(t.rules[i], *old), ok
 }
 
 // follow finds for each rule of an older table the one that goes on from it,
@@ -49,7 +49,7 @@ func (t *Table[R, C]) follow(old *Table[R, C]) map[string]successor {
 	for i, rule := range t.rules {
 		id := rule.Info().ID
 		m.ids[id] = true
-		if before, ok := m.old[id]; ok && rule.Equal(before) {
+		if before, ok := m.old[id]; ok && spec.Equal(rule, before) {
 			m.found[id] = successor{i, true}
 		} else {
 			left = append(left, i)
@@ -58,13 +58,13 @@ func (t *Table[R, C]) follow(old *Table[R, C]) map[string]successor {
 	if len(left) == 0 {
 		return m.found
 	}
-	left = m.match(left, t.rules, old.rules, func(rule R) string { return fmt.Sprintf("%+v", rule.WithID("")) }, m.renumbered)
+	left = m.match(left, t.rules, old.rules, func(rule R) string { return fmt.Sprintf("%+v", spec.WithID(rule, "")) }, m.renumbered)
 	left = m.match(left, t.rules, old.rules, func(rule R) string { return rule.Info().ID }, nil)
 	m.match(left, t.rules, old.rules, func(rule R) string { return rule.Like() }, m.renamed)
 	return m.found
 }
 
-type matching[R spec.Rule[R]] struct {
+type matching[R spec.Rule] struct {
 	found map[string]successor
 	old   map[string]R    // by ID
 	ids   map[string]bool // of the new ones

@@ -14,7 +14,7 @@ import (
 // the order in which they were declared, and which rule goes on from which of the revision
 // before. What a rule has at a resource is kept there, see [Held]. A Table doesn't change
 // once made.
-type Table[R spec.Rule[R], C any] struct {
+type Table[R spec.Rule, C any] struct {
 	maker    Maker[R, C]
 	revision uint64
 
@@ -30,7 +30,7 @@ type Table[R spec.Rule[R], C any] struct {
 }
 
 // Maker says what a family makes of its rules.
-type Maker[R spec.Rule[R], C any] struct {
+type Maker[R spec.Rule, C any] struct {
 	// Normalized is the rule with its defaults written out, or why it is refused. [NewTable],
 	// whose rules are normalized, doesn't ask; nor does it ask for a Refusal.
 	Normalized func(R) (R, error)
@@ -49,7 +49,7 @@ type Maker[R spec.Rule[R], C any] struct {
 
 // NewTable compiles copies of the rules, whose IDs must differ, for a revision. previous is
 // the table of the revision before, nil if there is none.
-func NewTable[R spec.Rule[R], C any](revision uint64, rules []R, maker Maker[R, C], previous *Table[R, C]) (*Table[R, C], error) {
+func NewTable[R spec.Rule, C any](revision uint64, rules []R, maker Maker[R, C], previous *Table[R, C]) (*Table[R, C], error) {
 	if idle := maker.Idle; idle != nil {
 		maker.Idle = func(c *C, now int64) bool { return (*maker.Rule(c)).Info().Mode != spec.Enforce || idle(c, now) }
 	}

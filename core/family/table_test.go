@@ -15,16 +15,16 @@ import (
 
 // rule is the least that a Table can hold.
 type rule struct {
-	id, resource string
-	match        spec.Match
-	mode         spec.Mode
-	value        int
-	compared     *int   // counts the calls of Equal
-	exclude      string // names, with commas
+	ID       string
+	resource string
+	match    spec.Match
+	mode     spec.Mode
+	value    int
+	exclude  string // names, with commas
 }
 
 func (r rule) Info() spec.Info {
-	info := spec.Info{ID: r.id, Resource: r.resource, Match: r.match, Mode: r.mode}
+	info := spec.Info{ID: r.ID, Resource: r.resource, Match: r.match, Mode: r.mode}
 	if r.exclude != "" {
 		info.Exclude = strings.Split(r.exclude, ",")
 	}
@@ -32,18 +32,6 @@ func (r rule) Info() spec.Info {
 }
 
 func (r rule) Like() string { return r.resource }
-
-func (r rule) WithID(id string) rule {
-	r.id = id
-	return r
-}
-
-func (r rule) Equal(other rule) bool {
-	if r.compared != nil {
-		*r.compared++
-	}
-	return r == other
-}
 
 // controller notes what it was built from.
 type controller struct {
@@ -69,23 +57,23 @@ func table(t *testing.T, rules ...rule) *family.Table[rule, controller] {
 func ids(rules []rule) string {
 	var all []string
 	for _, r := range rules {
-		all = append(all, r.id)
+		all = append(all, r.ID)
 	}
 	return strings.Join(all, " ")
 }
 
 func TestTableFindsRulesInTheirOrder(t *testing.T) {
 	tb := table(t,
-		rule{id: "all", resource: ".*", match: spec.MatchRegex},
-		rule{id: "orders", resource: "orders"},
-		rule{id: "off", resource: "orders", mode: spec.Off},
-		rule{id: "or", resource: "orders|carts", match: spec.MatchRegex},
-		rule{id: "shadow", resource: "orders", mode: spec.Shadow},
-		rule{id: "part", resource: "order", match: spec.MatchRegex},
-		rule{id: "off too", resource: ".*", match: spec.MatchRegex, mode: spec.Off},
-		rule{id: "dot", resource: "o.ders", match: spec.MatchRegex},
-		rule{id: "lines", resource: "(?m)orders$", match: spec.MatchRegex},
-		rule{id: "carts", resource: "carts"},
+		rule{ID: "all", resource: ".*", match: spec.MatchRegex},
+		rule{ID: "orders", resource: "orders"},
+		rule{ID: "off", resource: "orders", mode: spec.Off},
+		rule{ID: "or", resource: "orders|carts", match: spec.MatchRegex},
+		rule{ID: "shadow", resource: "orders", mode: spec.Shadow},
+		rule{ID: "part", resource: "order", match: spec.MatchRegex},
+		rule{ID: "off too", resource: ".*", match: spec.MatchRegex, mode: spec.Off},
+		rule{ID: "dot", resource: "o.ders", match: spec.MatchRegex},
+		rule{ID: "lines", resource: "(?m)orders$", match: spec.MatchRegex},
+		rule{ID: "carts", resource: "carts"},
 	)
 	for resource, want := range map[string]string{
 		"orders":        "all orders or shadow dot lines",
@@ -112,7 +100,7 @@ func TestTableFindsRulesInTheirOrder(t *testing.T) {
 }
 
 func TestTableRefusesAPatternThatIsNone(t *testing.T) {
-	_, err := family.NewTable(1, []rule{{id: "r", resource: "(", match: spec.MatchRegex}}, maker, nil)
+	_, err := family.NewTable(1, []rule{{ID: "r", resource: "(", match: spec.MatchRegex}}, maker, nil)
 	require.ErrorContains(t, err, `rule "r": is not a valid regular expression: missing closing ): "("`)
 }
 
@@ -121,7 +109,7 @@ func TestTableBoundsItsPatterns(t *testing.T) {
 	make := func(n int, mode spec.Mode) error {
 		var rules []rule
 		for i := range n {
-			rules = append(rules, rule{id: fmt.Sprintf("r%d", i), resource: "a{999}", match: spec.MatchRegex, mode: mode}) // 1000 steps each
+			rules = append(rules, rule{ID: fmt.Sprintf("r%d", i), resource: "a{999}", match: spec.MatchRegex, mode: mode}) // 1000 steps each
 		}
 		_, err := family.NewTable(1, rules, maker, nil)
 		return err
@@ -134,13 +122,13 @@ func TestTableBoundsItsPatterns(t *testing.T) {
 // A default rule is for what no other rule in force is about, and not for what it
 // leaves out.
 func TestTableDefaultRules(t *testing.T) {
-	all := rule{id: "all", resource: "*", exclude: "x,y"}
+	all := rule{ID: "all", resource: "*", exclude: "x,y"}
 	tb := table(t, all,
-		rule{id: "own", resource: "own"},
-		rule{id: "pattern", resource: "p.*", match: spec.MatchRegex},
-		rule{id: "shadow", resource: "shadow", mode: spec.Shadow},
-		rule{id: "off", resource: "off", mode: spec.Off},
-		rule{id: "off by default", resource: "*", mode: spec.Off})
+		rule{ID: "own", resource: "own"},
+		rule{ID: "pattern", resource: "p.*", match: spec.MatchRegex},
+		rule{ID: "shadow", resource: "shadow", mode: spec.Shadow},
+		rule{ID: "off", resource: "off", mode: spec.Off},
+		rule{ID: "off by default", resource: "*", mode: spec.Off})
 	for name, want := range map[string]string{
 		"a": "all", "x": "", "y": "", "own": "own", "pay": "pattern", "shadow": "all shadow", "off": "all", "x,y": "all",
 	} {
@@ -148,13 +136,13 @@ func TestTableDefaultRules(t *testing.T) {
 	}
 
 	e, _ := newEngine(t, core.Config{})
-	f := put(t, e, all, rule{id: "own", resource: "own"})
+	f := put(t, e, all, rule{ID: "own", resource: "own"})
 	before := f.bound(t, "a")
 	require.Len(t, before, 1)
 	f = put(t, e, all)
 	assert.Same(t, before[0], f.bound(t, "a")[0], "what is still there goes on")
 	assert.Nil(t, f.bound(t, "own")[0].old)
-	f = put(t, e, all, rule{id: "own", resource: "a"})
+	f = put(t, e, all, rule{ID: "own", resource: "a"})
 	assert.Equal(t, "own", ids(f.For("a")))
 	assert.Len(t, f.bound(t, "a"), 1)
 }

@@ -1,5 +1,7 @@
 package spec
 
+import "reflect"
+
 // Info is what a Table of package family needs to know of a rule.
 type Info struct {
 	ID       string
@@ -19,14 +21,23 @@ func (i Info) Named() bool { return i.Match == MatchExact && i.Resource != AnyRe
 // if no more specific rule is.
 func (i Info) Wild() bool { return i.Match == MatchPrefix || i.Match == MatchPath }
 
-// Rule is a rule that a Table of package family can hold, normalized.
-type Rule[R any] interface {
+// Rule is a rule that a Table of package family can hold, normalized: a struct whose field ID
+// is the ID.
+type Rule interface {
 	Info() Info
-	WithID(id string) R
 	// Like is the same for rules that differ only in what an edit would change, such
-	// as the threshold. A rule whose ID is new goes on from one that is like it and
-	// whose ID is gone.
+	// as the threshold. It is the ID of a rule that declares none. A rule whose ID is new goes
+	// on from one that is like it and whose ID is gone.
 	Like() string
-	// Equal reports whether the two rules are the same in every field.
-	Equal(R) bool
 }
+
+// WithID returns the rule with another ID. One without the field ID stays as it is.
+func WithID[R Rule](rule R, id string) R {
+	if f := reflect.ValueOf(&rule).Elem().FieldByName("ID"); f.IsValid() {
+		f.SetString(id)
+	}
+	return rule
+}
+
+// Equal reports whether two rules are the same in every field.
+func Equal[R Rule](a, b R) bool { return reflect.DeepEqual(a, b) }

@@ -5,7 +5,7 @@ import "fmt"
 // Twins finds rules that can't be in one list: two that declare the same ID, or are the
 // same in every field. Rules whose IDs are made from their fields may share one: they
 // differ in the threshold, say, and get numbers, see [UniqueIDs]. The zero value has no rules.
-type Twins[R Rule[R]] struct {
+type Twins[R Rule] struct {
 	rules    []R
 	first    map[string]int // by ID: the rule that came first with it
 	declared map[string]int // by ID: the one that declares it

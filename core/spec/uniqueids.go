@@ -9,7 +9,7 @@ import (
 // UniqueIDs gives rules IDs that differ. normalized are the declared rules with
 // their defaults filled in. An ID made from the fields gets a number if it is
 // taken; [Twins] are an error.
-func UniqueIDs[R Rule[R]](declared, normalized []R) ([]R, error) {
+func UniqueIDs[R Rule](declared, normalized []R) ([]R, error) {
 	var twins Twins[R]
 	rules := slices.Clone(normalized)
 	taken := make(map[string]bool, len(rules))
@@ -41,7 +41,7 @@ func UniqueIDs[R Rule[R]](declared, normalized []R) ([]R, error) {
 		}
 		next[made] = n + 1
 		taken[id] = true
-		rules[i] = rule.WithID(id)
+		rules[i] = WithID(rule, id)
 	}
 	return rules, nil
 }

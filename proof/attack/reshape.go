@@ -46,7 +46,7 @@ func reshape(r *round, set rules.Set) (next rules.Set, renamed map[ruleID]ruleID
 	return next, renamed
 }
 
-func reshapeFamily[R spec.Rule[R]](r *round, old []R, kind core.Kind, renamed map[ruleID]ruleID,
+func reshapeFamily[R spec.Rule](r *round, old []R, kind core.Kind, renamed map[ruleID]ruleID,
 	mode func(*R) *spec.Mode, change func(R) R) []R {
 	next := slices.Clone(old)
 	alike := make(map[string]int)
@@ -62,7 +62,7 @@ func reshapeFamily[R spec.Rule[R]](r *round, old []R, kind core.Kind, renamed ma
 		case 4:
 			// Who is followed is only clear where no two rules are alike.
 			if alike[rule.Like()] == 1 {
-				next[i] = rule.WithID(rule.Info().ID + "'")
+				next[i] = spec.WithID(rule, rule.Info().ID+"'")
 				renamed[ruleID{kind, next[i].Info().ID}] = ruleID{kind, rule.Info().ID}
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -90,7 +91,7 @@ func (s *sourceRound) distinct() rules.Set {
 // holds reports whether all flow rules of a set are in another.
 func holds(all, some rules.Set) bool {
 	for _, rule := range some.Flow {
-		if !slices.ContainsFunc(all.Flow, rule.Equal) {
+		if !slices.ContainsFunc(all.Flow, func(r flow.Rule) bool { return spec.Equal(r, rule) }) {
 			return false
 		}
 	}

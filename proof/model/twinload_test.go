@@ -51,7 +51,7 @@ func (t *twin) apply() {
 	for _, r := range t.set {
 		old := find(r.ID)
 		switch {
-		case old != nil && old.rule.Equal(r):
+		case old != nil && spec.Equal(old.rule, r):
 			t.rules = append(t.rules, old)
 		case old != nil && old.rule.Resource == r.Resource:
 			t.rules = append(t.rules, t.newLimiter(r, old))

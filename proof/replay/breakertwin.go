@@ -73,7 +73,7 @@ func (p *player) loadTwins(rules []breaker.Rule) {
 		if i < 0 || rules[i].Mode == spec.Off {
 			continue
 		}
-		if !rules[i].Equal(t.rule) {
+		if !spec.Equal(rules[i], t.rule) {
 			p.carried[t.rule.ID] = true
 		}
 		t.rule = rules[i]

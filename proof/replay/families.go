@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -127,7 +128,7 @@ func (p *player) adoptFlow(java []JavaFlowRule, dropped []Dropped) error {
 	if err != nil {
 		return err
 	}
-	same := slices.EqualFunc(p.rules, active, func(a, b activeRule) bool { return a.Rule.Equal(b.Rule) })
+	same := slices.EqualFunc(p.rules, active, func(a, b activeRule) bool { return spec.Equal(a.Rule, b.Rule) })
 	for _, old := range p.rules {
 		if !same && slices.ContainsFunc(active, func(r activeRule) bool { return r.ID == old.ID }) {
 			p.carried[old.ID] = true

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 )
 
@@ -108,7 +109,7 @@ func (t *flowTwin) goOn(old, rules []activeRule, id string) {
 	}
 	before, now := find(old), find(rules)
 	switch {
-	case before.Rule.Equal(now.Rule):
+	case spec.Equal(before.Rule, now.Rule):
 	case before.warms() && now.warms():
 		t.warm = t.warm.under(now)
 	default:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/hotspot"
 )
 
@@ -73,7 +74,7 @@ func (h *hotspots) load(java []JavaHotspotRule) ([]hotspot.Rule, []Dropped, erro
 		r.index = r.java.ParamIndex
 		if i := slices.IndexFunc(h.rules, func(o *hotRule) bool { return o.ID == n.ID && o.Resource == n.Resource }); i >= 0 {
 			r.values = h.rules[i].values
-			if h.rules[i].Equal(n) {
+			if spec.Equal(h.rules[i].Rule, n) {
 				r.index = h.rules[i].index
 			} else {
 				for _, v := range r.values { // Java forgets

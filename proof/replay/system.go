@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/internal/sentinel"
@@ -63,7 +64,7 @@ func TranslateSystem(rules []JavaSystemRule, shape stat.Shape) (native []system.
 		if !ok {
 			continue
 		}
-		n, err := n.WithID(javaChecks[n.Metric]).Normalized()
+		n, err := spec.WithID(n, javaChecks[n.Metric]).Normalized()
 		if err != nil {
 			dropped = append(dropped, Dropped{n.ID, false, err.Error()})
 		} else {

@@ -99,7 +99,7 @@ func (r JavaFlowRule) queues() bool {
 func translate[R any, J interface {
 	comparable
 	Check() error
-}, N spec.Rule[N]](rules []R, java func(R) (string, J), native func(J) (N, error)) (natives []N, dropped []Dropped) {
+}, N spec.Rule](rules []R, java func(R) (string, J), native func(J) (N, error)) (natives []N, dropped []Dropped) {
 	kept := make(map[J]string)
 	for _, r := range rules {
 		id, rule := java(r)
@@ -117,7 +117,7 @@ func translate[R any, J interface {
 			dropped = append(dropped, Dropped{id, false, err.Error()})
 			continue
 		}
-		natives = append(natives, n.WithID(id))
+		natives = append(natives, spec.WithID(n, id))
 	}
 	return natives, dropped
 }

@@ -22,8 +22,8 @@ type list struct {
 	says func(i int) string // all that a rule says but its ID
 }
 
-func listOf[R spec.Rule[R]](family string, rules []R) list {
-	return list{family, namesOf(rules), func(i int) string { return fmt.Sprintf("%#v", rules[i].WithID("")) }}
+func listOf[R spec.Rule](family string, rules []R) list {
+	return list{family, namesOf(rules), func(i int) string { return fmt.Sprintf("%#v", spec.WithID(rules[i], "")) }}
 }
 
 // read writes the defaults of all rules out. A rule that can't be loaded stays as it is, and is

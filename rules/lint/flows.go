@@ -115,7 +115,7 @@ func (l *linter) shadowed() {
 	}
 }
 
-func shadowed[R spec.Rule[R]](l *linter, family string, rules []R, stricter func(strict, loose R) bool) {
+func shadowed[R spec.Rule](l *linter, family string, rules []R, stricter func(strict, loose R) bool) {
 	for _, group := range groups(l.list(family).infos) {
 		group = slices.DeleteFunc(group, func(i int) bool { return rules[i].Info().Mode != spec.Enforce || shared(rules[i]) })
 		for _, i := range group {
@@ -123,7 +123,7 @@ func shadowed[R spec.Rule[R]](l *linter, family string, rules []R, stricter func
 				// Of two that are as strict as each other, the later one is in vain.
 				return i != j && stricter(rules[j], rules[i]) && (j < i || !stricter(rules[i], rules[j]))
 			})
-			if j >= 0 && !rules[i].WithID("").Equal(rules[group[j]].WithID("")) { // which is told otherwise
+			if j >= 0 && !spec.Equal(spec.WithID(rules[i], ""), spec.WithID(rules[group[j]], "")) { // which is told otherwise
 				l.tellShadowed(family, i, group[j])
 			}
 		}

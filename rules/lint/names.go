@@ -24,7 +24,7 @@ type matcher struct {
 	expressions *pattern.Expressions
 }
 
-func namesOf[R spec.Rule[R]](list []R) *names {
+func namesOf[R spec.Rule](list []R) *names {
 	n := &names{named: make(map[string][]int)}
 	for i, rule := range list {
 		info := rule.Info()

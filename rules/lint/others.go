@@ -118,7 +118,7 @@ func stricterSystem(rules []system.Rule, i int) int {
 		return -1
 	}
 	return slices.IndexFunc(rules, func(strict system.Rule) bool {
-		if strict.ID == loose.ID && strict.Equal(loose) || strict.Mode != spec.Enforce || strict.Metric != loose.Metric || strict.Interval != loose.Interval ||
+		if strict == loose || strict.Mode != spec.Enforce || strict.Metric != loose.Metric || strict.Interval != loose.Interval ||
 			strict.Buckets != loose.Buckets || strict.Strict != loose.Strict {
 			return false
 		}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/sentinel"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -35,7 +36,7 @@ func (f familyOf[J, R]) object(r R) (object string, ok bool) {
 		return "", false
 	}
 	again, err := f.normalized(f.keep(read[0], full))
-	if err != nil || !again.Equal(full) {
+	if err != nil || !spec.Equal(again, full) {
 		return "", false
 	}
 	return javaObject(said), true
@@ -106,7 +107,7 @@ func (f familyOf[J, R]) merge(mine, others, pushed []R) (rules []R, refused *R) 
 		if kept := f.keep(full, rules[at]); f.valid(kept) {
 			rules[at] = kept
 		} else {
-			rules[at] = p.WithID(rules[at].Info().ID)
+			rules[at] = spec.WithID(p, rules[at].Info().ID)
 		}
 	}
 	left := rules[:0:0]

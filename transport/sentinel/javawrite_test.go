@@ -119,7 +119,7 @@ func TestJavaWriter(t *testing.T) {
 	}
 }
 
-func writes[J javaRule[R], R spec.Rule[R]](t *testing.T, name string, f familyOf[J, R], rule R, want string) {
+func writes[J javaRule[R], R spec.Rule](t *testing.T, name string, f familyOf[J, R], rule R, want string) {
 	t.Helper()
 	got, ok := f.object(rule)
 	assert.Equal(t, want != "", ok, name)

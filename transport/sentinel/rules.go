@@ -31,7 +31,7 @@ type family interface {
 }
 
 // familyOf is one family, with the rules R, which Java has as J.
-type familyOf[J javaRule[R], R spec.Rule[R]] struct {
+type familyOf[J javaRule[R], R spec.Rule] struct {
 	kind       core.Kind
 	in         func(*rules.Set) *[]R
 	normalized func(R) (R, error)
