@@ -168,9 +168,11 @@ func (w *memoryWindow) borrow(t *Take, now int64) {
 // room is how many units fit a bucket: in each window that contains it. Windows that end after
 // the last bucket which holds units hold less than those before.
 func (w *memoryWindow) room(bucket, limit int64) int64 {
-	most := int64(0)
-	for end := bucket; end < bucket+w.span && end <= max(bucket, w.last); end++ {
-		most = max(most, w.sum(end))
+	sum := w.sum(bucket)
+	most := sum
+	for end := bucket + 1; end < bucket+w.span && end <= w.last; end++ {
+		sum += *w.at(end) - *w.at(end - w.span)
+		most = max(most, sum)
 	}
 	return max(0, limit-most)
 }
@@ -183,16 +185,25 @@ func (w *memoryWindow) sum(end int64) (sum int64) {
 	return sum
 }
 
-// free is how long it is until a unit fits.
+// free is how long it is until a unit fits: until the last full window is over.
 func (w *memoryWindow) free(limit, now int64) time.Duration {
-	if limit <= 0 {
+	if limit <= 0 || w.room(w.head, limit) > 0 {
 		return 0
 	}
-	for b := w.head; ; b++ {
-		if w.room(b, limit) > 0 {
-			return time.Duration(max(0, w.ring.Begins(b)-now))
+	full := w.head
+	sum := w.sum(full)
+	for end := w.head + 1; end <= w.last || sum >= limit; end++ {
+		if end <= w.last {
+			sum += *w.at(end)
+		}
+		if out := end - w.span; out <= w.last {
+			sum -= *w.at(out)
+		}
+		if sum >= limit {
+			full = end
 		}
 	}
+	return time.Duration(w.ring.Begins(full+1) - now)
 }
 
 func (w *memoryWindow) active() int64 { return max(1, w.members, w.before) }

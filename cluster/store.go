@@ -132,8 +132,8 @@ func (r Ring) Begins(bucket int64) int64 {
 //  6. If Need fits nothing and Borrow is not 0, the first coming bucket that begins before
 //     now+Borrow, at most Shape.Buckets ahead, where Need fits is granted Need.
 //
-// The key lives for another (Buckets+3) × width, and longer by as much as the last bucket that holds units
-// lies ahead. What was seen of a member is kept for Span+Buckets buckets after its last command.
+// The key lives for at least (Buckets+2) × width after its last use, and is gone a width later. Where units were granted
+// in a coming bucket, it lives longer by as much as that lies ahead. What was seen of a member is kept for Span+Buckets buckets after its last command.
 type Take struct {
 	Outcome
 	Caller

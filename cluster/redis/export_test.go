@@ -59,8 +59,10 @@ func Offset(client *redis.Client) *Store {
 const LookScript = `
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2] + (tonumber(redis.call('GET', '` + ClockKey + `') or '0'))
-local got = redis.call('HMGET', KEYS[1], 'h', 'e')
-return {now, tonumber(got[1] or '0'), tonumber(got[2] or '0')}
+local window = redis.call('HGET', KEYS[1], 'w')
+if not window then return {now, 0, 0} end
+local head, epoch = struct.unpack('<dd', window)
+return {now, head, epoch}
 `
 
 // Mistaken is [Movable] with a mistake in the script of windows.

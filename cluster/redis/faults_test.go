@@ -70,7 +70,11 @@ func TestNamedAnswers(t *testing.T) {
 		}, set("del", "{k}"), cluster.ErrForeign, "not of this library"},
 		{"a hash with our names", func() {
 			set("del", "{k}")()
-			set("hset", "{k}", "h", "theirs")()
+			set("hset", "{k}", "w", "theirs")()
+		}, set("del", "{k}"), cluster.ErrForeign, "not of this library"},
+		{"a hash with the name of a member", func() {
+			require.NoError(t, do(store, take("k", 1)))
+			set("hset", "{k}", "s1", "theirs")()
 		}, set("del", "{k}"), cluster.ErrForeign, "not of this library"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -27,6 +27,7 @@ import (
 // a state of the model that histories are checked against.
 type ledger struct {
 	clock, epoch, head  int64 // the epoch is 0 if there is no key
+	last                int64 // head or, if that is later, the last bucket that units were granted in
 	expires             int64
 	units, askers, seqs map[int64]int64
 }
@@ -34,17 +35,19 @@ type ledger struct {
 // play is what becomes of a ledger by a command, and what the command is told.
 func (l ledger) play(t *cluster.Take) (ledger, cluster.TakeReply) {
 	l.units, l.askers, l.seqs = maps.Clone(l.units), maps.Clone(l.askers), maps.Clone(l.seqs)
-	now := t.Bucket(l.clock)
+	now, before := t.Bucket(l.clock), l
 	switch {
 	case l.epoch == 0:
-		l.epoch, l.head, l.units, l.askers, l.seqs = t.NewEpoch, now, map[int64]int64{}, map[int64]int64{}, map[int64]int64{}
+		l.epoch, l.head, l.last = t.NewEpoch, now, now
+		l.units, l.askers, l.seqs = map[int64]int64{}, map[int64]int64{}, map[int64]int64{}
 	case now <= l.head-t.Span():
-		moved := map[int64]int64{now: l.sum(t, l.head-t.Span()+1, math.MaxInt64)}
+		moved, end := map[int64]int64{now: l.sum(t, l.head-t.Span()+1, math.MaxInt64)}, now
 		if coming := l.sum(t, l.head+1, math.MaxInt64); coming > 0 {
 			last := slices.Max(slices.Collect(maps.Keys(l.units)))
-			moved[now+min(last-l.head+1, int64(t.Shape.Buckets))] = coming
+			end = now + min(last-l.head+1, int64(t.Shape.Buckets))
+			moved[end] = coming
 		}
-		l.epoch, l.units, l.head = t.NewEpoch, moved, now
+		l.epoch, l.units, l.head, l.last = t.NewEpoch, moved, now, end
 		clear(l.askers)
 	}
 	l.head = max(l.head, now)
@@ -80,11 +83,14 @@ func (l ledger) play(t *cluster.Take) (ledger, cluster.TakeReply) {
 		reply.Room -= reply.Granted
 	}
 	maps.DeleteFunc(l.units, func(_, n int64) bool { return n == 0 })
-	last := l.head
-	for b := range l.units {
-		last = max(last, b)
+	l.last = max(l.last, l.head)
+	if reply.Granted > 0 {
+		l.last = max(l.last, reply.Bucket)
 	}
-	l.expires = l.clock + (last-l.head+int64(t.Shape.Buckets)+3)*int64(t.Shape.Width())
+	if before.epoch != l.epoch || before.last != l.last || before.head != l.head { // a server counts whole milliseconds
+		left := time.Duration(t.Begins(l.last+int64(t.Shape.Buckets)+3) - l.clock)
+		l.expires = l.clock + int64((left + time.Millisecond - 1).Truncate(time.Millisecond))
+	}
 	return l, reply
 }
 
@@ -268,14 +274,19 @@ func TestHistoriesOfMistakes(t *testing.T) {
 	s := start(t)
 	client := patient(t, s)
 	for name, c := range map[string]struct{ old, mistake string }{
-		"borrowed buckets move time":           {"target, granted = i, need\n", "target, granted = i, need\n        set('h', text(current - span + i))\n"},
-		"hand-backs count twice":               {"if seq > last then", "if true then"},
-		"hand-backs of another epoch count":    {"if epoch == has then", "if true then"},
-		"only the present window is looked at": {"return math.max(0, limit - most[i])", "return math.max(0, limit - sums[span])"},
-		"a clock that is set back forgets":     {"set('u' .. text(current), text(sum))", "u[span] = 0"},
+		"borrowed buckets move time": {"local state = ", `local moved = ahead == 0 and target - at or 0
+			local state = struct.pack('<' .. string.rep('d', 4 + span + last - at - moved),
+				current + moved, has, here, before, unpack(u, at + moved - span + 1, last))
+			local right = `},
+		"hand-backs count twice":               {"if seq > highest and epoch == has then", "if epoch == has then"},
+		"hand-backs of another epoch count":    {"if seq > highest and epoch == has then", "if seq > highest then"},
+		"only the present window is looked at": {"if sum > most then most = sum end", ""},
+		"a clock that is set back forgets":     {"u[at] = sum\n", "u[at] = 0\n"},
 		"nobody is told of a new epoch":        {"(epoch == 0 or epoch == has)", "true"},
-		"a hand-back is more than there was":   {"n = math.max(n, -u[i])", ""},
+		"a hand-back is more than there was":   {"math.max(0, u[b] - ARGV[i + 1])", "u[b] - ARGV[i + 1]"},
 		"shares are of the limit":              {"math.floor(left / active)", "limit"},
+		"a bucket that opens keeps its units":  {"for i = last + 1, at do u[i] = 0 end", "for i = last + 1, at do u[i] = u[last] end"},
+		"what is borrowed dies with its key":   {"if head ~= current or last > lasted then", "if head ~= current then"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := uint64(0); ; seed++ {

@@ -113,6 +113,15 @@ var cases = []struct {
 		s.equal("its bucket", r.Bucket, r.Current+2)
 		s.equal("a probe", w.take(1, 1, 1), 0)
 	}},
+	{name: "a window of the most buckets", run: func(s *stage) {
+		w := s.window("w", cluster.Ring{Shape: stat.Shape{Interval: stat.MaxInterval, Buckets: stat.MaxBuckets, Strict: true}}, 10)
+		s.equal("granted", w.take(1, 4, 4), 4)
+		far := w.command(1, 1, 2)
+		far.Ahead = w.seen + stat.MaxBuckets
+		s.equal("in the last one that can be borrowed from", w.send(far).Granted, 2)
+		s.equal("the rest", w.take(1, 1, 100), 4)
+		s.equal("of nothing", w.take(1, 1, 1), 0)
+	}},
 	{name: "each key for itself, in one batch", run: func(s *stage) {
 		ring := s.hours(2, false)
 		var batch []cluster.Command

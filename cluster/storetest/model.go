@@ -144,7 +144,7 @@ func (m *takes) check(s *stage, c cluster.Command) {
 			last = max(last, b)
 		}
 	}
-	m.expires = clock + (last-m.head+int64(t.Shape.Buckets)+3)*width
+	m.expires = clock + (last-m.head+int64(t.Shape.Buckets)+2)*width
 }
 
 // room is how many units fit a bucket: look at each window that contains it.

@@ -1,13 +1,14 @@
 -- A window: leases units of a bucket, and takes units back. See cluster.Take.
 --
--- KEYS[1] is a hash. h: the number of head, the newest bucket that was ever current.
--- e: the epoch. l: no bucket after it holds units. u<bucket>: units. a<bucket>: members that have taken while it was current.
--- s<member>: the member's highest seq, and head when it was seen.
+-- KEYS[1] is a hash. Its values are doubles, 8 bytes each: one field is read and written faster than one for each bucket.
+-- w: the number of head, the newest bucket that was ever current; the epoch; how many members have taken in head, and in
+-- the bucket before; then the units of each bucket from head-span+1 to head or, if that is later, the last one that units
+-- were granted in. s<member>: the member's highest seq, and head when it was seen.
 local key = KEYS[1]
 local width, phase, span, buckets = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local limit, need, want = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local seen, ahead, borrow = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-local member, seq = ARGV[11], tonumber(ARGV[12])
+local member, seq = 's' .. ARGV[11], tonumber(ARGV[12])
 local epoch, newEpoch = tonumber(ARGV[13]), tonumber(ARGV[14])
 local backs, charges = tonumber(ARGV[15]), tonumber(ARGV[16])
 
@@ -17,218 +18,160 @@ local passed = now % width
 local current = (now - passed) / width
 for _ = 1, 3 do
   passed = passed * 10
-  local digit = math.floor(passed / width)
-  current = current * 10 + digit
-  passed = passed - digit * width
+  local rest = passed % width
+  current = current * 10 + (passed - rest) / width
+  passed = rest
 end
 passed = passed - phase
 if passed < 0 then
   current, passed = current - 1, passed + width
 end
+local age = passed -- of the current bucket, below 0 if the clock was set back to before it
 
--- The fields that a call looks at, but for units.
-local function read()
-  return redis.call('HMGET', key, 'h', 'e', 's' .. member, 'a' .. text(current), 'a' .. text(current - 1), 'l')
-end
-
-local write, written, drop = {}, {}, {}
-local function set(name, value)
-  written[name] = true
-  write[#write + 1] = name
-  write[#write + 1] = value
-end
-
-local u = {} -- u[i] is bucket current-span+i, so the current one is u[span]
-local got, moved = read(), false
-local head, has = number(got[1]), number(got[2])
-if not head or not has then
-  if got[1] or got[2] or #redis.call('HKEYS', key) > 0 then return foreign() end
+-- u[at] are the units of the current bucket, u[last] the last ones.
+local u, at, last
+local head, has, here, before
+local drop = {} -- fields of members that are forgotten
+local got = redis.call('HMGET', key, 'w', member)
+local sighting = got[2]
+if not got[1] then
+  if sighting or #redis.call('HKEYS', key) > 0 then return foreign() end
   has = newEpoch
-  set('e', text(has))
-elseif current <= head - span then
+else
+  local n = #got[1] / 8
+  if n < 4 + span or n > 4 + span + buckets or n % 1 ~= 0 then return foreign() end
+  u = {struct.unpack('<' .. string.rep('d', n), got[1])}
+  head, has, here, before = u[1], u[2], u[3], u[4]
+  at, last = 4 + span, n
+  u[n + 1] = nil -- where the next number would be
+end
+
+if head and current <= head - span then
   -- The clock was set back by the ring or more: all that counts or is to come is moved to where
   -- it is now. What is to come counts once more where it may still be spent.
-  local all = redis.call('HGETALL', key)
   local sum, coming, far = 0, 0, 0
+  for i = 5, last do
+    sum = sum + u[i]
+    if i > at and u[i] > 0 then
+      coming = coming + u[i]
+      far = math.min(i - at + 1, buckets)
+    end
+  end
+  drop = redis.call('HKEYS', key)
+  head, has, here, before, sighting = nil, newEpoch, 0, 0, nil
+  u, at, last = {}, span, span + far
+  for i = 1, last do u[i] = 0 end
+  u[at] = sum
+  if coming > 0 then u[last] = coming end
+elseif head and current <= head then
+  if current < head then -- it was set back a little, and stands still until it gets there
+    age = passed - (head - current) * width
+    current, passed = head, 0
+  end
+elseif head and current < head + span + buckets then
+  at = at + current - head
+  for i = last + 1, at do u[i] = 0 end
+  last = math.max(last, at)
+  before, here = current == head + 1 and here or 0, 0
+else
+  u, at, last, here, before = {}, span, span, 0, 0
+  for i = 1, span do u[i] = 0 end
+end
+local lasted, remembers = last, span + buckets
+-- Members that are gone are forgotten in time, but their fields go once in a while.
+if head and math.floor(head / remembers) ~= math.floor(current / remembers) then
+  local all = redis.call('HGETALL', key)
   for i = 1, #all, 2 do
-    local kind, rest = string.match(all[i], '^([uas])(.*)$')
-    local ahead, n = kind == 'u' and tonumber(rest) - head or -span, tonumber(all[i + 1])
-    if ahead > -span then sum = sum + n end
-    if ahead > 0 and n > 0 then
-      coming = coming + n
-      far = math.max(far, math.min(ahead + 1, buckets))
-    end
-    if kind then drop[#drop + 1] = all[i] end
-  end
-  has = newEpoch
-  set('e', text(has))
-  got, moved = {}, true
-  u[span] = sum
-  set('u' .. text(current), text(sum))
-  if coming > 0 then
-    u[span + far] = coming
-    set('u' .. text(current + far), text(coming))
-    set('l', text(current + far))
-    got[6] = text(current + far)
-  end
-elseif current < head then -- it was set back a little, and stands still until it gets there
-  current, passed = head, 0
-  got = read()
-end
-local latest = number(got[6]) or current
-if head and not moved then
-  local names = {}
-  for i = 1, span + math.max(0, math.min(buckets, latest - current)) do
-    names[i] = 'u' .. text(current - span + i)
-  end
-  local units = redis.call('HMGET', key, unpack(names))
-  for i = 1, #names do u[i] = number(units[i]) end
-end
-for i = 1, span + buckets do
-  u[i] = u[i] or 0
-end
-
-if head ~= current then
-  set('h', text(current))
-  if head and head < current then
-    local all = redis.call('HGETALL', key)
-    for i = 1, #all, 2 do
-      local kind, rest = string.match(all[i], '^([uas])(.*)$')
-      local gone
-      if kind == 'u' then
-        gone = tonumber(rest) <= current - span
-      elseif kind == 'a' then
-        gone = tonumber(rest) < current - 1
-      elseif kind == 's' then
-        gone = tonumber(string.match(all[i + 1], ' (%-?%d+)$')) < current - span - buckets
-      end
-      if gone then drop[#drop + 1] = all[i] end
+    if #all[i + 1] == 16 then
+      local _, when = struct.unpack('<dd', all[i + 1])
+      if when < current - remembers then drop[#drop + 1] = all[i] end
     end
   end
 end
 
-local changed = {}
-local function add(bucket, n)
-  local i = bucket - current + span
-  if i < 1 or i > span + buckets then return end
-  n = math.max(n, -u[i])
-  if n ~= 0 then
-    u[i] = u[i] + n
-    changed[i] = true
+local highest = 0
+if sighting then
+  if #sighting ~= 16 then return foreign() end
+  local sent, when = struct.unpack('<dd', sighting)
+  if when >= current - remembers then highest = sent end
+end
+if seq > highest and epoch == has then
+  for i = 17, 15 + 2 * backs, 2 do
+    local b = ARGV[i] - current + at
+    if b > at - span and b <= last then u[b] = math.max(0, u[b] - ARGV[i + 1]) end
+  end
+  for i = 17 + 2 * backs, 15 + 2 * (backs + charges), 2 do
+    local b = math.min(ARGV[i] - current, 0) + at
+    if b > at - span then u[b] = u[b] + ARGV[i + 1] end
   end
 end
 
-local last = got[3] and number(string.match(got[3], '^%d+')) or 0
-if seq > last then
-  set('s' .. member, text(seq) .. ' ' .. text(current))
-  if epoch == has then
-    local first = 17
-    for i = first, first + 2 * backs - 2, 2 do
-      add(tonumber(ARGV[i]), -tonumber(ARGV[i + 1]))
-    end
-    first = first + 2 * backs
-    for i = first, first + 2 * charges - 2, 2 do
-      add(math.min(tonumber(ARGV[i]), current), tonumber(ARGV[i + 1]))
-    end
+-- full is the sum of the fullest window that contains u[i]. Windows that end after u[last] hold less than the one that
+-- ends with it.
+local function full(i)
+  local sum = 0
+  for j = i - span + 1, i do sum = sum + (u[j] or 0) end
+  local most = sum
+  for j = i + 1, math.min(last, i + span - 1) do
+    sum = sum + u[j] - u[j - span]
+    if sum > most then most = sum end
   end
+  return most
+end
+-- opens is the first coming bucket that n units fit: the one after the last window that holds more than limit - n.
+local function opens(n)
+  local sum, i, fits = 0, at, at + 1
+  for j = at - span + 1, at do sum = sum + u[j] end
+  while i < last or sum > limit - n do
+    i = i + 1
+    sum = sum + (u[i] or 0) - (u[i - span] or 0)
+    if sum > limit - n then fits = i + 1 end
+  end
+  return fits
 end
 
-local target = span
-if ahead > current then target = math.min(ahead - current + span, span + buckets) end
-
--- most[i] is the largest sum of a window that ends with u[i] or later. Windows that end after u[size]
--- hold less than the one that ends with it.
-local size = span + buckets
-if borrow == 0 then size = math.max(target, math.min(size, latest - current + span)) end
-local sums, most = {}, {}
-local function sum()
-  local total = 0
-  for i = 1, span do total = total + u[i] end
-  sums[span] = total
-  for i = span + 1, size do
-    total = total + u[i] - u[i - span]
-    sums[i] = total
-  end
-  most[size + 1] = 0
-  for i = size, span, -1 do most[i] = math.max(sums[i], most[i + 1]) end
-end
--- room is how many units more fit a bucket. Only the current one has windows that end before size.
-local function room(i)
-  if i == span and 2 * span - 1 < size then
-    local highest = 0
-    for j = span, 2 * span - 1 do highest = math.max(highest, sums[j]) end
-    return math.max(0, limit - highest)
-  end
-  return math.max(0, limit - most[i])
-end
-sum()
-
+local target = at
+if ahead > current then target = at + math.min(ahead - current, buckets) end
 local asks = need > 0 or want > 0
-local active = math.max(number(got[4]) or 0, number(got[5]) or 0, 1)
-if asks and seen ~= current then
-  local here = (number(got[4]) or 0) + 1
-  active = math.max(active, here)
-  set('a' .. text(current), text(here))
-end
+if asks and seen ~= current then here = here + 1 end
+local active = math.max(here, before, 1)
 
-local granted, left = 0, room(target)
+local granted, left = 0, math.max(0, limit - full(target))
 if asks and (epoch == 0 or epoch == has) then
   if need <= left then
-    granted = math.min(left, math.max(need, math.min(want, math.floor(left / active))))
-  elseif borrow > 0 then
-    for i = span + 1, size do
-      if (i - span) * width - passed >= borrow then break end
-      if need <= room(i) then
-        target, granted = i, need
-        break
-      end
+    granted = math.max(need, math.min(want, math.floor(left / active)))
+  elseif borrow > 0 and need <= limit then
+    local i = opens(need)
+    if i <= at + buckets and (i - at) * width - passed < borrow then
+      target, granted, left = i, need, limit - full(i)
     end
   end
 end
 if granted > 0 then
-  if target > span and current - span + target > latest then set('l', text(current - span + target)) end
+  for i = last + 1, target do u[i] = 0 end
+  last = math.max(last, target)
   u[target] = u[target] + granted
-  changed[target] = true
 end
--- While the current bucket has room, nobody needs the sums as they are now.
-local rest = left - granted
-local full = target ~= span or rest == 0
-if full then
-  sum()
-  rest = room(target)
-end
+left = left - granted
 
 local free = 0
-if full and limit > 0 and room(span) == 0 then
-  local i, total = span, 0
-  repeat
-    i = i + 1
-    if i <= size then
-      total = most[i]
-    else
-      total = (sums[i - 1] or 0) - (u[i - span] or 0)
-      sums[i] = total
-    end
-  until total < limit
-  free = (i - span) * width - passed
+if limit > 0 and (target ~= at or left == 0) and full(at) >= limit then
+  free = (opens(1) - at) * width - passed
 end
 
-local lives = buckets + 3
-for i = size, span, -1 do
-  if u[i] > 0 then
-    lives = lives + i - span
-    break
-  end
+local state = struct.pack('<' .. string.rep('d', 4 + span + last - at),
+  current, has, here, before, unpack(u, at - span + 1, last))
+if seq > highest then
+  redis.call('HSET', key, 'w', state, member, struct.pack('<dd', seq, current))
+else
+  redis.call('HSET', key, 'w', state)
 end
-for i in pairs(changed) do
-  set('u' .. text(current - span + i), text(u[i]))
+-- The key lives until bucket last+buckets+3 begins, when no window has counted its units for two buckets. That is
+-- said again only where it has changed.
+if head ~= current or last > lasted then
+  redis.call('PEXPIRE', key, text(math.ceil(((last - at + buckets + 3) * width - age) / 1000000)))
 end
-for i = 1, #write, 1000 do
-  redis.call('HSET', key, unpack(write, i, math.min(i + 999, #write)))
+for i = 1, #drop do
+  if drop[i] ~= 'w' and drop[i] ~= member then redis.call('HDEL', key, drop[i]) end
 end
-table.sort(drop)
-for _, name in ipairs(drop) do
-  if not written[name] then redis.call('HDEL', key, name) end
-end
-redis.call('PEXPIRE', key, text(math.ceil(lives * width / 1000000)))
-return {granted, current - span + target, current, width - passed, rest, free, active, now, has}
+return {granted, current - at + target, current, width - passed, left, free, active, now, has}
