@@ -269,21 +269,23 @@ func (inv *Invocation) release() {
 			!r.semaphore.TryRelease(r.Units) && !r.semaphore.TryReleaseOn(inv.lane, r.Units)) {
 			inv.held = held[:i+1]
 			inv.unwind(false)
-			break
+			return
 		}
-	}
-	inv.empty(held)
-}
-
-// empty makes held the place for what the next call holds. A pooled invocation must not
-// keep windows alive.
-func (inv *Invocation) empty(held []Reservation) {
-	for i := range held { // they are few: this costs less than to clear them whole
-		r := &held[i]
-		r.Holder, r.window, r.semaphore, r.follows = nil, nil, nil, 0
+		r.empty()
 	}
 	inv.held, inv.index = held[:0], nil
 }
+
+// empty makes held the place for what the next call holds.
+func (inv *Invocation) empty(held []Reservation) {
+	for i := range held {
+		held[i].empty()
+	}
+	inv.held, inv.index = held[:0], nil
+}
+
+// empty forgets what is pointed to: a pooled invocation must not keep windows alive. It costs less than to clear all.
+func (r *Reservation) empty() { r.Holder, r.window, r.semaphore, r.follows = nil, nil, nil, 0 }
 
 // unwind empties what is held, and what a holder left behind the end that reserved as it
 // took back. A holder that panics keeps what it granted; the others still get theirs.

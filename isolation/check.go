@@ -76,11 +76,11 @@ func (c *controller) ask(inv *core.Invocation, revision uint64) bool {
 // may have left the node when the rules changed; then it gives nothing away like that.
 func (c *controller) take(inv *core.Invocation, revision uint64) bool {
 	n, limit := inv.Units(), int64(c.rule.Threshold)
-	if c.semaphore.TryJoin(n, limit, revision) || c.semaphore.TryJoinOn(inv.Lane(), n, limit, revision) {
-		inv.ReserveSemaphore(c.semaphore)
-		return true
+	if !c.semaphore.TryJoin(n, limit, revision) && !c.semaphore.TryJoinOn(inv.Lane(), n, limit, revision) {
+		return c.join(inv, revision)
 	}
-	return c.join(inv, revision)
+	inv.ReserveSemaphore(c.semaphore)
+	return true
 }
 
 // join is take where that needs more than a look.

@@ -22,9 +22,17 @@ func newCredits() *credits {
 	return &credits{make([]credit, lending.Lanes(lending.Procs()))}
 }
 
-func (c *credits) of(lane uint32) *credit { return &c.cells[lane&uint32(len(c.cells)-1)] }
+func (c *credits) of(lane uint32) *credit {
+	cells := c.cells
+	return &cells[int(lane)&(len(cells)-1)]
+}
 
 func (c *credit) spend(word uint64, n int64) bool { return c.word.Spend(word, n) }
+
+// leave leaves n units there if the lane still has the word that was loaded from it.
+func (c *credit) leave(word uint64, n int64) bool {
+	return c.word.CompareAndSwap(word, word+creditChange+uint64(n))
+}
 
 func (c *credit) add(n int64) { c.word.Lend(n) }
 

@@ -91,20 +91,19 @@ func (c *Claim) limit(l *queue) int64 {
 // revision. If it takes none, that doesn't mean that the call is refused.
 func (g *Semaphore) TryJoin(n, limit int64, revision uint64) bool {
 	w := g.word.Load()
-	return plain(w) && w>>markShift == markOf(revision) && total(w) <= min(limit, mostInUse)-n && g.exchange(w, n)
+	return plain(w) && w&markBits == markOf(revision) && total(w) <= min(limit, mostInUse)-n && g.exchange(w, n)
 }
 
-// TryJoinOn is TryJoin where processors contend for the semaphore: it looks at what is lent to the
-// lane as well.
+// TryJoinOn is TryJoin where processors contend for the semaphore: it takes units that were left with the lane.
 func (g *Semaphore) TryJoinOn(lane uint32, n, limit int64, revision uint64) bool {
-	return g.take(lane, n, min(limit, mostInUse), markOf(revision)) == taken
+	return g.spend(lane, n, limit, markBits, markOf(revision))
 }
 
 // Join takes units on a lane as [Semaphore.TryAcquire] does, unless somebody is in the queue before the
 // call. If it can't, the call gets a place in the queue, if that is shorter than c.Queue and
 // the units could ever be had. With neither units nor a place, the call is refused.
 func (g *Semaphore) Join(lane uint32, c Claim) (got bool, place *Waiter) {
-	if g.TryJoin(c.Units, c.Limit, c.Revision) || g.TryJoinOn(lane, c.Units, c.Limit, c.Revision) {
+	if g.TryJoin(c.Units, c.Limit, c.Revision) || g.take(lane, c.Units, min(c.Limit, mostInUse), markOf(c.Revision)) == taken {
 		return true, nil
 	}
 	if !g.MayJoin(c) {

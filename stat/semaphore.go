@@ -65,13 +65,14 @@ type Semaphore struct {
 
 // The word has, from the lowest bit on: whether it is frozen, whether it lends, the total of
 // what is held, unseen and lent, and the mark of the revision that the limit of the queue is
-// from. A mark comes back after 65,535 revisions: for the limit of an old one to be taken for
+// from. A mark comes back after 32,768 revisions: for the limit of an old one to be taken for
 // the present one's, a call would have to be held up for that many.
 const (
 	frozen    = 1
 	lends     = 2
 	oneUnit   = 4
 	markShift = 48
+	markBits  = 1<<64 - 1<<markShift
 	// mostInUse is the highest limit there is: 33 million calls of the largest.
 	mostInUse = 1<<45 - 1
 )
@@ -80,7 +81,7 @@ const (
 func total(word uint64) int64 { return int64(word<<(64-markShift)) >> (64 - markShift + 2) }
 
 // markOf is never 0, which is that of a semaphore that has no limit yet.
-func markOf(revision uint64) uint64 { return 1 + revision%(1<<16-1) }
+func markOf(revision uint64) uint64 { return revision<<markShift | 1<<63 }
 
 // TryAcquire takes n units if the total stays within limit. The lane is the caller's choice, as
 // in [Counters]: callers that run at the same time should use different ones.
@@ -125,7 +126,7 @@ func (g *Semaphore) Acquire(lane uint32, n int64) {
 
 // Release gives back on a lane n units that were acquired, on that lane or any other.
 func (g *Semaphore) Release(lane uint32, n int64) {
-	if g.TryRelease(n) || g.TryReleaseOn(lane, n) {
+	if g.TryRelease(n) || g.tryRelease(lane, n) {
 		return
 	}
 	g.lock()
@@ -287,5 +288,5 @@ func (g *Semaphore) see(n int64) {
 
 // mark notes which revision the limit of the queue is from.
 func (g *Semaphore) mark(revision uint64) {
-	g.next = g.next&(1<<markShift-1) | markOf(revision)<<markShift
+	g.next = g.next&^markBits | markOf(revision)
 }

@@ -189,7 +189,7 @@ func BenchmarkSemaphore(b *testing.B) {
 func TestRetiredSemaphore(t *testing.T) {
 	g := new(Semaphore)
 	join := func(n, limit int64, revision uint64) bool {
-		return g.TryJoin(n, limit, revision) || g.TryJoinOn(0, n, limit, revision)
+		return g.TryJoin(n, limit, revision) || g.take(0, n, limit, markOf(revision)) == taken || g.TryJoinOn(0, n, limit, revision)
 	}
 	require.False(t, join(1, 2, 1), "it has no limit yet")
 	g.SetLimit(1, 2)

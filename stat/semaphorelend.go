@@ -48,21 +48,21 @@ const mostCredit = 64
 // The cells are let go by [Semaphore.Rest]. A call that has them at hand still must not leave units
 // there: they are dropped, which is said in each of them for good.
 func (g *Semaphore) take(lane uint32, n, limit int64, mark uint64) attempt {
+	bits := uint64(markBits)
+	if mark == 0 {
+		bits = 0
+	}
 	for {
-		c, credit := g.cell(lane) // before the word
+		if g.spend(lane, n, limit, bits, mark) {
+			return taken
+		}
 		w := g.word.Load()
 		switch {
-		case mark != 0 && w>>markShift != mark:
+		case w&bits != mark:
 			return unsure
 		case total(w) > limit-n && w&lends == 0:
 			return full
-		case w&frozen != 0:
-			return unsure
-		case c != nil && units(credit) >= n && total(w) <= limit:
-			if c.spend(credit, n) {
-				return taken
-			}
-		case total(w) > limit-n:
+		case w&frozen != 0 || total(w) > limit-n:
 			return unsure
 		case w&lends == 0 && g.contend():
 		case g.exchange(w, n):
@@ -71,19 +71,56 @@ func (g *Semaphore) take(lane uint32, n, limit int64, mark uint64) attempt {
 	}
 }
 
-// TryReleaseOn is TryRelease where processors contend for the semaphore: it may leave the units with the
-// lane.
+// spend takes units that were left with the lane, if total is within limit and these bits of the word are those of
+// mark. Like TryReleaseOn it calls nothing, not even to find its cell: that would double what it costs.
+func (g *Semaphore) spend(lane uint32, n, limit int64, bits, mark uint64) bool {
+	all := g.credits.Load()
+	if all == nil {
+		return false
+	}
+	cells := all.cells
+	i := int(lane) & (len(cells) - 1)
+	if i >= len(cells) { // never
+		return false
+	}
+	c := &cells[i]
+	credit := c.word.Load() // before the word
+	w := g.word.Load()
+	if w&(frozen|bits) != mark || total(w) > limit || uint64(units(credit)-n) > mostCredit { // dropped, or too few
+		return false
+	}
+	return c.spend(credit, n)
+}
+
+// TryReleaseOn is TryRelease where processors contend for the semaphore: it leaves the units with the lane.
 func (g *Semaphore) TryReleaseOn(lane uint32, n int64) bool {
+	all := g.credits.Load()
+	if all == nil {
+		return false
+	}
+	cells := all.cells
+	i := int(lane) & (len(cells) - 1)
+	if i >= len(cells) { // never
+		return false
+	}
+	c := &cells[i]
+	credit := c.word.Load() // before the word
+	if g.word.Load()&(frozen|lends) != lends || units(credit)+n > mostCredit {
+		return false
+	}
+	return c.leave(credit, n)
+}
+
+// tryRelease is Release where that takes no lock.
+func (g *Semaphore) tryRelease(lane uint32, n int64) bool {
 	for {
-		c, credit := g.cell(lane) // before the word
+		if g.TryReleaseOn(lane, n) {
+			return true
+		}
 		w := g.word.Load()
 		switch {
 		case w&frozen != 0:
 			return false
-		case w&lends != 0 && c != nil && units(credit) <= mostCredit-n:
-			if c.word.CompareAndSwap(credit, credit+creditChange+uint64(n)) {
-				return true
-			}
 		case w&lends == 0 && g.contend():
 		case g.exchange(w, -n):
 			return true
@@ -91,23 +128,10 @@ func (g *Semaphore) TryReleaseOn(lane uint32, n int64) bool {
 	}
 }
 
-// dropped are the units of a cell that was let go.
+// dropped are the units of a cell that was let go: more than a lane keeps.
 const dropped = creditUnits
 
-func units(credit uint64) int64 { return int64(credit & creditUnits) }
-
-// cell is the cell of a lane and what is there, nil if there is none.
-func (g *Semaphore) cell(lane uint32) (c *credit, credit uint64) {
-	cells := g.credits.Load()
-	if cells == nil {
-		return nil, 0
-	}
-	c = cells.of(lane)
-	if credit = c.word.Load(); credit&creditUnits == dropped {
-		return nil, 0
-	}
-	return c, credit
-}
+func units(credit uint64) int64 { return int64(uint32(credit)) }
 
 // exchange changes the total by the word.
 func (g *Semaphore) exchange(w uint64, n int64) bool {
@@ -122,6 +146,12 @@ func (g *Semaphore) contend() bool {
 	}
 	g.refresh()
 	return true
+}
+
+// Contended has the semaphore lend as if processors had contended for it, for measurements on one processor.
+func (g *Semaphore) Contended() {
+	g.failed.Store(lending.After)
+	g.refresh()
 }
 
 // refresh has the word say anew whether it lends.

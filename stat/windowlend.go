@@ -52,6 +52,12 @@ func (w *Window) contend() {
 	}
 }
 
+// Contended has the window lend as if processors had contended for it, for measurements on one processor.
+func (w *Window) Contended() {
+	w.failed.Store(lending.After - 1)
+	w.contend()
+}
+
 // Rest releases what the window needs only while processors contend for it, until they do so
 // again, and reports whether there was anything to release. A window that is in use does so by
 // itself, as a bucket ends.

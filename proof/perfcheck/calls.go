@@ -32,8 +32,11 @@ type calls struct {
 	ownSlot bool                  // the chain has a slot of the user's own
 }
 
-func (c calls) setup() func(int) {
-	g, ctx := c.guard(), cmp.Or(c.ctx, context.Background())
+func (c calls) setup() func(int) { return c.on(c.guard()) }
+
+// on are the calls on a guard.
+func (c calls) on(g *api.Guard) func(int) {
+	ctx := cmp.Or(c.ctx, context.Background())
 	return func(n int) {
 		for range n {
 			e, _ := g.Entry(ctx, hot, c.opts...)

@@ -1,0 +1,21 @@
+package main
+
+import "github.com/penstock-go/penstock/node"
+
+// contended are the same calls after processors have contended for what they are counted in, so that it lends to lanes.
+func (c calls) contended() func(int) {
+	g := c.guard()
+	run := c.on(g)
+	run(1) // which makes the nodes
+	e := g.Engine()
+	r, _ := e.FindResource(hot)
+	for _, n := range []*node.StatisticNode{&r.StatisticNode, &e.Tree().Inbound().StatisticNode} {
+		for _, w := range n.Windows() {
+			w.Contended()
+		}
+		for _, s := range n.Semaphores() {
+			s.Contended()
+		}
+	}
+	return run
+}
