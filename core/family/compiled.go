@@ -137,5 +137,5 @@ func (t Compiled[R, C]) EachError(f func(*core.BlockError)) {
 // Record is what a rule has done, by its number.
 func (t *Table[R, C]) Record(number int) *core.Record { return t.records[number] }
 
-// Number is the number of the rule of a controller that Each yields.
-func (t *Table[R, C]) Number(c *C) int { return t.numbers[(*t.maker.Rule(c)).Info().ID] }
+// number is the number of the rule of a controller that Each yields.
+func (t *Table[R, C]) number(c *C) int { return t.numbers[(*t.maker.Rule(c)).Info().ID] }

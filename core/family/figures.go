@@ -19,7 +19,7 @@ func (t Compiled[R, C]) Figures() []core.RuleFigures {
 func (t Compiled[R, C]) FiguresWith(details func(rule R, controllers []*C) core.Details) []core.RuleFigures {
 	controllers := make([][]*C, len(t.rules))
 	t.each(func(r *core.Resource, c *C) {
-		i := t.Number(c)
+		i := t.number(c)
 		controllers[i] = append(controllers[i], c)
 		if r.Entered() {
 			t.records[i].Asked.Store(true)

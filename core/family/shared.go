@@ -30,8 +30,8 @@ const needsStore = "needs a store that the members share: say `cluster: {redis: 
 	"with what opens it in api.Config.Stores, or set api.Config.Cluster.Store"
 
 // Shared is a limit of a rule that a cluster shares, at one resource, or for one caller or value
-// there: a [SharedWindow], a [SharedThrottle] or a [SharedSemaphore]. Calls take of it as its lease has, and
-// fetch what they lack, see core.Fetcher. It is safe for concurrent use.
+// there: see [NewSharedWindow], [NewSharedThrottle] and [NewSharedSemaphore]. Calls take of it as its lease
+// has, and fetch what they lack, see core.Fetcher. It is safe for concurrent use.
 type Shared interface {
 	core.Holder
 	// Ask says what the rule makes of a call of n units.
@@ -57,21 +57,6 @@ type Shared interface {
 	figures() cluster.WindowFigures
 }
 
-// SharedWindow is a window that members share.
-type SharedWindow struct {
-	fetcher  fetcher
-	window   *cluster.Window
-	refusal  *core.BlockError
-	interval time.Duration
-	borrows  bool
-}
-
-// NewSharedWindow returns the window of a key, which refuses calls with refusal. In one that borrows,
-// prioritized calls wait for a coming bucket. The rule that it is of has been checked: see cluster.Rule.
-func NewSharedWindow(m *cluster.Member, key string, c cluster.WindowConfig, borrows bool, refusal *core.BlockError) *SharedWindow {
-	return &SharedWindow{fetcher{m}, must(m.Window(key, c)), refusal, c.Shape.Interval, borrows}
-}
-
 // must is for what was checked.
 func must[T any](limit T, err error) T {
 	if err != nil {
@@ -80,125 +65,11 @@ func must[T any](limit T, err error) T {
 	return limit
 }
 
-// Ask is that of [Shared].
-func (w *SharedWindow) Ask(inv *core.Invocation, n int64) core.Verdict {
-	if r, wait := inv.HeldFor(w); r != nil {
-		return w.waits(wait)
-	}
-	a := w.window.Ask(inv.Now(), n)
-	if a == cluster.Fits {
-		return core.Verdict{}
-	}
-	patience := w.patience(inv)
-	if a == cluster.Refuses && patience == 0 {
-		return core.Verdict{Block: w.refusal}
-	}
-	return inv.Want(w.fetcher, w.want(n, patience))
-}
-
-// Take is that of [Shared]. A call that waits fetches units later, too.
-func (w *SharedWindow) Take(inv *core.Invocation, n int64) core.Verdict {
-	if r, wait := inv.HeldFor(w); r != nil {
-		return w.waits(wait)
-	}
-	if !inv.Waits() {
-		if token, ok := w.window.TryAdd(inv.Now(), n); ok {
-			inv.ReserveLeased(w, n, token)
-			return core.Verdict{}
-		}
-		if w.patience(inv) == 0 && w.refuses(inv.Now(), n) {
-			return core.Verdict{Block: w.refusal}
-		}
-	}
-	inv.WantLater()
-	return core.Verdict{}
-}
-
-// Want is that of [Shared].
-func (w *SharedWindow) Want(inv *core.Invocation, n int64) {
-	if r, wait := inv.HeldFor(w); r != nil {
-		if wait > 0 || w.window.Holds(inv.Now(), r.Token) {
-			return
-		}
-		inv.HandBack(r)
-	}
-	inv.Want(w.fetcher, w.want(n, w.patience(inv)))
-}
-
-// Shadow is that of [Shared].
-func (w *SharedWindow) Shadow(inv *core.Invocation, n int64) (refuses bool) {
-	if token, ok := w.window.TryAdd(inv.Now(), n); ok {
-		inv.ReserveUnits(w, n, token)
-		return false
-	}
-	return w.refuses(inv.Now(), n)
-}
-
-// refuses reports whether n units would be refused, as far as the member knows.
-func (w *SharedWindow) refuses(now, n int64) bool {
-	wait, known := w.window.RetryAfter(now, n)
-	return wait > 0 || !known
-}
-
-// GiveBack gives back what a call took that does not run with it.
-func (w *SharedWindow) GiveBack(r *core.Reservation, _ int64) { w.window.Cancel(r.Token, r.Units) }
-
-// RetryAfter is that of [Shared].
-func (w *SharedWindow) RetryAfter(now int64) (time.Duration, bool) {
-	return w.window.RetryAfter(now, 1)
-}
-
-// patience is less than how long a call waits for a coming bucket: a prioritized one, once.
-func (w *SharedWindow) patience(inv *core.Invocation) time.Duration {
-	if !w.borrows || !inv.Prioritized() || !inv.Patient() {
-		return 0
-	}
-	return inv.Engine().Config().OccupyTimeout
-}
-
-func (w *SharedWindow) waits(wait time.Duration) core.Verdict {
-	if wait == 0 {
-		return core.Verdict{}
-	}
-	return core.Verdict{Wait: wait, By: w.refusal, Borrowed: true}
-}
-
-func (w *SharedWindow) want(n int64, patience time.Duration) core.Want {
-	return core.Want{
-		Limit: w.window, Units: n, MaxWait: patience, Holder: w, By: w.refusal, Timeout: w.window.Timeout(), Fleeting: true,
-	}
-}
-
-// Explain is that of [Shared].
-func (w *SharedWindow) Explain(inv *core.Invocation, n int64, j *core.Judgement) core.Measure {
-	f := w.window.Figures()
-	switch wait, known := w.window.RetryAfter(inv.Now(), n); {
-	case wait > 0 || !known:
-		j.Refuse(inv, wait, known)
-		j.About = known
-	case f.Away:
-		j.Why = storeAway
-	case f.Leased < n:
-		j.Why = wouldAsk
-	}
-	return w.Measure()
-}
-
-// Measure is that of [Shared].
-func (w *SharedWindow) Measure() core.Measure {
-	f := w.window.Figures()
-	return core.Measure{Of: "units in " + w.interval.String() + ", on a lease", Measured: float64(f.Leased), Limit: float64(f.Limit)}
-}
-
+// What an explanation says of a limit that has no units at hand.
 const (
 	storeAway = "the store of the cluster is away"
 	wouldAsk  = "the store of the cluster would be asked"
 )
-
-// Idle is that of [Shared].
-func (w *SharedWindow) Idle(now int64) bool { return w.window.Idle(now) }
-
-func (w *SharedWindow) figures() cluster.WindowFigures { return w.window.Figures() }
 
 // fetcher fetches what calls lack.
 type fetcher struct{ *cluster.Member }
@@ -246,50 +117,34 @@ func (rs SharedRules) Direct() bool {
 }
 
 // Ask returns the first refusal, or else that the call lacks something, or its longest wait.
-func (rs SharedRules) Ask(inv *core.Invocation) core.Verdict {
-	var all answers
-	for _, r := range rs {
-		for i := 0; ; i++ {
-			l, n := r.SharedLimit(inv, i)
-			if l == nil {
-				break
-			}
-			if all.add(l.Ask(inv, n)) {
-				return all.Verdict
-			}
-		}
-	}
-	return all.Verdict
-}
+func (rs SharedRules) Ask(inv *core.Invocation) core.Verdict { return rs.all(inv, Shared.Ask) }
 
 // Take lets every rule take. It returns the first refusal, or else the longest wait.
-func (rs SharedRules) Take(inv *core.Invocation) core.Verdict {
-	var all answers
-	for _, r := range rs {
-		for i := 0; ; i++ {
-			l, n := r.SharedLimit(inv, i)
-			if l == nil {
-				break
-			}
-			if all.add(l.Take(inv, n)) {
-				return all.Verdict
-			}
-		}
-	}
-	return all.Verdict
-}
+func (rs SharedRules) Take(inv *core.Invocation) core.Verdict { return rs.all(inv, Shared.Take) }
 
 // Wants has the call want what it doesn't hold.
 func (rs SharedRules) Wants(inv *core.Invocation) {
+	rs.all(inv, func(l Shared, inv *core.Invocation, n int64) core.Verdict {
+		l.Want(inv, n)
+		return core.Verdict{}
+	})
+}
+
+// all is what all limits say together, up to the first refusal.
+func (rs SharedRules) all(inv *core.Invocation, say func(l Shared, inv *core.Invocation, n int64) core.Verdict) core.Verdict {
+	var all answers
 	for _, r := range rs {
 		for i := 0; ; i++ {
 			l, n := r.SharedLimit(inv, i)
 			if l == nil {
 				break
 			}
-			l.Want(inv, n)
+			if all.add(say(l, inv, n)) {
+				return all.Verdict
+			}
 		}
 	}
+	return all.Verdict
 }
 
 // answers are what several shared limits say of a call.

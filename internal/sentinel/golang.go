@@ -281,11 +281,11 @@ func (r GoSystem) Native() (rules []system.Rule, warnings []Warning, err error) 
 	}
 	switch n.Metric {
 	case system.QPS:
-		n.Threshold, n.Buckets = math.Ceil(r.TriggerCount), SecondWindow.Buckets
+		n.Threshold, n.Buckets = math.Ceil(r.TriggerCount), secondWindow.Buckets
 	case system.Concurrency:
 		n.Threshold = math.Ceil(r.TriggerCount)
 	case system.RT:
-		n.Threshold, n.MaxRT, n.Buckets = 0, max(1, milliseconds(r.TriggerCount)), SecondWindow.Buckets
+		n.Threshold, n.MaxRT, n.Buckets = 0, max(1, milliseconds(r.TriggerCount)), secondWindow.Buckets
 	default:
 		n.Strategy = system.Gate
 		if r.Strategy == 1 {

@@ -14,9 +14,9 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// SecondWindow is the window in which both Sentinels count unless they are configured, and
+// secondWindow is the window in which both Sentinels count unless they are configured, and
 // JavaColdFactor the cold factor of Java.
-var SecondWindow = stat.Shape{Interval: time.Second, Buckets: 2}
+var secondWindow = stat.Shape{Interval: time.Second, Buckets: 2}
 
 // JavaColdFactor divides the threshold of a cold resource.
 const JavaColdFactor = 3
@@ -81,7 +81,7 @@ func (r JavaFlow) Check() error {
 
 // Native is the rule under Java's own settings.
 func (r JavaFlow) Native() ([]flow.Rule, []Warning, error) {
-	n, err := r.In(SecondWindow, JavaColdFactor)
+	n, err := r.In(secondWindow, JavaColdFactor)
 	var warnings []Warning
 	if strings.Contains(r.LimitApp, ",") {
 		warnings = append(warnings, Warning{"one-caller", "limitApp",
@@ -240,7 +240,7 @@ var JavaSystemFields = []JavaSystemField{
 // Check says why the rule does nothing in Java: worse than that, as the last one of a list it
 // turns all of them off.
 func (r JavaSystem) Check() error {
-	if rules := r.In(SecondWindow); len(rules) == 0 {
+	if rules := r.In(secondWindow); len(rules) == 0 {
 		return spec.BadField("qps", "or another threshold is required: a rule without one is no limit, and Sentinel turns all system rules off if it is the last; remove the rule")
 	}
 	return nil
@@ -248,7 +248,7 @@ func (r JavaSystem) Check() error {
 
 // Native is the rule under Java's own settings.
 func (r JavaSystem) Native() ([]system.Rule, []Warning, error) {
-	rules := r.In(SecondWindow)
+	rules := r.In(secondWindow)
 	if len(rules) == 1 {
 		rules[0].ID = string(r.ID)
 	}

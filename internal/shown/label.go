@@ -1,8 +1,8 @@
 package shown
 
-// LabelWidth is what a name gets in a line that tells more than the name: it leaves room for
+// labelWidth is what a name gets in a line that tells more than the name: it leaves room for
 // ordinary figures on a line of 80 columns.
-const LabelWidth = 34
+const labelWidth = 34
 
 // Label is [Name] in so many columns.
-func Label(name string) string { return Name(name, LabelWidth) }
+func Label(name string) string { return Name(name, labelWidth) }

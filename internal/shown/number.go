@@ -9,10 +9,10 @@ import (
 
 // Number is short rather than exact: whole from 10 on, below with one decimal, and
 // never 0 for what is more.
-func Number(v float64) string { return string(AppendNumber(nil, v)) }
+func Number(v float64) string { return string(appendNumber(nil, v)) }
 
-// AppendNumber appends what [Number] returns.
-func AppendNumber(to []byte, v float64) []byte {
+// appendNumber appends what [Number] returns.
+func appendNumber(to []byte, v float64) []byte {
 	switch {
 	case v > 0 && v < 0.1:
 		return strconv.AppendFloat(to, v, 'g', 1, 64)
@@ -31,7 +31,7 @@ func AppendCount(to []byte, n int64) []byte {
 	for v >= 1000 {
 		v, units = v/1000, units[1:]
 	}
-	return append(AppendNumber(to, v), units[0])
+	return append(appendNumber(to, v), units[0])
 }
 
 // Duration is short rather than exact: two digits or more.
@@ -47,7 +47,7 @@ func AppendDuration(to []byte, d time.Duration) []byte {
 		name   string
 	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "µs"}} {
 		if d >= unit.length {
-			return append(AppendNumber(to, float64(d)/float64(unit.length)), unit.name...)
+			return append(appendNumber(to, float64(d)/float64(unit.length)), unit.name...)
 		}
 	}
 	return append(strconv.AppendInt(to, int64(d), 10), "ns"...)

@@ -1,0 +1,109 @@
+package family
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core"
+)
+
+// sharedSemaphore is how many units of calls of all members may be in flight.
+type sharedSemaphore struct {
+	fetcher   fetcher
+	semaphore *cluster.Semaphore
+	engine    *core.Engine
+	refusal   *core.BlockError
+}
+
+// NewSharedSemaphore returns the semaphore of a key, which refuses calls with refusal. The rule that it is of
+// has been checked: see cluster.Rule.
+func NewSharedSemaphore(e *core.Engine, m *cluster.Member, key string, c cluster.SemaphoreConfig, refusal *core.BlockError) Shared {
+	return &sharedSemaphore{fetcher{m}, must(m.Semaphore(key, c)), e, refusal}
+}
+
+func (s *sharedSemaphore) Ask(inv *core.Invocation, n int64) core.Verdict {
+	if r, _ := inv.HeldFor(s); r != nil {
+		return core.Verdict{}
+	}
+	switch s.semaphore.Ask(inv.Now(), n) {
+	case cluster.Fits:
+		return core.Verdict{}
+	case cluster.Refuses:
+		return core.Verdict{Block: s.refusal}
+	}
+	return inv.Want(s.fetcher, s.want(n))
+}
+
+// Take takes units. A call that waits for another rule holds its units meanwhile.
+func (s *sharedSemaphore) Take(inv *core.Invocation, n int64) core.Verdict {
+	if r, _ := inv.HeldFor(s); r != nil {
+		return core.Verdict{}
+	}
+	switch {
+	case s.semaphore.TryAcquire(inv.Now(), n):
+		s.reserve(inv, n)
+		return core.Verdict{}
+	case s.refuses(inv.Now(), n):
+		return core.Verdict{Block: s.refusal}
+	}
+	inv.WantLater()
+	return core.Verdict{}
+}
+
+func (s *sharedSemaphore) reserve(inv *core.Invocation, n int64) {
+	inv.Reserve(core.Reservation{Holder: s, Units: n, UntilExit: true})
+}
+
+func (s *sharedSemaphore) Want(inv *core.Invocation, n int64) {
+	if r, _ := inv.HeldFor(s); r == nil {
+		inv.Want(s.fetcher, s.want(n))
+	}
+}
+
+func (s *sharedSemaphore) Shadow(inv *core.Invocation, n int64) (refuses bool) {
+	if s.semaphore.TryAcquire(inv.Now(), n) {
+		s.reserve(inv, n)
+		return false
+	}
+	return s.refuses(inv.Now(), n)
+}
+
+func (s *sharedSemaphore) refuses(now, n int64) bool {
+	return s.semaphore.Look(now, n) == cluster.Refuses
+}
+
+// GiveBack gives the units back, when the call exits. What time the call has may be that at which it
+// was let in, by which permits would seem good that the member has lost since.
+func (s *sharedSemaphore) GiveBack(r *core.Reservation, _ int64) {
+	s.semaphore.Release(s.engine.Now(), r.Units)
+}
+
+// RetryAfter is not known: it depends on calls that exit.
+func (s *sharedSemaphore) RetryAfter(int64) (time.Duration, bool) { return 0, false }
+
+func (s *sharedSemaphore) want(n int64) core.Want {
+	return core.Want{Limit: s.semaphore, Units: n, Holder: s, By: s.refusal, Timeout: s.semaphore.Timeout(), UntilExit: true}
+}
+
+func (s *sharedSemaphore) Explain(inv *core.Invocation, n int64, j *core.Judgement) core.Measure {
+	f := s.semaphore.Figures()
+	switch s.semaphore.Look(inv.Now(), n) {
+	case cluster.Refuses:
+		j.Refuse(inv, 0, false)
+	case cluster.Lacks:
+		j.Why = wouldAsk
+	}
+	if f.Away {
+		j.Why = storeAway
+	}
+	return s.Measure()
+}
+
+func (s *sharedSemaphore) Measure() core.Measure {
+	f := s.semaphore.Figures()
+	return core.Measure{Of: "units in flight, held by this member", Measured: float64(f.Leased), Limit: float64(f.Limit)}
+}
+
+func (s *sharedSemaphore) Idle(int64) bool { return s.semaphore.Idle() }
+
+func (s *sharedSemaphore) figures() cluster.WindowFigures { return s.semaphore.Figures() }

@@ -1,0 +1,114 @@
+package family
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core"
+)
+
+// sharedThrottle is a throttle that members share. A turn that a call doesn't use is lost, and no call overtakes
+// another.
+type sharedThrottle struct {
+	fetcher  fetcher
+	throttle *cluster.Throttle
+	maxWait  time.Duration
+	refusal  *core.BlockError
+}
+
+// NewSharedThrottle returns the throttle of a key, which refuses calls with refusal that would wait
+// longer than maxWait. The rule that it is of has been checked: see cluster.Rule.
+func NewSharedThrottle(m *cluster.Member, key string, c cluster.ThrottleConfig, maxWait time.Duration, refusal *core.BlockError) Shared {
+	return &sharedThrottle{fetcher{m}, must(m.Throttle(key, c)), maxWait, refusal}
+}
+
+func (t *sharedThrottle) Ask(inv *core.Invocation, n int64) core.Verdict {
+	if r, wait := inv.HeldFor(t); r != nil {
+		return t.waits(wait)
+	}
+	switch a, wait := t.throttle.Ask(inv.Now(), n, t.maxWait); a {
+	case cluster.Fits:
+		return t.waits(wait)
+	case cluster.Refuses:
+		return core.Verdict{Block: t.refusal}
+	}
+	return inv.Want(t.fetcher, t.want(n))
+}
+
+// Take takes units. A call that has its turn keeps it through a longer wait.
+func (t *sharedThrottle) Take(inv *core.Invocation, n int64) core.Verdict {
+	if r, wait := inv.HeldFor(t); r != nil {
+		return t.waits(wait)
+	}
+	wait, ok := t.throttle.TryTake(inv.Now(), n, t.maxWait)
+	switch {
+	case ok:
+		inv.Reserve(core.Reservation{Holder: t, Units: n, Undo: inv.Now() + int64(wait)})
+		return t.waits(wait)
+	case t.refuses(inv.Now(), n):
+		return core.Verdict{Block: t.refusal}
+	}
+	inv.WantLater()
+	return core.Verdict{}
+}
+
+func (t *sharedThrottle) Want(inv *core.Invocation, n int64) {
+	if r, _ := inv.HeldFor(t); r == nil {
+		inv.Want(t.fetcher, t.want(n))
+	}
+}
+
+func (t *sharedThrottle) Shadow(inv *core.Invocation, n int64) (refuses bool) {
+	_, ok := t.throttle.TryTake(inv.Now(), n, t.maxWait)
+	return !ok && t.refuses(inv.Now(), n)
+}
+
+func (t *sharedThrottle) refuses(now, n int64) bool {
+	a, _ := t.throttle.Look(now, n, t.maxWait)
+	return a == cluster.Refuses
+}
+
+// GiveBack does nothing: the turn is lost.
+func (t *sharedThrottle) GiveBack(*core.Reservation, int64) {}
+
+func (t *sharedThrottle) RetryAfter(now int64) (time.Duration, bool) {
+	return t.throttle.RetryAfter(now, 1, t.maxWait)
+}
+
+func (t *sharedThrottle) waits(wait time.Duration) core.Verdict {
+	if wait == 0 {
+		return core.Verdict{}
+	}
+	return core.Verdict{Wait: wait, By: t.refusal}
+}
+
+func (t *sharedThrottle) want(n int64) core.Want {
+	return core.Want{Limit: t.throttle, Units: n, MaxWait: t.maxWait, Holder: t, By: t.refusal, Timeout: t.throttle.Timeout()}
+}
+
+func (t *sharedThrottle) Explain(inv *core.Invocation, n int64, j *core.Judgement) core.Measure {
+	f := t.throttle.Figures()
+	a, wait := t.throttle.Look(inv.Now(), n, t.maxWait)
+	switch {
+	case a == cluster.Fits:
+		j.JudgeWait(inv, wait, true, t.maxWait)
+	case a == cluster.Refuses:
+		after, known := t.throttle.RetryAfter(inv.Now(), n, t.maxWait)
+		j.Refuse(inv, after, known)
+		j.About = known
+	default:
+		j.Why = wouldAsk
+	}
+	if f.Away {
+		j.Why = storeAway
+	}
+	return t.Measure()
+}
+
+func (t *sharedThrottle) Measure() core.Measure {
+	return core.Measure{Of: "turns, on a lease", Measured: float64(t.throttle.Figures().Leased)}
+}
+
+func (t *sharedThrottle) Idle(now int64) bool { return t.throttle.Idle(now) }
+
+func (t *sharedThrottle) figures() cluster.WindowFigures { return t.throttle.Figures() }

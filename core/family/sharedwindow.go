@@ -1,0 +1,131 @@
+package family
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core"
+)
+
+// sharedWindow is a window that members share.
+type sharedWindow struct {
+	fetcher  fetcher
+	window   *cluster.Window
+	refusal  *core.BlockError
+	interval time.Duration
+	borrows  bool
+}
+
+// NewSharedWindow returns the window of a key, which refuses calls with refusal. In one that borrows,
+// prioritized calls wait for a coming bucket. The rule that it is of has been checked: see cluster.Rule.
+func NewSharedWindow(m *cluster.Member, key string, c cluster.WindowConfig, borrows bool, refusal *core.BlockError) Shared {
+	return &sharedWindow{fetcher{m}, must(m.Window(key, c)), refusal, c.Shape.Interval, borrows}
+}
+
+func (w *sharedWindow) Ask(inv *core.Invocation, n int64) core.Verdict {
+	if r, wait := inv.HeldFor(w); r != nil {
+		return w.waits(wait)
+	}
+	a := w.window.Ask(inv.Now(), n)
+	if a == cluster.Fits {
+		return core.Verdict{}
+	}
+	patience := w.patience(inv)
+	if a == cluster.Refuses && patience == 0 {
+		return core.Verdict{Block: w.refusal}
+	}
+	return inv.Want(w.fetcher, w.want(n, patience))
+}
+
+// Take takes units. A call that waits fetches units later, too.
+func (w *sharedWindow) Take(inv *core.Invocation, n int64) core.Verdict {
+	if r, wait := inv.HeldFor(w); r != nil {
+		return w.waits(wait)
+	}
+	if !inv.Waits() {
+		if token, ok := w.window.TryAdd(inv.Now(), n); ok {
+			inv.ReserveLeased(w, n, token)
+			return core.Verdict{}
+		}
+		if w.patience(inv) == 0 && w.refuses(inv.Now(), n) {
+			return core.Verdict{Block: w.refusal}
+		}
+	}
+	inv.WantLater()
+	return core.Verdict{}
+}
+
+func (w *sharedWindow) Want(inv *core.Invocation, n int64) {
+	if r, wait := inv.HeldFor(w); r != nil {
+		if wait > 0 || w.window.Holds(inv.Now(), r.Token) {
+			return
+		}
+		inv.HandBack(r)
+	}
+	inv.Want(w.fetcher, w.want(n, w.patience(inv)))
+}
+
+func (w *sharedWindow) Shadow(inv *core.Invocation, n int64) (refuses bool) {
+	if token, ok := w.window.TryAdd(inv.Now(), n); ok {
+		inv.ReserveUnits(w, n, token)
+		return false
+	}
+	return w.refuses(inv.Now(), n)
+}
+
+// refuses reports whether n units would be refused, as far as the member knows.
+func (w *sharedWindow) refuses(now, n int64) bool {
+	wait, known := w.window.RetryAfter(now, n)
+	return wait > 0 || !known
+}
+
+// GiveBack gives back what a call took that does not run with it.
+func (w *sharedWindow) GiveBack(r *core.Reservation, _ int64) { w.window.Cancel(r.Token, r.Units) }
+
+func (w *sharedWindow) RetryAfter(now int64) (time.Duration, bool) {
+	return w.window.RetryAfter(now, 1)
+}
+
+// patience is less than how long a call waits for a coming bucket: a prioritized one, once.
+func (w *sharedWindow) patience(inv *core.Invocation) time.Duration {
+	if !w.borrows || !inv.Prioritized() || !inv.Patient() {
+		return 0
+	}
+	return inv.Engine().Config().OccupyTimeout
+}
+
+func (w *sharedWindow) waits(wait time.Duration) core.Verdict {
+	if wait == 0 {
+		return core.Verdict{}
+	}
+	return core.Verdict{Wait: wait, By: w.refusal, Borrowed: true}
+}
+
+func (w *sharedWindow) want(n int64, patience time.Duration) core.Want {
+	return core.Want{
+		Limit: w.window, Units: n, MaxWait: patience, Holder: w, By: w.refusal, Timeout: w.window.Timeout(), Fleeting: true,
+	}
+}
+
+func (w *sharedWindow) Explain(inv *core.Invocation, n int64, j *core.Judgement) core.Measure {
+	f := w.window.Figures()
+	switch wait, known := w.window.RetryAfter(inv.Now(), n); {
+	case wait > 0 || !known:
+		j.Refuse(inv, wait, known)
+		j.About = known
+	case f.Away:
+		j.Why = storeAway
+	case f.Leased < n:
+		j.Why = wouldAsk
+	}
+	return w.Measure()
+}
+
+func (w *sharedWindow) Measure() core.Measure {
+	f := w.window.Figures()
+	return core.Measure{Of: "units in " + w.interval.String() + ", on a lease", Measured: float64(f.Leased), Limit: float64(f.Limit)}
+}
+
+func (w *sharedWindow) Idle(now int64) bool { return w.window.Idle(now) }
+
+func (w *sharedWindow) figures() cluster.WindowFigures { return w.window.Figures() }
