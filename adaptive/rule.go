@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/penstock-go/penstock/core/spec"
@@ -62,24 +63,14 @@ const (
 // can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
-	if r.Floor == 0 {
-		r.Floor = DefaultFloor
-	}
-	if r.Ceiling == 0 {
-		r.Ceiling = max(DefaultCeiling, min(2*r.Floor, MaxCeiling))
-	}
-	if r.Start == 0 {
-		r.Start = min(max(DefaultStart, r.Floor), r.Ceiling)
-	}
-	if r.Window == 0 {
-		r.Window = DefaultWindow
-	}
+	r.Floor = cmp.Or(r.Floor, DefaultFloor)
+	r.Ceiling = cmp.Or(r.Ceiling, max(DefaultCeiling, min(2*r.Floor, MaxCeiling)))
+	r.Start = cmp.Or(r.Start, min(max(DefaultStart, r.Floor), r.Ceiling))
+	r.Window = cmp.Or(r.Window, DefaultWindow)
 	if err := r.check(); err != nil {
 		return r, err
 	}
-	if r.ID == "" {
-		r.ID = r.Like()
-	}
+	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil
 }
 

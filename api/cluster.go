@@ -60,9 +60,7 @@ func (g *Guard) join(set RuleSet) (*membership, error) {
 	if config.Clock == nil {
 		config.Clock = g.engine.Config().Clock
 	}
-	if config.Logger == nil {
-		config.Logger = g.engine.Logger()
-	}
+	config.Logger = cmp.Or(config.Logger, g.engine.Logger())
 	member, err := cluster.Join(config)
 	if err != nil {
 		m.leave()

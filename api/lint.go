@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"github.com/penstock-go/penstock/inspect"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/rules/lint"
@@ -14,9 +15,7 @@ func (g *Guard) Lint(opts lint.Options) []lint.Finding {
 	if opts.Seen == nil {
 		opts.Seen = seen(g.Tree())
 	}
-	if opts.ColdFactor == 0 {
-		opts.ColdFactor = g.engine.Config().ColdFactor
-	}
+	opts.ColdFactor = cmp.Or(opts.ColdFactor, g.engine.Config().ColdFactor)
 	return lint.CheckSet(g.Rules(), opts)
 }
 

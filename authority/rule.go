@@ -1,6 +1,7 @@
 package authority
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/penstock-go/penstock/core/spec"
@@ -76,9 +77,7 @@ func (r Rule) Normalized() (Rule, error) {
 		seen[name] = true
 		r.Origins = append(r.Origins, name)
 	}
-	if r.ID == "" {
-		r.ID = r.Like()
-	}
+	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil
 }
 

@@ -87,10 +87,7 @@ const (
 // can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
-	if err := r.checkNames(); err != nil {
-		return r, err
-	}
-	if err := r.checkEnums(); err != nil {
+	if err := cmp.Or(r.checkNames(), r.checkEnums()); err != nil {
 		return r, err
 	}
 	if r.Strategy != ConsecutiveErrors {
@@ -104,15 +101,12 @@ func (r Rule) Normalized() (Rule, error) {
 	if err := r.checkNumbers(); err != nil {
 		return r, err
 	}
-	if r.ID == "" {
-		r.ID = r.Like()
-	}
+	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil
 }
 
 func (r Rule) checkNames() error {
-	switch {
-	case r.Resource == "":
+	if r.Resource == "" {
 		return spec.BadField("resource", `is required: name the resource that the breaker is for, or write "*" for all`)
 	}
 	return r.Info().Check()
@@ -122,8 +116,6 @@ func (r Rule) checkEnums() error {
 	switch {
 	case !strategyNames.Has(r.Strategy):
 		return spec.BadField("strategy", "%d is unknown: use breaker.ErrorRatio, breaker.ErrorCount, breaker.SlowRatio or breaker.ConsecutiveErrors", r.Strategy)
-	case r.Mode > spec.Off:
-		return spec.BadField("mode", "%d is unknown: use api.Enforce, api.Shadow or api.Off", r.Mode)
 	case r.Strategy == SlowRatio && r.SlowRT == 0:
 		return spec.BadField("slowRT", "is required by strategy slowRatio: say what a slow call takes longer than")
 	case r.Strategy != SlowRatio && r.SlowRT != 0:

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -145,18 +146,10 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Clock == nil {
 		c.Clock = clocks.NewSystem()
 	}
-	if c.Interval == 0 {
-		c.Interval = time.Second
-	}
-	if c.Buckets == 0 {
-		c.Buckets = 2
-	}
-	if c.OccupyTimeout == 0 {
-		c.OccupyTimeout = 500 * time.Millisecond
-	}
-	if c.ColdFactor == 0 {
-		c.ColdFactor = 3
-	}
+	c.Interval = cmp.Or(c.Interval, time.Second)
+	c.Buckets = cmp.Or(c.Buckets, 2)
+	c.OccupyTimeout = cmp.Or(c.OccupyTimeout, 500*time.Millisecond)
+	c.ColdFactor = cmp.Or(c.ColdFactor, 3)
 	if c.OccupyTimeout < 0 || c.OccupyTimeout > 24*time.Hour {
 		return c, fmt.Errorf("penstock: Config.OccupyTimeout is %v: use a duration from 0 (for 500ms) to 24h", c.OccupyTimeout)
 	}

@@ -123,16 +123,7 @@ const (
 // the engine's.
 func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
-	if err := r.checkNames(); err != nil {
-		return r, err
-	}
-	if err := r.checkEnums(); err != nil {
-		return r, err
-	}
-	if err := r.checkRead(); err != nil {
-		return r, err
-	}
-	if err := r.checkShared(); err != nil {
+	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkRead(), r.checkShared()); err != nil {
 		return r, err
 	}
 	r.Cluster = r.Cluster.Normalized()
@@ -158,9 +149,7 @@ func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	if err := r.checkNumbers(); err != nil {
 		return r, err
 	}
-	if r.ID == "" {
-		r.ID = r.Like()
-	}
+	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil
 }
 

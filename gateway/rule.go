@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -103,9 +104,7 @@ func (r Rule) Normalized() (Rule, error) {
 	if r.Param == Header {
 		r.Name = strings.ToLower(r.Name)
 	}
-	if r.ID == "" {
-		r.ID = r.Like()
-	}
+	r.ID = cmp.Or(r.ID, r.Like())
 	if r.Param == None {
 		f, err := r.Flow().Normalized(coldFactor)
 		r.Interval, r.MaxWait = f.Interval, f.MaxWait

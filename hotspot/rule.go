@@ -1,6 +1,7 @@
 package hotspot
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -113,37 +114,24 @@ const defaultMaxValues = 10_000
 // or the first field that can't be honoured as a [spec.FieldError].
 func (r Rule) Normalized() (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
-	if err := r.checkNames(); err != nil {
-		return r, err
-	}
-	if err := r.checkEnums(); err != nil {
-		return r, err
-	}
-	if err := r.checkShared(); err != nil {
+	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkShared()); err != nil {
 		return r, err
 	}
 	r.Cluster = r.Cluster.Normalized()
-	if r.Interval == 0 && r.Metric == QPS {
-		r.Interval = time.Second
+	if r.Metric == QPS {
+		r.Interval = cmp.Or(r.Interval, time.Second)
 	}
-	if r.MaxWait == 0 && r.Behavior == Throttle {
-		r.MaxWait = 500 * time.Millisecond
+	if r.Behavior == Throttle {
+		r.MaxWait = cmp.Or(r.MaxWait, 500*time.Millisecond)
 	}
-	if r.MaxValues == 0 {
-		r.MaxValues = defaultMaxValues
-	}
-	if err := r.checkNumbers(); err != nil {
-		return r, err
-	}
-	if err := r.checkExceptions(); err != nil {
+	r.MaxValues = cmp.Or(r.MaxValues, defaultMaxValues)
+	if err := cmp.Or(r.checkNumbers(), r.checkExceptions()); err != nil {
 		return r, err
 	}
 	if len(r.Exceptions) == 0 {
 		r.Exceptions = nil // so that no exceptions have one form
 	}
-	if r.ID == "" {
-		r.ID = r.Like()
-	}
+	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil
 }
 

@@ -63,9 +63,7 @@ func (r Rule) Normalized() (Rule, error) {
 		return r, err
 	}
 	r.Cluster = r.Cluster.Normalized()
-	if r.ID == "" {
-		r.ID = r.Like()
-	}
+	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil
 }
 

@@ -112,9 +112,7 @@ func (r Rule) Normalized() (Rule, error) {
 	if err := r.check(); err != nil {
 		return r, err
 	}
-	if r.ID == "" {
-		r.ID = r.Like()
-	}
+	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil
 }
 

@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -62,9 +63,7 @@ func (r Rule) Normalized() (Rule, error) {
 		return r, err
 	}
 	if r.Metric.windowed() {
-		if r.Interval == 0 {
-			r.Interval = time.Second
-		}
+		r.Interval = cmp.Or(r.Interval, time.Second)
 		if r.Buckets == 0 {
 			r.Buckets = 10
 			if r.Interval == time.Second && !r.Strict {
@@ -75,9 +74,7 @@ func (r Rule) Normalized() (Rule, error) {
 	if err := r.checkNumbers(); err != nil {
 		return r, err
 	}
-	if r.ID == "" {
-		r.ID = r.Like()
-	}
+	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil
 }
 
