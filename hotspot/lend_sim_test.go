@@ -205,6 +205,35 @@ func TestSimHotValues(t *testing.T) {
 	})
 }
 
+// known bug 164: a filling has room for two calls. Neither is refused for what was shown of the filling before, also
+// where the other one begins the new filling, and lends of it, while this one looks.
+func TestSimRefusalOfTheFillingBeforeEverySchedule(t *testing.T) {
+	t.Cleanup(func() { lending.Always = false })
+	schedules.Exhaustive(t, 50_000, func(s *schedules.Schedule) {
+		lending.Always = true
+		c := simulated(s, Rule{ID: "first", Threshold: 2})
+		c.refusal = refusedBy("first")
+		take := func(lane uint32, now int64) bool {
+			v := argument.Of(1)
+			return c.takePlain(new(core.Invocation), lane, now, 1, &v) == nil
+		}
+		start := int64(100) << heatTick
+		for range 2 {
+			take(0, start)
+		}
+		if take(0, start) {
+			s.Failf("the first filling takes a third call")
+		}
+		for lane := range uint32(2) {
+			s.Go(func() {
+				if !take(lane, start+int64(time.Second)+1) {
+					s.Failf("the call on lane %d is refused", lane)
+				}
+			})
+		}
+	})
+}
+
 func refusedBy(rule string) *core.BlockError {
 	return core.NewBlockError(core.BlockError{Kind: core.KindHotspot, Resource: "orders", Rule: rule}, nil, nil, nil)
 }
