@@ -161,7 +161,7 @@ func TestStoreOfAClusterIsAway(t *testing.T) {
 			assert.GreaterOrEqual(t, ran, want[0])
 			assert.LessOrEqual(t, ran, want[1])
 			assert.Len(t, f.clock.Slept(), slept, "nobody waits for it")
-			assert.Contains(t, f.line("orders"), "store away")
+			assert.Contains(t, f.line("orders"), `store away ("away")`, "and why")
 		})
 	}
 }

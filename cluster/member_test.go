@@ -269,7 +269,7 @@ func TestStoreThatIsAway(t *testing.T) {
 			if got != want {
 				t.Fatalf("%d admitted, want %d", got, want)
 			}
-			if f := w.Figures(); !f.Away || f.Requests > 20 {
+			if f := w.Figures(); !f.Away || f.Requests > 20 || f.Why != cluster.ErrNotExecuted.Error() {
 				t.Fatalf("%+v", f)
 			}
 			if s := log.String(); !strings.Contains(s, cluster.ErrNotExecuted.Error()) || !strings.Contains(s, "timeout=20ms") {

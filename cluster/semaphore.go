@@ -159,7 +159,8 @@ func (s *Semaphore) Figures() WindowFigures {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.figures
-	f.Leased, f.Active, f.Limit, f.Away = s.held, s.active, s.limit(), s.shard.away.Load()
+	f.Leased, f.Active, f.Limit = s.held, s.active, s.limit()
+	f.Away, f.Why = s.shard.away.Load(), s.shard.why()
 	return f
 }
 

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
@@ -20,7 +21,8 @@ import (
 type shard struct {
 	number  int
 	away    atomic.Bool
-	probeAt atomic.Int64 // from when on a command is let through while it is away
+	trouble atomic.Pointer[string] // the latest error
+	probeAt atomic.Int64           // from when on a command is let through while it is away
 
 	// Under Member.mu:
 	due      []keyed
@@ -318,6 +320,10 @@ func checked(c Command, err error) error {
 
 // judge notes whether the store has answered, and if not, why.
 func (m *Member) judge(s *shard, good bool, now int64, why error) {
+	if !good {
+		trouble := fmt.Sprint(why) // which survives an error that panics
+		s.trouble.Store(&trouble)
+	}
 	m.mu.Lock()
 	s.probing = false
 	turned := false
@@ -347,6 +353,14 @@ func (m *Member) judge(s *shard, good bool, now int64, why error) {
 		m.cfg.Logger.Warn("penstock: the store of cluster rules is away: they do as their onFailure says", "shard", s.number,
 			"error", why, "timeout", m.cfg.Timeout)
 	}
+}
+
+// why is the latest error while the store is away, else empty.
+func (s *shard) why() string {
+	if trouble := s.trouble.Load(); trouble != nil && s.away.Load() {
+		return *trouble
+	}
+	return ""
 }
 
 // storeClock is how far the store's clock is ahead of the member's: between low and high, at a time.

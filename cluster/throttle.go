@@ -143,7 +143,7 @@ func (t *Throttle) Figures() WindowFigures {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.figures
-	f.Leased, f.Away = t.left, t.shard.away.Load()
+	f.Leased, f.Away, f.Why = t.left, t.shard.away.Load(), t.shard.why()
 	return f
 }
 

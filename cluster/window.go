@@ -75,6 +75,7 @@ type Window struct {
 	posted   bool
 	left     bool // the member has gone
 	broken   bool // the key is no window
+	brokenBy string
 	retryAt  int64
 
 	fallback fallback
@@ -338,6 +339,8 @@ type WindowFigures struct {
 	Active   int64 `json:"active"`         // members that take, by the last reply
 	Away     bool  `json:"away"`           // the store doesn't answer
 	Limit    int64 `json:"limit"`          // of all members together
+	// Why is the latest error of the store while it is away, in its words; empty while it isn't.
+	Why string `json:"why,omitempty"`
 }
 
 // Figures are what the window has done.
@@ -346,7 +349,7 @@ func (w *Window) Figures() WindowFigures {
 	defer w.mu.Unlock()
 	return WindowFigures{
 		Leased: unitsOf(w.lease.word.Load()), Refused: w.refused.Load(), Requests: w.requests, Waited: w.waited,
-		Active: w.active, Away: w.away(), Limit: w.limit(),
+		Active: w.active, Away: w.away(), Limit: w.limit(), Why: w.why(),
 	}
 }
 
@@ -385,6 +388,14 @@ func (w *Window) succeed(old *Window) {
 }
 
 func (w *Window) on() *shard { return w.shard }
+
+// why is the error for which the store is done without, empty if it isn't. It needs mu.
+func (w *Window) why() string {
+	if w.broken {
+		return w.brokenBy
+	}
+	return w.shard.why()
+}
 
 // away reports whether the store is to be done without. It needs mu.
 func (w *Window) away() bool { return w.left || w.broken || w.shard.away.Load() }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -352,7 +353,7 @@ func (w *Window) failed(t *Take, now int64, err error) {
 		if !w.broken {
 			w.m.cfg.Logger.Error("a cluster rule can't use its key: it does as its onFailure says", "key", w.key, "error", err)
 		}
-		w.broken, w.retryAt = true, now+probeEvery
+		w.broken, w.brokenBy, w.retryAt = true, fmt.Sprint(err), now+probeEvery
 	}
 	w.refusedUntil.Store(0)
 	w.failAll(now)

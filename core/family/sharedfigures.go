@@ -17,6 +17,8 @@ type SharedFigures struct {
 	Waited   int64 `json:"waitedForStore"` // calls
 	// Store is "up", or "away" while it doesn't answer.
 	Store string `json:"store"`
+	// Why is the latest error of the store while it is away, in its words; empty while it isn't.
+	Why string `json:"why,omitempty"`
 }
 
 // NewSharedFigures returns those of a rule of which there is no limit yet.
@@ -32,14 +34,18 @@ func (f *SharedFigures) Add(l Shared) {
 	f.Requests += x.Requests
 	f.Waited += x.Waited
 	if x.Away {
-		f.Store = "away"
+		f.Store, f.Why = "away", x.Why
 	}
 }
 
 // Lines tell all of them.
 func (f SharedFigures) Lines(time.Time) []string {
+	store := f.Store
+	if f.Why != "" {
+		store += fmt.Sprintf(" (%q)", f.Why)
+	}
 	return []string{fmt.Sprintf("%d members, store %s, %d units leased, %d store requests, %d calls waited for it, %d refused without it",
-		f.Members, f.Store, f.Leased, f.Requests, f.Waited, f.Refused)}
+		f.Members, store, f.Leased, f.Requests, f.Waited, f.Refused)}
 }
 
 // Resources are none: nothing needs to stand beside a resource's calls.
