@@ -1,0 +1,136 @@
+package rules
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// codeName is what rules are told by that come from code.
+const codeName = "code"
+
+// Load makes a Set the rules that code says, in the place of those it said before, and changes
+// nothing if it can't be put in force with the rules of the other sources. All that code loads is
+// one source, called "code", whose place among the others is that of its first load; an empty Set
+// is none.
+func (l *Loader) Load(set Set) error {
+	if !set.says() {
+		return l.loadCode(codeName, false, nil)
+	}
+	return l.loadCode(codeName, false, contentOf(set.Clone()))
+}
+
+// LoadFile is Load with the rules of a file, whose path is then the name of the source. A watch
+// of that file takes its place; while there is one that has something else in force, LoadFile
+// returns a [*SourceError].
+func (l *Loader) LoadFile(path string) (Parsed, error) {
+	data, _, err := readFile(path, MaxFileSize)
+	if err != nil {
+		return Parsed{}, err
+	}
+	parsed, at, err := parse(path, data, ParseOptions{})
+	if err != nil {
+		return Parsed{}, err
+	}
+	return parsed, l.loadCode(path, true, &content{parsed: parsed, places: at, hash: hashOf(data)})
+}
+
+// Edit is Load with what edit makes of the rules that code has loaded, including those of a file
+// that was loaded once. An error of edit is returned as it is, and nothing has changed then. No
+// source loads anything while edit runs; so it can look at what is in force, and must not load,
+// or declare a source, itself. The Set that it gets is its own.
+func (l *Loader) Edit(edit func(Set) (Set, error)) error {
+	reports, err := l.editCode(edit)
+	l.tell(reports)
+	return err
+}
+
+func (l *Loader) editCode(edit func(Set) (Set, error)) ([]report, error) {
+	l.loading.Lock()
+	defer l.loading.Unlock()
+	l.mu.Lock()
+	var said Set
+	if m := l.code(); m != nil && len(m.pieces) > 0 {
+		said = setOf(m.pieces[0].good).Clone()
+	}
+	l.mu.Unlock()
+	set, err := edit(said)
+	if err != nil {
+		return nil, err
+	}
+	var c *content
+	if set.says() {
+		c = contentOf(set.Clone())
+	}
+	return l.loadingCode(codeName, false, c)
+}
+
+func (l *Loader) loadCode(name string, yields bool, c *content) error {
+	reports, err := l.tryCode(name, yields, c)
+	l.tell(reports)
+	return err
+}
+
+func (l *Loader) tryCode(name string, yields bool, c *content) ([]report, error) {
+	l.loading.Lock()
+	defer l.loading.Unlock()
+	return l.loadingCode(name, yields, c)
+}
+
+// code is the member that is code, nil if code says nothing. The caller holds a lock.
+func (l *Loader) code() *member {
+	i := slices.IndexFunc(l.members, func(m *member) bool { return !m.watched && m.names == nil && !m.kept })
+	if i < 0 {
+		return nil
+	}
+	return l.members[i]
+}
+
+// loadingCode makes c what code says. The caller holds loading.
+func (l *Loader) loadingCode(name string, yields bool, c *content) (reports []report, err error) {
+	l.mu.Lock()
+	if yields && l.watchedOtherwise(name, c) { // it would not be in force
+		l.mu.Unlock()
+		return nil, &SourceError{name}
+	}
+	m := l.code()
+	if m == nil {
+		m = l.newMember(context.Background())
+	}
+	before := m.pieces
+	p := &piece{member: m, pieceName: pieceName{name: name}, yields: yields, taken: time.Now()}
+	if c != nil {
+		p.wanted = l.known(name, c.hash, func() *content { return c })
+	}
+	if len(before) > 0 {
+		p.good, p.status = before[0].good, before[0].status
+	}
+	p.status.Source = name
+	m.pieces = []*piece{p}
+	l.mu.Unlock()
+	loaded := false
+	defer func() { // in an error, a panic of what applies, or the end of the goroutine
+		if loaded {
+			return
+		}
+		l.mu.Lock()
+		m.pieces = before
+		l.mu.Unlock()
+	}()
+	reports, err = l.load(m.pieces, true, l.apply)
+	if loaded = err == nil; loaded {
+		l.mu.Lock()
+		m.begun = true
+		l.mu.Unlock()
+	}
+	return reports, err
+}
+
+// watchedOtherwise reports whether a file is watched, and something else than c is in force of it.
+func (l *Loader) watchedOtherwise(name string, c *content) bool {
+	return slices.ContainsFunc(l.members, func(m *member) bool {
+		return m.names != nil && !m.gone() && slices.ContainsFunc(m.pieces, func(p *piece) bool {
+			return p.name == name && !p.left && !same(p.good, c)
+		})
+	})
+}

@@ -1,0 +1,265 @@
+package rules
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// member is a source that was declared: a watch of files and directories, or code.
+type member struct {
+	loader   *Loader
+	number   int // members are in this order
+	ctx      context.Context
+	end      context.CancelFunc
+	listener func(Reload)
+	names    []string // that nobody else may have
+	kept     bool     // it is no more, and its rules came back by a Rollback
+
+	// These are the Loader's to guard, as its own.
+	begun   bool
+	watched bool // something runs for it
+	polling bool // guarded by mu alone
+	pieces  []*piece
+}
+
+// gone reports whether the member has no say any more.
+func (m *member) gone() bool { return m.ctx.Err() != nil }
+
+// pieceName is what tells pieces of a member apart, and their order.
+type pieceName struct {
+	order int // of the path that it comes from
+	name  string
+}
+
+func (n pieceName) compare(o pieceName) int {
+	return cmp.Or(cmp.Compare(n.order, o.order), cmp.Compare(n.name, o.name))
+}
+
+// piece is what has rules: a file, say. A directory is a piece without any.
+type piece struct {
+	pieceName
+	member *member
+	wanted *content  // what it says; nil if that is nothing, or nothing is known yet
+	good   *content  // what is in force of it
+	pinned bool      // good is what Rollback made it, until it has news
+	left   bool      // its file has left the directory
+	yields bool      // to a source with its name
+	dir    bool      // it is a directory
+	taken  time.Time // when it was last looked at
+	heard  news      // then
+	said   news      // when wanted was
+	status Status
+}
+
+// next is what the piece is to say in the next combination.
+func (p *piece) next() *content {
+	if p.pinned {
+		return p.good
+	}
+	return p.wanted
+}
+
+// news is what a piece says now, or why that is not known.
+type news struct {
+	pieceName
+	taken  time.Time
+	hash   hash
+	parsed Parsed
+	places places
+	dir    bool  // it is a directory
+	left   bool  // the file has left its directory
+	err    error // of reading or parsing
+
+	revision string    // what the source calls what it says
+	cached   time.Time // when it was written to the cache that it is from, or zero
+}
+
+// join declares a source whose pieces have these names. Whoever declares it has to call leave.
+func (l *Loader) join(ctx context.Context, names []string) (*member, error) {
+	l.loading.Lock()
+	defer l.loading.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, errClosed
+	}
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return nil, &SourceError{name}
+		}
+		for _, m := range l.members {
+			if !m.gone() && slices.Contains(m.names, name) {
+				return nil, &SourceError{name}
+			}
+		}
+	}
+	m := l.newMember(ctx)
+	m.names, m.listener, m.watched = names, l.listener, true
+	l.running.Add(1)
+	return m, nil
+}
+
+// newMember adds a member. The caller holds both locks.
+func (l *Loader) newMember(ctx context.Context) *member {
+	l.joined++
+	m := &member{loader: l, number: l.joined}
+	m.ctx, m.end = context.WithCancel(ctx)
+	l.members = append(l.members, m)
+	return m
+}
+
+// leave ends the member; nothing of it runs any more.
+func (m *member) leave() {
+	m.end()
+	l := m.loader
+	l.loading.Lock()
+	l.mu.Lock()
+	m.watched = false
+	if !m.begun {
+		l.members = slices.DeleteFunc(l.members, func(o *member) bool { return o == m })
+	}
+	l.mu.Unlock()
+	l.loading.Unlock()
+	l.running.Done()
+}
+
+// begin is the first load of a member: all of it or nothing. Without any news it says nothing
+// yet.
+func (m *member) begin(all ...news) error {
+	l := m.loader
+	var errs []error
+	for _, n := range all {
+		if n.err != nil {
+			errs = append(errs, n.err)
+		}
+	}
+	if err := joined(errs); err != nil {
+		return err
+	}
+	if len(all) == 0 { // there is nothing to swap
+		l.loading.Lock()
+		defer l.loading.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		m.begun = true
+		return m.ctx.Err()
+	}
+	reports, err := func() ([]report, error) {
+		l.loading.Lock()
+		defer l.loading.Unlock()
+		if err := m.ctx.Err(); err != nil {
+			return nil, err
+		}
+		for _, n := range all {
+			m.hear(n)
+		}
+		reports, err := l.load(m.pieces, true, l.survivingApply)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if m.begun = err == nil; err != nil {
+			m.pieces = nil
+		}
+		return reports, err
+	}()
+	l.tell(reports)
+	return err
+}
+
+// take is what the member says after its first load. It returns why that is not in force, if it
+// is not. What a Rollback keeps out, since the source says what it said then, is no error.
+func (m *member) take(all ...news) error {
+	l := m.loader
+	l.loading.Lock()
+	if m.gone() {
+		l.loading.Unlock()
+		return m.ctx.Err()
+	}
+	var errs []error
+	var fresh []*piece
+	var reports []report
+	for _, n := range all {
+		p := m.hear(n)
+		if n.err == nil {
+			fresh = append(fresh, p)
+		} else {
+			errs = append(errs, n.err)
+			reports = append(reports, l.refuse(p, n.err))
+		}
+	}
+	if len(fresh) > 0 {
+		more, err := l.load(fresh, false, l.survivingApply)
+		if reports = append(reports, more...); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	l.loading.Unlock()
+	l.tell(reports)
+	return joined(errs)
+}
+
+// holds reports whether what is in force of a piece is the content of a hash.
+func (m *member) holds(name pieceName, h hash) bool {
+	m.loader.mu.Lock()
+	defer m.loader.mu.Unlock()
+	return slices.ContainsFunc(m.pieces, func(p *piece) bool {
+		return p.pieceName == name && p.good != nil && p.good.hash == h
+	})
+}
+
+// confirm notes that a piece was seen to say, under this revision, what it said last.
+func (m *member) confirm(name pieceName, revision string) {
+	m.loader.mu.Lock()
+	defer m.loader.mu.Unlock()
+	for _, p := range m.pieces {
+		if s := &p.status; p.pieceName == name && s.OK && !p.pinned { // it is in force
+			s.Revision, s.Confirmed = revision, time.Now()
+		}
+	}
+}
+
+// hear notes what a piece says, of which nothing is in force yet.
+func (m *member) hear(n news) *piece {
+	l := m.loader
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i, known := slices.BinarySearchFunc(m.pieces, n.pieceName, func(p *piece, n pieceName) int { return p.compare(n) })
+	if !known {
+		p := &piece{pieceName: n.pieceName, member: m, dir: n.dir, status: Status{Source: n.name}}
+		for _, o := range l.members { // it goes on from what a Rollback has brought back
+			for _, q := range o.pieces {
+				if o.kept && q.name == n.name {
+					p.good, p.wanted, p.pinned = q.good, q.good, true
+				}
+			}
+		}
+		m.pieces = slices.Insert(m.pieces, i, p)
+	}
+	p := m.pieces[i]
+	p.taken = n.taken
+	p.heard = news{hash: n.hash, revision: n.revision, cached: n.cached}
+	if n.err != nil {
+		return p
+	}
+	again := !n.left && p.wanted != nil && p.wanted.hash == n.hash // which is no news
+	p.pinned = p.pinned && again && !same(p.wanted, p.good)
+	p.said, p.left, p.wanted = p.heard, n.left, nil
+	if !n.left && n.hash != (hash{}) {
+		p.wanted = l.known(n.name, n.hash, func() *content { return &content{parsed: n.parsed, places: n.places, hash: n.hash} })
+	}
+	return p
+}
+
+// known is the content of a name and a hash: the one that is remembered, so that what comes
+// back takes no memory of its own, or else a new one.
+func (l *Loader) known(name string, h hash, or func() *content) *content {
+	for _, k := range l.history {
+		for _, p := range k.pieces {
+			if p.name == name && p.content.hash == h {
+				return p.content
+			}
+		}
+	}
+	return or()
+}
