@@ -1,0 +1,173 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-go/penstock/core/clocks"
+)
+
+// batch is one round trip.
+type batch struct {
+	member   *Member
+	shard    *shard
+	commands []Command
+	keys     []keyed
+	sent     int64
+	over     atomic.Bool
+}
+
+// send sends it, and doesn't wait unless the store answers at once.
+func (b *batch) send() {
+	m := b.member
+	m.requests.Add(int64(len(b.commands)))
+	ctx, cancel := context.WithCancel(context.Background())
+	patient := b.shard.away.Load()
+	if patient {
+		// Nobody waits. An answer that comes after Timeout is too late, as ever; but the connection
+		// that was made for it, and the scripts that were loaded, are there for the next probe.
+		ctx, cancel = context.WithTimeout(context.Background(), MaxTimeout)
+	}
+	b.sent = m.clock.Now()
+	stop := clocks.Alarm(m.clock, m.cfg.Timeout, func() {
+		if !patient {
+			cancel()
+		}
+		b.finish(false)
+	})
+	end := func(answered bool) {
+		stop()
+		cancel()
+		b.finish(answered)
+	}
+	if m.starter != nil {
+		if !m.calls(func() {
+			b.locate()
+			m.starter.Start(ctx, b.commands, func() { end(true) })
+		}) {
+			end(false)
+		}
+		return
+	}
+	b.calling(1)
+	m.running.Go(func() {
+		answered := false
+		defer func() { // also where the store ends the goroutine
+			b.calling(-1)
+			end(answered)
+		}()
+		answered = m.calls(func() {
+			b.locate()
+			m.cfg.Store.Do(ctx, b.commands)
+		})
+	})
+}
+
+// locate asks the store where the key of the batch is, if it couldn't say so before. It panics if
+// the store still can't.
+func (b *batch) locate() {
+	if b.shard.number == nowhere {
+		b.member.cfg.Store.Shard(b.commands[0].Result().Key)
+	}
+}
+
+// calling notes that n calls of the store more have not returned.
+func (b *batch) calling(n int) {
+	b.member.mu.Lock()
+	defer b.member.mu.Unlock()
+	b.shard.calling += n
+}
+
+// calls calls the store's code, and reports whether it returned. A panic is that of somebody else's code: it
+// counts as a failure of the store, and is told once in panicEvery.
+func (m *Member) calls(store func()) (returned bool) {
+	defer func() {
+		if returned {
+			return
+		}
+		reason, now := recover(), m.clock.Now()
+		if last := m.panicked.Load(); (last == 0 || now-last >= panicEvery) && m.panicked.CompareAndSwap(last, now) {
+			m.cfg.Logger.Error("penstock: the store of cluster rules panicked, or ended its goroutine", "panic", reason, "stack", string(debug.Stack()))
+		}
+	}()
+	store()
+	return true
+}
+
+const panicEvery = int64(time.Minute)
+
+// finish tells the keys what has become of their commands, once. Where time is over, the store may be
+// writing replies still, and nobody looks at them.
+func (b *batch) finish(answered bool) {
+	if !b.over.CompareAndSwap(false, true) {
+		return
+	}
+	m := b.member
+	m.mu.Lock()
+	b.shard.flying--
+	m.mu.Unlock()
+	received := m.now()
+	good, why := answered, error(nil)
+	if !answered {
+		why = errLate
+	}
+	for _, c := range b.commands {
+		if answered {
+			o := c.Result()
+			o.Err = checked(c, o.Err)
+			if o.Err != nil && !errors.Is(o.Err, ErrForeign) {
+				good, why = false, o.Err
+			}
+		}
+	}
+	if answered {
+		if now, ok := saysNow(b.commands); ok && m.stepped(b.shard, now, b.sent, received) {
+			m.dropLeases(b.shard)
+		}
+	}
+	m.judge(b.shard, good, received, why)
+	for i, c := range b.commands {
+		err := errLate
+		if answered {
+			err = c.Result().Err
+		}
+		b.keys[i].answered(c, b.sent, received, err)
+	}
+	m.flush(false)
+}
+
+var (
+	errLate    = errors.New("the store didn't answer in time")
+	errNoReply = errors.New("the store said nothing, or what can't be")
+)
+
+// checked is the error of a command that a store has executed as it says: there is one too if what stands there is no
+// reply. Nothing that is leased by such a one could be counted.
+func checked(c Command, err error) error {
+	if err != nil {
+		return err
+	}
+	ok := false
+	switch c := c.(type) {
+	case *Take:
+		r := &c.Reply
+		ok = r.Now != 0 && r.Epoch > 0 && r.Left > 0 && r.Left <= c.Shape.Width() && r.Free >= 0 && r.Room >= 0 &&
+			r.Granted >= 0 && r.Granted <= max(c.Need, c.Want) &&
+			r.Bucket >= r.Current && r.Bucket-r.Current <= int64(c.Shape.Buckets)
+	case *Turn:
+		r := &c.Reply
+		ok = r.Now != 0 && r.Wait >= 0 && r.Granted >= 0 && r.Granted <= max(c.Need, c.Want)
+	case *Permits:
+		r := &c.Reply
+		ok = r.Now != 0 && r.Held >= 0 && r.Held <= max(c.Claim, c.Need, c.Want)
+	case *Presence:
+		ok = c.Reply.Now != 0 && c.Reply.Members >= 0
+	}
+	if !ok {
+		return errNoReply
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package cluster
+
+import "time"
+
+// storeClock is how far the store's clock is ahead of the member's: between low and high, at a time.
+type storeClock struct {
+	known     bool
+	low, high int64
+	at        int64
+	steps     int64
+}
+
+// The clocks' rates differ by a thousandth at most, and a clock that was set by less than stepTolerance
+// has not been set.
+const (
+	drift         = 1000
+	stepTolerance = int64(5 * time.Millisecond)
+)
+
+// stepped notes what the store's clock shows, and reports whether it was set since the last
+// time.
+func (m *Member) stepped(s *shard, shows, sent, received int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := &s.clock
+	low, high := shows-received, shows-sent
+	may := stepTolerance + (received-c.at)/drift
+	step := c.known && (low > c.high+may || high < c.low-may)
+	if step {
+		c.steps++
+	}
+	c.known, c.low, c.high, c.at = true, low, high, received
+	return step
+}
+
+// storeTime is what the store's clock shows at now, as far as the member knows.
+func (m *Member) storeTime(s *shard, now int64) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return now + (s.clock.low+s.clock.high)/2
+}
+
+// saysNow is what the store's clock showed at the last command that it has executed.
+func saysNow(batch []Command) (now int64, ok bool) {
+	for _, c := range batch {
+		if c.Result().Err != nil {
+			continue
+		}
+		ok = true
+		switch c := c.(type) {
+		case *Take:
+			now = c.Reply.Now
+		case *Turn:
+			now = c.Reply.Now
+		case *Permits:
+			now = c.Reply.Now
+		case *Presence:
+			now = c.Reply.Now
+		}
+	}
+	return now, ok
+}
