@@ -237,7 +237,7 @@ func (m *Member) probe() {
 		defer cancel()
 		m.calls(func() {
 			if err := p.Probe(ctx); err != nil {
-				m.cfg.Logger.Warn("penstock: the store of cluster rules can't do what they need, or doesn't say", "error", err)
+				m.cfg.Logger.Warn("penstock: the store of cluster rules has not passed its check", "error", err)
 			}
 		})
 	})
