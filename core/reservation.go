@@ -58,14 +58,19 @@ func (inv *Invocation) ReserveUnits(h Holder, units, token int64) {
 // reserve returns the next reservation, of nothing yet. To fill it in where it stands costs
 // half of what it takes to copy one that was made elsewhere.
 func (inv *Invocation) reserve(units, token, undo int64, untilExit bool) *Reservation {
+	r := inv.nextReservation()
+	r.Units, r.Token, r.Undo, r.UntilExit = units, token, undo, untilExit
+	return r
+}
+
+// nextReservation is one more of the call's reservations. Its pointers are nil: see empty.
+func (inv *Invocation) nextReservation() *Reservation {
 	n := len(inv.held)
 	if n == cap(inv.held) {
 		inv.held = slices.Grow(inv.held, 1)
 	}
 	inv.held = inv.held[:n+1]
-	r := &inv.held[n] // its pointers are nil: see empty
-	r.Units, r.Token, r.Undo, r.UntilExit = units, token, undo, untilExit
-	return r
+	return &inv.held[n]
 }
 
 // Reservations is how many reservations the call has.
@@ -100,7 +105,8 @@ func (inv *Invocation) ReserveBucket(w *stat.Window, bucket, limit int64) {
 
 // ReserveSemaphore notes units of a semaphore.
 func (inv *Invocation) ReserveSemaphore(g *stat.Semaphore) {
-	inv.reserve(inv.units, 0, 0, true).semaphore = g
+	r := inv.nextReservation()
+	r.Units, r.Token, r.Undo, r.UntilExit, r.semaphore = inv.units, 0, 0, true, g
 }
 
 // HeldBucket returns the call's reservation in a window, or nil. A call holds at

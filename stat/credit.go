@@ -29,11 +29,6 @@ func (c *credits) of(lane uint32) *credit {
 
 func (c *credit) spend(word uint64, n int64) bool { return c.word.Spend(word, n) }
 
-// leave leaves n units there if the lane still has the word that was loaded from it.
-func (c *credit) leave(word uint64, n int64) bool {
-	return c.word.CompareAndSwap(word, word+creditChange+uint64(n))
-}
-
 func (c *credit) add(n int64) { c.word.Lend(n) }
 
 // part is how many units a counter with so much room lends to one lane.

@@ -86,10 +86,11 @@ func (g *Semaphore) spend(lane uint32, n, limit int64, bits, mark uint64) bool {
 	c := &cells[i]
 	credit := c.word.Load() // before the word
 	w := g.word.Load()
-	if w&(frozen|bits) != mark || total(w) > limit || uint64(units(credit)-n) > mostCredit { // dropped, or too few
+	left := credit + creditChange - uint64(n)
+	if w&(frozen|bits) != mark || total(w) > limit || uint32(left) > mostCredit { // it had too few, or is dropped
 		return false
 	}
-	return c.spend(credit, n)
+	return c.word.CompareAndSwap(credit, left)
 }
 
 // TryReleaseOn is TryRelease where processors contend for the semaphore: it leaves the units with the lane.
@@ -105,10 +106,11 @@ func (g *Semaphore) TryReleaseOn(lane uint32, n int64) bool {
 	}
 	c := &cells[i]
 	credit := c.word.Load() // before the word
-	if g.word.Load()&(frozen|lends) != lends || units(credit)+n > mostCredit {
+	left := credit + creditChange + uint64(n)
+	if g.word.Load()&(frozen|lends) != lends || uint32(left) > mostCredit {
 		return false
 	}
-	return c.leave(credit, n)
+	return c.word.CompareAndSwap(credit, left)
 }
 
 // tryRelease is Release where that takes no lock.
@@ -128,8 +130,9 @@ func (g *Semaphore) tryRelease(lane uint32, n int64) bool {
 	}
 }
 
-// dropped are the units of a cell that was let go: more than a lane keeps.
-const dropped = creditUnits
+// dropped are the units of a cell that was let go. However many a call takes from there or leaves, they aren't what a
+// lane may keep.
+const dropped = 1 << 31
 
 func units(credit uint64) int64 { return int64(uint32(credit)) }
 
