@@ -87,7 +87,7 @@ func (g *Semaphore) spend(lane uint32, n, limit int64, bits, mark uint64) bool {
 	credit := c.word.Load() // before the word
 	w := g.word.Load()
 	left := credit + creditChange - uint64(n)
-	if w&(frozen|bits) != mark || total(w) > limit || uint32(left) > mostCredit { // it had too few, or is dropped
+	if w&(frozen|bits) != mark || total(w) > limit || n > mostCredit || uint32(left) > mostCredit { // it had too few, or is dropped
 		return false
 	}
 	return c.word.CompareAndSwap(credit, left)
@@ -106,11 +106,10 @@ func (g *Semaphore) TryReleaseOn(lane uint32, n int64) bool {
 	}
 	c := &cells[i]
 	credit := c.word.Load() // before the word
-	left := credit + creditChange + uint64(n)
-	if g.word.Load()&(frozen|lends) != lends || uint32(left) > mostCredit {
+	if g.word.Load()&(frozen|lends) != lends || units(credit)+n > mostCredit {
 		return false
 	}
-	return c.word.CompareAndSwap(credit, left)
+	return c.word.CompareAndSwap(credit, credit+creditChange+uint64(n))
 }
 
 // tryRelease is Release where that takes no lock.
