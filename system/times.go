@@ -60,12 +60,14 @@ func (t *times) mean(now int64) int64 {
 	return t.average.Load()
 }
 
-// seedFrom takes over what another one has counted. It comes before t is used.
+// seedFrom takes over what another one counts at now. It comes before t is used.
 func (t *times) seedFrom(old *times, now int64) {
 	old.mu.Lock()
 	defer old.mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	old.roll(now) // or what it counts would depend on whether anybody has asked lately
+	old.settle()
 	now = max(now, old.head*old.width) // the caller may be late
 	t.roll(now)
 	for b := old.head - int64(len(old.ring)) + 1; b <= old.head; b++ {

@@ -216,5 +216,6 @@ var sections = []section{
 		{179, "Penstock", "each of many keys makes a round trip for itself: the store has no time", ""},
 		{180, "Penstock", "a member refuses a call, for good, what it has leased for its other calls", ""},
 		{181, "Penstock", "each probe of a store has only a call's time, in which none connects", ""},
+		{182, "Penstock", "what an RT rule begins with depends on when somebody asked the one before", ""},
 	}},
 }
