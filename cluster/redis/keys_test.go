@@ -48,3 +48,25 @@ func TestHotKeysExpire(t *testing.T) {
 	require.Eventually(t, func() bool { return client.DBSize(t.Context()).Val() == 0 }, patience, 10*time.Millisecond)
 	t.Logf("%d values and 1000 rules, at most %d keys at once", value, most)
 }
+
+// A key that was moved to a server whose clock is behind has brought along what was left of its life. As it is used there, it lives
+// for as long as any other: what it holds counts yet.
+func TestKeyThatMovedToAClockBehindLivesOn(t *testing.T) {
+	client := patient(t, start(t))
+	store := penstockredis.Offset(client)
+	ring := cluster.Ring{Shape: stat.Shape{Interval: 100 * time.Second, Buckets: 5}}
+	seq := int64(0)
+	take := func() {
+		seq++
+		c := &cluster.Take{
+			Outcome: cluster.Outcome{Key: "{orders}"}, Caller: cluster.Caller{Member: 1, Seq: seq}, Ring: ring, Limit: 10, Need: 1, NewEpoch: 1,
+		}
+		store.Do(t.Context(), []cluster.Command{c})
+		require.NoError(t, c.Err)
+	}
+	take()
+	require.NoError(t, client.Set(t.Context(), penstockredis.ClockKey, (-4 * ring.Shape.Width()).Microseconds(), 0).Err())
+	require.True(t, client.PExpire(t.Context(), "{orders}", time.Minute).Val())
+	take()
+	require.Greater(t, client.PTTL(t.Context(), "{orders}").Val(), 7*ring.Shape.Width())
+}

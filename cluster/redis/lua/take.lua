@@ -42,6 +42,7 @@ else
   if n < 4 + span or n > 4 + span + buckets or n % 1 ~= 0 then return foreign() end
   u = {struct.unpack('<' .. string.rep('d', n), got[1])}
   head, has, here, before = u[1], u[2], u[3], u[4]
+  if head % 1 ~= 0 or math.abs(head) >= 2^53 then return foreign() end
   at, last = 4 + span, n
   u[n + 1] = nil -- where the next number would be
 end
@@ -122,7 +123,7 @@ end
 local function opens(n)
   local sum, i, fits = 0, at, at + 1
   for j = at - span + 1, at do sum = sum + u[j] end
-  while i < last or sum > limit - n do
+  while i < last or sum > limit - n and i < last + span do
     i = i + 1
     sum = sum + (u[i] or 0) - (u[i - span] or 0)
     if sum > limit - n then fits = i + 1 end
@@ -167,8 +168,9 @@ else
   redis.call('HSET', key, 'w', state)
 end
 -- The key lives until bucket last+buckets+3 begins, when no window has counted its units for two buckets. That is
--- said again only where it has changed.
-if head ~= current or last > lasted then
+-- said again only where it has changed, or where the server's clock is behind: a key that was moved there has brought along
+-- only what was left of its life.
+if head ~= current or last > lasted or age < 0 then
   redis.call('PEXPIRE', key, text(math.ceil(((last - at + buckets + 3) * width - age) / 1000000)))
 end
 for i = 1, #drop do
