@@ -65,7 +65,7 @@ func TestKeyThatMovedToAClockBehindLivesOn(t *testing.T) {
 		require.NoError(t, c.Err)
 	}
 	take()
-	require.NoError(t, client.Set(t.Context(), penstockredis.ClockKey, (-4 * ring.Shape.Width()).Microseconds(), 0).Err())
+	require.NoError(t, client.Set(t.Context(), penstockredis.ClockKey, (-4*ring.Shape.Width()).Microseconds(), 0).Err())
 	require.True(t, client.PExpire(t.Context(), "{orders}", time.Minute).Val())
 	take()
 	require.Greater(t, client.PTTL(t.Context(), "{orders}").Val(), 7*ring.Shape.Width())
