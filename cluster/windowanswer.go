@@ -1,0 +1,187 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+)
+
+// This file is what a window makes of a reply. All but answered needs mu.
+
+// answered takes what the store says.
+func (w *Window) answered(c Command, sent, received int64, err error) {
+	t := c.(*Take)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	outdated := t == w.outdated
+	w.inFlight, w.outdated = nil, nil
+	if err != nil {
+		w.failed(t, received, err)
+		return
+	}
+	w.broken, w.retryAt = false, 0
+	r := &t.Reply
+	w.account.heard(t.Epoch == r.Epoch)
+	if r.Epoch != w.epoch {
+		w.renew(r.Epoch, received)
+	}
+	w.returned(received)
+	w.roll(received)
+	w.active = r.Active
+	if t.Need|t.Want != 0 {
+		w.seen = r.Current
+	}
+	if r.Current >= w.current || r.Current+w.ring.Span() <= w.current { // or the clock was set back
+		w.enterBucket(received, r.Current, sent+shorter(r.Left)-w.m.lag, received+longer(r.Left)+w.m.lag)
+	}
+	if t.Epoch == 0 || t.Epoch == r.Epoch {
+		w.granted(t, sent, received)
+	}
+	if outdated {
+		w.closeLease(received)
+		w.closeNext(received)
+	}
+	w.serve(received)
+	w.want(received)
+	w.schedule(received)
+}
+
+// failed is answered for a command that the store did not answer, or did not execute.
+func (w *Window) failed(t *Take, now int64, err error) {
+	w.account.heard(false)
+	switch {
+	case errors.Is(err, ErrNotExecuted):
+		w.backs = append(w.backs, t.Backs...)
+		w.backAt = now + w.horizon
+	case errors.Is(err, ErrForeign):
+		if !w.broken {
+			w.m.cfg.Logger.Error("a cluster rule can't use its key: it does as its onFailure says", "key", w.key, "error", err)
+		}
+		w.broken, w.brokenBy, w.retryAt = true, fmt.Sprint(err), now+probeEvery
+	}
+	w.refusedUntil.Store(0)
+	w.failAll(now)
+	w.schedule(now)
+}
+
+// renew begins with an epoch: the key was made anew, so what is leased is worth nothing, and the
+// store has to be told what was admitted.
+func (w *Window) renew(epoch, now int64) {
+	if w.epoch != 0 {
+		w.closeLease(now)
+		w.closeNext(now)
+		w.backs = nil
+		w.account.anew()
+	} else { // what was admitted before is in buckets of a time that was perhaps not the store's
+		before := w.account
+		w.account = nil
+		for _, e := range before {
+			w.account.of(w.ring.Bucket(w.m.storeTime(w.shard, e.at))).join(e)
+		}
+	}
+	w.epoch = epoch
+}
+
+// granted makes a lease of what the store has granted, and takes note of what it hasn't.
+func (w *Window) granted(t *Take, sent, received int64) {
+	r := &t.Reply
+	if t.Need|t.Want == 0 {
+		return
+	}
+	if r.Granted == 0 && w.standsAside(t, received) {
+		return // the call asks once more, with what is handed back
+	}
+	limited := r.Granted < max(t.Need, t.Want)
+	if limited && t.Ahead <= r.Current {
+		w.limited(t, received)
+	} else if t.Ahead == 0 {
+		w.refusedUntil.Store(0)
+		w.pause = 0
+	}
+	if r.Granted == 0 {
+		if t.Borrow > 0 && len(w.waiters) > 0 && w.waiters[0] == w.asking { // the call that may wait has had its turn
+			w.miss(w.waiters[0].need.Units)
+			w.waiters[0].decide(false)
+			w.waiters = w.waiters[1:]
+		}
+		return
+	}
+	w.grown = r.Granted
+	l := w.lotOf(r, sent, received)
+	borrowed := r.Bucket > r.Current && t.Ahead == 0
+	if received >= l.ends { // it took too long
+		w.settle(&l, r.Granted, received)
+		return
+	}
+	if at := w.lots.of(l.bucket, l.epoch, received, borrowed); at != nil && (borrowed || at.number == w.cur || at.number == w.next) {
+		at.starts, at.ends = max(at.starts, l.starts), max(at.ends, l.ends)
+		w.put(at, r.Granted, received)
+		return
+	}
+	if !borrowed && r.Bucket == r.Current {
+		w.closeLease(received)
+	} else if !borrowed {
+		w.closeNext(received)
+	}
+	l.granted, l.borrowed = 0, borrowed
+	w.put(w.lots.add(l), r.Granted, received)
+}
+
+// standsAside hands back what the member has leased, if a call that waits was refused only since it
+// needs that, and can't have it: it is less than the call needs. It does so once for a call.
+func (w *Window) standsAside(t *Take, now int64) bool {
+	if len(w.waiters) == 0 || w.waiters[0] != w.asking || w.asking.again || t.Need != w.asking.need.Units {
+		return false
+	}
+	lacks, lease := t.Need-t.Reply.Room, unitsOf(w.lease.word.Load())
+	switch {
+	case lacks <= lease:
+	case lacks <= lease+w.nextLeft && t.Need > w.nextLeft:
+		w.closeNext(now)
+	default:
+		return false
+	}
+	w.closeLease(now)
+	w.refusedUntil.Store(0)
+	w.asking.again = true
+	return true
+}
+
+// put has n units in a lot.
+func (w *Window) put(l *lot, n, now int64) {
+	l.granted += n
+	switch {
+	case l.borrowed:
+		w.lend(l, n, now)
+	case l.starts > now:
+		w.next = l.number
+		w.nextLeft += n
+	case l.number == w.cur:
+		w.lease.add(n, l.ends)
+	default:
+		w.cur = l.number
+		w.lease.open(w.cur, n, l.ends)
+	}
+}
+
+// limited is what the store says where there is less room than was wanted: what is beyond it is refused
+// until some may be free, at most for a second, and then the store is asked by one.
+func (w *Window) limited(t *Take, now int64) {
+	r := &t.Reply
+	var free int64
+	switch {
+	case r.Granted > 0: // a share: when all members have theirs, the rest is shared out again
+		free = w.horizon / 6
+	case r.Free > 0:
+		free = longer(r.Free)
+	default: // there is room for less
+		free = max(w.edgeHigh-now, w.horizon/6)
+	}
+	free = min(free, longest)
+	w.pause = now + free + w.m.chance(w.horizon/4)
+	room := int64(0)
+	if r.Granted == 0 {
+		room = r.Room
+	}
+	w.room.Store(room)
+	w.refusedUntil.Store(w.pause + w.horizon/16) // the one that asks then comes first
+}

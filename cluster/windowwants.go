@@ -1,0 +1,98 @@
+package cluster
+
+// This file is how much a window asks the store for, and whether it has to. All of it needs mu.
+
+// leases reports whether the limit is large enough to be leased: two units a member and horizon.
+func (w *Window) leases() bool {
+	span := w.ring.Span() * int64(w.ring.Shape.Width())
+	return float64(w.limit())*float64(w.horizon) >= 2*float64(w.active)*float64(span)
+}
+
+// fill says what a command asks for.
+func (w *Window) fill(t *Take, now int64) {
+	w.measure(now)
+	short := w.short
+	w.short = 0
+	if len(w.waiters) > 0 && !w.gap(now) {
+		w.asking = w.waiters[0]
+		first := w.asking.need
+		t.Need, t.Want = first.Units, 0
+		for _, x := range w.waiters {
+			t.Want += x.need.Units
+		}
+		t.Borrow = first.MaxWait
+		if !w.leases() {
+			return
+		}
+		t.Want = min(max(t.Want, 2*t.Need, w.more(now)), mostUnits)
+		return
+	}
+	if !w.leases() {
+		if short > 0 && now >= w.pause {
+			t.Need = min(short, w.limit())
+		}
+		return
+	}
+	switch {
+	case w.wantsNext(now):
+		w.aheadAt = never
+		t.Ahead = w.current + 1
+		t.Need, t.Want = 1, max(1, w.wanted.over(w.horizon))
+	case short > 0 && now >= w.pause || w.wantsMore(now):
+		t.Need, t.Want = 1, min(max(1, short, w.more(now)), mostUnits)
+		if w.pause != 0 { // there was no room: until it is known that there is, nobody waits for it
+			w.refusedUntil.Store(now + int64(w.m.cfg.Timeout))
+		}
+	}
+}
+
+// ahead is how many units are wanted in a horizon, or until the bucket ends.
+func (w *Window) ahead(now int64) int64 {
+	t := w.horizon
+	if left := w.edgeLow - now; left > 0 {
+		t = min(t, left)
+	}
+	return w.wanted.over(t)
+}
+
+// more is ahead, but where the lease ran out too soon at least twice the last one.
+func (w *Window) more(now int64) int64 {
+	if w.wanted.at != 0 && unitsOf(w.lease.word.Load()) > 0 {
+		return w.ahead(now)
+	}
+	return max(w.ahead(now), 2*w.grown)
+}
+
+// gap reports whether a lease begins in a moment that has what all wait for, and the bucket may be over: nobody
+// need ask the store.
+func (w *Window) gap(now int64) bool {
+	if w.next == 0 || now < w.edgeLow-(w.edgeHigh-w.edgeLow) {
+		return false
+	}
+	left := w.nextLeft
+	for _, x := range w.waiters {
+		if left -= x.need.Units; left < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// wantsNext reports whether it is time to fetch the lease of the next bucket.
+func (w *Window) wantsNext(now int64) bool {
+	return w.next == 0 && now >= w.aheadAt && now < w.edgeLow && w.wanted.over(w.horizon) > 0
+}
+
+// wantsMore reports whether units of this bucket are running out.
+func (w *Window) wantsMore(now int64) bool {
+	if now < w.pause || w.current != 0 && now >= w.edgeLow && w.next != 0 {
+		return false
+	}
+	return unitsOf(w.lease.word.Load()) < w.lease.low.Load() && w.ahead(now) > 0 && !w.suffices(now)
+}
+
+// suffices reports whether the lease has half as many units again as calls are expected to want of it.
+func (w *Window) suffices(now int64) bool {
+	wants := w.ahead(now)
+	return wants > 0 && wants+wants/2 <= unitsOf(w.lease.word.Load())
+}
