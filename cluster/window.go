@@ -111,7 +111,7 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 	if !ok {
 		return nil, errOtherKind
 	}
-	w.Configure(cfg.Threshold, cfg.Rule)
+	w.configure(cfg.Threshold, cfg.Rule)
 	if old := m.latest(name, w); old != nil {
 		w.succeed(old)
 	}
@@ -122,9 +122,9 @@ var errThreshold = errors.New("cluster: a threshold is a number from 0 to 2^30")
 
 func validThreshold(x float64) bool { return x >= 0 && x <= mostUnits } // NaN is neither
 
-// Configure gives the window another threshold and another rule; it keeps its shape. What was
+// configure gives the window another threshold and another rule; it keeps its shape. What was
 // admitted still counts.
-func (w *Window) Configure(threshold float64, rule Rule) {
+func (w *Window) configure(threshold float64, rule Rule) {
 	rule = rule.Normalized()
 	w.rule.Store(&rule)
 	if before := w.threshold.Swap(math.Float64bits(threshold)); math.Float64frombits(before) < threshold {
