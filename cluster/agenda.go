@@ -26,6 +26,11 @@ type task struct {
 func (m *Member) plan(t *task, at int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.put(t, at)
+}
+
+// put is plan, with mu.
+func (m *Member) put(t *task, at int64) {
 	switch {
 	case m.agenda.closed || t.index > 0 && t.at == at:
 		return

@@ -60,13 +60,14 @@ type Member struct {
 	endProbe func()         // nil if there is none
 
 	// mu is the last lock: its holder takes no other.
-	mu     sync.Mutex
-	random *rand.Rand
-	agenda agenda
-	shards map[int]*shard
-	limits limits
-	shapes shapes
-	budget budget
+	mu      sync.Mutex
+	random  *rand.Rand
+	agenda  agenda
+	sending task // sends what is due: each alarm does
+	shards  map[int]*shard
+	limits  limits
+	shapes  shapes
+	budget  budget
 	presence
 	wallAhead int64 // of the clock, when it was last looked at
 }
@@ -105,6 +106,7 @@ func Join(cfg Config) (*Member, error) {
 	if m.wall != nil {
 		m.wallAhead = m.wall() - m.clock.Now()
 	}
+	m.sending.do = func(int64) {}
 	m.appear()
 	m.probe()
 	return m, nil

@@ -36,7 +36,7 @@ func (m *Member) leave() {
 	m.mu.Lock()
 	m.beat.leaves = true
 	m.mu.Unlock()
-	m.post(m.beat.shard, m.beat, m.clock.Now(), true)
+	m.post(m.beat.shard, m.beat, m.clock.Now(), immediately)
 }
 
 func (b *beat) post(now int64) {
@@ -46,7 +46,7 @@ func (b *beat) post(now int64) {
 	if leaves {
 		return // it has said so
 	}
-	b.m.post(b.shard, b, now, false)
+	b.m.post(b.shard, b, now, now)
 	b.m.plan(&b.task, now+beatEvery)
 	b.m.highest(now, 0)
 }

@@ -203,7 +203,7 @@ func (s *Semaphore) want(now int64) bool {
 	if s.inFlight != nil || s.posted || s.left || !s.due(now) {
 		return false
 	}
-	s.posted = s.m.post(s.shard, s, now, len(s.waiters) > 0)
+	s.posted = s.m.post(s.shard, s, now, unlessAwaited(s.waiters, now))
 	return s.posted
 }
 
@@ -381,6 +381,6 @@ func (s *Semaphore) leave(now int64) {
 	s.idleAt, s.peak = now, s.used
 	s.left = true
 	if s.held > 0 && !s.posted && s.inFlight == nil {
-		s.posted = s.m.post(s.shard, s, now, true)
+		s.posted = s.m.post(s.shard, s, now, immediately)
 	}
 }

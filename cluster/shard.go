@@ -21,8 +21,8 @@ type shard struct {
 
 	// Under Member.mu:
 	due      []keyed
-	hurry    bool // calls wait for some of those
-	flying   int  // batches that are not finished
+	dueBy    int64 // when the first of those is to be sent at the latest, or immediately
+	flying   int   // batches that are not finished
 	failures int
 	calling  int // calls of the store that have not returned
 	probing  bool
@@ -36,6 +36,7 @@ const (
 	mostInBatch  = 64
 	mostCalling  = 64 // of a store that is away, and perhaps never returns
 	probeEvery   = int64(time.Second)
+	immediately  = int64(0) // calls wait for it
 	never        = int64(1<<63 - 1)
 )
 
@@ -84,9 +85,9 @@ func (m *Member) allShards() (all []*shard) {
 	return all
 }
 
-// post notes that a key has something to send, for the next flush; hurry says that somebody waits for
-// it. It returns false if the store is away and nobody is to ask it.
-func (m *Member) post(s *shard, k keyed, now int64, hurry bool) bool {
+// post notes that a key has something to send, for the first flush at that time or later, or for an earlier one that
+// sends others. It returns false if the store is away and nobody is to ask it.
+func (m *Member) post(s *shard, k keyed, now, by int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s.away.Load() {
@@ -95,22 +96,43 @@ func (m *Member) post(s *shard, k keyed, now int64, hurry bool) bool {
 		}
 		s.probing = true
 	}
+	if len(s.due) == 0 || by < s.dueBy {
+		s.dueBy = by
+	}
 	s.due = append(s.due, k)
-	s.hurry = s.hurry || hurry
 	return true
 }
 
-// flush sends what was posted, in batches. What nobody waits for stays while another batch of its
-// shard is on its way, unless there is a whole batch of it: finish sends it. So a member with many
-// keys makes few round trips, of many commands each. With all, nothing stays. The caller holds no
-// lock.
+// hasten has what was posted sent by that time, and reports whether it would have been sent later.
+func (m *Member) hasten(s *shard, by int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(s.due) == 0 || s.dueBy <= by {
+		return false
+	}
+	s.dueBy = by
+	return true
+}
+
+// unlessAwaited is when a command is due: by that time, but immediately if calls wait for it.
+func unlessAwaited(waiters []*waiter, by int64) int64 {
+	if len(waiters) > 0 {
+		return immediately
+	}
+	return by
+}
+
+// flush sends what was posted, in batches. Commands that no call waits for stay until one of them is due, and
+// while another batch of their shard is on its way, unless they fill a batch: an alarm sends them then, or finish.
+// So a member with many keys makes few round trips, of many commands each. With all, nothing stays. The caller
+// holds no lock.
 func (m *Member) flush(all bool) {
 	for {
-		s, keys := m.takeDue(all)
+		now := m.now()
+		s, keys := m.takeDue(now, all)
 		if s == nil {
 			return
 		}
-		now := m.now()
 		b := &batch{member: m, shard: s, commands: make([]Command, 0, len(keys)), keys: keys[:0]}
 		for _, k := range keys {
 			if c := k.command(now); c != nil {
@@ -130,7 +152,7 @@ func (m *Member) flush(all bool) {
 }
 
 // takeDue takes keys of one shard off those that are due, for a batch.
-func (m *Member) takeDue(all bool) (*shard, []keyed) {
+func (m *Member) takeDue(now int64, all bool) (*shard, []keyed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.shards {
@@ -139,12 +161,18 @@ func (m *Member) takeDue(all bool) (*shard, []keyed) {
 			most = 1
 		}
 		n := min(len(s.due), most)
-		if n == 0 || n < most && s.flying > 0 && !s.hurry && !all {
+		wait := n < most && s.dueBy != immediately && !all
+		switch {
+		case n == 0, wait && s.flying > 0:
+			continue
+		case wait && now < s.dueBy && len(m.limits) > 1: // or none could join it
+			if m.sending.index == 0 || s.dueBy < m.sending.at {
+				m.put(&m.sending, s.dueBy)
+			}
 			continue
 		}
 		keys := slices.Clone(s.due[:n])
 		s.due = slices.Delete(s.due, 0, n)
-		s.hurry = s.hurry && len(s.due) > 0
 		s.flying++
 		return s, keys
 	}

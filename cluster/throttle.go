@@ -211,7 +211,7 @@ func (t *Throttle) want(now int64) bool {
 	if t.inFlight != nil || t.posted || t.short == 0 && len(t.waiters) == 0 {
 		return false
 	}
-	t.posted = t.m.post(t.shard, t, now, len(t.waiters) > 0)
+	t.posted = t.m.post(t.shard, t, now, unlessAwaited(t.waiters, now))
 	return t.posted
 }
 

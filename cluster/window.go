@@ -208,7 +208,7 @@ func (w *Window) tryAdd(now, n int64) (token int64, ok bool) {
 			token, ok = w.takeAway(now, n)
 		}
 		w.short += n
-		post = w.m.mayAsk(w.value, now) && w.want(now)
+		post = w.m.mayAsk(w.value, now) && w.want(now, now)
 	}
 	w.mu.Unlock()
 	switch {
@@ -246,7 +246,7 @@ func (w *Window) kick(now int64) {
 	if now < w.pause || !w.suffices(now) {
 		w.short++
 	}
-	post := w.want(now)
+	post := w.want(now, w.later(now))
 	w.mu.Unlock()
 	if post {
 		w.m.flush(false)
@@ -322,7 +322,7 @@ func (w *Window) succeed(old *Window) {
 		}
 	}
 	w.account.show() // the other one knows of all this
-	post := w.account.owes() && w.want(now)
+	post := w.account.owes() && w.want(now, now)
 	w.mu.Unlock()
 	if post {
 		w.m.flush(false)

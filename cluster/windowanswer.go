@@ -41,7 +41,7 @@ func (w *Window) answered(c Command, sent, received int64, err error) {
 		w.closeNext(received)
 	}
 	w.serve(received)
-	w.want(received)
+	w.want(received, w.later(received))
 	w.schedule(received)
 }
 
@@ -170,7 +170,7 @@ func (w *Window) limited(t *Take, now int64) {
 	var free int64
 	switch {
 	case r.Granted > 0: // a share: when all members have theirs, the rest is shared out again
-		free = w.horizon / 6
+		free = w.horizon / 4
 	case r.Free > 0:
 		free = longer(r.Free)
 	default: // there is room for less

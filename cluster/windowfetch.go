@@ -18,14 +18,14 @@ func (w *Window) enter(x *waiter, now int64) {
 		x.decide(false)
 	case w.away():
 		w.decideAway(x, now)
-		w.want(now)
+		w.want(now, now)
 	case !w.m.mayAsk(w.value, now):
 		w.decideAway(x, now)
 	default:
 		x.waited = true
 		w.waited++
 		w.waiters = append(w.waiters, x)
-		w.want(now)
+		w.want(now, now)
 	}
 }
 

@@ -77,7 +77,7 @@ func (w *Window) handBack(bucket, n int64) {
 	if n <= 0 {
 		return
 	}
-	w.backAt = min(w.backAt, w.m.clock.Now()+w.horizon/2+w.m.chance(w.horizon/8))
+	w.backAt = min(w.backAt, w.m.clock.Now()+w.horizon*5/6+w.m.chance(w.horizon/8))
 	for i := range w.backs {
 		if w.backs[i].Bucket == bucket {
 			w.backs[i].Units += n
@@ -98,12 +98,24 @@ func (w *Window) enterBucket(now, bucket, low, high int64) {
 	w.current, w.edgeLow, w.edgeHigh = bucket, low, high
 }
 
-// want posts the window if there is something to send, and reports whether it did.
-func (w *Window) want(now int64) bool {
-	if w.inFlight != nil || w.posted || w.left || now < w.retryAt {
-		return false
+// later is when a command that no call waits for is sent at the latest. Those of other keys may join it until then:
+// what is leased lasts longer than that.
+func (w *Window) later(now int64) int64 {
+	if !w.leases() {
+		return now
 	}
-	if !w.hasCommand(now) || !w.m.post(w.shard, w, now, len(w.waiters) > 0) {
+	return now + w.horizon/16
+}
+
+// want has a command sent by that time, if there is something to send, and reports whether a flush may send it.
+func (w *Window) want(now, by int64) bool {
+	by = unlessAwaited(w.waiters, by)
+	switch {
+	case w.inFlight != nil || w.left || now < w.retryAt:
+		return false
+	case w.posted:
+		return w.m.hasten(w.shard, by)
+	case !w.hasCommand(now) || !w.m.post(w.shard, w, now, by):
 		w.schedule(now)
 		return false
 	}
@@ -134,7 +146,7 @@ func (w *Window) turn(now int64) {
 	defer w.mu.Unlock()
 	w.roll(now)
 	w.serve(now)
-	if !w.want(now) {
+	if !w.want(now, w.later(now)) {
 		w.schedule(now)
 	}
 }
@@ -225,7 +237,7 @@ func (w *Window) leave(now int64) {
 	w.left = true
 	w.failAll(now)
 	if !w.posted && w.inFlight == nil && (len(w.backs) > 0 || w.account.owes()) {
-		w.posted = w.m.post(w.shard, w, now, true)
+		w.posted = w.m.post(w.shard, w, now, immediately)
 	}
 }
 

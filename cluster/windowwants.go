@@ -46,11 +46,12 @@ func (w *Window) fill(t *Take, now int64) {
 	}
 }
 
-// ahead is how many units are wanted in a horizon, or until the bucket ends.
+// ahead is how many units are wanted in a horizon, or until the bucket ends if that is soon after it: a lease
+// for the last few milliseconds would cost as much as any.
 func (w *Window) ahead(now int64) int64 {
 	t := w.horizon
-	if left := w.edgeLow - now; left > 0 {
-		t = min(t, left)
+	if left := w.edgeLow - now; left > 0 && left < t+t/2 {
+		t = left
 	}
 	return w.wanted.over(t)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
@@ -57,6 +58,7 @@ func load() (string, error) {
 	clock := clocks.NewSystem()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
+	var offered, admitted atomic.Int64
 	var stores []*timed
 	var all sync.WaitGroup
 	for range loadMembers {
@@ -85,7 +87,7 @@ func load() (string, error) {
 			}
 			windows = append(windows, w)
 		}
-		all.Go(func() { traffic(ctx, m, windows, clock) })
+		all.Go(func() { traffic(ctx, m, windows, clock, &offered, &admitted) })
 	}
 	time.Sleep(2 * time.Second)
 	for _, s := range stores {
@@ -96,9 +98,12 @@ func load() (string, error) {
 	if err := ask.ConfigResetStat(ctx).Err(); err != nil {
 		return "", err
 	}
+	offered.Store(0)
+	admitted.Store(0)
 	before, begin := usage(ask), time.Now()
 	time.Sleep(loadSeconds * time.Second)
 	after, seconds := usage(ask), time.Since(begin).Seconds()
+	used := 100 * float64(admitted.Load()) / float64(offered.Load())
 	var scripts, micros float64
 	stats := ask.InfoMap(ctx, "commandstats").Item("Commandstats", "cmdstat_evalsha")
 	if _, err := fmt.Sscanf(stats, "calls=%f,usec=%f", &scripts, &micros); err != nil {
@@ -115,24 +120,32 @@ func load() (string, error) {
 	slices.Sort(took)
 	return fmt.Sprintf("%d members with %d hot rules of %d a second, 10 buckets: "+
 		"%.0f scripts a second of %.1f µs each in %.0f round trips, %.0f %% of one core of Redis; "+
-		"the median round trip takes %v and the 99th of a hundred %v.\n",
+		"the median round trip takes %v and the 99th of a hundred %v. %.1f %% of %.0f calls a second were admitted.\n",
 		loadMembers, loadRules, loadLimit, scripts/seconds, micros/scripts, float64(len(took))/seconds, 100*(after.seconds-before.seconds)/seconds,
-		took[len(took)/2].Round(10*time.Microsecond), took[len(took)*99/100].Round(10*time.Microsecond)), nil
+		took[len(took)/2].Round(10*time.Microsecond), took[len(took)*99/100].Round(10*time.Microsecond), used, float64(offered.Load())/seconds), nil
 }
 
-// traffic is what one member gets: its part of nine tenths of each limit.
-func traffic(ctx context.Context, m *cluster.Member, windows []*cluster.Window, clock *clocks.System) {
+// traffic is what one member gets: its part of nine tenths of each limit. It counts the calls.
+func traffic(ctx context.Context, m *cluster.Member, windows []*cluster.Window, clock *clocks.System, offered, admitted *atomic.Int64) {
 	const each = time.Second * loadBatch * loadMembers * 10 / (9 * loadLimit)
 	begin := time.Now()
 	for n := 0; ctx.Err() == nil; n++ {
 		time.Sleep(time.Until(begin.Add(time.Duration(n) * each)))
 		for _, w := range windows {
 			now := clock.Now()
-			if _, ok := w.TryAdd(now, loadBatch); ok || w.Ask(now, loadBatch) != cluster.Lacks {
+			offered.Add(1)
+			if _, ok := w.TryAdd(now, loadBatch); ok {
+				admitted.Add(1)
+				continue
+			}
+			if w.Ask(now, loadBatch) != cluster.Lacks {
 				continue
 			}
 			go func() {
-				_ = m.Fetch(ctx, w.Timeout(), []cluster.Need{{Limit: w, Units: loadBatch}})
+				needs := []cluster.Need{{Limit: w, Units: loadBatch}}
+				if m.Fetch(ctx, w.Timeout(), needs) == nil && needs[0].Got {
+					admitted.Add(1)
+				}
 			}()
 		}
 	}
