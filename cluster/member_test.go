@@ -363,6 +363,66 @@ func TestManyKeysFewBatches(t *testing.T) {
 	}
 }
 
+// Leases that run low are refilled by commands that wait for each other, even where the store answers at once. A call
+// that lacks units has what is posted sent immediately. known bug 183
+func TestRefillsGoTogether(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := &onItsWay{Memory: cluster.NewMemory(clock)}
+	m := join(t, store, clock)
+	answer := func() {
+		for len(store.dones) > 0 {
+			store.answer()
+		}
+	}
+	var windows []*cluster.Window
+	for i := range 30 {
+		w, err := m.Window(fmt.Sprint("rule ", i), cluster.WindowConfig{Shape: tenth, Threshold: 1e6, Rule: cluster.Rule{Scope: cluster.Global}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		windows = append(windows, w)
+	}
+	admitted, commands, batches := 0, 0, 0
+	second := func() {
+		for range 500 {
+			clock.Advance(2 * time.Millisecond)
+			answer()
+			for _, w := range windows {
+				if _, ok := w.TryAdd(clock.Now(), 5); ok {
+					admitted++
+				}
+			}
+			answer()
+		}
+	}
+	second()
+	admitted, store.batches = 0, nil
+	second()
+	for _, b := range store.batches {
+		batches, commands = batches+1, commands+len(b)
+	}
+	if admitted < 14_700 || commands < 300 || commands < 2*batches {
+		t.Fatalf("%d of 15000 calls admitted, %d commands in %d batches", admitted, commands, batches)
+	}
+
+	w, err := m.Window("another", cluster.WindowConfig{Shape: tenth, Threshold: 1e6, Rule: cluster.Rule{Scope: cluster.Global}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.TryAdd(clock.Now(), 100)
+	answer()
+	for w.Figures().Leased > 0 {
+		w.TryAdd(clock.Now(), 1)
+	}
+	if len(store.dones) > 0 {
+		t.Fatal("a refill didn't wait for others")
+	}
+	if _, ok := w.TryAdd(clock.Now(), 1); ok || len(store.dones) == 0 {
+		t.Fatal("a call lacks units, and nothing was sent")
+	}
+	answer()
+}
+
 // On real goroutines no unit is spent twice, and all come back.
 func TestLeaseIsSpentOnce(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
