@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"reflect"
+	"sync"
 )
 
 // Clone returns rules with copies of all that they hold, however deep: changing one copy doesn't
@@ -10,9 +11,16 @@ import (
 // what it doesn't copy, such as a map or a pointer; no field of a rule may.
 func Clone[R any](rules []R) []R {
 	list := reflect.ValueOf(&rules).Elem()
-	copierOf(list.Type())(list)
+	known, ok := copiers.Load(list.Type())
+	if !ok {
+		known, _ = copiers.LoadOrStore(list.Type(), copierOf(list.Type()))
+	}
+	known.(copier)(list)
 	return rules
 }
+
+// copiers are those of the lists of rules that have been copied before, by their type.
+var copiers sync.Map
 
 // copier replaces what a variable shares by a copy. The nil copier is that of a type whose
 // values share nothing.
