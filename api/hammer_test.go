@@ -22,10 +22,10 @@ const callers = 64
 
 // hammerRounds is how often all callers come at one instant.
 func hammerRounds() int {
-	if testing.Short() || race.Enabled {
+	if race.Enabled {
 		return 200
 	}
-	return 10_000
+	return figure.Size(200, 2000, 10_000, 10_000)
 }
 
 var hammerRules = []flow.Rule{
@@ -46,7 +46,7 @@ func (p *peak) enter() {
 
 func (p *peak) leave() { p.now.Add(-1) }
 
-// known bug 1, 2: 64 callers at one instant of a frozen clock, 10,000 times. A rate of
+// known bug 1, 2: 64 callers at one instant of a frozen clock, again and again. A rate of
 // 20 admits exactly 20, room for 8 holds at most 8, and a resource under two rules
 // exceeds neither.
 func TestHammerFrozenClock(t *testing.T) {
