@@ -19,7 +19,7 @@ import (
 // of those. No meters pile up.
 // known bug 72
 func TestThousandLoadsInOneInstant(t *testing.T) {
-	loads := figure.Size(40, 80, 1000, 1000)
+	loads := figure.Size(24, 24, 1000, 1000)
 	extra, n := 0, 0
 	for _, k := range kinds {
 		for _, c := range changes {
@@ -159,7 +159,7 @@ func TestLoadsDontWarmUp(t *testing.T) {
 				calls(g, 100)
 				g.clock.Advance(time.Second)
 			}
-			for i := range 1200 {
+			for i := range figure.Size(300, 300, 1200, 1200) {
 				if loads {
 					g.load(t, rule([]float64{31, 37, 7, 300, 0.01, 30}[i%6]))
 				}

@@ -31,7 +31,7 @@ func setOf(loader string, i int) rules.Set {
 // whole, at every moment and in the end, and what is shown is what decides.
 // known bug 69, 70
 func TestTwoLoaders(t *testing.T) {
-	loads := figure.Size(200, 2000, 10_000, 10_000)
+	loads := figure.Size(200, 500, 10_000, 10_000)
 	g := newGuardOn(t, nil)
 	before := g.Engine().Rules().Revision
 	require.NoError(t, g.LoadRules(setOf("a", 0)))
