@@ -16,11 +16,12 @@ var sizes = []time.Duration{ms, 5 * ms, 10 * ms, 100 * ms, time.Second, 2 * time
 // tolerance is what time may stand still for: see core's steady clock.
 const tolerance = 10 * ms
 
-// The matrix: every step at every phase under every behavior. known bug 23, 24, 25, 26
+// The matrix: every step at every phase under every behavior. An ordinary run plays a fifth of
+// the steps with each, other ones each time. known bug 23, 24, 25, 26
 func TestStepMatrix(t *testing.T) {
 	rnd := random(t)
 	begins := figure.Size(1, 1, 4, 40)
-	skip := figure.Size(5, 1, 1, 1) // of the sizes
+	skip := figure.Size(5, 5, 1, 1) // of the sizes
 	if race.Enabled {
 		skip = 10 // one goroutine has no races
 	}
@@ -31,14 +32,14 @@ func TestStepMatrix(t *testing.T) {
 			if !b.reaches(p) {
 				continue
 			}
-			for i := range begins {
+			for range begins {
 				begin := time.Duration(rnd.Int64N(int64(time.Second)))
 				if rnd.IntN(2) == 0 {
 					begin = 0 // bursts come right at the edges
 				}
 				base := play(t, cell{behavior: b, phase: p, begin: begin})
 				problems = append(problems, base.check(base)...)
-				for s := i % skip; s < len(sizes); s += skip {
+				for s := rnd.IntN(skip); s < len(sizes); s += skip {
 					for _, c := range []cell{
 						{behavior: b, phase: p, begin: begin, step: sizes[s]},
 						{behavior: b, phase: p, begin: begin, step: -sizes[s]},
