@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -72,11 +73,10 @@ func TestLoadsTakeLinearSteps(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { require.NoError(t, file.Close()) }()
 		for lines := bufio.NewScanner(file); lines.Scan(); {
-			var statements, times int64
-			if _, at, ok := strings.Cut(lines.Text(), " "); ok {
-				if n, _ := fmt.Sscan(at, &statements, &times); n == 2 {
-					sum += statements * times
-				}
+			if at := strings.Fields(lines.Text()); len(at) == 3 { // a block, its statements, and how often it ran
+				statements, _ := strconv.ParseInt(at[1], 10, 64)
+				times, _ := strconv.ParseInt(at[2], 10, 64)
+				sum += statements * times
 			}
 		}
 		return sum
