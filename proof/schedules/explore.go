@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	count = flag.Int("sim.n", 0, "how many random schedules of each machine; 0 means 100,000, or what FIGURES and -short say")
+	count = flag.Int("sim.n", 0, "how many random schedules of each machine; 0 means 20,000, or what FIGURES and -short say")
 	seed  = flag.Uint64("sim.seed", 0, "of the random schedules; 0 means another each time")
 	at    = flag.Int("sim.at", -1, "run only the schedule of this number, and show it")
 )
@@ -26,26 +26,26 @@ func Fix(newSeed uint64, n int) (restore func()) {
 	return func() { *seed, *count = oldSeed, oldCount }
 }
 
-// Random runs a machine under 100,000 random schedules, other ones each time, and under a
+// Random runs a machine under 20,000 random schedules, other ones each time, and under a
 // million where FIGURES asks for the larger size. For each, make sets up the machine and
 // adds its callers.
 func Random(t *testing.T, make func(*Schedule)) {
 	t.Helper()
-	explore(t, 100_000, make)
+	explore(t, 20_000, make)
 }
 
 // Sample is Random for machines that are whole engines and take longer: a twentieth as
 // many schedules.
 func Sample(t *testing.T, make func(*Schedule)) {
 	t.Helper()
-	explore(t, 5_000, make)
+	explore(t, 1_000, make)
 }
 
 func explore(t *testing.T, ordinary int, make func(*Schedule)) {
 	t.Helper()
 	n := *count
 	if n == 0 {
-		n = figure.Size(ordinary/20, ordinary, 10*ordinary, 200*ordinary) // a night has 10^6 of every machine
+		n = figure.Size(ordinary/4, ordinary, 50*ordinary, 1000*ordinary) // a night has 10^6 of every machine
 	}
 	base := *seed
 	if base == 0 {
@@ -84,11 +84,11 @@ func explore(t *testing.T, ordinary int, make func(*Schedule)) {
 // Exhaustive runs a machine under every schedule that it has, but for the order of
 // accesses that don't touch each other. (So the instants at which calls begin and
 // return say nothing here; what they returned does.) It fails if there are more
-// than most. An ordinary run stops after 50,000, and one with -short after 20,000;
-// where FIGURES asks for the larger size all are played.
+// than most. An ordinary run stops after 20,000; where FIGURES asks for the larger size all
+// are played.
 func Exhaustive(t *testing.T, most int, make func(*Schedule)) {
 	t.Helper()
-	stop := figure.Size(20_000, 50_000, most+1, most+1)
+	stop := figure.Size(20_000, 20_000, most+1, most+1)
 	every := new(exhaustive)
 	play := func(p *pool, tracing bool) *Schedule {
 		every.begin()
