@@ -79,7 +79,7 @@ func permits(t *testing.T, seed uint64) (over, most int64) {
 
 func TestPermits(t *testing.T) {
 	some := int64(0)
-	for i := range uint64(*schedules) / 4 {
+	for i := range uint64(size()) / 4 {
 		over, most := permits(t, *seed+i)
 		if over > 0 {
 			t.Fatalf("seed %d: %d permits beyond the limit", *seed+i, over)
@@ -95,7 +95,7 @@ func TestPermits(t *testing.T) {
 // most a round trip less; and no more calls run than the rate has turns for.
 func TestTurns(t *testing.T) {
 	some := 0
-	for i := range uint64(*schedules) / 4 {
+	for i := range uint64(size()) / 4 {
 		seed := *seed + i
 		w := NewWorld(seed)
 		r := w.Random

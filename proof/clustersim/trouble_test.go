@@ -1,13 +1,14 @@
 package clustersim
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/penstock-go/penstock/proof/figure"
+)
 
 // Whatever happens, the limit is exceeded by no more than docs/cluster.md says.
 func TestTroubles(t *testing.T) {
-	seeds := 5
-	if testing.Short() {
-		seeds = 1
-	}
+	seeds := figure.Size(1, 2, 5, 50)
 	for _, tr := range Troubles {
 		t.Run(tr.Name, func(t *testing.T) {
 			if worst := tr.Worst(seeds); worst > tr.Bound {
