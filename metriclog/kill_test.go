@@ -71,7 +71,7 @@ func TestWriterProcess(t *testing.T) {
 // back, and that have everything but the second which was running or being written. The next
 // process goes on beside them.
 func TestKills(t *testing.T) {
-	kills := 100
+	kills := 30
 	if testing.Short() {
 		kills = 10
 	}
