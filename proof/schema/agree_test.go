@@ -20,6 +20,7 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/proof/figure"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -150,10 +151,12 @@ type judge struct {
 	valid  func(doc any) error
 	family string
 	used   map[string]bool // reasons that no schema can give
+	played *int64
 }
 
 func (j judge) agree(t *testing.T, rule map[string]any) (taken bool) {
 	t.Helper()
+	*j.played++
 	text, err := json.Marshal(map[string]any{j.family: []any{rule}})
 	require.NoError(t, err)
 	_, refused := rules.Parse("r.json", text)
@@ -174,13 +177,13 @@ func (j judge) agree(t *testing.T, rule map[string]any) (taken bool) {
 // or whose range has changed is found.
 func TestSchemaAgreesWithTheLoader(t *testing.T) {
 	schema := compiled(t)
-	used := make(map[string]bool)
+	used, played := make(map[string]bool), int64(0)
 	for list := range reflect.TypeFor[rules.Set]().Fields() {
 		rule := list.Type.Elem()
 		if strings.HasSuffix(rule.PkgPath(), "/gateway") || rule == reflect.TypeFor[rules.Cluster]() {
 			continue // of which the schema says less
 		}
-		j := judge{schema.Validate, keyOf(list), used}
+		j := judge{schema.Validate, keyOf(list), used, &played}
 		fields := fieldsOf(t, rule)
 		right, wrong := make(map[string]bool), make(map[string]bool)
 		rng := rand.New(rand.NewPCG(1, 2))
@@ -199,13 +202,13 @@ func TestSchemaAgreesWithTheLoader(t *testing.T) {
 		// Rules that are right, as many kinds as the names in them make.
 		seeds := rightRules(t, j, fields, rng)
 		require.NotEmpty(t, seeds, list.Name)
-		for _, seed := range seeds {
+		for _, seed := range seeds[:min(len(seeds), figure.Size(10, 10, 40, 40))] {
 			for _, f := range fields {
 				try(maps.Clone(seed), f)
 			}
 		}
 		// And any fields together.
-		for range 5_000 {
+		for range figure.Size(1_000, 1_000, 5_000, 100_000) {
 			doc := maps.Clone(seeds[rng.IntN(len(seeds))])
 			for range 1 + rng.IntN(4) {
 				f := fields[rng.IntN(len(fields))]
@@ -228,6 +231,7 @@ func TestSchemaAgreesWithTheLoader(t *testing.T) {
 	for _, reason := range unsaid {
 		assert.True(t, used[reason], "the loader never says %q: is it gone?", reason)
 	}
+	figure.Report(t, figure.Figure{Name: "rules of which the schema and the loader say different things", N: played})
 }
 
 // rightRules looks for rules that the loader takes: of each value of each enumeration, with as few
@@ -235,7 +239,7 @@ func TestSchemaAgreesWithTheLoader(t *testing.T) {
 func rightRules(t *testing.T, j judge, fields []field, rng *rand.Rand) (found []map[string]any) {
 	t.Helper()
 	kinds := make(map[string]bool)
-	for range 10_000 {
+	for range figure.Size(3_000, 3_000, 10_000, 10_000) {
 		if len(found) == 40 {
 			break
 		}
