@@ -9,21 +9,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/proof/figure"
 )
 
 // Every text of up to three of the characters that mean something to YAML is written so
-// that it is read back, and so are the words that it takes for something else. known bug 118
+// that it is read back, and so are the words that it takes for something else. An ordinary run takes a quarter
+// of those of three characters, others each time. known bug 118
 func TestEveryTextIsReadBack(t *testing.T) {
 	const special = "<=>-?:,[]{}#&*!|'\"%@`~\\ \t\n.0x1aye_\u0085"
 	texts := []string{
 		"true", "False", "yes", "off", "NULL", "null", "~", "2001-01-01", "2001-12-14t21:59:43.10-05:00", "1:20", "0x1F", "0o7", "0b1",
 		"1_000", ".inf", "-.Inf", ".NaN", "+1", "1e400", "!!str a", "%YAML 1.2", "<<", "<< ", "- <<", "...", "---", "--- a", "\ufeff", "\U0001F600",
 	}
+	rnd := chance.Source(t)
 	for _, a := range special {
 		texts = append(texts, string(a))
 		for _, b := range special {
 			texts = append(texts, string(a)+string(b))
 			for _, c := range special {
+				if rnd.IntN(figure.Size(4, 4, 1, 1)) > 0 {
+					continue
+				}
 				texts = append(texts, string(a)+string(b)+string(c))
 			}
 		}
