@@ -4,22 +4,20 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/proof/figure"
 	"github.com/penstock-go/penstock/proof/race"
 )
 
 var random = chance.Source
 
-// rounds is how often a test repeats something: less under the race detector,
-// and less with -short.
+// rounds is how often a test repeats something: n times for the figures, half as often in an
+// ordinary run, and less under the race detector and with -short.
 func rounds(n int) int {
+	n = figure.Size(n/4, n/2, n, 10*n)
 	if race.Enabled {
-		n /= 8
-	}
-	if testing.Short() {
 		n /= 4
 	}
 	return max(n, 1)
