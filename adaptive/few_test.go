@@ -27,7 +27,7 @@ func TestFewCalls(t *testing.T) {
 	p := plant{8, time.Second}
 	sum := map[int]float64{}
 	runs, off := 0, 0
-	many := figure.Size(6, 8, 40, 250)
+	many := figure.Size(6, 6, 40, 250)
 	if race.Enabled {
 		many = 1
 	}

@@ -83,7 +83,7 @@ func TestLimitFallsBelowWhatIsInFlight(t *testing.T) {
 // In each round exactly as many are admitted as fit.
 func TestExactForACrowd(t *testing.T) {
 	const crowd = 64
-	rounds := figure.Size(300, 10_000, 10_000, 100_000)
+	rounds := figure.Size(300, 2_500, 10_000, 100_000)
 	if race.Enabled {
 		rounds = min(rounds, 300)
 	}
@@ -147,7 +147,7 @@ func TestExactForACrowd(t *testing.T) {
 // the end nothing is held.
 func TestLearnsUnderACrowd(t *testing.T) {
 	const most = 12
-	calls := figure.Size(200, 10_000, 10_000, 100_000)
+	calls := figure.Size(200, 2_500, 10_000, 100_000)
 	if race.Enabled {
 		calls = min(calls, 500)
 	}

@@ -18,13 +18,10 @@ import (
 const crowd = 64
 
 func rounds() int {
-	switch {
-	case race.Enabled:
+	if race.Enabled {
 		return 300
-	case testing.Short():
-		return 1000
 	}
-	return 10_000
+	return figure.Size(1000, 2500, 10_000, 100_000)
 }
 
 // hammer runs work on a crowd of goroutines once a round, and check in between, when

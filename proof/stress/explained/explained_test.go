@@ -283,7 +283,7 @@ func (p *pair) exit(i int) {
 // What is said about a call is what becomes of it, and to say it changes nothing.
 func TestExplainedAndThenDone(t *testing.T) {
 	random := chance.Source(t)
-	for range figure.Size(60, 300, 3_000, 30_000) {
+	for range figure.Size(60, 100, 3_000, 30_000) {
 		p := newPair(t, random, api.Config{})
 		p.load(drawSet(random))
 		for range 80 {

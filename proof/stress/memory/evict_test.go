@@ -65,7 +65,7 @@ func (w *witness) see(inv *core.Invocation) {
 // has a call in flight has left.
 func TestEvictionsLoseNoCall(t *testing.T) {
 	r := random(t)
-	calls := size(20_000, 60_000, 1_000_000, 10_000_000)
+	calls := size(20_000, 20_000, 1_000_000, 10_000_000)
 	w := new(witness)
 	g := newGuard(t, api.Config{
 		Caps:  node.Caps{Resources: 4, Contexts: 4, Calls: 6, Origins: 6},

@@ -150,7 +150,7 @@ func TestHeapUnderAFlood(t *testing.T) {
 				})
 			}
 			t.Run("clock moves", func(t *testing.T) {
-				f.run(t, size(5_000, 20_000, 200_000, 5_000_000), step)
+				f.run(t, size(5_000, 10_000, 200_000, 5_000_000), step)
 			})
 		})
 	}

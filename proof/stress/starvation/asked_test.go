@@ -42,7 +42,7 @@ func (l *last) Take(*core.Invocation) (v core.Verdict) { l.took = true; return v
 // of the chain and of the file, and what was asked in vain is only what others were quicker
 // to get. known bug 115
 func TestWhoIsAskedAndFitsTakes(t *testing.T) {
-	histories := figure.Size(20, 200, 5000, 100_000)
+	histories := figure.Size(20, 60, 5000, 100_000)
 	asked, wrong := 0, 0
 	for i := range histories {
 		synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,7 @@ import (
 // been let go, on other goroutines than those that came, the books balance.
 // known bug 3, 56, 59
 func TestCollectionsAndSleepers(t *testing.T) {
-	sleepers := figure.Size(100, 1000, 5000, 20_000)
+	sleepers := figure.Size(100, 400, 5000, 20_000)
 	collections := figure.Size(10, 100, 200, 1000)
 	if race.Enabled {
 		sleepers, collections = min(sleepers, 200), min(collections, 10)
@@ -123,7 +123,7 @@ func TestCollectionsAndSleepers(t *testing.T) {
 // in, nor one less. known bug 1, 2
 func TestLimitsThroughCollections(t *testing.T) {
 	const limit = 20
-	rounds := figure.Size(10, 60, 1000, 20_000)
+	rounds := figure.Size(10, 20, 1000, 20_000)
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 	g, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)

@@ -115,7 +115,7 @@ func (yield) Take(*core.Invocation) (v core.Verdict) { return v }
 
 // known bug 18, 19, 20
 func TestEveryPair(t *testing.T) {
-	rounds := figure.Size(3, 30, 200, 5000)
+	rounds := figure.Size(3, 10, 200, 5000)
 	if race.Enabled {
 		rounds = min(rounds, 6)
 	}
