@@ -15,14 +15,14 @@ type agenda struct {
 	closed bool
 }
 
-// task is something to do at a time. It stands in the agenda once at most.
+// task is something to do at a time. It is in the agenda at most once.
 type task struct {
 	at    int64
 	index int // in the agenda, from 1 on; 0 if it isn't there
 	do    func(now int64)
 }
 
-// plan has a task done at that time, instead of when it was to be done before.
+// plan schedules a task for that time, in place of any time that it was scheduled for before.
 func (m *Member) plan(t *task, at int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,7 +53,8 @@ func (m *Member) unplan(t *task) {
 	}
 }
 
-// arm sets the alarm for the first task, unless it rings by then. The caller holds mu.
+// arm sets the alarm for the first task, unless it is already set to ring by then. The caller holds
+// mu.
 func (m *Member) arm() {
 	a := &m.agenda
 	if a.closed || len(a.tasks) == 0 || a.stop != nil && a.at <= a.tasks[0].at {

@@ -20,15 +20,15 @@ type batch struct {
 	over     atomic.Bool
 }
 
-// send sends it, and doesn't wait unless the store answers at once.
+// send sends the batch. It doesn't wait, unless the store answers before Start returns.
 func (b *batch) send() {
 	m := b.member
 	m.requests.Add(int64(len(b.commands)))
 	ctx, cancel := context.WithCancel(context.Background())
 	patient := b.shard.away.Load()
 	if patient {
-		// Nobody waits. An answer that comes after Timeout is too late, as ever; but the connection
-		// that was made for it, and the scripts that were loaded, are there for the next probe.
+		// No call waits for this batch. An answer after Timeout is still too late to count, but the
+		// connection made for it and the scripts it loaded remain for the next probe.
 		ctx, cancel = context.WithTimeout(context.Background(), MaxTimeout)
 	}
 	b.sent = m.clock.Now()
@@ -55,7 +55,7 @@ func (b *batch) send() {
 	b.calling(1)
 	m.running.Go(func() {
 		answered := false
-		defer func() { // also where the store ends the goroutine
+		defer func() { // even if the store ends the goroutine
 			b.calling(-1)
 			end(answered)
 		}()
@@ -74,15 +74,15 @@ func (b *batch) locate() {
 	}
 }
 
-// calling notes that n calls of the store more have not returned.
+// calling adds n to the calls of the store that have not returned.
 func (b *batch) calling(n int) {
 	b.member.mu.Lock()
 	defer b.member.mu.Unlock()
 	b.shard.calling += n
 }
 
-// calls calls the store's code, and reports whether it returned. A panic is that of somebody else's code: it
-// counts as a failure of the store, and is told once in panicEvery.
+// calls calls the store's code, and reports whether it returned. A panic comes from code that isn't
+// ours: it counts as a failure of the store, and is logged once in panicEvery.
 func (m *Member) calls(store func()) (returned bool) {
 	defer func() {
 		if returned {
@@ -99,8 +99,8 @@ func (m *Member) calls(store func()) (returned bool) {
 
 const panicEvery = int64(time.Minute)
 
-// finish tells the keys what has become of their commands, once. Where time is over, the store may be
-// writing replies still, and nobody looks at them.
+// finish tells the keys, once, what became of their commands. If their time ran out, the store may
+// still be writing replies, so finish doesn't read them.
 func (b *batch) finish(answered bool) {
 	if !b.over.CompareAndSwap(false, true) {
 		return
@@ -144,8 +144,9 @@ var (
 	errNoReply = errors.New("the store said nothing, or what can't be")
 )
 
-// checked is the error of a command that a store has executed as it says: there is one too if what stands there is no
-// reply. Nothing that is leased by such a one could be counted.
+// checked returns the error of a command: err, what the store reported, or errNoReply where the
+// store reported success but the reply can't be one. Units leased by such a reply could not be
+// accounted for.
 func checked(c Command, err error) error {
 	if err != nil {
 		return err

@@ -2,7 +2,7 @@ package cluster
 
 import "time"
 
-// demand is how many units a second calls want, by a moving average over a horizon.
+// demand is how many units a second calls want, as a moving average over a horizon.
 type demand struct {
 	rate  float64 // units a nanosecond
 	at    int64
@@ -14,7 +14,7 @@ func horizonOf(width time.Duration) int64 {
 	return int64(min(max(width/2, 20*time.Millisecond), time.Second))
 }
 
-// look brings the average to now.
+// look brings the average up to now.
 func (d *demand) look(now, horizon int64) {
 	passed := now - d.at
 	if passed < horizon/16 { // too short to tell
@@ -25,5 +25,5 @@ func (d *demand) look(now, horizon int64) {
 	d.at, d.units = now, 0
 }
 
-// over is how many units will be wanted in a time.
+// over is how many units calls will want within a time t.
 func (d *demand) over(t int64) int64 { return int64(min(d.rate*float64(t)+0.5, mostUnits)) }

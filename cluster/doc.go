@@ -1,9 +1,9 @@
-// Package cluster has several processes hold one limit together.
+// Package cluster lets several processes share one limit.
 //
-// What they share is in a [Store] that people already run: a Redis or a Valkey (package
+// The shared state is in a [Store] that you probably run already: a Redis or a Valkey (package
 // cluster/redis), or, for one process, tests and simulations, a [Memory]. Each engine is a
-// [Member]. A member doesn't ask the store call by call. It takes a lease of units from the
-// store and spends it locally:
+// [Member]. A member doesn't ask the store call by call. It takes a lease of units from the store
+// and spends it locally:
 //
 //	call ──> Window.TryAdd ──> lease (one compare-and-swap)         most calls end here
 //	             │ none
@@ -14,16 +14,16 @@
 // A lease belongs to the bucket that it was charged in, and is spent in that bucket or not
 // at all. The store counts a unit when it leases it, so what members spend is never more
 // than what the store has counted, and every unit is admitted while its bucket is current
-// in the store's time. For that, no clocks need to agree, only their rates, by one part in a
+// in the store's time. For that, clocks need not agree; only their rates must, to one part in a
 // thousand: the end of a lease is counted from the moment at which its request was sent, which is
-// before the store read its clock, and the start of a coming bucket from the moment at
-// which the reply was received, which is after it.
+// before the store read its clock, and the start of a coming bucket from the moment at which the
+// reply was received, which is after it.
 //
 // # Grants may be lost or doubled, hand-backs only lost
 //
-// A grant that nobody hears of lets in too few for one interval, and heals by itself. A
-// hand-back that is counted twice lets in too many. So a member sends a hand-back at most
-// once and forgets it as it is sent, and the store refuses any whose number it has seen.
+// A grant whose reply is lost lets in too few calls for one interval, then heals by itself. A
+// hand-back that is counted twice lets in too many. So a member sends a hand-back at most once and
+// forgets it on sending, and the store refuses any hand-back whose number it has seen.
 //
 // What is promised, what is not, and by how much: docs/cluster.md.
 package cluster

@@ -7,23 +7,23 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// fallback is what a window goes by while the store is away: a window of the member's own, with
+// fallback is what a window decides by while the store is away: a window of the member's own, with
 // its share of the limit.
 //
-// It begins with what the member has admitted and still counts, and what it admits is charged
-// when the store is back. So a member that is cut off admits at most its share, and those that are not admit
-// the limit beside it.
+// It begins with what the member has admitted and still counts, and what it admits is charged once
+// the store is back. So a member that is cut off admits at most its share, while those that are not
+// cut off admit the whole limit.
 type fallback struct {
 	on    bool         // something was decided without the store since it answered last
 	own   *stat.Window // nil until it is needed
 	share share
 }
 
-// share is a part of a limit: so many units in so many intervals.
+// share is a part of a limit: a number of units in a number of intervals.
 type share struct{ units, intervals int64 }
 
-// shareOf is what one of n members may admit of a limit. Of less than one unit it is one in
-// as many intervals as that takes.
+// shareOf is what one of n members may admit of a limit. A share of less than one unit becomes one
+// unit in as many intervals as it takes.
 func shareOf(limit, n int64) share {
 	switch {
 	case limit <= 0:
@@ -34,7 +34,8 @@ func shareOf(limit, n int64) share {
 	return share{limit / n, 1}
 }
 
-// localWindow is the window of the fallback, made or made anew where its shape is another. It needs mu.
+// localWindow is the window of the fallback, made if there is none or if the shape changed. It
+// needs mu.
 func (w *Window) localWindow(now int64) *stat.Window {
 	f := &w.fallback
 	part := shareOf(w.limit(), w.m.Members())
@@ -45,7 +46,7 @@ func (w *Window) localWindow(now int64) *stat.Window {
 	shape := w.ring.Shape
 	shape.Interval = min(shape.Interval*time.Duration(part.intervals), stat.MaxInterval/time.Duration(shape.Buckets)*time.Duration(shape.Buckets))
 	own, err := stat.NewWindow(shape)
-	if err != nil { // the shape was good, and a multiple of it is
+	if err != nil { // the shape was valid, so a multiple of it is too
 		return nil
 	}
 	if f.own != nil {
@@ -92,7 +93,7 @@ func (w *Window) takeAway(now, n int64) (token int64, ok bool) {
 	return 0, false
 }
 
-// admitOwn accounts for units that the store has to be told of.
+// admitOwn accounts for units that the store has yet to be charged.
 func (w *Window) admitOwn(now, n int64) {
 	e := w.account.of(w.ring.Bucket(w.m.storeTime(w.shard, now)))
 	e.own += n
@@ -117,8 +118,8 @@ func (w *Window) cancelAway(token, n int64) {
 	}
 }
 
-// holdsAway is Holds for what was granted without the store: until that is back, and what counts in the
-// fallback's window in its bucket only. It needs mu.
+// holdsAway is Holds for units granted without the store: they hold until the store is back, and
+// those that count in the fallback's window only during their bucket. It needs mu.
 func (w *Window) holdsAway(now, token int64) bool {
 	if token&(1<<tokenBits-1) != fromFallback {
 		return w.fallback.on
@@ -141,7 +142,7 @@ func (w *Window) retryAway(now, n int64) (time.Duration, bool) {
 	return until(w.shard.probeAt.Load(), now), true
 }
 
-// decideAway decides for a call that has asked in vain. It needs mu.
+// decideAway decides for a call that asked and got no answer. It needs mu.
 func (w *Window) decideAway(x *waiter, now int64) {
 	token, ok := w.takeAway(now, x.need.Units)
 	switch {

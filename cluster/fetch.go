@@ -12,8 +12,8 @@ import (
 type Need struct {
 	Limit Limit
 	Units int64
-	// MaxWait is how long the call may wait before it runs: for a coming bucket of a window, 0 if it may not
-	// borrow; for its turn, of a throttle.
+	// MaxWait is how long the call may wait before it runs: of a window, for a coming bucket, with
+	// 0 if it may not borrow; of a throttle, for its turn.
 	MaxWait time.Duration
 
 	// Got says that the call has the units now; otherwise it is refused.
@@ -27,17 +27,17 @@ type waiter struct {
 	need    *Need
 	round   *round
 	waited  bool // for the store
-	again   bool // the window has handed its lease back, and asks for this call once more
+	again   bool // the window has handed its lease back, and asks again for this call
 	decided bool // under the mutex of the limit
 }
 
-// round is what a call waits for: that all its needs are decided.
+// round is what a call waits on until all its needs are decided.
 type round struct {
 	open atomic.Int64
 	wake func()
 }
 
-// decide says what has become of a need. The caller holds the limit's mutex, and sets the need before.
+// decide records what became of a need. The caller holds the limit's mutex, and has set the need.
 func (w *waiter) decide(got bool) {
 	if w.decided {
 		return
@@ -49,12 +49,11 @@ func (w *waiter) decide(got bool) {
 	}
 }
 
-// Fetch gets what a call lacks of limits of this member, all in one round, and waits for it at most
-// for atMost. What it gets is the call's: it is noted in Got and Token. Where the
-// store doesn't answer in time, each limit decides as its rule says. With atMost 0 it waits for
-// nothing.
+// Fetch gets what a call lacks of limits of this member, all in one round, and waits at most atMost
+// for it. What it gets belongs to the call, and is noted in Got and Token. Where the store doesn't
+// answer in time, each limit decides as its rule says. With atMost 0, Fetch doesn't wait.
 //
-// The error is the context's; then the call has nothing.
+// An error is the context's, and means that the call got nothing.
 func (m *Member) Fetch(ctx context.Context, atMost time.Duration, needs []Need) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -73,7 +72,7 @@ func (m *Member) Fetch(ctx context.Context, atMost time.Duration, needs []Need) 
 	m.flush(true)
 	if r.open.Load() > 0 && atMost > 0 {
 		m.waited.Add(1)
-		_ = m.clock.Sleep(sleep, atMost) // whatever ended it, what is decided by now counts
+		_ = m.clock.Sleep(sleep, atMost) // however it ended, what is decided by now counts
 	}
 	now = m.clock.Now()
 	for i := range waiters {

@@ -8,15 +8,15 @@ import (
 	"io"
 )
 
-// Key is the name under which members share what these parts say: which rule, on which resource, for which
-// caller. Parts of another number or length never have the same key. It has the namespace in plain text, and as
-// its hash tag the whole, so that it lies on one shard.
+// Key is the name under which members share the limit that these parts identify: which rule, on
+// which resource, for which caller. Parts that differ in number or length never have the same key.
+// The key has the namespace in plain text, and is all hash tag, so that it lies on one shard.
 func (m *Member) Key(parts ...string) string {
 	return "{penstock:" + m.cfg.Namespace + ":" + digest(nil, parts) + "}"
 }
 
-// ValueKey is the key of one value under the key of a hotspot rule. The value can't be told from it without
-// [Config].Secret.
+// ValueKey is the key of one value under the key of a hotspot rule. Without [Config].Secret the
+// value can't be recovered from it.
 func (m *Member) ValueKey(key, value string) string {
 	return "{penstock:" + m.cfg.Namespace + ":" + digest([]byte(m.cfg.Secret), []string{key, value})[:valueDigits] + "}"
 }

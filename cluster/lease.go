@@ -4,17 +4,17 @@ import "github.com/penstock-go/penstock/internal/shared"
 
 // lease is what calls spend: units of one lot, until a time.
 //
-// Lot and units are one word, so a unit is taken from the lot that the word names, or not
-// at all: a call that was held up between load and swap finds another lot there. The end is stored
-// before the word that names its lot. So a call that loads the word first and the end then
-// finds the end of that lot, or of a later one; and then the swap fails.
+// Lot and units are one word, so a unit is taken from the lot that the word names, or not at all: a
+// call that is delayed between load and swap may find another lot there, and then its swap fails.
+// The end is stored before the word that names its lot. So a call that loads the word first and the
+// end then finds the end of that lot, or of a later one; and then the swap fails.
 //
-// Only the holder of the window's mutex puts units in and takes the word away; calls take units, and give
-// them back to the lot that they are of.
+// Only the holder of the window's mutex adds units and takes the word away; calls take units, and
+// give them back to the lot they came from.
 type lease struct {
-	word shared.Uint64 // number of the lot, 32 bits, and units, 32 bits
-	end  shared.Int64  // the lot may be spent before that
-	low  shared.Int64  // with fewer units than that, more are to be fetched
+	word shared.Uint64 // the lot's number, 32 bits, and units, 32 bits
+	end  shared.Int64  // the lot may be spent until then
+	low  shared.Int64  // with fewer units than this, fetch more
 	_    [128 - 3*8]byte
 }
 
@@ -26,7 +26,7 @@ const (
 func lotOf(word uint64) uint32  { return uint32(word >> unitBits) }
 func unitsOf(word uint64) int64 { return int64(uint32(word)) }
 
-// take takes n units at now. ran reports whether few are left since.
+// take takes n units at now. ran reports whether that left few.
 func (l *lease) take(now, n int64) (number uint32, ran, ok bool) {
 	for {
 		word := l.word.Load()
@@ -46,7 +46,7 @@ func (l *lease) has(now, n int64) bool {
 	return unitsOf(l.word.Load()) >= n && now < l.end.Load()
 }
 
-// giveBack gives n units back to a lot, unless it is over.
+// giveBack gives n units back to a lot, unless the lot has ended.
 func (l *lease) giveBack(number uint32, n int64) bool {
 	for {
 		word := l.word.Load()
@@ -61,7 +61,7 @@ func (l *lease) giveBack(number uint32, n int64) bool {
 
 // The methods below are for the holder of the window's mutex.
 
-// open begins a lot. There is none.
+// open begins a lot. There must be none.
 func (l *lease) open(number uint32, units, end int64) {
 	l.end.Store(end)
 	l.low.Store((units + 1) / 2)

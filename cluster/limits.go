@@ -13,9 +13,10 @@ type Limit interface {
 	// Timeout is the longest that a call waits for the store.
 	Timeout() time.Duration
 
-	// enter decides what a call needs if it can be decided at once, or else has it wait.
+	// enter decides what a call needs if it can decide immediately; otherwise it makes the call
+	// wait.
 	enter(w *waiter, now int64)
-	// expire decides for a call that has waited for as long as it may.
+	// expire decides for a call that has waited as long as it may.
 	expire(w *waiter, now int64)
 	// giveBack gives back what a call was granted.
 	giveBack(n *Need)
@@ -36,11 +37,11 @@ var answerNames = shown.NewEnum[Answer]("answer", "fits", "lacks", "refuses")
 // String returns the name.
 func (a Answer) String() string { return answerNames.Name(a) }
 
-// limits are the limits of a member that somebody uses, by key. One that nobody refers to
-// any more goes as soon as it has nothing left to do.
+// limits are the limits of a member that are in use, by key. One that is no longer referred to is
+// dropped as soon as it has nothing left to do.
 type limits map[string]held
 
-// held is a limit that stays as long as others hold it.
+// held is a limit that lives as long as something else refers to it.
 type held interface {
 	// limit is nil if it has gone.
 	limit() handled
@@ -49,11 +50,11 @@ type held interface {
 // handled is a limit as the member sees it.
 type handled interface {
 	keyed
-	// on is its shard.
+	// on returns the limit's shard.
 	on() *shard
-	// drop gives up what is leased: nobody knows any more until when it is good.
+	// drop gives up what is leased: it is no longer known until when that is good.
 	drop(now int64)
-	// leave hands back all that can be.
+	// leave hands back everything that can be handed back.
 	leave(now int64)
 }
 
@@ -91,14 +92,14 @@ func limitOf[T any](m *Member, key string, made func() *T) (limit *T, ok bool) {
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.limits[key] == held(mine) { // or it was made anew meanwhile
+		if m.limits[key] == held(mine) { // unless it was replaced meanwhile
 			delete(m.limits, key)
 		}
 	}, key)
 	return limit, true
 }
 
-// shapes are the windows that names had last: a name has another window for each shape.
+// shapes are the latest windows of names: a name has a separate window for each shape.
 type shapes map[string]weakly[Window]
 
 // latest notes that a name has a window, and returns the one of another shape that it had before,
@@ -130,7 +131,7 @@ func (m *Member) latest(name string, w *Window) (old *Window) {
 	return old
 }
 
-// each calls f for all limits that there are.
+// each calls f for every limit.
 func (m *Member) each(f func(handled)) {
 	m.mu.Lock()
 	all := make([]held, 0, len(m.limits))
@@ -145,7 +146,7 @@ func (m *Member) each(f func(handled)) {
 	}
 }
 
-// dropLeases gives up what is leased on a shard, or on all for nil.
+// dropLeases gives up what is leased on a shard, or on all shards if s is nil.
 func (m *Member) dropLeases(s *shard) {
 	now := m.clock.Now()
 	m.each(func(l handled) {
@@ -155,7 +156,7 @@ func (m *Member) dropLeases(s *shard) {
 	})
 }
 
-// handBackAll is the last that the limits of a member do.
+// handBackAll is the last thing that the limits of a member do.
 func (m *Member) handBackAll() {
 	now := m.clock.Now()
 	m.each(func(l handled) { l.leave(now) })

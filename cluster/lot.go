@@ -4,18 +4,18 @@ import (
 	"time"
 )
 
-// lot is units that were granted in one bucket, and when they may be spent by the member's clock.
+// lot is units granted in one bucket, and when, by the member's clock, they may be spent.
 type lot struct {
 	number       uint32 // from 1 on; 0 is none
 	bucket       int64
 	epoch        int64
 	starts, ends int64
 	granted      int64
-	measured     int64 // units of it whose spending the demand has counted
+	measured     int64 // units of the lot that the demand has counted as spent
 	borrowed     bool  // for calls that wait for it, not for the lease
 }
 
-// lots are the latest ones, so that what was taken of one is given back there.
+// lots are the latest lots, kept so that a unit is given back to the lot it was taken from.
 type lots struct {
 	ring [16]lot
 	last uint32
@@ -39,7 +39,7 @@ func (l *lots) of(bucket, epoch, now int64, borrowed bool) *lot {
 	return nil
 }
 
-// end has no lot be good any longer.
+// end makes every lot unspendable from now on.
 func (l *lots) end(now int64) {
 	for i := range l.ring {
 		l.ring[i].ends = min(l.ring[i].ends, now)
@@ -59,9 +59,10 @@ func (l *lots) add(x lot) *lot {
 
 // lotOf is the lot that a reply grants, if it is good for any time at all.
 //
-// The store read its clock between sent and received. So what it says is left of a bucket ends no
-// earlier than counted from sent, and a bucket that is to come has begun when it has counted from
-// received. Clocks run at rates that differ by a thousandth at most.
+// The store read its clock between sent and received. So the time it says is left of a bucket,
+// counted from sent, is over no later than the bucket itself, and by the time that a coming bucket
+// has begun as counted from received, it has begun. Clocks run at rates that differ by a thousandth
+// at most.
 func (w *Window) lotOf(r *TakeReply, sent, received int64) lot {
 	width := w.ring.Shape.Width()
 	l := lot{bucket: r.Bucket, epoch: r.Epoch, starts: received, granted: r.Granted}
@@ -77,22 +78,22 @@ func (w *Window) lotOf(r *TakeReply, sent, received int64) lot {
 	return l
 }
 
-// longest is how long a lease is good at most.
+// longest is the longest that a lease is good.
 const longest = int64(time.Second)
 
 func shorter(d time.Duration) int64 { return int64(d) - int64(d)/drift }
 func longer(d time.Duration) int64  { return int64(d) + int64(d)/drift }
 
-// account is what the member has admitted, bucket by bucket, as long as it counts: in order of the
-// buckets.
+// account is what the member has admitted, bucket by bucket and in their order, for as long as it
+// counts.
 type account []admitted
 
 type admitted struct {
 	bucket  int64
 	at      int64 // when, by the member's clock: the latest of these units
-	counted int64 // units that the store knows of
-	own     int64 // units that it has yet to be told of
-	told    int64 // units that the command on its way tells of
+	counted int64 // units that the store has counted
+	own     int64 // units that the store has yet to be told of
+	told    int64 // units that the command under way reports
 	shown   int64 // units of all these that windows of other shapes know of, see Window.succeed
 }
 
@@ -122,7 +123,7 @@ func (e *admitted) join(f admitted) {
 	e.shown += f.shown
 }
 
-// forget lets go of the buckets up to one.
+// forget drops the buckets up to last.
 func (a *account) forget(last int64) {
 	n := 0
 	for n < len(*a) && (*a)[n].bucket <= last {
@@ -131,7 +132,7 @@ func (a *account) forget(last int64) {
 	*a = append((*a)[:0], (*a)[n:]...)
 }
 
-// anew is what to do when the store has forgotten all: it has to be told of everything.
+// anew marks everything as yet to be told: the store has forgotten all.
 func (a account) anew() {
 	for i := range a {
 		a[i].own += a[i].counted + a[i].told
@@ -139,7 +140,7 @@ func (a account) anew() {
 	}
 }
 
-// show notes that others know of all this.
+// show notes that windows of other shapes know of all this.
 func (a account) show() {
 	for i := range a {
 		a[i].shown = a[i].units()
@@ -156,7 +157,7 @@ func (a account) owes() bool {
 	return false
 }
 
-// tell returns what the store has to be told of.
+// tell returns what the store has yet to be told, and notes that it is under way.
 func (a account) tell() (charges []Units) {
 	for i := range a {
 		if a[i].own > 0 {
@@ -168,7 +169,7 @@ func (a account) tell() (charges []Units) {
 	return charges
 }
 
-// heard notes whether the store was told.
+// heard notes whether the store got it.
 func (a account) heard(ok bool) {
 	for i := range a {
 		if ok {

@@ -14,52 +14,50 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// Config says what a member goes by. Store and Clock are required.
+// Config configures a member. Store and Clock are required.
 type Config struct {
 	Store Store
 	Clock clocks.Clock
-	// Namespace says whose limits they are: members of other namespaces share none of them. "" is
-	// a namespace too.
+	// Namespace separates limits: members of different namespaces share none. "" is a namespace
+	// too.
 	Namespace string
-	// Members is how many there are expected to be; 0 if nobody knows. It is used while the store
-	// is away and for rules per member, or the highest number seen in ten minutes if that is
-	// more.
+	// Members is the expected number of members; 0 if unknown. This number, or the highest seen in
+	// ten minutes if that is more, is used while the store is away and for rules per member.
 	Members int
 	// Timeout is how long the store has for an answer; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// ValueCalls is for how many calls a second this member asks the store about single values of
-	// hotspot rules. Calls beyond that are treated as their rules say for a store that is away. 0
-	// means
-	// DefaultValueCalls.
+	// hotspot rules. Calls beyond that are treated as their rules say for when the store is away. 0
+	// means DefaultValueCalls.
 	ValueCalls int
-	// Secret is what values of hotspot rules are hashed with. It is the same for all members.
+	// Secret is what values of hotspot rules are hashed with. All members must have the same.
 	Secret string
-	// Logger is told once that the store is away, and once that it is back; nil is nobody.
+	// Logger gets one message when the store goes away and one when it is back; nil logs nothing.
 	Logger *slog.Logger
-	// Seed makes what the member draws by chance repeatable; 0 is by chance.
+	// Seed makes the member's random choices repeatable; 0 means a random seed.
 	Seed uint64
 }
 
-// Member is one process of a cluster: an engine's part in the limits that it shares. It is
-// safe for concurrent use. It starts no goroutine except for its alarm and for requests to the
-// store, and none remains after Close, unless the store never returns.
+// Member is one process of a cluster: an engine's side of the limits that it shares. It is safe for
+// concurrent use. It starts no goroutine except for its alarm and for requests to the store, and
+// none remains after Close, unless the store never returns.
 type Member struct {
 	cfg     Config
 	clock   clocks.Clock
 	starter Starter // the store, if it is one
 	id      int64
-	lag     int64        // by how much a reading of the clock may be late
+	lag     int64        // how stale a reading of the clock may be
 	wall    func() int64 // the machine's wall clock, nil beside a clock that tests move
 
 	members  atomic.Int64 // see Members
 	seq      atomic.Int64 // of the last command, see caller
 	requests atomic.Int64
 	waited   atomic.Int64
-	panicked atomic.Int64   // when a panic of the store was told last
+	panicked atomic.Int64   // when a panic of the store was last logged
 	running  sync.WaitGroup // requests
 	endProbe func()         // nil if there is none
 
-	// mu is the last lock: its holder takes no other.
+	// mu is the innermost lock: its holder takes no other.
 	mu      sync.Mutex
 	random  *rand.Rand
 	agenda  agenda
@@ -101,7 +99,7 @@ func Join(cfg Config) (*Member, error) {
 	case *clocks.System:
 		m.wall = wall
 	case *clocks.Coarse:
-		m.wall, m.lag = wall, int64(2*time.Millisecond) // a tick, and what it may be late by
+		m.wall, m.lag = wall, int64(2*time.Millisecond) // a tick, and how late it may be
 	}
 	if m.wall != nil {
 		m.wallAhead = m.wall() - m.clock.Now()
@@ -116,9 +114,9 @@ const mostMembers = 1 << 20
 
 func wall() int64 { return time.Now().UnixNano() }
 
-// Close hands back what is unspent, says that the member goes and waits until both have been
-// sent or have failed. Afterwards its limits do as their rules say for a store that is away.
-// Close waits at most a second more for a store that doesn't return when its time is over.
+// Close hands back what is unspent, announces that the member leaves, and waits until both have
+// been sent or have failed. Afterwards its limits do as their rules say for when the store is away.
+// Close waits at most another second for a store that doesn't return when its time is over.
 func (m *Member) Close() {
 	m.mu.Lock()
 	closed := m.agenda.closed
@@ -143,7 +141,7 @@ func (m *Member) Close() {
 	}()
 	select {
 	case <-returned:
-	case <-time.After(m.cfg.Timeout + closePatience): // the machine's time: it may be that nobody moves the member's
+	case <-time.After(m.cfg.Timeout + closePatience): // the machine's time, as the member's clock may be one that stands still
 	}
 	for _, s := range m.allShards() {
 		s.away.Store(true)
@@ -153,9 +151,10 @@ func (m *Member) Close() {
 
 const closePatience = time.Second
 
-// Retire takes the member out of the cluster, except for permits of a [Semaphore] that calls
-// have: it holds them until those calls have given them back. Then, perhaps immediately, it calls
-// last, which must Close it. Retire doesn't wait. After a Close it calls nothing.
+// Retire takes the member out of the cluster, except for permits of a [Semaphore] that calls have:
+// the member holds them until those calls have given them back. Then it calls last, which must
+// Close the member; if no call has a permit, Retire calls it before returning. Retire doesn't wait.
+// After a Close it calls nothing.
 func (m *Member) Retire(last func()) {
 	if m.permitsInUse() {
 		now := m.clock.Now()
@@ -178,7 +177,7 @@ func (m *Member) Retire(last func()) {
 	look.do(m.clock.Now())
 }
 
-// permitsInUse reports whether calls have permits, or are about to.
+// permitsInUse reports whether calls have permits, or are about to get some.
 func (m *Member) permitsInUse() (are bool) {
 	m.each(func(l handled) {
 		if s, ok := l.(*Semaphore); ok && !s.Idle() {
@@ -188,15 +187,16 @@ func (m *Member) permitsInUse() (are bool) {
 	return are
 }
 
-// Members is the number of members that limits are shared by while the store is away: what
-// the configuration says, or the highest number seen in ten minutes if that is more; at least 1.
+// Members is the number of members that share limits while the store is away: what the
+// configuration says, or the highest number seen in ten minutes if that is more; at least 1.
 func (m *Member) Members() int64 { return m.members.Load() }
 
-// caller names the next command. The numbers of all keys are one row: a limit that nobody used for a while, and
-// that is made anew, goes on with a higher one than the store has seen of the key.
+// caller names the next command. All keys share one sequence of numbers, so a limit that is dropped
+// after a while without use and made again continues with a higher number than the store has seen
+// for its key.
 func (m *Member) caller() Caller { return Caller{m.id, m.seq.Add(1)} }
 
-// now is the time, and the occasion to see that the machine was suspended.
+// now returns the time, and notices if the machine was suspended.
 func (m *Member) now() int64 {
 	now := m.clock.Now()
 	if m.wall == nil {
@@ -213,8 +213,8 @@ func (m *Member) now() int64 {
 	return now
 }
 
-// suspended is how far the wall clock and the monotonic one part before leases are dropped: the
-// latter stands still while a machine is suspended, and the store goes on.
+// suspended is how far the wall clock and the monotonic clock may drift apart before leases are
+// dropped: while a machine is suspended, its monotonic clock stops but the store's goes on.
 const suspended = int64(10 * time.Millisecond)
 
 // chance is a random number from 0 up to n, n excluded.
@@ -227,7 +227,7 @@ func (m *Member) chance(n int64) int64 {
 	return m.random.Int64N(n)
 }
 
-// probe has the store say what it lacks, if it can.
+// probe asks a store that can say so what it lacks.
 func (m *Member) probe() {
 	p, ok := m.cfg.Store.(interface{ Probe(context.Context) error })
 	if !ok {

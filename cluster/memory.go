@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Memory is a [Store] within one process: for tests, for simulations, and for engines that
-// share limits with each other and with nobody else. It does what a store must, exactly, by the
-// clock that it was made with, and keeps nothing longer than needed.
+// Memory is a [Store] within one process: for tests, for simulations, and for engines that share
+// limits only with each other. It does exactly what a store must, by the clock that it was made
+// with, and keeps nothing longer than needed.
 type Memory struct {
 	clock interface{ Now() int64 }
 
@@ -19,22 +19,22 @@ type Memory struct {
 	due  expiries
 }
 
-// record is what stands under a key.
+// record is what is stored under a key.
 type record struct {
 	key     string
 	value   value
 	expires int64 // when it may go
-	due     int64 // when it is looked at, not later than that
+	due     int64 // when to look at it next, at the latest
 }
 
-// value executes the commands of its kind; it refuses those of others.
+// value executes the commands of its kind and refuses those of others.
 type value interface {
-	// do returns how long after now it is to be kept.
+	// do returns how long after now to keep the value.
 	do(c Command, now int64) (keep time.Duration, ok bool)
 }
 
 // NewMemory returns an empty store that goes by a clock: a clocks.Clock, or anything else that
-// shows the nanoseconds since 1970. It may go back.
+// shows the nanoseconds since 1970. The clock may go back.
 func NewMemory(clock interface{ Now() int64 }) *Memory {
 	return &Memory{clock: clock, keys: map[string]*record{}}
 }
@@ -67,7 +67,7 @@ func (m *Memory) Keys() int {
 	return len(m.keys)
 }
 
-// Delete lets go of a key, as a store that evicts it does. It reports whether there was one.
+// Delete removes a key, as a store that evicts it does. It reports whether the key existed.
 func (m *Memory) Delete(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,7 +76,7 @@ func (m *Memory) Delete(key string) bool {
 	return ok
 }
 
-// Flush lets go of all keys.
+// Flush removes all keys.
 func (m *Memory) Flush() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,7 +114,7 @@ func (m *Memory) do(c Command, now int64) {
 	}
 }
 
-// newValue is what a command makes of a key that doesn't exist, nil for a command that is unknown.
+// newValue is what a command creates under a key that doesn't exist, nil for an unknown command.
 func newValue(c Command) value {
 	switch c.(type) {
 	case *Take:
@@ -129,13 +129,13 @@ func newValue(c Command) value {
 	return nil
 }
 
-// expire lets go of keys whose time has come. Each key is in due once, at a time that was right
-// when it came there: what lives longer by now goes back. The caller holds mu.
+// expire removes keys whose time has come. Each key is in due once, at a time that was right when
+// it was put there: a key that lives longer by now goes back. The caller holds mu.
 func (m *Memory) expire(now int64) {
 	for len(m.due) > 0 && m.due[0].due <= now {
 		r := m.due[0]
 		switch {
-		case m.keys[r.key] != r: // it was deleted, and perhaps made anew
+		case m.keys[r.key] != r: // it was deleted, and perhaps created again
 			heap.Pop(&m.due)
 		case r.expires > now:
 			r.due = r.expires
@@ -147,7 +147,7 @@ func (m *Memory) expire(now int64) {
 	}
 }
 
-// expiries are the records by when they are looked at.
+// expiries are the records, ordered by due.
 type expiries []*record
 
 func (e expiries) Len() int           { return len(e) }

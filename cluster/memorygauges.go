@@ -35,7 +35,7 @@ type memoryPermits struct {
 	at      int64 // when the last command came
 }
 
-// holder is a member that holds permits, or held some a moment ago: then its seq is kept.
+// holder is a member that holds permits, or that held some recently: its seq is still kept.
 type holder struct{ held, seq, expires int64 }
 
 func (v *memoryPermits) do(c Command, now int64) (keep time.Duration, ok bool) {
@@ -71,7 +71,7 @@ func (v *memoryPermits) do(c Command, now int64) (keep time.Duration, ok bool) {
 	return v.life(now), true
 }
 
-// holds is how many permits the member has by this command.
+// holds is how many permits the member has after this command.
 func holds(p *Permits, held, others, active int64) int64 {
 	keeps := max(p.Claim, min(held, p.Want))
 	free := max(0, p.Limit-others-keeps)
@@ -106,7 +106,7 @@ func (v *memoryPermits) life(now int64) (keep time.Duration) {
 	return keep
 }
 
-// memoryPresence are the members of a [Presence] in a [Memory], and when they expire.
+// memoryPresence is the members of a [Presence] in a [Memory], and when they expire.
 type memoryPresence struct {
 	expires map[int64]int64
 	at      int64 // when the last command came

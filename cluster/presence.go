@@ -2,14 +2,14 @@ package cluster
 
 import "time"
 
-// presence is how a member says that it is there, and how many it has seen.
+// presence is how a member announces itself, and how many members it has seen.
 type presence struct {
 	beat  *beat
 	seen  [10]int64 // the highest number of members, minute by minute
 	epoch int64     // the minute of the latest
 }
 
-// beat is the key of the members.
+// beat is the key that members announce themselves under.
 type beat struct {
 	m      *Member
 	shard  *shard
@@ -22,7 +22,7 @@ const (
 	beatExpiry = 3 * time.Second
 )
 
-// appear begins to say that the member is there.
+// appear begins to announce the member.
 func (m *Member) appear() {
 	m.members.Store(max(1, int64(m.cfg.Members)))
 	b := &beat{m: m, shard: m.shardOf(m.Key("members"))}
@@ -31,7 +31,7 @@ func (m *Member) appear() {
 	m.plan(&b.task, m.clock.Now()+m.chance(beatEvery/10))
 }
 
-// leave says that the member goes.
+// leave announces that the member leaves.
 func (m *Member) leave() {
 	m.mu.Lock()
 	m.beat.leaves = true
@@ -63,7 +63,7 @@ func (b *beat) answered(c Command, _, received int64, err error) {
 	}
 }
 
-// highest notes how many members there are, and says how many there were at most in ten minutes.
+// highest notes how many members there are, and sets Members to the most seen in ten minutes.
 func (m *Member) highest(now, members int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

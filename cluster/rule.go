@@ -8,8 +8,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Rule is what a rule says of a limit that a cluster shares. The zero value says that the limit is
-// this process's alone. In a rule file it is
+// Rule says how a cluster shares the limit of a rule. The zero value keeps the limit to this
+// process. In a rule file it is
 //
 //	cluster: {scope: global, onFailure: local, timeout: 20ms}
 //
@@ -17,14 +17,14 @@ import (
 type Rule struct {
 	// Scope says whether the cluster shares the limit, and how. The zero value is None.
 	Scope Scope `yaml:"scope,omitempty"`
-	// OnFailure is what becomes of calls while the store is away. The zero value is Local.
+	// OnFailure is what happens to calls while the store is away. The zero value is Local.
 	OnFailure OnFailure `yaml:"onFailure,omitempty"`
 	// Timeout is the longest that a call waits for the store in total, however many rules it
 	// lacks something for. 1 ms to 1 s; 0 means 20 ms.
 	Timeout time.Duration `yaml:"timeout,omitempty"`
 }
 
-// Buckets is how many buckets a window has that members share, unless its rule says so.
+// Buckets is how many buckets a shared window has unless its rule says otherwise.
 const Buckets = 10
 
 // The ranges of Rule.Timeout.
@@ -37,12 +37,11 @@ const (
 // Shared reports whether the cluster shares the limit.
 func (r Rule) Shared() bool { return r.Scope != None }
 
-// Begin is called before the fields of a file are read: a mapping that says nothing else is
-// global.
+// Begin is called before the fields of a file are read: a mapping without a scope is global.
 func (r *Rule) Begin() { r.Scope = Global }
 
-// Check returns the first field that can't be honoured, as a [spec.FieldError] of a rule with
-// that ID.
+// Check returns the first field that can't be honoured, as a [spec.FieldError] for a rule with that
+// ID.
 func (r Rule) Check(id string) error {
 	switch {
 	case !scopeNames.Has(r.Scope):
@@ -89,7 +88,8 @@ func (r Rule) CheckTurns(threshold float64, interval time.Duration) error {
 	return r.CheckThreshold(threshold)
 }
 
-// The spacing of turns is whole nanoseconds: the rate of the closest is right to one in a thousand.
+// The spacing of turns is in whole nanoseconds: at the closest spacing the rate is still right to
+// one in a thousand.
 const (
 	minSpacing = time.Microsecond
 	maxSpacing = 24 * time.Hour
@@ -121,7 +121,7 @@ type Scope uint8
 const (
 	None      Scope = iota // nobody: it is this process's alone
 	Global                 // all members together have it
-	PerMember              // all members together have it once for each of them
+	PerMember              // all members together have it as many times as there are members
 )
 
 var scopeNames = shown.NewEnum[Scope]("scope", "none", "global", "perMember")
@@ -135,14 +135,14 @@ func (s Scope) MarshalText() ([]byte, error) { return scopeNames.Marshal(s) }
 // UnmarshalText reads the name used in rule files.
 func (s *Scope) UnmarshalText(text []byte) error { return scopeNames.Parse(text, s) }
 
-// OnFailure is what becomes of calls while the store is away.
+// OnFailure is what happens to calls while the store is away.
 type OnFailure uint8
 
 // The ways to go on without the store.
 const (
 	Local  OnFailure = iota // each member has its share: the limit divided by the number of members
 	Open                    // all pass
-	Closed                  // none passes but those of leases that are still good
+	Closed                  // only calls with a lease that is still good pass
 )
 
 var onFailureNames = shown.NewEnum[OnFailure]("onFailure", "local", "open", "closed")

@@ -13,18 +13,20 @@ type SemaphoreConfig struct {
 	Threshold float64 // permits at once, floored
 	// Expiry is how long the permits of a member that has died are held; from 1 s to 1 min, 0 means 2 s.
 	Expiry time.Duration
-	Value  bool // it is that of a single value, see Config.ValueCalls
+	Value  bool // it is for a single value, see Config.ValueCalls
 	Rule
 }
 
-// Semaphore is how many calls of all members may run at once. A member says to the store in absolute numbers how many
-// permits it holds; it holds some more than it uses where the limit is large, and gives back those that it hasn't used
-// for idlePermits. A member that says nothing for Expiry has lost its permits: one that is stopped for longer, or cut off,
-// may find them given away while its calls still run. It is safe for concurrent use, and waits for nothing; see [Window].
+// Semaphore limits how many calls of all members may run at once. A member reports to the store in
+// absolute numbers how many permits it holds; where the limit is large it holds some more than it
+// uses, and it gives back those that it hasn't used for idlePermits. A member that is silent for
+// Expiry loses its permits: one that is stopped for longer, or cut off, may find them given away
+// while its calls still run. It is safe for concurrent use, and waits for nothing; see [Window].
 //
-// Invariant, under mu: what the store counts for this member is held at least, while expires is to come; a
-// command on its way that asks for less lowers held as it is sent, one that asks for more raises it with
-// the reply. So used beyond held is what was admitted without the store, or before the permits were lost.
+// Invariant, under mu: until expires, the store counts at least held for this member. A command
+// that asks for less lowers held when it is sent; one that asks for more raises it when the reply
+// arrives. So used beyond held is what was admitted without the store, or before the permits were
+// lost.
 type Semaphore struct {
 	m     *Member
 	key   string
@@ -34,12 +36,12 @@ type Semaphore struct {
 	cfg      SemaphoreConfig
 	task     task
 	used     int64 // by calls that run
-	peak     int64 // used at most, since permits were given back last
+	peak     int64 // most used since permits were last given back
 	held     int64
 	expires  int64
 	renewAt  int64
 	idleAt   int64
-	refused  int64 // until then what is beyond held is refused
+	refused  int64 // until then, calls beyond held are refused
 	active   int64
 	short    int64 // permits that were missing since the last command
 	waiters  []*waiter
@@ -54,8 +56,8 @@ const (
 	defaultExpiry = 2 * time.Second
 )
 
-// Semaphore returns the semaphore of a key. All that use the same key have one, and the latest configuration
-// holds.
+// Semaphore returns the semaphore of a key. All users of a key share one, and the latest
+// configuration holds.
 func (m *Member) Semaphore(key string, cfg SemaphoreConfig) (*Semaphore, error) {
 	cfg.Expiry = cmp.Or(cfg.Expiry, defaultExpiry)
 	switch {
@@ -120,7 +122,7 @@ func (s *Semaphore) ask(now, n int64) Answer {
 	return Refuses
 }
 
-// TryAcquire takes n permits if the member has them. If it has not, it asks for more.
+// TryAcquire takes n permits if the member has them. Otherwise the member asks for more.
 func (s *Semaphore) TryAcquire(now, n int64) bool {
 	s.mu.Lock()
 	a := s.ask(now, n)
@@ -164,7 +166,7 @@ func (s *Semaphore) Figures() WindowFigures {
 	return f
 }
 
-// The methods below need mu, but for those of keyed, handled and Limit.
+// The methods below need mu, except those of keyed, handled and Limit.
 
 func (s *Semaphore) limit() int64 {
 	threshold := s.cfg.Threshold
@@ -193,7 +195,8 @@ func (s *Semaphore) fitsAway(n int64) bool {
 	case Open:
 		return true
 	case Local:
-		// A share of less than one permit is one: a permit that nobody could ever take would be none.
+		// A share of less than one permit counts as one: nothing could ever take less than a
+		// permit.
 		return s.used+n <= max(min(1, s.limit()), s.limit()/s.m.Members())
 	}
 	return false
@@ -269,7 +272,7 @@ func (s *Semaphore) command(now int64) Command {
 		}
 	}
 	s.short = 0
-	s.held = min(s.held, max(c.Want, c.Claim)) // what is given back is not used any more
+	s.held = min(s.held, max(c.Want, c.Claim)) // what is given back must not be used
 	c.Caller = s.m.caller()
 	s.inFlight = c
 	s.figures.Requests++
@@ -296,7 +299,7 @@ func (s *Semaphore) answered(command Command, sent, received int64, err error) {
 	s.refused = 0
 	s.serve(received)
 	if c.Need > c.Claim && c.Reply.Held < c.Need {
-		s.refused = received + turnsAhead/2 + s.m.chance(turnsAhead) // nobody can say when one comes free
+		s.refused = received + turnsAhead/2 + s.m.chance(turnsAhead) // there is no telling when one comes free
 		for _, x := range s.waiters {
 			x.decide(false)
 		}
@@ -306,7 +309,7 @@ func (s *Semaphore) answered(command Command, sent, received int64, err error) {
 	s.schedule(received)
 }
 
-// serve gives calls that wait the permits that there are.
+// serve gives the available permits to calls that wait.
 func (s *Semaphore) serve(now int64) {
 	s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool {
 		if s.used+x.need.Units <= s.good(now) {
@@ -362,7 +365,7 @@ func (s *Semaphore) giveBack(n *Need) { s.Release(s.m.clock.Now(), n.Units) }
 
 func (s *Semaphore) on() *shard { return s.shard }
 
-// drop has the permits renewed at once: until when they are good, nobody knows.
+// drop renews the permits immediately: it is no longer known until when they are good.
 func (s *Semaphore) drop(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -370,7 +373,7 @@ func (s *Semaphore) drop(now int64) {
 	s.schedule(now)
 }
 
-// leave gives all permits back but those of calls that run.
+// leave gives all permits back except those of calls that run.
 func (s *Semaphore) leave(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

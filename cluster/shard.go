@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// shard is a part of the store that answers or not as a whole: whether it is away, and
-// what is to be sent there.
+// shard is a part of the store that answers, or doesn't, as a whole: whether it is away, and what
+// to send there.
 //
-// A store is away after mostFailures in a row; one that is slow fails too. From then on nobody asks it
-// and nobody waits for it. Every now and then, at a moment drawn by chance, one command is let through,
-// and with its answer the store is back.
+// A store is away after mostFailures in a row; being slow counts as failing. From then on no call
+// asks it or waits for it. Every now and then, at a random moment, one command is let through, and
+// when it is answered the store is back.
 type shard struct {
 	number  int
 	away    atomic.Bool
@@ -21,7 +21,7 @@ type shard struct {
 
 	// Under Member.mu:
 	due      []keyed
-	dueBy    int64 // when the first of those is to be sent at the latest, or immediately
+	dueBy    int64 // when the first of these must be sent at the latest, or immediately
 	flying   int   // batches that are not finished
 	failures int
 	calling  int // calls of the store that have not returned
@@ -34,7 +34,7 @@ type shard struct {
 const (
 	mostFailures = 5
 	mostInBatch  = 64
-	mostCalling  = 64 // of a store that is away, and perhaps never returns
+	mostCalling  = 64 // for a store that is away, and may never return
 	probeEvery   = int64(time.Second)
 	immediately  = int64(0) // calls wait for it
 	never        = int64(1<<63 - 1)
@@ -44,14 +44,14 @@ const (
 type keyed interface {
 	// command is the one to send now, nil if there is none.
 	command(now int64) Command
-	// answered says what has become of it. With an error there is no reply, and nothing of the
-	// command may be read that a store writes.
+	// answered reports what became of the command. With an error there is no reply, and no part of
+	// the command that a store writes may be read.
 	answered(c Command, sent, received int64, err error)
 }
 
-// nowhere is the number of the shard of keys of which the store couldn't say where they are: it
-// panicked. Each of them has batches of its own, as nobody knows whether two may be in one. Before
-// each the store is asked once more, and as long as it panics it is away.
+// nowhere is the shard number of keys that the store couldn't place because it panicked. Each such
+// key has batches of its own, as two of them may not belong in one. Before each batch the store is
+// asked again, and as long as it panics it is away.
 const nowhere = -1
 
 // shardOf is where a key is.
@@ -67,8 +67,8 @@ func (m *Member) shardOf(key string) *shard {
 	return s
 }
 
-// askShard is what the store says, or nowhere. The first batch tells of the panic: rules are being
-// loaded now, and a log handler may load some.
+// askShard is the store's answer, or nowhere. A panic is logged with the first batch, not here:
+// rules are being loaded now, and a log handler may load some.
 func (m *Member) askShard(key string) (number int) {
 	number = nowhere
 	defer func() { _ = recover() }()
@@ -85,8 +85,8 @@ func (m *Member) allShards() (all []*shard) {
 	return all
 }
 
-// post notes that a key has something to send, for the first flush at that time or later, or for an earlier one that
-// sends others. It returns false if the store is away and nobody is to ask it.
+// post notes that a key has something to send, for the first flush at that time or later, or for an
+// earlier one that sends others. It returns false if the store is away and must not be asked.
 func (m *Member) post(s *shard, k keyed, now, by int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +103,8 @@ func (m *Member) post(s *shard, k keyed, now, by int64) bool {
 	return true
 }
 
-// hasten has what was posted sent by that time, and reports whether it would have been sent later.
+// hasten makes what was posted be sent by that time, and reports whether it would have been sent
+// later.
 func (m *Member) hasten(s *shard, by int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,7 +152,7 @@ func (m *Member) flush(all bool) {
 	}
 }
 
-// takeDue takes keys of one shard off those that are due, for a batch.
+// takeDue removes keys of one shard from those that are due, for a batch.
 func (m *Member) takeDue(now int64, all bool) (*shard, []keyed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,7 +183,7 @@ func (m *Member) takeDue(now int64, all bool) (*shard, []keyed) {
 // judge notes whether the store has answered, and if not, why.
 func (m *Member) judge(s *shard, good bool, now int64, why error) {
 	if !good {
-		trouble := fmt.Sprint(why) // which survives an error that panics
+		trouble := fmt.Sprint(why) // Sprint survives an error that panics
 		s.trouble.Store(&trouble)
 	}
 	m.mu.Lock()

@@ -8,27 +8,27 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Store is what members share. Everything in it is counted by its own clock. It is safe for
+// Store is what members share. It goes by its own clock for everything it counts. It is safe for
 // concurrent use. Package storetest checks what a store must do.
 type Store interface {
 	// Do executes commands whose keys are all on one shard, each of them atomically and in
 	// this order, in one round trip. It fills in the reply or the error of each and returns
-	// when all have one, at the latest when ctx ends. Where nobody waits, ctx has a deadline: the
-	// store may take until then, whatever it allows itself otherwise, to connect for instance. It
-	// never sends a command again unless the store has certainly not executed it. A panic, and a
-	// reply that can't be one, such as that of a command that was not filled in, count as a store
-	// that doesn't answer.
+	// when all have one, at the latest when ctx ends. Where no call waits, ctx has a deadline: the
+	// store may take until then, to connect for instance, whatever its usual limit. Do never sends
+	// a command again unless it was certainly not executed. A panic, or a reply that can't be one,
+	// such as one that was not filled in, counts as a store that doesn't answer.
 	Do(ctx context.Context, batch []Command)
-	// Shard says where a key is, from 0 on: keys of one number may be in one batch, and are out of
-	// reach together. A store that is one server says 0. Shard returns immediately. A panic
-	// counts as a store that doesn't answer, until it is asked again and says a number.
+	// Shard returns the number of the shard that a key is on, from 0: keys with the same number may
+	// be in one batch, and are out of reach together. A store that is one server returns 0. Shard
+	// must return immediately. A panic counts as a store that doesn't answer, until a later call
+	// returns a number.
 	Shard(key string) int
 }
 
-// Starter is a [Store] that need not be waited for: Start begins what Do does and has done
-// called once, when the batch has its replies, by any goroutine, perhaps before Start returns.
-// A member calls it instead of Do. It is for stores within the process, so that a cluster runs
-// on a clock that a test moves.
+// Starter is a [Store] that need not be waited for: Start begins what Do does, and calls done once,
+// when the batch has its replies, from any goroutine and perhaps before Start returns. A member
+// calls it instead of Do. It is for stores within the process, so that a cluster runs on a clock
+// that a test moves.
 type Starter interface {
 	Start(ctx context.Context, batch []Command, done func())
 }
@@ -42,8 +42,8 @@ type Command interface {
 // Outcome is where a command goes, and whether it was executed.
 type Outcome struct {
 	Key string
-	// Err is nil if Reply holds what the store said. Otherwise nobody knows whether the
-	// command was executed, unless it is [ErrNotExecuted].
+	// Err is nil if Reply holds what the store said. Otherwise it is unknown whether the command
+	// was executed, unless Err is [ErrNotExecuted].
 	Err error
 }
 
@@ -57,20 +57,21 @@ var ErrNotExecuted = errors.New("the store did not execute the command")
 // ErrForeign is wrapped by the error of a command whose key holds something that no member wrote.
 var ErrForeign = errors.New("the key holds a value that is not of this library")
 
-// MostNumber is the first integer that stores need not be able to count to: 2^53. All numbers
-// in commands and replies, durations in nanoseconds apart, are below.
+// MostNumber is the first integer that stores need not be able to count to: 2^53. All numbers in
+// commands and replies are below it, apart from durations in nanoseconds.
 const MostNumber = 1 << 53
 
 // Caller says which member sends a command, and which of its commands it is.
 type Caller struct {
 	// Member is the incarnation: a random number from 1 on, drawn when a member joins.
 	Member int64
-	// Seq grows with each command that the member sends to a key, from 1 on. What a store would
-	// count twice it refuses where it has seen this number, or a higher one, from this member.
+	// Seq grows with each command that the member sends to a key, from 1. Where executing a command
+	// again would count something twice, a store refuses it if it has seen this number, or a higher
+	// one, from this member.
 	Seq int64
 }
 
-// Units are units in a bucket.
+// Units is a number of units in a bucket.
 type Units struct {
 	Bucket int64 // the number of the bucket
 	Units  int64
@@ -84,7 +85,7 @@ type Ring struct {
 	Phase time.Duration // at least 0, less than a bucket
 }
 
-// Span is how many buckets count: one more than the shape has if it is strict.
+// Span is how many buckets count: as many as the shape has, or one more if it is strict.
 func (r Ring) Span() int64 {
 	if r.Shape.Strict {
 		return int64(r.Shape.Buckets) + 1
@@ -110,11 +111,11 @@ func (r Ring) Begins(bucket int64) int64 {
 // Take leases units of a window, and hands units back.
 //
 // The store executes it in this order. now is its clock, but never before the start of
-// head, the newest bucket that was ever current: a borrowed bucket doesn't move head. Where
-// the clock is behind head by the whole ring (Span buckets) or more, all units that the key holds
-// are moved to the bucket that is current by the clock, under a new epoch, and head with them. Those of coming buckets,
-// which members may spend yet, are counted there and once more ahead of it: by a bucket more than the last of them
-// lay ahead, at most Shape.Buckets.
+// head, the newest bucket that was ever current: a borrowed bucket doesn't move head. Where the
+// clock is behind head by the whole ring (Span buckets) or more, all units that the key holds are
+// moved to the bucket that is current by the clock, under a new epoch, and head with them. Units of
+// coming buckets, which members may yet spend, are counted there and a second time ahead of it: one
+// bucket further than the last of them lay ahead, at most Shape.Buckets.
 //
 //  1. A key that doesn't exist, or was just moved as above, has NewEpoch as its epoch.
 //  2. A bucket counts the members that asked for units (Need or Want) and whose Seen was another
@@ -133,7 +134,8 @@ func (r Ring) Begins(bucket int64) int64 {
 //     now+Borrow, at most Shape.Buckets ahead, where Need fits is granted Need.
 //
 // The key lives for at least (Buckets+2) × width after its last use, and is gone a width later. Where units were granted
-// in a coming bucket, it lives longer by as much as that lies ahead. What was seen of a member is kept for Span+Buckets buckets after its last command.
+// in a coming bucket, it lives longer by as much as that lies ahead. What the store has seen of a
+// member is kept for Span+Buckets buckets after its last command.
 type Take struct {
 	Outcome
 	Caller
@@ -144,8 +146,8 @@ type Take struct {
 	// Seen is the bucket that was current by the last reply to a Take that asked for units, 0 if
 	// there was none.
 	Seen int64
-	// Ahead is the coming bucket from which units are wanted, 0 if they are from the current one.
-	// Then Borrow is 0.
+	// Ahead is the coming bucket from which units are wanted, 0 for the current one. If it is set,
+	// Borrow is 0.
 	Ahead int64
 	// Borrow is how long a call may wait for Need to fit a coming bucket; 0: it may not.
 	Borrow time.Duration
@@ -158,31 +160,31 @@ type Take struct {
 	Reply TakeReply
 }
 
-// TakeReply is what the store says to a [Take].
+// TakeReply is the store's reply to a [Take].
 type TakeReply struct {
 	Granted int64 // units
 	Bucket  int64 // that they were charged in
 	Current int64 // the bucket that is current
 	// Left is the time left in the current bucket: more than 0, at most its width.
 	Left time.Duration
-	Room int64 // how many units more fit the target bucket
-	// Free is how long it is until a unit fits, if nobody hands any back; 0 if one does now, or
-	// if the limit is 0.
+	Room int64 // how many more units fit the target bucket
+	// Free is how long until a unit fits, if no member hands any back; 0 if one fits now, or if the
+	// limit is 0.
 	Free   time.Duration
 	Active int64 // members, see Take
-	Now    int64 // what the store's clock shows, in nanoseconds since 1970: also where it has been set back
+	Now    int64 // what the store's clock shows, in nanoseconds since 1970, even if it has been set back
 	Epoch  int64
 }
 
 // Turn leases turns of a throttle. The store keeps the time of the last turn that it gave away.
 // The first turn is Need × Spacing after that, or now if that has passed; each further one is of
-// one unit, Spacing after the one before. If the first would be more than Within from now
-// nothing is given. Where the clock has been set back since the last command, the last turn is
-// moved by as much. A command that is executed twice gives turns twice: those of one reply are lost.
-// The key lives for at least a minute after the last turn.
+// one unit, Spacing after the one before. If the first would be more than Within from now, none is
+// given. Where the clock has been set back since the last command, the last turn is moved back by
+// as much. A command that is executed twice gives turns twice, and those of one reply are lost. The
+// key lives for at least a minute after the last turn.
 type Turn struct {
 	Outcome
-	Spacing time.Duration // of two units, from 1 ns to 24 h
+	Spacing time.Duration // between two units, from 1 ns to 24 h
 	Need    int64         // units of the call that gets the first turn
 	Want    int64         // units in all, if that is more
 	Within  time.Duration
@@ -190,40 +192,41 @@ type Turn struct {
 	Reply TurnReply
 }
 
-// TurnReply is what the store says to a [Turn].
+// TurnReply is the store's reply to a [Turn].
 type TurnReply struct {
 	Granted int64         // units: none, or Need or, if that is more, Want
 	Wait    time.Duration // until the first turn, also if it was not given
 	Now     int64         // see TakeReply
 }
 
-// Permits sets how many permits of a semaphore the member holds. It does so in absolute numbers:
-// to say it twice changes nothing.
+// Permits sets how many permits of a semaphore the member holds. The number is absolute: a second
+// execution changes nothing.
 //
-// The store first lets go of the permits of members that have expired. If it has seen Seq, or a
-// higher one, it changes nothing but the time at which this member expires. Otherwise, where
-// others is what the other members hold, and held what this one does:
+// The store first releases the permits of members that have expired. If it has seen Seq, or a
+// higher one, it changes only the time at which this member expires. Otherwise, where others is
+// what the other members hold, and held what this one holds:
 //
 //	keeps  max(Claim, min(held, Want)), also beyond the limit: calls that run have been let in
 //	free   Limit - others - keeps, at least 0
 //	holds  keeps if Need is beyond keeps + free; else max(keeps, Need, min(Want, keeps + free/active))
 //
-// Active are the members that hold any, this one included. A member expires Expiry after its
-// last command. One that holds 0 is no member, but its Seq is kept until then. Where the clock has been
-// set back since the last command, the times at which members expire are moved by as much.
+// active is the number of members that hold any, this one included. A member expires Expiry after
+// its last command. One that holds 0 doesn't count as a member, but its Seq is kept until then.
+// Where the clock has been set back since the last command, the times at which members expire are
+// moved by as much.
 type Permits struct {
 	Outcome
 	Caller
 	Limit  int64
 	Claim  int64 // permits of calls that run
-	Need   int64 // permits in all: with less the call that asks is refused
-	Want   int64 // permits in all that are welcome; what the member holds beyond is given back
+	Need   int64 // permits in all: with fewer, the call that asks is refused
+	Want   int64 // permits in all that are welcome; those beyond are given back
 	Expiry time.Duration
 
 	Reply PermitsReply
 }
 
-// PermitsReply is what the store says to a [Permits].
+// PermitsReply is the store's reply to a [Permits].
 type PermitsReply struct {
 	Held   int64 // by this member
 	Total  int64 // by all
@@ -231,8 +234,8 @@ type PermitsReply struct {
 	Now    int64 // see TakeReply
 }
 
-// Presence says that a member is there, and asks how many are. Members that have not said so for
-// Expiry don't count. Where the clock has been set back, see [Permits].
+// Presence announces a member, and asks how many there are. Members that have been silent for
+// Expiry don't count. For a clock that has been set back, see [Permits].
 type Presence struct {
 	Outcome
 	Caller
@@ -242,7 +245,7 @@ type Presence struct {
 	Reply PresenceReply
 }
 
-// PresenceReply is what the store says to a [Presence].
+// PresenceReply is the store's reply to a [Presence].
 type PresenceReply struct {
 	Members int64 // this one included, unless it leaves
 	Now     int64 // see TakeReply

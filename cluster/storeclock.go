@@ -10,14 +10,14 @@ type storeClock struct {
 	steps     int64
 }
 
-// The clocks' rates differ by a thousandth at most, and a clock that was set by less than stepTolerance
-// has not been set.
+// The clocks' rates differ by a thousandth at most, and a clock that was set by less than
+// stepTolerance counts as not set.
 const (
 	drift         = 1000
 	stepTolerance = int64(5 * time.Millisecond)
 )
 
-// stepped notes what the store's clock shows, and reports whether it was set since the last
+// stepped notes what the store's clock shows, and reports whether the clock was set since the last
 // time.
 func (m *Member) stepped(s *shard, shows, sent, received int64) bool {
 	m.mu.Lock()
@@ -40,7 +40,7 @@ func (m *Member) storeTime(s *shard, now int64) int64 {
 	return now + (s.clock.low+s.clock.high)/2
 }
 
-// saysNow is what the store's clock showed at the last command that it has executed.
+// saysNow is what the store's clock showed at the last command of the batch that it executed.
 func saysNow(batch []Command) (now int64, ok bool) {
 	for _, c := range batch {
 		if c.Result().Err != nil {

@@ -13,14 +13,15 @@ import (
 type ThrottleConfig struct {
 	Interval  time.Duration // from 1 ms to 24 h
 	Threshold float64       // turns in an interval, more than 0
-	Value     bool          // it is that of a single value, see Config.ValueCalls
+	Value     bool          // it is for a single value, see Config.ValueCalls
 	Rule
 }
 
-// Throttle spaces the calls of all members: each unit has its turn, Interval / Threshold after the one before. A lease is
-// some turns in a row, of at most turnsAhead, that the member gives to its calls; those that nobody takes are lost. The rate is
-// exact; two calls of different members may be closer than the spacing by a round trip, as each counts its
-// turns from when the reply came. It is safe for concurrent use, and waits for nothing; see [Window].
+// Throttle spaces the calls of all members: each unit has its turn, Interval / Threshold after the
+// one before. A lease is some turns in a row, of at most turnsAhead, that the member gives to its
+// calls; turns that no call takes are lost. The rate is exact, but two calls of different members
+// may be closer than the spacing by a round trip, as each member counts its turns from when the
+// reply arrived. It is safe for concurrent use, and waits for nothing; see [Window].
 type Throttle struct {
 	m     *Member
 	key   string
@@ -31,11 +32,11 @@ type Throttle struct {
 	next     int64 // when the next turn of the lease is
 	left     int64 // turns of the lease
 	spacing  int64 // of the lease
-	last     int64 // no turn that the store gives away is earlier than a spacing after that
+	last     int64 // the store gives away no turn earlier than a spacing after this
 	short    int64 // units that were missing since the last command
 	wanted   demand
 	waiters  []*waiter
-	asking   *waiter // whose need the latest command has
+	asking   *waiter // whose need is in the latest command
 	inFlight *Turn
 	posted   bool
 	own      int64 // the latest turn that was given without the store
@@ -44,8 +45,8 @@ type Throttle struct {
 
 const turnsAhead = int64(20 * time.Millisecond)
 
-// Throttle returns the throttle of a key. All that use the same key have one, and the latest configuration
-// holds.
+// Throttle returns the throttle of a key. All users of a key share one, and the latest
+// configuration holds.
 func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	switch {
 	case cfg.Interval < time.Millisecond || cfg.Interval > 24*time.Hour:
@@ -84,8 +85,8 @@ func (t *Throttle) spaced() int64 {
 	return int64(min(math.Ceil(float64(t.cfg.Interval)/threshold), float64(24*time.Hour)))
 }
 
-// Ask says what TryTake would do, and which wait it would say. It takes nothing; a call that is refused counts as
-// such.
+// Ask returns what TryTake would do, and the wait that it would return. It takes nothing; a call
+// that is refused counts as such.
 func (t *Throttle) Ask(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,8 +104,8 @@ func (t *Throttle) Look(now, n int64, maxWait time.Duration) (Answer, time.Durat
 	return t.look(now, n, maxWait)
 }
 
-// TryTake takes the turn of a call of n units, if the member has it and the call need not wait for it longer than
-// maxWait. Where it has none, more are fetched.
+// TryTake takes the turn for a call of n units, if the member has one that the call need not wait
+// longer than maxWait for. If it has none, it fetches more.
 func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	post := false
@@ -147,7 +148,7 @@ func (t *Throttle) Figures() WindowFigures {
 	return f
 }
 
-// The methods below need mu, but for those of keyed, handled and Limit.
+// The methods below need mu, except those of keyed, handled and Limit.
 
 func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	if wait, ok := t.turn(now, n, maxWait, false); ok {
@@ -165,7 +166,7 @@ func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Durat
 	return Lacks, 0
 }
 
-// turn gives a call the turn that its last unit has. Turns that have passed are lost.
+// turn gives a call the turn of its last unit. Turns that have passed are lost.
 func (t *Throttle) turn(now, n int64, maxWait time.Duration, take bool) (wait time.Duration, ok bool) {
 	if t.left > 0 && t.next < now {
 		lost := min(t.left, (now-t.next+t.spacing-1)/t.spacing)
@@ -183,7 +184,8 @@ func (t *Throttle) turn(now, n int64, maxWait time.Duration, take bool) (wait ti
 	return time.Duration(at - now), true
 }
 
-// refuses reports whether the store's next turn is too late: turns that were given away stay so.
+// refuses reports whether the store's next turn is too late: turns that were given away don't come
+// back.
 func (t *Throttle) refuses(now, n int64, maxWait time.Duration) bool {
 	return t.last+n*t.spaced()-now > int64(maxWait)
 }
@@ -257,14 +259,16 @@ func (t *Throttle) answered(command Command, sent, received int64, err error) {
 		t.last = sent + shorter(r.Wait) - c.Need*spacing
 	} else {
 		t.last = sent + shorter(r.Wait) + (r.Granted-c.Need)*spacing
-		// What was left of the last lease is lost. The first turn is one, of however many units.
+		// What was left of the last lease is lost. The first turn counts as one, however many units
+		// it is for.
 		t.next, t.left, t.spacing = first, r.Granted-c.Need+1, spacing
 	}
 	t.serve(c, received)
 	t.want(received)
 }
 
-// serve gives calls that wait their turns, and refuses those that the store has none for in time.
+// serve gives calls that wait their turns, and refuses those that the store has no turn for in
+// time.
 func (t *Throttle) serve(c *Turn, now int64) {
 	if x := t.asking; c.Reply.Granted > 0 && len(t.waiters) > 0 && t.waiters[0] == x {
 		t.waiters = t.waiters[1:]

@@ -2,12 +2,14 @@ package cluster
 
 // # Limits of single values
 //
-// A value that is asked for often has a lease like any other limit. One that is asked for now and then would cost a
-// round trip a call, and callers may send any number of such. So a member asks the store for the sake of
-// so many calls a second as [Config].ValueCalls says. Beyond them, the limit of a value that lacks units does as its rule
-// says for a store that is away. What leases ask for by themselves, ahead of the calls, doesn't count.
+// A value that is asked for often has a lease like any other limit. One that is asked for now and
+// then would cost a round trip per call, and callers may send any number of such values. So a
+// member asks the store for at most [Config].ValueCalls calls a second. Beyond them, the limit of a
+// value that lacks units does as its rule says for when the store is away. What leases request by
+// themselves, ahead of the calls, doesn't count.
 
-// budget is for how many calls the store was asked, for single values. It needs Member.mu.
+// budget counts the calls that the store was asked for because of single values. It needs
+// Member.mu.
 type budget struct {
 	second int64 // of the member's clock
 	spent  int64 // in it
@@ -16,8 +18,8 @@ type budget struct {
 // DefaultValueCalls is the default of Config.ValueCalls.
 const DefaultValueCalls = 1000
 
-// mayAsk reports whether the store may be asked for the sake of a call, which is under the limit of a single value
-// or not.
+// mayAsk reports whether the store may be asked for a call; value says whether the call lacks units
+// of a single value's limit.
 func (m *Member) mayAsk(value bool, now int64) bool {
 	if !value {
 		return true
@@ -34,8 +36,8 @@ func (m *Member) mayAsk(value bool, now int64) bool {
 	return true
 }
 
-// Idle reports whether the window can be forgotten: what it has is worth nothing, or goes back by itself, and a
-// new one begins with what the store knows.
+// Idle reports whether the window can be forgotten: what it has is worthless, or goes back by
+// itself, and a new window begins with what the store knows.
 func (w *Window) Idle(now int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,7 +52,7 @@ func (w *Window) Idle(now int64) bool {
 	return w.fallback.own == nil || w.fallback.own.Sum(now) == 0
 }
 
-// Idle reports whether the throttle can be forgotten: all turns that it has given have come.
+// Idle reports whether the throttle can be forgotten: all turns that it has given have passed.
 func (t *Throttle) Idle(now int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

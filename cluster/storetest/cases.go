@@ -25,7 +25,7 @@ var cases = []struct {
 	{name: "the need comes before the share", run: func(s *stage) {
 		w := s.window("w", s.hours(2, false), 100)
 		for member := range int64(4) {
-			w.seen = 0 // as of members that see this bucket for the first time
+			w.seen = 0 // like members that see this bucket for the first time
 			w.take(1+member, 1, 1)
 		}
 		s.equal("a quarter of the room", w.take(1, 1, 100), 24)
@@ -37,7 +37,7 @@ var cases = []struct {
 		back := w.command(1, 0, 0)
 		back.Backs = []cluster.Units{{Bucket: w.seen, Units: 4}}
 		w.send(back)
-		w.send(back) // as of a proxy that tries again
+		w.send(back) // as a proxy that retries would
 		s.equal("what came back", w.take(1, 1, 10), 4)
 		s.equal("more than once", w.take(1, 1, 10), 0)
 	}},

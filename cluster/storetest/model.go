@@ -6,9 +6,9 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 )
 
-// model is what stands under a key, by the words of the contract.
+// model is what is stored under a key, straight from the words of the contract.
 type model interface {
-	// check plays a command that the store has executed, at the time that the reply says.
+	// check replays a command that the store has executed, at the time in its reply.
 	check(s *stage, c cluster.Command)
 }
 
@@ -244,7 +244,7 @@ func (m *presence) check(s *stage, c cluster.Command) {
 	same(s, c, p.Reply, cluster.PresenceReply{Members: int64(len(m.expires)), Now: now})
 }
 
-// forget lets go of members whose time has come. Where the clock was set back their times are too.
+// forget removes members whose time has come. Where the clock was set back, so are their times.
 func forget(expires map[int64]int64, at *int64, now int64, gone func(member int64)) {
 	for member := range expires {
 		if now < *at {

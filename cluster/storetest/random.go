@@ -8,13 +8,14 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// member is what one that sends random commands knows.
+// member is what a member that sends random commands knows.
 type member struct {
 	seen, epoch int64
 	known       []int64 // buckets that it was granted units in
 }
 
-// randomTakes has some members send commands of any sort, also ones that no member would.
+// randomTakes sends commands of any sort from some members, including ones that no real member
+// would send.
 func (s *stage) randomTakes(shape stat.Shape) {
 	r := s.random
 	width := int64(shape.Width() / time.Microsecond)
@@ -74,7 +75,7 @@ func (s *stage) randomTakes(shape stat.Shape) {
 	}
 }
 
-// randomTurns asks for turns that lie as closely as commands come.
+// randomTurns asks for turns spaced as closely as commands arrive.
 func (s *stage) randomTurns() {
 	r := s.random
 	for range s.cfg.Commands {
@@ -88,7 +89,7 @@ func (s *stage) randomTurns() {
 	}
 }
 
-// randomPermits has members come, ask, give back and stay away.
+// randomPermits lets members join, ask, give back and fall silent.
 func (s *stage) randomPermits() {
 	r := s.random
 	var last *cluster.Permits

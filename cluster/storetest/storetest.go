@@ -1,11 +1,10 @@
-// Package storetest is what every [cluster.Store] is held to: named cases, and random commands beside
-// a model that is too simple to be wrong. It is for tests.
+// Package storetest is what every [cluster.Store] is held to: named cases, and random commands
+// checked against a model that is too simple to be wrong. It is for tests.
 //
 //	storetest.Run(t, storetest.Config{New: func(t testing.TB) cluster.Store { ... }})
 //
-// The model goes by the time that each reply carries, so a store on a real server is
-// checked as it is, however fast it answers. What needs a clock that can be set is checked where
-// there is one.
+// The model goes by the time that each reply carries, so a store on a real server can be checked
+// however fast it answers. Cases that need a clock that can be set run where there is one.
 package storetest
 
 import (
@@ -22,10 +21,10 @@ import (
 
 // Config says which store is tested, and how.
 type Config struct {
-	// New returns a store. Nothing is in it under the keys of the test, which are random.
+	// New returns a store that holds nothing under the keys of the test, which are random.
 	New func(t testing.TB) cluster.Store
-	// Advance moves the clock of the store that New returned last, also back. nil if it can't be
-	// moved.
+	// Advance moves the clock of the store that New last returned, forward or back; nil if it can't
+	// be moved.
 	Advance func(d time.Duration)
 	// Commands is how many random ones there are of each kind; 0 means 5,000.
 	Commands int
@@ -93,7 +92,7 @@ func (s *stage) do(batch ...cluster.Command) {
 // text is a command with its reply.
 func text(c cluster.Command) string { return fmt.Sprintf("%+v", reflect.ValueOf(c).Elem().Interface()) }
 
-// hours is a ring whose present bucket lasts for the whole case: it began half a bucket ago.
+// hours is a ring whose current bucket lasts for the whole case: it began half a bucket ago.
 func (s *stage) hours(buckets int, strict bool) cluster.Ring {
 	const width = time.Hour
 	probe := &cluster.Presence{Outcome: cluster.Outcome{Key: s.key("clock")}, Caller: s.caller(1), Expiry: time.Minute}
@@ -108,7 +107,7 @@ func (s *stage) hours(buckets int, strict bool) cluster.Ring {
 	}
 }
 
-// window is a key with what the members that take there know of it.
+// window is a key, and what the members that take there know of it.
 type window struct {
 	*stage
 	ring  cluster.Ring
@@ -122,7 +121,7 @@ func (s *stage) window(name string, ring cluster.Ring, limit int64) *window {
 	return &window{stage: s, ring: ring, limit: limit, name: s.key(name)}
 }
 
-// command is one of a member that knows what the last reply said.
+// command is a command of a member that knows what the last reply said.
 func (w *window) command(member, need, want int64) *cluster.Take {
 	return &cluster.Take{
 		Outcome: cluster.Outcome{Key: w.name}, Caller: w.caller(member), Ring: w.ring, Limit: w.limit,
