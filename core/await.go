@@ -8,8 +8,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// waiter is the place of a call in a queue, and what the rule said that put it
-// there.
+// waiter is the place of a call in a queue, and the terms of the rule that put it there.
 type waiter struct {
 	place *stat.Waiter
 	until int64 // when its rule refuses it
@@ -21,20 +20,19 @@ type placeHolder struct{ *stat.Waiter }
 
 func (h placeHolder) GiveBack(*Reservation, int64) { h.Leave() }
 
-// ReservePlace notes a place in the queue of a semaphore. The call does not wait for it, see
-// [Invocation.Await]; it leaves the queue, or gives back what it was granted there, when
-// it exits.
+// ReservePlace notes a place in the queue of a semaphore that the call does not wait for, unlike
+// [Invocation.Await]; it leaves the queue, or gives back what it was granted there, when it exits.
 func (inv *Invocation) ReservePlace(w *stat.Waiter) {
 	inv.Reserve(Reservation{Holder: placeHolder{w}, Units: inv.units, UntilExit: true})
 }
 
 // Await notes a place in the queue that the call must wait for: until units are granted
-// there, for at most maxWait. If that time or the context ends before, by refuses it.
+// there, for at most maxWait. If that time or the context ends first, the call is refused by by.
 //
-// That wait begins when the call has waited for what other rules said. The call holds meanwhile
-// whatever else it was granted. So a call may be in one queue only: two calls,
-// each next where the other one holds the units, would wait for each other. A rule
-// asks [Invocation.Awaits] before it queues a call.
+// That wait begins when the call has served the waits of other rules. Meanwhile the call holds
+// whatever else it was granted. So a call may be in only one queue: two calls, each next in line
+// for units that the other holds, would wait for each other. A rule asks [Invocation.Awaits] before
+// it queues a call.
 func (inv *Invocation) Await(w *stat.Waiter, maxWait time.Duration, by *BlockError) {
 	inv.ReservePlace(w)
 	inv.waits = true
@@ -44,9 +42,9 @@ func (inv *Invocation) Await(w *stat.Waiter, maxWait time.Duration, by *BlockErr
 // Awaits reports whether the call is queued.
 func (inv *Invocation) Awaits() bool { return inv.waiter != nil }
 
-// awaitGrant waits until the call is granted what it is queued for, and reports
-// whether it was; if not, cause is why, nil where its time is over or the place is
-// lost. before is called as soon as the call sleeps.
+// awaitGrant waits until the call is granted what it is queued for, and reports whether it was; if
+// not, cause says why, and is nil if its time ran out or it lost its place. before is called as
+// soon as the call sleeps.
 func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, cause error) {
 	w := inv.waiter.place
 	rest := time.Duration(inv.waiter.until - inv.now)
@@ -79,7 +77,8 @@ func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, caus
 	return returned, false, err
 }
 
-// granted makes the place that was granted units of the semaphore like any other.
+// granted turns a place that was granted into a reservation of units of the semaphore, like any
+// other.
 func (inv *Invocation) granted(w *stat.Waiter) {
 	for i := range inv.held {
 		if h, ok := inv.held[i].Holder.(placeHolder); ok && h.Waiter == w {

@@ -6,13 +6,13 @@ import (
 	"github.com/penstock-go/penstock/core/pattern"
 )
 
-// # How a resource comes to its rules
+// # How a resource gets its rules
 //
-// What the rules hold, windows, queues, values, breakers, stands at the resource they apply
-// to, and goes from one rule set to the next there, once. An update prepares every resource
-// that is known for the next set, one by one, and then publishes the set with a single store.
-// Until that, all calls go by the set before; from then on all go by the next one, whatever
-// their resource. So a decision is under one set, and no later one is under an earlier set.
+// What the rules hold (windows, queues, values, breakers) is kept at the resource they apply to,
+// and passes from one rule set to the next there, once. An update prepares every known resource for
+// the next set, one by one, and then publishes the set with a single store. Until then, all calls
+// go by the set before; from then on all go by the next one, whatever their resource. So a decision
+// is made under one set, and no later decision under an earlier set.
 //
 //   - No call waits for a load. One that finds its resource bound to the set in force takes no
 //     lock; a resource is prepared under none; and under the lock of a single resource
@@ -36,15 +36,15 @@ import (
 //   - A resource that has left the registry is not found by the update. What it holds goes by
 //     the IDs of its rules when it comes back.
 
-// prepared is what a resource goes by once a set is in force.
+// prepared is what a resource will go by once a set is in force.
 type prepared struct {
 	set   *Ruleset    // nil if nothing is
-	b     *binding    // nil if it is to be made again
+	b     *binding    // nil if it must be made again
 	built map[any]any // controllers, by those that they were built from
 }
 
-// lookUp finds the rules that are in force for a resource by that name, at a time. called says
-// that a call looks for them, and not a reader.
+// lookUp finds the rules in force for a resource by that name, at a time. called says that a call
+// looks them up, not a reader.
 func (e *Engine) lookUp(r *Resource, name string, now int64, called bool) *binding {
 	if r == e.resources.overflow {
 		return e.lookUpBeyond(name, now, called)
@@ -69,8 +69,8 @@ func (r *Resource) built(set *Ruleset) map[any]any {
 	return nil
 }
 
-// rebind stores what was bound of a set. What is prepared for one to come lacks what was
-// built now. It needs mu.
+// rebind stores what was bound of a set. Anything prepared for a coming set lacks what was built
+// now. It needs mu.
 func (r *Resource) rebind(set *Ruleset, b *binding) {
 	r.bound.Store(b)
 	if r.next.b = nil; r.next.set == set {
@@ -78,8 +78,8 @@ func (r *Resource) rebind(set *Ruleset, b *binding) {
 	}
 }
 
-// turn brings into force what was prepared for a set, and returns what is bound. The caller
-// holds the resource's lock.
+// turn puts into force what was prepared for a set, and returns what is bound. The caller holds the
+// resource's lock.
 func (r *Resource) turn(set *Ruleset) *binding {
 	if r.next.set == set && r.next.b != nil {
 		r.rebind(set, r.next.b)
@@ -87,9 +87,9 @@ func (r *Resource) turn(set *Ruleset) *binding {
 	return r.bound.Load()
 }
 
-// lookUpBeyond finds the rules for a name beyond the cap. The calls share a node and its
-// limits, but each is subject to the rules of its own name. So they are found for each call,
-// and matched before the lock is taken that all of them want.
+// lookUpBeyond finds the rules for a name beyond the cap. The calls share a node and its limits,
+// but each is subject to the rules of its own name. So rules are looked up for each call, and
+// matched before taking the lock that all of these calls contend for.
 func (e *Engine) lookUpBeyond(name string, now int64, called bool) *binding {
 	for {
 		set := e.rules.Load()
@@ -116,9 +116,9 @@ func (e *Engine) bindBeyond(set *Ruleset, s search, now int64) *binding {
 	return b
 }
 
-// prepare makes what a resource will go by under a set that is about to be published, of
-// what is bound of the set before. One that no call has asked for yet and that no rule names
-// finds its rules when one does.
+// prepare builds what a resource will go by under a set that is about to be published, from what is
+// bound of the set before. A resource that no call has asked for yet and no rule names gets its
+// rules when a call does ask.
 func (e *Engine) prepare(set *Ruleset, r *Resource, named bool, now int64) {
 	last := r.bound.Load()
 	if last == nil && !named || last != nil && last.revision+1 != set.Revision {
@@ -134,7 +134,7 @@ func (e *Engine) prepare(set *Ruleset, r *Resource, named bool, now int64) {
 	r.next = prepared{set, b, built}
 }
 
-// settle brings a set that was published to a resource, unless a call was quicker.
+// settle binds a resource to a set that was published, unless a call was quicker.
 func (e *Engine) settle(set *Ruleset, r *Resource, now int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,11 +151,10 @@ func (e *Engine) settle(set *Ruleset, r *Resource, now int64) {
 	}
 }
 
-// handOver makes of what is bound to a resource what goes by the next set. Nothing is
-// matched for it.
+// handOver turns what is bound to a resource into what goes by the next set. It matches nothing.
 func (e *Engine) handOver(set *Ruleset, r *Resource, last *binding, built map[any]any, now int64) *binding {
 	switch {
-	case r == e.resources.overflow: // its own name is none that expressions are about
+	case r == e.resources.overflow: // expressions are never about its own name
 		b := e.bind(set, r, last, search{name: r.Name()}, built, now)
 		return &binding{revision: set.Revision, held: b.held}
 	case last.matchedUpTo() < set.latest:
@@ -164,21 +163,21 @@ func (e *Engine) handOver(set *Ruleset, r *Resource, last *binding, built map[an
 	return e.bind(set, r, last, search{name: r.Name(), matched: set.match(r.Name(), last)}, built, now)
 }
 
-// queuesCalls reports whether a call is in a queue of the resource. Whoever takes a place
-// there looks for the rules in force afterwards, see [Engine.heed]: so either that call finds
-// that the resource is pending, or the update finds the call.
+// queuesCalls reports whether a call is in a queue of the resource. A call that takes a place there
+// looks up the rules in force afterwards, see [Engine.heed]: so either that call finds that the
+// resource is pending, or the update finds the call.
 func (r *Resource) queuesCalls() bool {
 	for _, g := range r.Semaphores() {
-		if g.All() && g.Queued() > 0 { // for a shadow rule nobody does
+		if g.All() && g.Queued() > 0 { // a shadow rule never queues calls
 			return true
 		}
 	}
 	return false
 }
 
-// heed has the resource of a call that waits, or has waited, go by the rules in force: the
-// line in which it stands, and the windows in which it is counted when it runs. The call
-// itself goes by the rules that it found.
+// heed makes the resource of a call that waits, or has waited, go by the rules in force: the queue
+// that the call is in, and the windows in which it is counted when it runs. The call itself goes by
+// the rules that it found.
 func (e *Engine) heed(inv *Invocation) {
 	r := inv.resource
 	if b := r.bound.Load(); r != e.resources.overflow && (b == nil || b.set != e.rules.Load()) {
@@ -190,13 +189,13 @@ func (e *Engine) heed(inv *Invocation) {
 type search struct {
 	name    string
 	matched [kinds]pattern.Matched
-	pending bool // not everything is: the name is still to be matched
+	pending bool // not everything is known: the name is still to be matched
 	called  bool // a call looks for them
-	looks   bool // nobody will be judged by what is built, see Site.Looks
+	looks   bool // no call will be judged by what is built, see Site.Looks
 }
 
-// match finds the expressions of all families that match a name. last, which may be nil, is
-// what was bound before: what is known of the name since need not be matched again.
+// match finds the expressions of all families that match a name. last, which may be nil, is what
+// was bound before: what is known of the name from then need not be matched again.
 func (s *Ruleset) match(name string, last *binding) (matched [kinds]pattern.Matched) {
 	for kind, family := range s.families {
 		if family != nil {
@@ -206,7 +205,7 @@ func (s *Ruleset) match(name string, last *binding) (matched [kinds]pattern.Matc
 	return matched
 }
 
-// known is match as far as nothing needs to be matched.
+// known is match limited to what is known without matching.
 func (s *Ruleset) known(last *binding) (matched [kinds]pattern.Matched) {
 	for kind, family := range s.families {
 		if family != nil {
@@ -216,8 +215,8 @@ func (s *Ruleset) known(last *binding) (matched [kinds]pattern.Matched) {
 	return matched
 }
 
-// bind builds what the rules of a set have at a resource out of what is held there, and hands
-// over. built may be nil, see prepared. The caller holds the resource's lock, or prepares.
+// bind builds what the rules of a set have at a resource out of what is held there, and hands over.
+// built may be nil, see prepared. The caller holds the resource's lock, or is prepare.
 func (e *Engine) bind(set *Ruleset, r *Resource, last *binding, s search, built map[any]any, now int64) *binding {
 	b := &binding{set: set, revision: set.Revision, known: set.Revision}
 	var sites []*Site
@@ -255,8 +254,8 @@ func (e *Engine) bind(set *Ruleset, r *Resource, last *binding, s search, built 
 	return e.chain.bind(b)
 }
 
-// remember has the windows of a pending resource begin as of now, the time of the load,
-// though they are made by the next call. One that waited finds the rules before it runs, see
+// remember makes the windows of a pending resource begin as of now, the time of the load, though
+// the next call makes them. A call that waited looks up the rules before it runs, see
 // [Engine.heed]; so all that is counted there meanwhile is calls that the load overtook.
 func (r *Resource) remember(now int64) {
 	for _, n := range nodesOf(r) {
@@ -264,16 +263,16 @@ func (r *Resource) remember(now int64) {
 	}
 }
 
-// forget is for when the windows are made. It comes before that is known, so that the next
-// load remembers anew.
+// forget is called when the windows are made, before others can know of them, so that the next load
+// remembers again.
 func (r *Resource) forget() {
 	for _, n := range nodesOf(r) {
 		n.Forget()
 	}
 }
 
-// pendingBinding is what a resource is bound to whose name is still to be matched. Most hold
-// nothing and share one. Only updates ask, one at a time.
+// pendingBinding is what a resource is bound to while its name is still to be matched. Most such
+// resources hold nothing and share one. Only updates call this, one at a time.
 func (s *Ruleset) pendingBinding(held []kept, known uint64) *binding {
 	if held != nil {
 		return &binding{revision: s.Revision, held: held, known: known}

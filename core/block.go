@@ -23,7 +23,7 @@ const (
 	KindAdaptive
 	KindBreaker
 	KindOutlier
-	KindCustom // no family: a slot of a user's own, see [Invocation.Refuse]
+	KindCustom // no family: a user's own slot, see [Invocation.Refuse]
 	kinds
 )
 
@@ -38,7 +38,7 @@ func (k Kind) MarshalText() ([]byte, error) { return kindNames.Marshal(k) }
 // UnmarshalText reads the family's name, as in rule files.
 func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Parse(text, k) }
 
-// ErrBlocked is what every refusal is: errors.Is(err, ErrBlocked).
+// ErrBlocked matches every refusal: errors.Is(err, ErrBlocked).
 var ErrBlocked = errors.New("penstock: blocked")
 
 // ErrInvalid refuses a call that names no resource, has a name of more
@@ -46,18 +46,18 @@ var ErrBlocked = errors.New("penstock: blocked")
 // counted nowhere.
 var ErrInvalid = errors.New("penstock: invalid call")
 
-// BlockError says which rule refused a call. There is one for each rule and resource, made when
-// the rule is, and where a rule limits values, one for each value that was refused. So refusing
-// allocates nothing, and an error says nothing of one particular call.
+// BlockError says which rule refused a call. There is one for each rule and resource, made with the
+// rule and, where a rule limits values, one for each value that was refused. So refusing allocates
+// nothing, and an error says nothing about a particular call.
 type BlockError struct {
 	Kind     Kind           // the family of the rule
 	Resource string         // what the call asked for
-	Rule     string         // the rule's ID; of KindCustom the reason that was given
-	Origin   string         // of a flow rule, as in the rule: whose calls it is about; "" of other kinds
-	Value    argument.Value // of a hotspot rule, the value that was refused; none of other kinds
+	Rule     string         // the rule's ID; of KindCustom, the reason given
+	Origin   string         // of a flow rule, as in the rule: whose calls it is about; otherwise ""
+	Value    argument.Value // of a hotspot rule, the value that was refused; otherwise none
 
 	rule     Refuser   // nil if there is nothing more to know
-	refusals *refusals // nil in an error that was made by hand: it is neither counted nor logged
+	refusals *refusals // nil in an error made by hand, which is neither counted nor logged
 }
 
 // Error names the rule and the resource.
@@ -71,9 +71,9 @@ func (e *BlockError) Error() string {
 // Is makes errors.Is(err, ErrBlocked) true.
 func (e *BlockError) Is(target error) bool { return target == ErrBlocked }
 
-// RetryAfter is how long it takes from now until the rule would admit one unit, if
-// nobody else comes first. It is known where that depends on time alone, and not on
-// calls that complete, and where any time helps. Other rules may refuse the call then.
+// RetryAfter is how long it takes from now until the rule would admit one unit, if no other call
+// comes first. It is known where that depends on time alone, not on calls that complete, and where
+// waiting helps at all. Other rules may still refuse the call then.
 func (e *BlockError) RetryAfter() (wait time.Duration, known bool) {
 	if e.rule == nil {
 		return 0, false
@@ -84,10 +84,9 @@ func (e *BlockError) RetryAfter() (wait time.Duration, known bool) {
 	return max(0, wait), true
 }
 
-// RetryAfterIn is RetryAfter as headers have it: in whole units of time, rounded up, and
-// 1 at least: a caller that was refused a moment ago is not told to come back immediately, even
-// if there is
-// room by now.
+// RetryAfterIn is RetryAfter in the form that headers use: in whole units of time, rounded up, and
+// at least 1: a caller that was refused a moment ago is not told to come back immediately, even if
+// there is room by now.
 func (e *BlockError) RetryAfterIn(unit time.Duration) (units int64, known bool) {
 	wait, known := e.RetryAfter()
 	if !known {
@@ -100,8 +99,8 @@ func (e *BlockError) RetryAfterIn(unit time.Duration) (units int64, known bool) 
 	return max(1, units), true
 }
 
-// Limit is what the rule allows at the moment: units in its interval or at once, as its
-// threshold is. It is not known where the rule has none, as those of breakers.
+// Limit is what the rule allows at the moment: units per interval or concurrently, depending on its
+// threshold. It is not known where the rule has none, as with breakers.
 func (e *BlockError) Limit() (limit float64, known bool) {
 	if e.rule == nil {
 		return 0, false
@@ -112,8 +111,8 @@ func (e *BlockError) Limit() (limit float64, known bool) {
 	return limit, true
 }
 
-// KindOf is the family of the rule that refused a call, KindCustom if a slot of a user's
-// own did, KindNone if err is no refusal.
+// KindOf is the family of the rule that refused a call, KindCustom if a user's own slot did,
+// KindNone if err is not a refusal.
 func KindOf(err error) Kind {
 	if b, ok := errors.AsType[*BlockError](err); ok {
 		return b.Kind

@@ -2,7 +2,7 @@ package core
 
 import "log/slog"
 
-// blocked is what the block log tells of: the refusals of one rule at one resource.
+// blocked is a topic of the block log: the refusals of one rule at one resource.
 type blocked struct{ b *BlockError }
 
 func (t blocked) LogPace() *LogPace { return &t.b.refusals.pace }
@@ -18,14 +18,14 @@ func (t blocked) LogLine() LogLine {
 }
 
 // LogBlocked writes the line about a refusal that [Invocation.NoteRefusal] found due, unless there
-// were so many lines in this second that it is told together with others later.
+// were so many lines in this second that it is left to a later line about several.
 func (e *Engine) LogBlocked(b *BlockError, now int64) {
 	if b.refusals != nil {
 		e.blockLog.tell(blocked{b}, now)
 	}
 }
 
-// flushLogs tells what the log has not told yet.
+// flushLogs writes what the log has not reported yet.
 func (e *Engine) flushLogs() {
 	e.changeLog.flush(func(func(LogTopic)) {})
 	e.blockLog.flush(func(tell func(LogTopic)) {

@@ -16,7 +16,7 @@ type Chain struct {
 	completed []CompleteRecorder
 }
 
-// checkingSlot is a slot that checks calls: a family's, or a slot of a user's own.
+// checkingSlot is a slot that checks calls: a family's, or a user's own slot.
 type checkingSlot struct {
 	name      string
 	kind      Kind // of the family; KindNone of others
@@ -24,8 +24,8 @@ type checkingSlot struct {
 	rechecker Rechecker
 }
 
-// NewChain returns a chain of slots in the given order. It panics if a slot plays
-// no role or two have the same name: a chain is written, not read from somewhere.
+// NewChain returns a chain of slots in the given order. It panics if a slot plays no role or two
+// have the same name: a chain is written in code, not read as input.
 func NewChain(slots ...Slot) *Chain {
 	c := &Chain{slots: slices.Clone(slots)}
 	names := make(map[string]bool)
@@ -80,7 +80,7 @@ func (s checkingSlot) in(b *binding) (slot checkingSlot, holds bool, shadows Sha
 	return s, holds, shadows
 }
 
-// checkingAt names the slot whose turn a step of a stage is.
+// checkingAt names the slot that a step of a stage belongs to.
 func (c *Chain) checkingAt(b *binding, at stage, step int) string {
 	if last := len(b.checkers) - len(b.sharers); at == wanting || at < shadowing && step >= last {
 		if at != wanting {
@@ -140,8 +140,8 @@ func (c *Chain) With(s Slot, where Position) *Chain {
 	return NewChain(slices.Insert(slices.Clone(c.slots), i, s)...)
 }
 
-// Replace returns a new chain with a slot in the place of the one of its name. It panics if
-// there is no such slot.
+// Replace returns a new chain with s in place of the slot of the same name. It panics if there is
+// no such slot.
 func (c *Chain) Replace(s Slot) *Chain {
 	list, found := slices.Clone(c.slots), false
 	for i := range list {

@@ -2,8 +2,7 @@ package argument
 
 import "reflect"
 
-// Each calls f with the value of v, or of each element if v is a slice that is
-// no text.
+// Each calls f with the value of v, or of each element if v is a slice other than text.
 func Each(v any, f func(Value)) {
 	if !IsList(v) {
 		f(Of(v))
@@ -15,7 +14,7 @@ func Each(v any, f func(Value)) {
 	}
 }
 
-// IsList reports whether v is a slice that is no text.
+// IsList reports whether v is a slice other than text.
 func IsList(v any) bool {
 	switch v.(type) {
 	case string, int, int64, bool, float64, Value, nil:

@@ -6,9 +6,9 @@ import (
 	"reflect"
 )
 
-// reflected is Of for what may be made of parts.
+// reflected is Of for values that may have parts.
 func reflected(v reflect.Value) Value {
-	for range 8 { // pointers and interfaces that lead to each other end somewhere
+	for range 8 { // pointers and interfaces may lead to each other in a circle
 		switch v.Kind() {
 		case reflect.Pointer:
 			if v.IsNil() {
@@ -60,13 +60,13 @@ func isScalar(kind reflect.Kind) bool {
 	return kind >= reflect.Bool && kind <= reflect.Float64 || kind == reflect.String
 }
 
-// isText reports whether v is a []byte or of a type like it.
+// isText reports whether v is a []byte or of a similar type.
 func isText(v reflect.Value) bool {
 	return v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8
 }
 
-// identity is the value of something that is only equal to itself. Looking inside
-// would race with whoever shares it.
+// identity is the value of something that is equal only to itself. Looking inside would race with
+// other users of it.
 func identity(v reflect.Value) Value {
 	var where [16]byte
 	binary.NativeEndian.PutUint64(where[:8], typeNumber(v.Type()))
@@ -74,17 +74,17 @@ func identity(v reflect.Value) Value {
 	return ofDigest(maphash.Bytes(seed, where[:]), v.Type())
 }
 
-// ofDigest is a value that is told apart by a hash. Its text only shows the type.
+// ofDigest is a value that is distinguished by a hash. Its text shows only the type.
 func ofDigest(hash uint64, t reflect.Type) Value {
 	return Value{kind: valueDigest, bits: hash, text: cutText(t.String(), MaxText)}
 }
 
-// typeNumber is where a type is: there is one of each, it stays there, and several may be
-// printed alike.
+// typeNumber is the address of a type: each type has one that doesn't change, while different types
+// may print alike.
 func typeNumber(t reflect.Type) uint64 { return uint64(reflect.ValueOf(t).Pointer()) }
 
-// digest hashes something that is made of parts, as deep and as much of it as a call
-// can afford. What differs only beyond that is one value.
+// digest hashes something made of parts, to a depth and size that a call can afford. Things that
+// differ only beyond that are one value.
 type digest struct {
 	maphash.Hash
 	left int // parts to look at

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// String shows the value: text in quotes, so that "7" and 7 look different; of what
-// is long or made of parts, the begin or the type and a hash.
+// String shows the value: text in quotes, so that "7" and 7 look different; for long text its
+// beginning and a hash, and for what is made of parts its type and a hash.
 func (v Value) String() string {
 	switch v.kind {
 	case valueNone:
@@ -32,8 +32,8 @@ func (v Value) String() string {
 	return v.text + "#" + strconv.FormatUint(v.bits, 36)
 }
 
-// Scalar returns what a rule file says for the value: a string, a bool, an int64, a
-// uint64 or a finite float64; nil for any other.
+// Scalar returns the value as written in a rule file: a string, a bool, an int64, a uint64 or a
+// finite float64; nil for any other.
 func (v Value) Scalar() any {
 	switch v.kind {
 	case valueInt:

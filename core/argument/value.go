@@ -1,5 +1,5 @@
-// Package argument tells the values of calls apart: what an argument or an attachment is
-// worth to rules that have a limit for each [Value].
+// Package argument distinguishes the values of calls: what an argument or an attachment counts as
+// to rules that have a limit for each [Value].
 package argument
 
 import (
@@ -11,11 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// Value is what an argument or an attachment of a call is worth to a rule that tells
-// values apart. It can be compared and be the key of a map, whatever it was made from,
-// and keeps nothing of the caller's alive but the text of a string.
+// Value is what an argument or an attachment of a call counts as to a rule that distinguishes
+// values. It can be compared and used as a map key, whatever it was made from, and keeps nothing of
+// the caller's alive except the text of a string.
 //
-// Values are equal if they are worth the same:
+// Values are equal by these rules:
 //
 //   - integers by number, whatever their width: 7, int64(7) and uint8(7);
 //   - floats by number, and every NaN is the same one. 7.0 is not 7;
@@ -26,11 +26,11 @@ import (
 //     alike, and all they hold is equal;
 //   - of maps, channels, functions and other pointers each is one value of its own.
 //
-// The zero Value is that of nil: there is none.
+// The zero Value is that of nil: no value.
 type Value struct {
 	kind valueKind
 	bits uint64 // a number, or a hash of what is too large to keep
-	text string // a string, the begin of a long one, or a type
+	text string // a string, the beginning of a long one, or a type
 }
 
 type valueKind uint8
@@ -46,18 +46,16 @@ const (
 	valueDigest
 )
 
-// MaxText is the length in bytes of the longest text that a [Value] keeps. What is
-// longer is told apart by a hash: values come from callers, and tables of them must
-// stay small.
+// MaxText is the length in bytes of the longest text that a [Value] keeps. Longer text is
+// distinguished by a hash: values come from callers, and tables of them must stay small.
 const MaxText = 64
 
-const longText = 32 // what is kept of it, to be recognized
+const longText = 32 // how much of it is kept, so that people recognize it
 
-// seed keeps callers from making up values that have one hash.
+// seed keeps callers from making up values that share a hash.
 var seed = maphash.MakeSeed()
 
-// Of returns what v is worth. It never panics. Strings, booleans and numbers
-// allocate nothing.
+// Of returns the Value of v. It never panics. Strings, booleans and numbers allocate nothing.
 func Of(v any) Value {
 	if x, ok := Scalar(v); ok {
 		return x
@@ -68,9 +66,8 @@ func Of(v any) Value {
 	return reflected(reflect.ValueOf(v))
 }
 
-// Scalar is Of for strings, booleans and numbers, of whatever name. It lets v
-// escape nowhere, so that what a generic function puts into an interface for it stays
-// on the stack.
+// Scalar is Of for strings, booleans and numbers of any named type. It doesn't let v escape, so
+// what a generic function converts to an interface for it stays on the stack.
 func Scalar(v any) (Value, bool) {
 	switch x := v.(type) {
 	case string:
@@ -135,7 +132,7 @@ func text(s string) Value {
 	return Value{kind: valueLong, bits: maphash.String(seed, s), text: cutText(s, longText)}
 }
 
-// cutText is the begin of a text, of at most so many bytes and of whole characters.
+// cutText is the beginning of a text: at most that many bytes, in whole characters.
 func cutText(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -148,10 +145,10 @@ func cutText(s string, most int) string {
 	return s[:most] // which is no UTF-8
 }
 
-// Int is the number of a value that the function Int made.
+// Int is the number of a value made by the function Int.
 func (v Value) Int() int64 { return int64(v.bits) }
 
-// IsNone reports whether this is no value.
+// IsNone reports whether v is the zero Value.
 func (v Value) IsNone() bool { return v.kind == valueNone }
 
 // Hash returns a hash of the value that callers can't foresee: it differs from one
@@ -160,14 +157,14 @@ func (v Value) Hash() uint64 {
 	if v.kind == valueText {
 		return maphash.String(seed, v.text)
 	}
-	var number [9]byte // in pieces: to hash a struct goes by way of its type, and costs three times as much
+	var number [9]byte // in pieces: hashing a struct goes through its type, and costs three times as much
 	binary.LittleEndian.PutUint64(number[:], v.bits)
 	number[8] = byte(v.kind)
 	return maphash.Bytes(seed, number[:]) ^ maphash.String(seed, v.text)
 }
 
-// Clone returns the same value with a text of its own. A table that keeps values must
-// clone them, or a short string may keep the large one alive that it was cut from.
+// Clone returns the same value with its own copy of the text. A table that keeps values must clone
+// them, or a short string may keep alive the large one that it was cut from.
 func (v Value) Clone() Value {
 	if v.kind != valueDigest { // whose text is a type's
 		v.text = strings.Clone(v.text)
@@ -175,12 +172,13 @@ func (v Value) Clone() Value {
 	return v
 }
 
-// Key is what all processes know the value by, other than [Value.Hash]. Texts of more than [MaxText] bytes that
-// begin alike have one, and so have all values of a type that is none of Go's scalar ones.
+// Key is what all processes know the value by, unlike [Value.Hash]. Texts of more than [MaxText]
+// bytes that begin alike share one, and so do all values of a type that isn't one of Go's scalar
+// types.
 func (v Value) Key() string {
 	bits := v.bits
 	if v.kind >= valueLong {
-		bits = 0 // a hash that each process makes by itself
+		bits = 0 // a hash that differs from process to process
 	}
 	key := binary.BigEndian.AppendUint64([]byte{byte(v.kind)}, bits)
 	return string(append(key, v.text...))

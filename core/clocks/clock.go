@@ -8,29 +8,29 @@ import (
 )
 
 // Clock tells the time of an engine. Now is in nanoseconds: Unix time when the
-// clock was made, plus monotonic time since. Times lie between the years 1900 and 2100
-// (UTC): one beyond counts as the nearer end, where time stands still. The clocks of this
-// package never go back, and a stepped wall clock doesn't move them. With a Clock of your
-// own, the engine takes a step back for no time at all, and a step forward for time that
-// passed (see [Steady]). Clocks are safe for concurrent use.
+// clock was made, plus monotonic time since. Times lie between the years 1900 and 2100 (UTC): a
+// time outside counts as the nearer end, where time stands still. The clocks of this package never
+// go back, and a stepped wall clock doesn't move them. With a Clock of your own, the engine counts
+// a step back as no time at all, and a step forward as time that passed (see [Steady]). Clocks are
+// safe for concurrent use.
 type Clock interface {
 	Now() int64
 	// Sleep returns nil after d, or the context's error if that ends first.
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// The range of times. So far from the ends of what 64 bits hold, neither the difference
-// of two times nor a time and any duration of a rule is out of range, and every time is
-// later than what stands for "never" in package stat.
+// The range of times. This far from the ends of 64 bits, neither the difference of two times nor
+// the sum of a time and any duration of a rule overflows, and every time is later than the value
+// for "never" in package stat.
 const (
 	firstTime = -2_208_988_800 * int64(time.Second) // 1900
 	lastTime  = 4_102_444_800 * int64(time.Second)  // 2100
 )
 
-// inRange is the time nearest to t that there is.
+// inRange is the time in range that is nearest to t.
 func inRange(t int64) int64 { return min(max(t, firstTime), lastTime) }
 
-// inRangeTime is inRange of a time that nanoseconds may not be able to show.
+// inRangeTime is inRange of a time that may not fit in nanoseconds.
 func inRangeTime(t time.Time) int64 {
 	switch {
 	case t.Before(time.Unix(0, firstTime)):
@@ -44,17 +44,17 @@ func inRangeTime(t time.Time) int64 {
 // later is d after now, which is in range, or the last time.
 func later(now int64, d time.Duration) int64 { return now + min(max(int64(d), 0), lastTime-now) }
 
-// Until is how far off a deadline is on a clock.
+// Until is how far away a deadline is on a clock.
 func Until(c Clock, deadline time.Time) time.Duration {
 	if c, ok := c.(deadlineClock); ok {
 		return c.until(deadline)
 	}
-	return deadline.Sub(time.Unix(0, c.Now())) // as the clock shows it: so did the code that set the deadline
+	return deadline.Sub(time.Unix(0, c.Now())) // by what the clock shows, as the code that set the deadline went by that too
 }
 
-// SleepCall has a call sleep on a clock. before is called as soon as it sleeps, so that a
-// clock that waits for the end of an earlier sleep of the call finds this one; returned is
-// to be called when the call has returned.
+// SleepCall makes a call sleep on a clock. It calls before as soon as the call sleeps, so that a
+// clock that waits for the end of an earlier sleep of the call finds this one; the caller must call
+// returned when the call has returned.
 func SleepCall(ctx context.Context, c Clock, d time.Duration, before func()) (returned func(), err error) {
 	if c, ok := c.(callClock); ok {
 		return c.sleepCall(ctx, d, nil, before)
@@ -62,9 +62,9 @@ func SleepCall(ctx context.Context, c Clock, d time.Duration, before func()) (re
 	return before, c.Sleep(ctx, d)
 }
 
-// Alarm has ring called once, when d has passed on a clock. Beside clocks that can't call
-// back, by a method Alarm, the machine's timer runs: the Sleep of a user's clock is made for
-// calls, and may well return immediately.
+// Alarm calls ring once, when d has passed on a clock. For a clock that can't call back, having no
+// method Alarm, it uses the machine's timer: the Sleep of a user's clock is made for calls, and may
+// well return immediately.
 func Alarm(c Clock, d time.Duration, ring func()) (stop func()) {
 	if c, ok := c.(alarmClock); ok {
 		return c.Alarm(d, ring)
@@ -78,15 +78,15 @@ type alarmClock interface {
 	Alarm(d time.Duration, ring func()) (stop func())
 }
 
-// deadlineClock is a Clock that knows how far off a deadline is. Without it the
-// deadline's Unix time is compared with Now.
+// deadlineClock is a Clock that knows how far away a deadline is. For other clocks the deadline's
+// Unix time is compared with Now.
 type deadlineClock interface {
 	until(deadline time.Time) time.Duration
 }
 
-// callClock is a Clock that wants to know when a call that it woke has returned, or
-// sleeps again: then it calls before, once the new sleep is known. n moves the sleep up,
-// unless it is nil.
+// callClock is a Clock that wants to know when a call that it woke has returned or sleeps again; in
+// the latter case it calls before, once the new sleep is known. n moves the sleep up, unless it is
+// nil.
 type callClock interface {
 	sleepCall(ctx context.Context, d time.Duration, n *Nap, before func()) (returned func(), err error)
 }
@@ -98,7 +98,7 @@ type System struct {
 	unix int64
 }
 
-// NewSystem returns a clock that starts at the present Unix time.
+// NewSystem returns a clock that starts at the current Unix time.
 func NewSystem() *System {
 	now := time.Now()
 	return &System{base: now, unix: inRangeTime(now)}
@@ -120,7 +120,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 	done := ctx.Done()
 	if done == nil {
-		time.Sleep(d) // on the timer that every goroutine has
+		time.Sleep(d) // uses the timer that every goroutine has
 		return nil
 	}
 	timer := time.NewTimer(d)

@@ -11,19 +11,18 @@ import (
 
 // Coarse reads the machine's clock at every call, but only once a millisecond
 // while traffic is dense (a thousand readings in a millisecond: half a million calls a
-// second). While it is dense it saves two clock readings a call, and is at most about a
-// millisecond late, or as late as the machine is in running a goroutine; it never goes
-// back. Every quarter of a second it looks whether traffic is still dense, and between
-// bursts nothing runs.
+// second). While it is dense, Coarse saves two clock readings a call and is at most about a
+// millisecond late, or as late as the machine is in running a goroutine; it never goes back. Every
+// quarter of a second it checks whether traffic is still dense, and between bursts nothing runs.
 //
-// Limits stay exact in its time: as many calls as with any clock are admitted in a
-// window, and a window that is late ends late. Bucket edges and response times are as
-// coarse as the clock: a call within one tick has a response time of 0. Use it where
-// calls are short and very many; see docs/rationale.md for what it gains.
+// Limits stay exact in its time: a window admits as many calls as with any clock, and one that
+// starts late ends late. Bucket edges and response times are as coarse as the clock: a call within
+// one tick has a response time of 0. Use it where calls are short and very frequent; see
+// docs/rationale.md for what it gains.
 type Coarse struct {
 	system *System
 	cached atomic.Int64 // the time while the ticker runs, otherwise off or starting
-	read   atomic.Bool  // somebody read cached since the last tick
+	read   atomic.Bool  // cached was read since the last tick
 
 	readings atomic.Int64 // direct readings since window began
 	window   atomic.Int64
@@ -43,7 +42,7 @@ const (
 	coarseTick  = time.Millisecond
 	coarseDense = 1024 // direct readings within a tick that start the ticker: fewer cost less than a tick may
 	coarseQuiet = 10   // ticks without a reading that stop it
-	coarseTerm  = 256  // ticks after which it stops anyhow, and starts again if it is still worth it
+	coarseTerm  = 256  // ticks after which it stops in any case, and starts again if still worthwhile
 )
 
 // NewCoarse returns a coarse clock. Close it when it is no longer used.
@@ -64,8 +63,8 @@ func (c *Coarse) Now() int64 {
 			return now
 		}
 		now := c.system.Now()
-		// The ticker's first time is read after it began to start. So a reading that
-		// was finished before is older, and one that was not gives way to it.
+		// The ticker reads its first time after it began to start. So a reading that was finished
+		// before that is older, and one that was not gives way to it.
 		if c.cached.Load() == off {
 			c.count(now)
 			return now
@@ -91,8 +90,7 @@ func (c *Coarse) Sleep(ctx context.Context, d time.Duration) error {
 	return c.system.Sleep(ctx, d)
 }
 
-// Close ends the ticker if it runs; the clock then reads the machine's at every
-// call.
+// Close ends the ticker if it runs; from then on the clock reads the machine's at every call.
 func (c *Coarse) Close() error {
 	c.mu.Lock()
 	if !c.closed {

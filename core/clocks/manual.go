@@ -20,8 +20,7 @@ const (
 	SleepPark SleepMode = iota
 	// SleepRecord returns immediately and only notes the wait.
 	SleepRecord
-	// SleepAdvance moves the clock by the wait: one caller, one thing after the
-	// other.
+	// SleepAdvance moves the clock by the wait: for one caller, doing one thing after another.
 	SleepAdvance
 )
 
@@ -36,10 +35,10 @@ func (m SleepMode) MarshalText() ([]byte, error) { return sleepModeNames.Marshal
 // UnmarshalText reads the name.
 func (m *SleepMode) UnmarshalText(text []byte) error { return sleepModeNames.Parse(text, m) }
 
-// Manual is a clock for tests: it stands still until it is told to move, so
-// that rules that act over minutes are tested in microseconds. It goes from the year 1900
-// to 2100 (UTC) and stands still at the end: a goroutine that would sleep beyond it wakes there, or
-// immediately if it is there already, and no alarm rings any more. It is safe for concurrent use.
+// Manual is a clock for tests: it stands still until it is told to move, so that rules that act
+// over minutes are tested in microseconds. It goes from the year 1900 to 2100 (UTC) and stands
+// still at the end: a goroutine that would sleep beyond the end wakes there, or immediately if the
+// clock is there already, and no alarm rings any longer. It is safe for concurrent use.
 type Manual struct {
 	advancing sync.Mutex // one Advance at a time
 
@@ -64,13 +63,13 @@ type sleeper struct {
 	ctx      context.Context
 	wake     int64
 	gaveUp   bool          // its context had ended when its time came
-	moved    bool          // it was woken at once, and its context not looked at
+	moved    bool          // it was woken immediately, without a look at its context
 	woken    chan struct{} // closed when its time has come
-	returned chan struct{} // closed when the call it belongs to has returned; nil if it is no call
+	returned chan struct{} // closed when its call has returned; nil if it belongs to no call
 }
 
-// NewManual returns a clock that stands at start and parks goroutines that sleep. The zero
-// time stands for the beginning of 1970, another one out of range for the nearer end.
+// NewManual returns a clock that stands at start and parks goroutines that sleep. The zero time
+// means the beginning of 1970, any other time out of range the nearer end.
 func NewManual(start time.Time) *Manual {
 	c := new(Manual)
 	if !start.IsZero() {
@@ -94,27 +93,26 @@ func (c *Manual) Now() int64 {
 	return c.now
 }
 
-// Advance moves the clock by d. It stops at every wake time on the way, in order,
-// ties in order of going to sleep, and lets that one sleeper run until its call
-// has returned (or it sleeps again) before it goes on. A sleeper whose context ended
-// before it was reached doesn't wake up. Engines do their repeated work on the way too, such
-// as sampling the machine: a million times at most, and then once more at the end. Advance
-// must not be called from within a guarded call that it would have to wait for.
+// Advance moves the clock by d. It stops at every wake time on the way, in order, with ties in
+// order of going to sleep, and lets that one sleeper run until its call has returned (or it sleeps
+// again) before moving on. A sleeper whose context ended before it was reached isn't woken. Engines
+// do their repeated work on the way too, such as sampling the machine: a million times at most, and
+// then once more at the end. Advance must not be called from within a guarded call that it would
+// have to wait for.
 func (c *Manual) Advance(d time.Duration) {
 	c.advancing.Lock()
 	defer c.advancing.Unlock()
 	c.advanceTo(later(c.Now(), d))
 }
 
-// AdvanceTo moves the clock to t, as Advance does. A time that has passed already
-// moves nothing.
+// AdvanceTo moves the clock to t, as Advance does. If t has already passed it does nothing.
 func (c *Manual) AdvanceTo(t int64) {
 	c.advancing.Lock()
 	defer c.advancing.Unlock()
 	c.advanceTo(inRange(t))
 }
 
-// advanceTo needs advancing.
+// advanceTo is called with advancing held.
 func (c *Manual) advanceTo(t int64) {
 	defer func() { // also if an alarm panics
 		c.mu.Lock()
@@ -139,12 +137,12 @@ func (c *Manual) advanceTo(t int64) {
 	}
 }
 
-// mostRings bounds how often alarms ring in one Advance, as each of them may be set again
-// by its ring: three days of samples of the machine.
+// mostRings bounds how often alarms ring in one Advance, as ringing may set an alarm again: three
+// days of samples of the machine.
 const mostRings = 1 << 20
 
-// wakeOne wakes the next sleeper due by t, or returns the alarm that comes before
-// it, if they ring, or sets the clock to t if there is neither.
+// wakeOne wakes the next sleeper due by t, or, if alarms ring, returns the alarm that comes before
+// it, or sets the clock to t if there is neither.
 func (c *Manual) wakeOne(t int64, ring bool) (*sleeper, *alarm) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +180,7 @@ func (c *Manual) overdue() (due []*alarm) {
 	return due
 }
 
-// Alarm has Advance call ring when the clock has moved by d, whatever the mode.
+// Alarm makes Advance call ring when the clock has moved by d, whatever the mode.
 func (c *Manual) Alarm(d time.Duration, ring func()) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,8 +231,8 @@ func (c *Manual) sleepCall(ctx context.Context, d time.Duration, n *Nap, before 
 	return returned, err
 }
 
-// park notes the wish to sleep and, if the mode says so, lines the caller up. It
-// returns nil if there is nothing to wait for.
+// park notes the request to sleep and, if the mode says so, lines the caller up. It returns nil if
+// there is nothing to wait for.
 func (c *Manual) park(ctx context.Context, d time.Duration, returned chan struct{}) *sleeper {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,15 +248,15 @@ func (c *Manual) park(ctx context.Context, d time.Duration, returned chan struct
 	return s
 }
 
-// line puts a sleeper where it belongs. The caller holds mu.
+// line inserts a sleeper where it belongs. The caller holds mu.
 func (c *Manual) line(s *sleeper) {
 	i, _ := slices.BinarySearchFunc(c.parked, s.wake+1, func(p *sleeper, wake int64) int { return cmp.Compare(p.wake, wake) })
 	c.parked = slices.Insert(c.parked, i, s)
 	c.changed.Broadcast()
 }
 
-// moveUp has the sleeper wake at that time. If it has come, Advance wakes it next if that
-// is what goes on; otherwise it wakes now.
+// moveUp makes the sleeper wake at that time. If that has passed, Advance wakes it next if one is
+// under way; otherwise it wakes now.
 func (s *sleeper) moveUp(to int64) {
 	c := s.clock
 	c.mu.Lock()
@@ -292,7 +290,7 @@ func (c *Manual) await(ctx context.Context, s *sleeper) error {
 	if s.gaveUp || s.moved && ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return nil // also if the context ended since: the wake-up came first
+	return nil // even if the context has ended since: the wake-up came first
 }
 
 // Slept lists every wait that was requested, in order.
@@ -309,8 +307,8 @@ func (c *Manual) Parked() int {
 	return len(c.parked)
 }
 
-// AwaitParked returns when at least n callers are held, so that a test knows that
-// the goroutines it started have come to their wait.
+// AwaitParked returns when at least n callers are held, so that a test knows that the goroutines it
+// started have reached their waits.
 func (c *Manual) AwaitParked(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,34 +8,34 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Nap is when a call that waits for turns looks whether they have come. Others may move
-// that up meanwhile, whether or not the call is asleep yet; see package stat. It
-// serves one call after the other.
+// Nap is when a call that waits for turns checks whether they have come. Other calls may move that
+// up meanwhile, whether or not the call is asleep yet; see package stat. It serves one call after
+// another.
 //
-// Invariant, under mu: end is when the sleep ends that is on, or that is yet to come if that
-// was moved up. A caller that moves end up finds the sleep there and moves that up as well,
-// or else the call finds end when it comes to sleep. A time later than end moves nothing.
+// Invariant, under mu: end is when the current sleep ends, or the coming one if that was moved up.
+// A caller that moves end up either finds the sleep there and moves that up as well, or the call
+// finds end when it goes to sleep. A time later than end moves nothing.
 type Nap struct {
 	mu    shared.Mutex
 	end   int64
-	sleep movable // the one that is on, or was last; or nil
+	sleep movable // the current sleep or the last one; or nil
 	timed timedSleep
 	kept  *time.Timer // for the next call, see bubbled
 }
 
-// MakeNap returns a Nap that nobody has moved up.
+// MakeNap returns a Nap that has not been moved up.
 func MakeNap() Nap { return Nap{end: never} }
 
-// movable is a sleep whose end can be moved up. If it is over that does nothing.
+// movable is a sleep whose end can be moved up. Once it is over, moving it does nothing.
 type movable interface {
-	// moveUp has it end at that time, or at once if it has passed.
+	// moveUp makes it end at that time, or immediately if that has passed.
 	moveUp(to int64)
 }
 
-// never is when a nap ends that nobody has moved up.
+// never is when a nap ends that has not been moved up.
 const never = math.MaxInt64
 
-// MoveUp has the call look at that time, unless it would earlier.
+// MoveUp makes the call look at that time, unless it would look earlier.
 func (n *Nap) MoveUp(to int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -48,14 +48,14 @@ func (n *Nap) MoveUp(to int64) {
 	}
 }
 
-// begin says that the call sleeps until then, in a sleep that can be moved up.
+// begin notes that the call sleeps until then, in a sleep that can be moved up.
 func (n *Nap) begin(until int64, sleep movable) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.on(until, sleep)
 }
 
-// on notes the sleep that is on, and moves it up if it was told to before. It needs mu.
+// on notes the current sleep, and moves it up if that was asked for before. It needs mu.
 func (n *Nap) on(until int64, sleep movable) {
 	n.sleep = sleep
 	if n.end < until {
@@ -65,8 +65,8 @@ func (n *Nap) on(until int64, sleep movable) {
 	n.end = until
 }
 
-// park is begin for a sleep on a clock that tests move, which it lies down for as well:
-// whoever sees it there, and has others leave then, finds it here.
+// park is begin for a sleep on a clock that tests move, where it also parks the call: a test that
+// sees the call parked there, and then makes others leave, finds it here.
 func (n *Nap) park(ctx context.Context, c *Manual, d time.Duration, returned chan struct{}) *sleeper {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -78,7 +78,7 @@ func (n *Nap) park(ctx context.Context, c *Manual, d time.Duration, returned cha
 	return s
 }
 
-// sleeps is begin for a sleep that is yet to come, and returns when it is to end.
+// sleeps is begin for a sleep that is yet to come; it returns when the sleep is to end.
 func (n *Nap) sleeps(until int64, sleep movable) (end int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -86,22 +86,22 @@ func (n *Nap) sleeps(until int64, sleep movable) (end int64) {
 	return n.end
 }
 
-// slept is until when the call has slept that was to sleep until then.
+// slept returns when the call's sleep, meant to last until then, actually ended.
 func (n *Nap) slept(until int64) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return min(until, n.end)
 }
 
-// Again forgets which calls have moved the nap up: the caller looks next at what they had to
-// tell.
+// Again forgets that calls have moved the nap up: the caller is about to look at what they had to
+// report.
 func (n *Nap) Again() {
 	n.mu.Lock()
 	n.end, n.sleep = never, nil
 	n.mu.Unlock()
 }
 
-// Forget makes the nap ready for the next call. Nobody knows of it.
+// Forget makes the nap ready for the next call. No other call may know of it.
 func (n *Nap) Forget() { n.end, n.sleep, n.timed = never, nil, timedSleep{} }
 
 // timedSleep is a sleep on a timer of the machine.
@@ -112,14 +112,14 @@ type timedSleep struct {
 
 func (s *timedSleep) moveUp(to int64) { s.timer.Reset(time.Duration(to - s.clock.Now())) }
 
-// bubbled reports whether a call that is at now may be in a bubble of synctest, or whether
-// the clock was made in one: their time begins with the year 2000. A timer that is made in
-// a bubble is of no use elsewhere, so there each sleep has its own.
+// bubbled reports whether a call whose time is now may be in a bubble of synctest, or the clock was
+// made in one: time in bubbles begins with the year 2000. A timer made in a bubble can't be used
+// elsewhere, so there each sleep has its own.
 func (c *System) bubbled(now int64) bool { return now < c.unix || c.unix < noBubble }
 
 const noBubble = int64(40 * 365 * 24 * time.Hour) // about 2010
 
-// nap sleeps from now until then, and returns what time it is after.
+// nap sleeps from now until then, and returns the time afterwards.
 func (c *System) nap(ctx context.Context, now, until int64, n *Nap) (after int64, err error) {
 	d, timer := time.Duration(until-now), n.kept
 	switch {
@@ -142,10 +142,10 @@ func (c *System) nap(ctx context.Context, now, until int64, n *Nap) (after int64
 	return c.Now(), err
 }
 
-// Sleep has a call that is at now sleep on a clock until then, or less if the nap is moved
-// up, and returns until when it has slept. before and returned are those of [SleepCall].
+// Sleep makes a call whose time is now sleep on a clock until then, or less if the nap is moved up,
+// and returns the time until which it slept. before and returned are as in [SleepCall].
 func (n *Nap) Sleep(ctx context.Context, c Clock, now, until int64, before func()) (returned func(), slept int64, err error) {
-	switch c := c.(type) { // a clock that embeds one of ours has a Sleep of its own
+	switch c := c.(type) { // a clock that embeds one of ours may have its own Sleep
 	case *System:
 		slept, err = c.nap(ctx, now, until, n)
 		return before, slept, err
@@ -160,8 +160,8 @@ func (n *Nap) Sleep(ctx context.Context, c Clock, now, until int64, before func(
 	return before, slept, err
 }
 
-// onAny is Sleep on a clock that knows nothing of naps: whoever moves it up wakes the
-// call, and that sleeps on.
+// onAny is Sleep on a clock that knows nothing of naps: moving the nap up wakes the call, which
+// then sleeps on for what remains.
 func (n *Nap) onAny(parent context.Context, c Clock, now, until int64) (slept int64, err error) {
 	ctx, wake := Wakeable(parent)
 	defer wake.Done()

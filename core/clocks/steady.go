@@ -7,47 +7,44 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Steady makes a time that doesn't go back out of a clock that may be set: a wall
-// clock, or one that differs from processor to processor. Rules and counters only
-// move forward, so if the clock were set back by an hour and they were told, they
-// would stand still for that hour. It is safe for concurrent use.
+// Steady turns a clock that may be set (a wall clock, or one that differs from processor to
+// processor) into a time that doesn't go back. Rules and counters only move forward, so if the
+// clock were set back by an hour and they followed, they would stand still for that hour. It is
+// safe for concurrent use.
 //
 // # A step back is no time
 //
-// The time is what the source shows plus offset. Where the source goes back, the
-// offset grows by as much: time goes on from where it was, by what passes on the
-// source. What passed between the last reading before the step and the first after it
-// is lost; nothing is gained.
+// The time is what the source shows plus offset. Where the source goes back, the offset grows by as
+// much: time continues from where it was, at the pace of the source. What passed between the last
+// reading before the step and the first after it is lost; nothing is gained.
 //
-// A caller reads latest first, then the source. Whatever is in latest, the source
-// had shown before; so an older reading doesn't mean that the caller was held up: the
-// source itself went back. By up to stepTolerance, that is taken for the difference
-// between two processors, and time stands still for as long: less than the shortest
-// interval that a rule can have. Readings that would differ by less than readingGrain
-// are not written to latest, so that callers on many processors share a word that
-// seldom changes. The price: time may go back for a caller by as much as that, and
-// by the tolerance while a source does. Callers who are a little late are what
-// everything here is made for.
+// A caller reads latest first, then the source. The source had already shown whatever is in latest;
+// so an older reading doesn't mean that the caller was delayed: the source itself went back. Going
+// back by up to stepTolerance counts as the difference between two processors, and time stands
+// still for as long: less than the shortest interval that a rule can have. Readings that would
+// differ by less than readingGrain are not written to latest, so that callers on many processors
+// share a word that seldom changes. The price: time may go back for a caller by as much as that,
+// and by the tolerance while a source does. Everything here is built to cope with callers that are
+// a little late.
 //
-// line changes with the offset and is odd meanwhile. A caller that finds it even and
-// the same before and after has an offset and a reading that belong together; one
-// that was held up in between reads again, under the lock.
+// line changes with the offset and is odd meanwhile. A caller that finds it even and the same
+// before and after has an offset and a reading that belong together; any other caller reads again,
+// under the lock.
 //
 // # A step forward is time, unless it takes a step back
 //
-// That time passed while nobody called can't be told from a clock that was set
-// forward, so a step forward counts: every rule sees an idle time, and admits what it
-// would after that. But a clock that is set back and corrected, or that shows now the
-// time of one processor and now that of another, must not gain that much each time.
-// So the offset before the latest step back is kept, and a reading that goes on from
-// the present time by that offset too, with less time passed, is taken to be back
-// there. It may fall short by stepTolerance, and time stands still for as long. So a
-// step back by hardly more than the tolerance is taken to be corrected as soon as what
-// passes between two readings has made up for the rest.
+// Time that passed without calls can't be distinguished from a clock that was set forward, so a
+// step forward counts: every rule sees an idle time, and admits what it would after that. But a
+// clock that is set back and corrected, or that shows the time of one processor now and of another
+// later, must not gain that much each time. So the offset before the latest step back is kept, and
+// a reading that continues the current time by that offset too, with less time passed, counts as
+// being back there. It may fall short by stepTolerance, and time stands still for as long. So a
+// step back by hardly more than the tolerance counts as corrected as soon as what passes between
+// two readings has made up for the rest.
 //
-// That happens once for a step, and a difference between processors may come before
-// it. So from a source that nobody sets, twice the tolerance, a grain and what
-// passes between two readings are the most that is lost; then time passes as there.
+// That happens once for a step, and a difference between processors may come before it. So with a
+// source that is never set, at most twice the tolerance, a grain and what passes between two
+// readings are lost; after that, time passes as it does at the source.
 type Steady struct {
 	source Clock
 
@@ -78,7 +75,7 @@ func NewSteady(source Clock) *Steady {
 // read is what the source shows, within the range of times.
 func (s *Steady) read() int64 { return inRange(s.source.Now()) }
 
-// time is that of a reading, at most the last one.
+// time is the time of a reading, at most the last one.
 func (s *Steady) time(reading, offset int64) int64 { return reading + min(offset, lastTime-reading) }
 
 // Now is a time that doesn't go back.
@@ -115,7 +112,7 @@ func (s *Steady) advance() int64 {
 	}
 }
 
-// turn goes on with another offset. The caller holds mu.
+// turn continues with another offset. The caller holds mu.
 func (s *Steady) turn(offset, latest int64) int64 {
 	s.before = s.offset.Load()
 	s.line.Add(1)
@@ -125,6 +122,6 @@ func (s *Steady) turn(offset, latest int64) int64 {
 	return s.time(latest, offset)
 }
 
-// within reports whether to comes at most d after from, which it doesn't precede;
-// also if their difference is out of range.
+// within reports whether to is at most d after from and not before it, even if their difference
+// overflows.
 func within(from, to, d int64) bool { return uint64(to)-uint64(from) <= uint64(d) }

@@ -9,17 +9,17 @@ type Waking struct {
 	unhook func() bool
 }
 
-// Wakeable returns a context that ends when parent does, or earlier when it is told
-// to. That touches nothing of the parent: a call that grants another its units must not run
-// into what the call's context does. Where the parent is of a kind that package
-// context doesn't know, a goroutine of that package waits for its end, until Done.
+// Wakeable returns a context that ends when parent does, or earlier if told to. Ending it early
+// doesn't touch the parent: a call that grants another its units must not run code of that call's
+// context. Where package context doesn't know the parent's type, a goroutine of that package waits
+// for the parent's end, until Done.
 func Wakeable(parent context.Context) (context.Context, Waking) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := Waking{ctx: ctx, now: cancel, unhook: context.AfterFunc(parent, cancel)}
 	return wakeableContext{parent, ctx}, w
 }
 
-// moveUp wakes the call at once. It looks for how long it is to sleep on.
+// moveUp wakes the call immediately. The call works out for how long to sleep on.
 func (w Waking) moveUp(int64) { w.now() }
 
 // Now ends the sleep.
@@ -28,7 +28,7 @@ func (w Waking) Now() { w.now() }
 // Woken reports whether the sleep is to end, or its context has.
 func (w Waking) Woken() bool { return w.ctx.Err() != nil }
 
-// Done lets go of the parent. The sleep is over.
+// Done releases the parent. The sleep must be over.
 func (w Waking) Done() {
 	w.now()
 	w.unhook()

@@ -29,11 +29,11 @@ func (t *Table[R, C]) For(name string) []R {
 	return spec.Clone(rules)
 }
 
-// applies reports whether what rule i has at a resource is to be kept there. which are the
-// rules that apply to it, or if it is not known yet which expressions match, the others. A
-// rule that is off keeps what is there, since it is not looked for; and the
-// overflow resource stands for any name, so every rule but those about other names may come
-// to apply there.
+// applies reports whether what rule i has at a resource is to be kept there. which are the rules
+// that apply to it or, while it is not yet known which expressions match, those that apply without
+// them. A rule that is off keeps what is there, since it is not looked up; and the overflow
+// resource stands for any name, so every rule except those about other names may come to apply
+// there.
 func (t *Table[R, C]) applies(i int, at *core.Site, which []int) bool {
 	name := at.Resource.Name()
 	info := t.rules[i].Info()
@@ -46,7 +46,7 @@ func (t *Table[R, C]) applies(i int, at *core.Site, which []int) bool {
 		_, applies := slices.BinarySearch(which, i)
 		return applies
 	case info.Default():
-		return true // as long as it is not known that another rule is about the name
+		return true // until it is known that another rule is about the name
 	}
 	return at.Matched.Has(t.patterns[i], name)
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// The ranges of what a token bucket goes by.
+// The ranges of a token bucket's parameters.
 const (
 	MaxRate  = 1e9 // units per second that fill one
 	MaxBurst = 1_000_000_000
 )
 
-// BucketSize is how many units a token bucket holds: those of a burst, and the one that is due.
+// BucketSize is how many units a token bucket holds: a burst, and the one that is due.
 func BucketSize(burst int) int64 { return int64(burst) + 1 }
 
-// CheckBucket checks what a token bucket goes by. The threshold stands in field.
+// CheckBucket checks the parameters of a token bucket. field is the key of the threshold.
 func CheckBucket(field string, threshold float64, interval time.Duration, burst int) error {
 	perSecond := threshold / interval.Seconds()
 	switch {

@@ -10,9 +10,9 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Choices say of each rule that is about a name whether it applies there, and why: at a
-// resource, which is of that name, or of another where that is beyond the cap. Expressions
-// are matched for it anew.
+// Choices says, for each rule that is about a name, whether it applies there and why. resource is
+// the name of the resource that stands for it, which is another name where this one is beyond the
+// cap. Choices matches expressions afresh.
 func (t *Table[R, C]) Choices(name, resource string) (choices []core.Choice) {
 	which := t.which(name, t.match(name, pattern.Matched{}))
 	if resource == node.OverflowName && name != resource {
@@ -57,8 +57,8 @@ func why(info spec.Info) string {
 	return fmt.Sprintf("its %s matches the name", info.Match)
 }
 
-// nearer says which of the rules that apply keeps another one away: the nearest, or for one that
-// is about all resources any expression.
+// nearer says which of the applying rules keeps another one away: the nearest or, if the other is
+// about all resources, any expression.
 func (t *Table[R, C]) nearer(which []int, info spec.Info) string {
 	for _, i := range which {
 		other := t.rules[i].Info()
@@ -69,7 +69,7 @@ func (t *Table[R, C]) nearer(which []int, info spec.Info) string {
 	return "another rule is nearer to the name"
 }
 
-// about reports whether a rule is about a name, also if it is off or others are nearer.
+// about reports whether a rule is about a name, even if it is off or others are nearer.
 func about(info spec.Info, name string) bool {
 	switch {
 	case info.Default():

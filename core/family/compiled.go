@@ -11,26 +11,25 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Compiled is a [Table] that answers what most families answer alike. Embedded in a
-// family's own table it leaves Bind to that, and what the family wants otherwise: Needs, if
-// its rules count on nodes, Looks, if on those of other resources, and Names, if they name
-// more than resources.
+// Compiled is a [Table] with the methods that most families share. A family that embeds it in its
+// own table adds Bind, and overrides what differs: Needs, if its rules count on nodes, Looks, if on
+// those of other resources, and Names, if they name more than resources.
 type Compiled[R spec.Rule, C any] struct {
 	*Table[R, C]
 	Engine   *core.Engine
-	Member   *cluster.Member // of the rules whose limits a cluster shares; nil if there is none
+	Member   *cluster.Member // for the rules whose limits a cluster shares; nil if there is none
 	Revision uint64          // of the rules
 	kind     core.Kind
 }
 
-// Compiling is a family's own table, with a [Compiled] in it that Compile fills in.
+// Compiling is a family's own table, which embeds a [Compiled] that Compile fills in.
 type Compiling[R spec.Rule, C any] interface {
 	core.Family
 	Itself() *Compiled[R, C]
 }
 
-// Compile makes rules, as they were declared, part of the next revision that b builds: the
-// family's own table into is put there. It returns the first reason not to accept them.
+// Compile makes rules, as they were declared, part of the next revision that b builds, by putting
+// the family's own table, into, there. It returns the first reason not to accept them.
 func Compile[R spec.Rule, C any](b *core.RulesetBuilder, kind core.Kind, rules []R, maker Maker[R, C], into Compiling[R, C]) error {
 	normalized, err := spec.Normalize(kind, rules, maker.Normalized)
 	if err != nil {
@@ -55,8 +54,8 @@ func Compile[R spec.Rule, C any](b *core.RulesetBuilder, kind core.Kind, rules [
 // Itself is for [Compile], which fills it in.
 func (t *Compiled[R, C]) Itself() *Compiled[R, C] { return t }
 
-// Names says which resources the rules name. One in shadow mode names nothing: a node
-// outside the caps is one more for the others.
+// Names says which resources the rules name. A rule in shadow mode names nothing: a node outside
+// the caps is one more for the others.
 func (t Compiled[R, C]) Names(names *core.Names) {
 	for _, rule := range t.All() {
 		if info := rule.Info(); info.Mode == spec.Enforce && info.Named() {
@@ -105,8 +104,8 @@ func (t Compiled[R, C]) Needs(any, uint64, func(core.Need)) {}
 // Looks says that no rule counts on a node of another resource.
 func (t Compiled[R, C]) Looks(func(resource string, n core.Need)) {}
 
-// HeldBy is what the family keeps for a resource, nil if nothing: by these rules, or while
-// they come into force by those before.
+// HeldBy is what the family keeps for a resource, nil if nothing: by these rules or, while they
+// come into force, by the rules before.
 func (t Compiled[R, C]) HeldBy(r *core.Resource) *Held[R, C] {
 	h, _ := r.Held(t.kind).(*Held[R, C])
 	return h

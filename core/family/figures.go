@@ -8,14 +8,14 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Figures says what each rule has done, over all resources. Families whose rules have
-// details give them by [Compiled.FiguresWith].
+// Figures says what each rule has done, over all resources. Families whose rules have details use
+// [Compiled.FiguresWith] instead.
 func (t Compiled[R, C]) Figures() []core.RuleFigures {
 	return t.FiguresWith(func(R, []*C) core.Details { return nil })
 }
 
-// FiguresWith says what each rule has done, and in details what only the family knows. That
-// is given the controllers of the rule made so far, sorted by resource.
+// FiguresWith says what each rule has done, with what only the family knows, which details returns.
+// details is given the controllers of the rule made so far, sorted by resource.
 func (t Compiled[R, C]) FiguresWith(details func(rule R, controllers []*C) core.Details) []core.RuleFigures {
 	controllers := make([][]*C, len(t.rules))
 	t.each(func(r *core.Resource, c *C) {

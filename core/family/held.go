@@ -11,9 +11,9 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Held is what a family keeps for a resource: the controllers of those of its rules that
-// apply there, and what those that are off will go on from. It doesn't change: what comes
-// after it is made of it.
+// Held is what a family keeps for a resource: the controllers of the rules that apply there, and of
+// rules that are off, which those will continue from. It doesn't change: its successor is built
+// from it.
 type Held[R spec.Rule, C any] struct {
 	revision uint64 // of the rules
 	made     []made[C]
@@ -22,7 +22,7 @@ type Held[R spec.Rule, C any] struct {
 	idle     func(*C, int64) bool
 }
 
-// made is a controller and the number of its rule. They stand in the order of the rules.
+// made is a controller and the number of its rule. They are kept in the order of the rules.
 type made[C any] struct {
 	rule       int
 	controller *C
@@ -118,17 +118,17 @@ func (t *Table[R, C]) Hold(at *core.Site) []*C {
 	return controllers
 }
 
-// atHomeOnly reports whether a rule has nothing to say of calls beyond the cap. What is
-// enforced gets nodes for what it names, so that it need not; what is in shadow mode gets none.
+// atHomeOnly reports whether a rule doesn't judge calls beyond the cap. An enforced rule gets nodes
+// for what it names, so it need not; a rule in shadow mode gets none.
 func (t *Table[R, C]) atHomeOnly(rule int) bool {
 	info := t.rules[rule].Info()
 	return info.Mode == spec.Shadow && info.Named() && info.Resource != node.OverflowName
 }
 
-// carry has what was held go by these rules.
+// carry moves what was held over to these rules.
 func (t *Table[R, C]) carry(before *Held[R, C], at *core.Site, which []int) []made[C] {
 	if before.revision == t.revision && at.Beyond() {
-		return before.made // of which all may come to apply
+		return before.made // all of them may come to apply
 	}
 	kept := make([]made[C], 0, len(before.made))
 	for _, m := range before.made {
@@ -148,8 +148,8 @@ func (t *Table[R, C]) carry(before *Held[R, C], at *core.Site, which []int) []ma
 	return kept
 }
 
-// successorOf builds the controller that goes on from an older one, unless the update that is
-// under way has built it before.
+// successorOf builds the controller that continues an older one, unless the update under way has
+// already built it.
 func (t *Table[R, C]) successorOf(old *C, rule int, at *core.Site) *C {
 	if c, ok := at.Successor(old).(*C); ok {
 		return c
@@ -159,7 +159,7 @@ func (t *Table[R, C]) successorOf(old *C, rule int, at *core.Site) *C {
 	return c
 }
 
-// complement builds what is missing of the rules that apply.
+// complement builds the missing controllers of rules that apply.
 func (t *Table[R, C]) complement(have []made[C], at *core.Site, which []int) []made[C] {
 	var fresh []made[C]
 	for _, i := range which {

@@ -8,12 +8,12 @@ import (
 )
 
 // selection finds the rules that apply to a name, apart from regular expressions, which apply
-// to every name that they match. Of the others the nearest apply: those for that very name, or
-// else those of the pattern that says most of it, or else those for any resource. What comes
-// after doesn't look at the name.
+// to every name that they match. Of the others the nearest apply: those for that very name; failing
+// that, those of the pattern that spells out most of it; failing that, those for any resource.
+// Nothing after this looks at the name.
 //
-// Only what is enforced keeps others away: a rule in shadow mode changes no verdict, so it
-// applies beside those that it would replace.
+// Only enforced rules keep others away: a rule in shadow mode changes no verdict, so it applies
+// beside those that it would replace.
 type selection struct {
 	named    map[string][]candidate
 	wild     pattern.Wildcards

@@ -13,7 +13,7 @@ import (
 // sharing is a rule that may have its limit shared by a cluster.
 type sharing interface{ Shared() bool }
 
-// checkShared returns the first of the rules whose limit nobody can share here.
+// checkShared returns an error for the first rule whose limit can't be shared here.
 func checkShared[R spec.Rule](b *core.RulesetBuilder, kind core.Kind, rules []R) error {
 	if b.Member != nil {
 		return nil
@@ -30,23 +30,24 @@ const needsStore = "needs a store that the members share: say `cluster: {redis: 
 	"with what opens it in api.Config.Stores, or set api.Config.Cluster.Store"
 
 // Shared is a limit of a rule that a cluster shares, at one resource, or for one caller or value
-// there: see [NewSharedWindow], [NewSharedThrottle] and [NewSharedSemaphore]. Calls take of it as its lease
-// has, and fetch what they lack, see core.Fetcher. It is safe for concurrent use.
+// there: see [NewSharedWindow], [NewSharedThrottle] and [NewSharedSemaphore]. Calls take what its
+// lease has, and fetch what they lack, see core.Fetcher. It is safe for concurrent use.
 type Shared interface {
 	core.Holder
-	// Ask says what the rule makes of a call of n units.
+	// Ask returns the rule's verdict on a call of n units.
 	Ask(inv *core.Invocation, n int64) core.Verdict
 	// Take takes n units of the lease. A call for which there are none fetches them later.
 	Take(inv *core.Invocation, n int64) core.Verdict
-	// Want has a call that has taken, and perhaps waited, want n units unless it still holds them.
+	// Want notes that a call that has taken, and perhaps waited, wants n units, unless it still
+	// holds them.
 	Want(inv *core.Invocation, n int64)
 	// Shadow takes n units for a rule in shadow mode, and reports whether that would have refused the
-	// call. A call never waits for such a rule: one that lacks units passes, and has more fetched for those
-	// after it.
+	// call. A call never waits for such a rule: one that lacks units passes, and more are fetched
+	// for the calls after it.
 	Shadow(inv *core.Invocation, n int64) (refuses bool)
-	// RetryAfter is how long after now one unit may fit; false if nobody can say.
+	// RetryAfter is how long after now one unit may fit; false if that can't be known.
 	RetryAfter(now int64) (time.Duration, bool)
-	// Explain is Ask, with what it goes by, and without a trace.
+	// Explain is Ask with the figures it goes by, and leaves no trace.
 	Explain(inv *core.Invocation, n int64, j *core.Judgement) core.Measure
 
 	// Measure is what Explain goes by.
@@ -57,7 +58,7 @@ type Shared interface {
 	figures() cluster.WindowFigures
 }
 
-// must is for what was checked.
+// must panics on an error, which arguments that were checked can't cause.
 func must[T any](limit T, err error) T {
 	if err != nil {
 		panic(err)
@@ -65,7 +66,7 @@ func must[T any](limit T, err error) T {
 	return limit
 }
 
-// What an explanation says of a limit that has no units at hand.
+// What an explanation says of a limit with no units at hand.
 const (
 	storeAway = "the store of the cluster is away"
 	wouldAsk  = "the store of the cluster would be asked"
@@ -92,16 +93,16 @@ func (f fetcher) Fetch(ctx context.Context, atMost time.Duration, wants []core.W
 
 // SharedRule is a rule in force whose limits a cluster shares, at one resource.
 type SharedRule interface {
-	// SharedLimit is the i-th limit of the rule that the call takes of, and how many units; nil if there are
-	// not so many.
+	// SharedLimit is the i-th limit of the rule that the call takes from, and how many units; nil
+	// if there are fewer.
 	SharedLimit(inv *core.Invocation, i int) (Shared, int64)
 }
 
-// SharedRules are those of one family at one resource, as they are asked. They implement
-// core.Sharer.
+// SharedRules are the shared rules of one family at one resource, in the order in which they are
+// asked. They implement core.Sharer.
 type SharedRules []SharedRule
 
-// Sharer is them as what Shares returns, nil for none.
+// Sharer returns rs as a core.Sharer, nil if it is empty.
 func (rs SharedRules) Sharer() core.Sharer {
 	if len(rs) == 0 {
 		return nil
@@ -109,20 +110,20 @@ func (rs SharedRules) Sharer() core.Sharer {
 	return rs
 }
 
-// Direct reports whether there is one limit, and no call waits for its turn there: nobody else needs to be
-// asked before it takes.
+// Direct reports whether there is one limit, and no call waits for its turn there: then no other
+// limit needs to be asked before it takes.
 func (rs SharedRules) Direct() bool {
 	direct, ok := rs[0].(interface{ Direct() bool })
 	return len(rs) == 1 && ok && direct.Direct()
 }
 
-// Ask returns the first refusal, or else that the call lacks something, or its longest wait.
+// Ask returns the first refusal; failing that, that the call lacks something, or its longest wait.
 func (rs SharedRules) Ask(inv *core.Invocation) core.Verdict { return rs.all(inv, Shared.Ask) }
 
-// Take lets every rule take. It returns the first refusal, or else the longest wait.
+// Take lets every rule take. It returns the first refusal or, if there is none, the longest wait.
 func (rs SharedRules) Take(inv *core.Invocation) core.Verdict { return rs.all(inv, Shared.Take) }
 
-// Wants has the call want what it doesn't hold.
+// Wants notes that the call wants what it doesn't hold.
 func (rs SharedRules) Wants(inv *core.Invocation) {
 	rs.all(inv, func(l Shared, inv *core.Invocation, n int64) core.Verdict {
 		l.Want(inv, n)
@@ -130,7 +131,7 @@ func (rs SharedRules) Wants(inv *core.Invocation) {
 	})
 }
 
-// all is what all limits say together, up to the first refusal.
+// all combines the verdicts of all limits, up to the first refusal.
 func (rs SharedRules) all(inv *core.Invocation, say func(l Shared, inv *core.Invocation, n int64) core.Verdict) core.Verdict {
 	var all answers
 	for _, r := range rs {
@@ -147,10 +148,10 @@ func (rs SharedRules) all(inv *core.Invocation, say func(l Shared, inv *core.Inv
 	return all.Verdict
 }
 
-// answers are what several shared limits say of a call.
+// answers combines the verdicts of several shared limits on a call.
 type answers struct{ core.Verdict }
 
-// add adds what one says, and reports whether that is a refusal.
+// add adds one verdict, and reports whether it is a refusal.
 func (a *answers) add(v core.Verdict) (refused bool) {
 	switch {
 	case v.Block != nil && !v.Lacks():

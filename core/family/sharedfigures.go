@@ -17,16 +17,16 @@ type SharedFigures struct {
 	Waited   int64 `json:"waitedForStore"` // calls
 	// Store is "up", or "away" while it doesn't answer.
 	Store string `json:"store"`
-	// Why is the latest error of the store while it is away, in its words; empty while it isn't.
+	// Why is the latest error of the store while it is away, in the store's words; otherwise empty.
 	Why string `json:"why,omitempty"`
 }
 
-// NewSharedFigures returns those of a rule of which there is no limit yet.
+// NewSharedFigures returns the figures of a rule that has no limit yet.
 func NewSharedFigures(m *cluster.Member) SharedFigures {
 	return SharedFigures{Members: m.Members(), Store: "up"}
 }
 
-// Add adds those of one of its limits.
+// Add adds the figures of one of the rule's limits.
 func (f *SharedFigures) Add(l Shared) {
 	x := l.figures()
 	f.Leased += x.Leased
@@ -38,7 +38,7 @@ func (f *SharedFigures) Add(l Shared) {
 	}
 }
 
-// Lines tell all of them.
+// Lines returns all of them as text.
 func (f SharedFigures) Lines(time.Time) []string {
 	store := f.Store
 	if f.Why != "" {
@@ -48,5 +48,5 @@ func (f SharedFigures) Lines(time.Time) []string {
 		f.Members, store, f.Leased, f.Requests, f.Waited, f.Refused)}
 }
 
-// Resources are none: nothing needs to stand beside a resource's calls.
+// Resources returns none: these figures aren't shown beside a resource's calls.
 func (f SharedFigures) Resources() []core.ResourceDetails { return nil }

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// sharedSemaphore is how many units of calls of all members may be in flight.
+// sharedSemaphore limits how many units of calls of all members may be in flight.
 type sharedSemaphore struct {
 	fetcher   fetcher
 	semaphore *cluster.Semaphore
@@ -15,8 +15,8 @@ type sharedSemaphore struct {
 	refusal   *core.BlockError
 }
 
-// NewSharedSemaphore returns the semaphore of a key, which refuses calls with refusal. The rule that it is of
-// has been checked: see cluster.Rule.
+// NewSharedSemaphore returns the semaphore of a key, which refuses calls with refusal. Its rule has
+// been checked: see cluster.Rule.
 func NewSharedSemaphore(e *core.Engine, m *cluster.Member, key string, c cluster.SemaphoreConfig, refusal *core.BlockError) Shared {
 	return &sharedSemaphore{fetcher{m}, must(m.Semaphore(key, c)), e, refusal}
 }
@@ -72,8 +72,9 @@ func (s *sharedSemaphore) refuses(now, n int64) bool {
 	return s.semaphore.Look(now, n) == cluster.Refuses
 }
 
-// GiveBack gives the units back, when the call exits. What time the call has may be that at which it
-// was let in, by which permits would seem good that the member has lost since.
+// GiveBack gives the units back when the call exits, at the engine's time. The time it is passed
+// may be the one at which the call was let in, when permits that the member has lost since would
+// still seem good.
 func (s *sharedSemaphore) GiveBack(r *core.Reservation, _ int64) {
 	s.semaphore.Release(s.engine.Now(), r.Units)
 }

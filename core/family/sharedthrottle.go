@@ -16,8 +16,8 @@ type sharedThrottle struct {
 	refusal  *core.BlockError
 }
 
-// NewSharedThrottle returns the throttle of a key, which refuses calls with refusal that would wait
-// longer than maxWait. The rule that it is of has been checked: see cluster.Rule.
+// NewSharedThrottle returns the throttle of a key, which refuses calls that would wait longer than
+// maxWait with refusal. Its rule has been checked: see cluster.Rule.
 func NewSharedThrottle(m *cluster.Member, key string, c cluster.ThrottleConfig, maxWait time.Duration, refusal *core.BlockError) Shared {
 	return &sharedThrottle{fetcher{m}, must(m.Throttle(key, c)), maxWait, refusal}
 }

@@ -7,15 +7,14 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// successor is the rule of the next table that goes on from an old one.
+// successor is the rule of the next table that continues an old one.
 type successor struct {
 	rule      int
 	unchanged bool // in every field, the ID included
 }
 
-// successor returns the number of the rule that goes on from the rule of a controller, which
-// is of another revision, and whether the two are the same. For revisions further back an
-// ID says all there is to say.
+// successor returns the number of the rule that continues the rule of a controller from another
+// revision, and whether the two are the same. For revisions further back, only IDs count.
 func (t *Table[R, C]) successor(revision uint64, c *C) (rule int, unchanged, ok bool) {
 	old := t.maker.Rule(c)
 	id := (*old).Info().ID
@@ -27,9 +26,9 @@ func (t *Table[R, C]) successor(revision uint64, c *C) (rule int, unchanged, ok 
 	return i, ok && spec.Equal(t.rules[i], *old), ok
 }
 
-// follow finds for each rule of an older table the one that goes on from it,
-// by the ID of the older. An ID says so, but a number that was added to a made one
-// only says which came first. So a rule goes on from, in this order,
+// follow finds, for each rule of an older table, the rule that continues it, by the older one's ID.
+// IDs decide this, but a number added to a generated ID only says which rule came first. So a rule
+// continues, in this order,
 //
 //   - the one that is the same;
 //   - one that is the same but for its ID, if the IDs differ in the number only, or
@@ -70,8 +69,8 @@ type matching[R spec.Rule] struct {
 	ids   map[string]bool // of the new ones
 }
 
-// match finds pairs with one key, in the order in which the rules were declared, if
-// their IDs may differ so. It returns which rules have none.
+// match pairs rules with equal keys, in the order in which they were declared, if their IDs may
+// differ that way. It returns which rules have no partner.
 func (m *matching[R]) match(left []int, rules, old []R, key func(R) string, may func(before, after string) bool) (still []int) {
 	candidates := make(map[string][]string) // IDs of old rules, by key
 	for _, rule := range old {

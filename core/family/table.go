@@ -10,10 +10,9 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Table is the rules of a family in one revision: which of them apply to a resource, in
-// the order in which they were declared, and which rule goes on from which of the revision
-// before. What a rule has at a resource is kept there, see [Held]. A Table doesn't change
-// once made.
+// Table is the rules of a family in one revision: which of them apply to a resource, in the order
+// in which they were declared, and which rule continues which of the revision before. What a rule
+// has at a resource is kept there, see [Held]. A Table doesn't change once made.
 type Table[R spec.Rule, C any] struct {
 	maker    Maker[R, C]
 	revision uint64
@@ -21,7 +20,7 @@ type Table[R spec.Rule, C any] struct {
 	rules       []R
 	records     []*core.Record // of the rules
 	numbers     map[string]int // of the rules, by ID
-	selection   selection      // of the rules that are not off, by the name
+	selection   selection      // of the rules that are not off, by name
 	expressions pattern.Expressions
 	patterns    []*pattern.Expression // of the rules; nil for those that have none or are off
 
@@ -29,26 +28,26 @@ type Table[R spec.Rule, C any] struct {
 	successors map[string]successor // by the ID of the older rule
 }
 
-// Maker says what a family makes of its rules.
+// Maker says how a family builds controllers from its rules.
 type Maker[R spec.Rule, C any] struct {
-	// Normalized is the rule with its defaults written out, or why it is refused. [NewTable],
-	// whose rules are normalized, doesn't ask; nor does it ask for a Refusal.
+	// Normalized is the rule with its defaults written out, or why it is refused. [NewTable], whose
+	// rules are already normalized, calls neither Normalized nor Refusal.
 	Normalized func(R) (R, error)
-	// Build makes the controller of a rule for a resource; old is that of the rule before
-	// it there, perhaps of one that was off, or nil. What it refuses counts in the rule's
-	// record. Build must not call anything of the user's, such as the clock.
+	// Build makes the controller of a rule for a resource; old is the controller of the rule before
+	// it there, perhaps of one that was off, or nil. What the controller refuses counts in the
+	// rule's record. Build must not call the user's code, such as the clock.
 	Build func(rule R, record *core.Record, at *core.Site, old *C) *C
 	// Rule is the rule of a controller. It must not be changed.
 	Rule func(*C) *R
-	// Idle reports whether a controller of a rule that is enforced can be forgotten without
-	// any harm; nil if all can. Those of other rules always can.
+	// Idle reports whether the controller of an enforced rule can be forgotten without harm; nil if
+	// all can. Those of other rules always can.
 	Idle func(c *C, now int64) bool
 	// Refusal is what a controller refuses with.
 	Refusal func(*C) *core.BlockError
 }
 
-// NewTable compiles copies of the rules, whose IDs must differ, for a revision. previous is
-// the table of the revision before, nil if there is none.
+// NewTable compiles copies of the rules, whose IDs must differ, for a revision. previous is the
+// table of the revision before, or nil.
 func NewTable[R spec.Rule, C any](revision uint64, rules []R, maker Maker[R, C], previous *Table[R, C]) (*Table[R, C], error) {
 	if idle := maker.Idle; idle != nil {
 		maker.Idle = func(c *C, now int64) bool { return (*maker.Rule(c)).Info().Mode != spec.Enforce || idle(c, now) }
@@ -83,9 +82,9 @@ func NewTable[R spec.Rule, C any](revision uint64, rules []R, maker Maker[R, C],
 	return t, nil
 }
 
-// compile makes the expressions, or takes them over from the table before.
+// compile compiles the expressions, or reuses those of the table before.
 func (t *Table[R, C]) compile(previous *Table[R, C]) error {
-	type use struct { // a rule in shadow mode must not be why a name is matched for others
+	type use struct { // a rule in shadow mode must not cause a name to be matched for others
 		text   string
 		shadow bool
 	}
@@ -140,6 +139,6 @@ func (t *Table[R, C]) compile(previous *Table[R, C]) error {
 // Rules are copies of the rules in the order in which they were declared.
 func (t *Table[R, C]) Rules() []R { return spec.Clone(t.rules) }
 
-// All yields the rules by their place in that order, for the families: what they hold is
-// not copied and must not be changed.
+// All yields the rules by their place in that order, for use by the families: what the rules hold
+// is not copied and must not be changed.
 func (t *Table[R, C]) All() iter.Seq2[int, R] { return slices.All(t.rules) }
