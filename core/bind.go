@@ -14,27 +14,28 @@ import (
 // go by the set before; from then on all go by the next one, whatever their resource. So a decision
 // is made under one set, and no later decision under an earlier set.
 //
-//   - No call waits for a load. One that finds its resource bound to the set in force takes no
-//     lock; a resource is prepared under none; and under the lock of a single resource
-//     ([Resource.mu]) only what goes on there is bound, which the call would else do itself.
-//   - What is prepared is handed over while calls still go by the set before. What those
-//     take is told to the next set by what they take from (see flow, succession).
-//   - It is prepared without the lock because nobody else goes on from what is held: what is
-//     bound of the set before is bound again with the same controllers. A resource that is
-//     further back, as one that has just returned, is left to its next call, or the update
-//     once it has published.
-//   - Where rules of the set before are bound after a resource was prepared, since it is new
-//     or was pending, what was prepared is made again of what is there by then: by the next
-//     call, or by the update once it has published. What was handed over is not handed over
-//     once more: calls under way may have taken of both, and give back to both.
-//   - A call that binds reads the set that is in force under the resource's lock. So nothing of the
-//     set before is built at a resource after it went by the next one.
-//   - Expressions that the set before did not have are matched by the next call, for that
-//     takes long, and most names may never come again: until then the resource is pending.
-//     But a name of which a call is queued is matched by the update: there may come no
-//     call that tells the queue what holds now.
-//   - A resource that has left the registry is not found by the update. What it holds goes by
-//     the IDs of its rules when it comes back.
+//   - No call waits for a load. A call that finds its resource bound to the set in force takes no
+//     lock; a resource is prepared under no lock; and under the lock of a single resource
+//     ([Resource.mu]) only the rules of that resource are bound, which the call would otherwise do
+//     itself.
+//   - What is prepared is handed over while calls still go by the set before. Whatever those calls
+//     take from passes that on to the next set (see flow, succession).
+//   - Preparing needs no lock because nothing else continues from what is held: what is bound of
+//     the set before is bound again with the same controllers. A resource that is further behind,
+//     such as one that has just returned, is left to its next call, or to the update once it has
+//     published.
+//   - Where rules of the set before are bound after a resource was prepared, because it is new or
+//     was pending, what was prepared is built again from what is there by then: by the next call,
+//     or by the update once it has published. What was handed over is not handed over again: calls
+//     under way may have taken from both, and give back to both.
+//   - A call that binds reads the set in force under the resource's lock. So nothing of the set
+//     before is built at a resource once the resource has gone by the next set.
+//   - Expressions that the set before did not have are matched by the next call, as matching takes
+//     long and most names may never be called again: until then the resource is pending. But a name
+//     that has a call queued is matched by the update, as there may be no further call to bring the
+//     queue up to date.
+//   - The update doesn't find a resource that has left the registry. When the resource comes back,
+//     what it holds is matched to rules by their IDs.
 
 // prepared is what a resource will go by once a set is in force.
 type prepared struct {

@@ -1,9 +1,9 @@
 package core
 
-// Completer hears of the end of a call that it let in.
+// Completer is told when a call ends that it let in.
 type Completer interface {
-	// Complete is told the token that was left with [Invocation.OnComplete]. By then what
-	// the call held has been given back, and other rules may be in force.
+	// Complete is passed the token that was left with [Invocation.OnComplete]. By then what the
+	// call held has been given back, and other rules may be in force.
 	Complete(inv *Invocation, token int64)
 }
 
@@ -13,8 +13,8 @@ type Completion struct {
 	Token     int64 // the completer's own
 }
 
-// OnComplete has a completer hear of the end of the call, if that is admitted after all. A
-// completer that is a pointer costs no allocation.
+// OnComplete makes the engine call a completer at the end of the call, if the call is admitted
+// after all. A completer that is a pointer costs no allocation.
 func (inv *Invocation) OnComplete(c Completer, token int64) {
 	inv.completions = append(inv.completions, Completion{c, token})
 }

@@ -8,20 +8,19 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Context is where a call comes from: the name of the context, the caller, and
-// the call it is nested in. It doesn't change once made and travels in a
-// [context.Context].
+// Context is where a call comes from: the name of the context, the caller, and the call it is
+// nested in. It doesn't change once made, and is carried by a [context.Context].
 type Context struct {
 	name   string
 	origin string
 	parent *node.DefaultNode // the call that this one is nested in, or nil
 	tree   *node.Tree        // the tree parent stands in
-	err    error             // what calls from here are refused with: a name is too long
+	err    error             // what calls from here are refused with, if a name is too long
 
 	entrance shared.Pointer[placed] // found once for each engine
 }
 
-// placed is an entrance node and the tree it stands in.
+// placed is an entrance node and the tree it is in.
 type placed struct {
 	tree *node.Tree
 	node *node.EntranceNode
@@ -35,17 +34,17 @@ type contextKey struct{}
 // entrance. A nil ctx is [context.Background].
 //
 // Names that an outsider can choose are bounded by the engine's caps, as are origins.
-// With one of more than [pattern.MaxName] bytes every call is refused.
+// With a name of more than [pattern.MaxName] bytes every call is refused.
 func WithContext(ctx context.Context, name string) context.Context {
 	return carrying(ctx, &Context{name: name, origin: ContextOf(ctx).Origin()})
 }
 
-// WithOrigin returns a context whose calls are made by origin; "" is nobody in particular. They
-// stay in the named context that ctx has, and nested in the call that ctx belongs to, if any. A
-// nil ctx is [context.Background].
+// WithOrigin returns a context whose calls are made by origin; "" means no particular caller. They
+// stay in the named context that ctx has, and nested in the call that ctx belongs to, if any. A nil
+// ctx is [context.Background].
 //
-// An origin should come from something trusted, not from a header of the request. With
-// one of more than [pattern.MaxName] bytes every call is refused.
+// An origin should come from something trusted, not from a header of the request. With an origin of
+// more than [pattern.MaxName] bytes every call is refused.
 func WithOrigin(ctx context.Context, origin string) context.Context {
 	c := &Context{origin: origin}
 	if from := ContextOf(ctx); from != nil {
@@ -93,7 +92,7 @@ func (c *Context) Origin() string {
 	return c.origin
 }
 
-// place finds where calls from here stand in a tree.
+// place finds where calls from here belong in a tree.
 func (c *Context) place(tree *node.Tree, now int64) (*node.EntranceNode, *node.DefaultNode) {
 	if c == nil {
 		return tree.Entrance("", now), nil

@@ -2,11 +2,11 @@ package core
 
 import "maps"
 
-// Refuse is the verdict of a slot of a user's own that refuses a call, of [KindCustom] and
-// for a reason, which takes the place of the rule's ID in errors of other kinds. It
-// is counted and logged like that of a rule, and allocates nothing, except for the first call
-// of a resource that is refused for that reason. So there should be few reasons, such as "tenant
-// is suspended"; beyond 64 on one resource all further ones are called "other reasons".
+// Refuse is the verdict with which a user's own slot refuses a call for a reason: its error is of
+// [KindCustom] and has the reason where errors of other kinds have the rule's ID. The refusal is
+// counted and logged like that of a rule, and allocates nothing, except for the first call of a
+// resource that is refused for that reason. So there should be few reasons, such as "tenant is
+// suspended"; beyond 64 on one resource, all others are reported as "other reasons".
 func (inv *Invocation) Refuse(reason string) Verdict {
 	return Verdict{Block: inv.resource.custom(reason)}
 }

@@ -4,19 +4,18 @@
 // snapshot per engine of all rules ([Ruleset]), and the one error type of a refused
 // call ([BlockError]). Clocks are [clocks.System], [clocks.Coarse]
 // and, for tests, [clocks.Manual]. A [Handle] is a resource whose name is not looked
-// up at each call, and the [sampler.Sampler] reads the machine for the rules that go by it.
+// up at each call, and the [sampler.Sampler] reads the machine's load for the rules that depend on
+// it.
 //
-// The package decides nothing by itself. Families of rules (flow and its
-// siblings) bring the decisions, package slots brings the order, and package
-// api is what users call.
+// The package decides nothing by itself. Families of rules (flow and its siblings) make the
+// decisions, package slots sets their order, and package api is what users call.
 //
 // # The life of a call
 //
-// [Engine.Enter] prepares the call (which nodes of the tree is it counted on?),
-// asks every rule without taking (where that isn't in vain), lets every
-// rule take what it grants, waits once if some rule said so, asks again after a
-// wait (see [Rechecker]), and records the outcome. [Entry.Exit] records the
-// completion and gives back what was held. Whatever a rule granted is kept as a
-// [Reservation] on the invocation, so that a refusal further down the chain gives
-// everything back.
+// [Engine.Enter] prepares the call (which nodes of the tree is it counted on?), asks every rule
+// without taking (where that is of any use), lets every rule take what it grants, waits once if
+// some rule said so, asks again after a wait (see [Rechecker]), and records the outcome.
+// [Entry.Exit] records the completion and gives back what was held. Whatever a rule granted is kept
+// as a [Reservation] on the invocation, so that a refusal further down the chain gives everything
+// back.
 package core

@@ -26,11 +26,11 @@ type Config struct {
 	// [clocks.Manual]. Very dense traffic may want a [clocks.Coarse].
 	Clock clocks.Clock
 	// Interval and Buckets are the length of the second window of every node,
-	// and its buckets (Sentinel's sampleCount). 0 means one second, and 2. They are what
-	// the tree shows; rules have intervals of their own.
+	// and its buckets (Sentinel's sampleCount). 0 means one second, and 2. The tree shows these
+	// windows; rules have intervals of their own.
 	Interval time.Duration
 	Buckets  int
-	// OccupyTimeout bounds the wait of a prioritized call for a borrowed bucket, which is
+	// OccupyTimeout bounds the wait of a prioritized call for a borrowed bucket, which must be
 	// shorter. 0 means 500 ms; at most 24 h.
 	OccupyTimeout time.Duration
 	// ColdFactor divides the threshold of a cold resource where a warm-up rule
@@ -38,57 +38,56 @@ type Config struct {
 	ColdFactor int
 	// Caps bound the nodes of the tree, and so its memory.
 	Caps node.Caps
-	// LeakAfter turns on the search for leaks: a call that has not exited so long
-	// after it was admitted (or up to an eighth longer) is reported to the Logger,
-	// once, with the stack of the code that asked for it, and counts in [Engine.Leaked]; see also
-	// [Engine.Leaks]. It costs about a microsecond a call. From 1 ms to 24 h; 0 is off
-	// and costs nothing.
+	// LeakAfter turns on the search for leaks: a call that has not exited this long after it was
+	// admitted (or up to an eighth longer) is reported to the Logger, once, with the stack of the
+	// code that made it, and counts in [Engine.Leaked]; see also [Engine.Leaks]. It costs about a
+	// microsecond a call. From 1 ms to 24 h; 0 is off and costs nothing.
 	LeakAfter time.Duration
-	// Percentiles has a Guard count how long the calls of each resource took, and tell the
-	// median and the 95th and 99th percentile of the last minute wherever response times are
-	// shown. It costs a call about two nanoseconds, and a resource some 7 KiB; 48 KiB, and 5 KiB for
-	// each lane, at the most. An engine without a Guard has slots.Percentiles in its chain
-	// instead of slots.Statistic.
+	// Percentiles makes a Guard record how long the calls of each resource took, and show the
+	// median and the 95th and 99th percentile of the last minute wherever response times are shown.
+	// It costs a call about two nanoseconds, and a resource some 7 KiB; at most 48 KiB, plus 5 KiB
+	// for each lane. An engine without a Guard has slots.Percentiles in its chain instead of
+	// slots.Statistic.
 	Percentiles bool
 	// Logger gets the block log, leaks, reloads and internal failures; nil is
 	// slog.Default().
 	Logger *slog.Logger
 	// Failure says which errors of guarded code are failures, see [Entry.Fail], unless
-	// [Engine.FailWhen] says so for their resource. nil is every error but [context.Canceled]. It is not asked about refusals and errors
-	// marked by [Ignore], which are never failures, or about panics, which always are. It must be
-	// safe for concurrent use.
+	// [Engine.FailWhen] decides that for their resource. nil means every error but
+	// [context.Canceled]. It is not asked about refusals and errors marked by [Ignore], which are
+	// never failures, or about panics, which always are. It must be safe for concurrent use.
 	Failure func(error) bool
 	// Chain is the order of the slots; for a Guard nil is slots.Default().
 	Chain *Chain
 	// Cluster is the part of this process in a cluster, for rules whose limits its members share: the
 	// store, a namespace, how many members there are. The zero value has none. Clock and Logger
-	// are those above unless it says otherwise. A Guard joins while such rules are in force; a
-	// rule file may say it in the place of this, see rules.Cluster.
+	// are those above unless it says otherwise. A Guard joins while such rules are in force; a rule
+	// file may say it instead, see rules.Cluster.
 	Cluster cluster.Config
 	// Stores open the stores that rule files name, each by the scheme of the URL.
 	Stores map[string]func(url string) (cluster.Store, error)
-	// Host tells rules the load, the CPU use and the memory use; nil is this
-	// machine, see [host.Local].
+	// Host gives rules the load, the CPU use and the memory use; nil is this machine, see
+	// [host.Local].
 	Host host.Source
 }
 
 // Engine runs calls through a chain under one set of rules, and counts them on
-// one tree. It doesn't know where its rules come from: files, and loads by hand, are
-// the business of a Guard in package api. It is safe for concurrent use. It owns no
-// goroutine, but a timer where it looks for leaks, one while the log has more to tell than its first
-// lines, and one for each thing that rules have it do at intervals (see [Engine.Every]), until Close.
+// one tree. It doesn't know where its rules come from: files, and loads by hand, are the business
+// of a Guard in package api. It is safe for concurrent use. It owns no goroutine. Until Close it
+// has a timer if it looks for leaks, one while the log has more to report than its first lines, and
+// one for each thing that rules make it do at intervals (see [Engine.Every]).
 type Engine struct {
 	config    Config
 	clock     clocks.Clock
 	steady    *clocks.Steady // of a clock that may be set, otherwise nil
-	system    *clocks.System // the clock, if it is one: then it is read without a detour
+	system    *clocks.System // the clock, if it is a System: then it is read directly
 	chain     *Chain
 	tree      *node.Tree
 	resources *resources
 	rules     shared.Pointer[Ruleset]
-	keepers   shared.Int64 // how many want the last refusals kept; each refusal reads it, so it is beside what seldom changes
+	keepers   shared.Int64 // how many callers want the last refusals kept; each refusal reads it, so it is placed beside what seldom changes
 	updating  shared.Mutex // one update at a time
-	leaks     *leakWatch   // nil if nobody asked for it
+	leaks     *leakWatch   // nil unless configured
 	sampler   *sampler.Sampler
 
 	repeating shared.Mutex
@@ -165,8 +164,8 @@ func (c Config) withDefaults() (Config, error) {
 // Config is the configuration with its defaults filled in.
 func (e *Engine) Config() Config { return e.config }
 
-// Now is the time of the engine: what its clock shows, unless that was set back
-// once. The engine's time doesn't follow.
+// Now is the time of the engine: what its clock shows, unless the clock has been set back, which
+// the engine's time doesn't follow.
 func (e *Engine) Now() int64 {
 	switch {
 	case e.system != nil:
@@ -177,7 +176,7 @@ func (e *Engine) Now() int64 {
 	return e.steady.Now()
 }
 
-// Sampler is what reads the machine for the rules of the engine.
+// Sampler reads the machine for the rules of the engine.
 func (e *Engine) Sampler() *sampler.Sampler { return e.sampler }
 
 // Tree is the engine's tree of nodes.
@@ -186,8 +185,8 @@ func (e *Engine) Tree() *node.Tree { return e.tree }
 // Waiting is how many calls wait at the moment for a rule to let them run.
 func (e *Engine) Waiting() int64 { return e.waiting.Load() }
 
-// Failures is how often a slot panicked, what it granted could not be taken back, or
-// the clock panicked at an exit. A call passes as far as such a slot is concerned.
+// Failures is how often a slot panicked, what it granted could not be taken back, or the clock
+// panicked at an exit. A slot that panics lets the call pass.
 func (e *Engine) Failures() int64 { return e.failures.Load() }
 
 // Logger is where the engine logs.
@@ -228,7 +227,7 @@ func (e *Engine) EachResource(f func(*Resource)) {
 	}
 }
 
-// newResource makes a resource; the overflow resource has its name for itself.
+// newResource makes a resource; no other may have the name of the overflow resource.
 func (e *Engine) newResource(name string) *Resource {
 	if name == node.OverflowName && e.resources.overflow != nil {
 		return e.resources.overflow
@@ -255,9 +254,8 @@ func (e *Engine) left(r *Resource) {
 	r.depart()
 }
 
-// restore brings back the nodes of a call that left while it was counted on them.
-// They are looked at again at the end: the resource may have left once more while
-// its nodes came back.
+// restore brings back the nodes of a call that left while it was counted on them. It checks them
+// again at the end: the resource may have left again while its nodes came back.
 func (e *Engine) restore(inv *Invocation) {
 	for again := true; again; again = node.AnyLeft(inv.resource.ClusterNode, inv.Nodes()) {
 		r := inv.resource
@@ -273,15 +271,15 @@ func (e *Engine) restore(inv *Invocation) {
 	}
 }
 
-// failed notes a panic that was recovered. slot names the slot that it was in, or is nil if
-// it was in something else of the user's.
+// failed notes a panic that was recovered. slot names the slot that panicked, and is nil if it was
+// other code of the user's.
 func (e *Engine) failed(reason any, now int64, slot func() string) {
 	total := e.failures.Add(1)
 	next := e.nextLog.Load()
 	if next != 0 && now < next || !e.nextLog.CompareAndSwap(next, now+logPause) {
 		return
 	}
-	defer func() { _ = recover() }() // the logger may be what panics; then there is nobody to tell
+	defer func() { _ = recover() }() // the logger may be what panics; then there is nowhere to report it
 	message, name := "penstock: a panic was recovered; the calls go on", ""
 	if slot != nil {
 		name = slot()
@@ -293,11 +291,11 @@ func (e *Engine) failed(reason any, now int64, slot func() string) {
 	e.Logger().Error(message, attrs...)
 }
 
-// Close writes what the log has not told yet of refusals and changes of breakers, and ends the
-// reports of leaks and what [Engine.Every] repeats; when it returns none of them runs, so a
-// handler of the log must not call it. Calls are still judged and counted afterwards, by the
-// rules that are in force. Load, CPU and memory use are not read any more: rules that go by them
-// keep to the last readings. Closing twice is fine.
+// Close writes what the log has not reported yet of refusals and changes of breakers, and ends the
+// reports of leaks and what [Engine.Every] repeats; when it returns none of these runs, so a
+// handler of the log must not call it. Calls are still judged and counted afterwards, by the rules
+// in force. Load, CPU and memory use are no longer read: rules that depend on them keep to the last
+// readings. Closing twice is fine.
 func (e *Engine) Close() error {
 	if e.leaks != nil {
 		e.leaks.close()

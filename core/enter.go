@@ -8,18 +8,17 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Enter asks for a resource. A nil error means go, and the entry must be exited;
-// otherwise the entry is zero and the error a *[BlockError], or one that wraps
-// [ErrInvalid], or one that wraps the context's error if that ended while the call
-// waited.
+// Enter asks for a resource. A nil error means go, and the entry must be exited; otherwise the
+// entry is zero and the error is a *[BlockError], or wraps [ErrInvalid], or wraps the context's
+// error if the context ended while the call waited.
 //
 // The context matters only if a rule makes the call wait. A nil context never ends. If the
 // context has ended, or its deadline comes before the call's turn, the call is refused
 // immediately. In a queue for a permit the turn isn't known, and the call waits until the
 // deadline.
 //
-// A panic of a slot is recovered, see [Engine.Failures]. One of the clock or the
-// context goes on to the caller, and the call holds nothing.
+// A panic of a slot is recovered, see [Engine.Failures]. A panic of the clock or the context
+// propagates to the caller, and the call holds nothing.
 func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, error) {
 	inv, err := e.begin(ctx, name, opts)
 	if err != nil {
@@ -58,7 +57,7 @@ func (e *Engine) begin(ctx context.Context, name string, opts []Option) (*Invoca
 	return inv, nil
 }
 
-// enter decides about the call, which asks for r by that name.
+// enter decides on the call, which asks for r by that name.
 func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 	e := inv.engine
 	inv.resource = r
@@ -94,9 +93,9 @@ func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 	return inv.entry(), nil
 }
 
-// able reports whether a call that was asked could wait for as long as the rules would
-// have it, and if not, makes the verdict a refusal. Where the context panics, or ends
-// the goroutine, the call is refused.
+// able reports whether a call whose rules were asked could wait as long as they would make it wait;
+// if not, it turns the verdict into a refusal. Where the context panics, or ends the goroutine, the
+// call is refused.
 func (inv *Invocation) able(v *Verdict) (ok bool) {
 	by, over := inv.named(v.By), false
 	defer func() {
@@ -114,7 +113,7 @@ func (inv *Invocation) able(v *Verdict) (ok bool) {
 	return ok
 }
 
-// named makes sure that a call which can't wait is refused in some name.
+// named makes sure that the refusal of a call that can't wait names a rule.
 func (inv *Invocation) named(by *BlockError) *BlockError {
 	if by == nil {
 		by = NewBlockError(BlockError{Resource: inv.resource.Name()}, nil, nil, nil)
@@ -132,7 +131,7 @@ func (inv *Invocation) find(name string) *Resource {
 	return inv.last
 }
 
-// entry hands out the call.
+// entry returns the Entry of the call.
 func (inv *Invocation) entry() Entry {
 	if w := inv.engine.leaks; w != nil {
 		w.opened(inv)
@@ -151,9 +150,9 @@ func (inv *Invocation) refuse(b *BlockError, cause error) error {
 	return b
 }
 
-// exit ends the call. The caller has moved the word to the next generation, so
-// the invocation is nobody else's. The clock is read when what was held is back, by
-// walk: it may panic.
+// exit ends the call. The caller has moved the word to the next generation, so no other goroutine
+// uses the invocation. walk reads the clock only when what was held is back, as the clock may
+// panic.
 func (inv *Invocation) exit() {
 	if w := inv.engine.leaks; w != nil {
 		w.closed(inv)

@@ -7,18 +7,18 @@ import (
 )
 
 // Entry is an admitted call. It is a small value that must be exited once, from any goroutine and
-// in any order; further exits do nothing, also when the state behind it serves another call by
-// then. The zero value is an entry of no call: all its methods do nothing. It is safe for
-// concurrent use.
+// in any order; further exits do nothing, even when the state behind it serves another call by
+// then. The zero value is the entry of no call: its methods do nothing. It is safe for concurrent
+// use.
 //
 // # Why a stale handle does no harm
 //
 // The state carries a word: a generation and a few flags. An entry remembers the
 // generation it was given. Exit moves the word to the next generation by
-// compare-and-swap, which only one caller can win; Fail sets a flag by
-// compare-and-swap of the whole word, so it fails when the generation is another.
-// Context and Fail read fields; they set the busy flag meanwhile, and Exit waits for it
-// to go, so nobody reads fields of a call that is not theirs.
+// compare-and-swap, which only one caller can win; Fail sets a flag by compare-and-swap of the
+// whole word, so it fails when the generation has changed. Context and Fail read fields; they set
+// the busy flag meanwhile, and Exit waits for it to clear, so an entry never reads fields of
+// another call.
 type Entry struct {
 	inv        *Invocation
 	generation uint64
@@ -56,10 +56,10 @@ func (e Entry) Exit() {
 	}
 }
 
-// Fail marks the call as failed; it is then also counted as an exception when it
-// exits. Breakers go by it. A nil err does nothing, and neither does what is no
-// failure of the guarded code: the refusal of another call, an error marked by
-// [Ignore], a call that its caller cancelled; see [Config].Failure and [Engine.FailWhen].
+// Fail marks the call as failed; it is then also counted as an exception when it exits. Breakers go
+// by that. A nil err does nothing, and neither does an error that is not a failure of the guarded
+// code: the refusal of another call, an error marked by [Ignore], a call that its caller cancelled;
+// see [Config].Failure and [Engine.FailWhen].
 func (e Entry) Fail(err error) {
 	if e.inv == nil || err == nil || !e.inv.engine.isFailure(e, err) {
 		return
@@ -67,8 +67,8 @@ func (e Entry) Fail(err error) {
 	e.set(flagFailed)
 }
 
-// SetLongLived marks the call as one that has no response time, where that shows only as
-// it runs: see [LongLived].
+// SetLongLived marks the call as one without a response time, where that turns out only while it
+// runs: see [LongLived].
 func (e Entry) SetLongLived() {
 	if e.inv != nil {
 		e.set(flagLongLived)
@@ -85,11 +85,11 @@ func (e Entry) SetLongLived() {
 //		}
 //		defer e.ExitOn(&err)
 //
-// The panic goes on. A nil pointer is like a pointer to nil.
+// The panic continues. A nil pointer is like a pointer to nil.
 func (e Entry) ExitOn(err *error) {
 	if r := recover(); r != nil {
 		if e.inv != nil {
-			e.set(flagFailed) // whatever Config.Failure thinks of errors
+			e.set(flagFailed) // whatever Config.Failure says of errors
 		}
 		e.Exit()
 		panic(r)
@@ -101,11 +101,11 @@ func (e Entry) ExitOn(err *error) {
 }
 
 // Context returns a context for calls nested in this one: they are counted below
-// it, in the same context and from the same origin. It is made on demand and
-// may outlive the entry. An entry that is over gives [context.Background].
+// it, in the same context and from the same origin. It is made on demand and may outlive the entry.
+// An entry that has exited gives [context.Background].
 func (e Entry) Context() context.Context { return e.ContextIn(new(Nested)) }
 
-// Nested is what a context of [Entry.Context] takes. The zero value is ready to become one,
+// Nested is the memory of a context of [Entry.Context]. The zero value is ready to become one,
 // once; it must not be copied.
 type Nested struct {
 	context.Context
@@ -113,8 +113,8 @@ type Nested struct {
 	in   placed
 }
 
-// ContextIn is Context made in child, for which the caller has room in an object of its own. For
-// an entry that is over, or the zero one, it makes nothing.
+// ContextIn is Context made in child, which the caller may have inside an object of its own. For an
+// entry that has exited, or the zero Entry, it makes nothing.
 func (e Entry) ContextIn(child *Nested) context.Context {
 	if e.inv == nil || !e.set(flagBusy) {
 		child.Context = context.Background()
@@ -134,7 +134,7 @@ func (e Entry) ContextIn(child *Nested) context.Context {
 	return child
 }
 
-// resource is the name that the call asked for, "" if it is over.
+// resource is the name that the call asked for, "" if it has exited.
 func (e Entry) resource() string {
 	if !e.set(flagBusy) {
 		return ""
@@ -147,7 +147,7 @@ func (e Entry) resource() string {
 	return name
 }
 
-// Value returns where the calls come from, or what the context around it has.
+// Value returns the [Context] of the nested calls, or what the parent context has.
 func (n *Nested) Value(key any) any {
 	if key == (contextKey{}) && n.from.tree != nil {
 		return &n.from
@@ -155,7 +155,7 @@ func (n *Nested) Value(key any) any {
 	return n.Context.Value(key)
 }
 
-// set sets a flag while the entry lives; of two that set busy, the second waits.
+// set sets a flag while the entry lives; of two goroutines that set busy, the second waits.
 func (e Entry) set(flag uint64) bool {
 	for {
 		w := e.inv.word.Load()

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Explanation says what the rules would make of a call if it came now, see
-// [Engine.Explain]. It is a copy, and safe for concurrent use.
+// Explanation says what the rules would decide for a call if it arrived now, see [Engine.Explain].
+// It is a copy, and safe for concurrent use.
 type Explanation struct {
 	Resource string    `json:"resource"`
 	Context  string    `json:"context"`
@@ -18,29 +18,29 @@ type Explanation struct {
 	At       time.Time `json:"at"`       // as of when, in UTC
 	Revision uint64    `json:"revision"` // of the rules
 	// Node is the name of the resource in the tree on which the call would be counted: its own,
-	// or that of all names beyond the cap. Empty if there is none yet: no call has come for it.
+	// or that of all names beyond the cap. Empty if there is none yet, as no call has asked for it.
 	Node    string  `json:"node,omitempty"`
 	Outcome Outcome `json:"outcome"`
 	// GivesUp says that the call is refused because its context has ended, or will before it runs.
 	GivesUp bool `json:"givesUp,omitempty"`
-	// By is which of Rules decided, the first that refuses or else the one to wait for longest;
-	// -1 where the call passes.
+	// By is the index in Rules of the rule that decided: the first that refuses, otherwise the one
+	// with the longest wait; -1 if the call passes.
 	By int `json:"by"`
-	// Runs is when the call would run: At, or after its wait. Zero if it is refused, and if
-	// it would wait for calls that end.
+	// Runs is when the call would run: At, or after its wait. Zero if it is refused, or if it would
+	// wait for other calls to end.
 	Runs time.Time `json:"runs,omitzero"`
-	// Next is when a call that is refused now would no longer be, if nobody else comes before.
-	// Zero if it is not refused, and if nobody can tell: that depends on calls that end, or no
-	// time helps.
+	// Next is when a call that is refused now would no longer be, if no other call comes first.
+	// Zero if it is not refused, or if the time can't be known: it depends on other calls ending,
+	// or waiting doesn't help.
 	Next time.Time `json:"next,omitzero"`
-	// Rules are those that apply to the resource, and slots of the program's own, in the order in
+	// Rules are those that apply to the resource, and the program's own slots, in the order in
 	// which the chain asks them.
 	Rules []ExplainedRule `json:"rules"`
-	// LeftOut are rules that are about the name and don't apply to it.
+	// LeftOut are rules that are about the name but don't apply to it.
 	LeftOut []Choice `json:"leftOut,omitempty"`
 }
 
-// ExplainedRule is a rule that applies, and what it makes of the call.
+// ExplainedRule is a rule that applies, and its judgement of the call.
 type ExplainedRule struct {
 	Choice
 	Judgement
@@ -49,7 +49,7 @@ type ExplainedRule struct {
 // Choice says why a rule applies to a name, or is left out though its resource would match.
 type Choice struct {
 	Kind     Kind       `json:"kind"`
-	ID       string     `json:"id"`                 // for a slot of the program's own, its name
+	ID       string     `json:"id"`                 // for the program's own slot, its name
 	Resource string     `json:"resource,omitempty"` // as in the rule: a name or a pattern
 	Match    spec.Match `json:"match"`
 	Mode     spec.Mode  `json:"mode"`
@@ -57,15 +57,16 @@ type Choice struct {
 	Applies  bool       `json:"-"`
 }
 
-// Judgement is what one rule makes of a call, whatever the rule's mode: one in shadow mode
-// keeps no call out.
+// Judgement is how one rule judges a call, whatever the rule's mode: a rule in shadow mode keeps no
+// call out.
 type Judgement struct {
 	Rule    string    `json:"-"` // its ID
 	Outcome Outcome   `json:"outcome"`
 	Why     string    `json:"why,omitempty"` // what the measures don't say
-	Runs    time.Time `json:"runs,omitzero"` // of a call that waits; zero if that is for calls that end
+	Runs    time.Time `json:"runs,omitzero"` // of a call that waits; zero if it waits for other calls to end
 	Next    time.Time `json:"next,omitzero"` // of a call that is refused, as in Explanation
-	// About says that Next is only near: by then the limit has moved, or the call may borrow.
+	// About says that Next is only approximate: by then the limit has moved, or the call may
+	// borrow.
 	About    bool      `json:"about,omitempty"`
 	Measures []Measure `json:"measures,omitempty"`
 }
@@ -74,25 +75,25 @@ type Judgement struct {
 // the call itself.
 type Measure struct {
 	Of       string  `json:"of"`            // what is measured, as in "units in 1s"
-	For      string  `json:"for,omitempty"` // which value, caller or endpoint, where the rule tells them apart
+	For      string  `json:"for,omitempty"` // which value, caller or endpoint, where the rule distinguishes them
 	Measured float64 `json:"measured"`
 	Limit    float64 `json:"limit"`          // as it is now, where it moves
 	Unit     string  `json:"unit,omitempty"` // of both, "" for units, calls and shares
-	// Remaining is how many units would be admitted by the rule now, in calls of one; nil where no
-	// number tells.
+	// Remaining is how many units the rule would admit now, in calls of one unit; nil where there
+	// is no such number.
 	Remaining *int64 `json:"remaining,omitempty"`
 }
 
-// Outcome is what becomes of a call.
+// Outcome is what happens to a call.
 type Outcome uint8
 
 // The outcomes.
 const (
 	Passes    Outcome = iota
-	Waits             // and runs then, unless its context ends before
+	Waits             // and then runs, unless its context ends first
 	Refused           // or would be, if the rule weren't in shadow mode
 	NotJudged         // the rule is not about such calls
-	Unknown           // a slot of the program's own doesn't explain itself
+	Unknown           // the program's own slot doesn't explain itself
 )
 
 var outcomeNames = shown.NewEnum[Outcome]("outcome", "passes", "waits", "refused", "notJudged", "unknown")
@@ -106,28 +107,28 @@ func (o Outcome) MarshalText() ([]byte, error) { return outcomeNames.Marshal(o) 
 // UnmarshalText reads the name used in JSON.
 func (o *Outcome) UnmarshalText(text []byte) error { return outcomeNames.Parse(text, o) }
 
-// Explainer is a [Checker] that can tell what it would make of a call: the rules of every
-// family, and slots of a user's own that want to.
+// Explainer is a [Checker] that can say how it would judge a call: the rules of every family, and a
+// user's own slots that choose to.
 //
-// Explain is called for a call that does not take place: it has what is given with a call, but
+// Explain is called for a call that does not take place: the call has all that a caller passes, but
 // nothing is counted for it. So Explain takes nothing, notes nothing, and leaves no trace. It
 // returns a judgement for each rule that would judge the call, in the order in which they are
-// asked; one of a slot of a user's own needs no Rule. It is called under no lock, and by any
+// asked; the judgement of a user's own slot needs no Rule. It is called under no lock, and by any
 // number of goroutines at the same time.
 type Explainer interface {
 	Explain(*Invocation) []Judgement
 }
 
-// Explain says what the rules would make of a call if it came now: which apply, in the order
+// Explain says what the rules would decide for a call if it arrived now: which apply, in the order
 // in which the chain asks them, why, what each of them measures, and when a call that is refused
-// would no longer be. It takes what [Engine.Enter] takes, and returns the errors of that for
+// would no longer be. It takes the arguments of [Engine.Enter], and returns the same errors for
 // calls that can't be judged.
 //
 // Nothing is counted, reserved or kept for it: it creates no resource, caller or value. It takes
-// the locks that a reader of the tree takes, for as long. It allocates what it returns, and for a
-// resource that is not there what its rules would hold. In the tree it is not seen.
+// the locks that a reader of the tree takes, and holds them as long. It allocates what it returns
+// and, for a resource that doesn't exist, what its rules would hold. It doesn't show in the tree.
 //
-// What it says is what the next call meets, if no other call comes or ends before, and its
+// The next call meets exactly what Explain says, if no other call arrives or ends first and its
 // context doesn't end. Where a tree is at one of its caps, the next call may find room that has
 // become free.
 func (e *Engine) Explain(ctx context.Context, name string, opts []Option) (Explanation, error) {
@@ -180,7 +181,7 @@ func (e *Engine) Explain(ctx context.Context, name string, opts []Option) (Expla
 	return x, nil
 }
 
-// conclude finds what the rules together make of the call.
+// conclude combines the judgements of the rules.
 func (x *Explanation) conclude(inv *Invocation) {
 	x.Runs = x.At
 	for i := range x.Rules {
@@ -218,8 +219,8 @@ func (x *Explanation) conclude(inv *Invocation) {
 	}
 }
 
-// look finds for a call that does not take place what it would find. What is not there stands
-// alone, seen by nobody else; known is whether the resource was there.
+// look finds what a call that does not take place would find. It makes what doesn't exist outside
+// the tree, visible to no other call; known is whether the resource existed.
 func (inv *Invocation) look(name string) (known bool) {
 	e := inv.engine
 	r, known := e.FindResource(name)
@@ -238,10 +239,10 @@ func (inv *Invocation) look(name string) (known bool) {
 	return known
 }
 
-// lookAt is lookUp for readers. What the rules in force have at the
-// resource stands; what they come to have there for the first time is built beside it, and not
-// kept. Only where the resource goes by older rules yet, which it does until the update has come to
-// it, is it brought up to date: what is handed over is handed over once.
+// lookAt is lookUp for readers. What the rules in force already have at the resource is used; what
+// they would have there for the first time is built separately, and not kept. The resource is
+// brought up to date only if it still goes by older rules, as it does until the update gets to it:
+// what is handed over is handed over once.
 func (e *Engine) lookAt(r *Resource, name string, now int64) *binding {
 	beyond := r == e.resources.overflow
 	set := e.rules.Load()
@@ -269,7 +270,7 @@ func (e *Engine) lookAt(r *Resource, name string, now int64) *binding {
 	return e.bind(set, e.alone(r.Name()), last, s, nil, now)
 }
 
-// after is the time of the call and so much more.
+// after is the time of the call plus a wait.
 func (inv *Invocation) after(wait time.Duration) time.Time {
 	return time.Unix(0, inv.now+int64(wait)).UTC()
 }
@@ -282,8 +283,8 @@ func (j *Judgement) Refuse(inv *Invocation, after time.Duration, known bool) {
 	}
 }
 
-// JudgeWait says that the call waits for so long, or if ok is false, that it is refused
-// until the wait is no more than maxWait.
+// JudgeWait says that the call waits that long or, if ok is false, that it is refused until the
+// wait is at most maxWait.
 func (j *Judgement) JudgeWait(inv *Invocation, wait time.Duration, ok bool, maxWait time.Duration) {
 	switch {
 	case !ok:
@@ -293,7 +294,7 @@ func (j *Judgement) JudgeWait(inv *Invocation, wait time.Duration, ok bool, maxW
 	}
 }
 
-// JudgeTokens says what becomes of a call of n units by a token bucket that holds size.
+// JudgeTokens judges a call of n units by a token bucket that holds size.
 func (j *Judgement) JudgeTokens(inv *Invocation, b stat.TokenBucket, n, size int64) {
 	switch {
 	case n > size:
@@ -303,7 +304,7 @@ func (j *Judgement) JudgeTokens(inv *Invocation, b stat.TokenBucket, n, size int
 	}
 }
 
-// MeasureUnits is a measure of units of which a limit admits so many.
+// MeasureUnits is a measure of units under a limit.
 func MeasureUnits(of string, used, limit int64) Measure {
 	left := max(0, limit-used)
 	return Measure{Of: of, Measured: float64(used), Limit: float64(limit), Remaining: &left}

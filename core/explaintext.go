@@ -10,11 +10,11 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// textWidth is how many columns the lines of an explanation have at most.
+// textWidth is the most columns that a line of an explanation has.
 const textWidth = 80
 
-// String is the explanation as text, for people: first what becomes of the call, then each
-// rule that applies, then those that were left out. No line has more than 80 columns.
+// String is the explanation as text, for people: first what happens to the call, then each rule
+// that applies, then those that were left out. No line has more than 80 columns.
 func (x Explanation) String() string {
 	t := new(explainText)
 	t.line(0, "%s%s%s", shown.Label(x.Resource), named(", from ", x.Origin), named(", in context ", x.Context))
@@ -48,7 +48,7 @@ func named(before, name string) string {
 	return before + shown.Name(name, 16)
 }
 
-// verdict is what becomes of the call, in words.
+// verdict is what happens to the call, in words.
 func (x *Explanation) verdict() string {
 	if x.Outcome == Unknown {
 		return "no rule refuses it; slots of the program's own may"
@@ -116,7 +116,7 @@ func (t *explainText) rule(x *Explanation, r *ExplainedRule) {
 	}
 }
 
-// outcome is what the rule makes of the call, in words.
+// outcome is the rule's judgement of the call, in words.
 func (r *ExplainedRule) outcome(at time.Time) string {
 	switch {
 	case r.Outcome == NotJudged:

@@ -8,29 +8,29 @@ import (
 
 // # What a call fetches
 //
-// The limits of some rules are not this process's alone: others take of them as well, and what is
-// known of them is elsewhere, behind a [Fetcher]. Of such a limit the process has some units at
-// hand, on a lease. As long as they last, a call takes of them like of any other limit. A call
-// that lacks units fetches them, and waits for that:
+// The limits of some rules are shared with other processes, and their state is elsewhere, behind a
+// [Fetcher]. The process holds some units of such a limit on a lease. As long as they last, a call
+// takes from them as from any other limit. A call that lacks units fetches them, and waits for
+// that:
 //
 //   - All rules are asked, those of shared limits last. A call that some rule refuses lacks
-//     nothing. One that lacks units fetches all that it lacks in one round, before it takes
-//     anything. What it gets it holds from then on. The clock is read again, and the rules
-//     are asked again.
-//   - To take never fetches. A call that lacks units then, since it was not asked before or
-//     others were quicker, fetches them when all others have taken.
+//     nothing. A call that lacks units fetches all that it lacks in one round, before it takes
+//     anything, and from then on holds what it got. The clock is read again, and the rules are
+//     asked again.
+//   - Taking never fetches. A call that lacks units at that point, because its rules were not asked
+//     before or other calls were quicker, fetches them when all other rules have taken.
 //   - Units of a lease are good for a short time only (Want.Fleeting). A call that has to wait for
-//     another rule does not take them along: it gives them back, or has not taken them, and
-//     fetches them after its wait. Then it waits once more at most, for what it got.
+//     another rule does not keep them meanwhile: it gives them back, or has not taken them, and
+//     fetches them after its wait. Then it waits at most once more, for what it got.
 //
-// However often a call fetches, it waits for that no longer than the longest timeout of what it
+// However often a call fetches, it waits for that, in all, at most the longest timeout of what it
 // lacked first.
 
 // Fetcher fetches what calls lack of limits that this process shares with others.
 type Fetcher interface {
-	// Fetch decides about all wants, and reserves what it grants. It waits at most so long;
-	// where that is 0 it decides by what it has. The error is that of the context, if that
-	// ended before; then nothing is reserved.
+	// Fetch decides on all wants, and reserves what it grants. It waits for at most atMost; if that
+	// is 0 it decides by what it has. The error is that of the context, if that ended first; then
+	// nothing is reserved.
 	Fetch(ctx context.Context, atMost time.Duration, wants []Want) error
 }
 
@@ -38,20 +38,20 @@ type Fetcher interface {
 type Want struct {
 	Limit   any           // the fetcher's own
 	Units   int64         // that the call takes
-	MaxWait time.Duration // up to which it would wait for what it is granted; 0: it would not
+	MaxWait time.Duration // how long it would wait for what it is granted; 0: not at all
 
-	// Holder takes back what is granted; By refuses the call if nothing is. Timeout is how long
-	// the call may wait for the answer.
+	// Holder takes back what is granted; By refuses the call if nothing is granted. Timeout is how
+	// long the call may wait for the answer.
 	Holder  Holder
 	By      *BlockError
 	Timeout time.Duration
-	// UntilExit says that the call holds it until it exits, Fleeting that it is good for a
-	// short time only: a call that waits longer for something else must not take it along.
+	// UntilExit says that the call holds the units until it exits, Fleeting that they are good for
+	// a short time only: a call that waits longer for something else must not keep them meanwhile.
 	UntilExit, Fleeting bool
 
-	// What the fetcher says: whether it is granted, its own Token for it, and for how long the
-	// call has to wait then before it may run; Borrowed if that is for a coming bucket, in
-	// which it is counted.
+	// What the fetcher says: whether the want is granted, the fetcher's Token for it, and how long
+	// the call then has to wait before it may run; Borrowed if that wait is for a coming bucket, in
+	// which the call is counted.
 	Got      bool
 	Token    int64
 	Wait     time.Duration
@@ -68,12 +68,12 @@ type Want struct {
 // [Invocation.HeldFor]).
 type Sharer interface {
 	Checker
-	// Wants has the call want all that it doesn't hold, see [Invocation.Want], or not any more: it
-	// is asked after a wait as well, see [Invocation.HandBack].
+	// Wants makes the call want all that it doesn't hold, or no longer holds, see
+	// [Invocation.Want]: it is also called after a wait, see [Invocation.HandBack].
 	Wants(*Invocation)
 }
 
-// sharer is one with the name of its slot.
+// sharer is a Sharer with the name of its slot.
 type sharer struct {
 	Sharer
 	slot string
@@ -83,24 +83,23 @@ type sharer struct {
 type fetching struct {
 	from  Fetcher
 	wants []Want
-	left  int64 // of the time that it may wait for them, once it fetches
+	left  int64 // what is left of the time that it may wait, once it fetches
 }
 
-// lacking is what a checker refuses with that would not: it can't tell yet.
+// lacking is the refusal of a checker that isn't really refusing: it can't decide yet.
 var lacking = new(BlockError)
 
-// untilFetched is the wait of a call that lacks something. One that has to wait for another rule
-// fetches after that.
+// untilFetched is the wait of a call that lacks something. A call that has to wait for another rule
+// fetches after that wait.
 const untilFetched = time.Nanosecond
 
-// Want notes what the call lacks. Where that was found in Ask, the verdict returned is what Ask
-// returns, once all other rules of the checker were asked: if one refuses the call, it lacks
-// nothing.
+// Want notes what the call lacks. If that was found in Ask, Ask returns this verdict once all other
+// rules of the checker were asked: if one refuses the call, the call lacks nothing.
 func (inv *Invocation) Want(from Fetcher, w Want) Verdict {
 	if inv.fetching == nil {
 		inv.fetching = new(fetching)
 	}
-	if !inv.wants { // what is there is an earlier call's, which was refused
+	if !inv.wants { // what is there is of an earlier call, which was refused
 		inv.fetching.clear()
 		inv.wants = true
 	}
@@ -117,10 +116,10 @@ func (inv *Invocation) findWants() {
 	}
 }
 
-// Lacks reports whether a verdict is that of a call that lacks something.
+// Lacks reports whether the verdict says that the call lacks something.
 func (v Verdict) Lacks() bool { return v.Block == lacking }
 
-// WantLater has the call fetch what it lacks when all checkers have taken, after its wait if it
+// WantLater makes the call fetch what it lacks when all checkers have taken, after its wait if it
 // has one.
 func (inv *Invocation) WantLater() {
 	inv.later = true
@@ -130,7 +129,7 @@ func (inv *Invocation) WantLater() {
 // Patient reports whether the call may wait for what it fetches: not if it has done so already.
 func (inv *Invocation) Patient() bool { return !inv.fetched }
 
-// HeldFor returns what the call holds by a holder, and for how long it has to wait before that is
+// HeldFor returns what the call holds from a holder, and how long it has to wait before that is
 // good; nil if it holds nothing.
 func (inv *Invocation) HeldFor(h Holder) (r *Reservation, wait time.Duration) {
 	for i := range inv.held {
@@ -141,7 +140,7 @@ func (inv *Invocation) HeldFor(h Holder) (r *Reservation, wait time.Duration) {
 	return nil, 0
 }
 
-// ReserveLeased notes units of a lease, which the call must not take along through a wait.
+// ReserveLeased notes units of a lease, which the call must not keep through a wait.
 func (inv *Invocation) ReserveLeased(h Holder, units, token int64) {
 	r := inv.reserve(units, token, 0, false)
 	r.Holder, r.follows = h, fleeting
@@ -151,14 +150,14 @@ func (inv *Invocation) ReserveLeased(h Holder, units, token int64) {
 // lacksSome reports whether the call is known to lack something.
 func (inv *Invocation) lacksSome() bool { return inv.wants && len(inv.fetching.wants) > 0 }
 
-// clear keeps nothing alive.
+// clear drops all references, so that they keep nothing alive.
 func (f *fetching) clear() {
 	clear(f.wants)
 	f.wants, f.from = f.wants[:0], nil
 }
 
-// fetch fetches what the call lacks, and has it hold that. It returns the longest wait for what
-// it got, or else the rule that refuses the call, and the error of the context if that has ended.
+// fetch fetches what the call lacks, which the call then holds. It returns the longest wait for
+// what it got, or the rule that refuses the call, with the error of the context if that has ended.
 // Where the fetcher or the clock panics, or ends the goroutine, the call is refused.
 func (inv *Invocation) fetch() (v Verdict, by *BlockError, cause error) {
 	f, e, over := inv.fetching, inv.engine, false
@@ -190,7 +189,7 @@ func (inv *Invocation) fetch() (v Verdict, by *BlockError, cause error) {
 			}
 		}
 	}
-	inv.now = max(inv.now, e.Now()) // when the call holds what it got: the clock may panic
+	inv.now = max(inv.now, e.Now()) // read once the call holds what it got, as the clock may panic
 	f.left -= inv.now - began
 	for i := range inv.held[first:] {
 		if r := &inv.held[first+i]; r.Undo > 0 {
@@ -201,7 +200,7 @@ func (inv *Invocation) fetch() (v Verdict, by *BlockError, cause error) {
 	return v, by, cause
 }
 
-// hold notes what was granted. Its Undo is first for how long the call has to wait.
+// hold notes what was granted. Its Undo is at first how long the call has to wait.
 func (inv *Invocation) hold(w *Want) {
 	r := inv.reserve(w.Units, w.Token, int64(max(0, w.Wait)), w.UntilExit)
 	if r.Holder = w.Holder; w.Fleeting {
@@ -209,8 +208,8 @@ func (inv *Invocation) hold(w *Want) {
 	}
 }
 
-// handBack gives back, before the call waits for so long or for a permit, what is not good for as
-// long. What is good only when the wait is over, it waits for.
+// handBack gives back, before the call waits that long or for a permit, what is not good for as
+// long. It keeps what becomes good only when the wait is over.
 func (inv *Invocation) handBack(wait time.Duration) {
 	until := inv.now + int64(wait)
 	if inv.Awaits() {
@@ -223,10 +222,10 @@ func (inv *Invocation) handBack(wait time.Duration) {
 	}
 }
 
-// HandBack gives back one of the reservations, which the call then doesn't hold any more.
+// HandBack gives back one of the reservations, which the call then no longer holds.
 func (inv *Invocation) HandBack(r *Reservation) {
 	r.giveBack(inv)
-	*r = Reservation{Holder: nothing{}} // the numbers of the others stand, see follows
+	*r = Reservation{Holder: nothing{}} // the numbers of the others don't change, see follows
 }
 
 // nothing is the holder of what was handed back.
@@ -234,7 +233,7 @@ type nothing struct{}
 
 func (nothing) GiveBack(*Reservation, int64) {}
 
-// goOn is what follows the wait of a call that still lacks something, or may.
+// goOn continues a call after its wait if the call still lacks something, or may.
 func (inv *Invocation) goOn() (Entry, error) {
 	v, by, cause := inv.fetchLater()
 	switch {

@@ -6,14 +6,14 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Handle is the name of a resource with the resource that was found for it last, so that a call
-// by it looks nothing up. It works with every engine and never expires: where the resource has
-// left the tree, or another engine is asked, it is looked up again. It is safe for concurrent
-// use, and must not be copied once used.
+// Handle is the name of a resource together with the resource last found for it, so that a call by
+// handle needs no lookup. It works with every engine and never expires: where the resource has left
+// the tree, or another engine is asked, it is looked up again. It is safe for concurrent use, and
+// must not be copied once used.
 //
-// It keeps no place in the tree: an idle resource leaves as if there were no handle, and
-// comes back with the next call. What a handle still points to then is the resource
-// that its name would get back anyway, see [node.Registry].
+// It keeps no place in the tree: an idle resource leaves as if there were no handle, and comes back
+// with the next call. The resource that a handle still points to then is the one that its name
+// would get back anyway, see [node.Registry].
 type Handle struct {
 	name  string
 	found shared.Pointer[Resource]
@@ -38,8 +38,8 @@ func (e *Engine) EnterBy(ctx context.Context, h *Handle, opts []Option) (Entry, 
 	return inv.enter(r, h.name)
 }
 
-// find finds the resource anew. The overflow resource is not kept: there may be room
-// for the name later.
+// find looks the resource up again. The overflow resource is not kept: there may be room for the
+// name later.
 func (h *Handle) find(e *Engine, now int64) *Resource {
 	r := e.resource(h.name, now)
 	if r != e.resources.overflow {

@@ -10,33 +10,33 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Invocation is one call on its way through the chain. Slots read it and leave
-// what they found and reserved on it. It belongs to the goroutine that makes the
-// call, is pooled, and must not be kept.
+// Invocation is one call on its way through the chain. Slots read it, and leave on it what they
+// found and reserved. It belongs to the goroutine that makes the call, is pooled, and must not be
+// kept.
 type Invocation struct {
 	// word is generation and flags, see Entry. It outlives the call.
 	word        shared.Uint64
 	engine      *Engine
-	lane        uint32 // nearly an index of the processor, since the pool keeps objects near them
+	lane        uint32 // nearly an index of the processor, since the pool keeps objects per processor
 	valued      bool   // values were asked for
 	held        []Reservation
 	completions []Completion
 	last        *Resource // that the previous call asked for
-	beyond      string    // the name that the call asks for, set only if it is beyond the cap
-	leak        *watched  // nil unless leaks are watched for; it belongs to the state as held does
+	beyond      string    // the name that the call asks for, set only if that is beyond the cap
+	leak        *watched  // nil unless leaks are watched for; it belongs to the state, as held does
 	params      []param
 	values      []Occurrence           // what ArgValues returned last
-	places      map[argument.Value]int // in values, where those are many
-	index       *places                // of what is held and left, where that is much
+	places      map[argument.Value]int // in values, if those are many
+	index       *places                // of what is held and left, if that is much
 	turns       []*turn                // that the call waits for in queues; behind them, those of earlier calls
 	nap         clocks.Nap
-	fetching    *fetching // what the call lacks; nil until one of those that the invocation served lacked something
+	fetching    *fetching // what the call lacks; nil until some call that the invocation served lacked something
 
-	// It fills up whole cache lines (on 64 bits; a test pins it), so that the
-	// invocations of two processors, side by side on the heap, never share one.
+	// Padding fills whole cache lines (on 64 bits; a test pins it), so that the invocations of two
+	// processors, side by side on the heap, never share one.
 	_ [32]byte
 
-	call // everything about the present call; reset as a whole
+	call // everything about the current call; reset as a whole
 }
 
 type call struct {
@@ -48,38 +48,38 @@ type call struct {
 	began int64         // when the call asked to enter
 	now   int64         // when it is judged, released or exits
 	runs  int64         // when a call that borrowed is to run, 0 for others
-	firm  time.Duration // for how long it waits, whatever becomes of its turns
+	firm  time.Duration // how long it waits, whatever happens to its turns
 	units int64
 	args  []any
 
-	endpoint string // whom the call goes to, "" if nobody said
+	endpoint string // whom the call goes to, "" if not given
 
 	step  int   // number of the step in the stage
-	stage stage // where on its way through the chain the call is, see steps
+	stage stage // how far through the chain the call is, see steps
 
 	inbound     bool
 	prioritized bool
 	failed      bool
 	waits       bool // a rule has said wait, or queues it
 	stays       bool // it can wait, and will not leave before it may run
-	queues      bool // the checker that is at work has had it queue for a turn, which it awaits
+	queues      bool // the checker at work has put it into a queue for a turn, which it awaits
 	movable     bool // its wait may get shorter
 
-	waiter *waiter // in the queue; nil for nearly all calls
+	waiter *waiter // its place in the queue; nil for nearly all calls
 
 	entrance *node.EntranceNode
 	node     *node.DefaultNode
 	origin   *node.OriginNode
 	nodes    [4]*node.StatisticNode
 	nodeLen  int
-	counted  int  // of nodes, on how many the call is counted as passed
+	counted  int  // on how many of nodes the call is counted as passed
 	joint    bool // the second of nodes is the resource's, and includes what the call node counts
 
-	longLived bool // here, where they make no call larger
+	longLived bool // these are here because they make no call larger
 
 	wants   bool // it lacks something, or has
-	later   bool // it still lacks something, which it fetches after its wait, or when it has taken
-	fleets  bool // it holds something that it must not take along through a wait
+	later   bool // it still lacks something, to fetch after its wait, or when it has taken
+	fleets  bool // it holds something that it must not keep through a wait
 	fetches bool // it has fetched something
 	fetched bool // it has done so after a wait
 }
@@ -90,8 +90,8 @@ func (inv *Invocation) Engine() *Engine { return inv.engine }
 // Lane is the lane on which the call is counted, see [stat.Counters].
 func (inv *Invocation) Lane() uint32 { return inv.lane }
 
-// Now is the time of the present phase: when the call asked to enter, was
-// released after a wait, or exited. Slots read no clock.
+// Now is the time of the current phase: when the call asked to enter, was released after a wait, or
+// exited. Slots read no clock.
 func (inv *Invocation) Now() int64 { return inv.now }
 
 // Began is when the call asked to enter.
@@ -101,10 +101,10 @@ func (inv *Invocation) Began() int64 { return inv.began }
 // borrowed the beginning of the bucket that it borrowed from.
 func (inv *Invocation) Runs() int64 { return max(inv.now, inv.runs) }
 
-// LongLived reports whether the call has no response time, see the option.
+// LongLived reports whether the call has no response time, see the option of that name.
 func (inv *Invocation) LongLived() bool { return inv.longLived }
 
-// RT is the response time of the call that exits now, from when it asked to enter: never
+// RT is the response time of the call, which exits now, from when it asked to enter: never
 // negative, except for [Untimed].
 func (inv *Invocation) RT() time.Duration {
 	if inv.longLived {
@@ -134,7 +134,7 @@ func (inv *Invocation) Args() []any { return inv.args }
 // Endpoint names what serves the call, "" if the caller didn't say; see [Endpoint].
 func (inv *Invocation) Endpoint() string { return inv.endpoint }
 
-// Failed reports whether the call was marked failed; known when it completes.
+// Failed reports whether the call was marked failed, which is known when it completes.
 func (inv *Invocation) Failed() bool { return inv.failed }
 
 // Resource is what the call asks for.
@@ -159,30 +159,30 @@ func (inv *Invocation) ContextName() string {
 	return inv.context.name
 }
 
-// Waits reports whether a rule that took before has said wait, or has queued the call, so that it
-// will wait before it runs, and be asked again then (see [Rechecker]).
+// Waits reports whether a rule that took earlier has said wait, or has queued the call, so that the
+// call will wait before it runs, and rules will be asked again then (see [Rechecker]).
 func (inv *Invocation) Waits() bool { return inv.waits }
 
 // Rules are the rules of a family for the resource, as the family's Bind returned them,
 // or nil.
 func (inv *Invocation) Rules(kind Kind) Checker { return inv.bound.rules[kind] }
 
-// Place finds the call node: in its context, below the call it is nested in. It is the
-// first of the nodes, so that the call is counted there before anybody looks what meters
-// the resource's node, which may include it.
+// Place finds the call node: in its context, below the call it is nested in. It is the first of the
+// nodes, so that the call is counted there before anything reads the meters of the resource's node,
+// which may include it.
 func (inv *Invocation) Place() {
 	tree := inv.engine.tree
 	entrance, parent := inv.context.place(tree, inv.now)
 	inv.entrance = entrance
 	inv.node = tree.Call(entrance, inv.resource.ClusterNode, parent, inv.now)
 	alone := inv.nodeLen == 0
-	if !alone { // the chain has the cluster builder first
+	if !alone { // in this chain the cluster builder comes first
 		copy(inv.nodes[1:], inv.nodes[:inv.nodeLen])
 	}
 	inv.nodes[0] = &inv.node.StatisticNode
 	inv.nodeLen++
 	if inv.joint = inv.node.Joint(); inv.joint && alone {
-		inv.addNode(&inv.resource.StatisticNode) // also if no cluster builder comes: the call is counted there
+		inv.addNode(&inv.resource.StatisticNode) // even if no cluster builder follows, the call is counted there
 	}
 }
 
@@ -213,15 +213,15 @@ func (inv *Invocation) Node() *node.DefaultNode { return inv.node }
 // OriginNode is the node of the caller, nil if the call has none.
 func (inv *Invocation) OriginNode() *node.OriginNode { return inv.origin }
 
-// Nodes are the nodes of the call: on each of them it is counted, see [Invocation.Writes].
+// Nodes are the nodes that the call is counted on, see [Invocation.Writes].
 func (inv *Invocation) Nodes() []*node.StatisticNode { return inv.nodes[:inv.nodeLen] }
 
-// Writes reports whether the call is to be counted on number i of its nodes as such. If
-// not, the node includes what is counted on the call node, see [node.DefaultNode.Joint].
+// Writes reports whether the call is to be counted on node i itself. If not, that node includes
+// what is counted on the call node, see [node.DefaultNode.Joint].
 func (inv *Invocation) Writes(i int) bool { return i != 1 || !inv.joint }
 
-// Counted are those of Nodes on which the call was counted as passed. Only there
-// may its completion be counted.
+// Counted are the Nodes on which the call was counted as passed. Only there may its completion be
+// counted.
 func (inv *Invocation) Counted() []*node.StatisticNode { return inv.nodes[:inv.counted] }
 
 // MarkCounted notes that the call was counted as passed on one more node.

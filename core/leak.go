@@ -18,9 +18,9 @@ import (
 type Leak struct {
 	Resource string
 	Age      time.Duration // since it was admitted
-	// Stack is the code that asked for the call, innermost first, as in a panic: "function",
-	// and on the next line, indented, "file:line". Frames of this package and of
-	// package api come first and are left out.
+	// Stack is the code that made the call, innermost first, as in a panic: "function", and on the
+	// next line, indented, "file:line". Frames of this package and of package api come first and
+	// are left out.
 	Stack string
 }
 
@@ -43,8 +43,7 @@ func (e *Engine) Leaks() []Leak {
 	return leaks
 }
 
-// Leaked is how many calls have been reported as leaks, those that exited later
-// included.
+// Leaked is how many calls have been reported as leaks, including those that exited later.
 func (e *Engine) Leaked() int64 {
 	if e.leaks == nil {
 		return 0
@@ -53,22 +52,21 @@ func (e *Engine) Leaked() int64 {
 }
 
 const (
-	maxWatched = 1 << 16 // at once, some 20 MB; so that a leak costs no more than that
+	maxWatched = 1 << 16 // at a time, some 20 MB, so that a leak costs no more than that
 	maxFrames  = 32
 )
 
-// leakWatch remembers admitted calls until they exit, and reports each that stays
-// too long, once. It looks when the oldest of them is due, but at most eight times
-// in after.
+// leakWatch remembers admitted calls until they exit, and reports each that stays too long, once.
+// It looks when the oldest is due, but at most eight times per after.
 type leakWatch struct {
 	engine *Engine
 	after  int64
 	lanes  []watchLane // by the lane of the call
 	number shared.Int64
-	missed shared.Int64 // calls beyond maxWatched since it was last told
+	missed shared.Int64 // calls beyond maxWatched since they were last reported
 	leaked shared.Int64
 
-	looking shared.Mutex // held during a look, and so by whoever writes the log
+	looking shared.Mutex // held during a look, and so while the log is written
 
 	mu    shared.Mutex
 	stop  func() // the timer
@@ -80,8 +78,8 @@ type watchLane struct {
 	calls map[*watched]struct{}
 }
 
-// watched is one admitted call. An invocation keeps it for its next call. Its
-// fields are written before it is in the lane, except for told.
+// watched is one admitted call. An invocation keeps it for its next call. Its fields, except told,
+// are written before it is in the lane.
 type watched struct {
 	resource string
 	since    int64
@@ -140,7 +138,7 @@ func (w *leakWatch) each(f func(*watched)) {
 	}
 }
 
-// arm has the next look come after d nanoseconds.
+// arm schedules the next look after d nanoseconds.
 func (w *leakWatch) arm(d int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,20 +161,19 @@ func (w *leakWatch) close() {
 func (w *leakWatch) ring() {
 	next := w.after
 	defer func() {
-		_ = recover() // the clock panicked; there is nobody to tell
+		_ = recover() // the clock panicked; there is nowhere to report it
 		w.arm(next)
 	}()
 	next = w.look()
 }
 
-// leakSite is what one line of the log tells of.
+// leakSite is what one line of the log is about.
 type leakSite struct {
 	resource string
 	callers  [maxFrames]uintptr
 }
 
-// look reports what is due, a line for each resource and stack, and returns when
-// the next look should come.
+// look reports what is due, a line for each resource and stack, and returns when to look next.
 func (w *leakWatch) look() (next int64) {
 	w.looking.Lock()
 	defer w.looking.Unlock()
@@ -209,11 +206,11 @@ func (w *leakWatch) look() (next int64) {
 }
 
 func (w *leakWatch) log(message string, args ...any) {
-	defer func() { _ = recover() }() // the logger is what panics; there is nobody to tell
+	defer func() { _ = recover() }() // the logger is what panics; there is nowhere to report it
 	w.engine.Logger().Warn(message, args...)
 }
 
-// stack writes the frames of the caller, ours left out.
+// stack writes the frames of the caller, without ours.
 func (c *watched) stack() string {
 	core := reflect.TypeFor[Engine]().PkgPath()
 	api := path.Join(path.Dir(core), "api")

@@ -9,64 +9,64 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// LogTopic is one thing that the log tells of in at most one line a second, such as the refusals
-// of a rule at a resource, or the changes of a breaker. What happens first is told immediately, and
-// what happens in the second after a line is told together, by what happens next or by a timer of
-// the engine, within two seconds of the line before. Its methods are safe for concurrent use.
+// LogTopic is one thing that the log reports in at most one line a second, such as the refusals of
+// a rule at a resource, or the changes of a breaker. The first event is logged immediately; events
+// in the second after a line are logged together, when the next one happens or by a timer of the
+// engine, within two seconds of the line before. Its methods are safe for concurrent use.
 type LogTopic interface {
-	// LogPace is when the next line is due; always the same one.
+	// LogPace is when the next line is due; it always returns the same pointer.
 	LogPace() *LogPace
-	// Untold reports whether something has happened of which no line has told.
+	// Untold reports whether something has happened that no line has reported.
 	Untold() bool
-	// LogLine is the line about that, which counts as told now. A Count of 0 is no line.
+	// LogLine is the line about that, which counts as reported now. A Count of 0 means no line.
 	LogLine() LogLine
 }
 
-// LogLine is a line of the log. Texts among Args are escaped and cut where they are long.
+// LogLine is a line of the log. Strings among Args are escaped, and cut where they are long.
 type LogLine struct {
 	Level   slog.Level
 	Message string
-	Args    []any // as those of [slog.Logger.Log]
+	Args    []any // as in [slog.Logger.Log]
 	Count   int64 // of what happened
 }
 
-// LogPace is when the next line about a [LogTopic] is due. The zero value is now. It is safe for
+// LogPace is when the next line about a [LogTopic] is due. The zero value means now. It is safe for
 // concurrent use.
 //
 // # Nothing is left untold
 //
 // A topic is on the list of the timer while next isn't 0, or its line is being written. A caller
-// first counts something as untold and then reads next. The timer first sets next to 0, and then
-// looks whether something is untold. So either the timer finds what was counted meanwhile, or the
+// first counts something as untold and then reads next. The timer first sets next to 0 and then
+// checks whether something is untold. So either the timer finds what was counted meanwhile, or the
 // caller finds 0 and writes the line.
 type LogPace struct {
-	next   shared.Int64 // a line is due from then on; 0 is always
+	next   shared.Int64 // a line is due from then on; 0 means always
 	listed bool         // under the mu of lineLog, as is fresh
 	fresh  bool         // since the timer rang last
 }
 
-// due reports whether a line is due, which the caller is to write then.
+// due reports whether a line is due, which the caller must then write.
 func (p *LogPace) due(now int64) bool {
 	next := p.next.Load()
 	return (next == 0 || now >= next) && p.next.CompareAndSwap(next, now+logPause)
 }
 
-// What the log gets of names, which may come from outside: a name has so many columns, and
-// the lines of one kind have about so many bytes a second.
+// Bounds on what is logged of names, which may come from outside: the columns of a name, and about
+// how many bytes a second the lines of one kind have.
 const (
 	loggedWidth  = 256
 	loggedSecond = 64 << 10
-	loggedFrame  = 100 // bytes of a line besides texts
+	loggedFrame  = 100 // bytes of a line apart from its strings
 )
 
-// logged is a name as the log gets it. It leaves nothing to be escaped by handlers: they
-// differ in what they do, and none looks beyond ASCII.
+// logged is a name as it is logged. It leaves nothing for handlers to escape: they differ in what
+// they do, and none looks beyond ASCII.
 func logged(name string) string { return shown.Name(name, loggedWidth) }
 
 // lineLog writes the lines of one kind of topics. It bounds their bytes, since there are as many
-// topics as there are names: a caller can think of new ones all the time. What has no room in a
-// second is told as one number, in a later one. It is safe for concurrent use. The handler is
-// never called under its lock.
+// topics as names, and a caller can keep inventing those. What has no room in a second is reported
+// as one number, in a later one. It is safe for concurrent use. The handler is never called under
+// its lock.
 type lineLog struct {
 	engine *Engine
 	beyond string // the message for what has no room
@@ -75,15 +75,15 @@ type lineLog struct {
 	begun    bool
 	end      int64 // of the present second
 	left     int   // bytes
-	unlisted int64 // what has had no room and was told by no line yet
+	unlisted int64 // what had no room and no line has reported yet
 
-	topics []LogTopic // that are listed: of which lines were written lately
+	topics []LogTopic // those that are listed: lines about them were written lately
 	stop   func()     // the timer; nil while none runs
 	closed bool       // no timer runs any more
 }
 
 // Log writes a line about a topic if one is due: at most one a second, and about 64 KiB of lines of
-// all topics. Otherwise what has happened is told with what comes later, or by a timer.
+// all topics. Otherwise what has happened is reported with what happens later, or by a timer.
 func (e *Engine) Log(t LogTopic, now int64) {
 	if t.LogPace().due(now) {
 		e.changeLog.tell(t, now)
@@ -111,7 +111,7 @@ func (e *Engine) write(line LogLine) {
 	e.Logger().Log(context.Background(), line.Level, line.Message, line.Args...)
 }
 
-// takeUnlisted is how much was told by no line, which is told now.
+// takeUnlisted returns how much no line has reported, and counts it as reported.
 func (l *lineLog) takeUnlisted() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,8 +126,8 @@ func (l *lineLog) tellUnlisted(count int64) {
 	}
 }
 
-// take lists the topic, and asks for room for a line that tells of count things. It returns what
-// is to be told first, of earlier seconds.
+// take lists the topic, and asks for room for a line about count things. It returns what must be
+// reported first, from earlier seconds.
 func (l *lineLog) take(t LogTopic, now int64, size int, count int64) (ok bool, earlier int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +147,7 @@ func (l *lineLog) take(t LogTopic, now int64, size int, count int64) (ok bool, e
 	return true, earlier
 }
 
-// list has the timer look at the topic. The caller holds mu.
+// list makes the timer look at the topic. The caller holds mu.
 func (l *lineLog) list(t LogTopic) {
 	if l.closed {
 		return
@@ -163,9 +163,9 @@ func (l *lineLog) list(t LogTopic) {
 	}
 }
 
-// ring tells what is left of the topics whose last line was written a second ago; where the clock
-// stands still, as that of a test may, two rings ago. The list keeps all topics but the one that is
-// being told, so a handler that panics only puts off the others until the next ring.
+// ring logs what is left of the topics whose last line was written a second ago or, where the clock
+// stands still, as a test's may, two rings ago. The list keeps all topics but the one being logged,
+// so a handler that panics only delays the others until the next ring.
 func (l *lineLog) ring(now int64) {
 	l.tellUnlisted(l.takeUnlisted())
 	l.mu.Lock()
@@ -176,7 +176,7 @@ func (l *lineLog) ring(now int64) {
 		if t == nil {
 			continue
 		}
-		// If next is another by now, a line is about to be written, which lists the topic again.
+		// If next has changed by now, a line is about to be written, which lists the topic again.
 		if p := t.LogPace(); p.next.CompareAndSwap(next, 0) && t.Untold() && p.due(now) {
 			l.tell(t, now)
 		}
@@ -210,8 +210,8 @@ func (l *lineLog) next(now int64) (t LogTopic, due int64) {
 	return t, due
 }
 
-// flush tells what is left, in a second of its own; no timer runs from then on. more calls its
-// argument with topics that may not be listed, as they changed after an earlier flush.
+// flush logs what is left, in a second of its own; no timer runs from then on. more calls its
+// argument with topics that may not be listed because they changed after an earlier flush.
 func (l *lineLog) flush(more func(func(LogTopic))) {
 	l.mu.Lock()
 	topics, now := l.topics, l.end

@@ -59,7 +59,7 @@ func (s *Ruleset) names() *Names {
 	return names
 }
 
-// pin gives everything that the rules name a node for keeps.
+// pin gives everything that the rules name a permanent node.
 func (e *Engine) pin(names *Names) {
 	for name, origins := range names.resources {
 		r := e.resources.Pin(name)

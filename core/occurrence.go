@@ -10,10 +10,10 @@ type Occurrence struct {
 	Times int64
 }
 
-// ArgValues returns the values of an argument of the call, those of nil left out: one,
-// or of a slice each element's. An index below 0 counts from the end, -1 being the
-// last; if there is no such argument there are no values. The slice is the
-// invocation's: the next call of ArgValues or ParamValues overwrites it.
+// ArgValues returns the values of an argument of the call, except nil: one, or for a slice that of
+// each element. An index below 0 counts from the end, -1 being the last; if there is no such
+// argument there are no values. The slice is the invocation's: the next call of ArgValues or
+// ParamValues overwrites it.
 func (inv *Invocation) ArgValues(index int) []Occurrence {
 	inv.valued = true
 	inv.values = inv.values[:0]
@@ -26,8 +26,8 @@ func (inv *Invocation) ArgValues(index int) []Occurrence {
 	return inv.values
 }
 
-// ParamValue is the value attached under a name, nil if there is none, or that of nil.
-// sole is false if there are several; then see [Invocation.ParamValues].
+// ParamValue is the value attached under a name, nil if there is none or it is that of nil. sole is
+// false if there are several; then see [Invocation.ParamValues].
 func (inv *Invocation) ParamValue(name string) (v *argument.Value, sole bool) {
 	for i := range inv.params {
 		if p := &inv.params[i]; p.name == name && !p.value.IsNone() {
@@ -62,8 +62,8 @@ func (inv *Invocation) addValues(arg any) {
 	argument.Each(arg, inv.addValue)
 }
 
-// addValue notes a value, or that one is there once more. Beyond a few, the ones that
-// are there are found by a map.
+// addValue notes a value, or that a value occurs once more. Beyond a few values, a map finds those
+// already noted.
 func (inv *Invocation) addValue(v argument.Value) {
 	const few = 16
 	switch n := len(inv.values); {
@@ -92,11 +92,11 @@ func (inv *Invocation) addValue(v argument.Value) {
 	}
 }
 
-// forgetValues empties what the call had attached and what was seen of it, so that the
-// pooled state keeps no text alive. What was very much is not kept at all.
+// forgetValues empties what the call had attached and what was derived from it, so that the pooled
+// state keeps no text alive. Storage that grew very large is not kept at all.
 func (inv *Invocation) forgetValues() {
 	const most = 64
-	for i := len(inv.params) - 1; i >= 0; i-- { // they are few: clear is for many
+	for i := len(inv.params) - 1; i >= 0; i-- { // they are few, and clear pays only for many
 		inv.params[i] = param{}
 	}
 	inv.params = inv.params[:0]

@@ -11,7 +11,7 @@ import (
 type Option struct {
 	kind  optionKind
 	args  []any
-	param param // of Count the value is the units, of Endpoint the name is who
+	param param // for Count the value is the units, for Endpoint the name is the address
 }
 
 type optionKind uint8
@@ -27,23 +27,21 @@ const (
 	optionLongLived
 )
 
-// Inbound marks a call that comes from outside: it counts to the inbound root
-// and is subject to system rules.
+// Inbound marks a call that comes from outside: it counts towards the inbound root and is subject
+// to system rules.
 func Inbound() Option { return Option{kind: optionInbound} }
 
-// Units says how many units the call takes. 1 is the default, and what anything
-// below counts as. More than stat.MaxUnits (1,048,576) is refused with
-// [ErrInvalid].
+// Units says how many units the call takes. 1 is the default, and anything below counts as 1. More
+// than stat.MaxUnits (1,048,576) is refused with [ErrInvalid].
 func Units(n int) Option {
 	return Option{kind: optionUnits, param: param{value: argument.Int(int64(n))}}
 }
 
 // Prioritized lets the call borrow from a coming bucket, and wait until it
-// begins, where a plain QPS rule would refuse it. Where a throttle or an isolation rule has
-// calls wait in a queue, it goes before those that are not prioritized: of those that leave
-// the queue, at most every second one may be prioritized. In a throttle, the others wait for up
-// to twice as long as they were told, and one distance, which may be longer than the rule's
-// MaxWait.
+// begins, where a plain QPS rule would refuse it. Where a throttle or an isolation rule makes calls
+// wait in a queue, the call goes before those that are not prioritized: of the calls that leave the
+// queue, at most every second one may be prioritized. In a throttle, the others then wait for up to
+// twice as long as they were told, plus one distance, which may be longer than the rule's MaxWait.
 func Prioritized() Option { return Option{kind: optionPrioritized} }
 
 // Args are the arguments of the call, for rules that look at them: nil is no value, "" is
@@ -51,12 +49,11 @@ func Prioritized() Option { return Option{kind: optionPrioritized} }
 func Args(args ...any) Option { return Option{kind: optionArgs, args: args} }
 
 // Param attaches a value to the call under a name, for rules that look at it. A slice
-// attaches each of its elements, as do several attachments of one name. Which values
-// are equal is written at [argument.Value]. nil is no value; "" is one, which all calls that
-// attach it share, unless a rule says IgnoreEmpty. Strings, booleans and numbers allocate
-// nothing.
+// attaches each of its elements, as do several attachments of one name. For which values are equal,
+// see [argument.Value]. nil is no value; "" is one, which all calls that attach it share, unless a
+// rule says IgnoreEmpty. Strings, booleans and numbers allocate nothing.
 func Param[T any](name string, value T) (o Option) {
-	o.kind, o.param.name = optionParam, name // filled in where it stands, as is all below
+	o.kind, o.param.name = optionParam, name // filled in in place, as is all below
 	if v, ok := argument.Scalar(value); ok {
 		o.param.value = v
 		return o
@@ -69,16 +66,16 @@ func Param[T any](name string, value T) (o Option) {
 	return o
 }
 
-// Endpoint says which of those that serve the resource the call goes to, such as an
-// address, for rules that judge each of them. "" is none.
+// Endpoint says which of the resource's servers the call goes to, such as an address, for rules
+// that judge each of them. "" is none.
 func Endpoint(addr string) Option { return Option{kind: optionEndpoint, param: param{name: addr}} }
 
-// LongLived says that how long the call takes tells nothing of how well the resource does: it
-// is a stream, say, or waits for messages. The call counts as one when it enters, holds
-// what it was granted until it exits, and may fail, as any other. But it has no response
-// time: the mean and the least leave it out, as do system rules for RT, breakers by slow
-// calls and adaptive limits. Breakers by slow calls don't count it at all, and take it as
-// good where it was a probe. Its end costs a lock, so it is meant for calls that are few.
+// LongLived says that how long the call takes says nothing about how well the resource does: it is
+// a stream, say, or waits for messages. The call counts when it enters, holds what it was granted
+// until it exits, and may fail, like any other. But it has no response time: the mean and the least
+// leave it out, as do system rules for RT, breakers by slow calls and adaptive limits. Breakers by
+// slow calls don't count it at all, and take it as good if it was a probe. Its end costs a lock, so
+// it is meant for infrequent calls.
 func LongLived() Option { return Option{kind: optionLongLived} }
 
 func (inv *Invocation) apply(opts []Option) {
