@@ -7,35 +7,35 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Refusal is one of the last refusals of a resource: those within a second that one rule had for
-// one caller, together. See [Engine.Refusals].
+// Refusal is one of the last refusals of a resource: those by one rule for one caller within a
+// second are combined. See [Engine.Refusals].
 type Refusal struct {
 	First, Last time.Time // when, on the engine's clock, in UTC
 	Count       int64     // calls, at least: see Engine.Refusals
-	Context     string    // that the first of them came in through
-	Origin      string    // whose calls they are, "" if nobody said
+	Context     string    // the context that the first of them came in through
+	Origin      string    // whose calls they are, "" if not given
 	Block       *BlockError
 }
 
 // recentRefusals is how many refusals are kept of a resource.
 const recentRefusals = 16
 
-// recent is the last refusals of a resource, in a ring. A call never waits for another one to note
-// its refusal: that is a sample for people, and the counters have the number.
+// recent is the last refusals of a resource, in a ring. A call never waits for another to note its
+// refusal: this is a sample for people, and the counters have the number.
 type recent struct {
 	mu   shared.Mutex
 	ring [recentRefusals]noted
-	next int // where the next one goes: the oldest is there
+	next int // where the next one goes, in place of the oldest
 }
 
-// noted is a Refusal as it is kept. Its Block stands for the rest of it.
+// noted is a Refusal as it is kept. Its Block supplies the rest.
 type noted struct {
 	first, last, count int64
 	block              *BlockError
 	context, origin    string
 }
 
-// note keeps a refusal of the call, unless somebody else is at it.
+// note keeps a refusal of the call, unless another goroutine is using the ring.
 func (r *recent) note(inv *Invocation, b *BlockError) {
 	if !r.mu.TryLock() {
 		return
@@ -73,10 +73,10 @@ func (r *recent) list() (all []Refusal) {
 	return all
 }
 
-// KeepRefusals has the engine keep the last refusals of each resource, until everybody who asked
-// for it has called release, which may be called twice. It costs a refused call 11 to 14 ns
-// (BenchmarkKeepRefusals in package slots), and 1.1 KB for each resource that refuses any; a
-// call allocates nothing for it, except for the first that a resource refuses.
+// KeepRefusals makes the engine keep the last refusals of each resource until every caller has
+// called its release, which may be called twice. It costs a refused call 11 to 14 ns
+// (BenchmarkKeepRefusals in package slots), and 1.1 KB for each resource that refuses any; a call
+// allocates nothing for it, except for the first that a resource refuses.
 func (e *Engine) KeepRefusals() (release func()) {
 	e.keepers.Add(1)
 	var done shared.Bool
@@ -91,10 +91,10 @@ func (e *Engine) KeepRefusals() (release func()) {
 }
 
 // Refusals are the last refusals of a resource, the newest first: 16 at most, in which those of
-// one rule and caller within a second are one. None are kept unless somebody asked for that, see
-// [Engine.KeepRefusals]. It is a sample: of calls that are refused at the same instant one is noted, so a
-// Count may be less than there were, and the counters of the resource have the number. Names
-// beyond the cap of the tree share theirs, under [node.OverflowName].
+// one rule and caller within a second are one. None are kept unless a caller asked for that, see
+// [Engine.KeepRefusals]. It is a sample: of calls that are refused at the same instant one is
+// noted, so a Count may be lower than the number of refusals, which the counters of the resource
+// have. Names beyond the cap of the tree share theirs, under [node.OverflowName].
 func (e *Engine) Refusals(resource string) []Refusal {
 	if e.keepers.Load() == 0 {
 		return nil
@@ -107,9 +107,9 @@ func (e *Engine) Refusals(resource string) []Refusal {
 	return nil
 }
 
-// keep notes a refusal of the call: somebody wants to see it, or did when the call looked. A ring that
-// is made after the last of them has let go is let go as well: either the call sees that nobody is left,
-// or whoever was the last comes by after the ring was made.
+// keep notes a refusal of the call: some caller of KeepRefusals wants it, or did when the call
+// looked. A ring made after the last of them has released is dropped as well: either the call sees
+// that none is left, or the last release finds the ring.
 func (inv *Invocation) keep(b *BlockError) {
 	at := &inv.resource.recent
 	kept := at.Load()

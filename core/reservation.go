@@ -11,7 +11,7 @@ import (
 // Reservation is what a rule granted a call and the call holds until it is
 // refused after all or, with UntilExit, until it exits.
 type Reservation struct {
-	Holder    Holder // nil where it is a window or a semaphore
+	Holder    Holder // nil if it is a window or a semaphore
 	Units     int64
 	Token     int64 // the holder's own
 	Undo      int64 // the holder's own
@@ -19,19 +19,19 @@ type Reservation struct {
 
 	follows   int32           // number, from 1 on, of the reservation that this one follows; 0 for others, or fleeting
 	window    *stat.Window    // the window that Token is a bucket of, or nil
-	semaphore *stat.Semaphore // that the units are of, or nil
+	semaphore *stat.Semaphore // that the units belong to, or nil
 }
 
-// Holder takes back at now what it granted, and reserves nothing as it does.
+// Holder takes back, at now, what it granted, and reserves nothing as it does so.
 type Holder interface {
 	GiveBack(r *Reservation, now int64)
 }
 
-// fleeting follows nothing: it is a reservation that is good from Undo on, and not for long, see
-// fetch.go.
+// fleeting, in follows, marks a reservation that follows none and is good from Undo on, but not for
+// long, see fetch.go.
 const fleeting = -1
 
-// confirmed is the Token of units of a semaphore whose call has been counted too.
+// confirmed is the Token of units of a semaphore whose call has also been counted.
 const confirmed = 1
 
 func (r *Reservation) giveBack(inv *Invocation) {
@@ -55,8 +55,8 @@ func (inv *Invocation) ReserveUnits(h Holder, units, token int64) {
 	inv.reserve(units, token, 0, false).Holder = h
 }
 
-// reserve returns the next reservation, of nothing yet. To fill it in where it stands costs
-// half of what it takes to copy one that was made elsewhere.
+// reserve returns the next reservation, still empty. Filling it in in place costs half of what
+// copying one made elsewhere would.
 func (inv *Invocation) reserve(units, token, undo int64, untilExit bool) *Reservation {
 	r := inv.nextReservation()
 	r.Units, r.Token, r.Undo, r.UntilExit = units, token, undo, untilExit
@@ -76,9 +76,9 @@ func (inv *Invocation) nextReservation() *Reservation {
 // Reservations is how many reservations the call has.
 func (inv *Invocation) Reservations() int { return len(inv.held) }
 
-// GiveBackFrom gives back all reservations but the first n, the last one first: those
-// of a rule that grants several and finds that it can't grant them all. What has followed
-// one of the first n meanwhile is none of that rule's.
+// GiveBackFrom gives back all reservations but the first n, the last one first, for a rule that
+// grants several and finds that it can't grant them all. A reservation that has meanwhile followed
+// one of the first n isn't that rule's, and stays.
 func (inv *Invocation) GiveBackFrom(n int) {
 	inv.forgetHeld(n)
 	var kept []Reservation
@@ -109,8 +109,8 @@ func (inv *Invocation) ReserveSemaphore(g *stat.Semaphore) {
 	r.Units, r.Token, r.Undo, r.UntilExit, r.semaphore = inv.units, 0, 0, true, g
 }
 
-// HeldBucket returns the call's reservation in a window, or nil. A call holds at
-// most one in each.
+// HeldBucket returns the call's reservation in a window, or nil. A call holds at most one per
+// window.
 func (inv *Invocation) HeldBucket(w *stat.Window) *Reservation {
 	for i := range inv.held {
 		if inv.held[i].window == w {
@@ -120,7 +120,7 @@ func (inv *Invocation) HeldBucket(w *stat.Window) *Reservation {
 	return nil
 }
 
-// FindBucket is HeldBucket for a rule that looks for many windows, one after the other.
+// FindBucket is HeldBucket for a rule that looks for many windows, one after another.
 func (inv *Invocation) FindBucket(w *stat.Window) *Reservation {
 	if len(inv.held) > fewHeld {
 		return inv.heldAt(w)
@@ -128,10 +128,10 @@ func (inv *Invocation) FindBucket(w *stat.Window) *Reservation {
 	return inv.HeldBucket(w)
 }
 
-// Follow notes what the call holds in windows to which others were handed over since it
-// took there. Before, [Invocation.HeldBucket] doesn't know of it.
+// Follow notes what the call holds in windows that took over from those it took from. Until then
+// [Invocation.HeldBucket] doesn't find it.
 func (inv *Invocation) Follow() {
-	for i := 0; i < len(inv.held); i++ { // what is found may have been handed over as well
+	for i := 0; i < len(inv.held); i++ { // what is found may itself have been handed over
 		r := &inv.held[i]
 		if r.window == nil || !r.window.HandedOver(r.Token) {
 			continue
@@ -146,9 +146,9 @@ func (inv *Invocation) Follow() {
 	}
 }
 
-// Rebook moves what the call holds in a window to a coming bucket, under the lowest limit
-// of all rules that the call has taken there by, and reports how long the call would wait
-// for that; false if there is no room, and then it stays.
+// Rebook moves what the call holds in a window to a coming bucket, under the lowest limit of all
+// rules by which the call took there, and reports how long the call would wait for that; if there
+// is no room it returns false, and the units stay.
 func (inv *Invocation) Rebook(w *stat.Window, limit int64, maxWait time.Duration) (wait time.Duration, ok bool) {
 	inv.Follow()
 	r := inv.HeldBucket(w)
@@ -160,14 +160,14 @@ func (inv *Invocation) Rebook(w *stat.Window, limit int64, maxWait time.Duration
 	return wait, ok
 }
 
-// MeterBucket counts a call that has just been admitted in a window of one of its nodes,
-// unless it holds something there.
+// MeterBucket counts a call that has just been admitted in a window of one of its nodes, unless the
+// call already holds something there.
 func (inv *Invocation) MeterBucket(w *stat.Window) {
 	if inv.Follow(); inv.FindBucket(w) != nil {
 		return
 	}
 	bucket := w.AddAt(inv.lane, inv.now, inv.Runs(), inv.units)
-	if inv.Follow(); inv.FindBucket(w) != nil { // it was handed over in between
+	if inv.Follow(); inv.FindBucket(w) != nil { // the window took over meanwhile
 		w.Cancel(bucket, inv.units)
 	}
 }
@@ -183,7 +183,8 @@ func (inv *Invocation) findSemaphore(g *stat.Semaphore) *Reservation {
 	return inv.heldSemaphore(g)
 }
 
-// heldSemaphore is findSemaphore for few. It looks from the end: permits are taken late.
+// heldSemaphore is findSemaphore for few reservations. It looks from the end, as permits are taken
+// late.
 func (inv *Invocation) heldSemaphore(g *stat.Semaphore) *Reservation {
 	for i := len(inv.held) - 1; i >= 0; i-- {
 		if inv.held[i].semaphore == g {
@@ -193,8 +194,8 @@ func (inv *Invocation) heldSemaphore(g *stat.Semaphore) *Reservation {
 	return nil
 }
 
-// MeterSemaphore makes the call hold units of the semaphore of a node on which it has just
-// been counted, unless a rule has taken them.
+// MeterSemaphore makes the call hold units of the semaphore of a node on which it has just been
+// counted, unless a rule has already taken them.
 func (inv *Invocation) MeterSemaphore(g *stat.Semaphore) {
 	r := inv.findSemaphore(g)
 	if r != nil && !g.Settling() {
@@ -230,8 +231,8 @@ func (inv *Invocation) releaseUnseen() {
 }
 
 // unsettled reports whether one of the nodes on which the call was counted has a semaphore that
-// holds something for calls it never saw: if not, releaseUnseen and settle do nothing. A
-// semaphore that does so began to before it could be seen, and one that is done stays so.
+// holds something for calls it never saw: if not, releaseUnseen and settle do nothing. Such a
+// semaphore began to do so before it could be seen, and one that has settled stays settled.
 func (inv *Invocation) unsettled() bool {
 	for _, n := range inv.Counted() {
 		semaphores := n.Semaphores()
@@ -244,10 +245,9 @@ func (inv *Invocation) unsettled() bool {
 	return false
 }
 
-// settle corrects what semaphores hold for calls that they never saw, once the completion
-// is counted. Until then this call stood in the way, or a semaphore that was made as it
-// left took it for one that stays; and a call that waits in the queue for that permit will not
-// settle anything.
+// settle corrects what semaphores hold for calls that they never saw, once the completion is
+// counted. Until then this call prevented that, or a semaphore made as it left took it for a call
+// still running; and a call that waits in the queue for that permit will not settle anything.
 func (inv *Invocation) settle() {
 	for _, n := range inv.Counted() {
 		semaphores := n.Semaphores()
@@ -259,14 +259,14 @@ func (inv *Invocation) settle() {
 	}
 }
 
-// giveBack returns everything, the last thing first.
+// giveBack gives back everything, in reverse order.
 func (inv *Invocation) giveBack() {
 	if len(inv.held) > 0 {
 		inv.unwind(true)
 	}
 }
 
-// release returns what is held until exit. Where nobody waits for it nothing can go wrong.
+// release gives back what is held until exit. If no call waits for it, nothing can go wrong.
 func (inv *Invocation) release() {
 	held := inv.held
 	for i := len(held) - 1; i >= 0; i-- {
@@ -282,7 +282,7 @@ func (inv *Invocation) release() {
 	inv.held, inv.index = held[:0], nil
 }
 
-// empty makes held the place for what the next call holds.
+// empty makes held the storage for what the next call holds.
 func (inv *Invocation) empty(held []Reservation) {
 	for i := range held {
 		held[i].empty()
@@ -290,11 +290,12 @@ func (inv *Invocation) empty(held []Reservation) {
 	inv.held, inv.index = held[:0], nil
 }
 
-// empty forgets what is pointed to: a pooled invocation must not keep windows alive. It costs less than to clear all.
+// empty forgets the pointers: a pooled invocation must not keep windows alive. That costs less than
+// clearing everything.
 func (r *Reservation) empty() { r.Holder, r.window, r.semaphore, r.follows = nil, nil, nil, 0 }
 
-// unwind empties what is held, and what a holder left behind the end that reserved as it
-// took back. A holder that panics keeps what it granted; the others still get theirs.
+// unwind empties what is held, and what a holder left beyond the end by reserving as it took back.
+// A holder that panics keeps what it granted; the others still get theirs back.
 func (inv *Invocation) unwind(all bool) {
 	held := inv.held
 	for len(inv.held) > 0 {
@@ -313,7 +314,7 @@ func (inv *Invocation) unwindSome(all bool) {
 			inv.engine.failed(r, inv.now, nil)
 			return
 		}
-		// The holder ended the goroutine; nobody else goes on with an exit.
+		// The holder ended the goroutine; nothing else would continue the exit.
 		inv.unwind(all)
 		if !all {
 			inv.walk(completing, nil)

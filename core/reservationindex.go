@@ -1,19 +1,19 @@
 package core
 
-// fewHeld is up to how many things of a call are looked through one by one.
+// fewHeld is the most things of a call that are searched one by one.
 const fewHeld = 32
 
-// places finds the place of something among what a call holds, or has left for its end, where
-// that is much: then to look through it for each rule would take the square of their number.
+// places finds something among what a call holds, or has left for its end, if that is much:
+// searching it for each rule would then take time quadratic in their number.
 type places struct {
-	held      map[any]int // of windows and semaphores in Invocation.held
-	indexed   int         // how many of those are in it
+	held      map[any]int // indexes of windows and semaphores in Invocation.held
+	indexed   int         // how many of held are in it
 	completed map[Completer]int
 	left      int // how many of Invocation.completions are in it
 }
 
-// heldAt returns the reservation in a window, or of a semaphore, which is the last one of those
-// that are much, nil if there is none.
+// heldAt returns the reservation in a window or of a semaphore, for a call that holds many, nil if
+// there is none.
 func (inv *Invocation) heldAt(what any) *Reservation {
 	p := inv.indexes()
 	for ; p.indexed < len(inv.held); p.indexed++ {
@@ -34,7 +34,7 @@ func (inv *Invocation) heldAt(what any) *Reservation {
 	return nil
 }
 
-// Left returns what the call has left for its end with a completer, nil if nothing.
+// Left returns the completion that the call has left with a completer, nil if there is none.
 func (inv *Invocation) Left(c Completer) *Completion {
 	if len(inv.completions) <= fewHeld {
 		for i := range inv.completions {
@@ -61,7 +61,7 @@ func (inv *Invocation) indexes() *places {
 	return inv.index
 }
 
-// forgetHeld has all but the first n reservations be found anew.
+// forgetHeld drops all but the first n reservations from the index.
 func (inv *Invocation) forgetHeld(n int) {
 	if inv.index != nil {
 		inv.index.indexed = min(inv.index.indexed, n)

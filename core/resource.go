@@ -17,9 +17,9 @@ type Resource struct {
 	mu   shared.Mutex
 	next prepared // guarded by mu
 
-	// bound is what the rules have here. A call that finds the engine's rule set in it goes
-	// by it; others look further, see [Engine.lookUp]. So one set of rules serves a whole
-	// decision, and the hot path looks nothing up.
+	// bound is what the rules have here. A call that finds the engine's rule set in it goes by it;
+	// other calls look further, see [Engine.lookUp]. So one set of rules serves a whole decision,
+	// and the hot path looks nothing up.
 	bound shared.Pointer[binding]
 
 	// wary is the time until which rules are asked before any takes, see [Invocation.direct].
@@ -35,19 +35,19 @@ type Resource struct {
 // binding is the rules of one resource in one rule set, and what they hold there. It
 // doesn't change.
 type binding struct {
-	set      *Ruleset // nil if no call can go by it: it only keeps what is held for the next one
+	set      *Ruleset // nil if no call can go by it: it only keeps what is held for the next binding
 	revision uint64   // of the rules that hold it
 	held     []kept
-	known    uint64 // up to the expressions of which revision the name has been matched
+	known    uint64 // the revision up to whose expressions the name has been matched
 
 	rules      [kinds]Checker  // of the families
-	checkers   []Checker       // those of the chain that have something to say here, in its order
-	recheckers []Rechecker     // as many of them as are asked again after a wait
+	checkers   []Checker       // those of the chain that judge calls here, in its order
+	recheckers []Rechecker     // those of them that are asked again after a wait
 	shadows    []ShadowChecker // those with rules in shadow mode
 	sharers    []sharer        // the last of the checkers: those that may have to fetch something
 	leaves     bool            // a call may be refused after a wait: by a rechecker or a sharer
-	direct     bool            // each takes without being asked, if it must: see Invocation.direct
-	wary       bool            // and as there are several, they are asked after a refusal
+	direct     bool            // each can take without being asked: see Invocation.direct
+	wary       bool            // as there are several, they are asked for a while after a refusal
 }
 
 // kept is what a family keeps for a resource.
@@ -68,7 +68,7 @@ func (b *binding) heldBy(kind Kind) any {
 	return nil
 }
 
-// matchedUpTo is known, also for nil.
+// matchedUpTo is known, even for a nil binding.
 func (b *binding) matchedUpTo() uint64 {
 	if b == nil {
 		return 0
@@ -79,7 +79,7 @@ func (b *binding) matchedUpTo() uint64 {
 // Held is what a family keeps for the resource, nil if nothing.
 func (r *Resource) Held(kind Kind) any { return r.bound.Load().heldBy(kind) }
 
-// bind finds which slots of the chain have to do with the rules.
+// bind finds which slots of the chain the rules concern.
 func (c *Chain) bind(b *binding) *binding {
 	b.direct = true
 	for _, slot := range c.checking {
@@ -127,8 +127,8 @@ func (r *Resource) Idle(now int64) bool {
 	return true
 }
 
-// depart lets go of the rule set when the resource leaves: it may be long until it comes
-// back, or is forgotten. What the rules hold here goes with it.
+// depart drops the rule set when the resource leaves: it may be long until the resource comes back
+// or is forgotten. What the rules hold here goes with it.
 func (r *Resource) depart() {
 	r.recent.Store(nil)
 	for {
@@ -139,7 +139,7 @@ func (r *Resource) depart() {
 	}
 }
 
-// resources are the engine's, with the cap that goes for them.
+// resources are the engine's, with the cap that applies to them.
 type resources struct {
 	*node.Registry[Resource, *Resource]
 	overflow *Resource // of names beyond the cap

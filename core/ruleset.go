@@ -14,7 +14,7 @@ type Ruleset struct {
 	latest   uint64   // the revision that brought the latest of the expressions
 	bare     *binding // of all resources without rules
 
-	pending *binding // see pendingBinding; the update's
+	pending *binding // see pendingBinding; used only by the update
 
 	completers []Completer // see RulesetBuilder.OnComplete
 	attached   any
@@ -24,28 +24,28 @@ type Ruleset struct {
 type Family interface {
 	// Match finds the expressions that match a name. held is what the family keeps for the
 	// resource of that name, which has been matched with the expressions of the rules up to a
-	// revision and is not matched with those again. Known is Match without matching what is not
-	// known yet, and Latest the revision that brought the latest of the expressions.
+	// revision and is not matched with those again. Known is Match limited to what is already
+	// known, and Latest is the revision that brought the latest of the expressions.
 	Match(name string, held any, revision uint64) pattern.Matched
 	Known(held any, revision uint64) pattern.Matched
 	Latest() uint64
 	// Bind returns the rules that apply to a resource, nil if there are none, and leaves
-	// what they hold there (see Table.Hold of package family). What takes over from older rules does so
-	// in [Site.BeforeUse]. Bind of one set is called under the resource's lock; but an update may
-	// call Bind of the next set meanwhile.
+	// what they hold there (see Table.Hold of package family). Whatever takes over from older rules
+	// does so in [Site.BeforeUse]. Bind is called under the resource's lock; but an update may call
+	// Bind of the next set meanwhile.
 	Bind(at *Site) Checker
-	// Names says what the enforced rules name, which has a node outside the caps for as long as
-	// they do.
+	// Names says what the enforced rules name. It has a node outside the caps for as long as they
+	// name it.
 	Names(*Names)
-	// Needs tells which meters on the nodes of a resource the rules count with, given what
-	// they hold there and up to which revision its name has been matched; and if it is pending
-	// (see Table.Pending of package family), which meters those rules might count with that come
-	// to apply when its name is matched. Looks tells the same of resources that the rules only
-	// look at.
+	// Needs reports which meters on the nodes of a resource the rules count with, given what they
+	// hold there and the revision up to which its name has been matched; and, if the resource is
+	// pending (see Table.Pending of package family), which meters might be needed by rules that
+	// come to apply once its name is matched. Looks reports the same for resources that the rules
+	// only look at.
 	Needs(held any, known uint64, need func(Need))
 	Looks(need func(resource string, n Need))
-	// Choices say of each rule that is about a name whether it applies there, and why: at the
-	// resource of that name, or at another one's where the name is beyond the cap.
+	// Choices says, for each rule that is about a name, whether it applies there and why. resource
+	// is the resource of that name, or another where the name is beyond the cap.
 	Choices(name, resource string) []Choice
 	// Figures says what each rule has done.
 	Figures() []RuleFigures
@@ -57,21 +57,21 @@ type Family interface {
 type Need struct {
 	Role      Role
 	Semaphore bool       // or a window
-	Meter     node.Meter // of a semaphore only the owner counts
+	Meter     node.Meter // for a semaphore, only the owner matters
 }
 
-// Role is which of a resource's nodes is meant.
+// Role says which of a resource's nodes is meant.
 type Role uint8
 
 // The roles.
 const (
 	RoleCluster Role = iota // the resource's node over all contexts
 	RoleCall                // its nodes in single contexts
-	RoleOrigin              // its nodes of single callers
+	RoleOrigin              // its nodes for single callers
 	RoleInbound             // the node of all inbound calls, whose resource has no name
 )
 
-// Rules is the present rule set.
+// Rules is the current rule set.
 func (e *Engine) Rules() *Ruleset { return e.rules.Load() }
 
 // Attached is what was attached to the set, see [RulesetBuilder.Attach]; nil if nothing was.

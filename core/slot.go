@@ -14,14 +14,14 @@ type Preparer interface {
 	Prepare(*Invocation)
 }
 
-// Checker judges a call: the rules of a family that apply to its resource (see
-// [Family].Bind), or a slot of a user's own.
+// Checker judges a call: the rules of a family that apply to its resource (see [Family].Bind), or a
+// user's own slot.
 //
-// Take decides. What it grants it reserves on the invocation (see [Invocation.Reserve]), and a
+// Take decides. It reserves what it grants on the invocation (see [Invocation.Reserve]), and a
 // refusal by a later slot gives that back. Ask is the early look: it takes nothing, and a refusal
-// here spares the call, and everybody else, what others would have taken for it. It may say how
-// long the call would wait; one that can't wait for so long is refused then. No Checker may rely
-// on having been asked: a call may come to Take directly.
+// here saves everyone what other checkers would have taken for the call. It may say how long the
+// call would wait; a call that can't wait that long is then refused. No Checker may rely on having
+// been asked: a call may go to Take directly.
 //
 // A Checker may have more methods:
 //
@@ -34,8 +34,8 @@ type Checker interface {
 	Take(*Invocation) Verdict
 }
 
-// AskOnly makes a [Checker] of a function that takes nothing: its answer is its verdict. It
-// must not say wait. It may be called twice for one call, as Ask and as Take.
+// AskOnly makes a [Checker] from a function that takes nothing: its answer is its verdict. It must
+// not say wait. It may be called twice for one call, as Ask and as Take.
 type AskOnly func(*Invocation) Verdict
 
 // Ask calls the function.
@@ -44,12 +44,11 @@ func (f AskOnly) Ask(inv *Invocation) Verdict { return f(inv) }
 // Take calls the function.
 func (f AskOnly) Take(inv *Invocation) Verdict { return f(inv) }
 
-// Direct is true: it takes nothing, so nothing is spared by asking first.
+// Direct is true: the function takes nothing, so asking first would save nothing.
 func (f AskOnly) Direct() bool { return true }
 
-// Rechecker is asked once more after a call has waited: because what it looks at is a
-// state and may have changed, or because it counts what runs, and a call that waits
-// doesn't yet.
+// Rechecker is asked again after a call has waited: because it looks at a state that may have
+// changed, or because it counts what runs, and a waiting call doesn't run yet.
 type Rechecker interface {
 	Recheck(*Invocation) Verdict
 }
@@ -69,19 +68,18 @@ type CompleteRecorder interface {
 	Completed(*Invocation)
 }
 
-// FamilySlot is the place of a family of rules in the chain: there the rules of the family
-// judge, as [Family].Bind returns them. A resource for which it has none passes the slot by.
+// FamilySlot is the place of a family of rules in the chain, where the rules that [Family].Bind
+// returns judge the call. Calls of a resource without such rules skip the slot.
 type FamilySlot Kind
 
-// Name is the family's.
+// Name is the family's name.
 func (f FamilySlot) Name() string { return Kind(f).String() }
 
 // Verdict is what a rule says of a call. The zero value admits it.
 type Verdict struct {
 	// Block refuses the call.
 	Block *BlockError
-	// Wait admits the call after that time. By is the refusal it gets if it can't
-	// wait.
+	// Wait admits the call after that time. By is its refusal if it can't wait.
 	Wait time.Duration
 	By   *BlockError
 	// Borrowed says that the wait is for a coming bucket, in which the call is to
@@ -89,15 +87,15 @@ type Verdict struct {
 	Borrowed bool
 }
 
-// longest keeps of two waits the one that counts.
+// longest keeps whichever of two waits counts.
 func (v *Verdict) longest(next Verdict) {
 	if next.Wait > 0 && next.Outlasts(*v) {
 		*v = next
 	}
 }
 
-// Outlasts reports whether v is the wait that counts, and not that of other: the longer
-// one, and of two that are as long the one for a bucket, which begins then.
+// Outlasts reports whether the wait that counts is v's and not other's: the longer one counts, and
+// of two equal waits the one for a bucket, which begins then.
 func (v Verdict) Outlasts(other Verdict) bool {
 	return v.Wait > other.Wait || v.Borrowed && v.Wait == other.Wait
 }

@@ -2,7 +2,7 @@ package core
 
 import "github.com/penstock-go/penstock/node"
 
-// letGo ends what only other rules named or metered.
+// letGo ends what only earlier rules named or metered.
 func (e *Engine) letGo(set *Ruleset, names *Names) {
 	e.tree.Entrances().Unpin(func(name string) bool { return names.contexts[name] })
 	e.resources.Unpin(names.named)
@@ -17,8 +17,8 @@ func (e *Engine) letGo(set *Ruleset, names *Names) {
 	}
 }
 
-// looks are the meters that rules look at on nodes of other resources, by resource; those of
-// all inbound calls under no name.
+// looks are the meters that rules look at on nodes of other resources, by resource; those of all
+// inbound calls under the empty name.
 func (s *Ruleset) looks() map[string][]Need {
 	looks := make(map[string][]Need)
 	for _, family := range s.families {
@@ -29,10 +29,9 @@ func (s *Ruleset) looks() map[string][]Need {
 	return looks
 }
 
-// trim drops the meters of a resource's nodes that no rule needs any more. It holds the
-// resource's lock: what is built there meters before anybody knows of it. A rule of another
-// resource that only looks may be built meanwhile: such rules find their meter anew where it
-// was dropped.
+// trim drops the meters of a resource's nodes that no rule needs any more. It holds the resource's
+// lock, as what is built there meters before it can be seen. A rule of another resource that only
+// looks may be built meanwhile: such a rule looks up its meter again if that was dropped.
 func (s *Ruleset) trim(r *Resource, looks []Need) {
 	if !metered(r) {
 		return
@@ -61,7 +60,7 @@ func nodesOf(r *Resource) func(yield func(Role, *node.StatisticNode) bool) {
 				return
 			}
 		}
-		if n := r.Included(); n != nil && !yield(RoleCall, &n.StatisticNode) { // it may have left, and comes back as it is
+		if n := r.Included(); n != nil && !yield(RoleCall, &n.StatisticNode) { // it may have left, and would come back as it is
 			return
 		}
 		for _, n := range r.Origins().All() {

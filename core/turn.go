@@ -7,19 +7,18 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// TakeTurn has the call take the next turn in a queue, at its cost, if the wait for it,
-// which it returns, is at most maxWait. The caller holds the lock of the queue. The call
-// gives the turn back if it is refused. If the turn is awaited, the call doesn't run before:
-// the rule says wait, for at least as long. If not, it runs when it may, and has its turn
-// then.
+// TakeTurn takes the next turn in a queue for the call, at its cost, if the wait for it, which it
+// returns, is at most maxWait. The caller holds the lock of the queue. The call gives the turn back
+// if it is refused. If the turn is awaited, the call doesn't run before it: the rule says wait, for
+// at least as long. If not, the call runs when it may, and has its turn then.
 //
-// A call that will not leave, and finds the queue settled, keeps its turn, although that is still
-// to come, unless a prioritized call has ever asked for a turn at the resource. One that may
-// leave, be overtaken or move up is in the queue until then.
+// A call that will not leave, and finds the queue settled, has its turn for good, although the turn
+// is still to come, unless a prioritized call has ever asked for a turn at the resource. A call
+// that may leave, be overtaken or move up is in the queue until its turn.
 //
 // A prioritized call overtakes others. Where its own turn is not awaited, because the rule only
-// watches, it overtakes only calls like itself: calls that wait since the rule was enforced are
-// not pushed back by a call that doesn't wait.
+// watches, it overtakes only calls like itself: calls that have waited since the rule was enforced
+// are not pushed back by a call that doesn't wait.
 func (inv *Invocation) TakeTurn(q *stat.Turns, cost stat.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
 	if overtakes := &inv.resource.overtakes; inv.prioritized && !overtakes.Load() {
 		overtakes.Store(true)
@@ -42,8 +41,8 @@ func (inv *Invocation) TakeTurn(q *stat.Turns, cost stat.Moment, maxWait time.Du
 	return wait, true
 }
 
-// WaitAtLeast says that what a rule has the call wait for is no turn, or not only: it takes
-// so long, whoever leaves the queues in which the call is.
+// WaitAtLeast says that the call must wait that long whichever calls leave its queues: what a rule
+// makes it wait for isn't a turn, or isn't only a turn.
 func (inv *Invocation) WaitAtLeast(wait time.Duration) { inv.firm = max(inv.firm, wait) }
 
 // willStay reports whether the call is known not to leave a queue before its turn.
@@ -76,8 +75,8 @@ func (h turnsHolder) GiveBack(r *Reservation, now int64) {
 	h.GiveUp(at, stat.MomentOf(r.Undo, uint32(r.Units)), now)
 }
 
-// turn is a turn that a call waits for in a queue. It belongs to the invocation, and serves
-// one call after the other.
+// turn is a turn that a call waits for in a queue. It belongs to the invocation, and serves one
+// call after another.
 type turn struct{ stat.Turn }
 
 func (x *turn) GiveBack(_ *Reservation, now int64) { x.Leave(now) }
@@ -91,12 +90,12 @@ func (inv *Invocation) nextTurn() *turn {
 	return inv.turns[n]
 }
 
-// awaitTurns waits for as long as the rules say, or less where that is for turns and they
-// come earlier because others have left.
+// awaitTurns waits as long as the rules say, or less if that is for turns and they come earlier
+// because other calls have left.
 //
-// The call sleeps once, until the latest of its turns. Where it has several, or waits for
-// something else besides, it says in each queue until when it sleeps: if somebody behind
-// it sleeps for too long it wakes for its turn there, to tell them, and sleeps on.
+// The call sleeps once, until the latest of its turns. If it has several, or also waits for
+// something else, it says in each queue until when it sleeps: if a call behind it there sleeps too
+// long, it wakes for its own turn there, to tell that call, and sleeps on.
 func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned func(), cause error) {
 	firm, until, slept := inv.now+int64(inv.firm), inv.now+int64(wait), int64(0)
 	for {
@@ -116,7 +115,7 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 		if until = inv.lookForTurns(firm, slept); until <= max(inv.now, slept) {
 			return before, nil
 		}
-		// What changes from here on is told again; what has changed is looked for.
+		// Changes from here on move the nap up again; earlier ones are found by looking.
 		inv.nap.Again()
 		if until = inv.lookForTurns(firm, slept); until <= max(inv.now, slept) {
 			return before, nil
@@ -124,9 +123,9 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 	}
 }
 
-// lookForTurns returns when the last of the turns comes that the call awaits, or firm if
-// that is later. The call has slept until slept, though the clock may not show it. It looks
-// in all queues: also where it awaits nothing those behind it may wait to be told.
+// lookForTurns returns when the last of the turns comes that the call awaits, or firm if that is
+// later. The call has slept until slept, though the clock may not show it. lookForTurns looks in
+// all queues: even where the call awaits nothing, calls behind it may wait to be told.
 func (inv *Invocation) lookForTurns(firm, slept int64) (last int64) {
 	last = firm
 	for _, x := range inv.turns {
@@ -137,7 +136,7 @@ func (inv *Invocation) lookForTurns(firm, slept int64) (last int64) {
 	return last
 }
 
-// linger says in the queues that the call sleeps until then.
+// linger notes in the queues that the call sleeps until then.
 func (inv *Invocation) linger(until int64) {
 	for _, x := range inv.turns {
 		if x.Linger(until) {
@@ -153,7 +152,7 @@ func (inv *Invocation) runTurns() {
 	}
 }
 
-// dropTurns has the turns keep nothing alive.
+// dropTurns clears the turns, so that they keep nothing alive.
 func (inv *Invocation) dropTurns() {
 	for _, x := range inv.turns {
 		x.Drop(inv.now)

@@ -25,27 +25,25 @@ func (b *RulesetBuilder) Compiled(kind Kind) Family { return b.next.families[kin
 // Put sets the compiled rules of a family.
 func (b *RulesetBuilder) Put(kind Kind, family Family) { b.next.families[kind] = family }
 
-// Attach has v come into force with the revision, and go with it, for those who ask
-// [Ruleset.Attached]: what judges no call, but must be of the same revision as what does.
+// Attach puts v into force with the revision, and removes it with it, for readers of
+// [Ruleset.Attached]: something that judges no call, but must be of the same revision as what does.
 func (b *RulesetBuilder) Attach(v any) { b.next.attached = v }
 
-// OnComplete has a completer hear of the end of every call while the revision is in force,
-// under whatever rules the call was let in; its token is 0.
+// OnComplete makes the engine call a completer at the end of every call while the revision is in
+// force, whatever rules the call was let in under; its token is 0.
 func (b *RulesetBuilder) OnComplete(c Completer) { b.next.completers = append(b.next.completers, c) }
 
-// BeforePublishing has f called when nothing can fail any more, right before the next
-// revision is published: the place for what can't be undone. f is told the time, and must
-// not call anything of the user's, such as the clock. For what is done at single resources,
-// see [Site.BeforeUse].
+// BeforePublishing registers f to be called when nothing can fail any longer, right before the next
+// revision is published: the place for what can't be undone. f is passed the time, and must not
+// call the user's code, such as the clock. For single resources, see [Site.BeforeUse].
 func (b *RulesetBuilder) BeforePublishing(f func(now int64)) { b.last = append(b.last, f) }
 
-// Update replaces the rules of the engine: build puts every family's into the
-// builder. If it fails or panics, nothing has changed. Updates run one after the
-// other. Calls go by the old rules until the new ones are published, and wait for nothing:
-// see bind.go.
+// Update replaces the rules of the engine: build puts every family's rules into the builder. If it
+// fails or panics, nothing has changed. Updates run one after another. Calls go by the old rules
+// until the new ones are published, and never wait: see bind.go.
 //
-// What the new rules name is pinned before they are published, and what only the
-// old ones named is let go after.
+// What the new rules name is pinned before they are published, and what only the old ones named is
+// released afterwards.
 func (e *Engine) Update(build func(*RulesetBuilder) error) error {
 	e.updating.Lock()
 	defer e.updating.Unlock()
@@ -63,7 +61,7 @@ func (e *Engine) Update(build func(*RulesetBuilder) error) error {
 	set := b.next
 	names := set.complete(e.chain)
 	e.pin(names)
-	now := e.Now() // from here on nothing of the user's is called, and nothing panics
+	now := e.Now() // from here on no code of the user's is called, and nothing panics
 	for _, f := range b.last {
 		f(now)
 	}
@@ -76,7 +74,7 @@ func (e *Engine) Update(build func(*RulesetBuilder) error) error {
 		e.settle(set, r, now)
 	}
 	e.letGo(set, names)
-	b.previous, b.last, set.pending = nil, nil, nil // a caller that keeps the builder keeps no rules of before
+	b.previous, b.last, set.pending = nil, nil, nil // a caller that keeps the builder keeps no earlier rules alive
 	return nil
 }
 

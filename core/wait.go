@@ -7,16 +7,15 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// queue waits outside all locks, for the longest wait that any rule asked for and
-// then for its turn in the queue, and asks again about what is a state rather than a
-// count.
+// queue waits outside all locks, for the longest wait that any rule asked for and then for its turn
+// in the queue, and then asks the rules that go by a state rather than a count again.
 func (inv *Invocation) queue(v Verdict) (Entry, error) {
 	if v.Wait <= 0 && !inv.Awaits() {
 		return inv.goOn()
 	}
 	if inv.fleets {
 		inv.handBack(v.Wait)
-		inv.later = true // what it takes along is looked at again
+		inv.later = true // what it keeps through the wait is checked again
 	}
 	returned, by, cause := inv.wait(v)
 	defer returned()
@@ -34,9 +33,9 @@ func (inv *Invocation) queue(v Verdict) (Entry, error) {
 	return inv.entry(), nil
 }
 
-// wait returns nil if the call may run now that its wait is over, or else the refusal
-// that it gets, and which error of the context ended the wait; nil if there was none. Where the
-// clock or the context panics, or ends the goroutine, the call is refused.
+// wait returns nil if the call may run now that its wait is over, otherwise its refusal, and the
+// error of the context that ended the wait, nil if there was none. Where the clock or the context
+// panics, or ends the goroutine, the call is refused.
 func (inv *Invocation) wait(v Verdict) (returned func(), by *BlockError, cause error) {
 	returned = func() {}
 	if by = v.By; v.Wait <= 0 {
@@ -87,8 +86,8 @@ func (inv *Invocation) wait(v Verdict) (returned func(), by *BlockError, cause e
 	return returned, by, cause
 }
 
-// sleep calls before as soon as the call sleeps, so that a clock that waits for the
-// end of an earlier sleep of the call finds this one.
+// sleep calls before as soon as the call sleeps, so that a clock that waits for the end of an
+// earlier sleep of the call finds this one.
 func (inv *Invocation) sleep(ctx context.Context, d time.Duration, before func()) (returned func(), err error) {
 	return clocks.SleepCall(ctx, inv.engine.clock, d, before)
 }
@@ -102,7 +101,7 @@ func (inv *Invocation) inTime(wait time.Duration) bool {
 	return !ok || until >= wait
 }
 
-// untilDeadline is how far off the context's deadline is; false if it has none.
+// untilDeadline is how far away the context's deadline is; false if it has none.
 func (inv *Invocation) untilDeadline() (time.Duration, bool) {
 	deadline, ok := inv.ctx.Deadline()
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// stage is a part of a call's way through the chain, or where the call has come to.
+// stage is a part of a call's way through the chain, or how far the call has got.
 type stage uint8
 
 const (
@@ -15,17 +15,17 @@ const (
 	asking     // every checker looks, see direct
 	taking     // every checker decides
 	shadowing  // rules in shadow mode decide about calls that were not refused
-	wanting    // what the call lacks is found, see fetch.go
-	rechecking // those that are asked again after a wait
+	wanting    // find what the call lacks, see fetch.go
+	rechecking // recheckers are asked again after a wait
 	admitting  // the recorders hear that the call was admitted
 	returning  // what the call holds goes back
 	refusing   // the recorders hear that it was refused
 	completing // the clock is read, then the recorders hear that the call has ended
-	telling    // and then the completers, those of the rule set first
+	telling    // then the completers are called, those of the rule set first
 
-	stops // what follows is where it stops
+	stops // the stages below are where it stops
 
-	mayWait // asked: the call would have to wait, and it isn't known whether it can, or lacks something
+	mayWait // asked: the call would have to wait and it isn't known whether it can, or it lacks something
 	lacks   // what it wants is known
 	waits   // taken: it has to wait
 	admitted
@@ -34,14 +34,14 @@ const (
 )
 
 // walk takes the call through the chain from the beginning of a stage to where it stops. v
-// is the verdict so far. A slot that panics is passed over: what it would have said or
-// recorded is lost, all others still have their say.
+// is the verdict so far. A slot that panics is skipped: what it would have said or recorded is
+// lost, but all others are still called.
 func (inv *Invocation) walk(s stage, v *Verdict) stage {
 	inv.stage, inv.step = s, 0
 	return inv.resume(v)
 }
 
-// resume is walk from where the call has come to.
+// resume is walk from where the call has got to.
 func (inv *Invocation) resume(v *Verdict) stage {
 	s := inv.steps(v)
 	for s < stops {
@@ -53,8 +53,8 @@ func (inv *Invocation) resume(v *Verdict) stage {
 	return s
 }
 
-// steps runs one step after the other. The call carries how far it is, so that it can go
-// on where one of them panicked: then it returns that stage, or else where the call stops.
+// steps runs one step after another. The call records how far it is, so that it can continue after
+// a step that panicked: then steps returns that stage, otherwise where the call stops.
 func (inv *Invocation) steps(v *Verdict) (at stage) {
 	defer func() {
 		if at == 0 {
@@ -124,7 +124,7 @@ func (inv *Invocation) steps(v *Verdict) (at stage) {
 			inv.stage, inv.step = admitting, 0
 		}
 	}
-	if inv.stage < admitting { // so that most calls compare once
+	if inv.stage < admitting { // so that most calls make one comparison
 		if inv.stage == shadowing {
 			if inv.shadow(); inv.waits {
 				return waits
@@ -156,7 +156,7 @@ func (inv *Invocation) steps(v *Verdict) (at stage) {
 		}
 		return admitted
 	case returning:
-		inv.stage, inv.step = refusing, -1 // if that ends the goroutine, the recorders are next
+		inv.stage, inv.step = refusing, -1 // if giving back ends the goroutine, the recorders are next
 		inv.giveBack()
 		inv.step = 0
 		fallthrough
@@ -196,7 +196,7 @@ func (inv *Invocation) steps(v *Verdict) (at stage) {
 	return completed
 }
 
-// shadow has the rules in shadow mode decide.
+// shadow lets the rules in shadow mode decide.
 func (inv *Invocation) shadow() {
 	for i, all := inv.step, inv.bound.shadows; i < len(all); i++ {
 		inv.step = i
@@ -204,9 +204,9 @@ func (inv *Invocation) shadow() {
 	}
 }
 
-// interrupted sees to a step that did not return, and returns the stage to go on in. One
-// that panicked, for that reason, is passed over. One that ended the goroutine ended the
-// call with it: an admitted call that nobody will ever see the entry of exits.
+// interrupted handles a step that did not return, and returns the stage to continue in. A step that
+// panicked, with that reason, is skipped. A step that ended the goroutine ended the call with it:
+// an admitted call whose entry nobody will ever see is made to exit.
 func (inv *Invocation) interrupted(reason any, v *Verdict) stage {
 	at, step := inv.stage, inv.step
 	inv.step++
@@ -226,7 +226,7 @@ func (inv *Invocation) interrupted(reason any, v *Verdict) stage {
 	return inv.stage
 }
 
-// slotAt is the name of the slot whose step it is, "" if it is no slot's.
+// slotAt is the name of the slot that a step belongs to, "" if it is no slot's.
 func (inv *Invocation) slotAt(at stage, step int) string {
 	chain := inv.engine.chain
 	var slot any
@@ -240,7 +240,7 @@ func (inv *Invocation) slotAt(at stage, step int) string {
 			slot = chain.passed[step]
 		}
 	case refusing:
-		if step >= 0 { // or it was what the call held
+		if step >= 0 { // otherwise it was what the call held
 			slot = chain.blocked[step]
 		}
 	case completing:
@@ -254,28 +254,28 @@ func (inv *Invocation) slotAt(at stage, step int) string {
 	return ""
 }
 
-// # When nobody needs to be asked
+// # When rules need not be asked
 //
 // Every checker is asked before any takes, so that a call which will be refused takes
-// nothing that others would miss meanwhile. Where nobody is refused that is in vain. So
-// as long as none of several checkers has refused a call of the resource lately, and none
-// has calls wait, they take at once, in their order; and a call that is refused then gives back
-// what it has taken, as one does that was asked and finds at last that another one was
-// quicker. From that call on, all are asked first again, until none was refused for a
-// while. What is decided is the same: to ask binds nobody. A checker that is alone has
-// nobody to ask for. Prioritized calls may wait, so they are asked.
+// nothing that others would miss meanwhile. If no call is refused, asking is wasted. So as long as
+// none of several checkers has refused a call of the resource lately, and none makes calls wait,
+// they take immediately, in order; and a call that is then refused gives back what it has taken,
+// just like a call that was asked and then finds that another was quicker. From that call on, all
+// checkers are asked first again, until none has refused a call for a while. The decisions are the
+// same, as asking commits to nothing. A checker that is alone has no others to ask for. For
+// prioritized calls, which may wait, checkers are asked.
 //
-// wariness is how long after a refusal all are asked.
+// wariness is how long after a refusal all checkers are asked first.
 const wariness = int64(time.Second)
 
-// direct reports whether asking is in vain.
+// direct reports whether asking would be wasted.
 func (inv *Invocation) direct() bool {
 	b := inv.bound
 	return b.direct && !inv.prioritized && (!b.wary || inv.now >= inv.resource.wary.Load())
 }
 
-// beWary has the calls of the resource asked first for a while. It writes seldom, for all
-// calls read it.
+// beWary makes checkers of the resource be asked first for a while. It seldom writes, as all calls
+// read the value.
 func (inv *Invocation) beWary() {
 	if !inv.bound.wary {
 		return

@@ -13,22 +13,22 @@ import (
 // change.
 type Expression struct {
 	Text string
-	Born uint64 // the revision since which rules have had it, without a break
+	Born uint64 // the revision since which rules have had it without a break
 
-	Shadow bool // of rules in shadow mode; others have one of their own
+	Shadow bool // it belongs to rules in shadow mode; other rules have a separate one
 
 	prefix  string         // every name that matches begins with it
-	pattern *regexp.Regexp // nil if the expression is but texts and gaps
+	pattern *regexp.Regexp // nil if the expression is only texts and gaps
 	gaps    []gap          // what follows the prefix then
 }
 
-// gap is anything, so many characters at least, and then a text.
+// gap is at least that many of any characters, followed by a text.
 type gap struct {
 	least int
 	then  string
 }
 
-// Compile compiles an expression, which must have a [Size], for rules that have it since a
+// Compile compiles an expression, which must have a [Size], for rules that have had it since a
 // revision.
 func Compile(text string, born uint64, shadow bool) (*Expression, error) {
 	parsed, err := syntax.Parse(whole(text), syntax.Perl)
@@ -58,14 +58,14 @@ func sequence(parts []*syntax.Regexp, re *syntax.Regexp) []*syntax.Regexp {
 	return append(parts, re)
 }
 
-// plain reads the parts as texts and gaps, and reports whether that is all they are. If
-// not it has found the prefix at least.
+// plain reads the parts as texts and gaps, and reports whether that is all they are. If not, it has
+// at least found the prefix.
 func (x *Expression) plain(parts []*syntax.Regexp) bool {
 	for i, part := range parts {
 		switch {
 		case part.Op == syntax.OpBeginText && i == 0, part.Op == syntax.OpEndText && i == len(parts)-1:
 		case part.Op == syntax.OpLiteral && part.Flags&syntax.FoldCase == 0 && !slices.Contains(part.Rune, utf8.RuneError):
-			*x.last() += string(part.Rune) // that rune would stand for what is no character, too
+			*x.last() += string(part.Rune) // that rune would also stand for invalid bytes
 		case part.Op == syntax.OpStar && part.Sub[0].Op == syntax.OpAnyChar:
 			x.gap(0)
 		case part.Op == syntax.OpPlus && part.Sub[0].Op == syntax.OpAnyChar:
@@ -115,7 +115,7 @@ func (x *Expression) match(name string) bool {
 		if i == len(x.gaps)-1 {
 			return strings.HasSuffix(rest, g.then)
 		}
-		if _, rest, ok = strings.Cut(rest, g.then); !ok { // the first one: it leaves most to the others
+		if _, rest, ok = strings.Cut(rest, g.then); !ok { // the first occurrence: it leaves the most for the others
 			return false
 		}
 	}
@@ -125,8 +125,8 @@ func (x *Expression) match(name string) bool {
 // Expressions are those of a family's rules that are not off. They don't change.
 type Expressions struct {
 	Revision uint64
-	List     []*Expression         // each once, in the order in which rules came to have them
-	Rules    map[*Expression][]int // that have it, by their places
+	List     []*Expression         // each once, in the order in which rules first had them
+	Rules    map[*Expression][]int // the rules that have it, by index
 }
 
 // Matched are the expressions that match a name, of those that rules have had up to a
@@ -144,7 +144,7 @@ func (x *Expressions) Latest() uint64 {
 	return 0
 }
 
-// Known is what older rules knew of a name, as far as these have the same expressions.
+// Known is what older rules knew of a name, limited to expressions that these rules have too.
 func (x *Expressions) Known(before Matched) Matched {
 	now := Matched{Revision: before.Revision}
 	for _, e := range before.List {
@@ -156,7 +156,7 @@ func (x *Expressions) Known(before Matched) Matched {
 }
 
 // Match finds the expressions that match a name, or all of them where the name stands for every
-// name. before is what older rules knew of it.
+// name. before is what older rules knew of the name.
 func (x *Expressions) Match(name string, every bool, before Matched) Matched {
 	now := x.Known(before)
 	now.Revision = x.Revision

@@ -8,24 +8,24 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName is how many bytes the names can have that a call brings along: of the
-// resource, of the context and of the caller. A call with a longer one is refused with
-// core.ErrInvalid, and a rule that has one is not loaded: names are kept, shown, logged and
-// matched against expressions, and may come from outside.
+// MaxName is the most bytes that the names given with a call can have: of the resource, the context
+// and the caller. A call with a longer one is refused with core.ErrInvalid, and a rule that has one
+// is not loaded: names are kept, shown, logged and matched against expressions, and may come from
+// outside.
 const MaxName = 1024
 
-// What the regular expressions of rules may be. A short one can stand for a long
-// one: a{1000} is a thousand letters. So the size counts too: the steps of the
-// expression with every repetition written out, and at least its bytes and what
-// parsing it costs. Compiling takes some 500 bytes of memory for each step.
+// Limits on the regular expressions of rules. A short expression can stand for a long one: a{1000}
+// is a thousand letters. So its size is limited too: the steps of the expression with every
+// repetition written out, and at least its bytes and what parsing it costs. Compiling takes some
+// 500 bytes of memory for each step.
 //
-// A name is matched against an expression once. What that takes is bounded by the steps
-// that can be under way at one character of the name, see patternWork.
+// A name is matched against an expression once. That cost is bounded by the steps that can be under
+// way at one character of the name, see patternWork.
 const (
 	maxLength = 1024   // bytes
 	MaxSize   = 10_000 // steps of one expression
 	MaxTotal  = 50_000 // steps of all expressions of a family, or of a file
-	maxSteps  = 256    // steps of one expression under way at once, in the mean over the longest name
+	maxSteps  = 256    // steps of one expression under way at a time, averaged over the longest name
 )
 
 // Size returns the size of a regular expression, and what is wrong with it
@@ -37,7 +37,7 @@ func Size(pattern string) (size int, err error) {
 	size = max(len(pattern), classPrice(pattern))
 	if size <= MaxSize {
 		parsed, err := syntax.Parse(pattern, syntax.Perl)
-		if err == nil && strings.Contains(pattern, `\Q`) { // it may be right only as long as nothing follows it
+		if err == nil && strings.Contains(pattern, `\Q`) { // it may be valid only as long as nothing follows it
 			_, err = syntax.Parse(whole(pattern), syntax.Perl)
 		}
 		if bad, ok := errors.AsType[*syntax.Error](err); ok {
@@ -58,14 +58,12 @@ func Size(pattern string) (size int, err error) {
 	return size, nil
 }
 
-// whole makes an expression match whole names only. A dot matches a line break
-// too: a name isn't a text of lines, and one with a break must not get around a
-// rule for all names.
+// whole makes an expression match whole names only. A dot matches a line break too: a name isn't a
+// text of lines, and one with a line break must not evade a rule for all names.
 func whole(pattern string) string { return `^(?s:` + pattern + `)$` }
 
-// steps is about how many instructions an expression compiles to. A class of many
-// ranges takes room like several. The parser bounds the depth, and the product of
-// nested repetitions.
+// steps is about how many instructions an expression compiles to. A class of many ranges counts as
+// several. The parser bounds the depth, and the product of nested repetitions.
 func steps(re *syntax.Regexp) int {
 	n := 0
 	for _, sub := range re.Sub {
@@ -83,16 +81,16 @@ func steps(re *syntax.Regexp) int {
 	case syntax.OpCapture:
 		return n + 2
 	case syntax.OpRepeat:
-		// One after the other; each beyond the least may be skipped.
+		// One after another; each beyond the minimum may be skipped.
 		return n*max(re.Min, re.Max, 1) + max(re.Max-re.Min, 1)
 	}
 	return n + 1
 }
 
-// classPrice is what parsing the character classes costs at most, as steps. The
-// parser lists the hundreds of ranges of a Unicode class, and where case is ignored
-// it goes through a range character by character, milliseconds for a large one. Both
-// must be known before. What looks like a class or a range is priced as one.
+// classPrice is the most that parsing the character classes costs, in steps. The parser lists the
+// hundreds of ranges of a Unicode class, and where case is ignored it goes through a range
+// character by character, milliseconds for a large one. Both must be known before parsing. What
+// looks like a class or a range is priced as one.
 func classPrice(pattern string) int {
 	price, folds := 100, ignoresCase(pattern)
 	if folds {

@@ -2,12 +2,11 @@ package pattern
 
 import "regexp/syntax"
 
-// patternWork is at most how many steps it takes to match an expression against a name
-// of [MaxName] bytes, whatever the name is. A matcher that does not go back, as Go's
-// doesn't, takes each step of the expression at each place of the name once at most. So
-// what counts is at how many places each step can be taken: as many characters can come
-// before it as the parts of the expression before it can match, and here every character
-// is taken to match every part that matches one.
+// patternWork is an upper bound on the steps it takes to match an expression against any name of
+// [MaxName] bytes. A matcher that does not backtrack, such as Go's, takes each step of the
+// expression at most once at each place of the name. So what counts is at how many places each step
+// can be taken: it can be preceded by as many characters as the parts of the expression before it
+// can match, and here every character is assumed to match every part that matches one.
 func patternWork(re *syntax.Regexp) int {
 	n, _ := work(re, reach{})
 	return n
@@ -24,8 +23,8 @@ func (r reach) then(next reach) reach {
 // places is at how many places of a name something can begin.
 func (r reach) places() int { return max(0, r.high-r.low+1) }
 
-// work is how many steps it takes to match an expression that begins at these places, in
-// all, and how many characters it is long. The steps are those that [steps] counts.
+// work is the total number of steps it takes to match an expression that begins at these places,
+// and how many characters long it is. The steps are those that [steps] counts.
 func work(re *syntax.Regexp, at reach) (n int, long reach) {
 	here := at.places()
 	if here == 0 {
@@ -70,9 +69,8 @@ func work(re *syntax.Regexp, at reach) (n int, long reach) {
 	return here, reach{}
 }
 
-// workOfRepeated is work for an expression that comes so many times one after the other; most is
-// -1 if there is no end to it. What has no end is written once, and begins again behind
-// itself.
+// workOfRepeated is work for an expression repeated least to most times; most is -1 if there is no
+// upper bound. An unbounded expression is written once, and begins again after itself.
 func workOfRepeated(re *syntax.Regexp, at reach, least, most int) (n int, long reach) {
 	copies, endless := most, most < 0
 	if endless {
@@ -89,7 +87,7 @@ func workOfRepeated(re *syntax.Regexp, at reach, least, most int) (n int, long r
 		more, l := work(re, at)
 		n += more
 		if again && l.low == 0 {
-			n += at.places() // it can be nothing: to be there is one step, and to come again another
+			n += at.places() // it can be empty: being there is one step, and repeating another
 		}
 		at = at.then(l)
 		if i < least {

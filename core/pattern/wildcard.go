@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Wildcards find the patterns with stars that match a name, without a look at those that
-// don't. There are two kinds:
+// Wildcards finds the patterns with stars that match a name, without looking at those that don't.
+// There are two kinds:
 //
 //   - A prefix ends in its only star, and matches every name that begins with what is before
 //     it: "GET /users/*" matches "GET /users/7/orders".
@@ -17,7 +17,7 @@ import (
 //     whatever it is, unless it is empty: "GET /users/*/orders". Where a blank comes before
 //     the first slash, what is before it is a part of its own: "* /users".
 //
-// The zero value has no patterns. Once all are added it can be read by many.
+// The zero value has no patterns. Once all are added, it is safe for concurrent reading.
 type Wildcards struct {
 	list     []wildcard
 	prefixes map[string]int // numbers, by what is before the star
@@ -31,10 +31,10 @@ type wildcard struct {
 	path bool
 }
 
-// letters is how much of a name the pattern says.
+// letters is how much of a name the pattern spells out.
 func (w wildcard) letters() int { return len(w.text) - strings.Count(w.text, "*") }
 
-// compare puts the one first that says more.
+// compare orders the wildcard that spells out more first.
 func (w wildcard) compare(other wildcard) int {
 	switch more := cmp.Compare(other.letters(), w.letters()); {
 	case more != 0:
@@ -47,7 +47,7 @@ func (w wildcard) compare(other wildcard) int {
 	return cmp.Compare(w.text, other.text)
 }
 
-// branch is where all paths are that begin alike.
+// branch holds all paths that begin alike.
 type branch struct {
 	ends int // the number of the path that ends here, -1 if none does
 	next map[string]*branch
@@ -105,7 +105,7 @@ func checkLength(text string) error {
 	return nil
 }
 
-// cutMethod cuts what is before a blank off, if that comes before the first slash.
+// cutMethod cuts off what is before a blank, if the blank comes before the first slash.
 func cutMethod(text string) (method, path string, found bool) {
 	i := strings.IndexByte(text, '/')
 	if i < 1 || text[i-1] != ' ' {
@@ -114,8 +114,8 @@ func cutMethod(text string) (method, path string, found bool) {
 	return text[:i-1], text[i:], true
 }
 
-// Add returns the number of a pattern, which is the same for the same one. It must have passed
-// [CheckPath], or else [CheckPrefix].
+// Add returns the number of a pattern; equal patterns have the same number. The pattern must have
+// passed [CheckPath] if path is true, otherwise [CheckPrefix].
 func (w *Wildcards) Add(text string, path bool) (number int) {
 	number = len(w.list)
 	if path {
@@ -175,9 +175,9 @@ func (b *branch) grow(part string) *branch {
 	return b.next[part]
 }
 
-// Match returns the numbers of the patterns that match a name, the one that says most of it
-// first. Of two that say as much a path comes before a prefix, and then the order is that of
-// their texts.
+// Match returns the numbers of the patterns that match a name, the one that spells out most of it
+// first. Of two that spell out as much, a path comes before a prefix, and then they are in the
+// order of their texts.
 func (w *Wildcards) Match(name string) (numbers []int) {
 	for _, length := range w.lengths {
 		if length > len(name) {
@@ -197,7 +197,7 @@ func (w *Wildcards) Match(name string) (numbers []int) {
 	return numbers
 }
 
-// match appends the numbers of the paths behind b that match what is left of a name.
+// match appends the numbers of the paths below b that match what is left of a name.
 func (b *branch) match(rest string, numbers []int) []int {
 	part, rest, more := strings.Cut(rest, "/")
 	return b.step(part, numbers, func(b *branch, numbers []int) []int {
@@ -211,7 +211,7 @@ func (b *branch) match(rest string, numbers []int) []int {
 	})
 }
 
-// step calls then with the branches behind b for a part of a name.
+// step calls then with the branches below b for a part of a name.
 func (b *branch) step(part string, numbers []int, then func(*branch, []int) []int) []int {
 	if b == nil {
 		return numbers

@@ -1,3 +1,3 @@
 // Package sampler reads the load, the CPU use and the memory use of the machine, as long as a rule
-// goes by them.
+// depends on them.
 package sampler

@@ -11,14 +11,14 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Period is the time between two samples of the machine. Sampling starts with the
-// first rule that wants to know something, and stops with the last.
+// Period is the time between two samples of the machine. Sampling starts with the first rule that
+// needs a sample, and stops with the last.
 const Period = 250 * time.Millisecond
 
-// Unknown is a [Reading] that nothing is above: it was not taken yet, or can't be.
+// Unknown is a [Reading] that was not taken yet, or can't be taken. It is above no threshold.
 const Unknown = -1
 
-// Quantity is what can be read off the machine.
+// Quantity is something that can be read off the machine.
 type Quantity uint8
 
 // The quantities.
@@ -30,7 +30,7 @@ const (
 	quantities
 )
 
-// The sources of the quantities: the memory is read once for both of its own.
+// The sources of the quantities: memory is read once for both of its quantities.
 const (
 	sourceLoad = iota
 	sourceCPU
@@ -51,7 +51,7 @@ type Reading struct {
 // Value is the reading.
 func (r *Reading) Value() float64 { return math.Float64frombits(r.bits.Load()) }
 
-// set takes what is no number, or below 0, for unknown.
+// set treats NaN and values below 0 as unknown.
 func (r *Reading) set(v float64) {
 	if !(v >= 0) {
 		v = Unknown
@@ -66,8 +66,8 @@ type Engine struct {
 	Logger func() *slog.Logger
 }
 
-// Sampler reads off the machine what the rules of an engine want to know, as long as one
-// does. All families share it, and it serves one rule set after the other.
+// Sampler reads off the machine what the rules of an engine need, as long as any does. All families
+// share it, and it serves one rule set after another.
 type Sampler struct {
 	engine Engine
 	source host.Source
@@ -76,13 +76,13 @@ type Sampler struct {
 	limit    shared.Int64 // of the memory, in bytes; 0 if not known
 
 	served  []demand                  // guarded by the engine's Update
-	demands shared.Pointer[[]*demand] // those of served that want something; nil if none does
+	demands shared.Pointer[[]*demand] // those of served that want something; nil if there are none
 	stop    func()                    // guarded by the engine's Update
 	mu      shared.Mutex              // held during a sample
 	failing [sources]bool             // under mu
 }
 
-// demand is what a family wants to know.
+// demand is what a family wants sampled.
 type demand struct {
 	family fmt.Stringer
 	wants  [sources]bool
@@ -101,18 +101,18 @@ func New(source host.Source, engine Engine) *Sampler {
 	return s
 }
 
-// Reading is where the samples of a quantity are to be read. It stands still while
-// nobody wants the quantity.
+// Reading is where the samples of a quantity can be read. It stands still while no family wants the
+// quantity.
 func (s *Sampler) Reading(q Quantity) *Reading { return &s.readings[q] }
 
 // MemoryLimit is how much memory may be used, in bytes, 0 if that is not known.
 func (s *Sampler) MemoryLimit() int64 { return s.limit.Load() }
 
-// Probe says why a quantity can't be read here, if it can't. It is for rules that are
-// about to be loaded, inside of the Update of the engine.
+// Probe returns why a quantity can't be read here, nil if it can. It is for rules that are about to
+// be loaded, inside the engine's Update.
 func (s *Sampler) Probe(q Quantity) error {
 	if s.wanted(q.source()) {
-		return nil // it is being read, and if that fails now and then, so be it
+		return nil // it is already being read, and may fail now and then
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,10 +130,9 @@ func (s *Sampler) wanted(source int) bool {
 	return false
 }
 
-// Serve has quantities sampled for the rules of a family, until it is called again for
-// that family; with none, no more. After each sample learn is called, if it is not nil,
-// never twice at once. Serve comes when rules are about to be published, see
-// BeforePublishing of core.RulesetBuilder.
+// Serve samples quantities for the rules of a family until it is called again for that family; with
+// no quantities, it stops. After each sample it calls learn, if not nil, never concurrently. Call
+// Serve when rules are about to be published, see BeforePublishing of core.RulesetBuilder.
 func (s *Sampler) Serve(family fmt.Stringer, wants []Quantity, learn func(now int64)) {
 	d := demand{family: family, learn: learn}
 	for _, q := range wants {
@@ -160,14 +159,14 @@ func (s *Sampler) Serve(family fmt.Stringer, wants []Quantity, learn func(now in
 	}
 }
 
-// Sample reads the machine now rather than at the next sample, as far as rules want to
-// know. It is for tests and for sources that are pushed.
+// Sample reads what rules want of the machine now rather than at the next sample. It is for tests
+// and for sources that are pushed.
 func (s *Sampler) Sample() { s.sample(s.engine.Now()) }
 
-// sample reads what is wanted, and has the rules learn from it.
+// sample reads what is wanted, and lets the rules learn from it.
 func (s *Sampler) sample(now int64) {
 	for _, tell := range s.sampled(now) {
-		tell() // under no lock: a reader of the log may load rules
+		tell() // under no lock, as a log handler may load rules
 	}
 }
 
@@ -191,8 +190,8 @@ func (s *Sampler) sampled(now int64) (news []func()) {
 	return news
 }
 
-// reread reads a source. While that fails its quantities are not known; the log says
-// when that begins and ends.
+// reread reads a source. While that fails its quantities are unknown; the log says when that begins
+// and ends.
 func (s *Sampler) reread(source int, now int64) (news []func()) {
 	err := s.read(source, now)
 	failing := err != nil

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Clone returns rules with copies of all that they hold, however deep: changing one copy doesn't
-// change the other. It panics where an exported field can hold
-// what it doesn't copy, such as a map or a pointer; no field of a rule may.
+// Clone returns deep copies of rules: changing one copy doesn't change the other. It panics where
+// an exported field can hold something that it doesn't copy, such as a map or a pointer; no field
+// of a rule may.
 func Clone[R any](rules []R) []R {
 	list := reflect.ValueOf(&rules).Elem()
 	known, ok := copiers.Load(list.Type())
@@ -22,8 +22,8 @@ func Clone[R any](rules []R) []R {
 // copiers are those of the lists of rules that have been copied before, by their type.
 var copiers sync.Map
 
-// copier replaces what a variable shares by a copy. The nil copier is that of a type whose
-// values share nothing.
+// copier replaces what a variable shares with a copy. The nil copier is for types whose values
+// share nothing.
 type copier func(reflect.Value)
 
 func copierOf(t reflect.Type) copier {
@@ -35,7 +35,7 @@ func copierOf(t reflect.Type) copier {
 	case kind == reflect.Struct:
 		return copierOfStructs(t)
 	}
-	panic(fmt.Sprintf("core: a rule can't hold a %v", t)) // met by the first test of a new family
+	panic(fmt.Sprintf("core: a rule can't hold a %v", t)) // the first test of a new family gets here
 }
 
 func copierOfLists(t reflect.Type) copier {
@@ -63,7 +63,7 @@ func copierOfStructs(t reflect.Type) copier {
 	var parts []part
 	for i := range t.NumField() {
 		if !t.Field(i).IsExported() {
-			continue // nobody but its package can change what it holds
+			continue // only its package can change what it holds
 		}
 		if c := copierOf(t.Field(i).Type); c != nil {
 			parts = append(parts, part{i, c})

@@ -9,8 +9,8 @@ type Match uint8
 const (
 	MatchExact  Match = iota // the resource of that very name
 	MatchRegex               // every resource whose whole name the regular expression (RE2) matches
-	MatchPrefix              // every resource whose name begins with what is before the star at the end
-	MatchPath                // every resource whose name is the same between slashes, where a star is any part
+	MatchPrefix              // every resource whose name begins with what precedes the star at the end
+	MatchPath                // every resource whose name has the same parts between slashes, where a star is any part
 )
 
 // AnyResource is the Resource of a rule for all resources that no other enforced rule of its

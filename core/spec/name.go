@@ -2,7 +2,7 @@ package spec
 
 import "github.com/penstock-go/penstock/core/pattern"
 
-// CheckName returns why a name in a rule can't be that of a call, as a [FieldError].
+// CheckName returns why no call can have a name in a rule, as a [FieldError].
 func CheckName(field, name string) error {
 	if len(name) > pattern.MaxName {
 		return BadField(field, "has %d bytes, and a name has at most %d: no call is ever made by that one", len(name), pattern.MaxName)

@@ -5,8 +5,8 @@ import (
 	"reflect"
 )
 
-// Normalize returns the rules of a family with their defaults written out and IDs that
-// differ, or says which rule can't be honoured: as "flow[2].threshold: ...".
+// Normalize returns the rules of a family with their defaults written out and distinct IDs, or says
+// which rule can't be honoured, as in "flow[2].threshold: ...".
 func Normalize[R Rule](family fmt.Stringer, rules []R, normalized func(R) (R, error)) ([]R, error) {
 	if len(rules) == 0 {
 		return nil, nil // no rules have one form

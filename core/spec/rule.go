@@ -7,7 +7,7 @@ type Info struct {
 	ID       string
 	Resource string
 	Match    Match    // how Resource is to be read
-	Exclude  []string // names that it is not about, though Resource says so
+	Exclude  []string // names that the rule is not about, though Resource matches them
 	Mode     Mode
 }
 
@@ -17,8 +17,8 @@ func (i Info) Default() bool { return i.Match == MatchExact && i.Resource == Any
 // Named reports whether Resource is the name of the one resource that the rule is about.
 func (i Info) Named() bool { return i.Match == MatchExact && i.Resource != AnyResource }
 
-// Wild reports whether Resource has a star for a part left open: such a rule is about a name only
-// if no more specific rule is.
+// Wild reports whether Resource has a star for an open part: such a rule is about a name only if no
+// more specific rule is.
 func (i Info) Wild() bool { return i.Match == MatchPrefix || i.Match == MatchPath }
 
 // Rule is a rule that a Table of package family can hold, normalized: a struct whose field ID
@@ -26,12 +26,12 @@ func (i Info) Wild() bool { return i.Match == MatchPrefix || i.Match == MatchPat
 type Rule interface {
 	Info() Info
 	// Like is the same for rules that differ only in what an edit would change, such
-	// as the threshold. It is the ID of a rule that declares none. A rule whose ID is new goes
-	// on from one that is like it and whose ID is gone.
+	// as the threshold. It is the ID of a rule that declares none. A rule whose ID is new continues
+	// one that is like it and whose ID is gone.
 	Like() string
 }
 
-// WithID returns the rule with another ID. One without the field ID stays as it is.
+// WithID returns the rule with another ID. A rule without the field ID is returned unchanged.
 func WithID[R Rule](rule R, id string) R {
 	if f := reflect.ValueOf(&rule).Elem().FieldByName("ID"); f.IsValid() {
 		f.SetString(id)

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// checkTexts returns the first field of a rule with text that is not UTF-8, as a
-// [FieldError]: no file could say it, and the rules could not be shown as JSON or YAML.
+// checkTexts returns the first field of a rule with text that is not UTF-8, as a [FieldError]: no
+// file could contain it, and the rules could not be shown as JSON or YAML.
 func checkTexts(rule reflect.Value) error {
 	for i := range rule.NumField() {
 		if bad, found := notUTF8(rule.Field(i)); found {

@@ -7,12 +7,12 @@ import "fmt"
 // differ in the threshold, say, and get numbers, see [UniqueIDs]. The zero value has no rules.
 type Twins[R Rule] struct {
 	rules    []R
-	first    map[string]int // by ID: the rule that came first with it
-	declared map[string]int // by ID: the one that declares it
-	same     map[string]int // by what they say, of the rules whose ID another has
+	first    map[string]int // by ID: the first rule with it
+	declared map[string]int // by ID: the rule that declares it
+	same     map[string]int // by all their fields, for rules whose ID another rule has
 }
 
-// Add adds a rule with its defaults filled in, and whether it declares its ID. It returns
+// Add adds a rule with its defaults filled in; declares says whether it declares its ID. It returns
 // which of the rules before it is its twin, -1 if none, and whether the two are the same.
 func (t *Twins[R]) Add(rule R, declares bool) (earlier int, same bool) {
 	if t.first == nil {
@@ -23,7 +23,7 @@ func (t *Twins[R]) Add(rule R, declares bool) (earlier int, same bool) {
 	if first, met := t.first[id]; !met {
 		t.first[id] = i
 	} else {
-		// Only rules with one ID can be the same, so few are made texts of.
+		// Only rules with equal IDs can be the same, so only few are converted to text.
 		remember(t.same, says(t.rules[first]), first)
 		if j := remember(t.same, says(rule), i); j != i {
 			return j, true
@@ -37,7 +37,7 @@ func (t *Twins[R]) Add(rule R, declares bool) (earlier int, same bool) {
 	return -1, false
 }
 
-// remember returns the number under key: i, if there was none.
+// remember returns the number under key, which is i if there was none.
 func remember(numbers map[string]int, key string, i int) int {
 	if j, known := numbers[key]; known {
 		return j
@@ -46,5 +46,5 @@ func remember(numbers map[string]int, key string, i int) int {
 	return i
 }
 
-// says is all that a rule says, with its texts quoted: [a b] is not ["a b"].
+// says is everything in a rule, with strings quoted: [a b] is not ["a b"].
 func says(rule any) string { return fmt.Sprintf("%#v", rule) }
