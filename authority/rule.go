@@ -21,12 +21,12 @@ type Rule struct {
 	// resource that no other enforced rule of the family is about.
 	Resource string `yaml:"resource"`
 	// Match says how Resource names resources. The zero value is api.MatchExact.
-	// api.MatchPrefix is all whose names begin as Resource does before the star at its end, as
-	// in "GET /users/*". api.MatchPath compares what is between slashes, where a star is any
-	// part, as in "GET /users/*/orders". Of those two a rule is about a name only if no
-	// enforced rule of the family says more of it. api.MatchRegex is a regular expression (RE2)
-	// that must match a whole name, where a dot matches every character; it is about all
-	// names that it matches.
+	// api.MatchPrefix matches all names that begin with what precedes the star at the end of
+	// Resource, as in "GET /users/*". api.MatchPath compares the parts between slashes, where a
+	// star matches any part, as in "GET /users/*/orders". A rule of these two kinds is about a name
+	// only if no enforced rule of the family spells out more of it. api.MatchRegex is a regular
+	// expression (RE2) that must match a whole name, where a dot matches every character; such a
+	// rule is about all names that it matches.
 	Match spec.Match `yaml:"match,omitempty"`
 	// Exclude lists names that "*", a prefix or a path is not about.
 	Exclude []string `yaml:"exclude,omitempty"`

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// admission is what became of a call that asked.
+// admission is the outcome of a call that asked.
 type admission struct {
 	ok     bool
 	number uint64 // for complete
 	probe  bool   // to be given back if the call doesn't run after all
 }
 
-// asks reports whether the machine would let a call in as things stand. It takes
-// nothing, except while recovering: whose turn it is can only be told by counting who
-// asks, and those whose turn it is not must be told before they take anything of other
-// rules. Then a call that may go on has the number of the state.
+// asks reports whether the machine would let a call in as things stand. It takes nothing, except
+// while recovering: then a turn can only be determined by counting the calls that ask, and a call
+// whose turn it is not must know before it takes anything from other rules. In that case a call
+// that may continue gets the number of the state.
 func (m *machine) asks(now int64) (ok bool, number uint64) {
 	switch state, number := m.state(); state {
 	case Closed, ForcedClosed:
@@ -38,8 +38,8 @@ func (m *machine) draws(now int64) (turn, known bool) {
 	return (m.turn.Add(1)-1)%rampShares[step] == 0, true
 }
 
-// admit decides, and hands out a probe where it takes one. The change must be told
-// once what the call got is noted.
+// admit decides, and hands out a probe where one is needed. The caller must report the change once
+// it has noted what the call got.
 func (m *machine) admit(now int64) (admission, Change) {
 	state, number := m.state()
 	switch {
@@ -55,10 +55,10 @@ func (m *machine) admit(now int64) (admission, Change) {
 	return m.admitLocked(now)
 }
 
-// rampShares are the steps of a recovery: one call of so many passes.
+// rampShares are the steps of a recovery: one call in that many passes.
 var rampShares = [...]uint64{100, 10, 2}
 
-// rampStep is the step after so long, or their number when all are over.
+// rampStep is the step at that time after the start, or the number of steps when all are over.
 func rampStep(after int64, ramp time.Duration) int {
 	if ramp <= 0 {
 		return len(rampShares)
@@ -66,8 +66,8 @@ func rampStep(after int64, ramp time.Duration) int {
 	return int(min(max(0, after/int64(ramp)), int64(len(rampShares))))
 }
 
-// admitLocked is admit for a call that found the gate open. One that is refused leaves
-// nothing, not even its time.
+// admitLocked is admit for a call that found the gate open. A call that is refused leaves no trace,
+// not even its time.
 func (m *machine) admitLocked(now int64) (admission, Change) {
 	m.lock()
 	defer m.unlock()
@@ -95,7 +95,7 @@ func (m *machine) admitLocked(now int64) (admission, Change) {
 	t := m.terms.Load()
 	m.probes = slices.DeleteFunc(m.probes, func(p probe) bool { return now >= p.until })
 	if len(m.probes) >= max(1, t.Probes-m.good) {
-		m.shut() // the rule has fewer probes by now
+		m.shut() // the rule now has fewer probes
 		return admission{}, change
 	}
 	m.number++

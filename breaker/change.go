@@ -13,8 +13,8 @@ type Change struct {
 	Rule     string // its ID
 	Resource string
 	From, To State
-	// Value is what tripped the breaker: a share, or a number of calls. It is 1 where a
-	// probe went bad, 0 elsewhere.
+	// Value is what tripped the breaker: a share, or a number of calls. It is 1 where a probe
+	// failed or was slow, 0 elsewhere.
 	Value float64
 	// At is when, on the engine's clock.
 	At time.Time
@@ -31,11 +31,10 @@ func (c Change) notify() {
 	}
 }
 
-// Listeners are told of every change of a breaker. They are called by the call or the load that
-// caused it, one after the other and under no lock: a listener may make guarded calls, load
-// rules, force breakers, and add or remove listeners. A panic in one is counted and logged like
-// that of a slot, and the others are still told. The zero value has none. It is safe for
-// concurrent use.
+// Listeners are told of every change of a breaker. The call or the load that caused it calls them,
+// one after another and under no lock: a listener may make guarded calls, load rules, force
+// breakers, and add or remove listeners. A panic in one is counted and logged like that of a slot,
+// and the others are still called. The zero value has none. It is safe for concurrent use.
 type Listeners struct {
 	mu   shared.Mutex
 	list shared.Pointer[[]*listener] // replaced as a whole
@@ -43,7 +42,7 @@ type Listeners struct {
 
 type listener struct{ f func(Change) }
 
-// Add adds a listener; remove takes it away again, without waiting for a call of it that is still
+// Add adds a listener; remove removes it again, without waiting for a call of it that is still
 // running.
 func (l *Listeners) Add(f func(Change)) (remove func()) {
 	added := &listener{f}
@@ -69,7 +68,7 @@ func (l *Listeners) all() []*listener {
 	return nil
 }
 
-// tell tells those who are there when it begins.
+// tell calls the listeners that are present when it begins.
 func (l *Listeners) tell(e *core.Engine, c Change) {
 	for _, listener := range l.all() {
 		e.Shield(func() { listener.f(c) })

@@ -18,8 +18,8 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
-// Take lets every breaker decide, and returns the first refusal. Whether a call that has to
-// wait is let in is decided when its wait is over.
+// Take lets every breaker decide, and returns the first refusal. For a call that has to wait, the
+// decision is made when its wait is over.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	if inv.Waits() {
 		return core.Verdict{}
@@ -27,8 +27,8 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	return rs.take(inv)
 }
 
-// Recheck decides about a call that has waited. Of several all are asked again before any
-// takes, as they were before the wait.
+// Recheck decides on a call that has waited. Several breakers are all asked again before any takes,
+// as they were before the wait.
 func (rs *Rules) Recheck(inv *core.Invocation) core.Verdict {
 	if len(rs.Holding) > 1 {
 		for _, c := range rs.Holding {
@@ -53,7 +53,7 @@ func (rs *Rules) take(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
-// Shadow has the shadow rules decide about a call that doesn't wait.
+// Shadow lets the shadow rules decide on a call that doesn't wait.
 func (rs *Rules) Shadow(inv *core.Invocation) {
 	if !inv.Waits() {
 		rs.shadow(inv)
@@ -66,8 +66,8 @@ func (rs *Rules) shadow(inv *core.Invocation) {
 	}
 }
 
-// Direct reports whether Ask can be skipped: when there is only one breaker that holds. If there
-// are several, the first that refuses is named, and none before it takes a probe.
+// Direct reports whether Ask can be skipped, which is when only one breaker is enforced. With
+// several, the first that refuses is named in the refusal, and none before it takes a probe.
 func (rs *Rules) Direct() bool { return len(rs.Holding) == 1 }
 
 // idle reports whether the breaker can be forgotten.

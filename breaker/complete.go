@@ -6,9 +6,9 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// Complete counts the end of a call that was let in under that number. Listeners are told
-// last: one that ends the goroutine takes nothing from this breaker, and those that come
-// after are told by whoever calls.
+// Complete counts the end of a call that was let in under that number. Listeners are told last: one
+// that ends the goroutine loses nothing of this breaker, and the completers after it are still
+// called by the engine.
 func (m *machine) Complete(inv *core.Invocation, number int64) {
 	rt := inv.RT()
 	if !m.countGood(uint64(number), inv.Now(), rt, inv.Failed()) {
@@ -16,12 +16,12 @@ func (m *machine) Complete(inv *core.Invocation, number int64) {
 	}
 }
 
-// complete counts the end of a call, unless the state that let it in is over, or the call
-// tells nothing of what the terms judge by. A probe that is no longer waited for still
-// counts. Whether the call ended badly is for the terms to say that it is counted under.
+// complete counts the end of a call, unless the state that let it in is over, or the call says
+// nothing about what the terms judge by. A probe that is no longer waited for still counts. Whether
+// the call ended badly is decided by the terms that it is counted under.
 func (m *machine) complete(number uint64, now int64, rt time.Duration, failed bool) Change {
 	if state, present := m.state(); number < present || state == ForcedClosed {
-		return Change{} // and states only become newer
+		return Change{} // states only become newer
 	}
 	m.lock()
 	defer m.unlock()

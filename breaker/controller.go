@@ -7,8 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// controller is one revision of a rule at work on one resource. The machine is that of
-// all its revisions.
+// controller is one revision of a rule at work on one resource. All revisions share the machine.
 type controller struct {
 	rule     Rule
 	engine   *core.Engine
@@ -16,7 +15,7 @@ type controller struct {
 	machine  *machine
 	refusal  *core.BlockError
 	record   *core.Record
-	journal  *journal // as machine, that of all revisions
+	journal  *journal // shared by all revisions, as is machine
 }
 
 func newController(e *core.Engine, listeners *Listeners, r Rule, record *core.Record, resource string, old *controller) (c *controller, t *terms) {
@@ -35,7 +34,7 @@ func newController(e *core.Engine, listeners *Listeners, r Rule, record *core.Re
 	return c, t
 }
 
-// log tells the log of a change. A handler of the log that panics keeps no listener from hearing.
+// log logs a change. Listeners are told even if a log handler panics.
 func (c *controller) log(change Change) {
 	c.engine.Shield(func() {
 		c.journal.note(change)
@@ -43,7 +42,7 @@ func (c *controller) log(change Change) {
 	})
 }
 
-// RetryAfter is when the breaker lets somebody in, see [machine.retryAfter].
+// RetryAfter is when the breaker lets a call in, see [machine.retryAfter].
 func (c *controller) RetryAfter() (wait time.Duration, known bool) {
 	return c.machine.retryAfter(c.engine.Now())
 }
@@ -63,10 +62,9 @@ func (c *controller) ask(inv *core.Invocation) (ok bool) {
 	return ok
 }
 
-// take lets the call in or not. What it got it carries: a number that counts when it
-// completes, and the reservation of a probe. What it has from before stands if it is
-// still good: a turn from when it was asked, or what it got before a wait that nobody
-// knew of.
+// take lets the call in or not. The call carries what it got: a number that counts when it
+// completes, and the reservation of a probe. What it has from earlier remains if it is still good:
+// a turn from when it was asked, or what it got before a wait that was not foreseen.
 func (c *controller) take(inv *core.Invocation) (ok bool) {
 	if state, number := c.machine.state(); state == Closed && len(inv.Completions()) == 0 {
 		inv.OnComplete(c.machine, int64(number)) // as below, for nearly all calls
@@ -89,7 +87,7 @@ func (c *controller) take(inv *core.Invocation) (ok bool) {
 	return got.ok
 }
 
-// stands reports whether the call has got something before that is still good.
+// stands reports whether the call got something earlier that is still good.
 func (c *controller) stands(inv *core.Invocation) bool {
 	before := c.noted(inv)
 	return before != nil && c.machine.holds(uint64(before.Token))

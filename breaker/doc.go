@@ -8,11 +8,10 @@
 //   - [ErrorRatio]: a share of the calls fails. Most rules want this.
 //   - [ErrorCount]: a number of calls fails.
 //   - [SlowRatio]: a share of the calls takes longer than SlowRT.
-//   - [ConsecutiveErrors]: so many calls in a row fail, however far apart.
+//   - [ConsecutiveErrors]: a number of calls in a row fail, however far apart.
 //
-// Only calls that have completed count, each as one, whatever its units. A breaker
-// bounds what fails after it has tripped, not what is under way by then: for that, put
-// a concurrency limit beside it.
+// Only calls that have completed count, each as one, whatever its units. A breaker bounds what
+// fails after it has tripped, not what is already under way: for that, add a concurrency limit.
 //
 // # States
 //
@@ -26,7 +25,7 @@
 //
 // In addition, it can be forced open or closed by hand, see [Table.Force].
 //
-// Every state has a number, and calls carry that of the state in which they were let
-// in. So a call that completes in a different state changes nothing: only probes decide a
-// half-open breaker, and what failed before it closed doesn't open it again.
+// Every state has a number, and calls carry the number of the state in which they were let in. So a
+// call that completes in a different state changes nothing: only probes decide a half-open breaker,
+// and what failed before it closed doesn't open it again.
 package breaker

@@ -20,7 +20,7 @@ func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 // Explain adds to a judgement how the breaker would judge a call.
 func (s Single) Explain(inv *core.Invocation, j *core.Judgement) { s.machine.explain(inv, j) }
 
-// explain is asks, with what it goes by, and without a trace.
+// explain is asks with the figures it goes by, and leaves no trace.
 func (m *machine) explain(inv *core.Invocation, j *core.Judgement) {
 	now, t := inv.Now(), m.terms.Load()
 	if !m.lets(now) {
@@ -44,7 +44,7 @@ func (m *machine) explain(inv *core.Invocation, j *core.Judgement) {
 	}
 }
 
-// lets is asks, and counts nobody's turn.
+// lets is asks, but counts no turn.
 func (m *machine) lets(now int64) bool {
 	switch state, _ := m.state(); state {
 	case Closed, ForcedClosed:
@@ -56,7 +56,7 @@ func (m *machine) lets(now int64) bool {
 	return now >= m.gate.Load()
 }
 
-// measure is what the breaker goes by while it is closed.
+// measure is the figure that a closed breaker goes by.
 func (t *terms) measure(s Status) core.Measure {
 	m := core.Measure{Of: t.counted(), Measured: float64(s.Bad), Limit: t.Threshold}
 	if !t.Strategy.counts() {

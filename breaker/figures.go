@@ -13,8 +13,8 @@ import (
 // Figures are the details of a rule.
 type Figures struct {
 	States map[State]int `json:"states"` // how many breakers are in each
-	// Breakers are one for each resource that needed one, sorted by resource. As JSON they
-	// are with their resources.
+	// Breakers has one breaker for each resource that needed one, sorted by resource. In JSON they
+	// are listed with their resources.
 	Breakers []Status `json:"-"`
 }
 
@@ -60,7 +60,7 @@ func (f Figures) Resources() []core.ResourceDetails {
 // About returns the name of the resource.
 func (s *Status) About() string { return s.Resource }
 
-// severity is the states but for Closed, the one last that calls feel most.
+// severity lists the states except Closed, from least to most severe for calls.
 var severity = []State{ForcedClosed, Recovering, HalfOpen, Open, ForcedOpen}
 
 // Mark returns the state, unless it is closed. A breaker in shadow mode makes no difference to

@@ -25,8 +25,8 @@ func (t *Table) Force(rule, resource string, f Force) error {
 	return nil
 }
 
-// force makes the breaker do something by hand, or lets go of it: one that was forced
-// open lets probes through next, one that was forced closed begins to count.
+// force forces the breaker, or releases it: after being forced open it lets probes through next,
+// after being forced closed it begins to count.
 func (m *machine) force(f Force, now int64) Change {
 	m.lock()
 	defer m.unlock()

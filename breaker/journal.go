@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// journal is the log's topic of one breaker: its changes, at most one line a second. It outlives
-// the revisions of the rule. It is safe for concurrent use.
+// journal is the log topic of one breaker: its changes, at most one line a second. It outlives the
+// revisions of the rule. It is safe for concurrent use.
 type journal struct {
 	pace core.LogPace
 
@@ -42,8 +42,7 @@ func (j *journal) Untold() bool {
 	return j.changes > 0
 }
 
-// LogLine says from which state to which the breaker has gone since the last line, and why it
-// went to that one.
+// LogLine says which state the breaker was in at the last line, which it is in now, and why.
 func (j *journal) LogLine() core.LogLine {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -76,7 +75,7 @@ type cause struct {
 	terms *terms  // by which it went
 }
 
-// of says it in words.
+// of describes the cause in words.
 func (c cause) of(to State) string {
 	t := c.terms
 	switch {

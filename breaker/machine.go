@@ -14,26 +14,25 @@ import (
 //
 // One counter numbers states and probes, in the order in which they begin. A call that
 // an ordinary state lets in carries the number of that state, a probe one of its own,
-// which is higher than that of its state and lower than that of the next. So the number
-// says all there is to know of a call that completes: lower than the present state's,
-// the call belongs to one that is over, and changes nothing; equal, it counts; higher,
-// it is a probe of the present state.
+// which is higher than that of its state and lower than that of the next. So the number of a call
+// that completes says everything: if lower than the current state's, the call belongs to a state
+// that is over, and changes nothing; if equal, it counts; if higher, it is a probe of the current
+// state.
 //
 // # Which calls may pass without the lock
 //
-// word is the state and its number, gate the time before which the state lets nobody
-// in. Both change under mu only, gate before word. A caller loads word first. If that
-// says closed, the call passes as of that instant; whoever opens the breaker an instant
-// later does so without knowing of it, as with any other call under way. If it says
-// anything else, gate is at least as new, and may be that of a later state: a call
-// that it refuses would be refused a moment later for sure, and any other takes the lock
-// and looks again. So probes are handed out one at a time, and there are never more
-// than the rule has.
+// word is the state and its number, gate the time before which the state lets no call in. Both
+// change only under mu, gate before word. A caller loads word first. If that says closed, the call
+// passes as of that instant; a goroutine that opens the breaker an instant later does so without
+// knowing of the call, as with any other call under way. If it says anything else, gate is at least
+// as new, and may be that of a later state: a call that it refuses would certainly be refused a
+// moment later, and any other call takes the lock and looks again. So probes are handed out one at
+// a time, and there are never more than the rule has.
 //
-// Nor does a call take the lock that ends well while the breaker is closed, see tab.
+// A call that ends well while the breaker is closed doesn't take the lock either, see tab.
 //
-// Time only moves forward: what happens under mu happens at the latest time that
-// anybody has brought along, see advance.
+// Time only moves forward: what happens under mu happens at the latest time that any call has
+// passed in, see advance.
 type machine struct {
 	word  shared.Uint64
 	gate  shared.Int64
@@ -42,15 +41,15 @@ type machine struct {
 	terms shared.Pointer[terms]
 	tab   shared.Pointer[tab] // nil until one is needed
 
-	mu      shared.Mutex // guards changing the above, and what follows; see lock
+	mu      shared.Mutex // guards changes of the above, and what follows; see lock
 	latest  int64
 	number  uint64 // the highest given so far
 	results statistics
 	probes  []probe // that are waited for
-	good    int     // probes of the present state that went well
-	cause   cause   // why the present state began
+	good    int     // probes of the current state that went well
+	cause   cause   // why the current state began
 
-	barred bool // it may not trip; its owner's, see Single
+	barred bool // it may not trip; set by its owner, see Single
 }
 
 // The word is the state's number and the state.
@@ -104,8 +103,8 @@ func (m *machine) enter(to State, now int64, value float64) Change {
 	}
 }
 
-// advance returns the latest time that anybody has brought along. It is the only
-// writer of latest. The caller holds mu.
+// advance returns the latest time that any call has passed in. It is the only writer of latest. The
+// caller holds mu.
 func (m *machine) advance(now int64) int64 {
 	m.latest = max(m.latest, now)
 	return m.latest

@@ -2,14 +2,14 @@ package breaker
 
 import "slices"
 
-// probe is the lease of one: until then its place is taken.
+// probe is the lease of one probe: its place is taken until then.
 type probe struct {
 	number uint64
 	until  int64
 }
 
-// shut sets the gate of the half-open state: shut while all probes are out, until the
-// first of them is no longer waited for.
+// shut sets the gate of the half-open state: while all probes are out it is shut, until the first
+// of them is no longer waited for.
 func (m *machine) shut() {
 	if len(m.probes) < max(1, m.terms.Load().Probes-m.good) {
 		m.gate.Store(always)
@@ -22,8 +22,8 @@ func (m *machine) shut() {
 	m.gate.Store(first)
 }
 
-// holds reports whether what a call got is still good: its state is still the
-// present one, and it is waited for.
+// holds reports whether what a call got is still good: its state is still the current one, and it
+// is still waited for.
 func (m *machine) holds(number uint64) bool {
 	m.lock()
 	defer m.unlock()
@@ -34,9 +34,9 @@ func (m *machine) holds(number uint64) bool {
 	return state == Closed || state == ForcedClosed || state == Recovering
 }
 
-// giveBack takes back the probe of a call that doesn't run: its place is free at once.
-// The state stays as it is, so that calls which are refused elsewhere, however many,
-// change it once.
+// giveBack takes back the probe of a call that doesn't run: its place is free immediately. The
+// state stays as it is, so that calls which are refused elsewhere, however many, change it only
+// once.
 func (m *machine) giveBack(number uint64) {
 	m.lock()
 	defer m.unlock()

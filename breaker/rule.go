@@ -14,56 +14,55 @@ import (
 //
 //	breaker.Rule{Resource: "GET /orders", Threshold: 0.5}
 //
-// opens when half of the calls of ten seconds fail, if there were five. Two rules that
-// are equal are the same rule; a rule that differs from an older one with the same ID
-// takes over its state.
+// opens when half of the calls in ten seconds fail, if there were at least five. Two equal rules
+// are the same rule; a rule that differs from an older one with the same ID takes over its state.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
 	// predecessor when rules are reloaded. Made from the fields if empty.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name given to api.Entry, or what Match says. Required. "*" is every
-	// resource that no other enforced rule of the family is about. Every
-	// resource that it is about has a breaker of its own.
+	// Resource is the name given to api.Entry, or a pattern as Match says. Required. "*" means
+	// every resource that no other enforced rule of the family is about. Every resource that the
+	// rule is about has a breaker of its own.
 	Resource string `yaml:"resource"`
 	// Match says how Resource names resources. The zero value is api.MatchExact.
-	// api.MatchPrefix is all whose names begin as Resource does before the star at its end, as
-	// in "GET /users/*". api.MatchPath compares what is between slashes, where a star is any
-	// part, as in "GET /users/*/orders". Of those two a rule is about a name only if no
-	// enforced rule of the family says more of it. api.MatchRegex is a regular expression (RE2)
-	// that must match a whole name, where a dot matches every character; it is about all
-	// names that it matches.
+	// api.MatchPrefix matches all names that begin with what precedes the star at the end of
+	// Resource, as in "GET /users/*". api.MatchPath compares the parts between slashes, where a
+	// star matches any part, as in "GET /users/*/orders". A rule of these two kinds is about a name
+	// only if no enforced rule of the family spells out more of it. api.MatchRegex is a regular
+	// expression (RE2) that must match a whole name, where a dot matches every character; such a
+	// rule is about all names that it matches.
 	Match spec.Match `yaml:"match,omitempty"`
 	// Exclude lists names that "*", a prefix or a path is not about.
 	Exclude []string `yaml:"exclude,omitempty"`
 	// Strategy is what trips the breaker. The zero value is ErrorRatio.
 	Strategy Strategy `yaml:"strategy,omitempty"`
 	// Threshold is what trips it when reached: a share from 0 to 1, or a number of
-	// calls for ErrorCount and ConsecutiveErrors, up to 10⁹. It takes one bad call in any
-	// case, so 0 means the first.
+	// calls for ErrorCount and ConsecutiveErrors, up to 10⁹. At least one bad call is needed in any
+	// case, so 0 means the first one trips it.
 	Threshold float64 `yaml:"threshold"`
 	// SlowRT is what a slow call takes longer than. Up to 24 h. Required by SlowRatio,
 	// refused by the others.
 	SlowRT time.Duration `yaml:"slowRT,omitempty"`
 	// MinCalls is how many calls must have completed within Interval before anything
-	// trips. 1 to 10⁹; 0 means 5. Refused by ConsecutiveErrors, as the two below: a row
-	// of failures lasts until a call goes well.
+	// trips. 1 to 10⁹; 0 means 5. Refused by ConsecutiveErrors, as are the two below: a run of
+	// failures lasts until a call goes well.
 	MinCalls int `yaml:"minCalls,omitempty"`
 	// Interval is how far back calls count. 10 ms to 24 h; 0 means ten seconds.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Buckets divide Interval; as each ends, what the oldest counted is forgotten. 0
-	// means 10. With 1, counting restarts at every multiple of Interval.
+	// Buckets divide Interval; as each ends, the count of the oldest is forgotten. 0 means 10. With
+	// 1, counting restarts at every multiple of Interval.
 	Buckets int `yaml:"buckets,omitempty"`
 	// Recovery is how long the breaker stays open before it lets probes through. 1 ms
 	// to 24 h; 0 means 5 s.
 	Recovery time.Duration `yaml:"recovery,omitempty"`
-	// Probes is how many calls must go well in a row while it is half-open, and how
-	// many of them run at the same time at most. 1 to 1000; 0 means 1.
+	// Probes is how many calls must go well in a row while the breaker is half-open, and at most
+	// how many of them run at the same time. 1 to 1000; 0 means 1.
 	Probes int `yaml:"probes,omitempty"`
 	// ProbeTimeout is when a probe that has not completed is no longer waited for, and
 	// another call takes its place. 1 ms to 24 h; 0 means Recovery.
 	ProbeTimeout time.Duration `yaml:"probeTimeout,omitempty"`
-	// Ramp makes the breaker close by steps: 1 %, then 10 %, then 50 % of the calls
-	// pass, for so long each. 1 ms to 24 h; 0 means that it closes at once.
+	// Ramp makes the breaker close in steps: 1 %, then 10 %, then 50 % of the calls pass, each for
+	// that long. 1 ms to 24 h; 0 means that it closes immediately.
 	Ramp time.Duration `yaml:"ramp,omitempty"`
 	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
@@ -126,7 +125,7 @@ func (r Rule) checkEnums() error {
 	return nil
 }
 
-// checkRow is for a rule that looks at the row of calls that failed last, however long ago.
+// checkRow is for a rule that looks at the run of failures up to the latest call, however long ago.
 func (r Rule) checkRow() error {
 	field := ""
 	switch {

@@ -43,8 +43,8 @@ func (s Single) Holds(number uint64) bool { return s.machine.holds(number) }
 // GiveBack takes back the probe of a call that doesn't run.
 func (s Single) GiveBack(number uint64) { s.machine.giveBack(number) }
 
-// Complete counts the end of a call. Unless it may trip, a breaker that is closed stays
-// so, and trips with a later call if it may by then.
+// Complete counts the end of a call. If mayTrip is false a closed breaker stays closed, and may
+// trip with a later call.
 func (s Single) Complete(number uint64, now int64, rt time.Duration, failed, mayTrip bool) {
 	m := s.machine
 	if m.countGood(number, now, rt, failed) {
@@ -65,11 +65,11 @@ func (s Single) Close(now int64) {
 // Adopt makes the breaker continue under other terms.
 func (s Single) Adopt(t *Terms, now int64) { s.machine.adopt(&t.terms, now) }
 
-// RetryAfter is how long until a call is let in, if that can be told.
+// RetryAfter is how long until a call is let in, if that can be known.
 func (s Single) RetryAfter(now int64) (wait time.Duration, known bool) {
 	return s.machine.retryAfter(now)
 }
 
-// Status returns what the breaker does at the moment. What the breaker belongs to is for its
-// owner to fill in.
+// Status returns what the breaker does at the moment. The owner fills in what the breaker belongs
+// to.
 func (s Single) Status(now int64) Status { return s.machine.status(now) }

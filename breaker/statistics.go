@@ -9,15 +9,15 @@ import (
 // tally is calls that completed, and those of them that failed or were slow.
 type tally struct{ calls, bad int64 }
 
-// statistics are the tallies of the last interval, and their sum; or, without a ring, the
-// calls that failed since one went well. The owner holds a lock around them.
+// statistics are the tallies of the last interval, and their sum; or, without a ring, the calls
+// that failed since the last one that went well. The owner holds a lock around them.
 type statistics struct {
 	ring  *stat.LeapArray[tally] // nil for a row of failures
 	sum   tally
 	start int64 // of the newest bucket in sum
 
 	newest *stat.Bucket[tally] // whose start that is
-	until  int64               // when it ends; a call that comes before then is counted in it
+	until  int64               // when it ends; a call that arrives before then is counted in it
 }
 
 func newStatistics(r *Rule) statistics {
@@ -31,7 +31,7 @@ func newStatistics(r *Rule) statistics {
 	return statistics{ring: ring, start: math.MinInt64, until: math.MinInt64}
 }
 
-// add counts a call that completed, and returns what the interval holds with it.
+// add counts a call that completed, and returns what the interval then holds.
 func (s *statistics) add(now int64, bad bool) tally {
 	if s.ring == nil {
 		return s.addToRow(bad)
@@ -49,7 +49,7 @@ func (s *statistics) add(now int64, bad bool) tally {
 	return s.sum
 }
 
-// addToRow is add for a row of failures, which has no end but by a call that goes well.
+// addToRow is add for a run of failures, which only a call that goes well ends.
 func (s *statistics) addToRow(bad bool) tally {
 	s.until = math.MaxInt64
 	if !bad {
@@ -73,10 +73,10 @@ func (s *statistics) addGood(n int64) {
 	}
 }
 
-// turn goes to the bucket of now.
+// turn advances to the bucket of now.
 func (s *statistics) turn(now int64) *stat.Bucket[tally] {
 	b := s.ring.Current(now)
-	if b.Start != s.start { // others may have ended with it
+	if b.Start != s.start { // other buckets may have ended with it
 		s.start, s.sum = b.Start, s.at(now)
 	}
 	s.newest, s.until = b, b.Start+int64(s.ring.Width())
@@ -102,7 +102,7 @@ func (s *statistics) reset() {
 	s.sum, s.start, s.until = tally{}, math.MinInt64, math.MinInt64
 }
 
-// reshaped are the same tallies in buckets of another shape. What covers several of
+// reshaped returns the same tallies in buckets of another shape. A tally that covers several of
 // them goes to the newest.
 func (s *statistics) reshaped(r *Rule, now int64) statistics {
 	next := newStatistics(r)

@@ -18,16 +18,16 @@ type Status struct {
 	// RetryAt is when the next probe is let in, in UTC: in the state Open, and in HalfOpen
 	// while all probes are out. Zero in other states.
 	RetryAt time.Time `json:"retryAt,omitzero"`
-	// Calls that completed in the last interval and count, and those of them that failed
-	// or were slow. Of ConsecutiveErrors both are the failures since a call went well.
+	// Calls is how many calls completed in the last interval and count; Bad is how many of them
+	// failed or were slow. For ConsecutiveErrors both are the failures since a call went well.
 	Calls int64 `json:"calls"`
 	Bad   int64 `json:"bad"`
-	// Probes are out and waited for.
+	// Probes is how many probes are out and waited for.
 	Probes int `json:"probes,omitempty"`
 }
 
-// Status lists the breakers in the order of their rules, then by resource. It leaves out those of
-// rules that are off and those that no call has needed yet.
+// Status lists the breakers in the order of their rules, then by resource. It omits those of rules
+// that are off and those that no call has needed yet.
 func (t *Table) Status() []Status {
 	var list []Status
 	t.each(func(c *controller) {
@@ -44,13 +44,14 @@ func (c *controller) status(now int64) Status {
 	return s
 }
 
-// status is what the machine does; whose it is, others know.
+// status is what the machine does; the caller fills in whose it is.
 func (m *machine) status(now int64) Status {
 	s, _ := m.statusAndCause(now)
 	return s
 }
 
-// statusAndCause is status, and why the machine is in its state: nothing if it never was in another.
+// statusAndCause is status, and why the machine is in its state: the zero cause if it was never in
+// another.
 func (m *machine) statusAndCause(now int64) (Status, cause) {
 	m.lock()
 	defer m.unlock()
@@ -73,8 +74,8 @@ func (m *machine) statusAndCause(now int64) (Status, cause) {
 }
 
 // idle reports whether the breaker can be forgotten if its resource is not in use: it
-// remembers nothing, or would let the next call in anyway. A row of failures, which has no
-// end of its own, keeps no resource: names that fail once each would fill all places.
+// remembers nothing, or would let the next call in anyway. A run of failures, which never ends by
+// itself, doesn't keep a resource: names that fail once each would fill all places.
 func (m *machine) idle(now int64) bool {
 	m.lock()
 	defer m.unlock()
@@ -87,8 +88,8 @@ func (m *machine) idle(now int64) bool {
 	return now >= m.gate.Load()
 }
 
-// retryAfter is how long until somebody is let in. It is not known while the breaker is
-// forced open, and while it recovers, when that depends on how many calls come.
+// retryAfter is how long until a call is let in. It is not known while the breaker is forced open,
+// or while it recovers, when it depends on how many calls arrive.
 func (m *machine) retryAfter(now int64) (wait time.Duration, known bool) {
 	switch state, _ := m.state(); state {
 	case ForcedOpen, Recovering:

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Info tells the rule table what it needs to know.
+// Info returns what the rule table needs to know.
 func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
@@ -37,7 +37,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 		Normalized: Rule.Normalized,
 		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
 			c, terms := newController(e, listeners, r, record, at.Resource.Name(), old)
-			if old != nil && r.Mode != spec.Off { // one that is off keeps what it has for later
+			if old != nil && r.Mode != spec.Off { // a rule that is off keeps what it has for later
 				at.BeforeUse(func(now int64) { c.machine.adopt(terms, now) })
 			}
 			return c

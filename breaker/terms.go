@@ -11,12 +11,11 @@ import (
 type terms struct {
 	Rule
 	resource string
-	tell     func(Change) // nil if nobody wants to know
+	tell     func(Change) // nil if not wanted
 }
 
-// trips reports whether so many bad calls open the breaker, and what was measured. It
-// divides, since a quotient such as 7/100 is the same number as the threshold 0.07;
-// a product may be a hair off.
+// trips reports whether that many bad calls open the breaker, and what was measured. It divides,
+// since a quotient such as 7/100 equals the threshold 0.07 exactly; a product may be slightly off.
 func (t *terms) trips(all tally) (value float64, trips bool) {
 	if all.bad == 0 || all.calls < int64(t.MinCalls) {
 		return 0, false
@@ -28,9 +27,9 @@ func (t *terms) trips(all tally) (value float64, trips bool) {
 	return value, value >= t.Threshold
 }
 
-// goodMayTrip reports whether good calls that come on top could open the breaker: one of
-// them may be the last of MinCalls. More than those only make the share smaller. A row of
-// failures they end.
+// goodMayTrip reports whether further good calls could open the breaker: one of them may be the
+// last of MinCalls. Any beyond that only make the share smaller, and a good call ends a run of
+// failures.
 func (t *terms) goodMayTrip(all tally) bool {
 	if t.Strategy == ConsecutiveErrors {
 		return false
@@ -48,12 +47,12 @@ func (t *terms) bad(rt time.Duration, failed bool) bool {
 	return failed
 }
 
-// blindTo reports whether a call that took rt tells nothing: it has no response time, and that
-// is what calls are judged by. As a probe it is waited for all the same, and ends well.
+// blindTo reports whether a call that took rt says nothing: it has no response time, which is what
+// calls are judged by. As a probe it is waited for all the same, and counts as good.
 func (t *terms) blindTo(rt time.Duration) bool { return rt == core.Untimed && t.Strategy == SlowRatio }
 
-// adopt goes on under another revision of the rule. The state stays, and a pause that
-// it is in takes as long as the new rule says.
+// adopt continues under another revision of the rule. The state stays, and a pause under way lasts
+// as long as the new rule says.
 func (m *machine) adopt(t *terms, now int64) {
 	m.lock()
 	defer m.unlock()

@@ -9,16 +9,16 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// bucket is the token bucket of a rule, under a lock of its own. It outlives the rule's
-// changes: what was taken stays taken, and comes back at the new rate. A call that is still
-// judged by the old rule takes of it as well, as much as that allows, so that the new one
-// knows of it. It is safe for concurrent use.
+// bucket is the token bucket of a rule, under a lock of its own. It outlives changes of the rule:
+// what was taken stays taken, and comes back at the new rate. A call that is still judged by the
+// old rule takes from the same bucket, as much as the old rule allows, so that the new rule knows
+// of it. It is safe for concurrent use.
 type bucket struct {
 	mu     shared.Mutex
 	tokens stat.TokenBucket
 }
 
-// newBucket is a full one, as the rule fills it.
+// newBucket returns a full bucket for the rule.
 func newBucket(r Rule) *bucket {
 	b := &bucket{tokens: stat.MakeTokenBucket()}
 	b.tokens.SetUnit(0, r.unitCost())
@@ -45,7 +45,7 @@ func (b *bucket) take(now, n, size int64) (taken stat.Taken, ok bool) {
 	return taken, ok
 }
 
-// GiveBack gives back what a call took that is refused after all, or leaves.
+// GiveBack gives back what was taken by a call that is refused after all, or leaves.
 func (b *bucket) GiveBack(r *core.Reservation, _ int64) {
 	b.mu.Lock()
 	b.tokens.GiveBack(stat.Taken{At: r.Undo, No: r.Token}, r.Units)
@@ -71,18 +71,18 @@ func (b *bucket) full(now int64) bool {
 	return b.tokens.Full(now)
 }
 
-// spare is what a rule had before it got another behavior, in case it gets that again.
+// spare is what a rule had before its behavior changed, in case it changes back.
 type spare struct {
 	queue  *throttle
 	bucket *bucket
 }
 
-// takeOver comes right before the first call goes by the controller, which goes on from old
-// unless that is nil. From then on its rate is that of the bucket. Where a queue became a
-// bucket, the turns that were given are units that were taken: the bucket is full when the
-// turn after them would have come. Where a bucket became a queue, its first turn comes one
-// distance after the last unit that the bucket let pass. A window tells neither: after one, a
-// bucket is as it was when the rule had it last, or full.
+// takeOver is called right before the first call goes by the controller, which continues old unless
+// that is nil. From then on the bucket fills at the controller's rate. Where a queue became a
+// bucket, the turns that were given are units that were taken: the bucket is full when the turn
+// after them would have come. Where a bucket became a queue, its first turn comes one distance
+// after the last unit that the bucket let pass. A window says nothing of either: after one, a
+// bucket is as it was when the rule last had it, or full.
 func (c *controller) takeOver(old *controller, now int64) {
 	switch {
 	case c.bucket != nil:

@@ -13,19 +13,19 @@ import (
 // Rules are the flow rules of one resource, compiled. They are safe for concurrent
 // use.
 type Rules struct {
-	family.Rules[controller] // those that a cluster shares apart; they are asked in this order
+	family.Rules[controller] // without those that a cluster shares; they are asked in this order
 
 	takers  []*controller      // the order in which they take, see breadth and abundance
 	spared  []*controller      // need not take, see spare
-	sole    *controller        // the only one that holds, if it is plain; or nil
-	sharing []*controller      // those that hold whose limits a cluster shares
+	sole    *controller        // the only enforced one, if it is plain; or nil
+	sharing []*controller      // the enforced ones whose limits a cluster shares
 	shared  family.SharedRules // the same, as they are asked
-	// named are the callers that some rule names, by the mode of the rule that wants
-	// to know: one that holds sees what such rules name, a shadow rule all names.
+	// named are the callers that some rule names, by the mode of the rule that looks: an enforced
+	// rule sees what enforced rules name, a shadow rule all names.
 	named [2]map[string]bool
 }
 
-// Ask returns the first refusal, or else the longest wait as of now. It takes nothing.
+// Ask returns the first refusal or, if there is none, the longest wait as of now. It takes nothing.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	var longest core.Verdict
 	for _, c := range rs.Holding {
@@ -43,13 +43,12 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	return longest
 }
 
-// Take lets every rule take. It returns the first refusal, or else the longest
-// wait.
+// Take lets every rule take. It returns the first refusal or, if there is none, the longest wait.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	if c := rs.sole; c != nil && inv.HeldBucket(c.window) == nil { // as below, for most calls
 		if bucket, ok := c.window.TryAdd(inv.Lane(), inv.Now(), inv.Units(), c.limit); ok {
 			inv.ReserveBucket(c.window, bucket, c.limit)
-			if c.next.Load() == nil { // looked at after it took, see takeBucket
+			if c.next.Load() == nil { // checked after it took, see takeBucket
 				return core.Verdict{}
 			}
 		} else if !inv.Prioritized() {
@@ -101,8 +100,7 @@ func (c *controller) shadow(inv *core.Invocation, n *node.StatisticNode, rs *Rul
 // Direct reports whether a single rule takes for all of them and makes no call wait in a queue.
 func (rs *Rules) Direct() bool { return len(rs.takers) == 1 && rs.takers[0].queue == nil }
 
-// ask reports whether the rule would admit the call as things stand, and after which
-// wait.
+// ask reports whether the rule would admit the call as things stand, and after what wait.
 func (c *controller) ask(inv *core.Invocation, n *node.StatisticNode) (wait time.Duration, ok bool) {
 	now, units := inv.Now(), inv.Units()
 	switch {
@@ -153,9 +151,9 @@ func (c *controller) takeUnits(inv *core.Invocation, n *node.StatisticNode, limi
 	return c.takeBucket(inv, n, c.windowOn(n, inv.Now()), limit)
 }
 
-// retake takes under a limit that moves, and looks whether it has fallen since: then what
-// the call holds must be within the lower one. So whoever took after the limit had fallen
-// is never beyond it.
+// retake takes under a limit that moves, and checks whether it has fallen since: if so, what the
+// call holds must be within the lower limit. So a call that took after the limit had fallen is
+// never beyond it.
 func (c *controller) retake(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
 	before := inv.Reservations()
 	limit := c.limitAt(inv.Now(), n)
@@ -171,7 +169,7 @@ func (c *controller) retake(inv *core.Invocation, n *node.StatisticNode) core.Ve
 		}
 	}
 	if v.Block != nil {
-		inv.GiveBackFrom(before) // a rule in shadow mode has no other way
+		inv.GiveBackFrom(before) // for a rule in shadow mode there is no other way
 	}
 	return v
 }
@@ -197,8 +195,8 @@ func (c *controller) refuseUnits(n int64) core.Verdict {
 	return c.refuse()
 }
 
-// takeTurn takes a turn of the queue. Where the rate moves, it looks whether that has
-// fallen since, as retake does: then the call takes a turn further away.
+// takeTurn takes a turn in the queue. Where the rate moves, it checks whether the rate has fallen
+// since, as retake does: if so, the call takes a turn further away.
 func (c *controller) takeTurn(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
 	now, before := inv.Now(), inv.Reservations()
 	for perUnit := c.perUnit(now, n); ; {
@@ -255,10 +253,10 @@ func (c *controller) hasPermits(n *node.StatisticNode, units, limit int64) bool 
 // from a coming bucket. A call holds at most one reservation in a window: where an
 // earlier rule made one, it must be within this limit too, or move.
 //
-// A call that took under rules which were replaced meanwhile must fit into the windows
-// of those that came after as well. It looks for successors after it took. What it took
-// before there was one has been handed to it, see [succession]: the call holds that there
-// already, and what it took later it takes there as well.
+// A call that took under rules which were replaced meanwhile must also fit into the windows of
+// their successors. It looks for successors after it took. What it took before there was a
+// successor has been handed over to it, see [succession], so the call already holds that there;
+// what it took later it takes there as well.
 func (c *controller) takeBucket(inv *core.Invocation, n *node.StatisticNode, w *stat.Window, limit int64) core.Verdict {
 	before := inv.Reservations()
 	v := c.takeIn(inv, w, limit)
@@ -271,7 +269,7 @@ func (c *controller) takeBucket(inv *core.Invocation, n *node.StatisticNode, w *
 	return v
 }
 
-// takeNext takes in the windows of the controllers that came after.
+// takeNext takes in the windows of later controllers.
 func (c *controller) takeNext(inv *core.Invocation, n *node.StatisticNode, limit int64, v core.Verdict) core.Verdict {
 	for next := c.next.Load(); next != nil && v.Block == nil; next = next.next.Load() {
 		w := next.windowOn(n, inv.Now())
@@ -316,8 +314,8 @@ func (c *controller) share(inv *core.Invocation, w *stat.Window, held *core.Rese
 	return core.Verdict{Wait: wait, By: c.refusal, Borrowed: true}
 }
 
-// look is the verdict of an associated rule: the call is not the other resource's,
-// so nothing is taken there. A prioritized call waits as if it borrowed.
+// look is the verdict of an associated rule: the call doesn't belong to the other resource, so
+// nothing is taken there. A prioritized call waits as if it borrowed.
 func (c *controller) look(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
 	if c.rule.Metric == Concurrency {
 		if !c.hasPermits(n, inv.Units(), c.limitAt(inv.Now(), n)) {

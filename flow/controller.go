@@ -13,14 +13,14 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// controller is one rule at work on one resource. What it computes its limit with
-// (fixed, warm, or by the memory in use) and what it enforces it with (a window or a semaphore of a
-// node, or queue) are independent.
+// controller is one rule at work on one resource. How it computes its limit (fixed, warm-up, or by
+// the memory in use) and how it enforces it (a window or a semaphore of a node, or a queue) are
+// independent.
 type controller struct {
 	rule     Rule
 	engine   *core.Engine
 	resource *core.Resource
-	ref      *core.Resource // that an associated rule looks at if it holds, see other
+	ref      *core.Resource // that an associated rule looks at if enforced, see other
 	refusal  *core.BlockError
 
 	limit  int64        // of a fixed rule, in whole units
@@ -29,32 +29,31 @@ type controller struct {
 	queue  *throttle    // nil unless calls queue
 	bucket *bucket      // nil unless it is a token bucket
 	lease  *lease       // nil unless a cluster shares the limit
-	spare  spare        // what the rule had before it got another behavior
+	spare  spare        // what the rule had before its behavior changed
 	meter  node.Meter
 
 	size    int64            // of the bucket, in units
-	tooMany *core.BlockError // for calls of more units than that; nil without a bucket
+	tooMany *core.BlockError // for calls of more units than it holds; nil without a bucket
 
-	// node is the one that the rule counts every call on; nil if that depends on the
-	// call, or whether there are calls it doesn't count.
+	// node is the node that the rule counts every call on; nil if the node, or whether a call is
+	// counted at all, depends on the call.
 	node *node.StatisticNode
 
-	// window is that of the one node which the rule always counts on; nil if the
-	// node depends on the call.
+	// window is the window of the one node that the rule always counts on; nil if the node depends
+	// on the call.
 	window *stat.Window
 
-	// plain says that the rule holds a fixed limit in window, for every call of the
-	// resource.
+	// plain says that the rule enforces a fixed limit in window, for every call of the resource.
 	plain bool
 
 	record *core.Record
 
-	// next is the controller that went on from this one in windows of another shape. All
-	// that meter in the same windows, one after the other, have it in common: a call may
-	// still go by the first of them.
+	// next is the controller that continued this one in windows of another shape. All successive
+	// controllers that meter in the same windows share it: a call may still go by the first of
+	// them.
 	next *shared.Pointer[controller]
-	// before is what the one that this went on from metered with in another shape, nil if
-	// there is none such.
+	// before is the meter of the controller that this one continued, if that had another shape;
+	// otherwise nil.
 	before *node.Meter
 }
 
@@ -88,7 +87,7 @@ func newController(t *Table, at *core.Site, r Rule, record *core.Record, old *co
 	}
 	switch {
 	case r.Behavior.queues():
-		// The turns that were given stand; only the next cost is another.
+		// The turns that were given remain; only the next cost changes.
 		c.queue, c.spare.queue = cmp.Or(c.spare.queue, newThrottle()), nil
 	case r.Behavior == TokenBucket:
 		c.bucket, c.spare.bucket = cmp.Or(c.spare.bucket, newBucket(r)), nil
@@ -99,7 +98,7 @@ func newController(t *Table, at *core.Site, r Rule, record *core.Record, old *co
 		c.lease = newLease(c, t.Member)
 		return c, nil
 	}
-	if r.Mode == spec.Off || at.Looks { // it only keeps what it has for later, or looks
+	if r.Mode == spec.Off || at.Looks { // it only keeps what it has for later, or only looks
 		return c, nil
 	}
 	s := c.openMeters(at.Now, old)
@@ -107,9 +106,8 @@ func newController(t *Table, at *core.Site, r Rule, record *core.Record, old *co
 	return c, s
 }
 
-// openMeters makes the meters of the nodes that are there, so that they count from
-// now on. If the rule before counted in windows of another shape, it returns how the
-// calls are handed over.
+// openMeters makes the meters of the existing nodes, so that they count from now on. If the rule
+// before counted in windows of another shape, it returns how the calls are handed over.
 func (c *controller) openMeters(now int64, old *controller) *succession {
 	if c.queue != nil || c.bucket != nil {
 		return nil
@@ -120,7 +118,7 @@ func (c *controller) openMeters(now int64, old *controller) *succession {
 	case c.meter == old.meter:
 		c.next = old.next
 	default:
-		meter := old.meter // a copy: nothing of the old rule is to be kept for it
+		meter := old.meter // a copy, so that it keeps nothing of the old rule alive
 		c.before = &meter
 		s = &succession{old: old, new: c}
 	}
@@ -130,7 +128,7 @@ func (c *controller) openMeters(now int64, old *controller) *succession {
 			continue
 		}
 		var seed *stat.Window
-		if s == nil { // otherwise it is handed over before anybody decides by it
+		if s == nil { // otherwise it is handed over before any call is decided by it
 			seed = c.seed(n, old)
 		}
 		if w := n.Window(now, c.meter, seed); c.fixed() {
@@ -140,14 +138,14 @@ func (c *controller) openMeters(now int64, old *controller) *succession {
 	return s
 }
 
-// fixed reports whether the rule always counts on the same node. One in shadow mode names
-// none, so all but the resource's own may leave and come back as another.
+// fixed reports whether the rule always counts on the same node. A rule in shadow mode names no
+// node, so any but the resource's own may leave and come back as a different one.
 func (c *controller) fixed() bool {
 	return c.node != nil || c.rule.Mode != spec.Shadow &&
 		(c.rule.Relation == Associated || c.rule.Relation == Direct && c.rule.Origin != OriginOther)
 }
 
-// other is the resource that an associated rule looks at, nil if it isn't there.
+// other is the resource that an associated rule looks at, nil if it doesn't exist.
 func (c *controller) other() *core.Resource {
 	if c.ref != nil {
 		return c.ref
@@ -156,7 +154,7 @@ func (c *controller) other() *core.Resource {
 	return r
 }
 
-// nodes yields the nodes that the rule counts on, of those that are there.
+// nodes yields the existing nodes that the rule counts on.
 func (c *controller) nodes() iter.Seq[*node.StatisticNode] {
 	return func(yield func(*node.StatisticNode) bool) {
 		switch {
@@ -189,8 +187,8 @@ func (c *controller) nodes() iter.Seq[*node.StatisticNode] {
 	}
 }
 
-// meters reports whether a caller's node has meters already, of rules that hold if this one
-// does.
+// meters reports whether a caller's node already has meters, of enforced rules if this one is
+// enforced.
 func (c *controller) meters(n *node.OriginNode) bool {
 	return n.Judged() || c.rule.Mode == spec.Shadow && n.Metered()
 }
@@ -207,8 +205,7 @@ func (c *controller) selects(origin string, rs *Rules) bool {
 }
 
 // counts returns the node that the rule, one of rs, counts the call on, nil if it doesn't
-// apply. Nor does it where the slot that finds the node panicked: the other rules still
-// hold.
+// apply. Nor does it apply where the slot that finds the node panicked; the other rules still do.
 func (c *controller) counts(inv *core.Invocation, rs *Rules) *node.StatisticNode {
 	if c.node != nil {
 		return c.node
@@ -223,7 +220,7 @@ func (c *controller) find(inv *core.Invocation, rs *Rules) *node.StatisticNode {
 		return nil
 	case c.rule.Relation == Associated:
 		if c.rule.Threshold == 0 {
-			return &c.resource.StatisticNode // it refuses, and looks at nothing
+			return &c.resource.StatisticNode // it refuses, and reads nothing there
 		}
 		if r := c.other(); r != nil && r.Entered() {
 			return &r.StatisticNode
@@ -255,7 +252,7 @@ func (c *controller) limitAt(now int64, n *node.StatisticNode) int64 {
 // warmLimit is the limit at a rate of the warm-up.
 func (c *controller) warmLimit(rate float64) int64 {
 	if rate >= c.warm.perSecond {
-		return c.limit // what the interval's seconds make of it may lie a hair below
+		return c.limit // computed from the interval in seconds, it may come out slightly lower
 	}
 	limit := max(rate*c.rule.Interval.Seconds(),
 		c.rule.Threshold/float64(c.rule.ColdFactor),
@@ -263,7 +260,7 @@ func (c *controller) warmLimit(rate float64) int64 {
 	return int64(min(limit, c.rule.Threshold))
 }
 
-// costOf is the time that n units take of the queue at now.
+// costOf is the time that the units take in the queue at now.
 func (c *controller) costOf(units, now int64, n *node.StatisticNode) stat.Moment {
 	return stat.Cost(units, c.perUnit(now, n))
 }
@@ -280,7 +277,7 @@ func (c *controller) perUnit(now int64, n *node.StatisticNode) float64 {
 	return float64(c.rule.Interval) / c.rule.Threshold
 }
 
-// slowest is perUnit when a call gets least.
+// slowest is perUnit at the lowest rate.
 func (c *controller) slowest(now int64, n *node.StatisticNode) float64 {
 	if c.memory != nil {
 		return float64(c.rule.Interval) / c.memory.least
@@ -293,8 +290,8 @@ func (c *controller) borrows(inv *core.Invocation) bool {
 	return inv.Prioritized() && c.rule.Metric == QPS && c.rule.Behavior == Reject
 }
 
-// RetryAfter is when one more unit would be admitted. It is not known where that depends
-// on calls that exit, or on the call: the rule counts on several nodes.
+// RetryAfter is when one more unit would be admitted. It is not known where it depends on calls
+// that exit or, when the rule counts on several nodes, on the call.
 func (c *controller) RetryAfter() (wait time.Duration, known bool) {
 	now := c.engine.Now()
 	switch {
@@ -312,8 +309,8 @@ func (c *controller) RetryAfter() (wait time.Duration, known bool) {
 	return 0, false
 }
 
-// Limit is the threshold: of a rule that goes by the memory in use as it is now, of one
-// that warms up the whole.
+// Limit is the threshold: the current one for a rule that goes by the memory in use, the whole one
+// for a rule that warms up.
 func (c *controller) Limit() (float64, bool) {
 	if c.memory != nil {
 		return c.memory.threshold(), true
@@ -331,7 +328,7 @@ func (c *controller) idle(now int64) bool {
 		return false
 	}
 	if c.window != nil && (c.window.Sum(now) != 0 || c.window.Waiting(now) != 0) {
-		return false // it may have outlived the node that it was made on
+		return false // it may have outlived the node that it was created on
 	}
 	return c.warm == nil || c.warm.cold(now)
 }

@@ -7,10 +7,9 @@
 //   - [Reject] refuses it. The limit is exact, whatever the concurrency. Most
 //     rules want this.
 //   - [Throttle] queues it, so that calls leave at even distances, and refuses
-//     it if the queue is longer than MaxWait. For work that must not come in
-//     bursts.
-//   - [TokenBucket] refuses it as well, from a limit that holds in every real
-//     interval: so many units come back in each, and Burst more may come at once.
+//     it if the queue is longer than MaxWait. For work that must not arrive in bursts.
+//   - [TokenBucket] refuses it as well, from a limit that holds in every real interval: Threshold
+//     units come back in each, and Burst more may come in one go.
 //   - [WarmUp] rejects too, but from a limit that starts at Threshold /
 //     ColdFactor and rises to Threshold as the resource is used. For resources
 //     that are slow when cold.
@@ -19,6 +18,6 @@
 // A threshold can fall as memory is used, see Rule.MemoryThreshold.
 //
 // A prioritized call that a plain [Reject] rule would refuse may wait for a
-// coming bucket instead (see [stat.Window.TryBorrow]). In the queue of a throttle it goes before
+// coming bucket instead (see [stat.Window.TryBorrow]). In the queue of a throttle it goes ahead of
 // those that are not prioritized, as far as [stat.Turns] lets it.
 package flow

@@ -32,7 +32,7 @@ type Relation uint8
 // The relations.
 const (
 	Direct     Relation = iota // the resource's own
-	Associated                 // that of the resource Ref, at which the rule only looks
+	Associated                 // that of the resource Ref, which the rule only looks at
 	Chain                      // the resource's own, as far as it comes in through the context Ref
 )
 
@@ -47,7 +47,7 @@ func (r Relation) MarshalText() ([]byte, error) { return relationNames.Marshal(r
 // UnmarshalText reads the name used in rule files.
 func (r *Relation) UnmarshalText(text []byte) error { return relationNames.Parse(text, r) }
 
-// Behavior is what a call over the limit meets.
+// Behavior is what happens to a call over the limit.
 type Behavior uint8
 
 // The behaviors.
@@ -56,7 +56,7 @@ const (
 	WarmUp                         // it is refused, and the limit rises with use
 	Throttle                       // it queues for its turn
 	WarmUpThrottle                 // it queues, and turns come faster with use
-	TokenBucket                    // it is refused, but so many may come at once as are in the bucket
+	TokenBucket                    // it is refused, but as many may pass in a burst as the bucket holds
 )
 
 var behaviorNames = shown.NewEnum[Behavior]("behavior", "reject", "warmUp", "throttle", "warmUpThrottle", "tokenBucket")
@@ -72,10 +72,9 @@ func (b *Behavior) UnmarshalText(text []byte) error { return behaviorNames.Parse
 
 func (b Behavior) warmsUp() bool { return b == WarmUp || b == WarmUpThrottle }
 func (b Behavior) queues() bool  { return b == Throttle || b == WarmUpThrottle }
-func (b Behavior) windows() bool { return b == Reject || b == WarmUp } // where it counts calls by time
+func (b Behavior) windows() bool { return b == Reject || b == WarmUp } // whether it counts calls by time
 
-// Window is in which intervals a limit on QPS holds. See [stat.Shape] for the bounds of
-// both.
+// Window says in which intervals a limit on QPS holds. See [stat.Shape] for the bounds of both.
 type Window uint8
 
 // The windows.
@@ -83,7 +82,7 @@ const (
 	// Strict holds the limit in every real interval. Under steady overload n buckets admit
 	// n/(n+1) of it: 50 of them admit 98 %.
 	Strict Window = iota
-	// Ring holds it in every interval that begins with a bucket, and admits all of it; an
+	// Ring holds the limit in every interval that begins with a bucket, and admits all of it; an
 	// interval that begins within a bucket can see up to twice the limit. It is the window of
 	// alibaba/Sentinel.
 	Ring
@@ -110,7 +109,7 @@ func (w *Window) SetBool(strict bool) {
 	}
 }
 
-// buckets is how many a window of that interval has unless the rule says so.
+// buckets is how many buckets a window of that interval has unless the rule says otherwise.
 func (w Window) buckets(interval time.Duration) int {
 	switch {
 	case w == Strict:

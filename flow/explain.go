@@ -27,8 +27,8 @@ func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// looksAt is counts for a call that hasn't come, perhaps by a controller that only looks. The call
-// would be the first for a resource that looks at itself.
+// looksAt is counts for a call that hasn't arrived, perhaps by a controller that only looks. The
+// call would be the first for a resource that looks at itself.
 func (c *controller) looksAt(inv *core.Invocation, rs *Rules) *node.StatisticNode {
 	n := c.counts(inv, rs)
 	itself := c.rule.Relation == Associated && c.rule.Ref == inv.Resource().Name() && c.selects(inv.Origin(), rs)
@@ -38,7 +38,7 @@ func (c *controller) looksAt(inv *core.Invocation, rs *Rules) *node.StatisticNod
 	return n
 }
 
-// concern says which calls the rule is about, for one that it isn't about.
+// concern says which calls the rule is about, for a call that it isn't about.
 func (c *controller) concern(inv *core.Invocation, rs *Rules) string {
 	switch {
 	case c.rule.Relation == Associated && c.selects(inv.Origin(), rs):
@@ -51,7 +51,7 @@ func (c *controller) concern(inv *core.Invocation, rs *Rules) string {
 	return fmt.Sprintf("it is about calls in the context %q", c.rule.Ref)
 }
 
-// explain is ask, with what it goes by, and without a trace.
+// explain is ask with the figures it goes by, and leaves no trace.
 func (c *controller) explain(inv *core.Invocation, n *node.StatisticNode, j *core.Judgement) {
 	switch {
 	case c.rule.Threshold == 0:
@@ -147,8 +147,8 @@ func (c *controller) lookPerUnit(now int64, n *node.StatisticNode) float64 {
 	return c.perUnit(now, n)
 }
 
-// lookWindow is windowOn without a trace. Where none is found it is what the node counted, which
-// knows less precisely when that was.
+// lookWindow is windowOn without a trace. If there is no window, it uses what the node counted,
+// with less precise times.
 func (c *controller) lookWindow(n *node.StatisticNode, now int64) (w *stat.Window, found bool) {
 	if c.window != nil && c.rule.Relation != Associated {
 		return c.window, true
@@ -162,8 +162,8 @@ func (c *controller) lookWindow(n *node.StatisticNode, now int64) (w *stat.Windo
 	return n.LookWindow(now, c.meter)
 }
 
-// left is how many turns more there are within maxWait, nil if that can't be told: calls
-// that overtake have other turns.
+// left is how many more turns there are within maxWait, nil if that can't be known: calls that
+// overtake have other turns.
 func (t *throttle) left(now int64, cost stat.Moment, maxWait time.Duration, first bool) *int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 // flow rules have none.
 type Figures struct {
 	Threshold float64 `json:"threshold"` // that holds at the moment
-	// Memory is the use that it goes by, as it was when it was sampled last: a share, or
-	// bytes if the rule has its marks in bytes; 0 if it can't be read.
+	// Memory is the use that the threshold goes by, as last sampled: a share, or bytes if the
+	// rule's marks are in bytes; 0 if it can't be read.
 	Memory float64 `json:"memory,omitempty"`
 }
 
@@ -39,7 +39,7 @@ func (t *Table) Figures() []core.RuleFigures {
 	})
 }
 
-// sharedFigures are those of a rule whose limit a cluster shares.
+// sharedFigures are the details of a rule whose limit a cluster shares.
 func (t *Table) sharedFigures(controllers []*controller) core.Details {
 	f := family.NewSharedFigures(t.Member)
 	for _, c := range controllers {
@@ -70,15 +70,15 @@ func (f Figures) Resources() []core.ResourceDetails { return nil }
 
 // Buckets holds the details of a rule with behavior [TokenBucket].
 type Buckets struct {
-	// Buckets are of single resources, sorted by name, a hundred at most.
+	// Buckets are those of single resources, sorted by name, a hundred at most.
 	Buckets []BucketFigures `json:"buckets"`
 }
 
 // BucketFigures says how full the token bucket of a resource is.
 type BucketFigures struct {
 	Resource string  `json:"resource"`
-	Tokens   float64 `json:"tokens"` // that are left: units that may come at once, and what has come back of the next one
-	Size     int64   `json:"size"`   // of a full one: the burst, and the unit that is due
+	Tokens   float64 `json:"tokens"` // tokens left: units that may pass in one go, plus the part of the next one that has come back
+	Size     int64   `json:"size"`   // of a full bucket: the burst, and the unit that is due
 }
 
 const maxBuckets = 100

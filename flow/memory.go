@@ -10,13 +10,12 @@ import (
 // memoryLimit works out what a rule may get from the memory in use. It enforces nothing.
 // It is safe for concurrent use.
 //
-// Up to the low mark it is the whole threshold, from the high mark on what the rule has
-// for then, and in between it falls in a straight line. As long as the memory in use is
-// not known it is the whole threshold.
+// Up to the low mark that is the whole threshold, from the high mark on the rule's MemoryThreshold,
+// and in between it falls linearly. While the memory in use is not known it is the whole threshold.
 //
-// It moves when the machine is sampled, beside the calls. So a rule looks again after it
-// took: a call that took after the threshold had fallen sees that, and what it took must be
-// within the new one as well. See retake and takeTurn.
+// It moves when the machine is sampled, concurrently with calls. So a rule looks again after it
+// took: a call that took after the threshold had fallen sees that, and what it took must be within
+// the new threshold as well. See retake and takeTurn.
 type memoryLimit struct {
 	reading   *sampler.Reading
 	low, high float64 // in the unit of the reading
@@ -49,7 +48,7 @@ func (r Rule) watchesMemory() bool {
 	return r.MemoryThreshold != 0 || r.LowMemory != Watermark{} || r.HighMemory != Watermark{}
 }
 
-// memoryField is the first of the fields about memory that says something.
+// memoryField is the first of the fields about memory that is set.
 func (r Rule) memoryField() string {
 	switch none := (Watermark{}); {
 	case r.MemoryThreshold != 0:
@@ -104,7 +103,7 @@ func (r Rule) checkMemory() error {
 	return nil
 }
 
-// checkMachine says why the rule can't do what it says on this machine, if it can't.
+// checkMachine returns why the rule can't work on this machine, nil if it can.
 func (r Rule) checkMachine(s *sampler.Sampler) error {
 	if !r.watchesMemory() || r.Mode == spec.Off {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// private owns the meters that a rule has to itself: the rule that had them first, and since
-// which revision, for the ID may become another's.
+// private owns the meters that a rule has to itself: the rule that first had them, and since which
+// revision, as the ID may later be another rule's.
 type private struct {
 	rule     string
 	revision uint64
@@ -19,15 +19,14 @@ type private struct {
 func (p private) String() string { return fmt.Sprintf("%s, revision %d", p.rule, p.revision) }
 
 // private reports whether the rule has its window or semaphore to itself, because not every
-// call there counts in it: in shadow mode only those that it would admit, and on the
-// overflow resource only those whose name it matches. An associated rule only looks, at
-// everybody.
+// call there counts in it: in shadow mode only those that it would admit, and on the overflow
+// resource only those whose name it matches. An associated rule only looks, at every call.
 func (r Rule) private(resource string) bool {
 	return r.Relation != Associated && (r.Mode == spec.Shadow || !r.Info().Named() && resource == node.OverflowName)
 }
 
 // meterAfter names the window or semaphore of a rule that comes after old, which may be nil.
-// One that comes to another shape gets a window that there never was.
+// A rule that changes to another shape gets a window that never existed before.
 func (r Rule) meterAfter(old *controller, resource string, revision uint64) (m node.Meter) {
 	if r.metered() {
 		m.Shape = r.shape()
@@ -37,7 +36,7 @@ func (r Rule) meterAfter(old *controller, resource string, revision uint64) (m n
 		owner := private{r.ID, revision}
 		if old != nil && r.sameCalls(old.rule) {
 			if before, own := ownerOf(old.meter); own {
-				owner = before // nobody else knows of those calls, even if it was off for a while
+				owner = before // no other meter knows of those calls, even if the rule was off for a while
 			}
 		}
 		m.Owner = owner
@@ -71,8 +70,8 @@ func owned(m node.Meter) bool {
 	return own
 }
 
-// inShadow reports whether the rule's meters keep no node. The node of the overflow resource
-// never leaves: a rule that comes to hold there goes on in the meters it had in shadow mode.
+// inShadow reports whether the rule's meters keep no node. The node of the overflow resource never
+// leaves: a rule that becomes enforced there keeps the meters it had in shadow mode.
 func (r Rule) inShadow(resource string) bool {
 	return r.Mode == spec.Shadow && (r.Relation == Associated || r.role() != core.RoleCluster || resource != node.OverflowName)
 }
@@ -94,13 +93,12 @@ func (r Rule) sameCalls(old Rule) bool {
 // windowed reports whether the rule counts in windows.
 func (r Rule) windowed() bool { return r.Metric == QPS && r.Behavior.windows() }
 
-// metered reports whether those are windows of nodes, and not what a cluster shares.
+// metered reports whether the rule counts in windows of nodes, not in what a cluster shares.
 func (r Rule) metered() bool { return r.windowed() && !r.leases() }
 
-// seed is the window that a new one on node n goes on from: that of the rule before
-// it was changed or its node was replaced. nil leaves that to what the node counted. On the
-// overflow resource that would be the calls of all names, and not of those that the rule
-// matches, of which the first is under way.
+// seed is the window that a new one on node n continues: that of the rule before it was changed or
+// its node was replaced. nil means what the node counted. On the overflow resource that would be
+// the calls of all names, not only of those that the rule matches, the first of which is under way.
 func (c *controller) seed(n *node.StatisticNode, old *controller) *stat.Window {
 	switch {
 	case old == nil && !c.rule.Info().Named() && c.resource.Name() == node.OverflowName:
@@ -111,19 +109,18 @@ func (c *controller) seed(n *node.StatisticNode, old *controller) *stat.Window {
 	case !c.rule.sameCalls(old.rule):
 		return nil // it counted other calls
 	case old.rule.Mode == spec.Off && !owned(old.meter):
-		return nil // it counted nothing; another rule's window of that shape may know of less than the node
+		return nil // it counted nothing; another rule's window of that shape may know less than the node
 	case old.window != nil:
 		return old.window
 	}
 	return n.FindWindow(old.meter)
 }
 
-// windowOn returns the rule's window on the node it counts on. One that is made now
-// goes on from that of the rule before, in which calls may have taken that were not
-// counted yet.
+// windowOn returns the rule's window on the node it counts on. A window made now continues that of
+// the rule before, where calls that were not counted yet may have taken.
 //
-// That of an associated rule is looked for each time: it stands at another resource, where
-// it may be dropped at the moment at which the rule comes into force.
+// The window of an associated rule is looked up each time: it is at another resource, where it may
+// be dropped at the moment that the rule comes into force.
 func (c *controller) windowOn(n *node.StatisticNode, now int64) *stat.Window {
 	if c.window != nil && c.rule.Relation != Associated {
 		return c.window
@@ -137,21 +134,21 @@ func (c *controller) windowOn(n *node.StatisticNode, now int64) *stat.Window {
 	return n.Window(now, c.meter, n.FindWindow(*c.before))
 }
 
-// succession is a rule that goes on in windows of another shape. Calls under the old rules
-// have taken from the old windows since the rule was compiled, and will until they hear of
-// the new.
+// succession is a rule that continues in windows of another shape. Calls under the old rules have
+// taken from the old windows since the rule was compiled, and will until they learn of the new
+// ones.
 type succession struct{ old, new *controller }
 
-// complete comes before the new rules are published. It hands over what was taken from
-// the old windows, also on nodes that calls have come to since the rule was compiled (and
-// where the old rule has none yet it gets one, or calls could make it meanwhile), and
-// tells the old rule of the new one while all of them are held: a call that took earlier is in
-// what is handed over, and holds it there too (see [stat.Window.Follow]); one that took later
-// sees the new rule and takes there as well.
+// complete is called before the new rules are published. It hands over what was taken from the old
+// windows, including on nodes that calls have reached since the rule was compiled (where the old
+// rule has no window yet it gets one, since calls could make it meanwhile), and links the new rule
+// to the old one while all of the windows are held: a call that took earlier is in what is handed
+// over, and holds it there too (see [stat.Window.Follow]); a call that took later sees the new rule
+// and takes there as well.
 //
-// Nobody takes from a new window before: what is handed over replaces what is there. The
-// new windows are the new rule's alone, see [node.Era]. So nobody who came by another rule
-// stands in one and not yet in the other.
+// No call takes from a new window before that: what is handed over replaces what is there. The new
+// windows belong to the new rule alone, see [node.Era]. So no call that came by another rule is in
+// one window and not yet in the other.
 func (s *succession) complete(now int64) {
 	if s.old.rule.Mode == spec.Shadow && s.new.rule.Mode != spec.Shadow {
 		s.old.next.Store(s.new) // with nothing, see seed
@@ -162,14 +159,14 @@ func (s *succession) complete(now int64) {
 		to, from = append(to, s.new.windowOn(n, now)), append(from, s.old.windowOn(n, now))
 	}
 	s.handOver(to, from, now)
-	// Where calls took by the old rule for the first time meanwhile, the new one gets its
-	// window too: it goes on from the old rule's, which nobody keeps when this is done.
+	// Where calls took by the old rule for the first time meanwhile, the new rule gets its window
+	// too: it continues the old rule's, which is not kept once this is done.
 	for n := range s.new.nodes() {
 		s.new.windowOn(n, now)
 	}
 }
 
-// handOver holds one window after the other.
+// handOver locks the windows one after another, and holds them all.
 func (s *succession) handOver(to, from []*stat.Window, now int64) {
 	if len(to) == 0 {
 		s.old.next.Store(s.new)

@@ -22,9 +22,8 @@ func (t *Table) findNeeds() {
 	}
 }
 
-// Needs tells which meters the rules at a resource count with. Of a semaphore that a rule has to
-// itself nobody else could tell later which calls are in flight, so it is kept while the rule is
-// off.
+// Needs reports which meters the rules at a resource count with. A semaphore that a rule has to
+// itself is kept while the rule is off, as nothing else could later tell which calls are in flight.
 func (t *Table) Needs(held any, known uint64, need func(core.Need)) {
 	h, _ := held.(*family.Held[Rule, controller])
 	for c := range h.All() {
@@ -40,8 +39,8 @@ func (t *Table) Needs(held any, known uint64, need func(core.Need)) {
 	}
 }
 
-// Looks tells which meters associated rules look at, or will once they are at work: where
-// the calls are, which an expression may say.
+// Looks reports which meters associated rules look at, or will once they are at work; where the
+// calls are may be given by an expression.
 func (t *Table) Looks(need func(resource string, n core.Need)) {
 	if len(t.looking) == 0 {
 		return

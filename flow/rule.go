@@ -17,45 +17,42 @@ import (
 //
 //	flow.Rule{Resource: "GET /orders", Threshold: 100}
 //
-// admits 100 calls a second and rejects the rest. Two rules that are equal are
-// the same rule; a rule that differs from an older one with the same ID takes
-// over its state. A field that says something which no rule of this metric, relation and
-// behavior reads is an error; the zero value of a field says nothing.
+// admits 100 calls a second and rejects the rest. Two equal rules are the same rule; a rule that
+// differs from an older one with the same ID takes over its state. Setting a field that no rule of
+// this metric, relation and behavior reads is an error; the zero value of a field doesn't set it.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
 	// predecessor when rules are reloaded. Made from the fields if empty.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name given to api.Entry, or what Match says. Required. "*" is every
-	// resource that no other enforced rule of the family is about. Every
-	// resource that it is about has a limit of its own.
+	// Resource is the name given to api.Entry, or a pattern as Match says. Required. "*" means
+	// every resource that no other enforced rule of the family is about. Every resource that the
+	// rule is about has a limit of its own.
 	Resource string `yaml:"resource"`
 	// Match says how Resource names resources. The zero value is api.MatchExact.
-	// api.MatchPrefix is all whose names begin as Resource does before the star at its end, as
-	// in "GET /users/*". api.MatchPath compares what is between slashes, where a star is any
-	// part, as in "GET /users/*/orders". Of those two a rule is about a name only if no
-	// enforced rule of the family says more of it. api.MatchRegex is a regular expression (RE2)
-	// that must match a whole name, where a dot matches every character; it is about all
-	// names that it matches.
+	// api.MatchPrefix matches all names that begin with what precedes the star at the end of
+	// Resource, as in "GET /users/*". api.MatchPath compares the parts between slashes, where a
+	// star matches any part, as in "GET /users/*/orders". A rule of these two kinds is about a name
+	// only if no enforced rule of the family spells out more of it. api.MatchRegex is a regular
+	// expression (RE2) that must match a whole name, where a dot matches every character; such a
+	// rule is about all names that it matches.
 	Match spec.Match `yaml:"match,omitempty"`
 	// Exclude lists names that "*", a prefix or a path is not about.
 	Exclude []string `yaml:"exclude,omitempty"`
-	// Threshold is the limit: units per Interval for QPS, units at once for
-	// Concurrency. Finite and not negative; 0 blocks everything. A fraction
-	// counts only where it can: 1.5 admits one call per interval, but spaces a
-	// throttle, and fills a token bucket, exactly.
+	// Threshold is the limit: units per Interval for QPS, units at the same time for Concurrency.
+	// Finite and not negative; 0 blocks everything. A fraction counts only where it can: 1.5 admits
+	// one call per interval, but spaces a throttle, and fills a token bucket, exactly.
 	Threshold float64 `yaml:"threshold"`
 	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second. Only with
 	// metric QPS.
 	Interval time.Duration `yaml:"interval,omitempty"`
 	// Buckets divide Interval; as each ends, what it counted is forgotten. 0
-	// means 50. In a Ring it means 2 for an interval of one second, else 10, and 10 where a cluster shares
-	// the limit. Only with metric QPS, and behavior Reject or WarmUp.
+	// means 50. In a Ring it means 2 for an interval of one second, otherwise 10, and 10 where a
+	// cluster shares the limit. Only with metric QPS, and behavior Reject or WarmUp.
 	Buckets int `yaml:"buckets,omitempty"`
 	// Metric is what Threshold counts. The zero value is QPS.
 	Metric Metric `yaml:"metric,omitempty"`
-	// Origin selects the callers: "default" (or empty) all of them together,
-	// a name that caller, "other" every caller that no rule of the resource
-	// names, each on its own.
+	// Origin selects the callers: "default" (or empty) means all of them together, a name means
+	// that caller, "other" means every caller that no rule of the resource names, each on its own.
 	Origin string `yaml:"origin,omitempty"`
 	// Relation is whose traffic is counted. The zero value is Direct.
 	Relation Relation `yaml:"relation,omitempty"`
@@ -70,30 +67,30 @@ type Rule struct {
 	// ColdFactor divides the threshold of a cold resource. 2 to 1000; 0 means
 	// the engine's (3 unless configured). Only with WarmUp and WarmUpThrottle.
 	ColdFactor int `yaml:"coldFactor,omitempty"`
-	// MaxWait is the longest time in the queue, as it is when a call comes: prioritized ones
-	// that come later can push it back, see [core.Prioritized]. Up to 24 h; 0 means 500 ms.
-	// Only with Throttle and WarmUpThrottle.
+	// MaxWait is the longest time in the queue, as estimated when a call arrives: prioritized calls
+	// that arrive later can push it back, see [core.Prioritized]. Up to 24 h; 0 means 500 ms. Only
+	// with Throttle and WarmUpThrottle.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
-	// Burst is how many units may come at once beyond the one that is due: a token bucket
-	// holds Burst + 1 of them, and Threshold come back per Interval. 0 to 10⁹; 0 means that
-	// units come one at a time. A call that takes more than the bucket holds never passes.
-	// Only with behavior TokenBucket.
+	// Burst is how many units may pass in one go beyond the one that is due: a token bucket holds
+	// Burst + 1 of them, and Threshold come back per Interval. 0 to 10⁹; 0 means that units pass
+	// one at a time. A call that takes more than the bucket holds never passes. Only with behavior
+	// TokenBucket.
 	Burst int `yaml:"burst,omitempty"`
 	// MemoryThreshold is what remains of Threshold when much memory is in use, above 0
 	// and below Threshold. Only with behaviors Reject and Throttle. 0 means that the
 	// threshold doesn't move.
 	MemoryThreshold float64 `yaml:"memoryThreshold,omitempty"`
-	// LowMemory is the memory use up to which all of Threshold holds, and HighMemory
-	// that from which on MemoryThreshold does: [Share]s or [Bytes], both the same.
-	// In between the threshold falls in a straight line. Required by MemoryThreshold.
+	// LowMemory is the memory use up to which all of Threshold holds, and HighMemory the use from
+	// which MemoryThreshold does: both [Share]s or both [Bytes]. In between the threshold falls
+	// linearly. Required by MemoryThreshold.
 	LowMemory  Watermark `yaml:"lowMemory,omitempty"`
 	HighMemory Watermark `yaml:"highMemory,omitempty"`
 	// Window says in which intervals a QPS limit holds. The zero value is Strict: in every
 	// one. In files it is strict: false for a Ring. Only with metric QPS, and behavior
 	// Reject or WarmUp.
 	Window Window `yaml:"strict,omitempty"`
-	// Cluster says that several processes share the limit, and how. The zero value says that it is
-	// this process's alone. Needs an ID, relation Direct, and behavior Reject or Throttle.
+	// Cluster says that several processes share the limit, and how. The zero value keeps it to this
+	// process. Needs an ID, relation Direct, and behavior Reject or Throttle.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
 	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
@@ -107,20 +104,19 @@ const (
 	MaxWarmUpPeriod = 24 * time.Hour
 	MaxColdFactor   = 1000
 	MaxMaxWait      = 24 * time.Hour
-	MaxThrottle     = family.MaxRate // units per second that a throttle can space, and that fill a token bucket
+	MaxThrottle     = family.MaxRate // units per second that a throttle can space, or that fill a token bucket
 	MaxBurst        = family.MaxBurst
 	MaxThreshold    = 1e15
 )
 
-// Origins with a meaning of their own.
+// Origins with a special meaning.
 const (
 	OriginDefault = "default" // all callers together
 	OriginOther   = "other"   // callers that no rule of the resource names
 )
 
-// Normalized returns the rule with the default of every field that it reads written
-// out, or the first field that can't be honoured as a [spec.FieldError]. coldFactor is
-// the engine's.
+// Normalized returns the rule with the default of every field that it reads written out or, as a
+// [spec.FieldError], the first field that can't be honoured. coldFactor is the engine's.
 func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
 	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkRead(), r.checkShared()); err != nil {
@@ -186,7 +182,7 @@ func (r Rule) checkEnums() error {
 	return nil
 }
 
-// checkRead refuses what the rule says in fields that it doesn't read.
+// checkRead refuses values in fields that the rule doesn't read.
 func (r Rule) checkRead() error {
 	switch {
 	case r.Interval != 0 && r.Metric == Concurrency:
@@ -261,8 +257,7 @@ func (r Rule) shape() stat.Shape {
 	return stat.Shape{Interval: r.Interval, Buckets: r.Buckets, Strict: r.Window == Strict}
 }
 
-// limit is the threshold in whole units, which is what a window or a semaphore can
-// tell apart.
+// limit is the threshold in whole units, which is all that a window or a semaphore can distinguish.
 func (r Rule) limit() int64 { return int64(math.Floor(r.Threshold)) }
 
 // Like names a rule by the fields that make it that rule, so that an edited

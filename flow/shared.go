@@ -17,10 +17,10 @@ import (
 // Shared reports whether a cluster shares the limit of the rule.
 func (r Rule) Shared() bool { return r.Cluster.Shared() }
 
-// leases reports whether calls take of a lease: a rule that refuses every call needs none.
+// leases reports whether calls take from a lease: a rule that refuses every call needs none.
 func (r Rule) leases() bool { return r.Shared() && r.Threshold > 0 && r.Mode != spec.Off }
 
-// checkShared refuses what each process can only know for itself.
+// checkShared refuses fields that depend on what only the process itself can know.
 func (r Rule) checkShared() error {
 	local := ""
 	switch {
@@ -53,7 +53,7 @@ func (r Rule) checkSharedNumbers() error {
 	return r.Cluster.CheckWindow(r.shape(), r.Threshold)
 }
 
-// lease is what a controller has of a limit that a cluster shares.
+// lease is a controller's part of a limit that a cluster shares.
 type lease struct {
 	all family.Shared // nil for a rule that holds for each caller by itself
 
@@ -62,7 +62,7 @@ type lease struct {
 	of     map[*node.OriginNode]family.Shared // of single callers
 }
 
-// maxLeased is how many callers are remembered: what is not is found again by its key.
+// maxLeased is how many callers are remembered: the limit of any other is found again by its key.
 const maxLeased = 4096
 
 func newLease(c *controller, m *cluster.Member) *lease {
@@ -73,8 +73,8 @@ func newLease(c *controller, m *cluster.Member) *lease {
 	return l
 }
 
-// sharedLimit is the limit that the rule shares for a caller. Nobody else has it: a rule in shadow mode
-// shares with none that is in force.
+// sharedLimit is the limit that the rule shares for a caller. No other rule has it: a rule in
+// shadow mode doesn't share with an enforced one.
 func (c *controller) sharedLimit(m *cluster.Member, origin string) family.Shared {
 	r := &c.rule
 	key := m.Key("flow", r.ID, c.resource.Name(), origin, r.Mode.String())
@@ -87,7 +87,7 @@ func (c *controller) sharedLimit(m *cluster.Member, origin string) family.Shared
 	return family.NewSharedWindow(m, key, cluster.WindowConfig{Shape: r.shape(), Threshold: r.Threshold, Rule: r.Cluster}, true, c.refusal)
 }
 
-// retryAfter is when one more unit may fit, which is not known of callers.
+// retryAfter is when one more unit may fit, which is not known for single callers.
 func (l *lease) retryAfter(now int64) (time.Duration, bool) {
 	if l.all == nil {
 		return 0, false
@@ -122,7 +122,7 @@ func (c *controller) leasedFor(n *node.OriginNode) family.Shared {
 	return w
 }
 
-// limits are those that calls have come for.
+// limits are those that calls have asked for.
 func (l *lease) limits() []family.Shared {
 	if l.all != nil {
 		return []family.Shared{l.all}
@@ -141,7 +141,7 @@ type sharing struct {
 	rs *Rules
 }
 
-// SharedLimit is the one that the call counts in.
+// SharedLimit is the limit that the call counts in.
 func (s *sharing) SharedLimit(inv *core.Invocation, i int) (family.Shared, int64) {
 	if i > 0 {
 		return nil, 0

@@ -5,14 +5,14 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// spare takes out the takers that need not take because another one does. Of rules with a
-// fixed limit for all calls of the resource, on one window, the lowest takes first (see
-// abundance). A call that fits there fits under the others; one that must borrow there waits at
-// least as long as under the others, and then the window is within their limits as well.
+// spare removes the takers that need not take because another one does. Of rules with a fixed limit
+// for all calls of the resource, on one window, the lowest takes first (see abundance). A call that
+// fits there fits under the others too; one that must borrow there waits at least as long as under
+// the others, and then the window is within their limits as well.
 //
-// One thing is left. Each rule may have been replaced by one on another window, where a
-// call takes under its old rule as well, see takeBucket: so a call that took looks for
-// successors of the spared rules too.
+// One thing remains. Each rule may have been replaced by one on another window, where a call under
+// the old rule takes as well, see takeBucket: so a call that took looks for successors of the
+// spared rules too.
 func (rs *Rules) spare() {
 	var takers []*controller
 	taken := make(map[*stat.Window]bool)
@@ -27,8 +27,8 @@ func (rs *Rules) spare() {
 	rs.takers = takers
 }
 
-// refusal is what c refused with, or where it took for others, the refusal of the rule
-// that was declared first of those that have no room now.
+// refusal is what c refused with or, where c took for other rules, the refusal of the first
+// declared rule that has no room now.
 func (rs *Rules) refusal(inv *core.Invocation, c *controller, v core.Verdict) core.Verdict {
 	if len(rs.spared) == 0 || !c.plain {
 		return v

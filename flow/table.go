@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Info tells the rule table what it needs to know.
+// Info returns what the rule table needs to know.
 func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
@@ -20,7 +20,7 @@ func (r Rule) Info() spec.Info {
 type Table struct {
 	family.Compiled[Rule, controller]
 
-	perhaps []core.Need // that rules with an expression have where they come to apply
+	perhaps []core.Need // what rules with an expression need where they come to apply
 	looking []Rule      // the associated ones
 }
 
@@ -53,7 +53,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	return t.watchMemory(b)
 }
 
-// watchMemory has the memory in use sampled for the rules that go by it.
+// watchMemory makes the sampler read the memory in use for the rules that go by it.
 func (t *Table) watchMemory(b *core.RulesetBuilder) error {
 	var wants []sampler.Quantity
 	for i, r := range t.All() {
@@ -134,10 +134,9 @@ func (r Rule) role() core.Role {
 	return core.RoleOrigin
 }
 
-// breadth says how many calls a rule concerns. Those that look without taking come
-// first, or they would see what the call itself took. Then come the narrow ones:
-// callers that a narrow rule refuses must not hold, even for an instant, what a
-// broad one gives to everybody.
+// breadth says how many calls a rule concerns. Rules that look without taking come first, or they
+// would see what the call itself took. Then come the narrow ones: callers that a narrow rule
+// refuses must not hold, even for an instant, what a broad rule gives to all callers.
 func (r Rule) breadth() int {
 	switch {
 	case r.Relation == Associated:
@@ -148,9 +147,9 @@ func (r Rule) breadth() int {
 	return 2
 }
 
-// abundance says how much a rule has to give, roughly: units a second, or at once.
-// Among rules of one breadth the scarcest takes first, for it refuses most calls, and
-// those then hold nothing of the others.
+// abundance says roughly how much a rule has to give: units a second, or units at the same time.
+// Among rules of one breadth the scarcest takes first, as it refuses the most calls, and those then
+// hold nothing of the others.
 func (r Rule) abundance() float64 {
 	if r.Metric == Concurrency {
 		return r.Threshold

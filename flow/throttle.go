@@ -8,9 +8,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// throttle is the queue of a rule, under a lock of its own. It outlives the rule's
-// changes: calls keep the turns that they have, only the next cost is another. It is safe
-// for concurrent use.
+// throttle is the queue of a rule, under a lock of its own. It outlives changes of the rule: calls
+// keep the turns that they have, and only the next cost changes. It is safe for concurrent use.
 type throttle struct {
 	mu    shared.Mutex
 	turns stat.Turns
@@ -22,8 +21,8 @@ func newThrottle() *throttle {
 	return t
 }
 
-// fits reports whether the wait, which it returns, would be at most maxWait, for a call that
-// is prioritized or not.
+// fits reports whether the wait, which it returns, would be at most maxWait, for a call that is
+// prioritized or not.
 func (t *throttle) fits(now int64, cost stat.Moment, maxWait time.Duration, first bool) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -31,7 +30,7 @@ func (t *throttle) fits(now int64, cost stat.Moment, maxWait time.Duration, firs
 	return wait, wait <= maxWait
 }
 
-// take has the call take the next turn if the wait is at most maxWait.
+// take takes the next turn for the call if the wait is at most maxWait.
 func (t *throttle) take(inv *core.Invocation, cost stat.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	wait, ok = inv.TakeTurn(&t.turns, cost, maxWait, awaited)
@@ -39,14 +38,14 @@ func (t *throttle) take(inv *core.Invocation, cost stat.Moment, maxWait time.Dur
 	return wait, ok
 }
 
-// retryAfter is when the next unit would not be refused any more, prioritized or not.
+// retryAfter is when the next unit would no longer be refused, prioritized or not.
 func (t *throttle) retryAfter(now int64, cost stat.Moment, maxWait time.Duration) time.Duration {
 	wait, _ := t.fits(now, cost, maxWait, false)
 	return wait - maxWait
 }
 
-// idle reports whether the throttle can be forgotten: a new one would not admit
-// anything earlier, not even the largest call.
+// idle reports whether the throttle can be forgotten: a new one would admit nothing earlier, not
+// even the largest call.
 func (t *throttle) idle(now int64, perUnit float64) bool {
 	wait, _ := t.fits(now, stat.Cost(stat.MaxUnits, perUnit), 0, false)
 	return wait == 0

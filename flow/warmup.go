@@ -8,13 +8,13 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// warmUp learns how warm a resource is and from that what it may get. It enforces
-// nothing. It is safe for concurrent use.
+// warmUp learns how warm a resource is, and from that how much it may get. It enforces nothing. It
+// is safe for concurrent use.
 //
 // It is the token bucket of alibaba/Sentinel's WarmUpController, which follows
-// Guava's SmoothWarmingUp: a cold resource has a full bucket; every unit that
-// passes takes a token out, and an idle time puts tokens in. With C the threshold
-// per second, P the period in seconds and F the cold factor,
+// Guava's SmoothWarmingUp: a cold resource has a full bucket; every unit that passes takes a token
+// out, and idle time puts tokens in. With C the threshold per second, P the period in seconds and F
+// the cold factor,
 //
 //	warning = floor(P·C) / (F-1)              in whole tokens
 //	full    = warning + floor(2·P·C / (1+F))
@@ -30,12 +30,11 @@ import (
 // the last second passed.
 //
 // Three things are not Sentinel's: a resource starts cold whatever the clock shows;
-// the rate stays between C/F and C where the formula has no finite value; and where
-// there is no whole token between warning and full, nothing is rounded. Then seconds in
-// which nothing passes are the rule, so that the last one says nothing: what has passed
-// since the last time is taken out first, by the node's total, and a time of up to F/C
-// after a unit, which a cold resource lets pass between two, is no idle one: it gains
-// nothing beyond warning.
+// the rate stays between C/F and C where the formula has no finite value; and where there is no
+// whole token between warning and full, nothing is rounded. In that case seconds in which nothing
+// passes are normal, so the last one says nothing: what has passed since the last settling is taken
+// out first, by the node's total, and a time of up to F/C after a unit, which is how long a cold
+// resource takes between two units, doesn't count as idle: it gains nothing beyond warning.
 type warmUp struct {
 	perSecond float64 // C
 	factor    float64 // F
@@ -46,8 +45,8 @@ type warmUp struct {
 	full      float64
 	slope     float64
 
-	// rate and until mirror the state below: rate holds until that time. Whoever
-	// settles stores rate before until, so a call that sees the new time sees the new rate.
+	// rate and until mirror the state below: rate holds until that time. Settling stores rate
+	// before until, so a call that sees the new time sees the new rate.
 	rate  shared.Uint64 // bits of a float64, units per second
 	until shared.Int64
 
@@ -55,8 +54,8 @@ type warmUp struct {
 	stored float64
 	filled int64 // the second of the last settling, ns
 	begun  bool
-	// share is stored as a share of full at the last settling, by whichever rule that
-	// was. Successors go on from it, since what is stored is rounded each time.
+	// share is stored as a share of full at the last settling, whichever rule did that. Successors
+	// continue from it, since what is stored is rounded each time.
 	share float64
 
 	used usage // if nothing is rounded
@@ -66,7 +65,7 @@ type warmUp struct {
 type usage struct {
 	node  *node.StatisticNode // of the last settling
 	total int64               // what it had passed by then
-	last  float64             // when it passed something, ns: the settling before that was seen
+	last  float64             // when it last passed something, ns: the settling before that was noticed
 }
 
 func newWarmUp(r Rule) *warmUp {
@@ -125,7 +124,7 @@ func (w *warmUp) at(now int64, n *node.StatisticNode) float64 {
 	return math.Float64frombits(w.rate.Load())
 }
 
-// look is at without a trace: a warm-up of its own is settled.
+// look is at without a trace: it settles a copy.
 func (w *warmUp) look(now int64, n *node.StatisticNode) float64 {
 	next := &warmUp{
 		perSecond: w.perSecond, factor: w.factor, floor: w.floor, refillMax: w.refillMax, rounds: w.rounds,
@@ -141,8 +140,8 @@ func (w *warmUp) look(now int64, n *node.StatisticNode) float64 {
 	return next.at(now, n)
 }
 
-// passed is what the bucket has to lose: of the last second, or if nothing is rounded, of
-// the time since it was settled on the same node. The caller holds mu.
+// passed is what the bucket has to lose: for the last second or, if nothing is rounded, for the
+// time since it was settled on the same node. The caller holds mu.
 func (w *warmUp) passed(now int64, n *node.StatisticNode) float64 {
 	if w.rounds {
 		return float64(n.LastSecond(now).Pass)
@@ -193,7 +192,7 @@ func (w *warmUp) publish() {
 	if over := w.stored - w.warning; over >= 0 && w.full > w.warning {
 		if w.rounds {
 			rate = math.Nextafter(1/(over*w.slope+1/w.perSecond), math.Inf(1))
-		} else { // the same, in numbers that are finite however small C is
+		} else { // the same, in terms that are finite however small C is
 			rate /= 1 + (w.factor-1)*over/(w.full-w.warning)
 		}
 	}

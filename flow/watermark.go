@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Watermark is an amount of memory: a [Share] of what may be used, or [Bytes]. The zero
-// Watermark is none.
+// Watermark is an amount of memory: a [Share] of what may be used, or [Bytes]. The zero Watermark
+// means none.
 type Watermark struct {
 	share float64
 	bytes int64
