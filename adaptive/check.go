@@ -19,8 +19,8 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
-// Take lets every rule take, and returns the first refusal. A call that will wait takes
-// when the wait is over: until then it is not in flight.
+// Take lets every rule take, and returns the first refusal. A call that will wait takes when the
+// wait is over: until then it is not in flight.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	if inv.Waits() {
 		return core.Verdict{}
@@ -46,7 +46,7 @@ func (rs *Rules) take(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
-// Shadow has the shadow rules decide about a call that doesn't wait.
+// Shadow lets the shadow rules decide on a call that doesn't wait.
 func (rs *Rules) Shadow(inv *core.Invocation) {
 	if !inv.Waits() {
 		rs.shadow(inv)

@@ -8,8 +8,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// controller is one revision of a rule at work on one resource. The limit is that of
-// all its revisions.
+// controller is one revision of a rule at work on one resource. All its revisions share the limit.
 type controller struct {
 	rule        Rule
 	resource    *core.Resource
@@ -33,8 +32,7 @@ func (t *Table) newController(r Rule, record *core.Record, resource *core.Resour
 	return c
 }
 
-// begin makes the limit that of this revision. One that is off keeps what it has for
-// later.
+// begin puts the limit under this revision. A rule that is off keeps what it has for later.
 func (c *controller) begin(int64) {
 	if c.rule.Mode != spec.Off {
 		c.resource.NeedSemaphore(c.owner) // so that it counts from now on
@@ -61,8 +59,9 @@ func (c *controller) ask(inv *core.Invocation) bool {
 	return c.limit.fits(n, n.NeedSemaphore(c.owner), inv.Units(), int64(c.rule.Ceiling))
 }
 
-// take takes units, or has them from before a wait that nobody knew of. The semaphore comes
-// before the limit: a caller that changes that from then on tells the semaphore.
+// take takes units, unless the call has them from before a wait that was not foreseen. It finds the
+// semaphore before it reads the limit: a goroutine that changes the limit after that also tells the
+// semaphore.
 func (c *controller) take(inv *core.Invocation) bool {
 	if before := c.noted(inv); before != nil {
 		before.Token = token(before.Token&inFlightMask, inv)
@@ -78,9 +77,8 @@ func (c *controller) take(inv *core.Invocation) bool {
 	return true
 }
 
-// shadow does what take does, but admits everybody: from all that are in flight the
-// rule learns, and those count as refused that don't fit beside the ones it would have
-// admitted.
+// shadow does what take does, but admits every call: the rule learns from all calls in flight, and
+// counts as refused those that don't fit beside the ones it would have admitted.
 func (c *controller) shadow(inv *core.Invocation) {
 	if before := c.noted(inv); before != nil {
 		before.Token = token(before.Token&inFlightMask, inv)
@@ -102,8 +100,8 @@ func (c *controller) shadow(inv *core.Invocation) {
 
 func (c *controller) noted(inv *core.Invocation) *core.Completion { return inv.Left(c.limit) }
 
-// A token says what was in flight when the call came in, and how many microseconds
-// after it had asked that was.
+// A token says what was in flight when the call was let in, and how many microseconds after it had
+// asked that was.
 const (
 	inFlightBits = 31
 	inFlightMask = 1<<inFlightBits - 1

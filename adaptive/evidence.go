@@ -3,7 +3,7 @@ package adaptive
 // evidence is what some calls have shown.
 type evidence struct {
 	calls, good  int64
-	units        float64 // in flight when they came in, added up
+	units        float64 // in flight when each came in, added up
 	time, square float64 // what they took, in ns
 }
 
@@ -17,14 +17,14 @@ func (e *evidence) add(inFlight int64, time float64, failed bool) {
 	e.square += time * time
 }
 
-// inFlight is how many units were, in the mean.
+// inFlight is how many units were in flight on average.
 func (e *evidence) inFlight() float64 { return e.units / float64(e.calls) }
 
-// mean is how long a call took, whatever came of it. There must be one.
+// mean is how long a call took on average, whatever its outcome. There must be at least one call.
 func (e *evidence) mean() float64 { return max(e.time/float64(e.calls), resolution) }
 
-// price is how much time was spent for each call that went well. There must be one. A
-// call that fails at once costs little, one that fails after a long time much.
+// price is how much time was spent per call that went well. There must be at least one. A call that
+// fails immediately costs little, one that fails after a long time costs much.
 func (e *evidence) price() float64 { return e.mean() / e.success() }
 
 func (e *evidence) success() float64 { return float64(e.good) / float64(e.calls) }

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Explain says what each rule would make of the call.
+// Explain says how each rule would judge the call.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		all = append(all, c.explain(inv))
@@ -15,8 +15,8 @@ func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// explain is ask, with what it goes by, and without a trace. A rule in shadow mode goes by the
-// calls that it would have admitted.
+// explain is ask with the figures it goes by, and leaves no trace. A rule in shadow mode goes by
+// the calls that it would have admitted.
 func (c *controller) explain(inv *core.Invocation) core.Judgement {
 	owner := c.owner
 	if c.rule.Mode == spec.Shadow {

@@ -12,7 +12,7 @@ import (
 
 // Figures are the details of a rule: what it has learned.
 type Figures struct {
-	// Limits are of single resources, sorted by name, a hundred at most.
+	// Limits are those of single resources, sorted by name, a hundred at most.
 	Limits []LimitFigures `json:"limits"`
 }
 
@@ -21,11 +21,11 @@ type Figures struct {
 type LimitFigures struct {
 	Resource string
 	Limit    int64 // the learned one, in units
-	// InForce is the limit at the moment: the rule moves it up and down around Limit and
-	// watches what becomes of the response times. It is 0 in shadow mode, which enforces none.
+	// InForce is the limit at the moment: the rule moves it up and down around Limit and watches
+	// what the response times do. It is 0 in shadow mode, which enforces none.
 	InForce int64
-	// FloorRT is how long a call takes when fewer are in flight than the limit, and
-	// LimitRT when there are more; 0 as long as that isn't known.
+	// FloorRT is how long a call takes when fewer than the limit are in flight, and LimitRT when
+	// more are; 0 until that is known.
 	FloorRT, LimitRT time.Duration
 	Throughput       float64 // units completed per second when the rule last looked
 }
@@ -43,7 +43,7 @@ func (l LimitFigures) MarshalJSON() ([]byte, error) {
 	}{l.Resource, l.Limit, l.InForce, shown.Millis(l.FloorRT), shown.Millis(l.LimitRT), l.Throughput})
 }
 
-// maxShown is for how many resources of a rule the limit is shown.
+// maxShown is the number of resources of a rule for which the limit is shown.
 const maxShown = 100
 
 // Figures says what each rule has done, over all resources, and what it has learned of
@@ -77,7 +77,7 @@ func (l *limit) figures(resource string) LimitFigures {
 	return f
 }
 
-// Lines tell the limit of each resource.
+// Lines gives the limit of each resource.
 func (f Figures) Lines(time.Time) []string {
 	lines := make([]string, len(f.Limits))
 	for i, l := range f.Limits {

@@ -6,27 +6,26 @@ import (
 )
 
 // learner finds the knee: the number of units in flight beyond which more only wait.
-// It enforces nothing, reads no clock and is not safe for concurrent use. It is told
-// of calls that completed, and says which limit should be in force next.
+// It enforces nothing, reads no clock and is not safe for concurrent use. It is told of completed
+// calls, and says which limit should be in force next.
 //
 // # What it compares
 //
-// Below the knee a call takes as long with more in flight as with fewer. Above it, it
-// takes longer by as much as there are more. So in each round the calls that came in
-// when more than the learned limit were in flight are compared with those that came in
-// when there were fewer. Let n be in flight above, where a call takes t, and let it take
-// f below. Then by Little's law n·f/t of the n were being served and the rest waited:
+// Below the knee a call takes as long with more in flight as with fewer. Above it, a call takes
+// longer in proportion to how many more there are. So in each round the calls that came in when
+// more than the learned limit were in flight are compared with those that came in when there were
+// fewer. Let n be in flight above, where a call takes t, and let it take f below. Then by Little's
+// law n·f/t of the n were being served and the rest waited:
 //
 //	knee = n · f/t
 //
-// (t and f are the time that was spent for each call that went well: what is shed by
-// failing is as bad as what waits.)
+// (t and f are the time spent per call that went well: load shed by failing is as bad as load that
+// waits.)
 //
-// If the knee is higher than where it looked, this is n itself, and the limit grows to
-// there; if it is lower than the calls below, it is the level of those, and the limit
-// falls to there; and in between it is the knee. f is the floor of the response time.
-// It is measured anew in each round, not remembered: when every call takes twice as
-// long from now on, f and t both do, and the limit stays.
+// If the knee is higher than where the round looked, this is n itself, and the limit grows to n; if
+// it is lower than the calls below, this is their level, and the limit falls to that; in between,
+// it is the knee. f is the floor of the response time. It is measured afresh in each round, not
+// remembered: if every call takes twice as long from now on, so do f and t, and the limit stays.
 //
 // # A round
 //
@@ -36,42 +35,41 @@ import (
 //	cruise  it is the learned one, while what came in before completes: a call that judged
 //	        earlier would know of the short calls only
 //
-// When rise or sink has seen enough it goes on for as long as a call takes, so that what
-// came in last is not measured at another level; a call that comes in meanwhile doesn't count.
+// When rise or sink has seen enough, it continues for as long as a call takes, so that the calls
+// that came in last are not measured at another level; a call that comes in meanwhile doesn't
+// count.
 //
-// If nobody comes in above the learned limit, rise goes on and nothing is learned: a
-// limit that isn't used says nothing of itself, and nobody is refused for the sake of a
-// sink.
+// If no call comes in above the learned limit, rise continues and nothing is learned: an unused
+// limit reveals nothing, and no call is refused for the sake of a sink.
 //
-// Where it only watches it can't move what is in flight, and takes it as it comes. As
-// long as more than the limit are in flight all the time, it goes by the floor that it
-// has seen last.
+// In shadow mode the learner can't move what is in flight, and takes it as it comes. While more
+// than the limit are in flight all the time, it goes by the floor that it last saw.
 type learner struct {
 	terms
 
 	learned  float64 // the limit, before it is rounded
-	up, down float64 // how far a round looks around it, as shares of it
+	up, down float64 // how far a round looks above and below it, as shares of it
 
 	phase phase
-	begun bool  // by a call; before that the times below mean nothing
+	begun bool  // by a call; before that, the times below are meaningless
 	since int64 // when the phase began
 	ends  int64 // when it will end, 0 if that isn't known
 	round int64 // when the round began
 
 	level      int64 // what should be in force
-	below      int64 // calls with so many in flight, or fewer, came in below
-	from, most int64 // with so many or more they came in above; and how many that can be
+	below      int64 // calls with this many in flight, or fewer, came in below
+	from, most int64 // with this many or more, calls came in above; and the most that can be
 	low, high  side
-	tail       float64 // what all but a few calls take at most, in ns
+	tail       float64 // the longest that all but a few calls take, in ns
 
-	units int64    // that completed in this phase
+	units int64    // completed in this phase
 	all   evidence // of it
 
 	minRT, maxRT float64 // f and t of the last round, 0 at first
-	throughput   float64 // units a second in the last phase
+	throughput   float64 // units per second in the last phase
 }
 
-// side is the calls above or below. It takes in those that came until then.
+// side is the calls above or below. It takes in those that came in until then.
 type side struct {
 	evidence
 	until int64
@@ -93,35 +91,35 @@ const (
 )
 
 const (
-	// A round looks at least so far up and down. To look up costs waiting: at the knee a
-	// quarter more in flight take a quarter longer. To look down costs throughput, so
-	// that is less far, and not for longer than needed.
+	// The least that a round looks up and down. Looking up costs waiting: at the knee a quarter
+	// more in flight take a quarter longer. Looking down costs throughput, so a round looks less
+	// far down, and for no longer than needed.
 	leastUp   = 0.25
 	leastDown = 0.12
-	// And at most so far: twice as many, half as many.
+	// And the most: twice as many, half as many.
 	mostUp   = 1.0
 	mostDown = 0.5
-	// What a round finds within this share of its lower end may as well be lower.
+	// A knee found within this share of the round's lower end may actually be lower.
 	edge = 0.25
-	// Below and above at least so many calls are looked at, and so many that their mean
-	// is known to this share of what lies between the two, unless that takes longer than
-	// patience times the shortest phase. A settled round then finds the knee to 6.5 %, and
-	// goes a third of the way there: so the limit stands within 3 % (standard deviations).
-	// With 1/6 that were 4 %, and of 420 steps 6 ended a tenth off.
+	// A round looks at no fewer than this many calls below and above, and at enough that their mean
+	// is known to this share of the distance between the two, unless that takes longer than
+	// patience times the shortest phase. A settled round then finds the knee to within 6.5 %, and
+	// goes a third of the way there: so the limit stays within 3 % (standard deviations). With 1/6
+	// it would be 4 %, and 6 of 420 steps ended a tenth off.
 	leastCalls = 8
 	leastGood  = leastCalls / 2
 	precision  = 1.0 / 8
 	patience   = 8
-	// A phase is at least so many response times, so that the level is reached.
+	// A phase lasts at least this many response times, so that the level is reached.
 	turns = 3
-	// One call in twenty takes longer than tail, and counts as if it took that: a mean
-	// of few calls that are very long says little. So does a time below a microsecond.
+	// One call in twenty takes longer than tail, and counts as if it took tail: a mean of a few
+	// very long calls says little, as does a time below a microsecond.
 	beyondTail = 0.05
 	tailGain   = 0.02
 	resolution = float64(time.Microsecond)
-	// How long a settled round cruises at least, in shortest phases.
+	// The least that a settled round cruises, in shortest phases.
 	cruising = 3
-	// The floor of the response time has moved if it is so much higher than before.
+	// The floor of the response time has moved if it is this many times what it was.
 	moved = 1.25
 )
 
@@ -131,7 +129,7 @@ func newLearner(t terms, start int64) learner {
 	return l
 }
 
-// adopt goes on under other terms.
+// adopt continues under other terms.
 func (l *learner) adopt(t terms) {
 	if l.terms == t {
 		return
@@ -146,7 +144,7 @@ func (l *learner) within(limit float64) float64 {
 	return min(max(limit, float64(l.floor)), float64(l.ceiling))
 }
 
-// limit is the learned one.
+// limit is the learned limit.
 func (l *learner) limit() int64 { return int64(math.Round(l.within(l.learned))) }
 
 // aim sets the levels of the round and the phase.
@@ -170,8 +168,8 @@ func stepOf(limit int64, share float64) int64 {
 	return max(1, int64(math.Round(float64(limit)*share)))
 }
 
-// complete notes a call that has completed, which took so long, and came in when so
-// many units, its own included, were in flight.
+// complete notes a call that has completed, how long it took, and how many units, its own included,
+// were in flight when it came in.
 func (l *learner) complete(now, inFlight, took, units int64, failed bool) {
 	took = max(took, 0)
 	if !l.begun {
@@ -192,9 +190,9 @@ func (l *learner) complete(now, inFlight, took, units int64, failed bool) {
 	}
 }
 
-// trim cuts what is longer than nearly all calls. Where that is it learns call by call:
-// it goes up by more than it goes down, in the proportion in which calls should be cut.
-// If suddenly all take longer, some calls are enough for it to follow.
+// trim cuts times that are longer than nearly all calls. It learns that bound call by call: the
+// bound goes up by more than it goes down, in the proportion in which calls should be cut. If all
+// calls suddenly take longer, a few calls are enough for the bound to follow.
 func (l *learner) trim(time float64) float64 {
 	switch {
 	case l.tail == 0:
@@ -207,7 +205,7 @@ func (l *learner) trim(time float64) float64 {
 	return min(time, l.tail)
 }
 
-// turn goes on with the round if the phase has shown enough.
+// turn advances the round if the phase has shown enough.
 func (l *learner) turn(now int64) {
 	age, call := now-l.since, int64(l.all.mean())
 	shortest := max(l.window, turns*call)
@@ -215,7 +213,7 @@ func (l *learner) turn(now int64) {
 	switch {
 	case age < shortest:
 	case age/(2*patience) >= shortest:
-		l.enter(rise, now) // nobody has completed for long: what was noted is too old
+		l.enter(rise, now) // no call has completed for long: what was noted is too old
 	case l.ends == 0 && l.phase == rise && l.shown(&l.high, late):
 		l.high.until, l.ends = now, now+call
 	case l.ends == 0 && l.phase == sink && l.shown(&l.low, late):
@@ -231,7 +229,7 @@ func (l *learner) turn(now int64) {
 		l.enter(rise, now)
 	case l.phase == rise && !l.watch && !l.shown(&l.low, false):
 		l.enter(sink, now)
-	default: // there have been enough below
+	default: // there have been enough calls below
 		l.enter(cruise, now)
 		l.ends = now + age
 		if l.settled() {
@@ -249,7 +247,7 @@ func (l *learner) shown(e *side, late bool) bool {
 // want is how well the mean of either side should be known.
 func (l *learner) want() float64 { return precision * (l.up + l.down) }
 
-// settled reports that there is no hurry.
+// settled reports whether the limit has settled, so that there is no hurry.
 func (l *learner) settled() bool { return l.up == leastUp && l.down == leastDown }
 
 func (l *learner) enter(p phase, now int64) {
@@ -272,7 +270,7 @@ func (l *learner) judge() {
 		floor = l.low.price()
 		doubt += l.low.doubt()
 	case !l.watch || floor == 0:
-		return // if nothing goes well, less in flight is no cure that can be seen
+		return // if nothing goes well, fewer in flight would show no improvement
 	}
 	if l.high.good > 0 {
 		l.maxRT = l.high.price()
@@ -284,9 +282,9 @@ func (l *learner) judge() {
 	knee = min(max(knee, float64(l.below)), float64(l.most))
 	l.learned = l.within(l.learned + want/(want+doubt)*(knee-l.learned))
 
-	// Next time it looks twice as far up as the knee was found. Down it looks twice as
-	// far as now if the knee may be lower, or if the calls below take longer than they
-	// did: because there is a queue even there, or because all do. Further down it shows.
+	// The next round looks twice as far up as the knee was found. It looks twice as far down as
+	// this one if the knee may be lower, or if the calls below take longer than they did: because
+	// there is a queue even there, or because all calls do. Looking further down tells which.
 	slower := l.minRT > 0 && floor > moved*l.minRT && floor-l.minRT > 3*floor*math.Sqrt(l.low.doubt())
 	down := leastDown
 	if depth := float64(limit - l.below); slower || knee <= float64(limit)-(1-edge)*depth && depth > 0 {

@@ -8,29 +8,27 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// limit is the limit of one rule on one resource: what a learner has found out, and what
-// that means for the semaphore that enforces it. It outlives the revisions of its rule.
-// It is safe for concurrent use.
+// limit is the limit of one rule on one resource: what a learner has found out, and how the
+// semaphore enforces it. It outlives the revisions of its rule. It is safe for concurrent use.
 //
 // # When a limit is in force
 //
-// Each limit has a number, higher than those before. A call claims units of the
-// semaphore under the limit and the number that word shows; the semaphore heeds, under its own
-// lock, the limit with the highest number that it was told. Under mu the semaphore is told
-// first and word is changed then. So a call that claims under an older limit is judged by
-// the newer one, and none is admitted above the limit that is in force at that instant.
-// A call that is refused by an older limit sees that word has changed, and tries again.
+// Each limit has a number, higher than those before. A call claims units of the semaphore under the
+// limit and the number that word shows; the semaphore obeys, under its own lock, the limit with the
+// highest number that it was given. Under mu the semaphore is told first and word is changed then.
+// So a call that claims under an older limit is judged by the newer one, and none is admitted above
+// the limit that is in force at that instant. A call that is refused by an older limit sees that
+// word has changed, and tries again.
 //
-// A limit may come to lie below what is in flight. Then nobody is admitted until so
-// many have left that the next one fits; a call that is in keeps what it holds. One of more
-// units than the limit, and no more than the ceiling, is admitted when nothing is in
-// flight: it runs alone. If it never did, and there were no others, nothing would be
-// learned any more.
+// A limit may fall below what is in flight. Then no call is admitted until enough have left for the
+// next one to fit; a call that is in keeps what it holds. A call of more units than the limit, but
+// no more than the ceiling, is admitted when nothing is in flight: it runs alone. If it never ran,
+// and there were no other calls, nothing more would be learned.
 type limit struct {
-	id   limitID       // which no other of the engine has, see owners
+	id   limitID       // unique in the engine, see owners
 	word shared.Uint64 // the number and the limit in force
 
-	mu      shared.Mutex // guards changing word, and what follows
+	mu      shared.Mutex // guards changes of word, and what follows
 	learner learner
 	home    *node.StatisticNode // where the semaphore is
 	owner   any                 // of the semaphore
@@ -39,9 +37,9 @@ type limit struct {
 // limitBits are enough for MaxCeiling.
 const limitBits = 20
 
-// limitID tells the limits of an engine apart, of all its revisions: the one whose table made the
-// limit, and how many that had made by then. Of one revision there is one table that makes limits:
-// they are made when nothing can fail any more.
+// limitID identifies a limit among those of all revisions of an engine: the revision whose table
+// made the limit, and how many that table had made by then. Only one table of a revision makes
+// limits, as they are made when nothing can fail any longer.
 type limitID struct{ revision, number uint64 }
 
 func newLimit(id limitID, r Rule) *limit {
@@ -50,17 +48,17 @@ func newLimit(id limitID, r Rule) *limit {
 	return l
 }
 
-// shadowOwner owns the semaphore of a shadow rule in which only those count that it would
-// admit; some is a rule that, on the overflow resource, counts only those whose name it
-// matches. The types tell them from what other families own.
+// shadowOwner owns the semaphore of a shadow rule in which only calls that it would admit count;
+// some is a rule that, on the overflow resource, counts only those whose name it matches. The types
+// distinguish them from owners of other families.
 type (
 	shadowOwner limitID
 	some        limitID
 )
 
-// owners name the semaphores of what is in flight and of what would be admitted. They say
-// whose limit it is, and not the ID of the rule: that may change while calls are on
-// their way, which hold units of the semaphore and are counted nowhere else yet.
+// owners name the semaphores of what is in flight and of what would be admitted. They name the
+// limit, not the ID of the rule: the ID may change while calls are under way that hold units of the
+// semaphore and are not yet counted anywhere else.
 func (l *limit) owners(private bool) (all, shadowBlocked any) {
 	shadowBlocked = node.ShadowOwner{Of: shadowOwner(l.id)}
 	if private {
@@ -88,9 +86,10 @@ func (l *limit) complete(now, inFlight, took, units int64, failed bool) {
 	}
 }
 
-// enforce puts in force what the learner says. It needs mu. The semaphore has no queue, so
-// no call is woken. The numbers are this limit's alone, as its semaphores are: a call that holds
-// one for long must not find that others have used up those in between, see [stat.Semaphore].
+// enforce puts in force what the learner says. It needs mu. The semaphore has no queue, so no call
+// is woken. The numbers belong to this limit alone, as do its semaphores: a call that holds a
+// number for long must not find that other limits have used up those in between, see
+// [stat.Semaphore].
 func (l *limit) enforce() {
 	number := l.word.Load()>>limitBits + 1
 	if g := l.home.Semaphore(l.owner); g != nil {
@@ -99,7 +98,7 @@ func (l *limit) enforce() {
 	l.word.Store(number<<limitBits | uint64(l.learner.level))
 }
 
-// claim is what units want under the limit that a word shows.
+// claim is a claim of units under the limit that a word shows.
 func claim(word uint64, units int64) stat.Claim {
 	return stat.Claim{Units: units, First: true, Limit: int64(word & (1<<limitBits - 1)), Revision: word >> limitBits}
 }
@@ -107,7 +106,7 @@ func claim(word uint64, units int64) stat.Claim {
 // alone reports whether a call with this claim can only run alone.
 func alone(c stat.Claim, most int64) bool { return c.Units > c.Limit && c.Units <= most }
 
-// fits reports whether units, of which there may be so many, fit in a semaphore as things
+// fits reports whether units, of which there may be at most that many, fit in a semaphore as things
 // stand.
 func (l *limit) fits(n *node.StatisticNode, g *stat.Semaphore, units, most int64) bool {
 	for {
@@ -123,12 +122,12 @@ func (l *limit) fits(n *node.StatisticNode, g *stat.Semaphore, units, most int64
 	}
 }
 
-// take takes units of a semaphore on a lane, of which there may be so many.
+// take takes units of a semaphore on a lane, of which there may be at most that many.
 func (l *limit) take(n *node.StatisticNode, g *stat.Semaphore, lane uint32, units, most int64) bool {
 	for {
 		word := l.word.Load()
 		c := claim(word, units)
-		if g.TryJoin(c.Units, c.Limit, c.Revision) { // Join would, by way of a copy of the claim
+		if g.TryJoin(c.Units, c.Limit, c.Revision) { // Join would do the same, but copies the claim
 			return true
 		}
 		join := func() bool {

@@ -7,13 +7,13 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Rule limits the calls in flight of one resource to as many as it can serve at once,
-// and finds out how many that are:
+// Rule limits the calls in flight of one resource to as many as it can serve at a time, and finds
+// out how many that is:
 //
 //	adaptive.Rule{Resource: "search"}
 //
-// Two rules that are equal are the same rule; a rule that differs from an older one
-// with the same ID goes on from what that has learned.
+// Two equal rules are the same rule; a rule that differs from an older one with the same ID
+// continues from what that has learned.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
 	// predecessor when rules are reloaded. Made from the fields if empty.
@@ -36,12 +36,12 @@ type Rule struct {
 	// a call of n units holds n. 0 means 1 and 1000. Ceiling is at most a million.
 	Floor   int `yaml:"floor,omitempty"`
 	Ceiling int `yaml:"ceiling,omitempty"`
-	// Start is the limit before anything is learned. 0 means 20, or what is nearest to
-	// it from Floor to Ceiling.
+	// Start is the limit before anything is learned. 0 means 20, or the nearest value from Floor to
+	// Ceiling.
 	Start int `yaml:"start,omitempty"`
-	// Window is how long the rule looks at least before it moves the limit, from 10 ms
-	// to a minute; 0 means 500 ms. Where there are few calls, or they differ much in how
-	// long they take, it looks for longer by itself.
+	// Window is the shortest time for which the rule looks before it moves the limit, from 10 ms to
+	// a minute; 0 means 500 ms. Where there are few calls, or their durations differ much, it looks
+	// longer by itself.
 	Window time.Duration `yaml:"window,omitempty"`
 	// Mode says whether the limit holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`

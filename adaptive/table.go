@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Info tells the rule table what it needs to know.
+// Info returns what the rule table needs to know.
 func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
@@ -51,8 +51,8 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 	return &Rules{t.ByMode(controllers)}
 }
 
-// Needs tells which semaphores the rules at a resource count with. One that a rule has to itself
-// is kept while the rule is off: nobody else could tell later which calls are in flight.
+// Needs reports which semaphores the rules at a resource count with. A semaphore that a rule has to
+// itself is kept while the rule is off, as nothing else could tell later which calls are in flight.
 func (t *Table) Needs(held any, _ uint64, need func(core.Need)) {
 	h, _ := held.(*family.Held[Rule, controller])
 	for c := range h.All() {

@@ -11,7 +11,7 @@ import (
 type controller struct {
 	rule    Rule
 	named   map[string]struct{} // the callers; not changed once made
-	few     []string            // the same, if they are so few that to compare is quicker
+	few     []string            // the same, if they are so few that comparing is quicker
 	refusal *core.BlockError
 	record  *core.Record
 }

@@ -2,9 +2,9 @@
 // denylist those that may not.
 //
 // A caller is known by its origin, which the program gives with the context of a call
-// (see [core.WithContext]). Names are compared letter for letter; only the blanks around a name
-// in a list are dropped.
+// (see [core.WithContext]). Names are compared exactly; only blanks around a name in a list are
+// dropped.
 //
-// Take an allowlist where you know which callers there are: a new one is refused until somebody
-// adds it. Take a denylist to keep some callers out of what everybody else may use.
+// Use an allowlist where you know which callers there are: a new one is refused until it is added.
+// Use a denylist to keep some callers out of what all others may use.
 package authority

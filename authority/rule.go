@@ -11,14 +11,13 @@ import (
 //
 //	authority.Rule{Resource: "POST /refunds", Origins: []string{"back-office"}}
 //
-// lets nobody in but back-office. Of several rules on a resource all must let a caller
-// in.
+// lets in only back-office. If a resource has several rules, all must let a caller in.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
 	// predecessor when rules are reloaded. Made from the fields if empty.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name given to api.Entry, or what Match says. Required. "*" is every
-	// resource that no other enforced rule of the family is about.
+	// Resource is the name given to api.Entry, or a pattern as Match says. Required. "*" means
+	// every resource that no other enforced rule of the family is about.
 	Resource string `yaml:"resource"`
 	// Match says how Resource names resources. The zero value is api.MatchExact.
 	// api.MatchPrefix matches all names that begin with what precedes the star at the end of
@@ -33,7 +32,7 @@ type Rule struct {
 	// List is what Origins means. The zero value is Allow.
 	List List `yaml:"list,omitempty"`
 	// Origins are the callers that the rule names. Blanks around a name are dropped;
-	// otherwise names are compared as they are. At least one.
+	// otherwise names are compared exactly. At least one.
 	Origins []string `yaml:"origins"`
 	// AllowAnonymous lets callers without an origin through an allow list, which
 	// refuses them otherwise. A deny list can't name them and always lets them through.
@@ -81,7 +80,7 @@ func (r Rule) Normalized() (Rule, error) {
 	return r, nil
 }
 
-// Info tells the rule table what it needs to know.
+// Info returns what the rule table needs to know.
 func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }

@@ -17,7 +17,7 @@ const (
 
 var paramNames = shown.NewEnum[Param]("param", "none", "clientIP", "host", "header", "query", "cookie")
 
-// named reports whether there are several of it, with names.
+// named reports whether a request can carry several of it, by name.
 func (p Param) named() bool { return p == Header || p == Query || p == Cookie }
 
 // String returns the name used in rule files.
@@ -37,7 +37,7 @@ const (
 	Exact    ValueMatch = iota // that value
 	Prefix                     // those that begin with it
 	Regex                      // those that the regular expression (RE2) matches as a whole
-	Contains                   // those that have it in them
+	Contains                   // those that contain it
 )
 
 var matchNames = shown.NewEnum[ValueMatch]("valueMatch", "exact", "prefix", "regex", "contains")

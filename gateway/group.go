@@ -7,30 +7,31 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Group is paths that are limited together, as a resource of that name beside their routes:
+// Group is a set of paths that are limited together, as a resource of that name in addition to
+// their routes:
 //
 //	gateway.Group{ID: "shop", Paths: []gateway.Path{{Path: "/orders"}, {Path: "/orders/*", Match: api.MatchPrefix}}}
 //
-// A request belongs to every group that has its path.
+// A request belongs to every group that contains its path.
 type Group struct {
 	// ID is the name of the group, and of the resource. Required.
 	ID string `yaml:"id,omitempty"`
-	// Paths are what belongs to it. At least one.
+	// Paths are the paths of the group. At least one.
 	Paths []Path `yaml:"paths"`
 }
 
-// Path is one path, or what Match says.
+// Path is one path, or a pattern as Match says.
 type Path struct {
 	// Path begins with a slash, unless it is an expression. Required.
 	Path string `yaml:"path"`
-	// Match says how Path is to be read. The zero value is api.MatchExact. api.MatchPrefix is
-	// all paths that begin as Path does before the star at its end. api.MatchPath
-	// compares what is between slashes, where a star is any part. api.MatchRegex is a regular
+	// Match says how Path is to be read. The zero value is api.MatchExact. api.MatchPrefix matches
+	// all paths that begin with what precedes the star at the end of Path. api.MatchPath compares
+	// the parts between slashes, where a star matches any part. api.MatchRegex is a regular
 	// expression (RE2) that must match a whole path.
 	Match spec.Match `yaml:"match,omitempty"`
 }
 
-// MaxPaths is how many paths a group has at most.
+// MaxPaths is the most paths that a group can have.
 const MaxPaths = 1000
 
 // Normalized returns the group, or the first field that can't be honoured as a
@@ -59,10 +60,10 @@ func (g Group) Normalized() (Group, error) {
 	return g, nil
 }
 
-// Info tells the rule files what they need to know.
+// Info returns what rule files need to know.
 func (g Group) Info() spec.Info { return spec.Info{ID: g.ID, Resource: g.ID} }
 
-// Like is the name: a group with another one is another group.
+// Like is the name: a group with another name is another group.
 func (g Group) Like() string { return g.ID }
 
 // size is what its expressions cost.

@@ -16,32 +16,36 @@ import (
 //	gateway.Rule{Group: "shop", Threshold: 100}
 //	gateway.Rule{Route: "GET /search", Param: gateway.ClientIP, Threshold: 5}
 //
-// The first admits a hundred requests a second to all that belongs to the group, the second
-// five to each client. A rule without Param is a flow rule of the resource, one with it a
-// hotspot rule; what a field means is described there.
+// The first admits a hundred requests a second to the whole group, the second five from each
+// client. A rule without Param is a flow rule of the resource, one with Param a hotspot rule; the
+// fields are described there.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its predecessor when
-	// rules are reloaded. Made from the fields if empty. No flow or hotspot rule may have it too.
+	// rules are reloaded. Made from the fields if empty. No flow or hotspot rule may have the same
+	// ID.
 	ID string `yaml:"id,omitempty"`
 	// Route is the resource of a route, as the gateway names it.
 	Route string `yaml:"route,omitempty"`
 	// Group is the ID of a [Group], instead of a route.
 	Group string `yaml:"group,omitempty"`
-	// Param is what each value of has the limit. The zero value is none: all requests share it.
+	// Param is the part of a request each value of which has the limit. The zero value is none: all
+	// requests share the limit.
 	Param Param `yaml:"param,omitempty"`
-	// Name is which header, query parameter or cookie. Required for those, refused for others.
+	// Name is the name of the header, query parameter or cookie. Required for these, refused for
+	// others.
 	Name string `yaml:"name,omitempty"`
-	// Value has the rule look only at values that are it, or what ValueMatch says. "" is all values.
+	// Value restricts the rule to values equal to it, or matching it as ValueMatch says. "" means
+	// all values.
 	Value string `yaml:"value,omitempty"`
 	// ValueMatch says how Value is to be read. The zero value is [Exact].
 	ValueMatch ValueMatch `yaml:"valueMatch,omitempty"`
-	// Threshold is the limit: requests per Interval for hotspot.QPS, requests at once for
+	// Threshold is the limit: requests per Interval for hotspot.QPS, requests at the same time for
 	// hotspot.Concurrency. 0 blocks everything.
 	Threshold float64 `yaml:"threshold"`
 	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Burst is how many requests may come beyond, see hotspot.Rule; without Param only with behavior
-	// hotspot.TokenBucket.
+	// Burst is how many requests may pass beyond that, see hotspot.Rule; without Param only with
+	// behavior hotspot.TokenBucket.
 	Burst int `yaml:"burst,omitempty"`
 	// Metric is what Threshold counts. The zero value is hotspot.QPS.
 	Metric hotspot.Metric `yaml:"metric,omitempty"`
@@ -49,7 +53,7 @@ type Rule struct {
 	Behavior hotspot.Behavior `yaml:"behavior,omitempty"`
 	// MaxWait is the longest queueing time of hotspot.Throttle. 0 means 500 ms.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
-	// MaxValues is how many values the rule tells apart at most; others share limits. 0 means
+	// MaxValues is the most values that the rule distinguishes; others share limits. 0 means
 	// 10,000. Only with Param.
 	MaxValues int `yaml:"maxValues,omitempty"`
 	// Mode says whether the verdict holds. The zero value is api.Enforce.
@@ -115,7 +119,7 @@ func (r Rule) Normalized() (Rule, error) {
 	return r, err
 }
 
-// coldFactor is that of no rule of a gateway: none warms up.
+// coldFactor is unused, as no rule of a gateway warms up.
 const coldFactor = 3
 
 // Flow is what a rule without a param becomes.
@@ -157,7 +161,7 @@ func (r Rule) attachment() string {
 	return name
 }
 
-// Info tells the rule files what they need to know.
+// Info returns what rule files need to know.
 func (r Rule) Info() spec.Info { return spec.Info{ID: r.ID, Resource: r.Target(), Mode: r.Mode} }
 
 // Like names a rule by the fields that make it that rule, so that an edited threshold is

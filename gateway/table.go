@@ -24,7 +24,7 @@ type Table struct {
 	values map[string][]Value // by the resource
 }
 
-// expression is one of a group.
+// expression is an expression of a group.
 type expression struct {
 	*pattern.Expression
 	group int
@@ -88,7 +88,7 @@ func (t *Table) add(group int, p Path) error {
 	return nil
 }
 
-// addValue notes what the calls of the rule's resource are to carry for it, each thing once.
+// addValue notes what calls of the rule's resource must carry for it, each thing once.
 func (t *Table) addValue(r Rule, size *int) error {
 	target := r.Target()
 	same := func(v Value) bool { return v.Attachment == r.attachment() }
@@ -113,9 +113,8 @@ func (t *Table) addValue(r Rule, size *int) error {
 }
 
 // Groups returns the groups that a path belongs to, in the order in which they were declared. The
-// path is that of the URL, decoded; it is cleaned first, so that "//" and ".." lead nobody
-// around a limit. A path of more than [pattern.MaxName] bytes belongs to every group that has an
-// expression.
+// path is that of the URL, decoded; it is cleaned first, so that "//" and ".." don't evade a limit.
+// A path of more than [pattern.MaxName] bytes belongs to every group that has an expression.
 func (t *Table) Groups(requested string) (names []string) {
 	if t == nil || len(t.names) == 0 {
 		return nil
@@ -183,7 +182,7 @@ func Compiled(rules []Rule) (flows []flow.Rule, hotspots []hotspot.Rule) {
 	return flows, hotspots
 }
 
-// Of returns the table of the rules that are in force in an engine, nil if they have none.
+// Of returns the table of the rules in force in an engine, nil if they have none.
 func Of(e *core.Engine) *Table {
 	t, _ := e.Rules().Attached().(*Table)
 	return t

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// groups reads the control groups that limit the CPU time of the process. None has a
-// limit on most machines outside of containers.
+// groups reads the control groups that limit the CPU time of the process. Outside containers most
+// machines have none with a limit.
 func (l *local) groups() (spent, error) {
 	limited := make(spent)
 	err := eachGroup(l.files, "cpu", func(v2 bool, dir string) (bool, error) {
@@ -32,8 +32,8 @@ func (l *local) groups() (spent, error) {
 }
 
 // eachGroup calls visit for the control groups of a controller that the process is in:
-// its own and those around it, up to the root of what it sees. visit reports whether
-// the group has a limit.
+// its own and those that enclose it, up to the root that it can see. visit reports whether the
+// group has a limit.
 func eachGroup(files fs.FS, controller string, visit func(v2 bool, dir string) (limited bool, err error)) error {
 	text, err := fs.ReadFile(files, "proc/self/cgroup")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -59,7 +59,7 @@ func eachGroup(files fs.FS, controller string, visit func(v2 bool, dir string) (
 			}
 		}
 		if found {
-			return nil // the other root is the same by another name
+			return nil // the other root is the same under another name
 		}
 	}
 	return nil
@@ -68,7 +68,7 @@ func eachGroup(files fs.FS, controller string, visit func(v2 bool, dir string) (
 // hierarchy is where the groups of the process are.
 type hierarchy struct {
 	roots []string // where it may be mounted
-	group string   // of the process, from there; in a container perhaps as the machine sees it
+	group string   // of the process, relative to that; in a container perhaps as the machine sees it
 	v2    bool
 }
 
@@ -123,8 +123,8 @@ func accountV2(files fs.FS, dir string) (a account, limited bool, err error) {
 }
 
 // accountV1 reads cpu.cfs_quota_us (-1 for no limit), cpu.cfs_period_us, and
-// cpuacct.usage, which is in nanoseconds and where the controllers are apart lies in
-// another hierarchy.
+// cpuacct.usage, which is in nanoseconds and, where the controllers are separate, is in another
+// hierarchy.
 func accountV1(files fs.FS, dir string) (a account, limited bool, err error) {
 	quota, ok, err := readAny(files, path.Join(dir, "cpu.cfs_quota_us"))
 	if err != nil || !ok || strings.HasPrefix(quota, "-") {
@@ -163,7 +163,7 @@ func ratio(quota, period string) (float64, error) {
 	return float64(q) / float64(p), nil
 }
 
-// readAny reads the first of some files that is there, without the blanks around.
+// readAny reads the first of some files that exists, trimmed of blanks.
 func readAny(files fs.FS, names ...string) (text string, ok bool, err error) {
 	for _, name := range names {
 		data, err := fs.ReadFile(files, name)

@@ -10,24 +10,22 @@ import (
 	"time"
 )
 
-// Local is the machine that the process runs on, as the files of Linux below root tell
-// of it; root is "/" but in tests.
+// Local is the machine that the process runs on, as Linux's files below root describe it; root is
+// "/" except in tests.
 //
-// Load is the first number of proc/loadavg. It is the whole machine's, also in a
-// container.
+// Load is the first number of proc/loadavg. It is the whole machine's, even in a container.
 //
 // CPU is the use of what the process may use. Where control groups (v1 or v2) give it
 // a share of the CPU, that is what all processes of the group used, divided by the
-// share: with a quarter of a CPU, 0.25 seconds of CPU time a second are all of it.
-// Of the groups around each other the fullest counts. Without such a share it is the
-// use of the machine or, if that is more, the use by this process of the processors
-// that it may run on. Short swings are smoothed: each sample counts one half, and what was
-// before the other.
+// share: with a quarter of a CPU, 0.25 seconds of CPU time a second is full use. Of nested groups
+// the fullest counts. Without such a share it is the use of the machine or, if that is more, this
+// process's use of the processors that it may run on. Short swings are smoothed: each sample counts
+// for one half, and what came before for the other.
 //
 // Memory is what counts towards the limit of a control group (v1 or v2), where one is
-// set: what all processes of the group use, without pages of files that were not read
-// lately. Of the groups around each other the fullest counts. Without such a limit it
-// is the memory of this process, of all that the machine has.
+// set: what all processes of the group use, without pages of files that were not read lately. Of
+// nested groups the fullest counts. Without such a limit it is the memory of this process, as a
+// share of all that the machine has.
 //
 // Without these files, as on other systems, all three fail.
 func Local(root string) Source {
@@ -82,13 +80,13 @@ func (l *local) CPU(now int64) (float64, error) {
 	return l.smooth, nil
 }
 
-// spent is CPU time that was used since some beginning, by where it is accounted.
+// spent is the CPU time used since some starting point, by where it is accounted.
 type spent map[string]account
 
 type account struct {
 	used time.Duration
-	// cpus is how many processors' time that is to be divided by. 0 means that
-	// available says what was there to be used.
+	// cpus is how many processors' time to divide it by. 0 means that available says what could be
+	// used.
 	cpus      float64
 	available time.Duration
 }
@@ -102,7 +100,7 @@ func (s spent) since(last spent, passed time.Duration) (use float64, ok bool) {
 		if a.cpus == 0 {
 			room = (a.available - before.available).Seconds()
 		}
-		if known && room > 0 && a.used >= before.used { // less means that it was begun anew
+		if known && room > 0 && a.used >= before.used { // less means that it was restarted
 			use, ok = max(use, (a.used-before.used).Seconds()/room), true
 		}
 	}
@@ -126,8 +124,8 @@ func (l *local) read() (spent, error) {
 	return s, nil
 }
 
-// tick is the unit of time in the files below proc: on every machine that Go runs on
-// a hundredth of a second.
+// tick is the unit of time in the files below proc: a hundredth of a second on every machine that
+// Go runs on.
 const tick = 10 * time.Millisecond
 
 func (l *local) machine() (a account, err error) {

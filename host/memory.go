@@ -94,8 +94,8 @@ func memoryV1(files fs.FS, dir string) (m Memory, err error) {
 	return m, err
 }
 
-// workingSet is what a group uses without the pages of files that nobody has read
-// lately: those the kernel takes back before it ends a process. Kubernetes reckons so.
+// workingSet is what a group uses without the pages of files that were not read lately, which the
+// kernel reclaims before it kills a process. Kubernetes calculates it the same way.
 func workingSet(files fs.FS, dir, usage, inactive string) (int64, error) {
 	text, _, err := readAny(files, path.Join(dir, usage))
 	if err != nil {
@@ -107,7 +107,7 @@ func workingSet(files fs.FS, dir, usage, inactive string) (int64, error) {
 	}
 	cached, err := numberIn(files, path.Join(dir, "memory.stat"), inactive+" ")
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // a sandbox that doesn't tell
+		err = nil // a sandbox that doesn't report it
 	}
 	return max(0, used-cached), err
 }

@@ -1,18 +1,18 @@
 package host
 
-// Source tells how busy the machine is. It is not asked twice at once.
+// Source says how busy the machine is. Its methods are never called concurrently.
 type Source interface {
-	// Load is the load average of the last minute. Below 0 it is not known yet.
+	// Load is the load average of the last minute. Below 0 means that it is not known yet.
 	Load(now int64) (float64, error)
-	// CPU is the share of the CPU time that may be used which was used, 0 to 1. Below
-	// 0 it is not known yet.
+	// CPU is the used share of the CPU time that may be used, 0 to 1. Below 0 means that it is not
+	// known yet.
 	CPU(now int64) (float64, error)
 	// Memory is the memory that is used, and how much may be.
 	Memory(now int64) (Memory, error)
 }
 
-// Memory is how much memory is used and how much may be, in bytes. A Limit of 0 is not
-// known.
+// Memory is how much memory is used and how much may be, in bytes. A Limit of 0 means that it is
+// not known.
 type Memory struct{ Used, Limit int64 }
 
 // Share is the used part of what may be used, below 0 if the limit is not known.
@@ -23,5 +23,5 @@ func (m Memory) Share() float64 {
 	return float64(m.Used) / float64(m.Limit)
 }
 
-// unknown is a reading that nothing is above.
+// unknown is a reading that is above no threshold.
 const unknown = -1

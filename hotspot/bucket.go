@@ -9,21 +9,21 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// bucket is what a value has used of its units. It is filled up, as far as the time
-// since the last filling has earned, by the first call that comes more than an interval
-// after that. The arithmetic is alibaba/Sentinel's.
+// bucket is what a value has used of its units. The first call that arrives more than an interval
+// after the last filling refills it, by as much as the time since then has earned. The arithmetic
+// is alibaba/Sentinel's.
 //
-// It keeps what is used and not what is left, so that it means the same under another
+// It keeps what is used rather than what is left, so that it means the same under another
 // threshold. The shard's lock guards it.
 type bucket struct {
-	filled int64 // when; never if no call has taken anything yet
+	filled int64 // when it was last filled; never if no call has taken anything yet
 	used   int64
 }
 
 const never = math.MinInt64
 
-// at is the bucket as a call at now finds it. A caller that was held up may have an
-// older time: it finds the bucket as it is.
+// at is the bucket as a call at now finds it. A caller that was delayed may have an older time: it
+// finds the bucket unchanged.
 func (b bucket) at(now int64, interval int64, q *quota) bucket {
 	switch {
 	case b.filled == never:
@@ -34,22 +34,21 @@ func (b bucket) at(now int64, interval int64, q *quota) bucket {
 	return b
 }
 
-// fits reports whether n units more are within the limit.
+// fits reports whether n more units are within the limit.
 func (b bucket) fits(n int64, q *quota) bool { return !q.none && b.used <= q.size-n }
 
-// room is how long after now n units fit if nobody else comes; n is at most the size.
+// room is how long after now n units fit if no other call comes first; n is at most the size.
 func (b bucket) room(now, n, interval int64, q *quota) time.Duration {
 	if b.at(now, interval, q).fits(n, q) {
 		return 0
 	}
-	// Something is earned when more than an interval has passed: enough, if so much time
-	// has that what is missing is earned.
+	// Units are earned once more than an interval has passed; enough are, once the time that earns
+	// the missing ones has passed.
 	after := max(interval+1, earning(b.used-q.size+n, interval, q.units))
 	return time.Duration(max(0, b.filled+after-now))
 }
 
-// earning is the time in which so many units come back: need * interval / units, rounded
-// up.
+// earning is the time in which need units come back: need * interval / units, rounded up.
 func earning(need, interval, units int64) int64 {
 	high, low := bits.Mul64(uint64(need), uint64(interval))
 	if high >= uint64(units) {
@@ -62,7 +61,7 @@ func earning(need, interval, units int64) int64 {
 	return int64(min(n, math.MaxInt64/4))
 }
 
-// earned is the units that come back in a time: time / interval * units, rounded down.
+// earned is how many units come back in a time: time / interval * units, rounded down.
 func earned(time, interval, units int64) int64 {
 	high, low := bits.Mul64(uint64(time), uint64(units))
 	if high >= uint64(interval) {
@@ -75,9 +74,9 @@ func earned(time, interval, units int64) int64 {
 // bucketUnits are units that a call took from a cell's bucket.
 type bucketUnits cell
 
-// GiveBack gives them back to the filling that they were taken from, and undoes that if
-// nobody else has anything of it. A later one has been worked out with them: there they
-// are used, and what the call had is earned anew, or more could pass than the bucket holds.
+// GiveBack gives them back to the filling that they were taken from, and undoes the filling if no
+// other call has any of it. A later filling was computed with them in use: there they stay used,
+// and have to be earned again, or more could pass than the bucket holds.
 func (u *bucketUnits) GiveBack(r *core.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()
@@ -94,9 +93,9 @@ func (u *bucketUnits) GiveBack(r *core.Reservation, _ int64) {
 	}
 }
 
-// filling is how a bucket was filled up last. A call that is refused elsewhere takes it
-// back, or it would begin an interval for a value that got nothing, and end one in which
-// something was earned by halves.
+// filling is how a bucket was last filled. A call that is refused elsewhere undoes it; otherwise it
+// would begin an interval for a value that got nothing, and cut short one in which units were
+// partly earned.
 type filling struct{ before, after bucket }
 
 // use takes n units of b, the bucket as the call finds it. The caller holds the lock.
@@ -108,10 +107,10 @@ func (x *cell) use(b bucket, n int64) {
 	x.bucket = b
 }
 
-// takeFromRest takes n units for a value that has no cell. The time of its first take is
-// not known, so the rest is not filled up at once: what is taken there is within the
-// threshold in every real interval, as no bucket of a value's own would refuse it. The
-// caller holds the lock.
+// takeFromRest takes n units for a value that has no cell. The time of its first take is not known,
+// so the rest is not refilled all in one go: what is taken there is within the threshold in every
+// real interval, so that a bucket of the value's own would not have refused it. The caller holds
+// the lock.
 func (s *shard) takeFromRest(now, n int64, rule *controller) (core.Reservation, bool) {
 	w := s.restWindow(now, rule.rule.Interval)
 	bucket, ok := w.TryAdd(0, now, n, rule.quota.units)
@@ -122,8 +121,8 @@ func (s *shard) takeFromRest(now, n int64, rule *controller) (core.Reservation, 
 	return core.Reservation{Holder: restUnits{w}, Units: n, Token: bucket}, true
 }
 
-// restWindow is the window of the rest, made when it is first needed, or when the rule
-// has another interval by now.
+// restWindow is the window of the rest, made when it is first needed, or when the rule's interval
+// has changed.
 func (s *shard) restWindow(now int64, interval time.Duration) *stat.Window {
 	if s.window != nil && s.interval == interval {
 		return s.window
@@ -143,8 +142,8 @@ func (s *shard) restWindow(now int64, interval time.Duration) *stat.Window {
 	return s.window
 }
 
-// newBucket is the bucket of a new cell: some of what the rest gave lately may be its
-// value's. The caller holds the lock.
+// newBucket is the bucket of a new cell: some of what the rest gave lately may have gone to its
+// value. The caller holds the lock.
 func (s *shard) newBucket(now int64) bucket {
 	if s.window != nil {
 		if used := s.window.Sum(now); used > 0 {

@@ -13,11 +13,11 @@ import (
 // Rules are the hotspot rules of one resource, compiled. They are safe for concurrent
 // use.
 type Rules struct {
-	family.Rules[controller] // those that a cluster shares apart
+	family.Rules[controller] // without those that a cluster shares
 
-	sharing []*controller      // those that hold whose limits a cluster shares
+	sharing []*controller      // the enforced ones whose limits a cluster shares
 	shared  family.SharedRules // the same, as they are asked
-	plain   *controller        // the only one that holds, if it is plain; or nil
+	plain   *controller        // the only enforced one, if it is plain; or nil
 }
 
 // Ask returns the first refusal, taking nothing.
@@ -32,14 +32,14 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
-// Take lets every rule take, for every value of the call. It returns the first refusal,
-// or else the longest wait.
+// Take lets every rule take, for every value of the call. It returns the first refusal or, if there
+// is none, the longest wait.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	if c := rs.plain; c != nil {
 		if v, sole := c.sole(inv); sole {
 			return core.Verdict{Block: c.takePlain(inv, inv.Lane(), inv.Now(), inv.Units(), v)}
 		}
-		if v := rs.Ask(inv); v.Block != nil { // or a value would count as passed for a call refused for another one
+		if v := rs.Ask(inv); v.Block != nil { // otherwise a value would count as passed though the call is refused because of another
 			return v
 		}
 	}
@@ -58,8 +58,8 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	return longest
 }
 
-// Shadow lets every shadow rule take. What one took before it would have refused is given
-// back here.
+// Shadow lets every shadow rule take. What a rule took before it would have refused is given back
+// here.
 func (rs *Rules) Shadow(inv *core.Invocation) {
 	for _, c := range rs.Shadows {
 		if c.member != nil {
@@ -79,10 +79,10 @@ func (rs *Rules) Shadow(inv *core.Invocation) {
 	}
 }
 
-// Direct reports whether exactly one rule holds and that rule is plain.
+// Direct reports whether exactly one rule is enforced and that rule is plain.
 func (rs *Rules) Direct() bool { return rs.plain != nil }
 
-// ask returns nil if n units of a value would pass as things stand, prioritized or not, or else
+// ask returns nil if n units of a value would pass as things stand, prioritized or not, otherwise
 // the refusal.
 func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core.BlockError {
 	q, hash := c.quotaOf(v), v.Hash()
@@ -96,7 +96,7 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core
 	}
 	if x == nil {
 		x = &s.rest
-		if q != &c.quota { // a value that the rule names is to be seen
+		if q != &c.quota { // a value that the rule names should be visible
 			x = s.add(v, hash, now, q)
 			x.named = true
 		}
@@ -106,8 +106,8 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core
 	return c.refuse(x, n, q)
 }
 
-// fits is ask for a cell, or if that is nil for a value that has none and gets one if there
-// is room, which the take will show. The caller holds the lock of the shard.
+// fits is ask for a cell or, if that is nil, for a value that has none and gets one if there is
+// room, which only taking will show. The caller holds the lock of the shard.
 func (c *controller) fits(s *shard, x *cell, v *argument.Value, now, n int64, q *quota, first bool) bool {
 	switch {
 	case q.none:
@@ -131,8 +131,8 @@ func (c *controller) fits(s *shard, x *cell, v *argument.Value, now, n int64, q 
 }
 
 // takePlain is Take for a call with one value, nil for none, where the rule has a bucket
-// for each. It is the same as take, with nothing in it that doesn't matter here, and with what
-// lanes are lent. What is granted is reserved on inv.
+// for each. It is the same as take, without what doesn't matter here, and with what lanes are lent.
+// What is granted is reserved on inv.
 func (c *controller) takePlain(inv *core.Invocation, lane uint32, now, n int64, v *argument.Value) (block *core.BlockError) {
 	if v == nil {
 		return nil
@@ -180,8 +180,8 @@ func (c *controller) takePlain(inv *core.Invocation, lane uint32, now, n int64, 
 	return block
 }
 
-// takeContended is takePlain where a value of the shard lends, or may come to. The caller holds the lock,
-// which is free then.
+// takeContended is takePlain where a value of the shard lends, or may begin to. The caller holds
+// the lock, which takeContended releases.
 func (c *controller) takeContended(inv *core.Invocation, lane uint32, now, n int64, x *cell, q *quota, waited bool) *core.BlockError {
 	s := x.shard
 	s.collect(c, x, now, n)
@@ -196,7 +196,7 @@ func (c *controller) takeContended(inv *core.Invocation, lane uint32, now, n int
 	return block
 }
 
-// take decides about n units of a value, and reserves on the invocation what it grants.
+// take decides on n units of a value, and reserves on the invocation what it grants.
 func (c *controller) take(inv *core.Invocation, v argument.Value, n int64) (wait time.Duration, block *core.BlockError) {
 	if c.rule.Behavior == Throttle {
 		return c.takeTurn(inv, v, n)
@@ -208,8 +208,8 @@ func (c *controller) take(inv *core.Invocation, v argument.Value, n int64) (wait
 	return 0, block
 }
 
-// grant looks whether n units of a value fit and takes them in one step, under the lock
-// of the value's shard.
+// grant checks whether n units of a value fit and takes them in one step, under the lock of the
+// value's shard.
 func (c *controller) grant(now int64, v argument.Value, n int64) (held core.Reservation, block *core.BlockError) {
 	q, hash := c.quotaOf(v), v.Hash()
 	s := c.values.shard(hash)
@@ -260,7 +260,7 @@ func (c *controller) takeFrom(x *cell, now, n int64, q *quota) (held core.Reserv
 	case c.rule.Metric == Concurrency:
 		x.held += n
 		return core.Reservation{Holder: (*permitUnits)(x), Units: n, UntilExit: true}, true
-	case x.isRest(): // whose limit is in its window
+	case x.isRest(): // the limit of the rest is in its window
 		return x.shard.takeFromRest(now, n, c)
 	}
 	x.use(x.bucket.at(now, int64(c.rule.Interval), q), n)

@@ -13,7 +13,7 @@ import (
 type controller struct {
 	rule    Rule
 	engine  *core.Engine
-	member  *cluster.Member // where its limits are shared, nil if they are not
+	member  *cluster.Member // by which its limits are shared, nil if they are not
 	refusal *core.BlockError
 
 	quota      quota
@@ -23,8 +23,8 @@ type controller struct {
 	record *core.Record
 }
 
-// newController returns the controller of a rule that goes on from old, if there is
-// one. What must not happen before the rules are published is done by publish.
+// newController returns the controller of a rule, which continues old if there is one. publish does
+// what must not happen before the rules are published.
 func newController(t *Table, r Rule, record *core.Record, resource *core.Resource, old *controller) (c *controller, publish func(now int64)) {
 	c = &controller{rule: r, record: record, engine: t.Engine, quota: r.quota(r.Threshold)}
 	if r.leases() {
@@ -45,7 +45,7 @@ func newController(t *Table, r Rule, record *core.Record, resource *core.Resourc
 	}
 	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindHotspot, Resource: resource.Name(), Rule: r.ID}, nil, record, before)
 	if goesOn {
-		c.values = old.values // what was used and is in flight counts on, under the new limits
+		c.values = old.values // what was used and what is in flight still count, under the new limits
 		return c, func(now int64) {
 			c.values.resize(r.MaxValues)
 			c.values.name(c.exceptions)
@@ -82,12 +82,12 @@ func (c *controller) occurrences(inv *core.Invocation) (all []core.Occurrence) {
 	return all
 }
 
-// plain reports whether the rule holds, and has a bucket for each value.
+// plain reports whether the rule is enforced, and has a bucket for each value.
 func (c *controller) plain() bool {
 	return c.rule.Mode == spec.Enforce && c.rule.fills()
 }
 
-// sole is the value of a call that has one at most, nil if it has none.
+// sole is the value of a call that has at most one, nil if it has none.
 func (c *controller) sole(inv *core.Invocation) (v *argument.Value, sole bool) {
 	if c.rule.Index.given {
 		return nil, false

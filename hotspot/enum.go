@@ -27,14 +27,14 @@ func (m Metric) MarshalText() ([]byte, error) { return metricNames.Marshal(m) }
 // UnmarshalText reads the name used in rule files.
 func (m *Metric) UnmarshalText(text []byte) error { return metricNames.Parse(text, m) }
 
-// Behavior is what a call over the limit meets.
+// Behavior is what happens to a call over the limit.
 type Behavior uint8
 
 // The behaviors.
 const (
 	Reject      Behavior = iota // it is refused
 	Throttle                    // it queues for its turn
-	TokenBucket                 // it is refused, but so many may come at once as are in the bucket
+	TokenBucket                 // it is refused, but as many may pass in a burst as the bucket holds
 )
 
 var behaviorNames = shown.NewEnum[Behavior]("behavior", "reject", "throttle", "tokenBucket")
@@ -48,16 +48,16 @@ func (b Behavior) MarshalText() ([]byte, error) { return behaviorNames.Marshal(b
 // UnmarshalText reads the name used in rule files.
 func (b *Behavior) UnmarshalText(text []byte) error { return behaviorNames.Parse(text, b) }
 
-// Index is the place of an argument; see [At]. The zero Index is none.
+// Index is the position of an argument; see [At]. The zero Index means none.
 type Index struct {
 	given bool
 	at    int
 }
 
-// At returns the place n of an argument: 0 is the first one, -1 the last one.
+// At returns the position n of an argument: 0 is the first, -1 the last.
 func At(n int) Index { return Index{true, n} }
 
-// String returns the place, "" if there is none.
+// String returns the position, "" if there is none.
 func (i Index) String() string {
 	if !i.given {
 		return ""
@@ -65,10 +65,10 @@ func (i Index) String() string {
 	return strconv.Itoa(i.at)
 }
 
-// Scalar returns the place as the value that a rule file has for it.
+// Scalar returns the position as its value in a rule file.
 func (i Index) Scalar() any { return int64(i.at) }
 
-// SetScalar sets the place from its value in a rule file.
+// SetScalar sets the position from its value in a rule file.
 func (i *Index) SetScalar(v any) error {
 	n, ok := v.(int64)
 	if !ok || n < -MaxIndex || n > MaxIndex {

@@ -36,7 +36,7 @@ func (r Rule) argument() string {
 	return fmt.Sprintf("value of %q", r.Param)
 }
 
-// worse is what two values make of one call.
+// worse combines the judgements of two values of one call.
 func worse(a, b core.Judgement) core.Judgement {
 	a.Measures = b.Measures
 	switch {
@@ -51,8 +51,8 @@ func worse(a, b core.Judgement) core.Judgement {
 	return b
 }
 
-// explain is what would become of n units of a value, without a trace: a value that the rule
-// doesn't know yet is not known to it afterwards.
+// explain is how n units of a value would be judged, without a trace: a value that the rule doesn't
+// know is still unknown to it afterwards.
 func (c *controller) explain(inv *core.Invocation, v argument.Value, n int64, j *core.Judgement) core.Measure {
 	if c.member != nil {
 		return c.explainShared(inv, v, n, j)
@@ -71,7 +71,7 @@ func (c *controller) explain(inv *core.Invocation, v argument.Value, n int64, j 
 			fresh.turns().NotBefore(leaves.last()) // as the floor will say
 		}
 		m := c.explainCell(inv, &fresh, n, q, j)
-		j.About = j.About || leaves != nil && !j.Next.IsZero() // whose place it gets may be another one then
+		j.About = j.About || leaves != nil && !j.Next.IsZero() // it may get another value's place by then
 		return m
 	}
 	var asked core.Judgement
@@ -85,8 +85,8 @@ func (c *controller) explain(inv *core.Invocation, v argument.Value, n int64, j 
 	return m
 }
 
-// findsRoom reports whether a value that the rule doesn't name would get a cell, and whose it
-// would be if somebody has to leave, see obtain. The caller holds the lock.
+// findsRoom reports whether a value that the rule doesn't name would get a cell, and whose it would
+// be if another value has to leave, see obtain. The caller holds the lock.
 func (s *shard) findsRoom(now int64, rule *controller) (leaves *cell, ok bool) {
 	if len(s.ring) < s.room {
 		return nil, true
@@ -99,7 +99,7 @@ func (s *shard) findsRoom(now int64, rule *controller) (leaves *cell, ok bool) {
 	return nil, false
 }
 
-// explainCell is fits, with what it goes by. The caller holds the lock of the shard.
+// explainCell is fits with the figures it goes by. The caller holds the lock of the shard.
 func (c *controller) explainCell(inv *core.Invocation, x *cell, n int64, q *quota, j *core.Judgement) core.Measure {
 	now, first := inv.Now(), inv.Prioritized()
 	switch {
@@ -135,7 +135,7 @@ func (c *controller) measure(x *cell, now, n int64, q *quota, first bool) core.M
 	case c.rule.Behavior == Throttle:
 		wait := x.wait(now, q.cost(n), first)
 		if first && x.queue != nil && !x.queue.Empty() {
-			return core.MeasureTurns(wait, c.rule.MaxWait, nil) // those that overtake have other turns
+			return core.MeasureTurns(wait, c.rule.MaxWait, nil) // calls that overtake have other turns
 		}
 		left := x.last().TurnsWithin(now, q.cost(1), c.rule.MaxWait)
 		return core.MeasureTurns(wait, c.rule.MaxWait, &left)
@@ -151,7 +151,7 @@ func (c *controller) explainRest(inv *core.Invocation, s *shard, n int64, j *cor
 	if c.quota.none || !c.rule.fills() || c.rule.Behavior != Reject {
 		return m
 	}
-	w, now := s.window, inv.Now() // which is what limits the rest, see takeFromRest
+	w, now := s.window, inv.Now() // the window limits the rest, see takeFromRest
 	if w == nil {
 		w, _ = stat.NewWindow(stat.Shape{Interval: c.rule.Interval, Buckets: 1})
 	}

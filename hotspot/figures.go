@@ -15,17 +15,17 @@ import (
 
 // Figures are the details of a rule: what it knows of each value.
 type Figures struct {
-	Values   int   `json:"values"`   // that it knows at the moment
+	Values   int   `json:"values"`   // that the rule knows at the moment
 	InFlight int64 `json:"inFlight"` // units of all of them, where the rule limits those
-	// Overflowed is how often a value found no place among those that the rule knows, and
-	// was judged together with others.
+	// Overflowed is how often there was no place for a value among those that the rule knows, so
+	// that it was judged together with others.
 	Overflowed int64 `json:"overflowed"`
-	// Top are the values that are asked for most, ten at most, the most first.
+	// Top are the values that are asked for most, at most ten, hottest first.
 	Top []ValueFigures `json:"top,omitempty"`
-	// Cluster is what a cluster shares, nil if the limits are this process's alone.
+	// Cluster is what a cluster shares, nil if the limits are only this process's.
 	Cluster *family.SharedFigures `json:"cluster,omitempty"`
 
-	lacks string // where calls came and none had a value: what they lacked
+	lacks string // if there were calls but none had a value: what they lacked
 }
 
 // ValueFigures says what a rule has done with one value of a resource since it first saw that
@@ -67,7 +67,7 @@ func (t *Table) Figures() []core.RuleFigures {
 	return figures
 }
 
-// what is what the rule looks at, in words.
+// what describes what the rule looks at.
 func (r *Rule) what() string {
 	if r.Param != "" {
 		return "param " + shown.Label(r.Param)
@@ -129,7 +129,8 @@ type hot struct {
 	ValueFigures
 }
 
-// add notes a value if it is among the hottest, and returns where, until the next is added; or nil.
+// add notes a value if it is among the hottest, and returns its entry, valid until the next add;
+// otherwise nil.
 func (t *top) add(h hot) *hot {
 	i, _ := slices.BinarySearchFunc(*t, h, func(a, b hot) int {
 		return cmp.Or(cmp.Compare(b.heat, a.heat), cmp.Compare(b.Passed+b.Refused, a.Passed+a.Refused),

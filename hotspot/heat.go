@@ -3,7 +3,7 @@ package hotspot
 // heat is how much a value was asked for lately: each unit counts for half as much
 // after every 8.6 seconds. It only serves to put values in order.
 type heat struct {
-	amount int64 // in 1/256, so that little doesn't vanish at once
+	amount int64 // in 1/256, so that small amounts don't vanish immediately
 	tick   int64 // of the clock when it was last worked out
 }
 

@@ -5,9 +5,9 @@ import (
 )
 
 // index finds the cells of a shard by value: a hash table with linear probing, at most
-// three quarters full. A Go map grows when keys come and go for long, even if there are
-// never more of them; this one is as large as the most cells that there ever were need.
-// Nor is a value hashed again here: the hash that chose the shard serves.
+// three quarters full. A Go map grows when keys come and go for long, even if there are never more
+// of them; this table is only as large as the most cells there ever were need. It doesn't hash a
+// value again either, but uses the hash that chose the shard.
 type index struct {
 	slots []place // a power of two of them
 	n     int
@@ -36,7 +36,7 @@ func (x *index) find(v *argument.Value, hash uint64) *cell {
 	}
 }
 
-// add adds a cell whose value is not there.
+// add adds a cell whose value is not in the table.
 func (x *index) add(c *cell) {
 	if 4*(x.n+1) > 3*len(x.slots) {
 		old := x.slots
@@ -59,8 +59,8 @@ func (x *index) put(p place) {
 	x.slots[i] = p
 }
 
-// remove removes a cell that is there. Those behind it that were pushed on from their
-// home move up, so that none is behind a gap.
+// remove removes a cell that is in the table. Cells behind it that were displaced from their home
+// move up, so that none is behind a gap.
 func (x *index) remove(c *cell) {
 	mask := len(x.slots) - 1
 	i := x.home(c.hash)

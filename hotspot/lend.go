@@ -9,11 +9,11 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Lending: where many processors contend for one value of a shard, its cell lends units to the lanes of
-// callers ahead of their calls; and once its bucket is full, it says so where no lock is needed to
-// read it. Such a call writes to nothing but its lane. One value of a shard at a time does that, by the
-// quota of one controller: its hot value. It has no other cell than before, and every
-// decision that isn't made here is made there, under the lock.
+// Lending: where many processors contend for one value of a shard, its cell lends units to the
+// lanes of callers ahead of their calls; and once its bucket is full, it says so where no lock is
+// needed to read it. A call decided that way writes only to its lane. One value of a shard at a
+// time, its hot value, does that, by the quota of one controller. Its cell stays the same, and
+// every decision that isn't made here is made there, under the lock.
 //
 // # Invariants
 //
@@ -28,19 +28,19 @@ import (
 //  4. filled and until are stored before anything is lent or shown, and not changed while it is. So is
 //     the tick of the cell's heat: until is not after its end.
 //
-// A call that spends has loaded the word of its lane, then until and filled, and exchanges that
-// word for another. So nobody has settled in between, or the word would be another by its version;
-// until and filled are of the filling that the units are used in, and it holds for the
-// call's time. By (1) the bucket had room for the call, at the exchange, which is when it is admitted.
+// A call that spends has loaded the word of its lane, then until and filled, and swaps that word
+// for another. So nothing was settled in between, or the word would have another version; until and
+// filled are of the filling that the units are used in, and it holds for the call's time. By (1)
+// the bucket had room for the call, at the exchange, which is when it is admitted.
 //
 // A call that is refused has loaded what is shown, then until, and then what is shown once more: the same, by its
 // number. So it was shown when until was loaded, which is when the call is refused: by (2)
 // its units didn't fit, lent ones aside.
 //
-// Both have been seen to be of the controller that the call is judged by. A value that is forgotten or
-// follows another rule is settled first, and nothing is lent or shown there ever after.
+// Both have been seen to be of the controller that the call is judged by. A value that is forgotten
+// or follows another rule is settled first, and from then on nothing is lent or shown there.
 //
-// Units are lent and refusals are shown again and again; to make the hot value takes memory, once
+// Lending units and showing refusals allocates nothing; making a value the hot one does, once
 // callers have waited for each other [lending.After] times in a second.
 type hotValue struct {
 	cell  *cell
@@ -57,8 +57,8 @@ type hotValue struct {
 	lanes []hotLane // a power of two of them
 
 	// Under the lock of the shard.
-	lent int64 // since it was settled last, spent or not
-	used int64 // when something was lent or shown last, or it became the hot value
+	lent int64 // since it was last settled, spent or not
+	used int64 // when something was last lent or shown, or it became the hot value
 }
 
 // hotLane fills two cache lines: processors fetch lines in pairs.
@@ -75,8 +75,8 @@ const (
 
 	refusedAt    = 40
 	refusedUnits = 1<<refusedAt - 1
-	// A caller that finds a half of the word full has it emptied. To overflow, 2^23 calls, or 2^19 of
-	// the largest, would have to be held up between adding and that.
+	// A caller that finds half of the word full gets it emptied. For an overflow, 2^23 calls, or
+	// 2^19 of the largest, would have to be delayed between adding and emptying.
 	refusedHalf = 1<<63 | 1<<(refusedAt-1)
 
 	// idleHot is how long a hot value outlasts the contention.
@@ -88,7 +88,7 @@ func newHotValue(x *cell, c *controller, q *quota, now int64) *hotValue {
 	return &hotValue{cell: x, rule: c, quota: q, hash: x.hash, value: x.value, lanes: lanes, used: now}
 }
 
-// take decides about n units if no lock is needed for that, and reserves them if they are admitted.
+// take decides on n units if that needs no lock, and reserves them if they are admitted.
 func (h *hotValue) take(inv *core.Invocation, lane uint32, now, n int64) (decided bool, block *core.BlockError) {
 	l := &h.lanes[lane&uint32(len(h.lanes)-1)]
 	for {
@@ -115,8 +115,9 @@ func (h *hotValue) take(inv *core.Invocation, lane uint32, now, n int64) (decide
 	}
 }
 
-// refuse counts a refused call on a lane. Whoever lets go of the hot value says so first, and then counts
-// what lanes have: either the call is counted there, or it finds that out and counts itself.
+// refuse counts a refused call on a lane. A goroutine that drops the hot value first says so, and
+// then counts what lanes have: either the call is counted there, or it sees that the value was
+// dropped and counts itself.
 func (h *hotValue) refuse(l *hotLane, n int64) {
 	if s := h.cell.shard; l.refused.Add(1<<refusedAt|uint64(n))&refusedHalf != 0 || s.hot.Load() != h {
 		s.mu.Lock()
@@ -127,7 +128,7 @@ func (h *hotValue) refuse(l *hotLane, n int64) {
 
 // The functions below need the lock of the shard.
 
-// settle has the cell as it would be if nothing had ever been lent or shown.
+// settle brings the cell to the state it would have if nothing had ever been lent or shown.
 func (h *hotValue) settle() {
 	if n := h.refusal.Load(); n&fewestUnits != 0 {
 		h.refusal.Store((n | fewestUnits) + 1)
@@ -143,7 +144,7 @@ func (h *hotValue) settle() {
 				x.bucket.used -= left
 				units -= left
 			}
-			version := lending.Version(l.credit.Load()) // it stays so: there is nothing to spend
+			version := lending.Version(l.credit.Load()) // it can't change, as there is nothing to spend
 			x.passed += int64(version - l.counted)
 			l.counted = version
 		}
@@ -165,7 +166,7 @@ func (s *shard) collect(c *controller, x *cell, now, n int64) {
 	}
 }
 
-// settle is that of the cell's hot value, if it has one.
+// settle settles the cell's hot value, if it has one.
 func (s *shard) settle(x *cell) {
 	if h := s.hot.Load(); h != nil && h.cell == x {
 		h.settle()
@@ -180,8 +181,8 @@ func (s *shard) lock() {
 	}
 }
 
-// cool lets go of the hot value if it is that of the cell, or of any where that is nil. What lanes
-// have counted since is counted by settle, or by those who come later: see refuse.
+// cool drops the hot value if it is the cell's or, if x is nil, whichever it is. What lanes have
+// counted since is counted by settle, or by later callers: see refuse.
 func (s *shard) cool(x *cell) {
 	if h := s.hot.Load(); h != nil && (x == nil || h.cell == x) {
 		s.hot.Store(nil)
@@ -189,7 +190,7 @@ func (s *shard) cool(x *cell) {
 	}
 }
 
-// rests lets go of the hot value where it was none for a minute.
+// rests drops the hot value if it wasn't hot for a minute.
 func (s *shard) rests(now int64) {
 	if h := s.hot.Load(); h != nil && !lending.Always && now-h.used > int64(idleHot) {
 		s.cool(nil)
@@ -216,7 +217,8 @@ func (s *shard) lend(c *controller, x *cell, q *quota, lane uint32, now int64, b
 	}
 }
 
-// heatUp makes a value the hot one, unless another one is asked for half as much or more. Then it returns nil.
+// heatUp makes a value the hot one, unless another is asked for at least half as much. In that case
+// it returns nil.
 func (s *shard) heatUp(x *cell, c *controller, q *quota, now int64) *hotValue {
 	if other := s.hot.Load(); other != nil && other.cell != x {
 		other.settle() // so that its heat is known
@@ -230,8 +232,8 @@ func (s *shard) heatUp(x *cell, c *controller, q *quota, now int64) *hotValue {
 	return h
 }
 
-// contend notes that a call for the cell has waited for the lock, and reports whether that was often
-// so within a second. Values that come by turns keep each other from it.
+// contend notes that a call for the cell has waited for the lock, and reports whether that happened
+// often within a second. Values that alternate keep each other from it.
 func (s *shard) contend(x *cell, now int64) bool {
 	w := &s.waited
 	switch second := now >> 30; {
@@ -249,14 +251,14 @@ func (s *shard) contend(x *cell, now int64) bool {
 	return true
 }
 
-// waiting is how often calls for one cell have waited for the lock of its shard.
+// waiting counts how often calls for one cell have waited for the lock of its shard.
 type waiting struct {
 	cell   *cell
 	second int64
 	times  int64
 }
 
-// good stores until when what is lent or shown from now on holds.
+// good stores how long what is lent or shown from now on holds.
 func (h *hotValue) good() {
 	x := h.cell
 	until := (x.heat.tick+1)<<heatTick - 1
@@ -277,7 +279,7 @@ func (h *hotValue) lend(lane uint32, now int64) {
 		return
 	}
 	h.good()
-	x.bucket.used += n // before anybody can spend it
+	x.bucket.used += n // before any call can spend it
 	h.lent += n
 	h.used = now
 	l := &h.lanes[lane&uint32(len(h.lanes)-1)]
@@ -290,7 +292,7 @@ func (h *hotValue) show(block *core.BlockError, now int64) {
 	x, fewest := h.cell, int64(1)
 	if !h.quota.none {
 		if x.bucket.filled == never || now-x.bucket.filled > int64(h.rule.rule.Interval) {
-			return // it depends on when they come
+			return // that depends on when they arrive
 		}
 		fewest = max(1, h.quota.size-x.bucket.used+1)
 	}

@@ -2,9 +2,9 @@ package hotspot
 
 import "github.com/penstock-go/penstock/core"
 
-// inFlight is how much of its limit a cell's value has in flight at most: its own, and
-// what was in flight of all values without a cell when it got one, as long as any of
-// that is. Some of it may be its own. The caller holds the shard's lock.
+// inFlight is the most that a cell's value may have in flight: its own units, plus what was in
+// flight of all values without a cell when it got one, as long as any of that still is. Some of it
+// may be its own. The caller holds the shard's lock.
 func (c *cell) inFlight() int64 {
 	if c.era != 0 && c.era == c.shard.era {
 		return c.held + c.shard.rest.held
@@ -15,7 +15,7 @@ func (c *cell) inFlight() int64 {
 // permitUnits are units in flight.
 type permitUnits cell
 
-// GiveBack ends them.
+// GiveBack ends the units' flight.
 func (u *permitUnits) GiveBack(r *core.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()

@@ -8,15 +8,15 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// refusal is what a rule says to calls of one value that it refuses, or of those that
-// share the rest. It is made when the value is refused first, so that refusing it again
-// allocates nothing, and knows when the value may come again.
+// refusal is the error of a rule for calls of one value, or of the values that share the rest. It
+// is made when the value is first refused, so that refusing it again allocates nothing, and knows
+// when to retry.
 type refusal struct {
 	rule *controller
-	cell *cell // of the value when it was refused; by now it may have another, or none
+	cell *cell // the value's when it was refused; by now the value may have another, or none
 	err  *core.BlockError
 
-	tooMany *core.BlockError // for calls of more units than ever fit, once there was one
+	tooMany *core.BlockError // for calls of more units than ever fit, once there has been one
 }
 
 // refuse returns the refusal of n units of a cell's value. The caller holds the lock of its
@@ -37,24 +37,24 @@ func (c *controller) refuse(x *cell, n int64, q *quota) *core.BlockError {
 	return r.err
 }
 
-// says is a refusal of which about tells the rest.
+// says makes a refusal for which about supplies the rest.
 func (r *refusal) says(about core.Refuser) *core.BlockError {
 	says := *r.rule.refusal
 	says.Value = r.cell.value
 	return core.NewBlockError(says, about, r.rule.record, r.rule.refusal)
 }
 
-// neverFits is what a refusal knows of a call that takes more units than the bucket holds.
+// neverFits is the refusal of a call that takes more units than the bucket holds.
 type neverFits struct{ *refusal }
 
-// RetryAfter is not known: no time helps.
+// RetryAfter is not known: waiting doesn't help.
 func (neverFits) RetryAfter() (wait time.Duration, known bool) { return 0, false }
 
 // Limit is the threshold of the value.
 func (r *refusal) Limit() (float64, bool) { return r.rule.quotaOf(r.cell.value).limit, true }
 
-// RetryAfter is when one more unit of the value would pass, if nobody else comes. It is
-// not known where that depends on calls that exit, or where none ever passes.
+// RetryAfter is when one more unit of the value would pass, if no other call comes first. It is not
+// known where that depends on calls that exit, or where none ever passes.
 func (r *refusal) RetryAfter() (wait time.Duration, known bool) {
 	c, s := r.rule, r.cell.shard
 	now := c.engine.Now()
@@ -76,7 +76,7 @@ func (r *refusal) RetryAfter() (wait time.Duration, known bool) {
 	return c.retryAnew(s, &r.cell.value, now, q)
 }
 
-// retry is when one unit more fits into a cell. The caller holds the lock of its shard.
+// retry is when one more unit fits into a cell. The caller holds the lock of its shard.
 func (c *controller) retry(x *cell, now int64, q *quota) (wait time.Duration, known bool) {
 	switch {
 	case q.none, c.rule.Metric == Concurrency:

@@ -19,8 +19,8 @@ import (
 //	hotspot.Rule{Resource: "GET /orders", Param: "user", Threshold: 10}
 //
 // admits ten calls a second of every user and rejects the rest. Calls without the
-// argument are not limited. A slice has the values of its elements, each of which
-// must be within its limit; one that is there twice takes twice as much.
+// argument are not limited. A slice has the values of its elements, each of which must be within
+// its limit; an element that occurs twice takes twice as much.
 //
 // Setting a field that no rule of this metric and behavior reads is an error; the zero value of a
 // field doesn't set it.
@@ -42,26 +42,26 @@ type Rule struct {
 	Match spec.Match `yaml:"match,omitempty"`
 	// Exclude lists names that "*", a prefix or a path is not about.
 	Exclude []string `yaml:"exclude,omitempty"`
-	// Index is which of the arguments given with api.Args is looked at: At(0) is the
-	// first, At(-1) the last of each call.
+	// Index says which of the arguments given with api.Args the rule looks at: At(0) is the first,
+	// At(-1) the last of each call.
 	Index Index `yaml:"index,omitempty"`
-	// Param is the name of the attachment (api.Param) that is looked at, instead of an
+	// Param is the name of the attachment (api.Param) that the rule looks at instead of an
 	// argument.
 	Param string `yaml:"param,omitempty"`
-	// IgnoreEmpty makes text of no length no value, as nil is none: calls with it are not
-	// limited. Otherwise "" is a value like any other, and all calls that have no better
-	// share its limit.
+	// IgnoreEmpty makes the empty string count as no value, like nil: calls with it are not
+	// limited. Otherwise "" is a value like any other, and all calls that have nothing better share
+	// its limit.
 	IgnoreEmpty bool `yaml:"ignoreEmpty,omitempty"`
-	// Threshold is the limit of each value: units per Interval for QPS, units at once
-	// for Concurrency. Finite and not negative; 0 blocks every value. A fraction counts
-	// only where it can: it spaces a throttle, and fills a token bucket, exactly.
+	// Threshold is the limit of each value: units per Interval for QPS, units at the same time for
+	// Concurrency. Finite and not negative; 0 blocks every value. A fraction counts only where it
+	// can: it spaces a throttle, and fills a token bucket, exactly.
 	Threshold float64 `yaml:"threshold"`
 	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second. Only with
 	// metric QPS.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Burst is how many units a value that was idle may take beyond Threshold at behavior
-	// Reject, and at behavior TokenBucket beyond the one that is due: its bucket holds
-	// Burst + 1 of them. 0 to 10⁹. Only with metric QPS, and these behaviors.
+	// Burst is how many units a value that was idle may take beyond Threshold (behavior Reject), or
+	// beyond the one that is due (behavior TokenBucket, whose bucket holds Burst + 1 units). 0 to
+	// 10⁹. Only with metric QPS, and these behaviors.
 	Burst int `yaml:"burst,omitempty"`
 	// Metric is what Threshold counts. The zero value is QPS.
 	Metric Metric `yaml:"metric,omitempty"`
@@ -72,11 +72,11 @@ type Rule struct {
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
 	// Exceptions are values with limits of their own.
 	Exceptions []Exception `yaml:"exceptions,omitempty"`
-	// MaxValues is how many values the rule tells apart at most, those of Exceptions
-	// not counted. 1 to 1,000,000; 0 means 10,000. What is beyond them shares limits.
+	// MaxValues is the most values that the rule distinguishes, not counting those of Exceptions. 1
+	// to 1,000,000; 0 means 10,000. Values beyond that share limits.
 	MaxValues int `yaml:"maxValues,omitempty"`
-	// Cluster says that several processes share the limits of values, and how. The zero value says that they
-	// are this process's alone. Needs an ID, and behavior Reject or Throttle without Burst.
+	// Cluster says that several processes share the limits of values, and how. The zero value keeps
+	// them to this process. Needs an ID, and behavior Reject or Throttle without Burst.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
 	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
@@ -100,7 +100,7 @@ const (
 	MinInterval   = stat.MinInterval
 	MaxInterval   = stat.MaxInterval
 	MaxMaxWait    = 24 * time.Hour
-	MaxThrottle   = family.MaxRate // units per second that a throttle can space, and that fill a token bucket
+	MaxThrottle   = family.MaxRate // units per second that a throttle can space, or that fill a token bucket
 	MaxThreshold  = 1e15
 	MaxIndex      = 1000
 	MaxMaxValues  = 1_000_000
@@ -129,7 +129,7 @@ func (r Rule) Normalized() (Rule, error) {
 		return r, err
 	}
 	if len(r.Exceptions) == 0 {
-		r.Exceptions = nil // so that no exceptions have one form
+		r.Exceptions = nil // so that there is one form for no exceptions
 	}
 	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil
@@ -269,11 +269,11 @@ func (r Rule) Info() spec.Info {
 type quota struct {
 	limit   float64     // the threshold
 	none    bool        // nothing passes
-	units   int64       // of the threshold, per interval or at once
+	units   int64       // of the threshold, per interval or at a time
 	size    int64       // of a full bucket
 	perUnit float64     // ns
 	unit    stat.Moment // of a token bucket: the time in which one comes back; zero where none does
-	private bool        // the rule has named the value since it knows any: nothing of it is in the rest
+	private bool        // the rule has named the value for as long as it has known any: nothing of it is in the rest
 }
 
 func (r Rule) quota(threshold float64) quota {
@@ -293,5 +293,5 @@ func (r Rule) quota(threshold float64) quota {
 	return q
 }
 
-// cost is the time that n units take of the queue.
+// cost is the time that n units take in the queue.
 func (q *quota) cost(n int64) stat.Moment { return stat.Cost(n, q.perUnit) }

@@ -14,10 +14,10 @@ import (
 // Shared reports whether a cluster shares the limits of the rule.
 func (r Rule) Shared() bool { return r.Cluster.Shared() }
 
-// leases reports whether calls take of leases.
+// leases reports whether calls take from leases.
 func (r Rule) leases() bool { return r.Shared() && r.Mode != spec.Off }
 
-// checkShared refuses what each process can only know for itself.
+// checkShared refuses fields that depend on what only the process itself can know.
 func (r Rule) checkShared() error {
 	local := ""
 	switch {
@@ -50,8 +50,8 @@ func (r Rule) checkSharedLimit(threshold float64) error {
 	return r.Cluster.CheckThreshold(threshold)
 }
 
-// shape is that of the windows that members share: as many buckets as the interval has room for, ten at
-// most.
+// shape is the shape of the windows that members share: as many buckets as the interval has room
+// for, at most ten.
 func (r Rule) shape() stat.Shape {
 	s := stat.Shape{Interval: r.Interval, Buckets: cluster.Buckets, Strict: true}
 	for s.Buckets > 1 && (s.Validate() != nil || r.Cluster.CheckWindow(s, 1) != nil) {
@@ -60,11 +60,13 @@ func (r Rule) shape() stat.Shape {
 	return s
 }
 
-// What members share of a value is in its cell, so as many values have such a limit as the rule may know.
-// Those beyond them have the limit of the rest together, with those of all members. A value that has been
-// forgotten loses nothing: its limit is in the store, and is found again by its key.
+// What members share of a value is in its cell, so as many values have such a limit as the rule may
+// know. The values beyond that share the limit of the rest, together with those of all members. A
+// value that has been forgotten loses nothing: its limit is in the store, and is found again by its
+// key.
 
-// SharedLimit is that of the i-th value of the call. Such rules are always asked before they take.
+// SharedLimit is the limit of the i-th value of the call. Such rules are always asked before they
+// take.
 func (c *controller) SharedLimit(inv *core.Invocation, i int) (family.Shared, int64) {
 	all := c.occurrences(inv)
 	if i >= len(all) {
@@ -110,7 +112,7 @@ func (c *controller) newLease(x *cell, q *quota) *valueLease {
 	return l
 }
 
-// valueLease is what a cluster shares of the value of a cell. It notes what becomes of calls.
+// valueLease is what a cluster shares of the value of a cell. It notes the outcome of calls.
 type valueLease struct {
 	family.Shared
 	cell *cell
@@ -146,13 +148,13 @@ func (l *valueLease) note(now, n int64, passed bool) {
 	}
 }
 
-// keeps reports whether what the cell has may not be forgotten yet: somebody has asked for it lately, or
-// something of it is in flight. The caller holds the lock of the shard.
+// keeps reports whether what the cell has may not be forgotten yet: a call has asked for it lately,
+// or something of it is in flight. The caller holds the lock of the shard.
 func (l *valueLease) keeps(now int64) bool {
 	return now-l.cell.used < int64(max(l.rule.rule.Interval, l.rule.rule.MaxWait, time.Second)) || !l.Idle(now)
 }
 
-// shadow is what a rule in shadow mode would make of the call.
+// shadowShared is the verdict of a rule in shadow mode on the call.
 func (c *controller) shadowShared(inv *core.Invocation) (refuses bool) {
 	before := inv.Reservations()
 	for i := 0; ; i++ {

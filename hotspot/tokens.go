@@ -6,14 +6,14 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// A value's token bucket is full at first, or as that of the rest where the rest may have
-// given the value something. It fills at the rate of the latest rule, also for calls that are
-// judged by an older one: these only go by the size that their own rule gives it. Invariant,
-// under the lock of the shard: where the latest rule has token buckets, what a unit costs in
-// any of them is what that rule says for its value.
+// A value's token bucket is full at first, or like that of the rest where the rest may have given
+// the value something. It fills at the rate of the latest rule, even for calls that are judged by
+// an older one: these only go by the size that their own rule gives it. Invariant, under the lock
+// of the shard: where the latest rule has token buckets, what a unit costs in any of them is what
+// that rule says for its value.
 
-// tokenBucket is that of the cell, made if there is none. The caller holds the lock of its
-// shard.
+// tokenBucket is the token bucket of the cell, made if there is none. The caller holds the lock of
+// its shard.
 func (x *cell) tokenBucket(now int64, q *quota) *stat.TokenBucket {
 	if x.tokens == nil {
 		b := x.shard.newTokens(&x.value, now, q)
@@ -29,7 +29,7 @@ func (s *shard) newTokens(v *argument.Value, now int64, q *quota) stat.TokenBuck
 		b = *s.rest.tokens
 	}
 	unit := s.rule.quotaOf(*v).unit
-	if unit == (stat.Moment{}) { // it has none: nothing passes, or it is of another behavior
+	if unit == (stat.Moment{}) { // it has none: nothing passes, or the rule has another behavior
 		unit = q.unit
 	}
 	if unit != (stat.Moment{}) {
@@ -56,7 +56,8 @@ func (x *cell) takeTokens(now, n int64, q *quota) (held core.Reservation, ok boo
 	return core.Reservation{Holder: (*tokenUnits)(x), Units: n, Token: taken.No, Undo: taken.At}, ok
 }
 
-// takeToken is takePlain once the cell is found. The caller holds the lock, which is free then.
+// takeToken is takePlain once the cell is found. The caller holds the lock, which takeToken
+// releases.
 func (c *controller) takeToken(inv *core.Invocation, x *cell, now, n int64, q *quota) (block *core.BlockError) {
 	s := x.shard
 	if held, ok := x.takeTokens(now, n, q); ok {
@@ -74,15 +75,15 @@ func (c *controller) takeToken(inv *core.Invocation, x *cell, now, n int64, q *q
 // tokenUnits are units that a call took from a cell's token bucket.
 type tokenUnits cell
 
-// GiveBack gives them back, as far as time has not brought them back.
+// GiveBack gives them back, except as far as time has already brought them back.
 func (u *tokenUnits) GiveBack(r *core.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()
 	u.tokens.GiveBack(stat.Taken{At: r.Undo, No: r.Token}, r.Units)
 }
 
-// follow makes c, which goes on from old, the rule that the values are known to. It comes
-// right before the first call that c judges.
+// follow hands the values over to c, which continues old. It is called right before the first call
+// that c judges.
 func (vs *values) follow(c, old *controller, now int64) {
 	for i := range vs.shards {
 		s := &vs.shards[i]
@@ -90,16 +91,15 @@ func (vs *values) follow(c, old *controller, now int64) {
 		s.cool(nil)
 		s.rule = c
 		s.cells.all(func(x *cell) { c.takeOver(x, old, now) })
-		c.takeOver(&s.rest, old, now) // the last: who gets a bucket above gets what it is so far
+		c.takeOver(&s.rest, old, now) // last, as cells that get a bucket above get a copy of the one so far
 		s.mu.Unlock()
 	}
 }
 
-// takeOver has a cell go on from old: as many units are missing in its token bucket as before.
-// Where a queue became a bucket, the turns that were given are units that were taken: the
-// bucket is full when the turn after them would have come. Where a bucket became a queue, its
-// first turn comes one distance after the last unit that the bucket let pass. The caller holds
-// the lock.
+// takeOver makes a cell continue from old: as many units are missing in its token bucket as before.
+// Where a queue became a bucket, the turns that were given are units that were taken: the bucket is
+// full when the turn after them would have come. Where a bucket became a queue, its first turn
+// comes one distance after the last unit that the bucket let pass. The caller holds the lock.
 func (c *controller) takeOver(x *cell, old *controller, now int64) {
 	q := c.quotaOf(x.value)
 	switch {

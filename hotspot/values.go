@@ -9,27 +9,26 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// values are what a rule knows of each value: a cell for each, in shards with a lock
-// each. Which shard a value is in can't be foreseen by those who choose values. It is
-// safe for concurrent use.
+// values are what a rule knows of each value: a cell for each, in shards with a lock each. Callers,
+// who choose values, can't foresee which shard a value is in. It is safe for concurrent use.
 //
-// There is room for so many cells. A value that comes when all are taken gets the cell of a
-// value that can be forgotten, if one is found soon, and else none: all values of a
-// shard that have no cell share one, its rest, and with it one limit.
+// The number of cells is bounded. A value that arrives when all are taken gets the cell of a value
+// that can be forgotten, if one is found soon, and otherwise none: all values of a shard that have
+// no cell share one, its rest, and with it one limit.
 //
 // Invariant, under the lock of the shard: whatever a value without a cell has taken,
-// the rest is at least as strict with it as a cell of its own would be. Since
+// the rest is at least as strict with it as a cell of its own would be. For
 //
 //   - a value is forgotten only when its bucket would be full, its turn has come and
-//     nothing of it is in flight; the latest turn that was ever forgotten is kept
-//     (floor), for those who come with many units;
+//     nothing of it is in flight; the latest turn that was ever forgotten is kept (floor), for
+//     calls of many units;
 //   - what a value takes while it has no cell, it takes from the rest;
-//   - a new cell begins as the rest is: all that the rest gave may have been its value's;
-//   - a token bucket that is full and forgotten has judged its calls up to some time, and the
-//     rest judges nobody earlier than that.
+//   - a new cell begins like the rest: all that the rest gave may have gone to its value;
+//   - a token bucket that is full and forgotten has judged its calls up to some time, and the rest
+//     judges no call earlier than that.
 //
-// So no value ever gets more for being forgotten, for coming back, or for others that
-// come and go. Those who share the rest may get less.
+// So no value ever gets more because it is forgotten, because it comes back, or because others come
+// and go. Values that share the rest may get less.
 type values struct {
 	shards []shard // a power of two of them
 }
@@ -37,23 +36,23 @@ type values struct {
 type shard struct {
 	mu    shared.Mutex
 	cells index
-	ring  []*cell // those that count for the cap, in the order of the hand
+	ring  []*cell // those that count towards the cap, in the order of the hand
 	hand  int     // the place in it to look at next
 	room  int     // how many cells may be in it
 
 	waited waiting // calls, for the lock
 
-	rule *controller // the latest: what the token buckets fill by
+	rule *controller // the latest rule, at whose rate the token buckets fill
 
 	rest     cell          // of all values without a cell; its bucket is the window
-	window   *stat.Window  // of what the rest gave, nil if it never did
+	window   *stat.Window  // of what the rest gave, nil if it never gave anything
 	interval time.Duration // of the window
 	restAt   int64         // when it gave latest
 	floor    stat.Moment   // the latest turn that was forgotten
-	era      uint64        // grows when nothing of the rest is in flight any more
+	era      uint64        // grows when nothing of the rest is in flight any longer
 
-	// hot is nil while no value is contended; see lend.go. It changes under the lock, and lies far from it, for
-	// others write there.
+	// hot is nil while no value is contended; see lend.go. It changes under the lock, and lies far
+	// from it, as other goroutines write there.
 	hot shared.Pointer[hotValue]
 
 	overflowed int64 // how often the rest was taken from
@@ -70,13 +69,13 @@ type cell struct {
 
 	bucket  bucket
 	filling filling
-	queue   *stat.Turns       // of a throttle, nil if nobody ever took a turn
+	queue   *stat.Turns       // of a throttle, nil if no turn was ever taken
 	tokens  *stat.TokenBucket // of a token bucket, nil if the value never had one
 	held    int64             // units in flight
 	era     uint64            // of the shard when the cell was made, if something of the rest was in flight
 
 	lease *valueLease // what a cluster shares of the value, nil if nothing yet
-	used  int64       // when it was asked for last
+	used  int64       // when it was last asked for
 
 	passed, refused int64 // calls
 	heat            heat
@@ -84,13 +83,13 @@ type cell struct {
 }
 
 const (
-	// A cell is looked up under its shard's lock. More shards than processors make it
-	// rare that two calls meet there; a shard of few cells fills up by chance.
+	// A cell is looked up under its shard's lock. With more shards than processors, two calls
+	// rarely meet there; but a shard of few cells may fill up by chance.
 	maxShards     = 64
 	cellsPerShard = 128
 
-	// maxLook is at how many cells a call looks for one that can be forgotten. The hand
-	// goes on with each call, so under pressure all are looked at in turn.
+	// maxLook is how many cells a call examines to find one that can be forgotten. The hand
+	// advances with each call, so under pressure all are examined in turn.
 	maxLook = 8
 )
 
@@ -111,8 +110,7 @@ func newValues(most int, rule *controller) *values {
 	return vs
 }
 
-// resize changes how many cells there may be. What is too much leaves as it can be
-// forgotten.
+// resize changes how many cells there may be. Excess cells leave when they can be forgotten.
 func (vs *values) resize(most int) {
 	for i := range vs.shards {
 		s := &vs.shards[i]
@@ -122,8 +120,8 @@ func (vs *values) resize(most int) {
 	}
 }
 
-// name says which values the rule names: their cells are for keeps and don't count for
-// the cap. They are made when the values come.
+// name says which values the rule names: their cells are permanent and don't count towards the cap.
+// They are made when the values arrive.
 func (vs *values) name(named map[argument.Value]*quota) {
 	for i := range vs.shards {
 		s := &vs.shards[i]
@@ -143,8 +141,8 @@ func (vs *values) name(named map[argument.Value]*quota) {
 
 func (vs *values) shard(hash uint64) *shard { return &vs.shards[hash&uint64(len(vs.shards)-1)] }
 
-// obtain returns the cell of a value, made if there is room or room can be made, or else
-// the rest. The rule says which cells can be forgotten. The caller holds the lock.
+// obtain returns the cell of a value, made if there is room or room can be made; otherwise the
+// rest. The rule says which cells can be forgotten. The caller holds the lock.
 func (s *shard) obtain(v argument.Value, hash uint64, now int64, q *quota, rule *controller) *cell {
 	if c := s.cells.find(&v, hash); c != nil {
 		s.settle(c)
@@ -174,8 +172,8 @@ func (s *shard) obtain(v argument.Value, hash uint64, now int64, q *quota, rule 
 	return c
 }
 
-// newCell is how a cell begins: as the rest is, unless the rule has named the value since
-// it knows any. Its first turn comes after firstAfter.
+// newCell is how a cell begins: like the rest, unless the rule has named the value for as long as
+// it has known any. Its first turn comes after firstAfter.
 func (s *shard) newCell(now int64, q *quota) cell {
 	c := cell{shard: s, bucket: bucket{filled: never}, heat: heat{tick: now >> heatTick}}
 	if q.private {
@@ -235,7 +233,7 @@ func (s *shard) leaveRing(c *cell) {
 	}
 }
 
-// turns are those of the cell's queue. The caller holds the lock of its shard.
+// turns are the turns of the cell's queue. The caller holds the lock of its shard.
 func (c *cell) turns() *stat.Turns {
 	if c.queue == nil {
 		turns := stat.MakeTurns(&c.shard.mu)
@@ -263,7 +261,7 @@ func (c *cell) last() stat.Moment {
 	return last
 }
 
-// wait is how long a call would wait for its turn, if it is prioritized or not.
+// wait is how long a call would wait for its turn; first says whether it is prioritized.
 func (c *cell) wait(now int64, cost stat.Moment, first bool) time.Duration {
 	if first && c.queue != nil && !c.queue.Empty() {
 		return c.queue.Wait(now, cost, first)

@@ -10,13 +10,13 @@ import (
 type Rules struct {
 	revision    uint64
 	controllers []*controller // all of them
-	// private are rules in force whose semaphore is their own. They come first: they have no
-	// queue, so a call that is refused here waits for nothing.
+	// private are enforced rules with a semaphore of their own. They come first: they have no
+	// queue, so a call that they refuse hasn't waited in vain.
 	private []*controller
-	// tightest is, of those in force on the semaphore where every call counts, the one that
-	// admits least; nil if there is none. What it admits the others do too.
+	// tightest is, of the enforced rules on the semaphore where every call counts, the one that
+	// admits least; nil if there is none. What it admits, the others admit too.
 	tightest *controller
-	// shared are those in force whose permits a cluster shares.
+	// shared are the enforced rules whose permits a cluster shares.
 	shared  family.SharedRules
 	shadows []*controller
 }
@@ -47,12 +47,12 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
-// Modes says whether any rules hold and whether any are in shadow mode.
+// Modes says whether any rules are enforced and whether any are in shadow mode.
 func (rs *Rules) Modes() (hold, shadow bool) {
 	return rs.tightest != nil || len(rs.private) > 0, len(rs.shadows) > 0
 }
 
-// Shadow has every shadow rule take.
+// Shadow lets every shadow rule take.
 func (rs *Rules) Shadow(inv *core.Invocation) {
 	for _, c := range rs.shadows {
 		c.shadow(inv, rs.revision)
@@ -72,8 +72,8 @@ func (c *controller) ask(inv *core.Invocation, revision uint64) bool {
 	return g.MayJoin(claim) || n.Settle(g) && g.MayJoin(claim)
 }
 
-// take takes units, or a place in the queue that the call waits for. The semaphore that is at hand
-// may have left the node when the rules changed; then it gives nothing away like that.
+// take takes units, or a place in the queue that the call waits for. The controller's semaphore may
+// have left the node when the rules changed; then TryJoin grants nothing.
 func (c *controller) take(inv *core.Invocation, revision uint64) bool {
 	n, limit := inv.Units(), int64(c.rule.Threshold)
 	if !c.semaphore.TryJoin(n, limit, revision) && !c.semaphore.TryJoinOn(inv.Lane(), n, limit, revision) {
@@ -83,12 +83,12 @@ func (c *controller) take(inv *core.Invocation, revision uint64) bool {
 	return true
 }
 
-// join is take where that needs more than a look.
+// join is take where the quick path doesn't suffice.
 func (c *controller) join(inv *core.Invocation, revision uint64) bool {
 	n := &c.resource.StatisticNode
 	g, claim := n.NeedSemaphore(c.owner), c.claim(inv, revision)
 	got, place := g.Join(inv.Lane(), claim)
-	if !got && n.Settle(g) && place == nil { // a call that has a place got from Settle what there was
+	if !got && n.Settle(g) && place == nil { // a call that has a place got whatever Settle freed
 		got, place = g.Join(inv.Lane(), claim)
 	}
 	switch {
@@ -100,9 +100,9 @@ func (c *controller) join(inv *core.Invocation, revision uint64) bool {
 	return got || place != nil
 }
 
-// shadow does what take does, except that nobody waits: a call that would is in the queue
-// until it gets its units, or exits, or would have been refused. That is noticed when
-// the next call comes.
+// shadow does what take does, except that no call waits: a call that would wait is in the queue
+// until it gets its units, or exits, or would have been refused, which is noticed when the next
+// call arrives.
 func (c *controller) shadow(inv *core.Invocation, revision uint64) {
 	if c.lease != nil {
 		if c.lease.Shadow(inv, inv.Units()) {

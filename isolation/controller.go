@@ -11,7 +11,7 @@ import (
 )
 
 // sharedSemaphore owns the semaphore of a resource's node that the rules in force look at. It is
-// not the one that flow's rules look at: there a call that waits in the queue counts.
+// not the one that flow rules look at, in which a call that waits in the queue counts.
 const sharedSemaphore = node.Shared("isolation")
 
 // controller is one rule at work on one resource. The calls that hold
@@ -22,7 +22,7 @@ type controller struct {
 	resource  *core.Resource
 	refusal   *core.BlockError
 	owner     any             // of the semaphore
-	semaphore *stat.Semaphore // of that owner when the rule was compiled, nil if it is off
+	semaphore *stat.Semaphore // the owner's when the rule was compiled, nil if the rule is off
 	lease     family.Shared   // what a cluster shares instead; or nil
 
 	record *core.Record
@@ -48,10 +48,10 @@ func newController(t *Table, r Rule, record *core.Record, resource *core.Resourc
 // become another's.
 type private struct{ _ byte }
 
-// owner names the rule's semaphore on the node of a resource. It has one to itself if not
-// every call there counts: in shadow mode only those it would admit, and on the
-// overflow resource only those whose name it matches. Nobody else knows of those, so
-// that semaphore is also that of the rule which goes on from it.
+// owner names the rule's semaphore on the node of a resource. It has one to itself if not every
+// call there counts: in shadow mode only those it would admit, and on the overflow resource only
+// those whose name it matches. No other semaphore knows of those, so the rule that continues this
+// one gets the same semaphore.
 func (r Rule) owner(resource string, old *controller) any {
 	switch {
 	case r.leases() || r.Mode != spec.Shadow && (r.Info().Named() || resource != node.OverflowName):
@@ -77,8 +77,8 @@ func (c *controller) claim(inv *core.Invocation, revision uint64) stat.Claim {
 	return claim
 }
 
-// queues reports whether the call may wait in the rule's queue. A call waits in one
-// queue only, so the rules that share the calls beyond the cap have none.
+// queues reports whether the call may wait in the rule's queue. A call waits in only one queue, so
+// the rules that share the calls beyond the cap have none.
 func (c *controller) queues(inv *core.Invocation) bool {
 	return c.rule.Mode == spec.Shadow || c.owner == sharedSemaphore && !inv.Awaits()
 }

@@ -32,7 +32,7 @@ func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// explain is ask, with what it goes by, and without a trace.
+// explain is ask with the figures it goes by, and leaves no trace.
 func (c *controller) explain(inv *core.Invocation, revision uint64) core.Judgement {
 	if c.lease != nil {
 		j := core.Judgement{Rule: c.rule.ID}

@@ -12,8 +12,8 @@ import (
 //
 //	isolation.Rule{Resource: "render pdf", Threshold: 8}
 //
-// runs 8 at once and refuses the rest. Two equal rules are the same rule; a rule that differs from
-// an older one with the same ID takes over its state.
+// runs 8 at a time and refuses the rest. Two equal rules are the same rule; a rule that differs
+// from an older one with the same ID takes over its state.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
 	// predecessor when rules are reloaded. Made from the fields if empty.
@@ -35,14 +35,14 @@ type Rule struct {
 	// Threshold is how many units may be in flight: a call of n units holds n. 0
 	// blocks everything. At most a billion.
 	Threshold int `yaml:"threshold"`
-	// MaxQueue is how many calls may wait for others to end. 0 is no queue:
-	// what doesn't fit is refused. At most a million.
+	// MaxQueue is how many calls may wait for others to end. 0 means no queue: what doesn't fit is
+	// refused. At most a million.
 	MaxQueue int `yaml:"maxQueue,omitempty"`
 	// MaxWait is the longest time in the queue, up to 24 h. Required with MaxQueue, refused
 	// without.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
-	// Cluster says that several processes share the limit, and how. The zero value says that it is
-	// this process's alone. Needs an ID, and no MaxQueue.
+	// Cluster says that several processes share the limit, and how. The zero value keeps it to this
+	// process. Needs an ID, and no MaxQueue.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
 	// Mode says whether the verdict holds. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
@@ -92,7 +92,7 @@ func (r Rule) check() error {
 // threshold or queue is still the same rule.
 func (r Rule) Like() string { return "isolation:" + r.Resource }
 
-// tighter orders rules by what they admit: the one that admits least is the first.
+// tighter orders rules by what they admit: the one that admits least comes first.
 func (r Rule) tighter(other Rule) int {
 	return cmp.Or(
 		cmp.Compare(r.Threshold, other.Threshold),

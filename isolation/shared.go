@@ -10,10 +10,10 @@ import (
 // Shared reports whether a cluster shares the limit of the rule.
 func (r Rule) Shared() bool { return r.Cluster.Shared() }
 
-// leases reports whether calls take of a lease: a rule that refuses every call needs none.
+// leases reports whether calls take from a lease: a rule that refuses every call needs none.
 func (r Rule) leases() bool { return r.Shared() && r.Threshold > 0 && r.Mode != spec.Off }
 
-// checkShared refuses what each process can only know for itself.
+// checkShared refuses fields that depend on what only the process itself can know.
 func (r Rule) checkShared() error {
 	if r.Shared() && r.MaxQueue > 0 {
 		return spec.BadField("cluster", "has no meaning for maxQueue: when a permit comes free, each process knows only of its own calls; remove it, or maxQueue and maxWait")
@@ -24,8 +24,8 @@ func (r Rule) checkShared() error {
 	return r.Cluster.CheckThreshold(float64(r.Threshold))
 }
 
-// share makes the lease of the rule. Nobody else has it: a rule in shadow mode shares with none that
-// is in force.
+// share makes the lease of the rule. No other rule has it: a rule in shadow mode doesn't share with
+// an enforced one.
 func (c *controller) share(e *core.Engine, m *cluster.Member) {
 	key := m.Key("isolation", c.rule.ID, c.resource.Name(), c.rule.Mode.String())
 	limit := cluster.SemaphoreConfig{Threshold: float64(c.rule.Threshold), Rule: c.rule.Cluster}

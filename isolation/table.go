@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Info tells the rule table what it needs to know.
+// Info returns what the rule table needs to know.
 func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
@@ -35,7 +35,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 }
 
 // Bind returns the rules of a resource or nil. If it is known which rules apply, it applies the
-// present limit to the queue. New calls do so too (see [stat.Claim]), but there may be none.
+// current limit to the queue. New calls do so too (see [stat.Claim]), but there may be none.
 func (t *Table) Bind(at *core.Site) core.Checker {
 	rs := &Rules{revision: t.Revision, controllers: t.Hold(at)}
 	for _, c := range rs.controllers {
@@ -63,8 +63,8 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 	return rs
 }
 
-// Needs tells which semaphores the rules at a resource count with. If a rule has a semaphore to
-// itself, nothing else could say later which of its calls are in flight, so it is kept while the
+// Needs reports which semaphores the rules at a resource count with. If a rule has a semaphore to
+// itself, nothing else could tell later which of its calls are in flight, so it is kept while the
 // rule is off.
 func (t *Table) Needs(held any, known uint64, need func(core.Need)) {
 	semaphore := func(owner any) core.Need {

@@ -26,8 +26,8 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
-// Take decides about the endpoint by every rule, and returns the first refusal. A call that will
-// wait is decided about when the wait is over.
+// Take decides on the endpoint by every rule, and returns the first refusal. For a call that will
+// wait, the decision is made when the wait is over.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	if inv.Waits() {
 		return core.Verdict{}
@@ -35,7 +35,7 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	return rs.take(inv, false)
 }
 
-// Recheck decides about a call that has waited.
+// Recheck decides on a call that has waited.
 func (rs *Rules) Recheck(inv *core.Invocation) core.Verdict {
 	v := rs.take(inv, true)
 	if v.Block == nil {
@@ -57,7 +57,7 @@ func (rs *Rules) take(inv *core.Invocation, again bool) core.Verdict {
 	return core.Verdict{}
 }
 
-// Shadow has the shadow rules decide about a call that doesn't wait.
+// Shadow lets the shadow rules decide on a call that doesn't wait.
 func (rs *Rules) Shadow(inv *core.Invocation) {
 	if !inv.Waits() {
 		rs.shadow(inv, false)

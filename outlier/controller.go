@@ -9,8 +9,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// controller is one revision of a rule at work on one resource. The pool is that of all
-// its revisions.
+// controller is one revision of a rule at work on one resource. All its revisions share the pool.
 type controller struct {
 	rule     Rule
 	terms    *breaker.Terms
@@ -36,9 +35,9 @@ func newController(e *core.Engine, r Rule, record *core.Record, at *core.Site, o
 	return c
 }
 
-// publish has the pools of a resource go by these revisions of their rules, all at once: as
-// they decide together how many endpoints may be ejected. A rule that is off keeps what it has
-// for later.
+// publish moves the pools of a resource to these revisions of their rules, all in one step, as they
+// decide together how many endpoints may be ejected. A rule that is off keeps what it has for
+// later.
 func (s *site) publish(controllers iter.Seq[*controller], now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +53,7 @@ func (s *site) publish(controllers iter.Seq[*controller], now int64) {
 	s.enforce(enforced)
 }
 
-// RetryAfter is when the first of the ejected endpoints gets a call.
+// RetryAfter is when the first of the ejected endpoints may get a call.
 func (c *controller) RetryAfter() (first time.Duration, known bool) {
 	now := c.engine.Now()
 	c.pool.site.mu.Lock()
@@ -83,9 +82,9 @@ func (c *controller) asks(inv *core.Invocation, addr string) bool {
 	return c.pool.asks(addr, inv.Now())
 }
 
-// take lets the call in or not. What it got it carries: a number that counts when it
-// completes, and the reservation of a probe. What it has from before stands if it is
-// still good, if the call is decided about again: after a wait that nobody knew of.
+// take lets the call in or not. The call carries what it got: a number that counts when it
+// completes, and the reservation of a probe. If the call is decided on again, after a wait that was
+// not foreseen, it keeps what it already has if that is still good.
 func (c *controller) take(inv *core.Invocation, addr string, again bool) (ok bool) {
 	c.pool.site.mu.Lock()
 	defer c.pool.site.mu.Unlock()

@@ -2,8 +2,8 @@
 // resource do. The code says which endpoint a call goes to (api.Endpoint). Each endpoint has a
 // breaker, as package breaker describes it. One whose breaker trips is ejected: calls to it are
 // refused, so that a load balancer picks another. When its recovery time is over it gets probes,
-// and their outcome decides whether it returns to service or stays out. A call whose endpoint
-// nobody names is not judged.
+// and their outcome decides whether it returns to service or stays out. A call without an endpoint
+// is not judged.
 //
 //	              trips, and the share allows it
 //	in service ------------------------------------> ejected: open, half-open

@@ -12,9 +12,9 @@ type endpoint struct {
 	pool    *pool
 	addr    string
 	breaker breaker.Single
-	touched int64 // when a call was let in or completed last, or its breaker opened
+	touched int64 // when a call was last let in or completed, or its breaker opened
 
-	in         *list // of its pool; nil once it is forgotten
+	in         *list // a list of its pool; nil once it is forgotten
 	prev, next *endpoint
 }
 
@@ -31,8 +31,7 @@ type list struct {
 	n           int
 }
 
-// put makes c, which was touched just now, the front of the list, and takes it out of
-// the one that it is in.
+// put moves c, which was touched just now, from the list that it is in to the front of l.
 func (l *list) put(c *endpoint) {
 	if l.front == c {
 		return

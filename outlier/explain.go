@@ -6,7 +6,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// Explain says what each rule would make of the call to its endpoint.
+// Explain says how each rule would judge the call to its endpoint.
 func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID}
@@ -16,8 +16,8 @@ func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// explain is asks, with what it goes by. What time has done to the pool is done, as by anybody
-// who looks; nothing else.
+// explain is asks with the figures it goes by. Like any look at the pool, it applies what the
+// passing of time has done; it changes nothing else.
 func (c *controller) explain(inv *core.Invocation, j *core.Judgement) {
 	addr := inv.Endpoint()
 	if addr == "" {

@@ -15,7 +15,7 @@ import (
 // Figures are the details of a rule.
 type Figures struct {
 	Endpoints int                   `json:"endpoints"` // that the rule knows at the moment
-	NotJudged int64                 `json:"notJudged"` // calls to endpoints that found no place among those
+	NotJudged int64                 `json:"notJudged"` // calls to endpoints that there was no place for
 	States    map[breaker.State]int `json:"states"`    // how many of the ejected endpoints are in each
 	// Ejected are sorted by resource and endpoint, a hundred of each resource at most. In JSON
 	// they appear with their resources.
@@ -69,7 +69,7 @@ func (c *controller) tell(f *Figures) {
 	}
 }
 
-// Lines tell which endpoints are ejected, and whether there are too many endpoints to judge all.
+// Lines says which endpoints are ejected, and whether there are too many endpoints to judge all.
 func (f Figures) Lines(at time.Time) []string {
 	if len(f.Ejected) == 0 && f.NotJudged == 0 {
 		return nil
@@ -96,5 +96,5 @@ func (f Figures) Resources() []core.ResourceDetails {
 	return list
 }
 
-// Mark returns none: calls to other endpoints go on.
+// Mark returns none: calls to other endpoints continue.
 func (s *EndpointStatus) Mark() (text string, urgency int) { return "", 0 }

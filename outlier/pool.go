@@ -11,40 +11,38 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// site is a resource as its rules know it together.
+// site is what the rules of a resource share.
 //
-// Whatever is decided about its endpoints is decided under mu, by all rules: which may be
-// called, which are ejected, which are back. Only a call that asks while none is ejected
-// does without the lock. ejected is written under it, so a call that reads 0 passes as of
-// that instant; a call that ejects an endpoint an instant later does so without knowing of it, as
-// with any other call under way.
+// All rules decide under mu whatever they decide about its endpoints: which may be called, which
+// are ejected, which are back. Only a call that asks while none is ejected does without the lock.
+// ejected is written under it, so a call that reads 0 passes as of that instant; a call that ejects
+// an endpoint an instant later does so without knowing of it, as with any other call under way.
 type site struct {
 	mu      shared.Mutex
 	pools   []*pool      // of the rules that are enforced
-	share   float64      // the least of theirs: it holds for all of them together
-	ejected shared.Int64 // by them, an endpoint that two have ejected counted twice
+	share   float64      // the smallest of theirs: it holds for all of them together
+	ejected shared.Int64 // by them, counting an endpoint ejected by two twice
 }
 
 // pool is the endpoints of a resource as one rule knows them. It outlives the revisions
 // of the rule. The lock of the site guards it.
 //
-// Invariant: at every decision, of those chosen lately no more are ejected than the
-// share allows, by this rule and the others that are enforced; or this rule has ejected
-// nobody. Since
+// Invariant: at every decision, no more of the endpoints chosen lately are ejected than the share
+// allows, by this rule and the other enforced ones; or this rule has ejected none. For
 //
 //   - a breaker trips only if the share allows one more;
-//   - that time passes can make them too many, as others are forgotten: so before every
-//     decision those whose time is over are forgotten, and then as many are let back
-//     in as are too many, those first that are out longest;
-//   - to forget an endpoint that is ejected keeps it: (e-1)/(n-1) is at most e/n.
+//   - as time passes they may become too many, because others are forgotten: so before every
+//     decision those whose time is over are forgotten, and then the excess is let back in, those
+//     first that have been out longest;
+//   - forgetting an ejected endpoint preserves it: (e-1)/(n-1) is at most e/n.
 //
 // A late caller, with a time before the latest, decides as of the latest: time never
 // goes back.
 //
-// How many endpoints are known is bounded. When all places are taken, a new one gets that
-// of the one in service which was not touched for longest, if nothing of it counts any
-// more; else calls to the new one are not judged. An ejected one keeps its place: no
-// number of new addresses brings it back.
+// How many endpoints are known is bounded. When all places are taken, a new endpoint gets the place
+// of the one in service that has been untouched for longest, if nothing of it counts any longer;
+// otherwise calls to the new one are not judged. An ejected endpoint keeps its place: no number of
+// new addresses brings it back.
 type pool struct {
 	site  *site
 	rule  Rule
@@ -58,11 +56,10 @@ type pool struct {
 	unjudged int64 // calls to endpoints that found no place
 
 	enforced bool // it is one of the site's pools
-	counted  int  // of outside, in what the site counts
+	counted  int  // how many of outside are in the site's count
 }
 
-// maxAddr is how long an address can be: what is longer is none, and would fill the
-// memory.
+// maxAddr is how long an address can be: anything longer is no address, and would fill the memory.
 const maxAddr = 512
 
 func newPool(s *site, r Rule, t *breaker.Terms) *pool {
@@ -79,7 +76,7 @@ func (p *pool) asks(addr string, now int64) bool {
 	return c.in == nil || c.breaker.Asks(now)
 }
 
-// admit decides about a call. The endpoint is nil if the call isn't judged.
+// admit decides on a call. The endpoint is nil if the call isn't judged.
 func (p *pool) admit(addr string, now int64) (c *endpoint, number uint64, probe, ok bool) {
 	now = p.tidy(now)
 	c = p.known[addr]
@@ -123,10 +120,10 @@ func (p *pool) place(c *endpoint, now int64) {
 	p.site.count(p)
 }
 
-// tidy does what time has done since anybody looked: those are forgotten whose time is
-// over, each as of then, and whom the share no longer allows to be out is let back in.
-// So it makes no difference which call looks when. It returns the latest time that anybody
-// has brought along.
+// tidy applies what time has done since the last look: endpoints whose time is over are forgotten,
+// each as of that time, and those that the share no longer allows to be out are let back in. So it
+// makes no difference which call looks when. It returns the latest time that any call has passed
+// in.
 func (p *pool) tidy(now int64) int64 {
 	before := p.latest
 	p.latest = max(before, now)
@@ -136,14 +133,15 @@ func (p *pool) tidy(now int64) int64 {
 			break
 		}
 		p.forget(c)
-		p.settle(max(at, before)) // it is before if the rule has changed since
+		p.settle(max(at, before)) // it may be before that if the rule has changed since
 	}
 	p.settle(p.latest)
 	return p.latest
 }
 
-// nextToGo is the endpoint that is forgotten next, and when: one that serves, if nobody chose
-// it for so long; one that is ejected, if nobody did for so long after it was due.
+// nextToGo is the endpoint to forget next, and when: one in service is forgotten when it has not
+// been chosen for ForgetAfter, an ejected one when it has not been chosen for that long after it
+// was due.
 func (p *pool) nextToGo() (next *endpoint, at int64) {
 	if c := p.serving.back; c != nil {
 		next, at = c, c.touched+int64(p.rule.ForgetAfter)
@@ -156,7 +154,7 @@ func (p *pool) nextToGo() (next *endpoint, at int64) {
 	return next, at
 }
 
-// settle lets back in as many as are too many, those first that are out longest.
+// settle lets the excess back in, those first that have been out longest.
 func (p *pool) settle(now int64) {
 	for p.outside.n > 0 && !p.allows(p.taken(nil)) {
 		c := p.outside.back
@@ -165,7 +163,7 @@ func (p *pool) settle(now int64) {
 	}
 }
 
-// allows reports whether so many endpoints may be ejected at once.
+// allows reports whether that many endpoints may be ejected at the same time.
 func (p *pool) allows(ejected int) bool {
 	share := p.rule.MaxEjected
 	if p.rule.Mode == spec.Enforce {
@@ -174,9 +172,8 @@ func (p *pool) allows(ejected int) bool {
 	return fits(ejected, len(p.known), share)
 }
 
-// taken is how many endpoints are ejected, by this rule or another that is enforced; one
-// more if extra is not yet. Nobody is refused by a rule in shadow mode: it counts
-// alone.
+// taken is how many endpoints are ejected by this rule or another enforced one, plus one if extra
+// is not yet. A rule in shadow mode refuses no call, so it counts alone.
 func (p *pool) taken(extra *endpoint) int {
 	n := p.outside.n
 	if extra != nil && extra.in != &p.outside {
@@ -221,7 +218,7 @@ func (p *pool) forget(c *endpoint) {
 	delete(p.known, c.addr)
 	c.leave()
 	p.site.count(p)
-	// A map of which much was deleted is larger than a new one.
+	// A map from which much was deleted is larger than a new one.
 	if p.removed++; p.removed > 1000+4*len(p.known) {
 		fresh := make(map[string]*endpoint, len(p.known))
 		maps.Copy(fresh, p.known)
@@ -229,7 +226,7 @@ func (p *pool) forget(c *endpoint) {
 	}
 }
 
-// adopt goes on under another revision of the rule.
+// adopt continues under another revision of the rule.
 func (p *pool) adopt(r Rule, t *breaker.Terms, now int64) {
 	p.rule, p.terms = r, t
 	p.latest = max(p.latest, now)
@@ -238,8 +235,8 @@ func (p *pool) adopt(r Rule, t *breaker.Terms, now int64) {
 	}
 }
 
-// idle reports whether all can be forgotten: nobody is ejected, and nothing counts any
-// more.
+// idle reports whether everything can be forgotten: no endpoint is ejected, and nothing counts any
+// longer.
 func (p *pool) idle(now int64) bool {
 	now = p.tidy(now)
 	return p.outside.n == 0 && (p.serving.n == 0 || now-p.serving.front.touched > int64(p.rule.Interval))

@@ -35,41 +35,41 @@ type Rule struct {
 	Match spec.Match `yaml:"match,omitempty"`
 	// Exclude lists names that "*", a prefix or a path is not about.
 	Exclude []string `yaml:"exclude,omitempty"`
-	// MaxEjected is the largest share of the endpoints that is ejected at once. Above 0,
-	// up to 1; 0 means 0.5. One is never ejected, whatever the share.
+	// MaxEjected is the largest share of the endpoints that is ejected at the same time. Above 0,
+	// up to 1; 0 means 0.5. At least one endpoint stays in service, whatever the share.
 	MaxEjected float64 `yaml:"maxEjected,omitempty"`
-	// MaxEndpoints is how many endpoints are known at once of each resource; calls to
-	// further ones are not judged. 2 to 10,000; 0 means 1000.
+	// MaxEndpoints is how many endpoints of each resource are known at a time; calls to further
+	// ones are not judged. 2 to 10,000; 0 means 1000.
 	MaxEndpoints int `yaml:"maxEndpoints,omitempty"`
-	// ForgetAfter is when an endpoint that is no longer chosen is forgotten, and counts no
-	// more for the share. From Interval to 24 h; 0 means a minute, or Interval or
-	// Recovery if that is longer.
+	// ForgetAfter is when an endpoint that is no longer chosen is forgotten, and no longer counts
+	// towards the share. From Interval to 24 h; 0 means a minute, or Interval or Recovery if that
+	// is longer.
 	ForgetAfter time.Duration `yaml:"forgetAfter,omitempty"`
 
 	// Strategy is what trips the breaker of an endpoint. The zero value is
 	// breaker.ErrorRatio.
 	Strategy breaker.Strategy `yaml:"strategy,omitempty"`
 	// Threshold is what trips it when reached: a share from 0 to 1, or a number of
-	// calls for breaker.ErrorCount and breaker.ConsecutiveErrors. It takes one bad call
-	// in any case, so 0 means the first.
+	// calls for breaker.ErrorCount and breaker.ConsecutiveErrors. At least one bad call is needed
+	// in any case, so 0 means the first one trips it.
 	Threshold float64 `yaml:"threshold"`
 	// SlowRT is what a slow call takes longer than. Up to 24 h. Required by
 	// breaker.SlowRatio, refused by the others.
 	SlowRT time.Duration `yaml:"slowRT,omitempty"`
 	// MinCalls is how many calls of an endpoint must have completed within Interval before
-	// it is ejected. 1 to 10⁹; 0 means 5. Refused by breaker.ConsecutiveErrors, as the two
+	// it is ejected. 1 to 10⁹; 0 means 5. Refused by breaker.ConsecutiveErrors, as are the two
 	// below.
 	MinCalls int `yaml:"minCalls,omitempty"`
 	// Interval is how far back calls count. 10 ms to 24 h; 0 means ten seconds.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Buckets divide Interval; as each ends, what the oldest counted is forgotten. 0
-	// means 10. With 1, counting restarts at every multiple of Interval.
+	// Buckets divide Interval; as each ends, the count of the oldest is forgotten. 0 means 10. With
+	// 1, counting restarts at every multiple of Interval.
 	Buckets int `yaml:"buckets,omitempty"`
 	// Recovery is how long an endpoint is ejected before it gets probes. 1 ms to 24 h; 0
 	// means 5 s.
 	Recovery time.Duration `yaml:"recovery,omitempty"`
-	// Probes is how many calls must go well in a row before an endpoint is back in service,
-	// and how many of them run at the same time at most. 1 to 1000; 0 means 1.
+	// Probes is how many calls must go well in a row before an endpoint is back in service, and at
+	// most how many of them run at the same time. 1 to 1000; 0 means 1.
 	Probes int `yaml:"probes,omitempty"`
 	// ProbeTimeout is when a probe that has not completed is no longer waited for, and
 	// another call takes its place. 1 ms to 24 h; 0 means Recovery.
@@ -131,9 +131,8 @@ func (r Rule) check() error {
 	return spec.CheckDuration("forgetAfter", r.ForgetAfter, max(r.Interval, breaker.MinInterval), breaker.MaxDuration)
 }
 
-// fits reports whether so many of n endpoints may be ejected at once. It divides, since a
-// quotient such as 7/100 is the same number as the share 0.07; a product may be a hair
-// off.
+// fits reports whether that many of n endpoints may be ejected at the same time. It divides, since
+// a quotient such as 7/100 equals the share 0.07 exactly; a product may be slightly off.
 func fits(ejected, n int, share float64) bool {
 	return ejected < n && float64(ejected)/float64(n) <= share
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Info tells the rule table what it needs to know.
+// Info returns what the rule table needs to know.
 func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
@@ -47,7 +47,7 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 	return &Rules{t.ByMode(controllers)}
 }
 
-// siteOf is what the rules of a resource have in common.
+// siteOf is what the rules of a resource share.
 func siteOf(at *core.Site) *site {
 	s, _ := at.Common.(*site)
 	if s == nil {

@@ -8,19 +8,19 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// evidence is what the inbound calls of the last minute show of the process. By
-// Little's law a throughput times a response time is a number of units in flight.
+// evidence is what the inbound calls of the last minute show about the process. By Little's law a
+// throughput times a response time is a number of units in flight.
 type evidence struct {
-	least float64 // units in flight that are certainly no queue: best throughput times least response time
+	least float64 // units in flight that certainly aren't queued: best throughput times least response time
 	usual float64 // the same with the best second's mean response time, which fits calls of several kinds
 }
 
-// peakSeconds is how long a best throughput is remembered. It is as long as the
-// response times last for which BBR, the congestion control of TCP, remembers its.
+// peakSeconds is how long a best throughput is remembered. BBR, the congestion control of TCP,
+// remembers its minimum round-trip time for the same ten seconds.
 const peakSeconds = 10
 
-// gather looks at the whole seconds of the last minute, and at the second window,
-// which is newer. It is not known if no call completed.
+// gather looks at the whole seconds of the last minute, and at the second window, which is newer.
+// known is false if no call completed.
 func gather(n *node.StatisticNode, now int64, window time.Duration) (e evidence, known bool) {
 	recent := n.Second(now)
 	best := float64(recent.Complete) / window.Seconds()
@@ -43,21 +43,21 @@ func gather(n *node.StatisticNode, now int64, window time.Duration) (e evidence,
 	return evidence{best * least.Seconds(), best * usual.Seconds()}, known
 }
 
-// ceiling is the number of units in flight beyond which a steady rule refuses. What
-// it should be is learned as the machine is sampled; calls only compare.
+// ceiling is the number of units in flight beyond which a steady rule refuses. Its value is learned
+// as the machine is sampled; calls only compare.
 //
-// While the reading is above the threshold, the level sinks from what the process
-// usually serves at once towards what it certainly can, and while the reading is
-// below, it rises: in steps that are the smaller the closer the reading is, so that
-// it settles. A rule that limits goes on to do so although the reading has fallen, for
-// it has fallen because the rule limits: a gate that opens then lets all in that it
-// kept out, and so swings forever. It stops when it has refused nobody for a while.
+// While the reading is above the threshold, the level sinks from what the process usually serves at
+// a time towards what it certainly can, and while the reading is below, the level rises: in steps
+// that get smaller the closer the reading is, so that it settles. A rule that limits continues to
+// do so although the reading has fallen, for it has fallen because the rule limits: a gate that
+// opened then would let in all that it kept out, and so swing forever. The rule stops when it has
+// refused no call for a while.
 type ceiling struct {
 	units   shared.Int64 // none while the rule doesn't limit
 	refused shared.Bool  // since the last sample
 
 	level float64 // the sampler's
-	quiet int     // samples since somebody was refused; the sampler's
+	quiet int     // samples since a call was refused; used by the sampler only
 }
 
 const (
@@ -65,12 +65,12 @@ const (
 	// quietSamples without a refusal end the limiting.
 	quietSamples = int(time.Second / sampler.Period)
 	// The level changes in a sample by this share for each share by which the reading
-	// is off. A CPU reading follows within two or three samples, which a quarter of
-	// what would make it swing leaves room for. The load average is a minute late, and
-	// what corrects it must be slower than it is.
+	// is off. A CPU reading follows within two or three samples; a gain of a quarter of what would
+	// make it swing allows for that. The load average is a minute late, and what corrects it must
+	// be slower than it is.
 	gainOfCPU  = 0.2
 	gainOfLoad = 0.002
-	// No reading is taken for more than so far off.
+	// No reading counts as further off than this.
 	farthest = 1.0
 )
 
@@ -80,7 +80,7 @@ func newCeiling() *ceiling {
 	return c
 }
 
-// admits reports whether a call may come in while so many units are in flight.
+// admits reports whether a call may come in while that many units are in flight.
 func (c *ceiling) admits(inFlight func() int64) bool {
 	most := c.units.Load()
 	if most == none || inFlight() <= most {
@@ -92,8 +92,8 @@ func (c *ceiling) admits(inFlight func() int64) bool {
 	return false
 }
 
-// learn adjusts the ceiling to a sample. off is by which share of the threshold the
-// reading is above it, below 0 if it is below. Only one goroutine learns at a time.
+// learn adjusts the ceiling to a sample. off is how far the reading is above the threshold, as a
+// share of it, negative if it is below. Only one goroutine learns at a time.
 func (c *ceiling) learn(off, gain float64, e evidence, known bool) {
 	refused := c.refused.Swap(false)
 	if c.units.Load() == none {
@@ -121,7 +121,7 @@ func (c *ceiling) learn(off, gain float64, e evidence, known bool) {
 	c.units.Store(int64(min(c.level, MaxThreshold)))
 }
 
-// inherit goes on from the ceiling of the rule before it was changed.
+// inherit continues from the ceiling of the rule before it was changed.
 func (c *ceiling) inherit(old *ceiling) {
 	c.level, c.quiet = old.level, old.quiet
 	c.units.Store(old.units.Load())

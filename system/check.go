@@ -16,15 +16,15 @@ import (
 type Rules struct {
 	*order
 	refusals *refusals
-	made     shared.Pointer[[]shared.Pointer[core.BlockError]] // of refusals, by the place in the order; nil before the first
+	made     shared.Pointer[[]shared.Pointer[core.BlockError]] // refusals, by the place in the order; nil before the first
 }
 
-// order is the rules in the orders in which they are asked and take. All resources have the
-// same.
+// order is the rules in the orders in which they are asked and in which they take. All resources
+// share it.
 type order struct {
 	rules   []*gate // as declared
-	holding []int   // places in rules of those that hold: the order in which they are asked
-	takers  []int   // and the order in which they take
+	holding []int   // places in rules of the enforced ones: the order in which they are asked
+	takers  []int   // the same in the order in which they take
 	shadows []*gate
 }
 
@@ -38,8 +38,8 @@ func newOrder(rules []*gate) *order {
 		}
 	}
 	o.takers = slices.Clone(o.holding)
-	// Those that only look come first, then the scarcest, for it refuses most calls, and
-	// those then hold nothing of the others.
+	// Rules that only look come first, then the scarcest, as it refuses the most calls, and those
+	// then hold nothing of the others.
 	slices.SortStableFunc(o.takers, func(a, b int) int {
 		return cmp.Compare(rules[a].rule.abundance(), rules[b].rule.abundance())
 	})
@@ -49,7 +49,7 @@ func newOrder(rules []*gate) *order {
 // refuse is the refusal of a rule.
 func (rs *Rules) refuse(place int) core.Verdict {
 	made := rs.made.Load()
-	if made == nil { // for all resources it would be much
+	if made == nil { // making all refusals for all resources would take much memory
 		fresh := make([]shared.Pointer[core.BlockError], len(rs.rules))
 		if made = &fresh; !rs.made.CompareAndSwap(nil, made) {
 			made = rs.made.Load()
@@ -63,7 +63,7 @@ func (rs *Rules) refuse(place int) core.Verdict {
 	return core.Verdict{Block: b}
 }
 
-// abundance says how much a rule has to give, roughly: units a second, or at once.
+// abundance says roughly how much a rule has to give: units a second, or units at the same time.
 func (r Rule) abundance() float64 {
 	switch r.Metric {
 	case QPS:
@@ -100,10 +100,10 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	return core.Verdict{}
 }
 
-// Modes says whether any rules hold and whether any are in shadow mode.
+// Modes says whether any rules are enforced and whether any are in shadow mode.
 func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.holding) > 0, len(rs.shadows) > 0 }
 
-// Shadow has every shadow rule decide.
+// Shadow lets every shadow rule decide.
 func (rs *Rules) Shadow(inv *core.Invocation) {
 	if !inv.Inbound() {
 		return
@@ -115,7 +115,7 @@ func (rs *Rules) Shadow(inv *core.Invocation) {
 	}
 }
 
-// Direct reports whether exactly one rule holds.
+// Direct reports whether exactly one rule is enforced.
 func (rs *Rules) Direct() bool { return len(rs.holding) == 1 }
 
 // fits reports whether the rule would admit the call as things stand.
@@ -145,8 +145,8 @@ func (g *gate) unitsInFlight() int64 {
 
 // servable is the check that alibaba/Sentinel calls BBR: one more call is fine if at
 // most one is in flight, or no more than throughput times least response time, as seen
-// in the second window and the last whole second. Without a call that completed there
-// is no evidence against anybody.
+// in the second window and the last whole second. Without a completed call there is no evidence to
+// refuse on.
 func (g *gate) servable(now int64) bool {
 	inFlight := g.inbound.InFlight()
 	if inFlight <= 1 {
@@ -172,10 +172,10 @@ func (g *gate) take(inv *core.Invocation) bool {
 	return g.fits(inv)
 }
 
-// takeBucket takes units of the rule's window. A call that took under rules which were
-// replaced meanwhile must fit into the windows of those that came after as well. It looks
-// for successors after it took: what it took before there was one has been handed to it,
-// and is held there, see openWindow.
+// takeBucket takes units of the rule's window. A call that took under rules which were replaced
+// meanwhile must also fit into the windows of their successors. It looks for successors after it
+// took: what it took before there was a successor has been handed over to it, and is held there,
+// see openWindow.
 func (g *gate) takeBucket(inv *core.Invocation) bool {
 	ok := g.takeIn(inv, g.window)
 	for next := g.next.Load(); next != nil && ok; next = next.next.Load() {

@@ -1,17 +1,16 @@
-// Package system protects the process as a whole: its rules look at everything that
-// comes from outside, whatever the resource, and refuse some of it when that is too
-// much, or when the machine has too much to do. Only inbound calls are judged and
-// counted (see [core.Inbound]); the calls that these make are let through.
+// Package system protects the process as a whole: its rules look at everything that comes from
+// outside, whatever the resource, and refuse some of it when it is too much, or when the machine
+// has too much to do. Only inbound calls are judged and counted (see [core.Inbound]); the calls
+// that these make are let through.
 //
 // There are two kinds of triggers:
 //
-//   - [QPS] and [Concurrency] are limits: so many units in an interval, so many at
-//     once. They are exact.
-//   - [Load], [CPU] and [RT] are signs of overload, read off the machine or off the
-//     calls that completed. What happens beyond them for load and CPU is the rule's
-//     [Strategy].
+//   - [QPS] and [Concurrency] are limits on the units in an interval and on the units in flight.
+//     They are exact.
+//   - [Load], [CPU] and [RT] are signs of overload, read off the machine or off completed calls.
+//     For load and CPU, the rule's [Strategy] says what happens beyond the threshold.
 //
-// Take a [CPU] rule where the work is done by the processor, [Load] where calls wait
-// for disks as well, [Concurrency] or [QPS] where you know what the process can bear,
-// and [RT] only where the calls are much alike.
+// Use a [CPU] rule where the processor does the work, [Load] where calls wait for disks as well,
+// [Concurrency] or [QPS] where you know what the process can bear, and [RT] only where calls are
+// much alike.
 package system

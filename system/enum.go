@@ -12,7 +12,7 @@ type Metric uint8
 const (
 	None        Metric = iota // no trigger, which no rule can have
 	Load                      // the machine's load average over a minute, as in uptime
-	CPU                       // the share of the CPU time that may be used which is used, 0 to 1
+	CPU                       // the used share of the CPU time that may be used, 0 to 1
 	RT                        // the mean response time of inbound calls
 	Concurrency               // inbound units in flight: entered, or waiting to, and not exited
 	QPS                       // inbound units that pass per interval
@@ -32,7 +32,7 @@ func (m *Metric) UnmarshalText(text []byte) error { return metricNames.ParseFrom
 // sampled reports whether the metric is read off the machine.
 func (m Metric) sampled() bool { return m == Load || m == CPU }
 
-// quantity is what is read for a metric that is.
+// quantity is what is read for a sampled metric.
 func (m Metric) quantity() sampler.Quantity {
 	if m == Load {
 		return sampler.MachineLoad
@@ -48,13 +48,13 @@ type Strategy uint8
 
 // The strategies.
 const (
-	// Steady limits the units in flight to what the process has shown that it can
-	// serve, and goes on to do so, more or less of it as the reading says, until there
-	// is nothing left to refuse. It settles. Most rules want this.
+	// Steady limits the units in flight to what the process has shown that it can serve, and
+	// continues to do so, adjusting the limit to the reading, until there is nothing left to
+	// refuse. It settles. Most rules want this.
 	Steady Strategy = iota
-	// BBR is what alibaba/Sentinel does with a load rule: while the reading is above
-	// the threshold, no more calls in flight than throughput times least response time.
-	// As the reading falls, it lets everybody in.
+	// BBR is what alibaba/Sentinel does with a load rule: while the reading is above the threshold,
+	// it allows no more calls in flight than throughput times least response time. When the reading
+	// falls, it lets every call in.
 	BBR
 	// Gate refuses every call while the reading is above the threshold, as
 	// alibaba/Sentinel does with a CPU rule. Under a lasting overload the traffic

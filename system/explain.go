@@ -32,7 +32,7 @@ func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// explain is fits, with what it goes by, and without a trace.
+// explain is fits with the figures it goes by, and leaves no trace.
 func (g *gate) explain(inv *core.Invocation) core.Judgement {
 	j := core.Judgement{Rule: g.rule.ID}
 	if !inv.Inbound() {

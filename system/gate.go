@@ -20,15 +20,14 @@ type gate struct {
 	record  *core.Record
 
 	limit   int64      // of QPS and Concurrency
-	meter   node.Meter // of QPS, Concurrency and steady rules
+	meter   node.Meter // for QPS, Concurrency and steady rules
 	window  *stat.Window
 	times   *times
 	reading *sampler.Reading
 	ceiling *ceiling
 
-	// next is the gate that went on from this one in a window of another shape. All that
-	// meter in the same window, one after the other, have it in common: a call may still go
-	// by the first of them.
+	// next is the gate that continued this one in a window of another shape. All successive gates
+	// that meter in the same window share it: a call may still go by the first of them.
 	next *shared.Pointer[gate]
 }
 
@@ -69,8 +68,8 @@ func (r Rule) goesOnFrom(old *gate) bool {
 	return old != nil && old.window != nil && r.Metric == QPS && r.meter().Owner == old.meter.Owner
 }
 
-// meterAfter names what a rule that comes after old, which may be nil, needs on the
-// inbound node. One that comes to another shape gets a window that there never was.
+// meterAfter names what a rule that comes after old, which may be nil, needs on the inbound node. A
+// rule that changes to another shape gets a window that never existed before.
 func (r Rule) meterAfter(old *gate, revision uint64) node.Meter {
 	m := r.meter()
 	switch {
@@ -83,8 +82,8 @@ func (r Rule) meterAfter(old *gate, revision uint64) node.Meter {
 	return m
 }
 
-// meter names what a rule that comes after none needs on the inbound node. A shadow rule with a
-// limit has its own: there counts only what the rule would admit.
+// meter names what a rule without a predecessor needs on the inbound node. A shadow rule with a
+// limit has its own meter, in which only what the rule would admit counts.
 func (r Rule) meter() node.Meter {
 	m := node.Meter{}
 	if r.Metric == QPS {
@@ -103,13 +102,12 @@ func (r Rule) countsInFlight() bool {
 
 // openWindow makes the window, so that it counts from now on.
 //
-// One that goes on from a window of another shape gets what was taken there when the rules
-// come into force: calls under the old rules take from the old window until they hear of
-// the new, and the old gate is told of the new one in the same step. A call that took
-// earlier is in what is handed over, and holds it there too (see [stat.Window.Follow]); one
-// that took later sees the new gate and takes there as well. Nobody takes from the new
-// window before: what is handed over replaces what is there. It is the new rule's alone,
-// see [node.Era].
+// A window that continues one of another shape gets what was taken there when the rules come into
+// force: calls under the old rules take from the old window until they learn of the new one, and
+// the old gate is linked to the new one in the same step. A call that took earlier is in what is
+// handed over, and holds it there too (see [stat.Window.Follow]); a call that took later sees the
+// new gate and takes there as well. No call takes from the new window before that: what is handed
+// over replaces what is there. The window belongs to the new rule alone, see [node.Era].
 func (g *gate) openWindow(at *core.Site, old *gate) {
 	if g.rule.goesOnFrom(old) && old.meter != g.meter {
 		g.window = g.inbound.Window(at.Now, g.meter, nil)
@@ -118,7 +116,7 @@ func (g *gate) openWindow(at *core.Site, old *gate) {
 	}
 	var before *stat.Window
 	if old != nil && old.window != nil && (old.rule.Mode != spec.Shadow || g.rule.Mode == spec.Shadow) {
-		before = old.window // but what a shadow rule has counted is not what really passed
+		before = old.window // but what a shadow rule has counted isn't what really passed
 	}
 	g.window = g.inbound.Window(at.Now, g.meter, before)
 	if g.rule.goesOnFrom(old) && old.meter == g.meter {
@@ -158,8 +156,8 @@ func (g *gate) RetryAfter() (wait time.Duration, known bool) {
 	return g.window.RetryAfter(g.engine.Now(), 1, g.limit)
 }
 
-// Limit is the threshold of rules that limit units, and what a steady rule has learned
-// while it limits any.
+// Limit is the threshold of rules that limit units, and what a steady rule has learned, while it
+// limits any.
 func (g *gate) Limit() (limit float64, known bool) {
 	switch {
 	case g.rule.Metric == QPS, g.rule.Metric == Concurrency:

@@ -7,14 +7,14 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// refusals are what the rules say to the calls of one resource that they refuse. There is one
-// for each rule that has refused one, and not before: there may be many rules and many
-// resources. It outlives the revisions of the rules. It is safe for concurrent use.
+// refusals are the errors of the rules for refused calls of one resource. A rule gets one only when
+// it first refuses a call there, as there may be many rules and many resources. They outlive the
+// revisions of the rules. They are safe for concurrent use.
 type refusals struct {
 	resource string
 
 	mu   shared.Mutex
-	made map[*core.Record]refusal // by what all revisions of a rule have in common
+	made map[*core.Record]refusal // by record, which all revisions of a rule share
 }
 
 type refusal struct {
@@ -22,7 +22,7 @@ type refusal struct {
 	*core.BlockError
 }
 
-// by is the refusal of a rule. It counts on where that of the rule before left off.
+// by is the refusal of a rule. It continues the count of the rule before.
 func (rs *refusals) by(g *gate) *core.BlockError {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -38,7 +38,7 @@ func (rs *refusals) by(g *gate) *core.BlockError {
 	return next
 }
 
-// keep forgets what the rules said that are gone.
+// keep forgets the refusals of rules that are gone.
 func (rs *refusals) keep(rules map[*core.Record]bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

@@ -9,34 +9,32 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Rule limits everything that comes in by one trigger. Metric and Threshold are enough,
-// or for RT Metric and MaxRT:
+// Rule limits everything that comes in by one trigger. Metric and Threshold are enough or, for RT,
+// Metric and MaxRT:
 //
 //	system.Rule{Metric: system.CPU, Threshold: 0.8}
 //	system.Rule{Metric: system.QPS, Threshold: 5000}
 //	system.Rule{Metric: system.RT, MaxRT: 200 * time.Millisecond}
 //
-// A call must pass every rule. A field that says something which no rule of this metric
-// reads is an error; the zero value of a field says nothing.
+// A call must pass every rule. Setting a field that no rule of this metric reads is an error; the
+// zero value of a field doesn't set it.
 type Rule struct {
 	// ID names the rule in errors, logs and figures, and ties it to its
 	// predecessor when rules are reloaded. Made from the fields if empty.
 	ID string `yaml:"id,omitempty"`
 	// Metric is the trigger. Required.
 	Metric Metric `yaml:"metric"`
-	// Threshold is where the rule begins to refuse: units per Interval for QPS, units
-	// at once for Concurrency, of which 0 refuses everything; the load average for
-	// Load, above 0; the share of the CPU time for CPU, above 0 and below 1. RT has
-	// MaxRT instead.
+	// Threshold is where the rule begins to refuse: units per Interval for QPS, or units at the
+	// same time for Concurrency, where 0 refuses everything; the load average for Load, above 0;
+	// the share of the CPU time for CPU, above 0 and below 1. RT has MaxRT instead.
 	Threshold float64 `yaml:"threshold"`
 	// MaxRT is the mean response time above which an RT rule refuses. Up to 24 h.
 	MaxRT time.Duration `yaml:"maxRT,omitempty"`
 	// Interval is what a QPS threshold is per, and what an RT rule takes the mean
 	// over. 10 ms to 24 h; 0 means one second. Only with QPS and RT.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Buckets divide Interval; as each ends, what it counted is forgotten. 0
-	// means 2 for a plain interval of one second, 10 otherwise and if Strict. Only with
-	// QPS and RT.
+	// Buckets divide Interval; as each ends, what it counted is forgotten. 0 means 2 for an
+	// interval of one second that isn't Strict, otherwise 10. Only with QPS and RT.
 	Buckets int `yaml:"buckets,omitempty"`
 	// Strict makes a QPS limit hold in every real interval, not only in those
 	// that begin with a bucket (see [stat.Shape]). Only with QPS.
@@ -133,18 +131,17 @@ func (r Rule) checkNumbers() error {
 	return nil
 }
 
-// MayLack reports whether a rule file may leave out a key that other rules need.
+// MayLack reports whether a rule file may omit a key that other rules need.
 func (r Rule) MayLack(key string) bool { return key == "threshold" && r.Metric == RT }
 
-// Info tells the rule table what it needs to know. A system rule has no resource.
+// Info returns what the rule table needs to know. A system rule has no resource.
 func (r Rule) Info() spec.Info { return spec.Info{ID: r.ID, Mode: r.Mode} }
 
 func (r Rule) shape() stat.Shape {
 	return stat.Shape{Interval: r.Interval, Buckets: r.Buckets, Strict: r.Strict}
 }
 
-// limit is the threshold in whole units, which is what a window or a semaphore can tell
-// apart.
+// limit is the threshold in whole units, which is all that a window or a semaphore can distinguish.
 func (r Rule) limit() int64 { return int64(math.Floor(r.Threshold)) }
 
 // Like names a rule by the field that makes it that rule, so that an edited

@@ -13,21 +13,21 @@ import (
 
 // Table is the compiled system rules of one revision. It implements core.Family.
 //
-// A rule counts for all resources together, and tells calls of each resource apart
-// only where it refuses them. So all rules are kept in one place, the node of all inbound calls;
-// a resource keeps only its [refusals].
+// A rule counts for all resources together, and distinguishes calls by resource only where it
+// refuses them. So all rules are kept in one place, the node of all inbound calls; a resource keeps
+// only its [refusals].
 type Table struct {
 	gates   *family.Table[everywhere, gate]
 	held    *family.Held[everywhere, gate]
 	engine  *core.Engine
 	sampler *sampler.Sampler
 	inbound *core.Resource        // the place of the rules
-	records map[*core.Record]bool // of all rules: what their revisions have in common
+	records map[*core.Record]bool // of all rules; the revisions of a rule share one
 	active  *order                // without those that are off
-	timed   []*gate               // those that want to know of completions
+	timed   []*gate               // those that need to know of completions
 }
 
-// everywhere is a rule as the table sees it: about the one place.
+// everywhere is a rule as the table sees it: about that one place.
 type everywhere struct{ Rule }
 
 func (r everywhere) Info() spec.Info {
@@ -98,7 +98,7 @@ func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err err
 	return nil
 }
 
-// serve has the machine sampled for the rules that go by it.
+// serve makes the sampler read the machine for the rules that go by it.
 func (t *Table) serve(b *core.RulesetBuilder) {
 	var sampled []*gate
 	var wants []sampler.Quantity
@@ -129,7 +129,7 @@ func (t *Table) Rules() []Rule {
 	return rules
 }
 
-// Complete tells the rules of a call that has ended, if it was inbound.
+// Complete reports a call that has ended to the rules, if it was inbound.
 func (t *Table) Complete(inv *core.Invocation, _ int64) {
 	if !inv.Inbound() || inv.LongLived() {
 		return
@@ -173,7 +173,7 @@ func (t *Table) Names(*core.Names) {}
 // Needs says that no rule counts on a resource's nodes.
 func (t *Table) Needs(any, uint64, func(core.Need)) {}
 
-// Looks tells which meters of the node of all inbound calls the rules count with. The meter of a
+// Looks reports which meters of the node of all inbound calls the rules count with. The meter of a
 // rule that is off is not kept.
 func (t *Table) Looks(need func(resource string, n core.Need)) {
 	for _, g := range t.active.rules {
