@@ -15,8 +15,8 @@ type evidence struct {
 	usual float64 // the same with the best second's mean response time, which fits calls of several kinds
 }
 
-// peakSeconds is how long a best throughput is remembered. BBR, the congestion control of TCP,
-// remembers its minimum round-trip time for the same ten seconds.
+// peakSeconds is how long a best throughput is remembered, as long as BBR, the congestion control
+// of TCP, remembers response times.
 const peakSeconds = 10
 
 // gather looks at the whole seconds of the last minute, and at the second window, which is newer.
