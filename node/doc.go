@@ -20,8 +20,7 @@
 // count of units in flight.
 //
 // Memory is bounded. Resources, contexts, origins and call nodes each have a cap
-// ([Caps]). At the cap idle nodes make room; if there are none, calls are counted
-// on an overflow node, which limits as well: one for the resources, and for each
-// resource at most one for its contexts and one for its callers, which come on top.
-// What a rule names is outside the caps.
+// ([Caps]). At the cap idle nodes make room; if there are none, calls are counted on an overflow
+// node, which limits as well: one for the resources, and for each resource at most one for its
+// contexts and one for its callers, in addition to the caps. What a rule names is outside the caps.
 package node

@@ -2,11 +2,11 @@ package node
 
 import "github.com/penstock-go/penstock/stat"
 
-// To look is to find the nodes that a call would be counted on, and make none: those that
-// are not there yet stand alone, and are the caller's.
+// Looking is finding the nodes that a call would be counted on without adding any to the tree: a
+// node that doesn't exist yet is made outside it, for the caller alone.
 
-// HasPlace reports whether [Registry.Obtain] would find or make the member of that name as
-// things stand; idle members may make room when it is asked to.
+// HasPlace reports whether [Registry.Obtain] would find or make the member of that name as things
+// stand; idle members may still make room when Obtain is called.
 func (r *Registry[T, V]) HasPlace(name string) bool {
 	if _, ok := r.Find(name); ok || !r.budget.full() {
 		return true
@@ -57,8 +57,8 @@ func (t *Tree) LookOrigin(c *ClusterNode, name string) *OriginNode {
 	return t.newOrigin(name, false)
 }
 
-// LookWindow returns the window for meter or, if there is none, one that says what it would say
-// if it were made now.
+// LookWindow returns the window for meter or, if there is none, one with the contents that it would
+// have if it were made now.
 func (n *StatisticNode) LookWindow(now int64, meter Meter) (w *stat.Window, found bool) {
 	if w := n.FindWindow(meter); w != nil {
 		return w, true
@@ -73,8 +73,8 @@ func (n *StatisticNode) LookWindow(now int64, meter Meter) (w *stat.Window, foun
 	return w, false
 }
 
-// LookSemaphore returns the node's semaphore for owner or, if there is none, one that says what
-// it would say.
+// LookSemaphore returns the node's semaphore for owner or, if there is none, one with the contents
+// that it would have.
 func (n *StatisticNode) LookSemaphore(owner any) *stat.Semaphore {
 	if g := n.seeded().semaphore(owner); g != nil {
 		return g

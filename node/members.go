@@ -2,10 +2,10 @@ package node
 
 import "github.com/penstock-go/penstock/internal/shared"
 
-// members are a registry's by name. Most registries have one, the single context of a
-// resource; a table for that would be larger than its node. Changes need the registry's
-// lock, finding needs none. A name is in one of the two places at a time: so a reader that
-// looks first here and then there finds it, or it was absent in between.
+// members are a registry's members by name. Most registries have one, the single context of a
+// resource; a table for it would be larger than its node. Changes need the registry's lock, finding
+// needs none. A name is in one of the two places at a time: so a reader that looks first here and
+// then there finds it, or it was absent in between.
 type members[T any, V Member[T]] struct {
 	one  shared.Pointer[T]
 	rest shared.Pointer[hashTable[T]] // made for the second member
@@ -21,7 +21,7 @@ func (m *members[T, V]) load(name string) (V, bool) {
 	return nil, false
 }
 
-// store puts a member in whose name is not there.
+// store adds a member whose name is not present.
 func (m *members[T, V]) store(v V) {
 	rest := m.rest.Load()
 	switch {
@@ -49,7 +49,7 @@ func (m *members[T, V]) delete(name string) {
 	}
 }
 
-// each yields the members; of those that come or go meanwhile some, but none twice.
+// each yields the members; of those that come or go meanwhile, it yields some, but none twice.
 func (m *members[T, V]) each(yield func(name string, v V) bool) {
 	one := m.one.Load()
 	if one != nil && !yield(V(one).Key(), one) {
@@ -67,13 +67,13 @@ func (m *members[T, V]) each(yield func(name string, v V) bool) {
 }
 
 // hashTable finds members by name: a hash table with linear probing, at most three quarters
-// used. To find one touches a slot, the member and its name, which is what a map of many
-// costs where none of it is at hand.
+// used. Finding one touches a slot, the member and its name, which costs as much as a large map
+// does when none of it is cached.
 //
-// A slot gets a hash once and keeps it, so that the way to a name never has a gap: a
-// member that leaves only takes its pointer along, and one that comes back finds the slot
-// again. Where too few are left, or too many have left, the rest are copied to a new
-// table. A reader of the old one finds what was there when it began.
+// A slot gets a hash once and keeps it, so that the way to a name never has a gap: a member that
+// leaves only takes its pointer along, and one that comes back finds the slot again. When too few
+// slots are free, or too many members have left, the rest are copied to a new table. A reader of
+// the old one finds what was there when it began.
 type hashTable[T any] struct {
 	slots []slot[T] // a power of two of them
 	used  int       // that have a hash
@@ -88,7 +88,7 @@ type slot[T any] struct {
 // fewest is how many slots a table has.
 const fewest = 4
 
-// newHashTable returns a table with room for so many members and as many more.
+// newHashTable returns a table with room for twice that many members.
 func newHashTable[T any](members int) *hashTable[T] {
 	size := fewest
 	for size < 2*members {
@@ -145,7 +145,7 @@ func (t *hashTable[T]) store(hash uint64, v *T) {
 	t.live++
 }
 
-// copied is a table of the members that are there, with room for as many more.
+// copied is a table of the present members, with room for as many again.
 func (t *hashTable[T]) copied() *hashTable[T] {
 	next := newHashTable[T](t.live + 1)
 	for i := range t.slots {

@@ -16,9 +16,10 @@ type Meter struct {
 	Era   Era
 }
 
-// Era tells windows of one shape apart. A rule that gets another shape continues in a window that
-// no rule had before it and that it shares with none: this holds exactly what was handed over and
-// what the rule took. Calls that are still judged by older rules may use the windows of those.
+// Era distinguishes windows of one shape. A rule that changes to another shape continues in a
+// window that no rule had before it and that it shares with none: this holds exactly what was
+// handed over and what the rule took. Calls that are still judged by older rules may use the older
+// rules' windows.
 type Era struct {
 	Rule     string // empty for the first
 	Revision uint64
@@ -34,25 +35,25 @@ type MeteredWindow struct {
 // All reports whether every call of the node counts in the window.
 func (w *MeteredWindow) All() bool { return w.all }
 
-// MeteredSemaphore is a semaphore of a node. Owner names the rule it is for, as in [Meter]. If
-// nobody owns it, or its owner is [Shared], every call of the node counts in it.
+// MeteredSemaphore is a semaphore of a node. Owner names the rule it is for, as in [Meter]. If it
+// has no owner, or its owner is [Shared], every call of the node counts in it.
 type MeteredSemaphore struct {
 	*stat.Semaphore
 	Owner any
 	all   bool
 }
 
-// Shared is the owner of a semaphore in which every call of the node counts, beside the
-// one that nobody owns: for a family whose permits a call does not hold while it waits
-// for them. The text tells families apart.
+// Shared is the owner of a semaphore in which every call of the node counts, in addition to the one
+// without an owner: for a family whose permits a call does not hold while it waits for them. The
+// text distinguishes families.
 type Shared string
 
 // All reports whether every call of the node counts in the semaphore.
 func (g *MeteredSemaphore) All() bool { return g.all }
 
 // ShadowOwner owns a meter for a rule in shadow mode. Of is the owner that the meter would have
-// otherwise: if that is nobody, every call of the node counts there, apart from what enforced
-// rules look at. A node may leave whatever such a meter says, as if the meter weren't there.
+// otherwise: if that is nil, every call of the node counts there, separately from what enforced
+// rules look at. A node may leave whatever such a meter holds, as if the meter didn't exist.
 type ShadowOwner struct{ Of any }
 
 func isShadow(owner any) bool {
@@ -70,8 +71,8 @@ func countsAll(owner any) bool {
 	return false
 }
 
-// meters are what a node meters. They don't change once published: those that come after
-// go on in the same lists, beyond the end of these.
+// meters are what a node meters. They don't change once published: their successors continue in the
+// same lists, beyond the end of these.
 type meters struct {
 	windows    []MeteredWindow
 	semaphores []MeteredSemaphore
@@ -137,7 +138,8 @@ func (n *StatisticNode) metersIdle(now int64) bool {
 	return true
 }
 
-// rest lets go of what the meters need while processors contend for them. The node's counters are idle.
+// rest releases what the meters need only while processors contend for them. The node's counters
+// are idle.
 func (m *meters) rest() {
 	for _, w := range m.windows {
 		w.Rest()
@@ -212,7 +214,7 @@ func (n *StatisticNode) SoleWindow() *stat.Window {
 	return m.windows[0].Window
 }
 
-// Judged reports whether a rule that holds looks at the node.
+// Judged reports whether an enforced rule looks at the node.
 func (n *StatisticNode) Judged() bool {
 	held := func(owner any) bool { return !isShadow(owner) }
 	return slices.ContainsFunc(n.Windows(), func(w MeteredWindow) bool { return held(w.Owner) }) ||
@@ -275,9 +277,8 @@ func (n *StatisticNode) FindWindow(meter Meter) *stat.Window {
 	return n.seeded().window(meter)
 }
 
-// seeded are the meters that a decision may look at. They are loaded before the
-// flag: one that is published but not seeded is behind a raised flag, and its maker
-// holds mu until it is.
+// seeded are the meters that a decision may look at. They are loaded before the flag: a meter that
+// is published but not seeded has the flag raised, and its maker holds mu until it is seeded.
 func (n *StatisticNode) seeded() *meters {
 	m := n.meters.Load()
 	if !n.seeding.Load() {
@@ -288,8 +289,8 @@ func (n *StatisticNode) seeded() *meters {
 	return n.meters.Load()
 }
 
-// Semaphore returns the node's semaphore for owner (see [Meter]), or nil. It is for
-// code that counts a call there; code that decides wants [StatisticNode.NeedSemaphore].
+// Semaphore returns the node's semaphore for owner (see [Meter]), or nil. It is for code that
+// counts a call there; code that decides needs [StatisticNode.NeedSemaphore].
 func (n *StatisticNode) Semaphore(owner any) *stat.Semaphore { return n.meters.Load().semaphore(owner) }
 
 // NeedSemaphore returns the node's semaphore for owner, made if there is none. Like a window it
@@ -317,7 +318,7 @@ func (n *StatisticNode) NeedSemaphore(owner any) *stat.Semaphore {
 	n.meters.Store(next)
 	if countsAll(owner) { // calls that never saw a shadow semaphore never leave it either
 		g.Seed(n.UnitsInFlight())
-		n.Settle(g) // calls that came or went since the number was read did so in vain
+		n.Settle(g) // corrects for calls that came or went since the number was read
 	}
 	return g
 }
@@ -332,8 +333,8 @@ func (n *StatisticNode) Settle(g *stat.Semaphore) bool {
 	return true
 }
 
-// KeepMeters drops every window and semaphore that is not wanted. Calls that hold
-// something there give it back to what was dropped.
+// KeepMeters drops every window and semaphore that is not wanted. Calls that hold something there
+// give it back to the dropped meter.
 func (n *StatisticNode) KeepMeters(window func(Meter) bool, semaphore func(owner any) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -6,20 +6,20 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// manyMeters is from how many on a node has an index of its meters.
+// manyMeters is the number of meters from which a node has an index of them.
 const manyMeters = 16
 
 // index finds the place of a key in a list that only grows at its end. It is a hash table
-// with linear probing, at most half full. To add takes the node's lock, to look takes
-// none: a place is stored before the list is published that has something there, and what
-// lies beyond the end of a reader's list is not in it.
+// with linear probing, at most half full. Adding takes the node's lock, looking takes none: a place
+// is stored before the list that has something there is published, and what lies beyond the end of
+// a reader's list is not in it.
 type index[K comparable] struct {
 	seed  maphash.Seed
 	slots []shared.Uint32 // places, from 1 on; 0 is a free slot. A power of two of them
 	used  int             // guarded by the node's lock
 }
 
-// newIndex returns an index for n keys, of which key tells each, with room for as many more.
+// newIndex returns an index for n keys, each of which key returns, with room for as many again.
 func newIndex[K comparable](n int, key func(place int) K) *index[K] {
 	size := 1
 	for size < 4*n {
@@ -43,7 +43,7 @@ func (x *index[K]) add(key K, place int) {
 	x.used++
 }
 
-// find returns the place of a key in a list of so many, -1 if it isn't there.
+// find returns the place of a key in a list of n, -1 if it isn't there.
 func (x *index[K]) find(key K, n int, at func(place int) K) int {
 	for i := x.home(key); ; i = (i + 1) & (len(x.slots) - 1) {
 		place := int(x.slots[i].Load()) - 1

@@ -13,7 +13,7 @@ type DefaultNode struct {
 	joint    bool // its cluster includes it
 	StatisticNode
 	Branch
-	in *Branch // where it stands; nil if nowhere. Guarded by Tree.placing
+	in *Branch // where it is in the tree; nil if nowhere. Guarded by Tree.placing
 }
 
 // newCall returns the node of a resource's calls in a context. It must be seen by no
@@ -33,7 +33,7 @@ func (n *DefaultNode) Name() string { return n.cluster.name }
 // Context is the name of the context.
 func (n *DefaultNode) Context() string { return n.entrance.name }
 
-// Key returns the name of the context: it tells the nodes of one resource apart.
+// Key returns the name of the context, which distinguishes the nodes of one resource.
 func (n *DefaultNode) Key() string { return n.entrance.name }
 
 // Cluster is the node of the resource over all contexts.
@@ -132,10 +132,10 @@ func (n *ClusterNode) Idle(now int64) bool {
 // AnyLeft reports whether the resource's node, or one of the call's nodes, has left the tree. It
 // is for callers that have counted a call on them.
 //
-// The resource comes first. It is marked, found idle, removed, and then its call and origin
-// nodes are, all under one lock; a goroutine that brings it back does so after, and brings only
-// nodes of its own. So where the resource has no mark, either it is marked later and then found to
-// be in use, or what was removed with it has its mark by now.
+// The resource is looked at first. It is marked, found idle and removed, and then so are its call
+// and origin nodes, all under one lock; a goroutine that brings it back does so afterwards, and
+// brings only nodes of its own. So if the resource has no mark, either it is marked later and then
+// found to be in use, or whatever was removed with it already has its mark.
 func AnyLeft(resource *ClusterNode, nodes []*StatisticNode) bool {
 	if resource.Retired() {
 		return true
@@ -223,8 +223,8 @@ func (b *Branch) close(closed bool) {
 	b.closed = closed && len(b.children) == 0
 }
 
-// vacant reports whether the branch has no children, and if its node is leaving,
-// whether none can come: one that had a child when it was to be closed stayed open.
+// vacant reports whether the branch has no children and, if its node is leaving, whether none can
+// be added: a branch that had a child when it was to be closed stayed open.
 func (b *Branch) vacant(leaving bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -249,6 +249,6 @@ func (b *Branch) remove(child *DefaultNode) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if delete(b.children, child); len(b.children) == 0 {
-		b.children = nil // of one that was large; the node may be kept
+		b.children = nil // the slice may be large, and the node may be kept
 	}
 }

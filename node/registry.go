@@ -24,7 +24,7 @@ func (b *Budget) Cap() int { return int(b.max) }
 // Used is the number of places taken.
 func (b *Budget) Used() int { return int(b.used.Load()) }
 
-// Overflows is how often a name was turned away for want of a place.
+// Overflows is how often a name was turned away for lack of a place.
 func (b *Budget) Overflows() int64 { return b.overflow.Load() }
 
 // full reports whether no place is left.
@@ -43,8 +43,7 @@ type Member[T any] interface {
 	*T
 	// Key is the name under which the member is kept.
 	Key() string
-	// Retire marks the member as leaving, so that whoever uses it from now on
-	// notices; false takes the mark away.
+	// Retire marks the member as leaving, so that users notice from now on; false removes the mark.
 	Retire(leaving bool)
 	// Idle reports whether the member can leave.
 	Idle(now int64) bool
@@ -56,17 +55,17 @@ type Member[T any] interface {
 //
 // # A member in use does not get lost
 //
-// A call finds a member, is held up, and uses it when it may already have left. Two things make
-// that harmless.
+// A call may find a member, be delayed, and use it when it has already left. Two things make that
+// harmless.
 //
-// A name never has two members: one that has left is remembered weakly, and while
-// anybody holds it, its name gets it back and not another. So what a call takes or counts on a
-// member that has left is still there for the next call.
+// A name never has two members: one that has left is remembered weakly, and while anything refers
+// to it, its name gets that one back and not another. So what a call takes or counts on a member
+// that has left is still there for the next call.
 //
-// And it comes back: the registry marks the member, then looks whether it is idle,
-// and only then removes it; a call counts on the member, then looks at the mark. One
-// of the two sees the other: either the registry sees the count and leaves the
-// member where it is, or the call sees the mark and has it restored.
+// And the member comes back: the registry marks the member, then checks whether it is idle, and
+// only then removes it; a call counts on the member, then checks the mark. One of the two sees the
+// other: either the registry sees the count and leaves the member where it is, or the call sees the
+// mark and restores the member.
 type Registry[T any, V Member[T]] struct {
 	items members[T, V]
 	*policy[T, V]
@@ -76,7 +75,7 @@ type Registry[T any, V Member[T]] struct {
 	gone   map[string]shared.Weak[T] // have left, and may be in use
 }
 
-// policy is what goes for a registry, and for all of its kind.
+// policy is what applies to a registry, and to all of its kind.
 type policy[T any, V Member[T]] struct {
 	budget *Budget
 	build  func(name string) V
@@ -84,8 +83,8 @@ type policy[T any, V Member[T]] struct {
 	room   func(now int64) // makes idle members leave, here and elsewhere
 }
 
-// NewRegistry returns an empty registry. It makes its members with build and tells left which of
-// them are gone, both under its lock; when the budget is used up it calls room, without the lock,
+// NewRegistry returns an empty registry. It makes its members with build and calls left for each
+// that is gone, both under its lock; when the budget is used up it calls room, without the lock,
 // which may evict here or in another registry that shares the budget. left and room may be nil.
 func NewRegistry[T any, V Member[T]](budget *Budget, build func(name string) V, left func(V), room func(now int64)) *Registry[T, V] {
 	return &Registry[T, V]{policy: &policy[T, V]{budget: budget, build: build, left: left, room: room}}
@@ -122,9 +121,8 @@ func (r *Registry[T, V]) obtain(name string, now int64, build func(name string) 
 	return r.put(name, build), true
 }
 
-// put makes a member, or brings back the one that has left, if anybody still has it.
-// It keeps a copy of the name: the caller's may be a piece of a whole request. The
-// caller holds mu.
+// put makes a member, or brings back the one that has left, if anything still refers to it. It
+// keeps a copy of the name, as the caller's may be part of a whole request. The caller holds mu.
 func (r *Registry[T, V]) put(name string, build func(name string) V) V {
 	v := V(r.gone[name].Value())
 	if v == nil {
@@ -132,7 +130,7 @@ func (r *Registry[T, V]) put(name string, build func(name string) V) V {
 	}
 	delete(r.gone, name)
 	r.items.store(v)
-	v.Retire(false) // only now: a call that sees no mark finds it in its place
+	v.Retire(false) // only now: a call that sees no mark must find it in its place
 	return v
 }
 
@@ -171,7 +169,7 @@ func (r *Registry[T, V]) reserve(name string) {
 	r.pinned[name] = true
 }
 
-// unpinnedAtOnce is how many names Unpin looks at before it lets others have the lock.
+// unpinnedAtOnce is how many names Unpin looks at before it lets other goroutines have the lock.
 const unpinnedAtOnce = 64
 
 // Unpin makes every pinned member that keep doesn't want an ordinary one. It may
@@ -181,7 +179,7 @@ func (r *Registry[T, V]) Unpin(keep func(name string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0
-	for name := range r.pinned { // of which others may add and delete meanwhile
+	for name := range r.pinned { // other goroutines may add and delete names meanwhile
 		if r.pinned[name] && !keep(name) {
 			delete(r.pinned, name)
 			if _, ok := r.Find(name); ok {
@@ -210,7 +208,7 @@ func (r *Registry[T, V]) Restore(name string, v V) {
 	v.Retire(false) // as in put
 }
 
-// Retire marks every member as leaving, or takes the mark away.
+// Retire marks every member as leaving, or removes the mark.
 func (r *Registry[T, V]) Retire(leaving bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -250,8 +248,8 @@ func (r *Registry[T, V]) Evict(now int64) int {
 	return n
 }
 
-// forget drops what is remembered of members that nobody holds any more. What is
-// left goes to a new map, since one that was large stays so.
+// forget drops what is remembered of members that nothing refers to any longer. The rest goes to a
+// new map, since a map that was large stays large.
 func (r *Registry[T, V]) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

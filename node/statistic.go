@@ -21,7 +21,7 @@ type StatisticNode struct {
 	stat.Counters
 
 	mu   shared.Mutex // guards replacing and seeding meters
-	past *stat.Past   // that new windows begin with, see Remember; guarded by mu
+	past *stat.Past   // what new windows begin with, see Remember; guarded by mu
 }
 
 // NewStatisticNode returns a node by itself, for tests and for counters outside the tree.
@@ -54,7 +54,7 @@ func (n *StatisticNode) Waiting(now int64) int64 {
 		most = max(most, m.Waiting(now))
 	}
 	for _, g := range n.Semaphores() {
-		if g.All() { // nobody waits for a shadow rule
+		if g.All() { // no call waits for a shadow rule
 			most += g.UnitsQueued()
 		}
 	}

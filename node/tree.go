@@ -15,14 +15,14 @@ const (
 	RootName       = "machine-root"
 	InboundName    = "__total_inbound_traffic__"
 	DefaultContext = "default"    // of calls without a context
-	OverflowName   = "(overflow)" // of nodes that stand for all beyond a cap
+	OverflowName   = "(overflow)" // of nodes that stand for all names beyond a cap
 )
 
 // SentinelDefaultContext is what Sentinel calls the default context, in its formats and in chain
 // rules that were written for it.
 const SentinelDefaultContext = "sentinel_default_context"
 
-// Caps bound how many nodes a tree has. What rules name comes on top.
+// Caps bound how many nodes a tree has. What rules name comes in addition.
 type Caps struct {
 	Resources int // 0 means 10,000
 	Contexts  int // 0 means 2,000
@@ -52,7 +52,7 @@ func (c Caps) withDefaults() (Caps, error) {
 }
 
 // sweepDepth is how many levels of nested calls can leave in one search that makes
-// room, so that it ends although new nodes come in all the time.
+// room, so that it ends although new nodes keep being added.
 const sweepDepth = 16
 
 // sweepPause is how long a full tree waits between two searches for idle nodes,
@@ -75,7 +75,7 @@ type Tree struct {
 	ofCalls   *policy[DefaultNode, *DefaultNode] // of the registries of all resources
 	ofOrigins *policy[OriginNode, *OriginNode]
 
-	placing   shared.Mutex // guards where call nodes stand
+	placing   shared.Mutex // guards where call nodes are in the tree
 	sweeping  shared.Mutex
 	nextSweep int64 // guarded by sweeping
 }
@@ -124,7 +124,7 @@ func (t *Tree) newCluster(name string) *ClusterNode {
 }
 
 // InitCluster makes the zero ClusterNode the node of a resource, with no calls and no
-// origins yet. It is for a caller that keeps the node beside other things that a call needs.
+// origins yet. It is for a caller that keeps the node together with other things that a call needs.
 func (t *Tree) InitCluster(c *ClusterNode, name string) {
 	c.name = name
 	c.calls.policy, c.origins.policy = t.ofCalls, t.ofOrigins
@@ -146,8 +146,7 @@ func (t *Tree) Layout() *stat.Layout { return t.layout }
 // Entrances are the entrance nodes by context, without the overflow.
 func (t *Tree) Entrances() *Registry[EntranceNode, *EntranceNode] { return t.entrances }
 
-// OverflowEntrance is above the calls that came when contexts or call nodes were
-// at their cap.
+// OverflowEntrance is above the calls that arrived when contexts or call nodes were at their cap.
 func (t *Tree) OverflowEntrance() *EntranceNode { return t.overflow }
 
 // Resources are the places for cluster nodes.
@@ -176,8 +175,8 @@ func (t *Tree) Entrance(context string, now int64) *EntranceNode {
 	return t.overflow
 }
 
-// Call returns the node of a resource's calls in a context: below parent if it
-// is new and there is one, else below the entrance.
+// Call returns the node of a resource's calls in a context: if it is new, below parent if there is
+// one, otherwise below the entrance.
 func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now int64) *DefaultNode {
 	if n := c.first.Load(); n != nil && n.entrance == e {
 		return n
@@ -200,14 +199,13 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 	return n
 }
 
-// place puts a call node into the tree, unless it stands there: below parent, or
-// if that isn't in the same context or doesn't stand in the tree, below the entrance.
-// Below one that doesn't stand yet there might be a circle: that one may be about to
-// be placed below this.
+// place puts a call node into the tree, unless it is there already: below parent or, if parent
+// isn't in the same context or not in the tree, below the entrance. Placing it below a node that
+// isn't in the tree yet could make a cycle, as that one may be about to be placed below this.
 //
-// A node that is taken out of its registry is taken out of the tree after that. So
-// whoever places one looks afterwards whether it is still registered, and holds
-// placing until then: one that is restored meanwhile must not be taken out again.
+// A node that is taken out of its registry is taken out of the tree after that. So place checks
+// afterwards whether the node is still registered, and holds placing until then: a node that is
+// restored meanwhile must not be taken out again.
 func (t *Tree) place(n, parent *DefaultNode, now int64) {
 	t.placing.Lock()
 	for n.in == nil {
@@ -216,7 +214,7 @@ func (t *Tree) place(n, parent *DefaultNode, now int64) {
 			n.in = &parent.Branch
 		case n.entrance.Branch.add(n):
 			n.in = &n.entrance.Branch
-		default: // the entrance has left: there is another by now, or will be
+		default: // the entrance has left: there is another by now, or soon will be
 			t.placing.Unlock()
 			e := t.Entrance(n.entrance.name, now)
 			t.placing.Lock()
@@ -248,7 +246,7 @@ func (n *DefaultNode) takeOut() {
 // Origin returns the node of a caller of the resource.
 func (t *Tree) Origin(c *ClusterNode, name string, now int64) *OriginNode {
 	if o := c.origins.items.one.Load(); o != nil && o.name == name {
-		return o // what Obtain finds first, without what that takes for any type
+		return o // what Obtain would find first, without the cost of its generic code
 	}
 	if o, ok := c.origins.Obtain(name, now); ok {
 		return o
@@ -289,8 +287,8 @@ func (t *Tree) Evict(now int64) int {
 	return t.sweep(now, math.MaxInt)
 }
 
-// sweep goes on while something left, since a node can leave only after its
-// children, so many times at most. The caller holds sweeping.
+// sweep repeats while something leaves, at most depth times, since a node can leave only after its
+// children. The caller holds sweeping.
 func (t *Tree) sweep(now int64, depth int) int {
 	evicted := 0
 	for range depth {

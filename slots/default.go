@@ -17,6 +17,6 @@ func Default() *core.Chain {
 		core.FamilySlot(core.KindIsolation), // after flow: a call that waits in the queue here has been let in there
 		core.FamilySlot(core.KindAdaptive),  // after all that may wait: it counts and times what runs
 		core.FamilySlot(core.KindBreaker),   // after all that count: a probe is for a call that all others admit
-		core.FamilySlot(core.KindOutlier),   // last: a caller that is told an endpoint is out may try another one
+		core.FamilySlot(core.KindOutlier),   // last: a caller that learns that an endpoint is out may try another one
 	)
 }

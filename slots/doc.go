@@ -1,3 +1,3 @@
-// Package slots puts the chain together. The order stands in one place, [Default];
-// each slot is thin and leaves the work to the package of its family.
+// Package slots puts the chain together. The order is defined in one place, [Default]; each slot is
+// thin and leaves the work to the package of its family.
 package slots

@@ -2,8 +2,8 @@ package slots
 
 import "github.com/penstock-go/penstock/core"
 
-// NodeSelector finds where a call stands in the tree: the node of its context and
-// resource, below the call it is nested in.
+// NodeSelector finds the place of a call in the tree: the node of its context and resource, below
+// the call it is nested in.
 type NodeSelector struct{}
 
 // Name is "nodeSelector".

@@ -3,8 +3,8 @@ package slots
 import "github.com/penstock-go/penstock/core"
 
 // Percentiles is [Statistic] that also counts how long the calls of each resource took, so that
-// percentiles of it can be told: see [core.Config].Percentiles, which puts it into the chain in
-// the place of Statistic. Calls without a response time are left out.
+// percentiles can be reported: see [core.Config].Percentiles, which puts it into the chain in place
+// of Statistic. Calls without a response time are left out.
 type Percentiles struct{ Statistic }
 
 // Completed counts the end of the call where its admission was counted.

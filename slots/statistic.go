@@ -6,8 +6,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Statistic counts what became of a call on each of its nodes, and meters it in
-// those windows and semaphores of theirs in which no rule has reserved it.
+// Statistic counts the outcome of a call on each of its nodes, and meters the call in those of
+// their windows and semaphores in which no rule has reserved it.
 type Statistic struct{}
 
 // Name is "statistic".

@@ -22,9 +22,8 @@ import (
 // added to the second of the bucket's own start and to the totals, and the new
 // start is stored last. An adder that is late adds to a bucket that has been
 // recycled meanwhile: its count falls into a newer bucket, not into nowhere.
-// A call takes mu only with TryLock; if that fails, somebody else holds it, and
-// the call adds to its lane's newest bucket as it stands, as long as the second
-// window has that.
+// A call takes mu only with TryLock; if that fails, another goroutine holds it, and the call adds
+// to its lane's newest bucket as it stands, as long as the second window has that.
 //
 // Readers take mu and roll every expired bucket first. Only holders of mu move
 // counts, so for a reader each counter's totals plus what is live in the lanes is
@@ -38,7 +37,7 @@ import (
 type Counters struct {
 	layout *Layout
 	lanes  []shared.Pointer[lane]  // a power of two of them, each made on first use
-	few    [4]shared.Pointer[lane] // where they stand if they are no more: at hand
+	few    [4]shared.Pointer[lane] // where they are if there are at most four: close at hand
 
 	mu       shared.Mutex
 	totals   Counts             // what was moved out of the lanes
@@ -175,10 +174,10 @@ func (c *Counters) open(i uint32, now int64) *laneBucket {
 	return c.turn(p, now)
 }
 
-// turn opens the bucket of now on a lane. A goroutine that can't have the lock joins the
-// newest bucket as it stands: the holder is a reader, or is turning a lane now.
-// If the lane has rested, no window has its newest bucket any more; then the call
-// waits, once an interval at most, rather than be missed by all that read.
+// turn opens the bucket of now on a lane. A goroutine that can't have the lock joins the newest
+// bucket as it stands: the holder is a reader, or is turning a lane now. If the lane has rested,
+// its newest bucket is no longer in any window; then the call waits, at most once per interval,
+// rather than be missed by all readers.
 func (c *Counters) turn(p *shared.Pointer[lane], now int64) *laneBucket {
 	if !c.mu.TryLock() {
 		if l := p.Load(); l != nil {
@@ -201,10 +200,10 @@ func (c *Counters) turn(p *shared.Pointer[lane], now int64) *laneBucket {
 	c.beginSlice(start)
 	c.gather(l, false)
 	b := l.slot(start, c.layout)
-	if b.start.Load() != never { // nobody was ever sent there
+	if b.start.Load() != never { // no call was ever sent there
 		c.move(b)
 	}
-	b.start.Store(start) // after the counters are empty, before anybody is sent here
+	b.start.Store(start) // after the counters are empty, before any call is sent here
 	l.newest.Store(b)
 	return b
 }
@@ -310,8 +309,8 @@ func (c *Counters) settle(now int64) {
 	}
 }
 
-// shrink lets go of the lanes and of the minute if nothing of them counts any more; one
-// that was idle for that long may as well have left altogether. The caller holds mu.
+// shrink drops the lanes and the minute if nothing in them counts any longer; a node that was idle
+// for that long might as well have left altogether. The caller holds mu.
 func (c *Counters) shrink(now int64) {
 	since := c.since(now)
 	for i := range c.lanes {
@@ -327,10 +326,10 @@ func (c *Counters) shrink(now int64) {
 	}
 }
 
-// letGo takes out a lane. A call that was sent there before adds what nobody reads, sees the mark
-// and counts it among the totals, where the rest of the lane is: what was added before a word is
-// swapped is in what was found there, and a call that adds after sees the mark. No call that
-// comes now is sent there: its buckets have the oldest start there is.
+// letGo drops a lane. A call that was sent there before may add what is never read; it sees the
+// mark, and then counts it in the totals, where the rest of the lane is: what was added before a
+// word is swapped is in what was found there, and a call that adds after that sees the mark. No
+// later call is sent there: its buckets have the oldest possible start.
 func (c *Counters) letGo(p *shared.Pointer[lane], l *lane) {
 	c.gather(l, true) // first: a call whose end is found there has added to its bucket before
 	for i := range l.buckets {

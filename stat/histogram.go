@@ -9,15 +9,15 @@ import (
 )
 
 // laneTimes counts the calls that complete on a lane by how long they took, for [Counters.AddTimed].
-// Its words are packed as that of a bucket for the calls that completed (see pack), and a call adds
-// to one of them instead: so to know how long calls took costs no further write.
+// Its words are packed like a bucket's word for completed calls (see pack), and a call adds to one
+// of them instead: so knowing how long calls took costs no further write.
 //
-// The words have no time. They are of the newest bucket of the lane, and whoever turns the lane,
-// or reads, moves what is there to where relieve moves the counts of a bucket, and to the
-// histogram; it holds mu. Everything said of a bucket's words there holds for these: they are
-// swapped, so that a count is in what was found or stays for the next to find, and those of a lane
-// that was let go have a mark, by which a late adder moves on what it added. Only who holds mu makes an
-// octave, so none comes into a lane that was let go.
+// The words have no time. They belong to the newest bucket of the lane, and a goroutine that turns
+// the lane, or reads, moves what is there to where relieve moves the counts of a bucket, and to the
+// histogram; it holds mu. What is said there of a bucket's words holds for these too: they are
+// swapped, so that a count is either in what was found or stays to be found next, and those of a
+// dropped lane have a mark, which makes a late adder move on what it added. Octaves are made only
+// under mu, so none is added to a dropped lane.
 type laneTimes struct {
 	octaves [histogramOctaves]shared.Pointer[octave]
 }
@@ -28,7 +28,7 @@ type octave [1 << octaveBits]shared.Uint64
 
 // histogram counts the calls of the last minute by how long they took, in slices of five seconds:
 // the latest as it is, those before it packed. Its buckets are log-linear: sixteen between each
-// power of two and the next. A response time is told as a value between the bounds of its
+// power of two and the next. A response time is reported as a value between the bounds of its
 // bucket, chosen so that it is wrong by the same share at both: 1/33, which is 3.03 %. Below 16 ns
 // each has a bucket of its own, and what takes longer than 18 minutes counts as that.
 //
@@ -38,8 +38,8 @@ type octave [1 << octaveBits]shared.Uint64
 //
 // The latest slice takes 2.3 KiB and each other two or three bytes for each bucket in it; a lane
 // 0.3 KiB and 128 bytes for each octave that calls on it took. That is about 7 KiB where calls
-// take from 1 to 100 ms on two processors. At the most, for calls of all lengths from
-// nanoseconds to minutes in each slice, it is 48 KiB, and 5 KiB for each lane.
+// take from 1 to 100 ms on two processors. At most, for calls of all lengths from nanoseconds to
+// minutes in each slice, it is 48 KiB, plus 5 KiB for each lane.
 type histogram struct {
 	start  int64 // of the latest slice
 	latest [histogramBuckets]uint32
@@ -58,8 +58,8 @@ const (
 	histogramBuckets = histogramOctaves << octaveBits
 )
 
-// histogramSlice is what came in five seconds: of each bucket that has some, how many buckets lie
-// between it and the one before, and how many came.
+// histogramSlice is what was counted in five seconds: for each bucket that isn't empty, how many
+// buckets lie between it and the one before, and its count.
 type histogramSlice struct {
 	start  int64
 	counts []byte
@@ -72,7 +72,7 @@ func bucketOf(rt int64) (octave, step int) {
 	return octave, int(rt>>max(octave-1, 0)) & (1<<octaveBits - 1)
 }
 
-// valueOf is what the response times of a bucket are told as.
+// valueOf is the value that the response times of a bucket are reported as.
 func valueOf(bucket int) time.Duration {
 	if bucket < 1<<octaveBits {
 		return time.Duration(bucket)
@@ -97,7 +97,7 @@ func (c *Counters) AddTimed(lane uint32, now, n, rt int64, failed bool) {
 	if words == nil {
 		l, words = c.openOctave(p, now, class)
 	}
-	b := l.newest.Load() // of the same lane: if that is let go, the mark in its words says so of both
+	b := l.newest.Load() // of the same lane: if that is dropped, the mark in its words shows it for both
 	if failed {
 		b.exception.Add(n)
 	}
@@ -116,7 +116,7 @@ func (c *Counters) AddTimed(lane uint32, now, n, rt int64, failed bool) {
 	}
 }
 
-// octave returns nil if it is not there.
+// octave returns nil if there is none.
 func (l *lane) octave(class int) *octave {
 	if l != nil {
 		if t := l.times.Load(); t != nil {
@@ -137,7 +137,7 @@ func (c *Counters) relieveTimed(l *lane, b *laneBucket) {
 	}
 }
 
-// openOctave makes an octave if it is not there, on a lane that is not let go. It returns both.
+// openOctave makes an octave if there is none, on a lane that is not dropped. It returns both.
 func (c *Counters) openOctave(p *shared.Pointer[lane], now int64, class int) (*lane, *octave) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,9 +214,9 @@ func (c *Counters) gatherAll() (any bool) {
 	return any
 }
 
-// beginSlice closes the latest slice of the histogram, if there is one, when that of start comes.
-// Whoever opens a bucket on a lane calls it first. So what is on any lane then is of the slice that
-// is closed, or of one before it if it came late. The caller holds mu.
+// beginSlice closes the latest slice of the histogram, if there is one, when the slice of start
+// begins. It is called before a bucket is opened on a lane. So what is on any lane then belongs to
+// the slice that is closed, or to an earlier one if it is late. The caller holds mu.
 func (c *Counters) beginSlice(start int64) {
 	h := c.times
 	if start = floor(start, histogramSliceWidth); h == nil || start <= h.start {
@@ -236,14 +236,14 @@ func (c *Counters) beginSlice(start int64) {
 			last = i
 		}
 	}
-	if 2*len(counts) < cap(counts) { // of a time when more was to be kept
+	if 2*len(counts) < cap(counts) { // from a time when more had to be kept
 		counts = append(make([]byte, 0, len(counts)), counts...)
 	}
 	oldest.start, oldest.counts = h.start, counts
 	h.start, h.latest = start, [histogramBuckets]uint32{}
 }
 
-// sinceSlice is when the oldest slice begins that counts at now.
+// sinceSlice is when the oldest slice that counts at now begins.
 func sinceSlice(now int64) int64 {
 	return floor(now, histogramSliceWidth) - histogramSlices*histogramSliceWidth
 }

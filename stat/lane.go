@@ -13,8 +13,8 @@ import (
 // own lane only. A test pins the size.
 //
 // pass holds calls and units in one word (see pack), complete calls and what they took.
-// So a short call of one unit, as nearly all are, is one write when it enters and one
-// when it exits; what is seldom has words of its own.
+// So a short call of one unit, as nearly all are, makes one write when it enters and one when it
+// exits; what is rare has words of its own.
 type laneBucket struct {
 	start     shared.Int64
 	pass      shared.Uint64 // calls and units
@@ -39,9 +39,9 @@ type lane struct {
 	times   shared.Pointer[laneTimes] // of calls that are timed; nil before the first
 }
 
-// twoBuckets is a lane that has two, as most have, in one object: what a call at random
-// touches lies in one place. On 64 bits its buckets begin where cache lines do; on 32 the
-// runtime puts a word before an object of that size.
+// twoBuckets is a lane with two buckets, as most have, in one object: whatever a call touches is in
+// one place. On 64 bits its buckets begin where cache lines do; on 32 the runtime puts a word
+// before an object of that size.
 type twoBuckets struct {
 	lane
 	_       [24]byte
@@ -68,7 +68,7 @@ func newLane(layout *Layout, now int64) *lane {
 	return l
 }
 
-// slot is where the bucket that begins at start stands.
+// slot is the slot of the bucket that begins at start.
 func (l *lane) slot(start int64, layout *Layout) *laneBucket {
 	i := start / layout.fine % layout.buckets
 	if i < 0 {
@@ -79,15 +79,15 @@ func (l *lane) slot(start int64, layout *Layout) *laneBucket {
 
 // A packed word has 24 bits of calls above 40 bits of an amount: units, or nanoseconds.
 // A call takes at most MaxUnits, and at most shortRT is packed. The adder that sees a
-// half-full word empties it (relieve), so that for a word to overflow, 2^23 calls, or
-// 2^19 of the largest, would have to be held up between adding and looking at the result.
+// half-full word empties it (relieve), so for a word to overflow, 2^23 calls, or 2^19 of the
+// largest, would have to be delayed between adding and looking at the result.
 const (
 	amountBits = 40
 	amountMask = 1<<amountBits - 1
 	halfFull   = 1<<63 | 1<<(amountBits-1)
 
-	// shortRT is the longest response time in a packed word, a good millisecond: to a
-	// call that took longer, one more write is nothing.
+	// shortRT is the longest response time in a packed word, a little over a millisecond: for a
+	// call that took longer, one more write is negligible.
 	shortRT = 1 << 20
 
 	// MaxUnits is the most units that one call may take.
@@ -128,15 +128,15 @@ func (b *laneBucket) drain() Counts {
 	return c
 }
 
-// left is the start of the buckets of a lane that has been let go. In these the words that
-// an adder looks at last have the highest bit set for good: a goroutine that still adds there sees
-// it, and moves on what it added.
+// left is the start of the buckets of a lane that has been dropped. In these the words that an
+// adder looks at last have the highest bit set for good: a goroutine that still adds there sees it,
+// and moves on what it added.
 const (
 	left    = never - 1
 	leftBit = 1 << 63
 )
 
-// leave lets the bucket go, and returns what was in it. It is drain otherwise.
+// leave drops the bucket, and returns what was in it. Otherwise it is drain.
 func (b *laneBucket) leave() Counts {
 	mask := uint64(0)
 	if b.start.Load() == left {

@@ -2,8 +2,8 @@ package stat
 
 import "time"
 
-// Past is what counters knew at a time of what had passed lately, for windows that are made
-// later and begin then. It doesn't change.
+// Past is what counters knew at some time of what had passed lately, for windows that are made
+// later but begin at that time. It doesn't change.
 type Past struct {
 	passed []passed
 	total  int64 // units since the start
@@ -16,7 +16,7 @@ type passed struct{ at, units int64 }
 func (c *Counters) Past(now int64) *Past {
 	c.lock()
 	defer c.unlock()
-	p := &Past{total: c.admitted()} // before the rest is read: what passes meanwhile is in both
+	p := &Past{total: c.admitted()} // read before the rest: what passes meanwhile is in both
 	c.lately(now, func(now, at, units int64) { p.passed = append(p.passed, passed{min(at, now), units}) })
 	if p.passed == nil {
 		return nil
@@ -24,12 +24,12 @@ func (c *Counters) Past(now int64) *Past {
 	return p
 }
 
-// SeedWindow counts in w what passed here lately: from the lanes, and for what
-// lies further back from whole seconds. A window with finer buckets or a longer
-// interval than these can't be seeded fully.
+// SeedWindow counts in w what passed here lately: from the lanes and, for what lies further back,
+// from whole seconds. A window with finer buckets or a longer interval than these can't be seeded
+// fully.
 //
-// With a past, which may be nil, it begins with that. What has passed since then counts as of
-// now, because nothing else is known about when it passed.
+// If past isn't nil, SeedWindow counts what is in past instead. What has passed since then counts
+// as of now, because nothing else is known about when it passed.
 func (c *Counters) SeedWindow(w *Window, now int64, past *Past) {
 	c.lock()
 	defer c.unlock()

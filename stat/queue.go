@@ -10,13 +10,12 @@ type Claim struct {
 	First bool
 	// Queue is the longest that the queue may be for this call to join it.
 	Queue int
-	// Limit is what the total may come to. Of claims under several revisions of the
-	// rules the newest says what it is, see [Semaphore.SetLimit]. Under one revision it is
-	// the same for all.
+	// Limit is the most that the total may be. Of claims under several revisions of the rules, that
+	// of the newest counts, see [Semaphore.SetLimit]. Under one revision it is the same for all.
 	Limit    int64
 	Revision uint64
-	// Until is the time at which the place is lost if somebody calls
-	// [Semaphore.Expire]; 0 is never.
+	// Until is the time from which [Semaphore.Expire] takes the call out of the queue; 0 means
+	// never.
 	Until int64
 }
 
@@ -25,7 +24,7 @@ type Claim struct {
 type Waiter struct {
 	semaphore *Semaphore
 	claim     Claim
-	state     state  // under the semaphore's mu, as all below
+	state     state  // under the semaphore's mu, as is all below
 	wake      func() // nil if nobody attends
 
 	place[*Waiter]
@@ -68,10 +67,10 @@ func (g *Semaphore) MayJoin(c Claim) bool {
 		return g.Fits(c.Units, c.Limit) && (c.First || g.queued.Load() == 0)
 	case g.queued.Load() < int64(c.Queue):
 		return true
-	case !c.First: // it would stand behind everybody
+	case !c.First: // it would be behind all others
 		return false
 	}
-	g.lock() // it may fit although others are in the queue: two readings can't tell
+	g.lock() // it may fit although others are in the queue, which two separate readings can't show
 	l := &g.queue
 	may := l.length < c.Queue || l.next(&c) && g.total() <= c.limit(l)-c.Units
 	g.release()
@@ -86,9 +85,9 @@ func (c *Claim) limit(l *queue) int64 {
 	return c.Limit
 }
 
-// TryJoin takes units as [Semaphore.Join] would if that takes no more than a look at the
-// word: nobody is in the queue, nothing is unseen or lent, and its limit is that of the caller's
-// revision. If it takes none, that doesn't mean that the call is refused.
+// TryJoin takes units as [Semaphore.Join] would, if the word alone suffices: no call is in the
+// queue, nothing is unseen or lent, and its limit is that of the caller's revision. If it takes
+// none, that doesn't mean that the call is refused.
 func (g *Semaphore) TryJoin(n, limit int64, revision uint64) bool {
 	w := g.word.Load()
 	return plain(w) && w&markBits == markOf(revision) && total(w) <= min(limit, mostInUse)-n && g.exchange(w, n)
@@ -99,9 +98,9 @@ func (g *Semaphore) TryJoinOn(lane uint32, n, limit int64, revision uint64) bool
 	return g.spend(lane, n, limit, markBits, markOf(revision))
 }
 
-// Join takes units on a lane as [Semaphore.TryAcquire] does, unless somebody is in the queue before the
-// call. If it can't, the call gets a place in the queue, if that is shorter than c.Queue and
-// the units could ever be had. With neither units nor a place, the call is refused.
+// Join takes units on a lane as [Semaphore.TryAcquire] does, unless another call is ahead in the
+// queue. If it can't, the call gets a place in the queue, if that is shorter than c.Queue and the
+// units could ever be had. With neither units nor a place, the call is refused.
 func (g *Semaphore) Join(lane uint32, c Claim) (got bool, place *Waiter) {
 	if g.TryJoin(c.Units, c.Limit, c.Revision) || g.take(lane, c.Units, min(c.Limit, mostInUse), markOf(c.Revision)) == taken {
 		return true, nil
@@ -129,12 +128,12 @@ func (g *Semaphore) Join(lane uint32, c Claim) (got bool, place *Waiter) {
 	return got, place
 }
 
-// Open is the limit of a semaphore that no longer limits anybody.
+// Open is the limit of a semaphore that no longer limits any call.
 const Open = math.MaxInt64
 
-// SetLimit says what the total may come to under a revision of the rules. An older
-// revision than the one known changes nothing. A waiter that fits now gets units, and one that
-// never will loses the place; a call that holds units keeps them.
+// SetLimit sets the most that the total may be under a revision of the rules. An older revision
+// than the one known changes nothing. A waiter that fits now gets units, and one that never will
+// loses the place; a call that holds units keeps them.
 func (g *Semaphore) SetLimit(revision uint64, limit int64) {
 	var up woken
 	g.lock()
@@ -155,7 +154,7 @@ func (g *Semaphore) setLimit(revision uint64, limit int64, up *woken) {
 	g.advance(up)
 }
 
-// Expire takes those out of the queue whose time is over, and returns how many.
+// Expire takes calls whose time is over out of the queue, and returns how many.
 func (g *Semaphore) Expire(now int64) (expired int) {
 	if g.queued.Load() == 0 {
 		return 0
@@ -168,8 +167,8 @@ func (g *Semaphore) Expire(now int64) (expired int) {
 	return expired
 }
 
-// lose takes those out of the queue for whom it is over, and returns how many. It
-// needs lock.
+// lose takes the calls for which over is true out of the queue, and returns how many. It needs
+// lock.
 func (g *Semaphore) lose(up *woken, over func(*Claim) bool) (lost int) {
 	for w := g.queue.first(); w != nil; {
 		next := w.after
@@ -234,8 +233,8 @@ func (w *Waiter) Leave() {
 // fits needs lock.
 func (g *Semaphore) fits(n int64) bool { return g.total() <= g.queue.limit-n }
 
-// advance gives what is free to the first in the queue, in order: a call that needs much is
-// not overtaken by one that needs little, or might wait forever. It needs lock.
+// advance gives what is free to the first in the queue, in order: a call that needs much is not
+// overtaken by one that needs little, as it might otherwise wait forever. It needs lock.
 func (g *Semaphore) advance(up *woken) {
 	for w := g.queue.first(); w != nil && g.fits(w.claim.Units); w = g.queue.first() {
 		g.dequeue(w, granted)
@@ -264,9 +263,9 @@ func (g *Semaphore) dequeue(w *Waiter, now state) {
 	g.queued.Store(int64(g.queue.length))
 }
 
-// woken are those to wake, by the links that they don't need any more. It is filled
-// under mu; the calls may go on meanwhile, but nobody else uses the links of one that
-// is out of the queue.
+// woken is the list of calls to wake, through the links that they no longer need. It is filled
+// under mu; the calls may run on meanwhile, but nothing else uses the links of a call that is out
+// of the queue.
 type woken struct{ first, last *Waiter }
 
 func (l *woken) add(w *Waiter) {

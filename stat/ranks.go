@@ -1,41 +1,41 @@
 package stat
 
-// ranks are calls that wait, in the order in which they are served: as they came, but for
-// those that are prioritized. Everybody knows their neighbors, so that leaving from the
-// middle takes no search. The zero value is empty.
+// ranks are waiting calls in the order in which they are served: as they arrived, except for
+// prioritized ones. Each knows its neighbors, so that leaving from the middle takes no search. The
+// zero value is empty.
 //
 // # Who overtakes
 //
-// One that is prioritized stands behind the last one that is, and before the others as far
-// as they can pay for it. Each of the others pays with its own cost, once: whoever overtakes
-// takes its cost from those that it finds there, in their order, and stands before the first
-// one that is left with something, or with nothing just then. So in all, one that waits is
-// overtaken by at most what those cost that it found, prioritized ones aside, and it itself:
-// whoever overtook it was paid by them, none of which has paid more than its cost. Where all
-// cost the same, every second one at least that is served is not prioritized, as long as any
-// such waits that is overtaken; and a waiter that was told a wait waits for twice as long at
-// most, and one cost. More than half would let waiters wait for three times as long or more. Less
-// would make a waiter that overtakes stay behind two or more.
+// A prioritized waiter is placed behind the last prioritized one, and ahead of the others as far as
+// they can pay for it. Each of the others pays with its own cost, once: an overtaking waiter takes
+// its cost from those that it finds there, in their order, and is placed ahead of the first one
+// that is left with something, or with nothing just then. So in all, a waiter is overtaken by at
+// most the cost of the ordinary waiters that it found, plus its own: those are who paid for
+// whatever overtook it, and none of them has paid more than its cost. Where all cost the same, at
+// least every second one served is not prioritized, as long as any ordinary waiter that is
+// overtaken waits; and a waiter that was told a wait waits at most twice as long, plus one cost. A
+// share of more than half would let waiters wait three times as long or more. A smaller one would
+// make an overtaking waiter stay behind two or more.
 //
-// An order that was given stands: one that is prioritized is overtaken by nobody, and a waiter
-// that comes later, prioritized or not, changes no place before that of the last one that is.
+// An order once given stands: a prioritized waiter is never overtaken, and a later waiter,
+// prioritized or not, changes no place ahead of the last prioritized one.
 //
 // # What is kept of it
 //
 // The payments of a waiter are kept by the waiter right before it: only the first one behind a
-// prioritized one can have paid in part. If the last prioritized one leaves, the one before it
-// is the last again, with what was paid when it came; so one that leaves is as good as never
-// having come. Those that were behind the one that left can be overtaken again, at most as
-// many as it had passed over when it came: an arrival passes no more waiters than pay for it.
+// prioritized one can have paid in part. If the last prioritized one leaves, the one before it is
+// the last again, with what was paid when it arrived; so a waiter that leaves might as well never
+// have arrived. Those behind the one that left can be overtaken again, at most as many as it had
+// passed on arrival: an arrival passes no more waiters than pay for it.
 type ranks[W ranked[W]] struct {
 	length     int
 	head, tail W
 	last       W // the last of those that are prioritized, or nil
 
 	cost  Moment // of all
-	front Moment // of all up to last, with it
-	paid  Moment // by the first, to those that were served
-	// overtook is the cost of all together that ever overtook. It may wrap around.
+	front Moment // of all up to and including last
+	paid  Moment // by the first waiter, for those that were served
+	// overtook is the total cost of all that ever overtook. It may wrap around.
 	overtook Moment
 }
 
@@ -45,21 +45,21 @@ type ranked[W any] interface {
 	rank() *place[W]
 }
 
-// place is where somebody stands.
+// place is the place of a waiter.
 type place[W any] struct {
 	before, after W
 	cost          Moment
 	first         bool // prioritized
-	ahead         bool // stands before last, or is it: nobody overtakes it
+	ahead         bool // is ahead of last, or is last: it is never overtaken
 	// paid is the payment of the waiter behind: for this one, which is prioritized, and those
 	// before it.
 	paid Moment
-	// since is overtook when it was told its place; of one that stands ahead, the cost of
-	// all that have overtaken it since then.
+	// since is the value of overtook when the waiter was told its place; if it is ahead, the cost
+	// of all that have overtaken it since then.
 	since Moment
 }
 
-// spot is where one that is prioritized comes to stand.
+// spot is where a prioritized waiter would be placed.
 type spot[W any] struct {
 	behind W      // nil if it is first
 	ahead  Moment // the cost of all before it
@@ -69,8 +69,8 @@ type spot[W any] struct {
 // first is the next one, or nil.
 func (r *ranks[W]) first() W { return r.head }
 
-// spot is where one of that cost stands if it is prioritized. Where it is first, the others
-// wait for longer by now.
+// spot is where a prioritized waiter of that cost would be placed. If that is first, the others
+// wait longer by now.
 func (r *ranks[W]) spot(cost, now Moment) spot[W] {
 	var none W
 	s := spot[W]{behind: r.last, ahead: r.front}
@@ -127,14 +127,14 @@ func (r *ranks[W]) overtake(w W, cost Moment, s spot[W]) {
 	r.overtook = r.overtook.plus(cost)
 }
 
-// overtakeAtOnce is for one that is served without a place: it would be first, and the
-// others wait for longer by now.
+// overtakeAtOnce is for a waiter that is served without a place: it would be first, and the others
+// wait longer by now.
 func (r *ranks[W]) overtakeAtOnce(now Moment) {
 	r.paid = r.paid.plus(now)
 	r.overtook = r.overtook.plus(now)
 }
 
-// undo says that the one that was served last was not, and cost that.
+// undo takes back the last one served, which cost that much.
 func (r *ranks[W]) undo(cost Moment) {
 	if r.paid = r.paid.minus(cost); r.paid.ns < 0 {
 		r.paid = Moment{}
@@ -158,7 +158,7 @@ func (r *ranks[W]) told(w W) {
 	}
 }
 
-// turn says whether one stands ahead of the last that is prioritized.
+// turn sets whether a waiter is ahead of the last prioritized one.
 func (r *ranks[W]) turn(p *place[W], ahead bool) {
 	p.ahead, p.since = ahead, r.overtook.minus(p.since)
 }
@@ -168,7 +168,7 @@ func (r *ranks[W]) insert(w, behind W) {
 	var none W
 	p := w.rank()
 	if r.head == none {
-		r.paid = Moment{} // by one that isn't there any more
+		r.paid = Moment{} // by one that has left
 	}
 	if p.before = behind; behind != none {
 		q := behind.rank()
@@ -185,7 +185,7 @@ func (r *ranks[W]) insert(w, behind W) {
 	r.cost = r.cost.plus(p.cost)
 }
 
-// serve takes out the first.
+// serve takes out the first one.
 func (r *ranks[W]) serve(w W) {
 	p := w.rank()
 	r.remove(w)
@@ -194,7 +194,7 @@ func (r *ranks[W]) serve(w W) {
 	}
 }
 
-// remove takes w out, wherever it stands.
+// remove takes w out, wherever it is.
 func (r *ranks[W]) remove(w W) {
 	var none W
 	p := w.rank()
@@ -226,8 +226,7 @@ func (r *ranks[W]) remove(w W) {
 	}
 }
 
-// retreat makes the last prioritized one up to w the last again: those behind it can be
-// overtaken.
+// retreat makes the last prioritized one up to w the last again: those behind it can be overtaken.
 func (r *ranks[W]) retreat(w W) {
 	var none W
 	for w != none && !w.rank().first {

@@ -14,50 +14,48 @@ import (
 // # Calls that it never saw
 //
 // A semaphore may be made while calls are in flight. [Semaphore.Seed] tells it how many;
-// as they end, [Semaphore.ReleaseUnseen] counts them down. The number comes from
-// counters that were read while calls came and went, so it may be too high, never
-// too low, and what is too much would stay forever. So the semaphore settles: while
-// some are unseen, each call that is counted in those counters and held here says
-// so ([Semaphore.Confirm]); what the counters show in flight beyond the confirmed is an
-// upper bound of the unseen, and [Semaphore.Settle] takes it. Each bound is safe, and
-// one that is read while nobody comes or goes is exact.
+// as they end, [Semaphore.ReleaseUnseen] counts them down. The number comes from counters that were
+// read while calls came and went, so it may be too high, never too low, and the excess would stay
+// forever. So the semaphore settles: while some are unseen, each call that is counted in those
+// counters and held here confirms that ([Semaphore.Confirm]); what the counters show in flight
+// beyond the confirmed is an upper bound of the unseen, which [Semaphore.Settle] is given. Each
+// bound is safe, and one that is read while no call comes or goes is exact.
 //
 // # The queue
 //
 // Calls that get nothing may wait in the queue, see [Semaphore.Join]. Under mu, the first in
-// line never fits: whatever lowers the total, raises the limit or takes somebody out
-// of the queue hands what is free to the first in the queue before it lets go of mu. So
-// nobody waits while there is room, and a permit goes from one call to the next
-// without having been anybody's in between. Waiters are woken under no lock.
+// line never fits: whatever lowers the total, raises the limit or takes a call out of the queue
+// hands what is free to the first in the queue before it releases mu. So no call waits while there
+// is room, and a permit passes from one call to the next without being free in between. Waiters are
+// woken under no lock.
 //
 // # When no lock is needed
 //
-// word is all that matters while nobody is in the queue and nothing is unseen: the total,
-// and which revision of the rules the limit of the queue is from. Then units are taken
-// and given back by exchanging the word for another, which fails if anything in it has
-// changed: one atomic step, as exact as the lock. A call that refuses by it loads an exact total
-// that stood at that instant.
+// While no call is in the queue and nothing is unseen, word is all that matters: the total, and
+// which revision of the rules the limit of the queue is from. Then units are taken and given back
+// by compare-and-swap of the word, which fails if anything in it has changed: one atomic step, as
+// exact as the lock. A call that is refused by the word has loaded a total that was exact at that
+// instant.
 //
-// Where there is more to look at, the word is frozen: from then on only the holder of mu
-// changes it, and exchanges fail. Whoever locks mu to change anything freezes the word
-// first, so what it sees under mu stands, and thaws it at the end unless a call is queued,
-// something unseen, or the semaphore retired. So a queued call misses no unit that is given
-// back: before the word was frozen it was in the total that let nobody in, and later it
-// goes by mu.
+// Where more matters, the word is frozen: from then on only the holder of mu changes it, and swaps
+// fail. A goroutine that locks mu to change anything first freezes the word, so that what it sees
+// under mu stays true, and thaws it at the end unless a call is queued, something is unseen, or the
+// semaphore is retired. So a queued call misses no unit that is given back: until the word was
+// frozen the unit was in the total that let no call in, and after that it is given back under mu.
 //
 // Where processors contend for the word, calls don't even share that: see [Semaphore.take].
 type Semaphore struct {
 	word    shared.Uint64           // see above, and pack
-	credits shared.Pointer[credits] // what is lent to lanes; nil while nothing was, or not for long; changes under mu
-	failed  shared.Uint32           // how many exchanges of word have, since anything was collected
+	credits shared.Pointer[credits] // what is lent to lanes; nil if nothing was lent yet, or not for long; changes under mu
+	failed  shared.Uint32           // how many swaps of word have failed since anything was collected
 
 	settling shared.Bool  // mirrors unseen > 0 || expecting
 	queued   shared.Int64 // mirrors the length of the queue
 
 	mu        shared.Mutex
-	next      uint64 // what the word becomes, while somebody changes it under mu
+	next      uint64 // what the word will be, while it is being changed under mu
 	unseen    int64
-	confirmed int64 // of those held, counted elsewhere as well
+	confirmed int64 // of those held, also counted elsewhere
 	expecting bool  // from Begin to Seed
 	retired   bool
 	queue     queue
@@ -65,22 +63,22 @@ type Semaphore struct {
 
 // The word has, from the lowest bit on: whether it is frozen, whether it lends, the total of
 // what is held, unseen and lent, and the mark of the revision that the limit of the queue is
-// from. A mark comes back after 32,768 revisions: for the limit of an old one to be taken for
-// the present one's, a call would have to be held up for that many.
+// from. A mark recurs after 32,768 revisions: for the limit of an old revision to be mistaken for
+// the current one's, a call would have to be delayed for that many.
 const (
 	frozen    = 1
 	lends     = 2
 	oneUnit   = 4
 	markShift = 48
 	markBits  = 1<<64 - 1<<markShift
-	// mostInUse is the highest limit there is: 33 million calls of the largest.
+	// mostInUse is the highest possible limit: 33 million of the largest calls.
 	mostInUse = 1<<45 - 1
 )
 
 // total may be below 0, if more was given back than taken.
 func total(word uint64) int64 { return int64(word<<(64-markShift)) >> (64 - markShift + 2) }
 
-// markOf is never 0, which is that of a semaphore that has no limit yet.
+// markOf is never 0, which is the mark of a semaphore that has no limit yet.
 func markOf(revision uint64) uint64 { return revision<<markShift | 1<<63 }
 
 // TryAcquire takes n units if the total stays within limit. The lane is the caller's choice, as
@@ -134,8 +132,8 @@ func (g *Semaphore) Release(lane uint32, n int64) {
 	g.unlock()
 }
 
-// TryRelease is Release where that takes no more than a look at the word: nobody can be waiting
-// for the units. It returns false if somebody may be, and has done nothing then.
+// TryRelease is Release where the word alone suffices, as no call can be waiting for the units. If
+// one may be, it does nothing and returns false.
 func (g *Semaphore) TryRelease(n int64) bool {
 	w := g.word.Load()
 	return plain(w) && g.exchange(w, -n)
@@ -173,8 +171,8 @@ func (g *Semaphore) Held() int64 {
 	return n
 }
 
-// Begin makes the semaphore expect a [Semaphore.Seed]. It comes before the semaphore can be
-// seen by calls.
+// Begin makes the semaphore expect a [Semaphore.Seed]. It must be called before calls can see the
+// semaphore.
 func (g *Semaphore) Begin() {
 	g.lock()
 	g.expecting = true
@@ -182,8 +180,8 @@ func (g *Semaphore) Begin() {
 	g.unlock()
 }
 
-// Seed adds n units for those that were in flight before the semaphore was there. n may be too
-// high, never too low.
+// Seed adds n units for those that were in flight before the semaphore existed. n may be too high,
+// never too low.
 func (g *Semaphore) Seed(n int64) {
 	g.lock()
 	g.expecting = false
@@ -201,16 +199,16 @@ func (g *Semaphore) ReleaseUnseen(n int64) {
 // Settling reports whether units that the semaphore never saw are in flight.
 func (g *Semaphore) Settling() bool { return g.settling.Load() }
 
-// Confirm says that n units held here have been counted elsewhere as well. They
-// are given back with [Semaphore.ReleaseConfirmed].
+// Confirm notes that n units held here are now also counted elsewhere. They are given back with
+// [Semaphore.ReleaseConfirmed].
 func (g *Semaphore) Confirm(n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.confirmed += n
 }
 
-// ReleaseConfirmed gives back n units that were acquired and confirmed. It comes
-// before their end is counted elsewhere.
+// ReleaseConfirmed gives back n units that were acquired and confirmed. It must be called before
+// their end is counted elsewhere.
 func (g *Semaphore) ReleaseConfirmed(n int64) {
 	g.lock()
 	g.confirmed -= n
@@ -218,23 +216,23 @@ func (g *Semaphore) ReleaseConfirmed(n int64) {
 	g.unlock()
 }
 
-// Confirmed is the units held here that are counted elsewhere as well.
+// Confirmed is the units held here that are also counted elsewhere.
 func (g *Semaphore) Confirmed() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.confirmed
 }
 
-// Settle says that at most n units are unseen.
+// Settle notes that at most n units are unseen.
 func (g *Semaphore) Settle(n int64) {
 	g.lock()
 	g.see(-max(0, g.unseen-max(n, 0)))
 	g.unlock()
 }
 
-// Retire ends [Semaphore.TryJoin]: a caller that keeps the semaphore at hand looks whether there
-// is another
-// by now. All else goes on for those who hold units or are queued.
+// Retire ends [Semaphore.TryJoin], so that a caller that keeps a pointer to the semaphore looks
+// whether it was replaced. For calls that hold units or are queued, everything else works as
+// before.
 func (g *Semaphore) Retire() {
 	g.lock()
 	g.retired = true
@@ -260,7 +258,7 @@ func (g *Semaphore) unlock() {
 	up.wake()
 }
 
-// release ends a change after which nobody in the queue fits.
+// release ends a change after which no call in the queue fits.
 func (g *Semaphore) release() {
 	if !g.expecting && g.unseen == 0 && g.queue.length == 0 && !g.retired {
 		g.next &^= frozen
@@ -279,7 +277,7 @@ func (g *Semaphore) total() int64 { return total(g.next) }
 // add changes what is held.
 func (g *Semaphore) add(n int64) { g.next += uint64(n) * oneUnit }
 
-// see changes what is unseen, or is to be.
+// see changes what is unseen, or expected to be.
 func (g *Semaphore) see(n int64) {
 	g.unseen += n
 	g.settling.Store(g.expecting || g.unseen > 0)

@@ -2,7 +2,7 @@ package stat
 
 import "github.com/penstock-go/penstock/internal/lending"
 
-// attempt is what came of trying to take units without the lock.
+// attempt is the result of trying to take units without the lock.
 type attempt uint8
 
 const (
@@ -11,8 +11,8 @@ const (
 	full // they don't fit
 )
 
-// mostCredit is the most units that a lane keeps: as many short calls as one processor has going
-// at a time. What long ones hold goes back by the word.
+// mostCredit is the most units that a lane keeps: as many short calls as one processor has under
+// way at a time. What long calls hold is given back to the word.
 const mostCredit = 64
 
 // take tries to take n units within limit without the lock. Where mark isn't 0, the word has to have
@@ -20,33 +20,33 @@ const mostCredit = 64
 //
 // # A semaphore that lends
 //
-// Once enough exchanges of the word have failed, it says that it lends: from then on a call that ends
-// leaves its units with its lane, where the total still counts them, and the next call there
-// takes them. So a call writes to the cell of its lane alone, and the word is only read. What lanes
-// hold is collected by [Semaphore.lock], before anything is decided that it matters for, and it is
-// not lent again until as many exchanges have failed anew. So whoever looks often, or is
-// refused often, has the semaphore go by the word.
+// Once enough swaps of the word have failed, the word says that it lends: from then on a call that
+// ends leaves its units with its lane, where the total still counts them, and the next call there
+// takes them. So a call writes only to the cell of its lane, and only reads the word.
+// [Semaphore.lock] collects what lanes hold before anything is decided that it matters for, and
+// nothing is lent again until as many swaps have failed again. So frequent looks or frequent
+// refusals make the semaphore go by the word.
 //
-// At every instant the total is what is held, unseen and with lanes: a call that takes from a lane, or
-// leaves something there, changes what is held by what it changes the cell by. The holder of mu
-// freezes the word first, then changes each cell, empty ones too, to a later version without
-// units, takes what was there off the total, and only then thaws the word or says that nothing is
-// lent. Each change of a cell changes its version (see [credits]), and a call loads the cell before
-// the word. So:
+// At every instant the total is the sum of what is held, what is unseen and what is with lanes: a
+// call that takes from a lane, or leaves something there, changes what is held by as much as it
+// changes the cell. The holder of mu freezes the word first, then changes each cell, empty ones
+// too, to a later version without units, takes what was there off the total, and only then thaws
+// the word or says that nothing is lent. Each change of a cell changes its version (see [credits]),
+// and a call loads the cell before the word. So:
 //
-//   - A call that takes from its lane, and has seen a total within its limit, comes at the instant
-//     of that load. The units were with the lane then, as the cell did not change: what was
+//   - A call that takes from its lane, and has seen a total within its limit, takes effect at the
+//     instant of that load. The units were with the lane then, as the cell did not change: what was
 //     held was at least that much less than the total, whatever limits others have.
-//   - A call that leaves units with its lane has seen the word lend, and not frozen. If somebody
-//     freezes it afterwards, either the cell is collected after the call, with the units, or
-//     before it, and then the call fails. So nothing is with lanes once they are collected, and none
-//     while somebody is in the queue, who would wait for it: the word is frozen then.
+//   - A call that leaves units with its lane has seen the word lend, and not frozen. If the word is
+//     frozen afterwards, either the cell is collected after the call, with the units, or before it,
+//     and then the call fails. So nothing is with lanes once they are collected, and nothing is
+//     while a call is in the queue, which would wait for it: the word is frozen then.
 //   - A call is refused only by a word that doesn't lend, whose total is what is held, or by the lock.
-//   - A call that finds no units in its lane takes them by the word, if the total leaves room. It is
-//     not less than what is held, so the limit holds.
+//   - A call that finds no units in its lane takes them by the word, if the total leaves room. The
+//     total is not less than what is held, so the limit holds.
 //
-// The cells are let go by [Semaphore.Rest]. A call that has them at hand still must not leave units
-// there: they are dropped, which is said in each of them for good.
+// [Semaphore.Rest] drops the cells. A call that still has a pointer to them must not leave units
+// there: each cell is permanently marked as dropped.
 func (g *Semaphore) take(lane uint32, n, limit int64, mark uint64) attempt {
 	bits := uint64(markBits)
 	if mark == 0 {
@@ -71,8 +71,9 @@ func (g *Semaphore) take(lane uint32, n, limit int64, mark uint64) attempt {
 	}
 }
 
-// spend takes units that were left with the lane, if total is within limit and these bits of the word are those of
-// mark. Like TryReleaseOn it calls nothing, not even to find its cell: that would double what it costs.
+// spend takes units that were left with the lane, if total is within limit and these bits of the
+// word equal those of mark. Like TryReleaseOn it makes no calls, not even to find its cell: that
+// would double its cost.
 func (g *Semaphore) spend(lane uint32, n, limit int64, bits, mark uint64) bool {
 	all := g.credits.Load()
 	if all == nil {
@@ -135,13 +136,13 @@ const dropped = 1 << 31
 
 func units(credit uint64) int64 { return int64(uint32(credit)) }
 
-// exchange changes the total by the word.
+// exchange changes the total by a swap of the word.
 func (g *Semaphore) exchange(w uint64, n int64) bool {
 	return g.word.CompareAndSwap(w, w+uint64(n)*oneUnit)
 }
 
-// contend notes that an exchange of the word has failed: or else a call would not have come here while
-// that is all that matters. It reports whether it has had the word say anew if it lends.
+// contend notes that a swap of the word has failed: otherwise a call would not get here while the
+// word is all that matters. It reports whether it has made the word say again whether it lends.
 func (g *Semaphore) contend() bool {
 	if g.failed.Add(1) != lending.After && !lending.Always {
 		return false
@@ -150,13 +151,14 @@ func (g *Semaphore) contend() bool {
 	return true
 }
 
-// Contended has the semaphore lend as if processors had contended for it, for measurements on one processor.
+// Contended makes the semaphore lend as if processors had contended for it, for measurements on one
+// processor.
 func (g *Semaphore) Contended() {
 	g.failed.Store(lending.After)
 	g.refresh()
 }
 
-// refresh has the word say anew whether it lends.
+// refresh makes the word say again whether it lends.
 func (g *Semaphore) refresh() {
 	g.lock()
 	g.release()
@@ -181,7 +183,7 @@ func (g *Semaphore) Rest() bool {
 
 // The methods below need lock.
 
-// lend has the word lend.
+// lend makes the word lend.
 func (g *Semaphore) lend() {
 	if g.credits.Load() == nil {
 		g.credits.Store(newCredits())
@@ -196,8 +198,9 @@ func (g *Semaphore) collect() {
 	g.failed.Store(0)
 }
 
-// recall takes from all lanes what they hold, and returns how much that was. It changes every cell, for
-// units come back without the owner's lock: a caller that loaded a cell before leaves nothing there.
+// recall takes from all lanes what they hold, and returns how much that was. It changes every cell,
+// as units come back without the owner's lock: a caller that loaded a cell before then leaves
+// nothing there.
 func (c *credits) recall(leave uint64) (sum int64) {
 	for i := range c.cells {
 		w := &c.cells[i].word

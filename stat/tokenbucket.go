@@ -9,38 +9,38 @@ import (
 )
 
 // TokenBucket lets units pass at a rate and, beyond it, as many together as the bucket holds. It
-// never makes anybody wait: what doesn't fit is refused. It is the generic cell rate algorithm of
+// never makes a call wait: what doesn't fit is refused. It is the generic cell rate algorithm of
 // ITU-T I.371 and of the ATM Forum's Traffic Management 4.0, as virtual scheduling (section 4.4.2
 // there): it keeps no tokens and no time of their last filling, but one number, the theoretical
-// arrival time, tat. That is when the bucket will be full. What is missing is tat less the
-// present, at the cost of a unit for each unit. So nothing is ever filled up or rounded, however
-// far the clock leaps, and no error grows.
+// arrival time, tat. That is when the bucket will be full. What is missing is tat minus the current
+// time, where each unit has its cost. So nothing is ever refilled or rounded, however far the clock
+// leaps, and no error accumulates.
 //
-// A call of n units passes if after it no more is missing than the bucket holds:
+// A call of n units passes if afterwards no more is missing than the bucket holds:
 //
 //	max(tat, now) + n·unit - now <= size
 //
 // So the units of the calls that pass in any real interval, both ends included, take at most
-// size plus the length of the interval. In one that is open at an end, that is so many units
-// as the rate has in it, rounded up, and one less than the bucket holds.
+// size plus the length of the interval. In an interval that is open at one end, that is as many
+// units as the rate yields in it, rounded up, plus one less than the bucket holds.
 //
-// A caller that was held up since it read the clock is judged at the latest time at which any
-// call took; otherwise it would be refused what has come back until then.
+// A caller that was delayed after it read the clock is judged at the latest time at which any call
+// took; otherwise it would be refused what has come back until then.
 //
 // It is not safe for concurrent use: its owner needs a lock for it.
 type TokenBucket struct {
 	tat   Moment
 	unit  Moment // what a unit costs; zero until [TokenBucket.SetUnit]
 	seen  int64  // the latest time at which a call took
-	taken int64  // units ever, less the latest ones that were given back
+	taken int64  // units ever taken, less the latest ones that were given back
 }
 
 // MakeTokenBucket returns a full bucket in which a unit has no cost yet.
 func MakeTokenBucket() TokenBucket { return TokenBucket{tat: LongAgo(), seen: longAgo} }
 
-// UnitCost is the time from one unit to the next at so many per interval, rounded up: a rate
-// is never exceeded, and falls short of it by less than one part in 10^15 where a unit costs
-// a millisecond or more, and by 2^-32 of a nanosecond a unit otherwise.
+// UnitCost is the time from one unit to the next at perInterval units per interval, rounded up: a
+// rate is never exceeded, and falls short of it by less than one part in 10^15 where a unit costs a
+// millisecond or more, and by 2^-32 of a nanosecond a unit otherwise.
 func UnitCost(interval time.Duration, perInterval float64) Moment {
 	cost := float64(interval) / perInterval
 	if math.FMA(cost, perInterval, -float64(interval)) < 0 { // the quotient was rounded down
@@ -54,8 +54,8 @@ func UnitCost(interval time.Duration, perInterval float64) Moment {
 	return Moment{ns: int64(whole)}.plus(Moment{ns: int64(part) >> 32, frac: uint32(int64(part))})
 }
 
-// Times is the cost of n units, from 0 to 2^32, of which one costs m. It is exact, up to 73
-// years; a longer time counts as 73 years.
+// Times is the cost of n units, from 0 to 2^32, where one costs m. It is exact, up to 73 years; a
+// longer time counts as 73 years.
 func (m Moment) Times(n int64) Moment {
 	part := uint64(m.frac) * uint64(n)
 	high, low := bits.Mul64(uint64(m.ns), uint64(n))
@@ -66,8 +66,8 @@ func (m Moment) Times(n int64) Moment {
 	return Moment{ns: int64(low), frac: uint32(part)}
 }
 
-// Endless reports whether a cost is longer than anybody waits, so that [Moment.Times] and
-// [UnitCost] no longer say how long.
+// Endless reports whether a cost is longer than any wait, so that [Moment.Times] and [UnitCost] no
+// longer say how long.
 func (m Moment) Endless() bool { return m.ns >= maxCost }
 
 // before reports whether m is earlier than other.
@@ -75,12 +75,12 @@ func (m Moment) before(other Moment) bool {
 	return m.ns < other.ns || m.ns == other.ns && m.frac < other.frac
 }
 
-// notBefore is m, or now if that is later. Unlike orNow it is not earlier than now by less than
-// a nanosecond, nor does it keep that for later.
+// notBefore is m, or now if that is later. Unlike orNow it is never earlier than now, not even by
+// less than a nanosecond, and keeps no fraction for later.
 func (m Moment) notBefore(now int64) Moment { return m.Later(Moment{ns: now}) }
 
-// end is when n units more are taken, of a call at now, and whether they fit into a bucket of
-// the size: it holds so many units.
+// end is tat after a call at now has taken n more units, and whether these fit into a bucket that
+// holds size units.
 func (b *TokenBucket) end(now, n, size int64) (tat Moment, ok bool) {
 	if n > size {
 		return b.tat, false
@@ -113,23 +113,23 @@ func (b *TokenBucket) Take(now, n, size int64) (taken Taken, ok bool) {
 	return Taken{b.seen, b.taken}, true
 }
 
-// GiveBack gives back n units that a call took which doesn't run: as far as time has not
-// brought them back already.
+// GiveBack gives back n units taken by a call that doesn't run, as far as time has not already
+// brought them back.
 //
-// To move tat back by what they cost would be too much where the bucket has been full since,
-// or nearly so. Say it holds one unit, which comes back in 10 ms. A call takes it at 0 and
-// leaves at 11, and another takes one at 10: tat is 20 then, as if the first had never been.
-// With 10 for tat a third one would pass a millisecond after the second.
+// Moving tat back by what they cost would be too much if the bucket has been full since, or nearly
+// so. Say it holds one unit, which comes back in 10 ms. A call takes it at 0 and leaves at 11, and
+// another takes one at 10: tat is then 20, as if the first had never existed. With a tat of 10, a
+// third call would pass a millisecond after the second.
 //
 // What must hold is that tat is never earlier than it would be without the call. That is the
 // latest of t + (the cost of what was taken from then on, and not given back), over the times t
-// of all calls that took. With those before the call, and its own, all that it cost may go. So
-// it may with those of others at the same instant: before any of them, tat was at least that
-// instant, or counts as that. Where somebody has taken later, t is at most the latest, seen,
-// and what was taken from then on at most all that was taken after the call. Of that, units
-// that were given back are left out only if nothing was taken after them: it can be too much
-// then, never too little. So it is only where the bucket would be nearly full that a call gets
-// back less than it took, which is full all the sooner.
+// of all calls that took. For times t before the call, and its own, all that it cost may go. The
+// same holds for other calls at the same instant: before any of them, tat was at least that
+// instant, or counts as that. If another call has taken later, t is at most the latest, seen, and
+// what was taken from then on is at most all that was taken after the call. Of that, units that
+// were given back are left out only if nothing was taken after them: so it may be too much, never
+// too little. So a call gets back less than it took only where the bucket would be nearly full, and
+// is then full all the sooner.
 func (b *TokenBucket) GiveBack(taken Taken, n int64) {
 	tat := b.tat.minus(b.unit.Times(n))
 	if taken.At != b.seen {
@@ -143,14 +143,14 @@ func (b *TokenBucket) GiveBack(taken Taken, n int64) {
 	}
 }
 
-// RetryAfter is how long after now n units fit into a bucket that holds size, if nobody else
-// comes: to the nanosecond, rounded up. n is at most size.
+// RetryAfter is how long after now n units fit into a bucket that holds size, if no other call
+// comes first: to the nanosecond, rounded up. n is at most size.
 func (b *TokenBucket) RetryAfter(now, n, size int64) time.Duration {
 	at := b.tat.plus(b.unit.Times(n)).minus(b.unit.Times(size))
 	if at.frac > 0 {
 		at.ns++
 	}
-	if at.ns <= b.seen { // where it is judged, if not later
+	if at.ns <= b.seen { // it is judged then, if not later
 		return 0
 	}
 	return time.Duration(max(0, at.ns-now))
@@ -176,8 +176,8 @@ func (m Moment) nanoseconds() float64 { return float64(m.ns) + float64(m.frac)/(
 // Full reports whether nothing is missing at now.
 func (b *TokenBucket) Full(now int64) bool { return b.tat.notBefore(now) == Moment{ns: now} }
 
-// SetUnit says what a unit costs from now on, more than nothing. So many units are missing as
-// before: each comes back at the new rate.
+// SetUnit sets what a unit costs from now on, which must be more than nothing. As many units are
+// missing as before, and each comes back at the new rate.
 func (b *TokenBucket) SetUnit(now int64, cost Moment) {
 	before := b.unit
 	b.unit = cost
@@ -197,9 +197,9 @@ func (b *TokenBucket) SetUnit(now int64, cost Moment) {
 // pass, or will.
 func (b *TokenBucket) Follow(last Moment) { b.tat = b.tat.Later(last.plus(b.unit)) }
 
-// GoOnFrom makes the bucket take the place of old too, which is full at now and is then
-// forgotten: from then on it judges nobody at a time earlier than old would have, or than now.
-// For what it takes over from old, it is full as well.
+// GoOnFrom makes the bucket also take the place of old, which is full at now and is then forgotten:
+// from then on it judges no call at a time earlier than old would have, or than now. As far as it
+// takes over from old, it is full too.
 func (b *TokenBucket) GoOnFrom(old *TokenBucket, now int64) { b.seen = max(b.seen, old.seen, now) }
 
 // Last is not earlier than the last time at which a unit passed.
@@ -211,7 +211,7 @@ func (m Moment) big() *big.Int {
 	return n.Lsh(n, 32).Add(n, big.NewInt(int64(m.frac)))
 }
 
-// momentOf is the length of time that big is of.
+// momentOf is the length of time whose big is n.
 func momentOf(n *big.Int) Moment {
 	if n.BitLen() > 61+32 {
 		return Moment{ns: maxCost}

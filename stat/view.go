@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// View reads counters through an interval and buckets of its own, which divide those that
-// the counters have anyway: Sentinel calls it SlidingWindowMetric. One View is good for all
-// counters of a [Layout]. It is a value, holds nothing that is counted, and copies no ring:
-// each reading adds up what it asks for, under one lock.
+// View reads counters through an interval and buckets of its own, which divide those that the
+// counters have anyway: Sentinel calls it SlidingWindowMetric. One View works for all counters of a
+// [Layout]. It is a value, holds no counts, and copies no ring: each reading adds up what it asks
+// for, under one lock.
 //
 // The buckets of a View begin at multiples of their width. The newest is the one that now
-// falls in, so it is still running; with whole seconds only, leave it out, as with
+// falls in, so it is still running; for whole seconds only, leave it out, as with
 //
 //	_, running := v.Range(now)
 //	v.Buckets(c, now, func(start int64) bool { return start < running })
@@ -25,10 +25,10 @@ type View struct {
 	minute   bool // it reads the last 60 seconds, not the second window
 }
 
-// NewView returns a view of the counters of a layout: so many samples, which is the number
-// of buckets, over an interval. Either the second window of the layout or the last 60
-// seconds must be a multiple of the interval, and the width of a bucket one of theirs; where
-// both would do, it is the second window that is read. The error says what doesn't fit.
+// NewView returns a view of the counters of a layout, with samples buckets over an interval. Either
+// the second window of the layout or the last 60 seconds must be a multiple of the interval, and
+// the width of a bucket one of theirs; where both would do, it is the second window that is read.
+// The error says what doesn't fit.
 func NewView(l *Layout, interval time.Duration, samples int) (View, error) {
 	if samples < 1 || samples > MaxBuckets {
 		return View{}, fmt.Errorf("stat: a view of %d samples: use 1 to %d", samples, MaxBuckets)
@@ -48,8 +48,8 @@ func NewView(l *Layout, interval time.Duration, samples int) (View, error) {
 	return v, nil
 }
 
-// divides reports whether the view can be read off a ring of so long an interval and buckets
-// of that width.
+// divides reports whether the view can be read off a ring with that interval and that width of
+// buckets.
 func (v View) divides(interval, width int64) bool {
 	return interval%v.interval == 0 && v.width%width == 0
 }
@@ -68,7 +68,7 @@ func (v View) Samples() int {
 	return int(v.interval / v.width)
 }
 
-// Range returns when the oldest and the newest bucket begin that count at now.
+// Range returns when the oldest and the newest of the buckets that count at now begin.
 func (v View) Range(now int64) (oldest, newest int64) {
 	if v.width == 0 {
 		return 0, 0
@@ -94,7 +94,7 @@ func (v View) Rates(c *Counters, now int64) Rates {
 	return sum.Per(v.Interval())
 }
 
-// Max is the most that of makes of one bucket, as with
+// Max is the highest value that of returns for a bucket, as with
 //
 //	v.Max(c, now, func(c stat.Counts) int64 { return c.Complete })
 func (v View) Max(c *Counters, now int64, of func(Counts) int64) int64 {
@@ -110,8 +110,8 @@ func (v View) Max(c *Counters, now int64, of func(Counts) int64) int64 {
 	return most
 }
 
-// Buckets are those that count at now whose start keep wants, oldest first, also those
-// without counts; where keep is nil, all.
+// Buckets are the buckets that count at now and whose start keep accepts, oldest first, even those
+// without counts; if keep is nil, all.
 func (v View) Buckets(c *Counters, now int64, keep func(start int64) bool) []Bucket[Counts] {
 	return v.AppendBuckets(nil, c, now, keep)
 }
@@ -123,7 +123,7 @@ func (v View) AppendBuckets(to []Bucket[Counts], c *Counters, now int64, keep fu
 	}
 	first := len(to)
 	for start, newest := v.Range(now); start <= newest; start += v.width {
-		if keep == nil || keep(start) { // before the lock: what it does is its own business
+		if keep == nil || keep(start) { // before the lock is taken: keep may do anything
 			to = append(to, Bucket[Counts]{Start: start})
 		}
 	}
@@ -138,7 +138,7 @@ func (v View) AppendBuckets(to []Bucket[Counts], c *Counters, now int64, keep fu
 }
 
 // each calls f with what the counters have for a bucket of the view, which begins at start,
-// several times where they have it in pieces. What is newer than now is in the newest.
+// several times if they have it in pieces. What is newer than now is in the newest.
 func (v View) each(c *Counters, now int64, f func(start int64, counts Counts)) {
 	if v.width == 0 {
 		return

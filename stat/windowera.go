@@ -4,27 +4,27 @@ import "slices"
 
 // Eras: what a call holds in a window follows it where the window is handed over.
 //
-// When a rule comes to another shape, its new window begins with what the old one counts
-// (see [Window.SeedFrom], [Window.Reseed]), and some of that calls still hold: they wait and
-// may give up. What they give back must leave the new window too, and what they hold must
-// not be counted there once more when they run.
+// When a rule changes to another shape, its new window begins with what the old one counts (see
+// [Window.SeedFrom], [Window.Reseed]), and calls still hold some of that: they wait and may give
+// up. What they give back must leave the new window too, and what they hold must not be counted
+// there a second time when they run.
 //
-// So a window has eras. Each hand-over ends one, and the bucket that a call is told has in
-// its upper bits the era in which the call took (see [stamp]). The old window notes its
-// heir: all that it counts then goes there and nothing that it counts later, so the era says
-// whether units did, and the bucket says where they are. [Window.Cancel] goes on in the
-// heirs, and in theirs; with [Window.Follow] a call finds out what it holds by now.
+// So a window has eras. Each hand-over ends one, and the bucket number that a call gets has in its
+// upper bits the era in which the call took (see [stamp]). The old window notes its heir: all that
+// it counts at that point goes there, and nothing that it counts later, so the era says whether
+// units did, and the bucket says where they are. [Window.Cancel] continues in the heirs, and in
+// theirs; with [Window.Follow] a call finds out what it now holds.
 //
-// An era is known by its last bits: 11 in a bucket, and in the word that is swapped without
-// the lock as many as tell seven apart. Of the eras that it may be the latest is believed.
-// Then units may stay that could be given back, and none are given back that are not there.
-// It takes 2,048 hand-overs of one window while a call holds units there, or seven between
+// An era is identified by its last bits: 11 in a bucket, and in the word that is swapped without
+// the lock enough to distinguish seven. Of the eras that it may be, the latest is assumed. If that
+// is wrong, units may stay that could have been given back, but none are given back that aren't
+// there. It takes 2,048 hand-overs of one window while a call holds units there, or seven between
 // the swap and the next step of the call.
 
 // heir is a window that another one was handed over to, and where its buckets went.
 type heir struct {
 	to       *Window
-	era      uint64 // that began with it; what was taken in earlier ones is in the heir
+	era      uint64 // that began with it; what was taken in earlier eras is in the heir
 	toEra    uint64 // the era of the heir then
 	oldest   int64  // bucket that counted
 	head     int64  // the newest one
@@ -45,8 +45,8 @@ func (h *heir) bucket(b int64) (bucket int64, ok bool) {
 	return min(number(at, h.to.width), h.farthest), true
 }
 
-// over reports whether it makes no difference any more, at now, what the heir was handed:
-// it has expired, or nobody decides by the heir, and so it is with its own heirs.
+// over reports whether, at now, what the heir was handed no longer makes a difference: it has
+// expired, or no call is decided by the heir, and the same is true of its own heirs.
 func (h *heir) over(now int64) bool {
 	h.to.lock()
 	defer h.to.unlock()
@@ -56,8 +56,8 @@ func (h *heir) over(now int64) bool {
 	return !slices.ContainsFunc(h.to.heirs, func(next heir) bool { return !next.over(now) })
 }
 
-// Retire says that nobody decides by the window any more. Calls can still give back what they
-// hold there.
+// Retire notes that no call is decided by the window any longer. Calls can still give back what
+// they hold there.
 func (w *Window) Retire() {
 	w.lock()
 	defer w.unlock()
@@ -70,8 +70,8 @@ const (
 	nowhere  = 1 - 1<<(eraShift-1) // a bucket that has expired in every window
 )
 
-// stamp is a bucket with the era of those who count there, in a window that was never
-// handed over the bucket itself.
+// stamp is a bucket with the era of what is counted there; in a window that was never handed over
+// it is the bucket itself.
 func stamp(bucket int64, era uint64) int64 { return bucket + int64(era%eras)<<eraShift }
 
 func unstamp(stamped int64) (bucket int64, era uint64) {
@@ -86,7 +86,7 @@ func (w *Window) HandedOver(bucket int64) bool {
 	return w.era.Load()%eras != era
 }
 
-// Held is units that a window counts, in a bucket.
+// Held is a number of units that a window counts, in a bucket.
 type Held struct {
 	Window *Window
 	Bucket int64
@@ -110,7 +110,7 @@ func (w *Window) Follow(bucket int64) (here int64, elsewhere []Held) {
 
 // The methods below need mu.
 
-// stamp is the bucket as a caller is told it that counts there now.
+// stamp is the bucket as returned to a caller that counts there now.
 func (w *Window) stamp(bucket int64) int64 { return stamp(bucket, w.era.Load()) }
 
 // find is the bucket and the era that a stamped one means. What was counted before the
@@ -129,11 +129,10 @@ func (w *Window) follows(era uint64) bool {
 	return len(w.heirs) > 0 && w.heirs[len(w.heirs)-1].era > era
 }
 
-// forgetHeirs forgets those of which nothing is left, and the one that is about to become
-// the latest. It locks them, so the window that comes next must not be held yet: some of
-// them may be older.
+// forgetHeirs forgets heirs that have nothing left, and the one that is about to become the latest.
+// It locks them, so the next window must not be locked yet: some of them may be older.
 func (w *Window) forgetHeirs(next *Window, now int64) {
-	heirs := make([]heir, 0, len(w.heirs)+1) // those of before may be in use, see Cancel
+	heirs := make([]heir, 0, len(w.heirs)+1) // a new slice, as the old one may be in use, see Cancel
 	for _, h := range w.heirs {
 		if h.to != next && !h.over(now) {
 			heirs = append(heirs, h)
@@ -142,8 +141,7 @@ func (w *Window) forgetHeirs(next *Window, now int64) {
 	w.heirs = heirs
 }
 
-// bequeath hands over what the window counts, which it returns, to one whose lock is held
-// too.
+// bequeath hands over what the window counts, which it returns, to another whose lock is held too.
 func (w *Window) bequeath(to *Window, now int64) []counted {
 	h := heir{
 		to: to, era: w.era.Add(1), toEra: to.era.Load(), oldest: w.head - w.span + 1, head: w.head,

@@ -15,16 +15,16 @@ import (
 //     and taken out of the cell before it is taken off. So at every instant sum is at least what was
 //     admitted and not yet expired, plus what lanes hold.
 //  2. After [Window.collect] no lane holds anything. It comes before head moves, before anything
-//     is borrowed and before the window is handed over: what lanes hold is of the newest bucket
-//     and the present era.
+//     is borrowed and before the window is handed over: what lanes hold is of the newest bucket and
+//     the current era.
 //  3. Nothing is lent while units are borrowed: then the word is closed, and each call looks ahead.
 //  4. The word says whether something is lent. Where it doesn't, total is exact.
 //
-// A call that spends has found its time before the end of the newest bucket, which only moves on. It
-// has loaded the cell, then newest, then sum, and nobody has collected since, or
-// the cell would be another by its version. So the bucket that it loaded is still the newest,
-// and at the load of sum its units were lent: by (1) what was admitted and its own n units were
-// together at most the total there, which is within its limit. That load is the instant at which it is
+// A call that spends has found its time before the end of the newest bucket, which only moves
+// forward. It has loaded the cell, then newest, then sum, and nothing was collected since, or the
+// cell would have another version. So the bucket that it loaded is still the newest, and at the
+// load of sum its units were lent: by (1) what was admitted and its own n units were together at
+// most the total there, which is within its limit. That load is the instant at which it is
 // admitted. Other calls may have other limits on the same window; each looks at its own.
 //
 // A call is refused by a total in which nothing is lent, or under mu after collecting. So the
@@ -39,7 +39,7 @@ func (w *Window) cell(lane uint32) (all *credits, cell *credit, credit uint64) {
 	return all, cell, cell.word.Load()
 }
 
-// contend notes that an exchange of the word has failed, and makes cells when there were many.
+// contend notes that a swap of the word has failed, and makes cells when many have.
 func (w *Window) contend() {
 	if w.failed.Add(1) != lending.After {
 		return
@@ -52,7 +52,8 @@ func (w *Window) contend() {
 	}
 }
 
-// Contended has the window lend as if processors had contended for it, for measurements on one processor.
+// Contended makes the window lend as if processors had contended for it, for measurements on one
+// processor.
 func (w *Window) Contended() {
 	w.failed.Store(lending.After - 1)
 	w.contend()
@@ -67,7 +68,7 @@ func (w *Window) Rest() bool {
 	}
 	w.lock()
 	rested := w.credits.Load() != nil
-	w.credits.Store(nil) // no lane holds anything: who has a cell at hand finds nothing there to spend
+	w.credits.Store(nil) // no lane holds anything: a call that still has a cell finds nothing there to spend
 	w.failed.Store(0)
 	w.unlock()
 	return rested
@@ -88,7 +89,7 @@ func (w *Window) lend(lane uint32, limit int64) {
 	w.put(w.head, n)
 	w.lent += n
 	w.lentAt = w.head
-	w.show(locked) // before anybody can spend it, in the bucket that it is lent in
+	w.show(locked) // before any call can spend it, in the bucket that it is lent in
 	c.of(lane).add(n)
 }
 

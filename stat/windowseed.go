@@ -1,9 +1,9 @@
 package stat
 
-// Hand-over: a window begins with what was counted before it was there.
+// Hand-over: a window begins with what was counted before it existed.
 
-// seed counts n units that happened at t, before the window was there. Units
-// older than the window are ignored.
+// seed counts n units that passed at t, before the window existed. Units older than the window are
+// ignored.
 func (w *Window) seed(now, t, n int64) {
 	w.lock()
 	defer w.unlock()
@@ -14,16 +14,16 @@ func (w *Window) seed(now, t, n int64) {
 }
 
 // SeedFrom counts what another window of any shape counted, borrowed units
-// included. What covers several buckets here goes to the newest of them. Those
-// who hold some of it hold it here too, see [Window.Follow].
+// included. A count that covers several buckets here goes to the newest of them. Calls that hold
+// some of it hold it here too, see [Window.Follow].
 //
-// The old window must have been made before this one, here and in Reseed: the locks of
-// several windows are taken from the oldest to the youngest, so nobody waits in a circle.
+// The old window must have been made before this one, here and in Reseed: the locks of several
+// windows are taken from the oldest to the youngest, so there is no deadlock.
 func (w *Window) SeedFrom(old *Window, now int64) {
 	old.lock()
 	defer old.unlock()
 	old.roll(now)
-	now = max(now, old.head*old.width) // the caller may be late, and the units not as old
+	now = max(now, old.head*old.width) // the caller may be late, and the units newer
 	old.forgetHeirs(w, now)
 	w.lock()
 	defer w.unlock()

@@ -6,26 +6,25 @@ package stat
 //
 // # Without the lock
 //
-// While nothing is borrowed and nobody holds mu, sum is open: it has the number of the
-// newest bucket and the exact total in one word, and a call that finds room there counts by
-// compare-and-swap of the whole. A call that holds mu has closed the word first and added what
-// was counted so to the newest bucket (see [Window.close]), so a swap never meets a
-// window that is being changed, and the total that it was decided on is the one that
-// it changes.
+// While nothing is borrowed and mu is free, sum is open: it has the number of the newest bucket and
+// the exact total in one word, and a call that finds room there counts by compare-and-swap of the
+// whole. A call that holds mu has closed the word first and added what was counted so to the newest
+// bucket (see [Window.close]), so a swap never meets a window that is being changed, and the total
+// that it was decided on is the one that it changes.
 //
 // Every writer stores sum before newest. So a caller that loads newest and then sum, and
 // finds its time before the end of that bucket, holds a total that was exact at the
 // instant of the second load and belongs to the bucket it would join (or to a newer one,
-// which it would have to join as well by then). If that total leaves no room, a serial
-// order in which the call came at that instant refuses it too, also while the word is
-// closed: then it says what was before, and the goroutine that closed it comes after. If it leaves
+// which it would have to join as well by then). If that total leaves no room, a serial order in
+// which the call arrived at that instant refuses it too, even while the word is closed: it then
+// holds the state before, and the goroutine that closed it comes later in the order. If it leaves
 // room and sum is open for that bucket, the swap is the instant at which the call is admitted.
-// Where something is lent the total is too high by that, and refuses nobody (see windowlend.go).
+// While something is lent the total is too high by that, and refuses no call (see windowlend.go).
 //
-// The word has 20 bits of the bucket's number. A caller that is held up between load
-// and swap for exactly a multiple of 2^20 buckets (5.8 hours at 50 a second) and finds the same
-// total is within the limit all the same. Only the bucket that it is told is long gone, so that
-// units which it gives back stay until theirs is.
+// The word has 20 bits of the bucket's number. A caller that is delayed between load and swap for
+// exactly a multiple of 2^20 buckets (5.8 hours at 50 a second) and finds the same total is still
+// within the limit. Only the bucket that it is told is long gone, so units that it gives back stay
+// until the bucket they are in has expired.
 //
 // The word has the era's mark too, so a swap never counts in a later era than that of the
 // word that was loaded, and the caller knows whether what it counted was handed over.
@@ -46,7 +45,7 @@ func (w *Window) TryAdd(lane uint32, now, n, limit int64) (bucket int64, ok bool
 	return w.tryAddOn(lane, now, n, limit)
 }
 
-// tryAddOn is TryAdd where that is not over at once.
+// tryAddOn is TryAdd past the quick path.
 func (w *Window) tryAddOn(lane uint32, now, n, limit int64) (bucket int64, ok bool) {
 	for {
 		c, cell, credit := w.cell(lane) // first, see windowlend.go
@@ -62,7 +61,7 @@ func (w *Window) tryAddOn(lane uint32, now, n, limit int64) (bucket int64, ok bo
 		if total > limit-n && sum&lent == 0 {
 			return 0, false
 		}
-		if total > limit-n || c != nil && c.part(limit-n-total) > 0 { // also where it lends since this call looked
+		if total > limit-n || c != nil && c.part(limit-n-total) > 0 { // even if the word began to lend after this call looked
 			return w.tryAdd(lane, now, n, limit)
 		}
 		if !w.open(sum, newest, total+n) {
@@ -75,12 +74,13 @@ func (w *Window) tryAddOn(lane uint32, now, n, limit int64) (bucket int64, ok bo
 	}
 }
 
-// open reports whether a call may be counted by a swap of the word, which then has such a total.
+// open reports whether a call may be counted by a swap of the word, which would then have that
+// total.
 func (w *Window) open(sum uint64, newest, total int64) bool {
 	return sum&(locked|newestBits) == uint64(newest)<<newestAt&newestBits && uint64(total) < mostTotal
 }
 
-// stampOf is the bucket as a caller is told it that counted there by the word.
+// stampOf is the bucket as returned to a caller that counted there by the word.
 func (w *Window) stampOf(bucket int64, sum uint64) int64 {
 	if sum&eraBits == 0 {
 		return bucket
@@ -126,10 +126,10 @@ func eraMark(era uint64) uint64 {
 	return 1 + (era-1)%eraMarks
 }
 
-// eraOf is the latest era up to now that a word may be of, if its mark is not 0.
+// eraOf is the latest era up to now that a word may belong to, if its mark is not 0.
 func eraOf(word, now uint64) uint64 { return now - (now-word&eraBits>>eraAt)%eraMarks }
 
-// packed is the word that says what stands under mu.
+// packed is the word for the state under mu.
 func (w *Window) packed() uint64 {
 	word := eraMark(w.era.Load())<<eraAt | uint64(w.head)<<newestAt&newestBits | uint64(min(max(w.total, 0), mostTotal))
 	if w.waiting != 0 || w.total < 0 || w.total >= mostTotal {
@@ -141,7 +141,7 @@ func (w *Window) packed() uint64 {
 	return word
 }
 
-// lock takes mu, closes the word and collects what is lent: what is under mu now is all there is.
+// lock takes mu, closes the word and collects what is lent: the state under mu is then complete.
 func (w *Window) lock() {
 	w.close()
 	w.collect()
@@ -159,14 +159,15 @@ func (w *Window) close() {
 	}
 }
 
-// unlock shows what has become of the window, all at once, and opens the word if calls may
-// be counted without the lock.
+// unlock publishes the new state of the window in one step, and opens the word if calls may be
+// counted without the lock.
 func (w *Window) unlock() {
 	w.show(0)
 	w.mu.Unlock()
 }
 
-// show stores what stands under mu where it is read without; in the word are those bits as well.
+// show stores the state under mu where it is read without the lock, with these bits in the word as
+// well.
 func (w *Window) show(bits uint64) {
 	w.sum.Store(w.packed() | bits) // before newest, see TryAdd
 	if w.newest.Load() != w.head {
