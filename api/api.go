@@ -59,8 +59,8 @@ func Entry(ctx context.Context, resource string, opts ...Option) (Admitted, erro
 }
 
 // Do runs fn as a guarded call of the resource: enter, run, exit. fn gets a context
-// for nested calls. Its error marks the call failed, as does a panic, which goes
-// on after the exit. What it returns is fn's error, or that of [Entry].
+// for nested calls. Its error marks the call failed, as does a panic, which continues after the
+// exit. It returns fn's error, or that of [Entry].
 func Do(ctx context.Context, resource string, fn func(context.Context) error, opts ...Option) error {
 	return Default().Do(ctx, resource, fn, opts...)
 }
@@ -70,9 +70,9 @@ func Call[T any](ctx context.Context, resource string, fn func(context.Context) 
 	return CallOn(ctx, Default(), resource, fn, opts...)
 }
 
-// Explain says what the rules would make of a call if it came now: which of them apply, in
-// the order in which they are asked, and why; what each one measures, what it allows and what
-// is left; and when a call that is refused would no longer be. It takes what [Entry] takes:
+// Explain says what the rules would decide for a call if it arrived now: which of them apply, in
+// the order in which they are asked, and why; what each one measures, what it allows and what is
+// left; and when a call that is refused would no longer be. It takes what [Entry] takes:
 //
 //	x, err := api.Explain(api.WithOrigin(ctx, "acme"), "GET /orders", api.Param("user", "u-17"))
 //
@@ -133,7 +133,7 @@ func WatchSource(ctx context.Context, source rules.Source, opts SourceOptions) e
 	return Default().WatchSource(ctx, source, opts)
 }
 
-// OnReload has f told of every outcome of watching files; see [Guard.OnReload].
+// OnReload calls f with every outcome of watching files; see [Guard.OnReload].
 func OnReload(f func(Reload)) { Default().OnReload(f) }
 
 // LaterWins lets later sources replace rules of earlier ones; see [Guard.LaterWins].

@@ -23,7 +23,7 @@ func (g *Guard) FailWhen(resource string, failed func(error) bool) {
 // Breakers lists what the breakers of the default Guard do; see [Guard.Breakers].
 func Breakers() []breaker.Status { return Default().Breakers() }
 
-// OnBreaker tells f of every breaker of the default Guard that changes its state; see
+// OnBreaker calls f for every change of state of a breaker of the default Guard; see
 // [Guard.OnBreaker].
 func OnBreaker(f func(breaker.Change)) (remove func()) { return Default().OnBreaker(f) }
 
@@ -39,9 +39,9 @@ func (g *Guard) Breakers() []breaker.Status {
 	return g.breakerTable().Status()
 }
 
-// OnBreaker tells f of every breaker that changes its state, until remove is called. f
-// is called by the call that changes it, under no lock: it may make guarded calls, load
-// rules and force breakers, and should be quick. See [breaker.Listeners].
+// OnBreaker calls f for every change of state of a breaker, until remove is called. The call that
+// changes the breaker calls f, under no lock: f may make guarded calls, load rules and force
+// breakers, and should be quick. See [breaker.Listeners].
 func (g *Guard) OnBreaker(f func(breaker.Change)) (remove func()) {
 	return g.breakerTable().Listeners().Add(f)
 }

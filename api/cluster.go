@@ -16,8 +16,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// membership is a Guard's part in a cluster, nil for none. It lasts as long as rules are in force whose
-// limits are shared there, or calls run that have permits of such.
+// membership is a Guard's part in a cluster, nil for none. It lasts as long as rules whose limits
+// are shared there are in force, or calls that have permits of such limits run.
 type membership struct {
 	at     rules.Cluster
 	member *cluster.Member
@@ -54,7 +54,7 @@ func (g *Guard) join(set RuleSet) (*membership, error) {
 		config.Store = store
 		m.store, _ = store.(io.Closer)
 	case config.Store == nil:
-		return nil, nil // the first rule that needs one is told
+		return nil, nil // the first rule that needs one reports it
 	}
 	config.Namespace, config.Members = cmp.Or(at.Namespace, config.Namespace), cmp.Or(at.Members, config.Members)
 	if config.Clock == nil {
@@ -85,8 +85,8 @@ func (m *membership) leave() {
 	})
 }
 
-// retire ends a membership when no call has permits of it any more. Until then the whole cluster, the
-// next membership of this Guard included, finds them taken.
+// retire ends a membership when no call has permits of it any longer. Until then the whole cluster,
+// the next membership of this Guard included, finds them taken.
 func (g *Guard) retire(m *membership) {
 	if m == nil {
 		return

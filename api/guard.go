@@ -14,10 +14,10 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// Guard is what guarded code talks to, and where rules come from: loaded by hand and from files
-// that it watches. It judges nothing itself; its [core.Engine] does. The package functions use
-// one, and you may have several. It owns no goroutine, except while it watches rule files; where
-// it looks for leaks, and while a rule looks at the machine, it owns a timer.
+// Guard is what guarded code calls, and what holds the rules: loaded by hand and from files that it
+// watches. It judges nothing itself; its [core.Engine] does. The package functions use one, and you
+// may have several. It owns no goroutine, except while it watches rule files; where it looks for
+// leaks, and while a rule looks at the machine, it owns a timer.
 type Guard struct {
 	engine *core.Engine
 	loader *rules.Loader // where the rules of all sources become one set, that load puts in force
@@ -29,7 +29,7 @@ type Guard struct {
 	left       bool                 // all are over, and there will be no other; guarded by sharing
 
 	warning sync.Mutex
-	warned  map[string]bool // of what LoadRules has told the log last
+	warned  map[string]bool // of what LoadRules last logged
 }
 
 // New returns a Guard without rules. The error says which field of the configuration is
@@ -80,7 +80,7 @@ func CallOn[T any](ctx context.Context, g *Guard, resource string, fn func(conte
 	return fn(e.Context())
 }
 
-// Explain says what the rules would make of a call if it came now, and counts nothing; see
+// Explain says what the rules would decide for a call if it arrived now, and counts nothing; see
 // the function [Explain].
 func (g *Guard) Explain(ctx context.Context, resource string, opts ...Option) (Explanation, error) {
 	return g.engine.Explain(ctx, resource, opts)
@@ -99,13 +99,12 @@ func (g *Guard) Leaks() []core.Leak { return g.engine.Leaks() }
 func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rules) }
 
 // Close stops watching rule files and sources, leaves the cluster, flushes the block log and ends
-// the reports of leaks. When it returns no goroutine remains, and no listener is called any more;
+// the reports of leaks. When it returns no goroutine remains, and no listener is called any longer;
 // a listener that calls Close waits for itself forever.
 //
 // Calls are still judged and counted afterwards, by the rules that are in force; figures
-// can be read, and rules loaded by hand, but nothing is watched. Load, CPU and memory use
-// are not read any more: rules that go by them keep to the last readings. Closing twice is
-// fine.
+// can be read, and rules loaded by hand, but nothing is watched. Load, CPU and memory use are no
+// longer read: rules that depend on them keep to the last readings. Closing twice is fine.
 func (g *Guard) Close() error {
 	g.loader.Close()
 	g.leave()

@@ -14,10 +14,10 @@ import (
 //
 //	e, err := orders.Entry(ctx)
 //
-// It is safe for concurrent use, and good whatever happens to the rules, the tree and
-// the default Guard: a resource that has left the tree because it was idle comes back
-// with the next call. Making one starts nothing, and makes no Guard. An empty name
-// fails at each Entry. [Call] has no counterpart: methods have no type parameters.
+// It is safe for concurrent use, and stays valid whatever happens to the rules, the tree and the
+// default Guard: a resource that has left the tree because it was idle comes back with the next
+// call. Making one starts nothing, and makes no Guard. An empty name fails at each Entry. [Call]
+// has no counterpart: methods have no type parameters.
 type Handle struct {
 	guard *Guard // nil for the one that is the default at the time of the call
 	at    *core.Handle

@@ -9,8 +9,8 @@ import (
 
 // Lint reports rules in force that can't do what they were written for, the worst first; see
 // docs/lint.md. Unless [lint.Options] has Seen, the traffic seen so far is taken from the Guard's
-// tree, so call Lint after there has been some traffic. The rules may come from anywhere: a
-// finding has the rule's place in its family, as in "flow[0]", but none in a file.
+// tree, so call Lint after there has been some traffic. The rules may come from anywhere: a finding
+// has the rule's place in its family, as in "flow[0]", but not in a file.
 func (g *Guard) Lint(opts lint.Options) []lint.Finding {
 	if opts.Seen == nil {
 		opts.Seen = seen(g.Tree())
@@ -19,7 +19,7 @@ func (g *Guard) Lint(opts lint.Options) []lint.Finding {
 	return lint.CheckSet(g.Rules(), opts)
 }
 
-// seen is what a tree tells of the calls that came.
+// seen is what a tree shows of past calls.
 func seen(tree inspect.Tree) *lint.Seen {
 	s := &lint.Seen{Inbound: called(tree.Inbound), Rules: tree.Rules}
 	for _, r := range tree.Resources {

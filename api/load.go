@@ -9,9 +9,9 @@ import (
 
 // LoadRules replaces the rules that were loaded by hand before; if one of the new rules is
 // invalid, nothing changes. Rules of watched files stay, and all are in force together; an id
-// that occurs in both is an error, unless [Guard.LaterWins] says otherwise. Rules that did not change go
-// on as they are; changed ones take over the state of those with the same ID. The set is copied:
-// the caller may go on to change it.
+// that occurs in both is an error, unless [Guard.LaterWins] says otherwise. Rules that did not
+// change continue as they are; changed ones take over the state of those with the same ID. The set
+// is copied: the caller may keep changing it.
 //
 // A field that was forgotten is 0, and a rule whose threshold is 0 refuses everything. The
 // Logger is warned of such rules, see [rules.Set.Warnings], once as long as they are loaded.
@@ -23,11 +23,11 @@ func (g *Guard) LoadRules(set RuleSet) error {
 	return nil
 }
 
-// EditRules is [Guard.LoadRules] with what edit makes of the rules that were loaded by hand last:
-// no other load comes in between. An error of edit is returned as it is, and nothing has changed
-// then. Rules of files and stores that are watched are not among those that edit gets, and stay
-// as they are. While edit runs, [Guard.Rules] and [Guard.Status] can be asked, and nothing must
-// be loaded or watched.
+// EditRules is [Guard.LoadRules] with what edit returns for the rules that were last loaded by
+// hand: no other load comes in between. An error of edit is returned as it is, and nothing has
+// changed then. Rules of files and stores that are watched are not among those that edit gets, and
+// stay as they are. While edit runs, [Guard.Rules] and [Guard.Status] can be asked, and nothing
+// must be loaded or watched.
 func (g *Guard) EditRules(edit func(loaded RuleSet) (RuleSet, error)) error {
 	var set RuleSet
 	err := g.loader.Edit(func(loaded RuleSet) (made RuleSet, err error) {
@@ -63,7 +63,7 @@ func (g *Guard) warn(warnings []string) {
 // maxWarnings is how many rules a load warns of one by one.
 const maxWarnings = 10
 
-// load puts a set in force: that of all sources.
+// load puts into force the combined set of all sources.
 func (g *Guard) load(set RuleSet) error {
 	old, _ := g.share()
 	var next *membership

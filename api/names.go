@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// The types that guarded code meets. They are those of other packages, under names that
-// need no further import.
+// The types that guarded code meets. They are from other packages, under names that need no further
+// import.
 type (
 	// Admitted is a call that [Entry] has let through. Exit it once: by Exit, or by ExitOn,
 	// which also counts a failure.
@@ -30,9 +30,9 @@ type (
 	RuleSet = rules.Set
 	// Reload is one outcome of watching a rule file.
 	Reload = rules.Reload
-	// Status is how the sources of the rules stand, see [Guard.Status].
+	// Status is the state of the sources of the rules, see [Guard.Status].
 	Status = rules.Status
-	// Explanation says what the rules would make of a call, see [Explain].
+	// Explanation says what the rules would decide for a call, see [Explain].
 	Explanation = core.Explanation
 	// SourceOptions say how to watch a store, see [Guard.WatchSource].
 	SourceOptions = rules.SourceOptions
@@ -60,7 +60,7 @@ var (
 	ErrInvalid = core.ErrInvalid
 )
 
-// What [KindOf] tells apart.
+// What [KindOf] distinguishes.
 const (
 	KindNone      = core.KindNone // no refusal
 	KindAuthority = core.KindAuthority

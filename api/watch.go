@@ -14,16 +14,16 @@ import (
 //
 // The rules of all sources are in force together: those of several calls of WatchRules, and what
 // [Guard.LoadRules] has loaded. They are combined in the order in which the sources were
-// declared, and put in force by one swap. An id in two of them is an error that names both, and
-// the source that brought the second one keeps what it had; see [Guard.LaterWins]. To
+// declared, and put in force by one swap. If two of them have the same id, that is an error that
+// names both, and the source with the second one keeps what it had; see [Guard.LaterWins]. To
 // declare a source a second time is a [*SourceError].
 //
 // In a directory, the files whose names end in .yaml, .yml or .json are read, in the order of
 // their names; they may come and go; see [rules.Loader.Watch], which has the details.
 //
-// In a bubble of testing/synctest on Linux WatchRules doesn't return: its goroutine that waits
-// for the system's notice of a change is never durably blocked, so the bubble's clock stands
-// still, and the time never passes for which a file must be unchanged before it is read. Use
+// In a bubble of testing/synctest on Linux WatchRules doesn't return: its goroutine that waits for
+// the system's notice of a change is never durably blocked, so the bubble's clock stands still, and
+// the time for which a file must be unchanged before it is read never passes. Use
 // [Guard.LoadRulesFile] there, which starts no goroutine.
 func (g *Guard) WatchRules(ctx context.Context, paths ...string) error {
 	return g.loader.Watch(ctx, paths...)
@@ -40,18 +40,18 @@ func (g *Guard) WatchSource(ctx context.Context, source rules.Source, opts Sourc
 	return g.loader.WatchSource(ctx, source, opts)
 }
 
-// OnReload has f told of every outcome of the sources that are declared from now on, that of
-// their first load included; see [rules.Loader.OnReload]. There is one listener: the latest.
-// nil, as in the beginning, is none.
+// OnReload calls f with every outcome of the sources that are declared from now on, including that
+// of their first load; see [rules.Loader.OnReload]. There is one listener: the latest. nil, as in
+// the beginning, is none.
 func (g *Guard) OnReload(f func(Reload)) { g.loader.OnReload(f) }
 
-// LaterWins declares that of two rules with one id the one of the later source is in force, from
-// the next load on, where it would be an error otherwise. So a file for one service can replace
-// rules of a file for all. See [rules.Loader.LaterWins].
+// LaterWins declares that, from the next load on, the later source wins when two rules have the
+// same id, which would otherwise be an error. So a file for one service can replace rules of a file
+// for all. See [rules.Loader.LaterWins].
 func (g *Guard) LaterWins() { g.loader.LaterWins() }
 
-// Status is the state of all sources of the rules together, and in Sources that of each. It is
-// zero if there are none.
+// Status is the state of all sources of the rules together and, in Sources, of each. It is zero if
+// there are none.
 func (g *Guard) Status() Status { return g.loader.Status() }
 
 // Revisions are the last states of the rules, the newest last: that one is in force. There are up

@@ -24,7 +24,7 @@ const (
 	changes               // changes something, or shows what would change: the write token always
 )
 
-// route is one row of the table that the mux is made of, and the tests go through.
+// route is one row of the table that the mux is made from and that the tests go through.
 type route struct {
 	method, pattern string
 	access          access
@@ -43,13 +43,13 @@ func refuse(status int, format string, args ...any) *problem {
 	return &problem{status, fmt.Sprintf(format, args...)}
 }
 
-// policy is what the page may load and who may embed it: itself, and nobody.
+// policy says that the page may load only from its own origin, and that nothing may embed it.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // handler is everything that is served. In order: the name under which the server was asked, the
-// route, where the request comes from, its token, its body, and how many are answered at the same
-// time.
+// route, the origin of the request, its token, its body, and how many requests are answered at the
+// same time.
 func (c *console) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range c.routes() {
@@ -77,7 +77,7 @@ func (c *console) handler() http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Referrer-Policy", "no-referrer")
 		if r.ContentLength != 0 && r.Body != nil {
-			// What no handler reads, the server reads after the answer: not for longer than this.
+			// What no handler reads, the server reads after the answer, for at most this long.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
 		}
 		if !c.knows(r.Host) {
@@ -169,7 +169,7 @@ func (c *console) admit(route route, r *http.Request) error {
 	return nil
 }
 
-// isToken compares in a time that tells nothing of the token, nor of its length.
+// isToken compares in a time that reveals nothing about the token or its length.
 func isToken(given, token string) bool {
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && token != ""

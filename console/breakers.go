@@ -29,7 +29,7 @@ type timeline struct {
 	total uint64 // so many were added; the last is at (total-1) % timelineLength
 }
 
-// add notes a change. It is told by the call that changes the breaker.
+// add notes a change. The call that changes the breaker calls it.
 func (t *timeline) add(c breaker.Change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,7 +42,8 @@ func (t *timeline) add(c breaker.Change) {
 	t.total++
 }
 
-// since are the changes after so many, oldest first, as far as they are kept, and how many there were.
+// since returns the changes after the first seen, oldest first, as far as they are kept, and how
+// many there were in all.
 func (t *timeline) since(number uint64) (changes []breakerChange, total uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

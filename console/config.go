@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// DefaultAddr is where the console listens unless it is told otherwise.
+// DefaultAddr is where the console listens by default.
 const DefaultAddr = "127.0.0.1:8719"
 
 // Config says where the console listens, who may read and who may change rules. The zero value is
@@ -41,11 +41,11 @@ type Config struct {
 	// that a page of another site can't make a browser ask under a name of its own.
 	Hosts []string
 
-	// Streams is how many clients of /api/events are served at once; 0 is 128. One beyond
-	// gets 503.
+	// Streams is how many clients of /api/events are served at the same time; 0 means 128. One
+	// beyond gets 503.
 	Streams int
 
-	// Listening is told the URL of the dashboard once it is served; nil is nobody.
+	// Listening, if not nil, is called with the URL of the dashboard once it is served.
 	Listening func(url string)
 }
 
@@ -55,7 +55,7 @@ const (
 	maxStreams   = 10_000
 )
 
-// minToken is the least length of a token: 16 characters that nobody guesses.
+// minToken is the minimum length of a token: 16 characters that can't be guessed.
 const minToken = 16
 
 // withDefaults fills in the defaults, or says what can't be honoured.

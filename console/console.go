@@ -47,7 +47,7 @@ func (c *console) close() {
 
 const eventsPath = "/api/events"
 
-// routes is everything that is served. What is not here isn't.
+// routes is everything that is served. What is not listed here isn't.
 func (c *console) routes() []route {
 	all := []route{
 		{"GET", "/api/tree", reads, c.serveTree},

@@ -10,11 +10,11 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// What a client of /api/events may be behind: so many frames, and so long with one of them.
+// How far a client of /api/events may be behind: this many frames, and this long with one of them.
 const (
 	frameTime   = 5 * time.Second
 	frameBuffer = 4
-	maxTold     = 100 // changes of breakers, and bursts, that one frame tells
+	maxTold     = 100 // changes of breakers, and bursts, that one frame reports
 	restSeconds = 5   // without refusals, after which the next is a burst
 	settling    = 20 * time.Millisecond
 )
@@ -71,7 +71,7 @@ func (h *hub) close() {
 	h.running.Wait()
 }
 
-// run makes a frame soon after each second of the engine's clock, until nobody is there.
+// run makes a frame soon after each second of the engine's clock, until no client is left.
 func (h *hub) run() {
 	engine := h.console.guard.Engine()
 	frames := newFrames(h.console)
@@ -89,8 +89,8 @@ func (h *hub) run() {
 	}
 }
 
-// send hands a frame to every stream. It returns false if there is none, and then the next client
-// starts from nothing.
+// send hands a frame to every stream. It returns false if there is no client, and then the next
+// client starts from nothing.
 func (h *hub) send(frame []byte) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,9 +145,9 @@ const streamType = "text/event-stream"
 // frames makes what is streamed. It is used by one goroutine.
 type frames struct {
 	*console
-	last     int64            // the newest second that was told
+	last     int64            // the newest second that was reported
 	blocked  map[string]int64 // when a resource refused calls last; those that did lately
-	changed  uint64           // so many changes of breakers were told
+	changed  uint64           // how many changes of breakers were reported
 	revision uint64
 	failure  time.Time
 }
@@ -271,7 +271,7 @@ func (f *frames) appendReloads(b []byte, at time.Time) []byte {
 func appendEvent(b []byte, name string, v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return b // a number that JSON has not; there is none
+		return b // a number that JSON doesn't have; it doesn't occur
 	}
 	return append(append(append(append(append(b, "event: "...), name...), "\ndata: "...), data...), "\n\n"...)
 }

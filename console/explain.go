@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// serveExplain says what the rules would make of a call if it came now.
+// serveExplain says what the rules would decide for a call if it arrived now.
 func (c *console) serveExplain(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	ctx := core.WithOrigin(core.WithContext(r.Context(), q.Get("context")), q.Get("origin"))
@@ -80,7 +80,7 @@ func optionsOf(q url.Values) (opts []core.Option, err error) {
 	return opts, nil
 }
 
-// argumentOf is what a value means: a number, true or false, or text, which quotes make of anything.
+// argumentOf is what a value means: a number, true or false, or text, which anything in quotes is.
 func argumentOf(text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n

@@ -144,7 +144,7 @@ type briefHistory struct {
 	RTMs  [minute]float64 `json:"rtMs"`
 }
 
-// How many resources are shown at once.
+// How many resources are shown at a time.
 const (
 	usualLimit = 1_000
 	maxLimit   = 10_000
@@ -209,7 +209,8 @@ func (c *console) resources(query string, limit, offset int) resourcesReply {
 	return answer
 }
 
-// marks are what rules have to tell of resources beside their calls, such as that a breaker is open.
+// marks are what rules have to report beside the calls of resources, such as that a breaker is
+// open.
 func (c *console) marks() map[string][]string {
 	marks := make(map[string][]string)
 	for _, r := range c.guard.Engine().Rules().RuleFigures() {

@@ -20,10 +20,10 @@ import (
 type rule struct {
 	core.RuleFigures
 	Rule     json.RawMessage `json:"rule,omitempty"` // as a rule file has it
-	List     string          `json:"list,omitempty"` // in which a rule file has it, where that is not called as Kind is
+	List     string          `json:"list,omitempty"` // the list in which a rule file has it, if that isn't named like Kind
 	Measures []measure       `json:"measures,omitempty"`
-	// Full is the largest share of a limit that is used up, over Measures and, in the list of all rules, the
-	// values that a hotspot rule tells of; absent where there is none.
+	// Full is the largest share of a limit that is used up, over Measures and, in the list of all
+	// rules, the values that a hotspot rule reports; absent if there is none.
 	Full *float64 `json:"full,omitempty"`
 }
 
@@ -89,14 +89,14 @@ func (c *console) ruleList() []rule {
 	return all
 }
 
-// What is looked at to tell how full rules are, and how much of it is told of one rule.
+// How much is looked at to find how full rules are, and how much of that is reported for one rule.
 const (
 	measuredResources = 1_000
 	measuredOrigins   = 8
 	toldMeasures      = 5
 )
 
-// measure has the rules say what they measure at one resource: for a call of nobody, and for
+// measure asks the rules what they measure at one resource: for a call without a caller, and for
 // calls of callers that rules name or that have called.
 func (c *console) measure(name string, add func(x core.ExplainedRule, origin string)) {
 	origins := []string{""}
@@ -119,7 +119,7 @@ func (c *console) measure(name string, add func(x core.ExplainedRule, origin str
 }
 
 // note adds what a rule measures at a resource, once. origin is whose call it was, for rules that
-// tell callers apart.
+// distinguish callers.
 func (r *rule) note(name string, x core.ExplainedRule, origin string) {
 	for _, m := range x.Measures {
 		m.For = cmp.Or(m.For, origin)
@@ -129,7 +129,7 @@ func (r *rule) note(name string, x core.ExplainedRule, origin string) {
 	}
 }
 
-// fill sorts the measures, the fullest first, and tells how full that is.
+// fill sorts the measures, the fullest first, and returns how full that one is.
 func (r *rule) fill() {
 	slices.SortStableFunc(r.Measures, func(a, b measure) int { return cmp.Compare(share(b.Measure), share(a.Measure)) })
 	r.Measures = r.Measures[:min(len(r.Measures), toldMeasures)]
@@ -138,7 +138,8 @@ func (r *rule) fill() {
 	}
 }
 
-// fillByValue is fill, and looks at what the rule tells of values too: a call without one measures none of them.
+// fillByValue is fill, but also looks at what the rule reports of values: a call without a value
+// measures none of them.
 func (r *rule) fillByValue() {
 	r.fill()
 	if values, ok := r.Details.(interface{ Measures() []core.Measure }); ok {
@@ -161,7 +162,8 @@ func share(m core.Measure) float64 {
 	return 0
 }
 
-// terms are what a rule says of whom it limits, and to how much, as far as rules of several families do.
+// terms are the fields, common to rules of several families, that say whom a rule limits, and to
+// how much.
 type terms struct {
 	Origin, Relation string
 	Threshold        float64
@@ -237,7 +239,7 @@ type rulesReply struct {
 	Rules    []rule         `json:"rules"`
 }
 
-// sourceStatus is how a source of the rules stands.
+// sourceStatus is the state of a source of the rules.
 type sourceStatus struct {
 	Source      string    `json:"source"`
 	OK          bool      `json:"ok"`
@@ -322,7 +324,7 @@ type hotValue struct {
 	Full     float64      `json:"full"` // the share of its limit that is used up
 }
 
-// hotValuesOf are those of a rule at a resource, as the details of its family have them.
+// hotValuesOf are the hot values of a rule at a resource, from the details of its family.
 func hotValuesOf(r rule, resource string) (all []hotValue) {
 	text, err := json.Marshal(r.Details)
 	var details struct {

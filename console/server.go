@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// What a client may take its time for, and what there may be at once. Streams have limits of their
+// How long a client may take, and how much there may be at a time. Streams have limits of their
 // own: Config.Streams, and a deadline for each frame.
 const (
 	headerTime  = 2 * time.Second
@@ -22,16 +22,16 @@ const (
 	idleTime    = 30 * time.Second
 	headerSize  = 8 << 10
 	bodySize    = 1 << 20
-	unreadTime  = time.Second // to send a body that nobody reads, as the request is refused
+	unreadTime  = time.Second // to send a body that is not read, as the request is refused
 	maxRequests = 32          // that are being answered
 	maxBodies   = 8           // that are being read, before that
 	spareConns  = 64          // beside those of streams
 	endTime     = time.Second
 )
 
-// ListenAndServe serves the dashboard and its API of a Guard until ctx ends; then it returns nil,
-// once nothing of it runs any more. It returns an error immediately if the configuration can't be
-// honoured or the address can't be listened on.
+// ListenAndServe serves the dashboard and API of a Guard until ctx ends; then it returns nil, once
+// nothing of it is running any longer. It returns an error immediately if the configuration can't
+// be honoured or the address can't be listened on.
 //
 // While it serves, the engine keeps the last refusals of each resource (see
 // [core.Engine.KeepRefusals]).
@@ -97,9 +97,9 @@ func serve(ctx context.Context, guard *api.Guard, cfg Config, listener net.Liste
 	return err
 }
 
-// bounded is a listener with so many connections at most. A further one takes the place of the one that has been
-// idle for longest. If none is, it waits until one ends or becomes idle, which takes slow ones no longer than their
-// deadlines.
+// bounded is a listener with a maximum number of connections. A further one takes the place of the
+// one that has been idle for longest. If none is, it waits until one ends or becomes idle, which
+// takes slow ones no longer than their deadlines.
 type bounded struct {
 	net.Listener
 	room chan struct{}

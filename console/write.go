@@ -115,7 +115,7 @@ func (c change) told() string {
 	return strings.Join(lines, "; ")
 }
 
-// unacceptable is an error of rules that don't go, alone or with those of other sources.
+// unacceptable is an error of rules that can't be in force, alone or with those of other sources.
 func unacceptable(err error) error {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
@@ -146,7 +146,7 @@ func (e edit) apply(loaded api.RuleSet) (set api.RuleSet, made change, err error
 	if err != nil {
 		return set, made, refuse(http.StatusConflict, "the rules that are loaded can't be written down, so they can't be changed here: %v", err)
 	}
-	ids := make(map[string][]string) // those of loaded, in its order, also those that are made from the fields
+	ids := make(map[string][]string) // the IDs of loaded, in its order, including those made from the fields
 	for _, r := range rules.Diff(api.RuleSet{}, loaded).Added {
 		ids[r.Family] = append(ids[r.Family], r.ID)
 	}
@@ -193,8 +193,8 @@ func (e edit) apply(loaded api.RuleSet) (set api.RuleSet, made change, err error
 	return set, change{diff.String(), diff.Text(), hex.EncodeToString(sum[:]), diff.Lines()}, nil
 }
 
-// put puts rules in the place of those with their IDs, or behind the others. They are checked by
-// themselves first, so that what is said of them is about what was sent.
+// put replaces the rules with the same IDs, and adds other rules at the end. The new rules are
+// first checked by themselves, so that errors are about what was sent.
 func (e edit) put(lists map[string][]json.RawMessage, ids map[string][]string) error {
 	var set api.RuleSet
 	if err := set.UnmarshalJSON(e.Rules); err != nil {

@@ -68,7 +68,7 @@ func (t *Tree) attention(yield func(string) bool) {
 	}
 }
 
-// refusals tells of the rules that refused most.
+// refusals reports the rules that refused most.
 func (t *Tree) refusals(tell func(format string, args ...any)) {
 	var all []*core.RuleFigures
 	for i := range t.Rules {

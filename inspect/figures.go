@@ -9,9 +9,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Figures are what one node counted, as of one time. Each counter is exact, but
-// they are read one after the other: while calls come and go, Lifetime may know of
-// one that Second doesn't.
+// Figures are what one node counted, as of one time. Each counter is exact, but they are read one
+// after another: while calls come and go, Lifetime may include a call that Second doesn't.
 //
 // The fields are raw counts; rates and response times are derived from them. So
 // the figures of a sum need no rules of their own: counts add up, and an average

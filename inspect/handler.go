@@ -31,11 +31,11 @@ const index = `penstock, read-only
 // loopback address under another site's name, so put an allow-list of Host headers
 // in front as well where browsers run.
 //
-// Readers that come at the same time share one copy of the nodes, which is rendered as
-// they read it. At most 256 readers are served at once, and at most 32 MiB of copies
-// kept for slow ones, of all paths together; a reader beyond gets 503 with Retry-After.
-// One that doesn't take 64 KiB a second is cut off after ten seconds. If the server's
-// WriteTimeout is shorter, that applies instead.
+// Readers that arrive at the same time share one copy of the nodes, which is rendered as they read
+// it. At most 256 readers are served at the same time, and at most 32 MiB of copies are kept for
+// slow ones, over all paths together; further readers get 503 with Retry-After. One that doesn't
+// take 64 KiB a second is cut off after ten seconds. If the server's WriteTimeout is shorter, that
+// applies instead.
 func Handler(e *core.Engine, set func() rules.Set) http.Handler {
 	h := newHandler(e, set)
 	mux := http.NewServeMux()

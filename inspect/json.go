@@ -56,8 +56,8 @@ func (t Tree) MarshalJSON() ([]byte, error) {
 // Counts are units: pass, block, total, complete, exception and occupied; calls:
 // entered and exited; and rtMs, the response times of the calls that exited added
 // up, with minRtMs, the least of them, absent if none did. In a name that is not valid UTF-8,
-// U+FFFD replaces what is invalid. The history of the last minute is left out, for
-// it would be most of the text.
+// U+FFFD replaces what is invalid. The history of the last minute is left out, as it would be most
+// of the text.
 func (n Node) MarshalJSON() ([]byte, error) {
 	return marshal(func(j *jsonWriter) { j.nodes(n.visits) })
 }
@@ -86,7 +86,7 @@ type ruleJSON struct {
 	Marks []markJSON `json:"marks,omitempty"`
 }
 
-// markJSON is what stands beside the calls of a resource.
+// markJSON is what is shown beside the calls of a resource.
 type markJSON struct {
 	Resource string `json:"resource"`
 	Text     string `json:"text"`

@@ -15,7 +15,7 @@ type jsonWriter struct {
 	value *json.Encoder // to piece
 	piece bytes.Buffer
 	node  nodeJSON // the latest
-	err   error    // of a value; out keeps those of its own
+	err   error    // of a value; out keeps its own
 }
 
 func newJSONWriter(w io.Writer) *jsonWriter {
@@ -52,7 +52,7 @@ func (j *jsonWriter) text(s string) {
 	}
 }
 
-// encode writes a value, without its last byte if it is to go on.
+// encode writes a value, without its last byte if more is to follow.
 func (j *jsonWriter) encode(v any, goesOn bool) {
 	if j.err != nil {
 		return
@@ -88,7 +88,7 @@ func (j *jsonWriter) tree(v view) {
 	j.text("]}")
 }
 
-// nodes writes nodes one after the other, each with what hangs below it.
+// nodes writes nodes one after another, each with what is below it.
 func (j *jsonWriter) nodes(visits iter.Seq[visit]) {
 	open, first := 0, true // open is how many nodes are not at their end yet
 	for v := range visits {

@@ -2,7 +2,7 @@ package inspect
 
 import "github.com/penstock-go/penstock/internal/shown"
 
-// NodeKind is what a [Node] stands for.
+// NodeKind is what a [Node] represents.
 type NodeKind uint8
 
 // The kinds of nodes. Root and entrance have no counters of their own: each of

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// How many resources /nodes shows at once.
+// How many resources /nodes shows at a time.
 const (
 	usualLimit = 1_000
 	maxLimit   = 10_000

@@ -15,27 +15,27 @@ type packed struct {
 	details details
 	times   times
 
-	// The nodes stand one after the other, parents before children, and so do their
-	// names. The calls of an entrance come before it, since it is their sum.
+	// The nodes are stored one after another, parents before children, and so are their names. The
+	// calls of an entrance come before it, since it is their sum.
 	nodes     []byte
 	names     []string
 	entrances []packedEntrance
 	resources packedPlace
 
 	starts []int64 // of the buckets of every node
-	named  int     // bytes of names that the engine may let go of meanwhile
+	named  int     // bytes of names that the engine may drop meanwhile
 }
 
-// packedPlace is the begin of so many nodes side by side.
+// packedPlace is the beginning of that many nodes side by side.
 type packedPlace struct{ node, name, count int }
 
 type packedEntrance struct{ own, calls packedPlace }
 
-// packs are those that are not read any more, so that a tree that is read again and again
-// is no work for the garbage collector.
+// packs are those that are no longer read, so that reading a tree again and again makes no work for
+// the garbage collector.
 var packs = sync.Pool{New: func() any { return new(packed) }}
 
-// recycle lets go of a copy that nobody reads any more.
+// recycle releases a copy that is no longer read.
 func (p *packed) recycle() {
 	clear(p.names)
 	*p = packed{nodes: p.nodes[:0], names: p.names[:0], entrances: p.entrances[:0], starts: p.starts[:0]}

@@ -121,7 +121,7 @@ func (r reader) origins(places []place, c *node.ClusterNode) []place {
 	return places
 }
 
-// below appends the places right below one that stands at depth.
+// below appends the places right below one at depth.
 func (r reader) below(places []place, p *place, depth int) []place {
 	switch {
 	case p.cluster != nil:

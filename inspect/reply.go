@@ -16,10 +16,9 @@ const (
 	yamlText  = "application/yaml; charset=utf-8"
 )
 
-// A reply goes out in chunks. Its reader has to take each within patience, and must not
-// keep the handler waiting for longer than that and pace for each of them, which is to
-// read 64 KiB a second: so nobody holds a copy for long who doesn't read it. A server's
-// WriteTimeout holds as well.
+// A reply goes out in chunks. Its reader has to take each within patience, and must not keep the
+// handler waiting longer than that plus pace for each of them, which means reading 64 KiB a second:
+// so a reader that doesn't read can't hold a copy for long. A server's WriteTimeout holds as well.
 const (
 	chunk    = 32 << 10
 	patience = 10 * time.Second

@@ -2,9 +2,8 @@ package inspect
 
 import "sync"
 
-// What the readers of a handler may hold together: so many readers, each with a buffer
-// of [chunk] bytes and a stack, and so many bytes of copies. One copy may be larger,
-// alone.
+// What the readers of a handler may hold together: this many readers, each with a buffer of [chunk]
+// bytes and a stack, and this many bytes of copies. One copy may be larger, alone.
 const (
 	maxReaders = 256
 	maxHeld    = 32 << 20
@@ -19,17 +18,16 @@ type room struct {
 	held    int // bytes of copies with readers
 }
 
-// copies makes copies for many readers. Those that come while one is being made share
-// the next: however many they are, one goroutine copies, and yet no reader gets a copy
-// older than the question. A copy is let go of with its last reader. It is safe for
-// concurrent use.
+// copies makes copies for many readers. Readers that arrive while one is being made share the next:
+// however many there are, one goroutine copies, and yet no reader gets a copy older than its
+// request. A copy is released with its last reader. It is safe for concurrent use.
 type copies[T any] struct {
 	*room
 	make func() (c *T, size int)
-	drop func(*T) // what to do with one that nobody reads any more; may be nil
+	drop func(*T) // what to do with one that is no longer read; may be nil
 
 	// room.mu guards:
-	next   *edition[T] // what readers join that come now; nil if there is none
+	next   *edition[T] // what readers arriving now join; nil if there is none
 	latest int         // the size of the latest copy
 }
 
@@ -112,8 +110,8 @@ func (c *copies[T]) fill(e *edition[T]) *T {
 	return copied
 }
 
-// close sends readers that come from now on to another copy, before this one is begun.
-// It reports whether there may be room for this one.
+// close sends readers that arrive from now on to another copy, before this one is begun. It reports
+// whether there may be room for this one.
 func (c *copies[T]) close() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

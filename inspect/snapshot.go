@@ -3,9 +3,9 @@ package inspect
 import "github.com/penstock-go/penstock/core"
 
 // Snapshot copies everything that the engine counts, as of one reading of its
-// clock. Each counter is exact; the nodes, and the counters of a node, are read
-// one after the other while calls go on. No call waits for it: it takes the roll
-// lock of one node after the other, which calls only try to take.
+// clock. Each counter is exact; the nodes, and the counters of a node, are read one after another
+// while calls continue. No call waits for it: it takes the roll lock of one node after the other,
+// which calls only try to take.
 func Snapshot(e *core.Engine) Tree {
 	r := newReader(e)
 	t := r.head()

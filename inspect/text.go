@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// How many columns a name gets: in a line of 80 with ordinary figures, and at least, however
-// deep it stands.
+// How many columns a name gets: in a line of 80 with ordinary figures, and at least, however deep
+// its node is.
 const (
 	labelWidth = 30
 	nameWidth  = 12
@@ -26,10 +26,10 @@ const (
 // from 100,000 on they are rounded, as in 123k.
 //
 // Beside a call are the percentiles of its resource's response times in the last minute, in all
-// contexts, where core.Config.Percentiles is on, and the most urgent of what rules tell of it. Below
-// the tree is what may need attention: calls that wait, slots that panicked, caps that
-// were reached, which rules refused most, what rules in shadow mode would have refused, and
-// what else rules tell. It returns the first error of w.
+// contexts, where core.Config.Percentiles is on, and the most urgent of what rules report of it.
+// Below the tree is what may need attention: calls that wait, slots that panicked, caps that were
+// reached, which rules refused most, what rules in shadow mode would have refused, and what else
+// rules report. It returns the first error of w.
 func (t Tree) WriteText(w io.Writer) error { return t.view().writeText(w) }
 
 func (v view) writeText(w io.Writer) error {
@@ -60,11 +60,11 @@ func (v view) writeText(w io.Writer) error {
 
 // cells are the texts of a line: a label and figures.
 type cells struct {
-	text []byte // of all, one after the other
+	text []byte // of all, one after another
 	ends []int
 }
 
-// end ends a cell, to whose text so much was appended.
+// end ends a cell to whose text this much was appended.
 func (c *cells) end(text []byte) {
 	c.text, c.ends = text, append(c.ends, len(text))
 }
@@ -135,8 +135,8 @@ func (f *Figures) describe(line *cells) {
 	}
 }
 
-// headings are above the figures of a line: the root's line has them. Three each are of one
-// span of time; the last goes on from the "in" above it.
+// headings are above the figures of a line: the root's line has them. Each three are for one span
+// of time; the last continues from the "in" above it.
 var headings = [...]string{"pass", "block", "rt", "pass", "block", "rt", "flight"}
 
 // table is the widths of columns that lines are aligned in: the name, the figures, and what

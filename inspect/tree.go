@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Tree is a copy of everything that an engine counts. Nothing in it changes any
-// more, so goroutines may share one as long as none writes to it.
+// Tree is a copy of everything that an engine counts. It doesn't change by itself, so goroutines
+// may share one as long as none writes to it.
 type Tree struct {
 	// At is the time of all figures, by the engine's clock.
 	At time.Time
@@ -29,8 +29,8 @@ type Tree struct {
 	// they were declared.
 	Rules []core.RuleFigures
 
-	// Waiting is how many calls slept when the copy was made, for a rule that told
-	// them to wait.
+	// Waiting is how many calls were asleep when the copy was made, because a rule told them to
+	// wait.
 	Waiting int64
 	// Failures is how often a slot panicked. The call went on without that slot.
 	Failures int64
@@ -45,7 +45,7 @@ type Tree struct {
 type Node struct {
 	Name string
 	Kind NodeKind
-	// Overflow marks a node that stands for all names beyond a cap.
+	// Overflow marks a node that represents all names beyond a cap.
 	Overflow bool
 
 	Figures
@@ -56,11 +56,11 @@ type Node struct {
 	Children []Node
 	// Origins are the callers of a resource, sorted by name.
 	Origins []Node
-	// Percentiles are those of the response times of a resource within the last minute, the
-	// zero value where core.Config.Percentiles is off or nothing completed.
+	// Percentiles are of the response times of a resource within the last minute, the zero value
+	// where core.Config.Percentiles is off or nothing completed.
 	Percentiles stat.Percentiles
-	// Details are what rules tell of a resource, in the order of the rules, in types of
-	// their families.
+	// Details are what rules report of a resource, in the order of the rules, in types of their
+	// families.
 	Details []core.ResourceDetails
 }
 

@@ -47,7 +47,7 @@ func (u *unpacker) goTo(place packedPlace) {
 	u.rest, u.names = u.nodes[place.node:], u.packed.names[place.name:]
 }
 
-// all visits so many nodes side by side, with all that is below them.
+// all visits that many nodes side by side, with everything below them.
 func (u *unpacker) all(count, depth int, yield func(visit) bool) bool {
 	for i := range count {
 		below := u.next()

@@ -3,13 +3,13 @@ package inspect
 import "iter"
 
 // visit is a node on the way through a tree, in the order in which it is written:
-// parents before children. The node is good until the next visit; what hangs below it
-// comes by itself, and need not be in its fields.
+// parents before children. The node is valid until the next visit; what is below it is visited
+// separately, and need not be in its fields.
 type visit struct {
 	*Node
 	depth int
 	below int  // how many nodes hang right below
-	last  bool // no sibling that is shown as text comes after
+	last  bool // no sibling that is shown as text follows
 }
 
 // view is a tree as the renderings see it, one node after the other, so that it need

@@ -31,8 +31,8 @@ type Blocks struct {
 	unlisted atomic.Int64 // units that found no place
 }
 
-// Chain is the standard chain with a slot Blocks in it. A Guard that has it has a block log beside its
-// metric log:
+// Chain is the standard chain with a slot Blocks in it. A Guard with this chain has a block log in
+// addition to its metric log:
 //
 //	guard, err := api.New(api.Config{Chain: metriclog.Chain()})
 //	...
@@ -175,7 +175,7 @@ func (f *blockFile) flush(before int64) error {
 	return f.write(lines)
 }
 
-// append appends the line of so many refusals, without its end.
+// append appends the line for that many refusals, without its end.
 func (k *blockKey) append(b []byte, location *time.Location, n int64) []byte {
 	b = time.Unix(k.second, 0).In(location).AppendFormat(b, time.DateTime)
 	b = append(b, "|1|"...)
@@ -209,7 +209,7 @@ func (f *blockFile) write(lines []byte) error {
 	return nil
 }
 
-// open opens the file that is there, or makes one. What a crash has left of a line is taken off.
+// open opens the existing file, or makes one. It removes a partial line left by a crash.
 func (f *blockFile) open() (err error) {
 	if f.file, err = openOwn(f.path); err != nil {
 		return err
@@ -224,9 +224,9 @@ func (f *blockFile) open() (err error) {
 	return nil
 }
 
-// openOwn opens a file to append to it, or makes it. It follows no link and opens no device, whatever
-// others put there meanwhile: what is made was not there, and what is opened is written to only
-// if it is the regular file that was seen.
+// openOwn opens a file to append to it, or makes it. It follows no link and opens no device,
+// whatever other processes put there meanwhile: a file that it makes did not exist, and a file that
+// it opens is written to only if it is the regular file that was seen.
 func openOwn(path string) (*os.File, error) {
 	seen, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -268,7 +268,7 @@ func wholeLines(f *os.File) (int64, error) {
 	return 0, nil
 }
 
-// shift gives each file the next number; the oldest is no more.
+// shift gives each file the next number; the oldest is removed.
 func (f *blockFile) shift() error {
 	name := func(i int) string {
 		if i == 0 {

@@ -27,8 +27,8 @@
 //
 // # What a crash leaves
 //
-// Each second is written when it is over, by one write, behind its entry in the index. So a
-// process that is killed has lost the last second, and perhaps left a line without an end, which
-// readers pass over, or an entry of the index without lines. Nothing is synced to the disk:
-// where the machine itself stops, what is lost is up to the system.
+// Each second is written when it is over, by one write, behind its entry in the index. So a process
+// that is killed loses the last second, and may leave a line without an end, which readers skip, or
+// an entry of the index without lines. Nothing is synced to the disk: where the machine itself
+// stops, what is lost is up to the system.
 package metriclog

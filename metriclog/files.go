@@ -64,7 +64,7 @@ func list(dir, base string) ([]file, error) {
 	return files, nil
 }
 
-// next is the file that comes after those that are there.
+// next is the file that follows the existing ones.
 func next(files []file, dir, base, day string) file {
 	f := file{day: day}
 	for _, other := range files {

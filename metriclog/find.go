@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// How many rows are found at once.
+// How many rows are found at a time.
 const (
 	usualLimit = 6_000
 	maxLimit   = 100_000
@@ -26,15 +26,14 @@ type Query struct {
 	From     time.Time // the second that this falls in is the first
 	To       time.Time // not included; zero is no end
 	Resource string    // "" is all
-	// Limit is how many rows are enough; the second in which there are so many is told
-	// whole. 0 is 6,000, and 100,000 the most.
+	// Limit is how many rows are enough; the second in which that is reached is returned whole. 0
+	// means 6,000; at most 100,000.
 	Limit int
 }
 
 // Find searches the files of a metric log in a directory; see [BaseName] for what base is. It
 // returns the rows sorted by their seconds. A log may be written meanwhile, and by several
-// processes. Lines that can't be read are passed over; the error is that of the directory or of a
-// file.
+// processes. Lines that can't be read are skipped; an error is about the directory or a file.
 func Find(dir, base string, q Query) ([]Row, error) {
 	if q.Limit <= 0 {
 		q.Limit = usualLimit
@@ -87,7 +86,7 @@ func (q *Query) read(path string) (rows []Row, err error) {
 	for {
 		line, err := lines.ReadString('\n')
 		if errors.Is(err, io.EOF) {
-			return rows, nil // what has no end may be a part of what it was to be
+			return rows, nil // a line without an end may be only part of what was to be written
 		}
 		if err != nil {
 			return nil, err
@@ -138,13 +137,13 @@ func (q *Query) offset(data *os.File) (int64, error) {
 			return 0, nil
 		}
 	}
-	if i == 0 { // or there are no entries: perhaps the index alone could not be written
+	if i == 0 { // or there are no entries: it may be that only the index could not be written
 		return 0, nil
 	}
 	return entries[min(i, len(entries)-1)].offset, nil // after the last entry there may be more, if some are lost
 }
 
-// entry is what an index has of a second: where its lines begin.
+// entry is an index's entry for a second: where its lines begin.
 type entry struct{ second, offset int64 }
 
 // begins reports whether the lines of the second begin there, or the data ends there.

@@ -86,14 +86,14 @@ type Log struct {
 	next   time.Time // the first second that was not written
 	output output
 	ended  bool
-	failed time.Time // when a failure was told last
+	failed time.Time // when a failure was last logged
 	stop   func()    // the timer
 }
 
-// Start begins to write the logs of an engine, with the second in which it is called: the metric log, and
-// the block log where a slot [Blocks] stands in the engine's chain, as in [Chain]. The error
-// says what in the configuration it can't honour, or that the directory can't be made. Files are
-// made when there is something to write.
+// Start begins to write the logs of an engine, from the second in which it is called: the metric
+// log, and the block log if the engine's chain has a slot [Blocks], as [Chain] does. The error says
+// what in the configuration it can't honour, or that the directory can't be made. Files are made
+// when there is something to write.
 func Start(e *core.Engine, config Config) (*Log, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -166,7 +166,7 @@ func (l *Log) flush(until time.Time) {
 	}
 }
 
-// tell logs that something was not written, once a minute at most. The caller holds mu.
+// tell logs that something was not written, at most once a minute. The caller holds mu.
 func (l *Log) tell(err error) {
 	if now := time.Now(); now.Sub(l.failed) >= time.Minute {
 		l.failed = now
@@ -177,8 +177,8 @@ func (l *Log) tell(err error) {
 // Find searches the files of the log, see the function [Find].
 func (l *Log) Find(q Query) ([]Row, error) { return Find(l.config.Dir, l.base, q) }
 
-// Close writes what was counted so far, also in the second that is running, ends the timer and
-// closes the files. Closing twice is fine.
+// Close writes what was counted so far, including in the current second, ends the timer and closes
+// the files. Closing twice is fine.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,8 +209,8 @@ type output struct {
 	buffer  []byte
 }
 
-// write writes the rows of a second. Where that fails, what was written of it is taken back, so
-// that what follows begins on a line of its own.
+// write writes the rows of a second. If that fails, what was written of it is removed, so that what
+// follows begins on a line of its own.
 func (o *output) write(at time.Time, rows []Row) error {
 	o.buffer = o.buffer[:0]
 	for _, row := range rows {
@@ -245,7 +245,7 @@ func (o *output) write(at time.Time, rows []Row) error {
 
 // roll begins another file, removes the oldest, and points the link to it.
 func (o *output) roll(day string) error {
-	_ = o.close() // each second was written, or told as lost, when it was over
+	_ = o.close() // each second was written, or reported as lost, when it was over
 	for {
 		files, err := list(o.dir, o.base)
 		if err != nil {

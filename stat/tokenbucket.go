@@ -75,8 +75,8 @@ func (m Moment) before(other Moment) bool {
 	return m.ns < other.ns || m.ns == other.ns && m.frac < other.frac
 }
 
-// notBefore is m, or now if that is later. Unlike orNow it is never earlier than now, not even by
-// less than a nanosecond, and keeps no fraction for later.
+// notBefore is m, or now if that is later. Unlike orNow it is not earlier than now by less than a
+// nanosecond, nor does it keep that for later.
 func (m Moment) notBefore(now int64) Moment { return m.Later(Moment{ns: now}) }
 
 // end is tat after a call at now has taken n more units, and whether these fit into a bucket that

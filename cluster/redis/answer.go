@@ -36,7 +36,7 @@ var answers = map[string]string{
 // errDenied says that the user may not do what a script does. It may have done something before.
 var errDenied = errors.New("the user may not do that: see the commands in docs/cluster.md")
 
-// foreigners are the answers about a key that somebody else has written to.
+// foreigners are the answers about a key that something else has written to.
 var foreigners = []string{"WRONGTYPE", "FOREIGN"}
 
 // explained is the error of a command as package cluster wants it.

@@ -82,7 +82,7 @@ func newCall(s script, keys, args []any, replys int, reply func([]int64)) call {
 	return call{script: s, args: append(all, args...), replys: replys, reply: reply}
 }
 
-// whole has the call carry the script's text, for a server that doesn't know it.
+// whole makes the call carry the script's text, for a server that doesn't know it.
 func (c *call) whole() []any {
 	args := append([]any(nil), c.args...)
 	args[0], args[1] = "eval", c.script.text

@@ -6,5 +6,5 @@
 // lets rule files name one by its URL, see [Open]. Importing the package does nothing else.
 //
 // Each command of package cluster is one script, executed as a whole by the clock of the server.
-// What is asked of the server, and how it is to be set up: docs/cluster.md.
+// What the server must provide, and how to set it up: docs/cluster.md.
 package penstockredis

@@ -15,10 +15,10 @@ import (
 //go:embed lua/probe.lua
 var probeText string
 
-// Probe asks the server, or each master of a cluster, whether it can keep limits. What is missing
-// is in the error, a sentence each: a version before 5, a policy that evicts keys, commands that
-// the user may not use, scripts that don't run. It writes keys of its own, which are gone within
-// a second, and loads the scripts. A server that is away is an error too.
+// Probe asks the server, or each master of a cluster, whether it can keep limits. The error says
+// what is missing, in a sentence each: a version before 5, a policy that evicts keys, commands that
+// the user may not use, scripts that don't run. It writes keys of its own, which are gone within a
+// second, and loads the scripts. A server that is away is an error too.
 func (s *Store) Probe(ctx context.Context) error {
 	problems := s.probeScripts(ctx)
 	if s.slots == nil {

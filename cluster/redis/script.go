@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 )
 
-// clock tells all scripts the time.
+// clock gives all scripts the time.
 //
 //go:embed lua/clock.lua
 var clock string

@@ -17,7 +17,7 @@ import (
 // Store is a [cluster.Store] in a Redis or a Valkey. It is safe for concurrent use. A store that
 // [Open] returned has to be closed.
 //
-// It sends no command twice, but for one that the server has certainly not executed since it
+// It sends no command twice, except one that the server has certainly not executed because it
 // doesn't know the script, or is moving the key elsewhere. The error of a command that was
 // certainly not executed, for these reasons or others, wraps [cluster.ErrNotExecuted].
 type Store struct {
@@ -86,8 +86,9 @@ func (s *Store) Close() error {
 	return s.client.Close()
 }
 
-// Shard says which server of a cluster has the key, or, as long as the store has not heard, in
-// which part of the slots it lies; 0 where there is one server. It asks the network nothing.
+// Shard returns the number of the cluster's server that has the key or, until the store has heard,
+// of the part of the slots that the key is in; 0 if there is one server. It asks the network
+// nothing.
 func (s *Store) Shard(key string) int {
 	if s.slots == nil {
 		return 0
@@ -202,7 +203,7 @@ type slots struct {
 const (
 	slotCount = 16384
 	slotPart  = slotCount / 16
-	// A table of slots is read anew at most as often.
+	// A table of slots is read again at most this often.
 	slotsEvery   = time.Second
 	slotsTimeout = time.Second
 )
@@ -263,7 +264,7 @@ func (s *slots) read() {
 	s.table.Store(table)
 }
 
-// wait returns when nothing is read any more.
+// wait returns when no read is under way.
 func (s *slots) wait() { s.group.Wait() }
 
 // client is the client of a master by its address, nil if there is none.

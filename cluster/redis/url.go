@@ -18,8 +18,8 @@ import (
 const (
 	// defaultTimeout is the longest that a command takes, unless the URL says otherwise.
 	defaultTimeout = 20 * time.Millisecond
-	// longest is how long a connection may take, which is made in the background, and what nobody
-	// waits for. All else ends with its context before that.
+	// longest is how long a connection made in the background, or a command that no call waits for,
+	// may take. Everything else ends with its context before that.
 	longest = time.Second
 )
 
@@ -62,8 +62,8 @@ func Stores() map[string]func(url string) (cluster.Store, error) {
 	return stores
 }
 
-// Open returns a store by its URL. It asks the network nothing, and so it works while the server
-// is away.
+// Open returns a store by its URL. It makes no network requests, so it works while the server is
+// away.
 //
 //	redis://user:password@host:6379/0           one server
 //	rediss://...                                by TLS
@@ -72,7 +72,7 @@ func Stores() map[string]func(url string) (cluster.Store, error) {
 //	redis+sentinel://host:26379/0?master_name=shop&addr=host2:26379&password=...
 //	                                            the master that Sentinels name
 //
-// What go-redis reads from URLs may be there, but for what has to be as it is: retries,
+// URLs may have whatever go-redis reads from them, except what must not be changed: retries,
 // redirects, timeouts and replicas. A parameter of our own is timeout, the longest that a command
 // takes: from 1ms to 1s, 20ms if it is missing. Errors never quote the URL, which may hold a
 // password.

@@ -115,7 +115,7 @@ func findings(files []ruleFile, timeout time.Duration) (found []fault) {
 	return found
 }
 
-// checked tells what was found, and returns what the exit code says of it.
+// checked reports what was found, and returns the exit code for it.
 func (c *command) checked(files []ruleFile, faults []fault, format string, strict bool) (err error) {
 	of := make(map[severity]int)
 	for _, f := range faults {

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// The exit codes of diff, as those of diff(1).
+// The exit codes of diff, like those of diff(1).
 const (
 	exitDifferent = 1
 	exitTrouble   = 2

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// stdin is the argument that stands for standard input, and stdinName what errors call it.
+// stdin is the argument that means standard input, and stdinName what errors call it.
 const (
 	stdin     = "-"
 	stdinName = "stdin"
@@ -29,11 +29,11 @@ type ruleFile struct {
 	data   []byte
 	parsed rules.Parsed
 	err    error
-	over   map[ruleRef]bool // rules of it that one of a later file holds in place of
+	over   map[ruleRef]bool // rules of the file that rules of later files replace
 }
 
-// expand returns the files that the arguments stand for: those that they name, and of a
-// directory every rule file in it, in the order of their names, as api.WatchRules takes them.
+// expand returns the files that the arguments mean: those that they name and, for a directory,
+// every rule file in it, in the order of their names, as api.WatchRules takes them.
 func expand(args []string) (names []string, err error) {
 	for _, arg := range args {
 		if info, err := os.Stat(arg); arg == stdin || err != nil || !info.IsDir() {
@@ -98,7 +98,7 @@ func (c *command) read(name string, opts rules.ParseOptions) ruleFile {
 // together says how files are taken together.
 type together struct {
 	rules.ParseOptions
-	laterWins bool // of two rules with one id, that of the later file holds
+	laterWins bool // of two rules with the same id, the later file's wins
 }
 
 // add adds the flag.
@@ -107,8 +107,8 @@ func (o *together) add(cmd *cobra.Command) {
 		"of two files with one id, the later one's rule\nholds, as after api.LaterWins")
 }
 
-// readAll reads the files that the arguments stand for, and what they are together. faults are
-// those of all of them.
+// readAll reads the files that the arguments mean, and combines them. faults are the faults of all
+// of them.
 func (c *command) readAll(args []string, opts together) (files []ruleFile, set rules.Set, faults []fault, err error) {
 	names, err := expand(args)
 	if err != nil {
@@ -144,13 +144,13 @@ func (c *command) load(args []string, opts together) (rules.Set, error) {
 	return set, nil
 }
 
-// overrides is the code of a rule that holds in the place of another. It is what was asked for.
+// overrides is the code for a rule that replaces another. It is what was asked for.
 const overrides = "overrides"
 
-// combine returns the rules of all files as one set. Rules whose id is that of one in another file
-// are refused together, unless the later one is to hold: then the earlier one is turned off in its
-// file, and is not in the set. A rule without an id has one made of its fields, as where a program
-// loads the files.
+// combine returns the rules of all files as one set. Rules whose id also occurs in another file are
+// all refused, unless the later one wins: then the earlier one is turned off in its file, and is
+// not in the set. A rule without an id gets one made from its fields, as when a program loads the
+// files.
 func combine(files []ruleFile, laterWins bool) (set rules.Set, faults []fault) {
 	first := make(map[string]ruleRef) // by family and id
 	for i := range files {
@@ -206,8 +206,8 @@ func (r ruleRef) place(field string) rules.FileError {
 	return r.file.parsed.Place(r.family, r.number, field)
 }
 
-// turnOff marks the rule as one that another holds in place of, and turns it off for whoever
-// looks at its file alone.
+// turnOff marks the rule as replaced by another, and turns it off for code that looks at its file
+// alone.
 func (r ruleRef) turnOff() {
 	f := r.file
 	if f.over == nil {

@@ -89,7 +89,7 @@ func (a *arguments) Set(text string) error {
 }
 
 // argumentValue is what a value means: as in a rule file, a number, true or false, or text, which
-// quotes make of anything.
+// anything in quotes is.
 func argumentValue(s string) any {
 	if text, err := strconv.Unquote(s); err == nil && s[0] == '"' {
 		return text

@@ -79,7 +79,7 @@ formatted.`,
 	return cmd
 }
 
-// tellOf tells why a file is not touched.
+// tellOf reports why a file is not touched.
 func (c *command) tellOf(f ruleFile, err error) {
 	faults := faultsOf(err)
 	for i := range faults {
@@ -91,7 +91,7 @@ func (c *command) tellOf(f ruleFile, err error) {
 	_ = c.report(c.err, faults)
 }
 
-// replace writes a file anew: a reader sees the old text or the new one, never a part.
+// replace replaces a file: a reader sees the old text or the new one, never a part.
 func replace(name string, text []byte) error {
 	target, err := filepath.EvalSymlinks(name)
 	if err != nil {

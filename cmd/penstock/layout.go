@@ -45,8 +45,8 @@ func (f ruleFile) formatted() ([]byte, error) {
 	return text, nil
 }
 
-// keyOrder are the keys of rules by family, in the order in which they are written; those of a
-// list within a rule by the family and the list, as in "hotspot.exceptions".
+// keyOrder is the keys of rules by family, in the order in which they are written; keys of a list
+// within a rule are under the family and the list, as in "hotspot.exceptions".
 var keyOrder = orderOfKeys()
 
 func orderOfKeys() map[string][]string {
@@ -112,7 +112,7 @@ func arrange(n *yaml.Node, name string) {
 	}
 }
 
-// raise puts what stands above the first key of an item above the item: there is no line for it
+// raise moves what is above the first key of an item above the item: there is no line for it
 // between the dash and the key.
 func raise(item *yaml.Node) {
 	if item.Kind != yaml.MappingNode || len(item.Content) == 0 || item.Style&yaml.FlowStyle != 0 {
@@ -132,11 +132,11 @@ func raise(item *yaml.Node) {
 	first.HeadComment = ""
 }
 
-// emptyMark is how the comment begins that stands for an empty line.
+// emptyMark is how the comment that represents an empty line begins.
 const emptyMark = "#penstock-empty-line"
 
-// formatYAML formats a file of YAML. The parser keeps comments and forgets empty lines, so these
-// go through it as comments that nobody has written.
+// formatYAML formats a file of YAML. The parser keeps comments and drops empty lines, so these pass
+// through it as artificial comments.
 func formatYAML(data []byte) ([]byte, error) {
 	data = bytes.ReplaceAll(bytes.TrimPrefix(data, []byte("\uFEFF")), []byte("\r\n"), []byte("\n"))
 	before := comments(data)
@@ -162,8 +162,8 @@ func formatYAML(data []byte) ([]byte, error) {
 	return text, nil
 }
 
-// markEmpty puts a comment in the place of every run of empty lines, as far indented as what
-// follows, unless it is within a text of several lines.
+// markEmpty replaces every run of empty lines with a comment, indented as far as what follows,
+// unless the run is within a text of several lines.
 func markEmpty(data []byte, mark string) []byte {
 	within := textLines(data)
 	lines := strings.Split(strings.TrimRight(string(data), "\n \t"), "\n")

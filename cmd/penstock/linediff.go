@@ -43,9 +43,9 @@ func (h hunk) head() string {
 
 const around = 3 // lines that are shown around what differs
 
-// hunks compares two texts line by line. What both begin and end with is left out first; what is
-// between is compared by the longest common subsequence, in time and room of the product, and
-// beyond mostLines replaced as a whole.
+// hunks compares two texts line by line. The common beginning and end are left out first; what is
+// between is compared by the longest common subsequence, in time and space proportional to the
+// product, and beyond mostLines replaced as a whole.
 func hunks(old, new []string) []hunk {
 	ops := compareLines(old, new)
 	var all []hunk
@@ -77,7 +77,8 @@ func hunks(old, new []string) []hunk {
 	return all
 }
 
-// lineOp is a line that stays, goes or comes, and how many lines of both texts are before it.
+// lineOp is a line that stays, is removed or is added, and how many lines of both texts are before
+// it.
 type lineOp struct {
 	sign     byte
 	text     string

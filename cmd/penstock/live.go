@@ -46,7 +46,7 @@ func (c *command) program(address string) (*program, error) {
 		Timeout:   askTimeout,
 		Transport: c.transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // the token is for nobody else
+			return http.ErrUseLastResponse // the token must go nowhere else
 		},
 	}}, nil
 }

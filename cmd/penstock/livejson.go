@@ -27,7 +27,7 @@ type treeJSON struct {
 	}
 }
 
-// ruleDetails are what a rule's family has the program say of it, ready to be shown.
+// ruleDetails are what the program reports of a rule for its family, ready to be shown.
 type ruleDetails struct {
 	Told  []string `json:"lines"`
 	Marks []mark
@@ -49,7 +49,7 @@ func (d ruleDetails) Resources() []core.ResourceDetails {
 	return all
 }
 
-// mark is what stands beside the calls of a resource.
+// mark is what is shown beside the calls of a resource.
 type mark struct {
 	Resource, Text string
 	Urgency        int

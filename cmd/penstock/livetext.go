@@ -105,7 +105,7 @@ func writeResources(out io.Writer, all resourcesJSON) {
 	}
 }
 
-// percentile is one of response times, nil if there is none.
+// percentile is a percentile of response times, nil if there is none.
 func percentile(ms *float64) string {
 	if ms == nil {
 		return "-"
@@ -168,7 +168,7 @@ func fullness(full float64) string {
 	return strings.Repeat("█", used) + strings.Repeat("·", width-used) + fmt.Sprintf(" %3.0f %%", 100*max(0, min(full, 99.99)))
 }
 
-// explainAt tells what the rules of a running program would make of a call.
+// explainAt reports what the rules of a running program would decide for a call.
 func (c *command) explainAt(address, resource string, caller caller, asJSON, watch bool) error {
 	p, err := c.program(address)
 	if err != nil {

@@ -42,8 +42,8 @@ func failed(faults []fault) bool {
 	return slices.ContainsFunc(faults, func(f fault) bool { return f.severity == isError })
 }
 
-// faultsOf returns the errors of files that err joins. What is none of a file is left out, unless
-// nothing else is there.
+// faultsOf returns the errors of files that err joins. Reports that aren't about a file are
+// omitted, unless there are no others.
 func faultsOf(err error) []fault {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []fault
@@ -95,7 +95,7 @@ func harmless(name string) string {
 	}, name)
 }
 
-// A long line is cut to an excerpt of so many characters, so many of them before the caret.
+// A long line is cut to an excerpt of this many characters, this many of them before the caret.
 const (
 	excerptWidth  = 68
 	excerptBefore = 40
@@ -188,7 +188,7 @@ func annotations(w io.Writer, faults []fault) error {
 // data escapes what ends a message there.
 var data = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 
-// property escapes besides what ends a property.
+// property also escapes what ends a property.
 func property(s string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(data.Replace(s))
 }

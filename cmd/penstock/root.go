@@ -8,14 +8,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit codes. Those of diff are its own, as those of diff(1) are.
+// The exit codes. diff has its own, as diff(1) does.
 const (
 	exitOK       = 0
 	exitErrors   = 1 // of the files, or of how the command was called
 	exitFindings = 2 // only findings, and check --strict
 )
 
-// exit is an error that is told already, or nothing to tell: only the code is left.
+// exit is an error that was already reported, or has nothing to report: only the code is left.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -46,7 +46,7 @@ type command struct {
 	trouble int // what to exit with for errors, if not exitErrors
 }
 
-// tell writes an error to people: what the files have wrong as check shows it.
+// tell writes an error for people: faults in files as check shows them.
 func (c *command) tell(err error) {
 	if faults := faultsOf(err); len(faults) > 0 {
 		_ = c.report(c.err, faults)

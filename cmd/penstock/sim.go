@@ -11,9 +11,9 @@ import (
 )
 
 // simulation runs calls on a clock of its own, which moves from one event to the next: a call that
-// comes, one whose wait is over, one that has done its work, an alarm of the engine. Each
-// call is a coroutine, and only one of them runs at any time, so the same calls come to the same
-// end on every machine. It is the Clock and the Host of the engine that is tried.
+// arrives, one whose wait is over, one that has done its work, an alarm of the engine. Each call is
+// a coroutine, and only one of them runs at any time, so the same calls have the same outcome on
+// every machine. It is the Clock and the Host of the engine that is tried.
 type simulation struct {
 	now    int64
 	events events
@@ -35,7 +35,8 @@ type fiber struct {
 	naps  int             // how often it has slept
 }
 
-// event is something that happens at a time; those of one time, in the order in which they were planned.
+// event is something that happens at a time; events of the same time happen in the order in which
+// they were planned.
 type event struct {
 	at    int64
 	order int
@@ -109,7 +110,7 @@ func (s *simulation) step() bool {
 // Now is the time.
 func (s *simulation) Now() int64 { return s.now }
 
-// Sleep has the call that runs wait for d, or until ctx ends.
+// Sleep makes the running call wait for d, or until ctx ends.
 func (s *simulation) Sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil || d <= 0 {
 		return err
@@ -138,7 +139,7 @@ func (s *simulation) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Alarm has ring called when d has passed.
+// Alarm calls ring when d has passed.
 func (s *simulation) Alarm(d time.Duration, ring func()) (stop func()) {
 	stopped := false
 	s.at(s.now+int64(d), func() {

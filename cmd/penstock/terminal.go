@@ -95,7 +95,8 @@ type progress struct {
 	visible bool
 }
 
-// What is over sooner shows no progress, and how often it changes.
+// Work that is done before progressAfter shows no progress; progressEvery is how often progress is
+// redrawn.
 const (
 	progressAfter = 500 * time.Millisecond
 	progressEvery = 100 * time.Millisecond

@@ -19,8 +19,8 @@ func lines(text string) string {
 	return strings.Join(all, "")
 }
 
-// safe is a text that comes from a program as a terminal may have it: on one line, no wider than
-// width, and steering nothing.
+// safe is a text from a program made safe for a terminal: on one line, no wider than width, and
+// without control sequences.
 func safe(text string, width int) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -98,8 +98,8 @@ func floats(all []int64) []float64 {
 
 var eighths = []rune(" ▁▂▃▄▅▆▇█")
 
-// sparks draws values as so many bars, the last one being the newest; the highest fills its line. Where
-// there are more values than bars, a bar is the highest of several.
+// sparks draws values as that many bars, the last being the newest; the highest fills its line.
+// Where there are more values than bars, a bar is the highest of several.
 func sparks(values []float64, width int) string {
 	if width <= 0 || len(values) == 0 {
 		return ""

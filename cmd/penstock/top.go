@@ -85,14 +85,14 @@ func newTop(p *program, colors bool) top {
 	return top{program: p, colors: colors, width: 80, height: 24}
 }
 
-// tick tells that it is time to ask again.
+// tick says that it is time to ask again.
 type tick struct{}
 
-// Init asks at once.
+// Init asks immediately.
 func (m top) Init() tea.Cmd { return m.ask(true) }
 
-// ask returns the question for what is shown. Only one that is periodic has others follow it, so
-// that there is one a second, and those that keys ask for.
+// ask returns the question for what is shown. Only a periodic one is followed by others, so that
+// there is one a second, plus those that keys ask for.
 func (m top) ask(periodic bool) tea.Cmd {
 	p, tree, open := m.program, !m.list && m.open == "", m.open
 	return func() tea.Msg {
@@ -135,7 +135,7 @@ func (m top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take takes an answer, unless the screen stands still.
+// take takes an answer, unless the screen is frozen.
 func (m *top) take(f frame) {
 	if m.troubled = f.err; f.err != nil || m.still && !m.frame.resources.At.IsZero() {
 		return

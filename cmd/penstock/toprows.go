@@ -25,7 +25,7 @@ func (k sortKey) String() string {
 
 // row is a line of the screen: a resource, or a node of the tree.
 type row struct {
-	key      string // what it is known by while others come and go
+	key      string // what identifies it while others come and go
 	name     string // of the resource, "" of what is none
 	label    string
 	guide    string // what draws the lines of a tree
@@ -99,8 +99,8 @@ func (m top) compare(a, b *resourceJSON) int {
 	return c
 }
 
-// treeRows appends a node and those below it. Where a name is looked for, only nodes that are called so
-// are there, and those above them.
+// treeRows appends a node and those below it. During a search for a name, only nodes of that name
+// and those above them are shown.
 func (m top) treeRows(rows []row, n *nodeJSON, above, guide, below string, resources map[string]*resourceJSON) []row {
 	r := row{key: fmt.Sprintf("%s\x00%s %v", above, n.Name, n.Overflow), label: n.Name, guide: guide, overflow: n.Overflow, figures: figuresOfNode(n)}
 	if n.Kind.String() == "call" {

@@ -26,7 +26,7 @@ type traffic struct {
 	patience   time.Duration // how long a caller waits; 0 is for as long as the rule says
 	priority   float64       // share
 	failures   float64       // share
-	random     bool          // calls come at random times
+	random     bool          // calls arrive at random times
 	seed       uint64
 	busy       machine
 	progressed func(share float64)
@@ -35,7 +35,7 @@ type traffic struct {
 // mostCalls is how many calls are played at most: some seconds' work.
 const mostCalls = 5_000_000
 
-// outcome is what became of the calls.
+// outcome is what happened to the calls.
 type outcome struct {
 	seconds  []second
 	waits    []time.Duration // of the calls that passed after a wait, sorted
@@ -138,7 +138,7 @@ type player struct {
 	err                         error
 }
 
-// arrive plans the next call, so long after the start.
+// arrive plans the next call, that long after the start.
 func (p *player) arrive(after float64) {
 	if p.coming = after < p.length.Seconds(); !p.coming {
 		return

@@ -129,7 +129,7 @@ func (c *command) rulesThenResource(
 // tableRows is how many rows a table has at most: several seconds are one row of a long play.
 const tableRows = 60
 
-// step is how many seconds are a row, of so many.
+// step is how many seconds make a row, out of that many in all.
 func step(seconds int) int {
 	for _, n := range []int{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800} {
 		if (seconds+n-1)/n <= tableRows {
@@ -230,10 +230,10 @@ func percent(share float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", 100*share), ".0") + " %"
 }
 
-// mostTold is how many rules, and how many turns of breakers, are told.
+// mostTold is how many rules, and how many changes of breakers, are reported.
 const mostTold = 10
 
-// summary is what the figures come to.
+// summary sums up the figures.
 func summary(out outcome) (lines []string) {
 	if out.asked == 0 {
 		return []string{"No call came."}

@@ -102,7 +102,7 @@ type instruments struct {
 	active, waiting                                metric.Int64ObservableUpDownCounter
 }
 
-// observe tells what the Guard has counted by now.
+// observe reports what the Guard has counted by now.
 func (i *instruments) observe(_ context.Context, o metric.Observer) error {
 	with := func(attributes ...attribute.KeyValue) metric.ObserveOption {
 		return metric.WithAttributeSet(attribute.NewSet(attributes...))

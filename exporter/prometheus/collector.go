@@ -3,7 +3,7 @@
 //
 //	prometheus.MustRegister(penstockprometheus.NewCollector(guard, penstockprometheus.Config{}))
 //
-// Beside it stand files to load: dashboard.json for Grafana and alerts.yaml for Prometheus.
+// Beside it are files to load: dashboard.json for Grafana and alerts.yaml for Prometheus.
 package penstockprometheus
 
 import (
@@ -107,7 +107,7 @@ func (c *Collector) Close() { c.remove() }
 // maxTransitions bounds the series of changes; those beyond are counted under [series.Other].
 const maxTransitions = 5000
 
-// changed is told of the change of a breaker.
+// changed is called for each change of a breaker.
 func (c *Collector) changed(change breaker.Change) {
 	t := transition{c.reader.LabelOf(change.Resource), series.Label(change.Rule), change.From.String(), change.To.String()}
 	c.mu.Lock()

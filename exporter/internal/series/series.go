@@ -18,7 +18,7 @@ import (
 // Other is the label of all resources beyond the most that have labels of their own.
 const Other = "__other__"
 
-// UsualMost is how many resources have labels of their own where nobody says otherwise.
+// UsualMost is how many resources have labels of their own by default.
 const UsualMost = 500
 
 // maxLabel is the most bytes of a label.
@@ -29,15 +29,15 @@ type Resource struct {
 	Label    string
 	Totals   stat.Counts
 	InFlight int64
-	// Percentiles are those of the last minute; the zero value of the others, and where
+	// Percentiles are of the last minute; the zero value for the others, and where
 	// Config.Percentiles is off.
 	Percentiles stat.Percentiles
 }
 
-// Reader reads the resources of a Guard. A resource that has a label keeps it as long as it is
-// there, and one that is among the others stays there as long; so no sum ever falls because one
-// changes places, or leaves: what the others have counted is added up as it comes. It is safe for
-// concurrent use.
+// Reader reads the resources of a Guard. A resource that has a label keeps it as long as it exists,
+// and one that is among the others stays there as long; so no sum ever falls because a resource
+// changes places, or leaves: what the others have counted is added up as it is counted. It is safe
+// for concurrent use.
 type Reader struct {
 	guard *api.Guard
 	most  int
@@ -48,7 +48,8 @@ type Reader struct {
 	other stat.Counts
 }
 
-// NewReader returns a reader that gives so many resources labels of their own; 0 is UsualMost.
+// NewReader returns a reader that gives up to most resources labels of their own; 0 means
+// UsualMost.
 func NewReader(guard *api.Guard, most int) *Reader {
 	if most <= 0 {
 		most = UsualMost
@@ -113,8 +114,8 @@ func (r *Reader) Resources() []Resource {
 	return resources
 }
 
-// addDifference adds to sum what came between two readings of counters, of which each may be a
-// little older than another.
+// addDifference adds to sum what was counted between two readings of counters, each of which may be
+// a little older than another.
 func addDifference(sum, now, before *stat.Counts) {
 	since := func(now, before int64) int64 { return max(now-before, 0) }
 	sum.Pass += since(now.Pass, before.Pass)
@@ -128,8 +129,7 @@ func addDifference(sum, now, before *stat.Counts) {
 	sum.RT += max(now.RT-before.RT, 0)
 }
 
-// LabelOf is the label under which a resource stands at the moment, of rules and breakers that
-// name one.
+// LabelOf is the current label of a resource, for rules and breakers that name one.
 func (r *Reader) LabelOf(resource string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,7 +161,7 @@ type Threshold struct {
 	Value                float64
 }
 
-// Thresholds are those of the flow, isolation and hotspot rules in force.
+// Thresholds are the thresholds of the flow, isolation and hotspot rules in force.
 func (r *Reader) Thresholds() (all []Threshold) {
 	set := r.guard.Rules()
 	add := func(kind core.Kind, id, resource string, value float64) {

@@ -1,4 +1,4 @@
-// Compare measures ways to hold a limit in a Redis beside each other, on one server and in one run:
+// Compare measures several ways to hold a limit in a Redis, on one server and in one run:
 //
 //	make cluster-compare
 //
@@ -202,7 +202,7 @@ func usage(c *redis.Client) use {
 	return use{number("Stats", "total_commands_processed"), number("CPU", "used_cpu_user") + number("CPU", "used_cpu_sys")}
 }
 
-// naive counts in a key named after the second, which nobody expires.
+// naive counts in a key named after the second, which never expires.
 func naive(addr string, _ int) (func(context.Context) bool, func()) {
 	c := client(addr)
 	return func(ctx context.Context) bool {

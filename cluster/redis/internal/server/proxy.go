@@ -20,12 +20,12 @@ const (
 	Lose
 	// Drop loses the command, with the connection.
 	Drop
-	// Repeat hands the command on twice, one after the other, as a proxy does that tries again,
-	// and gives back the second reply.
+	// Repeat passes the command on twice, one after the other, as a proxy that retries does, and
+	// returns the second reply.
 	Repeat
 )
 
-// Proxy is a way to a server by which commands and replies may get lost, or come twice.
+// Proxy is a connection to a server on which commands and replies may get lost, or arrive twice.
 type Proxy struct {
 	Addr string
 
@@ -39,8 +39,8 @@ type Proxy struct {
 	shut  bool
 }
 
-// NewProxy returns a proxy to a server. The function says what becomes of each command, which it
-// sees as it is sent; it is called by many at once.
+// NewProxy returns a proxy to a server. The function says what happens to each command, which it
+// sees as it is sent; it is called concurrently.
 func NewProxy(to string, fate func(command []byte) Fate) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -59,7 +59,7 @@ func NewProxy(to string, fate func(command []byte) Fate) (*Proxy, error) {
 	return p, nil
 }
 
-// Close ends all connections, and returns when nobody uses them any more.
+// Close ends all connections, and returns when they are no longer in use.
 func (p *Proxy) Close() {
 	_ = p.listener.Close()
 	p.mu.Lock()

@@ -55,8 +55,8 @@ func StartWith(dir, file string, args ...string) (*Server, error) {
 
 var errTaken = errors.New("somebody else listens on the port")
 
-// freeAddr is an address that nobody listened on a moment ago. The port leaves room for that of a
-// cluster's bus, which is 10,000 higher.
+// freeAddr is an address that nothing listened on a moment ago. The port leaves room for the port
+// of a cluster's bus, which is 10,000 higher.
 func freeAddr() (string, error) {
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -144,7 +144,7 @@ func Ask(addr, command string) ([]byte, error) {
 	return said, nil
 }
 
-// Kill ends it at once, and returns when it is gone.
+// Kill ends it immediately, and returns when it is gone.
 func (s *Server) Kill() {
 	if s.process == nil {
 		return
@@ -154,8 +154,8 @@ func (s *Server) Kill() {
 	s.process = nil
 }
 
-// Stop has it do nothing, as a machine that is suspended, until [Server.Continue].
+// Stop makes it do nothing, like a suspended machine, until [Server.Continue].
 func (s *Server) Stop() error { return s.process.Process.Signal(syscall.SIGSTOP) }
 
-// Continue has it go on.
+// Continue lets it continue.
 func (s *Server) Continue() error { return s.process.Process.Signal(syscall.SIGCONT) }
