@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 var (
@@ -31,6 +33,10 @@ var (
 //
 //	func TestMain(m *testing.M) { books.Main(m) }
 func Main(m *testing.M, engines ...*core.Engine) {
+	// Collections would take a fifth of the tests' time. With the race detector there are as many as ever.
+	if os.Getenv("GOGC") == "" && !race.Enabled {
+		debug.SetGCPercent(400)
+	}
 	before := runtime.NumGoroutine()
 	code := m.Run()
 	if code == 0 {
