@@ -42,7 +42,7 @@ func (t *timeline) add(c breaker.Change) {
 	t.total++
 }
 
-// since returns the changes after the first seen, oldest first, as far as they are kept, and how
+// since returns the changes after the first number ones, oldest first, as far as they are kept, and how
 // many there were in all.
 func (t *timeline) since(number uint64) (changes []breakerChange, total uint64) {
 	t.mu.Lock()

@@ -20,12 +20,12 @@ import (
 )
 
 // Blocks is a slot that counts refusals for the block log, by the second, resource, rule and
-// caller. [Chain] has it; in another chain it is to stand after the slot log.
+// caller. [Chain] has it; in another chain put it after the slot log.
 //
 // A refusal waits for no other and for no writer: where all of its shards are in use, or there
 // are 6,000 kinds of refusals within a second already, it counts under [node.OverflowName].
-// Without a Log that reads them, it keeps so many and no more. The zero value is ready. It is
-// safe for concurrent use, by one engine and one Log.
+// Without a Log that reads them, it keeps no more than that. The zero value is ready. It is safe
+// for concurrent use, by one engine and one Log.
 type Blocks struct {
 	shards   [blockShards]blockShard
 	unlisted atomic.Int64 // units that found no place

@@ -13,8 +13,8 @@ import (
 //
 // A program may be killed while it writes, and the machine may lose its power. So a
 // document is written to a file of its own, which takes the name of the cache once all
-// of it is on the disk; see [replaceFile]. Whatever else may happen to a file, the
-// hash of the document tells.
+// of it is on the disk; see [replaceFile]. Any other damage to the file is found by the hash of the
+// document.
 type cache struct {
 	path   string
 	source string // its name: the rules of another source are none

@@ -19,11 +19,11 @@ type Cluster struct {
 	// is a variable of the environment, as in rediss://app:$REDIS_PASSWORD@cache.internal:6379/0.
 	// Empty is the store that the program has in api.Config.Cluster.
 	Redis string `yaml:"redis,omitempty"`
-	// Namespace keeps the limits of programs apart that have one store. Empty is that of
-	// api.Config.Cluster.
+	// Namespace keeps the limits of programs apart that have one store. If empty, that of
+	// api.Config.Cluster is used.
 	Namespace string `yaml:"namespace,omitempty"`
 	// Members is how many members there are expected to be. It counts while the store is away, if more have not
-	// been seen. 0 to 1,048,576; 0 means that nobody knows.
+	// been seen. 0 to 1,048,576; 0 means unknown.
 	Members int `yaml:"members,omitempty"`
 }
 

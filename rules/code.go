@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// codeName is what rules are told by that come from code.
+// codeName is the source name of rules that come from code.
 const codeName = "code"
 
-// Load makes a Set the rules that code says, in the place of those it said before, and changes
-// nothing if it can't be put in force with the rules of the other sources. All that code loads is
-// one source, called "code", whose place among the others is that of its first load; an empty Set
-// is none.
+// Load makes a Set the rules loaded by code, replacing the previous ones, and changes nothing if it
+// can't be put in force with the rules of the other sources. All that code loads is one source,
+// called "code", which is ordered among the others by its first load; an empty Set means no source.
 func (l *Loader) Load(set Set) error {
 	if !set.says() {
 		return l.loadCode(codeName, false, nil)
@@ -35,10 +34,10 @@ func (l *Loader) LoadFile(path string) (Parsed, error) {
 	return parsed, l.loadCode(path, true, &content{parsed: parsed, places: at, hash: hashOf(data)})
 }
 
-// Edit is Load with what edit makes of the rules that code has loaded, including those of a file
+// Edit is Load with what edit returns for the rules that code has loaded, including those of a file
 // that was loaded once. An error of edit is returned as it is, and nothing has changed then. No
-// source loads anything while edit runs; so it can look at what is in force, and must not load,
-// or declare a source, itself. The Set that it gets is its own.
+// source loads anything while edit runs; so it can look at what is in force, and must not load, or
+// declare a source, itself. The Set that it gets is its own.
 func (l *Loader) Edit(edit func(Set) (Set, error)) error {
 	reports, err := l.editCode(edit)
 	l.tell(reports)

@@ -9,21 +9,21 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// content is what a source said at one time. What it says does not change.
+// content is what a source contained at one time. It does not change.
 type content struct {
 	parsed Parsed
 	places places
 	hash   hash
 
 	// named are the rules with the IDs that they have in their source written out. So they keep
-	// them beside the rules of others: the number on a made ID tells apart the rules of one
-	// source, and no source renumbers those of another.
-	// They are made when they are first needed, under the lock of the Loader.
+	// their IDs when combined with the rules of others: the number on a generated ID distinguishes
+	// rules within one source, and no source renumbers those of another. They are made when they
+	// are first needed, under the lock of the Loader.
 	named   *Set
 	invalid error // why some can't be, which no file has
 }
 
-// name makes the named rules, if they are not there.
+// name makes the named rules, if there are none yet.
 func (c *content) name() *Set {
 	if c.named == nil {
 		c.named = new(Set)
@@ -54,13 +54,13 @@ func (f rulesOf[R]) name(s, named *Set) error {
 	return err
 }
 
-// said is what a piece says in a combination: nothing, if there is no content.
+// said is what a piece contributes to a combination: nothing, if there is no content.
 type said struct {
 	piece   *piece
 	content *content
 }
 
-// rule is where a rule of it is, and what it is called there.
+// rule is where a rule of the piece is, and what it is called there.
 func (s said) rule(family string, i int) (at place, path string) {
 	if all := s.content.places[family]; i < len(all) {
 		return all[i].at, all[i].path
@@ -68,7 +68,7 @@ func (s said) rule(family string, i int) (at place, path string) {
 	return place{}, fmt.Sprintf("%s[%d]", family, i)
 }
 
-// Override tells of a rule that is not in force because a later source has one with its ID, see
+// Override reports a rule that is not in force because a later source has one with the same ID, see
 // [Loader.LaterWins].
 type Override struct {
 	Family string // its key in the file, as in "flow"
@@ -77,7 +77,7 @@ type Override struct {
 	By     string // the source whose rule is in force instead
 }
 
-// String says it in a line.
+// String returns it in one line.
 func (o Override) String() string {
 	return fmt.Sprintf("%s %s of %s, by %s", o.Family, quoted(o.ID), o.Source, o.By)
 }
@@ -92,7 +92,7 @@ type conflict struct {
 // ref is a rule of a piece in a combination.
 type ref struct{ piece, rule int }
 
-// combination is what comes of combining pieces.
+// combination is the result of combining pieces.
 type combination struct {
 	pieces    []said
 	laterWins bool
@@ -101,9 +101,9 @@ type combination struct {
 	overrides []Override
 }
 
-// combine makes one Set of all pieces, in their order. Where a rule has the ID of one of an
-// earlier piece, the earlier one is left out if the later wins, and otherwise it is a conflict.
-// What one piece says alone is as the piece says it.
+// combine makes one Set of all pieces, in their order. Where a rule has the same ID as one of an
+// earlier piece, the earlier one is left out if the later wins, and otherwise it is a conflict. A
+// single piece's rules are as the piece has them.
 func combine(pieces []said, laterWins bool) combination {
 	c := combination{pieces: pieces, laterWins: laterWins}
 	var sole *content
@@ -144,7 +144,7 @@ func (f rulesOf[R]) combine(c *combination) {
 			id, here := rule.Info().ID, ref{i, j}
 			earlier, met := of[id]
 			switch of[id] = here; {
-			case !met, earlier.piece == i: // which only invalid rules have, and the engine will tell
+			case !met, earlier.piece == i: // which only invalid rules have, and the engine will report
 			case c.laterWins:
 				beaten[earlier] = true
 				c.overrides = append(c.overrides, Override{f.key(), id, c.pieces[earlier.piece].piece.name, p.piece.name})
@@ -167,8 +167,8 @@ func (f rulesOf[R]) combine(c *combination) {
 	*f.in(&c.set) = all
 }
 
-// told returns the conflicts as errors of the pieces that are to blame, as they see them: joined,
-// and up to a limit each.
+// told returns the conflicts as errors of the pieces to blame, in their terms: joined, and each up
+// to a limit.
 func (c *combination) told(blamed map[*piece]bool) map[*piece]error {
 	found := make(map[*piece]*faults)
 	tell := func(mine, other ref, x conflict) {

@@ -24,8 +24,8 @@ type decoder struct {
 	warnings []Warning
 }
 
-// warn notes what a rule of another dialect can't say here. Beyond so many, one says that there
-// are more.
+// warn notes what a rule of another dialect can't say here. Beyond this many, one error says that
+// there are more.
 func (d *decoder) warn(name string, at place, path, format string, args ...any) {
 	told := faults{file: d.file}
 	switch told.add(at, path, format, args...); len(d.warnings) {
@@ -73,7 +73,8 @@ type field struct {
 	omitEmpty bool
 }
 
-// twoNames says of a field that is set twice by what names. Only sentinel-golang's have two but for match.
+// twoNames says of a field that is set twice by what names. Only sentinel-golang's have two, apart
+// from match.
 var twoNames = map[bool]string{false: "as match and by its alias regex: keep one", true: "with a small and with a capital letter: keep one"}
 
 // unread is the index of a field that may be there and means nothing.
@@ -201,7 +202,7 @@ func (d *decoder) structures(n *yaml.Node, path string, into reflect.Value) {
 		d.add(placeOf(n), path, "must be a list, not %s", describe(n))
 		return
 	}
-	if len(n.Content) > MaxRules { // no rule has more, and to read them takes room
+	if len(n.Content) > MaxRules { // no rule has more, and reading them takes memory
 		d.add(placeOf(n), path, "has %d items, the most is %d", len(n.Content), MaxRules)
 		return
 	}
@@ -235,8 +236,8 @@ func keysOf(fields []field) []string {
 type entry struct{ key, value *yaml.Node }
 
 // entries yields those of the mapping n, without the ones it reports: keys that
-// aren't text and keys that were there before. It ends when enough is reported, so
-// that a mapping of many wrong keys costs no more than one of a few.
+// aren't text and keys that were there before. It ends when enough is reported, so that a mapping
+// of many wrong keys costs no more than one of a few.
 func (d *decoder) entries(n *yaml.Node, path string) iter.Seq[entry] {
 	if path != "" {
 		path += "."

@@ -17,7 +17,7 @@ type Dialect uint8
 
 // The dialects.
 const (
-	Detect       Dialect = iota // the one that the file's keys tell of
+	Detect       Dialect = iota // the one that the file's keys indicate
 	Native                      // ours
 	SentinelJava                // what alibaba/Sentinel for Java reads: FlowRule, DegradeRule and so on
 	SentinelGo                  // what sentinel-golang reads
@@ -87,15 +87,15 @@ func known() (keys, lists map[string]speakers) {
 	return keys, lists
 }
 
-// sign is a key that tells of dialects.
+// sign is a key that indicates dialects.
 type sign struct {
 	key  string
 	at   place
 	tell speakers
 }
 
-// signs are what the keys of a file tell, those of the lists and those of the rules in them: of
-// those that tell the same, the first.
+// signs are the signs among the keys of a file, of its lists and of the rules in them: of those
+// that indicate the same, the first.
 func signs(root *yaml.Node) (all []sign) {
 	note := func(key *yaml.Node, tell speakers) {
 		if tell != 0 && !slices.ContainsFunc(all, func(s sign) bool { return s.tell == tell }) {
@@ -127,7 +127,7 @@ func signs(root *yaml.Node) (all []sign) {
 		for i := 0; i < len(root.Content); i += 2 {
 			key, value := root.Content[i], root.Content[i+1]
 			note(key, speakersOfList(key.Value))
-			rule(value) // one object in the place of a list
+			rule(value) // one object in place of a list
 			if value.Kind == yaml.SequenceNode {
 				for _, item := range value.Content {
 					rule(item)
@@ -138,7 +138,7 @@ func signs(root *yaml.Node) (all []sign) {
 	return all
 }
 
-// dialectOf returns the dialect of a file, or Detect after reporting why it can't be told.
+// dialectOf returns the dialect of a file, or Detect after reporting why it can't be determined.
 // told is what the caller says.
 func (d *decoder) dialectOf(root *yaml.Node, told Dialect) Dialect {
 	if value := valueOf(root, dialectKey); value != nil {
@@ -195,7 +195,7 @@ func (d *decoder) dialectOf(root *yaml.Node, told Dialect) Dialect {
 	return Detect
 }
 
-// nativeKeys are those of the lists of rules.
+// nativeKeys are the keys of the lists of rules.
 func nativeKeys() (keys []string) {
 	for _, f := range families {
 		keys = append(keys, f.key())
@@ -217,7 +217,7 @@ func valueOf(mapping *yaml.Node, key string) *yaml.Node {
 }
 
 // A Warning is about something that a rule of Sentinel's says and ours can't say, or that means
-// something else here. Name is that of a row in docs/sentinel.md, as in "never-opens".
+// something else here. Name is the name of a row in docs/sentinel.md, as in "never-opens".
 type Warning struct {
 	Name string
 	FileError

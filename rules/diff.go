@@ -120,7 +120,7 @@ const (
 	maxToldText = 400 // characters of what it says of one
 )
 
-// told is the lines in one, as far as a log has room for them.
+// told is the lines joined into one, as far as a log has room for them.
 func (c Change) told() string {
 	lines := c.Lines()
 	more := len(lines) - maxTold

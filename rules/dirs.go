@@ -10,8 +10,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// notifier tells of changes in directories. It is an [fsnotify.Watcher], or
-// what a test makes up.
+// notifier reports changes in directories. It is an [fsnotify.Watcher], or what a test makes up.
 type notifier struct {
 	watches
 	events <-chan fsnotify.Event // closed by Close
@@ -36,7 +35,7 @@ func notifyBySystem() (*notifier, error) {
 // dirs watches the directories that decide what paths lead to.
 type dirs struct {
 	told    <-chan error           // receives when something happened; an error if part of it is unknown
-	blind   error                  // why changes aren't told, or nil
+	blind   error                  // why changes aren't reported, or nil
 	notify  *notifier              // nil if there can be none
 	watched map[string]os.FileInfo // what was watched under which name
 	pump    sync.WaitGroup
@@ -54,10 +53,9 @@ func openDirs(open func() (*notifier, error)) *dirs {
 	return d
 }
 
-// passOn tells what comes until the notifier is closed. It never waits for the
-// receiver: a notifier that can't get rid of its events may hold the lock that
-// watching a directory takes. What happened doesn't matter, only that it did,
-// so one message in waiting says it all.
+// passOn passes on events until the notifier is closed. It never waits for the receiver: a notifier
+// that can't get rid of its events may hold the lock that watching a directory takes. Only that
+// something happened matters, so one waiting message is enough.
 func (n *notifier) passOn(told chan<- error) {
 	events, errs := n.events, n.errors
 	for events != nil || errs != nil {
@@ -86,7 +84,7 @@ func (n *notifier) passOn(told chan<- error) {
 // close stops watching and returns when nothing is left of it.
 func (d *dirs) close() {
 	if d.notify != nil {
-		_ = d.notify.Close() // nobody could do anything about it
+		_ = d.notify.Close() // nothing could be done about it
 	}
 	d.pump.Wait()
 }
@@ -99,8 +97,8 @@ func (d *dirs) follow(deciding func() []string) {
 	if d.notify == nil {
 		return
 	}
-	// What changes between finding out a directory and watching it isn't told,
-	// so find out again until there is nothing new to watch.
+	// Changes between finding a directory and watching it aren't reported, so look again until
+	// there is nothing new to watch.
 	for range 10 {
 		wanted := deciding()
 		for dir := range d.watched {
@@ -124,8 +122,8 @@ func (d *dirs) follow(deciding func() []string) {
 func (d *dirs) watch(dir string) (fresh bool) {
 	info, err := os.Stat(dir)
 	if err == nil {
-		// A directory that has this name now may be another than the one that
-		// was watched, even one with the same number.
+		// The directory that has this name now may not be the one that was watched, even if it has
+		// the same inode number.
 		if old, ok := d.watched[dir]; ok && os.SameFile(old, info) && slices.Contains(d.notify.WatchList(), dir) {
 			return false
 		}

@@ -29,9 +29,11 @@ type diskFile interface {
 // replaceFile replaces the file at path by one that holds data, or makes it. At no time is
 // there less at path than the old content or the new, also where the process is killed or
 // the machine stops: the data is on the disk before it has the name, and the name is before
-// replaceFile returns. The new file is like the old one, if there is any, or else of the mode.
+// replaceFile returns. The new file has the attributes of the old one or, if there is none, the
+// given mode.
 //
-// If the error is not nil the content is the old one, but for an error in the very last step.
+// If the error is not nil, the content is still the old one, except for an error in the very last
+// step.
 func replaceFile(d disk, path string, like os.FileInfo, mode os.FileMode, data []byte) error {
 	temp := filepath.Join(filepath.Dir(path), tempPrefix(path)+rand.Text())
 	f, err := d.create(temp, mode)
@@ -62,7 +64,7 @@ func replaceFile(d disk, path string, like os.FileInfo, mode os.FileMode, data [
 // tempPrefix is what the names of files begin with that are to replace the one at path.
 func tempPrefix(path string) string { return "." + filepath.Base(path) + ".new-" }
 
-// leftoverAfter is how old a file must be that nobody can be writing any more.
+// leftoverAfter is how old a file must be before it can't still be being written.
 const leftoverAfter = time.Hour
 
 // removeLeftovers removes the files of processes that were killed while they replaced the one

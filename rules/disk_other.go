@@ -7,5 +7,5 @@ import "os"
 // syncDir has nothing to do: directories can't be synced.
 func (realDisk) syncDir(string) error { return nil }
 
-// takeOwner has nothing to go by: package os knows no owners here.
+// takeOwner does nothing: package os knows no owners here.
 func takeOwner(*os.File, os.FileInfo) {}

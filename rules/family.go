@@ -22,7 +22,7 @@ type family interface {
 	count(s *Set) int                                // how many rules it has in s
 	bare(s *Set) bool                                // a file has those of s as a mapping, in no list
 	shared(s *Set) bool                              // some of those of s have limits that a cluster shares
-	own(s *Set)                                      // puts copies in the place of those of s
+	own(s *Set)                                      // replaces those of s with copies
 	decode(d *decoder, list *yaml.Node, s *Set)      // reads its rules into s
 	encode(s *Set, first, n int) (*yaml.Node, error) // writes up to n of those of s, from first on
 	diff(old, new *Set, c *Change)                   // adds to c what differs
@@ -30,8 +30,8 @@ type family interface {
 	name(s, named *Set) error                        // its rules with their IDs written out, see content
 	combine(c *combination)                          // its part of combining
 
-	// compile makes those of s part of the next revision, and returns them in the place of
-	// those of s, with their defaults written out.
+	// compile makes those of s part of the next revision, and replaces those of s with them, with
+	// their defaults written out.
 	compile(b *core.RulesetBuilder, s *Set) error
 }
 
@@ -129,7 +129,7 @@ func (d *decoder) hasRoom(n *yaml.Node, path string) bool {
 
 // reading are the rules of one family as they are read.
 type reading[R spec.Rule] struct {
-	rules    []R // stays nil if there are none, so that no rules have one form
+	rules    []R // stays nil if there are none, so that there is one form for no rules
 	twins    spec.Twins[R]
 	accepted []located // as in twins
 	keys     []string  // of the fields, once they were needed
@@ -151,7 +151,7 @@ type source struct {
 	called  func(field string) string // what the file calls a field; nil if as we do
 }
 
-// fields are where the values are of those of the keys that the file has.
+// fields are where the values of the keys that the file has are.
 func (s source) fields(keys []string) (all []locatedField) {
 	all = make([]locatedField, 0, len(s.values))
 	for _, key := range keys {
@@ -205,8 +205,8 @@ func (d *decoder) addMissing(rule *yaml.Node, path, key string) {
 	d.add(placeOf(rule), path+"."+key, "is required: write 0 if you mean 0")
 }
 
-// affords reports whether the regular expressions are small enough so far, all
-// together. A rule that is refused counts: what costs is looking at it.
+// affords reports whether all regular expressions so far are small enough together. A rule that is
+// refused counts: what costs is looking at it.
 func (d *decoder) affords(rule spec.Info, path string, values map[string]*yaml.Node) bool {
 	if rule.Match != spec.MatchRegex || rule.Resource == "" {
 		return true

@@ -13,9 +13,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A FileError is one thing that is wrong with a rule file, and where. What
-// [Parse] and [Load] return joins those that were found, in the order of the
-// file and up to a limit; [errors.As] finds the first.
+// A FileError is one thing that is wrong with a rule file, and where. [Parse] and [Load] return the
+// faults found, joined in the order of the file and up to a limit; [errors.As] finds the first.
 type FileError struct {
 	File    string // the name given to Parse, or the path given to Load
 	Line    int    // from 1; 0 for what concerns the whole file
@@ -45,7 +44,7 @@ func (e *FileError) Error() string {
 }
 
 const (
-	maxFaults = 20  // as many errors are told at once
+	maxFaults = 20  // how many errors are reported together
 	maxShown  = 300 // characters of a problem: a file must not flood the log
 	maxQuoted = 60  // characters of a name or value within one
 )
@@ -56,7 +55,7 @@ type faults struct {
 	list []*FileError
 }
 
-// full reports whether looking for more faults is in vain.
+// full reports whether looking for more faults is pointless.
 func (f *faults) full() bool { return len(f.list) > maxFaults }
 
 func (f *faults) add(at place, path, format string, args ...any) {

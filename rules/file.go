@@ -12,12 +12,11 @@ import (
 )
 
 // File is a rule file as a [Source] and a [Writer], for programs that change it. Its
-// revision is the SHA-256 of its content, in hex digits. To follow a file, [Watch] is the
-// better choice: it is told of changes.
+// revision is the SHA-256 of its content, in hex digits. To follow a file, [Watch] is the better
+// choice, as it is notified of changes.
 //
-// It is safe for concurrent use. Writers keep out of each other's way by a lock on the
-// directory, also in several processes, where the system has flock; that of an editor
-// doesn't count.
+// It is safe for concurrent use. Writers, even in several processes, exclude each other by a lock
+// on the directory, where the system has flock; editors don't take that lock.
 type File struct {
 	Path string
 }
@@ -48,9 +47,9 @@ func (f File) Next(ctx context.Context, after string) (Document, error) {
 }
 
 // Write implements [Writer]: it writes another file in the same directory and renames it, so that
-// readers see the old content or the new one. Mode, group and, where the process
-// may, owner are those of the old file; a new one has mode 0644 less the umask. A symbolic link
-// is refused, since the link would be replaced rather than its target; name the target instead.
+// readers see the old content or the new one. Mode, group and, where the process may set it, owner
+// are taken from the old file; a new one has mode 0644 less the umask. A symbolic link is refused,
+// since the link would be replaced rather than its target; name the target instead.
 //
 // It waits for other writers until ctx ends.
 func (f File) Write(ctx context.Context, data []byte, after string) (revision string, err error) {

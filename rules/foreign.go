@@ -22,12 +22,12 @@ type foreignRule[R any] interface {
 type foreignList interface {
 	names() []string     // what it may be called, see listName; its own name first
 	keys() []string      // of its rules
-	telltales() []string // one of which every rule of it has, and no rule of another list that has its keys
+	telltales() []string // every rule of the list has one of these, and no rule of another list with its keys does
 	decode(d *decoder, list *yaml.Node, path string, s *Set)
 }
 
 // listName is the name of a list without the ways in which people write it: flowRules, flow-rules
-// and flow_rule are flow. What begins with a capital is a mistake in any dialect.
+// and flow_rule are flow. A key that begins with a capital is a mistake in any dialect.
 func listName(key string) string {
 	if capital(key) {
 		return key
@@ -49,7 +49,7 @@ type rulesFrom[F foreignRule[R], R spec.Rule] struct {
 	telling []string // every rule of it has one of these
 	ignored []string // keys that are there and mean nothing
 	unset   F        // what is meant where a file says nothing
-	// fields are what the native fields are called there, if otherwise.
+	// fields are the native fields' names there, if different.
 	fields map[string]string
 	// field is the same where it depends on the rule.
 	field func(R, string) string
@@ -217,8 +217,8 @@ func (d *decoder) namedLists(root *yaml.Node, lists []foreignList, set *Set) {
 	}
 }
 
-// familyOf returns what a list without a name is a list of, or nil after reporting why it can't be
-// told: the one that has all keys of all rules, and a telltale in one of them.
+// familyOf returns the family of a list without a name, or nil after reporting why it can't be
+// determined: the one that has all keys of all rules, and a telltale in one of them.
 func (d *decoder) familyOf(root *yaml.Node, lists []foreignList, family string) foreignList {
 	if family != "" {
 		if l := named(lists, family); l != nil {
@@ -273,8 +273,8 @@ func ownNames(lists []foreignList) (names []string) {
 	return names
 }
 
-// isSystemObject reports whether n is a SystemRule of Java, of which a file may have one
-// without a list around it.
+// isSystemObject reports whether n is a SystemRule of Java, one of which a file may have without a
+// list around it.
 func isSystemObject(n *yaml.Node) bool {
 	if n.Kind != yaml.MappingNode {
 		return false

@@ -17,7 +17,7 @@ import (
 // the library which reads them doesn't know.
 var dashboard = []string{"app", "ip", "port", "gmtCreate", "gmtModified"}
 
-// systemList is the list that Java may have one rule in the place of.
+// systemList is the list that Java may replace with a single rule.
 const systemList = "system"
 
 // systemTelling are the thresholds of a SystemRule of Java.

@@ -19,8 +19,8 @@ func looksLikeJSON(data []byte) bool {
 	return (data[0] == '{' || data[0] == '[') && json.Valid(data)
 }
 
-// readJSON returns the root of the JSON text data as the node that YAML would
-// give, or nil after reporting why there is none.
+// readJSON returns the root of the JSON text data as the node that YAML would give, or nil after
+// reporting why there is none.
 func (d *decoder) readJSON(data []byte) *yaml.Node {
 	var raw json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {

@@ -13,8 +13,7 @@ import (
 // read: that is what editors leave under the usual umask 002.) Where files have
 // no such modes this isn't checked.
 //
-// Errors of the file system are as package os returns them, those of the
-// content as Parse does.
+// Errors of the file system are as package os returns them, errors of the content as Parse does.
 func Load(path string) (Set, error) {
 	p, err := LoadWith(path, ParseOptions{})
 	return p.Set, err
@@ -29,7 +28,7 @@ func LoadWith(path string, opts ParseOptions) (Parsed, error) {
 	return ParseWith(path, data, opts)
 }
 
-// readFile returns the content of the regular file at path, of at most so many bytes.
+// readFile returns the content of the regular file at path, up to a maximum size.
 func readFile(path string, most int64) ([]byte, os.FileInfo, error) {
 	// Opening a device can already do something, so ask what it is first.
 	info, err := os.Stat(path)

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// openFlags make opening a named pipe without a writer return at once.
+// openFlags make opening a named pipe without a writer return immediately.
 const openFlags = syscall.O_NONBLOCK
 
 func anyoneMayWrite(info os.FileInfo) bool { return info.Mode().Perm()&0o002 != 0 }
 
-// belongsToOther reports whether the file is that of a user other than the present one.
+// belongsToOther reports whether the file belongs to a user other than the current one.
 func belongsToOther(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) != os.Geteuid()

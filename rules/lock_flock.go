@@ -14,7 +14,7 @@ import (
 const betweenLocks = 10 * time.Millisecond
 
 // lockDir locks a directory against other callers of lockDir, in this process and in others. It
-// leaves nothing behind: the system lets go of the lock also where the process is killed.
+// leaves nothing behind: the system releases the lock even if the process is killed.
 func lockDir(ctx context.Context, path string) (unlock func(), err error) {
 	dir, err := os.Open(path)
 	if err != nil {

@@ -15,7 +15,7 @@ type member struct {
 	end      context.CancelFunc
 	listener func(Reload)
 	names    []string // that nobody else may have
-	kept     bool     // it is no more, and its rules came back by a Rollback
+	kept     bool     // it has ended, and a Rollback brought its rules back
 
 	// These are the Loader's to guard, as its own.
 	begun   bool
@@ -24,12 +24,12 @@ type member struct {
 	pieces  []*piece
 }
 
-// gone reports whether the member has no say any more.
+// gone reports whether the member has ended.
 func (m *member) gone() bool { return m.ctx.Err() != nil }
 
-// pieceName is what tells pieces of a member apart, and their order.
+// pieceName distinguishes and orders the pieces of a member.
 type pieceName struct {
-	order int // of the path that it comes from
+	order int // of the path that it is from
 	name  string
 }
 
@@ -37,7 +37,7 @@ func (n pieceName) compare(o pieceName) int {
 	return cmp.Or(cmp.Compare(n.order, o.order), cmp.Compare(n.name, o.name))
 }
 
-// piece is what has rules: a file, say. A directory is a piece without any.
+// piece is something with rules, such as a file. A directory is a piece without any.
 type piece struct {
 	pieceName
 	member *member
@@ -53,7 +53,7 @@ type piece struct {
 	status Status
 }
 
-// next is what the piece is to say in the next combination.
+// next is what the piece is to contribute to the next combination.
 func (p *piece) next() *content {
 	if p.pinned {
 		return p.good
@@ -61,7 +61,7 @@ func (p *piece) next() *content {
 	return p.wanted
 }
 
-// news is what a piece says now, or why that is not known.
+// news is what a piece now contains, or why that is not known.
 type news struct {
 	pieceName
 	taken  time.Time
@@ -76,7 +76,7 @@ type news struct {
 	cached   time.Time // when it was written to the cache that it is from, or zero
 }
 
-// join declares a source whose pieces have these names. Whoever declares it has to call leave.
+// join declares a source whose pieces have these names. The caller has to call leave.
 func (l *Loader) join(ctx context.Context, names []string) (*member, error) {
 	l.loading.Lock()
 	defer l.loading.Unlock()
@@ -110,7 +110,7 @@ func (l *Loader) newMember(ctx context.Context) *member {
 	return m
 }
 
-// leave ends the member; nothing of it runs any more.
+// leave ends the member, none of which may run any longer.
 func (m *member) leave() {
 	m.end()
 	l := m.loader
@@ -125,8 +125,8 @@ func (m *member) leave() {
 	l.running.Done()
 }
 
-// begin is the first load of a member: all of it or nothing. Without any news it says nothing
-// yet.
+// begin is the first load of a member: all of it or nothing. Without any news the member
+// contributes nothing yet.
 func (m *member) begin(all ...news) error {
 	l := m.loader
 	var errs []error
@@ -167,8 +167,9 @@ func (m *member) begin(all ...news) error {
 	return err
 }
 
-// take is what the member says after its first load. It returns why that is not in force, if it
-// is not. What a Rollback keeps out, since the source says what it said then, is no error.
+// take is for news of the member after its first load. It returns why that is not in force, if it
+// is not. Being kept out by a Rollback, because the source is unchanged since then, is not an
+// error.
 func (m *member) take(all ...news) error {
 	l := m.loader
 	l.loading.Lock()
@@ -199,7 +200,7 @@ func (m *member) take(all ...news) error {
 	return joined(errs)
 }
 
-// holds reports whether what is in force of a piece is the content of a hash.
+// holds reports whether what a piece has in force is the content with that hash.
 func (m *member) holds(name pieceName, h hash) bool {
 	m.loader.mu.Lock()
 	defer m.loader.mu.Unlock()
@@ -208,7 +209,7 @@ func (m *member) holds(name pieceName, h hash) bool {
 	})
 }
 
-// confirm notes that a piece was seen to say, under this revision, what it said last.
+// confirm notes that a piece was seen to have, under this revision, the same content as last time.
 func (m *member) confirm(name pieceName, revision string) {
 	m.loader.mu.Lock()
 	defer m.loader.mu.Unlock()
@@ -219,7 +220,7 @@ func (m *member) confirm(name pieceName, revision string) {
 	}
 }
 
-// hear notes what a piece says, of which nothing is in force yet.
+// hear notes the news of a piece that has nothing in force yet.
 func (m *member) hear(n news) *piece {
 	l := m.loader
 	l.mu.Lock()
@@ -227,7 +228,7 @@ func (m *member) hear(n news) *piece {
 	i, known := slices.BinarySearchFunc(m.pieces, n.pieceName, func(p *piece, n pieceName) int { return p.compare(n) })
 	if !known {
 		p := &piece{pieceName: n.pieceName, member: m, dir: n.dir, status: Status{Source: n.name}}
-		for _, o := range l.members { // it goes on from what a Rollback has brought back
+		for _, o := range l.members { // it continues from what a Rollback has brought back
 			for _, q := range o.pieces {
 				if o.kept && q.name == n.name {
 					p.good, p.wanted, p.pinned = q.good, q.good, true
@@ -251,8 +252,8 @@ func (m *member) hear(n news) *piece {
 	return p
 }
 
-// known is the content of a name and a hash: the one that is remembered, so that what comes
-// back takes no memory of its own, or else a new one.
+// known is the content of a name and a hash: the remembered one, so that content that returns takes
+// no extra memory, otherwise a new one.
 func (l *Loader) known(name string, h hash, or func() *content) *content {
 	for _, k := range l.history {
 		for _, p := range k.pieces {

@@ -12,7 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// What a rule file may be at most.
+// Limits on a rule file.
 const (
 	MaxFileSize = 1 << 20 // bytes
 	MaxRules    = 10_000  // of all families
@@ -42,7 +42,7 @@ func Parse(name string, data []byte) (Set, error) {
 	return parsed.Set, err
 }
 
-// ParseOptions say how to read a rule file. The zero value goes by what is in it.
+// ParseOptions say how to read a rule file. The zero value means going by the content.
 type ParseOptions struct {
 	// Dialect is what the file is written in. A file whose own `dialect:` is another one is
 	// an error.
@@ -91,13 +91,13 @@ func (p Parsed) Warn(log *slog.Logger) {
 }
 
 // ParseWith is [Parse] with options. A file of Sentinel's rules is translated: what its
-// rules leave to Sentinel's defaults is written out in ours. What can't be said here is an
+// rules leave to Sentinel's defaults is written out in ours. What can't be expressed here is an
 // error or a warning, unless Sentinel doesn't read it in that place either. On error, Parsed is
 // zero.
 //
 // Without [ParseOptions].Dialect, and without a key `dialect` at the top of the file, its other
-// keys tell the dialect. A file with keys of different dialects is refused, and so is one
-// that may be of either Sentinel. A list without a name around it is never native.
+// keys determine the dialect. A file with keys of different dialects is refused, and so is one that
+// may be of either Sentinel. A list without a name around it is never native.
 func ParseWith(name string, data []byte, opts ParseOptions) (Parsed, error) {
 	p, _, err := parse(name, data, opts)
 	return p, err
@@ -106,7 +106,7 @@ func ParseWith(name string, data []byte, opts ParseOptions) (Parsed, error) {
 // places are where the rules of a file are: by family, in their order.
 type places map[string][]located
 
-// parse is ParseWith, and tells where the rules are.
+// parse is ParseWith, and also returns where the rules are.
 func parse(name string, data []byte, opts ParseOptions) (Parsed, places, error) {
 	d := &decoder{faults: &faults{file: name}, places: make(places)}
 	root := d.tree(data)

@@ -10,7 +10,7 @@ import (
 
 // tuning is what tests change.
 type tuning struct {
-	quiet   time.Duration // how long a file must lie still
+	quiet   time.Duration // how long a file must be unchanged
 	longest time.Duration // how long to wait for that, and how long a file must be gone
 	poll    time.Duration // between looks that nothing asked for
 	retry   time.Duration // the same while polling: the first time, then doubling
@@ -27,8 +27,8 @@ var defaultTuning = tuning{
 	notify:  notifyBySystem,
 }
 
-// maxTries is how often a file may read differently in a row before that is
-// reported, and others don't wait for it any more.
+// maxTries is how often a file may read differently in a row before that is reported, and others no
+// longer wait for it.
 const maxTries = 20
 
 var errUnsettled = errors.New("the file keeps changing: write a new one and rename it")
@@ -36,7 +36,7 @@ var errUnsettled = errors.New("the file keeps changing: write a new one and rena
 // loadFirst loads everything for the first time.
 func (w *fileWatch) loadFirst() error {
 	all := w.read()
-	// A file that was written just now may be so still.
+	// A file that was written just now may still be being written.
 	for tries := 0; w.young(all); tries++ {
 		if tries == maxTries {
 			return fmt.Errorf("%s: %w", w.names(), errUnsettled)
@@ -68,7 +68,7 @@ func (w *fileWatch) young(all []sight) bool {
 		slices.ContainsFunc(all, func(s sight) bool { return time.Since(s.modified) < w.tune.longest })
 }
 
-// believe takes what was seen for what it is.
+// believe accepts what was seen as the content.
 func (w *fileWatch) believe(s sight) news {
 	n := news{pieceName: s.pieceName, dir: s.dir, left: s.left, taken: s.taken, hash: s.hash, err: s.err}
 	if s.data != nil {
@@ -126,8 +126,8 @@ func (w *fileWatch) untilPoll() time.Duration {
 	return w.retry
 }
 
-// look reads the files, hands over those that are new, once all of these lie still, and reports
-// whether to look again after the quiet period. One that has not come to lie for too long is
+// look reads the files, hands over those that are new once all of these have stopped changing, and
+// reports whether to look again after the quiet period. A file that keeps changing for too long is
 // reported, once, and the others don't wait for it.
 func (w *fileWatch) look() (again bool) {
 	w.watchDirs()
@@ -143,7 +143,7 @@ func (w *fileWatch) look() (again bool) {
 			continue
 		}
 		quiet := w.tune.quiet
-		if s.left { // a way to write a file anew removes it first
+		if s.left { // one way to replace a file removes it first
 			quiet = w.tune.longest
 		}
 		last, met := w.pending[name]
@@ -206,7 +206,7 @@ func (w *fileWatch) directories() (all []string) {
 			continue
 		}
 		names, _ := ruleFiles(r.file)             // the next look tells what is wrong
-		for _, name := range append(names, "*") { // of what comes, the directory itself decides
+		for _, name := range append(names, "*") { // which new names count is decided by the directory itself
 			add(filepath.Join(r.file, name))
 		}
 	}

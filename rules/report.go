@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Reload is one outcome of a source that is watched: new rules are in force, or Err says why
-// the last good ones stay.
+// Reload is one outcome of a watched source: new rules are in force, or Err says why the last good
+// ones stay.
 type Reload struct {
 	Time   time.Time
 	Source string // its name: the path of a file
@@ -20,17 +20,17 @@ type Reload struct {
 	Revision string    // what the source calls the content; "" of a file, or if it couldn't be read
 	Cached   time.Time // when the rules were written to the cache that they are from; else zero
 
-	// Pinned tells that the source is right again, with what it said when it was rolled back: so
-	// what it had in force stays, see [Loader.Rollback].
+	// Pinned says that the source is valid again, with the content that it had when it was rolled
+	// back: so what it has in force stays, see [Loader.Rollback].
 	Pinned bool
-	// Left tells that the file has left its directory, and its rules are not in force any more.
+	// Left says that the file has left its directory, and its rules are no longer in force.
 	Left bool
 	// Overrides are the rules of this source that those of others replace, and the rules of
 	// others that its own replace; see [Loader.LaterWins].
 	Overrides []Override
 	// Warnings are about rules of Sentinel's, see [ParseWith]. They are logged, too.
 	Warnings []Warning
-	Err      error // of reading, of parsing, of going with the other sources, or of applying
+	Err      error // of reading, of parsing, of combining with the other sources, or of applying
 }
 
 // Status is the state of a source, or of all of them together.
@@ -38,7 +38,7 @@ type Status struct {
 	Source      string    // its name; of all together the names, with commas
 	Watching    bool      // it has not ended; of all, some have not
 	OK          bool      // its last outcome is that it was loaded; of all, each one's is
-	Polling     bool      // the system doesn't tell of changes; files are read every few seconds
+	Polling     bool      // the system doesn't report changes; files are read every few seconds
 	Pinned      bool      // it has what it had at an earlier time, see [Loader.Rollback]
 	Hash        string    // of the content in force; of all, that of the revision
 	Revision    string    // what the source calls the content; "" of a file, and of all
@@ -52,12 +52,12 @@ type Status struct {
 	Failures    uint64
 	Overrides   []Override // see [Reload]
 
-	// These are of all together, and zero in that of one source.
+	// These are of all together, and zero in the Status of one source.
 	Number  uint64   // of the revision in force
 	Sources []Status // each one, in their order
 }
 
-// Status returns the state of the sources, and that of each of them in Sources: those that are
+// Status returns the state of all sources together and, in Sources, of each: those that are
 // declared and whose first load succeeded, and those that have ended and whose rules are still in
 // force.
 func (l *Loader) Status() Status {
@@ -107,7 +107,7 @@ func (l *Loader) Status() Status {
 	return all
 }
 
-// report is an outcome that is to be told.
+// report is an outcome that is to be reported.
 type report struct {
 	member *member
 	first  bool // success of the source
@@ -116,8 +116,8 @@ type report struct {
 	Reload
 }
 
-// tell tells the log and the listeners of outcomes, unless their source has ended meanwhile. Both
-// may panic, which is told if it can be.
+// tell reports outcomes to the log and the listeners, unless their source has ended meanwhile. Both
+// may panic, which is logged if possible.
 func (l *Loader) tell(reports []report) {
 	l.mu.Lock()
 	if l.closed || len(reports) == 0 {
@@ -179,7 +179,7 @@ func (r report) log(log *slog.Logger) {
 	Parsed{Warnings: r.Warnings}.Warn(log)
 }
 
-// toldOverrides are the overrides in a line, as far as a log has room for them.
+// toldOverrides are the overrides in one line, as far as a log has room for them.
 func toldOverrides(all []Override) string {
 	var texts []string
 	for _, o := range all[:min(len(all), maxTold)] {

@@ -14,10 +14,10 @@ const MaxRevisions = 10
 
 // Revision is one state of the rules of all sources together.
 type Revision struct {
-	Number uint64 // from 1, one more at each swap that changes what a source says
+	Number uint64 // from 1, one more at each swap that changes the content of a source
 	// Hash is the first 12 hex digits of a SHA-256, equal wherever the same contents are
-	// combined in the same order: that of the content, if one source has rules, and
-	// otherwise that of all of theirs, one after the other.
+	// combined in the same order: of the content, if only one source has rules, otherwise of the
+	// contents' hashes one after another.
 	Hash         string
 	Time         time.Time
 	Sources      []string   // whose content changed, or that are gone
@@ -27,7 +27,7 @@ type Revision struct {
 	RolledBackTo uint64     // the revision that [Loader.Rollback] brought back; 0 if it was a load
 }
 
-// String says it in a line, as in "7 6b3d0f9a51c2 +1 ~0 -0 rules.yaml".
+// String returns it in one line, as in "7 6b3d0f9a51c2 +1 ~0 -0 rules.yaml".
 func (r Revision) String() string {
 	return fmt.Sprintf("%d %s %v %s", r.Number, r.Hash, r.Change, strings.Join(r.Sources, ", "))
 }
@@ -72,17 +72,17 @@ func (l *Loader) Revisions() []Revision {
 }
 
 // Rollback brings back the rules of an earlier revision, as a new one. It is an error if that
-// revision is not kept any more, and if its rules can't be put in force; nothing changes then.
+// revision is no longer kept, or if its rules can't be put in force; nothing changes then.
 //
-// Each source that said something else then is pinned to that: it stays in force until the
-// source has news, which is when its content changes, a file that leaves its directory
-// included. A look that finds a file as it was changes nothing, and neither does an error. News
-// of one source doesn't end the pin of another. A source that had no rules then has none until it
-// has news. One that is gone by now gets back those it had, until a source of its name has news
-// or a Rollback to a revision without it.
+// Each source whose content was different then is pinned to that content: it stays in force until
+// the source has news, that is, until its content changes or, for a file, it leaves its directory.
+// Finding a file unchanged changes nothing, and neither does an error. News of one source doesn't
+// end the pin of another. A source that had no rules then has none until it has news. A source that
+// is gone by now gets back the rules it had, until a source of that name has news or a Rollback
+// goes to a revision without it.
 //
 // Rolling back to the newest revision does nothing; rolling back to one before an earlier
-// Rollback undoes that. Listeners are not told, the log is.
+// Rollback undoes that. It is logged, but listeners are not called.
 func (l *Loader) Rollback(number uint64) error {
 	l.loading.Lock()
 	done, err := l.rollBack(number)

@@ -16,8 +16,8 @@ type hash [sha256.Size]byte
 
 func hashOf(data []byte) hash { return sha256.Sum256(data) }
 
-// String returns the first 12 hex digits of the hash, which tell the versions of a file apart
-// and can be read out: what sha256sum begins with. "" for the zero hash.
+// String returns the first 12 hex digits of the hash, which distinguish the versions of a file and
+// can be read aloud: the beginning of what sha256sum prints. "" for the zero hash.
 func (h hash) String() string {
 	if h == (hash{}) {
 		return ""
@@ -30,7 +30,7 @@ func (h hash) String() string {
 type sight struct {
 	pieceName
 	dir      bool
-	left     bool // a file that was in its directory and is not any more
+	left     bool // a file that was in its directory and no longer is
 	taken    time.Time
 	done     time.Time // when reading was over; it may have taken its time
 	data     []byte
@@ -116,8 +116,8 @@ func ruleFiles(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// isRuleFile reports whether a name in a directory is that of a rule file, and not of what is
-// hidden (a Kubernetes volume has ..data), or what an editor keeps beside it.
+// isRuleFile reports whether a name in a directory is that of a rule file, and not of something
+// hidden (a Kubernetes volume has ..data) or of an editor's copy.
 func isRuleFile(name string) bool {
 	return !strings.ContainsAny(name[:1], ".#~") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
@@ -132,7 +132,7 @@ func (s sight) sameContent(o sight) bool {
 	return s.left == o.left && s.hash == o.hash && errText(s.err) == errText(o.err)
 }
 
-// sameFile reports whether, besides, nobody wrote between the two.
+// sameFile reports whether, in addition, nothing was written between the two.
 func (s sight) sameFile(o sight) bool {
 	return s.sameContent(o) && s.modified.Equal(o.modified)
 }

@@ -32,20 +32,20 @@ type Source interface {
 // A Writer is a [Source] whose document can be replaced.
 type Writer interface {
 	// Write replaces the document with data if its revision is after; "" means that there is none
-	// yet. Otherwise the error is [ErrConflict]: somebody else has written meanwhile, so
-	// read what that was, and decide again. Data that [Parse] refuses is an error, and
-	// never written. On any other error the document may have been written all the same.
+	// yet. Otherwise the error is [ErrConflict]: another writer has written meanwhile, so read what
+	// it wrote, and decide again. Data that [Parse] refuses is an error, and never written. After
+	// any other error the document may have been written nevertheless.
 	//
-	// The result is the revision of what was written, or "" where the store doesn't tell.
-	// Whoever watches the source loads the rules: writing them puts none in force.
+	// The result is the revision of what was written, or "" if the store doesn't say. Whoever
+	// watches the source loads the rules: writing them puts none in force.
 	Write(ctx context.Context, data []byte, after string) (revision string, err error)
 }
 
 // Document is a rule file as a [Source] has it.
 type Document struct {
 	Data []byte
-	// Revision tells the versions of the document apart. It is never "", has no order, and
-	// means something to its source only.
+	// Revision distinguishes the versions of the document. It is never "", has no order, and means
+	// something to its source only.
 	Revision string
 }
 

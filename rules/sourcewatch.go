@@ -15,23 +15,23 @@ type SourceOptions struct {
 	// while the source can't be reached. Its directory must exist; the file is made, and
 	// only its owner can read it. Each source, and each process, needs its own. "" is none.
 	Cache string
-	// StartEmpty has WatchSource succeed if neither source nor cache has rules. Those of the
-	// other sources are in force alone then, until the source has some.
+	// StartEmpty makes WatchSource succeed if neither source nor cache has rules. Until the source
+	// has some, only the rules of the other sources are in force.
 	StartEmpty bool
 }
 
 // How a source is asked.
 const (
 	coldStart    = 5 * time.Second        // at the start, until the cache is good enough
-	longestRead  = 30 * time.Second       // for an answer that is due at once
-	rereadAfter  = 5 * time.Minute        // a read that goes by no revision; ± 10 %
+	longestRead  = 30 * time.Second       // for an answer that is due immediately
+	rereadAfter  = 5 * time.Minute        // a read without a revision; ± 10 %
 	leastBetween = time.Second            // answers, whatever the source does
 	firstBackOff = 100 * time.Millisecond // up to this after a first failure, then doubling
 	mostBackOff  = 30 * time.Second       // up to this
 	mostCold     = time.Second            // up to this while a program waits for its start
 	mostAsked    = 5 * time.Minute        // the longest that a source may ask for
 	healthyAfter = time.Minute            // without a failure, the next is a first one
-	maxReasons   = 10                     // that are told before rules are loaded again
+	maxReasons   = 10                     // that are reported before rules are loaded again
 )
 
 var (
@@ -61,16 +61,16 @@ type sourceWatch struct {
 // WatchSource declares a source of the rules, by its name. It loads its rules now, and again
 // whenever they change, until ctx ends or the Loader is closed.
 //
-// Rules are only ever replaced by others that are right. While the source can't be reached or
-// refuses to answer, and while its document is missing, empty, wrong or refused, its last good
-// rules stay: only `flow: []`, or another empty list, removes all. Each such reason is told
-// once until rules are loaded again. How old the rules are is shown, as Confirmed in [Status],
-// and no decision depends on it.
+// Rules are only ever replaced by valid ones. While the source can't be reached or refuses to
+// answer, and while its document is missing, empty, wrong or refused, its last good rules stay:
+// only `flow: []`, or another empty list, removes all. Each such reason is reported once until
+// rules are loaded again. How old the rules are is shown, as Confirmed in [Status], and no decision
+// depends on it.
 //
 // After a failure the source is asked again within 100 ms, then 200 ms and so on up to 30 s, at
 // random times, so that many programs don't return at the same time. It starts over after a
 // minute without failures. Every 5 minutes the document is read whatever its revision
-// is. However soon answers come, they are asked for once a second at most.
+// is. However quick the answers are, the source is asked at most once a second.
 //
 // The first load gives the source 5 s to answer. A document that is missing or wrong
 // is an answer. If that fails, the rules are those of the Cache file, and their age is reported;
@@ -110,7 +110,7 @@ func nameOf(source Source) (name string, err error) {
 	return printable(name), nil
 }
 
-// loadFirst loads the rules for the first time: from the source, or else from the cache.
+// loadFirst loads the rules for the first time: from the source or, failing that, from the cache.
 func (w *sourceWatch) loadFirst(startEmpty bool) error {
 	doc, failure := w.loadCold()
 	if failure == nil {
@@ -141,7 +141,7 @@ func (w *sourceWatch) loadFirst(startEmpty bool) error {
 		w.tell(news{pieceName: w.name, taken: time.Now(), err: failure})
 		return nil
 	}
-	w.seen = hash{} // handed over again it is told, and tried when others have changed
+	w.seen = hash{} // when handed over again it is reported, and tried again when others have changed
 	w.take(*doc)
 	return nil
 }
@@ -158,7 +158,7 @@ func (w *sourceWatch) loadCold() (blamed *Document, failure error) {
 			}
 			return &doc, err
 		}
-		if failure == nil || !errors.Is(err, context.DeadlineExceeded) { // an answer tells more than that none came
+		if failure == nil || !errors.Is(err, context.DeadlineExceeded) { // an answer says more than a timeout
 			failure = err
 		}
 		delay := max(min(w.backOff(), mostCold), askedFor(err))
@@ -287,7 +287,7 @@ func (w *sourceWatch) warn(text string, err error) {
 	_ = survive(func() { w.member.loader.logger().Warn(text, "source", w.name.name, "error", err) })
 }
 
-// tell reports a failure, unless it was told since rules were loaded last.
+// tell reports a failure, unless it was already reported since rules were last loaded.
 func (w *sourceWatch) tell(n news) {
 	if why := n.err.Error(); !w.told[why] && len(w.told) < maxReasons {
 		w.told[why] = true

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// plan is what each piece is to say now, in the order of the sources. It leaves out the
+// plan is what each piece is to contribute now, in the order of the sources. It leaves out the
 // pieces of sources that have ended, and pieces that a live source of the same name replaces. The
 // caller holds a lock.
 func (l *Loader) plan() []said {
@@ -36,21 +36,20 @@ func inOrder(all []said) {
 	})
 }
 
-// attempt is one load on its way: fresh are the pieces with news, and refused are those that stay
-// with what is in force of them, and why.
+// attempt is one load under way: fresh are the pieces with news, and refused are those that keep
+// what they have in force, and why.
 type attempt struct {
 	plan    []said
 	fresh   []*piece
 	refused map[*piece]error
 }
 
-// load puts in force what the pieces say. fresh are those with news. What the others say and
-// could not have is tried along with it; where that is the trouble it gives way first, and then
-// what is fresh does. What gives way stays with what is in force of it, and the rest goes on;
-// but if all of the fresh is wanted as a whole, a part of it is an error.
+// load puts in force what the pieces say. fresh are those with news. What the others say and could
+// not have is tried along with it; if that causes the conflict it gives way first, and then what is
+// fresh does. A piece that gives way keeps what it has in force, and the rest proceeds; but if the
+// fresh pieces are wanted as a whole, applying only a part of them is an error.
 //
-// It returns what is to be told of it, and the errors of what is fresh. The caller holds
-// loading.
+// It returns what must be reported, and the errors of what is fresh. The caller holds loading.
 func (l *Loader) load(fresh []*piece, whole bool, apply func(Set) error) ([]report, error) {
 	l.mu.Lock()
 	laterWins := l.laterWins
@@ -69,7 +68,7 @@ func (l *Loader) load(fresh []*piece, whole bool, apply func(Set) error) ([]repo
 		} else {
 			return append(l.refuseAll(a), l.commit(c, a, 0)...), a.errors()
 		}
-		for i, s := range a.plan { // at least one gives way each time, so this comes to an end
+		for i, s := range a.plan { // at least one gives way each time, so this terminates
 			if err := errs[s.piece]; err != nil {
 				a.refused[s.piece] = err
 				a.plan[i].content = s.piece.good
@@ -84,8 +83,8 @@ func (l *Loader) load(fresh []*piece, whole bool, apply func(Set) error) ([]repo
 	}
 }
 
-// givingWay is which of the pieces concerned (nil: of all) give way: those that could not have
-// what they want before, or else those that are fresh.
+// givingWay is which of the pieces concerned (nil: of all pieces) give way: those that already
+// could not have what they want or, if there are none, those that are fresh.
 func (a *attempt) givingWay(concerned map[*piece]bool) map[*piece]bool {
 	stale, fresh := make(map[*piece]bool), make(map[*piece]bool)
 	for _, s := range a.plan {
@@ -111,7 +110,7 @@ func (a *attempt) hasNews() bool {
 	})
 }
 
-// errors are those of what is fresh.
+// errors are the errors of what is fresh.
 func (a *attempt) errors() error {
 	var errs []error
 	for _, p := range a.fresh {
@@ -129,10 +128,10 @@ func joined(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// whyNot is the error of applying as it is told of the piece.
+// whyNot is the error of applying as reported for the piece.
 func (p *piece) whyNot(err error) error {
 	if p.wanted != nil && p.wanted.invalid != nil {
-		err = p.wanted.invalid // that of applying tells places among all rules
+		err = p.wanted.invalid // the error of applying has places among all rules
 	}
 	if p.member.names == nil {
 		return err
@@ -140,7 +139,8 @@ func (p *piece) whyNot(err error) error {
 	return fmt.Errorf("%s: applying: %w", p.name, err)
 }
 
-// refuseAll notes the errors of what is fresh. What others want and still can't have was told.
+// refuseAll notes the errors of what is fresh. What others want and still can't have was already
+// reported.
 func (l *Loader) refuseAll(a *attempt) (reports []report) {
 	for _, p := range a.fresh {
 		if err := a.refused[p]; err != nil {
@@ -195,7 +195,7 @@ func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []repor
 		is := &p.status
 		is.Hash, is.Rules, is.Pinned = hashIn(p.good), setOf(p.good).Len(), p.pinned
 		is.Overrides = overridesOf(p.name, c.overrides)
-		if p.pinned { // to what the source called otherwise then
+		if p.pinned { // to something that the source had another name for then
 			is.Revision, is.Cached = "", time.Time{}
 		}
 		change, news := changes[p]
@@ -227,7 +227,7 @@ func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []repor
 	return reports
 }
 
-// clear lets go of what a swap was without. The caller holds both locks.
+// clear drops what a swap left out. The caller holds both locks.
 func (l *Loader) clear(planned map[*piece]bool) {
 	l.members = slices.DeleteFunc(l.members, func(m *member) bool {
 		if !m.begun && !m.kept && m.names != nil {
@@ -240,8 +240,8 @@ func (l *Loader) clear(planned map[*piece]bool) {
 	})
 }
 
-// compare completes what is kept of a swap by how it differs from the one before, and reports
-// whether it does.
+// compare adds to what is kept of a swap how it differs from the one before, and reports whether it
+// does.
 func (l *Loader) compare(next *kept, set Set) bool {
 	var last kept
 	if len(l.history) > 0 {
@@ -272,7 +272,7 @@ func (l *Loader) compare(next *kept, set Set) bool {
 	return true
 }
 
-// setOf are the rules of a content, none if there is none.
+// setOf returns the rules of a content, none if it is nil.
 func setOf(c *content) Set {
 	if c == nil {
 		return Set{}
@@ -302,7 +302,7 @@ func (c *combination) concerned() map[*piece]bool {
 	return all
 }
 
-// contents are those of the pieces, by name.
+// contents are the contents of the pieces, by name.
 func (k kept) contents() map[string]*content {
 	all := make(map[string]*content, len(k.pieces))
 	for _, p := range k.pieces {

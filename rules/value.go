@@ -131,8 +131,7 @@ func readDuration(n *yaml.Node, dst *time.Duration) (problem string) {
 	return ""
 }
 
-// isZero reports whether a number, or a duration, is 0 as it is written and not only as far
-// as it can be told apart.
+// isZero reports whether a number, or a duration, is 0 as written, not only after rounding.
 func isZero(text string) bool {
 	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
 	return !strings.ContainsAny(mantissa, "123456789")

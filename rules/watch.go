@@ -11,13 +11,13 @@ import (
 
 // WatchConfig says how to watch a file. The zero value is ready to use.
 type WatchConfig struct {
-	// OnReload is told of every outcome, the first one before Watch returns.
-	// It is called by one goroutine at a time, as apply is, and neither may
-	// call Close, which waits for them; cancelling the context is fine. A panic of
-	// apply refuses the rules; one of OnReload is logged.
+	// OnReload is called with every outcome, the first one before Watch returns. It is called by
+	// one goroutine at a time, as apply is, and neither may call Close, which waits for them;
+	// cancelling the context is fine. A panic of apply refuses the rules; one of OnReload is
+	// logged.
 	OnReload func(Reload)
-	// Logger gets a line for every outcome, which tells what a reload has changed, rule by
-	// rule and field by field, of up to ten rules. nil is [slog.Default].
+	// Logger gets a line for every outcome, which says what a reload has changed, rule by rule and
+	// field by field, for up to ten rules. nil is [slog.Default].
 	Logger *slog.Logger
 }
 
@@ -33,21 +33,21 @@ type Watcher struct {
 // closed. If the first load or its apply fails, Watch returns the error and
 // leaves nothing running.
 //
-// The directory is watched, not the file, and so is every directory in which a symbolic link on
-// the way to the file lies. So all of these are seen: writing in place, renaming a new file
-// over the old one, deleting and re-creating it or its directory, and the swapped links of a
-// Kubernetes volume. After a change the file must not change for 50 ms (or a second must have
-// passed) and must read the same twice before it is believed: a file that is half written is read
-// again. Still, write a new file and rename it: a file that is left half written can't be told
-// from a whole one. In case a notification is lost, the file is read every 30 s as well; where
-// the system sends none at all, every 5 s.
+// The directory is watched, not the file, and so is every directory that holds a symbolic link on
+// the way to the file. So all of these are seen: writing in place, renaming a new file over the old
+// one, deleting and re-creating it or its directory, and the swapped links of a Kubernetes volume.
+// After a change the file must not change for 50 ms (or a second must have passed) and must read
+// the same twice before it is believed: a file that is half written is read again. Still, write a
+// new file and rename it: a file that is left half written can't be distinguished from a complete
+// one. In case a notification is lost, the file is read every 30 s as well; where the system sends
+// none at all, every 5 s.
 //
 // In a bubble of testing/synctest on Linux it doesn't return, since the time there stands still
 // as long as anything waits for the system: use [Load] in such tests.
 //
 // While the file is missing, empty, wrong or refused by apply, the last good
-// rules stay. Each outcome is told once: content that failed isn't tried again
-// until it changes. The Set that apply gets is its own.
+// rules stay. Each outcome is reported once: content that failed isn't tried again until it
+// changes. The Set that apply gets is its own.
 //
 // To watch several files, or directories, use a [Loader].
 func Watch(ctx context.Context, path string, apply func(Set) error, cfg WatchConfig) (*Watcher, error) {
@@ -69,20 +69,20 @@ func watch(ctx context.Context, path string, apply func(Set) error, cfg WatchCon
 // twice is fine.
 func (w *Watcher) Close() { w.loader.Close() }
 
-// Status returns the present state of the watch.
+// Status returns the current state of the watch.
 func (w *Watcher) Status() Status { return w.loader.Status().Sources[0] }
 
 // Watch declares files, and directories of files, as sources of the rules. It loads all of them
 // now, and again whenever one changes, until ctx ends or the Loader is closed. If the first load
-// fails Watch returns the error, and nothing of it is in force or runs.
+// fails, Watch returns the error and leaves nothing in force or running.
 //
-// Of a directory, the files count whose names end in .yaml, .yml or .json, in the order of their
-// names: each is a source, called by its path. Left out are hidden files, those that begin with #
-// or ~, and directories in it. Files may come and go: when one has been gone for a second, its
-// rules go too. A directory that can't be read, that every user can write, or that has no rule
-// file is a mistake like any other: the last good rules of its files stay.
+// In a directory, the files whose names end in .yaml, .yml or .json count, in the order of their
+// names: each is a source, named by its path. Left out are hidden files, those that begin with # or
+// ~, and directories in it. Files may come and go: when one has been gone for a second, its rules
+// go too. A directory that can't be read, that every user can write, or that has no rule file is a
+// mistake like any other: the last good rules of its files stay.
 //
-// Files are watched as [Watch] says. What changes at the same time is put in force by the same
+// Files are watched as [Watch] says. Changes made at the same time are put in force by the same
 // swap, as when a rule moves from one file to another, unless a file keeps changing.
 func (l *Loader) Watch(ctx context.Context, paths ...string) error {
 	_, err := l.watch(ctx, paths, true, defaultTuning)
@@ -122,7 +122,7 @@ func (l *Loader) declare(ctx context.Context, paths []string, directories bool, 
 	}
 	w.member = m
 	w.dirs = openDirs(tune.notify)
-	w.watchDirs() // before reading, lest a change falls between
+	w.watchDirs() // before reading, so that no change in between is missed
 	if err := w.loadFirst(); err != nil {
 		w.dirs.close()
 		m.leave()
@@ -152,5 +152,5 @@ type root struct {
 	dir  bool   // it was a directory when it was declared
 }
 
-// names are the paths, as the log tells them.
+// names are the paths, as the log has them.
 func (w *fileWatch) names() string { return strings.Join(w.member.names, ", ") }

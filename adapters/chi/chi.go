@@ -3,10 +3,10 @@
 //	r := chi.NewRouter()
 //	r.Use(penstockchi.Middleware())
 //
-// Each route is a resource of its own, "GET /users/{id}", wherever the middleware stands:
-// above all routes, in a group, or in a router that is mounted. HEAD of a route that is there
-// for GET counts as that. What calls, names, failures and refusals are, the package nethttp says,
-// whose options it takes.
+// Each route is a resource of its own, "GET /users/{id}", wherever the middleware is: above all
+// routes, in a group, or in a router that is mounted. HEAD of a route that is there for GET counts
+// as that. Package nethttp, whose options it takes, defines what calls, names, failures and
+// refusals are.
 package penstockchi
 
 import (
@@ -29,9 +29,9 @@ func Middleware(opts ...nethttp.Option) func(http.Handler) http.Handler {
 
 var contexts = sync.Pool{New: func() any { return chi.NewRouteContext() }}
 
-// pattern is that of the route that will serve the request, "" if none will: a middleware
-// above all routes comes before the router has looked. The request knows the path values
-// then, if they are wanted.
+// pattern is the pattern of the route that will serve the request, "" if none will: a middleware
+// above all routes comes before the router has looked. The request knows the path values then, if
+// they are wanted.
 func pattern(r *http.Request, values bool) string {
 	routed := chi.RouteContext(r.Context())
 	if routed == nil || routed.Routes == nil {

@@ -51,7 +51,7 @@ type Server struct {
 }
 
 // Serve serves h on the loopback interface until the test ends, and returns its URL. What the
-// server logs of panics nobody sees.
+// server logs of panics is discarded.
 func Serve(t testing.TB, h http.Handler) (url string) {
 	s := unstarted(h)
 	s.Start()
@@ -165,7 +165,7 @@ type Stage struct {
 	server Server
 	client *http.Client
 	meet   *meet.Point   // of the case and handlers that say when they have got somewhere, and wait
-	late   chan struct{} // closed when the deadline of requests comes that have one
+	late   chan struct{} // closed when the deadline of requests that have one comes
 }
 
 // routes are what every server has.

@@ -53,7 +53,7 @@ func serveTLS(t testing.TB, h http.Handler, transport *http.Transport) string {
 	return s.URL
 }
 
-// unstarted is a server of which nobody sees what it logs of panics.
+// unstarted is a server whose logs of panics are discarded.
 func unstarted(h http.Handler) *httptest.Server {
 	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)

@@ -66,7 +66,7 @@ func (s *clientStream) Send(m any) error {
 	return err
 }
 
-// Receive ends the call with the error that comes after the last response.
+// Receive ends the call with the error that follows the last response.
 func (s *clientStream) Receive(m any) error {
 	err := s.StreamingClientConn.Receive(m)
 	switch {

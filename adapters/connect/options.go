@@ -20,14 +20,14 @@ func both(change func(*rpc.Guard)) Option {
 	}
 }
 
-// On has calls go through a guard of one's own, and not through the default one.
+// On makes calls go through a guard of one's own, not through the default one.
 func On(g *api.Guard) Option { return both(func(to *rpc.Guard) { to.API = g }) }
 
-// Context has calls come in through the named context, see api.WithContext.
+// Context makes calls come in through the named context, see api.WithContext.
 func Context(name string) Option { return both(func(to *rpc.Guard) { to.Context = name }) }
 
-// Origin says who makes a call; "" is nobody in particular. Without it nobody does: that a
-// header can be believed, somebody has to say.
+// Origin says who makes a call; "" means no particular caller. Without it calls have no origin:
+// whether a header can be trusted, only the program can say.
 func Origin(of func(context.Context, Call) string) Option {
 	return func(to *interceptor) { to.origin = of }
 }
@@ -39,14 +39,14 @@ func Resource(name func(procedure string) string) Option {
 	return func(to *interceptor) { to.resource = name }
 }
 
-// WithOptions has calls made with what f returns for them, besides what the other options
-// say: units, priority, arguments, endpoint.
+// WithOptions makes calls with the options that f returns for them, in addition to what the other
+// options say: units, priority, arguments, endpoint.
 func WithOptions(f func(context.Context, Call) []api.Option) Option {
 	return func(to *interceptor) { to.options = f }
 }
 
-// FailureCodes has breakers take these codes for failures, and no others. The codes of a client
-// are those of a server and ResourceExhausted, if nobody says otherwise.
+// FailureCodes makes breakers take these codes for failures, and no others. By default the codes of
+// a client are those of a server and ResourceExhausted.
 func FailureCodes(failures ...connect.Code) Option {
 	set := rpc.Codes(failures...)
 	return both(func(to *rpc.Guard) { to.Failures, to.Failure = set, nil })

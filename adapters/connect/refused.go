@@ -23,7 +23,7 @@ func (r *refused) Error() string { return r.message }
 // Unwrap returns what api.Entry returned.
 func (r *refused) Unwrap() error { return r.err }
 
-// refuse makes connect's error of that of api.Entry, for a client that speaks a protocol.
+// refuse turns an error of api.Entry into connect's, for a client that speaks a protocol.
 func refuse(err error, protocol string) *connect.Error {
 	why := refusal.Of(err)
 	s := why.GRPC()
@@ -51,8 +51,8 @@ func refuse(err error, protocol string) *connect.Error {
 	return told
 }
 
-// tell makes the error of a server's call one that tells the client of a refusal, if that is
-// what it is: of a call that its handler made.
+// tell turns the error of a server's call into one that reports a refusal to the client, if it is
+// one: of a call that its handler made.
 func tell(err error, protocol string) error {
 	if refusal.Of(err).Reason == refusal.None {
 		return err

@@ -5,13 +5,13 @@
 //
 // Each route is a resource of its own, "GET /users/:id"; requests that no route serves, also
 // those that are answered by 405, share "GET __unmatched__", one for each
-// method. What calls, names, failures and
-// refusals are, the package nethttp says, whose options it takes.
+// method. Package nethttp, whose options it takes, defines what calls, names, failures and refusals
+// are.
 //
-// Handlers return errors, of which echo makes responses later. An error counts as the status
-// that echo makes of it: one that is no echo.HTTPError and the like is a 500. A handler may
-// return the refusal of a call of its own: it is answered as one, and is no failure. The
-// middleware is for Use, not for Pre, where no route is known yet.
+// Handlers return errors, which echo turns into responses later. An error counts as the status that
+// echo turns it into: one that is not an echo.HTTPError or the like is a 500. A handler may return
+// the refusal of a call of its own: it is answered as one, and is no failure. The middleware is for
+// Use, not for Pre, where no route is known yet.
 package penstockecho
 
 import (
@@ -56,7 +56,7 @@ func Middleware(opts ...nethttp.Option) echo.MiddlewareFunc {
 	}
 }
 
-// pattern is that of the route that serves the request, "" if none does.
+// pattern is the pattern of the route that serves the request, "" if none does.
 func pattern(c *echo.Context) string {
 	switch c.RouteInfo().Name {
 	case echo.NotFoundRouteName, echo.MethodNotAllowedRouteName:

@@ -5,14 +5,14 @@
 //
 // Each route is a resource of its own, "GET /users/:id"; requests that no route serves, also
 // those that are answered by 405, share "GET __unmatched__", one for each
-// method. HEAD of a route that is there for GET counts as that. What calls, names, failures and
-// refusals are, the package nethttp says, whose options it takes. They see a copy of the request
+// method. HEAD of a route that is there for GET counts as that. Package nethttp, whose options it
+// takes, defines what calls, names, failures and refusals are. They see a copy of the request
 // without its body, so nothing of fiber's buffers is kept.
 //
 // Calls that the handler makes with c.Context() are counted below the request; c itself is no such
-// context. Handlers return errors, of which fiber makes responses later. An error counts as its
-// status if it is a *fiber.Error, and otherwise as a 500. A handler may return the refusal of a call
-// of its own: it is answered as one, and is no failure.
+// context. Handlers return errors, which fiber turns into responses later. An error counts as its
+// status if it is a *fiber.Error, and otherwise as a 500. A handler may return the refusal of a
+// call of its own: it is answered as one, and is no failure.
 //
 // A call whose response is streamed lasts until that has been sent. A handler that takes over
 // the connection, as WebSockets do, ends the call by that, or holds it until the connection's
@@ -77,8 +77,8 @@ func Middleware(opts ...nethttp.Option) fiber.Handler {
 	}
 }
 
-// endWith has a call end when fiber has sent the response, or when whoever took over the connection
-// returns.
+// endWith ends a call when fiber has sent the response, or when the function that took over the
+// connection returns.
 func endWith(c *fasthttp.RequestCtx, x *nethttp.Exchange) {
 	with := &closer{x.Later()}
 	runtime.AddCleanup(with, func(end func()) { end() }, with.end) // see closer
@@ -86,8 +86,8 @@ func endWith(c *fasthttp.RequestCtx, x *nethttp.Exchange) {
 }
 
 // closer is a value of a request, which fasthttp closes when it is done with that. It forgets a request
-// whose connection breaks while it is taken over: then the call ends when nobody
-// knows the value any more.
+// whose connection breaks while it is taken over: then the call ends when the value is no longer
+// referred to.
 type closer struct{ end func() }
 
 // Close ends the call. Another time it does nothing.

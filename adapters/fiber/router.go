@@ -18,9 +18,9 @@ type route struct {
 
 type param struct{ name, value string }
 
-// router finds the route that will serve a request. fiber tells it to handlers of that route only, and
-// a middleware comes before them. So there is a twin of the App that has the same routes and
-// says which one it is.
+// router finds the route that will serve a request. fiber reports it only to handlers of that
+// route, and a middleware runs before them. So there is a twin of the App that has the same routes
+// and says which one it is.
 type router struct{ twin atomic.Pointer[twin] }
 
 type twin struct {
@@ -105,7 +105,7 @@ func newTwin(of *fiber.App) *twin {
 	return t
 }
 
-// found is the route that c has come to.
+// found is the route that c has reached.
 func found(c fiber.Ctx, method, pattern string, params bool) route {
 	at := route{method: method, pattern: pattern}
 	if params {

@@ -4,8 +4,8 @@
 //	router.Use(gin.Recovery(), penstockgin.Middleware())
 //
 // Each route is a resource of its own, "GET /users/:id"; requests that no route serves share
-// "GET __unmatched__", one for each method. What calls, names, failures and refusals are, the package nethttp
-// says, whose options it takes.
+// "GET __unmatched__", one for each method. Package nethttp, whose options it takes, defines what
+// calls, names, failures and refusals are.
 //
 // A middleware that writes responses because of c.Errors belongs below this one: what counts
 // is the status when the chain has returned. A handler that gets a refusal from a call of its

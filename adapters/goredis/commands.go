@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// command is the command's name, if it is one that Redis or one of its modules has: a program
-// may send whatever somebody has typed.
+// command is the command's name, if it is one that Redis or one of its modules has: a program may
+// send whatever a user has typed.
 func command(name string) string {
 	if known, ok := commands()[name]; ok {
 		return known

@@ -5,16 +5,15 @@
 //
 // A command that no rule refuses is sent as an outbound call of the resource "redis cache", and so
 // is a pipeline or a transaction: one round trip, one call. Where rules have a call wait, it
-// waits before it takes a connection. So a limit of calls at once also keeps the pool free.
+// waits before it takes a connection. So a concurrency limit also keeps the pool free.
 //
 // # Names
 //
-// The name of the resource is "redis" and what the hook was told, the same for all commands;
-// [PerCommand] has each command be a resource of its own, "redis cache get". Keys are never a part
+// The name of the resource is "redis" and the name given to the hook, the same for all commands;
+// [PerCommand] makes each command a resource of its own, "redis cache get". Keys are never a part
 // of it, and names that Redis does not know are [Other], so nobody can make resources without
-// bound. What go-redis sends for itself is not guarded: the handshake of a connection, and
-// UNWATCH and DISCARD, without which a connection would go back to the pool with keys that it
-// watches.
+// bound. What go-redis sends for itself is not guarded: the handshake of a connection, and UNWATCH
+// and DISCARD, without which a connection would go back to the pool with keys that it watches.
 //
 // # Refusals
 //
@@ -33,8 +32,7 @@
 // # Blocking commands
 //
 // A command that waits at the server until there is something (BLPOP, XREAD with BLOCK, WAIT) has no
-// response time, see api.LongLived. It holds its place in a limit of calls at once as long
-// as it waits.
+// response time, see api.LongLived. It holds its place in a concurrency limit as long as it waits.
 //
 // # Limits
 //
@@ -62,10 +60,10 @@ import (
 // holds.
 type Option func(*hook)
 
-// On has calls go through a guard of one's own, and not through the default one.
+// On makes calls go through a guard of one's own, not through the default one.
 func On(g *api.Guard) Option { return func(to *hook) { to.api = g } }
 
-// PerCommand has each command be a resource of its own, as "redis cache get". Pipelines are
+// PerCommand makes each command a resource of its own, such as "redis cache get". Pipelines are
 // "redis cache pipeline", and transactions "redis cache multi".
 func PerCommand() Option { return func(to *hook) { to.perCommand = true } }
 
@@ -75,10 +73,9 @@ func Resource(name func(cmds []redis.Cmder) string) Option {
 	return func(to *hook) { to.resource = name }
 }
 
-// WithOptions has calls made with what f returns for them: priority, arguments, units. A call
-// takes one unit otherwise, a pipeline too, since a rule would never let one pass that has
-// more commands than the rule has units. Where that is no danger, Units has each command
-// count:
+// WithOptions makes calls with the options that f returns for them: priority, arguments, units. A
+// call takes one unit otherwise, a pipeline too, since a rule would never let one pass that has
+// more commands than the rule has units. Where that is no danger, use Units to count each command:
 //
 //	func(_ context.Context, cmds []redis.Cmder) []api.Option { return []api.Option{api.Units(len(cmds))} }
 func WithOptions(f func(ctx context.Context, cmds []redis.Cmder) []api.Option) Option {
@@ -90,7 +87,7 @@ func WithOptions(f func(ctx context.Context, cmds []redis.Cmder) []api.Option) O
 // asked about the error of each command, until one is a failure.
 func Failure(f func(error) bool) Option { return func(to *hook) { to.failure = f } }
 
-// Other stands for commands that neither Redis nor one of its modules has.
+// Other replaces commands that neither Redis nor one of its modules has.
 const Other = "_OTHER"
 
 type hook struct {
@@ -102,8 +99,8 @@ type hook struct {
 	failure    func(error) bool
 }
 
-// Hook is for the method AddHook of a client. The name tells its resource from those of other
-// clients, "" if there are none: "redis cache", "redis".
+// Hook is for the method AddHook of a client. The name distinguishes its resource from those of
+// other clients, "" if there are none: "redis cache", "redis".
 func Hook(name string, opts ...Option) redis.Hook {
 	h := &hook{name: strings.TrimSpace("redis " + name)}
 	for _, o := range opts {
@@ -138,7 +135,7 @@ func (h *hook) guard(ctx context.Context, cmds []redis.Cmder, pipeline bool, nex
 	e, err := h.enter(ctx, name, cmds)
 	if err != nil {
 		for _, cmd := range cmds {
-			cmd.SetErr(err) // whoever looks at a command of a pipeline would find that all is well
+			cmd.SetErr(err) // code that looks at a command of a pipeline would find no error
 		}
 		return err
 	}
@@ -218,8 +215,8 @@ func blocks(cmd redis.Cmder) bool {
 	return false
 }
 
-// failed is what breakers are told, nil if nothing failed. One command of a pipeline is enough,
-// whatever became of those before it.
+// failed is what breakers see, nil if nothing failed. One command of a pipeline is enough, whatever
+// became of those before it.
 func (h *hook) failed(ctx context.Context, cmds []redis.Cmder, err error) error {
 	if err == nil {
 		return nil
@@ -248,9 +245,9 @@ func (h *hook) isFailure(ctx context.Context, err error) bool {
 	return !reply || Unable(err)
 }
 
-// Unable reports whether err is a reply by which a server says that it can't serve now, as it is
-// and whatever it is asked: it loads its data, has no memory or too many clients, its
-// cluster is incomplete, a script keeps it busy.
+// Unable reports whether err is a reply by which a server says that in its current state it can't
+// serve anything: it loads its data, has no memory or too many clients, its cluster is incomplete,
+// a script keeps it busy.
 func Unable(err error) bool {
 	for _, prefix := range []string{"LOADING ", "BUSY ", "OOM ", "MISCONF ", "CLUSTERDOWN ", "MASTERDOWN ", "TRYAGAIN ",
 		"NOREPLICAS ", "READONLY ", "max number of clients"} {

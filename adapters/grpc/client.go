@@ -14,8 +14,8 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// DialOptions are the options of a client that guard all its calls. They chain: other
-// interceptors stand before or after as the options do.
+// DialOptions are the options of a client that guard all its calls. They chain: other interceptors
+// run before or after them in the order of the options.
 func DialOptions(opts ...Option) []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(UnaryClientInterceptor(opts...)),
@@ -80,7 +80,7 @@ type clientStream struct {
 	single bool                  // there is one response
 	forget func() bool           // that the context will end
 	once   sync.Once             // the first end is the one that counts
-	result atomic.Pointer[error] // of the last attempt that gRPC has told the end of
+	result atomic.Pointer[error] // of the last attempt whose end gRPC has reported
 }
 
 // end ends the call.
@@ -89,7 +89,7 @@ func (s *clientStream) end(err error) {
 	s.over(err)
 }
 
-// over ends the call where that may come before the stream has begun.
+// over ends the call where that may happen before the stream has begun.
 func (s *clientStream) over(err error) {
 	s.once.Do(func() {
 		if err == rpc.ErrPanicked { //nolint:errorlint // it is the error itself
@@ -101,9 +101,9 @@ func (s *clientStream) over(err error) {
 	})
 }
 
-// finished is told by gRPC how the stream ended; if an interceptor below makes several attempts, how
-// one of them did. So it ends the call only where there is no other attempt: the connection
-// is closed, or the time that the service config allows is over.
+// finished is called by gRPC with how the stream ended or, if an interceptor below makes several
+// attempts, how one of them did. So it ends the call only where there is no other attempt: the
+// connection is closed, or the time that the service config allows is over.
 func (s *clientStream) finished(err error) {
 	s.result.Store(&err)
 	if code := codes.Code(codeOf(err)); code == codes.Canceled || code == codes.DeadlineExceeded {
@@ -111,8 +111,8 @@ func (s *clientStream) finished(err error) {
 	}
 }
 
-// Header ends the call where there is none, since the stream has ended by then. gRPC returns no
-// error with that.
+// Header ends the call if there is none, since the stream has then ended. gRPC returns no error
+// with that.
 func (s *clientStream) Header() (metadata.MD, error) {
 	md, err := s.ClientStream.Header()
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *clientStream) SendMsg(m any) error {
 	return err
 }
 
-// RecvMsg ends the call with the last response, or the error that comes instead.
+// RecvMsg ends the call with the last response, or with the error in its place.
 func (s *clientStream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
 	switch {

@@ -16,14 +16,14 @@ import (
 // Option changes how calls are guarded. Of two that say different things the later one holds.
 type Option func(*guard)
 
-// On has calls go through a guard of one's own, and not through the default one.
+// On makes calls go through a guard of one's own, not through the default one.
 func On(g *api.Guard) Option { return func(to *guard) { to.API = g } }
 
-// Context has calls come in through the named context, see api.WithContext.
+// Context makes calls come in through the named context, see api.WithContext.
 func Context(name string) Option { return func(to *guard) { to.Context = name } }
 
-// Origin says who makes a call; "" is nobody in particular. Without it nobody does: that
-// metadata can be believed, somebody has to say. See [VerifiedPeer].
+// Origin says who makes a call; "" means no particular caller. Without it calls have no origin:
+// whether metadata can be trusted, only the program can say. See [VerifiedPeer].
 func Origin(of func(ctx context.Context, fullMethod string) string) Option {
 	return func(to *guard) { to.origin = of }
 }
@@ -36,14 +36,14 @@ func Resource(name func(fullMethod string) string) Option {
 	return func(to *guard) { to.resource = name }
 }
 
-// WithOptions has calls made with what f returns for them, besides what the other options
-// say: units, priority, arguments, endpoint. Of a stream req is nil.
+// WithOptions makes calls with the options that f returns for them, in addition to what the other
+// options say: units, priority, arguments, endpoint. Of a stream req is nil.
 func WithOptions(f func(ctx context.Context, req any, fullMethod string) []api.Option) Option {
 	return func(to *guard) { to.options = f }
 }
 
-// FailureCodes has breakers take these codes for failures, and no others. The codes of a client
-// are those of a server and ResourceExhausted, if nobody says otherwise.
+// FailureCodes makes breakers take these codes for failures, and no others. By default the codes of
+// a client are those of a server and ResourceExhausted.
 func FailureCodes(failures ...codes.Code) Option {
 	set := rpc.Codes(failures...)
 	return func(to *guard) { to.Failures, to.Failure = set, nil }

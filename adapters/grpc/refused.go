@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/adapters/refusal"
 )
 
-// refused is a refusal with the status that tells of it.
+// refused is a refusal with the status that reports it.
 type refused struct {
 	err      error // that of api.Entry
 	status   *status.Status
@@ -46,8 +46,8 @@ func (r *refused) Unwrap() error { return r.err }
 // GRPCStatus is for status.FromError.
 func (r *refused) GRPCStatus() *status.Status { return r.status }
 
-// tell makes the error of a server's call one that tells the client of a refusal, if that is
-// what it is: of the call, or of one that its handler made. The trailer is the call's.
+// tell turns the error of a server's call into one that reports a refusal to the client, if it is
+// one: of the call, or of one that its handler made. The trailer is the call's.
 func tell(err error, trailer func(metadata.MD)) error {
 	if refusal.Of(err).Reason == refusal.None {
 		return err
@@ -56,7 +56,7 @@ func tell(err error, trailer func(metadata.MD)) error {
 	switch _, own := status.FromError(err); {
 	case ok && r.told:
 		return err
-	case ok: // of this package: by an interceptor of a server, or by that of a client of the handler's
+	case ok: // of this package: by an interceptor of a server, or of a client that the handler uses
 		r = refuse(r.err)
 	case own:
 		return err

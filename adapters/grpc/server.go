@@ -11,7 +11,7 @@ import (
 )
 
 // ServerOptions are the options of a server that guard all that it serves. They chain: other
-// interceptors stand before or after as the options do.
+// interceptors run before or after them in the order of the options.
 func ServerOptions(opts ...Option) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(UnaryServerInterceptor(opts...)),

@@ -5,9 +5,8 @@
 //
 // Each route is a resource of its own, "GET /users/:id"; requests that no route serves, also
 // those that are answered by 405, share "GET __unmatched__", one for each
-// method. What calls, names, failures and
-// refusals are, the package nethttp says, whose options it takes. They see a copy of the request
-// without its body, so nothing of hertz' buffers is kept.
+// method. Package nethttp, whose options it takes, defines what calls, names, failures and refusals
+// are. They see a copy of the request without its body, so nothing of hertz' buffers is kept.
 //
 // Calls that the handler makes with its context.Context are counted below the request; the
 // *app.RequestContext is no such context. A handler that gets a refusal from a call of its own answers

@@ -13,14 +13,14 @@ import (
 // Option changes how calls are guarded. Of two that say different things the later one holds.
 type Option func(*guard)
 
-// On has calls go through a guard of one's own, and not through the default one.
+// On makes calls go through a guard of one's own, not through the default one.
 func On(g *api.Guard) Option { return func(to *guard) { to.API = g } }
 
-// Context has calls come in through the named context, see api.WithContext.
+// Context makes calls come in through the named context, see api.WithContext.
 func Context(name string) Option { return func(to *guard) { to.Context = name } }
 
-// Origin says who makes a call; "" is nobody in particular. Without it nobody does: that a
-// header can be believed, somebody has to say.
+// Origin says who makes a call; "" means no particular caller. Without it calls have no origin:
+// whether a header can be trusted, only the program can say.
 func Origin(of func(context.Context, transport.Transporter) string) Option {
 	return func(to *guard) { to.origin = of }
 }
@@ -30,14 +30,14 @@ func Origin(of func(context.Context, transport.Transporter) string) Option {
 // reflection. Names should be few: see the caps of api.Config for what happens to others.
 func Resource(name func(name string) string) Option { return func(to *guard) { to.resource = name } }
 
-// WithOptions has calls made with what f returns for them, besides what the other options
-// say: units, priority, arguments, endpoint.
+// WithOptions makes calls with the options that f returns for them, in addition to what the other
+// options say: units, priority, arguments, endpoint.
 func WithOptions(f func(ctx context.Context, t transport.Transporter, req any) []api.Option) Option {
 	return func(to *guard) { to.options = f }
 }
 
-// FailureCodes has breakers take these codes for failures, and no others. The codes of a client
-// are those of a server and ResourceExhausted, if nobody says otherwise.
+// FailureCodes makes breakers take these codes for failures, and no others. By default the codes of
+// a client are those of a server and ResourceExhausted.
 func FailureCodes(failures ...codes.Code) Option {
 	set := rpc.Codes(failures...)
 	return func(to *guard) { to.Failures, to.Failure = set, nil }

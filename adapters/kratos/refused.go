@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/adapters/refusal"
 )
 
-// refused is a refusal as kratos tells it by HTTP, and as gRPC does.
+// refused is a refusal as kratos reports it by HTTP, and as gRPC does.
 type refused struct {
 	err    error          // that of api.Entry
 	kratos *kerrors.Error // by HTTP
@@ -52,8 +52,8 @@ func refuse(err error) *refused {
 	return &refused{err: err, kratos: kerrors.New(why.HTTPStatus(), s.Reason, s.Message).WithMetadata(s.Metadata), grpc: st}
 }
 
-// tell makes the error of a server's call one that tells the client of a refusal, if that is
-// what it is: of the call, or of one that its handler made.
+// tell turns the error of a server's call into one that reports a refusal to the client, if it is
+// one: of the call, or of one that its handler made.
 func tell(ctx context.Context, t transport.Transporter, err error) error {
 	why := refusal.Of(err)
 	if why.Reason == refusal.None {

@@ -36,10 +36,10 @@
 //
 // Below an http.TimeoutHandler or the like the handler may still run when the call has
 // ended: guard what is inside of it. A client of HTTP/1 that leaves is only noticed once the
-// request's body has been read, so a request with a body may wait for a rule on nobody's
-// behalf, at most as long as the rule lets it. Don't guard probes such as /healthz: one that
-// is refused has the process restarted. Don't guard gRPC by this package: its clients
-// take a plain 429 for something else.
+// request's body has been read, so a request with a body may wait for a rule though its client has
+// gone, at most as long as the rule lets it. Don't guard probes such as /healthz: one that is
+// refused has the process restarted. Don't guard gRPC by this package: its clients take a plain 429
+// for something else.
 //
 // Everything here is safe for concurrent use.
 package nethttp

@@ -27,8 +27,8 @@ type Exchange struct {
 	goesOn   bool // when Close comes, see Later
 }
 
-// scope is the context of a request that runs. Calls of the handler are counted below its
-// own, and refusals that it answers with are told here. It is one object with the exchange.
+// scope is the context of a request that runs. Calls of the handler are counted below its own, and
+// refusals that it answers with are reported here. It is one object with the exchange.
 type scope struct {
 	core.Nested
 	refused atomic.Bool
@@ -42,8 +42,8 @@ func (s *scope) Value(key any) any {
 	return s.Nested.Value(key)
 }
 
-// Refused notes that the handler answers with a refusal, which is none of its failures; nor is
-// it one of the handler around, if there is one.
+// Refused notes that the handler answers with a refusal, which is not a failure of the handler, nor
+// of an enclosing handler, if there is one.
 func (s *scope) Refused(err error) {
 	s.refused.Store(true)
 	refusal.Tell(s.Context, err) // of the one around
@@ -60,8 +60,8 @@ func (x *Exchange) Request() *http.Request { return x.request }
 func (x *Exchange) LongLived() { x.entry.SetLongLived() }
 
 // Release ends the call before its handler returns: the handler has taken over the
-// connection. Where [HoldHijacked] says so, the call goes on, and its response time does
-// not count.
+// connection. Where [HoldHijacked] says so, the call continues, and its response time does not
+// count.
 func (x *Exchange) Release() {
 	if x.guard.holdHijacked {
 		x.entry.SetLongLived()
@@ -74,16 +74,16 @@ func (x *Exchange) Release() {
 // error, where handlers return one.
 func (x *Exchange) End(status int, err error) { x.status, x.err, x.ended = status, err, true }
 
-// Later has the call go on when its handler has returned, for frameworks that send responses
-// then, or give connections away: it ends when the function that is returned is called, from
-// any goroutine, and again if that pleases, and not with Close. It is for after [Exchange.End].
+// Later lets the call continue when its handler has returned, for frameworks that send responses
+// then, or give connections away: it ends when the returned function is called, from any goroutine
+// and any number of times, and not with Close. It is for after [Exchange.End].
 func (x *Exchange) Later() (end func()) {
 	x.goesOn = true
 	return func() { x.close(nil) }
 }
 
-// Close ends the call. It must be deferred itself, so that it sees a panic of the handler,
-// which goes on.
+// Close ends the call. It must be deferred directly, so that it sees a panic of the handler, which
+// continues.
 func (x *Exchange) Close() {
 	if x.ended {
 		if !x.goesOn {
@@ -114,7 +114,7 @@ func (x *Exchange) close(failure error) {
 	x.entry.Exit()
 }
 
-// failed is what breakers are told of a handler that has returned, nil if it did not fail.
+// failed is what breakers see of a handler that has returned, nil if it did not fail.
 func (x *Exchange) failed() error {
 	switch ctx := x.original.Context(); {
 	case x.scope.refused.Load(), refusal.Of(x.err).Reason != refusal.None, !x.ended:
@@ -132,7 +132,7 @@ func (x *Exchange) failed() error {
 	return StatusError(x.status)
 }
 
-// StatusError is what breakers are told of a response: it has this status.
+// StatusError is what breakers see of a response: it has this status.
 type StatusError int
 
 // Error names the status.

@@ -72,9 +72,8 @@ func (g *Guard) Looks() bool { return g.looks }
 // Begin asks for the resource of a request's route. The pattern is the router's; it may begin
 // with a method, and is "" where no route serves the request. If the request may run, it is
 // to run with [Exchange.Writer] and [Exchange.Request], and the Exchange is to be closed.
-// Otherwise err is that of
-// [api.Entry], for [Guard.Refuse]. It waits as long as rules say, at most until the
-// request's context ends.
+// Otherwise err is [api.Entry]'s, for [Guard.Refuse]. It waits as long as rules say, at most until
+// the request's context ends.
 func (g *Guard) Begin(w http.ResponseWriter, r *http.Request, method, pattern string) (*Exchange, error) {
 	e, guarded, err := g.entry(r, method, pattern, true)
 	if err != nil {
@@ -115,7 +114,7 @@ func (g *Guard) entry(r *http.Request, method, pattern string, inbound bool) (e 
 	return e, true, err
 }
 
-// call is what goes with a request's call: where it comes from, and what is attached to it, which is
+// call is what a request's call carries: where it comes from, and what is attached to it, which is
 // appended to opts.
 func (g *Guard) call(r *http.Request, inbound bool, opts []api.Option) (context.Context, []api.Option) {
 	ctx := r.Context()

@@ -29,7 +29,7 @@ func Handler(mux Mux, opts ...Option) http.Handler {
 	})
 }
 
-// hasWildcard reports whether a mux tells its handlers a part of the path.
+// hasWildcard reports whether a mux passes a part of the path to its handlers.
 func hasWildcard(pattern string) bool {
 	return strings.Contains(strings.TrimSuffix(pattern, "{$}"), "{")
 }

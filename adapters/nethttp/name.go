@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Unmatched stands for the pattern of requests that no route serves.
+// Unmatched replaces the pattern for requests that no route serves.
 const Unmatched = "__unmatched__"
 
-// OtherMethod stands for methods that HTTP does not know.
+// OtherMethod replaces methods that HTTP does not know.
 const OtherMethod = "_OTHER"
 
 // name is the resource's name, where the method is one that HTTP knows. Of a pattern that has a method of its own, that is it.
@@ -41,8 +41,8 @@ var methods = []string{
 	http.MethodConnect, http.MethodOptions, http.MethodTrace,
 }
 
-// setPathValues has the request know what the wildcards of its route's pattern stand for before
-// a mux has routed it.
+// setPathValues tells the request what the wildcards of its route's pattern matched, before a mux
+// has routed it.
 func setPathValues(r *http.Request, pattern string) {
 	_, pattern, found := strings.Cut(pattern, "/")
 	if !found {

@@ -11,20 +11,20 @@ import (
 // one holds.
 type Option func(*Guard)
 
-// On has calls go through a guard of one's own, and not through the default one.
+// On makes calls go through a guard of one's own, not through the default one.
 func On(g *api.Guard) Option { return func(to *Guard) { to.api = g } }
 
-// Context has requests come in through the named context, see api.WithContext.
+// Context makes requests come in through the named context, see api.WithContext.
 func Context(name string) Option { return func(to *Guard) { to.context = name } }
 
-// Origin says who makes a request; "" is nobody in particular. Without it nobody does:
-// that a header can be believed, somebody has to say. See [TrustedHeader] and
+// Origin says who makes a request; "" means no particular caller. Without it requests have no
+// origin: whether a header can be trusted, only the program can say. See [TrustedHeader] and
 // [VerifiedPeer].
 func Origin(of Value) Option { return func(to *Guard) { to.origin = of } }
 
-// Resource names the resource of a request, of which the route is known, such as
-// "GET /users/{id}". The name "" lets the request pass unguarded. Names should be few: see
-// the caps of api.Config for what happens to others.
+// Resource names the resource of a request whose route is known, such as "GET /users/{id}". The
+// name "" lets the request pass unguarded. Names should be few: see the caps of api.Config for what
+// happens to others.
 func Resource(name func(r *http.Request, route string) string) Option {
 	return func(to *Guard) { to.resource = name }
 }
@@ -38,27 +38,27 @@ func Param(name string, value Value) Option {
 	return func(to *Guard) { to.params = append(to.params, param{name, value}) }
 }
 
-// WithOptions has calls made with what f returns for their requests, besides what the other
-// options say: units, priority, arguments.
+// WithOptions makes calls with the options that f returns for their requests, in addition to what
+// the other options say: units, priority, arguments.
 func WithOptions(f func(*http.Request) []api.Option) Option {
 	return func(to *Guard) { to.options = f }
 }
 
 // Failure says which outcomes breakers take for failures, instead of the rules that the
-// package's documentation has. The status is that of the response, 0 if there was none; err is
-// what the handler returned, where the framework has handlers return errors, or what the
-// transport did. It is not asked about panics, nor about nested refusals.
+// package's documentation has. The status is the response's, 0 if there was none; err is what the
+// handler returned, where the framework has handlers return errors, or what the transport did. It
+// is not asked about panics, nor about nested refusals.
 func Failure(f func(r *http.Request, status int, err error) bool) Option {
 	return func(to *Guard) { to.failure = f }
 }
 
-// Refuse answers requests that were refused, instead of refusal.Write. Its err is that of
-// api.Entry; package refusal knows what it says.
+// Refuse answers requests that were refused, instead of refusal.Write. Its err is api.Entry's;
+// package refusal can interpret it.
 func Refuse(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 	return func(to *Guard) { to.refuse = f }
 }
 
-// RateLimitHeaders has refusals tell the limit in that form. By default they don't.
+// RateLimitHeaders makes refusals state the limit in that form. By default they don't.
 func RateLimitHeaders(form refusal.Headers) Option { return func(to *Guard) { to.headers = form } }
 
 // HoldHijacked has a call last until its handler returns also where that takes over the

@@ -17,8 +17,8 @@ import (
 // A refusal is the error of the client's method: errors.As finds the *api.BlockError below
 // the *url.Error, and errors.Is api.ErrBlocked. A call lasts until the response's body has
 // been read or closed, as its connection does. Breakers count an error as a failure, unless
-// the request was canceled, a status of 500 and above, and 429. The err that [Failure] gets is
-// that of the transport, or of reading the body.
+// the request was canceled, a status of 500 and above, and 429. The err that [Failure] gets is the
+// transport's, or that of reading the body.
 //
 // Options about responses to clients have no meaning here.
 func Transport(next http.RoundTripper, opts ...Option) http.RoundTripper {
@@ -88,7 +88,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// failure is what breakers are told, nil if the request did not fail.
+// failure is what breakers see, nil if the request did not fail.
 func (t *transport) failure(r *http.Request, status int, err error) error {
 	switch {
 	case refusal.Of(err).Reason != refusal.None: // of a transport below

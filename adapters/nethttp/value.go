@@ -32,7 +32,7 @@ func Cookie(name string) Value {
 // Host is the host that the request asks for.
 func Host() Value { return func(r *http.Request) string { return r.Host } }
 
-// PathValue is what a wildcard of the route's pattern stands for, as "id" in /users/{id}.
+// PathValue is what a wildcard of the route's pattern matched, as "id" in /users/{id}.
 func PathValue(name string) Value { return func(r *http.Request) string { return r.PathValue(name) } }
 
 // TrustedHeader is a header of requests that come from one of these networks, such as those of
@@ -63,7 +63,7 @@ func ClientIP(proxies ...netip.Prefix) Value {
 				}
 				before, err := netip.ParseAddr(strings.TrimSpace(text))
 				if err != nil {
-					return peer.String() // nobody knows who came before
+					return peer.String() // it is unknown who came before
 				}
 				peer = before.Unmap().WithZone("")
 			}

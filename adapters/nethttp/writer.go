@@ -22,7 +22,7 @@ type writer struct {
 // Unwrap is for http.ResponseController.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader notes the status. Those below 200 come before the final one, but for 101.
+// WriteHeader notes the status. Those below 200 come before the final one, except 101.
 func (w *writer) WriteHeader(status int) {
 	w.note(status)
 	w.ResponseWriter.WriteHeader(status)

@@ -10,7 +10,7 @@ const (
 	None    Reason = iota
 	Blocked        // a rule refused it
 	GaveUp         // it waited for a rule until its deadline
-	Gone           // it waited for a rule until whoever made it left
+	Gone           // it waited for a rule until its caller left
 	Invalid        // it names nothing, has a name that is too long, or takes too many units
 )
 
@@ -25,8 +25,8 @@ func (r Reason) MarshalText() ([]byte, error) { return reasons.Marshal(r) }
 // UnmarshalText reads the reason's name.
 func (r *Reason) UnmarshalText(text []byte) error { return reasons.Parse(text, r) }
 
-// Headers is the form in which a refusal tells the limit. Limits tell outsiders what a
-// service can take, so the zero value tells none. Retry-After is told in any case.
+// Headers is the form in which a refusal states the limit. Limits reveal to outsiders what a
+// service can take, so the zero value states none. Retry-After is sent in any case.
 type Headers uint8
 
 // The forms.

@@ -32,11 +32,11 @@ const PushbackTrailer = "grpc-retry-pushback-ms"
 type Status struct {
 	Code    Code
 	Message string // for people; it names no rule, since it may leave the house
-	// Reason, Domain and Metadata are those of google.rpc.ErrorInfo.
+	// Reason, Domain and Metadata are the fields of google.rpc.ErrorInfo.
 	Reason   string // as FLOW_BLOCKED
 	Domain   string
 	Metadata map[string]string // the resource
-	// RetryDelay is that of google.rpc.RetryInfo: when another try makes sense, 0 if that is
+	// RetryDelay is the field of google.rpc.RetryInfo: when another try makes sense, 0 if that is
 	// not known.
 	RetryDelay time.Duration
 	// Pushback is the value of PushbackTrailer: milliseconds, or -1 for never; "" if
@@ -44,7 +44,7 @@ type Status struct {
 	Pushback string
 }
 
-// GRPC is the gRPC status that tells of it: of none, the zero value, which is OK.
+// GRPC is the gRPC status that reports it: for none, the zero value, which is OK.
 func (r Refusal) GRPC() Status {
 	s := Status{Code: r.code(), Domain: Domain}
 	switch r.Reason {

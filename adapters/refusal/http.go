@@ -19,7 +19,7 @@ func Write(w http.ResponseWriter, r *http.Request, err error) bool {
 	return WriteWith(w, r, err, NoHeaders)
 }
 
-// WriteWith is [Write] with headers that tell the limit.
+// WriteWith is [Write] with headers that state the limit.
 func WriteWith(w http.ResponseWriter, r *http.Request, err error, form Headers) bool {
 	refused := Of(err)
 	if refused.Reason == None {
@@ -41,7 +41,7 @@ func WriteWith(w http.ResponseWriter, r *http.Request, err error, form Headers) 
 	return true
 }
 
-// SetHeaders sets the headers of the response that tells of it, but for those of its body.
+// SetHeaders sets the headers of the response that reports it, except those of its body.
 func (r Refusal) SetHeaders(set func(name, value string), form Headers) {
 	set("Cache-Control", "no-store")
 	if r.Reason != Blocked {
@@ -90,7 +90,7 @@ const (
 	reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 )
 
-// Problem is a body of the type [ProblemType] that tells of it, as RFC 9457 has it.
+// Problem is a body of the type [ProblemType] that reports it, as in RFC 9457.
 func (r Refusal) Problem() []byte {
 	status := r.HTTPStatus()
 	p := struct {
@@ -115,16 +115,16 @@ func (r Refusal) Problem() []byte {
 	return append(text, '\n')
 }
 
-// Listener is told of refusals that a handler answers with.
+// Listener is notified of refusals that a handler answers with.
 type Listener interface {
-	// Refused is told the error of [Tell]. It may come from any goroutine of the handler.
+	// Refused is called with the error of [Tell]. It may come from any goroutine of the handler.
 	Refused(err error)
 }
 
 type listenerKey struct{}
 
-// Listen returns a context in which [Tell] tells l, besides nobody: for adapters, around
-// handlers that write responses and return no error.
+// Listen returns a context in which [Tell] notifies l and no other: for adapters, around handlers
+// that write responses and return no error.
 func Listen(ctx context.Context, l Listener) context.Context {
 	return context.WithValue(ctx, listenerKey{}, l)
 }

@@ -1,7 +1,6 @@
-// Package refusal knows how a call that did not run is told to whoever made it: as the
-// status, headers and body of an HTTP response, and in the numbers and fields of a gRPC
-// status. All adapters go by it, and so can handlers that get a refusal from a call of
-// their own:
+// Package refusal knows how to report a call that did not run to its caller: as the status, headers
+// and body of an HTTP response, and in the numbers and fields of a gRPC status. All adapters use
+// it, and so can handlers that get a refusal from a call of their own:
 //
 //	e, err := api.Entry(r.Context(), "billing")
 //	if err != nil {
@@ -10,7 +9,7 @@
 //	}
 //	defer e.Exit()
 //
-// Written so, the refusal is not taken for a failure of the handler's own resource.
+// Written this way, the refusal doesn't count as a failure of the handler's own resource.
 //
 //	which rule, or why             HTTP                  gRPC
 //	flow, hotspot, isolation       429                   ResourceExhausted
@@ -66,11 +65,11 @@ func (r Refusal) Kind() api.Kind {
 	return r.Block.Kind
 }
 
-// StatusClientGone is the status of a request whose client left: nobody reads it, and logs
-// tell it from others. It is nginx's.
+// StatusClientGone is the status of a request whose client left: no client reads it, but logs
+// distinguish it from others. It is nginx's.
 const StatusClientGone = 499
 
-// HTTPStatus is the status that tells of it: 0 of none.
+// HTTPStatus is the status that reports it: 0 for none.
 func (r Refusal) HTTPStatus() int {
 	switch r.Reason {
 	case None:
@@ -85,7 +84,7 @@ func (r Refusal) HTTPStatus() int {
 	return r.class().status
 }
 
-// class is how the refusals of a family are told.
+// class is how the refusals of a family are reported.
 type class struct {
 	status int
 	code   Code
@@ -93,7 +92,7 @@ type class struct {
 	final  bool // to try again is of no use
 }
 
-// classes are those of the families that are not told as overloaded.
+// classes are the classes of families that are not reported as overloaded.
 var classes = map[api.Kind]class{
 	api.KindFlow:      {status: http.StatusTooManyRequests, code: ResourceExhausted},
 	api.KindHotspot:   {status: http.StatusTooManyRequests, code: ResourceExhausted},

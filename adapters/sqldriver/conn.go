@@ -11,8 +11,8 @@ import (
 
 // conn is a connection whose statements are guarded. Optional interfaces of which database/sql
 // does the same whether a connection lacks them or has them and does nothing, it has itself;
-// wrapConn adds the others where the driver has them. As of any driver.Conn, its methods are
-// not called at once.
+// wrapConn adds the others where the driver has them. As with any driver.Conn, its methods are not
+// called concurrently.
 type conn struct {
 	driver.Conn
 	guard *guard
@@ -60,7 +60,7 @@ func (k *call) end(err error) {
 	k.Exit()
 }
 
-// panicked is deferred: a call that has not ended by then has panicked, and that goes on.
+// panicked is deferred: a call that has not ended by then has panicked, and the panic continues.
 func (k *call) panicked() {
 	if !k.ended {
 		k.Fail(errPanicked)
@@ -86,7 +86,7 @@ func (c *conn) resume(ctx context.Context, query string) *call {
 	return k
 }
 
-// Close closes the connection. Nothing that was postponed will come any more.
+// Close closes the connection. Nothing that was postponed will follow any longer.
 func (c *conn) Close() error {
 	for _, k := range c.postponed {
 		k.Exit()

@@ -14,11 +14,11 @@ import (
 // Option changes how calls are guarded. Of two that say different things the later one holds.
 type Option func(*guard)
 
-// On has calls go through a guard of one's own, and not through the default one.
+// On makes calls go through a guard of one's own, not through the default one.
 func On(g *api.Guard) Option { return func(to *guard) { to.api = g } }
 
-// WithOptions has statements run with what f returns for them: priority, arguments, units. The
-// query is "" and args are nil where a transaction begins.
+// WithOptions runs statements with the options that f returns for them: priority, arguments, units.
+// The query is "" and args are nil where a transaction begins.
 func WithOptions(f func(ctx context.Context, query string, args []driver.NamedValue) []api.Option) Option {
 	return func(to *guard) { to.options = f }
 }
@@ -27,7 +27,7 @@ func WithOptions(f func(ctx context.Context, query string, args []driver.NamedVa
 // documentation has. It is not asked about panics, refusals and driver.ErrBadConn.
 func Failure(f func(error) bool) Option { return func(to *guard) { to.failure = f } }
 
-// Open opens a database as sql.Open does, guarded. The name tells its resource from those
+// Open opens a database as sql.Open does, guarded. The name distinguishes its resource from those
 // of other databases: "sql orders", or "sql" if it is empty.
 func Open(driverName, dsn, name string, opts ...Option) (*sql.DB, error) {
 	db, err := sql.Open(driverName, dsn)
@@ -106,7 +106,7 @@ func (g *guard) nameIn(ctx context.Context) string {
 	return g.name
 }
 
-// failed is what breakers are told of an error, nil if nothing failed.
+// failed is what breakers see of an error, nil if nothing failed.
 func (g *guard) failed(ctx context.Context, err error, fresh bool) error {
 	switch {
 	case err == nil, refusal.Of(err).Reason != refusal.None:

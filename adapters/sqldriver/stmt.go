@@ -7,8 +7,8 @@ import (
 	"reflect"
 )
 
-// stmt is a prepared statement whose runs are guarded. Of its optional interfaces the same is true
-// as of those of a conn.
+// stmt is a prepared statement whose runs are guarded. The same is true of its optional interfaces
+// as of a conn's.
 type stmt struct {
 	driver.Stmt
 	conn  *conn
@@ -16,8 +16,8 @@ type stmt struct {
 	first *call // has been asked for already, nil if none has
 }
 
-// wrapStmt adds a ColumnConverter where the driver has one: database/sql converts arguments otherwise
-// where there is none.
+// wrapStmt adds a ColumnConverter where the driver has one: database/sql converts arguments
+// differently if there is none.
 func wrapStmt(s *stmt) driver.Stmt {
 	if c, ok := s.Stmt.(columnConverter); ok {
 		return struct {
@@ -46,7 +46,7 @@ func (s *stmt) Close() error {
 	return s.Stmt.Close()
 }
 
-// CheckNamedValue is that of the driver's statement, or else of its connection, if it has one.
+// CheckNamedValue is the driver's statement's or, failing that, its connection's, if it has one.
 func (s *stmt) CheckNamedValue(v *driver.NamedValue) error {
 	if n, ok := s.Stmt.(driver.NamedValueChecker); ok {
 		return n.CheckNamedValue(v)

@@ -3,12 +3,11 @@
 //	router.AddMiddleware(penstockwatermill.Middleware())
 //
 // A message that no rule refuses is handled as an inbound call of the resource "message" and
-// the handler's name, as "message send-mail". One that is refused is not sent back, since
-// brokers deliver again at once what is: it waits until the rule would let it in, and asks
-// again, for as long as its context lives. So a limit slows a consumer down, and nothing is
-// lost. Only what no time helps is returned as the handler's error: a refusal by an
-// authority rule, and a call that can't be made; a poison queue is the place for such
-// messages.
+// the handler's name, as "message send-mail". One that is refused is not sent back, since brokers
+// would deliver it again immediately: it waits until the rule would let it in, and asks again, for
+// as long as its context lives. So a limit slows a consumer down, and nothing is lost. Only what no
+// time helps is returned as the handler's error: a refusal by an authority rule, and a call that
+// can't be made; a poison queue is the place for such messages.
 //
 // Breakers take an error of the handler for a failure, and a panic, which goes on; not the
 // refusal of a call that the handler made, nor the end of the message's context. Calls that the
@@ -43,16 +42,16 @@ type guard struct {
 	pause   time.Duration
 }
 
-// On has calls go through a guard of one's own, and not through the default one.
+// On makes calls go through a guard of one's own, not through the default one.
 func On(g *api.Guard) Option { return func(to *guard) { to.api = g } }
 
 // Resource names the resource of a message; "" lets it pass unguarded. Names should be few.
 func Resource(name func(*message.Message) string) Option { return func(to *guard) { to.name = name } }
 
-// Origin says who sent a message; "" is nobody in particular, as without it.
+// Origin says who sent a message; "" means no particular sender, as without it.
 func Origin(of func(*message.Message) string) Option { return func(to *guard) { to.origin = of } }
 
-// WithOptions has calls made with what f returns for their messages, such as api.Param for
+// WithOptions makes calls with the options that f returns for their messages, such as api.Param for
 // hotspot rules.
 func WithOptions(f func(*message.Message) []api.Option) Option {
 	return func(to *guard) { to.options = f }
@@ -83,7 +82,7 @@ func Middleware(opts ...Option) message.HandlerMiddleware {
 	}
 }
 
-// handlerName is "message" and the handler's name, or that of the topic.
+// handlerName is "message" and the handler's name, or the topic's.
 func handlerName(m *message.Message) string {
 	name := message.HandlerNameFromCtx(m.Context())
 	if name == "" {

@@ -1,6 +1,6 @@
-// Adaptive shows a limit that nobody has to know: sixteen workers serve what comes, 20 ms
-// a call. First the rule only watches, then it is enforced, and then half of the workers
-// go and come back.
+// Adaptive shows a limit that need not be known: sixteen workers serve whatever arrives, 20 ms a
+// call. First the rule only watches, then it is enforced, and then half of the workers go and come
+// back.
 //
 //	go run ./examples/adaptive
 package main
@@ -70,7 +70,7 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// service is so many workers, and a queue of calls before them.
+// service is a number of workers, and a queue of calls in front of them.
 type service struct {
 	clock *api.ManualClock
 	guard *api.Guard

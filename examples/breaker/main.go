@@ -41,8 +41,8 @@ func run(w io.Writer) error {
 		fmt.Fprintf(w, "  after %v, %s: %v -> %v\n", c.At.Sub(time.Unix(0, began)), c.Resource, c.From, c.To)
 	})
 
-	// Opens when half of the calls of a second fail, if there were ten; asks again after
-	// five seconds; and takes three steps of two seconds to let everybody in again.
+	// Opens when half of the calls in a second fail, if there were at least ten; probes after five
+	// seconds; and takes three steps of two seconds to let all calls in again.
 	err = guard.LoadRules(api.RuleSet{Breaker: []breaker.Rule{{
 		Resource: "users", Threshold: 0.5, MinCalls: 10, Interval: time.Second, Recovery: 5 * time.Second, Ramp: 2 * time.Second,
 	}}})

@@ -150,7 +150,7 @@ func (d *dialed) connected() (*rpc.Client, error) {
 	return d.client, nil
 }
 
-// forget has the next command connect anew.
+// forget makes the next command connect again.
 func (d *dialed) forget(client *rpc.Client) {
 	_ = client.Close()
 	d.mu.Lock()

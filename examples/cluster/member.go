@@ -17,7 +17,7 @@ import (
 // jobVariable is the variable of the environment that tells a process what to do.
 const jobVariable = "PENSTOCK_EXAMPLE_CLUSTER"
 
-// job is what a process is told.
+// job is what a process is told to do.
 type job struct {
 	Store string // the URL of a Redis, or the address of another process; "" is: keep it yourself
 }

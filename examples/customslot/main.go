@@ -49,7 +49,7 @@ func (c *connections) Ask(inv *core.Invocation) core.Verdict {
 }
 
 // Take decides: it checks and takes in one step. What is reserved is given back when the call
-// exits, or at once if a slot behind this one refuses it.
+// exits, or immediately if a slot behind this one refuses it.
 func (c *connections) Take(inv *core.Invocation) core.Verdict {
 	for free := c.free.Load(); free > 0; free = c.free.Load() {
 		if c.free.CompareAndSwap(free, free-1) {
@@ -60,7 +60,7 @@ func (c *connections) Take(inv *core.Invocation) core.Verdict {
 	return inv.Refuse("no connection is free")
 }
 
-// Direct says that Take never makes a call wait: nobody needs to be asked before.
+// Direct says that Take never makes a call wait, so the slot need not be asked first.
 func (*connections) Direct() bool { return true }
 
 func (c *connections) GiveBack(r *core.Reservation, _ int64) { c.free.Add(r.Units) }

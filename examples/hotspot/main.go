@@ -1,5 +1,5 @@
 // Hotspot shows limits for single values: each user on its own, with more for some and
-// nothing for others, and so many reports at once.
+// nothing for others, and a limit on reports at the same time.
 //
 //	go run ./examples/hotspot
 package main

@@ -69,7 +69,7 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// desk tells what becomes of calls.
+// desk reports what happens to calls.
 type desk struct {
 	mu    sync.Mutex
 	w     io.Writer

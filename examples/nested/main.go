@@ -1,5 +1,5 @@
-// Nested shows where calls stand: in a context (the way they come in), with an origin
-// (who makes them), and inside each other. Rules can look at each.
+// Nested shows where calls belong: in a context (the way they come in), with an origin (who makes
+// them), and inside each other. Rules can look at each.
 //
 //	go run ./examples/nested
 package main
@@ -35,8 +35,8 @@ func run(w io.Writer) error {
 		// acme has a limit of its own; every other caller has this one, each for itself.
 		{Resource: "GET /orders", Origin: "acme", Threshold: 3},
 		{Resource: "GET /orders", Origin: flow.OriginOther, Threshold: 1},
-		// What comes in through the context "batch" gets two queries a second. Others
-		// don't count towards that, and are not limited by it.
+		// Calls that come in through the context "batch" get two queries a second. Others don't
+		// count towards that, and are not limited by it.
 		{Resource: "sql orders", Relation: flow.Chain, Ref: "batch", Threshold: 2},
 	}})
 	if err != nil {

@@ -77,8 +77,8 @@ func run(w io.Writer) error {
 	defer guard.Close()
 
 	// A server is left out when half of its calls in a second fail, if there were five;
-	// after two seconds one call asks whether it is back. At most half of the servers are
-	// left out at once.
+	// after two seconds one call asks whether it is back. At most half of the servers are left out
+	// at the same time.
 	err = guard.LoadRules(api.RuleSet{Outlier: []outlier.Rule{{
 		Resource: "payments", Threshold: 0.5, MinCalls: 5, Interval: time.Second, Recovery: 2 * time.Second, MaxEjected: 0.5,
 	}}})

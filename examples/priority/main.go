@@ -1,7 +1,7 @@
 // Priority shows what prioritized calls get that others don't. A full limit does not refuse
 // one: it borrows from the next bucket of the window, waits until that begins, and counts
-// there. So important calls get through a burst, and the limit holds all the same. In a queue
-// it goes before those that wait, and every second call that leaves is one of the others.
+// there. So important calls get through a burst, and the limit still holds. In a queue it goes
+// before those that wait, and every second call that leaves is one of the others.
 //
 //	go run ./examples/priority
 package main
@@ -94,7 +94,7 @@ func run(w io.Writer) error {
 		clock.AwaitParked(i + 1)
 	}
 	for waiting := len(calls); waiting > 0; waiting-- {
-		clock.AwaitParked(waiting) // who was overtaken wakes when it was told, and waits on
+		clock.AwaitParked(waiting) // an overtaken call wakes at the time it was told, and keeps waiting
 		clock.Advance(100 * time.Millisecond)
 		say("%s", <-left)
 	}

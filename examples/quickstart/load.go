@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// stream is requests of one kind at a steady rate, whatever comes back: an open loop,
-// as many independent clients are. Its rule is the one that limits it.
+// stream is requests of one kind at a steady rate, whatever the answers: an open loop, like many
+// independent clients. Its rule is the one that limits it.
 type stream struct {
 	name   string
 	rule   string
@@ -23,7 +23,7 @@ type stream struct {
 	passed  atomic.Int64 // answered 200
 	blocked atomic.Int64 // answered 429
 	failed  atomic.Int64 // anything else
-	unsent  atomic.Int64 // nobody was free to send them
+	unsent  atomic.Int64 // no worker was free to send them
 }
 
 func newStreams() []*stream {
@@ -51,9 +51,9 @@ type load struct {
 	running   sync.WaitGroup
 }
 
-// startLoad sends requests for so many seconds, or until ctx ends if that is 0. It
-// begins with the next second of the clock, as the windows of the rules do: then no
-// line of the table is about parts of two windows.
+// startLoad sends requests for that many seconds, or until ctx ends if that is 0. It begins with
+// the next second of the clock, as the windows of the rules do: then no line of the table is about
+// parts of two windows.
 func startLoad(ctx context.Context, url string, seconds int) *load {
 	l := &load{
 		streams:   newStreams(),
@@ -88,8 +88,8 @@ func (l *load) stop() {
 	l.transport.CloseIdleConnections()
 }
 
-// schedule hands out requests, each at its own time. If all workers are busy it goes
-// on: a load that waits for the server would hide how overloaded that is.
+// schedule hands out requests, each at its own time. If all workers are busy it continues: a load
+// that waits for the server would hide how overloaded that is.
 func (l *load) schedule(ctx context.Context, s *stream, due chan<- struct{}) {
 	defer close(due)
 	for i := 0; ; i++ {
@@ -136,7 +136,7 @@ func (l *load) request(ctx context.Context, client *http.Client, s *stream) (sta
 	return response.StatusCode, err
 }
 
-// counts are what became of the requests of a stream.
+// counts are the outcomes of the requests of a stream.
 type counts struct{ offered, passed, blocked, failed, unsent int64 }
 
 func (s *stream) counts() counts {

@@ -8,8 +8,8 @@
 //
 //	go run ./examples/quickstart -serve
 //
-// goes on until Ctrl-C, so that you can send requests of your own and edit the rules
-// while they are at work. It prints the address of the dashboard.
+// runs until Ctrl-C, so that you can send requests of your own and edit the rules while they are at
+// work. It prints the address of the dashboard.
 //
 // The exit code is 0, after Ctrl-C too, and 1 if something failed or a limit did not
 // hold. The files, in the order to read them: rules.yaml, server.go (how a service is
@@ -41,7 +41,7 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program immediately
 
 	s := settings{out: os.Stdout, terminal: isTerminal(os.Stdout), seconds: 10}
 	if *serve {
@@ -94,8 +94,7 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 
-	// The server listens on loopback only: whoever reaches it may read /tree, /nodes
-	// and /rules.
+	// The server listens on loopback only: anyone who reaches it may read /tree, /nodes and /rules.
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err

@@ -78,8 +78,8 @@ func (r result) ruleOf(s *stream) (flow.Rule, bool) {
 	return flow.Rule{}, false
 }
 
-// mostIn is the most that a rule lets through in so many seconds: its threshold for
-// each interval, and once more because they need not begin where an interval does.
+// mostIn is the most that a rule lets through in that many seconds: its threshold for each
+// interval, and once more because they need not begin where an interval does.
 func mostIn(seconds float64, rule flow.Rule) float64 {
 	return rule.Threshold * (seconds/rule.Interval.Seconds() + 1)
 }

@@ -10,10 +10,9 @@ import (
 //go:embed rules.yaml
 var embeddedRules []byte
 
-// findRules returns the rule file to watch: the one asked for, or else the rules.yaml
-// beside the source, so that it can be edited where it is read. Where there is none,
-// or it can't be edited (the module cache), a copy of the one built in is written to
-// a temporary folder, which remove deletes.
+// findRules returns the rule file to watch: the one asked for, otherwise the rules.yaml beside the
+// source, so that it can be edited where it is read. If there is none, or it can't be edited (the
+// module cache), a copy of the one built in is written to a temporary folder, which remove deletes.
 func findRules(asked string) (file string, remove func(), err error) {
 	remove = func() {}
 	if asked != "" {
@@ -41,8 +40,8 @@ func findRules(asked string) (file string, remove func(), err error) {
 	return file, remove, nil
 }
 
-// editable reports whether file is one that its owner, but not everybody, may write:
-// package rules refuses a rule file that everybody can change.
+// editable reports whether its owner, but not every user, may write file: package rules refuses a
+// rule file that every user can change.
 func editable(file string) bool {
 	info, err := os.Stat(file)
 	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o200 == 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // callers says who an API key belongs to. The origin that rules see comes from here,
-// never from what a request says of itself: who could choose it would choose one with
+// never from what a request says of itself: a caller that could choose it would choose one with
 // room left. (A real service keeps hashes of its keys, not the keys.)
 var callers = map[string]string{
 	"":            "anonymous",
@@ -44,9 +44,8 @@ func (s *shop) routes() http.Handler {
 	return mux
 }
 
-// guarded makes a handler a guarded call. The resource is the pattern of the route
-// and not the path of the request, of which there are as many as clients care to
-// make up.
+// guarded makes a handler a guarded call. The resource is the pattern of the route and not the path
+// of the request, as clients can make up any number of paths.
 func (s *shop) guarded(handle func(context.Context, http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, ok := callers[r.Header.Get("X-API-Key")]
@@ -125,7 +124,7 @@ func (s *shop) report(ctx context.Context, w http.ResponseWriter, _ *http.Reques
 	return err
 }
 
-// query is a guarded call to something that takes so long.
+// query is a guarded call to something that takes that long.
 func (s *shop) query(ctx context.Context, resource string, takes time.Duration) error {
 	return s.guard.Do(ctx, resource, func(ctx context.Context) error { return work(ctx, takes) })
 }
@@ -145,7 +144,7 @@ type waits struct {
 	all []time.Duration
 }
 
-// add notes a wait. What is shorter than a millisecond is no wait but a verdict.
+// add notes a wait. Anything shorter than a millisecond is a verdict, not a wait.
 func (w *waits) add(d time.Duration) {
 	if d < time.Millisecond {
 		return

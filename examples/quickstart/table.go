@@ -131,7 +131,7 @@ func progress(gone, whole time.Duration) string {
 	return fmt.Sprintf("%7.1f s of %.0f [%-*s]", gone.Seconds(), whole.Seconds(), width, done)
 }
 
-// reloaded tells what a change of the rule file did.
+// reloaded reports what a change of the rule file did.
 func (c *console) reloaded(r api.Reload) {
 	switch {
 	case r.Err != nil:

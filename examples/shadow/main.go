@@ -62,7 +62,7 @@ func figures(guard *api.Guard) (refused, shadowBlocked int64) {
 	return rule.Refused, rule.ShadowBlocked
 }
 
-// oneSecond makes so many calls, evenly spaced, and returns how many passed.
+// oneSecond makes that many calls, evenly spaced, and returns how many passed.
 func oneSecond(guard *api.Guard, clock *api.ManualClock, rate int) (passed int) {
 	end := clock.Now() + int64(time.Second)
 	for range rate {

@@ -62,8 +62,8 @@ func overload(w io.Writer, rule system.Rule) error {
 	return nil
 }
 
-// server has four processors, which the calls in flight share. Each takes 10 ms of one,
-// and tells the rules how busy it is.
+// server has four processors, which the calls in flight share. Each takes 10 ms of one, and tells
+// the rules how busy it is.
 type server struct {
 	clock  *api.ManualClock
 	guard  *api.Guard

@@ -38,7 +38,7 @@ func newBench(file []byte) (*bench, error) {
 		return nil, err // file, line, column, and what is wrong
 	}
 	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	clock.SetSleep(api.SleepRecord) // a call that must wait says so, and goes on
+	clock.SetSleep(api.SleepRecord) // a call that must wait says so, and continues
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func newBench(file []byte) (*bench, error) {
 	return &bench{guard, clock, clock.Now()}, guard.LoadRules(set)
 }
 
-// call makes a call so long after the start, and returns what became of it.
+// call makes a call that long after the start, and returns its outcome.
 func (b *bench) call(at time.Duration, resource string) string {
 	b.clock.AdvanceTo(b.start + int64(at))
 	before := len(b.clock.Slept())
@@ -90,7 +90,7 @@ var script = []struct {
 	{400 * time.Millisecond, "POST /checkout", "pass"},
 	{999 * time.Millisecond, "POST /checkout", "block"},
 	{time.Second, "POST /checkout", "block"},
-	{1020 * time.Millisecond, "POST /checkout", "pass"}, // the window forgets a fiftieth of a second at once
+	{1020 * time.Millisecond, "POST /checkout", "pass"}, // the window forgets a fiftieth of a second at a time
 
 	{2 * time.Second, "POST /refund", "pass"},
 	{2 * time.Second, "POST /refund", "wait 500ms"},

@@ -1,5 +1,5 @@
-// Throttle shows a rule that spaces calls evenly instead of refusing them: for work
-// that must not come in bursts.
+// Throttle shows a rule that spaces calls evenly instead of refusing them: for work that must not
+// arrive in bursts.
 //
 //	go run ./examples/throttle
 package main

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// most is how many units a flow rule lets in at most in any interval of length d, whatever comes,
-// or infinity.
+// most is the most units that a flow rule lets in within any interval of length d, whatever the
+// traffic, or infinity.
 func most(r flow.Rule, d time.Duration) float64 {
 	perInterval := math.Floor(r.Threshold)
 	intervals := math.Ceil(float64(d) / float64(r.Interval))
@@ -17,7 +17,7 @@ func most(r flow.Rule, d time.Duration) float64 {
 	case r.Metric != flow.QPS:
 		return math.Inf(1)
 	case r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle:
-		return math.Floor(rate + r.MaxWait.Seconds()*r.Threshold/r.Interval.Seconds() + 1) // it lets them in as they come, to wait
+		return math.Floor(rate + r.MaxWait.Seconds()*r.Threshold/r.Interval.Seconds() + 1) // it lets them in as they arrive, to wait
 	case r.Behavior == flow.TokenBucket:
 		return math.Floor(rate + float64(r.Burst) + 1)
 	case r.Window == flow.Ring:

@@ -73,7 +73,7 @@ func (l *linter) warmUp(i int, r flow.Rule) {
 // waits looks at a queue whose turns are a distance apart.
 func (l *linter) waits(family string, i int, queues bool, maxWait, distance time.Duration) {
 	switch timeout := l.opts.CallerTimeout; {
-	case !queues || maxWait <= 1: // which is how a rule says that nobody is to wait
+	case !queues || maxWait <= 1: // which is how a rule says that no call is to wait
 	case maxWait < distance:
 		l.add("PN011", Warning, family, i, "maxWait", "nobody ever waits: the next turn is %v away, and maxWait is %v; make maxWait longer, or reject", distance, maxWait)
 	case timeout > 0 && maxWait > timeout:
@@ -120,7 +120,7 @@ func shadowed[R spec.Rule](l *linter, family string, rules []R, stricter func(st
 		group = slices.DeleteFunc(group, func(i int) bool { return rules[i].Info().Mode != spec.Enforce || shared(rules[i]) })
 		for _, i := range group {
 			j := slices.IndexFunc(group, func(j int) bool {
-				// Of two that are as strict as each other, the later one is in vain.
+				// Of two equally strict rules, the later one is redundant.
 				return i != j && stricter(rules[j], rules[i]) && (j < i || !stricter(rules[i], rules[j]))
 			})
 			if j >= 0 && !spec.Equal(spec.WithID(rules[i], ""), spec.WithID(rules[group[j]], "")) { // which is told otherwise

@@ -4,7 +4,7 @@
 //
 // [Check] looks at a rule file, or at a set of rules. What it finds has a code, under which
 // docs/lint.md says what it means, when it is right to leave things as they are, and what to do otherwise.
-// With what a guard has [Seen], it also finds rules for what never comes.
+// With what a guard has [Seen], it also finds rules for calls that never come.
 //
 // A finding is not an error: the rules are in force as written.
 package lint
@@ -56,7 +56,7 @@ type Finding struct {
 // String returns file:line:column: path: problem (code).
 func (f Finding) String() string { return fmt.Sprintf("%v (%s)", &f.Place, f.Code) }
 
-// Options say what is known beside the rules. The zero value takes nothing for granted.
+// Options say what is known in addition to the rules. The zero value takes nothing for granted.
 type Options struct {
 	// CallerTimeout is how long callers wait for an answer. 0 is not known.
 	CallerTimeout time.Duration
@@ -66,8 +66,8 @@ type Options struct {
 	ColdFactor int
 }
 
-// Seen is what a guard has seen of calls. What is not there is taken as never seen, so there
-// should have been some traffic.
+// Seen is what a guard has seen of calls. What is not in it counts as never seen, so there should
+// have been some traffic.
 type Seen struct {
 	Resources []string           // that calls asked for
 	Contexts  []string           // in which calls came
@@ -108,7 +108,7 @@ func CheckFiles(files []rules.Parsed, opts Options) []Finding {
 	}, true, opts)
 }
 
-// CheckSet is [Check] for rules that come from no file: their places are those in their families.
+// CheckSet is [Check] for rules that come from no file: their places are within their families.
 func CheckSet(set rules.Set, opts Options) []Finding {
 	return check(set, rules.Parsed{}.Place, false, opts)
 }
@@ -150,7 +150,7 @@ func (l *linter) add(code string, s Severity, family string, rule int, field, fo
 	l.found = append(l.found, Finding{code, s, family, rule, at})
 }
 
-// at names another rule for a sentence: by its place in the file, or else in its family.
+// at names another rule for a sentence: by its place in the file or, without a file, in its family.
 func (l *linter) at(family string, rule int) string {
 	at := l.place(family, rule, "")
 	if at.Line == 0 {

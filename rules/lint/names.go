@@ -7,8 +7,8 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// names finds which rules of a family are about a name. It has only the enforced ones: others
-// keep nobody away.
+// names finds which rules of a family are about a name. It has only the enforced ones: others keep
+// no rule away.
 type names struct {
 	infos    []spec.Info // of all rules
 	named    map[string][]int

@@ -199,7 +199,7 @@ func (l *linter) breaker(family string, i int, r breaker.Rule) {
 	}
 }
 
-// enough is how long a flow rule takes to let so many units in.
+// enough is how long a flow rule takes to let that many units in.
 func enough(f flow.Rule, units float64) time.Duration {
 	perInterval := f.Threshold
 	if counted(f) {

@@ -9,7 +9,7 @@
 //		Header: http.Header{"Authorization": {"Bearer " + token}},
 //	})
 //
-// A document is taken whole or not at all: one that is cut short, in an encoding that nobody
-// asked for, or longer than a rule file may be, is an error. Passwords and tokens in the URL or
-// in headers are not in the source's name, nor in its errors.
+// A document is taken whole or not at all: one that is cut short, in an encoding that was not asked
+// for, or longer than a rule file may be, is an error. Passwords and tokens in the URL or in
+// headers are not in the source's name, nor in its errors.
 package httpsource

@@ -14,8 +14,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// statusOf is the error of a status that isn't one to go on with. The text of the server is left
-// out: it says what it likes.
+// statusOf is the error for a status that the source can't continue with. The text of the server is
+// left out: it says what it likes.
 func statusOf(r *http.Response) error {
 	err := errors.New(strings.TrimSpace(fmt.Sprintf("status %d %s", r.StatusCode, http.StatusText(r.StatusCode))))
 	if r.StatusCode == http.StatusNotFound || r.StatusCode == http.StatusGone {
@@ -27,7 +27,7 @@ func statusOf(r *http.Response) error {
 	return err
 }
 
-// laterError is an error of which the server said when to ask again.
+// laterError is an error for which the server said when to ask again.
 type laterError struct {
 	error
 	wait time.Duration
@@ -51,8 +51,8 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return 0
 }
 
-// concealed is an error without what is secret. What it was is found by errors.Is and
-// by RetryAfter, and printed by nobody.
+// concealed is an error without what is secret. The original error is found by errors.Is and
+// RetryAfter, but never printed.
 type concealed struct {
 	text  string
 	cause error

@@ -24,13 +24,13 @@ type Config struct {
 	// without what may be secret: user, password, query and fragment.
 	Name string
 	// Client sends the requests. It is neither changed nor closed. nil is a client of the source's
-	// own: it goes by the proxies of the environment, waits 3 s for a connection and 5 s
-	// for an answer to begin, and keeps no connection between requests, so that nothing
-	// is left when watching ends.
+	// own: it uses the proxies of the environment, waits 3 s for a connection and 5 s for an answer
+	// to begin, and keeps no connection between requests, so that nothing is left when watching
+	// ends.
 	//
 	// Where the client has no CheckRedirect of its own, redirects lead to the same host
-	// only, never from https to http, and to 5 at most: what goes with a request,
-	// such as Header, is meant for nobody else.
+	// only, never from https to http, and to 5 at most: what is sent with a request, such as
+	// Header, is meant for no other host.
 	Client *http.Client
 	// Header goes with every request. It is copied.
 	Header http.Header
@@ -56,8 +56,8 @@ const (
 // understands PUT with If-Match. Make one with [New]. It is safe for concurrent use, and starts
 // nothing.
 //
-// Its revisions are the strong or weak ETag that the server sends, or else Last-Modified, or else
-// the hash of the content.
+// Its revisions are the strong or weak ETag that the server sends; failing that, Last-Modified;
+// failing that, the hash of the content.
 type Source struct {
 	name    string
 	url     string
@@ -75,7 +75,7 @@ type Source struct {
 func New(address string, cfg Config) (*Source, error) {
 	u, err := url.Parse(address)
 	switch {
-	// What package url says of an address holds parts of it, which may be those of a password.
+	// The errors of package url contain parts of the address, which may be parts of a password.
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("httpsource: write an http or https URL with a host, as in https://config.internal/r.yaml")
 	case cfg.Poll != 0 && (cfg.Poll < leastPoll || cfg.Poll > mostPoll):
@@ -115,7 +115,7 @@ func New(address string, cfg Config) (*Source, error) {
 	return s, nil
 }
 
-// ownTransport is that of the default client, less what outlives a request.
+// ownTransport is the default client's transport, without what outlives a request.
 func ownTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -217,7 +217,7 @@ func (s *Source) exchange(ctx context.Context, method string, header http.Header
 	return s.conceal(err)
 }
 
-// body returns the content of a response, of which one byte too many is enough.
+// body returns the content of a response; one byte too many is enough.
 func body(r *http.Response) ([]byte, error) {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" && !r.Uncompressed {
 		return nil, fmt.Errorf("the content is encoded as %.20q, which wasn't asked for", encoding)
@@ -231,7 +231,7 @@ func body(r *http.Response) ([]byte, error) {
 // hashed is what a revision begins with that is a hash.
 const hashed = "sha256:"
 
-// revision returns what tells the content apart from others.
+// revision returns what distinguishes the content from others.
 func revision(header http.Header, data []byte) string {
 	if tag := header.Get("ETag"); isETag(tag) {
 		return tag

@@ -15,10 +15,10 @@ import (
 
 // Write implements [rules.Writer] by a PUT with If-Match, or with If-None-Match if there is to be no
 // document yet. Since only strong ETags can be compared so, another revision is an
-// error, and nothing is sent. Status 409 and 412 are [rules.ErrConflict]. It asks once, whatever
-// comes of it; where no answer came, the document may have been written.
+// error, and nothing is sent. Status 409 and 412 are [rules.ErrConflict]. It sends one request,
+// whatever the outcome; if no answer arrived, the document may have been written.
 //
-// The server has to look at the conditions, which not every one does that knows PUT.
+// The server has to honour the conditions, which not every server that supports PUT does.
 func (s *Source) Write(ctx context.Context, data []byte, after string) (revision string, err error) {
 	if _, err := rules.Parse(s.name, data); err != nil {
 		return "", err

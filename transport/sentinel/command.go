@@ -112,7 +112,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	if r.ContentLength != 0 && r.Body != nil {
-		// What no command reads, the server reads after the answer: not for longer than this.
+		// What no command reads, the server reads after the answer, for at most this long.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTimeout))
 	}
 	answer, err := h.answer(w, r)
@@ -245,7 +245,7 @@ func (h *handler) ownIP() string {
 	return "127.0.0.1"
 }
 
-// clusterMode is that of a program which is neither client nor server of a cluster of Sentinel's.
+// clusterMode is the mode of a program that is neither client nor server of a Sentinel cluster.
 func (h *handler) clusterMode(question) (reply, error) {
 	return object(struct {
 		Mode            int   `json:"mode"`

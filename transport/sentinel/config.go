@@ -13,13 +13,13 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Config says where the command API listens, whom it serves and which dashboards are told. The zero
-// value serves programs on the same machine, read-only, and tells no dashboard.
+// Config says where the command API listens, whom it serves and which dashboards it reports to. The
+// zero value serves programs on the same machine, read-only, and reports to no dashboard.
 type Config struct {
 	// App is what dashboards call the program: up to 256 bytes. Required by Dashboards.
 	App string
-	// Dashboards are the addresses of Sentinel dashboards, as in "http://dashboard:8080". Each
-	// one is told of the program every ten seconds.
+	// Dashboards are the addresses of Sentinel dashboards, as in "http://dashboard:8080". The
+	// program reports to each one every ten seconds.
 	Dashboards []string
 	// Address is where to listen: an IP address and a port. "" is 127.0.0.1:8720, and no
 	// port is 8720. Where a port is taken, the next one is tried, up to 20 of them, as Sentinel
@@ -28,20 +28,20 @@ type Config struct {
 	// AllowFrom are the addresses whose requests are served. None is the loopback addresses.
 	// Required where Address is another than a loopback address.
 	AllowFrom []netip.Prefix
-	// Hosts are names under which clients may ask for the API. Without being named they may
-	// use any IP address, and localhost: other names can be those of a web site that has its
-	// visitors' browsers ask.
+	// Hosts are names under which clients may ask for the API. Any IP address, and localhost, may
+	// be used without being listed: other names can belong to a web site that makes its visitors'
+	// browsers ask.
 	Hosts []string
 	// IP is the address at which dashboards reach the API. "" is the one of Address or, if that
 	// is all of the machine's, the one from which it reaches the dashboard.
 	IP string
-	// AllowRuleWrites lets whoever AllowFrom names replace rules.
+	// AllowRuleWrites lets the addresses in AllowFrom replace rules.
 	AllowRuleWrites bool
 	// Store is what replaced rules are written to, such as a [rules.File] that the Guard
-	// watches; it is for whoever watches it to put them in force. With nil they take the place of
+	// watches; they come into force through whatever watches it. With nil they take the place of
 	// rules that were loaded by hand, and are forgotten when the program ends.
 	Store Store
-	// Listening is told the address once the API listens; nil is nobody.
+	// Listening, if not nil, is called with the address once the API listens.
 	Listening func(netip.AddrPort)
 }
 
@@ -51,7 +51,7 @@ type Store interface {
 	rules.Writer
 }
 
-// DefaultPort is where the command API listens unless told otherwise. Sentinel's own is 8719.
+// DefaultPort is where the command API listens by default. Sentinel's own is 8719.
 const DefaultPort = 8720
 
 const maxApp = 256 // bytes, in Sentinel's dashboard

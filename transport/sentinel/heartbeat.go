@@ -23,12 +23,12 @@ const (
 	heartTimeout = 3 * time.Second
 	maxAnswer    = 4 << 10
 
-	// version is what the dashboard takes the program for. It goes by the number when it chooses
-	// how to ask.
+	// version is what the dashboard takes the program for. The dashboard chooses how to ask by this
+	// number.
 	version = "1.8.9-penstock"
 )
 
-// heart tells one dashboard of the program.
+// heart reports the program to one dashboard.
 type heart struct {
 	app, ip  string // ip is "" where it isn't known yet
 	hostname string
@@ -59,8 +59,8 @@ func hostname() string {
 	return name
 }
 
-// beat tells the dashboard at once and every ten seconds, until ctx ends. It logs when that begins
-// to fail, and when it succeeds again.
+// beat reports to the dashboard immediately and every ten seconds, until ctx ends. It logs when
+// that begins to fail, and when it succeeds again.
 func (h *heart) beat(ctx context.Context) {
 	for {
 		err := h.tell(ctx)

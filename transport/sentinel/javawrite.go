@@ -21,10 +21,10 @@ type javaRule[R any] interface {
 
 // object returns a rule as a JSON object; false if Java has no such rule.
 //
-// A rule is written only if Java's rule, read again, is the same rule but for what Java can't say
-// and doesn't change whom it refuses beyond that: its id, how its window is divided, how many probes
-// a breaker sends. A rule that says more than Java can is not written at all. So what is shown is
-// true, and whoever sends it back unchanged has changed nothing, see merge.
+// A rule is written only if Java's rule, read again, is the same rule except for what Java can't
+// express and what doesn't otherwise change which calls it refuses: its id, how its window is
+// divided, how many probes a breaker sends. A rule that says more than Java can is not written at
+// all. So what is shown is true, and sending it back unchanged changes nothing, see merge.
 func (f familyOf[J, R]) object(r R) (object string, ok bool) {
 	full, err := f.normalized(r)
 	if err != nil || full.Info().Default() { // to Java "*" is a name
@@ -42,7 +42,7 @@ func (f familyOf[J, R]) object(r R) (object string, ok bool) {
 	return javaObject(said), true
 }
 
-// write returns those of the rules that Sentinel has too, as a JSON array.
+// write returns the rules that Sentinel has too, as a JSON array.
 func (f familyOf[J, R]) write(set rules.Set) string {
 	all := []string{}
 	for _, r := range *f.in(&set) {
@@ -53,10 +53,10 @@ func (f familyOf[J, R]) write(set rules.Set) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// merge returns what becomes of the rules mine when somebody who was shown them, and others, sends
-// back a list. What comes back as it was shown is the rule that it was. What was changed keeps what
-// Java can't say, and its id. What was not shown stays, what doesn't come back is removed, and the
-// rest is new. mine and others have their defaults and ids written out.
+// merge returns the new version of the rules mine after a client that was shown them, and others,
+// has sent back a list. A rule that comes back as shown is unchanged. A rule that was changed keeps
+// its id and what Java can't express. Rules that were not shown stay, rules that don't come back
+// are removed, and the rest are new. mine and others have their defaults and ids written out.
 //
 // The others can't be changed. The first one that is missing, or is not what it was, is returned:
 // there is no push then.

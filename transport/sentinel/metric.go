@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Names in the metrics that are those of no resource.
+// Names in the metrics that belong to no resource.
 const (
 	inboundTotal = "__total_inbound_traffic__"
 	systemLoad   = "__system_load__"
@@ -102,7 +102,7 @@ func (h *handler) metric(ask question) (reply, error) {
 			name string
 			of   sampler.Quantity
 		}{{systemLoad, sampler.MachineLoad}, {cpuUsage, sampler.MachineCPU}} {
-			if v := engine.Sampler().Reading(r.of).Value(); v > 0 { // as long as a rule goes by it
+			if v := engine.Sampler().Reading(r.of).Value(); v > 0 { // as long as a rule depends on it
 				thin(&out, begun, r.name, int64(v*10_000), 0, 0, 0, 0, 0, 0)
 			}
 		}

@@ -113,8 +113,8 @@ func (h *handler) systemStatus(question) (reply, error) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// tree is the tree as text or, with an id, the part of the context that is called so, or else
-// those of the contexts with that in their names.
+// tree is the tree as text or, with an id, the part of the context with that name or, if there is
+// none, of the contexts with that in their names.
 func (h *handler) tree(ask question) (reply, error) {
 	tree := h.guard.Tree()
 	roots := []inspect.Node{tree.Root}
@@ -152,7 +152,7 @@ const blankLines = "\r\n\r\n" // between the tree and its legend
 const (
 	maxNodes   = 30
 	maxOrigins = 120
-	maxColumn  = 79 // columns of a name on a line; the rest of it goes on below
+	maxColumn  = 79 // columns of a name on a line; the rest continues below
 )
 
 var (

@@ -23,7 +23,7 @@ import (
 
 // family is one type of rules that a dashboard reads and writes.
 type family interface {
-	// write returns those of the rules that Sentinel has too, as a JSON array.
+	// write returns the rules that Sentinel has too, as a JSON array.
 	write(rules.Set) string
 	// push returns mine with its family as a dashboard wants it that was shown all, see merge.
 	// mine are rules among all.
@@ -140,7 +140,7 @@ func (h *handler) setParamRules(ask question) (reply, error) {
 	return h.set(hotFamily, hotType, ask)
 }
 
-// set replaces the rules of a family by those that were sent, all of them or none.
+// set replaces the rules of a family with those that were sent, all of them or none.
 func (h *handler) set(f family, kind string, ask question) (reply, error) {
 	pushed, err := rules.ParseWith(kind+"-rules.json", decoded(ask.Get("data")),
 		rules.ParseOptions{Dialect: rules.SentinelJava, Family: kind})

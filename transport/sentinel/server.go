@@ -15,20 +15,20 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// What a client may take of the program.
+// Limits on what a client may use of the program.
 const (
 	maxConnections = 32
 	maxHeader      = 8 << 10
 	headerTimeout  = 2 * time.Second
 	requestTimeout = 10 * time.Second
-	unreadTimeout  = time.Second // to send a form that nobody reads, as the request is refused
+	unreadTimeout  = time.Second // to send a form that is not read, as the request is refused
 	idleTimeout    = 30 * time.Second
 	lastWords      = time.Second // that requests have when ctx ends
 )
 
-// ListenAndServe serves the command API of a Guard, and tells dashboards of it, until ctx ends; then
-// it returns nil. The error is why it can't begin or go on: a Config that says nothing good, no
-// free port. It logs to the Guard's log where it listens, and each change of rules with its author's
+// ListenAndServe serves the command API of a Guard, and reports it to dashboards, until ctx ends;
+// then it returns nil. The error says why it can't begin or continue: an invalid Config, no free
+// port. It logs to the Guard's log where it listens, and each change of rules with its author's
 // address.
 func ListenAndServe(ctx context.Context, guard *api.Guard, cfg Config) error {
 	c, err := cfg.check()
@@ -118,7 +118,7 @@ func listenAt(ctx context.Context, ip netip.Addr, port int) (net.Listener, error
 	return new(net.ListenConfig).Listen(ctx, "tcp", netip.AddrPortFrom(ip, uint16(port)).String())
 }
 
-// bounded is a listener that has so many connections at most. Further ones wait to be accepted.
+// bounded is a listener with a maximum number of connections. Further ones wait to be accepted.
 type bounded struct {
 	net.Listener
 	free   chan struct{}

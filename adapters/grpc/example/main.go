@@ -1,4 +1,4 @@
-// Command example guards a gRPC server, sends itself five calls, and prints what became of them.
+// Command example guards a gRPC server, sends itself five calls, and prints what happened to them.
 package main
 
 import (

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Patience is how long tests wait unless they say otherwise: for what comes at once, if it comes.
+// Patience is how long tests wait by default for what happens immediately, if it happens.
 const Patience = 20 * time.Second
 
 // Point is where a case and a handler meet. Make one with [New].
@@ -33,7 +33,7 @@ func (p *Point) Arrived() error {
 	}
 }
 
-// LetGo lets a handler go on.
+// LetGo lets a handler continue.
 func (p *Point) LetGo() error {
 	select {
 	case p.Release <- struct{}{}:
@@ -44,7 +44,7 @@ func (p *Point) LetGo() error {
 }
 
 // Until waits for a condition that other goroutines bring about, and reports whether they did.
-// Nobody tells of it, so it looks every millisecond.
+// There is no notification, so it looks every millisecond.
 func Until(patience time.Duration, ok func() bool) bool {
 	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {

@@ -28,7 +28,7 @@ func (w *Writer) Header() http.Header {
 	return w.header
 }
 
-// WriteHeader sets the headers, but for the length, which the framework knows.
+// WriteHeader sets the headers, except the length, which the framework knows.
 func (w *Writer) WriteHeader(status int) {
 	if w.wrote {
 		return

@@ -16,8 +16,8 @@ import (
 // Unknown is the resource of all calls of methods that a server doesn't know.
 const Unknown = "__unmatched__"
 
-// Unguarded reports whether a method is let pass unguarded if nobody says otherwise: those of
-// health checks and reflection.
+// Unguarded reports whether a method passes unguarded by default: those of health checks and
+// reflection do.
 func Unguarded(fullMethod string) bool {
 	return strings.HasPrefix(fullMethod, "/grpc.health.") || strings.HasPrefix(fullMethod, "/grpc.reflection.")
 }
@@ -30,8 +30,8 @@ func Codes[C ~uint32](of ...C) (set uint32) {
 	return set
 }
 
-// The codes that breakers take for failures if nobody says otherwise: Unknown, DeadlineExceeded,
-// Internal, Unavailable and DataLoss, and of clients ResourceExhausted.
+// The codes that breakers take for failures by default: Unknown, DeadlineExceeded, Internal,
+// Unavailable and DataLoss, and of clients ResourceExhausted.
 const (
 	ServerFailures uint32 = 1<<2 | 1<<4 | 1<<13 | 1<<14 | 1<<15
 	ClientFailures        = ServerFailures | 1<<8
@@ -57,8 +57,8 @@ type Call struct {
 	ended bool // what was guarded has returned
 }
 
-// scope is the context of a handler. Calls of the handler are counted below its own, and
-// refusals that it makes a status of are told here.
+// scope is the context of a handler. Calls of the handler are counted below its own, and refusals
+// that it turns into a status are reported here.
 type scope struct {
 	context.Context
 	refused atomic.Bool
@@ -79,8 +79,8 @@ func (s *scope) Refused(err error) {
 	refusal.Tell(s.Context, err)
 }
 
-// Enter asks for the resource of a call that the origin makes, "" for nobody in particular. Its error is
-// that of [api.Entry].
+// Enter asks for the resource of a call that the origin makes; "" means no particular caller. Its
+// error is that of [api.Entry].
 func (g *Guard) Enter(ctx context.Context, name, origin string, opts ...api.Option) (*Call, error) {
 	c := &Call{guard: g, ctx: ctx}
 	if g.Context != "" {
@@ -113,8 +113,8 @@ func (c *Call) End(err error) {
 	c.entry.Fail(c.failed(err))
 }
 
-// Exit ends the call. It must be deferred itself, so that it sees a panic, which goes on. Unless
-// the caller is gone, it does not recover, so the stack stays as it is.
+// Exit ends the call. It must be deferred directly, so that it sees a panic, which continues.
+// Unless the caller is gone, it does not recover, so the stack stays as it is.
 func (c *Call) Exit() {
 	switch {
 	case c.ended:
@@ -132,7 +132,7 @@ func (c *Call) Exit() {
 	c.entry.Exit()
 }
 
-// failed is what breakers are told of an outcome, nil if it is no failure.
+// failed is what breakers see of an outcome, nil if it is not a failure.
 func (c *Call) failed(err error) error {
 	switch g := c.guard; {
 	case err == nil, c.scope.refused.Load(), refusal.Of(err).Reason != refusal.None:
@@ -150,5 +150,5 @@ func (c *Call) failed(err error) error {
 	return err
 }
 
-// ErrPanicked is what breakers are told of a panic.
+// ErrPanicked is what breakers see of a panic.
 var ErrPanicked = errors.New("the handler panicked")

@@ -56,7 +56,7 @@ func guarded(ask func(context.Context) (string, error)) func(context.Context) (s
 	}
 }
 
-// service stands for one elsewhere.
+// service represents a service elsewhere.
 type service struct{ attempts, down int }
 
 func (s *service) price(context.Context) (string, error) {
