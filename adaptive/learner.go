@@ -79,7 +79,7 @@ type side struct {
 type terms struct {
 	floor, ceiling int64
 	window         int64 // the shortest phase, in ns
-	watch          bool  // the limit binds nobody
+	watch          bool  // the limit binds no call
 }
 
 type phase uint8

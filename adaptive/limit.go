@@ -67,7 +67,7 @@ func (l *limit) owners(private bool) (all, shadowBlocked any) {
 	return node.Shared(fmt.Sprintf("adaptive %d.%d", l.id.revision, l.id.number)), shadowBlocked
 }
 
-// adopt goes on under another revision of the rule.
+// adopt continues under another revision of the rule.
 func (l *limit) adopt(t terms, home *node.StatisticNode, owner any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

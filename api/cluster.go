@@ -80,7 +80,7 @@ func (m *membership) leave() {
 			m.member.Close()
 		}
 		if m.store != nil {
-			_ = m.store.Close() // nobody needs it any more
+			_ = m.store.Close() // it is no longer needed
 		}
 	})
 }

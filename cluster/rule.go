@@ -119,7 +119,7 @@ type Scope uint8
 
 // The scopes.
 const (
-	None      Scope = iota // nobody: it is this process's alone
+	None      Scope = iota // not shared: only this process has it
 	Global                 // all members together have it
 	PerMember              // all members together have it as many times as there are members
 )

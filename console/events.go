@@ -23,7 +23,7 @@ const (
 //
 // Every frame is made once and handed to each stream's buffer without waiting. A stream whose
 // buffer is full is cut off, and one that doesn't take a frame within frameTime ends by itself; so
-// one that is slow holds up nobody, and no frame is kept for longer than a few seconds.
+// a slow stream delays no other, and no frame is kept for longer than a few seconds.
 type hub struct {
 	console *console
 	running sync.WaitGroup

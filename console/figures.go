@@ -238,7 +238,7 @@ type resource struct {
 	Minute     figures   `json:"minute"`
 	Lifetime   figures   `json:"lifetime"`
 	History    *history  `json:"history"`
-	// Limit is what the strictest flow rule lets through in a second, whoever calls; absent where
+	// Limit is what the strictest flow rule lets through in a second from all callers; absent where
 	// there is none.
 	Limit     *float64               `json:"limit,omitempty"`
 	Origins   []origin               `json:"origins"`

@@ -201,7 +201,7 @@ func (c *console) rulesOf(name string, all []rule) []rule {
 	return found
 }
 
-// limitOf is what the strictest rule of a rate lets through in a second, whoever calls.
+// limitOf is what the strictest rule of a rate lets through in a second from all callers.
 func limitOf(rules []rule) *float64 {
 	var least *float64
 	for i := range rules {

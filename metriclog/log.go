@@ -273,11 +273,11 @@ func (o *output) roll(day string) error {
 	}
 }
 
-// link has the base name lead to the file; where the system has no links, nothing does.
+// link makes the base name lead to the file; on a system without links, it does nothing.
 func (o *output) link(path string) {
 	name := filepath.Join(o.dir, o.base)
 	if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink == 0 {
-		return // somebody else's
+		return // another owner's
 	}
 	temp := fmt.Sprintf("%s.%d.link", name, os.Getpid())
 	_ = os.Remove(temp) // left by a crash

@@ -179,7 +179,7 @@ func (p *pool) taken(extra *endpoint) int {
 	if extra != nil && extra.in != &p.outside {
 		n++
 	}
-	if p.rule.Mode != spec.Enforce || p.site.ejected.Load() == int64(p.counted) { // nobody is, by others
+	if p.rule.Mode != spec.Enforce || p.site.ejected.Load() == int64(p.counted) { // none is, by other rules
 		return n
 	}
 	for _, other := range p.site.pools {

@@ -8,10 +8,9 @@ import (
 
 // Load reads the rule file at path; see [Parse] for what it may hold. Symbolic
 // links are followed. Anything but a regular file is refused without waiting
-// for it, and so is a file that every user of the system can write: whoever can write
-// the rules can stop the service, or open it. (A file that a group can write is
-// read: that is what editors leave under the usual umask 002.) Where files have
-// no such modes this isn't checked.
+// for it, and so is a file that every user of the system can write: any such user could stop the
+// service, or open it. (A file that a group can write is read: that is what editors leave under the
+// usual umask 002.) Where files have no such modes this isn't checked.
 //
 // Errors of the file system are as package os returns them, errors of the content as Parse does.
 func Load(path string) (Set, error) {

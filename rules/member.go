@@ -14,7 +14,7 @@ type member struct {
 	ctx      context.Context
 	end      context.CancelFunc
 	listener func(Reload)
-	names    []string // that nobody else may have
+	names    []string // that no other member may have
 	kept     bool     // it has ended, and a Rollback brought its rules back
 
 	// These are the Loader's to guard, as its own.

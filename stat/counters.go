@@ -241,8 +241,8 @@ func (c *Counters) keep(start int64, moved *Counts) {
 }
 
 // relieve moves a bucket's counts out before its time because a packed word is
-// half full, or has the bit of a bucket that was let go. One call in millions gets here,
-// so it may wait for the lock.
+// half full, or has the bit of a dropped bucket. One call in millions gets here, so it may wait for
+// the lock.
 func (c *Counters) relieve(b *laneBucket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,7 @@ type Waiter struct {
 	semaphore *Semaphore
 	claim     Claim
 	state     state  // under the semaphore's mu, as is all below
-	wake      func() // nil if nobody attends
+	wake      func() // nil if Attend was not called
 
 	place[*Waiter]
 }

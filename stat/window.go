@@ -75,7 +75,7 @@ func NewWindow(shape Shape) (*Window, error) {
 }
 
 // Fits reports whether [Window.TryAdd] would admit n units at now, as things stand. It
-// takes nothing, so the answer binds nobody: only TryAdd decides.
+// takes nothing, so the answer commits to nothing: only TryAdd decides.
 func (w *Window) Fits(now, n, limit int64) bool {
 	if now < (w.newest.Load()+1)*w.width {
 		switch sum := w.sum.Load(); {
@@ -170,8 +170,8 @@ func (w *Window) Waiting(now int64) int64 {
 	return w.waiting
 }
 
-// RetryAfter is how long after now n units will fit if nobody else comes; false
-// if they never will.
+// RetryAfter is how long after now n units will fit if no other call comes first; false if they
+// never will.
 func (w *Window) RetryAfter(now, n, limit int64) (time.Duration, bool) {
 	w.lock()
 	defer w.unlock()

@@ -20,7 +20,7 @@ import (
 const peer = "spiffe://shop.test/basket"
 
 // serveTLS serves h by HTTP/2 over TLS on the loopback interface until the test ends, and returns
-// its URL. It has the transport use HTTP/2, trust the server, and show a certificate, which the
+// its URL. It makes the transport use HTTP/2, trust the server, and show a certificate, which the
 // server verifies.
 func serveTLS(t testing.TB, h http.Handler, transport *http.Transport) string {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -28,11 +28,11 @@
 // # Failures
 //
 // Breakers count the codes Unknown, DeadlineExceeded, Internal, Unavailable and DataLoss as
-// failures of the resource, of a client ResourceExhausted as well, and a panic, which goes on.
-// See [FailureCodes] and [Failure]. They don't count a call that its caller has
-// canceled by then, a response that has not been modified, http.ErrAbortHandler when the client is
-// gone, or a refusal that the handler got from a call of its own. A handler that makes a
-// connect.Error of such a refusal calls refusal.Tell, so that it is known.
+// failures of the resource, for a client also ResourceExhausted, and a panic, which continues. See
+// [FailureCodes] and [Failure]. They don't count a call that its caller has canceled by then, a
+// response that has not been modified, http.ErrAbortHandler when the client is gone, or a refusal
+// that the handler got from a call of its own. A handler that makes a connect.Error of such a
+// refusal calls refusal.Tell, so that it is known.
 //
 // # Streams
 //

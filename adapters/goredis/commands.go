@@ -14,8 +14,8 @@ func command(name string) string {
 	return Other
 }
 
-// commands are those of Redis 8 and its modules, by their names. The names are copies that
-// nobody's arguments are a part of.
+// commands are those of Redis 8 and its modules, by their names. The names are copies that share no
+// memory with arguments.
 var commands = sync.OnceValue(func() map[string]string {
 	all := make(map[string]string, 500)
 	for name := range strings.FieldsSeq(commandNames) {

@@ -11,7 +11,7 @@
 //
 // The name of the resource is "redis" and the name given to the hook, the same for all commands;
 // [PerCommand] makes each command a resource of its own, "redis cache get". Keys are never a part
-// of it, and names that Redis does not know are [Other], so nobody can make resources without
+// of it, and names that Redis does not know are [Other], so callers can't make resources without
 // bound. What go-redis sends for itself is not guarded: the handshake of a connection, and UNWATCH
 // and DISCARD, without which a connection would go back to the pool with keys that it watches.
 //

@@ -16,8 +16,8 @@ import (
 //	files := server.Route("/files", penstockkratos.Filter())
 //
 // It sees the status, and a stream until its end. It is for the filters of a route or a group, not for those of a
-// server, which know no route yet; and besides [Server] for handlers only that don't call
-// its middleware.
+// server, which know no route yet; and beside [Server] only for handlers that don't call its
+// middleware.
 func Filter(opts ...nethttp.Option) khttp.FilterFunc {
 	g := nethttp.NewGuard(opts...)
 	return func(next http.Handler) http.Handler {

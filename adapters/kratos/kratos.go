@@ -29,11 +29,11 @@
 // # Failures
 //
 // Breakers count the codes Unknown, DeadlineExceeded, Internal, Unavailable and DataLoss as
-// failures of the resource, of a client ResourceExhausted as well, and a panic, which goes on.
-// An error of kratos counts by the code that gRPC has for its own, and those below 500 that gRPC has none
-// for are no failures. See [FailureCodes] and [Failure]. They don't count a call that its caller
-// has canceled by then, or a refusal that the handler got from a call of its own. A handler that makes an
-// error of kratos of such a refusal calls refusal.Tell, so that it is known.
+// failures of the resource, for a client also ResourceExhausted, and a panic, which continues. An
+// error of kratos counts by the code that gRPC has for its own, and those below 500 that gRPC has
+// none for are no failures. See [FailureCodes] and [Failure]. They don't count a call that its
+// caller has canceled by then, or a refusal that the handler got from a call of its own. A handler
+// that makes an error of kratos of such a refusal calls refusal.Tell, so that it is known.
 //
 // # Limits
 //
@@ -146,8 +146,8 @@ func (g *guard) enter(ctx context.Context, t transport.Transporter, req any, opt
 	return g.Enter(ctx, name, origin, opts...)
 }
 
-// nameOf is the operation. kratos takes the path for it where nobody has told one, and that of a
-// client has everything in it that its wildcards stand for.
+// nameOf is the operation. Without one kratos uses the path, and a client's path contains
+// everything that its wildcards matched.
 func nameOf(t transport.Transporter) string {
 	h, ok := t.(khttp.Transporter)
 	if !ok || h.Operation() != h.PathTemplate() {

@@ -9,7 +9,7 @@
 // time helps is returned as the handler's error: a refusal by an authority rule, and a call that
 // can't be made; a poison queue is the place for such messages.
 //
-// Breakers take an error of the handler for a failure, and a panic, which goes on; not the
+// Breakers take an error of the handler for a failure, and a panic, which continues; not the
 // refusal of a call that the handler made, nor the end of the message's context. Calls that the
 // handler makes with the message's context are counted below its own.
 //

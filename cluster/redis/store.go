@@ -156,7 +156,7 @@ type pending struct {
 	err     error
 }
 
-// send has the calls executed in one pipeline, and fills in their replies or errors.
+// send executes the calls in one pipeline, and fills in their replies or errors.
 func (s *Store) send(ctx context.Context, client redis.Cmdable, calls []*pending) {
 	s.pipeline(ctx, client, calls, false)
 }

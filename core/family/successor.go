@@ -31,8 +31,8 @@ func (t *Table[R, C]) successor(revision uint64, c *C) (rule int, unchanged, ok 
 // continues, in this order,
 //
 //   - the one that is the same;
-//   - one that is the same but for its ID, if the IDs differ in the number only, or
-//     the old one is gone and the new one was not there;
+//   - one that is the same except for its ID, if the IDs differ only in the number, or the old one
+//     is gone and the new one was not there;
 //   - the one with its ID;
 //   - one that is like it (see [spec.Rule]), if both IDs are as before.
 func (t *Table[R, C]) follow(old *Table[R, C]) map[string]successor {

@@ -16,9 +16,9 @@ const (
 // Procs is for how many processors a counter has lanes.
 func Procs() int { return runtime.GOMAXPROCS(0) }
 
-// Units is how many units a counter with so much room lends to one of its lanes; 0 if it isn't worth
-// the lock. What all lanes hold stays below a fourth of the room, or calls that come near the limit
-// would have it collected again and again.
+// Units is how many units a counter with that much room lends to one of its lanes; 0 if it isn't
+// worth the lock. What all lanes hold stays below a fourth of the room; otherwise calls near the
+// limit would cause it to be collected again and again.
 func Units(room int64, lanes int) int64 {
 	if n := min(room/(4*int64(lanes)), 16*int64(lanes)); n >= 8 {
 		return n

@@ -10,8 +10,8 @@ import "github.com/penstock-go/penstock/internal/shared"
 // The counter's owner guards what is lent by a mutex: units come and are collected under
 // it, and spent without. Each change of a word changes its version. So a call that loads the
 // word, then looks around, and then exchanges the word it loaded for another, knows that the
-// units it spends were lent all that time. A version comes back after 2^32 changes: a call
-// would have to be held up for that many, and find the same units then.
+// units it spends were lent all that time. A version recurs after 2^32 changes: a call would have
+// to be delayed for that many, and then find the same units.
 //
 // The word is version(32) | units(32). The zero value has lent nothing.
 type Credit struct{ shared.Uint64 }

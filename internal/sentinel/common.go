@@ -51,7 +51,7 @@ func matchOf(regex bool) spec.Match {
 	return spec.MatchExact
 }
 
-// meaning is what a number of Sentinel's stands for.
+// meaning is the meaning of one of Sentinel's numbers.
 func meaning[E any](field string, n int, meanings []E) (e E, err error) {
 	if n < 0 || n >= len(meanings) {
 		return e, spec.BadField(field, "is %d: use a number from 0 to %d", n, len(meanings)-1)

@@ -109,7 +109,7 @@ func (r GoFlow) Native() (rules []flow.Rule, warnings []Warning, err error) {
 }
 
 // goBuckets is how many buckets sentinel-golang counts an interval in: those of half a second that
-// it has of the last ten seconds, where they make up the interval, or else one.
+// it has of the last ten seconds, where they make up the interval, otherwise one.
 func goBuckets(intervalMs int) int {
 	const width, all = 500, 10_000
 	if intervalMs%width == 0 && intervalMs <= all {
@@ -259,7 +259,7 @@ type GoSystem struct {
 	ID           ID      `yaml:"id,omitempty"`
 	MetricType   int     `yaml:"metricType,omitempty"`
 	TriggerCount float64 `yaml:"triggerCount"`
-	Strategy     int     `yaml:"strategy,omitempty"` // 1 BBR, or else none
+	Strategy     int     `yaml:"strategy,omitempty"` // 1 BBR, otherwise none
 }
 
 var goSystemMetrics = []system.Metric{system.Load, system.RT, system.Concurrency, system.QPS, system.CPU}

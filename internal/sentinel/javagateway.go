@@ -18,14 +18,14 @@ type JavaGateway struct {
 	Grade                int        `yaml:"grade,omitempty"`        // 0 calls in flight, 1 per interval
 	Count                float64    `yaml:"count"`
 	IntervalSec          int        `yaml:"intervalSec,omitempty"`
-	ControlBehavior      int        `yaml:"controlBehavior,omitempty"` // 2 throttle, or else reject
+	ControlBehavior      int        `yaml:"controlBehavior,omitempty"` // 2 throttle, otherwise reject
 	Burst                int        `yaml:"burst,omitempty"`
 	MaxQueueingTimeoutMs int        `yaml:"maxQueueingTimeoutMs,omitempty"`
 	ParamItem            *JavaParam `yaml:"paramItem,omitempty"` // nil: all requests share the limit
 	ClusterMode          bool       `yaml:"clusterMode,omitempty"`
 }
 
-// JavaParam is a GatewayParamFlowItem: what each value of has the limit.
+// JavaParam is a GatewayParamFlowItem: the part of a request each value of which has the limit.
 type JavaParam struct {
 	Index         int    `yaml:"index,omitempty"`         // Sentinel's own affair
 	ParseStrategy int    `yaml:"parseStrategy,omitempty"` // 0 client IP, 1 host, 2 header, 3 query, 4 cookie
@@ -100,7 +100,7 @@ func (r JavaGateway) Native() (rules []gateway.Rule, warnings []Warning, err err
 	return []gateway.Rule{n}, warnings, nil
 }
 
-// applyTo has the rule go by the values of the parameter.
+// applyTo makes the rule go by the values of the parameter.
 func (p JavaParam) applyTo(n *gateway.Rule) (warnings []Warning, err error) {
 	if n.Param, err = meaning("paramItem", p.ParseStrategy, javaParams); err != nil {
 		return nil, err

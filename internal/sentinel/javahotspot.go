@@ -18,7 +18,7 @@ type JavaHotspot struct {
 	Grade             int        `yaml:"grade,omitempty"` // 0 calls in flight, 1 per second
 	ParamIdx          int        `yaml:"paramIdx"`
 	Count             float64    `yaml:"count"`
-	ControlBehavior   int        `yaml:"controlBehavior,omitempty"` // 2 throttle, or else reject
+	ControlBehavior   int        `yaml:"controlBehavior,omitempty"` // 2 throttle, otherwise reject
 	MaxQueueingTimeMs int        `yaml:"maxQueueingTimeMs,omitempty"`
 	BurstCount        int        `yaml:"burstCount,omitempty"`
 	DurationInSec     int        `yaml:"durationInSec,omitempty"`

@@ -35,7 +35,7 @@ func Gosched() { runtime.Gosched() }
 
 // A package that imports this one and not sync/atomic can inline a method of an alias
 // only if its body is among what this package exports, and it is if it was inlined
-// here. So each method that the hot path uses is called here, by nobody.
+// here. So each method that the hot path uses is called here, in code that never runs.
 var _ = func(b *Bool, i *Int64, n *Uint32, u *Uint64) {
 	b.Store(b.Load())
 	i.Store(i.Load() + i.Swap(0) + i.Add(0))

@@ -6,5 +6,5 @@ import "hash/maphash"
 
 var seed = maphash.MakeSeed()
 
-// Hash is a hash of a text that nobody outside the process can foresee.
+// Hash is a hash of a text that can't be foreseen outside the process.
 func Hash(text string) uint64 { return maphash.String(seed, text) }

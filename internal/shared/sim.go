@@ -9,13 +9,13 @@ import (
 	"sync/atomic"
 )
 
-// Scheduler decides which goroutine goes on.
+// Scheduler decides which goroutine continues.
 type Scheduler interface {
-	// Access comes before each access to an object.
+	// Access is called before each access to an object.
 	Access(object any, write bool)
-	// Lock comes before a mutex is locked, and returns when it is free to be.
+	// Lock is called before a mutex is locked, and returns when the mutex is free.
 	Lock(mutex any)
-	// Took and Unlocked come after a mutex was locked by TryLock, or unlocked.
+	// Took and Unlocked are called after a mutex was locked by TryLock, or unlocked.
 	Took(mutex any)
 	Unlocked(mutex any)
 }

@@ -34,7 +34,7 @@ func (e Enum[E]) Marshal(v E) ([]byte, error) {
 	return []byte(e.names[v]), nil
 }
 
-// Parse sets v to the value whose name is text, or else to 0; the error lists the names.
+// Parse sets v to the value whose name is text, otherwise to 0; the error lists the names.
 func (e Enum[E]) Parse(text []byte, v *E) error { return e.ParseFrom(0, text, v) }
 
 // ParseFrom is Parse for the values from least on.

@@ -239,7 +239,7 @@ func (d *deadline) Err() error {
 	}
 }
 
-// hold says that a handler runs, and waits until it is released or nobody waits for it any more.
+// hold reports that a handler runs, and waits until it is released or its caller no longer waits.
 func hold(s *Stage, ctx context.Context) error {
 	select {
 	case s.meet.Held <- struct{}{}:
