@@ -118,7 +118,7 @@ func (b *batch) finish(answered bool) {
 		if answered {
 			o := c.Result()
 			o.Err = checked(c, o.Err)
-			if o.Err != nil && !errors.Is(o.Err, ErrForeign) {
+			if o.Err != nil && !is(o.Err, ErrForeign) {
 				good, why = false, o.Err
 			}
 		}
@@ -137,6 +137,12 @@ func (b *batch) finish(answered bool) {
 		b.keys[i].answered(c, b.sent, received, err)
 	}
 	m.flush(false)
+}
+
+// is is errors.Is, for errors of the store's code: one that panics is no target.
+func is(err, target error) (ok bool) {
+	defer func() { _ = recover() }()
+	return errors.Is(err, target)
 }
 
 var (

@@ -363,8 +363,7 @@ func TestManyKeysFewBatches(t *testing.T) {
 	}
 }
 
-// Leases that run low are refilled by commands that wait for each other, even where the store answers at once. A call
-// that lacks units has what is posted sent immediately. known bug 183
+// Commands that no call waits for wait for each other, even where the store answers at once. known bug 183
 func TestRefillsGoTogether(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &onItsWay{Memory: cluster.NewMemory(clock)}
@@ -374,15 +373,8 @@ func TestRefillsGoTogether(t *testing.T) {
 			store.answer()
 		}
 	}
-	var windows []*cluster.Window
-	for i := range 30 {
-		w, err := m.Window(fmt.Sprint("rule ", i), cluster.WindowConfig{Shape: tenth, Threshold: 1e6, Rule: cluster.Rule{Scope: cluster.Global}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		windows = append(windows, w)
-	}
-	admitted, commands, batches := 0, 0, 0
+	windows := shareMany(t, m, 30, 1e6)
+	admitted := 0
 	second := func() {
 		for range 500 {
 			clock.Advance(2 * time.Millisecond)
@@ -398,29 +390,157 @@ func TestRefillsGoTogether(t *testing.T) {
 	second()
 	admitted, store.batches = 0, nil
 	second()
+	commands := 0
 	for _, b := range store.batches {
-		batches, commands = batches+1, commands+len(b)
+		commands += len(b)
 	}
-	if admitted < 14_700 || commands < 300 || commands < 2*batches {
-		t.Fatalf("%d of 15000 calls admitted, %d commands in %d batches", admitted, commands, batches)
+	if admitted < 14_700 || commands < 300 || 2*commands < 3*len(store.batches) {
+		t.Fatalf("%d of 15000 calls admitted, %d commands in %d batches", admitted, commands, len(store.batches))
 	}
+}
 
-	w, err := m.Window("another", cluster.WindowConfig{Shape: tenth, Threshold: 1e6, Rule: cluster.Rule{Scope: cluster.Global}})
+// A call that lacks units has what was posted sent, though the alarm that would send it is late. known bug 183
+func TestAlarmsThatNeverRing(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	clock.SetSleep(clocks.SleepAdvance)
+	m := join(t, cluster.NewMemory(clock), clock)
+	windows := shareMany(t, m, 2, 1000)
+	admitted := 0
+	for range 5000 {
+		for _, w := range windows {
+			if _, ok := w.TryAdd(clock.Now(), 1); ok {
+				admitted++
+			}
+		}
+		_ = clock.Sleep(t.Context(), 2*time.Millisecond)
+	}
+	if admitted < 9_500 {
+		t.Fatalf("%d of 10000 calls admitted, half the limit", admitted)
+	}
+}
+
+// shareMany are windows of keys of their own.
+func shareMany(t *testing.T, m *cluster.Member, n int, threshold float64) (all []*cluster.Window) {
+	t.Helper()
+	for i := range n {
+		w, err := m.Window(fmt.Sprint("rule ", i), cluster.WindowConfig{Shape: tenth, Threshold: threshold, Rule: cluster.Rule{Scope: cluster.Global}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// A member that goes hands back what is granted to it by an answer that is on its way. known bug 184
+func TestCloseWhileAsking(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	memory := cluster.NewMemory(clock)
+	m := join(t, &untilItLeaves{memory, make(chan struct{})}, clock)
+	w := share(t, m, 1000, cluster.Closed)
+	w.TryAdd(clock.Now(), 600)
+	m.Close()
+	other := join(t, memory, clock)
+	if n := fetch(t, other, share(t, other, 1000, cluster.Closed), 1000); !n.Got {
+		t.Fatal("the member has gone, and units are leased to it")
+	}
+}
+
+// untilItLeaves is a store that answers a member as it leaves.
+type untilItLeaves struct {
+	cluster.Store
+	leaves chan struct{}
+}
+
+func (s *untilItLeaves) Do(ctx context.Context, batch []cluster.Command) {
+	if p, ok := batch[0].(*cluster.Presence); !ok {
+		<-s.leaves
+	} else if p.Leave {
+		close(s.leaves)
+	}
+	s.Store.Do(ctx, batch)
+}
+
+// The log is told of a key that isn't a window's while no lock is held: its handler may be under the same limit. known bug 185
+func TestLogUnderItsOwnLimit(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	var w *cluster.Window
+	told := 0
+	log := slog.New(onLog{slog.DiscardHandler, func() {
+		told++
+		w.TryAdd(clock.Now(), 1)
+	}})
+	m, err := cluster.Join(cluster.Config{Store: &failing{Memory: cluster.NewMemory(clock), err: cluster.ErrForeign}, Clock: clock, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.TryAdd(clock.Now(), 100)
-	answer()
-	for w.Figures().Leased > 0 {
+	defer m.Close()
+	w = share(t, m, 1000, cluster.Closed)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
 		w.TryAdd(clock.Now(), 1)
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the log's handler waits for the window")
 	}
-	if len(store.dones) > 0 {
-		t.Fatal("a refill didn't wait for others")
+	if told == 0 {
+		t.Fatal("nothing was told")
 	}
-	if _, ok := w.TryAdd(clock.Now(), 1); ok || len(store.dones) == 0 {
-		t.Fatal("a call lacks units, and nothing was sent")
+}
+
+type onLog struct {
+	slog.Handler
+	told func()
+}
+
+func (onLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l onLog) Handle(context.Context, slog.Record) error {
+	l.told()
+	return nil
+}
+
+// failing is a store whose commands end with an error, if there is one.
+type failing struct {
+	*cluster.Memory
+	err error
+}
+
+func (s *failing) Start(ctx context.Context, batch []cluster.Command, done func()) {
+	s.Do(ctx, batch)
+	done()
+}
+
+func (s *failing) Do(ctx context.Context, batch []cluster.Command) {
+	if s.err == nil {
+		s.Memory.Do(ctx, batch)
+		return
 	}
-	answer()
+	for _, c := range batch {
+		c.Result().Err = s.err
+	}
+}
+
+type badError struct{}
+
+func (badError) Error() string { return "bad" }
+func (badError) Is(error) bool { panic("of an error") }
+
+// An error of a store whose methods panic is a failure of the store, and once it is well the window goes on. known bug 175
+func TestStoreWhoseErrorPanics(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := &failing{Memory: cluster.NewMemory(clock), err: badError{}}
+	m := join(t, store, clock)
+	w := share(t, m, 1000, cluster.Closed)
+	w.TryAdd(clock.Now(), 1)
+	store.err = nil
+	clock.Advance(10 * time.Second)
+	if n := fetch(t, m, w, 1); !n.Got {
+		t.Fatal("the store is well, and the window never asks again")
+	}
 }
 
 // On real goroutines no unit is spent twice, and all come back.

@@ -103,15 +103,15 @@ func (m *Member) post(s *shard, k keyed, now, by int64) bool {
 	return true
 }
 
-// hasten makes what was posted be sent by that time, and reports whether it would have been sent
-// later.
-func (m *Member) hasten(s *shard, by int64) bool {
+// hasten makes what was posted due by that time, and reports whether a flush would send it earlier for that. It would, too,
+// where it was due before now: alarms may be late.
+func (m *Member) hasten(s *shard, now, by int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(s.due) == 0 || s.dueBy <= by {
+	if len(s.due) == 0 || s.dueBy <= by && now < s.dueBy {
 		return false
 	}
-	s.dueBy = by
+	s.dueBy = min(s.dueBy, by)
 	return true
 }
 

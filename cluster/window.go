@@ -62,6 +62,7 @@ type Window struct {
 	edgeHigh int64 // and then at the latest
 	aheadAt  int64 // when the next lot is to be fetched; never if it was
 	pause    int64 // no background request for more before that
+	pressed  bool  // the latest share is much less than what was wanted
 	active   int64 // members, by the last reply
 	grown    int64 // what was granted last
 	short    int64 // units that were missing, or about to be, since the last command
@@ -246,7 +247,7 @@ func (w *Window) kick(now int64) {
 	if now < w.pause || !w.suffices(now) {
 		w.short++
 	}
-	post := w.want(now, w.later(now))
+	post := w.want(now, now)
 	w.mu.Unlock()
 	if post {
 		w.m.flush(false)

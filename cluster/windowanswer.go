@@ -1,23 +1,25 @@
 package cluster
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
-// This file is what a window makes of a reply. All but answered needs mu.
+// This file is what a window makes of a reply. All but answered, replied and failed needs mu.
 
 // answered takes what the store says.
 func (w *Window) answered(c Command, sent, received int64, err error) {
 	t := c.(*Take)
+	if err == nil {
+		w.replied(t, sent, received)
+	} else if w.failed(t, received, err) { // no lock is held: the log's handler may be under this limit
+		w.m.cfg.Logger.Error("a cluster rule can't use its key: it does as its onFailure says", "key", w.key, "error", err)
+	}
+}
+
+// replied is answered for a command that was executed.
+func (w *Window) replied(t *Take, sent, received int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	outdated := t == w.outdated
 	w.inFlight, w.outdated = nil, nil
-	if err != nil {
-		w.failed(t, received, err)
-		return
-	}
 	w.broken, w.retryAt = false, 0
 	r := &t.Reply
 	w.account.heard(t.Epoch == r.Epoch)
@@ -42,25 +44,31 @@ func (w *Window) answered(c Command, sent, received int64, err error) {
 	}
 	w.serve(received)
 	w.want(received, w.later(received))
+	if w.left {
+		w.handBackAll(received)
+	}
 	w.schedule(received)
 }
 
-// failed is answered for a command that the store did not answer, or did not execute.
-func (w *Window) failed(t *Take, now int64, err error) {
+// failed is answered for a command that the store did not answer, or did not execute. It reports whether the key
+// has turned out to be no window's.
+func (w *Window) failed(t *Take, now int64, err error) (broke bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inFlight, w.outdated = nil, nil
 	w.account.heard(false)
 	switch {
-	case errors.Is(err, ErrNotExecuted):
+	case is(err, ErrNotExecuted):
 		w.backs = append(w.backs, t.Backs...)
 		w.backAt = now + w.horizon
-	case errors.Is(err, ErrForeign):
-		if !w.broken {
-			w.m.cfg.Logger.Error("a cluster rule can't use its key: it does as its onFailure says", "key", w.key, "error", err)
-		}
+	case is(err, ErrForeign):
+		broke = !w.broken
 		w.broken, w.brokenBy, w.retryAt = true, fmt.Sprint(err), now+probeEvery
 	}
 	w.refusedUntil.Store(0)
 	w.failAll(now)
 	w.schedule(now)
+	return broke
 }
 
 // renew begins with an epoch: the key was made anew, so what is leased is worth nothing, and the
@@ -95,7 +103,7 @@ func (w *Window) granted(t *Take, sent, received int64) {
 		w.limited(t, received)
 	} else if t.Ahead == 0 {
 		w.refusedUntil.Store(0)
-		w.pause = 0
+		w.pause, w.pressed = 0, false
 	}
 	if r.Granted == 0 {
 		if t.Borrow > 0 && len(w.waiters) > 0 && w.waiters[0] == w.asking { // the call that may wait has had its turn
@@ -170,7 +178,10 @@ func (w *Window) limited(t *Take, now int64) {
 	var free int64
 	switch {
 	case r.Granted > 0: // a share: when all members have theirs, the rest is shared out again
-		free = w.horizon / 4
+		free = w.horizon / 3
+		if w.pressed = max(t.Need, t.Want) > 2*r.Granted; w.pressed { // others want less of it
+			free = w.horizon / 8
+		}
 	case r.Free > 0:
 		free = longer(r.Free)
 	default: // there is room for less

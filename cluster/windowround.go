@@ -98,10 +98,10 @@ func (w *Window) enterBucket(now, bucket, low, high int64) {
 	w.current, w.edgeLow, w.edgeHigh = bucket, low, high
 }
 
-// later is when a command that no call waits for is sent at the latest. Those of other keys may join it until then:
-// what is leased lasts longer than that.
+// later is when a command that no call waits for is sent at the latest. Commands of other keys may join it until then,
+// since what is leased lasts longer. A window whose lease goes faster than expected, or that lacks much, doesn't wait.
 func (w *Window) later(now int64) int64 {
-	if !w.leases() {
+	if !w.leases() || w.pressed {
 		return now
 	}
 	return now + w.horizon/16
@@ -114,7 +114,7 @@ func (w *Window) want(now, by int64) bool {
 	case w.inFlight != nil || w.left || now < w.retryAt:
 		return false
 	case w.posted:
-		return w.m.hasten(w.shard, by)
+		return w.m.hasten(w.shard, now, by)
 	case !w.hasCommand(now) || !w.m.post(w.shard, w, now, by):
 		w.schedule(now)
 		return false
@@ -232,10 +232,15 @@ func (w *Window) drop(now int64) {
 func (w *Window) leave(now int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.closeLease(now)
-	w.closeNext(now)
 	w.left = true
 	w.failAll(now)
+	w.handBackAll(now)
+}
+
+// handBackAll hands back what is leased, by a command of its own unless one is on its way: then its answer does.
+func (w *Window) handBackAll(now int64) {
+	w.closeLease(now)
+	w.closeNext(now)
 	if !w.posted && w.inFlight == nil && (len(w.backs) > 0 || w.account.owes()) {
 		w.posted = w.m.post(w.shard, w, now, immediately)
 	}
