@@ -217,6 +217,8 @@ var sections = []section{
 		{180, "Penstock", "a member refuses a call, for good, what it has leased for its other calls", ""},
 		{181, "Penstock", "each probe of a store has only a call's time, in which none connects", ""},
 		{182, "Penstock", "what an RT rule begins with depends on when somebody asked the one before", ""},
-		{183, "Penstock", "refills go one by one, or a call waits for one that waits for others", ""},
+		{183, "Penstock", "what is posted for later is not sent where a call lacks it", ""},
+		{184, "Penstock", "a member closes while it asks: what is granted stays with it", ""},
+		{185, "Penstock", "the log's handler is called under a lock that it may need", ""},
 	}},
 }
