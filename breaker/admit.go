@@ -92,14 +92,8 @@ func (m *machine) admitLocked(now int64) (admission, Change) {
 	if state == Open {
 		change = m.enter(HalfOpen, now, 0)
 	}
-	t := m.terms.Load()
 	m.probes = slices.DeleteFunc(m.probes, func(p probe) bool { return now >= p.until })
-	if len(m.probes) >= max(1, t.Probes-m.good) {
-		m.shut() // the rule now has fewer probes
-		return admission{}, change
-	}
 	m.number++
-	m.probes = append(m.probes, probe{m.number, now + int64(t.ProbeTimeout)})
-	m.shut()
+	m.wait(probe{m.number, now + int64(m.terms.Load().ProbeTimeout)})
 	return admission{ok: true, number: m.number, probe: true}, change
 }

@@ -61,10 +61,13 @@ func (m *model) admit(caller int, now int64, got bool) bool {
 	}
 	early := m.state == Open && now < m.retry
 	if m.state == HalfOpen {
-		early = len(m.out) >= m.probes-m.good
+		out := 0
 		for _, until := range m.out {
-			early = early && now < until
+			if now < until {
+				out++
+			}
 		}
+		early = out >= m.probes-m.good
 	}
 	if early && !got {
 		return true

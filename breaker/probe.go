@@ -1,6 +1,9 @@
 package breaker
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // probe is the lease of one probe: its place is taken until then.
 type probe struct {
@@ -8,18 +11,22 @@ type probe struct {
 	until  int64
 }
 
-// shut sets the gate of the half-open state: while all probes are out it is shut, until the first
-// of them is no longer waited for.
+// shut sets the gate of the half-open state: while no more probes may go out it is shut, until as
+// many are no longer waited for as makes room for one. The probes stand in the order of that time.
 func (m *machine) shut() {
-	if len(m.probes) < max(1, m.terms.Load().Probes-m.good) {
+	over := len(m.probes) - max(1, m.terms.Load().Probes-m.good)
+	if over < 0 {
 		m.gate.Store(always)
 		return
 	}
-	first := int64(never)
-	for _, p := range m.probes {
-		first = min(first, p.until)
-	}
-	m.gate.Store(first)
+	m.gate.Store(m.probes[over].until)
+}
+
+// wait adds a probe to those that are waited for.
+func (m *machine) wait(p probe) {
+	i, _ := slices.BinarySearchFunc(m.probes, p.until+1, func(q probe, until int64) int { return cmp.Compare(q.until, until) })
+	m.probes = slices.Insert(m.probes, i, p)
+	m.shut()
 }
 
 // holds reports whether what a call got is still good: its state is still the current one, and it

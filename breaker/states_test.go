@@ -242,6 +242,38 @@ func TestLostProbe(t *testing.T) {
 	assert.Equal(t, breaker.Closed, g.state("b"))
 }
 
+// A lost probe that ends well after all leaves fewer probes to come, and the others are out: the
+// first of them to be given up makes room for none. Whoever asks is told so before they ask.
+// known bug 186
+func TestLostProbeThatEndsWell(t *testing.T) {
+	rule := quick("b")
+	rule.Probes, rule.ProbeTimeout = 3, 300*ms
+	g := newGuard(t, rule)
+	g.calls("f")
+	g.at(time.Second)
+	lost := g.open("orders")
+	g.at(time.Second + 100*ms)
+	second := g.open("orders")
+	g.at(time.Second + 200*ms)
+	third := g.open("orders")
+	g.at(time.Second + 300*ms)
+	fourth := g.open("orders")
+	lost.Exit()
+	assert.Equal(t, 3, g.status("b", "orders").Probes)
+	g.at(time.Second + 400*ms) // the second is given up: two are out, and two good ones are needed
+	x, err := g.Explain(t.Context(), "orders", nil)
+	require.NoError(t, err)
+	assert.Equal(t, core.Refused, x.Outcome, "%v", x)
+	assert.Equal(t, start.Add(time.Second+500*ms).UTC(), g.status("b", "orders").RetryAt)
+	assert.Equal(t, "b", g.calls("g"))
+	g.at(time.Second + 500*ms) // the third as well
+	assert.Equal(t, "pass", g.calls("g"))
+	fourth.Exit()
+	assert.Equal(t, breaker.Closed, g.state("b"))
+	second.Exit()
+	third.Exit()
+}
+
 // What an older state let in changes nothing: not a newer closed state, not a half-open
 // one, whose probes alone decide.
 func TestLateCompletions(t *testing.T) {

@@ -40,6 +40,13 @@ func (n *nerves) at(where string) {
 	}
 }
 
+// chance is true once in so many times. Those who wake together ask it together.
+func (n *nerves) chance(times int) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.one(times)
+}
+
 // calm says whether nothing breaks off from now on.
 func (n *nerves) calm(down bool) {
 	n.mu.Lock()
@@ -67,7 +74,7 @@ type nervousSlot struct {
 }
 
 func (s *nervousSlot) verdict(inv *core.Invocation) (v core.Verdict) {
-	if s.one(30) {
+	if s.chance(30) {
 		v.Block = core.NewBlockError(core.BlockError{Resource: inv.Resource().Name(), Rule: s.name}, nil, nil, nil)
 	}
 	return v
@@ -84,7 +91,7 @@ func (s *nervousSlot) Ask(inv *core.Invocation) core.Verdict {
 }
 
 func (s *nervousSlot) Take(inv *core.Invocation) core.Verdict {
-	inv.Reserve(core.Reservation{Holder: s, Units: 1, UntilExit: s.one(2)})
+	inv.Reserve(core.Reservation{Holder: s, Units: 1, UntilExit: s.chance(2)})
 	s.at("take")
 	return s.verdict(inv)
 }

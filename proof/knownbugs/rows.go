@@ -220,5 +220,6 @@ var sections = []section{
 		{183, "Penstock", "what is posted for later is not sent where a call lacks it", ""},
 		{184, "Penstock", "a member closes while it asks: what is granted stays with it", ""},
 		{185, "Penstock", "the log's handler is called under a lock that it may need", ""},
+		{186, "Penstock", "a half-open breaker says that it is due, and refuses the probe", ""},
 	}},
 }
