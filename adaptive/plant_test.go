@@ -141,7 +141,7 @@ func TestFindsTheKnee(t *testing.T) {
 	const load = 1.5
 	var off, amplitude, loss float64
 	runs := 0
-	for _, p := range sizes(0, 4) {
+	for _, p := range sizes(0, 3) {
 		for _, d := range distributions {
 			for _, seed := range seeds() {
 				name := fmt.Sprintf("%v, %s, -seed=%d", p, d.name, seed)

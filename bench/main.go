@@ -124,8 +124,8 @@ var (
 		again: 10, many: 100_000, rules: 10_000, memory: 5_000, waits: 500, idle: 5,
 	}
 	smoke = sizes{
-		rounds: 1, batch: time.Millisecond, mixRounds: 1, mixCalls: 200,
-		again: 1, many: 2_000, rules: 200, memory: 200, waits: 20, idle: 1,
+		rounds: 1, batch: 200 * time.Microsecond, mixRounds: 1, mixCalls: 200,
+		again: 1, many: 2_000, rules: 200, memory: 100, waits: 5, idle: 1,
 	}
 )
 

@@ -23,13 +23,10 @@ import (
 // rounds is how often an exact limit is attacked. The race detector makes a round
 // many times slower.
 func rounds() int {
-	switch {
-	case race.Enabled:
+	if race.Enabled {
 		return 400
-	case testing.Short():
-		return 2_000
 	}
-	return 3_000
+	return 2_000
 }
 
 // hammer starts goroutines that each run work once a round, all at the same time,

@@ -58,7 +58,7 @@ func TestMemoryOfReaders(t *testing.T) {
 	l, set := crowded(t, 10_000)
 	defer debug.SetGCPercent(debug.SetGCPercent(10)) // it is about what readers hold, not about garbage
 	heap := watchHeap(t)
-	readers := figure.Size(24, 24, 100, 1000)
+	readers := figure.Size(12, 12, 100, 1000)
 	served := serveBothKinds(t, inspect.Handler(l.Engine, set), readers)
 	t.Logf("%d of %d that never read were served", served, readers)
 	figure.Report(t, figure.Figure{Name: "memory that readers hold beyond the tree", Value: float64(heap()) / (1 << 20), Unit: "MiB", AtMost: 64, N: int64(3 * readers)})

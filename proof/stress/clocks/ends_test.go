@@ -227,7 +227,7 @@ type place struct {
 func TestStoriesAreTheSameAtTheEnds(t *testing.T) {
 	rnd := random(t)
 	const year2026, rest = 1_767_225_600_000_000_000, 50 * 24 * time.Hour // after that nothing is remembered
-	for i := range figure.Size(3, 3, 200, 2000) {
+	for i := range figure.Size(2, 2, 200, 2000) {
 		seed, sampled := rnd.Uint64(), i == 0 && !race.Enabled // one goroutine has no races
 		want, took := story(t, seed, sampled, year2026, rest)
 		took = took.Truncate(time.Minute) + time.Minute // what is later than that is left out
@@ -263,7 +263,7 @@ func TestEveryLeapWithinTheRange(t *testing.T) {
 			r := rand.New(rand.NewPCG(rnd.Uint64(), 0))
 			p := begun(t, rnd.Uint64(), from == firstTime && to == lastTime && !race.Enabled, from)
 			several := func() {
-				for range 60 {
+				for range 30 {
 					p.call(t, r)
 				}
 				p.exit(r)
