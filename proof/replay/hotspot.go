@@ -27,16 +27,22 @@ type hotRule struct {
 
 // hotValue is what is known of a value.
 type hotValue struct {
-	// Ours: when its units were filled up, how many are used, when its calls run, and the
-	// units in flight.
-	filled, used, held int64
-	seen               bool
-	turns              turns
+	// Ours: when its units were filled up and how many are used, and the same before that
+	// and right after it; when its calls run, and the units in flight.
+	units, before, after filling
+	held                 int64
+	turns                turns
 	// Java's, in milliseconds.
 	javaFilled, javaLeft, javaLast, javaCalls int64
 	javaSeen                                  bool
 	// Why the two differ, if they do.
 	listed, charged, replaced bool
+}
+
+// filling is when the units of a value were filled up, and how many of them are used.
+type filling struct {
+	at, used int64
+	seen     bool // false until a call has taken something
 }
 
 // hotVerdict is what a machine says: which rule refuses, or how long the call waits.
@@ -176,8 +182,7 @@ func (l *hotLook) fits(v argument.Value, n int64, c *call) (wait time.Duration, 
 		wait = l.turn(x, v, n, c).after(c.asked)
 		return wait, wait <= l.MaxWait
 	}
-	_, used := l.filled(x, v, c.asked)
-	return 0, used+n <= threshold+int64(l.Burst)
+	return 0, l.filled(x, v, c.asked).used+n <= threshold+int64(l.Burst)
 }
 
 // turn is when a call of n units would run.
@@ -190,15 +195,15 @@ func (l *hotLook) cost(v argument.Value, n int64) turn {
 	return cost(n, float64(l.Interval)/float64(l.threshold(v)))
 }
 
-func (l *hotLook) filled(x *hotValue, v argument.Value, now int64) (filled, used int64) {
-	switch elapsed := now - x.filled; {
-	case !x.seen:
-		return now, 0
+func (l *hotLook) filled(x *hotValue, v argument.Value, now int64) filling {
+	switch elapsed := now - x.units.at; {
+	case !x.units.seen:
+		return filling{at: now, seen: true}
 	case elapsed > int64(l.Interval):
 		earned := math.Floor(float64(elapsed/int64(time.Millisecond)) * float64(l.threshold(v)) / float64(l.Interval.Milliseconds()))
-		return now, max(0, x.used-int64(earned))
+		return filling{at: now, used: max(0, x.units.used-int64(earned)), seen: true}
 	}
-	return x.filled, x.used
+	return x.units
 }
 
 // charge enters an admitted call. It parks if it has to wait.
@@ -216,17 +221,28 @@ func (m *hotMoment) charge(c *call, parks bool) {
 			case l.Behavior == hotspot.Throttle:
 				x.turns.take(c, l.cost(v, n), parks)
 			default:
-				x.filled, x.used = l.filled(x, v, c.asked)
-				x.used += n
-				x.seen = true
-				filled := x.filled
-				c.undo = append(c.undo, func() {
-					if x.filled == filled {
-						x.used = max(0, x.used-n)
-					}
-				})
+				if now := l.filled(x, v, c.asked); now.at != x.units.at || !x.units.seen {
+					x.before, x.after, x.units = x.units, now, now
+				}
+				x.units.used += n
+				at := x.units.at
+				c.undo = append(c.undo, func() { x.giveBack(at, n) })
 			}
 		}
+	}
+}
+
+// giveBack undoes what a call took of the units filled up at that time, and the filling if
+// nobody has any of it: a call that is refused elsewhere begins no interval.
+func (x *hotValue) giveBack(at, n int64) {
+	switch at {
+	case x.units.at:
+		x.units.used = max(0, x.units.used-n)
+		if x.units == x.after {
+			x.units, x.after = x.before, filling{}
+		}
+	case x.before.at:
+		x.before.used = max(0, x.before.used-n)
 	}
 }
 
