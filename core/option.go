@@ -39,8 +39,8 @@ func Units(n int) Option {
 
 // Prioritized lets the call borrow from a coming bucket, and wait until it
 // begins, where a plain QPS rule would refuse it. Where a throttle or an isolation rule makes calls
-// wait in a queue, the call goes before those that are not prioritized: of the calls that leave the
-// queue, at most every second one may be prioritized. In a throttle, the others then wait for up to
+// wait in a queue, the call goes before those that are not prioritized: while such calls of as many
+// units wait, every second one that leaves the queue is one of them. In a throttle, the others then wait for up to
 // twice as long as they were told, plus one distance, which may be longer than the rule's MaxWait.
 func Prioritized() Option { return Option{kind: optionPrioritized} }
 

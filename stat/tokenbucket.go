@@ -75,10 +75,6 @@ func (m Moment) before(other Moment) bool {
 	return m.ns < other.ns || m.ns == other.ns && m.frac < other.frac
 }
 
-// notBefore is m, or now if that is later. Unlike orNow it is not earlier than now by less than a
-// nanosecond, nor does it keep that for later.
-func (m Moment) notBefore(now int64) Moment { return m.Later(Moment{ns: now}) }
-
 // end is tat after a call at now has taken n more units, and whether these fit into a bucket that
 // holds size units.
 func (b *TokenBucket) end(now, n, size int64) (tat Moment, ok bool) {
@@ -86,7 +82,7 @@ func (b *TokenBucket) end(now, n, size int64) (tat Moment, ok bool) {
 		return b.tat, false
 	}
 	at := max(now, b.seen)
-	tat = b.tat.notBefore(at).plus(b.unit.Times(n))
+	tat = b.tat.orNow(at).plus(b.unit.Times(n))
 	return tat, !Moment{ns: at}.plus(b.unit.Times(size)).before(tat)
 }
 
@@ -159,7 +155,7 @@ func (b *TokenBucket) RetryAfter(now, n, size int64) time.Duration {
 // Left is how many units a bucket that holds size has at now, with the fraction that has come
 // back of the next one.
 func (b *TokenBucket) Left(now, size int64) float64 {
-	missing := b.tat.notBefore(now).minus(Moment{ns: now})
+	missing := b.tat.orNow(now).minus(Moment{ns: now})
 	if missing == (Moment{}) {
 		return float64(size)
 	}
@@ -174,7 +170,7 @@ func (b *TokenBucket) Whole(now, size int64) int64 {
 func (m Moment) nanoseconds() float64 { return float64(m.ns) + float64(m.frac)/(1<<32) }
 
 // Full reports whether nothing is missing at now.
-func (b *TokenBucket) Full(now int64) bool { return b.tat.notBefore(now) == Moment{ns: now} }
+func (b *TokenBucket) Full(now int64) bool { return b.tat.orNow(now) == Moment{ns: now} }
 
 // SetUnit sets what a unit costs from now on, which must be more than nothing. As many units are
 // missing as before, and each comes back at the new rate.
@@ -186,7 +182,7 @@ func (b *TokenBucket) SetUnit(now int64, cost Moment) {
 	}
 	now = max(now, b.seen)
 	b.seen = now
-	missing := b.tat.notBefore(now).minus(Moment{ns: now}).big()
+	missing := b.tat.orNow(now).minus(Moment{ns: now}).big()
 	missing.Mul(missing, cost.big())
 	missing.Add(missing, before.big()).Sub(missing, big.NewInt(1)) // rounded up
 	missing.Quo(missing, before.big())

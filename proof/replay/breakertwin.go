@@ -135,28 +135,30 @@ func (t *twin) admit(c *call, now int64) {
 	c.stamps = append(c.stamps, stamp{t, t.epoch})
 }
 
-// awaited is what became of a call whose wait is over: the breakers are asked again.
+// awaited is what became of a call whose wait is over: the breakers are asked again. If the reply
+// is wrong, nothing has changed.
 func (p *player) awaited(l *live, r reply) error {
-	l.entry, l.pending = r.entry, nil
 	twins := p.watching(l.place.resource)
 	i := slices.IndexFunc(twins, func(t *twin) bool { return t.refuses(l.released) })
 	block, refused := errors.AsType[*core.BlockError](r.err)
 	switch {
 	case r.err != nil && (i < 0 || !refused || block.Rule != twins[i].rule.ID):
 		return r.err
-	case r.err != nil:
+	case r.err == nil && i >= 0:
+		return fmt.Errorf("breaker %q is %v and let the call pass", twins[i].rule.ID, twins[i].state)
+	}
+	l.entry, l.pending = r.entry, nil
+	if r.err != nil {
 		l.blocked = true
 		for _, f := range slices.Backward(l.undo) {
 			f()
 		}
 		p.leaveTurns(l.call)
 		delete(p.open, l.id)
-	case i >= 0:
-		return fmt.Errorf("breaker %q is %v and let the call pass", twins[i].rule.ID, twins[i].state)
-	default:
-		for _, t := range twins {
-			t.admit(l.call, l.released)
-		}
+		return nil
+	}
+	for _, t := range twins {
+		t.admit(l.call, l.released)
 	}
 	return nil
 }

@@ -97,22 +97,39 @@ func (p *player) sinceEpoch(t int64) time.Duration { return time.Duration(t - p.
 func (p *player) moveTo(t int64) error {
 	p.due = max(p.due, p.epoch+t*int64(time.Millisecond))
 	p.clock.AdvanceTo(p.due)
-	for len(p.waiting) > 0 {
-		l := p.next()
-		if l.released > p.due {
-			break
+	for len(p.waiting) > 0 && p.next().released <= p.due {
+		if err := p.wake(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wake takes the reply of the call that runs next. Nothing is promised about who is first of
+// several whose wait ends at one instant, and a breaker may have a probe for one of them: it is
+// the first of which what it was told is true.
+func (p *player) wake() (wrong error) {
+	all := slices.Clone(p.waiting)
+	now := p.next().released
+	for _, l := range all {
+		if l.released != now {
+			continue
 		}
 		r, ok := p.reply(l)
 		if !ok {
 			return fmt.Errorf("call %d, which asked at %v, sleeps on at %v, and should have run at %v",
 				l.id, p.sinceEpoch(l.asked), p.sinceEpoch(p.due), p.sinceEpoch(l.released))
 		}
-		p.waiting = slices.DeleteFunc(p.waiting, func(w *live) bool { return w == l })
-		if err := p.awaited(l, r); err != nil {
-			return fmt.Errorf("call %d was told to wait %v, and then: %w", l.id, l.wait, err)
+		p.waiting = slices.DeleteFunc(slices.Clone(all), func(w *live) bool { return w == l })
+		err := p.awaited(l, r)
+		if err == nil {
+			return nil
 		}
+		l.pending <- r
+		p.waiting = slices.Clone(all)
+		wrong = cmp.Or(wrong, fmt.Errorf("call %d was told to wait %v, and then: %w", l.id, l.wait, err))
 	}
-	return nil
+	return wrong
 }
 
 // reply is what a call that waits has come to, or false if it sleeps. A call that was woken
