@@ -7,7 +7,9 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Setup is a cluster and its traffic: calls at random moments, as many at each member.
+// Setup is a cluster and its traffic: calls at random moments, as many at each member. The traffic to
+// several keys begins one after the other within an interval: where it is beyond the limits, and
+// reaches all of them at one moment, the windows give units back at that moment in every interval.
 type Setup struct {
 	Members, Keys int
 	Limit         int64 // of each key, in an interval
@@ -15,7 +17,7 @@ type Setup struct {
 	RoundTrip     time.Duration // on average; a third of it varies
 	Offered       float64       // of the limit
 	Units         int64         // of a call
-	For           time.Duration // after a second for warming up, or an interval
+	For           time.Duration // after a second for warming up, or an interval; two with several keys
 	// Moves has all traffic come to one member at a time, the next one after so long.
 	Moves time.Duration
 	// Unready has no member lease of the next bucket.
@@ -84,10 +86,14 @@ func Play(setup Setup, seed uint64) (o Outcome) {
 				call(c, k)
 				w.After(time.Duration(r.ExpFloat64()/rate*float64(time.Second)), next)
 			}
-			w.After(time.Duration(r.ExpFloat64()/rate*float64(time.Second)), next)
+			starts := setup.Shape.Interval * time.Duration(k) / time.Duration(keys)
+			w.After(starts+time.Duration(r.ExpFloat64()/rate*float64(time.Second)), next)
 		}
 	}
 	warm := max(time.Second, setup.Shape.Interval)
+	if keys > 1 {
+		warm += setup.Shape.Interval
+	}
 	w.Run(warm)
 	local = 0
 	s.Commands, s.Busiest, s.MostTaken = 0, 0, 0

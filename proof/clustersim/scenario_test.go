@@ -58,6 +58,12 @@ func TestLoadIsSpread(t *testing.T) {
 	if o.Over > 0 || o.Peak > 1.45 {
 		t.Errorf("%+v", o)
 	}
+	for _, offered := range []float64{1.2, 3} {
+		o = Play(Setup{Members: 4, Keys: 100, Limit: 10_000, Shape: second, RoundTrip: time.Millisecond, Offered: offered, Units: 20, For: time.Second}, 1)
+		if o.Over > 0 || o.Peak > 1.45 {
+			t.Errorf("%v offered: %+v", offered, o)
+		}
+	}
 }
 
 // Leases of the next bucket pay: most calls don't meet the edge of a bucket. known bug 162
