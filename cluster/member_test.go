@@ -61,7 +61,7 @@ func TestMembersShareAWindow(t *testing.T) {
 	admitted := 0
 	for range 2000 {
 		for _, w := range []*cluster.Window{wa, wb} {
-			if _, ok := w.TryAdd(clock.Now(), 1); ok {
+			if _, ok := w.TryAdd(0, clock.Now(), 1); ok {
 				admitted++
 			}
 		}
@@ -101,7 +101,7 @@ func TestFetchReserves(t *testing.T) {
 		t.Fatal("more than the limit never fits")
 	}
 	w.Cancel(n.Token, 4)
-	if _, ok := w.TryAdd(clock.Now(), 4); !ok {
+	if _, ok := w.TryAdd(0, clock.Now(), 4); !ok {
 		t.Fatal("what was given back is gone")
 	}
 }
@@ -339,7 +339,7 @@ func TestManyKeysFewBatches(t *testing.T) {
 		return all
 	}
 	for i := range 30 {
-		window(i).TryAdd(clock.Now(), 1)
+		window(i).TryAdd(0, clock.Now(), 1)
 	}
 	if got, want := sizes(), []int{1}; !slices.Equal(got, want) {
 		t.Fatalf("batches of %v, want %v", got, want)
@@ -349,7 +349,7 @@ func TestManyKeysFewBatches(t *testing.T) {
 		t.Fatalf("batches of %v, want %v", got, want)
 	}
 	for i := range 70 {
-		window(100+i).TryAdd(clock.Now(), 1)
+		window(100+i).TryAdd(0, clock.Now(), 1)
 	}
 	if got, want := sizes(), []int{1, 29, 64}; !slices.Equal(got, want) {
 		t.Fatalf("batches of %v, want %v", got, want)
@@ -381,7 +381,7 @@ func TestRefillsGoTogether(t *testing.T) {
 			clock.Advance(2 * time.Millisecond)
 			answer()
 			for _, w := range windows {
-				if _, ok := w.TryAdd(clock.Now(), 5); ok {
+				if _, ok := w.TryAdd(0, clock.Now(), 5); ok {
 					admitted++
 				} else if len(store.dones) == 0 {
 					t.Fatal("a call lacks units, and nothing was sent")
@@ -411,7 +411,7 @@ func TestAlarmsThatNeverRing(t *testing.T) {
 	admitted := 0
 	for range 5000 {
 		for _, w := range windows {
-			if _, ok := w.TryAdd(clock.Now(), 1); ok {
+			if _, ok := w.TryAdd(0, clock.Now(), 1); ok {
 				admitted++
 			}
 		}
@@ -441,7 +441,7 @@ func TestCloseWhileAsking(t *testing.T) {
 	memory := cluster.NewMemory(clock)
 	m := join(t, &untilItLeaves{memory, make(chan struct{})}, clock)
 	w := share(t, m, 1000, cluster.Closed)
-	w.TryAdd(clock.Now(), 600)
+	w.TryAdd(0, clock.Now(), 600)
 	m.Close()
 	other := join(t, memory, clock)
 	if n := fetch(t, other, share(t, other, 1000, cluster.Closed), 1000); !n.Got {
@@ -471,7 +471,7 @@ func TestLogUnderItsOwnLimit(t *testing.T) {
 	told := 0
 	log := slog.New(onLog{slog.DiscardHandler, func() {
 		told++
-		w.TryAdd(clock.Now(), 1)
+		w.TryAdd(0, clock.Now(), 1)
 	}})
 	m, err := cluster.Join(cluster.Config{Store: &failing{Memory: cluster.NewMemory(clock), err: cluster.ErrForeign}, Clock: clock, Logger: log})
 	if err != nil {
@@ -482,7 +482,7 @@ func TestLogUnderItsOwnLimit(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.TryAdd(clock.Now(), 1)
+		w.TryAdd(0, clock.Now(), 1)
 	}()
 	select {
 	case <-done:
@@ -538,7 +538,7 @@ func TestStoreWhoseErrorPanics(t *testing.T) {
 	store := &failing{Memory: cluster.NewMemory(clock), err: badError{}}
 	m := join(t, store, clock)
 	w := share(t, m, 1000, cluster.Closed)
-	w.TryAdd(clock.Now(), 1)
+	w.TryAdd(0, clock.Now(), 1)
 	store.err = nil
 	clock.Advance(10 * time.Second)
 	if n := fetch(t, m, w, 1); !n.Got {
@@ -554,10 +554,10 @@ func TestLeaseIsSpentOnce(t *testing.T) {
 	fetch(t, m, w, 1000)
 	var admitted atomic.Int64
 	var all sync.WaitGroup
-	for range 8 {
+	for lane := range uint32(8) {
 		all.Go(func() {
 			for i := range 4000 {
-				token, ok := w.TryAdd(clock.Now(), 1)
+				token, ok := w.TryAdd(lane, clock.Now(), 1)
 				if ok && i%2 == 0 {
 					w.Cancel(token, 1)
 				} else if ok {
@@ -582,7 +582,7 @@ func TestSpendingAllocatesNothing(t *testing.T) {
 	fetch(t, m, w, 100_000)
 	now := clock.Now()
 	race.AllocatesNothing(t, 1000, func() {
-		if token, ok := w.TryAdd(now, 1); ok {
+		if token, ok := w.TryAdd(0, now, 1); ok {
 			w.Cancel(token, 1)
 		}
 	})
@@ -617,7 +617,7 @@ func TestOnGoroutines(t *testing.T) {
 			t.Fatal(err)
 		}
 		var calls sync.WaitGroup
-		for range 4 {
+		for lane := range uint32(4) {
 			calls.Go(func() {
 				for i := range 400 {
 					needs := []cluster.Need{{Limit: w, Units: 1}, {Limit: g, Units: 1}}
@@ -634,7 +634,7 @@ func TestOnGoroutines(t *testing.T) {
 					default:
 						admitted.Add(1)
 					}
-					if token, ok := w.TryAdd(clock.Now(), 1); ok {
+					if token, ok := w.TryAdd(lane, clock.Now(), 1); ok {
 						w.Cancel(token, 1)
 					}
 				}

@@ -162,14 +162,18 @@ func (w *Window) Ask(now, n int64) (a Answer) {
 }
 
 // refuses reports whether the store has said that there is no room, also with what the lease has,
-// which would go back.
+// which would go back. While the lease lends only n beyond the limit is sure to be refused.
 func (w *Window) refuses(now, n int64) bool {
-	return now < w.refusedUntil.Load() && n > w.room.Load()+unitsOf(w.lease.word.Load()) || n > w.limit()
+	word := w.lease.word.Load()
+	return word&lends == 0 && now < w.refusedUntil.Load() && n > w.room.Load()+unitsOf(word) || n > w.limit()
 }
 
 // ask is Ask, with mu.
 func (w *Window) ask(now, n int64) Answer {
 	w.roll(now)
+	if !w.lease.has(now, n) {
+		w.lease.collect()
+	}
 	switch {
 	case w.lease.has(now, n):
 		return Fits
@@ -182,53 +186,59 @@ func (w *Window) ask(now, n int64) Answer {
 }
 
 // TryAdd takes n units at now if the member has them. The token is what [Window.Cancel] wants. If
-// it has not, TryAdd returns false and has more fetched, unless there are none.
-func (w *Window) TryAdd(now, n int64) (token int64, ok bool) {
-	number, ran, ok := w.lease.take(now, n)
+// it has not, TryAdd returns false and has more fetched, unless there are none. The lane says
+// nothing about the call but which processor it is on, roughly, see [stat.Window].
+func (w *Window) TryAdd(lane uint32, now, n int64) (token int64, ok bool) {
+	number, ran, ok := w.lease.take(lane, now, n)
 	if !ok {
-		return w.tryAdd(now, n)
+		return w.tryAdd(lane, now, n)
 	}
 	if ran {
-		w.kick(now)
+		w.mu.Lock()
+		post := w.runsLow(now)
+		w.mu.Unlock()
+		w.send(post)
 	}
 	return leased(number), true
 }
 
-// tryAdd is TryAdd without a lease.
-func (w *Window) tryAdd(now, n int64) (token int64, ok bool) {
+// tryAdd is TryAdd where that takes the mutex.
+func (w *Window) tryAdd(lane uint32, now, n int64) (token int64, ok bool) {
 	if w.refuses(now, n) {
 		w.refuse(n)
 		return 0, false
 	}
 	w.mu.Lock()
 	w.roll(now)
-	token, ok = w.spend(now, n)
-	post, away := false, false
-	if !ok {
-		if away = w.away(); away {
+	number, ran, ok := w.lease.draw(now, n)
+	post, refused, missed := false, false, false
+	switch {
+	case ok:
+		token = leased(number)
+		if ran = w.lease.lend(lane, now, n) || ran; ran {
+			post = w.runsLow(now)
+		}
+	case w.refuses(now, n):
+		refused = true
+	default:
+		if missed = !w.away(); !missed {
 			token, ok = w.takeAway(now, n)
+			refused = !ok
 		}
 		w.short += n
 		post = w.m.mayAsk(w.value, now) && w.want(now, now)
 	}
 	w.mu.Unlock()
 	switch {
-	case ok:
-	case away:
+	case refused:
 		w.refuse(n)
-	default: // the call may have it fetched
+	case missed: // the call may have it fetched
 		w.miss(n)
 	}
-	if post {
-		w.m.flush(false)
+	if post || ran {
+		w.send(post)
 	}
 	return token, ok
-}
-
-// spend takes units of the lease, with mu.
-func (w *Window) spend(now, n int64) (token int64, ok bool) {
-	number, _, ok := w.lease.take(now, n)
-	return leased(number), ok
 }
 
 // refuse counts a call that is refused without asking the store.
@@ -240,15 +250,17 @@ func (w *Window) refuse(n int64) {
 // miss counts units that a call lacks.
 func (w *Window) miss(n int64) { w.missed.Add(n) }
 
-// kick has more fetched, as few are left, unless they will do. Either way it sees whether the machine
-// was suspended.
-func (w *Window) kick(now int64) {
-	w.mu.Lock()
+// runsLow has more fetched, as few are left, unless they will do, and reports whether a flush may send
+// that. It needs mu.
+func (w *Window) runsLow(now int64) bool {
 	if now < w.pause || !w.suffices(now) {
 		w.short++
 	}
-	post := w.want(now, now)
-	w.mu.Unlock()
+	return w.want(now, now)
+}
+
+// send has sent what may be sent. Either way it sees whether the machine was suspended.
+func (w *Window) send(post bool) {
 	if post {
 		w.m.flush(false)
 	} else {
@@ -291,7 +303,7 @@ func (w *Window) Figures() WindowFigures {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return WindowFigures{
-		Leased: unitsOf(w.lease.word.Load()), Refused: w.refused.Load(), Requests: w.requests, Waited: w.waited,
+		Leased: w.lease.units(), Refused: w.refused.Load(), Requests: w.requests, Waited: w.waited,
 		Active: w.active, Away: w.away(), Limit: w.limit(), Why: w.why(),
 	}
 }

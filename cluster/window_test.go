@@ -155,7 +155,7 @@ func TestShapeTriedAndRolledBack(t *testing.T) {
 			for pause := range 2 {
 				clock.Advance(time.Duration(10*pause) * time.Millisecond)
 				for range 100 {
-					if _, ok := windows[i].TryAdd(clock.Now(), 1); ok || fetch(t, m, windows[i], 1).Got {
+					if _, ok := windows[i].TryAdd(0, clock.Now(), 1); ok || fetch(t, m, windows[i], 1).Got {
 						admitted++
 					}
 				}
@@ -231,15 +231,15 @@ func TestSuspendedMachine(t *testing.T) {
 		t.Fatalf("%d leased", leased)
 	}
 	sleep(9 * time.Millisecond) // as if the clock were set by as much
-	if _, ok := w.TryAdd(clock.Now(), leased/2); !ok {
+	if _, ok := w.TryAdd(0, clock.Now(), leased/2); !ok {
 		t.Fatal("the lease is good")
 	}
 	sleep(time.Minute)
-	old, ok := w.TryAdd(clock.Now(), 1) // half is spent
+	old, ok := w.TryAdd(0, clock.Now(), 1) // half is spent
 	if !ok {
 		t.Fatal("nobody has looked at a clock")
 	}
-	fresh, ok := w.TryAdd(clock.Now(), 1)
+	fresh, ok := w.TryAdd(0, clock.Now(), 1)
 	if ok && fresh == old {
 		t.Fatal("it goes on to spend what it had leased a minute ago")
 	}

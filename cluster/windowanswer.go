@@ -140,7 +140,7 @@ func (w *Window) standsAside(t *Take, now int64) bool {
 	if len(w.waiters) == 0 || w.waiters[0] != w.asking || w.asking.again || t.Need != w.asking.need.Units {
 		return false
 	}
-	lacks, lease := t.Need-t.Reply.Room, unitsOf(w.lease.word.Load())
+	lacks, lease := t.Need-t.Reply.Room, w.lease.units()
 	switch {
 	case lacks <= lease:
 	case lacks <= lease+w.nextLeft && t.Need > w.nextLeft:

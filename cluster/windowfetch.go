@@ -8,10 +8,10 @@ func (w *Window) enter(x *waiter, now int64) {
 	defer w.mu.Unlock()
 	n := x.need.Units
 	w.roll(now)
-	token, ok := w.spend(now, n)
+	number, _, ok := w.lease.draw(now, n)
 	switch {
 	case ok:
-		x.need.Token = token
+		x.need.Token = leased(number)
 		x.decide(true)
 	case w.refuses(now, n) && x.need.MaxWait == 0:
 		w.refuse(n)
@@ -48,8 +48,8 @@ func (w *Window) giveBack(n *Need) { w.Cancel(n.Token, n.Units) }
 func (w *Window) serve(now int64) {
 	w.waiters = slices.DeleteFunc(w.waiters, func(x *waiter) bool {
 		n := x.need.Units
-		if token, ok := w.spend(now, n); ok {
-			x.need.Token = token
+		if number, _, ok := w.lease.draw(now, n); ok {
+			x.need.Token = leased(number)
 			x.decide(true)
 		} else if w.refuses(now, n) && x.need.MaxWait == 0 || n > w.limit() {
 			w.miss(n)

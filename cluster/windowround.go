@@ -9,7 +9,7 @@ import "time"
 // roll begins and ends leases.
 func (w *Window) roll(now int64) {
 	if w.cur != 0 && now >= w.lease.end.Load() {
-		if unitsOf(w.lease.word.Load()) > 0 {
+		if w.lease.units() > 0 {
 			w.grown = 0 // it hasn't run out: no reason to ask for more than that
 		}
 		w.closeLease(now)
@@ -35,7 +35,7 @@ func (w *Window) roll(now int64) {
 func (w *Window) closeLease(now int64) {
 	l := w.lots.find(w.cur)
 	w.cur = 0
-	w.settle(l, w.lease.close(), now)
+	w.settle(l, w.lease.close(now), now)
 }
 
 // closeNext is closeLease for the one that hasn't begun.
@@ -64,7 +64,7 @@ func (w *Window) settle(l *lot, unspent, now int64) {
 // measure has the demand count what was spent of the lease by now.
 func (w *Window) measure(now int64) {
 	if l := w.lots.find(w.cur); l != nil {
-		spent := l.granted - unitsOf(w.lease.word.Load())
+		spent := l.granted - w.lease.units()
 		w.wanted.units += spent - l.measured
 		l.measured = spent
 	}

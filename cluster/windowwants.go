@@ -58,7 +58,7 @@ func (w *Window) ahead(now int64) int64 {
 
 // more is ahead, but where the lease ran out too soon at least twice the last one.
 func (w *Window) more(now int64) int64 {
-	if w.wanted.at != 0 && unitsOf(w.lease.word.Load()) > 0 {
+	if w.wanted.at != 0 && w.lease.units() > 0 {
 		return w.ahead(now)
 	}
 	return max(w.ahead(now), 2*w.grown)
@@ -95,5 +95,5 @@ func (w *Window) wantsMore(now int64) bool {
 // suffices reports whether the lease has half as many units again as calls are expected to want of it.
 func (w *Window) suffices(now int64) bool {
 	wants := w.ahead(now)
-	return wants > 0 && wants+wants/2 <= unitsOf(w.lease.word.Load())
+	return wants > 0 && wants+wants/2 <= w.lease.units()
 }

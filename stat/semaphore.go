@@ -45,9 +45,9 @@ import (
 //
 // Where processors contend for the word, calls don't even share that: see [Semaphore.take].
 type Semaphore struct {
-	word    shared.Uint64           // see above, and pack
-	credits shared.Pointer[credits] // what is lent to lanes; nil if nothing was lent yet, or not for long; changes under mu
-	failed  shared.Uint32           // how many swaps of word have failed since anything was collected
+	word    shared.Uint64                   // see above, and pack
+	credits shared.Pointer[lending.Credits] // what is lent to lanes; nil if nothing was lent yet, or not for long; changes under mu
+	failed  shared.Uint32                   // how many swaps of word have failed since anything was collected
 
 	settling shared.Bool  // mirrors unseen > 0 || expecting
 	queued   shared.Int64 // mirrors the length of the queue

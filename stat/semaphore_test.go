@@ -324,7 +324,7 @@ func TestMemoryOfASemaphoreThatLends(t *testing.T) {
 	}
 	require.Nil(t, g.credits.Load())
 	contend(g)
-	cells := g.credits.Load().cells
+	cells := g.credits.Load().Cells
 	require.LessOrEqual(t, len(cells), lending.MaxLanes)
 	require.EqualValues(t, 128, unsafe.Sizeof(cells[0]))
 	g.Acquire(0, 1)

@@ -31,7 +31,7 @@ const mostCredit = 64
 // call that takes from a lane, or leaves something there, changes what is held by as much as it
 // changes the cell. The holder of mu freezes the word first, then changes each cell, empty ones
 // too, to a later version without units, takes what was there off the total, and only then thaws
-// the word or says that nothing is lent. Each change of a cell changes its version (see [credits]),
+// the word or says that nothing is lent. Each change of a cell changes its version (see [lending.Credit]),
 // and a call loads the cell before the word. So:
 //
 //   - A call that takes from its lane, and has seen a total within its limit, takes effect at the
@@ -79,19 +79,19 @@ func (g *Semaphore) spend(lane uint32, n, limit int64, bits, mark uint64) bool {
 	if all == nil {
 		return false
 	}
-	cells := all.cells
+	cells := all.Cells
 	i := int(lane) & (len(cells) - 1)
 	if i >= len(cells) { // never
 		return false
 	}
 	c := &cells[i]
-	credit := c.word.Load() // before the word
+	credit := c.Load() // before the word
 	w := g.word.Load()
-	left := credit + creditChange - uint64(n)
+	left := credit + lending.CreditChange - uint64(n)
 	if w&(frozen|bits) != mark || total(w) > limit || n > mostCredit || uint32(left) > mostCredit { // it had too few, or is dropped
 		return false
 	}
-	return c.word.CompareAndSwap(credit, left)
+	return c.CompareAndSwap(credit, left)
 }
 
 // TryReleaseOn is TryRelease where processors contend for the semaphore: it leaves the units with the lane.
@@ -100,17 +100,17 @@ func (g *Semaphore) TryReleaseOn(lane uint32, n int64) bool {
 	if all == nil {
 		return false
 	}
-	cells := all.cells
+	cells := all.Cells
 	i := int(lane) & (len(cells) - 1)
 	if i >= len(cells) { // never
 		return false
 	}
 	c := &cells[i]
-	credit := c.word.Load() // before the word
+	credit := c.Load() // before the word
 	if g.word.Load()&(frozen|lends) != lends || units(credit)+n > mostCredit {
 		return false
 	}
-	return c.word.CompareAndSwap(credit, credit+creditChange+uint64(n))
+	return c.CompareAndSwap(credit, credit+lending.CreditChange+uint64(n))
 }
 
 // tryRelease is Release where that takes no lock.
@@ -173,7 +173,7 @@ func (g *Semaphore) Rest() bool {
 	g.lock()
 	c := g.credits.Load()
 	if c != nil {
-		c.recall(dropped) // nothing is lent: see lock
+		recall(c, dropped) // nothing is lent: see lock
 		g.credits.Store(nil)
 	}
 	g.failed.Store(0)
@@ -186,14 +186,14 @@ func (g *Semaphore) Rest() bool {
 // lend makes the word lend.
 func (g *Semaphore) lend() {
 	if g.credits.Load() == nil {
-		g.credits.Store(newCredits())
+		g.credits.Store(lending.NewCredits())
 	}
 	g.next |= lends
 }
 
 // collect takes off the total what lanes hold.
 func (g *Semaphore) collect() {
-	g.add(-g.credits.Load().recall(0))
+	g.add(-recall(g.credits.Load(), 0))
 	g.next &^= lends
 	g.failed.Store(0)
 }
@@ -201,11 +201,11 @@ func (g *Semaphore) collect() {
 // recall takes from all lanes what they hold, and returns how much that was. It changes every cell,
 // as units come back without the owner's lock: a caller that loaded a cell before then leaves
 // nothing there.
-func (c *credits) recall(leave uint64) (sum int64) {
-	for i := range c.cells {
-		w := &c.cells[i].word
+func recall(c *lending.Credits, leave uint64) (sum int64) {
+	for i := range c.Cells {
+		w := &c.Cells[i]
 		credit := w.Load()
-		for !w.CompareAndSwap(credit, (credit|creditUnits)+1+leave) {
+		for !w.CompareAndSwap(credit, (credit|lending.CreditUnits)+1+leave) {
 			credit = w.Load()
 		}
 		sum += units(credit)

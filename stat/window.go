@@ -33,10 +33,10 @@ import (
 // windowborrow.go borrowing, windowseed.go how one window takes over
 // what another has counted, and windowera.go how calls find what they hold there.
 type Window struct {
-	newest  shared.Int64            // mirrors head
-	sum     shared.Uint64           // mirrors total, or is ahead of it; see packed
-	era     shared.Uint64           // changes under mu
-	credits shared.Pointer[credits] // nil while nothing was ever lent, or nothing for long; changes under mu
+	newest  shared.Int64                    // mirrors head
+	sum     shared.Uint64                   // mirrors total, or is ahead of it; see packed
+	era     shared.Uint64                   // changes under mu
+	credits shared.Pointer[lending.Credits] // nil while nothing was ever lent, or nothing for long; changes under mu
 
 	failed shared.Uint32 // how many exchanges of sum have, in this bucket
 
@@ -69,7 +69,7 @@ func NewWindow(shape Shape) (*Window, error) {
 	w.newest.Store(w.head)
 	w.sum.Store(w.packed())
 	if lending.Always {
-		w.credits.Store(newCredits())
+		w.credits.Store(lending.NewCredits())
 	}
 	return w, nil
 }

@@ -31,12 +31,12 @@ import (
 // verdicts are those of a window that never lends.
 
 // cell is the cell of a lane and what is there, and all of them; nil if there are none.
-func (w *Window) cell(lane uint32) (all *credits, cell *credit, credit uint64) {
+func (w *Window) cell(lane uint32) (all *lending.Credits, cell *lending.Cell, credit uint64) {
 	if all = w.credits.Load(); all == nil {
 		return nil, nil, 0
 	}
-	cell = all.of(lane)
-	return all, cell, cell.word.Load()
+	cell = all.Of(lane)
+	return all, cell, cell.Load()
 }
 
 // contend notes that a swap of the word has failed, and makes cells when many have.
@@ -48,7 +48,7 @@ func (w *Window) contend() {
 	defer w.mu.Unlock()
 	if w.credits.Load() == nil {
 		w.lentAt = w.head
-		w.credits.Store(newCredits())
+		w.credits.Store(lending.NewCredits())
 	}
 }
 
@@ -82,7 +82,7 @@ func (w *Window) lend(lane uint32, limit int64) {
 	if c == nil || w.waiting != 0 {
 		return
 	}
-	n := c.part(min(limit, mostTotal-1) - w.total)
+	n := c.Part(min(limit, mostTotal-1) - w.total)
 	if n == 0 {
 		return
 	}
@@ -90,7 +90,7 @@ func (w *Window) lend(lane uint32, limit int64) {
 	w.lent += n
 	w.lentAt = w.head
 	w.show(locked) // before any call can spend it, in the bucket that it is lent in
-	c.of(lane).add(n)
+	c.Of(lane).Lend(n)
 }
 
 // collect takes back what lanes have not spent.
@@ -98,7 +98,7 @@ func (w *Window) collect() {
 	if w.lent == 0 {
 		return
 	}
-	if n := w.credits.Load().collect(); n != 0 {
+	if n := w.credits.Load().Collect(); n != 0 {
 		w.put(w.head, -n)
 	}
 	w.lent = 0

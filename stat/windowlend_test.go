@@ -17,7 +17,7 @@ import (
 func lender(t *testing.T, interval time.Duration, buckets int, strict bool, now int64) *Window {
 	w := newWindow(t, interval, buckets, strict)
 	w.AddAt(0, now, now, 0)
-	w.credits.CompareAndSwap(nil, newCredits())
+	w.credits.CompareAndSwap(nil, lending.NewCredits())
 	w.lentAt = w.head
 	return w
 }
@@ -25,8 +25,8 @@ func lender(t *testing.T, interval time.Duration, buckets int, strict bool, now 
 // lanesHold is what was lent and not yet spent.
 func (w *Window) lanesHold() (units int64) {
 	if c := w.credits.Load(); c != nil {
-		for i := range c.cells {
-			units += int64(c.cells[i].word.Load() & creditUnits)
+		for i := range c.Cells {
+			units += int64(c.Cells[i].Load() & lending.CreditUnits)
 		}
 	}
 	return units
@@ -54,8 +54,8 @@ func TestWindowLendsWhereContended(t *testing.T) {
 	}
 	cells := w.credits.Load()
 	require.NotNil(t, cells)
-	require.EqualValues(t, 128, unsafe.Sizeof(credit{}))
-	require.Equal(t, lending.Lanes(lending.Procs()), len(cells.cells))
+	require.EqualValues(t, 128, unsafe.Sizeof(lending.Cell{}))
+	require.Equal(t, lending.Lanes(lending.Procs()), len(cells.Cells))
 
 	now := epoch + ms(100)
 	w.TryAdd(1, now, 1, 1<<30)
@@ -116,7 +116,7 @@ func TestLentUnitsEndWithTheirBucket(t *testing.T) {
 	w.TryAdd(0, epoch, 1, 1000)
 	require.Positive(t, w.lanesHold())
 	w.TryAdd(1, epoch+ms(500), 1, 1000)
-	require.Zero(t, w.credits.Load().of(0).word.Load()&creditUnits)
+	require.Zero(t, w.credits.Load().Of(0).Load()&lending.CreditUnits)
 	require.EqualValues(t, 2, w.Sum(epoch+ms(500)))
 	require.EqualValues(t, 1, w.Sum(epoch+ms(1000)), "what was taken in the first bucket has expired")
 	w.TryBorrow(epoch+ms(1000), 1, 1, time.Second)

@@ -55,13 +55,13 @@ func (w *Window) tryAddOn(lane uint32, now, n, limit int64) (bucket int64, ok bo
 		}
 		sum := w.sum.Load()
 		total := int64(sum & mostTotal)
-		if units(credit) >= max(n, 1) && total <= limit && cell.spend(credit, n) {
+		if units(credit) >= max(n, 1) && total <= limit && cell.Spend(credit, n) {
 			return w.stampOf(newest, sum), true
 		}
 		if total > limit-n && sum&lent == 0 {
 			return 0, false
 		}
-		if total > limit-n || c != nil && c.part(limit-n-total) > 0 { // even if the word began to lend after this call looked
+		if total > limit-n || c != nil && c.Part(limit-n-total) > 0 { // even if the word began to lend after this call looked
 			return w.tryAdd(lane, now, n, limit)
 		}
 		if !w.open(sum, newest, total+n) {

@@ -79,7 +79,7 @@ func (a *alone) join(url string, failure cluster.OnFailure) *group {
 // waited for the store in vain.
 func (a *alone) call(g *group, w *cluster.Window) (admitted, inVain bool) {
 	now := a.clock.Now()
-	if _, ok := w.TryAdd(now, 1); ok {
+	if _, ok := w.TryAdd(0, now, 1); ok {
 		return true, false
 	}
 	if w.Ask(now, 1) != cluster.Lacks {

@@ -106,9 +106,10 @@ func TestExactChild(t *testing.T) {
 		})
 		require.NoError(t, err)
 		look.rules[i].rule = rule
-		all.Go(func() {
-			worker{m: m, w: w, clock: clock, look: look, mine: &look.rules[i], r: rand.New(rand.NewPCG(job.Seed, uint64(i)))}.run(ctx)
-		})
+		for lane := range uint32(2) {
+			r := rand.New(rand.NewPCG(job.Seed, uint64(i)<<1|uint64(lane)))
+			all.Go(func() { worker{m: m, w: w, clock: clock, look: look, mine: &look.rules[i], lane: lane, r: r}.run(ctx) })
+		}
 	}
 	out := bufio.NewWriter(os.Stdout)
 	lines := json.NewEncoder(out)
@@ -288,6 +289,7 @@ type worker struct {
 	clock *clocks.System
 	look  *looker
 	mine  *looked
+	lane  uint32
 	r     *rand.Rand
 }
 
@@ -299,7 +301,7 @@ func (x worker) run(ctx context.Context) {
 		}
 		before := x.look.number.Load()
 		now := x.clock.Now()
-		token, ok := x.w.TryAdd(now, n)
+		token, ok := x.w.TryAdd(x.lane, now, n)
 		switch {
 		case ok && x.r.IntN(16) == 0:
 			x.w.Cancel(token, n)

@@ -43,7 +43,7 @@ func (w *sharedWindow) Take(inv *core.Invocation, n int64) core.Verdict {
 		return w.waits(wait)
 	}
 	if !inv.Waits() {
-		if token, ok := w.window.TryAdd(inv.Now(), n); ok {
+		if token, ok := w.window.TryAdd(inv.Lane(), inv.Now(), n); ok {
 			inv.ReserveLeased(w, n, token)
 			return core.Verdict{}
 		}
@@ -66,7 +66,7 @@ func (w *sharedWindow) Want(inv *core.Invocation, n int64) {
 }
 
 func (w *sharedWindow) Shadow(inv *core.Invocation, n int64) (refuses bool) {
-	if token, ok := w.window.TryAdd(inv.Now(), n); ok {
+	if token, ok := w.window.TryAdd(inv.Lane(), inv.Now(), n); ok {
 		inv.ReserveUnits(w, n, token)
 		return false
 	}

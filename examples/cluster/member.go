@@ -66,7 +66,7 @@ func member(text string, in io.Reader, out io.Writer) error {
 
 // admit reports whether a call may be made. Nearly all are decided by what the process has leased of the window.
 func admit(ctx context.Context, m *cluster.Member, window *cluster.Window, now int64) bool {
-	if _, ok := window.TryAdd(now, 1); ok {
+	if _, ok := window.TryAdd(0, now, 1); ok {
 		return true
 	}
 	if window.Ask(now, 1) != cluster.Lacks {

@@ -56,7 +56,7 @@ func (c *Caller) Take(units int64, borrow time.Duration) {
 	now := c.node.Clock.Now()
 	switch c.Window.Ask(now, units) {
 	case cluster.Fits:
-		if _, ok := c.Window.TryAdd(now, units); ok {
+		if _, ok := c.Window.TryAdd(0, now, units); ok {
 			c.admit(units)
 			return
 		}

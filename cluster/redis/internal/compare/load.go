@@ -134,7 +134,7 @@ func traffic(ctx context.Context, m *cluster.Member, windows []*cluster.Window, 
 		for _, w := range windows {
 			now := clock.Now()
 			offered.Add(1)
-			if _, ok := w.TryAdd(now, loadBatch); ok {
+			if _, ok := w.TryAdd(0, now, loadBatch); ok {
 				admitted.Add(1)
 				continue
 			}

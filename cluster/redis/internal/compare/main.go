@@ -280,7 +280,7 @@ func penstock(addr string, _ int) (func(context.Context) bool, func()) {
 	}
 	return func(ctx context.Context) bool {
 			now := clock.Now()
-			if _, ok := w.TryAdd(now, 1); ok {
+			if _, ok := w.TryAdd(0, now, 1); ok {
 				return true
 			}
 			if w.Ask(now, 1) != cluster.Lacks {
