@@ -625,7 +625,7 @@ func TestOnGoroutines(t *testing.T) {
 						t.Error(err)
 					}
 					if needs[1].Got {
-						g.Release(clock.Now(), 1)
+						g.Release(lane, 1)
 					}
 					switch {
 					case !needs[0].Got:

@@ -3,9 +3,12 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/shared"
 )
 
 // SemaphoreConfig says which permits members share.
@@ -23,25 +26,28 @@ type SemaphoreConfig struct {
 // Expiry loses its permits: one that is stopped for longer, or cut off, may find them given away
 // while its calls still run. It is safe for concurrent use, and waits for nothing; see [Window].
 //
-// Invariant, under mu: until expires, the store counts at least held for this member. A command
-// that asks for less lowers held when it is sent; one that asks for more raises it when the reply
-// arrives. So used beyond held is what was admitted without the store, or before the permits were
-// lost.
+// Invariant: until permits.expires, the store counts at least permits.good for this member. A
+// command that asks for less lowers good before it is sent; one that asks for more raises it when the
+// reply arrives. So what is in use beyond good was admitted without the store, or before the permits
+// were lost.
+//
+// A call that gives permits back doesn't take mu, unless attend says that somebody has to look: a
+// call waits, or nothing is planned for when permits are idle. It gives back first and loads
+// attend then; who sets attend looks for itself afterwards what is free, see mind. So one of the two
+// sees the other.
 type Semaphore struct {
-	m     *Member
-	key   string
-	shard *shard
+	m       *Member
+	key     string
+	shard   *shard
+	permits permits
+	attend  shared.Bool
 
 	mu       sync.Mutex
 	cfg      SemaphoreConfig
 	task     task
-	used     int64 // by calls that run
-	peak     int64 // most used since permits were last given back
-	held     int64
-	expires  int64
 	renewAt  int64
-	idleAt   int64
-	refused  int64 // until then, calls beyond held are refused
+	idleAt   int64 // when permits that were not in use since it was set go back; never if none are
+	refused  int64 // until then, calls beyond permits.good are refused
 	active   int64
 	short    int64 // permits that were missing since the last command
 	waiters  []*waiter
@@ -92,6 +98,9 @@ func (s *Semaphore) Timeout() time.Duration {
 
 // Ask says what TryAcquire would do. It takes nothing; a call that is refused counts as such.
 func (s *Semaphore) Ask(now, n int64) Answer {
+	if s.permits.has(now, n) {
+		return Fits
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.ask(now, n)
@@ -110,27 +119,28 @@ func (s *Semaphore) Look(now, n int64) Answer {
 
 func (s *Semaphore) ask(now, n int64) Answer {
 	switch {
-	case s.used+n <= s.good(now):
+	case s.permits.has(now, n):
 		return Fits
 	case n > s.limit() || now < s.refused:
 		return Refuses
 	case !s.shard.away.Load():
 		return Lacks
-	case s.fitsAway(n):
+	case s.permits.inUse.Fits(n, s.limitAway()):
 		return Fits
 	}
 	return Refuses
 }
 
-// TryAcquire takes n permits if the member has them. Otherwise the member asks for more.
-func (s *Semaphore) TryAcquire(now, n int64) bool {
+// TryAcquire takes n permits if the member has them. Otherwise the member asks for more. The lane is
+// as in [Window.TryAdd].
+func (s *Semaphore) TryAcquire(lane uint32, now, n int64) bool {
+	if s.permits.take(lane, now, n) {
+		return true
+	}
 	s.mu.Lock()
-	a := s.ask(now, n)
+	a := s.tryAcquire(lane, now, n)
 	post := false
-	switch a {
-	case Fits:
-		s.take(n)
-	case Refuses:
+	if a == Refuses {
 		s.figures.Refused++
 	}
 	if a == Lacks || s.shard.away.Load() {
@@ -144,14 +154,32 @@ func (s *Semaphore) TryAcquire(now, n int64) bool {
 	return a == Fits
 }
 
-// Release gives n permits back that TryAcquire or Fetch took.
-func (s *Semaphore) Release(now, n int64) {
+// tryAcquire takes n permits where ask says that they fit.
+func (s *Semaphore) tryAcquire(lane uint32, now, n int64) Answer {
+	switch {
+	case s.permits.take(lane, now, n):
+		return Fits
+	case n > s.limit() || now < s.refused:
+		return Refuses
+	case !s.shard.away.Load():
+		return Lacks
+	case s.permits.takeWithin(n, s.limitAway()):
+		return Fits
+	}
+	return Refuses
+}
+
+// Release gives n permits back that TryAcquire or Fetch took, on any lane.
+func (s *Semaphore) Release(lane uint32, n int64) {
+	s.permits.inUse.Release(lane, n)
+	if !s.attend.Load() {
+		return
+	}
+	now := s.m.clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used = max(0, s.used-n)
-	s.serve(now)
-	if s.held > s.used && s.idleAt == never {
-		s.idleAt = now + idlePermits
+	idleAt := s.idleAt
+	if s.mind(now); s.idleAt != idleAt {
 		s.schedule(now)
 	}
 }
@@ -161,7 +189,7 @@ func (s *Semaphore) Figures() WindowFigures {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.figures
-	f.Leased, f.Active, f.Limit = s.held, s.active, s.limit()
+	f.Leased, f.Active, f.Limit = s.permits.good.Load(), s.active, s.limit()
 	f.Away, f.Why = s.shard.away.Load(), s.shard.why()
 	return f
 }
@@ -176,30 +204,30 @@ func (s *Semaphore) limit() int64 {
 	return int64(min(threshold, mostUnits))
 }
 
-// good is how many permits the member holds by now.
-func (s *Semaphore) good(now int64) int64 {
-	if now >= s.expires {
-		return 0
-	}
-	return s.held
-}
-
-func (s *Semaphore) take(n int64) {
-	s.used += n
-	s.peak = max(s.peak, s.used)
-}
-
-// fitsAway reports whether n permits fit without the store.
-func (s *Semaphore) fitsAway(n int64) bool {
+// limitAway is how many calls may run while the store is away.
+func (s *Semaphore) limitAway() int64 {
 	switch s.cfg.OnFailure {
 	case Open:
-		return true
+		return math.MaxInt64
 	case Local:
 		// A share of less than one permit counts as one: nothing could ever take less than a
 		// permit.
-		return s.used+n <= max(min(1, s.limit()), s.limit()/s.m.Members())
+		return max(min(1, s.limit()), s.limit()/s.m.Members())
 	}
-	return false
+	return 0
+}
+
+// mind gives calls that wait what is free, plans when idle permits go back, and says whether calls
+// that give permits back from now on have to do that.
+func (s *Semaphore) mind(now int64) {
+	s.attend.Store(true) // what is given back before is seen here, and who gives back afterwards looks
+	s.serve(now)
+	if s.idleAt == never && s.permits.good.Load() > s.permits.inUse.InUse() {
+		s.idleAt = now + idlePermits
+	}
+	if len(s.waiters) == 0 && s.idleAt != never {
+		s.attend.Store(false)
+	}
 }
 
 func (s *Semaphore) want(now int64) bool {
@@ -211,13 +239,15 @@ func (s *Semaphore) want(now int64) bool {
 }
 
 func (s *Semaphore) due(now int64) bool {
-	return len(s.waiters) > 0 || s.short > 0 || s.held > 0 && now >= s.renewAt || now >= s.idleAt ||
-		s.used > s.held && now >= s.renewAt
+	return len(s.waiters) > 0 || s.short > 0 || now >= s.idleAt || now >= s.renewAt && s.holds()
 }
+
+// holds reports whether there are permits to keep: of the store, or of calls.
+func (s *Semaphore) holds() bool { return s.permits.good.Load() > 0 || s.permits.inUse.InUse() > 0 }
 
 func (s *Semaphore) schedule(now int64) {
 	at := s.idleAt
-	if s.held > 0 || s.used > 0 {
+	if s.holds() {
 		at = min(at, max(s.renewAt, now+int64(time.Millisecond)))
 	}
 	if s.inFlight != nil || s.left || at == never {
@@ -245,21 +275,24 @@ func (s *Semaphore) command(now int64) Command {
 	if s.inFlight != nil {
 		return nil
 	}
-	c := &Permits{Outcome: Outcome{Key: s.key}, Limit: s.limit(), Claim: s.used, Need: s.used, Want: s.held, Expiry: s.cfg.Expiry}
+	used := int64(0)
 	if now >= s.idleAt {
-		c.Want = max(s.used, s.peak)
-		s.peak = s.used
+		used = s.permits.lower(s.permits.spare())
 		s.idleAt = never
-		if c.Want > s.used {
-			s.idleAt = now + idlePermits
+		if used == 0 {
+			s.permits.inUse.Rest()
 		}
+	} else {
+		used = s.permits.inUse.InUse()
 	}
+	good := s.permits.good.Load()
+	c := &Permits{Outcome: Outcome{Key: s.key}, Limit: s.limit(), Claim: used, Need: used, Want: max(used, good), Expiry: s.cfg.Expiry}
 	if len(s.waiters) > 0 || s.short > 0 {
-		c.Need = s.used + max(1, s.short)
+		c.Need = used + max(1, s.short)
 		if len(s.waiters) > 0 {
-			c.Need = s.used + s.waiters[0].need.Units
+			c.Need = used + s.waiters[0].need.Units
 		}
-		want := s.used + s.short
+		want := used + s.short
 		for _, x := range s.waiters {
 			want += x.need.Units
 		}
@@ -267,12 +300,9 @@ func (s *Semaphore) command(now int64) Command {
 			want += (want + 3) / 4
 		}
 		c.Want = max(c.Want, c.Need, want)
-		if s.idleAt == never {
-			s.idleAt = now + idlePermits
-		}
 	}
 	s.short = 0
-	s.held = min(s.held, max(c.Want, c.Claim)) // what is given back must not be used
+	s.mind(now)
 	c.Caller = s.m.caller()
 	s.inFlight = c
 	s.figures.Requests++
@@ -291,11 +321,13 @@ func (s *Semaphore) answered(command Command, sent, received int64, err error) {
 			s.decideAway(x)
 		}
 		s.waiters = nil
+		s.mind(received)
 		s.schedule(received)
 		return
 	}
-	s.held, s.active = c.Reply.Held, max(1, c.Reply.Active)
-	s.expires = sent + shorter(s.cfg.Expiry) - s.m.lag
+	s.permits.good.Store(c.Reply.Held) // before expires: see permits.take
+	s.permits.expires.Store(sent + shorter(s.cfg.Expiry) - s.m.lag)
+	s.active = max(1, c.Reply.Active)
 	s.refused = 0
 	s.serve(received)
 	if c.Need > c.Claim && c.Reply.Held < c.Need {
@@ -305,6 +337,7 @@ func (s *Semaphore) answered(command Command, sent, received int64, err error) {
 		}
 		s.waiters = nil
 	}
+	s.mind(received)
 	s.want(received)
 	s.schedule(received)
 }
@@ -312,8 +345,7 @@ func (s *Semaphore) answered(command Command, sent, received int64, err error) {
 // serve gives the available permits to calls that wait.
 func (s *Semaphore) serve(now int64) {
 	s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool {
-		if s.used+x.need.Units <= s.good(now) {
-			s.take(x.need.Units)
+		if s.permits.take(0, now, x.need.Units) {
 			x.decide(true)
 		}
 		return x.decided
@@ -321,19 +353,14 @@ func (s *Semaphore) serve(now int64) {
 }
 
 func (s *Semaphore) decideAway(x *waiter) {
-	ok := s.fitsAway(x.need.Units)
-	if ok {
-		s.take(x.need.Units)
-	}
-	x.decide(ok)
+	x.decide(s.permits.takeWithin(x.need.Units, s.limitAway()))
 }
 
 func (s *Semaphore) enter(x *waiter, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch a := s.ask(now, x.need.Units); {
+	switch a := s.tryAcquire(0, now, x.need.Units); {
 	case a == Fits:
-		s.take(x.need.Units)
 		x.decide(true)
 	case a == Refuses:
 		s.figures.Refused++
@@ -344,6 +371,7 @@ func (s *Semaphore) enter(x *waiter, now int64) {
 	default:
 		s.figures.Waited++
 		s.waiters = append(s.waiters, x)
+		s.mind(now)
 	}
 	if s.shard.away.Load() {
 		s.short = 1
@@ -361,7 +389,7 @@ func (s *Semaphore) expire(x *waiter, _ int64) {
 	s.decideAway(x)
 }
 
-func (s *Semaphore) giveBack(n *Need) { s.Release(s.m.clock.Now(), n.Units) }
+func (s *Semaphore) giveBack(n *Need) { s.Release(0, n.Units) }
 
 func (s *Semaphore) on() *shard { return s.shard }
 
@@ -381,9 +409,10 @@ func (s *Semaphore) leave(now int64) {
 		s.decideAway(x)
 	}
 	s.waiters = nil
-	s.idleAt, s.peak = now, s.used
+	s.idleAt = now
+	s.permits.peak.Store(0)
 	s.left = true
-	if s.held > 0 && !s.posted && s.inFlight == nil {
+	if s.permits.good.Load() > 0 && !s.posted && s.inFlight == nil {
 		s.posted = s.m.post(s.shard, s, now, immediately)
 	}
 }

@@ -63,5 +63,5 @@ func (t *Throttle) Idle(now int64) bool {
 func (s *Semaphore) Idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.used == 0 && s.inFlight == nil && len(s.waiters) == 0
+	return s.permits.inUse.InUse() == 0 && s.inFlight == nil && len(s.waiters) == 0
 }

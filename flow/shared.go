@@ -80,7 +80,7 @@ func (c *controller) sharedLimit(m *cluster.Member, origin string) family.Shared
 	key := m.Key("flow", r.ID, c.resource.Name(), origin, r.Mode.String())
 	switch {
 	case r.Metric == Concurrency:
-		return family.NewSharedSemaphore(c.engine, m, key, cluster.SemaphoreConfig{Threshold: r.Threshold, Rule: r.Cluster}, c.refusal)
+		return family.NewSharedSemaphore(m, key, cluster.SemaphoreConfig{Threshold: r.Threshold, Rule: r.Cluster}, c.refusal)
 	case r.Behavior == Throttle:
 		return family.NewSharedThrottle(m, key, cluster.ThrottleConfig{Interval: r.Interval, Threshold: r.Threshold, Rule: r.Cluster}, r.MaxWait, c.refusal)
 	}

@@ -103,7 +103,7 @@ func (c *controller) newLease(x *cell, q *quota) *valueLease {
 	l := &valueLease{cell: x, rule: c}
 	switch {
 	case r.Metric == Concurrency:
-		l.Shared = family.NewSharedSemaphore(c.engine, m, key, cluster.SemaphoreConfig{Threshold: q.limit, Rule: r.Cluster, Value: true}, says)
+		l.Shared = family.NewSharedSemaphore(m, key, cluster.SemaphoreConfig{Threshold: q.limit, Rule: r.Cluster, Value: true}, says)
 	case r.Behavior == Throttle && !q.none:
 		l.Shared = family.NewSharedThrottle(m, key, cluster.ThrottleConfig{Interval: r.Interval, Threshold: q.limit, Rule: r.Cluster, Value: true}, r.MaxWait, says)
 	default:

@@ -29,7 +29,7 @@ func (r Rule) checkShared() error {
 func (c *controller) share(e *core.Engine, m *cluster.Member) {
 	key := m.Key("isolation", c.rule.ID, c.resource.Name(), c.rule.Mode.String())
 	limit := cluster.SemaphoreConfig{Threshold: float64(c.rule.Threshold), Rule: c.rule.Cluster}
-	c.lease = family.NewSharedSemaphore(e, m, key, limit, c.refusal)
+	c.lease = family.NewSharedSemaphore(m, key, limit, c.refusal)
 }
 
 // Shares are the rules whose permits a cluster shares, nil if there are none.

@@ -11,14 +11,13 @@ import (
 type sharedSemaphore struct {
 	fetcher   fetcher
 	semaphore *cluster.Semaphore
-	engine    *core.Engine
 	refusal   *core.BlockError
 }
 
 // NewSharedSemaphore returns the semaphore of a key, which refuses calls with refusal. Its rule has
 // been checked: see cluster.Rule.
-func NewSharedSemaphore(e *core.Engine, m *cluster.Member, key string, c cluster.SemaphoreConfig, refusal *core.BlockError) Shared {
-	return &sharedSemaphore{fetcher{m}, must(m.Semaphore(key, c)), e, refusal}
+func NewSharedSemaphore(m *cluster.Member, key string, c cluster.SemaphoreConfig, refusal *core.BlockError) Shared {
+	return &sharedSemaphore{fetcher{m}, must(m.Semaphore(key, c)), refusal}
 }
 
 func (s *sharedSemaphore) Ask(inv *core.Invocation, n int64) core.Verdict {
@@ -40,7 +39,7 @@ func (s *sharedSemaphore) Take(inv *core.Invocation, n int64) core.Verdict {
 		return core.Verdict{}
 	}
 	switch {
-	case s.semaphore.TryAcquire(inv.Now(), n):
+	case s.semaphore.TryAcquire(inv.Lane(), inv.Now(), n):
 		s.reserve(inv, n)
 		return core.Verdict{}
 	case s.refuses(inv.Now(), n):
@@ -51,7 +50,7 @@ func (s *sharedSemaphore) Take(inv *core.Invocation, n int64) core.Verdict {
 }
 
 func (s *sharedSemaphore) reserve(inv *core.Invocation, n int64) {
-	inv.Reserve(core.Reservation{Holder: s, Units: n, UntilExit: true})
+	inv.Reserve(core.Reservation{Holder: s, Units: n, Token: int64(inv.Lane()), UntilExit: true})
 }
 
 func (s *sharedSemaphore) Want(inv *core.Invocation, n int64) {
@@ -61,7 +60,7 @@ func (s *sharedSemaphore) Want(inv *core.Invocation, n int64) {
 }
 
 func (s *sharedSemaphore) Shadow(inv *core.Invocation, n int64) (refuses bool) {
-	if s.semaphore.TryAcquire(inv.Now(), n) {
+	if s.semaphore.TryAcquire(inv.Lane(), inv.Now(), n) {
 		s.reserve(inv, n)
 		return false
 	}
@@ -72,11 +71,9 @@ func (s *sharedSemaphore) refuses(now, n int64) bool {
 	return s.semaphore.Look(now, n) == cluster.Refuses
 }
 
-// GiveBack gives the units back when the call exits, at the engine's time. The time it is passed
-// may be the one at which the call was let in, when permits that the member has lost since would
-// still seem good.
+// GiveBack gives the units back when the call exits, on the lane on which it took them.
 func (s *sharedSemaphore) GiveBack(r *core.Reservation, _ int64) {
-	s.semaphore.Release(s.engine.Now(), r.Units)
+	s.semaphore.Release(uint32(r.Token), r.Units)
 }
 
 // RetryAfter is not known: it depends on calls that exit.

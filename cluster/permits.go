@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// permits are those that the store counts for a member. Calls take them and give them back without
+// the mutex of the [Semaphore]; where processors contend, its lanes keep them for the next call there.
+//
+// # Giving permits up
+//
+// The store counts at least good for the member until expires, so what calls hold must not exceed
+// good from before the member tells the store of fewer. A call takes within the good that it
+// has loaded, then loads good once more, and gives back what it took if good is less by then. Who
+// lowers good stores the new number first and then reads what is in use. So a call that took before
+// that read is counted in it, and good is never lowered below what was read; and a call that took
+// after it sees the new number when it looks again.
+//
+// The call that gives back and looks again was never let in. While it has what it took, another call
+// may find too few, and ask the store.
+type permits struct {
+	inUse   stat.Semaphore
+	good    shared.Int64
+	expires shared.Int64 // by the member's clock
+	peak    shared.Int64 // the most in use since good was last looked at, what lanes keep included
+}
+
+// take takes n permits at now, if the member has as many.
+func (p *permits) take(lane uint32, now, n int64) bool {
+	for {
+		good := p.good.Load()
+		if now >= p.expires.Load() || !p.inUse.TryAcquire(lane, n, good) {
+			return false
+		}
+		if p.good.Load() >= good {
+			p.note()
+			return true
+		}
+		p.inUse.Release(lane, n)
+	}
+}
+
+// takeWithin takes n permits that the store doesn't know of, if so many calls may run.
+func (p *permits) takeWithin(n, limit int64) bool {
+	if !p.inUse.TryAcquire(0, n, limit) {
+		return false
+	}
+	p.note()
+	return true
+}
+
+// note notes how many are in use.
+func (p *permits) note() {
+	for n := p.inUse.Counted(); ; {
+		if peak := p.peak.Load(); n <= peak || p.peak.CompareAndSwap(peak, n) {
+			return
+		}
+	}
+}
+
+// has reports whether take would take.
+func (p *permits) has(now, n int64) bool {
+	return now < p.expires.Load() && p.inUse.Fits(n, p.good.Load())
+}
+
+// The functions below are for the holder of the semaphore's mutex.
+
+// spare is the most that were not in use at any time since it was last asked, at least 0.
+func (p *permits) spare() int64 {
+	used := p.inUse.InUse()
+	return max(0, p.good.Load()-max(used, p.peak.Swap(used)))
+}
+
+// lower gives up n permits, except those that are in use, and returns how many calls have.
+func (p *permits) lower(n int64) (used int64) {
+	good := p.good.Load()
+	p.good.Store(good - n)
+	used = p.inUse.InUse()
+	if used > good-n {
+		p.good.Store(min(good, used))
+	}
+	return used
+}
