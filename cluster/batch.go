@@ -23,13 +23,15 @@ type batch struct {
 // send sends the batch. It doesn't wait, unless the store answers before Start returns.
 func (b *batch) send() {
 	m := b.member
-	m.requests.Add(int64(len(b.commands)))
-	ctx, cancel := context.WithCancel(context.Background())
+	var ctx context.Context
+	var cancel context.CancelFunc
 	patient := b.shard.away.Load()
 	if patient {
 		// No call waits for this batch. An answer after Timeout is still too late to count, but the
 		// connection made for it and the scripts it loaded remain for the next probe.
 		ctx, cancel = context.WithTimeout(context.Background(), MaxTimeout)
+	} else {
+		ctx, cancel = context.WithCancel(context.Background())
 	}
 	b.sent = m.clock.Now()
 	stop := clocks.Alarm(m.clock, m.cfg.Timeout, func() {
@@ -44,7 +46,7 @@ func (b *batch) send() {
 		b.finish(answered)
 	}
 	if m.starter != nil {
-		if !m.calls(func() {
+		if !m.survives(func() {
 			b.locate()
 			m.starter.Start(ctx, b.commands, func() { end(true) })
 		}) {
@@ -52,14 +54,14 @@ func (b *batch) send() {
 		}
 		return
 	}
-	b.calling(1)
+	b.enterStore(1)
 	m.running.Go(func() {
 		answered := false
 		defer func() { // even if the store ends the goroutine
-			b.calling(-1)
+			b.enterStore(-1)
 			end(answered)
 		}()
-		answered = m.calls(func() {
+		answered = m.survives(func() {
 			b.locate()
 			m.cfg.Store.Do(ctx, b.commands)
 		})
@@ -74,16 +76,16 @@ func (b *batch) locate() {
 	}
 }
 
-// calling adds n to the calls of the store that have not returned.
-func (b *batch) calling(n int) {
+// enterStore adds n to the calls of Store.Do that have not returned.
+func (b *batch) enterStore(n int) {
 	b.member.mu.Lock()
 	defer b.member.mu.Unlock()
-	b.shard.calling += n
+	b.shard.within += n
 }
 
-// calls calls the store's code, and reports whether it returned. A panic comes from code that isn't
-// ours: it counts as a failure of the store, and is logged once in panicEvery.
-func (m *Member) calls(store func()) (returned bool) {
+// survives runs code of the store, and reports whether that returned. A panic comes from code that
+// isn't ours: it counts as a failure of the store, and is logged once in panicEvery.
+func (m *Member) survives(store func()) (returned bool) {
 	defer func() {
 		if returned {
 			return

@@ -2,11 +2,11 @@ package cluster
 
 import "time"
 
-// demand is how many units a second calls want, as a moving average over a horizon.
+// demand is how many units calls want, as a moving average over a horizon.
 type demand struct {
 	rate  float64 // units a nanosecond
 	at    int64
-	units int64 // wanted since
+	units int64 // wanted since at
 }
 
 // horizonOf is how far ahead a member leases: half a bucket, but from 20 ms to 1 s.

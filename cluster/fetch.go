@@ -71,7 +71,6 @@ func (m *Member) Fetch(ctx context.Context, atMost time.Duration, needs []Need) 
 	}
 	m.flush(true)
 	if r.open.Load() > 0 && atMost > 0 {
-		m.waited.Add(1)
 		_ = m.clock.Sleep(sleep, atMost) // however it ended, what is decided by now counts
 	}
 	now = m.clock.Now()

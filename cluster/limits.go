@@ -83,20 +83,27 @@ func limitOf[T any](m *Member, key string, made func() *T) (limit *T, ok bool) {
 	if m.limits == nil {
 		m.limits = limits{}
 	}
-	mine, member := weakly[T]{shared.MakeWeak(limit)}, shared.MakeWeak(m)
+	mine := weakly[T]{shared.MakeWeak(limit)}
 	m.limits[key] = mine
-	runtime.AddCleanup(limit, func(key string) {
-		m := member.Value()
-		if m == nil {
-			return
-		}
-		m.mu.Lock()
-		defer m.mu.Unlock()
+	whenGone(m, limit, func(m *Member) {
 		if m.limits[key] == held(mine) { // unless it was replaced meanwhile
 			delete(m.limits, key)
 		}
-	}, key)
+	})
 	return limit, true
+}
+
+// whenGone has forget called, with the member's mutex, once nothing refers to the limit any longer.
+// forget must not refer to it, nor to the member.
+func whenGone[T any](m *Member, limit *T, forget func(*Member)) {
+	member := shared.MakeWeak(m)
+	runtime.AddCleanup(limit, func(forget func(*Member)) {
+		if m := member.Value(); m != nil {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			forget(m)
+		}
+	}, forget)
 }
 
 // shapes are the latest windows of names: a name has a separate window for each shape.
@@ -115,19 +122,13 @@ func (m *Member) latest(name string, w *Window) (old *Window) {
 	if m.shapes == nil {
 		m.shapes = shapes{}
 	}
-	mine, member := weakly[Window]{shared.MakeWeak(w)}, shared.MakeWeak(m)
+	mine := weakly[Window]{shared.MakeWeak(w)}
 	m.shapes[name] = mine
-	runtime.AddCleanup(w, func(name string) {
-		m := member.Value()
-		if m == nil {
-			return
-		}
-		m.mu.Lock()
-		defer m.mu.Unlock()
+	whenGone(m, w, func(m *Member) {
 		if m.shapes[name] == mine {
 			delete(m.shapes, name)
 		}
-	}, name)
+	})
 	return old
 }
 

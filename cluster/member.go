@@ -49,10 +49,8 @@ type Member struct {
 	lag     int64        // how stale a reading of the clock may be
 	wall    func() int64 // the machine's wall clock, nil beside a clock that tests move
 
-	members  atomic.Int64 // see Members
-	seq      atomic.Int64 // of the last command, see caller
-	requests atomic.Int64
-	waited   atomic.Int64
+	members  atomic.Int64   // see Members
+	seq      atomic.Int64   // of the last command, see caller
 	panicked atomic.Int64   // when a panic of the store was last logged
 	running  sync.WaitGroup // requests
 	endProbe func()         // nil if there is none
@@ -71,8 +69,7 @@ type Member struct {
 }
 
 // Join makes a member of a cluster. It doesn't wait for the store: one that is away at the start
-// is treated as one that goes away
-// later.
+// is treated as one that goes away later.
 func Join(cfg Config) (*Member, error) {
 	switch {
 	case cfg.Store == nil:
@@ -237,7 +234,7 @@ func (m *Member) probe() {
 	m.endProbe = cancel
 	m.running.Go(func() {
 		defer cancel()
-		m.calls(func() {
+		m.survives(func() {
 			if err := p.Probe(ctx); err != nil {
 				m.cfg.Logger.Warn("penstock: the store of cluster rules has not passed its check", "error", err)
 			}

@@ -581,11 +581,15 @@ func TestSpendingAllocatesNothing(t *testing.T) {
 	w := share(t, m, 1e6, cluster.Closed)
 	fetch(t, m, w, 100_000)
 	now := clock.Now()
+	spent := true
 	race.AllocatesNothing(t, 1000, func() {
-		if token, ok := w.TryAdd(0, now, 1); ok {
-			w.Cancel(token, 1)
-		}
+		token, ok := w.TryAdd(0, now, 1)
+		w.Cancel(token, 1)
+		spent = spent && ok
 	})
+	if !spent {
+		t.Fatal("there was no lease to spend")
+	}
 	fetch(t, m, w, 900_000)
 	fetch(t, m, w, 900_000)
 	race.AllocatesNothing(t, 1000, func() { w.Ask(now, 500_000) })
@@ -594,15 +598,15 @@ func TestSpendingAllocatesNothing(t *testing.T) {
 // slow is a store that has to be waited for, as one on a server.
 type slow struct{ cluster.Store }
 
-// Members on goroutines, with a store that answers on others: never more than the limit, all of it if asked for
-// long enough, and nothing is left running.
+// Members on goroutines, with a store that answers on others: never more than the limit, most of it where more is
+// asked for, and nothing is left running.
 func TestOnGoroutines(t *testing.T) {
 	clock := clocks.NewSystem()
 	store := slow{cluster.NewMemory(clock)}
 	var admitted atomic.Int64
 	var all sync.WaitGroup
 	for range 3 {
-		m, err := cluster.Join(cluster.Config{Store: store, Clock: clock})
+		m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Timeout: cluster.MaxTimeout})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -646,7 +650,7 @@ func TestOnGoroutines(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := admitted.Load(); n > 2000 || n == 0 {
+	if n := admitted.Load(); n > 2000 || n < 1500 {
 		t.Fatalf("%d admitted of 2000", n)
 	}
 }

@@ -4,9 +4,9 @@ import "time"
 
 // presence is how a member announces itself, and how many members it has seen.
 type presence struct {
-	beat  *beat
-	seen  [10]int64 // the highest number of members, minute by minute
-	epoch int64     // the minute of the latest
+	beat   *beat
+	seen   [10]int64 // the highest number of members, minute by minute
+	minute int64     // that of the latest entry, since 1970
 }
 
 // beat is the key that members announce themselves under.
@@ -68,9 +68,9 @@ func (m *Member) highest(now, members int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	minute := now / int64(time.Minute)
-	for m.epoch < minute {
-		m.epoch = max(m.epoch+1, minute-int64(len(m.seen)))
-		m.seen[m.epoch%int64(len(m.seen))] = 0
+	for m.minute < minute {
+		m.minute = max(m.minute+1, minute-int64(len(m.seen)))
+		m.seen[m.minute%int64(len(m.seen))] = 0
 	}
 	at := &m.seen[minute%int64(len(m.seen))]
 	*at = max(*at, members)

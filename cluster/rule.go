@@ -68,7 +68,7 @@ func (r Rule) CheckWindow(shape stat.Shape, threshold float64) error {
 	case width < least:
 		return spec.BadField("buckets", "are of %v each: those of a limit that a cluster shares last at least %v, four times the longest wait for the store; use fewer, or a longer interval", width, least)
 	case width%time.Microsecond != 0:
-		return spec.BadField("buckets", "are of %v each: those of a limit that a cluster shares last whole microseconds", width)
+		return spec.BadField("buckets", "are of %v each: those of a limit that a cluster shares last whole microseconds; use an interval that divides into such", width)
 	}
 	return r.CheckThreshold(threshold)
 }
@@ -81,9 +81,9 @@ func (r Rule) CheckTurns(threshold float64, interval time.Duration) error {
 	}
 	switch spacing := float64(interval) / threshold; {
 	case spacing > float64(maxSpacing):
-		return spec.BadField("threshold", "is %v per %v: members share turns that are at most %v apart", threshold, interval, maxSpacing)
+		return spec.BadField("threshold", "is %v per %v: members share turns that are at most %v apart; use a higher threshold, or a shorter interval", threshold, interval, maxSpacing)
 	case spacing < float64(minSpacing):
-		return spec.BadField("threshold", "is %v per %v: members share turns that are at least %v apart", threshold, interval, minSpacing)
+		return spec.BadField("threshold", "is %v per %v: members share turns that are at least %v apart; use a lower threshold, or a longer interval", threshold, interval, minSpacing)
 	}
 	return r.CheckThreshold(threshold)
 }
@@ -101,7 +101,7 @@ const MaxThreshold = 1 << 30
 // CheckThreshold returns why members can't share a limit, as a [spec.FieldError].
 func (r Rule) CheckThreshold(threshold float64) error {
 	if threshold > MaxThreshold {
-		return spec.BadField("threshold", "is %v: a cluster shares limits up to %d", threshold, MaxThreshold)
+		return spec.BadField("threshold", "is %v: a cluster shares limits up to %d; use a lower one, or count in larger units", threshold, MaxThreshold)
 	}
 	return nil
 }

@@ -60,6 +60,9 @@ type Semaphore struct {
 const (
 	idlePermits   = int64(100 * time.Millisecond)
 	defaultExpiry = 2 * time.Second
+	// fullFor is for how long on average a member refuses calls once the store had no permit. Nobody
+	// knows when one comes free, and each call that asks costs a round trip.
+	fullFor = int64(20 * time.Millisecond)
 )
 
 // Semaphore returns the semaphore of a key. All users of a key share one, and the latest
@@ -239,15 +242,15 @@ func (s *Semaphore) want(now int64) bool {
 }
 
 func (s *Semaphore) due(now int64) bool {
-	return len(s.waiters) > 0 || s.short > 0 || now >= s.idleAt || now >= s.renewAt && s.holds()
+	return len(s.waiters) > 0 || s.short > 0 || now >= s.idleAt || s.renews() && now >= s.renewAt
 }
 
-// holds reports whether there are permits to keep: of the store, or of calls.
-func (s *Semaphore) holds() bool { return s.permits.good.Load() > 0 || s.permits.inUse.InUse() > 0 }
+// renews reports whether the store has to hear of the member before its permits expire there.
+func (s *Semaphore) renews() bool { return s.permits.good.Load() > 0 || s.permits.inUse.InUse() > 0 }
 
 func (s *Semaphore) schedule(now int64) {
 	at := s.idleAt
-	if s.holds() {
+	if s.renews() {
 		at = min(at, max(s.renewAt, now+int64(time.Millisecond)))
 	}
 	if s.inFlight != nil || s.left || at == never {
@@ -331,7 +334,7 @@ func (s *Semaphore) answered(command Command, sent, received int64, err error) {
 	s.refused = 0
 	s.serve(received)
 	if c.Need > c.Claim && c.Reply.Held < c.Need {
-		s.refused = received + turnsAhead/2 + s.m.chance(turnsAhead) // there is no telling when one comes free
+		s.refused = received + fullFor/2 + s.m.chance(fullFor)
 		for _, x := range s.waiters {
 			x.decide(false)
 		}
@@ -374,7 +377,7 @@ func (s *Semaphore) enter(x *waiter, now int64) {
 		s.mind(now)
 	}
 	if s.shard.away.Load() {
-		s.short = 1
+		s.short = 1 // enough to see whether the store is back
 	}
 	s.want(now)
 }

@@ -24,9 +24,8 @@ type shard struct {
 	dueBy    int64 // when the first of these must be sent at the latest, or immediately
 	flying   int   // batches that are not finished
 	failures int
-	calling  int // calls of the store that have not returned
+	within   int // calls of Store.Do that have not returned
 	probing  bool
-	since    int64 // it is in this state
 	outages  int64
 	clock    storeClock
 }
@@ -34,7 +33,7 @@ type shard struct {
 const (
 	mostFailures = 5
 	mostInBatch  = 64
-	mostCalling  = 64 // for a store that is away, and may never return
+	mostWithin   = 64 // calls of Store.Do: a store that is away may never return
 	probeEvery   = int64(time.Second)
 	immediately  = int64(0) // calls wait for it
 	never        = int64(1<<63 - 1)
@@ -91,7 +90,7 @@ func (m *Member) post(s *shard, k keyed, now, by int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s.away.Load() {
-		if s.probing || now < s.probeAt.Load() || s.calling >= mostCalling {
+		if s.probing || now < s.probeAt.Load() || s.within >= mostWithin {
 			return false
 		}
 		s.probing = true
@@ -103,8 +102,8 @@ func (m *Member) post(s *shard, k keyed, now, by int64) bool {
 	return true
 }
 
-// hasten makes what was posted due by that time, and reports whether a flush would send it earlier for that. It would, too,
-// where it was due before now: alarms may be late.
+// hasten has what was posted sent by that time, and reports whether the caller should flush: the
+// time is earlier than before, or what was posted is overdue, since alarms may be late.
 func (m *Member) hasten(s *shard, now, by int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,10 +122,10 @@ func unlessAwaited(waiters []*waiter, by int64) int64 {
 	return by
 }
 
-// flush sends what was posted, in batches. Commands that no call waits for stay until one of them is due, and
-// while another batch of their shard is on its way, unless they fill a batch: an alarm sends them then, or finish.
-// So a member with many keys makes few round trips, of many commands each. With all, nothing stays. The caller
-// holds no lock.
+// flush sends what was posted, in batches. Commands that no call waits for are held back until one
+// of them is due, and while another batch of their shard is on its way; an alarm sends them then, or
+// finish. A full batch is sent at once. So a member with many keys makes few round trips, of many
+// commands each. If all is set, nothing is held back. The caller holds no lock.
 func (m *Member) flush(all bool) {
 	for {
 		now := m.now()
@@ -166,7 +165,7 @@ func (m *Member) takeDue(now int64, all bool) (*shard, []keyed) {
 		switch {
 		case n == 0, wait && s.flying > 0:
 			continue
-		case wait && now < s.dueBy && len(m.limits) > 1: // or none could join it
+		case wait && now < s.dueBy && len(m.limits) > 1: // a member's only limit has no other to wait for
 			if m.sending.index == 0 || s.dueBy < m.sending.at {
 				m.put(&m.sending, s.dueBy)
 			}
@@ -189,20 +188,19 @@ func (m *Member) judge(s *shard, good bool, now int64, why error) {
 	m.mu.Lock()
 	s.probing = false
 	turned := false
-	switch {
+	switch away := s.away.Load(); {
 	case good:
 		s.failures = 0
-		turned = s.away.Load()
-	case s.away.Load():
-		s.probeAt.Store(now + probeEvery/2 + m.random.Int64N(probeEvery/2))
-	default:
+		turned = away
+	case !away:
 		s.failures++
 		turned = s.failures == mostFailures
+	}
+	if !good {
 		s.probeAt.Store(now + probeEvery/2 + m.random.Int64N(probeEvery/2))
 	}
 	if turned {
 		s.away.Store(!good)
-		s.since = now
 		if !good {
 			s.outages++
 		}

@@ -55,7 +55,7 @@ func (o *Outcome) Result() *Outcome { return o }
 var ErrNotExecuted = errors.New("the store did not execute the command")
 
 // ErrForeign is wrapped by the error of a command whose key holds something that no member wrote.
-var ErrForeign = errors.New("the key holds a value that is not of this library")
+var ErrForeign = errors.New("the key holds a value that is not of this library: remove it, or use another namespace")
 
 // MostNumber is the first integer that stores need not be able to count to: 2^53. All numbers in
 // commands and replies are below it, apart from durations in nanoseconds.

@@ -51,8 +51,10 @@ func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	switch {
 	case cfg.Interval < time.Millisecond || cfg.Interval > 24*time.Hour:
 		return nil, fmt.Errorf("cluster: an interval of %v: use 1ms to 24h", cfg.Interval)
-	case !validThreshold(cfg.Threshold) || cfg.Threshold == 0:
+	case !validThreshold(cfg.Threshold):
 		return nil, errThreshold
+	case cfg.Threshold == 0:
+		return nil, errors.New("cluster: a throttle with a threshold of 0 gives no turns: use a Window")
 	}
 	key = m.Key("throttle", key)
 	shard := m.shardOf(key)
@@ -67,7 +69,7 @@ func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	return t, nil
 }
 
-var errOtherKind = errors.New("cluster: the key is that of another kind of limit")
+var errOtherKind = errors.New("cluster: the key is that of another kind of limit: use one for each")
 
 // Timeout is the longest that a call waits for the store. It may wait longer for its turn.
 func (t *Throttle) Timeout() time.Duration {

@@ -23,13 +23,13 @@ var answers = map[string]string{
 	"CLUSTERDOWN": "the cluster doesn't serve this key",
 	"MASTERDOWN":  "the server has lost its master",
 	"LOADING":     "the server is loading its data",
-	"READONLY":    "the server is a replica, or was made one",
+	"READONLY":    "the server is a replica, or was made one: name the master, or the Sentinels that know it",
 	"OOM":         "the server has no memory left: raise maxmemory",
-	"MISCONF":     "the server takes no writes, as it can't save them",
-	"NOREPLICAS":  "the server takes no writes, as it has too few replicas",
+	"MISCONF":     "the server takes no writes, as it can't save them: its log says why",
+	"NOREPLICAS":  "the server takes no writes, as it has too few replicas: see min-replicas-to-write",
 	"BUSY":        "the server is busy with somebody's script",
-	"NOAUTH":      "the server wants a password",
-	"WRONGPASS":   "the server refuses the user or the password",
+	"NOAUTH":      "the server wants a password: the URL has to have one",
+	"WRONGPASS":   "the server refuses the user or the password: see those in the URL",
 	"NOPERM":      "the user may not do that: see the commands in docs/cluster.md",
 }
 

@@ -13,10 +13,10 @@ const most = cluster.MostNumber - 1
 
 // call is a command as the server gets it.
 type call struct {
-	script script
-	args   []any // EVALSHA or EVAL, the script, the number of keys, keys, arguments
-	reply  func(numbers []int64)
-	replys int // how many numbers the reply has
+	script  script
+	args    []any // EVALSHA or EVAL, the script, the number of keys, keys, arguments
+	reply   func(numbers []int64)
+	numbers int // how many numbers the reply has
 }
 
 // encode returns the script for a command and what it is called with.
@@ -28,7 +28,7 @@ func (s *scripts) encode(c cluster.Command) (call, error) {
 	case *cluster.Turn:
 		return s.encodeTurn(key, c)
 	case *cluster.Permits:
-		args := []any{c.Member, c.Seq, whole(c.Limit), whole(c.Claim), whole(c.Need), whole(c.Want), micro(c.Expiry)}
+		args := []any{c.Member, c.Seq, clamped(c.Limit), clamped(c.Claim), clamped(c.Need), clamped(c.Want), micro(c.Expiry)}
 		return newCall(s.permits, []any{key, key + ":expiries"}, args, 4, func(n []int64) {
 			c.Reply = cluster.PermitsReply{Held: n[0], Total: n[1], Active: n[2], Now: nano(n[3])}
 		}), nil
@@ -48,12 +48,12 @@ func (s *scripts) encodeTake(key string, c *cluster.Take) (call, error) {
 	args := make([]any, 0, 16+2*(len(c.Backs)+len(c.Charges)))
 	args = append(args,
 		int64(c.Shape.Width()), int64(c.Phase), c.Span(), c.Shape.Buckets,
-		whole(c.Limit), whole(c.Need), whole(c.Want),
-		c.Seen, c.Ahead, whole(int64(c.Borrow)),
+		clamped(c.Limit), clamped(c.Need), clamped(c.Want),
+		c.Seen, c.Ahead, clamped(int64(c.Borrow)),
 		c.Member, c.Seq, c.Epoch, c.NewEpoch, len(c.Backs), len(c.Charges))
 	for _, list := range [][]cluster.Units{c.Backs, c.Charges} {
 		for _, u := range list {
-			args = append(args, u.Bucket, whole(u.Units))
+			args = append(args, u.Bucket, clamped(u.Units))
 		}
 	}
 	return newCall(s.take, []any{key}, args, 9, func(n []int64) {
@@ -69,21 +69,21 @@ func (s *scripts) encodeTurn(key string, c *cluster.Turn) (call, error) {
 	if c.Spacing < 1 || units < 0 || units > most/2/int64(c.Spacing) {
 		return call{}, fmt.Errorf("turns for %d units %v apart: %w", units, c.Spacing, cluster.ErrNotExecuted)
 	}
-	args := []any{int64(c.Spacing), c.Need, c.Want, min(whole(int64(c.Within)), most/2)}
+	args := []any{int64(c.Spacing), c.Need, c.Want, min(clamped(int64(c.Within)), most/2)}
 	return newCall(s.turn, []any{key}, args, 3, func(n []int64) {
 		c.Reply = cluster.TurnReply{Granted: n[0], Wait: time.Duration(n[1]), Now: nano(n[2])}
 	}), nil
 }
 
-func newCall(s script, keys, args []any, replys int, reply func([]int64)) call {
+func newCall(s script, keys, args []any, numbers int, reply func([]int64)) call {
 	all := make([]any, 0, 3+len(keys)+len(args))
 	all = append(all, "evalsha", s.sha, len(keys))
 	all = append(all, keys...)
-	return call{script: s, args: append(all, args...), replys: replys, reply: reply}
+	return call{script: s, args: append(all, args...), numbers: numbers, reply: reply}
 }
 
-// whole makes the call carry the script's text, for a server that doesn't know it.
-func (c *call) whole() []any {
+// withText is the call with the script's text, for a server that doesn't know that.
+func (c *call) withText() []any {
 	args := append([]any(nil), c.args...)
 	args[0], args[1] = "eval", c.script.text
 	return args
@@ -92,7 +92,7 @@ func (c *call) whole() []any {
 // decode fills in the reply.
 func (c *call) decode(answer any) error {
 	values, ok := answer.([]any)
-	if !ok || len(values) != c.replys {
+	if !ok || len(values) != c.numbers {
 		return fmt.Errorf("the store said %v, which is no reply to this command", answer)
 	}
 	numbers := make([]int64, len(values))
@@ -105,7 +105,8 @@ func (c *call) decode(answer any) error {
 	return nil
 }
 
-func whole(n int64) int64 { return min(max(n, 0), most) }
+// clamped is a number that scripts can be given.
+func clamped(n int64) int64 { return min(max(n, 0), most) }
 
 // micro is a duration in whole microseconds, rather more than less.
 func micro(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }

@@ -104,43 +104,43 @@ func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
 		ctx, cancel = context.WithTimeout(ctx, s.timeout)
 		defer cancel()
 	}
-	var now []*pending
+	var calls []*pending
 	for _, c := range batch {
 		call, err := s.scripts.encode(c)
 		if err != nil {
 			c.Result().Err = err
 			continue
 		}
-		now = append(now, &pending{call: call, outcome: c.Result(), args: call.args})
+		calls = append(calls, &pending{call: call, outcome: c.Result(), args: call.args})
 	}
-	s.send(ctx, s.client, now)
+	send(ctx, s.client, calls, false)
 	moved := false
 	var unknown []*pending
 	asked := map[string][]*pending{}
-	for _, p := range now {
+	for _, p := range calls {
 		switch wordOf(p.err) {
 		case "NOSCRIPT":
-			p.args = p.whole()
+			p.args = p.withText()
 			unknown = append(unknown, p)
 		case "ASK":
 			if server, ok := redis.IsAskError(p.err); ok {
-				p.args = p.whole()
+				p.args = p.withText()
 				asked[server] = append(asked[server], p)
 			}
 		case "MOVED":
 			moved = true
 		}
 	}
-	s.send(ctx, s.client, unknown)
+	send(ctx, s.client, unknown, false)
 	for server, calls := range asked {
 		if client := s.slots.client(ctx, server); client != nil {
-			s.ask(ctx, client, calls)
+			send(ctx, client, calls, true)
 		}
 	}
 	if s.slots != nil {
 		s.slots.heard(moved)
 	}
-	for _, p := range now {
+	for _, p := range calls {
 		p.outcome.Err = p.err
 		if p.err != nil {
 			p.outcome.Err = explained(p.err)
@@ -156,17 +156,9 @@ type pending struct {
 	err     error
 }
 
-// send executes the calls in one pipeline, and fills in their replies or errors.
-func (s *Store) send(ctx context.Context, client redis.Cmdable, calls []*pending) {
-	s.pipeline(ctx, client, calls, false)
-}
-
-// ask does so at a server that a key is being moved to.
-func (s *Store) ask(ctx context.Context, client redis.Cmdable, calls []*pending) {
-	s.pipeline(ctx, client, calls, true)
-}
-
-func (s *Store) pipeline(ctx context.Context, client redis.Cmdable, calls []*pending, asking bool) {
+// send executes the calls in one pipeline, and fills in their replies or errors. A server that keys
+// are being moved to answers only those that are asking.
+func send(ctx context.Context, client redis.Cmdable, calls []*pending, asking bool) {
 	if len(calls) == 0 {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,6 +33,18 @@ func check(t *testing.T, text, store string) {
 	require.Len(t, lines, 1+1+1+6+2, text)
 	assert.Contains(t, text, "process 2 is killed\n")
 	assert.Contains(t, text, "process 2 is started again\n")
+	most := 0
+	for _, line := range lines[3:] {
+		columns := strings.Fields(line)
+		if len(columns) != 6 {
+			continue // it says what became of process 2
+		}
+		sum, err := strconv.Atoi(columns[4])
+		require.NoError(t, err, text)
+		most = max(most, sum)
+	}
+	assert.Positive(t, most, "nothing was ever admitted")
+	assert.LessOrEqual(t, most, 2*limit-limit/members, text) // the bound of onFailure: local, on a machine too busy for the store
 }
 
 func TestRunOnRedis(t *testing.T) {

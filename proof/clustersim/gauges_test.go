@@ -49,7 +49,7 @@ func permits(t *testing.T, seed uint64) (over, most int64) {
 				n.Clock.Call(func() {
 					switch now := n.Clock.Now(); g.Ask(now, units) {
 					case cluster.Fits:
-						if g.TryAcquire(now, units) {
+						if g.TryAcquire(0, now, units) {
 							run(units)
 						}
 					case cluster.Lacks:

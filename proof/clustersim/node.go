@@ -31,7 +31,7 @@ type Caller struct {
 
 	Calls, Waited     int64
 	Admitted, Refused int64         // units
-	Longest           time.Duration // that a call has waited for the store
+	Longest           time.Duration // that a call has waited for the store, or for a lease to begin
 	node              *Node
 	book              *Book
 }

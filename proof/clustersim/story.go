@@ -38,6 +38,7 @@ func Tell() Story {
 		before[i] = 0
 	}
 	alive := []bool{true, true, true, true}
+	begin := w.now
 	for i := range callers {
 		join(i)
 		var next func()
@@ -46,7 +47,7 @@ func Tell() Story {
 				callers[i].Take(1, 0)
 			}
 			rate := 1500.0 // calls a second: half as many again as the limit has
-			if now := w.now - NewWorld(7).now; now > int64(30*st.Step) && now < int64(60*st.Step) {
+			if now := w.now - begin; now > int64(30*st.Step) && now < int64(60*st.Step) {
 				rate = [4]float64{4500, 500, 500, 500}[i]
 			}
 			w.After(time.Duration(r.ExpFloat64()/rate*float64(time.Second)), next)

@@ -57,7 +57,6 @@ end
 for i = 1, #entries, 1000 do
   redis.call('ZADD', expiries, unpack(entries, i, math.min(i + 999, #entries)))
 end
-table.sort(gone)
 for _, name in ipairs(gone) do
   if name ~= member then
     redis.call('HDEL', key, 'm' .. name)

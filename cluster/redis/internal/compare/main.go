@@ -211,8 +211,10 @@ func naive(addr string, _ int) (func(context.Context) bool, func()) {
 	}, func() { _ = c.Close() }
 }
 
-// envoy does what envoyproxy/ratelimit does by default: it counts in a key of the window, sets it
-// to expire in the same round trip, and doesn't ask again for a window that it has seen full.
+// envoy does what envoyproxy/ratelimit does: it counts in a key of the window and sets that to expire
+// in the same round trip. Two settings are not its defaults, and in its favour: windows that were seen
+// full are remembered (LOCAL_CACHE_SIZE_IN_BYTES is 0 by default), and keys live no longer than a
+// window (EXPIRATION_JITTER_MAX_SECONDS is 300, so they live up to five minutes longer).
 func envoy(addr string, _ int) (func(context.Context) bool, func()) {
 	c := client(addr)
 	var mu sync.Mutex
