@@ -10,12 +10,12 @@ import (
 //
 // # Giving permits up
 //
-// The store counts at least good for the member until expires, so what calls hold must not exceed
-// good from before the member tells the store of fewer. A call takes within the good that it
-// has loaded, then loads good once more, and gives back what it took if good is less by then. Who
-// lowers good stores the new number first and then reads what is in use. So a call that took before
-// that read is counted in it, and good is never lowered below what was read; and a call that took
-// after it sees the new number when it looks again.
+// The store counts at least good for the member until expires. Before the member tells the store of
+// fewer, it stores the new good, and then reads what is in use, which it tells the store as well. A
+// call takes within the good that it has loaded, then loads good once more, and gives back what it
+// took if good is less by then. So a call that took before that read is counted in it, and one that
+// took after it sees the new number when it looks again: at every instant the store counts at least
+// what calls have within good.
 //
 // The call that gives back and looks again was never let in. While it has what it took, another call
 // may find too few, and ask the store.
@@ -72,13 +72,8 @@ func (p *permits) spare() int64 {
 	return max(0, p.good.Load()-max(used, p.peak.Swap(used)))
 }
 
-// lower gives up n permits, except those that are in use, and returns how many calls have.
+// lower gives up n permits, and returns how many calls have.
 func (p *permits) lower(n int64) (used int64) {
-	good := p.good.Load()
-	p.good.Store(good - n)
-	used = p.inUse.InUse()
-	if used > good-n {
-		p.good.Store(min(good, used))
-	}
-	return used
+	p.good.Store(p.good.Load() - n)
+	return p.inUse.InUse()
 }

@@ -47,7 +47,8 @@ type Semaphore struct {
 	task     task
 	renewAt  int64
 	idleAt   int64 // when permits that were not in use since it was set go back; never if none are
-	refused  int64 // until then, calls beyond permits.good are refused
+	refused  int64 // until then, calls for more than is free are refused
+	room     int64 // what no member had by the last reply
 	active   int64
 	short    int64 // permits that were missing since the last command
 	waiters  []*waiter
@@ -88,7 +89,13 @@ func (m *Member) Semaphore(key string, cfg SemaphoreConfig) (*Semaphore, error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cfg.Rule = cfg.Normalized()
+	lower := cfg.Threshold < s.cfg.Threshold
 	s.cfg = cfg
+	if lower { // the store will say what that means for this member
+		s.permits.good.Store(min(s.limit(), s.permits.good.Load()))
+		s.renewAt = m.clock.Now()
+		s.schedule(s.renewAt)
+	}
 	return s, nil
 }
 
@@ -124,7 +131,7 @@ func (s *Semaphore) ask(now, n int64) Answer {
 	switch {
 	case s.permits.has(now, n):
 		return Fits
-	case n > s.limit() || now < s.refused:
+	case s.refuses(now, n):
 		return Refuses
 	case !s.shard.away.Load():
 		return Lacks
@@ -162,7 +169,7 @@ func (s *Semaphore) tryAcquire(lane uint32, now, n int64) Answer {
 	switch {
 	case s.permits.take(lane, now, n):
 		return Fits
-	case n > s.limit() || now < s.refused:
+	case s.refuses(now, n):
 		return Refuses
 	case !s.shard.away.Load():
 		return Lacks
@@ -205,6 +212,16 @@ func (s *Semaphore) limit() int64 {
 		threshold *= float64(s.m.Members())
 	}
 	return int64(min(threshold, mostUnits))
+}
+
+// refuses reports whether the store has said that there is no room, also with what this member has and doesn't use.
+func (s *Semaphore) refuses(now, n int64) bool {
+	return n > s.limit() || now < s.refused && n > s.free()
+}
+
+// free is how many permits no call of any member has, as far as is known.
+func (s *Semaphore) free() int64 {
+	return s.room + max(0, s.permits.good.Load()-s.permits.inUse.InUse())
 }
 
 // limitAway is how many calls may run while the store is away.
@@ -253,7 +270,7 @@ func (s *Semaphore) schedule(now int64) {
 	if s.renews() {
 		at = min(at, max(s.renewAt, now+int64(time.Millisecond)))
 	}
-	if s.inFlight != nil || s.left || at == never {
+	if s.inFlight != nil || s.posted || s.left || at == never {
 		s.m.unplan(&s.task)
 		return
 	}
@@ -328,17 +345,23 @@ func (s *Semaphore) answered(command Command, sent, received int64, err error) {
 		s.schedule(received)
 		return
 	}
-	s.permits.good.Store(c.Reply.Held) // before expires: see permits.take
-	s.permits.expires.Store(sent + shorter(s.cfg.Expiry) - s.m.lag)
 	s.active = max(1, c.Reply.Active)
-	s.refused = 0
+	good := c.Reply.Held
+	if c.Reply.Total > c.Limit { // some are in use beyond the limit: as they come back, all members come down to their shares
+		good = min(good, c.Limit/s.active)
+	}
+	s.permits.good.Store(good) // before expires: see permits.take
+	s.permits.expires.Store(sent + shorter(s.cfg.Expiry) - s.m.lag)
+	s.refused, s.room = 0, max(0, c.Limit-c.Reply.Total)
 	s.serve(received)
-	if c.Need > c.Claim && c.Reply.Held < c.Need {
+	if lacked := c.Need - c.Claim; lacked > 0 && good < c.Need {
 		s.refused = received + fullFor/2 + s.m.chance(fullFor)
-		for _, x := range s.waiters {
-			x.decide(false)
-		}
-		s.waiters = nil
+		s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool {
+			if n := x.need.Units; n >= lacked || n > s.free() {
+				x.decide(false)
+			}
+			return x.decided // the others ask again
+		})
 	}
 	s.mind(received)
 	s.want(received)
@@ -396,10 +419,12 @@ func (s *Semaphore) giveBack(n *Need) { s.Release(0, n.Units) }
 
 func (s *Semaphore) on() *shard { return s.shard }
 
-// drop renews the permits immediately: it is no longer known until when they are good.
+// drop renews the permits immediately: it is no longer known until when they are good, so no call gets one before the
+// store has answered.
 func (s *Semaphore) drop(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.permits.expires.Store(min(now, s.permits.expires.Load()))
 	s.renewAt = now
 	s.schedule(now)
 }

@@ -29,12 +29,12 @@ var layers = []layer{
 	{"host", ""}, // what the files of the system tell of it
 	{"node", "internal/shared stat"},
 	{"core/clocks", "internal/shared internal/shown stat"}, // what an engine tells the time by
-	{"core/argument", ""},                                                    // what the arguments of calls are worth
-	{"core/pattern", ""},                                                     // the expressions that match names, and what they may cost
-	{"core/spec", "internal/shown core/pattern"},                             // what rules of all families have in common as they are written
-	{"core/sampler", "internal/shared host"},                                 // the machine, read as long as a rule goes by it
+	{"core/argument", ""},                        // what the arguments of calls are worth
+	{"core/pattern", ""},                         // the expressions that match names, and what they may cost
+	{"core/spec", "internal/shown core/pattern"}, // what rules of all families have in common as they are written
+	{"core/sampler", "internal/shared host"},     // the machine, read as long as a rule goes by it
 	{"cluster", "internal/lending internal/shared internal/shown core/clocks core/spec stat"}, // limits that several processes share
-	{"cluster/storetest", "cluster stat"},                                    // the cases that stores are held to
+	{"cluster/storetest", "cluster stat"},                                                     // the cases that stores are held to
 	{"core", "cluster internal/shared internal/shown node stat host core/clocks core/argument core/pattern core/spec core/sampler"},
 	{"core/family", "cluster core core/pattern core/spec node stat"}, // which rules apply, and what they hold
 

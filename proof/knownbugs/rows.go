@@ -222,5 +222,10 @@ var sections = []section{
 		{185, "Penstock", "the log's handler is called under a lock that it may need", ""},
 		{186, "Penstock", "a half-open breaker says that it is due, and refuses the probe", ""},
 		{187, "leases that lend", "what a lane holds is spent in another lot, or a call is refused for it", ""},
+		{188, "Penstock", "permits beyond a lowered limit are used again by other calls, for ever", ""},
+		{189, "Penstock", "a batch that finds no room refuses single calls that would", ""},
+		{190, "Penstock", "an alarm rings without pause for what waits for a batch", ""},
+		{191, "Penstock", "permits of a machine that was suspended are good when it wakes", ""},
+		{192, "Penstock", "permits that are given up are taken at the same moment", ""},
 	}},
 }
