@@ -221,5 +221,6 @@ var sections = []section{
 		{184, "Penstock", "a member closes while it asks: what is granted stays with it", ""},
 		{185, "Penstock", "the log's handler is called under a lock that it may need", ""},
 		{186, "Penstock", "a half-open breaker says that it is due, and refuses the probe", ""},
+		{187, "Penstock", "a window made after borrowers ran early counts them too early as well", ""},
 	}},
 }
