@@ -430,6 +430,34 @@ func TestACallThatWaitsForAnotherRuleFetchesAfterwards(t *testing.T) {
 	assert.Equal(t, 2*time.Second, time.Duration(f.clock.Now()-began))
 }
 
+// What is borrowed of a shared limit counts in the coming bucket also for a rule about other callers
+// on the same path, even if the clock's Sleep returns too early. known bug 193
+func TestBorrowersOfASharedLimitBeforeTheCallersOfAPath(t *testing.T) {
+	path := flow.Rule{ID: "path", Resource: "orders", Threshold: 2, Relation: flow.Chain, Ref: "web", Origin: "app", Window: flow.Ring}
+	four := orders
+	four.Threshold, four.Window = 4, flow.Ring
+	f := newFleet(t, 1, path, four)
+	f.clock.SetSleep(clocks.SleepRecord)
+	began := f.clock.Now()
+	call := func(at time.Duration, times int, context, origin string, opts ...api.Option) (ran int) {
+		f.clock.AdvanceTo(began + int64(at))
+		for range times {
+			entry, err := f.guards[0].Entry(api.WithOrigin(api.WithContext(t.Context(), context), origin), "orders", opts...)
+			entry.Exit()
+			if err == nil {
+				ran++
+			}
+		}
+		return ran
+	}
+	const ms = time.Millisecond
+	require.Equal(t, 4, call(100*ms, 4, "job", ""))
+	require.Equal(t, 2, call(600*ms, 2, "web", "", api.Prioritized()))
+	require.Len(t, f.clock.Slept(), 2, "they count from 1 s to 2 s")
+	assert.Equal(t, 0, call(1500*ms, 2, "web", "app"))
+	assert.Equal(t, 2, call(2000*ms, 3, "web", "app"))
+}
+
 // A prioritized call that does not fit waits for a coming bucket.
 func TestPrioritizedCallsBorrowOfASharedLimit(t *testing.T) {
 	f := newFleet(t, 1, orders)

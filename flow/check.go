@@ -77,7 +77,25 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 			break
 		}
 	}
+	if longest.Borrowed || inv.Prioritized() && len(rs.sharing) > 0 { // those are asked later, and lend too
+		rs.foresee(inv)
+	}
 	return longest
+}
+
+// foresee makes the windows in which a call that borrows will count because it came by their path,
+// though their rules are about other callers. If a window were made by the first of these, it would
+// begin with what the node has counted. A borrower is counted when it is let in: too early for its
+// bucket if the clock's Sleep returned too early, as a test's may, or a coarse one's, by a tick.
+func (rs *Rules) foresee(inv *core.Invocation) {
+	for _, c := range rs.takers {
+		if c.rule.Relation != Chain || !c.rule.metered() || owned(c.meter) {
+			continue
+		}
+		if n := c.onPath(inv); n != nil {
+			c.windowOn(n, inv.Now())
+		}
+	}
 }
 
 // Shadow lets every shadow rule take.

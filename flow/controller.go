@@ -227,15 +227,21 @@ func (c *controller) find(inv *core.Invocation, rs *Rules) *node.StatisticNode {
 		}
 		return nil
 	case c.rule.Relation == Chain:
-		if inv.ContextName() != c.rule.Ref || inv.Node() == nil {
-			return nil
-		}
-		return &inv.Node().StatisticNode
+		return c.onPath(inv)
 	}
 	if inv.OriginNode() == nil {
 		return nil
 	}
 	return &inv.OriginNode().StatisticNode
+}
+
+// onPath returns the call node if the call came in through the context that a chain rule names,
+// otherwise nil.
+func (c *controller) onPath(inv *core.Invocation) *node.StatisticNode {
+	if inv.ContextName() != c.rule.Ref || inv.Node() == nil {
+		return nil
+	}
+	return &inv.Node().StatisticNode
 }
 
 // limitAt is the limit in whole units per interval at now.

@@ -227,5 +227,6 @@ var sections = []section{
 		{190, "Penstock", "an alarm rings without pause for what waits for a batch", ""},
 		{191, "Penstock", "permits of a machine that was suspended are good when it wakes", ""},
 		{192, "Penstock", "permits that are given up are taken at the same moment", ""},
+		{193, "Penstock", "a window made after borrowers ran early counts them too early as well", ""},
 	}},
 }
