@@ -9,35 +9,43 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/isolation"
 )
 
-// What a call costs whose limit is its process's alone, and one that spends a lease. Both limits are far away, as the price
-// is that of calls that never ask a store.
+// What a call costs whose limit is its process's alone, and one that spends what its member has leased. All limits are
+// far away, as the price is that of calls that never ask a store.
 func BenchmarkLeased(b *testing.B) {
-	alone := flow.Rule{ID: "orders", Resource: "orders", Threshold: 1 << 29, Buckets: cluster.Buckets}
-	shared := alone
-	shared.Cluster = cluster.Rule{Scope: cluster.Global}
-	for name, rule := range map[string]flow.Rule{"alone": alone, "leased": shared} {
-		g := newGuard(b, api.Config{Cluster: cluster.Config{Store: cluster.NewMemory(clocks.NewSystem())}})
-		require.NoError(b, g.LoadRules(api.RuleSet{Flow: []flow.Rule{rule}}))
-		call := func() {
-			if entry, err := g.Entry(b.Context(), "orders"); err == nil {
-				entry.Exit()
-			}
+	sharing := cluster.Rule{Scope: cluster.Global}
+	window := flow.Rule{ID: "orders", Resource: "orders", Threshold: 1 << 29, Buckets: cluster.Buckets}
+	permits := isolation.Rule{ID: "orders", Resource: "orders", Threshold: 1 << 20}
+	windows, isolations := []flow.Rule{window, window}, []isolation.Rule{permits, permits}
+	windows[1].Cluster, isolations[1].Cluster = sharing, sharing
+	for i, name := range []string{"alone", "leased"} {
+		benchmarkCalls(b, "window/"+name, api.RuleSet{Flow: windows[i : i+1]})
+		benchmarkCalls(b, "permits/"+name, api.RuleSet{Isolation: isolations[i : i+1]})
+	}
+}
+
+func benchmarkCalls(b *testing.B, name string, set api.RuleSet) {
+	g := newGuard(b, api.Config{Cluster: cluster.Config{Store: cluster.NewMemory(clocks.NewSystem())}})
+	require.NoError(b, g.LoadRules(set))
+	call := func() {
+		if entry, err := g.Entry(b.Context(), "orders"); err == nil {
+			entry.Exit()
 		}
-		b.Run(name+"/one", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
+	}
+	b.Run(name+"/one", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			call()
+		}
+	})
+	b.Run(name+"/parallel", func(b *testing.B) {
+		b.ReportAllocs()
+		b.RunParallel(func(p *testing.PB) {
+			for p.Next() {
 				call()
 			}
 		})
-		b.Run(name+"/parallel", func(b *testing.B) {
-			b.ReportAllocs()
-			b.RunParallel(func(p *testing.PB) {
-				for p.Next() {
-					call()
-				}
-			})
-		})
-	}
+	})
 }
