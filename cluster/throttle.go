@@ -43,7 +43,24 @@ type Throttle struct {
 	figures  WindowFigures
 }
 
-const turnsAhead = int64(20 * time.Millisecond)
+const (
+	turnsAhead = int64(20 * time.Millisecond)
+	// mostTurns is what the units of a command are apart at most, see [Turn]. A call of more has as
+	// many in the store.
+	mostTurns = int64(1<<52 - 1)
+	// mostSpaced is what times returns at most, some 146 years.
+	mostSpaced = int64(1 << 62)
+	// longAgo is when the last turn was if none is known: whatever is spaced from it has passed.
+	longAgo = -mostSpaced
+)
+
+// times is n times d. A call may have so many units that an int64 can't say how far apart they are.
+func times(n, d int64) int64 {
+	if n > mostSpaced/max(1, d) {
+		return mostSpaced
+	}
+	return n * d
+}
 
 // Throttle returns the throttle of a key. All users of a key share one, and the latest
 // configuration holds.
@@ -58,7 +75,7 @@ func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	}
 	key = m.Key("throttle", key)
 	shard := m.shardOf(key)
-	t, ok := limitOf(m, key, func() *Throttle { return &Throttle{m: m, key: key, shard: shard} })
+	t, ok := limitOf(m, key, func() *Throttle { return &Throttle{m: m, key: key, shard: shard, last: longAgo, own: longAgo} })
 	if !ok {
 		return nil, errOtherKind
 	}
@@ -138,7 +155,7 @@ func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duratio
 	if t.shard.away.Load() {
 		last = t.own
 	}
-	return until(last+n*t.spaced()-int64(maxWait), now), true
+	return max(0, until(last+times(n, t.spaced()), now)-maxWait), true
 }
 
 // Figures are what the throttle has done; Leased are turns.
@@ -189,7 +206,7 @@ func (t *Throttle) turn(now, n int64, maxWait time.Duration, take bool) (wait ti
 // refuses reports whether the store's next turn is too late: turns that were given away don't come
 // back.
 func (t *Throttle) refuses(now, n int64, maxWait time.Duration) bool {
-	return t.last+n*t.spaced()-now > int64(maxWait)
+	return t.last+times(n, t.spaced())-now > int64(maxWait)
 }
 
 // turnAway is turn without the store.
@@ -200,7 +217,7 @@ func (t *Throttle) turnAway(now, n int64, maxWait time.Duration, take bool) (wai
 	case Closed:
 		return 0, false
 	}
-	at := max(now, max(t.own, t.last)+n*t.spaced()*t.m.Members())
+	at := max(now, t.nextAway(n))
 	if at-now > int64(maxWait) {
 		return 0, false
 	}
@@ -208,6 +225,11 @@ func (t *Throttle) turnAway(now, n int64, maxWait time.Duration, take bool) (wai
 		t.own = at
 	}
 	return time.Duration(at - now), true
+}
+
+// nextAway is when a call of n units may run without the store: a member has its share of the turns.
+func (t *Throttle) nextAway(n int64) int64 {
+	return max(t.own, t.last) + times(t.m.Members(), times(n, t.spaced()))
 }
 
 // want posts the throttle if there is something to ask for.
@@ -233,7 +255,7 @@ func (t *Throttle) command(now int64) Command {
 	c := &Turn{Outcome: Outcome{Key: t.key}, Spacing: time.Duration(spacing), Need: 1, Within: time.Duration(turnsAhead)}
 	if len(t.waiters) > 0 {
 		t.asking = t.waiters[0]
-		c.Need, c.Within = t.asking.need.Units, t.asking.need.MaxWait
+		c.Need, c.Within = min(t.asking.need.Units, mostTurns/spacing), t.asking.need.MaxWait
 		short = 0
 		for _, x := range t.waiters {
 			short += x.need.Units
@@ -258,9 +280,9 @@ func (t *Throttle) answered(command Command, sent, received int64, err error) {
 	spacing := int64(c.Spacing)
 	first := received + longer(r.Wait) + t.m.lag
 	if r.Granted == 0 {
-		t.last = sent + shorter(r.Wait) - c.Need*spacing
+		t.last = max(t.last, sent+shorter(r.Wait)-times(c.Need, spacing))
 	} else {
-		t.last = sent + shorter(r.Wait) + (r.Granted-c.Need)*spacing
+		t.last = sent + shorter(r.Wait) + times(r.Granted-c.Need, spacing)
 		// What was left of the last lease is lost. The first turn counts as one, however many units
 		// it is for.
 		t.next, t.left, t.spacing = first, r.Granted-c.Need+1, spacing
@@ -351,7 +373,7 @@ func (t *Throttle) on() *shard { return t.shard }
 func (t *Throttle) drop(int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.left, t.last = 0, 0
+	t.left, t.last = 0, longAgo
 }
 
 func (t *Throttle) leave(now int64) {

@@ -1,6 +1,9 @@
 package cluster_test
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -50,5 +53,58 @@ func TestTurnsThatAreFarApart(t *testing.T) {
 	}
 	if ran != 1 {
 		t.Fatalf("%d calls ran in three minutes, at 6 an hour", ran)
+	}
+}
+
+// redisTurns is a store that does only what the contract has it do: Redis counts to 2^53.
+type redisTurns struct{ *cluster.Memory }
+
+func (s redisTurns) Start(ctx context.Context, batch []cluster.Command, done func()) {
+	for _, c := range batch {
+		if c, ok := c.(*cluster.Turn); ok && max(c.Need, c.Want) > (1<<52-1)/int64(c.Spacing) {
+			c.Err = cluster.ErrNotExecuted
+			done()
+			return
+		}
+	}
+	s.Memory.Start(ctx, batch, done)
+}
+
+// However many units a call has, it is refused where its turn is too far away: with the store, which such calls
+// don't make look as if it were away, and without.
+func TestTurnsOfManyUnits(t *testing.T) {
+	for _, units := range []int64{2, 4096, 8192, 65536, 1 << 20} {
+		for _, up := range []bool{true, false} {
+			t.Run(fmt.Sprint(units, " units, up: ", up), func(t *testing.T) {
+				clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+				store := cluster.Store(down{})
+				if up {
+					store = redisTurns{cluster.NewMemory(clock)}
+				}
+				m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Namespace: "test", Members: 1 << 20, Logger: slog.New(slog.DiscardHandler)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer m.Close()
+				g := space(t, m, 24, 24*time.Hour, cluster.Local)
+				ran := 0
+				for range 10 {
+					clock.Advance(time.Second)
+					if turn(t, m, g, clock.Now(), units, time.Minute) {
+						ran++
+					}
+				}
+				if a, _ := g.Look(clock.Now(), units, time.Minute); a == cluster.Fits || ran != 1 {
+					t.Fatalf("%d of 10 calls ran, the first should; the next one %v", ran, a)
+				}
+				other := join(t, store, clock)
+				if g := space(t, other, 24, 24*time.Hour, cluster.Closed); turn(t, other, g, clock.Now(), units, time.Minute) {
+					t.Fatal("one of another member")
+				}
+				if f := g.Figures(); f.Away == up {
+					t.Fatalf("%+v", f)
+				}
+			})
+		}
 	}
 }
