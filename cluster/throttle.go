@@ -40,6 +40,7 @@ type Throttle struct {
 	inFlight *Turn
 	posted   bool
 	own      int64 // the latest turn that was given without the store
+	broken   broken
 	figures  WindowFigures
 }
 
@@ -105,18 +106,23 @@ func (t *Throttle) spaced() int64 {
 }
 
 // Ask returns what TryTake would do, and the wait that it would return. It takes nothing; a call
-// that is refused counts as such.
+// that is refused counts as such, and one that is refused without the store may have it asked whether it is back.
 func (t *Throttle) Ask(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	a, wait := t.look(now, n, maxWait)
+	post := false
 	if a == Refuses {
 		t.figures.Refused++
+		post = t.away() && !t.refuses(now, n, maxWait) && t.lacks(now, n)
+	}
+	t.mu.Unlock()
+	if post {
+		t.m.flush(false)
 	}
 	return a, wait
 }
 
-// Look is Ask without a trace: it doesn't count a call that is refused either.
+// Look is Ask without a trace: it doesn't count a call that is refused either, and has nothing asked.
 func (t *Throttle) Look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,11 +140,10 @@ func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Durat
 	case t.refuses(now, n, maxWait):
 		t.figures.Refused++
 	default:
-		if t.shard.away.Load() {
+		if t.away() {
 			wait, ok = t.turnAway(now, n, maxWait, true)
 		}
-		t.short += n
-		post = t.m.mayAsk(t.cfg.Value, now) && t.want(now)
+		post = t.lacks(now, n)
 	}
 	t.mu.Unlock()
 	if post {
@@ -152,7 +157,7 @@ func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duratio
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := t.last
-	if t.shard.away.Load() {
+	if t.away() {
 		last = t.own
 	}
 	return max(0, until(last+times(n, t.spaced()), now)-maxWait), true
@@ -163,11 +168,11 @@ func (t *Throttle) Figures() WindowFigures {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.figures
-	f.Leased, f.Away, f.Why = t.left, t.shard.away.Load(), t.shard.why()
+	f.Leased, f.Away, f.Why = t.left, t.away(), t.broken.why(t.shard)
 	return f
 }
 
-// The methods below need mu, except those of keyed, handled and Limit.
+// The methods below need mu, except those of keyed, handled and Limit, and what answered calls.
 
 func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	if wait, ok := t.turn(now, n, maxWait, false); ok {
@@ -176,7 +181,7 @@ func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Durat
 	switch {
 	case t.refuses(now, n, maxWait):
 		return Refuses, 0
-	case t.shard.away.Load():
+	case t.away():
 		if wait, ok := t.turnAway(now, n, maxWait, false); ok {
 			return Fits, wait
 		}
@@ -184,6 +189,9 @@ func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Durat
 	}
 	return Lacks, 0
 }
+
+// away reports whether the store is to be done without.
+func (t *Throttle) away() bool { return t.broken.on || t.shard.away.Load() }
 
 // turn gives a call the turn of its last unit. Turns that have passed are lost.
 func (t *Throttle) turn(now, n int64, maxWait time.Duration, take bool) (wait time.Duration, ok bool) {
@@ -232,9 +240,15 @@ func (t *Throttle) nextAway(n int64) int64 {
 	return max(t.own, t.last) + times(t.m.Members(), times(n, t.spaced()))
 }
 
+// lacks notes that a call lacks its turn, and reports whether a flush may send a command for it.
+func (t *Throttle) lacks(now, n int64) bool {
+	t.short += n
+	return t.m.mayAsk(t.cfg.Value, now) && t.want(now)
+}
+
 // want posts the throttle if there is something to ask for.
 func (t *Throttle) want(now int64) bool {
-	if t.inFlight != nil || t.posted || t.short == 0 && len(t.waiters) == 0 {
+	if t.inFlight != nil || t.posted || now < t.broken.retryAt || t.short == 0 && len(t.waiters) == 0 {
 		return false
 	}
 	t.posted = t.m.post(t.shard, t, now, unlessAwaited(t.waiters, now))
@@ -269,13 +283,29 @@ func (t *Throttle) command(now int64) Command {
 
 func (t *Throttle) answered(command Command, sent, received int64, err error) {
 	c := command.(*Turn)
+	if err == nil {
+		t.replied(c, sent, received)
+	} else if t.failed(received, err) { // no lock is held, see Window.answered
+		t.m.tellBroken(t.key, err)
+	}
+}
+
+// failed is answered for a command that was perhaps not executed. It reports whether the key has turned
+// out to be no throttle's.
+func (t *Throttle) failed(now int64, err error) (broke bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inFlight = nil
-	if err != nil {
-		t.failAll(received)
-		return
-	}
+	broke = t.broken.hear(err, now)
+	t.failAll(now)
+	return broke
+}
+
+// replied is answered for a command that was executed.
+func (t *Throttle) replied(c *Turn, sent, received int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.inFlight, t.broken = nil, broken{}
 	r := &c.Reply
 	spacing := int64(c.Spacing)
 	first := received + longer(r.Wait) + t.m.lag
@@ -341,7 +371,7 @@ func (t *Throttle) enter(x *waiter, now int64) {
 	case t.refuses(now, n, maxWait):
 		t.figures.Refused++
 		x.decide(false)
-	case t.shard.away.Load():
+	case t.away():
 		t.decideAway(x, now)
 		t.short += n
 		t.want(now)

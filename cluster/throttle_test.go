@@ -108,3 +108,79 @@ func TestTurnsOfManyUnits(t *testing.T) {
 		}
 	}
 }
+
+// A key that holds something else is told once, and the throttle does as its rule says until the key is well; it
+// looks once a second. The log's handler may be under the same limit.
+func TestKeyThatIsNoThrottles(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	var g *cluster.Throttle
+	told := 0
+	log := slog.New(onLog{slog.DiscardHandler, func() {
+		told++
+		g.TryTake(clock.Now(), 1, 0)
+	}})
+	store := &failing{Memory: cluster.NewMemory(clock), err: cluster.ErrForeign}
+	m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	g = space(t, m, 1000, time.Second, cluster.Closed)
+	for range 100 {
+		if turn(t, m, g, clock.Now(), 1, 0) {
+			t.Fatal("a call has its turn, though the rule says closed")
+		}
+		g.TryTake(clock.Now(), 1, 0)
+		clock.Advance(25 * time.Millisecond)
+	}
+	if f := g.Figures(); told != 1 || !f.Away || f.Why != cluster.ErrForeign.Error() || f.Requests > 3 {
+		t.Fatalf("told %d times, %+v", told, f)
+	}
+	store.err = nil
+	clock.Advance(time.Second)
+	turn(t, m, g, clock.Now(), 1, 0)
+	clock.Advance(time.Second)
+	if ok, f := turn(t, m, g, clock.Now(), 1, 0), g.Figures(); !ok || f.Away || f.Why != "" {
+		t.Fatalf("the key is well: %t, %+v", ok, f)
+	}
+}
+
+// apart is a store that has each key on a shard of its own.
+type apart struct {
+	*failing
+	shards map[string]int
+}
+
+func (s apart) Shard(key string) int {
+	if _, ok := s.shards[key]; !ok {
+		s.shards[key] = len(s.shards)
+	}
+	return s.shards[key]
+}
+
+// A throttle whose rule says closed finds out by itself that its shard is back: nothing else may be there.
+func TestClosedThrottleComesBack(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := apart{&failing{Memory: cluster.NewMemory(clock), err: cluster.ErrNotExecuted}, map[string]int{}}
+	m := join(t, store, clock)
+	g := space(t, m, 1000, time.Second, cluster.Closed)
+	call := func() bool {
+		clock.Advance(10 * time.Millisecond)
+		return turn(t, m, g, clock.Now(), 1, 0)
+	}
+	for range 50 {
+		if call() {
+			t.Fatal("a call has its turn, though the rule says closed")
+		}
+	}
+	if f := g.Figures(); !f.Away || f.Requests > 10 {
+		t.Fatalf("%+v", f)
+	}
+	store.err = nil
+	for range 150 {
+		call()
+	}
+	if f := g.Figures(); f.Away || !call() {
+		t.Fatalf("%+v", f)
+	}
+}
