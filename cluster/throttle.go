@@ -152,15 +152,22 @@ func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Durat
 	return wait, ok
 }
 
-// RetryAfter is how long after now a call may have its turn within maxWait, as far as the member knows.
+// RetryAfter is how long after now a call may have its turn within maxWait, as far as the member knows;
+// false if that depends on when the store is back.
 func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duration, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	last := t.last
+	at := t.last + times(n, t.spaced())
 	if t.away() {
-		last = t.own
+		switch t.cfg.OnFailure {
+		case Open:
+			return 0, true
+		case Closed:
+			return 0, false
+		}
+		at = t.nextAway(n)
 	}
-	return max(0, until(last+times(n, t.spaced()), now)-maxWait), true
+	return max(0, until(at, now)-maxWait), true
 }
 
 // Figures are what the throttle has done; Leased are turns.

@@ -109,6 +109,42 @@ func TestTurnsOfManyUnits(t *testing.T) {
 	}
 }
 
+// Without the store, a member has its share of the turns, and says when the next one is; with closed, nobody knows.
+func TestRetryAfterWithoutTheStore(t *testing.T) {
+	for on, known := range map[cluster.OnFailure]bool{cluster.Local: true, cluster.Open: true, cluster.Closed: false} {
+		t.Run(on.String(), func(t *testing.T) {
+			clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+			m, err := cluster.Join(cluster.Config{Store: down{}, Clock: clock, Members: 10, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			const maxWait = 200 * time.Millisecond
+			g := space(t, m, 10, time.Second, on)
+			for range 20 {
+				turn(t, m, g, clock.Now(), 1, 0)
+				clock.Advance(20 * time.Millisecond)
+			}
+			for _, units := range []int64{1, 1, 3, 2} {
+				wait, ok := g.RetryAfter(clock.Now(), units, maxWait)
+				if ok != known {
+					t.Fatalf("known: %t", ok)
+				}
+				if !known {
+					continue
+				}
+				if a, _ := g.Look(clock.Now()+int64(wait)-1, units, maxWait); wait > 0 && a == cluster.Fits {
+					t.Error("it fits before that")
+				}
+				clock.Advance(wait)
+				if !turn(t, m, g, clock.Now(), units, maxWait) {
+					t.Errorf("%d units are refused after the %v that they were told", units, wait)
+				}
+			}
+		})
+	}
+}
+
 // A key that holds something else is told once, and the throttle does as its rule says until the key is well; it
 // looks once a second. The log's handler may be under the same limit.
 func TestKeyThatIsNoThrottles(t *testing.T) {
@@ -135,6 +171,9 @@ func TestKeyThatIsNoThrottles(t *testing.T) {
 	}
 	if f := g.Figures(); told != 1 || !f.Away || f.Why != cluster.ErrForeign.Error() || f.Requests > 3 {
 		t.Fatalf("told %d times, %+v", told, f)
+	}
+	if _, known := g.RetryAfter(clock.Now(), 1, 0); known {
+		t.Error("it says when to come again")
 	}
 	store.err = nil
 	clock.Advance(time.Second)
