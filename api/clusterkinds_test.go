@@ -437,6 +437,31 @@ func TestExplainSharedTurnsAndPermits(t *testing.T) {
 	}
 }
 
+// Without the store, a call whose turn is too far away is refused for that; with closed, because there is no store.
+func TestExplainSharedTurnsWithoutTheStore(t *testing.T) {
+	for on, want := range map[cluster.OnFailure]core.Judgement{
+		cluster.Local:  {Outcome: core.Refused, About: true},
+		cluster.Closed: {Outcome: core.Refused, Why: "the store of the cluster is away"},
+		cluster.Open:   {Outcome: core.Passes, Why: "the store of the cluster is away"},
+	} {
+		f := newFleet(t, 0)
+		store := &outage{Memory: cluster.NewMemory(f.clock)}
+		f.store, f.members = store, 2
+		store.away.Store(true)
+		rule := withFailure(turns, on)
+		rule.MaxWait = 10 * time.Millisecond
+		f.join(rule)
+		f.pour(20)
+		x, err := f.guards[0].Explain(t.Context(), "orders")
+		require.NoError(t, err)
+		got := x.Rules[0].Judgement
+		assert.Equal(t, want.Outcome, got.Outcome, on)
+		assert.Equal(t, want.Why, got.Why, on)
+		assert.Equal(t, want.About, got.About, on)
+		assert.Equal(t, on == cluster.Local, !got.Next.IsZero(), on)
+	}
+}
+
 // The tree tells of them what it tells of windows.
 func TestFiguresOfSharedTurnsAndPermits(t *testing.T) {
 	f := newFleetOf(t, 1, api.RuleSet{

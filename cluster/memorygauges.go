@@ -25,7 +25,7 @@ func (v *memoryTurns) do(c Command, now int64) (keep time.Duration, ok bool) {
 		t.Reply.Granted = max(t.Need, t.Want)
 		v.given, v.last = true, first+(t.Reply.Granted-t.Need)*int64(t.Spacing)
 	}
-	return time.Duration(max(0, v.last-now)) + time.Minute, true
+	return time.Duration(max(0, v.last-now)) + max(time.Minute, t.Within+time.Duration(max(64, t.Need))*t.Spacing), true
 }
 
 // memoryPermits is the semaphore of [Permits] in a [Memory].

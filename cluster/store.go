@@ -180,13 +180,17 @@ type TakeReply struct {
 // The first turn is Need × Spacing after that, or now if that has passed; each further one is of
 // one unit, Spacing after the one before. If the first would be more than Within from now, none is
 // given. Where the clock has been set back since the last command, the last turn is moved back by
-// as much. A command that is executed twice gives turns twice, and those of one reply are lost. The
-// key lives for at least a minute after the last turn.
+// as much. A command that is executed twice gives turns twice, and those of one reply are lost.
+//
+// After each command the store remembers the last turn, also once that has passed, for at least a
+// minute, and for Within + max(64, Need) × Spacing. So no call of up to 64 units comes too early, nor
+// does any where all have as many. A call of more units that comes when nothing is remembered, as
+// there was no command for so long and the latest was of fewer units, has its turn at once.
 type Turn struct {
 	Outcome
 	Spacing time.Duration // between two units, from 1 ns to 24 h
-	Need    int64         // units of the call that gets the first turn
-	Want    int64         // units in all, if that is more
+	Need    int64         // units of the call that gets the first turn; Need × Spacing is below 2^52 ns, 52 days
+	Want    int64         // units in all, if that is more; so is Want × Spacing
 	Within  time.Duration
 
 	Reply TurnReply

@@ -40,10 +40,28 @@ type Throttle struct {
 	inFlight *Turn
 	posted   bool
 	own      int64 // the latest turn that was given without the store
+	broken   broken
 	figures  WindowFigures
 }
 
-const turnsAhead = int64(20 * time.Millisecond)
+const (
+	turnsAhead = int64(20 * time.Millisecond)
+	// mostTurns is what the units of a command are apart at most, see [Turn]. A call of more has as
+	// many in the store.
+	mostTurns = int64(1<<52 - 1)
+	// mostSpaced is what times returns at most, some 146 years.
+	mostSpaced = int64(1 << 62)
+	// longAgo is when the last turn was if none is known: whatever is spaced from it has passed.
+	longAgo = -mostSpaced
+)
+
+// times is n times d. A call may have so many units that an int64 can't say how far apart they are.
+func times(n, d int64) int64 {
+	if n > mostSpaced/max(1, d) {
+		return mostSpaced
+	}
+	return n * d
+}
 
 // Throttle returns the throttle of a key. All users of a key share one, and the latest
 // configuration holds.
@@ -58,7 +76,7 @@ func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	}
 	key = m.Key("throttle", key)
 	shard := m.shardOf(key)
-	t, ok := limitOf(m, key, func() *Throttle { return &Throttle{m: m, key: key, shard: shard} })
+	t, ok := limitOf(m, key, func() *Throttle { return &Throttle{m: m, key: key, shard: shard, last: longAgo, own: longAgo} })
 	if !ok {
 		return nil, errOtherKind
 	}
@@ -88,18 +106,23 @@ func (t *Throttle) spaced() int64 {
 }
 
 // Ask returns what TryTake would do, and the wait that it would return. It takes nothing; a call
-// that is refused counts as such.
+// that is refused counts as such, and one that is refused without the store may have it asked whether it is back.
 func (t *Throttle) Ask(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	a, wait := t.look(now, n, maxWait)
+	post := false
 	if a == Refuses {
 		t.figures.Refused++
+		post = t.away() && !t.refuses(now, n, maxWait) && t.lacks(now, n)
+	}
+	t.mu.Unlock()
+	if post {
+		t.m.flush(false)
 	}
 	return a, wait
 }
 
-// Look is Ask without a trace: it doesn't count a call that is refused either.
+// Look is Ask without a trace: it doesn't count a call that is refused either, and has nothing asked.
 func (t *Throttle) Look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,11 +140,10 @@ func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Durat
 	case t.refuses(now, n, maxWait):
 		t.figures.Refused++
 	default:
-		if t.shard.away.Load() {
+		if t.away() {
 			wait, ok = t.turnAway(now, n, maxWait, true)
 		}
-		t.short += n
-		post = t.m.mayAsk(t.cfg.Value, now) && t.want(now)
+		post = t.lacks(now, n)
 	}
 	t.mu.Unlock()
 	if post {
@@ -130,15 +152,22 @@ func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Durat
 	return wait, ok
 }
 
-// RetryAfter is how long after now a call may have its turn within maxWait, as far as the member knows.
+// RetryAfter is how long after now a call may have its turn within maxWait, as far as the member knows;
+// false if that depends on when the store is back.
 func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duration, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	last := t.last
-	if t.shard.away.Load() {
-		last = t.own
+	at := t.last + times(n, t.spaced())
+	if t.away() {
+		switch t.cfg.OnFailure {
+		case Open:
+			return 0, true
+		case Closed:
+			return 0, false
+		}
+		at = t.nextAway(n)
 	}
-	return until(last+n*t.spaced()-int64(maxWait), now), true
+	return max(0, until(at, now)-maxWait), true
 }
 
 // Figures are what the throttle has done; Leased are turns.
@@ -146,11 +175,11 @@ func (t *Throttle) Figures() WindowFigures {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.figures
-	f.Leased, f.Away, f.Why = t.left, t.shard.away.Load(), t.shard.why()
+	f.Leased, f.Away, f.Why = t.left, t.away(), t.broken.why(t.shard)
 	return f
 }
 
-// The methods below need mu, except those of keyed, handled and Limit.
+// The methods below need mu, except those of keyed, handled and Limit, and what answered calls.
 
 func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	if wait, ok := t.turn(now, n, maxWait, false); ok {
@@ -159,7 +188,7 @@ func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Durat
 	switch {
 	case t.refuses(now, n, maxWait):
 		return Refuses, 0
-	case t.shard.away.Load():
+	case t.away():
 		if wait, ok := t.turnAway(now, n, maxWait, false); ok {
 			return Fits, wait
 		}
@@ -167,6 +196,9 @@ func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Durat
 	}
 	return Lacks, 0
 }
+
+// away reports whether the store is to be done without.
+func (t *Throttle) away() bool { return t.broken.on || t.shard.away.Load() }
 
 // turn gives a call the turn of its last unit. Turns that have passed are lost.
 func (t *Throttle) turn(now, n int64, maxWait time.Duration, take bool) (wait time.Duration, ok bool) {
@@ -189,7 +221,7 @@ func (t *Throttle) turn(now, n int64, maxWait time.Duration, take bool) (wait ti
 // refuses reports whether the store's next turn is too late: turns that were given away don't come
 // back.
 func (t *Throttle) refuses(now, n int64, maxWait time.Duration) bool {
-	return t.last+n*t.spaced()-now > int64(maxWait)
+	return t.last+times(n, t.spaced())-now > int64(maxWait)
 }
 
 // turnAway is turn without the store.
@@ -200,7 +232,7 @@ func (t *Throttle) turnAway(now, n int64, maxWait time.Duration, take bool) (wai
 	case Closed:
 		return 0, false
 	}
-	at := max(now, max(t.own, t.last)+n*t.spaced()*t.m.Members())
+	at := max(now, t.nextAway(n))
 	if at-now > int64(maxWait) {
 		return 0, false
 	}
@@ -210,9 +242,20 @@ func (t *Throttle) turnAway(now, n int64, maxWait time.Duration, take bool) (wai
 	return time.Duration(at - now), true
 }
 
+// nextAway is when a call of n units may run without the store: a member has its share of the turns.
+func (t *Throttle) nextAway(n int64) int64 {
+	return max(t.own, t.last) + times(t.m.Members(), times(n, t.spaced()))
+}
+
+// lacks notes that a call lacks its turn, and reports whether a flush may send a command for it.
+func (t *Throttle) lacks(now, n int64) bool {
+	t.short += n
+	return t.m.mayAsk(t.cfg.Value, now) && t.want(now)
+}
+
 // want posts the throttle if there is something to ask for.
 func (t *Throttle) want(now int64) bool {
-	if t.inFlight != nil || t.posted || t.short == 0 && len(t.waiters) == 0 {
+	if t.inFlight != nil || t.posted || now < t.broken.retryAt || t.short == 0 && len(t.waiters) == 0 {
 		return false
 	}
 	t.posted = t.m.post(t.shard, t, now, unlessAwaited(t.waiters, now))
@@ -233,7 +276,7 @@ func (t *Throttle) command(now int64) Command {
 	c := &Turn{Outcome: Outcome{Key: t.key}, Spacing: time.Duration(spacing), Need: 1, Within: time.Duration(turnsAhead)}
 	if len(t.waiters) > 0 {
 		t.asking = t.waiters[0]
-		c.Need, c.Within = t.asking.need.Units, t.asking.need.MaxWait
+		c.Need, c.Within = min(t.asking.need.Units, mostTurns/spacing), t.asking.need.MaxWait
 		short = 0
 		for _, x := range t.waiters {
 			short += x.need.Units
@@ -247,20 +290,36 @@ func (t *Throttle) command(now int64) Command {
 
 func (t *Throttle) answered(command Command, sent, received int64, err error) {
 	c := command.(*Turn)
+	if err == nil {
+		t.replied(c, sent, received)
+	} else if t.failed(received, err) { // no lock is held, see Window.answered
+		t.m.tellBroken(t.key, err)
+	}
+}
+
+// failed is answered for a command that was perhaps not executed. It reports whether the key has turned
+// out to be no throttle's.
+func (t *Throttle) failed(now int64, err error) (broke bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inFlight = nil
-	if err != nil {
-		t.failAll(received)
-		return
-	}
+	broke = t.broken.hear(err, now)
+	t.failAll(now)
+	return broke
+}
+
+// replied is answered for a command that was executed.
+func (t *Throttle) replied(c *Turn, sent, received int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.inFlight, t.broken = nil, broken{}
 	r := &c.Reply
 	spacing := int64(c.Spacing)
 	first := received + longer(r.Wait) + t.m.lag
 	if r.Granted == 0 {
-		t.last = sent + shorter(r.Wait) - c.Need*spacing
+		t.last = max(t.last, sent+shorter(r.Wait)-times(c.Need, spacing))
 	} else {
-		t.last = sent + shorter(r.Wait) + (r.Granted-c.Need)*spacing
+		t.last = sent + shorter(r.Wait) + times(r.Granted-c.Need, spacing)
 		// What was left of the last lease is lost. The first turn counts as one, however many units
 		// it is for.
 		t.next, t.left, t.spacing = first, r.Granted-c.Need+1, spacing
@@ -319,7 +378,7 @@ func (t *Throttle) enter(x *waiter, now int64) {
 	case t.refuses(now, n, maxWait):
 		t.figures.Refused++
 		x.decide(false)
-	case t.shard.away.Load():
+	case t.away():
 		t.decideAway(x, now)
 		t.short += n
 		t.want(now)
@@ -351,7 +410,7 @@ func (t *Throttle) on() *shard { return t.shard }
 func (t *Throttle) drop(int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.left, t.last = 0, 0
+	t.left, t.last = 0, longAgo
 }
 
 func (t *Throttle) leave(now int64) {

@@ -314,6 +314,28 @@ var cases = []struct {
 			s.Fatal("the epoch is the old one")
 		}
 	}},
+	{name: "turns that are far apart are kept", moves: true, run: func(s *stage) {
+		spacing := 24 * time.Hour // the longest
+		turn := func(need int64) cluster.TurnReply {
+			c := &cluster.Turn{Outcome: cluster.Outcome{Key: s.key("t")}, Spacing: spacing, Need: need}
+			s.do(c)
+			return c.Reply
+		}
+		s.equal("the first", turn(1).Granted, 1)
+		for range 3 {
+			s.cfg.Advance(2 * time.Minute)
+			s.equal("minutes later", turn(1).Granted, 0)
+		}
+		s.cfg.Advance(spacing - 6*time.Minute)
+		s.equal("a spacing later", turn(1).Granted, 1)
+		s.cfg.Advance(51 * spacing)
+		s.equal("52 units, too soon", int64(turn(52).Wait), int64(spacing))
+		spacing = time.Hour
+		s.cfg.Advance(52 * 24 * time.Hour)
+		s.equal("many units", turn(1000).Granted, 1000)
+		s.cfg.Advance(999 * spacing)
+		s.equal("as many, too soon", int64(turn(1000).Wait), int64(spacing))
+	}},
 	{name: "permits of a member that is gone expire", moves: true, run: func(s *stage) {
 		ask := func(member int64) int64 {
 			c := &cluster.Permits{Outcome: cluster.Outcome{Key: s.key("p")}, Caller: s.caller(member), Limit: 10, Need: 10, Want: 10, Expiry: time.Second}

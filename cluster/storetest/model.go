@@ -162,10 +162,10 @@ func (m *takes) room(t *cluster.Take, bucket int64) int64 {
 	return max(0, room)
 }
 
-// turns is when the last turn is.
+// turns is when the last turn is, and until when that must be known.
 type turns struct {
-	any      bool
-	last, at int64
+	any               bool
+	last, at, expires int64
 }
 
 func (m *turns) check(s *stage, c cluster.Command) {
@@ -175,16 +175,19 @@ func (m *turns) check(s *stage, c cluster.Command) {
 		m.last -= m.at - now
 	}
 	m.at = now
-	first := now
-	if m.any && now < m.last+int64(time.Minute) {
-		first = max(now, m.last+t.Need*int64(t.Spacing))
+	if now >= m.expires && t.Reply.Wait == 0 { // a store may keep a key for longer
+		m.any = false
 	}
-	want := cluster.TurnReply{Wait: time.Duration(first - now), Now: now}
+	want := cluster.TurnReply{Now: now}
+	if m.any {
+		want.Wait = time.Duration(max(0, m.last+t.Need*int64(t.Spacing)-now))
+	}
 	if want.Wait <= t.Within {
 		want.Granted = max(t.Need, t.Want)
-		m.any, m.last = true, first+(want.Granted-t.Need)*int64(t.Spacing)
+		m.any, m.last = true, now+int64(want.Wait)+(want.Granted-t.Need)*int64(t.Spacing)
 	}
 	same(s, c, t.Reply, want)
+	m.expires = max(now, m.last) + int64(max(time.Minute, t.Within+time.Duration(max(64, t.Need))*t.Spacing))
 }
 
 // permits is what each member holds.

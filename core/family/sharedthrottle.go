@@ -90,17 +90,19 @@ func (t *sharedThrottle) Explain(inv *core.Invocation, n int64, j *core.Judgemen
 	f := t.throttle.Figures()
 	a, wait := t.throttle.Look(inv.Now(), n, t.maxWait)
 	switch {
-	case a == cluster.Fits:
-		j.JudgeWait(inv, wait, true, t.maxWait)
 	case a == cluster.Refuses:
 		after, known := t.throttle.RetryAfter(inv.Now(), n, t.maxWait)
 		j.Refuse(inv, after, known)
-		j.About = known
-	default:
+		if j.About = known; !known {
+			j.Why = storeAway // and the rule says closed
+		}
+	case a == cluster.Lacks:
 		j.Why = wouldAsk
-	}
-	if f.Away {
-		j.Why = storeAway
+	default:
+		j.JudgeWait(inv, wait, true, t.maxWait)
+		if f.Away {
+			j.Why = storeAway
+		}
 	}
 	return t.Measure()
 }

@@ -25,6 +25,6 @@ else
   redis.call('HSET', key, 't', text(now))
 end
 -- A call of several units goes by turns that are long past.
-local lives = math.max(0, last or 0) + math.max(60e9, within + 64 * spacing)
+local lives = math.max(0, last or 0) + math.max(60e9, within + math.max(64, need) * spacing)
 redis.call('PEXPIRE', key, text(math.ceil(lives / 1e6)))
 return {granted, math.min(first, 9e15), now}
