@@ -55,6 +55,7 @@ type Semaphore struct {
 	inFlight *Permits
 	posted   bool
 	left     bool
+	broken   broken
 	figures  WindowFigures
 }
 
@@ -112,15 +113,20 @@ func (s *Semaphore) Ask(now, n int64) Answer {
 		return Fits
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	a := s.ask(now, n)
+	post := false
 	if a == Refuses {
 		s.figures.Refused++
+		post = s.away() && !s.refuses(now, n) && s.lacks(now, 1) // enough to see whether the store is back
+	}
+	s.mu.Unlock()
+	if post {
+		s.m.flush(false)
 	}
 	return a
 }
 
-// Look is Ask without a trace: it doesn't count a call that is refused either.
+// Look is Ask without a trace: it doesn't count a call that is refused either, and has nothing asked.
 func (s *Semaphore) Look(now, n int64) Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +139,7 @@ func (s *Semaphore) ask(now, n int64) Answer {
 		return Fits
 	case s.refuses(now, n):
 		return Refuses
-	case !s.shard.away.Load():
+	case !s.away():
 		return Lacks
 	case s.permits.inUse.Fits(n, s.limitAway()):
 		return Fits
@@ -153,9 +159,8 @@ func (s *Semaphore) TryAcquire(lane uint32, now, n int64) bool {
 	if a == Refuses {
 		s.figures.Refused++
 	}
-	if a == Lacks || s.shard.away.Load() {
-		s.short += n
-		post = s.m.mayAsk(s.cfg.Value, now) && s.want(now)
+	if a == Lacks || s.away() {
+		post = s.lacks(now, n)
 	}
 	s.mu.Unlock()
 	if post {
@@ -171,7 +176,7 @@ func (s *Semaphore) tryAcquire(lane uint32, now, n int64) Answer {
 		return Fits
 	case s.refuses(now, n):
 		return Refuses
-	case !s.shard.away.Load():
+	case !s.away():
 		return Lacks
 	case s.permits.takeWithin(n, s.limitAway()):
 		return Fits
@@ -200,11 +205,20 @@ func (s *Semaphore) Figures() WindowFigures {
 	defer s.mu.Unlock()
 	f := s.figures
 	f.Leased, f.Active, f.Limit = s.permits.good.Load(), s.active, s.limit()
-	f.Away, f.Why = s.shard.away.Load(), s.shard.why()
+	f.Away, f.Why = s.away(), s.broken.why(s.shard)
 	return f
 }
 
 // The methods below need mu, except those of keyed, handled and Limit.
+
+// away reports whether the store is to be done without.
+func (s *Semaphore) away() bool { return s.broken.on || s.shard.away.Load() }
+
+// lacks notes that a call lacks n permits, and reports whether a flush may ask for them.
+func (s *Semaphore) lacks(now, n int64) bool {
+	s.short += n
+	return s.m.mayAsk(s.cfg.Value, now) && s.want(now)
+}
 
 func (s *Semaphore) limit() int64 {
 	threshold := s.cfg.Threshold
@@ -251,7 +265,7 @@ func (s *Semaphore) mind(now int64) {
 }
 
 func (s *Semaphore) want(now int64) bool {
-	if s.inFlight != nil || s.posted || s.left || !s.due(now) {
+	if s.inFlight != nil || s.posted || s.left || now < s.broken.retryAt || !s.due(now) {
 		return false
 	}
 	s.posted = s.m.post(s.shard, s, now, unlessAwaited(s.waiters, now))
@@ -274,7 +288,7 @@ func (s *Semaphore) schedule(now int64) {
 		s.m.unplan(&s.task)
 		return
 	}
-	if s.shard.away.Load() {
+	if s.away() {
 		at = max(at, now+idlePermits)
 	}
 	s.m.plan(&s.task, at)
@@ -330,12 +344,19 @@ func (s *Semaphore) command(now int64) Command {
 }
 
 func (s *Semaphore) answered(command Command, sent, received int64, err error) {
-	c := command.(*Permits)
+	if s.heard(command.(*Permits), sent, received, err) {
+		s.m.tellBroken(s.key, err)
+	}
+}
+
+// heard is answered, and reports whether the key has turned out to be no semaphore's.
+func (s *Semaphore) heard(c *Permits, sent, received int64, err error) (broke bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inFlight = nil
 	s.renewAt = received + int64(s.cfg.Expiry)/3
 	if err != nil {
+		broke = s.broken.hear(err, received)
 		s.renewAt = received + int64(s.cfg.Expiry)/8
 		for _, x := range s.waiters {
 			s.decideAway(x)
@@ -343,8 +364,9 @@ func (s *Semaphore) answered(command Command, sent, received int64, err error) {
 		s.waiters = nil
 		s.mind(received)
 		s.schedule(received)
-		return
+		return broke
 	}
+	s.broken = broken{}
 	s.active = max(1, c.Reply.Active)
 	good := c.Reply.Held
 	if c.Reply.Total > c.Limit { // some are in use beyond the limit: as they come back, all members come down to their shares
@@ -366,6 +388,7 @@ func (s *Semaphore) answered(command Command, sent, received int64, err error) {
 	s.mind(received)
 	s.want(received)
 	s.schedule(received)
+	return false
 }
 
 // serve gives the available permits to calls that wait.
@@ -399,7 +422,7 @@ func (s *Semaphore) enter(x *waiter, now int64) {
 		s.waiters = append(s.waiters, x)
 		s.mind(now)
 	}
-	if s.shard.away.Load() {
+	if s.away() {
 		s.short = 1 // enough to see whether the store is back
 	}
 	s.want(now)

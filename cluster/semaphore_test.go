@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -196,5 +197,59 @@ func TestPermitsOfASuspendedMachine(t *testing.T) {
 	fetch(t, m, share(t, m, 1000, cluster.Closed), 1) // a call looks at the time
 	if mine.s.TryAcquire(0, clock.Now(), 1) {
 		t.Error("it has a permit that another member has")
+	}
+}
+
+// A semaphore whose key holds something else says so, and doesn't ask for each call. known bug 194
+func TestKeyThatIsNoSemaphores(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	told := 0
+	log := slog.New(onLog{slog.DiscardHandler, func() { told++ }})
+	store := &failing{Memory: cluster.NewMemory(clock), err: cluster.ErrForeign}
+	m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	r := &running{m: m, s: permits(t, m, 10, cluster.Closed)}
+	for range 100 {
+		if r.call(t, 1) || r.s.TryAcquire(0, clock.Now(), 1) {
+			t.Fatal("a call runs, though the rule says closed")
+		}
+		clock.Advance(25 * time.Millisecond)
+	}
+	if f := r.s.Figures(); told != 1 || !f.Away || f.Why != cluster.ErrForeign.Error() || f.Requests > 4 {
+		t.Fatalf("told %d times, %+v", told, f)
+	}
+	store.err = nil
+	clock.Advance(time.Second)
+	r.call(t, 1)
+	clock.Advance(time.Second)
+	if ok, f := r.call(t, 1), r.s.Figures(); !ok || f.Away || f.Why != "" {
+		t.Fatalf("the key is well: %t, %+v", ok, f)
+	}
+}
+
+// A semaphore whose rule says closed finds out by itself that its shard is back: nothing else may be there.
+func TestClosedSemaphoreComesBack(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := apart{&failing{Memory: cluster.NewMemory(clock), err: cluster.ErrNotExecuted}, map[string]int{}}
+	m := join(t, store, clock)
+	r := &running{m: m, s: permits(t, m, 10, cluster.Closed)}
+	call := func() bool {
+		clock.Advance(10 * time.Millisecond)
+		return r.s.Ask(clock.Now(), 1) == cluster.Lacks && r.call(t, 1)
+	}
+	for range 50 {
+		if call() {
+			t.Fatal("a call runs, though the rule says closed")
+		}
+	}
+	store.err = nil
+	for range 150 {
+		call()
+	}
+	if f := r.s.Figures(); f.Away || r.units == 0 {
+		t.Fatalf("%d run, %+v", r.units, f)
 	}
 }
