@@ -228,6 +228,6 @@ var sections = []section{
 		{191, "Penstock", "permits of a machine that was suspended are good when it wakes", ""},
 		{192, "Penstock", "permits that are given up are taken at the same moment", ""},
 		{193, "Penstock", "a window made after borrowers ran early counts them too early as well", ""},
-		{194, "Penstock", "a key that holds something else is asked for each call, and nothing says so", ""},
+		{194, "Penstock", "a key that holds something else is asked at each call, and nobody told", ""},
 	}},
 }
