@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -270,6 +271,69 @@ func TestAStoreThatAFileNames(t *testing.T) {
 		"flow: [{id: a, resource: a, threshold: 1, behavior: warmUp, cluster: {}}]\n":           "how warm a resource is",
 	} {
 		assert.ErrorContains(t, load(text), want, text)
+	}
+}
+
+// Where only the top of a rule file changes, each rule that shares a limit goes over to the new member, and goes
+// on from what the store has counted.
+func TestRulesThatStayJoinAgain(t *testing.T) {
+	const shares = "cluster: {onFailure: closed}"
+	const top = "{redis: 'redis://first', namespace: shop, members: 1}"
+	for name, text := range map[string]string{
+		"flow window":        "flow: [{id: r, resource: orders, threshold: 10, " + shares + "}]",
+		"flow by caller":     "flow: [{id: r, resource: orders, threshold: 10, origin: other, " + shares + "}]",
+		"flow throttle":      "flow: [{id: r, resource: orders, threshold: 100, behavior: throttle, maxWait: 1s, " + shares + "}]",
+		"flow concurrency":   "flow: [{id: r, resource: orders, threshold: 10, metric: concurrency, " + shares + "}]",
+		"isolation":          "isolation: [{id: r, resource: orders, threshold: 10, " + shares + "}]",
+		"value window":       "hotspot: [{id: r, resource: orders, param: user, threshold: 10, " + shares + "}]",
+		"value throttle":     "hotspot: [{id: r, resource: orders, param: user, threshold: 100, behavior: throttle, maxWait: 1s, " + shares + "}]",
+		"value concurrency":  "hotspot: [{id: r, resource: orders, param: user, threshold: 10, metric: concurrency, " + shares + "}]",
+		"in shadow mode":     "flow: [{id: r, resource: orders, threshold: 10, mode: shadow, " + shares + "}]",
+		"regular expression": "flow: [{id: r, resource: 'o.*', match: regex, threshold: 10, " + shares + "}]",
+	} {
+		for what, other := range map[string]string{
+			"members":   "{redis: 'redis://first', namespace: shop, members: 2}",
+			"namespace": "{redis: 'redis://first', namespace: other, members: 1}",
+			"store":     "{redis: 'redis://second', namespace: shop, members: 1}",
+		} {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+				clock.SetSleep(clocks.SleepAdvance)
+				stores := map[string]cluster.Store{"redis://first": cluster.NewMemory(clock), "redis://second": cluster.NewMemory(clock)}
+				g := newGuard(t, api.Config{Clock: clock, Stores: map[string]func(string) (cluster.Store, error){
+					"redis": func(url string) (cluster.Store, error) { return stores[url], nil },
+				}})
+				load := func(top string) {
+					t.Helper()
+					set, err := api.ParseRules("rules.yaml", []byte("cluster: "+top+"\n"+text+"\n"))
+					require.NoError(t, err)
+					require.NoError(t, g.LoadRules(set))
+				}
+				ran := func(calls int) (n int) {
+					for range calls {
+						entry, err := g.Entry(core.WithOrigin(t.Context(), "app"), "orders", api.Param("user", 7))
+						entry.Exit()
+						if err == nil {
+							n++
+						}
+					}
+					return n
+				}
+				load(top)
+				require.Equal(t, 6, ran(6))
+				load(other)
+				if strings.Contains(name, "window") && what == "members" {
+					assert.LessOrEqual(t, ran(20), 4, "what was admitted before counts")
+				}
+				for _, next := range []string{other, top, other} {
+					load(next)
+					clock.Advance(3 * time.Second)
+					assert.Equal(t, 6, ran(6), next)
+					lines := g.Engine().Rules().RuleFigures()[0].Details.Lines(time.Time{})
+					assert.Contains(t, lines[len(lines)-1], "store up", next)
+				}
+			})
+		}
 	}
 }
 

@@ -10,13 +10,31 @@ import (
 // fallback is what a window decides by while the store is away: a window of the member's own, with
 // its share of the limit.
 //
-// It begins with what the member has admitted and still counts, and what it admits is charged once
-// the store is back. So a member that is cut off admits at most its share, while those that are not
-// cut off admit the whole limit.
+// It begins with what the member has admitted and still counts, and with all that it has leased: that
+// is spent first, and what is left of it when it ends counts no longer. What the window admits is
+// charged once the store is back. So a member that is cut off admits at most its share, or what it had
+// leased if that is more, while those that are not cut off admit the whole limit.
 type fallback struct {
 	on    bool         // something was decided without the store since it answered last
-	own   *stat.Window // nil until it is needed
+	own   *stat.Window // nil until it is needed, if only by somebody who looks
 	share share
+	lent  [2]lent // what own counts of lots that may be spent
+}
+
+// lent is a lot, all of which counts in a bucket of the fallback's window.
+type lent struct {
+	lot    uint32 // its number, 0 for none
+	bucket int64
+}
+
+// ended has the fallback count no longer what is unspent of a lot that is over.
+func (f *fallback) ended(l *lot, unspent int64) {
+	for i := range f.lent {
+		if at := &f.lent[i]; at.lot != 0 && at.lot == l.number {
+			f.own.Cancel(at.bucket, unspent)
+			at.lot = 0
+		}
+	}
 }
 
 // share is a part of a limit: a number of units in a number of intervals.
@@ -34,10 +52,13 @@ func shareOf(limit, n int64) share {
 	return share{limit / n, 1}
 }
 
-// localWindow is the window of the fallback, made if there is none or if the shape changed. It
-// needs mu.
+// localWindow is the window of the fallback, made if there is none or if the shape changed. When it is
+// made makes no difference to calls, so it may be for somebody who only looks. It needs mu.
 func (w *Window) localWindow(now int64) *stat.Window {
 	f := &w.fallback
+	if f.own == nil {
+		w.roll(now)
+	}
 	part := shareOf(w.limit(), w.m.Members())
 	if f.own != nil && f.share.intervals == part.intervals {
 		f.share = part
@@ -51,11 +72,15 @@ func (w *Window) localWindow(now int64) *stat.Window {
 	}
 	if f.own != nil {
 		own.SeedFrom(f.own, now)
+		f.lent = [2]lent{} // in buckets of the window before
 	} else {
-		w.closeLease(now)
-		w.closeNext(now)
 		for _, e := range w.account {
-			own.AddAt(0, min(e.at, now), min(e.at, now), e.counted+e.own+e.told)
+			own.AddAt(0, min(e.at, now), min(e.at, now), e.units())
+		}
+		for i, number := range [...]uint32{w.cur, w.next} {
+			if l := w.lots.find(number); l != nil { // it may be spent until it ends
+				f.lent[i] = lent{number, own.AddAt(0, now, l.ends-1, l.granted)}
+			}
 		}
 	}
 	f.own, f.share = own, part
@@ -68,11 +93,26 @@ func (w *Window) askAway(now, n int64) Answer {
 	case Open:
 		return Fits
 	case Local:
-		if own := w.localWindow(now); own != nil && own.Fits(now, n, w.fallback.share.units) {
+		if fits, afterClosing := w.fitsAway(now, n); fits || afterClosing {
 			return Fits
 		}
 	}
 	return Refuses
+}
+
+// fitsAway reports whether the window of the fallback has room for n units or, failing that, would
+// have it if what is leased, which is too little for them, were given up. It needs mu.
+func (w *Window) fitsAway(now, n int64) (fits, afterClosing bool) {
+	own := w.localWindow(now)
+	if own == nil {
+		return false, false
+	}
+	units := w.fallback.share.units
+	if own.Fits(now, n, units) {
+		return true, false
+	}
+	unspent := w.lease.units() + w.nextLeft
+	return false, n <= units && unspent > 0 && own.Fits(now, n, units+unspent)
 }
 
 // takeAway is TryAdd while the store is away. It needs mu.
@@ -83,8 +123,13 @@ func (w *Window) takeAway(now, n int64) (token int64, ok bool) {
 		w.admitOwn(now, n)
 		return fromNowhere, true
 	case Local:
-		if own := w.localWindow(now); own != nil {
-			if bucket, ok := own.TryAdd(0, now, n, w.fallback.share.units); ok {
+		fits, afterClosing := w.fitsAway(now, n)
+		if afterClosing {
+			w.closeLease(now)
+			w.closeNext(now)
+		}
+		if fits || afterClosing {
+			if bucket, ok := w.fallback.own.TryAdd(0, now, n, w.fallback.share.units); ok {
 				w.admitOwn(now, n)
 				return bucket<<tokenBits | fromFallback, true
 			}
@@ -132,14 +177,22 @@ func (w *Window) holdsAway(now, token int64) bool {
 	return current == token>>tokenBits
 }
 
-// retryAway is RetryAfter while the store is away. It needs mu.
+// retryAway is RetryAfter while the store is away. Where only the store can say, that is when it is
+// asked next, and not known if that is due: then it hasn't answered yet. It needs mu.
 func (w *Window) retryAway(now, n int64) (time.Duration, bool) {
-	if w.rule.Load().OnFailure == Local {
-		if own := w.localWindow(now); own != nil {
+	switch w.rule.Load().OnFailure {
+	case Open:
+		return 0, true
+	case Local:
+		if fits, afterClosing := w.fitsAway(now, n); fits || afterClosing {
+			return 0, true
+		}
+		if own := w.fallback.own; own != nil {
 			return own.RetryAfter(now, n, w.fallback.share.units)
 		}
 	}
-	return until(w.shard.probeAt.Load(), now), true
+	probe := until(w.shard.probeAt.Load(), now)
+	return probe, probe > 0
 }
 
 // decideAway decides for a call that asked and got no answer. It needs mu.

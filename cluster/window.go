@@ -161,6 +161,13 @@ func (w *Window) Ask(now, n int64) (a Answer) {
 	return a
 }
 
+// Look is Ask without a trace: it doesn't count a call that is refused either.
+func (w *Window) Look(now, n int64) Answer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ask(now, n)
+}
+
 // refuses reports whether the store has said that there is no room, also with what the lease has,
 // which would go back. While the lease lends only n beyond the limit is sure to be refused.
 func (w *Window) refuses(now, n int64) bool {
@@ -269,7 +276,7 @@ func (w *Window) send(post bool) {
 }
 
 // RetryAfter is how long after now n units may fit, as far as the member knows; false if they never
-// will.
+// will, or if time alone doesn't tell.
 func (w *Window) RetryAfter(now, n int64) (time.Duration, bool) {
 	if n > w.limit() {
 		return 0, false
@@ -279,10 +286,10 @@ func (w *Window) RetryAfter(now, n int64) (time.Duration, bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.away() {
-		return w.retryAway(now, n)
+	if !w.away() || w.lease.units() >= n && now < w.lease.end.Load() {
+		return 0, true
 	}
-	return 0, true
+	return w.retryAway(now, n)
 }
 
 // WindowFigures are what a window has done. The counters only grow.

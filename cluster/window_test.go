@@ -26,6 +26,140 @@ func (f *fickle) Start(ctx context.Context, batch []cluster.Command, done func()
 	f.Memory.Start(ctx, batch, done)
 }
 
+// leasing is a window of half a minute that has leased some hundred units, and whose store has just gone away.
+func leasing(t *testing.T, threshold float64, on cluster.OnFailure) (*cluster.Window, *fickle, *clocks.Manual) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	clock.SetSleep(clocks.SleepAdvance)
+	store := &fickle{cluster.NewMemory(clock), false}
+	m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Namespace: "test", Members: 10, Seed: seeds.Add(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	w, err := m.Window(m.Key("orders"), cluster.WindowConfig{
+		Shape: stat.Shape{Interval: 30 * time.Second, Buckets: 10}, Threshold: threshold, Rule: cluster.Rule{Scope: cluster.Global, OnFailure: on},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		fetch(t, m, w, 1)
+		clock.Advance(time.Millisecond)
+	}
+	store.away = true
+	other, err := m.Window(m.Key("other"), cluster.WindowConfig{Shape: tenth, Threshold: 1, Rule: cluster.Rule{Scope: cluster.Global}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 { // this one finds that out
+		fetch(t, m, other, 1)
+	}
+	if f := w.Figures(); !f.Away || f.Leased < 100 {
+		t.Fatalf("%+v: the test needs a lease", f)
+	}
+	return w, store, clock
+}
+
+// takes is how many units the window admits one by one.
+func takes(w *cluster.Window, clock clocks.Clock, most int) (n int64) {
+	for range most {
+		if _, ok := w.TryAdd(0, clock.Now(), 1); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// Who looks while the store is away changes nothing: what is leased is spent nevertheless, and no more than that if
+// it is as much as the member's share.
+func TestLookingWithoutTheStore(t *testing.T) {
+	for _, threshold := range []float64{5_000, 50_000} {
+		var want int64
+		for name, look := range map[string]func(w *cluster.Window, now int64){
+			"nobody looks": func(*cluster.Window, int64) {},
+			"Look":         func(w *cluster.Window, now int64) { w.Look(now, 4000) },
+			"Ask":          func(w *cluster.Window, now int64) { w.Ask(now, 4000) },
+			"RetryAfter":   func(w *cluster.Window, now int64) { w.RetryAfter(now, 4000) },
+			"TryAdd":       func(w *cluster.Window, now int64) { w.TryAdd(0, now, 45_000) },
+		} {
+			w, _, clock := leasing(t, threshold, cluster.Local)
+			leased := w.Figures().Leased
+			look(w, clock.Now())
+			if now := w.Figures().Leased; now != leased {
+				t.Errorf("%s: %d leased, %d before", name, now, leased)
+			}
+			got := takes(w, clock, 10_000)
+			if share := int64(threshold) / 10; got < max(leased, share-1001) || got > max(leased, share-1000) {
+				t.Errorf("%s: %d pass, with %d leased and 1000 of a share of %d spent", name, got, leased, share)
+			}
+			if want == 0 {
+				want = got
+			}
+			if got != want {
+				t.Errorf("%s: %d pass, otherwise %d", name, got, want)
+			}
+			want = got
+		}
+	}
+}
+
+// A call larger than the lease has it given up if that makes room in the member's share.
+func TestALargeCallWithoutTheStore(t *testing.T) {
+	w, _, clock := leasing(t, 50_000, cluster.Local)
+	if a := w.Look(clock.Now(), 4002); a != cluster.Refuses {
+		t.Fatal(a, "1000 of 5000 are spent")
+	}
+	if a := w.Look(clock.Now(), 3990); a != cluster.Fits {
+		t.Fatal(a)
+	}
+	if _, ok := w.TryAdd(0, clock.Now(), 3990); !ok {
+		t.Fatal("refused, where Look said that it fits")
+	}
+	if n := takes(w, clock, 1000); n > 10 {
+		t.Fatal(n, "more than the share")
+	}
+}
+
+// What is left of a lease when it ends no longer counts in the member's share.
+func TestALeaseThatEndsWithoutTheStore(t *testing.T) {
+	w, _, clock := leasing(t, 50_000, cluster.Local)
+	w.Look(clock.Now(), 1)
+	clock.Advance(1100 * time.Millisecond)
+	if n := takes(w, clock, 10_000); n < 3990 || n > 4000 {
+		t.Fatalf("%d pass, of 4000", n)
+	}
+}
+
+// When a call may be let in that is refused without the store: where only that can say, when it is asked next.
+// Once that is due, nobody knows.
+func TestRetryAfterWithoutTheStore(t *testing.T) {
+	w, _, clock := leasing(t, 5_000, cluster.Closed)
+	if wait, known := w.RetryAfter(clock.Now(), 1); wait != 0 || !known {
+		t.Fatal(wait, known, "there is a lease")
+	}
+	takes(w, clock, 2000)
+	wait, known := w.RetryAfter(clock.Now(), 1)
+	if wait <= 0 || wait > time.Second || !known {
+		t.Fatal(wait, known)
+	}
+	w.Look(clock.Now()+int64(wait), 1)
+	if wait, known := w.RetryAfter(clock.Now()+int64(wait), 1); wait != 0 || known {
+		t.Fatal(wait, known, "it is due")
+	}
+
+	w, _, clock = leasing(t, 5_000, cluster.Open)
+	takes(w, clock, 2000)
+	if wait, known := w.RetryAfter(clock.Now(), 1); wait != 0 || !known {
+		t.Fatal(wait, known, "all pass")
+	}
+
+	w, _, clock = leasing(t, 5_000, cluster.Local)
+	takes(w, clock, 2000)
+	if wait, known := w.RetryAfter(clock.Now(), 1); wait < 20*time.Second || !known {
+		t.Fatal(wait, known, "the share is used up")
+	}
+}
+
 // A call that was admitted without the store, and has waited since, may run as long as its units count where they
 // were counted: in the fallback's present bucket, while the store is away. known bug 168
 func TestHoldsWithoutTheStore(t *testing.T) {

@@ -58,6 +58,7 @@ func (w *Window) settle(l *lot, unspent, now int64) {
 		e.at = now
 	}
 	w.wanted.units += spent - l.measured
+	w.fallback.ended(l, unspent)
 	w.handBack(l.bucket, unspent)
 }
 

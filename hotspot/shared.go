@@ -186,7 +186,7 @@ func (c *controller) explainShared(inv *core.Invocation, v argument.Value, n int
 	if q.none {
 		j.Outcome, j.Why = core.Refused, "its threshold admits no unit"
 	} else {
-		j.Why = "the store of the cluster would be asked"
+		j.Why = family.WouldAskStore
 	}
 	return core.Measure{Of: "units, on a lease", Limit: q.limit}
 }

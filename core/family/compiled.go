@@ -39,13 +39,17 @@ func Compile[R spec.Rule, C any](b *core.RulesetBuilder, kind core.Kind, rules [
 		return err
 	}
 	var previous *Table[R, C]
+	joined := b.Revision()
 	if f, ok := b.Previous(kind).(Compiling[R, C]); ok {
-		previous = f.Itself().Table
+		if previous = f.Itself().Table; f.Itself().Member == b.Member {
+			joined = previous.joined
+		}
 	}
 	table, err := NewTable(b.Revision(), normalized, maker, previous)
 	if err != nil {
 		return fmt.Errorf("%v: %w", kind, err)
 	}
+	table.joined = joined
 	*into.Itself() = Compiled[R, C]{table, b.Engine, b.Member, b.Revision(), kind}
 	b.Put(kind, into)
 	return nil

@@ -77,8 +77,8 @@ func (h *Held[R, C]) find(rule int) *C {
 // controllers that judge the calls for the name that the resource stands for, in the order
 // of their rules; none as long as the name has not been matched.
 //
-// Where a rule did not change, its controller continues as it is. Where it did, the new one is
-// built from the old one.
+// Where a rule did not change, its controller continues as it is. Where it did, or where it shares
+// its limit by another member now, the new one is built from the old one.
 func (t *Table[R, C]) Hold(at *core.Site) []*C {
 	before, _ := at.Held.(*Held[R, C])
 	if before == nil {

@@ -84,15 +84,15 @@ func (s *sharedSemaphore) want(n int64) core.Want {
 }
 
 func (s *sharedSemaphore) Explain(inv *core.Invocation, n int64, j *core.Judgement) core.Measure {
-	f := s.semaphore.Figures()
 	switch s.semaphore.Look(inv.Now(), n) {
 	case cluster.Refuses:
 		j.Refuse(inv, 0, false)
 	case cluster.Lacks:
 		j.Why = wouldAsk
-	}
-	if f.Away {
-		j.Why = storeAway
+	case cluster.Fits:
+		if s.semaphore.Figures().Away {
+			j.Why = storeAway
+		}
 	}
 	return s.Measure()
 }

@@ -108,15 +108,17 @@ func (w *sharedWindow) want(n int64, patience time.Duration) core.Want {
 }
 
 func (w *sharedWindow) Explain(inv *core.Invocation, n int64, j *core.Judgement) core.Measure {
-	f := w.window.Figures()
-	switch wait, known := w.window.RetryAfter(inv.Now(), n); {
-	case wait > 0 || !known:
+	switch w.window.Look(inv.Now(), n) {
+	case cluster.Refuses:
+		wait, known := w.window.RetryAfter(inv.Now(), n)
 		j.Refuse(inv, wait, known)
 		j.About = known
-	case f.Away:
-		j.Why = storeAway
-	case f.Leased < n:
+	case cluster.Lacks:
 		j.Why = wouldAsk
+	case cluster.Fits:
+		if w.window.Figures().Away {
+			j.Why = storeAway
+		}
 	}
 	return w.Measure()
 }

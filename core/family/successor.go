@@ -13,17 +13,25 @@ type successor struct {
 	unchanged bool // in every field, the ID included
 }
 
+// stale reports whether a controller from another revision shares its limit by another member, which
+// is about to leave its cluster: then one that continues it is built though the rule is the same.
+func (t *Table[R, C]) stale(revision uint64, rule int) bool {
+	r, ok := any(t.rules[rule]).(sharing)
+	return ok && r.Shared() && t.rules[rule].Info().Mode != spec.Off && revision < t.joined
+}
+
 // successor returns the number of the rule that continues the rule of a controller from another
-// revision, and whether the two are the same. For revisions further back, only IDs count.
+// revision, and whether the controller is that rule's, too, as nothing has changed. For revisions
+// further back, only IDs count.
 func (t *Table[R, C]) successor(revision uint64, c *C) (rule int, unchanged, ok bool) {
 	old := t.maker.Rule(c)
 	id := (*old).Info().ID
 	if revision == t.before {
 		s, ok := t.successors[id]
-		return s.rule, s.unchanged, ok
+		return s.rule, s.unchanged && !t.stale(revision, s.rule), ok
 	}
 	i, ok := t.numbers[id]
-	return i, ok && spec.Equal(t.rules[i], *old), ok
+	return i, ok && spec.Equal(t.rules[i], *old) && !t.stale(revision, i), ok
 }
 
 // follow finds, for each rule of an older table, the rule that continues it, by the older one's ID.

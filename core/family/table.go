@@ -26,6 +26,7 @@ type Table[R spec.Rule, C any] struct {
 
 	before     uint64               // the revision that successors are about
 	successors map[string]successor // by the ID of the older rule
+	joined     uint64               // the first revision in which the same member shared the limits of rules
 }
 
 // Maker says how a family builds controllers from its rules.
