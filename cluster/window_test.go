@@ -132,7 +132,7 @@ func TestALeaseThatEndsWithoutTheStore(t *testing.T) {
 
 // When a call may be let in that is refused without the store: where only that can say, when it is asked next.
 // Once that is due, nobody knows.
-func TestRetryAfterWithoutTheStore(t *testing.T) {
+func TestRetryAfterOfAWindowWithoutTheStore(t *testing.T) {
 	w, _, clock := leasing(t, 5_000, cluster.Closed)
 	if wait, known := w.RetryAfter(clock.Now(), 1); wait != 0 || !known {
 		t.Fatal(wait, known, "there is a lease")
