@@ -34,6 +34,11 @@ func (b *batch) send() {
 		ctx, cancel = context.WithCancel(context.Background())
 	}
 	b.sent = m.clock.Now()
+	if !m.starts() {
+		cancel()
+		b.finish(false)
+		return
+	}
 	stop := clocks.Alarm(m.clock, m.cfg.Timeout, func() {
 		if !patient {
 			cancel()
@@ -46,6 +51,7 @@ func (b *batch) send() {
 		b.finish(answered)
 	}
 	if m.starter != nil {
+		defer m.returns()
 		if !m.survives(func() {
 			b.locate()
 			m.starter.Start(ctx, b.commands, func() { end(true) })
@@ -55,17 +61,18 @@ func (b *batch) send() {
 		return
 	}
 	b.enterStore(1)
-	m.running.Go(func() {
+	go func() {
 		answered := false
 		defer func() { // even if the store ends the goroutine
 			b.enterStore(-1)
 			end(answered)
+			m.returns() // what end has sent is counted by now
 		}()
 		answered = m.survives(func() {
 			b.locate()
 			m.cfg.Store.Do(ctx, b.commands)
 		})
-	})
+	}()
 }
 
 // locate asks the store where the key of the batch is, if it couldn't say so before. It panics if

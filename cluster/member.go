@@ -49,11 +49,10 @@ type Member struct {
 	lag     int64        // how stale a reading of the clock may be
 	wall    func() int64 // the machine's wall clock, nil beside a clock that tests move
 
-	members  atomic.Int64   // see Members
-	seq      atomic.Int64   // of the last command, see caller
-	panicked atomic.Int64   // when a panic of the store was last logged
-	running  sync.WaitGroup // requests
-	endProbe func()         // nil if there is none
+	members  atomic.Int64 // see Members
+	seq      atomic.Int64 // of the last command, see caller
+	panicked atomic.Int64 // when a panic of the store was last logged
+	endProbe func()       // nil if there is none
 
 	// mu is the innermost lock: its holder takes no other.
 	mu      sync.Mutex
@@ -65,7 +64,10 @@ type Member struct {
 	shapes  shapes
 	budget  budget
 	presence
-	wallAhead int64 // of the clock, when it was last looked at
+	wallAhead int64         // of the clock, when it was last looked at
+	running   int           // goroutines that are in the store's code
+	returned  chan struct{} // closed when there are none, if not nil
+	gone      bool          // Close is over: the store is asked nothing any more
 }
 
 // Join makes a member of a cluster. It doesn't wait for the store: one that is away at the start
@@ -132,17 +134,47 @@ func (m *Member) Close() {
 		m.endProbe()
 	}
 	returned := make(chan struct{})
-	go func() {
-		m.running.Wait()
-		close(returned)
-	}()
+	m.mu.Lock()
+	if m.returned = returned; m.running == 0 {
+		m.vanish()
+	}
+	m.mu.Unlock()
 	select {
 	case <-returned:
 	case <-time.After(m.cfg.Timeout + closePatience): // the machine's time, as the member's clock may be one that stands still
+		m.mu.Lock()
+		m.vanish()
+		m.mu.Unlock()
 	}
-	for _, s := range m.allShards() {
-		s.away.Store(true)
-		s.probeAt.Store(never)
+}
+
+// vanish ends Close: from now on the store is away for good. It needs mu.
+func (m *Member) vanish() {
+	if !m.gone {
+		m.gone = true
+		close(m.returned)
+	}
+	for _, s := range m.shards {
+		s.abandon()
+	}
+}
+
+// starts counts a goroutine that calls the store's code, unless Close is over.
+func (m *Member) starts() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.gone {
+		m.running++
+	}
+	return !m.gone
+}
+
+// returns is for a goroutine that was counted.
+func (m *Member) returns() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.running--; m.running == 0 && m.returned != nil {
+		m.vanish()
 	}
 }
 
@@ -232,14 +264,16 @@ func (m *Member) probe() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probePatience)
 	m.endProbe = cancel
-	m.running.Go(func() {
+	m.starts()
+	go func() {
+		defer m.returns()
 		defer cancel()
 		m.survives(func() {
 			if err := p.Probe(ctx); err != nil {
 				m.cfg.Logger.Warn("penstock: the store of cluster rules has not passed its check", "error", err)
 			}
 		})
-	})
+	}()
 }
 
 const probePatience = 5 * time.Second

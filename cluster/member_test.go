@@ -654,3 +654,50 @@ func TestOnGoroutines(t *testing.T) {
 		t.Fatalf("%d admitted of 2000", n)
 	}
 }
+
+// Calls go on, and rules are loaded, while a member closes and afterwards. Its requests are counted in a way that bears it, and it asks
+// the store nothing once it has closed. known bug 195
+func TestCloseUnderTraffic(t *testing.T) {
+	clock := clocks.NewSystem()
+	for range 100 {
+		asked, closed := atomic.Int64{}, atomic.Bool{}
+		memory := cluster.NewMemory(clock)
+		m, err := cluster.Join(cluster.Config{Clock: clock, Store: custom(func(ctx context.Context, batch []cluster.Command) {
+			if closed.Load() {
+				asked.Add(1)
+			}
+			memory.Do(ctx, batch)
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var calls sync.WaitGroup
+		for i := range 4 {
+			calls.Go(func() {
+				for round := 0; ctx.Err() == nil; round++ {
+					g, err := m.Throttle(fmt.Sprint(i, round/8), cluster.ThrottleConfig{Interval: time.Second, Threshold: 1e6, Rule: cluster.Rule{Scope: cluster.Global}})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					g.TryTake(clock.Now(), 1, 0)
+				}
+			})
+		}
+		m.Close()
+		closed.Store(true)
+		for i := range 10 {
+			w, err := m.Window(fmt.Sprint("after ", i), cluster.WindowConfig{Shape: tenth, Threshold: 1000, Rule: cluster.Rule{Scope: cluster.Global}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fetch(t, m, w, 1)
+		}
+		stop()
+		calls.Wait()
+		if n := asked.Load(); n > 0 {
+			t.Fatalf("%d batches after it has closed", n)
+		}
+	}
+}

@@ -61,6 +61,9 @@ func (m *Member) shardOf(key string) *shard {
 	s := m.shards[number]
 	if s == nil {
 		s = &shard{number: number}
+		if m.gone {
+			s.abandon()
+		}
 		m.shards[number] = s
 	}
 	return s
@@ -74,14 +77,10 @@ func (m *Member) askShard(key string) (number int) {
 	return m.cfg.Store.Shard(key)
 }
 
-func (m *Member) allShards() (all []*shard) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.shards {
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(a, b *shard) int { return a.number - b.number })
-	return all
+// abandon has the shard be away for good.
+func (s *shard) abandon() {
+	s.away.Store(true)
+	s.probeAt.Store(never)
 }
 
 // post notes that a key has something to send, for the first flush at that time or later, or for an
@@ -186,6 +185,10 @@ func (m *Member) judge(s *shard, good bool, now int64, why error) {
 		s.trouble.Store(&trouble)
 	}
 	m.mu.Lock()
+	if m.gone { // it is away for good
+		m.mu.Unlock()
+		return
+	}
 	s.probing = false
 	turned := false
 	switch away := s.away.Load(); {

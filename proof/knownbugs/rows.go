@@ -229,5 +229,6 @@ var sections = []section{
 		{192, "Penstock", "permits that are given up are taken at the same moment", ""},
 		{193, "Penstock", "a window made after borrowers ran early counts them too early as well", ""},
 		{194, "Penstock", "a key that holds something else is asked at each call, and nobody told", ""},
+		{195, "Penstock", "calls that go on as a member closes end the process", ""},
 	}},
 }
