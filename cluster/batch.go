@@ -27,7 +27,7 @@ func (b *batch) send() {
 	var cancel context.CancelFunc
 	patient := b.shard.away.Load()
 	if patient {
-		// No call waits for this batch. An answer after Timeout is still too late to count, but the
+		// No call waits for this batch. An answer that comes later than that is too late to count, but the
 		// connection made for it and the scripts it loaded remain for the next probe.
 		ctx, cancel = context.WithTimeout(context.Background(), MaxTimeout)
 	} else {
@@ -39,7 +39,7 @@ func (b *batch) send() {
 		b.finish(false)
 		return
 	}
-	stop := clocks.Alarm(m.clock, m.cfg.Timeout, func() {
+	stop := clocks.Alarm(m.clock, time.Duration(b.shard.patience.Load()), func() {
 		if !patient {
 			cancel()
 		}

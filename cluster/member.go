@@ -24,7 +24,7 @@ type Config struct {
 	// Members is the expected number of members; 0 if unknown. This number, or the highest seen in
 	// ten minutes if that is more, is used while the store is away and for rules per member.
 	Members int
-	// Timeout is how long the store has for an answer; 0 means DefaultTimeout.
+	// Timeout is how long the store has for an answer; 0 means DefaultTimeout. Rules that wait longer give it more.
 	Timeout time.Duration
 	// ValueCalls is for how many calls a second this member asks the store about single values of
 	// hotspot rules. Calls beyond that are treated as their rules say for when the store is away. 0

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
@@ -700,4 +701,32 @@ func TestCloseUnderTraffic(t *testing.T) {
 			t.Fatalf("%d batches after it has closed", n)
 		}
 	}
+}
+
+// A store has as long for an answer as the most patient rule says, whatever the member's configuration. known bug 196
+func TestTimeoutOfARule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := clocks.NewSystem()
+		memory := cluster.NewMemory(clock)
+		m, err := cluster.Join(cluster.Config{Clock: clock, Store: custom(func(ctx context.Context, batch []cluster.Command) {
+			time.Sleep(30 * time.Millisecond)
+			memory.Do(ctx, batch)
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		w, err := m.Window("orders", cluster.WindowConfig{
+			Shape: stat.Shape{Interval: 10 * time.Second, Buckets: 10}, Threshold: 20,
+			Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed, Timeout: 200 * time.Millisecond},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20 {
+			if !fetch(t, m, w, 1).Got {
+				t.Fatalf("call %d is refused: %+v", i, w.Figures())
+			}
+		}
+	})
 }

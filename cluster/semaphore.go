@@ -90,6 +90,7 @@ func (m *Member) Semaphore(key string, cfg SemaphoreConfig) (*Semaphore, error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cfg.Rule = cfg.Normalized()
+	shard.waitFor(cfg.Timeout)
 	lower := cfg.Threshold < s.cfg.Threshold
 	s.cfg = cfg
 	if lower { // the store will say what that means for this member

@@ -19,6 +19,10 @@ type shard struct {
 	trouble atomic.Pointer[string] // the latest error
 	probeAt atomic.Int64           // from when on a command is let through while it is away
 
+	// patience is how long the shard has for an answer: as long as the most patient rule says that is, or was, in use
+	// there, and no less than the member's Timeout. A call waits as long as its own rules say.
+	patience atomic.Int64
+
 	// Under Member.mu:
 	due      []keyed
 	dueBy    int64 // when the first of these must be sent at the latest, or immediately
@@ -61,6 +65,7 @@ func (m *Member) shardOf(key string) *shard {
 	s := m.shards[number]
 	if s == nil {
 		s = &shard{number: number}
+		s.patience.Store(int64(m.cfg.Timeout))
 		if m.gone {
 			s.abandon()
 		}
@@ -75,6 +80,15 @@ func (m *Member) askShard(key string) (number int) {
 	number = nowhere
 	defer func() { _ = recover() }()
 	return m.cfg.Store.Shard(key)
+}
+
+// waitFor gives the shard as long for an answer as a rule says.
+func (s *shard) waitFor(timeout time.Duration) {
+	for {
+		if old := s.patience.Load(); int64(timeout) <= old || s.patience.CompareAndSwap(old, int64(timeout)) {
+			return
+		}
+	}
 }
 
 // abandon has the shard be away for good.
@@ -214,7 +228,7 @@ func (m *Member) judge(s *shard, good bool, now int64, why error) {
 		m.cfg.Logger.Info("penstock: the store of cluster rules is back", "shard", s.number)
 	case turned:
 		m.cfg.Logger.Warn("penstock: the store of cluster rules is away: they do as their onFailure says", "shard", s.number,
-			"error", why, "timeout", m.cfg.Timeout)
+			"error", why, "timeout", time.Duration(s.patience.Load()))
 	}
 }
 

@@ -83,6 +83,7 @@ func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	cfg.Rule = cfg.Normalized()
+	shard.waitFor(cfg.Timeout)
 	t.cfg = cfg
 	return t, nil
 }

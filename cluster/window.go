@@ -128,6 +128,7 @@ func validThreshold(x float64) bool { return x >= 0 && x <= mostUnits } // NaN i
 func (w *Window) configure(threshold float64, rule Rule) {
 	rule = rule.Normalized()
 	w.rule.Store(&rule)
+	w.shard.waitFor(rule.Timeout)
 	if before := w.threshold.Swap(math.Float64bits(threshold)); math.Float64frombits(before) < threshold {
 		w.refusedUntil.Store(0) // there may be room
 	}

@@ -41,7 +41,7 @@ func (w *Window) fill(t *Take, now int64) {
 	case short > 0 && now >= w.pause || w.wantsMore(now):
 		t.Need, t.Want = 1, min(max(1, short, w.more(now)), mostUnits)
 		if w.pause != 0 { // there was no room: until it is known that there is, nobody waits for it
-			w.refusedUntil.Store(now + int64(w.m.cfg.Timeout))
+			w.refusedUntil.Store(now + int64(w.Timeout()))
 		}
 	}
 }

@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// defaultTimeout is the longest that a command takes, unless the URL says otherwise.
-	defaultTimeout = 20 * time.Millisecond
+	// defaultTimeout is the longest that a command takes, unless the URL says otherwise: members give up earlier, as their
+	// rules say.
+	defaultTimeout = cluster.MaxTimeout
 	// longest is how long a connection made in the background, or a command that no call waits for,
 	// may take. Everything else ends with its context before that.
 	longest = time.Second
@@ -74,7 +75,7 @@ func Stores() map[string]func(url string) (cluster.Store, error) {
 //
 // URLs may have whatever go-redis reads from them, except what must not be changed: retries,
 // redirects, timeouts and replicas. A parameter of our own is timeout, the longest that a command
-// takes: from 1ms to 1s, 20ms if it is missing. Errors never quote the URL, which may hold a
+// takes: from 1ms to 1s, 1s if it is missing, as members give up earlier anyway. Errors never quote the URL, which may hold a
 // password.
 func Open(address string) (*Store, error) {
 	scheme, _, _ := strings.Cut(address, ":")

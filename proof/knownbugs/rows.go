@@ -230,5 +230,6 @@ var sections = []section{
 		{193, "Penstock", "a window made after borrowers ran early counts them too early as well", ""},
 		{194, "Penstock", "a key that holds something else is asked at each call, and nobody told", ""},
 		{195, "Penstock", "calls that go on as a member closes end the process", ""},
+		{196, "Penstock", "a rule that waits longer for the store is given the default time", ""},
 	}},
 }
