@@ -26,8 +26,8 @@ func checkShared[R spec.Rule](b *core.RulesetBuilder, kind core.Kind, rules []R)
 	return nil
 }
 
-const needsStore = "needs a store that the members share: say `cluster: {redis: URL}` at the top of the rule file, " +
-	"with what opens it in api.Config.Stores, or set api.Config.Cluster.Store"
+const needsStore = "needs a store that the members share: say `cluster: {redis: URL}` at the top of a native rule file, which may be a second one, " +
+	"with what opens it in api.Config.Stores (penstockredis.Stores() of cluster/redis), or set api.Config.Cluster.Store"
 
 // Shared is a limit of a rule that a cluster shares, at one resource, or for one caller or value
 // there: see [NewSharedWindow], [NewSharedThrottle] and [NewSharedSemaphore]. Calls take what its

@@ -1,16 +1,16 @@
-// Cluster is three processes that share one limit:
+// Cluster starts three processes that share one limit:
 //
 //	GOWORK=off go run -C examples/cluster .
 //
 // It starts itself three times. Each process offers more calls than a third of the limit, and the
-// limit holds for all of them together. After some seconds one is killed, and the others take
-// what it leaves; then it comes back.
+// limit holds for all of them together. After some seconds one is killed, and the others take over
+// its share; then it comes back.
 //
-// What they share is in a store that one of them keeps and the others reach over the network. With
+// The count is kept by one of them, and the others reach it over the network. With
 //
 //	GOWORK=off go run -C examples/cluster . -redis redis://127.0.0.1:6379
 //
-// it is in a Redis. The files, in the order to read them: member.go (a process of the cluster),
+// it is kept in Redis. The files, in the order to read them: member.go (a process of the cluster),
 // main.go, embedded.go (the store that a process keeps, for those who have no Redis at hand).
 package main
 
@@ -22,6 +22,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -29,6 +30,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	penstockredis "github.com/penstock-go/penstock/cluster/redis"
 )
 
 const (
@@ -57,7 +60,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// settings are what a test sets otherwise.
+// settings are what tests change.
 type settings struct {
 	out     io.Writer
 	redis   string
@@ -87,6 +90,10 @@ func (p *process) end() {
 
 // run starts the processes, and prints a line a second.
 func run(ctx context.Context, s settings) error {
+	where, err := place(ctx, s.redis)
+	if err != nil {
+		return err
+	}
 	c := &processes{store: s.redis}
 	var running [members]*process
 	defer func() {
@@ -103,12 +110,8 @@ func run(ctx context.Context, s settings) error {
 		}
 		running[i] = p
 	}
-	where := s.redis
-	if where == "" {
-		where = "process 1"
-	}
-	fmt.Fprintf(s.out, "%d processes offer %d calls a second each; all together may make %d. The store is in %s.\n\n",
-		members, offered, limit, where)
+	fmt.Fprintf(s.out, "%d processes offer %d calls a second each; %d a second are allowed in total.\n", members, offered, limit)
+	fmt.Fprintf(s.out, "The store: %s\n\n", where)
 	fmt.Fprintf(s.out, "%6s %11s %11s %11s %7s %7s\n", "second", "process 1", "process 2", "process 3", "sum", "limit")
 	for second := 1; second <= s.seconds; second++ {
 		now := time.Now()
@@ -131,7 +134,35 @@ func run(ctx context.Context, s settings) error {
 			fmt.Fprintln(s.out, "       process 2 is started again")
 		}
 	}
+	fmt.Fprintln(s.out, "\nThe sum is below the limit where a process didn't spend what it had leased.")
 	return nil
+}
+
+// place says where the store is, once it has answered: without it each process would have its share of the limit, and that
+// would look the same.
+func place(ctx context.Context, redis string) (string, error) {
+	if redis == "" {
+		return "kept by process 1", nil
+	}
+	at, err := url.Parse(redis)
+	if err != nil || at.Host == "" && at.Path == "" {
+		return "", errors.New("-redis is no URL: use one such as redis://127.0.0.1:6379")
+	}
+	store, err := penstockredis.Open(redis)
+	if err != nil {
+		return "", err
+	}
+	defer store.Close()
+	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
+	defer stop()
+	for {
+		if err = store.Probe(ctx); err == nil {
+			return at.Redacted(), nil
+		}
+		if sleep(ctx, 200*time.Millisecond) != nil { // it may be starting
+			return "", fmt.Errorf("%s: %w", at.Redacted(), err)
+		}
+	}
 }
 
 // line is what was admitted in a second.
@@ -182,7 +213,7 @@ func (c *processes) start(i int) (*process, error) {
 	lines := bufio.NewScanner(stdout)
 	if !lines.Scan() {
 		_ = cmd.Wait()
-		return nil, errors.New("a process has ended before it began")
+		return nil, errors.New("a process ended at startup")
 	}
 	c.store = lines.Text()
 	c.mu.Lock()

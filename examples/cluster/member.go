@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ const jobVariable = "PENSTOCK_EXAMPLE_CLUSTER"
 
 // job is what a process is told to do.
 type job struct {
-	Store string // the URL of a Redis, or the address of another process; "" is: keep it yourself
+	Store string // the URL of a Redis, or the address of another process; "" means that this process keeps it
 }
 
 // member is a process of the cluster: it makes calls until in ends, and writes where the store
@@ -45,7 +46,7 @@ func member(text string, in io.Reader, out io.Writer) error {
 	}
 
 	clock := clocks.NewSystem()
-	m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Namespace: "example", Members: members})
+	m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Namespace: "example", Members: members, Logger: slog.Default()})
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func member(text string, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// admit reports whether a call may be made. Nearly all are decided by what the process has leased of the window.
+// admit reports whether a call may be made. Nearly all are decided by the process's own lease.
 func admit(ctx context.Context, m *cluster.Member, window *cluster.Window, now int64) bool {
 	if _, ok := window.TryAdd(0, now, 1); ok {
 		return true
@@ -72,7 +73,7 @@ func admit(ctx context.Context, m *cluster.Member, window *cluster.Window, now i
 	if window.Ask(now, 1) != cluster.Lacks {
 		return false
 	}
-	need := []cluster.Need{{Limit: window, Units: 1}} // this one waits for the store, a little
+	need := []cluster.Need{{Limit: window, Units: 1}} // this one waits briefly for the store
 	return m.Fetch(ctx, window.Timeout(), need) == nil && need[0].Got
 }
 
