@@ -23,18 +23,18 @@ func TestMain(m *testing.M) {
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), settings{out: &out, seconds: 6}))
-	check(t, out.String(), "process 1")
+	check(t, out.String(), "kept by process 1")
 }
 
 // check reads what was printed: a line for each second, and what became of process 2.
 func check(t *testing.T, text, store string) {
-	assert.Contains(t, text, "3 processes offer 800 calls a second each; all together may make 1000. The store is in "+store+".\n")
+	assert.Contains(t, text, "3 processes offer 800 calls a second each; 1000 a second are allowed in total.\nThe store: "+store+"\n")
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	require.Len(t, lines, 1+1+1+6+2, text)
+	require.Len(t, lines, 2+1+1+6+2+2, text)
 	assert.Contains(t, text, "process 2 is killed\n")
 	assert.Contains(t, text, "process 2 is started again\n")
 	most := 0
-	for _, line := range lines[3:] {
+	for _, line := range lines[4:] {
 		columns := strings.Fields(line)
 		if len(columns) != 6 {
 			continue // it says what became of process 2
@@ -64,4 +64,12 @@ func TestRunOnRedis(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), settings{out: &out, seconds: 6, redis: "unix://" + socket}))
 	check(t, out.String(), "unix://"+socket)
+}
+
+func TestRedisThatDoesNotAnswer(t *testing.T) {
+	var out bytes.Buffer
+	assert.ErrorContains(t, run(t.Context(), settings{out: &out, seconds: 1, redis: "localhost:6379"}), "no URL")
+	err := run(t.Context(), settings{out: &out, seconds: 1, redis: "redis://ann:topsecret@127.0.0.1:1"})
+	require.ErrorContains(t, err, "connection refused")
+	assert.NotContains(t, err.Error()+out.String(), "topsecret")
 }
