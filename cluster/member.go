@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,6 +79,8 @@ func Join(cfg Config) (*Member, error) {
 		return nil, errors.New("cluster: a member needs a Store")
 	case cfg.Clock == nil:
 		return nil, errors.New("cluster: a member needs a Clock")
+	case strings.ContainsAny(cfg.Namespace, "{}"):
+		return nil, fmt.Errorf("cluster: the namespace %q has braces, by which a Redis Cluster places keys: leave them out", cfg.Namespace)
 	case cfg.Members < 0 || cfg.Members > mostMembers:
 		return nil, fmt.Errorf("cluster: %d members: use 1 to %d, or 0 if nobody knows", cfg.Members, mostMembers)
 	}
@@ -270,7 +273,7 @@ func (m *Member) probe() {
 		defer cancel()
 		m.survives(func() {
 			if err := p.Probe(ctx); err != nil {
-				m.cfg.Logger.Warn("penstock: the store of cluster rules has not passed its check", "error", err)
+				m.cfg.Logger.Warn("penstock: the store of cluster rules has not passed its check", "error", strings.ReplaceAll(err.Error(), "\n", "; "))
 			}
 		})
 	}()

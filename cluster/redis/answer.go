@@ -74,6 +74,9 @@ func wordOf(err error) string {
 		return ""
 	}
 	text := err.Error()
+	if strings.Contains(text, "unauthenticated") { // a batch that is too large for one who hasn't said who it is
+		return "NOAUTH"
+	}
 	first, rest, _ := strings.Cut(text, " ")
 	if known(first) {
 		return first
@@ -102,9 +105,15 @@ func isAnswer(err error) bool {
 	return errors.As(err, &answer)
 }
 
+// refused is the answer to what sets a connection up: the user, the password or the database. No command was
+// sent.
+type refused struct{ error }
+
+func (r refused) Unwrap() error { return r.error }
+
 // unsent reports whether there was no connection to send the command by.
 func unsent(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial" ||
+	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, new(refused)) ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
 }

@@ -219,3 +219,35 @@ func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
+
+// A server that refuses the user, the password or the database has executed nothing, and the error says
+// why. go-redis leaves no error on the commands of a pipeline whose connection could not be set up.
+// known bug 197
+func TestConnectionsThatAreRefused(t *testing.T) {
+	s := start(t)
+	require.NoError(t, patient(t, s).Do(t.Context(), "acl", "setuser", "shop", "on", ">secret", "resetkeys", "~*", "+@all").Err())
+	commands := func(url string) (error, error) {
+		store, err := penstockredis.Open(url)
+		require.NoError(t, err)
+		defer store.Close()
+		c := &cluster.Presence{Outcome: cluster.Outcome{Key: "{penstock:x}"}, Caller: cluster.Caller{Member: 1, Seq: 1}, Expiry: time.Second}
+		store.Do(t.Context(), []cluster.Command{c})
+		return c.Err, store.Probe(t.Context())
+	}
+	for url, says := range map[string]string{
+		"redis://shop:wrong@" + s.Addr:           "the server refuses the user or the password",
+		"redis://nobody:secret@" + s.Addr:        "the server refuses the user or the password",
+		"redis://shop:secret@" + s.Addr + "/999": "DB index is out of range",
+	} {
+		err, probed := commands(url)
+		require.ErrorIs(t, err, cluster.ErrNotExecuted, url)
+		require.ErrorContains(t, err, says, url)
+		require.ErrorContains(t, probed, says, url)
+		require.NotContains(t, probed.Error(), "\n", "%s: one sentence will do", url)
+	}
+	require.NoError(t, patient(t, s).ConfigSet(t.Context(), "requirepass", "secret").Err())
+	err, probed := commands("redis://" + s.Addr)
+	require.ErrorIs(t, err, cluster.ErrNotExecuted)
+	require.ErrorContains(t, err, "the server wants a password")
+	require.ErrorContains(t, probed, "the server wants a password")
+}

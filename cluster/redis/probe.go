@@ -21,6 +21,9 @@ var probeText string
 // second, and loads the scripts. A server that is away is an error too.
 func (s *Store) Probe(ctx context.Context) error {
 	problems := s.probeScripts(ctx)
+	if len(problems) == 1 && errors.As(problems[0], new(nobody)) {
+		return problems[0] // there is nobody to ask more
+	}
 	if s.slots == nil {
 		return errors.Join(append(problems, s.probeServer(ctx, s.client)...)...)
 	}
@@ -43,11 +46,20 @@ func (s *Store) Probe(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
+// nobody is an error for which the server can't be asked anything.
+type nobody struct{ error }
+
+func (n nobody) Unwrap() error { return n.error }
+
 // probeScripts tries each command that the scripts use.
 func (s *Store) probeScripts(ctx context.Context) (problems []error) {
 	key := "{penstock:probe:" + strconv.FormatUint(rand.Uint64(), 36) + "}"
 	denied, err := s.client.Eval(ctx, probeText, []string{key, key + ":set"}).StringSlice()
-	if err != nil {
+	switch word := wordOf(err); {
+	case err == nil:
+	case word == "NOAUTH", word == "WRONGPASS", unsent(err), isAnswer(err) && strings.Contains(err.Error(), "DB index"):
+		return []error{nobody{explained(err)}}
+	default:
 		return []error{fmt.Errorf("scripts don't run: %w", explained(err))}
 	}
 	for _, command := range denied {

@@ -170,10 +170,14 @@ func send(ctx context.Context, client redis.Cmdable, calls []*pending, asking bo
 		}
 		answers[i] = pipe.Do(ctx, p.args...)
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
+	_, failed := pipe.Exec(ctx)
 	for i, p := range calls {
-		answer, err := answers[i].Result()
-		if err == nil {
+		answer, err := answers[i].Result() // each command has its own error, unless the server refused the connection
+		switch {
+		case err != nil:
+		case answer == nil && failed != nil:
+			err = refused{failed}
+		default:
 			err = p.decode(answer)
 		}
 		p.err = err

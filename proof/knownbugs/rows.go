@@ -231,5 +231,6 @@ var sections = []section{
 		{194, "Penstock", "a key that holds something else is asked at each call, and nobody told", ""},
 		{195, "Penstock", "calls that go on as a member closes end the process", ""},
 		{196, "Penstock", "a rule that waits longer for the store is given the default time", ""},
+		{197, "Redis clients", "the reason for which a server refuses a connection is lost", ""},
 	}},
 }
