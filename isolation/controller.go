@@ -37,7 +37,7 @@ func newController(t *Table, r Rule, record *core.Record, resource *core.Resourc
 	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindIsolation, Resource: resource.Name(), Rule: r.ID}, c, record, before)
 	switch {
 	case r.leases():
-		c.share(t.Engine, t.Member)
+		c.share(t.Member)
 	case r.Mode != spec.Off:
 		c.semaphore = resource.NeedSemaphore(c.owner) // so that it counts from now on
 	}

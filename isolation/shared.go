@@ -26,7 +26,7 @@ func (r Rule) checkShared() error {
 
 // share makes the lease of the rule. No other rule has it: a rule in shadow mode doesn't share with
 // an enforced one.
-func (c *controller) share(e *core.Engine, m *cluster.Member) {
+func (c *controller) share(m *cluster.Member) {
 	key := m.Key("isolation", c.rule.ID, c.resource.Name(), c.rule.Mode.String())
 	limit := cluster.SemaphoreConfig{Threshold: float64(c.rule.Threshold), Rule: c.rule.Cluster}
 	c.lease = family.NewSharedSemaphore(m, key, limit, c.refusal)
