@@ -23,22 +23,21 @@ type batch struct {
 // send sends the batch. It doesn't wait, unless the store answers before Start returns.
 func (b *batch) send() {
 	m := b.member
+	if !m.starts() {
+		b.finish(false)
+		return
+	}
 	var ctx context.Context
 	var cancel context.CancelFunc
 	patient := b.shard.away.Load()
 	if patient {
-		// No call waits for this batch. An answer that comes later than that is too late to count, but the
+		// No call waits for this batch. An answer that comes after its alarm doesn't count, but the
 		// connection made for it and the scripts it loaded remain for the next probe.
 		ctx, cancel = context.WithTimeout(context.Background(), MaxTimeout)
 	} else {
 		ctx, cancel = context.WithCancel(context.Background())
 	}
 	b.sent = m.clock.Now()
-	if !m.starts() {
-		cancel()
-		b.finish(false)
-		return
-	}
 	stop := clocks.Alarm(m.clock, time.Duration(b.shard.patience.Load()), func() {
 		if !patient {
 			cancel()
@@ -66,7 +65,7 @@ func (b *batch) send() {
 		defer func() { // even if the store ends the goroutine
 			b.enterStore(-1)
 			end(answered)
-			m.returns() // what end has sent is counted by now
+			m.returns() // last: a batch that end sends is counted before this one no longer is
 		}()
 		answered = m.survives(func() {
 			b.locate()

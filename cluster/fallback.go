@@ -18,7 +18,7 @@ type fallback struct {
 	on    bool         // something was decided without the store since it answered last
 	own   *stat.Window // nil until it is needed, if only by somebody who looks
 	share share
-	lent  [2]lent // what own counts of lots that may be spent
+	lent  [2]lent // the lots that may still be spent, all units of which own counts
 }
 
 // lent is a lot, all of which counts in a bucket of the fallback's window.

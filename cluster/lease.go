@@ -20,8 +20,8 @@ import (
 // a part of the units put there, under the window's mutex, and the calls that follow on that lane
 // spend it. They write to the lane's cell and only read the word.
 //
-//  1. What lanes hold is of the lot that the word names: it is collected before the word names
-//     another lot, or none.
+//  1. The units that lanes hold belong to the lot that the word names: they are collected before the
+//     word names another lot, or none.
 //  2. Where the word doesn't say that the lease lends, its units are all that there are.
 //
 // A call that spends on its lane loads the credit first, then the word, then the end, and then swaps
@@ -86,13 +86,18 @@ func (l *lease) takeShared(now, n int64) (number uint32, ran, ok bool) {
 			return 0, false, false
 		}
 		if l.word.CompareAndSwap(word, word-uint64(n)) {
-			low := l.low.Load()
-			return lotOf(word), units-n < low && units >= low, true
+			return lotOf(word), l.leavesFew(units, n), true
 		}
 		if l.failed.Add(1) == lending.After {
 			l.lanes.CompareAndSwap(nil, lending.NewCredits())
 		}
 	}
+}
+
+// leavesFew reports whether few are left of the units in the word once n are taken, and were not before.
+func (l *lease) leavesFew(units, n int64) bool {
+	low := l.low.Load()
+	return units-n < low && units >= low
 }
 
 // has reports whether the word has n units at now.
@@ -182,13 +187,12 @@ func (l *lease) lend(lane uint32, now, n int64) (ran bool) {
 		if l.word.CompareAndSwap(word, word-uint64(part)|lends) {
 			all.Of(lane).Lend(part)
 			l.lentAt = now
-			low := l.low.Load()
-			return units-part < low && units >= low
+			return l.leavesFew(units, part)
 		}
 	}
 }
 
-// collect takes back what lanes hold.
+// collect takes back the units that lanes hold.
 func (l *lease) collect() {
 	if l.word.Load()&lends == 0 {
 		return

@@ -709,7 +709,7 @@ func TestTimeoutOfARule(t *testing.T) {
 		clock := clocks.NewSystem()
 		memory := cluster.NewMemory(clock)
 		m, err := cluster.Join(cluster.Config{Clock: clock, Store: custom(func(ctx context.Context, batch []cluster.Command) {
-			time.Sleep(30 * time.Millisecond)
+			time.Sleep(30 * time.Millisecond) // of the bubble's time
 			memory.Do(ctx, batch)
 		})})
 		if err != nil {

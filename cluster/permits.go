@@ -14,8 +14,8 @@ import (
 // fewer, it stores the new good, and then reads what is in use, which it tells the store as well. A
 // call takes within the good that it has loaded, then loads good once more, and gives back what it
 // took if good is less by then. So a call that took before that read is counted in it, and one that
-// took after it sees the new number when it looks again: at every instant the store counts at least
-// what calls have within good.
+// took after it sees the new number when it looks again. So at every instant the store counts at least
+// the permits that calls took within good.
 //
 // The call that gives back and looks again was never let in. While it has what it took, another call
 // may find too few, and ask the store.
@@ -23,7 +23,7 @@ type permits struct {
 	inUse   stat.Semaphore
 	good    shared.Int64
 	expires shared.Int64 // by the member's clock
-	peak    shared.Int64 // the most in use since good was last looked at, what lanes keep included
+	peak    shared.Int64 // the most that were in use since giveUp; permits that lanes keep count as well
 }
 
 // take takes n permits at now, if the member has as many.
@@ -64,16 +64,14 @@ func (p *permits) has(now, n int64) bool {
 	return now < p.expires.Load() && p.inUse.Fits(n, p.good.Load())
 }
 
-// The functions below are for the holder of the semaphore's mutex.
-
-// spare is the most that were not in use at any time since it was last asked, at least 0.
-func (p *permits) spare() int64 {
-	used := p.inUse.InUse()
-	return max(0, p.good.Load()-max(used, p.peak.Swap(used)))
-}
-
-// lower gives up n permits, and returns how many calls have.
-func (p *permits) lower(n int64) (used int64) {
-	p.good.Store(p.good.Load() - n)
-	return p.inUse.InUse()
+// giveUp gives up the permits that have not been in use since it was last called, and returns how many
+// are in use then. It is for the holder of the semaphore's mutex.
+func (p *permits) giveUp() (used int64) {
+	used = p.inUse.InUse()
+	spare := p.good.Load() - max(used, p.peak.Swap(used))
+	p.good.Add(-max(0, spare))
+	if used = p.inUse.InUse(); used == 0 {
+		p.inUse.Rest()
+	}
+	return used
 }

@@ -40,7 +40,7 @@ func TestSimPermits(t *testing.T) {
 		s.Go(func() {
 			for range rounds {
 				mu.Lock()
-				used := p.lower(p.spare())
+				used := p.giveUp()
 				counted = max(used, p.good.Load()) // the store is told
 				if running > counted {
 					s.Failf("%d run, and the store is told of %d", running, counted)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -114,7 +113,7 @@ func (s *Semaphore) Ask(now, n int64) Answer {
 		return Fits
 	}
 	s.mu.Lock()
-	a := s.ask(now, n)
+	a := s.answer(0, now, n, false)
 	post := false
 	if a == Refuses {
 		s.figures.Refused++
@@ -131,21 +130,7 @@ func (s *Semaphore) Ask(now, n int64) Answer {
 func (s *Semaphore) Look(now, n int64) Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ask(now, n)
-}
-
-func (s *Semaphore) ask(now, n int64) Answer {
-	switch {
-	case s.permits.has(now, n):
-		return Fits
-	case s.refuses(now, n):
-		return Refuses
-	case !s.away():
-		return Lacks
-	case s.permits.inUse.Fits(n, s.limitAway()):
-		return Fits
-	}
-	return Refuses
+	return s.answer(0, now, n, false)
 }
 
 // TryAcquire takes n permits if the member has them. Otherwise the member asks for more. The lane is
@@ -155,7 +140,7 @@ func (s *Semaphore) TryAcquire(lane uint32, now, n int64) bool {
 		return true
 	}
 	s.mu.Lock()
-	a := s.tryAcquire(lane, now, n)
+	a := s.answer(lane, now, n, true)
 	post := false
 	if a == Refuses {
 		s.figures.Refused++
@@ -170,16 +155,17 @@ func (s *Semaphore) TryAcquire(lane uint32, now, n int64) bool {
 	return a == Fits
 }
 
-// tryAcquire takes n permits where ask says that they fit.
-func (s *Semaphore) tryAcquire(lane uint32, now, n int64) Answer {
+// answer is what a call that wants n permits is told. With takes, it has them where they fit.
+func (s *Semaphore) answer(lane uint32, now, n int64, takes bool) Answer {
+	p := &s.permits
 	switch {
-	case s.permits.take(lane, now, n):
+	case takes && p.take(lane, now, n), !takes && p.has(now, n):
 		return Fits
 	case s.refuses(now, n):
 		return Refuses
 	case !s.away():
 		return Lacks
-	case s.permits.takeWithin(n, s.limitAway()):
+	case takes && p.takeWithin(n, s.limitAway()), !takes && p.inUse.Fits(n, s.limitAway()):
 		return Fits
 	}
 	return Refuses
@@ -262,209 +248,5 @@ func (s *Semaphore) mind(now int64) {
 	}
 	if len(s.waiters) == 0 && s.idleAt != never {
 		s.attend.Store(false)
-	}
-}
-
-func (s *Semaphore) want(now int64) bool {
-	if s.inFlight != nil || s.posted || s.left || now < s.broken.retryAt || !s.due(now) {
-		return false
-	}
-	s.posted = s.m.post(s.shard, s, now, unlessAwaited(s.waiters, now))
-	return s.posted
-}
-
-func (s *Semaphore) due(now int64) bool {
-	return len(s.waiters) > 0 || s.short > 0 || now >= s.idleAt || s.renews() && now >= s.renewAt
-}
-
-// renews reports whether the store has to hear of the member before its permits expire there.
-func (s *Semaphore) renews() bool { return s.permits.good.Load() > 0 || s.permits.inUse.InUse() > 0 }
-
-func (s *Semaphore) schedule(now int64) {
-	at := s.idleAt
-	if s.renews() {
-		at = min(at, max(s.renewAt, now+int64(time.Millisecond)))
-	}
-	if s.inFlight != nil || s.posted || s.left || at == never {
-		s.m.unplan(&s.task)
-		return
-	}
-	if s.away() {
-		at = max(at, now+idlePermits)
-	}
-	s.m.plan(&s.task, at)
-}
-
-func (s *Semaphore) turn(now int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.want(now) {
-		s.schedule(now)
-	}
-}
-
-func (s *Semaphore) command(now int64) Command {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.posted = false
-	if s.inFlight != nil {
-		return nil
-	}
-	used := int64(0)
-	if now >= s.idleAt {
-		used = s.permits.lower(s.permits.spare())
-		s.idleAt = never
-		if used == 0 {
-			s.permits.inUse.Rest()
-		}
-	} else {
-		used = s.permits.inUse.InUse()
-	}
-	good := s.permits.good.Load()
-	c := &Permits{Outcome: Outcome{Key: s.key}, Limit: s.limit(), Claim: used, Need: used, Want: max(used, good), Expiry: s.cfg.Expiry}
-	if len(s.waiters) > 0 || s.short > 0 {
-		c.Need = used + max(1, s.short)
-		if len(s.waiters) > 0 {
-			c.Need = used + s.waiters[0].need.Units
-		}
-		want := used + s.short
-		for _, x := range s.waiters {
-			want += x.need.Units
-		}
-		if s.limit() >= 2*s.active { // some more, for the next calls
-			want += (want + 3) / 4
-		}
-		c.Want = max(c.Want, c.Need, want)
-	}
-	s.short = 0
-	s.mind(now)
-	c.Caller = s.m.caller()
-	s.inFlight = c
-	s.figures.Requests++
-	return c
-}
-
-func (s *Semaphore) answered(command Command, sent, received int64, err error) {
-	if s.heard(command.(*Permits), sent, received, err) {
-		s.m.tellBroken(s.key, err)
-	}
-}
-
-// heard is answered, and reports whether the key has turned out to be no semaphore's.
-func (s *Semaphore) heard(c *Permits, sent, received int64, err error) (broke bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.inFlight = nil
-	s.renewAt = received + int64(s.cfg.Expiry)/3
-	if err != nil {
-		broke = s.broken.hear(err, received)
-		s.renewAt = received + int64(s.cfg.Expiry)/8
-		for _, x := range s.waiters {
-			s.decideAway(x)
-		}
-		s.waiters = nil
-		s.mind(received)
-		s.schedule(received)
-		return broke
-	}
-	s.broken = broken{}
-	s.active = max(1, c.Reply.Active)
-	good := c.Reply.Held
-	if c.Reply.Total > c.Limit { // some are in use beyond the limit: as they come back, all members come down to their shares
-		good = min(good, c.Limit/s.active)
-	}
-	s.permits.good.Store(good) // before expires: see permits.take
-	s.permits.expires.Store(sent + shorter(s.cfg.Expiry) - s.m.lag)
-	s.refused, s.room = 0, max(0, c.Limit-c.Reply.Total)
-	s.serve(received)
-	if lacked := c.Need - c.Claim; lacked > 0 && good < c.Need {
-		s.refused = received + fullFor/2 + s.m.chance(fullFor)
-		s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool {
-			if n := x.need.Units; n >= lacked || n > s.free() {
-				x.decide(false)
-			}
-			return x.decided // the others ask again
-		})
-	}
-	s.mind(received)
-	s.want(received)
-	s.schedule(received)
-	return false
-}
-
-// serve gives the available permits to calls that wait.
-func (s *Semaphore) serve(now int64) {
-	s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool {
-		if s.permits.take(0, now, x.need.Units) {
-			x.decide(true)
-		}
-		return x.decided
-	})
-}
-
-func (s *Semaphore) decideAway(x *waiter) {
-	x.decide(s.permits.takeWithin(x.need.Units, s.limitAway()))
-}
-
-func (s *Semaphore) enter(x *waiter, now int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch a := s.tryAcquire(0, now, x.need.Units); {
-	case a == Fits:
-		x.decide(true)
-	case a == Refuses:
-		s.figures.Refused++
-		x.decide(false)
-	case !s.m.mayAsk(s.cfg.Value, now):
-		s.decideAway(x)
-		return
-	default:
-		s.figures.Waited++
-		s.waiters = append(s.waiters, x)
-		s.mind(now)
-	}
-	if s.away() {
-		s.short = 1 // enough to see whether the store is back
-	}
-	s.want(now)
-}
-
-func (s *Semaphore) expire(x *waiter, _ int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if x.decided {
-		return
-	}
-	s.waiters = slices.DeleteFunc(s.waiters, func(y *waiter) bool { return x == y })
-	s.decideAway(x)
-}
-
-func (s *Semaphore) giveBack(n *Need) { s.Release(0, n.Units) }
-
-func (s *Semaphore) on() *shard { return s.shard }
-
-// drop renews the permits immediately: it is no longer known until when they are good, so no call gets one before the
-// store has answered.
-func (s *Semaphore) drop(now int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.permits.expires.Store(min(now, s.permits.expires.Load()))
-	s.renewAt = now
-	s.schedule(now)
-}
-
-// leave gives all permits back except those of calls that run.
-func (s *Semaphore) leave(now int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, x := range s.waiters {
-		s.decideAway(x)
-	}
-	s.waiters = nil
-	s.idleAt = now
-	s.permits.peak.Store(0)
-	s.left = true
-	if s.permits.good.Load() > 0 && !s.posted && s.inFlight == nil {
-		s.posted = s.m.post(s.shard, s, now, immediately)
 	}
 }

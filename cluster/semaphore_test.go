@@ -135,6 +135,7 @@ func TestIdlePermitsWaitForTheBatch(t *testing.T) {
 		}
 		defer m.Close()
 		began := time.Now()
+		// at waits in the bubble's time.
 		at := func(ms int) { time.Sleep(time.Until(began.Add(time.Duration(ms) * time.Millisecond))) }
 		calls := map[string]*running{}
 		for _, name := range []string{"r", "s"} {
@@ -168,7 +169,7 @@ func TestIdlePermitsWaitForTheBatch(t *testing.T) {
 	})
 }
 
-// late is a store that takes its time.
+// late is a store that takes 15 ms, of the time of the bubble that it is in.
 type late struct{ cluster.Store }
 
 func (l late) Do(ctx context.Context, batch []cluster.Command) {

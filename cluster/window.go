@@ -75,9 +75,7 @@ type Window struct {
 	outdated *Take // the one on its way when the window took another one's place, or lost its own: see succeed
 	posted   bool
 	left     bool // the member has gone
-	broken   bool // the key is no window
-	brokenBy string
-	retryAt  int64
+	broken   broken
 
 	fallback fallback
 	requests int64
@@ -312,7 +310,7 @@ func (w *Window) Figures() WindowFigures {
 	defer w.mu.Unlock()
 	return WindowFigures{
 		Leased: w.lease.units(), Refused: w.refused.Load(), Requests: w.requests, Waited: w.waited,
-		Active: w.active, Away: w.away(), Limit: w.limit(), Why: w.why(),
+		Active: w.active, Away: w.away(), Limit: w.limit(), Why: w.broken.why(w.shard),
 	}
 }
 
@@ -352,13 +350,5 @@ func (w *Window) succeed(old *Window) {
 
 func (w *Window) on() *shard { return w.shard }
 
-// why is the error for which the store is done without, empty if it isn't. It needs mu.
-func (w *Window) why() string {
-	if w.broken {
-		return w.brokenBy
-	}
-	return w.shard.why()
-}
-
 // away reports whether the store is to be done without. It needs mu.
-func (w *Window) away() bool { return w.left || w.broken || w.shard.away.Load() }
+func (w *Window) away() bool { return w.left || w.broken.on || w.shard.away.Load() }

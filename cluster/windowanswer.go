@@ -1,7 +1,5 @@
 package cluster
 
-import "fmt"
-
 // This file is what a window makes of a reply. All but answered, replied and failed needs mu.
 
 // answered takes what the store says.
@@ -10,7 +8,7 @@ func (w *Window) answered(c Command, sent, received int64, err error) {
 	if err == nil {
 		w.replied(t, sent, received)
 	} else if w.failed(t, received, err) { // no lock is held: the log's handler may be under this limit
-		w.m.cfg.Logger.Error("a cluster rule can't use its key: it does as its onFailure says", "key", w.key, "error", err)
+		w.m.tellBroken(w.key, err)
 	}
 }
 
@@ -20,7 +18,7 @@ func (w *Window) replied(t *Take, sent, received int64) {
 	defer w.mu.Unlock()
 	outdated := t == w.outdated
 	w.inFlight, w.outdated = nil, nil
-	w.broken, w.retryAt = false, 0
+	w.broken = broken{}
 	r := &t.Reply
 	w.account.heard(t.Epoch == r.Epoch)
 	if r.Epoch != w.epoch {
@@ -57,14 +55,11 @@ func (w *Window) failed(t *Take, now int64, err error) (broke bool) {
 	defer w.mu.Unlock()
 	w.inFlight, w.outdated = nil, nil
 	w.account.heard(false)
-	switch {
-	case is(err, ErrNotExecuted):
+	if is(err, ErrNotExecuted) {
 		w.backs = append(w.backs, t.Backs...)
 		w.backAt = now + w.horizon
-	case is(err, ErrForeign):
-		broke = !w.broken
-		w.broken, w.brokenBy, w.retryAt = true, fmt.Sprint(err), now+probeEvery
 	}
+	broke = w.broken.hear(err, now)
 	w.refusedUntil.Store(0)
 	w.failAll(now)
 	w.schedule(now)

@@ -112,7 +112,7 @@ func (w *Window) later(now int64) int64 {
 func (w *Window) want(now, by int64) bool {
 	by = unlessAwaited(w.waiters, by)
 	switch {
-	case w.inFlight != nil || w.left || now < w.retryAt:
+	case w.inFlight != nil || w.left || now < w.broken.retryAt:
 		return false
 	case w.posted:
 		return w.m.hasten(w.shard, now, by)

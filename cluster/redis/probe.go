@@ -20,9 +20,9 @@ var probeText string
 // the user may not use, scripts that don't run. It writes keys of its own, which are gone within a
 // second, and loads the scripts. A server that is away is an error too.
 func (s *Store) Probe(ctx context.Context) error {
-	problems := s.probeScripts(ctx)
-	if len(problems) == 1 && errors.As(problems[0], new(nobody)) {
-		return problems[0] // there is nobody to ask more
+	problems, err := s.probeScripts(ctx)
+	if err != nil {
+		return err // nor would anything else be answered
 	}
 	if s.slots == nil {
 		return errors.Join(append(problems, s.probeServer(ctx, s.client)...)...)
@@ -46,26 +46,21 @@ func (s *Store) Probe(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// nobody is an error for which the server can't be asked anything.
-type nobody struct{ error }
-
-func (n nobody) Unwrap() error { return n.error }
-
-// probeScripts tries each command that the scripts use.
-func (s *Store) probeScripts(ctx context.Context) (problems []error) {
+// probeScripts tries each command that the scripts use. The error is that there was no connection.
+func (s *Store) probeScripts(ctx context.Context) (problems []error, err error) {
 	key := "{penstock:probe:" + strconv.FormatUint(rand.Uint64(), 36) + "}"
 	denied, err := s.client.Eval(ctx, probeText, []string{key, key + ":set"}).StringSlice()
 	switch word := wordOf(err); {
 	case err == nil:
 	case word == "NOAUTH", word == "WRONGPASS", unsent(err), isAnswer(err) && strings.Contains(err.Error(), "DB index"):
-		return []error{nobody{explained(err)}}
+		return nil, explained(err)
 	default:
-		return []error{fmt.Errorf("scripts don't run: %w", explained(err))}
+		return []error{fmt.Errorf("scripts don't run: %w", explained(err))}, nil
 	}
 	for _, command := range denied {
 		problems = append(problems, fmt.Errorf("scripts can't use %s: see the commands in docs/cluster.md", command))
 	}
-	return problems
+	return problems, nil
 }
 
 // probeServer asks one server what it is, and has it load the scripts.

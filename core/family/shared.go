@@ -69,11 +69,9 @@ func must[T any](limit T, err error) T {
 // What an explanation says of a limit with no units at hand.
 const (
 	storeAway = "the store of the cluster is away"
-	wouldAsk  = WouldAskStore
+	// WouldAskStore is for where only the store knows.
+	WouldAskStore = "the store of the cluster would be asked"
 )
-
-// WouldAskStore is what an explanation says where only the store knows.
-const WouldAskStore = "the store of the cluster would be asked"
 
 // fetcher fetches what calls lack.
 type fetcher struct{ *cluster.Member }

@@ -88,7 +88,7 @@ func (s *sharedSemaphore) Explain(inv *core.Invocation, n int64, j *core.Judgeme
 	case cluster.Refuses:
 		j.Refuse(inv, 0, false)
 	case cluster.Lacks:
-		j.Why = wouldAsk
+		j.Why = WouldAskStore
 	case cluster.Fits:
 		if s.semaphore.Figures().Away {
 			j.Why = storeAway

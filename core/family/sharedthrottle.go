@@ -97,7 +97,7 @@ func (t *sharedThrottle) Explain(inv *core.Invocation, n int64, j *core.Judgemen
 			j.Why = storeAway // and the rule says closed
 		}
 	case a == cluster.Lacks:
-		j.Why = wouldAsk
+		j.Why = WouldAskStore
 	default:
 		j.JudgeWait(inv, wait, true, t.maxWait)
 		if f.Away {

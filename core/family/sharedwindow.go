@@ -114,7 +114,7 @@ func (w *sharedWindow) Explain(inv *core.Invocation, n int64, j *core.Judgement)
 		j.Refuse(inv, wait, known)
 		j.About = known
 	case cluster.Lacks:
-		j.Why = wouldAsk
+		j.Why = WouldAskStore
 	case cluster.Fits:
 		if w.window.Figures().Away {
 			j.Why = storeAway
