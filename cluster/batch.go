@@ -38,7 +38,7 @@ func (b *batch) send() {
 		ctx, cancel = context.WithCancel(context.Background())
 	}
 	b.sent = m.clock.Now()
-	stop := clocks.Alarm(m.clock, time.Duration(b.shard.patience.Load()), func() {
+	stop := clocks.Alarm(m.clock, time.Duration(m.patience.Load()), func() {
 		if !patient {
 			cancel()
 		}

@@ -1,9 +1,14 @@
 package cluster
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
-// broken is what a limit knows of a key that holds something else, see [ErrForeign]: it does without the
-// store, and asks it only now and then. The zero value is that of a key that is well. It needs the
+var errForgets = errors.New("the store forgets the key between one command and the next: is it evicting keys?")
+
+// broken is what a limit knows of a key that holds something else, see [ErrForeign], or is never there: it does
+// without the store, and asks it only now and then. The zero value is that of a key that is well. It needs the
 // mutex of the limit.
 type broken struct {
 	on      bool
@@ -13,7 +18,7 @@ type broken struct {
 
 // hear takes note of the error of a command, and reports whether the key was well before.
 func (b *broken) hear(err error, now int64) (broke bool) {
-	if !is(err, ErrForeign) {
+	if !is(err, ErrForeign) && !is(err, errForgets) {
 		return false
 	}
 	broke = !b.on

@@ -140,7 +140,7 @@ func (w *Window) takeAway(now, n int64) (token int64, ok bool) {
 
 // admitOwn accounts for units that the store has yet to be charged.
 func (w *Window) admitOwn(now, n int64) {
-	e := w.account.of(w.ring.Bucket(w.m.storeTime(w.shard, now)))
+	e := w.account.of(w.ring.Bucket(w.m.storeTime(w.shard(), now)))
 	e.own += n
 	e.at = now
 	if len(w.account) > 1 {
@@ -191,7 +191,7 @@ func (w *Window) retryAway(now, n int64) (time.Duration, bool) {
 			return own.RetryAfter(now, n, w.fallback.share.units)
 		}
 	}
-	probe := until(w.shard.probeAt.Load(), now)
+	probe := until(w.shard().probeAt.Load(), now)
 	return probe, probe > 0
 }
 

@@ -88,7 +88,7 @@ func (l *lease) takeShared(now, n int64) (number uint32, ran, ok bool) {
 		if l.word.CompareAndSwap(word, word-uint64(n)) {
 			return lotOf(word), l.leavesFew(units, n), true
 		}
-		if l.failed.Add(1) == lending.After {
+		if l.failed.Add(1) == lending.After && lending.Units(units, lending.Lanes(lending.Procs())) > 0 {
 			l.lanes.CompareAndSwap(nil, lending.NewCredits())
 		}
 	}

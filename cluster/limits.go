@@ -50,10 +50,6 @@ type held interface {
 // handled is a limit as the member sees it.
 type handled interface {
 	keyed
-	// on returns the limit's shard.
-	on() *shard
-	// drop gives up what is leased: it is no longer known until when that is good.
-	drop(now int64)
 	// leave hands back everything that can be handed back.
 	leave(now int64)
 }
@@ -151,7 +147,7 @@ func (m *Member) each(f func(handled)) {
 func (m *Member) dropLeases(s *shard) {
 	now := m.clock.Now()
 	m.each(func(l handled) {
-		if s == nil || l.on() == s {
+		if s == nil || l.where().shard() == s {
 			l.drop(now)
 		}
 	})

@@ -51,6 +51,7 @@ type Member struct {
 	wall    func() int64 // the machine's wall clock, nil beside a clock that tests move
 
 	members  atomic.Int64 // see Members
+	patience atomic.Int64 // see waitFor
 	seq      atomic.Int64 // of the last command, see caller
 	panicked atomic.Int64 // when a panic of the store was last logged
 	endProbe func()       // nil if there is none
@@ -95,6 +96,7 @@ func Join(cfg Config) (*Member, error) {
 	}
 	m := &Member{cfg: cfg, clock: cfg.Clock, shards: map[int]*shard{}}
 	m.starter, _ = cfg.Store.(Starter)
+	m.patience.Store(int64(cfg.Timeout))
 	m.random = rand.New(rand.NewPCG(cmp.Or(cfg.Seed, rand.Uint64()), cmp.Or(cfg.Seed, rand.Uint64())))
 	m.id = 1 + m.random.Int64N(MostNumber-1)
 	switch cfg.Clock.(type) {
@@ -144,7 +146,7 @@ func (m *Member) Close() {
 	m.mu.Unlock()
 	select {
 	case <-returned:
-	case <-time.After(m.cfg.Timeout + closePatience): // the machine's time, as the member's clock may be one that stands still
+	case <-time.After(time.Duration(m.patience.Load()) + closePatience): // the machine's time, as the member's clock may be one that stands still
 		m.mu.Lock()
 		m.vanish()
 		m.mu.Unlock()
@@ -217,6 +219,16 @@ func (m *Member) permitsInUse() (are bool) {
 		}
 	})
 	return are
+}
+
+// waitFor gives the store as long for an answer as a rule says, if that is longer than Config.Timeout and than any
+// rule has said before. A call waits as long as its own rules say.
+func (m *Member) waitFor(timeout time.Duration) {
+	for {
+		if old := m.patience.Load(); int64(timeout) <= old || m.patience.CompareAndSwap(old, int64(timeout)) {
+			return
+		}
+	}
 }
 
 // Members is the number of members that share limits while the store is away: what the

@@ -11,8 +11,8 @@ type presence struct {
 
 // beat is the key that members announce themselves under.
 type beat struct {
+	place
 	m      *Member
-	shard  *shard
 	task   task
 	leaves bool
 }
@@ -25,7 +25,8 @@ const (
 // appear begins to announce the member.
 func (m *Member) appear() {
 	m.members.Store(max(1, int64(m.cfg.Members)))
-	b := &beat{m: m, shard: m.shardOf(m.Key("members"))}
+	b := &beat{m: m, place: place{key: m.Key("members")}}
+	b.on.Store(m.find(b.key))
 	b.task.do = b.post
 	m.beat = b
 	m.plan(&b.task, m.clock.Now()+m.chance(beatEvery/10))
@@ -36,7 +37,7 @@ func (m *Member) leave() {
 	m.mu.Lock()
 	m.beat.leaves = true
 	m.mu.Unlock()
-	m.post(m.beat.shard, m.beat, m.clock.Now(), immediately)
+	m.post(m.beat.shard(), m.beat, m.clock.Now(), immediately)
 }
 
 func (b *beat) post(now int64) {
@@ -46,7 +47,7 @@ func (b *beat) post(now int64) {
 	if leaves {
 		return // it has said so
 	}
-	b.m.post(b.shard, b, now, now)
+	b.m.post(b.shard(), b, now, now)
 	b.m.plan(&b.task, now+beatEvery)
 	b.m.highest(now, 0)
 }
@@ -54,7 +55,7 @@ func (b *beat) post(now int64) {
 func (b *beat) command(int64) Command {
 	b.m.mu.Lock()
 	defer b.m.mu.Unlock()
-	return &Presence{Outcome: Outcome{Key: b.m.Key("members")}, Caller: b.m.caller(), Expiry: beatExpiry, Leave: b.leaves}
+	return &Presence{Outcome: Outcome{Key: b.key}, Caller: b.m.caller(), Expiry: beatExpiry, Leave: b.leaves}
 }
 
 func (b *beat) answered(c Command, _, received int64, err error) {
@@ -62,6 +63,9 @@ func (b *beat) answered(c Command, _, received int64, err error) {
 		b.m.highest(received, c.(*Presence).Reply.Members)
 	}
 }
+
+// drop does nothing: a member leases no presence.
+func (b *beat) drop(int64) {}
 
 // highest notes how many members there are, and sets Members to the most seen in ten minutes.
 func (m *Member) highest(now, members int64) {

@@ -35,9 +35,8 @@ type SemaphoreConfig struct {
 // attend then; who sets attend looks for itself afterwards what is free, see mind. So one of the two
 // sees the other.
 type Semaphore struct {
+	place
 	m       *Member
-	key     string
-	shard   *shard
 	permits permits
 	attend  shared.Bool
 
@@ -77,9 +76,10 @@ func (m *Member) Semaphore(key string, cfg SemaphoreConfig) (*Semaphore, error) 
 		return nil, errThreshold
 	}
 	key = m.Key("semaphore", key)
-	shard := m.shardOf(key)
+	shard := m.find(key)
 	s, ok := limitOf(m, key, func() *Semaphore {
-		s := &Semaphore{m: m, key: key, shard: shard, active: 1, idleAt: never}
+		s := &Semaphore{m: m, place: place{key: key}, active: 1, idleAt: never}
+		s.on.Store(shard)
 		s.task.do = s.turn
 		return s
 	})
@@ -89,7 +89,7 @@ func (m *Member) Semaphore(key string, cfg SemaphoreConfig) (*Semaphore, error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cfg.Rule = cfg.Normalized()
-	shard.waitFor(cfg.Timeout)
+	m.waitFor(cfg.Timeout)
 	lower := cfg.Threshold < s.cfg.Threshold
 	s.cfg = cfg
 	if lower { // the store will say what that means for this member
@@ -192,14 +192,14 @@ func (s *Semaphore) Figures() WindowFigures {
 	defer s.mu.Unlock()
 	f := s.figures
 	f.Leased, f.Active, f.Limit = s.permits.good.Load(), s.active, s.limit()
-	f.Away, f.Why = s.away(), s.broken.why(s.shard)
+	f.Away, f.Why = s.away(), s.broken.why(s.shard())
 	return f
 }
 
 // The methods below need mu, except those of keyed, handled and Limit.
 
 // away reports whether the store is to be done without.
-func (s *Semaphore) away() bool { return s.broken.on || s.shard.away.Load() }
+func (s *Semaphore) away() bool { return s.broken.on || s.shard().away.Load() }
 
 // lacks notes that a call lacks n permits, and reports whether a flush may ask for them.
 func (s *Semaphore) lacks(now, n int64) bool {

@@ -12,7 +12,7 @@ func (s *Semaphore) want(now int64) bool {
 	if s.inFlight != nil || s.posted || s.left || now < s.broken.retryAt || !s.due(now) {
 		return false
 	}
-	s.posted = s.m.post(s.shard, s, now, unlessAwaited(s.waiters, now))
+	s.posted = s.m.post(s.shard(), s, now, unlessAwaited(s.waiters, now))
 	return s.posted
 }
 
@@ -178,8 +178,6 @@ func (s *Semaphore) expire(x *waiter, _ int64) {
 
 func (s *Semaphore) giveBack(n *Need) { s.Release(0, n.Units) }
 
-func (s *Semaphore) on() *shard { return s.shard }
-
 // drop renews the permits immediately: it is no longer known until when they are good, so no call gets one before the
 // store has answered.
 func (s *Semaphore) drop(now int64) {
@@ -202,6 +200,6 @@ func (s *Semaphore) leave(now int64) {
 	s.permits.peak.Store(0)
 	s.left = true
 	if s.permits.good.Load() > 0 && !s.posted && s.inFlight == nil {
-		s.posted = s.m.post(s.shard, s, now, immediately)
+		s.posted = s.m.post(s.shard(), s, now, immediately)
 	}
 }

@@ -19,10 +19,6 @@ type shard struct {
 	trouble atomic.Pointer[string] // the latest error
 	probeAt atomic.Int64           // from when on a command is let through while it is away
 
-	// patience is how long the shard has for an answer: as long as the most patient rule says that is, or was, in use
-	// there, and no less than the member's Timeout. A call waits as long as its own rules say.
-	patience atomic.Int64
-
 	// Under Member.mu:
 	due      []keyed
 	dueBy    int64 // when the first of these must be sent at the latest, or immediately
@@ -45,50 +41,14 @@ const (
 
 // keyed is what a member knows of one key: it makes commands, one at a time.
 type keyed interface {
+	where() *place
+	// drop gives up what is leased: it is no longer known until when that is good.
+	drop(now int64)
 	// command is the one to send now, nil if there is none.
 	command(now int64) Command
 	// answered reports what became of the command. With an error there is no reply, and no part of
 	// the command that a store writes may be read.
 	answered(c Command, sent, received int64, err error)
-}
-
-// nowhere is the shard number of keys that the store couldn't place because it panicked. Each such
-// key has batches of its own, as two of them may not belong in one. Before each batch the store is
-// asked again, and as long as it panics it is away.
-const nowhere = -1
-
-// shardOf is where a key is.
-func (m *Member) shardOf(key string) *shard {
-	number := m.askShard(key)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.shards[number]
-	if s == nil {
-		s = &shard{number: number}
-		s.patience.Store(int64(m.cfg.Timeout))
-		if m.gone {
-			s.abandon()
-		}
-		m.shards[number] = s
-	}
-	return s
-}
-
-// askShard is the store's answer, or nowhere. A panic is logged with the first batch, not here:
-// rules are being loaded now, and a log handler may load some.
-func (m *Member) askShard(key string) (number int) {
-	number = nowhere
-	defer func() { _ = recover() }()
-	return m.cfg.Store.Shard(key)
-}
-
-// waitFor gives the shard as long for an answer as a rule says.
-func (s *shard) waitFor(timeout time.Duration) {
-	for {
-		if old := s.patience.Load(); int64(timeout) <= old || s.patience.CompareAndSwap(old, int64(timeout)) {
-			return
-		}
-	}
 }
 
 // abandon has the shard be away for good.
@@ -140,6 +100,7 @@ func unlessAwaited(waiters []*waiter, by int64) int64 {
 // finish. A full batch is sent at once. So a member with many keys makes few round trips, of many
 // commands each. If all is set, nothing is held back. The caller holds no lock.
 func (m *Member) flush(all bool) {
+	var moved map[keyed]bool // a key moves once: a store may say something else each time
 	for {
 		now := m.now()
 		s, keys := m.takeDue(now, all)
@@ -148,7 +109,12 @@ func (m *Member) flush(all bool) {
 		}
 		b := &batch{member: m, shard: s, commands: make([]Command, 0, len(keys)), keys: keys[:0]}
 		for _, k := range keys {
-			if c := k.command(now); c != nil {
+			if !moved[k] && m.follow(k, s, now) {
+				if moved == nil {
+					moved = map[keyed]bool{}
+				}
+				moved[k] = true
+			} else if c := k.command(now); c != nil {
 				b.commands = append(b.commands, c)
 				b.keys = append(b.keys, k)
 			}
@@ -228,7 +194,7 @@ func (m *Member) judge(s *shard, good bool, now int64, why error) {
 		m.cfg.Logger.Info("penstock: the store of cluster rules is back", "shard", s.number)
 	case turned:
 		m.cfg.Logger.Warn("penstock: the store of cluster rules is away: they do as their onFailure says", "shard", s.number,
-			"error", why, "timeout", time.Duration(s.patience.Load()))
+			"error", why, "timeout", time.Duration(m.patience.Load()))
 	}
 }
 

@@ -19,9 +19,9 @@ type Store interface {
 	// such as one that was not filled in, counts as a store that doesn't answer.
 	Do(ctx context.Context, batch []Command)
 	// Shard returns the number of the shard that a key is on, from 0: keys with the same number may
-	// be in one batch, and are out of reach together. A store that is one server returns 0. Shard
-	// must return immediately. A panic counts as a store that doesn't answer, until a later call
-	// returns a number.
+	// be in one batch, and are out of reach together. A store that is one server returns 0. Members ask
+	// before each batch, and follow a key whose number has changed. Shard must return immediately. A
+	// panic counts as a store that doesn't answer, until a later call returns a number.
 	Shard(key string) int
 }
 

@@ -22,9 +22,8 @@ type ThrottleConfig struct {
 // may be closer than the spacing by a round trip, as each member counts its turns from when the
 // reply arrived. It is safe for concurrent use, and waits for nothing; see [Window].
 type Throttle struct {
-	m     *Member
-	key   string
-	shard *shard
+	place
+	m *Member
 
 	mu       sync.Mutex
 	cfg      ThrottleConfig
@@ -74,15 +73,19 @@ func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 		return nil, errors.New("cluster: a throttle with a threshold of 0 gives no turns: use a Window")
 	}
 	key = m.Key("throttle", key)
-	shard := m.shardOf(key)
-	t, ok := limitOf(m, key, func() *Throttle { return &Throttle{m: m, key: key, shard: shard, last: longAgo, own: longAgo} })
+	shard := m.find(key)
+	t, ok := limitOf(m, key, func() *Throttle {
+		t := &Throttle{m: m, place: place{key: key}, last: longAgo, own: longAgo}
+		t.on.Store(shard)
+		return t
+	})
 	if !ok {
 		return nil, errOtherKind
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	cfg.Rule = cfg.Normalized()
-	shard.waitFor(cfg.Timeout)
+	m.waitFor(cfg.Timeout)
 	t.cfg = cfg
 	return t, nil
 }
@@ -175,7 +178,7 @@ func (t *Throttle) Figures() WindowFigures {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.figures
-	f.Leased, f.Away, f.Why = t.left, t.away(), t.broken.why(t.shard)
+	f.Leased, f.Away, f.Why = t.left, t.away(), t.broken.why(t.shard())
 	return f
 }
 
@@ -198,7 +201,7 @@ func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Durat
 }
 
 // away reports whether the store is to be done without.
-func (t *Throttle) away() bool { return t.broken.on || t.shard.away.Load() }
+func (t *Throttle) away() bool { return t.broken.on || t.shard().away.Load() }
 
 // turn gives a call the turn of its last unit. Turns that have passed are lost.
 func (t *Throttle) turn(now, n int64, maxWait time.Duration, take bool) (wait time.Duration, ok bool) {

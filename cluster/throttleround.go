@@ -13,7 +13,7 @@ func (t *Throttle) want(now int64) bool {
 	if t.inFlight != nil || t.posted || now < t.broken.retryAt || t.short == 0 && len(t.waiters) == 0 {
 		return false
 	}
-	t.posted = t.m.post(t.shard, t, now, unlessAwaited(t.waiters, now))
+	t.posted = t.m.post(t.shard(), t, now, unlessAwaited(t.waiters, now))
 	return t.posted
 }
 
@@ -158,8 +158,6 @@ func (t *Throttle) expire(x *waiter, now int64) {
 
 // giveBack does nothing: the turn is lost.
 func (t *Throttle) giveBack(*Need) {}
-
-func (t *Throttle) on() *shard { return t.shard }
 
 // drop forgets the lease, and what is known of the store's turns: its clock was set.
 func (t *Throttle) drop(int64) {

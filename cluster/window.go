@@ -41,10 +41,9 @@ type Window struct {
 	threshold    shared.Uint64 // its bits
 	rule         shared.Pointer[Rule]
 
+	place
 	m       *Member
-	key     string
 	value   bool
-	shard   *shard
 	ring    Ring
 	horizon int64
 
@@ -76,6 +75,8 @@ type Window struct {
 	posted   bool
 	left     bool // the member has gone
 	broken   broken
+	// forgotten is how many replies in a row said that the store didn't know the key any more.
+	forgotten int
 
 	fallback fallback
 	requests int64
@@ -100,10 +101,11 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 	shape := fmt.Sprintf("%d/%d/%t", cfg.Shape.Interval, cfg.Shape.Buckets, cfg.Shape.Strict)
 	name := key
 	key = m.Key("window", name, shape)
-	shard := m.shardOf(key)
+	shard := m.find(key)
 	w, ok := limitOf(m, key, func() *Window {
-		w := &Window{value: cfg.Value, m: m, key: key, shard: shard, horizon: horizonOf(width), active: 1, aheadAt: never, backAt: never}
+		w := &Window{value: cfg.Value, m: m, place: place{key: key}, horizon: horizonOf(width), active: 1, aheadAt: never, backAt: never}
 		w.ring = Ring{Shape: cfg.Shape, Phase: time.Duration(phaseOf(key, int64(width)))}
+		w.on.Store(shard)
 		w.task.do = w.turn
 		return w
 	})
@@ -126,7 +128,7 @@ func validThreshold(x float64) bool { return x >= 0 && x <= mostUnits } // NaN i
 func (w *Window) configure(threshold float64, rule Rule) {
 	rule = rule.Normalized()
 	w.rule.Store(&rule)
-	w.shard.waitFor(rule.Timeout)
+	w.m.waitFor(rule.Timeout)
 	if before := w.threshold.Swap(math.Float64bits(threshold)); math.Float64frombits(before) < threshold {
 		w.refusedUntil.Store(0) // there may be room
 	}
@@ -310,7 +312,7 @@ func (w *Window) Figures() WindowFigures {
 	defer w.mu.Unlock()
 	return WindowFigures{
 		Leased: w.lease.units(), Refused: w.refused.Load(), Requests: w.requests, Waited: w.waited,
-		Active: w.active, Away: w.away(), Limit: w.limit(), Why: w.broken.why(w.shard),
+		Active: w.active, Away: w.away(), Limit: w.limit(), Why: w.broken.why(w.shard()),
 	}
 }
 
@@ -348,7 +350,5 @@ func (w *Window) succeed(old *Window) {
 	}
 }
 
-func (w *Window) on() *shard { return w.shard }
-
 // away reports whether the store is to be done without. It needs mu.
-func (w *Window) away() bool { return w.left || w.broken.on || w.shard.away.Load() }
+func (w *Window) away() bool { return w.left || w.broken.on || w.shard().away.Load() }

@@ -1,15 +1,31 @@
 package cluster
 
-// This file is what a window makes of a reply. All but answered, replied and failed needs mu.
+// This file is what a window makes of a reply. All but answered, forgets, replied and failed needs mu.
 
 // answered takes what the store says.
 func (w *Window) answered(c Command, sent, received int64, err error) {
 	t := c.(*Take)
+	if err == nil && w.forgets(t) {
+		err = errForgets
+	}
 	if err == nil {
 		w.replied(t, sent, received)
 	} else if w.failed(t, received, err) { // no lock is held: the log's handler may be under this limit
 		w.m.tellBroken(w.key, err)
 	}
+}
+
+// forgets notes whether the store knew the key, and reports whether it hasn't for so many commands in a row that it is to be
+// done without: it would be told with each of them what was admitted.
+func (w *Window) forgets(t *Take) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t.Epoch == 0 || t.Epoch == t.Reply.Epoch {
+		w.forgotten = 0
+		return false
+	}
+	w.forgotten++
+	return w.forgotten >= mostFailures
 }
 
 // replied is answered for a command that was executed.
@@ -78,7 +94,7 @@ func (w *Window) renew(epoch, now int64) {
 		before := w.account
 		w.account = nil
 		for _, e := range before {
-			w.account.of(w.ring.Bucket(w.m.storeTime(w.shard, e.at))).join(e)
+			w.account.of(w.ring.Bucket(w.m.storeTime(w.shard(), e.at))).join(e)
 		}
 	}
 	w.epoch = epoch
@@ -89,6 +105,11 @@ func (w *Window) granted(t *Take, sent, received int64) {
 	r := &t.Reply
 	if t.Need|t.Want == 0 {
 		return
+	}
+	borrowed := r.Bucket > r.Current && t.Ahead == 0
+	at := w.lots.of(r.Bucket, r.Epoch, received, borrowed)
+	if at != nil { // a store that is one grants no more than the limit
+		r.Granted = min(r.Granted, mostUnits-at.granted)
 	}
 	if r.Granted == 0 && w.standsAside(t, received) {
 		return // the call asks once more, with what is handed back
@@ -110,12 +131,11 @@ func (w *Window) granted(t *Take, sent, received int64) {
 	}
 	w.grown = r.Granted
 	l := w.lotOf(r, sent, received)
-	borrowed := r.Bucket > r.Current && t.Ahead == 0
 	if received >= l.ends { // it took too long
 		w.settle(&l, r.Granted, received)
 		return
 	}
-	if at := w.lots.of(l.bucket, l.epoch, received, borrowed); at != nil && (borrowed || at.number == w.cur || at.number == w.next) {
+	if at != nil && (borrowed || at.number == w.cur || at.number == w.next) {
 		at.starts, at.ends = max(at.starts, l.starts), max(at.ends, l.ends)
 		w.put(at, r.Granted, received)
 		return

@@ -115,8 +115,8 @@ func (w *Window) want(now, by int64) bool {
 	case w.inFlight != nil || w.left || now < w.broken.retryAt:
 		return false
 	case w.posted:
-		return w.m.hasten(w.shard, now, by)
-	case !w.hasCommand(now) || !w.m.post(w.shard, w, now, by):
+		return w.m.hasten(w.shard(), now, by)
+	case !w.hasCommand(now) || !w.m.post(w.shard(), w, now, by):
 		w.schedule(now)
 		return false
 	}
@@ -243,7 +243,7 @@ func (w *Window) handBackAll(now int64) {
 	w.closeLease(now)
 	w.closeNext(now)
 	if !w.posted && w.inFlight == nil && (len(w.backs) > 0 || w.account.owes()) {
-		w.posted = w.m.post(w.shard, w, now, immediately)
+		w.posted = w.m.post(w.shard(), w, now, immediately)
 	}
 }
 

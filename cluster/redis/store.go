@@ -86,9 +86,8 @@ func (s *Store) Close() error {
 	return s.client.Close()
 }
 
-// Shard returns the number of the cluster's server that has the key or, until the store has heard,
-// of the part of the slots that the key is in; 0 if there is one server. It asks the network
-// nothing.
+// Shard returns the number of the cluster's server that has the key; of all keys the same one if there is one
+// server, or until the store has heard which has what. It asks the network nothing.
 func (s *Store) Shard(key string) int {
 	if s.slots == nil {
 		return 0
@@ -112,6 +111,9 @@ func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
 			continue
 		}
 		calls = append(calls, &pending{call: call, outcome: c.Result(), args: call.args})
+	}
+	if s.slots != nil {
+		s.slots.learn()
 	}
 	send(ctx, s.client, calls, false)
 	moved := false
@@ -137,8 +139,8 @@ func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
 			send(ctx, client, calls, true)
 		}
 	}
-	if s.slots != nil {
-		s.slots.heard(moved)
+	if moved {
+		s.slots.read()
 	}
 	for _, p := range calls {
 		p.outcome.Err = p.err
@@ -198,7 +200,6 @@ type slots struct {
 
 const (
 	slotCount = 16384
-	slotPart  = slotCount / 16
 	// A table of slots is read again at most this often.
 	slotsEvery   = time.Second
 	slotsTimeout = time.Second
@@ -208,39 +209,39 @@ func newSlots(client *redis.ClusterClient) *slots {
 	return &slots{cluster: client, numbers: map[string]uint16{}}
 }
 
-// shard is the number of the server that has the key's slot, or a number for a part of the slots,
-// as long as that is unknown.
+// shard is the number of the server that has the key's slot, or one that no server has, as long as that is unknown.
 func (s *slots) shard(key string) int {
 	slot := slotOf(key)
 	if table := s.table.Load(); table != nil {
 		return int(table[slot])
 	}
-	return slotCount + int(slot)/slotPart
+	return slotCount
 }
 
-// heard reads the table in the background, if there is none or a key was elsewhere.
-func (s *slots) heard(moved bool) {
-	if !moved && s.table.Load() != nil {
-		return
+// learn reads the table in the background, if there is none yet.
+func (s *slots) learn() {
+	if s.table.Load() == nil {
+		s.read()
 	}
+}
+
+// read reads the table in the background, unless it was read just now.
+func (s *slots) read() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asking || time.Since(s.asked) < slotsEvery {
 		return
 	}
 	s.asking, s.asked = true, time.Now()
-	s.group.Go(s.read)
+	s.group.Go(s.readNow)
 }
 
-func (s *slots) read() {
-	ctx, cancel := context.WithTimeout(context.Background(), slotsTimeout)
-	defer cancel()
-	//lint:ignore SA1019 servers before 7.0 don't know the command that has taken its place
-	ranges, err := s.cluster.ClusterSlots(ctx).Result()
+func (s *slots) readNow() {
+	ranges := s.ask()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asking = false
-	if err != nil || len(ranges) == 0 {
+	if len(ranges) == 0 {
 		return
 	}
 	table := new([slotCount]uint16)
@@ -258,6 +259,34 @@ func (s *slots) read() {
 		}
 	}
 	s.table.Store(table)
+}
+
+// ask returns which server has which slots, nil if none says so. It soon tries again, with more patience: before
+// go-redis knows the masters it asks one server after the other, and the first may be one that doesn't answer.
+func (s *slots) ask() (ranges []redis.ClusterSlot) {
+	for patience := slotsTimeout / 16; ranges == nil && patience <= slotsTimeout; patience *= 2 {
+		ranges = s.askWithin(patience)
+	}
+	return ranges
+}
+
+// askWithin asks all masters, and goes by the first that answers.
+func (s *slots) askWithin(patience time.Duration) (ranges []redis.ClusterSlot) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var once sync.Once
+	_ = s.cluster.ForEachMaster(ctx, func(ctx context.Context, client *redis.Client) error {
+		//lint:ignore SA1019 servers before 7.0 don't know the command that has taken its place
+		answer, err := client.ClusterSlots(ctx).Result()
+		if err == nil && len(answer) > 0 {
+			once.Do(func() {
+				ranges = answer
+				cancel()
+			})
+		}
+		return nil
+	})
+	return ranges
 }
 
 // wait returns when no read is under way.

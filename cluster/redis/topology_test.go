@@ -34,9 +34,15 @@ type three struct {
 	ids     [3]string
 }
 
+// Where the slots of the second and of the third server begin.
+const (
+	secondFrom = 5461
+	thirdFrom  = 10923
+)
+
 func startThree(t *testing.T) *three {
 	c := new(three)
-	bounds := []int{0, 5461, 10923, 16384}
+	bounds := []int{0, secondFrom, thirdFrom, 16384}
 	for i := range c.servers {
 		c.servers[i] = start(t, "--cluster-enabled", "yes", "--cluster-require-full-coverage", "no", "--cluster-node-timeout", "3600000")
 		c.clients[i] = patient(t, c.servers[i])

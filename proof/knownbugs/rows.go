@@ -232,5 +232,8 @@ var sections = []section{
 		{195, "Penstock", "calls that go on as a member closes end the process", ""},
 		{196, "Penstock", "a rule that waits longer for the store is given the default time", ""},
 		{197, "Redis clients", "the reason for which a server refuses a connection is lost", ""},
+		{198, "Penstock", "keys of a Redis Cluster stay where they were at the start", ""},
+		{199, "Penstock", "a store that forgets each key is told again without pause", ""},
+		{200, "Penstock", "a store that grants far beyond the limit ends the process", ""},
 	}},
 }
