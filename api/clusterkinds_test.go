@@ -432,7 +432,7 @@ func TestExplainSharedTurnsAndPermits(t *testing.T) {
 		all := f.open(f.guards[0], 20)
 		x = explain()
 		assert.Equal(t, core.Refused, x.Outcome, name)
-		assert.Equal(t, core.Measure{Of: "units in flight, held by this member", Measured: 10, Limit: 10}, x.Rules[0].Measures[0], name)
+		assert.Equal(t, core.Measure{Of: "units in flight, held by all members", Measured: 10, Limit: 10}, x.Rules[0].Measures[0], name)
 		exitAll(all)
 	}
 }
@@ -440,9 +440,9 @@ func TestExplainSharedTurnsAndPermits(t *testing.T) {
 // Without the store, a call whose turn is too far away is refused for that; with closed, because there is no store.
 func TestExplainSharedTurnsWithoutTheStore(t *testing.T) {
 	for on, want := range map[cluster.OnFailure]core.Judgement{
-		cluster.Local:  {Outcome: core.Refused, About: true},
-		cluster.Closed: {Outcome: core.Refused, Why: "the store of the cluster is away"},
-		cluster.Open:   {Outcome: core.Passes, Why: "the store of the cluster is away"},
+		cluster.Local:  {Outcome: core.Refused, About: true, Why: "the store of the cluster is away: this member has its share of the limit"},
+		cluster.Closed: {Outcome: core.Refused, Why: "the store of the cluster is away: only what is leased can be spent"},
+		cluster.Open:   {Outcome: core.Passes, Why: "the store of the cluster is away: all calls pass"},
 	} {
 		f := newFleet(t, 0)
 		store := &outage{Memory: cluster.NewMemory(f.clock)}
@@ -459,6 +459,54 @@ func TestExplainSharedTurnsWithoutTheStore(t *testing.T) {
 		assert.Equal(t, want.Why, got.Why, on)
 		assert.Equal(t, want.About, got.About, on)
 		assert.Equal(t, on == cluster.Local, !got.Next.IsZero(), on)
+	}
+}
+
+// What a rule measures says how full its limit is, as far as this member knows; while the store is away, how full its own
+// share is. What is on a lease says nothing on that.
+func TestMeasuresOfSharedLimits(t *testing.T) {
+	slow := turns
+	slow.MaxWait = time.Second
+	for _, c := range []struct {
+		rule                        flow.Rule
+		shared, local, open, closed string
+	}{
+		{
+			orders, "units in 1s, on a lease: 2 of 100, full 0 false", "units in 1s, of this member: 30 of 50, full 0.6 true",
+			"units in 1s, on a lease: 0 of 100, full 0 false", "units in 1s, on a lease: 0 of 100, full 0 false",
+		},
+		{
+			slow, "wait for a turn: 99.8002 of 1000ms, full 0.0998 true", "wait for a turn: 200 of 1000ms, full 0.2 true",
+			"wait for a turn: 0 of 1000ms, full 0 true", "wait for a turn: 0 of 1000ms, full 0 true",
+		},
+		{
+			permits, "units in flight, held by all members: 7 of 10, full 0.7 true", "units in flight, of this member: 5 of 5, full 1 true",
+			"units in flight, of this member: 5 of 10, full 0.5 true", "units in flight, of this member: 5 of 5, full 1 true",
+		},
+	} {
+		for on, want := range map[cluster.OnFailure]string{cluster.Local: c.local, cluster.Open: c.open, cluster.Closed: c.closed} {
+			f := newFleet(t, 0)
+			store := &outage{Memory: cluster.NewMemory(f.clock)}
+			f.store, f.members = store, 2
+			f.join(withFailure(c.rule, on))
+			measure := func() string {
+				x, err := f.guards[0].Explain(t.Context(), "orders")
+				require.NoError(t, err)
+				m := x.Rules[0].Measures[0]
+				full, known := m.Full()
+				return fmt.Sprintf("%s: %v of %v%s, full %v %t", m.Of, m.Measured, m.Limit, m.Unit, full, known)
+			}
+			all := f.open(f.guards[0], 5)
+			assert.Equal(t, c.shared, measure(), "%s %v", c.rule.ID, on)
+			store.away.Store(true)
+			for range 50 {
+				f.call(f.guards[0])
+				f.clock.Advance(100 * time.Millisecond)
+			}
+			f.pour(20)
+			assert.Equal(t, want, measure(), "%s %v", c.rule.ID, on)
+			exitAll(all)
+		}
 	}
 }
 

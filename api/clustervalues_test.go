@@ -151,7 +151,7 @@ func TestFiguresOfSharedValues(t *testing.T) {
 	require.Len(t, figures.Top, 1)
 	assert.Equal(t, `"ann"`, figures.Top[0].Value)
 	assert.EqualValues(t, 20, figures.Top[0].Passed)
-	assert.Equal(t, core.Measure{Of: "units in 1s, on a lease", Limit: 20}, figures.Top[0].Measure)
+	assert.Equal(t, core.Measure{Of: "units in 1s, on a lease", Limit: 20, AtHand: true}, figures.Top[0].Measure)
 	assert.Positive(t, figures.Cluster.Requests)
 	assert.Contains(t, f.line("users"), "store up")
 	assert.Contains(t, f.line("users"), `hottest "ann" (20 passed`)

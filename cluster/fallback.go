@@ -87,6 +87,21 @@ func (w *Window) localWindow(now int64) *stat.Window {
 	return own
 }
 
+// Own is what counts of the member's own share of the limit, that share, and the interval it is for, while the store
+// is away and the rule says [Local]; ok is false otherwise. What is leased counts as used.
+func (w *Window) Own(now int64) (used, share int64, interval time.Duration, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.away() || w.rule.Load().OnFailure != Local {
+		return 0, 0, 0, false
+	}
+	own := w.localWindow(now)
+	if own == nil {
+		return 0, 0, 0, false
+	}
+	return own.Sum(now), w.fallback.share.units, w.ring.Shape.Interval * time.Duration(w.fallback.share.intervals), true
+}
+
 // askAway is Ask while the store is away. It needs mu.
 func (w *Window) askAway(now, n int64) Answer {
 	switch w.rule.Load().OnFailure {

@@ -196,6 +196,22 @@ func (s *Semaphore) Figures() WindowFigures {
 	return f
 }
 
+// Held is how many permits all members hold, as the store said last, and the limit. While the store is away it
+// is how many units this member's calls have, and how many they may have by the rule.
+func (s *Semaphore) Held() (units, limit int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch limit = s.limit(); {
+	case !s.away():
+		return max(s.permits.good.Load(), limit-s.room), limit
+	case s.cfg.OnFailure == Local:
+		limit = s.limitAway()
+	case s.cfg.OnFailure == Closed:
+		limit = s.permits.good.Load()
+	}
+	return s.permits.inUse.InUse(), limit
+}
+
 // The methods below need mu, except those of keyed, handled and Limit.
 
 // away reports whether the store is to be done without.

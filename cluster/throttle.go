@@ -173,6 +173,25 @@ func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duratio
 	return max(0, until(at, now)-maxWait), true
 }
 
+// Wait is how long a call of n units would wait for its turn at least, as far as the member knows.
+func (t *Throttle) Wait(now, n int64) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if wait, ok := t.turn(now, n, math.MaxInt64, false); ok {
+		return wait
+	}
+	at := t.last + times(n, t.spaced())
+	if t.away() {
+		switch t.cfg.OnFailure {
+		case Open:
+			return 0
+		case Local:
+			at = t.nextAway(n)
+		}
+	}
+	return until(at, now)
+}
+
 // Figures are what the throttle has done; Leased are turns.
 func (t *Throttle) Figures() WindowFigures {
 	t.mu.Lock()

@@ -89,8 +89,8 @@ func TestAResourceWithAllThereIsOfIt(t *testing.T) {
 	require.Len(t, got.Origins, 1)
 	assert.Equal(t, "acme", got.Origins[0].Name)
 	assert.Equal(t, []hotValue{
-		{"users", `"ann"`, 4, 0, 0, core.MeasureUnits("units in 1s", 4, 100), 0.04},
-		{"users", `"<b>"`, 1, 0, 0, core.MeasureUnits("units in 1s", 1, 100), 0.01},
+		{"users", `"ann"`, 4, 0, 0, core.MeasureUnits("units in 1s", 4, 100), new(0.04)},
+		{"users", `"<b>"`, 1, 0, 0, core.MeasureUnits("units in 1s", 1, 100), new(0.01)},
 	}, got.HotValues)
 	full := map[string]float64{}
 	for _, r := range got.Rules {

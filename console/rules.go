@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -131,10 +130,17 @@ func (r *rule) note(name string, x core.ExplainedRule, origin string) {
 
 // fill sorts the measures, the fullest first, and returns how full that one is.
 func (r *rule) fill() {
-	slices.SortStableFunc(r.Measures, func(a, b measure) int { return cmp.Compare(share(b.Measure), share(a.Measure)) })
+	share := func(m measure) float64 {
+		full, known := m.Full()
+		if !known {
+			return -1
+		}
+		return full
+	}
+	slices.SortStableFunc(r.Measures, func(a, b measure) int { return cmp.Compare(share(b), share(a)) })
 	r.Measures = r.Measures[:min(len(r.Measures), toldMeasures)]
 	if len(r.Measures) > 0 {
-		r.Full = new(share(r.Measures[0].Measure))
+		r.Full = full(r.Measures[0].Measure)
 	}
 }
 
@@ -144,22 +150,19 @@ func (r *rule) fillByValue() {
 	r.fill()
 	if values, ok := r.Details.(interface{ Measures() []core.Measure }); ok {
 		for _, m := range values.Measures() {
-			if full := share(m); r.Full == nil || full > *r.Full {
+			if full, known := m.Full(); known && (r.Full == nil || full > *r.Full) {
 				r.Full = &full
 			}
 		}
 	}
 }
 
-// share is how much of the limit is used up; all of it where the limit is 0.
-func share(m core.Measure) float64 {
-	switch {
-	case m.Limit > 0:
-		return math.Round(m.Measured/m.Limit*1e4) / 1e4
-	case m.Unit == "": // nothing is let through
-		return 1
+// full is how much of the limit is used up, nil if that isn't known.
+func full(m core.Measure) *float64 {
+	if share, known := m.Full(); known {
+		return &share
 	}
-	return 0
+	return nil
 }
 
 // terms are the fields, common to rules of several families, that say whom a rule limits, and to
@@ -321,7 +324,7 @@ type hotValue struct {
 	Refused  int64        `json:"refused"`
 	InFlight int64        `json:"inFlight"`
 	Measure  core.Measure `json:"measure"`
-	Full     float64      `json:"full"` // the share of its limit that is used up
+	Full     *float64     `json:"full,omitempty"` // the share of its limit that is used up, if that is known here
 }
 
 // hotValuesOf are the hot values of a rule at a resource, from the details of its family.
@@ -338,7 +341,7 @@ func hotValuesOf(r rule, resource string) (all []hotValue) {
 	}
 	for _, v := range details.Top {
 		if v.Resource == resource {
-			v.Rule, v.Full = r.ID, share(v.Measure)
+			v.Rule, v.Full = r.ID, full(v.Measure)
 			all = append(all, v.hotValue)
 		}
 	}

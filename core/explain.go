@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/penstock-go/penstock/core/spec"
@@ -82,6 +83,22 @@ type Measure struct {
 	// Remaining is how many units the rule would admit now, in calls of one unit; nil where there
 	// is no such number.
 	Remaining *int64 `json:"remaining,omitempty"`
+	// AtHand says that Measured is what this process has ready for its calls, of a limit that a
+	// cluster shares: how much of the limit is used up isn't known here.
+	AtHand bool `json:"atHand,omitempty"`
+}
+
+// Full is how much of the limit is used up, all of it where the limit is 0 units; false where that isn't known here.
+func (m Measure) Full() (share float64, known bool) {
+	switch {
+	case m.AtHand:
+		return 0, false
+	case m.Limit > 0:
+		return math.Round(m.Measured/m.Limit*1e4) / 1e4, true
+	case m.Unit == "": // nothing is let through
+		return 1, true
+	}
+	return 0, true
 }
 
 // Outcome is what happens to a call.

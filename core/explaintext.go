@@ -141,6 +141,9 @@ func (m *Measure) text() string {
 	if m.For != "" {
 		of = shown.Name(m.For, 24) + ": " + of
 	}
+	if m.AtHand {
+		return fmt.Sprintf("%s: %s, of %s for all members", of, shown.Number(m.Measured), shown.Number(m.Limit))
+	}
 	text := fmt.Sprintf("%s: %s%s of %s%s", of, shown.Number(m.Measured), shown.Name(m.Unit, 8), shown.Number(m.Limit), shown.Name(m.Unit, 8))
 	if m.Remaining != nil {
 		text += ", " + string(shown.AppendCount(nil, *m.Remaining)) + " left"

@@ -173,7 +173,7 @@ func (c *controller) tell(f *Figures, hottest *top) {
 			Resource: c.refusal.Resource, Passed: x.passed, Refused: x.refused, InFlight: x.held,
 		}}); h != nil {
 			if x.lease != nil && x.lease.rule == c {
-				h.Measure = x.lease.Measure()
+				h.Measure = x.lease.Measure(now)
 			} else {
 				h.Measure = c.measure(x, now, 1, c.quotaOf(x.value), false)
 			}

@@ -188,7 +188,7 @@ func (c *controller) explainShared(inv *core.Invocation, v argument.Value, n int
 	} else {
 		j.Why = family.WouldAskStore
 	}
-	return core.Measure{Of: "units, on a lease", Limit: q.limit}
+	return core.Measure{Of: "units, on a lease", Limit: q.limit, AtHand: true}
 }
 
 // retryShared is when one more unit of a cell's value may fit. The caller holds the lock of its shard.

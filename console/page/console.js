@@ -333,7 +333,7 @@ const table = (heads, rows, none) => rows.length === 0 ? h("p", { class: "empty"
   h("table", null, h("thead", null, h("tr", null, heads.map(t => h("th", { scope: "col" }, t)))), h("tbody", null, rows.map(cells => h("tr", null, cells.map(c => h("td", null, c))))));
 
 function fullness(full, m) {
-  if (full === undefined) return h("span", { class: "dim" }, "–");
+  if (full === undefined) return h("span", { class: "dim" }, m?.atHand ? whole(m.measured) + " of " + whole(m.limit) + " at hand" : "–");
   const i = h("i");
   i.style.width = Math.min(100, full * 100) + "%";
   const text = share(full) + " (" + whole(m.measured) + " of " + whole(m.limit) + (m.unit ? " " + m.unit : "") + ", " + m.of + (m.for ? ", " + label(m.for) : "") + ")";

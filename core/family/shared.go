@@ -50,8 +50,8 @@ type Shared interface {
 	// Explain is Ask with the figures it goes by, and leaves no trace.
 	Explain(inv *core.Invocation, n int64, j *core.Judgement) core.Measure
 
-	// Measure is what Explain goes by.
-	Measure() core.Measure
+	// Measure is what Explain goes by for a call of one unit at now.
+	Measure(now int64) core.Measure
 	// Idle reports whether nothing is lost if the limit is forgotten at now.
 	Idle(now int64) bool
 
@@ -66,12 +66,15 @@ func must[T any](limit T, err error) T {
 	return limit
 }
 
-// What an explanation says of a limit with no units at hand.
-const (
-	storeAway = "the store of the cluster is away"
-	// WouldAskStore is for where only the store knows.
-	WouldAskStore = "the store of the cluster would be asked"
-)
+// storeAway is what an explanation says of a limit that does without the store.
+var storeAway = map[cluster.OnFailure]string{
+	cluster.Local:  "the store of the cluster is away: this member has its share of the limit",
+	cluster.Open:   "the store of the cluster is away: all calls pass",
+	cluster.Closed: "the store of the cluster is away: only what is leased can be spent",
+}
+
+// WouldAskStore is what an explanation says where only the store knows.
+const WouldAskStore = "the store of the cluster would be asked"
 
 // fetcher fetches what calls lack.
 type fetcher struct{ *cluster.Member }

@@ -12,12 +12,13 @@ type sharedSemaphore struct {
 	fetcher   fetcher
 	semaphore *cluster.Semaphore
 	refusal   *core.BlockError
+	away      string // what an explanation says then
 }
 
 // NewSharedSemaphore returns the semaphore of a key, which refuses calls with refusal. Its rule has
 // been checked: see cluster.Rule.
 func NewSharedSemaphore(m *cluster.Member, key string, c cluster.SemaphoreConfig, refusal *core.BlockError) Shared {
-	return &sharedSemaphore{fetcher{m}, must(m.Semaphore(key, c)), refusal}
+	return &sharedSemaphore{fetcher{m}, must(m.Semaphore(key, c)), refusal, storeAway[c.OnFailure]}
 }
 
 func (s *sharedSemaphore) Ask(inv *core.Invocation, n int64) core.Verdict {
@@ -89,17 +90,20 @@ func (s *sharedSemaphore) Explain(inv *core.Invocation, n int64, j *core.Judgeme
 		j.Refuse(inv, 0, false)
 	case cluster.Lacks:
 		j.Why = WouldAskStore
-	case cluster.Fits:
-		if s.semaphore.Figures().Away {
-			j.Why = storeAway
-		}
 	}
-	return s.Measure()
+	if s.semaphore.Figures().Away {
+		j.Why = s.away
+	}
+	return s.Measure(inv.Now())
 }
 
-func (s *sharedSemaphore) Measure() core.Measure {
-	f := s.semaphore.Figures()
-	return core.Measure{Of: "units in flight, held by this member", Measured: float64(f.Leased), Limit: float64(f.Limit)}
+func (s *sharedSemaphore) Measure(int64) core.Measure {
+	of := "units in flight, held by all members"
+	if s.semaphore.Figures().Away {
+		of = "units in flight, of this member"
+	}
+	held, limit := s.semaphore.Held()
+	return core.Measure{Of: of, Measured: float64(held), Limit: float64(limit)}
 }
 
 func (s *sharedSemaphore) Idle(int64) bool { return s.semaphore.Idle() }

@@ -14,12 +14,13 @@ type sharedThrottle struct {
 	throttle *cluster.Throttle
 	maxWait  time.Duration
 	refusal  *core.BlockError
+	away     string // what an explanation says then
 }
 
 // NewSharedThrottle returns the throttle of a key, which refuses calls that would wait longer than
 // maxWait with refusal. Its rule has been checked: see cluster.Rule.
 func NewSharedThrottle(m *cluster.Member, key string, c cluster.ThrottleConfig, maxWait time.Duration, refusal *core.BlockError) Shared {
-	return &sharedThrottle{fetcher{m}, must(m.Throttle(key, c)), maxWait, refusal}
+	return &sharedThrottle{fetcher{m}, must(m.Throttle(key, c)), maxWait, refusal, storeAway[c.OnFailure]}
 }
 
 func (t *sharedThrottle) Ask(inv *core.Invocation, n int64) core.Verdict {
@@ -87,28 +88,25 @@ func (t *sharedThrottle) want(n int64) core.Want {
 }
 
 func (t *sharedThrottle) Explain(inv *core.Invocation, n int64, j *core.Judgement) core.Measure {
-	f := t.throttle.Figures()
 	a, wait := t.throttle.Look(inv.Now(), n, t.maxWait)
 	switch {
 	case a == cluster.Refuses:
 		after, known := t.throttle.RetryAfter(inv.Now(), n, t.maxWait)
 		j.Refuse(inv, after, known)
-		if j.About = known; !known {
-			j.Why = storeAway // and the rule says closed
-		}
+		j.About = known
 	case a == cluster.Lacks:
 		j.Why = WouldAskStore
 	default:
 		j.JudgeWait(inv, wait, true, t.maxWait)
-		if f.Away {
-			j.Why = storeAway
-		}
 	}
-	return t.Measure()
+	if t.throttle.Figures().Away {
+		j.Why = t.away
+	}
+	return core.MeasureTurns(t.throttle.Wait(inv.Now(), n), t.maxWait, nil)
 }
 
-func (t *sharedThrottle) Measure() core.Measure {
-	return core.Measure{Of: "turns, on a lease", Measured: float64(t.throttle.Figures().Leased)}
+func (t *sharedThrottle) Measure(now int64) core.Measure {
+	return core.MeasureTurns(t.throttle.Wait(now, 1), t.maxWait, nil)
 }
 
 func (t *sharedThrottle) Idle(now int64) bool { return t.throttle.Idle(now) }

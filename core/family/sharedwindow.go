@@ -13,13 +13,14 @@ type sharedWindow struct {
 	window   *cluster.Window
 	refusal  *core.BlockError
 	interval time.Duration
+	away     string // what an explanation says then
 	borrows  bool
 }
 
 // NewSharedWindow returns the window of a key, which refuses calls with refusal. In one that borrows,
 // prioritized calls wait for a coming bucket. The rule that it is of has been checked: see cluster.Rule.
 func NewSharedWindow(m *cluster.Member, key string, c cluster.WindowConfig, borrows bool, refusal *core.BlockError) Shared {
-	return &sharedWindow{fetcher{m}, must(m.Window(key, c)), refusal, c.Shape.Interval, borrows}
+	return &sharedWindow{fetcher{m}, must(m.Window(key, c)), refusal, c.Shape.Interval, storeAway[c.OnFailure], borrows}
 }
 
 func (w *sharedWindow) Ask(inv *core.Invocation, n int64) core.Verdict {
@@ -115,17 +116,19 @@ func (w *sharedWindow) Explain(inv *core.Invocation, n int64, j *core.Judgement)
 		j.About = known
 	case cluster.Lacks:
 		j.Why = WouldAskStore
-	case cluster.Fits:
-		if w.window.Figures().Away {
-			j.Why = storeAway
-		}
 	}
-	return w.Measure()
+	if w.window.Figures().Away {
+		j.Why = w.away
+	}
+	return w.Measure(inv.Now())
 }
 
-func (w *sharedWindow) Measure() core.Measure {
+func (w *sharedWindow) Measure(now int64) core.Measure {
+	if used, share, interval, ok := w.window.Own(now); ok {
+		return core.MeasureUnits("units in "+interval.String()+", of this member", used, share)
+	}
 	f := w.window.Figures()
-	return core.Measure{Of: "units in " + w.interval.String() + ", on a lease", Measured: float64(f.Leased), Limit: float64(f.Limit)}
+	return core.Measure{Of: "units in " + w.interval.String() + ", on a lease", Measured: float64(f.Leased), Limit: float64(f.Limit), AtHand: true}
 }
 
 func (w *sharedWindow) Idle(now int64) bool { return w.window.Idle(now) }
