@@ -164,11 +164,13 @@ type (
 		Kind, ID, Resource, Mode string
 		Refused, ShadowBlocked   int64
 		Full                     *float64
-		Measures                 []struct {
-			Of              string
-			Measured, Limit float64
-			Unit            string
-		}
+		Measures                 []measureJSON
+	}
+	measureJSON struct {
+		Of              string
+		Measured, Limit float64
+		Unit            string
+		AtHand          bool
 	}
 	rulesJSON struct {
 		At       time.Time

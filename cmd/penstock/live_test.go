@@ -259,6 +259,9 @@ func TestTexts(t *testing.T) {
 	assert.Equal(t, "▁█", sparks([]float64{0, 1, 50, 100, 7}, 2), "the highest of several, the newest last")
 	assert.Equal(t, "", sparks(nil, 5))
 	assert.Equal(t, "   ", sparks(make([]float64, 3), 5))
+	shared := ruleJSON{Kind: "flow", ID: "orders", Mode: "enforce"}
+	shared.Measures = append(shared.Measures, measureJSON{Of: "units in 1s, on a lease", Measured: 120, Limit: 30_000, AtHand: true})
+	assert.True(t, strings.HasSuffix(ruleLine(shared), "  120 of 30k at hand"), ruleLine(shared))
 	assert.Equal(t, "██████████ 130 %", fullness(1.3))
 	assert.Equal(t, "·········· -0 %", strings.ReplaceAll(fullness(-1), "  0", "-0"))
 }

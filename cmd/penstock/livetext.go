@@ -157,6 +157,8 @@ func ruleLine(r ruleJSON) string {
 		line += "off"
 	case r.Full != nil:
 		line += fullness(*r.Full)
+	case len(r.Measures) > 0 && r.Measures[0].AtHand: // how full it is only the store of the cluster knows
+		line += tally(int64(r.Measures[0].Measured)) + " of " + tally(int64(r.Measures[0].Limit)) + " at hand"
 	}
 	return strings.TrimRight(line, " ")
 }
