@@ -1,8 +1,10 @@
 package penstockredis
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
@@ -45,16 +47,18 @@ func (s *scripts) encodeTake(key string, c *cluster.Take) (call, error) {
 	if err := c.Shape.Validate(); err != nil {
 		return call{}, fmt.Errorf("%w: %w", err, cluster.ErrNotExecuted)
 	}
-	args := make([]any, 0, 16+2*(len(c.Backs)+len(c.Charges)))
-	args = append(args,
-		int64(c.Shape.Width()), int64(c.Phase), c.Span(), c.Shape.Buckets,
-		clamped(c.Limit), clamped(c.Need), clamped(c.Want),
-		c.Seen, c.Ahead, clamped(int64(c.Borrow)),
-		c.Member, c.Seq, c.Epoch, c.NewEpoch, len(c.Backs), len(c.Charges))
-	for _, list := range [][]cluster.Units{c.Backs, c.Charges} {
-		for _, u := range list {
-			args = append(args, u.Bucket, clamped(u.Units))
+	numbers := packed(nil, int64(c.Shape.Width()), int64(c.Phase), c.Span(), int64(c.Shape.Buckets),
+		clamped(c.Limit), clamped(c.Need), clamped(c.Want), c.Seen, c.Ahead, clamped(int64(c.Borrow)),
+		c.Seq, c.Epoch, c.NewEpoch, int64(len(c.Backs)))
+	args := append(make([]any, 0, 3), "s"+strconv.FormatInt(c.Member, 10), numbers)
+	if n := len(c.Backs) + len(c.Charges); n > 0 {
+		units := make([]byte, 0, 16*n)
+		for _, list := range [][]cluster.Units{c.Backs, c.Charges} {
+			for _, u := range list {
+				units = packed(units, u.Bucket, clamped(u.Units))
+			}
 		}
+		args = append(args, units)
 	}
 	return newCall(s.take, []any{key}, args, 9, func(n []int64) {
 		c.Reply = cluster.TakeReply{
@@ -89,20 +93,37 @@ func (c *call) withText() []any {
 	return args
 }
 
-// decode fills in the reply.
+// decode fills in the reply: a list of integers or, of a window, as many doubles.
 func (c *call) decode(answer any) error {
-	values, ok := answer.([]any)
-	if !ok || len(values) != c.numbers {
-		return fmt.Errorf("the store said %v, which is no reply to this command", answer)
-	}
-	numbers := make([]int64, len(values))
-	for i, v := range values {
-		if numbers[i], ok = v.(int64); !ok {
-			return fmt.Errorf("the store said %v, of which number %d is no integer", answer, i+1)
+	numbers := make([]int64, 0, 9)
+	switch answer := answer.(type) {
+	case []any:
+		for _, v := range answer {
+			if n, ok := v.(int64); ok {
+				numbers = append(numbers, n)
+			}
 		}
+	case string:
+		for ; len(answer) >= 8; answer = answer[8:] {
+			x := math.Float64frombits(binary.LittleEndian.Uint64([]byte(answer[:8])))
+			if n := int64(x); float64(n) == x {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	if len(numbers) != c.numbers {
+		return fmt.Errorf("the store said %q, which is no reply to this command", answer)
 	}
 	c.reply(numbers)
 	return nil
+}
+
+// packed appends numbers as doubles, which struct.unpack reads.
+func packed(to []byte, numbers ...int64) []byte {
+	for _, n := range numbers {
+		to = binary.LittleEndian.AppendUint64(to, math.Float64bits(float64(n)))
+	}
+	return to
 }
 
 // clamped is a number that scripts can be given.

@@ -28,6 +28,9 @@ local redis = {error_reply = real.error_reply, call = function(name, key, ...)
 end}
 `
 
+// Packed is packed.
+var Packed = packed
+
 // Patient returns a store that waits for its server for as long as a test takes.
 func Patient(client redis.UniversalClient) *Store {
 	s := &Store{client: client, timeout: time.Hour, scripts: makeScripts(clock)}

@@ -3,7 +3,6 @@ package penstockredis_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -289,12 +288,12 @@ func TestHistoriesOfMistakes(t *testing.T) {
 			local state = struct.pack('<' .. string.rep('d', 4 + span + last - at - moved),
 				current + moved, has, here, before, unpack(u, at + moved - span + 1, last))
 			local right = `},
-		"hand-backs count twice":               {"if seq > highest and epoch == has then", "if epoch == has then"},
-		"hand-backs of another epoch count":    {"if seq > highest and epoch == has then", "if seq > highest then"},
+		"hand-backs count twice":               {"seq > highest and epoch == has then", "epoch == has then"},
+		"hand-backs of another epoch count":    {"seq > highest and epoch == has then", "seq > highest then"},
 		"only the present window is looked at": {"if sum > most then most = sum end", ""},
 		"a clock that is set back forgets":     {"u[at] = sum\n", "u[at] = 0\n"},
 		"nobody is told of a new epoch":        {"(epoch == 0 or epoch == has)", "true"},
-		"a hand-back is more than there was":   {"math.max(0, u[b] - ARGV[i + 1])", "u[b] - ARGV[i + 1]"},
+		"a hand-back is more than there was":   {"math.max(0, u[b] - units[i + 1])", "u[b] - units[i + 1]"},
 		"shares are of the limit":              {"math.floor(left / active)", "limit"},
 		"a bucket that opens keeps its units":  {"for i = last + 1, at do u[i] = 0 end", "for i = last + 1, at do u[i] = u[last] end"},
 		"what is borrowed dies with its key":   {"if head ~= current or last > lasted or age < 0 then", "if head ~= current then"},
@@ -348,7 +347,7 @@ func playBadly(t *testing.T, s *server.Server, client *redis.Client, seed uint64
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.ContainsFunc(repeats, func(command []byte) bool {
-			return bytes.Contains(command, fmt.Appendf(nil, "\r\n%d\r\n", c.NewEpoch))
+			return bytes.Contains(command, penstockredis.Packed(nil, c.NewEpoch))
 		})
 	}, advance)
 	return append(history, porcupine.Operation{Input: step{by: micros * 1000}, Call: -2, Output: told{}, Return: -1})

@@ -4,13 +4,12 @@
 -- w: the number of head, the newest bucket that was ever current; the epoch; how many members have taken in head, and in
 -- the bucket before; then the units of each bucket from head-span+1 to head or, if that is later, the last one that units
 -- were granted in. s<member>: the member's highest seq, and head when it was seen.
-local key = KEYS[1]
-local width, phase, span, buckets = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local limit, need, want = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local seen, ahead, borrow = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-local member, seq = 's' .. ARGV[11], tonumber(ARGV[12])
-local epoch, newEpoch = tonumber(ARGV[13]), tonumber(ARGV[14])
-local backs, charges = tonumber(ARGV[15]), tonumber(ARGV[16])
+--
+-- ARGV[1] is the member's field. ARGV[2] are the numbers below, as doubles: an argument costs more than a number. ARGV[3]
+-- are pairs of a bucket and units, first the backs, then the charges. The reply is doubles too.
+local key, member = KEYS[1], ARGV[1]
+local width, phase, span, buckets, limit, need, want, seen, ahead, borrow, seq, epoch, newEpoch, backs =
+  struct.unpack('<dddddddddddddd', ARGV[2])
 
 -- The current bucket by the clock, and how many nanoseconds of it have passed. Nanoseconds
 -- since 1970 are beyond 2^53, so they are divided digit by digit.
@@ -96,14 +95,16 @@ if sighting then
   local sent, when = struct.unpack('<dd', sighting)
   if when >= current - remembers then highest = sent end
 end
-if seq > highest and epoch == has then
-  for i = 17, 15 + 2 * backs, 2 do
-    local b = ARGV[i] - current + at
-    if b > at - span and b <= last then u[b] = math.max(0, u[b] - ARGV[i + 1]) end
+if ARGV[3] and seq > highest and epoch == has then
+  local n = #ARGV[3] / 8
+  local units = {struct.unpack('<' .. string.rep('d', n), ARGV[3])}
+  for i = 1, 2 * backs, 2 do
+    local b = units[i] - current + at
+    if b > at - span and b <= last then u[b] = math.max(0, u[b] - units[i + 1]) end
   end
-  for i = 17 + 2 * backs, 15 + 2 * (backs + charges), 2 do
-    local b = math.min(ARGV[i] - current, 0) + at
-    if b > at - span then u[b] = u[b] + ARGV[i + 1] end
+  for i = 1 + 2 * backs, n, 2 do
+    local b = math.min(units[i] - current, 0) + at
+    if b > at - span then u[b] = u[b] + units[i + 1] end
   end
 end
 
@@ -176,4 +177,4 @@ end
 for i = 1, #drop do
   if drop[i] ~= 'w' and drop[i] ~= member then redis.call('HDEL', key, drop[i]) end
 end
-return {granted, current - at + target, current, width - passed, left, free, active, now, has}
+return struct.pack('<ddddddddd', granted, current - at + target, current, width - passed, left, free, active, now, has)
