@@ -158,6 +158,9 @@ var (
 	errNoReply = errors.New("the store said nothing, or what can't be")
 )
 
+// isMembers reports whether that may be the number of members: limits are divided by it.
+func isMembers(n int64) bool { return 1 <= n && n <= mostMembers }
+
 // checked returns the error of a command: err, what the store reported, or errNoReply where the
 // store reported success but the reply can't be one. Units leased by such a reply could not be
 // accounted for.
@@ -171,15 +174,15 @@ func checked(c Command, err error) error {
 		r := &c.Reply
 		ok = r.Now != 0 && r.Epoch > 0 && r.Left > 0 && r.Left <= c.Shape.Width() && r.Free >= 0 && r.Room >= 0 &&
 			r.Granted >= 0 && r.Granted <= max(c.Need, c.Want) &&
-			r.Bucket >= r.Current && r.Bucket-r.Current <= int64(c.Shape.Buckets)
+			r.Bucket >= r.Current && r.Bucket-r.Current <= int64(c.Shape.Buckets) && isMembers(r.Active)
 	case *Turn:
 		r := &c.Reply
 		ok = r.Now != 0 && r.Wait >= 0 && r.Granted >= 0 && r.Granted <= max(c.Need, c.Want)
 	case *Permits:
 		r := &c.Reply
-		ok = r.Now != 0 && r.Held >= 0 && r.Held <= max(c.Claim, c.Need, c.Want)
+		ok = r.Now != 0 && r.Held >= 0 && r.Held <= max(c.Claim, c.Need, c.Want) && r.Total >= 0 && (r.Active == 0 || isMembers(r.Active))
 	case *Presence:
-		ok = c.Reply.Now != 0 && c.Reply.Members >= 0
+		ok = c.Reply.Now != 0 && (c.Reply.Members == 0 || isMembers(c.Reply.Members))
 	}
 	if !ok {
 		return errNoReply

@@ -155,6 +155,22 @@ func (s *Semaphore) TryAcquire(lane uint32, now, n int64) bool {
 	return a == Fits
 }
 
+// Try is TryAcquire for a rule that only says what it would refuse: where the member has to ask, Try goes by
+// what the store said last, and takes the permits if there would be room.
+func (s *Semaphore) Try(lane uint32, now, n int64) bool {
+	if s.TryAcquire(lane, now, n) {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	room := s.room
+	if s.renewAt == 0 { // it has said nothing yet
+		room = s.limit()
+	}
+	return s.answer(lane, now, n, true) == Fits ||
+		!s.away() && n <= s.limit() && s.permits.takeWithin(n, s.permits.good.Load()+room)
+}
+
 // answer is what a call that wants n permits is told. With takes, it has them where they fit.
 func (s *Semaphore) answer(lane uint32, now, n int64, takes bool) Answer {
 	p := &s.permits

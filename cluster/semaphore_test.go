@@ -52,6 +52,53 @@ func (r *running) turn(t *testing.T) {
 	}
 }
 
+// A rule in shadow mode counts what it would have refused, also while the store has yet to answer. known bug 201
+func TestPermitsThatAreTried(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := &onItsWay{Memory: cluster.NewMemory(clock)}
+	s := permits(t, join(t, store, clock), 10, cluster.Closed)
+	for round := range 50 {
+		took := 0
+		for range 30 {
+			if s.Try(0, clock.Now(), 1) {
+				took++
+			}
+		}
+		if took != 10 {
+			t.Fatalf("round %d: %d of 30 calls would run under a limit of 10", round, took)
+		}
+		for range took {
+			s.Release(0, 1)
+		}
+		if round%3 == 2 && len(store.dones) > 0 {
+			store.answer()
+		}
+		clock.Advance(3 * time.Millisecond)
+	}
+	for len(store.dones) > 0 {
+		store.answer()
+	}
+}
+
+// Another member's calls count as soon as the store has said so.
+func TestPermitsThatAreTriedByTwo(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := cluster.NewMemory(clock)
+	a, b := permits(t, join(t, store, clock), 10, cluster.Closed), permits(t, join(t, store, clock), 10, cluster.Closed)
+	took := 0
+	for range 30 {
+		for _, s := range []*cluster.Semaphore{a, b} {
+			if s.Try(0, clock.Now(), 1) {
+				took++
+			}
+		}
+		clock.Advance(time.Millisecond)
+	}
+	if took < 10 || took > 12 {
+		t.Errorf("%d calls of two members would run at once under a limit of 10", took)
+	}
+}
+
 // Calls that hold more than the limit, since it was lowered or the store was away, are not replaced by others until all
 // members are within the limit. known bug 188
 func TestPermitsComeDown(t *testing.T) {

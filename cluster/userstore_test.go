@@ -61,6 +61,8 @@ func TestStoreThatIsNone(t *testing.T) {
 		"has no time":       bad(func(r *cluster.TakeReply) { r.Now = 0 }),
 		"has no epoch":      bad(func(r *cluster.TakeReply) { r.Epoch = 0 }),
 		"has no bucket":     bad(func(r *cluster.TakeReply) { r.Left = 0 }),
+		"has no members":    bad(func(r *cluster.TakeReply) { r.Active = 0 }),
+		"has all members":   bad(func(r *cluster.TakeReply) { r.Active = 1 << 40 }),
 		"has a long bucket": bad(func(r *cluster.TakeReply) { r.Left = time.Hour }),
 	} {
 		stores := map[string]cluster.Store{"do": do, "start": starting{do}}

@@ -61,11 +61,11 @@ func (s *sharedSemaphore) Want(inv *core.Invocation, n int64) {
 }
 
 func (s *sharedSemaphore) Shadow(inv *core.Invocation, n int64) (refuses bool) {
-	if s.semaphore.TryAcquire(inv.Lane(), inv.Now(), n) {
+	if s.semaphore.Try(inv.Lane(), inv.Now(), n) {
 		s.reserve(inv, n)
 		return false
 	}
-	return s.refuses(inv.Now(), n)
+	return true
 }
 
 func (s *sharedSemaphore) refuses(now, n int64) bool {

@@ -103,6 +103,9 @@ func TestExact(t *testing.T) {
 			t.Fatalf("seed %d: %d beyond the limit", *seed+i, over)
 		}
 		some += most
+		if n := i + 1; n%100_000 == 0 {
+			t.Logf("%d schedules", n) // it takes minutes
+		}
 	}
 	if some == 0 {
 		t.Fatal("nothing was admitted")

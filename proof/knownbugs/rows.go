@@ -235,5 +235,6 @@ var sections = []section{
 		{198, "Penstock", "keys of a Redis Cluster stay where they were at the start", ""},
 		{199, "Penstock", "a store that forgets each key is told again without pause", ""},
 		{200, "Penstock", "a store that grants far beyond the limit ends the process", ""},
+		{201, "Penstock", "shadow mode lets calls pass uncounted while a shared limit is asked", ""},
 	}},
 }
