@@ -3,7 +3,7 @@
 STEPS := test race short386 standalone adapters examples quickstart perfcheck attack bench figures known-bugs lint golangci fuzz fmt
 
 STEPS += cluster-sim kills known-bugs-share bench-scale bench-windows microbench
-STEPS += cluster-exact cluster-compare
+STEPS += cluster-exact cluster-compare cluster-schedules
 STEPS += screenshots pictures pgo
 .PHONY: help ci $(STEPS)
 
@@ -16,6 +16,7 @@ short386: ## the short tests on 32 bits
 standalone: ## the short tests of each module without the workspace
 adapters: ## the adapters that are modules of their own, cluster/redis, the exporters, and the console in a browser
 cluster-exact: ## processes that share limits on a real Redis while all sorts of things happen: EXACTFOR=60s
+cluster-schedules: ## a million schedules of members that share a window, on a virtual clock: SCHEDULES=1000000
 cluster-compare: ## ways to hold a limit in a Redis, measured on one server: one table, kept in docs
 examples: ## the examples' tests in a copy outside of the repository
 screenshots: ## the pictures of the dashboard in docs, made by Chromium of the quickstart
