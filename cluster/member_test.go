@@ -233,6 +233,36 @@ func TestBorrowingMovesNoTime(t *testing.T) {
 	}
 }
 
+// A prioritized call that may wait just as long as its bucket is away, by the store's clock, asks once: by the member's clock
+// that is a little longer. known bug 203
+func TestBorrowingThatIsAlmostInTime(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	m := join(t, cluster.NewMemory(clock), clock)
+	w := share(t, m, 10, cluster.Closed)
+	if n := fetch(t, m, w, 10); !n.Got {
+		t.Fatalf("%+v", n)
+	}
+	for wait := 900 * time.Millisecond; ; wait += 50 * time.Microsecond {
+		before := w.Figures().Requests
+		needs := []cluster.Need{{Limit: w, Units: 1, MaxWait: wait}}
+		if err := m.Fetch(t.Context(), w.Timeout(), needs); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.Figures().Requests - before; n > 2 { // one may hand back what came too late
+			t.Fatalf("a call that may wait %v made %d requests", wait, n)
+		}
+		if needs[0].Got {
+			if needs[0].Wait > wait {
+				t.Errorf("a call that may wait %v waits %v", wait, needs[0].Wait)
+			}
+			return
+		}
+		if wait > 1100*time.Millisecond {
+			t.Fatal("no call may borrow")
+		}
+	}
+}
+
 // down is a store that is away.
 type down struct{}
 

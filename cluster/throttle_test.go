@@ -38,6 +38,29 @@ func turn(t *testing.T, m *cluster.Member, g *cluster.Throttle, now, units int64
 	return need[0].Got
 }
 
+// A call that may wait a little less than its turn is away is refused by the store's word, though the member, whose clock
+// may be slower, can't tell: it doesn't ask again. known bug 202
+func TestTurnThatIsAlmostInTime(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := cluster.NewMemory(clock)
+	other, m := join(t, store, clock), join(t, store, clock)
+	for range 2 { // the first one runs at once, the second one in 20 ms
+		if !turn(t, other, space(t, other, 1000, time.Second, cluster.Closed), clock.Now(), 20, time.Second) {
+			t.Fatal("a call has no turn")
+		}
+	}
+	g := space(t, m, 1000, time.Second, cluster.Closed)
+	if turn(t, m, g, clock.Now(), 1, 21*time.Millisecond-5*time.Microsecond) {
+		t.Error("a call waits longer than it may")
+	}
+	if f := g.Figures(); f.Requests != 1 {
+		t.Errorf("%d requests for one call", f.Requests)
+	}
+	if !turn(t, m, g, clock.Now(), 1, 21*time.Millisecond) {
+		t.Error("a call that may wait until its turn is refused")
+	}
+}
+
 // Turns may be hours apart: no member has one before its time.
 func TestTurnsThatAreFarApart(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))

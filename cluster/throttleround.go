@@ -86,13 +86,15 @@ func (t *Throttle) replied(c *Turn, sent, received int64) {
 // serve gives calls that wait their turns, and refuses those that the store has no turn for in
 // time.
 func (t *Throttle) serve(c *Turn, now int64) {
-	if x := t.asking; c.Reply.Granted > 0 && len(t.waiters) > 0 && t.waiters[0] == x {
+	if x := t.asking; len(t.waiters) > 0 && t.waiters[0] == x {
 		t.waiters = t.waiters[1:]
-		x.need.Wait = until(t.next, now)
-		t.left--
-		t.next += t.spacing
-		t.wanted.units += c.Need
-		x.decide(true)
+		if c.Reply.Granted > 0 {
+			x.need.Wait = until(t.next, now)
+			t.left--
+			t.next += t.spacing
+			t.wanted.units += c.Need
+		}
+		x.decide(c.Reply.Granted > 0) // what refuses says isn't asked: it doesn't know as exactly as the store
 	}
 	t.waiters = slices.DeleteFunc(t.waiters, func(x *waiter) bool {
 		n, maxWait := x.need.Units, x.need.MaxWait

@@ -122,10 +122,8 @@ func (w *Window) granted(t *Take, sent, received int64) {
 		w.pause, w.pressed = 0, false
 	}
 	if r.Granted == 0 {
-		if t.Borrow > 0 && len(w.waiters) > 0 && w.waiters[0] == w.asking { // the call that may wait has had its turn
-			w.miss(w.waiters[0].need.Units)
-			w.waiters[0].decide(false)
-			w.waiters = w.waiters[1:]
+		if t.Borrow > 0 {
+			w.turnDown()
 		}
 		return
 	}

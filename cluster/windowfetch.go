@@ -74,8 +74,19 @@ func (w *Window) lend(l *lot, n, now int64) {
 			break
 		}
 	}
+	w.turnDown()
 	e.counted -= n
 	w.handBack(l.bucket, n)
+}
+
+// turnDown refuses the call that may wait for a coming bucket and that the store was asked for, if it still waits: it has had
+// its turn. It needs mu.
+func (w *Window) turnDown() {
+	if len(w.waiters) > 0 && w.waiters[0] == w.asking {
+		w.miss(w.asking.need.Units)
+		w.asking.decide(false)
+		w.waiters = w.waiters[1:]
+	}
 }
 
 // failAll decides for all calls that wait: the store didn't answer. It needs mu.

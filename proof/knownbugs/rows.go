@@ -236,5 +236,7 @@ var sections = []section{
 		{199, "Penstock", "a store that forgets each key is told again without pause", ""},
 		{200, "Penstock", "a store that grants far beyond the limit ends the process", ""},
 		{201, "Penstock", "shadow mode lets calls pass uncounted while a shared limit is asked", ""},
+		{202, "Penstock", "a call whose shared turn is just too late asks without pause", ""},
+		{203, "Penstock", "a call that would borrow, just too late, asks without pause", ""},
 	}},
 }
