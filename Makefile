@@ -1,6 +1,6 @@
 # The commands themselves are in .ci/step, which needs no make.
 .DEFAULT_GOAL := help
-STEPS := test race short386 standalone adapters examples quickstart perfcheck attack bench figures known-bugs lint golangci fuzz fmt
+STEPS := test race short386 standalone adapters examples quickstart perfcheck attack bench figures known-bugs lint fuzz fmt
 
 STEPS += cluster-sim kills known-bugs-share bench-scale bench-windows microbench
 STEPS += cluster-exact cluster-compare cluster-schedules
@@ -34,8 +34,7 @@ figures: ## the checks that tell a number, and one table: FIGURES=long for a nig
 kills: ## 1,000 kill -9 of a process that writes the metric log
 known-bugs-share: ## a few of the next, others at each commit
 known-bugs: ## put known mistakes into a copy of the tree: do the tests notice?
-lint: ## gofmt, go vet, go fix -diff, staticcheck
-golangci: ## golangci-lint with .golangci.yml
+lint: ## gofmt, go fix -diff, and golangci-lint with go vet and staticcheck: .golangci.yml
 fuzz: ## every fuzz target: FUZZTIME=10s each
 fmt: ## gofmt every Go file
 ci: ## everything that CI runs

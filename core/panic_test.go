@@ -211,7 +211,7 @@ func TestPanicsOfEveryKind(t *testing.T) {
 	for name, boom := range map[string]func(){
 		"string":   func() { panic("boom") },
 		"error":    func() { panic(errors.New("boom")) },
-		"nil":      func() { panic(nil) }, //nolint:govet // on purpose
+		"nil":      func() { panic(nil) },
 		"runtime":  func() { var p *core.Resource; _ = p.Name() },
 		"stringer": func() { panic(stringer{}) },
 	} {

@@ -58,7 +58,7 @@ func TestSimValues(t *testing.T) {
 								s.Failf("value %d has %d of %d", v, taken[v], limit)
 							}
 							if flying || gives {
-								c.ask(now, argument.Of(v), 1, false) // some work
+								_ = c.ask(now, argument.Of(v), 1, false) // some work
 								taken[v] -= n                        // before anybody can be told
 								held.Holder.GiveBack(&held, 0)
 							}
@@ -129,7 +129,7 @@ func TestSimTokenBuckets(t *testing.T) {
 				for range again {
 					clock += steps
 					now := clock - late
-					c.ask(now, argument.Of(v), n, false) // whatever it says
+					_ = c.ask(now, argument.Of(v), n, false) // whatever it says
 					held, block := c.grant(now, argument.Of(v), n)
 					if block != nil {
 						continue
@@ -140,7 +140,7 @@ func TestSimTokenBuckets(t *testing.T) {
 						s.Failf("value %d is judged at %d, %d before", v, e.at, logs[v][len(logs[v])-2].at)
 					}
 					if gives {
-						c.ask(now, argument.Of(v), 1, false) // some work
+						_ = c.ask(now, argument.Of(v), 1, false) // some work
 						held.Holder.GiveBack(&held, 0)
 						logs[v] = slices.DeleteFunc(logs[v], func(x *event) bool { return x == e })
 					}

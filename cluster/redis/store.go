@@ -276,8 +276,7 @@ func (s *slots) askWithin(patience time.Duration) (ranges []redis.ClusterSlot) {
 	defer cancel()
 	var once sync.Once
 	_ = s.cluster.ForEachMaster(ctx, func(ctx context.Context, client *redis.Client) error {
-		//lint:ignore SA1019 servers before 7.0 don't know the command that has taken its place
-		answer, err := client.ClusterSlots(ctx).Result()
+		answer, err := client.ClusterSlots(ctx).Result() //nolint:staticcheck // servers before 7.0 don't know the command that has taken its place
 		if err == nil && len(answer) > 0 {
 			once.Do(func() {
 				ranges = answer

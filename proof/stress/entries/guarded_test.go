@@ -31,7 +31,7 @@ func TestHoweverGuardedCodeEnds(t *testing.T) {
 		{name: "fails", fn: func(context.Context) error { return errBroken }, failed: 1, err: errBroken},
 		{name: "panics", fn: func(context.Context) error { panic(errBroken) }, failed: 1, panics: true},
 		{name: "faults", fn: func(context.Context) error { var r *core.Resource; return errors.New(r.Name()) }, failed: 1, panics: true},
-		{name: "panics with nil", fn: func(context.Context) error { panic(nil) }, failed: 1, panics: true}, //nolint:govet // on purpose
+		{name: "panics with nil", fn: func(context.Context) error { panic(nil) }, failed: 1, panics: true},
 		{name: "ends its goroutine", fn: func(context.Context) error { runtime.Goexit(); return nil }, exits: true},
 		{name: "is not there", failed: 1, panics: true},
 		{name: "panics, and then ends its goroutine", fn: func(context.Context) error {
