@@ -59,7 +59,7 @@ func TestSimValues(t *testing.T) {
 							}
 							if flying || gives {
 								_ = c.ask(now, argument.Of(v), 1, false) // some work
-								taken[v] -= n                        // before anybody can be told
+								taken[v] -= n                            // before anybody can be told
 								held.Holder.GiveBack(&held, 0)
 							}
 						}
