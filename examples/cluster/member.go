@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/cluster"
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
-	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/stat"
+	"github.com/penstock-go/penstock/flow"
 )
 
 // jobVariable is the variable of the environment that tells a process what to do.
@@ -45,36 +45,28 @@ func member(text string, in io.Reader, out io.Writer) error {
 		defer closer.Close()
 	}
 
-	clock := clocks.NewSystem()
-	m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Namespace: "example", Members: members, Logger: slog.Default()})
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	window, err := m.Window("orders", cluster.WindowConfig{
-		Shape:     stat.Shape{Interval: time.Second, Buckets: 10, Strict: true},
-		Threshold: limit,
-		Rule:      cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Local},
+	guard, err := api.New(api.Config{
+		Cluster: cluster.Config{Store: store, Namespace: "example", Members: members, Logger: slog.Default()},
+		Logger:  slog.New(slog.DiscardHandler), // it would tell of each second in which calls were refused
 	})
 	if err != nil {
 		return err
 	}
+	defer guard.Close() // hands back what is unspent, and leaves the cluster
+	if err := guard.LoadRules(api.RuleSet{Flow: []flow.Rule{{
+		ID: "orders", Resource: "orders", Threshold: limit, // of all processes together
+		Cluster: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Local},
+	}}}); err != nil {
+		return err
+	}
 
 	fmt.Fprintln(out, where)
-	calls(ctx, out, func() bool { return admit(ctx, m, window, clock.Now()) })
+	calls(ctx, out, func() bool {
+		entry, err := guard.Entry(ctx, "orders")
+		defer entry.Exit()
+		return err == nil // nearly all calls are decided by the process's own lease
+	})
 	return nil
-}
-
-// admit reports whether a call may be made. Nearly all are decided by the process's own lease.
-func admit(ctx context.Context, m *cluster.Member, window *cluster.Window, now int64) bool {
-	if _, ok := window.TryAdd(0, now, 1); ok {
-		return true
-	}
-	if window.Ask(now, 1) != cluster.Lacks {
-		return false
-	}
-	need := []cluster.Need{{Limit: window, Units: 1}} // this one waits briefly for the store
-	return m.Fetch(ctx, window.Timeout(), need) == nil && need[0].Got
 }
 
 // open opens the store, and says where the others find it.
