@@ -166,6 +166,18 @@ func (c *Collector) rules(m metrics) {
 		c.grown[key] = grown{now, g.total + float64(max(now-g.last, 0))}
 		return c.grown[key].total
 	}
+	shared := func(rule, kind string, f family.SharedFigures) {
+		away := 0.0
+		if f.Store == "away" {
+			away = 1
+		}
+		m.gauge(c.members, float64(f.Members), rule, kind)
+		m.gauge(c.leased, float64(f.Leased), rule, kind)
+		m.gauge(c.away, away, rule, kind)
+		m.counter(c.requests, grow("requests", rule, kind, f.Requests), rule, kind)
+		m.counter(c.waited, grow("waited", rule, kind, f.Waited), rule, kind)
+		m.counter(c.withoutStore, grow("refused", rule, kind, f.Refused), rule, kind)
+	}
 	for _, f := range c.guard.Engine().Rules().RuleFigures() {
 		rule, kind := series.Label(f.ID), f.Kind.String()
 		m.counter(c.refusals, float64(f.Refused), rule, kind)
@@ -174,17 +186,11 @@ func (c *Collector) rules(m metrics) {
 		case hotspot.Figures:
 			m.gauge(c.values, float64(d.Values), rule)
 			m.counter(c.valueOverflows, grow("values", rule, kind, d.Overflowed), rule)
-		case family.SharedFigures:
-			away := 0.0
-			if d.Store == "away" {
-				away = 1
+			if d.Cluster != nil {
+				shared(rule, kind, *d.Cluster)
 			}
-			m.gauge(c.members, float64(d.Members), rule, kind)
-			m.gauge(c.leased, float64(d.Leased), rule, kind)
-			m.gauge(c.away, away, rule, kind)
-			m.counter(c.requests, grow("requests", rule, kind, d.Requests), rule, kind)
-			m.counter(c.waited, grow("waited", rule, kind, d.Waited), rule, kind)
-			m.counter(c.withoutStore, grow("refused", rule, kind, d.Refused), rule, kind)
+		case family.SharedFigures:
+			shared(rule, kind, d)
 		}
 	}
 	for _, t := range c.reader.Thresholds() {

@@ -415,6 +415,14 @@ func TestValuesAndSharedLimits(t *testing.T) {
 	for _, name := range []string{"penstock_hotspot_value_overflows_total", "penstock_cluster_lease_requests_total"} {
 		assert.GreaterOrEqual(t, last[name], first[name], name)
 	}
+
+	shared.away = false
+	require.NoError(t, g.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{{
+		ID: "each", Resource: "orders", Param: "user", Threshold: 1000, Cluster: cluster.Rule{Scope: cluster.Global},
+	}}}))
+	call(t, g, clock, "orders", 3, nil, api.Param("user", "ann"))
+	assert.EqualValues(t, 3, gather()["penstock_cluster_members"], "of values that share a limit")
+	assert.Positive(t, gather()["penstock_cluster_lease_requests_total"])
 	problems, err := testutil.CollectAndLint(c)
 	require.NoError(t, err)
 	assert.Empty(t, problems)
