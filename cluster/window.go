@@ -89,13 +89,10 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 	if err := cfg.Shape.Validate(); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	timeout, width := cfg.Normalized().Timeout, cfg.Shape.Width()
-	switch {
-	case width < 4*timeout:
-		return nil, fmt.Errorf("cluster: buckets of %v: they last at least four times the timeout, %v; use fewer buckets or a longer interval", width, 4*timeout)
-	case width%time.Microsecond != 0:
-		return nil, fmt.Errorf("cluster: buckets of %v: they last whole microseconds", width)
-	case !validThreshold(cfg.Threshold):
+	if err := cfg.CheckWindow(cfg.Shape, cfg.Threshold); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	if !validThreshold(cfg.Threshold) {
 		return nil, errThreshold
 	}
 	shape := fmt.Sprintf("%d/%d/%t", cfg.Shape.Interval, cfg.Shape.Buckets, cfg.Shape.Strict)
@@ -103,8 +100,8 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 	key = m.Key("window", name, shape)
 	shard := m.find(key)
 	w, ok := limitOf(m, key, func() *Window {
-		w := &Window{value: cfg.Value, m: m, place: place{key: key}, horizon: horizonOf(width), active: 1, aheadAt: never, backAt: never}
-		w.ring = Ring{Shape: cfg.Shape, Phase: time.Duration(phaseOf(key, int64(width)))}
+		w := &Window{value: cfg.Value, m: m, place: place{key: key}, horizon: horizonOf(cfg.Shape.Width()), active: 1, aheadAt: never, backAt: never}
+		w.ring = Ring{Shape: cfg.Shape, Phase: time.Duration(phaseOf(key, int64(cfg.Shape.Width())))}
 		w.on.Store(shard)
 		w.task.do = w.turn
 		return w
