@@ -17,6 +17,7 @@ type batch struct {
 	commands []Command
 	keys     []keyed
 	sent     int64
+	woken    int64 // Member.woken when it was sent
 	over     atomic.Bool
 }
 
@@ -37,7 +38,7 @@ func (b *batch) send() {
 	} else {
 		ctx, cancel = context.WithCancel(context.Background())
 	}
-	b.sent = m.clock.Now()
+	b.woken, b.sent = m.woken.Load(), m.clock.Now()
 	stop := clocks.Alarm(m.clock, time.Duration(m.patience.Load()), func() {
 		if !patient {
 			cancel()
@@ -137,9 +138,11 @@ func (b *batch) finish(answered bool) {
 		}
 	}
 	m.judge(b.shard, good, received, why)
+	// Where the machine was suspended meanwhile, nobody knows how old the answers are.
+	known := answered && m.woken.Load() == b.woken
 	for i, c := range b.commands {
 		err := errLate
-		if answered {
+		if known {
 			err = c.Result().Err
 		}
 		b.keys[i].answered(c, b.sent, received, err)

@@ -81,6 +81,7 @@ func (m *Member) Fetch(ctx context.Context, atMost time.Duration, needs []Need) 
 		for i := range needs {
 			if needs[i].Got {
 				needs[i].Limit.giveBack(&needs[i])
+				needs[i].Got = false
 			}
 		}
 		return err

@@ -13,13 +13,17 @@ type lot struct {
 	granted      int64
 	measured     int64 // units of the lot that the demand has counted as spent
 	borrowed     bool  // for calls that wait for it, not for the lease
+	closed       bool  // what was unspent has gone back
 }
 
 // lots are the latest lots, kept so that a unit is given back to the lot it was taken from.
 type lots struct {
-	ring [16]lot
+	ring []lot
 	last uint32
 }
+
+// newLots has room for the lots of some buckets in a row, each of which may have been borrowed from.
+func newLots(buckets int) lots { return lots{ring: make([]lot, max(16, buckets+6))} }
 
 // find returns the lot of a number, nil if it is forgotten.
 func (l *lots) find(number uint32) *lot {
@@ -29,10 +33,10 @@ func (l *lots) find(number uint32) *lot {
 	return nil
 }
 
-// of returns the lot of a bucket that isn't over, nil if there is none.
+// of returns the lot of a bucket that is neither over nor closed, nil if there is none.
 func (l *lots) of(bucket, epoch, now int64, borrowed bool) *lot {
 	for i := range l.ring {
-		if at := &l.ring[i]; at.number != 0 && at.bucket == bucket && at.epoch == epoch && at.borrowed == borrowed && at.ends > now {
+		if at := &l.ring[i]; at.number != 0 && at.bucket == bucket && at.epoch == epoch && at.borrowed == borrowed && !at.closed && at.ends > now {
 			return at
 		}
 	}
@@ -46,15 +50,19 @@ func (l *lots) end(now int64) {
 	}
 }
 
-// add makes a lot, and forgets the oldest one.
-func (l *lots) add(x lot) *lot {
-	if l.last++; l.last == 0 {
-		l.last++
+// add makes a lot, and forgets the oldest one that is neither of two.
+func (l *lots) add(x lot, cur, next uint32) *lot {
+	for {
+		if l.last++; l.last == 0 {
+			l.last++
+		}
+		x.number = l.last
+		at := &l.ring[x.number%uint32(len(l.ring))]
+		if at.number == 0 || at.number != cur && at.number != next {
+			*at = x
+			return at
+		}
 	}
-	x.number = l.last
-	at := &l.ring[x.number%uint32(len(l.ring))]
-	*at = x
-	return at
 }
 
 // lotOf is the lot that a reply grants, if it is good for any time at all.

@@ -52,6 +52,7 @@ type Member struct {
 
 	members  atomic.Int64 // see Members
 	patience atomic.Int64 // see waitFor
+	woken    atomic.Int64 // how often the machine was suspended, as far as that was noticed
 	seq      atomic.Int64 // of the last command, see caller
 	panicked atomic.Int64 // when a panic of the store was last logged
 	endProbe func()       // nil if there is none
@@ -252,6 +253,7 @@ func (m *Member) now() int64 {
 	m.wallAhead = ahead
 	m.mu.Unlock()
 	if parted > suspended || parted < -suspended {
+		m.woken.Add(1) // before: an answer on its way makes no lease afterwards, see batch.finish
 		m.dropLeases(nil)
 	}
 	return now

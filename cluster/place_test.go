@@ -200,10 +200,15 @@ func TestStoreThatIsRestless(t *testing.T) {
 func TestStoreThatForgets(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	var log strings.Builder
-	asked := 0
+	asked, full := 0, true
+	memory := cluster.NewMemory(clock)
 	store := starting{func(ctx context.Context, batch []cluster.Command) {
 		asked++
-		cluster.NewMemory(clock).Do(ctx, batch)
+		if full {
+			cluster.NewMemory(clock).Do(ctx, batch)
+			return
+		}
+		memory.Do(ctx, batch)
 	}}
 	m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Members: 4, Seed: seeds.Add(1), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
@@ -223,6 +228,14 @@ func TestStoreThatForgets(t *testing.T) {
 	}
 	if asked > 20 {
 		t.Errorf("the store was asked %d times", asked)
+	}
+	full = false
+	for range 300 {
+		fetch(t, m, w, 1)
+		clock.Advance(10 * time.Millisecond)
+	}
+	if f := w.Figures(); f.Away {
+		t.Errorf("the store has room again: %+v", f)
 	}
 	if n := strings.Count(log.String(), "can't use its key"); n != 1 {
 		t.Errorf("told %d times: %s", n, log.String())

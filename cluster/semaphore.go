@@ -46,7 +46,10 @@ type Semaphore struct {
 	renewAt  int64
 	idleAt   int64 // when permits that were not in use since it was set go back; never if none are
 	refused  int64 // until then, calls for more than is free are refused
-	room     int64 // what no member had by the last reply
+	told     bool  // there was a reply; by the last one
+	total    int64 // all members hold so many,
+	room     int64 // nobody had these,
+	held     int64 // and the store counts so many for this member
 	active   int64
 	short    int64 // permits that were missing since the last command
 	waiters  []*waiter
@@ -164,7 +167,7 @@ func (s *Semaphore) Try(lane uint32, now, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	room := s.room
-	if s.renewAt == 0 { // it has said nothing yet
+	if !s.told {
 		room = s.limit()
 	}
 	return s.answer(lane, now, n, true) == Fits ||
@@ -219,7 +222,7 @@ func (s *Semaphore) Held() (units, limit int64) {
 	defer s.mu.Unlock()
 	switch limit = s.limit(); {
 	case !s.away():
-		return max(s.permits.good.Load(), limit-s.room), limit
+		return max(s.permits.good.Load(), s.total), limit
 	case s.cfg.OnFailure == Local:
 		limit = s.limitAway()
 	case s.cfg.OnFailure == Closed:
@@ -275,7 +278,7 @@ func (s *Semaphore) limitAway() int64 {
 func (s *Semaphore) mind(now int64) {
 	s.attend.Store(true) // what is given back before is seen here, and who gives back afterwards looks
 	s.serve(now)
-	if s.idleAt == never && s.permits.good.Load() > s.permits.inUse.InUse() {
+	if s.idleAt == never && max(s.permits.good.Load(), s.held) > s.permits.inUse.InUse() {
 		s.idleAt = now + idlePermits
 	}
 	if len(s.waiters) == 0 && s.idleAt != never {

@@ -99,6 +99,58 @@ func TestPermitsThatAreTriedByTwo(t *testing.T) {
 	}
 }
 
+// A member that goes while it asks for permits gives back what it is granted. known bug 205
+func TestCloseWhileAskingForPermits(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	memory := cluster.NewMemory(clock)
+	m := join(t, &untilItLeaves{memory, make(chan struct{})}, clock)
+	permits(t, m, 10, cluster.Closed).TryAcquire(0, clock.Now(), 8)
+	m.Close()
+	other := join(t, memory, clock)
+	if r := (&running{m: other, s: permits(t, other, 10, cluster.Closed)}); !r.call(t, 10) {
+		t.Fatal("the member has gone, and has permits")
+	}
+}
+
+// Permits of calls that the store knows of beyond the limit are free as these calls end, not when their members would
+// expire. known bug 206
+func TestPermitsBeyondTheLimitComeBack(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := &fickle{Memory: cluster.NewMemory(clock), away: true}
+	var members []*running
+	for range 4 {
+		m := join(t, store, clock)
+		members = append(members, &running{m: m, s: permits(t, m, 2, cluster.Open)})
+	}
+	for range 10 { // they find out that it is away, and all have a call run
+		for _, r := range members[:3] {
+			r.call(t, 1)
+			r.s.Release(0, 1)
+		}
+	}
+	for _, r := range members[:3] {
+		if !r.call(t, 1) {
+			t.Fatal("the rule says open")
+		}
+	}
+	store.away = false
+	for range 30 { // the store is back, and knows of three calls
+		clock.Advance(100 * time.Millisecond)
+	}
+	for _, r := range members[:3] {
+		if r.s.Figures().Away {
+			t.Fatal("the store isn't back")
+		}
+		r.s.Release(0, 1)
+	}
+	for range 4 {
+		clock.Advance(100 * time.Millisecond)
+	}
+	if !members[3].call(t, 2) {
+		t.Error("no call runs, and there are no permits")
+	}
+}
+
 // Calls that hold more than the limit, since it was lowered or the store was away, are not replaced by others until all
 // members are within the limit. known bug 188
 func TestPermitsComeDown(t *testing.T) {

@@ -60,7 +60,7 @@ func (s *Semaphore) command(now int64) Command {
 	good := s.permits.good.Load()
 	c := &Permits{Outcome: Outcome{Key: s.key}, Limit: s.limit(), Claim: used, Need: used, Want: max(used, good), Expiry: s.cfg.Expiry}
 	if len(s.waiters) > 0 || s.short > 0 {
-		c.Need = used + max(1, s.short)
+		c.Need = used + 1 // of several calls, one may fit
 		if len(s.waiters) > 0 {
 			c.Need = used + s.waiters[0].need.Units
 		}
@@ -104,7 +104,8 @@ func (s *Semaphore) heard(c *Permits, sent, received int64, err error) (broke bo
 		s.schedule(received)
 		return broke
 	}
-	s.broken = broken{}
+	s.broken, s.told = broken{}, true
+	s.total, s.held = c.Reply.Total, c.Reply.Held
 	s.active = max(1, c.Reply.Active)
 	good := c.Reply.Held
 	if c.Reply.Total > c.Limit { // some are in use beyond the limit: as they come back, all members come down to their shares
@@ -126,6 +127,9 @@ func (s *Semaphore) heard(c *Permits, sent, received int64, err error) (broke bo
 	s.mind(received)
 	s.want(received)
 	s.schedule(received)
+	if s.left {
+		s.handBack(received)
+	}
 	return false
 }
 
@@ -196,10 +200,15 @@ func (s *Semaphore) leave(now int64) {
 		s.decideAway(x)
 	}
 	s.waiters = nil
-	s.idleAt = now
-	s.permits.peak.Store(0)
 	s.left = true
-	if s.permits.good.Load() > 0 && !s.posted && s.inFlight == nil {
+	s.handBack(now)
+}
+
+// handBack has the store told of what is held, if that is more than calls have; with a command on its way, its answer does.
+func (s *Semaphore) handBack(now int64) {
+	if max(s.permits.good.Load(), s.held) > s.permits.inUse.InUse() && !s.posted && s.inFlight == nil {
+		s.idleAt = now
+		s.permits.peak.Store(0)
 		s.posted = s.m.post(s.shard(), s, now, immediately)
 	}
 }

@@ -103,6 +103,7 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 		w := &Window{value: cfg.Value, m: m, place: place{key: key}, horizon: horizonOf(cfg.Shape.Width()), active: 1, aheadAt: never, backAt: never}
 		w.ring = Ring{Shape: cfg.Shape, Phase: time.Duration(phaseOf(key, int64(cfg.Shape.Width())))}
 		w.on.Store(shard)
+		w.lots = newLots(cfg.Shape.Buckets)
 		w.task.do = w.turn
 		return w
 	})

@@ -385,3 +385,43 @@ func TestSuspendedMachine(t *testing.T) {
 		t.Fatal("what counted a minute ago counts no more")
 	}
 }
+
+// readAloud is a store that executes at once, and whose answers come when the test says so.
+type readAloud struct {
+	*cluster.Memory
+	dones []func()
+}
+
+func (s *readAloud) Start(ctx context.Context, batch []cluster.Command, done func()) {
+	s.Do(ctx, batch)
+	s.dones = append(s.dones, done)
+}
+
+// A machine that was suspended while the store answered doesn't know how old the answer is. known bug 204
+func TestSuspendedWhileAsking(t *testing.T) {
+	clock, theirs := clocks.NewManual(time.Unix(1_800_000_000, 0)), &hands{}
+	theirs.now = clock.Now()
+	store := &readAloud{Memory: cluster.NewMemory(theirs)}
+	m := join(t, store, clock)
+	m.SetWall(func() int64 { return theirs.now })
+	w, s := share(t, m, 1000, cluster.Closed), permits(t, m, 1000, cluster.Closed)
+	for _, slept := range []time.Duration{0, time.Minute} {
+		w.TryAdd(0, clock.Now(), 100)
+		s.TryAcquire(0, clock.Now(), 100)
+		theirs.now += int64(slept)
+		for asked := len(store.dones); asked > 0; asked-- { // what is asked afterwards is for later
+			done := store.dones[0]
+			store.dones = store.dones[1:]
+			done()
+		}
+		_, leased := w.TryAdd(0, clock.Now(), 1)
+		if leased != (slept == 0) {
+			t.Errorf("after %v a unit of the lease is spent: %t", slept, leased)
+		}
+		if has := s.TryAcquire(0, clock.Now(), 1); slept > 0 && has {
+			t.Errorf("after %v a call has a permit", slept)
+		}
+		clock.Advance(time.Second)
+		theirs.now += int64(time.Second)
+	}
+}

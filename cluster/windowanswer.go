@@ -20,7 +20,10 @@ func (w *Window) answered(c Command, sent, received int64, err error) {
 func (w *Window) forgets(t *Take) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t.Epoch == 0 || t.Epoch == t.Reply.Epoch {
+	switch t.Epoch {
+	case 0, unknownEpoch: // the window knew of no key
+		return false
+	case t.Reply.Epoch:
 		w.forgotten = 0
 		return false
 	}
@@ -34,7 +37,9 @@ func (w *Window) replied(t *Take, sent, received int64) {
 	defer w.mu.Unlock()
 	outdated := t == w.outdated
 	w.inFlight, w.outdated = nil, nil
-	w.broken = broken{}
+	if w.forgotten < mostFailures { // else it has yet to find the key that it left
+		w.broken = broken{}
+	}
 	r := &t.Reply
 	w.account.heard(t.Epoch == r.Epoch)
 	if r.Epoch != w.epoch {
@@ -74,6 +79,9 @@ func (w *Window) failed(t *Take, now int64, err error) (broke bool) {
 	if is(err, ErrNotExecuted) {
 		w.backs = append(w.backs, t.Backs...)
 		w.backAt = now + w.horizon
+	}
+	if is(err, errForgets) { // as if it had never been there
+		w.renew(0, now)
 	}
 	broke = w.broken.hear(err, now)
 	w.refusedUntil.Store(0)
@@ -144,7 +152,7 @@ func (w *Window) granted(t *Take, sent, received int64) {
 		w.closeNext(received)
 	}
 	l.granted, l.borrowed = 0, borrowed
-	w.put(w.lots.add(l), r.Granted, received)
+	w.put(w.lots.add(l, w.cur, w.next), r.Granted, received)
 }
 
 // standsAside hands back what the member has leased, if a call that waits was refused only since it

@@ -48,7 +48,11 @@ func (w *Window) closeNext(now int64) {
 
 // settle accounts for a lot that is over.
 func (w *Window) settle(l *lot, unspent, now int64) {
-	if l == nil || l.epoch != w.epoch {
+	if l == nil {
+		return
+	}
+	l.closed = true
+	if l.epoch != w.epoch {
 		return
 	}
 	spent := l.granted - unspent

@@ -125,12 +125,12 @@ func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
 			p.args = p.withText()
 			unknown = append(unknown, p)
 		case "ASK":
-			if server, ok := redis.IsAskError(p.err); ok {
+			if server, ok := redis.IsAskError(p.err); ok && s.slots != nil {
 				p.args = p.withText()
 				asked[server] = append(asked[server], p)
 			}
 		case "MOVED":
-			moved = true
+			moved = s.slots != nil // else the URL is that of one server, and there are others
 		}
 	}
 	send(ctx, s.client, unknown, false)
@@ -193,6 +193,7 @@ type slots struct {
 
 	mu      sync.Mutex
 	asking  bool
+	again   bool // a key was elsewhere since the latest read began
 	asked   time.Time
 	numbers map[string]uint16 // of servers, by their address
 	group   sync.WaitGroup
@@ -218,20 +219,25 @@ func (s *slots) shard(key string) int {
 	return slotCount
 }
 
-// learn reads the table in the background, if there is none yet.
+// learn reads the table in the background, if there is none yet or it is to be read again.
 func (s *slots) learn() {
-	if s.table.Load() == nil {
+	s.mu.Lock()
+	due := s.table.Load() == nil || s.again
+	s.mu.Unlock()
+	if due {
 		s.read()
 	}
 }
 
-// read reads the table in the background, unless it was read just now.
+// read reads the table in the background: at the next command after it was read just now.
 func (s *slots) read() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asking || time.Since(s.asked) < slotsEvery {
+		s.again = true
 		return
 	}
+	s.again = false
 	s.asking, s.asked = true, time.Now()
 	s.group.Go(s.readNow)
 }

@@ -89,6 +89,18 @@ func (c *three) keyAt(i int) string {
 	}
 }
 
+// A URL of one server that is one of several is told so. known bug 207
+func TestOneServerOfSeveral(t *testing.T) {
+	c := startThree(t)
+	store, err := penstockredis.Open("redis://" + c.servers[0].Addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = store.Close() })
+	require.Eventually(t, func() bool { return do(store, take(c.keyAt(0), 1)) == nil }, patience, time.Millisecond)
+	err = do(store, take(c.keyAt(1), 1))
+	require.ErrorIs(t, err, cluster.ErrNotExecuted)
+	require.ErrorContains(t, err, "has moved to another server")
+}
+
 // The store does what every store has to in a Redis Cluster too, and knows which keys are together.
 // known bug 101
 func TestConformanceOfClusters(t *testing.T) {

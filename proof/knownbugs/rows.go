@@ -238,5 +238,9 @@ var sections = []section{
 		{201, "Penstock", "shadow mode lets calls pass uncounted while a shared limit is asked", ""},
 		{202, "Penstock", "a call whose shared turn is just too late asks without pause", ""},
 		{203, "Penstock", "a call that would borrow, just too late, asks without pause", ""},
+		{204, "Penstock", "an answer from before the machine was suspended makes a lease", ""},
+		{205, "Penstock", "a member that goes while it asks for permits keeps them", ""},
+		{206, "Penstock", "permits beyond a limit stay with a member whose calls have ended", ""},
+		{207, "Penstock", "the URL of one server of a Redis Cluster panics", ""},
 	}},
 }
