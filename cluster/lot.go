@@ -155,10 +155,10 @@ func (a account) show() {
 	}
 }
 
-// owes reports whether there is something to tell.
-func (a account) owes() bool {
+// owes reports whether there is something to tell of what was admitted since then.
+func (a account) owes(since int64) bool {
 	for i := range a {
-		if a[i].own > 0 {
+		if a[i].own > 0 && a[i].at > since {
 			return true
 		}
 	}

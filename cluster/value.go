@@ -45,7 +45,7 @@ func (w *Window) Idle(now int64) bool {
 		return false
 	}
 	for _, e := range w.account {
-		if e.own+e.told > 0 && now-e.at < (w.ring.Span()+1)*int64(w.ring.Shape.Width()) {
+		if e.own+e.told > 0 && now-e.at < w.counts() {
 			return false // the store has yet to be told
 		}
 	}

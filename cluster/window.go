@@ -341,7 +341,7 @@ func (w *Window) succeed(old *Window) {
 		}
 	}
 	w.account.show() // the other one knows of all this
-	post := w.account.owes() && w.want(now, now)
+	post := w.account.owes(now-w.counts()) && w.want(now, now)
 	w.mu.Unlock()
 	if post {
 		w.m.flush(false)

@@ -386,6 +386,40 @@ func TestSuspendedMachine(t *testing.T) {
 	}
 }
 
+// What a member admitted without the store is charged soon after that is back, also where no call comes. known bug 208
+func TestChargedWithoutACall(t *testing.T) {
+	for calls, away := range map[int]bool{1: false, 20: true} {
+		clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+		store := &fickle{cluster.NewMemory(clock), true}
+		m := join(t, store, clock)
+		shape := stat.Shape{Interval: 10 * time.Second, Buckets: 10}
+		window := func(m *cluster.Member) *cluster.Window {
+			w, err := m.Window("orders", cluster.WindowConfig{Shape: shape, Threshold: 100, Rule: cluster.Rule{Scope: cluster.Global}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w
+		}
+		w := window(m)
+		for range calls {
+			if !fetch(t, m, w, 1).Got {
+				t.Fatal("it has a share")
+			}
+		}
+		if f := w.Figures(); f.Away != away {
+			t.Fatalf("%+v", f)
+		}
+		store.away = false
+		for range 30 {
+			clock.Advance(100 * time.Millisecond)
+		}
+		other := join(t, store, clock)
+		if n := fetch(t, other, window(other), 100); n.Got {
+			t.Errorf("what %d calls were admitted to without the store doesn't count", calls)
+		}
+	}
+}
+
 // readAloud is a store that executes at once, and whose answers come when the test says so.
 type readAloud struct {
 	*cluster.Memory

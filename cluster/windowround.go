@@ -134,7 +134,7 @@ func (w *Window) hasCommand(now int64) bool {
 		return true
 	case len(w.backs) > 0 && now >= w.backAt:
 		return true
-	case w.fallback.on, w.account.owes():
+	case w.fallback.on, w.account.owes(now - w.counts()):
 		return true // the store is back, or may be, or knows too little
 	case w.short > 0 && now >= w.pause:
 		return true
@@ -156,6 +156,9 @@ func (w *Window) turn(now int64) {
 	}
 }
 
+// counts is for how long a unit counts at most.
+func (w *Window) counts() int64 { return (w.ring.Span() + 1) * int64(w.ring.Shape.Width()) }
+
 // schedule plans when the window looks next.
 func (w *Window) schedule(now int64) {
 	at := never
@@ -174,6 +177,9 @@ func (w *Window) schedule(now int64) {
 		}
 		if w.pause > now && (w.short > 0 || w.missed.Load() > 0 || w.wanted.units > 0) {
 			at = min(at, w.pause)
+		}
+		if w.account.owes(now - w.counts()) { // no call may come to have it told
+			at = min(at, max(now+w.horizon, w.shard().probeAt.Load()))
 		}
 	}
 	if at == never {
@@ -246,7 +252,7 @@ func (w *Window) leave(now int64) {
 func (w *Window) handBackAll(now int64) {
 	w.closeLease(now)
 	w.closeNext(now)
-	if !w.posted && w.inFlight == nil && (len(w.backs) > 0 || w.account.owes()) {
+	if !w.posted && w.inFlight == nil && (len(w.backs) > 0 || w.account.owes(now-w.counts())) {
 		w.posted = w.m.post(w.shard(), w, now, immediately)
 	}
 }

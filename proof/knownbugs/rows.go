@@ -242,5 +242,6 @@ var sections = []section{
 		{205, "Penstock", "a member that goes while it asks for permits keeps them", ""},
 		{206, "Penstock", "permits beyond a limit stay with a member whose calls have ended", ""},
 		{207, "Penstock", "the URL of one server of a Redis Cluster panics", ""},
+		{208, "Penstock", "what a call was admitted to without the store is told when another comes", ""},
 	}},
 }
