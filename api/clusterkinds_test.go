@@ -481,7 +481,7 @@ func TestMeasuresOfSharedLimits(t *testing.T) {
 		},
 		{
 			permits, "units in flight, held by all members: 7 of 10, full 0.7 true", "units in flight, of this member: 5 of 5, full 1 true",
-			"units in flight, of this member: 5 of 10, full 0.5 true", "units in flight, of this member: 5 of 5, full 1 true",
+			"units in flight, of this member: 5 of 10, full 0.5 true", "units in flight, of this member: 5 of 0, full 1 true",
 		},
 	} {
 		for on, want := range map[cluster.OnFailure]string{cluster.Local: c.local, cluster.Open: c.open, cluster.Closed: c.closed} {

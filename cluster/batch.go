@@ -127,7 +127,7 @@ func (b *batch) finish(answered bool) {
 		if answered {
 			o := c.Result()
 			o.Err = checked(c, o.Err)
-			if o.Err != nil && !is(o.Err, ErrForeign) {
+			if o.Err != nil && !is(o.Err, ErrForeign) && !is(o.Err, ErrMoving) {
 				good, why = false, o.Err
 			}
 		}

@@ -59,13 +59,16 @@ func (w *Window) localWindow(now int64) *stat.Window {
 	if f.own == nil {
 		w.roll(now)
 	}
+	shape := w.ring.Shape
 	part := shareOf(w.limit(), w.m.Members())
+	if part.intervals > int64(stat.MaxInterval/shape.Interval) {
+		part = share{0, 1} // a unit in longer than a window lasts
+	}
 	if f.own != nil && f.share.intervals == part.intervals {
 		f.share = part
 		return f.own
 	}
-	shape := w.ring.Shape
-	shape.Interval = min(shape.Interval*time.Duration(part.intervals), stat.MaxInterval/time.Duration(shape.Buckets)*time.Duration(shape.Buckets))
+	shape.Interval *= time.Duration(part.intervals)
 	own, err := stat.NewWindow(shape)
 	if err != nil { // the shape was valid, so a multiple of it is too
 		return nil
@@ -74,6 +77,10 @@ func (w *Window) localWindow(now int64) *stat.Window {
 		own.SeedFrom(f.own, now)
 		f.lent = [2]lent{} // in buckets of the window before
 	} else {
+		if part.intervals > 1 && len(w.account) == 0 { // not all members begin with their unit
+			at := now - w.m.chance(int64(shape.Interval))
+			own.AddAt(0, at, at, 1)
+		}
 		for _, e := range w.account {
 			own.AddAt(0, min(e.at, now), min(e.at, now), e.units())
 		}

@@ -263,6 +263,22 @@ func TestBorrowingThatIsAlmostInTime(t *testing.T) {
 	}
 }
 
+// A prioritized call of more units than the limit never fits, and isn't asked for. known bug 213
+func TestPrioritizedThatNeverFits(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	m := join(t, cluster.NewMemory(clock), clock)
+	w := share(t, m, 10, cluster.Closed)
+	for range 20 {
+		needs := []cluster.Need{{Limit: w, Units: 11, MaxWait: time.Second}}
+		if err := m.Fetch(t.Context(), w.Timeout(), needs); err != nil || needs[0].Got {
+			t.Fatalf("%+v, %v", needs[0], err)
+		}
+	}
+	if f := w.Figures(); f.Requests+f.Waited > 0 {
+		t.Errorf("%+v", f)
+	}
+}
+
 // down is a store that is away.
 type down struct{}
 
@@ -310,23 +326,62 @@ func TestStoreThatIsAway(t *testing.T) {
 	}
 }
 
+// A share of less than one unit is one unit every few intervals, and not of all members at once. known bug 209
 func TestShareOfLessThanOne(t *testing.T) {
+	for _, c := range []struct{ limit, members, perSecond float64 }{{4, 10, 10. / 3}, {1, 20, 1}} {
+		clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+		var all []*cluster.Window
+		for i := range int(c.members) {
+			m, err := cluster.Join(cluster.Config{Store: down{}, Clock: clock, Members: int(c.members), Seed: uint64(i) + 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			all = append(all, share(t, m, c.limit, cluster.Local))
+		}
+		first, got := 0.0, 0.0
+		for step := range 1200 { // two minutes
+			for _, w := range all {
+				if _, ok := w.TryAdd(0, clock.Now(), 1); ok {
+					got++
+				}
+			}
+			clock.Advance(100 * time.Millisecond)
+			if step == 9 {
+				first = got
+			}
+		}
+		if first > c.limit+4 {
+			t.Errorf("limit %v: %d of %v members have admitted a call in the first second", c.limit, int(first), c.members)
+		}
+		if got < 0.9*120*c.perSecond || got > 1.05*120*c.perSecond {
+			t.Errorf("limit %v: %v admitted in two minutes, of %v a second", c.limit, got, c.perSecond)
+		}
+	}
+}
+
+// A share that is one unit in more than the longest interval is none. known bug 210
+func TestShareOfNone(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
-	m, err := cluster.Join(cluster.Config{Store: down{}, Clock: clock, Members: 10})
+	m, err := cluster.Join(cluster.Config{Store: down{}, Clock: clock, Members: 1_000_000})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	w := share(t, m, 4, cluster.Local)
-	got := 0
-	for range 600 { // a minute: a call a second and member is 4 × 60 / 10, if it could be shared out
-		if n := fetch(t, m, w, 1); n.Got {
-			got++
-		}
-		clock.Advance(100 * time.Millisecond)
+	w, err := m.Window("a day", cluster.WindowConfig{
+		Shape: stat.Shape{Interval: 24 * time.Hour, Buckets: 10}, Threshold: 1, Rule: cluster.Rule{Scope: cluster.Global},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got != 20 { // one in three seconds
-		t.Fatalf("%d admitted, want 20", got)
+	for range 20 {
+		if fetch(t, m, w, 1).Got {
+			t.Fatal("one of a million members has one call of all")
+		}
+		clock.Advance(time.Minute)
+	}
+	if used, share, _, ok := w.Own(clock.Now()); !ok || share != 0 || used != 0 {
+		t.Errorf("%d of %d, %t", used, share, ok)
 	}
 }
 

@@ -59,6 +59,14 @@ func (p *permits) note() {
 	}
 }
 
+// goodAt is how many calls may run at now, by what the store said.
+func (p *permits) goodAt(now int64) int64 {
+	if now >= p.expires.Load() {
+		return 0
+	}
+	return p.good.Load()
+}
+
 // has reports whether take would take.
 func (p *permits) has(now, n int64) bool {
 	return now < p.expires.Load() && p.inUse.Fits(n, p.good.Load())

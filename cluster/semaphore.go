@@ -210,7 +210,7 @@ func (s *Semaphore) Figures() WindowFigures {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.figures
-	f.Leased, f.Active, f.Limit = s.permits.good.Load(), s.active, s.limit()
+	f.Leased, f.Active, f.Limit = s.permits.goodAt(s.m.clock.Now()), s.active, s.limit()
 	f.Away, f.Why = s.away(), s.broken.why(s.shard())
 	return f
 }
@@ -226,7 +226,7 @@ func (s *Semaphore) Held() (units, limit int64) {
 	case s.cfg.OnFailure == Local:
 		limit = s.limitAway()
 	case s.cfg.OnFailure == Closed:
-		limit = s.permits.good.Load()
+		limit = s.permits.goodAt(s.m.clock.Now())
 	}
 	return s.permits.inUse.InUse(), limit
 }

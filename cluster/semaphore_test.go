@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -96,6 +97,29 @@ func TestPermitsThatAreTriedByTwo(t *testing.T) {
 	}
 	if took < 10 || took > 12 {
 		t.Errorf("%d calls of two members would run at once under a limit of 10", took)
+	}
+}
+
+// A key that is being moved is asked for once a second, and its store isn't away for that. known bug 212
+func TestPermitsThatAreMoved(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := &failing{Memory: cluster.NewMemory(clock), err: fmt.Errorf("%w, %w", cluster.ErrMoving, cluster.ErrNotExecuted)}
+	m := join(t, store, clock)
+	r := &running{m: m, s: permits(t, m, 10, cluster.Closed)}
+	for range 100 {
+		r.call(t, 1)
+		clock.Advance(9 * time.Millisecond)
+	}
+	if f := r.s.Figures(); f.Requests > 2 || !f.Away {
+		t.Errorf("%+v", f)
+	}
+	store.err = nil
+	if n := fetch(t, m, share(t, m, 10, cluster.Closed), 1); !n.Got {
+		t.Error("the store isn't away, only a key")
+	}
+	clock.Advance(time.Second)
+	if r.call(t, 1); !r.call(t, 1) {
+		t.Error("the key has arrived")
 	}
 }
 

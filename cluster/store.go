@@ -57,6 +57,10 @@ var ErrNotExecuted = errors.New("the store did not execute the command")
 // ErrForeign is wrapped by the error of a command whose key holds something that no member wrote.
 var ErrForeign = errors.New("the key holds a value that is not of this library: remove it, or use another namespace")
 
+// ErrMoving is wrapped by the error of a command whose key is on its way from one server to another, and can't be used
+// meanwhile. It says nothing on whether the shard is away.
+var ErrMoving = errors.New("the key is being moved from one server to another")
+
 // MostNumber is the first integer that stores need not be able to count to: 2^53. All numbers in
 // commands and replies are below it, apart from durations in nanoseconds.
 const MostNumber = 1 << 53

@@ -13,7 +13,7 @@ func (w *Window) enter(x *waiter, now int64) {
 	case ok:
 		x.need.Token = leased(number)
 		x.decide(true)
-	case w.refuses(now, n) && x.need.MaxWait == 0:
+	case w.refuses(now, n) && x.need.MaxWait == 0, n > w.limit():
 		w.refuse(n)
 		x.decide(false)
 	case w.away():

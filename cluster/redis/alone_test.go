@@ -75,15 +75,34 @@ func (a *alone) join(url string, failure cluster.OnFailure, windows int) *group 
 	g.member, err = cluster.Join(cluster.Config{Store: store, Clock: a.clock, Namespace: "alone-" + failure.String(), Members: aloneMembers})
 	require.NoError(a, err)
 	a.Cleanup(g.member.Close)
-	for i := range windows {
+	a.windows(g, windows)
+	return g
+}
+
+// split parts a group's windows by whether the second of three servers has their keys.
+func (a *alone) split(g *group) (others, second *group) {
+	others, second = new(*g), new(*g)
+	others.windows, second.windows = nil, nil
+	for i, w := range g.windows {
+		if slot := penstockredis.SlotOf(g.key(i)); slot >= secondFrom && slot < thirdFrom {
+			second.windows = append(second.windows, w)
+		} else {
+			others.windows = append(others.windows, w)
+		}
+	}
+	return others, second
+}
+
+// windows gives a group some windows.
+func (a *alone) windows(g *group, n int) {
+	for i := range n {
 		w, err := g.member.Window(strconv.Itoa(i), cluster.WindowConfig{
 			Shape: aloneShape, Threshold: aloneLimit,
-			Rule: cluster.Rule{Scope: cluster.Global, OnFailure: failure},
+			Rule: cluster.Rule{Scope: cluster.Global, OnFailure: g.failure},
 		})
 		require.NoError(a, err)
 		g.windows = append(g.windows, w)
 	}
-	return g
 }
 
 // call makes a call under one rule. It reports whether the call was admitted, and whether it
@@ -256,15 +275,7 @@ func TestRulesOfOneShardAway(t *testing.T) {
 				require.NoError(t, c.trouble(bad))
 			}
 			g := a.join(three.url(""), cluster.Closed, 36)
-			healthy, cut := *g, *g
-			healthy.windows, cut.windows = nil, nil
-			for i, w := range g.windows {
-				if slot := penstockredis.SlotOf(g.key(i)); slot >= secondFrom && slot < thirdFrom {
-					cut.windows = append(cut.windows, w)
-				} else {
-					healthy.windows = append(healthy.windows, w)
-				}
-			}
+			healthy, cut := a.split(g)
 			if !c.start {
 				a.groups = []*group{g}
 				a.shared()
@@ -284,8 +295,8 @@ func TestRulesOfOneShardAway(t *testing.T) {
 				return admitted
 			}
 			require.Eventually(t, func() bool {
-				calls(&healthy)
-				calls(&cut)
+				calls(healthy)
+				calls(cut)
 				settled := true
 				for _, w := range g.windows {
 					settled = settled && w.Figures().Away == slices.Contains(cut.windows, w)
@@ -295,10 +306,10 @@ func TestRulesOfOneShardAway(t *testing.T) {
 			assert.LessOrEqual(t, inVain, 20, "calls that waited in vain")
 			t.Logf("settled after %v, %d calls waited in vain", time.Since(begin).Round(time.Millisecond), inVain)
 			for begin := time.Now(); time.Since(begin) < 2*time.Second; time.Sleep(10 * time.Millisecond) {
-				calls(&cut) // what is leased may be spent
+				calls(cut) // what is leased may be spent
 			}
-			assert.Zero(t, calls(&cut))
-			a.groups = []*group{&healthy}
+			assert.Zero(t, calls(cut))
+			a.groups = []*group{healthy}
 			a.shared()
 			for _, w := range healthy.windows {
 				assert.False(t, w.Figures().Away)
@@ -311,6 +322,58 @@ func TestRulesOfOneShardAway(t *testing.T) {
 			t.Logf("shared again after %v", time.Since(begin).Round(time.Millisecond))
 		})
 	}
+}
+
+// A server that is gone for good and whose slots another has: its rules find that out, though nobody tells them to look.
+// Before that, the keys that nobody has are nobody else's concern. known bug 211
+func TestServerWhoseSlotsAnotherHas(t *testing.T) {
+	three := startThree(t)
+	a := &alone{T: t, clock: clocks.NewSystem()}
+	three.servers[1].Kill()
+	for _, i := range []int{0, 2} {
+		require.NoError(t, three.clients[i].Do(t.Context(), "cluster", "forget", three.ids[1]).Err())
+	}
+	store, err := penstockredis.Open(fmt.Sprintf("redis+cluster://%s?addr=%s", three.servers[0].Addr, three.servers[2].Addr))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = store.Close() })
+	g := &group{failure: cluster.Closed}
+	g.member, err = cluster.Join(cluster.Config{Store: store, Clock: a.clock, Namespace: "gone"})
+	require.NoError(t, err)
+	t.Cleanup(g.member.Close)
+	a.windows(g, 36)
+	healthy, cut := a.split(g)
+	a.groups = []*group{healthy}
+	a.shared()
+	for begin := time.Now(); time.Since(begin) < 2*time.Second; time.Sleep(10 * time.Millisecond) {
+		for _, w := range g.windows {
+			_, _ = a.call(g, w)
+		}
+		for _, w := range healthy.windows {
+			require.False(t, w.Figures().Away)
+		}
+	}
+	require.NoError(t, three.clients[0].ClusterAddSlotsRange(t.Context(), secondFrom, thirdFrom-1).Err())
+	a.groups = []*group{cut, healthy}
+	begin := time.Now()
+	a.shared()
+	t.Logf("shared again after %v", time.Since(begin).Round(time.Millisecond))
+}
+
+// A server that is replaced while it is used. known bug 211
+func TestServerThatIsReplaced(t *testing.T) {
+	three := startThree(t)
+	a := &alone{T: t, clock: clocks.NewSystem()}
+	g := a.join(three.url(""), cluster.Closed, 36)
+	a.groups = []*group{g}
+	a.shared()
+	three.servers[1].Kill()
+	for _, i := range []int{0, 2} {
+		require.NoError(t, three.clients[i].Do(t.Context(), "cluster", "forget", three.ids[1]).Err())
+	}
+	require.NoError(t, three.clients[0].ClusterAddSlotsRange(t.Context(), secondFrom, thirdFrom-1).Err())
+	begin := time.Now()
+	a.shared()
+	t.Logf("shared again after %v", time.Since(begin).Round(time.Millisecond))
 }
 
 // After some seconds of calls only the keys of the last intervals are there.

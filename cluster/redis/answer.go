@@ -48,6 +48,9 @@ func explained(err error) error {
 		if slices.Contains(foreigners, word) {
 			return fmt.Errorf("%w (%w)", cluster.ErrForeign, err)
 		}
+		if word == "ASK" || word == "TRYAGAIN" {
+			return fmt.Errorf("%w: %w (%w)", cluster.ErrMoving, cluster.ErrNotExecuted, err)
+		}
 		return fmt.Errorf("%s: %w (%w)", answers[word], cluster.ErrNotExecuted, err)
 	}
 	if unsent(err) {

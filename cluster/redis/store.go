@@ -129,8 +129,10 @@ func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
 				p.args = p.withText()
 				asked[server] = append(asked[server], p)
 			}
-		case "MOVED":
-			moved = s.slots != nil // else the URL is that of one server, and there are others
+		case "MOVED", "CLUSTERDOWN":
+			moved = moved || s.slots != nil // else the URL is that of one server, and there are others
+		case "":
+			moved = moved || s.slots != nil && p.err != nil // its server may have been replaced
 		}
 	}
 	send(ctx, s.client, unknown, false)
@@ -140,7 +142,7 @@ func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
 		}
 	}
 	if moved {
-		s.slots.read()
+		s.slots.read() // which has go-redis read its own too
 	}
 	for _, p := range calls {
 		p.outcome.Err = p.err
@@ -251,6 +253,9 @@ func (s *slots) readNow() {
 		return
 	}
 	table := new([slotCount]uint16)
+	for slot := range table {
+		table[slot] = slotCount // no server's
+	}
 	for _, r := range ranges {
 		if len(r.Nodes) == 0 {
 			continue

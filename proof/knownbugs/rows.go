@@ -243,5 +243,10 @@ var sections = []section{
 		{206, "Penstock", "permits beyond a limit stay with a member whose calls have ended", ""},
 		{207, "Penstock", "the URL of one server of a Redis Cluster panics", ""},
 		{208, "Penstock", "what a call was admitted to without the store is told when another comes", ""},
+		{209, "Penstock", "without the store all members admit at once what is less than a unit each", ""},
+		{210, "Penstock", "a share of a unit in days is a unit a day", ""},
+		{211, "Penstock", "keys of a server that is replaced, or that nobody has, are not looked for", ""},
+		{212, "Penstock", "permits in a slot that is being moved are asked for at each call", ""},
+		{213, "Penstock", "a prioritized call that never fits asks the store", ""},
 	}},
 }
