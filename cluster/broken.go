@@ -37,5 +37,5 @@ func (b *broken) why(s *shard) string {
 // tellBroken logs that a key has broken. The caller holds no lock: the log's handler may be under the
 // limit that this is about.
 func (m *Member) tellBroken(key string, err error) {
-	m.cfg.Logger.Error("a cluster rule can't use its key: it does as its onFailure says", "key", key, "error", err)
+	m.cfg.Logger.Error("penstock: a cluster rule can't use its key: it does as its onFailure says", "key", key, "error", err)
 }

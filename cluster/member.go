@@ -189,7 +189,7 @@ const closePatience = time.Second
 // Retire takes the member out of the cluster, except for permits of a [Semaphore] that calls have:
 // the member holds them until those calls have given them back. Then it calls last, which must
 // Close the member; if no call has a permit, Retire calls it before returning. Retire doesn't wait.
-// After a Close it calls nothing.
+// If the member is closed meanwhile, it calls nothing.
 func (m *Member) Retire(last func()) {
 	if m.permitsInUse() {
 		now := m.clock.Now()

@@ -47,9 +47,9 @@ func (m *Member) shard(number int) *shard {
 	return s
 }
 
-// follow asks the store where a key is that was due on a shard, and reports whether it has moved. Then
-// it is posted on its new shard, unless that is away and is not to be asked. What the key has
-// leased is given up: that server's clock may be another.
+// follow moves a key that was due on a shard to the one that the store names now, and reports whether that
+// is another. It gives up what the key has leased, as the clocks may differ. If the new shard is
+// away, the command fails at once.
 func (m *Member) follow(k keyed, from *shard, now int64) (moved bool) {
 	p := k.where()
 	to := m.find(p.key)

@@ -94,7 +94,7 @@ func (t *Throttle) serve(c *Turn, now int64) {
 			t.next += t.spacing
 			t.wanted.units += c.Need
 		}
-		x.decide(c.Reply.Granted > 0) // what refuses says isn't asked: it doesn't know as exactly as the store
+		x.decide(c.Reply.Granted > 0) // the store's answer overrides refuses, which only estimates
 	}
 	t.waiters = slices.DeleteFunc(t.waiters, func(x *waiter) bool {
 		n, maxWait := x.need.Units, x.need.MaxWait

@@ -79,8 +79,7 @@ func (w *Window) lend(l *lot, n, now int64) {
 	w.handBack(l.bucket, n)
 }
 
-// turnDown refuses the call that may wait for a coming bucket and that the store was asked for, if it still waits: it has had
-// its turn. It needs mu.
+// turnDown refuses the call whose need the last command carried, if it still waits: it has had its turn. It needs mu.
 func (w *Window) turnDown() {
 	if len(w.waiters) > 0 && w.waiters[0] == w.asking {
 		w.miss(w.asking.need.Units)

@@ -8,7 +8,7 @@ import (
 )
 
 // sharedThrottle is a throttle that members share. A turn that a call doesn't use is lost, and no call overtakes
-// another.
+// another of as many units.
 type sharedThrottle struct {
 	fetcher  fetcher
 	throttle *cluster.Throttle
