@@ -94,9 +94,9 @@ func (w *Window) localWindow(now int64) *stat.Window {
 	return own
 }
 
-// Own is what counts of the member's own share of the limit, that share, and the interval it is for, while the store
+// LocalShare is what counts of the member's own share of the limit, that share, and the interval it is for, while the store
 // is away and the rule says [Local]; ok is false otherwise. What is leased counts as used.
-func (w *Window) Own(now int64) (used, share int64, interval time.Duration, ok bool) {
+func (w *Window) LocalShare(now int64) (used, share int64, interval time.Duration, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.away() || w.rule.Load().OnFailure != Local {

@@ -380,7 +380,7 @@ func TestShareOfNone(t *testing.T) {
 		}
 		clock.Advance(time.Minute)
 	}
-	if used, share, _, ok := w.Own(clock.Now()); !ok || share != 0 || used != 0 {
+	if used, share, _, ok := w.LocalShare(clock.Now()); !ok || share != 0 || used != 0 {
 		t.Errorf("%d of %d, %t", used, share, ok)
 	}
 }

@@ -80,7 +80,7 @@ func TestOneServerOfThreeIsDown(t *testing.T) {
 	m, store, clock := scatter(t)
 	store.down[1] = true
 	var limits []cluster.Limit
-	var figures []func() cluster.WindowFigures
+	var figures []func() cluster.Figures
 	rule := cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}
 	for i := range 40 {
 		name := m.Key(fmt.Sprint("rule ", i))

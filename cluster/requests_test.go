@@ -37,7 +37,7 @@ func mostRequests(t *testing.T, r *rand.Rand) (most int64) {
 	type limit struct {
 		m *cluster.Member
 		cluster.Limit
-		figures func() cluster.WindowFigures
+		figures func() cluster.Figures
 	}
 	var limits []limit
 	var held []*cluster.Semaphore

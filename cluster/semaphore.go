@@ -57,7 +57,7 @@ type Semaphore struct {
 	posted   bool
 	left     bool
 	broken   broken
-	figures  WindowFigures
+	figures  Figures
 }
 
 const (
@@ -158,9 +158,9 @@ func (s *Semaphore) TryAcquire(lane uint32, now, n int64) bool {
 	return a == Fits
 }
 
-// Try is TryAcquire for a rule that only says what it would refuse: where the member has to ask, Try goes by
+// TryShadow is TryAcquire for a rule that only says what it would refuse: where the member has to ask, TryShadow goes by
 // what the store said last, and takes the permits if there would be room.
-func (s *Semaphore) Try(lane uint32, now, n int64) bool {
+func (s *Semaphore) TryShadow(lane uint32, now, n int64) bool {
 	if s.TryAcquire(lane, now, n) {
 		return true
 	}
@@ -206,7 +206,7 @@ func (s *Semaphore) Release(lane uint32, n int64) {
 }
 
 // Figures are what the semaphore has done; Leased are permits that the member holds.
-func (s *Semaphore) Figures() WindowFigures {
+func (s *Semaphore) Figures() Figures {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.figures

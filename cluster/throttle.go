@@ -39,7 +39,7 @@ type Throttle struct {
 	posted   bool
 	own      int64 // the latest turn that was given without the store
 	broken   broken
-	figures  WindowFigures
+	figures  Figures
 }
 
 const (
@@ -193,7 +193,7 @@ func (t *Throttle) Wait(now, n int64) time.Duration {
 }
 
 // Figures are what the throttle has done; Leased are turns.
-func (t *Throttle) Figures() WindowFigures {
+func (t *Throttle) Figures() Figures {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.figures

@@ -291,8 +291,8 @@ func (w *Window) RetryAfter(now, n int64) (time.Duration, bool) {
 	return w.retryAway(now, n)
 }
 
-// WindowFigures are what a window has done. The counters only grow.
-type WindowFigures struct {
+// Figures are what a window, a throttle or a semaphore has done. The counters only grow.
+type Figures struct {
 	Leased   int64 `json:"leased"`         // units that are ready to be spent
 	Refused  int64 `json:"refusedLocally"` // calls, without asking the store
 	Requests int64 `json:"storeRequests"`  // commands that were sent
@@ -305,10 +305,10 @@ type WindowFigures struct {
 }
 
 // Figures are what the window has done.
-func (w *Window) Figures() WindowFigures {
+func (w *Window) Figures() Figures {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return WindowFigures{
+	return Figures{
 		Leased: w.lease.units(), Refused: w.refused.Load(), Requests: w.requests, Waited: w.waited,
 		Active: w.active, Away: w.away(), Limit: w.limit(), Why: w.broken.why(w.shard()),
 	}

@@ -55,7 +55,7 @@ type Shared interface {
 	// Idle reports whether nothing is lost if the limit is forgotten at now.
 	Idle(now int64) bool
 
-	figures() cluster.WindowFigures
+	figures() cluster.Figures
 }
 
 // must panics on an error, which arguments that were checked can't cause.

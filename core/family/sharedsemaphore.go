@@ -61,7 +61,7 @@ func (s *sharedSemaphore) Want(inv *core.Invocation, n int64) {
 }
 
 func (s *sharedSemaphore) Shadow(inv *core.Invocation, n int64) (refuses bool) {
-	if s.semaphore.Try(inv.Lane(), inv.Now(), n) {
+	if s.semaphore.TryShadow(inv.Lane(), inv.Now(), n) {
 		s.reserve(inv, n)
 		return false
 	}
@@ -108,4 +108,4 @@ func (s *sharedSemaphore) Measure(int64) core.Measure {
 
 func (s *sharedSemaphore) Idle(int64) bool { return s.semaphore.Idle() }
 
-func (s *sharedSemaphore) figures() cluster.WindowFigures { return s.semaphore.Figures() }
+func (s *sharedSemaphore) figures() cluster.Figures { return s.semaphore.Figures() }

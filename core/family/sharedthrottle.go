@@ -111,4 +111,4 @@ func (t *sharedThrottle) Measure(now int64) core.Measure {
 
 func (t *sharedThrottle) Idle(now int64) bool { return t.throttle.Idle(now) }
 
-func (t *sharedThrottle) figures() cluster.WindowFigures { return t.throttle.Figures() }
+func (t *sharedThrottle) figures() cluster.Figures { return t.throttle.Figures() }

@@ -124,7 +124,7 @@ func (w *sharedWindow) Explain(inv *core.Invocation, n int64, j *core.Judgement)
 }
 
 func (w *sharedWindow) Measure(now int64) core.Measure {
-	if used, share, interval, ok := w.window.Own(now); ok {
+	if used, share, interval, ok := w.window.LocalShare(now); ok {
 		return core.MeasureUnits("units in "+interval.String()+", of this member", used, share)
 	}
 	f := w.window.Figures()
@@ -133,4 +133,4 @@ func (w *sharedWindow) Measure(now int64) core.Measure {
 
 func (w *sharedWindow) Idle(now int64) bool { return w.window.Idle(now) }
 
-func (w *sharedWindow) figures() cluster.WindowFigures { return w.window.Figures() }
+func (w *sharedWindow) figures() cluster.Figures { return w.window.Figures() }
