@@ -206,7 +206,7 @@ func TestBlockLogCountsEveryRefusal(t *testing.T) {
 func TestBlockLogHandlerMakesGuardedCalls(t *testing.T) {
 	var e *core.Engine
 	depth := 0
-	e = newEngine(t, core.Config{Logger: slog.New(counting{slog.DiscardHandler, func(slog.Record) {
+	e = newEngine(t, core.Config{Clock: clocks.NewManual(start), Logger: slog.New(counting{slog.DiscardHandler, func(slog.Record) {
 		depth++
 		if depth > 10 {
 			t.Error("it goes round and round")
