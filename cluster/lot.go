@@ -50,7 +50,7 @@ func (l *lots) end(now int64) {
 	}
 }
 
-// add makes a lot, and forgets the oldest one that is neither of two.
+// add makes a lot, and forgets the oldest one but for the lease and the next.
 func (l *lots) add(x lot, cur, next uint32) *lot {
 	for {
 		if l.last++; l.last == 0 {

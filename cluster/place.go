@@ -52,10 +52,11 @@ func (m *Member) shard(number int) *shard {
 // away, the command fails at once.
 func (m *Member) follow(k keyed, from *shard, now int64) (moved bool) {
 	p := k.where()
-	to := m.find(p.key)
-	if to == from {
+	number := m.askShard(p.key)
+	if number == from.number {
 		return false
 	}
+	to := m.shard(number)
 	m.mu.Lock()
 	if !to.clock.known { // this is better than nothing
 		to.clock.low, to.clock.high = from.clock.low, from.clock.high

@@ -46,10 +46,8 @@ type Semaphore struct {
 	renewAt  int64
 	idleAt   int64 // when permits that were not in use since it was set go back; never if none are
 	refused  int64 // until then, calls for more than is free are refused
-	told     bool  // there was a reply; by the last one
-	total    int64 // all members hold so many,
-	room     int64 // nobody had these,
-	held     int64 // and the store counts so many for this member
+	total    int64 // that all members hold, by the last reply
+	held     int64 // of these, what the store counts for this member
 	active   int64
 	short    int64 // permits that were missing since the last command
 	waiters  []*waiter
@@ -166,12 +164,8 @@ func (s *Semaphore) TryShadow(lane uint32, now, n int64) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	room := s.room
-	if !s.told {
-		room = s.limit()
-	}
 	return s.answer(lane, now, n, true) == Fits ||
-		!s.away() && n <= s.limit() && s.permits.takeWithin(n, s.permits.good.Load()+room)
+		!s.away() && n <= s.limit() && s.permits.takeWithin(n, s.permits.good.Load()+s.room())
 }
 
 // answer is what a call that wants n permits is told. With takes, it has them where they fit.
@@ -255,9 +249,12 @@ func (s *Semaphore) refuses(now, n int64) bool {
 	return n > s.limit() || now < s.refused && n > s.free()
 }
 
+// room is how many permits no member has, by the last reply; all if there was none.
+func (s *Semaphore) room() int64 { return max(0, s.limit()-s.total) }
+
 // free is how many permits no call of any member has, as far as is known.
 func (s *Semaphore) free() int64 {
-	return s.room + max(0, s.permits.good.Load()-s.permits.inUse.InUse())
+	return s.room() + max(0, s.permits.good.Load()-s.permits.inUse.InUse())
 }
 
 // limitAway is how many calls may run while the store is away.

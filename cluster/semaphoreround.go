@@ -104,7 +104,7 @@ func (s *Semaphore) heard(c *Permits, sent, received int64, err error) (broke bo
 		s.schedule(received)
 		return broke
 	}
-	s.broken, s.told = broken{}, true
+	s.broken = broken{}
 	s.total, s.held = c.Reply.Total, c.Reply.Held
 	s.active = max(1, c.Reply.Active)
 	good := c.Reply.Held
@@ -113,7 +113,7 @@ func (s *Semaphore) heard(c *Permits, sent, received int64, err error) (broke bo
 	}
 	s.permits.good.Store(good) // before expires: see permits.take
 	s.permits.expires.Store(sent + shorter(s.cfg.Expiry) - s.m.lag)
-	s.refused, s.room = 0, max(0, c.Limit-c.Reply.Total)
+	s.refused = 0
 	s.serve(received)
 	if lacked := c.Need - c.Claim; lacked > 0 && good < c.Need {
 		s.refused = received + fullFor/2 + s.m.chance(fullFor)
@@ -176,7 +176,7 @@ func (s *Semaphore) expire(x *waiter, _ int64) {
 	if x.decided {
 		return
 	}
-	s.waiters = slices.DeleteFunc(s.waiters, func(y *waiter) bool { return x == y })
+	s.waiters = without(s.waiters, x)
 	s.decideAway(x)
 }
 

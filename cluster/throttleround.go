@@ -154,7 +154,7 @@ func (t *Throttle) expire(x *waiter, now int64) {
 	if x.decided {
 		return
 	}
-	t.waiters = slices.DeleteFunc(t.waiters, func(y *waiter) bool { return x == y })
+	t.waiters = without(t.waiters, x)
 	t.decideAway(x, now)
 }
 

@@ -37,7 +37,7 @@ func (w *Window) expire(x *waiter, now int64) {
 		return
 	}
 	w.roll(now)
-	w.waiters = slices.DeleteFunc(w.waiters, func(y *waiter) bool { return x == y })
+	w.waiters = without(w.waiters, x)
 	w.decideAway(x, now)
 }
 

@@ -305,10 +305,7 @@ func TestRulesOfOneShardAway(t *testing.T) {
 			}, patience, time.Millisecond)
 			assert.LessOrEqual(t, inVain, 20, "calls that waited in vain")
 			t.Logf("settled after %v, %d calls waited in vain", time.Since(begin).Round(time.Millisecond), inVain)
-			for begin := time.Now(); time.Since(begin) < 2*time.Second; time.Sleep(10 * time.Millisecond) {
-				calls(cut) // what is leased may be spent
-			}
-			assert.Zero(t, calls(cut))
+			require.Eventually(t, func() bool { return calls(cut) == 0 }, patience, 10*time.Millisecond) // what is leased may be spent
 			a.groups = []*group{healthy}
 			a.shared()
 			for _, w := range healthy.windows {
@@ -344,6 +341,7 @@ func TestServerWhoseSlotsAnotherHas(t *testing.T) {
 	healthy, cut := a.split(g)
 	a.groups = []*group{healthy}
 	a.shared()
+	// Members probe once a second. A busy machine sees fewer of these, and convicts nobody for that.
 	for begin := time.Now(); time.Since(begin) < 2*time.Second; time.Sleep(10 * time.Millisecond) {
 		for _, w := range g.windows {
 			_, _ = a.call(g, w)

@@ -513,7 +513,7 @@ func TestForgotten(t *testing.T) {
 	var rules []exactRule
 	most := exactly(t, func(x *exactStage) {
 		rules, x.across = x.rules, true
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // at least: two in one window would be two limits more
 		switch x.r.IntN(3) {
 		case 0:
 			require.NoError(x, x.client.FlushAll(x.Context()).Err())

@@ -116,7 +116,7 @@ func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
 		s.slots.learn()
 	}
 	send(ctx, s.client, calls, false)
-	moved := false
+	stale := false // what is known of who has which slots
 	var unknown []*pending
 	asked := map[string][]*pending{}
 	for _, p := range calls {
@@ -130,9 +130,9 @@ func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
 				asked[server] = append(asked[server], p)
 			}
 		case "MOVED", "CLUSTERDOWN":
-			moved = moved || s.slots != nil // else the URL is that of one server, and there are others
+			stale = true
 		case "":
-			moved = moved || s.slots != nil && p.err != nil // its server may have been replaced
+			stale = stale || p.err != nil // the server may have been replaced
 		}
 	}
 	send(ctx, s.client, unknown, false)
@@ -141,7 +141,7 @@ func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
 			send(ctx, client, calls, true)
 		}
 	}
-	if moved {
+	if stale && s.slots != nil { // else the URL is that of one server
 		s.slots.read() // which has go-redis read its own too
 	}
 	for _, p := range calls {
