@@ -175,7 +175,7 @@ func checked(c Command, err error) error {
 	switch c := c.(type) {
 	case *Take:
 		r := &c.Reply
-		ok = r.Now != 0 && r.Epoch > 0 && r.Left > 0 && r.Left <= c.Shape.Width() && r.Free >= 0 && r.Room >= 0 &&
+		ok = r.Now != 0 && r.Epoch > 0 && r.Left > 0 && int64(r.Left) <= c.Span()*int64(c.Shape.Width()) && r.Free >= 0 && r.Room >= 0 &&
 			r.Granted >= 0 && r.Granted <= max(c.Need, c.Want) &&
 			r.Bucket >= r.Current && r.Bucket-r.Current <= int64(c.Shape.Buckets) && isMembers(r.Active)
 	case *Turn:

@@ -27,15 +27,15 @@ func (w *memoryWindow) do(c Command, clock int64) (keep time.Duration, ok bool) 
 	if !ok || w.counts != nil && w.ring != t.Ring {
 		return 0, false
 	}
-	now := w.roll(t, clock)
+	w.roll(t, clock)
 	w.settle(t)
 	t.Reply = TakeReply{
-		Bucket: w.head, Current: w.head, Left: time.Duration(w.ring.Begins(w.head+1) - now),
+		Bucket: w.head, Current: w.head, Left: time.Duration(w.ring.Begins(w.head+1) - clock),
 		Now: clock, Epoch: w.epoch,
 	}
-	w.grant(t, now)
+	w.grant(t, clock)
 	t.Reply.Active = w.active()
-	t.Reply.Free = w.free(t.Limit, now)
+	t.Reply.Free = w.free(t.Limit, clock)
 	return w.life(), true
 }
 
@@ -43,8 +43,9 @@ func (w *memoryWindow) life() time.Duration {
 	return time.Duration(w.last-w.head+int64(w.ring.Shape.Buckets)+3) * w.ring.Shape.Width()
 }
 
-// roll brings the ring to the time of the clock, and returns the time that the command goes by.
-func (w *memoryWindow) roll(t *Take, clock int64) (now int64) {
+// roll brings the ring to the time of the clock. Where that was set back a little, head remains until
+// the clock is there again.
+func (w *memoryWindow) roll(t *Take, clock int64) {
 	to := t.Bucket(clock)
 	switch {
 	case w.counts == nil:
@@ -52,13 +53,10 @@ func (w *memoryWindow) roll(t *Take, clock int64) (now int64) {
 		w.counts = make([]int64, w.span+w.ahead)
 		w.head, w.last, w.epoch = to, to, t.NewEpoch
 	case to <= w.head-w.span:
-		w.fold(to, t.NewEpoch)
-	case to < w.head:
-		return w.ring.Begins(w.head)
+		w.fold(to, t.NextEpoch(w.epoch))
 	case to > w.head:
 		w.advance(to)
 	}
-	return clock
 }
 
 // fold moves all units to a bucket, under a new epoch: hand-backs name buckets that are no more. Those of coming

@@ -114,14 +114,15 @@ func (r Ring) Begins(bucket int64) int64 {
 
 // Take leases units of a window, and hands units back.
 //
-// The store executes it in this order. now is its clock, but never before the start of
-// head, the newest bucket that was ever current: a borrowed bucket doesn't move head. Where the
-// clock is behind head by the whole ring (Span buckets) or more, all units that the key holds are
-// moved to the bucket that is current by the clock, under a new epoch, and head with them. Units of
-// coming buckets, which members may yet spend, are counted there and a second time ahead of it: one
-// bucket further than the last of them lay ahead, at most Shape.Buckets.
+// The store executes it in this order. The current bucket is head, the newest one that ever was current
+// by the clock: a borrowed bucket doesn't move head, and where the clock is set back, head lasts until the
+// clock gets to its end. Where the clock is behind head by the whole ring (Span buckets) or more, all
+// units that the key holds are moved to the bucket that is current by the clock, under a new epoch, and head
+// with them. Units of coming buckets, which members may yet spend, are counted there and a second time
+// ahead of it: one bucket further than the last of them lay ahead, at most Shape.Buckets.
 //
-//  1. A key that doesn't exist, or was just moved as above, has NewEpoch as its epoch.
+//  1. A key that doesn't exist has NewEpoch as its epoch, one that was just moved as above the epoch that
+//     NextEpoch says.
 //  2. A bucket counts the members that asked for units (Need or Want) and whose Seen was another
 //     bucket. active is that of the current bucket, this one included, or that of the one before,
 //     if that is more; at least 1.
@@ -134,8 +135,8 @@ func (r Ring) Begins(bucket int64) int64 {
 //     n units fit a bucket if every window that contains it, up to the one that ends with the last bucket
 //     that holds units, holds at most Limit-n. If Need doesn't fit nothing is granted there; else
 //     max(Need, min(Want, room/active)), where room is how many units fit.
-//  6. If Need fits nothing and Borrow is not 0, the first coming bucket that begins before
-//     now+Borrow, at most Shape.Buckets ahead, where Need fits is granted Need.
+//  6. If Need fits nothing and Borrow is not 0, the first coming bucket that begins in less than
+//     Borrow by the clock, at most Shape.Buckets ahead, where Need fits is granted Need.
 //
 // The key lives for at least (Buckets+2) × width after its last use, and is gone a width later. Where units were granted
 // in a coming bucket, it lives longer by as much as that lies ahead. What the store has seen of a
@@ -157,11 +158,23 @@ type Take struct {
 	Borrow time.Duration
 
 	Epoch    int64 // the key's by the last reply; 0 if the member has nothing there that counts
-	NewEpoch int64 // a random number from 1 on, for a key that starts a new epoch
+	NewEpoch int64 // a random number from 2 to MostEpoch, for a key that starts a new epoch
 	Backs    []Units
 	Charges  []Units
 
 	Reply TakeReply
+}
+
+// MostEpoch is the highest NewEpoch, 2^52.
+const MostEpoch = 1 << 52
+
+// NextEpoch is the epoch of a key that had one and begins another: their sum, less 2^53-2 if that is 2^53 or
+// more. It depends on both, since the same command may come twice, and is then to begin a third.
+func (t *Take) NextEpoch(epoch int64) int64 {
+	if epoch += t.NewEpoch; epoch >= MostNumber {
+		epoch -= MostNumber - 2
+	}
+	return epoch
 }
 
 // TakeReply is the store's reply to a [Take].
@@ -169,7 +182,8 @@ type TakeReply struct {
 	Granted int64 // units
 	Bucket  int64 // that they were charged in
 	Current int64 // the bucket that is current
-	// Left is the time left in the current bucket: more than 0, at most its width.
+	// Left is how long it is until the current bucket ends by the clock: more than 0, and more than its width
+	// where the clock was set back.
 	Left time.Duration
 	Room int64 // how many more units fit the target bucket
 	// Free is how long until a unit fits, if no member hands any back; 0 if one fits now, or if the

@@ -218,7 +218,7 @@ func (w *Window) command(now int64) Command {
 	case w.epoch != 0 && (w.cur|w.next != 0 || len(t.Backs)+len(w.account) > 0):
 		t.Epoch = w.epoch
 	}
-	t.NewEpoch = unknownEpoch + 1 + w.m.chance(MostNumber-unknownEpoch-1)
+	t.NewEpoch = unknownEpoch + 1 + w.m.chance(MostEpoch-unknownEpoch)
 	t.Caller = w.m.caller()
 	w.inFlight = t
 	w.requests++

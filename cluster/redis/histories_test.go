@@ -46,7 +46,7 @@ func (l ledger) play(t *cluster.Take) (ledger, cluster.TakeReply) {
 			end = now + min(last-l.head+1, int64(t.Shape.Buckets))
 			moved[end] = coming
 		}
-		l.epoch, l.units, l.head, l.last = t.NewEpoch, moved, now, end
+		l.epoch, l.units, l.head, l.last = t.NextEpoch(l.epoch), moved, now, end
 		clear(l.askers)
 	}
 	l.head = max(l.head, now)
@@ -72,9 +72,8 @@ func (l ledger) play(t *cluster.Take) (ledger, cluster.TakeReply) {
 		if t.Need <= reply.Room {
 			reply.Granted = max(t.Need, min(t.Want, reply.Room/reply.Active))
 		}
-		begins := max(l.clock, t.Begins(l.head))
 		for b := l.head + 1; t.Need > reply.Room && reply.Granted == 0 && b <= l.head+int64(t.Shape.Buckets); b++ {
-			if t.Begins(b) < begins+int64(t.Borrow) && t.Need <= l.room(t, b) {
+			if t.Begins(b) < l.clock+int64(t.Borrow) && t.Need <= l.room(t, b) {
 				reply.Bucket, reply.Granted, reply.Room = b, t.Need, l.room(t, b)
 			}
 		}
@@ -207,7 +206,7 @@ func play(store cluster.Store, ring cluster.Ring, seed uint64, repeated func(*cl
 				}
 				c := &cluster.Take{
 					Outcome: cluster.Outcome{Key: "{history}"}, Caller: cluster.Caller{Member: 1 + member, Seq: 1 + seq}, Ring: ring,
-					Limit: 20, Need: r.Int64N(8), Seen: known.Current, Epoch: known.Epoch, NewEpoch: 1 + r.Int64N(cluster.MostNumber-1),
+					Limit: 20, Need: r.Int64N(8), Seen: known.Current, Epoch: known.Epoch, NewEpoch: 2 + r.Int64N(cluster.MostEpoch-1),
 				}
 				c.Want = c.Need * r.Int64N(3)
 				switch r.IntN(4) {
@@ -296,7 +295,9 @@ func TestHistoriesOfMistakes(t *testing.T) {
 		"a hand-back is more than there was":   {"math.max(0, u[b] - units[i + 1])", "u[b] - units[i + 1]"},
 		"shares are of the limit":              {"math.floor(left / active)", "limit"},
 		"a bucket that opens keeps its units":  {"for i = last + 1, at do u[i] = 0 end", "for i = last + 1, at do u[i] = u[last] end"},
-		"what is borrowed dies with its key":   {"if head ~= current or last > lasted or age < 0 then", "if head ~= current then"},
+		"what is borrowed dies with its key":   {"if head ~= current or last > lasted or passed < 0 then", "if head ~= current then"},
+		"a repeated command's epoch is anew":   {"has = has + newEpoch", "has = newEpoch"},
+		"a clock that stands still is on time": {"passed - (head - current) * width", "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := uint64(0); ; seed++ {

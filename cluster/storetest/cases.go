@@ -246,7 +246,37 @@ var cases = []struct {
 		r := w.send(w.command(1, 5, 5))
 		s.equal("granted", r.Granted, 5)
 		s.equal("in the bucket that was current", r.Bucket, head)
-		s.equal("which lasts", int64(r.Left), int64(100*time.Millisecond))
+		s.equal("which lasts", int64(r.Left), ring.Begins(head+1)-r.Now)
+	}},
+	{name: "what is to come begins when a clock that was set back gets there", moves: true, run: func(s *stage) {
+		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
+		w := s.window("w", ring, 10)
+		w.take(1, 6, 6)
+		c := w.command(1, 6, 6)
+		c.Ahead = w.seen + 1
+		s.equal("what isn't there ahead", w.send(c).Granted, 0)
+		s.cfg.Advance(-400 * time.Millisecond)
+		borrow := func(wait time.Duration) cluster.TakeReply {
+			c := w.command(1, 6, 6)
+			c.Borrow = wait
+			return w.send(c)
+		}
+		second := time.Duration(ring.Begins(c.Reply.Current+2) - w.send(w.command(1, 0, 0)).Now)
+		s.equal("borrowed by who waits less", borrow(second).Granted, 0)
+		s.equal("borrowed", borrow(second+1).Granted, 6)
+	}},
+	{name: "a repeated command never gives a key an epoch that it had", moves: true, run: func(s *stage) {
+		w := s.window("w", cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}, 10)
+		c := w.command(1, 1, 1)
+		had := map[int64]bool{w.send(c).Epoch: true}
+		for range 3 {
+			s.cfg.Advance(-time.Hour)
+			epoch := w.send(c).Epoch // as a proxy that retries would
+			if had[epoch] {
+				s.Fatalf("epoch %d for the second time", epoch)
+			}
+			had[epoch] = true
+		}
 	}},
 	{name: "a clock that is set back by far forgets nothing", moves: true, run: func(s *stage) {
 		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}}

@@ -72,13 +72,12 @@ func (m *takes) check(s *stage, c cluster.Command) {
 		if coming > 0 {
 			m.units[bucket+far] = coming
 		}
-		m.askers, m.head, m.epoch = map[int64]int64{}, bucket, t.NewEpoch
+		m.askers, m.head, m.epoch = map[int64]int64{}, bucket, t.NextEpoch(m.epoch)
 		for member := range m.seenAt {
 			m.seenAt[member] = bucket
 		}
 	}
 	m.head = max(m.head, bucket)
-	now := max(clock, t.Begins(m.head))
 
 	asks := t.Need > 0 || t.Want > 0
 	if asks && t.Seen != m.head {
@@ -109,7 +108,7 @@ func (m *takes) check(s *stage, c cluster.Command) {
 		}
 	}
 
-	want := cluster.TakeReply{Bucket: m.head, Current: m.head, Left: time.Duration(t.Begins(m.head) + width - now),
+	want := cluster.TakeReply{Bucket: m.head, Current: m.head, Left: time.Duration(t.Begins(m.head) + width - clock),
 		Active: active, Now: clock, Epoch: m.epoch}
 	if t.Ahead > m.head {
 		want.Bucket = min(t.Ahead, m.head+int64(t.Shape.Buckets))
@@ -121,7 +120,7 @@ func (m *takes) check(s *stage, c cluster.Command) {
 			m.units[want.Bucket] += want.Granted
 			want.Room -= want.Granted
 		} else {
-			for b := m.head + 1; b <= m.head+int64(t.Shape.Buckets) && t.Begins(b)-now < int64(t.Borrow); b++ {
+			for b := m.head + 1; b <= m.head+int64(t.Shape.Buckets) && t.Begins(b)-clock < int64(t.Borrow); b++ {
 				if room := m.room(t, b); t.Need <= room {
 					want.Bucket, want.Granted, want.Room = b, t.Need, room-t.Need
 					m.units[b] += t.Need
@@ -132,7 +131,9 @@ func (m *takes) check(s *stage, c cluster.Command) {
 	}
 	for b := m.head; t.Limit > 0; b++ {
 		if m.room(t, b) > 0 {
-			want.Free = time.Duration(max(0, t.Begins(b)-now))
+			if b > m.head {
+				want.Free = time.Duration(t.Begins(b) - clock)
+			}
 			break
 		}
 	}

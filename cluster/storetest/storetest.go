@@ -125,7 +125,7 @@ func (s *stage) window(name string, ring cluster.Ring, limit int64) *window {
 func (w *window) command(member, need, want int64) *cluster.Take {
 	return &cluster.Take{
 		Outcome: cluster.Outcome{Key: w.name}, Caller: w.caller(member), Ring: w.ring, Limit: w.limit,
-		Need: need, Want: want, Seen: w.seen, Epoch: w.epoch, NewEpoch: 1 + w.random.Int64N(cluster.MostNumber-1),
+		Need: need, Want: want, Seen: w.seen, Epoch: w.epoch, NewEpoch: 2 + w.random.Int64N(cluster.MostEpoch-1),
 	}
 }
 

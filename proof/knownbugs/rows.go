@@ -248,5 +248,7 @@ var sections = []section{
 		{211, "Penstock", "keys of a server that is replaced, or that nobody has, are not looked for", ""},
 		{212, "Penstock", "permits in a slot that is being moved are asked for at each call", ""},
 		{213, "Penstock", "a prioritized call that never fits asks the store", ""},
+		{214, "Penstock", "a command that comes twice gives a window the epoch that it had before", ""},
+		{215, "Penstock", "what is borrowed begins too early where the store's clock was set back", ""},
 	}},
 }

@@ -21,11 +21,10 @@ for _ = 1, 3 do
   current = current * 10 + (passed - rest) / width
   passed = rest
 end
-passed = passed - phase
+passed = passed - phase -- of the current bucket; below 0 if the clock was set back to before it, see below
 if passed < 0 then
   current, passed = current - 1, passed + width
 end
-local age = passed -- of the current bucket, below 0 if the clock was set back to before it
 
 -- u[at] are the units of the current bucket, u[last] the last ones.
 local u, at, last
@@ -58,15 +57,19 @@ if head and current <= head - span then
     end
   end
   drop = redis.call('HKEYS', key)
-  head, has, here, before, sighting = nil, newEpoch, 0, 0, nil
+  if has + newEpoch < 2^53 then
+    has = has + newEpoch
+  else
+    has = has - (2^53 - 2) + newEpoch
+  end
+  head, here, before, sighting = nil, 0, 0, nil
   u, at, last = {}, span, span + far
   for i = 1, last do u[i] = 0 end
   u[at] = sum
   if coming > 0 then u[last] = coming end
 elseif head and current <= head then
-  if current < head then -- it was set back a little, and stands still until it gets there
-    age = passed - (head - current) * width
-    current, passed = head, 0
+  if current < head then -- it was set back a little: head lasts until it is there again
+    current, passed = head, passed - (head - current) * width
   end
 elseif head and current < head + span + buckets then
   at = at + current - head
@@ -171,8 +174,8 @@ end
 -- The key lives until bucket last+buckets+3 begins, when no window has counted its units for two buckets. That is
 -- said again only where it has changed, or where the server's clock is behind: a key that was moved there has brought along
 -- only what was left of its life.
-if head ~= current or last > lasted or age < 0 then
-  redis.call('PEXPIRE', key, text(math.ceil(((last - at + buckets + 3) * width - age) / 1000000)))
+if head ~= current or last > lasted or passed < 0 then
+  redis.call('PEXPIRE', key, text(math.ceil(((last - at + buckets + 3) * width - passed) / 1000000)))
 end
 for i = 1, #drop do
   if drop[i] ~= 'w' and drop[i] ~= member then redis.call('HDEL', key, drop[i]) end
