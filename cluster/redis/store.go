@@ -77,13 +77,14 @@ func New(client redis.UniversalClient) (*Store, error) {
 
 // Close closes the client, if it is the store's own.
 func (s *Store) Close() error {
+	var err error
+	if s.owned {
+		err = s.client.Close()
+	}
 	if s.slots != nil {
 		s.slots.wait()
 	}
-	if !s.owned {
-		return nil
-	}
-	return s.client.Close()
+	return err
 }
 
 // Shard returns the number of the cluster's server that has the key; of all keys the same one if there is one
@@ -206,6 +207,9 @@ const (
 	// A table of slots is read again at most this often.
 	slotsEvery   = time.Second
 	slotsTimeout = time.Second
+	// While it isn't answered, so many tries are made, each so long after the one before.
+	slotsTries = 8
+	slotsAgain = 25 * time.Millisecond
 )
 
 func newSlots(client *redis.ClusterClient) *slots {
@@ -272,31 +276,40 @@ func (s *slots) readNow() {
 	s.table.Store(table)
 }
 
-// ask returns which server has which slots, nil if none says so. It soon tries again, with more patience: before
-// go-redis knows the masters it asks one server after the other, and the first may be one that doesn't answer.
-func (s *slots) ask() (ranges []redis.ClusterSlot) {
-	for patience := slotsTimeout / 16; ranges == nil && patience <= slotsTimeout; patience *= 2 {
-		ranges = s.askWithin(patience)
+// ask returns which server has which slots, nil if none says so. Before go-redis knows the masters it asks one
+// server after the other, in an order that it draws, and the first may be one that doesn't answer. So it is asked again
+// soon, while it may still answer, and the first answer counts.
+func (s *slots) ask() []redis.ClusterSlot {
+	ctx, cancel := context.WithTimeout(context.Background(), slotsTimeout)
+	defer cancel()
+	answers := make(chan []redis.ClusterSlot, slotsTries) // so that nobody need listen
+	for tries := 1; ; tries++ {
+		s.group.Go(func() { s.askAll(ctx, answers) })
+		var again <-chan time.Time
+		if tries < slotsTries {
+			again = time.After(slotsAgain)
+		}
+		select {
+		case answer := <-answers:
+			return answer
+		case <-ctx.Done():
+			return nil
+		case <-again:
+		}
 	}
-	return ranges
 }
 
-// askWithin asks all masters, and goes by the first that answers.
-func (s *slots) askWithin(patience time.Duration) (ranges []redis.ClusterSlot) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	var once sync.Once
+// askAll asks all masters, and passes on the first answer. It returns when all have answered, or when ctx's time is
+// over: go-redis reads until then, even if ctx is canceled.
+func (s *slots) askAll(ctx context.Context, answers chan<- []redis.ClusterSlot) {
+	var first sync.Once
 	_ = s.cluster.ForEachMaster(ctx, func(ctx context.Context, client *redis.Client) error {
 		answer, err := client.ClusterSlots(ctx).Result() //nolint:staticcheck // servers before 7.0 don't know the command that has taken its place
 		if err == nil && len(answer) > 0 {
-			once.Do(func() {
-				ranges = answer
-				cancel()
-			})
+			first.Do(func() { answers <- answer })
 		}
 		return nil
 	})
-	return ranges
 }
 
 // wait returns when no read is under way.
