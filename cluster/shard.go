@@ -26,7 +26,6 @@ type shard struct {
 	failures int
 	within   int // calls of Store.Do that have not returned
 	probing  bool
-	outages  int64
 	clock    storeClock
 }
 
@@ -184,9 +183,6 @@ func (m *Member) judge(s *shard, good bool, now int64, why error) {
 	}
 	if turned {
 		s.away.Store(!good)
-		if !good {
-			s.outages++
-		}
 	}
 	m.mu.Unlock()
 	switch {

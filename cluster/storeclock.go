@@ -7,7 +7,6 @@ type storeClock struct {
 	known     bool
 	low, high int64
 	at        int64
-	steps     int64
 }
 
 // The clocks' rates differ by a thousandth at most, and a clock that was set by less than
@@ -26,9 +25,6 @@ func (m *Member) stepped(s *shard, shows, sent, received int64) bool {
 	low, high := shows-received, shows-sent
 	may := stepTolerance + (received-c.at)/drift
 	step := c.known && (low > c.high+may || high < c.low-may)
-	if step {
-		c.steps++
-	}
 	c.known, c.low, c.high, c.at = true, low, high, received
 	return step
 }

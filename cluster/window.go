@@ -293,15 +293,15 @@ func (w *Window) RetryAfter(now, n int64) (time.Duration, bool) {
 
 // Figures are what a window, a throttle or a semaphore has done. The counters only grow.
 type Figures struct {
-	Leased   int64 `json:"leased"`         // units that are ready to be spent
-	Refused  int64 `json:"refusedLocally"` // calls, without asking the store
-	Requests int64 `json:"storeRequests"`  // commands that were sent
-	Waited   int64 `json:"waitedForStore"` // calls
-	Active   int64 `json:"active"`         // members that take, by the last reply
-	Away     bool  `json:"away"`           // the store doesn't answer
-	Limit    int64 `json:"limit"`          // of all members together
+	Leased   int64 // units that are ready to be spent
+	Refused  int64 // calls, without asking the store
+	Requests int64 // commands that were sent
+	Waited   int64 // calls
+	Active   int64 // members that take, by the last reply
+	Away     bool  // the store doesn't answer
+	Limit    int64 // of all members together
 	// Why is the latest error of the store while it is away, in its words; empty while it isn't.
-	Why string `json:"why,omitempty"`
+	Why string
 }
 
 // Figures are what the window has done.
