@@ -415,17 +415,19 @@ func TestASharedLimitInShadowMode(t *testing.T) {
 // A call that takes of the lease allocates nothing, nor does one that is refused without the store.
 func TestASharedLimitAllocatesNothing(t *testing.T) {
 	rule := orders
-	rule.Threshold = 1e6
-	f := newFleet(t, 1, rule)
-	for range 100 { // until leases are as large as the demand
-		f.pour(500)
-		f.clock.Advance(5 * time.Millisecond)
+	for _, mode := range []api.Mode{api.Enforce, api.Shadow} {
+		rule.Mode, rule.Threshold = mode, 1e6
+		f := newFleet(t, 1, rule)
+		for range 100 { // until leases are as large as the demand
+			f.pour(500)
+			f.clock.Advance(5 * time.Millisecond)
+		}
+		race.AllocatesNothing(t, 100, func() { f.call(f.guards[0]) })
+		rule.Threshold = 10
+		f = newFleet(t, 1, rule)
+		f.pour(100)
+		race.AllocatesNothing(t, 100, func() { f.call(f.guards[0]) })
 	}
-	race.AllocatesNothing(t, 100, func() { f.call(f.guards[0]) })
-	rule.Threshold = 10
-	f = newFleet(t, 1, rule)
-	f.pour(100)
-	race.AllocatesNothing(t, 100, func() { f.call(f.guards[0]) })
 }
 
 // Explain says what is at hand, and leaves no trace.

@@ -125,6 +125,22 @@ func TestColdValuesHaveABudget(t *testing.T) {
 	assert.Equal(t, 20, f.of(g, "late", 30))
 }
 
+// In shadow mode they cost no more either.
+func TestColdValuesHaveABudgetInShadowMode(t *testing.T) {
+	rule := users
+	rule.Mode, rule.Cluster.OnFailure = api.Shadow, cluster.Closed
+	f := newFleet(t, 0)
+	store := &counted{Memory: cluster.NewMemory(f.clock)}
+	f.store, f.members = store, 4
+	g := f.joinWith(ofUsers(rule))
+	before := store.trips.Load()
+	for i := range 3000 {
+		require.Equal(t, 1, f.of(g, i, 1))
+	}
+	assert.InDelta(t, cluster.DefaultValueCalls, store.trips.Load()-before, 10)
+	assert.EqualValues(t, 3000-cluster.DefaultValueCalls, g.Engine().Rules().RuleFigures()[0].ShadowBlocked)
+}
+
 // No more values have a limit of their own than the rule may know; those beyond share one, with those of all members.
 func TestValuesBeyondTheCapShareALimit(t *testing.T) {
 	rule := users

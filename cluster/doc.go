@@ -9,6 +9,8 @@
 //	             │ none
 //	             └─> Member.Fetch ──> one batch for a shard ──> Store.Do     waits, at most Timeout
 //
+// For a rule in shadow mode no call waits: a [Late] stands in its place.
+//
 // # Why no window is over its limit
 //
 // A lease belongs to the bucket that it was charged in, and is spent in that bucket or not

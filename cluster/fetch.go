@@ -27,6 +27,7 @@ type Need struct {
 type waiter struct {
 	need    *Need
 	round   *round
+	late    bool // no call waits, see Late
 	waited  bool // for the store
 	again   bool // the window has handed its lease back, and asks again for this call
 	decided bool // under the mutex of the limit

@@ -55,6 +55,7 @@ type Member struct {
 	woken    atomic.Int64 // how often the machine was suspended, as far as that was noticed
 	seq      atomic.Int64 // of the last command, see caller
 	panicked atomic.Int64 // when a panic of the store was last logged
+	late     atomic.Int64 // calls that have yet to be decided, see Late
 	endProbe func()       // nil if there is none
 
 	// mu is the innermost lock: its holder takes no other.

@@ -139,10 +139,12 @@ func (t *Throttle) enter(x *waiter, now int64) {
 		t.decideAway(x, now)
 		t.short += n
 		t.want(now)
-	case !t.m.mayAsk(t.cfg.Value, now):
+	case !t.m.mayWait(x, t.cfg.Value, now):
 		t.decideAway(x, now)
 	default:
-		t.figures.Waited++
+		if !x.late {
+			t.figures.Waited++
+		}
 		t.waiters = append(t.waiters, x)
 		t.want(now)
 	}

@@ -36,6 +36,12 @@ func (m *Member) mayAsk(value bool, now int64) bool {
 	return true
 }
 
+// mayWait reports whether a call may wait for the store: not if it is to be decided late and too many are, nor
+// where the store may not be asked for it.
+func (m *Member) mayWait(x *waiter, value bool, now int64) bool {
+	return !(x.late && m.late.Load() > mostLate) && m.mayAsk(value, now)
+}
+
 // Idle reports whether the window can be forgotten: what it has is worthless, or goes back by
 // itself, and a new window begins with what the store knows.
 func (w *Window) Idle(now int64) bool {

@@ -19,11 +19,13 @@ func (w *Window) enter(x *waiter, now int64) {
 	case w.away():
 		w.decideAway(x, now)
 		w.want(now, now)
-	case !w.m.mayAsk(w.value, now):
+	case !w.m.mayWait(x, w.value, now):
 		w.decideAway(x, now)
 	default:
 		x.waited = true
-		w.waited++
+		if !x.late {
+			w.waited++
+		}
 		w.waiters = append(w.waiters, x)
 		w.want(now, now)
 	}

@@ -101,18 +101,15 @@ func (rs *Rules) foresee(inv *core.Invocation) {
 // Shadow lets every shadow rule take.
 func (rs *Rules) Shadow(inv *core.Invocation) {
 	for _, c := range rs.Shadows {
-		if n := c.counts(inv, rs); n != nil && c.shadow(inv, n, rs) {
+		switch n := c.counts(inv, rs); {
+		case n == nil:
+		case c.lease != nil:
+			s := sharing{c, rs}
+			family.Rehearse(inv, c.record, s.SharedLimit)
+		case c.take(inv, n).Block != nil:
 			c.record.ShadowBlocked.Add(inv.Lane(), 1)
 		}
 	}
-}
-
-// shadow takes, and reports whether the rule would refuse the call.
-func (c *controller) shadow(inv *core.Invocation, n *node.StatisticNode, rs *Rules) (refuses bool) {
-	if c.lease != nil {
-		return c.leased(inv, rs).Shadow(inv, inv.Units())
-	}
-	return c.take(inv, n).Block != nil
 }
 
 // Direct reports whether a single rule takes for all of them and makes no call wait in a queue.

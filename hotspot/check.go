@@ -63,9 +63,7 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 func (rs *Rules) Shadow(inv *core.Invocation) {
 	for _, c := range rs.Shadows {
 		if c.member != nil {
-			if c.shadowShared(inv) {
-				c.record.ShadowBlocked.Add(inv.Lane(), 1)
-			}
+			family.Rehearse(inv, c.record, c.SharedLimit)
 			continue
 		}
 		before := inv.Reservations()

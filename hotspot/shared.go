@@ -154,21 +154,6 @@ func (l *valueLease) keeps(now int64) bool {
 	return now-l.cell.used < int64(max(l.rule.rule.Interval, l.rule.rule.MaxWait, time.Second)) || !l.Idle(now)
 }
 
-// shadowShared is the verdict of a rule in shadow mode on the call.
-func (c *controller) shadowShared(inv *core.Invocation) (refuses bool) {
-	before := inv.Reservations()
-	for i := 0; ; i++ {
-		l, n := c.SharedLimit(inv, i)
-		switch {
-		case l == nil:
-			return false
-		case l.Shadow(inv, n):
-			inv.GiveBackFrom(before)
-			return true
-		}
-	}
-}
-
 // explainShared is explain for a value whose limit a cluster shares.
 func (c *controller) explainShared(inv *core.Invocation, v argument.Value, n int64, j *core.Judgement) core.Measure {
 	hash := v.Hash()

@@ -105,9 +105,7 @@ func (c *controller) join(inv *core.Invocation, revision uint64) bool {
 // call arrives.
 func (c *controller) shadow(inv *core.Invocation, revision uint64) {
 	if c.lease != nil {
-		if c.lease.Shadow(inv, inv.Units()) {
-			c.record.ShadowBlocked.Add(inv.Lane(), 1)
-		}
+		family.Rehearse(inv, c.record, c.SharedLimit)
 		return
 	}
 	g := c.resource.NeedSemaphore(c.owner)

@@ -41,10 +41,6 @@ type Shared interface {
 	// Want notes that a call that has taken, and perhaps waited, wants n units, unless it still
 	// holds them.
 	Want(inv *core.Invocation, n int64)
-	// Shadow takes n units for a rule in shadow mode, and reports whether that would have refused the
-	// call. A call never waits for such a rule: one that lacks units passes, and more are fetched
-	// for the calls after it.
-	Shadow(inv *core.Invocation, n int64) (refuses bool)
 	// RetryAfter is how long after now one unit may fit; false if that can't be known.
 	RetryAfter(now int64) (time.Duration, bool)
 	// Explain is Ask with the figures it goes by, and leaves no trace.
@@ -54,6 +50,12 @@ type Shared interface {
 	Measure(now int64) core.Measure
 	// Idle reports whether nothing is lost if the limit is forgotten at now.
 	Idle(now int64) bool
+
+	// askShadow and takeShadow are Ask and Take for a rule in shadow mode: a call that lacks units
+	// runs, and lack is what it would fetch, see Rehearse.
+	askShadow(inv *core.Invocation, n int64) cluster.Answer
+	takeShadow(inv *core.Invocation, n int64) cluster.Answer
+	lack(inv *core.Invocation, n int64) (*cluster.Member, cluster.Need)
 
 	figures() cluster.Figures
 }

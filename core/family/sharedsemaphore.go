@@ -60,12 +60,19 @@ func (s *sharedSemaphore) Want(inv *core.Invocation, n int64) {
 	}
 }
 
-func (s *sharedSemaphore) Shadow(inv *core.Invocation, n int64) (refuses bool) {
+// askShadow leaves it to takeShadow, which never lacks anything.
+func (s *sharedSemaphore) askShadow(*core.Invocation, int64) cluster.Answer { return cluster.Fits }
+
+func (s *sharedSemaphore) takeShadow(inv *core.Invocation, n int64) cluster.Answer {
 	if s.semaphore.TryShadow(inv.Lane(), inv.Now(), n) {
 		s.reserve(inv, n)
-		return false
+		return cluster.Fits
 	}
-	return true
+	return cluster.Refuses
+}
+
+func (s *sharedSemaphore) lack(_ *core.Invocation, n int64) (*cluster.Member, cluster.Need) {
+	return s.fetcher.Member, cluster.Need{Limit: s.semaphore, Units: n}
 }
 
 func (s *sharedSemaphore) refuses(now, n int64) bool {

@@ -59,9 +59,20 @@ func (t *sharedThrottle) Want(inv *core.Invocation, n int64) {
 	}
 }
 
-func (t *sharedThrottle) Shadow(inv *core.Invocation, n int64) (refuses bool) {
-	_, ok := t.throttle.TryTake(inv.Now(), n, t.maxWait)
-	return !ok && t.refuses(inv.Now(), n)
+func (t *sharedThrottle) askShadow(inv *core.Invocation, n int64) cluster.Answer {
+	a, _ := t.throttle.Ask(inv.Now(), n, t.maxWait)
+	return a
+}
+
+func (t *sharedThrottle) takeShadow(inv *core.Invocation, n int64) cluster.Answer {
+	if _, ok := t.throttle.TryTake(inv.Now(), n, t.maxWait); ok {
+		return cluster.Fits
+	}
+	return cluster.Lacks
+}
+
+func (t *sharedThrottle) lack(_ *core.Invocation, n int64) (*cluster.Member, cluster.Need) {
+	return t.fetcher.Member, cluster.Need{Limit: t.throttle, Units: n, MaxWait: t.maxWait}
 }
 
 func (t *sharedThrottle) refuses(now, n int64) bool {

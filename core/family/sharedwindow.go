@@ -66,12 +66,24 @@ func (w *sharedWindow) Want(inv *core.Invocation, n int64) {
 	inv.Want(w.fetcher, w.want(n, w.patience(inv)))
 }
 
-func (w *sharedWindow) Shadow(inv *core.Invocation, n int64) (refuses bool) {
+func (w *sharedWindow) askShadow(inv *core.Invocation, n int64) cluster.Answer {
+	a := w.window.Ask(inv.Now(), n)
+	if a == cluster.Refuses && w.patience(inv) > 0 {
+		return cluster.Lacks
+	}
+	return a
+}
+
+func (w *sharedWindow) takeShadow(inv *core.Invocation, n int64) cluster.Answer {
 	if token, ok := w.window.TryAdd(inv.Lane(), inv.Now(), n); ok {
 		inv.ReserveUnits(w, n, token)
-		return false
+		return cluster.Fits
 	}
-	return w.refuses(inv.Now(), n)
+	return cluster.Lacks
+}
+
+func (w *sharedWindow) lack(inv *core.Invocation, n int64) (*cluster.Member, cluster.Need) {
+	return w.fetcher.Member, cluster.Need{Limit: w.window, Units: n, MaxWait: w.patience(inv)}
 }
 
 // refuses reports whether n units would be refused, as far as the member knows.

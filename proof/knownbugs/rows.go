@@ -250,5 +250,6 @@ var sections = []section{
 		{213, "Penstock", "a prioritized call that never fits asks the store", ""},
 		{214, "Penstock", "a command that comes twice gives a window the epoch that it had before", ""},
 		{215, "Penstock", "what is borrowed begins too early where the store's clock was set back", ""},
+		{216, "Penstock", "shadow mode counts too few refusals where each call asks the store", ""},
 	}},
 }
