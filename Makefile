@@ -12,8 +12,8 @@ help: ## list the targets
 
 test: ## every test of every module in go.work
 race: ## the same, with the race detector (needs a C compiler)
-short386: ## the short tests on 32 bits
-standalone: ## the short tests of each module without the workspace
+short386: ## a build for 32 bits, and short tests there
+standalone: ## each module without the workspace
 adapters: ## the adapters that are modules of their own, cluster/redis, the exporters, and the console in a browser
 cluster-exact: ## processes that share limits on a real Redis while all sorts of things happen: EXACTFOR=60s
 cluster-schedules: ## a million schedules of members that share a window, on a virtual clock: SCHEDULES=1000000
@@ -34,7 +34,7 @@ figures: ## the checks that tell a number, and one table: FIGURES=long for a nig
 kills: ## 1,000 kill -9 of a process that writes the metric log
 known-bugs-share: ## a few of the next, others at each commit
 known-bugs: ## put known mistakes into a copy of the tree: do the tests notice?
-lint: ## gofmt, go fix -diff, and golangci-lint with go vet and staticcheck: .golangci.yml
+lint: ## gofmt, go fix -diff, staticcheck, and golangci-lint with go vet: .golangci.yml
 fuzz: ## every fuzz target: FUZZTIME=10s each
 fmt: ## gofmt every Go file
 ci: ## everything that CI runs

@@ -304,7 +304,8 @@ func (s *slots) ask() []redis.ClusterSlot {
 func (s *slots) askAll(ctx context.Context, answers chan<- []redis.ClusterSlot) {
 	var first sync.Once
 	_ = s.cluster.ForEachMaster(ctx, func(ctx context.Context, client *redis.Client) error {
-		answer, err := client.ClusterSlots(ctx).Result() //nolint:staticcheck // servers before 7.0 don't know the command that has taken its place
+		//lint:ignore SA1019 servers before 7.0 don't know the command that has taken its place
+		answer, err := client.ClusterSlots(ctx).Result()
 		if err == nil && len(answer) > 0 {
 			first.Do(func() { answers <- answer })
 		}

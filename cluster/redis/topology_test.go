@@ -56,7 +56,8 @@ func startThree(t *testing.T) *three {
 	}
 	require.Eventually(t, func() bool {
 		for _, client := range c.clients {
-			slots, err := client.ClusterSlots(t.Context()).Result() //nolint:staticcheck // it is what the store asks too
+			//lint:ignore SA1019 it is what the store asks too
+			slots, err := client.ClusterSlots(t.Context()).Result()
 			if err != nil || len(slots) != 3 || !strings.Contains(client.ClusterInfo(t.Context()).Val(), "cluster_state:ok") {
 				return false
 			}
