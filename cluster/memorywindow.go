@@ -5,7 +5,7 @@ import "time"
 // memoryWindow is the window of a [Take] in a [Memory]. The ring has a slot for each bucket that
 // counts and for each that can be borrowed from:
 //
-//	head-span+1 ... head (the newest that was current) | head+1 ... head+ahead
+//	head-span+1 ... head (the newest that was current) | head+1 ... head+ahead | head+ahead+1, see fold
 type memoryWindow struct {
 	ring   Ring
 	span   int64
@@ -50,7 +50,7 @@ func (w *memoryWindow) roll(t *Take, clock int64) {
 	switch {
 	case w.counts == nil:
 		*w = memoryWindow{ring: t.Ring, span: t.Span(), ahead: int64(t.Shape.Buckets), seen: map[int64]sighting{}}
-		w.counts = make([]int64, w.span+w.ahead)
+		w.counts = make([]int64, w.span+w.ahead+1)
 		w.head, w.last, w.epoch = to, to, t.NewEpoch
 	case to <= w.head-w.span:
 		w.fold(to, t.NextEpoch(w.epoch))
@@ -59,17 +59,18 @@ func (w *memoryWindow) roll(t *Take, clock int64) {
 	}
 }
 
-// fold moves all units to a bucket, under a new epoch: hand-backs name buckets that are no more. Those of coming
-// buckets count once more where they may still be spent.
+// fold moves all units to a bucket, under a new epoch: hand-backs name buckets that are no more. Those of head
+// and of coming buckets count once more: members that know nothing of it spend them until their buckets are over by the
+// clock that was. By the clock as it is now, that is a bucket later at most.
 func (w *memoryWindow) fold(to, epoch int64) {
-	var total, coming, far int64
+	var total, unspent, far int64
 	for _, n := range w.counts {
-		total += n
+		total = min(total+n, MostNumber)
 	}
-	for b := w.head + 1; b <= w.last; b++ {
+	for b := w.head; b <= w.last; b++ {
 		if n := *w.at(b); n > 0 {
-			coming += n
-			far = min(b-w.head+1, w.ahead)
+			unspent = min(unspent+n, MostNumber)
+			far = min(b-w.head+1, w.ring.reach())
 		}
 	}
 	clear(w.counts)
@@ -79,8 +80,8 @@ func (w *memoryWindow) fold(to, epoch int64) {
 	w.head, w.last, w.epoch = to, to, epoch
 	w.members, w.before = 0, 0
 	*w.at(to) = total
-	if coming > 0 {
-		w.put(to+far, coming)
+	if unspent > 0 {
+		w.put(to+far, unspent)
 	}
 }
 

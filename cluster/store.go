@@ -97,6 +97,10 @@ func (r Ring) Span() int64 {
 	return int64(r.Shape.Buckets)
 }
 
+// reach is how far ahead units are counted at most: a bucket further than any can be borrowed from, and not so far
+// that a window between here and there has none of them.
+func (r Ring) reach() int64 { return min(int64(r.Shape.Buckets)+1, 2*r.Span()-1) }
+
 // Bucket is the number of the bucket at a time, in nanoseconds since 1970.
 func (r Ring) Bucket(now int64) int64 {
 	width := int64(r.Shape.Width())
@@ -118,8 +122,8 @@ func (r Ring) Begins(bucket int64) int64 {
 // by the clock: a borrowed bucket doesn't move head, and where the clock is set back, head lasts until the
 // clock gets to its end. Where the clock is behind head by the whole ring (Span buckets) or more, all
 // units that the key holds are moved to the bucket that is current by the clock, under a new epoch, and head
-// with them. Units of coming buckets, which members may yet spend, are counted there and a second time
-// ahead of it: one bucket further than the last of them lay ahead, at most Shape.Buckets.
+// with them. Units of head and of coming buckets, which members may yet spend, are counted there and a second
+// time ahead of it: one bucket further than the last of them lay ahead, at most Shape.Buckets+1, or 1 where Span is.
 //
 //  1. A key that doesn't exist has NewEpoch as its epoch, one that was just moved as above the epoch that
 //     NextEpoch says.

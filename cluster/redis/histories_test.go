@@ -41,10 +41,10 @@ func (l ledger) play(t *cluster.Take) (ledger, cluster.TakeReply) {
 		l.units, l.askers, l.seqs = map[int64]int64{}, map[int64]int64{}, map[int64]int64{}
 	case now <= l.head-t.Span():
 		moved, end := map[int64]int64{now: l.sum(t, l.head-t.Span()+1, math.MaxInt64)}, now
-		if coming := l.sum(t, l.head+1, math.MaxInt64); coming > 0 {
+		if unspent := l.sum(t, l.head, math.MaxInt64); unspent > 0 {
 			last := slices.Max(slices.Collect(maps.Keys(l.units)))
-			end = now + min(last-l.head+1, int64(t.Shape.Buckets))
-			moved[end] = coming
+			end = now + min(last-l.head+1, int64(t.Shape.Buckets)+1, 2*t.Span()-1)
+			moved[end] = unspent
 		}
 		l.epoch, l.units, l.head, l.last = t.NextEpoch(l.epoch), moved, now, end
 		clear(l.askers)

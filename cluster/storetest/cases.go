@@ -289,11 +289,25 @@ var cases = []struct {
 		if c := w.command(1, 1, 100); w.send(c).Granted != 0 || w.epoch == epoch {
 			s.Fatalf("%s", text(c))
 		}
-		s.equal("the rest", w.take(1, 1, 100), 4)
+		s.equal("the rest, as three may yet be spent", w.take(1, 1, 100), 1)
 		s.cfg.Advance(time.Second)
 		s.equal("while they count", w.take(1, 1, 100), 0)
 		s.cfg.Advance(100 * time.Millisecond)
-		s.equal("after it", w.take(1, 1, 100), 10)
+		s.equal("while those count that were spent later", w.take(1, 1, 100), 7)
+		s.cfg.Advance(100 * time.Millisecond)
+		s.equal("after it", w.take(1, 1, 100), 3)
+	}},
+	{name: "what was leased of the current bucket counts as long as it may be spent", moves: true, run: func(s *stage) {
+		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
+		w := s.window("w", ring, 5)
+		s.cfg.Advance(time.Duration(ring.Begins(1+w.send(w.command(1, 0, 0)).Current)-w.send(w.command(1, 0, 0)).Now) + time.Millisecond)
+		s.equal("now", w.take(1, 4, 4), 4)             // until 499 ms from now
+		s.cfg.Advance(-time.Hour - 2*time.Millisecond) // 1 ms before a bucket ends
+		w.send(w.command(1, 0, 0))
+		s.cfg.Advance(501 * time.Millisecond)
+		s.equal("a moment after it was spent", w.take(1, 5, 5), 0)
+		s.cfg.Advance(500 * time.Millisecond)
+		s.equal("a bucket later", w.take(1, 5, 5), 5)
 	}},
 	{name: "large counts", run: func(s *stage) {
 		const most = cluster.MostNumber - 1

@@ -58,19 +58,19 @@ func (m *takes) check(s *stage, c cluster.Command) {
 		*m = takes{made: true, epoch: t.NewEpoch, head: bucket, units: map[int64]int64{}, askers: map[int64]int64{},
 			seq: map[int64]int64{}, seenAt: map[int64]int64{}}
 	case bucket <= m.head-t.Span():
-		var all, coming, far int64
+		var all, unspent, far int64
 		for b, n := range m.units {
 			if b > m.head-t.Span() {
 				all += n
 			}
-			if b > m.head && n > 0 {
-				coming += n
-				far = max(far, min(b-m.head+1, int64(t.Shape.Buckets)))
+			if b >= m.head && n > 0 {
+				unspent += n
+				far = max(far, min(b-m.head+1, int64(t.Shape.Buckets)+1, 2*t.Span()-1))
 			}
 		}
 		m.units = map[int64]int64{bucket: all}
-		if coming > 0 {
-			m.units[bucket+far] = coming
+		if unspent > 0 {
+			m.units[bucket+far] = unspent
 		}
 		m.askers, m.head, m.epoch = map[int64]int64{}, bucket, t.NextEpoch(m.epoch)
 		for member := range m.seenAt {

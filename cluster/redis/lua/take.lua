@@ -37,7 +37,7 @@ if not got[1] then
   has = newEpoch
 else
   local n = #got[1] / 8
-  if n < 4 + span or n > 4 + span + buckets or n % 1 ~= 0 then return foreign() end
+  if n < 4 + span or n > 5 + span + buckets or n % 1 ~= 0 then return foreign() end
   u = {struct.unpack('<' .. string.rep('d', n), got[1])}
   head, has, here, before = u[1], u[2], u[3], u[4]
   if head % 1 ~= 0 or math.abs(head) >= 2^53 then return foreign() end
@@ -47,13 +47,13 @@ end
 
 if head and current <= head - span then
   -- The clock was set back by the ring or more: all that counts or is to come is moved to where
-  -- it is now. What is to come counts once more where it may still be spent.
-  local sum, coming, far = 0, 0, 0
+  -- it is now. What may yet be spent, by the clock that was, counts once more where it may be.
+  local sum, unspent, far = 0, 0, 0
   for i = 5, last do
-    sum = sum + u[i]
-    if i > at and u[i] > 0 then
-      coming = coming + u[i]
-      far = math.min(i - at + 1, buckets)
+    sum = math.min(sum + u[i], 2^53)
+    if i >= at and u[i] > 0 then
+      unspent = math.min(unspent + u[i], 2^53)
+      far = math.min(i - at + 1, buckets + 1, 2 * span - 1)
     end
   end
   drop = redis.call('HKEYS', key)
@@ -66,12 +66,12 @@ if head and current <= head - span then
   u, at, last = {}, span, span + far
   for i = 1, last do u[i] = 0 end
   u[at] = sum
-  if coming > 0 then u[last] = coming end
+  if unspent > 0 then u[last] = unspent end
 elseif head and current <= head then
   if current < head then -- it was set back a little: head lasts until it is there again
     current, passed = head, passed - (head - current) * width
   end
-elseif head and current < head + span + buckets then
+elseif head and current <= head + span + buckets then
   at = at + current - head
   for i = last + 1, at do u[i] = 0 end
   last = math.max(last, at)
