@@ -234,3 +234,30 @@ func TestSharedValuesThatCannotBeCounted(t *testing.T) {
 		assert.Greater(t, ran, 15, fmt.Sprint(interval))
 	}
 }
+
+// Two values of a call that are among the rest take two units of it, in force as in shadow mode; and where only one is left,
+// the call takes none. known bug 217
+func TestTwoValuesOfTheRest(t *testing.T) {
+	for _, mode := range []api.Mode{api.Enforce, api.Shadow} {
+		rule := users
+		rule.MaxValues, rule.Threshold, rule.Mode = 1, 51, mode
+		f := newFleetOf(t, 1, ofUsers(rule))
+		g := f.guards[0]
+		passes := func(value any) bool {
+			before := g.Engine().Rules().RuleFigures()[0].ShadowBlocked
+			ran := f.call(g, api.Param("user", value))
+			f.clock.Advance(time.Microsecond) // what was answered late is given back
+			return ran && g.Engine().Rules().RuleFigures()[0].ShadowBlocked == before
+		}
+		f.of(g, "known", 1)
+		pairs := 0
+		for i := range 40 {
+			if passes([]int{2 * i, 2*i + 1}) {
+				pairs++
+			}
+		}
+		assert.Equal(t, 25, pairs, "%v", mode)
+		assert.True(t, passes(-1), "%v: the last unit", mode)
+		assert.False(t, passes(-2), "%v: beyond it", mode)
+	}
+}

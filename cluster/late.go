@@ -55,8 +55,11 @@ func (m *Member) FetchShadow(needs []Need, lane uint32, refused *stat.Tally) *La
 	m.flush(false)
 	if l.round.open.Load() > 0 {
 		m.plan(&l.expiry, latest)
-		if l.round.open.Load() == 0 { // it was decided before that
+		switch {
+		case l.round.open.Load() == 0: // it was decided before that
 			m.unplan(&l.expiry)
+		case m.closing(): // nothing is planned any more, and the limits may have been left
+			l.expire(now)
 		}
 	}
 	return l
@@ -70,7 +73,7 @@ func (l *Late) expire(now int64) {
 }
 
 // settle is called once, when the last need is decided, with the mutex of its limit: so what goes back does so
-// later, from the agenda.
+// later, see Member.payBack.
 func (l *Late) settle() {
 	l.m.late.Add(-1)
 	l.m.unplan(&l.expiry)
@@ -82,7 +85,7 @@ func (l *Late) settle() {
 		l.refused.Add(l.lane, 1)
 	}
 	if some {
-		l.m.plan(&task{do: l.handBack}, immediately)
+		l.m.owe(l)
 	}
 }
 
@@ -96,8 +99,28 @@ func (l *Late) got() (some, all bool) {
 	return some, all
 }
 
+// owe notes that what a call was granted is to be given back.
+func (m *Member) owe(l *Late) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.owed = append(m.owed, l)
+	m.put(&m.paying, immediately)
+}
+
+// payBack gives back what is owed, and reports whether that was anything. The caller holds no lock.
+func (m *Member) payBack() (some bool) {
+	m.mu.Lock()
+	owed := m.owed
+	m.owed = nil
+	m.mu.Unlock()
+	for _, l := range owed {
+		l.handBack()
+	}
+	return len(owed) > 0
+}
+
 // handBack gives back what was granted.
-func (l *Late) handBack(int64) {
+func (l *Late) handBack() {
 	for i := range l.needs {
 		if l.needs[i].Got {
 			l.needs[i].Limit.giveBack(&l.needs[i])
@@ -112,6 +135,6 @@ func (l *Late) Abandon() {
 		return // settle sees to it
 	}
 	if _, all := l.got(); all {
-		l.handBack(0)
+		l.handBack()
 	}
 }

@@ -2,9 +2,11 @@ package cluster_test
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/clocks"
@@ -192,5 +194,62 @@ func TestLateOfMany(t *testing.T) {
 	}
 	if n := refused.Load(); n == 0 || n > 2000 {
 		t.Errorf("%d of 2000 calls would be refused", n)
+	}
+}
+
+func (s *slowStore) window(i int, limit float64) *cluster.Window {
+	w, err := s.m.Window(fmt.Sprint("v", i), cluster.WindowConfig{Shape: tenth, Threshold: limit, Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return w
+}
+
+// A call that was decided is referred to by none of its limits: they would refer to each other, and to those of the calls
+// before. known bug 218
+func TestLateKeepsNoLimit(t *testing.T) {
+	s := newSlowStore(t)
+	latest := s.window(0, 100_000)
+	var all []weak.Pointer[cluster.Window]
+	for i := range 50 {
+		all = append(all, weak.Make(latest))
+		next := s.window(1+i, 100_000)
+		s.call(latest, next)
+		s.answer()
+		latest = next
+	}
+	for range 400 {
+		s.clock.Advance(50 * time.Millisecond)
+		s.answer()
+	}
+	s.store.batches, s.store.dones = nil, nil
+	runtime.GC()
+	alive := 0
+	for _, p := range all {
+		if p.Value() != nil {
+			alive++
+		}
+	}
+	runtime.KeepAlive(latest)
+	if alive > 1 {
+		t.Errorf("%d windows of 50 that nobody uses are alive", alive)
+	}
+}
+
+// What a call was granted that is refused as the member goes is the others'. known bug 219
+func TestLateAsTheMemberGoes(t *testing.T) {
+	s := newSlowStore(t)
+	a, b := s.window(1, 1), s.window(2, 1)
+	s.call(b)
+	s.answer()
+	s.call(a, b)
+	s.answer()
+	s.want(1, 0, "b is taken")
+	s.m.Close()
+	s.answer()
+	other := newSlowStore(t)
+	other.m = join(t, s.store.Memory, s.clock)
+	if n := fetch(t, other.m, other.window(1, 1), 1); !n.Got {
+		t.Error("the unit of a is gone")
 	}
 }

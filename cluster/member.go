@@ -63,6 +63,8 @@ type Member struct {
 	random  *rand.Rand
 	agenda  agenda
 	sending task // sends what is due: each alarm does
+	owed    []*Late
+	paying  task // gives back what is owed
 	shards  map[int]*shard
 	limits  limits
 	shapes  shapes
@@ -111,6 +113,7 @@ func Join(cfg Config) (*Member, error) {
 		m.wallAhead = m.wall() - m.clock.Now()
 	}
 	m.sending.do = func(int64) {}
+	m.paying.do = func(int64) { m.payBack() }
 	m.appear()
 	m.probe()
 	return m, nil
@@ -134,7 +137,11 @@ func (m *Member) Close() {
 	if closed {
 		return
 	}
-	m.handBackAll()
+	m.payBack()
+	m.handBackAll() // which decides what calls lack, in vain
+	if m.payBack() {
+		m.handBackAll()
+	}
 	m.leave()
 	m.flush(true)
 	if m.endProbe != nil {
@@ -153,6 +160,13 @@ func (m *Member) Close() {
 		m.vanish()
 		m.mu.Unlock()
 	}
+}
+
+// closing reports whether Close was called: nothing is planned any more.
+func (m *Member) closing() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.agenda.closed
 }
 
 // vanish ends Close: from now on the store is away for good. It needs mu.

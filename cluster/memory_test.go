@@ -13,7 +13,7 @@ type hands struct{ now int64 }
 
 func (h *hands) Now() int64 { return h.now }
 
-// known bug 52, known bug 159, known bug 160, known bug 174, known bug 214, known bug 215
+// known bug 52, known bug 159, known bug 160, known bug 174, known bug 214, known bug 215, known bug 220
 func TestMemoryIsAStore(t *testing.T) {
 	var clock *hands
 	storetest.Run(t, storetest.Config{

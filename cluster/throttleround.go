@@ -57,7 +57,7 @@ func (t *Throttle) answered(command Command, sent, received int64, err error) {
 func (t *Throttle) failed(now int64, err error) (broke bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.inFlight = nil
+	t.inFlight, t.asking = nil, nil
 	broke = t.broken.hear(err, now)
 	t.failAll(now)
 	return broke
@@ -80,6 +80,7 @@ func (t *Throttle) replied(c *Turn, sent, received int64) {
 		t.next, t.left, t.spacing = first, r.Granted-c.Need+1, spacing
 	}
 	t.serve(c, received)
+	t.asking = nil // it may be the last thing that refers to the call, and to what else that lacked
 	t.want(received)
 }
 
@@ -87,7 +88,7 @@ func (t *Throttle) replied(c *Turn, sent, received int64) {
 // time.
 func (t *Throttle) serve(c *Turn, now int64) {
 	if x := t.asking; len(t.waiters) > 0 && t.waiters[0] == x {
-		t.waiters = t.waiters[1:]
+		t.waiters = slices.Delete(t.waiters, 0, 1)
 		if c.Reply.Granted > 0 {
 			x.need.Wait = until(t.next, now)
 			t.left--

@@ -62,6 +62,7 @@ func (w *Window) replied(t *Take, sent, received int64) {
 		w.closeNext(received)
 	}
 	w.serve(received)
+	w.asking = nil // it may be the last thing that refers to the call, and to what else that lacked
 	w.want(received, w.later(received))
 	if w.left {
 		w.handBackAll(received)
@@ -76,6 +77,7 @@ func (w *Window) failed(t *Take, now int64, err error) (broke bool) {
 	defer w.mu.Unlock()
 	w.inFlight, w.outdated = nil, nil
 	w.account.heard(false)
+	w.asking = nil
 	if is(err, ErrNotExecuted) {
 		w.backs = append(w.backs, t.Backs...)
 		w.backAt = now + w.horizon

@@ -86,7 +86,7 @@ func (w *Window) turnDown() {
 	if len(w.waiters) > 0 && w.waiters[0] == w.asking {
 		w.miss(w.asking.need.Units)
 		w.asking.decide(false)
-		w.waiters = w.waiters[1:]
+		w.waiters = slices.Delete(w.waiters, 0, 1)
 	}
 }
 

@@ -73,11 +73,12 @@ func (c *controller) SharedLimit(inv *core.Invocation, i int) (family.Shared, in
 		return nil, 0
 	}
 	n := inv.Units() * all[i].Times
-	return c.leaseOf(inv.Now(), all[i].Value), n
+	return c.leaseOf(inv.Now(), all[i].Value, i), n
 }
 
-// leaseOf is what a cluster shares of a value.
-func (c *controller) leaseOf(now int64, v argument.Value) *valueLease {
+// leaseOf is what a cluster shares of the i-th value of a call. Several values of a call may be among the
+// rest of a shard: each has a lease of its own there, since what a call holds is known by the lease that it is from.
+func (c *controller) leaseOf(now int64, v argument.Value, i int) *valueLease {
 	q, hash := c.quotaOf(v), v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()
@@ -87,7 +88,16 @@ func (c *controller) leaseOf(now int64, v argument.Value) *valueLease {
 		x.lease = c.newLease(x, q)
 	}
 	x.used = now
-	return x.lease
+	l := x.lease
+	if x.isRest() {
+		for range i {
+			if l.next == nil {
+				l.next = c.newLease(x, q)
+			}
+			l = l.next
+		}
+	}
+	return l
 }
 
 // newLease makes the lease of a cell. The caller holds the lock of its shard.
@@ -117,6 +127,7 @@ type valueLease struct {
 	family.Shared
 	cell *cell
 	rule *controller
+	next *valueLease // of the rest: for the next value of a call
 }
 
 // Ask notes a refusal.

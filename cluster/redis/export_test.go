@@ -83,3 +83,6 @@ var SlotOf = slotOf
 
 // Explained is what becomes of the error of a server.
 var Explained = explained
+
+// AskForever has reads of the slots wait for an answer without end.
+func (s *Store) AskForever() { s.slots.timeout = 1 << 60 }

@@ -78,11 +78,12 @@ func New(client redis.UniversalClient) (*Store, error) {
 // Close closes the client, if it is the store's own.
 func (s *Store) Close() error {
 	var err error
+	if s.slots != nil {
+		s.slots.end()
+		defer s.slots.group.Wait() // with the client closed, what is on its way ends
+	}
 	if s.owned {
 		err = s.client.Close()
-	}
-	if s.slots != nil {
-		s.slots.wait()
 	}
 	return err
 }
@@ -192,6 +193,9 @@ func send(ctx context.Context, client redis.Cmdable, calls []*pending, asking bo
 // slots says which server has which slot of a Redis Cluster.
 type slots struct {
 	cluster *redis.ClusterClient
+	ctx     context.Context // of all reads, until end is called
+	end     func()
+	timeout time.Duration // of a read
 	table   atomic.Pointer[[slotCount]uint16]
 
 	mu      sync.Mutex
@@ -213,7 +217,9 @@ const (
 )
 
 func newSlots(client *redis.ClusterClient) *slots {
-	return &slots{cluster: client, numbers: map[string]uint16{}}
+	s := &slots{cluster: client, timeout: slotsTimeout, numbers: map[string]uint16{}}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	return s
 }
 
 // shard is the number of the server that has the key's slot, or one that no server has, as long as that is unknown.
@@ -280,27 +286,36 @@ func (s *slots) readNow() {
 // server after the other, in an order that it draws, and the first may be one that doesn't answer. So it is asked again
 // soon, while it may still answer, and the first answer counts.
 func (s *slots) ask() []redis.ClusterSlot {
-	ctx, cancel := context.WithTimeout(context.Background(), slotsTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, s.timeout)
 	defer cancel()
 	answers := make(chan []redis.ClusterSlot, slotsTries) // so that nobody need listen
-	for tries := 1; ; tries++ {
-		s.group.Go(func() { s.askAll(ctx, answers) })
-		var again <-chan time.Time
+	again := time.NewTicker(slotsAgain)
+	defer again.Stop()
+	tries, failed := 0, 0
+	try := func() {
 		if tries < slotsTries {
-			again = time.After(slotsAgain)
-		}
-		select {
-		case answer := <-answers:
-			return answer
-		case <-ctx.Done():
-			return nil
-		case <-again:
+			tries++
+			s.group.Go(func() { s.askAll(ctx, answers) })
 		}
 	}
+	for try(); failed < slotsTries; {
+		select {
+		case answer := <-answers:
+			if answer != nil {
+				return answer
+			}
+			failed++
+		case <-ctx.Done():
+			return nil
+		case <-again.C:
+			try()
+		}
+	}
+	return nil
 }
 
-// askAll asks all masters, and passes on the first answer. It returns when all have answered, or when ctx's time is
-// over: go-redis reads until then, even if ctx is canceled.
+// askAll asks all masters, and passes on the first answer, or nil if there is none. It ends when all have answered, or when
+// ctx's time is over: go-redis reads until then, even if ctx is canceled.
 func (s *slots) askAll(ctx context.Context, answers chan<- []redis.ClusterSlot) {
 	var first sync.Once
 	_ = s.cluster.ForEachMaster(ctx, func(ctx context.Context, client *redis.Client) error {
@@ -311,10 +326,8 @@ func (s *slots) askAll(ctx context.Context, answers chan<- []redis.ClusterSlot) 
 		}
 		return nil
 	})
+	first.Do(func() { answers <- nil })
 }
-
-// wait returns when no read is under way.
-func (s *slots) wait() { s.group.Wait() }
 
 // client is the client of a master by its address, nil if there is none.
 func (s *slots) client(ctx context.Context, server string) (found *redis.Client) {

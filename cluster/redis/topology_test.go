@@ -266,3 +266,12 @@ func selfSigned(t *testing.T, dir string) (certificate, key string) {
 	}
 	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", secret)
 }
+
+// A store whose servers are all away closes, whatever it is asking them and however long that may take.
+func TestCloseWhileServersAreAway(t *testing.T) {
+	store, err := penstockredis.Open("redis+cluster://127.0.0.1:1?addr=127.0.0.1:2")
+	require.NoError(t, err)
+	store.AskForever()
+	store.Do(t.Context(), []cluster.Command{&cluster.Presence{Outcome: cluster.Outcome{Key: "{a}"}, Caller: cluster.Caller{Member: 1, Seq: 1}, Expiry: time.Second}})
+	require.NoError(t, store.Close())
+}

@@ -24,27 +24,32 @@ func Rehearse(inv *core.Invocation, record *core.Record, limit func(*core.Invoca
 			lacks = true
 		}
 	}
-	var member *cluster.Member
-	var needs []cluster.Need
-	for i := 0; ; i++ {
+	for i := 0; !lacks; i++ {
 		l, n := limit(inv, i)
 		if l == nil {
 			break
 		}
-		a := cluster.Lacks
-		if !lacks { // otherwise all are fetched, so that all go back if one is refused
-			a = l.takeShadow(inv, n)
-		}
-		switch a {
+		switch l.takeShadow(inv, n) {
 		case cluster.Refuses:
 			inv.GiveBackFrom(before)
 			refused.Add(inv.Lane(), 1)
 			return
 		case cluster.Lacks:
-			var need cluster.Need
-			member, need = l.lack(inv, n)
-			needs = append(needs, need)
+			inv.GiveBackFrom(before)
+			lacks = true
 		}
+	}
+	// All are fetched together, so that all go back if one is refused.
+	var member *cluster.Member
+	var needs []cluster.Need
+	for i := 0; lacks; i++ {
+		l, n := limit(inv, i)
+		if l == nil {
+			break
+		}
+		var need cluster.Need
+		member, need = l.lack(inv, n)
+		needs = append(needs, need)
 	}
 	if member != nil {
 		inv.Reserve(core.Reservation{Holder: late{member.FetchShadow(needs, inv.Lane(), refused)}})

@@ -251,5 +251,9 @@ var sections = []section{
 		{214, "Penstock", "a command that comes twice gives a window the epoch that it had before", ""},
 		{215, "Penstock", "what is borrowed begins too early where the store's clock was set back", ""},
 		{216, "Penstock", "shadow mode counts too few refusals where each call asks the store", ""},
+		{217, "Penstock", "values of a call that are among the rest take one shared unit together", ""},
+		{218, "Penstock", "limits that were asked for the same call in shadow mode keep each other", ""},
+		{219, "Penstock", "what a call in shadow mode was granted is lost as its member goes", ""},
+		{220, "Penstock", "leases are forgotten too early where the store's clock is set back by far", ""},
 	}},
 }
