@@ -91,7 +91,7 @@ func TestSmallSharedLimitsInShadowMode(t *testing.T) {
 	}
 }
 
-// play makes the calls at two Guards in turn, and returns how many are refused, or would be. A far store takes 4 ms; the others answer
+// play, in a bubble of synctest where sleeping takes no time, makes the calls at two Guards in turn, and returns how many are refused, or would be. A far store takes 4 ms; the others answer
 // at once, and no time passes as calls wait for their turns.
 func (x tried) play(t *testing.T, mode api.Mode, place string) (refused int64) {
 	synctest.Test(t, func(t *testing.T) {

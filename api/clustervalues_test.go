@@ -109,15 +109,7 @@ func TestStoreOfSharedValuesIsAway(t *testing.T) {
 func TestColdValuesHaveABudget(t *testing.T) {
 	rule := users
 	rule.Cluster.OnFailure = cluster.Local
-	f := newFleet(t, 0)
-	store := &counted{Memory: cluster.NewMemory(f.clock)}
-	f.store, f.members = store, 4
-	g := f.joinWith(ofUsers(rule))
-	before := store.trips.Load()
-	for i := range 3000 {
-		require.Equal(t, 1, f.of(g, i, 1))
-	}
-	trips := store.trips.Load() - before
+	f, g, trips := coldValues(t, rule)
 	assert.LessOrEqual(t, trips, int64(cluster.DefaultValueCalls+10))
 	assert.GreaterOrEqual(t, trips, int64(cluster.DefaultValueCalls))
 	assert.Equal(t, 5, f.of(g, "late", 30), "a quarter of the limit")
@@ -125,19 +117,25 @@ func TestColdValuesHaveABudget(t *testing.T) {
 	assert.Equal(t, 20, f.of(g, "late", 30))
 }
 
-// In shadow mode they cost no more either.
-func TestColdValuesHaveABudgetInShadowMode(t *testing.T) {
-	rule := users
-	rule.Mode, rule.Cluster.OnFailure = api.Shadow, cluster.Closed
-	f := newFleet(t, 0)
+// coldValues calls one of four members with 3000 values, once each, and returns how many requests that took.
+func coldValues(t *testing.T, rule hotspot.Rule) (f *fleet, g *api.Guard, trips int64) {
+	f = newFleet(t, 0)
 	store := &counted{Memory: cluster.NewMemory(f.clock)}
 	f.store, f.members = store, 4
-	g := f.joinWith(ofUsers(rule))
+	g = f.joinWith(ofUsers(rule))
 	before := store.trips.Load()
 	for i := range 3000 {
 		require.Equal(t, 1, f.of(g, i, 1))
 	}
-	assert.InDelta(t, cluster.DefaultValueCalls, store.trips.Load()-before, 10)
+	return f, g, store.trips.Load() - before
+}
+
+// In shadow mode they cost no more either.
+func TestColdValuesHaveABudgetInShadowMode(t *testing.T) {
+	rule := users
+	rule.Mode, rule.Cluster.OnFailure = api.Shadow, cluster.Closed
+	_, g, trips := coldValues(t, rule)
+	assert.InDelta(t, cluster.DefaultValueCalls, trips, 10)
 	assert.EqualValues(t, 3000-cluster.DefaultValueCalls, g.Engine().Rules().RuleFigures()[0].ShadowBlocked)
 }
 

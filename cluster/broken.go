@@ -8,8 +8,8 @@ import (
 var errForgets = errors.New("the store forgets the key between one command and the next: is it evicting keys?")
 
 // broken is what a limit knows of a key that holds something else, see [ErrForeign], that is on its way,
-// see [ErrMoving], or that is never there: it does without the store, and asks it only now and then. The zero value is that of a key that is well. It needs the
-// mutex of the limit.
+// see [ErrMoving], or that is never there: it does without the store, and asks it only now and then. The
+// zero value is that of a key that is well. It needs the mutex of the limit.
 type broken struct {
 	on      bool
 	by      string // what the store said

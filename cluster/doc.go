@@ -25,8 +25,8 @@
 //
 // A grant whose reply is lost lets in too few calls for one interval, then heals by itself. A
 // hand-back that is counted twice lets in too many. So a member sends a hand-back at most
-// once, unless the store has certainly not executed it, and
-// forgets it on sending, and the store refuses any hand-back whose number it has seen.
+// once, unless the store has certainly not executed it, and forgets it on sending, and the store refuses
+// any hand-back whose number it has seen.
 //
 // What is promised, what is not, and by how much: docs/cluster.md.
 package cluster

@@ -39,10 +39,13 @@ func Rehearse(inv *core.Invocation, record *core.Record, limit func(*core.Invoca
 			lacks = true
 		}
 	}
+	if !lacks {
+		return
+	}
 	// All are fetched together, so that all go back if one is refused.
 	var member *cluster.Member
 	var needs []cluster.Need
-	for i := 0; lacks; i++ {
+	for i := 0; ; i++ {
 		l, n := limit(inv, i)
 		if l == nil {
 			break
@@ -51,9 +54,7 @@ func Rehearse(inv *core.Invocation, record *core.Record, limit func(*core.Invoca
 		member, need = l.lack(inv, n)
 		needs = append(needs, need)
 	}
-	if member != nil {
-		inv.Reserve(core.Reservation{Holder: late{member.FetchShadow(needs, inv.Lane(), refused)}})
-	}
+	inv.Reserve(core.Reservation{Holder: late{member.FetchShadow(needs, inv.Lane(), refused)}})
 }
 
 // late is what a call that runs may yet get.
