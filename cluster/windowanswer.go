@@ -116,6 +116,7 @@ func (w *Window) granted(t *Take, sent, received int64) {
 	if t.Need|t.Want == 0 {
 		return
 	}
+	w.ample = w.isAmple(r.Room)
 	borrowed := r.Bucket > r.Current && t.Ahead == 0
 	at := w.lots.of(r.Bucket, r.Epoch, received, borrowed)
 	if at != nil { // a store that is one grants no more than the limit

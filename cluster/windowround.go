@@ -82,7 +82,11 @@ func (w *Window) handBack(bucket, n int64) {
 	if n <= 0 {
 		return
 	}
-	w.backAt = min(w.backAt, w.m.clock.Now()+w.horizon*5/6+w.m.chance(w.horizon/8))
+	wait := w.horizon * 5 / 6
+	if w.ample { // with the command that fetches the next lease
+		wait = min(int64(w.ring.Shape.Width()), longest)
+	}
+	w.backAt = min(w.backAt, w.m.clock.Now()+wait+w.m.chance(w.horizon/8))
 	for i := range w.backs {
 		if w.backs[i].Bucket == bucket {
 			w.backs[i].Units += n

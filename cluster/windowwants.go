@@ -37,7 +37,7 @@ func (w *Window) fill(t *Take, now int64) {
 	case w.wantsNext(now):
 		w.aheadAt = never
 		t.Ahead = w.current + 1
-		t.Need, t.Want = 1, max(1, w.wanted.over(w.horizon))
+		t.Need, t.Want = 1, max(1, w.share(w.edgeLow))
 	case short > 0 && now >= w.pause || w.wantsMore(now):
 		t.Need, t.Want = 1, min(max(1, short, w.more(now)), mostUnits)
 		if w.pause != 0 { // there was no room: until it is known that there is, nobody waits for it
@@ -47,21 +47,41 @@ func (w *Window) fill(t *Take, now int64) {
 }
 
 // ahead is how many units are wanted in a horizon, or until the bucket ends if that is soon after it: a lease
-// for the last few milliseconds would cost as much as any.
+// for the last few milliseconds would cost as much as any. Where there is room for all it is what is wanted until the
+// bucket ends, so that one lease does for it.
 func (w *Window) ahead(now int64) int64 {
-	t := w.horizon
-	if left := w.edgeLow - now; left > 0 && left < t+t/2 {
-		t = left
+	left := w.edgeLow - now
+	if left <= 0 { // of a bucket that begins
+		left = int64(w.ring.Shape.Width())
 	}
-	return w.wanted.over(t)
+	if t := w.horizon; !w.ample && left >= t+t/2 {
+		return w.wanted.over(t)
+	}
+	return w.wanted.over(min(left, longest))
 }
 
-// more is ahead, but where the lease ran out too soon at least twice the last one.
+// isAmple reports whether the room that the store has is enough for all, also if they want much more soon: a third of
+// the limit, and four times what all want in a bucket if they want as much as this member.
+func (w *Window) isAmple(room int64) bool {
+	each := w.wanted.over(min(int64(w.ring.Shape.Width()), longest))
+	return room >= w.limit()/3 && room/4 >= each*max(w.active, 1)
+}
+
+// share is what to lease: ahead, and half as much again where there is room for all, as calls don't come evenly.
+func (w *Window) share(now int64) int64 {
+	units := w.ahead(now)
+	if w.ample {
+		units += units / 2
+	}
+	return units
+}
+
+// more is share, but where the lease ran out too soon at least twice the last one.
 func (w *Window) more(now int64) int64 {
 	if w.wanted.at != 0 && w.lease.units() > 0 {
-		return w.ahead(now)
+		return w.share(now)
 	}
-	return max(w.ahead(now), 2*w.grown)
+	return max(w.share(now), 2*w.grown)
 }
 
 // gap reports whether a lease begins in a moment that has what all wait for, and the bucket may be over: nobody

@@ -43,6 +43,19 @@ func TestPrice(t *testing.T) {
 	}
 }
 
+// Where half of the limit is free, a lease does for a whole bucket, and what is left of it goes back with the next
+// request. Traffic that moves, or doubles when all have leased, finds room all the same.
+func TestRoom(t *testing.T) {
+	setup := Setup{Members: 20, Limit: 10_000, Shape: second, RoundTrip: time.Millisecond, Offered: 0.5, Units: 1, For: 4 * time.Second}
+	if o := Play(setup, 1); o.Over > 0 || o.Used < 0.99 || o.Requests > 1.5 || o.Most > 6 {
+		t.Errorf("%+v", o)
+	}
+	setup.Moves = time.Second
+	if o := Play(setup, 1); o.Over > 0 || o.Used < 0.99 || o.Most > 20 {
+		t.Errorf("it moves: %+v", o)
+	}
+}
+
 // Where all traffic goes from one member to another each interval, the limit follows it within that.
 func TestFollows(t *testing.T) {
 	o := Play(Setup{Members: 20, Limit: 10_000, Shape: second, RoundTrip: 5 * time.Millisecond, Offered: 1.2, Units: 1, For: 6 * time.Second, Moves: time.Second}, 1)
@@ -58,7 +71,7 @@ func TestLoadIsSpread(t *testing.T) {
 	if o.Over > 0 || o.Peak > 1.45 {
 		t.Errorf("%+v", o)
 	}
-	for _, offered := range []float64{1.2, 3} {
+	for _, offered := range []float64{0.4, 1.2, 3} {
 		o = Play(Setup{Members: 4, Keys: 100, Limit: 10_000, Shape: second, RoundTrip: time.Millisecond, Offered: offered, Units: 20, For: time.Second}, 1)
 		if o.Over > 0 || o.Peak > 1.45 {
 			t.Errorf("%v offered: %+v", offered, o)
