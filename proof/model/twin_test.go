@@ -167,6 +167,11 @@ func (t *twin) decide(c *call, left time.Duration) verdict {
 			longest = v
 		}
 	}
+	for _, l := range takers { // a call that borrows counts there too, whoever's calls the rule is about
+		if longest.borrowed && !l.shadow() && l.rule.Relation == flow.Chain && l.rule.Ref == c.context && l.meters() && l.own.all() {
+			t.windowOf(l, c)
+		}
+	}
 	for _, l := range t.of(c.resource) { // of calls that all others have let pass
 		if l.shadow() && t.applies(l, c) && t.take(l, c).refused != nil {
 			l.shadowBlocked++
