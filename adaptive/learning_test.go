@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 // sixteen is a service that can do sixteen calls at once, under a rule.
@@ -171,6 +172,7 @@ func TestHeldBackByOthers(t *testing.T) {
 
 // The floor and the ceiling hold, wherever the knee is.
 func TestFloorAndCeiling(t *testing.T) {
+	race.OneGoroutine(t)
 	for _, tt := range []struct{ floor, ceiling, want int }{{30, 40, 30}, {2, 10, 10}} {
 		s := sixteen(t, adaptive.Rule{Resource: "orders", Floor: tt.floor, Ceiling: tt.ceiling}, lognormal(0.5))
 		for range 600 {

@@ -138,6 +138,7 @@ func sizes(i, j int) []plant {
 // long calls take, the rule finds out how many may be in flight, from a limit that is
 // five times too high or thirteen times too low, and stays there. known bug 95
 func TestFindsTheKnee(t *testing.T) {
+	race.OneGoroutine(t)
 	const load = 1.5
 	var off, amplitude, loss float64
 	runs := 0
@@ -165,6 +166,7 @@ func TestFindsTheKnee(t *testing.T) {
 // less long. A while after each step the limit is where the knee is: at the number of
 // workers. known bug 95
 func TestFollowsSteps(t *testing.T) {
+	race.OneGoroutine(t)
 	worst, runs := 0.0, 0
 	for _, p := range sizes(1, 2) {
 		for _, seed := range seeds() {
@@ -202,6 +204,7 @@ func TestFollowsSteps(t *testing.T) {
 // low, but does not collapse. Three quarters are done of what a limit at the knee would let
 // through, at all times.
 func TestNoiseDoesNotCollapseIt(t *testing.T) {
+	race.OneGoroutine(t)
 	worst, runs := 0.0, 0
 	for _, p := range sizes(1, 3) {
 		for _, d := range []distribution{{"lognormal, wide", lognormal(1.5)}, {"without a variance", pareto(1.5)}} {
@@ -225,6 +228,7 @@ func TestNoiseDoesNotCollapseIt(t *testing.T) {
 // sheds what it has no worker for, one where a third of the calls fail anyhow, and calls
 // of several units. The limit is off by a tenth, or by one where it is small.
 func TestOtherServices(t *testing.T) {
+	race.OneGoroutine(t)
 	for _, p := range sizes(1, 3) {
 		for name, change := range map[string]func(*service){
 			"shared":           func(s *service) { s.sharing = true },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 func shadow(r adaptive.Rule) adaptive.Rule {
@@ -37,6 +38,7 @@ func TestShadowCountsWhatItWouldRefuse(t *testing.T) {
 // up and down around what the service can do. Then it is enforced, and goes on from
 // there.
 func TestShadowLearns(t *testing.T) {
+	race.OneGoroutine(t)
 	s := sixteen(t, shadow(learning(100)), lognormal(0.5))
 	for range 20 {
 		for _, load := range []float64{0.5, 1.3, 0.8, 1.1, 0.4} {
@@ -54,6 +56,7 @@ func TestShadowLearns(t *testing.T) {
 
 // It learns that a service can do more, too, once so much comes.
 func TestShadowLearnsUpwards(t *testing.T) {
+	race.OneGoroutine(t)
 	s := sixteen(t, shadow(learning(2)), lognormal(0.5))
 	for range 20 {
 		for _, load := range []float64{0.3, 0.7, 1.2, 0.5} {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 // bombs are small texts that mean something large, or take long to refuse. All
@@ -89,6 +91,7 @@ func different(line string, n int) string {
 // Refusing them takes 32 MiB at most, all told, and not a multiple of what they
 // claim to be. (BenchmarkBomb has the times.)
 func TestBombs(t *testing.T) {
+	race.OneGoroutine(t)
 	for name, data := range bombs() {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -111,6 +114,7 @@ func BenchmarkBomb(b *testing.B) {
 
 // The most that is allowed is read.
 func TestLargest(t *testing.T) {
+	race.OneGoroutine(t)
 	var text strings.Builder
 	text.WriteString("flow:\n")
 	for i := range MaxRules {

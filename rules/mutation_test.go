@@ -22,6 +22,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/proof/chance"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 // mutant is a text that differs from a valid file in a few places.
@@ -376,6 +377,7 @@ func originals(t testing.TB) []string {
 // field; of a family that is another one now, its rules. Where the text is not even YAML it is
 // where the scanner stops, which is not before the change.
 func TestMutations(t *testing.T) {
+	race.OneGoroutine(t)
 	all := originals(t)
 	for _, rng := range []*rand.Rand{rand.New(rand.NewPCG(15, 1000)), chance.Source(t)} {
 		accepted, near, refused := 0, 0, 0

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/race"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -36,6 +37,7 @@ func TestAttacks(t *testing.T) {
 
 // Where one thing happens at a time, a round that is made again is the same round.
 func TestRoundsRepeat(t *testing.T) {
+	race.OneGoroutine(t)
 	for _, a := range attacks {
 		switch a.name {
 		case "breakers", "machines", "learners", "verdicts", "queues", "shadows", "handovers":

@@ -17,6 +17,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -56,6 +57,7 @@ func TestOneLoad(t *testing.T) {
 // steps, and a fourteenth more at most. They are counted by a build of this test that counts what
 // its coverage is made of, so a slow machine changes nothing. known bug 126
 func TestLoadsTakeLinearSteps(t *testing.T) {
+	race.OneGoroutine(t)
 	dir := t.TempDir()
 	counting := filepath.Join(dir, "counting.test")
 	product, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "../../api").Output()

@@ -4,6 +4,14 @@ package race
 
 import "testing"
 
+// OneGoroutine skips a long test under the race detector: it starts no goroutine, so it has no races.
+func OneGoroutine(t testing.TB) {
+	t.Helper()
+	if Enabled {
+		t.Skip("one goroutine has no races: the test runs without the race detector")
+	}
+}
+
 // AllocatesNothing calls f, then calls it runs times more, and fails t if those calls allocated.
 // Under the race detector f is called as often, but allocations are not judged: a sync.Pool then
 // drops some of the objects it is given.
