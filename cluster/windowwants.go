@@ -61,7 +61,8 @@ func (w *Window) ahead(now int64) int64 {
 }
 
 // isAmple reports whether the room that the store has is enough for all, also if they want much more soon: a third of
-// the limit, and four times what all want in a bucket if they want as much as this member.
+// the limit, and four times what all want in a bucket if they want as much as this member. Without the latter, a burst
+// into an empty window would lease all of it for one bucket, and be refused in the next.
 func (w *Window) isAmple(room int64) bool {
 	each := w.wanted.over(min(int64(w.ring.Shape.Width()), longest))
 	return room >= w.limit()/3 && room/4 >= each*max(w.active, 1)
