@@ -63,7 +63,7 @@ type Window struct {
 	pause    int64 // no background request for more before that
 	pressed  bool  // the latest share is much less than what was wanted
 	active   int64 // members, by the last reply
-	ample    bool  // a third of the limit was free, by the last reply
+	ample    bool  // there is room for all, by the last reply, see isAmple
 	grown    int64 // what was granted last
 	short    int64 // units that were missing, or about to be, since the last command
 	backs    []Units

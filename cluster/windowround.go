@@ -84,7 +84,7 @@ func (w *Window) handBack(bucket, n int64) {
 	}
 	wait := w.horizon * 5 / 6
 	if w.ample { // with the command that fetches the next lease
-		wait = min(int64(w.ring.Shape.Width()), longest)
+		wait = w.lasts()
 	}
 	w.backAt = min(w.backAt, w.m.clock.Now()+wait+w.m.chance(w.horizon/8))
 	for i := range w.backs {

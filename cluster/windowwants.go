@@ -64,9 +64,12 @@ func (w *Window) ahead(now int64) int64 {
 // the limit, and four times what all want in a bucket if they want as much as this member. Without the latter, a burst
 // into an empty window would lease all of it for one bucket, and be refused in the next.
 func (w *Window) isAmple(room int64) bool {
-	each := w.wanted.over(min(int64(w.ring.Shape.Width()), longest))
+	each := w.wanted.over(w.lasts())
 	return room >= w.limit()/3 && room/4 >= each*max(w.active, 1)
 }
+
+// lasts is how long a lease is good that begins with its bucket.
+func (w *Window) lasts() int64 { return min(int64(w.ring.Shape.Width()), longest) }
 
 // share is what to lease: ahead, and half as much again where there is room for all, as calls don't come evenly.
 func (w *Window) share(now int64) int64 {

@@ -44,7 +44,7 @@ func TestPrice(t *testing.T) {
 }
 
 // Where half of the limit is free, a lease does for a whole bucket, and what is left of it goes back with the next
-// request. Traffic that moves, or doubles when all have leased, finds room all the same.
+// request. Traffic that moves finds room all the same.
 func TestRoom(t *testing.T) {
 	setup := Setup{Members: 20, Limit: 10_000, Shape: second, RoundTrip: time.Millisecond, Offered: 0.5, Units: 1, For: 4 * time.Second}
 	if o := Play(setup, 1); o.Over > 0 || o.Used < 0.99 || o.Requests > 2 || o.Most > 6 {

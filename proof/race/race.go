@@ -4,11 +4,11 @@ package race
 
 import "testing"
 
-// OneGoroutine skips a long test under the race detector: it starts no goroutine, so it has no races.
+// OneGoroutine skips a long test under the race detector. In such a test one thing happens at a time.
 func OneGoroutine(t testing.TB) {
 	t.Helper()
 	if Enabled {
-		t.Skip("one goroutine has no races: the test runs without the race detector")
+		t.Skip("one thing happens at a time here, so nothing can race: the test runs without the race detector")
 	}
 }
 
