@@ -417,6 +417,7 @@ func TestValuesAndSharedLimits(t *testing.T) {
 	}
 
 	shared.away = false
+	clock.Advance(2 * time.Second) // a probe finds it
 	require.NoError(t, g.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{{
 		ID: "each", Resource: "orders", Param: "user", Threshold: 1000, Cluster: cluster.Rule{Scope: cluster.Global},
 	}}}))
