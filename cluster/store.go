@@ -85,7 +85,7 @@ type Units struct {
 // Bucket b begins at Phase + b × width, in the store's time since 1970. A window counts
 // Span buckets, the current one included; those before it are forgotten.
 type Ring struct {
-	Shape stat.Shape
+	Shape stat.Shape    // of buckets that last whole microseconds
 	Phase time.Duration // at least 0, less than a bucket
 }
 

@@ -47,19 +47,18 @@ func (s *scripts) encodeTake(key string, c *cluster.Take) (call, error) {
 	if err := c.Shape.Validate(); err != nil {
 		return call{}, fmt.Errorf("%w: %w", err, cluster.ErrNotExecuted)
 	}
-	numbers := packed(nil, int64(c.Shape.Width()), int64(c.Phase), c.Span(), int64(c.Shape.Buckets),
-		clamped(c.Limit), clamped(c.Need), clamped(c.Want), c.Seen, c.Ahead, clamped(int64(c.Borrow)),
-		c.Seq, c.Epoch, c.NewEpoch, int64(len(c.Backs)))
-	args := append(make([]any, 0, 3), "s"+strconv.FormatInt(c.Member, 10), numbers)
-	if n := len(c.Backs) + len(c.Charges); n > 0 {
-		units := make([]byte, 0, 16*n)
-		for _, list := range [][]cluster.Units{c.Backs, c.Charges} {
-			for _, u := range list {
-				units = packed(units, u.Bucket, clamped(u.Units))
-			}
-		}
-		args = append(args, units)
+	if width := c.Shape.Width(); width%time.Microsecond != 0 {
+		return call{}, fmt.Errorf("buckets of %v, which are not whole microseconds: %w", width, cluster.ErrNotExecuted)
 	}
+	numbers := packed(make([]byte, 0, 8*(14+2*len(c.Backs)+2*len(c.Charges))), int64(c.Shape.Width()), int64(c.Phase), c.Span(),
+		int64(c.Shape.Buckets), clamped(c.Limit), clamped(c.Need), clamped(c.Want), c.Seen, c.Ahead, clamped(int64(c.Borrow)),
+		c.Seq, c.Epoch, c.NewEpoch, int64(len(c.Backs)))
+	for _, list := range [][]cluster.Units{c.Backs, c.Charges} {
+		for _, u := range list {
+			numbers = packed(numbers, u.Bucket, clamped(u.Units))
+		}
+	}
+	args := []any{"s" + strconv.FormatInt(c.Member, 10), numbers}
 	return newCall(s.take, []any{key}, args, 9, func(n []int64) {
 		c.Reply = cluster.TakeReply{
 			Granted: n[0], Bucket: n[1], Current: n[2], Left: time.Duration(n[3]), Room: n[4],

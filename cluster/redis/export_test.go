@@ -22,8 +22,8 @@ for _, key in ipairs(KEYS) do
   end
 end
 local redis = {error_reply = real.error_reply, call = function(name, key, ...)
-  if name == 'PEXPIRE' then return real.call('ZADD', due, text(now + ... * 1000), key) end
-  if name == 'PTTL' then return math.floor(((number(real.call('ZSCORE', due, key)) or 0) - now) / 1000) end
+  if name == 'PEXPIRE' then return real.call('ZADD', due, string.format('%.0f', now + ... * 1000), key) end
+  if name == 'PTTL' then return math.floor(((tonumber(real.call('ZSCORE', due, key) or 0)) - now) / 1000) end
   return real.call(name, key, ...)
 end}
 `

@@ -104,6 +104,9 @@ func TestErrorsAreOfOneCommand(t *testing.T) {
 	require.NoError(t, c.Err)
 	assert.EqualValues(t, 2, c.Reply.Granted)
 	assert.ErrorIs(t, do(store, &stranger{}), cluster.ErrNotExecuted)
+	odd := take("odd", 1)
+	odd.Shape.Interval = time.Second + 1
+	assert.ErrorIs(t, do(store, odd), cluster.ErrNotExecuted, "a script counts microseconds")
 }
 
 // stranger is a command that the store doesn't know.

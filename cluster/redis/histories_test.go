@@ -292,7 +292,7 @@ func TestHistoriesOfMistakes(t *testing.T) {
 		"only the present window is looked at": {"if sum > most then most = sum end", ""},
 		"a clock that is set back forgets":     {"u[at] = sum\n", "u[at] = 0\n"},
 		"nobody is told of a new epoch":        {"(epoch == 0 or epoch == has)", "true"},
-		"a hand-back is more than there was":   {"math.max(0, u[b] - units[i + 1])", "u[b] - units[i + 1]"},
+		"a hand-back is more than there was":   {"max(0, u[b] - units)", "u[b] - units"},
 		"shares are of the limit":              {"math.floor(left / active)", "limit"},
 		"a bucket that opens keeps its units":  {"for i = last + 1, at do u[i] = 0 end", "for i = last + 1, at do u[i] = u[last] end"},
 		"what is borrowed dies with its key":   {"if head ~= current or last > lasted or passed < 0 then", "if head ~= current then"},

@@ -11,6 +11,11 @@ import (
 //go:embed lua/clock.lua
 var clock string
 
+// text is what scripts that keep numbers as text have besides.
+//
+//go:embed lua/text.lua
+var text string
+
 //go:embed lua/take.lua
 var takeBody string
 
@@ -32,8 +37,8 @@ type scripts struct{ take, turn, permits, presence script }
 // makeScripts returns the scripts as they begin with a prelude.
 func makeScripts(prelude string) *scripts {
 	return &scripts{
-		take: makeScript(prelude, takeBody), turn: makeScript(prelude, turnBody),
-		permits: makeScript(prelude, permitsBody), presence: makeScript(prelude, presenceBody),
+		take: makeScript(prelude, takeBody), turn: makeScript(prelude+text, turnBody),
+		permits: makeScript(prelude+text, permitsBody), presence: makeScript(prelude+text, presenceBody),
 	}
 }
 

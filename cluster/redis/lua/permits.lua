@@ -11,7 +11,7 @@ local expiry = tonumber(ARGV[7])
 local got = redis.call('HMGET', key, 'p', 'n', 'c', 'm' .. member)
 local total, active, came = number(got[1]), number(got[2]), number(got[3])
 if not (total and active and came) then
-  if #redis.call('HKEYS', key) > 0 then return foreign() end
+  if #redis.call('HKEYS', key) > 0 then return redis.error_reply(foreign) end
   total, active, came = 0, 0, now
 end
 local held, last = string.match(got[4] or '0 0', '^(%d+) (%d+)$')

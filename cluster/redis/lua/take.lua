@@ -5,23 +5,26 @@
 -- the bucket before; then the units of each bucket from head-span+1 to head or, if that is later, the last one that units
 -- were granted in. s<member>: the member's highest seq, and head when it was seen.
 --
--- ARGV[1] is the member's field. ARGV[2] are the numbers below, as doubles: an argument costs more than a number. ARGV[3]
--- are pairs of a bucket and units, first the backs, then the charges. The reply is doubles too.
-local key, member = KEYS[1], ARGV[1]
-local width, phase, span, buckets, limit, need, want, seen, ahead, borrow, seq, epoch, newEpoch, backs =
-  struct.unpack('<dddddddddddddd', ARGV[2])
+-- ARGV[1] is the member's field. ARGV[2] are the numbers below, as doubles, since an argument costs more than a number; then
+-- pairs of a bucket and units: so many backs, then the charges. The reply is doubles too.
+--
+-- What it costs decides how many members a store can bear: it makes few calls, and looks up what it calls once.
+local call, read, write, max, min = redis.call, struct.unpack, struct.pack, math.max, math.min
+local key, member, numbers = KEYS[1], ARGV[1], ARGV[2]
+local width, phase, span, buckets, limit, need, want, seen, ahead, borrow, seq, epoch, newEpoch, backs, more =
+  read('<dddddddddddddd', numbers)
 
--- The current bucket by the clock, and how many nanoseconds of it have passed. Nanoseconds
--- since 1970 are beyond 2^53, so they are divided digit by digit.
-local passed = now % width
-local current = (now - passed) / width
-for _ = 1, 3 do
-  passed = passed * 10
-  local rest = passed % width
-  current = current * 10 + (passed - rest) / width
-  passed = rest
+-- doubles is the format of n of them.
+local function doubles(n)
+  if n <= 64 then return string.sub('<dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd', 1, n + 1) end
+  return '<' .. string.rep('d', n)
 end
-passed = passed - phase -- of the current bucket; below 0 if the clock was set back to before it, see below
+
+-- The current bucket by the clock, and how many nanoseconds of it have passed; below 0 if the clock was set back to before it,
+-- see below. Nanoseconds since 1970 are beyond 2^53, but a bucket lasts whole microseconds.
+local micros = now % (width / 1000)
+local current = (now - micros) / (width / 1000)
+local passed = micros * 1000 - phase
 if passed < 0 then
   current, passed = current - 1, passed + width
 end
@@ -30,17 +33,17 @@ end
 local u, at, last
 local head, has, here, before
 local drop = {} -- fields of members that are forgotten
-local got = redis.call('HMGET', key, 'w', member)
+local got = call('HMGET', key, 'w', member)
 local sighting = got[2]
 if not got[1] then
-  if sighting or #redis.call('HKEYS', key) > 0 then return foreign() end
+  if sighting or #call('HKEYS', key) > 0 then return redis.error_reply(foreign) end
   has = newEpoch
 else
   local n = #got[1] / 8
-  if n < 4 + span or n > 5 + span + buckets or n % 1 ~= 0 then return foreign() end
-  u = {struct.unpack('<' .. string.rep('d', n), got[1])}
+  if n < 4 + span or n > 5 + span + buckets or n % 1 ~= 0 then return redis.error_reply(foreign) end
+  u = {read(doubles(n), got[1])}
   head, has, here, before = u[1], u[2], u[3], u[4]
-  if head % 1 ~= 0 or math.abs(head) >= 2^53 then return foreign() end
+  if head % 1 ~= 0 or head >= 2^53 or head <= -2^53 then return redis.error_reply(foreign) end
   at, last = 4 + span, n
   u[n + 1] = nil -- where the next number would be
 end
@@ -50,13 +53,13 @@ if head and current <= head - span then
   -- it is now. What may yet be spent, by the clock that was, counts once more where it may be.
   local sum, unspent, far = 0, 0, 0
   for i = 5, last do
-    sum = math.min(sum + u[i], 2^53)
+    sum = min(sum + u[i], 2^53)
     if i >= at and u[i] > 0 then
-      unspent = math.min(unspent + u[i], 2^53)
-      far = math.min(i - at + 1, buckets + 1, 2 * span - 1)
+      unspent = min(unspent + u[i], 2^53)
+      far = min(i - at + 1, buckets + 1, 2 * span - 1)
     end
   end
-  drop = redis.call('HKEYS', key)
+  drop = call('HKEYS', key)
   if has + newEpoch < 2^53 then
     has = has + newEpoch
   else
@@ -74,7 +77,7 @@ elseif head and current <= head then
 elseif head and current <= head + span + buckets then
   at = at + current - head
   for i = last + 1, at do u[i] = 0 end
-  last = math.max(last, at)
+  last = max(last, at)
   before, here = current == head + 1 and here or 0, 0
 else
   u, at, last, here, before = {}, span, span, 0, 0
@@ -82,11 +85,11 @@ else
 end
 local lasted, remembers = last, span + buckets
 -- Members that are gone are forgotten in time, but their fields go once in a while.
-if head and math.floor(head / remembers) ~= math.floor(current / remembers) then
-  local all = redis.call('HGETALL', key)
+if head and head ~= current and math.floor(head / remembers) ~= math.floor(current / remembers) then
+  local all = call('HGETALL', key)
   for i = 1, #all, 2 do
     if #all[i + 1] == 16 then
-      local _, when = struct.unpack('<dd', all[i + 1])
+      local _, when = read('<dd', all[i + 1])
       if when < current - remembers then drop[#drop + 1] = all[i] end
     end
   end
@@ -94,90 +97,91 @@ end
 
 local highest = 0
 if sighting then
-  if #sighting ~= 16 then return foreign() end
-  local sent, when = struct.unpack('<dd', sighting)
+  if #sighting ~= 16 then return redis.error_reply(foreign) end
+  local sent, when = read('<dd', sighting)
   if when >= current - remembers then highest = sent end
 end
-if ARGV[3] and seq > highest and epoch == has then
-  local n = #ARGV[3] / 8
-  local units = {struct.unpack('<' .. string.rep('d', n), ARGV[3])}
-  for i = 1, 2 * backs, 2 do
-    local b = units[i] - current + at
-    if b > at - span and b <= last then u[b] = math.max(0, u[b] - units[i + 1]) end
-  end
-  for i = 1 + 2 * backs, n, 2 do
-    local b = math.min(units[i] - current, 0) + at
-    if b > at - span then u[b] = u[b] + units[i + 1] end
+if seq > highest and epoch == has then
+  local charges = more + 16 * backs
+  for i = more, #numbers, 16 do
+    local bucket, units = read('<dd', numbers, i)
+    if i < charges then
+      local b = bucket - current + at
+      if b > at - span and b <= last then u[b] = max(0, u[b] - units) end
+    else
+      local b = min(bucket - current, 0) + at
+      if b > at - span then u[b] = u[b] + units end
+    end
   end
 end
 
--- full is the sum of the fullest window that contains u[i]. Windows that end after u[last] hold less than the one that
--- ends with it.
-local function full(i)
+-- full is the sum of the fullest window of n buckets that contains u[i]. Windows that end after u[last] hold less than the one
+-- that ends with it. (What a function is given costs less than what it finds around it.)
+local function full(u, last, n, i)
   local sum = 0
-  for j = i - span + 1, i do sum = sum + (u[j] or 0) end
+  for j = i - n + 1, i do sum = sum + (u[j] or 0) end
   local most = sum
-  for j = i + 1, math.min(last, i + span - 1) do
-    sum = sum + u[j] - u[j - span]
+  for j = i + 1, last do
+    if j >= i + n then break end
+    sum = sum + u[j] - u[j - n]
     if sum > most then most = sum end
   end
   return most
 end
--- opens is the first coming bucket that n units fit: the one after the last window that holds more than limit - n.
-local function opens(n)
+-- opens is the first coming bucket that units fit: the one after the last window that holds more than room.
+local function opens(u, last, n, at, room)
   local sum, i, fits = 0, at, at + 1
-  for j = at - span + 1, at do sum = sum + u[j] end
-  while i < last or sum > limit - n and i < last + span do
+  for j = at - n + 1, at do sum = sum + u[j] end
+  while i < last or sum > room and i < last + n do
     i = i + 1
-    sum = sum + (u[i] or 0) - (u[i - span] or 0)
-    if sum > limit - n then fits = i + 1 end
+    sum = sum + (u[i] or 0) - (u[i - n] or 0)
+    if sum > room then fits = i + 1 end
   end
   return fits
 end
 
 local target = at
-if ahead > current then target = at + math.min(ahead - current, buckets) end
+if ahead > current then target = at + min(ahead - current, buckets) end
 local asks = need > 0 or want > 0
 if asks and seen ~= current then here = here + 1 end
-local active = math.max(here, before, 1)
+local active = max(here, before, 1)
 
-local granted, left = 0, math.max(0, limit - full(target))
+local granted, left = 0, max(0, limit - full(u, last, span, target))
 if asks and (epoch == 0 or epoch == has) then
   if need <= left then
-    granted = math.max(need, math.min(want, math.floor(left / active)))
+    granted = max(need, min(want, math.floor(left / active)))
   elseif borrow > 0 and need <= limit then
-    local i = opens(need)
+    local i = opens(u, last, span, at, limit - need)
     if i <= at + buckets and (i - at) * width - passed < borrow then
-      target, granted, left = i, need, limit - full(i)
+      target, granted, left = i, need, limit - full(u, last, span, i)
     end
   end
 end
 if granted > 0 then
   for i = last + 1, target do u[i] = 0 end
-  last = math.max(last, target)
+  last = max(last, target)
   u[target] = u[target] + granted
 end
 left = left - granted
 
 local free = 0
-if limit > 0 and (target ~= at or left == 0) and full(at) >= limit then
-  free = (opens(1) - at) * width - passed
+if limit > 0 and (target ~= at or left == 0) and full(u, last, span, at) >= limit then
+  free = (opens(u, last, span, at, limit - 1) - at) * width - passed
 end
 
-local state = struct.pack('<' .. string.rep('d', 4 + span + last - at),
-  current, has, here, before, unpack(u, at - span + 1, last))
+local state = write(doubles(4 + span + last - at), current, has, here, before, unpack(u, at - span + 1, last))
 if seq > highest then
-  redis.call('HSET', key, 'w', state, member, struct.pack('<dd', seq, current))
+  call('HSET', key, 'w', state, member, write('<dd', seq, current))
 else
-  redis.call('HSET', key, 'w', state)
+  call('HSET', key, 'w', state)
 end
 -- The key lives until bucket last+buckets+3 begins, when no window has counted its units for two buckets. That is
 -- said again only where it has changed, or where the server's clock is behind: a key that was moved there has brought along
 -- only what was left of its life.
 if head ~= current or last > lasted or passed < 0 then
-  redis.call('PEXPIRE', key, text(math.ceil(((last - at + buckets + 3) * width - passed) / 1000000)))
+  call('PEXPIRE', key, string.format('%.0f', math.ceil(((last - at + buckets + 3) * width - passed) / 1000000)))
 end
 for i = 1, #drop do
-  if drop[i] ~= 'w' and drop[i] ~= member then redis.call('HDEL', key, drop[i]) end
+  if drop[i] ~= 'w' and drop[i] ~= member then call('HDEL', key, drop[i]) end
 end
-return struct.pack('<ddddddddd', granted, current - at + target, current, width - passed, left, free, active, now, has)
+return write('<ddddddddd', granted, current - at + target, current, width - passed, left, free, active, now, has)

@@ -6,7 +6,7 @@ local key = KEYS[1]
 local spacing, need, want, within = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local got = redis.call('HMGET', key, 't', 'a')
 local at, last = number(got[1]), number(got[2])
-if not at and (got[1] or got[2] or #redis.call('HKEYS', key) > 0) then return foreign() end
+if not at and (got[1] or got[2] or #redis.call('HKEYS', key) > 0) then return redis.error_reply(foreign) end
 
 local first = 0
 if last then
