@@ -459,3 +459,56 @@ func TestSuspendedWhileAsking(t *testing.T) {
 		theirs.now += int64(time.Second)
 	}
 }
+
+// manyShare has so many others take a unit each of a window, so that a member's share of the room is small, and returns one
+// that asks a store which answers when the test says so.
+func manyShare(t *testing.T, threshold float64, others int) (*slowStore, *cluster.Window) {
+	s := newSlowStore(t)
+	for range others {
+		m := join(t, s.store.Memory, s.clock)
+		fetch(t, m, share(t, m, threshold, cluster.Closed), 1)
+	}
+	return s, share(t, s.m, threshold, cluster.Closed)
+}
+
+// A burst beyond a member's share of the room passes while there is room for all. known bug 221
+func TestABurstWhereThereIsRoom(t *testing.T) {
+	s, w := manyShare(t, 1500, 29)
+	for range 100 {
+		s.call(w)
+	}
+	s.answer()
+	s.want(0, 0, "of 100, where 1471 are free")
+}
+
+// Calls aren't refused for what the store said of a bucket that is over. known bug 222
+func TestAnAnswerAfterItsBucket(t *testing.T) {
+	s, w := manyShare(t, 1500, 29)
+	m := join(t, s.store.Memory, s.clock)
+	if n := fetch(t, m, share(t, m, 1500, cluster.Closed), 1100); !n.Got {
+		t.Fatal(n)
+	}
+	s.call(w)
+	s.answer()
+	s.clock.Advance(s.store.batches[0][0].(*cluster.Take).Reply.Left - 5*time.Millisecond)
+	for range 100 {
+		s.call(w)
+	}
+	var asked *cluster.Take // the command for what all of them want that have to wait
+	for asked == nil {
+		if t, ok := s.store.batches[len(s.store.batches)-1][0].(*cluster.Take); ok && t.Want > 80 && len(s.store.dones) == 1 {
+			asked = t
+		} else {
+			s.store.answer()
+		}
+	}
+	s.store.Do(t.Context(), []cluster.Command{asked})
+	if asked.Reply.Granted == 0 || asked.Reply.Granted > 20 {
+		t.Fatalf("%+v", asked)
+	}
+	s.clock.Advance(10 * time.Millisecond)
+	refused := s.refused.Load()
+	s.store.dones[0]()
+	s.store.dones = s.store.dones[1:]
+	s.want(refused, asked.Want, "after the bucket")
+}

@@ -125,8 +125,10 @@ func (w *Window) granted(t *Take, sent, received int64) {
 	if r.Granted == 0 && w.standsAside(t, received) {
 		return // the call asks once more, with what is handed back
 	}
-	limited := r.Granted < max(t.Need, t.Want)
-	if limited && t.Ahead <= r.Current {
+	l := w.lotOf(r, sent, received)
+	late := r.Granted > 0 && received >= l.ends // what the store says is of a bucket that is over
+	short := r.Granted < max(t.Need, t.Want) && !late && (r.Granted == 0 || !w.ample)
+	if short && t.Ahead <= r.Current {
 		w.limited(t, received)
 	} else if t.Ahead == 0 {
 		w.refusedUntil.Store(0)
@@ -138,12 +140,11 @@ func (w *Window) granted(t *Take, sent, received int64) {
 		}
 		return
 	}
-	w.grown = r.Granted
-	l := w.lotOf(r, sent, received)
-	if received >= l.ends { // it took too long
+	if late {
 		w.settle(&l, r.Granted, received)
 		return
 	}
+	w.grown = r.Granted
 	if at != nil && (borrowed || at.number == w.cur || at.number == w.next) {
 		at.starts, at.ends = max(at.starts, l.starts), max(at.ends, l.ends)
 		w.put(at, r.Granted, received)

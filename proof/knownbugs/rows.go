@@ -255,5 +255,7 @@ var sections = []section{
 		{218, "Penstock", "limits that were asked for the same call in shadow mode keep each other", ""},
 		{219, "Penstock", "what a call in shadow mode was granted is lost as its member goes", ""},
 		{220, "Penstock", "leases are forgotten too early where the store's clock is set back by far", ""},
+		{221, "Penstock", "a member's share refuses a burst while there is room for all", ""},
+		{222, "Penstock", "an answer that comes after its bucket refuses the calls of the next", ""},
 	}},
 }
