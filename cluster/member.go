@@ -50,13 +50,15 @@ type Member struct {
 	lag     int64        // how stale a reading of the clock may be
 	wall    func() int64 // the machine's wall clock, nil beside a clock that tests move
 
-	members  atomic.Int64 // see Members
-	patience atomic.Int64 // see waitFor
-	woken    atomic.Int64 // how often the machine was suspended, as far as that was noticed
-	seq      atomic.Int64 // of the last command, see caller
-	panicked atomic.Int64 // when a panic of the store was last logged
-	late     atomic.Int64 // calls that have yet to be decided, see Late
-	endProbe func()       // nil if there is none
+	members   atomic.Int64 // see Members
+	patience  atomic.Int64 // see waitFor
+	woken     atomic.Int64 // how often the machine was suspended, as far as that was noticed
+	seq       atomic.Int64 // of the last command, see caller
+	panicked  atomic.Int64 // when a panic of the store was last logged
+	late      atomic.Int64 // calls that have yet to be decided, see Late
+	probing   atomic.Bool
+	probes    context.Context // of all of them, until endProbes
+	endProbes func()
 
 	// mu is the innermost lock: its holder takes no other.
 	mu      sync.Mutex
@@ -114,6 +116,7 @@ func Join(cfg Config) (*Member, error) {
 	}
 	m.sending.do = func(int64) {}
 	m.paying.do = func(int64) { m.payBack() }
+	m.probes, m.endProbes = context.WithCancel(context.Background())
 	m.appear()
 	m.probe()
 	return m, nil
@@ -144,9 +147,7 @@ func (m *Member) Close() {
 	}
 	m.leave()
 	m.flush(true)
-	if m.endProbe != nil {
-		m.endProbe()
-	}
+	m.endProbes()
 	returned := make(chan struct{})
 	m.mu.Lock()
 	if m.returned = returned; m.running == 0 {
@@ -288,18 +289,21 @@ func (m *Member) chance(n int64) int64 {
 	return m.random.Int64N(n)
 }
 
-// probe asks a store that can say so what it lacks.
+// probe asks a store that can say so what it lacks: at the start, when it may be away, and each time that it comes back, when
+// it may be another server.
 func (m *Member) probe() {
 	p, ok := m.cfg.Store.(interface{ Probe(context.Context) error })
-	if !ok {
+	if !ok || !m.probing.CompareAndSwap(false, true) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), probePatience)
-	m.endProbe = cancel
-	m.starts()
+	if !m.starts() {
+		return // it has gone
+	}
 	go func() {
 		defer m.returns()
+		ctx, cancel := context.WithTimeout(m.probes, probePatience)
 		defer cancel()
+		defer m.probing.Store(false)
 		m.survives(func() {
 			if err := p.Probe(ctx); err != nil {
 				m.cfg.Logger.Warn("penstock: the store of cluster rules has not passed its check", "error", strings.ReplaceAll(err.Error(), "\n", "; "))

@@ -821,3 +821,37 @@ func TestTimeoutOfARule(t *testing.T) {
 		}
 	})
 }
+
+// checkedStore is a store that says what it lacks, on a channel, as often as it is asked.
+type checkedStore struct {
+	fickle
+	asked chan struct{}
+}
+
+func (s *checkedStore) Probe(context.Context) error {
+	s.asked <- struct{}{}
+	return nil
+}
+
+// A store that comes back is asked once more what it lacks: at the start it may have been away, and it may be another server.
+func TestProbeOfAStoreThatIsBack(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	clock.SetSleep(clocks.SleepAdvance)
+	store := &checkedStore{fickle{cluster.NewMemory(clock), true}, make(chan struct{})}
+	m := join(t, store, clock)
+	w := share(t, m, 1000, cluster.Closed)
+	<-store.asked
+	for range 10 {
+		fetch(t, m, w, 1)
+	}
+	if !w.Figures().Away {
+		t.Fatal("it isn't away")
+	}
+	store.away = false
+	clock.Advance(2 * time.Second)
+	fetch(t, m, w, 1)
+	if w.Figures().Away {
+		t.Fatal("it isn't back")
+	}
+	<-store.asked
+}

@@ -188,6 +188,7 @@ func (m *Member) judge(s *shard, good bool, now int64, why error) {
 	switch {
 	case turned && good:
 		m.cfg.Logger.Info("penstock: the store of cluster rules is back", "shard", s.number)
+		m.probe()
 	case turned:
 		m.cfg.Logger.Warn("penstock: the store of cluster rules is away: they do as their onFailure says", "shard", s.number,
 			"error", why, "timeout", time.Duration(m.patience.Load()))

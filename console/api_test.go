@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
@@ -216,6 +218,52 @@ func TestHowFullHotspotRulesAre(t *testing.T) {
 	require.Len(t, raw.Rules, 1)
 	require.NotNil(t, raw.Rules[0].Full)
 	assert.InDelta(t, 0.9, *raw.Rules[0].Full, 1e-9)
+}
+
+// Rules whose limit a cluster shares say whether its store is away, whatever their family.
+func TestRulesWhoseStoreIsAway(t *testing.T) {
+	clock := api.NewManualClock(begin)
+	store := &shutStore{Memory: cluster.NewMemory(clock)}
+	shared := cluster.Rule{Scope: cluster.Global}
+	l := newLabOf(t, api.Config{Cluster: cluster.Config{Store: store}}, Config{}, api.RuleSet{
+		Flow:    []flow.Rule{{ID: "all", Resource: "orders", Threshold: 1000, Cluster: shared}, {ID: "alone", Resource: "orders", Threshold: 1000}},
+		Hotspot: []hotspot.Rule{{ID: "each", Resource: "orders", Param: "user", Threshold: 1000, Cluster: shared}},
+	})
+	l.clock.SetSleep(api.SleepAdvance)
+	away := func() map[string]bool {
+		var raw struct {
+			Rules []struct {
+				ID        string
+				StoreAway bool
+			}
+		}
+		l.get("/api/rules", &raw)
+		all := map[string]bool{}
+		for _, r := range raw.Rules {
+			all[r.ID] = r.StoreAway
+		}
+		return all
+	}
+	l.call(1, "orders", api.Param("user", "ann"))
+	assert.Equal(t, map[string]bool{"all": false, "alone": false, "each": false}, away())
+	store.shut = true
+	for range 10 {
+		l.clock.Advance(2 * time.Second)
+		l.call(1, "orders", api.Param("user", "ann"))
+	}
+	assert.Equal(t, map[string]bool{"all": true, "alone": false, "each": true}, away())
+}
+
+// shutStore is a store that may answer nothing.
+type shutStore struct {
+	*cluster.Memory
+	shut bool
+}
+
+func (s *shutStore) Start(ctx context.Context, batch []cluster.Command, done func()) {
+	if !s.shut {
+		s.Memory.Start(ctx, batch, done)
+	}
 }
 
 // Gateway rules are at work as rules of other families, and shown as they were written.

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
 )
@@ -24,6 +25,8 @@ type rule struct {
 	// Full is the largest share of a limit that is used up, over Measures and, in the list of all
 	// rules, the values that a hotspot rule reports; absent if there is none.
 	Full *float64 `json:"full,omitempty"`
+	// StoreAway says that a cluster shares the limit, and that its store doesn't answer.
+	StoreAway bool `json:"storeAway,omitempty"`
 }
 
 // measure is what a rule measures at one resource.
@@ -81,6 +84,9 @@ func (c *console) ruleList() []rule {
 	all := make([]rule, len(figures))
 	for i, f := range figures {
 		all[i] = rule{RuleFigures: f, Rule: c.rules.texts[ruleName{f.Kind.String(), f.ID}]}
+		if shared := family.SharedOf(f); shared != nil {
+			all[i].StoreAway = shared.Store == family.Away
+		}
 		if text, ok := c.rules.texts[ruleName{gatewayList, f.ID}]; ok && all[i].Rule == nil {
 			all[i].Rule, all[i].List = text, gatewayList // no flow or hotspot rule has its ID
 		}

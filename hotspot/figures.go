@@ -75,6 +75,9 @@ func (r *Rule) what() string {
 	return fmt.Sprintf("the argument at index %d", r.Index.at)
 }
 
+// Shared is Cluster, for [family.SharedOf].
+func (f Figures) Shared() *family.SharedFigures { return f.Cluster }
+
 // Lines says how many values there are, and which of them calls use most.
 func (f Figures) Lines(at time.Time) []string {
 	if f.Cluster != nil {

@@ -165,6 +165,7 @@ type (
 		Refused, ShadowBlocked   int64
 		Full                     *float64
 		Measures                 []measureJSON
+		StoreAway                bool
 	}
 	measureJSON struct {
 		Of              string

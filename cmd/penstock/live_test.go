@@ -262,6 +262,12 @@ func TestTexts(t *testing.T) {
 	shared := ruleJSON{Kind: "flow", ID: "orders", Mode: "enforce"}
 	shared.Measures = append(shared.Measures, measureJSON{Of: "units in 1s, on a lease", Measured: 120, Limit: 30_000, AtHand: true})
 	assert.True(t, strings.HasSuffix(ruleLine(shared), "  120 of 30k at hand"), ruleLine(shared))
+	shared.StoreAway = true
+	assert.True(t, strings.HasSuffix(ruleLine(shared), "  store away"), ruleLine(shared))
+	half := 0.5
+	shared.Full = &half
+	assert.True(t, strings.HasSuffix(ruleLine(shared), "  store away  50 %"), ruleLine(shared))
+	assert.LessOrEqual(t, len(ruleLine(shared)), 80)
 	assert.Equal(t, "██████████ 130 %", fullness(1.3))
 	assert.Equal(t, "·········· -0 %", strings.ReplaceAll(fullness(-1), "  0", "-0"))
 }

@@ -155,6 +155,10 @@ func ruleLine(r ruleJSON) string {
 	switch {
 	case r.Mode == "off":
 		line += "off"
+	case r.StoreAway && r.Full != nil:
+		line += "store away" + strings.TrimLeft(fullness(*r.Full), "█·")
+	case r.StoreAway:
+		line += "store away"
 	case r.Full != nil:
 		line += fullness(*r.Full)
 	case len(r.Measures) > 0 && r.Measures[0].AtHand: // how full it is only the store of the cluster knows

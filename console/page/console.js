@@ -342,7 +342,8 @@ function fullness(full, m) {
 
 function ruleRow(r, writable) {
   return [
-    [h("span", { class: "dim" }, (r.list || r.kind) + " "), bdi(r.id), r.mode !== "enforce" && h("span", { class: "mark plain" }, r.mode)],
+    [h("span", { class: "dim" }, (r.list || r.kind) + " "), bdi(r.id), r.mode !== "enforce" && h("span", { class: "mark plain" }, r.mode),
+      r.storeAway && h("span", { class: "mark", title: "The store that holds this limit doesn't answer" }, "store away")],
     h("code", null, label(summary(r.rule))),
     fullness(r.full, r.measures?.[0]),
     r.mode === "shadow" ? whole(r.shadowBlocked) + " would have been" : whole(r.refused),

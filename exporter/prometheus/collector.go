@@ -166,9 +166,9 @@ func (c *Collector) rules(m metrics) {
 		c.grown[key] = grown{now, g.total + float64(max(now-g.last, 0))}
 		return c.grown[key].total
 	}
-	shared := func(rule, kind string, f family.SharedFigures) {
+	shared := func(rule, kind string, f *family.SharedFigures) {
 		away := 0.0
-		if f.Store == "away" {
+		if f.Store == family.Away {
 			away = 1
 		}
 		m.gauge(c.members, float64(f.Members), rule, kind)
@@ -182,14 +182,11 @@ func (c *Collector) rules(m metrics) {
 		rule, kind := series.Label(f.ID), f.Kind.String()
 		m.counter(c.refusals, float64(f.Refused), rule, kind)
 		m.counter(c.shadowRefusals, float64(f.ShadowBlocked), rule, kind)
-		switch d := f.Details.(type) {
-		case hotspot.Figures:
+		if d, ok := f.Details.(hotspot.Figures); ok {
 			m.gauge(c.values, float64(d.Values), rule)
 			m.counter(c.valueOverflows, grow("values", rule, kind, d.Overflowed), rule)
-			if d.Cluster != nil {
-				shared(rule, kind, *d.Cluster)
-			}
-		case family.SharedFigures:
+		}
+		if d := family.SharedOf(f); d != nil {
 			shared(rule, kind, d)
 		}
 	}
