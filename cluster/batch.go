@@ -39,7 +39,7 @@ func (b *batch) send() {
 		ctx, cancel = context.WithCancel(context.Background())
 	}
 	b.woken, b.sent = m.woken.Load(), m.clock.Now()
-	stop := clocks.Alarm(m.clock, time.Duration(m.patience.Load()), func() {
+	stop := clocks.Alarm(m.clock, m.patience(), func() {
 		if !patient {
 			cancel()
 		}

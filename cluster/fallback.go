@@ -230,6 +230,3 @@ func (w *Window) decideAway(x *waiter, now int64) {
 	x.need.Token = token
 	x.decide(ok)
 }
-
-// returned ends the fallback: the store has answered. It needs mu.
-func (w *Window) returned(int64) { w.fallback = fallback{} }

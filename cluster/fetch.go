@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -31,11 +30,6 @@ type waiter struct {
 	waited  bool // for the store
 	again   bool // the window has handed its lease back, and asks again for this call
 	decided bool // under the mutex of the limit
-}
-
-// without removes a call from those that wait.
-func without(waiters []*waiter, x *waiter) []*waiter {
-	return slices.DeleteFunc(waiters, func(y *waiter) bool { return x == y })
 }
 
 // round is what a call waits on until all its needs are decided.

@@ -76,9 +76,6 @@ func limitOf[T any](m *Member, key string, made func() *T) (limit *T, ok bool) {
 		}
 	}
 	limit = made()
-	if m.limits == nil {
-		m.limits = limits{}
-	}
 	mine := weakly[T]{shared.MakeWeak(limit)}
 	m.limits[key] = mine
 	whenGone(m, limit, func(m *Member) {
@@ -114,9 +111,6 @@ func (m *Member) latest(name string, w *Window) (old *Window) {
 		if old = h.p.Value(); old == w {
 			return nil
 		}
-	}
-	if m.shapes == nil {
-		m.shapes = shapes{}
 	}
 	mine := weakly[Window]{shared.MakeWeak(w)}
 	m.shapes[name] = mine

@@ -25,7 +25,7 @@ type Config struct {
 	// Members is the expected number of members; 0 if unknown. This number, or the highest seen in
 	// ten minutes if that is more, is used while the store is away and for rules per member.
 	Members int
-	// Timeout is how long the store has for an answer; 0 means DefaultTimeout. Rules that wait longer give it more.
+	// Timeout is how long the store has for an answer at least; 0 means as long as the most patient rule says.
 	Timeout time.Duration
 	// ValueCalls is for how many calls a second this member asks the store about single values of
 	// hotspot rules. Calls beyond that are treated as their rules say for when the store is away. 0
@@ -51,7 +51,7 @@ type Member struct {
 	wall    func() int64 // the machine's wall clock, nil beside a clock that tests move
 
 	members   atomic.Int64 // see Members
-	patience  atomic.Int64 // see waitFor
+	longest   atomic.Int64 // see waitFor
 	woken     atomic.Int64 // how often the machine was suspended, as far as that was noticed
 	seq       atomic.Int64 // of the last command, see caller
 	panicked  atomic.Int64 // when a panic of the store was last logged
@@ -60,7 +60,7 @@ type Member struct {
 	probes    context.Context // of all of them, until endProbes
 	endProbes func()
 
-	// mu is the innermost lock: its holder takes no other.
+	// mu is the innermost lock: its holder takes no other but the clock's.
 	mu      sync.Mutex
 	random  *rand.Rand
 	agenda  agenda
@@ -91,7 +91,7 @@ func Join(cfg Config) (*Member, error) {
 	case cfg.Members < 0 || cfg.Members > mostMembers:
 		return nil, fmt.Errorf("cluster: %d members: use 1 to %d, or 0 if nobody knows", cfg.Members, mostMembers)
 	}
-	if cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout); cfg.Timeout < MinTimeout || cfg.Timeout > MaxTimeout {
+	if cfg.Timeout != 0 && (cfg.Timeout < MinTimeout || cfg.Timeout > MaxTimeout) {
 		return nil, fmt.Errorf("cluster: a timeout of %v: use %v to %v", cfg.Timeout, MinTimeout, MaxTimeout)
 	}
 	if cfg.ValueCalls = cmp.Or(cfg.ValueCalls, DefaultValueCalls); cfg.ValueCalls < 0 {
@@ -100,9 +100,9 @@ func Join(cfg Config) (*Member, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	m := &Member{cfg: cfg, clock: cfg.Clock, shards: map[int]*shard{}}
+	m := &Member{cfg: cfg, clock: cfg.Clock, shards: map[int]*shard{}, limits: limits{}, shapes: shapes{}}
 	m.starter, _ = cfg.Store.(Starter)
-	m.patience.Store(int64(cfg.Timeout))
+	m.longest.Store(int64(cfg.Timeout))
 	m.random = rand.New(rand.NewPCG(cmp.Or(cfg.Seed, rand.Uint64()), cmp.Or(cfg.Seed, rand.Uint64())))
 	m.id = 1 + m.random.Int64N(MostNumber-1)
 	switch cfg.Clock.(type) {
@@ -156,7 +156,7 @@ func (m *Member) Close() {
 	m.mu.Unlock()
 	select {
 	case <-returned:
-	case <-time.After(time.Duration(m.patience.Load()) + closePatience): // the machine's time, as the member's clock may be one that stands still
+	case <-time.After(m.patience() + closePatience): // the machine's time, as the member's clock may be one that stands still
 		m.mu.Lock()
 		m.vanish()
 		m.mu.Unlock()
@@ -242,10 +242,15 @@ func (m *Member) permitsInUse() (are bool) {
 // rule has said before. A call waits as long as its own rules say.
 func (m *Member) waitFor(timeout time.Duration) {
 	for {
-		if old := m.patience.Load(); int64(timeout) <= old || m.patience.CompareAndSwap(old, int64(timeout)) {
+		if old := m.longest.Load(); int64(timeout) <= old || m.longest.CompareAndSwap(old, int64(timeout)) {
 			return
 		}
 	}
+}
+
+// patience is how long the store has for an answer.
+func (m *Member) patience() time.Duration {
+	return cmp.Or(time.Duration(m.longest.Load()), DefaultTimeout)
 }
 
 // Members is the number of members that share limits while the store is away: what the

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/penstock-go/penstock/internal/shared"
@@ -35,27 +34,21 @@ type SemaphoreConfig struct {
 // attend then; who sets attend looks for itself afterwards what is free, see mind. So one of the two
 // sees the other.
 type Semaphore struct {
-	place
-	m       *Member
 	permits permits
 	attend  shared.Bool
 
-	mu       sync.Mutex
-	cfg      SemaphoreConfig
-	task     task
-	renewAt  int64
-	idleAt   int64 // when permits that were not in use since it was set go back; never if none are
-	refused  int64 // until then, calls for more than is free are refused
-	total    int64 // that all members hold, by the last reply
-	held     int64 // of these, what the store counts for this member
-	active   int64
-	short    int64 // permits that were missing since the last command
-	waiters  []*waiter
-	inFlight *Permits
-	posted   bool
-	left     bool
-	broken   broken
-	figures  Figures
+	base
+	cfg          SemaphoreConfig
+	task         task
+	renewAt      int64
+	idleAt       int64 // when permits that were not in use since it was set go back; never if none are
+	refusedUntil int64 // calls for more than is free
+	total        int64 // that all members hold, by the last reply
+	held         int64 // of these, what the store counts for this member
+	active       int64
+	short        int64 // permits that were missing since the last command
+	inFlight     *Permits
+	figures      Figures
 }
 
 const (
@@ -79,7 +72,7 @@ func (m *Member) Semaphore(key string, cfg SemaphoreConfig) (*Semaphore, error) 
 	key = m.Key("semaphore", key)
 	shard := m.find(key)
 	s, ok := limitOf(m, key, func() *Semaphore {
-		s := &Semaphore{m: m, place: place{key: key}, active: 1, idleAt: never}
+		s := &Semaphore{base: base{m: m, place: place{key: key}}, active: 1, idleAt: never}
 		s.on.Store(shard)
 		s.task.do = s.turn
 		return s
@@ -225,10 +218,7 @@ func (s *Semaphore) Held() (units, limit int64) {
 	return s.permits.inUse.InUse(), limit
 }
 
-// The methods below need mu, except those of keyed, handled and Limit.
-
-// away reports whether the store is to be done without.
-func (s *Semaphore) away() bool { return s.broken.on || s.shard().away.Load() }
+// The methods below need mu.
 
 // lacks notes that a call lacks n permits, and reports whether a flush may ask for them.
 func (s *Semaphore) lacks(now, n int64) bool {
@@ -237,16 +227,12 @@ func (s *Semaphore) lacks(now, n int64) bool {
 }
 
 func (s *Semaphore) limit() int64 {
-	threshold := s.cfg.Threshold
-	if s.cfg.Scope == PerMember {
-		threshold *= float64(s.m.Members())
-	}
-	return int64(min(threshold, mostUnits))
+	return int64(min(s.m.ofAll(s.cfg.Threshold, s.cfg.Scope), mostUnits))
 }
 
 // refuses reports whether the store has said that there is no room, also with what this member has and doesn't use.
 func (s *Semaphore) refuses(now, n int64) bool {
-	return n > s.limit() || now < s.refused && n > s.free()
+	return n > s.limit() || now < s.refusedUntil && n > s.free()
 }
 
 // room is how many permits no member has, by the last reply; all if there was none.

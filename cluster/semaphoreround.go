@@ -9,7 +9,7 @@ import (
 // the calls that wait for it. All but turn, command, answered, heard and the methods of Limit and handled need mu.
 
 func (s *Semaphore) want(now int64) bool {
-	if s.inFlight != nil || s.posted || s.left || now < s.broken.retryAt || !s.due(now) {
+	if s.inFlight != nil || s.posted || s.gone || now < s.broken.retryAt || !s.due(now) {
 		return false
 	}
 	s.posted = s.m.post(s.shard(), s, now, unlessAwaited(s.waiters, now))
@@ -28,7 +28,7 @@ func (s *Semaphore) schedule(now int64) {
 	if s.renews() {
 		at = min(at, max(s.renewAt, now+int64(time.Millisecond)))
 	}
-	if s.inFlight != nil || s.posted || s.left || at == never {
+	if s.inFlight != nil || s.posted || s.gone || at == never {
 		s.m.unplan(&s.task)
 		return
 	}
@@ -96,10 +96,7 @@ func (s *Semaphore) heard(c *Permits, sent, received int64, err error) (broke bo
 	if err != nil {
 		broke = s.broken.hear(err, received)
 		s.renewAt = received + int64(s.cfg.Expiry)/8
-		for _, x := range s.waiters {
-			s.decideAway(x)
-		}
-		s.waiters = nil
+		s.failAll()
 		s.mind(received)
 		s.schedule(received)
 		return broke
@@ -113,10 +110,10 @@ func (s *Semaphore) heard(c *Permits, sent, received int64, err error) (broke bo
 	}
 	s.permits.good.Store(good) // before expires: see permits.take
 	s.permits.expires.Store(sent + shorter(s.cfg.Expiry) - s.m.lag)
-	s.refused = 0
+	s.refusedUntil = 0
 	s.serve(received)
 	if lacked := c.Need - c.Claim; lacked > 0 && good < c.Need {
-		s.refused = received + fullFor/2 + s.m.chance(fullFor)
+		s.refusedUntil = received + fullFor/2 + s.m.chance(fullFor)
 		s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool {
 			if n := x.need.Units; n >= lacked || n > s.free() {
 				x.decide(false)
@@ -127,7 +124,7 @@ func (s *Semaphore) heard(c *Permits, sent, received int64, err error) (broke bo
 	s.mind(received)
 	s.want(received)
 	s.schedule(received)
-	if s.left {
+	if s.gone {
 		s.handBack(received)
 	}
 	return false
@@ -141,6 +138,14 @@ func (s *Semaphore) serve(now int64) {
 		}
 		return x.decided
 	})
+}
+
+// failAll decides for all calls that wait: the store didn't answer.
+func (s *Semaphore) failAll() {
+	for _, x := range s.waiters {
+		s.decideAway(x)
+	}
+	s.waiters = nil
 }
 
 func (s *Semaphore) decideAway(x *waiter) {
@@ -173,11 +178,9 @@ func (s *Semaphore) enter(x *waiter, now int64) {
 func (s *Semaphore) expire(x *waiter, _ int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if x.decided {
-		return
+	if s.withdraw(x) {
+		s.decideAway(x)
 	}
-	s.waiters = without(s.waiters, x)
-	s.decideAway(x)
 }
 
 func (s *Semaphore) giveBack(n *Need) { s.Release(0, n.Units) }
@@ -196,11 +199,8 @@ func (s *Semaphore) drop(now int64) {
 func (s *Semaphore) leave(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, x := range s.waiters {
-		s.decideAway(x)
-	}
-	s.waiters = nil
-	s.left = true
+	s.failAll()
+	s.gone = true
 	s.handBack(now)
 }
 

@@ -191,7 +191,7 @@ func (m *Member) judge(s *shard, good bool, now int64, why error) {
 		m.probe()
 	case turned:
 		m.cfg.Logger.Warn("penstock: the store of cluster rules is away: they do as their onFailure says", "shard", s.number,
-			"error", why, "timeout", time.Duration(m.patience.Load()))
+			"error", why, "timeout", m.patience())
 	}
 }
 

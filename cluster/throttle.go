@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 )
 
@@ -22,23 +21,17 @@ type ThrottleConfig struct {
 // may be closer than the spacing by a round trip, as each member counts its turns from when the
 // reply arrived. It is safe for concurrent use, and waits for nothing; see [Window].
 type Throttle struct {
-	place
-	m *Member
-
-	mu       sync.Mutex
+	base
 	cfg      ThrottleConfig
 	next     int64 // when the next turn of the lease is
-	left     int64 // turns of the lease
+	turns    int64 // of the lease
 	spacing  int64 // of the lease
 	last     int64 // the store gives away no turn earlier than a spacing after this
 	short    int64 // units that were missing since the last command
 	wanted   demand
-	waiters  []*waiter
 	asking   *waiter // whose need is in the latest command
 	inFlight *Turn
-	posted   bool
 	own      int64 // the latest turn that was given without the store
-	broken   broken
 	figures  Figures
 }
 
@@ -75,7 +68,7 @@ func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	key = m.Key("throttle", key)
 	shard := m.find(key)
 	t, ok := limitOf(m, key, func() *Throttle {
-		t := &Throttle{m: m, place: place{key: key}, last: longAgo, own: longAgo}
+		t := &Throttle{base: base{m: m, place: place{key: key}}, last: longAgo, own: longAgo}
 		t.on.Store(shard)
 		return t
 	})
@@ -101,10 +94,7 @@ func (t *Throttle) Timeout() time.Duration {
 
 // spaced is the time between two units, rounded up. It needs mu.
 func (t *Throttle) spaced() int64 {
-	threshold := t.cfg.Threshold
-	if t.cfg.Scope == PerMember {
-		threshold *= float64(t.m.Members())
-	}
+	threshold := t.m.ofAll(t.cfg.Threshold, t.cfg.Scope)
 	return int64(min(math.Ceil(float64(t.cfg.Interval)/threshold), float64(24*time.Hour)))
 }
 
@@ -160,7 +150,7 @@ func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Durat
 func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duration, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := t.last + times(n, t.spaced())
+	at := t.nextTurn(n)
 	if t.away() {
 		switch t.cfg.OnFailure {
 		case Open:
@@ -180,7 +170,7 @@ func (t *Throttle) Wait(now, n int64) time.Duration {
 	if wait, ok := t.turn(now, n, math.MaxInt64, false); ok {
 		return wait
 	}
-	at := t.last + times(n, t.spaced())
+	at := t.nextTurn(n)
 	if t.away() {
 		switch t.cfg.OnFailure {
 		case Open:
@@ -197,11 +187,11 @@ func (t *Throttle) Figures() Figures {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.figures
-	f.Leased, f.Away, f.Why = t.left, t.away(), t.broken.why(t.shard())
+	f.Leased, f.Away, f.Why = t.turns, t.away(), t.broken.why(t.shard())
 	return f
 }
 
-// The methods below need mu, except those of keyed, handled and Limit, and what answered calls.
+// The methods below need mu.
 
 func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	if wait, ok := t.turn(now, n, maxWait, false); ok {
@@ -219,23 +209,20 @@ func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Durat
 	return Lacks, 0
 }
 
-// away reports whether the store is to be done without.
-func (t *Throttle) away() bool { return t.broken.on || t.shard().away.Load() }
-
 // turn gives a call the turn of its last unit. Turns that have passed are lost.
 func (t *Throttle) turn(now, n int64, maxWait time.Duration, take bool) (wait time.Duration, ok bool) {
-	if t.left > 0 && t.next < now {
-		lost := min(t.left, (now-t.next+t.spacing-1)/t.spacing)
+	if t.turns > 0 && t.next < now {
+		lost := min(t.turns, (now-t.next+t.spacing-1)/t.spacing)
 		t.next += lost * t.spacing
-		t.left -= lost
+		t.turns -= lost
 	}
 	at := t.next + (n-1)*t.spacing
-	if n > t.left || at-now > int64(maxWait) {
+	if n > t.turns || at-now > int64(maxWait) {
 		return 0, false
 	}
 	if take {
 		t.next = at + t.spacing
-		t.left -= n
+		t.turns -= n
 	}
 	return time.Duration(at - now), true
 }
@@ -243,7 +230,7 @@ func (t *Throttle) turn(now, n int64, maxWait time.Duration, take bool) (wait ti
 // refuses reports whether the store's next turn is too late: turns that were given away don't come
 // back.
 func (t *Throttle) refuses(now, n int64, maxWait time.Duration) bool {
-	return t.last+times(n, t.spaced())-now > int64(maxWait)
+	return t.nextTurn(n)-now > int64(maxWait)
 }
 
 // turnAway is turn without the store.
@@ -263,6 +250,9 @@ func (t *Throttle) turnAway(now, n int64, maxWait time.Duration, take bool) (wai
 	}
 	return time.Duration(at - now), true
 }
+
+// nextTurn is when a call of n units may run at the earliest, as far as the member knows.
+func (t *Throttle) nextTurn(n int64) int64 { return t.last + times(n, t.spaced()) }
 
 // nextAway is when a call of n units may run without the store: a member has its share of the turns.
 func (t *Throttle) nextAway(n int64) int64 {

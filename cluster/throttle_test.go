@@ -246,3 +246,36 @@ func TestClosedThrottleComesBack(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 }
+
+// A member that leaves, while calls still have permits, asks for no turns any more: its throttles do as their rules say. known bug 226
+func TestATurnOfAMemberThatLeaves(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := &onItsWay{Memory: cluster.NewMemory(clock)}
+	m := join(t, store, clock)
+	open := cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Open}
+	throttle, err := m.Throttle("turns", cluster.ThrottleConfig{Interval: time.Second, Threshold: 100, Rule: open})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := m.Semaphore("permits", cluster.SemaphoreConfig{Threshold: 10, Rule: open})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.TryAcquire(0, clock.Now(), 1)
+	answer := func() {
+		for len(store.dones) > 0 {
+			store.answer()
+		}
+	}
+	answer()
+	if !g.TryAcquire(0, clock.Now(), 1) {
+		t.Fatal("no permit")
+	}
+	m.Retire(func() {})
+	answer()
+	asked := throttle.Figures().Requests
+	if _, ok := throttle.TryTake(clock.Now(), 1, time.Second); !ok || throttle.Figures().Requests != asked {
+		t.Fatalf("a call passes: %t; %+v", ok, throttle.Figures())
+	}
+	g.Release(0, 1)
+}

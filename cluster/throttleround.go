@@ -10,7 +10,7 @@ import (
 
 // want posts the throttle if there is something to ask for.
 func (t *Throttle) want(now int64) bool {
-	if t.inFlight != nil || t.posted || now < t.broken.retryAt || t.short == 0 && len(t.waiters) == 0 {
+	if t.inFlight != nil || t.posted || t.gone || now < t.broken.retryAt || t.short == 0 && len(t.waiters) == 0 {
 		return false
 	}
 	t.posted = t.m.post(t.shard(), t, now, unlessAwaited(t.waiters, now))
@@ -77,7 +77,7 @@ func (t *Throttle) replied(c *Turn, sent, received int64) {
 		t.last = sent + shorter(r.Wait) + times(r.Granted-c.Need, spacing)
 		// What was left of the last lease is lost. The first turn counts as one, however many units
 		// it is for.
-		t.next, t.left, t.spacing = first, r.Granted-c.Need+1, spacing
+		t.next, t.turns, t.spacing = first, r.Granted-c.Need+1, spacing
 	}
 	t.serve(c, received)
 	t.asking = nil // it may be the last thing that refers to the call, and to what else that lacked
@@ -91,7 +91,7 @@ func (t *Throttle) serve(c *Turn, now int64) {
 		t.waiters = slices.Delete(t.waiters, 0, 1)
 		if c.Reply.Granted > 0 {
 			x.need.Wait = until(t.next, now)
-			t.left--
+			t.turns--
 			t.next += t.spacing
 			t.wanted.units += c.Need
 		}
@@ -154,11 +154,9 @@ func (t *Throttle) enter(x *waiter, now int64) {
 func (t *Throttle) expire(x *waiter, now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if x.decided {
-		return
+	if t.withdraw(x) {
+		t.decideAway(x, now)
 	}
-	t.waiters = without(t.waiters, x)
-	t.decideAway(x, now)
 }
 
 // giveBack does nothing: the turn is lost.
@@ -168,12 +166,13 @@ func (t *Throttle) giveBack(*Need) {}
 func (t *Throttle) drop(int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.left, t.last = 0, longAgo
+	t.turns, t.last = 0, longAgo
 }
 
 func (t *Throttle) leave(now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.left = 0
+	t.gone = true
+	t.turns = 0
 	t.failAll(now)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/penstock-go/penstock/internal/shared"
@@ -41,13 +40,11 @@ type Window struct {
 	threshold    shared.Uint64 // its bits
 	rule         shared.Pointer[Rule]
 
-	place
-	m       *Member
 	value   bool
 	ring    Ring
 	horizon int64
 
-	mu       sync.Mutex
+	base
 	task     task
 	lots     lots
 	cur      uint32 // the lot in lease, 0 if none
@@ -63,19 +60,15 @@ type Window struct {
 	pause    int64 // no background request for more before that
 	pressed  bool  // the latest share is much less than what was wanted
 	active   int64 // members, by the last reply
-	ample    bool  // there is room for all, by the last reply, see isAmple
+	free     int64 // units that no member had, by the last reply
 	grown    int64 // what was granted last
 	short    int64 // units that were missing, or about to be, since the last command
 	backs    []Units
 	backAt   int64
 	account  account
-	waiters  []*waiter
 	asking   *waiter // whose need the latest command has
 	inFlight *Take
 	outdated *Take // the one on its way when the window took another one's place, or lost its own: see succeed
-	posted   bool
-	left     bool // the member has gone
-	broken   broken
 	// forgotten is how many replies in a row said that the store didn't know the key any more.
 	forgotten int
 
@@ -101,7 +94,7 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 	key = m.Key("window", name, shape)
 	shard := m.find(key)
 	w, ok := limitOf(m, key, func() *Window {
-		w := &Window{value: cfg.Value, m: m, place: place{key: key}, horizon: horizonOf(cfg.Shape.Width()), active: 1, aheadAt: never, backAt: never}
+		w := &Window{value: cfg.Value, base: base{m: m, place: place{key: key}}, horizon: horizonOf(cfg.Shape.Width()), active: 1, aheadAt: never, backAt: never}
 		w.ring = Ring{Shape: cfg.Shape, Phase: time.Duration(phaseOf(key, int64(cfg.Shape.Width())))}
 		w.on.Store(shard)
 		w.lots = newLots(cfg.Shape.Buckets)
@@ -128,9 +121,22 @@ func (w *Window) configure(threshold float64, rule Rule) {
 	rule = rule.Normalized()
 	w.rule.Store(&rule)
 	w.m.waitFor(rule.Timeout)
-	if before := w.threshold.Swap(math.Float64bits(threshold)); math.Float64frombits(before) < threshold {
+	switch before := math.Float64frombits(w.threshold.Swap(math.Float64bits(threshold))); {
+	case before < threshold:
 		w.refusedUntil.Store(0) // there may be room
+	case before > threshold:
+		w.giveUp(w.m.clock.Now())
 	}
+}
+
+// giveUp hands back what is leased, and what the store is about to grant: it was granted within a larger limit.
+func (w *Window) giveUp(now int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closeLease(now)
+	w.closeNext(now)
+	w.outdated = w.inFlight
+	w.schedule(now)
 }
 
 // Timeout is the longest that a call waits for the store.
@@ -138,11 +144,7 @@ func (w *Window) Timeout() time.Duration { return w.rule.Load().Timeout }
 
 // limit is what the window holds.
 func (w *Window) limit() int64 {
-	threshold := math.Float64frombits(w.threshold.Load())
-	if w.rule.Load().Scope == PerMember {
-		threshold *= float64(w.m.Members())
-	}
-	return int64(min(threshold, mostUnits))
+	return int64(min(w.m.ofAll(math.Float64frombits(w.threshold.Load()), w.rule.Load().Scope), mostUnits))
 }
 
 // Ask says what TryAdd would do. It takes nothing; a call that is refused counts as such.
@@ -348,6 +350,3 @@ func (w *Window) succeed(old *Window) {
 		w.m.flush(false)
 	}
 }
-
-// away reports whether the store is to be done without. It needs mu.
-func (w *Window) away() bool { return w.left || w.broken.on || w.shard().away.Load() }

@@ -45,7 +45,7 @@ func (w *Window) replied(t *Take, sent, received int64) {
 	if r.Epoch != w.epoch {
 		w.renew(r.Epoch, received)
 	}
-	w.returned(received)
+	w.fallback = fallback{} // the store has answered
 	w.roll(received)
 	w.active = r.Active
 	if t.Need|t.Want != 0 {
@@ -64,7 +64,7 @@ func (w *Window) replied(t *Take, sent, received int64) {
 	w.serve(received)
 	w.asking = nil // it may be the last thing that refers to the call, and to what else that lacked
 	w.want(received, w.later(received))
-	if w.left {
+	if w.gone {
 		w.handBackAll(received)
 	}
 	w.schedule(received)
@@ -113,10 +113,11 @@ func (w *Window) renew(epoch, now int64) {
 // granted makes a lease of what the store has granted, and takes note of what it hasn't.
 func (w *Window) granted(t *Take, sent, received int64) {
 	r := &t.Reply
+	w.free = r.Room
 	if t.Need|t.Want == 0 {
+		w.room.Store(max(w.room.Load(), r.Room)) // of what was handed back, too
 		return
 	}
-	w.ample = w.isAmple(r.Room)
 	borrowed := r.Bucket > r.Current && t.Ahead == 0
 	at := w.lots.of(r.Bucket, r.Epoch, received, borrowed)
 	if at != nil { // a store that is one grants no more than the limit
@@ -125,9 +126,7 @@ func (w *Window) granted(t *Take, sent, received int64) {
 	if r.Granted == 0 && w.standsAside(t, received) {
 		return // the call asks once more, with what is handed back
 	}
-	l := w.lotOf(r, sent, received)
-	late := r.Granted > 0 && received >= l.ends // what the store says is of a bucket that is over
-	short := r.Granted < max(t.Need, t.Want) && !late && (r.Granted == 0 || !w.ample)
+	short := r.Granted < max(t.Need, t.Want) && (r.Granted == 0 || !w.isAmple())
 	if short && t.Ahead <= r.Current {
 		w.limited(t, received)
 	} else if t.Ahead == 0 {
@@ -140,7 +139,8 @@ func (w *Window) granted(t *Take, sent, received int64) {
 		}
 		return
 	}
-	if late {
+	l := w.lotOf(r, sent, received)
+	if received >= l.ends { // it took too long
 		w.settle(&l, r.Granted, received)
 		return
 	}

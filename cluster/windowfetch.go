@@ -35,12 +35,10 @@ func (w *Window) enter(x *waiter, now int64) {
 func (w *Window) expire(x *waiter, now int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if x.decided {
-		return
+	if w.withdraw(x) {
+		w.roll(now)
+		w.decideAway(x, now)
 	}
-	w.roll(now)
-	w.waiters = without(w.waiters, x)
-	w.decideAway(x, now)
 }
 
 func (w *Window) giveBack(n *Need) { w.Cancel(n.Token, n.Units) }

@@ -23,7 +23,7 @@ func (w *Window) roll(now int64) {
 		w.closeLease(now)
 		w.cur, w.next = w.next, 0
 		w.lease.open(w.cur, w.nextLeft, l.ends)
-		w.nextLeft = 0
+		w.nextLeft, w.short = 0, 0
 		width, ahead := w.ring.Shape.Width(), time.Duration(l.bucket-w.current)
 		w.enterBucket(now, l.bucket, w.edgeLow+shorter(ahead*width), w.edgeHigh+longer(ahead*width))
 		w.grown = l.granted
@@ -83,7 +83,7 @@ func (w *Window) handBack(bucket, n int64) {
 		return
 	}
 	wait := w.horizon * 5 / 6
-	if w.ample { // with the command that fetches the next lease
+	if w.isAmple() { // with the command that fetches the next lease
 		wait = w.lasts()
 	}
 	w.backAt = min(w.backAt, w.m.clock.Now()+wait+w.m.chance(w.horizon/8))
@@ -120,7 +120,7 @@ func (w *Window) later(now int64) int64 {
 func (w *Window) want(now, by int64) bool {
 	by = unlessAwaited(w.waiters, by)
 	switch {
-	case w.inFlight != nil || w.left || now < w.broken.retryAt:
+	case w.inFlight != nil || w.gone || now < w.broken.retryAt:
 		return false
 	case w.posted:
 		return w.m.hasten(w.shard(), now, by)
@@ -140,7 +140,7 @@ func (w *Window) hasCommand(now int64) bool {
 		return true
 	case w.fallback.on, w.account.owes(now - w.counts()):
 		return true // the store is back, or may be, or knows too little
-	case w.short > 0 && now >= w.pause:
+	case w.short > 0 && now >= w.pause && !w.relieved(now):
 		return true
 	case !w.leases():
 		return false
@@ -172,7 +172,7 @@ func (w *Window) schedule(now int64) {
 	if l := w.lots.find(w.next); l != nil {
 		at = min(at, l.starts)
 	}
-	if w.inFlight == nil && !w.posted && !w.left {
+	if w.inFlight == nil && !w.posted && !w.gone {
 		if len(w.backs) > 0 {
 			at = min(at, max(w.backAt, now+1))
 		}
@@ -206,7 +206,7 @@ func (w *Window) command(now int64) Command {
 	}
 	w.roll(now)
 	t := &Take{Outcome: Outcome{Key: w.key}, Ring: w.ring, Limit: w.limit(), Seen: w.seen}
-	if !w.left {
+	if !w.gone {
 		w.fill(t, now)
 	}
 	t.Charges = w.account.tell()
@@ -247,7 +247,7 @@ func (w *Window) drop(now int64) {
 func (w *Window) leave(now int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.left = true
+	w.gone = true
 	w.failAll(now)
 	w.handBackAll(now)
 }

@@ -38,7 +38,7 @@ func (w *Window) fill(t *Take, now int64) {
 		w.aheadAt = never
 		t.Ahead = w.current + 1
 		t.Need, t.Want = 1, max(1, w.share(w.edgeLow))
-	case short > 0 && now >= w.pause || w.wantsMore(now):
+	case short > 0 && now >= w.pause && !w.relieved(now) || w.wantsMore(now):
 		t.Need, t.Want = 1, min(max(1, short, w.more(now)), mostUnits)
 		if w.pause != 0 { // there was no room: until it is known that there is, nobody waits for it
 			w.refusedUntil.Store(now + int64(w.Timeout()))
@@ -54,19 +54,22 @@ func (w *Window) ahead(now int64) int64 {
 	if left <= 0 { // of a bucket that begins
 		left = int64(w.ring.Shape.Width())
 	}
-	if t := w.horizon; !w.ample && left >= t+t/2 {
+	if t := w.horizon; left >= t+t/2 && !w.isAmple() {
 		return w.wanted.over(t)
 	}
 	return w.wanted.over(min(left, longest))
 }
 
-// isAmple reports whether the room that the store has is enough for all, also if they want much more soon: a third of
-// the limit, and four times what all want in a bucket if they want as much as this member. Without the latter, a burst
-// into an empty window would lease all of it for one bucket, and be refused in the next.
-func (w *Window) isAmple(room int64) bool {
+// isAmple reports whether the room that the store had last is enough for all, also if they want much more soon: a third of
+// the limit, and four times what all want in a bucket if they want as much as this member does by now. Without the latter, a
+// burst into an empty window would lease all of it for one bucket, and be refused in the next. Where buckets are few, they
+// make few commands, and what is leased for a whole one is missing elsewhere.
+func (w *Window) isAmple() bool {
 	each := w.wanted.over(w.lasts())
-	return room >= w.limit()/3 && room/4 >= each*max(w.active, 1)
+	return w.ring.Shape.Buckets >= fewBuckets && w.free >= w.limit()/3 && w.free/4 >= each*max(w.active, 1)
 }
+
+const fewBuckets = 5
 
 // lasts is how long a lease is good that begins with its bucket.
 func (w *Window) lasts() int64 { return min(int64(w.ring.Shape.Width()), longest) }
@@ -74,7 +77,7 @@ func (w *Window) lasts() int64 { return min(int64(w.ring.Shape.Width()), longest
 // share is what to lease: ahead, and half as much again where there is room for all, as calls don't come evenly.
 func (w *Window) share(now int64) int64 {
 	units := w.ahead(now)
-	if w.ample {
+	if w.isAmple() {
 		units += units / 2
 	}
 	return units
@@ -88,10 +91,16 @@ func (w *Window) more(now int64) int64 {
 	return max(w.share(now), 2*w.grown)
 }
 
-// gap reports whether a lease begins in a moment that has what all wait for, and the bucket may be over: nobody
-// need ask the store.
+// relieved reports whether a lease begins in a moment, and the bucket is probably over before a reply comes. When it ends
+// is known to a round trip, and so is when the lease begins: a quarter of one earlier, calls wait for two round trips at
+// most (simulated; with a whole one, for three).
+func (w *Window) relieved(now int64) bool {
+	return w.next != 0 && now >= w.edgeLow-(w.edgeHigh-w.edgeLow)/4
+}
+
+// gap reports whether a lease begins in a moment that has what all wait for: nobody need ask the store.
 func (w *Window) gap(now int64) bool {
-	if w.next == 0 || now < w.edgeLow-(w.edgeHigh-w.edgeLow) {
+	if !w.relieved(now) {
 		return false
 	}
 	left := w.nextLeft
@@ -110,7 +119,7 @@ func (w *Window) wantsNext(now int64) bool {
 
 // wantsMore reports whether units of this bucket are running out.
 func (w *Window) wantsMore(now int64) bool {
-	if now < w.pause || w.current != 0 && now >= w.edgeLow && w.next != 0 {
+	if now < w.pause || w.relieved(now) {
 		return false
 	}
 	return unitsOf(w.lease.word.Load()) < w.lease.low.Load() && w.ahead(now) > 0 && !w.suffices(now)

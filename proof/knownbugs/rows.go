@@ -256,6 +256,10 @@ var sections = []section{
 		{219, "Penstock", "what a call in shadow mode was granted is lost as its member goes", ""},
 		{220, "Penstock", "leases are forgotten too early where the store's clock is set back by far", ""},
 		{221, "Penstock", "a member's share refuses a burst while there is room for all", ""},
-		{222, "Penstock", "an answer that comes after its bucket refuses the calls of the next", ""},
+		{222, "Penstock", "a burst into an idle window leases the rest of it, and refuses what comes next", ""},
+		{223, "Penstock", "calls wait in vain for a store that is slower than the only rule", ""},
+		{224, "Penstock", "leases of a larger limit are spent after it was lowered", ""},
+		{225, "Penstock", "calls near a bucket's end wait for three round trips", ""},
+		{226, "Penstock", "a throttle of a member that is leaving asks for turns", ""},
 	}},
 }
