@@ -167,13 +167,10 @@ func TestLateIsForgotten(t *testing.T) {
 	}
 }
 
-// inItsTime is a store that no test moves on.
-type inItsTime struct{ cluster.Store }
-
 // Whatever happens at the same time, each call is decided once, and none is left when the member has gone.
 func TestLateOfMany(t *testing.T) {
 	clock := clocks.NewSystem()
-	m := join(t, inItsTime{cluster.NewMemory(clock)}, clock)
+	m := join(t, slow{cluster.NewMemory(clock)}, clock)
 	w, g := share(t, m, 50, cluster.Local), space(t, m, 1000, time.Second, cluster.Local)
 	var refused stat.Tally
 	var wg sync.WaitGroup

@@ -48,7 +48,7 @@ const (
 	lotShift  = 32
 	lends     = 1 << 31
 	unitsMask = lends - 1
-	mostUnits = 1 << 30 // of a lot
+	mostUnits = MaxThreshold // of a lot
 )
 
 func lotOf(word uint64) uint32  { return uint32(word >> lotShift) }

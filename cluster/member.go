@@ -297,7 +297,7 @@ func (m *Member) chance(n int64) int64 {
 // probe asks a store that can say so what it lacks: at the start, when it may be away, and each time that it comes back, when
 // it may be another server.
 func (m *Member) probe() {
-	p, ok := m.cfg.Store.(interface{ Probe(context.Context) error })
+	p, ok := m.cfg.Store.(Prober)
 	if !ok || !m.probing.CompareAndSwap(false, true) {
 		return
 	}

@@ -197,7 +197,7 @@ func (s *Semaphore) Figures() Figures {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.figures
-	f.Leased, f.Active, f.Limit = s.permits.goodAt(s.m.clock.Now()), s.active, s.limit()
+	f.Leased, f.Limit = s.permits.goodAt(s.m.clock.Now()), s.limit()
 	f.Away, f.Why = s.away(), s.broken.why(s.shard())
 	return f
 }

@@ -25,6 +25,12 @@ type Store interface {
 	Shard(key string) int
 }
 
+// Prober is a store that can say what it lacks, such as a setting or a permission. A member asks it in the background when it
+// joins and each time that the store is back, and logs the error.
+type Prober interface {
+	Probe(ctx context.Context) error
+}
+
 // Starter is a [Store] that need not be waited for: Start begins what Do does, and calls done once,
 // when the batch has its replies, from any goroutine and perhaps before Start returns. A member
 // calls it instead of Do. It is for stores within the process, so that a cluster runs on a clock

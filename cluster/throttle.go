@@ -65,6 +65,9 @@ func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	case cfg.Threshold == 0:
 		return nil, errors.New("cluster: a throttle with a threshold of 0 gives no turns: use a Window")
 	}
+	if err := cfg.CheckTurns(cfg.Threshold, cfg.Interval); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
 	key = m.Key("throttle", key)
 	shard := m.find(key)
 	t, ok := limitOf(m, key, func() *Throttle {
@@ -94,8 +97,7 @@ func (t *Throttle) Timeout() time.Duration {
 
 // spaced is the time between two units, rounded up. It needs mu.
 func (t *Throttle) spaced() int64 {
-	threshold := t.m.ofAll(t.cfg.Threshold, t.cfg.Scope)
-	return int64(min(math.Ceil(float64(t.cfg.Interval)/threshold), float64(24*time.Hour)))
+	return int64(math.Ceil(float64(t.cfg.Interval) / t.m.ofAll(t.cfg.Threshold, t.cfg.Scope)))
 }
 
 // Ask returns what TryTake would do, and the wait that it would return. It takes nothing; a call

@@ -113,6 +113,9 @@ func TestStoreThatGrantsTooMuch(t *testing.T) {
 		if n := fetch(t, m, w, most); n.Got {
 			defer w.Cancel(n.Token, most)
 		}
+		if leased := w.Figures().Leased; leased > most {
+			t.Fatalf("%d units are leased", leased)
+		}
 	}
 	clock.Advance(time.Millisecond)
 	fetch(t, m, w, 1)

@@ -300,7 +300,6 @@ type Figures struct {
 	Refused  int64 // calls, without asking the store
 	Requests int64 // commands that were sent
 	Waited   int64 // calls
-	Active   int64 // members that take, by the last reply
 	Away     bool  // the store doesn't answer
 	Limit    int64 // of all members together
 	// Why is the latest error of the store while it is away, in its words; empty while it isn't.
@@ -313,7 +312,7 @@ func (w *Window) Figures() Figures {
 	defer w.mu.Unlock()
 	return Figures{
 		Leased: w.lease.units(), Refused: w.refused.Load(), Requests: w.requests, Waited: w.waited,
-		Active: w.active, Away: w.away(), Limit: w.limit(), Why: w.broken.why(w.shard()),
+		Away: w.away(), Limit: w.limit(), Why: w.broken.why(w.shard()),
 	}
 }
 

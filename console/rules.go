@@ -11,7 +11,6 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
 )
@@ -84,8 +83,8 @@ func (c *console) ruleList() []rule {
 	all := make([]rule, len(figures))
 	for i, f := range figures {
 		all[i] = rule{RuleFigures: f, Rule: c.rules.texts[ruleName{f.Kind.String(), f.ID}]}
-		if shared := family.SharedOf(f); shared != nil {
-			all[i].StoreAway = shared.Store == family.Away
+		if shared, ok := f.Details.(interface{ StoreAway() bool }); ok {
+			all[i].StoreAway = shared.StoreAway()
 		}
 		if text, ok := c.rules.texts[ruleName{gatewayList, f.ID}]; ok && all[i].Rule == nil {
 			all[i].Rule, all[i].List = text, gatewayList // no flow or hotspot rule has its ID

@@ -75,8 +75,8 @@ func (r *Rule) what() string {
 	return fmt.Sprintf("the argument at index %d", r.Index.at)
 }
 
-// Shared is Cluster, for [family.SharedOf].
-func (f Figures) Shared() *family.SharedFigures { return f.Cluster }
+// StoreAway reports whether a cluster shares the limits, and its store doesn't answer.
+func (f Figures) StoreAway() bool { return f.Cluster != nil && f.Cluster.StoreAway() }
 
 // Lines says how many values there are, and which of them calls use most.
 func (f Figures) Lines(at time.Time) []string {

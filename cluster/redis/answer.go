@@ -18,8 +18,6 @@ import (
 var answers = map[string]string{
 	"NOSCRIPT":    "the server doesn't know the script",
 	"MOVED":       "the key has moved to another server of the cluster",
-	"ASK":         "the key is being moved to another server of the cluster",
-	"TRYAGAIN":    "the keys are being moved to another server of the cluster",
 	"CLUSTERDOWN": "the cluster doesn't serve this key",
 	"MASTERDOWN":  "the server has lost its master",
 	"LOADING":     "the server is loading its data",
@@ -39,6 +37,9 @@ var errDenied = errors.New("the user may not do that: see the commands in docs/c
 // foreigners are the answers about a key that something else has written to.
 var foreigners = []string{"WRONGTYPE", "FOREIGN"}
 
+// moving are the answers about a key that is on its way to another server of the cluster.
+var moving = []string{"ASK", "TRYAGAIN"}
+
 // explained is the error of a command as package cluster wants it.
 func explained(err error) error {
 	if denied(err) {
@@ -48,7 +49,7 @@ func explained(err error) error {
 		if slices.Contains(foreigners, word) {
 			return fmt.Errorf("%w (%w)", cluster.ErrForeign, err)
 		}
-		if word == "ASK" || word == "TRYAGAIN" {
+		if slices.Contains(moving, word) {
 			return fmt.Errorf("%w: %w (%w)", cluster.ErrMoving, cluster.ErrNotExecuted, err)
 		}
 		return fmt.Errorf("%s: %w (%w)", answers[word], cluster.ErrNotExecuted, err)
@@ -96,10 +97,7 @@ func wordOf(err error) string {
 }
 
 func known(word string) bool {
-	if answers[word] != "" {
-		return true
-	}
-	return slices.Contains(foreigners, word)
+	return answers[word] != "" || slices.Contains(foreigners, word) || slices.Contains(moving, word)
 }
 
 // isAnswer reports whether the error is what the server said, as opposed to one on the way.

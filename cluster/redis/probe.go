@@ -27,21 +27,21 @@ func (s *Store) Probe(ctx context.Context) error {
 	if s.slots == nil {
 		return errors.Join(append(problems, s.probeServer(ctx, s.client)...)...)
 	}
-	found := make(chan []error)
+	found := make(chan error)
 	go func() {
 		err := s.slots.cluster.ForEachMaster(ctx, func(ctx context.Context, server *redis.Client) error {
 			for _, err := range s.probeServer(ctx, server) {
-				found <- []error{fmt.Errorf("%s: %w", server.Options().Addr, err)}
+				found <- fmt.Errorf("%s: %w", server.Options().Addr, err)
 			}
 			return nil
 		})
 		if err != nil {
-			found <- []error{fmt.Errorf("the cluster's servers are unknown: %w", err)}
+			found <- fmt.Errorf("the cluster's servers are unknown: %w", err)
 		}
 		close(found)
 	}()
-	for more := range found {
-		problems = append(problems, more...)
+	for err := range found {
+		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
 }

@@ -112,7 +112,7 @@ func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
 			c.Result().Err = err
 			continue
 		}
-		calls = append(calls, &pending{call: call, outcome: c.Result(), args: call.args})
+		calls = append(calls, &pending{call: call, outcome: c.Result()})
 	}
 	if s.slots != nil {
 		s.slots.learn()
@@ -158,7 +158,6 @@ func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
 type pending struct {
 	call
 	outcome *cluster.Outcome
-	args    []any
 	err     error
 }
 

@@ -15,30 +15,22 @@ type SharedFigures struct {
 	Refused  int64 `json:"refusedLocally"` // calls, without asking the store
 	Requests int64 `json:"storeRequests"`
 	Waited   int64 `json:"waitedForStore"` // calls
-	// Store is "up", or [Away] while it doesn't answer.
+	// Store is "up", or "away" while it doesn't answer.
 	Store string `json:"store"`
 	// Why is the latest error of the store while it is away, in the store's words; otherwise empty.
 	Why string `json:"why,omitempty"`
 }
 
-// Away is what SharedFigures.Store says of a store that doesn't answer.
-const Away = "away"
+// away is what SharedFigures.Store says of a store that doesn't answer.
+const away = "away"
 
 // NewSharedFigures returns the figures of a rule that has no limit yet.
 func NewSharedFigures(m *cluster.Member) SharedFigures {
 	return SharedFigures{Members: m.Members(), Store: "up"}
 }
 
-// SharedOf is what the figures of a rule say of the limit that a cluster shares, nil if it has none.
-func SharedOf(f core.RuleFigures) *SharedFigures {
-	if d, ok := f.Details.(interface{ Shared() *SharedFigures }); ok {
-		return d.Shared()
-	}
-	return nil
-}
-
-// Shared returns f, for [SharedOf].
-func (f SharedFigures) Shared() *SharedFigures { return &f }
+// StoreAway reports whether the store doesn't answer.
+func (f SharedFigures) StoreAway() bool { return f.Store == away }
 
 // Add adds the figures of one of the rule's limits.
 func (f *SharedFigures) Add(l Shared) {
@@ -48,7 +40,7 @@ func (f *SharedFigures) Add(l Shared) {
 	f.Requests += x.Requests
 	f.Waited += x.Waited
 	if x.Away {
-		f.Store, f.Why = Away, x.Why
+		f.Store, f.Why = away, x.Why
 	}
 }
 

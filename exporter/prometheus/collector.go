@@ -93,7 +93,7 @@ func NewCollector(guard *api.Guard, config Config) *Collector {
 	c.cpu = desc("system_cpu_ratio", "The used share of the CPU time; only while a rule goes by it.")
 	c.load = desc("system_load1", "The load average of the last minute; only while a rule goes by it.")
 	c.memory = desc("system_memory_bytes", "The memory in use; only while a rule goes by it.")
-	c.nodes = desc("nodes", "Nodes of the tree, by kind.", "kind")
+	c.nodes = desc("nodes", "Nodes of the tree that count against the cap, by kind; names in rules don't.", "kind")
 	c.nodesMax = desc("nodes_max", "How many nodes of a kind there may be.", "kind")
 	c.overflows = desc("node_overflows_total", "How often a name found no place in the tree and was counted on an overflow node.", "kind")
 	c.remove = guard.OnBreaker(c.changed)
@@ -166,9 +166,9 @@ func (c *Collector) rules(m metrics) {
 		c.grown[key] = grown{now, g.total + float64(max(now-g.last, 0))}
 		return c.grown[key].total
 	}
-	shared := func(rule, kind string, f *family.SharedFigures) {
+	shared := func(rule, kind string, f family.SharedFigures) {
 		away := 0.0
-		if f.Store == family.Away {
+		if f.StoreAway() {
 			away = 1
 		}
 		m.gauge(c.members, float64(f.Members), rule, kind)
@@ -182,11 +182,14 @@ func (c *Collector) rules(m metrics) {
 		rule, kind := series.Label(f.ID), f.Kind.String()
 		m.counter(c.refusals, float64(f.Refused), rule, kind)
 		m.counter(c.shadowRefusals, float64(f.ShadowBlocked), rule, kind)
-		if d, ok := f.Details.(hotspot.Figures); ok {
+		switch d := f.Details.(type) {
+		case hotspot.Figures:
 			m.gauge(c.values, float64(d.Values), rule)
 			m.counter(c.valueOverflows, grow("values", rule, kind, d.Overflowed), rule)
-		}
-		if d := family.SharedOf(f); d != nil {
+			if d.Cluster != nil {
+				shared(rule, kind, *d.Cluster)
+			}
+		case family.SharedFigures:
 			shared(rule, kind, d)
 		}
 	}

@@ -25,7 +25,7 @@ func size() int {
 
 // exact plays one schedule in which nothing happens that the limit may be exceeded by, and returns by how
 // much it was.
-func exact(seed uint64) (over int64, admitted int64) {
+func exact(seed uint64) (over, most int64) {
 	w := NewWorld(seed)
 	defer w.End()
 	r := w.Random

@@ -72,9 +72,6 @@ func newReplica() *replica {
 // Flush has the store lose everything.
 func (s *Server) Flush() { s.memory.Flush() }
 
-// Delete has the store lose the key of a window, which it reports having had.
-func (s *Server) Delete(key string) bool { return s.memory.Delete(key) }
-
 // Failover has the replica take its place. What it hasn't heard of is lost.
 func (s *Server) Failover() {
 	s.catchUp()

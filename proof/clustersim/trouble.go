@@ -22,7 +22,7 @@ type Trouble struct {
 	begin   func(*stage, time.Duration) // for so long
 }
 
-// stage is where it happens: a cluster under twice the traffic that its limit admits.
+// stage is where it happens.
 type stage struct {
 	world   *World
 	server  *Server
