@@ -1,7 +1,11 @@
 // Package console serves a dashboard of a Guard, and the JSON API that the dashboard and the
 // command penstock read:
 //
-//	go func() { log.Print(console.ListenAndServe(ctx, guard, console.Config{})) }()
+//	go func() {
+//		if err := console.ListenAndServe(ctx, guard, console.Config{}); err != nil {
+//			log.Print(err)
+//		}
+//	}()
 //
 // Then http://127.0.0.1:8719 shows in a browser what comes in, what is refused, and why. Without
 // further configuration only programs and browsers of the same machine reach it, and nothing can be

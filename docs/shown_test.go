@@ -65,7 +65,11 @@ func rewritten(ctx context.Context, source *httpsource.Source, changed []byte) (
 
 func dashboard(ctx context.Context) {
 	guard := api.Default()
-	go func() { log.Print(console.ListenAndServe(ctx, guard, console.Config{})) }()
+	go func() {
+		if err := console.ListenAndServe(ctx, guard, console.Config{}); err != nil {
+			log.Print(err)
+		}
+	}()
 }
 
 func foreign(ctx context.Context) error {

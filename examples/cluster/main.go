@@ -134,7 +134,8 @@ func run(ctx context.Context, s settings) error {
 			fmt.Fprintln(s.out, "       process 2 is started again")
 		}
 	}
-	fmt.Fprintln(s.out, "\nThe sum is below the limit where a process didn't spend what it had leased.")
+	fmt.Fprintln(s.out, "\nUnder steady overload a strict window of 10 buckets admits 10/11 of its limit.\n"+
+		"The sum is also lower where a process didn't spend all that it had leased.")
 	return nil
 }
 

@@ -30,7 +30,7 @@ func TestRun(t *testing.T) {
 func check(t *testing.T, text, store string) {
 	assert.Contains(t, text, "3 processes offer 800 calls a second each; 1000 a second are allowed in total.\nThe store: "+store+"\n")
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	require.Len(t, lines, 2+1+1+6+2+2, text)
+	require.Len(t, lines, 2+1+1+6+2+3, text)
 	assert.Contains(t, text, "process 2 is killed\n")
 	assert.Contains(t, text, "process 2 is started again\n")
 	most := 0
