@@ -202,12 +202,15 @@ func (s *Semaphore) Figures() Figures {
 	return f
 }
 
-// Held is how many permits all members hold, as the store said last, and the limit. While the store is away it
-// is how many units this member's calls have, and how many they may have by the rule.
+// Held is how many permits all members hold, as the store said last, or only this one where that was longer ago than permits
+// last; and the limit. While the store is away it is how many units this member's calls have, and how many they may have by
+// the rule.
 func (s *Semaphore) Held() (units, limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch limit = s.limit(); {
+	case !s.away() && s.m.clock.Now() >= s.permits.expires.Load():
+		return s.permits.inUse.InUse(), limit
 	case !s.away():
 		return max(s.permits.good.Load(), s.total), limit
 	case s.cfg.OnFailure == Local:

@@ -377,3 +377,39 @@ func TestClosedSemaphoreComesBack(t *testing.T) {
 		t.Fatalf("%d run, %+v", r.units, f)
 	}
 }
+
+// What others hold is no longer told once it may be over.
+func TestWhatOthersHold(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	clock.SetSleep(clocks.SleepAdvance)
+	memory := cluster.NewMemory(clock)
+	var all []*cluster.Semaphore
+	for range 2 {
+		m := join(t, memory, clock)
+		g, err := m.Semaphore("permits", cluster.SemaphoreConfig{Threshold: 10, Rule: cluster.Rule{Scope: cluster.Global}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.TryAcquire(0, clock.Now(), 1) // asks
+		if !g.TryAcquire(0, clock.Now(), 1) {
+			t.Fatal("no permit")
+		}
+		all = append(all, g)
+	}
+	a, b := all[0], all[1]
+	if held, limit := b.Held(); held < 2 || limit != 10 {
+		t.Fatalf("%d of %d are held", held, limit)
+	}
+	a.Release(0, 1)
+	clock.Advance(time.Second)
+	if held, _ := a.Held(); held < 1 {
+		t.Fatalf("%d are held", held)
+	}
+	b.Release(0, 1)
+	clock.Advance(10 * time.Second)
+	for _, g := range all {
+		if held, _ := g.Held(); held != 0 {
+			t.Errorf("%d are held, after 10 s without a call", held)
+		}
+	}
+}

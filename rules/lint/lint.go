@@ -130,7 +130,7 @@ func check(set rules.Set, place func(family string, i int, field string) rules.F
 // looks are what is looked for.
 var looks = []func(*linter){
 	(*linter).duplicates, (*linter).shadowed, (*linter).patterns, (*linter).unseen,
-	(*linter).flows, (*linter).hotspots, (*linter).systems, (*linter).isolations, (*linter).breakers,
+	(*linter).flows, (*linter).hotspots, (*linter).systems, (*linter).isolations, (*linter).breakers, (*linter).clusters,
 }
 
 // linter is one look at rules.
