@@ -32,7 +32,7 @@ end
 -- u[at] are the units of the current bucket, u[last] the last ones.
 local u, at, last
 local head, has, here, before
-local drop = {} -- fields of members that are forgotten
+local drop -- fields of members that are forgotten, if there are any
 local got = call('HMGET', key, 'w', member)
 local sighting = got[2]
 if not got[1] then
@@ -86,6 +86,7 @@ end
 local lasted, remembers = last, span + buckets
 -- Members that are gone are forgotten in time, but their fields go once in a while.
 if head and head ~= current and math.floor(head / remembers) ~= math.floor(current / remembers) then
+  drop = {}
   local all = call('HGETALL', key)
   for i = 1, #all, 2 do
     if #all[i + 1] == 16 then
@@ -181,7 +182,7 @@ end
 if head ~= current or last > lasted or passed < 0 then
   call('PEXPIRE', key, string.format('%.0f', math.ceil(((last - at + buckets + 3) * width - passed) / 1000000)))
 end
-for i = 1, #drop do
+for i = 1, drop and #drop or 0 do
   if drop[i] ~= 'w' and drop[i] ~= member then call('HDEL', key, drop[i]) end
 end
 return write('<ddddddddd', granted, current - at + target, current, width - passed, left, free, active, now, has)
