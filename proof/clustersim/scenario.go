@@ -20,6 +20,8 @@ type Setup struct {
 	For           time.Duration // after a second for warming up, or an interval; two with several keys
 	// Moves has all traffic come to one member at a time, the next one after so long.
 	Moves time.Duration
+	// First is the part of all traffic that comes to the first member, and the others have the rest; 0 is as much as each.
+	First float64
 	// Unready has no member lease of the next bucket.
 	Unready bool
 }
@@ -63,7 +65,16 @@ func Play(setup Setup, seed uint64) (o Outcome) {
 		}
 	}
 	rate := setup.Offered * float64(setup.Limit) / setup.Shape.Interval.Seconds() / float64(setup.Units) // calls a second and key
-	if setup.Moves == 0 {
+	each := func(int) float64 { return rate }
+	switch {
+	case setup.First > 0:
+		each = func(i int) float64 {
+			if i == 0 {
+				return rate * setup.First
+			}
+			return rate * (1 - setup.First) / float64(setup.Members-1)
+		}
+	case setup.Moves == 0:
 		rate /= float64(setup.Members)
 	}
 	begin := w.now
@@ -77,6 +88,7 @@ func Play(setup Setup, seed uint64) (o Outcome) {
 		if setup.Moves > 0 && i > 0 {
 			break
 		}
+		rate := each(i)
 		for k, c := range callers[i] {
 			var next func()
 			next = func() {

@@ -60,6 +60,16 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// Where one member has nine tenths of the traffic, less is used. docs/cluster.md has these figures.
+func TestSkew(t *testing.T) {
+	for roundTrip, used := range map[time.Duration]float64{time.Millisecond: 0.94, 5 * time.Millisecond: 0.91} {
+		o := Play(Setup{Members: 10, Limit: 10_000, Shape: second, RoundTrip: roundTrip, Offered: 1.2, Units: 1, For: 10 * time.Second, First: 0.9}, 1)
+		if o.Over > 0 || o.Used < used || o.Most > 20 {
+			t.Errorf("%v: %+v", roundTrip, o)
+		}
+	}
+}
+
 // Where all traffic goes from one member to another each interval, the limit follows it within that.
 func TestFollows(t *testing.T) {
 	o := Play(Setup{Members: 20, Limit: 10_000, Shape: second, RoundTrip: 5 * time.Millisecond, Offered: 1.2, Units: 1, For: 6 * time.Second, Moves: time.Second}, 1)

@@ -31,8 +31,8 @@ func main() {
 }
 
 func run(write, short bool) error {
-	price, gain, trouble := prices(short), gains(), troubles(short)
-	fmt.Printf("%s\n%s\n%s", price, gain, trouble)
+	price, skew, gain, trouble := prices(short), skews(), gains(), troubles(short)
+	fmt.Printf("%s\n%s\n%s\n%s", price, skew, gain, trouble)
 	if !write {
 		return nil
 	}
@@ -42,6 +42,9 @@ func run(write, short bool) error {
 	}
 	file := filepath.Join(root, filepath.FromSlash(page))
 	if err := tables.Keep(file, "price", "\n```text\n"+price+"```\n\n"); err != nil {
+		return err
+	}
+	if err := tables.Keep(file, "skew", "\n```text\n"+skew+"```\n\n"); err != nil {
 		return err
 	}
 	if err := tables.Keep(file, "gain", "\n```text\n"+gain+"```\n\n"); err != nil {
@@ -80,6 +83,22 @@ func prices(short bool) string {
 	row(clustersim.Setup{Members: 100, Limit: 100_000, Shape: tenth, RoundTrip: ms, Offered: 1.2, Units: 2, For: 2 * time.Second})
 	row(clustersim.Setup{Members: 1000, Limit: 3_000_000, Shape: wide, RoundTrip: ms, Offered: 1.2, Units: 5, For: 4 * time.Second})
 	row(clustersim.Setup{Members: 10_000, Limit: 30_000_000, Shape: wide, RoundTrip: ms, Offered: 1.2, Units: 10, For: 2 * time.Second})
+	return b.String()
+}
+
+// skews is what is used where one of ten members has nine tenths of all traffic.
+func skews() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%6s %8s | %6s %6s %6s %4s\n", "trip", "offered", "used", "waits", "sent", "most")
+	for _, trip := range []time.Duration{time.Millisecond, 5 * time.Millisecond} {
+		for _, offered := range []float64{0.5, 0.9, 1.2, 1.5, 2} {
+			o := clustersim.Play(clustersim.Setup{
+				Members: 10, Limit: 10_000, Shape: stat.Shape{Interval: time.Second, Buckets: 10, Strict: true},
+				RoundTrip: trip, Offered: offered, Units: 1, For: 10 * time.Second, First: 0.9,
+			}, 1)
+			fmt.Fprintf(&b, "%6v %7.1fx | %5.1f%% %5.1f%% %6.1f %4d\n", trip, offered, 100*o.Used, 100*o.Waited, o.Requests, o.Most)
+		}
+	}
 	return b.String()
 }
 
