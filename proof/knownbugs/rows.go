@@ -256,7 +256,7 @@ var sections = []section{
 		{219, "Penstock", "what a call in shadow mode was granted is lost as its member goes", ""},
 		{220, "Penstock", "leases are forgotten too early where the store's clock is set back by far", ""},
 		{221, "Penstock", "a member's share refuses a burst while there is room for all", ""},
-		{222, "Penstock", "a burst into an idle window leases the rest of it, and refuses what comes next", ""},
+		{222, "Penstock", "a burst into an idle window leases the rest, and refuses what comes next", ""},
 		{223, "Penstock", "calls wait in vain for a store that is slower than the only rule", ""},
 		{224, "Penstock", "leases of a larger limit are spent after it was lowered", ""},
 		{225, "Penstock", "calls near a bucket's end wait for three round trips", ""},
