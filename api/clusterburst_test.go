@@ -41,6 +41,7 @@ func TestCallsAfterABurst(t *testing.T) {
 					})
 				}
 				r := rand.New(rand.NewPCG(seed, 1))
+				// All sleeps are of the bubble's time, which passes at once.
 				time.Sleep(3*time.Second + time.Duration(r.Int64N(int64(time.Second))))
 				for range 600 {
 					call()

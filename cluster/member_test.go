@@ -833,7 +833,7 @@ func TestTimeoutOfAnImpatientRule(t *testing.T) {
 		clock := clocks.NewSystem()
 		memory := cluster.NewMemory(clock)
 		m := join(t, custom(func(ctx context.Context, batch []cluster.Command) {
-			time.Sleep(15 * time.Millisecond) // of the bubble's time
+			time.Sleep(15 * time.Millisecond) // of the bubble's time, which passes at once
 			memory.Do(ctx, batch)
 		}), clock)
 		w, err := m.Window("orders", cluster.WindowConfig{Shape: tenth, Threshold: 1000, Rule: cluster.Rule{

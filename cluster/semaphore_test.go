@@ -378,7 +378,7 @@ func TestClosedSemaphoreComesBack(t *testing.T) {
 	}
 }
 
-// What others hold is no longer told once it may be over.
+// Held counts the permits of other members only for as long as permits last after the store's latest answer.
 func TestWhatOthersHold(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	clock.SetSleep(clocks.SleepAdvance)

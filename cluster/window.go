@@ -68,7 +68,7 @@ type Window struct {
 	account  account
 	asking   *waiter // whose need the latest command has
 	inFlight *Take
-	outdated *Take // the one on its way when the window took another one's place, or lost its own: see succeed
+	outdated *Take // what it grants goes back at once: see giveUp
 	// forgotten is how many replies in a row said that the store didn't know the key any more.
 	forgotten int
 
@@ -125,18 +125,12 @@ func (w *Window) configure(threshold float64, rule Rule) {
 	case before < threshold:
 		w.refusedUntil.Store(0) // there may be room
 	case before > threshold:
-		w.giveUp(w.m.clock.Now())
+		now := w.m.clock.Now()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.giveUp(now) // it was granted within a larger limit
+		w.schedule(now)
 	}
-}
-
-// giveUp hands back what is leased, and what the store is about to grant: it was granted within a larger limit.
-func (w *Window) giveUp(now int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closeLease(now)
-	w.closeNext(now)
-	w.outdated = w.inFlight
-	w.schedule(now)
 }
 
 // Timeout is the longest that a call waits for the store.
@@ -323,17 +317,13 @@ func (w *Window) succeed(old *Window) {
 	now := w.m.clock.Now()
 	old.mu.Lock()
 	old.roll(now)
-	old.closeLease(now)
-	old.closeNext(now)
-	old.outdated = old.inFlight
+	old.giveUp(now)
 	entries := slices.Clone(old.account)
 	old.account.show()
 	old.mu.Unlock()
 
 	w.mu.Lock()
-	w.closeLease(now)
-	w.closeNext(now)
-	w.outdated = w.inFlight
+	w.giveUp(now)
 	w.refusedUntil.Store(0) // there is room for what goes back
 	for _, e := range entries {
 		if n := e.units() - e.shown; n > 0 {

@@ -140,7 +140,7 @@ func (w *Window) hasCommand(now int64) bool {
 		return true
 	case w.fallback.on, w.account.owes(now - w.counts()):
 		return true // the store is back, or may be, or knows too little
-	case w.short > 0 && now >= w.pause && !w.relieved(now):
+	case w.lacks(w.short, now):
 		return true
 	case !w.leases():
 		return false
@@ -232,6 +232,13 @@ func (w *Window) command(now int64) Command {
 
 // unknownEpoch is no key's.
 const unknownEpoch = 1
+
+// giveUp hands back what is leased, and has what the store is about to grant go back as it comes. It needs mu.
+func (w *Window) giveUp(now int64) {
+	w.closeLease(now)
+	w.closeNext(now)
+	w.outdated = w.inFlight
+}
 
 // drop gives the leases up, and what calls were lent that wait for it.
 func (w *Window) drop(now int64) {

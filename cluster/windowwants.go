@@ -38,7 +38,7 @@ func (w *Window) fill(t *Take, now int64) {
 		w.aheadAt = never
 		t.Ahead = w.current + 1
 		t.Need, t.Want = 1, max(1, w.share(w.edgeLow))
-	case short > 0 && now >= w.pause && !w.relieved(now) || w.wantsMore(now):
+	case w.lacks(short, now) || w.wantsMore(now):
 		t.Need, t.Want = 1, min(max(1, short, w.more(now)), mostUnits)
 		if w.pause != 0 { // there was no room: until it is known that there is, nobody waits for it
 			w.refusedUntil.Store(now + int64(w.Timeout()))
@@ -111,6 +111,9 @@ func (w *Window) gap(now int64) bool {
 	}
 	return true
 }
+
+// lacks reports whether units that are missing are worth a command.
+func (w *Window) lacks(short, now int64) bool { return short > 0 && now >= w.pause && !w.relieved(now) }
 
 // wantsNext reports whether it is time to fetch the lease of the next bucket.
 func (w *Window) wantsNext(now int64) bool {

@@ -28,7 +28,10 @@ type Store struct {
 	slots   *slots // nil unless it is a Redis Cluster
 }
 
-var _ cluster.Store = (*Store)(nil)
+var (
+	_ cluster.Store  = (*Store)(nil)
+	_ cluster.Prober = (*Store)(nil)
+)
 
 // New returns a store that uses a client of the caller's, who closes it afterwards. The client is
 // refused unless it leaves it to others to try again: MaxRetries and MaxRedirects -1,

@@ -156,7 +156,7 @@ func ruleLine(r ruleJSON) string {
 	case r.Mode == "off":
 		line += "off"
 	case r.StoreAway && r.Full != nil:
-		line += "store away" + strings.TrimLeft(fullness(*r.Full), "█·")
+		line += "store away" + wholePercent(*r.Full)
 	case r.StoreAway:
 		line += "store away"
 	case r.Full != nil:
@@ -171,8 +171,10 @@ func ruleLine(r ruleJSON) string {
 func fullness(full float64) string {
 	const width = 10
 	used := int(math.Round(max(0, min(1, full)) * width))
-	return strings.Repeat("█", used) + strings.Repeat("·", width-used) + fmt.Sprintf(" %3.0f %%", 100*max(0, min(full, 99.99)))
+	return strings.Repeat("█", used) + strings.Repeat("·", width-used) + wholePercent(full)
 }
+
+func wholePercent(full float64) string { return fmt.Sprintf(" %3.0f %%", 100*max(0, min(full, 99.99))) }
 
 // explainAt reports what the rules of a running program would decide for a call.
 func (c *command) explainAt(address, resource string, caller caller, asJSON, watch bool) error {
