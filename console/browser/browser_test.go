@@ -30,6 +30,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/console"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
@@ -57,6 +58,12 @@ type session struct {
 // nothing to complain of.
 func open(t *testing.T, set api.RuleSet, cfg console.Config) *session {
 	t.Helper()
+	return openOf(t, api.Config{}, set, cfg)
+}
+
+// openOf is open for a guard that is configured otherwise than usual.
+func openOf(t *testing.T, of api.Config, set api.RuleSet, cfg console.Config) *session {
+	t.Helper()
 	binary := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -69,7 +76,8 @@ func open(t *testing.T, set api.RuleSet, cfg console.Config) *session {
 	}
 	s := &session{T: t}
 	var err error
-	s.guard, err = api.New(api.Config{Logger: slog.New(slog.DiscardHandler), Percentiles: true})
+	of.Logger, of.Percentiles = slog.New(slog.DiscardHandler), true
+	s.guard, err = api.New(of)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, s.guard.Close()) })
 	require.NoError(t, s.guard.LoadRules(set))
@@ -292,7 +300,31 @@ func TestAResourcesPage(t *testing.T) {
 	s.until(`document.querySelector("[data-part=breakers] .bar i.open") !== null`)
 	s.goTo("#/breakers")
 	s.shows("[data-part=changes]", "closed → open")
+	s.goTo("#/rules")
+	s.shows("[data-part=rules]", "users")
+	s.until(`[...document.querySelectorAll("[data-part=rules] tbody tr")].some(r => r.innerText.includes("users") && r.innerText.includes("100 %"))`)
+	s.shows("[data-part=sources]", "code")
 }
+
+// Rules whose limit a cluster shares are marked while its store doesn't answer, and only they are.
+func TestAStoreThatIsAway(t *testing.T) {
+	shared := cluster.Rule{Scope: cluster.Global}
+	s := openOf(t, api.Config{Cluster: cluster.Config{Store: away{}}}, api.RuleSet{
+		Flow:    []flow.Rule{{ID: "shared", Resource: "orders", Threshold: 1e6, Cluster: shared}, {ID: "alone", Resource: "orders", Threshold: 1e6}},
+		Hotspot: []hotspot.Rule{{ID: "each", Resource: "orders", Param: "user", Threshold: 1e6, Cluster: shared}},
+	}, console.Config{})
+	s.every(5*time.Millisecond, func() { _ = s.call("orders", api.Param("user", "ann")) })
+	for _, page := range []string{"#/rules", "#/r/orders"} {
+		s.goTo(page)
+		s.until(`[...document.querySelectorAll("[data-part=rules] tbody tr")].map(r => r.innerText.includes("store away")).sort().join() === "false,true,true"`)
+	}
+}
+
+// away is a store that never answers.
+type away struct{}
+
+func (away) Do(ctx context.Context, _ []cluster.Command) { <-ctx.Done() }
+func (away) Shard(string) int                            { return 0 }
 
 var hostile = []string{
 	"<script>alert(1)</script>", "<img src=x onerror=alert(1)>", `"><svg onload=alert(1)>`, "javascript:alert(1)", "{{7*7}}${7*7}",

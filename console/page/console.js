@@ -219,6 +219,8 @@ function bigChart(box) {
 let view = {};
 let leave = () => {};
 
+// stale keeps what is shown: the server may be back soon. A mistake of this page is told in the browser's console.
+const stale = e => { if (e.name !== "AbortError") console.error(e); };
 const tell = e => { if (e.name !== "AbortError") main.replaceChildren(h("p", { class: "bad", role: "alert" }, label(e.message))); };
 
 // part is a piece of a view that is made anew only when its content is another.
@@ -336,7 +338,8 @@ function fullness(full, m) {
   if (full === undefined) return h("span", { class: "dim" }, m?.atHand ? whole(m.measured) + " of " + whole(m.limit) + " at hand" : "–");
   const i = h("i");
   i.style.width = Math.min(100, full * 100) + "%";
-  const text = share(full) + " (" + whole(m.measured) + " of " + whole(m.limit) + (m.unit ? " " + m.unit : "") + ", " + m.of + (m.for ? ", " + label(m.for) : "") + ")";
+  let text = share(full); // of a rule that is as full as one of its values there is no measure
+  if (m) text += " (" + whole(m.measured) + " of " + whole(m.limit) + (m.unit ? " " + m.unit : "") + ", " + m.of + (m.for ? ", " + label(m.for) : "") + ")";
   return h("span", null, h("span", { class: "full" + (full >= 1 ? " over" : full >= .8 ? " much" : ""), "aria-hidden": "true" }, i), text);
 }
 
@@ -400,7 +403,7 @@ function showResource(name) {
       data = await get("/api/resource?name=" + encodeURIComponent(name), { signal: stop.signal });
       if (!stop.signal.aborted) show();
     } catch (e) {
-      if (e.name !== "AbortError" && !data) tell(e);
+      data ? stale(e) : tell(e);
     } finally {
       busy = false;
     }
@@ -468,7 +471,7 @@ function showTree() {
       was = shape;
       built.clear();
       box.replaceChildren(h("ul", null, node(root, "")));
-    } catch (e) { if (!was) tell(e); }
+    } catch (e) { was ? stale(e) : tell(e); }
   }
   let ticks = 0;
   view = { name: "tree", frame: () => { if (known.size < 200 || ticks++ % 5 === 0) load(); } };
@@ -494,7 +497,7 @@ function showRules() {
       part(main, "rules", list, l => ruleTable(l, true));
       part(main, "sources", all.sources, l => table(["Source", "Rules", "Loaded", "Problem"], l.map(s =>
         [bdi(s.source), String(s.rules), s.lastSuccess ? clock(s.lastSuccess) : "–", s.ok ? "" : h("span", { class: "bad" }, label(s.lastError || "not loaded"))]), "No rules were loaded."));
-    } catch (e) { if (!loaded) tell(e); } finally { busy = false; }
+    } catch (e) { loaded ? stale(e) : tell(e); } finally { busy = false; }
   }
   let ticks = 0;
   view = { name: "rules", frame: () => { if (ticks++ % 2 === 0) load(); }, reload: load, search: load };
@@ -513,7 +516,7 @@ function showBreakers() {
       part(main, "states", all.breakers, l => table(["Breaker", "Resource", "State", "Since", "Calls", "Bad", "Next probe"], l.map(b =>
         [bdi(b.rule), link(b.resource), h("b", { class: b.state === "closed" ? "pass" : "block" }, b.state), b.since ? clock(b.since) : "", whole(b.calls), whole(b.bad), b.retryAt ? clock(b.retryAt) : ""]), "There are no breakers, or no call has needed one yet."));
       part(main, "changes", all.changes, l => timeline(l, all.at));
-    } catch (e) { if (!loaded) tell(e); }
+    } catch (e) { loaded ? stale(e) : tell(e); }
   }
   view = { name: "breakers", frame: load, breaker: load };
   leave = () => stop.abort();
