@@ -15,8 +15,9 @@ type memoryWindow struct {
 	last   int64 // no bucket after it holds units; head or later
 	epoch  int64
 
-	members, before int64 // that took in head, and in the bucket before
-	seen            map[int64]sighting
+	members, before  int64 // that took in head, and in the bucket before
+	lack, lackBefore int64 // members that got less than they wanted, likewise
+	seen             map[int64]sighting
 }
 
 // sighting is the last command of a member, and head then.
@@ -78,7 +79,7 @@ func (w *memoryWindow) fold(to, epoch int64) {
 		w.seen[member] = sighting{s.seq, to}
 	}
 	w.head, w.last, w.epoch = to, to, epoch
-	w.members, w.before = 0, 0
+	w.members, w.before, w.lack, w.lackBefore = 0, 0, 0, 0
 	*w.at(to) = total
 	if unspent > 0 {
 		w.put(to+far, unspent)
@@ -94,11 +95,11 @@ func (w *memoryWindow) advance(to int64) {
 			*w.at(b - w.span) = 0 // its slot is now the farthest bucket ahead
 		}
 	}
-	w.before = 0
+	w.before, w.lackBefore = 0, 0
 	if to == w.head+1 {
-		w.before = w.members
+		w.before, w.lackBefore = w.members, w.lack
 	}
-	w.members = 0
+	w.members, w.lack = 0, 0
 	w.head = to
 	w.last = max(w.last, to)
 	for member, s := range w.seen {
@@ -145,8 +146,11 @@ func (w *memoryWindow) grant(t *Take, now int64) {
 	}
 	switch {
 	case t.Need <= r.Room:
-		r.Granted = max(t.Need, min(t.Want, r.Room/w.active()))
+		r.Granted = max(t.Need, min(t.Want, r.Room/w.sharers(r.Bucket)))
 		r.Room -= r.Granted
+		if r.Granted > 0 && r.Granted < t.Want && t.Lacked != w.head {
+			w.lack++
+		}
 		w.put(r.Bucket, r.Granted)
 	case t.Borrow > 0:
 		w.borrow(t, now)
@@ -206,6 +210,14 @@ func (w *memoryWindow) free(limit, now int64) time.Duration {
 }
 
 func (w *memoryWindow) active() int64 { return max(1, w.members, w.before) }
+
+// sharers is how many members share what fits a bucket.
+func (w *memoryWindow) sharers(bucket int64) int64 {
+	if w.lackBefore > 0 && bucket == w.head {
+		return max(w.lackBefore, w.lack)
+	}
+	return w.active()
+}
 
 func (w *memoryWindow) keeps(bucket int64) bool {
 	return bucket > w.head-w.span && bucket <= w.head+w.ahead

@@ -144,7 +144,10 @@ func (r Ring) Begins(bucket int64) int64 {
 //  5. The target is Ahead if that has not begun, at most Shape.Buckets ahead; else the current bucket.
 //     n units fit a bucket if every window that contains it, up to the one that ends with the last bucket
 //     that holds units, holds at most Limit-n. If Need doesn't fit nothing is granted there; else
-//     max(Need, min(Want, room/active)), where room is how many units fit.
+//     max(Need, min(Want, room/sharers)), where room is how many units fit. A bucket counts the members that got some
+//     units this way while it was current, fewer than Want, and whose Lacked was another bucket. Where the bucket before
+//     the current one counts any, what fits the current one is for them: sharers is how many either counts, whichever is more.
+//     Else, and where the target is a coming bucket, it is active.
 //  6. If Need fits nothing and Borrow is not 0, the first coming bucket that begins in less than
 //     Borrow by the clock, at most Shape.Buckets ahead, where Need fits is granted Need.
 //
@@ -161,6 +164,9 @@ type Take struct {
 	// Seen is the bucket that was current by the last reply to a Take that asked for units, 0 if
 	// there was none.
 	Seen int64
+	// Lacked is the bucket that was current by the last reply that granted some units, but fewer than Want, and not by
+	// Borrow; 0 if there was none.
+	Lacked int64
 	// Ahead is the coming bucket from which units are wanted, 0 for the current one. If it is set,
 	// Borrow is 0.
 	Ahead int64

@@ -53,6 +53,7 @@ type Window struct {
 	wanted   demand
 	epoch    int64 // the key's, 0 if unknown
 	seen     int64 // Take.Seen
+	lacked   int64 // Take.Lacked
 	current  int64 // the bucket that was current, by the last reply
 	edgeLow  int64 // it ends then at the earliest,
 	edgeHigh int64 // and then at the latest

@@ -139,6 +139,9 @@ func (w *Window) granted(t *Take, sent, received int64) {
 		}
 		return
 	}
+	if r.Granted < t.Want && !borrowed {
+		w.lacked = r.Current
+	}
 	l := w.lotOf(r, sent, received)
 	if received >= l.ends { // it took too long
 		w.settle(&l, r.Granted, received)

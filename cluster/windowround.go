@@ -205,7 +205,7 @@ func (w *Window) command(now int64) Command {
 		return nil
 	}
 	w.roll(now)
-	t := &Take{Outcome: Outcome{Key: w.key}, Ring: w.ring, Limit: w.limit(), Seen: w.seen}
+	t := &Take{Outcome: Outcome{Key: w.key}, Ring: w.ring, Limit: w.limit(), Seen: w.seen, Lacked: w.lacked}
 	if !w.gone {
 		w.fill(t, now)
 	}

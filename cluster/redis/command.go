@@ -50,8 +50,8 @@ func (s *scripts) encodeTake(key string, c *cluster.Take) (call, error) {
 	if width := c.Shape.Width(); width%time.Microsecond != 0 {
 		return call{}, fmt.Errorf("buckets of %v, which are not whole microseconds: %w", width, cluster.ErrNotExecuted)
 	}
-	numbers := packed(make([]byte, 0, 8*(14+2*len(c.Backs)+2*len(c.Charges))), int64(c.Shape.Width()), int64(c.Phase), c.Span(),
-		int64(c.Shape.Buckets), clamped(c.Limit), clamped(c.Need), clamped(c.Want), c.Seen, c.Ahead, clamped(int64(c.Borrow)),
+	numbers := packed(make([]byte, 0, 8*(15+2*len(c.Backs)+2*len(c.Charges))), int64(c.Shape.Width()), int64(c.Phase), c.Span(),
+		int64(c.Shape.Buckets), clamped(c.Limit), clamped(c.Need), clamped(c.Want), c.Seen, c.Lacked, c.Ahead, clamped(int64(c.Borrow)),
 		c.Seq, c.Epoch, c.NewEpoch, int64(len(c.Backs)))
 	for _, list := range [][]cluster.Units{c.Backs, c.Charges} {
 		for _, u := range list {

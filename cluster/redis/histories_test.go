@@ -29,16 +29,17 @@ type ledger struct {
 	last                int64 // head or, if that is later, the last bucket that units were granted in
 	expires             int64
 	units, askers, seqs map[int64]int64
+	lackers             map[int64]int64
 }
 
 // play is what becomes of a ledger by a command, and what the command is told.
 func (l ledger) play(t *cluster.Take) (ledger, cluster.TakeReply) {
-	l.units, l.askers, l.seqs = maps.Clone(l.units), maps.Clone(l.askers), maps.Clone(l.seqs)
+	l.units, l.askers, l.lackers, l.seqs = maps.Clone(l.units), maps.Clone(l.askers), maps.Clone(l.lackers), maps.Clone(l.seqs)
 	now, before := t.Bucket(l.clock), l
 	switch {
 	case l.epoch == 0:
 		l.epoch, l.head, l.last = t.NewEpoch, now, now
-		l.units, l.askers, l.seqs = map[int64]int64{}, map[int64]int64{}, map[int64]int64{}
+		l.units, l.askers, l.lackers, l.seqs = map[int64]int64{}, map[int64]int64{}, map[int64]int64{}, map[int64]int64{}
 	case now <= l.head-t.Span():
 		moved, end := map[int64]int64{now: l.sum(t, l.head-t.Span()+1, math.MaxInt64)}, now
 		if unspent := l.sum(t, l.head, math.MaxInt64); unspent > 0 {
@@ -48,10 +49,13 @@ func (l ledger) play(t *cluster.Take) (ledger, cluster.TakeReply) {
 		}
 		l.epoch, l.units, l.head, l.last = t.NextEpoch(l.epoch), moved, now, end
 		clear(l.askers)
+		clear(l.lackers)
 	}
 	l.head = max(l.head, now)
 	maps.DeleteFunc(l.units, func(b, n int64) bool { return b <= l.head-t.Span() || n == 0 })
-	maps.DeleteFunc(l.askers, func(b, _ int64) bool { return b < l.head-1 })
+	old := func(b, _ int64) bool { return b < l.head-1 }
+	maps.DeleteFunc(l.askers, old)
+	maps.DeleteFunc(l.lackers, old)
 	if t.Need+t.Want > 0 && t.Seen != l.head {
 		l.askers[l.head]++
 	}
@@ -70,7 +74,14 @@ func (l ledger) play(t *cluster.Take) (ledger, cluster.TakeReply) {
 	reply.Room = l.room(t, reply.Bucket)
 	if t.Need+t.Want > 0 && (t.Epoch == 0 || t.Epoch == l.epoch) {
 		if t.Need <= reply.Room {
-			reply.Granted = max(t.Need, min(t.Want, reply.Room/reply.Active))
+			sharers := reply.Active
+			if reply.Bucket == l.head && l.lackers[l.head-1] > 0 {
+				sharers = max(l.lackers[l.head-1], l.lackers[l.head])
+			}
+			reply.Granted = max(t.Need, min(t.Want, reply.Room/sharers))
+			if reply.Granted > 0 && reply.Granted < t.Want && t.Lacked != l.head {
+				l.lackers[l.head]++
+			}
 		}
 		for b := l.head + 1; t.Need > reply.Room && reply.Granted == 0 && b <= l.head+int64(t.Shape.Buckets); b++ {
 			if t.Begins(b) < l.clock+int64(t.Borrow) && t.Need <= l.room(t, b) {
@@ -190,7 +201,7 @@ func play(store cluster.Store, ring cluster.Ring, seed uint64, repeated func(*cl
 	for member := range int64(4) {
 		members.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(member)))
-			known := cluster.TakeReply{}
+			known, lacked := cluster.TakeReply{}, int64(0)
 			for seq := range int64(12) {
 				if advance != nil && r.IntN(4) == 0 {
 					d := time.Duration(r.Int64N(2*int64(ring.Shape.Width()))) / time.Microsecond * time.Microsecond
@@ -206,7 +217,7 @@ func play(store cluster.Store, ring cluster.Ring, seed uint64, repeated func(*cl
 				}
 				c := &cluster.Take{
 					Outcome: cluster.Outcome{Key: "{history}"}, Caller: cluster.Caller{Member: 1 + member, Seq: 1 + seq}, Ring: ring,
-					Limit: 20, Need: r.Int64N(8), Seen: known.Current, Epoch: known.Epoch, NewEpoch: 2 + r.Int64N(cluster.MostEpoch-1),
+					Limit: 20, Need: r.Int64N(8), Seen: known.Current, Lacked: lacked, Epoch: known.Epoch, NewEpoch: 2 + r.Int64N(cluster.MostEpoch-1),
 				}
 				c.Want = c.Need * r.Int64N(3)
 				switch r.IntN(4) {
@@ -229,6 +240,9 @@ func play(store cluster.Store, ring cluster.Ring, seed uint64, repeated func(*cl
 					o.Return = math.MaxInt64
 				} else {
 					known = c.Reply
+					if known.Granted > 0 && known.Granted < c.Want {
+						lacked = known.Current
+					}
 				}
 				note(o)
 				if repeated(c) { // once more, by a proxy
@@ -284,8 +298,8 @@ func TestHistoriesOfMistakes(t *testing.T) {
 	client := patient(t, s)
 	for name, c := range map[string]struct{ old, mistake string }{
 		"borrowed buckets move time": {"local state = ", `local moved = ahead == 0 and target - at or 0
-			local state = struct.pack('<' .. string.rep('d', 4 + span + last - at - moved),
-				current + moved, has, here, before, unpack(u, at + moved - span + 1, last))
+			local state = struct.pack('<' .. string.rep('d', 6 + span + last - at - moved),
+				current + moved, has, here, before, lack, lackBefore, unpack(u, at + moved - span + 1, last))
 			local right = `},
 		"hand-backs count twice":               {"seq > highest and epoch == has then", "epoch == has then"},
 		"hand-backs of another epoch count":    {"seq > highest and epoch == has then", "seq > highest then"},
@@ -293,7 +307,8 @@ func TestHistoriesOfMistakes(t *testing.T) {
 		"a clock that is set back forgets":     {"u[at] = sum\n", "u[at] = 0\n"},
 		"nobody is told of a new epoch":        {"(epoch == 0 or epoch == has)", "true"},
 		"a hand-back is more than there was":   {"max(0, u[b] - units)", "u[b] - units"},
-		"shares are of the limit":              {"math.floor(left / active)", "limit"},
+		"what fits is for the active":          {"lackBefore > 0 and target == at", "false"},
+		"shares are of the limit":              {"math.floor(left / sharers)", "limit"},
 		"a bucket that opens keeps its units":  {"for i = last + 1, at do u[i] = 0 end", "for i = last + 1, at do u[i] = u[last] end"},
 		"what is borrowed dies with its key":   {"if head ~= current or last > lasted or passed < 0 then", "if head ~= current then"},
 		"a repeated command's epoch is anew":   {"has = has + newEpoch", "has = newEpoch"},

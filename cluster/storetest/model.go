@@ -40,6 +40,7 @@ type takes struct {
 	head    int64
 	units   map[int64]int64
 	askers  map[int64]int64 // by bucket
+	lackers map[int64]int64 // by bucket
 	seq     map[int64]int64 // by member
 	seenAt  map[int64]int64
 }
@@ -55,7 +56,7 @@ func (m *takes) check(s *stage, c cluster.Command) {
 	}
 	switch {
 	case !m.made:
-		*m = takes{made: true, epoch: t.NewEpoch, head: bucket, units: map[int64]int64{}, askers: map[int64]int64{},
+		*m = takes{made: true, epoch: t.NewEpoch, head: bucket, units: map[int64]int64{}, askers: map[int64]int64{}, lackers: map[int64]int64{},
 			seq: map[int64]int64{}, seenAt: map[int64]int64{}}
 	case bucket <= m.head-t.Span():
 		var all, unspent, far int64
@@ -72,7 +73,7 @@ func (m *takes) check(s *stage, c cluster.Command) {
 		if unspent > 0 {
 			m.units[bucket+far] = unspent
 		}
-		m.askers, m.head, m.epoch = map[int64]int64{}, bucket, t.NextEpoch(m.epoch)
+		m.askers, m.lackers, m.head, m.epoch = map[int64]int64{}, map[int64]int64{}, bucket, t.NextEpoch(m.epoch)
 		for member := range m.seenAt {
 			m.seenAt[member] = bucket
 		}
@@ -116,7 +117,14 @@ func (m *takes) check(s *stage, c cluster.Command) {
 	want.Room = m.room(t, want.Bucket)
 	if asks && (t.Epoch == 0 || t.Epoch == m.epoch) {
 		if t.Need <= want.Room {
-			want.Granted = max(t.Need, min(t.Want, want.Room/active))
+			sharers := active
+			if want.Bucket == m.head && m.lackers[m.head-1] > 0 {
+				sharers = max(m.lackers[m.head-1], m.lackers[m.head])
+			}
+			want.Granted = max(t.Need, min(t.Want, want.Room/sharers))
+			if want.Granted > 0 && want.Granted < t.Want && t.Lacked != m.head {
+				m.lackers[m.head]++
+			}
 			m.units[want.Bucket] += want.Granted
 			want.Room -= want.Granted
 		} else {

@@ -10,8 +10,8 @@ import (
 
 // member is what a member that sends random commands knows.
 type member struct {
-	seen, epoch int64
-	known       []int64 // buckets that it was granted units in
+	seen, lacked, epoch int64
+	known               []int64 // buckets that it was granted units in
 }
 
 // randomTakes sends commands of any sort from some members, including ones that no real member
@@ -45,7 +45,7 @@ func (s *stage) randomTakes(shape stat.Shape) {
 		m := &members[id]
 		t := &cluster.Take{
 			Outcome: cluster.Outcome{Key: key}, Caller: s.caller(int64(1 + id)), Ring: ring, Limit: []int64{20, 20, 20, 7, 0}[r.IntN(5)],
-			Need: r.Int64N(8), Seen: m.seen, Epoch: m.epoch, NewEpoch: 2 + r.Int64N(cluster.MostEpoch-1),
+			Need: r.Int64N(8), Seen: m.seen, Lacked: m.lacked, Epoch: m.epoch, NewEpoch: 2 + r.Int64N(cluster.MostEpoch-1),
 		}
 		t.Want = t.Need * r.Int64N(3)
 		switch r.IntN(6) {
@@ -69,6 +69,9 @@ func (s *stage) randomTakes(shape stat.Shape) {
 		}
 		s.do(t)
 		m.seen, m.epoch, last = t.Reply.Current, t.Reply.Epoch, t
+		if t.Reply.Granted > 0 && t.Reply.Granted < t.Want {
+			m.lacked = t.Reply.Current
+		}
 		if m.known = append(m.known, t.Reply.Bucket); len(m.known) > 3 {
 			m.known = m.known[1:]
 		}

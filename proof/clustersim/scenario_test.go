@@ -65,12 +65,14 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Where one member has nine tenths of the traffic, less is used. docs/cluster.md has these figures.
+// Where one member has most of the traffic it gets what the others leave. docs/cluster.md has these figures. known bug 227
 func TestSkew(t *testing.T) {
-	for roundTrip, used := range map[time.Duration]float64{time.Millisecond: 0.94, 5 * time.Millisecond: 0.91} {
-		o := Play(Setup{Members: 10, Limit: 10_000, Shape: second, RoundTrip: roundTrip, Offered: 1.2, Units: 1, For: 10 * time.Second, First: 0.9}, 1)
-		if o.Over > 0 || o.Used < used || o.Most > 20 {
-			t.Errorf("%v: %+v", roundTrip, o)
+	for _, roundTrip := range []time.Duration{time.Millisecond, 5 * time.Millisecond} {
+		for offered, used := range map[float64]float64{0.9: 0.965, 1.2: 0.98, 1.5: 0.99} {
+			o := Play(Setup{Members: 10, Limit: 10_000, Shape: second, RoundTrip: roundTrip, Offered: offered, Units: 1, For: 10 * time.Second, First: 0.9}, 1)
+			if o.Over > 0 || o.Used < used || o.Most > 20 {
+				t.Errorf("%v, %v offered: %+v", roundTrip, offered, o)
+			}
 		}
 	}
 }

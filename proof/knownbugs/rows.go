@@ -261,5 +261,6 @@ var sections = []section{
 		{224, "Penstock", "leases of a larger limit are spent after it was lowered", ""},
 		{225, "Penstock", "calls near a bucket's end wait for three round trips", ""},
 		{226, "Penstock", "a throttle of a member that is leaving asks for turns", ""},
+		{227, "Penstock", "a member with most of the traffic leaves a part of the limit", ""},
 	}},
 }

@@ -2,8 +2,9 @@
 --
 -- KEYS[1] is a hash. Its values are doubles, 8 bytes each: one field is read and written faster than one for each bucket.
 -- w: the number of head, the newest bucket that was ever current; the epoch; how many members have taken in head, and in
--- the bucket before; then the units of each bucket from head-span+1 to head or, if that is later, the last one that units
--- were granted in. s<member>: the member's highest seq, and head when it was seen.
+-- the bucket before; how many of those got some units but wanted more, likewise; then the units of each bucket from
+-- head-span+1 to head or, if that is later, the last one that units were granted in. s<member>: the member's highest seq, and
+-- head when it was seen.
 --
 -- ARGV[1] is the member's field. ARGV[2] are the numbers below, as doubles, since an argument costs more than a number; then
 -- pairs of a bucket and units: so many backs, then the charges. The reply is doubles too.
@@ -11,8 +12,8 @@
 -- What it costs decides how many members a store can bear: it makes few calls, and looks up what it calls once.
 local call, read, write, max, min = redis.call, struct.unpack, struct.pack, math.max, math.min
 local key, member, numbers = KEYS[1], ARGV[1], ARGV[2]
-local width, phase, span, buckets, limit, need, want, seen, ahead, borrow, seq, epoch, newEpoch, backs, more =
-  read('<dddddddddddddd', numbers)
+local width, phase, span, buckets, limit, need, want, seen, lacked, ahead, borrow, seq, epoch, newEpoch, backs, more =
+  read('<ddddddddddddddd', numbers)
 
 -- doubles is the format of n of them.
 local function doubles(n)
@@ -31,7 +32,7 @@ end
 
 -- u[at] are the units of the current bucket, u[last] the last ones.
 local u, at, last
-local head, has, here, before
+local head, has, here, before, lack, lackBefore
 local drop -- fields of members that are forgotten, if there are any
 local got = call('HMGET', key, 'w', member)
 local sighting = got[2]
@@ -40,11 +41,11 @@ if not got[1] then
   has = newEpoch
 else
   local n = #got[1] / 8
-  if n < 4 + span or n > 5 + span + buckets or n % 1 ~= 0 then return redis.error_reply(foreign) end
+  if n < 6 + span or n > 7 + span + buckets or n % 1 ~= 0 then return redis.error_reply(foreign) end
   u = {read(doubles(n), got[1])}
-  head, has, here, before = u[1], u[2], u[3], u[4]
+  head, has, here, before, lack, lackBefore = u[1], u[2], u[3], u[4], u[5], u[6]
   if head % 1 ~= 0 or head >= 2^53 or head <= -2^53 then return redis.error_reply(foreign) end
-  at, last = 4 + span, n
+  at, last = 6 + span, n
   u[n + 1] = nil -- where the next number would be
 end
 
@@ -52,7 +53,7 @@ if head and current <= head - span then
   -- The clock was set back by the ring or more: all that counts or is to come is moved to where
   -- it is now. What may yet be spent, by the clock that was, counts once more where it may be.
   local sum, unspent, far = 0, 0, 0
-  for i = 5, last do
+  for i = 7, last do
     sum = min(sum + u[i], 2^53)
     if i >= at and u[i] > 0 then
       unspent = min(unspent + u[i], 2^53)
@@ -65,7 +66,7 @@ if head and current <= head - span then
   else
     has = has - (2^53 - 2) + newEpoch
   end
-  head, here, before, sighting = nil, 0, 0, nil
+  head, here, before, lack, lackBefore, sighting = nil, 0, 0, 0, 0, nil
   u, at, last = {}, span, span + far
   for i = 1, last do u[i] = 0 end
   u[at] = sum
@@ -78,9 +79,13 @@ elseif head and current <= head + span + buckets then
   at = at + current - head
   for i = last + 1, at do u[i] = 0 end
   last = max(last, at)
-  before, here = current == head + 1 and here or 0, 0
+  if current == head + 1 then
+    before, here, lackBefore, lack = here, 0, lack, 0
+  else
+    before, here, lackBefore, lack = 0, 0, 0, 0
+  end
 else
-  u, at, last, here, before = {}, span, span, 0, 0
+  u, at, last, here, before, lack, lackBefore = {}, span, span, 0, 0, 0, 0
   for i = 1, span do u[i] = 0 end
 end
 local lasted, remembers = last, span + buckets
@@ -150,7 +155,10 @@ local active = max(here, before, 1)
 local granted, left = 0, max(0, limit - full(u, last, span, target))
 if asks and (epoch == 0 or epoch == has) then
   if need <= left then
-    granted = max(need, min(want, math.floor(left / active)))
+    local sharers = active
+    if lackBefore > 0 and target == at then sharers = max(lackBefore, lack) end
+    granted = max(need, min(want, math.floor(left / sharers)))
+    if granted > 0 and granted < want and lacked ~= current then lack = lack + 1 end
   elseif borrow > 0 and need <= limit then
     local i = opens(u, last, span, at, limit - need)
     if i <= at + buckets and (i - at) * width - passed < borrow then
@@ -170,7 +178,7 @@ if limit > 0 and (target ~= at or left == 0) and full(u, last, span, at) >= limi
   free = (opens(u, last, span, at, limit - 1) - at) * width - passed
 end
 
-local state = write(doubles(4 + span + last - at), current, has, here, before, unpack(u, at - span + 1, last))
+local state = write(doubles(6 + span + last - at), current, has, here, before, lack, lackBefore, unpack(u, at - span + 1, last))
 if seq > highest then
   call('HSET', key, 'w', state, member, write('<dd', seq, current))
 else
