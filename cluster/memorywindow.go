@@ -214,7 +214,7 @@ func (w *memoryWindow) active() int64 { return max(1, w.members, w.before) }
 // sharers is how many members share what fits a bucket.
 func (w *memoryWindow) sharers(bucket int64) int64 {
 	if w.lackBefore > 0 && bucket == w.head {
-		return max(w.lackBefore, w.lack)
+		return min(w.active(), max(w.lackBefore, w.lack)+1)
 	}
 	return w.active()
 }

@@ -146,8 +146,8 @@ func (r Ring) Begins(bucket int64) int64 {
 //     that holds units, holds at most Limit-n. If Need doesn't fit nothing is granted there; else
 //     max(Need, min(Want, room/sharers)), where room is how many units fit. A bucket counts the members that got some
 //     units this way while it was current, fewer than Want, and whose Lacked was another bucket. Where the bucket before
-//     the current one counts any, what fits the current one is for them: sharers is how many either counts, whichever is more.
-//     Else, and where the target is a coming bucket, it is active.
+//     the current one counts any, what fits the current one is for them and one more: sharers is one more than either counts,
+//     at most active. Else, and where the target is a coming bucket, it is active.
 //  6. If Need fits nothing and Borrow is not 0, the first coming bucket that begins in less than
 //     Borrow by the clock, at most Shape.Buckets ahead, where Need fits is granted Need.
 //

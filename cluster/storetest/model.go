@@ -119,7 +119,7 @@ func (m *takes) check(s *stage, c cluster.Command) {
 		if t.Need <= want.Room {
 			sharers := active
 			if want.Bucket == m.head && m.lackers[m.head-1] > 0 {
-				sharers = max(m.lackers[m.head-1], m.lackers[m.head])
+				sharers = min(active, max(m.lackers[m.head-1], m.lackers[m.head])+1)
 			}
 			want.Granted = max(t.Need, min(t.Want, want.Room/sharers))
 			if want.Granted > 0 && want.Granted < t.Want && t.Lacked != m.head {

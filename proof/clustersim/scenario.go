@@ -37,6 +37,7 @@ type Outcome struct {
 	Peak      float64       // commands in the busiest 50 ms, of the mean
 	Fair      float64       // admitted by the member with the least, of that with the most
 	PerSecond float64       // commands
+	Rest      float64       // of the calls to all members but the first, those that were admitted
 }
 
 // Play plays it.
@@ -116,9 +117,9 @@ func Play(setup Setup, seed uint64) (o Outcome) {
 	}
 	w.Run(setup.For)
 
-	var calls, waited, admitted int64
+	var calls, waited, admitted, first, firsts int64
 	least, most := int64(-1), int64(0)
-	for _, of := range callers {
+	for i, of := range callers {
 		mine := int64(0)
 		for _, c := range of {
 			calls += c.Calls
@@ -127,6 +128,9 @@ func Play(setup Setup, seed uint64) (o Outcome) {
 			o.Longest = max(o.Longest, c.Longest)
 		}
 		admitted += mine
+		if i == 0 {
+			first, firsts = mine, calls
+		}
 		if most = max(most, mine); least < 0 || mine < least {
 			least = mine
 		}
@@ -141,6 +145,7 @@ func Play(setup Setup, seed uint64) (o Outcome) {
 	o.Most = s.MostTaken
 	o.PerSecond = float64(s.Commands) / setup.For.Seconds()
 	o.Peak = float64(s.Busiest) / (o.PerSecond / 20)
+	o.Rest = float64(admitted-first) / float64(max(1, calls-firsts)*setup.Units)
 	o.Fair = float64(least) / float64(max(1, most))
 	return o
 }

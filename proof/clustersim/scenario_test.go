@@ -77,6 +77,18 @@ func TestSkew(t *testing.T) {
 	}
 }
 
+// A member with a call now and then, and no lease for it, finds room beside one that takes all it can. known bug 228
+func TestNowAndThen(t *testing.T) {
+	setup := Setup{Members: 9, Limit: 1000, Shape: second, RoundTrip: time.Millisecond, Units: 1, For: time.Minute}
+	for offered, rest := range map[float64]float64{1.1: 0.7, 1.5: 0.55} { // one window would admit 0.82 and 0.62 of them
+		others := 8.0 / float64(setup.Limit) // calls a second, of the limit
+		setup.Offered, setup.First = offered+others, offered/(offered+others)
+		if o := Play(setup, 1); o.Over > 0 || o.Rest < rest || o.Used < 0.98 {
+			t.Errorf("%v offered: %+v", offered, o)
+		}
+	}
+}
+
 // Where all traffic goes from one member to another each interval, the limit follows it within that.
 func TestFollows(t *testing.T) {
 	o := Play(Setup{Members: 20, Limit: 10_000, Shape: second, RoundTrip: 5 * time.Millisecond, Offered: 1.2, Units: 1, For: 6 * time.Second, Moves: time.Second}, 1)

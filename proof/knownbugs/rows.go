@@ -262,5 +262,6 @@ var sections = []section{
 		{225, "Penstock", "calls near a bucket's end wait for three round trips", ""},
 		{226, "Penstock", "a throttle of a member that is leaving asks for turns", ""},
 		{227, "Penstock", "a member with most of the traffic leaves a part of the limit", ""},
+		{228, "Penstock", "a greedy member starves those with a call now and then", ""},
 	}},
 }

@@ -156,7 +156,7 @@ local granted, left = 0, max(0, limit - full(u, last, span, target))
 if asks and (epoch == 0 or epoch == has) then
   if need <= left then
     local sharers = active
-    if lackBefore > 0 and target == at then sharers = max(lackBefore, lack) end
+    if lackBefore > 0 and target == at then sharers = min(active, max(lackBefore, lack) + 1) end
     granted = max(need, min(want, math.floor(left / sharers)))
     if granted > 0 and granted < want and lacked ~= current then lack = lack + 1 end
   elseif borrow > 0 and need <= limit then
