@@ -308,7 +308,7 @@ func TestHistoriesOfMistakes(t *testing.T) {
 		"nobody is told of a new epoch":        {"(epoch == 0 or epoch == has)", "true"},
 		"a hand-back is more than there was":   {"max(0, u[b] - units)", "u[b] - units"},
 		"what fits is for the active":          {"lackBefore > 0 and target == at", "false"},
-		"nobody else has a share": {"max(lackBefore, lack) + 1", "max(lackBefore, lack)"},
+		"nobody else has a share":              {"max(lackBefore, lack) + 1", "max(lackBefore, lack)"},
 		"shares are of the limit":              {"math.floor(left / sharers)", "limit"},
 		"a bucket that opens keeps its units":  {"for i = last + 1, at do u[i] = 0 end", "for i = last + 1, at do u[i] = u[last] end"},
 		"what is borrowed dies with its key":   {"if head ~= current or last > lasted or passed < 0 then", "if head ~= current then"},
