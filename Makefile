@@ -34,7 +34,7 @@ figures: ## the checks that tell a number, and one table: FIGURES=long for a nig
 kills: ## 1,000 kill -9 of a process that writes the metric log
 known-bugs-share: ## a few of the next, others at each commit
 known-bugs: ## put known mistakes into a copy of the tree: do the tests notice?
-lint: ## gofmt, go fix -diff, staticcheck, and golangci-lint with go vet: .golangci.yml
+lint: ## gofmt, go fix -diff, go vet, staticcheck and golangci-lint: .golangci.yml
 fuzz: ## every fuzz target: FUZZTIME=10s each
 fmt: ## gofmt every Go file
 ci: ## everything that CI runs
