@@ -20,7 +20,9 @@ func (w *Window) fill(t *Take, now int64) {
 		for _, x := range w.waiters {
 			t.Want += x.need.Units
 		}
-		t.Borrow = first.MaxWait
+		if t.Borrow = first.MaxWait; t.Borrow == 0 && w.tooLate(now) {
+			t.Ahead, w.aheadAt = w.current+1, never
+		}
 		if !w.leases() {
 			return
 		}
@@ -96,6 +98,13 @@ func (w *Window) more(now int64) int64 {
 // most (simulated; with a whole one, for three).
 func (w *Window) relieved(now int64) bool {
 	return w.next != 0 && now >= w.edgeLow-(w.edgeHigh-w.edgeLow)/4
+}
+
+// tooLate reports whether a lease of the current bucket would be over before the reply comes, even if the bucket ends as
+// late as it can: half a round trip passes until the store has the command, and that is taken off the lease, and then a
+// whole one until the reply is here. A lease of the next bucket begins half a round trip after that does.
+func (w *Window) tooLate(now int64) bool {
+	return w.next == 0 && now >= w.edgeLow-(w.edgeHigh-w.edgeLow)/2 && now < w.edgeHigh
 }
 
 // gap reports whether a lease begins in a moment that has what all wait for: nobody need ask the store.

@@ -32,6 +32,8 @@ type Caller struct {
 	Calls, Waited     int64
 	Admitted, Refused int64         // units
 	Longest           time.Duration // that a call has waited for the store, or for a lease to begin
+	Patience          time.Duration // Long counts calls that have waited longer
+	Long              int64
 	node              *Node
 	book              *Book
 }
@@ -78,6 +80,9 @@ func (c *Caller) fetch(now, units int64, borrow time.Duration) {
 	if waited := time.Duration(clock.Now() - now); waited > 0 {
 		c.Waited++
 		c.Longest = max(c.Longest, waited)
+		if waited > c.Patience {
+			c.Long++
+		}
 	}
 	switch {
 	case !need[0].Got:

@@ -32,6 +32,7 @@ type Outcome struct {
 	Used      float64       // admitted, of what one window in one process would have admitted
 	Waited    float64       // calls that waited for the store, or for a lease to begin
 	Longest   time.Duration // that one did
+	Long      float64       // of the calls that did, those that waited for more than two of the longest round trips
 	Requests  float64       // commands a member, key and bucket
 	Most      int64         // commands of a member for a key in one bucket
 	Peak      float64       // commands in the busiest 50 ms, of the mean
@@ -62,7 +63,9 @@ func Play(setup Setup, seed uint64) (o Outcome) {
 		l.Latency, l.Jitter = setup.RoundTrip/3, setup.RoundTrip/3
 		n := s.NewNode(c, l, 0)
 		for k := range books {
-			callers[i] = append(callers[i], n.Share(books[k]))
+			caller := n.Share(books[k])
+			caller.Patience = 2 * (setup.RoundTrip + setup.RoundTrip/3)
+			callers[i] = append(callers[i], caller)
 		}
 	}
 	rate := setup.Offered * float64(setup.Limit) / setup.Shape.Interval.Seconds() / float64(setup.Units) // calls a second and key
@@ -112,18 +115,19 @@ func Play(setup Setup, seed uint64) (o Outcome) {
 	s.Commands, s.Busiest, s.MostTaken = 0, 0, 0
 	for _, of := range callers {
 		for _, c := range of {
-			c.Calls, c.Waited, c.Admitted, c.Longest = 0, 0, 0, 0
+			c.Calls, c.Waited, c.Admitted, c.Longest, c.Long = 0, 0, 0, 0, 0
 		}
 	}
 	w.Run(setup.For)
 
-	var calls, waited, admitted, first, firsts int64
+	var calls, waited, long, admitted, first, firsts int64
 	least, most := int64(-1), int64(0)
 	for i, of := range callers {
 		mine := int64(0)
 		for _, c := range of {
 			calls += c.Calls
 			waited += c.Waited
+			long += c.Long
 			mine += c.Admitted
 			o.Longest = max(o.Longest, c.Longest)
 		}
@@ -141,6 +145,7 @@ func Play(setup Setup, seed uint64) (o Outcome) {
 	buckets := setup.For.Seconds() / setup.Shape.Width().Seconds()
 	o.Used = float64(admitted) / float64(max(1, local))
 	o.Waited = float64(waited) / float64(max(1, calls))
+	o.Long = float64(long) / float64(max(1, waited))
 	o.Requests = float64(s.Commands) / float64(setup.Members*keys) / buckets
 	o.Most = s.MostTaken
 	o.PerSecond = float64(s.Commands) / setup.For.Seconds()

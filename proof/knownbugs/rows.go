@@ -263,5 +263,6 @@ var sections = []section{
 		{226, "Penstock", "a throttle of a member that is leaving asks for turns", ""},
 		{227, "Penstock", "a member with most of the traffic leaves a part of the limit", ""},
 		{228, "Penstock", "a greedy member starves those with a call now and then", ""},
+		{229, "Penstock", "calls are granted units of a bucket that is over as they hear of it", ""},
 	}},
 }
