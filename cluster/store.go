@@ -144,10 +144,10 @@ func (r Ring) Begins(bucket int64) int64 {
 //  5. The target is Ahead if that has not begun, at most Shape.Buckets ahead; else the current bucket.
 //     n units fit a bucket if every window that contains it, up to the one that ends with the last bucket
 //     that holds units, holds at most Limit-n. If Need doesn't fit nothing is granted there; else
-//     max(Need, min(Want, room/sharers)), where room is how many units fit. A bucket counts the members that got some
-//     units this way while it was current, fewer than Want, and whose Lacked was another bucket. Where the bucket before
-//     the current one counts any, what fits the current one is for them and one more: sharers is one more than either counts,
-//     at most active. Else, and where the target is a coming bucket, it is active.
+//     max(Need, min(Want, room/sharers)), where room is how many units fit.
+//     A bucket counts the members that were granted some units this way while it was current, but fewer than Want, and
+//     whose Lacked was another bucket. If the target is the current bucket, and the bucket before it counts any member, then
+//     sharers is the larger of the two buckets' counts plus one, at most active. Otherwise sharers is active.
 //  6. If Need fits nothing and Borrow is not 0, the first coming bucket that begins in less than
 //     Borrow by the clock, at most Shape.Buckets ahead, where Need fits is granted Need.
 //
