@@ -79,11 +79,8 @@ elseif head and current <= head + span + buckets then
   at = at + current - head
   for i = last + 1, at do u[i] = 0 end
   last = max(last, at)
-  if current == head + 1 then
-    before, here, lackBefore, lack = here, 0, lack, 0
-  else
-    before, here, lackBefore, lack = 0, 0, 0, 0
-  end
+  if current ~= head + 1 then here, lack = 0, 0 end
+  before, lackBefore, here, lack = here, lack, 0, 0
 else
   u, at, last, here, before, lack, lackBefore = {}, span, span, 0, 0, 0, 0
   for i = 1, span do u[i] = 0 end
