@@ -1,10 +1,13 @@
 // Command bench measures what a guarded call costs, beside the libraries that
 // people choose instead, and prints one table.
 //
-//	go run ./bench                 measure and print, about four minutes
-//	go run ./bench -short          are all rows alive? in seconds, the figures say little
-//	go run ./bench -write          keep the table in docs/benchmarks.md: make bench
-//	go test -bench . ./bench       the same calls as Go benchmarks, for benchstat
+//	go run .               measure and print, about four minutes
+//	go run . -short        are all rows alive? in seconds, the figures say little
+//	go run . -write        keep the table in docs/benchmarks.md: make bench
+//	go test -bench . .     the same calls as Go benchmarks, for benchstat
+//
+// These are given in this folder with GOWORK=off: go.work leaves the module out, since every
+// other package would be compiled with the libraries that it measures.
 //
 // The unit is two readings of the clock, taken beside every batch: what a call can't
 // do without that has a response time. See package measure.

@@ -2,10 +2,10 @@
 // prints one table. It needs nothing but itself: built once, it runs on any machine
 // of its kind.
 //
-//	go run ./bench/scale          measure and print, about a minute
-//	go run ./bench/scale -write   keep the table in docs/benchmarks.md: make bench-scale
+//	go run ./scale          measure and print, about a minute
+//	go run ./scale -write   keep the table in docs/benchmarks.md: make bench-scale
 //
-//	CGO_ENABLED=0 go build -o scale ./bench/scale   for a machine without Go
+//	CGO_ENABLED=0 go build -o scale ./scale   for a machine without Go
 package main
 
 import (

@@ -10,14 +10,15 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // The environment that package proof/figures gives the tests it runs.
 const (
 	// FileEnv names the file that figures are appended to, one JSON object a line.
 	FileEnv = "PENSTOCK_FIGURES"
-	// SizeEnv chooses the size of the checks: "" for the ordinary test run,
-	// "figures", or "long".
+	// SizeEnv chooses the size of the checks: "" for the ordinary test run, "figures", which
+	// takes about an hour on two cores, "long", or the time that they may take, such as "20m".
 	SizeEnv = "FIGURES"
 )
 
@@ -93,17 +94,34 @@ func Report(t testing.TB, f Figure) {
 	}
 }
 
-// Size chooses the number of trials: few under -short, ordinary in a test run,
-// more for `make figures`, and most for FIGURES=long.
+// Size chooses the number of trials: few under -short, ordinary in a test run, more for `make
+// figures`, and most for FIGURES=long. A time below an hour chooses a number between ordinary
+// and figures, and one of eight hours or more the largest.
 func Size(short, ordinary, figures, long int) int {
-	switch os.Getenv(SizeEnv) {
+	switch size := os.Getenv(SizeEnv); size {
+	case "":
 	case "long":
 		return long
 	case "figures":
 		return figures
+	default:
+		return sizeFor(size, ordinary, figures, long)
 	}
 	if testing.Short() {
 		return short
 	}
 	return ordinary
+}
+
+func sizeFor(size string, ordinary, figures, long int) int {
+	d, err := time.ParseDuration(size)
+	switch {
+	case err != nil || d <= 0:
+		panic(fmt.Sprintf("%s=%s: use figures, long or a time such as 20m", SizeEnv, size))
+	case d >= 8*time.Hour:
+		return long
+	case d >= time.Hour:
+		return figures
+	}
+	return ordinary + int(float64(figures-ordinary)*d.Hours())
 }

@@ -28,12 +28,11 @@ func run(write bool, only []string) error {
 		return errors.New("-write keeps the whole table: name no package")
 	}
 	size := os.Getenv(figure.SizeEnv)
-	switch size {
-	case "":
+	if size == "" {
 		size = "figures"
-	case "figures", "long":
-	default:
-		return fmt.Errorf("%s=%s: use figures or long", figure.SizeEnv, size)
+	}
+	if _, err := time.ParseDuration(size); err != nil && size != "figures" && size != "long" {
+		return fmt.Errorf("%s=%s: use figures, long or a time such as 20m", figure.SizeEnv, size)
 	}
 	root, err := source.Root()
 	if err != nil {
