@@ -1,0 +1,5 @@
+package main
+
+import "slices"
+
+var rows = slices.Concat(statRows, coreRows, familyRows, ruleRows, clusterRows)

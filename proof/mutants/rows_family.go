@@ -1,0 +1,126 @@
+package main
+
+// familyRows break the families of rules: flow, hotspot, breaker, adaptive, outlier and system.
+var familyRows = []row{
+	{
+		invariant:   "A threshold that is not a number is rejected.",
+		declaration: "flow.Rule.checkNumbers",
+		old:         `!(r.Threshold >= 0)`,
+		new:         `r.Threshold < 0`,
+		test:        "go test -run ^TestRuleRefuses$ ./flow",
+	},
+	{
+		invariant:   "A warm-up bucket never holds less than zero tokens.",
+		declaration: "flow.warmUp.settle",
+		old:         `w.stored = max(0, w.stored)`,
+		test:        "go test -run ^TestWarmUpTokensStayInTheirBucket$ ./flow",
+	},
+	{
+		invariant:   "A warm-up bucket that holds less than one token is not rounded to whole tokens.",
+		declaration: "flow.newWarmUp",
+		old:         `math.Floor(2*tokens/(1+factor)) > 0`,
+		new:         `true`,
+		test:        "go test -run ^TestWarmUpAtLowRates$ ./flow",
+	},
+	{
+		invariant:   "A reload keeps the queue of a throttle whose rule changed.",
+		declaration: "flow.newController",
+		old:         `cmp.Or(c.spare.queue, newThrottle())`,
+		new:         `newThrottle()`,
+		test:        "go test -run ^TestReload$ ./flow",
+	},
+	{
+		invariant:   "A reload does not refill a token bucket.",
+		declaration: "flow.newController",
+		old:         `cmp.Or(c.spare.bucket, newBucket(r))`,
+		new:         `newBucket(r)`,
+		test:        "go test -run ^TestTokenBucketReloaded$ ./flow",
+	},
+	{
+		invariant:   "A window that prioritized callers may lend to exists before they borrow elsewhere.",
+		declaration: "flow.Rules.Take",
+		old:         `longest.Borrowed || inv.Prioritized() && len(rs.sharing) > 0`,
+		new:         `false && inv.Prioritized()`,
+		test:        "go test -run ^TestBorrowersBeforeTheCallersOfAPath$ ./flow",
+	},
+	{
+		invariant:   "A value over its limit or with calls in flight is not forgotten.",
+		declaration: "hotspot.controller.forgettable",
+		old:         `case x.held > 0, x.lease != nil && x.lease.keeps(now): return false; case c.rule.leases():`,
+		new:         `case x != nil:`,
+		test:        "go test -run ^TestCyclingValuesNeverRaisesALimit$ ./hotspot",
+	},
+	{
+		invariant:   "A value's token bucket is forgotten only when it is full.",
+		declaration: "hotspot.controller.forgettable",
+		old:         `return x.tokens == nil || x.tokens.Full(now)`,
+		new:         `return true`,
+		test:        "go test -run ^TestOnlyAFullBucketIsForgotten$ ./hotspot",
+	},
+	{
+		invariant:   "A probe whose call another rule refuses is given back.",
+		declaration: "breaker.controller.take",
+		old:         `if got.probe`,
+		new:         `if got.probe && false`,
+		test:        "go test -run ^TestRefusedProbe$ ./breaker",
+	},
+	{
+		invariant:   "A half-open breaker admits no more calls than it has probes.",
+		declaration: "breaker.machine.shut",
+		old:         `m.terms.Load().Probes-m.good`,
+		new:         `1<<20`,
+		test:        "go test -run ^TestProbes$ ./breaker",
+	},
+	{
+		invariant:   "A breaker never changes from a state to the same state.",
+		declaration: "breaker.machine.force",
+		old:         `f == ForceOpen && state != ForcedOpen`,
+		new:         `f == ForceOpen`,
+		test:        "go test -run ^TestForce$ ./breaker",
+	},
+	{
+		invariant:   "An adaptive limit takes units in the same step that finds room for them.",
+		declaration: "adaptive.limit.take",
+		old: `
+			if g.TryJoin(c.Units, c.Limit, c.Revision) {
+				return true
+			}
+			join := func() bool {
+				if alone(c, most) {
+					return g.TryAcquire(lane, units, units)
+				}
+				got, _ := g.Join(lane, c)
+				return got
+			}`,
+		new: `
+			join := func() bool {
+				if alone(c, most) {
+					return g.TryAcquire(lane, units, units)
+				}
+				got := g.MayJoin(c)
+				if got {
+					g.Acquire(lane, units)
+				}
+				return got
+			}`,
+		test: "go test -tags sim -run ^TestSimLimit$ ./adaptive",
+	},
+	{
+		invariant:   "The share of ejected endpoints is checked and changed under one lock.",
+		declaration: "outlier.pool.complete",
+		old:         `c.breaker.Complete(number, now, rt, failed, c.in == &p.outside || p.allows(p.taken(c)))`,
+		new: `
+			mayTrip := c.in == &p.outside || p.allows(p.taken(c))
+			p.site.mu.Unlock()
+			p.site.mu.Lock()
+			c.breaker.Complete(number, now, rt, failed, mayTrip)`,
+		test: "go test -tags sim -run ^TestSimPool$ ./outlier",
+	},
+	{
+		invariant:   "A system rule lifts its ceiling only after several quiet samples.",
+		declaration: "system.ceiling.learn",
+		old:         `case refused || off > 0: c.quiet = 0; case c.quiet >= quietSamples:`,
+		new:         `case off > 0: c.quiet = 0; case off <= 0:`,
+		test:        "go test -run ^TestPlantOfMixedWorkSettles$ ./system",
+	},
+}

@@ -1,0 +1,174 @@
+package main
+
+// statRows break counters, windows, semaphores, queues and token buckets.
+var statRows = []row{
+	{
+		invariant:   "A window counts a call in the same step that finds room for it.",
+		declaration: "stat.Window.TryAdd",
+		old:         `if w.sum.CompareAndSwap(sum, sum+uint64(n)) { return w.stampOf(newest, sum), true }; w.contend()`,
+		new:         `w.sum.Add(uint64(n)); return w.stampOf(newest, sum), true`,
+		test:        "go test -tags sim -run ^TestSimWindow$ ./stat",
+	},
+	{
+		invariant:   "A window does not count a call that it refuses.",
+		declaration: "stat.Window.tryAdd",
+		old:         `if ok = w.fits(w.head, n, limit); ok { w.put(w.head, n);`,
+		new:         `ok = w.fits(w.head, n, limit); w.put(w.head, n); if ok {`,
+		test:        "go test -run ^TestWindowIsItsTwin$ ./stat",
+	},
+	{
+		invariant:   "An older reading of the clock never moves a window back.",
+		declaration: "stat.Window.roll",
+		old:         `return }; w.collect()`,
+		new:         `w.head = number(now, w.width); return }; w.collect()`,
+		test:        "go test -run ^TestWindowIsItsTwin$ ./stat",
+	},
+	{
+		invariant:   "A cancelled call leaves the bucket that counted it.",
+		declaration: "stat.Window.Cancel",
+		old:         `w.put(bucket, -n)`,
+		new:         `w.put(w.head, -n)`,
+		test:        "go test -run ^TestWindowIsItsTwin$ ./stat",
+	},
+	{
+		invariant:   "A strict window holds its limit in every real interval of its length.",
+		declaration: "stat.NewWindow",
+		old:         `if shape.Strict { w.span++ }`,
+		test:        "go test -run ^TestWindowBoundsOverRealTime$ ./stat",
+	},
+	{
+		invariant:   "A window subtracts no units that it did not take over from the window before.",
+		declaration: "stat.Window.find",
+		old:         `era < w.born`,
+		new:         `era < w.born && false`,
+		test:        "go test -run ^TestWindowLineageIsItsTwin$ ./stat",
+	},
+	{
+		invariant:   "A new window counts the calls admitted between the load of its rule and the first call.",
+		declaration: "stat.Counters.SeedWindow",
+		old:         `since > 0`,
+		new:         `since > 0 && false`,
+		test:        "go test -run ^TestCountersSeedWindowWithThePast$ ./stat",
+	},
+	{
+		invariant:   "A call that misses the start of lending still keeps to the limit.",
+		declaration: "stat.Window.tryAddOn",
+		old:         `total > limit-n || c != nil && c.Part(limit-n-total) > 0`,
+		new:         `c != nil && (total > limit-n || c.Part(limit-n-total) > 0)`,
+		test:        "go test -tags sim -run ^TestSimWindowThatBeginsToLendEverySchedule$ ./stat",
+	},
+	{
+		invariant:   "A lane's credit is loaded before the total, so its units are of that bucket or an older one.",
+		declaration: "stat.Window.tryAddOn",
+		old: `
+			c, cell, credit := w.cell(lane)
+			newest := w.newest.Load()
+			if now >= (newest+1)*w.width {
+				return w.tryAdd(lane, now, n, limit)
+			}
+			sum := w.sum.Load()
+			total := int64(sum & mostTotal)`,
+		new: `
+			newest := w.newest.Load()
+			if now >= (newest+1)*w.width {
+				return w.tryAdd(lane, now, n, limit)
+			}
+			sum := w.sum.Load()
+			total := int64(sum & mostTotal)
+			c, cell, credit := w.cell(lane)`,
+		test: "go test -tags sim -run ^TestSimWindowThatLends$ ./stat",
+	},
+	{
+		invariant:   "Units that lanes hold unspent refuse no call.",
+		declaration: "stat.Window.tryAddOn",
+		old:         `total > limit-n && sum&lent == 0`,
+		new:         `total > limit-n`,
+		test:        "go test -run ^TestWindowCollectsBeforeItRefuses$ ./stat",
+	},
+	{
+		invariant:   "A lane opens each bucket once, however many callers wait for the lock.",
+		declaration: "stat.Counters.turn",
+		old:         `newest := l.newest.Load(); if start <= newest.start.Load() { return newest }; c.beginSlice(start)`,
+		new:         `c.beginSlice(start)`,
+		test:        "go test -tags sim -run ^TestSimCountersTurn$ ./stat",
+	},
+	{
+		invariant:   "A late caller counts in a bucket that readers see.",
+		declaration: "stat.Counters.AddPass",
+		old:         `if b.pass.Add`,
+		new:         `if now < b.start.Load() { b = new(laneBucket) }; if b.pass.Add`,
+		test:        "go test -run ^TestCountersJoinTheNewestBucketWhenLate$ ./stat",
+	},
+	{
+		invariant:   "A histogram counts each timed call in one slice.",
+		declaration: "stat.Counters.beginSlice",
+		old:         `h.start, h.latest = start, [histogramBuckets]uint32{}`,
+		new:         `h.start = start`,
+		test:        "go test -run ^TestHistogramConserves$ ./stat",
+	},
+	{
+		invariant:   "A semaphore takes permits in the same step that finds them free.",
+		declaration: "stat.Semaphore.TryAcquire",
+		old:         `} else if plain(w) && g.exchange(w, n) {`,
+		new:         `} else { g.Acquire(lane, n);`,
+		test:        "go test -tags sim -run ^TestSimSemaphore$ ./stat",
+	},
+	{
+		invariant:   "A caller that finds no permits joins the queue before the lock is released.",
+		declaration: "stat.Semaphore.Join",
+		old:         `g.enqueue(place)`,
+		new:         `g.release(); g.lock(); g.enqueue(place)`,
+		test:        "go test -tags sim -run ^TestSimQueue$ ./stat",
+	},
+	{
+		invariant:   "A waiter that has left the queue is granted nothing.",
+		declaration: "stat.Waiter.Leave",
+		old:         `g.dequeue(w, gone)`,
+		new:         `w.wake = nil`,
+		test:        "go test -run ^TestLeavingTheLine$ ./stat",
+	},
+	{
+		invariant:   "The waiters behind one that leaves a throttle's queue move up.",
+		declaration: "stat.Turn.Leave",
+		old:         `t.queue.remove(x)`,
+		new: `
+			if next := x.after; next != nil {
+				next.cost, t.queue.cost = next.cost.plus(x.cost), t.queue.cost.plus(x.cost)
+			}
+			t.queue.remove(x)`,
+		test: "go test -timeout 20s -run ^TestThrottleGivesBack$ ./flow",
+	},
+	{
+		invariant:   "A waiter is overtaken by no more units than it asks for.",
+		declaration: "stat.ranks.spot",
+		old:         `due.Later(p.cost) == p.cost`,
+		new:         `true`,
+		test:        "go test -run ^TestTurnsAreOvertaken$ ./stat",
+	},
+	{
+		invariant:   "A turn is final only once the call ahead has checked that its client still waits.",
+		declaration: "stat.Turns.Settled",
+		old:         `&& t.unseen == 0`,
+		test:        "go test -run ^TestTurnOfACallThatHasNotLooked$ ./stat",
+	},
+	{
+		invariant:   "A call's cost in time is not rounded, so a throttle keeps its rate.",
+		declaration: "stat.Cost",
+		old:         `c := float64(n) * perUnit`,
+		new:         `c := math.Round(float64(n)*perUnit/1e6) * 1e6`,
+		test:        "go test -run ^TestThrottleKeepsItsRate$ ./flow",
+	},
+	{
+		invariant:   "A token bucket takes back no units that time has already refilled.",
+		declaration: "stat.TokenBucket.GiveBack",
+		old:         `if taken.At != b.seen`,
+		new:         `if false`,
+		test:        "go test -run ^TestTokenBucketGiveBackNeverOverfills$ ./stat",
+	},
+	{
+		invariant:   "A call that waits as long as RetryAfter says finds its tokens.",
+		declaration: "stat.TokenBucket.RetryAfter",
+		old:         `if at.frac > 0 { at.ns++ }`,
+		test:        "go test -run ^TestTokenBucketRoundsUpOnlyTheWait$ ./stat",
+	},
+}
