@@ -7,7 +7,7 @@ var coreRows = []row{
 		declaration: "core.Invocation.steps",
 		old:         `inv.stage, inv.step = refusing, -1; inv.giveBack()`,
 		new:         `inv.stage, inv.step = refusing, -1`,
-		test:        "go test -run ^TestRefusedCallsLeaveNothing$ ./flow",
+		test:        "go test -run ^TestRefusedAtOnceHoldsNothing$ ./core",
 	},
 	{
 		invariant:   "A decision uses one set of rules from start to end.",
@@ -40,7 +40,7 @@ var coreRows = []row{
 			case w&flagBusy != 0:
 				shared.Gosched()
 			case word.CompareAndSwap(w, (w>>flagBits+1)<<flagBits):`,
-		test: "go test -timeout 20s -run ^TestStaleEntry$ ./core",
+		test: "go test -run ^TestStaleEntry$ ./core",
 	},
 	{
 		invariant:   "Engine time never goes back, whatever the clock does.",

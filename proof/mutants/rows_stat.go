@@ -136,7 +136,7 @@ var statRows = []row{
 				next.cost, t.queue.cost = next.cost.plus(x.cost), t.queue.cost.plus(x.cost)
 			}
 			t.queue.remove(x)`,
-		test: "go test -timeout 20s -run ^TestThrottleGivesBack$ ./flow",
+		test: "go test -run ^TestGoodputOfImpatientCallers$ ./flow",
 	},
 	{
 		invariant:   "A waiter is overtaken by no more units than it asks for.",
