@@ -24,7 +24,7 @@ var clusterRows = []row{
 		test:        "go test -run ^TestMemoryIsAStore$ ./cluster",
 	},
 	{
-		invariant:   "Members that fell short leave a share for one that asks next.",
+		invariant:   "Members that fell short leave a share for the next member that asks.",
 		declaration: "cluster.memoryWindow.sharers",
 		old:         `max(w.lackBefore, w.lack)+1`,
 		new:         `max(w.lackBefore, w.lack, 1)`,

@@ -37,7 +37,7 @@ var familyRows = []row{
 		test:        "go test -run ^TestTokenBucketReloaded$ ./flow",
 	},
 	{
-		invariant:   "A window that prioritized callers may lend to exists before they borrow elsewhere.",
+		invariant:   "A window that counts borrowers exists before the first of them is admitted.",
 		declaration: "flow.Rules.Take",
 		old:         `longest.Borrowed || inv.Prioritized() && len(rs.sharing) > 0`,
 		new:         `false && inv.Prioritized()`,
