@@ -1,7 +1,6 @@
 package adaptive_test
 
 import (
-	"flag"
 	"testing"
 	"time"
 
@@ -11,11 +10,11 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/chance"
 	"github.com/penstock-go/penstock/proof/trial"
 )
 
-// The plants are the same in every run, unless told otherwise.
-var seed = flag.Uint64("seed", 1, "of the random tests")
+var seed = chance.Seed
 
 func TestMain(m *testing.M) { books.Main(m) }
 

@@ -150,11 +150,18 @@ func TestTimeOfAClockThatLeaps(t *testing.T) {
 
 // lateClock holds its callers up when it has read the time, so that readings come in
 // any order.
-type lateClock struct{ wallClock }
+type lateClock struct {
+	wallClock
+	mu     sync.Mutex
+	random *rand.Rand
+}
 
 func (c *lateClock) Now() int64 {
 	now := c.now.Add(int64(time.Millisecond))
-	for range rand.IntN(4) {
+	c.mu.Lock()
+	yields := c.random.IntN(4)
+	c.mu.Unlock()
+	for range yields {
 		runtime.Gosched()
 	}
 	return now
@@ -162,7 +169,7 @@ func (c *lateClock) Now() int64 {
 
 // Callers who are held up are no steps of the clock.
 func TestLateReadersAreNoSteps(t *testing.T) {
-	c := new(lateClock)
+	c := &lateClock{random: random(t)}
 	e, _ := newEngine(t, core.Config{Clock: c})
 	var done sync.WaitGroup
 	for range 8 {

@@ -1,13 +1,14 @@
 package inspect
 
 import (
-	"math/rand/v2"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/proof/chance"
 )
 
 // text is a copy for tests: when it was made, and whether it is let go of.
@@ -41,7 +42,13 @@ func newDesk(size func() int) *desk {
 // Nobody reads a copy that is older than the question, or that was let go of, and what
 // is held stays below the bound, unless one copy alone is larger. known bug 119
 func TestCopiesForACrowd(t *testing.T) {
-	d := newDesk(func() int { return 1 + rand.IntN(maxHeld/3) })
+	random := chance.Source(t)
+	var drawing sync.Mutex
+	d := newDesk(func() int {
+		drawing.Lock()
+		defer drawing.Unlock()
+		return 1 + random.IntN(maxHeld/3)
+	})
 	var turnedAway, large atomic.Int64
 	var readers sync.WaitGroup
 	for range 64 {

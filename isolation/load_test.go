@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/proof/chance"
 	"github.com/penstock-go/penstock/proof/figure"
 	"github.com/penstock-go/penstock/proof/race"
 )
@@ -102,12 +103,12 @@ func TestPermitsUnderLoad(t *testing.T) {
 		rounds /= 20
 	}
 	g := newGuardWith(t, core.Config{Clock: clocks.NewSystem()}, queued(most, 30, time.Minute))
-	seed := rand.Uint64()
+	t.Logf("-seed=%d", *chance.Seed)
 	var running, over, ran, refused, gaveUp atomic.Int64
 	var calls sync.WaitGroup
 	for i := range goroutines {
 		calls.Go(func() {
-			r := rand.New(rand.NewPCG(seed, uint64(i)))
+			r := rand.New(rand.NewPCG(*chance.Seed, uint64(i)))
 			for round := range rounds {
 				if i == 0 && round%20 == 0 {
 					g.load(queued(8+r.IntN(5), 30, time.Minute))
@@ -145,7 +146,7 @@ func TestPermitsUnderLoad(t *testing.T) {
 	g.enter(core.Units(most)).Exit()
 	t.Logf("%d ran, %d were refused, %d gave up", ran.Load(), refused.Load(), gaveUp.Load())
 	figure.Report(t, figure.Figure{
-		Name: "calls in flight beyond an isolation limit", Value: float64(over.Load()), N: int64(goroutines) * int64(rounds), Seed: seed,
+		Name: "calls in flight beyond an isolation limit", Value: float64(over.Load()), N: int64(goroutines) * int64(rounds), Seed: *chance.Seed,
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/proof/chance"
 )
 
 func replaceDir(t *testing.T, dir string) {
@@ -247,6 +248,7 @@ func TestCacheSurvivesKills(t *testing.T) {
 	}
 	dir := t.TempDir()
 	c := &cache{path: filepath.Join(dir, "cache"), source: "store"}
+	random := chance.Source(t)
 	for range kills {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCacheWriterProcess$")
 		child.Env = append(os.Environ(), cacheToWrite+"="+c.path)
@@ -254,10 +256,10 @@ func TestCacheSurvivesKills(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, child.Start())
 		lines := bufio.NewScanner(out)
-		for range 1 + rand.N(20) {
+		for range 1 + random.IntN(20) {
 			require.True(t, lines.Scan(), "the process ended by itself")
 		}
-		for range rand.N(2000) { // somewhere within a write
+		for range random.IntN(2000) { // somewhere within a write
 			runtime.Gosched()
 		}
 		require.NoError(t, child.Process.Kill())

@@ -1,7 +1,6 @@
 package windows_test
 
 import (
-	"flag"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,11 +15,12 @@ import (
 
 	"github.com/penstock-go/penstock/bench/windows"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/chance"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-var seed = flag.Uint64("seed", 0, "repeat the random calls of this seed")
+var seed = chance.Seed
 
 const (
 	limit    = 20
@@ -149,10 +149,7 @@ func TestKindsAreTheirTwins(t *testing.T) {
 			twin := twins[kind.Name]
 			require.NotNil(t, twin)
 			for round := range rounds {
-				chosen := rand.Uint64()
-				if *seed != 0 {
-					chosen = *seed
-				}
+				chosen := *seed + uint64(round)
 				limiter := kind.New(limit, interval)
 				var admitted []int64
 				refused := 0

@@ -44,6 +44,7 @@ func Run(t *testing.T, cfg Config) {
 			}
 			seed := max(cfg.Seed, 1)
 			s := &stage{TB: t, cfg: cfg, store: cfg.New(t), random: rand.New(rand.NewPCG(seed, 0)), models: map[string]model{}}
+			// Unique, since the keys of earlier runs may still be on the server; no case depends on it.
 			s.tag = fmt.Sprintf("{penstock:storetest:%x-", rand.Uint64())
 			c.run(s)
 			if t.Failed() {

@@ -1,4 +1,5 @@
-// Package chance is what random tests draw from. A failing test prints the seed, and
+// Package chance seeds the random tests. The seed is 1, or the value of PENSTOCK_SEED, so that the
+// same tree gives the same result; a night's run sets another. A failing test prints the seed, and
 // the flag -seed runs it again:
 //
 //	go test ./flow -run '^TestThrottleTable$' -seed=7
@@ -6,13 +7,30 @@ package chance
 
 import (
 	"flag"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
-	"time"
 )
 
-// Seed is another one in each run, unless the flag says which.
-var Seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random tests")
+// Env names the variable that changes the seed of a whole run.
+const Env = "PENSTOCK_SEED"
+
+// Seed is 1 unless PENSTOCK_SEED or the flag says otherwise.
+var Seed = flag.Uint64("seed", seedOf(os.Getenv(Env)), "seed of the random tests")
+
+// seedOf panics on text that is no number: a run by another seed than the one asked for proves nothing.
+func seedOf(text string) uint64 {
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("%s=%q: not a whole number", Env, text))
+	}
+	return n
+}
 
 // Source returns a source of randomness whose seed a failing test prints.
 func Source(t testing.TB) *rand.Rand {

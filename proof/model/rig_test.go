@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/chance"
 )
 
 // TestMain chooses the seed of the random tests, unless one is given, so that the
@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if flag.Lookup("rapid.seed").Value.String() == "0" {
-		must(flag.Set("rapid.seed", strconv.FormatUint(rand.Uint64()>>32+1, 10)))
+		must(flag.Set("rapid.seed", strconv.FormatUint(*chance.Seed, 10)))
 	}
 	must(flag.Set("rapid.nofailfile", "true"))
 	books.Main(m)

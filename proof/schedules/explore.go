@@ -7,14 +7,14 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/penstock-go/penstock/proof/chance"
 	"github.com/penstock-go/penstock/proof/figure"
 )
 
 var (
 	count = flag.Int("sim.n", 0, "how many random schedules of each machine; 0 means 20,000, or what FIGURES and -short say")
-	seed  = flag.Uint64("sim.seed", 0, "of the random schedules; 0 means another each time")
+	seed  = flag.Uint64("sim.seed", 0, "seed of the random schedules; 0 means that of package chance")
 	at    = flag.Int("sim.at", -1, "run only the schedule of this number, and show it")
 )
 
@@ -26,7 +26,7 @@ func Fix(newSeed uint64, n int) (restore func()) {
 	return func() { *seed, *count = oldSeed, oldCount }
 }
 
-// Random runs a machine under 20,000 random schedules, other ones each time, and under a
+// Random runs a machine under 20,000 random schedules, which the seed chooses, and under a
 // million where FIGURES asks for the larger size. For each, make sets up the machine and
 // adds its callers.
 func Random(t *testing.T, make func(*Schedule)) {
@@ -49,7 +49,7 @@ func explore(t *testing.T, ordinary int, make func(*Schedule)) {
 	}
 	base := *seed
 	if base == 0 {
-		base = uint64(time.Now().UnixNano())
+		base = *chance.Seed
 	}
 	play := func(p *pool, i int, tracing bool) *Schedule {
 		r := rand.New(rand.NewPCG(base, uint64(i)))
