@@ -30,7 +30,7 @@
 //		})
 //	}
 //
-// Such tests are named TestSim and have the build tag; this package's own test runs
+// Such tests are named TestSim, in files named ..._sim_test.go with the build tag; CI runs
 // them all. When one fails it prints the schedule, step by step, and the flags that
 // run it again:
 //
