@@ -11,11 +11,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/patience"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -39,9 +40,7 @@ func TestProgramShown(t *testing.T) {
 
 // The README's program in a module of its own: it runs, refuses, and goes by a file that is edited meanwhile.
 func TestProgramShownRuns(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds a program")
-	}
+	figure.AtNight(t) // it builds a program
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
 	dir := t.TempDir()
@@ -117,9 +116,7 @@ func withoutSchema(file string) string {
 // until waits for what comes within a second on an idle machine.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
-		require.True(t, time.Now().Before(deadline), "%s didn't come", what)
-	}
+	patience.Until(t, what, ok)
 }
 
 // freeAddr is a loopback address on which nobody listens.

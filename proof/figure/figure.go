@@ -22,6 +22,18 @@ const (
 	SizeEnv = "FIGURES"
 )
 
+// NightEnv names the variable that has go test run what AtNight keeps from an ordinary run.
+const NightEnv = "PENSTOCK_NIGHT"
+
+// AtNight skips the test unless PENSTOCK_NIGHT is set, as `make night` sets it: the test builds
+// programs, or is too long for each commit.
+func AtNight(t testing.TB) {
+	t.Helper()
+	if os.Getenv(NightEnv) == "" {
+		t.Skipf("runs in make night, or with %s=1", NightEnv)
+	}
+}
+
 // Figure is one result of a check.
 type Figure struct {
 	// Name is what was measured, such as "over-admissions, window".
