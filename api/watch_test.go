@@ -15,10 +15,9 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/proof/patience"
 	"github.com/penstock-go/penstock/rules"
 )
-
-const giveUp = 30 * time.Second
 
 // ruleFile is a file of n rules whose threshold is n. It is old, so that nobody waits for
 // it to lie still.
@@ -60,7 +59,7 @@ func TestEndedWatchLeavesNothing(t *testing.T) {
 	watch(2)
 	before, goroutines := heap(), runtime.NumGoroutine()
 	watch(watches)
-	for late := time.Now().Add(giveUp); ; runtime.Gosched() {
+	for late := time.Now().Add(patience.Of(t)); ; runtime.Gosched() {
 		after, now := heap(), runtime.NumGoroutine()
 		if after < before+watches*most && now <= goroutines {
 			break

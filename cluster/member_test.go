@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/proof/patience"
 	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -576,7 +577,7 @@ func TestLogUnderItsOwnLimit(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience.Of(t)):
 		t.Fatal("the log's handler waits for the window")
 	}
 	if told == 0 {

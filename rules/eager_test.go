@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/patience"
 )
 
 // eager looks at a file within a millisecond of any change, so it catches nearly
@@ -55,7 +56,7 @@ func TestWatchBelievesNoHalfFile(t *testing.T) {
 		}
 	}
 	write(t, path, rulesOfSize(60))
-	late := time.After(giveUp)
+	late := time.After(patience.Of(t))
 	torn := 0
 	for size := 0; size != 60; {
 		select {

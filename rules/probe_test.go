@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/proof/patience"
 )
 
 // rulesOfSize returns a set of n rules as a file. Each count of rules is
@@ -69,7 +71,7 @@ func (p *probe) apply(set Set) error {
 // waitFor waits until the rules in force are n.
 func (p *probe) waitFor(n int) {
 	p.t.Helper()
-	late := time.After(giveUp)
+	late := time.After(patience.Of(p.t))
 	for {
 		select {
 		case set := <-p.applied:
@@ -85,7 +87,7 @@ func (p *probe) waitFor(n int) {
 // waitForError waits until a reload fails, and returns why.
 func (p *probe) waitForError() error {
 	p.t.Helper()
-	late := time.After(giveUp)
+	late := time.After(patience.Of(p.t))
 	for {
 		select {
 		case r := <-p.reloads:

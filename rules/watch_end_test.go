@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/proof/patience"
 )
 
 func TestWatchFailsFirst(t *testing.T) {
@@ -63,7 +65,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 // nothingRuns waits until the goroutines of all watchers are gone.
 func nothingRuns(t *testing.T) {
 	t.Helper()
-	for late := time.Now().Add(giveUp); ; runtime.Gosched() {
+	for late := time.Now().Add(patience.Of(t)); ; runtime.Gosched() {
 		stacks := make([]byte, 1<<20)
 		text := string(stacks[:runtime.Stack(stacks, true)])
 		if !strings.Contains(text, "rules.(*fileWatch).run") && !strings.Contains(text, "fsnotify") && !strings.Contains(text, "rules.openDirs") {

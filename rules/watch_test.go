@@ -11,13 +11,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/proof/patience"
 )
 
 // These tests watch real directories. Polling is off, so what is seen was told
 // by the system. How fast it goes changes nothing: they wait for what must
-// come, and give up after a time that only a failure takes.
-
-const giveUp = 30 * time.Second
+// come, until the limit of go test.
 
 var byNotice = tuning{
 	quiet:   10 * time.Millisecond,
@@ -206,7 +206,7 @@ func TestWatchSeesChmod(t *testing.T) {
 	case r := <-p.reloads:
 		require.NoError(t, r.Err)
 		require.True(t, r.Change.Empty())
-	case <-time.After(giveUp):
+	case <-time.After(patience.Of(t)):
 		t.Fatal("the way back wasn't told")
 	}
 	assert.Len(t, p.applied, 2, "told as loaded, and not applied again")

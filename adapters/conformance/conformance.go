@@ -111,7 +111,7 @@ type Case struct {
 	Opts []nethttp.Option
 	Set  api.RuleSet
 	Run  func(*Stage) error
-	// Patience is how long the case waits for what is bound to happen; 0 means 20 seconds.
+	// Patience is how long the case waits for what is bound to happen; 0 means as long as the test may take.
 	Patience time.Duration
 
 	only int // 0 is for all

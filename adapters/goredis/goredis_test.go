@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/proof/patience"
 )
 
 const every = ".*"
@@ -142,7 +143,7 @@ func TestBlockingCommands(t *testing.T) {
 		c := s.client()
 		popped := make(chan []string, 1)
 		go func() { popped <- c.BLPop(t.Context(), 0, "queue").Val() }()
-		require.Eventually(t, func() bool { return s.figures("redis cache").inFlight == 1 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return s.figures("redis cache").inFlight == 1 }, patience.Of(t), time.Millisecond)
 		require.ErrorIs(t, c.Ping(t.Context()).Err(), api.ErrBlocked)
 		require.NoError(t, s.bare.RPush(t.Context(), "queue", "x").Err())
 		assert.Equal(t, []string{"queue", "x"}, <-popped)
@@ -181,7 +182,7 @@ func TestWaitingTakesNoConnection(t *testing.T) {
 		defer cancel()
 		got := make(chan error, 1)
 		go func() { got <- c.Ping(ctx).Err() }()
-		require.Eventually(t, func() bool { return s.guard.Tree().Waiting == 1 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return s.guard.Tree().Waiting == 1 }, patience.Of(t), time.Millisecond)
 		pool := c.PoolStats()
 		assert.Equal(t, pool.TotalConns, pool.IdleConns)
 		cancel()

@@ -19,6 +19,7 @@ import (
 	penstockgoredis "github.com/penstock-go/penstock/adapters/goredis"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/patience"
 )
 
 func TestMain(m *testing.M) {
@@ -76,7 +77,7 @@ func play(t *testing.T, network, addr string, test func(t *testing.T, s *stage))
 	}}
 	s.bare = redis.NewClient(s.options())
 	t.Cleanup(func() { _ = s.bare.Close() })
-	require.Eventually(t, func() bool { return s.bare.Ping(t.Context()).Err() == nil }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.bare.Ping(t.Context()).Err() == nil }, patience.Of(t), time.Millisecond)
 	test(t, s)
 }
 

@@ -30,6 +30,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/proof/patience"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -767,7 +768,7 @@ func (s *stage) below(resource string) error {
 func TestCases(t *testing.T) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {
-			if err := c.check(t, 20*time.Second, func(*stage, *adapter) {}); err != nil {
+			if err := c.check(t, patience.Of(t), func(*stage, *adapter) {}); err != nil {
 				t.Error(err)
 			}
 		})

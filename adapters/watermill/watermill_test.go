@@ -21,6 +21,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/patience"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -78,7 +79,7 @@ func (s *stage) figures() figures {
 
 // until waits for what is bound to happen.
 func (s *stage) until(t *testing.T, ok func(figures) bool) {
-	require.Eventually(t, func() bool { return ok(s.figures()) }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return ok(s.figures()) }, patience.Of(t), time.Millisecond)
 }
 
 // A message that is refused waits and is handled then: once, and not sent back.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,14 +33,15 @@ import (
 	"github.com/penstock-go/penstock/console"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/proof/chance"
 )
 
 var write = flag.String("write", "", "the folder for screenshots; none are made otherwise")
 
 const writeToken = "the-write-token-of-the-tests"
 
-// patience is for a machine that is busy; nothing takes that long.
-const patience = 2 * time.Minute
+// patience is the wait for what is bound to happen: the limit of go test comes first.
+const patience = time.Hour
 
 // session is a browser that looks at the console of a guard.
 type session struct {
@@ -104,7 +104,7 @@ func openOf(t *testing.T, of api.Config, set api.RuleSet, cfg console.Config) *s
 	tab, endTab := chromedp.NewContext(allocator, chromedp.WithErrorf(t.Logf)) // such as events that are too new for it
 	t.Cleanup(endTab)
 	var end context.CancelFunc
-	s.ctx, end = context.WithTimeout(tab, 8*time.Minute)
+	s.ctx, end = context.WithTimeout(tab, patience)
 	t.Cleanup(end)
 	chromedp.ListenTarget(s.ctx, s.listen)
 	s.run(chromedp.ActionFunc(func(ctx context.Context) error {
@@ -219,25 +219,18 @@ func (s *session) every(pause time.Duration, f func()) {
 	s.Cleanup(func() { close(quit); <-done })
 }
 
-// A block is seen in the list within two seconds. A machine that is held up meanwhile gets another try.
-func TestABlockAppearsWithinTwoSeconds(t *testing.T) {
+// A block is seen in the list, the page left alone.
+func TestABlockAppears(t *testing.T) {
 	s := open(t, api.RuleSet{Flow: []flow.Rule{{ID: "few", Resource: "busy", Threshold: 20}}}, console.Config{})
 	s.every(10*time.Millisecond, func() { _ = s.call("busy") })
 	s.shows("#resources", "busy")
 	s.until(`document.getElementById("state").textContent === "live"`)
-	best := time.Hour
-	for i := 0; best > 2*time.Second && i < 20; i++ {
-		name := fmt.Sprint("closed ", i)
-		set := s.guard.Rules()
-		set.Flow = append(set.Flow, flow.Rule{ID: name, Resource: name, Threshold: 0})
-		require.NoError(t, s.guard.LoadRules(set))
-		begin := time.Now()
-		require.ErrorIs(t, s.call(name), api.ErrBlocked)
-		s.until(fmt.Sprintf(`[...document.querySelectorAll("#event-list li")].some(l => l.textContent.includes(%s))`, quote(name+" began to block: 1 ")))
-		best = min(best, time.Since(begin))
-	}
-	t.Logf("a block was seen after %v", best)
-	assert.LessOrEqual(t, best, 2*time.Second)
+	const name = "closed 0"
+	set := s.guard.Rules()
+	set.Flow = append(set.Flow, flow.Rule{ID: name, Resource: name, Threshold: 0})
+	require.NoError(t, s.guard.LoadRules(set))
+	require.ErrorIs(t, s.call(name), api.ErrBlocked)
+	s.until(fmt.Sprintf(`[...document.querySelectorAll("#event-list li")].some(l => l.textContent.includes(%s))`, quote(name+" began to block: 1 ")))
 	s.until(`[...document.querySelectorAll("#resources tbody tr")].some(tr => tr.textContent.includes("closed 0"))`)
 	s.goTo("#/r/closed%200")
 	s.shows("main", `flow rule "closed 0" blocked "closed 0"`) // its reason
@@ -344,7 +337,8 @@ func TestManyResourcesAndHostileNames(t *testing.T) {
 		require.NoError(t, err)
 		e.Exit()
 	}
-	s.every(time.Millisecond, func() { _ = s.call(fmt.Sprintf("GET /items/%04d", rand.N(many))) })
+	random := chance.Source(t)
+	s.every(time.Millisecond, func() { _ = s.call(fmt.Sprintf("GET /items/%04d", random.IntN(many))) })
 	s.until(fmt.Sprintf(`document.querySelectorAll("#resources tbody tr").length === %d`, many+len(hostile)))
 	s.until(`document.querySelectorAll("#resources .uplot").length > 10`)
 	var charts int

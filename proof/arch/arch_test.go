@@ -94,7 +94,7 @@ var layers = []layer{
 }
 
 // testTools are for tests and for each other only, whatever a row says.
-var testTools = []string{"proof/arch", "proof/books", "proof/chance", "proof/figure", "proof/plant", "proof/race", "proof/replay", "proof/schedules", "proof/trial"}
+var testTools = []string{"proof/arch", "proof/books", "proof/chance", "proof/figure", "proof/patience", "proof/plant", "proof/race", "proof/replay", "proof/schedules", "proof/trial"}
 
 type layer struct {
 	pkg     string // the package's folder

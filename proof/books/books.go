@@ -37,10 +37,10 @@ func Main(m *testing.M, engines ...*core.Engine) {
 	if os.Getenv("GOGC") == "" && !race.Enabled {
 		debug.SetGCPercent(400)
 	}
-	before := runtime.NumGoroutine()
+	before, begin := runtime.NumGoroutine(), time.Now()
 	code := m.Run()
 	if code == 0 {
-		for _, problem := range append(unsettled(engines), stray(before)...) {
+		for _, problem := range append(unsettled(engines), stray(before, begin)...) {
 			fmt.Println(problem)
 			code = 1
 		}
@@ -80,18 +80,28 @@ func unsettled(engines []*core.Engine) (problems []string) {
 }
 
 // stray names the goroutines beyond the number that there was before the tests.
-// Those that are about to end get time to. Fuzzing leaves one of its own.
-func stray(before int) (problems []string) {
+// Those that are about to end get time to, until go test's limit. Fuzzing leaves one of its own.
+func stray(before int, begin time.Time) (problems []string) {
 	if fuzz := flag.Lookup("test.fuzz"); fuzz != nil && fuzz.Value.String() != "" {
 		return nil
 	}
-	return strayWithin(before, 10*time.Second)
+	return strayWithin(before, patience(begin))
+}
+
+// patience is the time left of go test's limit for a binary that began then, ten minutes if it has none.
+func patience(begin time.Time) time.Duration {
+	if limit := flag.Lookup("test.timeout"); limit != nil {
+		if d, ok := limit.Value.(flag.Getter).Get().(time.Duration); ok && d > 0 {
+			return max(d-time.Since(begin), 0)
+		}
+	}
+	return 10 * time.Minute
 }
 
 func strayWithin(before int, patience time.Duration) (problems []string) {
 	deadline := time.Now().Add(patience)
 	for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
-		runtime.Gosched()
+		time.Sleep(time.Millisecond)
 	}
 	if n := runtime.NumGoroutine(); n > before {
 		_ = pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)

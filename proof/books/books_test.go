@@ -172,5 +172,5 @@ func TestStrayGoroutines(t *testing.T) {
 	}
 	assert.Len(t, strayWithin(before, 0), 1)
 	close(stop)
-	assert.Empty(t, stray(before))
+	assert.Empty(t, stray(before, time.Now()))
 }

@@ -20,10 +20,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/proof/patience"
 	"github.com/penstock-go/penstock/rules"
 )
-
-const giveUp = 2 * time.Minute
 
 // ruleFile is a rule file of n rules, which no part of it is.
 func ruleFile(n int) []byte {
@@ -225,7 +224,7 @@ func next[T any](t *testing.T, c chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(giveUp):
+	case <-time.After(patience.Of(t)):
 		t.Fatal("nothing came")
 		panic("unreachable")
 	}

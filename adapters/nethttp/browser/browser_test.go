@@ -22,6 +22,7 @@ import (
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/proof/patience"
 )
 
 // page reads three events, has a WebSocket echo a text, asks for what is refused, and tells what it saw.
@@ -89,7 +90,7 @@ func TestBrowser(t *testing.T) {
 	select {
 	case text := <-seen:
 		assert.Equal(t, "0,1,2; hello; 429 application/problem+json", text)
-	case <-time.After(2 * time.Minute):
+	case <-time.After(patience.Of(t)):
 		require.Fail(t, "the browser tells nothing")
 	}
 	<-left
@@ -100,7 +101,7 @@ func TestBrowser(t *testing.T) {
 		require.Eventually(t, func() bool {
 			n, ok := g.Tree().Resource(c.name)
 			return ok && n.InFlight == 0 && n.Lifetime.LongLived == c.long && n.Lifetime.Block == c.block
-		}, time.Minute, time.Millisecond, c.name)
+		}, patience.Of(t), time.Millisecond, c.name)
 	}
 }
 

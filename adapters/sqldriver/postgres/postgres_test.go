@@ -21,6 +21,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/patience"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -204,7 +205,7 @@ func TestPostgres(t *testing.T) {
 		require.Eventually(t, func() bool {
 			var n int
 			return s.bare.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid).Scan(&n) == nil && n == 0
-		}, 20*time.Second, time.Millisecond)
+		}, patience.Of(t), time.Millisecond)
 		_, _ = s.db.Exec("SELECT 1") // pgx may see only now that it is dead
 		require.NoError(t, s.db.Ping())
 		assert.LessOrEqual(t, s.since(before).failed, int64(1))
@@ -227,7 +228,7 @@ func TestPostgres(t *testing.T) {
 func (s *stage) sleeping(t *testing.T, query string) (pid int) {
 	assert.Eventually(t, func() bool {
 		return s.bare.QueryRow("SELECT pid FROM pg_stat_activity WHERE query = $1 AND wait_event = 'PgSleep'", query).Scan(&pid) == nil
-	}, 20*time.Second, time.Millisecond)
+	}, patience.Of(t), time.Millisecond)
 	return pid
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/patience"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -105,7 +106,7 @@ func TestWatchedBadFilesLeaveTheGoodSet(t *testing.T) {
 		select {
 		case r := <-all[i].reloads:
 			return r
-		case <-time.After(giveUp):
+		case <-time.After(patience.Of(t)):
 			t.Fatalf("%s: no reload came: %+v", badFiles[i].name, all[i].Status())
 			return rules.Reload{}
 		}

@@ -26,9 +26,6 @@ var start = time.Unix(1_700_000_000, 0)
 // silent is a logger for what is told anyway.
 var silent = slog.New(slog.DiscardHandler)
 
-// giveUp is how long to wait for what must come; only a failure takes it.
-const giveUp = time.Minute
-
 // guard is a Guard under test, on a clock that stands still. Queued calls run at
 // once and leave a note.
 type guard struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/patience"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -62,7 +63,7 @@ func TestWatchersGiveBackFilesAndGoroutines(t *testing.T) {
 	for range 4 * n {
 		require.NoError(t, <-errs)
 	}
-	for late := time.Now().Add(giveUp); openFiles(t) > files || runtime.NumGoroutine() > goroutines; runtime.Gosched() {
+	for late := time.Now().Add(patience.Of(t)); openFiles(t) > files || runtime.NumGoroutine() > goroutines; runtime.Gosched() {
 		require.True(t, time.Now().Before(late), "files: %d, then %d; goroutines: %d, then %d",
 			files, openFiles(t), goroutines, runtime.NumGoroutine())
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/proof/patience"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -37,7 +38,7 @@ func finishes(t testing.TB, what string, f func()) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(giveUp):
+	case <-time.After(patience.Of(t)):
 		t.Fatalf("%s hangs", what)
 	}
 }

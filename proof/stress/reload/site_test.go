@@ -20,12 +20,14 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/patience"
 	"github.com/penstock-go/penstock/rules"
 )
 
 // site is a Guard that watches a file which is rewritten.
 type site struct {
 	*api.Guard
+	t      testing.TB
 	path   string
 	failed atomic.Int64 // reloads
 
@@ -72,7 +74,7 @@ func newSites(t testing.TB, n int) []*site {
 	var starting sync.WaitGroup
 	for i := range sites {
 		dir := filepath.Join(t.TempDir(), "dir")
-		starting.Go(func() { sites[i], errs[i] = newSite(t.Context(), dir) })
+		starting.Go(func() { sites[i], errs[i] = newSite(t, dir) })
 	}
 	starting.Wait()
 	require.NoError(t, errors.Join(errs...))
@@ -83,8 +85,8 @@ func newSites(t testing.TB, n int) []*site {
 	return sites
 }
 
-func newSite(ctx context.Context, dir string) (s *site, err error) {
-	s = &site{path: filepath.Join(dir, "rules.yaml"), news: make(chan struct{}, 1), torn: make(map[int64]string)}
+func newSite(t testing.TB, dir string) (s *site, err error) {
+	s = &site{t: t, path: filepath.Join(dir, "rules.yaml"), news: make(chan struct{}, 1), torn: make(map[int64]string)}
 	s.Guard, err = api.New(api.Config{Logger: silent})
 	if err != nil {
 		return nil, err
@@ -97,7 +99,7 @@ func newSite(ctx context.Context, dir string) (s *site, err error) {
 	return s, each(
 		func() error { return os.Mkdir(dir, 0o700) },
 		func() error { return os.WriteFile(s.path, version(0), 0o600) },
-		func() error { return s.WatchRules(ctx, s.path) })
+		func() error { return s.WatchRules(t.Context(), s.path) })
 }
 
 // check decides once about each resource. Every decision must be under one whole
@@ -149,7 +151,7 @@ func numbered(id, prefix string) (n int64, ok bool) {
 
 // await waits until a decision was made under version n.
 func (s *site) await(n int64) error {
-	late := time.After(giveUp)
+	late := time.After(patience.Of(s.t))
 	for s.version.Load() < n {
 		select {
 		case <-s.news:

@@ -1,0 +1,42 @@
+// Package patience tells a test how long to wait for what is bound to happen: until the limit of go
+// test itself (-timeout), less the time to say what was waited for. A bound of its own would fail on
+// a busy machine. How soon something happens is asked in testing/synctest or on a manual clock.
+package patience
+
+import (
+	"testing"
+	"time"
+)
+
+// report is the time kept for the message of a test that waited in vain.
+const report = 5 * time.Second
+
+// most is the wait where there is no limit, and in a bubble of testing/synctest, whose hours take no time.
+const most = time.Hour
+
+// Of returns the time left to wait, an hour at most.
+func Of(t testing.TB) (left time.Duration) {
+	limited, ok := t.(interface{ Deadline() (time.Time, bool) })
+	if !ok {
+		return most
+	}
+	defer func() {
+		if recover() != nil { // Deadline panics in a bubble
+			left = most
+		}
+	}()
+	if end, ok := limited.Deadline(); ok {
+		return min(max(time.Until(end)-report, 0), most)
+	}
+	return most
+}
+
+// Until polls until ok holds, and fails the test when its time is over.
+func Until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(Of(t)); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: waited in vain until the test's limit", what)
+		}
+	}
+}
