@@ -3,10 +3,9 @@ package model
 import (
 	"fmt"
 	"math"
-	"time"
+	"slices"
 
-	"pgregory.net/rapid"
-
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
@@ -14,38 +13,38 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// agree compares all figures of the engine with the twin's: every node, every
+// agree compares all figures of the engine with the model's: every node, every
 // window, every semaphore, every rule. So a refused call that left anything behind shows
 // at the next step.
-func (m *machine) agree(t *rapid.T) {
-	t.Helper()
+func (m *machine) agree() {
 	engine := m.guard.Engine()
 	waiters, inside := int64(0), 0
-	for _, c := range m.twin.calls {
-		switch c.state {
-		case waiting:
+	for _, c := range m.model.calls {
+		switch c.State {
+		case Waiting:
 			waiters++
 			inside++
-		case running:
+		case Running:
 			inside++
 		}
 	}
-	same(t, "calls that wait", engine.Waiting(), waiters)
+	same(m, "calls that wait", engine.Waiting(), waiters)
 	fell := 0
 	for _, s := range m.stumblers {
 		fell += s.fell
-		same(t, "what slot "+s.name+" holds", s.held, inside)
+		same(m, "what slot "+s.name+" holds", s.held, inside)
 	}
-	same(t, "panics in slots", engine.Failures(), int64(fell))
+	same(m, "panics in slots", engine.Failures(), int64(fell))
 
-	m.agreeOn(t, inboundRoot, &engine.Tree().Inbound().StatisticNode)
-	same(t, "revision of the rules", engine.Rules().Revision, m.twin.revision)
-	nodes, windows, semaphores := 1, 0, 0 // with that of all inbound calls
+	m.agreeOn(inboundRoot, &engine.Tree().Inbound().StatisticNode)
+	same(m, "revision of the rules", engine.Rules().Revision, m.model.revision)
+	inbound := &engine.Tree().Inbound().StatisticNode
+	nodes, windows, semaphores := 1, len(inbound.Windows()), len(inbound.Semaphores())
 	engine.EachResource(func(r *core.Resource) {
 		visit := func(p place, n *node.StatisticNode) {
-			m.agreeOn(t, p, n)
-			if !m.twin.places[p] {
-				t.Fatalf("%v: the twin has no such node", p)
+			m.agreeOn(p, n)
+			if !m.model.places[p] {
+				m.fail("%v: the model has no such node", p)
 			}
 			nodes++
 			windows += len(n.Windows())
@@ -59,17 +58,46 @@ func (m *machine) agree(t *rapid.T) {
 			visit(place{"origin", r.Name(), origin}, &n.StatisticNode)
 		}
 	})
-	same(t, "nodes", nodes, len(m.twin.places))
-	same(t, "windows", windows, len(m.twin.windows))
-	same(t, "semaphores", semaphores, len(m.twin.semaphores))
+	same(m, "nodes", nodes, len(m.model.places))
+	same(m, "windows", windows, len(m.model.windows))
+	same(m, "semaphores", semaphores, len(m.model.semaphores))
 
-	figures := engine.Rules().RuleFigures()
-	for _, l := range m.twin.rules {
-		for _, f := range figures {
-			if f.ID == l.rule.ID {
-				same(t, "refused by "+f.ID, f.Refused, l.refused)
-				same(t, "refused in shadow mode by "+f.ID, f.ShadowBlocked, l.shadowBlocked)
-				m.agreeOnTokens(t, l, f)
+	for _, f := range engine.Rules().RuleFigures() {
+		same(m, "refused by "+f.ID, Figures{f.Refused, f.ShadowBlocked}, m.model.Figures(f.Kind, f.ID))
+		for _, l := range m.model.rules {
+			if f.Kind == l.kind && f.ID == l.rule.ID {
+				m.agreeOnTokens(l, f)
+			}
+		}
+	}
+	m.agreeOnBreakers()
+}
+
+// agreeOnBreakers compares what breakers told since the last time, and their states.
+func (m *machine) agreeOnBreakers() {
+	m.mu.Lock()
+	heard := m.heard
+	m.heard = nil
+	m.mu.Unlock()
+	for _, b := range m.model.breakers {
+		var told []Change
+		for _, c := range heard {
+			if c.Rule == b.Rule.ID && c.Resource == b.Resource {
+				told = append(told, Change{c.From, c.To, nil})
+				if c.To == breaker.Open {
+					told[len(told)-1].Value = &c.Value
+				}
+			}
+		}
+		if !slices.EqualFunc(told, b.Changes, func(a, b Change) bool {
+			return a.From == b.From && a.To == b.To && (a.Value == nil) == (b.Value == nil) && (a.Value == nil || *a.Value == *b.Value)
+		}) {
+			m.fail("breaker %s of %s told %v; the model's: %v", b.Rule.ID, b.Resource, told, b.Changes)
+		}
+		b.Changes = nil
+		for _, s := range m.guard.Breakers() {
+			if s.Rule == b.Rule.ID && s.Resource == b.Resource {
+				same(m, "state of breaker "+s.Rule, s.State, b.State)
 			}
 		}
 	}
@@ -82,74 +110,62 @@ func minute(n *node.StatisticNode, now int64) (sum stat.Counts) {
 	return sum
 }
 
-func (m *machine) agreeOn(t *rapid.T, p place, n *node.StatisticNode) {
-	now := m.twin.now
+func (m *machine) agreeOn(p place, n *node.StatisticNode) {
+	now := m.model.now
 	name := p.kind + " " + p.resource + " " + p.name + ": "
-	same(t, name+"totals", shown(n.Totals()), m.twin.figures(p, allTime))
+	same(m, name+"totals", shown(n.Totals()), m.model.figures(p, allTime))
 	const second = int64(1e9)
-	same(t, name+"second", shown(n.Second(now)), m.twin.figures(p, floorDiv(now, fine)*fine+fine-second))
-	same(t, name+"minute", shown(minute(n, now)), m.twin.figures(p, (floorDiv(now, second)-59)*second))
+	same(m, name+"second", shown(n.Second(now)), m.model.figures(p, floorDiv(now, second/2)*(second/2)-second/2))
+	same(m, name+"minute", shown(minute(n, now)), m.model.figures(p, (floorDiv(now, second)-59)*second))
 	var calls, units int64
-	for _, c := range m.twin.calls {
-		if c.state == running && c.on(p) {
+	for _, c := range m.model.calls {
+		if c.State == Running && c.on(p) {
 			calls++
-			units += c.units
+			units += c.Units
 		}
 	}
-	same(t, name+"calls in flight", n.InFlight(), calls)
-	same(t, name+"units in flight", n.UnitsInFlight(), units)
+	same(m, name+"calls in flight", n.InFlight(), calls)
+	same(m, name+"units in flight", n.UnitsInFlight(), units)
 	for _, w := range n.Windows() {
 		owner := ownerOf(w.Owner)
-		twin := m.twin.findWindow(p, w.Shape, owner, w.Era)
-		if twin == nil {
-			t.Fatalf("%s%v of %q, era %v: the twin has no such window", name, w.Shape, owner, w.Era)
+		its := m.model.findWindow(p, w.Shape, owner, w.Era)
+		if its == nil {
+			m.fail("%s%v of %q, era %v: the model has no such window", name, w.Shape, owner, w.Era)
 		}
-		twin.see(now)
-		same(t, name+"units in a window", w.Sum(now), twin.sum(twin.head()))
-		same(t, name+"units borrowed", w.Waiting(now), twin.waiting())
+		its.see(now)
+		same(m, name+"units in a window", w.Sum(now), its.sum(its.head()))
+		same(m, name+"units borrowed", w.Waiting(now), its.waiting())
 	}
 	for _, g := range n.Semaphores() {
 		owner := ownerOf(g.Owner)
-		for _, twin := range m.twin.semaphores {
-			if twin.on == p && twin.owner == owner {
-				same(t, name+"units of a semaphore", g.InUse(), twin.inUse())
+		for _, its := range m.model.semaphores {
+			if its.on == p && its.owner == owner {
+				same(m, name+"units of semaphore "+string(owner), g.InUse(), its.inUse())
 			}
 		}
 	}
 }
 
 // agreeOnTokens compares how many tokens are left of the bucket of a rule.
-func (m *machine) agreeOnTokens(t *rapid.T, l *limiter, f core.RuleFigures) {
-	t.Helper()
+func (m *machine) agreeOnTokens(l *limiter, f core.RuleFigures) {
 	if l.rule.Behavior != flow.TokenBucket || l.rule.Threshold == 0 || l.rule.Mode == spec.Off {
 		return
 	}
 	b := f.Details.(flow.Buckets).Buckets[0]
-	same(t, "size of the bucket of "+f.ID, b.Size, l.size())
-	if left := l.bucket.left(m.twin.now, l.size()); math.Abs(b.Tokens-left) > 1e-6 {
-		t.Fatalf("tokens of %s: %v; the twin: %v", f.ID, b.Tokens, left)
+	same(m, "size of the bucket of "+f.ID, b.Size, l.size())
+	if left := l.bucket.left(m.model.now, l.size()); math.Abs(b.Tokens-left) > 1e-6 {
+		m.fail("tokens of %s: %v; the model: %v", f.ID, b.Tokens, left)
 	}
 }
 
 // agreeOnRetry compares when a call of one unit may come again.
-func (m *machine) agreeOnRetry(t *rapid.T, c *call, refusal *core.BlockError) {
-	t.Helper()
-	var want time.Duration
-	switch l := c.by; {
-	case l.rule.Threshold == 0:
-		return
-	case l.rule.Behavior == flow.Throttle:
-		one := *c
-		one.units = 1
-		_, wait := l.queue.next(m.twin.now, m.twin.costOf(l, &one), false)
-		want = max(0, wait-l.rule.MaxWait)
-	case l.rule.Behavior == flow.TokenBucket && c.units <= l.size():
-		want = l.bucket.retryAfter(m.twin.now, l.size())
-	default:
+func (m *machine) agreeOnRetry(c *Call, refusal *core.BlockError) {
+	if c.By.again == nil {
 		return
 	}
-	if wait, known := refusal.RetryAfter(); !known || max(0, wait) != want {
-		t.Fatalf("%v may come again after %v, known %v; the twin: %v", c, wait, known, want)
+	want, isKnown, looked := c.By.again(c)
+	if wait, known := refusal.RetryAfter(); looked && (known != isKnown || known && max(0, wait) != want) {
+		m.fail("%v may come again after %v, known %v; the model: %v, %v", c, wait, known, want, isKnown)
 	}
 }
 
@@ -165,8 +181,8 @@ func shown(c stat.Counts) figures {
 	return figures{c.Pass, c.Block, c.Exception, c.Complete, c.Occupied, c.Entered, c.Exited, c.RT}
 }
 
-func same[T comparable](t *rapid.T, what string, engine, twin T) {
-	if engine != twin {
-		t.Fatalf("%s: %+v; the twin: %+v", what, engine, twin)
+func same[T comparable](m *machine, what string, engine, its T) {
+	if engine != its {
+		m.fail("%s: %+v; the model: %+v", what, engine, its)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/chance"
 	"github.com/penstock-go/penstock/proof/figure"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/stat"
@@ -90,7 +91,7 @@ func TestConservation(t *testing.T) {
 		}
 	})
 	for w := range writers {
-		callers.Go(func() { write(t, g, rand.New(rand.NewPCG(seed(), uint64(w))), perWriter, sums) })
+		callers.Go(func() { write(t, g, rand.New(rand.NewPCG(*chance.Seed, uint64(w))), perWriter, sums) })
 	}
 	callers.Wait()
 	over.Store(true)
@@ -110,7 +111,7 @@ func TestConservation(t *testing.T) {
 		}
 	}
 	t.Logf("%d reads", reads.Load())
-	figure.Report(t, figure.Figure{Name: "counts lost or doubled", Value: float64(lost), N: int64(writers * perWriter), Seed: seed()})
+	figure.Report(t, figure.Figure{Name: "counts lost or doubled", Value: float64(lost), N: int64(writers * perWriter), Seed: *chance.Seed})
 }
 
 // look reads the totals of a node and says what is wrong with them.
@@ -166,31 +167,31 @@ func write(t *testing.T, g *api.Guard, rnd *rand.Rand, calls int, sums map[place
 		}
 	}
 	for range calls {
-		c := call{resource: "a", units: 1 + rnd.Int64N(3), inbound: rnd.IntN(2) == 0, context: contextName("")}
+		c := Call{Resource: "a", Units: 1 + rnd.Int64N(3), Inbound: rnd.IntN(2) == 0, Context: contextName("")}
 		if rnd.IntN(2) == 0 {
-			c.resource = "b"
+			c.Resource = "b"
 		}
-		c.origin = []string{"", "x", "y"}[rnd.IntN(3)]
+		c.Origin = []string{"", "x", "y"}[rnd.IntN(3)]
 		c.place()
-		opts := []core.Option{api.Units(int(c.units))}
-		if c.inbound {
+		opts := []core.Option{api.Units(int(c.Units))}
+		if c.Inbound {
 			opts = append(opts, api.Inbound())
 		}
 		var at []*sum
 		for _, p := range c.nodes {
 			at = append(at, sums[p])
-			sums[p].asked.Add(c.units)
+			sums[p].asked.Add(c.Units)
 		}
-		e, err := g.Entry(api.WithOrigin(t.Context(), c.origin), c.resource, opts...)
+		e, err := g.Entry(api.WithOrigin(t.Context(), c.Origin), c.Resource, opts...)
 		for _, s := range at {
-			s.answered.Add(c.units)
+			s.answered.Add(c.Units)
 			if err == nil {
-				s.passed.Add(c.units)
+				s.passed.Add(c.Units)
 			}
 		}
 		switch {
 		case err == nil:
-			open = append(open, inside{e, c.units, at})
+			open = append(open, inside{e, c.Units, at})
 		case !errors.Is(err, core.ErrBlocked):
 			t.Error(err)
 			return

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
+	"github.com/penstock-go/penstock/proof/chance"
 	"github.com/penstock-go/penstock/proof/figure"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -35,17 +35,13 @@ func most(grants []grant, length int64) (most int64) {
 // one at most the limit in every one of n·L. Every interval there is, over random
 // histories with callers who are late, borrow, and give back.
 func TestIntervals(t *testing.T) {
-	stepsOf(30)
+	d := &drawer{Rand: chance.Source(t)}
 	intervals := int64(0)
-	check(t, figure.Size(100, 3000, 40_000, 1_000_000), func(t *rapid.T) {
-		buckets := rapid.IntRange(1, 10).Draw(t, "buckets")
-		shape := stat.Shape{
-			Interval: time.Duration(buckets) * rapid.SampledFrom([]time.Duration{10 * ms, 100 * ms, 500 * ms}).Draw(t, "width"),
-			Buckets:  buckets,
-			Strict:   rapid.Bool().Draw(t, "strict"),
-		}
-		limit := rapid.Int64Range(1, 8).Draw(t, "limit")
-		grants := history(t, shape, limit)
+	for range figure.Size(100, 3000, 40_000, 1_000_000) {
+		buckets := 1 + d.IntN(10)
+		shape := stat.Shape{Interval: time.Duration(buckets) * pick(d, 10*ms, 100*ms, 500*ms), Buckets: buckets, Strict: d.often(50)}
+		limit := 1 + d.Int64N(8)
+		grants := grantsOf(t, d, shape, limit)
 		intervals += int64(len(grants))
 
 		length, width := int64(shape.Interval), int64(shape.Width())
@@ -53,7 +49,7 @@ func TestIntervals(t *testing.T) {
 			if n := most(grants, length); n > limit {
 				t.Fatalf("%d units in %v, the limit is %d: %+v", n, shape.Interval, limit, grants)
 			}
-			return
+			continue
 		}
 		if n := most(grants, length-width); n > limit {
 			t.Fatalf("%d units in %v, the limit is %d: %+v", n, shape.Interval-shape.Width(), limit, grants)
@@ -61,25 +57,27 @@ func TestIntervals(t *testing.T) {
 		if n := most(grants, length); n > 2*limit {
 			t.Fatalf("%d units in %v, the limit is %d: %+v", n, shape.Interval, limit, grants)
 		}
-	})
-	report(t, "real intervals over their bound", intervals)
+	}
+	figure.Report(t, figure.Figure{Name: "real intervals over their bound", N: intervals, Seed: *chance.Seed})
 }
 
-// history lets callers come to a window and returns what was granted, by time.
-func history(t *rapid.T, shape stat.Shape, limit int64) (grants []grant) {
+// grantsOf lets callers come to a window and returns what was granted, by time.
+func grantsOf(t *testing.T, d *drawer, shape stat.Shape, limit int64) (grants []grant) {
 	w, err := stat.NewWindow(shape)
 	if err != nil {
 		t.Fatal(err)
 	}
 	width := int64(shape.Width())
-	now, newest := rapid.Int64Range(-2*width, 2*width).Draw(t, "start"), int64(allTime)
-	moves := rapid.OneOf(rapid.SampledFrom([]int64{0, 0, 1, width / 2, width - 1, width, width + 1}), rapid.Int64Range(0, int64(shape.Interval)))
-	late := rapid.SampledFrom([]int64{0, 0, 0, 1, width, 2 * int64(shape.Interval)})
-	for range rapid.IntRange(20, 120).Draw(t, "calls") {
-		now += moves.Draw(t, "time")
-		seen := now - late.Draw(t, "late")
-		n := rapid.Int64Range(1, min(3, limit)).Draw(t, "units")
-		what := rapid.SampledFrom([]string{"add", "add", "add", "borrow", "cancel"}).Draw(t, "what")
+	now, newest := d.Int64N(4*width+1)-2*width, int64(allTime)
+	for range 20 + d.IntN(100) {
+		if d.often(50) {
+			now += d.Int64N(int64(shape.Interval) + 1)
+		} else {
+			now += pick(d, 0, 0, 1, width/2, width-1, width, width+1)
+		}
+		seen := now - pick(d, 0, 0, 0, 1, width, 2*int64(shape.Interval))
+		n := 1 + d.Int64N(min(3, limit))
+		what := pick(d, "add", "add", "add", "borrow", "cancel")
 		if what != "cancel" {
 			newest = max(newest, seen)
 		}
@@ -93,7 +91,7 @@ func history(t *rapid.T, shape stat.Shape, limit int64) (grants []grant) {
 				grants = append(grants, grant{bucket * width, n, bucket})
 			}
 		case what == "cancel" && len(grants) > 0:
-			i := rapid.IntRange(0, len(grants)-1).Draw(t, "which")
+			i := d.IntN(len(grants))
 			if grants[i].at+int64(shape.Interval) > newest { // it has not run its course
 				w.Cancel(grants[i].bucket, grants[i].n)
 				grants = slices.Delete(grants, i, i+1)

@@ -5,33 +5,42 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
+	"math/rand/v2"
 	"slices"
+	"strings"
+	"sync"
+	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/books"
-	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/slots"
 )
 
-// machine does everything twice: to the engine and to its twin.
+// machine does everything twice: to the engine and to the model.
 type machine struct {
+	*testing.T
+	*drawer
 	guard     *api.Guard
 	clock     *clock
 	stumblers []*stumbler
-	twin      *twin
-	set       []flow.Rule
+	model     *Model
+	shows     shows
 	settable  bool // the clock may be set back
+	early     bool // some sleeps end before their time
+	late      bool // or after it
+	steps     []string
 
-	open    map[*call]*handle
+	open    map[*Call]*handle
 	over    []core.Entry
 	cancels []context.CancelFunc
+
+	mu    sync.Mutex
+	heard []breaker.Change
 }
 
 // handle is the engine's side of a call.
@@ -50,17 +59,28 @@ type result struct {
 	err   error
 }
 
+// shows is a machine that shows what the history says.
+type shows struct{ load, cpu float64 }
+
+func (s *shows) Load(int64) (float64, error)       { return s.load, nil }
+func (s *shows) CPU(int64) (float64, error)        { return s.cpu, nil }
+func (s *shows) Memory(int64) (host.Memory, error) { return host.Memory{}, nil }
+
 // epoch lies so far ahead that no deadline ends by itself while a test runs.
 var epoch = time.Unix(4_000_000_000, 0)
 
-func newMachine(t *rapid.T) *machine {
+func newMachine(t *testing.T, rnd *rand.Rand, settable bool) *machine {
 	m := &machine{
+		T: t, drawer: newDrawer(rnd), settable: settable,
 		clock:     &clock{asleep: make(chan *nap)},
 		stumblers: []*stumbler{{name: "first"}, {name: "middle"}, {name: "last"}},
-		open:      make(map[*call]*handle),
+		open:      make(map[*Call]*handle),
 	}
-	m.clock.now.Store(epoch.UnixNano() + int64(span(0, time.Second).Draw(t, "start")))
-	doubts := rapid.Bool().Draw(t, "doubts")
+	m.clock.now.Store(epoch.UnixNano() + int64(m.span(0, time.Second)))
+	if !settable {
+		m.early, m.late = m.often(20), m.often(20)
+	}
+	doubts := m.often(30)
 	slot := func(i int) core.Slot {
 		if doubts {
 			return doubter{m.stumblers[i]}
@@ -68,9 +88,8 @@ func newMachine(t *rapid.T) *machine {
 		return m.stumblers[i]
 	}
 	cfg := api.Config{
-		Clock:         m.clock,
-		Logger:        slog.New(slog.DiscardHandler),
-		OccupyTimeout: rapid.SampledFrom([]time.Duration{500 * ms, 100 * ms, time.Second}).Draw(t, "occupy timeout"),
+		Clock: m.clock, Host: &m.shows, Logger: slog.New(slog.DiscardHandler),
+		OccupyTimeout: pick(m.drawer, 500*ms, 100*ms, time.Second),
 		Chain: slots.Default().With(slot(0), core.Before("nodeSelector")).
 			With(slot(1), core.Before("flow")).With(slot(2), core.After("flow")),
 	}
@@ -78,149 +97,166 @@ func newMachine(t *rapid.T) *machine {
 	if m.guard, err = api.New(cfg); err != nil {
 		t.Fatal(err)
 	}
-	m.twin = &twin{
-		now: m.clock.Now(), occupy: cfg.OccupyTimeout, entered: make(map[string]bool), overtakes: make(map[string]bool),
-		places:   map[place]bool{inboundRoot: true, cluster(node.OverflowName): true}, // which are always there
-		revision: 1,                                                                   // a guard begins by loading no rules
-		doubts:   doubts,
-	}
+	m.guard.OnBreaker(func(c breaker.Change) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.heard = append(m.heard, c)
+	})
+	m.model = New(Config{Now: m.clock.Now(), Occupy: cfg.OccupyTimeout, Leaves: doubts})
 	return m
 }
 
-// enter makes a call and compares verdict and wait.
-func (m *machine) enter(t *rapid.T) {
-	c := &call{
-		resource:    rapid.SampledFrom(resources).Draw(t, "resource"),
-		context:     rapid.SampledFrom([]string{"", "", "web"}).Draw(t, "context"),
-		origin:      rapid.SampledFrom([]string{"", "x", "y", "z"}).Draw(t, "origin"),
-		units:       rapid.SampledFrom([]int64{1, 1, 1, 2, 3}).Draw(t, "units"),
-		inbound:     rapid.IntRange(0, 4).Draw(t, "inbound") == 0,
-		prioritized: rapid.Bool().Draw(t, "prioritized"),
-	}
-	ctx := api.WithOrigin(api.WithContext(context.Background(), c.context), c.origin)
-	if parent := m.pick(t, running); parent != nil && rapid.IntRange(0, 4).Draw(t, "nested") == 0 {
-		c.context, c.origin = parent.context, parent.origin
-		ctx = m.open[parent].entry.Context()
-	}
-	c.context = contextName(c.context)
-	h := &handle{result: make(chan result, 1)}
-	left := time.Duration(math.MaxInt64) // until the context ends
-	ctx = context.WithValue(ctx, whose{}, h)
-	h.ctx, h.cancel = ctx, func() {}
-	switch rapid.IntRange(0, 9).Draw(t, "context ends") {
-	case 0, 1, 2, 3:
-		h.ctx, h.cancel = context.WithCancel(ctx)
-		h.gives = true
-	case 4:
-		h.ctx, h.cancel = context.WithCancel(ctx)
-		h.cancel()
-	case 5:
-		h.ctx, h.cancel = context.WithDeadline(ctx, m.clock.at().Add(span(0, time.Second).Draw(t, "deadline")))
-	}
-	c.endless = h.ctx.Done() == nil
-	m.cancels = append(m.cancels, h.cancel)
-	if deadline, ok := h.ctx.Deadline(); ok {
-		left = deadline.Sub(m.clock.at())
-	}
-	if h.ctx.Err() != nil {
-		left = 0
-	}
-	m.twin.enter(c, left)
-	m.start(t, c, h)
+// fail ends the history, and tells its latest steps.
+func (m *machine) fail(format string, args ...any) {
+	m.Helper()
+	m.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(m.steps[max(0, len(m.steps)-90):], "\n"))
 }
 
-// start makes the call that the twin has judged.
-func (m *machine) start(t *rapid.T, c *call, h *handle) {
-	opts := []core.Option{api.Units(int(c.units))}
-	if c.prioritized {
+// note notes a step.
+func (m *machine) note(format string, args ...any) {
+	m.steps = append(m.steps, fmt.Sprintf("  %v ", time.Duration(m.model.now-epoch.UnixNano()))+fmt.Sprintf(format, args...))
+}
+
+// enter makes a call and compares verdict and wait.
+func (m *machine) enter() {
+	c := m.drawer.call()
+	ctx := api.WithOrigin(api.WithContext(context.Background(), c.Context), c.Origin)
+	if parent := m.pick(Running); parent != nil && m.often(20) {
+		c.Context, c.Origin = parent.Context, parent.Origin
+		ctx = m.open[parent].entry.Context()
+	}
+	c.Context = contextName(c.Context)
+	h := &handle{result: make(chan result, 1)}
+	c.Left = Endless
+	ctx = context.WithValue(ctx, whose{}, h)
+	h.ctx, h.cancel = ctx, func() {}
+	switch m.IntN(12) {
+	case 0, 1, 2, 3, 4, 5:
+		h.ctx, h.cancel = context.WithCancel(ctx)
+		h.gives = true
+	case 6:
+		h.ctx, h.cancel = context.WithCancel(ctx)
+		h.cancel()
+	case 7:
+		h.ctx, h.cancel = context.WithDeadline(ctx, m.clock.at().Add(m.span(0, time.Second)))
+	}
+	if deadline, ok := h.ctx.Deadline(); ok {
+		c.Left = deadline.Sub(m.clock.at())
+	}
+	if h.ctx.Err() != nil {
+		c.Left = 0
+	}
+	c.Endless = h.ctx.Done() == nil
+	m.cancels = append(m.cancels, h.cancel)
+	m.model.Enter(c)
+	m.note("%v: %s (left %v, turns %d)", c, c.verdict(), c.Left, len(c.turns))
+	m.start(c, h)
+}
+
+// start makes the call that the model has judged.
+func (m *machine) start(c *Call, h *handle) {
+	opts := []core.Option{api.Units(int(c.Units)), api.Args(c.Args...)}
+	for _, v := range c.Params["user"] {
+		opts = append(opts, api.Param("user", v))
+	}
+	if c.Prioritized {
 		opts = append(opts, api.Prioritized())
 	}
-	if c.inbound {
+	if c.Inbound {
 		opts = append(opts, api.Inbound())
 	}
 	go func() {
-		entry, err := m.guard.Entry(h.ctx, c.resource, opts...)
+		entry, err := m.guard.Entry(h.ctx, c.Resource, opts...)
 		h.result <- result{entry, err}
 	}()
 	got, sleeps := m.event(h)
 	if sleeps {
 		m.open[c] = h
-		if c.state != waiting || h.nap.wait > c.wait || h.nap.wait < c.wait && !c.mayWake() {
-			t.Fatalf("%v waits %v; the twin: %v", c, h.nap.wait, c.verdict())
+		told := c.Wait
+		if c.Wait == 0 && c.queued != nil {
+			told = time.Duration(c.queued.until - m.model.now)
+			c.queued.attended = true
+		}
+		if c.State != Waiting || h.nap.wait > told || h.nap.wait < told && !c.mayWake() {
+			m.fail("%v waits %v; the model: %v", c, h.nap.wait, c.verdict())
 		}
 	} else {
-		m.compare(t, c, got)
+		m.compare(c, got)
 		if got.err == nil {
 			h.entry = got.entry
 			m.open[c] = h
 		}
 	}
-	m.settle(t)
+	m.settle()
 }
 
 // mayWake reports whether a call may wake before its time: one that has overtaken others, and
 // waits for something else besides, wakes for its turn there if it is to tell those behind it.
-func (c *call) mayWake() bool {
-	return c.prioritized && len(c.turns) > 0 && (len(c.turns) > 1 || c.borrowed)
+func (c *Call) mayWake() bool {
+	return c.Prioritized && len(c.turns) > 0 && (len(c.turns) > 1 || c.borrowed)
 }
 
-// compare holds the outcome of a call against the twin's.
-func (m *machine) compare(t *rapid.T, c *call, got result) {
-	t.Helper()
+// compare holds the outcome of a call against the model's.
+func (m *machine) compare(c *Call, got result) {
+	m.Helper()
 	refusal, isRefusal := errors.AsType[*core.BlockError](got.err)
 	switch {
-	case got.err == nil && c.state == running:
-	case isRefusal && c.state == blocked && refusal.Rule == c.by.rule.ID:
-		m.agreeOnRetry(t, c, refusal)
+	case got.err == nil && c.State == Running:
+	case isRefusal && c.State == Blocked && refusal.Kind == c.By.Kind && refusal.Rule == c.By.ID:
+		m.agreeOnRetry(c, refusal)
 	default:
-		t.Fatalf("%v: %v; the twin: %v; rules: %+v", c, got.err, c.verdict(), m.set)
+		m.fail("%v: %v; the model: %v", c, got.err, c.verdict())
 	}
 }
 
-func (c *call) String() string {
-	s := fmt.Sprintf("%s in %s from %q x%d", c.resource, c.context, c.origin, c.units)
-	if c.prioritized {
+func (c *Call) String() string {
+	s := fmt.Sprintf("%s in %s from %q x%d", c.Resource, c.Context, c.Origin, c.Units)
+	if c.Prioritized {
 		s += " first"
+	}
+	if c.Inbound {
+		s += " inbound"
+	}
+	if c.Params != nil {
+		s += fmt.Sprint(" ", c.Params["user"], c.Args)
 	}
 	return s
 }
 
-func (c *call) verdict() string {
-	switch c.state {
-	case blocked:
-		return "refused by " + c.by.rule.ID
-	case waiting:
-		return fmt.Sprintf("waits %v for %s", c.wait, c.by.rule.ID)
+func (c *Call) verdict() string {
+	switch c.State {
+	case Blocked:
+		return fmt.Sprintf("refused by %s %s", c.By.Kind, c.By.ID)
+	case Waiting:
+		return fmt.Sprintf("waits %v for %s", c.Wait, c.By.ID)
 	}
 	return "passes"
 }
 
 // pick chooses one of the calls in a state, nil if there is none.
-func (m *machine) pick(t *rapid.T, s state) *call {
-	var calls []*call
-	for _, c := range m.twin.calls {
-		if c.state == s && m.open[c] != nil {
+func (m *machine) pick(s State) *Call {
+	var calls []*Call
+	for _, c := range m.model.calls {
+		if c.State == s && m.open[c] != nil {
 			calls = append(calls, c)
 		}
 	}
 	if len(calls) == 0 {
 		return nil
 	}
-	return rapid.SampledFrom(calls).Draw(t, "which")
+	return pick(m.drawer, calls...)
 }
 
 // exit ends a call, perhaps as failed, perhaps on another goroutine.
-func (m *machine) exit(t *rapid.T) {
-	c := m.pick(t, running)
-	if c == nil {
-		t.Skip("nobody is inside")
+func (m *machine) exit() {
+	if c := m.pick(Running); c != nil {
+		m.end(c, m.often(50), m.often(50))
 	}
-	failed := rapid.Bool().Draw(t, "failed")
-	m.end(c, failed, rapid.Bool().Draw(t, "elsewhere"))
 }
 
-func (m *machine) end(c *call, failed, elsewhere bool) {
-	m.twin.exit(c, failed)
+func (m *machine) end(c *Call, failed, elsewhere bool) {
+	m.note("ends, failed %v: %v", failed, c)
+	m.model.Exit(c, failed)
 	h := m.open[c]
 	if failed {
 		h.entry.Fail(errStumbled)
@@ -237,93 +273,109 @@ func (m *machine) end(c *call, failed, elsewhere bool) {
 	}
 	delete(m.open, c)
 	m.over = append(m.over, h.entry)
+	m.settle()
 }
 
-// again uses an entry that is over, in every way.
-func (m *machine) again(t *rapid.T) {
-	if len(m.over) == 0 {
-		t.Skip("nothing is over")
+// again uses an entry that is over, in every way, and makes calls that are counted nowhere.
+func (m *machine) again() {
+	if len(m.over) > 0 {
+		e := pick(m.drawer, m.over...)
+		err := errStumbled
+		e.Fail(err)
+		e.Exit()
+		e.ExitOn(&err)
+		if core.ContextOf(e.Context()) != nil {
+			m.fail("an entry that is over gives a context")
+		}
 	}
-	e := rapid.SampledFrom(m.over).Draw(t, "entry")
-	err := errStumbled
-	e.Fail(err)
-	e.Exit()
-	e.ExitOn(&err)
-	if core.ContextOf(e.Context()) != nil {
-		t.Fatal("an entry that is over gives a context")
-	}
-}
-
-// invalid makes calls that are counted nowhere.
-func (m *machine) invalid(t *rapid.T) {
-	for _, invalid := range []func() (core.Entry, error){
-		func() (core.Entry, error) { return m.guard.Entry(t.Context(), "") },
-		func() (core.Entry, error) { return m.guard.Entry(t.Context(), "a", api.Units(1<<20+1)) },
-	} {
-		if e, err := invalid(); !errors.Is(err, core.ErrInvalid) || e != (core.Entry{}) {
-			t.Fatalf("an invalid call: %v, %v", e, err)
+	for name, units := range map[string]int{"": 1, "a": 1<<20 + 1} {
+		if e, err := m.guard.Entry(m.Context(), name, api.Units(units)); !errors.Is(err, core.ErrInvalid) || e != (core.Entry{}) {
+			m.fail("an invalid call: %v, %v", e, err)
 		}
 	}
 }
 
 // cancel ends the context of a call that waits.
-func (m *machine) cancel(t *rapid.T) {
-	c := m.pick(t, waiting)
-	if c == nil || !m.open[c].gives {
-		t.Skip("nobody waits who can give up")
+func (m *machine) cancel() {
+	c := m.drawerPick(func(c *Call) bool { return c.State == Waiting && m.open[c].gives })
+	if c == nil {
+		return
 	}
+	m.note("gives up: %v", c)
 	h := m.open[c]
-	m.twin.refuse(c, c.by)
+	m.model.Leave(c)
 	h.cancel()
-	if h.ctx.Err() == nil {
-		t.Fatal("the context goes on")
-	}
+	close(h.nap.wake)
 	got, _ := m.event(h)
 	if !errors.Is(got.err, context.Canceled) {
-		t.Fatalf("%v gave up with %v", c, got.err)
+		m.fail("%v gave up with %v", c, got.err)
 	}
-	m.compare(t, c, got)
+	m.compare(c, got)
 	delete(m.open, c)
-	m.settle(t)
-	m.late(t)
+	m.settle()
+	m.overdue()
 }
 
-// reload changes one rule, or none.
-func (m *machine) reload(t *rapid.T) {
-	m.load(t, changed(t, m.set))
-}
-
-func (m *machine) load(t *rapid.T, set []flow.Rule) {
-	if err := m.guard.LoadRules(rules.Set{Flow: set}); err != nil {
-		t.Fatal(err) // a history that is passed over looks into nothing
+func (m *machine) drawerPick(f func(*Call) bool) *Call {
+	var calls []*Call
+	for _, c := range m.model.calls {
+		if f(c) {
+			calls = append(calls, c)
+		}
 	}
-	m.set = slices.Clone(m.guard.Rules().Flow)
-	m.twin.load(m.set)
+	if len(calls) == 0 {
+		return nil
+	}
+	return pick(m.drawer, calls...)
+}
+
+// reload changes some rules, or none.
+func (m *machine) reload() { m.load(m.changed(m.guard.Rules())) }
+
+func (m *machine) load(set api.RuleSet) {
+	if err := m.guard.LoadRules(set); err != nil {
+		m.fail("%v", err)
+	}
+	m.guard.Engine().Sampler().Sample()
+	text, _ := m.guard.Rules().YAML()
+	m.note("rules:\n%s", text)
+	m.model.Load(m.guard.Rules())
+	m.settle()
+}
+
+// busy has the machine show something else.
+func (m *machine) busy() {
+	m.shows = shows{pick(m.drawer, 0.0, 3, 100), pick(m.drawer, 0.0, 0.9)}
+	m.guard.Engine().Sampler().Sample()
+	m.model.Machine(m.shows.load, m.shows.cpu)
 }
 
 // stumble chooses where slots panic until it is called again.
-func (m *machine) stumble(t *rapid.T) {
+func (m *machine) stumble() {
 	for _, s := range m.stumblers {
 		s.armed = nil
 	}
-	s := rapid.SampledFrom(m.stumblers).Draw(t, "slot")
+	s := pick(m.drawer, m.stumblers...)
 	s.armed = make(map[string]bool)
-	for _, phase := range rapid.SliceOfN(rapid.SampledFrom(phases), 0, 4).Draw(t, "phases") {
-		s.armed[phase] = true
+	for range m.IntN(5) {
+		s.armed[pick(m.drawer, phases...)] = true
 	}
 }
 
 // finish ends everything; then nothing may be left.
-func (m *machine) finish(t *rapid.T) {
-	m.advanceBy(t, 48*time.Hour)
-	for _, c := range m.twin.calls {
-		if c.state == running {
-			m.end(c, false, false)
+func (m *machine) finish() {
+	m.late = false
+	for range 50 {
+		m.advanceBy(48 * time.Hour)
+		for _, c := range slices.Clone(m.model.calls) {
+			if c.State == Running {
+				m.end(c, false, false)
+			}
 		}
 	}
-	m.agree(t)
+	m.agree()
 	for _, problem := range books.Unsettled(m.guard.Engine()) {
-		t.Error(problem)
+		m.fail("%s", problem)
 	}
 }
 
@@ -332,14 +384,32 @@ func (m *machine) abandon() {
 	for _, cancel := range m.cancels {
 		cancel()
 	}
-	for _, h := range m.open {
-		if h.nap == nil {
-			continue
+	for range 100 {
+		waits := false
+		for _, h := range m.open {
+			if h.nap != nil {
+				select {
+				case <-h.nap.wake:
+				default:
+					close(h.nap.wake)
+				}
+			}
+			waits = waits || h.entry == core.Entry{} && len(h.result) == 0
+		}
+		if !waits {
+			return
 		}
 		select {
-		case <-h.nap.wake:
-		default:
-			close(h.nap.wake)
+		case n := <-m.clock.asleep:
+			n.of.nap = n
+		case <-time.After(ms):
 		}
 	}
+}
+
+func contextName(name string) string {
+	if name == "" {
+		return node.DefaultContext
+	}
+	return name
 }

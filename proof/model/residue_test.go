@@ -79,5 +79,5 @@ func TestResidueOfRefusals(t *testing.T) {
 	assert.Zero(t, semaphore.Held())
 	t.Logf("%d refused; at most %d units more than admitted in between", refused.Load(), most.Load())
 	require.Positive(t, refused.Load())
-	figure.Report(t, figure.Figure{Name: "units left by refused calls", Value: float64(max(residue, -residue)), N: refused.Load(), Seed: seed()})
+	figure.Report(t, figure.Figure{Name: "units left by refused calls", Value: float64(max(residue, -residue)), N: refused.Load()})
 }

@@ -2,50 +2,83 @@ package model
 
 import (
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 // advance moves the clock and lets those run whose wait is over, one by one.
-func (m *machine) advance(t *rapid.T) { m.advanceBy(t, step.Draw(t, "time")) }
+func (m *machine) advance() { m.advanceBy(m.step()) }
 
-func (m *machine) advanceBy(t *rapid.T, d time.Duration) {
+func (m *machine) advanceBy(d time.Duration) {
 	to := m.clock.Now() + int64(d)
+	if c := m.pick(Waiting); m.early && c != nil && m.often(30) && !c.mayWake() {
+		m.note("wakes early: %v", c)
+		m.wake(c)
+	}
+	var oversleep []*Call
 	for {
-		var next *call
-		for _, c := range m.twin.calls { // ties in order of asking
-			if c.state == waiting && m.open[c].due <= to && (next == nil || m.open[c].due < m.open[next].due) {
+		var next *Call
+		for _, c := range m.model.calls { // ties in order of asking
+			if c.State == Waiting && m.open[c].due <= to && (next == nil || m.open[c].due < m.open[next].due) && !has(oversleep, c) {
 				next = c
 			}
 		}
 		if next == nil {
 			break
 		}
-		m.tick(t, m.open[next].due)
-		close(m.open[next].nap.wake)
-		m.follow(t, next)
-		m.settle(t)
+		if m.late && m.often(30) {
+			oversleep = append(oversleep, next)
+			continue
+		}
+		m.tick(m.open[next].due)
+		m.wake(next)
 	}
-	m.tick(t, to)
-	m.late(t)
+	m.tick(to)
+	m.note("%v later", d)
+	for _, c := range oversleep {
+		if c.State == Waiting && m.open[c].due <= to {
+			m.wake(c)
+		}
+	}
+	m.overdue()
 }
 
-// late looks whether anybody sleeps who could run. Where the clock is set it can't be told.
-func (m *machine) late(t *rapid.T) {
-	for _, c := range m.twin.calls {
-		if c.state == waiting && c.wake <= m.twin.now && !m.settable {
-			t.Fatalf("%v sleeps for %v since %v", c, m.open[c].nap.wait, time.Duration(m.twin.now-c.wake))
+func has(calls []*Call, c *Call) bool {
+	for _, o := range calls {
+		if o == c {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *machine) wake(c *Call) {
+	m.follow(c)
+	m.settle()
+}
+
+// ready reports whether nothing is left for a call that it waits for.
+func (m *machine) ready(c *Call) bool {
+	if c.queued != nil && c.queued.attended {
+		return c.queued.granted || c.queued.lost || c.queued.until <= m.model.now
+	}
+	return c.wake <= m.model.now
+}
+
+// overdue looks whether anybody sleeps who could run. Where the clock is set it can't be told.
+func (m *machine) overdue() {
+	for _, c := range m.model.calls {
+		if c.State == Waiting && !m.settable && !m.late && m.ready(c) {
+			m.fail("%v sleeps for %v", c, m.open[c].nap.wait)
 		}
 	}
 }
 
 // settle has those look again who were told to.
-func (m *machine) settle(t *rapid.T) {
+func (m *machine) settle() {
 	for again := true; again; {
 		again = false
-		for _, c := range m.twin.calls {
-			if c.state == waiting && m.open[c].nap.told() {
-				m.follow(t, c)
+		for _, c := range m.model.calls {
+			if c.State == Waiting && m.open[c].nap.told() {
+				m.follow(c)
 				again = true
 			}
 		}
@@ -53,18 +86,29 @@ func (m *machine) settle(t *rapid.T) {
 }
 
 // follow sees what a call does that wakes: it sleeps again, or runs.
-func (m *machine) follow(t *rapid.T, c *call) {
+func (m *machine) follow(c *Call) {
 	h := m.open[c]
+	ready := m.ready(c)
+	close(h.nap.wake)
 	got, sleeps := m.event(h)
-	if sleeps {
+	turn := c.queued == nil || !c.queued.attended
+	switch {
+	case sleeps && c.queued != nil && turn && (ready || h.nap.wait == time.Duration(c.queued.until-m.model.now)):
+		if !m.model.Turned(c) {
+			m.fail("%v sleeps on for %v", c, h.nap.wait)
+		}
 		return
+	case sleeps:
+		return
+	case !ready && !m.settable && !m.early:
+		m.fail("%v runs %v before its time: %v", c, time.Duration(c.wake-m.model.now), got.err)
 	}
-	if c.wake > m.twin.now && !m.settable {
-		t.Fatalf("%v runs %v before its time", c, time.Duration(c.wake-m.twin.now))
+	m.model.Run(c)
+	m.note("after its wait %s: %v", c.verdict(), c)
+	m.compare(c, got)
+	if h.entry = got.entry; got.err != nil {
+		delete(m.open, c)
 	}
-	m.twin.pass(c)
-	m.compare(t, c, got)
-	h.entry = got.entry
 }
 
 // event waits until a call sleeps, or has its answer. Others that were told may go to sleep
@@ -89,30 +133,31 @@ const grain = int64(200 * time.Microsecond)
 
 // tick moves the clock forward. The engine's time moves as far, or less if the clock
 // was set back before.
-func (m *machine) tick(t *rapid.T, to int64) {
+func (m *machine) tick(to int64) {
 	from := m.clock.Now()
 	to = max(to, from)
 	m.clock.now.Store(to)
-	passed := m.guard.Engine().Now() - m.twin.now
+	passed := m.guard.Engine().Now() - m.model.now
 	if m.settable && passed > 0 && passed < grain {
 		to += grain
 		m.clock.now.Store(to)
-		passed = m.guard.Engine().Now() - m.twin.now
+		passed = m.guard.Engine().Now() - m.model.now
 	}
 	if passed < 0 || passed > to-from || passed != to-from && !m.settable {
-		t.Fatalf("the clock moved by %v, the engine's time by %v", time.Duration(to-from), time.Duration(passed))
+		m.fail("the clock moved by %v, the engine's time by %v", time.Duration(to-from), time.Duration(passed))
 	}
-	m.twin.now += passed
+	m.model.Advance(m.model.now + passed)
 }
 
 // setBack sets the clock back, which is no time. Timers take no note of it.
-func (m *machine) setBack(t *rapid.T) {
-	d := int64(back.Draw(t, "back"))
+func (m *machine) setBack() {
+	d := int64(pick(m.drawer, ms, 9*ms, 11*ms, 100*ms, 499*ms, 500*ms, time.Second, 10*time.Second, time.Hour, 365*24*time.Hour))
 	m.clock.now.Add(-d)
+	m.note("the clock is set back by %v", time.Duration(d))
 	for _, h := range m.open {
 		h.due -= d
 	}
-	if passed := m.guard.Engine().Now() - m.twin.now; passed != 0 {
-		t.Fatalf("the clock was set back by %v, the engine's time moved by %v", time.Duration(d), time.Duration(passed))
+	if passed := m.guard.Engine().Now() - m.model.now; passed != 0 {
+		m.fail("the clock was set back by %v, the engine's time moved by %v", time.Duration(d), time.Duration(passed))
 	}
 }

@@ -15,7 +15,7 @@ type queue struct {
 }
 
 type turn struct {
-	call    *call // nil if it is the last unit of a token bucket that the queue goes on from
+	call    *Call // nil if it is the last unit of a token bucket that the queue goes on from
 	queue   *queue
 	awaited bool // the call doesn't run before
 	first   bool // it overtakes
@@ -108,7 +108,7 @@ func (q *queue) next(now int64, cost *big.Int, first bool) (*big.Int, time.Durat
 }
 
 // take has a call take the turn that next has said. One that is for good is granted at once.
-func (q *queue) take(c *call, now int64, cost *big.Int, first, awaited, forGood bool) {
+func (q *queue) take(c *Call, now int64, cost *big.Int, first, awaited, forGood bool) {
 	at, wait := q.next(now, cost, first)
 	x := &turn{call: c, queue: q, awaited: awaited, first: first, cost: cost, at: at}
 	c.turns = append(c.turns, x)
@@ -199,37 +199,34 @@ func (q *queue) follow(at *big.Int) {
 	}
 }
 
-// takeTurn has a call take a turn of a rule. One that is prioritized overtakes; where its own
-// turn is not awaited it pushes nobody back who waits. One that never leaves has its turn for
-// good if nobody waits, as long as no call of the resource has ever asked to overtake.
-func (t *twin) takeTurn(l *limiter, c *call) verdict {
-	awaited := !l.shadow()
-	first := c.prioritized && (awaited || !slices.ContainsFunc(l.queue.waiting, func(x *turn) bool { return x.awaited }))
-	if c.prioritized {
-		t.overtakes[c.resource] = true
+// takeTurn has a call take a turn, if that is at most maxWait away. One that is prioritized
+// overtakes; where its own turn is not awaited it pushes nobody back who waits. One that never leaves
+// has its turn for good if nobody waits, as long as no call of the resource has ever asked to overtake.
+func (m *Model) takeTurn(q *queue, c *Call, cost *big.Int, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
+	first := c.Prioritized && (awaited || !slices.ContainsFunc(q.waiting, func(x *turn) bool { return x.awaited }))
+	if c.Prioritized {
+		m.overtakes[c.Resource] = true
 	}
-	cost := t.costOf(l, c)
-	_, wait := l.queue.next(t.now, cost, first)
-	if wait > l.rule.MaxWait {
-		return verdict{refused: l}
+	if _, wait = q.next(m.now, cost, first); wait > maxWait {
+		return wait, false
 	}
-	l.queue.take(c, t.now, cost, first, awaited, c.stays && !t.overtakes[c.resource])
-	t.rewake()
-	return verdict{wait: wait, by: l}
+	q.take(c, m.now, cost, first, awaited, c.stays && !m.overtakes[c.Resource])
+	m.rewake()
+	return wait, true
 }
 
 // leaveTurns has a call leave all its queues.
-func (t *twin) leaveTurns(c *call) {
+func (m *Model) leaveTurns(c *Call) {
 	for _, x := range c.turns {
-		x.leave(t.now)
+		x.leave(m.now)
 	}
-	t.rewake()
+	m.rewake()
 }
 
 // rewake says anew when the calls wake that wait for turns.
-func (t *twin) rewake() {
-	for _, c := range t.calls {
-		if c.state == waiting && len(c.turns) > 0 {
+func (m *Model) rewake() {
+	for _, c := range m.calls {
+		if c.State == Waiting && len(c.turns) > 0 {
 			c.wake = c.firm
 			for _, x := range c.turns {
 				if x.awaited {

@@ -1,6 +1,6 @@
 // The models of what the engine must do, and the libraries they need. A module of its own, so that
 // nothing of it reaches those who require the engine.
-module github.com/penstock-go/penstock/proof/model
+module github.com/penstock-go/penstock/proof/model/linear
 
 go 1.26.0
 
@@ -8,7 +8,6 @@ require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/penstock-go/penstock v0.0.0
 	github.com/stretchr/testify v1.12.1
-	pgregory.net/rapid v1.3.0
 )
 
 require (
@@ -18,4 +17,4 @@ require (
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
 
-replace github.com/penstock-go/penstock => ../..
+replace github.com/penstock-go/penstock => ../../..

@@ -3,64 +3,20 @@ package model
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
-	"os"
-	"strconv"
 	"sync/atomic"
-	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/proof/books"
-	"github.com/penstock-go/penstock/proof/chance"
 )
 
-// TestMain chooses the seed of the random tests, unless one is given, so that the
-// figures can name it. A failure is repeated by its seed, not by a file.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if flag.Lookup("rapid.seed").Value.String() == "0" {
-		must(flag.Set("rapid.seed", strconv.FormatUint(*chance.Seed, 10)))
-	}
-	must(flag.Set("rapid.nofailfile", "true"))
-	books.Main(m)
-}
-
-func must(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
-}
-
-func seed() uint64 {
-	n, err := strconv.ParseUint(flag.Lookup("rapid.seed").Value.String(), 0, 64)
-	must(err)
-	return n
-}
-
-// check is rapid.Check with so many histories, unless -rapid.checks says otherwise.
-func check(t *testing.T, histories int, property func(*rapid.T)) {
-	t.Helper()
-	checks := flag.Lookup("rapid.checks")
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == checks.Name })
-	if !given {
-		must(checks.Value.Set(strconv.Itoa(histories)))
-	}
-	rapid.Check(t, property)
-}
-
-// clock stands where it is put, back as well as forth. Who sleeps on it is handed to
-// the test.
+// clock stands where it is put, back as well as forth. Who sleeps on it is handed to the test, which
+// says who goes on, one after the other.
 type clock struct {
 	now    atomic.Int64
 	asleep chan *nap
 }
 
+// nap is one sleep of a call.
 type nap struct {
 	wait time.Duration
 	wake chan struct{}
@@ -78,15 +34,15 @@ func (c *clock) Now() int64 { return c.now.Load() }
 
 func (c *clock) at() time.Time { return time.Unix(0, c.Now()) }
 
+// Alarm never rings: what is timed happens when the test says so.
+func (*clock) Alarm(time.Duration, func()) (stop func()) { return func() {} }
+
+// Sleep ends when the test wakes the call, whatever the time is then.
 func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 	n := &nap{wait: d, wake: make(chan struct{}), ctx: ctx, of: ctx.Value(whose{}).(*handle)}
 	c.asleep <- n
-	select {
-	case <-n.wake:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	<-n.wake
+	return ctx.Err()
 }
 
 var errStumbled = errors.New("a slot that panics")

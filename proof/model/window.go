@@ -20,7 +20,7 @@ type window struct {
 
 // charge is units counted in a bucket. What came from another window is still the call's.
 type charge struct {
-	call   *call
+	call   *Call
 	bucket int64
 	units  int64
 	limit  int64 // the smallest of all rules on the window
@@ -99,7 +99,7 @@ func (w *window) borrow(now, n, limit int64, timeout time.Duration) (bucket int6
 	return 0, 0, false
 }
 
-func (w *window) of(c *call) *charge {
+func (w *window) of(c *Call) *charge {
 	for _, held := range w.charges {
 		if held.call == c {
 			return held
@@ -108,12 +108,12 @@ func (w *window) of(c *call) *charge {
 	return nil
 }
 
-func (w *window) remove(c *call) {
+func (w *window) remove(c *Call) {
 	w.charges = slices.DeleteFunc(w.charges, func(held *charge) bool { return held.call == c })
 }
 
 // move carries a call's charge to the bucket in which it will run, where that fits.
-func (w *window) move(c *call, to int64) {
+func (w *window) move(c *Call, to int64) {
 	held := w.of(c)
 	if held == nil {
 		return
@@ -131,23 +131,23 @@ func (w *window) move(c *call, to int64) {
 
 // windowOn is the window of a rule on a node. A new one starts with what old
 // knew, or if that is nil, with what the node counted.
-func (t *twin) windowOn(p place, l *limiter, old *window) *window {
-	if w := t.findWindow(p, l.shape(), l.own, l.era); w != nil {
-		w.see(t.now)
+func (m *Model) windowOn(p place, l *limiter, old *window) *window {
+	if w := m.findWindow(p, l.shape(), l.own, l.era); w != nil {
+		w.see(m.now)
 		return w
 	}
-	w := &window{on: p, shape: l.shape(), owner: l.own, era: l.era, newest: t.now}
+	w := &window{on: p, shape: l.shape(), owner: l.own, era: l.era, newest: m.now}
 	if old != nil {
-		w.seedFrom(old, t.now)
+		w.seedFrom(old, m.now)
 	} else {
-		t.seed(w)
+		m.seed(w)
 	}
-	t.windows = append(t.windows, w)
+	m.windows = append(m.windows, w)
 	return w
 }
 
-func (t *twin) findWindow(p place, shape stat.Shape, own owner, era node.Era) *window {
-	for _, w := range t.windows {
+func (m *Model) findWindow(p place, shape stat.Shape, own owner, era node.Era) *window {
+	for _, w := range m.windows {
 		if w.on == p && w.shape == shape && w.owner == own && w.era == era {
 			return w
 		}
@@ -172,44 +172,42 @@ func (w *window) seedFrom(old *window, now int64) {
 	}
 }
 
-// fine is the buckets of the default second window, in which a node counts.
-const fine = int64(500 * time.Millisecond)
-
 // seed takes over what the node of a window counted: the last second half second by
 // half second, the last minute by the second. What is known to have happened within
 // a span counts at its end.
-func (t *twin) seed(w *window) {
-	calls := slices.DeleteFunc(slices.Clone(t.calls), func(c *call) bool { return !c.on(w.on) })
+func (m *Model) seed(w *window) {
+	calls := slices.DeleteFunc(slices.Clone(m.calls), func(c *Call) bool { return !c.on(w.on) })
 	if w.on.kind != "cluster" {
-		t.seedWith(w, calls)
+		m.seedWith(w, calls)
 		return
 	}
 	// A resource includes its first context, and counts the others by itself.
-	var included, others []*call
+	var included, others []*Call
 	for _, c := range calls {
-		if c.context == calls[0].context {
+		if c.Context == calls[0].Context {
 			included = append(included, c)
 		} else {
 			others = append(others, c)
 		}
 	}
-	t.seedWith(w, included)
-	t.seedWith(w, others)
+	m.seedWith(w, included)
+	m.seedWith(w, others)
 }
 
 // seedWith is seed with calls that were counted in one place.
-func (t *twin) seedWith(w *window, calls []*call) {
-	live := floorDiv(t.now, fine)*fine - int64(time.Second) // after that, the half seconds are known
-	moved := int64(allTime)                                 // the end of the last half second that is not
+func (m *Model) seedWith(w *window, calls []*Call) {
+	fine := int64(m.config.Interval) / int64(m.config.Buckets)    // in which a node counts
+	live := floorDiv(m.now, fine)*fine - int64(m.config.Interval) // after that, the half seconds are known
+	moved := int64(allTime)                                       // the end of the last half second that is not
 	each := func(f func(at, units int64)) {
 		for _, c := range calls {
 			if c.passed() {
-				f(c.at, c.units)
+				f(c.at, c.Units)
 			}
-			if c.state == blocked {
+			if c.State == Blocked {
 				f(c.at, 0)
 			}
-			if c.state == done {
+			if c.State == Done {
 				f(c.ended, 0)
 			}
 		}
@@ -223,7 +221,7 @@ func (t *twin) seedWith(w *window, calls []*call) {
 		end := floorDiv(at, fine)*fine + fine
 		if end-fine <= live {
 			second := floorDiv(at, int64(time.Second))
-			if second <= floorDiv(t.now, int64(time.Second))-60 {
+			if second <= floorDiv(m.now, int64(time.Second))-60 {
 				return
 			}
 			end = min((second+1)*int64(time.Second), moved)

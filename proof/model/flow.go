@@ -8,26 +8,48 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
-// limiter is one rule at work.
+// limiter is a flow rule at work on a resource, or a system rule that counts.
 type limiter struct {
-	rule   flow.Rule
-	window *window // of a rule that always counts on the same node
-	era    node.Era
-	own    owner // of its meters
-	warm   *warmth
-	queue  *queue  // what the rule has, or had before it got another behavior
-	bucket *bucket // the same
-	*tally         // of the rule, whatever resource it is about
+	kind     core.Kind
+	resource string // "" of a system rule
+	rule     flow.Rule
+	window   *window // of a rule that always counts on the same node
+	era      node.Era
+	own      owner // of its meters
+	warm     *warmth
+	queue    *queue  // what the rule has, or had before it got another behavior
+	bucket   *bucket // the same
+	*Figures         // of the rule, whatever resource it is about
+
+	model *Model
 }
 
-// tally is the calls that a rule has refused, or in shadow mode would have.
-type tally struct{ refused, shadowBlocked int64 }
+// by is how the rule refuses, and has calls wait.
+func (l *limiter) by() *By {
+	return &By{Kind: l.kind, ID: l.rule.ID, Figures: l.Figures, again: l.again}
+}
+
+// again is when a call of one unit may come again.
+func (l *limiter) again(c *Call) (wait time.Duration, known, looked bool) {
+	switch {
+	case l.rule.Threshold == 0:
+	case l.rule.Behavior == flow.Throttle:
+		one := *c
+		one.Units = 1
+		_, wait := l.queue.next(l.model.now, l.model.costOf(l, &one), false)
+		return max(0, wait-l.rule.MaxWait), true, true
+	case l.rule.Behavior == flow.TokenBucket:
+		return l.bucket.retryAfter(l.model.now, l.size()), c.Units <= l.size(), true
+	}
+	return 0, false, false
+}
 
 func (l *limiter) queues() bool {
 	return l.rule.Behavior == flow.Throttle || l.rule.Behavior == flow.WarmUpThrottle
@@ -53,8 +75,9 @@ func (l *limiter) shadow() bool { return l.rule.Mode == spec.Shadow }
 type owner string
 
 const (
-	everybody owner = ""        // rules that hold share it
-	watchers  owner = "{<nil>}" // shadow rules do, of those that only look
+	everybody owner = ""          // rules that hold share it
+	watchers  owner = "{<nil>}"   // shadow rules do, of those that only look
+	permits   owner = "isolation" // isolation rules do
 )
 
 // alone is a shadow rule that has its meters to itself, since a revision.
@@ -63,10 +86,12 @@ func alone(rule string, revision uint64) owner {
 }
 
 // all reports whether every call counts in the meter, and not only what one rule would admit.
-func (o owner) all() bool { return o == everybody || o == watchers }
+func (o owner) all() bool { return o == everybody || o == watchers || o == permits }
 
 func (l *limiter) role() string {
 	switch {
+	case l.kind == core.KindSystem:
+		return "inbound"
 	case l.rule.Relation == flow.Associated:
 		return "ref"
 	case l.rule.Relation == flow.Chain:
@@ -91,33 +116,35 @@ func (l *limiter) abundance() float64 {
 }
 
 // where is the node that the rule counts a call on.
-func (l *limiter) where(c *call) place {
+func (l *limiter) where(c *Call) place {
 	switch l.role() {
+	case "inbound":
+		return inboundRoot
 	case "ref":
 		return cluster(l.rule.Ref)
 	case "call":
-		return place{"call", c.resource, c.context}
+		return place{"call", c.Resource, c.Context}
 	case "origin":
-		return place{"origin", c.resource, c.origin}
+		return place{"origin", c.Resource, c.Origin}
 	}
-	return cluster(c.resource)
+	return cluster(c.Resource)
 }
 
-func (t *twin) windowOf(l *limiter, c *call) *window {
+func (m *Model) windowOf(l *limiter, c *Call) *window {
 	if l.window != nil {
-		l.window.see(t.now)
+		l.window.see(m.now)
 		return l.window
 	}
-	return t.windowOn(l.where(c), l, nil)
+	return m.windowOn(l.where(c), l, nil)
 }
 
 // limitOf is the units that may pass in an interval.
-func (t *twin) limitOf(l *limiter, c *call) int64 {
+func (m *Model) limitOf(l *limiter, c *Call) int64 {
 	threshold := l.rule.Threshold
 	if l.warm == nil {
 		return int64(threshold)
 	}
-	rate := l.warm.at(t, l.where(c))
+	rate := l.warm.at(m, l.where(c))
 	if rate >= l.warm.c {
 		return int64(threshold)
 	}
@@ -126,61 +153,67 @@ func (t *twin) limitOf(l *limiter, c *call) int64 {
 }
 
 // costOf is the time that a call takes of the queue.
-func (t *twin) costOf(l *limiter, c *call) *big.Int {
+func (m *Model) costOf(l *limiter, c *Call) *big.Int {
 	perUnit := float64(l.rule.Interval) / l.rule.Threshold
 	if l.warm != nil {
-		perUnit = 1e9 / l.warm.at(t, l.where(c))
+		perUnit = 1e9 / l.warm.at(m, l.where(c))
 	}
-	cost, _ := new(big.Float).SetMantExp(big.NewFloat(float64(c.units)*perUnit), 32).Int(nil)
+	cost, _ := new(big.Float).SetMantExp(big.NewFloat(float64(c.Units)*perUnit), 32).Int(nil)
 	return cost
 }
 
-func (l *limiter) borrows(c *call) bool { return c.prioritized && l.rule.Behavior == flow.Reject }
+func (l *limiter) borrows(c *Call) bool {
+	return c.Prioritized && l.rule.Behavior == flow.Reject && l.kind == core.KindFlow
+}
 
 // fits is a rule's answer when it is asked, and the wait. One that only looks answers for
 // the present.
-func (t *twin) fits(l *limiter, c *call) (wait time.Duration, ok bool) {
+func (m *Model) fits(l *limiter, c *Call) (wait time.Duration, ok bool) {
 	switch {
 	case l.rule.Threshold == 0:
 		return 0, false
 	case l.queues():
-		_, wait := l.queue.next(t.now, t.costOf(l, c), c.prioritized)
+		_, wait := l.queue.next(m.now, m.costOf(l, c), c.Prioritized)
 		return wait, wait <= l.rule.MaxWait
 	case l.rule.Behavior == flow.TokenBucket:
-		return 0, l.bucket.fits(t.now, c.units, l.size())
+		return 0, l.bucket.fits(m.now, c.Units, l.size())
 	case l.rule.Metric == flow.Concurrency:
-		return 0, t.semaphoreOn(l.where(c), l.own).inUse()+c.units <= int64(l.rule.Threshold)
+		return 0, m.semaphoreOn(l.where(c), l.own).inUse()+c.Units <= int64(l.rule.Threshold)
 	}
-	w, limit := t.windowOf(l, c), t.limitOf(l, c)
+	w, limit := m.windowOf(l, c), m.limitOf(l, c)
 	if l.role() == "ref" {
-		ok = w.sum(w.head())+c.units <= limit
+		ok = w.sum(w.head())+c.Units <= limit
 	} else {
-		ok = w.fits(w.head(), c.units, limit)
+		ok = w.fits(w.head(), c.Units, limit)
 	}
 	if ok || !l.borrows(c) {
 		return 0, ok
 	}
-	_, wait, ok = w.borrow(t.now, c.units, limit, t.occupy)
+	_, wait, ok = w.borrow(m.now, c.Units, limit, m.config.Occupy)
 	return wait, ok
 }
 
-// take is a rule's decision, with what it takes.
-func (t *twin) take(l *limiter, c *call) verdict {
-	no := verdict{refused: l}
+// takeOf is a rule's decision, with what it takes.
+func (m *Model) takeOf(l *limiter, c *Call) verdict {
+	no := verdict{refused: l.by()}
 	switch {
 	case l.rule.Threshold == 0:
 		return no
 	case l.queues():
-		return t.takeTurn(l, c)
-	case l.rule.Behavior == flow.TokenBucket:
-		if !l.bucket.fits(t.now, c.units, l.size()) {
+		wait, ok := m.takeTurn(l.queue, c, m.costOf(l, c), l.rule.MaxWait, !l.shadow())
+		if !ok {
 			return no
 		}
-		l.bucket.take(c, t.now, c.units)
+		return verdict{wait: wait, by: l.by()}
+	case l.rule.Behavior == flow.TokenBucket:
+		if !l.bucket.fits(m.now, c.Units, l.size()) {
+			return no
+		}
+		l.bucket.take(c, m.now, c.Units)
 		return verdict{}
 	case l.rule.Metric == flow.Concurrency:
-		g := t.semaphoreOn(l.where(c), l.own)
-		units := c.units
+		g := m.semaphoreOn(l.where(c), l.own)
+		units := c.Units
 		if g.holders[c] {
 			units = 0
 		}
@@ -193,17 +226,17 @@ func (t *twin) take(l *limiter, c *call) verdict {
 		return verdict{}
 	}
 
-	w, limit := t.windowOf(l, c), t.limitOf(l, c)
+	w, limit := m.windowOf(l, c), m.limitOf(l, c)
 	held := w.of(c)
 	switch {
 	case l.role() == "ref":
-		if w.sum(w.head())+c.units <= limit {
+		if w.sum(w.head())+c.Units <= limit {
 			return verdict{}
 		}
 		held = nil
 	case held == nil:
-		if w.fits(w.head(), c.units, limit) {
-			w.add(&charge{c, w.head(), c.units, limit})
+		if w.fits(w.head(), c.Units, limit) {
+			w.add(&charge{c, w.head(), c.Units, limit})
 			return verdict{}
 		}
 	default:
@@ -219,17 +252,17 @@ func (t *twin) take(l *limiter, c *call) verdict {
 	if held != nil {
 		w.remove(c)
 	}
-	bucket, wait, ok := w.borrow(t.now, c.units, limit, t.occupy)
+	bucket, wait, ok := w.borrow(m.now, c.Units, limit, m.config.Occupy)
 	switch {
 	case !ok && held != nil:
 		w.add(held)
 	case ok && l.role() != "ref":
-		w.add(&charge{c, bucket, c.units, limit})
+		w.add(&charge{c, bucket, c.Units, limit})
 	}
 	if !ok {
 		return no
 	}
-	return verdict{wait: wait, by: l, borrowed: true}
+	return verdict{wait: wait, by: l.by(), borrowed: true}
 }
 
 // warmth is the token bucket of a warm-up: c units a second, f the cold factor.
@@ -277,10 +310,10 @@ func (w *warmth) goOn(old *warmth) {
 }
 
 // at is the rate in units a second. The first call in a second settles the bucket.
-func (w *warmth) at(t *twin, p place) float64 {
-	second := floorDiv(t.now, int64(time.Second))
+func (w *warmth) at(m *Model, p place) float64 {
+	second := floorDiv(m.now, int64(time.Second))
 	if !w.begun || second > w.second {
-		w.settle(t, p, second)
+		w.settle(m, p, second)
 	}
 	if w.stored < w.warning || w.full == w.warning {
 		return w.c
@@ -293,10 +326,10 @@ func (w *warmth) at(t *twin, p place) float64 {
 	return min(w.c, max(w.c/w.f, rate))
 }
 
-func (w *warmth) settle(t *twin, p place, second int64) {
-	passed := float64(t.passedIn(p, second-1))
+func (w *warmth) settle(m *Model, p place, second int64) {
+	passed := float64(m.passedIn(p, second-1))
 	if w.low {
-		total := t.passedSoFar(p)
+		total := m.passedSoFar(p)
 		if w.by == p {
 			passed = float64(total - w.total)
 		}
@@ -331,20 +364,58 @@ func (w *warmth) settle(t *twin, p place, second int64) {
 	w.begun, w.second = true, second
 }
 
-func (t *twin) passedSoFar(p place) (units int64) {
-	for _, c := range t.calls {
+func (m *Model) passedSoFar(p place) (units int64) {
+	for _, c := range m.calls {
 		if c.passed() && c.on(p) {
-			units += c.units
+			units += c.Units
 		}
 	}
 	return units
 }
 
-func (t *twin) passedIn(p place, second int64) (units int64) {
-	for _, c := range t.calls {
+func (m *Model) passedIn(p place, second int64) (units int64) {
+	for _, c := range m.calls {
 		if c.passed() && floorDiv(c.at, int64(time.Second)) == second && c.on(p) {
-			units += c.units
+			units += c.Units
 		}
 	}
 	return units
+}
+
+// of are the flow rules of a resource that are not off, in order.
+func (m *Model) of(resource string) (rules []*limiter) {
+	for _, l := range m.rules {
+		if l.kind == core.KindFlow && l.resource == resource && l.rule.Mode != spec.Off {
+			rules = append(rules, l)
+		}
+	}
+	return rules
+}
+
+// applies reports whether a rule has anything to say about a call.
+func (m *Model) applies(l *limiter, c *Call) bool {
+	switch l.rule.Origin {
+	case flow.OriginDefault:
+	case flow.OriginOther:
+		if c.Origin == "" {
+			return false
+		}
+		for _, other := range m.of(c.Resource) {
+			named := other.rule.Origin == c.Origin && c.Origin != flow.OriginDefault && c.Origin != flow.OriginOther
+			if named && (l.rule.Mode == spec.Shadow || other.rule.Mode == spec.Enforce) {
+				return false
+			}
+		}
+	default:
+		if c.Origin != l.rule.Origin {
+			return false
+		}
+	}
+	switch l.rule.Relation {
+	case flow.Associated:
+		return l.rule.Threshold == 0 || m.entered[l.rule.Ref]
+	case flow.Chain:
+		return c.Context == l.rule.Ref
+	}
+	return true
 }

@@ -20,7 +20,7 @@ type bucket struct {
 
 // taking is the units that a call has taken.
 type taking struct {
-	call     *call
+	call     *Call
 	at, n    int64
 	returned bool
 }
@@ -60,7 +60,7 @@ func (b *bucket) fits(now, n, size int64) bool {
 	return new(big.Rat).Add(b.missing, new(big.Rat).SetInt64(n)).Cmp(new(big.Rat).SetInt64(size)) <= 0
 }
 
-func (b *bucket) take(c *call, now, n int64) {
+func (b *bucket) take(c *Call, now, n int64) {
 	b.come(now)
 	b.missing.Add(b.missing, new(big.Rat).SetInt64(n))
 	b.taken = append(b.taken, &taking{call: c, at: now, n: n})
@@ -69,7 +69,7 @@ func (b *bucket) take(c *call, now, n int64) {
 
 // giveBack gives back what a call took, as far as that has not come back by itself: so much is
 // missing as was taken after the call, as if all of that were taken with the latest.
-func (b *bucket) giveBack(c *call, now int64) {
+func (b *bucket) giveBack(c *Call, now int64) {
 	i := slices.IndexFunc(b.taken, func(x *taking) bool { return x.call == c && !x.returned })
 	if i < 0 {
 		return
@@ -145,15 +145,15 @@ func (b *bucket) left(now, size int64) float64 {
 func (l *limiter) size() int64 { return int64(l.rule.Burst) + 1 }
 
 // takeOver has the bucket or the queue of a rule go on from what the rule had before.
-func (t *twin) takeOver(l, old *limiter) {
+func (m *Model) takeOver(l, old *limiter) {
 	switch {
 	case l.rule.Behavior == flow.TokenBucket:
 		if l.rule.Threshold > 0 {
-			l.bucket.setUnit(t.now, unitOf(l.rule.Interval, l.rule.Threshold))
+			l.bucket.setUnit(m.now, unitOf(l.rule.Interval, l.rule.Threshold))
 		}
 		if l.queue != nil && old.rule.Behavior != flow.TokenBucket {
 			if last := l.queue.last(); last != nil {
-				l.bucket.follow(last, t.now)
+				l.bucket.follow(last, m.now)
 			}
 		}
 	case l.queues() && l.bucket != nil && !old.queues() && l.bucket.latest != allTime:

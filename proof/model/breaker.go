@@ -1,0 +1,233 @@
+package model
+
+import (
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+)
+
+// Breaker is a breaker: the calls that ended, and what follows from them.
+type Breaker struct {
+	Rule     breaker.Rule
+	Resource string
+	State    breaker.State
+	Since    int64   // when the state began
+	Epoch    int     // how many states there were before
+	Probes   []Probe // that are waited for
+	Changes  []Change
+
+	good  int // probes that went well
+	ended []ended
+}
+
+// Probe is a call that is out to see how a resource does, and until when it is waited for.
+type Probe struct {
+	Call  *Call
+	Until int64
+}
+
+// Change is a change of state, and what was measured if it opens.
+type Change struct {
+	From, To breaker.State
+	Value    *float64
+}
+
+// ended is a call that has ended in a bucket that lasts until then.
+type ended struct {
+	at  int64
+	bad bool
+}
+
+// stamp is the state of a breaker in which a call was let in.
+type stamp struct {
+	breaker *Breaker
+	epoch   int
+}
+
+// Breakers are those of the rules at the resources that are there.
+func (m *Model) Breakers() []*Breaker { return m.breakers }
+
+// watching are the breakers of a resource, in the order of their rules.
+func (m *Model) watching(resource string) (all []*Breaker) {
+	for _, r := range about(m, m.set.Breaker, resource) {
+		for _, b := range m.breakers {
+			if b.Rule.ID == r.ID && b.Resource == resource && r.Mode != spec.Off {
+				all = append(all, b)
+			}
+		}
+	}
+	return all
+}
+
+// applyBreakers puts the breaker rules to work. A breaker keeps its state, and what it has counted
+// unless it counts other calls now.
+func (m *Model) applyBreakers(names []string) {
+	for _, b := range m.breakers {
+		if i := slices.IndexFunc(m.set.Breaker, func(r breaker.Rule) bool { return r.ID == b.Rule.ID }); i >= 0 {
+			b.adopt(m.set.Breaker[i], m.now)
+		}
+	}
+	m.breakers = slices.DeleteFunc(m.breakers, func(b *Breaker) bool {
+		return !slices.ContainsFunc(about(m, m.set.Breaker, b.Resource), func(r breaker.Rule) bool { return r.ID == b.Rule.ID })
+	})
+	for _, name := range names {
+		for _, r := range about(m, m.set.Breaker, name) {
+			there := slices.ContainsFunc(m.breakers, func(b *Breaker) bool { return b.Rule.ID == r.ID && b.Resource == name })
+			if !there && r.Mode != spec.Off {
+				m.breakers = append(m.breakers, &Breaker{Rule: r, Resource: name})
+			}
+		}
+	}
+}
+
+func (b *Breaker) adopt(r breaker.Rule, now int64) {
+	old := b.Rule
+	b.Rule = r
+	switch {
+	case r.Mode == spec.Off:
+		b.Rule = old
+		b.Rule.Mode = spec.Off
+	case r.Strategy != old.Strategy || r.SlowRT != old.SlowRT:
+		b.ended = nil
+	case r.Interval != old.Interval || r.Buckets != old.Buckets:
+		width := int64(old.Interval) / int64(old.Buckets)
+		b.ended = slices.DeleteFunc(b.ended, func(e ended) bool { return !counts(e, old, now) })
+		for i := range b.ended {
+			b.ended[i].at = min(now, floorDiv(b.ended[i].at, width)*width+width-1)
+		}
+	}
+}
+
+// counts reports whether a call that has ended is within the interval of a rule.
+func counts(e ended, r breaker.Rule, now int64) bool {
+	width := int64(r.Interval) / int64(r.Buckets)
+	return floorDiv(e.at, width) > floorDiv(now, width)-int64(r.Buckets)
+}
+
+// refuses reports whether the breaker refuses a call.
+func (b *Breaker) refuses(now int64) bool {
+	switch b.State {
+	case breaker.Open:
+		return now < b.Since+int64(b.Rule.Recovery)
+	case breaker.HalfOpen:
+		out := 0
+		for _, p := range b.Probes {
+			if p.Until > now {
+				out++
+			}
+		}
+		return out >= max(1, b.Rule.Probes-b.good)
+	}
+	return false
+}
+
+// watcher is a breaker under whose rule a call was decided on.
+type watcher struct {
+	*Breaker
+	holds bool
+}
+
+// admit asks the breakers of a call that is about to run: it is the first that refuses the call,
+// or nil, and then all have let it in. A call that has waited is asked under the rules of before.
+func (m *Model) admit(c *Call) *By {
+	for _, b := range c.watchers {
+		if b.holds && b.refuses(m.now) {
+			return m.by(core.KindBreaker, b.Rule.ID)
+		}
+	}
+	for _, b := range c.watchers {
+		if b.holds {
+			b.admit(c, m.now)
+		}
+	}
+	return nil
+}
+
+// watchBreakers lets the breakers in shadow mode decide on a call that runs.
+func (m *Model) watchBreakers(c *Call) {
+	for _, b := range c.watchers {
+		switch {
+		case b.holds:
+		case b.refuses(m.now):
+			m.by(core.KindBreaker, b.Rule.ID).ShadowBlocked++
+		default:
+			b.admit(c, m.now)
+		}
+	}
+}
+
+func (b *Breaker) admit(c *Call, now int64) {
+	if b.State == breaker.Open {
+		b.enter(breaker.HalfOpen, now, nil)
+	}
+	if b.State == breaker.HalfOpen {
+		b.Probes = slices.DeleteFunc(b.Probes, func(p Probe) bool { return p.Until <= now })
+		b.Probes = append(b.Probes, Probe{c, now + int64(b.Rule.ProbeTimeout)})
+		c.undo = append(c.undo, func() { b.drop(c) })
+	}
+	c.stamps = append(c.stamps, stamp{b, b.Epoch})
+}
+
+func (b *Breaker) drop(c *Call) {
+	b.Probes = slices.DeleteFunc(b.Probes, func(p Probe) bool { return p.Call == c })
+}
+
+// Late reports whether a call was let in by a state of the breaker that is over, or not by it.
+func (b *Breaker) Late(c *Call) bool { return !slices.Contains(c.stamps, stamp{b, b.Epoch}) }
+
+// end counts a call that ends.
+func (b *Breaker) end(c *Call, now int64, failed bool) {
+	if b.Late(c) {
+		return
+	}
+	bad := failed
+	if b.Rule.Strategy == breaker.SlowRatio {
+		bad = time.Duration(now-c.began) > b.Rule.SlowRT
+	}
+	switch {
+	case b.State == breaker.HalfOpen && bad:
+		b.enter(breaker.Open, now, new(1.0))
+	case b.State == breaker.HalfOpen:
+		if b.good++; b.good < b.Rule.Probes {
+			b.drop(c)
+			return
+		}
+		b.enter(breaker.Closed, now, nil)
+	default:
+		b.count(now, bad)
+	}
+}
+
+// count counts a call that ended while the breaker is closed.
+func (b *Breaker) count(now int64, bad bool) {
+	b.ended = append(b.ended, ended{now, bad})
+	var calls, wrong float64
+	for _, e := range slices.Backward(b.ended) {
+		row := b.Rule.Strategy == breaker.ConsecutiveErrors
+		if row && !e.bad {
+			break
+		}
+		if row || counts(e, b.Rule, now) {
+			calls++
+			if e.bad {
+				wrong++
+			}
+		}
+	}
+	value := wrong
+	if b.Rule.Strategy == breaker.ErrorRatio || b.Rule.Strategy == breaker.SlowRatio {
+		value = wrong / calls
+	}
+	if wrong > 0 && calls >= float64(b.Rule.MinCalls) && value >= b.Rule.Threshold {
+		b.enter(breaker.Open, now, &value)
+	}
+}
+
+func (b *Breaker) enter(to breaker.State, now int64, value *float64) {
+	b.Changes = append(b.Changes, Change{b.State, to, value})
+	b.State, b.Since, b.Epoch = to, now, b.Epoch+1
+	b.Probes, b.ended, b.good = nil, nil, 0
+}
