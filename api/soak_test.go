@@ -19,6 +19,8 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -29,7 +31,10 @@ var seed = chance.Seed
 // counted once, and nothing is held at the end.
 func TestSoak(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
-	rounds := 200 + hammerRounds()/4
+	rounds := figure.Size(250, 700, 2_700, 2_700)
+	if race.Enabled {
+		rounds = 250
+	}
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 	clock.SetSleep(clocks.SleepRecord)
 	g := newGuard(t, api.Config{Clock: clock, Caps: node.Caps{Resources: 20, Contexts: 4, Calls: 40, Origins: 10}})

@@ -2,7 +2,6 @@ package flow_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -219,44 +218,6 @@ func TestBorrowerWithoutTime(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrBlocked)
 	assert.Empty(t, g.clock.Slept())
 	assert.Zero(t, g.resource("orders").Waiting(g.clock.Now()))
-}
-
-// Many borrow at once: never more than the limit in any window, and all that there
-// is gets used.
-func TestBorrowUnderConcurrency(t *testing.T) {
-	const limit, callers = 10, 32
-	for _, beside := range [][]flow.Rule{nil, {{ID: "b", Resource: "orders", Threshold: 1000, Interval: 10 * time.Second}}} {
-		t.Run(fmt.Sprint(len(beside)), func(t *testing.T) {
-			g := newGuard(t, append(beside, flow.Rule{Resource: "orders", Threshold: limit})...)
-			g.at(100 * ms)
-			for range 40 {
-				var done sync.WaitGroup
-				for range callers {
-					done.Go(func() {
-						if e, err := g.Enter(t.Context(), "orders", []core.Option{core.Prioritized()}); err == nil {
-							e.Exit()
-						}
-					})
-				}
-				done.Wait()
-				now := g.clock.Now()
-				for _, w := range g.resource("orders").Windows() {
-					if w.Shape.Interval == time.Second {
-						assert.LessOrEqual(t, w.Sum(now), int64(limit))
-						assert.LessOrEqual(t, w.Waiting(now), int64(limit))
-					}
-				}
-				g.clock.Advance(500 * ms)
-				for _, w := range g.resource("orders").Windows() {
-					if w.Shape.Interval == time.Second {
-						assert.LessOrEqual(t, w.Sum(g.clock.Now()), int64(limit))
-					}
-				}
-			}
-			totals := g.resource("orders").Totals()
-			assert.GreaterOrEqual(t, totals.Pass, int64(19*limit))
-		})
-	}
 }
 
 // Where a borrower is ahead, a call may fit now and not in the coming bucket. The rule that

