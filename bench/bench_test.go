@@ -6,14 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/bench/report"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/source"
 	"github.com/penstock-go/penstock/proof/tables"
@@ -86,82 +84,12 @@ func TestContendersDoTheJob(t *testing.T) {
 	}
 }
 
-func TestUberOnlyWaits(t *testing.T) {
-	l := uberRate(keys{all: 1})
-	for range 50 {
-		assert.True(t, l.call(0, nothing))
-	}
-}
-
-func TestMixIsAsItSays(t *testing.T) {
-	var refused int
-	calls := map[int32]int{}
-	for _, key := range mixed() {
-		calls[key]++
-		if (keys{all: mixKeys, closed: mixClosed}).isClosed(int(key)) {
-			refused++
-		}
-	}
-	assert.InDelta(t, mixRefused, float64(refused)/mixOrder, 0.01)
-	assert.Greater(t, len(calls), mixKeys*9/10, "some resources are never called")
-	assert.Greater(t, calls[0], 10*calls[50], "no resource is hot")
-	assert.GreaterOrEqual(t, len(mixers()), 5)
-
-	// All of them are made, whoever makes them.
-	var ran atomic.Int64
-	var counted tally
-	work := mixCase(bare, 2, mixOrder, func() { ran.Add(1) }, mixed(), &counted).Start()
-	var both sync.WaitGroup
-	for caller := range 2 {
-		both.Go(func() { work.Call(caller, mixOrder) })
-	}
-	both.Wait()
-	assert.Equal(t, 2*(mixOrder-refused), int(ran.Load()))
-}
-
-func TestTally(t *testing.T) {
-	var counted tally
-	counted.add(1000, 1000)
-	assert.Empty(t, counted.differs(1, 0))
-	counted.add(1000, 3)
-	assert.Empty(t, counted.differs(0.5, 3))
-	assert.Equal(t, "NOT THE SAME WORK: 50.1 % of its calls passed, not 50.0 %", counted.differs(0.5, 0))
-	counted.add(1000, 0)
-	assert.Equal(t, "NOT THE SAME WORK: 33.4 % of its calls passed, not 50.0 %", counted.differs(0.5, 3))
-}
-
-// The whole command, at its smallest sizes.
-func TestEveryPartIsPrinted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the ways and the contenders are tested by themselves")
-	}
-	b := &bench{sizes: smoke, progress: report.NewProgress(), procs: 2}
-	b.many, b.idle = 200, 0
-	for _, p := range parts {
-		text := p.run(b)
-		for line := range strings.Lines(text) {
-			assert.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), report.Width, line)
-		}
-		assert.NotContains(t, text, "NaN", p.name)
-	}
-	assert.Len(t, b.rows, 7, "no rule, and six jobs that sentinel-golang does too")
-	assert.NotContains(t, b.brief(), "NaN")
-	for _, row := range b.rows {
-		assert.Len(t, row.ratios, 4, row.what)
-	}
-}
-
 func TestVerdicts(t *testing.T) {
 	assert.Equal(t, line{what: "a", measured: "3.00 ×", target: "≤ 3 ×", verdict: "met"}, atMost("a", 3, 3, " ×"))
 	assert.Equal(t, line{what: "a", measured: "3.10 ×", target: "≤ 3 ×", verdict: "4 % over"}, atMost("a", 3.1, 3, " ×"))
 	assert.Equal(t, line{what: "a", measured: "1.00", target: "≤ 0", verdict: "missed"}, atMost("a", 1, 0, ""))
 	assert.Equal(t, line{what: "a", measured: "1.80 ×", target: "≥ 1.8 ×", verdict: "met"}, atLeast("a", 1.8, 1.8, " ×"))
 	assert.Equal(t, line{what: "a", measured: "0.90 ×", target: "≥ 1.8 ×", verdict: "50 % short"}, atLeast("a", 0.9, 1.8, " ×"))
-}
-
-func TestFlagsThatContradict(t *testing.T) {
-	assert.ErrorContains(t, run(true, true, ""), "-write keeps the whole table")
-	assert.ErrorContains(t, run(true, false, "mix"), "-write keeps the whole table")
 }
 
 func TestPageHasItsPlace(t *testing.T) {

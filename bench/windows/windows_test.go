@@ -2,8 +2,6 @@ package windows_test
 
 import (
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -190,20 +188,5 @@ func TestKindsAreExactForACrowd(t *testing.T) {
 		}
 		crowd.Wait()
 		assert.Equal(t, want, admitted.Load(), kind.Name)
-	}
-}
-
-// They are compared, so none is better than it has to be: a file is one way, short
-// enough to be read at a glance.
-func TestKindsAreSmall(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	require.NoError(t, err)
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(name)
-		require.NoError(t, err)
-		assert.LessOrEqual(t, strings.Count(string(text), "\n"), 60, name)
 	}
 }

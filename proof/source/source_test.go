@@ -1,9 +1,6 @@
 package source_test
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
 	"testing"
 	"testing/fstest"
 
@@ -45,19 +42,4 @@ func TestEach(t *testing.T) {
 	}))
 	assert.Equal(t, []string{"a.go", "a_test.go", "b/b.go", "b/deeper/d_test.go", "nested/n.go"}, all)
 	assert.Equal(t, []string{"a.go", "a_test.go", "b/b.go", "b/deeper/d_test.go"}, own)
-}
-
-func TestEachEndsWithAnError(t *testing.T) {
-	wrong, calls := errors.New("wrong"), 0
-	assert.ErrorIs(t, source.Each(tree, func(string, []byte) error { calls++; return wrong }), wrong)
-	assert.Equal(t, 1, calls)
-}
-
-func TestRoot(t *testing.T) {
-	root, err := source.Root()
-	require.NoError(t, err)
-	assert.FileExists(t, filepath.Join(root, "go.work"))
-	t.Chdir(os.TempDir())
-	_, err = source.Root()
-	assert.ErrorContains(t, err, "no go.work")
 }

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"encoding/xml"
-	"errors"
-	"io"
 	"os"
 	"strings"
 	"testing"
@@ -11,8 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/bench/report"
-	"github.com/penstock-go/penstock/bench/windows"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/tables"
 )
@@ -32,17 +27,6 @@ func TestPageIsCurrent(t *testing.T) {
 	assert.Equal(t, drawn(), string(shown), renew)
 }
 
-func TestPictureIsXML(t *testing.T) {
-	d := xml.NewDecoder(strings.NewReader(drawn()))
-	for {
-		_, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		require.NoError(t, err)
-	}
-}
-
 // The bounds that the page argues with.
 func TestBounds(t *testing.T) {
 	for _, r := range results() {
@@ -57,15 +41,4 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 3, busiest([]int64{0, 1e8, 9.99e8, 1e9, 1e9 + 1e8 + 1}), "a second later is no longer the same second")
-}
-
-func TestCostsAreMeasured(t *testing.T) {
-	// No figure is asserted, only that every kind has all of them.
-	text := costTable(smoke)
-	for _, kind := range windows.Kinds {
-		assert.Contains(t, text, kind.Name)
-	}
-	for line := range strings.Lines(text) {
-		assert.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), report.Width, line)
-	}
 }
