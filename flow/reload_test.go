@@ -75,53 +75,6 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// A thousand reloads in one instant, of rules that change each time: not one call
-// more.
-func TestReloadStorm(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		rule func(i int) flow.Rule
-		want int
-	}{
-		{"the same", func(int) flow.Rule { return flow.Rule{Threshold: 10} }, 10},
-		{"threshold", func(i int) flow.Rule { return flow.Rule{Threshold: 10 + float64(i%7)/10} }, 10},
-		{"ID", func(i int) flow.Rule { return flow.Rule{ID: fmt.Sprint(i), Threshold: 10} }, 10},
-		{"shape", func(i int) flow.Rule {
-			return flow.Rule{Threshold: 10, Interval: time.Duration(1+i%7) * time.Second, Window: window(i%2 == 0)}
-		}, 10},
-		{"behavior", func(i int) flow.Rule {
-			return flow.Rule{ID: "r", Threshold: 10, Behavior: []flow.Behavior{flow.Reject, flow.WarmUp}[i%2]}
-		}, 10},
-		{"mode", func(i int) flow.Rule {
-			return flow.Rule{ID: "r", Threshold: float64(10 - i%2*8), Mode: []spec.Mode{spec.Enforce, spec.Shadow}[i%2]}
-		}, 10},
-		{"queue", func(i int) flow.Rule {
-			return flow.Rule{Threshold: 10, Behavior: flow.Throttle, MaxWait: 500*ms + time.Duration(i%7)}
-		}, 6},
-		{"queue and threshold", func(i int) flow.Rule {
-			return flow.Rule{Threshold: 10 + float64(i%2)/1e9, Behavior: flow.Throttle}
-		}, 6},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			rule := func(i int) flow.Rule {
-				r := tt.rule(i)
-				r.Resource = "orders"
-				return r
-			}
-			g := newGuard(t, rule(0))
-			passed := 0
-			for i := range 1000 {
-				g.load(rule(i))
-				if m := g.Rules().Family(core.KindFlow).(*flow.Table).Rules()[0].Mode; m == spec.Enforce {
-					passed += g.passes(1, "orders")
-				}
-			}
-			assert.Equal(t, tt.want, passed)
-			assert.LessOrEqual(t, len(g.resource("orders").Windows()), 1, "old meters have gone")
-		})
-	}
-}
-
 // Reloads while calls come from many goroutines, on a clock that stands still: the
 // higher of the two limits holds, exactly, and no decision sees anything else.
 // known bug 66, 69, 70, 72
@@ -327,39 +280,6 @@ func TestEvictionUnderACall(t *testing.T) {
 			assert.Equal(t, int64(3), totals.Pass)
 		})
 	}
-}
-
-// Names come and go beyond the caps while rules are loaded: no decision panics, and
-// the limits hold for each name.
-func TestReloadWithEvictions(t *testing.T) {
-	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 40, Origins: 3, Contexts: 2, Calls: 6}},
-		flow.Rule{Resource: "or.*", Match: spec.MatchRegex, Threshold: 5, Interval: time.Hour})
-	var done sync.WaitGroup
-	var passed [12]atomic.Int64
-	for c := range 4 {
-		done.Go(func() {
-			for i := range 400 {
-				n := (i*7 + c) % len(passed)
-				from := core.WithOrigin(core.WithContext(t.Context(), fmt.Sprint("c", i%4)), fmt.Sprint("o", i%5))
-				if e, err := g.Enter(from, fmt.Sprint("or", n), nil); err == nil {
-					passed[n].Add(1)
-					e.Exit()
-				}
-			}
-		})
-	}
-	done.Go(func() {
-		for i := range 60 {
-			g.load(flow.Rule{Resource: "or.*", Match: spec.MatchRegex, Threshold: 5, Interval: time.Hour, Mode: spec.Enforce, ID: fmt.Sprint("after ", i)})
-			g.clock.Advance(time.Second)
-			g.Tree().Evict(g.clock.Now())
-		}
-	})
-	done.Wait()
-	for n := range passed {
-		assert.LessOrEqual(t, passed[n].Load(), int64(5), "or%d", n)
-	}
-	assert.Zero(t, g.Failures())
 }
 
 // A queue goes on when its rule gets another ID, is numbered otherwise, is off for a

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -439,60 +438,6 @@ func TestTreeLosesNoCallInUse(t *testing.T) {
 	seen = make(map[*DefaultNode]string)
 	walk(tree, func(path string, n *DefaultNode) { seen[n] = path })
 	require.Equal(t, len(seen)-overflows, tree.Calls().Used())
-}
-
-// known bug 105: however many names come, the caps hold.
-func TestTreeCapsUnderAFlood(t *testing.T) {
-	r := random(t)
-	caps := Caps{Resources: 20, Contexts: 10, Calls: 30, Origins: 15}
-	tree, o := newTree(t, caps)
-	clock := new(atomic.Int64)
-	clock.Store(epoch)
-	seed := r.Uint64()
-	crowd(6, func(g int) {
-		r := rand.New(rand.NewPCG(seed, uint64(g)))
-		for range rounds(5_000) {
-			now := clock.Add(r.Int64N(seconds(1)))
-			c, ok := o.Obtain(fmt.Sprint(r.IntN(200)), now)
-			if !ok {
-				continue
-			}
-			call := tree.Call(tree.Entrance(fmt.Sprint(r.IntN(50)), now), c, nil, now)
-			call.AddBlock(uint32(g), now, 1)
-			tree.Origin(c, fmt.Sprint(r.IntN(50)), now).AddBlock(uint32(g), now, 1)
-			c.AddBlock(uint32(g), now, 1)
-			for c.Retired() { // as the engine does
-				o.Restore(c.Name(), c)
-			}
-		}
-	})
-	require.LessOrEqual(t, tree.Resources().Used(), caps.Resources)
-	require.LessOrEqual(t, tree.Contexts().Used(), caps.Contexts)
-	require.LessOrEqual(t, tree.Calls().Used(), caps.Calls)
-	require.LessOrEqual(t, tree.Origins().Used(), caps.Origins)
-	clusters, calls, origins := 0, 0, 0
-	for c := range o.Clusters() {
-		clusters++
-		for range c.Origins().All() {
-			origins++
-		}
-		for name := range c.Calls().All() {
-			if name != OverflowName {
-				calls++
-			}
-		}
-	}
-	contexts := 0
-	for name := range tree.Entrances().All() {
-		if name != DefaultContext {
-			contexts++
-		}
-	}
-	require.Equal(t, []int{clusters, contexts, calls, origins},
-		[]int{tree.Resources().Used(), tree.Contexts().Used(), tree.Calls().Used(), tree.Origins().Used()})
-	tree.Evict(clock.Load() + seconds(3600))
-	require.Zero(t, tree.Resources().Used()+tree.Contexts().Used()+tree.Calls().Used()+tree.Origins().Used())
-	require.Empty(t, slices.Collect(o.Clusters()))
 }
 
 // A resource leaves with its call nodes, so nothing may come in below one of them

@@ -1,7 +1,9 @@
 package system_test
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -246,4 +249,29 @@ func TestShadow(t *testing.T) {
 	defer exit()
 	assert.Equal(t, 5, passed)
 	assert.Positive(t, g.figures("steady").ShadowBlocked)
+}
+
+// 64 goroutines at one instant: as many pass as the limit says, and no more run at once.
+// known bug 1, 2
+func TestLimitsUnderConcurrency(t *testing.T) {
+	const limit, rounds = 5, 300
+	for _, rule := range []system.Rule{{Metric: system.QPS, Threshold: limit}, {Metric: system.Concurrency, Threshold: limit}} {
+		g := newGuard(t, rule)
+		for round := range rounds {
+			g.at(time.Duration(round) * time.Second)
+			var entries [64]core.Entry
+			var passed atomic.Int64
+			trial.Together(len(entries), func(i int) {
+				e, err := g.Enter(context.Background(), "orders", []core.Option{core.Inbound()})
+				if err == nil {
+					passed.Add(1)
+				}
+				entries[i] = e
+			})
+			for _, e := range entries {
+				e.Exit()
+			}
+			require.EqualValues(t, limit, passed.Load(), "round %d", round)
+		}
+	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/rules"
 )
 
 // shape is a tree with nodes of every kind: a call below a call in a context, and
@@ -48,26 +47,6 @@ func (g *guard) there() (nodes []string) {
 }
 
 var all = []string{"entrance", "outer", "outer call", "outer origin", "inner", "inner call", "inner origin"}
-
-// Nodes of every kind leave a minute after their last call, not before.
-func TestIdleNodesAgeOut(t *testing.T) {
-	g := newGuard(t, api.Config{})
-	g.shape()
-	for range 59 {
-		g.clock.Advance(time.Second)
-		g.evict()
-		require.Equal(t, all, g.there())
-	}
-	g.clock.Advance(time.Second)
-	g.evict()
-	require.Empty(t, g.there())
-	require.Equal(t, [4]int{}, g.used())
-	_, ok := g.tree.Entrances().Find(node.DefaultContext)
-	require.True(t, ok)
-
-	g.shape()
-	require.Equal(t, all, g.there(), "they come back when they are called")
-}
 
 // No timer and no reader is needed: at its cap, a new name takes the place of an
 // idle one.
@@ -193,24 +172,4 @@ func TestBorrowedUnitsKeepTheirNode(t *testing.T) {
 	g.clock.Advance(time.Hour)
 	require.NoError(t, <-done)
 	require.Same(t, r, g.find(t, "inner"))
-}
-
-// What a rule names never leaves, and goes the ordinary way once no rule names it.
-func TestNamedNodesStay(t *testing.T) {
-	g := newGuard(t, api.Config{},
-		flow.Rule{ID: "a", Resource: "outer", Threshold: 5, Relation: flow.Chain, Ref: "in"},
-		flow.Rule{ID: "b", Resource: "outer", Threshold: 5, Origin: "from"},
-		flow.Rule{ID: "c", Resource: "outer", Threshold: 5, Relation: flow.Associated, Ref: "inner"})
-	g.shape()
-	for range 5 {
-		g.clock.Advance(time.Hour)
-		g.evict()
-		require.Equal(t, []string{"entrance", "outer", "outer call", "outer origin", "inner"}, g.there())
-	}
-	require.Equal(t, [4]int{}, g.used(), "they take no place")
-	require.NoError(t, g.LoadRules(rules.Set{}))
-	require.Equal(t, [4]int{2, 1, 1, 1}, g.used(), "now they do")
-	g.evict()
-	require.Empty(t, g.there())
-	require.Equal(t, [4]int{}, g.used())
 }

@@ -223,19 +223,3 @@ func (f *flood) overflowed(g *guard) stat.Counts {
 	}
 	return stat.Counts{}
 }
-
-// A name may be a piece of something large, such as a header of a request. Nodes keep
-// the name, not the rest.
-func TestNamesKeepNothingElse(t *testing.T) {
-	const each, request = 200, 64 << 10
-	g := newGuard(t, api.Config{})
-	before := heap()
-	for i := range each {
-		piece := func(what string) string { return string(append([]byte(what), make([]byte, request)...))[:len(what)] }
-		g.call(piece(nameOf(3*i)), piece(nameOf(3*i+1)), piece(nameOf(3*i+2)))
-	}
-	after := heap()
-	require.Equal(t, [4]int{each, each, each, each}, g.used())
-	require.Less(t, after-before, int64(each*request), "bytes for %d names of each kind", each)
-	runtime.KeepAlive(g)
-}

@@ -2,10 +2,10 @@
 // and is never seen half-way, whatever the moment and whatever is in the file.
 //
 //   - a thousand loads in one instant of a clock that stands still, of rules that
-//     change in every way a rule can, alone and under eight callers;
+//     change in every way a rule can;
 //   - thousands of rewrites of watched files, in every way in which a file is
 //     rewritten, under callers that look for a decision under parts of two sets;
-//   - more than a hundred kinds of bad file over a good one;
+//   - bad files of every kind over a good one;
 //   - two loaders at once, calls in flight while the rules shrink, loads from
 //     within the listener, everything that inspect serves before, during and after.
 //

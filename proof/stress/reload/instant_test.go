@@ -3,7 +3,6 @@ package reload
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -134,39 +133,6 @@ func TestBehaviorsBackAndForth(t *testing.T) {
 			assert.LessOrEqual(t, passed, 10+6+1, "one window, one queue and one bucket")
 			assert.GreaterOrEqual(t, passed, 3, "what a cold resource gets")
 		})
-	}
-}
-
-// A resource gets neither warmer nor colder by loading rules.
-func TestLoadsDontWarmUp(t *testing.T) {
-	rule := func(threshold float64) flow.Rule {
-		return flow.Rule{ID: "r", Resource: "orders", Threshold: threshold, Behavior: flow.WarmUp}
-	}
-	calls := func(g guard, n int) (passed int) {
-		for range n {
-			if e, err := g.Entry(t.Context(), "orders"); err == nil {
-				passed++
-				e.Exit()
-			}
-		}
-		return passed
-	}
-	for seconds := 1; seconds < 12; seconds += 2 {
-		left := make(map[bool]int)
-		for _, loads := range []bool{false, true} {
-			g := newGuard(t, rule(30))
-			for range seconds {
-				calls(g, 100)
-				g.clock.Advance(time.Second)
-			}
-			for i := range figure.Size(300, 300, 1200, 1200) {
-				if loads {
-					g.load(t, rule([]float64{31, 37, 7, 300, 0.01, 30}[i%6]))
-				}
-			}
-			left[loads] = calls(g, 100)
-		}
-		assert.Equal(t, left[false], left[true], "after %d seconds", seconds)
 	}
 }
 
