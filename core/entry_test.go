@@ -3,10 +3,8 @@ package core_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,63 +114,6 @@ func TestStaleEntry(t *testing.T) {
 			assert.Zero(t, totals.Exception)
 		})
 	}
-}
-
-// Everything at once on handles that are live, over, or end meanwhile. A failure is
-// counted for the call that it was told of; a context is that of its call, or empty.
-func TestStaleEntriesUnderFire(t *testing.T) {
-	e, _ := newEngine(t, core.Config{})
-	const workers, rounds = 8, 1500
-	type handle struct {
-		entry core.Entry
-		name  string
-	}
-	var shared [4]atomic.Pointer[handle]
-	var failed atomic.Int64
-	var done sync.WaitGroup
-	for w := range workers {
-		done.Go(func() {
-			for i := range rounds {
-				name := fmt.Sprint(w, "/", i)
-				entry, err := e.Enter(core.WithOrigin(t.Context(), name), "orders", nil)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				// Only handles that are over are failed by strangers: that must
-				// not count.
-				if i%8 == 0 {
-					entry.Fail(errors.New("x"))
-					failed.Add(1)
-				}
-				public := &handle{entry, name}
-				if i%2 == 0 {
-					entry.Exit()
-					shared[i%4].Store(public)
-				} else {
-					shared[i%4].Store(public) // others read its context and exit it
-				}
-				for j := range shared {
-					h := shared[j].Load()
-					if h == nil {
-						continue
-					}
-					if c := core.ContextOf(h.entry.Context()); c != nil && c.Origin() != h.name {
-						t.Errorf("the context of %s says %s", h.name, c.Origin())
-					}
-					if j%2 == 0 {
-						h.entry.Fail(errors.New("late"))
-					}
-					h.entry.Exit()
-				}
-				entry.Exit()
-			}
-		})
-	}
-	done.Wait()
-	totals := resource(t, e, "orders").Totals()
-	assert.Equal(t, int64(workers*rounds), totals.Exited)
-	assert.Equal(t, failed.Load(), totals.Exception)
 }
 
 func TestFail(t *testing.T) {

@@ -196,41 +196,6 @@ func TestContextEndsDuringTheWait(t *testing.T) {
 	assert.Zero(t, totals.Pass)
 }
 
-// Cancelled at the very moment of the grant: either the call runs and holds what it
-// took, or it does not and everything is back. known bug 58
-func TestCancelRacingWithTheGrant(t *testing.T) {
-	k := newTaker(t)
-	chain := slots.Default().With(k, core.After("flow")).With(waiter(), core.After("flow"))
-	e, clock := newEngine(t, core.Config{Chain: chain})
-	granted := int64(0)
-	for i := range 300 {
-		ctx, cancel := context.WithCancel(t.Context())
-		result := make(chan error)
-		go func() {
-			entry, err := e.Enter(ctx, "orders", []core.Option{core.Args(time.Nanosecond)})
-			entry.Exit()
-			result <- err
-		}()
-		clock.AwaitParked(1)
-		var done sync.WaitGroup
-		done.Go(cancel)
-		clock.Advance(time.Nanosecond)
-		err := <-result
-		done.Wait()
-		if err == nil {
-			granted++
-		} else {
-			require.ErrorIs(t, err, context.Canceled)
-		}
-		if i%50 == 49 {
-			require.Equal(t, granted, k.window.Sum(clock.Now()))
-			require.Zero(t, k.semaphore.InUse())
-			clock.Advance(2 * time.Minute)
-			granted = 0
-		}
-	}
-}
-
 // The same on the real clock, in fake time: a thousand waits, a third of which end
 // with their context, some at the instant of the grant.
 func TestWaitsOnTheSystemClock(t *testing.T) {

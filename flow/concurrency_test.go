@@ -2,8 +2,6 @@ package flow_test
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -160,34 +158,6 @@ func (h *hook) Completed(*core.Invocation) {
 	if h.completed != nil {
 		h.completed()
 	}
-}
-
-// Rules come and go while calls are in flight on many goroutines; in the end the
-// last permit is free.
-func TestConcurrencyRulesComeAndGoUnderLoad(t *testing.T) {
-	g := newGuard(t)
-	var stop atomic.Bool
-	var done sync.WaitGroup
-	for range 8 {
-		done.Go(func() {
-			for !stop.Load() {
-				if e, err := g.Enter(t.Context(), "orders", nil); err == nil {
-					e.Exit()
-				}
-			}
-		})
-	}
-	for range 300 {
-		g.load(permits(4))
-		g.load(permits(3), flow.Rule{Resource: "orders", Threshold: 1e9, Interval: 10 * ms})
-		g.load()
-	}
-	g.load(permits(3))
-	stop.Store(true)
-	done.Wait()
-	exit := g.open(3, "orders")
-	assert.Equal(t, "block", g.outcome("orders"))
-	exit()
 }
 
 // Permits are held while the call waits in a queue, and come back if it gives up.

@@ -2,14 +2,11 @@ package entries
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
@@ -124,96 +121,4 @@ func TestCancelAtTheGrant(t *testing.T) {
 		}
 	}
 	figure.Report(t, figure.Figure{Name: "waits lost or granted twice when cancelled at the grant", Value: float64(wrong), N: int64(n)})
-}
-
-// A place that a cancelled call leaves in the window it borrowed from, or at the end
-// of a queue, is there for the next one. known bug 58, 62
-func TestPlaceOfACancelledCallIsFree(t *testing.T) {
-	for _, wait := range waits {
-		t.Run(wait.name, func(t *testing.T) {
-			clock := clocks.NewManual(start)
-			e := newEngine(t, core.Config{Clock: clock}, wait.rules...)
-			for range wait.spend {
-				entry, err := e.Enter(t.Context(), "orders", nil)
-				require.NoError(t, err)
-				entry.Exit()
-			}
-			clock.Advance(wait.pause)
-			var first time.Duration
-			for i := range 200 {
-				ctx, cancel := context.WithCancel(t.Context())
-				result := make(chan error, 1)
-				go func() {
-					_, err := e.Enter(ctx, "orders", wait.opts)
-					result <- err
-				}()
-				clock.AwaitParked(1)
-				cancel()
-				require.ErrorIs(t, <-result, context.Canceled)
-				slept := clock.Slept()
-				if i == 0 {
-					first = slept[len(slept)-1]
-				}
-				require.Equal(t, first, slept[len(slept)-1], "call %d waits no longer than the first", i)
-			}
-		})
-	}
-}
-
-// On the machine's clock, in fake time: many callers in one queue, most of whose
-// contexts end at the instant of some grant. Whoever is let in comes no sooner than the
-// rule says after the one before, nobody waits forever, and nothing is held in the end.
-func TestManyCancelledWaits(t *testing.T) {
-	for round := range figure.Size(2, 10, 100, 1000) {
-		rnd := random(t, uint64(round))
-		delays := make([]time.Duration, 120)
-		for i := range delays {
-			delays[i] = time.Duration(1+rnd.IntN(50)) * 10 * time.Millisecond // when grants are
-		}
-		t.Run(fmt.Sprint(round), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				e := newEngine(t, core.Config{Clock: clocks.NewSystem()},
-					flow.Rule{Resource: "orders", Threshold: 100, Behavior: flow.Throttle, MaxWait: 10 * time.Second},
-					flow.Rule{ID: "room", Resource: "orders", Threshold: 1000, Metric: flow.Concurrency})
-				began := time.Now()
-				var mu sync.Mutex
-				runs := map[time.Duration]int{}
-				var done sync.WaitGroup
-				var passed, refused atomic.Int64
-				for i, delay := range delays {
-					done.Go(func() {
-						ctx := t.Context()
-						if i%4 != 0 {
-							var cancel context.CancelFunc
-							ctx, cancel = context.WithCancel(ctx)
-							defer cancel()
-							time.AfterFunc(delay, cancel)
-						}
-						entry, err := e.Enter(ctx, "orders", nil)
-						defer entry.Exit()
-						if err != nil {
-							refused.Add(1)
-							assert.ErrorIs(t, err, context.Canceled)
-							assert.NotZero(t, i%4, "who has all the time runs")
-							return
-						}
-						passed.Add(1)
-						mu.Lock()
-						defer mu.Unlock()
-						runs[time.Since(began)]++
-					})
-				}
-				done.Wait()
-				for at, n := range runs {
-					assert.Equal(t, 1, n, "at %v", at)
-				}
-				r, _ := e.FindResource("orders")
-				totals := r.Totals()
-				assert.Equal(t, int64(len(delays)), passed.Load()+refused.Load())
-				assert.Equal(t, passed.Load(), totals.Pass)
-				assert.Equal(t, refused.Load(), totals.Block)
-				assert.Zero(t, r.Semaphore(nil).InUse())
-			})
-		})
-	}
 }

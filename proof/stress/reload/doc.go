@@ -6,7 +6,7 @@
 //   - thousands of rewrites of watched files, in every way in which a file is
 //     rewritten, under callers that look for a decision under parts of two sets;
 //   - bad files of every kind over a good one;
-//   - two loaders at once, calls in flight while the rules shrink, loads from
+//   - calls in flight while the rules shrink, loads from
 //     within the listener, everything that inspect serves before, during and after.
 //
 // Where a bound depends on time, the clock is the test's own. The one exception is
