@@ -288,7 +288,7 @@ func (c *controller) slowest(now int64, n *node.StatisticNode) float64 {
 	if c.memory != nil {
 		return float64(c.rule.Interval) / c.memory.least
 	}
-	return c.perUnit(now, n)
+	return c.lookPerUnit(now, n)
 }
 
 // borrows reports whether a call that doesn't fit may wait for a coming bucket.
@@ -306,11 +306,11 @@ func (c *controller) RetryAfter() (wait time.Duration, known bool) {
 	case c.lease != nil:
 		return c.lease.retryAfter(now)
 	case c.queue != nil:
-		return c.queue.retryAfter(now, c.costOf(1, now, &c.resource.StatisticNode), c.rule.MaxWait), true
+		return c.queue.retryAfter(now, stat.Cost(1, c.lookPerUnit(now, &c.resource.StatisticNode)), c.rule.MaxWait), true
 	case c.bucket != nil:
 		return c.bucket.retryAfter(now, c.size), true
 	case c.window != nil:
-		return c.window.RetryAfter(now, 1, c.limitAt(now, &c.resource.StatisticNode))
+		return c.window.RetryAfter(now, 1, c.lookLimit(now, &c.resource.StatisticNode))
 	}
 	return 0, false
 }

@@ -1,6 +1,7 @@
 package flow_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -261,4 +262,28 @@ func TestWarmUpNeverNaN(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Asking a refusal when to come again leaves the warm-up as it was: it doesn't lose the tokens of
+// calls that the rule is not about.
+func TestAskingWhenToComeAgainWarmsNothing(t *testing.T) {
+	g := newGuard(t, flow.Rule{
+		Resource: "orders", Threshold: 2, Origin: "x", Behavior: flow.WarmUpThrottle, WarmUpPeriod: 3 * time.Second, ColdFactor: 5, MaxWait: 1,
+	})
+	ctx := core.WithOrigin(t.Context(), "x")
+	enter := func() error {
+		e, err := g.Enter(ctx, "orders", nil)
+		e.Exit()
+		return err
+	}
+	require.NoError(t, enter())
+	refused, ok := errors.AsType[*core.BlockError](enter())
+	require.True(t, ok)
+	require.Equal(t, 10, g.passes(10, "orders"), "others")
+	g.at(1100 * ms)
+	refused.RetryAfter()
+	g.at(1400 * ms)
+	require.Error(t, enter(), "one call in 1.5 s after one that passed cold")
+	g.at(1500 * ms)
+	require.NoError(t, enter())
 }

@@ -105,10 +105,6 @@ func (v *valued) threshold(x argument.Value) float64 {
 	return v.rule.Threshold
 }
 
-func (v *valued) named(x argument.Value) bool {
-	return slices.ContainsFunc(v.rule.Exceptions, func(e hotspot.Exception) bool { return e.Value == x })
-}
-
 func (v *valued) size() int64 { return int64(v.rule.Burst) + 1 }
 
 // cost is the time that units of a value take of its queue.
@@ -184,7 +180,7 @@ func (v *valued) ask(m *Model, c *Call) *By {
 	all := v.of(c)
 	for _, o := range all {
 		if _, ok := v.fits(m, c, o); !ok {
-			if v.named(o.Value) || len(all) == 1 && m.alone(v) {
+			if len(all) == 1 && m.direct(c, v) {
 				v.know(o.Value)
 			}
 			return v.by(m, o)
@@ -193,15 +189,19 @@ func (v *valued) ask(m *Model, c *Call) *By {
 	return nil
 }
 
-// alone reports whether the rule is the only one of its resource that holds.
-func (m *Model) alone(v *valued) bool {
-	return len(m.valuedOf(v.resource, spec.Enforce)) == 1
+// direct reports whether a call takes without being asked, which makes its value known although it is
+// refused: where its one value and the one rule for it are all that there is to ask.
+func (m *Model) direct(c *Call, v *valued) bool {
+	of := func(rules int) bool { return rules == 0 }
+	return m.config.Direct && !c.Prioritized && v.rule.Param != "" && v.rule.Metric == hotspot.QPS && v.rule.Behavior != hotspot.Throttle &&
+		len(m.valuedOf(v.resource, spec.Enforce)) == 1 && of(len(c.watchers)) && of(len(m.of(c.Resource))) && m.tightest(c.Resource) == nil &&
+		of(len(about(m, m.set.Authority, c.Resource))) && of(len(m.set.System))
 }
 
 // know has a value be known from now on.
 func (v *valued) know(x argument.Value) *value {
 	known := v.value(x)
-	if v.rule.Behavior == hotspot.TokenBucket {
+	if v.rule.Behavior == hotspot.TokenBucket && v.threshold(x) > 0 {
 		known.bucket = v.bucketOf(x)
 	}
 	return known
@@ -226,10 +226,10 @@ func (v *valued) takeOne(m *Model, c *Call, o occurrence) (wait time.Duration, o
 		}
 		return wait, ok
 	}
+	x := v.know(o.Value) // also if it is refused
 	if _, ok = v.fits(m, c, o); !ok {
 		return 0, false
 	}
-	x := v.know(o.Value)
 	x.passed = true
 	switch {
 	case v.rule.Metric == hotspot.Concurrency:

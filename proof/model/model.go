@@ -21,6 +21,7 @@ type Config struct {
 	Buckets  int           // of that; 0 means 2
 	Occupy   time.Duration // for how long a call that borrows may wait; 0 means 500 ms
 	Leaves   bool          // some slot may refuse a call after a wait
+	Direct   bool          // there are no slots beside the families
 }
 
 // Model is an engine once more, for one caller at a time.
