@@ -1,7 +1,6 @@
 package node
 
 import (
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -211,90 +210,6 @@ func TestWindowMissesNobody(t *testing.T) {
 		}
 		together(call(0), call(1), func() { n.Window(epoch, perSecond, nil) })
 		require.GreaterOrEqual(t, n.FindWindow(perSecond).Sum(epoch), int64(10), "round %d", round)
-	}
-}
-
-// A semaphore is made while calls come and go that didn't see it, some of which are
-// told of it in between: from then on nobody gets in over the limit, and when all
-// have left, the whole limit is free.
-func TestSemaphoreMadeUnderTraffic(t *testing.T) {
-	r := random(t)
-	const limit, goroutines = 3, 6
-	layout := layout(t)
-	for round := range rounds(400) {
-		n := NewStatisticNode(layout)
-		var running, over atomic.Int64
-		var ruled atomic.Bool // a rule looks at the semaphore
-		seed := r.Uint64()
-		calls := func(g int) func() {
-			return func() {
-				r := rand.New(rand.NewPCG(seed, uint64(g)))
-				lane := uint32(g)
-				for range 40 {
-					// A rule takes, as package flow does.
-					var held *stat.Semaphore
-					if ruled.Load() {
-						g := n.NeedSemaphore(nil)
-						if !g.TryAcquire(0, 1, limit) {
-							n.Settle(g)
-							if !g.TryAcquire(0, 1, limit) {
-								continue
-							}
-						}
-						held = g
-						if running.Add(1) > limit {
-							over.Add(1)
-						}
-					}
-					taken := held != nil
-					// The call is counted and metered, as packages slots and core do.
-					n.AddPass(lane, epoch, 1)
-					confirmed := false
-					if g := n.Semaphore(nil); g != nil {
-						if held == nil {
-							g.Acquire(0, 1)
-							held = g
-						}
-						if g.Settling() {
-							g.Confirm(1)
-							confirmed = true
-						}
-					}
-					for range r.IntN(3) {
-						runtime.Gosched()
-					}
-					// It ends.
-					if taken {
-						running.Add(-1)
-					}
-					switch g := n.Semaphore(nil); {
-					case held == nil && g != nil:
-						g.ReleaseUnseen(1)
-					case confirmed:
-						held.ReleaseConfirmed(1)
-					case held != nil:
-						held.Release(0, 1)
-					}
-					n.AddComplete(lane, epoch, 1, 1, false)
-				}
-			}
-		}
-		fs := []func(){func() {
-			runtime.Gosched()
-			n.NeedSemaphore(nil)
-			ruled.Store(true)
-		}}
-		for g := range goroutines {
-			fs = append(fs, calls(g))
-		}
-		together(fs...)
-		g := n.Semaphore(nil)
-		n.Settle(g)
-		require.Zero(t, g.InUse(), "round %d", round)
-		require.Zero(t, g.Held(), "round %d", round)
-		require.Zero(t, g.Confirmed(), "round %d", round)
-		require.Zero(t, n.InFlight())
-		require.Zero(t, over.Load(), "round %d", round)
 	}
 }
 

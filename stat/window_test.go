@@ -697,40 +697,6 @@ func TestWindowSaturated(t *testing.T) {
 	}
 }
 
-// known bug 1: 64 goroutines, frozen clock: never over the limit, and exactly the
-// limit where that much is asked for.
-func TestWindowUnderACrowd(t *testing.T) {
-	w := newWindow(t, time.Second, 2, false)
-	const limit = 100
-	for round := range rounds(3000) {
-		now := epoch + int64(round)*ms(2000)
-		var admitted atomic.Int64
-		crowd(64, func(g int) {
-			for i := range 3 {
-				n := int64(1)
-				if g%8 == 0 {
-					n = 2
-				}
-				bucket, ok := w.TryAdd(0, now, n, limit)
-				switch {
-				case ok && g%8 == 1 && i == 0:
-					w.Cancel(bucket, n)
-				case ok:
-					admitted.Add(n)
-				}
-			}
-		})
-		for { // what was cancelled late may have left room
-			if _, ok := w.TryAdd(0, now, 1, limit); !ok {
-				break
-			}
-			admitted.Add(1)
-		}
-		require.EqualValues(t, limit, admitted.Load(), "round %d", round)
-		require.EqualValues(t, limit, w.Sum(now), "round %d", round)
-	}
-}
-
 // Who comes as a full window turns, and fits, is not refused on what it held before.
 func TestWindowRefusesNobodyWhoFits(t *testing.T) {
 	w := newWindow(t, time.Second, 2, false)
@@ -748,7 +714,7 @@ func TestWindowRefusesNobodyWhoFits(t *testing.T) {
 	require.Zero(t, refused.Load())
 }
 
-// known bug 6, 7, 10: a running clock, callers that hold an old reading of it, roll,
+// known bug 1, 6, 7, 10: a running clock, callers that hold an old reading of it, roll,
 // cancel and borrow: every window of buckets holds its limit, and what the window
 // holds at the end is what was admitted and not cancelled.
 func TestWindowUnderACrowdInMotion(t *testing.T) {
@@ -806,84 +772,6 @@ func TestWindowUnderACrowdInMotion(t *testing.T) {
 		for b := w.head - w.span + 1; b <= w.head+w.ahead; b++ {
 			require.Equal(t, all[b], *w.at(b), "strict %v, bucket head%+d", strict, b-w.head)
 		}
-	}
-}
-
-// Three goroutines add and cancel; each history must be that of some serial order
-// that respects who ended before who began.
-func TestWindowIsLinearizable(t *testing.T) {
-	r := random(t)
-	const goroutines, calls, limit = 3, 3, 3
-	type call struct {
-		began, ended int64
-		n            int64 // negative: a cancel
-		ok           bool
-	}
-	var explain func(used int64, left [goroutines][]call) bool
-	explain = func(used int64, left [goroutines][]call) bool {
-		done := true
-		firstEnd := int64(math.MaxInt64)
-		for _, calls := range left {
-			if len(calls) > 0 {
-				done = false
-				firstEnd = min(firstEnd, calls[0].ended)
-			}
-		}
-		if done {
-			return true
-		}
-		for g, calls := range left {
-			if len(calls) == 0 || calls[0].began > firstEnd {
-				continue
-			}
-			c := calls[0]
-			if c.ok != (used+c.n <= limit) && c.n > 0 {
-				continue
-			}
-			next, after := left, used
-			next[g] = calls[1:]
-			if c.ok {
-				after += c.n
-			}
-			if explain(after, next) {
-				return true
-			}
-		}
-		return false
-	}
-	w := newWindow(t, time.Second, 2, false)
-	for round := range rounds(10_000) {
-		now := epoch + int64(round)*ms(3000)
-		w.Sum(now) // so that refusals take the way without the lock
-		var clock, ready atomic.Int64
-		var histories [goroutines][]call
-		var costs [goroutines][calls]int64
-		for g := range costs {
-			for i := range costs[g] {
-				costs[g][i] = 1 + r.Int64N(3)
-			}
-		}
-		crowd(goroutines, func(g int) {
-			ready.Add(1)
-			for ready.Load() < goroutines {
-				runtime.Gosched()
-			}
-			for _, n := range costs[g] {
-				c := call{began: clock.Add(1), n: n}
-				var bucket int64
-				bucket, c.ok = w.TryAdd(0, now, n, limit)
-				c.ended = clock.Add(1)
-				histories[g] = append(histories[g], c)
-				if c.ok {
-					c := call{began: clock.Add(1), n: -n, ok: true}
-					w.Cancel(bucket, n)
-					c.ended = clock.Add(1)
-					histories[g] = append(histories[g], c)
-				}
-			}
-		})
-		require.True(t, explain(0, histories), "round %d: no serial order explains %+v", round, histories)
-		require.Zero(t, w.Sum(now))
 	}
 }
 
