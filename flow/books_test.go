@@ -112,3 +112,37 @@ func TestWindowsHoldWhatPassed(t *testing.T) {
 	}
 	assert.Zero(t, wrong)
 }
+
+// 64 callers at one instant, round by round: as many get in as the limit says, and none
+// more, whether it is looked at alone or beside another one. known bug 1, 2
+func TestExactForACrowd(t *testing.T) {
+	const limit, rounds = 5, 200
+	wide := flow.Rule{ID: "wide", Resource: "orders", Threshold: 2 * limit, Interval: 500 * ms}
+	for name, set := range map[string][]flow.Rule{
+		"a window":            {{Resource: "orders", Threshold: limit}},
+		"a window of two":     {{Resource: "orders", Threshold: limit}, wide},
+		"permits":             {permits(limit)},
+		"permits of a caller": {{Resource: "orders", Threshold: limit, Metric: flow.Concurrency, Origin: "app"}, wide},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGuard(t, set...)
+			ctx := core.WithOrigin(t.Context(), "app")
+			for round := range rounds {
+				var entries [64]core.Entry
+				var passed atomic.Int64
+				trial.Together(len(entries), func(i int) {
+					e, err := g.Enter(ctx, "orders", nil)
+					if err == nil {
+						passed.Add(1)
+					}
+					entries[i] = e
+				})
+				for _, e := range entries {
+					e.Exit()
+				}
+				require.LessOrEqual(t, passed.Load(), int64(limit), "round %d", round)
+				g.clock.Advance(3 * time.Second)
+			}
+		})
+	}
+}
