@@ -305,7 +305,7 @@ func (m *Model) applyHotspot(names []string) {
 
 func (v *valued) follow(m *Model, old *valued) {
 	r, o := v.rule, old.rule
-	if r.Index != o.Index || r.Param != o.Param || r.IgnoreEmpty != o.IgnoreEmpty {
+	if r.Index != o.Index || r.Param != o.Param {
 		return
 	}
 	if v.values = old.values; spec.Equal(r, o) {

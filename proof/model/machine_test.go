@@ -1,7 +1,6 @@
 package model
 
 import (
-	"os"
 	"context"
 	"errors"
 	"fmt"
@@ -154,21 +153,6 @@ func (m *machine) enter() {
 	c.Endless = h.ctx.Done() == nil
 	m.cancels = append(m.cancels, h.cancel)
 	m.model.Enter(c)
-	if os.Getenv("DBG") != "" {
-		for _, l := range m.model.rules {
-			if l.queue != nil {
-				fmt.Printf("%v %v", l.rule.ID, l.warm)
-				for _, x := range l.queue.granted {
-					fmt.Print(" g", time.Duration(whole(x.at)-epoch.UnixNano()))
-				}
-				for _, x := range l.queue.waiting {
-					fmt.Print(" w", time.Duration(whole(x.at)-epoch.UnixNano()))
-				}
-				fmt.Println()
-			}
-		}
-		fmt.Println(c)
-	}
 	m.note("%v: %s (left %v, turns %d)", c, c.verdict(), c.Left, len(c.turns))
 	m.start(c, h)
 }

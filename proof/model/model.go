@@ -407,6 +407,11 @@ func (m *Model) Turned(c *Call) bool {
 	if c.queued == nil || c.queued.granted || c.queued.until <= m.now {
 		return false
 	}
+	for _, x := range c.turns {
+		if x.awaited {
+			x.come() // also if it woke before
+		}
+	}
 	c.queued.attended = true
 	return true
 }

@@ -93,7 +93,7 @@ func (m *machine) follow(c *Call) {
 	got, sleeps := m.event(h)
 	turn := c.queued == nil || !c.queued.attended
 	switch {
-	case sleeps && c.queued != nil && turn && (ready || h.nap.wait == time.Duration(c.queued.until-m.model.now)):
+	case sleeps && c.queued != nil && turn && (ready || c.queued.until != c.wake && h.nap.wait == time.Duration(c.queued.until-m.model.now)):
 		if !m.model.Turned(c) {
 			m.fail("%v sleeps on for %v", c, h.nap.wait)
 		}
