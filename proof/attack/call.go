@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/proof/model"
 )
 
 // call is a call with all that rules look at, and what became of it.
@@ -15,13 +16,15 @@ type call struct {
 	params                    map[string][]any // values attached under a name
 	args                      []any
 	*caller
+	model *model.Call // see instants
+}
 
-	// What the ledger knows of it.
-	passedAt int64   // 0 if it hasn't
-	running  bool    // it passed and has not exited
-	opinion  opinion // of all rules together, when it came
-	due      float64 // the latest of its turns that has come, see turnLog
-	movable  bool    // a turn of its has moved up: it may run before what opinion says
+// asModel is the call as the model takes it.
+func (c *call) asModel() *model.Call {
+	return &model.Call{
+		Resource: c.resource, Context: c.context, Origin: c.origin, Units: c.units, Inbound: c.inbound, Prioritized: c.prioritized,
+		Params: c.params, Args: c.args, Left: model.Endless,
+	}
 }
 
 // drawCall returns a random call, with so many different values.

@@ -17,6 +17,7 @@ type campaign struct {
 	attacks []attack
 	seed    uint64
 	lasts   time.Duration
+	rounds  int       // of each attack, 0 for as many as there is time for
 	round   int       // the only one to make, 0 for as many as there is time for
 	screen  io.Writer // for progress, or nil
 	timed   bool      // see [round]; a test must not depend on the machine's speed
@@ -54,7 +55,7 @@ func (c *campaign) run() *finding {
 	for {
 		next := 0
 		for i, t := range c.tallies {
-			if t.took < c.tallies[next].took {
+			if c.rounds > 0 && t.rounds < c.tallies[next].rounds || c.rounds == 0 && t.took < c.tallies[next].took {
 				next = i
 			}
 		}
@@ -63,7 +64,11 @@ func (c *campaign) run() *finding {
 			number = c.round
 		}
 		left := c.lasts - time.Since(start)
-		if t.rounds > 0 && (c.round > 0 || left <= 0) {
+		over := left <= 0
+		if c.rounds > 0 {
+			over = t.rounds >= c.rounds
+		}
+		if t.rounds > 0 && (c.round > 0 || over) {
 			break
 		}
 		if c.screen != nil && time.Since(shown) > 100*time.Millisecond {

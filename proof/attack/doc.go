@@ -1,8 +1,9 @@
 // Command attack hurts engines from outside, and looks whether they keep their promises:
 //
-//	go run ./proof/attack                     for a minute, with a seed of its own
+//	go run ./proof/attack                     for a minute; -seed, or PENSTOCK_SEED, chooses other rounds
+//	go run ./proof/attack -rounds 10          so many rounds of each attack
 //	go run ./proof/attack -for 8h
-//	go run ./proof/attack -only storms,copies
+//	go run ./proof/attack -only storms,shadows
 //	go run ./proof/attack -list               the attacks, and what each demands
 //
 // It prints what it offered and what it checked. At the first promise that is broken it
@@ -16,11 +17,10 @@
 // # What it goes by
 //
 // What is right comes from the documents, and from a log of what came in, when, and what
-// became of it: never from the engine's own counters alone. For most rules the log knows
-// the answer. The ledger has a keeper for each rule that is enforced, which says of each
-// call that it must pass, that it must be refused, or, where the documents leave it open,
-// that it may be either. Who is refused must be refused in the name of a rule that may,
-// and no rule before it in order may be one that must.
+// became of it: never from the engine's own counters alone. What the rules of most families must
+// say of one call after the other is package model's business, and its drawer's. Here callers race,
+// services stall, machines are overloaded and slots panic: attacks hold bounds that need no such
+// log, or compare two guards, or ask the model (instants).
 //
 // # The files
 //
@@ -28,6 +28,5 @@
 //	attack                   the list
 //	draw, call, reshape      random rules and calls, and every way to change rules
 //	stage                    a clock on which callers sleep, and one thing happens at a time
-//	ledger*, keeper*         the log, and what it says about each family of rules
 //	the others               an attack each, by its name
 package main

@@ -11,36 +11,33 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/proof/model"
 	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/rules"
 )
 
 // instants has 64 callers come at one instant, each with some calls, under random rules of
 // several families that refuse. Then, in the next instant, some of those that run end, or
-// the rules change. At no instant may a rule have let in more than it has, by a log of
-// those that were let in; nor may it have refused what it had room for when all had come.
+// the rules change. Those that were let in at an instant must be let in by the model too, one after
+// the other: no rule has let in more than it has. Nor may one have refused what it had room for
+// when all had come.
 func instants(r *round) error {
 	g, clock := r.guard(api.Config{})
-	l := &ledger{now: clock.Now(), asked: make(map[string]bool), known: make(map[ruleID]bool)}
-	set := instantSet(r)
-	load := func(next rules.Set, renamed map[ruleID]ruleID) error {
+	m := model.New(model.Config{Now: clock.Now(), Direct: true})
+	load := func(next rules.Set) error {
 		if err := g.LoadRules(next); err != nil {
 			return err
 		}
-		set = g.Rules()
-		r.step("rules:\n%s", say(set))
-		for now, before := range renamed {
-			l.known[now] = l.known[before]
-		}
-		l.load(set, renamed)
+		r.step("rules:\n%s", say(g.Rules()))
+		m.Load(g.Rules())
 		return nil
 	}
-	if err := load(set, nil); err != nil {
+	if err := load(instantSet(r)); err != nil {
 		return err
 	}
 	var running []*call
 	for range 5 + r.IntN(10) {
-		calls, err := atOnce(r, g, l)
+		calls, err := atOnce(r, g, m)
 		if err != nil {
 			return err
 		}
@@ -57,14 +54,14 @@ func instants(r *round) error {
 			}
 		})
 		for _, c := range ends {
-			l.left(c)
+			m.Exit(c.model, false)
 		}
 		running = slices.Clone(running[len(ends):])
 		clock.Advance(r.between(0, pick(r, time.Nanosecond, 10*ms, 300*ms, 3*time.Second)))
-		l.now = clock.Now()
-		r.step("%v", time.Duration(l.now-start.UnixNano()))
+		m.Advance(clock.Now())
+		r.step("%v", time.Duration(clock.Now()-start.UnixNano()))
 		if r.one(3) {
-			if err := load(instantReshape(r, set)); err != nil {
+			if err := load(instantRules(r, reshape(r, g.Rules()))); err != nil {
 				return err
 			}
 		}
@@ -79,20 +76,7 @@ const callers = 64
 
 // instantSet returns rules under which no call waits.
 func instantSet(r *round) rules.Set {
-	set := withMode(r, drawSet(r, pick(r, 1, 2)), spec.Enforce, "")
-	set.Breaker, set.Outlier, set.Adaptive = nil, nil, nil
-	for i := range set.Isolation {
-		set.Isolation[i].MaxQueue, set.Isolation[i].MaxWait = 0, 0
-	}
-	set.Flow = slices.DeleteFunc(set.Flow, func(rule flow.Rule) bool {
-		return rule.Behavior == flow.Throttle || rule.Behavior == flow.WarmUpThrottle || rule.Relation == flow.Associated
-	})
-	for i := range set.Flow {
-		if set.Flow[i].Relation == flow.Chain { // with an origin it counts what it isn't about
-			set.Flow[i].Origin = flow.OriginDefault
-		}
-	}
-	set.Hotspot = slices.DeleteFunc(set.Hotspot, func(rule hotspot.Rule) bool { return rule.Behavior == hotspot.Throttle })
+	set := instantRules(r, drawSet(r, pick(r, 1, 2)))
 	if r.one(3) { // a rule that is alone refuses nobody for whom there is room
 		switch {
 		case len(set.Flow) > 0:
@@ -106,33 +90,53 @@ func instantSet(r *round) rules.Set {
 	return set
 }
 
-func instantReshape(r *round, set rules.Set) (rules.Set, map[ruleID]ruleID) {
-	next, renamed := reshape(r, set)
-	next = withMode(r, next, spec.Enforce, "")
-	for i := range next.Isolation {
-		next.Isolation[i].MaxQueue, next.Isolation[i].MaxWait = 0, 0
+// instantRules are the rules of a set that hold and make no call wait, and that the model knows all
+// of, whoever comes first.
+func instantRules(r *round, set rules.Set) rules.Set {
+	set = withMode(r, set, spec.Enforce, "")
+	set.Breaker, set.Outlier, set.Adaptive = nil, nil, nil
+	for i := range set.Isolation {
+		set.Isolation[i].MaxQueue, set.Isolation[i].MaxWait = 0, 0
+		name(r, &set.Isolation[i].Resource, &set.Isolation[i].Match)
 	}
-	for i := range next.Flow {
-		if rule := &next.Flow[i]; rule.Behavior == flow.Throttle || rule.Behavior == flow.WarmUpThrottle {
+	set.Flow = slices.DeleteFunc(set.Flow, func(rule flow.Rule) bool { return rule.Relation == flow.Associated })
+	for i := range set.Flow {
+		rule := &set.Flow[i]
+		name(r, &rule.Resource, &rule.Match)
+		if rule.Relation == flow.Chain { // with an origin it counts what it isn't about
+			rule.Origin = flow.OriginDefault
+		}
+		if rule.Behavior == flow.Throttle || rule.Behavior == flow.WarmUpThrottle || rule.Behavior == flow.WarmUp && rule.Origin == flow.OriginOther {
 			rule.Behavior = flow.Reject
 		}
 	}
-	for i := range next.Hotspot {
-		if rule := &next.Hotspot[i]; rule.Behavior == hotspot.Throttle {
+	for i := range set.Hotspot {
+		rule := &set.Hotspot[i]
+		rule.MaxValues = 0
+		name(r, &rule.Resource, &rule.Match)
+		if rule.Behavior == hotspot.Throttle {
 			rule.Behavior = hotspot.Reject
 		}
 	}
-	return onlyRead(next), renamed
+	return onlyRead(set)
 }
 
-// atOnce has all callers come, and holds what became of them against the log.
-func atOnce(r *round, g *api.Guard, l *ledger) ([]*call, error) {
+// name has a rule be about one resource.
+func name(r *round, resource *string, match *spec.Match) {
+	if *match != spec.MatchExact {
+		*resource, *match = pick(r, resources...), spec.MatchExact
+	}
+}
+
+// atOnce has all callers come, and holds what became of them against the model.
+func atOnce(r *round, g *api.Guard, m *model.Model) ([]*call, error) {
 	calls := make([]*call, callers*pick(r, 1, 1, 4))
 	for i := range calls {
-		calls[i] = drawCall(r, 4)
-		calls[i].prioritized = false
-		calls[i].caller = &caller{came: l.now}
-		l.asked[calls[i].resource] = true
+		c := drawCall(r, 4)
+		c.prioritized = false
+		c.caller = new(caller)
+		c.model = c.asModel()
+		calls[i] = c
 	}
 	r.offered.Add(int64(len(calls)))
 	trial.Together(callers, func(k int) {
@@ -142,69 +146,36 @@ func atOnce(r *round, g *api.Guard, l *ledger) ([]*call, error) {
 			c.returned = true
 		}
 	})
-	for _, c := range calls { // judged when nobody is there that came at this instant
-		if c.opinion, _ = l.judge(c); c.err == nil && !c.opinion.passes {
-			return nil, fmt.Errorf("%s, although there was no room when it came", c)
+	for _, c := range calls {
+		if c.err != nil {
+			continue
+		}
+		r.checked.Add(1)
+		if m.Enter(c.model); c.model.State != model.Running {
+			return nil, fmt.Errorf("%s; of those that were let in at this instant, the model refuses this one by %v %q", c, c.model.By.Kind, c.model.By.ID)
 		}
 	}
 	for _, c := range calls {
 		if c.err == nil {
-			l.took(c)
-			l.ran(c)
-		}
-	}
-	for _, c := range calls {
-		for _, k := range l.keepers {
-			if c.err != nil || !k.concerns(l, c) {
-				continue
-			}
-			r.checked.Add(1)
-			if over := k.over(l, c); over != "" {
-				return nil, fmt.Errorf("%s, and so %v has let in too much at one instant: %s", c, k.is(), over)
-			}
-		}
-	}
-	for _, c := range calls {
-		if c.err != nil {
-			if err := justified(r, l, calls, c); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return calls, nil
-}
-
-// justified checks that the rule in whose name a call was refused had no room for it, or not
-// while others were asking: a call that another rule is about to refuse holds what it took of
-// this one until then, however long the machine lets it rest in between.
-func justified(r *round, l *ledger, calls []*call, refused *call) error {
-	r.checked.Add(1)
-	by := blockedBy(refused)
-	if by == (ruleID{}) {
-		return refused.err
-	}
-	for _, k := range l.keepers {
-		if k.is() != by {
 			continue
 		}
-		probe := *refused
-		for _, c := range calls {
-			if c.err != nil && blockedBy(c) != by && k.concerns(l, c) {
-				probe.units += c.units
+		block, ok := errors.AsType[*core.BlockError](c.err)
+		if !ok {
+			return nil, c.err
+		}
+		r.checked.Add(1)
+		// A call that another rule is about to refuse holds what it took of this one until then,
+		// however long the machine lets it rest in between.
+		probe := c.asModel()
+		for _, other := range calls {
+			if b, refused := errors.AsType[*core.BlockError](other.err); refused && (b.Kind != block.Kind || b.Rule != block.Rule) {
+				probe.Units += other.units
 			}
 		}
-		if !k.judge(l, &probe).refuses {
-			return fmt.Errorf("%s; with all that others may have held for a moment, %v had room for %d units", refused, by, probe.units)
+		if m.Ask(probe) == nil {
+			return nil, fmt.Errorf("%s; with all that others may have held for a moment, there was room for %d units", c, probe.Units)
 		}
+		m.Refused(c.model, block.Kind, block.Rule)
 	}
-	return nil
-}
-
-// blockedBy is the rule that refused a call.
-func blockedBy(c *call) ruleID {
-	var block *core.BlockError
-	if !errors.As(c.err, &block) {
-		return ruleID{}
-	}
-	return ruleID{block.Kind, block.Rule}
+	return calls, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -16,11 +17,12 @@ func command(args []string, out, errs io.Writer) int {
 	flags := flag.NewFlagSet("attack", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	var (
-		lasts = flags.Duration("for", time.Minute, "how long to go on")
-		seed  = flags.Uint64("seed", uint64(time.Now().UnixNano()), "of everything that is random")
-		only  = flags.String("only", "", "the attacks to make, as in `order,queues`; all unless given")
-		round = flags.Int("round", 0, "make this round alone, as a failure says, and tell all of its steps")
-		list  = flags.Bool("list", false, "say what each attack holds the engine to")
+		lasts  = flags.Duration("for", time.Minute, "how long to go on")
+		rounds = flags.Int("rounds", 0, "make so many rounds of each attack instead, however long they take")
+		seed   = flags.Uint64("seed", seedOf(os.Getenv("PENSTOCK_SEED")), "of everything that is random; 1, or what PENSTOCK_SEED says")
+		only   = flags.String("only", "", "the attacks to make, as in `order,queues`; all unless given")
+		round  = flags.Int("round", 0, "make this round alone, as a failure says, and tell all of its steps")
+		list   = flags.Bool("list", false, "say what each attack holds the engine to")
 	)
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -30,8 +32,8 @@ func command(args []string, out, errs io.Writer) int {
 	case err != nil:
 	case flags.NArg() > 0:
 		err = fmt.Errorf("%q: there are only flags", flags.Arg(0))
-	case *lasts <= 0 || *round < 0:
-		err = fmt.Errorf("-for and -round must be positive")
+	case *lasts <= 0 || *round < 0 || *rounds < 0:
+		err = fmt.Errorf("-for, -rounds and -round must be positive")
 	}
 	if err != nil {
 		fmt.Fprintln(errs, "attack:", err)
@@ -43,13 +45,20 @@ func command(args []string, out, errs io.Writer) int {
 		}
 		return 0
 	}
-	c := campaign{attacks: chosen, seed: *seed, lasts: *lasts, round: *round, timed: true, screen: screen(errs)}
+	c := campaign{attacks: chosen, seed: *seed, lasts: *lasts, rounds: *rounds, round: *round, timed: true, screen: screen(errs)}
 	found := c.run()
 	c.report(out, found)
 	if found != nil {
 		return 1
 	}
 	return 0
+}
+
+func seedOf(text string) uint64 {
+	if seed, err := strconv.ParseUint(text, 0, 64); err == nil {
+		return seed
+	}
+	return 1
 }
 
 // choose returns the attacks of those names, in the order of the list.

@@ -90,7 +90,7 @@ func (p *panicRound) something() {
 		d := p.between(0, pick(p.round, ms, 100*ms, 3*time.Second))
 		_ = p.stage.advance(p.stage.Now()+int64(d), func() error { return nil })
 	default:
-		p.set, _ = reshape(p.round, p.set)
+		p.set = reshape(p.round, p.set)
 		p.guarded(func() { _ = p.guard.LoadRules(p.set) })
 		p.stage.settle()
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"slices"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
@@ -13,14 +12,12 @@ import (
 )
 
 // reshape returns a set in which some rules have changed, in every way in which a rule can:
-// its limit, its interval, its buckets, its behavior, its name; and some are off, or in
-// shadow mode, or back, or gone, or stand elsewhere. renamed says what a rule was called
-// before.
-func reshape(r *round, set rules.Set) (next rules.Set, renamed map[ruleID]ruleID) {
-	renamed = make(map[ruleID]ruleID)
+// its limit, its interval, its buckets, its behavior; and some are off, or in
+// shadow mode, or back, or gone, or stand elsewhere.
+func reshape(r *round, set rules.Set) (next rules.Set) {
 	next = set
 	flowMode := func(rule *flow.Rule) *spec.Mode { return &rule.Mode }
-	next.Flow = reshapeFamily(r, set.Flow, core.KindFlow, renamed, flowMode, func(old flow.Rule) flow.Rule {
+	next.Flow = reshapeFamily(r, set.Flow, flowMode, func(old flow.Rule) flow.Rule {
 		return draw(func() flow.Rule {
 			rule := drawFlow(r, old.ID)
 			rule.Resource, rule.Match, rule.Origin, rule.Relation, rule.Ref = old.Resource, old.Match, old.Origin, old.Relation, old.Ref
@@ -28,43 +25,32 @@ func reshape(r *round, set rules.Set) (next rules.Set, renamed map[ruleID]ruleID
 		}, normalizedFlow)
 	})
 	hotspotMode := func(rule *hotspot.Rule) *spec.Mode { return &rule.Mode }
-	next.Hotspot = reshapeFamily(r, set.Hotspot, core.KindHotspot, renamed, hotspotMode, func(old hotspot.Rule) hotspot.Rule {
+	next.Hotspot = reshapeFamily(r, set.Hotspot, hotspotMode, func(old hotspot.Rule) hotspot.Rule {
 		rule := drawHotspot(r, old.ID)
 		rule.Resource, rule.Match, rule.Index, rule.Param = old.Resource, old.Match, old.Index, old.Param
 		return rule
 	})
 	systemMode := func(rule *system.Rule) *spec.Mode { return &rule.Mode }
-	next.System = reshapeFamily(r, set.System, core.KindSystem, renamed, systemMode, func(old system.Rule) system.Rule {
+	next.System = reshapeFamily(r, set.System, systemMode, func(old system.Rule) system.Rule {
 		return drawSystem(r, old.ID)
 	})
 	isolationMode := func(rule *isolation.Rule) *spec.Mode { return &rule.Mode }
-	next.Isolation = reshapeFamily(r, set.Isolation, core.KindIsolation, renamed, isolationMode, func(old isolation.Rule) isolation.Rule {
+	next.Isolation = reshapeFamily(r, set.Isolation, isolationMode, func(old isolation.Rule) isolation.Rule {
 		rule := drawIsolation(r, old.ID)
 		rule.Resource, rule.Match = old.Resource, old.Match
 		return rule
 	})
-	return next, renamed
+	return next
 }
 
-func reshapeFamily[R spec.Rule](r *round, old []R, kind core.Kind, renamed map[ruleID]ruleID,
-	mode func(*R) *spec.Mode, change func(R) R) []R {
+func reshapeFamily[R spec.Rule](r *round, old []R, mode func(*R) *spec.Mode, change func(R) R) []R {
 	next := slices.Clone(old)
-	alike := make(map[string]int)
-	for _, rule := range old {
-		alike[rule.Like()]++
-	}
 	for i, rule := range next {
-		switch r.IntN(8) {
+		switch r.IntN(7) {
 		case 0, 1, 2:
 			next[i] = change(rule)
 		case 3:
 			*mode(&next[i]) = drawMode(r)
-		case 4:
-			// Who is followed is only clear where no two rules are alike.
-			if alike[rule.Like()] == 1 {
-				next[i] = spec.WithID(rule, rule.Info().ID+"'")
-				renamed[ruleID{kind, next[i].Info().ID}] = ruleID{kind, rule.Info().ID}
-			}
 		}
 	}
 	switch r.IntN(6) {

@@ -17,6 +17,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/rules"
 )
 
 // round is one attempt of an attack. What is random in it depends on its seed, its
@@ -180,3 +181,21 @@ func fate(err error) string {
 }
 
 const ms = time.Millisecond
+
+// errBroken is how guarded code fails.
+var errBroken = errors.New("broken")
+
+// say writes down all that a set holds.
+func say(set rules.Set) string {
+	text, err := set.YAML()
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// ruleID is how a refusal names a rule.
+type ruleID struct {
+	kind core.Kind
+	id   string
+}

@@ -1,3 +1,5 @@
+//go:build night
+
 package main
 
 import (
@@ -63,7 +65,7 @@ func TestLoadsTakeLinearSteps(t *testing.T) {
 	product, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "../../api").Output()
 	require.NoError(t, err)
 	counted := slices.DeleteFunc(strings.Fields(string(product)), func(p string) bool { return !strings.HasPrefix(p, "github.com/penstock-go/") })
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", counting, "-covermode=count", "-coverpkg="+strings.Join(counted, ","), ".").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-tags", "night", "-c", "-o", counting, "-covermode=count", "-coverpkg="+strings.Join(counted, ","), ".").CombinedOutput()
 	require.NoError(t, err, string(out))
 	steps := func(heap, n int) (sum int64) {
 		profile := filepath.Join(dir, "profile")

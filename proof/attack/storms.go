@@ -113,7 +113,7 @@ func (s *storm) blow() error {
 	until := time.Now().Add(s.between(20*ms, 80*ms))
 	var err error
 	for time.Now().Before(until) && err == nil {
-		next, _ := reshape(s.round, s.set)
+		next := reshape(s.round, s.set)
 		if next = tame(next); steady {
 			next = withMode(s.round, next, spec.Enforce, "")
 		}

@@ -149,6 +149,9 @@ const Endless = time.Duration(math.MaxInt64)
 
 // place finds the nodes on which a call counts.
 func (c *Call) place() {
+	if c.Context == "" {
+		c.Context = node.DefaultContext
+	}
 	c.nodes = []place{{"call", c.Resource, c.Context}, cluster(c.Resource)}
 	if c.Origin != "" {
 		c.nodes = append(c.nodes, place{"origin", c.Resource, c.Origin})
@@ -180,20 +183,7 @@ func (v verdict) longer(w verdict) verdict {
 
 // Enter is a call that asks, up to its wait if it has one.
 func (m *Model) Enter(c *Call) {
-	if c.Context == "" {
-		c.Context = node.DefaultContext
-	}
-	c.began = m.now
-	c.place()
-	m.calls = append(m.calls, c)
-	m.entered[c.Resource] = true
-	if p := cluster(c.Resource); !m.places[p] {
-		m.places[p] = true
-		m.apply()
-	}
-	for _, p := range c.nodes {
-		m.places[p] = true
-	}
+	m.arrive(c)
 	for _, b := range m.watching(c.Resource) {
 		c.watchers = append(c.watchers, watcher{b, b.Rule.Mode == spec.Enforce})
 	}
@@ -220,6 +210,33 @@ func (m *Model) Enter(c *Call) {
 			}
 		}
 	}
+}
+
+// arrive notes a call that comes, and the nodes that it makes.
+func (m *Model) arrive(c *Call) {
+	c.began = m.now
+	c.place()
+	m.calls = append(m.calls, c)
+	m.entered[c.Resource] = true
+	if p := cluster(c.Resource); !m.places[p] {
+		m.places[p] = true
+		m.apply()
+	}
+	for _, p := range c.nodes {
+		m.places[p] = true
+	}
+}
+
+// Ask is the first rule that would refuse a call, nil if none would.
+func (m *Model) Ask(c *Call) *By {
+	c.place()
+	return m.ask(c).refused
+}
+
+// Refused is a call that a rule has refused, whatever the model says.
+func (m *Model) Refused(c *Call, kind core.Kind, id string) {
+	m.arrive(c)
+	m.refuse(c, m.by(kind, id))
 }
 
 // decide asks every rule that holds, looks whether the call could wait for as long as
