@@ -31,8 +31,10 @@ type drawer struct {
 	behaviors  []flow.Behavior
 	thresholds []float64
 	relations  []flow.Relation
+	intervals  []time.Duration
 	families   map[string]bool
 	waits      []time.Duration
+	first      int // how many of a hundred calls are prioritized
 }
 
 func newDrawer(rnd *rand.Rand) *drawer {
@@ -44,8 +46,16 @@ func newDrawer(rnd *rand.Rand) *drawer {
 	d.thresholds = pick(d, []float64{0, 0.4, 0.7, 1, 1.5, 2}, []float64{0, 0.5, 1, 1.5, 2, 3, 4, 5, 7, 10}, []float64{7, 10, 20, 30})
 	d.relations = pick(d, []flow.Relation{flow.Direct}, []flow.Relation{flow.Direct, flow.Direct, flow.Direct, flow.Chain, flow.Associated})
 	d.waits = pick(d, []time.Duration{5 * time.Second}, []time.Duration{1, 200 * ms, 500 * ms, 5 * time.Second})
+	d.intervals = []time.Duration{time.Second, time.Second, 100 * ms, 500 * ms, 2 * time.Second, 10 * time.Second}
+	d.first = pick(d, 10, 40, 70)
 	all := []string{"authority", "system", "hotspot", "flow", "isolation", "breaker"}
-	switch d.IntN(10) {
+	switch d.IntN(12) {
+	case 10: // windows from whose coming buckets prioritized calls borrow, and use two of them up at a time
+		d.families["flow"], d.resources, d.behaviors, d.relations = true, d.resources[:1], []flow.Behavior{flow.Reject}, []flow.Relation{flow.Direct}
+		d.thresholds, d.intervals, d.first = []float64{1, 2, 3}, []time.Duration{400 * ms, 500 * ms, time.Second}, 70
+	case 11: // short queues, and a limit for what runs that is reached at about the same time
+		d.families["flow"], d.families["isolation"], d.resources, d.first = true, true, d.resources[:1], 70
+		d.behaviors, d.thresholds = []flow.Behavior{flow.Reject}, []float64{2, 3, 4}
 	case 0, 1, 2, 3:
 		d.families["flow"] = true
 	case 4, 5:
@@ -101,7 +111,7 @@ func (d *drawer) pattern() (string, spec.Match) {
 func (d *drawer) flow(id string) flow.Rule {
 	r := flow.Rule{
 		ID: id, Threshold: pick(d, d.thresholds...), Mode: d.mode(),
-		Interval: pick(d, time.Second, time.Second, 100*ms, 500*ms, 2*time.Second, 10*time.Second),
+		Interval: pick(d, d.intervals...),
 		Buckets:  pick(d, 2, 2, 1, 4, 5, 10),
 		Metric:   pick(d, flow.QPS, flow.QPS, flow.QPS, flow.Concurrency),
 		Origin:   pick(d, "", "", "", "x", "y", flow.OriginOther),
@@ -304,7 +314,7 @@ func change[R spec.Rule](d *drawer, list *[]R, family string, draw func(id strin
 func (d *drawer) call() *Call {
 	c := &Call{
 		Resource: pick(d, d.resources...), Context: pick(d, "", "", "web"), Origin: pick(d, "", "x", "y", "z", flow.OriginOther),
-		Units: pick(d, int64(1), 1, 1, 2, 3), Inbound: d.often(50), Prioritized: d.often(40),
+		Units: pick(d, int64(1), 1, 1, 2, 3), Inbound: d.often(50), Prioritized: d.often(d.first),
 	}
 	if d.often(2) {
 		c.Resource = pick(d, "b", "c")

@@ -15,10 +15,12 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/system"
 )
 
 // machine does everything twice: to the engine and to the model.
@@ -349,9 +351,53 @@ func (m *machine) load(set api.RuleSet) {
 
 // busy has the machine show something else.
 func (m *machine) busy() {
-	m.shows = shows{pick(m.drawer, 0.0, 3, 100), pick(m.drawer, 0.0, 0.9)}
+	bbr := slices.ContainsFunc(m.model.set.System, func(r system.Rule) bool { return r.Strategy == system.BBR && r.Mode == spec.Enforce })
+	if bbr && m.often(30) {
+		m.rhythm()
+		return
+	}
+	m.show(pick(m.drawer, 0.0, 3, 100), pick(m.drawer, 0.0, 0.9))
+}
+
+func (m *machine) show(load, cpu float64) {
+	m.shows = shows{load, cpu}
 	m.guard.Engine().Sampler().Sample()
 	m.model.Machine(m.shows.load, m.shows.cpu)
+}
+
+// rhythm ends all calls, has others come and go in time with each other, and then more come at once
+// on a busy machine: then BBR reckons with what completed in a second and how long that took at
+// least, which is just as many calls as there are in flight.
+func (m *machine) rhythm() {
+	m.show(0, 0)
+	m.advanceBy(5 * time.Second)
+	for c := m.pick(Running); c != nil; c = m.pick(Running) {
+		m.end(c, false, false)
+	}
+	apart, together := pick(m.drawer, 200*ms, 250*ms, 500*ms), 2+m.IntN(2)
+	comes := func() *Call {
+		c := &Call{Resource: "steady", Context: contextName(""), Units: 1, Inbound: true, Left: Endless, Endless: true}
+		h := &handle{result: make(chan result, 1)}
+		h.ctx, h.cancel = context.WithValue(context.Background(), whose{}, h), func() {}
+		m.model.Enter(c)
+		m.note("%v: %s", c, c.verdict())
+		m.start(c, h)
+		return c
+	}
+	var inside []*Call
+	for range together + int(2*time.Second/apart) {
+		inside = append(inside, comes())
+		m.advanceBy(apart)
+		if c := inside[0]; len(inside) >= together {
+			if inside = inside[1:]; c.State == Running {
+				m.end(c, false, false)
+			}
+		}
+	}
+	m.show(3, 0)
+	for range 3 {
+		comes()
+	}
 }
 
 // stumble chooses where slots panic until it is called again.

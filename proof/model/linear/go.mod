@@ -1,5 +1,5 @@
-// The models of what the engine must do, and the libraries they need. A module of its own, so that
-// nothing of it reaches those who require the engine.
+// Linearizability, and the library that checks it. A module of its own, so that nothing of it
+// reaches those who require the engine.
 module github.com/penstock-go/penstock/proof/model/linear
 
 go 1.26.0

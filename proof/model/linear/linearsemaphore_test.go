@@ -1,4 +1,4 @@
-package model
+package linear
 
 import (
 	"math/rand/v2"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/proof/chance"
 	"github.com/penstock-go/penstock/proof/figure"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -60,7 +61,7 @@ func TestSemaphoreIsLinearizable(t *testing.T) {
 	for i := range histories {
 		var g stat.Semaphore
 		var left atomic.Int64
-		r := together(4, seed(), uint64(i), func(r *recorder, client int, rnd *rand.Rand) {
+		r := together(4, *chance.Seed, uint64(i), func(r *recorder, client int, rnd *rand.Rand) {
 			held := int64(0)
 			for range 6 {
 				o := semaphoreOp{n: 1 + rnd.Int64N(3), limit: 3}
@@ -83,12 +84,12 @@ func TestSemaphoreIsLinearizable(t *testing.T) {
 			left.Add(held)
 		})
 		overlaps += r.overlapping()
-		require.True(t, porcupine.CheckOperations(semaphoreModel, r.history()), "-rapid.seed=%d, history %d: %+v", seed(), i, r.history())
+		require.True(t, porcupine.CheckOperations(semaphoreModel, r.history()), "-seed=%d, history %d: %+v", *chance.Seed, i, r.history())
 		require.Equal(t, left.Load(), g.InUse())
 	}
 	t.Logf("%d of %d operations overlapped another's", overlaps, 24*histories)
 	require.Positive(t, overlaps)
-	report(t, "semaphore: histories without a serial order", int64(histories))
+	figure.Report(t, figure.Figure{Name: "semaphore: histories without a serial order", N: int64(histories), Seed: *chance.Seed})
 }
 
 type looseSemaphore struct {
