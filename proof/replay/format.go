@@ -17,8 +17,6 @@ type Trace struct {
 	Rules        Rules             `json:"rules"`
 	IgnoredRules []string          `json:"ignoredRules"`
 	Ops          []json.RawMessage `json:"ops"`
-
-	Drawn bool `json:"-"` // nobody has recorded what Java makes of it
 }
 
 // Config is the configuration of a scenario, in the units of its names.
