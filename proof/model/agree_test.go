@@ -79,25 +79,18 @@ func (m *machine) agreeOnBreakers() {
 	heard := m.heard
 	m.heard = nil
 	m.mu.Unlock()
+	same := func(c breaker.Change, d Change) bool {
+		return c.Rule == d.Rule && c.Resource == d.Resource && c.From == d.From && c.To == d.To && (d.Value == nil || *d.Value == c.Value)
+	}
+	if changes := m.model.Changes(); !slices.EqualFunc(heard, changes, same) {
+		m.fail("breakers told %v; the model's: %v", heard, changes)
+	}
 	for _, b := range m.model.breakers {
-		var told []Change
-		for _, c := range heard {
-			if c.Rule == b.Rule.ID && c.Resource == b.Resource {
-				told = append(told, Change{c.From, c.To, nil})
-				if c.To == breaker.Open {
-					told[len(told)-1].Value = &c.Value
-				}
-			}
-		}
-		if !slices.EqualFunc(told, b.Changes, func(a, b Change) bool {
-			return a.From == b.From && a.To == b.To && (a.Value == nil) == (b.Value == nil) && (a.Value == nil || *a.Value == *b.Value)
-		}) {
-			m.fail("breaker %s of %s told %v; the model's: %v", b.Rule.ID, b.Resource, told, b.Changes)
-		}
-		b.Changes = nil
 		for _, s := range m.guard.Breakers() {
 			if s.Rule == b.Rule.ID && s.Resource == b.Resource {
-				same(m, "state of breaker "+s.Rule, s.State, b.State)
+				if s.State != b.State {
+					m.fail("breaker %s is %v; the model's: %v", s.Rule, s.State, b.State)
+				}
 			}
 		}
 	}

@@ -17,10 +17,10 @@ type Breaker struct {
 	Since    int64   // when the state began
 	Epoch    int     // how many states there were before
 	Probes   []Probe // that are waited for
-	Changes  []Change
 
 	good  int // probes that went well
 	ended []ended
+	model *Model
 }
 
 // Probe is a call that is out to see how a resource does, and until when it is waited for.
@@ -31,8 +31,16 @@ type Probe struct {
 
 // Change is a change of state, and what was measured if it opens.
 type Change struct {
-	From, To breaker.State
-	Value    *float64
+	Rule, Resource string
+	From, To       breaker.State
+	Value          *float64
+}
+
+// Changes are the changes of breakers since the last time that they were asked for.
+func (m *Model) Changes() []Change {
+	changes := m.changes
+	m.changes = nil
+	return changes
 }
 
 // ended is a call that has ended in a bucket that lasts until then.
@@ -65,19 +73,19 @@ func (m *Model) watching(resource string) (all []*Breaker) {
 // applyBreakers puts the breaker rules to work. A breaker keeps its state, and what it has counted
 // unless it counts other calls now.
 func (m *Model) applyBreakers(names []string) {
+	m.breakers = slices.DeleteFunc(m.breakers, func(b *Breaker) bool {
+		return !slices.ContainsFunc(about(m, m.set.Breaker, b.Resource), func(r breaker.Rule) bool { return r.ID == b.Rule.ID })
+	})
 	for _, b := range m.breakers {
 		if i := slices.IndexFunc(m.set.Breaker, func(r breaker.Rule) bool { return r.ID == b.Rule.ID }); i >= 0 {
 			b.adopt(m.set.Breaker[i], m.now)
 		}
 	}
-	m.breakers = slices.DeleteFunc(m.breakers, func(b *Breaker) bool {
-		return !slices.ContainsFunc(about(m, m.set.Breaker, b.Resource), func(r breaker.Rule) bool { return r.ID == b.Rule.ID })
-	})
 	for _, name := range names {
 		for _, r := range about(m, m.set.Breaker, name) {
 			there := slices.ContainsFunc(m.breakers, func(b *Breaker) bool { return b.Rule.ID == r.ID && b.Resource == name })
 			if !there && r.Mode != spec.Off {
-				m.breakers = append(m.breakers, &Breaker{Rule: r, Resource: name})
+				m.breakers = append(m.breakers, &Breaker{Rule: r, Resource: name, model: m})
 			}
 		}
 	}
@@ -133,14 +141,22 @@ type watcher struct {
 // admit asks the breakers of a call that is about to run: it is the first that refuses the call,
 // or nil, and then all have let it in. A call that has waited is asked under the rules of before.
 func (m *Model) admit(c *Call) *By {
-	for _, b := range c.watchers {
-		if b.holds && b.refuses(m.now) {
-			return m.by(core.KindBreaker, b.Rule.ID)
-		}
+	if by := m.Refuser(c); by != nil {
+		return by
 	}
 	for _, b := range c.watchers {
 		if b.holds {
 			b.admit(c, m.now)
+		}
+	}
+	return nil
+}
+
+// Refuser is the breaker that would refuse a call which has waited, nil if it would run.
+func (m *Model) Refuser(c *Call) *By {
+	for _, b := range c.watchers {
+		if b.holds && b.refuses(m.now) {
+			return m.by(core.KindBreaker, b.Rule.ID)
 		}
 	}
 	return nil
@@ -227,7 +243,7 @@ func (b *Breaker) count(now int64, bad bool) {
 }
 
 func (b *Breaker) enter(to breaker.State, now int64, value *float64) {
-	b.Changes = append(b.Changes, Change{b.State, to, value})
+	b.model.changes = append(b.model.changes, Change{b.Rule.ID, b.Resource, b.State, to, value})
 	b.State, b.Since, b.Epoch = to, now, b.Epoch+1
 	b.Probes, b.ended, b.good = nil, nil, 0
 }

@@ -43,7 +43,8 @@ type Model struct {
 	overtakes  map[string]bool      // resources where a prioritized call has asked for a turn
 	places     map[place]bool       // nodes that calls have made, or rules that hold and name them
 	patterns   map[string]*regexp.Regexp
-	load, cpu  float64 // what the machine shows
+	changes    []Change // of breakers, that nobody has asked for
+	load, cpu  float64  // what the machine shows
 }
 
 // New returns a model of a guard without rules.
@@ -220,11 +221,19 @@ func (m *Model) arrive(c *Call) {
 	m.entered[c.Resource] = true
 	if p := cluster(c.Resource); !m.places[p] {
 		m.places[p] = true
-		m.apply()
+		if m.ruled(c.Resource) {
+			m.apply()
+		}
 	}
 	for _, p := range c.nodes {
 		m.places[p] = true
 	}
+}
+
+// ruled reports whether any rule is about a resource.
+func (m *Model) ruled(resource string) bool {
+	return len(about(m, m.set.Hotspot, resource))+len(about(m, m.set.Flow, resource))+
+		len(about(m, m.set.Isolation, resource))+len(about(m, m.set.Breaker, resource)) > 0
 }
 
 // Ask is the first rule that would refuse a call, nil if none would.
@@ -290,10 +299,8 @@ func (m *Model) ask(c *Call) (longest verdict) {
 	if r := m.tightest(c.Resource); r != nil && !m.lineOf(c.Resource).mayJoin(c, r.Threshold, r.MaxQueue) {
 		return verdict{refused: m.by(core.KindIsolation, r.ID)}
 	}
-	for _, b := range c.watchers {
-		if b.holds && b.refuses(m.now) {
-			return verdict{refused: m.by(core.KindBreaker, b.Rule.ID)}
-		}
+	if by := m.Refuser(c); by != nil {
+		return verdict{refused: by}
 	}
 	return longest
 }
@@ -491,7 +498,7 @@ func (m *Model) Exit(c *Call, failed bool) {
 	for _, g := range m.gates {
 		g.complete(m, c)
 	}
-	for _, b := range m.breakers {
-		b.end(c, m.now, failed)
+	for _, s := range c.stamps {
+		s.breaker.end(c, m.now, failed)
 	}
 }

@@ -12,6 +12,7 @@ import (
 type queue struct {
 	granted, waiting []*turn
 	paid             payment // to those that were granted
+	overtaken        bool    // a prioritized call has not been the last
 }
 
 type turn struct {
@@ -116,13 +117,16 @@ func (q *queue) take(c *Call, now int64, cost *big.Int, first, awaited, forGood 
 	if first {
 		i, paid = q.spot(now, cost)
 	}
+	q.overtaken = q.overtaken || i < len(q.waiting)
 	switch {
 	case wait == 0 || forGood && len(q.waiting) == 0:
 		x.before = q.paid
 		if len(q.waiting) > 0 {
 			q.paid = paid
 		}
-		q.granted = append(q.granted, x)
+		if q.granted = append(q.granted, x); len(q.granted) > 400 {
+			q.granted = q.granted[200:] // nobody gives up a turn that so many came after
+		}
 	default:
 		x.paid = paid
 		q.waiting = slices.Insert(q.waiting, i, x)

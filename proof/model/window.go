@@ -39,7 +39,16 @@ func (w *window) ahead() int64         { return int64(w.shape.Buckets) }
 func (w *window) number(t int64) int64 { return floorDiv(t, w.width()) }
 func (w *window) head() int64          { return w.number(w.newest) }
 func (w *window) see(now int64)        { w.newest = max(w.newest, now) }
-func (w *window) add(c *charge)        { w.charges = append(w.charges, c) }
+
+// add charges units. What has expired is dropped, unless its call waits: that is not charged again.
+func (w *window) add(c *charge) {
+	if len(w.charges) >= 256 {
+		w.charges = slices.DeleteFunc(w.charges, func(old *charge) bool {
+			return old.bucket <= w.head()-w.span() && (old.call == nil || old.call.passed())
+		})
+	}
+	w.charges = append(w.charges, c)
+}
 
 // span is how many buckets count.
 func (w *window) span() int64 {

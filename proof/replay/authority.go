@@ -57,19 +57,7 @@ func (r JavaAuthorityRule) origins() []string { return r.java().Callers() }
 // lists is what the runner knows of the authority rules.
 type lists struct {
 	java  []JavaAuthorityRule
-	rules []authority.Rule
 	later []string // rules that Java has dropped
-}
-
-// refuses reports whether a list refuses a caller.
-func refuses(r authority.Rule, resource, origin string) bool {
-	switch {
-	case r.Resource != resource:
-		return false
-	case origin == "":
-		return r.List == authority.Allow && !r.AllowAnonymous
-	}
-	return slices.Contains(r.Origins, origin) == (r.List == authority.Deny)
 }
 
 // otherLists: Java compares names with the blanks around them, and of the rules of a

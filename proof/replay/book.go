@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/proof/model"
 )
 
 const defaultContext = node.DefaultContext
@@ -28,6 +29,7 @@ type place struct{ context, resource string }
 
 // call is one call as our engine judged it.
 type call struct {
+	m           *model.Call
 	id          int
 	parent      *call
 	place       place
@@ -41,20 +43,14 @@ type call struct {
 
 	asked    int64 // when it asked to enter
 	wait     time.Duration
-	released int64     // when its pass is counted: after the wait, where the clock moves
-	borrowed bool      // the wait is for a coming bucket
-	charges  []grant   // what rules reserved in windows, one for each node
-	holds    []NodeRef // where a concurrency rule took units, from the decision on
-	turns    []*taken  // of queues
-	firm     int64     // it runs not before, whatever becomes of its turns
-	undo     []func()  // gives back what else it took, if it is refused after all
+	released int64 // when its pass is counted: after the wait, where the clock moves
+	borrowed bool  // the wait is for a coming bucket
 	blocked  bool
 
 	exited bool
 	ended  int64
 	failed bool
 
-	stamps  []stamp       // of the breakers that let it in
 	lenders []NodeRef     // whose windows it may borrow from
 	java    *Expect       // what Java said of it
 	aside   string        // the row that explains a wait or rule other than Java's

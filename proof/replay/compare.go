@@ -212,7 +212,7 @@ func (j *judge) exitOp(op *Op) {
 		j.explainEvent(endsOtherCalls)
 	}
 	l.oddCount = l.oddCount || op.Count != nil && *op.Count != l.units
-	j.endAtBreakers(l, op.Error)
+	j.endAtBreakers(l)
 	j.exit(l, op.Error)
 }
 

@@ -24,16 +24,19 @@ func wholeMatch(pattern, name string) bool {
 }
 
 // endAtBreakers tells the twins of a call that ends.
-func (j *judge) endAtBreakers(l *live, failed bool) {
+func (j *judge) endAtBreakers(l *live) {
 	for _, t := range j.watching(l.place.resource) {
-		t.end(l.call, j.due, failed)
+		t.end(l.call, j.due)
 	}
 }
 
 // compareEvents compares what our breakers told with the twins, and with Java.
 func (j *judge) compareEvents(op *Op) {
-	got, due := j.heard, j.untold
-	j.heard, j.untold = nil, nil
+	got, due := j.heard, []breakerEvent(nil)
+	for _, c := range j.model.Changes() {
+		due = append(due, breakerEvent{c.Rule, c.From, c.To, c.Value})
+	}
+	j.heard = nil
 	if !slices.EqualFunc(got, due, breakerEvent.equal) {
 		j.fail("breakers told %v, not %v", got, due)
 		return
@@ -79,9 +82,9 @@ func (j *judge) inspectBreaker(op *Op) {
 			got = s
 		}
 	}
-	for _, t := range j.twins {
-		if t.rule.ID == op.Rule && t.resource == resource && t.state != got.State {
-			j.fail("breaker %q is %v, not %v", op.Rule, got.State, t.state)
+	for _, b := range j.model.Breakers() {
+		if b.Rule.ID == op.Rule && b.Resource == resource && b.State != got.State {
+			j.fail("breaker %q is %v, not %v", op.Rule, got.State, b.State)
 		}
 	}
 	if j.diverged() {
@@ -108,15 +111,18 @@ func (j *judge) inspectBreaker(op *Op) {
 // probe is never given up.
 func lateCounted(j *judge, op *Op, got []breakerEvent) bool {
 	events := slices.Concat(got, op.Expect.Events)
-	return len(events) > 0 && slices.ContainsFunc(j.twins, func(t *twin) bool {
-		return t.rule.ID == events[0].Rule && t.astray
-	})
+	for _, t := range j.twins {
+		if len(events) > 0 && t.Rule.ID == events[0].Rule && t.astray {
+			return true
+		}
+	}
+	return false
 }
 
 // strayed is lateCounted for a verdict that follows from it.
 func strayed(m *moment) bool {
 	return slices.ContainsFunc(m.watching(m.call.place.resource), func(t *twin) bool {
-		return (t.rule.ID == m.want.Rule || t.rule.ID == m.got.rule) && t.strayed(m.now())
+		return (t.Rule.ID == m.want.Rule || t.Rule.ID == m.got.rule) && t.strayed(m.now())
 	})
 }
 

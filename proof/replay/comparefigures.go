@@ -96,7 +96,7 @@ func (j *judge) waiting(ref NodeRef) (units int64) {
 			units += j.waiting(child)
 		}
 	} else if j.metered(ref) {
-		units = j.book.waiting(ref, j.due)
+		units = j.unitsOn(ref, nil).Coming
 	}
 	return units
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/hotspot"
 )
 
 // What follows are the conditions of the table's rows, in its order: first those
@@ -187,23 +186,7 @@ func bookedElsewhere(m *moment) bool {
 
 // overtaken: a prioritized call goes before those that wait, and has no special right in a queue
 // of Java's.
-func overtaken(m *moment) bool {
-	overtakes := func(q *turns) bool { return q.overtaken || m.call.prioritized && len(q.waiting) > 0 }
-	for _, x := range m.rules {
-		if x.queues() && overtakes(&m.flowTwin(x, m.call).queue) {
-			return true
-		}
-	}
-	for i := range m.hot.looks {
-		l := &m.hot.looks[i]
-		for _, v := range l.values {
-			if x := l.value(v); l.Behavior == hotspot.Throttle && overtakes(&x.turns) {
-				return true
-			}
-		}
-	}
-	return false
-}
+func overtaken(m *moment) bool { return m.model.Overtakes(m.call.m) }
 
 // decidedTogether: Java asks one rule after the other, sleeps in between, and a
 // queue keeps the room it gave to a call that a later rule refused.
@@ -235,12 +218,15 @@ func waitedInVain(m *moment) bool {
 // queue where ours is as long as the clock stands still.
 func waitedForEach(m *moment) bool {
 	sum, waits := m.hot.java.wait, m.hot.javaWaits
-	for _, g := range m.promise.grants {
-		if g.borrows || g.queues() && m.drift(g.applied, m.call) > 0 {
+	if m.call.m.Borrows() {
+		return false
+	}
+	for _, x := range m.rules {
+		if x.queues() && m.drift(x, m.call) > 0 {
 			return false
 		}
-		if g.wait > 0 {
-			sum, waits = sum+g.wait, waits+1
+		if wait := m.model.WaitOf(m.call.m, x.ID); wait > 0 {
+			sum, waits = sum+wait, waits+1
 		}
 	}
 	return m.config.Sleep == "record" && m.got.result == "wait" && m.want.wait() == sum && waits > 1
@@ -270,7 +256,7 @@ func comingFull(m *moment) bool {
 		if !x.windowed() || x.warms() || !refused && !borrows {
 			return false
 		}
-		w := m.book.window(x, m.now())
-		return w.used(w.start)+m.call.units <= x.limit() && !w.fits(w.start, m.call.units, x.limit())
+		u := m.units(x)
+		return u.Now+m.call.units <= x.limit() && u.Most+m.call.units > x.limit()
 	})
 }

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"math/big"
 	"slices"
 	"time"
 
@@ -41,9 +42,10 @@ var (
 	forgottenByReload = hotspotDiffers(func(_ *moment, _ *hotLook, _ argument.Value, x *hotValue) bool { return x.replaced })
 
 	// batchOfValue: to Java a call of n units holds one of a value's limit.
-	batchOfValue = hotspotDiffers(func(_ *moment, l *hotLook, v argument.Value, x *hotValue) bool {
-		fits := x.held+l.units <= l.threshold(v)
-		return l.Metric == hotspot.Concurrency && !x.replaced && (l.units > 1 || x.held != x.javaCalls) && fits != (x.javaCalls < l.threshold(v))
+	batchOfValue = hotspotDiffers(func(m *moment, l *hotLook, v argument.Value, x *hotValue) bool {
+		held := m.model.HeldOf(m.call.m, l.ID, v)
+		fits := held+l.units <= l.threshold(v)
+		return l.Metric == hotspot.Concurrency && !x.replaced && (l.units > 1 || held != x.javaCalls) && fits != (x.javaCalls < l.threshold(v))
 	})
 
 	// longestWait: Java refuses a wait of exactly the maximum.
@@ -85,12 +87,13 @@ func summedWait(m *moment) bool {
 	same := true
 	for i := range m.hot.looks {
 		l := &m.hot.looks[i]
-		values, units := l.each()
+		values := l.each()
 		same = same && len(values) == len(l.values)
 		for _, v := range values {
 			x := l.value(v)
-			same = same && l.Behavior == hotspot.Throttle && !l.roundsCost(v) &&
-				l.turn(x, v, units[v], m.call).Cmp(turnAt(x.javaLast*int64(time.Millisecond)).Int) == 0
+			turn := m.model.TurnOf(m.call.m, l.ID, v)
+			same = same && l.Behavior == hotspot.Throttle && !l.roundsCost(v) && turn != nil &&
+				turn.Cmp(new(big.Int).Lsh(big.NewInt(x.javaLast*int64(time.Millisecond)), 32)) == 0
 		}
 	}
 	if m.got.result == "block" { // both refuse, Java after it has made the call wait in vain

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/proof/model"
 )
 
 // live is a call that our engine admitted: it waits, or runs.
@@ -49,8 +50,9 @@ func (v verdict) String() string {
 // or lies down to wait.
 func (p *player) enter(op *Op) *moment {
 	l := p.arrive(op)
-	hot := p.hot.judge(l.call, p.javaNow)
-	said := p.promised(l.call, hot.ours)
+	hot := p.hot.judge(p.model, l.call, p.javaNow)
+	servable := p.model.Servable()
+	said := p.promised(l.m)
 	parked, slept := p.clock.Parked(), len(p.clock.Slept())
 	ask := func() {
 		entry, err := p.guard.Entry(l.ctx, op.Resource, append(options(op), api.Args(l.args...))...)
@@ -85,11 +87,16 @@ func (p *player) enter(op *Op) *moment {
 			got.result = r.err.Error()
 		}
 	}
+	l.borrowed = l.m.Borrowed()
 	l.blocked = got.result != "pass" && got.result != "wait"
 	if !l.blocked {
 		p.open[l.id] = l
 	}
-	m := &moment{player: p, call: l.call, want: &op.Expect, got: got, rules: p.applying(l.call), hot: hot, promise: said}
+	m := &moment{player: p, call: l.call, want: &op.Expect, got: got, rules: p.applying(l.call), hot: hot, promise: said, servable: servable}
+	if l.m.State == model.Waiting && len(l.pending) == 0 && !(p.config.Sleep == "park") {
+		p.model.Advance(p.due)
+		p.model.Run(l.m)
+	}
 	m.settle()
 	return m
 }
@@ -124,6 +131,10 @@ func (p *player) arrive(op *Op) *live {
 	default:
 		c.place.context = defaultContext
 	}
+	l.m = &model.Call{
+		Resource: op.Resource, Context: c.place.context, Origin: c.origin, Units: c.units, Inbound: c.inbound,
+		Prioritized: c.prioritized, Args: c.args, Left: model.Endless,
+	}
 	return l
 }
 
@@ -151,6 +162,7 @@ func (p *player) exit(l *live, failed bool) {
 	l.entry.Exit()
 	l.exited, l.ended, l.javaEnded, l.failed = true, p.due, p.javaNow, failed
 	delete(p.open, l.id)
+	p.model.Exit(l.m, failed)
 	p.book.touch(l.ended, l.nodes()...)
 	for _, f := range l.atExit {
 		f()

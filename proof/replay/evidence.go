@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/proof/model"
 )
 
 // clues are what the table goes by beside the book.
@@ -18,6 +19,9 @@ type clues struct {
 	wentBack    bool             // the clock of the trace went back
 	misordered  bool             // Java ended calls that nobody exited
 }
+
+// flowKey names a flow rule on a resource: a pattern has a limit for each.
+type flowKey struct{ rule, resource string }
 
 // line is what is known of Java's queue of the calls to one resource under one rule.
 type line struct {
@@ -111,7 +115,8 @@ type moment struct {
 	rules []applied
 	hot   *hotMoment
 
-	promise promise
+	promise  verdict
+	servable bool // before the call
 }
 
 // settle works out when Java releases the call, whose windows it may borrow from, and
@@ -158,11 +163,22 @@ func (m *moment) after(i int) bool {
 	return i >= 0 && m.any(func(x applied) bool { return m.index(x.ID) > i })
 }
 
-// used is what the window of a rule counts before the call.
-func (m *moment) used(x applied) int64 {
-	w := m.book.window(x, m.now())
-	return w.used(w.start)
+// units are what the window of a rule counts, without the call.
+func (m *moment) units(x applied) model.Units { return m.unitsOn(x.node, m.call.m) }
+
+// unitsOn are what the windows of a node count, without a call.
+func (p *player) unitsOn(ref NodeRef, without *model.Call) model.Units {
+	switch ref.Kind {
+	case "resource":
+		return p.model.Units("cluster", ref.Resource, "", without)
+	case "call":
+		return p.model.Units("call", ref.Resource, ref.Context, without)
+	}
+	return p.model.Units(ref.Kind, ref.Resource, ref.Origin, without)
 }
+
+// used is what the window of a rule counts before the call.
+func (m *moment) used(x applied) int64 { return m.units(x).Now }
 
 // recently reports whether a call that satisfies f is in the window of a rule: was
 // decided or released, or runs, within it.

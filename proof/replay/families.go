@@ -52,6 +52,7 @@ func (p *player) load(java Rules) (*loading, error) {
 	if err := p.guard.LoadRules(p.set); err != nil {
 		return nil, err
 	}
+	p.model.Load(p.guard.Rules())
 	for _, f := range l.then {
 		if err := f(); err != nil {
 			return nil, err
@@ -81,7 +82,7 @@ func (p *player) translateAuthority(java Rules, l *loading) error {
 	}
 	native, later, dropped := TranslateAuthority(rules)
 	p.set.Authority = native
-	p.lists = lists{java: rules, rules: native, later: later}
+	p.lists = lists{java: rules, later: later}
 	l.later = append(l.later, later...)
 	l.dropped = append(l.dropped, dropped...)
 	return nil
@@ -138,10 +139,6 @@ func (p *player) adoptFlow(java []JavaFlowRule, dropped []Dropped) error {
 		return !slices.ContainsFunc(active, func(r activeRule) bool { return r.ID == key.rule && r.covers(key.resource) })
 	}
 	maps.DeleteFunc(p.lines, func(key flowKey, _ *line) bool { return without(key) })
-	maps.DeleteFunc(p.flowTwins, func(key flowKey, _ *flowTwin) bool { return without(key) })
-	for key, t := range p.flowTwins {
-		t.goOn(p.rules, active, key.rule)
-	}
 	p.rules, p.refused = active, nil
 	for _, d := range dropped {
 		if !d.ByJava {

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/model"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -36,12 +37,11 @@ type player struct {
 	book    *book
 	hot     hotspots
 
-	flowTwins map[flowKey]*flowTwin
+	model *model.Model
 
 	breakers []breaker.Rule
-	twins    []*twin        // of the breakers that were asked so far
+	twins    map[*model.Breaker]*twin
 	heard    []breakerEvent // in the present operation
-	untold   []breakerEvent // what the twins would tell
 	clues
 }
 
@@ -73,7 +73,10 @@ func newPlayer(config Config) (*player, error) {
 	p.callers = leaving{context.Background()}
 	p.epoch, p.due, p.javaNow = clock.Now(), clock.Now(), clock.Now()
 	p.open, p.book = make(map[int]*live), newBook(config)
-	p.flowTwins = make(map[flowKey]*flowTwin)
+	p.model = model.New(model.Config{
+		Now: p.due, Interval: config.interval(), Buckets: config.SampleCount, Occupy: config.occupyTimeout(), Direct: true,
+	})
+	p.twins = make(map[*model.Breaker]*twin)
 	p.clues = clues{
 		lines: make(map[flowKey]*line), lookedAt: make(map[NodeRef]bool), carried: make(map[string]bool),
 	}
@@ -102,6 +105,7 @@ func (p *player) moveTo(t int64) error {
 			return err
 		}
 	}
+	p.model.Advance(p.due)
 	return nil
 }
 
@@ -121,6 +125,7 @@ func (p *player) wake() (wrong error) {
 				l.id, p.sinceEpoch(l.asked), p.sinceEpoch(p.due), p.sinceEpoch(l.released))
 		}
 		p.waiting = slices.DeleteFunc(slices.Clone(all), func(w *live) bool { return w == l })
+		p.model.Advance(now)
 		err := p.awaited(l, r)
 		if err == nil {
 			return nil
@@ -154,25 +159,10 @@ func (p *player) reply(l *live) (r reply, ok bool) {
 	}
 }
 
-// leaveTurns has a call that is refused after its wait leave its queues. Those behind it
-// run earlier.
-func (p *player) leaveTurns(c *call) {
-	for _, x := range c.turns {
-		x.giveBack(c.released)
-	}
-	p.retime(c.released)
-}
-
 // retime has calls that wait run when their turns are by now.
 func (p *player) retime(now int64) {
 	for _, l := range slices.Clone(p.waiting) {
-		if len(l.turns) == 0 {
-			continue
-		}
-		released := max(l.firm, now)
-		for _, x := range l.turns {
-			released = max(released, l.asked+int64(x.at.after(l.asked)))
-		}
+		released := max(now, l.m.Wake())
 		if released > l.released && l.aside == "" { // it was overtaken
 			l.aside = "B8"
 		}

@@ -3,7 +3,6 @@ package replay
 import (
 	"math"
 	"slices"
-	"time"
 
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
@@ -97,6 +96,7 @@ func (p *player) setSystem(op *Op) {
 		p.checks.shows.cpu = *op.CPU
 	}
 	p.guard.Engine().Sampler().Sample()
+	p.model.Machine(p.checks.shows.load, p.checks.shows.cpu)
 }
 
 var inboundNode = NodeRef{Kind: "inbound"}
@@ -121,42 +121,6 @@ func limitOf(r system.Rule) (x applied, ok bool) {
 		return x, false
 	}
 	return applied{&activeRule{Rule: f, system: true}, inboundNode}, true
-}
-
-// overloaded says whether a system rule on a sign of overload refuses inbound calls, as
-// the book has it.
-func (p *player) overloaded(r system.Rule, now int64) bool {
-	switch r.Metric {
-	case system.RT:
-		all, _ := p.book.second(inboundNode, now)
-		return int64(all.RT) > int64(r.MaxRT)*all.Exited
-	case system.Load:
-		return p.checks.shows.load > r.Threshold && !p.servable(now)
-	case system.CPU:
-		return p.checks.shows.cpu > r.Threshold
-	}
-	return false
-}
-
-// servable reckons as system.BBR does: with what completed in the second window and in
-// the last whole second.
-func (p *player) servable(now int64) bool {
-	calls, _ := p.book.inFlight(inboundNode, now)
-	all, _ := p.book.second(inboundNode, now)
-	last := p.book.minute(inboundNode, now)[floor(now, int64(time.Second))-int64(time.Second)]
-	throughput := float64(all.Complete) / toSeconds(p.book.interval)
-	if last != nil {
-		throughput = max(throughput, float64(last.Complete))
-		all.merge(last)
-	}
-	return calls <= 1 || all.Exited == 0 || float64(calls) <= throughput*max(all.minRT, time.Nanosecond).Seconds()
-}
-
-func (t *tally) merge(more *tally) {
-	if more.Exited > 0 && (t.Exited == 0 || more.minRT < t.minRT) {
-		t.minRT = more.minRT
-	}
-	t.Add(&more.Counts)
 }
 
 // javaServable reckons as Java does: with the best bucket, if there were as many of it
@@ -196,7 +160,7 @@ func oneTooMany(m *moment) bool {
 // otherEvidence: Java takes a burst for a throughput, and reckons where nothing has
 // completed.
 func otherEvidence(m *moment) bool {
-	return m.differ(system.Load) && m.servable(m.now()) != m.javaServable()
+	return m.differ(system.Load) && m.servable != m.javaServable()
 }
 
 // averageFlips: Java's mean response time is over units, ours over calls; the limit lies between.
@@ -207,5 +171,5 @@ func averageFlips(m *moment) bool {
 	i := slices.IndexFunc(m.checks.rules, func(r system.Rule) bool { return r.Metric == system.RT })
 	d := &difference{player: m.player}
 	calls, units, sum, _, _ := d.javaTimes(inboundNode)
-	return calls != units && (sum/float64(max(1, units)) > ms(m.checks.rules[i].MaxRT)) != m.overloaded(m.checks.rules[i], m.now())
+	return calls != units && (sum/float64(max(1, units)) > ms(m.checks.rules[i].MaxRT)) != m.model.Overloaded(m.checks.rules[i].ID)
 }

@@ -110,13 +110,6 @@ func (b *book) snapshot(ref NodeRef, now int64) figures {
 	return f
 }
 
-// waiting are the units that the windows of a node count in buckets that have not
-// begun.
-func (b *book) waiting(ref NodeRef, now int64) (units int64) {
-	next := floor(now, b.width) + b.width
-	return b.charged(ref, next, math.MaxInt64, now)
-}
-
 // history are the seconds of the last minute that a node must show.
 func (b *book) history(ref NodeRef, now, epoch int64) []figures {
 	if !b.exists(ref) {
