@@ -34,6 +34,7 @@ type drawer struct {
 	intervals  []time.Duration
 	families   map[string]bool
 	waits      []time.Duration
+	values     []hotspot.Behavior
 	first      int // how many of a hundred calls are prioritized
 }
 
@@ -48,14 +49,18 @@ func newDrawer(rnd *rand.Rand) *drawer {
 	d.waits = pick(d, []time.Duration{5 * time.Second}, []time.Duration{1, 200 * ms, 500 * ms, 5 * time.Second})
 	d.intervals = []time.Duration{time.Second, time.Second, 100 * ms, 500 * ms, 2 * time.Second, 10 * time.Second}
 	d.first = pick(d, 10, 40, 70)
+	d.values = []hotspot.Behavior{hotspot.Reject, hotspot.Throttle, hotspot.TokenBucket}
 	all := []string{"authority", "system", "hotspot", "flow", "isolation", "breaker"}
-	switch d.IntN(12) {
+	switch d.IntN(13) {
 	case 10: // windows from whose coming buckets prioritized calls borrow, and use two of them up at a time
 		d.families["flow"], d.resources, d.behaviors, d.relations = true, d.resources[:1], []flow.Behavior{flow.Reject}, []flow.Relation{flow.Direct}
 		d.thresholds, d.intervals, d.first = []float64{1, 2, 3}, []time.Duration{400 * ms, 500 * ms, time.Second}, 70
 	case 11: // short queues, and a limit for what runs that is reached at about the same time
 		d.families["flow"], d.families["isolation"], d.resources, d.first = true, true, d.resources[:1], 70
-		d.behaviors, d.thresholds = []flow.Behavior{flow.Reject}, []float64{2, 3, 4}
+		d.behaviors, d.thresholds, d.families["breaker"] = []flow.Behavior{flow.Reject}, []float64{2, 3, 4}, d.often(50)
+	case 12: // queues of two families
+		d.families["flow"], d.families["hotspot"], d.resources = true, true, d.resources[:1]
+		d.behaviors, d.values, d.waits = []flow.Behavior{flow.Throttle, flow.WarmUpThrottle}, []hotspot.Behavior{hotspot.Throttle}, []time.Duration{5 * time.Second}
 	case 0, 1, 2, 3:
 		d.families["flow"] = true
 	case 4, 5:
@@ -140,7 +145,7 @@ func (d *drawer) hotspot(id string) hotspot.Rule {
 		ID: id, Threshold: pick(d, d.thresholds...), Mode: d.mode(),
 		Interval: pick(d, 0, 100*ms, time.Second, 2*time.Second, time.Minute), Burst: pick(d, 0, 0, 1, 2, 5, 20),
 		Metric:   pick(d, hotspot.QPS, hotspot.QPS, hotspot.QPS, hotspot.Concurrency),
-		Behavior: pick(d, hotspot.Reject, hotspot.Throttle, hotspot.TokenBucket), MaxWait: pick(d, d.waits...), IgnoreEmpty: d.often(20),
+		Behavior: pick(d, d.values...), MaxWait: pick(d, d.waits...), IgnoreEmpty: d.often(20),
 	}
 	r.Resource = d.resource()
 	if r.Param = "user"; d.often(30) {
@@ -277,7 +282,7 @@ func change[R spec.Rule](d *drawer, list *[]R, family string, draw func(id strin
 		return
 	}
 	i := d.IntN(len(*list))
-	switch d.IntN(12) {
+	switch d.IntN(13) {
 	case 0:
 		*list = slices.Delete(*list, i, i+1)
 	case 1:
