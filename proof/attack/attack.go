@@ -15,7 +15,7 @@ var attacks = []attack{
 	{"instants", "64 callers at an instant get what there is, and no more", "calls; rules and refusals", instants},
 	{"storms", "no limit is passed and no count lost while rules change", "calls; intervals and counts", storms},
 	{"panics", "whatever panics, nothing is held in the end", "calls; panics", panics},
-	{"breakers", "breakers open when they must, only then, and recover", "calls; verdicts and states", breakers},
+	{"outliers", "no more endpoints are ejected than a rule allows, and they come back", "calls; verdicts and endpoints", outliers},
 	{"machines", "system rules hold a machine that is overloaded for real", "calls; verdicts", machines},
 	{"learners", "an adaptive rule finds what a service can do", "calls; verdicts", learners},
 	{"sources", "sources go together or tell why not, and what is told as loaded is in force", "loads; outcomes", sources},

@@ -39,7 +39,7 @@ func TestRoundsRepeat(t *testing.T) {
 	race.OneGoroutine(t)
 	for _, a := range attacks {
 		switch a.name {
-		case "breakers", "machines", "learners", "shadows":
+		case "outliers", "machines", "learners", "shadows":
 			t.Run(a.name, func(t *testing.T) {
 				var counts [2][2]int64
 				for i := range counts {
