@@ -20,7 +20,6 @@ type campaign struct {
 	rounds  int       // of each attack, 0 for as many as there is time for
 	round   int       // the only one to make, 0 for as many as there is time for
 	screen  io.Writer // for progress, or nil
-	timed   bool      // see [round]; a test must not depend on the machine's speed
 
 	tallies []tally // as attacks
 	took    time.Duration
@@ -77,7 +76,7 @@ func (c *campaign) run() *finding {
 		}
 		began := time.Now()
 		r := newRound(c.seed, c.attacks[next].name, number)
-		r.timed, r.alone = c.timed, c.round > 0
+		r.alone = c.round > 0
 		reason := c.make(c.attacks[next], r)
 		t.rounds++
 		t.offered += r.offered.Load()

@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/api"
@@ -16,17 +14,8 @@ import (
 
 // loads loads many rules of an odd shape on a guard whose resources are in use. With twice
 // as many rules a load may take twice as many steps and not four times; steps are what it
-// allocates, which noise can't change. It matches no names with expressions. And while rules
-// are loaded, no call waits.
+// allocates, which noise can't change.
 func loads(r *round) error {
-	switch r.IntN(16) { // those that come first take long, and need few rounds
-	case 0:
-		return r.again(callsDuringLoads)
-	case 1:
-		return callsInALoad(r)
-	case 2:
-		return r.again(matchesAreLeft)
-	}
 	h := pick(r, heaps...)
 	how := pick(r, "again", "with other limits", "with other intervals", "after none", "to none")
 	n := 200 + r.IntN(200)
@@ -114,68 +103,4 @@ func loadSteps(r *round, h heapShape, how string, n int) (uint64, error) {
 	err = g.LoadRules(set)
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc, err
-}
-
-// mostForLoad is how long a call may wait for a load. What is measured is the longest wait
-// of the best of several loads, and beside it that of calls to a guard which loads nothing:
-// for those the machine alone can be to blame.
-const mostForLoad = 5 * ms
-
-// callsDuringLoads loads a heap of rules again and again, and calls names that are known,
-// and others that are new, meanwhile.
-func callsDuringLoads(r *round) error {
-	h := pick(r, heaps...)
-	const n, times = 1000, 8
-	g, set, err := crowded(r, h, n)
-	if err != nil {
-		return err
-	}
-	quiet, _, err := crowded(r, heaps[0], n)
-	if err != nil {
-		return err
-	}
-	var now atomic.Int64 // the number of the load that is under way
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		for range times {
-			now.Add(1)
-			for i := range set.Flow {
-				set.Flow[i].Threshold++
-			}
-			if err = g.LoadRules(set); err != nil {
-				break
-			}
-		}
-		now.Store(0)
-		done <- err
-	}()
-	longest, beside := make([]time.Duration, times+1), make([]time.Duration, times+1)
-	call := func(g *api.Guard, name string) time.Duration {
-		began := time.Now()
-		e, _ := g.Entry(r.ctx, name)
-		took := time.Since(began)
-		e.Exit()
-		r.offered.Add(1)
-		return took
-	}
-	for i := 0; len(done) == 0; i++ {
-		load := now.Load()
-		name := fmt.Sprint("new ", i%(3*n/2))
-		if i%2 == 0 {
-			name = aName(i % n)
-		}
-		longest[load] = max(longest[load], call(g, name))
-		beside[load] = max(beside[load], call(quiet, name))
-		runtime.Gosched()
-	}
-	if err := <-done; err != nil {
-		return err
-	}
-	r.checked.Add(times)
-	best, quietest := slices.Min(longest[1:]), slices.Min(beside[1:])
-	if best > mostForLoad && best > 2*quietest {
-		return fmt.Errorf("%s: in each of %d loads of %d rules, a call waited for %v or longer, and elsewhere for %v", h.name, times, n, best, quietest)
-	}
-	return nil
 }

@@ -45,7 +45,7 @@ func command(args []string, out, errs io.Writer) int {
 		}
 		return 0
 	}
-	c := campaign{attacks: chosen, seed: *seed, lasts: *lasts, rounds: *rounds, round: *round, timed: true, screen: screen(errs)}
+	c := campaign{attacks: chosen, seed: *seed, lasts: *lasts, rounds: *rounds, round: *round, screen: screen(errs)}
 	found := c.run()
 	c.report(out, found)
 	if found != nil {

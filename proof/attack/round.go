@@ -26,7 +26,6 @@ type round struct {
 	*rand.Rand
 	ctx     context.Context
 	cancel  context.CancelFunc
-	timed   bool // what depends on the machine's speed is looked at, too
 	alone   bool // the only round that is made: all of its steps are told
 	offered atomic.Int64
 	checked atomic.Int64
@@ -74,20 +73,6 @@ func (r *round) end() (err error) {
 	r.cancel()
 	for _, f := range slices.Backward(r.cleanups) {
 		err = errors.Join(err, f())
-	}
-	return err
-}
-
-// again makes an attack that measures time. The machine may be to blame for what it finds, so
-// only what is found every time counts: a mistake that it is there for doesn't come and go.
-func (r *round) again(timed func(*round) error) (err error) {
-	if !r.timed {
-		return nil
-	}
-	for range 5 {
-		if err = timed(r); err == nil {
-			break
-		}
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/penstock-go/penstock/breaker"
@@ -16,11 +15,6 @@ func javaKind(kind string) string {
 		return name
 	}
 	return kind
-}
-
-func wholeMatch(pattern, name string) bool {
-	match, err := regexp.MatchString(`^(?s:`+pattern+`)$`, name)
-	return err == nil && match
 }
 
 // endAtBreakers tells the twins of a call that ends.
