@@ -23,6 +23,7 @@ const public = "api inspect metriclog rules rules/lint gateway sources/httpsourc
 var layers = []layer{
 	{"internal/shared", ""},                 // sync and sync/atomic, or what schedule tests put in their place
 	{"internal/lending", "internal/shared"}, // when counters lend to lanes, and how much
+	{"internal/netname", ""},                // addresses and host names in one spelling
 	{"internal/shown", ""},                  // names and numbers as text, for people and in files
 
 	{"stat", "internal/lending internal/shared"},
@@ -47,7 +48,7 @@ var layers = []layer{
 	{"system", "internal/shared internal/shown core core/family core/sampler core/pattern core/spec node stat"},
 	{"authority", "internal/shared internal/shown core core/family core/spec node stat"},
 
-	{"gateway", "internal/shown core core/pattern core/spec flow hotspot"}, // groups of paths, and rules that become those of families
+	{"gateway", "internal/netname internal/shown core core/pattern core/spec flow hotspot"}, // groups of paths, and rules that become those of families
 
 	{"internal/sentinel", "cluster core/spec stat gateway " + families}, // the rules of both Sentinels, and what they are here
 
@@ -63,12 +64,12 @@ var layers = []layer{
 	{"metriclog", "core core/clocks node slots stat"}, // what is counted, in Sentinel's files
 	{"api", "cluster inspect rules rules/lint slots core core/clocks core/spec node stat host " + families},
 
-	{"transport/sentinel", public + " internal/sentinel internal/shown"},                           // the command API of Sentinel
+	{"transport/sentinel", public + " internal/netname internal/sentinel internal/shown"},          // the command API of Sentinel
 	{"console", "internal/shown api inspect rules breaker core core/argument core/spec node stat"}, // the dashboard and its API
 
 	{"adapters/refusal", public + " internal/shown"},                                               // how a refusal is told
 	{"adapters/internal/response", ""},                                                             // responses that are none of net/http
-	{"adapters/nethttp", public + " adapters/refusal adapters/internal/response"},                  // guards handlers of net/http
+	{"adapters/nethttp", public + " adapters/refusal adapters/internal/response internal/netname"}, // guards handlers of net/http
 	{"adapters/internal/rpc", public + " adapters/refusal"},                                        // guards remote procedure calls
 	{"adapters/internal/meet", ""},                                                                 // how cases and handlers wait for each other
 	{"adapters/internal/rpctest", public + " adapters/refusal adapters/internal/meet"},             // the cases of those

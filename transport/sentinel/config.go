@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/penstock-go/penstock/internal/netname"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -83,6 +84,7 @@ func (c Config) check() (checked, error) {
 			return full, fmt.Errorf("penstock: AllowFrom has %v: use a prefix, as in 10.0.0.0/8", p)
 		}
 	}
+	full.AllowFrom = netname.Networks(full.AllowFrom)
 	if c.Store != nil && !c.AllowRuleWrites {
 		return full, errors.New("penstock: there is a Store, and nothing is written to it without AllowRuleWrites: set that, or remove the Store")
 	}
@@ -130,17 +132,8 @@ func addressOf(text string) (netip.AddrPort, error) {
 
 // allows reports whether requests of an address are served.
 func (c *checked) allows(remote string) bool {
-	from, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return false
-	}
-	ip := from.Addr().Unmap().WithZone("")
-	for _, p := range c.AllowFrom {
-		if p.Contains(ip) {
-			return true
-		}
-	}
-	return false
+	ip, ok := netname.Address(remote)
+	return ok && netname.Contains(c.AllowFrom, ip)
 }
 
 // knows reports whether a Host header names this program, and no web site whose name leads here.

@@ -1,0 +1,94 @@
+// Package netname reads the names that clients have on a network: addresses, in each form that
+// servers and proxies write, and host names, in one spelling.
+package netname
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Address returns the IP address in text, which may have a port, brackets or both. An IPv4-mapped
+// address is one of IPv4, and a zone is dropped, since the other end chooses neither.
+func Address(text string) (a netip.Addr, ok bool) {
+	text = strings.TrimSpace(text)
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		if host, _, split := net.SplitHostPort(text); split == nil {
+			text = host
+		} else if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") {
+			text = text[1 : len(text)-1]
+		}
+		a, err = netip.ParseAddr(text)
+	}
+	return a.Unmap().WithZone(""), err == nil
+}
+
+// Networks returns networks as they contain what [Address] returns: those of IPv4-mapped addresses
+// are networks of IPv4. Others are unchanged.
+func Networks(all []netip.Prefix) []netip.Prefix {
+	all = slices.Clone(all)
+	for i, p := range all {
+		if p.Addr().Is4In6() && p.Bits() >= mapped {
+			all[i] = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mapped)
+		}
+	}
+	return all
+}
+
+// mapped is the bits that IPv4-mapped addresses have in common.
+const mapped = 96
+
+// Contains reports whether an address is in one of the networks.
+func Contains(networks []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// Host returns a host, with or without a port, in the spelling that all of its spellings share:
+// small letters, no final dot, and no port 80 or 443. Which of the two is the default one depends
+// on the scheme, which a server behind a proxy doesn't know.
+func Host(host string) string {
+	if plain(host) {
+		return host
+	}
+	name, port := host, ""
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i:], ']') < 0 && !bare(host) {
+		name, port = host[:i], host[i+1:]
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err == nil {
+		port = strconv.FormatUint(n, 10)
+	}
+	if strings.HasPrefix(name, "[") {
+		a, err := netip.ParseAddr(strings.Trim(name, "[]"))
+		if err != nil {
+			return strings.ToLower(host)
+		}
+		name = "[" + a.String() + "]"
+	} else if short := strings.TrimRight(name, "."); short != "" {
+		name = short
+	}
+	name = strings.ToLower(name)
+	if port == "" || port == "80" || port == "443" {
+		return name
+	}
+	return name + ":" + port
+}
+
+// plain reports whether a host is in its only spelling at first sight.
+func plain(host string) bool {
+	for i := range len(host) {
+		switch c := host[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_', c == '.' && i < len(host)-1:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// bare reports whether host is an IPv6 address without brackets, whose last colon precedes no port.
+func bare(host string) bool {
+	return strings.IndexByte(host, ':') != strings.LastIndexByte(host, ':') && !strings.HasPrefix(host, "[")
+}
