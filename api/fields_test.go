@@ -94,7 +94,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"id":          {say: func(r *hotspot.Rule) { r.ID = "mine" }},
 				"index":       {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.At(0), "" }},
 				"param":       {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.Index{}, "tenant" }},
-				"ignoreEmpty": {say: func(r *hotspot.Rule) { r.IgnoreEmpty = true }},
+				"missing":     {say: func(r *hotspot.Rule) { r.Missing = hotspot.MissingShared }},
 				"threshold":   {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
 				"interval":    {func(r *hotspot.Rule) { r.Interval = 2 * s }, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS }},
 				"burst": {func(r *hotspot.Rule) {

@@ -51,7 +51,7 @@ func Args(args ...any) Option { return Option{kind: optionArgs, args: args} }
 // Param attaches a value to the call under a name, for rules that look at it. A slice
 // attaches each of its elements, as do several attachments of one name. For which values are equal,
 // see [argument.Value]. nil is no value; "" is one, which all calls that attach it share, unless a
-// rule says IgnoreEmpty. Strings, booleans and numbers allocate nothing.
+// rule says Missing. Strings, booleans and numbers allocate nothing.
 func Param[T any](name string, value T) (o Option) {
 	o.kind, o.param.name = optionParam, name // filled in in place, as is all below
 	if v, ok := argument.Scalar(value); ok {

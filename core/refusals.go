@@ -21,6 +21,11 @@ type Record struct {
 	Refused       stat.Tally // calls; see NewBlockError
 	ShadowBlocked stat.Tally // calls that the rule would have refused, if it were not in shadow mode
 	Asked         shared.Bool
+
+	// Found says that a call had what a hotspot rule looks at, and Missed counts the first calls
+	// that had not.
+	Found  shared.Bool
+	Missed shared.Int64
 }
 
 // refusals is how often a rule refused calls of one resource, and how many of those the block log

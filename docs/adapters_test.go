@@ -18,6 +18,7 @@ var (
 	_ = listened
 	_ = handled
 	_ = optioned
+	_ = behindASocket
 	_ = billed
 	_ = transported
 	_ = opened
@@ -42,6 +43,12 @@ func optioned(proxies []netip.Prefix) {
 	nethttp.Param("user", nethttp.Header("X-User"))
 	nethttp.Param("ip", nethttp.ClientIP(proxies...)) // X-Forwarded-For of these only
 	nethttp.Param("id", nethttp.PathValue("id"))
+}
+
+func behindASocket(networks []netip.Prefix) {
+	proxies := nethttp.Proxies{UnixSocket: true, Networks: networks}
+	nethttp.Param("ip", proxies.ClientIP())
+	nethttp.Origin(proxies.Header("X-App"))
 }
 
 func billed(w http.ResponseWriter, r *http.Request) {

@@ -78,6 +78,7 @@ func TestRuleBecomes(t *testing.T) {
 		{ID: "b", Group: "g", Threshold: 5, Metric: hotspot.Concurrency},
 		{ID: "c", Group: "g", Threshold: 5, Behavior: hotspot.TokenBucket, Burst: 7},
 		{ID: "d", Route: "r", Param: gateway.ClientIP, Threshold: 5, Burst: 2, MaxValues: 9},
+		{ID: "f", Route: "r", Param: gateway.Cookie, Name: "a", Threshold: 5, Missing: hotspot.MissingShared},
 		{ID: "e", Route: "r", Param: gateway.Header, Name: "x-a", Value: "b", ValueMatch: gateway.Prefix, Threshold: 5, Metric: hotspot.Concurrency},
 	})
 	assert.Equal(t, []flow.Rule{
@@ -87,6 +88,7 @@ func TestRuleBecomes(t *testing.T) {
 	}, flows)
 	assert.Equal(t, []hotspot.Rule{
 		{ID: "d", Resource: "r", Param: "gateway clientIP", Threshold: 5, Burst: 2, MaxValues: 9},
+		{ID: "f", Resource: "r", Param: "gateway cookie a", Threshold: 5, Missing: hotspot.MissingShared},
 		{ID: "e", Resource: "r", Param: "gateway header x-a prefix b", Threshold: 5, Metric: hotspot.Concurrency},
 	}, hotspots)
 }
@@ -136,6 +138,9 @@ func TestRuleRefuses(t *testing.T) {
 		{gateway.Rule{Route: "a", Param: gateway.Host, Value: "(", ValueMatch: gateway.Regex}, "value"},
 		{gateway.Rule{Route: "a", Param: gateway.Host, Value: "x", ValueMatch: 99}, "valueMatch"},
 		{gateway.Rule{Route: "a", MaxValues: 5}, "maxValues"},
+		{gateway.Rule{Route: "a", Missing: hotspot.MissingRefuse}, "missing"},
+		{gateway.Rule{Route: "a", Param: gateway.Host, Missing: 99}, "missing"},
+		{gateway.Rule{Route: "a", Param: gateway.Host, Value: "x", Missing: hotspot.MissingShared}, "missing"},
 		{gateway.Rule{Route: "a", Burst: 5}, "burst"},
 		{gateway.Rule{Route: "a", Threshold: math.NaN()}, "threshold"},
 		{gateway.Rule{Route: "a", Threshold: -1}, "threshold"},

@@ -39,6 +39,10 @@ type Rule struct {
 	Value string `yaml:"value,omitempty"`
 	// ValueMatch says how Value is to be read. The zero value is [Exact].
 	ValueMatch ValueMatch `yaml:"valueMatch,omitempty"`
+	// Missing says what a request without the param means, see hotspot.Rule: with refuse, a client
+	// can't get around the limit by leaving out a header. The zero value is unlimited. Only with a
+	// Param, and without a Value, since a request with another value would count as one without.
+	Missing hotspot.Missing `yaml:"missing,omitempty"`
 	// Threshold is the limit: requests per Interval for hotspot.QPS, requests at the same time for
 	// hotspot.Concurrency. 0 blocks everything.
 	Threshold float64 `yaml:"threshold"`
@@ -88,6 +92,10 @@ func (r Rule) Normalized() (Rule, error) {
 		return r, spec.BadField("name", "has no meaning for param %v: remove it", r.Param)
 	case r.Param == None && r.Value != "":
 		return r, spec.BadField("value", "has no meaning without a param: remove it")
+	case r.Param == None && r.Missing != hotspot.MissingNone:
+		return r, spec.BadField("missing", "has no meaning without a param: remove it")
+	case r.Value != "" && r.Missing != hotspot.MissingNone:
+		return r, spec.BadField("missing", "does not go with value: requests with another value would count as those without one; remove one of the two")
 	case r.Value == "" && r.ValueMatch != Exact:
 		return r, spec.BadField("valueMatch", "has no meaning without a value: remove it")
 	case r.Param == None && r.MaxValues != 0:
@@ -145,7 +153,7 @@ func (r Rule) Flow() flow.Rule {
 func (r Rule) Hotspot() hotspot.Rule {
 	return hotspot.Rule{
 		ID: r.ID, Resource: r.Target(), Param: r.attachment(), Threshold: r.Threshold, Interval: r.Interval, Burst: r.Burst,
-		Metric: r.Metric, Behavior: r.Behavior, MaxWait: r.MaxWait, MaxValues: r.MaxValues, Mode: r.Mode,
+		Metric: r.Metric, Behavior: r.Behavior, MaxWait: r.MaxWait, MaxValues: r.MaxValues, Missing: r.Missing, Mode: r.Mode,
 	}
 }
 

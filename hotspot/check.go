@@ -23,8 +23,10 @@ type Rules struct {
 // Ask returns the first refusal, taking nothing.
 func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 	for _, c := range rs.Holding {
-		for _, o := range c.occurrences(inv) {
+		all := c.occurrences(inv)
+		for _, o := range all {
 			if block := c.ask(inv.Now(), o.Value, inv.Units()*o.Times, inv.Prioritized()); block != nil {
+				c.watch(all, inv.Now()) // it takes nothing
 				return core.Verdict{Block: block}
 			}
 		}
@@ -35,6 +37,11 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 // Take lets every rule take, for every value of the call. It returns the first refusal or, if there
 // is none, the longest wait.
 func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
+	for _, c := range rs.sharing {
+		if !c.record.Found.Load() {
+			c.watch(c.occurrences(inv), inv.Now())
+		}
+	}
 	if c := rs.plain; c != nil {
 		if v, sole := c.sole(inv); sole {
 			return core.Verdict{Block: c.takePlain(inv, inv.Lane(), inv.Now(), inv.Units(), v)}
@@ -45,7 +52,9 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	}
 	var longest core.Verdict
 	for _, c := range rs.Holding {
-		for _, o := range c.occurrences(inv) {
+		all := c.occurrences(inv)
+		c.watch(all, inv.Now())
+		for _, o := range all {
 			wait, block := c.take(inv, o.Value, inv.Units()*o.Times)
 			if block != nil {
 				return core.Verdict{Block: block}
@@ -63,11 +72,14 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 func (rs *Rules) Shadow(inv *core.Invocation) {
 	for _, c := range rs.Shadows {
 		if c.member != nil {
+			c.watch(c.occurrences(inv), inv.Now())
 			family.Rehearse(inv, c.record, c.SharedLimit)
 			continue
 		}
 		before := inv.Reservations()
-		for _, o := range c.occurrences(inv) {
+		all := c.occurrences(inv)
+		c.watch(all, inv.Now())
+		for _, o := range all {
 			if _, block := c.take(inv, o.Value, inv.Units()*o.Times); block != nil {
 				inv.GiveBackFrom(before)
 				c.record.ShadowBlocked.Add(inv.Lane(), 1)
@@ -93,6 +105,7 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core
 		return nil
 	}
 	if x == nil {
+		c.found(&v)
 		x = &s.rest
 		if q != &c.quota { // a value that the rule names should be visible
 			x = s.add(v, hash, now, q)

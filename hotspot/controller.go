@@ -31,9 +31,13 @@ func newController(t *Table, r Rule, record *core.Record, resource *core.Resourc
 		c.member = t.Member
 	}
 	goesOn := old != nil && old.rule.source() == r.source()
-	if len(r.Exceptions) > 0 {
-		c.exceptions = make(map[argument.Value]*quota, len(r.Exceptions))
-		for _, x := range r.Exceptions {
+	named := r.Exceptions
+	if r.Missing == MissingRefuse {
+		named = append(slices.Clip(named), Exception{Value: empty})
+	}
+	if len(named) > 0 {
+		c.exceptions = make(map[argument.Value]*quota, len(named))
+		for _, x := range named {
 			q := r.quota(x.Threshold)
 			q.private = !goesOn || old.exceptions[x.Value] != nil && old.exceptions[x.Value].private
 			c.exceptions[x.Value.Clone()] = &q
@@ -53,7 +57,12 @@ func newController(t *Table, r Rule, record *core.Record, resource *core.Resourc
 		}
 	}
 	c.values = newValues(r.MaxValues, c)
-	return c, func(int64) {}
+	return c, func(int64) {
+		if old != nil { // which looked at something else
+			record.Found.Store(false)
+			record.Missed.Store(0)
+		}
+	}
 }
 
 // quotaOf is the limit of a value.
@@ -69,15 +78,21 @@ func (c *controller) quotaOf(v argument.Value) *quota {
 // empty is text of no length.
 var empty = argument.Of("")
 
-// occurrences are the values of a call that the rule looks at.
+// nothing is the values of a call that has none, where those have a limit.
+var nothing = []core.Occurrence{{Value: empty, Times: 1}}
+
+// occurrences are the values of a call that the rule looks at; the caller must not change them.
 func (c *controller) occurrences(inv *core.Invocation) (all []core.Occurrence) {
 	if c.rule.Index.given {
 		all = inv.ArgValues(c.rule.Index.at)
 	} else {
 		all = inv.ParamValues(c.rule.Param)
 	}
-	if c.rule.IgnoreEmpty {
+	switch {
+	case c.rule.Missing == MissingUnlimited:
 		all = slices.DeleteFunc(all, func(o core.Occurrence) bool { return o.Value == empty })
+	case len(all) == 0 && c.rule.Missing != MissingNone:
+		all = nothing
 	}
 	return all
 }
@@ -93,8 +108,11 @@ func (c *controller) sole(inv *core.Invocation) (v *argument.Value, sole bool) {
 		return nil, false
 	}
 	v, sole = inv.ParamValue(c.rule.Param)
-	if c.rule.IgnoreEmpty && v != nil && *v == empty {
-		v = nil
+	if sole && (v == nil || c.rule.Missing != MissingNone && *v == empty) {
+		c.missed(inv.Now())
+		if v = nil; c.rule.Missing >= MissingShared {
+			v = &empty
+		}
 	}
 	return v, sole
 }

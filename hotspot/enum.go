@@ -48,6 +48,31 @@ func (b Behavior) MarshalText() ([]byte, error) { return behaviorNames.Marshal(b
 // UnmarshalText reads the name used in rule files.
 func (b *Behavior) UnmarshalText(text []byte) error { return behaviorNames.Parse(text, b) }
 
+// Missing is what a call without the value means: one that has not the argument or the attachment,
+// or has nil, an empty list or empty text there.
+type Missing uint8
+
+// What a call without the value can mean.
+const (
+	MissingNone      Missing = iota // not said: the call is not limited, but empty text is a value like any other
+	MissingUnlimited                // it is not limited
+	MissingShared                   // it shares one limit with all such calls
+	MissingRefuse                   // it is refused
+)
+
+var missingNames = shown.NewEnum[Missing]("missing", "none", "unlimited", "shared", "refuse")
+
+// String returns the name used in rule files, "none" for the zero value, which has none there.
+func (m Missing) String() string { return missingNames.Name(m) }
+
+// MarshalText writes the name used in rule files.
+func (m Missing) MarshalText() ([]byte, error) { return missingNames.Marshal(m) }
+
+// UnmarshalText reads the name used in rule files.
+func (m *Missing) UnmarshalText(text []byte) error {
+	return missingNames.ParseFrom(MissingUnlimited, text, m)
+}
+
 // Index is the position of an argument; see [At]. The zero Index means none.
 type Index struct {
 	given bool

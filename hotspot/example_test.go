@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 )
 
-// Two calls a second of every user, and more of one. Who has no name is not limited.
+// Two calls a second of every user, and more of one. Who has no name is refused.
 func Example() {
 	guard, err := api.New(api.Config{Clock: api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))})
 	if err != nil {
@@ -17,7 +17,7 @@ func Example() {
 	}
 	defer guard.Close()
 	err = guard.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{{
-		ID: "users", Resource: "GET /orders", Param: "user", Threshold: 2, IgnoreEmpty: true,
+		ID: "users", Resource: "GET /orders", Param: "user", Threshold: 2, Missing: hotspot.MissingRefuse,
 		Exceptions: []hotspot.Exception{{Value: hotspot.ValueOf("batch"), Threshold: 4}},
 	}}})
 	if err != nil {
@@ -37,5 +37,5 @@ func Example() {
 	// "ann": 2 of 10
 	// "bob": 2 of 10
 	// "batch": 4 of 10
-	// "": 10 of 10
+	// "": 0 of 10
 }

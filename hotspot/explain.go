@@ -103,6 +103,8 @@ func (s *shard) findsRoom(now int64, rule *controller) (leaves *cell, ok bool) {
 func (c *controller) explainCell(inv *core.Invocation, x *cell, n int64, q *quota, j *core.Judgement) core.Measure {
 	now, first := inv.Now(), inv.Prioritized()
 	switch {
+	case q.none && c.rule.Missing == MissingRefuse && x.value == empty:
+		j.Outcome, j.Why = core.Refused, "the call has no "+c.rule.argument()+", and the rule refuses such calls"
 	case q.none:
 		j.Outcome, j.Why = core.Refused, "its threshold admits no unit"
 	case c.rule.Behavior == TokenBucket:

@@ -27,7 +27,7 @@ func lender(t *testing.T, threshold float64) (*controller, *shard) {
 	t.Helper()
 	r, err := Rule{Resource: "orders", Param: "user", Threshold: threshold, MaxValues: 2}.Normalized()
 	require.NoError(t, err)
-	c := &controller{rule: r, quota: r.quota(threshold)}
+	c := &controller{record: new(core.Record), rule: r, quota: r.quota(threshold)}
 	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindHotspot, Resource: "orders"}, nil, nil, nil)
 	c.values = newValues(r.MaxValues, c)
 	s := &c.values.shards[0]

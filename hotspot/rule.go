@@ -18,8 +18,8 @@ import (
 //
 //	hotspot.Rule{Resource: "GET /orders", Param: "user", Threshold: 10}
 //
-// admits ten calls a second of every user and rejects the rest. Calls without the
-// argument are not limited. A slice has the values of its elements, each of which must be within
+// admits ten calls a second of every user and rejects the rest. Missing says what calls without the
+// argument mean; they are not limited otherwise. A slice has the values of its elements, each of which must be within
 // its limit; an element that occurs twice takes twice as much.
 //
 // Setting a field that no rule of this metric and behavior reads is an error; the zero value of a
@@ -48,10 +48,11 @@ type Rule struct {
 	// Param is the name of the attachment (api.Param) that the rule looks at instead of an
 	// argument.
 	Param string `yaml:"param,omitempty"`
-	// IgnoreEmpty makes the empty string count as no value, like nil: calls with it are not
-	// limited. Otherwise "" is a value like any other, and all calls that have nothing better share
-	// its limit.
-	IgnoreEmpty bool `yaml:"ignoreEmpty,omitempty"`
+	// Missing says what a call without the value means, also one whose value is empty text: shared
+	// gives all of them one limit, that of the value "", which can be an exception; refuse refuses
+	// them; with unlimited they are not limited. The zero value is neither: calls without a
+	// value are not limited, and empty text is a value, as in Sentinel.
+	Missing Missing `yaml:"missing,omitempty"`
 	// Threshold is the limit of each value: units per Interval for QPS, units at the same time for
 	// Concurrency. Finite and not negative; 0 blocks every value. A fraction counts only where it
 	// can: it spaces a throttle, and fills a token bucket, exactly.
@@ -156,6 +157,8 @@ func (r Rule) checkEnums() error {
 		return spec.BadField("metric", "%d is unknown: use hotspot.QPS or hotspot.Concurrency", r.Metric)
 	case !behaviorNames.Has(r.Behavior):
 		return spec.BadField("behavior", "%d is unknown: use hotspot.Reject, hotspot.Throttle or hotspot.TokenBucket", r.Behavior)
+	case !missingNames.Has(r.Missing):
+		return spec.BadField("missing", "%d is unknown: use hotspot.MissingUnlimited, hotspot.MissingShared or hotspot.MissingRefuse", r.Missing)
 	case r.Metric == Concurrency && r.Behavior != Reject:
 		return spec.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
 	case r.Interval != 0 && r.Metric == Concurrency:
@@ -229,6 +232,11 @@ func (r Rule) checkExceptions() error {
 			return spec.BadField("exceptions", "%v is there twice, as number %d and %d: remove one", x.Value, j, i)
 		}
 		seen[x.Value] = i
+		if x.Value == empty && (r.Missing == MissingUnlimited || r.Missing == MissingRefuse) {
+			return spec.BadField("exceptions", `has "", and missing says that calls with it are %s: remove one`, map[Missing]string{
+				MissingUnlimited: "not limited", MissingRefuse: "refused",
+			}[r.Missing])
+		}
 		if err := r.checkThreshold("exceptions", x.Threshold); err != nil {
 			return err
 		}

@@ -148,6 +148,7 @@ func (s *shard) obtain(v argument.Value, hash uint64, now int64, q *quota, rule 
 		s.settle(c)
 		return c
 	}
+	rule.found(&v)
 	if q != &rule.quota {
 		c := s.add(v, hash, now, q)
 		c.named = true

@@ -21,7 +21,7 @@ func simulated(s *schedules.Schedule, r Rule) *controller {
 	if err != nil {
 		s.Failf("%v", err)
 	}
-	c := &controller{rule: r, quota: r.quota(r.Threshold), refusal: refused}
+	c := &controller{record: new(core.Record), rule: r, quota: r.quota(r.Threshold), refusal: refused}
 	c.values = newValues(r.MaxValues, c)
 	return c
 }

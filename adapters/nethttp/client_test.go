@@ -178,3 +178,32 @@ func TestLimitOfEachClient(t *testing.T) {
 		assert.Equal(t, 429, status(comes("10.0.0.1", "203.0.113.8:1")), name)
 	}
 }
+
+// Leaving out a header, a parameter or a cookie gains nothing where the rule says what that means.
+func TestLimitOfClientsThatSayNothing(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /", func(http.ResponseWriter, *http.Request) {})
+	for _, param := range []gateway.Param{gateway.ClientIP, gateway.Host, gateway.Header, gateway.Query, gateway.Cookie} {
+		for missing, want := range map[hotspot.Missing][]int{
+			hotspot.MissingNone: {200, 200}, hotspot.MissingUnlimited: {200, 200},
+			hotspot.MissingShared: {200, 429}, hotspot.MissingRefuse: {429, 429},
+		} {
+			rule := gateway.Rule{Group: "all", Param: param, Threshold: 1, Missing: missing}
+			if param > gateway.Host {
+				rule.Name = "x"
+			}
+			g := newGuard(t, api.RuleSet{
+				Groups:  []gateway.Group{{ID: "all", Paths: []gateway.Path{{Path: "/"}}}},
+				Gateway: []gateway.Rule{rule},
+			})
+			h := nethttp.Gateway(mux, nil, nethttp.On(g))
+			for _, code := range want {
+				r := comes("@")
+				r.Host = ""
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				assert.Equal(t, code, w.Code, "%v, %v", param, missing)
+			}
+		}
+	}
+}

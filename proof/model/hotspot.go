@@ -51,8 +51,17 @@ type occurrence struct {
 	units int64
 }
 
-// of are the values of a call that the rule looks at, as they come.
-func (v *valued) of(c *Call) (all []occurrence) {
+// of are the values of a call that the rule looks at, as they come. A call without any has an
+// empty text where the rule limits such calls.
+func (v *valued) of(c *Call) []occurrence {
+	all := v.given(c)
+	if len(all) == 0 && (v.rule.Missing == hotspot.MissingShared || v.rule.Missing == hotspot.MissingRefuse) {
+		return []occurrence{{argument.Of(""), c.Units}}
+	}
+	return all
+}
+
+func (v *valued) given(c *Call) (all []occurrence) {
 	add := func(arg any) {
 		list := []any{arg}
 		if r := reflect.ValueOf(arg); r.Kind() == reflect.Slice {
@@ -63,7 +72,7 @@ func (v *valued) of(c *Call) (all []occurrence) {
 		}
 		for _, x := range list {
 			one := argument.Of(x)
-			if one.IsNone() || v.rule.IgnoreEmpty && x == "" {
+			if one.IsNone() || v.rule.Missing == hotspot.MissingUnlimited && x == "" {
 				continue
 			}
 			if i := slices.IndexFunc(all, func(o occurrence) bool { return o.Value == one }); i >= 0 {
@@ -97,6 +106,9 @@ func (v *valued) value(x argument.Value) *value {
 
 // threshold is the rule's, or the one that a value has for itself.
 func (v *valued) threshold(x argument.Value) float64 {
+	if v.rule.Missing == hotspot.MissingRefuse && x == argument.Of("") {
+		return 0
+	}
 	for _, e := range v.rule.Exceptions {
 		if e.Value == x {
 			return e.Threshold

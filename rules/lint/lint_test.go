@@ -29,6 +29,7 @@ var told = map[string]lint.Options{
 	"PN003": {Seen: &lint.Seen{Resources: []string{"POST /orders", "GET /orders"}, Contexts: []string{"http"}}},
 	"PN004": {Seen: &lint.Seen{Resources: []string{"GET /orders"}, Rules: []core.RuleFigures{
 		{Kind: core.KindHotspot, ID: "hotspot:GET /orders:param=user", Asked: true, Details: hotspot.Figures{}},
+		{Kind: core.KindHotspot, ID: "hotspot:GET /orders:param=key", Asked: true, Details: hotspot.Figures{Top: []hotspot.ValueFigures{{Value: `""`, Refused: 9}}}},
 		{Kind: core.KindHotspot, ID: "hotspot:GET /orders:param=tenant", Asked: true, Details: hotspot.Figures{Top: []hotspot.ValueFigures{{Passed: 1}}}},
 	}}},
 	"PN005": {Seen: &lint.Seen{Resources: []string{"GET /orders"}}},

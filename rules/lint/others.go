@@ -41,21 +41,25 @@ func (l *linter) hotspots() {
 		if r.Behavior == hotspot.TokenBucket && r.Burst == 0 && r.Threshold > r.Interval.Seconds() {
 			l.add("PN021", Notice, family, i, "behavior", "without a burst the bucket of a value holds one token: its calls pass one by one, at least %v apart, and one that comes a little early is refused; add burst", distance(r.Interval, r.Threshold))
 		}
-		if l.opts.Seen != nil && slices.ContainsFunc(l.opts.Seen.Rules, withoutValue(r.ID)) {
-			l.add("PN004", Warning, family, i, argument(r), "calls come without the argument that the rule looks at, so it limits nothing: pass it, by api.Param or api.Args")
+		if l.opts.Seen != nil && slices.ContainsFunc(l.opts.Seen.Rules, withoutValue(r)) {
+			l.add("PN004", Warning, family, i, argument(r), "calls come without the argument that the rule looks at, so %s: pass it, by api.Param or api.Args", map[hotspot.Missing]string{
+				hotspot.MissingNone: "it limits nothing", hotspot.MissingUnlimited: "it limits nothing",
+				hotspot.MissingShared: "all share one limit", hotspot.MissingRefuse: "it refuses all",
+			}[r.Missing])
 		}
 	}
 }
 
-// withoutValue returns what reports whether figures are of the rule of an ID, and a call that it
-// could be about has come, but none with a value.
-func withoutValue(id string) func(core.RuleFigures) bool {
+// withoutValue returns what reports whether figures are of a rule, and a call that it could be about
+// has come, but none with a value.
+func withoutValue(of hotspot.Rule) func(core.RuleFigures) bool {
+	none := func(v hotspot.ValueFigures) bool { return of.Missing != hotspot.MissingNone && v.Value == `""` }
 	return func(r core.RuleFigures) bool {
-		if r.Kind != core.KindHotspot || r.ID != id || !r.Asked {
+		if r.Kind != core.KindHotspot || r.ID != of.ID || !r.Asked {
 			return false
 		}
 		f, ok := r.Details.(hotspot.Figures)
-		return ok && len(f.Top) == 0 && f.Overflowed == 0
+		return ok && f.Overflowed == 0 && !slices.ContainsFunc(f.Top, func(v hotspot.ValueFigures) bool { return !none(v) })
 	}
 }
 
@@ -71,8 +75,15 @@ func argument(r hotspot.Rule) string {
 func stricterHotspot(strict, loose hotspot.Rule) bool {
 	return strict.Index == loose.Index && strict.Param == loose.Param && strict.Metric == loose.Metric &&
 		strict.Behavior == hotspot.Reject && loose.Behavior == hotspot.Reject && strict.Interval == loose.Interval &&
-		len(strict.Exceptions) == 0 && len(loose.Exceptions) == 0 && (loose.IgnoreEmpty || !strict.IgnoreEmpty) && strict.MaxValues == loose.MaxValues &&
+		len(strict.Exceptions) == 0 && len(loose.Exceptions) == 0 && stricterMissing(strict.Missing, loose.Missing) && strict.MaxValues == loose.MaxValues &&
 		enoughFor(strict, loose)
+}
+
+// stricterMissing reports whether whatever strict lets in of calls without a value loose would, if it
+// would of those with one.
+func stricterMissing(strict, loose hotspot.Missing) bool {
+	return strict == loose || strict == hotspot.MissingRefuse || loose == hotspot.MissingUnlimited ||
+		strict == hotspot.MissingShared && loose == hotspot.MissingNone
 }
 
 // enoughFor reports whether a value's bucket of loose is never empty if strict's decides first.

@@ -134,7 +134,7 @@ func javaType(value any) string {
 }
 
 func keepHotspot(new, old hotspot.Rule) hotspot.Rule {
-	new.ID, new.MaxValues, new.IgnoreEmpty = old.ID, old.MaxValues, old.IgnoreEmpty
+	new.ID, new.MaxValues, new.Missing = old.ID, old.MaxValues, old.Missing
 	return new
 }
 

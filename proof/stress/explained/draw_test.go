@@ -96,7 +96,8 @@ func drawSet(r *rand.Rand) (set api.RuleSet) {
 			Metric:    pick(r, hotspot.QPS, hotspot.QPS, hotspot.Concurrency),
 			Behavior:  pick(r, hotspot.Reject, hotspot.Throttle, hotspot.TokenBucket),
 			MaxWait:   pick(r, 0, 50*ms, time.Second),
-			MaxValues: pick(r, 0, 0, 1, 2, 4), Mode: drawMode(r), IgnoreEmpty: r.IntN(2) == 0,
+			MaxValues: pick(r, 0, 0, 1, 2, 4), Mode: drawMode(r),
+			Missing: pick(r, hotspot.MissingNone, hotspot.MissingUnlimited, hotspot.MissingShared, hotspot.MissingRefuse),
 		}
 		rule.Resource, rule.Match = drawName(r)
 		if rule.Param = "user"; r.IntN(3) == 0 {

@@ -1,0 +1,61 @@
+package hotspot
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
+)
+
+// firstCalls is how many calls without a value the log reports, if none before them had one.
+const firstCalls = 100
+
+// watch counts a call of these values if there are none.
+func (c *controller) watch(all []core.Occurrence, now int64) {
+	if len(all) == 0 || len(all) == 1 && c.rule.Missing != MissingNone && all[0].Value == empty {
+		c.missed(now)
+	}
+}
+
+// missed counts a call that has no value. The caller holds no lock, since it may write a log line.
+func (c *controller) missed(now int64) {
+	r := c.record
+	if r.Found.Load() || r.Missed.Load() >= firstCalls {
+		return
+	}
+	if r.Missed.Add(1) == firstCalls {
+		c.engine.Log(&silence{c: c}, now)
+	}
+}
+
+// found notes that a call has a value. It is called for values that have no cell, so calls of known
+// values don't touch the record.
+func (c *controller) found(v *argument.Value) {
+	if (*v != empty || c.rule.Missing == MissingNone) && !c.record.Found.Load() {
+		c.record.Found.Store(true)
+	}
+}
+
+// silence is the topic of the log line about a rule whose first calls had no value.
+type silence struct {
+	pace core.LogPace
+	c    *controller
+}
+
+// LogPace is when the next line is due.
+func (s *silence) LogPace() *core.LogPace { return &s.pace }
+
+// Untold reports nothing: there is one line.
+func (s *silence) Untold() bool { return false }
+
+// LogLine says what the rule does with such calls.
+func (s *silence) LogLine() core.LogLine {
+	r := s.c.rule
+	return core.LogLine{
+		Level: slog.LevelWarn, Message: fmt.Sprintf("penstock: a hotspot rule found no value in its first %d calls", firstCalls), Count: 1,
+		Args: []any{"rule", r.ID, "resource", s.c.refusal.Resource, "looksAt", r.source(), "suchCalls", map[Missing]string{
+			MissingNone: "not limited", MissingUnlimited: "not limited", MissingShared: "share one limit", MissingRefuse: "refused",
+		}[r.Missing]},
+	}
+}
