@@ -96,6 +96,9 @@ func (i Index) Scalar() any { return int64(i.at) }
 // SetScalar sets the position from its value in a rule file.
 func (i *Index) SetScalar(v any) error {
 	n, ok := v.(int64)
+	if f, decimal := v.(float64); decimal && f == float64(int64(f)) { // as in 1.0
+		n, ok = int64(f), true
+	}
 	if !ok || n < -MaxIndex || n > MaxIndex {
 		return fmt.Errorf("must be a whole number like 0 (the first argument) or -1 (the last), at most %d", MaxIndex)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,6 +21,10 @@ type decoder struct {
 	patterns int     // steps of their regular expressions so far
 	places   places  // of the rules that are accepted
 	warnings []Warning
+
+	wrapped map[*yaml.Node]*yaml.Node // rules that were in an object of a dashboard's, see unwrap
+	odd     map[string]string         // what to say of keys that another family has, see familyOf
+	typed   bool                      // it was said that a serializer's types are ignored
 }
 
 // warn notes what a rule of another dialect can't say here. Beyond this many, one error says that
@@ -45,6 +48,9 @@ func (d *decoder) set(root *yaml.Node) Set {
 	for _, f := range families {
 		known[f.key()] = f
 	}
+	if isEmptyList(root) {
+		return set
+	}
 	if root.Kind != yaml.MappingNode {
 		d.add(placeOf(root), "", "must be a mapping of rule families, as in `flow: []`, not %s", describe(root))
 		return set
@@ -56,14 +62,27 @@ func (d *decoder) set(root *yaml.Node) Set {
 		if f, ok := known[e.key.Value]; ok {
 			f.decode(d, e.value, &set)
 		} else if e.key.Value != dialectKey {
-			d.addUnknown(e.key, e.key.Value, slices.Sorted(maps.Keys(known)))
+			d.addUnknownFamily(e.key, nativeKeys())
 		}
 	}
 	return set
 }
 
 func (d *decoder) addUnknown(key *yaml.Node, path string, names []string) {
-	d.add(placeOf(key), path, "unknown field%s", suggestion(key.Value, names))
+	d.add(placeOf(key), path, "unknown field%s", cmp.Or(d.odd[key.Value], suggestion(key.Value, names)))
+}
+
+func (d *decoder) addUnknownFamily(key *yaml.Node, names []string) {
+	d.add(placeOf(key), clip(key.Value), "unknown family%s: use %s", suggestion(key.Value, names), orList(names))
+}
+
+// orList names one or several, as in "a, b or c".
+func orList(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // field is a field of a rule.
@@ -115,6 +134,9 @@ func (d *decoder) structure(n *yaml.Node, path string, into reflect.Value, field
 			}
 		}
 		key := d.fieldKey(e.key.Value)
+		if d.isTypeHint(e.key, path) {
+			continue
+		}
 		if _, twice := values[key]; twice {
 			d.add(placeOf(e.key), path+"."+e.key.Value, "is set twice, %s", twoNames[d.speaks == SentinelGo])
 			continue

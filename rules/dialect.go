@@ -78,6 +78,7 @@ func known() (keys, lists map[string]speakers) {
 		add(keys, f.fieldKeys(), Native)
 	}
 	add(keys, []string{"regex"}, Native) // an alias
+	add(keys, []string{typeHint}, SentinelJava)
 	for dialect, all := range foreignLists {
 		for _, l := range all {
 			add(keys, l.keys(), dialect)
@@ -160,6 +161,9 @@ func (d *decoder) dialectOf(root *yaml.Node, told Dialect) Dialect {
 	if told != Detect {
 		return told
 	}
+	if isEmptyList(root) {
+		return Native // of any, it means the same
+	}
 	found := signs(root)
 	may := everyDialect
 	for i, s := range found {
@@ -181,7 +185,7 @@ func (d *decoder) dialectOf(root *yaml.Node, told Dialect) Dialect {
 	foreign := may &^ (1 << Native)
 	// A list of what might as well be native rules can be meant as such, and isn't one.
 	evident := slices.ContainsFunc(found, func(s sign) bool { return s.tell&(1<<Native) == 0 })
-	if all := foreign.list(); len(all) == 1 && evident {
+	if all := foreign.list(); len(all) == 1 && evident || hasEmptyLists(root) {
 		return all[0]
 	}
 	if root.Kind == yaml.SequenceNode {

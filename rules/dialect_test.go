@@ -157,8 +157,8 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		// What it is can't be told.
 		{`[{"resource": "a", "threshold": 1}]`, "r:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/migrating.md"},
 		{`[{"resource": "a", "grade": 1, "strategy": 0}]`, "r:1:1: doesn't tell which family its rules are of: say it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
-		{`[{"resource": "a", "count": 1, "paramIdx": 0}, {"resource": "a", "count": 1, "timeWindow": 1}]`, "r:1:1: doesn't tell which family its rules are of: say it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
-		{`{"flowRules": []}`, "r:1:2: flowRules: unknown field; if the file is one of sentinel-java or sentinel-go, say which, as in `dialect: sentinel-go`; see docs/migrating.md"},
+		{`[{"resource": "a", "count": 1, "paramIdx": 0}, {"resource": "a", "count": 1, "timeWindow": 1}]`, "r:1:1: doesn't tell which family its rules are of, since degrade rules have timeWindow, and paramflow rules paramIdx: say it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
+		{`{"flowRules": [{"resource": "a"}]}`, "r:1:2: flowRules: unknown field; if the file is one of sentinel-java or sentinel-go, say which, as in `dialect: sentinel-go`; see docs/migrating.md"},
 		{`{"dialect": "java", "flow": []}`, "r:1:13: dialect: unknown dialect \"java\": use detect, native, sentinel-java, sentinel-go"},
 		{`{"dialect": 1, "flow": []}`, "r:1:13: dialect: must be text, not 1: if it is meant as text, write \"1\""},
 		{`{"dialect": "sentinel-go"}`, "r:1:1: holds no rules: write `flow: []` to remove every rule"},
@@ -195,14 +195,14 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		// The same strictness as with native files.
 		{`[{"resource": "a", "count": "1"}]`, "r:1:29: [0].count: must be a number like 100 or 0.5, not the text \"1\""},
 		{`[{"resource": "a", "count": 1e999}]`, "r:1:29: [0].count: must be a number like 100 or 0.5, not 1e999"},
-		{`[{"resource": "a", "count": 1, "grade": 1.0}]`, "r:1:41: [0].grade: must be a whole number, not 1.0"},
+		{`[{"resource": "a", "count": 1, "grade": 1.5}]`, "r:1:41: [0].grade: must be a whole number, not 1.5"},
 		{`[{"resource": "a", "count": 1, "count": 1}]`, "r:1:32: [0].count: is set twice, first at 1:20"},
 		{`[{"resource": "a", "count": 1, "limitapp": "b"}]`, "r:1:32: [0].limitapp: unknown field (did you mean \"limitApp\"?)"},
 		{`[{"resource": "a", "grade": 1, "controlBehavior": 0, "limitApp": "b", "strategy": 0, "count": null}]`, "r:1:2: [0].count: is required: write 0 if you mean 0"},
 		{`[{"resource": "a", "controlBehavior": 0, "Threshold": 1, "threshold": 1}]`, "r:1:58: [0].threshold: is set twice, with a small and with a capital letter: keep one"},
 		{`{"flow": [{"resource": "a", "count": 1}], "flowRules": []}`, "r:1:43: flowRules: is there twice, first as flow at 1:2: keep one"},
 		{`{"flow": [{"resource": "a", "count": 1}], "degrades": null}`, "r:1:55: degrades: has no value: write `degrades: []` for no rules"},
-		{`{"flow": [{"resource": "a", "count": 1}], "degrad": []}`, "r:1:43: degrad: unknown field (did you mean \"degrade\"?)"},
+		{`{"flow": [{"resource": "a", "count": 1}], "degrad": []}`, "r:1:43: degrad: unknown family (did you mean \"degrade\"?): use flow, degrade, paramflow, system, authority, gwflow or gwapigroup"},
 	} {
 		p, err := ParseWith("r", []byte(c.data), ParseOptions{})
 		assert.EqualError(t, err, c.want, "%s", c.data)
@@ -251,7 +251,7 @@ func TestOptions(t *testing.T) {
 		{`{"dialect": "sentinel-go", "flow": [{"resource": "a", "threshold": 1}]}`, ParseOptions{Dialect: SentinelJava}, Set{},
 			"r:1:13: dialect: is sentinel-go, but the file is to be read as sentinel-java"},
 		{`{"flow": [{"resource": "a", "count": 1}]}`, ParseOptions{Dialect: Native}, Set{}, `r:1:29: flow[0].count: unknown field`},
-		{`[]`, ParseOptions{Dialect: Native}, Set{}, "r:1:1: must be a mapping of rule families, as in `flow: []`, not a list"},
+		{`[{}]`, ParseOptions{Dialect: Native}, Set{}, "r:1:1: must be a mapping of rule families, as in `flow: []`, not a list"},
 		{`"flow"`, ParseOptions{Dialect: SentinelGo}, Set{}, "r:1:1: must be a list of rules, or an object of such lists, not the text \"flow\""},
 		{`flow: []`, ParseOptions{Dialect: 9}, Set{}, "unknown dialect(9)"},
 	} {

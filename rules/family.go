@@ -92,6 +92,10 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 		if f.single && len(list.Content) == 1 {
 			path = f.key()
 		}
+		if outer := d.wrapped[node]; outer != nil {
+			d.add(placeOf(keyOf(outer, wrapperKey)), path+"."+wrapperKey, "unknown field: only files of Sentinel's dashboards have rules in it; write its keys in its place")
+			continue
+		}
 		values, ok := d.structure(node, path, reflect.ValueOf(&rule).Elem(), fields)
 		if !ok {
 			continue
@@ -109,6 +113,8 @@ func (d *decoder) isList(n *yaml.Node, path string) bool {
 	switch {
 	case isNull(n):
 		d.add(placeOf(n), path, "has no value: write `%s: []` for no rules", clip(path))
+	case looksLikeRule(n):
+		d.add(placeOf(n), path, "%s", oneRule)
 	case n.Kind != yaml.SequenceNode:
 		d.add(placeOf(n), path, "must be a list of rules, not %s", describe(n))
 	default:

@@ -51,7 +51,9 @@ type rulesFrom[F foreignRule[R], R spec.Rule] struct {
 	unset   F        // what is meant where a file says nothing
 	// fields are the native fields' names there, if different.
 	fields map[string]string
-	// field is the same where it depends on the rule.
+	// instead are further names of theirs, where a file doesn't have the first.
+	instead map[string]string
+	// field is the same as fields where it depends on the rule.
 	field func(R, string) string
 	// onlyFirst says that there the first rule of a resource counts, and here all do.
 	onlyFirst bool
@@ -112,7 +114,13 @@ func (l rulesFrom[F, R]) decode(d *decoder, list *yaml.Node, path string, s *Set
 				d.warn("second-rule", placeOfField(values, "resource", node), path+".resource", "has an earlier rule, and for Sentinel it is the only one; here both hold")
 			}
 			limited[info.Resource] = true
-			from := source{node, path, values, "", func(f string) string { return l.fieldOf(n, f) }}
+			from := source{node, path, values, "", func(f string) string {
+				name := l.fieldOf(n, f)
+				if other, ok := l.instead[name]; ok && values[name] == nil && values[other] != nil {
+					return other
+				}
+				return name
+			}}
 			if !to.accept(d, &read, n, from) {
 				return
 			}
@@ -125,6 +133,11 @@ func (l rulesFrom[F, R]) decode(d *decoder, list *yaml.Node, path string, s *Set
 // values of the rule by key.
 func (l rulesFrom[F, R]) translated(d *decoder, node *yaml.Node, path string, fields []field) (natives []R, values map[string]*yaml.Node) {
 	rule := l.unset
+	if outer := d.wrapped[node]; outer != nil {
+		if node, path = d.merged(outer, node, path, fields); node == nil {
+			return nil, nil
+		}
+	}
 	values, ok := d.structure(node, path, reflect.ValueOf(&rule).Elem(), fields)
 	if !ok {
 		return nil, nil
@@ -173,6 +186,7 @@ func (d *decoder) foreign(root *yaml.Node, dialect Dialect, family string) (set 
 	d.speaks = dialect
 	lists := foreignLists[dialect]
 	switch {
+	case isEmptyList(root) && family == "":
 	case root.Kind == yaml.SequenceNode:
 		if l := d.familyOf(root, lists, family); l != nil {
 			l.decode(d, root, "", &set)
@@ -192,12 +206,12 @@ func (d *decoder) foreign(root *yaml.Node, dialect Dialect, family string) (set 
 func (d *decoder) namedLists(root *yaml.Node, lists []foreignList, set *Set) {
 	there := make(map[string]*yaml.Node) // by the list's own name
 	for e := range d.entries(root, "") {
-		if e.key.Value == dialectKey {
+		if e.key.Value == dialectKey || d.isTypeHint(e.key, "") {
 			continue
 		}
 		l := named(lists, e.key.Value)
 		if l == nil {
-			d.addUnknown(e.key, clip(e.key.Value), ownNames(lists))
+			d.addUnknownFamily(e.key, ownNames(lists))
 			continue
 		}
 		own := l.names()[0]
@@ -236,9 +250,57 @@ func (d *decoder) familyOf(root *yaml.Node, lists []foreignList, family string) 
 	if len(may) == 1 {
 		return may[0]
 	}
-	d.add(placeOf(root), "", "doesn't tell which family its rules are of: say it (--family), or name the list, as in `{%s: %v, %s: []}`, with one of %s",
-		dialectKey, d.speaks, ownNames(lists)[0], strings.Join(ownNames(lists), ", "))
+	since := ""
+	if len(may) == 0 {
+		var likely foreignList
+		if likely, since = d.mostOf(keys, lists); likely != nil {
+			return likely
+		}
+	}
+	d.add(placeOf(root), "", "doesn't tell which family its rules are of%s: say it (--family), or name the list, as in `{%s: %v, %s: []}`, with one of %s",
+		since, dialectKey, d.speaks, ownNames(lists)[0], strings.Join(ownNames(lists), ", "))
 	return nil
+}
+
+// mostOf returns the list that rules with these keys are most likely meant for, although it doesn't
+// know all of them: the one with the most telltales that no other list knows. It notes what to say
+// of the other keys. If two have as many, it returns nil, and says so.
+func (d *decoder) mostOf(keys []string, lists []foreignList) (likely foreignList, since string) {
+	var tells []string
+	for _, l := range lists {
+		var its []string
+		for _, key := range l.telltales() {
+			if slices.Contains(keys, key) && len(knowing(lists, key)) == 1 {
+				its = append(its, key)
+			}
+		}
+		switch {
+		case len(its) > len(tells):
+			likely, tells, since = l, its, ""
+		case len(its) == len(tells) && likely != nil && since == "":
+			since = fmt.Sprintf(", since %s rules have %s, and %s rules %s", likely.names()[0], tells[0], l.names()[0], its[0])
+		}
+	}
+	if likely == nil || since != "" {
+		return nil, since
+	}
+	d.odd = make(map[string]string)
+	for _, key := range keys {
+		if others := knowing(lists, key); !slices.Contains(likely.keys(), key) {
+			d.odd[key] = fmt.Sprintf(": %s rules have it, and these are %s rules, since they have %s", orList(ownNames(others)), likely.names()[0], tells[0])
+		}
+	}
+	return likely, ""
+}
+
+// knowing are the lists whose rules have a key.
+func knowing(lists []foreignList, key string) (all []foreignList) {
+	for _, l := range lists {
+		if slices.Contains(l.keys(), key) {
+			all = append(all, l)
+		}
+	}
+	return all
 }
 
 // meaningful are the keys of rules that mean something in the dialect.
@@ -249,7 +311,7 @@ func (d *decoder) meaningful(rules []*yaml.Node) (keys []string) {
 		}
 		for i := 0; i < len(rule.Content); i += 2 {
 			key := d.fieldKey(rule.Content[i].Value)
-			if knownKeys[key]&(1<<d.speaks) != 0 && !slices.Contains(keys, key) {
+			if key != typeHint && knownKeys[key]&(1<<d.speaks) != 0 && !slices.Contains(keys, key) {
 				keys = append(keys, key)
 			}
 		}

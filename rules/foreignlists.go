@@ -103,6 +103,7 @@ var foreignLists = map[Dialect][]foreignList{
 				"behavior": "controlBehavior", "maxWait": "maxQueueingTimeoutMs",
 				"param": "paramItem", "name": "paramItem", "value": "paramItem", "valueMatch": "paramItem",
 			},
+			instead: map[string]string{"intervalSec": "interval"},
 		},
 		rulesFrom[sentinel.JavaAPI, gateway.Group]{
 			called:  []string{"gwapigroup", "gatewayapi", "gwapi", "apidefinition"},

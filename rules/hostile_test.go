@@ -11,7 +11,7 @@ import (
 // What a file says must not write a line of its own into a log.
 func TestParseErrorsStayOnOneLine(t *testing.T) {
 	for data, want := range map[string]string{
-		`"a\n\e[31mb": []`:                       `r.yaml:1:1: a\n\x1b[31mb: unknown field`,
+		`"a\n\e[31mb": []`:                       `r.yaml:1:1: a\n\x1b[31mb: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster`,
 		`flow: [{"a\Lb": 1}]`:                    `r.yaml:1:9: flow[0].a\u2028b: unknown field`,
 		`flow: [{"a\n": 1, "a\n": 2}]`:           `r.yaml:1:9: flow[0].a\n: unknown field` + "\n" + `r.yaml:1:19: flow[0].a\n: is set twice, first at 1:9`,
 		`flow: !a%0Ab []`:                        `r.yaml:1:7: the tag !a\nb: tags are not read, remove it`,
@@ -43,10 +43,10 @@ func TestParseBoundsPatterns(t *testing.T) {
 // There is nothing to include a file with: a path is text like any other.
 func TestParseReadsOneFile(t *testing.T) {
 	for data, want := range map[string]string{
-		"include: ../../etc/passwd\nflow: []":     "r.yaml:1:1: include: unknown field",
+		"include: ../../etc/passwd\nflow: []":     "r.yaml:1:1: include: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster",
 		"flow: !include ../secret.yaml":           "r.yaml:1:7: the tag !include: tags are not read, remove it",
 		"flow: [{$ref: ../secret.yaml}]":          "r.yaml:1:9: flow[0].$ref: unknown field (did you mean \"ref\"?)",
-		`{"$include": "/etc/passwd", "flow": []}`: "r.yaml:1:2: $include: unknown field",
+		`{"$include": "/etc/passwd", "flow": []}`: "r.yaml:1:2: $include: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster",
 		"flow: ../secret.yaml":                    "r.yaml:1:7: flow: must be a list of rules, not the text \"../secret.yaml\"",
 		"flow: [file:///etc/passwd]":              "r.yaml:1:8: flow[0]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not the text \"file:///etc/passwd\"",
 	} {

@@ -24,11 +24,11 @@ func looksLikeJSON(data []byte) bool {
 func (d *decoder) readJSON(data []byte) *yaml.Node {
 	var raw json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
-		at := place{1, 1}
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			at = placeAt(data, int(syntax.Offset)-1)
+		at, problem := place{1, 1}, err.Error()
+		if offset, ok := syntaxOffset(err); ok {
+			at, problem = placeAt(data, offset), jsonProblem(data, offset, err)
 		}
-		d.add(at, "", "is not JSON: %v", err)
+		d.add(at, "", "is not JSON: %s", problem)
 		return nil
 	}
 	r := jsonReader{data: data, at: place{1, 1}}
@@ -38,6 +38,59 @@ func (d *decoder) readJSON(data []byte) *yaml.Node {
 		return nil
 	}
 	return root
+}
+
+// syntaxOffset returns the offset of the byte at which err says that a text stops being JSON.
+func syntaxOffset(err error) (offset int, ok bool) {
+	syntax, ok := errors.AsType[*json.SyntaxError](err)
+	if !ok {
+		return 0, false
+	}
+	return int(syntax.Offset) - 1, true
+}
+
+const commentInJSON = "a comment: JSON has no comments: remove it, or write the file as YAML, with # before comments and a name that ends in .yaml"
+
+// jsonProblem says what is wrong at an offset where data stops being JSON, in words for what people
+// write there that other formats have.
+func jsonProblem(data []byte, offset int, err error) string {
+	rest := data[min(max(offset, 0), len(data)):]
+	switch {
+	case beginsComment(rest), bytes.HasPrefix(rest, []byte("#")):
+		return commentInJSON
+	case bytes.HasPrefix(rest, []byte("'")):
+		return `JSON has no single quotes: write "..."`
+	case bytes.HasPrefix(rest, []byte("]")), bytes.HasPrefix(rest, []byte("}")):
+		if before := bytes.TrimRight(data[:offset], blanks); bytes.HasSuffix(before, []byte(",")) {
+			return "a comma before the closing bracket: remove it"
+		}
+	case strings.HasSuffix(err.Error(), "looking for beginning of object key string"):
+		return `a key without quotes: write "..."`
+	}
+	return err.Error()
+}
+
+// blanks are JSON's.
+const blanks = " \t\r\n"
+
+func beginsComment(text []byte) bool {
+	return bytes.HasPrefix(text, []byte("//")) || bytes.HasPrefix(text, []byte("/*"))
+}
+
+// hasJSONComment reports a comment as JavaScript has them in what is JSON up to there. YAML would
+// read the comment as text, and its errors would be about what that does to the rest.
+func (d *decoder) hasJSONComment(data []byte) bool {
+	text := bytes.TrimLeft(data, blanks)
+	if !beginsComment(text) && text[0] != '{' && text[0] != '[' {
+		return false
+	}
+	var raw json.RawMessage
+	offset, ok := syntaxOffset(json.Unmarshal(data, &raw))
+	if !ok || !beginsComment(data[offset:]) || bytes.HasSuffix(bytes.TrimRight(data[:offset], blanks), []byte(":")) {
+		return false
+	}
+	d.add(placeAt(data, offset), "", "is not JSON: %s", commentInJSON)
+	return true
 }
 
 // jsonReader makes nodes of a text that is known to be JSON. So it needs to look

@@ -208,7 +208,7 @@ func statesOne(said any, read reflect.Value) error {
 	case flow.Watermark:
 		ok = fmt.Sprint(said) == v.String() || number(said) == number(v.Scalar()) || bytesOf(said) == bytesOf(v.Scalar()) && bytesOf(said) >= 0
 	case hotspot.Index:
-		ok = fmt.Sprint(said) == v.String() || said == 0 && v.String() == "0"
+		ok = fmt.Sprint(said) == v.String() || fmt.Sprint(number(said)) == v.String() && number(said) >= 0 || said == 0 && v.String() == "0"
 	case argument.Value:
 		ok = argument.Of(said) == v
 	case interface{ Bool() bool }:
@@ -218,7 +218,10 @@ func statesOne(said any, read reflect.Value) error {
 		if ok = err == nil && said == string(text); !ok && err == nil {
 			ok = said == map[string]string{"allow": "white", "deny": "black"}[string(text)]
 		}
-	case string, bool, int:
+	case int:
+		f, decimal := said.(float64) // as in 1e3
+		ok = said == v || decimal && f == float64(v)
+	case string, bool:
 		ok = said == v
 	case float64:
 		ok = number(said) == v

@@ -114,9 +114,10 @@ func parse(name string, data []byte, opts ParseOptions) (Parsed, places, error) 
 		return Parsed{}, nil, d.err()
 	}
 	d.checkTree(root, 1)
-	if d.err() != nil {
+	if d.err() != nil || d.isOtherFile(root) {
 		return Parsed{}, nil, d.err() // the rest would only follow from it
 	}
+	d.unwrap(root)
 	if opts.Dialect >= dialects {
 		return Parsed{}, nil, fmt.Errorf("unknown %v", opts.Dialect)
 	}
@@ -154,9 +155,10 @@ func (d *decoder) tree(data []byte) *yaml.Node {
 		return nil
 	}
 	var root *yaml.Node
-	if strings.EqualFold(filepath.Ext(d.file), ".json") || looksLikeJSON(data) {
+	switch {
+	case strings.EqualFold(filepath.Ext(d.file), ".json") || looksLikeJSON(data):
 		root = d.readJSON(data)
-	} else {
+	case !d.hasJSONComment(data):
 		root = d.readYAML(data)
 	}
 	if root != nil && isNull(root) {

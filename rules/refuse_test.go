@@ -26,17 +26,18 @@ func TestParseRefuses(t *testing.T) {
 
 		// Wrong shapes.
 		{"flow", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not the text \"flow\""},
-		{"[]", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-java or sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/migrating.md"},
+		{"[1]", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-java or sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/migrating.md"},
 		{"- resource: a", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-java or sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/migrating.md"},
 		{"flow: 3", "r.yaml:1:7: flow: must be a list of rules, not 3"},
-		{"flow: {resource: a}", "r.yaml:1:7: flow: must be a list of rules, not a mapping"},
+		{"flow: {resource: a}", "r.yaml:1:7: flow: this is one rule: put it in [ ], as a list of rules"},
+		{"flow: {}", "r.yaml:1:7: flow: must be a list of rules, not a mapping"},
 		{"flow: [a]", "r.yaml:1:8: flow[0]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not the text \"a\""},
 		{"flow:\n- {resource: a, threshold: 1}\n-\n", "r.yaml:3:2: flow[1]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not nothing"},
 
 		// Unknown, repeated and odd keys.
-		{"flwo: []", `r.yaml:1:1: flwo: unknown field (did you mean "flow"?)`},
-		{"Flow: []", `r.yaml:1:1: Flow: unknown field (did you mean "flow"?)`},
-		{"flow: []\nvolcano: []", "r.yaml:2:1: volcano: unknown field"},
+		{"flwo: []", `r.yaml:1:1: flwo: unknown family (did you mean "flow"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster`},
+		{"Flow: []", `r.yaml:1:1: Flow: unknown family (did you mean "flow"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster`},
+		{"flow: []\nvolcano: []", "r.yaml:2:1: volcano: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster"},
 		{"flow: []\n2: []", "r.yaml:2:1: a key must be text, not 2"},
 		{"flow: []\nflow: []", "r.yaml:2:1: flow: is set twice, first at 1:1"},
 		{"flow:\n  - resource: a\n    threshold: 1\n  - resource: b\n    threshold: 1\n\n    treshold: 1\n",
@@ -84,8 +85,8 @@ func TestParseRefuses(t *testing.T) {
 		{"flow: [{resource: a, threshold: +1}]", "r.yaml:1:33: flow[0].threshold: must be a number like 100 or 0.5, not +1"},
 		{"flow: [{resource: a, threshold: -1}]", "r.yaml:1:33: flow[0].threshold: is -1: use a finite number from 0 to 1e+15"},
 		{"flow: [{resource: a, threshold: 1e16}]", "r.yaml:1:33: flow[0].threshold: is 1e+16: use a finite number from 0 to 1e+15"},
-		{"flow: [{resource: a, buckets: 2.0}]", "r.yaml:1:31: flow[0].buckets: must be a whole number, not 2.0"},
-		{"flow: [{resource: a, buckets: 1e1}]", "r.yaml:1:31: flow[0].buckets: must be a whole number, not 1e1"},
+		{"flow: [{resource: a, buckets: 2.5}]", "r.yaml:1:31: flow[0].buckets: must be a whole number, not 2.5"},
+		{"flow: [{resource: a, buckets: 1e-1}]", "r.yaml:1:31: flow[0].buckets: must be a whole number, not 1e-1"},
 		{"flow: [{resource: a, buckets: 99999999999999999999}]", "r.yaml:1:31: flow[0].buckets: must be a whole number, not 99999999999999999999"},
 		{"flow: [{resource: a, coldFactor: 1, behavior: warmUp}]", "r.yaml:1:34: flow[0].coldFactor: is 1: use a whole number from 2 to 1000"},
 
@@ -175,7 +176,7 @@ func TestParseRefusesJSON(t *testing.T) {
 		{"{\"flow\": [\n  {]\n}", "r.json:2:4: is not JSON: invalid character ']' looking for beginning of object key string"},
 		{`{"flow": []`, "r.json:1:11: is not JSON: unexpected end of JSON input"},
 		{`{"flow": []} {}`, "r.json:1:14: is not JSON: invalid character '{' after top-level value"},
-		{`{"flow": [],}`, "r.json:1:13: is not JSON: invalid character '}' looking for beginning of object key string"},
+		{`{"flow": [],}`, "r.json:1:13: is not JSON: a comma before the closing bracket: remove it"},
 		{`{"flow": NaN}`, "r.json:1:10: is not JSON: invalid character 'N' looking for beginning of value"},
 		{`{"flow": null}`, "r.json:1:10: flow: has no value: write `flow: []` for no rules"},
 		{`{"flow": [], "flow": []}`, "r.json:1:14: flow: is set twice, first at 1:2"},

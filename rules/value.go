@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -42,8 +43,8 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 	case *bool:
 		return readBool(n, func(b bool) { *v = b })
 	case *int:
-		i, err := strconv.Atoi(n.Value)
-		if !isNumber(n) || err != nil {
+		i, ok := wholeNumber(n)
+		if !ok {
 			return "must be a whole number, not " + describe(n)
 		}
 		*v = i
@@ -62,6 +63,23 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 		panic(fmt.Sprintf("rules: a rule field can't be a %T", v)) // met by the first test of a new family
 	}
 	return ""
+}
+
+// wholeNumber reads a number without a fraction, also one that a serializer has written as 20.0 or
+// 2e1.
+func wholeNumber(n *yaml.Node) (i int, ok bool) {
+	if !isNumber(n) {
+		return 0, false
+	}
+	if i, err := strconv.Atoi(n.Value); err == nil {
+		return i, true
+	}
+	f, err := strconv.ParseFloat(n.Value, 64)
+	const exact = 1 << 53 // beyond it, a float64 may stand for several whole numbers
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > exact || f == 0 && !isZero(n.Value) {
+		return 0, false
+	}
+	return int(f), int64(int(f)) == int64(f)
 }
 
 func readBool(n *yaml.Node, set func(bool)) (problem string) {

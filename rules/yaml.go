@@ -18,12 +18,17 @@ func (d *decoder) readYAML(data []byte) *yaml.Node {
 	if !d.checkYAML(data) {
 		return nil
 	}
+	data, ok := d.asYAML11(data)
+	if !ok {
+		return nil
+	}
 	docs, err := documents(bytes.NewReader(data))
 	switch {
 	case err != nil:
 		d.addSyntax(data, err)
 	case len(docs) == 0:
 		d.add(place{1, 1}, "", "%s", noRules)
+	case len(docs) > 1 && d.isOtherFile(docs[0].Content[0]):
 	case len(docs) > 1:
 		d.add(placeOf(docs[1]), "", "a second document: a rule file has one")
 	default:
@@ -31,6 +36,28 @@ func (d *decoder) readYAML(data []byte) *yaml.Node {
 	}
 	return nil
 }
+
+// asYAML11 returns data with another version in its %YAML directive, if it has one of 1.2 or the
+// like. The parser knows the name of 1.1 only, and the values that both read differently are
+// refused in rule files anyway.
+func (d *decoder) asYAML11(data []byte) (as []byte, ok bool) {
+	at := yamlVersion.FindSubmatchIndex(data)
+	if at == nil {
+		return data, true
+	}
+	version, minor := string(data[at[2]:at[3]]), at[2]+len("1.")
+	if !strings.HasPrefix(version, "1.") || at[3]-minor != 1 {
+		d.add(placeAt(data, at[2]-len("%YAML ")), "", "is YAML %s, which is not read: remove this line, or write %%YAML 1.2", clip(version))
+		return nil, false
+	}
+	as = bytes.Clone(data)
+	as[minor] = '1'
+	return as, true
+}
+
+// yamlVersion finds the version in the directive, before which there are only other
+// directives, comments and empty lines.
+var yamlVersion = regexp.MustCompile(`\A(?:[ \t]*(?:[#%].*)?\r?\n)*%YAML[ \t]+(\d+\.\d+)[ \t]*(?:#.*)?\r?\n`)
 
 // documents returns the first two documents, or those that there are.
 func documents(r io.Reader) (docs []*yaml.Node, err error) {

@@ -134,7 +134,7 @@ b.yml:4:9: error: flow[0].id: the id "twice" is also that of flow[1] in a.yaml:3
 	r = penstock(t, "flow: []", "check", "a.yaml", "missing.yaml", "sub/deep.yaml", "-")
 	assert.Equal(t, exitErrors, r.code)
 	assert.Contains(t, r.out, "missing.yaml: error: no such file or directory\n")
-	assert.Contains(t, r.out, "sub/deep.yaml:1:1: error: nor: unknown field\n")
+	assert.Contains(t, r.out, "sub/deep.yaml:1:1: error: nor: unknown family: use authority, ")
 	assert.Contains(t, r.out, "4 files: 2 errors\n")
 
 	assert.Contains(t, penstock(t, "", "check", "a.yaml", "a.yaml").err, "a.yaml: named twice")

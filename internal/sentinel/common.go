@@ -31,6 +31,10 @@ func (id *ID) SetScalar(v any) error {
 			*id = ID(strconv.FormatInt(v, 10))
 		}
 		return nil
+	case float64: // as in 3.0
+		if v == math.Trunc(v) && math.Abs(v) <= 1<<53 {
+			return id.SetScalar(int64(v))
+		}
 	}
 	return fmt.Errorf("must be text or a whole number, not %v", v)
 }

@@ -1,6 +1,7 @@
 package sentinel
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -23,7 +24,16 @@ type JavaGateway struct {
 	MaxQueueingTimeoutMs int        `yaml:"maxQueueingTimeoutMs,omitempty"`
 	ParamItem            *JavaParam `yaml:"paramItem,omitempty"` // nil: all requests share the limit
 	ClusterMode          bool       `yaml:"clusterMode,omitempty"`
+
+	// What the dashboard has in the place of IntervalSec, and the library that reads rules doesn't.
+	Interval     int `yaml:"interval,omitempty"`
+	IntervalUnit int `yaml:"intervalUnit,omitempty"` // 0 seconds, 1 minutes, 2 hours, 3 days
 }
+
+// unsaid is a number that a file doesn't have.
+const unsaid = math.MinInt32
+
+var javaUnits = []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}
 
 // JavaParam is a GatewayParamFlowItem: the part of a request each value of which has the limit.
 type JavaParam struct {
@@ -35,7 +45,7 @@ type JavaParam struct {
 }
 
 // JavaGatewayUnset is what Java takes where a file says nothing.
-var JavaGatewayUnset = JavaGateway{Grade: 1, IntervalSec: 1, MaxQueueingTimeoutMs: 500}
+var JavaGatewayUnset = JavaGateway{Grade: 1, IntervalSec: unsaid, MaxQueueingTimeoutMs: 500}
 
 var (
 	javaParams  = []gateway.Param{gateway.ClientIP, gateway.Host, gateway.Header, gateway.Query, gateway.Cookie}
@@ -48,13 +58,31 @@ func (r JavaGateway) Check() error {
 	f.bad(blank(r.Resource), "resource", needsResource)
 	f.bad(!(r.Count >= 0), "count", "is %v: use a number from 0 on", r.Count)
 	f.bad(r.Burst < 0, "burst", "is %d: use a number from 0 on", r.Burst)
-	f.bad(r.IntervalSec <= 0, "intervalSec", "is %d: use a number of seconds from 1 on", r.IntervalSec)
+	f.bad(r.IntervalSec != unsaid && r.IntervalSec <= 0, "intervalSec", "is %d: use a number of seconds from 1 on", r.IntervalSec)
 	f.bad(r.ControlBehavior < 0, "controlBehavior", "is %d: use 0, reject, or 2, throttle", r.ControlBehavior)
+	if r.IntervalSec == unsaid {
+		f.bad(r.Interval == 0 && r.IntervalUnit != 0, "intervalUnit", "goes with interval, which is not there: write intervalSec")
+		f.bad(r.Interval < 0, "interval", "is %d: use a number from 1 on", r.Interval)
+		f.bad(r.IntervalUnit < 0 || r.IntervalUnit >= len(javaUnits), "intervalUnit", "is %d: use a number from 0 to %d", r.IntervalUnit, len(javaUnits)-1)
+	}
 	if p := r.ParamItem; p != nil {
 		named := p.ParseStrategy >= 2 && p.ParseStrategy < len(javaParams)
 		f.bad(named && blank(p.FieldName), "paramItem", "needs fieldName: say which header, query parameter or cookie")
 	}
 	return f.err
+}
+
+// interval is that of the rule, with a warning if only the dashboard understands it.
+func (r JavaGateway) interval() (time.Duration, []Warning) {
+	switch {
+	case r.IntervalSec != unsaid:
+		return period(r.IntervalSec, time.Second), nil
+	case r.Interval == 0:
+		return time.Second, nil
+	}
+	interval := period(r.Interval, javaUnits[r.IntervalUnit])
+	return interval, []Warning{{"dashboard-interval", "interval", fmt.Sprintf(
+		"is the dashboard's, with intervalUnit, and is read as %.0f s; a client of Sentinel reads intervalSec only, and takes 1 s without: write intervalSec", interval.Seconds())}}
 }
 
 // Native is the rule in our terms. To Java every threshold is a whole number.
@@ -83,7 +111,8 @@ func (r JavaGateway) Native() (rules []gateway.Rule, warnings []Warning, err err
 		warnings = append(warnings, more...)
 	}
 	if n.Metric == hotspot.QPS {
-		n.Interval = unlessDefault(period(r.IntervalSec, time.Second))
+		interval, more := r.interval()
+		n.Interval, warnings = unlessDefault(interval), append(warnings, more...)
 		switch {
 		case r.ControlBehavior == JavaThrottle:
 			n.Behavior, n.MaxWait = hotspot.Throttle, patience(r.MaxQueueingTimeoutMs)
@@ -133,7 +162,15 @@ type JavaAPI struct {
 type JavaPath struct {
 	Pattern       string `yaml:"pattern"`
 	MatchStrategy int    `yaml:"matchStrategy,omitempty"` // 0 exact, 1 a pattern as in /orders/**, 2 regex
+
+	// Items make it an ApiPredicateGroupItem, which Sentinel reads and never asks.
+	Items []JavaPath `yaml:"items,omitempty"`
 }
+
+func (p JavaPath) isGroup() bool { return p.Pattern == "" && p.Items != nil }
+
+// MayLack reports whether an item of its kind needs no such key.
+func (p JavaPath) MayLack(key string) bool { return key == "pattern" && p.isGroup() }
 
 // Check says why Java drops the definition.
 func (a JavaAPI) Check() error {
@@ -147,13 +184,21 @@ func (a JavaAPI) Check() error {
 func (a JavaAPI) Native() (groups []gateway.Group, warnings []Warning, err error) {
 	g := gateway.Group{ID: a.APIName}
 	for i, item := range a.PredicateItems {
+		if item.isGroup() {
+			warnings = append(warnings, Warning{"group-in-a-group", "predicateItems", fmt.Sprintf(
+				"number %d is a group within the group, which Sentinel ignores, and so its paths are not in the group here either: list them in predicateItems", i)})
+			continue
+		}
 		paths, err := item.native()
 		if err != nil {
 			return nil, nil, spec.BadField("predicateItems", "number %d: %v", i, err)
 		}
 		g.Paths = append(g.Paths, paths...)
 	}
-	return []gateway.Group{g}, nil, nil
+	if len(g.Paths) == 0 {
+		return nil, nil, spec.BadField("predicateItems", "has only groups within the group, which Sentinel ignores: list the paths themselves")
+	}
+	return []gateway.Group{g}, warnings, nil
 }
 
 func (p JavaPath) native() ([]gateway.Path, error) {

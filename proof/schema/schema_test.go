@@ -138,10 +138,10 @@ func TestDialects(t *testing.T) {
 		`{"dialect": "sentinel-go", "flow-rules": [{"count": 1}]}`: true,
 		`{"dialect": "sentinel", "flow": []}`:                      false,
 		`{"dialect": 1, "flow": []}`:                               false,
-		`{"flow-rules": []}`:                                       false,
 		`{"dialect": "native"}`:                                    false,
 		`{}`:                                                       false,
-		`[]`:                                                       false,
+		`[]`:                                                       true,
+		`[{}]`:                                                     false,
 		`{"flow": {}}`:                                             false,
 		`{"flow": null}`:                                           false,
 	} {

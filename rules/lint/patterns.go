@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"fmt"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -39,11 +40,15 @@ func (l *linter) patterns() {
 				l.add("PN013", Warning, x.family, i, "resource", `the rule is never about any name: "*" is for those without a rule of their own, and %s is one of every name; make one rule of the two, or say there what it is for`, l.at(x.family, all))
 			case info.Named() && looksLikeExpression(info.Resource):
 				l.add("PN014", Warning, x.family, i, "resource", "%q looks like a regular expression and is read as the name of one resource: add `match: regex`", info.Resource)
+			case info.Named() && hasTwoStars(info.Resource):
+				l.add("PN014", Warning, x.family, i, "resource", "%q looks like a pattern and is read as the name of one resource: %s", info.Resource, withoutTwoStars(info.Resource))
 			}
 			covered := covers(info)
 			for j, name := range info.Exclude {
 				switch {
 				case info.Mode == spec.Off:
+				case hasTwoStars(name):
+					l.add("PN014", Warning, x.family, i, "exclude", "%q looks like a pattern and is read as the name of one resource: write the names that are meant, or a rule of its own with a match", name)
 				case !covered(name):
 					l.add("PN012", Warning, x.family, i, "exclude", "%q is excluded, and %q is not about it anyway: correct the name, or remove it", name, info.Resource)
 				case slices.Contains(info.Exclude[:j], name):
@@ -52,6 +57,29 @@ func (l *linter) patterns() {
 			}
 		}
 	}
+}
+
+// groupPaths finds patterns that a gateway's group takes for one path.
+func (l *linter) groupPaths() {
+	for i, g := range l.set.Groups {
+		for _, p := range g.Paths {
+			if p.Match == spec.MatchExact && hasTwoStars(p.Path) {
+				l.add("PN014", Warning, "groups", i, "paths", "%q looks like a pattern and is read as one path: %s", p.Path, withoutTwoStars(p.Path))
+			}
+		}
+	}
+}
+
+// hasTwoStars reports whether a name has the wildcard that Spring, Ant and shells have for any
+// number of parts.
+func hasTwoStars(name string) bool { return strings.Contains(name, "**") }
+
+// withoutTwoStars says how to write a pattern with that wildcard here.
+func withoutTwoStars(name string) string {
+	if base, ok := strings.CutSuffix(name, "**"); ok && !strings.Contains(base, "*") && base != "" {
+		return fmt.Sprintf("write %q with `match: prefix`", base+"*")
+	}
+	return "write a star for each part, with `match: path`, or an expression, with `match: regex`"
 }
 
 // matchesAll reports whether an expression matches every name that is not empty.

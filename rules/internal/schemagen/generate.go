@@ -38,7 +38,8 @@ func generate(root string) ([]byte, error) {
 		{"$id", rules.SchemaURL},
 		{"title", "Rules of Penstock"},
 		{"description", "A rule file: the rules of each family under its key, in the order in which they are declared. What a schema can't say, such as how long a duration may be or that no id is there twice, the loader checks."},
-		{"type", "object"},
+		{"type", []string{"object", "array"}},
+		{"maxItems", 0}, // a list says that there are no rules
 		{"properties", object{{"dialect", dialect}}},
 		{"if", object{
 			{"properties", object{{"dialect", object{{"enum", []string{rules.SentinelJava.String(), rules.SentinelGo.String()}}}}}},
