@@ -1,5 +1,3 @@
-//go:build night
-
 package main
 
 import (
@@ -19,6 +17,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/proof/figure"
 	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -59,13 +58,14 @@ func TestOneLoad(t *testing.T) {
 // steps, and a fourteenth more at most. They are counted by a build of this test that counts what
 // its coverage is made of, so a slow machine changes nothing. known bug 126
 func TestLoadsTakeLinearSteps(t *testing.T) {
+	figure.AtNight(t) // it builds a program
 	race.OneGoroutine(t)
 	dir := t.TempDir()
 	counting := filepath.Join(dir, "counting.test")
 	product, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "../../api").Output()
 	require.NoError(t, err)
 	counted := slices.DeleteFunc(strings.Fields(string(product)), func(p string) bool { return !strings.HasPrefix(p, "github.com/penstock-go/") })
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-tags", "night", "-c", "-o", counting, "-covermode=count", "-coverpkg="+strings.Join(counted, ","), ".").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", counting, "-covermode=count", "-coverpkg="+strings.Join(counted, ","), ".").CombinedOutput()
 	require.NoError(t, err, string(out))
 	steps := func(heap, n int) (sum int64) {
 		profile := filepath.Join(dir, "profile")

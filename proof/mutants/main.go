@@ -118,6 +118,8 @@ func (r row) run(ctx context.Context, root string) (became outcome, output strin
 	args := append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=5m"}, strings.Fields(r.test)[2:]...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
+	// A fresh seed could fail by itself: the seed is that of every commit.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PENSTOCK_") })
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	all, err := cmd.CombinedOutput()
 	if s := cmd.ProcessState; s != nil {
@@ -126,7 +128,10 @@ func (r row) run(ctx context.Context, root string) (became outcome, output strin
 	return r.judge(string(all), err != nil), string(all), cpu
 }
 
-var failing = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
+var (
+	failing = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
+	crashed = regexp.MustCompile(`(?m)^(panic|fatal error): `)
+)
 
 // judge says what became of the mutant by what go test printed. The command runs one test, so what
 // ends the whole program ends that test.
@@ -142,7 +147,7 @@ func (r row) judge(output string, failed bool) outcome {
 			return killed
 		}
 		return late
-	case m != nil && m[1] == test, strings.Contains(output, "panic: "), strings.Contains(output, "fatal error: "):
+	case m != nil && m[1] == test, crashed.MatchString(output):
 		return killed
 	}
 	return unclear

@@ -61,7 +61,7 @@ var coreRows = []row{
 		declaration: "core.Engine.EachResource",
 		old:         `f(r)`,
 		new:         `r.mu.Lock(); f(r); r.mu.Unlock()`,
-		test:        "go test -timeout 20s -run ^TestRefusalsAreToldUnderNoLock$ ./core",
+		test:        "go test -timeout 60s -run ^TestRefusalsAreToldUnderNoLock$ ./core",
 		hangs:       true,
 	},
 	{
