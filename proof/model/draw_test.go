@@ -51,8 +51,8 @@ func newDrawer(rnd *rand.Rand) *drawer {
 	d.first = pick(d, 10, 40, 70)
 	d.values = []hotspot.Behavior{hotspot.Reject, hotspot.Throttle, hotspot.TokenBucket}
 	all := []string{"authority", "system", "hotspot", "flow", "isolation", "breaker"}
-	switch d.IntN(13) {
-	case 10: // windows from whose coming buckets prioritized calls borrow, and use two of them up at a time
+	switch d.IntN(15) {
+	case 10, 13, 14: // windows from whose coming buckets prioritized calls borrow, and use two of them up at a time
 		d.families["flow"], d.resources, d.behaviors, d.relations = true, d.resources[:1], []flow.Behavior{flow.Reject}, []flow.Relation{flow.Direct}
 		d.thresholds, d.intervals, d.first = []float64{1, 2, 3}, []time.Duration{400 * ms, 500 * ms, time.Second}, 70
 	case 11: // short queues, and a limit for what runs that is reached at about the same time

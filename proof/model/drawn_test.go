@@ -74,6 +74,9 @@ func (m *machine) play() (steps int64) {
 		}
 		m.agree()
 	}
+	if m.reckons() {
+		m.rhythm()
+	}
 	m.finish()
 	return steps
 }

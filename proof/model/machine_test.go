@@ -351,12 +351,16 @@ func (m *machine) load(set api.RuleSet) {
 
 // busy has the machine show something else.
 func (m *machine) busy() {
-	bbr := slices.ContainsFunc(m.model.set.System, func(r system.Rule) bool { return r.Strategy == system.BBR && r.Mode == spec.Enforce })
-	if bbr && m.often(30) {
+	if m.reckons() && m.often(30) {
 		m.rhythm()
 		return
 	}
 	m.show(pick(m.drawer, 0.0, 3, 100), pick(m.drawer, 0.0, 0.9))
+}
+
+// reckons reports whether a system rule of strategy bbr holds.
+func (m *machine) reckons() bool {
+	return slices.ContainsFunc(m.model.set.System, func(r system.Rule) bool { return r.Strategy == system.BBR && r.Mode == spec.Enforce })
 }
 
 func (m *machine) show(load, cpu float64) {

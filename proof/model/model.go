@@ -91,7 +91,11 @@ type By struct {
 }
 
 func (m *Model) by(kind core.Kind, id string) *By {
-	return &By{Kind: kind, ID: id, Figures: m.tallies[ruleKey{kind, id}]}
+	f := m.tallies[ruleKey{kind, id}]
+	if f == nil { // of a rule that is gone, under which a call still waits
+		f = new(Figures)
+	}
+	return &By{Kind: kind, ID: id, Figures: f}
 }
 
 // place is a node: a resource's, or one of its calls' or of a caller's.
