@@ -74,8 +74,10 @@ func (m *machine) play() (steps int64) {
 		}
 		m.agree()
 	}
-	if m.reckons() {
-		m.rhythm()
+	for range 4 {
+		if m.reckons() {
+			m.rhythm()
+		}
 	}
 	m.finish()
 	return steps
