@@ -34,7 +34,7 @@ import (
 // enums are the last value of every enumeration that users meet.
 var enums = []fmt.Stringer{
 	authority.Deny, breaker.ConsecutiveErrors, breaker.ForcedClosed, breaker.ForceClosed, core.KindCustom, core.Unknown, clocks.SleepAdvance,
-	spec.MatchPath, spec.Off, flow.Concurrency, flow.Chain, flow.Ring, flow.TokenBucket, hotspot.Concurrency, hotspot.TokenBucket,
+	spec.MatchPath, spec.Off, flow.Concurrency, flow.Chain, flow.Ring, flow.TokenBucket, hotspot.Concurrency, hotspot.TokenBucket, hotspot.MissingRefuse,
 	inspect.NodeInbound, rules.SentinelGo, lint.Notice, system.QPS, system.Gate, gateway.Cookie, gateway.Contains, refusal.Invalid, refusal.XRateLimit,
 	cluster.PerMember, cluster.Closed,
 }
@@ -65,7 +65,7 @@ func TestEnumsAreNamesInJSON(t *testing.T) {
 
 			back := reflect.New(kind)
 			switch err := json.Unmarshal(fmt.Appendf(nil, "%q", name), back.Interface()); {
-			case v.Interface() == system.None:
+			case v.Interface() == system.None, v.Interface() == hotspot.MissingNone:
 				assert.Error(t, err, "no rule can have it")
 			default:
 				assert.NoError(t, err, kind)

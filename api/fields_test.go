@@ -91,12 +91,12 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			least: func(r *hotspot.Rule) { r.Resource, r.Param, r.Threshold = "orders", "user", 5 },
 			fits:  func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS || r.Behavior == hotspot.Reject },
 			fields: map[string]field[hotspot.Rule]{
-				"id":          {say: func(r *hotspot.Rule) { r.ID = "mine" }},
-				"index":       {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.At(0), "" }},
-				"param":       {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.Index{}, "tenant" }},
-				"missing":     {say: func(r *hotspot.Rule) { r.Missing = hotspot.MissingShared }},
-				"threshold":   {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
-				"interval":    {func(r *hotspot.Rule) { r.Interval = 2 * s }, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS }},
+				"id":        {say: func(r *hotspot.Rule) { r.ID = "mine" }},
+				"index":     {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.At(0), "" }},
+				"param":     {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.Index{}, "tenant" }},
+				"missing":   {say: func(r *hotspot.Rule) { r.Missing = hotspot.MissingShared }},
+				"threshold": {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
+				"interval":  {func(r *hotspot.Rule) { r.Interval = 2 * s }, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS }},
 				"burst": {func(r *hotspot.Rule) {
 					if !r.Cluster.Shared() {
 						r.Burst = 3
