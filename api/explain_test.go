@@ -261,6 +261,23 @@ func TestExplainBeyondTheCaps(t *testing.T) {
 	}
 }
 
+// A rule that meets calls for the first time goes by what was counted before it was loaded.
+func TestExplainCountsCallsBeforeTheRule(t *testing.T) {
+	g, _ := quiet(t, api.Config{})
+	ctx := api.WithOrigin(t.Context(), "app")
+	for range 3 {
+		e, err := g.Entry(ctx, "orders")
+		require.NoError(t, err)
+		e.Exit()
+	}
+	require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{{Resource: "*", Origin: flow.OriginOther, Threshold: 3}}}))
+	x, err := g.Explain(ctx, "orders")
+	require.NoError(t, err)
+	assert.Equal(t, core.Refused, x.Outcome)
+	_, err = g.Entry(ctx, "orders")
+	assert.ErrorIs(t, err, core.ErrBlocked)
+}
+
 func TestExplainWaits(t *testing.T) {
 	g, _ := quiet(t, api.Config{})
 	require.NoError(t, g.LoadRules(api.RuleSet{

@@ -279,3 +279,15 @@ func TestBorrowerThatQueues(t *testing.T) {
 		done.Wait()
 	}
 }
+
+// A rule about a path that counts in no window keeps none where a borrower comes by that path.
+func TestBorrowerOnThePathOfAQueue(t *testing.T) {
+	g := newGuard(t,
+		flow.Rule{ID: "all", Resource: "orders", Threshold: 4, Window: flow.Ring},
+		flow.Rule{ID: "path", Resource: "orders", Threshold: 1, Relation: flow.Chain, Ref: "web", Metric: flow.Concurrency})
+	g.run([]step{
+		{100 * ms, "orders in job", 4, "pass x4"},
+		{600 * ms, "orders in web first", 1, "400ms"},
+	})
+	assert.Zero(t, g.Failures())
+}
