@@ -32,7 +32,7 @@ type Behavior uint8
 
 // The behaviors.
 const (
-	Reject      Behavior = iota // it is refused
+	Reject      Behavior = iota // the call is refused
 	Throttle                    // it queues for its turn
 	TokenBucket                 // it is refused, but as many may pass in a burst as the bucket holds
 )
@@ -48,16 +48,16 @@ func (b Behavior) MarshalText() ([]byte, error) { return behaviorNames.Marshal(b
 // UnmarshalText reads the name used in rule files.
 func (b *Behavior) UnmarshalText(text []byte) error { return behaviorNames.Parse(text, b) }
 
-// Missing is what a call without the value means: one that has not the argument or the attachment,
-// or has nil, an empty list or empty text there.
+// Missing decides how a rule treats a call without the value: the argument or the attachment is
+// absent, nil, an empty list or empty text.
 type Missing uint8
 
-// What a call without the value can mean.
+// Treatments of a call without the value.
 const (
-	MissingNone      Missing = iota // not said: the call is not limited, but empty text is a value like any other
-	MissingUnlimited                // it is not limited
-	MissingShared                   // it shares one limit with all such calls
-	MissingRefuse                   // it is refused
+	MissingNone      Missing = iota // the zero value: the call is not limited, but empty text is a value like any other
+	MissingUnlimited                // the call is not limited
+	MissingShared                   // all such calls share one limit
+	MissingRefuse                   // the call is refused
 )
 
 var missingNames = shown.NewEnum[Missing]("missing", "none", "unlimited", "shared", "refuse")

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 )
 
-// firstCalls is how many calls without a value the log reports, if none before them had one.
+// firstCalls is the number of calls without a value after which the log says so, if none had one.
 const firstCalls = 100
 
 // watch counts a call of these values if there are none.
