@@ -53,7 +53,7 @@ var badFiles = []badFile{
 	// Not YAML.
 	{name: "an open bracket", data: "flow: [\n  {resource: orders, threshold: 1}\n", at: "2:3", says: "is not YAML: did not find expected ',' or"},
 	{name: "a tab for spaces", data: "flow:\n\t- {resource: orders, threshold: 1}\n", at: "2:1", says: "is not YAML: a tab, where YAML has only blanks"},
-	{name: "an unfilled template", data: "flow: {{ .Values.rules }}\n", at: "1:7", says: "flow: must be a list of rules, not a mapping"},
+	{name: "an unfilled template", data: "flow: {{ .Values.rules }}\n", at: "1:7", says: "flow: this is one rule: put it in [ ]"},
 	{name: "marks of a merge", data: "flow:\n<<<<<<< HEAD\n  - {resource: orders, threshold: 1}\n=======\n", at: "2:1", says: "is not YAML: could not find expected ':'"},
 	{name: "a web page", data: "<!DOCTYPE html>\n<html><body>502 Bad Gateway</body></html>\n", at: "1:1", says: "must be a mapping of rule families, as in"},
 
@@ -67,9 +67,9 @@ var badFiles = []badFile{
 	{name: "JSON, a key twice", data: `{"flow": [], "flow": []}`, at: "1:14", says: "flow: is set twice, first at 1:2"},
 
 	// The wrong shape.
-	{name: "a family that is a mapping", data: "flow: {resource: orders, threshold: 1}\n", at: "1:7", says: "flow: must be a list of rules, not a mapping"},
+	{name: "a family that is a mapping", data: "flow: {resource: orders, threshold: 1}\n", at: "1:7", says: "flow: this is one rule: put it in [ ]"},
 	{name: "a rule that is nothing", data: "flow:\n  -\n", at: "2:4", says: "flow[0]: must be a mapping, as in `{resource: GET"},
-	{name: "an unknown family beside a good one", data: good + "hot: []\n", at: "3:1", says: "hot: unknown field"},
+	{name: "an unknown family beside a good one", data: good + "hot: []\n", at: "3:1", says: "hot: unknown family"},
 	{name: "a rule file of Sentinel", data: `[{"resource": "a", "limitApp": "default", "grade": 1, "count": 20, "clusterMode": true}]`, at: "1:2", says: "[0].clusterConfig: needs flowId"},
 	{name: "a rule file of sentinel-golang", data: `[{"resource": "a", "tokenCalculateStrategy": 9, "controlBehavior": 0, "threshold": 20}]`, at: "1:46", says: "[0].tokenCalculateStrategy: is 9: use a number from 0 to 2"},
 
