@@ -53,7 +53,7 @@ var badFiles = []badFile{
 	// Not YAML.
 	{name: "an open bracket", data: "flow: [\n  {resource: orders, threshold: 1}\n", at: "2:3", says: "is not YAML: did not find expected ',' or"},
 	{name: "a tab for spaces", data: "flow:\n\t- {resource: orders, threshold: 1}\n", at: "2:1", says: "is not YAML: a tab, where YAML has only blanks"},
-	{name: "an unfilled template", data: "flow: {{ .Values.rules }}\n", at: "1:7", says: "flow: this is one rule: put it in [ ]"},
+	{name: "an unfilled template", data: "flow: {{ .Values.rules }}\n", at: "1:7", says: "flow: must be a list of rules, not a mapping"},
 	{name: "marks of a merge", data: "flow:\n<<<<<<< HEAD\n  - {resource: orders, threshold: 1}\n=======\n", at: "2:1", says: "is not YAML: could not find expected ':'"},
 	{name: "a web page", data: "<!DOCTYPE html>\n<html><body>502 Bad Gateway</body></html>\n", at: "1:1", says: "must be a mapping of rule families, as in"},
 
