@@ -178,9 +178,3 @@ func say(set rules.Set) string {
 	}
 	return string(text)
 }
-
-// ruleID is how a refusal names a rule.
-type ruleID struct {
-	kind core.Kind
-	id   string
-}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -172,23 +171,3 @@ func (s *stage) advance(t int64, then func() error) error {
 
 // waits reports whether the call has not returned.
 func (c *caller) waits() bool { return !c.returned }
-
-// waitNoMore yields those callers of a list that have returned, and takes them out of it.
-func waitNoMore[C interface {
-	comparable
-	waits() bool
-}](list *[]C) iter.Seq[C] {
-	return func(yield func(C) bool) {
-		for _, c := range slices.Clone(*list) {
-			if c.waits() {
-				continue
-			}
-			if i := slices.Index(*list, c); i >= 0 {
-				*list = slices.Delete(*list, i, i+1)
-			}
-			if !yield(c) {
-				return
-			}
-		}
-	}
-}

@@ -46,8 +46,6 @@ func (g *guard) there() (nodes []string) {
 	return nodes
 }
 
-var all = []string{"entrance", "outer", "outer call", "outer origin", "inner", "inner call", "inner origin"}
-
 // No timer and no reader is needed: at its cap, a new name takes the place of an
 // idle one.
 func TestNewNamesTakeThePlaceOfIdleOnes(t *testing.T) {
