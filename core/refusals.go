@@ -22,8 +22,8 @@ type Record struct {
 	ShadowBlocked stat.Tally // calls that the rule would have refused, if it were not in shadow mode
 	Asked         shared.Bool
 
-	// Found says that a call had what a hotspot rule looks at, and Missed counts the first calls
-	// that had not.
+	// Found is set once a call had the value of a hotspot rule; Missed counts the first calls
+	// without it.
 	Found  shared.Bool
 	Missed shared.Int64
 }

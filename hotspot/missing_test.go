@@ -63,7 +63,7 @@ func TestMissing(t *testing.T) {
 						rule.ID, rule.Threshold, rule.Mode, rule.Missing = "r", 1, mode, missing
 						rules := []hotspot.Rule{rule, {ID: "beside", Param: "tenant", Threshold: 1}}
 						g := newGuard(t, rules[:among]...)
-						for range 3 { // those that stay are there for concurrency
+						for range 3 { // open calls count under a concurrency rule
 							e, _ := g.enter(nothing.opts...)
 							defer e.Exit()
 						}

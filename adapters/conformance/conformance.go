@@ -111,7 +111,7 @@ type Case struct {
 	Opts []nethttp.Option
 	Set  api.RuleSet
 	Run  func(*Stage) error
-	// Patience is how long the case waits for what is bound to happen; 0 means as long as the test may take.
+	// Patience limits the wait for an event that must come; 0 means the limit of go test.
 	Patience time.Duration
 
 	only int // 0 is for all

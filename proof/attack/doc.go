@@ -17,9 +17,8 @@
 // # What it goes by
 //
 // What is right comes from the documents, and from a log of what came in, when, and what
-// became of it: never from the engine's own counters alone. What the rules of most families must
-// say of one call after the other is package model's business, and its drawer's. Here callers race,
-// services stall, machines are overloaded and slots panic: attacks hold bounds that need no such
+// became of it: never from the engine's own counters alone. Package model and its drawer judge
+// the verdicts of one call after the other. Here callers race, services stall, machines are overloaded and slots panic: attacks hold bounds that need no such
 // log, or compare two guards, or ask the model (instants).
 //
 // # The files

@@ -118,7 +118,7 @@ type Case struct {
 	OfStream bool
 	// Late says that the server gives calls a deadline, which comes when the case says so.
 	Late bool
-	// Patience is how long the case waits for what is bound to happen; 0 means as long as the test may take.
+	// Patience limits the wait for an event that must come; 0 means the limit of go test.
 	Patience time.Duration
 }
 
