@@ -102,6 +102,23 @@ func TestQueueIsOvertakenByAsMuchAsItAsksFor(t *testing.T) {
 }
 
 // What could never be had is refused, and so is who finds the queue full. known bug 34
+// known bug 230, see TestNobodyPaysForOneThatLeft.
+func TestNobodyPaysForOneThatLeftTheLine(t *testing.T) {
+	c := &crew{t: t, limit: 3}
+	require.Nil(t, c.joins("holds", 3, false))
+	batch := c.joins("batch", 3, false)
+	c.joins("first", 1, true)
+	c.joins("second", 1, true)
+	last := c.joins("last", 1, true)
+	batch.Leave()
+	c.joins("since", 1, false)
+	last.Leave()
+	c.joins("overtakes", 1, true)
+	c.g.Release(0, 3)
+	c.g.Release(0, 3)
+	assert.Equal(t, []string{"first", "second", "overtakes", "since"}, c.woken)
+}
+
 func TestQueueRefuses(t *testing.T) {
 	c := &crew{t: t, limit: 2}
 	require.Nil(t, c.joins("a", 1, false))

@@ -22,8 +22,8 @@ package stat
 //
 // # What is kept of it
 //
-// The payments of a waiter are kept by the waiter right before it: only the first one behind a
-// prioritized one can have paid in part. If the last prioritized one leaves, the one before it is
+// The payments of a waiter are kept by the prioritized ones right before it: only the first one
+// behind a prioritized one can have paid in part. They go with it when it leaves. If the last prioritized one leaves, the one before it is
 // the last again, with what was paid when it arrived; so a waiter that leaves might as well never
 // have arrived. Those behind the one that left can be overtaken again, at most as many as it had
 // passed on arrival: an arrival passes no more waiters than pay for it.
@@ -218,12 +218,24 @@ func (r *ranks[W]) remove(w W) {
 	switch {
 	case w == r.last:
 		r.retreat(before)
-	case p.first:
-	case before != none: // its payments go with it
-		before.rank().paid = Moment{}
-	default:
-		r.paid = Moment{}
+	case !p.first:
+		r.forgive(before)
 	}
+}
+
+// forgive forgets what one that leaves has paid: for w, which was before it, and for all that are
+// prioritized from there on, up to the first in the queue and those that were served. Each of them
+// has paid for more than those before it: where there is nothing to forget, there isn't further ahead.
+func (r *ranks[W]) forgive(w W) {
+	var none W
+	for w != none {
+		p := w.rank()
+		if !p.first || p.paid == (Moment{}) {
+			return
+		}
+		p.paid, w = Moment{}, p.before
+	}
+	r.paid = Moment{}
 }
 
 // retreat makes the last prioritized one up to w the last again: those behind it can be overtaken.

@@ -412,6 +412,40 @@ func TestWhoIsOvertakenAfterSomebodyLeft(t *testing.T) {
 	assert.Equal(t, []int64{100, 200, 300, 400}, s.runs())
 }
 
+// known bug 230: several prioritized calls are before the one that has paid for them. It leaves, and
+// then the last of them does: who came since has paid for nothing.
+func TestNobodyPaysForOneThatLeft(t *testing.T) {
+	for _, waits := range []bool{false, true} { // or they are first in the queue
+		s := newSpaced(t)
+		s.comes(0, 1)
+		if waits {
+			s.overtakes(0, 1)
+		}
+		at := s.q.Last().ns
+		batch := s.comes(0, 3)
+		s.overtakes(0, 1)
+		s.overtakes(0, 1)
+		last := s.overtakes(0, 1)
+		batch.Leave(0)
+		s.comes(0, 1)
+		last.Leave(0)
+		assert.EqualValues(t, at+300, s.overtakes(0, 1).until, "before the one that has come since")
+	}
+}
+
+// The same of calls that run at once, and of one that is first in the queue.
+func TestNobodyPaysForOneThatLeftTheHead(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	batch := s.comes(0, 3)
+	assert.EqualValues(t, 120, s.overtakes(120, 1).until)
+	last := s.overtakes(120, 1)
+	batch.Leave(120)
+	s.comes(120, 1)
+	last.Leave(120)
+	assert.EqualValues(t, 220, s.overtakes(120, 1).until, "before the one that has come since")
+}
+
 // A prioritized call for which it is time, though the one that waits costs too much to run yet,
 // runs; the one that waits pays with all the time for which it has waited.
 func TestPrioritizedCallRunsAtOnce(t *testing.T) {
