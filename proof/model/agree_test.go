@@ -126,8 +126,9 @@ func (m *machine) agreeOn(p place, n *node.StatisticNode) {
 			m.fail("%s%v of %q, era %v: the model has no such window", name, w.Shape, owner, w.Era)
 		}
 		its.see(now)
-		same(m, name+"units in a window", w.Sum(now), its.sum(its.head()))
-		same(m, name+"units borrowed", w.Waiting(now), its.waiting())
+		which := fmt.Sprintf("%v, %v of %q, era %v", name, w.Shape, owner, w.Era)
+		same(m, which+": units in a window", w.Sum(now), its.sum(its.head()))
+		same(m, which+": units borrowed", w.Waiting(now), its.waiting())
 	}
 	for _, g := range n.Semaphores() {
 		owner := ownerOf(g.Owner)

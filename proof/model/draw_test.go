@@ -35,7 +35,8 @@ type drawer struct {
 	families   map[string]bool
 	waits      []time.Duration
 	values     []hotspot.Behavior
-	first      int // how many of a hundred calls are prioritized
+	first      int             // how many of a hundred calls are prioritized
+	come, gone map[string]bool // families of which a rule has, in the change at hand
 }
 
 func newDrawer(rnd *rand.Rand) *drawer {
@@ -248,6 +249,7 @@ func one[R any](id string, draw func(id string) R, normalized func(R) (R, error)
 // stands elsewhere; or none has.
 func (d *drawer) changed(set rules.Set) rules.Set {
 	set = set.Clone()
+	d.come, d.gone = make(map[string]bool), make(map[string]bool)
 	for range pick(d, 0, 1, 1, 1, 1, 2) {
 		switch pick(d, 0, 1, 2, 3, 3, 3, 4, 5) {
 		case 0:
@@ -275,17 +277,25 @@ func change[R spec.Rule](d *drawer, list *[]R, family string, draw func(id strin
 		return
 	}
 	if len(*list) == 0 || d.often(8) {
+		if d.gone[family] { // or the new rule might go on as that one, which the model doesn't follow
+			return
+		}
 		n := 0
 		for has(fmt.Sprint(family, " ", n)) {
 			n++
 		}
 		*list = append(*list, one(fmt.Sprint(family, " ", n), draw, normalized))
+		d.come[family] = true
 		return
 	}
 	i := d.IntN(len(*list))
 	switch d.IntN(13) {
 	case 0:
+		if d.come[family] {
+			return
+		}
 		*list = slices.Delete(*list, i, i+1)
+		d.gone[family] = true
 	case 1:
 		j := d.IntN(len(*list))
 		(*list)[i], (*list)[j] = (*list)[j], (*list)[i]

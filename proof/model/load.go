@@ -45,6 +45,7 @@ func (m *Model) Load(set rules.Set) {
 	m.apply()
 	m.setLimits()
 	m.trim()
+	m.remember()
 }
 
 // named has the figures of rules go on, and the resources be there that those name which hold.

@@ -53,6 +53,7 @@ type handle struct {
 	gives  bool // may give up
 	nap    *nap
 	due    int64 // on the clock, when it wakes
+	slept  int64 // the engine's time then, unless the clock is set
 	result chan result
 }
 

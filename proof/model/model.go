@@ -44,7 +44,8 @@ type Model struct {
 	places     map[place]bool       // nodes that calls have made, or rules that hold and name them
 	patterns   map[string]*regexp.Regexp
 	changes    []Change // of breakers, that nobody has asked for
-	load, cpu  float64  // what the machine shows
+	pending    pending
+	load, cpu  float64 // what the machine shows
 }
 
 // New returns a model of a guard without rules.
@@ -55,7 +56,7 @@ func New(config Config) *Model {
 		config: config, now: config.Now, entered: make(map[string]bool), overtakes: make(map[string]bool),
 		places:   map[place]bool{inboundRoot: true, cluster(node.OverflowName): true}, // which are always there
 		revision: 1,                                                                   // a guard begins by loading no rules
-		patterns: make(map[string]*regexp.Regexp), load: -1, cpu: -1,
+		patterns: make(map[string]*regexp.Regexp), load: -1, cpu: -1, pending: makePending(),
 	}
 }
 
@@ -223,6 +224,7 @@ func (m *Model) arrive(c *Call) {
 	c.place()
 	m.calls = append(m.calls, c)
 	m.entered[c.Resource] = true
+	m.match(c.Resource)
 	if p := cluster(c.Resource); !m.places[p] {
 		m.places[p] = true
 		if m.ruled(c.Resource) {
@@ -430,15 +432,18 @@ func (c *Call) Wake() int64 {
 // Granted reports whether a call that waits holds the permit that it waits for.
 func (c *Call) Granted() bool { return c.queued == nil || c.queued.granted }
 
+// Look is a call that wakes, having slept until then, though the clock may not show it.
+func (m *Model) Look(c *Call, slept int64) {
+	for _, x := range c.turns {
+		x.look(max(m.now, slept))
+	}
+	m.rewake()
+}
+
 // Turned is a call whose turn has come. It reports whether it waits on, for a permit.
 func (m *Model) Turned(c *Call) bool {
 	if c.queued == nil || c.queued.granted || c.queued.until <= m.now {
 		return false
-	}
-	for _, x := range c.turns {
-		if x.awaited {
-			x.come() // also if it woke before
-		}
 	}
 	c.queued.attended = true
 	return true

@@ -159,6 +159,13 @@ func (q *queue) grant() {
 	q.waiting = q.waiting[1:]
 }
 
+// look grants a turn, and those before it, as far as they have come by then.
+func (x *turn) look(by int64) {
+	for slices.Contains(x.queue.waiting, x) && whole(x.queue.waiting[0].at) <= by {
+		x.queue.grant()
+	}
+}
+
 // come grants a turn, and those before it, whatever the time.
 func (x *turn) come() {
 	for slices.Contains(x.queue.waiting, x) {

@@ -135,15 +135,18 @@ func (g *semaphore) advance() {
 	}
 }
 
-// remove takes a call out of the queue. What an ordinary one has paid goes with it.
+// remove takes a call out of the queue. What an ordinary one has paid goes with it: for the
+// prioritized ones right before it.
 func (g *semaphore) remove(w *waiter) {
 	i := slices.Index(g.queue, w)
 	g.queue = slices.Delete(g.queue, i, i+1)
-	switch {
-	case w.call.Prioritized:
-	case i > 0:
-		g.queue[i-1].paid = 0
-	default:
+	if w.call.Prioritized {
+		return
+	}
+	for i--; i >= 0 && g.queue[i].call.Prioritized; i-- {
+		g.queue[i].paid = 0
+	}
+	if i < 0 {
 		g.paid = 0
 	}
 }

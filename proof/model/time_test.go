@@ -88,10 +88,15 @@ func (m *machine) settle() {
 // follow sees what a call does that wakes: it sleeps again, or runs.
 func (m *machine) follow(c *Call) {
 	h := m.open[c]
-	ready := m.ready(c)
+	ready, turn, slept := m.ready(c), c.queued == nil || !c.queued.attended, h.slept
+	if h.nap.told() {
+		slept = m.model.now
+	}
 	close(h.nap.wake)
 	got, sleeps := m.event(h)
-	turn := c.queued == nil || !c.queued.attended
+	if turn {
+		m.model.Look(c, slept)
+	}
 	switch {
 	case sleeps && c.queued != nil && turn && (ready || c.queued.until != c.wake && h.nap.wait == time.Duration(c.queued.until-m.model.now)):
 		if !m.model.Turned(c) {
@@ -119,7 +124,7 @@ func (m *machine) event(h *handle) (got result, sleeps bool) {
 		case got = <-h.result:
 			return got, false
 		case n := <-m.clock.asleep:
-			n.of.nap, n.of.due = n, m.clock.Now()+int64(n.wait)
+			n.of.nap, n.of.due, n.of.slept = n, m.clock.Now()+int64(n.wait), m.model.now+int64(n.wait)
 			if n.of == h {
 				return got, true
 			}

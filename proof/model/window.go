@@ -205,18 +205,19 @@ func (m *Model) seed(w *window) {
 
 // seedWith is seed with calls that were counted in one place.
 func (m *Model) seedWith(w *window, calls []*Call) {
+	known := m.remembers(w.on)
 	fine := int64(m.config.Interval) / int64(m.config.Buckets)    // in which a node counts
-	live := floorDiv(m.now, fine)*fine - int64(m.config.Interval) // after that, the half seconds are known
+	live := floorDiv(known, fine)*fine - int64(m.config.Interval) // after that, the half seconds are known
 	moved := int64(allTime)                                       // the end of the last half second that is not
 	each := func(f func(at, units int64)) {
 		for _, c := range calls {
-			if c.passed() {
+			if c.passed() && c.at <= known {
 				f(c.at, c.Units)
 			}
-			if c.State == Blocked {
+			if c.State == Blocked && c.at <= known {
 				f(c.at, 0)
 			}
-			if c.State == Done {
+			if c.State == Done && c.ended <= known {
 				f(c.ended, 0)
 			}
 		}
@@ -230,12 +231,12 @@ func (m *Model) seedWith(w *window, calls []*Call) {
 		end := floorDiv(at, fine)*fine + fine
 		if end-fine <= live {
 			second := floorDiv(at, int64(time.Second))
-			if second <= floorDiv(m.now, int64(time.Second))-60 {
+			if second <= floorDiv(known, int64(time.Second))-60 {
 				return
 			}
 			end = min((second+1)*int64(time.Second), moved)
 		}
-		if b := min(w.number(end-1), w.head()); units > 0 && w.keeps(b) {
+		if b := min(w.number(min(end-1, known)), w.head()); units > 0 && w.keeps(b) {
 			w.add(&charge{bucket: b, units: units})
 		}
 	})
