@@ -112,6 +112,9 @@ func (c *controller) shadow(inv *core.Invocation, revision uint64) {
 	if expired := g.Expire(inv.Now()); expired > 0 {
 		c.record.ShadowBlocked.Add(inv.Lane(), int64(expired))
 	}
+	if g.Queued() > 0 { // maybe under another limit; where calls wait, Bind sets it
+		g.SetLimit(revision, int64(c.rule.Threshold))
+	}
 	switch got, place := g.Join(inv.Lane(), c.claim(inv, revision)); {
 	case got:
 		inv.ReserveSemaphore(g)
