@@ -89,7 +89,9 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 		reading[hotspot.Rule]{
 			in:    func(s *rules.Set) *[]hotspot.Rule { return &s.Hotspot },
 			least: func(r *hotspot.Rule) { r.Resource, r.Param, r.Threshold = "orders", "user", 5 },
-			fits:  func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS || r.Behavior == hotspot.Reject },
+			fits: func(r hotspot.Rule) bool {
+				return r.Behavior == hotspot.Reject && (r.Metric == hotspot.QPS || r.Window == hotspot.Strict) || r.Metric == hotspot.QPS && r.Window == hotspot.Strict
+			},
 			fields: map[string]field[hotspot.Rule]{
 				"id":        {say: func(r *hotspot.Rule) { r.ID = "mine" }},
 				"index":     {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.At(0), "" }},
@@ -102,7 +104,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 						r.Burst = 3
 					}
 				}, func(r hotspot.Rule) bool {
-					return r.Metric == hotspot.QPS && r.Behavior != hotspot.Throttle
+					return r.Metric == hotspot.QPS && (r.Behavior == hotspot.TokenBucket || r.Behavior == hotspot.Reject && r.Window == hotspot.Refill)
 				}},
 				"maxWait":    {func(r *hotspot.Rule) { r.MaxWait = 2 * s }, func(r hotspot.Rule) bool { return r.Behavior == hotspot.Throttle }},
 				"exceptions": {say: func(r *hotspot.Rule) { r.Exceptions = []hotspot.Exception{{Value: hotspot.ValueOf("x"), Threshold: 1}} }},
@@ -111,7 +113,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 					if r.Burst == 0 { // with which it doesn't go
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: time.Millisecond}
 					}
-				}, func(r hotspot.Rule) bool { return r.Behavior != hotspot.TokenBucket }},
+				}, func(r hotspot.Rule) bool { return r.Behavior != hotspot.TokenBucket && r.Window == hotspot.Strict }},
 			},
 		}.check(t)
 	})

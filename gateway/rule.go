@@ -48,6 +48,9 @@ type Rule struct {
 	Threshold float64 `yaml:"threshold"`
 	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second.
 	Interval time.Duration `yaml:"interval,omitempty"`
+	// Window says in which intervals the limit holds, see hotspot.Rule. The zero value is
+	// hotspot.Strict. hotspot.Refill goes with a Param only.
+	Window hotspot.Window `yaml:"strict,omitempty"`
 	// Burst is how many requests may pass beyond that, see hotspot.Rule; without Param only with
 	// behavior hotspot.TokenBucket.
 	Burst int `yaml:"burst,omitempty"`
@@ -100,6 +103,8 @@ func (r Rule) Normalized() (Rule, error) {
 		return r, spec.BadField("valueMatch", "has no meaning without a value: remove it")
 	case r.Param == None && r.MaxValues != 0:
 		return r, spec.BadField("maxValues", "has no meaning without a param: remove it")
+	case r.Param == None && r.Window != hotspot.Strict:
+		return r, spec.BadField("strict", "has no meaning without a param: remove it")
 	case r.Param == None && r.Burst != 0 && r.Behavior != hotspot.TokenBucket:
 		return r, spec.BadField("burst", "has no meaning without a param for behavior %v: set behavior to tokenBucket, or remove it", r.Behavior)
 	}
@@ -152,7 +157,7 @@ func (r Rule) Flow() flow.Rule {
 // Hotspot is what a rule with a param becomes.
 func (r Rule) Hotspot() hotspot.Rule {
 	return hotspot.Rule{
-		ID: r.ID, Resource: r.Target(), Param: r.attachment(), Threshold: r.Threshold, Interval: r.Interval, Burst: r.Burst,
+		ID: r.ID, Resource: r.Target(), Param: r.attachment(), Threshold: r.Threshold, Interval: r.Interval, Window: r.Window, Burst: r.Burst,
 		Metric: r.Metric, Behavior: r.Behavior, MaxWait: r.MaxWait, MaxValues: r.MaxValues, Missing: r.Missing, Mode: r.Mode,
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// bucket is what a value has used of its units. The first call that arrives more than an interval
+// bucket is what a value has used of its units where the rule isn't strict. The first call that arrives more than an interval
 // after the last filling refills it, by as much as the time since then has earned. The arithmetic
 // is alibaba/Sentinel's.
 //
@@ -105,6 +105,23 @@ func (x *cell) use(b bucket, n int64) {
 	}
 	b.used += n
 	x.bucket = b
+}
+
+// takeFilled is takePlain once the cell is found. The caller holds the lock, which takeFilled
+// releases.
+func (c *controller) takeFilled(inv *core.Invocation, x *cell, now, n int64, q *quota) (block *core.BlockError) {
+	s := x.shard
+	if b := x.bucket.at(now, int64(c.rule.Interval), q); b.fits(n, q) {
+		x.use(b, n)
+		x.passed++
+		s.mu.Unlock()
+		inv.ReserveUnits((*bucketUnits)(x), n, b.filled)
+		return nil
+	}
+	x.refused++
+	block = c.refuse(x, n, q)
+	s.mu.Unlock()
+	return block
 }
 
 // takeFromRest takes n units for a value that has no cell. The time of its first take is not known,

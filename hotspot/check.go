@@ -131,6 +131,8 @@ func (c *controller) fits(s *shard, x *cell, v *argument.Value, now, n int64, q 
 			return x.wait(now, q.cost(n), first) <= c.rule.MaxWait
 		}
 		return s.firstAfter(q).Wait(now, q.cost(n)) <= c.rule.MaxWait
+	case x == nil && c.rule.Metric == QPS && c.windows(&s.rest):
+		return n <= q.size && (q.private || c.used(&s.rest, now, q) <= q.size-n) // it would begin like the rest
 	case x == nil:
 		begin := s.newCell(now, q)
 		x = &begin
@@ -138,7 +140,7 @@ func (c *controller) fits(s *shard, x *cell, v *argument.Value, now, n int64, q 
 	if c.rule.Metric == Concurrency {
 		return x.inFlight() <= q.units-n
 	}
-	return x.bucket.at(now, int64(c.rule.Interval), q).fits(n, q)
+	return c.used(x, now, q) <= q.size-n
 }
 
 // takePlain is Take for a call with one value, nil for none, where the rule has a bucket
@@ -178,12 +180,18 @@ func (c *controller) takePlain(inv *core.Invocation, lane uint32, now, n int64, 
 	if c.rule.Behavior == TokenBucket {
 		return c.takeToken(inv, x, now, n, q)
 	}
-	if b := x.bucket.at(now, int64(c.rule.Interval), q); b.fits(n, q) {
-		x.use(b, n)
-		x.passed++
-		s.mu.Unlock()
-		inv.ReserveUnits((*bucketUnits)(x), n, b.filled)
-		return nil
+	if !c.windows(x) {
+		return c.takeFilled(inv, x, now, n, q)
+	}
+	if !q.none {
+		if w := c.windowOf(x, now); w.used <= q.size-n {
+			bucket := w.head
+			w.add(n)
+			x.passed++
+			s.mu.Unlock()
+			inv.ReserveUnits(w, n, bucket)
+			return nil
+		}
 	}
 	x.refused++
 	block = c.refuse(x, n, q)
@@ -264,6 +272,10 @@ func (c *controller) takeFrom(x *cell, now, n int64, q *quota) (held core.Reserv
 	if c.rule.Behavior == TokenBucket {
 		return x.takeTokens(now, n, q)
 	}
+	var w *window
+	if c.rule.Metric == QPS && !q.none && c.windows(x) {
+		w = c.windowOf(x, now)
+	}
 	if !c.fits(x.shard, x, &x.value, now, n, q, false) {
 		return held, false
 	}
@@ -271,6 +283,9 @@ func (c *controller) takeFrom(x *cell, now, n int64, q *quota) (held core.Reserv
 	case c.rule.Metric == Concurrency:
 		x.held += n
 		return core.Reservation{Holder: (*permitUnits)(x), Units: n, UntilExit: true}, true
+	case w != nil:
+		w.add(n)
+		return core.Reservation{Holder: w, Units: n, Token: w.head}, true
 	case x.isRest(): // the limit of the rest is in its window
 		return x.shard.takeFromRest(now, n, c)
 	}

@@ -16,6 +16,9 @@ type controller struct {
 	member  *cluster.Member // by which its limits are shared, nil if they are not
 	refusal *core.BlockError
 
+	strict  bool // a value has a window of its own
+	refills bool // a value has a bucket that is filled up, as in Sentinel
+
 	quota      quota
 	exceptions map[argument.Value]*quota
 	values     *values
@@ -27,6 +30,7 @@ type controller struct {
 // what must not happen before the rules are published.
 func newController(t *Table, r Rule, record *core.Record, resource *core.Resource, old *controller) (c *controller, publish func(now int64)) {
 	c = &controller{rule: r, record: record, engine: t.Engine, quota: r.quota(r.Threshold)}
+	c.strict, c.refills = r.counts()
 	if r.leases() {
 		c.member = t.Member
 	}
@@ -132,7 +136,7 @@ func (c *controller) forgettable(x *cell, now int64) bool {
 	case c.rule.Behavior == TokenBucket:
 		return x.tokens == nil || x.tokens.Full(now)
 	}
-	return x.bucket.at(now, int64(c.rule.Interval), c.quotaOf(x.value)).used == 0
+	return c.used(x, now, c.quotaOf(x.value)) == 0
 }
 
 // idle reports whether all that the rule knows can be forgotten.

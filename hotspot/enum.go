@@ -48,6 +48,41 @@ func (b Behavior) MarshalText() ([]byte, error) { return behaviorNames.Marshal(b
 // UnmarshalText reads the name used in rule files.
 func (b *Behavior) UnmarshalText(text []byte) error { return behaviorNames.Parse(text, b) }
 
+// Window says in which intervals a limit on QPS of behavior [Reject] holds.
+type Window uint8
+
+// The windows.
+const (
+	// Strict holds the limit in every real interval, with a window of ten buckets for each value.
+	// Under steady overload it admits ten elevenths of the limit.
+	Strict Window = iota
+	// Refill is the bucket of alibaba/Sentinel: it holds threshold + burst units, and the first call
+	// that comes more than an interval after it was last filled refills it. It admits all of the
+	// limit, but up to twice the limit and burst in a real interval that begins right before that.
+	Refill
+)
+
+var windowNames = shown.NewEnum[Window]("window", "strict", "refill")
+
+// String returns strict or refill.
+func (w Window) String() string { return windowNames.Name(w) }
+
+// MarshalText writes strict or refill.
+func (w Window) MarshalText() ([]byte, error) { return windowNames.Marshal(w) }
+
+// UnmarshalText reads strict or refill.
+func (w *Window) UnmarshalText(text []byte) error { return windowNames.Parse(text, w) }
+
+// Bool returns the value of strict in a rule file.
+func (w Window) Bool() bool { return w == Strict }
+
+// SetBool sets the window from the value of strict in a rule file.
+func (w *Window) SetBool(strict bool) {
+	if *w = Refill; strict {
+		*w = Strict
+	}
+}
+
 // Missing decides how a rule treats a call without the value: the argument or the attachment is
 // absent, nil, an empty list or empty text.
 type Missing uint8

@@ -118,8 +118,8 @@ func (c *controller) explainCell(inv *core.Invocation, x *cell, n int64, q *quot
 			j.Outcome = core.Refused
 		}
 	default:
-		if b := x.bucket.at(now, int64(c.rule.Interval), q); !b.fits(n, q) {
-			j.Refuse(inv, x.bucket.room(now, n, int64(c.rule.Interval), q), n <= q.size)
+		if c.used(x, now, q) > q.size-n {
+			j.Refuse(inv, c.room(x, now, min(n, q.size), q), n <= q.size)
 		}
 	}
 	return c.measure(x, now, n, q, first)
@@ -144,13 +144,13 @@ func (c *controller) measure(x *cell, now, n int64, q *quota, first bool) core.M
 	case c.rule.Metric == Concurrency:
 		return core.MeasureUnits("units in flight", x.inFlight(), q.units)
 	}
-	return core.MeasureUnits(perInterval, x.bucket.at(now, int64(c.rule.Interval), q).used, q.size)
+	return core.MeasureUnits(perInterval, c.used(x, now, q), q.size)
 }
 
 // explainRest is explainCell for the values that have no cell. The caller holds the lock.
 func (c *controller) explainRest(inv *core.Invocation, s *shard, n int64, j *core.Judgement) core.Measure {
 	m := c.explainCell(inv, &s.rest, n, &c.quota, j)
-	if c.quota.none || !c.rule.fills() || c.rule.Behavior != Reject {
+	if c.quota.none || !c.rule.fills() || c.rule.Behavior != Reject || c.windows(&s.rest) {
 		return m
 	}
 	w, now := s.window, inv.Now() // the window limits the rest, see takeFromRest

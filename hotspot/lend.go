@@ -17,21 +17,21 @@ import (
 //
 // # Invariants
 //
-//  1. What lanes hold is used in the cell's bucket, from before it can be spent until after it no longer
-//     can. So what was admitted, and what lanes hold, is at most what is used; and the bucket
-//     doesn't change its filling meanwhile.
-//  2. While a refusal is shown, the bucket has no room for so many units, lent ones aside, and
-//     doesn't change its filling.
+//  1. What lanes hold is used in the cell's window, in its newest bucket, from before it can be spent
+//     until after it no longer can. So what was admitted, and what lanes hold, is at most what is
+//     used; and the window begins no bucket meanwhile. The same holds where the cell has a bucket
+//     that is filled up, which isn't filled meanwhile.
+//  2. While a refusal is shown, there is no room for so many units, lent ones aside, and no bucket is
+//     begun or filled.
 //  3. settle ends both, counts what was done without the lock, and comes before anything of the
-//     cell is read or changed. There is one exception, takePlain in the same filling where there is room (see
-//     collect): it only makes the bucket fuller, which (1) and (2) outlast.
-//  4. filled and until are stored before anything is lent or shown, and not changed while it is. So is
+//     cell is read or changed. There is one exception, takePlain in the same bucket or filling where there
+//     is room (see collect): it only uses more, which (1) and (2) outlast.
+//  4. token and until are stored before anything is lent or shown, and not changed while it is. So is
 //     the tick of the cell's heat: until is not after its end.
 //
-// A call that spends has loaded the word of its lane, then until and filled, and swaps that word
+// A call that spends has loaded the word of its lane, then until and token, and swaps that word
 // for another. So nothing was settled in between, or the word would have another version; until and
-// filled are of the filling that the units are used in, and it holds for the call's time. By (1)
-// the bucket had room for the call, at the exchange, which is when it is admitted.
+// token are of what the units are used in, and it holds for the call's time. By (1) there was room for the call, at the exchange, which is when it is admitted.
 //
 // A call that is refused has loaded what is shown, then until, and then what is shown once more: the same, by its
 // number. So it was shown when until was loaded, which is when the call is refused: by (2)
@@ -49,8 +49,9 @@ type hotValue struct {
 	hash  uint64
 	value argument.Value
 
+	holder  core.Holder      // of what calls take
 	until   shared.Int64     // the last instant at which what is lent or shown holds
-	filled  shared.Int64     // of the bucket
+	token   shared.Int64     // says what calls take from: the number of the window's bucket, or when the bucket was filled
 	refusal shared.Uint64    // number(32) | the fewest units that are refused(32), 0 if none is shown
 	block   *core.BlockError // set before a refusal is shown first, and never changed
 
@@ -85,7 +86,11 @@ const (
 
 func newHotValue(x *cell, c *controller, q *quota, now int64) *hotValue {
 	lanes := make([]hotLane, lending.Lanes(lending.Procs()))
-	return &hotValue{cell: x, rule: c, quota: q, hash: x.hash, value: x.value, lanes: lanes, used: now}
+	h := &hotValue{cell: x, rule: c, quota: q, hash: x.hash, value: x.value, lanes: lanes, used: now}
+	if h.holder = (*bucketUnits)(x); !q.none && c.windows(x) {
+		h.holder = c.windowOf(x, now)
+	}
+	return h
 }
 
 // take decides on n units if that needs no lock, and reserves them if they are admitted.
@@ -98,9 +103,9 @@ func (h *hotValue) take(inv *core.Invocation, lane uint32, now, n int64) (decide
 			return false, nil
 		}
 		if lending.Held(credit) >= n {
-			filled := h.filled.Load()
+			token := h.token.Load()
 			if l.credit.Spend(credit, n) {
-				inv.ReserveUnits((*bucketUnits)(h.cell), n, filled)
+				inv.ReserveUnits(h.holder, n, token)
 				return true, nil
 			}
 			continue
@@ -141,7 +146,7 @@ func (h *hotValue) settle() {
 			left := l.credit.Collect()
 			if left != 0 {
 				l.counted++
-				x.bucket.used -= left
+				x.spend(-left)
 				units -= left
 			}
 			version := lending.Version(l.credit.Load()) // it can't change, as there is nothing to spend
@@ -161,7 +166,7 @@ func (h *hotValue) settle() {
 // collect settles what the cell has lent or shown, if that matters for n units that a call takes at now
 // under c.
 func (s *shard) collect(c *controller, x *cell, now, n int64) {
-	if h := s.hot.Load(); h != nil && h.cell == x && (h.rule != c || now > h.until.Load() || !x.bucket.fits(n, h.quota)) {
+	if h := s.hot.Load(); h != nil && h.cell == x && (h.rule != c || now > h.until.Load() || h.quota.none || x.spent() > h.quota.size-n) {
 		h.settle()
 	}
 }
@@ -263,23 +268,52 @@ func (h *hotValue) good() {
 	x := h.cell
 	until := (x.heat.tick+1)<<heatTick - 1
 	if !h.quota.none {
-		until = min(until, x.bucket.filled+int64(h.rule.rule.Interval))
+		until = min(until, h.holds())
 	}
-	if h.until.Load() != until || h.filled.Load() != x.bucket.filled {
+	token := x.bucket.filled
+	if x.strict != nil {
+		token = x.strict.head
+	}
+	if h.until.Load() != until || h.token.Load() != token {
 		h.until.Store(until)
-		h.filled.Store(x.bucket.filled)
+		h.token.Store(token)
 	}
+}
+
+// holds is the last instant at which the window's newest bucket is still that, or the bucket is not filled again.
+func (h *hotValue) holds() int64 {
+	if w := h.cell.strict; w != nil {
+		return w.until
+	}
+	return h.cell.bucket.filled + int64(h.rule.rule.Interval)
+}
+
+// spent is what is used of the cell's window, if it has one, or bucket, as it was left.
+func (x *cell) spent() int64 {
+	if x.strict != nil {
+		return x.strict.used
+	}
+	return x.bucket.used
+}
+
+// spend uses units there, less than none to give them back.
+func (x *cell) spend(n int64) {
+	if x.strict != nil {
+		x.strict.add(n)
+		return
+	}
+	x.bucket.used += n
 }
 
 // lend lends a part of the room to a lane.
 func (h *hotValue) lend(lane uint32, now int64) {
 	x := h.cell
-	n := lending.Units(h.quota.size-x.bucket.used, len(h.lanes))
+	n := lending.Units(h.quota.size-x.spent(), len(h.lanes))
 	if n == 0 {
 		return
 	}
 	h.good()
-	x.bucket.used += n // before any call can spend it
+	x.spend(n) // before any call can take it
 	h.lent += n
 	h.used = now
 	l := &h.lanes[lane&uint32(len(h.lanes)-1)]
@@ -291,10 +325,10 @@ func (h *hotValue) lend(lane uint32, now int64) {
 func (h *hotValue) show(block *core.BlockError, now int64) {
 	x, fewest := h.cell, int64(1)
 	if !h.quota.none {
-		if x.bucket.filled == never || now-x.bucket.filled > int64(h.rule.rule.Interval) {
+		if x.strict == nil && x.bucket.filled == never || now > h.holds() {
 			return // that depends on when they arrive
 		}
-		fewest = max(1, h.quota.size-x.bucket.used+1)
+		fewest = max(1, h.quota.size-x.spent()+1)
 	}
 	if fewest > fewestUnits {
 		return

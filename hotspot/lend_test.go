@@ -23,12 +23,13 @@ var (
 const lendStart = int64(1000) << heatTick
 
 // lender is the rule of a few values, of which ann's lends.
-func lender(t *testing.T, threshold float64) (*controller, *shard) {
+func lender(t *testing.T, threshold float64, window Window) (*controller, *shard) {
 	t.Helper()
-	r, err := Rule{Resource: "orders", Param: "user", Threshold: threshold, MaxValues: 2}.Normalized()
+	r, err := Rule{Resource: "orders", Param: "user", Threshold: threshold, Window: window, MaxValues: 2}.Normalized()
 	require.NoError(t, err)
 	c := &controller{record: new(core.Record), rule: r, quota: r.quota(threshold)}
 	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindHotspot, Resource: "orders"}, nil, nil, nil)
+	c.strict, c.refills = r.counts()
 	c.values = newValues(r.MaxValues, c)
 	s := &c.values.shards[0]
 	held, block := c.grant(lendStart, ann, 1)
@@ -62,7 +63,7 @@ func (c *controller) passes(lane uint32, now int64, v argument.Value) (ok, locke
 func (c *controller) figures(v argument.Value) (passed, refused, used int64) {
 	c.values.each(lendStart, func(x *cell) {
 		if x.value == v {
-			passed, refused, used = x.passed, x.refused, x.bucket.used
+			passed, refused, used = x.passed, x.refused, x.spent()
 		}
 	})
 	return passed, refused, used
@@ -70,7 +71,7 @@ func (c *controller) figures(v argument.Value) (passed, refused, used int64) {
 
 // A value has lanes once callers have waited for each other, and not before; they cost what is said.
 func TestValueLendsWhereContended(t *testing.T) {
-	c, s := lender(t, 1e6)
+	c, s := lender(t, 1e6, Strict)
 	x := s.cells.find(&ann, ann.Hash())
 	if !lending.Always {
 		s.cool(nil)
@@ -108,10 +109,21 @@ func TestValueLendsWhereContended(t *testing.T) {
 	}
 }
 
-// known bug 164: what lanes hold refuses nobody, and a refusal that is shown holds as long as the bucket is full.
+// known bug 164: what lanes hold refuses nobody, and a refusal that is shown holds as long as there can be no room: as
+// long as the bucket is full, or until the window begins another one.
 func TestHotValueIsExact(t *testing.T) {
+	tenth := int64(100 * time.Millisecond)
+	t.Run("strict", func(t *testing.T) {
+		hotValueIsExact(t, Strict, lendStart/tenth*tenth+tenth-1, lendStart/tenth*tenth+11*tenth)
+	})
+	t.Run("refill", func(t *testing.T) {
+		hotValueIsExact(t, Refill, lendStart+int64(time.Second), lendStart+int64(time.Second)+1)
+	})
+}
+
+func hotValueIsExact(t *testing.T, window Window, full, now int64) {
 	const limit = 100
-	c, s := lender(t, limit)
+	c, s := lender(t, limit, window)
 	for i := range limit {
 		ok, _ := c.passes(uint32(i%3), lendStart, ann)
 		require.True(t, ok, i)
@@ -119,7 +131,7 @@ func TestHotValueIsExact(t *testing.T) {
 	for lane := range uint32(4) {
 		ok, _ := c.passes(lane, lendStart, ann)
 		require.False(t, ok)
-		ok, locked := c.passes(lane, lendStart+int64(time.Second), ann)
+		ok, locked := c.passes(lane, full, ann)
 		require.False(t, ok)
 		require.False(t, locked, "a refusal that is shown")
 	}
@@ -127,8 +139,7 @@ func TestHotValueIsExact(t *testing.T) {
 	require.True(t, ok, "another value of the shard")
 
 	inv := new(core.Invocation)
-	now := lendStart + int64(time.Second) + 1
-	require.Nil(t, c.takePlain(inv, 0, now, 1, &ann), "the bucket is filled up")
+	require.Nil(t, c.takePlain(inv, 0, now, 1, &ann), "there is room again")
 	for range limit - 1 {
 		ok, _ = c.passes(1, now, ann)
 		require.True(t, ok)
@@ -148,7 +159,7 @@ func TestHotValueIsExact(t *testing.T) {
 // A value that nothing is admitted of shows that, too; and what is refused is counted before the word of a
 // lane is full.
 func TestRefusalsOfAHotValueAreCounted(t *testing.T) {
-	c, s := lender(t, 0)
+	c, s := lender(t, 0, Strict)
 	ok, _ := c.passes(0, lendStart, ann)
 	require.False(t, ok)
 	h := s.hot.Load()
@@ -166,7 +177,7 @@ func TestRefusalsOfAHotValueAreCounted(t *testing.T) {
 // admits exactly the limit, and each call is counted once.
 func TestHotValueUnderACrowd(t *testing.T) {
 	const limit, callers = 2000, 8
-	c, s := lender(t, limit)
+	c, s := lender(t, limit, Strict)
 	var admitted, refused atomic.Int64
 	for round := range int64(20) {
 		now := lendStart + round*int64(2*time.Second)
@@ -207,7 +218,7 @@ func TestHotValueUnderACrowd(t *testing.T) {
 // Calls of a value that lends allocate nothing.
 func TestHotValueAllocatesNothing(t *testing.T) {
 	for _, threshold := range []float64{0, 1e9} {
-		c, _ := lender(t, threshold)
+		c, _ := lender(t, threshold, Strict)
 		inv := new(core.Invocation)
 		race.AllocatesNothing(t, 100, func() {
 			_ = c.takePlain(inv, 1, lendStart, 1, &ann)

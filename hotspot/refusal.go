@@ -87,7 +87,7 @@ func (c *controller) retry(x *cell, now int64, q *quota) (wait time.Duration, kn
 		b := c.tokensOf(x.shard, x, &x.value, now, q)
 		return b.RetryAfter(now, 1, q.size), true
 	}
-	return x.bucket.room(now, 1, int64(c.rule.Interval), q), true
+	return c.room(x, now, 1, q), true
 }
 
 // retryTurn is when a turn that follows last may be had.
@@ -111,7 +111,7 @@ func (c *controller) restRetry(s *shard, now int64) (wait time.Duration, known b
 	switch {
 	case len(s.ring) < s.room:
 		return c.retryAnew(s, &s.rest.value, now, &c.quota)
-	case c.quota.none, c.rule.Metric == Concurrency, c.rule.Behavior != Reject:
+	case c.quota.none, c.rule.Metric == Concurrency, c.rule.Behavior != Reject, c.windows(&s.rest):
 		return c.retry(&s.rest, now, &c.quota)
 	case s.window == nil:
 		return 0, true

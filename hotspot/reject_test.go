@@ -26,16 +26,16 @@ func TestRejectLimitsEachValue(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{Param: "user", Threshold: 3})
 	assert.Equal(t, "pass x3, block", g.outcomes(4, user("ann")))
 	assert.Equal(t, "pass x3, block", g.outcomes(4, user("bob")))
-	g.at(1000 * ms)
-	assert.Equal(t, "block", g.outcome(user("ann")), "units come back after more than the interval")
-	g.at(1001 * ms)
+	g.at(1100*ms - 1)
+	assert.Equal(t, "block", g.outcome(user("ann")), "units come back after the interval and a tenth")
+	g.at(1100 * ms)
 	assert.Equal(t, "pass x3, block", g.outcomes(4, user("ann")))
 	assert.Equal(t, "pass x5", g.outcomes(5), "a call without the attachment is not limited")
 	assert.Equal(t, "pass x5", g.outcomes(5, user(nil)))
 }
 
-func TestBurst(t *testing.T) {
-	g := newGuard(t, hotspot.Rule{Param: "user", Threshold: 2, Burst: 3, Interval: 100 * ms})
+func TestRefill(t *testing.T) {
+	g := newGuard(t, hotspot.Rule{Param: "user", Threshold: 2, Burst: 3, Window: hotspot.Refill, Interval: 100 * ms})
 	assert.Equal(t, "pass x5, block", g.outcomes(6, user(1)))
 	g.at(101 * ms)
 	assert.Equal(t, "pass x2, block", g.outcomes(3, user(1)), "earned in one interval")
@@ -63,7 +63,7 @@ func TestMoreThanTheLimitNeverPasses(t *testing.T) {
 
 func TestThresholdZeroBlocks(t *testing.T) {
 	for _, rule := range []hotspot.Rule{
-		{}, {Burst: 5}, {Threshold: 0.9}, {Metric: hotspot.Concurrency}, {Behavior: hotspot.Throttle},
+		{}, {Burst: 5, Window: hotspot.Refill}, {Threshold: 0.9}, {Metric: hotspot.Concurrency}, {Behavior: hotspot.Throttle},
 	} {
 		rule.Index = hotspot.At(0)
 		g := newGuard(t, rule)
@@ -142,7 +142,7 @@ func TestWhoIsRefusedElsewhereFillsNothing(t *testing.T) {
 	g := newGuard(t)
 	require.NoError(t, g.Update(func(b *core.RulesetBuilder) error {
 		return errors.Join(
-			hotspot.Compile(b, []hotspot.Rule{{Resource: "orders", Param: "user", Threshold: 2, Burst: 2}}),
+			hotspot.Compile(b, []hotspot.Rule{{Resource: "orders", Param: "user", Threshold: 2, Burst: 2, Window: hotspot.Refill}}),
 			flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 1, Interval: 10 * ms, Buckets: 1, Window: flow.Ring}}),
 		)
 	}))
@@ -182,7 +182,7 @@ func TestShadowRulesChangeNoVerdict(t *testing.T) {
 			at            time.Duration
 			value, origin string
 		}{
-			{0, "ann", ""}, {900 * ms, "bob", ""}, {1050 * ms, "cid", "eve"}, {1050 * ms, "ann", ""}, {1060 * ms, "bob", ""},
+			{0, "ann", ""}, {900 * ms, "bob", ""}, {1150 * ms, "cid", "eve"}, {1150 * ms, "ann", ""}, {1160 * ms, "bob", ""},
 		} {
 			g.at(call.at)
 			entry, err := g.Enter(core.WithOrigin(t.Context(), call.origin), "orders", []core.Option{user(call.value)})

@@ -33,7 +33,9 @@ func TestReloadForgetsNothing(t *testing.T) {
 		{"unchanged", func(*hotspot.Rule) {}, "block x9"},
 		{"a higher threshold", func(r *hotspot.Rule) { r.Threshold = 8 }, "pass x3, block x6"},
 		{"a lower one", func(r *hotspot.Rule) { r.Threshold = 4 }, "block x9"},
-		{"a burst", func(r *hotspot.Rule) { r.Burst = 2 }, "pass x2, block x7"},
+		{"a burst", func(r *hotspot.Rule) { r.Burst, r.Window = 2, hotspot.Refill }, "pass x2, block x7"},
+		{"a longer interval", func(r *hotspot.Rule) { r.Interval = time.Minute }, "block x9"},
+		{"a shorter one", func(r *hotspot.Rule) { r.Interval = 100 * ms }, "block x9"},
 		{"an exception", func(r *hotspot.Rule) {
 			r.Exceptions = []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 6}}
 		}, "pass, block x8"},

@@ -34,14 +34,14 @@ func (g *guard) retryAfter(v any) *core.BlockError {
 func TestRetryAfterOfEachValue(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{ID: "users", Param: "user", Threshold: 10, Exceptions: []hotspot.Exception{{Value: argument.Of("banned"), Threshold: 0}}})
 	ann := g.retryAfter("ann")
-	assert.Equal(t, time.Second+1, comeAgain(t, ann), "more than an interval after the first")
-	g.at(400 * ms)
+	assert.Equal(t, 1100*ms, comeAgain(t, ann), "an interval and a tenth after the first")
+	g.at(450 * ms)
 	bob := g.retryAfter("bob")
-	assert.Equal(t, 600*ms+1, comeAgain(t, ann))
-	assert.Equal(t, time.Second+1, comeAgain(t, bob))
+	assert.Equal(t, 650*ms, comeAgain(t, ann))
+	assert.Equal(t, 1050*ms, comeAgain(t, bob), "since the tenth began in which it passed")
 	assertNobodyKnows(t, g.retryAfter("banned"), "never")
 	assert.Same(t, ann, g.retryAfter("ann"), "it is made once")
-	g.at(time.Second + 1)
+	g.at(1100 * ms)
 	assert.Zero(t, comeAgain(t, ann))
 	assert.Equal(t, "pass", g.outcome(user("ann")))
 	assert.Equal(t, "users", ann.Rule)
@@ -85,13 +85,13 @@ func TestRetryAfterOfTheRest(t *testing.T) {
 
 // A rule that changed tells what is true under the new one.
 func TestRetryAfterAReload(t *testing.T) {
-	g := newGuard(t, hotspot.Rule{ID: "users", Param: "user", Threshold: 10})
+	g := newGuard(t, hotspot.Rule{ID: "users", Param: "user", Threshold: 10, Window: hotspot.Refill})
 	before := g.retryAfter("ann")
-	g.load(hotspot.Rule{ID: "users", Param: "user", Threshold: 2})
+	g.load(hotspot.Rule{ID: "users", Param: "user", Threshold: 2, Window: hotspot.Refill})
 	after := g.retryAfter("ann")
 	assert.NotSame(t, before, after)
 	assert.Equal(t, 4500*ms, comeAgain(t, after), "ten are used, two come back a second")
-	g.load(hotspot.Rule{ID: "users", Param: "user", Threshold: 20})
+	g.load(hotspot.Rule{ID: "users", Param: "user", Threshold: 20, Window: hotspot.Refill})
 	assert.Equal(t, "pass", g.outcome(user("ann")))
 }
 
@@ -106,7 +106,7 @@ func TestRetryAfterIsExact(t *testing.T) {
 		case 0:
 			r.Behavior, r.MaxWait, r.Threshold = hotspot.Throttle, time.Duration(1+rnd.Int64N(int64(r.Interval))), r.Threshold/3
 		case 1:
-			r.Burst = rnd.IntN(5)
+			r.Window, r.Burst = hotspot.Refill, rnd.IntN(5)
 		case 2:
 			r.Behavior, r.Burst, r.Threshold, r.MaxValues = hotspot.TokenBucket, 1+rnd.IntN(4), r.Threshold/3, 1+rnd.IntN(2)
 		}

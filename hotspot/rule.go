@@ -60,9 +60,14 @@ type Rule struct {
 	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second. Only with
 	// metric QPS.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Burst is how many units a value that was idle may take beyond Threshold (behavior Reject), or
-	// beyond the one that is due (behavior TokenBucket, whose bucket holds Burst + 1 units). 0 to
-	// 10⁹. Only with metric QPS, and these behaviors.
+	// Window says in which intervals the limit of behavior Reject holds. The zero value is Strict: in
+	// every real interval. Refill, in files strict: false, is the bucket of alibaba/Sentinel. Only
+	// with metric QPS and behavior Reject, and not where a cluster shares the limits: those are
+	// strict.
+	Window Window `yaml:"strict,omitempty"`
+	// Burst is how many units a value that was idle may take beyond Threshold (behavior Reject with
+	// window Refill), or beyond the one that is due (behavior TokenBucket, whose bucket holds
+	// Burst + 1 units). 0 to 10⁹. Only with metric QPS, and these.
 	Burst int `yaml:"burst,omitempty"`
 	// Metric is what Threshold counts. The zero value is QPS.
 	Metric Metric `yaml:"metric,omitempty"`
@@ -163,6 +168,10 @@ func (r Rule) checkEnums() error {
 		return spec.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
 	case r.Interval != 0 && r.Metric == Concurrency:
 		return r.unread("interval", "")
+	case !windowNames.Has(r.Window):
+		return spec.BadField("strict", "%d is unknown: use hotspot.Strict or hotspot.Refill", r.Window)
+	case r.Window != Strict && (r.Metric != QPS || r.Behavior != Reject):
+		return r.unread("strict", "reject")
 	case r.Burst != 0 && !r.fills():
 		return r.unread("burst", "reject or tokenBucket")
 	case r.MaxWait != 0 && r.Behavior != Throttle:
@@ -171,7 +180,13 @@ func (r Rule) checkEnums() error {
 	return nil
 }
 
-// fills reports whether the rule has a bucket for each value that is filled up again.
+// counts reports whether each value has a window, or a bucket that is filled up as in Sentinel.
+func (r Rule) counts() (strict, refills bool) {
+	counts := r.Metric == QPS && r.Behavior == Reject && !r.leases()
+	return counts && r.Window == Strict, counts && r.Window == Refill
+}
+
+// fills reports whether the rule counts units of each value that come back with time.
 func (r Rule) fills() bool { return r.Metric == QPS && r.Behavior != Throttle }
 
 // unread says that a field has no meaning for the metric or the behavior of the rule.
@@ -202,6 +217,9 @@ func (r Rule) checkNumbers() error {
 	}
 	if r.MaxValues < 1 || r.MaxValues > MaxMaxValues {
 		return spec.BadField("maxValues", "is %d: use a number from 1 to %d, or leave it out for %d", r.MaxValues, MaxMaxValues, defaultMaxValues)
+	}
+	if r.Burst != 0 && r.Metric == QPS && r.Behavior == Reject && r.Window == Strict && !r.Shared() {
+		return spec.BadField("burst", "has no meaning for a strict window, which admits the threshold in every interval: remove it, set behavior to tokenBucket, or strict to false for Sentinel's bucket")
 	}
 	return r.checkSharedLimit(r.Threshold)
 }

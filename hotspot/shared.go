@@ -24,6 +24,8 @@ func (r Rule) checkShared() error {
 	case !r.Shared():
 	case r.Behavior == TokenBucket:
 		local = "behavior tokenBucket: members share windows, turns and permits, and each process has its tokens for itself; remove it, or set behavior to reject or throttle"
+	case r.Window != Strict:
+		local = "strict: false: members share strict windows; remove it, or strict"
 	case r.Burst != 0:
 		local = "burst: members share windows, in which nothing is saved up; remove it, or burst"
 	}

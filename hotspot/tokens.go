@@ -102,6 +102,7 @@ func (vs *values) follow(c, old *controller, now int64) {
 // comes one distance after the last unit that the bucket let pass. The caller holds the lock.
 func (c *controller) takeOver(x *cell, old *controller, now int64) {
 	q := c.quotaOf(x.value)
+	c.goOn(x, now)
 	switch {
 	case q.unit != (stat.Moment{}):
 		if x.tokens != nil {

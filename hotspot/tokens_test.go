@@ -95,7 +95,7 @@ func TestTokenBucket(t *testing.T) {
 		{"zero", []hotspot.Rule{tokens(0, 5)}, []poll{{0, "ann", 2, "block x2"}, {time.Hour, "ann", 1, "block"}}},
 		{"a window beside it", []hotspot.Rule{tokens(10, 5), reject}, []poll{
 			{0, "ann", 4, "pass x2, block x2"}, // what those took who were refused is given back
-			{1001 * ms, "ann", 3, "pass x2, block"},
+			{1100 * ms, "ann", 3, "pass x2, block"},
 		}},
 		{"behind a window", []hotspot.Rule{reject, tokens(10, 0)}, []poll{
 			{0, "ann", 2, "pass, block"},

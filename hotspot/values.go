@@ -19,9 +19,9 @@ import (
 // Invariant, under the lock of the shard: whatever a value without a cell has taken,
 // the rest is at least as strict with it as a cell of its own would be. For
 //
-//   - a value is forgotten only when its bucket would be full, its turn has come and
-//     nothing of it is in flight; the latest turn that was ever forgotten is kept (floor), for
-//     calls of many units;
+//   - a value is forgotten only when its window is empty or its bucket would be full, its turn has
+//     come and nothing of it is in flight; the latest turn that was ever forgotten is kept (floor),
+//     for calls of many units, and when that was, as no window of its value may begin earlier;
 //   - what a value takes while it has no cell, it takes from the rest;
 //   - a new cell begins like the rest: all that the rest gave may have gone to its value;
 //   - a token bucket that is full and forgotten has judged its calls up to some time, and the rest
@@ -44,12 +44,13 @@ type shard struct {
 
 	rule *controller // the latest rule, at whose rate the token buckets fill
 
-	rest     cell          // of all values without a cell; its bucket is the window
-	window   *stat.Window  // of what the rest gave, nil if it never gave anything
-	interval time.Duration // of the window
-	restAt   int64         // when it gave latest
-	floor    stat.Moment   // the latest turn that was forgotten
-	era      uint64        // grows when nothing of the rest is in flight any longer
+	rest      cell          // of all values without a cell; its bucket is the window
+	window    *stat.Window  // of what the rest gave, nil if it never gave anything
+	interval  time.Duration // of the window
+	restAt    int64         // when it gave latest
+	floor     stat.Moment   // the latest turn that was forgotten
+	forgotten int64         // when a value was forgotten latest
+	era       uint64        // grows when nothing of the rest is in flight any longer
 
 	// hot is nil while no value is contended; see lend.go. It changes under the lock, and lies far
 	// from it, as other goroutines write there.
@@ -67,7 +68,8 @@ type cell struct {
 	hash  uint64
 	named bool // by the rule, and not in the ring
 
-	bucket  bucket
+	strict  *window // nil if nothing was taken
+	bucket  bucket  // where the rule has no windows
 	filling filling
 	queue   *stat.Turns       // of a throttle, nil if no turn was ever taken
 	tokens  *stat.TokenBucket // of a token bucket, nil if the value never had one
@@ -101,7 +103,7 @@ func newValues(most int, rule *controller) *values {
 	vs := &values{shards: make([]shard, n)}
 	for i := range vs.shards {
 		s := &vs.shards[i]
-		s.floor = stat.LongAgo()
+		s.floor, s.forgotten = stat.LongAgo(), never
 		s.era = 1
 		s.rule = rule
 		s.rest = cell{shard: s, bucket: bucket{filled: never}}
@@ -180,7 +182,11 @@ func (s *shard) newCell(now int64, q *quota) cell {
 	if q.private {
 		return c
 	}
-	c.bucket = s.newBucket(now)
+	if s.rest.strict != nil {
+		c.strict = s.rest.strict.copy()
+	} else {
+		c.bucket = s.newBucket(now)
+	}
 	if s.rest.held > 0 {
 		c.era = s.era
 	}
@@ -196,6 +202,9 @@ func (s *shard) firstAfter(q *quota) stat.Moment {
 
 func (s *shard) add(v argument.Value, hash uint64, now int64, q *quota) *cell {
 	c := s.made(v.Clone(), hash, now, q)
+	if c.strict != nil {
+		c.strict.cell = &c
+	}
 	s.cells.add(&c)
 	return &c
 }
@@ -216,7 +225,7 @@ func (s *shard) made(v argument.Value, hash uint64, now int64, q *quota) cell {
 // forget drops the cell under the hand.
 func (s *shard) forget(c *cell, now int64, rule *controller) {
 	s.cool(c)
-	s.floor = s.floor.Later(c.last())
+	s.floor, s.forgotten = s.floor.Later(c.last()), max(s.forgotten, now)
 	if c.tokens != nil {
 		s.rest.tokenBucket(now, &rule.quota).GoOnFrom(c.tokens, now)
 	}

@@ -22,6 +22,7 @@ func simulated(s *schedules.Schedule, r Rule) *controller {
 		s.Failf("%v", err)
 	}
 	c := &controller{record: new(core.Record), rule: r, quota: r.quota(r.Threshold), refusal: refused}
+	c.strict, c.refills = r.counts()
 	c.values = newValues(r.MaxValues, c)
 	return c
 }
@@ -37,6 +38,8 @@ func TestSimValues(t *testing.T) {
 		flying := s.Rand.IntN(2) == 0
 		if flying {
 			r.Metric = Concurrency
+		} else {
+			r.Window = Window(s.Rand.IntN(2))
 		}
 		c := simulated(s, r)
 		if s.Rand.IntN(2) == 0 { // the table is full of somebody who can be forgotten, or not
@@ -74,8 +77,8 @@ func TestSimValues(t *testing.T) {
 			for i := range c.values.shards {
 				sh := &c.values.shards[i]
 				for _, x := range append(slices.Clone(sh.ring), &sh.rest) {
-					if x.value != argument.Of(99) && x.held != 0 || x.bucket.used < 0 {
-						s.Failf("%v holds %d, used %d", x.value, x.held, x.bucket.used)
+					if x.value != argument.Of(99) && x.held != 0 || x.spent() < 0 {
+						s.Failf("%v holds %d, used %d", x.value, x.held, x.spent())
 					}
 				}
 				if len(sh.ring) > sh.room || len(sh.ring) != sh.cells.n {

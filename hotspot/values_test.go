@@ -130,7 +130,7 @@ func TestNewCellBeginsAsTheRest(t *testing.T) {
 	assert.Equal(t, 3, grants(a))
 	now += int64(990 * time.Millisecond)
 	assert.Equal(t, 3, grants(x), "from the rest")
-	now += int64(20 * time.Millisecond)
+	now += int64(120 * time.Millisecond)
 	assert.Zero(t, grants(x), "a is forgotten; x has its cell")
 	require.NotNil(t, c.values.shards[0].cells.find(&x, x.Hash()))
 	now += int64(time.Second)

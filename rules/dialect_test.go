@@ -102,11 +102,11 @@ func TestFilesOfSentinel(t *testing.T) {
 			SentinelGo, Set{Breaker: []breaker.Rule{{Resource: "a", Threshold: 0.4, MinCalls: 1, Interval: 5 * time.Second, Buckets: 10, Recovery: 3 * time.Second, Probes: 3, ProbeTimeout: time.Minute}}}},
 		"values of Java": {
 			`[{"resource": "a", "grade": 1, "paramIdx": 0, "count": 2, "paramFlowItemList": [{"object": 7, "count": 3, "classType": "int"}, {"object": "7", "count": 4, "classType": "java.lang.String"}, {"object": "0.5", "count": 5, "classType": "double"}]}]`,
-			SentinelJava, Set{Hotspot: []hotspot.Rule{{Resource: "a", Index: hotspot.At(0), Threshold: 2, Exceptions: []hotspot.Exception{
+			SentinelJava, Set{Hotspot: []hotspot.Rule{{Resource: "a", Index: hotspot.At(0), Threshold: 2, Window: hotspot.Refill, Exceptions: []hotspot.Exception{
 				{Value: hotspot.ValueOf(7), Threshold: 3}, {Value: hotspot.ValueOf("7"), Threshold: 4}, {Value: hotspot.ValueOf(0.5), Threshold: 5}}}}}},
 		"attachments of Go": {
 			`{"hotSpotParamRules": [{"resource": "a", "metricType": 1, "paramKey": "user", "threshold": 2, "durationInSec": 10, "paramsMaxCapacity": 500}]}`,
-			SentinelGo, Set{Hotspot: []hotspot.Rule{{Resource: "a", Param: "user", Threshold: 2, Interval: 10 * time.Second, MaxValues: 500}}}},
+			SentinelGo, Set{Hotspot: []hotspot.Rule{{Resource: "a", Param: "user", Threshold: 2, Interval: 10 * time.Second, Window: hotspot.Refill, MaxValues: 500}}}},
 		"one system rule of Java": {
 			`{"highestSystemLoad": 3, "qps": -1, "avgRt": 20, "maxThread": 10}`,
 			SentinelJava, Set{System: []system.Rule{

@@ -31,7 +31,7 @@ func TestGatewayRulesOfSentinel(t *testing.T) {
 			`[{"id": 3, "app": "gw", "ip": "10.0.0.7", "port": 8720, "gmtCreate": 1571278123000, "resource": "search", "resourceMode": 0, "grade": 1,
 			   "count": 20.0, "intervalSec": 1, "controlBehavior": 0, "burst": 0, "maxQueueingTimeoutMs": 500,
 			   "paramItem": {"parseStrategy": 0, "fieldName": null, "pattern": null, "matchStrategy": 0}}]`,
-			Set{Gateway: []gateway.Rule{{ID: "3", Route: "search", Threshold: 20, Param: gateway.ClientIP}}}},
+			Set{Gateway: []gateway.Rule{{ID: "3", Route: "search", Threshold: 20, Window: hotspot.Refill, Param: gateway.ClientIP}}}},
 		"as little as it needs": {`{"gw-flow": [{"resource": "search", "count": 20}]}`, Set{Gateway: []gateway.Rule{{Route: "search", Threshold: 20}}}},
 		"a group, values and bursts": {
 			`{"gw-api-group": [` + shopText + `], "gw-flow": [
@@ -44,12 +44,12 @@ func TestGatewayRulesOfSentinel(t *testing.T) {
 				 "paramItem": {"parseStrategy": 3, "fieldName": "q", "pattern": "[a-z]+", "matchStrategy": 2}},
 				{"resource": "search", "count": 3, "paramItem": {"parseStrategy": 4, "fieldName": "session"}}]}`,
 			Set{Groups: []gateway.Group{shop}, Gateway: []gateway.Rule{
-				{Group: "shop", Threshold: 5, Interval: time.Minute, Burst: 3, Param: gateway.Header, Name: "x-tenant", Value: "acme", ValueMatch: gateway.Contains},
+				{Group: "shop", Threshold: 5, Interval: time.Minute, Window: hotspot.Refill, Burst: 3, Param: gateway.Header, Name: "x-tenant", Value: "acme", ValueMatch: gateway.Contains},
 				{Group: "shop", Threshold: 10, Behavior: hotspot.TokenBucket, Burst: 14},
-				{Group: "shop", Threshold: 0, Burst: 5, Param: gateway.Host},
+				{Group: "shop", Threshold: 0, Window: hotspot.Refill, Burst: 5, Param: gateway.Host},
 				{Route: "search", Threshold: 10, Behavior: hotspot.Throttle, MaxWait: 600 * time.Millisecond},
 				{Route: "search", Threshold: 2, Metric: hotspot.Concurrency, Param: gateway.Query, Name: "q", Value: "[a-z]+", ValueMatch: gateway.Regex},
-				{Route: "search", Threshold: 3, Param: gateway.Cookie, Name: "session"},
+				{Route: "search", Threshold: 3, Window: hotspot.Refill, Param: gateway.Cookie, Name: "session"},
 			}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ import (
 
 const hotspotSeed = `
 hotspot:
-- {resource: a, index: -1, threshold: 2.5, interval: 1m, burst: 5, maxValues: 7, exceptions: [{value: x, threshold: 1}, {value: "7", threshold: 0}, {value: 7, threshold: 1}, {value: 7.0, threshold: 1}, {value: true, threshold: 1}]}
+- {resource: a, index: -1, threshold: 2.5, interval: 1m, strict: false, burst: 5, maxValues: 7, exceptions: [{value: x, threshold: 1}, {value: "7", threshold: 0}, {value: 7, threshold: 1}, {value: 7.0, threshold: 1}, {value: true, threshold: 1}]}
 - {resource: a, param: p, threshold: 3, behavior: throttle, maxWait: 1h}
 - {resource: a, param: p, threshold: 3, metric: concurrency, mode: shadow}
 `

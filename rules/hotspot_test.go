@@ -25,6 +25,7 @@ const hotspotFile = `hotspot:
     index: -1
     threshold: 2.5
     interval: 1m
+    strict: false
     burst: 5
     exceptions:
       - value: vip
@@ -63,7 +64,7 @@ func hotspotSet() rules.Set {
 	return rules.Set{Hotspot: []hotspot.Rule{
 		{Resource: "GET /orders", Param: "user", Threshold: 10},
 		{
-			ID: "all", Resource: "GET /.*", Match: spec.MatchRegex, Index: hotspot.At(-1), Threshold: 2.5, Interval: time.Minute, Burst: 5,
+			ID: "all", Resource: "GET /.*", Match: spec.MatchRegex, Index: hotspot.At(-1), Threshold: 2.5, Interval: time.Minute, Window: hotspot.Refill, Burst: 5,
 			Exceptions: []hotspot.Exception{
 				{Value: argument.Of("vip"), Threshold: 100},
 				{Value: argument.Of("42"), Threshold: 0},
@@ -105,6 +106,7 @@ func TestHotspotRulesAreRefused(t *testing.T) {
 		{"{resource: a, index: 0}", "1:13: hotspot[0].threshold: is required: write 0 if you mean 0"},
 		{"{resource: a, index: 0, threshold: -1}", "1:48: hotspot[0].threshold: is -1: use a finite number from 0 to 1e+15"},
 		{"{resource: a, index: 0, threshold: 1, burst: -1}", "1:58: hotspot[0].burst: is -1: use a number from 0 to 1000000000"},
+		{"{resource: a, index: 0, threshold: 1, burst: 1}", "1:58: hotspot[0].burst: has no meaning for a strict window, which admits the threshold in every interval: remove it, set behavior to tokenBucket, or strict to false for Sentinel's bucket"},
 		{"{resource: a, index: 0, threshold: 1, burst: 1, behavior: throttle}", "1:58: hotspot[0].burst: has no meaning for behavior throttle: remove it, or set behavior to reject or tokenBucket"},
 		{"{resource: a, index: 0, threshold: 1, burst: 1, metric: concurrency}", "1:58: hotspot[0].burst: has no meaning for metric concurrency: remove it, or set metric to qps"},
 		{"{resource: a, index: 0, threshold: 1, behavior: tokenBucket, maxWait: 1s}", "1:83: hotspot[0].maxWait: has no meaning for behavior tokenBucket: remove it, or set behavior to throttle"},

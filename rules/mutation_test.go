@@ -312,6 +312,7 @@ hotspot:
     resource: GET /orders
     param: user
     threshold: 10
+    strict: false
     burst: 5
     exceptions:
       - value: batch

@@ -42,7 +42,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 		{name: "r.json", data: `[{"id": 3.0, "resource": "a", "count": 20.0, "grade": 1.0, "strategy": 0.0, "controlBehavior": -0.0}]`, dialect: SentinelJava,
 			want: limits(ring(flow.Rule{ID: "3", Resource: "a", Threshold: 20}))},
 		{name: "r.json", data: `[{"resource": "a", "count": 2, "paramIdx": 0.0, "paramFlowItemList": [{"object": 7.0, "classType": "int", "count": 3.0}]}]`, dialect: SentinelJava,
-			want: Set{Hotspot: []hotspot.Rule{{Resource: "a", Index: hotspot.At(0), Threshold: 2, Exceptions: []hotspot.Exception{{Value: hotspot.ValueOf(7), Threshold: 3}}}}}},
+			want: Set{Hotspot: []hotspot.Rule{{Resource: "a", Index: hotspot.At(0), Threshold: 2, Window: hotspot.Refill, Exceptions: []hotspot.Exception{{Value: hotspot.ValueOf(7), Threshold: 3}}}}}},
 		{name: "r.json", data: `[{"resource": "a", "metricType": 0.0, "threshold": 20.0}]`, dialect: SentinelGo,
 			want: Set{Isolation: []isolation.Rule{{Resource: "a", Threshold: 20}}}},
 
@@ -53,7 +53,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 			want: Set{Authority: []authority.Rule{{ID: "5", Resource: "a", List: authority.Deny, Origins: []string{"b"}}}}},
 		{name: "r.json", dialect: SentinelJava, // with what the object shows of the rule beside it
 			data: `[{"app": "shop", "resource": "a", "count": 2.0, "paramIdx": 0, "paramFlowItemList": [], "rule": {"resource": "a", "count": 2, "paramIdx": 0, "paramFlowItemList": []}}]`,
-			want: Set{Hotspot: []hotspot.Rule{{Resource: "a", Index: hotspot.At(0), Threshold: 2}}}},
+			want: Set{Hotspot: []hotspot.Rule{{Resource: "a", Index: hotspot.At(0), Threshold: 2, Window: hotspot.Refill}}}},
 		{name: "r.json", data: `[{"id": "x", "rule": {"resource": "a", "strategy": 2, "threshold": 5, "retryTimeoutMs": 3000, "statIntervalMs": 1000}}]`, dialect: SentinelGo,
 			want: Set{Breaker: []breaker.Rule{{ID: "x", Resource: "a", Strategy: breaker.ErrorCount, Threshold: 5, MinCalls: 1, Interval: time.Second, Buckets: 1, Recovery: 3 * time.Second, ProbeTimeout: time.Minute}}}},
 

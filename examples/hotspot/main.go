@@ -60,7 +60,7 @@ func run(w io.Writer) error {
 	}
 
 	fmt.Fprintln(w, "a call about several users takes of each, or of none:")
-	clock.Advance(1001 * time.Millisecond)
+	clock.Advance(1100 * time.Millisecond)
 	for _, users := range [][]string{{"ann", "bob"}, {"ann", "banned"}} {
 		e, err := guard.Entry(ctx, "GET /orders", api.Param("user", users))
 		e.Exit()

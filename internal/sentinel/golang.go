@@ -237,7 +237,7 @@ func (r GoHotspot) Native() (rules []hotspot.Rule, warnings []Warning, err error
 		if n.Behavior == hotspot.Throttle {
 			n.MaxWait = patience(r.MaxQueueingTimeMs)
 		} else {
-			n.Burst = r.BurstCount
+			n.Window, n.Burst = hotspot.Refill, r.BurstCount
 		}
 	}
 	for i, item := range r.SpecificItems {

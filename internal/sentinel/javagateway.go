@@ -120,7 +120,7 @@ func (r JavaGateway) Native() (rules []gateway.Rule, warnings []Warning, err err
 			// Java fills a bucket of as many as both; ours has room for one more than its burst.
 			n.Behavior, n.Burst = hotspot.TokenBucket, int(min(n.Threshold+float64(r.Burst), math.MaxInt32))-1
 		case n.Param != gateway.None:
-			n.Burst = r.Burst
+			n.Window, n.Burst = hotspot.Refill, r.Burst
 		}
 		if r.ControlBehavior != 0 && r.ControlBehavior != JavaThrottle {
 			warnings = append(warnings, noWarmUp())

@@ -75,6 +75,9 @@ func (r JavaHotspot) Native() (rules []hotspot.Rule, warnings []Warning, err err
 			n.Behavior, n.MaxWait = hotspot.Throttle, patience(r.MaxQueueingTimeMs)
 		default:
 			n.Burst = r.BurstCount
+			if !r.ClusterMode {
+				n.Window = hotspot.Refill
+			}
 			if r.ControlBehavior != 0 {
 				warnings = append(warnings, noWarmUp())
 			}

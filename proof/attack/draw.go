@@ -140,6 +140,7 @@ func drawHotspot(r *round, id string) hotspot.Rule {
 		rule := hotspot.Rule{
 			ID: id, Threshold: drawThreshold(r), Interval: drawInterval(r),
 			Burst:     pick(r, 0, 0, 1, 3),
+			Window:    pick(r, hotspot.Strict, hotspot.Refill),
 			Metric:    pick(r, hotspot.QPS, hotspot.QPS, hotspot.Concurrency),
 			Behavior:  pick(r, hotspot.Reject, hotspot.Reject, hotspot.Throttle, hotspot.TokenBucket),
 			MaxWait:   pick(r, 0, 50*ms, time.Second, time.Minute),

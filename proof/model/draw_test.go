@@ -145,6 +145,7 @@ func (d *drawer) hotspot(id string) hotspot.Rule {
 	r := hotspot.Rule{
 		ID: id, Threshold: pick(d, d.thresholds...), Mode: d.mode(),
 		Interval: pick(d, 0, 100*ms, time.Second, 2*time.Second, time.Minute), Burst: pick(d, 0, 0, 1, 2, 5, 20),
+		Window:   pick(d, hotspot.Strict, hotspot.Strict, hotspot.Refill),
 		Metric:   pick(d, hotspot.QPS, hotspot.QPS, hotspot.QPS, hotspot.Concurrency),
 		Behavior: pick(d, d.values...), MaxWait: pick(d, d.waits...),
 		Missing: pick(d, hotspot.MissingNone, hotspot.MissingUnlimited, hotspot.MissingShared, hotspot.MissingRefuse),

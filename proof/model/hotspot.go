@@ -11,6 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/stat"
 )
 
 // valued is a hotspot rule at work on a resource.
@@ -25,6 +26,7 @@ type value struct {
 	bucket        *bucket // of tokens
 	queue         *queue
 	held          int64   // units in flight
+	window        *window // nil if nothing was taken of one
 	filled        filling // of units
 	before, after filling // the same before it was filled last, and right after it
 	passed        bool
@@ -151,6 +153,20 @@ func (v *valued) fillingOf(x argument.Value, now int64) filling {
 	return f
 }
 
+// strict reports whether values have windows.
+func (v *valued) strict() bool {
+	return v.rule.Metric == hotspot.QPS && v.rule.Behavior == hotspot.Reject && v.rule.Window == hotspot.Strict
+}
+
+// windowOf is the window of a value.
+func (v *valued) windowOf(x *value, now int64) *window {
+	if x.window == nil {
+		x.window = &window{shape: stat.Shape{Interval: v.rule.Interval, Buckets: 10, Strict: true}, newest: now}
+	}
+	x.window.see(now)
+	return x.window
+}
+
 // fits reports whether the units of a value would pass, and after which wait.
 func (v *valued) fits(m *Model, c *Call, o occurrence) (wait time.Duration, ok bool) {
 	x, threshold := v.value(o.Value), v.threshold(o.Value)
@@ -166,6 +182,10 @@ func (v *valued) fits(m *Model, c *Call, o occurrence) (wait time.Duration, ok b
 		return 0, v.bucketOf(o.Value).fits(m.now, o.units, v.size())
 	case int64(threshold) == 0:
 		return 0, false
+	}
+	if v.strict() {
+		w := v.windowOf(x, m.now)
+		return 0, w.sum(w.head())+o.units <= int64(threshold)
 	}
 	return 0, v.fillingOf(o.Value, m.now).used+o.units <= int64(threshold)+int64(v.rule.Burst)
 }
@@ -251,6 +271,14 @@ func (v *valued) takeOne(m *Model, c *Call, o occurrence) (wait time.Duration, o
 	case v.rule.Behavior == hotspot.TokenBucket:
 		x.bucket.take(c, m.now, o.units)
 		c.undo = append(c.undo, func() { x.bucket.giveBack(c, m.now) })
+	case v.strict():
+		w := v.windowOf(x, m.now)
+		w.add(&charge{call: c, bucket: w.head(), units: o.units})
+		c.undo = append(c.undo, func() {
+			if x.window != nil {
+				x.window.remove(c)
+			}
+		})
 	default:
 		if now := v.fillingOf(o.Value, m.now); now.at != x.filled.at || !x.filled.seen {
 			x.before, x.after, x.filled = x.filled, now, now
@@ -324,6 +352,7 @@ func (v *valued) follow(m *Model, old *valued) {
 		return
 	}
 	for x, known := range v.values {
+		v.goOn(m, x, known)
 		switch {
 		case r.Behavior == hotspot.TokenBucket:
 			if v.threshold(x) == 0 {
@@ -337,6 +366,33 @@ func (v *valued) follow(m *Model, old *valued) {
 			}
 		case r.Behavior == hotspot.Throttle && o.Behavior == hotspot.TokenBucket && known.bucket != nil && known.bucket.latest != allTime:
 			known.queue.follow(parts(known.bucket.latest))
+		}
+	}
+}
+
+// goOn gives a value what the rule counts with, from what the rules before counted with. When a
+// filling was used is not known: now.
+func (v *valued) goOn(m *Model, x argument.Value, known *value) {
+	fills := v.rule.Metric == hotspot.QPS && v.rule.Behavior == hotspot.Reject && v.rule.Window == hotspot.Refill
+	switch old := known.window; {
+	case v.strict() && old != nil:
+		known.window = nil
+		if w := v.windowOf(known, m.now); w.shape == old.shape {
+			known.window = old
+		} else {
+			w.seedFrom(old, m.now)
+		}
+	case v.strict() && known.filled.seen:
+		if used := v.fillingOf(x, m.now).used; used > 0 {
+			w := v.windowOf(known, m.now)
+			w.add(&charge{bucket: w.head(), units: used})
+		}
+		known.filled, known.before, known.after = filling{}, filling{}, filling{}
+	case fills && old != nil:
+		known.window = nil
+		old.see(m.now)
+		if used := old.sum(old.head()); used > 0 {
+			known.filled = filling{at: m.now, used: used, seen: true}
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 type queue struct {
 	granted, waiting []*turn
 	paid             payment // to those that were granted
+	unseen           *turn   // the latest that was granted, if its call doesn't know yet
 	overtaken        bool    // a prioritized call has not been the last
 }
 
@@ -119,8 +120,8 @@ func (q *queue) take(c *Call, now int64, cost *big.Int, first, awaited, forGood 
 	}
 	q.overtaken = q.overtaken || i < len(q.waiting)
 	switch {
-	case wait == 0 || forGood && len(q.waiting) == 0:
-		x.before = q.paid
+	case wait == 0 || forGood && len(q.waiting) == 0 && q.unseen == nil:
+		x.before, q.unseen = q.paid, nil
 		if len(q.waiting) > 0 {
 			q.paid = paid
 		}
@@ -157,12 +158,21 @@ func (q *queue) grant() {
 	}
 	q.granted = append(q.granted, x)
 	q.waiting = q.waiting[1:]
+	q.unseen = x
 }
 
 // look grants a turn, and those before it, as far as they have come by then.
 func (x *turn) look(by int64) {
 	for slices.Contains(x.queue.waiting, x) && whole(x.queue.waiting[0].at) <= by {
 		x.queue.grant()
+	}
+	x.seen()
+}
+
+// seen is told that the call knows where it stands.
+func (x *turn) seen() {
+	if x.queue.unseen == x {
+		x.queue.unseen = nil
 	}
 }
 
@@ -171,6 +181,7 @@ func (x *turn) come() {
 	for slices.Contains(x.queue.waiting, x) {
 		x.queue.grant()
 	}
+	x.seen()
 }
 
 // leave gives a turn up: those behind it move up, but to no time that is over. One that was
@@ -178,6 +189,7 @@ func (x *turn) come() {
 func (x *turn) leave(now int64) {
 	q := x.queue
 	q.advance(now)
+	x.seen()
 	if i := slices.Index(q.waiting, x); i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 	} else if n := len(q.granted); n > 0 && q.granted[n-1] == x {
@@ -212,7 +224,8 @@ func (q *queue) follow(at *big.Int) {
 
 // takeTurn has a call take a turn, if that is at most maxWait away. One that is prioritized
 // overtakes; where its own turn is not awaited it pushes nobody back who waits. One that never leaves
-// has its turn for good if nobody waits, as long as no call of the resource has ever asked to overtake.
+// has its turn for good if nobody waits, nor sleeps through the latest turn, which it may give up, as
+// long as no call of the resource has ever asked to overtake.
 func (m *Model) takeTurn(q *queue, c *Call, cost *big.Int, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
 	first := c.Prioritized && (awaited || !slices.ContainsFunc(q.waiting, func(x *turn) bool { return x.awaited }))
 	if c.Prioritized {

@@ -12,16 +12,20 @@ import (
 // refill shows what one user has left under the two ways to fill up again.
 func refill() (string, error) {
 	b := begun(478, "Hotspot: what one user has left, and when it comes back",
-		"A user asks twenty times at once, every 0.4 seconds. With reject fifteen pass, then none until more than a second is over, then "+
+		"A user asks twenty times at once, every 0.4 seconds. With reject and strict: false fifteen pass, then none until more than a second is over, then "+
 			"twelve. With a token bucket fifteen pass, and then four each time, as units come back one by one.",
 		"threshold: 10; one user asks 20 times at once, every 0.4 s. Numbers: how many pass")
 	const ms = time.Millisecond
 	for i, rule := range []hotspot.Rule{
-		{Behavior: hotspot.Reject, Burst: 5},
+		{Behavior: hotspot.Reject, Window: hotspot.Refill, Burst: 5},
 		{Behavior: hotspot.TokenBucket, Burst: 14},
 	} {
 		p := panel{top: 108 + 190*float64(i), high: 120, to: 3600 * ms, most: 18}
-		b.text("", edge, p.top-10, fmt.Sprintf("behavior: %v, burst: %d", rule.Behavior, rule.Burst))
+		strict := ""
+		if rule.Window == hotspot.Refill {
+			strict = "strict: false, "
+		}
+		b.text("", edge, p.top-10, fmt.Sprintf("behavior: %v, %sburst: %d", rule.Behavior, strict, rule.Burst))
 		p.frame(b, []float64{0, 15}, 400*ms)
 		if err := refilled(b, p, rule); err != nil {
 			return "", err

@@ -87,13 +87,21 @@ func stricterMissing(strict, loose hotspot.Missing) bool {
 }
 
 // enoughFor reports whether a value's bucket of loose is never empty if strict's decides first.
-// Buckets are filled up once an interval is over, each at a time of its own: two of strict's can
-// be used up within one of loose's.
+// A window that is strict lets in no more than its threshold in any interval. Buckets are filled up
+// once an interval is over, each at a time of its own: two of strict's can be used up within one of
+// loose's, and three within a window, which looks back for an interval and a tenth.
 func enoughFor(strict, loose hotspot.Rule) bool {
 	if loose.Metric == hotspot.Concurrency {
 		return math.Floor(strict.Threshold) <= math.Floor(loose.Threshold)
 	}
-	return 2*(math.Floor(strict.Threshold)+float64(strict.Burst)) <= math.Floor(loose.Threshold)
+	fillings := 2.0
+	switch {
+	case strict.Window == hotspot.Strict:
+		fillings = 1
+	case loose.Window == hotspot.Strict:
+		fillings = 3
+	}
+	return fillings*(math.Floor(strict.Threshold)+float64(strict.Burst)) <= math.Floor(loose.Threshold)
 }
 
 // systems looks at the system rules.

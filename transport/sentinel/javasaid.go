@@ -135,6 +135,9 @@ func javaType(value any) string {
 
 func keepHotspot(new, old hotspot.Rule) hotspot.Rule {
 	new.ID, new.MaxValues, new.Missing = old.ID, old.MaxValues, old.Missing
+	if new.Metric == old.Metric && new.Behavior == old.Behavior && new.Burst == 0 {
+		new.Window = old.Window
+	}
 	return new
 }
 

@@ -71,7 +71,7 @@ func TestJavaWriter(t *testing.T) {
 		rule hotspot.Rule
 		want string
 	}{
-		{hotspot.Rule{Resource: "a", Index: hotspot.At(1), Threshold: 5, Burst: 2, Interval: 10 * time.Second, MaxValues: 7, Exceptions: []hotspot.Exception{
+		{hotspot.Rule{Resource: "a", Index: hotspot.At(1), Threshold: 5, Window: hotspot.Refill, Burst: 2, Interval: 10 * time.Second, MaxValues: 7, Exceptions: []hotspot.Exception{
 			{Value: hotspot.ValueOf("x"), Threshold: 1}, {Value: hotspot.ValueOf(7), Threshold: 2}, {Value: hotspot.ValueOf(int64(1 << 40)), Threshold: 3},
 			{Value: hotspot.ValueOf(2.5), Threshold: 4}, {Value: hotspot.ValueOf(true), Threshold: 5}}},
 			`{"resource":"a","limitApp":"default","regex":false,"grade":1,"paramIdx":1,"count":5,"controlBehavior":0,"maxQueueingTimeMs":0,"burstCount":2,"durationInSec":10,"paramFlowItemList":[` +

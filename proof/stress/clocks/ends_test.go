@@ -50,7 +50,8 @@ func everyKind(seed uint64, sampled bool) rules.Set {
 			{Metric: system.QPS, Threshold: 40}, {Metric: system.RT, MaxRT: 20 * time.Second},
 		},
 		Hotspot: []hotspot.Rule{
-			{Resource: "hotspot", Param: "user", Threshold: threshold(), MaxValues: 2, Burst: 1},
+			{Resource: "hotspot", Param: "user", Threshold: threshold(), MaxValues: 2},
+			{Resource: "hotspot, refilled", Param: "user", Threshold: threshold(), Window: hotspot.Refill, MaxValues: 2, Burst: 1},
 			{Resource: "hotspot queue", Param: "user", Threshold: threshold(), Behavior: hotspot.Throttle, MaxWait: time.Second},
 			{Resource: "hotspot slow", Param: "user", Threshold: 1e-6, Behavior: hotspot.Throttle, MaxWait: time.Second},
 			{Resource: "hotspot bucket", Param: "user", Threshold: threshold(), Behavior: hotspot.TokenBucket, MaxValues: 2, Burst: 2},

@@ -108,6 +108,7 @@ const (
 
 var (
 	noWindow     = clause{fields: []string{"buckets", "strict"}, must: unread}
+	notStrict    = clause{fields: []string{"strict"}, must: unread}
 	noWarmUp     = clause{fields: []string{"warmUpPeriod", "coldFactor"}, must: unread}
 	noWait       = clause{fields: []string{"maxWait"}, must: unread}
 	noBurst      = clause{fields: []string{"burst"}, must: unread}
@@ -147,9 +148,10 @@ var cases = map[string][]when{
 		{"relation", []string{"chain"}, []clause{{fields: []string{"ref"}, must: stated}}},
 	},
 	"hotspot": {
-		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst}},
+		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst, notStrict}},
 		{"behavior", []string{"reject", "tokenBucket"}, []clause{noWait}},
-		{"behavior", []string{"throttle"}, []clause{noBurst}},
+		{"behavior", []string{"throttle"}, []clause{noBurst, notStrict}},
+		{"behavior", []string{"tokenBucket"}, []clause{notStrict}},
 	},
 	"system": {
 		{"metric", []string{"load", "cpu", "concurrency"}, []clause{noInterval, noWindow}},
@@ -176,9 +178,10 @@ var partsOfGateways = []when{
 	{"param", []string{"none"}, []clause{{fields: []string{"name", "value", "valueMatch", "maxValues"}, must: unread}}},
 	{"param", []string{"clientIP", "host"}, []clause{{fields: []string{"name"}, must: unread}}},
 	{"param", []string{"header", "query", "cookie"}, []clause{{fields: []string{"name"}, must: stated}}},
-	{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst}},
+	{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst, notStrict}},
 	{"behavior", []string{"reject", "tokenBucket"}, []clause{noWait}},
-	{"behavior", []string{"throttle"}, []clause{noBurst}},
+	{"behavior", []string{"throttle"}, []clause{noBurst, notStrict}},
+	{"behavior", []string{"tokenBucket"}, []clause{notStrict}},
 }
 
 // names are the cases of the families whose rules name resources.
