@@ -42,6 +42,9 @@ func (m *machine) explain(inv *core.Invocation, j *core.Judgement) {
 			j.Why += fmt.Sprintf("; %d calls completed, it opens at %d or more", s.Calls, t.MinCalls)
 		}
 	}
+	if s.Neutral > 0 {
+		j.Why += fmt.Sprintf("; %d neutral", s.Neutral)
+	}
 }
 
 // lets is asks, but counts no turn.

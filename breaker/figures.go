@@ -76,6 +76,9 @@ func (s *Status) Mark() (text string, urgency int) {
 // belongs to, in words for people.
 func (s *Status) Text(name string, at time.Time) string {
 	text := fmt.Sprintf("%s %v for %s", name, s.State, shown.Duration(at.Sub(s.Since)))
+	if s.Neutral > 0 {
+		text += fmt.Sprintf(", %d neutral", s.Neutral)
+	}
 	switch wait := s.RetryAt.Sub(at); {
 	case s.Probes > 0:
 		return text + fmt.Sprintf(", %d probes out", s.Probes)

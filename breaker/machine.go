@@ -47,6 +47,7 @@ type machine struct {
 	results statistics
 	probes  []probe // that are waited for
 	good    int     // probes of the current state that went well
+	neutral int64   // calls of the current state that said nothing
 	cause   cause   // why the current state began
 
 	barred bool // it may not trip; set by its owner, see Single
@@ -84,7 +85,7 @@ func (m *machine) enter(to State, now int64, value float64) Change {
 	t := m.terms.Load()
 	m.number++
 	m.cause = cause{from, value, t}
-	m.probes, m.good = m.probes[:0], 0
+	m.probes, m.good, m.neutral = m.probes[:0], 0, 0
 	m.results.reset()
 	m.since.Store(now)
 	m.turn.Store(0)

@@ -91,6 +91,13 @@ func (m *model) admit(caller int, now int64, got bool) bool {
 	return got
 }
 
+// leave is the end of a call that says nothing.
+func (m *model) leave(caller int) {
+	if m.carries[caller] == m.epoch {
+		delete(m.out, caller)
+	}
+}
+
 func (m *model) complete(caller int, now int64, bad bool) {
 	if m.carries[caller] != m.epoch {
 		return
@@ -141,7 +148,7 @@ func setUp(s *schedules.Schedule) (*machine, *model, [2]admission) {
 const olds = 10
 
 // known bug 81, 83: callers come to a breaker that is closed, open, or due, with clocks
-// that differ; their calls end well or badly, or are refused elsewhere. Whatever the
+// that differ; their calls end well or badly, say nothing, or are refused elsewhere. Whatever the
 // schedule, everybody is told what they could have been told one after the other, so no
 // more probes are out than there are, and the changes are legal and follow each other.
 func TestSimBreaker(t *testing.T) {
@@ -157,7 +164,7 @@ func TestSimBreaker(t *testing.T) {
 		state, number := m.state()
 		for caller := range 2 + s.Rand.IntN(3) {
 			now := []int64{0, due - 1, due, due, due, due + 49*msec, due + 50*msec}[s.Rand.IntN(7)]
-			fate, after := s.Rand.IntN(4), []int64{0, msec, 60 * msec}[s.Rand.IntN(3)]
+			fate, after := s.Rand.IntN(5), []int64{0, msec, 60 * msec}[s.Rand.IntN(3)]
 			s.Go(func() {
 				var a admission
 				history.Do(func() (func() string, func(*model) bool) {
@@ -180,6 +187,14 @@ func TestSimBreaker(t *testing.T) {
 								}
 								return true
 							}
+					})
+					return
+				}
+				if fate == 4 {
+					history.Do(func() (func() string, func(*model) bool) {
+						tell(m.leave(a.number, now+after))
+						return func() string { return fmt.Sprintf("%d ends at %d, and says nothing", caller, (now+after)/msec) },
+							func(want *model) bool { want.leave(caller); return true }
 					})
 					return
 				}
@@ -247,6 +262,44 @@ func TestSimBreakerEverySchedule(t *testing.T) {
 	})
 }
 
+// known bug 240: callers come at the instant at which an open breaker is due, and each probe ends
+// without an answer: the next caller gets its place, never two have it at a time, and at the end it
+// is free.
+func TestSimNeutralProbesEverySchedule(t *testing.T) {
+	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {
+		m := newMachine(&terms{Rule: simRule()})
+		for range 2 {
+			a, _ := m.admit(0)
+			m.end(a.number, 0, true)
+		}
+		out, most := 0, 0
+		for range 3 {
+			s.Go(func() {
+				a, _ := m.admit(due)
+				if !a.ok {
+					return
+				}
+				out++
+				most = max(most, out)
+				if !m.holds(a.number) { // and meanwhile others ask
+					s.Failf("the place of a probe is not its own")
+				}
+				out-- // while it still has its place
+				if c := m.leave(a.number, due); c != (Change{}) {
+					s.Failf("a neutral probe changed %v to %v", c.From, c.To)
+				}
+			})
+		}
+		s.Check(func() {
+			status := m.status(due)
+			a, _ := m.admit(due)
+			if most != 1 || status.State != HalfOpen || status.Probes != 0 || status.Neutral == 0 || !a.probe {
+				s.Failf("%d at a time, then %+v, and the next is %+v", most, status, a)
+			}
+		})
+	})
+}
+
 // known bug 78, 80: while callers come and go or get lost, the rule changes and somebody
 // forces the breaker. Quiet periods bring it back, and every change is legal.
 func TestSimBreakerRecovers(t *testing.T) {
@@ -261,7 +314,7 @@ func TestSimBreakerRecovers(t *testing.T) {
 		}
 		state, number := m.state()
 		for range 2 {
-			now, fate := due+s.Rand.Int64N(3)*50*msec, s.Rand.IntN(4)
+			now, fate := due+s.Rand.Int64N(3)*50*msec, s.Rand.IntN(5)
 			s.Go(func() {
 				m.asks(now)
 				a, c := m.admit(now)
@@ -270,6 +323,8 @@ func TestSimBreakerRecovers(t *testing.T) {
 				case !a.ok || fate == 0:
 				case fate == 1 && a.probe:
 					m.giveBack(a.number)
+				case fate == 4:
+					tell(m.leave(a.number, now))
 				default:
 					m.holds(a.number)
 					tell(m.end(a.number, now, fate == 2))

@@ -108,14 +108,23 @@ func (tr *trace) enter() bool {
 
 // end is what Completed does with one breaker.
 func (m *machine) end(number uint64, now int64, bad bool) Change {
-	rt := time.Duration(0)
+	end := End{Failed: bad}
 	if t := m.terms.Load(); t.Strategy == SlowRatio && bad {
-		rt = t.SlowRT + 1
+		end.Took = t.SlowRT + 1
 	}
-	if m.countGood(number, now, rt, bad) {
+	return m.endAs(number, now, end)
+}
+
+// leave is the end of a call that says nothing.
+func (m *machine) leave(number uint64, now int64) Change {
+	return m.endAs(number, now, End{Neutral: true})
+}
+
+func (m *machine) endAs(number uint64, now int64, end End) Change {
+	if m.countGood(number, now, end) {
 		return Change{}
 	}
-	return m.complete(number, now, rt, bad)
+	return m.complete(number, now, end)
 }
 
 func (tr *trace) take(i int) got {
@@ -133,6 +142,26 @@ func (tr *trace) exit(i int, bad bool) {
 		tr.fail("a call of an older state changed " + before.String())
 	}
 	tr.note(change)
+}
+
+// leave ends a call that says nothing: nothing changes, and its place as a probe is free.
+func (tr *trace) leave(i int) {
+	g := tr.take(i)
+	before := tr.m.status(tr.now)
+	if tr.m.leave(g.number, tr.now) != (Change{}) {
+		tr.fail("a neutral call changed " + before.State.String())
+	}
+	after := tr.m.status(tr.now)
+	if after.Neutral > before.Neutral+1 || after.Probes > before.Probes || after.Probes < before.Probes && !g.probe {
+		tr.fail("a neutral call left other figures")
+	}
+	if g.probe && g.number > tr.number && max(tr.m.latest, tr.now) < g.until && after.Probes != before.Probes-1 {
+		tr.fail("a probe that said nothing is still waited for")
+	}
+	after.Neutral, after.Probes, after.RetryAt = before.Neutral, before.Probes, before.RetryAt
+	if after != before {
+		tr.fail("a neutral call counted")
+	}
 }
 
 func (tr *trace) adopt(r Rule) {
@@ -154,8 +183,10 @@ func (tr *trace) step(r *rand.Rand) {
 	switch n := r.IntN(20); {
 	case n < 7:
 		tr.enter()
-	case n < 13 && len(tr.open) > 0:
+	case n < 11 && len(tr.open) > 0:
 		tr.exit(r.IntN(len(tr.open)), r.IntN(2) == 0)
+	case n < 13 && len(tr.open) > 0:
+		tr.leave(r.IntN(len(tr.open)))
 	case n == 13 && len(tr.open) > 0:
 		tr.take(r.IntN(len(tr.open))) // it never ends
 	case n == 14 && len(tr.open) > 0:

@@ -43,15 +43,15 @@ func (s Single) Holds(number uint64) bool { return s.machine.holds(number) }
 // GiveBack takes back the probe of a call that doesn't run.
 func (s Single) GiveBack(number uint64) { s.machine.giveBack(number) }
 
-// Complete counts the end of a call. If mayTrip is false a closed breaker stays closed, and may
-// trip with a later call.
-func (s Single) Complete(number uint64, now int64, rt time.Duration, failed, mayTrip bool) {
+// Complete counts the end of a call, see [EndOf]. If mayTrip is false a closed breaker stays closed,
+// and may trip with a later call.
+func (s Single) Complete(number uint64, now int64, end End, mayTrip bool) {
 	m := s.machine
-	if m.countGood(number, now, rt, failed) {
+	if m.countGood(number, now, end) {
 		return
 	}
 	m.barred = !mayTrip
-	m.complete(number, now, rt, failed)
+	m.complete(number, now, end)
 }
 
 // Close closes the breaker, as if it were new.

@@ -22,6 +22,9 @@ type Status struct {
 	// failed or were slow. For ConsecutiveErrors both are the failures since a call went well.
 	Calls int64 `json:"calls"`
 	Bad   int64 `json:"bad"`
+	// Neutral is how many calls have ended since the breaker has been in this state that say nothing
+	// about the resource and don't count: their own context was cancelled, or a nested call was refused.
+	Neutral int64 `json:"neutral,omitempty"`
 	// Probes is how many probes are out and waited for.
 	Probes int `json:"probes,omitempty"`
 }
@@ -58,7 +61,7 @@ func (m *machine) statusAndCause(now int64) (Status, cause) {
 	now = max(m.latest, now)
 	state, number := m.state()
 	sum := m.results.at(now)
-	s := Status{State: state, Calls: sum.calls, Bad: sum.bad}
+	s := Status{State: state, Calls: sum.calls, Bad: sum.bad, Neutral: m.neutral}
 	if number > 1 {
 		s.Since = time.Unix(0, m.since.Load()).UTC()
 	}

@@ -1,10 +1,6 @@
 package breaker
 
-import (
-	"time"
-
-	"github.com/penstock-go/penstock/internal/shared"
-)
+import "github.com/penstock-go/penstock/internal/shared"
 
 // tab is a running tally of the calls of a closed breaker that end well, as nearly all do: how many
 // there are, and the latest time that one of them passed in. Both are in one word, and a call
@@ -52,9 +48,9 @@ const (
 
 // countGood is complete for a call that ends well, where the lock isn't needed. Otherwise it counts
 // nothing and reports false.
-func (m *machine) countGood(number uint64, now int64, rt time.Duration, failed bool) bool {
+func (m *machine) countGood(number uint64, now int64, end End) bool {
 	t := m.tab.Load()
-	if t == nil || t.number != number || t.terms.bad(rt, failed) || t.terms.blindTo(rt) || now >= t.until.Load() {
+	if t == nil || t.number != number || t.terms.judge(end) != good || now >= t.until.Load() {
 		return false
 	}
 	since := uint64(max(0, now-t.base))

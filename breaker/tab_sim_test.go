@@ -140,11 +140,20 @@ func playTab(t *testing.T, rule, next Rule) {
 		for caller := range 2 + s.Rand.IntN(3) {
 			now := []int64{0, 1, 50, 99, 100, 150, 250}[s.Rand.IntN(7)] * msec
 			number, bad, ends := present, s.Rand.IntN(2) == 0, 1+s.Rand.IntN(2)
+			leaves := s.Rand.IntN(6) == 0
 			if s.Rand.IntN(4) == 0 {
 				number = numbers[0]
 			}
 			s.Go(func() {
 				for range ends {
+					if leaves {
+						history.Do(func() (func() string, func(*ledger) bool) {
+							c := m.leave(number, now)
+							return func() string { return fmt.Sprintf("%d: a call of state %d says nothing: %v", caller, number, c) },
+								func(*ledger) bool { return c == (Change{}) }
+						})
+						continue
+					}
 					history.Do(func() (func() string, func(*ledger) bool) {
 						c := m.end(number, now, bad)
 						trips := c != (Change{})

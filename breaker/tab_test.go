@@ -18,16 +18,16 @@ func TestGoodCallsTakeNoLock(t *testing.T) {
 	m, now := newMachine(&terms{Rule: r}), int64(time.Hour)
 	quick := func() bool {
 		_, number := m.state()
-		ok := m.countGood(number, now, 0, false)
+		ok := m.countGood(number, now, End{})
 		if !ok {
-			m.complete(number, now, 0, false)
+			m.complete(number, now, End{})
 		}
 		now++
 		return ok
 	}
 	bad := func() { // and nothing trips
 		_, number := m.state()
-		require.Zero(t, m.complete(number, now, 0, true))
+		require.Zero(t, m.complete(number, now, End{Failed: true}))
 	}
 	isClosed := func() {
 		assert.False(t, quick(), "the first of a bucket")
@@ -60,10 +60,10 @@ func TestGoodCallsTakeNoLock(t *testing.T) {
 func TestFullTab(t *testing.T) {
 	m := newMachine(&terms{Rule: Rule{Threshold: 0.5, MinCalls: 5, Interval: time.Hour, Buckets: 1}})
 	const number = 1
-	good := func(now int64) bool { return m.countGood(number, now, 0, false) }
+	good := func(now int64) bool { return m.countGood(number, now, End{}) }
 	calls := func() int64 { return m.status(0).Calls }
 	assert.False(t, good(0), "there is no tab before the first call")
-	m.complete(number, 0, 0, false)
+	m.complete(number, 0, End{})
 
 	first := m.tab.Load()
 	const most = full >> timeBits
@@ -76,7 +76,7 @@ func TestFullTab(t *testing.T) {
 	assert.True(t, good(mostTime))
 	assert.False(t, good(mostTime+1), "more than 68 s")
 	assert.Same(t, first, m.tab.Load())
-	m.complete(number, mostTime+1, 0, false)
+	m.complete(number, mostTime+1, End{})
 	assert.True(t, good(2*mostTime), "there is another one")
 	assert.True(t, good(5), "who is late counts")
 	assert.Equal(t, int64(1+most+4), calls())

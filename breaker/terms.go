@@ -2,7 +2,6 @@ package breaker
 
 import (
 	"slices"
-	"time"
 
 	"github.com/penstock-go/penstock/core"
 )
@@ -39,17 +38,40 @@ func (t *terms) goodMayTrip(all tally) bool {
 	return trips
 }
 
-// bad reports whether a call that ended counts against the resource.
-func (t *terms) bad(rt time.Duration, failed bool) bool {
-	if t.Strategy == SlowRatio {
-		return rt > t.SlowRT
-	}
-	return failed
-}
+// verdict is what the end of a call says about the resource.
+type verdict uint8
 
-// blindTo reports whether a call that took rt says nothing: it has no response time, which is what
-// calls are judged by. As a probe it is waited for all the same, and counts as good.
-func (t *terms) blindTo(rt time.Duration) bool { return rt == core.Untimed && t.Strategy == SlowRatio }
+const (
+	good    verdict = iota
+	bad             // the call counts against the resource
+	neutral         // it says nothing, and a probe that ends so has not been one
+	// blind is a call that has no response time, where that is what calls are judged by: it says
+	// nothing, but as a probe it is waited for all the same, and counts as good.
+	blind
+)
+
+// judge returns what the end of a call says. A neutral call that took longer than SlowRT was slow
+// all the same: it would have taken longer still.
+func (t *terms) judge(end End) verdict {
+	if t.Strategy != SlowRatio {
+		switch {
+		case end.Failed:
+			return bad
+		case end.Neutral:
+			return neutral
+		}
+		return good
+	}
+	switch {
+	case end.Took > t.SlowRT:
+		return bad
+	case end.Neutral:
+		return neutral
+	case end.Took == core.Untimed:
+		return blind
+	}
+	return good
+}
 
 // adopt continues under another revision of the rule. The state stays, and a pause under way lasts
 // as long as the new rule says.

@@ -67,14 +67,15 @@ func (tw *twins) exit(r *rand.Rand) {
 	i := r.IntN(len(tw.calls))
 	number := tw.calls[i]
 	tw.calls = slices.Delete(tw.calls, i, i+1)
-	rt, failed := time.Duration(r.IntN(3))*time.Second, r.IntN(3) == 0
+	end := End{Took: time.Duration(r.IntN(3)) * time.Second, Failed: r.IntN(3) == 0}
+	end.Neutral = !end.Failed && r.IntN(4) == 0
 	var change Change
-	if tw.m.countGood(number, tw.now, rt, failed) {
+	if tw.m.countGood(number, tw.now, end) {
 		tw.quick++
 	} else {
-		change = tw.m.complete(number, tw.now, rt, failed)
+		change = tw.m.complete(number, tw.now, end)
 	}
-	tw.same("the end of a call", change, tw.locked.complete(number, tw.now, rt, failed))
+	tw.same("the end of a call", change, tw.locked.complete(number, tw.now, end))
 }
 
 // step does something at random to both.

@@ -54,8 +54,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Failure says which errors of guarded code are failures, see [Entry.Fail], unless
 	// [Engine.FailWhen] decides that for their resource. nil means every error but
-	// [context.Canceled]. It is not asked about refusals and errors marked by [Ignore], which are
-	// never failures, or about panics, which always are. It must be safe for concurrent use.
+	// [context.Canceled] and those of calls whose own context was cancelled, which are neutral; a
+	// function decides about these, too. It is not asked about refusals and errors marked by [Ignore],
+	// which are never failures, or about panics, which always are. It must be safe for concurrent use.
 	Failure func(error) bool
 	// Chain is the order of the slots; for a Guard nil is slots.Default().
 	Chain *Chain

@@ -28,6 +28,7 @@ const (
 	flagFailed = 1 << iota
 	flagBusy
 	flagLongLived
+	flagNeutral
 	flagBits = iota
 )
 
@@ -47,8 +48,9 @@ func (e Entry) Exit() {
 			shared.Gosched() // Context or Fail is reading a handful of fields
 		case word.CompareAndSwap(w, (e.generation+1)<<flagBits):
 			e.inv.failed = w&flagFailed != 0
-			if w&flagLongLived != 0 {
-				e.inv.longLived = true
+			if w&(flagLongLived|flagNeutral) != 0 {
+				e.inv.longLived = e.inv.longLived || w&flagLongLived != 0
+				e.inv.neutral = w&(flagNeutral|flagFailed) == flagNeutral
 			}
 			e.inv.exit()
 			return
@@ -56,15 +58,28 @@ func (e Entry) Exit() {
 	}
 }
 
-// Fail marks the call as failed; it is then also counted as an exception when it exits. Breakers go
-// by that. A nil err does nothing, and neither does an error that is not a failure of the guarded
-// code: the refusal of another call, an error marked by [Ignore], a call that its caller cancelled;
-// see [Config].Failure and [Engine.FailWhen].
+// Fail says how the call ended. A nil err does nothing. What another err does, the first of these
+// rules decides that applies:
+//
+//   - An error marked by [Ignore] is an answer, and does nothing.
+//   - The refusal of a nested call makes the call neutral.
+//   - The function of [Engine.FailWhen], or else [Config].Failure, decides between a failure and an
+//     answer.
+//   - If the call's own context was cancelled, the call is neutral, whatever err is.
+//   - Any other error is a failure, except that context.Canceled while the call's own context lives
+//     is an answer.
+//
+// A failed call is counted as an exception when it exits, and breakers count it. A neutral call says
+// nothing about the resource: breakers and outlier rules leave it out, and a probe that ends so
+// gives its place to another call; see [Invocation.Neutral]. If Fail is called more than once, a
+// failure counts most, and an answer least.
 func (e Entry) Fail(err error) {
-	if e.inv == nil || err == nil || !e.inv.engine.isFailure(e, err) {
+	if e.inv == nil || err == nil {
 		return
 	}
-	e.set(flagFailed)
+	if flag := e.inv.engine.judge(e, err); flag != 0 {
+		e.set(flag)
+	}
 }
 
 // SetLongLived marks the call as one without a response time, where that turns out only while it
@@ -75,8 +90,8 @@ func (e Entry) SetLongLived() {
 	}
 }
 
-// ExitOn ends the call, as failed if *err is not nil or the function that
-// deferred it panics:
+// ExitOn ends the call, as [Entry.Fail] says of *err, or as failed if the function that deferred it
+// panics:
 //
 //	func orders(ctx context.Context) (err error) {
 //		e, err := api.Entry(ctx, "GET /orders")
@@ -134,17 +149,18 @@ func (e Entry) ContextIn(child *Nested) context.Context {
 	return child
 }
 
-// resource is the name that the call asked for, "" if it has exited.
-func (e Entry) resource() string {
+// origins are the name that the call asked for and the context that it came with, "" and nil if it
+// has exited.
+func (e Entry) origins() (name string, ctx context.Context) {
 	if !e.set(flagBusy) {
-		return ""
+		return "", nil
 	}
-	name := e.inv.beyond
+	name, ctx = e.inv.beyond, e.inv.ctx
 	if r := e.inv.resource; r != e.inv.engine.resources.overflow {
 		name = r.Name()
 	}
 	e.inv.word.And(^uint64(flagBusy))
-	return name
+	return name, ctx
 }
 
 // Value returns the [Context] of the nested calls, or what the parent context has.

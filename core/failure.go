@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Ignore marks an error, such as "not found", as not being a failure of the guarded code:
-// [Entry.Fail] does nothing for it or for an error that wraps it, and breakers don't count it.
+// Ignore marks an error, such as "not found", as an answer of the guarded code: [Entry.Fail] does
+// nothing for it or for an error that wraps it, and breakers take the call for one that went well.
 // Otherwise the error is unchanged. Ignore(nil) is nil.
 func Ignore(err error) error {
 	if err == nil {
@@ -21,14 +21,30 @@ type ignored struct{ error }
 
 func (e *ignored) Unwrap() error { return e.error }
 
+// Certain marks an error that was judged a failure already, by the function that a user gave an
+// adapter, say, or because it stands for a panic: [Entry.Fail] doesn't ask whether the call was
+// cancelled. [Engine.FailWhen] and [Config].Failure are asked about err itself, as ever. Certain(nil)
+// is nil.
+func Certain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &certain{err}
+}
+
+type certain struct{ error }
+
+func (e *certain) Unwrap() error { return e.error }
+
 // failWhen is what resources have in place of [Config].Failure, by name. A map is not changed once
 // published.
 type failWhen map[string]func(error) bool
 
 // FailWhen says which errors of the calls of one resource, of exactly that name, are failures, in
 // place of [Config].Failure: those for which failed is true. Any other error counts as a call
-// that went well, so failed should separate what the resource is responsible for from what its
-// callers do, such as context.Canceled. nil undoes an earlier call.
+// that went well. The function decides alone: it is asked about calls that their callers cancelled,
+// too, and breakers then don't leave them out. Where they should, mark answers by [Ignore] instead.
+// nil undoes an earlier call.
 //
 // It applies to errors that are reported from now on, whatever rules are loaded and whether or not
 // the resource exists. Like Config.Failure it is not asked about refusals, errors marked by
@@ -50,31 +66,56 @@ func (e *Engine) FailWhen(resource string, failed func(error) bool) {
 	}
 }
 
-// failureOf is the function that says which errors of an entry's call are failures, nil if none was
-// set.
-func (e *Engine) failureOf(entry Entry) func(error) bool {
+// failureOf is the function that says which errors of a resource's calls are failures, nil if none
+// was set.
+func (e *Engine) failureOf(resource string) func(error) bool {
 	if named := e.failWhen.Load(); named != nil && len(*named) > 0 {
-		if failed := (*named)[entry.resource()]; failed != nil {
+		if failed := (*named)[resource]; failed != nil {
 			return failed
 		}
 	}
 	return e.config.Failure
 }
 
-// isFailure reports whether this error makes an entry's call a failed one. If the function that
-// decides panics, it does.
-func (e *Engine) isFailure(entry Entry, err error) (failure bool) {
-	failure = true
+// judge returns the flag that this error sets on an entry's call: flagFailed, flagNeutral, or 0 if
+// the error is an answer. If the function that decides panics, the call failed. The context, which
+// is the user's code, is asked while the entry isn't busy, as Exit waits for that.
+func (e *Engine) judge(entry Entry, err error) (flag uint64) {
+	flag = flagFailed
+	sure, judged := err.(*certain) //nolint:errorlint // it is marked for Fail, and nobody wraps it
+	if judged {
+		err = sure.error
+	}
 	e.Shield(func() {
-		if _, ignore := errors.AsType[*ignored](err); ignore || errors.Is(err, ErrBlocked) {
-			failure = false
-		} else if failed := e.failureOf(entry); failed != nil {
-			failure = failed(err)
-		} else {
-			failure = !errors.Is(err, context.Canceled)
+		if _, ignore := errors.AsType[*ignored](err); ignore {
+			flag = 0
+			return
+		} else if errors.Is(err, ErrBlocked) {
+			flag = flagNeutral
+			return
+		}
+		name, ctx := entry.origins()
+		if failed := e.failureOf(name); failed != nil {
+			if !failed(err) {
+				flag = 0
+			}
+		} else if !judged && ctx != nil {
+			flag = byContext(ctx, err)
 		}
 	})
-	return failure
+	return flag
+}
+
+// byContext is the flag of an error about which nobody has said anything. The cause of a cancel
+// isn't looked at: it may be the time that another call took.
+func byContext(ctx context.Context, err error) uint64 {
+	switch ended := ctx.Err(); {
+	case errors.Is(ended, context.Canceled):
+		return flagNeutral
+	case ended == nil && errors.Is(err, context.Canceled): // of something else
+		return 0
+	}
+	return flagFailed
 }
 
 // Shield calls f, which is the user's code. A panic of f is counted and logged like the panic of a

@@ -190,6 +190,7 @@ func (inv *Invocation) fetch() (v Verdict, by *BlockError, cause error) {
 		}
 	}
 	inv.now = max(inv.now, e.Now()) // read once the call holds what it got, as the clock may panic
+	inv.waited = inv.now - inv.began
 	f.left -= inv.now - began
 	for i := range inv.held[first:] {
 		if r := &inv.held[first+i]; r.Undo > 0 {

@@ -34,7 +34,7 @@ type Invocation struct {
 
 	// Padding fills whole cache lines (on 64 bits; a test pins it), so that the invocations of two
 	// processors, side by side on the heap, never share one.
-	_ [32]byte
+	_ [24]byte
 
 	call // everything about the current call; reset as a whole
 }
@@ -45,12 +45,13 @@ type call struct {
 	resource *Resource
 	bound    *binding
 
-	began int64         // when the call asked to enter
-	now   int64         // when it is judged, released or exits
-	runs  int64         // when a call that borrowed is to run, 0 for others
-	firm  time.Duration // how long it waits, whatever happens to its turns
-	units int64
-	args  []any
+	began  int64         // when the call asked to enter
+	now    int64         // when it is judged, released or exits
+	runs   int64         // when a call that borrowed is to run, 0 for others
+	waited int64         // how long it has waited before it ran, see ServiceTime
+	firm   time.Duration // how long it waits, whatever happens to its turns
+	units  int64
+	args   []any
 
 	endpoint string // whom the call goes to, "" if not given
 
@@ -76,6 +77,7 @@ type call struct {
 	joint    bool // the second of nodes is the resource's, and includes what the call node counts
 
 	longLived bool // these are here because they make no call larger
+	neutral   bool
 
 	wants   bool // it lacks something, or has
 	later   bool // it still lacks something, to fetch after its wait, or when it has taken
@@ -113,6 +115,16 @@ func (inv *Invocation) RT() time.Duration {
 	return time.Duration(max(0, inv.now-inv.began))
 }
 
+// ServiceTime is [Invocation.RT] without the time that the call itself waited for rules: in a
+// throttle or a queue, for a borrowed bucket, for the store of a shared limit. What calls nested in
+// it waited is part of it.
+func (inv *Invocation) ServiceTime() time.Duration {
+	if inv.longLived {
+		return Untimed
+	}
+	return time.Duration(max(0, inv.now-inv.began-inv.waited))
+}
+
 // Untimed is the response time of calls that have none, see [LongLived].
 const Untimed time.Duration = -1
 
@@ -136,6 +148,11 @@ func (inv *Invocation) Endpoint() string { return inv.endpoint }
 
 // Failed reports whether the call was marked failed, which is known when it completes.
 func (inv *Invocation) Failed() bool { return inv.failed }
+
+// Neutral reports whether the end of the call says nothing about the resource, which is known when it
+// completes: its own context was cancelled, or a nested call was refused; see [Entry.Fail]. A call
+// that failed is not neutral.
+func (inv *Invocation) Neutral() bool { return inv.neutral }
 
 // Resource is what the call asks for.
 func (inv *Invocation) Resource() *Resource { return inv.resource }

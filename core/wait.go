@@ -80,7 +80,7 @@ func (inv *Invocation) wait(v Verdict) (returned func(), by *BlockError, cause e
 	}
 	if ok {
 		e.heed(inv) // before it is counted, see [Resource.remember]
-		by = nil
+		by, inv.waited = nil, inv.now-inv.began
 	}
 	over = true
 	return returned, by, cause

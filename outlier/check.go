@@ -2,8 +2,8 @@ package outlier
 
 import (
 	"slices"
-	"time"
 
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/family"
 )
@@ -76,13 +76,13 @@ func (rs *Rules) shadow(inv *core.Invocation, again bool) {
 
 // Complete counts the end of a call that went to the endpoint under that number.
 func (c *endpoint) Complete(inv *core.Invocation, number int64) {
-	c.completed(uint64(number), inv.Now(), inv.RT(), inv.Failed())
+	c.completed(uint64(number), inv.Now(), breaker.EndOf(inv))
 }
 
-func (c *endpoint) completed(number uint64, now int64, rt time.Duration, failed bool) {
+func (c *endpoint) completed(number uint64, now int64, end breaker.End) {
 	c.pool.site.mu.Lock()
 	defer c.pool.site.mu.Unlock()
-	c.pool.complete(c, number, now, rt, failed)
+	c.pool.complete(c, number, now, end)
 }
 
 // idle reports whether all that the rule knows can be forgotten.

@@ -142,6 +142,15 @@ func (t *twin) giveBack(caller int, addr string, has ticket) {
 	}
 }
 
+// leave ends a call that says nothing.
+func (t *twin) leave(caller int, addr string, has ticket, now int64) {
+	now = t.tidy(now)
+	if x := t.known[addr]; x != nil && x.id == has.id && x.state == "" {
+		t.touch(x, now)
+	}
+	t.giveBack(caller, addr, has)
+}
+
 // complete ends a call.
 func (t *twin) complete(caller int, addr string, has ticket, now int64, bad bool) {
 	now = t.tidy(now)

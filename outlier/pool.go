@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core/spec"
@@ -93,8 +92,10 @@ func (p *pool) admit(addr string, now int64) (c *endpoint, number uint64, probe,
 	return c, number, probe, ok
 }
 
-// complete counts the end of a call, unless its endpoint has been forgotten.
-func (p *pool) complete(c *endpoint, number uint64, now int64, rt time.Duration, failed bool) {
+// complete counts the end of a call, unless its endpoint has been forgotten. A neutral call changes
+// no state, so neither the share nor who is ejected; its endpoint was called all the same, and is
+// not forgotten for that.
+func (p *pool) complete(c *endpoint, number uint64, now int64, end breaker.End) {
 	now = p.tidy(now)
 	if c.in == nil {
 		return
@@ -103,7 +104,7 @@ func (p *pool) complete(c *endpoint, number uint64, now int64, rt time.Duration,
 		p.place(c, now)
 	}
 	before := c.breaker.State()
-	c.breaker.Complete(number, now, rt, failed, c.in == &p.outside || p.allows(p.taken(c)))
+	c.breaker.Complete(number, now, end, c.in == &p.outside || p.allows(p.taken(c)))
 	if c.breaker.State() != before {
 		p.place(c, now)
 	}

@@ -38,7 +38,7 @@ func TestSimPool(t *testing.T) {
 			var ok bool
 			if f.who, f.number, _, ok = p.admit(f.addr, now); ok {
 				f.twin, _ = want.admit(f.caller, f.addr, now)
-				f.who.completed(f.number, now, 0, true)
+				f.who.completed(f.number, now, breaker.End{Failed: true})
 				want.complete(f.caller, f.addr, f.twin, now, true)
 			}
 		}
@@ -53,14 +53,14 @@ func TestSimPool(t *testing.T) {
 		}
 		complete := func(f flight, at int64, bad bool) {
 			history.Do(func() (func() string, func(*carrying) bool) {
-				locked(func() { p.complete(f.who, f.number, at, 0, bad) })
+				locked(func() { p.complete(f.who, f.number, at, breaker.End{Failed: bad}) })
 				return func() string { return fmt.Sprintf("%d at %s ends at %d, bad %v", f.caller, f.addr, at/msec, bad) },
 					func(w *carrying) bool { w.complete(f.caller, f.addr, f.twin, at, bad); return true }
 			})
 		}
 		for caller := range 2 + s.Rand.IntN(2) {
 			at := now + []int64{0, 49, 50, 50, 69, 70, 100, 160}[s.Rand.IntN(8)]*msec
-			addr, fate := addrs[s.Rand.IntN(len(addrs))], s.Rand.IntN(5)
+			addr, fate := addrs[s.Rand.IntN(len(addrs))], s.Rand.IntN(6)
 			s.Go(func() {
 				f := flight{caller: caller, addr: addr}
 				ok := false
@@ -91,9 +91,15 @@ func TestSimPool(t *testing.T) {
 						return func() string { return fmt.Sprintf("%d gives %s back", caller, addr) },
 							func(w *carrying) bool { w.giveBack(caller, addr, w.carries[caller]); return true }
 					})
+				case fate == 5:
+					history.Do(func() (func() string, func(*carrying) bool) {
+						locked(func() { p.complete(f.who, f.number, at+msec, breaker.End{Neutral: true}) })
+						return func() string { return fmt.Sprintf("%d at %s ends, and says nothing", caller, addr) },
+							func(w *carrying) bool { w.leave(caller, addr, w.carries[caller], at+msec); return true }
+					})
 				default:
 					history.Do(func() (func() string, func(*carrying) bool) {
-						locked(func() { p.complete(f.who, f.number, at+msec, 0, fate >= 3) })
+						locked(func() { p.complete(f.who, f.number, at+msec, breaker.End{Failed: fate >= 3}) })
 						return func() string { return fmt.Sprintf("%d at %s ends, bad %v", caller, addr, fate >= 3) },
 							func(w *carrying) bool { w.complete(caller, addr, w.carries[caller], at+msec, fate >= 3); return true }
 					})
@@ -153,7 +159,7 @@ func TestSimProbesEverySchedule(t *testing.T) {
 		now := int64(time.Hour)
 		p.admit("a", now)
 		c, number, _, _ := p.admit("b", now)
-		c.completed(number, now, 0, true)
+		c.completed(number, now, breaker.End{Failed: true})
 		passed := 0
 		for range 3 {
 			s.Go(func() {
@@ -215,7 +221,7 @@ func TestSimTwoRules(t *testing.T) {
 					where.mu.Unlock()
 					if ok {
 						where.mu.Lock()
-						p.complete(c, number, at, 0, fails[i])
+						p.complete(c, number, at, breaker.End{Failed: fails[i]})
 						check()
 						where.mu.Unlock()
 					}

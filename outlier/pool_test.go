@@ -93,9 +93,12 @@ func TestPoolDoesWhatItsTwinDoes(t *testing.T) {
 				case f.probe && r.IntN(4) == 0:
 					f.who.breaker.GiveBack(f.number)
 					w.giveBack(f.caller, f.addr, f.twin)
+				case r.IntN(6) == 0:
+					p.complete(f.who, f.number, at, breaker.End{Took: time.Millisecond, Neutral: true})
+					w.leave(f.caller, f.addr, f.twin, at)
 				default:
 					bad := r.Float64() < fails
-					p.complete(f.who, f.number, at, time.Millisecond, bad)
+					p.complete(f.who, f.number, at, breaker.End{Took: time.Millisecond, Failed: bad})
 					w.complete(f.caller, f.addr, f.twin, at, bad)
 				}
 			}

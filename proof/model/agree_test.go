@@ -88,8 +88,8 @@ func (m *machine) agreeOnBreakers() {
 	for _, b := range m.model.breakers {
 		for _, s := range m.guard.Breakers() {
 			if s.Rule == b.Rule.ID && s.Resource == b.Resource {
-				if s.State != b.State {
-					m.fail("breaker %s is %v; the model's: %v", s.Rule, s.State, b.State)
+				if s.State != b.State || s.Neutral != b.Neutral {
+					m.fail("breaker %s is %v, %d neutral; the model's: %v, %d", s.Rule, s.State, s.Neutral, b.State, b.Neutral)
 				}
 			}
 		}

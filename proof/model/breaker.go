@@ -17,6 +17,7 @@ type Breaker struct {
 	Since    int64   // when the state began
 	Epoch    int     // how many states there were before
 	Probes   []Probe // that are waited for
+	Neutral  int64   // calls of this state that said nothing
 
 	good  int // probes that went well
 	ended []ended
@@ -194,16 +195,20 @@ func (b *Breaker) drop(c *Call) {
 // Late reports whether a call was let in by a state of the breaker that is over, or not by it.
 func (b *Breaker) Late(c *Call) bool { return !slices.Contains(c.stamps, stamp{b, b.Epoch}) }
 
-// end counts a call that ends.
-func (b *Breaker) end(c *Call, now int64, failed bool) {
+// end counts a call that ends. One that says nothing is as if it had never been let in, unless it
+// was slow where that is what counts.
+func (b *Breaker) end(c *Call, now int64) {
 	if b.Late(c) {
 		return
 	}
-	bad := failed
+	bad := c.failed
 	if b.Rule.Strategy == breaker.SlowRatio {
 		bad = time.Duration(now-c.began) > b.Rule.SlowRT
 	}
 	switch {
+	case !bad && c.Neutral:
+		b.Neutral++
+		b.drop(c)
 	case b.State == breaker.HalfOpen && bad:
 		b.enter(breaker.Open, now, new(1.0))
 	case b.State == breaker.HalfOpen:
@@ -245,5 +250,5 @@ func (b *Breaker) count(now int64, bad bool) {
 func (b *Breaker) enter(to breaker.State, now int64, value *float64) {
 	b.model.changes = append(b.model.changes, Change{b.Rule.ID, b.Resource, b.State, to, value})
 	b.State, b.Since, b.Epoch = to, now, b.Epoch+1
-	b.Probes, b.ended, b.good = nil, nil, 0
+	b.Probes, b.ended, b.good, b.Neutral = nil, nil, 0, 0
 }

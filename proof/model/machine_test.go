@@ -51,6 +51,7 @@ type handle struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	gives  bool // may give up
+	above  bool // other calls have contexts made from its own
 	nap    *nap
 	due    int64 // on the clock, when it wakes
 	slept  int64 // the engine's time then, unless the clock is set
@@ -130,7 +131,7 @@ func (m *machine) enter() {
 	ctx := api.WithOrigin(api.WithContext(context.Background(), c.Context), c.Origin)
 	if parent := m.pick(Running); parent != nil && m.often(20) {
 		c.Context, c.Origin = parent.Context, parent.Origin
-		ctx = m.open[parent].entry.Context()
+		ctx, m.open[parent].above = m.open[parent].entry.Context(), true
 	}
 	c.Context = contextName(c.Context)
 	h := &handle{result: make(chan result, 1)}
@@ -254,20 +255,27 @@ func (m *machine) pick(s State) *Call {
 	return pick(m.drawer, calls...)
 }
 
-// exit ends a call, perhaps as failed, perhaps on another goroutine.
+// exit ends a call, perhaps with an error, perhaps when its caller has left, perhaps on another
+// goroutine.
 func (m *machine) exit() {
 	if c := m.pick(Running); c != nil {
-		m.end(c, m.often(50), m.often(50))
+		if h := m.open[c]; h.gives && !h.above && m.often(40) {
+			h.cancel()
+		}
+		m.end(c, pick[error](m.drawer, nil, nil, errStumbled, errStumbled, errRefused, context.Canceled), m.often(50))
 	}
 }
 
-func (m *machine) end(c *Call, failed, elsewhere bool) {
-	m.note("ends, failed %v: %v", failed, c)
-	m.model.Exit(c, failed)
+// errRefused is the refusal of a nested call.
+var errRefused = fmt.Errorf("nested: %w", core.ErrBlocked)
+
+func (m *machine) end(c *Call, err error, elsewhere bool) {
 	h := m.open[c]
-	if failed {
-		h.entry.Fail(errStumbled)
-	}
+	left := h.ctx.Err() != nil // nobody's time runs out, see epoch
+	c.Neutral = err != nil && (left || err == errRefused)
+	m.note("ends with %v, left %v: %v", err, left, c)
+	m.model.Exit(c, err == errStumbled && !left)
+	h.entry.Fail(err)
 	if elsewhere {
 		done := make(chan struct{})
 		go func() {
@@ -377,7 +385,7 @@ func (m *machine) rhythm() {
 	m.show(0, 0)
 	m.advanceBy(5 * time.Second)
 	for c := m.pick(Running); c != nil; c = m.pick(Running) {
-		m.end(c, false, false)
+		m.end(c, nil, false)
 	}
 	apart, together := pick(m.drawer, 200*ms, 250*ms, 500*ms), 2+m.IntN(2)
 	comes := func() *Call {
@@ -395,7 +403,7 @@ func (m *machine) rhythm() {
 		m.advanceBy(apart)
 		if c := inside[0]; len(inside) >= together {
 			if inside = inside[1:]; c.State == Running {
-				m.end(c, false, false)
+				m.end(c, nil, false)
 			}
 		}
 	}
@@ -427,7 +435,7 @@ func (m *machine) finish() {
 		m.advanceBy(48 * time.Hour)
 		for _, c := range slices.Clone(m.model.calls) {
 			if c.State == Running {
-				m.end(c, false, false)
+				m.end(c, nil, false)
 			}
 		}
 	}

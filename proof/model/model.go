@@ -127,6 +127,7 @@ type Call struct {
 	Args                      []any
 	Left                      time.Duration // until its deadline, 0 if it has come or the context has ended; Endless if there is none
 	Endless                   bool          // its context never ends
+	Neutral                   bool          // its end says nothing of the resource; the caller knows by Exit
 
 	State State
 	By    *By           // the rule that it waits for, or that refused it
@@ -508,6 +509,6 @@ func (m *Model) Exit(c *Call, failed bool) {
 		g.complete(m, c)
 	}
 	for _, s := range c.stamps {
-		s.breaker.end(c, m.now, failed)
+		s.breaker.end(c, m.now)
 	}
 }

@@ -1,0 +1,215 @@
+package breaker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+)
+
+var errRefused = &core.BlockError{Kind: core.KindFlow, Resource: "stock", Rule: "r"}
+
+// endings are ways in which a call ends that breakers leave out.
+var endings = map[string]func(g *guard, takes time.Duration){
+	"cancelled":            func(g *guard, takes time.Duration) { g.cancelled(takes, context.Canceled) },
+	"cancelled, own error": func(g *guard, takes time.Duration) { g.cancelled(takes, errOwn) },
+	"a nested refusal": func(g *guard, takes time.Duration) {
+		g.call("orders", takes, fmt.Errorf("stock: %w", errRefused))
+	},
+}
+
+// cancelled makes a call whose context is cancelled while it runs, and that reports err.
+func (g *guard) cancelled(takes time.Duration, err error) {
+	g.t.Helper()
+	ctx, cancel := context.WithCancelCause(g.t.Context())
+	e, refusal := g.Enter(ctx, "orders", nil)
+	require.NoError(g.t, refusal)
+	g.clock.Advance(takes)
+	cancel(errors.New("a sibling failed"))
+	e.ExitOn(&err)
+}
+
+// known bug 240: a probe that says nothing neither closes a breaker nor opens it again: it gives its
+// place to the next call, and the probes before it still count.
+func TestNeutralProbes(t *testing.T) {
+	for name, ends := range endings {
+		t.Run(name, func(t *testing.T) {
+			rule := quick("b")
+			rule.Probes = 2
+			g := newGuard(t, rule)
+			assert.Equal(t, "pass, b", g.calls("fg"))
+			g.at(time.Second)
+			g.told()
+			for range 5 {
+				ends(g, 0)
+			}
+			assert.Equal(t, "open-halfOpen", g.told())
+			assert.Equal(t, "pass", g.calls("g"))
+			ends(g, 0)
+			status := g.status("b", "orders")
+			assert.Equal(t, breaker.HalfOpen, status.State)
+			assert.EqualValues(t, 6, status.Neutral)
+			assert.Zero(t, status.Probes)
+			assert.Contains(t, status.Text("orders", start.Add(time.Second)), "6 neutral")
+			assert.Equal(t, "pass", g.calls("g"))
+			assert.Equal(t, "halfOpen-closed", g.told())
+			assert.Zero(t, g.status("b", "orders").Neutral, "they were of the state before")
+		})
+	}
+}
+
+// known bug 240: calls that say nothing neither end a row of failures nor thin out a share.
+func TestNeutralCallsDontCount(t *testing.T) {
+	for name, ends := range endings {
+		t.Run(name, func(t *testing.T) {
+			for _, rule := range []breaker.Rule{
+				{Strategy: breaker.ConsecutiveErrors, Threshold: 3},
+				{Strategy: breaker.ErrorRatio, Threshold: 1, MinCalls: 3},
+				{Strategy: breaker.ErrorCount, Threshold: 3, MinCalls: 3},
+			} {
+				rule.ID, rule.Resource = "b", "orders"
+				g := newGuard(t, rule)
+				for range 3 {
+					for range 4 {
+						ends(g, 0)
+					}
+					assert.Equal(t, breaker.Closed, g.state("b"), rule)
+					g.calls("f")
+				}
+				assert.Equal(t, "closed-open", g.told(), rule)
+			}
+		})
+	}
+}
+
+// Calls that say nothing are no part of a recovery either.
+func TestNeutralCallsWhileRecovering(t *testing.T) {
+	for name, ends := range endings {
+		t.Run(name, func(t *testing.T) {
+			rule := quick("b")
+			rule.Ramp, rule.Threshold, rule.MinCalls = time.Second, 1, 2
+			g := newGuard(t, rule)
+			g.calls("ff")
+			g.at(time.Second)
+			g.calls("g")
+			g.at(4*time.Second - 1) // one of two passes
+			g.told()
+			for range 5 {
+				ends(g, 0)
+				_, err := g.enter("orders")
+				require.Error(t, err)
+			}
+			status := g.status("b", "orders")
+			assert.Equal(t, breaker.Recovering, status.State)
+			assert.Equal(t, [3]int64{0, 0, 5}, [3]int64{status.Calls, status.Bad, status.Neutral})
+		})
+	}
+}
+
+// Of calls judged by how long they take, one that was left after longer than that was slow: as a
+// probe, too.
+func TestNeutralSlowCalls(t *testing.T) {
+	for name, ends := range endings {
+		t.Run(name, func(t *testing.T) {
+			rule := breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.SlowRatio, SlowRT: 100 * ms, Threshold: 1, MinCalls: 2, Recovery: time.Second}
+			g := newGuard(t, rule)
+			ends(g, 100*ms)
+			status := g.status("b", "orders")
+			assert.Equal(t, [3]int64{0, 0, 1}, [3]int64{status.Calls, status.Bad, status.Neutral})
+			ends(g, 101*ms)
+			ends(g, 101*ms)
+			assert.Equal(t, "closed-open", g.told())
+			g.clock.Advance(time.Second)
+			ends(g, 10*ms)
+			assert.Equal(t, "open-halfOpen", g.told())
+			ends(g, 101*ms)
+			assert.Equal(t, "halfOpen-open", g.told())
+		})
+	}
+}
+
+// An answer is an answer, whatever became of its caller; a call that timed out, and an error that the
+// user's function calls a failure, count as failures.
+func TestNotNeutral(t *testing.T) {
+	errMissing := errors.New("no such order")
+	timedOut, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	never, always := func(error) bool { return false }, func(error) bool { return true }
+	for _, tt := range []struct {
+		name     string
+		ctx      context.Context
+		failWhen func(error) bool
+		err      error
+		told     string
+	}{
+		{"nil", gone, nil, nil, "halfOpen-closed"},
+		{"ignored", gone, nil, core.Ignore(errMissing), "halfOpen-closed"},
+		{"ignored refusal", gone, nil, core.Ignore(errRefused), "halfOpen-closed"},
+		{"no failure", gone, never, errMissing, "halfOpen-closed"},
+		{"no failure, cancelled", gone, never, context.Canceled, "halfOpen-closed"},
+		{"a failure", gone, always, context.Canceled, "halfOpen-open"},
+		{"judged already", gone, nil, core.Certain(errMissing), "halfOpen-open"},
+		{"judged twice", gone, never, core.Certain(errMissing), "halfOpen-closed"},
+		{"timed out", timedOut, nil, context.DeadlineExceeded, "halfOpen-open"},
+		{"timed out, another error", timedOut, nil, context.Canceled, "halfOpen-open"},
+		{"of another context", t.Context(), nil, context.Canceled, "halfOpen-closed"},
+		{"another's time", gone, nil, context.DeadlineExceeded, ""},
+		{"refused, whatever the function", gone, always, errRefused, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGuard(t, quick("b"))
+			g.calls("f")
+			g.FailWhen("orders", tt.failWhen)
+			g.at(time.Second)
+			e, err := g.Enter(tt.ctx, "orders", nil)
+			require.NoError(t, err)
+			g.told()
+			e.ExitOn(&tt.err)
+			assert.Equal(t, tt.told, g.told())
+		})
+	}
+}
+
+// Of what is said of one call a failure counts most, whatever is said before and after; a panic is a
+// failure, whoever has left.
+func TestNeutralAndFailed(t *testing.T) {
+	for _, errs := range [][]error{{errOwn, errRefused}, {errRefused, errOwn}} {
+		g := newGuard(t, quick("b"))
+		e := g.open("orders")
+		for _, err := range errs {
+			e.Fail(err)
+		}
+		e.Exit()
+		assert.Equal(t, "closed-open", g.told())
+	}
+	g := newGuard(t, quick("b"))
+	ctx, cancel := context.WithCancel(t.Context())
+	e, err := g.Enter(ctx, "orders", nil)
+	require.NoError(t, err)
+	cancel()
+	assert.Panics(t, func() {
+		defer e.ExitOn(new(error))
+		panic("down")
+	})
+	assert.Equal(t, "closed-open", g.told())
+}
+
+// A forced breaker counts nothing, and neither does one counts that began in another state.
+func TestNeutralCallsOfOtherStates(t *testing.T) {
+	g := newGuard(t, quick("b"))
+	old := g.open("orders")
+	require.NoError(t, g.table().Force("b", "", breaker.ForceClosed))
+	endings["cancelled"](g, 0)
+	old.Fail(errRefused)
+	old.Exit()
+	assert.Zero(t, g.status("b", "orders").Neutral)
+}
