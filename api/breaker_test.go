@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/proof/race"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -153,4 +154,42 @@ func BenchmarkBreakerOpen(b *testing.B) {
 	for b.Loop() {
 		_, _ = g.Entry(ctx, "orders")
 	}
+}
+
+// known bug 241: of calls to a healthy resource that are cancelled because a sibling failed, breakers
+// and outlier rules know nothing, however the calls are made and whatever they return.
+func TestCancelledSiblings(t *testing.T) {
+	errSibling := errors.New("a sibling failed")
+	g := newGuard(t, api.Config{})
+	require.NoError(t, g.LoadRules(rules.Set{
+		Breaker: []breaker.Rule{{Resource: "GET /orders", Threshold: 1, MinCalls: 1}},
+		Outlier: []outlier.Rule{{Resource: "GET /orders", Threshold: 1, MinCalls: 1}},
+	}))
+	fn := func(ctx context.Context) error { return context.Cause(ctx) }
+	at := api.Endpoint("10.0.0.1:80")
+	for name, do := range map[string]func(context.Context) error{
+		"Do":     func(ctx context.Context) error { return g.Do(ctx, "GET /orders", fn, at) },
+		"handle": func(ctx context.Context) error { return g.Resource("GET /orders").Do(ctx, fn, at) },
+		"Call": func(ctx context.Context) error {
+			_, err := api.CallOn(ctx, g, "GET /orders", func(ctx context.Context) (int, error) { return 0, fn(ctx) }, at)
+			return err
+		},
+		"ExitOn": func(ctx context.Context) (err error) {
+			e, err := g.Entry(ctx, "GET /orders", at)
+			require.NoError(t, err)
+			defer e.ExitOn(&err)
+			return fn(e.Context())
+		},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errSibling)
+		for range 5 {
+			require.ErrorIs(t, do(ctx), errSibling, name)
+		}
+		status := g.Breakers()[0]
+		assert.Equal(t, breaker.Closed, status.State, name)
+		assert.Zero(t, status.Calls, name)
+		assert.Empty(t, g.Ejected("GET /orders"), name)
+	}
+	assert.EqualValues(t, 20, g.Breakers()[0].Neutral)
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
 )
 
 // says checks a response's status.
@@ -168,6 +170,22 @@ func (s *Stage) cancelWhileRunning(path string) error {
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("the client got: %w", err)
+	}
+	return nil
+}
+
+// breakers has a breaker for every resource, which never opens.
+var breakers = api.RuleSet{Breaker: []breaker.Rule{{ID: "watched", Resource: every, Match: api.MatchRegex, Threshold: 1, MinCalls: 1000}}}
+
+// leftOut is counted for one call that says nothing: the breaker has left it out.
+func (s *Stage) leftOut(resource string, want figures) error {
+	if err := s.counted(resource, want); err != nil {
+		return err
+	}
+	for _, b := range s.Guard.Breakers() {
+		if b.Resource == resource && (b.Neutral != 1 || b.Calls != 0) {
+			return fmt.Errorf("the breaker of %q counted %d calls, and left out %d: it should leave out this one", resource, b.Calls, b.Neutral)
+		}
 	}
 	return nil
 }

@@ -70,9 +70,11 @@ func (s *clientStream) Send(m any) error {
 func (s *clientStream) Receive(m any) error {
 	err := s.StreamingClientConn.Receive(m)
 	switch {
+	case err == nil:
+		s.call.Answered()
 	case errors.Is(err, io.EOF):
 		s.end(nil)
-	case err != nil:
+	default:
 		s.end(err)
 	}
 	return err

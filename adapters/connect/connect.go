@@ -29,10 +29,11 @@
 //
 // Breakers count the codes Unknown, DeadlineExceeded, Internal, Unavailable and DataLoss as
 // failures of the resource, for a client also ResourceExhausted, and a panic, which continues. See
-// [FailureCodes] and [Failure]. They don't count a call that its caller has canceled by then, a
-// response that has not been modified, http.ErrAbortHandler when the client is gone, or a refusal
-// that the handler got from a call of its own. A handler that makes a connect.Error of such a
-// refusal calls refusal.Tell, so that it is known.
+// [FailureCodes] and [Failure]. A response that has not been modified is no failure.
+// Breakers leave out a call that its caller has canceled by then, unless it is a stream that has
+// carried a message; http.ErrAbortHandler when the client is gone; and a call whose handler returns a
+// refusal that it got from a call of its own. A handler that makes a connect.Error of such a refusal
+// calls refusal.Tell, so that it is known.
 //
 // # Streams
 //
@@ -158,7 +159,7 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 			return next(ctx, conn)
 		}
 		defer c.Exit()
-		err = next(c.Below(), conn)
+		err = next(c.Below(), &handlerStream{conn, c})
 		c.End(err)
 		return tell(err, conn.Peer().Protocol)
 	}
@@ -178,4 +179,19 @@ func codeOf(err error) uint32 {
 		return uint32(connect.CodeDeadlineExceeded)
 	}
 	return uint32(connect.CodeUnknown)
+}
+
+// handlerStream is a stream of a handler, which notes that the client is sent something.
+type handlerStream struct {
+	connect.StreamingHandlerConn
+	call *rpc.Call
+}
+
+// Send sends a message.
+func (s *handlerStream) Send(m any) error {
+	err := s.StreamingHandlerConn.Send(m)
+	if err == nil {
+		s.call.Answered()
+	}
+	return err
 }

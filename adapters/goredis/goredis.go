@@ -26,8 +26,8 @@
 // Breakers count what goes wrong on the way: no connection, none that is free, a timeout, a
 // broken connection; and replies by which a server says that it can't serve, such as
 // LOADING, CLUSTERDOWN or OOM, see [Unable]. They don't count redis.Nil, a transaction that another
-// one overtook (redis.TxFailedErr), replies that tell the program of its own mistake,
-// or what the program has canceled.
+// one overtook (redis.TxFailedErr), or replies that tell the program of its own mistake. They leave
+// out what the program has canceled.
 //
 // # Blocking commands
 //
@@ -45,6 +45,7 @@
 package penstockgoredis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -54,6 +55,7 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
 )
 
 // Option changes how commands are guarded. Of two that say different things the later one
@@ -215,34 +217,41 @@ func blocks(cmd redis.Cmder) bool {
 	return false
 }
 
-// failed is what breakers see, nil if nothing failed. One command of a pipeline is enough, whatever
-// became of those before it.
+// failed is what [core.Entry.Fail] is told, nil if nothing failed. One command of a pipeline is enough,
+// whatever became of those before it. Fail itself asks whether the call was canceled.
 func (h *hook) failed(ctx context.Context, cmds []redis.Cmder, err error) error {
 	if err == nil {
 		return nil
 	}
-	if h.isFailure(ctx, err) {
-		return err
-	}
+	told := h.failureOf(ctx, err)
 	for _, cmd := range cmds {
-		if err := cmd.Err(); err != nil && h.isFailure(ctx, err) {
-			return err
+		if told != nil && !errors.Is(told, api.ErrBlocked) {
+			break
+		}
+		if err := cmd.Err(); err != nil {
+			told = cmp.Or(h.failureOf(ctx, err), told)
 		}
 	}
-	return nil
+	return told
 }
 
-func (h *hook) isFailure(ctx context.Context, err error) bool {
+// failureOf is failed for one error.
+func (h *hook) failureOf(ctx context.Context, err error) error {
 	switch {
 	case refusal.Of(err).Reason != refusal.None: // of another hook
-		return false
+		return api.ErrBlocked
 	case h.failure != nil:
-		return h.failure(err)
-	case errors.Is(err, context.Canceled), errors.Is(ctx.Err(), context.Canceled), errors.Is(err, redis.ErrClosed):
-		return false
+		if !h.failure(err) {
+			return nil
+		}
+		return core.Certain(err)
+	case errors.Is(err, redis.ErrClosed), errors.Is(err, context.Canceled) && ctx.Err() == nil:
+		return nil
 	}
-	_, reply := errors.AsType[redis.Error](err)
-	return !reply || Unable(err)
+	if _, reply := errors.AsType[redis.Error](err); reply && !Unable(err) {
+		return nil
+	}
+	return err
 }
 
 // Unable reports whether err is a reply by which a server says that in its current state it can't
@@ -258,4 +267,4 @@ func Unable(err error) bool {
 	return false
 }
 
-var errPanicked = errors.New("the command panicked")
+var errPanicked = core.Certain(errors.New("the command panicked"))

@@ -41,6 +41,8 @@ var (
 	oneByOne = api.RuleSet{Isolation: []isolation.Rule{{ID: "secret", Resource: every, Match: api.MatchRegex, Threshold: 1}}}
 	queue    = api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour,
 		Behavior: flow.Throttle, MaxWait: 2 * time.Hour}}}
+	// watched has a breaker for every resource, which never opens.
+	watched   = api.RuleSet{Breaker: []breaker.Rule{{ID: "watched", Resource: every, Match: api.MatchRegex, Threshold: 1, MinCalls: 1000}}}
 	oneNested = api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: "nested", Threshold: 1, Interval: time.Hour}}}
 	// bucket knows to the millisecond when it lets the next call in.
 	bucket = api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour, Behavior: flow.TokenBucket}}}
@@ -286,7 +288,7 @@ func cases() []testCase {
 		{name: "a status around a cancel is what it says", unary: func(*stage, context.Context) error {
 			return errors.Join(status.Error(codes.Internal, ""), context.Canceled)
 		}, run: outcome(codes.Internal, 1, 1)},
-		{name: "a client that leaves while the handler runs is no failure", unary: hold, run: func(s *stage) error {
+		{name: "a client that leaves while the handler runs is no failure", server: watched, client: watched, unary: hold, run: func(s *stage) error {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			done := make(chan error, 1)
@@ -294,8 +296,30 @@ func cases() []testCase {
 			<-s.held
 			cancel()
 			return errors.Join(is(<-done, codes.Canceled), s.counted(s.server, unaryCall, figures{pass: 1, done: 1}),
-				s.counted(s.client, unaryCall, figures{pass: 1, done: 1}))
+				s.counted(s.client, unaryCall, figures{pass: 1, done: 1}), judged(s.server, 0, 1), judged(s.client, 0, 1))
 		}},
+		{name: "a stream that its client ends has done well once it has sent something", server: watched, client: watched,
+			output: func(s *stage, to grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+				if err := to.Send(&pb.StreamingOutputCallResponse{}); err != nil {
+					return err
+				}
+				return hold(s, to.Context())
+			},
+			run: func(s *stage) error {
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				stream, err := s.api.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{})
+				if err != nil {
+					return err
+				}
+				if _, err := stream.Recv(); err != nil {
+					return err
+				}
+				<-s.held
+				cancel()
+				return errors.Join(is(drain(stream), codes.Canceled), s.counted(s.server, outputCall, figures{pass: 1, done: 1, long: 1}),
+					s.counted(s.client, outputCall, figures{pass: 1, done: 1, long: 1}), judged(s.server, 1, 0), judged(s.client, 1, 0))
+			}},
 
 		{name: "a nested refusal is told, and no failure", server: oneNested,
 			unary: nest(func(_ context.Context, err error) error { return err }), run: nested(true)},

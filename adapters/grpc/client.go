@@ -135,6 +135,9 @@ func (s *clientStream) SendMsg(m any) error {
 // RecvMsg ends the call with the last response, or with the error in its place.
 func (s *clientStream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
+	if err == nil {
+		s.call.Answered()
+	}
 	switch {
 	case err == io.EOF, err == nil && s.single: //nolint:errorlint // gRPC returns it as it is
 		s.end(nil)

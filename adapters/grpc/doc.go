@@ -34,9 +34,10 @@
 //
 // Breakers count the codes Unknown, DeadlineExceeded, Internal, Unavailable and DataLoss as
 // failures of the resource, of a client ResourceExhausted as well, and a panic, which goes on as
-// it is. See [FailureCodes] and [Failure]. They don't count a call that its caller has canceled
-// by then, or a refusal that the handler got from a call of its own. A handler that
-// makes a status of such a refusal calls refusal.Tell, so that it is known.
+// it is. See [FailureCodes] and [Failure]. They leave out a call that its caller has canceled
+// by then, unless it is a stream that has carried a message, and one whose handler returns a refusal
+// that it got from a call of its own. A handler that makes a status of such a refusal calls
+// refusal.Tell, so that it is known.
 //
 // # Streams
 //

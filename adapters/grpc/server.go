@@ -50,7 +50,7 @@ func StreamServerInterceptor(opts ...Option) grpc.StreamServerInterceptor {
 			return next(srv, s)
 		}
 		defer c.Exit()
-		err = next(srv, &serverStream{s, c.Below()})
+		err = next(srv, &serverStream{s, c.Below(), c})
 		c.End(err)
 		return tell(err, s.SetTrailer)
 	}
@@ -59,7 +59,17 @@ func StreamServerInterceptor(opts ...Option) grpc.StreamServerInterceptor {
 // serverStream is a stream with a context of its own.
 type serverStream struct {
 	grpc.ServerStream
-	ctx context.Context
+	ctx  context.Context
+	call *rpc.Call
+}
+
+// SendMsg notes that the client is sent something.
+func (s *serverStream) SendMsg(m any) error {
+	err := s.ServerStream.SendMsg(m)
+	if err == nil {
+		s.call.Answered()
+	}
+	return err
 }
 
 // Context is the handler's context.

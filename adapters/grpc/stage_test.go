@@ -320,6 +320,14 @@ func (s *stage) counted(g *api.Guard, resource string, want figures) error {
 	return nil
 }
 
+// judged checks how many calls the only breaker has counted, and how many it left out.
+func judged(g *api.Guard, calls, neutral int64) error {
+	if b := g.Breakers()[0]; b.Calls != calls || b.Neutral != neutral {
+		return fmt.Errorf("the breaker has counted %d calls, and left out %d", b.Calls, b.Neutral)
+	}
+	return nil
+}
+
 // is checks the code of an error.
 func is(err error, want codes.Code) error {
 	if got := status.Code(err); got != want {

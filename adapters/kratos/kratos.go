@@ -31,9 +31,9 @@
 // Breakers count the codes Unknown, DeadlineExceeded, Internal, Unavailable and DataLoss as
 // failures of the resource, for a client also ResourceExhausted, and a panic, which continues. An
 // error of kratos counts by the code that gRPC has for its own, and those below 500 that gRPC has
-// none for are no failures. See [FailureCodes] and [Failure]. They don't count a call that its
-// caller has canceled by then, or a refusal that the handler got from a call of its own. A handler
-// that makes an error of kratos of such a refusal calls refusal.Tell, so that it is known.
+// none for are no failures. See [FailureCodes] and [Failure]. They leave out a call that its
+// caller has canceled by then, and one whose handler returns a refusal that it got from a call of its
+// own. A handler that makes an error of kratos of such a refusal calls refusal.Tell, so that it is known.
 //
 // # Limits
 //

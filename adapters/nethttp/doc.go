@@ -21,9 +21,8 @@
 // # Failures
 //
 // Breakers count a status of 500 and above as a failure of the resource, and a panic. They
-// don't count a request that its client has given up by then, a refusal that the handler got
-// from a call of its own and answered by refusal.Write, or http.ErrAbortHandler when the
-// client is gone.
+// leave out a request that its client has given up by then, a refusal that the handler got from a
+// call of its own and answered by refusal.Write, and http.ErrAbortHandler when the client is gone.
 //
 // # Streams
 //

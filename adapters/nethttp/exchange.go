@@ -24,6 +24,8 @@ type Exchange struct {
 	status   int
 	err      error
 	ended    bool // the handler has returned
+	gone     bool // the client had left by then
+	streams  bool // the response has begun, and is one without an end
 	goesOn   bool // when Close comes, see Later
 }
 
@@ -57,7 +59,10 @@ func (x *Exchange) Writer() http.ResponseWriter { return x.writer }
 func (x *Exchange) Request() *http.Request { return x.request }
 
 // LongLived says that the response time does not count, see api.LongLived.
-func (x *Exchange) LongLived() { x.entry.SetLongLived() }
+func (x *Exchange) LongLived() {
+	x.streams = true
+	x.entry.SetLongLived()
+}
 
 // Release ends the call before its handler returns: the handler has taken over the
 // connection. Where [HoldHijacked] says so, the call continues, and its response time does not
@@ -72,7 +77,12 @@ func (x *Exchange) Release() {
 
 // End says that the handler has returned, with which status (0 if it wrote none) and which
 // error, where handlers return one.
-func (x *Exchange) End(status int, err error) { x.status, x.err, x.ended = status, err, true }
+func (x *Exchange) End(status int, err error) {
+	x.status, x.err, x.ended, x.gone = status, err, true, x.left()
+}
+
+// left reports whether the client has left.
+func (x *Exchange) left() bool { return errors.Is(x.original.Context().Err(), context.Canceled) }
 
 // Later lets the call continue when its handler has returned, for frameworks that send responses
 // then, or give connections away: it ends when the returned function is called, from any goroutine
@@ -97,6 +107,7 @@ func (x *Exchange) Close() {
 	}
 	p := recover()
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		x.gone = x.left()
 		x.close(nil)
 	} else {
 		x.close(errPanicked)
@@ -114,18 +125,31 @@ func (x *Exchange) close(failure error) {
 	x.entry.Exit()
 }
 
-// failed is what breakers see of a handler that has returned, nil if it did not fail.
+// failed is what [core.Entry.Fail] is told of a handler that has returned, or gave up because its
+// client left: nil if it did not fail. A response is no answer if the client has left, since a
+// handler may return with any status then; but a stream that has begun ends so.
 func (x *Exchange) failed() error {
-	switch ctx := x.original.Context(); {
-	case x.scope.refused.Load(), refusal.Of(x.err).Reason != refusal.None, !x.ended:
-		return nil
-	case x.guard.failure != nil:
+	switch {
+	case x.scope.refused.Load(), refusal.Of(x.err).Reason != refusal.None:
+		return api.ErrBlocked
+	case x.guard.failure != nil && x.ended:
 		if !x.guard.failure(x.original, x.status, x.err) {
 			return nil
 		}
-	case errors.Is(ctx.Err(), context.Canceled), x.status < http.StatusInternalServerError:
+		return core.Certain(x.failure())
+	case x.gone && !x.streams:
+		if x.ended && x.status >= http.StatusInternalServerError {
+			return x.failure()
+		}
+		return context.Canceled
+	case !x.ended, x.status < http.StatusInternalServerError:
 		return nil
 	}
+	return x.failure()
+}
+
+// failure is the error of a response that is one.
+func (x *Exchange) failure() error {
 	if x.err != nil && !errors.Is(x.err, context.Canceled) {
 		return x.err
 	}
@@ -140,4 +164,4 @@ func (e StatusError) Error() string {
 	return fmt.Sprintf("the response has status %d %s", int(e), http.StatusText(int(e)))
 }
 
-var errPanicked = errors.New("the handler panicked")
+var errPanicked = core.Certain(errors.New("the handler panicked"))

@@ -8,6 +8,8 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
 )
 
 // Transport guards the requests of a client: next makes those that no rule refuses;
@@ -16,8 +18,8 @@ import (
 //
 // A refusal is the error of the client's method: errors.As finds the *api.BlockError below
 // the *url.Error, and errors.Is api.ErrBlocked. A call lasts until the response's body has
-// been read or closed, as its connection does. Breakers count an error as a failure, unless
-// the request was canceled, a status of 500 and above, and 429. The err that [Failure] gets is the
+// been read or closed, as its connection does. Breakers count an error as a failure, a status of 500
+// and above, and 429; they leave out a request that was canceled. The err that [Failure] gets is the
 // transport's, or that of reading the body.
 //
 // Options about responses to clients have no meaning here.
@@ -68,7 +70,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	e.Fail(t.failure(r, resp.StatusCode, nil))
-	if resp.StatusCode == http.StatusSwitchingProtocols || response.IsEventStream(first(resp.Header["Content-Type"])) {
+	streams := resp.StatusCode == http.StatusSwitchingProtocols || response.IsEventStream(first(resp.Header["Content-Type"]))
+	if streams {
 		e.SetLongLived()
 	}
 	if resp.Body == nil || resp.Body == http.NoBody {
@@ -76,7 +79,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	b := &body{ReadCloser: resp.Body, end: func(err error) {
-		if err != nil {
+		if err != nil && !(streams && errors.Is(r.Context().Err(), context.Canceled)) { // which is how streams end
 			e.Fail(t.failure(r, resp.StatusCode, err))
 		}
 		e.Exit()
@@ -88,20 +91,26 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// failure is what breakers see, nil if the request did not fail.
+// failure is what [core.Entry.Fail] is told, nil if the request did not fail. Fail itself asks whether
+// it was canceled.
 func (t *transport) failure(r *http.Request, status int, err error) error {
 	switch {
 	case refusal.Of(err).Reason != refusal.None: // of a transport below
-		return nil
+		return api.ErrBlocked
 	case t.guard.failure != nil:
 		if !t.guard.failure(r, status, err) {
 			return nil
 		}
-	case errors.Is(r.Context().Err(), context.Canceled), errors.Is(err, context.Canceled):
+		return core.Certain(outcome(status, err))
+	case errors.Is(err, context.Canceled) && r.Context().Err() == nil: // of something else
 		return nil
 	case err == nil && status < http.StatusInternalServerError && status != http.StatusTooManyRequests:
 		return nil
 	}
+	return outcome(status, err)
+}
+
+func outcome(status int, err error) error {
 	if err != nil {
 		return err
 	}

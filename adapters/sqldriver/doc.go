@@ -31,7 +31,7 @@
 //
 // # Failures
 //
-// Breakers count errors of the driver. They don't count what the program has canceled; a dead
+// Breakers count errors of the driver. They leave out what the program has canceled, and don't count a dead
 // connection of the pool (driver.ErrBadConn), unless it is a new one; or an error with a SQLSTATE, as
 // those of PostgreSQL have, by which the server tells that the statement is wrong or loses to
 // another: all but the classes 08, 53, 57, 58 and XX. [Failure] knows the errors of one's own driver

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
 )
 
 // Option changes how calls are guarded. Of two that say different things the later one holds.
@@ -106,11 +107,14 @@ func (g *guard) nameIn(ctx context.Context) string {
 	return g.name
 }
 
-// failed is what breakers see of an error, nil if nothing failed.
+// failed is what [core.Entry.Fail] is told of an error, nil if nothing failed. Fail itself asks whether
+// the call was canceled.
 func (g *guard) failed(ctx context.Context, err error, fresh bool) error {
 	switch {
-	case err == nil, refusal.Of(err).Reason != refusal.None:
+	case err == nil:
 		return nil
+	case refusal.Of(err).Reason != refusal.None:
+		return api.ErrBlocked
 	case errors.Is(err, driver.ErrBadConn): // and database/sql tries another, which is a call of its own
 		if !fresh {
 			return nil
@@ -119,7 +123,8 @@ func (g *guard) failed(ctx context.Context, err error, fresh bool) error {
 		if !g.failure(err) {
 			return nil
 		}
-	case errors.Is(err, context.Canceled), errors.Is(ctx.Err(), context.Canceled), errors.Is(err, sql.ErrNoRows), ownFault(err):
+		return core.Certain(err)
+	case errors.Is(err, context.Canceled) && ctx.Err() == nil, errors.Is(err, sql.ErrNoRows), ownFault(err):
 		return nil
 	}
 	return err
@@ -138,7 +143,7 @@ func ownFault(err error) bool {
 	return true
 }
 
-var errPanicked = errors.New("the driver panicked")
+var errPanicked = core.Certain(errors.New("the driver panicked"))
 
 // connector connects through a guard.
 type connector struct {

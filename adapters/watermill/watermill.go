@@ -9,8 +9,9 @@
 // time helps is returned as the handler's error: a refusal by an authority rule, and a call that
 // can't be made; a poison queue is the place for such messages.
 //
-// Breakers take an error of the handler for a failure, and a panic, which continues; not the
-// refusal of a call that the handler made, nor the end of the message's context. Calls that the
+// Breakers take an error of the handler for a failure, and a panic, which continues. They leave out a
+// message whose context was cancelled, and one whose handler returns the refusal of a call that it
+// made. Calls that the
 // handler makes with the message's context are counted below its own.
 //
 // While a message waits it is neither acknowledged nor sent back: a broker that gives
@@ -19,7 +20,6 @@
 package penstockwatermill
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -27,6 +27,7 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
 )
 
 // Option changes how handlers are guarded. Of two that say different things the later one
@@ -111,9 +112,7 @@ func (g *guard) handle(m *message.Message, next message.HandlerFunc) (out []*mes
 	m.SetContext(e.Context())
 	out, err = next(m)
 	returned = true
-	if g.failed(before, err) {
-		e.Fail(err)
-	}
+	e.Fail(g.failed(err))
 	return out, err
 }
 
@@ -150,15 +149,20 @@ func (g *guard) enter(m *message.Message, name string) (api.Admitted, error) {
 	}
 }
 
-// failed reports whether breakers are to take it for a failure.
-func (g *guard) failed(ctx context.Context, err error) bool {
+// failed is what [core.Entry.Fail] is told, nil if the handler did not fail. Fail itself asks whether
+// the message's context was cancelled.
+func (g *guard) failed(err error) error {
 	switch {
-	case err == nil, refusal.Of(err).Reason != refusal.None:
-		return false
-	case g.failure != nil:
-		return g.failure(err)
+	case err == nil:
+		return nil
+	case refusal.Of(err).Reason != refusal.None:
+		return api.ErrBlocked
+	case g.failure == nil:
+		return err
+	case g.failure(err):
+		return core.Certain(err)
 	}
-	return ctx.Err() == nil
+	return nil
 }
 
-var errPanicked = errors.New("the handler panicked")
+var errPanicked = core.Certain(errors.New("the handler panicked"))

@@ -431,8 +431,8 @@ function showResource(name) {
     part(main, "hot", data.hotValues, list => table(["Value", "Rule", "How full now", "Passed", "Refused", "In flight"],
       list.map(v => [bdi(v.value), bdi(v.rule), fullness(v.full, v.measure), whole(v.passed), whole(v.refused), String(v.inFlight)]), "No rule limits single values here."));
     part(main, "breakers", [data.breakers, data.changes], () => [
-      table(["Breaker", "State", "Calls", "Bad", "Next probe"], data.breakers.map(b => [bdi(b.rule), h("b", { class: b.state === "closed" ? "pass" : "block" }, b.state),
-        whole(b.calls), whole(b.bad), b.retryAt ? clock(b.retryAt) : ""]), "No breaker watches this resource."),
+      table(["Breaker", "State", "Calls", "Bad", "Neutral", "Next probe"], data.breakers.map(b => [bdi(b.rule), h("b", { class: b.state === "closed" ? "pass" : "block" }, b.state),
+        whole(b.calls), whole(b.bad), whole(b.neutral || 0), b.retryAt ? clock(b.retryAt) : ""]), "No breaker watches this resource."),
       data.changes.length > 0 && timeline(data.changes, data.at)].flat().filter(Boolean));
   }
   view = { name: "resources", frame: load, reload: load, theme: () => { plot.destroy(); plot = bigChart(chartBox); if (data) show(); } };
@@ -513,8 +513,8 @@ function showBreakers() {
     try {
       const all = await get("/api/breakers", { signal: stop.signal });
       loaded = true;
-      part(main, "states", all.breakers, l => table(["Breaker", "Resource", "State", "Since", "Calls", "Bad", "Next probe"], l.map(b =>
-        [bdi(b.rule), link(b.resource), h("b", { class: b.state === "closed" ? "pass" : "block" }, b.state), b.since ? clock(b.since) : "", whole(b.calls), whole(b.bad), b.retryAt ? clock(b.retryAt) : ""]), "There are no breakers, or no call has needed one yet."));
+      part(main, "states", all.breakers, l => table(["Breaker", "Resource", "State", "Since", "Calls", "Bad", "Neutral", "Next probe"], l.map(b =>
+        [bdi(b.rule), link(b.resource), h("b", { class: b.state === "closed" ? "pass" : "block" }, b.state), b.since ? clock(b.since) : "", whole(b.calls), whole(b.bad), whole(b.neutral || 0), b.retryAt ? clock(b.retryAt) : ""]), "There are no breakers, or no call has needed one yet."));
       part(main, "changes", all.changes, l => timeline(l, all.at));
     } catch (e) { loaded ? stale(e) : tell(e); }
   }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
 )
 
 // Unknown is the resource of all calls of methods that a server doesn't know.
@@ -55,6 +56,8 @@ type Call struct {
 	entry api.Admitted
 	scope scope
 	ended bool // what was guarded has returned
+
+	answered atomic.Bool // see Answered
 }
 
 // scope is the context of a handler. Calls of the handler are counted below its own, and refusals
@@ -107,6 +110,14 @@ func (c *Call) Below() context.Context {
 	return &c.scope
 }
 
+// Answered says that a message of a stream has come from the server, or gone to the client. If the
+// caller cancels the call from then on, that is how the stream ends, and the server has done well.
+func (c *Call) Answered() {
+	if !c.answered.Load() {
+		c.answered.Store(true)
+	}
+}
+
 // End says how the call ended; err is what the handler or the client's invoker returned.
 func (c *Call) End(err error) {
 	c.ended = true
@@ -124,6 +135,8 @@ func (c *Call) Exit() {
 		p := recover()
 		if err, ok := p.(error); !ok || !errors.Is(err, c.guard.Abort) {
 			c.entry.Fail(ErrPanicked)
+		} else if errors.Is(c.ctx.Err(), context.Canceled) {
+			c.entry.Fail(context.Canceled)
 		}
 		if p != nil { // or the goroutine ends
 			defer panic(p)
@@ -132,16 +145,25 @@ func (c *Call) Exit() {
 	c.entry.Exit()
 }
 
-// failed is what breakers see of an outcome, nil if it is not a failure.
+// failed is what [core.Entry.Fail] is told of an outcome, nil if it is not a failure. Fail itself asks
+// whether the call was canceled.
 func (c *Call) failed(err error) error {
 	switch g := c.guard; {
-	case err == nil, c.scope.refused.Load(), refusal.Of(err).Reason != refusal.None:
+	case err == nil:
 		return nil
+	case c.scope.refused.Load(), refusal.Of(err).Reason != refusal.None:
+		return api.ErrBlocked
 	case g.Failure != nil:
 		if !g.Failure(err) {
 			return nil
 		}
-	case errors.Is(c.ctx.Err(), context.Canceled), g.Failures&(1<<min(g.CodeOf(err), 31)) == 0:
+		return core.Certain(err)
+	case errors.Is(c.ctx.Err(), context.Canceled):
+		if c.answered.Load() {
+			return nil
+		}
+		return err
+	case g.Failures&(1<<min(g.CodeOf(err), 31)) == 0:
 		return nil
 	}
 	if errors.Is(err, context.Canceled) { // of something else, and the engine would take it for no failure
@@ -151,4 +173,4 @@ func (c *Call) failed(err error) error {
 }
 
 // ErrPanicked is what breakers see of a panic.
-var ErrPanicked = errors.New("the handler panicked")
+var ErrPanicked = core.Certain(errors.New("the handler panicked"))

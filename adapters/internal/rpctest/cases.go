@@ -25,6 +25,8 @@ var (
 	oneByOne = api.RuleSet{Isolation: []isolation.Rule{{ID: "secret", Resource: every, Match: api.MatchRegex, Threshold: 1}}}
 	queue    = api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour,
 		Behavior: flow.Throttle, MaxWait: 2 * time.Hour}}}
+	// watched has a breaker for every resource, which never opens.
+	watched   = api.RuleSet{Breaker: []breaker.Rule{{ID: "watched", Resource: every, Match: api.MatchRegex, Threshold: 1, MinCalls: 1000}}}
 	oneNested = api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: "nested", Threshold: 1, Interval: time.Hour}}}
 )
 
@@ -143,7 +145,7 @@ func unary() []Case {
 			}
 			return s.counted(server, s.Unary, figures{pass: 1, done: 1, failed: 1})
 		}},
-		{Name: "a client that leaves while the handler runs is no failure", Unary: hold, Run: func(s *Stage) error {
+		{Name: "a client that leaves while the handler runs is no failure", Server: watched, Client: watched, Unary: hold, Run: func(s *Stage) error {
 			ctx, cancel := context.WithCancel(s.ctx)
 			defer cancel()
 			done := make(chan error, 1)
@@ -152,8 +154,8 @@ func unary() []Case {
 				return err
 			}
 			cancel()
-			return errors.Join(s.is(<-done, Canceled), s.counted(server, s.Unary, figures{pass: 1, done: 1}),
-				s.counted(client, s.Unary, figures{pass: 1, done: 1}))
+			return errors.Join(s.is(<-done, Canceled), s.leftOut(server, s.Unary, figures{pass: 1, done: 1}),
+				s.leftOut(client, s.Unary, figures{pass: 1, done: 1}))
 		}},
 		{Name: "an error of the deadline is a failure", Unary: func(*Stage, context.Context) error {
 			return fmt.Errorf("query: %w", context.DeadlineExceeded)
@@ -239,6 +241,29 @@ func streams() []Case {
 			}
 			return errors.Join(stream.toEnd(), s.counted(server, s.Stream, figures{pass: 1, block: 1, done: 1, long: 1}))
 		}},
+		{Name: "a stream that its client ends has done well once it has sent something", Server: watched, Client: watched,
+			Stream: func(s *Stage, ctx context.Context, send func() error) error {
+				if err := send(); err != nil {
+					return err
+				}
+				return hold(s, ctx)
+			}, Run: func(s *Stage) error {
+				ctx, cancel := context.WithCancel(s.ctx)
+				defer cancel()
+				stream, err := s.client.Stream(ctx)
+				if err != nil {
+					return err
+				}
+				if err := errors.Join(stream.Recv(), s.meet.Arrived()); err != nil {
+					return err
+				}
+				cancel()
+				if err := stream.toEnd(); err == nil {
+					return errors.New("the stream ends well")
+				}
+				return errors.Join(s.counted(server, s.Stream, figures{pass: 1, done: 1, long: 1}), s.judged(server, s.Stream, 1, 0),
+					s.counted(client, s.Stream, figures{pass: 1, done: 1, long: 1}), s.judged(client, s.Stream, 1, 0))
+			}},
 		{Name: "a panic of a stream is a failure and leaks nothing", Stream: func(*Stage, context.Context, func() error) error {
 			panic("as it says")
 		}, Run: func(s *Stage) error {

@@ -329,6 +329,24 @@ func (s *Stage) counted(at int, resource string, want figures) error {
 	return nil
 }
 
+// leftOut is counted for one call that says nothing: the breaker has left it out.
+func (s *Stage) leftOut(at int, resource string, want figures) error {
+	if err := s.counted(at, resource, want); err != nil {
+		return err
+	}
+	return s.judged(at, resource, 0, 1)
+}
+
+// judged checks how many calls the breaker of a resource has counted, and how many it left out.
+func (s *Stage) judged(at int, resource string, calls, neutral int64) error {
+	for _, b := range s.of[at].Breakers() {
+		if b.Resource == resource && (b.Calls != calls || b.Neutral != neutral) {
+			return fmt.Errorf("the breaker of %q counted %d calls, not %d, and left out %d, not %d", resource, b.Calls, calls, b.Neutral, neutral)
+		}
+	}
+	return nil
+}
+
 // is checks the code of an error.
 func (s *Stage) is(err error, want Code) error {
 	got := OK

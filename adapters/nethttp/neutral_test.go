@@ -1,0 +1,118 @@
+package nethttp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/adapters/nethttp"
+	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
+)
+
+// known bug 241: requests to a healthy server that are cancelled because a sibling failed end with the
+// sibling's error, as http.Client returns the cause. The breaker leaves them out; what the user's own
+// function calls a failure is one all the same.
+func TestRequestsCancelledWithACause(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts                []nethttp.Option
+		answers, stream     bool
+		calls, bad, neutral int64
+	}{
+		"before the response":             {neutral: 1},
+		"while the body is read":          {answers: true, neutral: 1},
+		"a stream that has begun":         {answers: true, stream: true}, // has no response time, and did well
+		"a failure, as the user says":     {opts: []nethttp.Option{failures(true)}, calls: 1, bad: 1},
+		"not a failure, as the user says": {opts: []nethttp.Option{failures(false)}, calls: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.stream {
+				c.calls = 1
+			}
+			set := api.RuleSet{Breaker: []breaker.Rule{{ID: "b", Resource: "remote", Threshold: 1, MinCalls: 10}}}
+			arrived := make(chan struct{})
+			g, client, url := transported(t, set, func(w http.ResponseWriter, r *http.Request) {
+				if c.stream {
+					w.Header().Set("Content-Type", "text/event-stream")
+				}
+				if c.answers {
+					_, _ = io.WriteString(w, "data: 1\n\n")
+					w.(http.Flusher).Flush()
+				}
+				close(arrived)
+				<-r.Context().Done()
+			}, c.opts...)
+			errSibling := errors.New("a sibling failed")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+			require.NoError(t, err)
+			go func() {
+				<-arrived
+				if !c.answers {
+					cancel(errSibling)
+				}
+			}()
+			resp, err := client.Do(r)
+			if c.answers {
+				require.NoError(t, err)
+				cancel(errSibling)
+				_, err = io.ReadAll(resp.Body)
+				require.NoError(t, resp.Body.Close())
+			}
+			require.Error(t, err)
+			status := g.Breakers()[0]
+			assert.Equal(t, [3]int64{c.calls, c.bad, c.neutral}, [3]int64{status.Calls, status.Bad, status.Neutral})
+		})
+	}
+}
+
+func failures(failed bool) nethttp.Option {
+	return nethttp.Failure(func(*http.Request, int, error) bool { return failed })
+}
+
+// known bug 240: a client that leaves is no answer, with whatever status the handler returns; a panic
+// is a failure, whoever has left.
+func TestHandlersWhoseClientsLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		handle  http.HandlerFunc
+		calls   int64
+		bad     int64
+		neutral int64
+	}{
+		"200":     {handle: func(http.ResponseWriter, *http.Request) {}, neutral: 1},
+		"500":     {handle: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, neutral: 1},
+		"aborted": {handle: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, neutral: 1},
+		"panics":  {handle: func(http.ResponseWriter, *http.Request) { panic("down") }, calls: 1, bad: 1},
+		"a stream": {handle: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.WriteHeader(http.StatusOK)
+		}, calls: 1},
+		"a nested refusal": {handle: func(w http.ResponseWriter, r *http.Request) {
+			refusal.Write(w, r, &core.BlockError{Kind: core.KindFlow})
+		}, neutral: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGuard(t, api.RuleSet{Breaker: []breaker.Rule{{ID: "b", Resource: "all", Threshold: 1, MinCalls: 10}}})
+			ctx, cancel := context.WithCancel(t.Context())
+			h := nethttp.Middleware(nethttp.On(g), nethttp.Resource(func(*http.Request, string) string { return "all" }))(
+				http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					cancel()
+					c.handle(w, r)
+				}))
+			func() {
+				defer func() { _ = recover() }()
+				h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+			}()
+			status := g.Breakers()[0]
+			assert.Equal(t, [3]int64{c.calls, c.bad, c.neutral}, [3]int64{status.Calls, status.Bad, status.Neutral})
+		})
+	}
+}
