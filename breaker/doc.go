@@ -7,7 +7,7 @@
 //
 //   - [ErrorRatio]: a share of the calls fails. Most rules want this.
 //   - [ErrorCount]: a number of calls fails.
-//   - [SlowRatio]: a share of the calls takes longer than SlowRT.
+//   - [SlowRatio]: a share of the calls takes longer than SlowRT, without what they waited for rules.
 //   - [ConsecutiveErrors]: a number of calls in a row fail, however far apart.
 //
 // Only calls that have completed count, each as one, whatever its units. A breaker bounds what

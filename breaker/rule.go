@@ -40,8 +40,8 @@ type Rule struct {
 	// calls for ErrorCount and ConsecutiveErrors, up to 10⁹. At least one bad call is needed in any
 	// case, so 0 means the first one trips it.
 	Threshold float64 `yaml:"threshold"`
-	// SlowRT is what a slow call takes longer than. Up to 24 h. Required by SlowRatio,
-	// refused by the others.
+	// SlowRT is what a slow call takes longer than, without what it waited itself for rules. Up to
+	// 24 h. Required by SlowRatio, refused by the others.
 	SlowRT time.Duration `yaml:"slowRT,omitempty"`
 	// MinCalls is how many calls must have completed within Interval before anything
 	// trips. 1 to 10⁹; 0 means 5. Refused by ConsecutiveErrors, as are the two below: a run of

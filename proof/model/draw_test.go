@@ -35,6 +35,7 @@ type drawer struct {
 	families   map[string]bool
 	waits      []time.Duration
 	values     []hotspot.Behavior
+	trips      []breaker.Strategy
 	first      int             // how many of a hundred calls are prioritized
 	come, gone map[string]bool // families of which a rule has, in the change at hand
 }
@@ -51,8 +52,9 @@ func newDrawer(rnd *rand.Rand) *drawer {
 	d.intervals = []time.Duration{time.Second, time.Second, 100 * ms, 500 * ms, 2 * time.Second, 10 * time.Second}
 	d.first = pick(d, 10, 40, 70)
 	d.values = []hotspot.Behavior{hotspot.Reject, hotspot.Throttle, hotspot.TokenBucket}
+	d.trips = []breaker.Strategy{breaker.ErrorRatio, breaker.ErrorCount, breaker.SlowRatio, breaker.ConsecutiveErrors}
 	all := []string{"authority", "system", "hotspot", "flow", "isolation", "breaker"}
-	switch d.IntN(15) {
+	switch d.IntN(16) {
 	case 10, 13, 14: // windows from whose coming buckets prioritized calls borrow, and use two of them up at a time
 		d.families["flow"], d.resources, d.behaviors, d.relations = true, d.resources[:1], []flow.Behavior{flow.Reject}, []flow.Relation{flow.Direct}
 		d.thresholds, d.intervals, d.first = []float64{1, 2, 3}, []time.Duration{400 * ms, 500 * ms, time.Second}, 70
@@ -62,6 +64,9 @@ func newDrawer(rnd *rand.Rand) *drawer {
 	case 12: // queues of two families
 		d.families["flow"], d.families["hotspot"], d.resources = true, true, d.resources[:1]
 		d.behaviors, d.values, d.waits = []flow.Behavior{flow.Throttle, flow.WarmUpThrottle}, []hotspot.Behavior{hotspot.Throttle}, []time.Duration{5 * time.Second}
+	case 15: // calls that wait, and are judged by how long they take
+		d.families["flow"], d.families["isolation"], d.families["breaker"], d.resources = d.often(70), d.often(70), true, d.resources[:1]
+		d.behaviors, d.thresholds, d.trips = []flow.Behavior{flow.Throttle}, []float64{3, 4, 5, 10}, []breaker.Strategy{breaker.SlowRatio}
 	case 0, 1, 2, 3:
 		d.families["flow"] = true
 	case 4, 5:
@@ -173,7 +178,7 @@ func (d *drawer) isolation(id string) isolation.Rule {
 
 func (d *drawer) breaker(id string) breaker.Rule {
 	r := breaker.Rule{
-		ID: id, Strategy: pick(d, breaker.ErrorRatio, breaker.ErrorCount, breaker.SlowRatio, breaker.ConsecutiveErrors), Mode: d.mode(),
+		ID: id, Strategy: pick(d, d.trips...), Mode: d.mode(),
 		Threshold: pick(d, 0, 0.3, 0.5, 1, 2), MinCalls: pick(d, 1, 1, 2, 5), SlowRT: pick(d, 50*ms, 200*ms),
 		Interval: pick(d, 500*ms, time.Second, 10*time.Second), Buckets: pick(d, 1, 2, 10),
 		Recovery: pick(d, 100*ms, time.Second, 2*time.Second), Probes: pick(d, 1, 1, 2, 3), ProbeTimeout: pick(d, 0, 100*ms, time.Second),

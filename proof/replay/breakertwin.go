@@ -16,7 +16,9 @@ type twin struct {
 	*model.Breaker
 	epoch  int
 	late   []int64 // when calls of an older state ended while this one counted
+	slowed bool    // tookWaits when the latest call ended
 	astray bool    // had strayed when the latest call ended
+	waited []int64 // when calls of this state ended that Java takes for slow because they had waited
 }
 
 // breakerEvent is a change of state, as the traces have them.
@@ -67,7 +69,7 @@ func (p *player) watching(resource string) (twins []*twin) {
 		}
 		t := p.twins[b]
 		if t.epoch != b.Epoch {
-			t.epoch, t.late = b.Epoch, nil
+			t.epoch, t.late, t.waited = b.Epoch, nil, nil
 		}
 		twins = append(twins, t)
 	}
@@ -96,10 +98,20 @@ func (p *player) awaited(l *live, r reply) error {
 
 // end notes a call that ends, before the breaker counts it.
 func (t *twin) end(c *call, now int64) {
-	if t.Late(c.m) {
+	switch {
+	case t.Late(c.m):
 		t.late = append(t.late, now)
+	case t.Rule.Strategy == breaker.SlowRatio && now-c.asked > int64(t.Rule.SlowRT) && now-c.released <= int64(t.Rule.SlowRT):
+		t.waited = append(t.waited, now)
 	}
+	t.slowed = t.tookWaits(now)
 	t.astray = t.strayed(now)
+}
+
+// tookWaits reports whether Java counts or decides by the wait of a call.
+func (t *twin) tookWaits(now int64) bool {
+	since := floor(now, int64(t.Rule.Interval))
+	return t.State != breaker.Open && slices.ContainsFunc(t.waited, func(at int64) bool { return at >= since })
 }
 
 // strayed reports whether Java counts or decides by a call that belongs to an older

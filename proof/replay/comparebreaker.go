@@ -113,6 +113,24 @@ func lateCounted(j *judge, op *Op, got []breakerEvent) bool {
 	return false
 }
 
+// waitCounted: the response time by which Java judges calls includes what they waited in a queue.
+func waitCounted(j *judge, op *Op, got []breakerEvent) bool {
+	events := slices.Concat(got, op.Expect.Events)
+	for _, t := range j.twins {
+		if len(events) > 0 && t.Rule.ID == events[0].Rule && t.slowed {
+			return true
+		}
+	}
+	return false
+}
+
+// slowed is waitCounted for a verdict that follows from it.
+func slowed(m *moment) bool {
+	return slices.ContainsFunc(m.watching(m.call.place.resource), func(t *twin) bool {
+		return (t.Rule.ID == m.want.Rule || t.Rule.ID == m.got.rule) && t.tookWaits(m.now())
+	})
+}
+
 // strayed is lateCounted for a verdict that follows from it.
 func strayed(m *moment) bool {
 	return slices.ContainsFunc(m.watching(m.call.place.resource), func(t *twin) bool {

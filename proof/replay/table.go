@@ -72,6 +72,7 @@ var table = []row{
 	{id: "D6", decision: startedWarm},
 	{id: "C4", decision: func(m *moment) bool { return breakerKept(m) || stateKept(m) }, state: breakerStateKept},
 	{id: "E3 E8", decision: strayed, events: lateCounted},
+	{id: "E10", decision: slowed, events: waitCounted},
 	{id: "E4", events: probeRefusedElsewhere, eventsAside: true},
 	{id: "A2 B1", decision: forgotten},
 	{id: "D9 D10", decision: roundedFlip, aside: roundedWait, figure: roundedTimes},

@@ -158,6 +158,7 @@ func TestDifferencesNeedTheirRow(t *testing.T) {
 		"F1":         "named/system-concurrency",
 		"F2":         "named/system-last-rule-disables",
 		"E3 E8":      "named/cb-half-open-late-completion",
+		"E10":        "random/rand-mixed-p04",
 		"E4":         "named/cb-probe-blocked-by-other",
 		"F3":         "named/stat-block-counted",
 		"F12":        "named/authority-spaces",
