@@ -31,11 +31,15 @@
 //
 // # Failures
 //
-// Breakers count errors of the driver. They leave out what the program has canceled, and don't count a dead
-// connection of the pool (driver.ErrBadConn), unless it is a new one; or an error with a SQLSTATE, as
-// those of PostgreSQL have, by which the server tells that the statement is wrong or loses to
-// another: all but the classes 08, 53, 57, 58 and XX. [Failure] knows the errors of one's own driver
-// better.
+// Breakers count errors of the driver. They leave out what the program has canceled, and don't
+// count a dead connection of the pool (driver.ErrBadConn), unless it is a new one; or an answer of
+// the database: an error by which it says that the statement is wrong, such as a duplicate key, or
+// lost to another. Answers are known by the SQLSTATE, all but the classes 08, 53, 57, 58, 70, HY
+// and XX; by the numbers of MySQL, SQL Server and Oracle; and by the result codes of SQLite. That
+// is so for the errors of pgx, lib/pq, go-sql-driver/mysql, go-mysql, mattn's, modernc's and
+// ncruces' SQLite, go-mssqldb, godror and go-ora. Where a statement waited for a lock in vain (1205
+// of MySQL, SQLITE_BUSY), the database could not serve it, which counts. [Failure] decides
+// otherwise.
 //
 // # Limits
 //

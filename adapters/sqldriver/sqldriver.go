@@ -124,23 +124,10 @@ func (g *guard) failed(ctx context.Context, err error, fresh bool) error {
 			return nil
 		}
 		return core.Certain(err)
-	case errors.Is(err, context.Canceled) && ctx.Err() == nil, errors.Is(err, sql.ErrNoRows), ownFault(err):
+	case errors.Is(err, context.Canceled) && ctx.Err() == nil, errors.Is(err, sql.ErrNoRows), answers(err):
 		return nil
 	}
 	return err
-}
-
-// ownFault reports whether the server says, by its SQLSTATE, that the statement is to blame.
-func ownFault(err error) bool {
-	var state interface{ SQLState() string }
-	if !errors.As(err, &state) || len(state.SQLState()) != 5 {
-		return false
-	}
-	switch state.SQLState()[:2] {
-	case "08", "53", "57", "58", "XX": // connections, resources, the operator, the system, a defect
-		return false
-	}
-	return true
 }
 
 var errPanicked = core.Certain(errors.New("the driver panicked"))
