@@ -47,8 +47,8 @@ var ErrBlocked = errors.New("penstock: blocked")
 var ErrInvalid = errors.New("penstock: invalid call")
 
 // BlockError says which rule refused a call. There is one for each rule and resource, made with the
-// rule and, where a rule limits values, one for each value that was refused. So refusing allocates
-// nothing, and an error says nothing about a particular call.
+// rule and, where a rule limits values or callers one by one, one for each of them that was refused.
+// So refusing allocates nothing, and an error says nothing about a particular call.
 type BlockError struct {
 	Kind     Kind           // the family of the rule
 	Resource string         // what the call asked for

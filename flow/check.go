@@ -35,9 +35,9 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 		}
 		switch wait, ok := c.ask(inv, n); {
 		case !ok:
-			return c.refuseUnits(inv.Units())
+			return c.refuseUnits(inv)
 		case wait > longest.Wait:
-			longest = core.Verdict{Wait: wait, By: c.refusal}
+			longest = core.Verdict{Wait: wait, By: c.refusalOf(inv)}
 		}
 	}
 	return longest
@@ -202,12 +202,12 @@ func longer(inv *core.Invocation, next, longest core.Verdict) core.Verdict {
 
 func (c *controller) refuse() core.Verdict { return core.Verdict{Block: c.refusal} }
 
-// refuseUnits refuses a call of n units, which may be more than ever fit.
-func (c *controller) refuseUnits(n int64) core.Verdict {
-	if c.bucket != nil && n > c.size && c.rule.Threshold > 0 {
+// refuseUnits refuses a call, which may be of more units than ever fit.
+func (c *controller) refuseUnits(inv *core.Invocation) core.Verdict {
+	if c.bucket != nil && inv.Units() > c.size && c.rule.Threshold > 0 {
 		return core.Verdict{Block: c.tooMany}
 	}
-	return c.refuse()
+	return core.Verdict{Block: c.refusalOf(inv)}
 }
 
 // takeTurn takes a turn in the queue. Where the rate moves, it checks whether the rate has fallen
@@ -235,7 +235,7 @@ func (c *controller) takeTokens(inv *core.Invocation) core.Verdict {
 	n := inv.Units()
 	taken, ok := c.bucket.take(inv.Now(), n, c.size)
 	if !ok {
-		return c.refuseUnits(n)
+		return c.refuseUnits(inv)
 	}
 	inv.Reserve(core.Reservation{Holder: c.bucket, Units: n, Token: taken.No, Undo: taken.At})
 	return core.Verdict{}
@@ -304,14 +304,14 @@ func (c *controller) takeIn(inv *core.Invocation, w *stat.Window, limit int64) c
 		return core.Verdict{}
 	}
 	if !c.borrows(inv) {
-		return c.refuse()
+		return core.Verdict{Block: c.refusalOf(inv)}
 	}
 	wait, bucket, ok := w.TryBorrow(now, units, limit, c.engine.Config().OccupyTimeout)
 	if !ok {
-		return c.refuse()
+		return core.Verdict{Block: c.refusalOf(inv)}
 	}
 	inv.ReserveBucket(w, bucket, limit)
-	return core.Verdict{Wait: wait, By: c.refusal, Borrowed: true}
+	return core.Verdict{Wait: wait, By: c.refusalOf(inv), Borrowed: true}
 }
 
 func (c *controller) share(inv *core.Invocation, w *stat.Window, held *core.Reservation, limit int64) core.Verdict {
@@ -320,13 +320,13 @@ func (c *controller) share(inv *core.Invocation, w *stat.Window, held *core.Rese
 		return core.Verdict{}
 	}
 	if !c.borrows(inv) {
-		return c.refuse()
+		return core.Verdict{Block: c.refusalOf(inv)}
 	}
 	wait, ok := inv.Rebook(w, limit, c.engine.Config().OccupyTimeout)
 	if !ok {
-		return c.refuse()
+		return core.Verdict{Block: c.refusalOf(inv)}
 	}
-	return core.Verdict{Wait: wait, By: c.refusal, Borrowed: true}
+	return core.Verdict{Wait: wait, By: c.refusalOf(inv), Borrowed: true}
 }
 
 // look is the verdict of an associated rule: the call doesn't belong to the other resource, so

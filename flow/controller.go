@@ -34,6 +34,7 @@ type controller struct {
 
 	size    int64            // of the bucket, in units
 	tooMany *core.BlockError // for calls of more units than it holds; nil without a bucket
+	callers *callers         // nil unless each caller has a window of its own
 
 	// node is the node that the rule counts every call on; nil if the node, or whether a call is
 	// counted at all, depends on the call.
@@ -102,6 +103,9 @@ func newController(t *Table, at *core.Site, r Rule, record *core.Record, old *co
 		return c, nil
 	}
 	s := c.openMeters(at.Now, old)
+	if r.Relation == Direct && r.Origin == OriginOther && r.metered() && r.Threshold > 0 {
+		c.callers = new(callers)
+	}
 	c.plain = r.Mode == spec.Enforce && r.Threshold > 0 && c.node != nil && c.window != nil && c.warm == nil && c.memory == nil
 	return c, s
 }
@@ -297,7 +301,8 @@ func (c *controller) borrows(inv *core.Invocation) bool {
 }
 
 // RetryAfter is when one more unit would be admitted. It is not known where it depends on calls
-// that exit or, when the rule counts on several nodes, on the call.
+// that exit or, when the rule counts on several nodes, on the call; where those are the nodes of
+// callers, see callers.
 func (c *controller) RetryAfter() (wait time.Duration, known bool) {
 	now := c.engine.Now()
 	switch {

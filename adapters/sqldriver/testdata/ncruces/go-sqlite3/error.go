@@ -1,8 +1,8 @@
 // Package sqlite3 has an error of the shape of github.com/ncruces/go-sqlite3's.
 package sqlite3
 
-// ErrorCode is a primary result code.
-type ErrorCode uint8
+// errorCode is a primary result code.
+type errorCode uint8
 
 // Error is an error of SQLite.
 type Error struct{ code uint64 }
@@ -13,4 +13,4 @@ func New(code uint64) error { return &Error{code} }
 func (e *Error) Error() string { return "sqlite3: constraint failed" }
 
 // Code is the primary result code.
-func (e *Error) Code() ErrorCode { return ErrorCode(e.code) }
+func (e *Error) Code() errorCode { return errorCode(e.code) }
