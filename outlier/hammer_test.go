@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/proof/figure"
@@ -63,8 +64,11 @@ func TestEverythingAtOnce(t *testing.T) {
 					continue
 				}
 				passed.Add(1)
-				if (n+i)%3 == 0 {
+				switch {
+				case (n+i)%3 == 0:
 					e.Fail(errOwn)
+				case (n+i)%7 == 0:
+					e.Fail(core.ErrBlocked) // it says nothing
 				}
 				if (n+i)%50 != 0 {
 					e.Exit()
