@@ -58,9 +58,10 @@ func Entry(ctx context.Context, resource string, opts ...Option) (Admitted, erro
 	return Default().engine.Enter(ctx, resource, opts)
 }
 
-// Do runs fn as a guarded call of the resource: enter, run, exit. fn gets a context
-// for nested calls. Its error marks the call failed, as does a panic, which continues after the
-// exit. It returns fn's error, or that of [Entry].
+// Do runs fn as a guarded call of the resource: enter, run, exit. fn gets a context for nested
+// calls. Its error ends the call as [core.Entry.Fail] says: as failed, unless it is an answer or the
+// call is neutral. A panic marks the call failed, and continues after the exit. It returns fn's error,
+// or that of [Entry].
 func Do(ctx context.Context, resource string, fn func(context.Context) error, opts ...Option) error {
 	return Default().Do(ctx, resource, fn, opts...)
 }

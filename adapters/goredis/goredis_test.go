@@ -2,6 +2,7 @@ package penstockgoredis_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	penstockgoredis "github.com/penstock-go/penstock/adapters/goredis"
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/proof/patience"
@@ -372,5 +374,33 @@ func TestClusters(t *testing.T) {
 			assert.Equal(t, "1", s.bare.Get(t.Context(), "a").Val())
 			require.NoError(t, c.Close())
 		}
+	})
+}
+
+// Breakers leave out commands that the program has cancelled, whatever the error is, and those that
+// another hook refused; the reply of a server is an answer, and what the user calls a failure is one.
+func TestNeutralCommands(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *stage) {
+		s.rules(api.RuleSet{Breaker: []breaker.Rule{{ID: "b", Resource: "redis cache", Threshold: 1, MinCalls: 1000}}})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("a sibling failed"))
+		judged := func(c *redis.Client, do func(c *redis.Client) error) [3]int64 {
+			before := s.guard.Breakers()[0]
+			require.Error(t, do(c))
+			after := s.guard.Breakers()[0]
+			return [3]int64{after.Calls - before.Calls, after.Bad - before.Bad, after.Neutral - before.Neutral}
+		}
+		ping := func(c *redis.Client) error { return c.Ping(ctx).Err() }
+		require.NoError(t, s.client().Set(t.Context(), "text", "x", 0).Err())
+		assert.Equal(t, [3]int64{0, 0, 1}, judged(s.client(), ping), "cancelled")
+		failures := penstockgoredis.Failure(func(error) bool { return true })
+		assert.Equal(t, [3]int64{1, 1, 0}, judged(s.client(failures), ping), "as the user says")
+		assert.Equal(t, [3]int64{1, 0, 0}, judged(s.client(), func(c *redis.Client) error { return c.Get(t.Context(), "none").Err() }), "an answer")
+
+		refused := s.client()
+		refused.AddHook(penstockgoredis.Hook("other", penstockgoredis.On(s.guard)))
+		s.rules(api.RuleSet{Flow: []flow.Rule{{Resource: "redis other", Threshold: 0}},
+			Breaker: []breaker.Rule{{ID: "b", Resource: "redis cache", Threshold: 1, MinCalls: 1000}}})
+		assert.Equal(t, [3]int64{0, 0, 1}, judged(refused, func(c *redis.Client) error { return c.Ping(t.Context()).Err() }), "refused below")
 	})
 }

@@ -18,6 +18,7 @@ import (
 	penstockwatermill "github.com/penstock-go/penstock/adapters/watermill"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/proof/books"
@@ -166,4 +167,46 @@ func TestAuthorityIsFinal(t *testing.T) {
 	m.Metadata["from"] = "ann"
 	_, err = h(m)
 	assert.Equal(t, api.KindAuthority, api.KindOf(err))
+}
+
+// Breakers leave out a message whose handler failed because the router stopped, and one whose handler
+// returns the refusal of a call of its own; a panic is a failure even then.
+func TestNeutralMessages(t *testing.T) {
+	for name, c := range map[string]struct {
+		handle              func(g *api.Guard, m *message.Message) error
+		opts                []penstockwatermill.Option
+		calls, bad, neutral int64
+	}{
+		"stopped": {handle: func(*api.Guard, *message.Message) error { return errors.New("no disk") }, neutral: 1},
+		"stopped, and a failure as the user says": {handle: func(*api.Guard, *message.Message) error { return errors.New("no disk") },
+			opts: []penstockwatermill.Option{penstockwatermill.Failure(func(error) bool { return true })}, calls: 1, bad: 1},
+		"a panic": {handle: func(*api.Guard, *message.Message) error { panic("no disk") }, calls: 1, bad: 1},
+		"a nested refusal": {handle: func(g *api.Guard, _ *message.Message) error {
+			_, err := g.Entry(context.Background(), "nested")
+			return err
+		}, neutral: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, err := api.New(api.Config{})
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, g.Close()) })
+			require.NoError(t, g.LoadRules(api.RuleSet{
+				Flow:    []flow.Rule{{Resource: "nested", Threshold: 0}},
+				Breaker: []breaker.Rule{{ID: "b", Resource: "message ", Threshold: 1, MinCalls: 10}},
+			}))
+			m := message.NewMessage("1", nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			m.SetContext(ctx)
+			handle := penstockwatermill.Middleware(append(c.opts, penstockwatermill.On(g))...)(func(m *message.Message) ([]*message.Message, error) {
+				cancel()
+				return nil, c.handle(g, m)
+			})
+			func() {
+				defer func() { _ = recover() }()
+				_, _ = handle(m)
+			}()
+			status := g.Breakers()[0]
+			assert.Equal(t, [3]int64{c.calls, c.bad, c.neutral}, [3]int64{status.Calls, status.Bad, status.Neutral})
+		})
+	}
 }
