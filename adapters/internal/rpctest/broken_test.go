@@ -68,10 +68,13 @@ func ours(ctx context.Context, g *rpc.Guard, name string, o rpctest.Options, run
 		return tell(err)
 	}
 	defer c.Exit()
-	err = run(c.Below())
+	err = run(context.WithValue(c.Below(), callKey{}, c))
 	c.End(err)
 	return tell(err)
 }
+
+// callKey is the key of the call that serves a stream, which hears of what is sent.
+type callKey struct{}
 
 // direct is a framework without a network, in which the server's calls are guarded by at, and the
 // client's by ours.
@@ -140,6 +143,9 @@ func direct(at guarded) rpctest.Framework {
 							return s.Stream(ctx, func() error {
 								select {
 								case responses <- struct{}{}:
+									if serving, ok := ctx.Value(callKey{}).(*rpc.Call); ok {
+										serving.Answered()
+									}
 									return nil
 								case <-ctx.Done():
 									return ctx.Err()
@@ -154,6 +160,7 @@ func direct(at guarded) rpctest.Framework {
 					return rpctest.Stream{Leave: cancel, Recv: func() error {
 						select {
 						case <-responses:
+							c.Answered()
 							return nil
 						case err := <-result:
 							if err == nil {
