@@ -156,7 +156,7 @@ func BenchmarkBreakerOpen(b *testing.B) {
 	}
 }
 
-// known bug 241: of calls to a healthy resource that are cancelled because a sibling failed, breakers
+// known bug 234: of calls to a healthy resource that are cancelled because a sibling failed, breakers
 // and outlier rules know nothing, however the calls are made and whatever they return.
 func TestCancelledSiblings(t *testing.T) {
 	errSibling := errors.New("a sibling failed")

@@ -29,7 +29,7 @@ func (s tardy) Do(ctx context.Context, batch []cluster.Command) {
 	s.Store.Do(ctx, batch)
 }
 
-// known bug 242: calls that each take 20 ms open no breaker and eject no endpoint, however long they
+// known bug 235: calls that each take 20 ms open no breaker and eject no endpoint, however long they
 // waited for a rule before. The tree and system rules see what their callers did.
 func TestOwnWaitsAreNotSlow(t *testing.T) {
 	throttle := flow.Rule{Resource: "orders", Threshold: 5, Behavior: flow.Throttle, MaxWait: time.Hour}

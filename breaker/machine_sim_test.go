@@ -262,7 +262,7 @@ func TestSimBreakerEverySchedule(t *testing.T) {
 	})
 }
 
-// known bug 240: callers come at the instant at which an open breaker is due, and each probe ends
+// known bug 233: callers come at the instant at which an open breaker is due, and each probe ends
 // without an answer: the next caller gets its place, never two have it at a time, and at the end it
 // is free.
 func TestSimNeutralProbesEverySchedule(t *testing.T) {

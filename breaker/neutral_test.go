@@ -36,7 +36,7 @@ func (g *guard) cancelled(takes time.Duration, err error) {
 	e.ExitOn(&err)
 }
 
-// known bug 240: a probe that says nothing neither closes a breaker nor opens it again: it gives its
+// known bug 233: a probe that says nothing neither closes a breaker nor opens it again: it gives its
 // place to the next call, and the probes before it still count.
 func TestNeutralProbes(t *testing.T) {
 	for name, ends := range endings {
@@ -65,7 +65,7 @@ func TestNeutralProbes(t *testing.T) {
 	}
 }
 
-// known bug 240: calls that say nothing neither end a row of failures nor thin out a share.
+// known bug 233: calls that say nothing neither end a row of failures nor thin out a share.
 func TestNeutralCallsDontCount(t *testing.T) {
 	for name, ends := range endings {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ func (g *guard) cancelled(endpoint string) {
 	e.Exit()
 }
 
-// known bug 240: calls whose callers left eject no endpoint, and as probes they neither bring one back
+// known bug 233: calls whose callers left eject no endpoint, and as probes they neither bring one back
 // nor keep the next call from being one.
 func TestNeutralCalls(t *testing.T) {
 	g := newGuard(t, quick("o"))

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// known bug 241: requests to a healthy server that are cancelled because a sibling failed end with the
+// known bug 234: requests to a healthy server that are cancelled because a sibling failed end with the
 // sibling's error, as http.Client returns the cause. The breaker leaves them out; what the user's own
 // function calls a failure is one all the same.
 func TestRequestsCancelledWithACause(t *testing.T) {
@@ -78,7 +78,7 @@ func failures(failed bool) nethttp.Option {
 	return nethttp.Failure(func(*http.Request, int, error) bool { return failed })
 }
 
-// known bug 240: a client that leaves is no answer, with whatever status the handler returns; a panic
+// known bug 233: a client that leaves is no answer, with whatever status the handler returns; a panic
 // is a failure, whoever has left.
 func TestHandlersWhoseClientsLeft(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -70,7 +70,7 @@ type coded struct{ Code int }
 
 func (e *coded) Error() string { return "coded" }
 
-// known bug 243: an answer of the database, such as a duplicate key, is no failure, whichever driver
+// known bug 236: an answer of the database, such as a duplicate key, is no failure, whichever driver
 // says it and however its error is wrapped; that the database can't serve is one.
 func TestAnswers(t *testing.T) {
 	var none *MySQLError
