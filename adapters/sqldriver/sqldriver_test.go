@@ -363,7 +363,7 @@ func TestOpen(t *testing.T) {
 	assert.Equal(t, figures{pass: 1}, counted(g, "sql opened connect"))
 }
 
-// known bug 233, 241: breakers leave out what the program has cancelled, whatever the driver says of it;
+// known bug 233, 234: breakers leave out what the program has cancelled, whatever the driver says of it;
 // but an answer of the server is one, and what the user calls a failure is one.
 func TestCancelledStatements(t *testing.T) {
 	for name, c := range map[string]struct {
