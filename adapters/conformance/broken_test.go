@@ -48,7 +48,10 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 		}, []string{"a panic is a failure and leaks nothing", "an abort under a dead client is none"}},
 		"resources are raw paths": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, _ string, next http.Handler) {
 			g.Serve(w, r, r.URL.Path, next)
-		}, []string{"a wildcard is one resource", "paths that no route serves are one resource"}},
+		}, []string{"a wildcard is one resource", "paths that no route serves are one resource", "only registered patterns become names"}},
+		"resources are what the mux redirects to": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
+			g.Serve(w, r, pattern, next)
+		}, []string{"only registered patterns become names"}},
 		"resources are URLs with their query": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
 			g.Serve(w, r, pattern+"?"+r.URL.RawQuery, next)
 		}, []string{"a query is no part of the resource"}},

@@ -263,8 +263,8 @@ var Cases = []Case{
 		}
 		return s.counted(s.name("GET", "/events"), figures{pass: 1, done: 1, long: 1})
 	}},
-	{Name: "a connection that is taken over ends the call", only: hijacks, Run: socket(0, figures{pass: 1, done: 1})},
-	{Name: "a connection that is taken over is held if told so", only: hijacks, Opts: []nethttp.Option{nethttp.HoldHijacked()},
+	{Name: "a connection that is taken over ends the call", only: http1, Run: socket(0, figures{pass: 1, done: 1})},
+	{Name: "a connection that is taken over is held if told so", only: http1, Opts: []nethttp.Option{nethttp.HoldHijacked()},
 		Run: socket(1, figures{pass: 1, done: 1, long: 1})},
 
 	{Name: "paths that no route serves are one resource", Run: func(s *Stage) error {
@@ -283,6 +283,7 @@ var Cases = []Case{
 		}
 		return s.fewResources()
 	}},
+	{Name: "only registered patterns become names", only: http1, Run: (*Stage).onlyRegistered},
 	{Name: "requests without a route can be refused", Set: api.RuleSet{Flow: once}, Run: func(s *Stage) error {
 		_, _, _ = s.get("/no/1")
 		resp, body, err := s.get("/no/2")

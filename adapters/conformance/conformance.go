@@ -84,7 +84,7 @@ func Run(t *testing.T, s Server) {
 
 func (s Server) run(t *testing.T) {
 	for _, c := range Cases {
-		if c.only == netHTTP && s.Handler == nil || c.only == overTLS && !s.two || c.only == hijacks && s.two {
+		if c.only == netHTTP && s.Handler == nil || c.only == overTLS && !s.two || c.only == http1 && s.two {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func (s Server) run(t *testing.T) {
 const (
 	netHTTP = iota + 1 // frameworks on net/http
 	overTLS            // servers that ask for certificates
-	hijacks            // HTTP/1, where a handler can take over a connection
+	http1              // HTTP/1, where a handler can take over a connection, and a client writes what it likes
 )
 
 // Case is one thing that an adapter must do.
@@ -174,6 +174,8 @@ func (s *Stage) routes() []Route {
 		{"GET", "/ok", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "ok") }},
 		{"POST", "/echo", func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }},
 		{"GET", "/users/{id}", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "user") }},
+		{"GET", "/files/{name}/", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "files") }},
+		{"CONNECT", "/files/{name}/", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "files") }},
 		{"GET", "/status", func(w http.ResponseWriter, r *http.Request) {
 			status, err := strconv.Atoi(r.URL.Query().Get("is"))
 			if err != nil {

@@ -25,7 +25,7 @@ func Filter(opts ...nethttp.Option) khttp.FilterFunc {
 			pattern := ""
 			if t, ok := transport.FromServerContext(r.Context()); ok {
 				if h, ok := t.(khttp.Transporter); ok {
-					pattern = h.PathTemplate()
+					pattern = template(h)
 				}
 			}
 			if g.Looks() {

@@ -46,18 +46,24 @@
 package penstockkratos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
+	"strings"
 
 	kerrors "github.com/go-kratos/kratos/v2/errors"
 	"github.com/go-kratos/kratos/v2/middleware"
 	"github.com/go-kratos/kratos/v2/transport"
 	khttp "github.com/go-kratos/kratos/v2/transport/http"
+	"github.com/gorilla/mux"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/internal/rpc"
+	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 )
 
@@ -154,10 +160,27 @@ func nameOf(t transport.Transporter) string {
 		return t.Operation()
 	}
 	r := h.Request()
-	if h.PathTemplate() == r.URL.Path && r.RequestURI == "" { // of a client
+	if r.RequestURI == "" && isPath(h.PathTemplate(), r.URL) { // of a client
 		return r.Method + " " + r.URL.Host
 	}
-	return r.Method + " " + h.PathTemplate()
+	return response.Method(r.Method) + " " + cmp.Or(template(h), nethttp.Unmatched)
+}
+
+// isPath reports whether a template is the path itself, perhaps with a query: its program gave none.
+func isPath(template string, of *url.URL) bool {
+	if end := strings.IndexAny(template, "?#"); end >= 0 {
+		template = template[:end]
+	}
+	return template == of.Path || template == of.EscapedPath()
+}
+
+// template is the pattern of the route that serves a request, "" if none does: kratos then has the
+// path in its place.
+func template(h khttp.Transporter) string {
+	if r := h.Request(); r.RequestURI != "" && mux.CurrentRoute(r) == nil {
+		return ""
+	}
+	return h.PathTemplate()
 }
 
 // codeOf is the code that gRPC has for an error.

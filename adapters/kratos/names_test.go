@@ -59,6 +59,8 @@ func TestNamesWithoutOperations(t *testing.T) {
 	client := dialHTTP(t, address, penstockkratos.On(atClient))
 	for n := range 50 {
 		require.NoError(t, client.Invoke(t.Context(), http.MethodGet, fmt.Sprintf("/users/%d", n), nil, &emptypb.Empty{}))
+		require.NoError(t, client.Invoke(t.Context(), http.MethodGet, fmt.Sprintf("/users/%d?q=%d", n, n), nil, &emptypb.Empty{}))
+		require.NoError(t, client.Invoke(t.Context(), http.MethodGet, fmt.Sprintf("/users/a%%20%d?q=%d#%d", n, n, n), nil, &emptypb.Empty{}))
 		err := client.Invoke(t.Context(), http.MethodGet, fmt.Sprintf("/no/%d", n), nil, &emptypb.Empty{})
 		assert.Equal(t, http.StatusNotFound, kerrors.Code(err), err)
 	}
@@ -66,7 +68,7 @@ func TestNamesWithoutOperations(t *testing.T) {
 	assert.ElementsMatch(t, []string{"GET /users/{id}", "GET /plain"}, names(atServer))
 	assert.Equal(t, []string{"GET " + address}, names(atClient))
 	n, _ := atClient.Tree().Resource("GET " + address)
-	assert.Equal(t, [3]int64{101, 0, 0}, [3]int64{n.Lifetime.Complete, n.Lifetime.Exception, n.InFlight})
+	assert.Equal(t, [3]int64{201, 0, 0}, [3]int64{n.Lifetime.Complete, n.Lifetime.Exception, n.InFlight})
 }
 
 // A client that knows nothing but HTTP reads the status, and when to come again.

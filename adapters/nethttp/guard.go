@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
 )
@@ -95,7 +96,7 @@ func (g *Guard) exchange(w http.ResponseWriter, r *http.Request, e api.Admitted,
 
 // entry asks for the resource; ok is false if the request is not to be guarded.
 func (g *Guard) entry(r *http.Request, method, pattern string, inbound bool) (e api.Admitted, ok bool, err error) {
-	at := route{known(method), pattern}
+	at := route{response.Method(method), pattern}
 	var room [4]api.Option
 	ctx, opts := g.call(r, inbound, room[:0])
 	if g.resource == nil {

@@ -2,6 +2,7 @@ package nethttp
 
 import (
 	"net/http"
+	"path"
 	"strings"
 )
 
@@ -18,7 +19,11 @@ func Handler(mux Mux, opts ...Option) http.Handler {
 	_, standard := mux.(*http.ServeMux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next, pattern := mux.Handler(r)
-		if !standard || r.Pattern != "" || r.RequestURI == "*" || hasWildcard(pattern) {
+		redirected := false
+		if standard && r.Method == http.MethodConnect {
+			pattern, redirected = registered(mux, r, pattern)
+		}
+		if !redirected && (!standard || r.Pattern != "" || r.RequestURI == "*" || hasWildcard(pattern)) {
 			next = mux
 		} // or all that the mux would do is look for that handler once more
 		r.Pattern = pattern // what is around sees it too: the mux routes a copy of the request
@@ -27,6 +32,29 @@ func Handler(mux Mux, opts ...Option) http.Handler {
 		}
 		g.Serve(w, r, pattern, next)
 	})
+}
+
+// registered is the pattern of the route to which a CONNECT is redirected, if it is: an http.ServeMux
+// then has the path that the client is sent to in its place, which the client has chosen.
+func registered(mux Mux, r *http.Request, pattern string) (of string, redirected bool) {
+	escaped := r.URL.EscapedPath()
+	if escaped == "" || strings.HasSuffix(escaped, "/") || pattern != cleaned(r.URL.Path)+"/" {
+		return pattern, false
+	}
+	there, at := *r, *r.URL
+	at.Path, at.RawPath = at.Path+"/", escaped+"/"
+	there.URL = &at
+	_, of = mux.Handler(&there)
+	return of, true
+}
+
+// cleaned is a path as an http.ServeMux redirects to it.
+func cleaned(p string) string {
+	clean := path.Clean("/" + p)
+	if clean != "/" && strings.HasSuffix(p, "/") {
+		clean += "/"
+	}
+	return clean
 }
 
 // hasWildcard reports whether a mux passes a part of the path to its handlers.

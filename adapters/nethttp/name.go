@@ -3,15 +3,16 @@ package nethttp
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
+
+	"github.com/penstock-go/penstock/adapters/internal/response"
 )
 
 // Unmatched replaces the pattern for requests that no route serves.
 const Unmatched = "__unmatched__"
 
 // OtherMethod replaces methods that HTTP does not know.
-const OtherMethod = "_OTHER"
+const OtherMethod = response.OtherMethod
 
 // name is the resource's name, where the method is one that HTTP knows. Of a pattern that has a method of its own, that is it.
 func (g *Guard) name(at route) string {
@@ -23,22 +24,6 @@ func (g *Guard) name(at route) string {
 		return at.method + g.separator + Unmatched
 	}
 	return at.method + g.separator + at.pattern
-}
-
-// known is the method, if HTTP knows it.
-func known(m string) string {
-	if m == "" { // as in requests of clients
-		return http.MethodGet
-	}
-	if i := slices.Index(methods, m); i >= 0 {
-		return methods[i] // m may be a part of the whole request
-	}
-	return OtherMethod
-}
-
-var methods = []string{
-	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
-	http.MethodConnect, http.MethodOptions, http.MethodTrace,
 }
 
 // setPathValues tells the request what the wildcards of its route's pattern matched, before a mux

@@ -111,6 +111,41 @@ func TestNames(t *testing.T) {
 		"a request that Resource gives no name passes unguarded")
 }
 
+// A mux answers a CONNECT for a path without its final slash with the path in place of a pattern.
+func TestConnectRedirects(t *testing.T) {
+	for pattern, targets := range map[string][]string{
+		"/files/{x}/":           {"/files/a", "/files/b%0A", "/files/a%2F", "/files/%20", "/files/{x}", "/files/a?q", "/files/a%2f%2f", "/files/a/"},
+		"CONNECT /files/{x}/":   {"/files/a", "/files/a/"},
+		"/tree/{$}":             {"/tree", "/tree/"},
+		"/files/":               {"/files", "/files/", "/files/a/b"},
+		"CONNECT a.test/x/{y}/": {"http://a.test/x/b", "http://a.test/x/b%2F"},
+		"CONNECT x.test/x/{y}/": {"/x/b", "/x/b/", "/x/b%2F"},
+		"/{x}/{y}/":             {"/%7Bx%7D/%7By%7D", "//a/b", "/a/b%2F"},
+	} {
+		for _, target := range targets {
+			g := newGuard(t, api.RuleSet{})
+			mux := http.NewServeMux()
+			mux.HandleFunc(pattern, ok)
+			r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("CONNECT " + target + " HTTP/1.1\r\nHost: x.test\r\n\r\n")))
+			require.NoError(t, err)
+			bare, guarded := httptest.NewRecorder(), httptest.NewRecorder()
+			mux.ServeHTTP(bare, r.Clone(t.Context()))
+			nethttp.Handler(mux, nethttp.On(g)).ServeHTTP(guarded, r)
+			assert.Equal(t, bare, guarded, "%s %s", pattern, target)
+			own, path, found := strings.Cut(pattern, " ")
+			if !found {
+				own, path = "CONNECT", pattern
+			}
+			for _, n := range g.Tree().Resources {
+				assert.Contains(t, []string{own + " " + path, "CONNECT __unmatched__"}, n.Name, target)
+			}
+			if guarded.Code == http.StatusTemporaryRedirect {
+				assert.Equal(t, pattern, r.Pattern, "for loggers around the guard")
+			}
+		}
+	}
+}
+
 // Path values are known before the mux has routed.
 func TestPathValues(t *testing.T) {
 	g := newGuard(t, api.RuleSet{})

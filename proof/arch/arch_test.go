@@ -68,7 +68,7 @@ var layers = []layer{
 	{"console", "internal/shown api inspect rules breaker core core/argument core/spec node stat"}, // the dashboard and its API
 
 	{"adapters/refusal", public + " internal/shown"},                                               // how a refusal is told
-	{"adapters/internal/response", ""},                                                             // responses that are none of net/http
+	{"adapters/internal/response", ""},                                                             // what adapters of HTTP share
 	{"adapters/nethttp", public + " adapters/refusal adapters/internal/response internal/netname"}, // guards handlers of net/http
 	{"adapters/internal/rpc", public + " adapters/refusal"},                                        // guards remote procedure calls
 	{"adapters/internal/meet", ""},                                                                 // how cases and handlers wait for each other

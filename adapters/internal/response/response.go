@@ -1,8 +1,10 @@
-// Package response is what adapters have in common whose frameworks' responses are none of net/http.
+// Package response has what adapters of HTTP share: a writer for frameworks whose responses are none
+// of net/http, and what requests and responses say of themselves.
 package response
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -57,4 +59,23 @@ func (w *Writer) Write(b []byte) (int, error) {
 func IsEventStream(contentType string) bool {
 	kind, _, _ := strings.Cut(contentType, ";")
 	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
+}
+
+// OtherMethod replaces methods that HTTP does not know, since clients make them up.
+const OtherMethod = "_OTHER"
+
+// Method returns the method if HTTP knows it, else [OtherMethod]. "" is GET, as in requests of clients.
+func Method(m string) string {
+	if m == "" {
+		return http.MethodGet
+	}
+	if i := slices.Index(methods, m); i >= 0 {
+		return methods[i] // m may be a part of the whole request
+	}
+	return OtherMethod
+}
+
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodConnect, http.MethodOptions, http.MethodTrace,
 }
