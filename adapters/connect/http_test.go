@@ -126,6 +126,11 @@ func TestHealthIsNotGuarded(t *testing.T) {
 	}, connect.WithInterceptors(penstockconnect.Interceptor(penstockconnect.On(g))))
 	assert.Equal(t, http.StatusOK, post(h, check).Code)
 	assert.Empty(t, g.Tree().Resources)
+	const made = "/grpc.health.v1.Health/Made"
+	h = connect.NewUnaryHandler(made, func(context.Context, *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
+		return connect.NewResponse(&emptypb.Empty{}), nil
+	}, connect.WithInterceptors(penstockconnect.Interceptor(penstockconnect.On(g))))
+	assert.Equal(t, http.StatusTooManyRequests, post(h, made).Code, "exemptions are exact names")
 }
 
 // A refusal that a handler got from its own client goes on as it is, and names no rule.

@@ -383,6 +383,22 @@ func cases() []testCase {
 			}
 			return s.counted(s.server, penstockgrpc.Unknown, figures{pass: 500, done: 500, long: 500})
 		}},
+		{name: "methods that look like health checks are guarded", serve: []grpc.ServerOption{grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+			return status.Error(codes.Unimplemented, "")
+		})}, clientOpts: unguarded, run: func(s *stage) error {
+			made := []string{
+				"/grpc.health.v9.Made/Up", "/grpc.health.v1.Health/Made", "/grpc.health.v1.HealthX/Check", "/grpc.health.v1.Health/Check/",
+				"/grpc.health.v1.Health/check", "/grpc.health./Check", "/grpc.health.v1.Health//Check", "/grpc.reflection.v1.Made/Up",
+				"/grpc.reflection.v2.ServerReflection/ServerReflectionInfo", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfos",
+			}
+			for _, method := range made {
+				if err := is(s.conn.Invoke(context.Background(), method, &pb.Empty{}, &pb.Empty{}), codes.Unimplemented); err != nil {
+					return fmt.Errorf("%s: %w", method, err)
+				}
+			}
+			n := int64(len(made))
+			return s.counted(s.server, penstockgrpc.Unknown, figures{pass: n, done: n, long: n})
+		}},
 		{name: "health is not guarded", server: once, register: func(to *grpc.Server) { healthpb.RegisterHealthServer(to, health.NewServer()) },
 			run: func(s *stage) error {
 				for range 3 {

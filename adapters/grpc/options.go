@@ -58,8 +58,9 @@ func Failure(f func(err error) bool) Option { return func(to *guard) { to.Failur
 // serves.
 const Unknown = rpc.Unknown
 
-// Unguarded reports whether a method is let pass unguarded if [Resource] doesn't say
-// otherwise: those of health checks and reflection.
+// Unguarded reports whether a method is let pass unguarded if [Resource] doesn't say otherwise:
+// Check, List and Watch of grpc.health.v1.Health, and ServerReflectionInfo of
+// grpc.reflection.v1.ServerReflection and of its v1alpha.
 func Unguarded(fullMethod string) bool { return rpc.Unguarded(fullMethod) }
 
 // VerifiedPeer is who the client of a TLS connection is by a certificate that the server has

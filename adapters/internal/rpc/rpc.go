@@ -6,7 +6,6 @@ package rpc
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 
 	"github.com/penstock-go/penstock/adapters/refusal"
@@ -18,9 +17,14 @@ import (
 const Unknown = "__unmatched__"
 
 // Unguarded reports whether a method passes unguarded by default: those of health checks and
-// reflection do.
+// reflection do, by their exact names, since a client may make up others like them.
 func Unguarded(fullMethod string) bool {
-	return strings.HasPrefix(fullMethod, "/grpc.health.") || strings.HasPrefix(fullMethod, "/grpc.reflection.")
+	switch fullMethod {
+	case "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/List", "/grpc.health.v1.Health/Watch",
+		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo":
+		return true
+	}
+	return false
 }
 
 // Codes is the set of these codes, a bit for each. Codes above 31 have no meaning, and are 31.
