@@ -3,6 +3,8 @@ package gateway_test
 import (
 	"fmt"
 	"math"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +72,82 @@ func TestGroupsOfAPath(t *testing.T) {
 	var none *gateway.Table
 	assert.Empty(t, none.Groups("/orders"))
 	assert.Empty(t, none.Values("orders"))
+}
+
+// A path belongs to the groups of every way in which a router or a server behind may read it.
+func TestGroupsOfEncodedPaths(t *testing.T) {
+	made := table(t, []gateway.Group{
+		{ID: "carts", Paths: []gateway.Path{{Path: "/carts/*/items", Match: spec.MatchPath}}},
+		{ID: "items", Paths: []gateway.Path{{Path: "/items"}, {Path: "/1/items"}}},
+		{ID: "slash", Paths: []gateway.Path{{Path: "/a%2Fb"}}},
+		{ID: "admin", Paths: []gateway.Path{{Path: "/admin/*", Match: spec.MatchPrefix}}},
+		{ID: "numbers", Paths: []gateway.Path{{Path: `/n/[^/]+`, Match: spec.MatchRegex}}},
+	})
+	for target, want := range map[string]string{
+		"/carts/1/items":              "carts",
+		"/carts/..%2F1/items":         "carts items",
+		"/carts/..%2f1/items/":        "carts items",
+		"/carts/1%2f2/items":          "carts",
+		"/carts/%2F/items":            "carts",
+		"/carts/%2e%2e/items":         "carts items",
+		"/carts/%2E%2E%2Fitems":       "carts items",
+		"/carts/x/%2e%2e/1/items":     "carts",
+		"/carts/x%2F..%2F1/items":     "carts",
+		"/carts/../1/items":           "items",
+		"/carts/../items":             "carts items",
+		"/carts/./items":              "carts",
+		"/%63arts/1/items":            "carts",
+		"/carts%2F1%2Fitems":          "carts",
+		"/carts/a%20b/items":          "carts",
+		"/carts/%E2%82%AC/items":      "carts",
+		"/a%2Fb":                      "slash",
+		"/a%2fb/":                     "slash",
+		"/a/b":                        "",
+		"/x%2F..%2Fadmin%2Fy":         "admin",
+		"/x/..%2Fadmin/y":             "admin",
+		"/admin%2Fy":                  "admin",
+		"/n/1%2F2":                    "numbers",
+		"/n/%2e%2e/n/1":               "numbers",
+		"/n/1;v=2":                    "numbers",
+		"/carts/1;v=2/items":          "carts",
+		"/carts/1/items;v=2":          "",
+		"/carts;v=2/1/items":          "",
+		"http://x.test/carts/1/items": "carts",
+	} {
+		u, err := url.ParseRequestURI(target)
+		require.NoError(t, err)
+		assert.Equal(t, want, strings.Join(made.GroupsOf(u), " "), target)
+	}
+	var none *gateway.Table
+	assert.Empty(t, none.GroupsOf(&url.URL{Path: "/a"}))
+	assert.Equal(t, []string{"items"}, made.GroupsOf(&url.URL{Path: "/items", RawPath: "/carts/1/items"}), "a RawPath that isn't the path's")
+}
+
+// Whichever path a mux serves by a route, it is in the group of that route's paths. So is what it serves when it has decoded the path.
+func FuzzGroupsCoverRoutes(f *testing.F) {
+	for _, target := range []string{"/carts/..%2F1/items", "/carts/1%2f2/items", "/carts/%2e%2e/items", "/carts//1/items", "/carts/%252F/items", "/x/../carts/1/items"} {
+		f.Add(target)
+	}
+	group, err := gateway.Group{ID: "carts", Paths: []gateway.Path{{Path: "/carts/*/items", Match: spec.MatchPath}}}.Normalized()
+	require.NoError(f, err)
+	made, err := gateway.NewTable([]gateway.Group{group}, nil)
+	require.NoError(f, err)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /carts/{id}/items", func(http.ResponseWriter, *http.Request) {})
+	f.Fuzz(func(t *testing.T, target string) {
+		u, err := url.ParseRequestURI(target)
+		if err != nil {
+			return
+		}
+		in := len(made.GroupsOf(u)) > 0
+		if _, pattern := mux.Handler(&http.Request{Method: http.MethodGet, URL: u}); pattern != "" {
+			assert.True(t, in, "%s is served by %s", target, pattern)
+		}
+		decoded := &url.URL{Path: u.Path}
+		if _, pattern := mux.Handler(&http.Request{Method: http.MethodGet, URL: decoded}); pattern != "" {
+			assert.True(t, in, "%s is served by %s when it is decoded", target, pattern)
+		}
+	})
 }
 
 func TestRuleBecomes(t *testing.T) {

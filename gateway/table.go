@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -112,27 +113,25 @@ func (t *Table) addValue(r Rule, size *int) error {
 	return nil
 }
 
-// Groups returns the groups that a path belongs to, in the order in which they were declared. The
-// path is that of the URL, decoded; it is cleaned first, so that "//" and ".." don't evade a limit.
-// A path of more than [pattern.MaxName] bytes belongs to every group that has an expression.
+// Groups is [Table.GroupsOf] of a URL with that path, decoded.
 func (t *Table) Groups(requested string) (names []string) {
+	return t.GroupsOf(&url.URL{Path: requested})
+}
+
+// GroupsOf returns the groups that the path of a URL belongs to, in the order in which they were
+// declared. Routers and servers read a path differently, so it belongs to the groups of every reading:
+// decoded as a whole, and decoded part by part, where an encoded slash ends no part and stands as %2F;
+// as it is, and cleaned, so that "//" and ".." don't evade a limit. A path of more than [pattern.MaxName] bytes belongs to every group that has an expression.
+func (t *Table) GroupsOf(u *url.URL) (names []string) {
 	if t == nil || len(t.names) == 0 {
 		return nil
 	}
 	var found []int
-	cleaned := path.Clean("/" + requested)
-	for _, p := range [...]string{cleaned, cleaned + "/"} {
-		if p != cleaned && (cleaned == "/" || !strings.HasSuffix(requested, "/")) {
-			break
-		}
-		found = append(found, t.exact[p]...)
-		for _, n := range t.wild.Match(p) {
-			found = append(found, t.groups[n]...)
-		}
-		for _, x := range t.regex {
-			if len(p) > pattern.MaxName || (pattern.Matched{}).Has(x.Expression, p) {
-				found = append(found, x.group)
-			}
+	var room [5]string
+	for _, requested := range readings(u, room[:0]) {
+		found = t.belongs(requested, found)
+		if bare := strings.TrimSuffix(requested, "/"); bare != requested && bare != "" {
+			found = t.belongs(bare, found)
 		}
 	}
 	slices.Sort(found)
@@ -140,6 +139,63 @@ func (t *Table) Groups(requested string) (names []string) {
 		names = append(names, t.names[i])
 	}
 	return names
+}
+
+// belongs appends the groups that a path belongs to as it is.
+func (t *Table) belongs(requested string, found []int) []int {
+	found = append(found, t.exact[requested]...)
+	for _, n := range t.wild.Match(requested) {
+		found = append(found, t.groups[n]...)
+	}
+	for _, x := range t.regex {
+		if len(requested) > pattern.MaxName || (pattern.Matched{}).Has(x.Expression, requested) {
+			found = append(found, x.group)
+		}
+	}
+	return found
+}
+
+// readings appends the ways to read the path of a URL, each once, and each with a slash before it.
+func readings(u *url.URL, list []string) []string {
+	add := func(p string) {
+		if !strings.HasPrefix(p, "/") {
+			p = "/" + p
+		}
+		if !slices.Contains(list, p) {
+			list = append(list, p)
+		}
+	}
+	add(u.Path)
+	add(cleaned(u.Path))
+	if u.RawPath == "" { // there is no encoded slash, or a dot
+		return list
+	}
+	escaped := u.EscapedPath()
+	split := unescapedParts(escaped)
+	add(split)
+	add(cleaned(split))
+	add(unescapedParts(cleaned(escaped)))
+	return list
+}
+
+// cleaned is a path without empty parts, "." and "..", which ends in a slash if it did.
+func cleaned(p string) string {
+	clean := path.Clean("/" + p)
+	if clean != "/" && strings.HasSuffix(p, "/") {
+		clean += "/"
+	}
+	return clean
+}
+
+// unescapedParts decodes the parts of an escaped path: an encoded slash stays encoded.
+func unescapedParts(escaped string) string {
+	parts := strings.Split(strings.ReplaceAll(escaped, "%2f", "%2F"), "%2F")
+	for i, p := range parts {
+		if plain, err := url.PathUnescape(p); err == nil {
+			parts[i] = plain
+		}
+	}
+	return strings.Join(parts, "%2F")
 }
 
 // Values returns what the calls of a resource must carry. The caller must not change the slice.

@@ -26,7 +26,7 @@ func Gateway(next http.Handler, route func(*http.Request) string, opts ...Option
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		table := gateway.Of(g.guard().Engine())
-		targets := table.Groups(r.URL.Path)
+		targets := table.GroupsOf(r.URL)
 		if route != nil {
 			if name := route(r); name != "" {
 				targets = append(targets, name)

@@ -157,6 +157,26 @@ func TestGatewayValues(t *testing.T) {
 	}
 }
 
+// A group's limit holds for whatever its routes serve, however a client encodes the path.
+func TestGatewayOfEncodedPaths(t *testing.T) {
+	g := gatewayGuard(t, api.RuleSet{
+		Groups:  []gateway.Group{{ID: "items", Paths: []gateway.Path{{Path: "/carts/*/items", Match: spec.MatchPath}}}},
+		Gateway: []gateway.Rule{{Group: "items", Threshold: 1, Interval: time.Hour}},
+	})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /carts/{id}/items", passed)
+	h := nethttp.Gateway(mux, nil, nethttp.On(g))
+	get := func(target string) int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
+		return w.Code
+	}
+	assert.Equal(t, 204, get("/carts/1/items"))
+	for _, target := range []string{"/carts/1/items", "/carts/..%2F1/items", "/carts/1%2f2/items", "/carts/%2e%2e/items", "/carts/1;v=2/items"} {
+		assert.Equal(t, 429, get(target), target)
+	}
+}
+
 func TestClientNetwork(t *testing.T) {
 	of := func(addr string, bits int) string {
 		return nethttp.ClientNetwork(bits, func(*http.Request) string { return addr })(nil)
