@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -26,6 +28,26 @@ const every = ".*"
 var once = []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour}}
 
 var oneAtOnce = api.RuleSet{Isolation: []isolation.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, MaxQueue: 1, MaxWait: time.Hour}}}
+
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
+// clients is who the client of a request is.
+func clients(p nethttp.Proxies) []nethttp.Option {
+	return []nethttp.Option{nethttp.Param("client", p.ClientIP())}
+}
+
+// ownAddress is that of the server, if it is one of TCP.
+func ownAddress(r *http.Request) string {
+	if own, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && strings.HasPrefix(own.Network(), "tcp") {
+		return own.String()
+	}
+	return ""
+}
+
+// onceForEach lets one request of each client in, and none of nobody.
+var onceForEach = api.RuleSet{Hotspot: []hotspot.Rule{{
+	Resource: every, Match: api.MatchRegex, Param: "client", Threshold: 1, Interval: time.Hour, Missing: hotspot.MissingRefuse,
+}}}
 
 // Cases are what every adapter must do.
 var Cases = []Case{
@@ -204,6 +226,38 @@ var Cases = []Case{
 			}
 			return nil
 		}},
+
+	{Name: "a client behind a proxy is one, however its address is written", Opts: clients(nethttp.Proxies{Networks: loopback}), Set: onceForEach,
+		Run: func(s *Stage) error {
+			return s.each("X-Forwarded-For", [][]string{
+				{"203.0.113.1", "203.0.113.1:4711", "9.9.9.9, 203.0.113.1", "::ffff:203.0.113.1", "203.0.113.1, 127.0.0.1:80"},
+				{"2001:db8::1", "[2001:DB8::1]:443", "[2001:db8:0::1]", "203.0.113.1, 2001:db8::1%eth0"},
+				{"", "unknown", "9.9.9.9, _hidden"}, // so it is the proxy itself
+			})
+		}},
+	{Name: "a header of somebody else is not read", Opts: clients(nethttp.Proxies{UnixSocket: true}), Set: onceForEach, Run: func(s *Stage) error {
+		return s.each("X-Forwarded-For", [][]string{{"203.0.113.1", "203.0.113.2", "203.0.113.3:80"}})
+	}},
+	{Name: "a client is who a middleware says it is", only: netHTTP, Opts: clients(nethttp.Proxies{UnixSocket: true}), Set: onceForEach, Run: func(s *Stage) error {
+		if err := s.each("X-Remote", [][]string{
+			{"203.0.113.1", "203.0.113.1:4711", "::ffff:203.0.113.1"}, {"2001:db8::1", "[2001:db8::1]:443", "[2001:db8::1]"},
+		}); err != nil {
+			return err
+		}
+		resp, _, err := s.get("/ok", "X-Remote", "@", "X-Forwarded-For", "203.0.113.9")
+		return says(resp, err, http.StatusTooManyRequests) // the server's own end is no Unix socket
+	}},
+	{Name: "a request knows the server's own address", Opts: []nethttp.Option{nethttp.Param("client", ownAddress)}, Set: onceForEach, Run: func(s *Stage) error {
+		resp, _, err := s.get("/ok")
+		return says(resp, err, http.StatusOK)
+	}},
+	{Name: "a proxy on a Unix socket is trusted if told so", socket: true, Opts: clients(nethttp.Proxies{UnixSocket: true}), Set: onceForEach, Run: func(s *Stage) error {
+		return s.each("X-Forwarded-For", [][]string{{"203.0.113.1", "9.9.9.9, 203.0.113.1:4711"}, {"[2001:db8::1]:443", "2001:db8::1"}})
+	}},
+	{Name: "a peer on a Unix socket has no address", socket: true, Opts: clients(nethttp.Proxies{Networks: loopback}), Set: onceForEach, Run: func(s *Stage) error {
+		resp, _, err := s.get("/ok", "X-Forwarded-For", "203.0.113.1")
+		return says(resp, err, http.StatusTooManyRequests)
+	}},
 
 	{Name: "a nested refusal is no failure", Set: api.RuleSet{Flow: []flow.Rule{{Resource: "nested", Threshold: 0}},
 		Breaker: breakers.Breaker}, Run: func(s *Stage) error {

@@ -237,3 +237,20 @@ func (s *Stage) fewResources() error {
 	}
 	return nil
 }
+
+// each checks that all spellings of one client are one: the first request of it passes, others don't.
+func (s *Stage) each(header string, clients [][]string) error {
+	for _, spellings := range clients {
+		for n, as := range spellings {
+			want := http.StatusTooManyRequests
+			if n == 0 {
+				want = http.StatusOK
+			}
+			resp, _, err := s.get("/ok", header, as)
+			if err := says(resp, err, want); err != nil {
+				return fmt.Errorf("%s: %s: %w", header, as, err)
+			}
+		}
+	}
+	return nil
+}

@@ -13,7 +13,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -33,14 +35,15 @@ type Route struct {
 	Handler         http.HandlerFunc
 }
 
-// Server is a framework with the adapter that is looked at. It has a Handler or a Start.
+// Server is a framework with the adapter that is looked at. It has a Handler or a Start, which
+// serves on a listener that is closed when the test ends.
 type Server struct {
 	// Handler has the routes, guarded with these options as a user would. It is for
 	// frameworks on net/http.
 	Handler func(t testing.TB, routes []Route, opts ...nethttp.Option) http.Handler
-	// Start serves the routes, guarded with these options as a user would, and returns its
-	// URL. It stops when the test ends.
-	Start func(t testing.TB, routes []Route, opts ...nethttp.Option) (url string)
+	// Start serves the routes on l, guarded with these options as a user would. It stops when the
+	// test ends.
+	Start func(t testing.TB, l net.Listener, routes []Route, opts ...nethttp.Option)
 	// Pattern is how the framework writes a pattern, which resources are called by; nil if it
 	// is as in [Route].
 	Pattern func(string) string
@@ -52,8 +55,15 @@ type Server struct {
 
 // Serve serves h on the loopback interface until the test ends, and returns its URL. What the
 // server logs of panics is discarded.
-func Serve(t testing.TB, h http.Handler) (url string) {
+func Serve(t testing.TB, h http.Handler) (url string) { return serve(t, nil, h) }
+
+// serve serves h on l, or on the loopback interface if that is nil.
+func serve(t testing.TB, l net.Listener, h http.Handler) (url string) {
 	s := unstarted(h)
+	if l != nil {
+		_ = s.Listener.Close()
+		s.Listener = l
+	}
 	s.Start()
 	t.Cleanup(func() { stop(s) })
 	return s.URL
@@ -84,7 +94,7 @@ func Run(t *testing.T, s Server) {
 
 func (s Server) run(t *testing.T) {
 	for _, c := range Cases {
-		if c.only == netHTTP && s.Handler == nil || c.only == overTLS && !s.two || c.only == http1 && s.two {
+		if c.only == netHTTP && s.Handler == nil || c.only == overTLS && !s.two || (c.only == http1 || c.socket) && s.two {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {
@@ -114,7 +124,8 @@ type Case struct {
 	// Patience limits the wait for an event that must come; 0 means the limit of go test.
 	Patience time.Duration
 
-	only int // 0 is for all
+	only   int  // 0 is for all
+	socket bool // the server listens on a Unix socket
 }
 
 // Check runs the case, and returns what the adapter does wrong.
@@ -135,13 +146,18 @@ func (c *Case) Check(t testing.TB, s Server) error {
 	defer close(st.meet.Over)
 	defer st.client.CloseIdleConnections()
 	opts := append([]nethttp.Option{nethttp.On(g)}, c.Opts...)
-	switch {
-	case s.Handler == nil:
-		st.URL = s.Start(t, st.routes(), opts...)
-	case s.two:
+	if s.two {
 		st.URL = serveTLS(t, st.deadlines(s.Handler(t, st.routes(), opts...)), transport)
-	default:
-		st.URL = Serve(t, st.deadlines(s.Handler(t, st.routes(), opts...)))
+	} else {
+		var l net.Listener
+		if l, st.URL, err = c.listen(t, transport); err != nil {
+			return err
+		}
+		if s.Handler == nil {
+			s.Start(t, l, st.routes(), opts...)
+		} else {
+			serve(t, l, st.deadlines(s.Handler(t, st.routes(), opts...)))
+		}
 	}
 	if err := c.Run(st); err != nil {
 		return err
@@ -155,6 +171,25 @@ func (c *Case) Check(t testing.TB, s Server) error {
 		}
 		return tree.Waiting == 0
 	})
+}
+
+// listen returns what the server is to listen on, and its URL.
+func (c *Case) listen(t testing.TB, transport *http.Transport) (l net.Listener, url string, err error) {
+	if !c.socket {
+		if l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return nil, "", err
+		}
+		return l, "http://" + l.Addr().String(), nil
+	}
+	name := filepath.Join(t.TempDir(), "s") // short: a socket's name has a hundred bytes
+	if l, err = net.Listen("unix", name); err != nil {
+		return nil, "", err
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // some frameworks close it and go on with a copy
+	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", name)
+	}
+	return l, "http://socket.test", nil
 }
 
 // Stage is what a case runs on: a server with its guard, and a client.
@@ -238,9 +273,13 @@ func (s *Stage) routes() []Route {
 	}
 }
 
-// deadlines gives requests that say so a deadline, which comes when the case closes late.
+// deadlines gives requests that say so a deadline, which comes when the case closes late, and the
+// address of another client, as middlewares do that read it from a header.
 func (s *Stage) deadlines(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if at := r.Header.Get("X-Remote"); at != "" {
+			r.RemoteAddr = at
+		}
 		if r.Header.Get("X-Deadline") != "" {
 			r = r.WithContext(&late{r.Context(), s.late})
 		}

@@ -113,6 +113,9 @@ func (i *interceptor) enter(ctx context.Context, of Call) (c *rpc.Call, err erro
 	opts := make([]api.Option, 0, 4)
 	if !of.Spec.IsClient {
 		guard, opts = &i.server, append(opts, api.Inbound())
+		opts = guard.Attach(opts, func() *http.Request {
+			return rpc.Request(ctx, of.Spec.Procedure, address(of.Peer.Addr), nil, of.Header)
+		})
 	}
 	if of.Spec.StreamType != connect.StreamTypeUnary {
 		opts = append(opts, api.LongLived())
@@ -195,3 +198,12 @@ func (s *handlerStream) Send(m any) error {
 	}
 	return err
 }
+
+// address is that of the other end, as the server of net/http tells it.
+type address string
+
+// Network is not known.
+func (address) Network() string { return "" }
+
+// String returns the address.
+func (a address) String() string { return string(a) }

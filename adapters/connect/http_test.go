@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -18,9 +19,11 @@ import (
 
 	penstockconnect "github.com/penstock-go/penstock/adapters/connect"
 	"github.com/penstock-go/penstock/adapters/internal/rpctest"
+	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 )
 
 // post calls a procedure as somebody does who knows nothing but HTTP.
@@ -146,4 +149,42 @@ func TestARefusalOfAHandlersClient(t *testing.T) {
 	assert.Equal(t, http.StatusTooManyRequests, w.Code)
 	assert.NotContains(t, w.Body.String(), "secret")
 	counted(t, g, unary, 1, 0, 0)
+}
+
+// The client of a call is the other end of its connection, or who a proxy that is trusted names.
+func TestClientAddresses(t *testing.T) {
+	g := guard(t, api.RuleSet{Hotspot: []hotspot.Rule{{
+		Resource: ".*", Match: api.MatchRegex, Param: "client", Threshold: 1, Interval: time.Hour, Missing: hotspot.MissingRefuse,
+	}}})
+	proxies := nethttp.Proxies{Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, UnixSocket: true}
+	opts := connect.WithInterceptors(penstockconnect.Interceptor(penstockconnect.On(g), penstockconnect.Param("client", proxies.ClientIP())))
+	h := handlers(&rpctest.Service{Unary: func(context.Context) error { return nil }}, opts)
+	call := func(remote, forwarded string) int {
+		r := httptest.NewRequest(http.MethodPost, unary, strings.NewReader("{}"))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("X-Forwarded-For", forwarded)
+		r.RemoteAddr = remote
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	assert.Equal(t, 200, call("10.0.0.1:80", "203.0.113.1"))
+	assert.Equal(t, 429, call("10.0.0.1:80", "203.0.113.1:4711"))
+	assert.Equal(t, 429, call("@", "203.0.113.1"))
+	assert.Equal(t, 429, call("", "203.0.113.1"))
+	assert.Equal(t, 429, call("203.0.113.1", "203.0.113.2"))
+	assert.Equal(t, 200, call("203.0.113.7", "203.0.113.2"))
+	assert.Equal(t, 200, call("", "[2001:db8::1]:443"))
+	assert.Equal(t, 429, call("nobody", "203.0.113.9"))
+
+	srv := httptest.NewServer(handlers(&rpctest.Service{Stream: func(context.Context, func() error) error { return nil }}, opts))
+	defer srv.Close()
+	for _, refused := range []bool{false, true} {
+		client := connect.NewClient[emptypb.Empty, emptypb.Empty](srv.Client(), srv.URL+stream)
+		s, err := client.CallServerStream(t.Context(), connect.NewRequest(&emptypb.Empty{}))
+		require.NoError(t, err)
+		assert.False(t, s.Receive())
+		assert.Equal(t, refused, connect.CodeOf(s.Err()) == connect.CodeResourceExhausted, s.Err())
+		_ = s.Close()
+	}
 }

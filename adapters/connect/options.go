@@ -6,6 +6,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/penstock-go/penstock/adapters/internal/rpc"
+	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 )
 
@@ -37,6 +38,14 @@ func Origin(of func(context.Context, Call) string) Option {
 // the caps of api.Config for what happens to others.
 func Resource(name func(procedure string) string) Option {
 	return func(to *interceptor) { to.resource = name }
+}
+
+// Param attaches a value of each call of a server to it, for hotspot rules that name the parameter, as in
+// Param("client", nethttp.ClientIP(proxies...)). The value sees the call as a request: its headers are the
+// metadata, RemoteAddr is the other end of the connection, and the path is the procedure. "" is no
+// value. A client's calls carry none.
+func Param(name string, value nethttp.Value) Option {
+	return both(func(to *rpc.Guard) { to.Params = append(to.Params, rpc.Param{Name: name, Value: value}) })
 }
 
 // WithOptions makes calls with the options that f returns for them, in addition to what the other

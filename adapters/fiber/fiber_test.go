@@ -56,6 +56,12 @@ func serve(t testing.TB, app *fiber.App) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	serveOn(t, listener, app)
+	return "http://" + listener.Addr().String()
+}
+
+// serveOn serves an App until the test ends.
+func serveOn(t testing.TB, listener net.Listener, app *fiber.App) {
 	app.Server().MaxIdleWorkerDuration = 10 * time.Millisecond // so long the last goroutine of fasthttp takes to end
 	served := make(chan error, 1)
 	go func() { served <- app.Listener(listener, fiber.ListenConfig{DisableStartupMessage: true}) }()
@@ -66,16 +72,15 @@ func serve(t testing.TB, app *fiber.App) string {
 		_ = listener.Close()
 		<-served //nolint:errcheck // it is shut down, which is all
 	})
-	return "http://" + listener.Addr().String()
 }
 
-func start(t testing.TB, routes []conformance.Route, opts ...nethttp.Option) string {
+func start(t testing.TB, l net.Listener, routes []conformance.Route, opts ...nethttp.Option) {
 	app := fiber.New()
 	app.Use(recover.New(), penstockfiber.Middleware(opts...))
 	for _, route := range routes {
 		app.Add([]string{route.Method}, conformance.Colons(route.Pattern), handler(route.Handler))
 	}
-	return serve(t, app)
+	serveOn(t, l, app)
 }
 
 func TestConformance(t *testing.T) {

@@ -1,6 +1,7 @@
 package penstockfiber
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
@@ -27,5 +28,6 @@ func request(c fiber.Ctx, at route, whole bool) *http.Request {
 	for _, p := range at.params {
 		r.SetPathValue(p.name, p.value)
 	}
-	return r.WithContext(c.Context())
+	// as a server of net/http does: whether the other end is a Unix socket shows by it
+	return r.WithContext(context.WithValue(c.Context(), http.LocalAddrContextKey, c.RequestCtx().LocalAddr()))
 }

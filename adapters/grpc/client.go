@@ -25,7 +25,7 @@ func DialOptions(opts ...Option) []grpc.DialOption {
 
 // UnaryClientInterceptor guards a client's calls of methods that have one request and one response.
 func UnaryClientInterceptor(opts ...Option) grpc.UnaryClientInterceptor {
-	g := newGuard(rpc.ClientFailures, opts)
+	g := newGuard(false, opts)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 		next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		c, guarded, err := g.enter(ctx, req, method, true)
@@ -44,7 +44,7 @@ func UnaryClientInterceptor(opts ...Option) grpc.UnaryClientInterceptor {
 
 // StreamClientInterceptor guards a client's calls of methods that have streams.
 func StreamClientInterceptor(opts ...Option) grpc.StreamClientInterceptor {
-	g := newGuard(rpc.ClientFailures, opts)
+	g := newGuard(false, opts)
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn,
 		method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		c, guarded, err := g.enter(ctx, nil, method, true, api.LongLived())

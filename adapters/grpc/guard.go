@@ -2,7 +2,12 @@ package penstockgrpc
 
 import (
 	"context"
+	"net/http"
+	"strings"
 
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/penstock-go/penstock/adapters/internal/rpc"
@@ -12,13 +17,18 @@ import (
 // guard is what options make: how calls are guarded.
 type guard struct {
 	rpc.Guard
+	server   bool
 	origin   func(ctx context.Context, fullMethod string) string
 	resource func(fullMethod string) string
 	options  func(ctx context.Context, req any, fullMethod string) []api.Option
 }
 
-func newGuard(failures uint32, opts []Option) *guard {
-	g := &guard{Guard: rpc.Guard{Failures: failures, CodeOf: codeOf}}
+// newGuard returns the guard of a server or a client.
+func newGuard(server bool, opts []Option) *guard {
+	g := &guard{server: server, Guard: rpc.Guard{Failures: rpc.ClientFailures, CodeOf: codeOf}}
+	if server {
+		g.Failures = rpc.ServerFailures
+	}
 	for _, o := range opts {
 		o(g)
 	}
@@ -44,6 +54,9 @@ func (g *guard) enter(ctx context.Context, req any, method string, known bool,
 	if g.origin != nil {
 		origin = g.origin(ctx, method)
 	}
+	if g.server {
+		opts = g.Attach(opts, func() *http.Request { return request(ctx, method) })
+	}
 	if g.options != nil {
 		opts = append(opts, g.options(ctx, req, method)...)
 	}
@@ -61,4 +74,27 @@ func codeOf(err error) uint32 {
 		s = status.FromContextError(err)
 	}
 	return uint32(s.Code())
+}
+
+// request is a call as the values of [Param] see it.
+func request(ctx context.Context, method string) *http.Request {
+	md, _ := metadata.FromIncomingContext(ctx)
+	header := make(http.Header, len(md))
+	for name, values := range md {
+		if !strings.HasPrefix(name, ":") {
+			header[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		p = new(peer.Peer)
+	}
+	r := rpc.Request(ctx, method, p.Addr, p.LocalAddr, header)
+	if host := md[":authority"]; len(host) > 0 {
+		r.Host = host[0]
+	}
+	if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+		r.TLS = &info.State
+	}
+	return r
 }

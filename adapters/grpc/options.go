@@ -36,6 +36,14 @@ func Resource(name func(fullMethod string) string) Option {
 	return func(to *guard) { to.resource = name }
 }
 
+// Param attaches a value of each call of a server to it, for hotspot rules that name the parameter, as in
+// Param("client", nethttp.ClientIP(proxies...)). The value sees the call as a request: its headers are the
+// metadata, RemoteAddr is the other end of the connection, and the path is the full method. "" is no
+// value. A client's calls carry none.
+func Param(name string, value nethttp.Value) Option {
+	return func(to *guard) { to.Params = append(to.Params, rpc.Param{Name: name, Value: value}) }
+}
+
 // WithOptions makes calls with the options that f returns for them, in addition to what the other
 // options say: units, priority, arguments, endpoint. Of a stream req is nil.
 func WithOptions(f func(ctx context.Context, req any, fullMethod string) []api.Option) Option {

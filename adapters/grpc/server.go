@@ -6,7 +6,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/penstock-go/penstock/adapters/internal/rpc"
 	"github.com/penstock-go/penstock/api"
 )
 
@@ -21,7 +20,7 @@ func ServerOptions(opts ...Option) []grpc.ServerOption {
 
 // UnaryServerInterceptor guards the methods of a server that have one request and one response.
 func UnaryServerInterceptor(opts ...Option) grpc.UnaryServerInterceptor {
-	g := newGuard(rpc.ServerFailures, opts)
+	g := newGuard(true, opts)
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		trailer := func(md metadata.MD) { _ = grpc.SetTrailer(ctx, md) } // fails where no server made the context
 		c, guarded, err := g.enter(ctx, req, info.FullMethod, true, api.Inbound())
@@ -40,7 +39,7 @@ func UnaryServerInterceptor(opts ...Option) grpc.UnaryServerInterceptor {
 
 // StreamServerInterceptor guards the methods of a server that have streams.
 func StreamServerInterceptor(opts ...Option) grpc.StreamServerInterceptor {
-	g := newGuard(rpc.ServerFailures, opts)
+	g := newGuard(true, opts)
 	return func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 		c, guarded, err := g.enter(s.Context(), nil, info.FullMethod, srv != nil, api.Inbound(), api.LongLived())
 		if err != nil {

@@ -73,12 +73,18 @@ func (silent) Finalize() error { return nil }
 // serve serves what add adds to a server on the loopback interface until the test ends, and
 // returns its URL.
 func serve(t testing.TB, add func(*server.Hertz)) string {
-	hlog.SetSilentMode(true)
-	hlog.SetOutput(io.Discard)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	serveOn(t, listener, add)
+	return "http://" + listener.Addr().String()
+}
+
+// serveOn serves what add adds to a server until the test ends.
+func serveOn(t testing.TB, listener net.Listener, add func(*server.Hertz)) {
+	hlog.SetSilentMode(true)
+	hlog.SetOutput(io.Discard)
 	h := server.New(server.WithListener(listener), server.WithSenseClientDisconnection(true),
 		server.WithHandleMethodNotAllowed(true), server.WithExitWaitTime(0), server.WithIdleTimeout(time.Minute))
 	add(h)
@@ -90,11 +96,10 @@ func serve(t testing.TB, add func(*server.Hertz)) string {
 		_ = h.Shutdown(ctx)
 		<-ran //nolint:errcheck // it is shut down, which is all
 	})
-	return "http://" + listener.Addr().String()
 }
 
-func start(t testing.TB, routes []conformance.Route, opts ...nethttp.Option) string {
-	return serve(t, func(h *server.Hertz) {
+func start(t testing.TB, l net.Listener, routes []conformance.Route, opts ...nethttp.Option) {
+	serveOn(t, l, func(h *server.Hertz) {
 		h.Use(recovery.Recovery(recovery.WithRecoveryHandler(func(_ context.Context, c *app.RequestContext, _ any, _ []byte) {
 			c.AbortWithStatus(http.StatusInternalServerError)
 		})), penstockhertz.Middleware(opts...))

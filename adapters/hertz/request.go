@@ -32,5 +32,8 @@ func request(ctx context.Context, c *app.RequestContext, whole bool) *http.Reque
 	for _, p := range c.Params {
 		r.SetPathValue(p.Key, strings.Clone(p.Value))
 	}
+	if conn := c.GetConn(); conn != nil { // as a server of net/http does: whether the other end is a Unix socket shows by it
+		ctx = context.WithValue(ctx, http.LocalAddrContextKey, conn.LocalAddr())
+	}
 	return r.WithContext(ctx)
 }

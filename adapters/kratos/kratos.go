@@ -59,6 +59,8 @@ import (
 	khttp "github.com/go-kratos/kratos/v2/transport/http"
 	"github.com/gorilla/mux"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/penstock-go/penstock/adapters/internal/response"
@@ -76,7 +78,8 @@ func Server(opts ...Option) middleware.Middleware {
 			if !ok {
 				return next(ctx, req)
 			}
-			c, err := g.enter(ctx, t, req, api.Inbound())
+			opts := g.Attach([]api.Option{api.Inbound()}, func() *http.Request { return request(ctx, t) })
+			c, err := g.enter(ctx, t, req, opts...)
 			if err != nil {
 				return nil, tell(ctx, t, err)
 			}
@@ -181,6 +184,29 @@ func template(h khttp.Transporter) string {
 		return ""
 	}
 	return h.PathTemplate()
+}
+
+// request is a server's call as the values of [Param] see it.
+func request(ctx context.Context, t transport.Transporter) *http.Request {
+	if h, ok := t.(khttp.Transporter); ok {
+		return h.Request()
+	}
+	header := make(http.Header)
+	for _, name := range t.RequestHeader().Keys() {
+		if !strings.HasPrefix(name, ":") {
+			header[http.CanonicalHeaderKey(name)] = t.RequestHeader().Values(name)
+		}
+	}
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		p = new(peer.Peer)
+	}
+	r := rpc.Request(ctx, t.Operation(), p.Addr, p.LocalAddr, header)
+	r.Host = t.RequestHeader().Get(":authority")
+	if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+		r.TLS = &info.State
+	}
+	return r
 }
 
 // codeOf is the code that gRPC has for an error.

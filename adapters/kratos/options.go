@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/penstock-go/penstock/adapters/internal/rpc"
+	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 )
 
@@ -29,6 +30,14 @@ func Origin(of func(context.Context, transport.Transporter) string) Option {
 // the call pass unguarded. It is asked about every call, also those of health checks and
 // reflection. Names should be few: see the caps of api.Config for what happens to others.
 func Resource(name func(name string) string) Option { return func(to *guard) { to.resource = name } }
+
+// Param attaches a value of each call of a server to it, for hotspot rules that name the parameter, as in
+// Param("client", nethttp.ClientIP(proxies...)). By HTTP the value sees the request, and a call by gRPC as one: its headers are the
+// headers, RemoteAddr is the other end of the connection, and the path is the full method. "" is no
+// value. A client's calls carry none.
+func Param(name string, value nethttp.Value) Option {
+	return func(to *guard) { to.Params = append(to.Params, rpc.Param{Name: name, Value: value}) }
+}
 
 // WithOptions makes calls with the options that f returns for them, in addition to what the other
 // options say: units, priority, arguments, endpoint.

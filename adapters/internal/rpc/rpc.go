@@ -6,6 +6,9 @@ package rpc
 import (
 	"context"
 	"errors"
+	"net"
+	"net/http"
+	"net/url"
 	"sync/atomic"
 
 	"github.com/penstock-go/penstock/adapters/refusal"
@@ -49,7 +52,41 @@ type Guard struct {
 	Failures uint32             // a set of codes
 	CodeOf   func(error) uint32 // that the framework gives an error
 	Failure  func(error) bool   // instead of Failures; nil for those
+	Params   []Param            // that calls of servers carry
 	Abort    error              // with which a handler panics whose client may be gone; nil if none does so
+}
+
+// Param is a value that calls carry under a name, as their requests tell; "" is none.
+type Param struct {
+	Name  string
+	Value func(*http.Request) string
+}
+
+// Request is a server's call as the values of [Param] see it: like a request of HTTP that has the
+// method as its path. remote is the other end, local the server's own; nil is not known.
+func Request(ctx context.Context, fullMethod string, remote, local net.Addr, header http.Header) *http.Request {
+	r := &http.Request{Method: http.MethodPost, URL: &url.URL{Path: fullMethod}, Header: header, RemoteAddr: "unknown"}
+	if remote != nil {
+		r.RemoteAddr = remote.String()
+	}
+	if local != nil {
+		ctx = context.WithValue(ctx, http.LocalAddrContextKey, local)
+	}
+	return r.WithContext(ctx)
+}
+
+// Attach appends the parameters of a call, whose request is asked for if there are some.
+func (g *Guard) Attach(opts []api.Option, request func() *http.Request) []api.Option {
+	if len(g.Params) == 0 {
+		return opts
+	}
+	r := request()
+	for _, p := range g.Params {
+		if value := p.Value(r); value != "" {
+			opts = append(opts, api.Param(p.Name, value))
+		}
+	}
+	return opts
 }
 
 // Call is one call that was admitted. But for its context, it is for the goroutine that makes or
