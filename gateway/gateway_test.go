@@ -284,3 +284,14 @@ func TestValues(t *testing.T) {
 	}
 	assert.Empty(t, made.Values("other"))
 }
+
+// Hosts come in one spelling, however a rule writes them.
+func TestValuesOfHosts(t *testing.T) {
+	rule := func(value string, match gateway.ValueMatch) gateway.Rule {
+		return gateway.Rule{Route: "r", Param: gateway.Host, Value: value, ValueMatch: match, Threshold: 1}
+	}
+	values := table(t, nil, rule("API.Example.com.:443", gateway.Exact), rule("API.", gateway.Prefix), rule("Example", gateway.Contains), rule("api.example.com:8080", gateway.Exact)).Values("r")
+	for i, want := range []bool{true, true, true, false} {
+		assert.Equal(t, want, values[i].Takes("api.example.com"), values[i].Attachment)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/netname"
 )
 
 // Table holds the groups and rules of one revision in the form that adapters use. It doesn't
@@ -97,6 +98,14 @@ func (t *Table) addValue(r Rule, size *int) error {
 		return nil
 	}
 	v := Value{Attachment: r.attachment(), Param: r.Param, Name: r.Name, match: r.ValueMatch, value: r.Value}
+	if r.Param == Host { // adapters write them in one way
+		switch r.ValueMatch {
+		case Exact:
+			v.value = netname.Host(v.value)
+		case Prefix, Contains:
+			v.value = strings.ToLower(v.value)
+		}
+	}
 	if r.ValueMatch == Regex {
 		more, err := pattern.Size(r.Value)
 		if err == nil {

@@ -67,6 +67,7 @@ import (
 	"github.com/penstock-go/penstock/adapters/internal/rpc"
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/internal/netname"
 )
 
 // Server guards the handlers of a server.
@@ -164,7 +165,7 @@ func nameOf(t transport.Transporter) string {
 	}
 	r := h.Request()
 	if r.RequestURI == "" && isPath(h.PathTemplate(), r.URL) { // of a client
-		return r.Method + " " + r.URL.Host
+		return r.Method + " " + netname.HostOf(r.URL.Scheme, r.URL.Host)
 	}
 	return response.Method(r.Method) + " " + cmp.Or(template(h), nethttp.Unmatched)
 }

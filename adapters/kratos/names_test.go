@@ -71,6 +71,25 @@ func TestNamesWithoutOperations(t *testing.T) {
 	assert.Equal(t, [3]int64{201, 0, 0}, [3]int64{n.Lifetime.Complete, n.Lifetime.Exception, n.InFlight})
 }
 
+// A client's host is one resource, however it is spelled.
+func TestClientsSpellHosts(t *testing.T) {
+	g := guard(t, api.RuleSet{})
+	for _, endpoint := range []string{"http://127.0.0.1:80", "http://LOCALHOST", "http://localhost.:80", "localhost:80"} {
+		client, err := khttp.NewClient(t.Context(), khttp.WithEndpoint(endpoint), khttp.WithMiddleware(penstockkratos.Client(penstockkratos.On(g))),
+			khttp.WithTransport(refuses{}))
+		require.NoError(t, err)
+		require.Error(t, client.Invoke(t.Context(), http.MethodGet, "/x", nil, &emptypb.Empty{}))
+	}
+	assert.ElementsMatch(t, []string{"GET 127.0.0.1", "GET localhost"}, names(g))
+}
+
+// refuses is a transport that reaches nobody.
+type refuses struct{}
+
+func (refuses) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("nobody is there")
+}
+
 // A client that knows nothing but HTTP reads the status, and when to come again.
 func TestARefusalOverHTTP(t *testing.T) {
 	g := guard(t, api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: "GET /x", Threshold: 1, Interval: time.Hour}}})

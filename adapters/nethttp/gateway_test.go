@@ -177,6 +177,16 @@ func TestGatewayOfEncodedPaths(t *testing.T) {
 	}
 }
 
+// All spellings of a host are one value.
+func TestGatewayHosts(t *testing.T) {
+	g := gatewayGuard(t, api.RuleSet{Gateway: []gateway.Rule{{Route: "orders", Param: gateway.Host, Threshold: 1, Interval: time.Hour}}})
+	h := nethttp.Gateway(http.HandlerFunc(passed), firstPart, nethttp.On(g))
+	for i, host := range []string{"localhost", "LOCALHOST", "localhost.", "localhost:80", "LocalHost.:443"} {
+		assert.Equal(t, map[bool]int{true: 204, false: 429}[i == 0], serve(h, "/orders", func(r *http.Request) { r.Host = host }), host)
+	}
+	assert.Equal(t, 204, serve(h, "/orders", func(r *http.Request) { r.Host = "localhost:8080" }))
+}
+
 func TestClientNetwork(t *testing.T) {
 	of := func(addr string, bits int) string {
 		return nethttp.ClientNetwork(bits, func(*http.Request) string { return addr })(nil)

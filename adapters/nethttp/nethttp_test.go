@@ -421,6 +421,29 @@ func TestTransportKeepsWhatBodiesCan(t *testing.T) {
 	assert.Zero(t, n.InFlight)
 }
 
+// However a client spells a host, it is one resource: small letters, no final dot, no default port.
+func TestTransportSpellsHosts(t *testing.T) {
+	g := newGuard(t, api.RuleSet{})
+	tr := nethttp.Transport(roundTrip(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+	}), nethttp.On(g))
+	for _, target := range []string{
+		"http://localhost/", "http://LOCALHOST/", "http://localhost./", "http://localhost:80/", "https://LocalHost.:443/",
+		"http://localhost:8080/", "http://LOCALHOST:08080/", "http://localhost:443/", "https://[2001:DB8:0::1]:443/",
+	} {
+		at, err := url.Parse(target)
+		require.NoError(t, err)
+		_, err = tr.RoundTrip(&http.Request{Method: "GET", URL: at})
+		require.NoError(t, err)
+		assert.Equal(t, target, at.String(), "the request stays as it is")
+	}
+	var names []string
+	for _, n := range g.Tree().Resources {
+		names = append(names, fmt.Sprint(n.Name, " ", n.Lifetime.Pass))
+	}
+	assert.ElementsMatch(t, []string{"GET localhost 5", "GET localhost:8080 2", "GET localhost:443 1", "GET [2001:db8::1] 1"}, names)
+}
+
 var errGone = errors.New("gone")
 
 // A refusal is answered by the user's own words if there are any.

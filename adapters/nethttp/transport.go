@@ -10,11 +10,13 @@ import (
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/netname"
 )
 
 // Transport guards the requests of a client: next makes those that no rule refuses;
 // http.DefaultTransport if it is nil. The resource of a request is its method and host, as
-// "GET api.example.com", unless [Resource] says otherwise; its calls are outbound.
+// "GET api.example.com", unless [Resource] says otherwise; its calls are outbound. However the host
+// is spelled, its name is in small letters, without a final dot and without the scheme's default port.
 //
 // A refusal is the error of the client's method: errors.As finds the *api.BlockError below
 // the *url.Error, and errors.Is api.ErrBlocked. A call lasts until the response's body has
@@ -45,7 +47,7 @@ func (t *transport) CloseIdleConnections() {
 
 // RoundTrip makes the request, or closes its body and returns the refusal.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	e, guarded, err := t.guard.entry(r, r.Method, r.URL.Host, false)
+	e, guarded, err := t.guard.entry(r, r.Method, netname.HostOf(r.URL.Scheme, r.URL.Host), false)
 	if err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close() // the refusal says more

@@ -1,6 +1,10 @@
 package nethttp
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/penstock-go/penstock/internal/netname"
+)
 
 // Value is something that a request carries, "" if it doesn't.
 type Value func(*http.Request) string
@@ -24,8 +28,9 @@ func Cookie(name string) Value {
 	}
 }
 
-// Host is the host that the request asks for.
-func Host() Value { return func(r *http.Request) string { return r.Host } }
+// Host is the host that the request asks for, in one spelling: small letters, no final dot, and no
+// port 80 or 443.
+func Host() Value { return func(r *http.Request) string { return netname.Host(r.Host) } }
 
 // PathValue is what a wildcard of the route's pattern matched, as "id" in /users/{id}.
 func PathValue(name string) Value { return func(r *http.Request) string { return r.PathValue(name) } }

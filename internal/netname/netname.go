@@ -48,9 +48,23 @@ func Contains(networks []netip.Prefix, a netip.Addr) bool {
 
 // Host returns a host, with or without a port, in the spelling that all of its spellings share:
 // small letters, no final dot, and no port 80 or 443. Which of the two is the default one depends
-// on the scheme, which a server behind a proxy doesn't know.
-func Host(host string) string {
-	if plain(host) {
+// on the scheme, which a server behind a proxy doesn't know; see [HostOf].
+func Host(host string) string { return spelled(host, "80", "443") }
+
+// HostOf is [Host] where the scheme is known: only its own default port is left out.
+func HostOf(scheme, host string) string {
+	switch scheme {
+	case "http", "ws":
+		return spelled(host, "80", "")
+	case "https", "wss":
+		return spelled(host, "443", "")
+	}
+	return spelled(host, "", "")
+}
+
+// spelled is a host without a port that is one of two.
+func spelled(host, some, other string) string {
+	if plain(host, some, other) {
 		return host
 	}
 	name, port := host, ""
@@ -70,22 +84,36 @@ func Host(host string) string {
 		name = short
 	}
 	name = strings.ToLower(name)
-	if port == "" || port == "80" || port == "443" {
+	if port == "" || port == some || port == other {
 		return name
 	}
 	return name + ":" + port
 }
 
-// plain reports whether a host is in its only spelling at first sight.
-func plain(host string) bool {
+// plain reports whether a host is in its only spelling at first sight, so that most cost nothing.
+func plain(host, some, other string) bool {
 	for i := range len(host) {
 		switch c := host[i]; {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_', c == '.' && i < len(host)-1:
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
+		case c == '.' && i < len(host)-1 && host[i+1] != ':':
+		case c == ':' && i > 0:
+			port := host[i+1:]
+			return digits(port) && port[0] != '0' && port != some && port != other
 		default:
 			return false
 		}
 	}
 	return true
+}
+
+// digits reports whether text is a number of up to five digits.
+func digits(text string) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return 0 < len(text) && len(text) <= 5
 }
 
 // bare reports whether host is an IPv6 address without brackets, whose last colon precedes no port.

@@ -57,6 +57,20 @@ func TestNetworks(t *testing.T) {
 	assert.False(t, netname.Contains(netname.Networks([]netip.Prefix{{}}), netip.MustParseAddr("10.0.0.1")), "the zero prefix")
 }
 
+// Only the port that the scheme has by default says nothing.
+func TestHostOf(t *testing.T) {
+	for in, want := range map[[2]string]string{
+		{"http", "A.test:80"}: "a.test", {"http", "a.test:443"}: "a.test:443", {"https", "a.test.:443"}: "a.test", {"https", "a.test:80"}: "a.test:80",
+		{"http", "a.test:8080"}: "a.test:8080", {"http", "a.test.:8080"}: "a.test:8080", {"ws", "a.test:80"}: "a.test", {"wss", "a.test:0443"}: "a.test",
+		{"", "a.test:80"}: "a.test:80", {"unix", "A.test"}: "a.test", {"http", "[2001:DB8::1]:80"}: "[2001:db8::1]", {"http", "a.test:"}: "a.test",
+	} {
+		assert.Equal(t, want, netname.HostOf(in[0], in[1]), "%v", in)
+	}
+	for _, host := range []string{"api.example.com", "localhost:8080", "10.0.0.1:9000", "a_b.test"} {
+		assert.Zero(t, testing.AllocsPerRun(10, func() { netname.HostOf("http", host) }), host)
+	}
+}
+
 func TestHost(t *testing.T) {
 	for host, want := range map[string]string{
 		"localhost": "localhost", "LOCALHOST": "localhost", "localhost.": "localhost", "localhost:80": "localhost",

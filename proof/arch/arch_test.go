@@ -55,7 +55,7 @@ var layers = []layer{
 	{"slots", "core node stat"},
 	{"rules", "internal/sentinel internal/shown cluster core core/pattern core/spec gateway " + families},
 
-	{"rules/lint", "internal/shown rules core core/pattern core/spec cluster " + families},
+	{"rules/lint", "internal/netname internal/shown rules core core/pattern core/spec cluster " + families},
 	{"rules/internal/schemagen", "rules core/argument core/pattern core/spec stat gateway " + families}, // writes the schema that rules embeds
 
 	{"sources/httpsource", "rules"}, // rules from a server of HTTP
