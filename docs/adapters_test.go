@@ -17,6 +17,8 @@ import (
 var (
 	_ = listened
 	_ = handled
+	_ = nested
+	_ = crossed
 	_ = optioned
 	_ = behindASocket
 	_ = billed
@@ -34,6 +36,12 @@ func listened(mux *http.ServeMux) error {
 
 func handled(mux *http.ServeMux, orders http.Handler) {
 	mux.Handle("GET /orders", nethttp.Middleware()(orders))
+}
+
+func nested(outer, inner *http.ServeMux) { outer.Handle("GET /api/", nethttp.Handler(inner)) }
+
+func crossed(cors func(http.Handler) http.Handler, mux *http.ServeMux) {
+	http.ListenAndServe(":8080", cors(nethttp.Handler(mux)))
 }
 
 func optioned(proxies []netip.Prefix) {

@@ -11,6 +11,7 @@ package penstockchi
 
 import (
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/go-chi/chi/v5"
@@ -23,7 +24,21 @@ import (
 func Middleware(opts ...nethttp.Option) func(http.Handler) http.Handler {
 	g := nethttp.NewGuard(opts...)
 	return func(next http.Handler) http.Handler {
+		next = restoring{next}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.Serve(w, r, pattern(r, g.Looks()), next) })
+	}
+}
+
+// restoring is a handler below a guard, which hides from it that chi sets the pattern of a request,
+// at each router that is mounted a longer one: what differs after that is the pattern of another router.
+type restoring struct{ next http.Handler }
+
+func (h restoring) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	before := r.Pattern
+	h.next.ServeHTTP(w, r)
+	if routed := chi.RouteContext(r.Context()); r.Pattern != before && routed != nil &&
+		strings.HasPrefix(routed.RoutePattern(), strings.TrimRight(strings.TrimSuffix(r.Pattern, "*"), "/")) {
+		r.Pattern = before
 	}
 }
 

@@ -1,6 +1,7 @@
 package penstockchi_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	penstockchi "github.com/penstock-go/penstock/adapters/chi"
+	"github.com/penstock-go/penstock/adapters/conformance"
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 )
@@ -87,5 +89,26 @@ func TestHeadIsServedByGet(t *testing.T) {
 		n, ok := g.Tree().Resource(name)
 		require.True(t, ok, name)
 		assert.EqualValues(t, 2, n.Lifetime.Pass, name)
+	}
+}
+
+// The routes of a mux of net/http that is mounted no rule applies to; those of chi's own routers are known,
+// also if a middleware between them copies the request.
+func TestNested(t *testing.T) {
+	copies := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), t, 1)))
+		})
+	}
+	for _, use := range [][]func(http.Handler) http.Handler{nil, {copies}} {
+		conformance.Nested(t, func(plain, inner http.Handler, opts ...nethttp.Option) http.Handler {
+			r, mounted := chi.NewRouter(), chi.NewRouter()
+			r.Use(penstockchi.Middleware(opts...))
+			mounted.Use(use...)
+			mounted.Method(http.MethodGet, "/{id}", plain)
+			r.Mount("/plain", mounted)
+			r.Mount("/api", inner)
+			return r
+		})
 	}
 }

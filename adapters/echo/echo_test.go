@@ -24,3 +24,14 @@ func handler(_ testing.TB, routes []conformance.Route, opts ...nethttp.Option) h
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Server{Handler: handler, Pattern: conformance.Colons})
 }
+
+// A mux below a route has routes that no rule applies to.
+func TestNested(t *testing.T) {
+	conformance.Nested(t, func(plain, inner http.Handler, opts ...nethttp.Option) http.Handler {
+		e := echo.New()
+		e.Use(penstockecho.Middleware(opts...))
+		e.GET("/plain/:id", echo.WrapHandler(plain))
+		e.GET("/api/*", echo.WrapHandler(inner))
+		return e
+	})
+}

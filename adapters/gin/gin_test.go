@@ -25,3 +25,14 @@ func handler(_ testing.TB, routes []conformance.Route, opts ...nethttp.Option) h
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Server{Handler: handler, Pattern: conformance.Colons})
 }
+
+// A mux below a route has routes that no rule applies to.
+func TestNested(t *testing.T) {
+	conformance.Nested(t, func(plain, inner http.Handler, opts ...nethttp.Option) http.Handler {
+		r := gin.New()
+		r.Use(penstockgin.Middleware(opts...))
+		r.GET("/plain/:id", gin.WrapH(plain))
+		r.GET("/api/*path", gin.WrapH(inner))
+		return r
+	})
+}

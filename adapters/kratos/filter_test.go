@@ -48,3 +48,18 @@ func TestPathValues(t *testing.T) {
 		assert.Equal(t, []int{200, 200, 429}[n], w.Code)
 	}
 }
+
+// A mux below a route has routes that no rule applies to.
+func TestNested(t *testing.T) {
+	conformance.Nested(t, func(plain, inner http.Handler, opts ...nethttp.Option) http.Handler {
+		srv := khttp.NewServer(khttp.NotFoundHandler(http.NotFoundHandler()))
+		guarded := srv.Route("/", penstockkratos.Filter(opts...))
+		for path, h := range map[string]http.Handler{"/plain/{id}": plain, "/api/{path:.*}": inner} {
+			guarded.GET(path, func(c khttp.Context) error {
+				h.ServeHTTP(c.Response(), c.Request())
+				return nil
+			})
+		}
+		return srv
+	})
+}

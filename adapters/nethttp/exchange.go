@@ -79,6 +79,9 @@ func (x *Exchange) Release() {
 // error, where handlers return one.
 func (x *Exchange) End(status int, err error) {
 	x.status, x.err, x.ended, x.gone = status, err, true, x.left()
+	if x.request.Pattern != x.original.Pattern {
+		x.guard.rerouted(x)
+	}
 }
 
 // left reports whether the client has left.

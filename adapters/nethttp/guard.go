@@ -39,6 +39,7 @@ type Guard struct {
 	clientIP     Value // for the rules of gateways; nil is ClientIP()
 	looks        bool  // at requests, and perhaps at path values
 
+	told   atomic.Bool                           // that a router below has found another pattern
 	routes atomic.Pointer[map[route]*api.Handle] // replaced as a whole
 }
 

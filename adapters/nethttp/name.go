@@ -26,6 +26,22 @@ func (g *Guard) name(at route) string {
 	return at.method + g.separator + at.pattern
 }
 
+// rerouted notes that a router below the guard has found another pattern, and says so once in the log,
+// since rules for it don't apply. A client chooses the pattern of a CONNECT that is redirected.
+func (g *Guard) rerouted(x *Exchange) {
+	inner := x.request.Pattern
+	if g.resource != nil || inner == "" || x.request.Method == http.MethodConnect || g.told.Load() || !g.told.CompareAndSwap(false, true) {
+		return
+	}
+	engine := g.guard().Engine()
+	name := g.name(route{response.Method(x.request.Method), inner})
+	if _, guarded := engine.FindResource(name); guarded {
+		return
+	}
+	engine.Logger().Warn("penstock: a route passes its requests on to a router of its own, and rules for the routes of that apply to none of them: guard it as well, see docs/adapters/nethttp.md",
+		"route", x.original.Pattern, "inner", name)
+}
+
 // setPathValues tells the request what the wildcards of its route's pattern matched, before a mux
 // has routed it.
 func setPathValues(r *http.Request, pattern string) {
