@@ -52,6 +52,9 @@ func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, caus
 	if bounded = bounded && deadline < rest; bounded {
 		rest = deadline
 	}
+	if left, ok := inv.untilAnswer(); ok && left < rest {
+		rest, bounded = left, false
+	}
 	returned = before
 	var err error
 	if rest > 0 {

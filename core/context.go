@@ -15,6 +15,7 @@ type Context struct {
 	origin string
 	parent *node.DefaultNode // the call that this one is nested in, or nil
 	tree   *node.Tree        // the tree parent stands in
+	began  int64             // when the outermost call of a server that leaves it so much time asked to enter; 0 is not known
 	err    error             // what calls from here are refused with, if a name is too long
 
 	entrance shared.Pointer[placed] // found once for each engine
@@ -48,7 +49,7 @@ func WithContext(ctx context.Context, name string) context.Context {
 func WithOrigin(ctx context.Context, origin string) context.Context {
 	c := &Context{origin: origin}
 	if from := ContextOf(ctx); from != nil {
-		c.name, c.parent, c.tree = from.name, from.parent, from.tree
+		c.name, c.parent, c.tree, c.began = from.name, from.parent, from.tree, from.began
 		c.entrance.Store(from.entrance.Load())
 	}
 	return carrying(ctx, c)

@@ -138,6 +138,9 @@ func (e Entry) ContextIn(child *Nested) context.Context {
 	inv := e.inv
 	child.Context = inv.ctx
 	child.from.parent, child.from.tree = inv.node, inv.engine.tree
+	if inv.left != nil {
+		child.from.began = inv.outermost()
+	}
 	if inv.context != nil {
 		child.from.name, child.from.origin = inv.context.name, inv.context.origin
 	}

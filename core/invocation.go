@@ -66,7 +66,8 @@ type call struct {
 	queues      bool // the checker at work has put it into a queue for a turn, which it awaits
 	movable     bool // its wait may get shorter
 
-	waiter *waiter // its place in the queue; nil for nearly all calls
+	waiter *waiter                                     // its place in the queue; nil for nearly all calls
+	left   func(context.Context) (time.Duration, bool) // see InboundWithin; nil for no limit
 
 	entrance *node.EntranceNode
 	node     *node.DefaultNode

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"github.com/penstock-go/penstock/core/argument"
 )
@@ -30,6 +32,14 @@ const (
 // Inbound marks a call that comes from outside: it counts towards the inbound root and is subject
 // to system rules.
 func Inbound() Option { return Option{kind: optionInbound} }
+
+// InboundWithin is [Inbound] for servers that leave a call only so long for all of its answer: its waits end
+// in time for that, counted from when the outermost call of that kind asked to enter. A call whose turn
+// is known to come later is refused at once. left says how long, if that is known; it is asked when the
+// call would wait, with its context. An adapter makes the option once, since that allocates.
+func InboundWithin(left func(context.Context) (time.Duration, bool)) Option {
+	return Option{kind: optionInbound, args: []any{left}}
+}
 
 // Units says how many units the call takes. 1 is the default, and anything below counts as 1. More
 // than stat.MaxUnits (1,048,576) is refused with [ErrInvalid].
@@ -83,6 +93,9 @@ func (inv *Invocation) apply(opts []Option) {
 		switch opts[i].kind {
 		case optionInbound:
 			inv.inbound = true
+			if args := opts[i].args; len(args) > 0 {
+				inv.left, _ = args[0].(func(context.Context) (time.Duration, bool))
+			}
 		case optionUnits:
 			inv.units = max(1, opts[i].param.value.Int())
 		case optionPrioritized:

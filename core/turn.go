@@ -2,6 +2,8 @@ package core
 
 import (
 	"context"
+	"errors"
+	"math"
 	"time"
 
 	"github.com/penstock-go/penstock/stat"
@@ -98,7 +100,16 @@ func (inv *Invocation) nextTurn() *turn {
 // long, it wakes for its own turn there, to tell that call, and sleeps on.
 func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned func(), cause error) {
 	firm, until, slept := inv.now+int64(inv.firm), inv.now+int64(wait), int64(0)
+	latest := int64(math.MaxInt64)
+	if left, ok := inv.untilAnswer(); ok {
+		latest = inv.now + int64(max(left, wait))
+	}
 	for {
+		if until > latest { // calls that are prioritized have gone before this one
+			if until = latest; until <= inv.now {
+				return before, errNoTimeToAnswer
+			}
+		}
 		if len(inv.turns) > 1 || firm > inv.now {
 			inv.linger(until)
 		}
@@ -122,6 +133,9 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 		}
 	}
 }
+
+// errNoTimeToAnswer says that a turn has moved so far that the server would have no time to answer.
+var errNoTimeToAnswer = errors.New("the turn comes too late for an answer")
 
 // lookForTurns returns when the last of the turns comes that the call awaits, or firm if that is
 // later. The call has slept until slept, though the clock may not show it. lookForTurns looks in

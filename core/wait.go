@@ -71,7 +71,9 @@ func (inv *Invocation) wait(v Verdict) (returned func(), by *BlockError, cause e
 		} else {
 			returned, cause = inv.awaitTurns(v.Wait, returned)
 		}
-		ok = cause == nil
+		if ok = cause == nil; cause == errNoTimeToAnswer { //nolint:errorlint // it is the error itself
+			cause = nil
+		}
 	}
 	if ok && inv.Awaits() {
 		by = inv.waiter.by
@@ -92,9 +94,12 @@ func (inv *Invocation) sleep(ctx context.Context, d time.Duration, before func()
 	return clocks.SleepCall(ctx, inv.engine.clock, d, before)
 }
 
-// inTime reports whether a wait ends before the context's deadline does.
+// inTime reports whether a wait ends before the context's deadline does, and leaves a server time to answer.
 func (inv *Invocation) inTime(wait time.Duration) bool {
 	if inv.ctx.Err() != nil {
+		return false
+	}
+	if left, ok := inv.untilAnswer(); ok && left < wait {
 		return false
 	}
 	until, ok := inv.untilDeadline()
@@ -108,4 +113,22 @@ func (inv *Invocation) untilDeadline() (time.Duration, bool) {
 		return 0, false
 	}
 	return clocks.Until(inv.engine.clock, deadline), true
+}
+
+// untilAnswer is how long the call may still wait so that its server has time to answer; false if that is
+// not known.
+func (inv *Invocation) untilAnswer() (time.Duration, bool) {
+	if inv.left == nil {
+		return 0, false
+	}
+	left, ok := inv.left(inv.ctx)
+	return left - time.Duration(inv.engine.Now()-inv.outermost()), ok
+}
+
+// outermost is when the outermost call asked to enter that has the server's time in common with this one.
+func (inv *Invocation) outermost() int64 {
+	if c := inv.context; c != nil && c.began != 0 && c.tree == inv.engine.tree {
+		return c.began
+	}
+	return inv.began
 }

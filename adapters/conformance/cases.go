@@ -199,6 +199,23 @@ var Cases = []Case{
 			return refused(resp, body, err, http.StatusServiceUnavailable, false)
 		})
 	}},
+	{Name: "a wait leaves the server time to answer", only: netHTTP, writeTimeout: 2 * time.Second, Set: oneAtOnce, Run: func(s *Stage) error {
+		e, err := s.Guard.Entry(context.Background(), s.name("GET", "/ok"))
+		if err != nil {
+			return err
+		}
+		defer e.Exit()
+		resp, body, err := s.get("/ok") // or the connection breaks
+		return refused(resp, body, err, http.StatusTooManyRequests, false)
+	}},
+	{Name: "a turn that comes too late for an answer is refused at once", only: netHTTP, writeTimeout: time.Hour, Set: api.RuleSet{Flow: []flow.Rule{{
+		Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: 2 * time.Hour, Behavior: flow.Throttle, MaxWait: 4 * time.Hour}}}, Run: func(s *Stage) error {
+		if _, _, err := s.get("/ok"); err != nil {
+			return err
+		}
+		resp, body, err := s.get("/ok")
+		return refused(resp, body, err, http.StatusTooManyRequests, true)
+	}},
 	{Name: "a body that is only sent if it is wanted", only: netHTTP, Set: api.RuleSet{Flow: once}, Run: func(s *Stage) error {
 		for _, wanted := range []bool{true, false} {
 			body := &watched{Reader: strings.NewReader("abc")}

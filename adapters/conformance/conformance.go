@@ -55,11 +55,12 @@ type Server struct {
 
 // Serve serves h on the loopback interface until the test ends, and returns its URL. What the
 // server logs of panics is discarded.
-func Serve(t testing.TB, h http.Handler) (url string) { return serve(t, nil, h) }
+func Serve(t testing.TB, h http.Handler) (url string) { return serve(t, nil, h, 0) }
 
 // serve serves h on l, or on the loopback interface if that is nil.
-func serve(t testing.TB, l net.Listener, h http.Handler) (url string) {
+func serve(t testing.TB, l net.Listener, h http.Handler, writeTimeout time.Duration) (url string) {
 	s := unstarted(h)
+	s.Config.WriteTimeout = writeTimeout
 	if l != nil {
 		_ = s.Listener.Close()
 		s.Listener = l
@@ -126,6 +127,8 @@ type Case struct {
 
 	only   int  // 0 is for all
 	socket bool // the server listens on a Unix socket
+	// writeTimeout is that of the server, if it is one of net/http.
+	writeTimeout time.Duration
 }
 
 // Check runs the case, and returns what the adapter does wrong.
@@ -147,7 +150,7 @@ func (c *Case) Check(t testing.TB, s Server) error {
 	defer st.client.CloseIdleConnections()
 	opts := append([]nethttp.Option{nethttp.On(g)}, c.Opts...)
 	if s.two {
-		st.URL = serveTLS(t, st.deadlines(s.Handler(t, st.routes(), opts...)), transport)
+		st.URL = serveTLS(t, st.deadlines(s.Handler(t, st.routes(), opts...)), transport, c.writeTimeout)
 	} else {
 		var l net.Listener
 		if l, st.URL, err = c.listen(t, transport); err != nil {
@@ -156,7 +159,7 @@ func (c *Case) Check(t testing.TB, s Server) error {
 		if s.Handler == nil {
 			s.Start(t, l, st.routes(), opts...)
 		} else {
-			serve(t, l, st.deadlines(s.Handler(t, st.routes(), opts...)))
+			serve(t, l, st.deadlines(s.Handler(t, st.routes(), opts...)), c.writeTimeout)
 		}
 	}
 	if err := c.Run(st); err != nil {

@@ -22,7 +22,7 @@ const peer = "spiffe://shop.test/basket"
 // serveTLS serves h by HTTP/2 over TLS on the loopback interface until the test ends, and returns
 // its URL. It makes the transport use HTTP/2, trust the server, and show a certificate, which the
 // server verifies.
-func serveTLS(t testing.TB, h http.Handler, transport *http.Transport) string {
+func serveTLS(t testing.TB, h http.Handler, transport *http.Transport, writeTimeout time.Duration) string {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -44,6 +44,7 @@ func serveTLS(t testing.TB, h http.Handler, transport *http.Transport) string {
 	clients.AddCert(leaf)
 	s := unstarted(h)
 	s.EnableHTTP2 = true
+	s.Config.WriteTimeout = writeTimeout
 	s.TLS = &tls.Config{ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: clients}
 	s.StartTLS()
 	t.Cleanup(func() { stop(s) })

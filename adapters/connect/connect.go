@@ -112,7 +112,7 @@ func (i *interceptor) enter(ctx context.Context, of Call) (c *rpc.Call, err erro
 	}
 	opts := make([]api.Option, 0, 4)
 	if !of.Spec.IsClient {
-		guard, opts = &i.server, append(opts, api.Inbound())
+		guard, opts = &i.server, append(opts, rpc.Inbound)
 		opts = guard.Attach(opts, func() *http.Request {
 			return rpc.Request(ctx, of.Spec.Procedure, address(of.Peer.Addr), nil, of.Header)
 		})

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/penstock-go/penstock/adapters/internal/rpc"
 	"github.com/penstock-go/penstock/api"
 )
 
@@ -23,7 +24,7 @@ func UnaryServerInterceptor(opts ...Option) grpc.UnaryServerInterceptor {
 	g := newGuard(true, opts)
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		trailer := func(md metadata.MD) { _ = grpc.SetTrailer(ctx, md) } // fails where no server made the context
-		c, guarded, err := g.enter(ctx, req, info.FullMethod, true, api.Inbound())
+		c, guarded, err := g.enter(ctx, req, info.FullMethod, true, rpc.Inbound)
 		if err != nil {
 			return nil, tell(err, trailer)
 		}
@@ -41,7 +42,7 @@ func UnaryServerInterceptor(opts ...Option) grpc.UnaryServerInterceptor {
 func StreamServerInterceptor(opts ...Option) grpc.StreamServerInterceptor {
 	g := newGuard(true, opts)
 	return func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-		c, guarded, err := g.enter(s.Context(), nil, info.FullMethod, srv != nil, api.Inbound(), api.LongLived())
+		c, guarded, err := g.enter(s.Context(), nil, info.FullMethod, srv != nil, rpc.Inbound, api.LongLived())
 		if err != nil {
 			return tell(err, s.SetTrailer)
 		}

@@ -79,7 +79,7 @@ func Server(opts ...Option) middleware.Middleware {
 			if !ok {
 				return next(ctx, req)
 			}
-			opts := g.Attach([]api.Option{api.Inbound()}, func() *http.Request { return request(ctx, t) })
+			opts := g.Attach([]api.Option{rpc.Inbound}, func() *http.Request { return request(ctx, t) })
 			c, err := g.enter(ctx, t, req, opts...)
 			if err != nil {
 				return nil, tell(ctx, t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
 )
 
 // Guard is what options make: how requests are guarded. Programs use [Handler],
@@ -116,6 +117,9 @@ func (g *Guard) entry(r *http.Request, method, pattern string, inbound bool) (e 
 	return e, true, err
 }
 
+// ofServer marks the calls of servers, which wait no longer than the server leaves them for an answer.
+var ofServer = core.InboundWithin(response.TimeToWrite)
+
 // call is what a request's call carries: where it comes from, and what is attached to it, which is
 // appended to opts.
 func (g *Guard) call(r *http.Request, inbound bool, opts []api.Option) (context.Context, []api.Option) {
@@ -129,7 +133,7 @@ func (g *Guard) call(r *http.Request, inbound bool, opts []api.Option) (context.
 		}
 	}
 	if inbound {
-		opts = append(opts, api.Inbound())
+		opts = append(opts, ofServer)
 	}
 	for _, p := range g.params {
 		if value := p.value(r); value != "" {

@@ -70,7 +70,7 @@ var layers = []layer{
 	{"adapters/refusal", public + " internal/shown"},                                               // how a refusal is told
 	{"adapters/internal/response", ""},                                                             // what adapters of HTTP share
 	{"adapters/nethttp", public + " adapters/refusal adapters/internal/response internal/netname"}, // guards handlers of net/http
-	{"adapters/internal/rpc", public + " adapters/refusal"},                                        // guards remote procedure calls
+	{"adapters/internal/rpc", public + " adapters/refusal adapters/internal/response"},             // guards remote procedure calls
 	{"adapters/internal/meet", ""},                                                                 // how cases and handlers wait for each other
 	{"adapters/internal/rpctest", public + " adapters/refusal adapters/internal/meet"},             // the cases of those
 	{"adapters/conformance", public + " adapters/refusal adapters/nethttp adapters/internal/meet"}, // the cases of servers of HTTP

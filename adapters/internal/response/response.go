@@ -3,9 +3,11 @@
 package response
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Writer is such a response for code that knows those of net/http. It is for one goroutine.
@@ -78,4 +80,16 @@ func Method(m string) string {
 var methods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
 	http.MethodConnect, http.MethodOptions, http.MethodTrace,
+}
+
+// TimeToWrite is how long a server of net/http leaves a call from its beginning, so that its response can
+// still be written: its WriteTimeout but for a tenth, which is at most a second, and at least 50 ms of
+// 100 ms or more. It is not known of contexts of others, and of servers without one.
+func TimeToWrite(ctx context.Context) (left time.Duration, known bool) {
+	s, ok := ctx.Value(http.ServerContextKey).(*http.Server)
+	if !ok || s.WriteTimeout <= 0 {
+		return 0, false
+	}
+	all := s.WriteTimeout
+	return all - min(max(min(all/10, time.Second), 50*time.Millisecond), all/2), true
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"sync/atomic"
 
+	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
@@ -29,6 +30,9 @@ func Unguarded(fullMethod string) bool {
 	}
 	return false
 }
+
+// Inbound marks the calls of servers. One on a server of net/http waits no longer than that leaves it for an answer.
+var Inbound = core.InboundWithin(response.TimeToWrite)
 
 // Codes is the set of these codes, a bit for each. Codes above 31 have no meaning, and are 31.
 func Codes[C ~uint32](of ...C) (set uint32) {
