@@ -23,6 +23,8 @@ var (
 	_ = behindASocket
 	_ = billed
 	_ = transported
+	_ = perHost
+	_ = perService
 	_ = opened
 )
 
@@ -71,6 +73,15 @@ func billed(w http.ResponseWriter, r *http.Request) {
 func transported() *http.Client {
 	client := &http.Client{Transport: nethttp.Transport(nil)}
 	return client
+}
+
+func perHost() *http.Client {
+	client := &http.Client{Transport: nethttp.Transport(nil, nethttp.PerHost())}
+	return client
+}
+
+func perService() {
+	nethttp.Resource(func(*http.Request, string) string { return "payments" })
 }
 
 func opened(dsn string) (*sql.DB, error) {

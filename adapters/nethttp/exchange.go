@@ -21,12 +21,12 @@ type Exchange struct {
 	original *http.Request
 	request  *http.Request
 	writer   http.ResponseWriter
-	status   int
 	err      error
-	ended    bool // the handler has returned
-	gone     bool // the client had left by then
-	streams  bool // the response has begun, and is one without an end
-	goesOn   bool // when Close comes, see Later
+	status   int32 // no int, so that the object stays in its size class
+	ended    bool  // the handler has returned
+	gone     bool  // the client had left by then
+	streams  bool  // the response has begun, and is one without an end
+	goesOn   bool  // when Close comes, see Later
 }
 
 // scope is the context of a request that runs. Calls of the handler are counted below its own, and
@@ -78,7 +78,7 @@ func (x *Exchange) Release() {
 // End says that the handler has returned, with which status (0 if it wrote none) and which
 // error, where handlers return one.
 func (x *Exchange) End(status int, err error) {
-	x.status, x.err, x.ended, x.gone = status, err, true, x.left()
+	x.status, x.err, x.ended, x.gone = int32(status), err, true, x.left()
 	if x.request.Pattern != x.original.Pattern {
 		x.guard.rerouted(x)
 	}
@@ -136,7 +136,7 @@ func (x *Exchange) failed() error {
 	case x.scope.refused.Load(), refusal.Of(x.err).Reason != refusal.None:
 		return api.ErrBlocked
 	case x.guard.failure != nil && x.ended:
-		if !x.guard.failure(x.original, x.status, x.err) {
+		if !x.guard.failure(x.original, int(x.status), x.err) {
 			return nil
 		}
 		return core.Certain(x.failure())

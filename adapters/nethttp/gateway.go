@@ -65,7 +65,7 @@ func (g *Guard) pass(w http.ResponseWriter, r *http.Request, table *gateway.Tabl
 	x := g.exchange(w, r, e, true)
 	defer x.Close()
 	g.pass(x.writer, x.request, table, targets[1:], next)
-	x.End(x.status, nil)
+	x.End(int(x.status), nil)
 }
 
 // valueOf is where a value of a request comes from.

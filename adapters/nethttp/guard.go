@@ -37,6 +37,7 @@ type Guard struct {
 	refuse       func(w http.ResponseWriter, r *http.Request, err error)
 	headers      refusal.Headers
 	holdHijacked bool
+	perHost      bool  // a client's resources have no method
 	clientIP     Value // for the rules of gateways; nil is ClientIP()
 	looks        bool  // at requests, and perhaps at path values
 
@@ -99,6 +100,9 @@ func (g *Guard) exchange(w http.ResponseWriter, r *http.Request, e api.Admitted,
 // entry asks for the resource; ok is false if the request is not to be guarded.
 func (g *Guard) entry(r *http.Request, method, pattern string, inbound bool) (e api.Admitted, ok bool, err error) {
 	at := route{response.Method(method), pattern}
+	if g.perHost && !inbound {
+		at.method = ""
+	}
 	var room [4]api.Option
 	ctx, opts := g.call(r, inbound, room[:0])
 	if g.resource == nil {

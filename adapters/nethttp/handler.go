@@ -83,5 +83,5 @@ func (g *Guard) Serve(w http.ResponseWriter, r *http.Request, pattern string, ne
 	}
 	defer x.Close()
 	next.ServeHTTP(x.writer, x.request)
-	x.End(x.status, nil)
+	x.End(int(x.status), nil)
 }

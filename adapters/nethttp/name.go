@@ -18,6 +18,8 @@ const OtherMethod = response.OtherMethod
 func (g *Guard) name(at route) string {
 	own, path, has := strings.Cut(at.pattern, " ")
 	switch {
+	case at.method == "": // of PerHost
+		return at.pattern
 	case has:
 		return own + g.separator + strings.TrimLeft(path, " \t")
 	case at.pattern == "":

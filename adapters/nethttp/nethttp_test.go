@@ -24,6 +24,7 @@ import (
 	"github.com/penstock-go/penstock/adapters/conformance"
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/race"
@@ -442,6 +443,32 @@ func TestTransportSpellsHosts(t *testing.T) {
 		names = append(names, fmt.Sprint(n.Name, " ", n.Lifetime.Pass))
 	}
 	assert.ElementsMatch(t, []string{"GET localhost 5", "GET localhost:8080 2", "GET localhost:443 1", "GET [2001:db8::1] 1"}, names)
+}
+
+// A breaker of a host is open for all of its methods.
+func TestPerHost(t *testing.T) {
+	var asked []string
+	for _, opts := range [][]nethttp.Option{{nethttp.PerHost()}, {nethttp.PerHost(), nethttp.SentinelNames()}, {nethttp.PerHost(), nethttp.Resource(func(_ *http.Request, name string) string {
+		asked = append(asked, name)
+		return name
+	})}} {
+		g := newGuard(t, api.RuleSet{Breaker: []breaker.Rule{{Resource: "a.test", Threshold: 0.5, MinCalls: 1, Recovery: time.Hour}}})
+		opts = append(opts, nethttp.On(g))
+		tr := nethttp.Transport(roundTrip(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 500, Body: http.NoBody}, nil
+		}), opts...)
+		_, err := tr.RoundTrip(httptest.NewRequest("GET", "http://A.test:80/x", nil))
+		require.NoError(t, err)
+		_, err = tr.RoundTrip(httptest.NewRequest("POST", "http://a.test/y", nil))
+		require.ErrorIs(t, err, api.ErrBlocked)
+		assert.Len(t, g.Tree().Resources, 1)
+
+		mux := http.NewServeMux()
+		mux.HandleFunc("/x", ok)
+		nethttp.Handler(mux, opts...).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("PUT", "/x", nil))
+		assert.Len(t, g.Tree().Resources, 2, "a server's resources have methods")
+	}
+	assert.Equal(t, []string{"a.test", "a.test", "PUT /x"}, asked)
 }
 
 var errGone = errors.New("gone")

@@ -32,6 +32,10 @@ func Resource(name func(r *http.Request, route string) string) Option {
 // SentinelNames names resources as Sentinel's adapters do: GET:/users/{id}.
 func SentinelNames() Option { return func(to *Guard) { to.separator = ":" } }
 
+// PerHost makes all requests of a client to one host calls of one resource, "api.example.com", whatever
+// their methods are: so a breaker that opens because of some of them is open for all. For servers it has no meaning.
+func PerHost() Option { return func(to *Guard) { to.perHost = true } }
+
 // Param attaches a value of each request to its call, for hotspot rules that name the
 // parameter, as in Param("user", Header("X-User")). "" is no value.
 func Param(name string, value Value) Option {

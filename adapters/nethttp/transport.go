@@ -15,7 +15,7 @@ import (
 
 // Transport guards the requests of a client: next makes those that no rule refuses;
 // http.DefaultTransport if it is nil. The resource of a request is its method and host, as
-// "GET api.example.com", unless [Resource] says otherwise; its calls are outbound. However the host
+// "GET api.example.com", unless [Resource] or [PerHost] says otherwise; its calls are outbound. However the host
 // is spelled, its name is in small letters, without a final dot and without the scheme's default port.
 //
 // A refusal is the error of the client's method: errors.As finds the *api.BlockError below

@@ -43,7 +43,7 @@ func (w *writer) note(status int) {
 	if w.wrote || status < http.StatusOK && status != http.StatusSwitchingProtocols {
 		return
 	}
-	w.wrote, w.exchange.status = true, status
+	w.wrote, w.exchange.status = true, int32(status)
 	if status == http.StatusSwitchingProtocols || response.IsEventStream(first(w.Header()["Content-Type"])) {
 		w.exchange.LongLived()
 	}
