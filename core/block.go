@@ -56,6 +56,10 @@ type BlockError struct {
 	Origin   string         // of a flow rule, as in the rule: whose calls it is about; otherwise ""
 	Value    argument.Value // of a hotspot rule, the value that was refused; otherwise none
 
+	// Status is the status of HTTP that a slot of the user's own has chosen, see
+	// [Invocation.RefuseWith]; 0 for none.
+	Status int
+
 	rule     Refuser   // nil if there is nothing more to know
 	refusals *refusals // nil in an error made by hand, which is neither counted nor logged
 }

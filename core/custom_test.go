@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -87,4 +88,39 @@ func TestRefusalMadeByHand(t *testing.T) {
 	_, known := b.RetryAfter()
 	assert.False(t, known)
 	assert.Empty(t, log.all())
+}
+
+// A slot says how its refusal is told, and each reason is counted through all resources, also those that are forgotten.
+func TestRefuseWith(t *testing.T) {
+	statuses := map[string]int{"orders": 403, "carts": 401, "users": 0}
+	e, _ := newEngine(t, core.Config{Chain: slots.Default().With(gate{func(inv *core.Invocation) core.Verdict {
+		return inv.RefuseWith("suspended", statuses[inv.Resource().Name()])
+	}}, core.After("authority"))})
+	for name, status := range statuses {
+		for range 2 {
+			_, err := e.Enter(t.Context(), name, nil)
+			b, ok := errors.AsType[*core.BlockError](err)
+			require.True(t, ok)
+			assert.Equal(t, status, b.Status, name)
+			assert.Equal(t, "suspended", b.Rule)
+		}
+	}
+	assert.Equal(t, []core.RuleFigures{{Kind: core.KindCustom, ID: "suspended", Asked: true, Refused: 6}}, e.CustomFigures())
+}
+
+// Reasons of a whole engine are bounded as well.
+func TestCustomFiguresAreBounded(t *testing.T) {
+	reason := ""
+	e, _ := newEngine(t, core.Config{Chain: slots.Default().With(closed(&reason), core.Before("flow"))})
+	for i := range 1000 {
+		reason = fmt.Sprint("user ", i)
+		_, err := e.Enter(t.Context(), fmt.Sprint("resource ", i%10), nil)
+		require.ErrorIs(t, err, core.ErrBlocked)
+	}
+	all, refused := e.CustomFigures(), int64(0)
+	for _, f := range all {
+		refused += f.Refused
+	}
+	assert.Len(t, all, 65)
+	assert.EqualValues(t, 1000, refused)
 }

@@ -102,6 +102,7 @@ type Engine struct {
 	failures            shared.Int64
 	nextLog             shared.Int64 // of internal failures
 	failWhen            shared.Pointer[failWhen]
+	custom              customRecords
 	blockLog, changeLog lineLog
 }
 

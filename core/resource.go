@@ -28,8 +28,8 @@ type Resource struct {
 	// overtakes says that a prioritized call has asked for a turn.
 	overtakes shared.Bool
 
-	reasons shared.Pointer[map[string]*BlockError] // see Invocation.Refuse; replaced as a whole
-	recent  shared.Pointer[recent]                 // nil if none are kept
+	reasons shared.Pointer[map[cause]*BlockError] // see Invocation.Refuse; replaced as a whole
+	recent  shared.Pointer[recent]                // nil if none are kept
 }
 
 // binding is the rules of one resource in one rule set, and what they hold there. It

@@ -99,6 +99,9 @@ const maxUnasked = 10
 type ruleName struct{ *core.RuleFigures }
 
 func (r ruleName) String() string {
+	if r.Kind == core.KindCustom {
+		return "slot: " + shown.Label(r.ID)
+	}
 	name := r.Kind.String() + " rule " + shown.Label(r.ID)
 	if r.Mode == spec.Shadow {
 		return "shadow " + name

@@ -44,7 +44,7 @@ func (r reader) head() Tree {
 		At:       time.Unix(0, r.now).UTC(),
 		Root:     Node{Name: node.RootName, Kind: NodeRoot, Figures: Figures{Interval: r.interval}},
 		Inbound:  Node{Name: node.InboundName, Kind: NodeInbound},
-		Rules:    r.engine.Rules().RuleFigures(),
+		Rules:    append(r.engine.Rules().RuleFigures(), r.engine.CustomFigures()...),
 		Waiting:  r.engine.Waiting(),
 		Failures: r.engine.Failures(),
 		Leaked:   r.engine.Leaked(),

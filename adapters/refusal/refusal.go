@@ -16,6 +16,7 @@
 //	breaker, system, adaptive,
 //	outlier, a slot of one's own   503                   Unavailable
 //	authority                      403                   PermissionDenied
+//	a slot that chose a status     that status           what it means by gRPC
 //	gave up waiting: deadline      503                   DeadlineExceeded
 //	gave up waiting: client gone   499, which nobody     Canceled
 //	                               reads but a log
@@ -107,7 +108,37 @@ func (r Refusal) class() class {
 	if c, ok := classes[r.Kind()]; ok {
 		return c
 	}
+	if r.Block != nil && r.Block.Status >= 400 && r.Block.Status <= 599 {
+		return chosen(r.Block.Status)
+	}
 	return overloaded
+}
+
+// chosen is the class of a status that a slot of the user's own has chosen.
+func chosen(status int) class {
+	c := class{status: status, code: codes[status]}
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+	default:
+		c.final = status < http.StatusInternalServerError
+	}
+	switch {
+	case c.code != OK:
+	case c.final:
+		c.code = failedPrecondition
+	default:
+		c.code = Unavailable
+	}
+	return c
+}
+
+const failedPrecondition Code = 9
+
+// codes are the codes of gRPC for statuses of HTTP that have one of their own.
+var codes = map[int]Code{
+	http.StatusBadRequest: 3, http.StatusUnauthorized: 16, http.StatusForbidden: PermissionDenied, http.StatusNotFound: 5,
+	http.StatusConflict: 10, http.StatusTooManyRequests: ResourceExhausted, StatusClientGone: Canceled,
+	http.StatusInternalServerError: Internal, http.StatusNotImplemented: 12, http.StatusGatewayTimeout: DeadlineExceeded,
 }
 
 // RetryAfter is how long until the rule would let one unit in, in whole units of time,

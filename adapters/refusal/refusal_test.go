@@ -139,3 +139,28 @@ func TestTell(t *testing.T) {
 	refusal.Write(httptest.NewRecorder(), r.WithContext(refusal.Listen(r.Context(), &h)), err)
 	assert.Equal(t, heard{err}, h)
 }
+
+// A slot of one's own chooses the status; gRPC has the code that means the same.
+func TestStatusOfASlot(t *testing.T) {
+	for status, want := range map[int]struct {
+		http     int
+		code     refusal.Code
+		pushback string
+	}{
+		0: {503, 14, ""}, 200: {503, 14, ""}, 600: {503, 14, ""}, -1: {503, 14, ""},
+		400: {400, 3, "-1"}, 401: {401, 16, "-1"}, 403: {403, 7, "-1"}, 404: {404, 5, "-1"}, 409: {409, 10, ""}, 418: {418, 9, "-1"},
+		429: {429, 8, ""}, 451: {451, 9, "-1"}, 500: {500, 13, ""}, 501: {501, 12, ""}, 502: {502, 14, ""}, 503: {503, 14, ""}, 504: {504, 4, ""},
+	} {
+		err := &api.BlockError{Kind: api.KindCustom, Resource: "orders", Rule: "suspended", Status: status}
+		r := refusal.Of(err)
+		assert.Equal(t, want.http, r.HTTPStatus(), status)
+		assert.Equal(t, want.code, r.GRPC().Code, status)
+		assert.Equal(t, want.pushback, r.GRPC().Pushback, status)
+		w := httptest.NewRecorder()
+		refusal.Write(w, httptest.NewRequest("GET", "/", nil), err)
+		assert.Equal(t, want.http, w.Code)
+		assert.NotContains(t, w.Body.String(), "suspended")
+	}
+	rule := &api.BlockError{Kind: api.KindAuthority, Status: 418}
+	assert.Equal(t, 403, refusal.Of(rule).HTTPStatus(), "those of rules are what they are")
+}
