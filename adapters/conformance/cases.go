@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -121,6 +122,23 @@ var Cases = []Case{
 			}
 			if got := resp.Header.Get("RateLimit"); !strings.HasPrefix(got, `"flow";r=0;t=`) {
 				return fmt.Errorf("RateLimit: %s", got)
+			}
+			return nil
+		}},
+	{Name: "an answer of the user's own has the headers already", Set: api.RuleSet{Flow: once},
+		Opts: []nethttp.Option{nethttp.RateLimitHeaders(refusal.Draft10), nethttp.Refuse(func(w http.ResponseWriter, _ *http.Request, _ error) {
+			w.Header().Set("X-Seen", w.Header().Get("Retry-After"))
+			w.WriteHeader(http.StatusConflict)
+			_, _ = io.WriteString(w, "later")
+		})}, Run: func(s *Stage) error {
+			_, _, _ = s.get("/ok")
+			resp, body, err := s.get("/ok")
+			if err := says(resp, err, http.StatusConflict); err != nil || body != "later" {
+				return fmt.Errorf("%q: %w", body, err)
+			}
+			after := resp.Header.Get("Retry-After")
+			if after == "" || resp.Header.Get("X-Seen") != after || resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("RateLimit-Policy") == "" {
+				return fmt.Errorf("the headers are %v", resp.Header)
 			}
 			return nil
 		}},

@@ -16,9 +16,12 @@ package penstockecho
 
 import (
 	"errors"
+	"net/http"
+	"sync/atomic"
 
 	"github.com/labstack/echo/v5"
 
+	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 )
@@ -30,6 +33,9 @@ func Middleware(opts ...nethttp.Option) echo.MiddlewareFunc {
 		return func(c *echo.Context) error {
 			r := c.Request()
 			if g.Looks() {
+				if valued.Load() {
+					r = r.WithContext(&response.Carried{Context: r.Context(), By: c})
+				}
 				for _, p := range c.PathValues() {
 					r.SetPathValue(p.Name, p.Value)
 				}
@@ -45,9 +51,9 @@ func Middleware(opts ...nethttp.Option) echo.MiddlewareFunc {
 			c.SetResponse(x.Writer())
 			err = next(c)
 			c.SetResponse(before)
-			response, status := echo.ResolveResponseStatus(before, err)
+			to, status := echo.ResolveResponseStatus(before, err)
 			x.End(status, err)
-			if errors.Is(err, api.ErrBlocked) && (response == nil || !response.Committed) {
+			if errors.Is(err, api.ErrBlocked) && (to == nil || !to.Committed) {
 				g.Refuse(before, r, err)
 				return nil
 			}
@@ -55,6 +61,26 @@ func Middleware(opts ...nethttp.Option) echo.MiddlewareFunc {
 		}
 	}
 }
+
+// valued is set once a [Value] is asked for: until then requests carry no more than they have.
+var valued atomic.Bool
+
+// Value is what a middleware before this one has stored by c.Set under a key, as a text; "" if there is none:
+//
+//	Middleware(nethttp.Origin(Value("tenant")))
+func Value(key string) nethttp.Value {
+	valued.Store(true)
+	return func(r *http.Request) string {
+		c, ok := response.Carrier(r.Context()).(*echo.Context)
+		if !ok {
+			return ""
+		}
+		return response.Text(c.Get(key))
+	}
+}
+
+// Param attaches such a value to each call, for hotspot rules that name the parameter.
+func Param(name, key string) nethttp.Option { return nethttp.Param(name, Value(key)) }
 
 // pattern is the pattern of the route that serves the request, "" if none does.
 func pattern(c *echo.Context) string {

@@ -18,9 +18,11 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"sync/atomic"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 )
@@ -30,32 +32,55 @@ func Middleware(opts ...nethttp.Option) echo.MiddlewareFunc {
 	g := nethttp.NewGuard(opts...)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			r, response := c.Request(), c.Response()
+			r, to := c.Request(), c.Response()
 			if g.Looks() {
+				if valued.Load() {
+					r = r.WithContext(&response.Carried{Context: r.Context(), By: c})
+				}
 				for i, name := range c.ParamNames() {
 					r.SetPathValue(name, c.ParamValues()[i])
 				}
 			}
-			x, err := g.Begin(response.Writer, r, r.Method, pattern(c))
+			x, err := g.Begin(to.Writer, r, r.Method, pattern(c))
 			if err != nil {
-				g.Refuse(response, r, err)
+				g.Refuse(to, r, err)
 				return nil
 			}
 			defer x.Close()
-			before := response.Writer
+			before := to.Writer
 			c.SetRequest(x.Request())
-			response.Writer = x.Writer()
+			to.Writer = x.Writer()
 			err = next(c)
-			response.Writer = before
-			x.End(status(response, err), err)
-			if errors.Is(err, api.ErrBlocked) && !response.Committed {
-				g.Refuse(response, r, err)
+			to.Writer = before
+			x.End(status(to, err), err)
+			if errors.Is(err, api.ErrBlocked) && !to.Committed {
+				g.Refuse(to, r, err)
 				return nil
 			}
 			return err
 		}
 	}
 }
+
+// valued is set once a [Value] is asked for: until then requests carry no more than they have.
+var valued atomic.Bool
+
+// Value is what a middleware before this one has stored by c.Set under a key, as a text; "" if there is none:
+//
+//	Middleware(nethttp.Origin(Value("tenant")))
+func Value(key string) nethttp.Value {
+	valued.Store(true)
+	return func(r *http.Request) string {
+		c, ok := response.Carrier(r.Context()).(echo.Context)
+		if !ok {
+			return ""
+		}
+		return response.Text(c.Get(key))
+	}
+}
+
+// Param attaches such a value to each call, for hotspot rules that name the parameter.
+func Param(name, key string) nethttp.Option { return nethttp.Param(name, Value(key)) }
 
 // pattern is the pattern of the route that serves the request, "" if none does. For a request that
 // is answered by 405 echo has the path of a route with another method, which the handler shows.

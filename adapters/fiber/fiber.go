@@ -40,7 +40,7 @@ func Middleware(opts ...nethttp.Option) fiber.Handler {
 	g, routes := nethttp.NewGuard(opts...), new(router)
 	return func(c fiber.Ctx) error {
 		at := routes.find(c, g.Looks())
-		w := &response.Writer{To: c.Response(), HeaderOf: &c.Response().Header}
+		w := &response.Writer{To: c.Response(), HeaderOf: &c.Response().Header, Whole: g.Looks()}
 		r := request(c, at, g.Looks())
 		x, err := g.Begin(w, r, at.method, at.pattern)
 		if err != nil {

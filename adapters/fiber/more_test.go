@@ -241,3 +241,41 @@ func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	require.True(t, meet.Until(meet.Patience, ok), "it never comes to pass")
 }
+
+// What a middleware before has stored is a value, of an origin as of a parameter.
+func TestValuesOfTheContext(t *testing.T) {
+	g, err := api.New(api.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if err := g.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{{Resource: "GET /x", Param: "user", Threshold: 1, Interval: time.Hour, Missing: hotspot.MissingRefuse}}}); err != nil {
+		t.Fatal(err)
+	}
+	opts := []nethttp.Option{nethttp.On(g), penstockfiber.Param("user", "user"), nethttp.Origin(penstockfiber.Value("tenant"))}
+	var user any
+	app := fiber.New()
+	app.Use(func(c fiber.Ctx) error {
+		c.Locals("tenant", "acme")
+		if user != nil {
+			c.Locals("user", user)
+		}
+		return c.Next()
+	}, penstockfiber.Middleware(opts...))
+	app.Get("/x", func(c fiber.Ctx) error { return c.SendStatus(http.StatusOK) })
+	ask := func(as any) int {
+		user = as
+		resp := do(t, app, http.MethodGet, "/x")
+		defer resp.Body.Close()
+		return resp.StatusCode
+	}
+	for i, user := range []any{7, 7, "7", int64(8), nil, "ann", true} {
+		status := ask(user)
+		if want := []int{200, 429, 429, 200, 429, 200, 200}[i]; status != want {
+			t.Errorf("%v: %d, not %d", user, status, want)
+		}
+	}
+	if _, found := g.Tree().Origin("GET /x", "acme"); !found {
+		t.Error("there is no origin")
+	}
+}

@@ -1,11 +1,13 @@
 package penstockfiber
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 
 	"github.com/gofiber/fiber/v3"
+
+	"github.com/penstock-go/penstock/adapters/internal/response"
+	"github.com/penstock-go/penstock/adapters/nethttp"
 )
 
 // request is what the options of package nethttp see of a request: a copy, since fiber uses its
@@ -29,5 +31,21 @@ func request(c fiber.Ctx, at route, whole bool) *http.Request {
 		r.SetPathValue(p.name, p.value)
 	}
 	// as a server of net/http does: whether the other end is a Unix socket shows by it
-	return r.WithContext(context.WithValue(c.Context(), http.LocalAddrContextKey, c.RequestCtx().LocalAddr()))
+	return r.WithContext(&response.Carried{Context: c.Context(), By: c, Local: c.RequestCtx().LocalAddr()})
 }
+
+// Value is what a middleware before this one has stored by c.Locals under a key, as a text; "" if there is none:
+//
+//	Middleware(nethttp.Origin(Value("tenant")))
+func Value(key string) nethttp.Value {
+	return func(r *http.Request) string {
+		c, ok := response.Carrier(r.Context()).(fiber.Ctx)
+		if !ok {
+			return ""
+		}
+		return response.Text(c.Locals(key))
+	}
+}
+
+// Param attaches such a value to each call, for hotspot rules that name the parameter.
+func Param(name, key string) nethttp.Option { return nethttp.Param(name, Value(key)) }

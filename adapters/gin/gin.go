@@ -16,9 +16,11 @@ import (
 	"bufio"
 	"net"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/nethttp"
 )
 
@@ -27,6 +29,9 @@ func Middleware(opts ...nethttp.Option) gin.HandlerFunc {
 	g := nethttp.NewGuard(opts...)
 	return func(c *gin.Context) {
 		if g.Looks() {
+			if valued.Load() {
+				c.Request = c.Request.WithContext(&response.Carried{Context: c.Request.Context(), By: c})
+			}
 			for _, p := range c.Params {
 				c.Request.SetPathValue(p.Key, p.Value)
 			}
@@ -47,6 +52,27 @@ func Middleware(opts ...nethttp.Option) gin.HandlerFunc {
 		x.End(c.Writer.Status(), last)
 	}
 }
+
+// valued is set once a [Value] is asked for: until then requests carry no more than they have.
+var valued atomic.Bool
+
+// Value is what a middleware before this one has stored by c.Set under a key, as a text; "" if there is none:
+//
+//	Middleware(nethttp.Origin(Value("tenant")))
+func Value(key string) nethttp.Value {
+	valued.Store(true)
+	return func(r *http.Request) string {
+		c, ok := response.Carrier(r.Context()).(*gin.Context)
+		if !ok {
+			return ""
+		}
+		value, _ := c.Get(key)
+		return response.Text(value)
+	}
+}
+
+// Param attaches such a value to each call, for hotspot rules that name the parameter.
+func Param(name, key string) nethttp.Option { return nethttp.Param(name, Value(key)) }
 
 // writer is gin's, with what the exchange is to know of.
 type writer struct {

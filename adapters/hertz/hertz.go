@@ -37,7 +37,7 @@ import (
 func Middleware(opts ...nethttp.Option) app.HandlerFunc {
 	g := nethttp.NewGuard(opts...)
 	return func(ctx context.Context, c *app.RequestContext) {
-		w, r := writer(c), request(ctx, c, g.Looks())
+		w, r := writer(c, g.Looks()), request(ctx, c, g.Looks())
 		x, err := g.Begin(w, r, r.Method, c.FullPath())
 		if err != nil {
 			c.Abort()
@@ -76,9 +76,9 @@ func Refuse(ctx context.Context, c *app.RequestContext, err error) bool {
 		return false
 	}
 	c.Response.ResetBody()
-	return refusal.Write(writer(c), request(ctx, c, false), err)
+	return refusal.Write(writer(c, false), request(ctx, c, false), err)
 }
 
-func writer(c *app.RequestContext) *response.Writer {
-	return &response.Writer{To: &c.Response, HeaderOf: &c.Response.Header}
+func writer(c *app.RequestContext, whole bool) *response.Writer {
+	return &response.Writer{To: &c.Response, HeaderOf: &c.Response.Header, Whole: whole}
 }

@@ -209,3 +209,45 @@ func TestAConnectionThatBreaksWhenItIsTakenOver(t *testing.T) {
 		return n.InFlight == 0 && n.Lifetime.Complete == 1
 	})
 }
+
+// What a middleware before has stored is a value, of an origin as of a parameter.
+func TestValuesOfTheContext(t *testing.T) {
+	g, err := api.New(api.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if err := g.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{{Resource: "GET /x", Param: "user", Threshold: 1, Interval: time.Hour, Missing: hotspot.MissingRefuse}}}); err != nil {
+		t.Fatal(err)
+	}
+	opts := []nethttp.Option{nethttp.On(g), penstockhertz.Param("user", "user"), nethttp.Origin(penstockhertz.Value("tenant"))}
+	var user any
+	url := serve(t, func(h *server.Hertz) {
+		h.Use(func(_ context.Context, c *app.RequestContext) {
+			c.Set("tenant", "acme")
+			if user != nil {
+				c.Set("user", user)
+			}
+		}, penstockhertz.Middleware(opts...))
+		h.GET("/x", func(_ context.Context, c *app.RequestContext) { c.SetStatusCode(http.StatusOK) })
+	})
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	ask := func(as any) int {
+		user = as
+		resp, err := http.Get(url + "/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode
+	}
+	for i, user := range []any{7, 7, "7", int64(8), nil, "ann", true} {
+		status := ask(user)
+		if want := []int{200, 429, 429, 200, 429, 200, 200}[i]; status != want {
+			t.Errorf("%v: %d, not %d", user, status, want)
+		}
+	}
+	if _, found := g.Tree().Origin("GET /x", "acme"); !found {
+		t.Error("there is no origin")
+	}
+}

@@ -8,6 +8,9 @@ import (
 
 	"github.com/cloudwego/hertz/pkg/app"
 	"github.com/cloudwego/hertz/pkg/network"
+
+	"github.com/penstock-go/penstock/adapters/internal/response"
+	"github.com/penstock-go/penstock/adapters/nethttp"
 )
 
 // request is what the options of package nethttp see of a request: a copy, since hertz uses its
@@ -32,8 +35,26 @@ func request(ctx context.Context, c *app.RequestContext, whole bool) *http.Reque
 	for _, p := range c.Params {
 		r.SetPathValue(p.Key, strings.Clone(p.Value))
 	}
+	with := &response.Carried{Context: ctx, By: c}
 	if conn := c.GetConn(); conn != nil { // as a server of net/http does: whether the other end is a Unix socket shows by it
-		ctx = context.WithValue(ctx, http.LocalAddrContextKey, conn.LocalAddr())
+		with.Local = conn.LocalAddr()
 	}
-	return r.WithContext(ctx)
+	return r.WithContext(with)
 }
+
+// Value is what a middleware before this one has stored by c.Set under a key, as a text; "" if there is none:
+//
+//	Middleware(nethttp.Origin(Value("tenant")))
+func Value(key string) nethttp.Value {
+	return func(r *http.Request) string {
+		c, ok := response.Carrier(r.Context()).(*app.RequestContext)
+		if !ok {
+			return ""
+		}
+		value, _ := c.Get(key)
+		return response.Text(value)
+	}
+}
+
+// Param attaches such a value to each call, for hotspot rules that name the parameter.
+func Param(name, key string) nethttp.Option { return nethttp.Param(name, Value(key)) }

@@ -66,6 +66,7 @@ func (g *Guard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	refusal.Tell(r.Context(), err)
+	refusal.Of(err).SetHeaders(w.Header().Set, g.headers)
 	g.refuse(w, r, err)
 }
 

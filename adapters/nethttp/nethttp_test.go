@@ -484,6 +484,7 @@ func TestRefuse(t *testing.T) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 	assert.Equal(t, http.StatusGone, w.Code)
+	assert.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 }
 
 // Inside of a TimeoutHandler the call lasts as long as its handler, also when the client has long

@@ -56,8 +56,8 @@ func Failure(f func(r *http.Request, status int, err error) bool) Option {
 	return func(to *Guard) { to.failure = f }
 }
 
-// Refuse answers requests that were refused, instead of refusal.Write. Its err is api.Entry's;
-// package refusal can interpret it.
+// Refuse answers requests that were refused, instead of refusal.Write. The response has that one's headers
+// already, Retry-After among them, but for those of its body. err is api.Entry's; package refusal can interpret it.
 func Refuse(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 	return func(to *Guard) { to.refuse = f }
 }

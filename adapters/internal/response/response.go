@@ -4,6 +4,8 @@ package response
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,15 +21,23 @@ type Writer struct {
 	HeaderOf interface { // the headers of To
 		Del(name string)
 		Add(name, value string)
+		VisitAll(f func(name, value []byte))
 	}
+	// Whole says that whoever writes may look at the headers that are set already.
+	Whole  bool
 	header http.Header
+	before http.Header // as they were when they were asked for
 	wrote  bool
 }
 
-// Header are the headers that are to be set.
+// Header are the headers that are to be set, and if Whole those that are.
 func (w *Writer) Header() http.Header {
 	if w.header == nil {
 		w.header = make(http.Header)
+		if w.Whole {
+			w.HeaderOf.VisitAll(func(name, value []byte) { w.header.Add(string(name), string(value)) })
+			w.before = w.header.Clone()
+		}
 	}
 	return w.header
 }
@@ -39,8 +49,13 @@ func (w *Writer) WriteHeader(status int) {
 	}
 	w.wrote = true
 	w.To.SetStatusCode(status)
+	for name := range w.before {
+		if _, stays := w.header[name]; !stays {
+			w.HeaderOf.Del(name)
+		}
+	}
 	for name, values := range w.header {
-		if name == "Content-Length" {
+		if name == "Content-Length" || slices.Equal(values, w.before[name]) {
 			continue
 		}
 		w.HeaderOf.Del(name)
@@ -92,4 +107,39 @@ func TimeToWrite(ctx context.Context) (left time.Duration, known bool) {
 	}
 	all := s.WriteTimeout
 	return all - min(max(min(all/10, time.Second), 50*time.Millisecond), all/2), true
+}
+
+// Carried is a context of a request that carries the framework's own context of it, for values that
+// [Carrier] reads, and the server's own address if that is not nil.
+type Carried struct {
+	context.Context
+	By    any
+	Local net.Addr
+}
+
+type carrierKey struct{}
+
+// Value returns what is carried, or what the context has.
+func (c *Carried) Value(key any) any {
+	switch {
+	case key == carrierKey{}:
+		return c.By
+	case key == http.LocalAddrContextKey && c.Local != nil:
+		return c.Local
+	}
+	return c.Context.Value(key)
+}
+
+// Carrier returns the framework's own context of a request, nil if none is carried.
+func Carrier(ctx context.Context) any { return ctx.Value(carrierKey{}) }
+
+// Text is a value as a text that outlives the request, "" for nil.
+func Text(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return strings.Clone(v) // perhaps of a buffer
+	}
+	return fmt.Sprint(value)
 }
