@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"database/sql"
+	"log"
 	"net/http"
 	"net/netip"
 
@@ -43,7 +44,7 @@ func handled(mux *http.ServeMux, orders http.Handler) {
 func nested(outer, inner *http.ServeMux) { outer.Handle("GET /api/", nethttp.Handler(inner)) }
 
 func crossed(cors func(http.Handler) http.Handler, mux *http.ServeMux) {
-	http.ListenAndServe(":8080", cors(nethttp.Handler(mux)))
+	log.Fatal(http.ListenAndServe(":8080", cors(nethttp.Handler(mux))))
 }
 
 func optioned(proxies []netip.Prefix) {

@@ -52,7 +52,13 @@ func pattern(r *http.Request, values bool) string {
 	if routed == nil || routed.Routes == nil {
 		return r.Pattern
 	}
-	path := r.URL.RawPath
+	path := ""
+	if len(routed.RoutePatterns) == 0 { // as middleware.StripSlashes and CleanPath have changed it
+		path = routed.RoutePath
+	}
+	if path == "" {
+		path = r.URL.RawPath
+	}
 	if path == "" {
 		path = r.URL.Path
 	}

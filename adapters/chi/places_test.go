@@ -112,3 +112,28 @@ func TestNested(t *testing.T) {
 		})
 	}
 }
+
+// Middlewares above the guard may change the path that chi routes by.
+func TestChangedPaths(t *testing.T) {
+	for name, change := range map[string]func(http.Handler) http.Handler{"StripSlashes": middleware.StripSlashes, "CleanPath": middleware.CleanPath} {
+		g, err := api.New(api.Config{})
+		require.NoError(t, err)
+		defer g.Close()
+		r := chi.NewRouter()
+		r.Use(change, penstockchi.Middleware(nethttp.On(g)))
+		r.Get("/users/{id}", func(http.ResponseWriter, *http.Request) {})
+		r.Route("/api", func(r chi.Router) {
+			r.Get("/users/{id}", func(http.ResponseWriter, *http.Request) {})
+		})
+		for _, path := range map[string][]string{"StripSlashes": {"/users/7/", "/api/users/7/"}, "CleanPath": {"/users//7", "//api/users/7"}}[name] {
+			w := httptest.NewRecorder()
+			r.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://a.test"+path, nil))
+			assert.Equal(t, 200, w.Code, path)
+		}
+		var names []string
+		for _, n := range g.Tree().Resources {
+			names = append(names, n.Name)
+		}
+		assert.ElementsMatch(t, []string{"GET /users/{id}", "GET /api/users/{id}"}, names, name)
+	}
+}

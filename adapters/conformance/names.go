@@ -52,10 +52,10 @@ func (s *Stage) onlyRegistered() error {
 	for _, e := range wildEnds {
 		lines = append(lines, text("CONNECT /files/x#", e), text("GET /files/x#", e))
 	}
-	pick := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same requests each time
-	any := func(of []string) string { return of[pick.IntN(len(of))] }
+	pick := rand.New(rand.NewPCG(1, 2)) // the same requests each time
+	one := func(of []string) string { return of[pick.IntN(len(of))] }
 	for range 400 {
-		lines = append(lines, text(any(wildMethods), " ", any(wildStarts), any(wildPaths), any(wildEnds), any(wildEnds)))
+		lines = append(lines, text(one(wildMethods), " ", one(wildStarts), one(wildPaths), one(wildEnds), one(wildEnds)))
 	}
 	for _, line := range lines {
 		if err := s.write(at.Host, line); err != nil {
@@ -76,7 +76,7 @@ func (s *Stage) write(to, begins string) error {
 		return err
 	}
 	if _, err := fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", begins, to); err != nil {
-		return nil //nolint:nilerr // it was closed
+		return nil // it was closed
 	}
 	if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 		return err

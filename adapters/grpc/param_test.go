@@ -64,7 +64,7 @@ func TestClientAddresses(t *testing.T) {
 			fine(t, err)
 			defer conn.Close()
 			for i, from := range tt.forwarded {
-				ctx := metadata.AppendToOutgoingContext(context.Background(), "x-forwarded-for", from)
+				ctx := metadata.AppendToOutgoingContext(t.Context(), "x-forwarded-for", from)
 				want := codes.Unimplemented
 				if tt.refused[i] {
 					want = codes.ResourceExhausted
