@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,8 @@ import (
 	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
 )
 
 func TestResourcesAreListedByTraffic(t *testing.T) {
@@ -296,6 +299,76 @@ func TestGatewayRulesAreShownAsWritten(t *testing.T) {
 	assert.Contains(t, made.Diff, "threshold 3 -> 7")
 }
 
+// everyKey is a rule file with every key that the schema has.
+const everyKey = `
+authority: [{id: who, resource: orders, origins: [acme]}]
+system: [{id: calls, metric: concurrency, threshold: 1000}]
+hotspot: [{id: users, resource: orders, param: user, threshold: 100}]
+flow: [{id: few, resource: orders, threshold: 10}, {id: all, resource: search, threshold: 10, cluster: {scope: global}}]
+isolation: [{id: four, resource: orders, threshold: 4}]
+adaptive: [{id: learns, resource: search}]
+breaker: [{id: trips, resource: orders, threshold: 0.5}]
+outlier: [{id: ejects, resource: orders, threshold: 0.5}]
+groups: [{id: shop, paths: [{path: /shop, match: exact}]}]
+gateway: [{id: gate, route: checkout, threshold: 5}]
+cluster: {namespace: shop, members: 3}
+`
+
+// A file may have mappings beside its lists. Every rule keeps its text, its limit is drawn, and it
+// can be changed. known bug 260
+func TestEveryKeyOfARuleFileIsShown(t *testing.T) {
+	var schema struct {
+		Definitions struct {
+			Native struct{ Properties map[string]any }
+		}
+	}
+	require.NoError(t, json.Unmarshal(rules.Schema(), &schema))
+	keys := schema.Definitions.Native.Properties
+	delete(keys, "dialect")
+	require.NotEmpty(t, keys)
+	for key := range keys {
+		assert.Contains(t, everyKey, "\n"+key+": ")
+	}
+	set, err := rules.Parse("rules.yaml", []byte(everyKey))
+	require.NoError(t, err)
+	clock := api.NewManualClock(begin)
+	l := newLabOf(t, api.Config{Cluster: cluster.Config{Store: cluster.NewMemory(clock)}}, Config{WriteToken: writeToken, WriteRules: true}, set)
+	l.clock.SetSleep(api.SleepAdvance)
+	var got struct {
+		Rules []struct {
+			ID, Kind, List string
+			Rule           map[string]any
+		}
+	}
+	l.get("/api/rules", &got)
+	shown := map[string]bool{"groups": true, "cluster": true} // which limit nothing by themselves
+	for _, r := range got.Rules {
+		assert.NotEmpty(t, r.Rule, r.ID)
+		assert.Equal(t, r.ID, r.Rule["id"])
+		shown[cmp.Or(r.List, r.Kind)] = true
+	}
+	for key := range keys {
+		assert.True(t, shown[key], key)
+	}
+	l.callFrom(core.WithOrigin(t.Context(), "acme"), 1, "orders")
+	var one struct{ Limit *float64 }
+	l.get("/api/resources/orders", &one)
+	require.NotNil(t, one.Limit)
+	assert.InDelta(t, 10, *one.Limit, 1e-9)
+
+	const edit = `{"rules":{"flow":[{"id":"few","resource":"orders","threshold":20}],"cluster":{"namespace":"shop","members":4}}`
+	var made, applied struct{ Change, Diff, Proof, Error string }
+	require.Equal(t, 200, post(l, "/api/rules/diff", edit+"}", &made), made.Error)
+	assert.Equal(t, "+0 ~2 -0", made.Change)
+	assert.Contains(t, made.Diff, "threshold 10 -> 20")
+	assert.Contains(t, made.Diff, "members 3 -> 4")
+	require.Equal(t, 200, post(l, "/api/rules/apply", edit+`,"proof":"`+made.Proof+`"}`, &applied), applied.Error)
+	after := l.guard.Rules()
+	assert.Equal(t, []rules.Cluster{{Namespace: "shop", Members: 4}}, after.Cluster)
+	assert.EqualValues(t, 20, after.Flow[0].Threshold)
+	assert.Equal(t, len(set.Groups), len(after.Groups))
+}
+
 func TestExplain(t *testing.T) {
 	l := newLab(t, Config{}, api.RuleSet{
 		Flow:    []flow.Rule{{ID: "acme", Resource: "orders", Origin: "acme", Threshold: 0}},
@@ -326,6 +399,30 @@ func TestExplain(t *testing.T) {
 	l.get("/api/explain?resource=nobody", &struct{}{})
 	_, now := l.guard.Engine().FindResource("nobody")
 	assert.Equal(t, known, now, "to look makes nothing")
+}
+
+// A call is asked about as the calls of a server are made: inbound, so that system rules judge it.
+func TestExplainAssumesAnInboundCall(t *testing.T) {
+	l := newLab(t, Config{}, api.RuleSet{System: []system.Rule{{ID: "none", Metric: system.Concurrency, Threshold: 0}}})
+	ask := func(query string) (got struct {
+		Outcome, Text string
+		Assumed       []string
+	}) {
+		l.get("/api/explain?resource=orders"+query, &got)
+		return got
+	}
+	x := ask("")
+	assert.Equal(t, "refused", x.Outcome)
+	assert.Equal(t, []string{"inbound", "one unit", "not prioritized", "no caller", "the default context", "no endpoint", "no arguments"}, x.Assumed)
+	assert.True(t, strings.HasSuffix(x.Text, `
+assumed of the call: inbound, one unit, not prioritized, no caller,
+  the default context, no endpoint, no arguments
+`), x.Text)
+	assert.Equal(t, "refused", ask("&inbound=true").Outcome)
+	x = ask("&inbound=false&units=1&prioritized=false&origin=acme&context=web&endpoint=a&arg.user=ann")
+	assert.Equal(t, "passes", x.Outcome)
+	assert.Equal(t, []string{}, x.Assumed)
+	assert.NotContains(t, x.Text, "assumed")
 }
 
 func TestBreakersAndWhatTheyDid(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// serveExplain says what the rules would decide for a call if it arrived now.
+// serveExplain says what the rules would decide for a call if it arrived now, and what it has
+// assumed of the call where the query says nothing.
 func (c *console) serveExplain(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	ctx := core.WithOrigin(core.WithContext(r.Context(), q.Get("context")), q.Get("origin"))
@@ -24,10 +25,51 @@ func (c *console) serveExplain(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
+	assumed := assumptions(q)
+	text := x.String()
+	if len(assumed) > 0 {
+		text += assumedText(assumed)
+	}
 	return reply(w, struct {
 		core.Explanation
-		Text string `json:"text"`
-	}{x, x.String()})
+		Assumed []string `json:"assumed"`
+		Text    string   `json:"text"`
+	}{x, assumed, text})
+}
+
+// assumptions are what a query doesn't say of the call, as it is assumed. A call is inbound, as
+// those of server adapters are: system rules judge no others, and would be missing from the answer.
+func assumptions(q url.Values) []string {
+	assumed := []string{}
+	for _, a := range []struct{ key, text string }{
+		{"inbound", "inbound"}, {"units", "one unit"}, {"prioritized", "not prioritized"},
+		{"origin", "no caller"}, {"context", "the default context"}, {"endpoint", "no endpoint"},
+	} {
+		if q.Get(a.key) == "" {
+			assumed = append(assumed, a.text)
+		}
+	}
+	for key := range q {
+		if strings.HasPrefix(key, "arg.") {
+			return assumed
+		}
+	}
+	return append(assumed, "no arguments")
+}
+
+// assumedText is what was assumed, in lines of 80 columns.
+func assumedText(assumed []string) string {
+	text, width := "\nassumed of the call:", len("assumed of the call:")
+	for i, a := range assumed {
+		if i < len(assumed)-1 {
+			a += ","
+		}
+		if width += 1 + len(a); width > 80 {
+			text, width = text+"\n ", 2+len(a)
+		}
+		text += " " + a
+	}
+	return text + "\n"
 }
 
 // mostArgs bounds the number of an argument.
@@ -36,6 +78,7 @@ const mostArgs = 100
 // optionsOf are what a query says of a call.
 func optionsOf(q url.Values) (opts []core.Option, err error) {
 	var args []any
+	inbound := true
 	for _, key := range slices.Sorted(maps.Keys(q)) {
 		value := q.Get(key)
 		switch {
@@ -51,8 +94,8 @@ func optionsOf(q url.Values) (opts []core.Option, err error) {
 			if err != nil {
 				return nil, refuse(http.StatusBadRequest, "%s is %q: use true or false", key, shortened(value))
 			}
-			if on && key == "inbound" {
-				opts = append(opts, core.Inbound())
+			if key == "inbound" {
+				inbound = on
 			} else if on {
 				opts = append(opts, core.Prioritized())
 			}
@@ -73,6 +116,9 @@ func optionsOf(q url.Values) (opts []core.Option, err error) {
 		default:
 			return nil, refuse(http.StatusBadRequest, "%q is not known: use resource, context, origin, units, inbound, prioritized, endpoint and arg.NAME", shortened(key))
 		}
+	}
+	if inbound {
+		opts = append(opts, core.Inbound())
 	}
 	if args != nil {
 		opts = append(opts, core.Args(args...))

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -52,7 +53,7 @@ func (t *ruleTexts) of(g *api.Guard) {
 	*t = ruleTexts{revision: revision, texts: make(map[ruleName]json.RawMessage)}
 	lists, err := listsOf(g.Rules())
 	if err != nil {
-		return // no file could express one of them, so they are shown without
+		return // they are shown without
 	}
 	for kind, list := range lists {
 		for _, text := range list {
@@ -64,13 +65,30 @@ func (t *ruleTexts) of(g *api.Guard) {
 	}
 }
 
-// listsOf are the rules of a set as a rule file has them, by family.
-func listsOf(set api.RuleSet) (lists map[string][]json.RawMessage, err error) {
+// listsOf are the rules of a set as a rule file has them, by family. What a file has as one mapping,
+// such as cluster, is a list of one here, which a file may have as well.
+func listsOf(set api.RuleSet) (map[string][]json.RawMessage, error) {
 	text, err := set.MarshalJSON()
-	if err == nil {
-		err = json.Unmarshal(text, &lists)
+	if err != nil {
+		return nil, err
 	}
-	return lists, err
+	var file map[string]json.RawMessage
+	if err := json.Unmarshal(text, &file); err != nil {
+		return nil, err
+	}
+	lists := make(map[string][]json.RawMessage, len(file))
+	for key, value := range file {
+		if bytes.HasPrefix(value, []byte("{")) {
+			lists[key] = []json.RawMessage{value}
+			continue
+		}
+		var list []json.RawMessage
+		if err := json.Unmarshal(value, &list); err != nil {
+			return nil, err
+		}
+		lists[key] = list
+	}
+	return lists, nil
 }
 
 // gatewayList is the list of rules that are at work as flow or hotspot rules.

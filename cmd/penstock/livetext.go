@@ -191,9 +191,7 @@ func (c *command) explainAt(address, resource string, caller caller, asJSON, wat
 	set("origin", caller.origin)
 	set("context", caller.context)
 	set("endpoint", strings.Join(caller.endpoints, ""))
-	if !caller.internal {
-		query.Set("inbound", "true")
-	}
+	query.Set("inbound", strconv.FormatBool(!caller.internal))
 	for _, a := range caller.args {
 		value, err := json.Marshal(a.values[0]) // text in quotes, whatever it looks like
 		if err != nil {

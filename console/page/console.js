@@ -530,7 +530,7 @@ function explainForm(resource) {
     event.preventDefault();
     const q = new URLSearchParams();
     for (const name of ["resource", "origin", "context", "units"]) if (form.elements[name].value) q.set(name, form.elements[name].value);
-    if (form.elements.inbound.checked) q.set("inbound", "true");
+    q.set("inbound", form.elements.inbound.checked);
     for (const pair of form.elements.args.value.split(/\s+/).filter(Boolean)) {
       const at = pair.indexOf("=");
       q.set("arg." + pair.slice(0, Math.max(at, 0)), pair.slice(at + 1));
@@ -542,7 +542,7 @@ function explainForm(resource) {
   } },
     field("resource", "Resource", resource, { required: true }), field("origin", "Caller", ""), field("context", "Context", ""),
     field("units", "Units", "1", { inputmode: "numeric" }), field("args", "Arguments, as in user=ann 0=7", ""),
-    h("label", null, h("span", null, "From outside "), h("input", { name: "inbound", type: "checkbox", class: "box" })),
+    h("label", null, h("span", null, "Inbound: from outside, system rules judge it "), h("input", { name: "inbound", type: "checkbox", class: "box", checked: true })),
     h("button", { class: "main" }, "What would become of a call now?"));
   return h("div", null, form, out);
 }
