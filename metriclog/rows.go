@@ -14,7 +14,8 @@ import (
 // Rows reads what an engine still knows of the last minute, without any file: the whole seconds
 // from the one that from falls in up to to, which is left out, and so is the second that is
 // still running. The inbound calls of all resources have rows of their own, under
-// [node.InboundName]. Seconds in which nothing happened have none. The oldest come first,
+// [node.InboundName]; a resource of that name is shown with an underscore before it. Seconds in which
+// nothing happened have none. The oldest come first,
 // then they are sorted by name. Times are in UTC.
 func Rows(e *core.Engine, from, to time.Time) []Row {
 	now := e.Now()
@@ -52,7 +53,11 @@ func rowsUntil(e *core.Engine, now int64, from, to time.Time) []Row {
 	}
 	e.EachResource(func(r *core.Resource) {
 		if r.Entered() {
-			read(r.Name(), &r.StatisticNode)
+			name := r.Name()
+			if name == node.InboundName { // whose rows mean all inbound calls
+				name = "_" + name
+			}
+			read(name, &r.StatisticNode)
 		}
 	})
 	read(node.InboundName, &e.Tree().Inbound().StatisticNode)

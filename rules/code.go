@@ -2,12 +2,15 @@ package rules
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 )
 
 // codeName is the source name of rules that come from code.
 const codeName = "code"
+
+var errCodeName = fmt.Errorf("penstock: a source of rules can't be called %q, as those that the program loads itself are: give it another name, or a file the path ./%[1]s", codeName)
 
 // Load makes a Set the rules loaded by code, replacing the previous ones, and changes nothing if it
 // can't be put in force with the rules of the other sources. All that code loads is one source,

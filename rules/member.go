@@ -86,6 +86,9 @@ func (l *Loader) join(ctx context.Context, names []string) (*member, error) {
 		return nil, errClosed
 	}
 	for i, name := range names {
+		if name == codeName {
+			return nil, errCodeName
+		}
 		if slices.Contains(names[:i], name) {
 			return nil, &SourceError{name}
 		}

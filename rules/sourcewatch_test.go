@@ -665,6 +665,9 @@ func TestSourceAmongOthers(t *testing.T) {
 		require.NoError(t, l.WatchSource(t.Context(), second, SourceOptions{Cache: path}))
 		require.Equal(t, []string{"a", "b"}, inForce)
 		require.ErrorAs(t, l.WatchSource(t.Context(), second, SourceOptions{}), new(*SourceError))
+		third := newStore(one("c"))
+		third.name = "code" // as the rules that the program loads itself are called
+		require.ErrorContains(t, l.WatchSource(t.Context(), third, SourceOptions{}), `can't be called "code"`)
 
 		first.put("1", one("c"))
 		after(time.Minute)

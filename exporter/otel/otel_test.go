@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/exporter/internal/series"
 	penstockotel "github.com/penstock-go/penstock/exporter/otel"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/slots"
@@ -133,4 +136,31 @@ func TestSpans(t *testing.T) {
 		attribute.String("error.type", "penstock.blocked.flow"), attribute.String("penstock.resource", "GET /orders"),
 		attribute.String("penstock.rule", "few"), attribute.String("penstock.rule.type", "flow"),
 	}, events[0].Attributes)
+}
+
+// Resources whose names were one attribute are not added together.
+func TestNamesThatWereOneAttribute(t *testing.T) {
+	g, _ := newGuard(t)
+	names := []string{"__other__", "\xff", "\xfe", strings.Repeat("a", 200)}
+	for _, name := range names {
+		names = append(names, series.Label(name))
+	}
+	for i, name := range names {
+		for range i + 1 {
+			require.NoError(t, g.Do(t.Context(), name, func(context.Context) error { return nil }))
+		}
+	}
+	reader := sdkmetric.NewManualReader()
+	unregister, err := penstockotel.Register(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), g, penstockotel.Config{})
+	require.NoError(t, err)
+	var passed []int
+	for key, value := range read(t, reader) {
+		if strings.HasPrefix(key, "penstock.entries ") && strings.HasSuffix(key, "=pass") {
+			n, err := strconv.Atoi(value)
+			require.NoError(t, err)
+			passed = append(passed, n)
+		}
+	}
+	assert.ElementsMatch(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, passed)
+	require.NoError(t, unregister())
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/exporter/internal/series"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/rules"
 )
 
 // Config says what a Collector shows. The zero value is right for most.
@@ -228,9 +229,24 @@ func (c *Collector) breakers(m metrics) {
 	}
 }
 
+// sources adds up the sources of one name: a file may be watched by itself and with its directory.
 func (c *Collector) sources(m metrics) {
+	var names []string
+	all := make(map[string]rules.Status)
 	for _, s := range c.guard.Status().Sources {
-		source := series.Label(s.Source)
+		sum, again := all[s.Source]
+		if !again {
+			names = append(names, s.Source)
+		}
+		sum.Successes += s.Successes
+		sum.Failures += s.Failures
+		if s.LastSuccess.After(sum.LastSuccess) {
+			sum.LastSuccess = s.LastSuccess
+		}
+		all[s.Source] = sum
+	}
+	for _, name := range names {
+		s, source := all[name], series.Label(name)
 		m.counter(c.reloads, float64(s.Successes), source, "success")
 		m.counter(c.reloads, float64(s.Failures), source, "failure")
 		if !s.LastSuccess.IsZero() {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -24,6 +25,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/exporter/internal/series"
 	penstockprometheus "github.com/penstock-go/penstock/exporter/prometheus"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
@@ -134,6 +136,58 @@ func TestCollect(t *testing.T) {
 	require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(text), names...))
 	c.Close()
 	c.Close()
+}
+
+// Names that were one series fail no scrape and are not added together: those of resources, rules and
+// sources.
+func TestNamesThatWereOneLabel(t *testing.T) {
+	long := strings.Repeat("a", 200)
+	names := []string{"__other__", "\xff", "\xfe", long}
+	for _, name := range names {
+		names = append(names, series.Label(name))
+	}
+	set := api.RuleSet{}
+	ruled := 0
+	for _, name := range names {
+		if !utf8.ValidString(name) {
+			continue // no rule has it
+		}
+		ruled++
+		set.Flow = append(set.Flow, flow.Rule{ID: name, Resource: name, Threshold: 1})
+		set.Breaker = append(set.Breaker, breaker.Rule{ID: name, Resource: name, Strategy: breaker.ErrorCount, Threshold: 1, MinCalls: 1})
+	}
+	g, err := api.New(api.Config{Clock: api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, g.Close()) })
+	err = g.LoadRules(set)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "rules.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("flow: []"), 0o600))
+	require.NoError(t, g.WatchRules(t.Context(), dir))
+	require.NoError(t, g.WatchRules(t.Context(), file)) // the same name as the one in the directory
+	c := penstockprometheus.NewCollector(g, penstockprometheus.Config{})
+	for _, name := range append(names, "small") {
+		_ = g.Do(t.Context(), name, func(context.Context) error { return errors.New("x") })
+	}
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	series := map[string]int{}
+	for _, f := range families {
+		series[f.GetName()] = len(f.GetMetric())
+	}
+	assert.Equal(t, 2*(len(names)+1), series["penstock_entries_total"])
+	assert.Equal(t, 2*ruled, series["penstock_rule_refusals_total"])
+	assert.Equal(t, 6*ruled, series["penstock_circuit_breaker_state"])
+	assert.Equal(t, ruled, series["penstock_circuit_breaker_transitions_total"])
+
+	// Among the others there is none of them that has the others' label.
+	few := prometheus.NewPedanticRegistry()
+	few.MustRegister(penstockprometheus.NewCollector(g, penstockprometheus.Config{MaxResources: 1}))
+	_, err = few.Gather()
+	require.NoError(t, err)
 }
 
 // The names and texts are as Prometheus wants them, and a registry that checks everything is

@@ -84,7 +84,11 @@ func (h *handler) metric(ask question) (reply, error) {
 		}
 	})
 	for _, r := range resources {
-		collect(r.Name(), &r.StatisticNode)
+		name := r.Name()
+		if name == inboundTotal || name == systemLoad || name == cpuUsage { // whose lines mean something else
+			name = "_" + name
+		}
+		collect(name, &r.StatisticNode)
 	}
 	collect(inboundTotal, &engine.Tree().Inbound().StatisticNode)
 	slices.SortFunc(all, func(a, b second) int {

@@ -139,20 +139,32 @@ func (r *Reader) LabelOf(resource string) string {
 	return Label(resource)
 }
 
-// Label is a name as a label: UTF-8, and of 128 bytes at most. One that is cut ends with a digest
-// of the whole, so that two names are never one label.
+// Label is a name as a label: UTF-8, and of 128 bytes at most. No two names have one label, and no
+// name has the label [Other]: a name that is cut, isn't UTF-8 or could be taken for another's label
+// ends with a digest of the whole, which is long enough that nobody finds two names with one.
 func Label(name string) string {
-	if len(name) <= maxLabel && utf8.ValidString(name) {
+	if len(name) <= maxLabel && utf8.ValidString(name) && name != Other && !endsLikeDigest(name) {
 		return name
 	}
 	digest := sha256.Sum256([]byte(name))
-	end := "~" + hex.EncodeToString(digest[:8])
+	end := "~" + hex.EncodeToString(digest[:digestBytes])
 	label := strings.ToValidUTF8(name, "\uFFFD")
 	for len(label) > maxLabel-len(end) {
 		_, size := utf8.DecodeLastRuneInString(label)
 		label = label[:len(label)-size]
 	}
 	return label + end
+}
+
+const digestBytes = 16
+
+// endsLikeDigest reports whether a name ends as the labels do that have a digest.
+func endsLikeDigest(name string) bool {
+	at := len(name) - 1 - hex.EncodedLen(digestBytes)
+	if at < 0 || name[at] != '~' {
+		return false
+	}
+	return strings.Trim(name[at+1:], "0123456789abcdef") == ""
 }
 
 // Threshold is what a rule allows.
