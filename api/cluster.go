@@ -80,9 +80,15 @@ func (m *membership) leave() {
 			m.member.Close()
 		}
 		if m.store != nil {
-			_ = m.store.Close() // it is no longer needed
+			closing(m.store)
 		}
 	})
+}
+
+// closing closes a store that is no longer needed. Its code is the user's, and may run on a timer.
+func closing(store io.Closer) {
+	defer func() { _ = recover() }()
+	_ = store.Close()
 }
 
 // retire ends a membership when no call has permits of it any longer. Until then the whole cluster,

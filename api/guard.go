@@ -49,7 +49,7 @@ func New(cfg Config) (*Guard, error) {
 		return nil, err
 	}
 	g := &Guard{engine: engine}
-	g.loader = rules.NewLoader(g.load, cfg.Logger)
+	g.loader = rules.NewLoader(g.load, engine.Logger())
 	g.loader.OnLoaded(g.lint)
 	return g, g.load(RuleSet{}) // every family has its table from the start
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"container/heap"
+	"runtime/debug"
 	"time"
 
 	"github.com/penstock-go/penstock/core/clocks"
@@ -67,8 +68,15 @@ func (m *Member) arm() {
 	a.stop = clocks.Alarm(m.clock, time.Duration(max(0, a.at-m.clock.Now())), m.ring)
 }
 
-// ring does what is due.
+// ring does what is due. The clock may be the user's: where it panics, the member goes on a second
+// later.
 func (m *Member) ring() {
+	defer func() {
+		if reason := recover(); reason != nil {
+			m.cfg.Logger.Error("penstock: a panic was recovered; the member of the cluster goes on", "panic", reason, "stack", string(debug.Stack()))
+			clocks.Alarm(m.clock, time.Second, m.ring)
+		}
+	}()
 	now := m.now()
 	m.mu.Lock()
 	a := &m.agenda
@@ -83,8 +91,8 @@ func (m *Member) ring() {
 	}
 	m.flush(false)
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.arm()
-	m.mu.Unlock()
 }
 
 // tasks are ordered by time.

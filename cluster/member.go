@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/internal/safelog"
 )
 
 // Config configures a member. Store and Clock are required.
@@ -100,6 +101,7 @@ func Join(cfg Config) (*Member, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	cfg.Logger = safelog.New(cfg.Logger, nil)
 	m := &Member{cfg: cfg, clock: cfg.Clock, shards: map[int]*shard{}, limits: limits{}, shapes: shapes{}}
 	m.starter, _ = cfg.Store.(Starter)
 	m.longest.Store(int64(cfg.Timeout))

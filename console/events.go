@@ -83,10 +83,17 @@ func (h *hub) run() {
 			return
 		case <-time.After(time.Duration(rest) + settling):
 		}
-		if !h.send(frames.next()) {
+		if !h.send(h.shielded(frames)) {
 			return
 		}
 	}
+}
+
+// shielded is the next frame, nil where code of the user's panicked that figures come from, such as a
+// clock or an error of a source: the next frame tells what this one didn't.
+func (h *hub) shielded(f *frames) (frame []byte) {
+	h.console.guard.Engine().Shield(func() { frame = f.next() })
+	return frame
 }
 
 // send hands a frame to every stream. It returns false if there is no client, and then the next

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/host"
+	"github.com/penstock-go/penstock/internal/safelog"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
@@ -100,6 +101,7 @@ type Engine struct {
 
 	waiting             shared.Int64
 	failures            shared.Int64
+	logger              *slog.Logger // that of the configuration, whose panics count as failures
 	nextLog             shared.Int64 // of internal failures
 	failWhen            shared.Pointer[failWhen]
 	custom              customRecords
@@ -117,6 +119,7 @@ func NewEngine(config Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{config: config, clock: config.Clock, steady: clocks.NewSteady(config.Clock), chain: config.Chain, resources: &resources{}}
+	e.logger = safelog.New(config.Logger, func(any) { e.failures.Add(1) })
 	e.system, _ = config.Clock.(*clocks.System)
 	e.blockLog.engine, e.blockLog.beyond = e, "penstock: blocked, not listed: too many rules and resources at once"
 	e.changeLog.engine, e.changeLog.beyond = e, "penstock: changes that are not listed: too many at once"
@@ -187,17 +190,13 @@ func (e *Engine) Tree() *node.Tree { return e.tree }
 // Waiting is how many calls wait at the moment for a rule to let them run.
 func (e *Engine) Waiting() int64 { return e.waiting.Load() }
 
-// Failures is how often a slot panicked, what it granted could not be taken back, or the clock
-// panicked at an exit. A slot that panics lets the call pass.
+// Failures is how often a slot or a handler of the log panicked, what a slot granted could not be
+// taken back, or the clock panicked at an exit. A slot that panics lets the call pass.
 func (e *Engine) Failures() int64 { return e.failures.Load() }
 
-// Logger is where the engine logs.
-func (e *Engine) Logger() *slog.Logger {
-	if e.config.Logger != nil {
-		return e.config.Logger
-	}
-	return slog.Default()
-}
+// Logger logs to that of the configuration. A handler that panics loses the record, and counts in
+// [Engine.Failures]; the goroutine that logs goes on.
+func (e *Engine) Logger() *slog.Logger { return e.logger }
 
 // resource returns the resource of that name, made if there is none. Beyond the
 // cap it is the overflow resource, which all further names share.

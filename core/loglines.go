@@ -164,8 +164,7 @@ func (l *lineLog) list(t LogTopic) {
 }
 
 // ring logs what is left of the topics whose last line was written a second ago or, where the clock
-// stands still, as a test's may, two rings ago. The list keeps all topics but the one being logged,
-// so a handler that panics only delays the others until the next ring.
+// stands still, as a test's may, two rings ago.
 func (l *lineLog) ring(now int64) {
 	l.tellUnlisted(l.takeUnlisted())
 	l.mu.Lock()

@@ -71,6 +71,22 @@ func TestFiles(t *testing.T) {
 
 // Closing writes what was counted by then, also in the second that is running, and what comes later
 // is not written.
+// A resource named like the rows of all inbound calls has rows of its own.
+func TestAResourceNamedLikeTheTotal(t *testing.T) {
+	clock := clocks.NewManual(start)
+	e, l := newLogged(t, clock, Config{})
+	require.NoError(t, call(t, e, node.InboundName, 1))
+	entry, err := e.Enter(t.Context(), "GET /orders", []core.Option{core.Inbound(), core.Units(3)})
+	require.NoError(t, err)
+	entry.Exit()
+	clock.Advance(time.Second)
+	assert.Equal(t, []string{
+		"1767366000000|2026-01-02 15:00:00|GET /orders|3|0|3|0|0|0|0|0",
+		"1767366000000|2026-01-02 15:00:00|___total_inbound_traffic__|1|0|1|0|0|0|0|0",
+		"1767366000000|2026-01-02 15:00:00|__total_inbound_traffic__|3|0|3|0|0|0|0|0",
+	}, lines(t, l.config.Dir, "shop-metrics.log"))
+}
+
 func TestClose(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})

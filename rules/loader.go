@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+
+	"github.com/penstock-go/penstock/internal/safelog"
 )
 
 // Loader combines the rules of several sources into one Set, and puts that in force by one swap. A
@@ -59,7 +61,7 @@ type Loader struct {
 // called with one Set at a time, and must not change what is in it. The log gets a line for every
 // outcome of a source; nil is [slog.Default].
 func NewLoader(apply func(Set) error, log *slog.Logger) *Loader {
-	return &Loader{apply: apply, log: log}
+	return &Loader{apply: apply, log: safelog.New(log, nil)}
 }
 
 // SourceError says that a source was not declared because there is already one of that name.

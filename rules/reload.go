@@ -97,7 +97,7 @@ func (w *fileWatch) run() {
 		case err := <-w.dirs.told:
 			if err != nil {
 				_ = survive(func() {
-					w.member.loader.logger().Warn("penstock: watching rules: changes may go untold", "source", w.names(), "error", err)
+					w.member.loader.log.Warn("penstock: watching rules: changes may go untold", "source", w.names(), "error", err)
 				})
 			}
 			soon.touch()
@@ -184,9 +184,9 @@ func (w *fileWatch) watchDirs() {
 	l.mu.Unlock()
 	_ = survive(func() {
 		if is && !was {
-			l.logger().Warn("penstock: watching rules: changes can't be told, polling instead", "source", w.names(), "error", w.dirs.blind)
+			l.log.Warn("penstock: watching rules: changes can't be told, polling instead", "source", w.names(), "error", w.dirs.blind)
 		} else if was && !is {
-			l.logger().Info("penstock: watching rules: changes are told again", "source", w.names())
+			l.log.Info("penstock: watching rules: changes are told again", "source", w.names())
 		}
 	})
 }

@@ -132,7 +132,7 @@ func (l *Loader) tell(reports []report) {
 		if r.member.names == nil || r.member.gone() { // code knows what it loads
 			continue
 		}
-		_ = survive(func() { r.log(l.logger()) })
+		_ = survive(func() { r.log(l.log) }) // errors of sources have methods, too
 		if inspector != nil && r.Err == nil && !r.Left {
 			l.call("OnLoaded", r.Source, func() { inspector(r.parsed) })
 		}
@@ -145,9 +145,7 @@ func (l *Loader) tell(reports []report) {
 // call calls a function of the user's, whose panic is logged if it can be.
 func (l *Loader) call(name, source string, f func()) {
 	if p := survive(f); p != nil {
-		_ = survive(func() {
-			l.logger().Error("penstock: watching rules: "+name+" panicked", "source", source, "panic", fmt.Sprint(p))
-		})
+		l.log.Error("penstock: watching rules: "+name+" panicked", "source", source, "panic", fmt.Sprint(p))
 	}
 }
 
@@ -189,13 +187,6 @@ func toldOverrides(all []Override) string {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(texts, "; ")
-}
-
-func (l *Loader) logger() *slog.Logger {
-	if l.log == nil {
-		return slog.Default()
-	}
-	return l.log
 }
 
 // survive runs f and returns what it panicked with.

@@ -89,7 +89,7 @@ func (l *Loader) Rollback(number uint64) error {
 	l.loading.Unlock()
 	if err == nil && done.Number != 0 {
 		_ = survive(func() {
-			l.logger().Info("penstock: rolled back", "to", number, "revision", done.Number, "hash", done.Hash,
+			l.log.Info("penstock: rolled back", "to", number, "revision", done.Number, "hash", done.Hash,
 				"rules", done.Rules, "change", done.Change.String(), "what", done.Change.told())
 		})
 	}

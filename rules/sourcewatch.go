@@ -284,7 +284,7 @@ func (w *sourceWatch) keep(doc Document) {
 }
 
 func (w *sourceWatch) warn(text string, err error) {
-	_ = survive(func() { w.member.loader.logger().Warn(text, "source", w.name.name, "error", err) })
+	_ = survive(func() { w.member.loader.log.Warn(text, "source", w.name.name, "error", err) })
 }
 
 // tell reports a failure, unless it was already reported since rules were last loaded.

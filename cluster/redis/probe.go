@@ -29,7 +29,15 @@ func (s *Store) Probe(ctx context.Context) error {
 	}
 	found := make(chan error)
 	go func() {
+		defer close(found)
+		recovered := func() {
+			if reason := recover(); reason != nil { // a hook of the client
+				found <- fmt.Errorf("a panic was recovered: %v", reason)
+			}
+		}
+		defer recovered()
 		err := s.slots.cluster.ForEachMaster(ctx, func(ctx context.Context, server *redis.Client) error {
+			defer recovered()
 			for _, err := range s.probeServer(ctx, server) {
 				found <- fmt.Errorf("%s: %w", server.Options().Addr, err)
 			}
@@ -38,7 +46,6 @@ func (s *Store) Probe(ctx context.Context) error {
 		if err != nil {
 			found <- fmt.Errorf("the cluster's servers are unknown: %w", err)
 		}
-		close(found)
 	}()
 	for err := range found {
 		problems = append(problems, err)

@@ -317,10 +317,16 @@ func (s *slots) ask() []redis.ClusterSlot {
 }
 
 // askAll asks all masters, and passes on the first answer, or nil if there is none. It ends when all have answered, or when
-// ctx's time is over: go-redis reads until then, even if ctx is canceled.
+// ctx's time is over: go-redis reads until then, even if ctx is canceled. A hook of the client that panics is a server that
+// doesn't answer.
 func (s *slots) askAll(ctx context.Context, answers chan<- []redis.ClusterSlot) {
 	var first sync.Once
+	defer func() {
+		_ = recover()
+		first.Do(func() { answers <- nil })
+	}()
 	_ = s.cluster.ForEachMaster(ctx, func(ctx context.Context, client *redis.Client) error {
+		defer func() { _ = recover() }()
 		//lint:ignore SA1019 servers before 7.0 don't know the command that has taken its place
 		answer, err := client.ClusterSlots(ctx).Result()
 		if err == nil && len(answer) > 0 {
@@ -328,7 +334,6 @@ func (s *slots) askAll(ctx context.Context, answers chan<- []redis.ClusterSlot) 
 		}
 		return nil
 	})
-	first.Do(func() { answers <- nil })
 }
 
 // client is the client of a master by its address, nil if there is none.

@@ -24,6 +24,7 @@ var layers = []layer{
 	{"internal/shared", ""},                 // sync and sync/atomic, or what schedule tests put in their place
 	{"internal/lending", "internal/shared"}, // when counters lend to lanes, and how much
 	{"internal/netname", ""},                // addresses and host names in one spelling
+	{"internal/safelog", ""},                // loggers whose handlers may panic
 	{"internal/shown", ""},                  // names and numbers as text, for people and in files
 
 	{"stat", "internal/lending internal/shared"},
@@ -34,9 +35,9 @@ var layers = []layer{
 	{"core/pattern", ""},                         // the expressions that match names, and what they may cost
 	{"core/spec", "internal/shown core/pattern"}, // what rules of all families have in common as they are written
 	{"core/sampler", "internal/shared host"},     // the machine, read as long as a rule goes by it
-	{"cluster", "internal/lending internal/shared internal/shown core/clocks core/spec stat"}, // limits that several processes share
-	{"cluster/storetest", "cluster stat"},                                                     // the cases that stores are held to
-	{"core", "cluster internal/shared internal/shown node stat host core/clocks core/argument core/pattern core/spec core/sampler"},
+	{"cluster", "internal/lending internal/safelog internal/shared internal/shown core/clocks core/spec stat"}, // limits that several processes share
+	{"cluster/storetest", "cluster stat"}, // the cases that stores are held to
+	{"core", "cluster internal/safelog internal/shared internal/shown node stat host core/clocks core/argument core/pattern core/spec core/sampler"},
 	{"core/family", "cluster core core/pattern core/spec node stat"}, // which rules apply, and what they hold
 
 	{"flow", "cluster internal/shared internal/shown core core/family core/sampler core/spec node stat"},
@@ -53,7 +54,7 @@ var layers = []layer{
 	{"internal/sentinel", "cluster core/spec stat gateway " + families}, // the rules of both Sentinels, and what they are here
 
 	{"slots", "core node stat"},
-	{"rules", "internal/sentinel internal/shown cluster core core/pattern core/spec gateway " + families},
+	{"rules", "internal/safelog internal/sentinel internal/shown cluster core core/pattern core/spec gateway " + families},
 
 	{"rules/lint", "internal/netname internal/shown rules core core/pattern core/spec cluster " + families},
 	{"rules/internal/schemagen", "rules core/argument core/pattern core/spec stat gateway " + families}, // writes the schema that rules embeds

@@ -1,0 +1,9 @@
+package safelog
+
+import (
+	"testing"
+
+	"github.com/penstock-go/penstock/proof/books"
+)
+
+func TestMain(m *testing.M) { books.Main(m) }
