@@ -46,6 +46,12 @@ func (g *Guard) OnBreaker(f func(breaker.Change)) (remove func()) {
 	return g.breakerTable().Listeners().Add(f)
 }
 
+// OnBlocked calls f with the refusals of each second, soon after it is over, until remove is
+// called or the Guard is closed: for an audit log, say. One Refusal is of one rule, resource, caller
+// and refused value, with the number of calls. No call waits for f; f may make guarded calls, and
+// must not close the Guard. See [core.Engine.OnBlocked].
+func (g *Guard) OnBlocked(f func(Refusal)) (remove func()) { return g.engine.OnBlocked(f) }
+
 // ForceBreaker makes the breaker of a rule on a resource, or with an empty resource all breakers
 // of the rule, refuse or admit every call, until it is forced otherwise or released by
 // [breaker.NotForced]. Loading rules doesn't end it, unless the rule is gone.

@@ -30,6 +30,8 @@ type (
 	RuleSet = rules.Set
 	// Reload is one outcome of watching a rule file.
 	Reload = rules.Reload
+	// Refusal is what a listener of [Guard.OnBlocked] is told.
+	Refusal = core.Refusal
 	// Status is the state of the sources of the rules, see [Guard.Status].
 	Status = rules.Status
 	// Explanation says what the rules would decide for a call, see [Explain].

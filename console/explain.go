@@ -25,16 +25,11 @@ func (c *console) serveExplain(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
-	assumed := assumptions(q)
-	text := x.String()
-	if len(assumed) > 0 {
-		text += assumedText(assumed)
-	}
 	return reply(w, struct {
 		core.Explanation
 		Assumed []string `json:"assumed"`
 		Text    string   `json:"text"`
-	}{x, assumed, text})
+	}{x, assumptions(q), x.String()})
 }
 
 // assumptions are what a query doesn't say of the call, as it is assumed. A call is inbound, as
@@ -55,21 +50,6 @@ func assumptions(q url.Values) []string {
 		}
 	}
 	return append(assumed, "no arguments")
-}
-
-// assumedText is what was assumed, in lines of 80 columns.
-func assumedText(assumed []string) string {
-	text, width := "\nassumed of the call:", len("assumed of the call:")
-	for i, a := range assumed {
-		if i < len(assumed)-1 {
-			a += ","
-		}
-		if width += 1 + len(a); width > 80 {
-			text, width = text+"\n ", 2+len(a)
-		}
-		text += " " + a
-	}
-	return text + "\n"
 }
 
 // mostArgs bounds the number of an argument.

@@ -2,7 +2,8 @@ package core
 
 import "log/slog"
 
-// blocked is a topic of the block log: the refusals of one rule at one resource.
+// blocked is a topic of the block log: the refusals of one rule at one resource. Its lines name the
+// caller and the value of the first of those that they count.
 type blocked struct{ b *BlockError }
 
 func (t blocked) LogPace() *LogPace { return &t.b.refusals.pace }
@@ -11,10 +12,16 @@ func (t blocked) Untold() bool { return t.b.refusals.total.Load() > t.b.refusals
 
 func (t blocked) LogLine() LogLine {
 	n := t.b.unlogged()
-	return LogLine{
-		Level: slog.LevelWarn, Message: "penstock: blocked", Count: n,
-		Args: []any{"kind", t.b.Kind.String(), "resource", t.b.Resource, "rule", t.b.Rule, "count", n},
+	args := []any{"kind", t.b.Kind.String(), "resource", t.b.Resource, "rule", t.b.Rule}
+	if first := t.b.refusals.first.Swap(nil); first != nil {
+		if first.origin != "" {
+			args = append(args, "origin", first.origin)
+		}
+		if !first.value.IsNone() {
+			args = append(args, "value", first.value.String())
+		}
 	}
+	return LogLine{Level: slog.LevelWarn, Message: "penstock: blocked", Count: n, Args: append(args, "count", n)}
 }
 
 // LogBlocked writes the line about a refusal that [Invocation.NoteRefusal] found due, unless there

@@ -87,7 +87,8 @@ type Engine struct {
 	tree      *node.Tree
 	resources *resources
 	rules     shared.Pointer[Ruleset]
-	keepers   shared.Int64 // how many callers want the last refusals kept; each refusal reads it, so it is placed beside what seldom changes
+	keepers   shared.Int64 // how many callers want the last refusals kept, and 1<<32 for each listener; each refusal reads it, so it is placed beside what seldom changes
+	told      *told        // listeners to refusals
 	updating  shared.Mutex // one update at a time
 	leaks     *leakWatch   // nil unless configured
 	sampler   *sampler.Sampler
@@ -119,6 +120,7 @@ func NewEngine(config Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{config: config, clock: config.Clock, steady: clocks.NewSteady(config.Clock), chain: config.Chain, resources: &resources{}}
+	e.told = &told{engine: e}
 	e.logger = safelog.New(config.Logger, func(any) { e.failures.Add(1) })
 	e.system, _ = config.Clock.(*clocks.System)
 	e.blockLog.engine, e.blockLog.beyond = e, "penstock: blocked, not listed: too many rules and resources at once"
@@ -292,9 +294,10 @@ func (e *Engine) failed(reason any, now int64, slot func() string) {
 	e.Logger().Error(message, attrs...)
 }
 
-// Close writes what the log has not reported yet of refusals and changes of breakers, and ends the
-// reports of leaks and what [Engine.Every] repeats; when it returns none of these runs, so a
-// handler of the log must not call it. Calls are still judged and counted afterwards, by the rules
+// Close writes what the log has not reported yet of refusals and changes of breakers, tells the
+// listeners of [Engine.OnBlocked] the last refusals, and ends the reports of leaks and what
+// [Engine.Every] repeats; when it returns none of these runs, so a handler of the log or a listener
+// must not call it. Calls are still judged and counted afterwards, by the rules
 // in force. Load, CPU and memory use are no longer read: rules that depend on them keep to the last
 // readings. Closing twice is fine.
 func (e *Engine) Close() error {
@@ -302,6 +305,7 @@ func (e *Engine) Close() error {
 		e.leaks.close()
 	}
 	e.endRepeats()
+	e.told.close()
 	e.flushLogs()
 	return nil
 }

@@ -84,7 +84,7 @@ func (e *Engine) KeepRefusals() (release func()) {
 		if done.Swap(true) {
 			return
 		}
-		if e.keepers.Add(-1) == 0 {
+		if uint32(e.keepers.Add(-1)) == 0 {
 			e.EachResource(func(r *Resource) { r.recent.Store(nil) })
 		}
 	}
@@ -96,7 +96,7 @@ func (e *Engine) KeepRefusals() (release func()) {
 // noted, so a Count may be lower than the number of refusals, which the counters of the resource
 // have. Names beyond the cap of the tree share theirs, under [node.OverflowName].
 func (e *Engine) Refusals(resource string) []Refusal {
-	if e.keepers.Load() == 0 {
+	if uint32(e.keepers.Load()) == 0 {
 		return nil
 	}
 	if r, ok := e.FindResource(resource); ok {
@@ -107,15 +107,21 @@ func (e *Engine) Refusals(resource string) []Refusal {
 	return nil
 }
 
-// keep notes a refusal of the call: some caller of KeepRefusals wants it, or did when the call
-// looked. A ring made after the last of them has released is dropped as well: either the call sees
+// keep notes a refusal of the call: a listener or some caller of KeepRefusals wants it, or did when
+// the call looked, by Engine.keepers. A ring made after the last of them has released is dropped as well: either the call sees
 // that none is left, or the last release finds the ring.
-func (inv *Invocation) keep(b *BlockError) {
+func (inv *Invocation) keep(b *BlockError, keepers int64) {
+	if keepers >= listener {
+		inv.engine.told.note(inv, b)
+	}
+	if uint32(keepers) == 0 {
+		return
+	}
 	at := &inv.resource.recent
 	kept := at.Load()
 	if kept == nil {
 		kept = new(recent)
-		if at.CompareAndSwap(nil, kept) && inv.engine.keepers.Load() == 0 {
+		if at.CompareAndSwap(nil, kept) && uint32(inv.engine.keepers.Load()) == 0 {
 			at.Store(nil)
 			return
 		}

@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -34,7 +35,8 @@ type refusals struct {
 	total  stat.Tally
 	told   shared.Int64 // of total
 	pace   LogPace
-	record shared.Pointer[Record] // of the rule, where they count as well; nil if it has none
+	first  shared.Pointer[sampled] // of those that no line has reported
+	record shared.Pointer[Record]  // of the rule, where they count as well; nil if it has none
 }
 
 // NewBlockError returns the refusal that b describes. It is counted in the record of its rule and,
@@ -60,8 +62,8 @@ const logPause = int64(time.Second)
 // its resource if those are wanted. It reports whether a line is due, at most once a second, for
 // [Engine.LogBlocked] to write.
 func (inv *Invocation) NoteRefusal(b *BlockError) (due bool) {
-	if inv.engine.keepers.Load() != 0 {
-		inv.keep(b)
+	if keepers := inv.engine.keepers.Load(); keepers != 0 {
+		inv.keep(b, keepers)
 	}
 	r, lane, now := b.refusals, inv.lane, inv.now
 	if r == nil {
@@ -72,7 +74,27 @@ func (inv *Invocation) NoteRefusal(b *BlockError) (due bool) {
 	} else {
 		r.total.Add(lane, 1)
 	}
+	if r.first.Load() == nil {
+		r.sample(inv, b)
+	}
 	return r.pace.due(now)
+}
+
+// sampled is whose call was refused, and for which value.
+type sampled struct {
+	origin string
+	value  argument.Value
+}
+
+var nobody sampled
+
+// sample keeps whose call is the first that the next line of the block log is about.
+func (r *refusals) sample(inv *Invocation, b *BlockError) {
+	s := &nobody
+	if origin := inv.Origin(); origin != "" || !b.Value.IsNone() {
+		s = &sampled{origin, b.Value}
+	}
+	r.first.CompareAndSwap(nil, s)
 }
 
 // unlogged returns how many refusals no line has reported yet, and counts them as reported.

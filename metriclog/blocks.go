@@ -15,12 +15,13 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/slots"
 )
 
-// Blocks is a slot that counts refusals for the block log, by the second, resource, rule and
-// caller. [Chain] has it; in another chain put it after the slot log.
+// Blocks is a slot that counts refusals for the block log, by the second, resource, rule, caller and
+// refused value. [Chain] has it; in another chain put it after the slot log.
 //
 // A refusal waits for no other and for no writer: where all of its shards are in use, or there
 // are 6,000 kinds of refusals within a second already, it counts under [node.OverflowName].
@@ -68,6 +69,7 @@ type blockKey struct {
 	second                        int64 // since 1970
 	kind                          core.Kind
 	resource, whose, origin, rule string
+	value                         argument.Value
 }
 
 // Name is "blockLog".
@@ -77,7 +79,7 @@ func (*Blocks) Name() string { return "blockLog" }
 func (b *Blocks) Blocked(inv *core.Invocation, e *core.BlockError) {
 	key := blockKey{
 		second: time.Unix(0, inv.Now()).Unix(), kind: e.Kind,
-		resource: inv.Resource().Name(), whose: e.Origin, origin: inv.Origin(), rule: e.Rule,
+		resource: inv.Resource().Name(), whose: e.Origin, origin: inv.Origin(), rule: e.Rule, value: e.Value,
 	}
 	lane := inv.Lane()
 	for i := range uint32(blockShards) {
@@ -94,9 +96,16 @@ func (b *Blocks) Blocked(inv *core.Invocation, e *core.BlockError) {
 	b.unlisted.Add(inv.Units())
 }
 
-// add reports whether there was room for it. The caller holds mu.
+// add reports whether there was room for it. Values have half of the room: callers choose them, and
+// beyond that they are counted without. The caller holds mu.
 func (s *blockShard) add(key blockKey, n int64) bool {
-	if _, ok := s.counts[key]; !ok && len(s.counts) >= maxBlocks/blockShards {
+	const most = maxBlocks / blockShards
+	_, ok := s.counts[key]
+	if !ok && len(s.counts) >= most/2 && !key.value.IsNone() {
+		key.value = argument.Value{}
+		_, ok = s.counts[key]
+	}
+	if !ok && len(s.counts) >= most {
 		return false
 	}
 	if s.counts == nil {
@@ -162,7 +171,7 @@ func (f *blockFile) flush(before int64) error {
 	}
 	slices.SortFunc(keys, func(a, b blockKey) int {
 		return cmp.Or(cmp.Compare(a.second, b.second), strings.Compare(a.resource, b.resource), cmp.Compare(a.kind, b.kind),
-			strings.Compare(a.rule, b.rule), strings.Compare(a.whose, b.whose), strings.Compare(a.origin, b.origin))
+			strings.Compare(a.rule, b.rule), strings.Compare(a.whose, b.whose), strings.Compare(a.origin, b.origin), strings.Compare(a.value.String(), b.value.String()))
 	})
 	var lines []byte
 	for _, key := range keys {
@@ -184,6 +193,9 @@ func (k *blockKey) append(b []byte, location *time.Location, n int64) []byte {
 			b = append(b, ',')
 		}
 		b = append(b, cleanOf(part, ",|")...)
+	}
+	if !k.value.IsNone() {
+		b = append(append(b, ','), cleanOf(k.value.String(), ",|")...)
 	}
 	return strconv.AppendInt(append(b, separator), n, 10)
 }

@@ -22,7 +22,8 @@
 //	2026-01-02 15:00:00|1|GET /orders,FlowException,default,app-a,orders|3
 //
 // which is the resource, what Sentinel calls such a refusal, whose calls the rule is about, who
-// called, the rule, and how many units were refused. It lies in sentinel-block.log, and older parts in
+// called, the rule, and how many units were refused. A hotspot rule's lines have the refused value
+// after the rule. It lies in sentinel-block.log, and older parts in
 // sentinel-block.log.1 and so on.
 //
 // # What a crash leaves

@@ -18,6 +18,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/chance"
 	"github.com/penstock-go/penstock/proof/figure"
@@ -85,6 +86,44 @@ func TestAResourceNamedLikeTheTotal(t *testing.T) {
 		"1767366000000|2026-01-02 15:00:00|___total_inbound_traffic__|1|0|1|0|0|0|0|0",
 		"1767366000000|2026-01-02 15:00:00|__total_inbound_traffic__|3|0|3|0|0|0|0|0",
 	}, lines(t, l.config.Dir, "shop-metrics.log"))
+}
+
+// The block log has the values that a hotspot rule refused. They leave room for other refusals, however many there are.
+func TestValuesInTheBlockLog(t *testing.T) {
+	clock := clocks.NewManual(start)
+	e, l := newLogged(t, clock, Config{})
+	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+		if err := hotspot.Compile(b, []hotspot.Rule{{ID: "users", Resource: "orders", Param: "user", Threshold: 0}}); err != nil {
+			return err
+		}
+		return flow.Compile(b, []flow.Rule{{ID: "none", Resource: "closed", Threshold: 0}})
+	}))
+	refuse := func(n int, resource string, opts ...core.Option) {
+		for range n {
+			_, err := e.Enter(core.WithOrigin(t.Context(), "acme"), resource, opts)
+			require.ErrorIs(t, err, core.ErrBlocked)
+		}
+	}
+	refuse(2, "orders", core.Param("user", "ann,|\nb"))
+	refuse(1, "orders", core.Param("user", 7))
+	refuse(1, "closed")
+	clock.Advance(time.Second)
+	log := filepath.Join(l.config.Dir, "sentinel-block.log")
+	assert.Equal(t, []string{
+		"2026-01-02 15:00:00|1|closed,FlowException,default,acme,none|1",
+		`2026-01-02 15:00:00|1|orders,ParamFlowException,default,acme,users,"ann__\nb"|2`,
+		"2026-01-02 15:00:00|1|orders,ParamFlowException,default,acme,users,7|1",
+	}, lines(t, l.config.Dir, "sentinel-block.log"))
+	for i := range 2 * maxBlocks {
+		refuse(1, "orders", core.Param("user", i))
+	}
+	refuse(5, "closed")
+	clock.Advance(time.Second)
+	text, err := os.ReadFile(log)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "closed,FlowException,default,acme,none|5\n")
+	assert.Contains(t, string(text), "orders,ParamFlowException,default,acme,users|")
+	assert.NotContains(t, string(text), node.OverflowName)
 }
 
 func TestClose(t *testing.T) {

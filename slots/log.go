@@ -3,7 +3,8 @@ package slots
 import "github.com/penstock-go/penstock/core"
 
 // Log writes the block log: at most one line a second for each rule and resource,
-// with the number of refusals since the last, and about 64 KiB of lines. Those that have no room
+// with the number of refusals since the last and the caller and value of the first of them, and
+// about 64 KiB of lines. Those that have no room
 // are reported as one number in a later second. A timer reports what is left of a burst, within two
 // seconds of the line before.
 type Log struct{}

@@ -56,17 +56,17 @@ func TestBlockLog(t *testing.T) {
 	assert.Equal(t, []string{
 		fmt.Sprintf(line, "orders", "all", 1),
 		fmt.Sprintf(line, "carts", "all", 1),
-		fmt.Sprintf(line, "orders", "app", 1),
+		fmt.Sprintf(line, "orders", "app origin=app", 1),
 		fmt.Sprintf(line, "orders", "all", 4), // 2 of the first, and 2; a second has passed
 		fmt.Sprintf(line, "carts", "all", 1),
-		fmt.Sprintf(line, "orders", "app", 4),
+		fmt.Sprintf(line, "orders", "app origin=app", 4),
 		fmt.Sprintf(line, "orders", "all", 3), // a second later
-		fmt.Sprintf(line, "orders", "app", 1), // by itself, after a second without one
+		fmt.Sprintf(line, "orders", "app origin=app", 1), // by itself, after a second without one
 	}, got)
 	call("orders", "app", 3)
 	require.NoError(t, e.Close())
 	require.Len(t, log.all(), 9)
-	assert.Contains(t, log.all()[8], fmt.Sprintf(line, "orders", "app", 3), "which Close tells")
+	assert.Contains(t, log.all()[8], fmt.Sprintf(line, "orders", "app origin=app", 3), "which Close tells")
 }
 
 // The rest of a burst is told within two seconds on clocks of the machine, too, and the timer that

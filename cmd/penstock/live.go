@@ -155,9 +155,9 @@ type (
 		}
 		Rules    []ruleJSON
 		Refusals []struct {
-			Last   time.Time
-			Count  int64
-			Reason string
+			Last                  time.Time
+			Count                 int64
+			Reason, Origin, Value string
 		}
 	}
 	ruleJSON struct {

@@ -91,6 +91,18 @@ func TestTopScreens(t *testing.T) {
 	assert.True(t, s.View().AltScreen)
 }
 
+// Refusals name the caller and the value, escaped and within the line.
+func TestTopNamesWhoWasRefused(t *testing.T) {
+	s := newScreen(t, shop(t, console.Config{}))
+	s.press("t", "enter")
+	d := s.frame.detail
+	require.NotEmpty(t, d.Refusals)
+	d.Refusals[0].Origin, d.Refusals[0].Value = "acme\x1b[2J", `"ann"`
+	assert.Contains(t, s.text(), `  "ann"  from acme\x1b[2J`)
+	d.Refusals[0].Origin, d.Refusals[0].Value, d.Refusals[0].Reason = strings.Repeat("o", 500), strings.Repeat("v", 500), strings.Repeat("r", 500)
+	assert.Contains(t, s.text(), "vvv…  from ooo")
+}
+
 func TestTopPercentiles(t *testing.T) {
 	s := newScreen(t, shop(t, console.Config{}, withPercentiles))
 	golden(t, "top-tree-percentiles.txt", s.text())

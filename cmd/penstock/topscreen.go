@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -227,7 +228,15 @@ func (m top) detailLines() []string {
 			if r.Count > 1 {
 				times = fmt.Sprintf("  ×%s", tally(r.Count))
 			}
-			lines = append(lines, m.line(r.Last.UTC().Format("15:04:05")+"  "+safe(r.Reason, m.width-20)+times))
+			who := ""
+			if r.Value != "" {
+				who += "  " + safe(r.Value, 24)
+			}
+			if r.Origin != "" {
+				who += "  from " + safe(r.Origin, 24)
+			}
+			reason := safe(r.Reason, max(20, m.width-12-utf8.RuneCountInString(times+who)))
+			lines = append(lines, m.line(r.Last.UTC().Format("15:04:05")+"  "+reason+who+times))
 		}
 	}
 	return lines

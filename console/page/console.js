@@ -537,7 +537,8 @@ function explainForm(resource) {
     }
     try {
       const x = await get("/api/explain?" + q);
-      out.replaceChildren(h("pre", null, label(x.text.replaceAll("\n", "\ue000")).replaceAll("\ue000", "\n")));
+      out.replaceChildren(h("pre", null, label(x.text.replaceAll("\n", "\ue000")).replaceAll("\ue000", "\n")),
+        h("p", { class: "dim" }, x.assumed.length > 0 ? "Assumed of the call: " + x.assumed.join(", ") + "." : ""));
     } catch (e) { out.replaceChildren(h("p", { class: "bad" }, label(e.message))); }
   } },
     field("resource", "Resource", resource, { required: true }), field("origin", "Caller", ""), field("context", "Context", ""),

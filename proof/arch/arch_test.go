@@ -62,7 +62,7 @@ var layers = []layer{
 	{"sources/httpsource", "rules"}, // rules from a server of HTTP
 
 	{"inspect", "internal/shown rules core core/spec node stat"},
-	{"metriclog", "core core/clocks node slots stat"}, // what is counted, in Sentinel's files
+	{"metriclog", "core core/argument core/clocks node slots stat"}, // what is counted, in Sentinel's files
 	{"api", "cluster inspect rules rules/lint slots core core/clocks core/spec node stat host " + families},
 
 	{"transport/sentinel", public + " internal/netname internal/sentinel internal/shown"},          // the command API of Sentinel

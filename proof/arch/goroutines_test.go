@@ -31,6 +31,7 @@ var goroutines = map[string]string{
 	"console.serve":                         "net/http recovers in handlers; the listener is ours",
 	"core.arm":                              "ring recovers: of repeated and of leakWatch",
 	"core.list":                             "Engine.Every recovers",
+	"core.listen":                           "likewise; listeners run by Engine.Shield",
 	"core/clocks.Alarm":                     "whoever sets the alarm recovers: their rows are here",
 	"core/clocks.Wakeable":                  "cancels a context",
 	"core/clocks.start":                     "tick reads the machine's clock",
