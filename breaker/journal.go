@@ -51,7 +51,7 @@ func (j *journal) LogLine() core.LogLine {
 	}
 	c := j.last
 	line := core.LogLine{Level: slog.LevelInfo, Message: "penstock: a breaker changed its state", Count: j.changes, Args: []any{
-		"resource", c.Resource, "rule", c.Rule, "from", j.told.String(), "to", c.To.String(), "why", c.why(),
+		"resource", c.Resource, "rule", c.Rule, "from", j.told.String(), "to", c.To.String(), "why", c.Why(), "at", c.At.UTC(),
 	}}
 	if c.To == Open || c.To == ForcedOpen {
 		line.Level = slog.LevelWarn
@@ -66,7 +66,13 @@ func (j *journal) LogLine() core.LogLine {
 	return line
 }
 
-func (c Change) why() string { return cause{c.From, c.Value, c.of}.of(c.To) }
+// Why is why the breaker changed, in words, as the log has it.
+func (c Change) Why() string {
+	if c.of == nil {
+		return ""
+	}
+	return cause{c.From, c.Value, c.of}.of(c.To)
+}
 
 // cause is why a breaker went to its state.
 type cause struct {

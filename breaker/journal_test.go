@@ -2,6 +2,7 @@ package breaker_test
 
 import (
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,8 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// logged returns a guard, and what it has logged of its breakers since that was asked for last.
+// logged returns a guard, and what it has logged of its breakers since that was asked for last. Every
+// line has the time of the change, which is left out.
 func logged(t *testing.T, rules ...breaker.Rule) (g *guard, log func() []string) {
 	out := new(strings.Builder)
 	g = newGuardWith(t, core.Config{Logger: slog.New(slog.NewTextHandler(out, nil))}, rules...)
@@ -22,12 +24,64 @@ func logged(t *testing.T, rules ...breaker.Rule) (g *guard, log func() []string)
 		for line := range strings.Lines(out.String()) {
 			if _, what, ok := strings.Cut(line, `msg="penstock: a breaker changed its state" `); ok {
 				_, level, _ := strings.Cut(line, "level=")
-				lines = append(lines, level[:4]+" "+strings.TrimSpace(what))
+				at := changedAt.FindString(what)
+				require.NotEmpty(t, at, what)
+				lines = append(lines, level[:4]+" "+strings.TrimSpace(strings.Replace(what, at, "", 1)))
 			}
 		}
 		out.Reset()
 		return lines
 	}
+}
+
+var changedAt = regexp.MustCompile(` at=\S+`)
+
+// A line that is written later has the time of the change.
+func TestLogHasTheTimeOfTheChange(t *testing.T) {
+	out := new(strings.Builder)
+	g := newGuardWith(t, core.Config{Logger: slog.New(slog.NewTextHandler(out, nil))}, breaker.Rule{ID: "b", Resource: "orders", MinCalls: 1, Recovery: 10 * ms})
+	g.calls("f")
+	g.at(20 * ms)
+	g.calls("g")
+	out.Reset()
+	g.at(time.Minute)
+	assert.Contains(t, out.String(), "at="+start.Add(20*ms).UTC().Format("2006-01-02T15:04:05.000Z07:00"))
+}
+
+// An open breaker keeps what it had counted when it opened, through its probes, until it closes.
+func TestStatusKeepsWhatOpenedIt(t *testing.T) {
+	g := newGuard(t, breaker.Rule{ID: "b", Resource: "orders", Threshold: 0.5, MinCalls: 4, Interval: 10 * time.Second, Recovery: time.Second, Probes: 2})
+	has := func() (string, breaker.Trip) {
+		s := g.status("b", "orders")
+		return s.State.String() + ": " + s.Why, s.Trip
+	}
+	g.calls("gff")
+	why, trip := has()
+	assert.Equal(t, "closed: ", why)
+	assert.Zero(t, trip)
+	g.calls("f")
+	tripped := breaker.Trip{At: start.UTC(), Value: 0.75, Calls: 4, Bad: 3}
+	why, trip = has()
+	assert.Equal(t, "open: share of failed calls in 10s: 0.8, threshold 0.5", why)
+	assert.Equal(t, tripped, trip)
+	g.at(time.Second)
+	g.calls("f")
+	why, trip = has()
+	assert.Equal(t, "open: a probe failed", why)
+	assert.Equal(t, tripped, trip)
+	g.at(2 * time.Second)
+	g.calls("g")
+	why, trip = has()
+	assert.Equal(t, "halfOpen: recovery is over: a call is let in as a probe", why)
+	assert.Equal(t, tripped, trip)
+	g.calls("g")
+	why, trip = has()
+	assert.Equal(t, "closed: 2 probes in a row ended well", why)
+	assert.Zero(t, trip)
+	require.NoError(t, g.table().Force("b", "", breaker.ForceOpen))
+	why, trip = has()
+	assert.Equal(t, "forcedOpen: forced by hand", why)
+	assert.Zero(t, trip)
 }
 
 // The log has a line about every change of a breaker: from which state to which, and why.

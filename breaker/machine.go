@@ -49,6 +49,7 @@ type machine struct {
 	good    int     // probes of the current state that went well
 	neutral int64   // calls of the current state that said nothing
 	cause   cause   // why the current state began
+	trip    *Trip   // what made it open last, nil while it is closed
 
 	barred bool // it may not trip; set by its owner, see Single
 }
@@ -85,6 +86,13 @@ func (m *machine) enter(to State, now int64, value float64) Change {
 	t := m.terms.Load()
 	m.number++
 	m.cause = cause{from, value, t}
+	switch {
+	case to == Open && (from == Closed || from == Recovering):
+		sum := m.results.at(now)
+		m.trip = &Trip{time.Unix(0, now).UTC(), value, sum.calls, sum.bad}
+	case to == Closed || to == ForcedOpen || to == ForcedClosed:
+		m.trip = nil
+	}
 	m.probes, m.good, m.neutral = m.probes[:0], 0, 0
 	m.results.reset()
 	m.since.Store(now)

@@ -27,6 +27,20 @@ type Status struct {
 	Neutral int64 `json:"neutral,omitempty"`
 	// Probes is how many probes are out and waited for.
 	Probes int `json:"probes,omitempty"`
+	// Why is why the breaker went to its state, in words; "" if it never was in another.
+	Why string `json:"why,omitempty"`
+	// Trip is what it had counted when it opened. It stays until the breaker is closed, or is forced;
+	// then it is zero.
+	Trip Trip `json:"trip,omitzero"`
+}
+
+// Trip is what a breaker had counted when it opened: unlike the counts of [Status], which begin anew
+// with every state, it stays.
+type Trip struct {
+	At    time.Time `json:"at"`    // in UTC
+	Value float64   `json:"value"` // that reached the threshold: a share, or a number of calls
+	Calls int64     `json:"calls"` // as in Status
+	Bad   int64     `json:"bad"`
 }
 
 // Status lists the breakers in the order of their rules, then by resource. It omits those of rules
@@ -64,6 +78,10 @@ func (m *machine) statusAndCause(now int64) (Status, cause) {
 	s := Status{State: state, Calls: sum.calls, Bad: sum.bad, Neutral: m.neutral}
 	if number > 1 {
 		s.Since = time.Unix(0, m.since.Load()).UTC()
+		s.Why = m.cause.of(state)
+	}
+	if m.trip != nil {
+		s.Trip = *m.trip
 	}
 	for _, p := range m.probes {
 		if now < p.until {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,7 @@ import (
 	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/proof/patience"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -255,6 +258,49 @@ func TestRulesWhoseStoreIsAway(t *testing.T) {
 		l.call(1, "orders", api.Param("user", "ann"))
 	}
 	assert.Equal(t, map[string]bool{"all": true, "alone": false, "each": true}, away())
+	var list resourcesReply
+	l.get("/api/resources", &list)
+	assert.Equal(t, []alert{{What: "store", State: "away", Rules: 2}}, list.Alerts)
+}
+
+// A source that failed or is stale is told wherever the page gets its figures.
+func TestSourcesThatFailAreTold(t *testing.T) {
+	l := newLab(t, Config{}, api.RuleSet{})
+	dir := t.TempDir()
+	path := filepath.Join(dir, "rules.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("flow: [{id: few, resource: orders, threshold: 2}]"), 0o600))
+	require.NoError(t, l.guard.WatchRules(t.Context(), path))
+	l.call(1, "orders")
+	told := func() []alert {
+		var list resourcesReply
+		l.get("/api/resources", &list)
+		return list.Alerts
+	}
+	assert.Empty(t, told())
+	require.NoError(t, os.WriteFile(path, []byte("flow: [{id: few, resource: orders, treshold: 2}]"), 0o600))
+	patience.Until(t, "the source fails", func() bool { return !l.guard.Status().OK })
+	all := told()
+	require.Len(t, all, 1)
+	assert.Equal(t, "source failed "+path, all[0].What+" "+all[0].State+" "+all[0].Name)
+	assert.Contains(t, all[0].Error, "treshold: unknown field")
+	f := newFrames(l.console)
+	l.clock.Advance(2 * time.Second)
+	assert.Contains(t, string(f.next()), `"alerts":[{"what":"source","state":"failed","name":"`+path+`"`)
+
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for want, s := range map[string]rules.Status{
+		"":       {OK: true, Watching: true, Confirmed: now.Add(-9 * time.Minute)},
+		"stale":  {OK: true, Watching: true, Confirmed: now.Add(-11 * time.Minute)},
+		"cached": {OK: true, Watching: true, Confirmed: now, Cached: now.Add(-time.Hour)},
+		"pinned": {OK: true, Watching: true, Confirmed: now, Pinned: true},
+		"failed": {LastFailure: now, LastError: errors.New("no\x1b" + strings.Repeat("x", 10_000))},
+	} {
+		a, is := alertOf(s, now)
+		assert.Equal(t, want != "", is, want)
+		assert.Equal(t, want, a.State)
+		assert.Less(t, len(a.Error), 400)
+		assert.NotContains(t, a.Error, "\x1b")
+	}
 }
 
 // shutStore is a store that may answer nothing.
@@ -434,6 +480,11 @@ func TestBreakersAndWhatTheyDid(t *testing.T) {
 	require.Len(t, got.Breakers, 1)
 	require.Len(t, got.Changes, 1)
 	assert.Equal(t, breaker.Open, got.Changes[0].To)
+	const why = "share of failed calls in 10s: 1, threshold 0"
+	assert.Equal(t, why, got.Changes[0].Why)
+	assert.Equal(t, why, got.Breakers[0].Why)
+	assert.Equal(t, breaker.Trip{At: begin, Value: 1, Calls: 1, Bad: 1}, got.Breakers[0].Trip)
+	assert.Zero(t, got.Breakers[0].Calls, "which begin anew")
 	var list resourcesReply
 	l.get("/api/resources", &list)
 	assert.Equal(t, []string{"breaker open"}, list.Resources[0].Marks)
@@ -486,7 +537,7 @@ event: reload
 data: {"at":"2026-03-01T12:00:01Z","revision":2,"hash":"`+l.guard.Status().Hash+`","change":"+0 ~1 -1","sources":["code"]}
 
 event: breaker
-data: {"at":"2026-03-01T12:00:00Z","rule":"b","resource":"sql","from":"closed","to":"open","value":1}
+data: {"at":"2026-03-01T12:00:00Z","rule":"b","resource":"sql","from":"closed","to":"open","value":1,"why":"share of failed calls in 10s: 1, threshold 0"}
 
 `, sorted(string(f.next())))
 	assert.Nil(t, f.next())

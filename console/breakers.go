@@ -17,6 +17,7 @@ type breakerChange struct {
 	From     breaker.State `json:"from"`
 	To       breaker.State `json:"to"`
 	Value    float64       `json:"value"` // what tripped it, see breaker.Change
+	Why      string        `json:"why"`
 }
 
 // timelineLength is how many changes of breakers are kept, of all resources together.
@@ -33,7 +34,7 @@ type timeline struct {
 func (t *timeline) add(c breaker.Change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	one := breakerChange{c.At.UTC(), c.Rule, c.Resource, c.From, c.To, c.Value}
+	one := breakerChange{c.At.UTC(), c.Rule, c.Resource, c.From, c.To, c.Value, c.Why()}
 	if len(t.ring) < timelineLength {
 		t.ring = append(t.ring, one)
 	} else {

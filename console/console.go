@@ -18,7 +18,8 @@ type console struct {
 	answering chan struct{} // as many as are being answered
 	requests  sync.WaitGroup
 	making    sync.Mutex // one answer is made at a time, so that readers take one processor at most
-	rules     ruleTexts  // guarded by making
+	rules     ruleTexts  // guarded by making, as is sharing
+	sharing   sharing
 	tree      http.Handler
 	changes   timeline
 	events    *hub

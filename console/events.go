@@ -186,6 +186,11 @@ func (f *frames) next() []byte {
 	b := append([]byte("event: frame\ndata: {\"at\":"), quote(read.at().Format(time.RFC3339Nano))...)
 	b = strconv.AppendInt(append(b, `,"endUnix":`...), second/int64(time.Second), 10)
 	b = strconv.AppendInt(append(b, `,"waiting":`...), f.guard.Engine().Waiting(), 10)
+	if alerts := f.alertsNow(); len(alerts) > 0 {
+		if text, err := json.Marshal(alerts); err == nil {
+			b = append(append(b, `,"alerts":`...), text...)
+		}
+	}
 	b = append(b, `,"resources":[`...)
 	var bursts []burst
 	rows := 0
@@ -231,6 +236,12 @@ func (f *frames) next() []byte {
 		b = appendEvent(b, "breaker", one)
 	}
 	return b
+}
+
+func (f *frames) alertsNow() []alert {
+	f.making.Lock()
+	defer f.making.Unlock()
+	return f.alerts(time.Now())
 }
 
 // burst is that a resource began to refuse calls.

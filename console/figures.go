@@ -170,6 +170,7 @@ type resourcesReply struct {
 	Total       int       `json:"total"`
 	Percentiles bool      `json:"percentiles"` // are counted
 	Resources   []brief   `json:"resources"`
+	Alerts      []alert   `json:"alerts,omitempty"`
 }
 
 func (c *console) resources(query string, limit, offset int) resourcesReply {
@@ -195,7 +196,7 @@ func (c *console) resources(query string, limit, offset int) resourcesReply {
 	slices.SortFunc(all, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(b.traffic, a.traffic), strings.Compare(a.Name(), b.Name()))
 	})
-	answer := resourcesReply{At: read.at(), EndUnix: read.endUnix(), Total: len(all), Resources: []brief{}, Percentiles: c.guard.Engine().Config().Percentiles}
+	answer := resourcesReply{At: read.at(), EndUnix: read.endUnix(), Total: len(all), Resources: []brief{}, Percentiles: c.guard.Engine().Config().Percentiles, Alerts: c.alerts(time.Now())}
 	all = all[min(offset, len(all)):]
 	marks := c.marks()
 	for _, r := range all[:min(limit, len(all))] {

@@ -275,6 +275,8 @@ type sourceStatus struct {
 	LastSuccess time.Time `json:"lastSuccess,omitzero"`
 	LastFailure time.Time `json:"lastFailure,omitzero"`
 	LastError   string    `json:"lastError,omitempty"`
+	Confirmed   time.Time `json:"confirmed,omitzero"` // when it was last seen to hold that
+	Cached      time.Time `json:"cached,omitzero"`    // when its rules were written to the cache that they are from
 }
 
 // serveRules lists the rules in force and how full they are.
@@ -293,7 +295,7 @@ func (c *console) ruleReply() rulesReply {
 	for _, s := range status.Sources {
 		one := sourceStatus{
 			Source: s.Source, OK: s.OK, Watching: s.Watching, Pinned: s.Pinned, Rules: s.Rules,
-			LastSuccess: s.LastSuccess, LastFailure: s.LastFailure,
+			LastSuccess: s.LastSuccess, LastFailure: s.LastFailure, Confirmed: s.Confirmed, Cached: s.Cached,
 		}
 		if s.LastError != nil {
 			one.LastError = s.LastError.Error()

@@ -13,7 +13,8 @@ func (t blocked) Untold() bool { return t.b.refusals.total.Load() > t.b.refusals
 func (t blocked) LogLine() LogLine {
 	n := t.b.unlogged()
 	args := []any{"kind", t.b.Kind.String(), "resource", t.b.Resource, "rule", t.b.Rule}
-	if first := t.b.refusals.first.Swap(nil); first != nil {
+	if first := t.b.refusals.first.Load(); first != nil {
+		t.b.refusals.first.Store(nil)
 		if first.origin != "" {
 			args = append(args, "origin", first.origin)
 		}

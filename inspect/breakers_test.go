@@ -68,6 +68,7 @@ func TestTreeTellsTheStatesOfBreakers(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, []core.ResourceDetails{&breaker.Status{
 		Kind: core.KindBreaker, Rule: "b", Resource: "orders", State: breaker.Open, Since: start, RetryAt: start.Add(5 * time.Second),
+		Why: "share of failed calls in 1s: 0.5, threshold 0", Trip: breaker.Trip{At: start, Value: 0.5, Calls: 2, Bad: 1},
 	}}, orders.Details)
 	for _, n := range got.Resources {
 		switch n.Name {
@@ -77,11 +78,13 @@ func TestTreeTellsTheStatesOfBreakers(t *testing.T) {
 			require.Equal(t, []jsonBreaker{{
 				Kind: "breaker", Rule: "b", Resource: "orders", Mode: "enforce", State: "open",
 				Since: start, RetryAt: start.Add(5 * time.Second),
+				Why: "share of failed calls in 1s: 0.5, threshold 0", Trip: breaker.Trip{At: start, Value: 0.5, Calls: 2, Bad: 1},
 			}}, n.Details)
 		case "idle":
 			require.Equal(t, []jsonBreaker{{
 				Kind: "breaker", Rule: "try", Resource: "idle", Mode: "shadow", State: "open",
 				Since: start, RetryAt: start.Add(time.Second),
+				Why: "share of failed calls in 10s: 1, threshold 0", Trip: breaker.Trip{At: start, Value: 1, Calls: 1, Bad: 1},
 			}}, n.Details)
 		}
 	}
@@ -124,6 +127,7 @@ func TestTreeTellsWhoIsEjected(t *testing.T) {
 	require.Equal(t, jsonBreaker{
 		Kind: "outlier", Rule: "o", Resource: "orders", Endpoint: "b", Mode: "enforce", State: "open",
 		Since: start, RetryAt: start.Add(5 * time.Second),
+		Why: "share of failed calls in 1m0s: 0.5, threshold 0", Trip: breaker.Trip{At: start, Value: 0.5, Calls: 2, Bad: 1},
 	}, got.Resources[0].Details[0])
 	require.Equal(t, jsonDetails{Endpoints: 10, NotJudged: 2, States: map[string]int{"open": 5}}, got.Rules[0].Details)
 }

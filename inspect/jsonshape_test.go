@@ -3,6 +3,7 @@ package inspect_test
 import (
 	"time"
 
+	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/inspect"
 )
 
@@ -34,6 +35,8 @@ type jsonNode struct {
 type jsonBreaker struct {
 	Kind, Rule, Resource, Endpoint, Mode, State string
 	Since, RetryAt                              time.Time
+	Why                                         string
+	Trip                                        breaker.Trip
 	Calls, Bad                                  int64
 	Probes                                      int
 }

@@ -94,6 +94,7 @@ async function loadResources() {
   all.resources.forEach(learn);
   end = all.endUnix - 1;
   timed = all.percentiles;
+  showAlerts(all.alerts);
   view.resources?.();
 }
 
@@ -101,6 +102,7 @@ const sum = list => list.reduce((a, b) => a + b, 0);
 const last = list => list[list.length - 1] || 0;
 
 function takeFrame(frame) {
+  showAlerts(frame.alerts);
   if (frame.endUnix <= end) return;
   if (frame.endUnix > end + 1) { loadResources().catch(tell); return; }
   end = frame.endUnix;
@@ -119,6 +121,20 @@ function takeFrame(frame) {
     r.inFlight = inFlight;
   }
   view.frame?.(frame);
+}
+
+// ---- alerts, on every page ----
+
+const states = { failed: "was not loaded, its last good rules stay", cached: "was not reached, its rules are from the cache", stale: "has not been seen lately", pinned: "is pinned by a rollback" };
+let alerting = "[]";
+function showAlerts(list = []) {
+  const text = JSON.stringify(list);
+  if (text === alerting) return;
+  alerting = text;
+  const since = a => a.since ? ", " + new Date(a.since).toLocaleString([], { hour12: false }) : "";
+  $("alerts").replaceChildren(...list.map(a => h("p", null, a.what === "store" ?
+    "The store of shared limits is away: " + a.rules + (a.rules === 1 ? " rule does" : " rules do") + " as onFailure says" :
+    ["Rules of ", bdi(a.name), " – the source " + states[a.state] + since(a) + (a.error ? ": " + label(a.error) : "")])));
 }
 
 // ---- events ----
@@ -140,7 +156,7 @@ function note(text, at) {
 const on = {
   frame: takeFrame,
   burst: e => note(label(e.resource) + " began to block: " + e.blocked + " in a second", e.at),
-  breaker: e => { note("breaker " + label(e.rule) + " of " + label(e.resource) + ": " + e.from + " → " + e.to, e.at); loadMarks(); view.breaker?.(e); },
+  breaker: e => { note("breaker " + label(e.rule) + " of " + label(e.resource) + ": " + e.from + " → " + e.to + (e.why ? ": " + label(e.why) : ""), e.at); loadMarks(); view.breaker?.(e); },
   reload: e => { note(e.error ? "rules of " + label(e.source || "a source") + " not loaded: " + label(e.error) : "rules: revision " + e.revision + " " + (e.change || ""), e.at); view.reload?.(e); },
 };
 
@@ -364,6 +380,9 @@ function ruleTable(list, withResource) {
     list.map(r => withResource ? [r.resource ? link(r.resource) : h("span", { class: "dim" }, "all"), ...ruleRow(r, writable)] : ruleRow(r, writable)), "No rule applies.");
 }
 
+// whyOf is why a breaker is in its state, and what it had counted when it opened.
+const whyOf = b => label(b.why || "") + (b.trip ? " – opened " + clock(b.trip.at) + " with " + whole(b.trip.bad) + " bad of " + whole(b.trip.calls) : "");
+
 function timeline(changes, now) {
   if (changes.length === 0) return h("p", { class: "empty" }, "No breaker has changed.");
   const lines = new Map();
@@ -375,12 +394,12 @@ function timeline(changes, now) {
     const from = Date.parse(list[0].at), length = Math.max(1, Date.parse(now) - from);
     const bar = h("div", { class: "bar", role: "img", "aria-label": list.map(c => clock(c.at) + " " + c.to).join(", ") });
     list.forEach((c, i) => {
-      const piece = h("i", { class: c.to, title: clock(c.at) + " " + c.from + " → " + c.to });
+      const piece = h("i", { class: c.to, title: clock(c.at) + " " + c.from + " → " + c.to + (c.why ? ": " + label(c.why) : "") });
       piece.style.flexGrow = Math.max(.002, ((i + 1 < list.length ? Date.parse(list[i + 1].at) : Date.parse(now)) - Date.parse(c.at)) / length);
       bar.append(piece);
     });
     return h("div", null, h("div", null, bdi(list[0].rule), h("span", { class: "dim" }, " of "), link(list[0].resource)), bar,
-      h("ol", { class: "dim" }, list.slice(-8).reverse().map(c => h("li", null, clock(c.at) + "  " + c.from + " → " + c.to + (c.value ? " at " + whole(c.value) : "")))));
+      h("ol", { class: "dim" }, list.slice(-8).reverse().map(c => h("li", null, clock(c.at) + "  " + c.from + " → " + c.to + (c.why ? ": " + label(c.why) : "")))));
   });
 }
 
@@ -431,8 +450,8 @@ function showResource(name) {
     part(main, "hot", data.hotValues, list => table(["Value", "Rule", "How full now", "Passed", "Refused", "In flight"],
       list.map(v => [bdi(v.value), bdi(v.rule), fullness(v.full, v.measure), whole(v.passed), whole(v.refused), String(v.inFlight)]), "No rule limits single values here."));
     part(main, "breakers", [data.breakers, data.changes], () => [
-      table(["Breaker", "State", "Calls", "Bad", "Neutral", "Next probe"], data.breakers.map(b => [bdi(b.rule), h("b", { class: b.state === "closed" ? "pass" : "block" }, b.state),
-        whole(b.calls), whole(b.bad), whole(b.neutral || 0), b.retryAt ? clock(b.retryAt) : ""]), "No breaker watches this resource."),
+      table(["Breaker", "State", "Why", "Calls", "Bad", "Neutral", "Next probe"], data.breakers.map(b => [bdi(b.rule), h("b", { class: b.state === "closed" ? "pass" : "block" }, b.state),
+        whyOf(b), whole(b.calls), whole(b.bad), whole(b.neutral || 0), b.retryAt ? clock(b.retryAt) : ""]), "No breaker watches this resource."),
       data.changes.length > 0 && timeline(data.changes, data.at)].flat().filter(Boolean));
   }
   view = { name: "resources", frame: load, reload: load, theme: () => { plot.destroy(); plot = bigChart(chartBox); if (data) show(); } };
@@ -513,8 +532,8 @@ function showBreakers() {
     try {
       const all = await get("/api/breakers", { signal: stop.signal });
       loaded = true;
-      part(main, "states", all.breakers, l => table(["Breaker", "Resource", "State", "Since", "Calls", "Bad", "Neutral", "Next probe"], l.map(b =>
-        [bdi(b.rule), link(b.resource), h("b", { class: b.state === "closed" ? "pass" : "block" }, b.state), b.since ? clock(b.since) : "", whole(b.calls), whole(b.bad), whole(b.neutral || 0), b.retryAt ? clock(b.retryAt) : ""]), "There are no breakers, or no call has needed one yet."));
+      part(main, "states", all.breakers, l => table(["Breaker", "Resource", "State", "Since", "Why", "Calls", "Bad", "Neutral", "Next probe"], l.map(b =>
+        [bdi(b.rule), link(b.resource), h("b", { class: b.state === "closed" ? "pass" : "block" }, b.state), b.since ? clock(b.since) : "", whyOf(b), whole(b.calls), whole(b.bad), whole(b.neutral || 0), b.retryAt ? clock(b.retryAt) : ""]), "There are no breakers, or no call has needed one yet."));
       part(main, "changes", all.changes, l => timeline(l, all.at));
     } catch (e) { loaded ? stale(e) : tell(e); }
   }
