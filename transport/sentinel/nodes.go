@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -181,6 +182,9 @@ func table(out *bytes.Buffer, title string, columns []column, nodes []inspect.No
 			if cells != nil {
 				cell = cells[i]
 			}
+			if len(cell) >= c.width { // a column of Java's is no wider, and runs into the next
+				cell += " "
+			}
 			fmt.Fprintf(out, "%-*s", c.width, cell)
 		}
 		out.WriteByte('\n')
@@ -202,7 +206,8 @@ func table(out *bytes.Buffer, title string, columns []column, nodes []inspect.No
 	}
 }
 
-func double(v float64) string { return string(shown.AppendJavaDouble(nil, v)) }
+// double is a figure of a table, of two decimals at most.
+func double(v float64) string { return string(shown.AppendJavaDouble(nil, math.Round(v*100)/100)) }
 
 func (h *handler) cnode(ask question) (reply, error) {
 	id := ask.Get("id")

@@ -28,6 +28,10 @@ type family interface {
 	// push returns mine with its family as a dashboard wants it that was shown all, see merge.
 	// mine are rules among all.
 	push(mine, all, pushed rules.Set) (rules.Set, error)
+	// key is its key in a rule file.
+	key() string
+	// alone is a set with its rules only.
+	alone(rules.Set) rules.Set
 }
 
 // familyOf is one family, with the rules R, which Java has as J.
@@ -86,8 +90,15 @@ func (f familyOf[J, R]) push(mine, all, pushed rules.Set) (rules.Set, error) {
 	if fixed != nil {
 		return mine, &fixedError{f.kind, (*fixed).Info().ID}
 	}
-	*f.in(&mine) = list
+	*f.in(&mine) = f.asWritten(*f.in(&mine), full, list)
 	return mine, nil
+}
+
+func (f familyOf[J, R]) key() string { return f.kind.String() }
+
+func (f familyOf[J, R]) alone(set rules.Set) (only rules.Set) {
+	*f.in(&only) = *f.in(&set)
+	return only
 }
 
 // fixedError says that a rule can't be changed from here.
@@ -161,7 +172,7 @@ func (h *handler) set(f family, kind string, ask question) (reply, error) {
 		err = h.guard.EditRules(edit)
 	} else {
 		where = h.Store.Name()
-		err = h.write(edit)
+		err = h.write(f, edit)
 	}
 	log := h.guard.Engine().Logger()
 	if err != nil {
@@ -201,8 +212,8 @@ func (h *handler) others() string {
 
 const storeTimeout = 5 * time.Second
 
-// write edits the document of the store.
-func (h *handler) write(edit func(rules.Set) (rules.Set, error)) error {
+// write edits the document of the store. Only the rules of the family change there.
+func (h *handler) write(f family, edit func(rules.Set) (rules.Set, error)) error {
 	ctx, done := context.WithTimeout(context.Background(), storeTimeout)
 	defer done()
 	var mine rules.Set
@@ -224,10 +235,7 @@ func (h *handler) write(edit func(rules.Set) (rules.Set, error)) error {
 	if err != nil {
 		return err
 	}
-	text, err := set.YAML()
-	if strings.HasSuffix(h.Store.Name(), ".json") {
-		text, err = set.MarshalJSON()
-	}
+	text, err := rewritten(h.Store.Name(), doc.Data, f, set)
 	if err != nil {
 		return err
 	}
