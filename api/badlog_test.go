@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/metriclog"
+	"github.com/penstock-go/penstock/rules"
 )
 
 // panics is a handler of the log that counts the records and panics at each.
@@ -104,4 +105,30 @@ func TestALogHandlerThatPanics(t *testing.T) {
 	grown("what the block log had not said")
 	assert.Positive(t, g.Engine().Failures())
 	assert.NotPanics(t, func() { _ = log.Close() })
+}
+
+// talkative is a store whose client has lines of its own for a log.
+type talkative struct {
+	*cluster.Memory
+	log *slog.Logger
+}
+
+func (s *talkative) LogTo(log *slog.Logger) { s.log = log }
+
+// What a store's client logs goes where the guard logs.
+func TestTheStoreLogsToTheGuard(t *testing.T) {
+	clock := api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
+	clock.SetSleep(api.SleepAdvance)
+	store := &talkative{Memory: cluster.NewMemory(clock)}
+	g, err := api.New(api.Config{
+		Clock: clock, Logger: slog.New(slog.DiscardHandler),
+		Stores: map[string]func(string) (cluster.Store, error){"talk": func(string) (cluster.Store, error) { return store, nil }},
+	})
+	require.NoError(t, err)
+	defer g.Close()
+	require.NoError(t, g.LoadRules(api.RuleSet{
+		Cluster: []rules.Cluster{{Redis: "talk://here"}},
+		Flow:    []flow.Rule{{ID: "all", Resource: "orders", Threshold: 1000, Cluster: cluster.Rule{Scope: cluster.Global}}},
+	}))
+	assert.Same(t, g.Engine().Logger(), store.log)
 }

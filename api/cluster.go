@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/url"
 	"os"
@@ -52,6 +53,9 @@ func (g *Guard) join(set RuleSet) (*membership, error) {
 			return nil, fmt.Errorf("cluster.%w", err)
 		}
 		config.Store = store
+		if s, ok := store.(interface{ LogTo(*slog.Logger) }); ok {
+			s.LogTo(g.engine.Logger())
+		}
 		m.store, _ = store.(io.Closer)
 	case config.Store == nil:
 		return nil, nil // the first rule that needs one reports it

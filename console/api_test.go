@@ -405,7 +405,7 @@ func TestEveryKeyOfARuleFileIsShown(t *testing.T) {
 	const edit = `{"rules":{"flow":[{"id":"few","resource":"orders","threshold":20}],"cluster":{"namespace":"shop","members":4}}`
 	var made, applied struct{ Change, Diff, Proof, Error string }
 	require.Equal(t, 200, post(l, "/api/rules/diff", edit+"}", &made), made.Error)
-	assert.Equal(t, "+0 ~2 -0", made.Change)
+	assert.Equal(t, "+0 ~1 -0 and cluster", made.Change)
 	assert.Contains(t, made.Diff, "threshold 10 -> 20")
 	assert.Contains(t, made.Diff, "members 3 -> 4")
 	require.Equal(t, 200, post(l, "/api/rules/apply", edit+`,"proof":"`+made.Proof+`"}`, &applied), applied.Error)

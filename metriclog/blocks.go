@@ -146,6 +146,7 @@ type blockFile struct {
 	maxBytes int64
 	maxFiles int
 	location *time.Location
+	said     func(what, path string) // that others have touched a file
 
 	file *os.File
 	size int64
@@ -203,6 +204,13 @@ func (k *blockKey) append(b []byte, location *time.Location, n int64) []byte {
 // write appends lines by one write, to another file if this one would be too large. Where that
 // fails they are lost, and no part of them stays.
 func (f *blockFile) write(lines []byte) error {
+	if f.file != nil { // others may write there as well, remove it, or cut it
+		size, there := sizeOf(f.file)
+		if f.size = size; !there {
+			f.said("removed or renamed", f.path)
+			_ = f.close()
+		}
+	}
 	if f.file != nil && f.size > 0 && f.size+int64(len(lines)) > f.maxBytes {
 		_ = f.close()
 		if err := f.shift(); err != nil {

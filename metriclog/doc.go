@@ -26,6 +26,9 @@
 // after the rule. It lies in sentinel-block.log, and older parts in
 // sentinel-block.log.1 and so on.
 //
+// A file that somebody else removes, renames or cuts is left alone: another one is begun with the next second that
+// has something to write, and the Guard's log says so.
+//
 // # What a crash leaves
 //
 // Each second is written when it is over, by one write, behind its entry in the index. So a process

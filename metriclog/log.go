@@ -107,11 +107,11 @@ func Start(e *core.Engine, config Config) (*Log, error) {
 		pid = os.Getpid()
 	}
 	l := &Log{engine: e, config: config, base: BaseName(config.App, pid), next: second(e.Now())}
-	l.output = output{dir: config.Dir, base: l.base, maxBytes: config.MaxBytes, maxFiles: config.MaxFiles}
+	l.output = output{dir: config.Dir, base: l.base, maxBytes: config.MaxBytes, maxFiles: config.MaxFiles, said: l.touched}
 	if blocks := blocksOf(e); blocks != nil {
 		l.blocks = &blockFile{
 			path: filepath.Join(config.Dir, "sentinel-block.log"+pidSuffix(pid)), from: blocks,
-			maxBytes: config.BlockBytes, maxFiles: config.BlockFiles, location: config.Location,
+			maxBytes: config.BlockBytes, maxFiles: config.BlockFiles, location: config.Location, said: l.touched,
 		}
 	}
 	l.mu.Lock()
@@ -166,6 +166,11 @@ func (l *Log) flush(until time.Time) {
 	}
 }
 
+// touched logs that a file is begun anew since somebody else has touched it.
+func (l *Log) touched(what, path string) {
+	l.engine.Logger().Warn("penstock: metric log: a file was "+what+" by somebody else, another one is begun", "file", path)
+}
+
 // tell logs that something was not written, at most once a minute. The caller holds mu.
 func (l *Log) tell(err error) {
 	if now := time.Now(); now.Sub(l.failed) >= time.Minute {
@@ -201,6 +206,8 @@ type output struct {
 	maxBytes  int64
 	maxFiles  int
 
+	said func(what, path string) // that others have touched a file
+
 	day     string // of the file, "" if there is none
 	data    *os.File
 	index   *os.File
@@ -218,6 +225,7 @@ func (o *output) write(at time.Time, rows []Row) error {
 		o.buffer = append(row.Append(o.buffer), '\n')
 	}
 	day := at.Format(time.DateOnly)
+	o.look()
 	if o.day != day || o.size > 0 && o.size+int64(len(o.buffer)) > o.maxBytes {
 		if err := o.roll(day); err != nil {
 			return err
@@ -241,6 +249,39 @@ func (o *output) write(at time.Time, rows []Row) error {
 	o.size += int64(len(o.buffer))
 	o.entries++
 	return nil
+}
+
+// look makes write begin another file if the present one, or its index, is no longer where it was,
+// or is shorter: what is written there would be lost, or not be found.
+func (o *output) look() {
+	if o.day == "" {
+		return
+	}
+	for _, f := range []struct {
+		file *os.File
+		size int64
+	}{{o.data, o.size}, {o.index, o.entries * entrySize}} {
+		switch size, there := sizeOf(f.file); {
+		case !there:
+			o.day = ""
+			o.said("removed or renamed", f.file.Name())
+			return
+		case size < f.size:
+			o.day = ""
+			o.said("cut", f.file.Name())
+			return
+		}
+	}
+}
+
+// sizeOf is the size of an open file, and whether its path still leads to it.
+func sizeOf(f *os.File) (size int64, there bool) {
+	opened, err := f.Stat()
+	if err != nil {
+		return 0, false
+	}
+	named, err := os.Lstat(f.Name())
+	return opened.Size(), err == nil && os.SameFile(opened, named)
 }
 
 // roll begins another file, removes the oldest, and points the link to it.

@@ -1,6 +1,7 @@
 package metriclog
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -124,6 +125,82 @@ func TestValuesInTheBlockLog(t *testing.T) {
 	assert.Contains(t, string(text), "closed,FlowException,default,acme,none|5\n")
 	assert.Contains(t, string(text), "orders,ParamFlowException,default,acme,users|")
 	assert.NotContains(t, string(text), node.OverflowName)
+}
+
+// Others delete, rename and cut the files. What comes then is in files that are there, and is said.
+func TestFilesThatOthersTouch(t *testing.T) {
+	clock := clocks.NewManual(start)
+	var text bytes.Buffer
+	clock.SetSleep(clocks.SleepAdvance)
+	e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.NewTextHandler(&text, nil)), Chain: Chain()})
+	require.NoError(t, err)
+	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+		return flow.Compile(b, []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}})
+	}))
+	dir := t.TempDir()
+	l, err := Start(e, Config{Dir: dir, App: "shop", Location: time.UTC})
+	require.NoError(t, err)
+	second := func() {
+		t.Helper()
+		require.NoError(t, call(t, e, "orders", 1))
+		require.Error(t, call(t, e, "closed", 1))
+		clock.Advance(time.Second)
+	}
+	said := func(n int) {
+		t.Helper()
+		assert.Equal(t, n, strings.Count(text.String(), "penstock: metric log: a file was"), text.String())
+		assert.NotContains(t, text.String(), "was not written")
+		text.Reset()
+	}
+	rows := func() int {
+		t.Helper()
+		found, err := l.Find(Query{Resource: "orders"})
+		require.NoError(t, err)
+		return len(found)
+	}
+	second()
+	second()
+	said(0)
+	assert.Equal(t, 2, rows())
+	log, blocks := filepath.Join(dir, "shop-metrics.log.2026-01-02"), filepath.Join(dir, "sentinel-block.log")
+
+	require.NoError(t, os.Remove(log))
+	require.NoError(t, os.Remove(blocks))
+	second()
+	said(2)
+	assert.Equal(t, 1, rows())
+	assert.Len(t, lines(t, dir, "sentinel-block.log"), 1)
+	second()
+	said(0)
+
+	require.NoError(t, os.Rename(blocks, blocks+".old"))
+	second()
+	said(1)
+	assert.Len(t, lines(t, dir, "sentinel-block.log"), 1)
+
+	// logrotate's copytruncate
+	newest, err := filepath.EvalSymlinks(filepath.Join(dir, "shop-metrics.log"))
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(newest, 0))
+	require.NoError(t, os.Truncate(blocks, 0))
+	second()
+	said(1)
+	second()
+	said(0)
+	assert.Equal(t, 2, rows())
+	assert.Len(t, lines(t, dir, "sentinel-block.log"), 2)
+
+	require.NoError(t, os.RemoveAll(newest+indexSuffix))
+	files, err := filepath.Glob(filepath.Join(dir, "*"+indexSuffix))
+	require.NoError(t, err)
+	for _, f := range files {
+		require.NoError(t, os.Remove(f))
+	}
+	second()
+	said(1)
+	assert.Equal(t, 3, rows())
+	require.NoError(t, l.Close())
+	require.NoError(t, e.Close())
 }
 
 func TestClose(t *testing.T) {

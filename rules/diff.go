@@ -52,9 +52,20 @@ func Diff(old, new Set) Change {
 func (c Change) Empty() bool { return len(c.Added)+len(c.Changed)+len(c.Removed) == 0 }
 
 // String returns the numbers of added, changed and removed rules, as in
-// "+2 ~1 -0".
+// "+2 ~1 -0". What is no rule isn't counted: where a file's cluster differs, "+2 ~1 -0 and cluster".
 func (c Change) String() string {
-	return fmt.Sprintf("+%d ~%d -%d", len(c.Added), len(c.Changed), len(c.Removed))
+	differs := ""
+	count := func(list []RuleChange) (n int) {
+		for _, r := range list {
+			if r.Family == clusterKey {
+				differs = " and " + clusterKey
+			} else {
+				n++
+			}
+		}
+		return n
+	}
+	return fmt.Sprintf("+%d ~%d -%d%s", count(c.Added), count(c.Changed), count(c.Removed), differs)
 }
 
 // Lines returns a line for each rule, as in

@@ -1,0 +1,54 @@
+package penstockredis
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// LogTo makes go-redis write its own lines to log, in place of the standard error: at most one a
+// second, and the next one says how many were left out. go-redis has one logger for all clients of
+// a program, so these are the lines of all. A Guard calls it for a store that a rule file names.
+func (s *Store) LogTo(log *slog.Logger) { redis.SetLogger(&lines{log: log}) }
+
+// lines are those of go-redis, which are written in a log.
+type lines struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	next    time.Time // when a line may be written again
+	leftOut int64
+}
+
+const (
+	linePause = time.Second
+	lineWidth = 400 // bytes
+)
+
+// Printf is called by go-redis, on goroutines of its own, too.
+func (l *lines) Printf(ctx context.Context, format string, v ...any) {
+	now := time.Now()
+	l.mu.Lock()
+	if now.Before(l.next) {
+		l.leftOut++
+		l.mu.Unlock()
+		return
+	}
+	leftOut := l.leftOut
+	l.next, l.leftOut = now.Add(linePause), 0
+	l.mu.Unlock()
+	text := fmt.Sprintf(format, v...)
+	if len(text) > lineWidth {
+		text = strings.ToValidUTF8(text[:lineWidth], "") + "…"
+	}
+	about := []any{"line", strings.TrimSpace(text)}
+	if leftOut > 0 {
+		about = append(about, "leftOut", leftOut)
+	}
+	l.log.WarnContext(ctx, "penstock: go-redis", about...)
+}

@@ -1,0 +1,45 @@
+package penstockredis
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestLinesOfGoRedis(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		said := func() string {
+			defer text.Reset()
+			_, line, _ := strings.Cut(text.String(), "level=")
+			return line
+		}
+		l := &lines{log: slog.New(slog.NewTextHandler(&text, nil))}
+		l.Printf(t.Context(), "connection %d: %v\n", 7, "refused")
+		assert.Equal(t, "WARN msg=\"penstock: go-redis\" line=\"connection 7: refused\"\n", said())
+		l.Printf(t.Context(), "again")
+		l.Printf(t.Context(), "and again")
+		assert.Empty(t, said())
+		time.Sleep(linePause)
+		l.Printf(t.Context(), "%s", strings.Repeat("x\n", 10_000))
+		line := said()
+		assert.Less(t, len(line), 800)
+		assert.Contains(t, line, "leftOut=2")
+		time.Sleep(linePause)
+		l.Printf(t.Context(), "later")
+		assert.NotContains(t, said(), "leftOut")
+	})
+}
+
+func TestLogTo(t *testing.T) {
+	s, err := Open("redis://127.0.0.1:1/")
+	require.NoError(t, err)
+	defer s.Close()
+	s.LogTo(slog.New(slog.DiscardHandler)) // and panics at nothing
+}
