@@ -83,10 +83,13 @@ func (p Parsed) Place(family string, i int, field string) FileError {
 	return FileError{p.file, rule.at.line, rule.at.column, printable(rule.path), ""}
 }
 
-// Warn logs the warnings, a line each.
+// Warn logs the first ten warnings, a line each, and how many more there are.
 func (p Parsed) Warn(log *slog.Logger) {
-	for _, w := range p.Warnings {
-		log.Warn("penstock: a rule is not all that it says to Sentinel", "at", w.String())
+	for _, w := range p.Warnings[:min(len(p.Warnings), maxTold)] {
+		log.Warn("penstock: a rule is not all that it says to Sentinel", "at", cut(w.String(), maxToldText))
+	}
+	if more := len(p.Warnings) - maxTold; more > 0 {
+		log.Warn("penstock: more rules are not all that they say to Sentinel; penstock check lists all", "warnings", more)
 	}
 }
 

@@ -1,4 +1,4 @@
-package safelog
+package safelog_test
 
 import (
 	"testing"

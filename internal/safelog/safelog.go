@@ -4,10 +4,17 @@ package safelog
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"strings"
 )
 
-// New returns a logger whose records go to l, or to slog.Default() of that time if l is nil. What
+// mostText is the most bytes that a text of a record has: an error may hold what a server of others
+// answered. Stacks have room.
+const mostText = 16 << 10
+
+// New returns a logger whose records go to l, or to slog.Default() of that time if l is nil. Texts
+// and errors among their attributes are cut at 16 KiB. What
 // the handler panics with is recovered, the record is lost, and panicked is called with the
 // reason, unless it is nil.
 func New(l *slog.Logger, panicked func(reason any)) *slog.Logger {
@@ -55,8 +62,44 @@ func (h handler) Enabled(ctx context.Context, level slog.Level) (on bool) {
 }
 
 func (h handler) Handle(ctx context.Context, r slog.Record) (err error) {
-	h.shield(func() { err = h.target().Handle(ctx, r) })
+	h.shield(func() { err = h.target().Handle(ctx, bounded(r)) })
 	return err
+}
+
+// bounded is the record with no text that is too long.
+func bounded(r slog.Record) slog.Record {
+	long := false
+	r.Attrs(func(a slog.Attr) bool {
+		_, cut := boundedValue(a.Value)
+		long = long || cut
+		return !long
+	})
+	if !long {
+		return r
+	}
+	shorter := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		a.Value, _ = boundedValue(a.Value)
+		shorter.AddAttrs(a)
+		return true
+	})
+	return shorter
+}
+
+func boundedValue(v slog.Value) (_ slog.Value, cut bool) {
+	text := ""
+	switch v.Kind() {
+	case slog.KindString:
+		text = v.String()
+	case slog.KindAny:
+		if err, ok := v.Any().(error); ok {
+			text = err.Error()
+		}
+	}
+	if len(text) <= mostText {
+		return v, false
+	}
+	return slog.StringValue(fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:mostText], ""), len(text))), true
 }
 
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {

@@ -1,12 +1,17 @@
-package safelog
+package safelog_test
 
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/penstock-go/penstock/internal/safelog"
 )
 
 // bad is a handler of which everything panics that is named.
@@ -57,7 +62,7 @@ func TestHandlersThatPanic(t *testing.T) {
 			}
 			return a
 		}})
-		log := New(slog.New(bad{plain, in}), func(reason any) { reasons = append(reasons, reason) })
+		log := safelog.New(slog.New(bad{plain, in}), func(reason any) { reasons = append(reasons, reason) })
 		assert.NotPanics(t, func() {
 			log.Info("one")
 			log.With("of", "a").WithGroup("g").Info("two", "k", "v")
@@ -67,11 +72,25 @@ func TestHandlersThatPanic(t *testing.T) {
 	}
 }
 
+// Whatever a server of others has answered, a line of the log is bounded.
+func TestTextsAreBounded(t *testing.T) {
+	var text bytes.Buffer
+	log := safelog.New(slog.New(slog.NewTextHandler(&text, nil)), nil)
+	for _, v := range []any{strings.Repeat("x", 9<<20), errors.New(strings.Repeat("x", 9<<20)), fmt.Errorf("%w", errors.New(strings.Repeat("ü", 9<<20)))} {
+		text.Reset()
+		log.Error("answered", "before", 1, "error", v, "after", "as it is")
+		assert.Less(t, text.Len(), 16<<10+200)
+		assert.Contains(t, text.String(), "bytes)\"")
+		assert.Contains(t, text.String(), "before=1 ")
+		assert.Contains(t, text.String(), ` after="as it is"`)
+	}
+}
+
 // Without a logger the default is that of the time, even where that is ours.
 func TestTheDefault(t *testing.T) {
 	before := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(before) })
-	log := New(nil, nil)
+	log := safelog.New(nil, nil)
 	var text bytes.Buffer
 	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
 	log.Info("here")

@@ -77,8 +77,14 @@ func (s *Source) conceal(err error) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok { // its text begins with the URL
 		cause = outer.Err
 	}
-	return concealed{s.hidden.Replace(cause.Error()), err}
+	text := s.hidden.Replace(cause.Error())
+	if len(text) > mostText { // it quotes what was answered
+		text = strings.ToValidUTF8(text[:mostText], "") + "…"
+	}
+	return concealed{text, err}
 }
+
+const mostText = 1_000 // bytes
 
 const shortestSecret = 4 // characters: to take out fewer would spoil every text
 

@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/shown"
 )
 
 const (
@@ -109,7 +111,7 @@ func (h *heart) tell(ctx context.Context) error {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // without the address, which may hold a password
 		}
-		return err
+		return errors.New(shown.Name(err.Error(), maxSaid)) // it may quote what was answered
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
@@ -122,7 +124,7 @@ func (h *heart) tell(ctx context.Context) error {
 	}
 	switch err := json.Unmarshal(body, &answer); {
 	case response.StatusCode != http.StatusOK:
-		return fmt.Errorf("it answers %s", response.Status)
+		return fmt.Errorf("it answers %d %s", response.StatusCode, http.StatusText(response.StatusCode)) // not in its words
 	case err != nil:
 		return errors.New("it answers what is no dashboard's answer")
 	case answer.Success != nil && !*answer.Success:

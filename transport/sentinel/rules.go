@@ -17,6 +17,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/sentinel"
+	"github.com/penstock-go/penstock/internal/shown"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -176,13 +177,31 @@ func (h *handler) set(f family, kind string, ask question) (reply, error) {
 	}
 	log := h.guard.Engine().Logger()
 	if err != nil {
-		log.Warn("penstock: rules that were sent by Sentinel's command API are refused", "type", kind, "from", ask.from, "error", err)
+		log.Warn("penstock: rules that were sent by Sentinel's command API are refused", "type", kind, "from", ask.from, "error", shown.Name(err.Error(), maxSaid))
 		return reply{}, err
 	}
 	log.Info("penstock: rules were changed by Sentinel's command API", "type", kind, "from", ask.from, "in", where,
-		"change", change.String(), "what", strings.Join(change.Lines(), "; "))
+		"change", change.String(), "what", said(change.Lines()))
 	pushed.Warn(log)
 	return text("success"), nil
+}
+
+// What the log gets of what others send.
+const (
+	maxSaid      = 400 // columns of a text
+	maxSaidLines = 10
+)
+
+// said is lines in one, as far as a log has room for them.
+func said(lines []string) string {
+	var few []string
+	for _, line := range lines[:min(len(lines), maxSaidLines)] {
+		few = append(few, shown.Name(line, maxSaid))
+	}
+	if more := len(lines) - maxSaidLines; more > 0 {
+		few = append(few, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(few, "; ")
 }
 
 // decoded is the list in data: Sentinel decodes it once more than the form says, and a client may
