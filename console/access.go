@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -191,12 +192,61 @@ func writeProblem(w http.ResponseWriter, err error) {
 
 const jsonType = "application/json; charset=utf-8"
 
-// reply answers with a value as JSON.
-func reply(w http.ResponseWriter, v any) error {
-	body, err := json.Marshal(v)
+// answers is what all answers that clients have not read yet share. One is made at a time, and their
+// bytes have a bound: clients that don't read hold no more memory together than that.
+type answers struct {
+	making sync.Mutex // one at a time, as values are larger than their JSON; before console.making
+
+	mu   sync.Mutex
+	held int // bytes
+}
+
+// maxHeld is how many bytes of answers may be unread, besides one that is alone.
+const maxHeld = 64 << 20
+
+// hold counts an answer of that many bytes, if there is room.
+func (a *answers) hold(n int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.held > 0 && a.held+n > maxHeld {
+		return false
+	}
+	a.held += n
+	return true
+}
+
+func (a *answers) add(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.held += n
+}
+
+// make is the JSON of a value, which counts as held.
+func (a *answers) make(value func() (any, error)) ([]byte, error) {
+	a.making.Lock()
+	defer a.making.Unlock()
+	v, err := value()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+// reply answers with a value as JSON, or says that there are too many answers that nobody reads.
+func (c *console) reply(w http.ResponseWriter, value func() (any, error)) error {
+	body, err := c.unread.make(value)
 	if err != nil {
 		return err
 	}
+	if !c.unread.hold(len(body)) {
+		return tooMany(w)
+	}
+	return c.write(w, body)
+}
+
+// write sends an answer that is held.
+func (c *console) write(w http.ResponseWriter, body []byte) error {
+	defer c.unread.add(-len(body))
 	w.Header().Set("Content-Type", jsonType)
 	_, _ = w.Write(body) // fails when the client has gone
 	return nil

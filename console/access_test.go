@@ -3,7 +3,9 @@ package console
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -61,6 +63,62 @@ var (
 
 // Every route × method × token × Host × Origin, of the routes that the mux is made of, under each
 // configuration of tokens: exactly what is declared is let in, and nothing but POST changes anything.
+// Clients that don't read hold a bounded number of bytes together, whatever they asked for, and small
+// answers still have room.
+func TestUnreadAnswersAreBounded(t *testing.T) {
+	l := newLab(t, Config{}, api.RuleSet{})
+	for i := range 3_000 {
+		l.call(1, fmt.Sprintf("%s%d", strings.Repeat("r", 900), i))
+	}
+	var size int
+	release := make(chan struct{})
+	stalled := make(chan int, maxRequests)
+	const asked = maxRequests
+	size = l.do(request("GET", "/api/resources?limit=10000", "")).Body.Len()
+	require.Greater(t, asked*size, maxHeld, "or nothing is shown")
+	var all sync.WaitGroup
+	for range asked {
+		all.Go(func() {
+			w := &stalling{ResponseRecorder: httptest.NewRecorder(), stalled: stalled, release: release, least: size / 2}
+			l.handler.ServeHTTP(w, request("GET", "/api/resources?limit=10000", ""))
+			if w.Code == http.StatusServiceUnavailable {
+				stalled <- 0
+			}
+		})
+	}
+	held, refused := 0, 0
+	for range asked {
+		if n := <-stalled; n > 0 {
+			held += n
+		} else {
+			refused++
+		}
+	}
+	assert.LessOrEqual(t, held, maxHeld)
+	assert.Positive(t, refused)
+	assert.Greater(t, held, maxHeld/2)
+	close(release)
+	all.Wait()
+	assert.Equal(t, http.StatusOK, l.do(request("GET", "/api/resources?limit=10000", "")).Code)
+	assert.Zero(t, l.console.unread.held)
+}
+
+// stalling is a client that doesn't read an answer that is large.
+type stalling struct {
+	*httptest.ResponseRecorder
+	stalled chan<- int
+	release <-chan struct{}
+	least   int
+}
+
+func (s *stalling) Write(b []byte) (int, error) {
+	if len(b) >= s.least {
+		s.stalled <- len(b)
+		<-s.release
+	}
+	return s.ResponseRecorder.Write(b)
+}
+
 func TestSecurityMatrix(t *testing.T) {
 	for _, cfg := range []Config{
 		{},

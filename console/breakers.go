@@ -68,15 +68,17 @@ func (t *timeline) of(resource string) []breakerChange {
 
 // serveBreakers lists what breakers do, and what they did.
 func (c *console) serveBreakers(w http.ResponseWriter, _ *http.Request) error {
-	c.making.Lock()
-	defer c.making.Unlock()
-	status := c.guard.Breakers()
-	if status == nil {
-		status = []breakerStatus{}
-	}
-	return reply(w, struct {
-		At       time.Time       `json:"at"`
-		Breakers []breakerStatus `json:"breakers"`
-		Changes  []breakerChange `json:"changes"`
-	}{c.reader().at(), status, c.changes.of("")})
+	return c.reply(w, func() (any, error) {
+		c.making.Lock()
+		defer c.making.Unlock()
+		status := c.guard.Breakers()
+		if status == nil {
+			status = []breakerStatus{}
+		}
+		return struct {
+			At       time.Time       `json:"at"`
+			Breakers []breakerStatus `json:"breakers"`
+			Changes  []breakerChange `json:"changes"`
+		}{c.reader().at(), status, c.changes.of("")}, nil
+	})
 }

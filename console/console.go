@@ -17,6 +17,7 @@ type console struct {
 	reading   chan struct{} // as many as are being read
 	answering chan struct{} // as many as are being answered
 	requests  sync.WaitGroup
+	unread    answers
 	making    sync.Mutex // one answer is made at a time, so that readers take one processor at most
 	rules     ruleTexts  // guarded by making, as is sharing
 	sharing   sharing

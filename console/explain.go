@@ -21,15 +21,17 @@ func (c *console) serveExplain(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	x, err := c.guard.Explain(ctx, q.Get("resource"), opts...)
-	if err != nil {
-		return refuse(http.StatusBadRequest, "%v", err)
-	}
-	return reply(w, struct {
-		core.Explanation
-		Assumed []string `json:"assumed"`
-		Text    string   `json:"text"`
-	}{x, assumptions(q), x.String()})
+	return c.reply(w, func() (any, error) {
+		x, err := c.guard.Explain(ctx, q.Get("resource"), opts...)
+		if err != nil {
+			return nil, refuse(http.StatusBadRequest, "%v", err)
+		}
+		return struct {
+			core.Explanation
+			Assumed []string `json:"assumed"`
+			Text    string   `json:"text"`
+		}{x, assumptions(q), x.String()}, nil
+	})
 }
 
 // assumptions are what a query doesn't say of the call, as it is assumed. A call is inbound, as

@@ -161,7 +161,9 @@ func (c *console) serveResources(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, c.resources(strings.ToLower(q.Get("q")), min(limit, maxLimit), offset))
+	return c.reply(w, func() (any, error) {
+		return c.resources(strings.ToLower(q.Get("q")), min(limit, maxLimit), offset), nil
+	})
 }
 
 type resourcesReply struct {
@@ -275,11 +277,7 @@ type refusal struct {
 // serveResource shows one resource. Its name may be in the path or in a query, since some can't be in a path.
 func (c *console) serveResource(w http.ResponseWriter, r *http.Request) error {
 	name := cmp.Or(r.PathValue("name"), r.URL.Query().Get("name"))
-	answer, err := c.resource(name)
-	if err != nil {
-		return err
-	}
-	return reply(w, answer)
+	return c.reply(w, func() (any, error) { return c.resource(name) })
 }
 
 func (c *console) resource(name string) (*resource, error) {

@@ -281,7 +281,7 @@ type sourceStatus struct {
 
 // serveRules lists the rules in force and how full they are.
 func (c *console) serveRules(w http.ResponseWriter, _ *http.Request) error {
-	return reply(w, c.ruleReply())
+	return c.reply(w, func() (any, error) { return c.ruleReply(), nil })
 }
 
 func (c *console) ruleReply() rulesReply {

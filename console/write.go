@@ -51,17 +51,19 @@ func (c *console) serveDiff(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var made change
-	err = c.guard.EditRules(func(loaded api.RuleSet) (api.RuleSet, error) {
-		if _, made, err = e.apply(loaded); err != nil {
-			return api.RuleSet{}, err
+	return c.reply(w, func() (any, error) {
+		var made change
+		err := c.guard.EditRules(func(loaded api.RuleSet) (_ api.RuleSet, err error) {
+			if _, made, err = e.apply(loaded); err != nil {
+				return api.RuleSet{}, err
+			}
+			return api.RuleSet{}, errShown
+		})
+		if !errors.Is(err, errShown) {
+			return nil, unacceptable(err)
 		}
-		return api.RuleSet{}, errShown
+		return made, nil
 	})
-	if !errors.Is(err, errShown) {
-		return unacceptable(err)
-	}
-	return reply(w, made)
 }
 
 // serveApply applies an edit whose diff was shown, if that is still what it does.
@@ -88,11 +90,16 @@ func (c *console) serveApply(w http.ResponseWriter, r *http.Request) error {
 	status := c.guard.Status()
 	log.Info("penstock: console: rules changed", "from", r.RemoteAddr, "change", made.Change, "what", made.told(),
 		"revision", status.Number, "hash", status.Hash)
-	return reply(w, struct {
+	body, err := json.Marshal(struct {
 		Revision uint64 `json:"revision"`
 		Hash     string `json:"hash"`
 		change
 	}{status.Number, status.Hash, made})
+	if err != nil {
+		return err
+	}
+	c.unread.add(len(body)) // whether there is room or not: the rules have changed
+	return c.write(w, body)
 }
 
 // What the log gets of a change.
