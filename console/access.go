@@ -157,7 +157,7 @@ func (c *console) admit(route route, r *http.Request) error {
 	if err := c.origins.Check(&asked); err != nil {
 		return refuse(http.StatusForbidden, "%v", err)
 	}
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	token := bearer(r.Header.Get("Authorization"))
 	writes := isToken(token, c.config.WriteToken)
 	switch {
 	case route.access == changes && !c.config.WriteRules:
@@ -168,6 +168,15 @@ func (c *console) admit(route route, r *http.Request) error {
 		return refuse(http.StatusUnauthorized, "the token is missing or wrong")
 	}
 	return nil
+}
+
+// bearer is the token of a header, "" if it is of another scheme. Schemes are written in any case.
+func bearer(header string) string {
+	scheme, token, _ := strings.Cut(strings.TrimLeft(header, " "), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.Trim(token, " ")
 }
 
 // isToken compares in a time that reveals nothing about the token or its length.

@@ -63,6 +63,18 @@ var (
 
 // Every route × method × token × Host × Origin, of the routes that the mux is made of, under each
 // configuration of tokens: exactly what is declared is let in, and nothing but POST changes anything.
+func TestBearer(t *testing.T) {
+	l := newLab(t, Config{ReadToken: readToken}, api.RuleSet{})
+	for header, want := range map[string]int{
+		"Bearer " + readToken: 200, "bearer " + readToken: 200, "BEARER  " + readToken: 200,
+		readToken: 401, "Basic " + readToken: 401, "Bearer": 401, "Bearer " + readToken + "x": 401, "": 401, "Bearer\t" + readToken: 401,
+	} {
+		r := request("GET", "/api/rules", "")
+		r.Header.Set("Authorization", header)
+		assert.Equal(t, want, l.do(r).Code, "%q", header)
+	}
+}
+
 // Clients that don't read hold a bounded number of bytes together, whatever they asked for, and small
 // answers still have room.
 func TestUnreadAnswersAreBounded(t *testing.T) {

@@ -104,12 +104,16 @@ func (m top) ask(periodic bool) tea.Cmd {
 			f.detail, f.err = pointer(answer[detailJSON](ctx, p, "api/resource", url.Values{"name": {open}}))
 			return f
 		}
-		if f.resources, f.err = answer[resourcesJSON](ctx, p, "api/resources", url.Values{"limit": {"10000"}}); f.err == nil && tree {
+		if f.resources, f.err = answer[resourcesJSON](ctx, p, "api/resources", url.Values{"limit": {"10000"}}); f.err == nil && tree && f.resources.Total <= mostInTree {
 			f.tree, f.err = pointer(answer[treeJSON](ctx, p, "api/tree", nil))
 		}
 		return f
 	}
 }
+
+// mostInTree is how many resources a program may have for its tree to be asked for each second: that of
+// hundreds of thousands would take hundreds of MiB. Beyond, the list is shown.
+const mostInTree = 10_000
 
 func pointer[T any](v T, err error) (*T, error) { return &v, err }
 
@@ -147,7 +151,7 @@ func (m *top) take(f frame) {
 		return
 	}
 	f.detail, f.name = m.frame.detail, m.frame.name
-	if f.tree == nil {
+	if f.tree == nil && f.resources.Total <= mostInTree {
 		f.tree = m.frame.tree
 	}
 	m.frame = f

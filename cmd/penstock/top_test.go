@@ -103,6 +103,21 @@ func TestTopNamesWhoWasRefused(t *testing.T) {
 	assert.Contains(t, s.text(), "vvv…  from ooo")
 }
 
+// The tree of a program with very many resources is not asked for each second.
+func TestTopOfManyResources(t *testing.T) {
+	s := newScreen(t, shop(t, console.Config{}))
+	require.NotNil(t, s.frame.tree)
+	f := s.frame
+	f.tree, f.resources.Total = nil, mostInTree+1
+	s.send(f)
+	assert.Nil(t, s.frame.tree)
+	assert.Contains(t, s.text(), "no tree: too many")
+	assert.Contains(t, s.text(), "GET /orders")
+	f.resources.Total = 5
+	s.send(f)
+	assert.NotContains(t, s.text(), "too many")
+}
+
 func TestTopPercentiles(t *testing.T) {
 	s := newScreen(t, shop(t, console.Config{}, withPercentiles))
 	golden(t, "top-tree-percentiles.txt", s.text())

@@ -68,6 +68,9 @@ func (m top) title() string {
 	if n := m.frame.resources.Total; n > 0 {
 		parts = append(parts, plural(n, "resource"))
 	}
+	if !m.list && m.frame.resources.Total > mostInTree {
+		parts = append(parts, "no tree: too many")
+	}
 	if t := m.frame.tree; t != nil && t.Waiting > 0 {
 		parts = append(parts, fmt.Sprintf("%d waiting", t.Waiting))
 	}

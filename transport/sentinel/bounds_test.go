@@ -2,16 +2,20 @@ package sentinel
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/rules"
 )
 
 // Whatever stands at the address of a dashboard, the log gets a short line of it.
@@ -47,14 +51,43 @@ func TestAnswersOfADashboardAreBounded(t *testing.T) {
 // A save of many rules is a short line of the log, too.
 func TestSavesAreBoundedInTheLog(t *testing.T) {
 	l := newLab(t, Config{AllowRuleWrites: true})
-	var rules []string
+	var all []string
 	for i := range 10_000 {
-		rules = append(rules, fmt.Sprintf(`{"resource":"r%d","count":1,"grade":1}`, i))
+		all = append(all, fmt.Sprintf(`{"resource":"r%d","count":1,"grade":1}`, i))
 	}
-	_, body := l.dashboard().post("setRules", "type", "flow", "data", "["+strings.Join(rules, ",")+"]")
+	_, body := l.dashboard().post("setRules", "type", "flow", "data", "["+strings.Join(all, ",")+"]")
 	require.Equal(t, "success", body)
 	assert.Contains(t, l.log.text(), "and 9990 more")
 	for line := range strings.Lines(l.log.text()) {
 		assert.Less(t, len(line), 5_000)
 	}
+}
+
+// slowStore is a store that takes its time.
+type slowStore struct {
+	Store
+	asked, goOn chan struct{}
+}
+
+func (s slowStore) Next(ctx context.Context, after string) (rules.Document, error) {
+	close(s.asked)
+	<-s.goOn
+	return s.Store.Next(ctx, after)
+}
+
+// While rules are saved, other commands are answered.
+func TestASaveKeepsNoOtherCommandWaiting(t *testing.T) {
+	store := slowStore{rules.File{Path: filepath.Join(t.TempDir(), "rules.yaml")}, make(chan struct{}), make(chan struct{})}
+	l := newLab(t, Config{AllowRuleWrites: true, Store: store})
+	d := l.dashboard()
+	saved := make(chan string)
+	go func() {
+		_, body := d.post("setRules", "type", "flow", "data", `[{"resource":"a","count":1,"grade":1}]`)
+		saved <- body
+	}()
+	<-store.asked
+	status, _ := d.get("cnode", "id", "a") // or the test hangs
+	assert.Equal(t, http.StatusOK, status)
+	close(store.goOn)
+	assert.Equal(t, "success", <-saved)
 }

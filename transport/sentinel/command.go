@@ -87,7 +87,7 @@ func badRequest(format string, args ...any) error {
 	return refuse(http.StatusBadRequest, format, args...)
 }
 
-// handler answers commands. One is answered at a time, so that however many ask, one goroutine looks
+// handler answers commands. One is answered at a time, beside one that changes rules, so that however many ask, one goroutine looks
 // at the nodes and one answer is in the making; what was made is sent with nothing held.
 type handler struct {
 	guard *api.Guard
@@ -95,6 +95,7 @@ type handler struct {
 	commands []command
 	cross    *http.CrossOriginProtection
 	one      sync.Mutex
+	writing  sync.Mutex    // in place of one, for commands that change rules
 	reading  chan struct{} // forms, before that
 }
 
@@ -171,8 +172,12 @@ func (h *handler) run(c *command, w http.ResponseWriter, r *http.Request) (reply
 	if r.Form == nil {
 		r.Form = r.URL.Query()
 	}
-	h.one.Lock()
-	defer h.one.Unlock()
+	one := &h.one
+	if c.writes { // which may take seconds, and the store is asked as well
+		one = &h.writing
+	}
+	one.Lock()
+	defer one.Unlock()
 	return c.run(h, question{r.Form, from})
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -92,17 +91,21 @@ func (f familyOf[J, R]) merge(mine, others, pushed []R) (rules []R, refused *R) 
 		}
 		rules = append(rules, m)
 	}
+	like := make(map[string][]int, len(changed)) // those that are gone
+	for _, at := range changed {
+		like[rules[at].Like()] = append(like[rules[at].Like()], at)
+	}
 	for i, p := range pushed {
 		if taken[i] {
 			continue
 		}
 		full, err := f.normalized(p)
-		j := slices.IndexFunc(changed, func(j int) bool { return gone[j] && err == nil && rules[j].Like() == full.Like() })
-		if j < 0 {
+		if err != nil || len(like[full.Like()]) == 0 {
 			rules = append(rules, p)
 			continue
 		}
-		at := changed[j]
+		at := like[full.Like()][0]
+		like[full.Like()] = like[full.Like()][1:]
 		gone[at] = false
 		if kept := f.keep(full, rules[at]); f.valid(kept) {
 			rules[at] = kept

@@ -17,10 +17,10 @@ import (
 // is the one of mine, without defaults and without an id that it didn't have, and of one that was
 // changed so are the fields that were not. full are mine with defaults and ids.
 func (f familyOf[J, R]) asWritten(mine, full, list []R) []R {
-	lean := slices.Clone(list)
+	lean, places := slices.Clone(list), placesOf(full)
 	for i, r := range list {
-		at := slices.IndexFunc(full, func(m R) bool { return m.Info().ID == r.Info().ID })
-		if at < 0 {
+		at, is := places[r.Info().ID]
+		if !is {
 			continue // it is new
 		}
 		if one := leaner(mine[at], full[at], r); f.same(one, r, full[at].Info().ID) {

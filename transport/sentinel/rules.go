@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -81,9 +80,10 @@ func (f familyOf[J, R]) push(mine, all, pushed rules.Set) (rules.Set, error) {
 	if err != nil {
 		return mine, err
 	}
+	places := placesOf(full)
 	var others []R
 	for _, r := range *f.in(&all) {
-		if !slices.ContainsFunc(full, func(m R) bool { return m.Info().ID == r.Info().ID }) {
+		if _, is := places[r.Info().ID]; !is {
 			others = append(others, r)
 		}
 	}
@@ -93,6 +93,15 @@ func (f familyOf[J, R]) push(mine, all, pushed rules.Set) (rules.Set, error) {
 	}
 	*f.in(&mine) = f.asWritten(*f.in(&mine), full, list)
 	return mine, nil
+}
+
+// placesOf are the places of rules by their IDs.
+func placesOf[R spec.Rule](rules []R) map[string]int {
+	places := make(map[string]int, len(rules))
+	for i := range rules {
+		places[rules[i].Info().ID] = i
+	}
+	return places
 }
 
 func (f familyOf[J, R]) key() string { return f.kind.String() }
