@@ -62,6 +62,10 @@ func (t *told) listen(f func(Refusal)) (remove func()) {
 	if t.closed {
 		return func() {}
 	}
+	if len(t.listeners) == 0 {
+		_ = t.take() // what calls noted that looked before the last listener was removed
+		t.missed.Store(0)
+	}
 	own := &f
 	t.listeners = append(slices.Clip(t.listeners), own)
 	t.engine.keepers.Add(listener)
