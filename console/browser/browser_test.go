@@ -34,6 +34,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/system"
 )
 
 var write = flag.String("write", "", "the folder for screenshots; none are made otherwise")
@@ -289,7 +290,8 @@ func TestAResourcesPage(t *testing.T) {
 			e.Exit()
 		}
 	}
-	s.shows("[data-part=breakers] ol", "closed → open")
+	s.shows("[data-part=breakers] ol", "closed → open: share of failed calls in 10s: ")
+	s.shows("[data-part=breakers] table", " bad of ")
 	s.until(`document.querySelector("[data-part=breakers] .bar i.open") !== null`)
 	s.goTo("#/breakers")
 	s.shows("[data-part=changes]", "closed → open")
@@ -307,10 +309,34 @@ func TestAStoreThatIsAway(t *testing.T) {
 		Hotspot: []hotspot.Rule{{ID: "each", Resource: "orders", Param: "user", Threshold: 1e6, Cluster: shared}},
 	}, console.Config{})
 	s.every(5*time.Millisecond, func() { _ = s.call("orders", api.Param("user", "ann")) })
+	for _, page := range []string{"#/", "#/tree", "#/breakers", "#/explain"} {
+		s.goTo(page)
+		s.shows("#alerts", "The store of shared limits is away: 2 rules")
+	}
 	for _, page := range []string{"#/rules", "#/r/orders"} {
 		s.goTo(page)
 		s.until(`[...document.querySelectorAll("[data-part=rules] tbody tr")].map(r => r.innerText.includes("store away")).sort().join() === "false,true,true"`)
 	}
+}
+
+// A source that fails is told on every page, escaped, until it is right again. Explain asks as an inbound call, and says so.
+func TestASourceThatFails(t *testing.T) {
+	s := open(t, api.RuleSet{System: []system.Rule{{ID: "none", Metric: system.Concurrency, Threshold: 0}}}, console.Config{})
+	path := filepath.Join(t.TempDir(), "<b>rules.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("flow: []"), 0o600))
+	require.NoError(t, s.guard.WatchRules(t.Context(), path))
+	s.goTo("#/tree")
+	s.until(`document.getElementById("alerts").textContent === ""`)
+	require.NoError(t, os.WriteFile(path, []byte("flow: [{resource: a, treshold: 1}]"), 0o600))
+	s.shows("#alerts", "<b>rules.yaml – the source was not loaded, its last good rules stay")
+	s.shows("#alerts", "treshold: unknown field")
+	s.goTo("#/explain")
+	s.shows("#alerts", "treshold")
+	s.run(chromedp.SendKeys("form.ask input[name=resource]", "orders"), chromedp.Click("form.ask button"))
+	s.shows("main", "refused by system none")
+	s.shows("main", "Assumed of the call: not prioritized, no caller")
+	require.NoError(t, os.WriteFile(path, []byte("flow: [{resource: a, threshold: 1}]"), 0o600))
+	s.until(`document.getElementById("alerts").textContent === ""`)
 }
 
 // away is a store that never answers.
