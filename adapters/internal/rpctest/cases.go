@@ -26,7 +26,7 @@ var (
 	queue    = api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour,
 		Behavior: flow.Throttle, MaxWait: 2 * time.Hour}}}
 	// watched has a breaker for every resource, which never opens.
-	watched   = api.RuleSet{Breaker: []breaker.Rule{{ID: "watched", Resource: every, Match: api.MatchRegex, Threshold: 1, MinCalls: 1000}}}
+	watched   = api.RuleSet{Breaker: []breaker.Rule{{ID: "watched", Resource: every, Match: api.MatchRegex, Threshold: 1, MinCalls: 1000, Interval: time.Hour}}}
 	oneNested = api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: "nested", Threshold: 1, Interval: time.Hour}}}
 )
 

@@ -337,14 +337,17 @@ func (s *Stage) leftOut(at int, resource string, want figures) error {
 	return s.judged(at, resource, 0, 1)
 }
 
-// judged checks how many calls the breaker of a resource has counted, and how many it left out.
+// judged waits until the breaker of a resource, if it has one, has counted so many calls and left
+// out so many: a call is counted by its node first.
 func (s *Stage) judged(at int, resource string, calls, neutral int64) error {
-	for _, b := range s.of[at].Breakers() {
-		if b.Resource == resource && (b.Calls != calls || b.Neutral != neutral) {
-			return fmt.Errorf("the breaker of %q counted %d calls, not %d, and left out %d, not %d", resource, b.Calls, calls, b.Neutral, neutral)
+	return s.until(fmt.Sprintf("the breaker of %q has counted %d calls and left out %d", resource, calls, neutral), func() bool {
+		for _, b := range s.of[at].Breakers() {
+			if b.Resource == resource && (b.Calls != calls || b.Neutral != neutral) {
+				return false
+			}
 		}
-	}
-	return nil
+		return true
+	})
 }
 
 // is checks the code of an error.
