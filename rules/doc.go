@@ -6,27 +6,39 @@
 // and threshold may be left out:
 //
 //	flow:
-//	  - id: orders                # made from the fields when absent
+//	  - id: orders                # made from the fields if left out
 //	    resource: GET /orders
-//	    match: exact              # or prefix, path, regex
-//	    exclude: [GET /health]    # prefix, path and "*": names that it is not about
-//	    threshold: 100            # per interval (qps) or at once (concurrency)
-//	    interval: 1s              # 10ms to 24h
-//	    buckets: 2                # default 2 for a plain interval of 1s, 10 otherwise and for strict
-//	    metric: qps               # or concurrency
-//	    origin: default           # or other, or a caller's name
-//	    relation: direct          # or associated, chain
-//	    ref: POST /orders         # associated: a resource; chain: a context
-//	    behavior: reject          # or warmUp, throttle, warmUpThrottle, tokenBucket
-//	    warmUpPeriod: 10s
-//	    coldFactor: 3
-//	    maxWait: 500ms            # throttle: the longest queueing time
-//	    burst: 20                 # tokenBucket: units at once beyond the one that is due
+//	    match: exact              # the default; or prefix, path, regex
+//	    threshold: 100            # per interval (qps), or at once (concurrency)
+//	    interval: 1s              # the default; 10ms to 24h
+//	    buckets: 50               # the default; 2 or 10 with strict: false
+//	    metric: qps               # the default; or concurrency
+//	    origin: default           # the default; or other, or a caller's name
+//	    relation: direct          # the default; or associated, chain
+//	    behavior: reject          # the default; or warmUp, throttle, warmUpThrottle, tokenBucket
+//	    strict: true              # the default
 //	    memoryThreshold: 10       # what the threshold falls to as memory is used
 //	    lowMemory: 0.5            # up to here it stands; a share, or bytes as in 512MiB
 //	    highMemory: 0.9           # from here on it is memoryThreshold
-//	    strict: false
-//	    mode: enforce             # or shadow, off
+//	    mode: enforce             # the default; or shadow, off
+//	  - resource: GET /orders/*
+//	    match: path
+//	    exclude: [GET /orders/me] # prefix, path and "*": names that it is not about
+//	    threshold: 20
+//	    relation: chain
+//	    ref: web                  # chain: a context; associated: a resource
+//	    behavior: warmUpThrottle
+//	    warmUpPeriod: 10s         # the default
+//	    coldFactor: 3             # the default
+//	    maxWait: 500ms            # the default
+//	  - resource: POST /mails
+//	    threshold: 5
+//	    behavior: tokenBucket
+//	    burst: 20                 # units at once beyond the one that is due
+//	  - id: reports
+//	    resource: GET /reports
+//	    threshold: 5
+//	    cluster: {}               # the processes of a cluster share it, see api.Config.Cluster
 //
 // JSON with the same keys is read too. Reading is strict and all or nothing:
 // what isn't understood is refused with its file, line and column, and never

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/rules/lint"
 )
@@ -129,12 +134,20 @@ func (c *command) checked(files []ruleFile, faults []fault, format string, stric
 			Warnings int         `json:"warnings"`
 			Notices  int         `json:"notices"`
 			Found    []jsonFault `json:"found"`
-		}{jsonFiles(files), of[isError], of[isWarning], of[isNotice], toJSON(faults)})
+			Needs    []string    `json:"needs,omitempty"` // what a program must have
+		}{jsonFiles(files), of[isError], of[isWarning], of[isNotice], toJSON(faults), needs(files)})
 	case "github":
 		err = annotations(c.out, faults)
 	default:
 		if err = c.report(c.out, faults); err == nil {
 			_, err = fmt.Fprintln(c.out, c.summary(files, of))
+		}
+		if all := needs(files); err == nil && of[isError] == 0 && len(all) > 0 {
+			loads := "It loads"
+			if len(files) > 1 {
+				loads = "They load"
+			}
+			_, err = fmt.Fprintf(c.out, "%s in a program that has %s.\n", loads, harmless(strings.Join(all, ", and ")))
 		}
 	}
 	switch {
@@ -146,6 +159,33 @@ func (c *command) checked(files []ruleFile, faults []fault, format string, stric
 		return exit(exitFindings)
 	}
 	return nil
+}
+
+// needs says what a program must have to load the files: what limits that are shared by a cluster
+// depend on.
+func needs(files []ruleFile) (all []string) {
+	var shared, told bool
+	for _, f := range files {
+		set := f.parsed.Set
+		shared = shared || slices.ContainsFunc(set.Flow, func(r flow.Rule) bool { return r.Shared() && r.Mode != spec.Off }) ||
+			slices.ContainsFunc(set.Hotspot, func(r hotspot.Rule) bool { return r.Shared() && r.Mode != spec.Off }) ||
+			slices.ContainsFunc(set.Isolation, func(r isolation.Rule) bool { return r.Shared() && r.Mode != spec.Off })
+		for _, c := range set.Cluster {
+			u, err := url.Parse(c.Redis)
+			if c.Redis == "" || err != nil {
+				continue
+			}
+			told = true
+			all = append(all, fmt.Sprintf("what opens %s:// in api.Config.Stores, such as penstockredis.Stores()", u.Scheme))
+			if password, ok := u.User.Password(); ok && strings.HasPrefix(password, "$") {
+				all = append(all, password[1:]+" in its environment")
+			}
+		}
+	}
+	if shared && !told {
+		all = append(all, `a store for shared limits in api.Config.Cluster.Store; or add "cluster: {redis: URL}" to the top of the file`)
+	}
+	return all
 }
 
 type jsonFile struct {

@@ -143,6 +143,29 @@ b.yml:4:9: error: flow[0].id: the id "twice" is also that of flow[1] in a.yaml:3
 	assert.Equal(t, result{exitOK, "2 files: ok, 3 rules\n", ""}, penstock(t, "", "check", "a.yaml", write(t, "f.yaml", "flow:\n  - {resource: x, threshold: 1}\n")))
 }
 
+// Rules that a cluster shares are not refused here, but by a program that lacks what they need: so
+// that is said, and is no finding.
+func TestWhatAProgramNeeds(t *testing.T) {
+	const rule = "flow:\n  - {id: a, resource: x, threshold: 5, cluster: {}}\n"
+	said := func(args ...string) (out string) {
+		r := penstock(t, "", append([]string{"check"}, args...)...)
+		require.Equal(t, exitOK, r.code)
+		_, out, _ = strings.Cut(r.out, "\n")
+		return out
+	}
+	inProgram := write(t, "program.yaml", rule)
+	assert.Equal(t, `It loads in a program that has a store for shared limits in api.Config.Cluster.Store; or add "cluster: {redis: URL}" to the top of the file.
+`, said("--strict", inProgram))
+
+	inFile := write(t, "store.yaml", "cluster: {redis: 'rediss://app:$REDIS_PASSWORD@cache:6379/0', members: 2}\n"+rule)
+	assert.Equal(t, `It loads in a program that has what opens rediss:// in api.Config.Stores, such as penstockredis.Stores(), and REDIS_PASSWORD in its environment.
+`, said("--strict", inFile))
+	assert.Contains(t, penstock(t, "", "check", "--json", inFile).out, `"needs": [`)
+
+	off := write(t, "off.yaml", strings.ReplaceAll(rule, "cluster: {}", "cluster: {}, mode: off"))
+	assert.Empty(t, said(off))
+}
+
 // Warnings are no errors, unless somebody wants them to be.
 func TestStrict(t *testing.T) {
 	java := write(t, "java.json", `[{"resource": "POST /payments", "grade": 1, "count": 1, "timeWindow": 10}]`)

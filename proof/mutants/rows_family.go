@@ -108,12 +108,12 @@ var familyRows = []row{
 	{
 		invariant:   "The share of ejected endpoints is checked and changed under one lock.",
 		declaration: "outlier.pool.complete",
-		old:         `c.breaker.Complete(number, now, rt, failed, c.in == &p.outside || p.allows(p.taken(c)))`,
+		old:         `c.breaker.Complete(number, now, end, c.in == &p.outside || p.allows(p.taken(c)))`,
 		new: `
 			mayTrip := c.in == &p.outside || p.allows(p.taken(c))
 			p.site.mu.Unlock()
 			p.site.mu.Lock()
-			c.breaker.Complete(number, now, rt, failed, mayTrip)`,
+			c.breaker.Complete(number, now, end, mayTrip)`,
 		test: "go test -tags sim -run ^TestSimPool$ ./outlier",
 	},
 	{

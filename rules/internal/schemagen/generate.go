@@ -147,10 +147,17 @@ func (g *generator) structure(t reflect.Type, path string) (object, error) {
 	if named {
 		cases = slices.Concat(names, cases)
 	}
-	for _, c := range cases {
+	for i, c := range slices.Concat(cases, strictCases[path]) {
 		condition, err := g.condition(t, c)
 		if err != nil {
 			return nil, err
+		}
+		if i >= len(cases) {
+			strict, err := g.clauses(t, []clause{notFalse})
+			if err != nil {
+				return nil, err
+			}
+			condition = object{{"allOf", []object{condition, strict}}}
 		}
 		then, err := g.clauses(t, c.then)
 		if err != nil {
@@ -191,7 +198,10 @@ func (g *generator) condition(t reflect.Type, c when) (object, error) {
 		}
 	}
 	condition := object{{"properties", object{{c.field, object{{"enum", c.values}}}}}}
-	byDefault := known[0] // what it means that there is none
+	byDefault := known[0] // what it means that there is none, unless that has no name
+	if zero := fmt.Sprint(reflect.Zero(field.Type).Interface()); !slices.Contains(known, zero) {
+		byDefault = zero
+	}
 	if isRequired(field) || !slices.Contains(c.values, byDefault) {
 		condition = append(condition, member{"required", []string{c.field}})
 	}
@@ -230,6 +240,9 @@ func (g *generator) clauses(t reflect.Type, list []clause) (object, error) {
 				must = object{{"maxItems", 0}}
 			case matching:
 				must = object{{"pattern", c.value}}
+			case lacking:
+				one := object{{"properties", object{{"value", object{{"const", c.value}}}}}, {"required", []string{"value"}}}
+				must = object{{"not", object{{"contains", one}}}}
 			case other:
 				must = object{{"not", object{{"const", c.value}}}}
 			}

@@ -104,11 +104,12 @@ const (
 	empty                  // be an empty list, or absent
 	matching               // match the expression
 	other                  // be another value
+	lacking                // be a list without an exception for the value
 )
 
 var (
 	noWindow     = clause{fields: []string{"buckets", "strict"}, must: unread}
-	notStrict    = clause{fields: []string{"strict"}, must: unread}
+	notFalse     = clause{fields: []string{"strict"}, must: unread}
 	noWarmUp     = clause{fields: []string{"warmUpPeriod", "coldFactor"}, must: unread}
 	noWait       = clause{fields: []string{"maxWait"}, must: unread}
 	noBurst      = clause{fields: []string{"burst"}, must: unread}
@@ -148,10 +149,11 @@ var cases = map[string][]when{
 		{"relation", []string{"chain"}, []clause{{fields: []string{"ref"}, must: stated}}},
 	},
 	"hotspot": {
-		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst, notStrict}},
+		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst, notFalse}},
 		{"behavior", []string{"reject", "tokenBucket"}, []clause{noWait}},
-		{"behavior", []string{"throttle"}, []clause{noBurst, notStrict}},
-		{"behavior", []string{"tokenBucket"}, []clause{notStrict}},
+		{"behavior", []string{"throttle"}, []clause{noBurst, notFalse}},
+		{"behavior", []string{"tokenBucket"}, []clause{notFalse}},
+		{"missing", []string{"unlimited", "refuse"}, []clause{{fields: []string{"exceptions"}, must: lacking, value: ""}}},
 	},
 	"system": {
 		{"metric", []string{"load", "cpu", "concurrency"}, []clause{noInterval, noWindow}},
@@ -173,15 +175,21 @@ var cases = map[string][]when{
 	"gateway": partsOfGateways,
 }
 
+// strictCases are further cases of a rule whose windows are strict, by family.
+var strictCases = map[string][]when{
+	"hotspot": {{"behavior", []string{"reject"}, []clause{noBurst}}},
+	"gateway": {{"behavior", []string{"reject"}, []clause{noBurst}}},
+}
+
 // partsOfGateways are the cases of a gateway's rules.
 var partsOfGateways = []when{
-	{"param", []string{"none"}, []clause{{fields: []string{"name", "value", "valueMatch", "maxValues"}, must: unread}}},
+	{"param", []string{"none"}, []clause{{fields: []string{"name", "value", "valueMatch", "maxValues", "strict"}, must: unread}}},
 	{"param", []string{"clientIP", "host"}, []clause{{fields: []string{"name"}, must: unread}}},
 	{"param", []string{"header", "query", "cookie"}, []clause{{fields: []string{"name"}, must: stated}}},
-	{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst, notStrict}},
+	{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst, notFalse}},
 	{"behavior", []string{"reject", "tokenBucket"}, []clause{noWait}},
-	{"behavior", []string{"throttle"}, []clause{noBurst, notStrict}},
-	{"behavior", []string{"tokenBucket"}, []clause{notStrict}},
+	{"behavior", []string{"throttle"}, []clause{noBurst, notFalse}},
+	{"behavior", []string{"tokenBucket"}, []clause{notFalse}},
 }
 
 // names are the cases of the families whose rules name resources.
