@@ -27,6 +27,7 @@ const (
 	optionParam
 	optionEndpoint
 	optionLongLived
+	optionInboundWithin
 )
 
 // Inbound marks a call that comes from outside: it counts towards the inbound root and is subject
@@ -38,7 +39,7 @@ func Inbound() Option { return Option{kind: optionInbound} }
 // is known to come later is refused at once. left says how long, if that is known; it is asked when the
 // call would wait, with its context. An adapter makes the option once, since that allocates.
 func InboundWithin(left func(context.Context) (time.Duration, bool)) Option {
-	return Option{kind: optionInbound, args: []any{left}}
+	return Option{kind: optionInboundWithin, args: []any{left}}
 }
 
 // Units says how many units the call takes. 1 is the default, and anything below counts as 1. More
@@ -93,9 +94,6 @@ func (inv *Invocation) apply(opts []Option) {
 		switch opts[i].kind {
 		case optionInbound:
 			inv.inbound = true
-			if args := opts[i].args; len(args) > 0 {
-				inv.left, _ = args[0].(func(context.Context) (time.Duration, bool))
-			}
 		case optionUnits:
 			inv.units = max(1, opts[i].param.value.Int())
 		case optionPrioritized:
@@ -108,6 +106,9 @@ func (inv *Invocation) apply(opts []Option) {
 			inv.endpoint = opts[i].param.name
 		case optionLongLived:
 			inv.longLived = true
+		case optionInboundWithin:
+			inv.inbound = true
+			inv.left, _ = opts[i].args[0].(func(context.Context) (time.Duration, bool))
 		}
 	}
 }

@@ -65,19 +65,20 @@ func (inv *Invocation) NoteRefusal(b *BlockError) (due bool) {
 	if keepers := inv.engine.keepers.Load(); keepers != 0 {
 		inv.keep(b, keepers)
 	}
-	r, lane, now := b.refusals, inv.lane, inv.now
+	r := b.refusals
 	if r == nil {
 		return false
 	}
-	if record := r.record.Load(); record != nil {
-		stat.AddBoth(&r.total, &record.Refused, lane, 1)
-	} else {
-		r.total.Add(lane, 1)
-	}
+	due = r.pace.due(inv.now)
 	if r.first.Load() == nil {
 		r.sample(inv, b)
 	}
-	return r.pace.due(now)
+	if record := r.record.Load(); record != nil { // last, so that little is kept beyond it
+		stat.AddBoth(&r.total, &record.Refused, inv.lane, 1)
+	} else {
+		r.total.Add(inv.lane, 1)
+	}
+	return due
 }
 
 // sampled is whose call was refused, and for which value.

@@ -180,18 +180,23 @@ func (c *controller) takePlain(inv *core.Invocation, lane uint32, now, n int64, 
 	if c.rule.Behavior == TokenBucket {
 		return c.takeToken(inv, x, now, n, q)
 	}
-	if !c.windows(x) {
+	w := x.strict
+	switch {
+	case w == nil && !c.windows(x):
 		return c.takeFilled(inv, x, now, n, q)
+	case q.none:
+	case w == nil:
+		w = c.windowOf(x, now)
+	case now > w.until:
+		w.roll(now)
 	}
-	if !q.none {
-		if w := c.windowOf(x, now); w.used <= q.size-n {
-			bucket := w.head
-			w.add(n)
-			x.passed++
-			s.mu.Unlock()
-			inv.ReserveUnits(w, n, bucket)
-			return nil
-		}
+	if !q.none && w.used <= q.size-n {
+		bucket := w.head
+		w.add(n)
+		x.passed++
+		s.mu.Unlock()
+		inv.ReserveUnits(w, n, bucket)
+		return nil
 	}
 	x.refused++
 	block = c.refuse(x, n, q)

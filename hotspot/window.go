@@ -19,8 +19,9 @@ const buckets = 10
 type window struct {
 	cell   *cell // whose shard has the lock
 	width  int64
-	head   int64 // the number of the newest bucket
-	until  int64 // its last instant
+	head   int64  // the number of the newest bucket
+	until  int64  // its last instant
+	newest *int64 // its count
 	used   int64
 	counts [buckets + 1]int64 // by number
 
@@ -43,9 +44,13 @@ func (c *controller) windowOf(x *cell, now int64) *window {
 // are longer than a tenth of it.
 func newWindow(x *cell, now int64, interval time.Duration) *window {
 	w := &window{cell: x, width: bucketWidth(interval)}
-	w.head = w.number(now)
-	w.until = (w.head+1)*w.width - 1
+	w.begin(w.number(now))
 	return w
+}
+
+// begin makes a bucket, which counts nothing yet, the newest one.
+func (w *window) begin(bucket int64) {
+	w.head, w.until, w.newest = bucket, (bucket+1)*w.width-1, w.count(bucket)
 }
 
 func bucketWidth(interval time.Duration) int64 { return (int64(interval) + buckets - 1) / buckets }
@@ -80,12 +85,12 @@ func (w *window) roll(now int64) {
 		w.used -= *left
 		*left = 0
 	}
-	w.head, w.until = n, (n+1)*w.width-1
+	w.begin(n)
 }
 
 // add counts n units in the newest bucket, less than none to take them out.
 func (w *window) add(n int64) {
-	*w.count(w.head) += n
+	*w.newest += n
 	w.used += n
 }
 
@@ -124,7 +129,7 @@ func (w *window) room(now, n, size int64) time.Duration {
 // copy is a window that counts the same, for a cell that is yet to be made.
 func (w *window) copy() *window {
 	c := *w
-	c.cell = nil
+	c.cell, c.newest = nil, c.count(c.head)
 	return &c
 }
 
