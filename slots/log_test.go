@@ -60,7 +60,7 @@ func TestBlockLog(t *testing.T) {
 		fmt.Sprintf(line, "orders", "all", 4), // 2 of the first, and 2; a second has passed
 		fmt.Sprintf(line, "carts", "all", 1),
 		fmt.Sprintf(line, "orders", "app origin=app", 4),
-		fmt.Sprintf(line, "orders", "all", 3), // a second later
+		fmt.Sprintf(line, "orders", "all", 3),            // a second later
 		fmt.Sprintf(line, "orders", "app origin=app", 1), // by itself, after a second without one
 	}, got)
 	call("orders", "app", 3)
