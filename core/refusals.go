@@ -37,6 +37,8 @@ type refusals struct {
 	pace   LogPace
 	first  shared.Pointer[sampled] // of those that no line has reported
 	record shared.Pointer[Record]  // of the rule, where they count as well; nil if it has none
+	// sampled is record, or nil where the next refusal is to look whether first is there.
+	sampled shared.Pointer[Record]
 }
 
 // NewBlockError returns the refusal that b describes. It is counted in the record of its rule and,
@@ -51,6 +53,7 @@ func NewBlockError(b BlockError, rule Refuser, record *Record, with *BlockError)
 		b.refusals = new(refusals)
 	}
 	b.refusals.record.Store(record) // a new one if with is of a rule with that ID that was gone meanwhile
+	b.refusals.sampled.Store(nil)
 	return &b
 }
 
@@ -69,16 +72,12 @@ func (inv *Invocation) NoteRefusal(b *BlockError) (due bool) {
 	if r == nil {
 		return false
 	}
-	due = r.pace.due(inv.now)
-	if r.first.Load() == nil {
-		r.sample(inv, b)
-	}
-	if record := r.record.Load(); record != nil { // last, so that little is kept beyond it
+	if record := r.sampled.Load(); record != nil {
 		stat.AddBoth(&r.total, &record.Refused, inv.lane, 1)
 	} else {
-		r.total.Add(inv.lane, 1)
+		r.addFirst(inv, b)
 	}
-	return due
+	return r.pace.due(inv.now)
 }
 
 // sampled is whose call was refused, and for which value.
@@ -89,13 +88,31 @@ type sampled struct {
 
 var nobody sampled
 
-// sample keeps whose call is the first that the next line of the block log is about.
-func (r *refusals) sample(inv *Invocation, b *BlockError) {
-	s := &nobody
-	if origin := inv.Origin(); origin != "" || !b.Value.IsNone() {
-		s = &sampled{origin, b.Value}
+// addFirst counts a refusal, and keeps whose call it is if it is the first that the next line of the
+// block log is about. Whoever changes record sets sampled to nil afterwards: so sampled is the
+// record, or the goroutine that stores an older one here finds that it has changed.
+func (r *refusals) addFirst(inv *Invocation, b *BlockError) {
+	if r.first.Load() == nil {
+		s := &nobody
+		if origin := inv.Origin(); origin != "" || !b.Value.IsNone() {
+			s = &sampled{origin, b.Value}
+		}
+		r.first.CompareAndSwap(nil, s)
 	}
-	r.first.CompareAndSwap(nil, s)
+	record := r.record.Load()
+	if record == nil {
+		r.total.Add(inv.lane, 1)
+		return
+	}
+	stat.AddBoth(&r.total, &record.Refused, inv.lane, 1)
+	for {
+		r.sampled.Store(record)
+		now := r.record.Load()
+		if now == record {
+			return
+		}
+		record = now
+	}
 }
 
 // unlogged returns how many refusals no line has reported yet, and counts them as reported.
