@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -163,7 +164,7 @@ func ExampleGuard_OnBlocked() {
 	})()
 
 	for range 3 {
-		e, _ := guard.Entry(api.WithOrigin(nil, "shop"), "POST /orders", api.Param("user", "ann"))
+		e, _ := guard.Entry(api.WithOrigin(context.Background(), "shop"), "POST /orders", api.Param("user", "ann"))
 		e.Exit()
 	}
 	clock.Advance(time.Second)
