@@ -30,8 +30,8 @@ type window struct {
 	handed int64
 }
 
-// windowOf is the window of a cell at now, made if there is none. It begins no earlier than any
-// that was forgotten has ended.
+// windowOf returns the window of a cell, rolled to now, and makes it if there is none. A new one
+// begins no earlier than the time at which a value was last forgotten.
 func (c *controller) windowOf(x *cell, now int64) *window {
 	if x.strict == nil {
 		x.strict = newWindow(x, max(now, x.shard.forgotten), c.rule.Interval)
@@ -40,8 +40,8 @@ func (c *controller) windowOf(x *cell, now int64) *window {
 	return x.strict
 }
 
-// newWindow returns a window in which nothing is used. Where ten buckets don't divide the interval, they
-// are longer than a tenth of it.
+// newWindow returns an empty window. Where ten buckets don't divide the interval, a bucket is longer
+// than a tenth of it.
 func newWindow(x *cell, now int64, interval time.Duration) *window {
 	w := &window{cell: x, width: bucketWidth(interval)}
 	w.begin(w.number(now))

@@ -29,8 +29,9 @@ func Middleware(opts ...nethttp.Option) func(http.Handler) http.Handler {
 	}
 }
 
-// restoring is a handler below a guard, which hides from it that chi sets the pattern of a request,
-// at each router that is mounted a longer one: what differs after that is the pattern of another router.
+// restoring is a handler below a guard. chi extends the pattern of a request at each router that is
+// mounted; restoring hides that from the guard, which takes any other pattern for one of a router
+// that it doesn't know.
 type restoring struct{ next http.Handler }
 
 func (h restoring) ServeHTTP(w http.ResponseWriter, r *http.Request) {

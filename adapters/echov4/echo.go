@@ -65,7 +65,8 @@ func Middleware(opts ...nethttp.Option) echo.MiddlewareFunc {
 // valued is set once a [Value] is asked for: until then requests carry no more than they have.
 var valued atomic.Bool
 
-// Value is what a middleware before this one has stored by c.Set under a key, as a text; "" if there is none:
+// Value reads what earlier middleware has stored under the key by c.Set, as text: "" if nothing is
+// there.
 //
 //	Middleware(nethttp.Origin(Value("tenant")))
 func Value(key string) nethttp.Value {

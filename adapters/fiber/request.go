@@ -34,7 +34,8 @@ func request(c fiber.Ctx, at route, whole bool) *http.Request {
 	return r.WithContext(&response.Carried{Context: c.Context(), By: c, Local: c.RequestCtx().LocalAddr()})
 }
 
-// Value is what a middleware before this one has stored by c.Locals under a key, as a text; "" if there is none:
+// Value reads what earlier middleware has stored under the key by c.Locals, as text: "" if nothing is
+// there.
 //
 //	Middleware(nethttp.Origin(Value("tenant")))
 func Value(key string) nethttp.Value {

@@ -41,7 +41,7 @@ func TestNested(t *testing.T) {
 	})
 }
 
-// What a middleware before has stored is a value, of an origin as of a parameter.
+// Origins and parameters can be read from what earlier middleware has stored.
 func TestValuesOfTheContext(t *testing.T) {
 	g, err := api.New(api.Config{})
 	if err != nil {

@@ -217,8 +217,8 @@ func blocks(cmd redis.Cmder) bool {
 	return false
 }
 
-// failed is what [core.Entry.Fail] is told, nil if nothing failed. One command of a pipeline is enough,
-// whatever became of those before it. Fail itself asks whether the call was canceled.
+// failed returns the error for [core.Entry.Fail], nil if no command failed. One failed command of a
+// pipeline is enough, whatever became of those before it. Fail itself asks whether the call was canceled.
 func (h *hook) failed(ctx context.Context, cmds []redis.Cmder, err error) error {
 	if err == nil {
 		return nil

@@ -377,8 +377,9 @@ func TestClusters(t *testing.T) {
 	})
 }
 
-// Breakers leave out commands that the program has cancelled, whatever the error is, and those that
-// another hook refused; the reply of a server is an answer, and what the user calls a failure is one.
+// Breakers count neither commands that the program cancelled, whatever the error, nor those that
+// another hook refused. A server's reply counts as an answer, and an error that the user's function
+// calls a failure as a failure.
 func TestNeutralCommands(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		s.rules(api.RuleSet{Breaker: []breaker.Rule{{ID: "b", Resource: "redis cache", Threshold: 1, MinCalls: 1000}}})

@@ -42,7 +42,8 @@ func request(ctx context.Context, c *app.RequestContext, whole bool) *http.Reque
 	return r.WithContext(with)
 }
 
-// Value is what a middleware before this one has stored by c.Set under a key, as a text; "" if there is none:
+// Value reads what earlier middleware has stored under the key by c.Set, as text: "" if nothing is
+// there.
 //
 //	Middleware(nethttp.Origin(Value("tenant")))
 func Value(key string) nethttp.Value {
