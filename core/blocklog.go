@@ -15,7 +15,7 @@ func (t blocked) LogLine() LogLine {
 	args := []any{"kind", t.b.Kind.String(), "resource", t.b.Resource, "rule", t.b.Rule}
 	if first := t.b.refusals.first.Load(); first != nil {
 		t.b.refusals.first.Store(nil)
-		t.b.refusals.sampled.Store(nil) // afterwards, or a call could set it before first is gone
+		t.b.refusals.direct.Store(nil) // afterwards, or a call could set it before first is gone
 		if first.origin != "" {
 			args = append(args, "origin", first.origin)
 		}

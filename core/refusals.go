@@ -37,8 +37,8 @@ type refusals struct {
 	pace   LogPace
 	first  shared.Pointer[sampled] // of those that no line has reported
 	record shared.Pointer[Record]  // of the rule, where they count as well; nil if it has none
-	// sampled is record, or nil where the next refusal is to look whether first is there.
-	sampled shared.Pointer[Record]
+	// direct is record once first is there. Where it is nil, the next refusal looks.
+	direct shared.Pointer[Record]
 }
 
 // NewBlockError returns the refusal that b describes. It is counted in the record of its rule and,
@@ -53,7 +53,7 @@ func NewBlockError(b BlockError, rule Refuser, record *Record, with *BlockError)
 		b.refusals = new(refusals)
 	}
 	b.refusals.record.Store(record) // a new one if with is of a rule with that ID that was gone meanwhile
-	b.refusals.sampled.Store(nil)
+	b.refusals.direct.Store(nil)
 	return &b
 }
 
@@ -72,7 +72,7 @@ func (inv *Invocation) NoteRefusal(b *BlockError) (due bool) {
 	if r == nil {
 		return false
 	}
-	if record := r.sampled.Load(); record != nil {
+	if record := r.direct.Load(); record != nil {
 		stat.AddBoth(&r.total, &record.Refused, inv.lane, 1)
 	} else {
 		r.addFirst(inv, b)
@@ -89,7 +89,7 @@ type sampled struct {
 var nobody sampled
 
 // addFirst counts a refusal, and keeps whose call it is if it is the first that the next line of the
-// block log is about. Whoever changes record sets sampled to nil afterwards: so sampled is the
+// block log is about. Whoever changes record sets direct to nil afterwards: so direct is the
 // record, or the goroutine that stores an older one here finds that it has changed.
 func (r *refusals) addFirst(inv *Invocation, b *BlockError) {
 	if r.first.Load() == nil {
@@ -106,7 +106,7 @@ func (r *refusals) addFirst(inv *Invocation, b *BlockError) {
 	}
 	stat.AddBoth(&r.total, &record.Refused, inv.lane, 1)
 	for {
-		r.sampled.Store(record)
+		r.direct.Store(record)
 		now := r.record.Load()
 		if now == record {
 			return
