@@ -296,7 +296,7 @@ func cases() []testCase {
 			<-s.held
 			cancel()
 			return errors.Join(is(<-done, codes.Canceled), s.counted(s.server, unaryCall, figures{pass: 1, done: 1}),
-				s.counted(s.client, unaryCall, figures{pass: 1, done: 1}), judged(s.server, 0, 1), judged(s.client, 0, 1))
+				s.counted(s.client, unaryCall, figures{pass: 1, done: 1}), s.judged(s.server, 0, 1), s.judged(s.client, 0, 1))
 		}},
 		{name: "a stream that its client ends has done well once it has sent something", server: watched, client: watched,
 			output: func(s *stage, to grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
@@ -318,7 +318,7 @@ func cases() []testCase {
 				<-s.held
 				cancel()
 				return errors.Join(is(drain(stream), codes.Canceled), s.counted(s.server, outputCall, figures{pass: 1, done: 1, long: 1}),
-					s.counted(s.client, outputCall, figures{pass: 1, done: 1, long: 1}), judged(s.server, 1, 0), judged(s.client, 1, 0))
+					s.counted(s.client, outputCall, figures{pass: 1, done: 1, long: 1}), s.judged(s.server, 1, 0), s.judged(s.client, 1, 0))
 			}},
 
 		{name: "a nested refusal is told, and no failure", server: oneNested,

@@ -320,12 +320,12 @@ func (s *stage) counted(g *api.Guard, resource string, want figures) error {
 	return nil
 }
 
-// judged checks how many calls the only breaker has counted, and how many it left out.
-func judged(g *api.Guard, calls, neutral int64) error {
-	if b := g.Breakers()[0]; b.Calls != calls || b.Neutral != neutral {
-		return fmt.Errorf("the breaker has counted %d calls, and left out %d", b.Calls, b.Neutral)
-	}
-	return nil
+// judged waits until the only breaker has counted so many calls, and left out so many: it is told after the nodes.
+func (s *stage) judged(g *api.Guard, calls, neutral int64) error {
+	return s.until(fmt.Sprintf("the breaker has counted %d calls, and left out %d", calls, neutral), func() bool {
+		b := g.Breakers()[0]
+		return b.Calls == calls && b.Neutral == neutral
+	})
 }
 
 // is checks the code of an error.

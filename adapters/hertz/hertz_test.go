@@ -85,7 +85,9 @@ func serve(t testing.TB, add func(*server.Hertz)) string {
 func serveOn(t testing.TB, listener net.Listener, add func(*server.Hertz)) {
 	hlog.SetSilentMode(true)
 	hlog.SetOutput(io.Discard)
-	h := server.New(server.WithListener(listener), server.WithSenseClientDisconnection(true),
+	h := server.New(server.WithListener(listener),
+		server.WithHostPorts(""), // of a listener with a Unix socket's address Hertz removes the socket, to make one of its own
+		server.WithSenseClientDisconnection(true),
 		server.WithHandleMethodNotAllowed(true), server.WithExitWaitTime(0), server.WithIdleTimeout(time.Minute))
 	add(h)
 	ran := make(chan error, 1)
