@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/isolation"
 )
 
 func Example() {
@@ -137,4 +139,37 @@ func ExampleNew_manualClock() {
 	// false
 	// true
 	// false
+}
+
+func ExampleGuard_Drain() {
+	guard, err := api.New(api.Config{})
+	if err != nil {
+		panic(err)
+	}
+	defer guard.Close()
+	err = guard.LoadRules(api.RuleSet{Isolation: []isolation.Rule{
+		{Resource: "GET /report", Threshold: 1, MaxQueue: 10, MaxWait: time.Minute}}})
+	if err != nil {
+		panic(err)
+	}
+	server := new(http.Server)
+	ctx := context.Background()
+	server.RegisterOnShutdown(func() { _ = guard.Drain(ctx) })
+
+	runs, err := guard.Entry(ctx, "GET /report")
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		if err := server.Shutdown(ctx); err != nil {
+			panic(err)
+		}
+	}()
+	_, err = guard.Entry(ctx, "GET /report") // it would wait for a minute
+	fmt.Println(errors.Is(err, api.ErrDraining))
+	runs.Exit()
+	fmt.Println(guard.Drain(ctx)) // all have ended
+	// Output:
+	// true
+	// <nil>
 }

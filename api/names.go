@@ -60,6 +60,9 @@ var (
 	// ErrInvalid is what a call that can't be judged is refused with: one without a name, for
 	// example.
 	ErrInvalid = core.ErrInvalid
+	// ErrDraining is why a call is refused that would wait for a rule, or waits for one, when the Guard
+	// drains, see [Guard.Drain].
+	ErrDraining = core.ErrDraining
 )
 
 // What [KindOf] distinguishes.

@@ -60,8 +60,8 @@ func (m *Member) Fetch(ctx context.Context, atMost time.Duration, needs []Need) 
 		return err
 	}
 	now := m.now()
-	sleep, wake := clocks.Wakeable(ctx)
-	defer wake.Done()
+	wake := clocks.Wakeable(ctx)
+	defer wake.Release()
 	r := &round{wake: wake.Now}
 	r.open.Store(int64(len(needs)))
 	waiters := make([]waiter, len(needs))
@@ -72,7 +72,7 @@ func (m *Member) Fetch(ctx context.Context, atMost time.Duration, needs []Need) 
 	}
 	m.flush(true)
 	if r.open.Load() > 0 && atMost > 0 {
-		_ = m.clock.Sleep(sleep, atMost) // however it ended, what is decided by now counts
+		_ = m.clock.Sleep(wake, atMost) // however it ended, what is decided by now counts
 	}
 	now = m.clock.Now()
 	for i := range waiters {

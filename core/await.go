@@ -46,7 +46,7 @@ func (inv *Invocation) Awaits() bool { return inv.waiter != nil }
 // not, cause says why, and is nil if its time ran out or it lost its place. before is called as
 // soon as the call sleeps.
 func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, cause error) {
-	w := inv.waiter.place
+	w, draining := inv.waiter.place, &inv.engine.drain
 	rest := time.Duration(inv.waiter.until - inv.now)
 	deadline, bounded := inv.untilDeadline()
 	if bounded = bounded && deadline < rest; bounded {
@@ -58,11 +58,15 @@ func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, caus
 	returned = before
 	var err error
 	if rest > 0 {
-		ctx, wake := clocks.Wakeable(inv.ctx)
-		defer wake.Done()
+		wake := clocks.Wakeable(inv.ctx)
+		defer wake.Release()
+		if !draining.joinForPermit(wake) {
+			return returned, false, ErrDraining
+		}
+		defer draining.leaveForPermit(wake)
 		w.Attend(wake.Now)
 		if !wake.Woken() {
-			returned, err = inv.sleep(ctx, rest, before)
+			returned, err = clocks.SleepCall(wake, inv.engine.clock, rest, before)
 		}
 		if wake.Woken() {
 			err = nil // it was woken, or its context has ended
@@ -74,6 +78,8 @@ func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, caus
 	case w.Granted():
 		inv.granted(w)
 		return returned, true, nil
+	case draining.on.Load():
+		return returned, false, ErrDraining
 	case err == nil && bounded:
 		return returned, false, context.DeadlineExceeded
 	}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -124,15 +125,30 @@ func KindOf(err error) Kind {
 	return KindNone
 }
 
-// abandoned is the end of a call whose context ended while it waited for a rule.
+// abandoned is the end of a call that gave up waiting for a rule: its context ended, or the engine drains.
 type abandoned struct {
 	*BlockError
-	cause error
+	cause, ended error // the context's error, and what ended it, or the same; or ErrDraining twice
+}
+
+func abandon(b *BlockError, cause error, ctx context.Context) error {
+	e := &abandoned{b, cause, cause}
+	if ended := context.Cause(ctx); ended != nil && cause != ErrDraining { //nolint:errorlint // it is the error itself
+		e.ended = ended
+	}
+	return e
 }
 
 func (e *abandoned) Error() string {
-	return fmt.Sprintf("penstock: gave up waiting for %s rule %q on %q: %v", e.Kind, e.Rule, e.Resource, e.cause)
+	text := fmt.Sprintf("penstock: gave up waiting for %s rule %q on %q: %v", e.Kind, e.Rule, e.Resource, e.cause)
+	if e.ended != e.cause { //nolint:errorlint // it is the error itself
+		text += fmt.Sprintf(" (%v)", e.ended)
+	}
+	return text
 }
+
+// Cause is what ended the context, as [context.Cause] has it.
+func (e *abandoned) Cause() error { return e.ended }
 
 // Unwrap makes both the refusal and the context's error known to errors.Is and
 // errors.As.

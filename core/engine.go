@@ -101,6 +101,7 @@ type Engine struct {
 	nextLane shared.Uint32
 
 	waiting             shared.Int64
+	drain               drain
 	failures            shared.Int64
 	logger              *slog.Logger // that of the configuration, whose panics count as failures
 	nextLog             shared.Int64 // of internal failures

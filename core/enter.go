@@ -105,7 +105,6 @@ func (inv *Invocation) able(v *Verdict) (ok bool) {
 	}()
 	if ok = inv.inTime(v.Wait); ok {
 		*v = Verdict{}
-		inv.stays = inv.ctx.Done() == nil && !inv.bound.leaves
 	} else {
 		*v = Verdict{Block: by}
 	}
@@ -140,12 +139,13 @@ func (inv *Invocation) entry() Entry {
 }
 
 // refuse gives everything back and records the refusal. cause is the error of a
-// context that ended during the wait, or nil.
+// context that ended during the wait, or [ErrDraining], or nil.
 func (inv *Invocation) refuse(b *BlockError, cause error) error {
 	inv.walk(returning, &Verdict{Block: b})
+	ctx := inv.ctx
 	inv.recycle()
 	if cause != nil {
-		return &abandoned{b, cause}
+		return abandon(b, cause, ctx)
 	}
 	return b
 }

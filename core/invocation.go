@@ -32,9 +32,10 @@ type Invocation struct {
 	nap         clocks.Nap
 	fetching    *fetching // what the call lacks; nil until some call that the invocation served lacked something
 
-	// Padding fills whole cache lines (on 64 bits; a test pins it), so that the invocations of two
-	// processors, side by side on the heap, never share one.
-	_ [16]byte
+	ahead, behind *Invocation // in the list of those that sleep, see drain
+
+	// The size is a whole number of cache lines (on 64 bits; a test pins it), so that the invocations of
+	// two processors, side by side on the heap, never share one.
 
 	call // everything about the current call; reset as a whole
 }
@@ -62,9 +63,7 @@ type call struct {
 	prioritized bool
 	failed      bool
 	waits       bool // a rule has said wait, or queues it
-	stays       bool // it can wait, and will not leave before it may run
 	queues      bool // the checker at work has put it into a queue for a turn, which it awaits
-	movable     bool // its wait may get shorter
 
 	waiter *waiter                                     // its place in the queue; nil for nearly all calls
 	left   func(context.Context) (time.Duration, bool) // see InboundWithin; nil for no limit

@@ -25,9 +25,6 @@ type Resource struct {
 	// wary is the time until which rules are asked before any takes, see [Invocation.direct].
 	wary shared.Int64
 
-	// overtakes says that a prioritized call has asked for a turn.
-	overtakes shared.Bool
-
 	reasons shared.Pointer[map[cause]*BlockError] // see Invocation.Refuse; replaced as a whole
 	recent  shared.Pointer[recent]                // nil if none are kept
 }
@@ -45,7 +42,6 @@ type binding struct {
 	recheckers []Rechecker     // those of them that are asked again after a wait
 	shadows    []ShadowChecker // those with rules in shadow mode
 	sharers    []sharer        // the last of the checkers: those that may have to fetch something
-	leaves     bool            // a call may be refused after a wait: by a rechecker or a sharer
 	direct     bool            // each can take without being asked: see Invocation.direct
 	wary       bool            // as there are several, they are asked for a while after a refusal
 }
@@ -106,7 +102,6 @@ func (c *Chain) bind(b *binding) *binding {
 		direct, ok := s.Sharer.(interface{ Direct() bool })
 		b.direct = b.direct && len(b.checkers) == 1 && ok && direct.Direct()
 	}
-	b.leaves = len(b.recheckers)+len(b.sharers) > 0
 	b.wary = b.direct && len(b.checkers) > 1
 	return b
 }

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"math"
 	"time"
@@ -14,17 +13,12 @@ import (
 // if it is refused. If the turn is awaited, the call doesn't run before it: the rule says wait, for
 // at least as long. If not, the call runs when it may, and has its turn then.
 //
-// A call that will not leave, and finds the queue settled, has its turn for good, although the turn
-// is still to come, unless a prioritized call has ever asked for a turn at the resource. A call
-// that may leave, be overtaken or move up is in the queue until its turn.
+// A call is in the queue until its turn: it may leave, be overtaken, move up or, after a stall, on.
 //
 // A prioritized call overtakes others. Where its own turn is not awaited, because the rule only
 // watches, it overtakes only calls like itself: calls that have waited since the rule was enforced
 // are not pushed back by a call that doesn't wait.
 func (inv *Invocation) TakeTurn(q *stat.Turns, cost stat.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
-	if overtakes := &inv.resource.overtakes; inv.prioritized && !overtakes.Load() {
-		overtakes.Store(true)
-	}
 	first := inv.prioritized && (awaited || !q.Awaited())
 	at, wait := q.Next(inv.now, cost, first)
 	switch {
@@ -32,11 +26,6 @@ func (inv *Invocation) TakeTurn(q *stat.Turns, cost stat.Moment, maxWait time.Du
 		return wait, false
 	case wait == 0:
 		inv.holdTurn(q, at, q.Grant(at))
-	case q.Settled() && inv.willStay() && !inv.resource.overtakes.Load():
-		inv.holdTurn(q, at, q.Grant(at))
-		if awaited {
-			inv.WaitAtLeast(wait)
-		}
 	default:
 		inv.queueTurn(q, at, cost, first, awaited)
 	}
@@ -46,11 +35,6 @@ func (inv *Invocation) TakeTurn(q *stat.Turns, cost stat.Moment, maxWait time.Du
 // WaitAtLeast says that the call must wait that long whichever calls leave its queues: what a rule
 // makes it wait for isn't a turn, or isn't only a turn.
 func (inv *Invocation) WaitAtLeast(wait time.Duration) { inv.firm = max(inv.firm, wait) }
-
-// willStay reports whether the call is known not to leave a queue before its turn.
-func (inv *Invocation) willStay() bool {
-	return inv.stays || inv.ctx == context.Background() && !inv.bound.leaves
-}
 
 // holdTurn notes a turn that the call has for good.
 func (inv *Invocation) holdTurn(q *stat.Turns, at, before stat.Moment) {
@@ -65,7 +49,6 @@ func (inv *Invocation) queueTurn(q *stat.Turns, at, cost stat.Moment, first, awa
 	x.Awaited = awaited
 	q.Queue(&x.Turn, inv.now, at, cost, first)
 	inv.queues = inv.queues || awaited
-	inv.movable = inv.movable || awaited
 	inv.reserve(0, 0, 0, false).Holder = x
 }
 
@@ -93,13 +76,24 @@ func (inv *Invocation) nextTurn() *turn {
 }
 
 // awaitTurns waits as long as the rules say, or less if that is for turns and they come earlier
-// because other calls have left.
+// because other calls have left, or if the engine drains.
 //
 // The call sleeps once, until the latest of its turns. If it has several, or also waits for
 // something else, it says in each queue until when it sleeps: if a call behind it there sleeps too
 // long, it wakes for its own turn there, to tell that call, and sleeps on.
 func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned func(), cause error) {
+	draining := &inv.engine.drain
+	if !draining.join(inv) {
+		return before, ErrDraining
+	}
+	defer func() {
+		draining.leave(inv)
+		inv.nap.Again() // the call may wait once more
+	}()
 	firm, until, slept := inv.now+int64(inv.firm), inv.now+int64(wait), int64(0)
+	if len(inv.turns) == 0 {
+		firm = until
+	}
 	latest := int64(math.MaxInt64)
 	if left, ok := inv.untilAnswer(); ok {
 		latest = inv.now + int64(max(left, wait))
@@ -113,12 +107,7 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 		if len(inv.turns) > 1 || firm > inv.now {
 			inv.linger(until)
 		}
-		if inv.movable {
-			before, slept, cause = inv.nap.Sleep(inv.ctx, inv.engine.clock, inv.now, until, before)
-		} else {
-			slept = until
-			before, cause = inv.sleep(inv.ctx, time.Duration(until-inv.now), before)
-		}
+		before, slept, cause = inv.nap.Sleep(inv.ctx, inv.engine.clock, inv.now, until, before)
 		inv.now = max(inv.now, inv.engine.Now())
 		if cause != nil {
 			return before, cause
@@ -130,6 +119,9 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 		inv.nap.Again()
 		if until = inv.lookForTurns(firm, slept); until <= max(inv.now, slept) {
 			return before, nil
+		}
+		if draining.on.Load() {
+			return before, ErrDraining
 		}
 	}
 }
@@ -153,9 +145,7 @@ func (inv *Invocation) lookForTurns(firm, slept int64) (last int64) {
 // linger notes in the queues that the call sleeps until then.
 func (inv *Invocation) linger(until int64) {
 	for _, x := range inv.turns {
-		if x.Linger(until) {
-			inv.movable = true
-		}
+		x.Linger(until)
 	}
 }
 

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"time"
 
 	"github.com/penstock-go/penstock/core/clocks"
@@ -65,12 +64,7 @@ func (inv *Invocation) wait(v Verdict) (returned func(), by *BlockError, cause e
 	defer e.waiting.Add(-1)
 	ok := true
 	if v.Wait > 0 {
-		if len(inv.turns) == 0 {
-			returned, cause = inv.sleep(inv.ctx, v.Wait, returned)
-			inv.now = max(inv.now, e.Now())
-		} else {
-			returned, cause = inv.awaitTurns(v.Wait, returned)
-		}
+		returned, cause = inv.awaitTurns(v.Wait, returned)
 		if ok = cause == nil; cause == errNoTimeToAnswer { //nolint:errorlint // it is the error itself
 			cause = nil
 		}
@@ -84,14 +78,11 @@ func (inv *Invocation) wait(v Verdict) (returned func(), by *BlockError, cause e
 		e.heed(inv) // before it is counted, see [Resource.remember]
 		by, inv.waited = nil, inv.now-inv.began
 	}
+	if cause != nil && e.drain.on.Load() {
+		cause = ErrDraining // which may be why the context has ended
+	}
 	over = true
 	return returned, by, cause
-}
-
-// sleep calls before as soon as the call sleeps, so that a clock that waits for the end of an
-// earlier sleep of the call finds this one.
-func (inv *Invocation) sleep(ctx context.Context, d time.Duration, before func()) (returned func(), err error) {
-	return clocks.SleepCall(ctx, inv.engine.clock, d, before)
 }
 
 // inTime reports whether a wait ends before the context's deadline does, and leaves a server time to answer.

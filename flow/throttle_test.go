@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -322,5 +323,84 @@ func TestThrottleWaitsAreInRange(t *testing.T) {
 				require.LessOrEqual(t, wait, longest)
 			}
 		}
+	}
+}
+
+// leaping is a clock that passes over the times at which calls are to wake, as it seems to a process that
+// has stood still.
+type leaping struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	now     int64
+	asleep  []int64 // until when
+}
+
+func (c *leaping) Now() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *leaping) Sleep(_ context.Context, d time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	until := c.now + int64(d)
+	c.asleep = append(c.asleep, until)
+	c.changed.Broadcast()
+	for c.now < until {
+		c.changed.Wait()
+	}
+	return nil
+}
+
+// leap moves the clock, and wakes all whose time has come.
+func (c *leaping) leap(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now += int64(d)
+	c.asleep = slices.DeleteFunc(c.asleep, func(until int64) bool { return until <= c.now })
+	c.changed.Broadcast()
+}
+
+// await returns when so many are asleep.
+func (c *leaping) await(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.asleep) != n {
+		c.changed.Wait()
+	}
+}
+
+// After the process has stood still for a second, those that wait run spaced and in their order all the same.
+func TestThrottleAfterAStall(t *testing.T) {
+	clock := &leaping{now: int64(time.Hour)}
+	clock.changed = sync.NewCond(&clock.mu)
+	g := newGuardWith(t, core.Config{Clock: clock}, throttle(100, 500*ms))
+	first, err := g.enter("orders")
+	require.NoError(t, err)
+	defer first.Exit()
+	const waiting = 20
+	ran := make(chan int, waiting)
+	for i := range waiting {
+		go func() {
+			ctx := context.Background() // as half of them have it, which can't leave
+			if i%2 == 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithCancel(ctx)
+				defer cancel()
+			}
+			entry, err := g.Enter(ctx, "orders", nil)
+			assert.NoError(t, err)
+			ran <- i
+			entry.Exit()
+		}()
+		clock.await(i + 1)
+	}
+	clock.leap(time.Second)
+	for i := range waiting {
+		assert.Equal(t, i, <-ran)
+		clock.await(waiting - 1 - i)
+		assert.Empty(t, ran, "one at a time")
+		clock.leap(10 * ms)
 	}
 }

@@ -11,8 +11,10 @@ type Turn struct {
 	of     *Turns
 
 	// at is when the turn is; while in the queue, when it is at the latest unless somebody has
-	// overtaken it since it was told. before is what was granted latest when the turn was.
+	// overtaken it, or turns have moved on, since it was told: delayed is by how much they had then.
+	// before is what was granted latest when the turn was.
 	at, before Moment
+	delayed    Moment
 	alarm      Alarm
 	state      state
 	lingers    bool // the call waits for something later besides
@@ -37,7 +39,7 @@ type Alarm interface {
 func MakeTurn(alarm Alarm) Turn { return Turn{alarm: alarm} }
 
 // Come returns when the turn comes, as far as is known: no later than that, unless others
-// overtake. The call asks at now, and has slept until slept, though the clock may not show it. If
+// overtake or it moves on. The call asks at now, and has slept until slept, though the clock may not show it. If
 // that is not before the turn, it is granted.
 func (x *Turn) Come(now, slept int64) (at int64) {
 	x.of.lock.Lock()
@@ -45,13 +47,12 @@ func (x *Turn) Come(now, slept int64) (at int64) {
 	t := x.of
 	t.seen = max(t.seen, now)
 	for x.state == waits && t.due(max(now, slept)) { // those behind it will look themselves
-		t.grant(t.queue.first(), longAgo)
+		t.grantDue(t.seen)
 	}
-	x.looked()
 	t.rouse()
 	if x.state == waits {
-		x.at = x.at.plus(t.queue.pushed(x))
-		t.queue.told(x)
+		x.at = x.at.plus(t.queue.pushed(x)).plus(t.delayed.minus(x.delayed))
+		t.told(x)
 	}
 	x.inQueue, x.lingers = x.state == waits, false
 	x.until = x.at.ns
@@ -59,19 +60,18 @@ func (x *Turn) Come(now, slept int64) (at int64) {
 }
 
 // Linger says that the call won't look before until, because it also waits for something else; it
-// looks earlier if it is told to. It reports whether the turn comes earlier than that.
-func (x *Turn) Linger(until int64) bool {
+// looks earlier if it is told to.
+func (x *Turn) Linger(until int64) {
 	if !x.inQueue {
-		return false
+		return
 	}
 	x.of.lock.Lock()
 	defer x.of.lock.Unlock()
 	if x.state != waits || x.at.ns >= until {
-		return false
+		return
 	}
 	x.until, x.lingers = until, true
 	x.of.rouse()
-	return true
 }
 
 // Run grants the turn before its time, and with it those of all that come before. The call is
@@ -86,7 +86,6 @@ func (x *Turn) Run() {
 		t := x.of
 		t.grant(t.queue.first(), longAgo)
 	}
-	x.looked()
 	x.of.rouse()
 	x.inQueue = false
 }
@@ -103,7 +102,6 @@ func (x *Turn) Leave(now int64) {
 	if t.queue.length > 0 {
 		t.look(now)
 	}
-	x.looked()
 	switch x.state {
 	case waits:
 		t.queue.remove(x)

@@ -19,7 +19,17 @@ import (
 // costs up to it, and when somebody leaves, all behind have moved up at that instant. A turn is
 // granted, in this order, when its time has come, by whoever is first to look: somebody who
 // comes, leaves, or has slept until then. It is granted with the time that it was due, not with
-// the time of the look. So a call that is woken late delays nobody.
+// the time of the look. So a call that is woken late delays nobody, and timers that are late by a
+// little lose nothing of the rate.
+//
+// But if the process stood still, all whose turns came meanwhile would run at once. So where a call
+// that was to look, as its turn came, has not done so for longer than its cost, and than lateness, its
+// turn moves on to the time of the look that finds it, and all behind it follow, each by its cost: the
+// time that was lost is not made up for. As long as calls look in time, no turn moves on. After a stall
+// the turns of those that run at once lie no further apart than the longer of the two: the first one was
+// not later than that.
+// A call that doesn't wait for its turn is never late, nor is one before the time until which it sleeps
+// for something else.
 //
 // A turn that is granted stands. The next one is at least its own cost later, and it
 // moves up only to then. Where those who left would have it earlier than the time at which
@@ -42,7 +52,7 @@ import (
 // A call sleeps until the turn that it was told when it came. If nobody leaves or overtakes, that
 // is right and nobody wakes anybody. A call that was overtaken wakes too early, is told how much
 // later its turn is by all that have overtaken it since, and sleeps on; so it need not be told
-// before, and one that overtakes wakes nobody. What a call knows of its turn is never too early
+// before, and one that overtakes wakes nobody. So it is with turns that have moved on. What a call knows of its turn is never too early
 // after it has looked: others that leave only make it earlier.
 //
 // When somebody leaves, those behind sleep too long by
@@ -62,15 +72,19 @@ type Turns struct {
 
 	awaited int // those in the queue whose calls don't run before
 
-	came   uint64 // how many ever came to the queue
-	late   uint64 // the last of those who may sleep for too long, by that number; 0 if nobody does
-	unseen uint64 // whose turn was granted latest, by that number, unless the call has looked; or 0
-	seen   int64  // the latest time at which anybody looked while there was a queue
+	came    uint64 // how many ever came to the queue
+	late    uint64 // the last of those who may sleep for too long, by that number; 0 if nobody does
+	seen    int64  // the latest time at which anybody looked while there was a queue
+	delayed Moment // by how much turns have moved on in all
 }
+
+// lateness is by how much a turn may be late and yet be granted with the time that it was due: above
+// what timers and schedulers take on a busy machine, and far below what anybody would call a stall.
+const lateness = int64(50 * time.Millisecond)
 
 // MakeTurns returns Turns of which none has been given. The lock guards them, and may guard other
 // things too.
-func MakeTurns(lock *shared.Mutex) Turns { return Turns{lock: lock, ran: LongAgo()} }
+func MakeTurns(lock *shared.Mutex) Turns { return Turns{lock: lock, ran: LongAgo(), seen: longAgo} }
 
 // Last is the latest turn of all that were given. The caller holds the lock.
 func (t *Turns) Last() Moment { return t.ran.plus(t.queue.cost) }
@@ -78,7 +92,7 @@ func (t *Turns) Last() Moment { return t.ran.plus(t.queue.cost) }
 // Wait is how long a call at now would wait for its turn, if it is prioritized or not. The
 // caller holds the lock.
 func (t *Turns) Wait(now int64, cost Moment, first bool) time.Duration {
-	if first && t.queue.length > 0 {
+	if t.queue.length > 0 && (first || t.due(now)) {
 		_, wait := t.Next(now, cost, first)
 		return wait
 	}
@@ -101,12 +115,12 @@ func (t *Turns) NotBefore(m Moment) {
 // Next is the turn that a call at now would get, prioritized or not, and how long it would
 // wait for it. The caller holds the lock.
 func (t *Turns) Next(now int64, cost Moment, first bool) (at Moment, wait time.Duration) {
-	last := t.Last()
-	if t.queue.length > 0 && (first || last.ns <= now) { // all of them are due, or some may be
+	if t.queue.length > 0 && (first || t.due(now)) {
 		t.look(now)
-		if first && t.queue.length > 0 {
-			last = t.ran.plus(t.spot(now, cost).ahead)
-		}
+	}
+	last := t.Last()
+	if first && t.queue.length > 0 {
+		last = t.ran.plus(t.spot(now, cost).ahead)
 	}
 	at = last.plus(cost).orNow(now)
 	return at, time.Duration(at.ns - now)
@@ -120,22 +134,17 @@ func (t *Turns) spot(now int64, cost Moment) spot[*Turn] {
 // Empty reports whether nobody is in the queue. The caller holds the lock.
 func (t *Turns) Empty() bool { return t.queue.length == 0 }
 
-// Settled reports whether a turn that is granted now, for a time to come, stays where it is:
-// nobody is in the queue, and the call whose turn was granted latest has looked. Before it has,
-// it may find that its client has left. The caller holds the lock.
-func (t *Turns) Settled() bool { return t.queue.length == 0 && t.unseen == 0 }
-
 // Awaited reports whether a call in the queue doesn't run before its turn. The caller holds
 // the lock.
 func (t *Turns) Awaited() bool { return t.awaited > 0 }
 
-// Grant gives a call the turn that Next has said, which is final: its time has come, or nobody is
-// in the queue. It returns what was granted latest before. The caller holds the lock.
+// Grant gives a call the turn that Next has said, whose time has come. It returns what was granted
+// latest before. The caller holds the lock.
 func (t *Turns) Grant(at Moment) (before Moment) {
 	if t.queue.length > 0 { // or nobody would be: it overtakes them
 		t.queue.overtakeAtOnce(at.minus(t.ran))
 	}
-	before, t.ran, t.unseen = t.ran, at, 0
+	before, t.ran = t.ran, at
 	return before
 }
 
@@ -166,7 +175,7 @@ func (t *Turns) Queue(x *Turn, now int64, at, cost Moment, first bool) {
 	t.seen = max(t.seen, now)
 	t.came++
 	x.of, x.at, x.until, x.number, x.state = t, at, at.ns, t.came, waits
-	x.inQueue, x.lingers = true, false
+	x.inQueue, x.lingers, x.delayed = true, false, t.delayed
 	if x.Awaited {
 		t.awaited++
 	}
@@ -190,9 +199,22 @@ func (t *Turns) look(now int64) {
 // advance grants the turns that have come by now.
 func (t *Turns) advance(now int64) {
 	for t.due(now) {
-		t.grant(t.queue.first(), longAgo)
+		t.grantDue(now)
 	}
 	t.rouse()
+}
+
+// grantDue grants the first in the queue its turn, which has come. If that is too late by now, it and
+// all behind it move on.
+func (t *Turns) grantDue(now int64) {
+	x := t.queue.first()
+	due := t.ran.plus(x.cost)
+	if late := now - max(due.ns, x.until); late <= max(x.cost.ns, lateness) || !x.Awaited {
+		t.grant(x, longAgo)
+		return
+	}
+	t.grant(x, now)
+	t.delayed = t.delayed.plus(t.ran.minus(due))
 }
 
 // due reports whether the turn of the first in the queue has come by now.
@@ -206,16 +228,9 @@ func (t *Turns) grant(x *Turn, notBefore int64) {
 	t.left(x)
 	x.state = granted
 	x.before, x.at = t.ran, t.ran.plus(x.cost).orNow(notBefore)
-	t.ran, t.unseen = x.at, x.number
+	t.ran = x.at
 	if !x.lingers { // or it is of no use to the call
 		t.tell(x, x.at)
-	}
-}
-
-// looked is told that the call knows where it stands, or is gone.
-func (x *Turn) looked() {
-	if x.state != waits && x.of.unseen == x.number {
-		x.of.unseen = 0
 	}
 }
 
@@ -236,8 +251,14 @@ func (t *Turns) rouse() {
 		t.late = 0
 		return
 	}
-	t.queue.told(x)
+	t.told(x)
 	t.tell(x, t.ran.plus(x.cost))
+}
+
+// told notes that the call knows its turn as of now.
+func (t *Turns) told(x *Turn) {
+	t.queue.told(x)
+	x.delayed = t.delayed
 }
 
 // tell has the call wake for its turn if it sleeps for longer.

@@ -205,16 +205,12 @@ func TestGrantedTurnIsGivenUp(t *testing.T) {
 func TestTurnOfACallThatHasNotLooked(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
-	assert.True(t, s.q.Settled())
 	big, small := s.comes(0, 3), s.comes(0, 1)
 	big.Leave(150)
 	require.Equal(t, granted, small.state)
-	assert.False(t, s.q.Settled(), "small has not looked")
 	last := s.comes(150, 1)
 	small.Leave(150)
 	assert.EqualValues(t, 150, last.looks())
-	last.Come(150, 150)
-	assert.True(t, s.q.Settled())
 }
 
 // A first call that doesn't run leaves the queue as it was.
@@ -269,13 +265,15 @@ func TestCallThatLingersTellsTheNext(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
 	lingers, a, b := s.comes(0, 1), s.comes(0, 1), s.comes(0, 1)
-	require.True(t, lingers.Linger(5000))
+	lingers.Linger(5000)
+	require.True(t, lingers.lingers)
 	assert.Equal(t, int64(math.MaxInt64), lingers.called)
 	a.Leave(20)
 	assert.EqualValues(t, 100, lingers.called, "b sleeps until 300, and its turn is at 200")
 	lingers.Come(100, 100)
 	assert.EqualValues(t, 200, b.looks())
-	assert.False(t, lingers.Linger(5000), "its turn has come")
+	lingers.Linger(5000)
+	assert.False(t, lingers.lingers, "its turn has come")
 }
 
 // A call that runs before its time takes its turn, and all before it have theirs.
@@ -305,22 +303,105 @@ func TestFirstInQueueMovesUp(t *testing.T) {
 	assert.EqualValues(t, 150, next.looks())
 }
 
-// A call that has its turn for good, though it is to come, delays those behind it as one in
-// the queue does, and gives it up like that, as long as nobody has one after it.
-func TestTurnForGood(t *testing.T) {
-	s := newSpaced(t)
-	s.comes(0, 1)
-	at, wait := s.q.Next(0, Cost(3, 100), false)
-	require.Equal(t, 300*time.Nanosecond, wait)
-	before := s.q.Grant(at)
-	a, b := s.comes(0, 1), s.comes(0, 1)
-	assert.EqualValues(t, 400, a.until)
-	s.q.GiveUp(at, before, 250)
-	assert.Equal(t, granted, a.state)
-	assert.EqualValues(t, 250, a.looks())
-	assert.EqualValues(t, 350, b.looks())
-	s.q.GiveUp(at, before, 260)
-	assert.EqualValues(t, 350, b.looks(), "a second time does nothing")
+// Where nobody has looked for long, the turns that have come move on, and with them all behind; where it was
+// not for long, calls have the turns that they were told.
+func TestTurnsMoveOnAfterAStall(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for _, tt := range []struct {
+		name  string
+		cost  int64
+		until int64 // when those that wait look, one after the other, unless their turn is later
+		waits int
+		runs  []int64
+	}{
+		{"as late as timers are", 10 * ms, 60 * ms, 6, []int64{60 * ms, 60 * ms, 60 * ms, 60 * ms, 60 * ms, 60 * ms}},
+		{"a moment more", 10 * ms, 60*ms + 1, 6, []int64{60*ms + 1, 70*ms + 1, 80*ms + 1, 90*ms + 1, 100*ms + 1, 110*ms + 1}},
+		{"long", 10 * ms, 1000 * ms, 4, []int64{1000 * ms, 1010 * ms, 1020 * ms, 1030 * ms}},
+		{"before the last turn", 40 * ms, 100 * ms, 3, []int64{100 * ms, 140 * ms, 180 * ms}},
+		{"within one spacing", 200 * ms, 400 * ms, 3, []int64{400 * ms, 400 * ms, 600 * ms}},
+		{"more than one spacing", 200 * ms, 401 * ms, 3, []int64{401 * ms, 601 * ms, 801 * ms}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var mu shared.Mutex
+			q := MakeTurns(&mu)
+			q.Grant(Moment{})
+			cost := Moment{ns: tt.cost}
+			var all []*caller
+			for range tt.waits {
+				c := &caller{called: math.MaxInt64}
+				c.Turn, c.Awaited = MakeTurn(c), true
+				at, _ := q.Next(0, cost, false)
+				q.Queue(&c.Turn, 0, at, cost, false)
+				all = append(all, c)
+			}
+			var runs []int64
+			for _, c := range all {
+				now := tt.until
+				for at := c.Come(now, now); at > now; at = c.Come(now, now) {
+					now = at
+				}
+				runs = append(runs, now)
+			}
+			assert.Equal(t, tt.runs, runs)
+		})
+	}
+}
+
+// Whoever looks first finds that turns are late, also one that comes: it is told a wait behind all of them. Those that
+// were told before, prioritized or not, learn when they look.
+func TestWhoComesAfterAStall(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	var mu shared.Mutex
+	q := MakeTurns(&mu)
+	q.Grant(Moment{})
+	cost := Moment{ns: 10 * ms}
+	comes := func(now int64, first bool) (*caller, int64) {
+		c := &caller{called: math.MaxInt64}
+		c.Turn, c.Awaited = MakeTurn(c), true
+		at, wait := q.Next(now, cost, first)
+		require.Equal(t, wait, q.Wait(now, cost, first))
+		if wait == 0 {
+			q.Grant(at)
+		} else {
+			q.Queue(&c.Turn, now, at, cost, first)
+		}
+		return c, at.ns
+	}
+	a, _ := comes(0, false)
+	b, _ := comes(0, false)
+	first, at := comes(0, true)
+	require.Equal(t, 10*ms, at, "before a and b")
+	assert.Equal(t, time.Duration(40*ms), q.Wait(0, cost, false))
+	assert.Equal(t, time.Duration(30*ms), q.Wait(300*ms, cost, false), "the first runs at 300")
+	c, at := comes(300*ms, false)
+	assert.Equal(t, 330*ms, at)
+	for _, tt := range []struct {
+		c  *caller
+		at int64
+	}{{c, 330}, {first, 300}, {b, 320}, {a, 310}} {
+		assert.Equal(t, tt.at*ms, tt.c.Come(300*ms, 300*ms))
+	}
+	a.Leave(305 * ms)
+	assert.Equal(t, 310*ms, b.called, "it moves up")
+	assert.Equal(t, 310*ms, b.Come(310*ms, 310*ms))
+	assert.Equal(t, 320*ms, c.Come(320*ms, 320*ms))
+}
+
+// A turn whose call sleeps longer for something else, or doesn't wait for it, is not late.
+func TestWhoLingersIsNotLate(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for _, awaited := range []bool{true, false} {
+		var mu shared.Mutex
+		q := MakeTurns(&mu)
+		q.Grant(Moment{})
+		cost := Moment{ns: 10 * ms}
+		c := &caller{called: math.MaxInt64}
+		c.Turn, c.Awaited = MakeTurn(c), awaited
+		at, _ := q.Next(0, cost, false)
+		q.Queue(&c.Turn, 0, at, cost, false)
+		c.Linger(2000 * ms)
+		assert.Zero(t, q.Wait(1000*ms, cost, false), "its turn was at 10")
+	}
 }
 
 // Prioritized calls stand before the others as far as those pay for them, each with its own

@@ -203,6 +203,22 @@ var Cases = []Case{
 		}
 		return s.counted(s.name("GET", "/ok"), figures{pass: 1, block: 1, done: 1})
 	}},
+	{Name: "a server that closes answers who waits", Set: api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex,
+		Threshold: 1, Interval: time.Hour, Behavior: flow.Throttle, MaxWait: 2 * time.Hour}}}, Run: func(s *Stage) error {
+		if _, _, err := s.get("/ok"); err != nil {
+			return err
+		}
+		result := make(chan error, 1)
+		go func() {
+			resp, body, err := s.get("/ok")
+			result <- refused(resp, body, err, http.StatusServiceUnavailable, true)
+		}()
+		if err := s.until("the second request waits", func() bool { return s.Guard.Tree().Waiting == 1 }); err != nil {
+			return err
+		}
+		err := s.Guard.Drain(context.Background())
+		return errors.Join(err, <-result, s.counted(s.name("GET", "/ok"), figures{pass: 1, block: 1, done: 1}))
+	}},
 	{Name: "a client that leaves before its body is read leaks nothing", only: netHTTP, Set: oneAtOnce, Run: func(s *Stage) error {
 		return s.queued("POST", "/echo", func(leave func()) error {
 			leave() // which HTTP/1 notices only as the body is read

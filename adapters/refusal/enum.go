@@ -12,9 +12,10 @@ const (
 	GaveUp         // it waited for a rule until its deadline
 	Gone           // it waited for a rule until its caller left
 	Invalid        // it names nothing, has a name that is too long, or takes too many units
+	Closing        // it would have waited, or waited for a rule until its server closed
 )
 
-var reasons = shown.NewEnum[Reason]("reason", "none", "blocked", "gaveUp", "gone", "invalid")
+var reasons = shown.NewEnum[Reason]("reason", "none", "blocked", "gaveUp", "gone", "invalid", "closing")
 
 // String returns the reason's name.
 func (r Reason) String() string { return reasons.Name(r) }

@@ -59,6 +59,8 @@ func (r Refusal) GRPC() Status {
 		s.Message, s.Reason = "the call was canceled while it waited to be let in", "GAVE_UP_WAITING"
 	case Invalid:
 		s.Message, s.Reason = "the call could not be made", "INVALID_CALL"
+	case Closing:
+		s.Message, s.Reason = "the server is closing", "CLOSING"
 	}
 	if r.Block != nil {
 		s.Metadata = map[string]string{"resource": r.Block.Resource}
@@ -82,6 +84,8 @@ func (r Refusal) code() Code {
 		return Canceled
 	case Invalid:
 		return Internal
+	case Closing:
+		return Unavailable
 	}
 	return r.class().code
 }

@@ -44,13 +44,13 @@ func WriteWith(w http.ResponseWriter, r *http.Request, err error, form Headers) 
 // SetHeaders sets the headers of the response that reports it, except those of its body.
 func (r Refusal) SetHeaders(set func(name, value string), form Headers) {
 	set("Cache-Control", "no-store")
-	if r.Reason != Blocked {
-		return
-	}
 	wait, known := r.RetryAfter(time.Second)
 	after := strconv.FormatInt(wait, 10)
 	if known {
 		set("Retry-After", after)
+	}
+	if r.Reason != Blocked {
+		return
 	}
 	limit, limited := r.Block.Limit()
 	if !limited {

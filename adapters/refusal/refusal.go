@@ -20,6 +20,8 @@
 //	gave up waiting: deadline      503                   DeadlineExceeded
 //	gave up waiting: client gone   499, which nobody     Canceled
 //	                               reads but a log
+//	gave up waiting: server
+//	closes                         503, try again        Unavailable
 //	no such call can be made       500                   Internal
 //
 // It needs the standard library only. Everything here is safe for concurrent use.
@@ -50,12 +52,28 @@ func Of(err error) Refusal {
 		return Refusal{Reason: Invalid}
 	case !blocked:
 		return Refusal{}
+	case errors.Is(err, api.ErrDraining):
+		return Refusal{Closing, block}
 	case errors.Is(err, context.DeadlineExceeded):
 		return Refusal{GaveUp, block}
 	case errors.Is(err, context.Canceled):
-		return Refusal{Gone, block}
+		return Refusal{goneOrClosing(err), block}
 	}
 	return Refusal{Blocked, block}
+}
+
+// goneOrClosing distinguishes by what ended the context of a call that waited. Where a client leaves,
+// net/http and its like give no cause. A server that closes may give one, as [signal.NotifyContext] does
+// for its signals; and whoever else does is not the client.
+func goneOrClosing(err error) Reason {
+	type ended interface {
+		error
+		Cause() error
+	}
+	if e, ok := errors.AsType[ended](err); ok && e.Cause() != context.Canceled { //nolint:errorlint // causes may wrap it
+		return Closing
+	}
+	return Gone
 }
 
 // Kind is the family of the rule, api.KindNone where there was none.
@@ -75,7 +93,7 @@ func (r Refusal) HTTPStatus() int {
 	switch r.Reason {
 	case None:
 		return 0
-	case GaveUp:
+	case GaveUp, Closing:
 		return http.StatusServiceUnavailable
 	case Gone:
 		return StatusClientGone
@@ -142,9 +160,12 @@ var codes = map[int]Code{
 }
 
 // RetryAfter is how long until the rule would let one unit in, in whole units of time,
-// rounded up, 1 at least: see [api.BlockError]. It is not known of refusals that time
-// does not help, or not time alone.
+// rounded up, 1 at least: see [api.BlockError]. Where the server closes it is a second, after which
+// another one has taken over. It is not known of refusals that time does not help, or not time alone.
 func (r Refusal) RetryAfter(unit time.Duration) (units int64, known bool) {
+	if r.Reason == Closing {
+		return max(1, int64((time.Second+unit-1)/unit)), true
+	}
 	if r.Reason != Blocked || r.class().final {
 		return 0, false
 	}

@@ -65,13 +65,15 @@ func TestReasons(t *testing.T) {
 		{waited(context.DeadlineExceeded), refusal.GaveUp, 503, 4},
 		{waited(context.Canceled), refusal.Gone, 499, 1},
 		{fmt.Errorf("call: %w", api.ErrInvalid), refusal.Invalid, 500, 13},
+		{waited(api.ErrDraining), refusal.Closing, 503, 14},
 	} {
 		r := refusal.Of(c.err)
 		assert.Equal(t, c.reason, r.Reason, c.err)
 		assert.Equal(t, c.status, r.HTTPStatus(), c.err)
 		assert.Equal(t, c.code, r.GRPC().Code, c.err)
-		_, known := r.RetryAfter(time.Second)
-		assert.False(t, known)
+		after, known := r.RetryAfter(time.Second)
+		assert.Equal(t, c.reason == refusal.Closing, known)
+		assert.Equal(t, known, after == 1)
 	}
 }
 

@@ -48,6 +48,9 @@ func (n *Nap) MoveUp(to int64) {
 	}
 }
 
+// Wake makes the call look now.
+func (n *Nap) Wake() { n.MoveUp(firstTime - 1) }
+
 // begin notes that the call sleeps until then, in a sleep that can be moved up.
 func (n *Nap) begin(until int64, sleep movable) {
 	n.mu.Lock()
@@ -163,11 +166,11 @@ func (n *Nap) Sleep(ctx context.Context, c Clock, now, until int64, before func(
 // onAny is Sleep on a clock that knows nothing of naps: moving the nap up wakes the call, which
 // then sleeps on for what remains.
 func (n *Nap) onAny(parent context.Context, c Clock, now, until int64) (slept int64, err error) {
-	ctx, wake := Wakeable(parent)
-	defer wake.Done()
+	wake := Wakeable(parent)
+	defer wake.Release()
 	end := n.sleeps(until, wake)
 	if !wake.Woken() && end > now {
-		if err = c.Sleep(ctx, time.Duration(end-now)); err == nil {
+		if err = c.Sleep(wake, time.Duration(end-now)); err == nil {
 			return end, nil
 		}
 	}

@@ -1,49 +1,59 @@
 package clocks
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
-// Waking ends a sleep before its time.
+// Waking is a context that ends when its parent does, or earlier if told to, so that a sleep ends before
+// its time.
 type Waking struct {
-	ctx    context.Context // ends when the sleep should
-	now    func()
-	unhook func() bool
+	context.Context // the parent
+	done            chan struct{}
+	over            atomic.Bool
+	unhook          func() bool // nil if the parent never ends
 }
 
-// Wakeable returns a context that ends when parent does, or earlier if told to. Ending it early
-// doesn't touch the parent: a call that grants another its units must not run code of that call's
-// context. Where package context doesn't know the parent's type, a goroutine of that package waits
-// for the parent's end, until Done.
-func Wakeable(parent context.Context) (context.Context, Waking) {
-	ctx, cancel := context.WithCancel(context.Background())
-	w := Waking{ctx: ctx, now: cancel, unhook: context.AfterFunc(parent, cancel)}
-	return wakeableContext{parent, ctx}, w
+// Wakeable returns a context below parent. Ending it early doesn't touch the parent: a call that grants
+// another its units must not run code of that call's context. Where package context doesn't know the
+// parent's type, a goroutine of that package waits for the parent's end, until [Waking.Release].
+func Wakeable(parent context.Context) *Waking {
+	w := &Waking{Context: parent, done: make(chan struct{})}
+	if parent.Done() != nil {
+		w.unhook = context.AfterFunc(parent, w.Now)
+	}
+	return w
+}
+
+// Now ends the sleep.
+func (w *Waking) Now() {
+	if w.over.CompareAndSwap(false, true) {
+		close(w.done)
+	}
 }
 
 // moveUp wakes the call immediately. The call works out for how long to sleep on.
-func (w Waking) moveUp(int64) { w.now() }
-
-// Now ends the sleep.
-func (w Waking) Now() { w.now() }
+func (w *Waking) moveUp(int64) { w.Now() }
 
 // Woken reports whether the sleep is to end, or its context has.
-func (w Waking) Woken() bool { return w.ctx.Err() != nil }
+func (w *Waking) Woken() bool { return w.over.Load() }
 
-// Done releases the parent. The sleep must be over.
-func (w Waking) Done() {
-	w.now()
-	w.unhook()
-}
-
-type wakeableContext struct {
-	context.Context
-	own context.Context
-}
-
-func (c wakeableContext) Done() <-chan struct{} { return c.own.Done() }
-
-func (c wakeableContext) Err() error {
-	if err := c.Context.Err(); err != nil {
-		return err
+// Release forgets the parent. The sleep must be over.
+func (w *Waking) Release() {
+	w.Now()
+	if w.unhook != nil {
+		w.unhook()
 	}
-	return c.own.Err()
+}
+
+// Done is closed when the sleep is to end.
+func (w *Waking) Done() <-chan struct{} { return w.done }
+
+// Err is that of the parent or, if the sleep is to end before that, [context.Canceled].
+func (w *Waking) Err() error {
+	err := w.Context.Err()
+	if err == nil && w.Woken() {
+		err = context.Canceled
+	}
+	return err
 }

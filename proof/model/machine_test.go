@@ -110,7 +110,7 @@ func newMachine(t *testing.T, rnd *rand.Rand, settable bool) *machine {
 		defer m.mu.Unlock()
 		m.heard = append(m.heard, c)
 	})
-	m.model = New(Config{Now: m.clock.Now(), Occupy: cfg.OccupyTimeout, Leaves: doubts, Direct: m.stumblers == nil})
+	m.model = New(Config{Now: m.clock.Now(), Occupy: cfg.OccupyTimeout, Direct: m.stumblers == nil})
 	return m
 }
 
@@ -154,7 +154,6 @@ func (m *machine) enter() {
 	if h.ctx.Err() != nil {
 		c.Left = 0
 	}
-	c.Endless = h.ctx.Done() == nil
 	m.cancels = append(m.cancels, h.cancel)
 	m.model.Enter(c)
 	m.note("%v: %s (left %v, turns %d)", c, c.verdict(), c.Left, len(c.turns))
@@ -389,7 +388,7 @@ func (m *machine) rhythm() {
 	}
 	apart, together := pick(m.drawer, 200*ms, 250*ms, 500*ms), 2+m.IntN(2)
 	comes := func() *Call {
-		c := &Call{Resource: "steady", Context: contextName(""), Units: 1, Inbound: true, Left: Endless, Endless: true}
+		c := &Call{Resource: "steady", Context: contextName(""), Units: 1, Inbound: true, Left: Endless}
 		h := &handle{result: make(chan result, 1)}
 		h.ctx, h.cancel = context.WithValue(context.Background(), whose{}, h), func() {}
 		m.model.Enter(c)

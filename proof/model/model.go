@@ -20,7 +20,6 @@ type Config struct {
 	Interval time.Duration // of the second window; 0 means a second
 	Buckets  int           // of that; 0 means 2
 	Occupy   time.Duration // for how long a call that borrows may wait; 0 means 500 ms
-	Leaves   bool          // some slot may refuse a call after a wait
 	Direct   bool          // there are no slots beside the families
 }
 
@@ -40,7 +39,6 @@ type Model struct {
 	breakers   []*Breaker           // of the rules, for the resources that are there
 	tallies    map[ruleKey]*Figures // of the rules
 	entered    map[string]bool      // resources that a call has asked for
-	overtakes  map[string]bool      // resources where a prioritized call has asked for a turn
 	places     map[place]bool       // nodes that calls have made, or rules that hold and name them
 	patterns   map[string]*regexp.Regexp
 	changes    []Change // of breakers, that nobody has asked for
@@ -53,7 +51,7 @@ func New(config Config) *Model {
 	config.Interval, config.Buckets = cmp.Or(config.Interval, time.Second), cmp.Or(config.Buckets, 2)
 	config.Occupy = cmp.Or(config.Occupy, 500*time.Millisecond)
 	return &Model{
-		config: config, now: config.Now, entered: make(map[string]bool), overtakes: make(map[string]bool),
+		config: config, now: config.Now, entered: make(map[string]bool),
 		places:   map[place]bool{inboundRoot: true, cluster(node.OverflowName): true}, // which are always there
 		revision: 1,                                                                   // a guard begins by loading no rules
 		patterns: make(map[string]*regexp.Regexp), load: -1, cpu: -1, pending: makePending(),
@@ -126,7 +124,6 @@ type Call struct {
 	Params                    map[string][]any
 	Args                      []any
 	Left                      time.Duration // until its deadline, 0 if it has come or the context has ended; Endless if there is none
-	Endless                   bool          // its context never ends
 	Neutral                   bool          // its end says nothing of the resource; the caller knows by Exit
 
 	State State
@@ -143,7 +140,6 @@ type Call struct {
 	wake     int64    // of a call that waits for turns, as things stand
 	firm     int64    // and not before, whatever becomes of its turns
 	turns    []*turn  // in queues
-	stays    bool     // if nobody is asked again after a wait, it doesn't leave
 	queued   *waiter  // its place in an isolation rule's queue
 	undo     []func() // gives back what else it took, if it is refused after all
 	atExit   []func()
@@ -265,7 +261,6 @@ func (m *Model) decide(c *Call) verdict {
 	case asked.wait > 0 && c.Left < asked.wait:
 		return verdict{refused: asked.by}
 	}
-	c.stays = c.Endless && asked.wait > 0 && !m.config.Leaves && len(c.watchers) == 0
 	taken := m.take(c)
 	if taken.refused == nil {
 		m.watch(c)
@@ -436,7 +431,7 @@ func (c *Call) Granted() bool { return c.queued == nil || c.queued.granted }
 // Look is a call that wakes, having slept until then, though the clock may not show it.
 func (m *Model) Look(c *Call, slept int64) {
 	for _, x := range c.turns {
-		x.look(max(m.now, slept))
+		x.look(m.now, max(m.now, slept))
 	}
 	m.rewake()
 }

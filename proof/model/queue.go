@@ -12,7 +12,6 @@ import (
 type queue struct {
 	granted, waiting []*turn
 	paid             payment // to those that were granted
-	unseen           *turn   // the latest that was granted, if its call doesn't know yet
 	overtaken        bool    // a prioritized call has not been the last
 }
 
@@ -109,8 +108,8 @@ func (q *queue) next(now int64, cost *big.Int, first bool) (*big.Int, time.Durat
 	return q.after(i, now, cost)
 }
 
-// take has a call take the turn that next has said. One that is for good is granted at once.
-func (q *queue) take(c *Call, now int64, cost *big.Int, first, awaited, forGood bool) {
+// take has a call take the turn that next has said.
+func (q *queue) take(c *Call, now int64, cost *big.Int, first, awaited bool) {
 	at, wait := q.next(now, cost, first)
 	x := &turn{call: c, queue: q, awaited: awaited, first: first, cost: cost, at: at}
 	c.turns = append(c.turns, x)
@@ -120,8 +119,8 @@ func (q *queue) take(c *Call, now int64, cost *big.Int, first, awaited, forGood 
 	}
 	q.overtaken = q.overtaken || i < len(q.waiting)
 	switch {
-	case wait == 0 || forGood && len(q.waiting) == 0 && q.unseen == nil:
-		x.before, q.unseen = q.paid, nil
+	case wait == 0:
+		x.before = q.paid
 		if len(q.waiting) > 0 {
 			q.paid = paid
 		}
@@ -147,8 +146,19 @@ func (q *queue) line() {
 // advance grants what has come by now.
 func (q *queue) advance(now int64) {
 	for len(q.waiting) > 0 && whole(q.waiting[0].at) <= now {
-		q.grant()
+		q.grantDue(now)
 	}
+}
+
+// grantDue grants a turn that has come. It moves on, and all behind it, if the call that awaits it should have
+// looked by now, for longer than the turn's cost, and than 50 ms.
+func (q *queue) grantDue(now int64) {
+	x := q.waiting[0]
+	if late := now - max(whole(x.at), x.call.wake); late > max(whole(x.cost), int64(50*time.Millisecond)) && x.awaited {
+		x.at = parts(now)
+	}
+	q.grant()
+	q.line()
 }
 
 func (q *queue) grant() {
@@ -158,21 +168,12 @@ func (q *queue) grant() {
 	}
 	q.granted = append(q.granted, x)
 	q.waiting = q.waiting[1:]
-	q.unseen = x
 }
 
-// look grants a turn, and those before it, as far as they have come by then.
-func (x *turn) look(by int64) {
+// look grants a turn at now, and those before it, as far as they have come by then.
+func (x *turn) look(now, by int64) {
 	for slices.Contains(x.queue.waiting, x) && whole(x.queue.waiting[0].at) <= by {
-		x.queue.grant()
-	}
-	x.seen()
-}
-
-// seen is told that the call knows where it stands.
-func (x *turn) seen() {
-	if x.queue.unseen == x {
-		x.queue.unseen = nil
+		x.queue.grantDue(now)
 	}
 }
 
@@ -181,7 +182,6 @@ func (x *turn) come() {
 	for slices.Contains(x.queue.waiting, x) {
 		x.queue.grant()
 	}
-	x.seen()
 }
 
 // leave gives a turn up: those behind it move up, but to no time that is over. One that was
@@ -189,7 +189,6 @@ func (x *turn) come() {
 func (x *turn) leave(now int64) {
 	q := x.queue
 	q.advance(now)
-	x.seen()
 	if i := slices.Index(q.waiting, x); i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 	} else if n := len(q.granted); n > 0 && q.granted[n-1] == x {
@@ -223,18 +222,13 @@ func (q *queue) follow(at *big.Int) {
 }
 
 // takeTurn has a call take a turn, if that is at most maxWait away. One that is prioritized
-// overtakes; where its own turn is not awaited it pushes nobody back who waits. One that never leaves
-// has its turn for good if nobody waits, nor sleeps through the latest turn, which it may give up, as
-// long as no call of the resource has ever asked to overtake.
+// overtakes; where its own turn is not awaited it pushes nobody back who waits.
 func (m *Model) takeTurn(q *queue, c *Call, cost *big.Int, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
 	first := c.Prioritized && (awaited || !slices.ContainsFunc(q.waiting, func(x *turn) bool { return x.awaited }))
-	if c.Prioritized {
-		m.overtakes[c.Resource] = true
-	}
 	if _, wait = q.next(m.now, cost, first); wait > maxWait {
 		return wait, false
 	}
-	q.take(c, m.now, cost, first, awaited, c.stays && !m.overtakes[c.Resource])
+	q.take(c, m.now, cost, first, awaited)
 	m.rewake()
 	return wait, true
 }

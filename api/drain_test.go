@@ -1,0 +1,163 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/isolation"
+)
+
+// A guard that drains refuses who waits and who would have to, at once, and lets others run. Then it returns when
+// the last call has ended.
+func TestDrain(t *testing.T) {
+	bubbled(t, func(t *testing.T, g *api.Guard, call func(ctx context.Context, name string, opts ...api.Option) <-chan outcome) {
+		require.NoError(t, g.LoadRules(api.RuleSet{
+			Flow: append(slowly.Flow, flow.Rule{Resource: "borrows", Threshold: 1}),
+			// Whoever has its turn there waits for a permit besides.
+			Isolation: append(slowly.Isolation, isolation.Rule{Resource: "both", Threshold: 1, MaxQueue: 10, MaxWait: time.Hour}),
+		}))
+		canLeave, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		runs := make(map[string]outcome)
+		waits := make(map[string][]<-chan outcome)
+		for _, name := range []string{"turns", "queue"} {
+			runs[name] = <-call(t.Context(), name)
+			require.NoError(t, runs[name].err)
+			for _, ctx := range []context.Context{context.Background(), canLeave} {
+				waits[name] = append(waits[name], call(ctx, name), call(ctx, name, api.Prioritized()))
+			}
+		}
+		runs["borrows"] = <-call(t.Context(), "borrows")
+		time.Sleep(600 * time.Millisecond) // until the next second it is less than a call may wait for
+		waits["borrows"] = append(waits["borrows"], call(t.Context(), "borrows", api.Prioritized()))
+
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		drained := make(chan error, 1)
+		go func() { drained <- g.Drain(ctx) }()
+		synctest.Wait()
+		for name, all := range waits {
+			for i, c := range all {
+				select {
+				case o := <-c:
+					assert.ErrorIs(t, o.err, api.ErrDraining, name)
+					assert.ErrorIs(t, o.err, api.ErrBlocked, name)
+				default:
+					t.Errorf("%s: call %d still waits", name, i)
+				}
+			}
+			o := <-call(t.Context(), name, api.Prioritized())
+			require.ErrorIs(t, o.err, api.ErrBlocked, name)
+			assert.Zero(t, o.waited)
+		}
+		o := <-call(t.Context(), "no rule")
+		require.NoError(t, o.err)
+		o.entry.Exit()
+		assert.Empty(t, drained, "calls run")
+		for _, o := range runs {
+			o.entry.Exit()
+		}
+		require.NoError(t, <-drained)
+		assert.NoError(t, g.Drain(t.Context()), "once more")
+	})
+}
+
+// Drain returns the error of a context that ends while calls run.
+func TestDrainGivesUp(t *testing.T) {
+	bubbled(t, func(t *testing.T, g *api.Guard, call func(ctx context.Context, name string, opts ...api.Option) <-chan outcome) {
+		o := <-call(t.Context(), "queue")
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		began := time.Now()
+		assert.ErrorIs(t, g.Drain(ctx), context.DeadlineExceeded)
+		assert.Equal(t, 5*time.Second, time.Since(began))
+		o.entry.Exit()
+		assert.NoError(t, g.Drain(nil)) //nolint:staticcheck // nil never ends
+	})
+}
+
+// waker is a clock of the user's own: its sleeps last until their context ends.
+type waker struct{ clocks.Clock }
+
+func (w waker) Sleep(ctx context.Context, _ time.Duration) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Drain wakes calls on every kind of clock.
+func TestDrainOnOtherClocks(t *testing.T) {
+	manual := clocks.NewManual(time.Unix(1_700_000_000, 0))
+	for name, clock := range map[string]clocks.Clock{"manual": manual, "the user's": waker{manual}} {
+		for _, resource := range []string{"turns", "queue"} {
+			t.Run(name+", "+resource, func(t *testing.T) {
+				g := newGuard(t, api.Config{Clock: clock})
+				require.NoError(t, g.LoadRules(slowly))
+				e, err := g.Entry(t.Context(), resource)
+				require.NoError(t, err)
+				refused := make(chan error)
+				go func() {
+					_, err := g.Entry(context.Background(), resource)
+					refused <- err
+				}()
+				for g.Tree().Waiting == 0 {
+					time.Sleep(time.Millisecond)
+				}
+				drained := make(chan error)
+				go func() { drained <- g.Drain(t.Context()) }()
+				require.ErrorIs(t, <-refused, api.ErrDraining)
+				e.Exit()
+				require.NoError(t, <-drained)
+			})
+		}
+	}
+}
+
+// Where a client leaves, nobody reads an answer. Where the server closes, it says so: because the guard drains, or
+// by the cause with which it ended the requests' context, as signal.NotifyContext does.
+func TestDepartedClientOrClosingServer(t *testing.T) {
+	for name, c := range map[string]struct {
+		end    func(g *api.Guard, cancel context.CancelCauseFunc)
+		reason refusal.Reason
+		status int
+	}{
+		"the client leaves":   {func(_ *api.Guard, cancel context.CancelCauseFunc) { cancel(nil) }, refusal.Gone, 499},
+		"a signal":            {func(_ *api.Guard, cancel context.CancelCauseFunc) { cancel(errors.New("terminated")) }, refusal.Closing, http.StatusServiceUnavailable},
+		"the server's server": {func(_ *api.Guard, cancel context.CancelCauseFunc) { cancel(http.ErrServerClosed) }, refusal.Closing, http.StatusServiceUnavailable},
+		"both": {func(g *api.Guard, cancel context.CancelCauseFunc) {
+			ended, end := context.WithCancel(context.Background())
+			end()
+			_ = g.Drain(ended)
+			cancel(nil)
+		}, refusal.Closing, http.StatusServiceUnavailable},
+	} {
+		for _, resource := range []string{"turns", "queue"} {
+			t.Run(name+", "+resource, func(t *testing.T) {
+				bubbled(t, func(t *testing.T, g *api.Guard, call func(ctx context.Context, name string, opts ...api.Option) <-chan outcome) {
+					runs := <-call(t.Context(), resource)
+					defer runs.entry.Exit()
+					ctx, cancel := context.WithCancelCause(t.Context())
+					defer cancel(nil)
+					waits := call(ctx, resource)
+					c.end(g, cancel)
+					refused := refusal.Of((<-waits).err)
+					assert.Equal(t, c.reason, refused.Reason)
+					assert.Equal(t, c.status, refused.HTTPStatus())
+					after, known := refused.RetryAfter(time.Second)
+					assert.Equal(t, c.reason == refusal.Closing, known)
+					assert.Equal(t, known, after == 1)
+				})
+			})
+		}
+	}
+}
