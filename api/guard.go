@@ -51,6 +51,9 @@ func New(cfg Config) (*Guard, error) {
 	g := &Guard{engine: engine}
 	g.loader = rules.NewLoader(g.load, engine.Logger())
 	g.loader.OnLoaded(g.lint)
+	if cfg.AllowWritable {
+		g.loader.AllowWritable()
+	}
 	return g, g.load(RuleSet{}) // every family has its table from the start
 }
 

@@ -68,6 +68,9 @@ type Config struct {
 	Cluster cluster.Config
 	// Stores open the stores that rule files name, each by the scheme of the URL.
 	Stores map[string]func(url string) (cluster.Store, error)
+	// AllowWritable has a Guard read rule files and directories that every user of the system can write, with a
+	// warning: for file systems whose modes mean nothing.
+	AllowWritable bool
 	// Host gives rules the load, the CPU use and the memory use; nil is this machine, see
 	// [host.Local].
 	Host host.Source

@@ -60,7 +60,7 @@ func (c *cache) read() (cached, error) {
 	fail := func(format string, args ...any) (cached, error) {
 		return cached{}, &FileError{File: c.path, Problem: cut(printable(fmt.Sprintf(format, args...)), maxShown)}
 	}
-	text, info, err := readFile(c.path, maxCacheHead+MaxFileSize)
+	text, info, err := readFile(c.path, maxCacheHead+MaxFileSize, trust{})
 	if err != nil {
 		return cached{}, err
 	}

@@ -26,7 +26,7 @@ func (l *Loader) Load(set Set) error {
 // of that file takes its place; while there is one that has something else in force, LoadFile
 // returns a [*SourceError].
 func (l *Loader) LoadFile(path string) (Parsed, error) {
-	data, _, err := readFile(path, MaxFileSize)
+	data, _, err := readFile(path, MaxFileSize, l.trust())
 	if err != nil {
 		return Parsed{}, err
 	}

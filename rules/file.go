@@ -19,6 +19,9 @@ import (
 // on the directory, where the system has flock; editors don't take that lock.
 type File struct {
 	Path string
+	// AllowWritable says that the file is used though every user of the system can write it, see
+	// [Loader.AllowWritable].
+	AllowWritable bool
 }
 
 // betweenLooks is how long Next waits before it looks at the file once more.
@@ -86,7 +89,7 @@ func (f File) Write(ctx context.Context, data []byte, after string) (revision st
 }
 
 func (f File) read() (Document, os.FileInfo, error) {
-	data, info, err := readFile(f.Path, MaxFileSize)
+	data, info, err := readFile(f.Path, MaxFileSize, trust{all: f.AllowWritable})
 	if errors.Is(err, fs.ErrNotExist) {
 		return Document{}, nil, fmt.Errorf("%w: %w", ErrNotFound, err)
 	}

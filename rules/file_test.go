@@ -16,7 +16,7 @@ import (
 // A file is made if there is none, replaced if it is the one that was read, and otherwise neither.
 func TestFileWrite(t *testing.T) {
 	dir := t.TempDir()
-	f := File{filepath.Join(dir, "rules.yaml")}
+	f := File{Path: filepath.Join(dir, "rules.yaml")}
 	ctx := t.Context()
 	_, err := f.Next(ctx, "")
 	require.ErrorIs(t, err, ErrNotFound)
@@ -56,7 +56,7 @@ func TestFileWrite(t *testing.T) {
 // Next waits a second for another content.
 func TestFileNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := File{filepath.Join(t.TempDir(), "rules.yaml")}
+		f := File{Path: filepath.Join(t.TempDir(), "rules.yaml")}
 		write(t, f.Path, rulesOfSize(1))
 		doc, err := f.Next(t.Context(), "")
 		require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestFileNext(t *testing.T) {
 // Of many who count up one number, each by reading, adding and writing, none is lost, and who reads
 // in between sees a whole file.
 func TestFileWritersAtOnce(t *testing.T) {
-	f := File{filepath.Join(t.TempDir(), "rules.yaml")}
+	f := File{Path: filepath.Join(t.TempDir(), "rules.yaml")}
 	_, err := f.Write(t.Context(), rulesOfSize(1), "")
 	require.NoError(t, err)
 	const writers, each = 4, 10

@@ -17,7 +17,7 @@ import (
 
 // A file that is replaced keeps its mode, and for root also its owner.
 func TestFileKeepsModeAndOwner(t *testing.T) {
-	f := File{filepath.Join(t.TempDir(), "rules.yaml")}
+	f := File{Path: filepath.Join(t.TempDir(), "rules.yaml")}
 	revision, err := f.Write(t.Context(), rulesOfSize(1), "")
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(f.Path, 0o640))
@@ -57,11 +57,11 @@ func TestFileRefusesWhatIsNoFile(t *testing.T) {
 		filepath.Join(dir, "a/b/c"): "no such file or directory",
 	} {
 		for _, after := range []string{"", revisionOf(rulesOfSize(1))} {
-			_, err := File{path}.Write(t.Context(), rulesOfSize(2), after)
+			_, err := File{Path: path}.Write(t.Context(), rulesOfSize(2), after)
 			assert.ErrorContains(t, err, why, path)
 		}
 	}
-	doc, err := File{link}.Next(t.Context(), "")
+	doc, err := File{Path: link}.Next(t.Context(), "")
 	require.NoError(t, err, "reading follows links")
 	require.Equal(t, rulesOfSize(1), doc.Data)
 	_, err = os.Readlink(link)
@@ -71,7 +71,7 @@ func TestFileRefusesWhatIsNoFile(t *testing.T) {
 // Who waits for another writer waits until the context ends.
 func TestFileWaitsForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := File{filepath.Join(t.TempDir(), "rules.yaml")}
+		f := File{Path: filepath.Join(t.TempDir(), "rules.yaml")}
 		unlock, err := lockDir(t.Context(), filepath.Dir(f.Path))
 		require.NoError(t, err)
 		ctx, end := context.WithTimeout(t.Context(), time.Minute)

@@ -10,7 +10,8 @@ import (
 // links are followed. Anything but a regular file is refused without waiting
 // for it, and so is a file that every user of the system can write: any such user could stop the
 // service, or open it. (A file that a group can write is read: that is what editors leave under the
-// usual umask 002.) Where files have no such modes this isn't checked.
+// usual umask 002.) Where files have no such modes, or the file system is mounted read-only, this isn't
+// checked.
 //
 // Errors of the file system are as package os returns them, errors of the content as Parse does.
 func Load(path string) (Set, error) {
@@ -20,7 +21,7 @@ func Load(path string) (Set, error) {
 
 // LoadWith is to [Load] as [ParseWith] is to [Parse].
 func LoadWith(path string, opts ParseOptions) (Parsed, error) {
-	data, _, err := readFile(path, MaxFileSize)
+	data, _, err := readFile(path, MaxFileSize, trust{all: opts.AllowWritable})
 	if err != nil {
 		return Parsed{}, err
 	}
@@ -28,13 +29,13 @@ func LoadWith(path string, opts ParseOptions) (Parsed, error) {
 }
 
 // readFile returns the content of the regular file at path, up to a maximum size.
-func readFile(path string, most int64) ([]byte, os.FileInfo, error) {
+func readFile(path string, most int64, who trust) ([]byte, os.FileInfo, error) {
 	// Opening a device can already do something, so ask what it is first.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := checkFile(path, info, most); err != nil {
+	if err := checkFile(path, info, most, who); err != nil {
 		return nil, nil, err
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|openFlags, 0)
@@ -47,7 +48,7 @@ func readFile(path string, most int64) ([]byte, os.FileInfo, error) {
 	if info, err = f.Stat(); err != nil {
 		return nil, nil, err
 	}
-	if err := checkFile(path, info, most); err != nil {
+	if err := checkFile(path, info, most, who); err != nil {
 		return nil, nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, most+1)) // it may have grown
@@ -60,18 +61,16 @@ func readFile(path string, most int64) ([]byte, os.FileInfo, error) {
 	return data, info, nil
 }
 
-func checkFile(path string, info os.FileInfo, most int64) error {
+func checkFile(path string, info os.FileInfo, most int64, who trust) error {
 	switch {
 	case info.IsDir():
 		return &FileError{File: path, Problem: "is a directory, not a file"}
 	case !info.Mode().IsRegular():
 		return &FileError{File: path, Problem: "is not a regular file"}
-	case anyoneMayWrite(info):
-		return &FileError{File: path, Problem: fmt.Sprintf("every user can write it (mode %#o): run chmod o-w", info.Mode().Perm())}
 	case info.Size() > most:
 		return tooLarge(path, info.Size(), most)
 	}
-	return nil
+	return who.check(path, info, "write it")
 }
 
 func tooLarge(path string, size, most int64) error {

@@ -54,6 +54,8 @@ type Loader struct {
 	laterWins bool
 	closed    bool
 
+	writable writable
+
 	running sync.WaitGroup // sources, and goroutines that call listeners; none begins once the Loader is closed
 }
 

@@ -330,7 +330,7 @@ func TestLoaderDirectoryAway(t *testing.T) {
 			want        string
 		}{
 			"gone":        {func() error { return os.Rename(dir, dir+".away") }, func() error { return os.Rename(dir+".away", dir) }, "stat d: no such file or directory"},
-			"for anybody": {func() error { return os.Chmod(dir, 0o777) }, func() error { return os.Chmod(dir, 0o700) }, "d: every user can add rule files (mode 0777): run chmod o-w"},
+			"for anybody": {func() error { return os.Chmod(dir, 0o777) }, func() error { return os.Chmod(dir, 0o700) }, "d: every user can add rule files (mode 0777): run chmod o-w" + allowIt},
 			"empty": {
 				func() error {
 					return errors.Join(os.Rename(dir, dir+".away"), os.Mkdir(dir, 0o700))
@@ -357,6 +357,8 @@ func TestLoaderDirectoryAway(t *testing.T) {
 		require.ErrorContains(t, err, "has no rule file")
 	})
 }
+
+const allowIt = "; where modes mean nothing, allow it (AllowWritable, --allow-writable)"
 
 func anyoneMayWriteHere() bool { return os.PathSeparator == '/' }
 

@@ -51,6 +51,9 @@ type ParseOptions struct {
 	// flow, degrade and so on, as in [SentinelJava] and [SentinelGo] files of several
 	// lists. It is not used where the file says so itself.
 	Family string
+	// AllowWritable has [LoadWith] and [Files] read what every user of the system can write, see
+	// [Loader.AllowWritable].
+	AllowWritable bool
 }
 
 // Parsed is what a rule file holds.

@@ -205,8 +205,8 @@ func (w *fileWatch) directories() (all []string) {
 		if !r.dir {
 			continue
 		}
-		names, _ := ruleFiles(r.file)             // the next look tells what is wrong
-		for _, name := range append(names, "*") { // which new names count is decided by the directory itself
+		names, _ := ruleFiles(r.file, trust{all: true}) // the next look tells what is wrong
+		for _, name := range append(names, "*") {       // which new names count is decided by the directory itself
 			add(filepath.Join(r.file, name))
 		}
 	}

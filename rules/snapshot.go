@@ -45,15 +45,15 @@ func (w *fileWatch) read() (all []sight) {
 		if r.dir {
 			all = append(all, w.readDir(i, r)...)
 		} else {
-			all = append(all, readSight(pieceName{i, r.name}, r.file))
+			all = append(all, w.readSight(pieceName{i, r.name}, r.file))
 		}
 	}
 	return all
 }
 
-func readSight(name pieceName, file string) sight {
+func (w *fileWatch) readSight(name pieceName, file string) sight {
 	s := sight{pieceName: name, taken: time.Now()}
-	data, info, err := readFile(file, MaxFileSize)
+	data, info, err := readFile(file, MaxFileSize, w.trust())
 	s.done = time.Now()
 	if err != nil {
 		s.err = err
@@ -63,18 +63,21 @@ func readSight(name pieceName, file string) sight {
 	return s
 }
 
+// trust is which files are read.
+func (w *fileWatch) trust() trust { return w.member.loader.trust() }
+
 // readDir reads a directory and its files. If it can't be read, nothing is known of the files.
 func (w *fileWatch) readDir(order int, r root) []sight {
 	d := sight{pieceName: pieceName{order, r.name}, dir: true, taken: time.Now()}
 	var names []string
-	names, d.err = ruleFiles(r.file)
+	names, d.err = ruleFiles(r.file, w.trust())
 	d.done = time.Now()
 	all := []sight{d}
 	if d.err != nil {
 		return all
 	}
 	for _, name := range names {
-		all = append(all, readSight(pieceName{order, filepath.Join(r.name, name)}, filepath.Join(r.file, name)))
+		all = append(all, w.readSight(pieceName{order, filepath.Join(r.name, name)}, filepath.Join(r.file, name)))
 	}
 	for name, s := range w.seen {
 		if name.order == order && !s.dir && !slices.Contains(names, filepath.Base(name.name)) {
@@ -88,14 +91,20 @@ func (w *fileWatch) readDir(order int, r root) []sight {
 // maxFiles is how many rule files a directory may have.
 const maxFiles = 1000
 
+// Files returns the paths of the rule files of a directory, in their order, as [Loader.Watch] reads them.
+func Files(dir string, opts ParseOptions) (paths []string, err error) {
+	names, err := ruleFiles(dir, trust{all: opts.AllowWritable})
+	for _, name := range names {
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	return paths, err
+}
+
 // ruleFiles returns the names of the rule files of a directory, in their order.
-func ruleFiles(dir string) (names []string, err error) {
+func ruleFiles(dir string, who trust) (names []string, err error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, err
-	}
-	if anyoneMayWrite(info) {
-		return nil, &FileError{File: dir, Problem: fmt.Sprintf("every user can add rule files (mode %#o): run chmod o-w", info.Mode().Perm())}
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -106,6 +115,9 @@ func ruleFiles(dir string) (names []string, err error) {
 		if isRuleFile(name) && !isDirectory(filepath.Join(dir, name)) {
 			names = append(names, name)
 		}
+	}
+	if err := who.checkDir(dir, info, names); err != nil {
+		return nil, err
 	}
 	switch {
 	case len(names) == 0:

@@ -513,7 +513,7 @@ func TestCacheThatIsNotRight(t *testing.T) {
 	good := func(t *testing.T, source string) []byte {
 		c := &cache{path: filepath.Join(t.TempDir(), "good"), source: source, disk: realDisk{}}
 		require.NoError(t, c.write(cached{Document{rulesOfSize(2), "1"}, time.Now()}))
-		data, _, err := readFile(c.path, 1<<20)
+		data, _, err := readFile(c.path, 1<<20, trust{})
 		require.NoError(t, err)
 		return data
 	}

@@ -79,8 +79,8 @@ func (w *Watcher) Status() Status { return w.loader.Status().Sources[0] }
 // In a directory, the files whose names end in .yaml, .yml or .json count, in the order of their
 // names: each is a source, named by its path. Left out are hidden files, those that begin with # or
 // ~, and directories in it. Files may come and go: when one has been gone for a second, its rules
-// go too. A directory that can't be read, that every user can write, or that has no rule file is a
-// mistake like any other: the last good rules of its files stay.
+// go too. A directory that can't be read, that every user can write (see [Loader.AllowWritable]), or that
+// has no rule file is a mistake like any other: the last good rules of its files stay.
 //
 // Files are watched as [Watch] says. Changes made at the same time are put in force by the same
 // swap, as when a rule moves from one file to another, unless a file keeps changing.

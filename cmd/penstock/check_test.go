@@ -139,7 +139,7 @@ b.yml:4:9: error: flow[0].id: the id "twice" is also that of flow[1] in a.yaml:3
 
 	assert.Contains(t, penstock(t, "", "check", "a.yaml", "a.yaml").err, "a.yaml: named twice")
 	require.NoError(t, os.Mkdir("empty", 0o755))
-	assert.Contains(t, penstock(t, "", "check", "empty").err, "empty: no rule file is in this directory")
+	assert.Contains(t, penstock(t, "", "check", "empty").err, "empty: error: has no rule file")
 	assert.Equal(t, result{exitOK, "2 files: ok, 3 rules\n", ""}, penstock(t, "", "check", "a.yaml", write(t, "f.yaml", "flow:\n  - {resource: x, threshold: 1}\n")))
 }
 

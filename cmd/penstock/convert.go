@@ -9,7 +9,7 @@ import (
 
 func (c *command) convert() *cobra.Command {
 	var parse parseFlags
-	var asJSON bool
+	var asJSON, allow bool
 	cmd := &cobra.Command{
 		Use:   "convert [FILE|DIR|-]...",
 		Short: "Write rules of any dialect as a native file",
@@ -33,7 +33,7 @@ Exit code: 0, or 1 if the file is not understood.`,
 			if len(args) == 0 {
 				args = []string{stdin}
 			}
-			_, set, faults, err := c.readAll(args, together{ParseOptions: opts})
+			_, set, faults, err := c.readAll(args, together{ParseOptions: opts, allowWritable: allow})
 			if err != nil {
 				return err
 			}
@@ -60,6 +60,7 @@ Exit code: 0, or 1 if the file is not understood.`,
 		},
 	}
 	parse.add(cmd, "from")
+	allowWritable(cmd, &allow)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,30 +33,17 @@ type ruleFile struct {
 
 // expand returns the files that the arguments mean: those that they name and, for a directory,
 // every rule file in it, in the order of their names, as api.WatchRules takes them.
-func expand(args []string) (names []string, err error) {
+func expand(args []string, opts rules.ParseOptions) (names []string, err error) {
 	for _, arg := range args {
 		if info, err := os.Stat(arg); arg == stdin || err != nil || !info.IsDir() {
 			names = append(names, arg) // a missing file is an error of the file
 			continue
 		}
-		entries, err := os.ReadDir(arg)
+		files, err := rules.Files(arg, opts)
 		if err != nil {
 			return nil, err
 		}
-		found := false
-		for _, e := range entries {
-			name := filepath.Join(arg, e.Name())
-			if !isRuleFile(e.Name()) {
-				continue
-			}
-			if info, err := os.Stat(name); err == nil && info.IsDir() {
-				continue
-			}
-			names, found = append(names, name), true
-		}
-		if !found {
-			return nil, fmt.Errorf("%s: no rule file is in this directory: none ends in .yaml, .yml or .json", arg)
-		}
+		names = append(names, files...)
 	}
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
@@ -65,10 +51,6 @@ func expand(args []string) (names []string, err error) {
 		}
 	}
 	return names, nil
-}
-
-func isRuleFile(name string) bool {
-	return !strings.ContainsAny(name[:1], ".#~") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
 // read reads one file.
@@ -98,24 +80,35 @@ func (c *command) read(name string, opts rules.ParseOptions) ruleFile {
 // together says how files are taken together.
 type together struct {
 	rules.ParseOptions
-	laterWins bool // of two rules with the same id, the later file's wins
+	laterWins     bool // of two rules with the same id, the later file's wins
+	allowWritable bool // what every user can write is read, too
 }
 
-// add adds the flag.
+// add adds the flags.
 func (o *together) add(cmd *cobra.Command) {
+	allowWritable(cmd, &o.allowWritable)
 	cmd.Flags().BoolVar(&o.laterWins, "later-wins", false,
 		"of two files with one id, the later one's rule\nholds, as after api.LaterWins")
+}
+
+func allowWritable(cmd *cobra.Command, allow *bool) {
+	cmd.Flags().BoolVar(allow, "allow-writable", false,
+		"read files and directories that every user can write,\nwith a warning, as with api.Config.AllowWritable")
 }
 
 // readAll reads the files that the arguments mean, and combines them. faults are the faults of all
 // of them.
 func (c *command) readAll(args []string, opts together) (files []ruleFile, set rules.Set, faults []fault, err error) {
-	names, err := expand(args)
+	opts.AllowWritable = opts.allowWritable
+	names, err := expand(args, opts.ParseOptions)
 	if err != nil {
 		return nil, set, nil, err
 	}
 	for _, name := range names {
 		files = append(files, c.read(name, opts.ParseOptions))
+	}
+	if opts.AllowWritable {
+		faults = append(faults, anybodys(slices.Concat(args, names))...)
 	}
 	for _, f := range files {
 		found := faultsOf(f.err)
@@ -129,6 +122,17 @@ func (c *command) readAll(args []string, opts together) (files []ruleFile, set r
 	}
 	set, twice := combine(files, opts.laterWins)
 	return files, set, append(faults, twice...), nil
+}
+
+// anybodys are warnings of files and directories that every user can write.
+func anybodys(paths []string) (faults []fault) {
+	for _, path := range slices.Compact(paths) {
+		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o002 != 0 && os.PathSeparator == '/' {
+			problem := fmt.Sprintf("every user can write it (mode %#o)", info.Mode().Perm())
+			faults = append(faults, fault{FileError: rules.FileError{File: path, Problem: problem}, severity: isWarning, code: "writable"})
+		}
+	}
+	return faults
 }
 
 // load is readAll for commands that need rules without faults.

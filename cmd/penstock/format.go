@@ -14,6 +14,7 @@ import (
 
 func (c *command) format() *cobra.Command {
 	var write, diff, check bool
+	var opts rules.ParseOptions
 	cmd := &cobra.Command{
 		Use:   "fmt [FILE|DIR|-]...",
 		Short: "Format native rule files",
@@ -36,13 +37,13 @@ formatted.`,
 			if len(args) == 0 {
 				args = []string{stdin}
 			}
-			names, err := expand(args)
+			names, err := expand(args, opts)
 			if err != nil {
 				return err
 			}
 			var code error
 			for _, name := range names {
-				f := c.read(name, rules.ParseOptions{})
+				f := c.read(name, opts)
 				text, err := f.formatted()
 				if err != nil {
 					c.tellOf(f, err)
@@ -76,6 +77,7 @@ formatted.`,
 	cmd.Flags().BoolVarP(&write, "write", "w", false, "write the files, instead of standard output")
 	cmd.Flags().BoolVarP(&diff, "diff", "d", false, "tell what would change")
 	cmd.Flags().BoolVar(&check, "check", false, "name the files that are not formatted")
+	allowWritable(cmd, &opts.AllowWritable)
 	return cmd
 }
 
