@@ -13,7 +13,7 @@ test: ## every test of every module in go.work
 schedules: ## schedules of what calls share, under a scheduler that decides who runs next
 race: ## short tests of the concurrent packages, with the race detector (needs a C compiler)
 nested: ## the modules that go.work leaves out, with a real Redis, PostgreSQL and Chromium where these are installed
-staticcheck: ## staticcheck of every module in go.work
+staticcheck: ## staticcheck of every module in go.work; a part of lint
 perfcheck: ## the instructions of a call; PERFCHECKFLAGS=-ratios compares times, too
 fmt: ## gofmt every Go file
 
