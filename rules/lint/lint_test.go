@@ -203,16 +203,18 @@ isolation:
 func TestTwoStars(t *testing.T) {
 	const name, path = "is read as the name of one resource: ", "is read as one path: "
 	for text, want := range map[string]string{
-		"flow: [{resource: GET /a/**, threshold: 1}]":             "rules.yaml:1:19: flow[0].resource: \"GET /a/**\" looks like a pattern and " + name + "write \"GET /a/*\" with `match: prefix` (PN014)\n",
-		"breaker: [{resource: GET /**/a, threshold: 0.5}]":        "rules.yaml:1:22: breaker[0].resource: \"GET /**/a\" looks like a pattern and " + name + "write a star for each part, with `match: path`, or an expression, with `match: regex` (PN014)\n",
-		"isolation: [{resource: GET /a/*/**, threshold: 1}]":      "rules.yaml:1:24: isolation[0].resource: \"GET /a/*/**\" looks like a pattern and " + name + "write a star for each part, with `match: path`, or an expression, with `match: regex` (PN014)\n",
-		"hotspot: [{resource: /a/**, param: u, threshold: 1}]":    "rules.yaml:1:22: hotspot[0].resource: \"/a/**\" looks like a pattern and " + name + "write \"/a/*\" with `match: prefix` (PN014)\n",
-		"authority: [{resource: /a/**, origins: [b]}]":            "rules.yaml:1:24: authority[0].resource: \"/a/**\" looks like a pattern and " + name + "write \"/a/*\" with `match: prefix` (PN014)\n",
-		"flow: [{resource: '*', threshold: 1, exclude: [/a/**]}]": "rules.yaml:1:47: flow[0].exclude: \"/a/**\" looks like a pattern and " + name + "write the names that are meant, or a rule of its own with a match (PN014)\n",
-		"groups: [{id: g, paths: [{path: /a/**}]}]":               "rules.yaml:1:25: groups[0].paths: \"/a/**\" looks like a pattern and " + path + "write \"/a/*\" with `match: prefix` (PN014)\n",
-		"flow: [{resource: GET /a/**, threshold: 1, mode: off}]":  "",
-		"flow: [{resource: GET /files/*, threshold: 1}]":          "",
-		"flow: [{resource: '/a/**', match: regex, threshold: 1}]": "",
+		"flow: [{resource: GET /a/**, threshold: 1}]":                               "rules.yaml:1:19: flow[0].resource: \"GET /a/**\" looks like a pattern and " + name + "write \"GET /a/*\" with `match: prefix` (PN014)\n",
+		"breaker: [{resource: GET /**/a, threshold: 0.5}]":                          "rules.yaml:1:22: breaker[0].resource: \"GET /**/a\" looks like a pattern and " + name + "write a star for each part, with `match: path`, or an expression, with `match: regex` (PN014)\n",
+		"isolation: [{resource: GET /a/*/**, threshold: 1}]":                        "rules.yaml:1:24: isolation[0].resource: \"GET /a/*/**\" looks like a pattern and " + name + "write a star for each part, with `match: path`, or an expression, with `match: regex` (PN014)\n",
+		"hotspot: [{resource: /a/**, param: u, threshold: 1}]":                      "rules.yaml:1:22: hotspot[0].resource: \"/a/**\" looks like a pattern and " + name + "write \"/a/*\" with `match: prefix` (PN014)\n",
+		"authority: [{resource: /a/**, origins: [b]}]":                              "rules.yaml:1:24: authority[0].resource: \"/a/**\" looks like a pattern and " + name + "write \"/a/*\" with `match: prefix` (PN014)\n",
+		"flow: [{resource: '*', threshold: 1, exclude: [/a/**]}]":                   "rules.yaml:1:47: flow[0].exclude: \"/a/**\" looks like a pattern and " + name + "write the names that are meant, or a rule of its own with a match (PN014)\n",
+		"groups: [{id: g, paths: [{path: /a/**}]}]":                                 "rules.yaml:1:25: groups[0].paths: \"/a/**\" looks like a pattern and " + path + "write \"/a/*\" with `match: prefix` (PN014)\n",
+		"flow: [{resource: a, threshold: 1, relation: associated, ref: GET /b/**}]": "rules.yaml:1:63: flow[0].ref: \"GET /b/**\" looks like a pattern and " + name + "write that of the one that is meant (PN014)\n",
+		"flow: [{resource: a, threshold: 1, relation: chain, ref: web.*}]":          "rules.yaml:1:58: flow[0].ref: \"web.*\" looks like a pattern and is read as the name of one context: write that of the one that is meant (PN014)\n",
+		"flow: [{resource: GET /a/**, threshold: 1, mode: off}]":                    "",
+		"flow: [{resource: GET /files/*, threshold: 1}]":                            "",
+		"flow: [{resource: '/a/**', match: regex, threshold: 1}]":                   "",
 	} {
 		if strings.Contains(text, "regex") {
 			text = strings.Replace(text, "/a/**", "/a/[*]{2}", 1)

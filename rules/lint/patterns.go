@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
 )
 
 // duplicates finds rules that differ in nothing but their ID.
@@ -66,6 +67,19 @@ func (l *linter) groupPaths() {
 			if p.Match == spec.MatchExact && hasTwoStars(p.Path) {
 				l.add("PN014", Warning, "groups", i, "paths", "%q looks like a pattern and is read as one path: %s", p.Path, withoutTwoStars(p.Path))
 			}
+		}
+	}
+}
+
+// refs finds patterns that flow rules take for one resource, or one context, to look at.
+func (l *linter) refs() {
+	for i, r := range l.set.Flow {
+		if r.Mode != spec.Off && (hasTwoStars(r.Ref) || looksLikeExpression(r.Ref)) {
+			what := "resource"
+			if r.Relation == flow.Chain {
+				what = "context"
+			}
+			l.add("PN014", Warning, "flow", i, "ref", "%q looks like a pattern and is read as the name of one %s: write that of the one that is meant", r.Ref, what)
 		}
 	}
 }
