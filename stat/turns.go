@@ -52,15 +52,15 @@ import (
 // A call sleeps until the turn that it was told when it came. If nobody leaves or overtakes, that
 // is right and nobody wakes anybody. A call that was overtaken wakes too early, is told how much
 // later its turn is by all that have overtaken it since, and sleeps on; so it need not be told
-// before, and one that overtakes wakes nobody. So it is with turns that have moved on. What a call knows of its turn is never too early
-// after it has looked: others that leave only make it earlier.
+// before, and one that overtakes wakes nobody. A call whose turn has moved on learns of it likewise.
+// What a call knows of its turn is never too early after it has looked: others that leave only make
+// it earlier.
 //
-// When somebody leaves, those behind sleep too long by
-// that. Only the first in the queue is told immediately; each of the others is told when it is
-// first. So a call that leaves costs no more for those behind it, and each is told once, unless
-// somebody leaves in between, and then one of the calls that leave pays for it. Invariant, under
-// the lock: if anybody in the queue sleeps for too long, its first sleeps until its turn at most,
-// and looks then; it grants what is due, and tells the next.
+// When somebody leaves, those behind sleep too long by that. Only the first in the queue is told
+// immediately; each of the others is told when it is first. So a call that leaves costs no more for
+// those behind it, and each is told once, unless somebody leaves in between, and then one of the calls
+// that leave pays for it. Invariant, under the lock: if anybody in the queue sleeps for too long, its
+// first sleeps until its turn at most, and looks then; it grants what is due, and tells the next.
 //
 // A call is told under the lock: what it is told by is there as long as it is in the
 // queue, and may serve another call a moment later.
