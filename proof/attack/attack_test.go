@@ -9,8 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/race"
+	"github.com/penstock-go/penstock/rules"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -157,5 +161,35 @@ func TestReportIsNarrow(t *testing.T) {
 	c.report(&out, nil)
 	for line := range strings.Lines(out.String()) {
 		require.LessOrEqual(t, len(line), 81, line)
+	}
+}
+
+// What storms hold against rules that change is no more than what the rules promise.
+func TestWhatAStormPromises(t *testing.T) {
+	permits := func(mode spec.Mode, threshold float64) rules.Set {
+		return rules.Set{Flow: []flow.Rule{{Resource: "users", Metric: flow.Concurrency, Origin: flow.OriginDefault, Threshold: threshold, Mode: mode}}}
+	}
+	queue := func(mode spec.Mode, threshold, most int) rules.Set {
+		return rules.Set{Isolation: []isolation.Rule{{ID: "i", Resource: "users", Threshold: threshold, MaxQueue: most, Mode: mode}}}
+	}
+	both := func(a, b rules.Set) rules.Set { return rules.Set{Flow: a.Flow, Isolation: b.Isolation} }
+	for name, c := range map[string]struct {
+		sets []rules.Set
+		most int64
+		ok   bool
+	}{
+		"the highest of the lowest":  {[]rules.Set{both(permits(spec.Enforce, 5), queue(spec.Enforce, 3, 0)), queue(spec.Enforce, 4, 0)}, 4, true},
+		"at some time there is none": {[]rules.Set{queue(spec.Enforce, 3, 0), queue(spec.Shadow, 3, 0)}, 0, false},
+		"another rule takes over":    {[]rules.Set{queue(spec.Enforce, 3, 0), both(permits(spec.Enforce, 5), queue(spec.Shadow, 3, 0))}, 5, true},
+		// Found by a night: those in the queue all run, whatever the other rule says to those that come.
+		"another rule takes over from a queue": {[]rules.Set{queue(spec.Enforce, 3, 10), both(permits(spec.Enforce, 5), queue(spec.Shadow, 3, 10))}, 0, false},
+		"a queue goes on":                      {[]rules.Set{queue(spec.Enforce, 3, 10), queue(spec.Enforce, 2, 10)}, 3, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			most, ok := (&storm{sets: c.sets}).mostAtOnce("users")
+			if most != c.most || ok != c.ok {
+				t.Errorf("%d, %t; not %d, %t", most, ok, c.most, c.ok)
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/isolation"
 )
 
 // limits holds what was let in against the most that any of the rule sets allowed.
@@ -56,9 +57,24 @@ func (s *storm) inFlight(name string, all []stormEntry) error {
 }
 
 // mostAtOnce is the most units of a resource that some enforced rule allowed at any time;
-// false if at some time there was none.
+// false if at some time there was none, or a queue's rule was enforced no longer: then all calls run that
+// were in the queue, and the other rules have decided about them before.
 func (s *storm) mostAtOnce(name string) (most int64, ok bool) {
+	queues := make(map[string]bool) // the rules that have had one
 	for _, set := range s.sets {
+		for id := range queues {
+			goesOn := func(r isolation.Rule) bool {
+				return r.ID == id && r.Mode == spec.Enforce && about(r.Resource, r.Match)(name)
+			}
+			if !slices.ContainsFunc(set.Isolation, goesOn) {
+				return 0, false
+			}
+		}
+		for _, r := range set.Isolation {
+			if r.MaxQueue > 0 && r.Mode == spec.Enforce && about(r.Resource, r.Match)(name) {
+				queues[r.ID] = true
+			}
+		}
 		limit := int64(-1)
 		lower := func(mode spec.Mode, resource string, match spec.Match, n int64) {
 			if mode == spec.Enforce && about(resource, match)(name) && (limit < 0 || n < limit) {
