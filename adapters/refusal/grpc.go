@@ -51,7 +51,11 @@ func (r Refusal) GRPC() Status {
 	case None:
 		return Status{}
 	case Blocked:
-		s.Message = "the call was refused by a " + r.Kind().String() + " rule"
+		article := "a "
+		if strings.ContainsAny(r.Kind().String()[:1], "aeiou") {
+			article = "an "
+		}
+		s.Message = "the call was refused by " + article + r.Kind().String() + " rule"
 		s.Reason = strings.ToUpper(r.Kind().String()) + "_BLOCKED"
 	case GaveUp:
 		s.Message, s.Reason = "the deadline came while the call waited to be let in", "GAVE_UP_WAITING"

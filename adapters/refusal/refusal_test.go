@@ -46,6 +46,7 @@ func TestHowKindsAreTold(t *testing.T) {
 		assert.Equal(t, strings.ToUpper(k.String())+"_BLOCKED", s.Reason)
 		assert.Equal(t, map[string]string{"resource": "orders"}, s.Metadata)
 		assert.NotContains(t, s.Message, "secret")
+		assert.Regexp(t, `by (an [aeiou]|a [^aeiou])\w+ rule$`, s.Message)
 		assert.Equal(t, map[bool]string{true: "-1"}[k == api.KindAuthority], s.Pushback, k)
 	}
 }
