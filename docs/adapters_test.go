@@ -21,6 +21,7 @@ var (
 	_ = nested
 	_ = crossed
 	_ = optioned
+	_ = overall
 	_ = behindASocket
 	_ = billed
 	_ = transported
@@ -47,13 +48,22 @@ func crossed(cors func(http.Handler) http.Handler, mux *http.ServeMux) {
 	log.Fatal(http.ListenAndServe(":8080", cors(nethttp.Handler(mux))))
 }
 
-func optioned(proxies []netip.Prefix) {
-	nethttp.Origin(nethttp.VerifiedPeer())                     // of client certificates
-	nethttp.Origin(nethttp.TrustedHeader("X-App", proxies...)) // what your proxies say
+func optioned() {
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} // of your own
+	nethttp.Origin(nethttp.VerifiedPeer())                         // of client certificates
+	nethttp.Origin(nethttp.TrustedHeader("X-App", proxies...))     // what your proxies say
 
-	nethttp.Param("user", nethttp.Header("X-User"))
-	nethttp.Param("ip", nethttp.ClientIP(proxies...)) // X-Forwarded-For of these only
+	nethttp.Param("user", nethttp.TrustedHeader("X-User", proxies...))
+	nethttp.Param("tenant", nethttp.Header("X-Tenant")) // whoever sends it
+	nethttp.Param("ip", nethttp.ClientIP(proxies...))   // X-Forwarded-For of these only
 	nethttp.Param("id", nethttp.PathValue("id"))
+}
+
+func overall(mux *http.ServeMux, proxies []netip.Prefix) http.Handler {
+	all := nethttp.Middleware(
+		nethttp.Resource(func(*http.Request, string) string { return "all" }),
+		nethttp.Param("user", nethttp.TrustedHeader("X-User", proxies...)))
+	return all(nethttp.Handler(mux))
 }
 
 func behindASocket(networks []netip.Prefix) {
