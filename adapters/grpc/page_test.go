@@ -16,6 +16,7 @@ var (
 	_ = served
 	_ = dialed
 	_ = optioned
+	_ = stopped
 )
 
 func served() (*grpc.Server, error) {
@@ -28,6 +29,11 @@ func served() (*grpc.Server, error) {
 func dialed(target string, creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(target, append(penstockgrpc.DialOptions(), grpc.WithTransportCredentials(creds))...)
 	return conn, err
+}
+
+func stopped(ctx context.Context, guard *api.Guard, server *grpc.Server) {
+	go func() { _ = guard.Drain(ctx) }()
+	server.GracefulStop()
 }
 
 func optioned() {
