@@ -47,7 +47,8 @@ type (
 	Config = core.Config
 	// Caps bound the nodes of a Guard's tree.
 	Caps = node.Caps
-	// ManualClock is a clock for tests: it stands still until it is told to move.
+	// ManualClock is a clock for tests: it stands still until Advance moves it. SetSleep says what becomes
+	// of calls that wait. Its methods are those of clocks.Manual: go doc core/clocks.Manual.
 	ManualClock = clocks.Manual
 	// SleepMode is what a ManualClock does with a call that waits.
 	SleepMode = clocks.SleepMode

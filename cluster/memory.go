@@ -33,8 +33,9 @@ type value interface {
 	do(c Command, now int64) (keep time.Duration, ok bool)
 }
 
-// NewMemory returns an empty store that goes by a clock: a clocks.Clock, or anything else that
-// shows the nanoseconds since 1970. The clock may go back.
+// NewMemory returns an empty store that goes by a clock: clocks.NewSystem() of core/clocks, in tests
+// the api.ManualClock of the Guards, or anything else that shows the nanoseconds since 1970. The clock
+// may go back.
 func NewMemory(clock interface{ Now() int64 }) *Memory {
 	return &Memory{clock: clock, keys: map[string]*record{}}
 }

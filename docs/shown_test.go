@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/console"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
@@ -37,6 +38,7 @@ var (
 	_ = samples
 	_ = percentiles
 	_ = logged
+	_ = inMemory
 	_ = chained
 	_ = bad
 	_ = (*connections).Take
@@ -135,6 +137,12 @@ func logged() error {
 	}
 	defer log.Close()
 	return nil
+}
+
+func inMemory(clock *api.ManualClock) (*api.Guard, error) {
+	store := cluster.NewMemory(clock) // the guards' api.ManualClock, or clocks.NewSystem()
+	guard, err := api.New(api.Config{Clock: clock, Cluster: cluster.Config{Store: store}})
+	return guard, err
 }
 
 func chained(tenants core.Slot) (*api.Guard, error) {
