@@ -2,6 +2,7 @@ package rules
 
 import (
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -31,4 +32,28 @@ func TestLoadFileThatIsWatched(t *testing.T) {
 	_, err = l.LoadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, 2, l.Status().Rules)
+}
+
+// LoadFile of a file that is watched removes what code had loaded, also while another source waits for
+// what it wants, and says so if that can't be put in force.
+func TestLoadFileOfAWatchedFileIsASwap(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		one := b.file("one.yaml", "a 1")
+		b.declare(one)
+		b.declare(b.file("two.yaml", "b 1"))
+		require.NoError(t, b.Load(flowSet("k", 1)))
+		b.refusing(os.ErrInvalid)
+		_, err := b.LoadFile(one)
+		require.ErrorIs(t, err, os.ErrInvalid)
+		b.refusing(nil)
+		b.has("a 1, b 1, k 1")
+		require.Equal(t, codeName, b.Status().Sources[2].Source)
+
+		b.file("two.yaml", "b 1, a 2")
+		b.settle()
+		_, err = b.LoadFile(one)
+		require.NoError(t, err)
+		b.has("a 1, b 1")
+		require.Len(t, b.Status().Sources, 2)
+	})
 }

@@ -234,7 +234,7 @@ func (m *member) hear(n news) *piece {
 		for _, o := range l.members { // it continues from what a Rollback has brought back
 			for _, q := range o.pieces {
 				if o.kept && q.name == n.name {
-					p.good, p.wanted, p.pinned = q.good, q.good, true
+					p.good, p.wanted, p.pinned, p.status = q.good, q.good, true, q.status
 				}
 			}
 		}

@@ -37,7 +37,7 @@ type Reload struct {
 type Status struct {
 	Source      string    // its name; of all together the names, with commas
 	Watching    bool      // it has not ended; of all, some have not
-	OK          bool      // its last outcome is that it was loaded; of all, each one's is
+	OK          bool      // it was loaded as it was last seen; of all, each was
 	Polling     bool      // the system doesn't report changes; files are read every few seconds
 	Pinned      bool      // it has what it had at an earlier time, see [Loader.Rollback]
 	Hash        string    // of the content in force; of all, that of the revision
@@ -70,12 +70,18 @@ func (l *Loader) Status() Status {
 	members := slices.Clone(l.members)
 	slices.SortStableFunc(members, func(a, b *member) int { return a.number - b.number })
 	var names []string
+	continued := make(map[string]bool) // by a source of that name, though there was no swap since
+	for _, m := range members {
+		for _, p := range m.pieces {
+			continued[p.name] = continued[p.name] || m.begun && !m.kept
+		}
+	}
 	for _, m := range members {
 		if !m.begun && !m.kept {
 			continue
 		}
 		for _, p := range m.pieces {
-			if m.names == nil && p.good == nil { // code that says nothing
+			if m.names == nil && p.good == nil || m.kept && continued[p.name] { // code that says nothing
 				continue
 			}
 			s := p.status

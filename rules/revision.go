@@ -84,9 +84,7 @@ func (l *Loader) Revisions() []Revision {
 // Rolling back to the newest revision does nothing; rolling back to one before an earlier
 // Rollback undoes that. It is logged, but listeners are not called.
 func (l *Loader) Rollback(number uint64) error {
-	l.loading.Lock()
 	done, err := l.rollBack(number)
-	l.loading.Unlock()
 	if err == nil && done.Number != 0 {
 		_ = survive(func() {
 			l.log.Info("penstock: rolled back", "to", number, "revision", done.Number, "hash", done.Hash,
@@ -97,6 +95,8 @@ func (l *Loader) Rollback(number uint64) error {
 }
 
 func (l *Loader) rollBack(number uint64) (done Revision, err error) {
+	l.loading.Lock()
+	defer l.loading.Unlock() // also after a panic of what applies
 	i := slices.IndexFunc(l.history, func(k kept) bool { return k.Number == number })
 	switch {
 	case i < 0 && len(l.history) == 0:
@@ -107,6 +107,13 @@ func (l *Loader) rollBack(number uint64) (done Revision, err error) {
 		return done, nil
 	}
 	then := l.history[i].contents()
+	undo := l.renameCode(l.history[i])
+	committed := false
+	defer func() {
+		if !committed {
+			undo()
+		}
+	}()
 	plan := l.plan()
 	for i, s := range plan {
 		plan[i].content = then[s.piece.name]
@@ -132,9 +139,39 @@ func (l *Loader) rollBack(number uint64) (done Revision, err error) {
 	l.members = append(l.members, back...)
 	l.mu.Unlock()
 	before := l.number
+	committed = true
 	l.commit(combine(plan, laterWins), nil, number)
 	if l.number == before {
 		return done, nil
 	}
 	return l.history[len(l.history)-1].Revision, nil
+}
+
+// renameCode gives code the name that it had in a revision, if it has another now: what code loads is
+// one source, whether from a file or not, and the next load replaces what comes back. The caller holds
+// loading.
+func (l *Loader) renameCode(k kept) (undo func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.code()
+	if m == nil {
+		return func() {}
+	}
+	before := m.pieces
+	i := slices.IndexFunc(k.pieces, func(p keptPiece) bool { return p.member == m.number })
+	if i < 0 || len(before) > 0 && before[0].name == k.pieces[i].name || l.live()[k.pieces[i].name] {
+		return func() {}
+	}
+	p := &piece{status: Status{OK: true}}
+	if len(before) > 0 {
+		*p = *before[0]
+	}
+	p.pieceName, p.member, p.yields = k.pieces[i].pieceName, m, k.pieces[i].name != codeName
+	p.status.Source = p.name
+	m.pieces = []*piece{p}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		m.pieces = before
+	}
 }

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -134,6 +135,142 @@ func TestRollbackRefused(t *testing.T) {
 		b.file("one.yaml", "a 3")
 		b.settle()
 		b.has("a 3")
+	})
+}
+
+// A panic of what applies leaves the Loader as it was, and usable.
+func TestRollbackThatPanics(t *testing.T) {
+	panics := false
+	l := NewLoader(func(Set) error {
+		if panics {
+			panic("no")
+		}
+		return nil
+	}, slog.New(slog.DiscardHandler))
+	require.NoError(t, l.Load(flowSet("a", 1)))
+	require.NoError(t, l.Load(flowSet("a", 2)))
+	panics = true
+	require.Panics(t, func() { _ = l.Rollback(1) })
+	panics = false
+	require.True(t, l.loading.TryLock(), "a lock that is still held blocks every load")
+	l.loading.Unlock()
+	require.NoError(t, l.Rollback(1))
+	require.Equal(t, uint64(3), l.Status().Number)
+}
+
+func flowSet(id string, threshold float64) Set {
+	return Set{Flow: []flow.Rule{{ID: id, Resource: id, Threshold: threshold}}}
+}
+
+// What code loads is one source, from a file or not: a rollback from the one to the other brings back
+// what the next load replaces, and what Edit gets.
+func TestRollbackOfCodeUnderAnotherName(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		path := b.file("a.yaml", "a 1")
+		loadFile := func() {
+			_, err := b.LoadFile(path)
+			require.NoError(t, err)
+		}
+		edited := func() (got Set) {
+			require.ErrorIs(t, b.Edit(func(s Set) (Set, error) { got = s; return s, os.ErrClosed }), os.ErrClosed)
+			return got
+		}
+		loadFile()                                  // 1
+		require.NoError(t, b.Load(flowSet("a", 2))) // 2
+		b.refusing(os.ErrInvalid)
+		require.ErrorIs(t, b.Rollback(1), os.ErrInvalid)
+		b.refusing(nil)
+		assert.Equal(t, codeName, b.Status().Source)
+		require.NoError(t, b.Rollback(1)) // 3
+		b.has("a 1")
+		assert.Equal(t, path, b.Status().Source)
+		assert.True(t, b.Status().Pinned)
+		require.Equal(t, 1.0, edited().Flow[0].Threshold)
+		require.NoError(t, b.Load(flowSet("a", 3))) // 4
+		b.has("a 3")
+		require.NoError(t, b.Rollback(1))
+		loadFile()
+		b.has("a 1")
+		require.NoError(t, b.Rollback(4))
+		require.Equal(t, 3.0, edited().Flow[0].Threshold)
+		require.NoError(t, b.Load(flowSet("a", 5)))
+		b.has("a 5")
+		assert.Len(t, b.Status().Sources, 1)
+	})
+}
+
+// LoadFile replaces what a rollback has brought back of a watch of the file that has ended.
+func TestLoadFileOfASourceThatCameBack(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		path := b.file("a.yaml", "a 1")
+		b.declare(path)() // 1
+		require.NoError(t, b.Load(flowSet("b", 2)))
+		require.NoError(t, b.Rollback(1))
+		b.file("a.yaml", "a 3")
+		_, err := b.LoadFile(path)
+		require.NoError(t, err)
+		b.has("a 3")
+		assert.Len(t, b.Status().Sources, 1)
+	})
+}
+
+// A file that a rollback has brought back, and that returns with a mistake, is one source.
+func TestStatusOfASourceThatCameBack(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.file("d/10.yaml", "a 1")
+		path := b.file("d/20.yaml", "b 1")
+		b.declare(filepath.Join(b.dir, "d"))
+		require.NoError(t, os.Remove(path))
+		b.settle()
+		require.NoError(t, b.Rollback(1))
+		write(t, path, []byte("flow: 1"))
+		b.settle()
+		b.has("a 1, b 1")
+		s := b.Status()
+		require.Len(t, s.Sources, 3)
+		back := s.Sources[2]
+		assert.Equal(t, path, back.Source)
+		assert.Equal(t, 1, back.Rules)
+		assert.NotEmpty(t, back.Hash)
+		assert.True(t, back.Watching && back.Pinned && !back.OK)
+		require.Error(t, back.LastError)
+	})
+}
+
+// A source that was refused for a conflict is right once a rollback has put in force what it says; one that
+// comes into force after it has become unreadable is not.
+func TestStatusOfWhatHadToWait(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.declare(b.file("one.yaml", "a 1"), b.file("two.yaml", "b 1, c 1")) // 1
+		b.file("two.yaml", "b 2")
+		b.settle() // 2
+		b.file("one.yaml", "a 1, c 2")
+		b.settle() // 3
+		two := b.file("two.yaml", "b 1, c 1")
+		b.settle()
+		b.has("a 1, c 2, b 2")
+		assert.False(t, b.Status().Sources[1].OK)
+		require.NoError(t, b.Rollback(1))
+		b.has("a 1, b 1, c 1")
+		s := b.Status()
+		assert.True(t, s.Sources[0].Pinned && s.OK)
+		assert.False(t, s.Sources[1].Pinned)
+
+		require.NoError(t, b.Rollback(3))
+		write(t, two, []byte("flow: 1"))
+		b.settle()
+		require.NoError(t, b.Rollback(1))
+		b.has("a 1, b 1, c 1")
+		assert.False(t, b.Status().OK, "the file has a mistake")
+		require.NoError(t, b.Rollback(3))
+		b.file("two.yaml", "b 3, c 3")
+		b.settle()
+		write(t, two, []byte("flow: 1"))
+		b.settle()
+		b.file("one.yaml", "a 4")
+		b.settle()
+		b.has("a 4, b 3, c 3")
+		assert.False(t, b.Status().Sources[1].OK, "it came into force, and has a mistake since")
 	})
 }
 

@@ -9,25 +9,37 @@ import (
 )
 
 // plan is what each piece is to contribute now, in the order of the sources. It leaves out the
-// pieces of sources that have ended, and pieces that a live source of the same name replaces. The
-// caller holds a lock.
+// pieces of sources that have ended, and pieces that a live source of the same name replaces. What a
+// Rollback has brought back is also replaced by code of that name. The caller holds a lock.
 func (l *Loader) plan() []said {
-	live := make(map[string]bool)
-	for _, m := range l.members {
+	live := l.live()
+	coded := make(map[string]bool)
+	if m := l.code(); m != nil {
 		for _, p := range m.pieces {
-			live[p.name] = live[p.name] || m.names != nil && !m.gone() && !p.left
+			coded[p.name] = true
 		}
 	}
 	var all []said
 	for _, m := range l.members {
 		for _, p := range m.pieces {
-			if !m.gone() && !((m.kept || p.yields) && live[p.name]) {
+			if !m.gone() && !((m.kept || p.yields) && live[p.name]) && !(m.kept && coded[p.name]) {
 				all = append(all, said{p, p.next()})
 			}
 		}
 	}
 	inOrder(all)
 	return all
+}
+
+// live are the names of the pieces that are watched. The caller holds a lock.
+func (l *Loader) live() map[string]bool {
+	live := make(map[string]bool)
+	for _, m := range l.members {
+		for _, p := range m.pieces {
+			live[p.name] = live[p.name] || m.names != nil && !m.gone() && !p.left
+		}
+	}
+	return live
 }
 
 func inOrder(all []said) {
@@ -58,15 +70,24 @@ func (l *Loader) load(fresh []*piece, whole bool, apply func(Set) error) ([]repo
 	for {
 		c := combine(a.plan, laterWins)
 		var errs map[*piece]error
+		var err error
 		if len(c.conflicts) > 0 {
 			errs = c.told(a.givingWay(c.concerned()))
-		} else if err := apply(c.set); err != nil {
+		} else if err = apply(c.set); err != nil {
 			errs = make(map[*piece]error)
 			for p := range a.givingWay(nil) {
 				errs[p] = p.whyNot(err)
 			}
 		} else {
 			return append(l.refuseAll(a), l.commit(c, a, 0)...), a.errors()
+		}
+		if len(errs) == 0 { // only what a watch has taken the place of is fresh, and is not in the plan
+			if err == nil {
+				err = errClash
+			}
+			for _, p := range a.unplanned() {
+				a.refused[p] = p.whyNot(err)
+			}
 		}
 		for i, s := range a.plan { // at least one gives way each time, so this terminates
 			if err := errs[s.piece]; err != nil {
@@ -105,10 +126,20 @@ func (a *attempt) givingWay(concerned map[*piece]bool) map[*piece]bool {
 
 // hasNews reports whether anything is left to be put in force.
 func (a *attempt) hasNews() bool {
-	return slices.ContainsFunc(a.plan, func(s said) bool {
+	return len(a.unplanned()) > 0 || slices.ContainsFunc(a.plan, func(s said) bool {
 		return a.refused[s.piece] == nil && (s.content != s.piece.good || slices.Contains(a.fresh, s.piece))
 	})
 }
+
+// unplanned are the fresh pieces that have no place in the plan, and are not refused: what the plan
+// leaves out with them is news.
+func (a *attempt) unplanned() []*piece {
+	return slices.DeleteFunc(slices.Clone(a.fresh), func(p *piece) bool {
+		return a.refused[p] != nil || slices.ContainsFunc(a.plan, func(s said) bool { return s.piece == p })
+	})
+}
+
+var errClash = errors.New("the other sources have rules with the same ID")
 
 // errors are the errors of what is fresh.
 func (a *attempt) errors() error {
@@ -189,10 +220,11 @@ func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []repor
 	for _, s := range c.pieces {
 		p := s.piece
 		p.good = s.content
+		is := &p.status
 		if back != 0 {
 			p.pinned = !same(p.good, p.wanted)
+			p.catchUp()
 		}
-		is := &p.status
 		is.Hash, is.Rules, is.Pinned = hashIn(p.good), setOf(p.good).Len(), p.pinned
 		is.Overrides = overridesOf(p.name, c.overrides)
 		if p.pinned { // to something that the source had another name for then
@@ -203,11 +235,15 @@ func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []repor
 			continue
 		}
 		first, silent := is.LastSuccess.IsZero(), p.dir && (is.OK || is.LastSuccess.IsZero())
-		is.OK, is.LastSuccess = true, p.taken
+		// Where it had to wait, it may be wrong or unreadable since.
+		is.OK, is.LastSuccess = p.heard.hash == p.said.hash, p.taken
 		if !p.pinned { // and so has what it says
-			is.Revision, is.Cached, is.Confirmed = p.said.revision, p.said.cached, p.taken
-			if !is.Cached.IsZero() {
+			is.Revision, is.Cached = p.said.revision, p.said.cached
+			switch {
+			case !is.Cached.IsZero():
 				is.Confirmed = is.Cached
+			case is.OK:
+				is.Confirmed = p.taken
 			}
 		}
 		is.Successes++
@@ -225,6 +261,23 @@ func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []repor
 	}
 	l.clear(planned)
 	return reports
+}
+
+// catchUp notes that a Rollback has put in force what the source says: it may have been refused, or
+// kept out by an earlier Rollback. A source that couldn't be read since, or is wrong, stays so.
+func (p *piece) catchUp() {
+	is := &p.status
+	if p.pinned || p.wanted == nil || p.heard.hash == (hash{}) || p.heard.hash != p.said.hash || is.OK && !is.Pinned {
+		return
+	}
+	is.OK, is.Revision, is.Cached = true, p.said.revision, p.said.cached
+	seen := p.taken
+	if !is.Cached.IsZero() {
+		seen = is.Cached
+	}
+	if seen.After(is.Confirmed) {
+		is.Confirmed = seen
+	}
 }
 
 // clear drops what a swap left out. The caller holds both locks.
