@@ -885,3 +885,16 @@ func TestProbeOfAStoreThatIsBack(t *testing.T) {
 	}
 	<-store.asked
 }
+
+// A clock of tests goes from 1900 on: members see each other also before 1970.
+func TestMembersBefore1970(t *testing.T) {
+	clock := clocks.NewManual(time.Date(1960, 1, 1, 0, 0, 30, 0, time.UTC))
+	store := cluster.NewMemory(clock)
+	one, _ := join(t, store, clock), join(t, store, clock)
+	for range 15 {
+		clock.Advance(time.Minute)
+		if n := one.Members(); n != 2 {
+			t.Fatalf("%d members, want 2", n)
+		}
+	}
+}

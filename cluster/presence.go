@@ -6,7 +6,8 @@ import "time"
 type presence struct {
 	beat   *beat
 	seen   [10]int64 // the highest number of members, minute by minute
-	minute int64     // that of the latest entry, since 1970
+	minute int64     // that of the latest entry, since the member appeared
+	began  int64     // when it did
 }
 
 // beat is the key that members announce themselves under.
@@ -28,8 +29,8 @@ func (m *Member) appear() {
 	b := &beat{m: m, place: place{key: m.Key("members")}}
 	b.on.Store(m.find(b.key))
 	b.task.do = b.post
-	m.beat = b
-	m.plan(&b.task, m.clock.Now()+m.chance(beatEvery/10))
+	m.beat, m.began = b, m.clock.Now()
+	m.plan(&b.task, m.began+m.chance(beatEvery/10))
 }
 
 // leave announces that the member leaves.
@@ -71,7 +72,7 @@ func (b *beat) drop(int64) {}
 func (m *Member) highest(now, members int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	minute := now / int64(time.Minute)
+	minute := (now - m.began) / int64(time.Minute)
 	for m.minute < minute {
 		m.minute = max(m.minute+1, minute-int64(len(m.seen)))
 		m.seen[m.minute%int64(len(m.seen))] = 0

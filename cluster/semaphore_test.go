@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -410,6 +411,69 @@ func TestWhatOthersHold(t *testing.T) {
 	for _, g := range all {
 		if held, _ := g.Held(); held != 0 {
 			t.Errorf("%d are held, after 10 s without a call", held)
+		}
+	}
+}
+
+// setClock is a store's clock that is ahead of another, and may be set.
+type setClock struct {
+	clocks.Clock
+	ahead time.Duration
+}
+
+func (c *setClock) Now() int64 { return c.Clock.Now() + int64(c.ahead) }
+
+// The permits of a member that is killed come back within two seconds, and those of one that stands still
+// for less are its own, whatever its clock, the others' and the store's show, and if the store's is set back.
+func TestPermitsOfTheDeadOnClocksFarApart(t *testing.T) {
+	const tick = 5 * time.Millisecond
+	for _, set := range []time.Duration{0, -time.Millisecond, -900 * time.Millisecond, -3 * time.Hour} {
+		base := clocks.NewManual(time.Unix(1e9, 0))
+		at := &setClock{base, 5 * time.Hour}
+		store := cluster.NewMemory(at)
+		var clock []*clocks.Manual
+		var all []*cluster.Semaphore
+		for _, apart := range []time.Duration{0, -3 * time.Hour, 20_000 * time.Hour} {
+			c := clocks.NewManual(time.Unix(1e9, 0).Add(apart))
+			s, err := join(t, store, c).Semaphore("s", cluster.SemaphoreConfig{Threshold: 9, Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			clock, all = append(clock, c), append(all, s)
+		}
+		has, runs := make([]int, 3), []bool{true, true, true}
+		turn := func(most int) {
+			for i, s := range all {
+				for runs[i] && has[i] < most && s.TryAcquire(0, clock[i].Now(), 1) {
+					has[i]++
+				}
+			}
+			base.Advance(tick)
+			for i, c := range clock {
+				if runs[i] {
+					c.Advance(tick)
+				}
+			}
+		}
+		for range 100 {
+			turn(3)
+		}
+		if !slices.Equal(has, []int{3, 3, 3}) {
+			t.Fatal(has)
+		}
+		runs[1], runs[2] = false, false // the one is killed, the other stopped
+		for gone := time.Duration(0); gone < 6*time.Second; gone += tick {
+			switch gone {
+			case 700 * time.Millisecond:
+				at.ahead += set
+			case 1300 * time.Millisecond:
+				runs[2] = true
+				clock[2].Advance(1300 * time.Millisecond)
+			}
+			turn(9)
+			if n := has[0] + has[2]; n > 9 || gone > 2*time.Second+50*time.Millisecond && n < 9 {
+				t.Fatalf("set by %v, after %v: the others have %d of 9 permits", set, gone, n)
+			}
 		}
 	}
 }
