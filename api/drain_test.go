@@ -161,3 +161,56 @@ func TestDepartedClientOrClosingServer(t *testing.T) {
 		}
 	}
 }
+
+// annotated wraps an error as github.com/pkg/errors does, whose Cause returns what it wraps.
+type annotated struct{ error }
+
+func (a annotated) Cause() error  { return a.error }
+func (a annotated) Unwrap() error { return a.error }
+
+// A wrapper with a method Cause doesn't make a closing server of a client that has left.
+func TestDepartedClientInAWrappedError(t *testing.T) {
+	bubbled(t, func(t *testing.T, g *api.Guard, call func(ctx context.Context, name string, opts ...api.Option) <-chan outcome) {
+		runs := <-call(t.Context(), "queue")
+		defer runs.entry.Exit()
+		ctx, cancel := context.WithCancel(t.Context())
+		waits := call(ctx, "queue")
+		cancel()
+		assert.Equal(t, refusal.Gone, refusal.Of(annotated{(<-waits).err}).Reason)
+	})
+}
+
+// several is an error that can't be compared.
+type several []error
+
+func (several) Error() string { return "several" }
+
+// endsWith is a context of the user's own that ends with such an error.
+type endsWith struct {
+	context.Context
+	done chan struct{}
+}
+
+func (e endsWith) Done() <-chan struct{} { return e.done }
+func (e endsWith) Err() error {
+	select {
+	case <-e.done:
+		return several{}
+	default:
+		return nil
+	}
+}
+
+// The error of a call that gave up has a text whatever error ended its context.
+func TestTextOfACallThatGaveUp(t *testing.T) {
+	bubbled(t, func(t *testing.T, g *api.Guard, call func(ctx context.Context, name string, opts ...api.Option) <-chan outcome) {
+		runs := <-call(t.Context(), "queue")
+		defer runs.entry.Exit()
+		ctx := endsWith{context.WithoutCancel(t.Context()), make(chan struct{})}
+		waits := call(ctx, "queue")
+		close(ctx.done)
+		err := (<-waits).err
+		require.ErrorIs(t, err, api.ErrBlocked)
+		assert.Contains(t, err.Error(), "gave up waiting")
+	})
+}

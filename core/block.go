@@ -140,15 +140,17 @@ func abandon(b *BlockError, cause error, ctx context.Context) error {
 }
 
 func (e *abandoned) Error() string {
-	text := fmt.Sprintf("penstock: gave up waiting for %s rule %q on %q: %v", e.Kind, e.Rule, e.Resource, e.cause)
-	if e.ended != e.cause { //nolint:errorlint // it is the error itself
-		text += fmt.Sprintf(" (%v)", e.ended)
+	cause, ended := e.cause.Error(), e.ended.Error() // an error of the user's may not be comparable
+	text := fmt.Sprintf("penstock: gave up waiting for %s rule %q on %q: %s", e.Kind, e.Rule, e.Resource, cause)
+	if ended != cause {
+		text += " (" + ended + ")"
 	}
 	return text
 }
 
-// Cause is what ended the context, as [context.Cause] has it.
-func (e *abandoned) Cause() error { return e.ended }
+// ContextCause is what ended the context, as [context.Cause] has it. Its name isn't Cause, which errors that
+// wrap others have, and which returns those.
+func (e *abandoned) ContextCause() error { return e.ended }
 
 // Unwrap makes both the refusal and the context's error known to errors.Is and
 // errors.As.

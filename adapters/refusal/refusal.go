@@ -68,9 +68,9 @@ func Of(err error) Refusal {
 func goneOrClosing(err error) Reason {
 	type ended interface {
 		error
-		Cause() error
+		ContextCause() error
 	}
-	if e, ok := errors.AsType[ended](err); ok && e.Cause() != context.Canceled { //nolint:errorlint // causes may wrap it
+	if e, ok := errors.AsType[ended](err); ok && e.ContextCause() != context.Canceled { //nolint:errorlint // causes may wrap it
 		return Closing
 	}
 	return Gone
