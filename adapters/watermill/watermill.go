@@ -7,7 +7,8 @@
 // would deliver it again immediately: it waits until the rule would let it in, and asks again, for
 // as long as its context lives. So a limit slows a consumer down, and nothing is lost. Only what no
 // time helps is returned as the handler's error: a refusal by an authority rule, and a call that
-// can't be made; a poison queue is the place for such messages.
+// can't be made; a poison queue is the place for such messages. It is the same while the guard drains:
+// messages that may not run wait on until the router closes.
 //
 // Breakers take an error of the handler for a failure, and a panic, which continues. They leave out a
 // message whose context was cancelled, and one whose handler returns the refusal of a call that it
@@ -132,7 +133,7 @@ func (g *guard) enter(m *message.Message, name string) (api.Admitted, error) {
 			return e, nil
 		}
 		refused := refusal.Of(err)
-		if refused.Reason != refusal.Blocked || refused.Kind() == api.KindAuthority {
+		if refused.Reason != refusal.Blocked && refused.Reason != refusal.Closing || refused.Kind() == api.KindAuthority {
 			return e, err
 		}
 		wait := g.pause

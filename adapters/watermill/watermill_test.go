@@ -3,9 +3,11 @@ package penstockwatermill_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -117,6 +119,38 @@ func TestStopWhileWaiting(t *testing.T) {
 	s.until(t, func(f figures) bool { return f.Block > 0 })
 	s.stop()
 	assert.Empty(t, s.calls)
+}
+
+// A message whose rule has it wait is kept, too, once the guard drains: brokers would deliver it again at once.
+func TestDrainKeepsMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, err := api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		defer g.Close()
+		require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{{Resource: "mail", Threshold: 1, Interval: time.Minute,
+			Behavior: flow.Throttle, MaxWait: time.Hour}}}))
+		handle := penstockwatermill.Middleware(penstockwatermill.On(g), penstockwatermill.Resource(func(*message.Message) string { return "mail" }))(
+			func(*message.Message) ([]*message.Message, error) { return nil, nil })
+		_, err = handle(message.NewMessage("1", nil))
+		require.NoError(t, err)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		kept := message.NewMessageWithContext(ctx, "2", nil)
+		gone := make(chan error, 1)
+		go func() {
+			_, err := handle(kept)
+			gone <- err
+		}()
+		synctest.Wait()
+		require.NoError(t, g.Drain(t.Context()))
+		time.Sleep(10500 * time.Millisecond)
+		synctest.Wait()
+		require.Empty(t, gone, "it waits on")
+		n, _ := g.Tree().Resource("mail")
+		assert.EqualValues(t, 11, n.Lifetime.Block, "and asks again once a second")
+		cancel()
+		assert.ErrorIs(t, <-gone, api.ErrDraining)
+	})
 }
 
 // What an error counts as.
