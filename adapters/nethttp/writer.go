@@ -19,8 +19,52 @@ type writer struct {
 	wrote    bool // a status that is final
 }
 
-// Unwrap is for http.ResponseController.
-func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+// Unwrap is for http.ResponseController. Where a writer around has no more than an Unwrap either, it would flush
+// the server's own writer, or take over its connection, past this one, which has to know.
+func (w *writer) Unwrap() http.ResponseWriter {
+	below, more := w.ResponseWriter.(interface{ Unwrap() http.ResponseWriter })
+	if !more {
+		return w.ResponseWriter
+	}
+	for more {
+		next := below.Unwrap()
+		if _, ok := next.(http.Hijacker); ok {
+			return &throughFH{throughF{w}}
+		}
+		below, more = next.(interface{ Unwrap() http.ResponseWriter })
+	}
+	return &throughF{w}
+}
+
+// throughF is the writer that http.ResponseController finds below, throughFH one whose connection can be taken over.
+type (
+	throughF  struct{ of *writer }
+	throughFH struct{ throughF }
+)
+
+func (t *throughF) Unwrap() http.ResponseWriter       { return t.of.ResponseWriter }
+func (t *throughF) Header() http.Header               { return t.of.Header() }
+func (t *throughF) WriteHeader(status int)            { t.of.WriteHeader(status) }
+func (t *throughF) Write(b []byte) (int, error)       { return t.of.Write(b) }
+func (t *throughF) WriteString(s string) (int, error) { return t.of.WriteString(s) }
+
+// FlushError notes the status.
+func (t *throughF) FlushError() error {
+	err := http.NewResponseController(t.of.ResponseWriter).Flush()
+	if err == nil {
+		t.of.note(http.StatusOK)
+	}
+	return err
+}
+
+// Hijack ends the call.
+func (t *throughFH) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(t.of.ResponseWriter).Hijack()
+	if err == nil {
+		t.of.exchange.Release()
+	}
+	return conn, rw, err
+}
 
 // WriteHeader notes the status. Those below 200 come before the final one, except 101.
 func (w *writer) WriteHeader(status int) {
