@@ -63,6 +63,7 @@ func FuzzParse(f *testing.F) {
 		"isolation: [{resource: a, threshold: 3, maxQueue: 2, maxWait: 1s}, {resource: .*, regex: true, threshold: 0, mode: shadow}]",
 		"outlier: [{resource: a, threshold: 0.5, maxEjected: 0.1, maxEndpoints: 10, forgetAfter: 24h}, {resource: .*, regex: true, strategy: slowRatio, slowRT: 1s, threshold: 1, mode: shadow}]",
 		"hotspot: [{resource: a, threshold: 1, index: -0, exceptions: [{value: 1e400, threshold: 0}, {value: -0.0, threshold: 1}]}]",
+		"[]#000",
 		"hotspot: [{resource: a, threshold: 1, param: '', index: 3, exceptions: []}, {resource: a, threshold: 1, param: p, exceptions: [{}]}]",
 	} {
 		f.Add(seed)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 )
 
@@ -42,12 +43,7 @@ func (m *machine) advanceBy(d time.Duration) {
 }
 
 func has(calls []*Call, c *Call) bool {
-	for _, o := range calls {
-		if o == c {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(calls, c)
 }
 
 func (m *machine) wake(c *Call) {
