@@ -39,9 +39,12 @@ type Alarm interface {
 func MakeTurn(alarm Alarm) Turn { return Turn{alarm: alarm} }
 
 // Come returns when the turn comes, as far as is known: no later than that, unless others
-// overtake or it moves on. The call asks at now, and has slept until slept, though the clock may not show it. If
-// that is not before the turn, it is granted.
+// overtake or it moves on. The call asks at now, and has slept until slept, though the clock may not
+// show it. If that is not before the turn, it is granted. A turn that was given up comes at now.
 func (x *Turn) Come(now, slept int64) (at int64) {
+	if x.state == gone {
+		return now
+	}
 	x.of.lock.Lock()
 	defer x.of.lock.Unlock()
 	t := x.of

@@ -276,6 +276,19 @@ func TestCallThatLingersTellsTheNext(t *testing.T) {
 	assert.False(t, lingers.lingers, "its turn has come")
 }
 
+// A turn that was given up keeps its call waiting no longer: a call that has taken another turn since looks at both.
+// Found by a night's schedules.
+func TestATurnThatWasGivenUpIsOver(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	waits, runs := s.comes(0, 3), s.comes(0, 1)
+	waits.Leave(0)
+	assert.LessOrEqual(t, waits.Come(0, 0), int64(0), "not at 300")
+	runs.Leave(150)
+	runs.Leave(150)
+	assert.LessOrEqual(t, runs.Come(150, 150), int64(150))
+}
+
 // A call that runs before its time takes its turn, and all before it have theirs.
 func TestCallRunsBeforeItsTime(t *testing.T) {
 	s := newSpaced(t)

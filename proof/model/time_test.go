@@ -94,7 +94,8 @@ func (m *machine) follow(c *Call) {
 		m.model.Look(c, slept)
 	}
 	switch {
-	case sleeps && c.queued != nil && turn && (ready || c.queued.until != c.wake && h.nap.wait == time.Duration(c.queued.until-m.model.now)):
+	// A call that has its permit may sleep for as short to tell others in a queue that they have moved up.
+	case sleeps && c.queued != nil && turn && (ready || !c.queued.granted && c.queued.until != c.wake && h.nap.wait == time.Duration(c.queued.until-m.model.now)):
 		if !m.model.Turned(c) {
 			m.fail("%v sleeps on for %v", c, h.nap.wait)
 		}
