@@ -35,12 +35,13 @@ func (p *parseFlags) add(cmd *cobra.Command, name string) {
 	_ = cmd.RegisterFlagCompletionFunc(name, fixed(dialectNames...))
 }
 
-func (p *parseFlags) options(cmd *cobra.Command) (opts rules.ParseOptions, err error) {
+// set sets the options that the flags are about.
+func (p *parseFlags) set(cmd *cobra.Command, opts *rules.ParseOptions) error {
 	opts.Family = p.family
 	if p.dialect != "" && opts.Dialect.UnmarshalText([]byte(p.dialect)) != nil {
-		err = usage(cmd, fmt.Errorf("unknown dialect %q: use %s", p.dialect, orList(dialectNames)))
+		return usage(cmd, fmt.Errorf("unknown dialect %q: use %s", p.dialect, orList(dialectNames)))
 	}
-	return opts, err
+	return nil
 }
 
 func orList(words []string) string {
@@ -74,8 +75,7 @@ where they would, but there are warnings or notices.`,
 		Args:              args(1, -1, "files, directories, or - for standard input"),
 		ValidArgsFunction: ruleFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if how.ParseOptions, err = parse.options(cmd); err != nil {
+			if err := parse.set(cmd, &how.ParseOptions); err != nil {
 				return err
 			}
 			switch {

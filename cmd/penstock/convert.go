@@ -9,7 +9,8 @@ import (
 
 func (c *command) convert() *cobra.Command {
 	var parse parseFlags
-	var asJSON, allow bool
+	var how together
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "convert [FILE|DIR|-]...",
 		Short: "Write rules of any dialect as a native file",
@@ -26,14 +27,13 @@ Exit code: 0, or 1 if the file is not understood.`,
 		Args:              args(0, -1, "files, directories, or - for standard input"),
 		ValidArgsFunction: ruleFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts, err := parse.options(cmd)
-			if err != nil {
+			if err := parse.set(cmd, &how.ParseOptions); err != nil {
 				return err
 			}
 			if len(args) == 0 {
 				args = []string{stdin}
 			}
-			_, set, faults, err := c.readAll(args, together{ParseOptions: opts, allowWritable: allow})
+			_, set, faults, err := c.readAll(args, how)
 			if err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ Exit code: 0, or 1 if the file is not understood.`,
 		},
 	}
 	parse.add(cmd, "from")
-	allowWritable(cmd, &allow)
+	allowWritable(cmd, &how.ParseOptions)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
 }

@@ -80,26 +80,25 @@ func (c *command) read(name string, opts rules.ParseOptions) ruleFile {
 // together says how files are taken together.
 type together struct {
 	rules.ParseOptions
-	laterWins     bool // of two rules with the same id, the later file's wins
-	allowWritable bool // what every user can write is read, too
+	laterWins bool // of two rules with the same id, the later file's wins
 }
 
 // add adds the flags.
 func (o *together) add(cmd *cobra.Command) {
-	allowWritable(cmd, &o.allowWritable)
+	allowWritable(cmd, &o.ParseOptions)
 	cmd.Flags().BoolVar(&o.laterWins, "later-wins", false,
 		"of two files with one id, the later one's rule\nholds, as after api.LaterWins")
 }
 
-func allowWritable(cmd *cobra.Command, allow *bool) {
-	cmd.Flags().BoolVar(allow, "allow-writable", false,
+// allowWritable adds the flag of that name.
+func allowWritable(cmd *cobra.Command, opts *rules.ParseOptions) {
+	cmd.Flags().BoolVar(&opts.AllowWritable, "allow-writable", false,
 		"read files and directories that every user can write,\nwith a warning, as with api.Config.AllowWritable")
 }
 
 // readAll reads the files that the arguments mean, and combines them. faults are the faults of all
 // of them.
 func (c *command) readAll(args []string, opts together) (files []ruleFile, set rules.Set, faults []fault, err error) {
-	opts.AllowWritable = opts.allowWritable
 	names, err := expand(args, opts.ParseOptions)
 	if err != nil {
 		return nil, set, nil, err
@@ -108,7 +107,7 @@ func (c *command) readAll(args []string, opts together) (files []ruleFile, set r
 		files = append(files, c.read(name, opts.ParseOptions))
 	}
 	if opts.AllowWritable {
-		faults = append(faults, anybodys(slices.Concat(args, names))...)
+		faults = append(faults, writable(args, names)...)
 	}
 	for _, f := range files {
 		found := faultsOf(f.err)
@@ -124,9 +123,12 @@ func (c *command) readAll(args []string, opts together) (files []ruleFile, set r
 	return files, set, append(faults, twice...), nil
 }
 
-// anybodys are warnings of files and directories that every user can write.
-func anybodys(paths []string) (faults []fault) {
-	for _, path := range slices.Compact(paths) {
+// writable are warnings of the arguments, and the files that they mean, that every user can write.
+func writable(args, names []string) (faults []fault) {
+	for i, path := range slices.Concat(args, names) {
+		if i >= len(args) && slices.Contains(args, path) {
+			continue
+		}
 		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o002 != 0 && os.PathSeparator == '/' {
 			problem := fmt.Sprintf("every user can write it (mode %#o)", info.Mode().Perm())
 			faults = append(faults, fault{FileError: rules.FileError{File: path, Problem: problem}, severity: isWarning, code: "writable"})

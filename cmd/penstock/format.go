@@ -77,7 +77,7 @@ formatted.`,
 	cmd.Flags().BoolVarP(&write, "write", "w", false, "write the files, instead of standard output")
 	cmd.Flags().BoolVarP(&diff, "diff", "d", false, "tell what would change")
 	cmd.Flags().BoolVar(&check, "check", false, "name the files that are not formatted")
-	allowWritable(cmd, &opts.AllowWritable)
+	allowWritable(cmd, &opts)
 	return cmd
 }
 
