@@ -18,20 +18,20 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 )
 
-// A guard that drains refuses who waits and who would have to, at once, and lets others run. Then it returns when
-// the last call has ended.
+// A guard that drains refuses calls that wait, and later ones that would have to, and lets others run. Drain
+// returns when the last call has ended.
 func TestDrain(t *testing.T) {
 	bubbled(t, func(t *testing.T, g *api.Guard, call func(ctx context.Context, name string, opts ...api.Option) <-chan outcome) {
 		require.NoError(t, g.LoadRules(api.RuleSet{
-			Flow: append(slowly.Flow, flow.Rule{Resource: "borrows", Threshold: 1}),
-			// Whoever has its turn there waits for a permit besides.
+			Flow: append(slowly.Flow, flow.Rule{Resource: "borrows", Threshold: 1},
+				flow.Rule{Resource: "both", Threshold: 1, Behavior: flow.Throttle, MaxWait: time.Hour}),
 			Isolation: append(slowly.Isolation, isolation.Rule{Resource: "both", Threshold: 1, MaxQueue: 10, MaxWait: time.Hour}),
 		}))
 		canLeave, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		runs := make(map[string]outcome)
 		waits := make(map[string][]<-chan outcome)
-		for _, name := range []string{"turns", "queue"} {
+		for _, name := range []string{"turns", "queue", "both"} { // where calls wait for both, the turn comes first
 			runs[name] = <-call(t.Context(), name)
 			require.NoError(t, runs[name].err)
 			for _, ctx := range []context.Context{context.Background(), canLeave} {
@@ -39,7 +39,7 @@ func TestDrain(t *testing.T) {
 			}
 		}
 		runs["borrows"] = <-call(t.Context(), "borrows")
-		time.Sleep(600 * time.Millisecond) // until the next second it is less than a call may wait for
+		time.Sleep(600 * time.Millisecond) // of the bubble: the next second is near enough to borrow from
 		waits["borrows"] = append(waits["borrows"], call(t.Context(), "borrows", api.Prioritized()))
 
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -88,9 +88,13 @@ func TestDrainGivesUp(t *testing.T) {
 }
 
 // waker is a clock of the user's own: its sleeps last until their context ends.
-type waker struct{ clocks.Clock }
+type waker struct {
+	clocks.Clock
+	asleep chan bool
+}
 
 func (w waker) Sleep(ctx context.Context, _ time.Duration) error {
+	w.asleep <- true
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -98,10 +102,17 @@ func (w waker) Sleep(ctx context.Context, _ time.Duration) error {
 // Drain wakes calls on every kind of clock.
 func TestDrainOnOtherClocks(t *testing.T) {
 	manual := clocks.NewManual(time.Unix(1_700_000_000, 0))
-	for name, clock := range map[string]clocks.Clock{"manual": manual, "the user's": waker{manual}} {
+	users := waker{manual, make(chan bool)}
+	for name, c := range map[string]struct {
+		clock clocks.Clock
+		slept func() // returns when a call sleeps
+	}{
+		"manual":     {manual, func() { manual.AwaitParked(1) }},
+		"the user's": {users, func() { <-users.asleep }},
+	} {
 		for _, resource := range []string{"turns", "queue"} {
 			t.Run(name+", "+resource, func(t *testing.T) {
-				g := newGuard(t, api.Config{Clock: clock})
+				g := newGuard(t, api.Config{Clock: c.clock})
 				require.NoError(t, g.LoadRules(slowly))
 				e, err := g.Entry(t.Context(), resource)
 				require.NoError(t, err)
@@ -110,9 +121,7 @@ func TestDrainOnOtherClocks(t *testing.T) {
 					_, err := g.Entry(context.Background(), resource)
 					refused <- err
 				}()
-				for g.Tree().Waiting == 0 {
-					time.Sleep(time.Millisecond)
-				}
+				c.slept()
 				drained := make(chan error)
 				go func() { drained <- g.Drain(t.Context()) }()
 				require.ErrorIs(t, <-refused, api.ErrDraining)
@@ -131,9 +140,9 @@ func TestDepartedClientOrClosingServer(t *testing.T) {
 		reason refusal.Reason
 		status int
 	}{
-		"the client leaves":   {func(_ *api.Guard, cancel context.CancelCauseFunc) { cancel(nil) }, refusal.Gone, 499},
-		"a signal":            {func(_ *api.Guard, cancel context.CancelCauseFunc) { cancel(errors.New("terminated")) }, refusal.Closing, http.StatusServiceUnavailable},
-		"the server's server": {func(_ *api.Guard, cancel context.CancelCauseFunc) { cancel(http.ErrServerClosed) }, refusal.Closing, http.StatusServiceUnavailable},
+		"the client leaves": {func(_ *api.Guard, cancel context.CancelCauseFunc) { cancel(nil) }, refusal.Gone, 499},
+		"a signal":          {func(_ *api.Guard, cancel context.CancelCauseFunc) { cancel(errors.New("terminated")) }, refusal.Closing, http.StatusServiceUnavailable},
+		"the server closed": {func(_ *api.Guard, cancel context.CancelCauseFunc) { cancel(http.ErrServerClosed) }, refusal.Closing, http.StatusServiceUnavailable},
 		"both": {func(g *api.Guard, cancel context.CancelCauseFunc) {
 			ended, end := context.WithCancel(context.Background())
 			end()

@@ -101,15 +101,15 @@ func (g *Guard) Leaks() []core.Leak { return g.engine.Leaks() }
 // the caller's choice: mount it on a loopback listener unless you mean otherwise.
 func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rules) }
 
-// Drain has no call wait for a rule any longer, now and afterwards. A server calls it when it begins to
-// shut down; otherwise the calls in its queues hold it up:
+// Drain ends all waits for rules, for good. A server calls it as it begins to shut down; otherwise the
+// calls in its queues hold it up:
 //
 //	server.RegisterOnShutdown(func() { _ = guard.Drain(ctx) })
 //
-// Calls in a throttle or a queue are refused at once, as are those that come and would have to wait, with
-// an error that wraps [ErrDraining]; adapters answer 503, or Unavailable, and say when to try again. Calls
-// that can run at once still do. Drain is final. It returns nil once no call waits or runs, or the error
-// of the context if that ends first; see [core.Engine.Drain].
+// Calls that wait are refused immediately, and so is every later call that would have to wait. Their errors
+// wrap [ErrDraining]; adapters answer 503, or Unavailable, and say when to try again. Calls that need not
+// wait still run. Drain returns nil once no call waits or runs, or the error of the context if that ends
+// first; see [core.Engine.Drain].
 func (g *Guard) Drain(ctx context.Context) error { return g.engine.Drain(ctx) }
 
 // Close stops watching rule files and sources, leaves the cluster, flushes the block log and ends

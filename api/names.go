@@ -61,8 +61,8 @@ var (
 	// ErrInvalid is what a call that can't be judged is refused with: one without a name, for
 	// example.
 	ErrInvalid = core.ErrInvalid
-	// ErrDraining is why a call is refused that would wait for a rule, or waits for one, when the Guard
-	// drains, see [Guard.Drain].
+	// ErrDraining is in the error of a call that waited for a rule, or would have had to, when the Guard
+	// drained, see [Guard.Drain].
 	ErrDraining = core.ErrDraining
 )
 

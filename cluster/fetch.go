@@ -62,7 +62,7 @@ func (m *Member) Fetch(ctx context.Context, atMost time.Duration, needs []Need) 
 	now := m.now()
 	wake := clocks.Wakeable(ctx)
 	defer wake.Release()
-	r := &round{wake: wake.Now}
+	r := &round{wake: wake.Wake}
 	r.open.Store(int64(len(needs)))
 	waiters := make([]waiter, len(needs))
 	for i := range needs {
@@ -72,7 +72,7 @@ func (m *Member) Fetch(ctx context.Context, atMost time.Duration, needs []Need) 
 	}
 	m.flush(true)
 	if r.open.Load() > 0 && atMost > 0 {
-		_ = m.clock.Sleep(wake, atMost) // however it ended, what is decided by now counts
+		_ = m.clock.Sleep(wake, atMost) // what has been decided by now counts, even if the context has ended
 	}
 	now = m.clock.Now()
 	for i := range waiters {

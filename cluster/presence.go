@@ -6,8 +6,8 @@ import "time"
 type presence struct {
 	beat   *beat
 	seen   [10]int64 // the highest number of members, minute by minute
-	minute int64     // that of the latest entry, since the member appeared
-	began  int64     // when it did
+	began  int64     // when the member appeared
+	minute int64     // that of the latest entry, counted from then
 }
 
 // beat is the key that members announce themselves under.

@@ -64,7 +64,7 @@ func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, caus
 			return returned, false, ErrDraining
 		}
 		defer draining.leaveForPermit(wake)
-		w.Attend(wake.Now)
+		w.Attend(wake.Wake)
 		if !wake.Woken() {
 			returned, err = clocks.SleepCall(wake, inv.engine.clock, rest, before)
 		}

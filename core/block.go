@@ -128,7 +128,7 @@ func KindOf(err error) Kind {
 // abandoned is the end of a call that gave up waiting for a rule: its context ended, or the engine drains.
 type abandoned struct {
 	*BlockError
-	cause, ended error // the context's error, and what ended it, or the same; or ErrDraining twice
+	cause, ended error // the context's error and its cause, if it has another; or ErrDraining twice
 }
 
 func abandon(b *BlockError, cause error, ctx context.Context) error {
@@ -148,8 +148,8 @@ func (e *abandoned) Error() string {
 	return text
 }
 
-// ContextCause is what ended the context, as [context.Cause] has it. Its name isn't Cause, which errors that
-// wrap others have, and which returns those.
+// ContextCause is the [context.Cause] of the call's context. A method Cause would look like that of
+// errors that wrap others.
 func (e *abandoned) ContextCause() error { return e.ended }
 
 // Unwrap makes both the refusal and the context's error known to errors.Is and

@@ -9,16 +9,16 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// ErrDraining is why a call is refused that would have to wait, or waits, for a rule of an engine that
-// drains, see [Engine.Drain]. The error of such a call wraps it.
+// ErrDraining is in the error of a call that waited for a rule, or would have had to, when the engine
+// drained: errors.Is(err, ErrDraining). See [Engine.Drain].
 var ErrDraining = errors.New("no call waits any longer, as the server is closing")
 
 // drain ends the waits of an engine's calls.
 //
-// Invariant, under mu: a call that sleeps until its turn is in the list, and one that sleeps until it is
-// granted a permit has its waking in permits. Drain sets on under mu, and wakes all that are there. A call
-// comes under mu, too, and doesn't sleep if it finds on. After each sleep it looks at on, and sleeps again
-// only if it isn't set: the nap of a call in the list stays moved up until the call has read on.
+// Invariant, under mu: each call that sleeps until its turn is in the list that begins with first, and each
+// that sleeps until it gets a permit has the context of its sleep in permits. Drain sets on, and wakes
+// all of them. A call registers before it sleeps, and doesn't sleep if on is set already. After each sleep
+// it reads on, and sleeps again only if it isn't set: its nap stays moved up until it has read on.
 type drain struct {
 	on shared.Bool
 
@@ -27,7 +27,7 @@ type drain struct {
 	permits map[*clocks.Waking]struct{}
 }
 
-// begin has all calls that wait look at on.
+// begin sets on, and wakes all calls that wait.
 func (d *drain) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -36,11 +36,11 @@ func (d *drain) begin() {
 		inv.nap.Wake()
 	}
 	for w := range d.permits {
-		w.Now()
+		w.Wake()
 	}
 }
 
-// join puts a call into the list, unless the engine drains.
+// join puts a call into the list; false if the engine drains.
 func (d *drain) join(inv *Invocation) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -68,7 +68,7 @@ func (d *drain) leave(inv *Invocation) {
 	inv.ahead, inv.behind = nil, nil
 }
 
-// joinForPermit is join for a call that waits for a permit.
+// joinForPermit is join for the sleep of a call that waits for a permit.
 func (d *drain) joinForPermit(w *clocks.Waking) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -88,15 +88,14 @@ func (d *drain) leaveForPermit(w *clocks.Waking) {
 	delete(d.permits, w)
 }
 
-// Drain has no call wait for a rule any longer, now and afterwards: calls in a throttle or a queue, and
-// those that wait for a borrowed bucket, are refused at once, with an error that wraps [ErrDraining], as
-// are those that come and would have to. Calls that can run at once still do, and may ask the store of
-// shared limits first. It is final.
+// Drain ends all waits for rules, for good. Calls that wait in a throttle, in a queue or for a borrowed
+// bucket are refused immediately, and so is every later call that would have to wait; the error wraps
+// [ErrDraining]. Calls that need not wait still run, and may ask the store of shared limits first.
 //
 // It returns nil once no call waits or runs, or the context's error if that ends first; a nil context never
-// ends. A call runs between Entry and Exit, long-lived ones too, as slots.Statistic counts it: so to
-// wait for the end from within a guarded call is in vain. Drain looks at intervals of up to 100 ms of
-// real time, whatever the engine's clock. It may be called several times, and is safe for concurrent use.
+// ends. A call runs from Enter to Exit, a long-lived one too, as far as slots.Statistic counts it; a guarded
+// call that calls Drain waits for itself. Drain looks at intervals of up to 100 ms of real time, whatever
+// the engine's clock. It may be called several times, and is safe for concurrent use.
 func (e *Engine) Drain(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()

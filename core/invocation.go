@@ -32,7 +32,7 @@ type Invocation struct {
 	nap         clocks.Nap
 	fetching    *fetching // what the call lacks; nil until some call that the invocation served lacked something
 
-	ahead, behind *Invocation // in the list of those that sleep, see drain
+	ahead, behind *Invocation // its neighbors among the calls that sleep, see drain
 
 	// The size is a whole number of cache lines (on 64 bits; a test pins it), so that the invocations of
 	// two processors, side by side on the heap, never share one.

@@ -91,9 +91,6 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 		inv.nap.Again() // the call may wait once more
 	}()
 	firm, until, slept := inv.now+int64(inv.firm), inv.now+int64(wait), int64(0)
-	if len(inv.turns) == 0 {
-		firm = until
-	}
 	latest := int64(math.MaxInt64)
 	if left, ok := inv.untilAnswer(); ok {
 		latest = inv.now + int64(max(left, wait))

@@ -52,9 +52,8 @@ type Loader struct {
 	listener  func(Reload)
 	inspector func(Parsed)
 	laterWins bool
+	writable  map[string]bool // what every user can write and the log has told of; nil if that is not read
 	closed    bool
-
-	writable writable
 
 	running sync.WaitGroup // sources, and goroutines that call listeners; none begins once the Loader is closed
 }

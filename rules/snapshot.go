@@ -53,7 +53,7 @@ func (w *fileWatch) read() (all []sight) {
 
 func (w *fileWatch) readSight(name pieceName, file string) sight {
 	s := sight{pieceName: name, taken: time.Now()}
-	data, info, err := readFile(file, MaxFileSize, w.trust())
+	data, info, err := readFile(file, MaxFileSize, w.member.loader.trust())
 	s.done = time.Now()
 	if err != nil {
 		s.err = err
@@ -63,14 +63,11 @@ func (w *fileWatch) readSight(name pieceName, file string) sight {
 	return s
 }
 
-// trust is which files are read.
-func (w *fileWatch) trust() trust { return w.member.loader.trust() }
-
 // readDir reads a directory and its files. If it can't be read, nothing is known of the files.
 func (w *fileWatch) readDir(order int, r root) []sight {
 	d := sight{pieceName: pieceName{order, r.name}, dir: true, taken: time.Now()}
 	var names []string
-	names, d.err = ruleFiles(r.file, w.trust())
+	names, d.err = ruleFiles(r.file, w.member.loader.trust())
 	d.done = time.Now()
 	all := []sight{d}
 	if d.err != nil {

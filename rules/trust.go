@@ -2,40 +2,40 @@ package rules
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 )
 
-// trust is which files and directories are read. The zero value is those that not every user can write.
+// trust says which files and directories are read. The zero value leaves out what every user can write.
 type trust struct {
-	all  bool                    // the others, too
-	tell func(path, mode string) // is called with each of the others that is read; nil is nobody
+	all  bool                    // nothing is left out
+	warn func(path, mode string) // of what every user can write and is read; may be nil
 }
 
-// check returns an error for what every user can write, unless it is trusted all the same. can is what they can
-// do, in the error.
+// check returns an error for a file or directory that is not to be read. can is what every user can do with
+// it.
 func (t trust) check(path string, info os.FileInfo, can string) error {
+	if !anyoneMayWrite(info) || readOnly(path) {
+		return nil
+	}
 	mode := fmt.Sprintf("%#o", info.Mode().Perm())
-	switch {
-	case !anyoneMayWrite(info), readOnly(path):
-	case !t.all:
+	if !t.all {
 		return &FileError{File: path, Problem: fmt.Sprintf(
 			"every user can %s (mode %s): run chmod o-w; where modes mean nothing, allow it (AllowWritable, --allow-writable)", can, mode)}
-	case t.tell != nil:
-		t.tell(path, mode)
+	}
+	if t.warn != nil {
+		t.warn(path, mode)
 	}
 	return nil
 }
 
-// checkDir is check for a directory with these rule files. A directory that the kubelet has made for a volume
-// is trusted: every user can write it, but rule files are only what its owner has put there.
+// checkDir is check for a directory with these rule files. A volume of the kubelet's is read though every
+// user can write to its directory, as long as all rule files are the owner's.
 //
-// It has a link ..data to a directory beside it, which the kubelet replaces as a whole, and for each file a link
-// to one of that name below ..data. Others can make neither: a link is whose user made it, and no directory of
-// the owner's is theirs to write.
+// Such a directory has a link ..data to another one in it, which the kubelet replaces as a whole, and for
+// each file a link to the file of that name below ..data. Others can't forge that: a link belongs to the
+// user who makes it, and the directory below ..data is not theirs to write.
 func (t trust) checkDir(dir string, info os.FileInfo, names []string) error {
 	if anyoneMayWrite(info) && isVolume(dir, info, names) {
 		return nil
@@ -65,37 +65,33 @@ func isVolume(dir string, info os.FileInfo, names []string) bool {
 	return true
 }
 
-// writable is what a Loader does with files that every user can write.
-type writable struct {
-	mu    sync.Mutex
-	allow bool
-	told  map[string]bool
+// AllowWritable declares that files and directories are read, too, that every user of the system can write:
+// for file systems whose modes mean nothing, such as those that some container runtimes share with their
+// host. The log gets a warning of each. Without it they are refused, since any user could stop the service,
+// or open it, except for what is on a file system that is mounted read-only, and the volumes that
+// Kubernetes makes.
+func (l *Loader) AllowWritable() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.writable == nil {
+		l.writable = make(map[string]bool)
+	}
 }
 
 // trust is which files the Loader reads.
-func (w *writable) trust(log *slog.Logger) trust {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return trust{w.allow, func(path, mode string) {
-		w.mu.Lock()
-		told := w.told[path]
-		w.told[path] = true
-		w.mu.Unlock()
-		if !told {
-			log.Warn("penstock: every user can write these rules, as was allowed", "source", path, "mode", mode)
-		}
-	}}
+func (l *Loader) trust() trust {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return trust{l.writable != nil, l.warnOfWritable}
 }
 
-// AllowWritable declares that files and directories are read, too, that every user of the system can write:
-// for file systems whose modes mean nothing, such as those that some container runtimes share with their host. The log gets a
-// warning of each. Without it they are refused, since any user could stop the service, or open it, except for
-// what is on a file system that is mounted read-only, and the volumes that Kubernetes makes.
-func (l *Loader) AllowWritable() {
-	l.writable.mu.Lock()
-	defer l.writable.mu.Unlock()
-	l.writable.allow = true
-	l.writable.told = make(map[string]bool)
+// warnOfWritable logs the first use of what every user can write.
+func (l *Loader) warnOfWritable(path, mode string) {
+	l.mu.Lock()
+	told := l.writable[path]
+	l.writable[path] = true
+	l.mu.Unlock()
+	if !told {
+		l.log.Warn("penstock: every user can write these rules, as was allowed", "source", path, "mode", mode)
+	}
 }
-
-func (l *Loader) trust() trust { return l.writable.trust(l.log) }

@@ -27,9 +27,8 @@ import (
 // turn moves on to the time of the look that finds it, and all behind it follow, each by its cost: the
 // time that was lost is not made up for. As long as calls look in time, no turn moves on. After a stall
 // the turns of those that run at once lie no further apart than the longer of the two: the first one was
-// not later than that.
-// A call that doesn't wait for its turn is never late, nor is one before the time until which it sleeps
-// for something else.
+// not later than that. A call that doesn't wait for its turn is never late, nor is one before the time
+// until which it sleeps for something else.
 //
 // A turn that is granted stands. The next one is at least its own cost later, and it
 // moves up only to then. Where those who left would have it earlier than the time at which

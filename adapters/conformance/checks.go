@@ -182,7 +182,8 @@ func (s *Stage) leftOut(resource string, want figures) error {
 	if err := s.counted(resource, want); err != nil {
 		return err
 	}
-	return s.until(fmt.Sprintf("the breaker of %q leaves out this call", resource), func() bool { // it is told after the nodes
+	// The nodes count the end of a call before its breaker does.
+	return s.until(fmt.Sprintf("the breaker of %q leaves out this call", resource), func() bool {
 		for _, b := range s.Guard.Breakers() {
 			if b.Resource == resource && (b.Neutral != 1 || b.Calls != 0) {
 				return false

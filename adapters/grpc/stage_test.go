@@ -320,7 +320,8 @@ func (s *stage) counted(g *api.Guard, resource string, want figures) error {
 	return nil
 }
 
-// judged waits until the only breaker has counted so many calls, and left out so many: it is told after the nodes.
+// judged waits until the only breaker has counted so many calls, and left out so many. The nodes count
+// the end of a call before it does.
 func (s *stage) judged(g *api.Guard, calls, neutral int64) error {
 	return s.until(fmt.Sprintf("the breaker has counted %d calls, and left out %d", calls, neutral), func() bool {
 		b := g.Breakers()[0]

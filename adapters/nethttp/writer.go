@@ -19,8 +19,9 @@ type writer struct {
 	wrote    bool // a status that is final
 }
 
-// Unwrap is for http.ResponseController. Where a writer around has no more than an Unwrap either, it would flush
-// the server's own writer, or take over its connection, past this one, which has to know.
+// Unwrap is for [http.ResponseController], which calls it where a writer around this one can only unwrap,
+// too. What it returned then could flush the response, or take over the connection, unnoticed: so where
+// there is a writer to unwrap below, it gets a controlled in between.
 func (w *writer) Unwrap() http.ResponseWriter {
 	below, more := w.ResponseWriter.(interface{ Unwrap() http.ResponseWriter })
 	if !more {
@@ -29,39 +30,40 @@ func (w *writer) Unwrap() http.ResponseWriter {
 	for more {
 		next := below.Unwrap()
 		if _, ok := next.(http.Hijacker); ok {
-			return &throughFH{throughF{w}}
+			return &controlledH{controlled{w}}
 		}
 		below, more = next.(interface{ Unwrap() http.ResponseWriter })
 	}
-	return &throughF{w}
+	return &controlled{w}
 }
 
-// throughF is the writer that http.ResponseController finds below, throughFH one whose connection can be taken over.
+// controlled is a writer for [http.ResponseController], and controlledH one whose connection can be taken
+// over.
 type (
-	throughF  struct{ of *writer }
-	throughFH struct{ throughF }
+	controlled  struct{ of *writer }
+	controlledH struct{ controlled }
 )
 
-func (t *throughF) Unwrap() http.ResponseWriter       { return t.of.ResponseWriter }
-func (t *throughF) Header() http.Header               { return t.of.Header() }
-func (t *throughF) WriteHeader(status int)            { t.of.WriteHeader(status) }
-func (t *throughF) Write(b []byte) (int, error)       { return t.of.Write(b) }
-func (t *throughF) WriteString(s string) (int, error) { return t.of.WriteString(s) }
+func (c *controlled) Unwrap() http.ResponseWriter       { return c.of.ResponseWriter }
+func (c *controlled) Header() http.Header               { return c.of.Header() }
+func (c *controlled) WriteHeader(status int)            { c.of.WriteHeader(status) }
+func (c *controlled) Write(b []byte) (int, error)       { return c.of.Write(b) }
+func (c *controlled) WriteString(s string) (int, error) { return c.of.WriteString(s) }
 
 // FlushError notes the status.
-func (t *throughF) FlushError() error {
-	err := http.NewResponseController(t.of.ResponseWriter).Flush()
+func (c *controlled) FlushError() error {
+	err := http.NewResponseController(c.of.ResponseWriter).Flush()
 	if err == nil {
-		t.of.note(http.StatusOK)
+		c.of.note(http.StatusOK)
 	}
 	return err
 }
 
 // Hijack ends the call.
-func (t *throughFH) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, rw, err := http.NewResponseController(t.of.ResponseWriter).Hijack()
+func (c *controlledH) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(c.of.ResponseWriter).Hijack()
 	if err == nil {
-		t.of.exchange.Release()
+		c.of.exchange.Release()
 	}
 	return conn, rw, err
 }

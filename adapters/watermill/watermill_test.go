@@ -143,7 +143,7 @@ func TestDrainKeepsMessages(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.NoError(t, g.Drain(t.Context()))
-		time.Sleep(10500 * time.Millisecond)
+		time.Sleep(10500 * time.Millisecond) // of the bubble
 		synctest.Wait()
 		require.Empty(t, gone, "it waits on")
 		n, _ := g.Tree().Resource("mail")

@@ -48,7 +48,7 @@ func (n *Nap) MoveUp(to int64) {
 	}
 }
 
-// Wake makes the call look now.
+// Wake makes the call look immediately.
 func (n *Nap) Wake() { n.MoveUp(firstTime - 1) }
 
 // begin notes that the call sleeps until then, in a sleep that can be moved up.

@@ -5,8 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Waking is a context that ends when its parent does, or earlier if told to, so that a sleep ends before
-// its time.
+// Waking is the context of a sleep: it ends with its parent, or when somebody wakes the call.
 type Waking struct {
 	context.Context // the parent
 	done            chan struct{}
@@ -14,33 +13,33 @@ type Waking struct {
 	unhook          func() bool // nil if the parent never ends
 }
 
-// Wakeable returns a context below parent. Ending it early doesn't touch the parent: a call that grants
+// Wakeable returns a context below parent. Waking the call doesn't touch the parent: a call that grants
 // another its units must not run code of that call's context. Where package context doesn't know the
 // parent's type, a goroutine of that package waits for the parent's end, until [Waking.Release].
 func Wakeable(parent context.Context) *Waking {
 	w := &Waking{Context: parent, done: make(chan struct{})}
 	if parent.Done() != nil {
-		w.unhook = context.AfterFunc(parent, w.Now)
+		w.unhook = context.AfterFunc(parent, w.Wake)
 	}
 	return w
 }
 
-// Now ends the sleep.
-func (w *Waking) Now() {
+// Wake ends the sleep.
+func (w *Waking) Wake() {
 	if w.over.CompareAndSwap(false, true) {
 		close(w.done)
 	}
 }
 
 // moveUp wakes the call immediately. The call works out for how long to sleep on.
-func (w *Waking) moveUp(int64) { w.Now() }
+func (w *Waking) moveUp(int64) { w.Wake() }
 
-// Woken reports whether the sleep is to end, or its context has.
+// Woken reports whether the call was woken, or its context has ended.
 func (w *Waking) Woken() bool { return w.over.Load() }
 
 // Release forgets the parent. The sleep must be over.
 func (w *Waking) Release() {
-	w.Now()
+	w.Wake()
 	if w.unhook != nil {
 		w.unhook()
 	}
@@ -49,7 +48,7 @@ func (w *Waking) Release() {
 // Done is closed when the sleep is to end.
 func (w *Waking) Done() <-chan struct{} { return w.done }
 
-// Err is that of the parent or, if the sleep is to end before that, [context.Canceled].
+// Err is that of the parent or, if the call was woken before that ended, [context.Canceled].
 func (w *Waking) Err() error {
 	err := w.Context.Err()
 	if err == nil && w.Woken() {
