@@ -42,12 +42,12 @@ func MakeTurn(alarm Alarm) Turn { return Turn{alarm: alarm} }
 // overtake or it moves on. The call asks at now, and has slept until slept, though the clock may not
 // show it. If that is not before the turn, it is granted. A turn that was given up comes at now.
 func (x *Turn) Come(now, slept int64) (at int64) {
+	t := x.of
+	t.lock.Lock()
+	defer t.lock.Unlock()
 	if x.state == gone {
 		return now
 	}
-	x.of.lock.Lock()
-	defer x.of.lock.Unlock()
-	t := x.of
 	t.seen = max(t.seen, now)
 	for x.state == waits && t.due(max(now, slept)) { // those behind it will look themselves
 		t.grantDue(t.seen)
