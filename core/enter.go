@@ -71,7 +71,7 @@ func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 	var v Verdict
 	at := inv.walk(preparing, &v)
 	for at == mayWait && v.Wait == untilFetched && inv.lacksSome() {
-		if _, by, cause := inv.fetch(); by != nil {
+		if _, by, cause := inv.fetch(inv.ctx); by != nil {
 			return Entry{}, inv.refuse(by, cause)
 		}
 		v = Verdict{}
@@ -88,7 +88,7 @@ func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 		inv.recycle()
 		return Entry{}, v.Block
 	case waits:
-		return inv.queue(v)
+		return inv.queue(v, notYet)
 	}
 	return inv.entry(), nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/penstock-go/penstock/core/clocks"
 )
 
 // # What a call fetches
@@ -156,10 +158,10 @@ func (f *fetching) clear() {
 	f.wants, f.from = f.wants[:0], nil
 }
 
-// fetch fetches what the call lacks, which the call then holds. It returns the longest wait for
+// fetch fetches in that context what the call lacks, which the call then holds. It returns the longest wait for
 // what it got, or the rule that refuses the call, with the error of the context if that has ended.
 // Where the fetcher or the clock panics, or ends the goroutine, the call is refused.
-func (inv *Invocation) fetch() (v Verdict, by *BlockError, cause error) {
+func (inv *Invocation) fetch(ctx context.Context) (v Verdict, by *BlockError, cause error) {
 	f, e, over := inv.fetching, inv.engine, false
 	by = inv.named(f.wants[0].By)
 	defer func() {
@@ -177,7 +179,7 @@ func (inv *Invocation) fetch() (v Verdict, by *BlockError, cause error) {
 	e.waiting.Add(1)
 	defer e.waiting.Add(-1)
 	first, began := len(inv.held), inv.now
-	if cause = f.from.Fetch(inv.ctx, time.Duration(max(0, f.left)), f.wants); cause == nil {
+	if cause = f.from.Fetch(ctx, time.Duration(max(0, f.left)), f.wants); cause == nil {
 		by = nil
 		for i := range f.wants {
 			switch w := &f.wants[i]; {
@@ -234,14 +236,16 @@ type nothing struct{}
 
 func (nothing) GiveBack(*Reservation, int64) {}
 
-// goOn continues a call after its wait if the call still lacks something, or may.
-func (inv *Invocation) goOn() (Entry, error) {
-	v, by, cause := inv.fetchLater()
+// goOn continues a call after its wait if the call still lacks something, or may. returned is called as soon
+// as the call sleeps again, or has returned.
+func (inv *Invocation) goOn(returned func()) (Entry, error) {
+	defer func() { returned() }()
+	v, by, cause := inv.fetchLater(&returned)
 	switch {
 	case by != nil:
 		return Entry{}, inv.refuse(by, cause)
 	case v.Wait > 0:
-		return inv.queue(v)
+		return inv.queue(v, returned)
 	}
 	if inv.walk(rechecking, &v) == refused {
 		inv.recycle()
@@ -251,15 +255,15 @@ func (inv *Invocation) goOn() (Entry, error) {
 }
 
 // fetchLater fetches what the call lacks when it has taken, and waited. It returns what fetch
-// does.
-func (inv *Invocation) fetchLater() (v Verdict, by *BlockError, cause error) {
+// does. See clocks.Calling for returned.
+func (inv *Invocation) fetchLater(returned *func()) (v Verdict, by *BlockError, cause error) {
 	if inv.wants { // before its wait
 		inv.fetching.clear()
 	}
 	inv.walk(wanting, &v)
 	inv.later = false
 	if inv.lacksSome() {
-		v, by, cause = inv.fetch()
+		v, by, cause = inv.fetch(clocks.Calling(inv.ctx, inv.engine.clock, returned))
 	}
 	if inv.fetched = true; v.Wait > 0 {
 		inv.firm = v.Wait // its turns have come

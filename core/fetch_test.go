@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -301,6 +302,29 @@ func TestWhoWaitsForAnotherRuleFetchesAfterThat(t *testing.T) {
 	from.grant = func(*core.Want) {}
 	_, err = e.Enter(t.Context(), "orders", []core.Option{core.Args(50 * time.Millisecond)})
 	assert.Equal(t, error(a.by), err)
+}
+
+// On a clock that a test moves, a call that sleeps again after its wait, as it fetches or waits for what it
+// got, is woken in turn by the same Advance.
+func TestManualClockWakesACallThatFetchesAfterItsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := &faraway{takes: time.Millisecond, grant: func(w *core.Want) { w.Got, w.Wait = true, 30*time.Millisecond }}
+		a, w := newLeased("a", from), waiter()
+		w.ask = w.take
+		e, clock := sharedEngine(t, a, w)
+		clock.SetSleep(clocks.SleepPark)
+		ran := make(chan time.Duration, 1)
+		go func() {
+			entry, err := e.Enter(t.Context(), "orders", []core.Option{core.Args(50 * time.Millisecond)})
+			assert.NoError(t, err)
+			ran <- since(clock)
+			entry.Exit()
+		}()
+		clock.AwaitParked(1)
+		clock.Advance(time.Second)
+		assert.Equal(t, []time.Duration{50 * time.Millisecond, time.Millisecond, 30 * time.Millisecond}, clock.Slept())
+		assert.Equal(t, 81*time.Millisecond, <-ran)
+	})
 }
 
 // Units at hand are not taken along through a wait that nobody told of before: they go back, and

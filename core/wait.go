@@ -6,23 +6,27 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
+// notYet is before of a call that has not slept yet.
+func notYet() {}
+
 // queue waits outside all locks, for the longest wait that any rule asked for and then for its turn
-// in the queue, and then asks the rules that go by a state rather than a count again.
-func (inv *Invocation) queue(v Verdict) (Entry, error) {
+// in the queue, and then asks the rules that go by a state rather than a count again. before is called as
+// soon as the call sleeps; see clocks.SleepCall.
+func (inv *Invocation) queue(v Verdict, before func()) (Entry, error) {
 	if v.Wait <= 0 && !inv.Awaits() {
-		return inv.goOn()
+		return inv.goOn(before)
 	}
 	if inv.fleets {
 		inv.handBack(v.Wait)
 		inv.later = true // what it keeps through the wait is checked again
 	}
-	returned, by, cause := inv.wait(v)
+	returned, by, cause := inv.wait(v, before)
 	defer returned()
 	if by != nil {
 		return Entry{}, inv.refuse(by, cause)
 	}
 	if inv.later {
-		return inv.goOn()
+		return inv.goOn(returned)
 	}
 	v = Verdict{}
 	if inv.walk(rechecking, &v) == refused {
@@ -35,8 +39,8 @@ func (inv *Invocation) queue(v Verdict) (Entry, error) {
 // wait returns nil if the call may run now that its wait is over, otherwise its refusal, and the
 // error of the context that ended the wait, nil if there was none. Where the clock or the context
 // panics, or ends the goroutine, the call is refused.
-func (inv *Invocation) wait(v Verdict) (returned func(), by *BlockError, cause error) {
-	returned = func() {}
+func (inv *Invocation) wait(v Verdict, before func()) (returned func(), by *BlockError, cause error) {
+	returned = before
 	if by = v.By; v.Wait <= 0 {
 		by = inv.waiter.by
 	}

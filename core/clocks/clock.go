@@ -62,6 +62,17 @@ func SleepCall(ctx context.Context, c Clock, d time.Duration, before func()) (re
 	return before, c.Sleep(ctx, d)
 }
 
+// Calling returns the context in which a call that has slept may sleep again, by [Clock.Sleep]: that is as
+// if by [SleepCall], and returned becomes what the caller must call when the call has returned.
+func Calling(ctx context.Context, c Clock, returned *func()) context.Context {
+	if _, ok := c.(callClock); ok {
+		return context.WithValue(ctx, sleepsAgain{}, returned)
+	}
+	return ctx
+}
+
+type sleepsAgain struct{}
+
 // Alarm calls ring once, when d has passed on a clock. For a clock that can't call back, having no
 // method Alarm, it uses the machine's timer: the Sleep of a user's clock is made for calls, and may
 // well return immediately.

@@ -199,6 +199,11 @@ func (c *Manual) Alarm(d time.Duration, ring func()) (stop func()) {
 
 // Sleep does what the mode says.
 func (c *Manual) Sleep(ctx context.Context, d time.Duration) error {
+	if returned, ok := ctx.Value(sleepsAgain{}).(*func()); ok {
+		again, err := c.sleepCall(ctx, d, nil, *returned)
+		*returned = again
+		return err
+	}
 	s := c.park(ctx, d, nil)
 	if s == nil {
 		return ctx.Err()
