@@ -55,11 +55,12 @@ func SetDefault(g *Guard) (restore func()) {
 // context has ended, or its deadline comes before the call's turn, the call is refused
 // immediately.
 func Entry(ctx context.Context, resource string, opts ...Option) (Admitted, error) {
-	return Default().engine.Enter(ctx, resource, opts)
+	e, err := Default().engine.Enter(ctx, resource, opts)
+	return Admitted{e}, err
 }
 
 // Do runs fn as a guarded call of the resource: enter, run, exit. fn gets a context for nested
-// calls. Its error ends the call as [core.Entry.Fail] says: as failed, unless it is an answer or the
+// calls. Its error ends the call as [Admitted.Fail] says: as failed, unless it is an answer or the
 // call is neutral. A panic marks the call failed, and continues after the exit. It returns fn's error,
 // or that of [Entry].
 func Do(ctx context.Context, resource string, fn func(context.Context) error, opts ...Option) error {

@@ -119,7 +119,7 @@ func TestFailuresUnderWayAreBoundedByConcurrency(t *testing.T) {
 		Flow:    []flow.Rule{{Resource: "orders", Metric: flow.Concurrency, Threshold: 10}},
 		Breaker: []breaker.Rule{{Resource: "orders", Threshold: 0.5}},
 	}))
-	var open []core.Entry
+	var open []api.Admitted
 	for range 1000 { // all of which would hang and fail
 		if e, err := g.Entry(t.Context(), "orders"); err == nil {
 			open = append(open, e)

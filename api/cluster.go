@@ -43,7 +43,7 @@ func (g *Guard) join(set RuleSet) (*membership, error) {
 		return has, nil
 	}
 	m := &membership{at: at}
-	config := g.engine.Config().Cluster
+	config := g.config.Cluster
 	switch {
 	case at.Redis != "" && config.Store != nil:
 		return nil, fmt.Errorf("cluster.%w", spec.BadField("redis", "is said beside a store that the program has in api.Config.Cluster: remove one of them"))
@@ -62,7 +62,7 @@ func (g *Guard) join(set RuleSet) (*membership, error) {
 	}
 	config.Namespace, config.Members = cmp.Or(at.Namespace, config.Namespace), cmp.Or(at.Members, config.Members)
 	if config.Clock == nil {
-		config.Clock = g.engine.Config().Clock
+		config.Clock = g.config.Clock
 	}
 	config.Logger = cmp.Or(config.Logger, g.engine.Logger())
 	member, err := cluster.Join(config)
@@ -155,7 +155,7 @@ func (g *Guard) open(text string) (cluster.Store, error) {
 	if err != nil {
 		return nil, spec.BadField("redis", "is no URL")
 	}
-	stores := g.engine.Config().Stores
+	stores := g.config.Stores
 	open := stores[u.Scheme]
 	if open == nil {
 		return nil, spec.BadField("redis", "begins with %q, which nothing opens: %s", u.Scheme+"://", schemes(stores))

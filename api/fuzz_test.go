@@ -86,11 +86,11 @@ func long(name string, n int) string {
 func checkLong(t *testing.T, resource, origin, in string) {
 	g := newGuard(t, api.Config{}, flow.Rule{Resource: ".*", Match: spec.MatchRegex, Threshold: 1})
 	tooLong := max(len(resource), len(origin), len(in)) > pattern.MaxName
-	for _, enter := range []func() (core.Entry, error){
-		func() (core.Entry, error) {
+	for _, enter := range []func() (api.Admitted, error){
+		func() (api.Admitted, error) {
 			return g.Entry(api.WithOrigin(api.WithContext(t.Context(), in), origin), resource)
 		},
-		func() (core.Entry, error) {
+		func() (api.Admitted, error) {
 			return g.Resource(resource).Entry(api.WithOrigin(api.WithContext(t.Context(), in), origin))
 		},
 	} {

@@ -2,16 +2,13 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/inspect"
 	"github.com/penstock-go/penstock/rules"
-	"github.com/penstock-go/penstock/slots"
 )
 
 // Guard is what guarded code calls, and what holds the rules: loaded by hand and from files that it
@@ -20,6 +17,7 @@ import (
 // leaks, and while a rule looks at the machine, it owns a timer.
 type Guard struct {
 	engine *core.Engine
+	config Config        // with its defaults
 	loader *rules.Loader // where the rules of all sources become one set, that load puts in force
 	set    atomic.Pointer[RuleSet]
 
@@ -35,20 +33,11 @@ type Guard struct {
 // New returns a Guard without rules. The error says which field of the configuration is
 // invalid.
 func New(cfg Config) (*Guard, error) {
-	if cfg.Chain == nil {
-		cfg.Chain = slots.Default()
-	}
-	if cfg.Percentiles {
-		if !slices.Contains(cfg.Chain.Names(), slots.Statistic{}.Name()) {
-			return nil, errors.New("penstock: Config.Percentiles with a Config.Chain without the slot statistic: leave one out")
-		}
-		cfg.Chain = cfg.Chain.Replace(slots.Percentiles{})
-	}
-	engine, err := core.NewEngine(cfg)
+	engine, err := cfg.engine()
 	if err != nil {
 		return nil, err
 	}
-	g := &Guard{engine: engine}
+	g := &Guard{engine: engine, config: cfg.withDefaultsOf(engine.Config())}
 	g.loader = rules.NewLoader(g.load, engine.Logger())
 	g.loader.OnLoaded(g.lint)
 	if cfg.AllowWritable {
@@ -62,7 +51,8 @@ func (g *Guard) Engine() *core.Engine { return g.engine }
 
 // Entry asks for a resource, see the function [Entry].
 func (g *Guard) Entry(ctx context.Context, resource string, opts ...Option) (Admitted, error) {
-	return g.engine.Enter(ctx, resource, opts)
+	e, err := g.engine.Enter(ctx, resource, opts)
+	return Admitted{e}, err
 }
 
 // Do runs fn as a guarded call, see the function [Do].

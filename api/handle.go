@@ -35,7 +35,8 @@ func (h *Handle) Name() string { return h.at.Name() }
 
 // Entry asks for the resource, see the function [Entry].
 func (h *Handle) Entry(ctx context.Context, opts ...Option) (Admitted, error) {
-	return h.on().engine.EnterBy(ctx, h.at, opts)
+	e, err := h.on().engine.EnterBy(ctx, h.at, opts)
+	return Admitted{e}, err
 }
 
 // Do runs fn as a guarded call, see the function [Do].

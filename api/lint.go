@@ -15,7 +15,7 @@ func (g *Guard) Lint(opts lint.Options) []lint.Finding {
 	if opts.Seen == nil {
 		opts.Seen = seen(g.Tree())
 	}
-	opts.ColdFactor = cmp.Or(opts.ColdFactor, g.engine.Config().ColdFactor)
+	opts.ColdFactor = cmp.Or(opts.ColdFactor, g.config.ColdFactor)
 	return lint.CheckSet(g.Rules(), opts)
 }
 
@@ -38,5 +38,5 @@ func called(n inspect.Node) bool { return n.Lifetime.Pass+n.Lifetime.Block > 0 }
 
 // lint logs what may be wrong with a file whose rules are in force.
 func (g *Guard) lint(p rules.Parsed) {
-	lint.Log(g.engine.Logger(), lint.Check(p, lint.Options{ColdFactor: g.engine.Config().ColdFactor}))
+	lint.Log(g.engine.Logger(), lint.Check(p, lint.Options{ColdFactor: g.config.ColdFactor}))
 }

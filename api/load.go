@@ -77,7 +77,7 @@ func (g *Guard) load(set RuleSet) error {
 		if next, err = g.join(set); err != nil {
 			return err
 		}
-		b.Member = next.of()
+		b.Sharing = next.of()
 		compiled, err := set.Compile(b)
 		if err != nil {
 			return err

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
@@ -55,7 +54,7 @@ func BenchmarkMemory(b *testing.B) {
 		before := heap()
 		each := func() float64 { return (heap() - before) / n }
 		call := func(at ...string) { // at once, so on different lanes
-			var entries []core.Entry
+			var entries []api.Admitted
 			for _, name := range at {
 				e, _ := g.Entry(context.Background(), name)
 				entries = append(entries, e)

@@ -13,9 +13,6 @@ import (
 // The types that guarded code meets. They are from other packages, under names that need no further
 // import.
 type (
-	// Admitted is a call that [Entry] has let through. Exit it once: by Exit, or by ExitOn,
-	// which also counts a failure.
-	Admitted = core.Entry
 	// BlockError is the refusal of a call: which rule refused it, and when to retry.
 	BlockError = core.BlockError
 	// Kind is a family of rules, or a slot of your own.
@@ -42,9 +39,6 @@ type (
 	Revision = rules.Revision
 	// SourceError says that a source of the rules was declared twice.
 	SourceError = rules.SourceError
-	// Config describes a Guard. The zero value is right for production: the standard
-	// chain of slots, the machine's clock, slog.Default().
-	Config = core.Config
 	// Caps bound the nodes of a Guard's tree.
 	Caps = node.Caps
 	// ManualClock is a clock for tests: it stands still until Advance moves it. SetSleep says what becomes

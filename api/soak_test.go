@@ -49,7 +49,7 @@ func TestSoak(t *testing.T) {
 		if rnd.IntN(4) == 0 {
 			opts = append(opts, api.Prioritized(), api.Units(1+rnd.IntN(3)))
 		}
-		var open []core.Entry
+		var open []api.Admitted
 		for range 1 + rnd.IntN(3) {
 			e, err := g.Entry(ctx, fmt.Sprint("r", rnd.IntN(40)), opts...)
 			if err != nil {

@@ -21,7 +21,6 @@ import (
 
 // A type that has a name in api and in another package is the same type.
 var (
-	_ api.Admitted    = core.Entry{}
 	_ *api.BlockError = (*core.BlockError)(nil)
 	_ api.Option      = core.Option{}
 	_ api.RuleSet     = rules.Set{}

@@ -27,7 +27,7 @@ type figures struct {
 	AvgRTMs   float64  `json:"avgRtMs"`
 	MinRTMs   *float64 `json:"minRtMs,omitempty"`
 
-	// Percentiles, of a resource's minute only; absent unless core.Config.Percentiles is on and calls completed.
+	// Percentiles, of a resource's minute only; absent unless api.Config.Percentiles is on and calls completed.
 	P50Ms *float64 `json:"p50Ms,omitempty"`
 	P95Ms *float64 `json:"p95Ms,omitempty"`
 	P99Ms *float64 `json:"p99Ms,omitempty"`
@@ -198,7 +198,7 @@ func (c *console) resources(query string, limit, offset int) resourcesReply {
 	slices.SortFunc(all, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(b.traffic, a.traffic), strings.Compare(a.Name(), b.Name()))
 	})
-	answer := resourcesReply{At: read.at(), EndUnix: read.endUnix(), Total: len(all), Resources: []brief{}, Percentiles: c.guard.Engine().Config().Percentiles, Alerts: c.alerts(time.Now())}
+	answer := resourcesReply{At: read.at(), EndUnix: read.endUnix(), Total: len(all), Resources: []brief{}, Percentiles: c.guard.Config().Percentiles, Alerts: c.alerts(time.Now())}
 	all = all[min(offset, len(all)):]
 	marks := c.marks()
 	for _, r := range all[:min(limit, len(all))] {

@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/host"
@@ -20,8 +19,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Config describes an engine, or a Guard of package api. The zero value is right for
-// production; only NewEngine requires a chain.
+// Config describes an engine. The zero value is right for production, but for the chain, which is
+// required.
 type Config struct {
 	// Clock tells the time; nil is the machine's monotonic clock. Tests use a
 	// [clocks.Manual]. Very dense traffic may want a [clocks.Coarse].
@@ -44,12 +43,6 @@ type Config struct {
 	// code that made it, and counts in [Engine.Leaked]; see also [Engine.Leaks]. It costs about a
 	// microsecond a call. From 1 ms to 24 h; 0 is off and costs nothing.
 	LeakAfter time.Duration
-	// Percentiles makes a Guard record how long the calls of each resource took, and show the
-	// median and the 95th and 99th percentile of the last minute wherever response times are shown.
-	// It costs a call about two nanoseconds, and a resource some 7 KiB; at most 48 KiB, plus 5 KiB
-	// for each lane. An engine without a Guard has slots.Percentiles in its chain instead of
-	// slots.Statistic.
-	Percentiles bool
 	// Logger gets the block log, leaks, reloads and internal failures; nil is
 	// slog.Default().
 	Logger *slog.Logger
@@ -59,18 +52,8 @@ type Config struct {
 	// function decides about these, too. It is not asked about refusals and errors marked by [Ignore],
 	// which are never failures, or about panics, which always are. It must be safe for concurrent use.
 	Failure func(error) bool
-	// Chain is the order of the slots; for a Guard nil is slots.Default().
+	// Chain is the order of the slots.
 	Chain *Chain
-	// Cluster is the part of this process in a cluster, for rules whose limits its members share: the
-	// store, a namespace, how many members there are. The zero value has none. Clock and Logger
-	// are those above unless it says otherwise. A Guard joins while such rules are in force; a rule
-	// file may say it instead, see rules.Cluster.
-	Cluster cluster.Config
-	// Stores open the stores that rule files name, each by the scheme of the URL.
-	Stores map[string]func(url string) (cluster.Store, error)
-	// AllowWritable has a Guard read rule files and directories that every user of the system can write, with a
-	// warning: for file systems whose modes mean nothing.
-	AllowWritable bool
 	// Host gives rules the load, the CPU use and the memory use; nil is this machine, see
 	// [host.Local].
 	Host host.Source

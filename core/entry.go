@@ -103,14 +103,19 @@ func (e Entry) SetLongLived() {
 // The panic continues. A nil pointer is like a pointer to nil.
 func (e Entry) ExitOn(err *error) {
 	if r := recover(); r != nil {
-		if e.inv != nil {
-			e.set(flagFailed) // whatever Config.Failure says of errors
-		}
-		e.Exit()
+		e.ExitFailed()
 		panic(r)
 	}
 	if err != nil {
 		e.Fail(*err)
+	}
+	e.Exit()
+}
+
+// ExitFailed ends the call as failed, whatever Config.Failure says of errors.
+func (e Entry) ExitFailed() {
+	if e.inv != nil {
+		e.set(flagFailed)
 	}
 	e.Exit()
 }

@@ -1,13 +1,11 @@
 package core
 
-import "github.com/penstock-go/penstock/cluster"
-
 // RulesetBuilder collects the families of the next revision.
 type RulesetBuilder struct {
 	Engine *Engine
-	// Member has what the rules share with other processes. nil if there is no store for it, see
-	// family.Compile.
-	Member   *cluster.Member
+	// Sharing is the families' way to what rules share with other processes, nil if there is none: see
+	// family.Compile. The engine doesn't look at it.
+	Sharing  any
 	previous *Ruleset
 	next     *Ruleset
 	last     []func(now int64)

@@ -35,12 +35,12 @@ func (t Tree) MarshalJSON() ([]byte, error) {
 //	name, kind            kind is root, entrance, call, resource, origin or inbound
 //	overflow              true if it stands for all names beyond a cap, else absent
 //	passPerSecond         units admitted, over the second window, extrapolated to a
-//	                      second if core.Config.Interval is another time; also block,
+//	                      second if api.Config.Interval is another time; also block,
 //	                      total, complete, exception and occupied
 //	avgRtMs, minRtMs      response times over the second window; minRtMs is absent
 //	                      and avgRtMs 0 if no call completed
 //	p50Ms, p95Ms, p99Ms   of a resource, percentiles of the response times of the last minute,
-//	                      within 3.1 %; absent unless core.Config.Percentiles is on and calls completed
+//	                      within 3.1 %; absent unless api.Config.Percentiles is on and calls completed
 //	maxCompletePerBucket  units completed in the best bucket of the second window
 //	maxCompletePerSecond  extrapolated: the rate if every bucket were like it
 //	inFlight              calls

@@ -21,12 +21,12 @@ const (
 
 // WriteText writes the tree for people, one node a line, contexts without calls
 // left out. Each line has the units that passed and were refused and the mean response time,
-// in the last second (or what core.Config.Interval is, see [Figures.Second]) and in the last
+// in the last second (or what api.Config.Interval is, see [Figures.Second]) and in the last
 // minute, and the calls in flight. Units are counts and no rates, so none is extrapolated;
 // from 100,000 on they are rounded, as in 123k.
 //
 // Beside a call are the percentiles of its resource's response times in the last minute, in all
-// contexts, where core.Config.Percentiles is on, and the most urgent of what rules report of it.
+// contexts, where api.Config.Percentiles is on, and the most urgent of what rules report of it.
 // Below the tree is what may need attention: calls that wait, slots that panicked, caps that were
 // reached, which rules refused most, what rules in shadow mode would have refused, and what else
 // rules report. It returns the first error of w.

@@ -35,7 +35,7 @@ type Tree struct {
 	// Failures is how often a slot panicked. The call went on without that slot.
 	Failures int64
 	// Leaked is how many calls were reported because they did not exit in time, where
-	// core.Config.LeakAfter says to watch for that.
+	// api.Config.LeakAfter says to watch for that.
 	Leaked int64
 	// Caps is how full the tree is.
 	Caps Caps
@@ -57,7 +57,7 @@ type Node struct {
 	// Origins are the callers of a resource, sorted by name.
 	Origins []Node
 	// Percentiles are of the response times of a resource within the last minute, the zero value
-	// where core.Config.Percentiles is off or nothing completed.
+	// where api.Config.Percentiles is off or nothing completed.
 	Percentiles stat.Percentiles
 	// Details are what rules report of a resource, in the order of the rules, in types of their
 	// families.

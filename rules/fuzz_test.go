@@ -224,7 +224,7 @@ func requireLoads(t *testing.T, set Set) {
 	member, err := cluster.Join(cluster.Config{Store: cluster.NewMemory(clock), Clock: clock})
 	require.NoError(t, err)
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
-		b.Member = member
+		b.Sharing = member
 		_, err := set.Compile(b)
 		return err
 	}))

@@ -3,7 +3,7 @@ package slots
 import "github.com/penstock-go/penstock/core"
 
 // Percentiles is [Statistic] that also counts how long the calls of each resource took, so that
-// percentiles can be reported: see [core.Config].Percentiles, which puts it into the chain in place
+// percentiles can be reported: see api.Config.Percentiles, which puts it into the chain in place
 // of Statistic. Calls without a response time are left out.
 type Percentiles struct{ Statistic }
 

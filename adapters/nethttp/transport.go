@@ -93,7 +93,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// failure is what [core.Entry.Fail] is told, nil if the request did not fail. Fail itself asks whether
+// failure is what [api.Admitted.Fail] is told, nil if the request did not fail. Fail itself asks whether
 // it was canceled.
 func (t *transport) failure(r *http.Request, status int, err error) error {
 	switch {

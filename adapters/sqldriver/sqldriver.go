@@ -107,7 +107,7 @@ func (g *guard) nameIn(ctx context.Context) string {
 	return g.name
 }
 
-// failed is what [core.Entry.Fail] is told of an error, nil if nothing failed. Fail itself asks whether
+// failed is what [api.Admitted.Fail] is told of an error, nil if nothing failed. Fail itself asks whether
 // the call was canceled.
 func (g *guard) failed(ctx context.Context, err error, fresh bool) error {
 	switch {

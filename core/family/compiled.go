@@ -35,13 +35,14 @@ func Compile[R spec.Rule, C any](b *core.RulesetBuilder, kind core.Kind, rules [
 	if err != nil {
 		return err
 	}
-	if err := checkShared(b, kind, normalized); err != nil {
+	member := memberOf(b)
+	if err := checkShared(member, kind, normalized); err != nil {
 		return err
 	}
 	var previous *Table[R, C]
 	joined := b.Revision()
 	if f, ok := b.Previous(kind).(Compiling[R, C]); ok {
-		if previous = f.Itself().Table; f.Itself().Member == b.Member {
+		if previous = f.Itself().Table; f.Itself().Member == member {
 			joined = previous.joined
 		}
 	}
@@ -50,7 +51,7 @@ func Compile[R spec.Rule, C any](b *core.RulesetBuilder, kind core.Kind, rules [
 		return fmt.Errorf("%v: %w", kind, err)
 	}
 	table.joined = joined
-	*into.Itself() = Compiled[R, C]{table, b.Engine, b.Member, b.Revision(), kind}
+	*into.Itself() = Compiled[R, C]{table, b.Engine, member, b.Revision(), kind}
 	b.Put(kind, into)
 	return nil
 }

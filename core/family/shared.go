@@ -14,8 +14,8 @@ import (
 type sharing interface{ Shared() bool }
 
 // checkShared returns an error for the first rule whose limit can't be shared here.
-func checkShared[R spec.Rule](b *core.RulesetBuilder, kind core.Kind, rules []R) error {
-	if b.Member != nil {
+func checkShared[R spec.Rule](member *cluster.Member, kind core.Kind, rules []R) error {
+	if member != nil {
 		return nil
 	}
 	for i, rule := range rules {
@@ -24,6 +24,12 @@ func checkShared[R spec.Rule](b *core.RulesetBuilder, kind core.Kind, rules []R)
 		}
 	}
 	return nil
+}
+
+// memberOf is the member of a cluster that a load's rules share limits by, nil if there is none.
+func memberOf(b *core.RulesetBuilder) *cluster.Member {
+	m, _ := b.Sharing.(*cluster.Member)
+	return m
 }
 
 const needsStore = "needs a store that the members share: say `cluster: {redis: URL}` at the top of a native rule file, which may be a second one, " +

@@ -37,7 +37,7 @@ var layers = []layer{
 	{"core/sampler", "internal/shared host"},     // the machine, read as long as a rule goes by it
 	{"cluster", "internal/lending internal/safelog internal/shared internal/shown core/clocks core/spec stat"}, // limits that several processes share
 	{"cluster/storetest", "cluster stat"}, // the cases that stores are held to
-	{"core", "cluster internal/safelog internal/shared internal/shown node stat host core/clocks core/argument core/pattern core/spec core/sampler"},
+	{"core", "internal/safelog internal/shared internal/shown node stat host core/clocks core/argument core/pattern core/spec core/sampler"},
 	{"core/family", "cluster core core/pattern core/spec node stat"}, // which rules apply, and what they hold
 
 	{"flow", "cluster internal/shared internal/shown core core/family core/sampler core/spec node stat"},

@@ -53,6 +53,7 @@ var loggers = map[string]string{
 	"cluster/broken.go": "likewise",
 	"cluster/agenda.go": "likewise",
 	"api/cluster.go":    "passes it to cluster.Join, which wraps it",
+	"api/config.go":     "passes it to core.NewEngine, which wraps it",
 	"rules/watch.go":    "passes it to NewLoader, which wraps it",
 	"rules/loader.go":   "safelog wraps it",
 }

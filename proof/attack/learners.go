@@ -7,7 +7,6 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -71,7 +70,7 @@ type service struct {
 
 // job is a call that was let in.
 type job struct {
-	entry core.Entry
+	entry api.Admitted
 	came  int64
 	left  time.Duration // of its work
 }

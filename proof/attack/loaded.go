@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/proof/plant"
@@ -81,7 +80,7 @@ func (p *loaded) step(rate float64, come func(admitted bool) error) error {
 }
 
 // begin has a call that was let in run, and notes when it ends.
-func (p *loaded) begin(e core.Entry) {
+func (p *loaded) begin(e api.Admitted) {
 	came := p.clock.Now()
 	cpu, idle := p.work()
 	p.Begin(cpu, idle, func() {

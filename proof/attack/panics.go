@@ -73,7 +73,7 @@ func (p *panicRound) something() {
 	case k < 6:
 		c := drawCall(p.round, 4)
 		opts := append(c.options(), api.Endpoint(pick(p.round, "", "a", "b")))
-		c.caller = p.stage.enter(p.ctx, func(ctx context.Context) (e core.Entry, err error) {
+		c.caller = p.stage.enter(p.ctx, func(ctx context.Context) (e api.Admitted, err error) {
 			defer func() { err = errors.Join(err, p.nerves.own(recover())) }()
 			ctx = from(&nervousContext{ctx, p.nerves}, c.context, c.origin)
 			return p.guard.Entry(ctx, c.resource, opts...)

@@ -137,7 +137,7 @@ func (s *shadowSide) call(r *round, c call, endpoint string, fails bool) string 
 	s.calls++
 	sc := &shadowCall{number: s.calls, fails: fails}
 	opts := append(c.options(), api.Endpoint(endpoint))
-	sc.caller = s.stage.enter(r.ctx, func(ctx context.Context) (core.Entry, error) {
+	sc.caller = s.stage.enter(r.ctx, func(ctx context.Context) (api.Admitted, error) {
 		return s.guard.Entry(from(ctx, c.context, c.origin), c.resource, opts...)
 	})
 	s.waiting = append(s.waiting, sc)

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/api"
 )
 
 // stage is a clock with the callers who sleep on it. One thing happens at a time: who
@@ -35,7 +35,7 @@ type nap struct {
 // caller is one call on the stage. Its fields are for who made it, between two things
 // that happen.
 type caller struct {
-	entry    core.Entry
+	entry    api.Admitted
 	err      error
 	returned bool
 	came     int64         // when it asked
@@ -92,7 +92,7 @@ func (s *stage) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // enter has a caller ask.
-func (s *stage) enter(parent context.Context, ask func(context.Context) (core.Entry, error)) *caller {
+func (s *stage) enter(parent context.Context, ask func(context.Context) (api.Admitted, error)) *caller {
 	c := &caller{came: s.Now()}
 	ctx, cancel := context.WithCancel(parent)
 	c.cancel = cancel
@@ -116,7 +116,7 @@ func (s *stage) enter(parent context.Context, ask func(context.Context) (core.En
 
 // exit ends a call that runs. It hands on what the call held before breakers hear of its end,
 // so whoever it wakes must not be asked meanwhile: what they are told would be a matter of luck.
-func (s *stage) exit(e core.Entry) {
+func (s *stage) exit(e api.Admitted) {
 	s.exiting.Lock()
 	defer s.exiting.Unlock()
 	e.Exit()

@@ -142,7 +142,7 @@ func (s *sum) look(n *node.StatisticNode, base, was stat.Counts) (got stat.Count
 // write makes calls and sums them up.
 func write(t *testing.T, g *api.Guard, rnd *rand.Rand, calls int, sums map[place]*sum) {
 	type inside struct {
-		entry core.Entry
+		entry api.Admitted
 		units int64
 		at    []*sum
 	}

@@ -38,7 +38,7 @@ type machine struct {
 	steps     []string
 
 	open    map[*Call]*handle
-	over    []core.Entry
+	over    []api.Admitted
 	cancels []context.CancelFunc
 
 	mu    sync.Mutex
@@ -47,7 +47,7 @@ type machine struct {
 
 // handle is the engine's side of a call.
 type handle struct {
-	entry  core.Entry
+	entry  api.Admitted
 	ctx    context.Context
 	cancel context.CancelFunc
 	gives  bool // may give up
@@ -59,7 +59,7 @@ type handle struct {
 }
 
 type result struct {
-	entry core.Entry
+	entry api.Admitted
 	err   error
 }
 
@@ -303,7 +303,7 @@ func (m *machine) again() {
 		}
 	}
 	for name, units := range map[string]int{"": 1, "a": 1<<20 + 1} {
-		if e, err := m.guard.Entry(m.Context(), name, api.Units(units)); !errors.Is(err, core.ErrInvalid) || e != (core.Entry{}) {
+		if e, err := m.guard.Entry(m.Context(), name, api.Units(units)); !errors.Is(err, core.ErrInvalid) || e != (api.Admitted{}) {
 			m.fail("an invalid call: %v, %v", e, err)
 		}
 	}
@@ -459,7 +459,7 @@ func (m *machine) abandon() {
 					close(h.nap.wake)
 				}
 			}
-			waits = waits || h.entry == core.Entry{} && len(h.result) == 0
+			waits = waits || h.entry == api.Admitted{} && len(h.result) == 0
 		}
 		if !waits {
 			return

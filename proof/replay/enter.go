@@ -16,14 +16,14 @@ import (
 type live struct {
 	*call
 	ctx     context.Context
-	entry   core.Entry
+	entry   api.Admitted
 	nested  context.Context // for calls nested in this one, made when needed
 	pending chan reply      // nil once the call runs
 }
 
 // reply is what asking returned.
 type reply struct {
-	entry core.Entry
+	entry api.Admitted
 	err   error
 }
 

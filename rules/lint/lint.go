@@ -62,7 +62,7 @@ type Options struct {
 	CallerTimeout time.Duration
 	// Seen is what a guard has seen since it got the rules; nil is not known.
 	Seen *Seen
-	// ColdFactor is the engine's, see [core.Config]. 0 means 3, as there.
+	// ColdFactor is the engine's, see api.Config. 0 means 3, as there.
 	ColdFactor int
 }
 

@@ -190,7 +190,7 @@ func (c *Call) Exit() {
 	c.entry.Exit()
 }
 
-// failed is what [core.Entry.Fail] is told of an outcome, nil if it is not a failure. Fail itself asks
+// failed is what [api.Admitted.Fail] is told of an outcome, nil if it is not a failure. Fail itself asks
 // whether the call was canceled.
 func (c *Call) failed(err error) error {
 	switch g := c.guard; {

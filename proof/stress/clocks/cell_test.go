@@ -73,7 +73,7 @@ type trial struct {
 }
 
 type entry struct {
-	core.Entry
+	api.Admitted
 	until    time.Duration
 	resource string
 }

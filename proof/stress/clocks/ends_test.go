@@ -90,7 +90,7 @@ type played struct {
 	set   rules.Set
 	clock *clocks.Manual
 	guard *api.Guard
-	open  []core.Entry
+	open  []api.Admitted
 	heard strings.Builder
 	begin int64
 }

@@ -37,7 +37,7 @@ func TestSweepOnASteppedClock(t *testing.T) {
 			{ID: "others", Resource: node.OverflowName, Threshold: each, Interval: 5 * time.Minute, Window: flow.Strict},
 		}}))
 		type held struct {
-			core.Entry
+			api.Admitted
 			resource *core.Resource
 		}
 		var open []held

@@ -48,7 +48,7 @@ func TestRefusedWhenItsWaitIsOver(t *testing.T) {
 				set.System = []system.Rule{{Metric: system.QPS, Threshold: limit, Interval: time.Hour}}
 				set.Breaker = []breakers.Rule{{Resource: "orders", Strategy: breakers.ErrorCount, Threshold: 1, MinCalls: 1, Recovery: recovery}}
 				require.NoError(t, g.LoadRules(set))
-				enter := func(units int) (core.Entry, error) {
+				enter := func(units int) (api.Admitted, error) {
 					return g.Entry(context.Background(), "orders", api.Inbound(), api.Units(units), api.Param("user", "ann"))
 				}
 

@@ -57,7 +57,7 @@ func newGuard(t testing.TB, cfg api.Config, set ...flow.Rule) *guard {
 }
 
 // enter makes a call in a context, from an origin; "" is none.
-func (g *guard) enter(in, origin, resource string, opts ...core.Option) (core.Entry, error) {
+func (g *guard) enter(in, origin, resource string, opts ...core.Option) (api.Admitted, error) {
 	return g.Entry(core.WithOrigin(core.WithContext(context.Background(), in), origin), resource, opts...)
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
@@ -46,7 +45,7 @@ func TestOverflowKeepsEveryKindOfLimit(t *testing.T) {
 		{"warm-up, cold", flow.Rule{Threshold: 30, Behavior: flow.WarmUp, WarmUpPeriod: 10 * time.Second}, 10},
 	} {
 		names := size(200, 2_000, 100_000, 100_000)
-		flood := func(t *testing.T, g *guard, enter func(name string) (core.Entry, error)) {
+		flood := func(t *testing.T, g *guard, enter func(name string) (api.Admitted, error)) {
 			admitted := 0
 			for i := range names {
 				e, err := enter(nameOf(i))
@@ -63,7 +62,7 @@ func TestOverflowKeepsEveryKindOfLimit(t *testing.T) {
 			rule.Resource, rule.Match = "name.*", spec.MatchRegex
 			g := newGuard(t, api.Config{Caps: full}, rule)
 			g.fillUp(t)
-			flood(t, g, func(name string) (core.Entry, error) { return g.enter("", "", name) })
+			flood(t, g, func(name string) (api.Admitted, error) { return g.enter("", "", name) })
 			assert.EqualValues(t, names, total(&g.overflow().Counters), "all were counted")
 		})
 		t.Run(c.name+", other callers", func(t *testing.T) {
@@ -71,7 +70,7 @@ func TestOverflowKeepsEveryKindOfLimit(t *testing.T) {
 			rule.Resource, rule.Origin = "known", flow.OriginOther
 			g := newGuard(t, api.Config{Caps: full}, rule)
 			g.fillUp(t)
-			flood(t, g, func(name string) (core.Entry, error) { return g.enter("", name, "known") })
+			flood(t, g, func(name string) (api.Admitted, error) { return g.enter("", name, "known") })
 			assert.EqualValues(t, names, total(&g.find(t, "known").OverflowOrigin().Counters), "all were counted")
 		})
 	}

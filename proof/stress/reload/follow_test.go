@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
@@ -128,7 +127,7 @@ func follow(t *testing.T, h holder, wait func(*rules.Set), shapes []shape, runs 
 	load(shape{time.Hour, 10, spec.Enforce})
 	ctx, cancel := context.WithCancel(from(context.Background(), "web", "app"))
 	defer cancel()
-	enter := func(ctx context.Context) (core.Entry, error) {
+	enter := func(ctx context.Context) (api.Admitted, error) {
 		return g.Entry(ctx, "orders", api.Inbound(), api.Param("user", "ann"))
 	}
 	first, err := enter(ctx)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/books"
@@ -29,7 +29,7 @@ func TestThousandLoadsInOneInstant(t *testing.T) {
 				k.rule.Resource = "orders"
 				g := newGuard(t)
 				ctx := from(t.Context(), "web", "app")
-				var open []core.Entry
+				var open []api.Admitted
 				passed, most := 0, k.mostOf(c, loads)
 				for i := range loads {
 					n++
@@ -86,7 +86,7 @@ func TestWhatPassedWithoutTheRuleCounts(t *testing.T) {
 					g := newGuard(t, c.set(k.rule, 0)...)
 					ctx := from(t.Context(), "web", "app")
 					calls := func(n int) (passed int, exit func()) {
-						var open []core.Entry
+						var open []api.Admitted
 						for range n {
 							if e, err := g.Entry(ctx, "orders"); err == nil {
 								passed++

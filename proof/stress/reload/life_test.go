@@ -102,7 +102,7 @@ type life struct {
 	t     *testing.T
 	from  *foreign
 	rand  *rand.Rand
-	open  []core.Entry
+	open  []api.Admitted
 	story []string
 }
 

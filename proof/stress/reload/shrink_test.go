@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
@@ -31,7 +30,7 @@ func TestRulesShrinkUnderCallsInFlight(t *testing.T) {
 				k.rule.Resource = "orders"
 				g := newGuard(t, c.set(k.rule, 0)...)
 				ctx := from(t.Context(), "web", "app")
-				var open []core.Entry
+				var open []api.Admitted
 				for i := range 60 {
 					switch random.IntN(4) {
 					case 0:

@@ -66,7 +66,7 @@ func history(t *testing.T, r *rand.Rand) (asked, wrong int) {
 	set := anyRules(r)
 	require.NoError(t, g.LoadRules(set))
 	var mu sync.Mutex // several may be let in at one instant
-	var inside []core.Entry
+	var inside []api.Admitted
 	var leave []context.CancelFunc
 	for range 60 {
 		switch r.IntN(8) {

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
@@ -52,7 +51,7 @@ func TestCollectionsAndSleepers(t *testing.T) {
 		return r.Semaphore(nil).InUse()
 	}
 
-	leave := make(chan core.Entry, 2*sleepers)
+	leave := make(chan api.Admitted, 2*sleepers)
 	var asleep, leaving sync.WaitGroup
 	for i := range sleepers {
 		asleep.Go(func() {

@@ -64,7 +64,7 @@ func TestNarrowAndScarceTakeFirst(t *testing.T) {
 			}
 			require.NoError(t, g.LoadRules(rules.Set{Flow: declared}))
 			web := api.WithOrigin(api.WithContext(t.Context(), "web"), "app")
-			var open []core.Entry
+			var open []api.Admitted
 			slot.do = func() { // nothing is left of either
 				for range 2 {
 					e, err := g.Entry(web, "orders")

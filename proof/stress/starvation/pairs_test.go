@@ -215,7 +215,7 @@ func contest(t *testing.T, s shared, r refuser, refuserFirst, yields bool, round
 			}
 			return
 		}
-		var open []core.Entry
+		var open []api.Admitted
 		for range wants {
 			e, err := g.Entry(contexts[i], "orders")
 			if err != nil {
