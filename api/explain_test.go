@@ -304,6 +304,16 @@ func TestExplainWaits(t *testing.T) {
 	assert.Equal(t, core.Refused, x.Outcome)
 	assert.True(t, x.GivesUp)
 	assert.Contains(t, x.String(), "refused, as its context ends before flow slow lets it run\n")
+
+	require.NoError(t, g.Drain(t.Context()))
+	x, err = g.Explain(t.Context(), "orders")
+	require.NoError(t, err)
+	assert.Equal(t, core.Refused, x.Outcome)
+	assert.True(t, x.Draining)
+	assert.Contains(t, x.String(), "refused, as the server is closing and it would have to wait by flow slow\n")
+	x, err = g.Explain(t.Context(), "carts")
+	require.NoError(t, err)
+	assert.Equal(t, core.Passes, x.Outcome, "it need not wait")
 }
 
 func TestExplainInvalid(t *testing.T) {

@@ -24,6 +24,8 @@ type Explanation struct {
 	Outcome Outcome `json:"outcome"`
 	// GivesUp says that the call is refused because its context has ended, or will before it runs.
 	GivesUp bool `json:"givesUp,omitempty"`
+	// Draining says that the call is refused because it would have to wait, see [Engine.Drain].
+	Draining bool `json:"draining,omitempty"`
 	// By is the index in Rules of the rule that decided: the first that refuses, otherwise the one
 	// with the longest wait; -1 if the call passes.
 	By int `json:"by"`
@@ -228,7 +230,11 @@ func (x *Explanation) conclude(inv *Invocation) {
 			}
 		}
 	}
-	if x.Outcome == Waits && !inv.inTime(max(0, x.Runs.Sub(x.At))) {
+	switch {
+	case x.Outcome != Waits:
+	case inv.engine.drain.on.Load():
+		x.Outcome, x.Draining = Refused, true
+	case !inv.inTime(max(0, x.Runs.Sub(x.At))):
 		x.Outcome, x.GivesUp = Refused, true
 	}
 	if x.Outcome == Refused {

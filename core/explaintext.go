@@ -58,6 +58,8 @@ func (x *Explanation) verdict() string {
 	}
 	by := fmt.Sprintf("%v %s", x.Rules[x.By].Kind, shown.Label(x.Rules[x.By].ID))
 	switch {
+	case x.Draining:
+		return "refused, as the server is closing and it would have to wait by " + by
 	case x.GivesUp:
 		return "refused, as its context ends before " + by + " lets it run"
 	case x.Outcome == Waits && x.Runs.IsZero():
